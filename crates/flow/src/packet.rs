@@ -1,0 +1,72 @@
+//! A packet while a switch works on it, and where its verdicts go.
+
+use crate::action::PortNo;
+use wire::{DropReason, Head, Key, Layers, Offload};
+
+/// One packet in the pipeline: its head, what was parsed from it, and what is still to be done to it.
+///
+/// The body (bytes after the head) is not here: no action looks at it.
+pub struct Packet<'a> {
+    /// The private header bytes.
+    pub head: &'a mut Head,
+    /// The flow key, in step with `head`.
+    pub key: Key,
+    /// Where the headers are, in step with `head`.
+    pub layers: Layers,
+    /// Checksum and segmentation state, in step with `head`.
+    pub offload: Offload,
+    /// Bytes of the whole frame: head and body.
+    pub frame_len: u32,
+    /// Queue chosen by `set_queue`; 0 = none.
+    pub queue: u32,
+}
+
+impl Packet<'_> {
+    /// Ingress port.
+    pub fn in_port(&self) -> PortNo {
+        self.key.get(wire::Field::InPort) as PortNo
+    }
+}
+
+/// Whether a packet may still change after an output.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Then {
+    /// More actions follow: whoever keeps the packet must copy its head.
+    More,
+    /// Nothing touches the packet again.
+    Done,
+}
+
+/// Why a packet goes to the controller (OpenFlow 1.3.5 `OFPR_*`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PacketInReason {
+    /// Table-miss entry.
+    NoMatch,
+    /// Explicit output to the controller.
+    Action,
+    /// TTL ran out.
+    InvalidTtl,
+}
+
+/// What accompanies a packet to the controller.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PacketIn {
+    /// Why.
+    pub reason: PacketInReason,
+    /// Table of the entry.
+    pub table: u8,
+    /// Cookie of the entry.
+    pub cookie: u64,
+    /// Most bytes to send; 0xffff = all.
+    pub max_len: u16,
+}
+
+/// Receives the verdicts of a batch. `index` is the packet's place in the batch given to the pipeline.
+pub trait Sink {
+    /// The packet leaves, as it is now, by every port of `ports` (numbers of this switch; ingress already excluded where it must be).
+    fn output(&mut self, index: usize, packet: &Packet<'_>, ports: &[PortNo], then: Then);
+    /// The packet goes to the controller, as it is now.
+    fn packet_in(&mut self, index: usize, packet: &Packet<'_>, why: PacketIn);
+    /// The packet's last verdict is a drop.
+    fn discard(&mut self, index: usize, packet: &Packet<'_>, reason: DropReason);
+}

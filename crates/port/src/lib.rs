@@ -1,0 +1,28 @@
+//! # port: where frames enter and leave a switch
+//!
+//! **Question answered**: how do frames get from an interface to a worker and back, on every kind of port, with
+//! checksum and segmentation state, honest counters and a reason for every frame lost?
+//!
+//! ## Types
+//!
+//! * [`RxQueue`], [`TxQueue`]: the two halves of a port's queue. Halves, so that a worker may send out of a port while it still
+//!   holds frames received from it.
+//! * [`RxBatch`]: the worker's memory for one rx round: 32 private heads, and 32 body buffers for ports whose source
+//!   buffer is not shared memory. One per worker, whatever the number of ports.
+//! * [`Body`]: the bytes after the head, still in the source buffer: in the batch, in a UMEM, and later in guest memory.
+//! * [`open`] turns a [`PortSpec`] into an [`OpenPort`]: queues, facts, and the control half that the node keeps.
+//!
+//! ## Invariants
+//!
+//! * A frame's head is in private memory before anyone parses it.
+//! * A body is read at most once per destination, by tx, straight into the destination: one copy.
+//! * `RxQueue::release` gives every buffer of the last round back; a round never outlives the next `rx`.
+//! * A frame not sent is counted under one [`wire::DropReason`]; nothing is lost silently.
+//! * Threads: an `RxQueue` and a `TxQueue` are used by one worker; [`PortControl`] by the node's control thread. They share only
+//!   file descriptors and atomics.
+
+mod batch;
+mod queue;
+
+pub use batch::{BATCH, BODY_MAX, BodyAt, RxBatch, Slot};
+pub use queue::{Body, Drops, RxQueue, Sent, TxFrame, TxQueue};

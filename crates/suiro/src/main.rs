@@ -1,0 +1,2 @@
+//! The one binary of suiro.
+fn main() {}

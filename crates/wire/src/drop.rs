@@ -1,0 +1,67 @@
+//! Why a frame went no further.
+
+macro_rules! reasons {
+    ($($(#[$doc:meta])* $name:ident = $text:literal;)*) => {
+        /// One variant and one counter per cause. A dropped packet is a verdict, not an error.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+        #[repr(u8)]
+        pub enum DropReason { $($(#[$doc])* $name,)* }
+
+        impl DropReason {
+            /// Every reason, in declaration order: index = counter.
+            pub const ALL: &'static [DropReason] = &[$(DropReason::$name,)*];
+
+            /// Stable name, as the API, `suiro top` and the metrics print it.
+            pub const fn name(self) -> &'static str {
+                match self { $(DropReason::$name => $text,)* }
+            }
+        }
+    };
+}
+
+reasons! {
+    /// No table entry matched and there is no table-miss entry (OpenFlow 1.3.5 §5.4).
+    NoMatch = "no_match";
+    /// The program ended without an output: the rule says drop.
+    ByRule = "by_rule";
+    /// Shorter than an Ethernet header.
+    Runt = "runt";
+    /// Longer than the destination's MTU and not divisible into segments.
+    TooBig = "too_big";
+    /// TTL or hop limit ran out.
+    TtlExpired = "ttl_expired";
+    /// A push or an edit had no room in the head or met a malformed header.
+    BadEdit = "bad_edit";
+    /// The offload state contradicts the frame (checksum start past the end, segment size 0).
+    BadOffload = "bad_offload";
+    /// The switch has no port of that number.
+    NoPort = "no_port";
+    /// The destination port is down.
+    PortDown = "port_down";
+    /// `OFPPC_NO_RECV` at ingress.
+    PortNoReceive = "port_no_receive";
+    /// `OFPPC_NO_FWD` at egress.
+    PortNoForward = "port_no_forward";
+    /// The destination's queue was full.
+    TxFull = "tx_full";
+    /// The kernel or the peer refused the frame.
+    TxError = "tx_error";
+    /// A meter's band dropped it.
+    Meter = "meter";
+    /// The group does not exist, has no live bucket, or groups are nested too deep.
+    NoBucket = "no_bucket";
+    /// More vlink hops than allowed in one pass: a loop of switches.
+    VlinkLoop = "vlink_loop";
+    /// The packet-in ring or its per-switch quota was full.
+    PacketInFull = "packet_in_full";
+    /// A fragment, and the switch drops fragments (`OFPC_FRAG_DROP`).
+    Fragment = "fragment";
+    /// A destination address that 802.1D reserves for the link (`01:80:c2:00:00:0x`).
+    ReservedAddress = "reserved_address";
+    /// The action would send the frame back where it came from, or nowhere else.
+    NoDestination = "no_destination";
+    /// More table jumps or output copies than the program bound allows.
+    TooManyCopies = "too_many_copies";
+    /// The source handed over a frame that its own rules forbid (descriptor chain, length, header).
+    BadSource = "bad_source";
+}

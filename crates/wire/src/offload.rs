@@ -1,0 +1,41 @@
+//! What is still to be done to a frame: its checksum and its segmentation (virtio-net header semantics, VIRTIO 1.2 §5.1.6).
+//!
+//! A frame of up to 64 KiB travels whole from guest to guest; only a port that cannot take such frames resolves this state.
+
+/// Kind of large frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Gso {
+    /// An ordinary frame.
+    #[default]
+    None,
+    /// TCP over IPv4, cut every `size` bytes of payload.
+    TcpV4,
+    /// TCP over IPv6.
+    TcpV6,
+    /// UDP, cut into datagrams of `size` bytes (USO).
+    Udp,
+}
+
+/// A checksum that the destination must still complete: the field already holds the pseudo-header's sum.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PartialChecksum {
+    /// Where summing begins, from the frame's first byte.
+    pub start: u16,
+    /// Where the 16-bit result goes, from `start`.
+    pub offset: u16,
+}
+
+/// Checksum and segmentation state of one frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Offload {
+    /// A checksum to complete; `None` means that all checksums are in place.
+    pub checksum: Option<PartialChecksum>,
+    /// Kind of large frame.
+    pub gso: Gso,
+    /// Payload bytes per segment; 0 unless `gso` is set.
+    pub gso_size: u16,
+    /// TCP with CWR set in the first segment only (`VIRTIO_NET_HDR_GSO_ECN`).
+    pub gso_ecn: bool,
+    /// The sender vouches for the checksums (`VIRTIO_NET_HDR_F_DATA_VALID`).
+    pub verified: bool,
+}

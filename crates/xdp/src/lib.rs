@@ -1,0 +1,1 @@
+//! (essay to come)
