@@ -1,0 +1,38 @@
+# The whole project from two commands: `make demo` and `make test`. `make help` lists the rest.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+STAY ?= 0
+export CARGO_TERM_COLOR ?= auto
+SUIRO := target/release/suiro
+
+.PHONY: help setup build demo test check bench fuzz clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## install what the other targets need (Debian packages, Rust, a Python environment); safe to repeat
+	@scripts/setup
+
+build: setup ## release binary at target/release/suiro
+	@cargo build --release --locked -p suiro
+
+demo: build ## two switches, six guests, one real controller; STAY=1 leaves it running
+	@scripts/demo $(if $(filter 1,$(STAY)),--stay)
+
+test: setup ## every test, real ports and real controllers included
+	@scripts/test
+
+check: setup ## lint gate: format, clippy, docs, dependencies, the layer rule
+	@scripts/check
+
+bench: build ## our figures beside Open vSwitch's and the Linux bridge's (about 10 minutes)
+	@$(SUIRO) bench flow
+	@$(SUIRO) bench wire
+
+fuzz: setup ## every fuzz target, SECONDS=60 each, from the kept corpora
+	@scripts/fuzz $(or $(SECONDS_EACH),60)
+
+clean: ## remove what was built, and what an interrupted demo left behind
+	@scripts/demo --clean || true
+	@rm -rf target fuzz/target fuzz/artifacts .venv

@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""The layer rule and the dependency rule, checked on `cargo metadata`.
+
+Layers: a crate may use only crates of lower bands (docs/decisions/0001-layers.md). Pure crates may use no crate that does
+I/O, and say `unsafe` nowhere; elsewhere `unsafe` lives in modules named `sys`.
+Dependencies: only from the package registry, only under licences on the list below.
+"""
+
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+# Low to high. Crates of one band do not use each other.
+BANDS = [
+    {"suiro-wire", "suiro-openflow", "suiro-place"},
+    {"suiro-flow"},
+    {"suiro-xdp"},
+    {"suiro-port"},
+    {"suiro-datapath"},
+    {"suiro-offload"},
+    {"suiro-node", "suiro-control", "suiro-sim"},
+    {"suiro-lab"},
+    {"suiro"},
+]
+PURE = {
+    "suiro-wire": set(),
+    "suiro-openflow": {"thiserror"},
+    "suiro-place": {"thiserror"},
+    "suiro-flow": {"thiserror", "arrayvec"},
+}
+LICENCES = {
+    "Apache-2.0", "MIT", "MIT-0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "Zlib", "Unlicense", "CC0-1.0",
+    "Unicode-3.0", "BSL-1.0", "0BSD", "Apache-2.0 WITH LLVM-exception",
+}
+REGISTRY = "registry+https://github.com/rust-lang/crates.io-index"  # the name cargo gives it, not an address we use
+
+
+def band(name):
+    return next((i for i, crates in enumerate(BANDS) if name in crates), None)
+
+
+def licence_is_allowed(expression):
+    """SPDX, as far as it is used on the registry: AND of ORs, parentheses, `/` as OR."""
+    def allowed(text):
+        text = text.strip()
+        if text.startswith("(") and text.endswith(")"):
+            text = text[1:-1]
+        return any(choice.strip(" ()") in LICENCES for choice in re.split(r" OR |/", text))
+    return all(allowed(part) for part in expression.split(" AND "))
+
+
+def layer_errors(package):
+    name, own = package["name"], band(package["name"])
+    if own is None:
+        yield f"{name}: not in any band; add it to scripts/layers.py and docs/decisions/0001-layers.md"
+        return
+    for dependency in package["dependencies"]:
+        if dependency["kind"] == "dev":
+            continue
+        other = band(dependency["name"])
+        if other is not None and other >= own:
+            yield f"{name} uses {dependency['name']}, which is not in a lower band"
+        if name in PURE and other is None and dependency["name"] not in PURE[name]:
+            yield f"{name} is pure and may not use {dependency['name']}"
+
+
+def unsafe_errors(package):
+    root = pathlib.Path(package["manifest_path"]).parent
+    for path in sorted((root / "src").rglob("*.rs")):
+        in_sys = "sys" in path.relative_to(root).with_suffix("").parts
+        uses = re.search(r"^[^/\n]*\bunsafe\s*(\{|fn|impl|extern)", path.read_text(), re.M)
+        if uses and (package["name"] in PURE or not in_sys):
+            yield f"{path.relative_to(root.parent.parent)}: `unsafe` outside a `sys` module"
+
+
+def dependency_errors(package):
+    if package["source"] != REGISTRY:
+        yield f"{package['name']}: comes from {package['source']}, not from the registry"
+    expression = package["license"] or ""
+    if not licence_is_allowed(expression):
+        yield f"{package['name']}: licence '{expression}' is not on the list"
+
+
+def main():
+    metadata = json.loads(subprocess.check_output(["cargo", "metadata", "--format-version=1", "--locked"]))
+    members = set(metadata["workspace_members"])
+    errors = []
+    for package in metadata["packages"]:
+        if package["id"] in members:
+            errors += [*layer_errors(package), *unsafe_errors(package)]
+        else:
+            errors += dependency_errors(package)
+    for error in errors:
+        print(f"layers: {error}", file=sys.stderr)
+    print(f"layers: {len(members)} crates, {len(metadata['packages']) - len(members)} dependencies, {len(errors)} errors")
+    sys.exit(bool(errors))
+
+
+if __name__ == "__main__":
+    main()
