@@ -22,7 +22,17 @@
 //!   file descriptors and atomics.
 
 mod batch;
+mod control;
+mod error;
+mod facts;
+mod open;
 mod queue;
+mod spec;
 
 pub use batch::{BATCH, BODY_MAX, BodyAt, RxBatch, Slot};
+pub use control::{Keep, PortControl};
+pub use error::{ControlError, OpenError};
+pub use facts::PortFacts;
+pub use open::{OpenPort, open};
 pub use queue::{Body, Drops, RxQueue, Sent, TxFrame, TxQueue};
+pub use spec::{NetnsRef, PortKind, PortSpec, XdpMode};

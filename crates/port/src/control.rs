@@ -1,0 +1,45 @@
+//! The half of a port that the node keeps.
+
+use crate::error::ControlError;
+use crate::facts::PortFacts;
+
+/// What becomes of an interface that suiro made (a TAP) when its port closes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Keep {
+    /// It stays, with its addresses, for the next start.
+    Interface,
+    /// It goes.
+    Nothing,
+}
+
+/// Looks at and changes a port's interface; used by the node's control thread only.
+pub trait PortControl: Send {
+    /// The state now.
+    ///
+    /// # Errors
+    /// The interface is gone, or the kernel refuses to tell.
+    fn facts(&self) -> Result<PortFacts, ControlError>;
+
+    /// Sets the interface administratively up or down.
+    ///
+    /// # Errors
+    /// The interface is gone, or the kernel refuses.
+    fn set_admin(&self, up: bool) -> Result<(), ControlError>;
+
+    /// Sets the MTU.
+    ///
+    /// # Errors
+    /// Out of the interface's or the port type's bounds, or the interface is gone.
+    fn set_mtu(&self, mtu: u32) -> Result<(), ControlError>;
+
+    /// Frames that the kernel dropped before they reached a queue, since the port was opened: lines for `port show`.
+    fn kernel_drops(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
+
+    /// Gives the interface back. The queues must be dropped before.
+    ///
+    /// # Errors
+    /// The kernel refuses to remove the interface.
+    fn close(self: Box<Self>, keep: Keep) -> Result<(), ControlError>;
+}

@@ -1,0 +1,209 @@
+//! Why a port could not be opened or changed, and what the user can do about it.
+
+use crate::spec::NetnsRef;
+use std::io;
+
+/// [`crate::open`] failed; nothing that it changed remains.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The kernel takes 1 to 15 bytes without `/` or white space.
+    #[error("\"{interface}\" cannot be an interface's name")]
+    BadName {
+        /// The name given.
+        interface: String,
+    },
+    /// The namespace cannot be entered.
+    #[error("{interface}: network namespace {netns} cannot be entered")]
+    Netns {
+        /// The interface.
+        interface: String,
+        /// The namespace.
+        netns: NetnsRef,
+        /// The kernel's reason.
+        source: io::Error,
+    },
+    /// No such interface.
+    #[error("{interface}: there is no such interface in {place}")]
+    Missing {
+        /// The interface.
+        interface: String,
+        /// The namespace, in words.
+        place: String,
+    },
+    /// An interface of that name is there, but not one this kind of port can use.
+    #[error("{interface}: {why}")]
+    WrongInterface {
+        /// The interface.
+        interface: String,
+        /// What it is instead.
+        why: &'static str,
+    },
+    /// Another program (or another port of ours) holds the interface.
+    #[error("{interface}: in use by another program ({holder})")]
+    Busy {
+        /// The interface.
+        interface: String,
+        /// What shows it: "TAP queue attached", "XDP program 17".
+        holder: String,
+        /// How to free it.
+        remedy: String,
+    },
+    /// The process lacks a capability.
+    #[error("{interface}: no permission to {step}")]
+    Permission {
+        /// The interface.
+        interface: String,
+        /// What was tried.
+        step: &'static str,
+        /// The kernel's reason.
+        source: io::Error,
+    },
+    /// The MTU does not fit.
+    #[error("{interface}: MTU {mtu} is not possible: {why}")]
+    Mtu {
+        /// The interface.
+        interface: String,
+        /// The MTU.
+        mtu: u32,
+        /// The bound and where it comes from.
+        why: String,
+    },
+    /// More queues wanted than there are.
+    #[error("{interface}: {asked} queues wanted, it has {available}")]
+    Queues {
+        /// The interface.
+        interface: String,
+        /// Queues wanted.
+        asked: u16,
+        /// Queues there.
+        available: u16,
+    },
+    /// The XDP mode asked for, or any at all, is refused.
+    #[error("{interface}: AF_XDP is not possible: {}", refused.join("; "))]
+    Xdp {
+        /// The interface.
+        interface: String,
+        /// Each mode tried, with the reason.
+        refused: Vec<String>,
+    },
+    /// Anything else.
+    #[error("{interface}: {step} failed")]
+    System {
+        /// The interface.
+        interface: String,
+        /// What was tried.
+        step: &'static str,
+        /// The kernel's reason.
+        source: io::Error,
+    },
+}
+
+impl OpenError {
+    /// Wraps an I/O error, telling missing privilege apart.
+    pub(crate) fn io(interface: &str, step: &'static str, source: io::Error) -> Self {
+        let interface = interface.to_owned();
+        match source.kind() {
+            io::ErrorKind::PermissionDenied => Self::Permission { interface, step, source },
+            _ => Self::System { interface, step, source },
+        }
+    }
+
+    /// What was being done.
+    pub fn step(&self) -> &'static str {
+        match self {
+            Self::BadName { .. } => "read the interface's name",
+            Self::Netns { .. } => "enter the network namespace",
+            Self::Missing { .. } => "find the interface",
+            Self::WrongInterface { .. } | Self::Busy { .. } => "take the interface",
+            Self::Mtu { .. } => "set the MTU",
+            Self::Queues { .. } => "open the queues",
+            Self::Xdp { .. } => "attach the XDP program",
+            Self::Permission { step, .. } | Self::System { step, .. } => step,
+        }
+    }
+
+    /// What the user can do.
+    pub fn remedy(&self) -> String {
+        match self {
+            Self::BadName { .. } => "use 1 to 15 letters, digits, '-', '_' or '.'".into(),
+            Self::Netns { netns, .. } => format!("create it first (`ip netns add {netns}`), or correct `netns`"),
+            Self::Missing { interface, .. } => format!("create it (`ip link add {interface} …`), or correct `interface`"),
+            Self::WrongInterface { .. } => "choose another name, or the port type that fits this interface".into(),
+            Self::Busy { remedy, .. } => remedy.clone(),
+            Self::Permission { .. } => {
+                "run as root, or with CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_ADMIN, CAP_BPF and CAP_IPC_LOCK".into()
+            }
+            Self::Mtu { .. } => "set a smaller `mtu`, or use type = \"af_packet\" for this interface".into(),
+            Self::Queues { interface, available, .. } => {
+                format!("set `queues` to {available} or less, or give it more (`ethtool -L {interface} …`)")
+            }
+            Self::Xdp { .. } => "use type = \"af_packet\", or xdp_mode = \"auto\"".into(),
+            Self::System { source, .. } => match source.raw_os_error() {
+                Some(libc::EMFILE) => "raise the limit of open files (LimitNOFILE=)".into(),
+                Some(libc::ENOMEM | libc::ENOBUFS) => "free memory, or raise the memlock limit (LimitMEMLOCK=)".into(),
+                Some(libc::ENOENT) => "load the kernel module that is missing (`modprobe tun`)".into(),
+                _ => "see the kernel's log (`dmesg`) for its reason".into(),
+            },
+        }
+    }
+}
+
+/// A [`crate::PortControl`] call failed.
+#[derive(Debug, thiserror::Error)]
+pub enum ControlError {
+    /// The interface has vanished.
+    #[error("{interface}: the interface is gone")]
+    Gone {
+        /// The interface.
+        interface: String,
+    },
+    /// The MTU does not fit.
+    #[error("{interface}: MTU {mtu} is not possible: {why}")]
+    Mtu {
+        /// The interface.
+        interface: String,
+        /// The MTU.
+        mtu: u32,
+        /// The bound and where it comes from.
+        why: String,
+    },
+    /// Anything else.
+    #[error("{interface}: {step} failed")]
+    System {
+        /// The interface.
+        interface: String,
+        /// What was tried.
+        step: &'static str,
+        /// The kernel's reason.
+        source: io::Error,
+    },
+}
+
+impl ControlError {
+    /// Wraps an I/O error, telling a vanished interface apart.
+    pub(crate) fn io(interface: &str, step: &'static str, source: io::Error) -> Self {
+        let interface = interface.to_owned();
+        match source.raw_os_error() {
+            Some(libc::ENODEV | libc::ENXIO) => Self::Gone { interface },
+            _ => Self::System { interface, step, source },
+        }
+    }
+
+    /// What was being done.
+    pub fn step(&self) -> &'static str {
+        match self {
+            Self::Gone { .. } => "find the interface",
+            Self::Mtu { .. } => "set the MTU",
+            Self::System { step, .. } => step,
+        }
+    }
+
+    /// What the user can do.
+    pub fn remedy(&self) -> String {
+        match self {
+            Self::Gone { interface } => format!("create {interface} again; the port comes back by itself"),
+            Self::Mtu { .. } => "choose an MTU inside the bound".into(),
+            Self::System { .. } => "see the kernel's log (`dmesg`) for its reason".into(),
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! What a port shall be: the values that configuration hands to [`crate::open`].
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// The port that is wanted.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PortSpec {
+    /// By which door.
+    pub kind: PortKind,
+    /// The kernel interface's name, at most 15 bytes.
+    pub interface: String,
+    /// The namespace where the interface is (or, for a TAP, shall be); `None` is the node's own.
+    pub netns: Option<NetnsRef>,
+    /// Rx queues wanted; 0 means "as many as there are workers, and as the interface has". A TAP gets exactly these.
+    pub queues: u16,
+    /// MTU to set; `None` leaves the interface's.
+    pub mtu: Option<u32>,
+    /// MAC address to set; `None` leaves the interface's.
+    pub mac: Option<[u8; 6]>,
+    /// The AF_XDP mode wanted; other kinds ignore it.
+    pub xdp_mode: XdpMode,
+}
+
+impl PortSpec {
+    /// A port with everything left to suiro.
+    pub fn new(kind: PortKind, interface: impl Into<String>) -> Self {
+        let interface = interface.into();
+        Self { kind, interface, netns: None, queues: 0, mtu: None, mac: None, xdp_mode: XdpMode::Auto }
+    }
+
+    /// The same port, in a namespace.
+    #[must_use]
+    pub fn in_netns(mut self, netns: impl Into<NetnsRef>) -> Self {
+        self.netns = Some(netns.into());
+        self
+    }
+}
+
+/// The door to the kernel.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum PortKind {
+    /// An interface of ours that a guest uses (`/dev/net/tun`).
+    Tap,
+    /// Any existing interface, by packet sockets.
+    AfPacket,
+    /// Any existing interface with XDP, by AF_XDP sockets.
+    AfXdp,
+}
+
+impl PortKind {
+    /// The name in configuration, API and messages.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Tap => "tap",
+            Self::AfPacket => "af_packet",
+            Self::AfXdp => "af_xdp",
+        }
+    }
+}
+
+/// How AF_XDP gets its frames.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum XdpMode {
+    /// The best that the interface has: zero-copy, else copy, else generic.
+    #[default]
+    Auto,
+    /// The driver's own buffers, or an error.
+    ZeroCopy,
+    /// The driver's XDP hook and a copy, or an error.
+    Native,
+    /// The kernel's XDP hook after the driver.
+    Generic,
+}
+
+impl XdpMode {
+    /// The name in configuration, API and messages.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::ZeroCopy => "zero-copy",
+            Self::Native => "native",
+            Self::Generic => "generic",
+        }
+    }
+}
+
+/// A network namespace as users name it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum NetnsRef {
+    /// A name that `ip netns` knows: a file in `/run/netns`.
+    Name(String),
+    /// A path such as `/proc/1234/ns/net`.
+    Path(PathBuf),
+}
+
+impl NetnsRef {
+    /// The file that stands for the namespace.
+    pub fn path(&self) -> PathBuf {
+        match self {
+            Self::Name(name) => Path::new("/run/netns").join(name),
+            Self::Path(path) => path.clone(),
+        }
+    }
+}
+
+/// Text with a slash is a path, else a name.
+impl From<&str> for NetnsRef {
+    fn from(text: &str) -> Self {
+        if text.contains('/') { Self::Path(text.into()) } else { Self::Name(text.into()) }
+    }
+}
+
+impl fmt::Display for NetnsRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => f.write_str(name),
+            Self::Path(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
