@@ -31,7 +31,8 @@ impl Default for Head {
 impl Head {
     /// The area that rx fills; call [`Head::set_len`] afterwards.
     pub fn area(&mut self) -> &mut [u8; HEAD_MAX] {
-        let (_, area) = self.bytes.split_last_chunk_mut().expect("HEAD_MAX bytes lie after HEADROOM");
+        let (_, area) =
+            self.bytes.split_last_chunk_mut().expect("HEAD_MAX bytes lie after HEADROOM");
         area
     }
 
@@ -110,7 +111,10 @@ mod tests {
         let frame: Vec<u8> = (0..100).collect();
         let mut head = Head::copy_of(&frame);
         head.open(12, 4).unwrap().copy_from_slice(&[0x81, 0, 0, 7]);
-        assert_eq!(&head.bytes()[..18], &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 0x81, 0, 0, 7, 12, 13]);
+        assert_eq!(
+            &head.bytes()[..18],
+            &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 0x81, 0, 0, 7, 12, 13]
+        );
         head.close(12, 4).unwrap();
         assert_eq!(head.bytes(), frame);
     }

@@ -19,14 +19,24 @@
 //! * parse ∘ emit = identity for every header here; an incremental checksum equals a full recomputation.
 //! * `Layers` and `Offload` always describe the `Head` beside them: every edit keeps all three in step.
 
+pub mod checksum;
 mod drop;
+mod edit;
 mod head;
 mod key;
 mod layers;
 mod offload;
+mod parse;
+mod partial;
+mod proto;
+pub mod segment;
 
 pub use drop::DropReason;
+pub use edit::{Edit, EditError};
 pub use head::{HEAD_MAX, HEADROOM, Head, NoRoom};
 pub use key::{Field, IN_PORT_WORD, Key, VLAN_PRESENT, WORDS};
 pub use layers::Layers;
 pub use offload::{Gso, Offload, PartialChecksum};
+pub use parse::{parse, parse_into};
+pub use partial::is_partial;
+pub use proto::{eth_type, ip_proto};

@@ -25,6 +25,20 @@ pub struct PartialChecksum {
     pub offset: u16,
 }
 
+impl PartialChecksum {
+    /// Where SCTP's CRC32c lies in its header.
+    pub(crate) const CRC_OFFSET: u16 = 8;
+
+    /// Whether the checksum is SCTP's CRC32c and not a 16-bit sum.
+    ///
+    /// Only the offset can tell: no protocol whose checksum is offloaded keeps a 16-bit sum at offset 8 (TCP 16, UDP 6,
+    /// ICMPv6 2). Linux hands such frames out on veth, which offers `NETIF_F_SCTP_CRC`, but takes none back with a
+    /// virtio-net header, so a port completes them before it sends.
+    pub const fn is_crc(self) -> bool {
+        self.offset == Self::CRC_OFFSET
+    }
+}
+
 /// Checksum and segmentation state of one frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Offload {
