@@ -1,1 +1,3 @@
 //! (essay to come)
+
+pub mod spec;
