@@ -1,3 +1,4 @@
 //! (essay to come)
 
 pub mod spec;
+pub mod journal;
