@@ -1,0 +1,85 @@
+//! Why the program could not be loaded, attached or asked.
+
+use crate::ingress::Hook;
+use aya::EbpfError;
+use aya::programs::ProgramError;
+use std::error::Error;
+use std::io;
+
+/// Loading or attaching failed.
+#[derive(Debug, thiserror::Error)]
+pub enum AttachError {
+    /// The kernel did not take the maps or the program.
+    #[error("cannot {step}")]
+    Load {
+        /// What was tried.
+        step: &'static str,
+        /// The reason.
+        source: Box<EbpfError>,
+    },
+    /// The kernel refused this hook of this interface.
+    #[error("{} XDP refused: {}", hook.name(), source)]
+    Refused {
+        /// The hook.
+        hook: Hook,
+        /// The reason.
+        source: io::Error,
+    },
+    /// Another XDP program is on the interface.
+    #[error("another XDP program is attached")]
+    Occupied,
+    /// The kernel is older than `bpf_link` for XDP (5.9): the program would outlive suiro.
+    #[error("the kernel has no bpf_link for XDP (needs 5.9)")]
+    NoLink,
+    /// The embedded object lacks its program.
+    #[error("the embedded object has no program")]
+    BrokenBuild,
+}
+
+impl AttachError {
+    /// Tells "occupied" from other refusals.
+    pub(crate) fn refused(hook: Hook, error: ProgramError) -> Self {
+        match errno(&error) {
+            // EEXIST: a program at the other hook; EBUSY: at this one.
+            Some(libc::EBUSY | libc::EEXIST) => Self::Occupied,
+            Some(code) => Self::Refused { hook, source: io::Error::from_raw_os_error(code) },
+            None => Self::Refused { hook, source: io::Error::other(error) },
+        }
+    }
+
+    /// The kernel's error number behind it, if there is one.
+    pub fn errno(&self) -> Option<i32> {
+        errno(self)
+    }
+}
+
+/// The first kernel error in the chain of causes.
+fn errno(error: &(dyn Error + 'static)) -> Option<i32> {
+    let code = error.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error);
+    code.or_else(|| error.source().and_then(errno))
+}
+
+/// A map could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum MapError {
+    /// The embedded object lacks it.
+    #[error("the embedded object has no map {map}")]
+    Missing {
+        /// Its name.
+        map: &'static str,
+    },
+    /// The kernel refused.
+    #[error("map {map}: access refused")]
+    Access {
+        /// Its name.
+        map: &'static str,
+        /// The reason.
+        source: Box<aya::maps::MapError>,
+    },
+}
+
+impl MapError {
+    pub(crate) fn access(map: &'static str) -> impl Fn(aya::maps::MapError) -> Self {
+        move |source| Self::Access { map, source: Box::new(source) }
+    }
+}
