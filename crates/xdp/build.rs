@@ -8,7 +8,8 @@ fn main() {
     println!("cargo::rerun-if-changed=bpf");
     println!("cargo::rerun-if-env-changed=CLANG");
     let clang = env::var("CLANG").unwrap_or_else(|_| "clang".into());
-    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR")).join("suiro.bpf.o");
+    let out =
+        PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR")).join("suiro.bpf.o");
     let mut command = Command::new(&clang);
     command.args(["-target", "bpf", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-c"]);
     if let Some(headers) = multiarch_headers() {
@@ -21,15 +22,20 @@ fn main() {
             "{clang} cannot compile bpf/suiro.bpf.c (needs the packages clang, libbpf-dev and linux-libc-dev):\n{}",
             String::from_utf8_lossy(&output.stderr)
         ),
-        Err(error) => panic!("{clang} cannot be run ({error}): install the package clang, or set CLANG"),
+        Err(error) => {
+            panic!("{clang} cannot be run ({error}): install the package clang, or set CLANG")
+        }
     }
 }
 
 /// Debian keeps `asm/types.h` below the host's architecture, where `-target bpf` does not look.
 fn multiarch_headers() -> Option<PathBuf> {
     let arch = env::var("CARGO_CFG_TARGET_ARCH").ok()?;
-    let candidates = fs::read_dir(Path::new("/usr/include")).ok()?.flatten().map(|entry| entry.path());
+    let candidates =
+        fs::read_dir(Path::new("/usr/include")).ok()?.flatten().map(|entry| entry.path());
     candidates.filter(|path| path.join("asm/types.h").is_file()).find(|path| {
-        path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(&format!("{arch}-linux")))
+        path.file_name()
+            .and_then(|name| name.to_str())
+            .is_some_and(|name| name.starts_with(&format!("{arch}-linux")))
     })
 }

@@ -9,7 +9,8 @@ use aya::util::KernelVersion;
 use aya::{Ebpf, EbpfLoader};
 use std::os::fd::{AsFd, AsRawFd};
 
-pub(crate) static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/suiro.bpf.o"));
+pub(crate) static OBJECT: &[u8] =
+    aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/suiro.bpf.o"));
 const PROGRAM: &str = "suiro_ingress";
 const SOCKETS: &str = "sockets";
 const VERDICTS: &str = "verdicts";
@@ -59,21 +60,25 @@ impl Loaded {
         let mut ebpf = EbpfLoader::new()
             .map_max_entries(SOCKETS, queues.clamp(1, QUEUES_MAX))
             .load(OBJECT)
-            .map_err(|source| AttachError::Load { step: "load the maps", source: Box::new(source) })?;
+            .map_err(|source| AttachError::Load {
+                step: "load the maps",
+                source: Box::new(source),
+            })?;
         let loaded = program(&mut ebpf)?.load();
-        loaded.map_err(|source| AttachError::Load { step: "load the program", source: Box::new(source.into()) })?;
+        loaded.map_err(|source| AttachError::Load {
+            step: "load the program",
+            source: Box::new(source.into()),
+        })?;
         Ok(Self { ebpf })
     }
 
     /// Attaches to the interface of that index in the calling thread's network namespace.
     ///
     /// # Errors
-    /// Hands the loaded program back with the reason, for another try at another hook.
-    pub fn attach(mut self, index: u32, hook: Hook) -> Result<Ingress, (Self, AttachError)> {
-        match self.link(index, hook) {
-            Ok(link) => Ok(Ingress { _link: link, hook, ebpf: self.ebpf }),
-            Err(error) => Err((self, error)),
-        }
+    /// The hook is not there, or another program is.
+    pub fn attach(mut self, index: u32, hook: Hook) -> Result<Ingress, AttachError> {
+        let link = self.link(index, hook)?;
+        Ok(Ingress { _link: link, hook, ebpf: self.ebpf })
     }
 
     fn link(&mut self, index: u32, hook: Hook) -> Result<XdpLink, AttachError> {
@@ -82,7 +87,9 @@ impl Loaded {
             Hook::Generic => XdpMode::Skb,
         };
         let program = program(&mut self.ebpf)?;
-        let id = program.attach_to_if_index(index, mode).map_err(|error| AttachError::refused(hook, error))?;
+        let id = program
+            .attach_to_if_index(index, mode)
+            .map_err(|error| AttachError::refused(hook, error))?;
         program.take_link(id).map_err(|error| AttachError::refused(hook, error))
     }
 
@@ -135,7 +142,8 @@ fn program(ebpf: &mut Ebpf) -> Result<&mut Xdp, AttachError> {
 
 fn counts(ebpf: &Ebpf) -> Result<Vec<(Verdict, VerdictCount)>, MapError> {
     let map = ebpf.map(VERDICTS).ok_or(MapError::Missing { map: VERDICTS })?;
-    let verdicts = PerCpuArray::<_, VerdictCount>::try_from(map).map_err(MapError::access(VERDICTS))?;
+    let verdicts =
+        PerCpuArray::<_, VerdictCount>::try_from(map).map_err(MapError::access(VERDICTS))?;
     let total = |verdict: Verdict| {
         let per_cpu = verdicts.get(&(verdict as u32), 0).map_err(MapError::access(VERDICTS))?;
         let sum = per_cpu.iter().fold(VerdictCount::default(), |sum, cpu| VerdictCount {

@@ -30,11 +30,19 @@ struct Btf {
 
 impl Btf {
     fn of_object() -> Self {
-        let file = object::File::parse(OBJECT).unwrap();
-        let bytes = file.section_by_name(".BTF").expect("compiled with -g").data().unwrap().to_vec();
-        let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize;
+        let file = object::File::parse(OBJECT).expect("an ELF object");
+        let bytes = file
+            .section_by_name(".BTF")
+            .expect("compiled with -g")
+            .data()
+            .expect("plain bytes")
+            .to_vec();
+        let word = |at: usize| {
+            u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes")) as usize
+        };
         // struct btf_header: hdr_len at 4, type_off 8, type_len 12, str_off 16, str_len 20.
-        let (header, types, strings) = (word(4), word(8)..word(8) + word(12), word(16)..word(16) + word(20));
+        let (header, types, strings) =
+            (word(4), word(8)..word(8) + word(12), word(16)..word(16) + word(20));
         Self {
             types: types.step_by(4).map(|at| word(header + at) as u32).collect(),
             strings: bytes[header..][strings].to_vec(),
@@ -42,19 +50,21 @@ impl Btf {
     }
 
     fn name(&self, at: u32) -> String {
-        let name = self.strings[at as usize..].split(|&byte| byte == 0).next().unwrap();
-        String::from_utf8(name.to_vec()).unwrap()
+        let name = self.strings[at as usize..].split(|&byte| byte == 0).next();
+        String::from_utf8_lossy(name.unwrap_or_default()).into_owned()
     }
 
     /// Walks `struct btf_type` { name, info (vlen 0..16, kind 24..29), size } and what follows each.
     fn layout_of(&self, wanted: &str) -> Layout {
         let mut at = 0;
         loop {
-            let &[name, info, size] = self.types[at..at + 3].first_chunk().expect("the struct is in the BTF");
+            let &[name, info, size] =
+                self.types[at..at + 3].first_chunk().expect("the struct is in the BTF");
             let (kind, vlen) = (info >> 24 & 0x1f, (info & 0xffff) as usize);
             if kind == KIND_STRUCT && self.name(name) == wanted {
                 let members = self.types[at + 3..at + 3 + 3 * vlen].chunks(3);
-                let fields = members.map(|member| (self.name(member[0]), member[2] as usize / 8)).collect();
+                let fields =
+                    members.map(|member| (self.name(member[0]), member[2] as usize / 8)).collect();
                 return Layout { size: size as usize, fields };
             }
             at += 3 + match kind {
@@ -70,8 +80,10 @@ impl Btf {
 
 #[test]
 fn verdict_count_is_laid_out_as_in_the_program() {
-    let fields =
-        vec![("frames".into(), offset_of!(VerdictCount, frames)), ("bytes".into(), offset_of!(VerdictCount, bytes))];
+    let fields = vec![
+        ("frames".into(), offset_of!(VerdictCount, frames)),
+        ("bytes".into(), offset_of!(VerdictCount, bytes)),
+    ];
     let mirror = Layout { size: size_of::<VerdictCount>(), fields };
     assert_eq!(Btf::of_object().layout_of("verdict_count"), mirror);
 }
@@ -80,7 +92,8 @@ fn verdict_count_is_laid_out_as_in_the_program() {
 fn constants_are_those_of_the_header() {
     let header = include_str!("../bpf/abi.h");
     let define = |name: &str| -> u32 {
-        let line = header.lines().find(|line| line.split_whitespace().nth(1) == Some(name)).unwrap();
+        let line =
+            header.lines().find(|line| line.split_whitespace().nth(1) == Some(name)).unwrap();
         line.split_whitespace().nth(2).unwrap().parse().unwrap()
     };
     assert_eq!(define("SUIRO_QUEUES_MAX"), QUEUES_MAX);
