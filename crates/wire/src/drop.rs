@@ -64,4 +64,6 @@ reasons! {
     TooManyCopies = "too_many_copies";
     /// The source handed over a frame that its own rules forbid (descriptor chain, length, header).
     BadSource = "bad_source";
+    /// The source's queue was full in the kernel: the worker polled it too seldom.
+    RxFull = "rx_full";
 }
