@@ -1,4 +1,5 @@
 //! (essay to come)
 
+pub mod config;
 pub mod spec;
 pub mod journal;

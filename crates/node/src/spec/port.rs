@@ -94,7 +94,7 @@ pub struct PortSpec {
     /// Its kind.
     #[serde(rename = "type")]
     pub kind: PortKind,
-    /// The interface; for `tap` the one to make, the port's name when left out.
+    /// The interface, for `tap` the one to make; the one of the port's name when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface: Option<IfName>,
     /// The network namespace of the interface; the node's own when left out.
@@ -159,10 +159,11 @@ impl PortSpec {
         self.name.clone().or_else(|| self.interface.as_deref()?.parse().ok())
     }
 
-    /// The interface: the one given, or for `tap` the port's name.
+    /// The interface: the one given, or the one of the port's name; a vlink has none.
     pub fn effective_interface(&self) -> Option<IfName> {
-        let made_here = || (self.kind == PortKind::Tap).then(|| self.name.as_deref()?.parse().ok()).flatten();
-        self.interface.clone().or_else(made_here)
+        let named_alike =
+            || (self.kind != PortKind::Vlink).then(|| self.name.as_deref()?.parse().ok()).flatten();
+        self.interface.clone().or_else(named_alike)
     }
 
     /// Everything wrong with the port taken alone.
@@ -179,7 +180,10 @@ impl PortSpec {
             return;
         }
         let (cause, remedy) = match &self.interface {
-            Some(interface) => (format!("interface {interface} cannot name the port"), "give the port a name of its own"),
+            Some(interface) => (
+                format!("interface {interface} cannot name the port"),
+                "give the port a name of its own",
+            ),
             None => ("the port has no name".into(), "add name = \"...\""),
         };
         faults.push(Fault::new("name", cause, remedy));
@@ -191,7 +195,11 @@ impl PortSpec {
             if present && !owners.contains(&self.kind) {
                 let words: Vec<_> = owners.iter().map(|owner| owner.word()).collect();
                 let remedy = format!("remove it, or make the port one of: {}", words.join(", "));
-                faults.push(Fault::new(key, format!("`{key}` means nothing on a {kind} port"), remedy));
+                faults.push(Fault::new(
+                    key,
+                    format!("`{key}` means nothing on a {kind} port"),
+                    remedy,
+                ));
             }
         };
         let kernel = [PortKind::Tap, PortKind::AfPacket, PortKind::AfXdp];
@@ -202,10 +210,11 @@ impl PortSpec {
         only(self.xdp_mode.is_some(), "xdp_mode", &[PortKind::AfXdp]);
         only(self.peer.is_some(), "peer", &[PortKind::Vlink]);
         if self.kind == PortKind::Vlink && self.peer.is_none() {
-            faults.push(Fault::new("peer", "a vlink has two ends and one is missing", "add peer = \"SWITCH:PORT\""));
-        }
-        if self.kind != PortKind::Vlink && self.effective_interface().is_none() {
-            faults.push(Fault::new("interface", format!("a {kind} port needs an interface"), "add interface = \"...\""));
+            faults.push(Fault::new(
+                "peer",
+                "a vlink has two ends and one is missing",
+                "add peer = \"SWITCH:PORT\"",
+            ));
         }
     }
 
@@ -252,9 +261,9 @@ mod tests {
     }
 
     #[test]
-    fn a_tap_needs_only_a_name() {
+    fn a_port_needs_only_a_name() {
         let mut spec = PortSpec::of(PortKind::Tap);
-        assert_eq!(keys(&spec), ["name", "interface"]);
+        assert_eq!(keys(&spec), ["name"]);
         spec.name = Some("guest1".parse().unwrap());
         assert_eq!(spec.faults(), []);
         assert_eq!(spec.effective_interface().as_deref(), Some("guest1"));

@@ -157,9 +157,11 @@ impl Dpid {
     ///
     /// 48 bits as a locally administered unicast MAC address, since many controllers print the low half as one.
     pub fn derived(node_id: &str, name: &SwitchName) -> Self {
-        let hash = node_id.bytes().chain([0]).chain(name.bytes()).fold(FNV_BASIS, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME)
-        });
+        let hash = node_id
+            .bytes()
+            .chain([0])
+            .chain(name.bytes())
+            .fold(FNV_BASIS, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME));
         let folded = (hash ^ hash >> 48) & 0xffff_ffff_ffff;
         Self(folded & !(1 << 40) | 1 << 41)
     }
@@ -210,6 +212,12 @@ impl Listen {
     pub fn address(&self) -> SocketAddr {
         self.0
     }
+
+    /// The same address, `by` ports further on; `None` past the last port.
+    pub fn shifted(&self, by: usize) -> Option<Self> {
+        let port = u16::try_from(usize::from(self.0.port()) + by).ok()?;
+        Some(Self(SocketAddr::new(self.0.ip(), port)))
+    }
 }
 
 impl fmt::Display for Dpid {
@@ -249,7 +257,8 @@ impl fmt::Display for Listen {
 fn plain_word(text: &str, longest: usize) -> Option<String> {
     let first = text.bytes().next()?;
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"_-.".contains(&b);
-    (text.len() <= longest && text.bytes().all(plain) && !b"-.".contains(&first)).then(|| text.to_owned())
+    (text.len() <= longest && text.bytes().all(plain) && !b"-.".contains(&first))
+        .then(|| text.to_owned())
 }
 
 fn is_interface(text: &str) -> bool {
@@ -266,7 +275,9 @@ fn parse_mac(text: &str) -> Option<[u8; 6]> {
     let mut bytes = [0; 6];
     let mut parts = text.split(':');
     for byte in &mut bytes {
-        let part = parts.next().filter(|part| part.len() == 2 && part.bytes().all(|b| b.is_ascii_hexdigit()))?;
+        let part = parts
+            .next()
+            .filter(|part| part.len() == 2 && part.bytes().all(|b| b.is_ascii_hexdigit()))?;
         *byte = u8::from_str_radix(part, 16).ok()?;
     }
     (parts.next().is_none() && Mac::new(bytes).is_some()).then_some(bytes)
@@ -288,7 +299,9 @@ mod tests {
 
     #[test]
     fn what_is_printed_parses_to_the_same_value() {
-        fn check<T: FromStr<Err = BadText> + fmt::Display + PartialEq + fmt::Debug>(texts: &[&str]) {
+        fn check<T: FromStr<Err = BadText> + fmt::Display + PartialEq + fmt::Debug>(
+            texts: &[&str],
+        ) {
             for text in texts {
                 let value: T = text.parse().unwrap();
                 assert_eq!(value.to_string().parse::<T>().unwrap(), value, "{text}");
@@ -296,7 +309,13 @@ mod tests {
         }
         check::<Dpid>(&["1", "00000000000000ff", "0xabc", "ffffffffffffffff"]);
         check::<Mac>(&["02:00:00:00:00:01", "FE:ff:ff:ff:ff:ff"]);
-        check::<Controller>(&["tcp:127.0.0.1:6653", "tcp:10.0.0.1", "tcp:[::1]:6633", "tcp:[::1]", "tcp:::1"]);
+        check::<Controller>(&[
+            "tcp:127.0.0.1:6653",
+            "tcp:10.0.0.1",
+            "tcp:[::1]:6633",
+            "tcp:[::1]",
+            "tcp:::1",
+        ]);
         check::<Listen>(&["ptcp:6654", "ptcp:6654:0.0.0.0", "ptcp:6654:[::]", "ptcp:6654:::1"]);
         check::<Peer>(&["sw1:to-sw0"]);
         check::<Netns>(&["guest1", "/proc/1/ns/net"]);
@@ -314,8 +333,20 @@ mod tests {
         refuse::<IfName>(&["", ".", "..", "a/b", "a:1", "a b", "sixteen-bytes-xx"]);
         refuse::<Netns>(&["", "a/b", "..", "x\n"]);
         refuse::<Dpid>(&["", "0x", "12345678901234567", "+1", "x"]);
-        refuse::<Mac>(&["01:00:00:00:00:01", "00:00:00:00:00:00", "2:0:0:0:0:1", "02:00:00:00:00", "02:00:00:00:00:01:02", "+2:00:00:00:00:01"]);
-        refuse::<Controller>(&["127.0.0.1:6653", "tcp:localhost", "tcp:1.2.3.4:0", "ssl:1.2.3.4:6653"]);
+        refuse::<Mac>(&[
+            "01:00:00:00:00:01",
+            "00:00:00:00:00:00",
+            "2:0:0:0:0:1",
+            "02:00:00:00:00",
+            "02:00:00:00:00:01:02",
+            "+2:00:00:00:00:01",
+        ]);
+        refuse::<Controller>(&[
+            "127.0.0.1:6653",
+            "tcp:localhost",
+            "tcp:1.2.3.4:0",
+            "ssl:1.2.3.4:6653",
+        ]);
         refuse::<Listen>(&["ptcp:", "ptcp:0", "ptcp:70000", "tcp:6653"]);
         refuse::<Peer>(&["sw1", "sw1:", ":p", "a:b:c"]);
     }

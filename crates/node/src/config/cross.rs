@@ -1,0 +1,158 @@
+//! What several tables say together: nothing is claimed twice, and every vlink has two ends that name each other.
+
+use super::read::Notes;
+use super::{Config, SwitchConfig};
+use crate::spec::{Peer, PortKind, PortName, PortSpec};
+use std::collections::HashMap;
+use std::hash::Hash;
+
+/// Notes every contradiction.
+pub fn check(config: &Config, notes: &Notes) {
+    check_switches(config, notes);
+    config.switches.iter().for_each(|switch| check_ports(switch, notes));
+    check_interfaces(config, notes);
+    check_vlinks(config, notes);
+    config.switches.iter().for_each(|switch| check_texts(switch, notes));
+}
+
+/// Who claimed what first.
+struct Claims<'a, K> {
+    first: HashMap<K, (usize, String)>,
+    notes: &'a Notes,
+    remedy: &'static str,
+}
+
+impl<'a, K: Eq + Hash> Claims<'a, K> {
+    fn new(notes: &'a Notes, remedy: &'static str) -> Self {
+        Self { first: HashMap::new(), notes, remedy }
+    }
+
+    fn claim(&mut self, key: K, line: usize, thing: &str, what: &str) {
+        if let Some((first_line, first)) = self.first.get(&key) {
+            let cause = format!("{what} is already taken by {first} on line {first_line}");
+            self.notes.add(line, thing, cause, self.remedy);
+        } else {
+            self.first.insert(key, (line, thing.into()));
+        }
+    }
+}
+
+fn check_switches(config: &Config, notes: &Notes) {
+    let mut names = Claims::new(notes, "give each switch its own name");
+    let mut ids =
+        Claims::new(notes, "give each switch its own dpid: controllers tell switches apart by it");
+    let mut addresses = Claims::new(notes, "give each switch its own TCP port");
+    for SwitchConfig { spec, line, .. } in &config.switches {
+        let thing = format!("switch {}", spec.name);
+        names.claim(&spec.name, *line, &thing, &format!("name {}", spec.name));
+        if let Some(dpid) = &spec.dpid {
+            ids.claim(dpid, *line, &thing, &format!("datapath id {dpid}"));
+        }
+        for listen in &spec.listen {
+            addresses.claim(listen, *line, &thing, &format!("address {listen}"));
+        }
+    }
+}
+
+fn check_ports(switch: &SwitchConfig, notes: &Notes) {
+    let mut names = Claims::new(notes, "give each port of a switch its own name");
+    let mut numbers = Claims::new(notes, "give each port of a switch its own number, or none");
+    for port in &switch.ports {
+        let thing = thing_of(switch, &port.value);
+        if let Some(name) = port.value.effective_name() {
+            names.claim(name.clone(), port.line, &thing, &format!("name {name}"));
+        }
+        if let Some(number) = port.value.number {
+            numbers.claim(number, port.line, &thing, &format!("number {number}"));
+        }
+    }
+}
+
+fn check_interfaces(config: &Config, notes: &Notes) {
+    let mut interfaces =
+        Claims::new(notes, "an interface can be one port only: choose another one");
+    for (switch, port) in all_ports(config) {
+        if let Some(interface) = port.value.effective_interface() {
+            let inside = port
+                .value
+                .netns
+                .as_ref()
+                .map_or_else(String::new, |netns| format!(" in namespace {netns}"));
+            let what = format!("interface {interface}{inside}");
+            interfaces.claim(
+                (port.value.netns.clone(), interface),
+                port.line,
+                &thing_of(switch, &port.value),
+                &what,
+            );
+        }
+    }
+}
+
+fn check_vlinks(config: &Config, notes: &Notes) {
+    let ends: HashMap<Peer, &PortSpec> = all_ports(config)
+        .filter_map(|(switch, port)| {
+            Some((Peer::new(switch.spec.name.clone(), port.value.effective_name()?), &port.value))
+        })
+        .collect();
+    for (switch, port) in all_ports(config).filter(|(_, port)| port.value.kind == PortKind::Vlink) {
+        let (Some(name), Some(peer)) = (port.value.effective_name(), &port.value.peer) else {
+            continue;
+        };
+        if let Some((cause, remedy)) = vlink_fault(switch, &name, peer, &ends) {
+            notes.add(port.line, &thing_of(switch, &port.value), cause, remedy);
+        }
+    }
+}
+
+fn vlink_fault(
+    switch: &SwitchConfig,
+    name: &PortName,
+    peer: &Peer,
+    ends: &HashMap<Peer, &PortSpec>,
+) -> Option<(String, String)> {
+    let me = Peer::new(switch.spec.name.clone(), name.clone());
+    if peer.switch() == me.switch() {
+        return Some((
+            format!("peer {peer} is on the same switch"),
+            "a vlink joins two switches: name a port of another one".into(),
+        ));
+    }
+    let Some(other) = ends.get(peer) else {
+        let cause = format!("peer {peer} does not exist");
+        return Some((
+            cause,
+            format!(
+                "add a vlink port {} with peer = \"{me}\" to switch {}",
+                peer.port(),
+                peer.switch()
+            ),
+        ));
+    };
+    match &other.peer {
+        _ if other.kind != PortKind::Vlink => Some((
+            format!("peer {peer} is of type {}", other.kind.word()),
+            "make both ends vlinks".into(),
+        )),
+        Some(back) if *back == me => None,
+        Some(back) => Some((
+            format!("peer {peer} names {back} as its own peer"),
+            format!("let both ends name each other: peer = \"{me}\" there"),
+        )),
+        // The other end has its own error: it names no peer.
+        None => None,
+    }
+}
+
+fn check_texts(switch: &SwitchConfig, notes: &Notes) {
+    let _ = (switch, notes);
+}
+
+fn all_ports(config: &Config) -> impl Iterator<Item = (&SwitchConfig, &super::Located<PortSpec>)> {
+    config.switches.iter().flat_map(|switch| switch.ports.iter().map(move |port| (switch, port)))
+}
+
+fn thing_of(switch: &SwitchConfig, port: &PortSpec) -> String {
+    let name = port.effective_name();
+    format!("switch {} port {}", switch.spec.name, name.as_deref().unwrap_or("without a name"))
+}

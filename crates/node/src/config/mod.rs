@@ -1,0 +1,301 @@
+//! The configuration file: TOML in, a checked [`Config`] or every error at once out.
+//!
+//! Pure but for [`Config::load`]: what the check must know of the host ([`Host`]) is handed in. Three passes: [`syntax`], which takes
+//! broken lines out; the reader ([`read`]), which checks each table alone; and [`cross`], which checks
+//! what several tables say together. A file is accepted whole or not at all.
+
+mod cross;
+mod problem;
+mod read;
+mod syntax;
+
+use crate::spec::{
+    Dpid, FailMode, Listen, PortKind, PortSpec, QUEUES_MAX, SwitchName, SwitchPatch, SwitchSpec,
+    XdpMode,
+};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+pub use problem::{Problem, Problems};
+pub use read::Located;
+use read::{Notes, Scope};
+
+/// What the check must know of the machine.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Host {
+    /// Cores that this process may run on.
+    pub cores: Vec<usize>,
+    /// What tells this node from others, for derived datapath ids.
+    pub node_id: String,
+}
+
+/// The `[node]` table.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NodeConfig {
+    /// Sockets and lock; gone after a reboot.
+    pub run_dir: PathBuf,
+    /// What must survive: switches, ports, flows.
+    pub state_dir: PathBuf,
+    /// Cores of the workers; one core, the highest, when left out.
+    pub cores: Vec<usize>,
+    /// How long a worker polls without finding a frame before it sleeps.
+    pub spin: Duration,
+    /// The log filter, as in `SUIRO_LOG`.
+    pub log: Option<String>,
+}
+
+/// One `[[switch]]` table.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SwitchConfig {
+    /// The switch.
+    pub spec: SwitchSpec,
+    /// Its line.
+    pub line: usize,
+    /// Its ports.
+    pub ports: Vec<Located<PortSpec>>,
+    /// Rules, in `ovs-ofctl`'s syntax.
+    pub flows: Vec<Located<String>>,
+    /// Groups.
+    pub groups: Vec<Located<String>>,
+    /// Meters.
+    pub meters: Vec<Located<String>>,
+}
+
+/// A checked configuration.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Config {
+    /// The node.
+    pub node: NodeConfig,
+    /// Its switches, in the file's order.
+    pub switches: Vec<SwitchConfig>,
+}
+
+/// Why there is no configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("configuration {}: reading failed", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file says something wrong.
+    #[error("{0}")]
+    Problems(#[from] Problems),
+}
+
+/// Where the sockets are unless told otherwise.
+pub const DEFAULT_RUN_DIR: &str = "/run/suiro";
+/// Where the state is unless told otherwise.
+pub const DEFAULT_STATE_DIR: &str = "/var/lib/suiro";
+/// Chosen: several times what waking a thread costs, short enough that an idle node stays below 1 % of a core.
+const DEFAULT_SPIN: Duration = Duration::from_micros(50);
+/// More than this and a worker that spins is a worker that never sleeps.
+const SPIN_MAX_US: u64 = 1_000_000;
+/// `sun_path` holds 108 bytes with its NUL (unix(7)); a socket's name is at most 32 + `.mgmt` and a slash.
+const RUN_DIR_MAX: usize = 107 - 38;
+
+impl Config {
+    /// An empty node with every default.
+    pub fn empty(host: &Host) -> Self {
+        Self { node: NodeConfig::default_on(host), switches: Vec::new() }
+    }
+
+    /// Reads and checks a file.
+    ///
+    /// # Errors
+    /// Unreadable, or wrong: then with every problem in it.
+    pub fn load(path: &Path, host: &Host) -> Result<Self, ConfigError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| ConfigError::Read { path: path.into(), source })?;
+        Ok(Self::parse(&text, &path.display().to_string(), host)?)
+    }
+
+    /// Checks a text; `file` is its name in messages.
+    ///
+    /// # Errors
+    /// Every problem in it.
+    pub fn parse(text: &str, file: &str, host: &Host) -> Result<Self, Problems> {
+        let (rest, broken) = syntax::without_broken_lines(text);
+        let notes = Notes::of(text, broken);
+        let (document, _) = toml::de::DeTable::parse_recoverable(&rest);
+        let root = Scope::new(&document, "file", &notes);
+        let config = read_root(root, host);
+        cross::check(&config, &notes);
+        match notes.into_sorted() {
+            list if list.is_empty() => Ok(config),
+            list => Err(Problems { file: file.into(), list }),
+        }
+    }
+}
+
+impl NodeConfig {
+    fn default_on(host: &Host) -> Self {
+        Self {
+            run_dir: DEFAULT_RUN_DIR.into(),
+            state_dir: DEFAULT_STATE_DIR.into(),
+            cores: default_cores(host),
+            spin: DEFAULT_SPIN,
+            log: None,
+        }
+    }
+}
+
+/// One worker on the highest core: core 0 is where most machines handle interrupts.
+fn default_cores(host: &Host) -> Vec<usize> {
+    vec![host.cores.iter().copied().max().unwrap_or(0)]
+}
+
+fn read_root(root: Scope<'_>, host: &Host) -> Config {
+    let (node, base) = match root.table("node", "node") {
+        Some(scope) => read_node(scope, host),
+        None => (NodeConfig::default_on(host), None),
+    };
+    let mut switches: Vec<_> =
+        root.tables("switch", "switch").into_iter().filter_map(read_switch).collect();
+    for (index, switch) in switches.iter_mut().enumerate() {
+        complete(switch, index, base.as_ref(), host);
+    }
+    root.close();
+    Config { node, switches }
+}
+
+fn read_node(scope: Scope<'_>, host: &Host) -> (NodeConfig, Option<Listen>) {
+    let defaults = NodeConfig::default_on(host);
+    let config = NodeConfig {
+        run_dir: read_dir(&scope, "run_dir", RUN_DIR_MAX).unwrap_or(defaults.run_dir),
+        state_dir: read_dir(&scope, "state_dir", usize::MAX).unwrap_or(defaults.state_dir),
+        cores: read_cores(&scope, host).unwrap_or(defaults.cores),
+        spin: scope.number("spin_us", 0..=SPIN_MAX_US).map_or(defaults.spin, Duration::from_micros),
+        log: scope.string("log").map(|found| found.value),
+    };
+    let base = scope.text("listen");
+    scope.close();
+    (config, base)
+}
+
+fn read_dir(scope: &Scope<'_>, key: &'static str, longest: usize) -> Option<PathBuf> {
+    let found = scope.string(key)?;
+    let path = PathBuf::from(&found.value);
+    if !path.is_absolute() {
+        scope.problem(
+            key,
+            format!("{key} = {:?} is not an absolute path", found.value),
+            "begin it with /",
+        );
+    } else if found.value.len() > longest {
+        let cause =
+            format!("{key} is {} bytes long, too long for the sockets in it", found.value.len());
+        scope.problem(key, cause, format!("choose a path of at most {longest} bytes"));
+    }
+    Some(path)
+}
+
+fn read_cores(scope: &Scope<'_>, host: &Host) -> Option<Vec<usize>> {
+    let found = scope.numbers("cores", 0..=u64::from(u16::MAX))?;
+    let mut cores = Vec::with_capacity(found.len());
+    for Located { value, line } in found {
+        let core = value as usize;
+        let usable = host.cores.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
+        if !host.cores.contains(&core) {
+            let remedy = format!("choose from: {usable}");
+            scope.notes().add(
+                line,
+                &scope.thing,
+                format!("core {core} does not exist or is not ours to use"),
+                remedy,
+            );
+        } else if cores.contains(&core) {
+            scope.notes().add(
+                line,
+                &scope.thing,
+                format!("core {core} is named twice"),
+                "name each core once: one worker runs on it",
+            );
+        }
+        cores.push(core);
+    }
+    if cores.is_empty() {
+        scope.problem(
+            "cores",
+            "cores names no usable core",
+            "name at least one core, or remove the key",
+        );
+    }
+    Some(cores)
+}
+
+fn read_switch(mut scope: Scope<'_>) -> Option<SwitchConfig> {
+    let name = scope.text::<SwitchName>("name");
+    if let Some(name) = &name {
+        scope.thing = format!("switch {name}");
+    }
+    scope.missing("name", "the switch has no name", "add name = \"...\"");
+    let rest = SwitchPatch {
+        fail_mode: scope.word("fail_mode", FailMode::WORDS, FailMode::of),
+        controllers: Some(values(scope.texts("controllers"))),
+        listen: Some(values(scope.texts("listen"))),
+        miss_send_len: scope.number("miss_send_len", 0..=0xffff).map(|n| n as u16),
+        max_packet_in_per_s: scope
+            .number("max_packet_in_per_s", 0..=u64::from(u32::MAX))
+            .map(|n| n as u32),
+    };
+    let dpid = scope.text("dpid");
+    let ports = scope.tables("port", "switch.port");
+    let ports = ports.into_iter().filter_map(|port| read_port(port, &scope.thing)).collect();
+    let (flows, groups, meters) =
+        (scope.strings("flows"), scope.strings("groups"), scope.strings("meters"));
+    let line = scope.line;
+    scope.close();
+    let spec = rest.applied_to(&SwitchSpec { dpid, ..SwitchSpec::named(name?) });
+    Some(SwitchConfig { spec, line, ports, flows, groups, meters })
+}
+
+fn read_port(mut scope: Scope<'_>, switch: &str) -> Option<Located<PortSpec>> {
+    let (number, name, interface) =
+        (scope.thing.clone(), scope.text("name"), scope.text("interface"));
+    let mut spec = PortSpec { name, interface, ..PortSpec::of(PortKind::Tap) };
+    let shown = spec.effective_name().map_or(number, |name| format!("port {name}"));
+    scope.thing = format!("{switch} {shown}");
+    let kind = scope.word("type", PortKind::WORDS, PortKind::of);
+    scope.missing(
+        "type",
+        "the port has no type",
+        format!("add type = one of: {}", PortKind::WORDS.join(", ")),
+    );
+    spec.netns = scope.text("netns");
+    spec.number = scope.number("number", 0..=u64::from(u32::MAX)).map(|n| n as u32);
+    spec.mtu = scope.number("mtu", 0..=u64::from(u32::MAX)).map(|n| n as u32);
+    spec.mac = scope.text("mac");
+    spec.queues = scope.number("queues", 1..=u64::from(QUEUES_MAX)).map(|n| n as u16);
+    spec.xdp_mode = scope.word("xdp_mode", XdpMode::WORDS, XdpMode::of);
+    spec.peer = scope.text("peer");
+    spec.kind = kind.unwrap_or(spec.kind);
+    if kind.is_some() {
+        spec.faults()
+            .into_iter()
+            .for_each(|fault| scope.problem(fault.key, fault.cause, fault.remedy));
+    }
+    let line = scope.line;
+    scope.close();
+    kind.map(|_| Located { value: spec, line })
+}
+
+fn values<T>(found: Vec<Located<T>>) -> Vec<T> {
+    found.into_iter().map(|found| found.value).collect()
+}
+
+/// Gives a switch what the file leaves to the node: its datapath id and, with `[node] listen`, its own TCP port.
+fn complete(switch: &mut SwitchConfig, index: usize, base: Option<&Listen>, host: &Host) {
+    let spec = &mut switch.spec;
+    spec.dpid.get_or_insert_with(|| Dpid::derived(&host.node_id, &spec.name));
+    if let (Some(base), true) = (base, spec.listen.is_empty()) {
+        spec.listen.extend(base.shifted(index));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,104 @@
+//! What is wrong with a configuration file: all of it, in the order of its lines.
+
+use std::fmt;
+use std::ops::Range;
+
+/// One thing wrong.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Problem {
+    /// Line, from 1.
+    pub line: usize,
+    /// Which switch, port or table.
+    pub thing: String,
+    /// What is wrong with it.
+    pub cause: String,
+    /// What to do.
+    pub remedy: String,
+}
+
+/// Everything wrong with one file.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub struct Problems {
+    /// The file, as messages name it.
+    pub file: String,
+    /// At least one, by line.
+    pub list: Vec<Problem>,
+}
+
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for Problem { line, thing, cause, remedy } in &self.list {
+            writeln!(f, "{}:{line}: {thing}: {cause}\n    remedy: {remedy}", self.file)?;
+        }
+        let plural = if self.list.len() == 1 { "" } else { "s" };
+        write!(f, "{} error{plural} in {}", self.list.len(), self.file)
+    }
+}
+
+/// Where each line of a text begins.
+pub struct Lines(Vec<usize>);
+
+impl Lines {
+    /// Of this text.
+    pub fn of(text: &str) -> Self {
+        let breaks =
+            text.bytes().enumerate().filter(|&(_, byte)| byte == b'\n').map(|(at, _)| at + 1);
+        Self(std::iter::once(0).chain(breaks).collect())
+    }
+
+    /// The line, from 1, in which a span begins.
+    pub fn line(&self, span: Range<usize>) -> usize {
+        self.0.partition_point(|&start| start <= span.start)
+    }
+
+    /// The bytes of a line of a text of `len` bytes, without its line break.
+    pub fn range(&self, line: usize, len: usize) -> Range<usize> {
+        self.0[line - 1]..self.0.get(line).map_or(len, |&next| next - 1)
+    }
+}
+
+/// The word that the writer of `given` most likely meant: at most two typing errors away, and less than half the word.
+pub fn nearest<'a>(given: &str, words: &[&'a str]) -> Option<&'a str> {
+    let (distance, word) = words.iter().map(|&word| (typing_errors(given, word), word)).min()?;
+    (distance <= 2 && 2 * distance < word.len().max(2)).then_some(word)
+}
+
+/// Damerau–Levenshtein distance (restricted): insertions, deletions, replacements, and swaps of neighbours.
+fn typing_errors(a: &str, b: &str) -> usize {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut rows = [vec![0; b.len() + 1], (0..=b.len()).collect(), vec![0; b.len() + 1]];
+    for i in 1..=a.len() {
+        let [older, old, new] = &mut rows;
+        new[0] = i;
+        for j in 1..=b.len() {
+            let replace = old[j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            new[j] = replace.min(old[j] + 1).min(new[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                new[j] = new[j].min(older[j - 2] + 1);
+            }
+        }
+        rows.rotate_left(1);
+    }
+    rows[1][b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_typing_error_finds_its_word_and_another_word_does_not() {
+        let words = ["interface", "netns", "number", "name", "mtu", "mac"];
+        assert_eq!(nearest("interfcae", &words), Some("interface"));
+        assert_eq!(nearest("nets", &words), Some("netns"));
+        assert_eq!(nearest("mut", &words), Some("mtu"));
+        assert_eq!(nearest("colour", &words), None);
+        assert_eq!(nearest("", &words), None);
+    }
+
+    #[test]
+    fn a_span_is_on_the_line_where_it_begins() {
+        let lines = Lines::of("a\nbc\n\nd");
+        assert_eq!([0, 1, 2, 4, 5, 6].map(|at| lines.line(at..at + 1)), [1, 1, 2, 2, 3, 4]);
+    }
+}
