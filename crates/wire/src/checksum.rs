@@ -8,5 +8,5 @@ mod internet;
 mod offload;
 
 pub use crc32c::{crc32c, crc32c_append, crc32c_shift};
-pub use internet::{append, fold, pseudo_ipv4, pseudo_ipv6, sum, update};
+pub use internet::{append, fold, pseudo_ipv4, pseudo_ipv6, sum, sum_u128, update, update_partial};
 pub use offload::{BadOffload, complete};

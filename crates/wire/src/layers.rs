@@ -13,6 +13,18 @@ pub struct Layers {
     pub ip: u16,
     /// The transport or ICMP header; 0 for later fragments and truncated heads.
     pub l4: u16,
-    /// First byte after the transport header.
+    /// First byte after the last header parsed (transport, ARP, or IP when nothing known follows); 0 if the head ends before or
+    /// there is no such header.
     pub payload: u16,
+}
+
+impl Layers {
+    /// Follows a header that was inserted (or, below 0, removed) before `l3`; what is not there stays so.
+    pub(crate) fn move_by(&mut self, bytes: i16) {
+        for offset in [&mut self.l3, &mut self.ip, &mut self.l4, &mut self.payload] {
+            if *offset != 0 {
+                *offset = offset.wrapping_add_signed(bytes);
+            }
+        }
+    }
 }

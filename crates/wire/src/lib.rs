@@ -23,6 +23,7 @@ pub mod checksum;
 mod drop;
 mod edit;
 mod head;
+mod ip;
 mod key;
 mod layers;
 mod offload;

@@ -1,49 +1,196 @@
-//! Cutting a large frame into segments.
+//! Cutting a large TCP or UDP frame into segments that fit a destination (TSO, USO).
+//!
+//! [`plan`] checks a frame once; then [`Segments`] writes headers only. The caller copies headers and each segment's range of the
+//! payload into its own buffer and finishes with [`crate::checksum::complete`], so that the payload is copied once.
+//!
+//! The rules are Linux's `tcp_gso_segment` and `__udp_gso_segment`: the IPv4 id counts up, FIN and PSH stay on the last segment only, CWR on
+//! the first only (RFC 3168 §6.1.2). VLAN tags, MPLS shims and an I-TAG before the IP header are repeated on every segment.
 
-use crate::checksum::BadOffload;
-use crate::{Offload, PartialChecksum};
+use crate::checksum::{BadOffload, fold, sum, update_partial};
+use crate::ip::{self, IpPacket, checksum_offset};
+use crate::parse::{ITAG, chunk, parse_ethernet};
+use crate::{Gso, Key, Offload, PartialChecksum, eth_type, ip_proto};
 use std::ops::Range;
 
-/// How a large frame is cut.
+/// Smallest payload of a TCP segment: a sender's MSS is at least 48 and holds up to 40 bytes of options (Linux `TCP_MIN_SND_MSS`).
+/// Without a bound a guest could have 64 KiB cut into 64 Ki frames.
+const MIN_TCP: usize = 8;
+
+/// Most datagrams in one large UDP frame (Linux `UDP_MAX_SEGMENTS`).
+const MAX_UDP: usize = 128;
+
+/// How one large frame is cut.
 #[derive(Clone, Copy, Debug)]
 pub struct Segments<'a> {
     headers: &'a [u8],
+    ip: usize,
+    l4: usize,
+    is_v6: bool,
+    is_tcp: bool,
+    total_len: usize,
+    size: usize,
     count: usize,
+    /// The pseudo-header's sum without its length.
+    pseudo: u64,
 }
 
-/// Plans the segmentation of a frame of `total_len` bytes that begins with `head`.
+/// Plans the segmentation of a frame of `total_len` bytes that begins with `head`, which must hold all headers.
 ///
 /// # Errors
-/// [`BadOffload`] when the offload state contradicts the headers.
+/// [`BadOffload`] when the offload state contradicts the headers, they do not lie in `head`, or there would be absurdly many segments.
 pub fn plan<'a>(
     head: &'a [u8],
     total_len: usize,
     offload: &Offload,
 ) -> Result<Segments<'a>, BadOffload> {
-    let _ = (total_len, offload, head);
-    Err(BadOffload)
+    let packet = find_ip(head)
+        .and_then(|at| ip::packet(head, at))
+        .filter(|packet| packet.carries(offload.gso));
+    let packet = packet.ok_or(BadOffload)?;
+    let l4 = packet.l4.ok_or(BadOffload)?;
+    let is_tcp = offload.gso != Gso::Udp;
+    let headers =
+        headers(head, l4, is_tcp).filter(|headers| headers.len() <= total_len).ok_or(BadOffload)?;
+    let payload = total_len - headers.len();
+    let size = usize::from(offload.gso_size);
+    let segments = Segments {
+        headers,
+        ip: packet.at,
+        l4,
+        is_v6: packet.version == 6,
+        is_tcp,
+        total_len,
+        size,
+        count: payload.div_ceil(size.max(1)).max(1),
+        pseudo: pseudo_header(head, &packet, l4, offload.checksum)?,
+    };
+    let fits = headers.len() - packet.at + size.min(payload) <= usize::from(u16::MAX);
+    let sane = if is_tcp { size >= MIN_TCP } else { size > 0 && segments.count <= MAX_UDP };
+    let agrees = offload.checksum.is_none_or(|checksum| checksum == segments.checksum());
+    if fits && sane && agrees { Ok(segments) } else { Err(BadOffload) }
+}
+
+/// Offset of the IP header behind tags, shims and I-TAGs.
+fn find_ip(head: &[u8]) -> Option<usize> {
+    let mut frame = 0;
+    loop {
+        let mut key = Key::default();
+        let layers = parse_ethernet(&head[frame..], &mut key);
+        if layers.ip != 0 {
+            return Some(frame + usize::from(layers.ip));
+        }
+        let customer = frame + usize::from(layers.l3) + 4;
+        let is_backbone = key.0[0] as u16 == eth_type::PBB && customer + ITAG - 4 <= head.len();
+        if !is_backbone {
+            return None;
+        }
+        frame = customer;
+    }
+}
+
+/// Everything up to the payload.
+fn headers(head: &[u8], l4: usize, is_tcp: bool) -> Option<&[u8]> {
+    let len = if is_tcp { usize::from(chunk::<20>(head, l4)?[12] >> 4) * 4 } else { 8 };
+    let least = if is_tcp { 20 } else { 8 };
+    head.get(..l4 + len).filter(|_| len >= least)
+}
+
+/// The pseudo-header's sum without its length. Under a routing header only a partial checksum knows the last destination.
+fn pseudo_header(
+    head: &[u8],
+    packet: &IpPacket,
+    l4: usize,
+    checksum: Option<PartialChecksum>,
+) -> Result<u64, BadOffload> {
+    if let Some(addresses) = packet.addresses {
+        return Ok(addresses + u64::from(packet.proto));
+    }
+    let (end, partial) = packet.end.zip(checksum).ok_or(BadOffload)?;
+    let field =
+        chunk(head, usize::from(partial.start) + usize::from(partial.offset)).ok_or(BadOffload)?;
+    let len = end.checked_sub(l4).ok_or(BadOffload)?;
+    Ok(u64::from(update_partial(u16::from_be_bytes(*field), len as u64, 0)))
 }
 
 impl Segments<'_> {
-    /// Segments.
+    /// Number of segments, at least 1.
     pub fn count(&self) -> usize {
         self.count
     }
+
     /// Bytes of headers in front of each segment's payload.
     pub fn header_len(&self) -> usize {
         self.headers.len()
     }
-    /// The bytes of the whole frame that are segment `index`'s payload.
+
+    /// The bytes of the whole frame that are the payload of segment `index`, counted from the frame's first byte.
     pub fn payload(&self, index: usize) -> Range<usize> {
-        let _ = index;
-        0..0
+        let start = self.headers.len() + index * self.size;
+        start.min(self.total_len)..(start + self.size).min(self.total_len)
     }
-    /// Writes segment `index`'s headers into the first [`Segments::header_len`] bytes of `out`.
-    pub fn write_headers(&self, index: usize, out: &mut [u8]) {
-        let _ = (index, out);
-    }
+
     /// The checksum that [`crate::checksum::complete`] must finish in every segment.
     pub fn checksum(&self) -> PartialChecksum {
-        PartialChecksum { start: 0, offset: 0 }
+        let proto = if self.is_tcp { ip_proto::TCP } else { ip_proto::UDP };
+        let offset = checksum_offset(proto).expect("TCP and UDP have a 16-bit checksum");
+        PartialChecksum { start: self.l4 as u16, offset }
     }
+
+    /// Writes the headers of segment `index` into the first [`Segments::header_len`] bytes of `out`: lengths, ids, sequence numbers,
+    /// flags, the IPv4 header checksum, and the pseudo-header's sum in the transport's checksum.
+    ///
+    /// # Panics
+    /// When `out` is shorter or there is no such segment: a bug of the port.
+    pub fn write_headers(&self, index: usize, out: &mut [u8]) {
+        assert!(index < self.count, "segment {index} of {}", self.count);
+        let out = &mut out[..self.headers.len()];
+        out.copy_from_slice(self.headers);
+        let end = out.len() + self.payload(index).len();
+        if self.is_v6 {
+            put(out, self.ip + 4, (end - self.ip - 40) as u16);
+        } else {
+            self.write_ipv4(index, end, out);
+        }
+        let len = end - self.l4;
+        if self.is_tcp {
+            self.write_tcp(index, out);
+        } else {
+            put(out, self.l4 + 4, len as u16);
+        }
+        let checksum = self.checksum();
+        put(out, usize::from(checksum.start + checksum.offset), fold(self.pseudo + len as u64));
+    }
+
+    fn write_ipv4(&self, index: usize, end: usize, out: &mut [u8]) {
+        let id = word(out, self.ip + 4).wrapping_add(index as u16);
+        put(out, self.ip + 2, (end - self.ip) as u16);
+        put(out, self.ip + 4, id);
+        put(out, self.ip + 10, 0);
+        let checksum = !fold(sum(&out[self.ip..self.l4]));
+        put(out, self.ip + 10, checksum);
+    }
+
+    fn write_tcp(&self, index: usize, out: &mut [u8]) {
+        const FIN_PSH: u8 = 0x09;
+        const CWR: u8 = 0x80;
+        let sequence = u32::from(word(out, self.l4 + 4)) << 16 | u32::from(word(out, self.l4 + 6));
+        let sequence = sequence.wrapping_add((index * self.size) as u32);
+        put(out, self.l4 + 4, (sequence >> 16) as u16);
+        put(out, self.l4 + 6, sequence as u16);
+        if index + 1 < self.count {
+            out[self.l4 + 13] &= !FIN_PSH;
+        }
+        if index > 0 {
+            out[self.l4 + 13] &= !CWR;
+        }
+    }
+}
+
+/// The 16-bit word at `at`, inside the headers that [`plan`] checked.
+fn word(headers: &[u8], at: usize) -> u16 {
+    u16::from_be_bytes([headers[at], headers[at + 1]])
+}
+
+fn put(headers: &mut [u8], at: usize, value: u16) {
+    headers[at..at + 2].copy_from_slice(&value.to_be_bytes());
 }

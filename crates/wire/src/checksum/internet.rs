@@ -38,17 +38,14 @@ pub fn append(sum_first: u64, first_len: usize, second: &[u8]) -> u64 {
     sum_first + second
 }
 
-/// RFC 1624 equation 3: a complete checksum after words that summed to `old` were replaced by words that sum to `new`.
-///
-/// `words` is how many 16-bit words were replaced.
-pub const fn update(checksum: u16, words: u32, old: u64, new: u64) -> u16 {
-    !update_partial(!checksum, words, old, new)
+/// RFC 1624 equation 3: a complete checksum after aligned words that summed to `old` were replaced by words that sum to `new`.
+pub const fn update(checksum: u16, old: u64, new: u64) -> u16 {
+    !update_partial(!checksum, old, new)
 }
 
 /// The same for a field that holds a sum and not its complement, as a partial checksum does.
-pub(crate) const fn update_partial(field: u16, words: u32, old: u64, new: u64) -> u16 {
-    // The sum of the complements of n words is n × 0xffff less their sum; `old` ≤ that, so that nothing underflows.
-    fold(field as u64 + (0xffff * words as u64 - old) + new)
+pub const fn update_partial(field: u16, old: u64, new: u64) -> u16 {
+    fold(field as u64 + !fold(old) as u64 + new)
 }
 
 /// The sum of the IPv4 pseudo-header: addresses, protocol, and bytes from the transport header on (RFC 9293 §3.1).
@@ -61,8 +58,8 @@ pub const fn pseudo_ipv6(src: u128, dst: u128, proto: u8, len: u32) -> u64 {
     sum_u128(src) + sum_u128(dst) + proto as u64 + len as u64
 }
 
-/// The sum of a big-endian value's words, by 32 bits.
-const fn sum_u128(value: u128) -> u64 {
+/// The sum of a big-endian value's words.
+pub const fn sum_u128(value: u128) -> u64 {
     let (high, low) = ((value >> 64) as u64, value as u64);
     (high >> 32) + (high & 0xffff_ffff) + (low >> 32) + (low & 0xffff_ffff)
 }

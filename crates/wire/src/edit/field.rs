@@ -1,0 +1,264 @@
+//! `set_field` (OpenFlow 1.3.5 §5.12): where each field lies, and the write.
+
+use super::sums::Covers;
+use super::{Edit, EditError, Version};
+use crate::parse::{ITAG, chain, chunk, link_layer_option, nd_option_for};
+use crate::{Field, VLAN_PRESENT, eth_type, ip_proto};
+
+impl Field {
+    /// Whether `set_field` accepts it. The rest is not in the frame (`in_port`), not one place in it (`ip_frag`, `ipv6_exthdr`), or
+    /// written by its own instruction (`metadata`).
+    pub const fn is_settable(self) -> bool {
+        !matches!(self, Self::InPort | Self::Metadata | Self::IpFrag | Self::Ipv6Exthdr)
+    }
+}
+
+/// Where a field lies in the head.
+#[derive(Clone, Copy)]
+struct Place {
+    /// First byte of the big-endian word that holds it; at an even distance from what its checksum covers.
+    at: usize,
+    /// Bytes of the word.
+    width: usize,
+    /// Bits below the field.
+    shift: u32,
+    /// Bits of the field.
+    bits: u32,
+    covers: Covers,
+    /// What the key needs after the write.
+    then: Then,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Then {
+    /// Only this field changed.
+    SetKey,
+    /// The field says what follows.
+    Reparse,
+}
+
+impl Place {
+    const fn new(at: usize, width: usize) -> Self {
+        Self {
+            at,
+            width,
+            shift: 0,
+            bits: 8 * width as u32,
+            covers: Covers::Nothing,
+            then: Then::SetKey,
+        }
+    }
+
+    const fn bits(self, shift: u32, bits: u32) -> Self {
+        Self { shift, bits, ..self }
+    }
+
+    const fn covered(self, covers: Covers) -> Self {
+        Self { covers, ..self }
+    }
+
+    const fn reparse(self) -> Self {
+        Self { then: Then::Reparse, ..self }
+    }
+}
+
+impl Edit<'_> {
+    /// Replaces the bits of `mask` in `field` by those of `value`, both right-aligned.
+    ///
+    /// `eth_type` and `ip_proto` only change what the frame is called: nothing is converted, a transport checksum is left as it is.
+    ///
+    /// # Errors
+    /// `NotPresent` when the frame has no such field; `Malformed` when the frame's framing or checksum cannot follow.
+    pub fn set_field(&mut self, field: Field, value: u128, mask: u128) -> Result<(), EditError> {
+        if field == Field::TunnelId {
+            let old = self.key.get(field);
+            self.key.set(field, old & !mask | value & mask);
+            return Ok(());
+        }
+        let place = self.place(field)?;
+        let old = self.read(place)?;
+        let mask = (mask & u128::MAX >> (128 - place.bits)) << place.shift;
+        let new = old & !mask | (value << place.shift) & mask;
+        if old == new {
+            return Ok(());
+        }
+        if field == Field::EthType && (new as u16) < eth_type::MIN {
+            return Err(EditError::Malformed);
+        }
+        self.follow(place.covers, place.at, place.width, old, new)?;
+        self.write(place, new);
+        match (place.then, field) {
+            (Then::Reparse, _) => self.reparse(),
+            (Then::SetKey, Field::VlanVid) => self.key.set(field, new | u128::from(VLAN_PRESENT)),
+            (Then::SetKey, _) => self.key.set(field, new >> place.shift),
+        }
+        Ok(())
+    }
+
+    fn read(&self, place: Place) -> Result<u128, EditError> {
+        let bytes =
+            self.head.bytes().get(place.at..place.at + place.width).ok_or(EditError::NotPresent)?;
+        Ok(match *bytes {
+            [a] => u128::from(a),
+            [a, b] => u128::from(u16::from_be_bytes([a, b])),
+            [a, b, c, d] => u128::from(u32::from_be_bytes([a, b, c, d])),
+            _ => bytes.iter().fold(0, |value, &byte| value << 8 | u128::from(byte)),
+        })
+    }
+
+    /// Writes the word that [`Edit::read`] found there.
+    fn write(&mut self, place: Place, value: u128) {
+        let value = value.to_be_bytes();
+        self.head.bytes_mut()[place.at..place.at + place.width]
+            .copy_from_slice(&value[16 - place.width..]);
+    }
+
+    fn place(&self, field: Field) -> Result<Place, EditError> {
+        match field {
+            Field::EthDst => self.ethernet(0),
+            Field::EthSrc => self.ethernet(6),
+            Field::EthType => Ok(Place::new(self.type_at()?, 2).reparse()),
+            Field::VlanVid => Ok(self.tag()?.bits(0, 12)),
+            Field::VlanPcp => Ok(self.tag()?.bits(13, 3)),
+            Field::IpDscp => self.traffic_class(2, 6),
+            Field::IpEcn => self.traffic_class(0, 2),
+            Field::IpProto => self.protocol(),
+            Field::Ipv4Src => self.ipv4(12),
+            Field::Ipv4Dst => self.ipv4(16),
+            Field::Ipv6Src => Ok(Place::new(self.ipv6()? + 8, 16).covered(Covers::Ipv6Address)),
+            Field::Ipv6Dst => {
+                Ok(Place::new(self.ipv6()? + 24, 16).covered(Covers::Ipv6Destination))
+            }
+            Field::Ipv6Flabel => Ok(Place::new(self.ipv6()?, 4).bits(0, 20)),
+            Field::TpSrc => self.ports(0),
+            Field::TpDst => self.ports(2),
+            Field::TcpFlags => Ok(self.transport_word(&[ip_proto::TCP], 12)?.bits(0, 12)),
+            Field::IcmpType => Ok(self.icmp()?.bits(8, 8)),
+            Field::IcmpCode => Ok(self.icmp()?.bits(0, 8)),
+            Field::ArpOp => self.arp(6, 2),
+            Field::ArpSha => self.arp(8, 6),
+            Field::ArpSpa => self.arp(14, 4),
+            Field::ArpTha => self.arp(18, 6),
+            Field::ArpTpa => self.arp(24, 4),
+            Field::Ipv6NdTarget => self.nd_target(),
+            Field::Ipv6NdSll => self.nd_option(1),
+            Field::Ipv6NdTll => self.nd_option(2),
+            Field::MplsLabel => Ok(self.shim()?.bits(12, 20)),
+            Field::MplsTc => Ok(self.shim()?.bits(9, 3)),
+            Field::MplsBos => Ok(self.shim()?.bits(8, 1).reparse()),
+            Field::PbbIsid => Ok(self.itag()?.bits(0, 24)),
+            Field::PbbUca => Ok(self.itag()?.bits(27, 1)),
+            Field::InPort
+            | Field::Metadata
+            | Field::TunnelId
+            | Field::IpFrag
+            | Field::Ipv6Exthdr => Err(EditError::NotPresent),
+        }
+    }
+
+    fn ethernet(&self, at: usize) -> Result<Place, EditError> {
+        present(self.layers.l3 != 0)?;
+        Ok(Place::new(at, 6))
+    }
+
+    fn tag(&self) -> Result<Place, EditError> {
+        present(self.layers.vlans != 0)?;
+        Ok(Place::new(14, 2))
+    }
+
+    fn shim(&self) -> Result<Place, EditError> {
+        present(self.layers.labels != 0)?;
+        Ok(Place::new(usize::from(self.layers.l3), 4))
+    }
+
+    fn itag(&self) -> Result<Place, EditError> {
+        let at = usize::from(self.layers.l3);
+        present(self.eth_type() == eth_type::PBB)?;
+        self.bytes_at::<ITAG>(at)?;
+        Ok(Place::new(at, 4))
+    }
+
+    fn arp(&self, at: usize, width: usize) -> Result<Place, EditError> {
+        present(self.eth_type() == eth_type::ARP && self.layers.payload != 0)?;
+        Ok(Place::new(usize::from(self.layers.l3) + at, width))
+    }
+
+    fn ipv4(&self, at: usize) -> Result<Place, EditError> {
+        match self.ip()? {
+            (ip, Version::V4) => Ok(Place::new(ip + at, 4).covered(Covers::Ipv4Address)),
+            (_, Version::V6) => Err(EditError::NotPresent),
+        }
+    }
+
+    fn ipv6(&self) -> Result<usize, EditError> {
+        match self.ip()? {
+            (ip, Version::V6) => Ok(ip),
+            (_, Version::V4) => Err(EditError::NotPresent),
+        }
+    }
+
+    /// Bits of the traffic class, which is the second byte of IPv4 and lies across the first two of IPv6.
+    fn traffic_class(&self, shift: u32, bits: u32) -> Result<Place, EditError> {
+        Ok(match self.ip()? {
+            (ip, Version::V4) => Place::new(ip, 2).bits(shift, bits).covered(Covers::Ipv4Header),
+            (ip, Version::V6) => Place::new(ip, 2).bits(4 + shift, bits),
+        })
+    }
+
+    fn protocol(&self) -> Result<Place, EditError> {
+        Ok(match self.ip()? {
+            (ip, Version::V4) => {
+                Place::new(ip + 8, 2).bits(0, 8).covered(Covers::Ipv4Header).reparse()
+            }
+            (ip, Version::V6) => {
+                let chain = chain(self.head.bytes(), ip).ok_or(EditError::NotPresent)?;
+                Place::new(chain.proto_at, 1).reparse()
+            }
+        })
+    }
+
+    fn ports(&self, at: usize) -> Result<Place, EditError> {
+        self.transport_word(&[ip_proto::TCP, ip_proto::UDP, ip_proto::SCTP], at)
+    }
+
+    /// Type and code. In ICMPv6 they decide whether neighbour discovery follows.
+    fn icmp(&self) -> Result<Place, EditError> {
+        Ok(self.transport_word(&[ip_proto::ICMP, ip_proto::ICMPV6], 0)?.reparse())
+    }
+
+    /// 16 bits of the transport header, which must be one of `protos`.
+    fn transport_word(&self, protos: &[u8], at: usize) -> Result<Place, EditError> {
+        let l4 = self.layers.l4;
+        present(l4 != 0 && protos.contains(&(self.key.get(Field::IpProto) as u8)))?;
+        Ok(Place::new(usize::from(l4) + at, 2).covered(Covers::Transport))
+    }
+
+    /// The packet up to its end, where its neighbour discovery message begins, and the option type that this carries.
+    fn nd(&self) -> Result<(&[u8], usize, u8), EditError> {
+        let l4 = usize::from(self.layers.l4);
+        present(l4 != 0 && self.key.get(Field::IpProto) as u8 == ip_proto::ICMPV6)?;
+        let bytes = self.head.bytes();
+        let end = chain(bytes, self.ipv6()?).ok_or(EditError::NotPresent)?.end;
+        let message: &[u8; 24] = chunk(&bytes[..end], l4).ok_or(EditError::NotPresent)?;
+        match (nd_option_for(message[0]), message[1]) {
+            (Some(option), 0) => Ok((&bytes[..end], l4, option)),
+            _ => Err(EditError::NotPresent),
+        }
+    }
+
+    fn nd_target(&self) -> Result<Place, EditError> {
+        let (_, l4, _) = self.nd()?;
+        Ok(Place::new(l4 + 8, 16).covered(Covers::Transport))
+    }
+
+    fn nd_option(&self, wanted: u8) -> Result<Place, EditError> {
+        let (packet, l4, option) = self.nd()?;
+        present(option == wanted)?;
+        let at = link_layer_option(packet, l4, wanted).ok_or(EditError::NotPresent)?;
+        Ok(Place::new(at, 6).covered(Covers::Transport))
+    }
+}
+
+fn present(is: bool) -> Result<(), EditError> {
+    if is { Ok(()) } else { Err(EditError::NotPresent) }
+}
