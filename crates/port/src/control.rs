@@ -32,11 +32,6 @@ pub trait PortControl: Send {
     /// Out of the interface's or the port type's bounds, or the interface is gone.
     fn set_mtu(&self, mtu: u32) -> Result<(), ControlError>;
 
-    /// Frames that the kernel dropped before they reached a queue, since the port was opened: lines for `port show`.
-    fn kernel_drops(&self) -> Vec<(&'static str, u64)> {
-        Vec::new()
-    }
-
     /// Gives the interface back. The queues must be dropped before.
     ///
     /// # Errors

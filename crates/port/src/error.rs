@@ -201,7 +201,9 @@ impl ControlError {
     /// What the user can do.
     pub fn remedy(&self) -> String {
         match self {
-            Self::Gone { interface } => format!("create {interface} again; the port comes back by itself"),
+            Self::Gone { interface } => {
+                format!("create {interface} again; the port comes back by itself")
+            }
             Self::Mtu { .. } => "choose an MTU inside the bound".into(),
             Self::System { .. } => "see the kernel's log (`dmesg`) for its reason".into(),
         }

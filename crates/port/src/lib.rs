@@ -21,18 +21,29 @@
 //! * Threads: an `RxQueue` and a `TxQueue` are used by one worker; [`PortControl`] by the node's control thread. They share only
 //!   file descriptors and atomics.
 
+mod af_packet;
 mod batch;
 mod control;
 mod error;
+mod ethtool;
 mod facts;
+mod gather;
+mod interface;
+mod netlink;
+mod netns;
 mod open;
+mod plain;
 mod queue;
 mod spec;
+mod sys;
+mod tap;
+mod vnet;
 
 pub use batch::{BATCH, BODY_MAX, BodyAt, RxBatch, Slot};
 pub use control::{Keep, PortControl};
 pub use error::{ControlError, OpenError};
 pub use facts::PortFacts;
+pub use netlink::{Link, LinkEvent, LinkMonitor, Peer};
 pub use open::{OpenPort, open};
 pub use queue::{Body, Drops, RxQueue, Sent, TxFrame, TxQueue};
 pub use spec::{NetnsRef, PortKind, PortSpec, XdpMode};

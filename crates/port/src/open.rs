@@ -24,9 +24,10 @@ pub struct OpenPort {
 /// # Errors
 /// Every one names the interface, the step, the cause and a remedy; nothing is left behind.
 pub fn open(spec: &PortSpec, workers: usize) -> Result<OpenPort, OpenError> {
-    let _ = workers;
     match spec.kind {
-        PortKind::Tap | PortKind::AfPacket | PortKind::AfXdp => {
+        PortKind::Tap => crate::tap::open(spec, workers),
+        PortKind::AfPacket => crate::af_packet::open(spec, workers),
+        PortKind::AfXdp => {
             Err(OpenError::io(&spec.interface, "open the port", io::ErrorKind::Unsupported.into()))
         }
     }

@@ -84,7 +84,10 @@ impl Drops {
 
     /// Reasons with frames, and how many.
     pub fn iter(&self) -> impl Iterator<Item = (DropReason, u64)> + '_ {
-        DropReason::ALL.iter().map(|&reason| (reason, self.0[reason as usize])).filter(|&(_, count)| count > 0)
+        DropReason::ALL
+            .iter()
+            .map(|&reason| (reason, self.0[reason as usize]))
+            .filter(|&(_, count)| count > 0)
     }
 }
 
@@ -125,4 +128,12 @@ pub struct Sent {
     pub frames: u64,
     /// Bytes, Ethernet header included, no FCS.
     pub bytes: u64,
+}
+
+impl Sent {
+    /// Adds a frame of `len` bytes.
+    pub fn count(&mut self, len: usize) {
+        self.frames += 1;
+        self.bytes += len as u64;
+    }
 }

@@ -12,7 +12,8 @@ pub struct PortSpec {
     pub interface: String,
     /// The namespace where the interface is (or, for a TAP, shall be); `None` is the node's own.
     pub netns: Option<NetnsRef>,
-    /// Rx queues wanted; 0 means "as many as there are workers, and as the interface has". A TAP gets exactly these.
+    /// Rx queues wanted. 0: one for a TAP or packet socket, all that the interface has for AF_XDP (whose other queues'
+    /// frames would pass suiro by).
     pub queues: u16,
     /// MTU to set; `None` leaves the interface's.
     pub mtu: Option<u32>,
@@ -26,7 +27,15 @@ impl PortSpec {
     /// A port with everything left to suiro.
     pub fn new(kind: PortKind, interface: impl Into<String>) -> Self {
         let interface = interface.into();
-        Self { kind, interface, netns: None, queues: 0, mtu: None, mac: None, xdp_mode: XdpMode::Auto }
+        Self {
+            kind,
+            interface,
+            netns: None,
+            queues: 0,
+            mtu: None,
+            mac: None,
+            xdp_mode: XdpMode::Auto,
+        }
     }
 
     /// The same port, in a namespace.

@@ -1,0 +1,141 @@
+//! Receiving from a packet socket, and putting back the VLAN tag that the kernel took out.
+
+use crate::batch::{BATCH, RxBatch, Slot};
+use crate::queue::{Drops, RxQueue};
+use crate::sys::packet::{self, AuxData, Received};
+use crate::vnet;
+use arrayvec::ArrayVec;
+use std::io::{self, IoSliceMut};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use wire::{DropReason, PartialChecksum};
+
+/// The tag was taken out; its type is in `vlan_tpid`.
+const VLAN_VALID: u32 = 0x10;
+const VLAN_TPID_VALID: u32 = 0x40;
+const TPID_8021Q: u16 = 0x8100;
+/// Destination and source address: the tag goes behind them.
+const ADDRESSES: usize = 12;
+const TAG: usize = 4;
+/// Rounds between two looks at the kernel's drop counter (a system call): chosen so that it costs nothing.
+const ROUNDS_PER_LOOK: u32 = 4096;
+
+/// One receiving socket.
+pub(super) struct PacketRx {
+    socket: OwnedFd,
+    rounds: u32,
+}
+
+impl PacketRx {
+    pub(super) fn new(socket: OwnedFd) -> Self {
+        Self { socket, rounds: 0 }
+    }
+
+    fn count_kernel_drops(&mut self, drops: &mut Drops) -> io::Result<()> {
+        self.rounds = self.rounds.wrapping_add(1);
+        if self.rounds % ROUNDS_PER_LOOK == 0 {
+            drops.add(DropReason::RxFull, packet::take_drops(&self.socket)?.into());
+        }
+        Ok(())
+    }
+
+    /// "Interface down" is told once; the socket wakes up again with the interface, unless that is gone.
+    fn down_or_gone(&self, error: io::Error) -> io::Result<usize> {
+        match error.raw_os_error() {
+            Some(libc::EAGAIN | libc::EINTR) => Ok(0),
+            Some(libc::ENETDOWN) if packet::is_bound(&self.socket)? => Ok(0),
+            Some(libc::ENETDOWN) => Err(io::Error::from_raw_os_error(libc::ENODEV)),
+            _ => Err(error),
+        }
+    }
+}
+
+impl RxQueue for PacketRx {
+    fn rx(&mut self, batch: &mut RxBatch, drops: &mut Drops) -> io::Result<usize> {
+        self.count_kernel_drops(drops)?;
+        let slots = batch.free();
+        let mut headers = [[0; vnet::LEN]; BATCH];
+        let mut received = [Received::default(); BATCH];
+        let buffers = slots.iter_mut().zip(&mut headers).map(|(slot, header)| {
+            [
+                IoSliceMut::new(header),
+                IoSliceMut::new(slot.head.area()),
+                IoSliceMut::new(&mut slot.buffer),
+            ]
+        });
+        let mut buffers: ArrayVec<_, BATCH> = buffers.collect();
+        let count = match packet::receive(&self.socket, &mut buffers, &mut received) {
+            Ok(count) => count,
+            Err(error) => return self.down_or_gone(error),
+        };
+        drop(buffers);
+        let mut kept = 0;
+        for index in 0..count {
+            match take(&mut slots[index], &headers[index], &received[index]) {
+                Ok(()) => {
+                    slots.swap(kept, index);
+                    kept += 1;
+                }
+                Err(reason) => drops.add(reason, 1),
+            }
+        }
+        batch.advance(kept);
+        Ok(kept)
+    }
+
+    fn readiness(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// Makes a slot of what was received into it.
+fn take(slot: &mut Slot, header: &[u8; vnet::LEN], received: &Received) -> Result<(), DropReason> {
+    if received.truncated {
+        return Err(DropReason::TooBig);
+    }
+    let len = received.len.checked_sub(vnet::LEN).ok_or(DropReason::BadSource)?;
+    slot.offload = vnet::decode(header, len).map_err(|_| DropReason::BadSource)?;
+    slot.filled(len);
+    put_tag_back(slot, &received.aux)
+}
+
+fn put_tag_back(slot: &mut Slot, aux: &AuxData) -> Result<(), DropReason> {
+    if aux.status & VLAN_VALID == 0 {
+        return Ok(());
+    }
+    let tpid = if aux.status & VLAN_TPID_VALID != 0 { aux.vlan_tpid } else { TPID_8021Q };
+    let gap = slot.head.open(ADDRESSES, TAG).map_err(|_| DropReason::Runt)?;
+    gap[..2].copy_from_slice(&tpid.to_be_bytes());
+    gap[2..].copy_from_slice(&aux.vlan_tci.to_be_bytes());
+    if let Some(PartialChecksum { start, .. }) = &mut slot.offload.checksum {
+        *start += TAG as u16;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_comes_back_before_the_type_and_moves_the_checksum() {
+        let mut batch = RxBatch::default();
+        let slot = &mut batch.free()[0];
+        let frame: [u8; 64] = std::array::from_fn(|at| at as u8);
+        slot.head.area()[..64].copy_from_slice(&frame);
+        let mut header = [0; vnet::LEN];
+        header[0] = 1;
+        header[6..8].copy_from_slice(&34_u16.to_ne_bytes());
+        header[8..10].copy_from_slice(&16_u16.to_ne_bytes());
+        let aux = AuxData {
+            status: VLAN_VALID | VLAN_TPID_VALID,
+            vlan_tci: 0x2064,
+            vlan_tpid: 0x88a8,
+            ..AuxData::default()
+        };
+        let received = Received { len: 64 + vnet::LEN, truncated: false, aux };
+        take(slot, &header, &received).unwrap();
+        assert_eq!(&slot.head.bytes()[10..18], &[10, 11, 0x88, 0xa8, 0x20, 0x64, 12, 13]);
+        assert_eq!(slot.frame_len(), 68);
+        assert_eq!(slot.offload.checksum, Some(PartialChecksum { start: 38, offset: 16 }));
+    }
+}

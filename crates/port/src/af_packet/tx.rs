@@ -1,0 +1,93 @@
+//! Sending through a packet socket, many frames in one call.
+
+use crate::batch::BATCH;
+use crate::gather::{Slices, gather, lacks_uso, reason};
+use crate::plain::{self, Room};
+use crate::queue::{Drops, Sent, TxFrame, TxQueue};
+use crate::sys::packet;
+use crate::vnet;
+use arrayvec::ArrayVec;
+use std::io::{self, IoSlice};
+use std::os::fd::OwnedFd;
+use wire::DropReason;
+
+/// One sending socket.
+pub(crate) struct PacketTx {
+    socket: OwnedFd,
+    scratch: Vec<u8>,
+}
+
+impl PacketTx {
+    pub(super) fn new(socket: OwnedFd) -> Self {
+        Self { socket, scratch: Vec::new() }
+    }
+
+    /// Sends at most [`BATCH`] frames.
+    fn send(&mut self, frames: &[TxFrame<'_>], drops: &mut Drops, sent: &mut Sent) {
+        let headers: ArrayVec<[u8; vnet::LEN], BATCH> = frames.iter().map(vnet::encode).collect();
+        let mut queued: ArrayVec<(&TxFrame<'_>, Slices<'_>), BATCH> = ArrayVec::new();
+        for (frame, header) in frames.iter().zip(&headers) {
+            match gather(header, frame) {
+                Some(slices) => queued.push((frame, slices)),
+                None => drops.add(DropReason::TxError, 1),
+            }
+        }
+        let messages: ArrayVec<&[IoSlice<'_>], BATCH> =
+            queued.iter().map(|(_, slices)| &slices[..]).collect();
+        let mut next = 0;
+        while next < queued.len() {
+            match packet::send(&self.socket, &messages[next..]) {
+                Ok(count) => {
+                    queued[next..next + count]
+                        .iter()
+                        .for_each(|(frame, _)| sent.count(frame.len()));
+                    next += count;
+                }
+                Err(error) => {
+                    match self.retry(queued[next].0, &error) {
+                        Ok(()) => sent.count(queued[next].0.len()),
+                        Err(reason) => drops.add(reason, 1),
+                    }
+                    next += 1;
+                }
+            }
+        }
+    }
+
+    /// A frame that was refused: cut it here if that is what the kernel lacks.
+    fn retry(&mut self, frame: &TxFrame<'_>, error: &io::Error) -> Result<(), DropReason> {
+        if lacks_uso(error, frame) {
+            plain::send(frame, usize::MAX, self)
+        } else {
+            Err(reason(error))
+        }
+    }
+}
+
+impl TxQueue for PacketTx {
+    fn tx(&mut self, frames: &[TxFrame<'_>], drops: &mut Drops) -> Sent {
+        let mut sent = Sent::default();
+        for chunk in frames.chunks(BATCH) {
+            self.send(chunk, drops, &mut sent);
+        }
+        sent
+    }
+}
+
+/// Segments are sent one by one; the kernel's queue takes what it takes.
+impl Room for PacketTx {
+    fn fits(&mut self, _: usize) -> bool {
+        true
+    }
+
+    fn put(
+        &mut self,
+        len: usize,
+        fill: impl FnOnce(&mut [u8]) -> Result<(), DropReason>,
+    ) -> Result<(), DropReason> {
+        self.scratch.resize(len, 0);
+        fill(&mut self.scratch)?;
+        let slices = [IoSlice::new(&[0; vnet::LEN]), IoSlice::new(&self.scratch)];
+        packet::send(&self.socket, &[&slices]).map(drop).map_err(|error| reason(&error))
+    }
+}

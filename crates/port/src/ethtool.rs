@@ -1,0 +1,97 @@
+//! Speed and offloads of an interface, by ethtool's `ioctl` (linux/ethtool.h).
+
+use crate::sys::ioctl::{ETHTOOL_MAX, Name, ethtool};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+const GLINKSETTINGS: u32 = 0x4c;
+const GCHANNELS: u32 = 0x3c;
+/// `struct ethtool_channels`: `cmd`, four maxima, then `rx` at 20, `tx`, `other`, `combined` at 32.
+const CHANNELS: usize = 36;
+/// `struct ethtool_link_settings`: `cmd` 0..4, `speed` 4..8, …, `link_mode_masks_nwords` (i8) at 19.
+const LINK_SETTINGS: usize = 48;
+const MASK_WORDS: usize = 19;
+const SPEED_UNKNOWN: u32 = u32::MAX;
+
+/// An offload that can be switched off, with its `ETHTOOL_G…` and `ETHTOOL_S…` numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Feature {
+    /// As `ethtool -K` calls it.
+    pub(crate) name: &'static str,
+    get: u32,
+    set: u32,
+}
+
+/// Merges received frames: generic XDP would then see frames larger than the MTU.
+pub(crate) const GRO: Feature = Feature { name: "gro", get: 0x2b, set: 0x2c };
+/// Sends frames larger than the MTU, to be cut by the driver.
+pub(crate) const TSO: Feature = Feature { name: "tso", get: 0x1e, set: 0x1f };
+/// Sends frames larger than the MTU, to be cut just before the driver.
+pub(crate) const GSO: Feature = Feature { name: "gso", get: 0x23, set: 0x24 };
+
+/// Asks about one interface; belongs to the namespace it was made in.
+pub(crate) struct Ethtool {
+    socket: OwnedFd,
+    name: Name,
+}
+
+impl Ethtool {
+    /// In the calling thread's namespace.
+    pub(crate) fn new(name: Name) -> io::Result<Self> {
+        let (family, flags) = (rustix::net::AddressFamily::INET, rustix::net::SocketFlags::CLOEXEC);
+        let socket = rustix::net::socket_with(family, rustix::net::SocketType::DGRAM, flags, None)?;
+        Ok(Self { socket, name })
+    }
+
+    /// Mbit/s; 0 when unknown.
+    pub(crate) fn speed_mbps(&self) -> u32 {
+        self.link_settings().map_or(0, |settings| match word(&settings, 4) {
+            SPEED_UNKNOWN => 0,
+            speed => speed,
+        })
+    }
+
+    /// The first call is answered with the masks' length, negated; the second one with the settings.
+    fn link_settings(&self) -> io::Result<[u8; ETHTOOL_MAX]> {
+        let mut command = [0; ETHTOOL_MAX];
+        command[..4].copy_from_slice(&GLINKSETTINGS.to_ne_bytes());
+        ethtool(self.socket.as_fd(), self.name, &mut command[..LINK_SETTINGS])?;
+        let words = (command[MASK_WORDS] as i8).saturating_neg();
+        command[..LINK_SETTINGS].fill(0);
+        command[..4].copy_from_slice(&GLINKSETTINGS.to_ne_bytes());
+        command[MASK_WORDS] = words as u8;
+        ethtool(self.socket.as_fd(), self.name, &mut command)?;
+        Ok(command)
+    }
+
+    /// Rx queues in use (rtnetlink tells only how many were allocated); 1 where the driver does not say.
+    pub(crate) fn rx_queues(&self) -> u32 {
+        let mut command = [0; CHANNELS];
+        command[..4].copy_from_slice(&GCHANNELS.to_ne_bytes());
+        let asked = ethtool(self.socket.as_fd(), self.name, &mut command);
+        asked.map_or(1, |()| (word(&command, 20) + word(&command, 32)).max(1))
+    }
+
+    /// Whether the offload is on.
+    pub(crate) fn is_on(&self, feature: Feature) -> io::Result<bool> {
+        self.value(feature.get, 0).map(|value| value != 0)
+    }
+
+    /// Switches the offload off.
+    pub(crate) fn switch_off(&self, feature: Feature) -> io::Result<()> {
+        self.value(feature.set, 0).map(drop)
+    }
+
+    /// `struct ethtool_value`: `cmd`, `data`.
+    fn value(&self, number: u32, value: u32) -> io::Result<u32> {
+        let mut command = [0; 8];
+        command[..4].copy_from_slice(&number.to_ne_bytes());
+        command[4..].copy_from_slice(&value.to_ne_bytes());
+        ethtool(self.socket.as_fd(), self.name, &mut command)?;
+        Ok(word(&command, 4))
+    }
+}
+
+fn word(bytes: &[u8], at: usize) -> u32 {
+    u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}

@@ -1,0 +1,126 @@
+//! rtnetlink messages as bytes: the few that a port needs (`linux/netlink.h`, `linux/rtnetlink.h`).
+//!
+//! Message header, 16 bytes: `len` 0..4, `type` 4..6, `flags` 6..8, `sequence` 8..12, `port` 12..16; attribute header, 4 bytes:
+//! `len` 0..2, `type` 2..4, value padded to 4. Host byte order. Unknown attributes are skipped, short ones ignored, so a newer
+//! kernel cannot break us.
+
+pub(super) const NLMSG_ERROR: u16 = 2;
+pub(super) const NLM_F_REQUEST: u16 = 1;
+pub(super) const NLM_F_ACK: u16 = 4;
+pub(super) const RTM_NEWLINK: u16 = 16;
+pub(super) const RTM_DELLINK: u16 = 17;
+pub(super) const RTM_GETLINK: u16 = 18;
+pub(super) const RTM_GETNSID: u16 = 90;
+
+const MESSAGE_HEADER: usize = 16;
+const ATTRIBUTE_HEADER: usize = 4;
+/// Flags in an attribute's type: nested, network byte order.
+const TYPE_FLAGS: u16 = 0xc000;
+
+const fn align(len: usize) -> usize {
+    (len + 3) & !3
+}
+
+/// A message being written.
+pub(super) struct Request(Vec<u8>);
+
+impl Request {
+    /// A message of type `kind` beginning with the fixed part `body`.
+    pub(super) fn new(kind: u16, body: &[u8]) -> Self {
+        let mut bytes = vec![0; MESSAGE_HEADER];
+        bytes[4..6].copy_from_slice(&kind.to_ne_bytes());
+        bytes[6..8].copy_from_slice(&(NLM_F_REQUEST | NLM_F_ACK).to_ne_bytes());
+        bytes.extend_from_slice(body);
+        Self(bytes)
+    }
+
+    /// Appends an attribute.
+    pub(super) fn attribute(mut self, kind: u16, value: &[u8]) -> Self {
+        let len = (ATTRIBUTE_HEADER + value.len()) as u16;
+        self.0.extend_from_slice(&len.to_ne_bytes());
+        self.0.extend_from_slice(&kind.to_ne_bytes());
+        self.0.extend_from_slice(value);
+        self.0.resize(align(self.0.len()), 0);
+        self
+    }
+
+    /// The finished bytes.
+    pub(super) fn finish(mut self, sequence: u32) -> Vec<u8> {
+        let len = self.0.len() as u32;
+        self.0[0..4].copy_from_slice(&len.to_ne_bytes());
+        self.0[8..12].copy_from_slice(&sequence.to_ne_bytes());
+        self.0
+    }
+}
+
+/// A message received.
+#[derive(Clone, Copy)]
+pub(super) struct Message<'a> {
+    /// `RTM_…` or `NLMSG_…`.
+    pub(super) kind: u16,
+    /// Which request it answers; 0 for events.
+    pub(super) sequence: u32,
+    /// What follows the header.
+    pub(super) body: &'a [u8],
+}
+
+/// The messages in a datagram; stops at the first one that does not fit.
+pub(super) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Message<'_>> {
+    std::iter::from_fn(move || {
+        let len = read_u32(bytes)? as usize;
+        let message = bytes.get(..len).filter(|message| message.len() >= MESSAGE_HEADER)?;
+        bytes = bytes.get(align(len)..).unwrap_or_default();
+        let kind = read_u16(&message[4..])?;
+        let sequence = read_u32(&message[8..])?;
+        Some(Message { kind, sequence, body: &message[MESSAGE_HEADER..] })
+    })
+}
+
+/// The attributes in `bytes`; stops at the first one that does not fit.
+pub(super) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    std::iter::from_fn(move || {
+        let len = read_u16(bytes)? as usize;
+        let kind = read_u16(bytes.get(2..)?)? & !TYPE_FLAGS;
+        let value = bytes.get(ATTRIBUTE_HEADER..len)?;
+        bytes = bytes.get(align(len)..).unwrap_or_default();
+        Some((kind, value))
+    })
+}
+
+/// The first two bytes as a number.
+pub(super) fn read_u16(bytes: &[u8]) -> Option<u16> {
+    bytes.first_chunk().map(|bytes| u16::from_ne_bytes(*bytes))
+}
+
+/// The first four bytes as a number.
+pub(super) fn read_u32(bytes: &[u8]) -> Option<u32> {
+    bytes.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_request_reads_back_with_its_attributes() {
+        let bytes = Request::new(RTM_GETLINK, &[7; 16])
+            .attribute(3, b"eth0\0")
+            .attribute(4, &[1, 2, 3, 4])
+            .finish(9);
+        let message = messages(&bytes).next().unwrap();
+        assert_eq!((message.kind, message.sequence), (RTM_GETLINK, 9));
+        let read: Vec<_> = attributes(&message.body[16..]).collect();
+        assert_eq!(read, vec![(3, &b"eth0\0"[..]), (4, &[1, 2, 3, 4][..])]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_without_a_panic_and_to_an_end(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            prop_assert!(messages(&bytes).take(1000).count() < 1000);
+            for message in messages(&bytes) {
+                prop_assert!(attributes(message.body).take(1000).count() < 1000);
+            }
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! A network interface as rtnetlink tells it.
+
+use super::codec::{attributes, read_u32};
+
+/// `struct ifinfomsg`: `family` 0, `type` 2..4, `index` 4..8, `flags` 8..12, `change` 12..16.
+pub(super) const IFINFOMSG: usize = 16;
+
+// `IFLA_…` (linux/if_link.h).
+pub(super) const ADDRESS: u16 = 1;
+pub(super) const NAME: u16 = 3;
+pub(super) const MTU: u16 = 4;
+pub(super) const LINK: u16 = 5;
+pub(super) const QDISC: u16 = 6;
+pub(super) const LINKINFO: u16 = 18;
+pub(super) const NUM_RX_QUEUES: u16 = 32;
+pub(super) const CARRIER: u16 = 33;
+pub(super) const LINK_NETNSID: u16 = 37;
+pub(super) const XDP: u16 = 43;
+pub(super) const MIN_MTU: u16 = 50;
+pub(super) const MAX_MTU: u16 = 51;
+const INFO_KIND: u16 = 1;
+const XDP_PROG_ID: u16 = 4;
+const IFF_UP: u32 = 1;
+
+/// An interface's state.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Link {
+    /// Index in its namespace.
+    pub index: u32,
+    /// Name.
+    pub name: String,
+    /// `veth`, `tun`, `bridge` …; empty for a physical interface.
+    pub kind: String,
+    /// MAC address.
+    pub mac: [u8; 6],
+    /// MTU.
+    pub mtu: u32,
+    /// Least and greatest MTU that the driver takes; a greatest of 0 means that it does not say.
+    pub mtu_range: (u32, u32),
+    /// Administratively up.
+    pub up: bool,
+    /// The driver sees a peer.
+    pub carrier: bool,
+    /// Rx queues.
+    pub rx_queues: u32,
+    /// `noqueue`, `fq_codel` …
+    pub qdisc: String,
+    /// The XDP program attached, 0 for none.
+    pub xdp_program: u32,
+    /// A veth's other end.
+    pub peer: Option<Peer>,
+}
+
+/// A veth's other end, as the kernel tells it to this end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Peer {
+    /// Index in its own namespace.
+    pub index: u32,
+    /// That namespace's number in ours; `None`: the same namespace.
+    pub netns_id: Option<u32>,
+}
+
+impl Link {
+    /// Reads the body of an `RTM_NEWLINK` or `RTM_DELLINK`.
+    pub(super) fn parse(body: &[u8]) -> Option<Self> {
+        let (header, rest) = body.split_first_chunk::<IFINFOMSG>()?;
+        let mut link = Self {
+            index: read_u32(&header[4..])?,
+            up: read_u32(&header[8..])? & IFF_UP != 0,
+            ..Self::default()
+        };
+        let (mut peer_index, mut netns_id) = (None, None);
+        for (kind, value) in attributes(rest) {
+            match kind {
+                LINK => peer_index = read_u32(value),
+                LINK_NETNSID => netns_id = read_u32(value),
+                _ => link.take(kind, value),
+            }
+        }
+        link.peer =
+            peer_index.filter(|_| link.kind == "veth").map(|index| Peer { index, netns_id });
+        Some(link)
+    }
+
+    fn take(&mut self, kind: u16, value: &[u8]) {
+        let number = || read_u32(value).unwrap_or(0);
+        match kind {
+            NAME => self.name = text(value),
+            QDISC => self.qdisc = text(value),
+            ADDRESS => self.mac = value.try_into().unwrap_or_default(),
+            MTU => self.mtu = number(),
+            MIN_MTU => self.mtu_range.0 = number(),
+            MAX_MTU => self.mtu_range.1 = number(),
+            NUM_RX_QUEUES => self.rx_queues = number(),
+            CARRIER => self.carrier = value.first() == Some(&1),
+            LINKINFO => self.kind = nested(value, INFO_KIND).map(text).unwrap_or_default(),
+            XDP => self.xdp_program = nested(value, XDP_PROG_ID).and_then(read_u32).unwrap_or(0),
+            _ => {}
+        }
+    }
+}
+
+fn nested(bytes: &[u8], wanted: u16) -> Option<&[u8]> {
+    attributes(bytes).find(|&(kind, _)| kind == wanted).map(|(_, value)| value)
+}
+
+fn text(value: &[u8]) -> String {
+    String::from_utf8_lossy(value.strip_suffix(&[0]).unwrap_or(value)).into_owned()
+}

@@ -1,0 +1,140 @@
+//! Turning a frame into plain ones for a destination that takes nothing else: cut into segments, checksums complete.
+
+use crate::queue::TxFrame;
+use wire::checksum::complete;
+use wire::{DropReason, Gso, segment};
+
+/// Where plain frames go: a ring of buffers, or a scratch buffer and a write.
+pub(crate) trait Room {
+    /// Whether `count` more frames find room.
+    fn fits(&mut self, count: usize) -> bool;
+
+    /// Sends a frame of `len` bytes that `fill` writes.
+    ///
+    /// # Errors
+    /// The reason why it, and what follows of the same large frame, is lost.
+    fn put(
+        &mut self,
+        len: usize,
+        fill: impl FnOnce(&mut [u8]) -> Result<(), DropReason>,
+    ) -> Result<(), DropReason>;
+}
+
+/// Sends `frame` as one or more plain frames of at most `max_len` bytes each.
+///
+/// # Errors
+/// Why it is lost: `TooBig`, `TxFull` (then no part of it was sent), `BadOffload`.
+pub(crate) fn send(
+    frame: &TxFrame<'_>,
+    max_len: usize,
+    room: &mut impl Room,
+) -> Result<(), DropReason> {
+    match frame.offload.gso {
+        Gso::None => whole(frame, max_len, room),
+        _ => cut(frame, max_len, room),
+    }
+}
+
+fn whole(frame: &TxFrame<'_>, max_len: usize, room: &mut impl Room) -> Result<(), DropReason> {
+    let len = frame.len();
+    if len > max_len {
+        return Err(DropReason::TooBig);
+    }
+    if !room.fits(1) {
+        return Err(DropReason::TxFull);
+    }
+    room.put(len, |out| {
+        let (head, body) = out.split_at_mut(frame.head.len());
+        head.copy_from_slice(frame.head);
+        if !body.is_empty() {
+            frame.body.copy_to(0, body);
+        }
+        match frame.offload.checksum {
+            Some(partial) => complete(out, partial).map_err(|_| DropReason::BadOffload),
+            None => Ok(()),
+        }
+    })
+}
+
+fn cut(frame: &TxFrame<'_>, max_len: usize, room: &mut impl Room) -> Result<(), DropReason> {
+    let segments = segment::plan(frame.head, frame.len(), &frame.offload)
+        .map_err(|_| DropReason::BadOffload)?;
+    let (headers, partial) = (segments.header_len(), segments.checksum());
+    if headers + segments.payload(0).len() > max_len {
+        return Err(DropReason::TooBig);
+    }
+    if !room.fits(segments.count()) {
+        return Err(DropReason::TxFull);
+    }
+    for index in 0..segments.count() {
+        let payload = segments.payload(index);
+        room.put(headers + payload.len(), |out| {
+            segments.write_headers(index, out);
+            copy(frame, payload.start, &mut out[headers..]);
+            complete(out, partial).map_err(|_| DropReason::BadOffload)
+        })?;
+    }
+    Ok(())
+}
+
+/// Copies the frame's bytes from offset `at` on, across the seam of head and body.
+fn copy(frame: &TxFrame<'_>, at: usize, into: &mut [u8]) {
+    let in_head = frame.head.get(at..).unwrap_or_default();
+    let (first, rest) = into.split_at_mut(in_head.len().min(into.len()));
+    first.copy_from_slice(&in_head[..first.len()]);
+    if !rest.is_empty() {
+        frame.body.copy_to(at + first.len() - frame.head.len(), rest);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::Body;
+    use wire::Offload;
+
+    /// Collects frames, up to a number.
+    struct Frames(Vec<Vec<u8>>, usize);
+
+    impl Room for Frames {
+        fn fits(&mut self, count: usize) -> bool {
+            self.0.len() + count <= self.1
+        }
+
+        fn put(
+            &mut self,
+            len: usize,
+            fill: impl FnOnce(&mut [u8]) -> Result<(), DropReason>,
+        ) -> Result<(), DropReason> {
+            let mut frame = vec![0; len];
+            fill(&mut frame)?;
+            self.0.push(frame);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn head_and_body_are_joined() {
+        let frame =
+            TxFrame { head: &[1; 20], body: Body::private(&[2; 30]), offload: Offload::default() };
+        let mut room = Frames(Vec::new(), 1);
+        assert_eq!(send(&frame, 50, &mut room), Ok(()));
+        assert_eq!(room.0, vec![[vec![1; 20], vec![2; 30]].concat()]);
+        assert_eq!(send(&frame, 50, &mut room), Err(DropReason::TxFull));
+        assert_eq!(send(&frame, 49, &mut room), Err(DropReason::TooBig));
+    }
+
+    #[test]
+    fn a_copy_crosses_the_seam() {
+        let frame = TxFrame {
+            head: &[1, 2, 3, 4],
+            body: Body::private(&[5, 6, 7, 8]),
+            offload: Offload::default(),
+        };
+        for (at, expected) in [(0, [1, 2, 3]), (2, [3, 4, 5]), (4, [5, 6, 7]), (5, [6, 7, 8])] {
+            let mut out = [0; 3];
+            copy(&frame, at, &mut out);
+            assert_eq!(out, expected);
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! TAP: an interface of ours that a guest uses.
+//!
+//! The interface is made inside the guest's namespace, if one is named, and stays when suiro ends in whatever way (it is
+//! persistent), so a restart finds it with its addresses and takes it over. Large frames and unfinished checksums pass as they
+//! are, both ways (`IFF_VNET_HDR`, linux/if_tun.h).
+
+mod queue;
+
+use crate::control::{Keep, PortControl};
+use crate::error::{ControlError, OpenError};
+use crate::facts::PortFacts;
+use crate::interface::{Interface, cannot_enter, open_netns, raw_name};
+use crate::netlink::Link;
+use crate::netns::Netns;
+use crate::open::OpenPort;
+use crate::queue::{RxQueue, TxQueue};
+use crate::spec::PortSpec;
+use crate::sys::ioctl::{self, Name};
+use crate::vnet;
+use queue::{TapRx, TapTx};
+use rustix::fs::{Mode, OFlags};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+/// The kernel's bound (`MAX_TAP_QUEUES`).
+const QUEUES_MAX: u16 = 256;
+const IFF_TAP: i32 = 0x0002;
+const IFF_MULTI_QUEUE: i32 = 0x0100;
+const IFF_NO_PI: i32 = 0x1000;
+const IFF_VNET_HDR: i32 = 0x4000;
+
+/// Checksum, TSO for IPv4 and IPv6, TSO with ECN.
+const TCP_OFFLOADS: u32 = 0x01 | 0x02 | 0x04 | 0x08;
+/// USO for IPv4 and IPv6, since Linux 6.2; the kernel takes both or none.
+const UDP_OFFLOADS: u32 = 0x20 | 0x40;
+
+/// Opens or takes over a TAP.
+pub(crate) fn open(spec: &PortSpec, workers: usize) -> Result<OpenPort, OpenError> {
+    let netns = open_netns(spec)?;
+    let interface = Interface::new(spec, &netns)?;
+    let queues = spec.queues.max(1);
+    if queues > QUEUES_MAX {
+        let interface = spec.interface.clone();
+        return Err(OpenError::Queues { interface, asked: queues, available: QUEUES_MAX });
+    }
+    let before = interface.look()?;
+    if let Some(link) = &before {
+        takeable(link)?;
+    }
+    let mut notes = Vec::new();
+    let files = open_queues(spec, &netns, queues, before.as_ref(), &mut notes)?;
+    match finish(spec, &interface, &files, &mut notes) {
+        Ok(link) => Ok(assemble(interface, link, files, workers, notes)),
+        Err(error) => {
+            if before.is_none() {
+                // Made by us just now: it goes with its last file.
+                let _ = ioctl::tun_set_persistent(&files[0], false);
+            }
+            Err(error)
+        }
+    }
+}
+
+/// An interface that exists must be a TAP that no one holds: the driver shows a carrier exactly while a file is attached.
+fn takeable(link: &Link) -> Result<(), OpenError> {
+    let interface = link.name.clone();
+    if link.kind != "tun" {
+        return Err(OpenError::WrongInterface {
+            interface,
+            why: "the interface exists and is not a TAP",
+        });
+    }
+    if link.carrier {
+        return Err(busy(interface));
+    }
+    Ok(())
+}
+
+fn busy(interface: String) -> OpenError {
+    let remedy = format!(
+        "stop the program that has it open (`fuser -v /dev/net/tun`), or choose another name than {interface}"
+    );
+    OpenError::Busy { interface, holder: "its TAP queue is open".into(), remedy }
+}
+
+/// The queues' files, the first try as wanted; an interface left by an earlier start may be single-queue or multi-queue for good.
+fn open_queues(
+    spec: &PortSpec,
+    netns: &Netns,
+    queues: u16,
+    before: Option<&Link>,
+    notes: &mut Vec<String>,
+) -> Result<Vec<OwnedFd>, OpenError> {
+    let name = raw_name(spec)?;
+    let attach = |queues: u16, multi: bool| {
+        let entered = netns
+            .run(|| (0..queues).map(|_| open_queue(name, multi)).collect::<io::Result<Vec<_>>>());
+        entered.map_err(|source| cannot_enter(spec, source))
+    };
+    let multi = queues > 1;
+    let opened = match attach(queues, multi)? {
+        Err(error) if before.is_some() && error.raw_os_error() == Some(libc::EINVAL) => {
+            if multi {
+                notes.push(format!(
+                    "1 queue: {0} was made as a single-queue TAP (`ip link del {0}` lets suiro make it anew)",
+                    spec.interface
+                ));
+            }
+            attach(1, !multi)?
+        }
+        opened => opened,
+    };
+    opened.map_err(|source| match source.raw_os_error() {
+        Some(libc::EBUSY) => busy(spec.interface.clone()),
+        Some(libc::EINVAL) if before.is_some() => {
+            let why = "the interface exists and is a TUN, not a TAP";
+            OpenError::WrongInterface { interface: spec.interface.clone(), why }
+        }
+        _ => OpenError::io(&spec.interface, "open /dev/net/tun", source),
+    })
+}
+
+fn open_queue(name: Name, multi: bool) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let file = rustix::fs::open("/dev/net/tun", flags, Mode::empty())?;
+    let multi = if multi { IFF_MULTI_QUEUE } else { 0 };
+    ioctl::tun_set_interface(&file, name, IFF_TAP | IFF_NO_PI | IFF_VNET_HDR | multi)?;
+    ioctl::tun_set_header_len(&file, vnet::LEN as i32)?;
+    Ok(file)
+}
+
+/// Persistence, offloads, MAC, MTU, up.
+fn finish(
+    spec: &PortSpec,
+    interface: &Interface,
+    files: &[OwnedFd],
+    notes: &mut Vec<String>,
+) -> Result<Link, OpenError> {
+    let failed = |step| move |source| OpenError::io(&spec.interface, step, source);
+    let first = &files[0];
+    ioctl::tun_set_persistent(first, true).map_err(failed("make the TAP persistent"))?;
+    if ioctl::tun_set_offload(first, TCP_OFFLOADS | UDP_OFFLOADS).is_err() {
+        ioctl::tun_set_offload(first, TCP_OFFLOADS).map_err(failed("set the TAP's offloads"))?;
+        notes.push("UDP segmentation offload is missing (needs Linux 6.2)".into());
+    }
+    let link = interface.find(spec)?;
+    interface.configure(spec, &link)
+}
+
+fn assemble(
+    interface: Interface,
+    link: Link,
+    files: Vec<OwnedFd>,
+    workers: usize,
+    notes: Vec<String>,
+) -> OpenPort {
+    let files: Vec<_> = files.into_iter().map(Arc::new).collect();
+    let plural = if files.len() == 1 { "" } else { "s" };
+    let mode = format!("tap, {} queue{plural}", files.len());
+    let rx = files
+        .iter()
+        .map(|file| Box::new(TapRx::new(Arc::clone(file))) as Box<dyn RxQueue>)
+        .collect();
+    let tx = files.iter().cycle().take(workers);
+    let tx = tx.map(|file| Box::new(TapTx::new(Arc::clone(file))) as Box<dyn TxQueue>).collect();
+    let facts = interface.facts(link, &mode, &notes);
+    let control =
+        TapControl { index: facts.index, interface, file: Arc::clone(&files[0]), mode, notes };
+    OpenPort { facts, rx, tx, control: Box::new(control) }
+}
+
+struct TapControl {
+    interface: Interface,
+    index: u32,
+    file: Arc<OwnedFd>,
+    mode: String,
+    notes: Vec<String>,
+}
+
+impl PortControl for TapControl {
+    fn facts(&self) -> Result<PortFacts, ControlError> {
+        let link = self.interface.link(self.index)?;
+        Ok(self.interface.facts(link, &self.mode, &self.notes))
+    }
+
+    fn set_admin(&self, up: bool) -> Result<(), ControlError> {
+        self.interface.set_admin(self.index, up)
+    }
+
+    fn set_mtu(&self, mtu: u32) -> Result<(), ControlError> {
+        self.interface.set_mtu(self.index, mtu)
+    }
+
+    fn close(self: Box<Self>, keep: Keep) -> Result<(), ControlError> {
+        if keep == Keep::Interface {
+            return Ok(());
+        }
+        let gone = ioctl::tun_set_persistent(&self.file, false);
+        match gone {
+            // Someone removed the interface already.
+            Err(error) if error.raw_os_error() == Some(libc::EBADFD) => Ok(()),
+            gone => gone.map_err(|source| {
+                ControlError::io(self.interface.name(), "remove the TAP", source)
+            }),
+        }
+    }
+}

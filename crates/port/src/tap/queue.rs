@@ -1,0 +1,123 @@
+//! One TAP file: `readv` and `writev`, a frame each.
+
+use crate::batch::{BATCH, RxBatch, Slot};
+use crate::gather::{gather, lacks_uso, reason};
+use crate::plain::{self, Room};
+use crate::queue::{Drops, RxQueue, Sent, TxFrame, TxQueue};
+use crate::vnet;
+use rustix::io::Errno;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use wire::DropReason;
+
+/// Receives.
+pub(super) struct TapRx {
+    file: Arc<OwnedFd>,
+}
+
+impl TapRx {
+    pub(super) fn new(file: Arc<OwnedFd>) -> Self {
+        Self { file }
+    }
+
+    /// Reads one frame; `Ok(None)` when there is none.
+    fn read(&self, slot: &mut Slot) -> io::Result<Option<Result<(), DropReason>>> {
+        let mut header = [0; vnet::LEN];
+        let mut parts = [
+            IoSliceMut::new(&mut header),
+            IoSliceMut::new(slot.head.area()),
+            IoSliceMut::new(&mut slot.buffer),
+        ];
+        let len = match rustix::io::readv(&self.file, &mut parts) {
+            Ok(len) => len,
+            Err(Errno::AGAIN | Errno::INTR) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let Some(len) = len.checked_sub(vnet::LEN) else {
+            return Ok(Some(Err(DropReason::BadSource)));
+        };
+        let decoded = vnet::decode(&header, len).map_err(|_| DropReason::BadSource);
+        Ok(Some(decoded.map(|offload| {
+            slot.filled(len);
+            slot.offload = offload;
+        })))
+    }
+}
+
+impl RxQueue for TapRx {
+    fn rx(&mut self, batch: &mut RxBatch, drops: &mut Drops) -> io::Result<usize> {
+        let mut received = 0;
+        // The bound also counts refused frames, so that a flood of them cannot hold the worker here.
+        for _ in 0..BATCH {
+            let Some(slot) = batch.free().first_mut() else { break };
+            match self.read(slot)? {
+                None => break,
+                Some(Ok(())) => {
+                    batch.advance(1);
+                    received += 1;
+                }
+                Some(Err(reason)) => drops.add(reason, 1),
+            }
+        }
+        Ok(received)
+    }
+
+    fn readiness(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+/// Sends.
+pub(super) struct TapTx {
+    file: Arc<OwnedFd>,
+    scratch: Vec<u8>,
+}
+
+impl TapTx {
+    pub(super) fn new(file: Arc<OwnedFd>) -> Self {
+        Self { file, scratch: Vec::new() }
+    }
+
+    fn send(&mut self, frame: &TxFrame<'_>) -> Result<(), DropReason> {
+        let header = vnet::encode(frame);
+        let slices = gather(&header, frame).ok_or(DropReason::TxError)?;
+        match rustix::io::writev(&self.file, &slices).map_err(io::Error::from) {
+            Ok(_) => Ok(()),
+            Err(error) if lacks_uso(&error, frame) => plain::send(frame, usize::MAX, self),
+            Err(error) => Err(reason(&error)),
+        }
+    }
+}
+
+impl TxQueue for TapTx {
+    fn tx(&mut self, frames: &[TxFrame<'_>], drops: &mut Drops) -> Sent {
+        let mut sent = Sent::default();
+        for frame in frames {
+            match self.send(frame) {
+                Ok(()) => sent.count(frame.len()),
+                Err(reason) => drops.add(reason, 1),
+            }
+        }
+        sent
+    }
+}
+
+/// Segments are written one by one; the kernel's queue takes what it takes.
+impl Room for TapTx {
+    fn fits(&mut self, _: usize) -> bool {
+        true
+    }
+
+    fn put(
+        &mut self,
+        len: usize,
+        fill: impl FnOnce(&mut [u8]) -> Result<(), DropReason>,
+    ) -> Result<(), DropReason> {
+        self.scratch.resize(len, 0);
+        fill(&mut self.scratch)?;
+        let slices = [IoSlice::new(&[0; vnet::LEN]), IoSlice::new(&self.scratch)];
+        let written = rustix::io::writev(&self.file, &slices);
+        written.map(drop).map_err(|error| reason(&error.into()))
+    }
+}

@@ -1,0 +1,136 @@
+//! The header that the kernel puts before a frame on a TAP or a packet socket: a frame's [`Offload`], as bytes.
+//!
+//! `struct virtio_net_hdr` (VIRTIO 1.2 §5.1.6), host byte order: `flags` 0, `gso_type` 1, `hdr_len` 2..4, `gso_size` 4..6,
+//! `csum_start` 6..8, `csum_offset` 8..10.
+
+use crate::queue::TxFrame;
+use wire::{Gso, Offload, PartialChecksum};
+
+/// Its length without `num_buffers`.
+pub(crate) const LEN: usize = 10;
+
+const NEEDS_CSUM: u8 = 1;
+const DATA_VALID: u8 = 2;
+const GSO_NONE: u8 = 0;
+const GSO_TCPV4: u8 = 1;
+const GSO_TCPV6: u8 = 4;
+const GSO_UDP_L4: u8 = 5;
+const GSO_ECN: u8 = 0x80;
+
+/// The header contradicts the frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct BadHeader;
+
+/// Reads the header of a frame of `frame_len` bytes.
+///
+/// # Errors
+/// [`BadHeader`] for an unknown kind, a segment size of 0, a large frame without a checksum to complete, or a checksum field
+/// outside the frame.
+pub(crate) fn decode(header: &[u8; LEN], frame_len: usize) -> Result<Offload, BadHeader> {
+    let [flags, kind, ..] = *header;
+    let number = |at: usize| u16::from_ne_bytes([header[at], header[at + 1]]);
+    let checksum =
+        (flags & NEEDS_CSUM != 0).then(|| PartialChecksum { start: number(6), offset: number(8) });
+    let gso = match kind & !GSO_ECN {
+        GSO_NONE => Gso::None,
+        GSO_TCPV4 => Gso::TcpV4,
+        GSO_TCPV6 => Gso::TcpV6,
+        GSO_UDP_L4 => Gso::Udp,
+        _ => return Err(BadHeader),
+    };
+    if checksum.is_some_and(|at| usize::from(at.start) + usize::from(at.offset) + 2 > frame_len) {
+        return Err(BadHeader);
+    }
+    let verified = flags & DATA_VALID != 0;
+    if gso == Gso::None {
+        return Ok(Offload { checksum, verified, ..Offload::default() });
+    }
+    let gso_size = number(4);
+    if gso_size == 0 || checksum.is_none() {
+        return Err(BadHeader);
+    }
+    Ok(Offload { checksum, gso, gso_size, gso_ecn: kind & GSO_ECN != 0, verified })
+}
+
+/// Writes the header for a frame.
+pub(crate) fn encode(frame: &TxFrame<'_>) -> [u8; LEN] {
+    let Offload { checksum, gso, gso_size, gso_ecn, verified } = frame.offload;
+    let mut header = [0; LEN];
+    if let Some(PartialChecksum { start, offset }) = checksum {
+        header[0] = NEEDS_CSUM;
+        header[6..8].copy_from_slice(&start.to_ne_bytes());
+        header[8..10].copy_from_slice(&offset.to_ne_bytes());
+    } else if verified {
+        header[0] = DATA_VALID;
+    }
+    let kind = match gso {
+        Gso::None => return header,
+        Gso::TcpV4 => GSO_TCPV4,
+        Gso::TcpV6 => GSO_TCPV6,
+        Gso::Udp => GSO_UDP_L4,
+    };
+    header[1] = if gso_ecn { kind | GSO_ECN } else { kind };
+    header[2..4].copy_from_slice(&header_len(frame).to_ne_bytes());
+    header[4..6].copy_from_slice(&gso_size.to_ne_bytes());
+    header
+}
+
+/// Bytes up to the payload: a hint that tells the kernel how much to keep in one piece.
+fn header_len(frame: &TxFrame<'_>) -> u16 {
+    const UDP: usize = 8;
+    const TCP_DATA_OFFSET: usize = 12;
+    let l4 = frame.offload.checksum.map_or(0, |at| usize::from(at.start));
+    let transport = match frame.offload.gso {
+        Gso::Udp => UDP,
+        _ => frame.head.get(l4 + TCP_DATA_OFFSET).map_or(0, |&byte| usize::from(byte >> 4) * 4),
+    };
+    (l4 + transport).min(frame.head.len()) as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::Body;
+    use proptest::prelude::*;
+
+    fn offload() -> impl Strategy<Value = Offload> {
+        let gso = prop_oneof![Just(Gso::None), Just(Gso::TcpV4), Just(Gso::TcpV6), Just(Gso::Udp)];
+        (gso, 14_u16..100, 1_u16..9000, any::<bool>(), any::<bool>()).prop_map(
+            |(gso, start, size, ecn, marked)| {
+                let large = gso != Gso::None;
+                let checksum = (large || marked).then_some(PartialChecksum { start, offset: 16 });
+                let gso_size = if large { size } else { 0 };
+                Offload {
+                    checksum,
+                    gso,
+                    gso_size,
+                    gso_ecn: large && ecn,
+                    verified: !large && !marked,
+                }
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn encode_then_decode_is_the_identity(offload in offload()) {
+            let frame = TxFrame { head: &[0x50; 200], body: Body::default(), offload };
+            prop_assert_eq!(decode(&encode(&frame), frame.len()), Ok(offload));
+        }
+
+        #[test]
+        fn a_decoded_checksum_field_lies_inside_the_frame(header: [u8; LEN], len in 0_usize..70_000) {
+            if let Ok(Offload { checksum: Some(at), .. }) = decode(&header, len) {
+                prop_assert!(usize::from(at.start) + usize::from(at.offset) + 2 <= len);
+            }
+        }
+    }
+
+    #[test]
+    fn a_large_frame_without_size_or_checksum_is_refused() {
+        let mut header = [NEEDS_CSUM, GSO_TCPV4, 0, 0, 0, 0, 34, 0, 16, 0];
+        assert_eq!(decode(&header, 100), Err(BadHeader));
+        (header[0], header[4]) = (0, 1);
+        assert_eq!(decode(&header, 100), Err(BadHeader));
+    }
+}
