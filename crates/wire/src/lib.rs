@@ -19,6 +19,7 @@
 //! * parse ∘ emit = identity for every header here; an incremental checksum equals a full recomputation.
 //! * `Layers` and `Offload` always describe the `Head` beside them: every edit keeps all three in step.
 
+pub mod build;
 pub mod checksum;
 mod drop;
 mod edit;
@@ -31,6 +32,7 @@ mod parse;
 mod partial;
 mod proto;
 pub mod segment;
+pub mod tunnel;
 
 pub use drop::DropReason;
 pub use edit::{Edit, EditError};
