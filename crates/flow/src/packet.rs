@@ -69,4 +69,7 @@ pub trait Sink {
     fn packet_in(&mut self, index: usize, packet: &Packet<'_>, why: PacketIn);
     /// The packet's last verdict is a drop.
     fn discard(&mut self, index: usize, packet: &Packet<'_>, reason: DropReason);
+
+    /// One copy of a packet was lost while another left: no verdict, but a reason to count. At most once a packet.
+    fn lost(&mut self, _index: usize, _reason: DropReason) {}
 }

@@ -1,0 +1,32 @@
+//! The actions that change a packet's headers.
+
+use crate::action::Action;
+use crate::packet::Packet;
+use wire::{Edit, EditError};
+
+/// Applies one action to the headers; the ones that change none do nothing.
+pub(super) fn edit(packet: &mut Packet<'_>, action: &Action) -> Result<(), EditError> {
+    let mut edit = Edit {
+        head: packet.head,
+        key: &mut packet.key,
+        layers: &mut packet.layers,
+        offload: &mut packet.offload,
+        frame_len: &mut packet.frame_len,
+    };
+    match *action {
+        Action::PushVlan(tpid) => edit.push_vlan(tpid),
+        Action::PopVlan => edit.pop_vlan(),
+        Action::PushMpls(eth_type) => edit.push_mpls(eth_type),
+        Action::PopMpls(eth_type) => edit.pop_mpls(eth_type),
+        Action::PushPbb(eth_type) => edit.push_pbb(eth_type),
+        Action::PopPbb => edit.pop_pbb(),
+        Action::SetField { field, value, mask } => edit.set_field(field, value, mask),
+        Action::CopyTtlOut => edit.copy_ttl_out(),
+        Action::CopyTtlIn => edit.copy_ttl_in(),
+        Action::SetMplsTtl(ttl) => edit.set_mpls_ttl(ttl),
+        Action::DecMplsTtl => edit.dec_mpls_ttl(),
+        Action::SetNwTtl(ttl) => edit.set_nw_ttl(ttl),
+        Action::DecNwTtl => edit.dec_nw_ttl(),
+        Action::Output(_) | Action::Group(_) | Action::SetQueue(_) => Ok(()),
+    }
+}

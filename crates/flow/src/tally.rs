@@ -1,0 +1,32 @@
+//! Exact counts that several workers add to.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Packets and bytes. It outlives the snapshots that point to it, so republishing loses no count.
+#[derive(Debug, Default)]
+pub struct Tally {
+    packets: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Tally {
+    /// Counts one packet.
+    pub fn count(&self, bytes: u32) {
+        self.packets.fetch_add(1, Relaxed);
+        self.bytes.fetch_add(u64::from(bytes), Relaxed);
+    }
+
+    /// What was counted so far.
+    pub fn read(&self) -> Counted {
+        Counted { packets: self.packets.load(Relaxed), bytes: self.bytes.load(Relaxed) }
+    }
+}
+
+/// A reading of a [`Tally`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counted {
+    /// Packets.
+    pub packets: u64,
+    /// Bytes of whole frames.
+    pub bytes: u64,
+}

@@ -1,0 +1,180 @@
+//! Whether instructions can be executed at all: the checks of OpenFlow 1.3.5 §7.2.4 and §7.2.5 that need no codec.
+//!
+//! A set-field or a pop needs a header; the match, or an action before, must promise it (`OFPBAC_MATCH_INCONSISTENT`).
+//! What a header promises follows the list from action to action ([`promise`]). Behind a popped header lies something
+//! that no match can name, so there everything is accepted and an edit of what is absent does nothing. A bucket's
+//! packets are unknown, so its actions are checked for their arguments only.
+
+mod promise;
+#[cfg(test)]
+mod tests;
+
+use crate::action::{Action, Instructions, Output};
+use crate::action_set::ActionSet;
+use crate::group::{GroupTable, MAX_GROUP};
+use crate::meter::MeterTable;
+use promise::Promise;
+use wire::{Field, Key, VLAN_PRESENT, eth_type};
+
+/// Highest number of a port that is no reserved one (`OFPP_MAX`).
+pub const MAX_PORT: u32 = 0xffff_ff00;
+
+/// Most actions of one list. Chosen: a packet's copies are bounded apart from this.
+const MAX_ACTIONS: usize = 512;
+
+/// `OFPQ_ALL`, which no packet can go to.
+const ALL_QUEUES: u32 = 0xffff_ffff;
+
+/// Why actions or instructions were refused. Each maps to one OpenFlow error.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ActionError {
+    /// `OFPBAC_BAD_OUT_PORT`: a number that no port can have, or the tables outside a packet-out.
+    #[error("no packet can go to {0:?} from here")]
+    BadOutPort(Output),
+    /// `OFPBAC_BAD_ARGUMENT`: an Ethernet type that the pushed header cannot have.
+    #[error("{0:?} has an impossible argument")]
+    BadArgument(Action),
+    /// `OFPBAC_TOO_MANY`.
+    #[error("more than {MAX_ACTIONS} actions")]
+    TooMany,
+    /// `OFPBAC_BAD_QUEUE`.
+    #[error("no packet can go to queue {0:#x}")]
+    BadQueue(u32),
+    /// `OFPBAC_BAD_OUT_GROUP`.
+    #[error("group {0} does not exist")]
+    BadOutGroup(u32),
+    /// `OFPBAC_MATCH_INCONSISTENT`: neither match nor an earlier action promises the header.
+    #[error("the match does not promise the header that {0:?} needs")]
+    MatchInconsistent(Action),
+    /// `OFPBAC_BAD_SET_TYPE`.
+    #[error("field {} cannot be set", .0.name())]
+    BadSetType(Field),
+    /// `OFPBAC_BAD_SET_ARGUMENT`: value or mask reach past the field, or say that there is no VLAN tag.
+    #[error("field {} cannot have that value", .0.name())]
+    BadSetArgument(Field),
+    /// `OFPMMFC_UNKNOWN_METER`.
+    #[error("meter {0} does not exist")]
+    UnknownMeter(u32),
+}
+
+/// Checks the instructions of an entry with this match.
+///
+/// A port need not exist: it may be plugged in later, and until then packets to it are dropped.
+///
+/// # Errors
+/// The first action that cannot be.
+pub fn validate(
+    instructions: &Instructions,
+    key: &Key,
+    mask: &Key,
+    groups: &GroupTable,
+    meters: &MeterTable,
+) -> Result<(), ActionError> {
+    if let Some(meter) = instructions.meter.filter(|&meter| !meters.contains(meter)) {
+        return Err(ActionError::UnknownMeter(meter));
+    }
+    let group_exists = |group| groups.contains(group);
+    let mut promise = Promise::of(key, mask);
+    check_list(&instructions.apply, &mut promise, group_exists, Caller::Table)?;
+    check_length(&instructions.write)?;
+    instructions
+        .write
+        .iter()
+        .try_for_each(|action| check_argument(action, &group_exists, Caller::Table))?;
+    let set = ActionSet::of(&instructions.write);
+    set.program().iter().try_for_each(|action| promise.admit(action))
+}
+
+/// Checks a packet-out's actions: nothing is known of its frame but what the actions make of it.
+///
+/// # Errors
+/// The first action that cannot be.
+pub fn validate_packet_out(actions: &[Action], groups: &GroupTable) -> Result<(), ActionError> {
+    check_length(actions)?;
+    let group_exists = |group| groups.contains(group);
+    actions.iter().try_for_each(|action| check_argument(action, &group_exists, Caller::PacketOut))
+}
+
+/// Checks the actions of a bucket.
+pub(crate) fn validate_bucket(
+    actions: &[Action],
+    group_exists: impl Fn(u32) -> bool,
+) -> Result<(), ActionError> {
+    check_length(actions)?;
+    actions.iter().try_for_each(|action| check_argument(action, &group_exists, Caller::Table))
+}
+
+/// Who executes the actions.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Caller {
+    Table,
+    PacketOut,
+}
+
+fn check_list(
+    actions: &[Action],
+    promise: &mut Promise,
+    group_exists: impl Fn(u32) -> bool,
+    caller: Caller,
+) -> Result<(), ActionError> {
+    check_length(actions)?;
+    actions.iter().try_for_each(|action| {
+        check_argument(action, &group_exists, caller)?;
+        promise.admit(action)
+    })
+}
+
+fn check_length(actions: &[Action]) -> Result<(), ActionError> {
+    if actions.len() > MAX_ACTIONS { Err(ActionError::TooMany) } else { Ok(()) }
+}
+
+/// Checks what an action says, apart from the packets it is for.
+fn check_argument(
+    action: &Action,
+    group_exists: &impl Fn(u32) -> bool,
+    caller: Caller,
+) -> Result<(), ActionError> {
+    match *action {
+        Action::Output(output) => check_output(output, caller),
+        Action::Group(id) if id > MAX_GROUP || !group_exists(id) => {
+            Err(ActionError::BadOutGroup(id))
+        }
+        Action::SetQueue(ALL_QUEUES) => Err(ActionError::BadQueue(ALL_QUEUES)),
+        Action::PushVlan(tpid) if !eth_type::is_vlan(tpid) => {
+            Err(ActionError::BadArgument(*action))
+        }
+        Action::PushMpls(shim) if !eth_type::is_mpls(shim) => {
+            Err(ActionError::BadArgument(*action))
+        }
+        Action::PushPbb(tag) if tag != eth_type::PBB => Err(ActionError::BadArgument(*action)),
+        Action::SetField { field, value, mask } => check_set(field, value, mask),
+        _ => Ok(()),
+    }
+}
+
+fn check_output(output: Output, caller: Caller) -> Result<(), ActionError> {
+    match output {
+        Output::Port(0) => Err(ActionError::BadOutPort(output)),
+        Output::Port(port) if port > MAX_PORT => Err(ActionError::BadOutPort(output)),
+        Output::Table if caller != Caller::PacketOut => Err(ActionError::BadOutPort(output)),
+        _ => Ok(()),
+    }
+}
+
+fn check_set(field: Field, value: u128, mask: u128) -> Result<(), ActionError> {
+    let present = u128::from(VLAN_PRESENT);
+    match field {
+        // Not headers, or not a field of its own (OpenFlow 1.3.5 §5.12, table 12).
+        Field::InPort | Field::Metadata | Field::IpFrag | Field::Ipv6Exthdr | Field::TcpFlags => {
+            Err(ActionError::BadSetType(field))
+        }
+        _ if mask == 0 || (mask | value) & !field.full() != 0 || value & !mask != 0 => {
+            Err(ActionError::BadSetArgument(field))
+        }
+        // Only a pop removes a tag.
+        Field::VlanVid if mask & present != 0 && value & present == 0 => {
+            Err(ActionError::BadSetArgument(field))
+        }
+        _ => Ok(()),
+    }
+}
