@@ -64,6 +64,8 @@ reasons! {
     TooManyCopies = "too_many_copies";
     /// The source handed over a frame that its own rules forbid (descriptor chain, length, header).
     BadSource = "bad_source";
+    /// The worker failed while it held the frame, and was restarted.
+    WorkerFault = "worker_fault";
     /// The source's queue was full in the kernel: the worker polled it too seldom.
     RxFull = "rx_full";
 }

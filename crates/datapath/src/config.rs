@@ -1,0 +1,64 @@
+//! What a datapath is started with, and what it can refuse.
+
+use std::io;
+use std::time::Duration;
+
+/// How to run the workers.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// One worker thread is pinned to each of these cores.
+    pub cores: Vec<usize>,
+    /// A queue is polled for this long after its last frame before it is left to the kernel to watch; a worker
+    /// without such a queue sleeps.
+    pub spin: Duration,
+    /// Entries of each worker's exact-match cache.
+    pub cache_entries: usize,
+    /// Packet-ins that may wait for the control thread, over all switches; one switch gets at most a quarter of them.
+    pub packet_in_ring: usize,
+    /// Packet-ins per second that one switch may cause, until [`crate::Publisher::set_packet_in_rate`] says otherwise.
+    pub packet_in_per_s: u32,
+}
+
+impl Default for Config {
+    /// One worker on core 0. `spin` covers the gap between two wake-ups of a kernel port (a sleep and a wake-up cost ~10 µs);
+    /// the cache holds the flows of performance.md's 100k case in about 16 MiB; the packet-in rate is what one
+    /// controller session digests on one core.
+    fn default() -> Self {
+        Self {
+            cores: vec![0],
+            spin: Duration::from_micros(30),
+            cache_entries: 1 << 17,
+            packet_in_ring: 4096,
+            packet_in_per_s: 100_000,
+        }
+    }
+}
+
+/// Why the workers did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// `cores` is empty.
+    #[error("datapath: no core is given to it")]
+    NoCores,
+    /// Two workers on one core would only take turns.
+    #[error("datapath: core {0} is given twice")]
+    SameCore(usize),
+    /// More workers than can be told apart.
+    #[error("datapath: {cores} cores are given to it, and {most} is the most it can use")]
+    TooMany {
+        /// Cores given.
+        cores: usize,
+        /// Most that can be used.
+        most: usize,
+    },
+    /// The operating system refused.
+    #[error("datapath worker on core {core}: {step} failed")]
+    Worker {
+        /// Core of the worker.
+        core: usize,
+        /// What was tried.
+        step: &'static str,
+        /// Why not.
+        source: io::Error,
+    },
+}

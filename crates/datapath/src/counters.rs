@@ -1,0 +1,115 @@
+//! Counters: written by one worker each, summed by whoever asks.
+//!
+//! Every block belongs to one worker, so an increment is a load and a store (no locked instruction) and its cache line is
+//! never another worker's. Readers may see a frame in one counter an instant before the other.
+
+use port::{Drops, Sent};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use wire::DropReason;
+
+/// A counter with a single writer.
+#[derive(Default)]
+pub(crate) struct Count(AtomicU64);
+
+impl Count {
+    /// Adds; only the owning worker may call this.
+    #[inline]
+    pub(crate) fn add(&self, count: u64) {
+        self.0.store(self.0.load(Relaxed).wrapping_add(count), Relaxed);
+    }
+
+    /// The value.
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}
+
+/// Frames lost, by reason.
+#[derive(Default)]
+pub(crate) struct DropCounts([Count; DropReason::ALL.len()]);
+
+impl DropCounts {
+    #[inline]
+    pub(crate) fn add(&self, reason: DropReason, count: u64) {
+        self.0[reason as usize].add(count);
+    }
+
+    /// Moves what a port counted here and leaves it empty.
+    #[inline]
+    pub(crate) fn take(&self, drops: &mut Drops) {
+        let mut any = false;
+        for (reason, count) in drops.iter() {
+            self.add(reason, count);
+            any = true;
+        }
+        if any {
+            *drops = Drops::default();
+        }
+    }
+
+    /// Adds the values to `sum`.
+    pub(crate) fn add_to(&self, sum: &mut Drops) {
+        for &reason in DropReason::ALL {
+            sum.add(reason, self.0[reason as usize].get());
+        }
+    }
+}
+
+/// Frames and bytes in one direction.
+#[derive(Default)]
+pub(crate) struct Traffic {
+    pub(crate) frames: Count,
+    pub(crate) bytes: Count,
+}
+
+impl Traffic {
+    #[inline]
+    pub(crate) fn add(&self, sent: Sent) {
+        self.frames.add(sent.frames);
+        self.bytes.add(sent.bytes);
+    }
+
+    pub(crate) fn get(&self) -> Sent {
+        Sent { frames: self.frames.get(), bytes: self.bytes.get() }
+    }
+}
+
+/// One port at one worker. 128: two lines, which the hardware prefetcher fetches in pairs.
+#[derive(Default)]
+#[repr(align(128))]
+pub(crate) struct PortBlock {
+    pub(crate) rx: Traffic,
+    pub(crate) tx: Traffic,
+    pub(crate) rx_drops: DropCounts,
+    pub(crate) tx_drops: DropCounts,
+}
+
+/// One switch at one worker.
+#[derive(Default)]
+#[repr(align(128))]
+pub(crate) struct SwitchBlock {
+    /// Verdicts, not losses at a port.
+    pub(crate) drops: DropCounts,
+    pub(crate) packet_ins: Count,
+    pub(crate) packet_outs: Count,
+}
+
+/// One worker.
+#[derive(Default)]
+#[repr(align(128))]
+pub(crate) struct WorkerBlock {
+    pub(crate) frames: Count,
+    pub(crate) batches: Count,
+    pub(crate) empty_polls: Count,
+    pub(crate) sleeps: Count,
+    pub(crate) restarts: Count,
+    pub(crate) cycles_rx: Count,
+    pub(crate) cycles_pipeline: Count,
+    pub(crate) cycles_tx: Count,
+    pub(crate) cycles_polling: Count,
+}
+
+/// One block for each worker.
+pub(crate) fn blocks<T: Default>(workers: usize) -> Box<[T]> {
+    std::iter::repeat_with(T::default).take(workers).collect()
+}

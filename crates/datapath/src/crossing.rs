@@ -1,0 +1,107 @@
+//! Frames on their way over vlinks within a pass.
+//!
+//! A stack of levels: the frames that one call of the pipeline sent over vlinks form a level, which is worked off, with all that
+//! follows from it, before the level below goes on. So at most 16 levels exist, and frames of one flow stay in order.
+
+use crate::collect::DELIVERIES;
+use crate::heads::spare_index;
+use crate::local::{PortIx, SwitchIx};
+use crate::pending::HeadAt;
+use port::BATCH;
+
+/// Vlinks that a frame may cross in one pass (the bound); more are a loop of switches.
+pub(crate) const HOPS: u32 = 16;
+
+/// One frame that enters a switch by a vlink.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Crossing {
+    /// The switch it enters.
+    pub(crate) switch: SwitchIx,
+    /// By this port.
+    pub(crate) into: PortIx,
+    /// Its head.
+    pub(crate) head: HeadAt,
+}
+
+/// All of them, and how many each frame of the batch has caused.
+pub(crate) struct Crossings {
+    stack: Vec<Crossing>,
+    caused: [u16; BATCH],
+}
+
+impl Default for Crossings {
+    fn default() -> Self {
+        Self { stack: Vec::with_capacity(BATCH * usize::from(DELIVERIES)), caused: [0; BATCH] }
+    }
+}
+
+impl Crossings {
+    /// A new batch begins.
+    pub(crate) fn restart(&mut self) {
+        self.stack.clear();
+        self.caused = [0; BATCH];
+    }
+
+    /// Counts a delivery to the batch's frame `origin`; false when it has caused enough.
+    pub(crate) fn allow(&mut self, origin: u8) -> bool {
+        let caused = &mut self.caused[usize::from(origin)];
+        let allowed = *caused < DELIVERIES;
+        *caused += u16::from(allowed);
+        allowed
+    }
+
+    /// Adds one to the topmost level.
+    pub(crate) fn push(&mut self, crossing: Crossing) {
+        self.stack.push(crossing);
+    }
+
+    /// Height of the stack: where the next level begins.
+    pub(crate) fn height(&self) -> usize {
+        self.stack.len()
+    }
+
+    /// The one at this place.
+    pub(crate) fn at(&self, place: usize) -> &Crossing {
+        &self.stack[place]
+    }
+
+    /// Those in this range of places.
+    pub(crate) fn run_at(&self, places: std::ops::Range<usize>) -> &[Crossing] {
+        &self.stack[places]
+    }
+
+    /// Names another head for the one at this place.
+    pub(crate) fn set_head(&mut self, place: usize, head: HeadAt) {
+        self.stack[place].head = head;
+    }
+
+    /// Brings together what enters the same switch in the level from `from` on; frames of one vlink keep their order, since
+    /// their heads were taken in that order.
+    pub(crate) fn group(&mut self, from: usize) {
+        let level = &mut self.stack[from..];
+        if level.windows(2).any(|pair| pair[0].switch != pair[1].switch) {
+            level.sort_unstable();
+        }
+    }
+
+    /// End of the run from `from` on, within `to`, that enters one switch, `limit` at most.
+    pub(crate) fn run(&self, from: usize, to: usize, limit: usize) -> usize {
+        let switch = self.stack[from].switch;
+        let same = self.stack[from..to]
+            .iter()
+            .take(limit)
+            .take_while(|crossing| crossing.switch == switch)
+            .count();
+        from + same
+    }
+
+    /// The level from `from` on is done.
+    pub(crate) fn truncate(&mut self, from: usize) {
+        self.stack.truncate(from);
+    }
+
+    /// The highest spare head that is still to cross.
+    pub(crate) fn highest_spare(&self) -> Option<usize> {
+        self.stack.iter().filter_map(|crossing| spare_index(crossing.head)).max()
+    }
+}

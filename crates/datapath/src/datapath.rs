@@ -1,0 +1,72 @@
+//! The control thread's handle: starts and stops workers, attaches and detaches, reads counters.
+
+mod attach;
+mod read;
+mod registry;
+mod start;
+
+use crate::command::{Command, Mailbox, Reply};
+use crate::config::Config;
+use crate::event::EventRing;
+use crate::worker::Remains;
+use registry::Registry;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+pub use attach::{AttachError, PacketOut, PacketOutError, Queues};
+
+/// The workers of a node. All methods may be called from any thread; those that change what is served wait until every
+/// worker has done so, which takes a round or a wake-up.
+pub struct Datapath {
+    workers: Vec<Handle>,
+    registry: Mutex<Registry>,
+    events: Arc<EventRing>,
+    config: Config,
+    started: start::Started,
+}
+
+/// One worker, from outside.
+struct Handle {
+    core: usize,
+    mailbox: Arc<Mailbox>,
+    thread: Option<JoinHandle<Remains>>,
+}
+
+impl Datapath {
+    /// Returns when no round is under way that began before the call: every later frame sees what was published before.
+    pub fn barrier(&self) {
+        self.ask_all(|_, reply| Command::Barrier { reply });
+    }
+
+    /// Stops the workers and drops all ports and switches, on this thread.
+    pub fn shutdown(self) {
+        drop(self);
+    }
+
+    fn registry(&self) -> MutexGuard<'_, Registry> {
+        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks every worker and waits for all answers, in no stated order.
+    fn ask_all(&self, mut command: impl FnMut(usize, Sender<Reply>) -> Command) -> Vec<Reply> {
+        let (reply, answers): (_, Receiver<Reply>) = channel();
+        for (worker, handle) in self.workers.iter().enumerate() {
+            handle.mailbox.command(command(worker, reply.clone()));
+        }
+        drop(reply);
+        answers.iter().collect()
+    }
+}
+
+impl Drop for Datapath {
+    fn drop(&mut self) {
+        for worker in &self.workers {
+            worker.mailbox.command(Command::Stop);
+        }
+        for worker in &mut self.workers {
+            // A worker survives every panic; should its thread have ended all the same, there is nothing left to drop.
+            let _ = worker.thread.take().map(JoinHandle::join);
+        }
+    }
+}

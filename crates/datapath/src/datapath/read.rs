@@ -1,0 +1,109 @@
+//! Counters and assignments, read.
+
+use super::Datapath;
+use super::registry::PortEntry;
+use crate::counters::PortBlock;
+use crate::id::{PortAt, SwitchId};
+use crate::stats::{Assignment, PortCounters, PortLoad, StageCycles, SwitchCounters, WorkerStats};
+use port::{Drops, Sent};
+
+impl Datapath {
+    /// A port's counters, over all workers; `None` if it is not in service.
+    pub fn port_counters(&self, at: PortAt) -> Option<PortCounters> {
+        self.registry().ports.get(&at).map(port_counters)
+    }
+
+    /// A switch's counters, over all workers and its ports; `None` if it is not in service.
+    pub fn switch_counters(&self, switch: SwitchId) -> Option<SwitchCounters> {
+        let registry = self.registry();
+        let entry = registry.switches.get(&switch)?;
+        let (mut drops, mut counters) = (Drops::default(), SwitchCounters::default());
+        for block in &entry.shared.counters {
+            block.drops.add_to(&mut drops);
+            counters.packet_ins += block.packet_ins.get();
+            counters.packet_outs += block.packet_outs.get();
+        }
+        for (_, port) in registry.ports_of(switch) {
+            for block in &port.shared.counters {
+                block.rx_drops.add_to(&mut drops);
+                block.tx_drops.add_to(&mut drops);
+            }
+        }
+        counters.drops = drops.iter().collect();
+        Some(counters)
+    }
+
+    /// Every worker: its work, its idleness, and its part of each port's traffic.
+    pub fn worker_stats(&self) -> Vec<WorkerStats> {
+        (0..self.workers.len()).map(|worker| self.stats_of(worker)).collect()
+    }
+
+    /// Which workers poll a port's receive queues; `None` if the port is not in service.
+    pub fn assignments(&self, at: PortAt) -> Option<Vec<Assignment>> {
+        let registry = self.registry();
+        let workers = registry.ports.get(&at)?.workers.iter().enumerate();
+        Some(
+            workers
+                .map(|(queue, &worker)| Assignment {
+                    queue,
+                    worker,
+                    core: self.workers[worker].core,
+                })
+                .collect(),
+        )
+    }
+
+    fn stats_of(&self, worker: usize) -> WorkerStats {
+        let handle = &self.workers[worker];
+        let counters = &handle.mailbox.counters;
+        let load = |(&at, entry): (&PortAt, &PortEntry)| {
+            let block = &entry.shared.counters[worker];
+            PortLoad {
+                at,
+                rx_queues: entry.workers.iter().filter(|&&of| of == worker).count(),
+                rx_frames: block.rx.frames.get(),
+                tx_frames: block.tx.frames.get(),
+            }
+        };
+        WorkerStats {
+            worker,
+            core: handle.core,
+            frames: counters.frames.get(),
+            batches: counters.batches.get(),
+            empty_polls: counters.empty_polls.get(),
+            sleeps: counters.sleeps.get(),
+            restarts: counters.restarts.get(),
+            cycles: StageCycles {
+                rx: counters.cycles_rx.get(),
+                pipeline: counters.cycles_pipeline.get(),
+                tx: counters.cycles_tx.get(),
+            },
+            cycles_polling: counters.cycles_polling.get(),
+            cycles_per_s: self.started.cycles_per_s(),
+            ports: self.registry().ports.iter().map(load).collect(),
+        }
+    }
+}
+
+fn port_counters(entry: &PortEntry) -> PortCounters {
+    let (mut rx_drops, mut tx_drops) = (Drops::default(), Drops::default());
+    let sum = |of: fn(&PortBlock) -> Sent| {
+        entry.shared.counters.iter().map(of).fold(Sent::default(), |sum, part| Sent {
+            frames: sum.frames + part.frames,
+            bytes: sum.bytes + part.bytes,
+        })
+    };
+    for block in &entry.shared.counters {
+        block.rx_drops.add_to(&mut rx_drops);
+        block.tx_drops.add_to(&mut tx_drops);
+    }
+    let (rx, tx) = (sum(|block| block.rx.get()), sum(|block| block.tx.get()));
+    PortCounters {
+        rx_frames: rx.frames,
+        rx_bytes: rx.bytes,
+        tx_frames: tx.frames,
+        tx_bytes: tx.bytes,
+        rx_drops: rx_drops.iter().collect(),
+        tx_drops: tx_drops.iter().collect(),
+    }
+}

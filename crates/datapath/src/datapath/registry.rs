@@ -1,0 +1,83 @@
+//! What the control thread knows of switches and ports, and the places it gives them in the workers' tables.
+
+use crate::id::{PortAt, SwitchId};
+use crate::local::{PortIx, PortShared, SwitchIx};
+use crate::switch::SwitchShared;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// A switch in service.
+pub(super) struct SwitchEntry {
+    pub(super) ix: SwitchIx,
+    pub(super) shared: Arc<SwitchShared>,
+}
+
+/// A port in service.
+pub(super) struct PortEntry {
+    pub(super) ix: PortIx,
+    pub(super) shared: Arc<PortShared>,
+    /// The other end, if it is a vlink.
+    pub(super) peer: Option<PortAt>,
+    /// The worker of each receive queue.
+    pub(super) workers: Vec<usize>,
+}
+
+/// All of them.
+pub(super) struct Registry {
+    pub(super) switches: HashMap<SwitchId, SwitchEntry>,
+    pub(super) ports: BTreeMap<PortAt, PortEntry>,
+    /// Receive queues of each worker.
+    pub(super) queues: Vec<usize>,
+    switch_places: Places,
+    port_places: Places,
+}
+
+/// Places in a table: those given back, and where the untouched ones begin.
+#[derive(Default)]
+struct Places {
+    free: Vec<u32>,
+    next: u32,
+}
+
+impl Places {
+    fn take(&mut self) -> u32 {
+        self.free.pop().unwrap_or_else(|| {
+            self.next += 1;
+            self.next - 1
+        })
+    }
+}
+
+impl Registry {
+    pub(super) fn new(workers: usize) -> Self {
+        Self {
+            switches: HashMap::new(),
+            ports: BTreeMap::new(),
+            queues: vec![0; workers],
+            switch_places: Places::default(),
+            port_places: Places::default(),
+        }
+    }
+
+    pub(super) fn take_switch_place(&mut self) -> SwitchIx {
+        SwitchIx(self.switch_places.take())
+    }
+
+    pub(super) fn give_switch_place(&mut self, ix: SwitchIx) {
+        self.switch_places.free.push(ix.0);
+    }
+
+    pub(super) fn take_port_place(&mut self) -> PortIx {
+        PortIx(self.port_places.take())
+    }
+
+    pub(super) fn give_port_place(&mut self, ix: PortIx) {
+        self.port_places.free.push(ix.0);
+    }
+
+    /// The ports of a switch, in order of number.
+    pub(super) fn ports_of(&self, switch: SwitchId) -> impl Iterator<Item = (&PortAt, &PortEntry)> {
+        let at = |port| PortAt { switch, port };
+        self.ports.range(at(0)..=at(u32::MAX))
+    }
+}

@@ -1,0 +1,243 @@
+//! A worker's receive queues: which it polls, which it leaves to the kernel to watch, which are out of service.
+
+use crate::id::PortAt;
+use crate::local::{PortIx, PortShared, SwitchIx};
+use crate::poller::Poller;
+use crate::touch::QueueIx;
+use flow::Nanos;
+use port::RxQueue;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Wake-ups in a row that brought no frame before a queue is suspected to be readable without having any.
+const BARREN: u32 = 16;
+
+/// How long such a queue is left alone: at ~10 µs a wake-up, a broken source costs a thousandth of the core.
+const PENANCE: Duration = Duration::from_millis(10);
+
+/// Panics that a queue may cause within [`STRIKE_WINDOW`] before it is taken out of service.
+const STRIKES: u32 = 3;
+
+/// Ten seconds: a fault that strikes less often costs its neighbours nothing worth stopping it for.
+const STRIKE_WINDOW: u64 = 10_000_000_000;
+
+/// How a queue is served.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Watch {
+    /// The worker polls it.
+    Polled,
+    /// The kernel watches it.
+    Kernel,
+    /// No one looks until then.
+    Until(Nanos),
+    /// Out of service.
+    Parked,
+}
+
+/// A receive queue at its worker.
+pub(crate) struct Queue {
+    pub(crate) rx: Box<dyn RxQueue>,
+    pub(crate) port: PortIx,
+    pub(crate) switch: SwitchIx,
+    pub(crate) shared: Arc<PortShared>,
+    watch: Watch,
+    /// When it last had a frame, or was woken.
+    last: Nanos,
+    /// Wake-ups without a frame.
+    barren: u32,
+    strikes: u32,
+    struck: Nanos,
+}
+
+/// All of a worker's.
+pub(crate) struct Queues {
+    table: Vec<Option<Queue>>,
+    /// Those with [`Watch::Polled`].
+    active: Vec<QueueIx>,
+    /// Those with [`Watch::Until`].
+    late: Vec<QueueIx>,
+    spin: u64,
+}
+
+impl Queues {
+    pub(crate) fn new(spin: Duration) -> Self {
+        Self {
+            table: Vec::new(),
+            active: Vec::new(),
+            late: Vec::new(),
+            spin: spin.as_nanos() as u64,
+        }
+    }
+
+    /// The queue, if it is there.
+    pub(crate) fn get_mut(&mut self, ix: QueueIx) -> Option<&mut Queue> {
+        self.table.get_mut(ix.0 as usize)?.as_mut()
+    }
+
+    /// Which port a queue belongs to.
+    pub(crate) fn at(&self, ix: QueueIx) -> Option<PortAt> {
+        Some(self.table.get(ix.0 as usize)?.as_ref()?.shared.at)
+    }
+
+    /// The polled queue at this place, if there are so many.
+    pub(crate) fn active(&self, place: usize) -> Option<QueueIx> {
+        self.active.get(place).copied()
+    }
+
+    /// Whether no queue is polled.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.active.is_empty()
+    }
+
+    /// Whether the kernel watches any queue.
+    pub(crate) fn has_watched(&self) -> bool {
+        self.active.len() < self.table.len()
+    }
+
+    /// Adds a queue and polls it at first.
+    ///
+    /// # Errors
+    /// Its file descriptor cannot be watched; it comes back.
+    pub(crate) fn add(
+        &mut self,
+        rx: Box<dyn RxQueue>,
+        (port, switch): (PortIx, SwitchIx),
+        shared: &Arc<PortShared>,
+        now: Nanos,
+        poller: &Poller,
+    ) -> Result<(), (io::Error, Box<dyn RxQueue>)> {
+        let ix = self.table.iter().position(Option::is_none).unwrap_or(self.table.len());
+        let ix = QueueIx(ix as u32);
+        if let Err(error) = poller.add(rx.readiness(), ix) {
+            return Err((error, rx));
+        }
+        if ix.0 as usize == self.table.len() {
+            self.table.push(None);
+            // So that no list has to grow while frames flow.
+            self.active.reserve(self.table.len() - self.active.len());
+            self.late.reserve(self.table.len() - self.late.len());
+        }
+        let shared = Arc::clone(shared);
+        let watch = Watch::Kernel;
+        self.table[ix.0 as usize] = Some(Queue {
+            rx,
+            port,
+            switch,
+            shared,
+            watch,
+            last: now,
+            barren: 0,
+            strikes: 0,
+            struck: now,
+        });
+        Ok(())
+    }
+
+    /// Takes out the queues of a port.
+    pub(crate) fn remove(&mut self, port: PortIx, poller: &Poller) -> Vec<Box<dyn RxQueue>> {
+        let mut removed = Vec::new();
+        for (index, place) in self.table.iter_mut().enumerate() {
+            let Some(queue) = place.take_if(|queue| queue.port == port) else { continue };
+            poller.remove(queue.rx.readiness());
+            self.active.retain(|ix| ix.0 as usize != index);
+            self.late.retain(|ix| ix.0 as usize != index);
+            removed.push(queue.rx);
+        }
+        removed
+    }
+
+    /// The kernel says that a frame waits.
+    pub(crate) fn woken(&mut self, ix: QueueIx, now: Nanos) {
+        let Some(queue) = self.get_mut(ix) else { return };
+        if queue.watch != Watch::Kernel {
+            return;
+        }
+        queue.watch = Watch::Polled;
+        queue.last = now;
+        queue.barren += 1;
+        self.active.push(ix);
+    }
+
+    /// The polled queue at `place` had frames.
+    pub(crate) fn fruitful(&mut self, place: usize, now: Nanos) {
+        let ix = self.active[place];
+        if let Some(queue) = self.get_mut(ix) {
+            queue.last = now;
+            queue.barren = 0;
+        }
+    }
+
+    /// The polled queue at `place` had none; true when it has now left the active set.
+    pub(crate) fn fruitless(&mut self, place: usize, now: Nanos, poller: &Poller) -> bool {
+        let (ix, spin) = (self.active[place], self.spin);
+        let Some(queue) = self.get_mut(ix) else { return false };
+        if now.since(queue.last) < spin {
+            return false;
+        }
+        self.active.swap_remove(place);
+        self.leave(ix, now, poller);
+        true
+    }
+
+    /// Leaves a queue to the kernel, or alone for a while if it cried wolf.
+    fn leave(&mut self, ix: QueueIx, now: Nanos, poller: &Poller) {
+        let Some(queue) = self.get_mut(ix) else { return };
+        // Watching is refused only if the source is broken.
+        if queue.barren >= BARREN || poller.watch(queue.rx.readiness(), ix).is_err() {
+            queue.watch = Watch::Until(Nanos(now.0 + PENANCE.as_nanos() as u64));
+            self.late.push(ix);
+            return;
+        }
+        queue.watch = Watch::Kernel;
+    }
+
+    /// Watches those again whose time alone is over; returns how long until the next one's is.
+    pub(crate) fn forgive(&mut self, now: Nanos, poller: &Poller) -> Option<Duration> {
+        let mut next: Option<u64> = None;
+        let mut place = 0;
+        while let Some(&ix) = self.late.get(place) {
+            let until = match self.table.get(ix.0 as usize) {
+                Some(Some(Queue { watch: Watch::Until(until), .. })) => *until,
+                _ => now,
+            };
+            if until > now {
+                next = Some(next.unwrap_or(u64::MAX).min(until.since(now)));
+                place += 1;
+                continue;
+            }
+            self.late.swap_remove(place);
+            if let Some(queue) = self.get_mut(ix) {
+                queue.barren = BARREN - 1; // one more wake-up without a frame, and it is left alone again
+                self.leave(ix, now, poller);
+            }
+        }
+        next.map(Duration::from_nanos)
+    }
+
+    /// Takes a queue out of service; only detaching it follows.
+    pub(crate) fn park(&mut self, ix: QueueIx, poller: &Poller) {
+        self.active.retain(|&other| other != ix);
+        self.late.retain(|&other| other != ix);
+        if let Some(queue) = self.get_mut(ix) {
+            queue.watch = Watch::Parked;
+            poller.remove(queue.rx.readiness());
+        }
+    }
+
+    /// Counts a panic against a queue; true when it has to be parked.
+    pub(crate) fn strike(&mut self, ix: QueueIx, now: Nanos) -> bool {
+        let Some(queue) = self.get_mut(ix) else { return false };
+        if now.since(queue.struck) > STRIKE_WINDOW {
+            queue.strikes = 0;
+        }
+        queue.struck = now;
+        queue.strikes += 1;
+        queue.strikes >= STRIKES
+    }
+
+    /// Gives up all, for the thread that drops them.
+    pub(crate) fn into_all(self) -> impl Iterator<Item = Queue> {
+        self.table.into_iter().flatten()
+    }
+}

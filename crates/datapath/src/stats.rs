@@ -1,0 +1,101 @@
+//! Counters as they are read: plain values, summed over the workers.
+
+use crate::id::PortAt;
+use wire::DropReason;
+
+/// What went through a port since it was attached.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct PortCounters {
+    /// Frames into the switch. A large (GSO) frame counts once.
+    pub rx_frames: u64,
+    /// Their bytes, Ethernet header included, no FCS.
+    pub rx_bytes: u64,
+    /// Frames out of the switch.
+    pub tx_frames: u64,
+    /// Their bytes.
+    pub tx_bytes: u64,
+    /// Frames that the source offered and that did not reach the pipeline.
+    pub rx_drops: Vec<(DropReason, u64)>,
+    /// Frames that the pipeline sent here and that did not leave.
+    pub tx_drops: Vec<(DropReason, u64)>,
+}
+
+/// What a switch did with frames beside sending them: see [`PortCounters`] of its ports for those.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct SwitchCounters {
+    /// Verdicts of the pipeline and losses at its ports (in service now), by reason.
+    pub drops: Vec<(DropReason, u64)>,
+    /// Frames handed to the controller.
+    pub packet_ins: u64,
+    /// Frames that the controller injected.
+    pub packet_outs: u64,
+}
+
+/// Cycles of the timestamp counter spent by stage, in rounds that had frames.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct StageCycles {
+    /// Taking frames from their source.
+    pub rx: u64,
+    /// Parsing, tables, actions, vlinks.
+    pub pipeline: u64,
+    /// Handing frames to their destinations.
+    pub tx: u64,
+}
+
+impl StageCycles {
+    /// All stages.
+    pub fn busy(&self) -> u64 {
+        self.rx + self.pipeline + self.tx
+    }
+}
+
+/// A port's traffic at one worker.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PortLoad {
+    /// The port.
+    pub at: PortAt,
+    /// How many of its receive queues this worker polls.
+    pub rx_queues: usize,
+    /// Frames received here.
+    pub rx_frames: u64,
+    /// Frames sent here.
+    pub tx_frames: u64,
+}
+
+/// One worker.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct WorkerStats {
+    /// Number of the worker, from 0.
+    pub worker: usize,
+    /// Core it is pinned to.
+    pub core: usize,
+    /// Frames received.
+    pub frames: u64,
+    /// Rounds that had frames.
+    pub batches: u64,
+    /// Polls that found none.
+    pub empty_polls: u64,
+    /// Times it went to sleep.
+    pub sleeps: u64,
+    /// Panics survived.
+    pub restarts: u64,
+    /// Cost of the rounds that had frames.
+    pub cycles: StageCycles,
+    /// Cycles spent on polls that found none; neither these nor `cycles` count while it sleeps.
+    pub cycles_polling: u64,
+    /// Cycles per second, measured since the start.
+    pub cycles_per_s: u64,
+    /// Its part of every port's traffic, in port order.
+    pub ports: Vec<PortLoad>,
+}
+
+/// Which worker serves a receive queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Assignment {
+    /// Index in [`crate::Queues::rx`].
+    pub queue: usize,
+    /// The worker.
+    pub worker: usize,
+    /// Its core.
+    pub core: usize,
+}

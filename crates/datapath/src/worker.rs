@@ -1,0 +1,282 @@
+//! One worker: a thread that polls its queues while they have frames, and sleeps when none has.
+
+mod round;
+
+use crate::clock::Clock;
+use crate::command::{Command, Injected, Mailbox, Removed, Reply};
+use crate::config::Config;
+use crate::engine::{CacheOf, Engine};
+use crate::event::{Event, EventRing};
+use crate::id::PortAt;
+use crate::local::{LocalPort, PortIx, World};
+use crate::poller::{Poller, Ready};
+use crate::queues::{Queue, Queues};
+use crate::touch::{QueueIx, Touch};
+use flow::Nanos;
+use port::{RxBatch, RxQueue};
+use std::any::Any;
+use std::io;
+use std::ops::ControlFlow;
+use std::os::fd::AsFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+use wire::DropReason;
+
+/// Packet-outs done between two rounds, so that a controller cannot hold up the ports.
+const PACKET_OUTS_PER_TURN: usize = port::BATCH;
+
+/// All that a worker owns.
+pub(crate) struct Worker<C> {
+    clock: Arc<C>,
+    mailbox: Arc<Mailbox>,
+    poller: Poller,
+    queues: Queues,
+    batch: RxBatch,
+    engine: Engine<C>,
+    /// The queue whose round it is.
+    serving: Option<QueueIx>,
+    /// A source that still waits for its buffers since a panic.
+    unreleased: Option<QueueIx>,
+    /// When the kernel was last asked about the queues that are not polled.
+    looked: Nanos,
+    spin: u64,
+}
+
+/// What is left of a worker, for the thread that drops it.
+pub(crate) struct Remains {
+    #[expect(dead_code, reason = "only dropped, by the thread that stops the worker")]
+    queues: Vec<Queue>,
+    #[expect(dead_code, reason = "only dropped, by the thread that stops the worker")]
+    world: World,
+}
+
+impl<C: Clock> Worker<C> {
+    /// A worker without ports.
+    pub(crate) fn new(
+        (number, secret): (usize, [u64; 2]),
+        config: &Config,
+        clock: Arc<C>,
+        mailbox: Arc<Mailbox>,
+        events: Arc<EventRing>,
+    ) -> io::Result<Self> {
+        let cache_of = CacheOf { worker: number as u8, secret, entries: config.cache_entries };
+        Ok(Self {
+            poller: Poller::new(mailbox.wake.as_fd())?,
+            queues: Queues::new(config.spin),
+            batch: RxBatch::default(),
+            engine: Engine::new(number, cache_of, Arc::clone(&clock), events),
+            serving: None,
+            unreleased: None,
+            looked: Nanos::default(),
+            spin: config.spin.as_nanos() as u64,
+            clock,
+            mailbox,
+        })
+    }
+
+    /// Serves until told to stop, whatever panics.
+    pub(crate) fn serve(mut self) -> Remains {
+        loop {
+            match catch_unwind(AssertUnwindSafe(|| self.run())) {
+                Ok(()) => break,
+                Err(panic) => self.recover(&panic),
+            }
+        }
+        self.into_remains()
+    }
+
+    /// Ends it.
+    pub(crate) fn into_remains(self) -> Remains {
+        Remains { queues: self.queues.into_all().collect(), world: self.engine.world }
+    }
+
+    fn run(&mut self) {
+        self.release_after_panic();
+        while self.turn().is_continue() {}
+    }
+
+    /// One look at everything there is to do; sleeps if there is nothing.
+    pub(crate) fn turn(&mut self) -> ControlFlow<()> {
+        while let Some(command) = self.mailbox.commands.pop() {
+            self.obey(command)?;
+        }
+        for _ in 0..PACKET_OUTS_PER_TURN {
+            let Some(injected) = self.mailbox.packet_outs.pop() else { break };
+            self.inject(&injected);
+        }
+        let now = self.poll_active();
+        if self.queues.is_quiet() {
+            self.sleep(now);
+        } else if now.since(self.looked) >= self.spin {
+            self.look(now, Some(Duration::ZERO));
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// One round for each queue that had traffic lately.
+    fn poll_active(&mut self) -> Nanos {
+        let mut now = self.clock.now();
+        let mut place = 0;
+        while let Some(ix) = self.queues.active(place) {
+            match self.round(ix, now) {
+                Ok(0) => place += usize::from(!self.queues.fruitless(place, now, &self.poller)),
+                Ok(_) => {
+                    now = self.clock.now();
+                    self.queues.fruitful(place, now);
+                    place += 1;
+                }
+                Err(error) => self.park(ix, error),
+            }
+        }
+        now
+    }
+
+    fn sleep(&mut self, now: Nanos) {
+        let limit = self.queues.forgive(now, &self.poller);
+        if !self.queues.is_quiet() || !self.mailbox.fall_asleep() {
+            return;
+        }
+        self.mailbox.counters.sleeps.add(1);
+        self.look(now, limit);
+        self.mailbox.awake();
+    }
+
+    /// Asks the kernel which watched queues have frames, waiting for `limit` at most.
+    fn look(&mut self, now: Nanos, limit: Option<Duration>) {
+        if limit == Some(Duration::ZERO) {
+            self.looked = now;
+            if !self.queues.has_watched() {
+                return;
+            }
+            self.queues.forgive(now, &self.poller);
+        }
+        let ready = self.poller.wait(limit);
+        let now = self.clock.now();
+        for ready in ready {
+            match ready {
+                Ready::Queue(ix) => self.queues.woken(ix, now),
+                Ready::Mailbox => self.mailbox.heard(),
+            }
+        }
+        self.looked = now;
+    }
+
+    fn obey(&mut self, command: Command) -> ControlFlow<()> {
+        // A control thread that no longer waits for the answer drops it; what it holds is dropped here then.
+        let (reply, answer) = match command {
+            Command::AddSwitch { ix, shared, reply } => {
+                self.engine.world.add_switch(ix, shared);
+                (reply, Reply::Done)
+            }
+            Command::RemoveSwitch { ix, reply } => {
+                let switch = self.engine.world.remove_switch(ix);
+                (reply, switch.map_or(Reply::Done, |switch| Reply::Switch(Box::new(switch))))
+            }
+            Command::Attach { ix, port, rx, reply } => (reply, self.attach(ix, *port, rx)),
+            Command::Detach { ix, reply } => (reply, Reply::Port(Box::new(self.detach(ix)))),
+            Command::Barrier { reply } => (reply, Reply::Done),
+            Command::Stop => return ControlFlow::Break(()),
+        };
+        let _ = reply.send(answer);
+        ControlFlow::Continue(())
+    }
+
+    fn attach(&mut self, ix: PortIx, port: LocalPort, rx: Vec<Box<dyn RxQueue>>) -> Reply {
+        let (place, shared) = ((ix, port.switch), Arc::clone(&port.shared));
+        let ports = self.engine.world.add_port(ix, port);
+        self.engine
+            .scratch
+            .pending
+            .reserve(crate::collect::copies_allowed(ports), self.engine.world.ports());
+        let mut rx = rx.into_iter();
+        while let Some(queue) = rx.next() {
+            let now = self.clock.now();
+            if let Err((error, queue)) = self.queues.add(queue, place, &shared, now, &self.poller) {
+                let mut removed = self.detach(ix);
+                removed.rx.push(queue);
+                removed.rx.extend(rx);
+                return Reply::Failed(error, Box::new(removed));
+            }
+        }
+        Reply::Done
+    }
+
+    fn detach(&mut self, ix: PortIx) -> Removed {
+        Removed {
+            rx: self.queues.remove(ix, &self.poller),
+            port: self.engine.world.remove_port(ix),
+        }
+    }
+
+    /// Takes a queue out of service and says so.
+    fn park(&mut self, ix: QueueIx, error: io::Error) {
+        self.queues.park(ix, &self.poller);
+        if let Some(at) = self.queues.at(ix) {
+            self.engine.events.notice(Event::PortFault { at, worker: self.engine.number, error });
+        }
+    }
+
+    fn inject(&mut self, injected: &Injected) {
+        let switch = self.engine.world.switch(injected.ix);
+        if switch.is_some_and(|switch| switch.shared.id == injected.switch) {
+            self.packet_out(injected);
+        }
+    }
+
+    /// Puts everything in order after a panic; runs no one else's code.
+    fn recover(&mut self, panic: &(dyn Any + Send)) {
+        self.mailbox.counters.restarts.add(1);
+        self.mailbox.awake();
+        let touch = self.engine.recover();
+        let served = self.serving.take();
+        self.count_lost(served);
+        self.batch.clear();
+        self.unreleased = served;
+        let at = match touch {
+            Touch::Rx(ix) | Touch::Pipeline(ix) => self.strike_queue(ix),
+            Touch::Tx(ix) => self.strike_port(ix),
+            Touch::PacketOut | Touch::Nothing => None,
+        };
+        let message = message_of(panic);
+        self.engine.events.notice(Event::WorkerDied { worker: self.engine.number, at, message });
+    }
+
+    /// The round's frames are lost, as far as they had not left.
+    fn count_lost(&mut self, served: Option<QueueIx>) {
+        let lost = self.batch.frames().len() as u64;
+        if let Some(queue) = served.and_then(|ix| self.queues.get_mut(ix)) {
+            queue.shared.counters[self.engine.number].rx_drops.add(DropReason::WorkerFault, lost);
+        }
+    }
+
+    /// A queue whose frames make the worker panic again and again goes out of service.
+    fn strike_queue(&mut self, ix: QueueIx) -> Option<PortAt> {
+        let at = self.queues.at(ix);
+        if self.queues.strike(ix, self.clock.now()) {
+            self.unreleased = None;
+            self.park(ix, io::Error::other("it made the worker panic repeatedly"));
+        }
+        at
+    }
+
+    /// So does a destination.
+    fn strike_port(&mut self, ix: PortIx) -> Option<PortAt> {
+        let port = self.engine.world.port_mut(ix)?;
+        let at = port.shared.at;
+        if port.strike() {
+            let error = io::Error::other("sending made the worker panic repeatedly");
+            self.engine.events.notice(Event::PortFault { at, worker: self.engine.number, error });
+        }
+        Some(at)
+    }
+}
+
+/// The text of a panic.
+fn message_of(panic: &(dyn Any + Send)) -> String {
+    match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
+        (Some(text), _) => (*text).to_owned(),
+        (_, Some(text)) => text.clone(),
+        _ => "no message".to_owned(),
+    }
+}

@@ -1,0 +1,132 @@
+//! A round: frames of one source, or a packet-out, through a pass.
+
+use super::Worker;
+use crate::clock::Clock;
+use crate::command::Injected;
+use crate::counters::WorkerBlock;
+use crate::engine::Engine;
+use crate::frames::Frames;
+use crate::pass::Work;
+use crate::queues::Queue;
+use crate::touch::{QueueIx, Touch};
+use flow::Nanos;
+use port::{BODY_MAX, RxBatch};
+use std::io;
+use std::sync::atomic::Ordering::Relaxed;
+use wire::{DropReason, HEAD_MAX};
+
+/// Timestamps within a round.
+struct Marks {
+    begin: u64,
+    received: u64,
+    decided: u64,
+    released: u64,
+    tx_cycles: u64,
+}
+
+impl Marks {
+    fn count(&self, frames: usize, counters: &WorkerBlock) {
+        let decide = self.decided.wrapping_sub(self.received);
+        let rx = self
+            .received
+            .wrapping_sub(self.begin)
+            .wrapping_add(self.released.wrapping_sub(self.decided));
+        counters.frames.add(frames as u64);
+        counters.batches.add(1);
+        counters.cycles_rx.add(rx);
+        counters.cycles_pipeline.add(decide.saturating_sub(self.tx_cycles));
+        counters.cycles_tx.add(self.tx_cycles);
+    }
+}
+
+impl<C: Clock> Worker<C> {
+    /// Receives from a queue and takes what came to its destinations; returns how many frames came.
+    ///
+    /// # Errors
+    /// The source is gone or broken.
+    pub(super) fn round(&mut self, ix: QueueIx, now: Nanos) -> io::Result<usize> {
+        let Some(queue) = self.queues.get_mut(ix) else { return Ok(0) };
+        let (engine, clock) = (&mut self.engine, &self.clock);
+        let begin = clock.cycles();
+        self.serving = Some(ix);
+        engine.touching.set(Touch::Rx(ix));
+        self.batch.clear();
+        let outcome = queue.rx.rx(&mut self.batch, &mut engine.scratch.drops);
+        let counters = &queue.shared.counters[engine.number];
+        counters.rx_drops.take(&mut engine.scratch.drops);
+        let received = clock.cycles();
+        let count = self.batch.frames().len();
+        if count > 0 {
+            engine.touching.set(Touch::Pipeline(ix));
+            let tx_cycles = decide(engine, &mut self.batch, queue, now);
+            let decided = clock.cycles();
+            engine.touching.set(Touch::Rx(ix));
+            queue.rx.release();
+            let marks = Marks { begin, received, decided, released: clock.cycles(), tx_cycles };
+            marks.count(count, &self.mailbox.counters);
+        } else {
+            self.mailbox.counters.empty_polls.add(1);
+            self.mailbox.counters.cycles_polling.add(received.wrapping_sub(begin));
+        }
+        engine.touching.set(Touch::Nothing);
+        self.serving = None;
+        outcome.map(|_| count)
+    }
+
+    /// Sends a controller's frame by its actions.
+    pub(super) fn packet_out(&mut self, injected: &Injected) {
+        let now = self.clock.now();
+        let Some(switch) = self.engine.world.switch(injected.ix) else { return };
+        let counters = switch.counters(self.engine.number);
+        counters.packet_outs.add(1);
+        if injected.frame.len() > HEAD_MAX + BODY_MAX {
+            return counters.drops.add(DropReason::TooBig, 1);
+        }
+        fill(&mut self.batch, &injected.frame);
+        let mut frames = Frames::of(&mut self.batch, None);
+        counters.drops.add(DropReason::Runt, frames.runts);
+        self.engine.touching.set(Touch::PacketOut);
+        let work = Work::Actions(&injected.actions);
+        self.engine.pass(now, &mut frames, (injected.ix, injected.in_port), work);
+        self.engine.touching.set(Touch::Nothing);
+    }
+
+    /// Gives a source its buffers back after a panic in the midst of its round.
+    pub(super) fn release_after_panic(&mut self) {
+        let Some(ix) = self.unreleased.take() else { return };
+        self.serving = Some(ix);
+        self.engine.touching.set(Touch::Rx(ix));
+        if let Some(queue) = self.queues.get_mut(ix) {
+            queue.rx.release();
+        }
+        self.engine.touching.set(Touch::Nothing);
+        self.serving = None;
+    }
+}
+
+/// Takes a received batch to its destinations; returns the cycles spent on sending.
+fn decide<C: Clock>(engine: &mut Engine<C>, batch: &mut RxBatch, queue: &Queue, now: Nanos) -> u64 {
+    let counters = &queue.shared.counters[engine.number];
+    let mut frames = Frames::of(batch, Some(&*queue.rx));
+    if frames.runts > 0 {
+        counters.rx_drops.add(DropReason::Runt, frames.runts);
+    }
+    if !queue.shared.up.load(Relaxed) {
+        counters.rx_drops.add(DropReason::PortDown, frames.received.frames);
+        return 0;
+    }
+    counters.rx.add(frames.received);
+    engine.pass(now, &mut frames, (queue.switch, queue.shared.at.port), Work::Tables)
+}
+
+/// Makes `frame` the batch's only frame.
+fn fill(batch: &mut RxBatch, frame: &[u8]) {
+    batch.clear();
+    let Some(slot) = batch.free().first_mut() else { return };
+    let (head, body) = frame.split_at(frame.len().min(HEAD_MAX));
+    slot.head.area()[..head.len()].copy_from_slice(head);
+    slot.buffer[..body.len()].copy_from_slice(body);
+    slot.offload = wire::Offload::default();
+    slot.filled(frame.len());
+    batch.advance(1);
+}
