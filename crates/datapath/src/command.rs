@@ -58,7 +58,6 @@ pub(crate) enum Reply {
 pub(crate) struct Removed {
     #[expect(dead_code, reason = "only dropped, by the asking thread")]
     pub(crate) port: Option<LocalPort>,
-    #[expect(dead_code, reason = "only dropped, by the asking thread")]
     pub(crate) rx: Vec<Box<dyn RxQueue>>,
 }
 

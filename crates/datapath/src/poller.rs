@@ -39,13 +39,13 @@ impl Poller {
     }
 
     /// Adds a source and watches it.
-    pub(crate) fn add(&self, source: BorrowedFd<'_>, QueueIx(token): QueueIx) -> io::Result<()> {
-        Ok(epoll::add(&self.epoll, source, data(token), ONCE)?)
+    pub(crate) fn add(&self, source: BorrowedFd<'_>, ix: QueueIx) -> io::Result<()> {
+        Ok(epoll::add(&self.epoll, source, data(ix), ONCE)?)
     }
 
     /// Watches a source again.
-    pub(crate) fn watch(&self, source: BorrowedFd<'_>, QueueIx(token): QueueIx) -> io::Result<()> {
-        Ok(epoll::modify(&self.epoll, source, data(token), ONCE)?)
+    pub(crate) fn watch(&self, source: BorrowedFd<'_>, ix: QueueIx) -> io::Result<()> {
+        Ok(epoll::modify(&self.epoll, source, data(ix), ONCE)?)
     }
 
     /// Forgets a source.
