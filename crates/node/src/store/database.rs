@@ -1,0 +1,171 @@
+//! The file itself: opening, one commit, reading back.
+
+use super::StoreError;
+use super::pending::{Kind, Pending};
+use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, TableError};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+/// Every table: switch and id → record.
+type Records = TableDefinition<'static, (&'static str, &'static [u8]), &'static [u8]>;
+
+const META: TableDefinition<'static, &str, u64> = TableDefinition::new("meta");
+const FORMAT: &str = "format";
+/// Raised when a release writes what an older one cannot read.
+pub const FORMAT_VERSION: u64 = 1;
+/// Chosen: redb's default of 1 GiB would dwarf the switch; reading back is sequential and commits are small.
+const CACHE_BYTES: usize = 32 << 20;
+
+const fn table(kind: Kind) -> Records {
+    TableDefinition::new(kind.table())
+}
+
+/// An open file.
+pub struct File {
+    database: Database,
+}
+
+impl File {
+    /// Opens or makes the file.
+    ///
+    /// # Errors
+    /// Another process has it, the disk refuses, it is damaged, or it is of a later format.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        let open = || redb::Builder::new().set_cache_size(CACHE_BYTES).create(path);
+        // redb promises errors, not panics, on a damaged file; a promise about hostile bytes is worth a belt.
+        let database = match catch_unwind(AssertUnwindSafe(open)) {
+            Ok(opened) => opened.map_err(|source| StoreError::opening(path, source))?,
+            Err(_) => {
+                return Err(StoreError::Damaged {
+                    path: path.into(),
+                    cause: "its structure is impossible".into(),
+                });
+            }
+        };
+        let file = Self { database };
+        file.check_format(path)?;
+        Ok(file)
+    }
+
+    fn check_format(&self, path: &Path) -> Result<(), StoreError> {
+        let found = self.format().map_err(|source| StoreError::reading(path, source))?;
+        match found {
+            Some(found) if found > FORMAT_VERSION => {
+                Err(StoreError::Format { path: path.into(), found })
+            }
+            Some(_) => Ok(()),
+            None => self.write_format().map_err(StoreError::Write),
+        }
+    }
+
+    fn format(&self) -> Result<Option<u64>, redb::Error> {
+        match self.database.begin_read()?.open_table(META) {
+            Ok(meta) => Ok(meta.get(FORMAT)?.map(|found| found.value())),
+            Err(TableError::TableDoesNotExist(_)) => Ok(None),
+            Err(other) => Err(other.into()),
+        }
+    }
+
+    fn write_format(&self) -> Result<(), Box<redb::Error>> {
+        self.commit(|transaction| {
+            transaction.open_table(META)?.insert(FORMAT, FORMAT_VERSION)?;
+            Ok(())
+        })
+    }
+
+    /// Writes everything, or nothing.
+    ///
+    /// # Errors
+    /// Nothing was written; the file must be opened anew before it is used again.
+    pub fn write(&self, pending: &Pending) -> Result<(), Box<redb::Error>> {
+        let (forget, slots) = pending.in_order();
+        self.commit(|transaction| {
+            for switch in forget {
+                forget_switch(transaction, switch)?;
+            }
+            for run in slots.chunk_by(|(a, _), (b, _)| a.kind == b.kind) {
+                let mut records = transaction.open_table(table(run[0].0.kind))?;
+                for (slot, record) in run {
+                    let key = (&*slot.switch, &*slot.id);
+                    match record {
+                        Some(record) => records.insert(key, &**record)?,
+                        None => records.remove(key)?,
+                    };
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn commit(
+        &self,
+        change: impl FnOnce(&redb::WriteTransaction) -> Result<(), redb::Error>,
+    ) -> Result<(), Box<redb::Error>> {
+        let mut transaction =
+            self.database.begin_write().map_err(|error| Box::new(error.into()))?;
+        // Two-phase commits with the allocator's state: opening after kill -9 takes no walk over a million rules.
+        transaction.set_quick_repair(true);
+        change(&transaction)?;
+        transaction.commit().map_err(|error| Box::new(error.into()))
+    }
+
+    /// Hands every record of a kind to `visit`, of one switch or of all.
+    ///
+    /// # Errors
+    /// The file cannot be read; what came before was visited.
+    pub fn read(
+        &self,
+        path: &Path,
+        kind: Kind,
+        switch: Option<&str>,
+        mut visit: impl FnMut(&str, &[u8], &[u8]),
+    ) -> Result<(), StoreError> {
+        let mut read = || -> Result<(), redb::Error> {
+            let records = match self.database.begin_read()?.open_table(table(kind)) {
+                Ok(records) => records,
+                Err(TableError::TableDoesNotExist(_)) => return Ok(()),
+                Err(other) => return Err(other.into()),
+            };
+            let after = switch.map(successor);
+            let range = match (switch, &after) {
+                (Some(switch), Some(after)) => {
+                    records.range((switch, &[][..])..(after.as_str(), &[][..]))?
+                }
+                _ => records.iter()?,
+            };
+            for entry in range {
+                let (key, record) = entry?;
+                let (switch, id) = key.value();
+                visit(switch, id, record.value());
+            }
+            Ok(())
+        };
+        read().map_err(|source| StoreError::reading(path, source))
+    }
+}
+
+/// The first string after `switch` and everything keyed by it.
+fn successor(switch: &str) -> String {
+    format!("{switch}\0")
+}
+
+fn forget_switch(transaction: &redb::WriteTransaction, switch: &str) -> Result<(), redb::Error> {
+    let after = successor(switch);
+    for kind in Kind::ALL {
+        let mut records = transaction.open_table(table(kind))?;
+        records.retain_in((switch, &[][..])..(after.as_str(), &[][..]), |_, _| false)?;
+    }
+    Ok(())
+}
+
+/// Renames a damaged file, so that nobody loses what could still be saved. Returns its new name.
+///
+/// # Errors
+/// The directory refuses.
+pub fn set_aside(path: &Path) -> std::io::Result<PathBuf> {
+    let free =
+        (1..).map(|n| path.with_extension(format!("damaged-{n}"))).find(|name| !name.exists());
+    let name = free.expect("the numbers do not run out");
+    std::fs::rename(path, &name)?;
+    Ok(name)
+}

@@ -1,0 +1,130 @@
+use super::*;
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
+
+#[test]
+fn every_field_has_one_code_and_every_code_one_field() {
+    for &field in Field::ALL {
+        assert_eq!(
+            FIELDS.iter().filter(|(_, other)| *other == field).count(),
+            1,
+            "{}",
+            field.name()
+        );
+    }
+    let mut codes: Vec<_> = FIELDS.iter().map(|(code, _)| code).collect();
+    codes.sort_unstable();
+    codes.dedup();
+    assert_eq!(codes.len(), FIELDS.len());
+}
+
+fn a_field() -> impl Strategy<Value = Field> {
+    (0..Field::ALL.len()).prop_map(|index| Field::ALL[index])
+}
+
+fn a_match() -> impl Strategy<Value = (Key, Key)> {
+    vec((a_field(), any::<u128>(), any::<u128>()), 0..6).prop_map(|parts| {
+        let (mut key, mut mask) = (Key::default(), Key::default());
+        for (field, value, bits) in parts {
+            key.set(field, value);
+            mask.set(field, bits);
+        }
+        (key.masked(&mask), mask)
+    })
+}
+
+fn an_action() -> impl Strategy<Value = Action> {
+    prop_oneof![
+        any::<u32>().prop_map(|port| Action::Output(Output::Port(port))),
+        Just(Action::Output(Output::InPort)),
+        Just(Action::Output(Output::All)),
+        Just(Action::Output(Output::Flood)),
+        Just(Action::Output(Output::Normal)),
+        any::<u16>().prop_map(|max_len| Action::Output(Output::Controller { max_len })),
+        Just(Action::Output(Output::Table)),
+        Just(Action::Output(Output::Local)),
+        any::<u32>().prop_map(Action::Group),
+        any::<u32>().prop_map(Action::SetQueue),
+        any::<u16>().prop_map(Action::PushVlan),
+        Just(Action::PopVlan),
+        any::<u16>().prop_map(Action::PushMpls),
+        any::<u16>().prop_map(Action::PopMpls),
+        any::<u16>().prop_map(Action::PushPbb),
+        Just(Action::PopPbb),
+        (a_field(), any::<u128>(), any::<u128>()).prop_map(|(field, value, mask)| {
+            Action::SetField { field, value: value & field.full(), mask: mask & field.full() }
+        }),
+        Just(Action::CopyTtlOut),
+        Just(Action::CopyTtlIn),
+        any::<u8>().prop_map(Action::SetMplsTtl),
+        Just(Action::DecMplsTtl),
+        any::<u8>().prop_map(Action::SetNwTtl),
+        Just(Action::DecNwTtl),
+    ]
+}
+
+fn instructions() -> impl Strategy<Value = Instructions> {
+    let actions = || vec(an_action(), 0..5);
+    let metadata = option::of((any::<u64>(), any::<u64>()));
+    (
+        option::of(any::<u32>()),
+        actions(),
+        any::<bool>(),
+        actions(),
+        metadata,
+        option::of(any::<u8>()),
+    )
+        .prop_map(|(meter, apply, clear, write, metadata, goto)| Instructions {
+            meter,
+            apply,
+            clear,
+            write,
+            metadata,
+            goto,
+        })
+}
+
+proptest! {
+    #[test]
+    fn a_rule_read_is_the_rule_written(
+        table: u8, priority: u16, (key, mask) in a_match(),
+        cookie: u64, idle_timeout_s: u16, hard_timeout_s: u16, flags: u16, instructions in instructions(),
+    ) {
+        let id = FlowId { table, priority, key, mask };
+        assert_eq!(read_id(&id_bytes(&id)), Ok(id));
+        let entry = FlowEntry { cookie, idle_timeout_s, hard_timeout_s, flags, instructions };
+        assert_eq!(read_entry(&entry_bytes(&entry)), Ok(entry));
+    }
+
+    #[test]
+    fn damaged_records_are_refused_without_a_panic(bytes in vec(any::<u8>(), 0..64)) {
+        let _ = read_id(&bytes);
+        let _ = read_entry(&bytes);
+    }
+}
+
+#[test]
+fn the_bytes_of_format_1_stay_as_they_are() {
+    let mut id = FlowId { table: 2, priority: 10, key: Key::default(), mask: Key::default() };
+    for (field, value, mask) in
+        [(Field::EthType, 0x0800, 0xffff), (Field::Ipv4Dst, 0x0a00_0000, 0xff00_0000)]
+    {
+        id.key.set(field, value);
+        id.mask.set(field, mask);
+    }
+    assert_eq!(id_bytes(&id), [2, 0, 10, 6, 8, 0, 0xff, 0xff, 14, 10, 0, 0, 0, 0xff, 0, 0, 0]);
+    let instructions = Instructions {
+        apply: vec![
+            Action::SetField { field: Field::VlanVid, value: 0x1005, mask: 0x1fff },
+            Action::Output(Output::Port(3)),
+        ],
+        goto: Some(4),
+        ..Instructions::default()
+    };
+    let entry =
+        FlowEntry { cookie: 1, idle_timeout_s: 2, hard_timeout_s: 3, flags: 1, instructions };
+    let head = [0, 0, 0, 0, 0, 0, 0, 1, 0, 2, 0, 3, 0, 1];
+    let tail = [2, 0, 0, 0, 2, 18, 7, 0x10, 0x05, 0x1f, 0xff, 1, 0, 0, 0, 3, 6, 4];
+    assert_eq!(entry_bytes(&entry), [&head[..], &tail[..]].concat());
+}

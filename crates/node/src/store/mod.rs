@@ -1,0 +1,321 @@
+//! # What survives a restart
+//!
+//! **Question answered**: which switches, ports, rules, groups and meters did users and controllers want when this process ended?
+//!
+//! One redb file, `state.redb` in the state directory, format [`FORMAT_VERSION`]. It holds what was made through the API or by OpenFlow;
+//! what the configuration file declares lives there and is declared again at each start (port numbers apart, which are remembered for
+//! both).
+//!
+//! ## Rules
+//!
+//! * **API changes are durable before their answer**: [`Store::flushed`] commits at once and waits.
+//! * **OpenFlow changes are written behind**, gathered for up to [`GROUP`] and committed together: on disk within 50 ms of taking effect
+//!   on a disk that flushes in less than 30. A kill -9 loses at most those; an OpenFlow barrier orders, it does not promise durability.
+//! * **Back-pressure**: while [`ROOM`] changes of one switch wait, its sessions stop reading; no other switch notices.
+//! * **A disk that refuses** (full, gone, read-only) stops nothing: changes wait in memory, coalesced by thing, up to
+//!   [`ROOM_WITHOUT_DISK`] per switch; writing is tried each second; the API says so in each answer that depends on it.
+//! * **A damaged file** is renamed, never removed, and the node starts with what its configuration file says.
+//!
+//! ## Threads
+//!
+//! One writer thread owns the file after [`Kept`] is dropped. Everybody else puts records into one queue under a short lock.
+
+mod database;
+mod encode;
+mod error;
+mod pending;
+mod writer;
+
+use crate::journal::{Change, FlowEntry, FlowId, Journal, Wait};
+use crate::spec::{PortName, PortSpec, SwitchName, SwitchSpec};
+use database::File;
+use pending::{Kind, Record, Slot};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use writer::Shared;
+
+pub use database::FORMAT_VERSION;
+pub use error::StoreError;
+pub use writer::{GROUP, ROOM, ROOM_WITHOUT_DISK};
+
+/// The file's name in the state directory.
+pub const FILE_NAME: &str = "state.redb";
+
+/// Keeps the state of a node.
+pub struct Store {
+    shared: Arc<Shared>,
+    writer: Option<JoinHandle<()>>,
+    path: PathBuf,
+}
+
+/// What an earlier process left; drop it when everything is restored.
+pub struct Kept {
+    file: Arc<File>,
+    path: PathBuf,
+    /// Where a damaged file went, if there was one.
+    pub set_aside: Option<PathBuf>,
+}
+
+impl Store {
+    /// Opens the store of a state directory, making both if need be.
+    ///
+    /// # Errors
+    /// No store can be had there. A damaged one is set aside instead.
+    pub fn open(directory: &Path) -> Result<(Self, Kept), StoreError> {
+        std::fs::create_dir_all(directory)
+            .map_err(|source| StoreError::Directory { path: directory.into(), source })?;
+        let path = directory.join(FILE_NAME);
+        let (file, set_aside) = open_or_set_aside(&path)?;
+        let file = Arc::new(file);
+        let shared = Arc::new(Shared::new());
+        let writer = spawn_writer(&shared, &path, &file);
+        let kept = Kept { file, path: path.clone(), set_aside };
+        Ok((Self { shared, writer: Some(writer), path }, kept))
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Why the state is not being saved, if it is not.
+    pub fn problem(&self) -> Option<Arc<StoreError>> {
+        self.shared.problem()
+    }
+
+    /// Ready when everything noted so far is on disk, or was tried: see [`Store::problem`] then.
+    pub async fn flushed(&self) {
+        self.shared.flushed().await;
+    }
+
+    /// Keeps a switch that the API made.
+    pub fn put_switch(&self, spec: &SwitchSpec) {
+        self.shared.put(slot(Kind::Switch, &spec.name, &[]), json(spec));
+    }
+
+    /// Forgets a switch with its ports, rules, groups and meters.
+    pub fn forget_switch(&self, name: &SwitchName) {
+        self.shared.forget((**name).into());
+    }
+
+    /// Keeps a port that the API made.
+    pub fn put_port(&self, switch: &SwitchName, name: &PortName, spec: &PortSpec) {
+        self.shared.put(slot(Kind::Port, switch, name.as_bytes()), json(spec));
+    }
+
+    /// Remembers which number a port has.
+    pub fn put_number(&self, switch: &SwitchName, port: &PortName, number: u32) {
+        self.shared
+            .put(slot(Kind::Number, switch, port.as_bytes()), Some(number.to_be_bytes().into()));
+    }
+
+    /// Forgets a port and its number.
+    pub fn forget_port(&self, switch: &SwitchName, port: &PortName, number: u32) {
+        self.shared.put(slot(Kind::Port, switch, port.as_bytes()), None);
+        self.shared.put(slot(Kind::Number, switch, port.as_bytes()), None);
+        self.shared.put(slot(Kind::PortConfig, switch, &number.to_be_bytes()), None);
+    }
+
+    /// The journal of one switch.
+    pub fn journal(&self, switch: &SwitchName) -> Arc<dyn Journal> {
+        Arc::new(SwitchJournal { shared: self.shared.clone(), switch: (**switch).into() })
+    }
+}
+
+impl Drop for Store {
+    /// Writes what waits, and ends the writer.
+    fn drop(&mut self) {
+        self.shared.close();
+        if let Some(writer) = self.writer.take() {
+            // A writer that panicked has said so already.
+            let _ = writer.join();
+        }
+    }
+}
+
+fn open_or_set_aside(path: &Path) -> Result<(File, Option<PathBuf>), StoreError> {
+    let damaged = match File::open(path) {
+        Err(damaged @ StoreError::Damaged { .. }) => damaged,
+        other => return other.map(|file| (file, None)),
+    };
+    let set_aside = database::set_aside(path)
+        .map_err(|source| StoreError::SetAside { path: path.into(), source })?;
+    tracing::error!("{damaged}; kept as {}, starting without it", set_aside.display());
+    Ok((File::open(path)?, Some(set_aside)))
+}
+
+fn spawn_writer(shared: &Arc<Shared>, path: &Path, file: &Arc<File>) -> JoinHandle<()> {
+    let (shared, path, file) = (shared.clone(), path.to_path_buf(), file.clone());
+    let thread = std::thread::Builder::new().name("suiro-store".into());
+    thread
+        .spawn(move || writer::run(&shared, &path, file))
+        .expect("a process that just started may have one more thread")
+}
+
+fn slot(kind: Kind, switch: &str, id: &[u8]) -> Slot {
+    Slot { kind, switch: switch.into(), id: id.into() }
+}
+
+fn json(value: &impl serde::Serialize) -> Record {
+    let bytes = serde_json::to_vec(value).expect("specs are plain data with text keys");
+    Some(bytes.into_boxed_slice())
+}
+
+impl Kept {
+    /// Switches that the API made.
+    ///
+    /// # Errors
+    /// The file is damaged.
+    pub fn switches(&self) -> Result<Vec<SwitchSpec>, StoreError> {
+        let mut found = Vec::new();
+        self.file.read(&self.path, Kind::Switch, None, |_, _, record| {
+            found.extend(self.parsed(record))
+        })?;
+        Ok(found)
+    }
+
+    /// Ports that the API made.
+    ///
+    /// # Errors
+    /// The file is damaged.
+    pub fn ports(&self, switch: &SwitchName) -> Result<Vec<PortSpec>, StoreError> {
+        let mut found = Vec::new();
+        self.file.read(&self.path, Kind::Port, Some(switch), |_, _, record| {
+            found.extend(self.parsed(record))
+        })?;
+        Ok(found)
+    }
+
+    /// Names and numbers of ports, whoever made them.
+    ///
+    /// # Errors
+    /// The file is damaged.
+    pub fn numbers(&self, switch: &SwitchName) -> Result<Vec<(PortName, u32)>, StoreError> {
+        let mut found = Vec::new();
+        self.file.read(&self.path, Kind::Number, Some(switch), |_, id, record| {
+            let name = std::str::from_utf8(id).ok().and_then(|name| name.parse().ok());
+            found.extend(name.zip(number(record)));
+        })?;
+        Ok(found)
+    }
+
+    /// Every rule, group, meter and port configuration of a switch, in an order in which they can be added: groups and
+    /// meters before the rules that name them.
+    ///
+    /// # Errors
+    /// The file is damaged; what came before was handed over.
+    pub fn changes(
+        &self,
+        switch: &SwitchName,
+        mut restore: impl FnMut(Change),
+    ) -> Result<(), StoreError> {
+        for kind in [Kind::PortConfig, Kind::Meter, Kind::Group, Kind::Flow] {
+            self.file.read(&self.path, kind, Some(switch), |_, id, record| {
+                match read_change(kind, id, record) {
+                    Some(change) => restore(change),
+                    None => tracing::warn!(
+                        "switch {switch}: one record of {} is unreadable: left out",
+                        kind.table()
+                    ),
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Switches that have records but no switch: their configuration file no longer names them.
+    ///
+    /// # Errors
+    /// The file is damaged.
+    pub fn orphans(&self, known: &[SwitchName]) -> Result<Vec<String>, StoreError> {
+        let mut found = std::collections::BTreeSet::new();
+        for kind in
+            [Kind::Port, Kind::Number, Kind::PortConfig, Kind::Group, Kind::Meter, Kind::Flow]
+        {
+            self.file.read(&self.path, kind, None, |switch, _, _| {
+                if !known.iter().any(|name| **name == *switch) && !found.contains(switch) {
+                    found.insert(switch.to_owned());
+                }
+            })?;
+        }
+        Ok(found.into_iter().collect())
+    }
+
+    fn parsed<T: serde::de::DeserializeOwned>(&self, record: &[u8]) -> Option<T> {
+        let parsed = serde_json::from_slice(record);
+        parsed
+            .inspect_err(|error| {
+                tracing::warn!("state file {}: a record is left out: {error}", self.path.display())
+            })
+            .ok()
+    }
+}
+
+fn number(bytes: &[u8]) -> Option<u32> {
+    bytes.try_into().map(u32::from_be_bytes).ok()
+}
+
+fn read_change(kind: Kind, id: &[u8], record: &[u8]) -> Option<Change> {
+    let text = || String::from_utf8(record.to_vec()).ok();
+    Some(match kind {
+        Kind::PortConfig => Change::PortConfig { port: number(id)?, bits: number(record)? },
+        Kind::Meter => Change::MeterSet(number(id)?, text()?),
+        Kind::Group => Change::GroupSet(number(id)?, text()?),
+        Kind::Flow => Change::FlowSet(encode::read_id(id).ok()?, encode::read_entry(record).ok()?),
+        Kind::Switch | Kind::Port | Kind::Number => return None,
+    })
+}
+
+/// The journal of one switch: encodes each change and hands it to the writer.
+struct SwitchJournal {
+    shared: Arc<Shared>,
+    switch: Arc<str>,
+}
+
+impl SwitchJournal {
+    fn put(&self, kind: Kind, id: Vec<u8>, record: Option<Vec<u8>>) {
+        let slot = Slot { kind, switch: self.switch.clone(), id: id.into() };
+        self.shared.put(slot, record.map(Vec::into_boxed_slice));
+    }
+
+    fn put_flow(&self, id: &FlowId, entry: Option<&FlowEntry>) {
+        self.put(Kind::Flow, encode::id_bytes(id), entry.map(encode::entry_bytes));
+    }
+
+    fn put_numbered(&self, kind: Kind, id: u32, record: Option<Vec<u8>>) {
+        self.put(kind, id.to_be_bytes().to_vec(), record);
+    }
+}
+
+impl Journal for SwitchJournal {
+    fn record(&self, change: Change) {
+        match change {
+            Change::FlowSet(id, entry) => self.put_flow(&id, Some(&entry)),
+            Change::FlowGone(id) => self.put_flow(&id, None),
+            Change::GroupSet(id, text) => {
+                self.put_numbered(Kind::Group, id, Some(text.into_bytes()))
+            }
+            Change::GroupGone(id) => self.put_numbered(Kind::Group, id, None),
+            Change::MeterSet(id, text) => {
+                self.put_numbered(Kind::Meter, id, Some(text.into_bytes()))
+            }
+            Change::MeterGone(id) => self.put_numbered(Kind::Meter, id, None),
+            Change::PortConfig { port, bits } => {
+                let bits = (bits != 0).then(|| bits.to_be_bytes().to_vec());
+                self.put_numbered(Kind::PortConfig, port, bits);
+            }
+        }
+    }
+
+    fn room(&self) -> Wait<'_> {
+        Box::pin(self.shared.room(&self.switch))
+    }
+
+    fn flushed(&self) -> Wait<'_> {
+        Box::pin(self.shared.flushed())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,188 @@
+//! The thread that writes behind: it gathers changes for up to [`GROUP`], commits them together, and tries again while the disk refuses.
+
+use super::StoreError;
+use super::database::File;
+use super::pending::{Pending, Record, Slot};
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// How long the first change of a group waits for others. With the commit itself a change is on disk within 50 ms on a disk whose
+/// flush takes less than 30.
+pub const GROUP: Duration = Duration::from_millis(20);
+/// Changes of one switch that may wait before its sessions are held back. Chosen: a quarter of a second of the fastest controller.
+pub const ROOM: usize = 65_536;
+/// The same while the disk refuses: controllers go on working, in bounded memory.
+pub const ROOM_WITHOUT_DISK: usize = 1_000_000;
+/// Pause between two attempts on a disk that refuses.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// How far the writer is.
+#[derive(Clone, Debug, Default)]
+pub struct Progress {
+    /// Every change up to this number is on disk, or was tried.
+    pub tried: u64,
+    /// Why the last attempt failed, if it did.
+    pub problem: Option<Arc<StoreError>>,
+}
+
+/// What the writer shares with those who change things. Lock: `queue`, held for one insertion or one swap.
+pub struct Shared {
+    queue: Mutex<Queue>,
+    wake: Condvar,
+    progress: watch::Sender<Progress>,
+}
+
+#[derive(Default)]
+struct Queue {
+    pending: Pending,
+    /// Changes noted so far.
+    noted: u64,
+    /// Somebody waits for the disk: do not gather.
+    urgent: bool,
+    closing: bool,
+}
+
+impl Shared {
+    /// Nothing noted yet.
+    pub fn new() -> Self {
+        let progress = watch::Sender::new(Progress::default());
+        Self { queue: Mutex::default(), wake: Condvar::new(), progress }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, change: impl FnOnce(&mut Pending)) {
+        let mut queue = self.lock();
+        let first = queue.pending.is_empty();
+        change(&mut queue.pending);
+        queue.noted += 1;
+        drop(queue);
+        if first {
+            self.wake.notify_one();
+        }
+    }
+
+    /// Notes the latest state of a thing.
+    pub fn put(&self, slot: Slot, record: Record) {
+        self.note(|pending| pending.put(slot, record));
+    }
+
+    /// Notes that a switch is gone.
+    pub fn forget(&self, switch: Arc<str>) {
+        self.note(|pending| pending.forget(switch));
+    }
+
+    /// Ready when everything noted so far was tried.
+    pub async fn flushed(&self) {
+        let target = {
+            let mut queue = self.lock();
+            queue.urgent = !queue.pending.is_empty();
+            queue.noted
+        };
+        self.wake.notify_one();
+        // The sender lives in `self`, so waiting cannot fail.
+        let _ = self.progress.subscribe().wait_for(|progress| progress.tried >= target).await;
+    }
+
+    /// Ready when few enough changes of this switch wait.
+    pub async fn room(&self, switch: &str) {
+        let mut progress = self.progress.subscribe();
+        loop {
+            let limit = match progress.borrow_and_update().problem {
+                None => ROOM,
+                Some(_) => ROOM_WITHOUT_DISK,
+            };
+            if self.lock().pending.waiting(switch) <= limit || progress.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// How far the writer is.
+    pub fn progress(&self) -> Progress {
+        self.progress.borrow().clone()
+    }
+
+    /// Why the state is not being saved, if it is not.
+    pub fn problem(&self) -> Option<Arc<StoreError>> {
+        self.progress().problem
+    }
+
+    /// Lets the writer end when everything is written, or was tried once more.
+    pub fn close(&self) {
+        self.lock().closing = true;
+        self.wake.notify_one();
+    }
+
+    /// Waits for changes and gathers them; `None` when closed and nothing waits.
+    fn next_group(&self) -> Option<(Pending, u64)> {
+        let idle = |queue: &mut Queue| queue.pending.is_empty() && !queue.closing;
+        let queue = self.wake.wait_while(self.lock(), idle).unwrap_or_else(PoisonError::into_inner);
+        let gathering = |queue: &mut Queue| !queue.urgent && !queue.closing;
+        let (mut queue, _) = self
+            .wake
+            .wait_timeout_while(queue, GROUP, gathering)
+            .unwrap_or_else(PoisonError::into_inner);
+        queue.urgent = false;
+        (!queue.pending.is_empty()).then(|| (std::mem::take(&mut queue.pending), queue.noted))
+    }
+
+    fn written(&self, up_to: u64) {
+        if self.problem().is_some() {
+            tracing::info!("state file: writing works again, nothing was lost");
+        }
+        self.progress.send_replace(Progress { tried: up_to, problem: None });
+    }
+
+    fn refused(&self, up_to: u64, group: Pending, error: StoreError) {
+        if self.problem().is_none() {
+            let (chain, remedy) = (crate::fault::chain(&error), error.remedy());
+            tracing::error!(%remedy, "{chain}; switches go on forwarding, changes wait in memory");
+        }
+        self.lock().pending.restore(group);
+        self.progress.send_replace(Progress { tried: up_to, problem: Some(Arc::new(error)) });
+    }
+
+    /// Waits before the next attempt; true when there is to be none.
+    fn pause(&self) -> bool {
+        let open = |queue: &mut Queue| !queue.closing;
+        let (queue, _) = self
+            .wake
+            .wait_timeout_while(self.lock(), RETRY, open)
+            .unwrap_or_else(PoisonError::into_inner);
+        queue.closing
+    }
+}
+
+/// Runs until [`Shared::close`].
+pub fn run(shared: &Shared, path: &Path, file: Arc<File>) {
+    let mut file = Some(file);
+    while let Some((group, noted)) = shared.next_group() {
+        match attempt(&mut file, path, &group) {
+            Ok(()) => shared.written(noted),
+            Err(error) => {
+                shared.refused(noted, group, error);
+                // After an error redb wants the file opened anew; that also finds out when the disk is back.
+                file = None;
+                if shared.pause() {
+                    tracing::error!("state file {}: closed with unsaved changes", path.display());
+                    return;
+                }
+            }
+        }
+    }
+}
+
+fn attempt(file: &mut Option<Arc<File>>, path: &Path, group: &Pending) -> Result<(), StoreError> {
+    let open = match file.take() {
+        Some(open) => open,
+        None => Arc::new(File::open(path)?),
+    };
+    open.write(group).map_err(StoreError::Write)?;
+    *file = Some(open);
+    Ok(())
+}
