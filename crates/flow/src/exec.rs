@@ -23,7 +23,7 @@ mod packet_out;
 mod tests;
 
 pub(crate) use hash::flow_hash;
-pub(crate) use packet_out::packet_out;
+pub(crate) use packet_out::{Tables, packet_out};
 
 use crate::action::{Action, Output};
 use crate::action_set::ActionSet;
@@ -205,11 +205,7 @@ impl<'r, 'h, S: Sink> Run<'r, 'h, S> {
                 self.group = Some(id);
                 ControlFlow::Continue(())
             }
-            Action::SetQueue(queue) => {
-                self.touch()?;
-                self.packet.queue = queue;
-                ControlFlow::Continue(())
-            }
+            Action::SetQueue(queue) => self.set_queue(queue),
             _ => self.edit(action),
         }
     }
@@ -229,6 +225,14 @@ impl<'r, 'h, S: Sink> Run<'r, 'h, S> {
             // Only a packet-out may send through the tables, and it takes care of that itself.
             Output::Table => self.lose(DropReason::NoPort),
         }
+    }
+
+    fn set_queue(&mut self, queue: u32) -> ControlFlow<()> {
+        if queue != self.packet.queue {
+            self.touch()?;
+            self.packet.queue = queue;
+        }
+        ControlFlow::Continue(())
     }
 
     fn edit(&mut self, action: &Action) -> ControlFlow<()> {

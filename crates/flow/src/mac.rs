@@ -25,15 +25,15 @@ use set::{Found, Set};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// Entries a table is made for by default. Chosen: a large subnet; 128 KiB for each switch that forwards by learning.
+/// Entries a table is made for by default. Chosen: a large subnet; 256 KiB for each switch that forwards by learning.
 pub const DEFAULT_MAC_ENTRIES: usize = 4096;
 
 /// Seconds without a frame after which an entry counts no more (IEEE 802.1Q-2018 table 8-6).
 pub const DEFAULT_MAC_AGEING_S: u32 = 300;
 
 /// Entries of a set that are expected to be in use when the table holds what it was made for: of seven places, so that
-/// fewer than one entry in 500 finds its set full.
-const LOAD: usize = 4;
+/// about one entry in 1000 finds its set full.
+const LOAD: usize = 2;
 
 /// An entry of the table, as the API shows it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -33,8 +33,8 @@ impl<'r, S: Sink> Run<'r, '_, S> {
         }
     }
 
-    /// Runs `work` on a copy of the packet as it is now.
-    pub(super) fn fork(&mut self, work: impl FnOnce(Run<'_, '_, S>) -> Trail) {
+    /// Runs `work` on a copy of the packet as it is now, inside `depth` groups.
+    pub(super) fn fork(&mut self, depth: u8, work: impl FnOnce(Run<'_, '_, S>) -> Trail) {
         let mut head = self.packet.head.clone();
         let original = &*self.packet;
         let mut copy = Packet {
@@ -55,7 +55,7 @@ impl<'r, S: Sink> Run<'r, '_, S> {
             group: None,
             origin: self.origin,
             kind: Kind::Copy,
-            depth: self.depth + 1,
+            depth,
             alive: true,
         });
     }
@@ -81,7 +81,7 @@ impl<'r, S: Sink> Run<'r, '_, S> {
         for program in programs {
             self.spend(1)?;
             program.tally.count(self.packet.frame_len);
-            self.fork(|copy| copy.finish_with(&program.actions));
+            self.fork(self.depth + 1, |copy| copy.finish_with(&program.actions));
         }
         ControlFlow::Continue(())
     }

@@ -3,11 +3,12 @@
 use super::{Run, Trail};
 use crate::action::{Action, Output};
 use crate::action_set::ActionSet;
-use crate::packet::Sink;
+use crate::packet::{Sink, Then};
 use std::ops::ControlFlow;
 
-/// The tables, as a packet-out calls them: sends the packet through and finishes its run.
+/// The tables, as a packet-out calls them.
 pub(crate) trait Tables<S> {
+    /// Sends the packet through the tables, from the first one, and finishes its run.
     fn walk(&mut self, run: Run<'_, '_, S>) -> Trail;
 }
 
@@ -17,33 +18,28 @@ pub(crate) fn packet_out<S: Sink>(
     actions: &[Action],
     tables: &mut impl Tables<S>,
 ) -> Trail {
-    let mut rest = actions;
-    while let Some((action, after)) = rest.split_first() {
-        rest = after;
-        let flow = match action {
-            Action::Output(Output::Table) if rest.is_empty() && run.can_hand_over() => {
-                return tables.walk(run);
-            }
-            Action::Output(Output::Table) => run.walk_copy(tables),
-            action => run.apply(std::slice::from_ref(action)),
-        };
-        if flow.is_break() {
-            break;
+    let (last, others) = match actions.split_last() {
+        Some((Action::Output(Output::Table), others)) => (true, others),
+        _ => (false, actions),
+    };
+    let all_done = others.iter().try_for_each(|action| run.packet_out_step(action, tables));
+    match all_done {
+        ControlFlow::Continue(()) if last && run.run_waiting_group().is_continue() => {
+            tables.walk(run)
         }
+        _ => run.finish(&ActionSet::default()),
     }
-    run.finish(&ActionSet::default())
 }
 
 impl<S: Sink> Run<'_, '_, S> {
-    /// Whether nothing waits that would have to come before the tables.
-    fn can_hand_over(&mut self) -> bool {
-        self.run_waiting_group().is_continue()
-    }
-
-    fn walk_copy(&mut self, tables: &mut impl Tables<S>) -> ControlFlow<()> {
-        self.touch()?;
+    fn packet_out_step(&mut self, action: &Action, tables: &mut impl Tables<S>) -> ControlFlow<()> {
+        if *action != Action::Output(Output::Table) {
+            return self.step(action);
+        }
+        self.run_waiting_group()?;
+        self.flush(Then::More);
         self.spend(1)?;
-        self.fork(|copy| tables.walk(copy));
+        self.fork(0, |copy| tables.walk(copy));
         ControlFlow::Continue(())
     }
 }

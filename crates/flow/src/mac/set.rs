@@ -77,8 +77,8 @@ impl Set {
         Found::Busy
     }
 
-    /// Renews an entry. Without the lock: if the entry changed since, the word did too and nothing happens; and if
-    /// another entry has come to have just this word, then its port was just seen in this second as well.
+    /// Renews an entry, without the lock: if the entry changed since it was found, so did the word and nothing
+    /// happens. At worst the word is now that of another station behind the same port, which looks younger by that.
     pub fn refresh(&self, at: usize, before: u64, now_s: u32) {
         if before as u32 != now_s {
             let after = value(port(before), now_s);
