@@ -7,13 +7,14 @@ use crate::ethtool::Ethtool;
 use crate::facts::PortFacts;
 use crate::netlink::{Change, Link, Netlink};
 use crate::netns::Netns;
-use crate::spec::PortSpec;
+use crate::spec::{NetnsRef, PortSpec};
 use crate::sys::ioctl::Name;
 use std::io;
 
 /// A handle on an interface.
 pub(crate) struct Interface {
     name: String,
+    netns: Option<NetnsRef>,
     netlink: Netlink,
     ethtool: Ethtool,
 }
@@ -29,7 +30,7 @@ impl Interface {
         let entered = sockets.map_err(|source| cannot_enter(spec, source))?;
         let (netlink, ethtool) = entered
             .map_err(|source| OpenError::io(&spec.interface, "open control sockets", source))?;
-        Ok(Self { name: spec.interface.clone(), netlink, ethtool })
+        Ok(Self { name: spec.interface.clone(), netns: spec.netns.clone(), netlink, ethtool })
     }
 
     /// Its state, or `None` when it does not exist.
@@ -117,15 +118,14 @@ impl Interface {
         changed.map_err(|source| ControlError::io(&self.name, "set the MTU", source))
     }
 
-    /// Removes it.
-    pub(crate) fn remove(&self, index: u32) -> Result<(), ControlError> {
-        let removed = self.netlink.remove(index);
-        removed.map_err(|source| ControlError::io(&self.name, "remove the interface", source))
-    }
-
     /// Its name.
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The namespace it is in.
+    pub(crate) fn netns(&self) -> Option<&NetnsRef> {
+        self.netns.as_ref()
     }
 
     /// Its ethtool side.

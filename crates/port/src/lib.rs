@@ -22,6 +22,7 @@
 //!   file descriptors and atomics.
 
 mod af_packet;
+mod af_xdp;
 mod batch;
 mod control;
 mod error;

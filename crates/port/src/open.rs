@@ -5,7 +5,6 @@ use crate::error::OpenError;
 use crate::facts::PortFacts;
 use crate::queue::{RxQueue, TxQueue};
 use crate::spec::{PortKind, PortSpec};
-use std::io;
 
 /// An open port.
 pub struct OpenPort {
@@ -27,8 +26,6 @@ pub fn open(spec: &PortSpec, workers: usize) -> Result<OpenPort, OpenError> {
     match spec.kind {
         PortKind::Tap => crate::tap::open(spec, workers),
         PortKind::AfPacket => crate::af_packet::open(spec, workers),
-        PortKind::AfXdp => {
-            Err(OpenError::io(&spec.interface, "open the port", io::ErrorKind::Unsupported.into()))
-        }
+        PortKind::AfXdp => crate::af_xdp::open(spec, workers),
     }
 }

@@ -1,22 +1,22 @@
-//! Turning a frame into plain ones for a destination that takes nothing else: cut into segments, checksums complete.
+//! Cutting a large frame into plain ones for a destination that takes nothing else.
 
 use crate::queue::TxFrame;
-use wire::checksum::complete;
-use wire::{DropReason, Gso, segment};
+use wire::{DropReason, Gso, PartialChecksum, segment};
 
 /// Where plain frames go: a ring of buffers, or a scratch buffer and a write.
 pub(crate) trait Room {
     /// Whether `count` more frames find room.
     fn fits(&mut self, count: usize) -> bool;
 
-    /// Sends a frame of `len` bytes that `fill` writes.
+    /// Sends a frame of `len` bytes that `fill` writes, with a checksum still to complete by whoever can do it cheapest.
     ///
     /// # Errors
     /// The reason why it, and what follows of the same large frame, is lost.
     fn put(
         &mut self,
         len: usize,
-        fill: impl FnOnce(&mut [u8]) -> Result<(), DropReason>,
+        checksum: Option<PartialChecksum>,
+        fill: impl FnOnce(&mut [u8]),
     ) -> Result<(), DropReason>;
 }
 
@@ -43,15 +43,11 @@ fn whole(frame: &TxFrame<'_>, max_len: usize, room: &mut impl Room) -> Result<()
     if !room.fits(1) {
         return Err(DropReason::TxFull);
     }
-    room.put(len, |out| {
+    room.put(len, frame.offload.checksum, |out| {
         let (head, body) = out.split_at_mut(frame.head.len());
         head.copy_from_slice(frame.head);
         if !body.is_empty() {
             frame.body.copy_to(0, body);
-        }
-        match frame.offload.checksum {
-            Some(partial) => complete(out, partial).map_err(|_| DropReason::BadOffload),
-            None => Ok(()),
         }
     })
 }
@@ -59,7 +55,7 @@ fn whole(frame: &TxFrame<'_>, max_len: usize, room: &mut impl Room) -> Result<()
 fn cut(frame: &TxFrame<'_>, max_len: usize, room: &mut impl Room) -> Result<(), DropReason> {
     let segments = segment::plan(frame.head, frame.len(), &frame.offload)
         .map_err(|_| DropReason::BadOffload)?;
-    let (headers, partial) = (segments.header_len(), segments.checksum());
+    let (headers, checksum) = (segments.header_len(), Some(segments.checksum()));
     if headers + segments.payload(0).len() > max_len {
         return Err(DropReason::TooBig);
     }
@@ -68,10 +64,9 @@ fn cut(frame: &TxFrame<'_>, max_len: usize, room: &mut impl Room) -> Result<(), 
     }
     for index in 0..segments.count() {
         let payload = segments.payload(index);
-        room.put(headers + payload.len(), |out| {
+        room.put(headers + payload.len(), checksum, |out| {
             segments.write_headers(index, out);
             copy(frame, payload.start, &mut out[headers..]);
-            complete(out, partial).map_err(|_| DropReason::BadOffload)
         })?;
     }
     Ok(())
@@ -104,10 +99,11 @@ mod tests {
         fn put(
             &mut self,
             len: usize,
-            fill: impl FnOnce(&mut [u8]) -> Result<(), DropReason>,
+            _: Option<PartialChecksum>,
+            fill: impl FnOnce(&mut [u8]),
         ) -> Result<(), DropReason> {
             let mut frame = vec![0; len];
-            fill(&mut frame)?;
+            fill(&mut frame);
             self.0.push(frame);
             Ok(())
         }

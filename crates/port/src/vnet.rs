@@ -55,12 +55,8 @@ pub(crate) fn decode(header: &[u8; LEN], frame_len: usize) -> Result<Offload, Ba
 /// Writes the header for a frame.
 pub(crate) fn encode(frame: &TxFrame<'_>) -> [u8; LEN] {
     let Offload { checksum, gso, gso_size, gso_ecn, verified } = frame.offload;
-    let mut header = [0; LEN];
-    if let Some(PartialChecksum { start, offset }) = checksum {
-        header[0] = NEEDS_CSUM;
-        header[6..8].copy_from_slice(&start.to_ne_bytes());
-        header[8..10].copy_from_slice(&offset.to_ne_bytes());
-    } else if verified {
+    let mut header = plain(checksum);
+    if checksum.is_none() && verified {
         header[0] = DATA_VALID;
     }
     let kind = match gso {
@@ -72,6 +68,17 @@ pub(crate) fn encode(frame: &TxFrame<'_>) -> [u8; LEN] {
     header[1] = if gso_ecn { kind | GSO_ECN } else { kind };
     header[2..4].copy_from_slice(&header_len(frame).to_ne_bytes());
     header[4..6].copy_from_slice(&gso_size.to_ne_bytes());
+    header
+}
+
+/// Writes the header for a frame that is not large.
+pub(crate) fn plain(checksum: Option<PartialChecksum>) -> [u8; LEN] {
+    let mut header = [0; LEN];
+    if let Some(PartialChecksum { start, offset }) = checksum {
+        header[0] = NEEDS_CSUM;
+        header[6..8].copy_from_slice(&start.to_ne_bytes());
+        header[8..10].copy_from_slice(&offset.to_ne_bytes());
+    }
     header
 }
 

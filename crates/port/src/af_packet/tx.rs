@@ -9,7 +9,7 @@ use crate::vnet;
 use arrayvec::ArrayVec;
 use std::io::{self, IoSlice};
 use std::os::fd::OwnedFd;
-use wire::DropReason;
+use wire::{DropReason, PartialChecksum};
 
 /// One sending socket.
 pub(crate) struct PacketTx {
@@ -83,11 +83,13 @@ impl Room for PacketTx {
     fn put(
         &mut self,
         len: usize,
-        fill: impl FnOnce(&mut [u8]) -> Result<(), DropReason>,
+        checksum: Option<PartialChecksum>,
+        fill: impl FnOnce(&mut [u8]),
     ) -> Result<(), DropReason> {
         self.scratch.resize(len, 0);
-        fill(&mut self.scratch)?;
-        let slices = [IoSlice::new(&[0; vnet::LEN]), IoSlice::new(&self.scratch)];
+        fill(&mut self.scratch);
+        let header = vnet::plain(checksum);
+        let slices = [IoSlice::new(&header), IoSlice::new(&self.scratch)];
         packet::send(&self.socket, &[&slices]).map(drop).map_err(|error| reason(&error))
     }
 }

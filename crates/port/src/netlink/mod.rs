@@ -11,8 +11,7 @@ pub use events::{LinkEvent, LinkMonitor};
 pub use link::{Link, Peer};
 
 use codec::{
-    Message, NLMSG_ERROR, RTM_DELLINK, RTM_GETLINK, RTM_GETNSID, RTM_NEWLINK, Request, messages,
-    read_u32,
+    Message, NLMSG_ERROR, RTM_GETLINK, RTM_GETNSID, RTM_NEWLINK, Request, messages, read_u32,
 };
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
@@ -85,11 +84,6 @@ impl Netlink {
             Change::Mac(mac) => plain().attribute(link::ADDRESS, &mac),
         };
         self.ask(request, |_| ())
-    }
-
-    /// Removes an interface.
-    pub(crate) fn remove(&self, index: u32) -> io::Result<()> {
-        self.ask(Request::new(RTM_DELLINK, &ifinfomsg(index, 0, 0)), |_| ())
     }
 
     /// The number that this socket's namespace gives to the namespace `file`, or `None`.

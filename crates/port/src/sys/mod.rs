@@ -5,4 +5,7 @@
 #![expect(unsafe_code, reason = "system calls and shared memory")]
 
 pub(crate) mod ioctl;
+mod memory;
 pub(crate) mod packet;
+mod ring;
+pub(crate) mod xsk;

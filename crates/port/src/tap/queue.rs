@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use wire::DropReason;
+use wire::{DropReason, PartialChecksum};
 
 /// Receives.
 pub(super) struct TapRx {
@@ -112,11 +112,13 @@ impl Room for TapTx {
     fn put(
         &mut self,
         len: usize,
-        fill: impl FnOnce(&mut [u8]) -> Result<(), DropReason>,
+        checksum: Option<PartialChecksum>,
+        fill: impl FnOnce(&mut [u8]),
     ) -> Result<(), DropReason> {
         self.scratch.resize(len, 0);
-        fill(&mut self.scratch)?;
-        let slices = [IoSlice::new(&[0; vnet::LEN]), IoSlice::new(&self.scratch)];
+        fill(&mut self.scratch);
+        let header = vnet::plain(checksum);
+        let slices = [IoSlice::new(&header), IoSlice::new(&self.scratch)];
         let written = rustix::io::writev(&self.file, &slices);
         written.map(drop).map_err(|error| reason(&error.into()))
     }

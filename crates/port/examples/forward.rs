@@ -1,0 +1,124 @@
+//! Forwards between two ports in one thread: what the ports alone can do, without a switch.
+//!
+//! `forward tap:tap0@guest1 af_xdp:veth1 [--core N] [--seconds N] [--mode native]`
+
+use port::{
+    Body, BodyAt, Drops, OpenPort, PortKind, PortSpec, RxBatch, RxQueue, Sent, Slot, TxFrame,
+    TxQueue, XdpMode, open,
+};
+use std::env;
+use std::error::Error;
+use std::time::{Duration, Instant};
+
+struct Options {
+    ports: Vec<PortSpec>,
+    core: Option<usize>,
+    seconds: u64,
+}
+
+/// One direction: every rx queue of one port, one tx queue of the other.
+struct Way {
+    from: Vec<Box<dyn RxQueue>>,
+    to: Box<dyn TxQueue>,
+    sent: Sent,
+    drops: Drops,
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let options = options()?;
+    if let Some(core) = options.core {
+        let mut set = rustix::thread::CpuSet::new();
+        set.set(core);
+        rustix::thread::sched_setaffinity(None, &set)?;
+    }
+    let [left, right] = &options.ports[..] else { return Err("two ports, please".into()) };
+    let (left, right) = (opened(left)?, opened(right)?);
+    let (mut there, mut back) = (way(left.rx, right.tx), way(right.rx, left.tx));
+    let mut batch = RxBatch::default();
+    let end = Instant::now() + Duration::from_secs(options.seconds);
+    while Instant::now() < end {
+        for _ in 0..64 {
+            forward(&mut there, &mut batch)?;
+            forward(&mut back, &mut batch)?;
+        }
+    }
+    for (name, way) in [("there", &there), ("back", &back)] {
+        let seconds = options.seconds as f64;
+        let (mpps, gbits) =
+            (way.sent.frames as f64 / seconds / 1e6, way.sent.bytes as f64 * 8.0 / seconds / 1e9);
+        let drops: Vec<_> =
+            way.drops.iter().map(|(reason, count)| format!("{} {count}", reason.name())).collect();
+        println!("{name}: {mpps:.3} Mpps, {gbits:.2} Gbit/s, drops: {}", drops.join(", "));
+    }
+    Ok(())
+}
+
+fn opened(spec: &PortSpec) -> Result<OpenPort, Box<dyn Error>> {
+    let port = open(spec, 1).map_err(|error| {
+        let cause = error.source().map(|cause| format!(" ({cause})")).unwrap_or_default();
+        format!("{error}{cause}; {}", error.remedy())
+    })?;
+    println!("{}: {}; {}", port.facts.interface, port.facts.mode, port.facts.notes.join("; "));
+    Ok(port)
+}
+
+fn way(from: Vec<Box<dyn RxQueue>>, mut to: Vec<Box<dyn TxQueue>>) -> Way {
+    Way { from, to: to.remove(0), sent: Sent::default(), drops: Drops::default() }
+}
+
+fn forward(way: &mut Way, batch: &mut RxBatch) -> std::io::Result<()> {
+    for rx in &mut way.from {
+        batch.clear();
+        if rx.rx(batch, &mut way.drops)? == 0 {
+            continue;
+        }
+        let frames: Vec<TxFrame<'_>> =
+            batch.frames().iter().map(|slot| frame(slot, rx.as_ref())).collect();
+        let sent = way.to.tx(&frames, &mut way.drops);
+        (way.sent.frames, way.sent.bytes) =
+            (way.sent.frames + sent.frames, way.sent.bytes + sent.bytes);
+        rx.release();
+    }
+    Ok(())
+}
+
+fn frame<'a>(slot: &'a Slot, rx: &'a dyn RxQueue) -> TxFrame<'a> {
+    let body = match slot.body {
+        BodyAt::Nowhere => Body::default(),
+        BodyAt::Slot(len) => Body::private(&slot.buffer[..len as usize]),
+        BodyAt::Port { at, len } => rx.body(at, len),
+    };
+    TxFrame { head: slot.head.bytes(), body, offload: slot.offload }
+}
+
+fn options() -> Result<Options, Box<dyn Error>> {
+    let mut options = Options { ports: Vec::new(), core: None, seconds: 10 };
+    let mut mode = XdpMode::Auto;
+    let mut arguments = env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        let mut value = || arguments.next().ok_or("a value is missing");
+        match argument.as_str() {
+            "--core" => options.core = Some(value()?.parse()?),
+            "--seconds" => options.seconds = value()?.parse()?,
+            "--mode" => {
+                let name = value()?;
+                let modes = [XdpMode::Auto, XdpMode::ZeroCopy, XdpMode::Native, XdpMode::Generic];
+                mode = modes.into_iter().find(|mode| mode.name() == name).ok_or("no such mode")?;
+            }
+            text => options.ports.push(spec(text)?),
+        }
+    }
+    options.ports.iter_mut().for_each(|port| port.xdp_mode = mode);
+    Ok(options)
+}
+
+fn spec(text: &str) -> Result<PortSpec, Box<dyn Error>> {
+    let (kind, rest) = text.split_once(':').ok_or("a port reads kind:interface[@netns]")?;
+    let kinds = [PortKind::Tap, PortKind::AfPacket, PortKind::AfXdp];
+    let kind =
+        kinds.into_iter().find(|known| known.name() == kind).ok_or("no such kind of port")?;
+    Ok(match rest.split_once('@') {
+        Some((interface, netns)) => PortSpec::new(kind, interface).in_netns(netns),
+        None => PortSpec::new(kind, rest),
+    })
+}

@@ -1,0 +1,161 @@
+//! The modes of AF_XDP from the best down, until one works.
+//!
+//! | mode | program runs | frame is |
+//! |---|---|---|
+//! | zero-copy | in the driver | in the UMEM at once |
+//! | native copy | in the driver | copied once |
+//! | generic | after the driver, on a socket buffer | copied once |
+
+use super::{FRAMES, occupied};
+use crate::error::OpenError;
+use crate::interface::cannot_enter;
+use crate::netlink::Link;
+use crate::netns::Netns;
+use crate::spec::{PortSpec, XdpMode};
+use crate::sys::xsk::{self, Shape, XskRx, XskTx};
+use std::error::Error;
+use std::io;
+use xdp::{AttachError, Hook, Ingress, Loaded};
+
+/// A program and sockets on every queue.
+pub(super) struct Attached {
+    pub(super) sockets: Vec<(XskRx, XskTx)>,
+    pub(super) ingress: Ingress,
+    /// In words.
+    pub(super) mode: String,
+    /// Modes refused, with the reason.
+    pub(super) notes: Vec<String>,
+}
+
+/// One step of the ladder.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Rung {
+    name: &'static str,
+    hook: Hook,
+    zero_copy: bool,
+}
+
+const ZERO_COPY: Rung = Rung { name: "zero-copy", hook: Hook::Native, zero_copy: true };
+const NATIVE: Rung = Rung { name: "native copy", hook: Hook::Native, zero_copy: false };
+const GENERIC: Rung = Rung { name: "generic", hook: Hook::Generic, zero_copy: false };
+
+fn rungs(mode: XdpMode) -> &'static [Rung] {
+    match mode {
+        XdpMode::Auto => &[ZERO_COPY, NATIVE, GENERIC],
+        XdpMode::ZeroCopy => &[ZERO_COPY],
+        XdpMode::Native => &[NATIVE],
+        XdpMode::Generic => &[GENERIC],
+    }
+}
+
+/// Climbs down until a rung holds.
+pub(super) fn attach(
+    spec: &PortSpec,
+    netns: &Netns,
+    link: &Link,
+    queues: u32,
+    chunk: u32,
+) -> Result<Attached, OpenError> {
+    let mut refused = Vec::new();
+    for &rung in rungs(spec.xdp_mode) {
+        let tried = netns.run(|| try_rung(rung, link.index, queues, chunk));
+        match tried.map_err(|source| cannot_enter(spec, source))? {
+            Ok((ingress, sockets)) => {
+                let plural = if queues == 1 { "" } else { "s" };
+                let mode = format!("af_xdp {}, {queues} queue{plural}", rung.name);
+                return Ok(Attached { sockets, ingress, mode, notes: refused });
+            }
+            Err(Refusal::Attach(AttachError::Occupied)) => {
+                return Err(occupied(&spec.interface, link.xdp_program));
+            }
+            Err(refusal) if refusal.errno() == Some(libc::EPERM) => {
+                let source = io::Error::from_raw_os_error(libc::EPERM);
+                return Err(OpenError::io(&spec.interface, "attach the XDP program", source));
+            }
+            Err(refusal) => refused.push(format!("{}: {}", rung.name, refusal.text())),
+        }
+    }
+    Err(OpenError::Xdp { interface: spec.interface.clone(), refused })
+}
+
+type Sockets = Vec<(XskRx, XskTx)>;
+
+/// Program, sockets, map: in the calling thread's namespace.
+fn try_rung(
+    rung: Rung,
+    index: u32,
+    queues: u32,
+    chunk: u32,
+) -> Result<(Ingress, Sockets), Refusal> {
+    let mut ingress = Loaded::new(queues)
+        .and_then(|loaded| loaded.attach(index, rung.hook))
+        .map_err(Refusal::Attach)?;
+    let mut sockets = Vec::new();
+    for queue in 0..queues {
+        let shape = Shape {
+            index,
+            queue,
+            zero_copy: rung.zero_copy,
+            chunk,
+            frames: FRAMES,
+            checksum: !rung.zero_copy,
+        };
+        let socket = bind(&shape).map_err(|source| Refusal::Bind { queue, source })?;
+        ingress.set_socket(queue, socket.0.fd()).map_err(Refusal::Map)?;
+        sockets.push(socket);
+    }
+    Ok((ingress, sockets))
+}
+
+/// A kernel before 6.11 does not complete checksums: then suiro does.
+fn bind(shape: &Shape) -> io::Result<(XskRx, XskTx)> {
+    match xsk::open(shape) {
+        Err(error) if shape.checksum && error.raw_os_error() == Some(libc::EINVAL) => {
+            xsk::open(&Shape { checksum: false, ..*shape })
+        }
+        opened => opened,
+    }
+}
+
+/// Why a rung does not hold.
+enum Refusal {
+    Attach(AttachError),
+    Bind { queue: u32, source: io::Error },
+    Map(xdp::MapError),
+}
+
+impl Refusal {
+    fn errno(&self) -> Option<i32> {
+        match self {
+            Self::Attach(error) => error.errno(),
+            Self::Bind { source, .. } => source.raw_os_error(),
+            Self::Map(_) => None,
+        }
+    }
+
+    /// In words, the common cases plainly.
+    fn text(&self) -> String {
+        match self {
+            Self::Attach(error) => match error.errno() {
+                Some(libc::EOPNOTSUPP) => "the driver has no XDP".into(),
+                Some(libc::ERANGE | libc::EINVAL) => {
+                    format!("{} (the MTU may be too large for the driver)", chain(error))
+                }
+                Some(libc::ENOSPC) => "its peer has more tx queues than it has rx queues".into(),
+                _ => chain(error),
+            },
+            Self::Bind { source, .. } if source.raw_os_error() == Some(libc::EOPNOTSUPP) => {
+                "the driver has no zero-copy".into()
+            }
+            Self::Bind { queue, source } => format!("queue {queue} cannot be bound: {source}"),
+            Self::Map(error) => chain(error),
+        }
+    }
+}
+
+fn chain(error: &dyn Error) -> String {
+    match error.source() {
+        Some(cause) => format!("{error}: {}", chain(cause)),
+        None => error.to_string(),
+    }
+}

@@ -1,0 +1,168 @@
+//! AF_XDP: any existing interface with XDP, past the kernel's stack.
+//!
+//! * The best mode that the interface takes is chosen ([`ladder`]), and each better one is reported with its reason.
+//! * A frame's body stays in the UMEM until the destination copies it once.
+//! * Checksums: a veth hands over frames whose checksum the sender left unfinished, without saying so. They are recognised
+//!   (the field holds the pseudo-header's sum) and marked; towards the interface, the kernel completes them, or suiro does.
+//! * Large frames are not for AF_XDP: towards the interface they are cut into UMEM frames, and what could send such frames to us is
+//!   switched off where it can be reached ([`large`]), counted as `too_big` where it cannot.
+//! * A worker without a queue of its own sends through a packet socket: no lock, no ring shared by two threads.
+
+mod ladder;
+mod large;
+mod queue;
+
+use crate::af_packet;
+use crate::control::{Keep, PortControl};
+use crate::error::{ControlError, OpenError};
+use crate::facts::PortFacts;
+use crate::interface::{Interface, open_netns};
+use crate::netlink::Link;
+use crate::open::OpenPort;
+use crate::queue::{RxQueue, TxQueue};
+use crate::spec::PortSpec;
+use crate::sys::xsk::RX_HEADROOM;
+use ladder::Attached;
+use queue::{Checksums, XdpRx, XdpTx};
+use xdp::Ingress;
+
+/// Ethernet header and two tags.
+const FRAME_OVERHEAD: u32 = 14 + 2 * 4;
+/// Sizes of a UMEM frame, headroom included: the kernel takes 2048 up to a page.
+const CHUNKS: [u32; 2] = [2048, 4096];
+/// Frames of each half of a queue: chosen so that a queue of an ordinary MTU fits 4 MiB and 1 ms at 1 Mpps.
+const FRAMES: u32 = 1024;
+
+/// Opens AF_XDP sockets on every rx queue of an interface.
+pub(crate) fn open(spec: &PortSpec, workers: usize) -> Result<OpenPort, OpenError> {
+    let netns = open_netns(spec)?;
+    let interface = Interface::new(spec, &netns)?;
+    let link = interface.find(spec)?;
+    unoccupied(&link)?;
+    let available = interface.ethtool().rx_queues();
+    if u32::from(spec.queues) > available {
+        let interface = spec.interface.clone();
+        return Err(OpenError::Queues {
+            interface,
+            asked: spec.queues,
+            available: available as u16,
+        });
+    }
+    let chunk = chunk_for(spec.mtu.unwrap_or(link.mtu)).map_err(|why| OpenError::Mtu {
+        interface: spec.interface.clone(),
+        mtu: spec.mtu.unwrap_or(link.mtu),
+        why,
+    })?;
+    let link = interface.configure(spec, &link)?;
+    let Attached { sockets, ingress, mode, mut notes } =
+        ladder::attach(spec, &netns, &link, available, chunk)?;
+    if u32::from(spec.queues) != available && spec.queues != 0 {
+        notes.push(format!(
+            "all {available} rx queues are taken: frames on the others would pass suiro by"
+        ));
+    }
+    large::switch_off(&interface, &link, ingress.hook(), &mut notes);
+    let checksums =
+        if link.kind.is_empty() { Checksums::Complete } else { Checksums::MayBePartial };
+    let mut rx: Vec<Box<dyn RxQueue>> = Vec::new();
+    let mut tx: Vec<Box<dyn TxQueue>> = Vec::new();
+    for (receiving, sending) in sockets {
+        rx.push(Box::new(XdpRx::new(receiving, checksums)));
+        if tx.len() < workers {
+            tx.push(Box::new(XdpTx::new(sending)));
+        }
+    }
+    let without = workers - tx.len();
+    if without > 0 {
+        notes.push(format!(
+            "{without} of {workers} workers send through packet sockets: {available} queues"
+        ));
+        let senders = af_packet::senders(spec, &netns, &link, without)?;
+        tx.extend(senders.into_iter().map(|queue| Box::new(queue) as Box<dyn TxQueue>));
+    }
+    let facts = interface.facts(link, &mode, &notes);
+    let control = XdpControl { index: facts.index, interface, ingress, mode, notes, chunk };
+    Ok(OpenPort { facts, rx, tx, control: Box::new(control) })
+}
+
+/// An XDP program of another is never replaced.
+fn unoccupied(link: &Link) -> Result<(), OpenError> {
+    match link.xdp_program {
+        0 => Ok(()),
+        id => Err(occupied(&link.name, id)),
+    }
+}
+
+fn occupied(interface: &str, id: u32) -> OpenError {
+    let name = xdp::program_name(id).unwrap_or_else(|| "?".into());
+    OpenError::Busy {
+        interface: interface.to_owned(),
+        holder: format!("XDP program {id}, \"{name}\""),
+        remedy: format!(
+            "stop its owner, or remove it (`ip link set dev {interface} xdp off`), or use type = \"af_packet\""
+        ),
+    }
+}
+
+/// The smallest UMEM frame for an MTU.
+fn chunk_for(mtu: u32) -> Result<u32, String> {
+    let largest = |chunk: u32| chunk - RX_HEADROOM - FRAME_OVERHEAD;
+    let chunk = CHUNKS.into_iter().find(|&chunk| mtu <= largest(chunk));
+    chunk.ok_or_else(|| format!("an AF_XDP frame holds {} or less", largest(CHUNKS[1])))
+}
+
+struct XdpControl {
+    interface: Interface,
+    index: u32,
+    ingress: Ingress,
+    mode: String,
+    notes: Vec<String>,
+    chunk: u32,
+}
+
+impl PortControl for XdpControl {
+    fn facts(&self) -> Result<PortFacts, ControlError> {
+        let link = self.interface.link(self.index)?;
+        Ok(self.interface.facts(link, &self.mode, &self.notes))
+    }
+
+    fn set_admin(&self, up: bool) -> Result<(), ControlError> {
+        self.interface.set_admin(self.index, up)
+    }
+
+    /// Bounded by the frames of the UMEM, which were chosen at opening.
+    fn set_mtu(&self, mtu: u32) -> Result<(), ControlError> {
+        match chunk_for(mtu) {
+            Ok(chunk) if chunk <= self.chunk => self.interface.set_mtu(self.index, mtu),
+            Ok(_) => {
+                let why =
+                    "its buffers were made for a smaller MTU: set `mtu` and open the port again"
+                        .into();
+                Err(ControlError::Mtu { interface: self.interface.name().to_owned(), mtu, why })
+            }
+            Err(why) => {
+                Err(ControlError::Mtu { interface: self.interface.name().to_owned(), mtu, why })
+            }
+        }
+    }
+
+    /// The program goes with its link; the interface is not ours and stays.
+    fn close(self: Box<Self>, _: Keep) -> Result<(), ControlError> {
+        drop(self.ingress);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ordinary_mtu_takes_the_small_frame_and_a_jumbo_one_is_refused() {
+        assert_eq!(chunk_for(1500), Ok(2048));
+        assert_eq!(chunk_for(1770), Ok(2048));
+        assert_eq!(chunk_for(1771), Ok(4096));
+        assert_eq!(chunk_for(3818), Ok(4096));
+        assert!(chunk_for(9000).is_err());
+    }
+}

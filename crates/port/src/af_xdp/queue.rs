@@ -1,0 +1,227 @@
+//! Receiving from and sending to an AF_XDP socket.
+
+use crate::batch::{BATCH, BodyAt, RxBatch, Slot};
+use crate::plain::{self, Room};
+use crate::queue::{Body, Drops, RxQueue, Sent, TxFrame, TxQueue};
+use crate::sys::xsk::{Flushed, RxFrame, XskRx, XskTx};
+use arrayvec::ArrayVec;
+use rustix::io::Errno;
+use rustix::net::sockopt;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use wire::{DropReason, HEAD_MAX, Key, Layers, Offload, PartialChecksum, checksum};
+
+/// Rounds between two looks at the kernel's counters (a system call): chosen so that it costs nothing.
+const ROUNDS_PER_LOOK: u32 = 4096;
+
+/// Whether a frame's transport checksum may be unfinished without a mark.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Checksums {
+    /// The interface hands over what other software sent (veth, TAP …): unfinished checksums come without their mark.
+    MayBePartial,
+    /// A wire's other end finished them.
+    Complete,
+}
+
+/// The receiving half of one queue.
+pub(super) struct XdpRx {
+    socket: XskRx,
+    checksums: Checksums,
+    rounds: u32,
+    seen: Seen,
+    /// Working memory of the parser.
+    parsed: (Key, Layers),
+}
+
+/// The kernel's drop counters at the last look.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    dropped: u64,
+    full: u64,
+    unfilled: u64,
+}
+
+impl XdpRx {
+    pub(super) fn new(socket: XskRx, checksums: Checksums) -> Self {
+        Self { socket, checksums, rounds: 0, seen: Seen::default(), parsed: Default::default() }
+    }
+
+    /// The kernel's drops since the last look: no free buffer or a full ring, else a frame longer than a buffer.
+    fn look(&mut self, drops: &mut Drops) -> io::Result<()> {
+        let stats = sockopt::xdp_statistics(self.socket.fd())?;
+        let now = Seen {
+            dropped: stats.rx_dropped,
+            full: stats.rx_ring_full.unwrap_or(0),
+            unfilled: stats.rx_fill_ring_empty_descs.unwrap_or(0),
+        };
+        let unfilled = now.unfilled - self.seen.unfilled;
+        let dropped = now.dropped - self.seen.dropped;
+        drops.add(DropReason::RxFull, now.full - self.seen.full + unfilled.min(dropped));
+        drops.add(DropReason::TooBig, dropped.saturating_sub(unfilled));
+        self.seen = now;
+        match sockopt::socket_error(self.socket.fd())? {
+            Err(Errno::NETDOWN) => Err(Errno::NODEV.into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl RxQueue for XdpRx {
+    fn rx(&mut self, batch: &mut RxBatch, drops: &mut Drops) -> io::Result<usize> {
+        self.release();
+        self.rounds = self.rounds.wrapping_add(1);
+        if self.rounds % ROUNDS_PER_LOOK == 0 {
+            self.look(drops)?;
+        }
+        let slots = batch.free();
+        let (checksums, parsed) = (self.checksums, &mut self.parsed);
+        let mut count = 0;
+        self.socket.receive(slots.len(), |socket, frame| {
+            fill(&mut slots[count], socket, frame);
+            if checksums == Checksums::MayBePartial {
+                slots[count].offload.checksum = partial(&slots[count], parsed);
+            }
+            count += 1;
+        });
+        if count == 0 {
+            self.socket.wake();
+        }
+        batch.advance(count);
+        Ok(count)
+    }
+
+    fn body(&self, at: u64, len: u32) -> Body<'_> {
+        Body::private(self.socket.bytes(at, len))
+    }
+
+    fn release(&mut self) {
+        self.socket.release();
+    }
+
+    fn readiness(&self) -> BorrowedFd<'_> {
+        self.socket.fd().as_fd()
+    }
+}
+
+/// Copies the head; the body stays in the UMEM.
+fn fill(slot: &mut Slot, socket: &XskRx, RxFrame { at, len }: RxFrame) {
+    let head = (len as usize).min(HEAD_MAX);
+    slot.head.area()[..head].copy_from_slice(socket.bytes(at, head as u32));
+    slot.head.set_len(head);
+    slot.body = match len - head as u32 {
+        0 => BodyAt::Nowhere,
+        rest => BodyAt::Port { at: at + head as u64, len: rest },
+    };
+    slot.offload = Offload::default();
+}
+
+fn partial(slot: &Slot, (key, layers): &mut (Key, Layers)) -> Option<PartialChecksum> {
+    wire::parse_into(&slot.head, key, layers);
+    wire::is_partial(&slot.head, layers)
+}
+
+/// The sending half of one queue.
+pub(super) struct XdpTx {
+    socket: XskTx,
+}
+
+impl XdpTx {
+    pub(super) fn new(socket: XskTx) -> Self {
+        Self { socket }
+    }
+
+    /// Sends at most [`BATCH`] frames: queued, then flushed once (and when the ring is full between two frames).
+    fn send(&mut self, frames: &[TxFrame<'_>], drops: &mut Drops, sent: &mut Sent) {
+        self.socket.reclaim();
+        let mut queued = Queued::default();
+        for frame in frames {
+            let mut result = self.queue(frame);
+            if result == Err(DropReason::TxFull) && queued.descriptors > 0 {
+                self.settle(&mut queued, drops, sent);
+                result = self.queue(frame);
+            }
+            match result {
+                Ok(descriptors) => queued.push(frame.len(), descriptors),
+                Err(reason) => drops.add(reason, 1),
+            }
+        }
+        self.settle(&mut queued, drops, sent);
+    }
+
+    /// Puts a frame, or its segments, into the ring; returns how many descriptors it takes there.
+    fn queue(&mut self, frame: &TxFrame<'_>) -> Result<u32, DropReason> {
+        let before = self.socket.room();
+        plain::send(frame, self.socket.max_len(), &mut self.socket)?;
+        Ok((before - self.socket.room()) as u32)
+    }
+
+    /// Flushes, and tells sent frames from lost ones.
+    fn settle(&mut self, queued: &mut Queued, drops: &mut Drops, sent: &mut Sent) {
+        let Flushed { refused, left } = self.socket.flush();
+        self.socket.reclaim();
+        let (left, error) = left.unwrap_or((0, Errno::AGAIN));
+        let taken = std::mem::take(&mut queued.descriptors).saturating_sub(left);
+        let mut flushed = Sent::default();
+        for (len, end) in queued.frames.drain(..) {
+            if end <= taken { flushed.count(len) } else { drops.add(reason(error), 1) }
+        }
+        // Which frames the driver dropped is not told: their bytes are taken to be average.
+        let refused = u64::from(refused).min(flushed.frames);
+        drops.add(DropReason::TxError, refused);
+        sent.bytes += flushed.bytes - flushed.bytes * refused / flushed.frames.max(1);
+        sent.frames += flushed.frames - refused;
+    }
+}
+
+/// What was put into the ring since the last flush.
+#[derive(Default)]
+struct Queued {
+    /// Each frame's length, and the number of descriptors up to and including its own.
+    frames: ArrayVec<(usize, u32), BATCH>,
+    descriptors: u32,
+}
+
+impl Queued {
+    fn push(&mut self, len: usize, descriptors: u32) {
+        self.descriptors += descriptors;
+        self.frames.push((len, self.descriptors));
+    }
+}
+
+impl TxQueue for XdpTx {
+    fn tx(&mut self, frames: &[TxFrame<'_>], drops: &mut Drops) -> Sent {
+        let mut sent = Sent::default();
+        for chunk in frames.chunks(BATCH) {
+            self.send(chunk, drops, &mut sent);
+        }
+        sent
+    }
+}
+
+fn reason(error: Errno) -> DropReason {
+    match error {
+        Errno::NETDOWN | Errno::NXIO | Errno::NODEV => DropReason::PortDown,
+        Errno::AGAIN | Errno::NOBUFS | Errno::BUSY => DropReason::TxFull,
+        _ => DropReason::TxError,
+    }
+}
+
+impl Room for XskTx {
+    fn fits(&mut self, count: usize) -> bool {
+        self.room() >= count
+    }
+
+    fn put(
+        &mut self,
+        len: usize,
+        checksum: Option<PartialChecksum>,
+        fill: impl FnOnce(&mut [u8]),
+    ) -> Result<(), DropReason> {
+        let by_us = checksum.filter(|_| !self.completes_checksums());
+        let queued = XskTx::put(self, len, checksum, |out| {
+            fill(out);
+            by_us.map_or(Some(()), |by_us| checksum::complete(out, by_us).ok())
+        });
+        queued.ok_or(DropReason::BadOffload)
+    }
+}
