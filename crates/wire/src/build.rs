@@ -57,18 +57,10 @@ impl Frame {
         self.finish_with(None)
     }
 
-    /// The same, but the innermost TCP, UDP, SCTP or ICMPv6 checksum is left to do.
-    ///
-    /// # Panics
-    /// Without such a header.
-    pub fn finish_partial(self) -> (Vec<u8>, PartialChecksum) {
-        let partial = self
-            .open
-            .iter()
-            .rev()
-            .find_map(|open| open.partial())
-            .expect("the frame has a transport header");
-        (self.finish_with(Some(partial)), partial)
+    /// The same, but the innermost TCP, UDP, SCTP or ICMPv6 checksum is left to do; `None` without such a header.
+    pub fn finish_partial(self) -> Option<(Vec<u8>, PartialChecksum)> {
+        let partial = self.open.iter().rev().find_map(|open| open.partial())?;
+        Some((self.finish_with(Some(partial)), partial))
     }
 
     /// Appends bytes that no layer announces.

@@ -1,0 +1,7 @@
+//! Slow, obvious answers to what the crate answers fast; shared by its tests and its fuzz targets.
+//!
+//! Nothing here uses the crate's parser or sums: one reader, one byte at a time, written from the RFCs.
+
+pub mod edits;
+pub mod naive;
+pub mod sums;
