@@ -176,7 +176,7 @@ fn same_output(a: &Action, b: &Action) -> bool {
 
 /// What is certain about the packets that reach an action: §7.2.5 demands that a set-field's prerequisites are.
 #[derive(Clone)]
-enum Knowledge {
+pub(crate) enum Knowledge {
     /// Nothing, and nothing needs to be: packet-outs and group buckets.
     Nothing,
     /// These fields, as the match says and the actions before change it.
@@ -184,11 +184,11 @@ enum Knowledge {
 }
 
 impl Knowledge {
-    fn of(fields: &Match) -> Self {
+    pub(crate) fn of(fields: &Match) -> Self {
         Knowledge::Fields(fields.clone())
     }
 
-    fn check_actions(mut self, actions: &[Action]) -> Result<(), Fault> {
+    pub(crate) fn check_actions(mut self, actions: &[Action]) -> Result<(), Fault> {
         for action in actions {
             self.check_action(action)?;
             self.learn(action);
@@ -196,7 +196,7 @@ impl Knowledge {
         Ok(())
     }
 
-    fn check_action(&self, action: &Action) -> Result<(), Fault> {
+    pub(crate) fn check_action(&self, action: &Action) -> Result<(), Fault> {
         match action {
             Action::Output { port, .. } => check_output(*port),
             Action::Group(id) if *id > GroupId::MAX => {
@@ -232,6 +232,14 @@ impl Knowledge {
                 "a value that the field cannot have",
             ));
         }
+        if *field == OxmField::VlanVid
+            && value & mask.unwrap_or(field.full()) & u128::from(VLAN_PRESENT) == 0
+        {
+            return Err(Fault::new(
+                ErrorCode::BadActionBadSetArgument,
+                "a VLAN id without the present bit 0x1000",
+            ));
+        }
         if !self.grants(field.spec().prerequisite) {
             return Err(Fault::new(
                 ErrorCode::BadActionMatchInconsistent,
@@ -249,7 +257,7 @@ impl Knowledge {
     }
 
     /// What is certain after the action. After a header is popped whose content the match cannot have named, nothing is.
-    fn learn(&mut self, action: &Action) {
+    pub(crate) fn learn(&mut self, action: &Action) {
         let Knowledge::Fields(fields) = self else { return };
         match action {
             Action::PushVlan(_) => know(fields, OxmField::VlanVid, u128::from(VLAN_PRESENT)),

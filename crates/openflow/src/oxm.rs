@@ -16,7 +16,7 @@ pub const VLAN_PRESENT: u16 = 0x1000;
 /// How a field's value reads in text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Format {
-    /// A decimal number, `0x` for the mask.
+    /// A decimal number; hexadecimal with a mask.
     Decimal,
     /// A hexadecimal number.
     Hex,
@@ -28,8 +28,6 @@ pub enum Format {
     Ipv4,
     /// RFC 5952 text, prefix length or mask.
     Ipv6,
-    /// `0x0800`: four hexadecimal digits.
-    EtherType,
     /// TCP flag letters or a number.
     TcpFlags,
 }
@@ -72,7 +70,7 @@ pub struct FieldSpec {
     pub settable: bool,
     /// How it is written.
     pub format: Format,
-    /// Its name in the ovs-ofctl syntax.
+    /// Its name in ovs-fields(7).
     pub name: &'static str,
 }
 
@@ -116,15 +114,15 @@ fields! {
     /// Metadata passed between tables.
     Metadata = CLASS_BASIC 2, 64, mask, fixed, None, Hex, "metadata";
     /// Ethernet destination.
-    EthDst = CLASS_BASIC 3, 48, mask, set, None, Mac, "dl_dst";
+    EthDst = CLASS_BASIC 3, 48, mask, set, None, Mac, "eth_dst";
     /// Ethernet source.
-    EthSrc = CLASS_BASIC 4, 48, mask, set, None, Mac, "dl_src";
+    EthSrc = CLASS_BASIC 4, 48, mask, set, None, Mac, "eth_src";
     /// Ethernet type after VLAN tags.
-    EthType = CLASS_BASIC 5, 16, exact, set, None, EtherType, "dl_type";
+    EthType = CLASS_BASIC 5, 16, exact, set, None, Hex, "eth_type";
     /// VLAN id with [`VLAN_PRESENT`]; 0 = untagged.
-    VlanVid = CLASS_BASIC 6, 13, mask, set, None, Hex, "vlan_vid";
+    VlanVid = CLASS_BASIC 6, 13, mask, set, None, Decimal, "vlan_vid";
     /// VLAN priority.
-    VlanPcp = CLASS_BASIC 7, 3, exact, set, Vlan, Decimal, "dl_vlan_pcp";
+    VlanPcp = CLASS_BASIC 7, 3, exact, set, Vlan, Decimal, "vlan_pcp";
     /// IP DSCP.
     IpDscp = CLASS_BASIC 8, 6, exact, set, EthType(IP), Decimal, "ip_dscp";
     /// IP ECN.
@@ -132,9 +130,9 @@ fields! {
     /// IP protocol.
     IpProto = CLASS_BASIC 10, 8, exact, set, EthType(IP), Decimal, "nw_proto";
     /// IPv4 source.
-    Ipv4Src = CLASS_BASIC 11, 32, mask, set, EthType(IPV4), Ipv4, "nw_src";
+    Ipv4Src = CLASS_BASIC 11, 32, mask, set, EthType(IPV4), Ipv4, "ip_src";
     /// IPv4 destination.
-    Ipv4Dst = CLASS_BASIC 12, 32, mask, set, EthType(IPV4), Ipv4, "nw_dst";
+    Ipv4Dst = CLASS_BASIC 12, 32, mask, set, EthType(IPV4), Ipv4, "ip_dst";
     /// TCP source port.
     TcpSrc = CLASS_BASIC 13, 16, exact, set, IpProto(6), Decimal, "tcp_src";
     /// TCP destination port.
