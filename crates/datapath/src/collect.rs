@@ -199,4 +199,8 @@ impl Sink for Collector<'_, '_> {
     fn discard(&mut self, _index: usize, _packet: &Packet<'_>, reason: DropReason) {
         self.drop_one(reason);
     }
+
+    fn lost(&mut self, _index: usize, reason: DropReason) {
+        self.drop_one(reason);
+    }
 }

@@ -34,7 +34,8 @@ struct Handle {
 }
 
 impl Datapath {
-    /// Returns when no round is under way that began before the call: every later frame sees what was published before.
+    /// Returns when all packet-outs so far are done and no round is under way that began before the call: every later frame sees what
+    /// was published before (`OFPT_BARRIER_REQUEST`).
     pub fn barrier(&self) {
         self.ask_all(|_, reply| Command::Barrier { reply });
     }

@@ -1,4 +1,51 @@
-//! (essay to come)
+//! # datapath: rx → pipeline → tx, on threads pinned to cores
+//!
+//! **Question answered**: how does a frame get from the queue it arrives in, through one switch or a row of them, to where it
+//! must go — on one core, without a lock, an allocation or a copy that can be avoided, and without a busy loop when nothing arrives?
+//!
+//! ## Types, from outside
+//!
+//! * [`Datapath`]: the control thread's handle. Switches and ports come into service and go out of it while frames flow.
+//! * [`Publisher`]: gives one switch new tables (an `Arc<flow::Snapshot>`); every batch takes the newest.
+//! * [`Events`]: packet-ins, faults and restarts, behind a file descriptor that a runtime can wait on.
+//! * [`Clock`]: time, handed in.
+//! * [`PortCounters`], [`SwitchCounters`], [`WorkerStats`]: what was counted.
+//!
+//! ## A worker
+//!
+//! ```text
+//!  mailbox ──commands, packet-outs──▶ ┌───────────── worker: one thread, one core ─────────────┐
+//!  (bounded rings + eventfd)          │ queues   active: polled in turn, 32 frames a round     │
+//!                                     │          others: one epoll instance, one-shot          │
+//!                                     │ engine   world:   switches, ports, by dense place      │
+//!                                     │          cache:   flow's, for all switches             │
+//!                                     │          scratch: spare heads, waiting frames, vlinks  │
+//!  events  ◀─packet-ins, notices───── └────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! A *round* is one call of a source's `rx` and the *pass* of what it gave: heads are parsed in place, `flow::process` tells a
+//! sink where each packet goes, frames that crossed a vlink go through the next switch in the same pass
+//! (their key is kept), and at the end each destination gets all its frames in one `tx` call. Bodies stay in the source's memory until
+//! then; the source gets its buffers back when the pass is over.
+//!
+//! ## Polling
+//!
+//! A queue that had a frame within the last `spin` is *active* and polled. The others are watched by the kernel. A worker with no active
+//! queue sleeps in `epoll_wait`; one with some looks at the others every `spin`. So a queue costs nothing while it is idle, a
+//! frame waits for a sleeping queue's wake-up only after a pause, and a busy port does not hide a waking one.
+//!
+//! ## Invariants
+//!
+//! * **Copy on write.** An output that more edits follow, and a frame that goes to several switches, gets a copy of the head, never of
+//!   the body. Any other output shares the head.
+//! * **Order.** Frames of one flow leave each destination in the order in which they came, whatever memory runs out.
+//! * **Bounds.** One received frame causes at most 512 deliveries over vlinks, 16 in a row, and in each switch the copies that
+//!   `flow` allows a program. None of them depends on what else is in the batch. All memory is allocated at start and attach.
+//! * **Conservation.** Per switch: received + packet-outs = sent + dropped (each with its reason) + packet-ins, counted in copies.
+//! * **No sharing.** Counters belong to one worker each and are summed when read. Tables are immutable and never freed on a worker; queues
+//!   are dropped by the thread that detaches them. Workers meet only in the token bucket of a switch's packet-ins and in the event ring.
+//! * **Faults stay where they are.** A source that fails is parked and reported. A panic costs the round's frames: the worker goes
+//!   on with its ports and an empty cache, and who panics repeatedly is parked.
 
 mod clock;
 mod collect;

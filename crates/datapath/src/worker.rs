@@ -3,7 +3,7 @@
 mod round;
 
 use crate::clock::Clock;
-use crate::command::{Command, Injected, Mailbox, Removed, Reply};
+use crate::command::{Command, Mailbox, Removed, Reply};
 use crate::config::Config;
 use crate::engine::{CacheOf, Engine};
 use crate::event::{Event, EventRing};
@@ -101,10 +101,7 @@ impl<C: Clock> Worker<C> {
         while let Some(command) = self.mailbox.commands.pop() {
             self.obey(command)?;
         }
-        for _ in 0..PACKET_OUTS_PER_TURN {
-            let Some(injected) = self.mailbox.packet_outs.pop() else { break };
-            self.inject(&injected);
-        }
+        self.inject(PACKET_OUTS_PER_TURN);
         let now = self.poll_active();
         if self.queues.is_quiet() {
             self.sleep(now);
@@ -175,7 +172,10 @@ impl<C: Clock> Worker<C> {
             }
             Command::Attach { ix, port, rx, reply } => (reply, self.attach(ix, *port, rx)),
             Command::Detach { ix, reply } => (reply, Reply::Port(Box::new(self.detach(ix)))),
-            Command::Barrier { reply } => (reply, Reply::Done),
+            Command::Barrier { reply } => {
+                self.inject(self.mailbox.packet_outs.len());
+                (reply, Reply::Done)
+            }
             Command::Stop => return ControlFlow::Break(()),
         };
         let _ = reply.send(answer);
@@ -217,10 +217,15 @@ impl<C: Clock> Worker<C> {
         }
     }
 
-    fn inject(&mut self, injected: &Injected) {
-        let switch = self.engine.world.switch(injected.ix);
-        if switch.is_some_and(|switch| switch.shared.id == injected.switch) {
-            self.packet_out(injected);
+    /// Does up to `limit` of the packet-outs that wait.
+    fn inject(&mut self, limit: usize) {
+        for _ in 0..limit {
+            let Some(injected) = self.mailbox.packet_outs.pop() else { return };
+            let switch = self.engine.world.switch(injected.ix);
+            // The place may have gone to another switch since.
+            if switch.is_some_and(|switch| switch.shared.id == injected.switch) {
+                self.packet_out(&injected);
+            }
         }
     }
 

@@ -1,0 +1,183 @@
+//! Frames from port to port of one switch.
+
+use crate::line::{Fault, Wired};
+use crate::rig::{Rig, at, from, output, set, udp};
+use flow::{Action, Miss, Output};
+use wire::build::{Frame, Ipv4, Tcp};
+use wire::{DropReason, Field, Gso, Offload};
+
+#[test]
+fn frames_leave_by_the_ruled_port_whole_and_in_order() {
+    let mut rig = Rig::new(1);
+    rig.switch(1, &[1, 2, 3], &[from(1, vec![output(2)])]);
+    let frames: Vec<_> =
+        (0..200u8).map(|i| udp(u16::from(i % 7), i, usize::from(i) * 40)).collect();
+    rig.datapath.set_mtu(at(1, 2), 9000);
+    rig.line(1, 1).pass(frames.clone());
+    assert_eq!(rig.line(1, 2).take_bytes(), frames);
+    assert!(rig.line(1, 3).take().is_empty());
+    let bytes: u64 = frames.iter().map(|frame| frame.len() as u64).sum();
+    let (rx, tx) = (
+        rig.datapath.port_counters(at(1, 1)).unwrap(),
+        rig.datapath.port_counters(at(1, 2)).unwrap(),
+    );
+    assert_eq!((rx.rx_frames, rx.rx_bytes, tx.tx_frames, tx.tx_bytes), (200, bytes, 200, bytes));
+}
+
+#[test]
+fn a_flood_leaves_by_every_other_port() {
+    let mut rig = Rig::new(1);
+    let ports: Vec<u32> = (1..=40).chain([5000, 0xffff_fe00]).collect();
+    rig.switch(1, &ports, &[(1, vec![], vec![Action::Output(Output::Flood)])]);
+    let frames: Vec<_> = (0..100).map(|i| udp(i, 0, 10)).collect();
+    rig.line(1, 7).pass(frames.clone());
+    for &port in &ports {
+        let expected = if port == 7 { &[][..] } else { &frames };
+        assert_eq!(rig.line(1, port).take_bytes(), expected, "port {port}");
+    }
+}
+
+#[test]
+fn an_output_before_an_edit_sends_the_frame_as_it_was() {
+    let mut rig = Rig::new(1);
+    let actions = vec![
+        output(2),
+        Action::PushVlan(0x8100),
+        set(Field::VlanVid, 0x1000 | 7),
+        output(3),
+        set(Field::EthDst, 0x0200_0000_0099),
+        output(4),
+    ];
+    rig.switch(1, &[1, 2, 3, 4], &[from(1, actions)]);
+    let frames: Vec<_> = (0..500).map(|i| udp(i, i as u8, 400)).collect();
+    rig.line(1, 1).pass(frames.clone());
+    let tagged = |frame: &Vec<u8>| [&frame[..12], &[0x81, 0, 0, 7], &frame[12..]].concat();
+    let readdressed = |frame: &Vec<u8>| [&[2, 0, 0, 0, 0, 0x99], &tagged(frame)[6..]].concat();
+    assert_eq!(rig.line(1, 2).take_bytes(), frames);
+    assert_eq!(rig.line(1, 3).take_bytes(), frames.iter().map(tagged).collect::<Vec<_>>());
+    assert_eq!(rig.line(1, 4).take_bytes(), frames.iter().map(readdressed).collect::<Vec<_>>());
+}
+
+#[test]
+fn more_copies_than_spare_heads_leave_all_the_same() {
+    let mut rig = Rig::new(1);
+    let steps = 40u32; // 32 frames × 40 copies: more than twice the spare heads
+    let actions = (0..steps)
+        .flat_map(|i| [set(Field::EthSrc, i.into()), output(2 + i % 2)])
+        .collect::<Vec<_>>();
+    rig.switch(1, &[1, 2, 3], &[from(1, actions)]);
+    let frames: Vec<_> = (0..64).map(|i| udp(i, 0, 300)).collect();
+    rig.line(1, 1).pass(frames.clone());
+    for port in [2, 3] {
+        let sent = rig.line(1, port).take_bytes();
+        assert_eq!(sent.len(), frames.len() * steps as usize / 2);
+        for i in (port - 2..steps).step_by(2) {
+            let source = [0, 0, 0, 0, 0, i as u8];
+            let with_source: Vec<_> = sent.iter().filter(|frame| frame[6..12] == source).collect();
+            let expected: Vec<_> =
+                frames.iter().map(|f| [&f[..6], &source, &f[12..]].concat()).collect();
+            assert_eq!(
+                with_source,
+                expected.iter().collect::<Vec<_>>(),
+                "copy {i} keeps the frames' order"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_frame_longer_than_the_mtu_is_dropped_and_tags_do_not_count() {
+    let mut rig = Rig::new(1);
+    rig.switch(
+        1,
+        &[1, 2, 3],
+        &[
+            (
+                20,
+                vec![(Field::InPort, 1), (Field::TpSrc, 1001)],
+                vec![Action::PushVlan(0x8100), output(2)],
+            ),
+            from(1, vec![output(2)]),
+        ],
+    );
+    let (fits, too_big) = (udp(0, 0, 1500 - 28), udp(0, 0, 1500 - 27));
+    rig.line(1, 1).pass([fits.clone(), too_big.clone(), udp(1, 0, 1500 - 28)]);
+    assert_eq!(
+        rig.line(1, 2).take().iter().map(|frame| frame.bytes.len()).collect::<Vec<_>>(),
+        [1514, 1518]
+    );
+    assert_eq!(rig.drops(1, DropReason::TooBig), 1);
+    rig.datapath.set_mtu(at(1, 2), 1501);
+    rig.line(1, 1).pass([too_big.clone()]);
+    assert_eq!(rig.line(1, 2).take_bytes(), [too_big]);
+}
+
+#[test]
+fn a_large_frame_passes_whole_if_its_segments_fit() {
+    let mut rig = Rig::new(1);
+    rig.switch(1, &[1, 2], &[from(1, vec![output(2)])]);
+    let frame = Frame::ethernet([2; 6], [4; 6])
+        .ipv4(Ipv4::default())
+        .tcp(Tcp::default())
+        .payload(&[7; 20_000]);
+    let (bytes, checksum) = frame.finish_partial().unwrap();
+    let large = |gso_size| Wired {
+        bytes: bytes.clone(),
+        offload: Offload {
+            checksum: Some(checksum),
+            gso: Gso::TcpV4,
+            gso_size,
+            ..Offload::default()
+        },
+    };
+    rig.line(1, 1).pass([large(1460), large(1461)]);
+    assert_eq!(rig.line(1, 2).take(), [large(1460)]);
+    assert_eq!(rig.drops(1, DropReason::TooBig), 1);
+}
+
+#[test]
+fn every_drop_has_its_reason() {
+    let mut rig = Rig::new(1);
+    rig.switch(
+        1,
+        &[1, 2, 3],
+        &[
+            (20, vec![(Field::InPort, 1), (Field::TpSrc, 1001)], vec![]),
+            (20, vec![(Field::InPort, 1), (Field::TpSrc, 1002)], vec![output(99)]),
+            (20, vec![(Field::InPort, 1), (Field::TpSrc, 1003)], vec![output(1)]),
+            (20, vec![(Field::InPort, 1), (Field::TpSrc, 1004)], vec![output(2)]),
+            (20, vec![(Field::InPort, 1), (Field::TpSrc, 1005)], vec![output(3)]),
+        ],
+    );
+    rig.datapath.set_up(at(1, 2), false);
+    rig.line(1, 3).set_fault(Some(Fault::TxFull));
+    rig.line(1, 1).pass((0..=5).map(|flow| udp(flow, 0, 0)).chain([vec![0; 13]]));
+    rig.line(1, 2).pass([udp(0, 0, 0)]);
+    for reason in [
+        DropReason::NoMatch,
+        DropReason::ByRule,
+        DropReason::NoPort,
+        DropReason::NoDestination,
+        DropReason::TxFull,
+        DropReason::Runt,
+    ] {
+        assert_eq!(rig.drops(1, reason), 1, "{}", reason.name());
+    }
+    assert_eq!(rig.drops(1, DropReason::PortDown), 2, "one into it, one out of it");
+    let third = rig.datapath.port_counters(at(1, 3)).unwrap();
+    assert_eq!((third.tx_frames, third.tx_drops), (0, vec![(DropReason::TxFull, 1)]));
+}
+
+#[test]
+fn a_standalone_switch_learns() {
+    let mut rig = Rig::new(1);
+    rig.switch(1, &[1, 2, 3], &[]);
+    rig.on_miss(1, Miss::Normal);
+    let frame = |dst: u8, src: u8| {
+        Frame::ethernet([2, 0, 0, 0, 0, dst], [2, 0, 0, 0, 0, src]).payload(&[0; 50]).finish()
+    };
+    rig.line(1, 1).pass([frame(2, 1)]);
+    assert_eq!((rig.line(1, 2).take().len(), rig.line(1, 3).take().len()), (1, 1));
+    rig.line(1, 2).pass([frame(1, 2)]);
+    assert_eq!((rig.line(1, 1).take().len(), rig.line(1, 3).take().len()), (1, 0));
+}

@@ -1,0 +1,13 @@
+//! The datapath as the node uses it, with ports in memory.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod conservation;
+mod controller;
+mod faults;
+mod forwarding;
+mod lifecycle;
+mod line;
+mod many;
+mod rig;
+mod vlinks;

@@ -1,0 +1,127 @@
+//! Frames from switch to switch in one pass.
+
+use crate::rig::{Rig, at, from, output, set, udp};
+use flow::{Action, Output};
+use wire::{DropReason, Field};
+
+/// Switches 1..=n in a row, joined by ports 1 (left) and 2 (right); port 10 of each is a line.
+fn row(rig: &mut Rig, switches: u32, actions: impl Fn(u32) -> Vec<Action>) {
+    for switch in 1..=switches {
+        rig.switch(switch, &[10], &[(1, vec![], actions(switch))]);
+    }
+    for switch in 1..switches {
+        rig.vlink(at(switch, 2), at(switch + 1, 1));
+    }
+}
+
+#[test]
+fn a_frame_crosses_sixteen_vlinks_and_not_one_more() {
+    for (switches, arrives) in [(17, true), (18, false)] {
+        let mut rig = Rig::new(1);
+        row(&mut rig, switches, |switch| vec![output(if switch == switches { 10 } else { 2 })]);
+        let frames: Vec<_> = (0..100).map(|i| udp(i, i as u8, 600)).collect();
+        rig.line(1, 10).pass(frames.clone());
+        let expected = if arrives { frames } else { Vec::new() };
+        assert_eq!(rig.line(switches, 10).take_bytes(), expected);
+        assert_eq!(rig.drops(17, DropReason::VlinkLoop), if arrives { 0 } else { 100 });
+        assert_eq!((rig.traffic(1, 2), rig.traffic(2, 1)), ((0, 100), (100, 0)), "both ends count");
+    }
+}
+
+#[test]
+fn a_flooded_row_reaches_every_switch_with_its_own_edits() {
+    let mut rig = Rig::new(1);
+    row(&mut rig, 12, |switch| {
+        vec![
+            set(Field::EthSrc, switch.into()),
+            output(10),
+            set(Field::EthDst, switch.into()),
+            output(2),
+        ]
+    });
+    let frames: Vec<_> = (0..64).map(|i| udp(i, i as u8, 300)).collect();
+    rig.line(1, 10).pass(frames.clone());
+    for switch in 2..=12u8 {
+        let expected = frames
+            .iter()
+            .map(|f| [&[0, 0, 0, 0, 0, switch - 1, 0, 0, 0, 0, 0, switch], &f[12..]].concat());
+        assert_eq!(
+            rig.line(switch.into(), 10).take_bytes(),
+            expected.collect::<Vec<_>>(),
+            "switch {switch}"
+        );
+    }
+}
+
+#[test]
+fn in_port_is_the_far_end_and_metadata_stays_behind() {
+    let mut rig = Rig::new(1);
+    rig.switch(1, &[10], &[from(10, vec![set(Field::TunnelId, 77), output(2)])]);
+    rig.switch(
+        2,
+        &[10, 11],
+        &[
+            (20, vec![(Field::InPort, 1), (Field::TunnelId, 0)], vec![output(10)]),
+            (10, vec![], vec![output(11)]),
+        ],
+    );
+    rig.vlink(at(1, 2), at(2, 1));
+    rig.line(1, 10).pass([udp(0, 0, 0)]);
+    assert_eq!((rig.line(2, 10).take().len(), rig.line(2, 11).take().len()), (1, 0));
+}
+
+#[test]
+fn a_loop_of_flooding_switches_ends() {
+    let mut rig = Rig::new(1);
+    for switch in [1, 2] {
+        rig.switch(switch, &[10], &[(1, vec![], vec![Action::Output(Output::Flood)])]);
+    }
+    for port in 1..=4 {
+        rig.vlink(at(1, port), at(2, port));
+    }
+    rig.line(1, 10).pass((0..32).map(|i| udp(i, 0, 0)));
+    let dropped = |reason| rig.drops(1, reason) + rig.drops(2, reason);
+    assert!(dropped(DropReason::TooManyCopies) > 0, "each frame may cause 512 deliveries");
+    let delivered: u64 = [1, 2]
+        .iter()
+        .flat_map(|&switch| (1..=4).map(move |port| (switch, port)))
+        .map(|(s, p)| rig.traffic(s, p).0)
+        .sum();
+    assert_eq!(delivered, 32 * 512);
+}
+
+#[test]
+fn a_flood_through_a_hub_of_vlinks_reaches_every_leaf() {
+    let (leaves, frames) = (200, 64);
+    let mut rig = Rig::new(1);
+    rig.switch(1000, &[1], &[(1, vec![], vec![Action::Output(Output::Flood)])]);
+    for leaf in 1..=leaves {
+        rig.switch(leaf, &[10], &[from(1, vec![set(Field::EthDst, leaf.into()), output(10)])]);
+        rig.vlink(at(1000, 1 + leaf), at(leaf, 1));
+    }
+    let sent: Vec<_> = (0..frames).map(|i| udp(i, i as u8, 500)).collect();
+    rig.line(1000, 1).pass(sent.clone());
+    for leaf in 1..=leaves {
+        let expected = sent.iter().map(|f| [&[0, 0, 0, 0, 0, leaf as u8], &f[6..]].concat());
+        assert_eq!(rig.line(leaf, 10).take_bytes(), expected.collect::<Vec<_>>(), "leaf {leaf}");
+    }
+}
+
+#[test]
+fn both_ends_go_together() {
+    let mut rig = Rig::new(1);
+    row(&mut rig, 2, |switch| vec![output(if switch == 2 { 10 } else { 2 })]);
+    assert!(rig.datapath.detach(at(2, 1)));
+    assert!(!rig.datapath.detach(at(1, 2)));
+    rig.line(1, 10).pass([udp(0, 0, 0)]);
+    assert_eq!((rig.line(2, 10).take().len(), rig.drops(1, DropReason::NoPort)), (0, 1));
+}
+
+#[test]
+fn a_vlink_that_is_shut_at_one_end_lets_nothing_through() {
+    let mut rig = Rig::new(1);
+    row(&mut rig, 2, |switch| vec![output(if switch == 2 { 10 } else { 2 })]);
+    rig.datapath.set_up(at(2, 1), false);
+    rig.line(1, 10).pass([udp(0, 0, 0)]);
+    assert_eq!((rig.line(2, 10).take().len(), rig.drops(1, DropReason::PortDown)), (0, 1));
+}
