@@ -1,16 +1,36 @@
 //! One worker's exact-match cache, in front of all switches' tables.
 
-/// One worker's cache and scratch space.
+use crate::process::BATCH;
+use crate::template::Scratch;
+use wire::Key;
+
+/// One worker's cache and working memory.
 pub struct Cache {
-    worker: u8,
+    /// Owner of counters: 1..=255.
+    pub(crate) worker: u8,
+    pub(crate) scratch: Scratch,
+    /// Keys with metadata written to them.
+    pub(crate) keys: Box<[Key; BATCH]>,
     secret: [u64; 2],
     entries: usize,
+    probes: u64,
 }
 
 impl Cache {
-    /// A cache for worker number `worker` (0..=253, distinct per thread that works on the same switches: it owns counters),
-    /// of about `entries` traversals, keyed with a random `secret`.
+    /// A cache for worker number `worker` (0..=254, distinct per thread that works on the same switches: it owns
+    /// counters), of about `entries` traces, keyed with a random `secret`.
     pub fn new(worker: u8, secret: [u64; 2], entries: usize) -> Self {
-        Self { worker, secret, entries }
+        Self {
+            worker: worker.saturating_add(1),
+            scratch: Scratch::default(),
+            keys: Box::new([Key::default(); BATCH]),
+            secret,
+            entries,
+            probes: 0,
+        }
+    }
+
+    pub(crate) fn note_probes(&mut self, probes: u32) {
+        self.probes += u64::from(probes);
     }
 }

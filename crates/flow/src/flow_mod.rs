@@ -1,6 +1,7 @@
 //! What a controller asks of the tables, and how it may be refused (OpenFlow 1.3.5 §6.4, §7.3.4.1).
 
 use crate::action::{Instructions, Output};
+use crate::validate::ActionError;
 use wire::Key;
 
 /// What to do with the entries that a [`FlowMod`] describes.
@@ -113,10 +114,7 @@ pub enum FlowModError {
         /// Where it wants to go.
         goto: u8,
     },
-    /// `OFPBAC_BAD_OUT_GROUP`.
-    #[error("group {0} does not exist")]
-    UnknownGroup(u32),
-    /// `OFPMMFC_UNKNOWN_METER`.
-    #[error("meter {0} does not exist")]
-    UnknownMeter(u32),
+    /// An instruction or action that cannot be.
+    #[error("an instruction cannot be executed")]
+    Action(#[from] ActionError),
 }

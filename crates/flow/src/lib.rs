@@ -16,10 +16,13 @@ mod packet;
 mod pipeline;
 mod ports;
 mod process;
+mod program;
 mod snapshot;
 mod stats;
 mod store;
+mod table;
 mod tally;
+mod template;
 mod time;
 mod validate;
 

@@ -1,64 +1,217 @@
-//! The control thread's side of a switch's tables.
+//! The control thread's side of a switch: its tables, groups, meters, ports and settings.
+//!
+//! **Owner**: one thread. What workers see is a [`Snapshot`], made by [`Pipeline::snapshot`]; making one copies the
+//! tables' views that changed, a few pointers each, however many entries there are.
+//!
+//! **Memory.** The pipeline keeps every snapshot until it alone holds it, so snapshots and what only they still need are
+//! freed on its thread, never on a worker; [`Pipeline::snapshot`] and [`Pipeline::expire`] do so.
+
+mod change;
+mod report;
+mod store;
+#[cfg(test)]
+mod tests;
+mod timers;
+
+pub(crate) use store::{Afterwards, Store};
 
 use crate::config::{Limits, SwitchConfig};
-use crate::flow_mod::{FlowMod, FlowModError};
-use crate::snapshot::Snapshot;
-use crate::stats::{Aggregate, FlowFilter, FlowStats, Removed, TableStats};
+use crate::group::{GroupMod, GroupModError, GroupTable};
+use crate::mac::MacTable;
+use crate::meter::{MeterMod, MeterModError, MeterTable};
+use crate::ports::{PortState, PortTable};
+use crate::snapshot::{Snapshot, View};
+use crate::stats::{Removed, RemovedReason};
+use crate::store::RecordId;
+use crate::table::Table;
 use crate::time::Nanos;
+use std::collections::VecDeque;
 use std::sync::Arc;
+use timers::Timers;
+
+/// Addresses a switch learns. Chosen: as Open vSwitch allows by default, times four.
+const LEARNED_ADDRESSES: usize = 8192;
 
 /// The tables of one switch, as their owner sees them.
 pub struct Pipeline {
     limits: Limits,
     config: SwitchConfig,
+    store: Store,
+    tables: Vec<Option<Table>>,
+    timers: Timers,
+    ports: Arc<PortTable>,
+    groups: GroupTable,
+    meters: MeterTable,
+    macs: Arc<MacTable>,
+    /// Snapshots that someone may still hold, oldest first; the last is the latest.
+    issued: VecDeque<Arc<Snapshot>>,
+    /// The latest snapshot no longer says what the pipeline holds.
+    changed: bool,
+    /// Where the walk that keeps generations comparable is.
+    sweep: RecordId,
 }
 
 impl Pipeline {
     /// An empty pipeline.
     pub fn new(limits: Limits) -> Self {
-        Self { limits, config: SwitchConfig::default() }
+        Self {
+            limits,
+            config: SwitchConfig::default(),
+            store: Store::new(limits.secret),
+            tables: Vec::new(),
+            timers: Timers::default(),
+            ports: Arc::default(),
+            groups: GroupTable::default(),
+            meters: MeterTable::default(),
+            macs: Arc::new(MacTable::new(limits.secret, LEARNED_ADDRESSES)),
+            issued: VecDeque::new(),
+            changed: true,
+            sweep: RecordId::NONE,
+        }
+    }
+
+    /// What it may grow to.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// The settings in force.
+    pub fn config(&self) -> SwitchConfig {
+        self.config
     }
 
     /// Replaces the settings.
     pub fn set_config(&mut self, config: SwitchConfig) {
+        self.changed |= self.config != config;
         self.config = config;
     }
 
-    /// Applies one flow-mod. Returns the entries that went and wanted it told.
+    /// Replaces the ports.
+    pub fn set_ports(&mut self, ports: Vec<PortState>) {
+        self.ports = Arc::new(PortTable::new(ports));
+        self.groups.set_ports(&self.ports);
+        self.changed = true;
+    }
+
+    /// The ports.
+    pub fn ports(&self) -> &PortTable {
+        &self.ports
+    }
+
+    /// Changes groups. Returns the entries that went with deleted groups and wanted it told.
     ///
     /// # Errors
-    /// The tables are as before.
-    pub fn flow_mod(&mut self, _change: &FlowMod, _now: Nanos) -> Result<Vec<Removed>, FlowModError> {
-        Ok(Vec::new())
+    /// The groups are as before.
+    pub fn group_mod(&mut self, change: GroupMod, now: Nanos) -> Result<Vec<Removed>, GroupModError> {
+        let gone = self.groups.apply(change, &self.ports, now)?;
+        self.changed = true;
+        Ok(self.remove_users(&gone, RemovedReason::GroupDelete, now))
     }
 
-    /// The entries that `filter` selects, in no particular order.
-    pub fn flows(&self, _filter: &FlowFilter, _now: Nanos) -> impl Iterator<Item = FlowStats> {
-        std::iter::empty()
+    /// The groups.
+    pub fn groups(&self) -> &GroupTable {
+        &self.groups
     }
 
-    /// Sums over the entries that `filter` selects.
-    pub fn aggregate(&self, _filter: &FlowFilter) -> Aggregate {
-        Aggregate::default()
+    /// Changes meters. Returns the entries that went with deleted meters and wanted it told.
+    ///
+    /// # Errors
+    /// The meters are as before.
+    pub fn meter_mod(&mut self, change: MeterMod, now: Nanos) -> Result<Vec<Removed>, MeterModError> {
+        let gone = self.meters.apply(change, now)?;
+        self.changed = true;
+        Ok(self.remove_users(&gone, RemovedReason::MeterDelete, now))
     }
 
-    /// Statistics of one table; zeros for one that was never used.
-    pub fn table_stats(&self, _table: u8) -> TableStats {
-        TableStats { limit: self.limits.entries_per_table, ..TableStats::default() }
+    /// The meters.
+    pub fn meters(&self) -> &MeterTable {
+        &self.meters
     }
 
-    /// Removes entries whose time has come.
-    pub fn expire(&mut self, _now: Nanos) -> Vec<Removed> {
-        Vec::new()
-    }
-
-    /// When [`Pipeline::expire`] has work next, at the earliest; `None` if no entry has a timeout.
-    pub fn next_expiry(&self) -> Option<Nanos> {
-        None
+    /// The learned addresses, shared with the workers.
+    pub fn mac_table(&self) -> &MacTable {
+        &self.macs
     }
 
     /// The state as it is now, for workers. Cheap, and free if nothing changed.
     pub fn snapshot(&mut self) -> Arc<Snapshot> {
-        Arc::new(Snapshot::default())
+        if let Some(latest) = self.issued.back().filter(|_| !self.changed) {
+            return latest.clone();
+        }
+        let snapshot = Arc::new(self.publish());
+        self.issued.push_back(snapshot.clone());
+        self.changed = false;
+        self.store.next = self.store.next.wrapping_add(1);
+        self.reclaim();
+        self.keep_comparable();
+        snapshot
+    }
+
+    fn publish(&mut self) -> Snapshot {
+        let before = self.issued.back();
+        let same_tables = before.filter(|_| self.tables.iter().flatten().all(|table| !table.is_stale()));
+        let view = match same_tables {
+            Some(before) => before.view.clone(),
+            None => {
+                let most_masks = usize::from(self.limits.masks);
+                let store = &self.store;
+                let tables = self.tables.iter_mut().map(|table| table.as_mut().map(|table| table.publish(store, most_masks).clone()));
+                let views = tables.collect::<Vec<_>>();
+                Arc::new(View::new(views, self.tables.iter().flatten()))
+            }
+        };
+        Snapshot {
+            switch: self.limits.switch,
+            generation: self.store.next,
+            secret: self.store.secret,
+            arena: self.store.arena.view().clone(),
+            programs: self.store.programs.view().clone(),
+            view,
+            config: self.config,
+            ports: self.ports.clone(),
+            groups: self.groups.clone(),
+            meters: self.meters.clone(),
+            macs: self.macs.clone(),
+        }
+    }
+
+    /// Frees what no snapshot in use sees.
+    fn reclaim(&mut self) {
+        while self.issued.len() > 1 && self.issued.front().is_some_and(|oldest| Arc::strong_count(oldest) == 1) {
+            self.issued.pop_front();
+        }
+        let oldest = self.oldest();
+        while let Some(retired) = self.store.pop_unseen(oldest) {
+            self.clear_away(retired.id, retired.afterwards);
+        }
+    }
+
+    fn clear_away(&mut self, id: RecordId, afterwards: Afterwards) {
+        let table = self.store.arena.cold(id).table;
+        if let Some(table) = self.tables[usize::from(table)].as_mut().filter(|_| afterwards != Afterwards::FreeHome) {
+            table.unindex(&self.store, id);
+        }
+        if afterwards != Afterwards::Unindex {
+            self.store.arena.free(id);
+        }
+    }
+
+    /// The oldest generation in use.
+    fn oldest(&self) -> u32 {
+        self.issued.front().map_or(self.store.next, |snapshot| snapshot.generation)
+    }
+
+    /// Moves the birth of one record along, so that no generation is ever 2³¹ older than the one it is compared with:
+    /// the walk passes all records (at most 3 × 2²⁴) long before.
+    fn keep_comparable(&mut self) {
+        if let Some(next) = self.store.arena.walk(self.sweep) {
+            self.sweep = next;
+            self.store.arena.record(next).refresh(self.oldest());
+        }
+    }
+
+    /// Bytes that entries, their indexes and counters occupy.
+    pub fn memory(&self) -> usize {
+        self.store.arena.bytes() + self.tables.iter().flatten().map(Table::bytes).sum::<usize>() + self.timers.len() * 8
     }
 }

@@ -1,16 +1,108 @@
 //! A batch of packets through a switch.
+//!
+//! In passes over at most [`BATCH`] packets, so that cache misses overlap:
+//!
+//! 1. *Admit*: ports that do not receive, fragments that are dropped.
+//! 2. *Trace* ([`trace`]): look up table by table, all packets of a table together, as far as programs leave the key
+//!    as it is. Entries are counted here, runs of packets on one entry together.
+//! 3. *Run* ([`walk`]): one packet after the other through the programs found. Where a program edits the packet
+//!    before a further table, the rest of its way is looked up then.
+
+mod trace;
+mod walk;
 
 use crate::action::Action;
 use crate::cache::Cache;
+use crate::config::FragMode;
+use crate::exec::{Run, packet_out};
 use crate::packet::{Packet, Sink};
 use crate::snapshot::Snapshot;
 use crate::time::Nanos;
+use trace::Traces;
+use walk::Walker;
+use wire::{DropReason, Field};
 
 /// Packets worked on together; longer slices are cut.
 pub const BATCH: usize = 32;
 
-/// Sends every packet through the tables; each verdict goes to `sink`.
-pub fn process(_snapshot: &Snapshot, _cache: &mut Cache, _packets: &mut [Packet<'_>], _now: Nanos, _sink: &mut impl Sink) {}
+/// Sends every packet through the tables; each verdict goes to `sink`, with the packet's place in `packets`.
+pub fn process(snapshot: &Snapshot, cache: &mut Cache, packets: &mut [Packet<'_>], now: Nanos, sink: &mut impl Sink) {
+    let mut start = 0;
+    for batch in packets.chunks_mut(BATCH) {
+        let size = batch.len();
+        process_batch(snapshot, cache, batch, now, &mut Shifted { sink, start });
+        start += size;
+    }
+}
 
-/// Applies an action list to one packet (packet-out).
-pub fn execute(_snapshot: &Snapshot, _cache: &mut Cache, _actions: &[Action], _packet: &mut Packet<'_>, _now: Nanos, _sink: &mut impl Sink) {}
+/// Applies an action list to one packet (packet-out), whose place is 0.
+pub fn execute(
+    snapshot: &Snapshot,
+    cache: &mut Cache,
+    actions: &[Action],
+    packet: &mut Packet<'_>,
+    now: Nanos,
+    sink: &mut impl Sink,
+) {
+    let env = snapshot.env(now);
+    let run = Run::new(&env, 0, packet, sink);
+    packet_out(run, actions, &mut Walker::new(snapshot, cache, now));
+}
+
+fn process_batch(snapshot: &Snapshot, cache: &mut Cache, packets: &mut [Packet<'_>], now: Nanos, sink: &mut impl Sink) {
+    let refused = admit(snapshot, packets, sink);
+    let mut traces = Traces::default();
+    trace::trace(snapshot, cache, packets, refused, now, &mut traces);
+    let env = snapshot.env(now);
+    let mut walker = Walker::new(snapshot, cache, now);
+    for (index, packet) in packets.iter_mut().enumerate() {
+        if refused & 1 << index == 0 {
+            walker.follow(Run::new(&env, index, packet, sink), traces.of(index));
+        }
+    }
+}
+
+/// Drops what may not come in. Returns the dropped packets as bits.
+fn admit(snapshot: &Snapshot, packets: &[Packet<'_>], sink: &mut impl Sink) -> u32 {
+    let mut refused = 0;
+    let mut last = None;
+    for (index, packet) in packets.iter().enumerate() {
+        let port = packet.in_port();
+        let verdict = match last {
+            Some((same, verdict)) if same == port => verdict,
+            _ => snapshot.ports.ingress(port),
+        };
+        last = Some((port, verdict));
+        let dropped = snapshot.config.fragments == FragMode::Drop && packet.key.get(Field::IpFrag) != 0;
+        let verdict = if dropped { Err(DropReason::Fragment) } else { verdict };
+        if let Err(reason) = verdict {
+            sink.discard(index, packet, reason);
+            refused |= 1 << index;
+        }
+    }
+    refused
+}
+
+/// A sink that counts packets from `start`.
+struct Shifted<'s, S> {
+    sink: &'s mut S,
+    start: usize,
+}
+
+impl<S: Sink> Sink for Shifted<'_, S> {
+    fn output(&mut self, index: usize, packet: &Packet<'_>, ports: &[crate::PortNo], then: crate::Then) {
+        self.sink.output(self.start + index, packet, ports, then);
+    }
+
+    fn packet_in(&mut self, index: usize, packet: &Packet<'_>, why: crate::PacketIn) {
+        self.sink.packet_in(self.start + index, packet, why);
+    }
+
+    fn discard(&mut self, index: usize, packet: &Packet<'_>, reason: DropReason) {
+        self.sink.discard(self.start + index, packet, reason);
+    }
+
+    fn lost(&mut self, index: usize, reason: DropReason) {
+        self.sink.lost(self.start + index, reason);
+    }
+}

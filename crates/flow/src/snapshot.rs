@@ -1,14 +1,87 @@
 //! What workers see of a switch: immutable, stamped with a generation.
 
+use crate::config::SwitchConfig;
+use crate::exec::Env;
+use crate::group::GroupTable;
+use crate::mac::MacTable;
+use crate::meter::MeterTable;
+use crate::ports::PortTable;
+use crate::program::Programs;
+use crate::store::{ArenaView, Plan, Secret};
+use crate::table::Table;
+use crate::template::{Searched, TableView};
+use crate::time::Nanos;
+use std::sync::Arc;
+use wire::{Key, WORDS};
+
 /// One published state of a switch's tables.
-#[derive(Default)]
+///
+/// Hand it to workers as often as you like; the [`crate::Pipeline`] that made it frees it once it alone holds it.
 pub struct Snapshot {
-    generation: u32,
+    pub(crate) switch: u32,
+    pub(crate) generation: u32,
+    pub(crate) secret: Secret,
+    pub(crate) arena: ArenaView,
+    pub(crate) programs: Programs,
+    pub(crate) view: Arc<View>,
+    pub(crate) config: SwitchConfig,
+    pub(crate) ports: Arc<PortTable>,
+    pub(crate) groups: GroupTable,
+    pub(crate) meters: MeterTable,
+    pub(crate) macs: Arc<MacTable>,
+}
+
+/// The tables' views.
+pub(crate) struct View {
+    tables: Vec<Option<Arc<TableView>>>,
+    /// Bits that any table looks at.
+    pub union: Plan,
+    pub probe_bound: u32,
+}
+
+impl View {
+    pub fn new<'t>(tables: Vec<Option<Arc<TableView>>>, sources: impl Iterator<Item = &'t Table>) -> Self {
+        let masks = sources.flat_map(|table| table.tuples().map(|(_, tuple)| *tuple.plan.mask()));
+        let union = masks.fold(Key::default(), |all, mask| Key(std::array::from_fn(|i: usize| all.0[i % WORDS] | mask.0[i % WORDS])));
+        let probe_bound = tables.iter().flatten().map(|table| table.template.probe_bound()).sum();
+        Self { tables, union: Plan::new(&union), probe_bound }
+    }
+
+    /// Table `number`; `None` if it has never had an entry.
+    pub fn table(&self, number: u8) -> Option<&TableView> {
+        self.tables.get(usize::from(number))?.as_deref()
+    }
 }
 
 impl Snapshot {
-    /// Which publication this is.
+    /// Which publication this is; wraps.
     pub fn generation(&self) -> u32 {
         self.generation
+    }
+
+    /// Most probes that one packet can cost in the tables as they are, the cache's own included: at most
+    /// tables × (1 + K), plus the blocks of tables with more than K masks (see [`crate::TableStats::probe_bound`]).
+    pub fn probe_bound(&self) -> u32 {
+        1 + self.view.probe_bound
+    }
+
+    /// The ports.
+    pub fn ports(&self) -> &PortTable {
+        &self.ports
+    }
+
+    pub(crate) fn searched(&self) -> Searched<'_> {
+        Searched { arena: &self.arena, secret: &self.secret, generation: self.generation }
+    }
+
+    pub(crate) fn env(&self, now: Nanos) -> Env<'_> {
+        Env {
+            ports: &self.ports,
+            groups: &self.groups,
+            meters: &self.meters,
+            macs: &self.macs,
+            invalid_ttl_to_controller: self.config.invalid_ttl_to_controller,
+            now,
+        }
     }
 }

@@ -99,10 +99,14 @@ pub struct TableStats {
     pub lookups: u64,
     /// Packets that hit an entry.
     pub matches: u64,
+    /// Hash probes, comparisons and blocks that the lookups cost, caches aside.
+    pub probes: u64,
     /// Entries it can hold.
     pub limit: u32,
     /// Distinct masks now.
     pub masks: u32,
     /// The template in force, for people.
     pub template: &'static str,
+    /// Most probes that a lookup can cost in it.
+    pub probe_bound: u32,
 }

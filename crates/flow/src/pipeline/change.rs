@@ -1,0 +1,223 @@
+//! Flow-mods and expiry (OpenFlow 1.3.5 §6.4, §6.5).
+
+use super::Pipeline;
+use super::timers::Due;
+use crate::flow_mod::{FlowCommand, FlowMod, FlowModError};
+use crate::stats::{FlowFilter, Removed, RemovedReason};
+use crate::store::{Full, RecordId};
+use crate::table::{NewEntry, Table};
+use crate::time::Nanos;
+use crate::validate::validate;
+use crate::{Instructions, program};
+
+/// Dead appointments tolerated beside as many living entries.
+const SLACK: usize = 4096;
+
+impl Pipeline {
+    /// Applies one flow-mod. Returns the entries that went and wanted it told.
+    ///
+    /// # Errors
+    /// The tables are as before; only a modify of many entries that runs out of room ([`FlowModError::TableFull`]) may
+    /// have changed some of them.
+    pub fn flow_mod(&mut self, change: &FlowMod, now: Nanos) -> Result<Vec<Removed>, FlowModError> {
+        let done = match change.command {
+            FlowCommand::Add => self.add(change, now).map(|()| Vec::new()),
+            FlowCommand::Modify | FlowCommand::ModifyStrict => self.modify(change, now).map(|()| Vec::new()),
+            FlowCommand::Delete | FlowCommand::DeleteStrict => self.delete(change, now),
+        };
+        self.arm_renewed();
+        done
+    }
+
+    /// Removes entries whose time has come.
+    pub fn expire(&mut self, now: Nanos) -> Vec<Removed> {
+        let mut gone = Vec::new();
+        for due in self.timers.take_due(now) {
+            if self.store.arena.cold(due.id).version != due.version {
+                continue;
+            }
+            match self.expired(due.id, now) {
+                Some(reason) => gone.extend(self.remove(due.id, reason, now)),
+                None => self.arm(due.id),
+            }
+        }
+        self.arm_renewed();
+        self.reclaim();
+        gone
+    }
+
+    /// When [`Pipeline::expire`] has work next, at the earliest; `None` if no entry has a timeout.
+    pub fn next_expiry(&self) -> Option<Nanos> {
+        self.timers.next()
+    }
+
+    /// Removes the entries that use one of these groups or meters.
+    pub(super) fn remove_users(&mut self, ids: &[u32], reason: RemovedReason, now: Nanos) -> Vec<Removed> {
+        if ids.is_empty() {
+            return Vec::new();
+        }
+        let uses = |instructions: &Instructions| match reason {
+            RemovedReason::MeterDelete => instructions.meter.is_some_and(|meter| ids.contains(&meter)),
+            _ => program::actions(instructions).any(|action| matches!(action, crate::Action::Group(id) if ids.contains(id))),
+        };
+        let filter = FlowFilter::default();
+        let all = self.tables.iter().flatten().flat_map(|table| table.select(&self.store, &filter));
+        let users: Vec<_> = all.filter(|&id| uses(&self.instructions(id))).collect();
+        let gone = users.into_iter().filter_map(|id| self.remove(id, reason, now)).collect();
+        self.arm_renewed();
+        gone
+    }
+
+    fn add(&mut self, change: &FlowMod, now: Nanos) -> Result<(), FlowModError> {
+        let number = self.check(change)?;
+        let limit = self.limits.entries_per_table;
+        let at = usize::from(number);
+        if self.tables.len() <= at {
+            self.tables.resize_with(at + 1, || None);
+        }
+        let table = self.tables[at].get_or_insert_with(|| Table::new(number));
+        if change.flags.check_overlap && table.overlaps(&self.store, &change.key, &change.mask, change.priority) {
+            return Err(FlowModError::Overlap { table: number });
+        }
+        let exists = || table.strict(&self.store, &change.key, &change.mask, change.priority).is_some();
+        if table.rules >= limit && !exists() {
+            return Err(FlowModError::TableFull { table: number, limit: "the configured number of entries" });
+        }
+        let full = |_| FlowModError::TableFull { table: number, limit: "records, masks or hash room" };
+        let program = self.store.programs.take(&change.instructions).ok_or(Full).map_err(full)?;
+        let entry = NewEntry {
+            key: &change.key,
+            mask: &change.mask,
+            priority: change.priority,
+            program,
+            cookie: change.cookie,
+            idle_s: change.idle_timeout_s,
+            hard_s: change.hard_timeout_s,
+            flags: change.flags,
+            now,
+        };
+        match table.add(&mut self.store, &entry, usize::from(self.limits.masks)) {
+            Ok(id) => {
+                self.changed = true;
+                self.arm(id);
+                Ok(())
+            }
+            Err(error) => {
+                self.store.programs.release(program);
+                Err(full(error))
+            }
+        }
+    }
+
+    fn modify(&mut self, change: &FlowMod, now: Nanos) -> Result<(), FlowModError> {
+        let number = self.check(change)?;
+        let ids = self.selected(change, number);
+        let Some(table) = self.tables.get_mut(usize::from(number)).and_then(Option::as_mut).filter(|_| !ids.is_empty()) else {
+            return Ok(());
+        };
+        self.changed = true;
+        let full = |_| FlowModError::TableFull { table: number, limit: "records or hash room" };
+        for id in ids {
+            let program = self.store.programs.take(&change.instructions).ok_or(Full).map_err(full)?;
+            let current = table.set_program(&mut self.store, id, program).map_err(|error| {
+                self.store.programs.release(program);
+                full(error)
+            })?;
+            if change.flags.reset_counts {
+                table.reset_counts(&mut self.store, current, now).map_err(full)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn delete(&mut self, change: &FlowMod, now: Nanos) -> Result<Vec<Removed>, FlowModError> {
+        let numbers = match change.table {
+            Some(number) if number >= self.limits.tables => return Err(FlowModError::BadTable),
+            Some(number) => number..=number,
+            None => 0..=self.limits.tables.saturating_sub(1),
+        };
+        let ids: Vec<RecordId> = numbers.flat_map(|number| self.selected(change, number)).collect();
+        Ok(ids.into_iter().filter_map(|id| self.remove(id, RemovedReason::Delete, now)).collect())
+    }
+
+    /// The table of an add or modify whose instructions can be executed there.
+    fn check(&self, change: &FlowMod) -> Result<u8, FlowModError> {
+        let table = change.table.filter(|&table| table < self.limits.tables).ok_or(FlowModError::BadTable)?;
+        if let Some(goto) = change.instructions.goto.filter(|&goto| goto <= table || goto >= self.limits.tables) {
+            return Err(FlowModError::BadGoto { table, goto });
+        }
+        validate(&change.instructions, &change.key, &change.mask, &self.groups, &self.meters)?;
+        Ok(table)
+    }
+
+    /// The entries of a table that a modify or delete is about.
+    fn selected(&self, change: &FlowMod, number: u8) -> Vec<RecordId> {
+        let Some(table) = self.tables.get(usize::from(number)).and_then(Option::as_ref) else { return Vec::new() };
+        let strict = matches!(change.command, FlowCommand::ModifyStrict | FlowCommand::DeleteStrict);
+        let deletes = matches!(change.command, FlowCommand::Delete | FlowCommand::DeleteStrict);
+        let filter = FlowFilter {
+            table: None,
+            key: change.key,
+            mask: change.mask,
+            cookie: change.cookie,
+            cookie_mask: change.cookie_mask,
+            out_port: change.out_port.filter(|_| deletes),
+            out_group: change.out_group.filter(|_| deletes),
+        };
+        if strict {
+            let one = table.strict(&self.store, &change.key, &change.mask, change.priority);
+            return one.into_iter().filter(|&id| table.passes(&self.store, id, &filter)).collect();
+        }
+        table.select(&self.store, &filter).collect()
+    }
+
+    /// Removes an entry; what to tell of it, if anything.
+    fn remove(&mut self, id: RecordId, reason: RemovedReason, now: Nanos) -> Option<Removed> {
+        let number = usize::from(self.store.arena.cold(id).table);
+        let tell = self.store.arena.cold(id).flags().send_flow_removed;
+        let removed = tell.then(|| Removed { reason, flow: self.stats_of(id, now) });
+        let table = self.tables[number].as_mut().expect("an entry's table exists");
+        table.remove(&mut self.store, id);
+        self.changed = true;
+        removed
+    }
+
+    fn expired(&self, id: RecordId, now: Nanos) -> Option<RemovedReason> {
+        let deadlines = self.deadlines(id);
+        let passed = |deadline: Option<Nanos>| deadline.is_some_and(|deadline| deadline <= now);
+        match deadlines {
+            (_, hard) if passed(hard) => Some(RemovedReason::HardTimeout),
+            (idle, _) if passed(idle) => Some(RemovedReason::IdleTimeout),
+            _ => None,
+        }
+    }
+
+    /// When the entry goes unless it is used, and when it goes in any case.
+    fn deadlines(&self, id: RecordId) -> (Option<Nanos>, Option<Nanos>) {
+        let cold = self.store.arena.cold(id);
+        let after = |start: Nanos, seconds: u16| (seconds > 0).then(|| start.plus_seconds(seconds.into()));
+        (after(self.last_use(id), cold.idle_s), after(cold.created, cold.hard_s))
+    }
+
+    /// Puts an entry on the calendar if it has a timeout.
+    fn arm(&mut self, id: RecordId) {
+        let first = match self.deadlines(id) {
+            (Some(idle), Some(hard)) => idle.min(hard),
+            (Some(one), None) | (None, Some(one)) => one,
+            (None, None) => return,
+        };
+        self.timers.add(first, Due { id, version: self.store.arena.cold(id).version });
+        let living: usize = self.tables.iter().flatten().map(|table| table.rules as usize).sum();
+        if self.timers.len() > living * 2 + SLACK {
+            let arena = &self.store.arena;
+            self.timers.retain(|due| arena.cold(due.id).version == due.version);
+        }
+    }
+
+    /// Puts the new records of entries that went on under them on the calendar.
+    fn arm_renewed(&mut self) {
+        for id in std::mem::take(&mut self.store.renewed) {
+            self.arm(id);
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Dumps and sums.
+
+use super::Pipeline;
+use crate::Instructions;
+use crate::stats::{Aggregate, FlowFilter, FlowStats, TableStats};
+use crate::store::RecordId;
+use crate::table::{Table, key_of};
+use crate::time::Nanos;
+use std::sync::Arc;
+
+impl Pipeline {
+    /// The entries that `filter` selects, in no particular order.
+    pub fn flows<'a>(&'a self, filter: &'a FlowFilter, now: Nanos) -> impl Iterator<Item = FlowStats> + 'a {
+        self.select(filter).map(move |id| self.stats_of(id, now))
+    }
+
+    /// Sums over the entries that `filter` selects.
+    pub fn aggregate(&self, filter: &FlowFilter) -> Aggregate {
+        self.select(filter).fold(Aggregate::default(), |sum, id| {
+            let (packets, bytes) = self.counts(id);
+            Aggregate {
+                packets: sum.packets.wrapping_add(packets),
+                bytes: sum.bytes.wrapping_add(bytes),
+                flows: sum.flows + 1,
+            }
+        })
+    }
+
+    /// Statistics of one table; zeros for one that was never used.
+    pub fn table_stats(&self, number: u8) -> TableStats {
+        let limit = self.limits.entries_per_table;
+        let Some(table) = self.tables.get(usize::from(number)).and_then(Option::as_ref) else {
+            return TableStats { limit, template: "empty", ..TableStats::default() };
+        };
+        let view = table.view();
+        let (lookups, matches, probes) = view.counters.read();
+        TableStats {
+            active: table.rules,
+            lookups,
+            matches,
+            probes,
+            limit,
+            masks: table.masks() as u32,
+            template: view.template.name(),
+            probe_bound: view.template.probe_bound(),
+        }
+    }
+
+    fn select<'a>(&'a self, filter: &'a FlowFilter) -> impl Iterator<Item = RecordId> + 'a {
+        let wanted = |table: &&Table| filter.table.is_none_or(|number| number == table.number);
+        self.tables.iter().flatten().filter(wanted).flat_map(|table| table.select(&self.store, filter))
+    }
+
+    pub(super) fn stats_of(&self, id: RecordId, now: Nanos) -> FlowStats {
+        let (record, cold) = (self.store.arena.record(id), self.store.arena.cold(id));
+        let rule = record.rule();
+        let table = self.tables[usize::from(cold.table)].as_ref().expect("an entry's table exists");
+        let tuple = table.tuples[usize::from(rule.mask)].as_ref().expect("an entry's mask is in use");
+        let (packets, bytes) = self.counts(id);
+        FlowStats {
+            table: cold.table,
+            key: key_of(&self.store, tuple, id),
+            mask: *tuple.plan.mask(),
+            priority: rule.priority,
+            cookie: record.cookie(),
+            idle_timeout_s: cold.idle_s,
+            hard_timeout_s: cold.hard_s,
+            flags: cold.flags(),
+            instructions: self.instructions(id),
+            packets,
+            bytes,
+            age_ns: now.since(cold.created),
+            idle_ns: now.since(self.last_use(id)),
+        }
+    }
+
+    pub(super) fn instructions(&self, id: RecordId) -> Arc<Instructions> {
+        self.store.programs.get(self.store.arena.record(id).rule().program).instructions.clone()
+    }
+
+    /// When an entry was last used or, if that is later, added.
+    pub(super) fn last_use(&self, id: RecordId) -> Nanos {
+        let home = self.store.arena.record(id).home();
+        self.store.arena.record(home).last_use().max(self.store.arena.cold(id).created)
+    }
+
+    fn counts(&self, id: RecordId) -> (u64, u64) {
+        let home = self.store.arena.record(id).home();
+        self.store.arena.record(home).counts()
+    }
+}

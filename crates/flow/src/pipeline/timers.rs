@@ -1,0 +1,79 @@
+//! When entries may have to go: a calendar of ticks, so that expiry looks only at entries whose time has come.
+//!
+//! An entry is on the calendar once per record, at the earliest moment it could expire. An idle timeout is not moved
+//! at each packet: when the moment comes, the entry is looked at and put back for later if it was used since.
+
+use crate::store::{RecordId, tick};
+use crate::time::Nanos;
+use std::collections::BTreeMap;
+
+/// An appointment: the record, and which use of its slot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Due {
+    pub id: RecordId,
+    pub version: u16,
+}
+
+/// Appointments by tick.
+#[derive(Default)]
+pub(crate) struct Timers {
+    calendar: BTreeMap<u32, Vec<Due>>,
+    len: usize,
+}
+
+impl Timers {
+    /// Puts `due` down for `at`, to the end of that tick.
+    pub fn add(&mut self, at: Nanos, due: Due) {
+        self.calendar.entry(tick(at).saturating_add(1)).or_default().push(due);
+        self.len += 1;
+    }
+
+    /// Everything due by `now`.
+    pub fn take_due(&mut self, now: Nanos) -> Vec<Due> {
+        let later = self.calendar.split_off(&tick(now).saturating_add(1));
+        let due: Vec<Due> = std::mem::replace(&mut self.calendar, later).into_values().flatten().collect();
+        self.len -= due.len();
+        due
+    }
+
+    /// The first appointment.
+    pub fn next(&self) -> Option<Nanos> {
+        self.calendar.keys().next().map(|&tick| Nanos(u64::from(tick) << 26))
+    }
+
+    /// Appointments, those of entries long gone included.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Drops the appointments that `is_kept` denies.
+    pub fn retain(&mut self, mut is_kept: impl FnMut(Due) -> bool) {
+        self.calendar.retain(|_, dues| {
+            dues.retain(|&due| is_kept(due));
+            !dues.is_empty()
+        });
+        self.len = self.calendar.values().map(Vec::len).sum();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn due(slot: u32) -> Due {
+        Due { id: RecordId(slot), version: 0 }
+    }
+
+    #[test]
+    fn only_what_is_due_is_taken_and_only_once() {
+        let mut timers = Timers::default();
+        timers.add(Nanos(1_000_000_000), due(1));
+        timers.add(Nanos(2_000_000_000), due(2));
+        assert_eq!(timers.take_due(Nanos(900_000_000)), []);
+        let next = timers.next().unwrap();
+        assert!(next >= Nanos(1_000_000_000) && next < Nanos(1_100_000_000));
+        assert_eq!(timers.take_due(next), [due(1)]);
+        assert_eq!(timers.take_due(next), []);
+        assert_eq!(timers.len(), 1);
+    }
+}

@@ -1,0 +1,129 @@
+//! One packet through its programs, and through further tables where its trace ends early.
+
+use super::trace::{End, Trace};
+use crate::action::{Action, Output};
+use crate::action_set::ActionSet;
+use crate::cache::Cache;
+use crate::config::Miss;
+use crate::exec::{Origin, Run, Tables, Trail};
+use crate::packet::Sink;
+use crate::process::BATCH;
+use crate::program::{Onward, Program, Tells};
+use crate::snapshot::Snapshot;
+use crate::store::{Record, RecordId, tick};
+use crate::time::Nanos;
+use std::ops::ControlFlow;
+
+/// Cookie that means "no entry" (OpenFlow 1.3.5 §7.4.1).
+const NO_COOKIE: u64 = u64::MAX;
+
+/// Walks packets of one snapshot.
+pub(super) struct Walker<'w> {
+    snapshot: &'w Snapshot,
+    cache: &'w mut Cache,
+    tick: u32,
+}
+
+impl<'w> Walker<'w> {
+    pub fn new(snapshot: &'w Snapshot, cache: &'w mut Cache, now: Nanos) -> Self {
+        Self { snapshot, cache, tick: tick(now) }
+    }
+
+    /// Runs the programs of a trace, which has been counted, and what may come after it.
+    pub fn follow<S: Sink>(&mut self, mut run: Run<'_, '_, S>, trace: &Trace) -> Trail {
+        let mut set = ActionSet::default();
+        let mut table = 0;
+        for &id in trace.hits() {
+            match self.step(&mut run, &mut set, table, id) {
+                ControlFlow::Break(()) => return run.finish(&set),
+                ControlFlow::Continue(next) => table = next,
+            }
+        }
+        match trace.end {
+            End::Done => {}
+            End::Miss(table) => self.miss(&mut run, table),
+            End::Resume(table) => self.go_on(&mut run, &mut set, table),
+        }
+        run.finish(&set)
+    }
+
+    /// Searches tables and runs what they say, from `table` on.
+    fn go_on<S: Sink>(&mut self, run: &mut Run<'_, '_, S>, set: &mut ActionSet, mut table: u8) {
+        loop {
+            let Some(id) = self.look_up(run, table) else { return self.miss(run, table) };
+            match self.step(run, set, table, id) {
+                ControlFlow::Continue(next) if next > table => table = next,
+                _ => return,
+            }
+        }
+    }
+
+    /// Searches one table for the packet as it is now, and counts.
+    fn look_up<S: Sink>(&mut self, run: &Run<'_, '_, S>, table: u8) -> Option<RecordId> {
+        let view = self.snapshot.view.table(table)?;
+        let mut found = [RecordId::NONE; BATCH];
+        let packet = run.packet();
+        let probes = view.template.search(self.snapshot.searched(), &[&packet.key], &mut self.cache.scratch, &mut found);
+        let id = found[0];
+        view.counters.add(1, u64::from(id.is_some()), u64::from(probes));
+        self.cache.note_probes(probes);
+        if id.is_some() {
+            self.snapshot.arena.count(id, self.cache.worker, 1, u64::from(packet.frame_len), self.tick);
+        }
+        id.is_some().then_some(id)
+    }
+
+    /// Runs one entry's program. Gives the next table, or `table` if there is none.
+    fn step<S: Sink>(&self, run: &mut Run<'_, '_, S>, set: &mut ActionSet, table: u8, id: RecordId) -> ControlFlow<(), u8> {
+        let record = self.snapshot.arena.record(id);
+        let program = self.snapshot.programs.get(record.rule().program);
+        run.enter(self.origin(&record, program, table));
+        let instructions = &program.instructions;
+        if let Some(meter) = instructions.meter {
+            run.meter(meter)?;
+        }
+        run.apply(&instructions.apply)?;
+        if instructions.clear {
+            set.clear();
+        }
+        set.write(&instructions.write);
+        if let Some((value, mask)) = instructions.metadata {
+            run.write_metadata(value, mask)?;
+        }
+        ControlFlow::Continue(match program.onward {
+            Onward::End => table,
+            Onward::Goto(next) | Onward::Edited(next) => next,
+        })
+    }
+
+    /// What a packet-in would say of the entry. The cookie lies in a cache line of its own, so it is read only if needed.
+    fn origin(&self, record: &Record<'_>, program: &Program, table: u8) -> Origin {
+        let told = match program.tells {
+            Tells::Never => false,
+            Tells::IfTtlEnds => self.snapshot.config.invalid_ttl_to_controller,
+            Tells::Perhaps => true,
+        };
+        if !told {
+            return Origin { table, cookie: NO_COOKIE, miss: false };
+        }
+        let rule = record.rule();
+        let miss = rule.priority == 0 && self.snapshot.view.table(table).is_some_and(|view| view.all == Some(rule.mask));
+        Origin { table, cookie: record.cookie(), miss }
+    }
+
+    fn miss<S: Sink>(&self, run: &mut Run<'_, '_, S>, table: u8) {
+        run.enter(Origin { table, cookie: NO_COOKIE, miss: true });
+        let _cut_or_not = match self.snapshot.config.miss {
+            Miss::Drop => run.stop(wire::DropReason::NoMatch),
+            Miss::Normal => run.apply(&[Action::Output(Output::Normal)]),
+        };
+    }
+}
+
+impl<S: Sink> Tables<S> for Walker<'_> {
+    fn walk(&mut self, mut run: Run<'_, '_, S>) -> Trail {
+        let mut set = ActionSet::default();
+        self.go_on(&mut run, &mut set, 0);
+        run.finish(&set)
+    }
+}

@@ -1,0 +1,191 @@
+//! Instructions of entries, each distinct list kept once.
+//!
+//! A million entries usually do a handful of different things. Records name programs by number; numbers resolve
+//! through pages that snapshots share and the control thread copies on write, a page of [`PAGE`] at a time.
+
+use crate::action::{Action, Instructions, Output};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Programs per page.
+const PAGE: usize = 256;
+/// Numbers a record has room for (24 bits).
+const MOST: usize = 1 << 24;
+
+/// What later tables see of a packet that ran a program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Onward {
+    /// There is no later table.
+    End,
+    /// The key as it was, but for metadata: the next lookup can be done before the program is run.
+    Goto(u8),
+    /// An edited packet: the next lookup must wait for the program.
+    Edited(u8),
+}
+
+/// Whether a program's packets go to the controller.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Tells {
+    Never,
+    /// Only when a TTL runs out.
+    IfTtlEnds,
+    Perhaps,
+}
+
+/// Instructions with what the packet path wants to know of them.
+#[derive(Debug)]
+pub(crate) struct Program {
+    pub instructions: Arc<Instructions>,
+    pub onward: Onward,
+    /// A packet may go to the controller, which is then told the entry's cookie.
+    pub tells: Tells,
+}
+
+impl Program {
+    fn new(instructions: Arc<Instructions>) -> Self {
+        // Only the actions applied at once come before the next table's lookup. A meter may remark the DSCP.
+        let edits = instructions.meter.is_some() || instructions.apply.iter().any(changes_key);
+        let onward = match instructions.goto {
+            None => Onward::End,
+            Some(table) if edits => Onward::Edited(table),
+            Some(table) => Onward::Goto(table),
+        };
+        let tells = actions(&instructions).map(tells).max().unwrap_or(Tells::Never);
+        Self { instructions, onward, tells }
+    }
+}
+
+fn tells(action: &Action) -> Tells {
+    match action {
+        Action::Output(Output::Controller { .. }) | Action::Group(_) => Tells::Perhaps,
+        Action::DecNwTtl | Action::DecMplsTtl | Action::CopyTtlIn | Action::CopyTtlOut => Tells::IfTtlEnds,
+        _ => Tells::Never,
+    }
+}
+
+fn changes_key(action: &Action) -> bool {
+    !matches!(action, Action::Output(_) | Action::Group(_) | Action::SetQueue(_))
+}
+
+/// Whether `a` and `b` name the same destination; how much of a packet a controller gets does not count.
+pub(crate) fn same_destination(a: Output, b: Output) -> bool {
+    matches!((a, b), (Output::Controller { .. }, Output::Controller { .. })) || a == b
+}
+
+/// Every action of the instructions.
+pub(crate) fn actions(instructions: &Instructions) -> impl Iterator<Item = &Action> {
+    instructions.apply.iter().chain(&instructions.write)
+}
+
+type Page = Vec<Option<Arc<Program>>>;
+
+/// Programs by number, as a snapshot sees them.
+#[derive(Clone, Default)]
+pub(crate) struct Programs(Arc<Vec<Arc<Page>>>);
+
+impl Programs {
+    /// Program `number`, which a record names.
+    pub fn get(&self, number: u32) -> &Arc<Program> {
+        let at = number as usize;
+        self.0[at / PAGE][at % PAGE].as_ref().expect("a record that can be seen keeps its program")
+    }
+
+    fn set(&mut self, number: u32, program: Option<Arc<Program>>) {
+        let pages = Arc::make_mut(&mut self.0);
+        let at = number as usize;
+        if at / PAGE == pages.len() {
+            pages.push(Arc::default());
+        }
+        let page = Arc::make_mut(&mut pages[at / PAGE]);
+        page.resize(page.len().max(at % PAGE + 1), None);
+        page[at % PAGE] = program;
+    }
+}
+
+/// Programs as the control thread counts their uses.
+#[derive(Default)]
+pub(crate) struct Interner {
+    view: Programs,
+    by_content: HashMap<Arc<Instructions>, u32>,
+    uses: Vec<u32>,
+    free: Vec<u32>,
+}
+
+impl Interner {
+    /// What snapshots take.
+    pub fn view(&self) -> &Programs {
+        &self.view
+    }
+
+    /// The program `number`.
+    pub fn get(&self, number: u32) -> &Arc<Program> {
+        self.view.get(number)
+    }
+
+    /// The number of these instructions, used once more; `None` when all numbers are taken.
+    pub fn take(&mut self, instructions: &Instructions) -> Option<u32> {
+        if let Some(&number) = self.by_content.get(instructions) {
+            self.uses[number as usize] += 1;
+            return Some(number);
+        }
+        let number = match self.free.pop() {
+            Some(number) => number,
+            None if self.uses.len() == MOST => return None,
+            None => {
+                self.uses.push(0);
+                self.uses.len() as u32 - 1
+            }
+        };
+        let shared = Arc::new(instructions.clone());
+        self.view.set(number, Some(Arc::new(Program::new(shared.clone()))));
+        self.by_content.insert(shared, number);
+        self.uses[number as usize] = 1;
+        Some(number)
+    }
+
+    /// One more use of `number`.
+    pub fn retake(&mut self, number: u32) {
+        self.uses[number as usize] += 1;
+    }
+
+    /// One use less. Snapshots that still run it keep it.
+    pub fn release(&mut self, number: u32) {
+        let uses = &mut self.uses[number as usize];
+        *uses -= 1;
+        if *uses == 0 {
+            self.by_content.remove(&self.view.get(number).instructions.clone());
+            self.view.set(number, None);
+            self.free.push(number);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn output(port: u32) -> Instructions {
+        Instructions { apply: vec![Action::Output(Output::Port(port))], ..Instructions::default() }
+    }
+
+    #[test]
+    fn equal_instructions_share_a_number_and_snapshots_keep_theirs() {
+        let mut interner = Interner::default();
+        let one = interner.take(&output(1)).unwrap();
+        assert_eq!(interner.take(&output(1)), Some(one));
+        let view = interner.view().clone();
+        interner.release(one);
+        interner.release(one);
+        let two = interner.take(&output(2)).unwrap();
+        assert_eq!(one, two, "numbers are used again");
+        assert_eq!(*view.get(one).instructions, output(1));
+        assert_eq!(*interner.get(two).instructions, output(2));
+    }
+
+    #[test]
+    fn only_edits_make_the_next_table_wait() {
+        let onward = |apply: Vec<Action>| Program::new(Arc::new(Instructions { apply, goto: Some(3), ..Instructions::default() })).onward;
+        assert_eq!(onward(vec![Action::Output(Output::Port(1)), Action::Group(4)]), Onward::Goto(3));
+        assert_eq!(onward(vec![Action::PopVlan]), Onward::Edited(3));
+    }
+}

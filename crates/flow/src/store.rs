@@ -1,0 +1,13 @@
+//! Where entries live: packed keys, records shared by all snapshots, and the hash index that finds them.
+
+mod arena;
+mod hash;
+mod index;
+mod plan;
+mod record;
+
+pub(crate) use arena::{Arena, ArenaView, Cold};
+pub(crate) use hash::Secret;
+pub(crate) use index::{Bucket, Full, Index, IndexView};
+pub(crate) use plan::Plan;
+pub(crate) use record::{Record, RecordId, Rule, tick};

@@ -1,0 +1,246 @@
+//! One entry as workers see it: packed key, program, lifetime and counters in one cache line (or two, or three).
+//!
+//! | word | content |
+//! |---|---|
+//! | 0, 1 | packets, bytes counted by the owning worker |
+//! | 2 | program 24, owner 8, priority 16, mask 16 |
+//! | 3 | birth 32, life 32 (generations) |
+//! | 4 | last use 32 (ticks), home 32 |
+//! | 5.. | packed key |
+//!
+//! Records are shared by every snapshot and never copied; atomics make that sound. What changes is seen by whom?
+//!
+//! * **Key, program, priority** are written before the record is published and stay until no snapshot can see it.
+//! * **Birth and life** say which snapshots see it: those of generation `birth .. birth + life`, modulo 2³². A living
+//!   record has life 2³¹; [`Record::refresh`] moves birth along before a comparison could wrap.
+//! * **Counters** are biased: the first worker that hits an entry owns words 0 and 1 and counts with plain loads and
+//!   stores; every other worker adds to the [`Spill`] with atomic additions. The sum is exact at any time.
+//! * **Home** is the record that counts: itself, or an earlier version of the same entry (a modify keeps counters).
+
+use crate::time::Nanos;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// A cache line of a record.
+#[repr(align(64))]
+#[derive(Default)]
+pub(crate) struct Line(pub(super) [AtomicU64; 8]);
+
+/// The rarely used part of a record.
+#[derive(Default)]
+pub(crate) struct Spill {
+    packets: AtomicU64,
+    bytes: AtomicU64,
+    cookie: AtomicU64,
+}
+
+/// Words before the key.
+pub(super) const HEADER_WORDS: usize = 5;
+/// Life of a record that nobody has removed.
+const FOREVER: u32 = 1 << 31;
+/// Nobody owns the counters yet.
+const UNOWNED: u64 = 0;
+/// log2 of nanoseconds per tick of last use: 67 ms, so that the word is rarely written.
+const TICK_SHIFT: u32 = 26;
+
+/// Last-use time of `now`.
+pub(crate) const fn tick(now: Nanos) -> u32 {
+    (now.0 >> TICK_SHIFT) as u32
+}
+
+/// Which record: class (lines - 1) in the top 2 bits, slot in the low 24.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub(crate) struct RecordId(pub u32);
+
+impl RecordId {
+    /// No record.
+    pub const NONE: Self = Self(u32::MAX);
+    /// Most records per class.
+    pub const SLOTS: u32 = 1 << 24;
+
+    pub(super) const fn new(class: usize, slot: u32) -> Self {
+        Self((class as u32) << 30 | slot)
+    }
+
+    pub(super) const fn class(self) -> usize {
+        (self.0 >> 30) as usize
+    }
+
+    pub(super) const fn slot(self) -> u32 {
+        self.0 & (Self::SLOTS - 1)
+    }
+
+    /// Whether this is a record.
+    pub fn is_some(self) -> bool {
+        self != Self::NONE
+    }
+}
+
+/// What a record says beside its key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Rule {
+    /// Program, 24 bits.
+    pub program: u32,
+    /// Priority.
+    pub priority: u16,
+    /// The table's number for the mask.
+    pub mask: u16,
+}
+
+impl Rule {
+    const fn word(self) -> u64 {
+        (self.program as u64) << 40 | (self.priority as u64) << 16 | self.mask as u64
+    }
+
+    const fn of(word: u64) -> Self {
+        Self { program: (word >> 40) as u32, priority: (word >> 16) as u16, mask: word as u16 }
+    }
+}
+
+/// A record in place.
+#[derive(Clone, Copy)]
+pub(crate) struct Record<'a> {
+    pub(super) lines: &'a [Line],
+    pub(super) spill: &'a Spill,
+}
+
+impl Record<'_> {
+    fn word(&self, index: usize) -> &AtomicU64 {
+        &self.lines[index / 8].0[index % 8]
+    }
+
+    /// Fills a record that no snapshot can see yet.
+    pub fn write(&self, packed: &[u64], rule: Rule, cookie: u64, home: RecordId, now: Nanos) {
+        self.word(0).store(0, Relaxed);
+        self.word(1).store(0, Relaxed);
+        self.word(2).store(rule.word(), Relaxed);
+        self.word(3).store(0, Relaxed);
+        self.word(4).store((tick(now) as u64) << 32 | home.0 as u64, Relaxed);
+        for (i, &word) in packed.iter().enumerate() {
+            self.word(HEADER_WORDS + i).store(word, Relaxed);
+        }
+        self.spill.packets.store(0, Relaxed);
+        self.spill.bytes.store(0, Relaxed);
+        self.spill.cookie.store(cookie, Relaxed);
+    }
+
+    /// Fills a record that no snapshot can see yet with another version of `other`, which counts where that counts.
+    pub fn copy_from(&self, other: &Record<'_>, rule: Rule) {
+        let key: [u64; wire::WORDS] = std::array::from_fn(|i| if i < other.key_room() { other.key_word(i) } else { 0 });
+        self.write(&key[..other.key_room().min(wire::WORDS)], rule, other.cookie(), other.home(), Nanos(0));
+    }
+
+    /// Key words there is room for.
+    pub fn key_room(&self) -> usize {
+        self.lines.len() * 8 - HEADER_WORDS
+    }
+
+    /// Word `index` of the packed key.
+    pub fn key_word(&self, index: usize) -> u64 {
+        self.word(HEADER_WORDS + index).load(Relaxed)
+    }
+
+    /// Whether the packed key is `packed`.
+    pub fn has_key(&self, packed: &[u64]) -> bool {
+        packed.iter().enumerate().fold(0, |differ, (i, &word)| differ | (word ^ self.key_word(i))) == 0
+    }
+
+    /// What the entry does.
+    pub fn rule(&self) -> Rule {
+        Rule::of(self.word(2).load(Relaxed))
+    }
+
+    /// Replaces what the entry does; for records that no snapshot can see yet.
+    pub fn set_rule(&self, rule: Rule) {
+        self.word(2).store(rule.word(), Relaxed);
+    }
+
+    /// The entry's cookie.
+    pub fn cookie(&self) -> u64 {
+        self.spill.cookie.load(Relaxed)
+    }
+
+    /// Whether snapshots of `generation` see this record.
+    pub fn is_visible(&self, generation: u32) -> bool {
+        let word = self.word(3).load(Relaxed);
+        let (birth, life) = ((word >> 32) as u32, word as u32);
+        generation.wrapping_sub(birth) < life
+    }
+
+    /// Makes the record count on `home`; for records that no snapshot can see yet.
+    pub fn set_home(&self, home: RecordId) {
+        let word = self.word(4);
+        word.store(word.load(Relaxed) & !0xffff_ffff | home.0 as u64, Relaxed);
+    }
+
+    /// Replaces the cookie; for records that no snapshot can see yet.
+    pub fn set_cookie(&self, cookie: u64) {
+        self.spill.cookie.store(cookie, Relaxed);
+    }
+
+    /// Visible from `generation` on.
+    pub fn be_born(&self, generation: u32) {
+        self.word(3).store((generation as u64) << 32 | FOREVER as u64, Relaxed);
+    }
+
+    /// Visible to generations before `generation` only. Returns whether any such generation exists.
+    pub fn die(&self, generation: u32) -> bool {
+        let birth = (self.word(3).load(Relaxed) >> 32) as u32;
+        let life = generation.wrapping_sub(birth);
+        self.word(3).store((birth as u64) << 32 | life as u64, Relaxed);
+        life != 0
+    }
+
+    /// For a living record born before every snapshot in use: moves its birth to `oldest`.
+    pub fn refresh(&self, oldest: u32) {
+        let word = self.word(3).load(Relaxed);
+        let age = oldest.wrapping_sub((word >> 32) as u32);
+        if word as u32 == FOREVER && age < FOREVER {
+            self.be_born(oldest);
+        }
+    }
+
+    /// The record that counts for this one.
+    pub fn home(&self) -> RecordId {
+        RecordId(self.word(4).load(Relaxed) as u32)
+    }
+
+    /// Counts on this record as `worker` (1..=255): exact however many workers do so, free of locked instructions for the owner.
+    pub fn count(&self, worker: u8, packets: u64, bytes: u64) {
+        let rule = self.word(2).load(Relaxed);
+        let owner = (rule >> 32) as u8;
+        if owner == worker || owner as u64 == UNOWNED && self.claim(rule, worker) {
+            let (own_packets, own_bytes) = (self.word(0), self.word(1));
+            own_packets.store(own_packets.load(Relaxed).wrapping_add(packets), Relaxed);
+            own_bytes.store(own_bytes.load(Relaxed).wrapping_add(bytes), Relaxed);
+        } else {
+            self.spill.packets.fetch_add(packets, Relaxed);
+            self.spill.bytes.fetch_add(bytes, Relaxed);
+        }
+    }
+
+    /// Makes `worker` the owner unless another was quicker.
+    #[cold]
+    fn claim(&self, rule: u64, worker: u8) -> bool {
+        self.word(2).compare_exchange(rule, rule | (worker as u64) << 32, Relaxed, Relaxed).is_ok()
+    }
+
+    /// Notes a use. `tick` is [`tick`] of now.
+    pub fn touch(&self, tick: u32) {
+        let word = self.word(4);
+        let old = word.load(Relaxed);
+        if (old >> 32) as u32 != tick {
+            word.store((tick as u64) << 32 | old & 0xffff_ffff, Relaxed);
+        }
+    }
+
+    /// Packets and bytes counted on this record so far.
+    pub fn counts(&self) -> (u64, u64) {
+        let sum = |own: &AtomicU64, spilt: &AtomicU64| own.load(Relaxed).wrapping_add(spilt.load(Relaxed));
+        (sum(self.word(0), &self.spill.packets), sum(self.word(1), &self.spill.bytes))
+    }
+
+    /// When this record was last used, to a tick; never before it was written.
+    pub fn last_use(&self) -> Nanos {
+        Nanos((self.word(4).load(Relaxed) >> 32) << TICK_SHIFT)
+    }
+}

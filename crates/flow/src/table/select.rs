@@ -1,0 +1,88 @@
+//! Which entries a filter selects, and which entries overlap.
+
+use super::entry::chain;
+use super::{Table, Tuple};
+use crate::pipeline::Store;
+use crate::program::{actions, same_destination};
+use crate::stats::FlowFilter;
+use crate::store::RecordId;
+use crate::{Action, Instructions};
+use wire::{Key, WORDS};
+
+/// Whether every bit of `coarse` is in `fine`.
+fn refines(fine: &Key, coarse: &Key) -> bool {
+    (0..WORDS).all(|i| coarse.0[i] & !fine.0[i] == 0)
+}
+
+impl Table {
+    /// The entry with this match and priority.
+    pub fn strict(&self, store: &Store, key: &Key, mask: &Key, priority: u16) -> Option<RecordId> {
+        let (_, tuple) = self.tuple(mask)?;
+        let (packed, hash) = tuple.pack(store, key);
+        let head = tuple.find(store, &packed[..tuple.plan.words()], hash)?;
+        chain(store, head).find(|&id| store.arena.record(id).rule().priority == priority)
+    }
+
+    /// Whether an entry passes a filter's cookie, port and group.
+    pub fn passes(&self, store: &Store, id: RecordId, filter: &FlowFilter) -> bool {
+        passes(store, id, filter)
+    }
+
+    /// The entries at least as specific as `filter`, in no particular order.
+    pub fn select<'a>(&'a self, store: &'a Store, filter: &'a FlowFilter) -> impl Iterator<Item = RecordId> + 'a {
+        let tuples = self.tuples().filter(|(_, tuple)| refines(tuple.plan.mask(), &filter.mask));
+        tuples.flat_map(move |(_, tuple)| candidates(store, tuple, filter)).filter(move |&id| passes(store, id, filter))
+    }
+
+    /// Whether an entry of the same priority could match a packet that this match matches.
+    pub fn overlaps(&self, store: &Store, key: &Key, mask: &Key, priority: u16) -> bool {
+        self.tuples().any(|(_, tuple)| {
+            let (highest, lowest) = tuple.priorities();
+            (lowest..=highest).contains(&priority)
+                && entries(store, tuple).any(|id| {
+                    store.arena.record(id).rule().priority == priority && {
+                        let both = mask.masked(tuple.plan.mask());
+                        key_of(store, tuple, id).masked(&both) == key.masked(&both)
+                    }
+                })
+        })
+    }
+}
+
+/// The whole key of a record.
+pub(crate) fn key_of(store: &Store, tuple: &Tuple, id: RecordId) -> Key {
+    tuple.plan.unpack(&tuple.key_of(store, id).0)
+}
+
+/// Every entry of a tuple.
+fn entries<'a>(store: &'a Store, tuple: &'a Tuple) -> impl Iterator<Item = RecordId> + 'a {
+    tuple.visible(store).flat_map(move |head| chain(store, head))
+}
+
+/// The tuple's entries whose keys agree with the filter: found by hash if it has the same mask, by a walk if not.
+fn candidates<'a>(store: &'a Store, tuple: &'a Tuple, filter: &'a FlowFilter) -> Box<dyn Iterator<Item = RecordId> + 'a> {
+    if *tuple.plan.mask() == filter.mask {
+        let (packed, hash) = tuple.pack(store, &filter.key);
+        let head = tuple.find(store, &packed[..tuple.plan.words()], hash);
+        return Box::new(head.into_iter().flat_map(move |head| chain(store, head)));
+    }
+    if filter.mask == Key::default() {
+        return Box::new(entries(store, tuple));
+    }
+    let wanted = filter.key.masked(&filter.mask);
+    let agrees = move |id: &RecordId| key_of(store, tuple, *id).masked(&filter.mask) == wanted;
+    Box::new(tuple.visible(store).filter(agrees).flat_map(move |head| chain(store, head)))
+}
+
+fn passes(store: &Store, id: RecordId, filter: &FlowFilter) -> bool {
+    let record = store.arena.record(id);
+    (record.cookie() ^ filter.cookie) & filter.cookie_mask == 0
+        && (filter.out_port.is_none() && filter.out_group.is_none()
+            || sends_to(&store.programs.get(record.rule().program).instructions, filter))
+}
+
+fn sends_to(instructions: &Instructions, filter: &FlowFilter) -> bool {
+    let any = |wanted: &dyn Fn(&Action) -> bool| actions(instructions).any(wanted);
+    filter.out_port.is_none_or(|port| any(&|action| matches!(*action, Action::Output(out) if same_destination(out, port))))
+        && filter.out_group.is_none_or(|group| any(&|action| *action == Action::Group(group)))
+}

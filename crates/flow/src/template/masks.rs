@@ -1,0 +1,70 @@
+//! At most K hashed masks, in order of their highest priority; a key stops where nothing later can beat what it has.
+
+use super::probe::{Probe, Scratch};
+use super::{Found, Searched};
+use crate::process::BATCH;
+use crate::store::RecordId;
+use wire::Key;
+
+/// The masks, highest priority first.
+pub(crate) struct Masks {
+    probes: Box<[Probe]>,
+}
+
+impl Masks {
+    /// `probes` must be in order of falling priority.
+    pub fn new(probes: Box<[Probe]>) -> Self {
+        debug_assert!(probes.is_sorted_by_key(|probe| std::cmp::Reverse(probe.top)));
+        Self { probes }
+    }
+
+    /// Masks probed at most.
+    pub fn len(&self) -> usize {
+        self.probes.len()
+    }
+
+    /// Whether it is one of the masks.
+    pub fn holds(&self, mask: u16) -> bool {
+        self.probes.iter().any(|probe| probe.number == mask)
+    }
+
+    /// Searches for each key.
+    pub fn search(&self, at: Searched<'_>, keys: &[&Key], scratch: &mut Scratch, found: &mut Found) -> u32 {
+        found[..keys.len()].fill(RecordId::NONE);
+        let mut best = [None; BATCH];
+        self.improve(at, keys, scratch, found, &mut best)
+    }
+
+    /// Replaces what was found where a mask has something of higher priority. `best` is the priority of what was found.
+    pub fn improve(
+        &self,
+        at: Searched<'_>,
+        keys: &[&Key],
+        scratch: &mut Scratch,
+        found: &mut Found,
+        best: &mut [Option<u16>; BATCH],
+    ) -> u32 {
+        let mut probes = 0;
+        for probe in &self.probes {
+            let mut lanes = [0_u8; BATCH];
+            let mut left = 0;
+            for lane in 0..keys.len() {
+                lanes[left % BATCH] = lane as u8;
+                left += usize::from(best[lane] < Some(probe.top));
+            }
+            if left == 0 {
+                break;
+            }
+            let some: [&Key; BATCH] = std::array::from_fn(|i| keys[lanes[i] as usize % keys.len()]);
+            let mut hits = [RecordId::NONE; BATCH];
+            probes += probe.search(at, &some[..left], scratch, &mut hits);
+            for (&lane, &hit) in lanes[..left].iter().zip(&hits).filter(|(_, hit)| hit.is_some()) {
+                let priority = Some(at.arena.record(hit).rule().priority);
+                if best[lane as usize] < priority {
+                    (best[lane as usize], found[lane as usize]) = (priority, hit);
+                }
+            }
+        }
+        probes
+    }
+}
