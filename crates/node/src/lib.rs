@@ -5,6 +5,7 @@ pub mod spec;
 pub mod journal;
 pub mod fault;
 pub mod store;
+pub mod host;
 
 /// Whether tests that need root may run: true as root, false when the user says so, and otherwise a failure with its remedy.
 #[cfg(test)]

@@ -3,6 +3,8 @@
 use super::read::Notes;
 use super::{Config, SwitchConfig};
 use crate::spec::{Peer, PortKind, PortName, PortSpec};
+use openflow::text::{self, TextError};
+use openflow::{FlowModCommand, GroupModCommand, MeterModCommand, PortNo};
 use std::collections::HashMap;
 use std::hash::Hash;
 
@@ -144,8 +146,29 @@ fn vlink_fault(
     }
 }
 
+/// Rules, groups and meters, each by the parser that will read it at the start. Ports may be named; their numbers do not matter here.
 fn check_texts(switch: &SwitchConfig, notes: &Notes) {
-    let _ = (switch, notes);
+    let thing = format!("switch {}", switch.spec.name);
+    let resolve = |name: &str| {
+        let named = switch.ports.iter().any(|port| port.value.effective_name().as_deref() == Some(name));
+        named.then_some(PortNo(1))
+    };
+    let note = |what: &str, line: usize, error: TextError| {
+        let cause = format!("{what}: column {}: {:?}: {}", error.at + 1, error.word, error.problem);
+        notes.add(line, &thing, cause, error.remedy);
+    };
+    for text in &switch.flows {
+        let parsed = text::parse_flow(&text.value, FlowModCommand::Add, &resolve);
+        parsed.map_or_else(|error| note("flow", text.line, error), drop);
+    }
+    for text in &switch.groups {
+        let parsed = text::parse_group(&text.value, GroupModCommand::Add, &resolve);
+        parsed.map_or_else(|error| note("group", text.line, error), drop);
+    }
+    for text in &switch.meters {
+        let parsed = text::parse_meter(&text.value, MeterModCommand::Add);
+        parsed.map_or_else(|error| note("meter", text.line, error), drop);
+    }
 }
 
 fn all_ports(config: &Config) -> impl Iterator<Item = (&SwitchConfig, &super::Located<PortSpec>)> {

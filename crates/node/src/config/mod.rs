@@ -238,7 +238,6 @@ fn read_switch(mut scope: Scope<'_>) -> Option<SwitchConfig> {
         fail_mode: scope.word("fail_mode", FailMode::WORDS, FailMode::of),
         controllers: Some(values(scope.texts("controllers"))),
         listen: Some(values(scope.texts("listen"))),
-        miss_send_len: scope.number("miss_send_len", 0..=0xffff).map(|n| n as u16),
         max_packet_in_per_s: scope
             .number("max_packet_in_per_s", 0..=u64::from(u32::MAX))
             .map(|n| n as u32),

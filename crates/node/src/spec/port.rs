@@ -55,7 +55,7 @@ impl PortKind {
 
 /// Which XDP attachment an `af_xdp` port may use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "kebab-case")]
 pub enum XdpMode {
     /// The best one that works; the port's notes say which faster one is missing and why.
     #[default]
@@ -70,13 +70,13 @@ pub enum XdpMode {
 
 impl XdpMode {
     /// The words users write.
-    pub const WORDS: &'static [&'static str] = &["auto", "zero_copy", "native", "generic"];
+    pub const WORDS: &'static [&'static str] = &["auto", "zero-copy", "native", "generic"];
 
     /// The mode of that word.
     pub fn of(word: &str) -> Option<Self> {
         match word {
             "auto" => Some(Self::Auto),
-            "zero_copy" => Some(Self::ZeroCopy),
+            "zero-copy" => Some(Self::ZeroCopy),
             "native" => Some(Self::Native),
             "generic" => Some(Self::Generic),
             _ => None,

@@ -55,22 +55,13 @@ pub struct SwitchSpec {
     /// Addresses to wait for controllers on.
     #[serde(default)]
     pub listen: Vec<Listen>,
-    /// Bytes of a packet sent to the controller by a table miss (`OFPC` `miss_send_len`; 65535: all).
-    #[serde(default = "default_miss_send_len")]
-    pub miss_send_len: u16,
     /// Most packets a second sent to controllers; the rest is dropped as `packet_in_full`.
     #[serde(default = "default_packet_ins")]
     pub max_packet_in_per_s: u32,
 }
 
-/// OpenFlow's own default (OpenFlow 1.3.5 §7.3.2).
-pub const DEFAULT_MISS_SEND_LEN: u16 = 128;
 /// Chosen: far above what a learning controller needs, far below what would hurt its neighbours.
 pub const DEFAULT_PACKET_INS: u32 = 10_000;
-
-fn default_miss_send_len() -> u16 {
-    DEFAULT_MISS_SEND_LEN
-}
 
 fn default_packet_ins() -> u32 {
     DEFAULT_PACKET_INS
@@ -85,7 +76,6 @@ impl SwitchSpec {
             fail_mode: FailMode::default(),
             controllers: Vec::new(),
             listen: Vec::new(),
-            miss_send_len: DEFAULT_MISS_SEND_LEN,
             max_packet_in_per_s: DEFAULT_PACKET_INS,
         }
     }
@@ -104,9 +94,6 @@ pub struct SwitchPatch {
     /// See [`SwitchSpec::listen`]; replaces the list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub listen: Option<Vec<Listen>>,
-    /// See [`SwitchSpec::miss_send_len`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub miss_send_len: Option<u16>,
     /// See [`SwitchSpec::max_packet_in_per_s`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_packet_in_per_s: Option<u32>,
@@ -122,7 +109,6 @@ impl SwitchPatch {
             fail_mode: self.fail_mode.unwrap_or(spec.fail_mode),
             controllers: self.controllers.clone().unwrap_or_else(|| spec.controllers.clone()),
             listen: self.listen.clone().unwrap_or_else(|| spec.listen.clone()),
-            miss_send_len: self.miss_send_len.unwrap_or(spec.miss_send_len),
             max_packet_in_per_s: self.max_packet_in_per_s.unwrap_or(spec.max_packet_in_per_s),
         }
     }

@@ -1,0 +1,152 @@
+//! One node per run directory: a lock that the kernel releases with the process, however that ends.
+
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// The run directory, ours until this is dropped.
+#[derive(Debug)]
+pub struct RunDir {
+    path: PathBuf,
+    _lock: File,
+}
+
+/// Why a run directory cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// Another node has it.
+    #[error("run directory {}: another node runs there, process {owner}", path.display())]
+    Taken {
+        /// The directory.
+        path: PathBuf,
+        /// The other process, as it wrote itself.
+        owner: String,
+    },
+    /// The system refuses.
+    #[error("run directory {}: {step} failed", path.display())]
+    Io {
+        /// The directory.
+        path: PathBuf,
+        /// What was tried.
+        step: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl LockError {
+    /// What the user can do.
+    pub fn remedy(&self) -> String {
+        match self {
+            Self::Taken { owner, .. } => format!(
+                "stop it (kill {owner}, or systemctl stop suiro), or give this node another [node] run_dir and state_dir"
+            ),
+            Self::Io { path, .. } => format!("run as a user who may write {}, or set [node] run_dir", path.display()),
+        }
+    }
+}
+
+impl RunDir {
+    /// Makes the directory and takes it.
+    ///
+    /// # Errors
+    /// Another node has it, or the system refuses.
+    pub fn take(path: &Path) -> Result<Self, LockError> {
+        let failed = |step| move |source| LockError::Io { path: path.into(), step, source };
+        std::fs::create_dir_all(path).map_err(failed("creating it"))?;
+        let mut options = OpenOptions::new();
+        let opened = options.read(true).write(true).create(true).truncate(false).open(path.join("lock"));
+        let mut lock = opened.map_err(failed("opening its lock file"))?;
+        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                return Err(LockError::Taken { path: path.into(), owner: read_owner(&mut lock) });
+            }
+            Err(error) => return Err(failed("locking it")(error.into())),
+        }
+        write_owner(&mut lock).map_err(failed("writing its lock file"))?;
+        Ok(Self { path: path.into(), _lock: lock })
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where the local API listens.
+    pub fn api_socket(&self) -> PathBuf {
+        self.path.join("api.sock")
+    }
+
+    /// Where `ovs-ofctl` finds a switch.
+    pub fn management_socket(&self, switch: &str) -> PathBuf {
+        self.path.join(format!("{switch}.mgmt"))
+    }
+
+    /// Removes the sockets that a killed node left: the lock says that nobody uses them.
+    pub fn remove_stale_sockets(&self) {
+        let Ok(entries) = std::fs::read_dir(&self.path) else { return };
+        for path in entries.flatten().map(|entry| entry.path()) {
+            let ours = path.extension().is_some_and(|kind| kind == "sock" || kind == "mgmt");
+            if ours && std::fs::remove_file(&path).is_ok() {
+                tracing::debug!("removed {} of an earlier node", path.display());
+            }
+        }
+    }
+
+    /// Binds the API's socket, for the group of the directory too (mode 0660).
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn bind_api(&self) -> Result<tokio::net::UnixListener, LockError> {
+        let path = self.api_socket();
+        let failed = |step| move |source| LockError::Io { path: self.path.clone(), step, source };
+        let listener = tokio::net::UnixListener::bind(&path).map_err(failed("binding api.sock"))?;
+        std::fs::set_permissions(&path, Permissions::from_mode(0o660)).map_err(failed("setting the mode of api.sock"))?;
+        Ok(listener)
+    }
+}
+
+fn read_owner(lock: &mut File) -> String {
+    let mut text = String::new();
+    // What cannot be read cannot be named.
+    let _ = lock.read_to_string(&mut text);
+    if text.trim().is_empty() { "unknown".into() } else { text.trim().into() }
+}
+
+fn write_owner(lock: &mut File) -> io::Result<()> {
+    lock.set_len(0)?;
+    lock.rewind()?;
+    writeln!(lock, "{}", std::process::id())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_node_is_refused_and_told_the_first_ones_process() {
+        let home = tempfile::tempdir().unwrap();
+        let first = RunDir::take(home.path()).unwrap();
+        let refused = RunDir::take(home.path()).unwrap_err();
+        assert!(refused.to_string().contains(&std::process::id().to_string()), "{refused}");
+        assert!(refused.remedy().contains("run_dir"));
+        drop(first);
+        RunDir::take(home.path()).unwrap();
+    }
+
+    #[test]
+    fn only_sockets_of_ours_are_cleared_away() {
+        let home = tempfile::tempdir().unwrap();
+        let run_dir = RunDir::take(home.path()).unwrap();
+        for name in ["api.sock", "sw0.mgmt", "notes.txt"] {
+            std::fs::write(home.path().join(name), "").unwrap();
+        }
+        run_dir.remove_stale_sockets();
+        let mut left: Vec<_> = std::fs::read_dir(home.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, ["lock", "notes.txt"]);
+    }
+}

@@ -1,0 +1,11 @@
+//! What a node asks of its host: one instance per run directory, few privileges, enough descriptors, and systemd's attention.
+
+mod limits;
+mod lock;
+pub mod notify;
+pub mod privilege;
+mod survey;
+
+pub use limits::raise_open_files;
+pub use lock::{LockError, RunDir};
+pub use survey::survey;
