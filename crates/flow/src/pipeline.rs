@@ -98,7 +98,7 @@ impl Pipeline {
         &self.ports
     }
 
-    /// Changes groups. Returns the entries that went with deleted groups and wanted it told.
+    /// Changes groups. Returns the entries that went with deleted groups.
     ///
     /// # Errors
     /// The groups are as before.
@@ -113,7 +113,7 @@ impl Pipeline {
         &self.groups
     }
 
-    /// Changes meters. Returns the entries that went with deleted meters and wanted it told.
+    /// Changes meters. Returns the entries that went with deleted meters.
     ///
     /// # Errors
     /// The meters are as before.

@@ -143,6 +143,11 @@ impl Interner {
         Some(number)
     }
 
+    /// Uses of the programs that `wanted` selects.
+    pub fn uses_of(&self, wanted: impl Fn(&Instructions) -> bool) -> u32 {
+        self.by_content.iter().filter(|(content, _)| wanted(content)).map(|(_, &number)| self.uses[number as usize]).sum()
+    }
+
     /// One more use of `number`.
     pub fn retake(&mut self, number: u32) {
         self.uses[number as usize] += 1;

@@ -70,7 +70,7 @@ pub enum RemovedReason {
     MeterDelete,
 }
 
-/// An entry that went and wanted it told (`OFPFF_SEND_FLOW_REM`).
+/// An entry that went. The controller is told if `flow.flags.send_flow_removed` (`OFPFF_SEND_FLOW_REM`).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Removed {
     /// Why.

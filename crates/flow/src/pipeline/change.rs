@@ -14,7 +14,7 @@ use crate::{Instructions, program};
 const SLACK: usize = 4096;
 
 impl Pipeline {
-    /// Applies one flow-mod. Returns the entries that went and wanted it told.
+    /// Applies one flow-mod. Returns the entries that went; their flags say whether the controller wants to know.
     ///
     /// # Errors
     /// The tables are as before; only a modify of many entries that runs out of room ([`FlowModError::TableFull`]) may
@@ -29,7 +29,7 @@ impl Pipeline {
         done
     }
 
-    /// Removes entries whose time has come.
+    /// Removes entries whose time has come, and returns them.
     pub fn expire(&mut self, now: Nanos) -> Vec<Removed> {
         let mut gone = Vec::new();
         for due in self.timers.take_due(now) {
@@ -37,7 +37,7 @@ impl Pipeline {
                 continue;
             }
             match self.expired(due.id, now) {
-                Some(reason) => gone.extend(self.remove(due.id, reason, now)),
+                Some(reason) => gone.push(self.remove(due.id, reason, now)),
                 None => self.arm(due.id),
             }
         }
@@ -63,7 +63,7 @@ impl Pipeline {
         let filter = FlowFilter::default();
         let all = self.tables.iter().flatten().flat_map(|table| table.select(&self.store, &filter));
         let users: Vec<_> = all.filter(|&id| uses(&self.instructions(id))).collect();
-        let gone = users.into_iter().filter_map(|id| self.remove(id, reason, now)).collect();
+        let gone = users.into_iter().map(|id| self.remove(id, reason, now)).collect();
         self.arm_renewed();
         gone
     }
@@ -137,7 +137,7 @@ impl Pipeline {
             None => 0..=self.limits.tables.saturating_sub(1),
         };
         let ids: Vec<RecordId> = numbers.flat_map(|number| self.selected(change, number)).collect();
-        Ok(ids.into_iter().filter_map(|id| self.remove(id, RemovedReason::Delete, now)).collect())
+        Ok(ids.into_iter().map(|id| self.remove(id, RemovedReason::Delete, now)).collect())
     }
 
     /// The table of an add or modify whose instructions can be executed there.
@@ -171,11 +171,10 @@ impl Pipeline {
         table.select(&self.store, &filter).collect()
     }
 
-    /// Removes an entry; what to tell of it, if anything.
-    fn remove(&mut self, id: RecordId, reason: RemovedReason, now: Nanos) -> Option<Removed> {
+    /// Removes an entry; returns it as it was last.
+    fn remove(&mut self, id: RecordId, reason: RemovedReason, now: Nanos) -> Removed {
         let number = usize::from(self.store.arena.cold(id).table);
-        let tell = self.store.arena.cold(id).flags().send_flow_removed;
-        let removed = tell.then(|| Removed { reason, flow: self.stats_of(id, now) });
+        let removed = Removed { reason, flow: self.stats_of(id, now) };
         let table = self.tables[number].as_mut().expect("an entry's table exists");
         table.remove(&mut self.store, id);
         self.changed = true;

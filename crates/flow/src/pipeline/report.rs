@@ -26,6 +26,11 @@ impl Pipeline {
         })
     }
 
+    /// Number of entries whose instructions `wanted` selects; asked once per distinct instructions, not per entry.
+    pub fn entries_with(&self, wanted: impl Fn(&Instructions) -> bool) -> u32 {
+        self.store.programs.uses_of(wanted)
+    }
+
     /// Statistics of one table; zeros for one that was never used.
     pub fn table_stats(&self, number: u8) -> TableStats {
         let limit = self.limits.entries_per_table;
