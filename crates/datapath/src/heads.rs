@@ -8,8 +8,8 @@ use crate::pending::HeadAt;
 use port::BATCH;
 use wire::{Gso, HEAD_MAX, HEADROOM, Head, Key, Layers, Offload};
 
-/// Spare heads: a full batch through 16 switches leaves a copy in each (16 × 32 with the batch's own).
-pub(crate) const SPARE: usize = 480;
+/// Spare heads: 32 for each of 16 vlinks in a row that all go on to several switches, and 96 for copies on the way.
+pub(crate) const SPARE: usize = 16 * BATCH + 96;
 
 /// All heads.
 pub(crate) const HEADS: usize = BATCH + SPARE;
@@ -67,10 +67,10 @@ impl Default for Heads {
     }
 }
 
-/// Index of the spare head `at` names; `None` if it is one of the batch's.
+/// Index of the spare head `at` names; `None` if it is one of the batch's, or none at all.
 #[inline]
 pub(crate) fn spare_index(at: HeadAt) -> Option<usize> {
-    usize::from(at.0).checked_sub(BATCH)
+    usize::from(at.0).checked_sub(BATCH).filter(|&index| index < SPARE)
 }
 
 /// Name of the spare head at `index`.

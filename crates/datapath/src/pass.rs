@@ -17,7 +17,7 @@ use arrayvec::ArrayVec;
 use flow::{Action, Cache, Nanos, Packet, PortNo, Snapshot};
 use port::{BATCH, Body, Drops, Sent};
 use std::ops::Range;
-use wire::{Field, Head, Key, Layers, Offload};
+use wire::{DropReason, Field, Head, Key, Layers, Offload};
 
 /// A worker's memory for passes, used again and again.
 #[derive(Default)]
@@ -111,7 +111,7 @@ impl<C: Clock> Pass<'_, '_, C> {
             let switch = self.scratch.crossings.at(at).switch;
             let Some(limit) = self.make_room(switch, floor) else { break };
             let next = self.scratch.crossings.run(at, to, limit);
-            self.enter(at..next);
+            self.enter(switch, at..next);
             self.pipeline(switch, Input::Crossings(at..next), Work::Tables, hops);
             self.cross(to, hops + 1);
             at = next;
@@ -133,20 +133,24 @@ impl<C: Clock> Pass<'_, '_, C> {
         Some(limit)
     }
 
-    /// Gives each of these crossings a head of its own and counts it in at its port.
-    fn enter(&mut self, places: Range<usize>) {
+    /// Counts these crossings in at their ports and gives each a head of its own; without a spare one it is lost.
+    fn enter(&mut self, switch: SwitchIx, places: Range<usize>) {
+        let Some(Some(switch)) = self.switches.get(switch.0 as usize) else { return };
         let Scratch { heads, crossings, .. } = &mut *self.scratch;
         for place in places {
             let crossing = *crossings.at(place);
-            let index = usize::from(crossing.head.0);
+            let carried = &mut heads.carried[usize::from(crossing.head.0)];
             if let Some(Some(port)) = self.ports.get(crossing.into.0 as usize) {
-                let bytes = u64::from(heads.carried[index].frame_len);
+                let bytes = u64::from(carried.frame_len);
                 port.shared.counters[self.worker].rx.add(Sent { frames: 1, bytes });
             }
-            heads.carried[index].users -= 1;
-            if heads.carried[index].users > 0 {
+            carried.users -= 1;
+            if carried.users > 0 {
                 let copy = copy_head(heads, self.heads, crossing.head);
-                crossings.set_head(place, copy);
+                crossings.set_head(place, copy.unwrap_or(HeadAt::NONE));
+                if copy.is_none() {
+                    switch.counters(self.worker).drops.add(DropReason::TooManyCopies, 1);
+                }
             }
         }
     }
@@ -173,7 +177,7 @@ impl<C: Clock> Pass<'_, '_, C> {
                     let Some(Some(port)) = self.ports.get(crossing.into.0 as usize) else {
                         continue;
                     };
-                    let Some(head) = heads[index].take() else { continue };
+                    let Some(head) = heads.get_mut(index).and_then(Option::take) else { continue };
                     packets.crossed(
                         crossing.head,
                         head,
@@ -301,20 +305,24 @@ fn lend<'h>(
     heads
 }
 
-/// Copies a head that others still read to a spare one. [`Pass::make_room`] saw to it that there is one.
-fn copy_head(heads: &mut Heads, batch: &ArrayVec<&mut Head, BATCH>, from: HeadAt) -> HeadAt {
+/// Copies a head that others still read to a spare one, if there is one.
+fn copy_head(
+    heads: &mut Heads,
+    batch: &ArrayVec<&mut Head, BATCH>,
+    from: HeadAt,
+) -> Option<HeadAt> {
     let (used, free) = heads.spare.split_at_mut(heads.top);
     let source = match spare_index(from) {
         Some(index) => &used[index],
         None => &*batch[usize::from(from.0)],
     };
-    free[0].copy_from(source);
+    free.first_mut()?.copy_from(source);
     let copy = spare_at(heads.top);
     heads.top += 1;
     let (from, to) = (usize::from(from.0), usize::from(copy.0));
     heads.carried[to] = Carried { users: 0, ..heads.carried[from] };
     heads.parsed[to] = heads.parsed[from];
-    copy
+    Some(copy)
 }
 
 fn call(

@@ -9,6 +9,11 @@ use crate::local::PortIx;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct HeadAt(pub(crate) u16);
 
+impl HeadAt {
+    /// No place: the frame was lost.
+    pub(crate) const NONE: HeadAt = HeadAt(u16::MAX);
+}
+
 /// Entries at least: a full batch through a switch of 1000 ports, each packet making all the copies it may. Memory is touched
 /// only as far as it is used.
 const ENTRIES: usize = 65_536;

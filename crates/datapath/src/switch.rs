@@ -5,7 +5,7 @@ use crate::id::SwitchId;
 use crate::quota::Quota;
 use arc_swap::ArcSwap;
 use flow::Snapshot;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// One switch, outside any worker: survives a worker's panic.
 pub(crate) struct SwitchShared {
@@ -28,16 +28,15 @@ impl SwitchShared {
 
 /// Publishes a switch's tables; the control thread's handle.
 ///
-/// Snapshots are never freed on a worker: a million entries would stall its ports. A replaced one waits here until no
-/// worker looks at it and is freed by the next [`Publisher::publish`] or [`Publisher::reclaim`].
+/// Tables are never freed on a worker, where a million entries would stall its ports: the [`flow::Pipeline`] that made a snapshot
+/// holds it until no one else does. So keep the pipeline until the switch is removed.
 pub struct Publisher {
     switch: Arc<SwitchShared>,
-    replaced: Mutex<Vec<Arc<Snapshot>>>,
 }
 
 impl Publisher {
     pub(crate) fn new(switch: Arc<SwitchShared>) -> Arc<Self> {
-        Arc::new(Self { switch, replaced: Mutex::default() })
+        Arc::new(Self { switch })
     }
 
     /// The switch.
@@ -47,26 +46,11 @@ impl Publisher {
 
     /// Every batch that begins from now on sees these tables. [`crate::Datapath::barrier`] tells when no earlier one is under way.
     pub fn publish(&self, tables: Arc<Snapshot>) {
-        let old = self.switch.tables.swap(tables);
-        let mut replaced = self.replaced.lock().unwrap_or_else(PoisonError::into_inner);
-        replaced.push(old);
-        free_unused(&mut replaced);
-    }
-
-    /// Frees replaced tables that no worker looks at any more; returns how many still wait.
-    pub fn reclaim(&self) -> usize {
-        let mut replaced = self.replaced.lock().unwrap_or_else(PoisonError::into_inner);
-        free_unused(&mut replaced);
-        replaced.len()
+        self.switch.tables.store(tables);
     }
 
     /// At most `per_s` packet-ins per second in the long run, `burst` (at least 1) at once.
     pub fn set_packet_in_rate(&self, per_s: u32, burst: u32) {
         self.switch.quota.set_rate(per_s, burst);
     }
-}
-
-/// `ArcSwap::swap` gave every worker that was reading a count of its own, and none can get a new one: a count of 1 is ours.
-fn free_unused(replaced: &mut Vec<Arc<Snapshot>>) {
-    replaced.retain(|tables| Arc::strong_count(tables) > 1);
 }

@@ -80,7 +80,7 @@ impl<C: Clock> Worker<C> {
         loop {
             match catch_unwind(AssertUnwindSafe(|| self.run())) {
                 Ok(()) => break,
-                Err(panic) => self.recover(&panic),
+                Err(panic) => self.recover(&*panic),
             }
         }
         self.into_remains()

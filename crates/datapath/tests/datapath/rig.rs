@@ -123,6 +123,11 @@ impl Rig {
         switch.publisher.publish(switch.pipeline.snapshot());
     }
 
+    /// The tables as they are now.
+    pub fn tables(&mut self, switch: u32) -> Arc<flow::Snapshot> {
+        self.switches.get_mut(&switch).unwrap().pipeline.snapshot()
+    }
+
     pub fn publisher(&self, switch: u32) -> &Publisher {
         &self.switches[&switch].publisher
     }
