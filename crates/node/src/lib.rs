@@ -1,10 +1,12 @@
 //! (essay to come)
 
+pub mod agent;
 pub mod config;
 pub mod spec;
 pub mod journal;
 pub mod fault;
 pub mod store;
+pub mod switch;
 pub mod host;
 
 /// Whether tests that need root may run: true as root, false when the user says so, and otherwise a failure with its remedy.

@@ -1,0 +1,142 @@
+//! When to ask a silent peer for a sign of life, when to give it up, and when to call it again.
+//!
+//! Pure: time is handed in.
+
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Timing of a connection.
+#[derive(Clone, Copy, Debug)]
+pub struct Timing {
+    /// Silence after which an echo request is sent.
+    pub probe_after: Duration,
+    /// Silence after which the peer is given up.
+    pub dead_after: Duration,
+    /// Time for the peer to say hello.
+    pub hello_within: Duration,
+    /// First wait before a controller is called again; it doubles up to `retry_max`.
+    pub retry_min: Duration,
+    /// Longest wait before a controller is called again.
+    pub retry_max: Duration,
+}
+
+impl Default for Timing {
+    /// Chosen: Open vSwitch probes after 5 s and gives up after 5 more; a loaded controller gets twice that.
+    fn default() -> Self {
+        Self {
+            probe_after: Duration::from_secs(5),
+            dead_after: Duration::from_secs(15),
+            hello_within: Duration::from_secs(10),
+            retry_min: Duration::from_secs(1),
+            retry_max: Duration::from_secs(8),
+        }
+    }
+}
+
+/// What to do about a peer now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// Look again at this time.
+    WaitUntil(Instant),
+    /// Send an echo request.
+    Probe,
+    /// Give the peer up.
+    Dead,
+}
+
+/// How long a peer has been silent. Any received byte counts as life.
+#[derive(Clone, Copy, Debug)]
+pub struct Liveness {
+    heard: Instant,
+    probed: bool,
+}
+
+impl Liveness {
+    /// A peer heard right now.
+    pub fn new(now: Instant) -> Self {
+        Self { heard: now, probed: false }
+    }
+
+    /// The peer sent something.
+    pub fn heard(&mut self, now: Instant) {
+        *self = Self::new(now);
+    }
+
+    /// What to do now; [`Verdict::Probe`] is said once per silence.
+    pub fn verdict(&mut self, now: Instant, timing: &Timing) -> Verdict {
+        let dead_at = self.heard + timing.dead_after;
+        let probe_at = self.heard + timing.probe_after;
+        if now >= dead_at {
+            return Verdict::Dead;
+        }
+        if self.probed || now < probe_at {
+            return Verdict::WaitUntil(if self.probed { dead_at } else { probe_at });
+        }
+        self.probed = true;
+        Verdict::Probe
+    }
+}
+
+/// The waits between calls to a controller: doubling, bounded, from the start again after a good connection.
+#[derive(Clone, Copy, Debug)]
+pub struct Backoff {
+    next: Duration,
+    timing: Timing,
+}
+
+impl Backoff {
+    /// Before the first call.
+    pub fn new(timing: Timing) -> Self {
+        Self { next: timing.retry_min, timing }
+    }
+
+    /// The wait after one more failure.
+    pub fn after_failure(&mut self) -> Duration {
+        let wait = self.next;
+        self.next = (wait * 2).min(self.timing.retry_max);
+        wait
+    }
+
+    /// The wait after a connection that had worked.
+    pub fn after_success(&mut self) -> Duration {
+        self.next = self.timing.retry_min;
+        self.after_failure()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(start: Instant, seconds: u64) -> Instant {
+        start + Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn a_silent_peer_is_probed_once_and_then_given_up() {
+        let (start, timing) = (Instant::now(), Timing::default());
+        let mut peer = Liveness::new(start);
+        assert_eq!(peer.verdict(after(start, 4), &timing), Verdict::WaitUntil(after(start, 5)));
+        assert_eq!(peer.verdict(after(start, 5), &timing), Verdict::Probe);
+        assert_eq!(peer.verdict(after(start, 6), &timing), Verdict::WaitUntil(after(start, 15)));
+        assert_eq!(peer.verdict(after(start, 15), &timing), Verdict::Dead);
+    }
+
+    #[test]
+    fn a_sign_of_life_starts_the_silence_anew() {
+        let (start, timing) = (Instant::now(), Timing::default());
+        let mut peer = Liveness::new(start);
+        assert_eq!(peer.verdict(after(start, 5), &timing), Verdict::Probe);
+        peer.heard(after(start, 6));
+        assert_eq!(peer.verdict(after(start, 7), &timing), Verdict::WaitUntil(after(start, 11)));
+    }
+
+    #[test]
+    fn back_off_doubles_to_its_bound_and_starts_again_after_success() {
+        let mut backoff = Backoff::new(Timing::default());
+        let waits: Vec<u64> = (0..5).map(|_| backoff.after_failure().as_secs()).collect();
+        assert_eq!(waits, [1, 2, 4, 8, 8]);
+        assert_eq!(backoff.after_success().as_secs(), 1);
+        assert_eq!(backoff.after_failure().as_secs(), 2);
+    }
+}

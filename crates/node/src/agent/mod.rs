@@ -1,0 +1,114 @@
+//! # The OpenFlow agent
+//!
+//! **Question answered**: who talks OpenFlow with a switch, how do connections come and go, and what keeps one peer from
+//! disturbing another?
+//!
+//! * [`Agent`]: one switch's connections. A task per controller that calls it until it answers ([`connector`]), a task per address that
+//!   is listened on and one for the management socket ([`listener`]).
+//! * [`session`]: one connection, from hello to end. [`requests`] and [`multipart`] say what each request does.
+//! * [`Peer`]: what the switch knows of a connection; it hears the switch's events.
+//! * [`Outbox`]: what waits to be sent, with a bound for each kind of message.
+//!
+//! ## Invariants
+//!
+//! * A peer that floods, hangs, reads nothing or sends garbage costs others a bounded turn ([`session`]) and bounded memory:
+//!   its input buffer, its outbox, and at most [`listener::MOST_VISITORS`] connections per address.
+//! * A connection's membership in its switch ends with its session, however that ends.
+//! * Nothing here knows how a version encodes: the codec does. A session's version is a value, agreed on in the hello.
+
+mod connector;
+mod listener;
+mod liveness;
+mod multipart;
+mod outbox;
+mod peer;
+mod requests;
+mod session;
+mod stream;
+
+#[cfg(test)]
+mod tests;
+
+pub use listener::BindError;
+pub use liveness::Timing;
+pub use outbox::Outbox;
+pub use peer::{Peer, PeerKind};
+
+use crate::switch::Switch;
+use listener::Bound;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::task::JoinSet;
+
+/// Whom a switch calls, and where it waits for calls.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Endpoints {
+    /// Controllers to call (`tcp:`).
+    pub controllers: Vec<SocketAddr>,
+    /// Addresses to listen on (`ptcp:`).
+    pub listen: Vec<SocketAddr>,
+    /// The management socket, for `ovs-ofctl`.
+    pub management: Option<PathBuf>,
+}
+
+/// The connections of one switch. Dropping it ends them all and removes the management socket.
+pub struct Agent {
+    shared: Arc<Shared>,
+    tasks: JoinSet<()>,
+    listening: Vec<SocketAddr>,
+}
+
+/// What the tasks of one agent share.
+pub(crate) struct Shared {
+    switch: Arc<Switch>,
+    timing: Timing,
+    next_id: AtomicU64,
+}
+
+impl Shared {
+    fn next_id(&self) -> u64 {
+        self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+impl Agent {
+    /// Listens and calls from now on; must be called inside a tokio runtime.
+    ///
+    /// # Errors
+    /// An address that cannot be bound. Nothing is listened on then.
+    pub fn start(switch: Arc<Switch>, endpoints: &Endpoints, timing: Timing) -> Result<Self, BindError> {
+        let shared = Arc::new(Shared { switch, timing, next_id: AtomicU64::new(1) });
+        let mut agent = Self { shared, tasks: JoinSet::new(), listening: Vec::new() };
+        agent.connect(endpoints)?;
+        Ok(agent)
+    }
+
+    /// Replaces all endpoints; connections made by the old ones end.
+    ///
+    /// # Errors
+    /// An address that cannot be bound; then nothing is listened on, and no one is called.
+    pub async fn set_endpoints(&mut self, endpoints: &Endpoints) -> Result<(), BindError> {
+        self.tasks.shutdown().await;
+        self.connect(endpoints)
+    }
+
+    /// The addresses that are listened on, with the ports that the kernel chose.
+    pub fn listening(&self) -> &[SocketAddr] {
+        &self.listening
+    }
+
+    fn connect(&mut self, endpoints: &Endpoints) -> Result<(), BindError> {
+        let management = endpoints.management.as_ref().map(Bound::unix).transpose()?;
+        let listeners = endpoints.listen.iter().map(|&at| Bound::tcp(at)).collect::<Result<Vec<_>, _>>()?;
+        self.listening = listeners.iter().filter_map(Bound::address).collect();
+        for bound in listeners.into_iter().chain(management) {
+            self.tasks.spawn(bound.serve(self.shared.clone()));
+        }
+        for &controller in &endpoints.controllers {
+            self.tasks.spawn(connector::keep_connected(controller, self.shared.clone()));
+        }
+        Ok(())
+    }
+}

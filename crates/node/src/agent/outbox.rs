@@ -1,0 +1,189 @@
+//! What waits to be sent to one peer, and what is lost when the peer does not read.
+//!
+//! Three kinds of messages wait in one buffer, each with its own bound, so that order is kept and memory is bounded:
+//!
+//! * *replies* are caused by the peer's own requests: the session stops reading while [`REPLY_MARK`] bytes wait, so a
+//!   peer that asks and never reads stalls only itself;
+//! * *packet-ins* are lost, and counted, above [`PACKET_IN_MARK`];
+//! * *notices* (flow-removed, port-status) must not be lost silently, because the protocol cannot say "you missed some":
+//!   above [`NOTICE_LIMIT`] the connection ends, and the controller learns the state anew when it comes back.
+//!
+//! Lock: one mutex, held while bytes are copied in or the buffer is swapped out; never across a wait.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
+
+/// Bytes above which the session stops reading requests. Chosen: a few multipart parts.
+pub const REPLY_MARK: usize = 512 * 1024;
+/// Bytes above which packet-ins are lost. Chosen: 10 ms of 100-byte packet-ins at a million a second.
+pub const PACKET_IN_MARK: usize = 1024 * 1024;
+/// Bytes above which the connection ends. Chosen: a hundred thousand flow-removed messages.
+pub const NOTICE_LIMIT: usize = 16 * 1024 * 1024;
+
+/// A bounded queue of encoded messages, written by anybody, emptied by the connection's writer.
+#[derive(Default)]
+pub struct Outbox {
+    waiting: Mutex<Waiting>,
+    /// Rung when bytes or the end arrive.
+    filled: Notify,
+    /// Rung when the writer took the bytes.
+    emptied: Notify,
+    /// Rung at the end.
+    ended: Notify,
+    lost_packet_ins: AtomicU64,
+}
+
+#[derive(Default)]
+struct Waiting {
+    bytes: Vec<u8>,
+    closed: bool,
+}
+
+impl Outbox {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Queues what `emit` appends, unless the connection is ending.
+    pub fn reply(&self, emit: impl FnOnce(&mut Vec<u8>)) {
+        self.push(usize::MAX, emit);
+    }
+
+    /// Queues a packet-in; false, and one more in [`Outbox::lost_packet_ins`], when the peer is too far behind.
+    pub fn packet_in(&self, emit: impl FnOnce(&mut Vec<u8>)) -> bool {
+        let queued = self.push(PACKET_IN_MARK, emit);
+        if !queued {
+            self.lost_packet_ins.fetch_add(1, Ordering::Relaxed);
+        }
+        queued
+    }
+
+    /// Queues a flow-removed or port-status; a peer too far behind loses its connection instead.
+    pub fn notice(&self, emit: impl FnOnce(&mut Vec<u8>)) {
+        if !self.push(NOTICE_LIMIT, emit) {
+            self.close();
+        }
+    }
+
+    fn push(&self, limit: usize, emit: impl FnOnce(&mut Vec<u8>)) -> bool {
+        let mut waiting = self.lock();
+        if waiting.closed || waiting.bytes.len() >= limit {
+            return false;
+        }
+        let was_empty = waiting.bytes.is_empty();
+        emit(&mut waiting.bytes);
+        drop(waiting);
+        if was_empty {
+            self.filled.notify_one();
+        }
+        true
+    }
+
+    /// Ends the connection once what waits is written.
+    pub fn close(&self) {
+        self.lock().closed = true;
+        self.filled.notify_one();
+        self.emptied.notify_one();
+        self.ended.notify_one();
+    }
+
+    /// Waits until the connection is ending; for the session only.
+    pub async fn closed(&self) {
+        while !self.is_closed() {
+            self.ended.notified().await;
+        }
+    }
+
+    /// Whether the connection is ending.
+    pub fn is_closed(&self) -> bool {
+        self.lock().closed
+    }
+
+    /// Packet-ins this peer lost because it did not read fast enough.
+    pub fn lost_packet_ins(&self) -> u64 {
+        self.lost_packet_ins.load(Ordering::Relaxed)
+    }
+
+    /// Waits for bytes and swaps them into `taken` (whose old content is forgotten, its memory reused); false at the end.
+    pub async fn take(&self, taken: &mut Vec<u8>) -> bool {
+        taken.clear();
+        loop {
+            if self.swap(taken) {
+                self.emptied.notify_one();
+                return true;
+            }
+            if self.is_closed() {
+                return false;
+            }
+            self.filled.notified().await;
+        }
+    }
+
+    fn swap(&self, taken: &mut Vec<u8>) -> bool {
+        let mut waiting = self.lock();
+        std::mem::swap(&mut waiting.bytes, taken);
+        // A burst must not pin its memory for the connection's life.
+        if waiting.bytes.capacity() > 2 * PACKET_IN_MARK {
+            waiting.bytes = Vec::new();
+        }
+        !taken.is_empty()
+    }
+
+    /// Waits until fewer than [`REPLY_MARK`] bytes wait or the connection ends; for the session that asks only.
+    pub async fn room(&self) {
+        while {
+            let waiting = self.lock();
+            waiting.bytes.len() >= REPLY_MARK && !waiting.closed
+        } {
+            self.emptied.notified().await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_that_never_reads_loses_packet_ins_counted_but_no_reply() {
+        let outbox = Outbox::default();
+        let frame = vec![7; 1000];
+        let queued = (0..2000).filter(|_| outbox.packet_in(|out| out.extend(&frame))).count();
+        assert_eq!(queued, PACKET_IN_MARK.div_ceil(1000));
+        assert_eq!(outbox.lost_packet_ins(), 2000 - queued as u64);
+        outbox.reply(|out| out.push(1));
+        assert!(!outbox.is_closed());
+    }
+
+    #[test]
+    fn too_many_notices_end_the_connection() {
+        let outbox = Outbox::default();
+        outbox.reply(|out| out.resize(NOTICE_LIMIT, 0));
+        outbox.notice(|out| out.push(1));
+        assert!(outbox.is_closed());
+    }
+
+    #[tokio::test]
+    async fn what_was_queued_before_the_end_is_still_taken() {
+        let outbox = Outbox::default();
+        outbox.reply(|out| out.push(9));
+        outbox.close();
+        let mut taken = Vec::new();
+        assert!(outbox.take(&mut taken).await);
+        assert_eq!(taken, [9]);
+        assert!(!outbox.take(&mut taken).await);
+    }
+
+    #[tokio::test]
+    async fn room_returns_when_the_writer_took_the_bytes() {
+        let outbox = std::sync::Arc::new(Outbox::default());
+        outbox.reply(|out| out.resize(REPLY_MARK, 0));
+        let reader = outbox.clone();
+        let waiter = tokio::spawn(async move { reader.room().await });
+        tokio::task::yield_now().await;
+        assert!(!waiter.is_finished());
+        assert!(outbox.take(&mut Vec::new()).await);
+        waiter.await.unwrap();
+    }
+}

@@ -1,0 +1,335 @@
+//! One connection as its switch knows it: role, wanted events, and their way to the peer (OpenFlow 1.3.5 §6.3.4, §6.3.5, §7.3.10).
+//!
+//! Shared between the session, which changes it, and whoever distributes events, which reads it. Atomics only: an event that crosses
+//! a change is sent by the old or by the new setting, as on any switch.
+
+use crate::agent::outbox::Outbox;
+use crate::switch::translate::{KeyMask, flow_removed, oxm_match, port_desc};
+use crate::switch::{Connection, Event, Listener, PacketInEvent, PortEvent};
+use flow::PacketInReason as Why;
+use openflow::{
+    AsyncConfig, Message, PacketIn, PacketInReason, PortReason, PortStatus, Role, TableId, Version,
+};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
+use wire::Field;
+
+/// Where a connection comes from, which decides what it gets without asking.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PeerKind {
+    /// A controller that the switch called: it gets events, and while it is there the switch is not on its own.
+    Controller,
+    /// Somebody who called the switch (`ptcp:`) or opened its management socket, as `ovs-ofctl` does: no event until it
+    /// asks by a miss-send-length or an asynchronous configuration, as in Open vSwitch.
+    Visitor,
+}
+
+/// Kinds of events that [`AsyncConfig`] tells apart.
+#[derive(Clone, Copy)]
+enum Kind {
+    PacketIn,
+    PortStatus,
+    FlowRemoved,
+}
+
+/// One negotiated connection.
+pub struct Peer {
+    id: u64,
+    name: String,
+    kind: PeerKind,
+    version: Version,
+    outbox: Outbox,
+    role: AtomicU8,
+    /// By [`Kind`], then as equal or master (0) and as slave (1).
+    masks: [[AtomicU32; 2]; 3],
+    miss_send_len: AtomicU16,
+    hears: AtomicBool,
+    next_xid: AtomicU32,
+    packet_ins: AtomicU64,
+}
+
+impl Peer {
+    /// A connection that has just agreed on a version; `miss_send_len` is a controller's until it says otherwise.
+    pub fn new(id: u64, name: String, kind: PeerKind, version: Version, miss_send_len: u16) -> Self {
+        let called = kind == PeerKind::Controller;
+        let peer = Self {
+            id,
+            name,
+            kind,
+            version,
+            outbox: Outbox::default(),
+            role: AtomicU8::new(Role::Equal.wire() as u8),
+            masks: Default::default(),
+            miss_send_len: AtomicU16::new(if called { miss_send_len } else { 0 }),
+            hears: AtomicBool::new(false),
+            next_xid: AtomicU32::new(0x8000_0000),
+            packet_ins: AtomicU64::new(0),
+        };
+        peer.set_async_config(&AsyncConfig::default());
+        peer.hears.store(called, Relaxed);
+        peer
+    }
+
+    /// Its address, for logs.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What waits to be sent to it.
+    pub fn outbox(&self) -> &Outbox {
+        &self.outbox
+    }
+
+    /// The version agreed on.
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// Its role.
+    pub fn role(&self) -> Role {
+        Role::from_wire(self.role.load(Relaxed).into()).unwrap_or(Role::Equal)
+    }
+
+    /// Changes its role.
+    pub fn set_role(&self, role: Role) {
+        self.role.store(role.wire() as u8, Relaxed);
+    }
+
+    /// Which events it wants.
+    pub fn async_config(&self) -> AsyncConfig {
+        let load = |kind: Kind| self.masks[kind as usize].each_ref().map(|mask| mask.load(Relaxed));
+        AsyncConfig {
+            packet_in: load(Kind::PacketIn),
+            port_status: load(Kind::PortStatus),
+            flow_removed: load(Kind::FlowRemoved),
+        }
+    }
+
+    /// Changes which events it wants; a visitor that does so hears them from now on.
+    pub fn set_async_config(&self, config: &AsyncConfig) {
+        let wanted = [config.packet_in, config.port_status, config.flow_removed];
+        for (mask, wanted) in self.masks.iter().flatten().zip(wanted.into_iter().flatten()) {
+            mask.store(wanted, Relaxed);
+        }
+        self.hears.store(true, Relaxed);
+    }
+
+    /// Bytes of a packet that no action limits.
+    pub fn miss_send_len(&self) -> u16 {
+        self.miss_send_len.load(Relaxed)
+    }
+
+    /// Changes it; a visitor that wants any byte hears events from now on, one that wants none no longer.
+    pub fn set_miss_send_len(&self, bytes: u16) {
+        self.miss_send_len.store(bytes, Relaxed);
+        if self.kind == PeerKind::Visitor {
+            self.hears.store(bytes > 0, Relaxed);
+        }
+    }
+
+    /// Queues an answer to transaction `xid`.
+    pub fn reply(&self, xid: u32, message: &Message) {
+        self.outbox.reply(|out| self.encode(xid, message, out));
+    }
+
+    /// Queues a request of ours.
+    pub fn request(&self, message: &Message) {
+        self.reply(self.next_xid.fetch_add(1, Relaxed), message);
+    }
+
+    fn encode(&self, xid: u32, message: &Message, out: &mut Vec<u8>) {
+        match message.encode(self.version, xid) {
+            Ok(bytes) => out.extend_from_slice(&bytes),
+            // Only a frame close to 64 KiB can be too long; the peer misses that one.
+            Err(error) => tracing::warn!(peer = self.name, %error, "a message cannot be sent"),
+        }
+    }
+
+    fn wants(&self, kind: Kind, reason: u8) -> bool {
+        let mask = &self.masks[kind as usize][usize::from(self.role() == Role::Slave)];
+        self.hears.load(Relaxed) && mask.load(Relaxed) >> reason & 1 == 1
+    }
+
+    fn notice(&self, kind: Kind, reason: u8, message: impl FnOnce() -> Message) {
+        if self.wants(kind, reason) {
+            let xid = self.next_xid.fetch_add(1, Relaxed);
+            self.outbox.notice(|out| self.encode(xid, &message(), out));
+        }
+    }
+
+    fn packet_in(&self, event: &PacketInEvent<'_>) {
+        let reason = match event.why.reason {
+            Why::NoMatch => PacketInReason::NoMatch,
+            Why::Action => PacketInReason::Action,
+            Why::InvalidTtl => PacketInReason::InvalidTtl,
+        };
+        if !self.wants(Kind::PacketIn, reason.wire()) {
+            return;
+        }
+        let message = Message::PacketIn(PacketIn {
+            buffer_id: None,
+            total_len: event.total_len.min(u16::MAX.into()) as u16,
+            reason,
+            table: TableId(event.why.table),
+            cookie: event.why.cookie,
+            fields: oxm_match(&pipeline_fields(event)),
+            data: self.cut(event, reason).to_vec(),
+        });
+        let xid = self.next_xid.fetch_add(1, Relaxed);
+        if self.outbox.packet_in(|out| self.encode(xid, &message, out)) {
+            self.packet_ins.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// The bytes that the peer gets: an action's own limit was applied already, anything else obeys the miss-send-length.
+    fn cut<'a>(&self, event: &PacketInEvent<'a>, reason: PacketInReason) -> &'a [u8] {
+        let limit = match reason {
+            PacketInReason::InvalidTtl => usize::from(self.miss_send_len()),
+            PacketInReason::NoMatch | PacketInReason::Action => LONGEST_PACKET_IN,
+        };
+        &event.data[..event.data.len().min(limit)]
+    }
+}
+
+/// Bytes of a frame that fit a packet-in of 65535 bytes beside its header and match.
+const LONGEST_PACKET_IN: usize = 65_535 - 128;
+
+/// What a packet-in's match says: the ingress port always, the others where they are not 0 (OpenFlow 1.3.5 §7.4.1).
+fn pipeline_fields(event: &PacketInEvent<'_>) -> KeyMask {
+    let mut fields = KeyMask::default();
+    let values = [
+        (Field::InPort, u128::from(event.in_port)),
+        (Field::Metadata, event.metadata.into()),
+        (Field::TunnelId, event.tunnel_id.into()),
+    ];
+    for (field, value) in values {
+        if field == Field::InPort || value != 0 {
+            fields.key.set(field, value);
+            fields.mask.set(field, field.full());
+        }
+    }
+    fields
+}
+
+impl Listener for Peer {
+    fn id(&self) -> u64 {
+        self.id
+    }
+
+    fn is_controller(&self) -> bool {
+        self.kind == PeerKind::Controller
+    }
+
+    fn hear(&self, event: Event<'_>) {
+        match event {
+            Event::PacketIn(event) => self.packet_in(event),
+            Event::FlowRemoved(removed) => {
+                let message = flow_removed(removed);
+                self.notice(Kind::FlowRemoved, message.reason.wire(), || Message::FlowRemoved(message));
+            }
+            Event::Port(event, port) => {
+                let reason = match event {
+                    PortEvent::Added => PortReason::Add,
+                    PortEvent::Removed => PortReason::Delete,
+                    PortEvent::Changed => PortReason::Modify,
+                };
+                let message = || Message::PortStatus(PortStatus { reason, port: port_desc(port) });
+                self.notice(Kind::PortStatus, reason.wire(), message);
+            }
+        }
+    }
+
+    fn become_slave(&self) {
+        if self.role() == Role::Master {
+            self.set_role(Role::Slave);
+        }
+    }
+
+    fn describe(&self) -> Connection {
+        Connection {
+            peer: self.name.clone(),
+            controller: self.is_controller(),
+            role: match self.role() {
+                Role::Master => "master",
+                Role::Slave => "slave",
+                Role::Equal | Role::NoChange => "equal",
+            },
+            version: match self.version {
+                Version::V1_3 => "1.3",
+            },
+            packet_ins: self.packet_ins.load(Relaxed),
+            lost_packet_ins: self.outbox.lost_packet_ins(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flow::PacketIn as Verdict;
+    use openflow::OxmField;
+
+    fn peer(kind: PeerKind) -> Peer {
+        Peer::new(1, "test".into(), kind, Version::V1_3, 128)
+    }
+
+    fn hears(peer: &Peer, reason: Why) -> bool {
+        let why = Verdict { reason, table: 3, cookie: 9, max_len: 128 };
+        let event = PacketInEvent { in_port: 5, data: &[1; 200], total_len: 300, why, metadata: 0, tunnel_id: 7 };
+        let before = peer.describe().packet_ins;
+        peer.hear(Event::PacketIn(&event));
+        peer.describe().packet_ins > before
+    }
+
+    #[test]
+    fn a_visitor_gets_no_event_until_it_asks() {
+        let visitor = peer(PeerKind::Visitor);
+        assert!(!hears(&visitor, Why::Action));
+        visitor.set_miss_send_len(128);
+        assert!(hears(&visitor, Why::Action));
+        visitor.set_miss_send_len(0);
+        assert!(!hears(&visitor, Why::Action));
+    }
+
+    #[test]
+    fn a_controller_gets_what_the_specification_gives_its_role() {
+        let controller = peer(PeerKind::Controller);
+        assert!(hears(&controller, Why::NoMatch) && hears(&controller, Why::Action));
+        assert!(!hears(&controller, Why::InvalidTtl));
+        controller.set_role(Role::Slave);
+        assert!(!hears(&controller, Why::Action));
+    }
+
+    #[test]
+    fn only_a_master_becomes_a_slave_when_another_master_comes() {
+        let controller = peer(PeerKind::Controller);
+        controller.become_slave();
+        assert_eq!(controller.role(), Role::Equal);
+        controller.set_role(Role::Master);
+        controller.become_slave();
+        assert_eq!(controller.role(), Role::Slave);
+    }
+
+    #[tokio::test]
+    async fn a_packet_in_says_where_the_frame_came_from() {
+        let controller = peer(PeerKind::Controller);
+        assert!(hears(&controller, Why::Action));
+        let mut sent = Vec::new();
+        assert!(controller.outbox().take(&mut sent).await);
+        let (_, message) = Message::decode(&sent).unwrap();
+        let Message::PacketIn(found) = message else { panic!("{message:?}") };
+        assert_eq!((found.total_len, found.table, found.cookie), (300, TableId(3), 9));
+        assert_eq!(found.fields.exact(OxmField::InPort), Some(5));
+        assert_eq!(found.fields.exact(OxmField::TunnelId), Some(7));
+        assert_eq!(found.fields.get(OxmField::Metadata), None);
+        assert_eq!(found.data.len(), 200);
+    }
+
+    #[test]
+    fn the_asynchronous_configuration_reads_back_as_set() {
+        let controller = peer(PeerKind::Controller);
+        let config = AsyncConfig { packet_in: [4, 1], port_status: [1, 2], flow_removed: [8, 15] };
+        controller.set_async_config(&config);
+        assert_eq!(controller.async_config(), config);
+        assert!(hears(&controller, Why::InvalidTtl) && !hears(&controller, Why::Action));
+    }
+}

@@ -1,0 +1,148 @@
+//! What each request of a peer does, and its answer (OpenFlow 1.3.5 §7.3). One table; the work is done by [`Switch`].
+
+use crate::agent::multipart::{Replies, multipart};
+use crate::agent::peer::Peer;
+use crate::switch::Switch;
+use openflow::{
+    Capabilities, ErrorCode, Fault, Features, Message, MultipartRequest, Part, QueueConfig, Role, RoleMsg,
+    SwitchConfig, TableMod, TableId, PortNo,
+};
+
+/// What a request led to besides its effect.
+pub enum Outcome {
+    /// Nothing to say.
+    Done,
+    /// One answer.
+    Reply(Message),
+    /// An answer in parts, which the session sends as the peer takes them.
+    Parts(Replies),
+}
+
+/// Carries out one request; flow-mods go by [`Switch::flow_mods`] and never come here.
+///
+/// # Errors
+/// The OpenFlow error to answer with.
+pub fn carry_out(switch: &Switch, peer: &Peer, request: Message) -> Result<Outcome, Fault> {
+    if peer.role() == Role::Slave && changes_state(&request) {
+        return Err(Fault::new(ErrorCode::BadRequestIsSlave, "a slave may only read"));
+    }
+    match request {
+        // A second hello, answers to our own requests and complaints need no answer; any byte was a sign of life.
+        Message::Hello(_) | Message::EchoReply(_) => Ok(Outcome::Done),
+        Message::Error(error) => {
+            tracing::debug!(switch = switch.name(), peer = peer.name(), ?error, "the peer reports an error");
+            Ok(Outcome::Done)
+        }
+        Message::EchoRequest(data) => Ok(Outcome::Reply(Message::EchoReply(data))),
+        Message::FeaturesRequest => Ok(Outcome::Reply(Message::FeaturesReply(features(switch)))),
+        Message::GetConfigRequest => Ok(Outcome::Reply(Message::GetConfigReply(config(switch, peer)))),
+        Message::SetConfig(wanted) => set_config(switch, peer, wanted),
+        Message::PacketOut(request) => done(switch.packet_out(request)),
+        Message::FlowMod(change) => done(switch.flow_mod(&change)),
+        Message::GroupMod(change) => done(switch.group_mod(&change)),
+        Message::MeterMod(change) => done(switch.meter_mod(&change)),
+        Message::PortMod(change) => done(switch.port_mod(&change)),
+        Message::TableMod(change) => done(table_mod(switch, change)),
+        Message::MultipartRequest(Part { more, body }) => multipart(switch, body, more).map(Outcome::Parts),
+        Message::BarrierRequest => {
+            switch.publish();
+            Ok(Outcome::Reply(Message::BarrierReply))
+        }
+        Message::QueueGetConfigRequest(port) => queues(switch, port),
+        Message::RoleRequest(request) => role(switch, peer, request),
+        Message::GetAsyncRequest => Ok(Outcome::Reply(Message::GetAsyncReply(peer.async_config()))),
+        Message::SetAsync(config) => {
+            peer.set_async_config(&config);
+            Ok(Outcome::Done)
+        }
+        Message::Experimenter(_) => {
+            Err(Fault::new(ErrorCode::BadRequestBadExperimenter, "an experimenter that suiro does not know"))
+        }
+        Message::FeaturesReply(_)
+        | Message::GetConfigReply(_)
+        | Message::PacketIn(_)
+        | Message::FlowRemoved(_)
+        | Message::PortStatus(_)
+        | Message::MultipartReply(_)
+        | Message::BarrierReply
+        | Message::QueueGetConfigReply(_)
+        | Message::RoleReply(_)
+        | Message::GetAsyncReply(_) => {
+            Err(Fault::new(ErrorCode::BadRequestBadType, "a message that only a switch sends"))
+        }
+    }
+}
+
+/// Whether a slave must not do this (OpenFlow 1.3.5 §6.3.4).
+pub fn changes_state(request: &Message) -> bool {
+    match request {
+        Message::PacketOut(_)
+        | Message::FlowMod(_)
+        | Message::GroupMod(_)
+        | Message::MeterMod(_)
+        | Message::PortMod(_)
+        | Message::TableMod(_) => true,
+        Message::MultipartRequest(part) => {
+            matches!(&part.body, MultipartRequest::TableFeatures(wanted) if !wanted.is_empty())
+        }
+        _ => false,
+    }
+}
+
+fn done(result: Result<(), Fault>) -> Result<Outcome, Fault> {
+    result.map(|()| Outcome::Done)
+}
+
+fn features(switch: &Switch) -> Features {
+    Features {
+        datapath_id: switch.datapath_id(),
+        buffers: 0,
+        tables: switch.limits().tables,
+        auxiliary_id: 0,
+        capabilities: Capabilities::FLOW_STATS
+            | Capabilities::TABLE_STATS
+            | Capabilities::PORT_STATS
+            | Capabilities::GROUP_STATS,
+        ..Features::default()
+    }
+}
+
+fn config(switch: &Switch, peer: &Peer) -> SwitchConfig {
+    SwitchConfig { fragments: switch.fragments(), miss_send_len: peer.miss_send_len() }
+}
+
+/// The miss-send-length is the connection's own, as in Open vSwitch; a slave leaves the switch's fragment mode alone.
+fn set_config(switch: &Switch, peer: &Peer, wanted: SwitchConfig) -> Result<Outcome, Fault> {
+    if peer.role() != Role::Slave && switch.fragments() != wanted.fragments {
+        switch.set_fragments(wanted.fragments)?;
+    }
+    peer.set_miss_send_len(wanted.miss_send_len);
+    Ok(Outcome::Done)
+}
+
+/// `OFPTC_*` has no meaning in 1.3 (§7.3.3): a table that exists takes any defined value and stays as it is.
+fn table_mod(switch: &Switch, change: TableMod) -> Result<(), Fault> {
+    if change.table != TableId::ALL && change.table.0 >= switch.limits().tables {
+        return Err(Fault::new(ErrorCode::TableModFailedBadTable, "no such table"));
+    }
+    if change.config > 3 {
+        return Err(Fault::new(ErrorCode::TableModFailedBadConfig, "a configuration that OpenFlow does not define"));
+    }
+    Ok(())
+}
+
+/// No port has a queue of its own.
+fn queues(switch: &Switch, port: PortNo) -> Result<Outcome, Fault> {
+    if port != PortNo::ANY && !switch.has_port(port) {
+        return Err(Fault::new(ErrorCode::QueueOpFailedBadPort, "the switch has no port of that number"));
+    }
+    Ok(Outcome::Reply(Message::QueueGetConfigReply(QueueConfig { port, queues: Vec::new() })))
+}
+
+fn role(switch: &Switch, peer: &Peer, request: RoleMsg) -> Result<Outcome, Fault> {
+    let generation_id = switch.claim_role(crate::switch::Listener::id(peer), request.role, request.generation_id)?;
+    if request.role != Role::NoChange {
+        peer.set_role(request.role);
+    }
+    Ok(Outcome::Reply(Message::RoleReply(RoleMsg { role: peer.role(), generation_id })))
+}

@@ -1,0 +1,130 @@
+//! Changing flow entries, and what follows from it: the journal, flow-removed, publication.
+
+use crate::journal::{Change, FlowEntry, FlowId};
+use crate::switch::listener::Event;
+use crate::switch::translate::{self, flag_bits};
+use crate::switch::{Control, Switch};
+use flow::{FlowCommand, FlowFilter, FlowStats, Nanos, Removed};
+use openflow::{ErrorCode, Fault, FlowMod};
+
+impl Switch {
+    /// Applies one flow-mod.
+    ///
+    /// # Errors
+    /// The OpenFlow error to answer with; the tables are as before then.
+    pub fn flow_mod(&self, change: &FlowMod) -> Result<(), Fault> {
+        let mut result = Ok(());
+        self.flow_mods(std::iter::once(change), |_, fault| result = Err(fault));
+        result
+    }
+
+    /// Applies flow-mods in order under one lock; `refused` hears which one failed and why, the others count.
+    ///
+    /// A caller with more than a few hundred hands them over in portions, so that others get at the switch in between.
+    pub fn flow_mods<'a>(&self, changes: impl Iterator<Item = &'a FlowMod>, mut refused: impl FnMut(usize, Fault)) {
+        let now = self.now();
+        let mut control = self.control();
+        for (index, change) in changes.enumerate() {
+            let applied = check(change).and_then(|()| self.apply(&mut control, translate::flow_mod(change), now));
+            if let Err(fault) = applied {
+                refused(index, fault);
+            }
+        }
+    }
+
+    /// Removes what has timed out. Cheap while nothing has; call it a few times a second.
+    pub fn tick(&self) {
+        let now = self.now();
+        let mut control = self.control();
+        if control.pipeline.next_expiry().is_none_or(|due| due > now) {
+            return;
+        }
+        let removed = control.pipeline.expire(now);
+        self.after_removal(&mut control, &removed);
+    }
+
+    pub(crate) fn apply(&self, control: &mut Control, change: flow::FlowMod, now: Nanos) -> Result<(), Fault> {
+        let removed = control.pipeline.flow_mod(&change, now).map_err(translate::flow_mod_fault)?;
+        self.touch(control);
+        match change.command {
+            FlowCommand::Add => self.record_add(control, change),
+            FlowCommand::Modify | FlowCommand::ModifyStrict => self.record_modified(control, &change, now),
+            FlowCommand::Delete | FlowCommand::DeleteStrict => self.after_removal(control, &removed),
+        }
+        Ok(())
+    }
+
+    fn record_add(&self, control: &Control, change: flow::FlowMod) {
+        self.record(control, || {
+            let id = FlowId {
+                table: change.table.unwrap_or_default(),
+                priority: change.priority,
+                key: change.key.masked(&change.mask),
+                mask: change.mask,
+            };
+            let entry = FlowEntry {
+                cookie: change.cookie,
+                idle_timeout_s: change.idle_timeout_s,
+                hard_timeout_s: change.hard_timeout_s,
+                flags: flag_bits(change.flags).bits(),
+                instructions: change.instructions,
+            };
+            Change::FlowSet(id, entry)
+        });
+    }
+
+    /// The tables do not list what a modify touched: everything that it covers is recorded as it is now.
+    fn record_modified(&self, control: &Control, change: &flow::FlowMod, now: Nanos) {
+        let filter = FlowFilter {
+            table: change.table,
+            key: change.key,
+            mask: change.mask,
+            cookie: change.cookie,
+            cookie_mask: change.cookie_mask,
+            out_port: None,
+            out_group: None,
+        };
+        let strict = change.command == FlowCommand::ModifyStrict;
+        for entry in control.pipeline.flows(&filter, now) {
+            if !strict || entry.mask == change.mask && entry.priority == change.priority {
+                self.record(control, || set(&entry));
+            }
+        }
+    }
+
+    /// Records and tells that entries went.
+    pub(crate) fn after_removal(&self, control: &mut Control, removed: &[Removed]) {
+        if removed.is_empty() {
+            return;
+        }
+        self.touch(control);
+        for gone in removed {
+            self.record(control, || Change::FlowGone(flow_id(&gone.flow)));
+            if gone.flow.flags.send_flow_removed {
+                self.listeners.tell(Event::FlowRemoved(gone));
+            }
+        }
+    }
+}
+
+fn check(change: &FlowMod) -> Result<(), Fault> {
+    if change.buffer_id.is_some() {
+        return Err(Fault::new(ErrorCode::BadRequestBufferUnknown, "suiro keeps no packet: send the frame"));
+    }
+    change.check()
+}
+
+fn flow_id(entry: &FlowStats) -> FlowId {
+    FlowId { table: entry.table, priority: entry.priority, key: entry.key, mask: entry.mask }
+}
+
+fn set(entry: &FlowStats) -> Change {
+    let kept = FlowEntry {
+        cookie: entry.cookie,
+        idle_timeout_s: entry.idle_timeout_s,
+        hard_timeout_s: entry.hard_timeout_s,
+        flags: flag_bits(entry.flags).bits(),
+        instructions: (*entry.instructions).clone(),
+    };
+    Change::FlowSet(flow_id(entry), kept)
+}

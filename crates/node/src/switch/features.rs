@@ -1,0 +1,72 @@
+//! What every table of a suiro switch can do (OpenFlow 1.3.5 §7.3.5.5): all the same, so one description serves them.
+
+use openflow::{EntryScope, FixedText, OxmField, OxmId, TableFeatures, TableId, TableProperty, TypeId};
+
+/// `OFPIT_*` of §7.2.4.
+const GOTO_TABLE: u16 = 1;
+const INSTRUCTIONS: [u16; 6] = [GOTO_TABLE, 2, 3, 4, 5, 6];
+
+/// `OFPAT_*` of §7.2.5: output, copy TTL out and in, set and decrement MPLS TTL, push and pop VLAN and MPLS, set queue, group,
+/// set and decrement IP TTL, set field, push and pop PBB.
+const ACTIONS: [u16; 16] = [0, 11, 12, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27];
+
+/// Bit per action of [`ACTIONS`], as group features say it.
+pub(crate) const ACTION_BITS: u32 = {
+    let mut bits = 0;
+    let mut at = 0;
+    while at < ACTIONS.len() {
+        bits |= 1 << ACTIONS[at];
+        at += 1;
+    }
+    bits
+};
+
+/// The features of `table`, one of `tables`, each of at most `max_entries` entries.
+pub(crate) fn table_features(table: u8, tables: u8, max_entries: u32) -> TableFeatures {
+    TableFeatures {
+        table: TableId(table),
+        name: FixedText::from(format!("table{table}").as_str()),
+        metadata_match: u64::MAX,
+        metadata_write: u64::MAX,
+        config: 0,
+        max_entries,
+        properties: properties(table + 1..tables),
+    }
+}
+
+fn properties(later: std::ops::Range<u8>) -> Vec<TableProperty> {
+    let is_last = later.is_empty();
+    let next: Vec<TableId> = later.map(TableId).collect();
+    let instructions = INSTRUCTIONS.iter().copied().filter(|&kind| !(is_last && kind == GOTO_TABLE));
+    let instructions: Vec<TypeId> = instructions.map(TypeId::Standard).collect();
+    let actions: Vec<TypeId> = ACTIONS.iter().copied().map(TypeId::Standard).collect();
+    let all: Vec<OxmId> = OxmField::ALL.iter().map(|&field| OxmId::of(field, field.spec().maskable)).collect();
+    let wildcards: Vec<OxmId> = OxmField::ALL.iter().map(|&field| OxmId::of(field, false)).collect();
+    let settable: Vec<OxmId> =
+        OxmField::ALL.iter().filter(|field| field.spec().settable).map(|&field| OxmId::of(field, false)).collect();
+    let mut found = vec![TableProperty::Match(all), TableProperty::Wildcards(wildcards)];
+    for scope in [EntryScope::Regular, EntryScope::Miss] {
+        found.push(TableProperty::Instructions(scope, instructions.clone()));
+        found.push(TableProperty::NextTables(scope, next.clone()));
+        found.push(TableProperty::WriteActions(scope, actions.clone()));
+        found.push(TableProperty::ApplyActions(scope, actions.clone()));
+        found.push(TableProperty::WriteSetField(scope, settable.clone()));
+        found.push(TableProperty::ApplySetField(scope, settable.clone()));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_table_leads_nowhere() {
+        let last = table_features(3, 4, 10);
+        assert!(last.properties.contains(&TableProperty::NextTables(EntryScope::Regular, vec![])));
+        let lists_goto = |property: &TableProperty| matches!(property,
+            TableProperty::Instructions(_, kinds) if kinds.contains(&TypeId::Standard(GOTO_TABLE)));
+        assert!(!last.properties.iter().any(lists_goto));
+        assert!(table_features(2, 4, 10).properties.iter().any(lists_goto));
+    }
+}

@@ -1,0 +1,57 @@
+//! Reading flow entries and tables.
+
+use crate::switch::Switch;
+use crate::switch::features::table_features;
+use crate::switch::translate;
+use openflow::{AggregateStats, Fault, FlowStats, FlowStatsRequest, TableFeatures, TableId, TableStats};
+
+impl Switch {
+    /// The entries that a request asks for, as they are now, to be read in portions without holding the switch up.
+    ///
+    /// # Errors
+    /// The `OFPBMC_*` fault of its match.
+    pub fn flows(&self, request: &FlowStatsRequest) -> Result<FlowDump, Fault> {
+        request.fields.check()?;
+        let found = self.control().pipeline.flows(&translate::filter(request), self.now()).collect::<Vec<_>>();
+        Ok(FlowDump { found: found.into_iter() })
+    }
+
+    /// Sums over the entries that a request asks for.
+    ///
+    /// # Errors
+    /// The `OFPBMC_*` fault of its match.
+    pub fn aggregate(&self, request: &FlowStatsRequest) -> Result<AggregateStats, Fault> {
+        request.fields.check()?;
+        let sums = self.control().pipeline.aggregate(&translate::filter(request));
+        Ok(AggregateStats { packet_count: sums.packets, byte_count: sums.bytes, flow_count: sums.flows })
+    }
+
+    /// Counters of every table.
+    pub fn table_stats(&self) -> Vec<TableStats> {
+        let control = self.control();
+        let stats = |table| {
+            let found = control.pipeline.table_stats(table);
+            TableStats { table: TableId(table), active: found.active, lookups: found.lookups, matches: found.matches }
+        };
+        (0..self.limits.tables).map(stats).collect()
+    }
+
+    /// What every table can do.
+    pub fn table_features(&self) -> impl Iterator<Item = TableFeatures> + use<> {
+        let limits = self.limits;
+        (0..limits.tables).map(move |table| table_features(table, limits.tables, limits.entries_per_table))
+    }
+}
+
+/// Entries on their way to somebody.
+pub struct FlowDump {
+    found: std::vec::IntoIter<flow::FlowStats>,
+}
+
+impl Iterator for FlowDump {
+    type Item = FlowStats;
+
+    fn next(&mut self) -> Option<FlowStats> {
+        self.found.next().as_ref().map(translate::flow_stats)
+    }
+}

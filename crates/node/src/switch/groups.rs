@@ -1,0 +1,163 @@
+//! Groups and meters: changing and reading them.
+
+use crate::journal::Change;
+use crate::switch::features::ACTION_BITS;
+use crate::switch::{Control, Switch, translate};
+use flow::{Action, GroupLimits, Instructions, MeterLimits, Nanos};
+use openflow::{
+    ErrorCode, Fault, GroupCapabilities, GroupDesc, GroupFeatures, GroupId, GroupMod, GroupModCommand, GroupStats,
+    MeterConfig, MeterFeatures, MeterFlags, MeterId, MeterMod, MeterModCommand, MeterStats, text,
+};
+
+impl Switch {
+    /// Applies one group-mod; with a deleted group go the flow entries that use it.
+    ///
+    /// # Errors
+    /// The OpenFlow error to answer with; nothing changed then.
+    pub fn group_mod(&self, change: &GroupMod) -> Result<(), Fault> {
+        change.check()?;
+        let now = self.now();
+        self.apply_group(&mut self.control(), change, now)
+    }
+
+    pub(crate) fn apply_group(&self, control: &mut Control, change: &GroupMod, now: Nanos) -> Result<(), Fault> {
+        let removed =
+            control.pipeline.group_mod(translate::group_change(change), now).map_err(translate::group_fault)?;
+        self.touch(control);
+        match change.command {
+            GroupModCommand::Add | GroupModCommand::Modify => self.keep_group(control, change),
+            GroupModCommand::Delete => self.forget_groups(control, change.id),
+        }
+        self.after_removal(control, &removed);
+        Ok(())
+    }
+
+    fn keep_group(&self, control: &mut Control, change: &GroupMod) {
+        let group = GroupDesc { kind: change.kind, id: change.id, buckets: change.buckets.clone() };
+        self.record(control, || Change::GroupSet(group.id.0, text::print_group(&group, &text::no_names)));
+        control.groups.insert(group.id, group);
+    }
+
+    fn forget_groups(&self, control: &mut Control, id: GroupId) {
+        let gone: Vec<GroupId> = control.groups.keys().copied().filter(|at| id == GroupId::ALL || *at == id).collect();
+        for id in gone {
+            control.groups.remove(&id);
+            self.record(control, || Change::GroupGone(id.0));
+        }
+    }
+
+    /// Every group as it was described, by number.
+    pub fn groups(&self) -> Vec<GroupDesc> {
+        self.control().groups.values().cloned().collect()
+    }
+
+    /// Counters of one group, or of all.
+    ///
+    /// # Errors
+    /// `OFPGMFC_UNKNOWN_GROUP`.
+    pub fn group_stats(&self, id: GroupId) -> Result<Vec<GroupStats>, Fault> {
+        let one = (id != GroupId::ALL && id != GroupId::ANY).then_some(id.0);
+        let now = self.now();
+        let control = self.control();
+        let stats = control.pipeline.groups().stats(one, now);
+        if one.is_some() && stats.is_empty() {
+            return Err(Fault::new(ErrorCode::GroupModFailedUnknownGroup, "the group does not exist"));
+        }
+        let flows = |id| control.pipeline.entries_with(|actions| uses_group(actions, id));
+        Ok(stats.iter().map(|group| translate::group_stats(group, flows(group.id))).collect())
+    }
+
+    /// What groups can do.
+    pub fn group_features(&self) -> GroupFeatures {
+        GroupFeatures {
+            types: 0b1111,
+            capabilities: GroupCapabilities::all(),
+            max_groups: [GroupLimits::default().groups; 4],
+            actions: [ACTION_BITS; 4],
+        }
+    }
+
+    /// Applies one meter-mod; with a deleted meter go the flow entries that use it.
+    ///
+    /// # Errors
+    /// The OpenFlow error to answer with; nothing changed then.
+    pub fn meter_mod(&self, change: &MeterMod) -> Result<(), Fault> {
+        change.check()?;
+        let now = self.now();
+        self.apply_meter(&mut self.control(), change, now)
+    }
+
+    pub(crate) fn apply_meter(&self, control: &mut Control, change: &MeterMod, now: Nanos) -> Result<(), Fault> {
+        let removed =
+            control.pipeline.meter_mod(translate::meter_change(change), now).map_err(translate::meter_fault)?;
+        self.touch(control);
+        match change.command {
+            MeterModCommand::Add | MeterModCommand::Modify => self.keep_meter(control, change),
+            MeterModCommand::Delete => self.forget_meters(control, change.id),
+        }
+        self.after_removal(control, &removed);
+        Ok(())
+    }
+
+    fn keep_meter(&self, control: &mut Control, change: &MeterMod) {
+        let meter = MeterConfig { flags: change.flags, id: change.id, bands: change.bands.clone() };
+        self.record(control, || Change::MeterSet(meter.id.0, text::print_meter(&meter)));
+        control.meters.insert(meter.id, meter);
+    }
+
+    fn forget_meters(&self, control: &mut Control, id: MeterId) {
+        let gone: Vec<MeterId> = control.meters.keys().copied().filter(|at| id == MeterId::ALL || *at == id).collect();
+        for id in gone {
+            control.meters.remove(&id);
+            self.record(control, || Change::MeterGone(id.0));
+        }
+    }
+
+    /// One meter as it was described, or all, by number.
+    ///
+    /// # Errors
+    /// `OFPMMFC_UNKNOWN_METER`.
+    pub fn meters(&self, id: MeterId) -> Result<Vec<MeterConfig>, Fault> {
+        let control = self.control();
+        let asked = control.meters.values().filter(|meter| id == MeterId::ALL || meter.id == id);
+        let found: Vec<_> = asked.cloned().collect();
+        if found.is_empty() && id != MeterId::ALL { Err(unknown_meter()) } else { Ok(found) }
+    }
+
+    /// Counters of one meter, or of all.
+    ///
+    /// # Errors
+    /// `OFPMMFC_UNKNOWN_METER`.
+    pub fn meter_stats(&self, id: MeterId) -> Result<Vec<MeterStats>, Fault> {
+        let one = (id != MeterId::ALL).then_some(id.0);
+        let now = self.now();
+        let control = self.control();
+        let stats = control.pipeline.meters().stats(one, now);
+        if one.is_some() && stats.is_empty() {
+            return Err(unknown_meter());
+        }
+        let flows = |id| control.pipeline.entries_with(|instructions| instructions.meter == Some(id));
+        Ok(stats.iter().map(|meter| translate::meter_stats(meter, flows(meter.id))).collect())
+    }
+
+    /// What meters can do: drop and DSCP remark, in either unit.
+    pub fn meter_features(&self) -> MeterFeatures {
+        let limits = MeterLimits::default();
+        MeterFeatures {
+            max_meter: limits.meters,
+            band_types: 1 << 1 | 1 << 2,
+            capabilities: MeterFlags::all(),
+            max_bands: limits.bands.min(u8::MAX.into()) as u8,
+            max_color: 3,
+        }
+    }
+}
+
+fn uses_group(instructions: &Instructions, id: u32) -> bool {
+    let wanted = Action::Group(id);
+    instructions.apply.iter().chain(&instructions.write).any(|action| *action == wanted)
+}
+
+fn unknown_meter() -> Fault {
+    Fault::new(ErrorCode::MeterModFailedUnknownMeter, "the meter does not exist")
+}

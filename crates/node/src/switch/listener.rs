@@ -1,0 +1,113 @@
+//! Who hears of a switch's events: controllers, and whoever else asked. The switch knows them only by this trait.
+
+use crate::switch::port::SwitchPort;
+use flow::{PacketIn, PortNo, Removed};
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// A frame on its way to the controllers, borrowed from the datapath's event.
+#[derive(Clone, Copy, Debug)]
+pub struct PacketInEvent<'a> {
+    /// Port by which it entered.
+    pub in_port: PortNo,
+    /// Its bytes, perhaps cut.
+    pub data: &'a [u8],
+    /// Bytes of the whole frame.
+    pub total_len: u32,
+    /// Reason, table, cookie.
+    pub why: PacketIn,
+    /// Table metadata when it left the tables.
+    pub metadata: u64,
+    /// Tunnel id.
+    pub tunnel_id: u64,
+}
+
+/// What happened to a port.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PortEvent {
+    /// It is new.
+    Added,
+    /// It is gone.
+    Removed,
+    /// Its state or configuration changed.
+    Changed,
+}
+
+/// Something that the protocol tells without being asked.
+#[derive(Clone, Copy, Debug)]
+pub enum Event<'a> {
+    /// A frame for the controller.
+    PacketIn(&'a PacketInEvent<'a>),
+    /// An entry is gone.
+    FlowRemoved(&'a Removed),
+    /// A port came, went or changed.
+    Port(PortEvent, &'a SwitchPort),
+}
+
+/// A connection that hears events. Calls must not wait: they come under the switch's lock.
+pub trait Listener: Send + Sync {
+    /// Unique in the switch.
+    fn id(&self) -> u64;
+
+    /// Whether the switch is not on its own while this listener is there.
+    fn is_controller(&self) -> bool;
+
+    /// Takes the event, if it wants it.
+    fn hear(&self, event: Event<'_>);
+
+    /// Another one became master.
+    fn become_slave(&self);
+
+    /// For `switch show` and the API.
+    fn describe(&self) -> Connection;
+}
+
+/// A connection, as the API shows it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Connection {
+    /// The peer's address.
+    pub peer: String,
+    /// Whether it is a controller of the switch or a visitor (`ovs-ofctl`).
+    pub controller: bool,
+    /// `equal`, `master` or `slave`.
+    pub role: &'static str,
+    /// OpenFlow version, as `1.3`.
+    pub version: &'static str,
+    /// Packet-ins sent.
+    pub packet_ins: u64,
+    /// Packet-ins lost because it did not read.
+    pub lost_packet_ins: u64,
+}
+
+/// The listeners of one switch.
+#[derive(Default)]
+pub(crate) struct Listeners(RwLock<Vec<Arc<dyn Listener>>>);
+
+impl Listeners {
+    fn read(&self) -> std::sync::RwLockReadGuard<'_, Vec<Arc<dyn Listener>>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn add(&self, listener: Arc<dyn Listener>) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).push(listener);
+    }
+
+    pub(crate) fn remove(&self, id: u64) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).retain(|listener| listener.id() != id);
+    }
+
+    pub(crate) fn tell(&self, event: Event<'_>) {
+        self.read().iter().for_each(|listener| listener.hear(event));
+    }
+
+    pub(crate) fn demote_all_but(&self, id: u64) {
+        self.read().iter().filter(|listener| listener.id() != id).for_each(|listener| listener.become_slave());
+    }
+
+    pub(crate) fn any_controller(&self) -> bool {
+        self.read().iter().any(|listener| listener.is_controller())
+    }
+
+    pub(crate) fn describe(&self) -> Vec<Connection> {
+        self.read().iter().map(|listener| listener.describe()).collect()
+    }
+}

@@ -1,0 +1,208 @@
+//! # One switch's control state
+//!
+//! **Question answered**: what does this switch know and forward by, who may change it, who hears of it, and what is kept of it?
+//!
+//! A [`Switch`] owns its tables ([`flow::Pipeline`]), ports, groups and meters as their owners described them, its fail mode and
+//! its listeners. OpenFlow sessions ([`crate::agent`]) and the local API call the same methods, in OpenFlow values; [`translate`]
+//! turns them into the tables' own and back, so that neither side knows the other's words.
+//!
+//! ## Invariants
+//!
+//! * **Lock order**: `control` → listeners → a connection's queue. Nothing waits (no I/O, no channel) under any of them.
+//! * **Publication**: a change reaches the workers at the latest about [`PUBLISH_WITHIN`] after it was made, and always before
+//!   [`Switch::publish`] returns, which sessions call before a barrier's reply and the API before its answer. A flood of
+//!   changes costs one snapshot per interval, not one per change.
+//! * **Journal**: every accepted change is recorded under the lock, in the order in which it took effect.
+//! * **Fail mode**: without a controller a standalone switch forwards what no entry matches as a learning switch; a secure
+//!   one drops it. Entries stay as they are (OpenFlow 1.3.5 §6.3.2).
+
+mod entries;
+mod fail;
+mod features;
+mod flows;
+mod groups;
+mod listener;
+mod plane;
+mod port;
+mod ports;
+mod restore;
+mod role;
+pub mod translate;
+
+#[cfg(test)]
+mod tests;
+
+pub use flows::FlowDump;
+pub use listener::{Connection, Event, Listener, PacketInEvent, PortEvent};
+pub use plane::{Emission, Plane};
+pub use port::SwitchPort;
+pub use restore::NotRestored;
+
+use crate::journal::{Change, Journal};
+use crate::spec::FailMode;
+use flow::{Limits, Nanos, Pipeline, PortNo, Snapshot};
+use listener::Listeners;
+use openflow::{FragmentMode, GroupDesc, GroupId, MeterConfig, MeterId};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// How long a change may wait for others before workers see it. Chosen: a thousand snapshots a second at most.
+pub const PUBLISH_WITHIN: Duration = Duration::from_millis(1);
+
+/// What a switch is made from.
+#[derive(Clone, Debug)]
+pub struct NewSwitch {
+    /// Name, unique on the node.
+    pub name: String,
+    /// OpenFlow datapath id, unique on the node.
+    pub datapath_id: u64,
+    /// Without a controller.
+    pub fail_mode: FailMode,
+    /// Bytes of an unlimited packet-in that a controller gets until it says otherwise.
+    pub miss_send_len: u16,
+    /// What its tables may grow to.
+    pub limits: Limits,
+}
+
+/// One switch. Shared by sessions, API and event pump; every method may be called from any thread.
+pub struct Switch {
+    name: String,
+    datapath_id: u64,
+    miss_send_len: u16,
+    limits: Limits,
+    plane: Arc<dyn Plane>,
+    journal: Arc<dyn Journal>,
+    listeners: Listeners,
+    control: Mutex<Control>,
+    /// Rung when the first change after a publication is made.
+    unpublished: Notify,
+}
+
+/// What the lock protects.
+pub(crate) struct Control {
+    pipeline: Pipeline,
+    ports: BTreeMap<PortNo, SwitchPort>,
+    /// Groups and meters as their owners described them: the tables' form forgets which OXM field a set-field named.
+    groups: BTreeMap<GroupId, GroupDesc>,
+    meters: BTreeMap<MeterId, MeterConfig>,
+    fragments: FragmentMode,
+    fail_mode: FailMode,
+    /// The highest generation that a master or slave claimed (OpenFlow 1.3.5 §6.3.4).
+    generation: Option<u64>,
+    /// Changed since the last snapshot.
+    dirty: bool,
+    /// Being restored: nothing is journalled.
+    silent: bool,
+}
+
+impl Switch {
+    /// A switch with empty tables; `plane` connects it to the datapath, which needs a first snapshot.
+    pub fn new(
+        spec: NewSwitch,
+        journal: Arc<dyn Journal>,
+        plane: impl FnOnce(Arc<Snapshot>) -> Arc<dyn Plane>,
+    ) -> Arc<Self> {
+        let mut control = Control {
+            pipeline: Pipeline::new(spec.limits),
+            ports: BTreeMap::new(),
+            groups: BTreeMap::new(),
+            meters: BTreeMap::new(),
+            fragments: FragmentMode::Normal,
+            fail_mode: spec.fail_mode,
+            generation: None,
+            dirty: false,
+            silent: false,
+        };
+        control.configure(false);
+        let plane = plane(control.pipeline.snapshot());
+        Arc::new(Self {
+            name: spec.name,
+            datapath_id: spec.datapath_id,
+            miss_send_len: spec.miss_send_len,
+            limits: spec.limits,
+            plane,
+            journal,
+            listeners: Listeners::default(),
+            control: Mutex::new(control),
+            unpublished: Notify::new(),
+        })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its OpenFlow datapath id.
+    pub fn datapath_id(&self) -> u64 {
+        self.datapath_id
+    }
+
+    /// Bytes of an unlimited packet-in that a controller gets until it says otherwise.
+    pub fn miss_send_len(&self) -> u16 {
+        self.miss_send_len
+    }
+
+    /// What its tables may grow to.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Where its changes are kept: a session awaits room there, the API that they are written.
+    pub fn journal(&self) -> &dyn Journal {
+        &*self.journal
+    }
+
+    fn control(&self) -> MutexGuard<'_, Control> {
+        self.control.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now(&self) -> Nanos {
+        self.plane.now()
+    }
+
+    /// Notes that workers must see a new snapshot soon.
+    fn touch(&self, control: &mut Control) {
+        if !std::mem::replace(&mut control.dirty, true) {
+            self.unpublished.notify_one();
+        }
+    }
+
+    fn record(&self, control: &Control, change: impl FnOnce() -> Change) {
+        if !control.silent {
+            self.journal.record(change());
+        }
+    }
+
+    /// Lets every batch from now on see all changes made so far; free if there are none.
+    pub fn publish(&self) {
+        self.publish_locked(&mut self.control());
+    }
+
+    fn publish_locked(&self, control: &mut Control) {
+        if std::mem::take(&mut control.dirty) {
+            self.plane.publish(control.pipeline.snapshot());
+        }
+    }
+
+    /// Publishes changes that nobody waits for; runs as long as the switch lives, one task per switch.
+    pub async fn keep_published(self: Arc<Self>) {
+        loop {
+            self.unpublished.notified().await;
+            tokio::time::sleep(PUBLISH_WITHIN).await;
+            self.publish();
+        }
+    }
+
+    /// A frame for the controllers.
+    pub fn on_packet_in(&self, event: &PacketInEvent<'_>) {
+        self.listeners.tell(Event::PacketIn(event));
+    }
+
+    /// The connections that it has.
+    pub fn connections(&self) -> Vec<Connection> {
+        self.listeners.describe()
+    }
+}

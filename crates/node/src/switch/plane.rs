@@ -1,0 +1,36 @@
+//! What a switch's control state needs of the datapath: a seam, so that tests need no worker threads.
+
+use datapath::PortCounters;
+use flow::{Action, Nanos, PortNo, Snapshot};
+use std::sync::Arc;
+
+/// A frame that a controller sends (`OFPT_PACKET_OUT`).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Emission {
+    /// Ingress port that the actions see; 0 when there is none.
+    pub in_port: PortNo,
+    /// The frame.
+    pub frame: Vec<u8>,
+    /// What to do with it.
+    pub actions: Vec<Action>,
+}
+
+/// One switch's side of the datapath.
+///
+/// Called with the switch's lock held, so nothing here may call back into the switch or wait for long.
+pub trait Plane: Send + Sync {
+    /// The workers' time, in which entries' idle time is measured.
+    fn now(&self) -> Nanos;
+
+    /// Every batch from now on sees these tables.
+    fn publish(&self, tables: Arc<Snapshot>);
+
+    /// Runs a controller's frame through its actions.
+    fn packet_out(&self, emission: Emission);
+
+    /// A port's counters.
+    fn port_counters(&self, port: PortNo) -> PortCounters;
+
+    /// Sets a port's interface administratively up or down; what came of it is told by [`crate::switch::Switch::port_changed`].
+    fn set_port_admin(&self, port: PortNo, up: bool);
+}

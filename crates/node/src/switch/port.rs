@@ -1,0 +1,59 @@
+//! A port as its switch sees it: number, name, and what OpenFlow calls configuration and state (OpenFlow 1.3.5 §7.2.1).
+
+use flow::PortNo;
+use openflow::PortConfig;
+use port::PortFacts;
+
+/// A port of a switch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SwitchPort {
+    /// Number, unique in the switch, 1..=`OFPP_MAX` or `OFPP_LOCAL`.
+    pub number: PortNo,
+    /// Name, unique in the switch.
+    pub name: String,
+    /// MAC address.
+    pub mac: [u8; 6],
+    /// What is wanted of it (`OFPPC_*`).
+    pub config: PortConfig,
+    /// Whether a frame sent now would reach a peer.
+    pub link_up: bool,
+    /// Mbit/s; 0 when unknown.
+    pub speed_mbps: u32,
+    /// Payload bytes of an untagged frame.
+    pub mtu: u32,
+    /// Seconds and nanoseconds of the switch's clock when the port was added.
+    pub added: flow::Nanos,
+}
+
+impl SwitchPort {
+    /// A port with what is true of its interface.
+    pub fn new(number: PortNo, name: &str, facts: &PortFacts, config: PortConfig, added: flow::Nanos) -> Self {
+        let mut port = Self {
+            number,
+            name: name.into(),
+            mac: facts.mac,
+            config,
+            link_up: false,
+            speed_mbps: 0,
+            mtu: 0,
+            added,
+        };
+        port.update(facts);
+        port
+    }
+
+    /// Takes over new facts; true when one of them is visible to a controller.
+    pub fn update(&mut self, facts: &PortFacts) -> bool {
+        let before = self.clone();
+        self.mac = facts.mac;
+        self.link_up = facts.up && facts.carrier;
+        self.speed_mbps = facts.speed_mbps;
+        self.mtu = facts.mtu;
+        *self != before
+    }
+
+    /// Whether a fast-failover bucket may use it: wanted up, and its link is.
+    pub fn is_live(&self) -> bool {
+        self.link_up && !self.config.contains(PortConfig::PORT_DOWN)
+    }
+}

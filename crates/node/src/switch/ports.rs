@@ -1,0 +1,158 @@
+//! A switch's ports: what the node adds, removes and observes, what a controller configures, and who is told.
+
+use crate::journal::Change;
+use crate::switch::listener::{Event, PortEvent};
+use crate::switch::port::SwitchPort;
+use crate::switch::translate::{port_desc, port_state, seconds};
+use crate::switch::{Control, Emission, Switch};
+use datapath::PortCounters;
+use openflow::{ErrorCode, Fault, PacketOut, PortConfig, PortDesc, PortMod, PortNo, PortStats};
+use port::PortFacts;
+use wire::DropReason;
+
+/// The bits of `OFPPC_*` that a 1.3 controller may set (OpenFlow 1.3.5 §7.2.1), and 1.0's `OFPPC_NO_FLOOD`.
+const SETTABLE: PortConfig = PortConfig::PORT_DOWN
+    .union(PortConfig::NO_RECV)
+    .union(PortConfig::NO_FWD)
+    .union(PortConfig::NO_PACKET_IN)
+    .union(PortConfig::NO_FLOOD);
+
+impl Switch {
+    /// A port is there from now on, with the configuration that it had when its switch was last stopped.
+    pub fn add_port(&self, number: PortNo, name: &str, facts: &PortFacts, config: PortConfig) {
+        let port = SwitchPort::new(number.0, name, facts, config, self.now());
+        let mut control = self.control();
+        control.ports.insert(number.0, port.clone());
+        self.ports_changed(&mut control, PortEvent::Added, &port);
+    }
+
+    /// A port is gone; entries that name it stay.
+    pub fn remove_port(&self, number: PortNo) {
+        let mut control = self.control();
+        if let Some(port) = control.ports.remove(&number.0) {
+            self.ports_changed(&mut control, PortEvent::Removed, &port);
+        }
+    }
+
+    /// The interface under a port is as `facts` say; controllers hear of it if they can see a difference.
+    pub fn port_changed(&self, number: PortNo, facts: &PortFacts) {
+        let mut control = self.control();
+        let Some(port) = control.ports.get_mut(&number.0) else { return };
+        if port.update(facts) {
+            let port = port.clone();
+            self.ports_changed(&mut control, PortEvent::Changed, &port);
+        }
+    }
+
+    /// Changes a port's configuration.
+    ///
+    /// # Errors
+    /// `OFPPMFC_*`: no such port, another MAC address, a bit that cannot be set.
+    pub fn port_mod(&self, change: &PortMod) -> Result<(), Fault> {
+        let mut control = self.control();
+        let missing = Fault::new(ErrorCode::PortModFailedBadPort, "the switch has no port of that number");
+        let port = control.ports.get_mut(&change.number.0).ok_or(missing)?;
+        if port.mac != change.hw_addr.0 {
+            return Err(Fault::new(ErrorCode::PortModFailedBadHwAddr, "the port has another MAC address"));
+        }
+        if !SETTABLE.contains(change.mask) {
+            return Err(Fault::new(ErrorCode::PortModFailedBadConfig, "a configuration bit that cannot be set"));
+        }
+        let config = port.config & !change.mask | change.config & change.mask;
+        let changed = port.config ^ config;
+        if changed.is_empty() {
+            return Ok(());
+        }
+        port.config = config;
+        let port = port.clone();
+        if changed.contains(PortConfig::PORT_DOWN) {
+            self.plane.set_port_admin(port.number, !config.contains(PortConfig::PORT_DOWN));
+        }
+        self.record(&control, || Change::PortConfig { port: port.number, bits: config.bits() });
+        self.ports_changed(&mut control, PortEvent::Changed, &port);
+        Ok(())
+    }
+
+    /// Whether the switch has a port of that number.
+    pub fn has_port(&self, number: PortNo) -> bool {
+        self.control().ports.contains_key(&number.0)
+    }
+
+    /// The ports, by number.
+    pub fn ports(&self) -> Vec<PortDesc> {
+        self.control().ports.values().map(port_desc).collect()
+    }
+
+    /// Counters of one port, or of all ([`PortNo::ANY`]).
+    ///
+    /// # Errors
+    /// `OFPBRC_BAD_PORT`.
+    pub fn port_stats(&self, number: PortNo) -> Result<Vec<PortStats>, Fault> {
+        let now = self.now();
+        let control = self.control();
+        let asked = |port: &&SwitchPort| number == PortNo::ANY || port.number == number.0;
+        let stats: Vec<_> = control
+            .ports
+            .values()
+            .filter(asked)
+            .map(|port| port_stats(port, now.since(port.added), &self.plane.port_counters(port.number)))
+            .collect();
+        if stats.is_empty() && number != PortNo::ANY {
+            return Err(Fault::new(ErrorCode::BadRequestBadPort, "the switch has no port of that number"));
+        }
+        Ok(stats)
+    }
+
+    /// Sends a controller's frame.
+    ///
+    /// # Errors
+    /// The OpenFlow error to answer with.
+    pub fn packet_out(&self, request: PacketOut) -> Result<(), Fault> {
+        request.check()?;
+        if request.buffer_id.is_some() {
+            return Err(Fault::new(ErrorCode::BadRequestBufferUnknown, "suiro keeps no packet: send the frame"));
+        }
+        if request.data.len() < 14 {
+            return Err(Fault::new(ErrorCode::BadRequestBadPacket, "a frame shorter than an Ethernet header"));
+        }
+        let in_port = if request.in_port.is_ordinary() { request.in_port.0 } else { PortNo::CONTROLLER.0 };
+        let actions = super::translate::actions(&request.actions);
+        self.plane.packet_out(Emission { in_port, frame: request.data, actions });
+        Ok(())
+    }
+
+    /// Hands the ports to the tables and tells the listeners.
+    fn ports_changed(&self, control: &mut Control, event: PortEvent, port: &SwitchPort) {
+        let states = control.ports.values().map(port_state).collect();
+        control.pipeline.set_ports(states);
+        self.touch(control);
+        self.listeners.tell(Event::Port(event, port));
+    }
+}
+
+fn port_stats(port: &SwitchPort, age_ns: u64, counters: &PortCounters) -> PortStats {
+    let (duration_s, duration_ns) = seconds(age_ns);
+    PortStats {
+        number: PortNo(port.number),
+        rx_packets: counters.rx_frames,
+        tx_packets: counters.tx_frames,
+        rx_bytes: counters.rx_bytes,
+        tx_bytes: counters.tx_bytes,
+        rx_dropped: sum(&counters.rx_drops, |reason| !is_error(reason)),
+        tx_dropped: sum(&counters.tx_drops, |reason| !is_error(reason)),
+        rx_errors: sum(&counters.rx_drops, is_error),
+        tx_errors: sum(&counters.tx_drops, is_error),
+        duration_s,
+        duration_ns,
+        ..PortStats::default()
+    }
+}
+
+/// Whether a frame was lost because it or the interface was bad, not because there was no room or no permission.
+fn is_error(reason: DropReason) -> bool {
+    matches!(reason, DropReason::Runt | DropReason::BadOffload | DropReason::TxError | DropReason::BadSource)
+}
+
+fn sum(drops: &[(DropReason, u64)], which: impl Fn(DropReason) -> bool) -> u64 {
+    drops.iter().filter(|(reason, _)| which(*reason)).map(|(_, count)| count).sum()
+}

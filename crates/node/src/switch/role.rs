@@ -1,0 +1,25 @@
+//! Which controller may write (OpenFlow 1.3.5 §6.3.4).
+
+use crate::switch::Switch;
+use openflow::{ErrorCode, Fault, Role};
+
+impl Switch {
+    /// Listener `id` claims `role`; a new master makes every other listener a slave. [`Role::NoChange`] and [`Role::Equal`]
+    /// need no generation. Returns the generation in force, `u64::MAX` while none is.
+    ///
+    /// # Errors
+    /// `OFPRRFC_STALE` for a generation before one seen already, in the circular order of §6.3.4.
+    pub fn claim_role(&self, id: u64, role: Role, generation: u64) -> Result<u64, Fault> {
+        let mut control = self.control();
+        if matches!(role, Role::Master | Role::Slave) {
+            if control.generation.is_some_and(|seen| (generation.wrapping_sub(seen) as i64) < 0) {
+                return Err(Fault::new(ErrorCode::RoleRequestFailedStale, "an older generation than one seen before"));
+            }
+            control.generation = Some(generation);
+        }
+        if role == Role::Master {
+            self.listeners.demote_all_but(id);
+        }
+        Ok(control.generation.unwrap_or(u64::MAX))
+    }
+}

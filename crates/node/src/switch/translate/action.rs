@@ -1,0 +1,228 @@
+//! Actions and instructions: OpenFlow's lists ↔ what the tables execute (OpenFlow 1.3.5 §5.9, §7.2.4, §7.2.5).
+//!
+//! Towards the tables the values were judged by `check` of the `openflow` crate, so nothing can be refused here: an action that the
+//! tables do not have (an experimenter's) never arrives.
+
+use super::matching::{KeyMask, field, oxm_field};
+use flow::Output;
+use openflow::{Action, GroupId, Instruction, MeterId, Oxm, OxmField, PortNo, TableId};
+use wire::Field;
+
+/// Where an output goes; `None` for [`PortNo::ANY`] and numbers that nothing has.
+pub fn output(port: PortNo, max_len: u16) -> Option<Output> {
+    Some(match port {
+        PortNo::IN_PORT => Output::InPort,
+        PortNo::TABLE => Output::Table,
+        PortNo::NORMAL => Output::Normal,
+        PortNo::FLOOD => Output::Flood,
+        PortNo::ALL => Output::All,
+        PortNo::CONTROLLER => Output::Controller { max_len },
+        PortNo::LOCAL => Output::Local,
+        port if port.is_ordinary() => Output::Port(port.0),
+        _ => return None,
+    })
+}
+
+/// The way back of [`output`].
+pub fn port_and_len(output: Output) -> (PortNo, u16) {
+    match output {
+        Output::Port(port) => (PortNo(port), 0),
+        Output::InPort => (PortNo::IN_PORT, 0),
+        Output::All => (PortNo::ALL, 0),
+        Output::Flood => (PortNo::FLOOD, 0),
+        Output::Normal => (PortNo::NORMAL, 0),
+        Output::Controller { max_len } => (PortNo::CONTROLLER, max_len),
+        Output::Table => (PortNo::TABLE, 0),
+        Output::Local => (PortNo::LOCAL, 0),
+    }
+}
+
+/// An action list for the tables.
+pub fn actions(list: &[Action]) -> Vec<flow::Action> {
+    list.iter().filter_map(action).collect()
+}
+
+fn action(action: &Action) -> Option<flow::Action> {
+    use flow::Action as Out;
+    Some(match action {
+        Action::Output { port, max_len } => Out::Output(output(*port, *max_len)?),
+        Action::Group(id) => Out::Group(id.0),
+        Action::SetQueue(queue) => Out::SetQueue(*queue),
+        Action::PushVlan(ether) => Out::PushVlan(*ether),
+        Action::PopVlan => Out::PopVlan,
+        Action::PushMpls(ether) => Out::PushMpls(*ether),
+        Action::PopMpls(ether) => Out::PopMpls(*ether),
+        Action::PushPbb(ether) => Out::PushPbb(*ether),
+        Action::PopPbb => Out::PopPbb,
+        Action::SetField(Oxm::Known { field: name, value, mask }) => {
+            let place = field(*name);
+            Out::SetField { field: place, value: *value, mask: mask.unwrap_or(place.full()) }
+        }
+        Action::CopyTtlOut => Out::CopyTtlOut,
+        Action::CopyTtlIn => Out::CopyTtlIn,
+        Action::SetMplsTtl(ttl) => Out::SetMplsTtl(*ttl),
+        Action::DecMplsTtl => Out::DecMplsTtl,
+        Action::SetNwTtl(ttl) => Out::SetNwTtl(*ttl),
+        Action::DecNwTtl => Out::DecNwTtl,
+        Action::SetField(Oxm::Unknown(_)) | Action::Experimenter { .. } => return None,
+    })
+}
+
+/// Instructions for the tables.
+pub fn instructions(list: &[Instruction]) -> flow::Instructions {
+    let mut found = flow::Instructions::default();
+    for instruction in list {
+        match instruction {
+            Instruction::Meter(id) => found.meter = Some(id.0),
+            Instruction::ApplyActions(list) => found.apply = actions(list),
+            Instruction::ClearActions => found.clear = true,
+            Instruction::WriteActions(list) => found.write = actions(list),
+            Instruction::WriteMetadata { value, mask } => found.metadata = Some((*value, *mask)),
+            Instruction::GotoTable(table) => found.goto = Some(table.0),
+            Instruction::Experimenter { .. } => {}
+        }
+    }
+    found
+}
+
+/// The way back of [`instructions`], in order of execution; `matched` tells which OXM field a set-field named.
+pub fn oxm_instructions(found: &flow::Instructions, matched: &KeyMask) -> Vec<Instruction> {
+    let mut list = Vec::with_capacity(2);
+    let mut known = *matched;
+    list.extend(found.meter.map(|id| Instruction::Meter(MeterId(id))));
+    if !found.apply.is_empty() {
+        list.push(Instruction::ApplyActions(oxm_actions(&found.apply, &mut known)));
+    }
+    list.extend(found.clear.then_some(Instruction::ClearActions));
+    if !found.write.is_empty() {
+        list.push(Instruction::WriteActions(oxm_actions(&found.write, &mut known)));
+    }
+    list.extend(found.metadata.map(|(value, mask)| Instruction::WriteMetadata { value, mask }));
+    list.extend(found.goto.map(|table| Instruction::GotoTable(TableId(table))));
+    list
+}
+
+/// The way back of [`actions`]; `known` is what is certain of the packet, before and then after them.
+fn oxm_actions(list: &[flow::Action], known: &mut KeyMask) -> Vec<Action> {
+    list.iter()
+        .map(|action| {
+            let back = oxm_action(action, known);
+            learn(action, known);
+            back
+        })
+        .collect()
+}
+
+fn oxm_action(action: &flow::Action, known: &KeyMask) -> Action {
+    use flow::Action as In;
+    match *action {
+        In::Output(output) => {
+            let (port, max_len) = port_and_len(output);
+            Action::Output { port, max_len }
+        }
+        In::Group(id) => Action::Group(GroupId(id)),
+        In::SetQueue(queue) => Action::SetQueue(queue),
+        In::PushVlan(ether) => Action::PushVlan(ether),
+        In::PopVlan => Action::PopVlan,
+        In::PushMpls(ether) => Action::PushMpls(ether),
+        In::PopMpls(ether) => Action::PopMpls(ether),
+        In::PushPbb(ether) => Action::PushPbb(ether),
+        In::PopPbb => Action::PopPbb,
+        In::SetField { field: place, value, mask } => {
+            let name = oxm_field(place, known).unwrap_or(OxmField::Metadata);
+            Action::SetField(Oxm::masked(name, value, mask))
+        }
+        In::CopyTtlOut => Action::CopyTtlOut,
+        In::CopyTtlIn => Action::CopyTtlIn,
+        In::SetMplsTtl(ttl) => Action::SetMplsTtl(ttl),
+        In::DecMplsTtl => Action::DecMplsTtl,
+        In::SetNwTtl(ttl) => Action::SetNwTtl(ttl),
+        In::DecNwTtl => Action::DecNwTtl,
+    }
+}
+
+/// What is certain of a packet after an action.
+fn learn(action: &flow::Action, known: &mut KeyMask) {
+    let mut know = |place: Field, value: u128| {
+        known.key.set(place, value);
+        known.mask.set(place, place.full());
+    };
+    match *action {
+        flow::Action::PushMpls(ether) | flow::Action::PopMpls(ether) | flow::Action::PushPbb(ether) => {
+            know(Field::EthType, ether.into());
+        }
+        flow::Action::SetField { field: place, value, mask } if mask == place.full() => know(place, value),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::switch::translate::matching::key_mask;
+    use openflow::Match;
+
+    fn tcp() -> KeyMask {
+        key_mask(&Match::default().with(OxmField::EthType, 0x0800).with(OxmField::IpProto, 6))
+    }
+
+    #[test]
+    fn every_action_comes_back_as_it_was() {
+        let set = |name, value| Action::SetField(Oxm::exact(name, value));
+        let list = vec![
+            Action::Output { port: PortNo::CONTROLLER, max_len: 128 },
+            Action::output(PortNo(7)),
+            Action::output(PortNo::IN_PORT),
+            Action::output(PortNo::ALL),
+            Action::output(PortNo::FLOOD),
+            Action::output(PortNo::NORMAL),
+            Action::output(PortNo::LOCAL),
+            Action::Group(GroupId(9)),
+            Action::SetQueue(2),
+            set(OxmField::TcpDst, 80),
+            set(OxmField::Ipv4Src, 0x0a00_0001),
+            Action::PushVlan(0x8100),
+            set(OxmField::VlanVid, 0x1005),
+            Action::PopVlan,
+            Action::SetNwTtl(3),
+            Action::DecNwTtl,
+            Action::CopyTtlOut,
+            Action::PushMpls(0x8847),
+            set(OxmField::MplsLabel, 77),
+            Action::SetMplsTtl(4),
+            Action::DecMplsTtl,
+            Action::CopyTtlIn,
+            Action::PopMpls(0x0800),
+            Action::PushPbb(0x88e7),
+            set(OxmField::PbbIsid, 5),
+            Action::PopPbb,
+        ];
+        assert_eq!(actions(&list).len(), list.len());
+        assert_eq!(oxm_actions(&actions(&list), &mut tcp()), list);
+    }
+
+    #[test]
+    fn instructions_come_back_in_order_of_execution() {
+        let list = vec![
+            Instruction::Meter(MeterId(3)),
+            Instruction::ApplyActions(vec![Action::output(PortNo(1))]),
+            Instruction::ClearActions,
+            Instruction::WriteActions(vec![Action::Group(GroupId(1))]),
+            Instruction::WriteMetadata { value: 5, mask: 7 },
+            Instruction::GotoTable(TableId(4)),
+        ];
+        let mut shuffled = list.clone();
+        shuffled.reverse();
+        assert_eq!(oxm_instructions(&instructions(&shuffled), &KeyMask::default()), list);
+    }
+
+    #[test]
+    fn a_set_field_is_named_by_what_the_match_says() {
+        let udp = key_mask(&Match::default().with(OxmField::EthType, 0x86dd).with(OxmField::IpProto, 17));
+        let list = vec![Action::SetField(Oxm::exact(OxmField::UdpSrc, 53))];
+        assert_eq!(oxm_actions(&actions(&list), &mut udp.clone()), list);
+        let arp = key_mask(&Match::default().with(OxmField::EthType, 0x0806));
+        let list = vec![Action::SetField(Oxm::exact(OxmField::ArpTpa, 53))];
+        assert_eq!(oxm_actions(&actions(&list), &mut arp.clone()), list);
+    }
+}

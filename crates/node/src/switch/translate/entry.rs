@@ -1,0 +1,187 @@
+//! Flow entries: changes, filters, statistics.
+
+use super::action::{instructions, output, oxm_instructions};
+use super::matching::{KeyMask, key_mask, oxm_match};
+use crate::journal::{FlowEntry, FlowId};
+use flow::{FlowCommand, FlowFilter, FlowFlags, RemovedReason};
+use openflow::{
+    FlowMod, FlowModCommand, FlowModFlags, FlowRemoved, FlowRemovedReason, FlowStats, FlowStatsRequest, GroupId,
+    TableId,
+};
+
+/// A flow-mod that [`FlowMod::check`] found good.
+pub fn flow_mod(change: &FlowMod) -> flow::FlowMod {
+    let KeyMask { key, mask } = key_mask(&change.fields);
+    flow::FlowMod {
+        command: command(change.command),
+        table: table(change.table),
+        key,
+        mask,
+        priority: change.priority,
+        cookie: change.cookie,
+        cookie_mask: change.cookie_mask,
+        idle_timeout_s: change.idle_timeout_s,
+        hard_timeout_s: change.hard_timeout_s,
+        flags: flags(change.flags),
+        instructions: instructions(&change.instructions),
+        out_port: output(change.out_port, 0),
+        out_group: group(change.out_group),
+    }
+}
+
+/// The add that brings a kept entry back.
+pub fn flow_mod_of(id: &FlowId, entry: &FlowEntry) -> flow::FlowMod {
+    flow::FlowMod {
+        table: Some(id.table),
+        key: id.key,
+        mask: id.mask,
+        priority: id.priority,
+        cookie: entry.cookie,
+        idle_timeout_s: entry.idle_timeout_s,
+        hard_timeout_s: entry.hard_timeout_s,
+        flags: flags(FlowModFlags::from_bits_retain(entry.flags)),
+        instructions: entry.instructions.clone(),
+        ..flow::FlowMod::default()
+    }
+}
+
+/// Which entries a statistics request is about.
+pub fn filter(request: &FlowStatsRequest) -> FlowFilter {
+    let KeyMask { key, mask } = key_mask(&request.fields);
+    FlowFilter {
+        table: table(request.table),
+        key,
+        mask,
+        cookie: request.cookie,
+        cookie_mask: request.cookie_mask,
+        out_port: output(request.out_port, 0),
+        out_group: group(request.out_group),
+    }
+}
+
+/// An entry for a dump.
+pub fn flow_stats(entry: &flow::FlowStats) -> FlowStats {
+    let matched = KeyMask { key: entry.key, mask: entry.mask };
+    let (duration_s, duration_ns) = seconds(entry.age_ns);
+    FlowStats {
+        table: TableId(entry.table),
+        duration_s,
+        duration_ns,
+        priority: entry.priority,
+        idle_timeout_s: entry.idle_timeout_s,
+        hard_timeout_s: entry.hard_timeout_s,
+        flags: flag_bits(entry.flags),
+        cookie: entry.cookie,
+        packet_count: entry.packets,
+        byte_count: entry.bytes,
+        fields: oxm_match(&matched),
+        instructions: oxm_instructions(&entry.instructions, &matched),
+    }
+}
+
+/// News of an entry that went.
+pub fn flow_removed(removed: &flow::Removed) -> FlowRemoved {
+    let entry = &removed.flow;
+    let (duration_s, duration_ns) = seconds(entry.age_ns);
+    FlowRemoved {
+        cookie: entry.cookie,
+        priority: entry.priority,
+        reason: match removed.reason {
+            RemovedReason::IdleTimeout => FlowRemovedReason::IdleTimeout,
+            RemovedReason::HardTimeout => FlowRemovedReason::HardTimeout,
+            // OpenFlow 1.3 has no reason for a deleted meter (1.4's OFPRR_METER_DELETE): the closest is "deleted".
+            RemovedReason::Delete | RemovedReason::MeterDelete => FlowRemovedReason::Delete,
+            RemovedReason::GroupDelete => FlowRemovedReason::GroupDelete,
+        },
+        table: TableId(entry.table),
+        duration_s,
+        duration_ns,
+        idle_timeout_s: entry.idle_timeout_s,
+        hard_timeout_s: entry.hard_timeout_s,
+        packet_count: entry.packets,
+        byte_count: entry.bytes,
+        fields: oxm_match(&KeyMask { key: entry.key, mask: entry.mask }),
+    }
+}
+
+/// Whole seconds, and nanoseconds beyond.
+pub fn seconds(nanos: u64) -> (u32, u32) {
+    ((nanos / 1_000_000_000) as u32, (nanos % 1_000_000_000) as u32)
+}
+
+/// The bits of an entry's flags.
+pub(crate) fn flag_bits(flags: FlowFlags) -> FlowModFlags {
+    let bit = |set: bool, bit: FlowModFlags| if set { bit } else { FlowModFlags::empty() };
+    bit(flags.send_flow_removed, FlowModFlags::SEND_FLOW_REM)
+        | bit(flags.check_overlap, FlowModFlags::CHECK_OVERLAP)
+        | bit(flags.reset_counts, FlowModFlags::RESET_COUNTS)
+        | bit(flags.no_packet_counts, FlowModFlags::NO_PKT_COUNTS)
+        | bit(flags.no_byte_counts, FlowModFlags::NO_BYT_COUNTS)
+}
+
+fn flags(bits: FlowModFlags) -> FlowFlags {
+    FlowFlags {
+        send_flow_removed: bits.contains(FlowModFlags::SEND_FLOW_REM),
+        check_overlap: bits.contains(FlowModFlags::CHECK_OVERLAP),
+        reset_counts: bits.contains(FlowModFlags::RESET_COUNTS),
+        no_packet_counts: bits.contains(FlowModFlags::NO_PKT_COUNTS),
+        no_byte_counts: bits.contains(FlowModFlags::NO_BYT_COUNTS),
+    }
+}
+
+fn command(command: FlowModCommand) -> FlowCommand {
+    match command {
+        FlowModCommand::Add => FlowCommand::Add,
+        FlowModCommand::Modify => FlowCommand::Modify,
+        FlowModCommand::ModifyStrict => FlowCommand::ModifyStrict,
+        FlowModCommand::Delete => FlowCommand::Delete,
+        FlowModCommand::DeleteStrict => FlowCommand::DeleteStrict,
+    }
+}
+
+fn table(table: TableId) -> Option<u8> {
+    (table != TableId::ALL).then_some(table.0)
+}
+
+fn group(group: GroupId) -> Option<u32> {
+    (group != GroupId::ANY).then_some(group.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use openflow::{Action, Instruction, Match, OxmField, PortNo};
+
+    #[test]
+    fn a_change_carries_everything_but_its_buffer() {
+        let change = FlowMod {
+            cookie: 1,
+            cookie_mask: 2,
+            table: TableId::ALL,
+            command: FlowModCommand::DeleteStrict,
+            idle_timeout_s: 3,
+            hard_timeout_s: 4,
+            priority: 5,
+            buffer_id: None,
+            out_port: PortNo(6),
+            out_group: GroupId(7),
+            flags: FlowModFlags::all(),
+            fields: Match::default().with(OxmField::InPort, 8),
+            instructions: vec![Instruction::ApplyActions(vec![Action::output(PortNo(9))])],
+        };
+        let found = flow_mod(&change);
+        assert_eq!((found.command, found.table), (FlowCommand::DeleteStrict, None));
+        assert_eq!((found.cookie, found.cookie_mask, found.priority), (1, 2, 5));
+        assert_eq!((found.idle_timeout_s, found.hard_timeout_s), (3, 4));
+        assert_eq!((found.out_port, found.out_group), (Some(flow::Output::Port(6)), Some(7)));
+        assert_eq!(flag_bits(found.flags), FlowModFlags::all());
+        assert_eq!(found.key.get(wire::Field::InPort), 8);
+        assert_eq!(found.instructions.apply.len(), 1);
+    }
+
+    #[test]
+    fn any_port_and_any_group_filter_nothing() {
+        let found = filter(&FlowStatsRequest::default());
+        assert_eq!(found, FlowFilter::default());
+    }
+}

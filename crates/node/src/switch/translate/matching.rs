@@ -1,0 +1,165 @@
+//! Matches: lists of OXM fields ↔ a key under a mask.
+//!
+//! Several OXM fields share bits of [`wire::Key`] (TCP, UDP and SCTP ports; IPv4 and ARP addresses). Their prerequisites
+//! (OpenFlow 1.3.5 §7.2.3.8) tell them apart, so the way back looks at the key's own Ethernet type and IP protocol.
+
+use openflow::{Match, Oxm, OxmField, Prerequisite};
+use wire::{Field, Key};
+
+/// A match as the tables take it: `key` is already under `mask`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct KeyMask {
+    /// The values.
+    pub key: Key,
+    /// Which bits count.
+    pub mask: Key,
+}
+
+/// The part of the key that holds an OXM field.
+pub const fn field(oxm: OxmField) -> Field {
+    match oxm {
+        // suiro has no port on top of a port (wire::Field::InPort).
+        OxmField::InPort | OxmField::InPhyPort => Field::InPort,
+        OxmField::Metadata => Field::Metadata,
+        OxmField::EthDst => Field::EthDst,
+        OxmField::EthSrc => Field::EthSrc,
+        OxmField::EthType => Field::EthType,
+        OxmField::VlanVid => Field::VlanVid,
+        OxmField::VlanPcp => Field::VlanPcp,
+        OxmField::IpDscp => Field::IpDscp,
+        OxmField::IpEcn => Field::IpEcn,
+        OxmField::IpProto => Field::IpProto,
+        OxmField::Ipv4Src => Field::Ipv4Src,
+        OxmField::Ipv4Dst => Field::Ipv4Dst,
+        OxmField::TcpSrc | OxmField::UdpSrc | OxmField::SctpSrc => Field::TpSrc,
+        OxmField::TcpDst | OxmField::UdpDst | OxmField::SctpDst => Field::TpDst,
+        OxmField::Icmpv4Type | OxmField::Icmpv6Type => Field::IcmpType,
+        OxmField::Icmpv4Code | OxmField::Icmpv6Code => Field::IcmpCode,
+        OxmField::ArpOp => Field::ArpOp,
+        OxmField::ArpSpa => Field::ArpSpa,
+        OxmField::ArpTpa => Field::ArpTpa,
+        OxmField::ArpSha => Field::ArpSha,
+        OxmField::ArpTha => Field::ArpTha,
+        OxmField::Ipv6Src => Field::Ipv6Src,
+        OxmField::Ipv6Dst => Field::Ipv6Dst,
+        OxmField::Ipv6Flabel => Field::Ipv6Flabel,
+        OxmField::Ipv6NdTarget => Field::Ipv6NdTarget,
+        OxmField::Ipv6NdSll => Field::Ipv6NdSll,
+        OxmField::Ipv6NdTll => Field::Ipv6NdTll,
+        OxmField::MplsLabel => Field::MplsLabel,
+        OxmField::MplsTc => Field::MplsTc,
+        OxmField::MplsBos => Field::MplsBos,
+        OxmField::PbbIsid => Field::PbbIsid,
+        OxmField::TunnelId => Field::TunnelId,
+        OxmField::Ipv6Exthdr => Field::Ipv6Exthdr,
+        OxmField::TcpFlags => Field::TcpFlags,
+    }
+}
+
+/// The key and mask of a match that [`Match::check`] found good; fields that suiro does not know are not there then.
+pub fn key_mask(fields: &Match) -> KeyMask {
+    let mut found = KeyMask::default();
+    for oxm in &fields.0 {
+        if let Oxm::Known { field: name, value, mask } = oxm {
+            let place = field(*name);
+            let mask = mask.unwrap_or(place.full());
+            found.mask.set(place, mask);
+            found.key.set(place, value & mask);
+        }
+    }
+    found
+}
+
+/// The match of a key and mask, its fields in wire order, which puts prerequisites first.
+pub fn oxm_match(matched: &KeyMask) -> Match {
+    let mut fields = Vec::with_capacity(4);
+    for &name in OxmField::ALL {
+        let mask = matched.mask.get(field(name));
+        if mask != 0 && name != OxmField::InPhyPort && holds(name.spec().prerequisite, matched) {
+            fields.push(Oxm::masked(name, matched.key.get(field(name)), mask));
+        }
+    }
+    Match(fields)
+}
+
+/// The OXM name of a key's part, told apart from those that share its bits by what is known of the packet; where nothing
+/// tells (a set-field after a popped header), the first name that the part has.
+pub fn oxm_field(place: Field, known: &KeyMask) -> Option<OxmField> {
+    let mut names = OxmField::ALL.iter().copied().filter(|&name| field(name) == place);
+    let first = names.clone().next();
+    names.find(|name| holds(name.spec().prerequisite, known)).or(first)
+}
+
+fn holds(prerequisite: Prerequisite, matched: &KeyMask) -> bool {
+    let is = |place: Field, wanted: u128| {
+        matched.mask.get(place) == place.full() && matched.key.get(place) == wanted
+    };
+    let any = |place: Field, wanted: &[u16]| wanted.iter().any(|&value| is(place, value.into()));
+    match prerequisite {
+        Prerequisite::None | Prerequisite::InPort => true,
+        Prerequisite::Vlan => matched.key.get(Field::VlanVid) & u128::from(wire::VLAN_PRESENT) != 0,
+        Prerequisite::EthType(types) => any(Field::EthType, types),
+        Prerequisite::IpProto(proto) => any(Field::EthType, &[0x0800, 0x86dd]) && is(Field::IpProto, proto.into()),
+        Prerequisite::Icmpv4 => is(Field::EthType, 0x0800) && is(Field::IpProto, 1),
+        Prerequisite::Icmpv6 => is(Field::EthType, 0x86dd) && is(Field::IpProto, 58),
+        Prerequisite::NeighbourDiscovery(kinds) => {
+            holds(Prerequisite::Icmpv6, matched) && kinds.iter().any(|&kind| is(Field::IcmpType, kind.into()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A match on `name` alone with what it needs, every value different from 0 where it may be.
+    fn with_prerequisites(name: OxmField, value: u128) -> Match {
+        let ip = |ether: u128, proto: u128| Match::default().with(OxmField::EthType, ether).with(OxmField::IpProto, proto);
+        let base = match name.spec().prerequisite {
+            Prerequisite::None => Match::default(),
+            Prerequisite::InPort => Match::default().with(OxmField::InPort, 3),
+            Prerequisite::Vlan => Match::default().with(OxmField::VlanVid, 0x1005),
+            Prerequisite::EthType(types) => Match::default().with(OxmField::EthType, types[0].into()),
+            Prerequisite::IpProto(proto) => ip(0x86dd, proto.into()),
+            Prerequisite::Icmpv4 => ip(0x0800, 1),
+            Prerequisite::Icmpv6 => ip(0x86dd, 58),
+            Prerequisite::NeighbourDiscovery(kinds) => ip(0x86dd, 58).with(OxmField::Icmpv6Type, kinds[0].into()),
+        };
+        base.with(name, value)
+    }
+
+    #[test]
+    fn every_field_comes_back_under_its_own_name() {
+        for &name in OxmField::ALL {
+            if name == OxmField::InPhyPort {
+                continue;
+            }
+            let value = if name == OxmField::VlanVid { 0x1abc } else { name.full() / 3 | 1 };
+            let fields = with_prerequisites(name, value);
+            fields.check().unwrap();
+            assert_eq!(oxm_match(&key_mask(&fields)), fields, "{name:?}");
+        }
+    }
+
+    #[test]
+    fn masks_survive_and_value_bits_outside_are_gone() {
+        let fields = Match::default().with(OxmField::EthType, 0x0800).with_masked(OxmField::Ipv4Dst, 0x0a00_0000, 0xff00_0000);
+        let found = key_mask(&fields);
+        assert_eq!(found.key.masked(&found.mask), found.key);
+        assert_eq!(oxm_match(&found), fields);
+    }
+
+    #[test]
+    fn untagged_and_any_tag_are_told_apart() {
+        let untagged = Match::default().with(OxmField::VlanVid, 0);
+        let tagged = Match::default().with_masked(OxmField::VlanVid, 0x1000, 0x1000);
+        assert_eq!(oxm_match(&key_mask(&untagged)), untagged);
+        assert_eq!(oxm_match(&key_mask(&tagged)), tagged);
+    }
+
+    #[test]
+    fn the_physical_port_is_the_port() {
+        let fields = Match::default().with(OxmField::InPort, 3).with(OxmField::InPhyPort, 3);
+        assert_eq!(oxm_match(&key_mask(&fields)), Match::default().with(OxmField::InPort, 3));
+    }
+}
