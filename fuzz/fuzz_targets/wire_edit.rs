@@ -4,7 +4,6 @@
 //! Input: one byte that chooses a partial checksum, one byte with the number of edits, four bytes for each edit, then the frame.
 #![no_main]
 
-#[allow(dead_code)]
 #[path = "../../crates/wire/tests/oracle/mod.rs"]
 mod oracle;
 

@@ -2,7 +2,6 @@
 //! parsed frame panics.
 #![no_main]
 
-#[allow(dead_code)]
 #[path = "../../crates/wire/tests/oracle/mod.rs"]
 mod oracle;
 

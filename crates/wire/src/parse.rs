@@ -20,7 +20,12 @@ pub(crate) use ipv6::chain;
 pub(crate) use nd::{link_layer_option, nd_option_for};
 pub(crate) use shim::ITAG;
 
-use crate::{Field, Head, Key, Layers};
+use crate::{Field, Head, IN_PORT_WORD, Key, Layers, WORDS};
+
+/// Words of the key that hold what is not in the frame, whole but for `in_port`.
+const METADATA_WORD: usize = 13;
+const TUNNEL_ID_WORD: usize = 14;
+const IN_PORT_BITS: u64 = 0xffff_ffff << 32;
 
 /// Parses the head of a frame that came in at `in_port`. `metadata` and `tunnel_id` are 0.
 pub fn parse(head: &Head, in_port: u32) -> (Key, Layers) {
@@ -32,11 +37,11 @@ pub fn parse(head: &Head, in_port: u32) -> (Key, Layers) {
 
 /// Parses anew into `key` and `layers`; `in_port`, `metadata` and `tunnel_id` stay.
 pub fn parse_into(head: &Head, key: &mut Key, layers: &mut Layers) {
-    let mut fresh = Key::default();
-    fresh.set(Field::InPort, key.get(Field::InPort));
-    fresh.set(Field::Metadata, key.get(Field::Metadata));
-    fresh.set(Field::TunnelId, key.get(Field::TunnelId));
-    *key = fresh;
+    let [metadata, tunnel_id] = [key.0[METADATA_WORD], key.0[TUNNEL_ID_WORD]];
+    let in_port = key.0[IN_PORT_WORD] & IN_PORT_BITS;
+    key.0 = [0; WORDS];
+    key.0[IN_PORT_WORD] = in_port;
+    (key.0[METADATA_WORD], key.0[TUNNEL_ID_WORD]) = (metadata, tunnel_id);
     *layers = ethernet::parse(head.bytes(), key);
 }
 

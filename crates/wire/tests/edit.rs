@@ -1,17 +1,52 @@
 //! Edits, one after the other, on right and on hostile frames; each is judged against a fresh parse and full checksums.
 
 mod frames;
-#[expect(dead_code, reason = "each test uses a part of the oracle")]
 mod oracle;
 
 use oracle::edits::{Op, Subject};
 use oracle::sums::{State, check};
 use proptest::collection::vec;
-use proptest::prelude::{Just, Strategy, any, prop_assert_eq, prop_oneof, proptest};
-use proptest::sample::select;
+use proptest::prelude::{
+    Just, ProptestConfig, Strategy, any, prop_assert_eq, prop_oneof, proptest,
+};
+use proptest::sample::{Index, select};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use wire::build::{Frame, Ipv4, Ipv6, Tcp};
 use wire::{EditError, Field, PartialChecksum, ip_proto};
+
+fn mask() -> impl Strategy<Value = u128> {
+    prop_oneof![3 => Just(u128::MAX), 1 => any::<u128>()]
+}
+
+/// An edit of any kind, or one of a field that the frame has at that moment.
+fn step() -> impl Strategy<Value = (Option<Index>, Op)> {
+    let present = (any::<Index>(), any::<u128>(), mask());
+    prop_oneof![
+        op().prop_map(|op| (None, op)),
+        present.prop_map(|(index, value, mask)| (Some(index), Op::Set(Field::EthDst, value, mask))),
+    ]
+}
+
+fn run(subject: &mut Subject, steps: Vec<(Option<Index>, Op)>) {
+    for step in steps {
+        let op = match step {
+            (Some(index), Op::Set(_, value, mask)) => {
+                let present: Vec<Field> =
+                    Field::ALL.iter().copied().filter(|&field| subject.has(field)).collect();
+                Op::Set(
+                    present
+                        .get(index.index(present.len().max(1)))
+                        .copied()
+                        .unwrap_or(Field::EthDst),
+                    value,
+                    mask,
+                )
+            }
+            (_, op) => op,
+        };
+        let _ = subject.edit_and_check(op);
+    }
+}
 
 fn op() -> impl Strategy<Value = Op> {
     let eth_type = || {
@@ -20,7 +55,6 @@ fn op() -> impl Strategy<Value = Op> {
             any::<u16>()
         ]
     };
-    let mask = prop_oneof![3 => Just(u128::MAX), 1 => any::<u128>()];
     prop_oneof![
         2 => select(&[0x8100, 0x88a8, 0x9100][..]).prop_map(Op::PushVlan),
         2 => Just(Op::PopVlan),
@@ -28,7 +62,7 @@ fn op() -> impl Strategy<Value = Op> {
         1 => eth_type().prop_map(Op::PopMpls),
         1 => select(&[0x88e7, 0x88a8][..]).prop_map(Op::PushPbb),
         1 => Just(Op::PopPbb),
-        12 => (select(Field::ALL), any::<u128>(), mask).prop_map(|(field, value, mask)| Op::Set(field, value, mask)),
+        2 => (select(Field::ALL), any::<u128>(), mask()).prop_map(|(field, value, mask)| Op::Set(field, value, mask)),
         1 => eth_type().prop_map(|value| Op::Set(Field::EthType, u128::from(value), 0xffff)),
         1 => Just(Op::CopyTtlOut),
         1 => Just(Op::CopyTtlIn),
@@ -40,30 +74,26 @@ fn op() -> impl Strategy<Value = Op> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4096))]
+
     #[test]
-    fn edits_of_right_frames_keep_key_layers_and_checksums(recipe in frames::recipe(), ops in vec(op(), 1..12)) {
+    fn edits_of_right_frames_keep_key_layers_and_checksums(recipe in frames::recipe(), steps in vec(step(), 1..12)) {
         let mut subject = Subject::new(&recipe.bytes(), None);
-        for op in ops {
-            let _ = subject.edit_and_check(op);
-        }
+        run(&mut subject, steps);
     }
 
     #[test]
-    fn edits_keep_partial_checksums_partial(recipe in frames::recipe(), ops in vec(op(), 1..12)) {
+    fn edits_keep_partial_checksums_partial(recipe in frames::recipe(), steps in vec(step(), 1..12)) {
         let Some((frame, partial)) = recipe.frame().finish_partial() else { return Ok(()) };
         let mut subject = Subject::new(&frame, Some(partial));
-        for op in ops {
-            let _ = subject.edit_and_check(op);
-        }
+        run(&mut subject, steps);
     }
 
     #[test]
-    fn edits_of_hostile_frames_keep_key_and_layers(frame in frames::hostile(), start: u16, ops in vec(op(), 1..12)) {
+    fn edits_of_hostile_frames_keep_key_and_layers(frame in frames::hostile(), start: u16, steps in vec(step(), 1..12)) {
         let checksum = (start % 3 == 0).then_some(PartialChecksum { start: start % 300, offset: 16 });
         let mut subject = Subject::new(&frame, checksum);
-        for op in ops {
-            let _ = subject.edit_and_check(op);
-        }
+        run(&mut subject, steps);
     }
 
     #[test]
@@ -277,4 +307,16 @@ fn a_renamed_protocol_is_parsed_anew() {
     assert_eq!((subject.key.get(Field::IpProto), subject.layers.l4), (132, 0));
     subject.edit_and_check(set(Field::IpProto, u128::from(ip_proto::UDP))).unwrap();
     assert_eq!(subject.key.get(Field::TpDst), 6);
+}
+
+#[test]
+fn a_checksum_that_begins_inside_a_pushed_or_popped_header_is_refused() {
+    let frame = ethernet().vlan(0x8100, 1).ipv4(Ipv4::default()).udp(1, 2).finish();
+    for start in [0, 11, 13, 15] {
+        let mut subject = Subject::new(&frame, Some(PartialChecksum { start, offset: 6 }));
+        assert_eq!(subject.edit_and_check(Op::PopVlan), Err(EditError::Malformed));
+        if start < 12 {
+            assert_eq!(subject.edit_and_check(Op::PushVlan(0x8100)), Err(EditError::Malformed));
+        }
+    }
 }

@@ -19,7 +19,7 @@ struct Place {
     /// First byte of the big-endian word that holds it; at an even distance from what its checksum covers.
     at: usize,
     /// Bytes of the word.
-    width: usize,
+    width: Width,
     /// Bits below the field.
     shift: u32,
     /// Bits of the field.
@@ -27,6 +27,16 @@ struct Place {
     covers: Covers,
     /// What the key needs after the write.
     then: Then,
+}
+
+/// Widths in bytes.
+#[derive(Clone, Copy)]
+enum Width {
+    One = 1,
+    Two = 2,
+    Four = 4,
+    Six = 6,
+    Sixteen = 16,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -38,7 +48,7 @@ enum Then {
 }
 
 impl Place {
-    const fn new(at: usize, width: usize) -> Self {
+    const fn new(at: usize, width: Width) -> Self {
         Self {
             at,
             width,
@@ -85,8 +95,8 @@ impl Edit<'_> {
         if field == Field::EthType && (new as u16) < eth_type::MIN {
             return Err(EditError::Malformed);
         }
-        self.follow(place.covers, place.at, place.width, old, new)?;
-        self.write(place, new);
+        self.follow(place.covers, place.at, place.width as usize, old, new)?;
+        self.write(place, new)?;
         match (place.then, field) {
             (Then::Reparse, _) => self.reparse(),
             (Then::SetKey, Field::VlanVid) => self.key.set(field, new | u128::from(VLAN_PRESENT)),
@@ -95,29 +105,41 @@ impl Edit<'_> {
         Ok(())
     }
 
+    /// The word that holds the field. Each width is a load of its own, so that none becomes a loop.
     fn read(&self, place: Place) -> Result<u128, EditError> {
-        let bytes =
-            self.head.bytes().get(place.at..place.at + place.width).ok_or(EditError::NotPresent)?;
-        Ok(match *bytes {
-            [a] => u128::from(a),
-            [a, b] => u128::from(u16::from_be_bytes([a, b])),
-            [a, b, c, d] => u128::from(u32::from_be_bytes([a, b, c, d])),
-            _ => bytes.iter().fold(0, |value, &byte| value << 8 | u128::from(byte)),
+        let at = place.at;
+        Ok(match place.width {
+            Width::One => self.bytes_at(at).map(u8::from_be_bytes)?.into(),
+            Width::Two => self.bytes_at(at).map(u16::from_be_bytes)?.into(),
+            Width::Four => self.bytes_at(at).map(u32::from_be_bytes)?.into(),
+            Width::Six => {
+                let [a, b, c, d, e, f] = self.bytes_at(at)?;
+                u64::from_be_bytes([0, 0, a, b, c, d, e, f]).into()
+            }
+            Width::Sixteen => self.bytes_at(at).map(u128::from_be_bytes)?,
         })
     }
 
     /// Writes the word that [`Edit::read`] found there.
-    fn write(&mut self, place: Place, value: u128) {
-        let value = value.to_be_bytes();
-        self.head.bytes_mut()[place.at..place.at + place.width]
-            .copy_from_slice(&value[16 - place.width..]);
+    fn write(&mut self, place: Place, value: u128) -> Result<(), EditError> {
+        let at = place.at;
+        match place.width {
+            Width::One => self.put(at, (value as u8).to_be_bytes()),
+            Width::Two => self.put(at, (value as u16).to_be_bytes()),
+            Width::Four => self.put(at, (value as u32).to_be_bytes()),
+            Width::Six => {
+                let [_, _, address @ ..] = (value as u64).to_be_bytes();
+                self.put::<6>(at, address)
+            }
+            Width::Sixteen => self.put(at, value.to_be_bytes()),
+        }
     }
 
     fn place(&self, field: Field) -> Result<Place, EditError> {
         match field {
             Field::EthDst => self.ethernet(0),
             Field::EthSrc => self.ethernet(6),
-            Field::EthType => Ok(Place::new(self.type_at()?, 2).reparse()),
+            Field::EthType => Ok(Place::new(self.type_at()?, Width::Two).reparse()),
             Field::VlanVid => Ok(self.tag()?.bits(0, 12)),
             Field::VlanPcp => Ok(self.tag()?.bits(13, 3)),
             Field::IpDscp => self.traffic_class(2, 6),
@@ -125,21 +147,23 @@ impl Edit<'_> {
             Field::IpProto => self.protocol(),
             Field::Ipv4Src => self.ipv4(12),
             Field::Ipv4Dst => self.ipv4(16),
-            Field::Ipv6Src => Ok(Place::new(self.ipv6()? + 8, 16).covered(Covers::Ipv6Address)),
-            Field::Ipv6Dst => {
-                Ok(Place::new(self.ipv6()? + 24, 16).covered(Covers::Ipv6Destination))
+            Field::Ipv6Src => {
+                Ok(Place::new(self.ipv6()? + 8, Width::Sixteen).covered(Covers::Ipv6Address))
             }
-            Field::Ipv6Flabel => Ok(Place::new(self.ipv6()?, 4).bits(0, 20)),
+            Field::Ipv6Dst => {
+                Ok(Place::new(self.ipv6()? + 24, Width::Sixteen).covered(Covers::Ipv6Destination))
+            }
+            Field::Ipv6Flabel => Ok(Place::new(self.ipv6()?, Width::Four).bits(0, 20)),
             Field::TpSrc => self.ports(0),
             Field::TpDst => self.ports(2),
             Field::TcpFlags => Ok(self.transport_word(&[ip_proto::TCP], 12)?.bits(0, 12)),
             Field::IcmpType => Ok(self.icmp()?.bits(8, 8)),
             Field::IcmpCode => Ok(self.icmp()?.bits(0, 8)),
-            Field::ArpOp => self.arp(6, 2),
-            Field::ArpSha => self.arp(8, 6),
-            Field::ArpSpa => self.arp(14, 4),
-            Field::ArpTha => self.arp(18, 6),
-            Field::ArpTpa => self.arp(24, 4),
+            Field::ArpOp => self.arp(6, Width::Two),
+            Field::ArpSha => self.arp(8, Width::Six),
+            Field::ArpSpa => self.arp(14, Width::Four),
+            Field::ArpTha => self.arp(18, Width::Six),
+            Field::ArpTpa => self.arp(24, Width::Four),
             Field::Ipv6NdTarget => self.nd_target(),
             Field::Ipv6NdSll => self.nd_option(1),
             Field::Ipv6NdTll => self.nd_option(2),
@@ -158,34 +182,34 @@ impl Edit<'_> {
 
     fn ethernet(&self, at: usize) -> Result<Place, EditError> {
         present(self.layers.l3 != 0)?;
-        Ok(Place::new(at, 6))
+        Ok(Place::new(at, Width::Six))
     }
 
     fn tag(&self) -> Result<Place, EditError> {
         present(self.layers.vlans != 0)?;
-        Ok(Place::new(14, 2))
+        Ok(Place::new(14, Width::Two))
     }
 
     fn shim(&self) -> Result<Place, EditError> {
         present(self.layers.labels != 0)?;
-        Ok(Place::new(usize::from(self.layers.l3), 4))
+        Ok(Place::new(usize::from(self.layers.l3), Width::Four))
     }
 
     fn itag(&self) -> Result<Place, EditError> {
         let at = usize::from(self.layers.l3);
         present(self.eth_type() == eth_type::PBB)?;
         self.bytes_at::<ITAG>(at)?;
-        Ok(Place::new(at, 4))
+        Ok(Place::new(at, Width::Four))
     }
 
-    fn arp(&self, at: usize, width: usize) -> Result<Place, EditError> {
+    fn arp(&self, at: usize, width: Width) -> Result<Place, EditError> {
         present(self.eth_type() == eth_type::ARP && self.layers.payload != 0)?;
         Ok(Place::new(usize::from(self.layers.l3) + at, width))
     }
 
     fn ipv4(&self, at: usize) -> Result<Place, EditError> {
         match self.ip()? {
-            (ip, Version::V4) => Ok(Place::new(ip + at, 4).covered(Covers::Ipv4Address)),
+            (ip, Version::V4) => Ok(Place::new(ip + at, Width::Four).covered(Covers::Ipv4Address)),
             (_, Version::V6) => Err(EditError::NotPresent),
         }
     }
@@ -200,19 +224,21 @@ impl Edit<'_> {
     /// Bits of the traffic class, which is the second byte of IPv4 and lies across the first two of IPv6.
     fn traffic_class(&self, shift: u32, bits: u32) -> Result<Place, EditError> {
         Ok(match self.ip()? {
-            (ip, Version::V4) => Place::new(ip, 2).bits(shift, bits).covered(Covers::Ipv4Header),
-            (ip, Version::V6) => Place::new(ip, 2).bits(4 + shift, bits),
+            (ip, Version::V4) => {
+                Place::new(ip, Width::Two).bits(shift, bits).covered(Covers::Ipv4Header)
+            }
+            (ip, Version::V6) => Place::new(ip, Width::Two).bits(4 + shift, bits),
         })
     }
 
     fn protocol(&self) -> Result<Place, EditError> {
         Ok(match self.ip()? {
             (ip, Version::V4) => {
-                Place::new(ip + 8, 2).bits(0, 8).covered(Covers::Ipv4Header).reparse()
+                Place::new(ip + 8, Width::Two).bits(0, 8).covered(Covers::Ipv4Header).reparse()
             }
             (ip, Version::V6) => {
                 let chain = chain(self.head.bytes(), ip).ok_or(EditError::NotPresent)?;
-                Place::new(chain.proto_at, 1).reparse()
+                Place::new(chain.proto_at, Width::One).reparse()
             }
         })
     }
@@ -230,7 +256,7 @@ impl Edit<'_> {
     fn transport_word(&self, protos: &[u8], at: usize) -> Result<Place, EditError> {
         let l4 = self.layers.l4;
         present(l4 != 0 && protos.contains(&(self.key.get(Field::IpProto) as u8)))?;
-        Ok(Place::new(usize::from(l4) + at, 2).covered(Covers::Transport))
+        Ok(Place::new(usize::from(l4) + at, Width::Two).covered(Covers::Transport))
     }
 
     /// The packet up to its end, where its neighbour discovery message begins, and the option type that this carries.
@@ -248,14 +274,14 @@ impl Edit<'_> {
 
     fn nd_target(&self) -> Result<Place, EditError> {
         let (_, l4, _) = self.nd()?;
-        Ok(Place::new(l4 + 8, 16).covered(Covers::Transport))
+        Ok(Place::new(l4 + 8, Width::Sixteen).covered(Covers::Transport))
     }
 
     fn nd_option(&self, wanted: u8) -> Result<Place, EditError> {
         let (packet, l4, option) = self.nd()?;
         present(option == wanted)?;
         let at = link_layer_option(packet, l4, wanted).ok_or(EditError::NotPresent)?;
-        Ok(Place::new(at, 6).covered(Covers::Transport))
+        Ok(Place::new(at, Width::Six).covered(Covers::Transport))
     }
 }
 

@@ -1,5 +1,7 @@
 //! Strategies for frames: right ones from the builder, and the same with bytes changed or cut off.
 
+#![allow(dead_code, clippy::allow_attributes, reason = "each test uses a part of the frames")]
+
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::{Just, Strategy, any, prop_oneof};

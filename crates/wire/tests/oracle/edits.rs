@@ -53,6 +53,11 @@ impl Subject {
         [self.head.bytes(), &self.body].concat()
     }
 
+    /// Whether the frame has the field: a write under an empty mask is refused only where there is none.
+    pub fn has(&self, field: Field) -> bool {
+        self.clone().apply(Op::Set(field, 0, 0)).is_ok()
+    }
+
     fn apply(&mut self, op: Op) -> Result<(), EditError> {
         let Self { head, key, layers, offload, frame_len, .. } = self;
         let mut edit = Edit { head, key, layers, offload, frame_len };

@@ -244,40 +244,45 @@ fn extensions<'a>(
         if next == 50 || next == 59 {
             break Some(reader);
         }
-        if !reader.has(8) {
-            break None;
-        }
-        let begin = reader;
-        let this = next;
-        let after = reader.number(1).unwrap();
-        let len = reader.number(1).unwrap() as usize;
-        let bytes = match this {
-            44 => 8,
-            51 => len * 4 + 8,
-            _ => len * 8 + 8,
-        };
-        if !begin.has(bytes) {
-            break None;
-        }
-        next = after;
-        let data = reader.number(2).unwrap();
-        reader.at = begin.at + bytes;
-        if this == 43 && data % 256 != 0 {
+        let Some((after, data, following)) = extension(reader, next) else { break None };
+        if next == 43 && data[2] != 0 {
             parsed.routed = true;
-            parsed.final_dst = Some(last_address(begin, data / 256, bytes));
+            parsed.final_dst = Some(last_address(reader, data[1], following.at - reader.at));
         }
-        if this == 44 {
-            if data / 8 != 0 {
+        if next == 44 {
+            let offset = data[1] * 32 + data[2] / 8;
+            let more = data[2] % 2;
+            if offset != 0 {
                 parsed.set(Field::IpFrag, 3);
-                break Some(reader);
-            }
-            if data % 2 != 0 {
+            } else if more != 0 {
                 parsed.set(Field::IpFrag, 1);
             }
+            if offset != 0 {
+                (next, reader) = (after, following);
+                break Some(reader);
+            }
         }
+        (next, reader) = (after, following);
     };
     parsed.set(Field::Ipv6Exthdr, pseudo_field(&list));
     (next, rest)
+}
+
+/// Next header, bytes 1 to 3, and what follows, if the whole header is there.
+fn extension(begin: Reader<'_>, proto: u128) -> Option<(u128, [u128; 3], Reader<'_>)> {
+    let mut reader = begin;
+    let after = reader.number(1)?;
+    let data = [reader.number(1)?, reader.number(1)?, reader.number(1)?];
+    let bytes = match proto {
+        44 => 8,
+        51 => data[0] as usize * 4 + 8,
+        _ => data[0] as usize * 8 + 8,
+    };
+    if !begin.has(bytes) || !begin.has(8) {
+        return None;
+    }
+    reader.at = begin.at + bytes;
+    Some((after, data, reader))
 }
 
 /// The last address of a routing header of type 0 (RFC 2460 §4.4).
