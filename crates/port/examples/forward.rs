@@ -22,6 +22,8 @@ struct Way {
     to: Box<dyn TxQueue>,
     sent: Sent,
     drops: Drops,
+    /// Time in `rx` calls that brought frames, and in `tx`.
+    busy: [Duration; 2],
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -48,7 +50,11 @@ fn main() -> Result<(), Box<dyn Error>> {
             (way.sent.frames as f64 / seconds / 1e6, way.sent.bytes as f64 * 8.0 / seconds / 1e9);
         let drops: Vec<_> =
             way.drops.iter().map(|(reason, count)| format!("{} {count}", reason.name())).collect();
-        println!("{name}: {mpps:.3} Mpps, {gbits:.2} Gbit/s, drops: {}", drops.join(", "));
+        let [rx, tx] = way.busy.map(|busy| busy.as_nanos() / u128::from(way.sent.frames.max(1)));
+        println!(
+            "{name}: {mpps:.3} Mpps, {gbits:.2} Gbit/s, rx {rx} ns, tx {tx} ns a frame, drops: {}",
+            drops.join(", ")
+        );
     }
     Ok(())
 }
@@ -63,21 +69,31 @@ fn opened(spec: &PortSpec) -> Result<OpenPort, Box<dyn Error>> {
 }
 
 fn way(from: Vec<Box<dyn RxQueue>>, mut to: Vec<Box<dyn TxQueue>>) -> Way {
-    Way { from, to: to.remove(0), sent: Sent::default(), drops: Drops::default() }
+    Way {
+        from,
+        to: to.remove(0),
+        sent: Sent::default(),
+        drops: Drops::default(),
+        busy: [Duration::ZERO; 2],
+    }
 }
 
 fn forward(way: &mut Way, batch: &mut RxBatch) -> std::io::Result<()> {
     for rx in &mut way.from {
         batch.clear();
+        let began = Instant::now();
         if rx.rx(batch, &mut way.drops)? == 0 {
             continue;
         }
+        let received = Instant::now();
         let frames: Vec<TxFrame<'_>> =
             batch.frames().iter().map(|slot| frame(slot, rx.as_ref())).collect();
         let sent = way.to.tx(&frames, &mut way.drops);
         (way.sent.frames, way.sent.bytes) =
             (way.sent.frames + sent.frames, way.sent.bytes + sent.bytes);
         rx.release();
+        way.busy[0] += received - began;
+        way.busy[1] += received.elapsed();
     }
     Ok(())
 }

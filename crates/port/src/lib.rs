@@ -38,6 +38,7 @@ mod queue;
 mod spec;
 mod sys;
 mod tap;
+pub mod testing;
 mod vnet;
 
 pub use batch::{BATCH, BODY_MAX, BodyAt, RxBatch, Slot};

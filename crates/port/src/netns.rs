@@ -35,9 +35,4 @@ impl Netns {
             scope.spawn(inside).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
     }
-
-    /// The namespace's file, to name it to the kernel.
-    pub(crate) fn file(&self) -> Option<&File> {
-        self.file.as_ref()
-    }
 }

@@ -32,7 +32,7 @@ impl PacketRx {
 
     fn count_kernel_drops(&mut self, drops: &mut Drops) -> io::Result<()> {
         self.rounds = self.rounds.wrapping_add(1);
-        if self.rounds % ROUNDS_PER_LOOK == 0 {
+        if self.rounds.is_multiple_of(ROUNDS_PER_LOOK) {
             drops.add(DropReason::RxFull, packet::take_drops(&self.socket)?.into());
         }
         Ok(())

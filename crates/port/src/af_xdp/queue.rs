@@ -33,12 +33,13 @@ pub(super) struct XdpRx {
     parsed: (Key, Layers),
 }
 
-/// The kernel's drop counters at the last look.
+/// The kernel's drops up to the last look.
 #[derive(Clone, Copy, Default)]
 struct Seen {
-    dropped: u64,
+    /// No free buffer, or a full ring.
     full: u64,
-    unfilled: u64,
+    /// Longer than a buffer.
+    too_big: u64,
 }
 
 impl XdpRx {
@@ -46,19 +47,16 @@ impl XdpRx {
         Self { socket, checksums, rounds: 0, seen: Seen::default(), parsed: Default::default() }
     }
 
-    /// The kernel's drops since the last look: no free buffer or a full ring, else a frame longer than a buffer.
+    /// Counts the kernel's drops since the last look. It counts a frame without a free buffer twice, as "dropped" and as "fill ring
+    /// empty", a moment apart: so the difference is taken of the totals, and only its growth is counted.
     fn look(&mut self, drops: &mut Drops) -> io::Result<()> {
         let stats = sockopt::xdp_statistics(self.socket.fd())?;
-        let now = Seen {
-            dropped: stats.rx_dropped,
-            full: stats.rx_ring_full.unwrap_or(0),
-            unfilled: stats.rx_fill_ring_empty_descs.unwrap_or(0),
-        };
-        let unfilled = now.unfilled - self.seen.unfilled;
-        let dropped = now.dropped - self.seen.dropped;
-        drops.add(DropReason::RxFull, now.full - self.seen.full + unfilled.min(dropped));
-        drops.add(DropReason::TooBig, dropped.saturating_sub(unfilled));
-        self.seen = now;
+        let unfilled = stats.rx_fill_ring_empty_descs.unwrap_or(0).min(stats.rx_dropped);
+        let full = (stats.rx_ring_full.unwrap_or(0) + unfilled).max(self.seen.full);
+        let too_big = (stats.rx_dropped - unfilled).max(self.seen.too_big);
+        drops.add(DropReason::RxFull, full - self.seen.full);
+        drops.add(DropReason::TooBig, too_big - self.seen.too_big);
+        self.seen = Seen { full, too_big };
         match sockopt::socket_error(self.socket.fd())? {
             Err(Errno::NETDOWN) => Err(Errno::NODEV.into()),
             _ => Ok(()),
@@ -70,7 +68,7 @@ impl RxQueue for XdpRx {
     fn rx(&mut self, batch: &mut RxBatch, drops: &mut Drops) -> io::Result<usize> {
         self.release();
         self.rounds = self.rounds.wrapping_add(1);
-        if self.rounds % ROUNDS_PER_LOOK == 0 {
+        if self.rounds.is_multiple_of(ROUNDS_PER_LOOK) {
             self.look(drops)?;
         }
         let slots = batch.free();

@@ -47,7 +47,7 @@ impl Mapping {
     /// The address of `count` values of type `T` from byte `offset` on; `None` when they do not lie inside, aligned.
     pub(super) fn at<T>(&self, offset: usize, count: usize) -> Option<NonNull<T>> {
         let end = size_of::<T>().checked_mul(count)?.checked_add(offset)?;
-        if end > self.len || offset % align_of::<T>() != 0 {
+        if end > self.len || !offset.is_multiple_of(align_of::<T>()) {
             return None;
         }
         // SAFETY: `offset <= end <= len`: inside the mapping or at its end.
