@@ -46,11 +46,6 @@ impl ActionSet {
         }
     }
 
-    /// Whether nothing is to be executed.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     fn write_one(&mut self, action: Action) {
         let rank = rank(&action);
         match self.0.binary_search_by_key(&rank, self::rank) {
@@ -167,6 +162,6 @@ mod tests {
         }
         assert!(set.0.is_full());
         set.clear();
-        assert!(set.is_empty());
+        assert!(set.program().is_empty());
     }
 }

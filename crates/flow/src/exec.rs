@@ -93,8 +93,8 @@ pub(crate) struct Run<'r, 'h, S> {
     sink: &'r mut S,
     trail: Trail,
     pending: Pending<'r>,
-    /// A group that is run when it is known whether anything follows it.
-    group: Option<u32>,
+    /// A group that is run when it is known whether anything follows it, and the entry that named it.
+    group: Option<(u32, Origin)>,
     origin: Origin,
     kind: Kind,
     /// Groups around these actions.
@@ -202,7 +202,7 @@ impl<'r, 'h, S: Sink> Run<'r, 'h, S> {
             Action::Output(output) => self.output(output),
             Action::Group(id) => {
                 self.run_waiting_group()?;
-                self.group = Some(id);
+                self.group = Some((id, self.origin));
                 ControlFlow::Continue(())
             }
             Action::SetQueue(queue) => self.set_queue(queue),
@@ -215,13 +215,13 @@ impl<'r, 'h, S: Sink> Run<'r, 'h, S> {
         let in_port = self.packet.in_port();
         match output {
             Output::Port(port) if port == in_port => self.lose(DropReason::NoDestination),
-            Output::Port(port) => self.to_port(port),
-            Output::InPort => self.to_port(in_port),
-            Output::All => self.to_ports(self.env.ports.all_but(in_port)),
-            Output::Flood => self.to_ports(self.env.ports.flood_but(in_port)),
+            Output::Port(port) => self.send_by(port),
+            Output::InPort => self.send_by(in_port),
+            Output::All => self.send_by_all(self.env.ports.all_but(in_port)),
+            Output::Flood => self.send_by_all(self.env.ports.flood_but(in_port)),
             Output::Normal => self.normal(),
-            Output::Local => self.to_local(),
-            Output::Controller { max_len } => self.to_controller(max_len),
+            Output::Local => self.send_to_local(),
+            Output::Controller { max_len } => self.send_to_controller(max_len),
             // Only a packet-out may send through the tables, and it takes care of that itself.
             Output::Table => self.lose(DropReason::NoPort),
         }

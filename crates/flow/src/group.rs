@@ -10,8 +10,9 @@
 //! * A bucket is **usable** if what it watches is live; one that watches nothing (never in fast failover) is usable
 //!   unless its own output port is down or its own group has no usable bucket.
 //! * A group is **live** if a bucket is usable.
-//! * Groups nest at most [`MAX_CHAIN`] deep, watched groups counted too, and never in a loop.
+//! * Groups nest at most [`crate::exec::MAX_CHAIN`] deep, watched groups counted too, and never in a loop.
 
+mod change;
 mod entry;
 mod graph;
 mod select;
@@ -19,144 +20,18 @@ mod stats;
 #[cfg(test)]
 mod tests;
 
+pub use change::{Bucket, GroupKind, GroupLimits, GroupMod, GroupModError, MAX_GROUP};
 pub(crate) use entry::{Group, Program};
 pub use stats::{GroupStats, GroupView};
 
-use crate::action::{Action, PortNo};
-use crate::exec::MAX_CHAIN;
 use crate::idmap::IdMap;
 use crate::ports::PortTable;
-use crate::tally::Tally;
+use crate::tally::History;
 use crate::time::Nanos;
-use crate::validate::{ActionError, MAX_PORT, validate_bucket};
+use crate::validate::{MAX_PORT, validate_bucket};
 use entry::Body;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-
-/// Highest group number (`OFPG_MAX`).
-pub const MAX_GROUP: u32 = 0xffff_ff00;
-
-/// How a group chooses among its buckets.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum GroupKind {
-    /// Every bucket gets a copy.
-    All,
-    /// One bucket, by weight and by the flow's hash; a flow stays with its bucket.
-    Select,
-    /// The only bucket.
-    Indirect,
-    /// The first bucket whose watched port or group is live.
-    FastFailover,
-}
-
-/// One set of actions of a group.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-pub struct Bucket {
-    /// Share of the flows, in select groups; 0 elsewhere.
-    pub weight: u16,
-    /// Port whose liveness decides.
-    pub watch_port: Option<PortNo>,
-    /// Group whose liveness decides.
-    pub watch_group: Option<u32>,
-    /// The actions, executed as an action set.
-    pub actions: Vec<Action>,
-}
-
-/// One change of the group table.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum GroupMod {
-    /// A new group.
-    Add {
-        /// Its number.
-        id: u32,
-        /// How it chooses.
-        kind: GroupKind,
-        /// Among what.
-        buckets: Vec<Bucket>,
-    },
-    /// Other kind and buckets for a group. Its own counters and age go on; those of the buckets start afresh.
-    Modify {
-        /// Its number.
-        id: u32,
-        /// How it chooses.
-        kind: GroupKind,
-        /// Among what.
-        buckets: Vec<Bucket>,
-    },
-    /// One group goes; an absent one is no error.
-    Delete {
-        /// Its number.
-        id: u32,
-    },
-    /// All groups go (`OFPG_ALL`).
-    DeleteAll,
-}
-
-/// Why a [`GroupMod`] was refused. Each maps to one OpenFlow error; nothing changed then.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum GroupModError {
-    /// `OFPGMFC_GROUP_EXISTS`.
-    #[error("group {0} exists already")]
-    Exists(u32),
-    /// `OFPGMFC_INVALID_GROUP`: a reserved number, or an indirect group that has not exactly one bucket.
-    #[error("group {0} is invalid")]
-    Invalid(u32),
-    /// `OFPGMFC_OUT_OF_GROUPS`.
-    #[error("the group table is full at {0} groups")]
-    OutOfGroups(u32),
-    /// `OFPGMFC_OUT_OF_BUCKETS`.
-    #[error("more than {0} buckets")]
-    OutOfBuckets(u32),
-    /// `OFPGMFC_CHAINING_UNSUPPORTED`.
-    #[error("group {0} would make a chain of more than {MAX_CHAIN} groups")]
-    ChainTooLong(u32),
-    /// `OFPGMFC_LOOP`.
-    #[error("group {0} would forward to itself")]
-    Loop(u32),
-    /// `OFPGMFC_UNKNOWN_GROUP`.
-    #[error("group {0} does not exist")]
-    Unknown(u32),
-    /// `OFPGMFC_CHAINED_GROUP`.
-    #[error("group {by} forwards to group {id}")]
-    Chained {
-        /// The group that should go.
-        id: u32,
-        /// A group that needs it.
-        by: u32,
-    },
-    /// `OFPGMFC_BAD_BUCKET`: a weight outside a select group.
-    #[error("bucket {0} has a weight outside a select group")]
-    BadBucket(usize),
-    /// `OFPGMFC_BAD_WATCH`: a port or group that can never be, or nothing to watch in a fast failover group.
-    #[error("bucket {0} watches no port or group that can be")]
-    BadWatch(usize),
-    /// `OFPET_BAD_ACTION`.
-    #[error("bucket {bucket} has an action that cannot be")]
-    Action {
-        /// Which bucket.
-        bucket: usize,
-        /// Why.
-        source: ActionError,
-    },
-}
-
-/// What a group table may grow to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct GroupLimits {
-    /// Groups.
-    pub groups: u32,
-    /// Buckets of one group; at most 1024.
-    pub buckets: u32,
-    /// Buckets of all groups together.
-    pub total_buckets: u32,
-}
-
-impl Default for GroupLimits {
-    /// Chosen: well above what controllers use; the slots of a full table stay below 100 MB.
-    fn default() -> Self {
-        Self { groups: 32_768, buckets: 1024, total_buckets: 131_072 }
-    }
-}
 
 /// The groups of one switch.
 #[derive(Clone, Debug, Default)]
@@ -188,12 +63,12 @@ impl GroupTable {
         match change {
             GroupMod::Add { id, kind, buckets } => {
                 self.check_addable(id)?;
-                self.put(id, kind, buckets, ports, Arc::default(), now)
+                self.put(id, Body::new(kind, buckets, History::begin(now)), ports)
             }
             GroupMod::Modify { id, kind, buckets } => {
                 let before = self.groups.get(id).ok_or(GroupModError::Unknown(id))?;
-                let (tally, created) = (before.body.tally.clone(), before.body.created);
-                self.put(id, kind, buckets, ports, tally, created)
+                let body = Body::new(kind, buckets, before.body.history.clone());
+                self.put(id, body, ports)
             }
             GroupMod::Delete { id } => self.delete(id, ports),
             GroupMod::DeleteAll => {
@@ -243,19 +118,11 @@ impl GroupTable {
     fn put(
         &mut self,
         id: u32,
-        kind: GroupKind,
-        buckets: Vec<Bucket>,
+        body: Arc<Body>,
         ports: &PortTable,
-        tally: Arc<Tally>,
-        created: Nanos,
     ) -> Result<Vec<u32>, GroupModError> {
-        let before = self.get(id).map_or(0, |group| group.body.buckets.len() as u32);
-        let total = self.buckets - before + buckets.len() as u32;
-        if total > self.limits.total_buckets {
-            return Err(GroupModError::OutOfBuckets(self.limits.total_buckets));
-        }
-        self.check(id, kind, &buckets)?;
-        let next = graph::successors(&buckets);
+        let buckets = self.check(id, body.kind, &body.buckets)?;
+        let next = graph::successors(&body.buckets);
         self.check_chain(id, &next)?;
         if self.chained.contains(&id) == next.is_empty() {
             let chained = Arc::make_mut(&mut self.chained);
@@ -265,10 +132,9 @@ impl GroupTable {
                 chained.insert(id)
             };
         }
-        self.buckets = total;
-        let body = Body::new(kind, buckets, tally, created);
         let group = Group::new(body, |bucket| self.is_usable(bucket, ports));
         self.groups.insert(id, Arc::new(group));
+        self.buckets = buckets;
         self.refresh_chained(ports);
         Ok(Vec::new())
     }
@@ -286,17 +152,24 @@ impl GroupTable {
         Ok(vec![id])
     }
 
-    fn check(&self, id: u32, kind: GroupKind, buckets: &[Bucket]) -> Result<(), GroupModError> {
+    /// Checks a group by itself; returns the buckets of all groups with it.
+    fn check(&self, id: u32, kind: GroupKind, buckets: &[Bucket]) -> Result<u32, GroupModError> {
         if kind == GroupKind::Indirect && buckets.len() != 1 {
             return Err(GroupModError::Invalid(id));
         }
         if buckets.len() > self.limits.buckets as usize {
             return Err(GroupModError::OutOfBuckets(self.limits.buckets));
         }
+        let before = self.get(id).map_or(0, |group| group.body.buckets.len());
+        let total = self.buckets - before as u32 + buckets.len() as u32;
+        if total > self.limits.total_buckets {
+            return Err(GroupModError::OutOfBuckets(self.limits.total_buckets));
+        }
         buckets
             .iter()
             .enumerate()
-            .try_for_each(|(at, bucket)| self.check_bucket(id, kind, at, bucket))
+            .try_for_each(|(at, bucket)| self.check_bucket(id, kind, at, bucket))?;
+        Ok(total)
     }
 
     fn check_bucket(

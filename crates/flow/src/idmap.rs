@@ -58,11 +58,6 @@ impl<T: Clone> IdMap<T> {
         entries
     }
 
-    /// Every value, in no stated order.
-    pub fn values(&self) -> impl Iterator<Item = &T> {
-        self.shards.iter().flat_map(|shard| shard.values())
-    }
-
     fn shard(&mut self, id: u32) -> &mut BTreeMap<u32, T> {
         Arc::make_mut(&mut self.shards[id as usize % SHARDS])
     }

@@ -7,117 +7,19 @@
 //! Counters and buckets are shared by all copies of the table, so publishing a snapshot changes neither.
 
 mod bucket;
+mod change;
 #[cfg(test)]
 mod tests;
 
+pub use change::{
+    Band, BandKind, CONTROLLER_METER, MAX_METER, MeterConfig, MeterMod, MeterModError, MeterUnit,
+};
+
 use crate::idmap::IdMap;
-use crate::tally::{Counted, Tally};
+use crate::tally::{Counted, History, Tally};
 use crate::time::Nanos;
 use bucket::TokenBucket;
 use std::sync::Arc;
-
-/// Highest meter number of flow entries (`OFPM_MAX`).
-pub const MAX_METER: u32 = 0xffff_0000;
-
-/// The meter that packet-ins of the switch pass, if it is configured (`OFPM_CONTROLLER`).
-pub const CONTROLLER_METER: u32 = 0xffff_fffe;
-
-/// What a meter's rates and bursts count (`OFPMF_KBPS`, `OFPMF_PKTPS`).
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum MeterUnit {
-    /// Rates in 1000 bits per second and bursts in 1000 bits, of whole frames without FCS.
-    Kbps,
-    /// Rates in packets per second and bursts in packets. A frame to be segmented later is one packet.
-    Pktps,
-}
-
-/// What happens to packets that exceed a band's rate.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum BandKind {
-    /// They are dropped.
-    Drop,
-    /// Their drop precedence rises by this much ([`remarked`]).
-    DscpRemark {
-        /// Steps, at least 1.
-        level: u8,
-    },
-}
-
-/// One band of a meter.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Band {
-    /// Its rate, at least 1.
-    pub rate: u32,
-    /// Its burst size; without [`MeterConfig::burst`], or 0, it is what the rate gives in 100 ms.
-    pub burst: u32,
-    /// What it does.
-    pub kind: BandKind,
-}
-
-/// What a meter limits.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct MeterConfig {
-    /// What it counts.
-    pub unit: MeterUnit,
-    /// The bands' burst sizes count (`OFPMF_BURST`).
-    pub burst: bool,
-    /// The controller wants statistics (`OFPMF_STATS`); they are kept in any case.
-    pub stats: bool,
-    /// Its bands.
-    pub bands: Vec<Band>,
-}
-
-/// One change of the meter table.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum MeterMod {
-    /// A new meter.
-    Add {
-        /// Its number.
-        id: u32,
-        /// What it limits.
-        config: MeterConfig,
-    },
-    /// Other limits for a meter. Its own counters and age go on; those of its bands start afresh.
-    Modify {
-        /// Its number.
-        id: u32,
-        /// What it limits.
-        config: MeterConfig,
-    },
-    /// One meter goes; an absent one is no error.
-    Delete {
-        /// Its number.
-        id: u32,
-    },
-    /// All meters go (`OFPM_ALL`).
-    DeleteAll,
-}
-
-/// Why a [`MeterMod`] was refused. Each maps to one OpenFlow error; nothing changed then.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum MeterModError {
-    /// `OFPMMFC_METER_EXISTS`.
-    #[error("meter {0} exists already")]
-    Exists(u32),
-    /// `OFPMMFC_INVALID_METER`: a reserved number.
-    #[error("no meter can have the number {0:#x}")]
-    Invalid(u32),
-    /// `OFPMMFC_UNKNOWN_METER`.
-    #[error("meter {0} does not exist")]
-    Unknown(u32),
-    /// `OFPMMFC_BAD_RATE`: a rate of 0.
-    #[error("band {0} has no rate")]
-    BadRate(usize),
-    /// `OFPMMFC_BAD_BAND_VALUE`: a remark by 0 steps.
-    #[error("band {0} does not change the drop precedence")]
-    BadBandValue(usize),
-    /// `OFPMMFC_OUT_OF_METERS`.
-    #[error("the meter table is full at {0} meters")]
-    OutOfMeters(u32),
-    /// `OFPMMFC_OUT_OF_BANDS`.
-    #[error("a meter can have at most {0} bands")]
-    OutOfBands(u32),
-}
 
 /// What a meter table may grow to (`OFPMP_METER_FEATURES`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -167,8 +69,7 @@ pub struct MeterTable {
 #[derive(Debug)]
 struct Meter {
     config: MeterConfig,
-    tally: Arc<Tally>,
-    created: Nanos,
+    history: History,
     bands: Box<[BandState]>,
 }
 
@@ -193,12 +94,12 @@ impl MeterTable {
         match change {
             MeterMod::Add { id, config } => {
                 self.check_addable(id)?;
-                self.put(id, config, Arc::default(), now, now)
+                self.put(id, config, History::begin(now), now)
             }
             MeterMod::Modify { id, config } => {
                 let before = self.meters.get(id).ok_or(MeterModError::Unknown(id))?;
-                let (tally, created) = (before.tally.clone(), before.created);
-                self.put(id, config, tally, created, now)
+                let history = before.history.clone();
+                self.put(id, config, history, now)
             }
             MeterMod::Delete { id } => Ok(self.meters.remove(id).map(|_| id).into_iter().collect()),
             MeterMod::DeleteAll => {
@@ -262,8 +163,7 @@ impl MeterTable {
         &mut self,
         id: u32,
         config: MeterConfig,
-        tally: Arc<Tally>,
-        created: Nanos,
+        history: History,
         now: Nanos,
     ) -> Result<Vec<u32>, MeterModError> {
         if config.bands.len() > self.limits.bands as usize {
@@ -275,14 +175,14 @@ impl MeterTable {
             tally: Tally::default(),
         };
         let bands = config.bands.iter().map(state).collect();
-        self.meters.insert(id, Arc::new(Meter { config, tally, created, bands }));
+        self.meters.insert(id, Arc::new(Meter { config, history, bands }));
         Ok(Vec::new())
     }
 }
 
 impl Meter {
     fn pass(&self, bytes: u32, now: Nanos) -> MeterVerdict {
-        self.tally.count(bytes);
+        self.history.tally.count(bytes);
         // Every bucket is charged, also when another band decides: each measures the rate for itself.
         let exceeded = self
             .bands
@@ -302,8 +202,8 @@ impl Meter {
     fn stats(&self, id: u32, now: Nanos) -> MeterStats {
         MeterStats {
             id,
-            counted: self.tally.read(),
-            age_ns: now.since(self.created),
+            counted: self.history.tally.read(),
+            age_ns: now.since(self.history.created),
             bands: self.bands.iter().map(|band| band.tally.read()).collect(),
         }
     }

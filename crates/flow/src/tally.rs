@@ -1,5 +1,7 @@
 //! Exact counts that several workers add to.
 
+use crate::time::Nanos;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Packets and bytes. It outlives the snapshots that point to it, so republishing loses no count.
@@ -29,4 +31,18 @@ pub struct Counted {
     pub packets: u64,
     /// Bytes of whole frames.
     pub bytes: u64,
+}
+
+/// What a group or meter keeps when it is modified: its own counts, shared with all snapshots, and its age.
+#[derive(Clone, Debug)]
+pub(crate) struct History {
+    pub tally: Arc<Tally>,
+    pub created: Nanos,
+}
+
+impl History {
+    /// Nothing counted yet.
+    pub fn begin(now: Nanos) -> Self {
+        Self { tally: Arc::default(), created: now }
+    }
 }

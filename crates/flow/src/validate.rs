@@ -164,10 +164,7 @@ fn check_output(output: Output, caller: Caller) -> Result<(), ActionError> {
 fn check_set(field: Field, value: u128, mask: u128) -> Result<(), ActionError> {
     let present = u128::from(VLAN_PRESENT);
     match field {
-        // Not headers, or not a field of its own (OpenFlow 1.3.5 §5.12, table 12).
-        Field::InPort | Field::Metadata | Field::IpFrag | Field::Ipv6Exthdr | Field::TcpFlags => {
-            Err(ActionError::BadSetType(field))
-        }
+        _ if !field.is_settable() => Err(ActionError::BadSetType(field)),
         _ if mask == 0 || (mask | value) & !field.full() != 0 || value & !mask != 0 => {
             Err(ActionError::BadSetArgument(field))
         }

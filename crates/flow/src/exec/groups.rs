@@ -1,6 +1,6 @@
 //! Groups: each bucket works on a copy of its own, except the last bucket of the last group, which takes the packet.
 
-use super::{Kind, MAX_CHAIN, Pending, Run, Trail, flow_hash};
+use super::{Kind, MAX_CHAIN, Origin, Pending, Run, Trail, flow_hash};
 use crate::group::Program;
 use crate::packet::{Packet, Sink, Then};
 use std::ops::ControlFlow;
@@ -9,23 +9,20 @@ use wire::DropReason;
 impl<'r, S: Sink> Run<'r, '_, S> {
     /// Runs a group that has something after it: every bucket gets a copy.
     pub(super) fn run_waiting_group(&mut self) -> ControlFlow<()> {
-        match self.group.take() {
-            Some(id) => {
-                let programs = self.choose(id);
-                self.run_copies(programs)
-            }
-            None => ControlFlow::Continue(()),
-        }
+        let Some((id, origin)) = self.group.take() else { return ControlFlow::Continue(()) };
+        let programs = self.choose(id);
+        self.run_copies(programs, origin)
     }
 
     /// Runs a group that ends the packet's way: its last bucket takes the packet, and may end in another group.
     pub(super) fn run_last_group(&mut self) {
-        while let Some(id) = self.group.take() {
+        while let Some((id, origin)) = self.group.take() {
             let Some((last, others)) = self.choose(id).split_last() else { return };
-            if self.run_copies(others).is_break() {
+            if self.run_copies(others, origin).is_break() {
                 return;
             }
             self.depth += 1;
+            self.origin = of_bucket(origin);
             last.tally.count(self.packet.frame_len);
             if self.apply(&last.actions).is_break() {
                 return;
@@ -73,7 +70,7 @@ impl<'r, S: Sink> Run<'r, '_, S> {
         chosen
     }
 
-    fn run_copies(&mut self, programs: &[Program]) -> ControlFlow<()> {
+    fn run_copies(&mut self, programs: &[Program], origin: Origin) -> ControlFlow<()> {
         if programs.is_empty() {
             return ControlFlow::Continue(());
         }
@@ -81,8 +78,16 @@ impl<'r, S: Sink> Run<'r, '_, S> {
         for program in programs {
             self.spend(1)?;
             program.tally.count(self.packet.frame_len);
-            self.fork(self.depth + 1, |copy| copy.finish_with(&program.actions));
+            self.fork(self.depth + 1, |mut copy| {
+                copy.enter(of_bucket(origin));
+                copy.finish_with(&program.actions)
+            });
         }
         ControlFlow::Continue(())
     }
+}
+
+/// What a bucket sends to the controller is no table miss, whatever entry named the group.
+fn of_bucket(origin: Origin) -> Origin {
+    Origin { miss: false, ..origin }
 }

@@ -30,9 +30,9 @@ impl<S: Sink> Run<'_, '_, S> {
         let known = if target & GROUP == 0 { macs.lookup(vid, target, now) } else { None };
         match known {
             Some(port) if port == in_port => self.lose(DropReason::NoDestination),
-            Some(port) if ports.is_live(port) => self.to_port(port),
+            Some(port) if ports.is_live(port) => self.send_by(port),
             // Unknown, or its port is gone or down: the station may have moved.
-            _ => self.to_ports(ports.flood_but(in_port)),
+            _ => self.send_by_all(ports.flood_but(in_port)),
         }
     }
 }

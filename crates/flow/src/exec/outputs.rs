@@ -20,7 +20,7 @@ pub(super) struct Pending<'r> {
 
 impl<S: Sink> Run<'_, '_, S> {
     /// Sends by one port, whichever it is.
-    pub(super) fn to_port(&mut self, port: PortNo) -> ControlFlow<()> {
+    pub(super) fn send_by(&mut self, port: PortNo) -> ControlFlow<()> {
         if let Err(reason) = self.env.ports.egress(port) {
             return self.lose(reason);
         }
@@ -33,16 +33,16 @@ impl<S: Sink> Run<'_, '_, S> {
     }
 
     /// `OFPP_LOCAL`.
-    pub(super) fn to_local(&mut self) -> ControlFlow<()> {
+    pub(super) fn send_to_local(&mut self) -> ControlFlow<()> {
         match self.env.ports.local() {
             None => self.lose(DropReason::NoPort),
             Some(port) if port == self.packet.in_port() => self.lose(DropReason::NoDestination),
-            Some(port) => self.to_port(port),
+            Some(port) => self.send_by(port),
         }
     }
 
     /// `OFPP_CONTROLLER`.
-    pub(super) fn to_controller(&mut self, max_len: u16) -> ControlFlow<()> {
+    pub(super) fn send_to_controller(&mut self, max_len: u16) -> ControlFlow<()> {
         if !self.origin.miss {
             return self.packet_in(PacketInReason::Action, max_len);
         }
@@ -89,7 +89,7 @@ impl<S: Sink> Run<'_, '_, S> {
 
 impl<'r, S: Sink> Run<'r, '_, S> {
     /// Sends by every port of a list of the port table.
-    pub(super) fn to_ports(&mut self, ports: &'r [PortNo]) -> ControlFlow<()> {
+    pub(super) fn send_by_all(&mut self, ports: &'r [PortNo]) -> ControlFlow<()> {
         if ports.is_empty() {
             return self.lose(DropReason::NoDestination);
         }

@@ -4,8 +4,7 @@ use super::select::Slots;
 use super::{Bucket, GroupKind};
 use crate::action::{Action, Output};
 use crate::action_set::ActionSet;
-use crate::tally::Tally;
-use crate::time::Nanos;
+use crate::tally::{History, Tally};
 use std::sync::Arc;
 
 /// A bucket, ready to run.
@@ -23,23 +22,17 @@ pub(crate) struct Body {
     pub kind: GroupKind,
     pub buckets: Vec<Bucket>,
     pub programs: Box<[Program]>,
-    pub tally: Arc<Tally>,
-    pub created: Nanos,
+    pub history: History,
 }
 
 impl Body {
-    pub fn new(
-        kind: GroupKind,
-        buckets: Vec<Bucket>,
-        tally: Arc<Tally>,
-        created: Nanos,
-    ) -> Arc<Self> {
+    pub fn new(kind: GroupKind, buckets: Vec<Bucket>, history: History) -> Arc<Self> {
         let program = |bucket: &Bucket| Program {
             actions: ActionSet::of(&bucket.actions).program().into(),
             tally: Tally::default(),
         };
         let programs = buckets.iter().map(program).collect();
-        Arc::new(Self { kind, buckets, programs, tally, created })
+        Arc::new(Self { kind, buckets, programs, history })
     }
 }
 
@@ -100,7 +93,7 @@ impl Group {
 
     /// What the group was given.
     pub fn tally(&self) -> &Tally {
-        &self.body.tally
+        &self.body.history.tally
     }
 }
 

@@ -58,8 +58,8 @@ impl GroupTable {
         Some(GroupStats {
             id,
             groups_to_it: self.forwarders_to(id),
-            counted: body.tally.read(),
-            age_ns: now.since(body.created),
+            counted: body.history.tally.read(),
+            age_ns: now.since(body.history.created),
             buckets: body.programs.iter().map(|program| program.tally.read()).collect(),
         })
     }

@@ -69,7 +69,7 @@ impl Set {
             let at = self.keys.iter().position(|place| place.load(Relaxed) == key);
             let value = at.map(|at| self.values[at].load(Relaxed));
             fence(Acquire); // the words above were read before the sequence number below
-            if before % 2 == 0 && self.sequence.load(Relaxed) == before {
+            if !is_locked(before) && self.sequence.load(Relaxed) == before {
                 return at.zip(value).map_or(Found::Nowhere, |(at, value)| Found::At { at, value });
             }
             spin_loop();
@@ -124,7 +124,7 @@ impl Set {
                 .map(|(key, value)| (key.load(Relaxed), value.load(Relaxed)));
             let entries = words.filter(|&(key, _)| key != FREE).collect();
             fence(Acquire);
-            if before % 2 == 0 && self.sequence.load(Relaxed) == before {
+            if !is_locked(before) && self.sequence.load(Relaxed) == before {
                 return entries;
             }
             spin_loop();
@@ -144,7 +144,7 @@ impl Set {
     /// Takes the lock; false when another has it.
     fn try_lock(&self) -> bool {
         let before = self.sequence.load(Relaxed);
-        let taken = before % 2 == 0
+        let taken = !is_locked(before)
             && self.sequence.compare_exchange(before, before + 1, Acquire, Relaxed).is_ok();
         fence(Release); // a reader that sees a word stored from here on sees an odd sequence number after its fence
         taken
@@ -154,6 +154,11 @@ impl Set {
         let locked = self.sequence.load(Relaxed);
         self.sequence.store(locked + 1, Release);
     }
+}
+
+/// Whether a writer was at work when the sequence number was read.
+fn is_locked(sequence: u64) -> bool {
+    sequence & 1 == 1
 }
 
 /// In a full set, the oldest entry of the port that holds most; only if that port still holds no less than `newcomer`

@@ -97,6 +97,7 @@ impl Promise {
                 self.is_type(eth_type::ARP)
             }
             Field::TpSrc | Field::TpDst => self.has_ports(),
+            Field::TcpFlags => self.is_ip() && self.ip_proto.allows(|proto| proto == ip_proto::TCP),
             Field::IcmpType | Field::IcmpCode => self.is_icmp(),
             Field::Ipv6NdTarget => self.is_neighbour_discovery(&[135, 136]),
             Field::Ipv6NdSll => self.is_neighbour_discovery(&[135]),

@@ -5,8 +5,11 @@ use crate::ports::PortTable;
 use crate::time::Nanos;
 use wire::ip_proto;
 
-/// A match on these fields, exactly.
-fn matching(fields: &[(Field, u128)]) -> (Key, Key) {
+/// Fields of a match, exactly.
+type Fields = [(Field, u128)];
+
+/// The match on these fields.
+fn matching(fields: &Fields) -> (Key, Key) {
     let (mut key, mut mask) = (Key::default(), Key::default());
     for &(field, value) in fields {
         key.set(field, value);
@@ -24,7 +27,7 @@ fn set(field: Field, value: u128) -> Action {
     Action::SetField { field, value, mask: field.full() }
 }
 
-fn check(fields: &[(Field, u128)], instructions: &Instructions) -> Result<(), ActionError> {
+fn check(fields: &Fields, instructions: &Instructions) -> Result<(), ActionError> {
     let mut groups = GroupTable::default();
     let group = GroupMod::Add { id: 1, kind: GroupKind::All, buckets: vec![] };
     groups.apply(group, &PortTable::default(), Nanos(0)).unwrap();
@@ -35,11 +38,11 @@ fn check(fields: &[(Field, u128)], instructions: &Instructions) -> Result<(), Ac
     validate(instructions, &key, &mask, &groups, &meters)
 }
 
-fn apply(fields: &[(Field, u128)], actions: &[Action]) -> Result<(), ActionError> {
+fn apply(fields: &Fields, actions: &[Action]) -> Result<(), ActionError> {
     check(fields, &Instructions { apply: actions.to_vec(), ..Instructions::default() })
 }
 
-fn write(fields: &[(Field, u128)], actions: &[Action]) -> Result<(), ActionError> {
+fn write(fields: &Fields, actions: &[Action]) -> Result<(), ActionError> {
     check(fields, &Instructions { write: actions.to_vec(), ..Instructions::default() })
 }
 
@@ -103,7 +106,7 @@ fn an_action_whose_header_is_not_promised_is_inconsistent() {
     let icmp6 = (Field::IpProto, u128::from(ip_proto::ICMPV6));
     let solicitation = (Field::IcmpType, 135);
     // An action, a match that promises its header, and one that does not.
-    let cases: &[(Action, &[(Field, u128)], &[(Field, u128)])] = &[
+    let cases: &[(Action, &Fields, &Fields)] = &[
         (Action::PopVlan, &[TAGGED], &[(Field::VlanVid, 0)]),
         (set(Field::VlanVid, 0x1001), &[TAGGED], &[]),
         (set(Field::VlanPcp, 1), &[TAGGED], &[]),
