@@ -320,3 +320,24 @@ fn a_checksum_that_begins_inside_a_pushed_or_popped_header_is_refused() {
         }
     }
 }
+
+#[test]
+fn neighbour_discovery_past_the_packet_is_padding_and_not_a_field() {
+    let frame =
+        ethernet().ipv6(Ipv6::default()).neighbor(135, Ipv6Addr::LOCALHOST, Some([2; 6])).finish();
+    // 32 bytes of message: cut after the target, and inside it.
+    for (payload, has_target) in [(24, true), (23, false)] {
+        let mut cut = frame.clone();
+        cut[19] = payload;
+        let mut subject = Subject::new(&cut, None);
+        assert_eq!(subject.edit_and_check(set(Field::Ipv6NdTarget, 7)).is_ok(), has_target);
+        assert_eq!(subject.edit_and_check(set(Field::Ipv6NdSll, 7)), Err(EditError::NotPresent));
+    }
+}
+
+#[test]
+fn the_data_of_a_later_fragment_is_not_an_inner_ip_header() {
+    let outer = Ipv4 { fragment: 7, ..Ipv4::default() };
+    let mut subject = Subject::new(&ethernet().ipv4(outer).ipv4(Ipv4::default()).finish(), None);
+    assert_eq!(subject.edit_and_check(Op::CopyTtlIn), Err(EditError::NotPresent));
+}

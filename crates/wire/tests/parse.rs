@@ -170,6 +170,11 @@ fn neighbour_discovery_has_a_target_and_the_option_of_its_kind() {
     let mut other_code = ask.clone();
     other_code[55] = 1;
     assert_eq!(field(&other_code, Field::Ipv6NdTarget), 0);
+    let mut longer = ask.clone();
+    longer[79] = 2;
+    longer[19] += 8;
+    longer.extend([0; 8]);
+    assert_eq!(field(&longer, Field::Ipv6NdSll), 0, "not of Ethernet's length");
     let mut other_option = ask;
     other_option[78] = 2;
     assert_eq!(field(&other_option, Field::Ipv6NdSll), 0);

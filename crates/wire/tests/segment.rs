@@ -224,3 +224,14 @@ fn a_udp_frame_is_cut_into_no_more_datagrams_than_linux_would() {
     let (frame, bad) = offload(udp(1281), Gso::Udp, 10);
     assert_eq!(cut(&frame, &bad), Err(BadOffload));
 }
+
+#[test]
+fn fragments_are_not_cut() {
+    for fragment in [0x2000, 0x0001] {
+        let header = Ipv4 { fragment, ..Ipv4::default() };
+        let frame =
+            Frame::ethernet([2; 6], [4; 6]).ipv4(header).tcp(Tcp::default()).payload(&[5; 3000]);
+        let (frame, offload) = offload(frame, Gso::TcpV4, 1000);
+        assert_eq!(cut(&frame, &offload), Err(BadOffload));
+    }
+}
