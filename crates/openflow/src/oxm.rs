@@ -60,7 +60,7 @@ pub struct FieldSpec {
     pub class: u16,
     /// Field number in the class.
     pub number: u8,
-    /// Bits that carry meaning; the value on the wire has this many rounded up to bytes.
+    /// Bits that carry meaning; [`OxmField::bytes`] says how many bytes that takes.
     pub bits: u8,
     /// Whether a mask is allowed.
     pub maskable: bool,
@@ -192,9 +192,12 @@ fields! {
 }
 
 impl OxmField {
-    /// Bytes of the value on the wire.
+    /// Bytes of the value on the wire. The 20-bit labels travel in four (openflow.h: `OXM_OF_MPLS_LABEL`, `OXM_OF_IPV6_FLABEL`).
     pub const fn bytes(self) -> usize {
-        (self.spec().bits as usize).div_ceil(8)
+        match self.spec().bits {
+            20 => 4,
+            bits => (bits as usize).div_ceil(8),
+        }
     }
 
     /// All of the field's bits set.
