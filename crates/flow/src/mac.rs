@@ -98,18 +98,16 @@ impl MacTable {
         (set::age(value, seconds(now)) <= self.ageing_s.load(Relaxed)).then(|| set::port(value))
     }
 
-    /// Forgets what was learned behind a port: it went down or away.
-    pub fn flush_port(&self, port: PortNo) {
-        self.sets
-            .get()
-            .into_iter()
-            .flatten()
-            .for_each(|set| set.forget(|value| set::port(value) == port));
+    /// Forgets what was learned behind the ports that `which` names: they went down or away, or are new ones with the
+    /// number of an old one.
+    pub fn flush_ports(&self, which: impl Fn(PortNo) -> bool) {
+        let sets = self.sets.get().into_iter().flatten();
+        sets.for_each(|set| set.forget(|value| which(set::port(value))));
     }
 
     /// Forgets everything.
     pub fn flush(&self) {
-        self.sets.get().into_iter().flatten().for_each(|set| set.forget(|_| true));
+        self.flush_ports(|_| true);
     }
 
     /// The entries that count, by VLAN and address.

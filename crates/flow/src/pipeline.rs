@@ -88,7 +88,10 @@ impl Pipeline {
 
     /// Replaces the ports.
     pub fn set_ports(&mut self, ports: Vec<PortState>) {
-        self.ports = Arc::new(PortTable::new(ports));
+        let ports = Arc::new(PortTable::new(ports));
+        // Also behind ports that come up: a worker may have learned from the old one after it went.
+        self.macs.flush_ports(|port| !(self.ports.is_live(port) && ports.is_live(port)));
+        self.ports = ports;
         self.groups.set_ports(&self.ports);
         self.changed = true;
     }

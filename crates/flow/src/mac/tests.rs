@@ -48,7 +48,7 @@ fn an_entry_ages_from_its_last_frame() {
 fn a_flush_forgets_one_port_or_all() {
     let table = table(64);
     (0..20).for_each(|mac| table.learn(0, mac, mac as u32 % 2, at(0)));
-    table.flush_port(1);
+    table.flush_ports(|port| port == 1);
     assert!(table.dump(at(0)).iter().all(|entry| entry.port == 0));
     assert_eq!(table.dump(at(0)).len(), 10);
     table.flush();
@@ -129,7 +129,7 @@ proptest! {
             now += pause;
             match what {
                 0 => {
-                    table.flush_port(port);
+                    table.flush_ports(|flushed| flushed == port);
                     map.retain(|_, entry: &mut (u32, u64)| entry.0 != port);
                 }
                 1..=4 => {
