@@ -14,6 +14,8 @@ mod vlan;
 
 use crate::parse::{chunk, parse_into};
 use crate::{Field, Head, Key, Layers, NoRoom, Offload, PartialChecksum, eth_type};
+use std::error::Error;
+use std::fmt;
 
 /// Why an edit was refused; head, key, layers and offload are as they were.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,6 +29,19 @@ pub enum EditError {
     /// The frame's bytes, its offload state or the argument contradict the edit.
     Malformed,
 }
+
+impl fmt::Display for EditError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoRoom => "no room to push a header",
+            Self::NotPresent => "the frame has no such header or field",
+            Self::TtlExpired => "the TTL ran out",
+            Self::Malformed => "the frame contradicts the edit",
+        })
+    }
+}
+
+impl Error for EditError {}
 
 impl From<NoRoom> for EditError {
     fn from(NoRoom: NoRoom) -> Self {

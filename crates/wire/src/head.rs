@@ -30,6 +30,7 @@ impl Default for Head {
 
 impl Head {
     /// The area that rx fills; call [`Head::set_len`] afterwards.
+    #[inline]
     pub fn area(&mut self) -> &mut [u8; HEAD_MAX] {
         let (_, area) =
             self.bytes.split_last_chunk_mut().expect("HEAD_MAX bytes lie after HEADROOM");
@@ -40,6 +41,7 @@ impl Head {
     ///
     /// # Panics
     /// When `len` exceeds [`HEAD_MAX`]: a bug of the port.
+    #[inline]
     pub fn set_len(&mut self, len: usize) {
         assert!(len <= HEAD_MAX, "head of {len} bytes");
         self.start = HEADROOM as u16;
@@ -56,6 +58,7 @@ impl Head {
     }
 
     /// Copies only the bytes in use from `other`: what a copy-on-write needs, not all 384.
+    #[inline]
     pub fn copy_from(&mut self, other: &Head) {
         let used = other.start as usize..other.end as usize;
         self.bytes[used.clone()].copy_from_slice(&other.bytes[used]);
@@ -63,11 +66,13 @@ impl Head {
     }
 
     /// The bytes.
+    #[inline]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[self.start as usize..self.end as usize]
     }
 
     /// The bytes, for edits in place.
+    #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.bytes[self.start as usize..self.end as usize]
     }
@@ -76,6 +81,7 @@ impl Head {
     ///
     /// # Errors
     /// [`NoRoom`] when the headroom is used up or `at` lies past the head; nothing changed then.
+    #[inline]
     pub fn open(&mut self, at: usize, count: usize) -> Result<&mut [u8], NoRoom> {
         let start = self.start as usize;
         if count > start || at > self.end as usize - start {
@@ -91,6 +97,7 @@ impl Head {
     ///
     /// # Errors
     /// [`NoRoom`] when they do not lie inside the head; nothing changed then.
+    #[inline]
     pub fn close(&mut self, at: usize, count: usize) -> Result<(), NoRoom> {
         let start = self.start as usize;
         if at + count > self.end as usize - start {

@@ -148,6 +148,7 @@ impl Field {
 
 impl Key {
     /// The field's value, right-aligned.
+    #[inline]
     pub const fn get(&self, field: Field) -> u128 {
         let (word, shift, bits) = field.place();
         if bits == 128 {
@@ -157,6 +158,7 @@ impl Key {
     }
 
     /// Replaces the field; bits of `value` above the field's width are ignored.
+    #[inline]
     pub const fn set(&mut self, field: Field, value: u128) {
         let (word, shift, bits) = field.place();
         if bits == 128 {
@@ -170,11 +172,13 @@ impl Key {
 
     /// Bitwise and, word by word: a key under a mask.
     #[must_use]
+    #[inline]
     pub fn masked(&self, mask: &Key) -> Key {
         Key(std::array::from_fn(|i| self.0[i] & mask.0[i]))
     }
 
     /// Whether `packet` agrees with this key on every bit of `mask`. `self` must already be masked.
+    #[inline]
     pub fn matches(&self, mask: &Key, packet: &Key) -> bool {
         (0..WORDS).fold(0, |differ, i| differ | (packet.0[i] & mask.0[i]) ^ self.0[i]) == 0
     }

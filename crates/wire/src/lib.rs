@@ -4,20 +4,28 @@
 //!
 //! Pure: no I/O, clock, thread, `unsafe` or global state. Everything is `&[u8]`, [`Head`] and values.
 //!
-//! ## Types
+//! ## Types and functions
 //!
 //! * [`Head`]: the first ≤ 256 bytes of a frame in private memory, with room in front for pushed headers.
-//! * [`Key`]: the flow key, 16 words of 64 bits, one layout for parsing, matching, hashing and printing;
-//!   [`Field`] names its parts as OpenFlow does.
-//! * [`Layers`]: where the headers begin inside a `Head`, so that edits need no second parse.
-//! * [`Offload`]: checksum and segmentation state of a frame, with virtio-net header semantics.
+//! * [`parse`] turns a `Head` into a [`Key`] and [`Layers`]: the flow key, 16 words of 64 bits, one layout for parsing, matching, hashing and
+//!   printing ([`Field`] names its parts as OpenFlow does), and where the headers begin, so that edits need no second parse.
+//! * [`Edit`]: every OpenFlow 1.3 action that changes a frame, with all checksums updated from the change alone.
+//! * [`Offload`]: checksum and segmentation state of a frame, with virtio-net header semantics. [`checksum::complete`] and
+//!   [`segment::plan`] resolve it for a destination that cannot; [`is_partial`] finds it again where a source lost it.
+//! * [`checksum`]: Internet checksums and CRC32c; [`tunnel`]: GRE and VXLAN headers; [`build`]: frames layer by layer.
 //! * [`DropReason`]: why a frame went no further; one variant and one counter per cause.
 //!
 //! ## Invariants
 //!
-//! * Parsing never fails: a truncated or malformed header ends the key at the layer before it ([`Layers`] says where).
-//! * parse ∘ emit = identity for every header here; an incremental checksum equals a full recomputation.
-//! * `Layers` and `Offload` always describe the `Head` beside them: every edit keeps all three in step.
+//! * Parsing never fails and costs at most one step per 4 bytes of head: a truncated or malformed header ends the key at the layer
+//!   before it, and its [`Layers`] offset is 0. Every offset lies inside the head.
+//! * Only the head's bytes count, not the frame's length: pushing or popping a header never changes how the rest is read.
+//! * `Key`, `Layers` and `Offload` always describe the `Head` beside them: every [`Edit`] keeps all in step or changes nothing.
+//! * A checksum that was right before an edit is right after it, a partial one stays partial, an absent one absent. The body
+//!   is never read: not even for SCTP, whose CRC is linear.
+//! * parse ∘ emit = identity for every header here.
+//!
+//! Each of these is a property test against slow, obvious code (`tests/oracle`) and a fuzz target (`fuzz/run wire_parse`, `fuzz/run wire_edit`).
 
 pub mod build;
 pub mod checksum;

@@ -36,6 +36,7 @@ pub fn parse(head: &Head, in_port: u32) -> (Key, Layers) {
 }
 
 /// Parses anew into `key` and `layers`; `in_port`, `metadata` and `tunnel_id` stay.
+#[inline]
 pub fn parse_into(head: &Head, key: &mut Key, layers: &mut Layers) {
     let [metadata, tunnel_id] = [key.0[METADATA_WORD], key.0[TUNNEL_ID_WORD]];
     let in_port = key.0[IN_PORT_WORD] & IN_PORT_BITS;

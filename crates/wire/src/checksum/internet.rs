@@ -1,6 +1,7 @@
 //! Sums of 16-bit words.
 
 /// Folds a sum to 16 bits with end-around carries; 0 only for a sum of zeros.
+#[inline]
 pub const fn fold(sum: u64) -> u16 {
     let sum = (sum >> 32) + (sum & 0xffff_ffff);
     let sum = (sum >> 32) + (sum & 0xffff_ffff);
@@ -39,11 +40,13 @@ pub fn append(sum_first: u64, first_len: usize, second: &[u8]) -> u64 {
 }
 
 /// RFC 1624 equation 3: a complete checksum after aligned words that summed to `old` were replaced by words that sum to `new`.
+#[inline]
 pub const fn update(checksum: u16, old: u64, new: u64) -> u16 {
     !update_partial(!checksum, old, new)
 }
 
 /// The same for a field that holds a sum and not its complement, as a partial checksum does.
+#[inline]
 pub const fn update_partial(field: u16, old: u64, new: u64) -> u16 {
     fold(field as u64 + !fold(old) as u64 + new)
 }
@@ -59,6 +62,7 @@ pub const fn pseudo_ipv6(src: u128, dst: u128, proto: u8, len: u32) -> u64 {
 }
 
 /// The sum of a big-endian value's words.
+#[inline]
 pub const fn sum_u128(value: u128) -> u64 {
     let (high, low) = ((value >> 64) as u64, value as u64);
     (high >> 32) + (high & 0xffff_ffff) + (low >> 32) + (low & 0xffff_ffff)

@@ -2,10 +2,20 @@
 
 use super::{crc32c, fold, sum};
 use crate::PartialChecksum;
+use std::error::Error;
+use std::fmt;
 
 /// The offload state contradicts the frame; becomes [`crate::DropReason::BadOffload`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BadOffload;
+
+impl fmt::Display for BadOffload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the offload state contradicts the frame")
+    }
+}
+
+impl Error for BadOffload {}
 
 /// Completes a partial checksum over the whole frame, from `partial.start` to the end.
 ///

@@ -63,6 +63,17 @@ impl Place {
         Self { shift, bits, ..self }
     }
 
+    /// `word` with the field's bits under `mask` replaced. Fields narrower than their word have at most 32 bits.
+    const fn replaced(self, word: u128, value: u128, mask: u128) -> u128 {
+        if self.bits > 32 {
+            let mask = mask & u128::MAX >> (128 - self.bits);
+            return word & !mask | value & mask;
+        }
+        let mask = (mask as u32 & u32::MAX >> (32 - self.bits)) << self.shift;
+        let word = word as u32;
+        (word & !mask | (value as u32) << self.shift & mask) as u128
+    }
+
     const fn covered(self, covers: Covers) -> Self {
         Self { covers, ..self }
     }
@@ -80,15 +91,44 @@ impl Edit<'_> {
     /// # Errors
     /// `NotPresent` when the frame has no such field; `Malformed` when the frame's framing or checksum cannot follow.
     pub fn set_field(&mut self, field: Field, value: u128, mask: u128) -> Result<(), EditError> {
-        if field == Field::TunnelId {
-            let old = self.key.get(field);
-            self.key.set(field, old & !mask | value & mask);
-            return Ok(());
+        match field {
+            Field::TunnelId => {
+                let old = self.key.get(field);
+                self.key.set(field, old & !mask | value & mask);
+                Ok(())
+            }
+            Field::EthDst => self.set_address(0, 0, value as u64, mask as u64),
+            Field::EthSrc => self.set_address(6, 1, value as u64, mask as u64),
+            _ => self.set_at(self.place(field)?, field, value, mask),
         }
-        let place = self.place(field)?;
+    }
+
+    /// The Ethernet address at `at`, which is the upper part of the key's word `word`: what every routing rule writes, so the shortest way.
+    fn set_address(
+        &mut self,
+        at: usize,
+        word: usize,
+        value: u64,
+        mask: u64,
+    ) -> Result<(), EditError> {
+        present(self.layers.l3 != 0)?;
+        let mask = mask << 16;
+        let new = self.key.0[word] & !mask | value << 16 & mask;
+        let [address @ .., _, _] = new.to_be_bytes();
+        self.put::<6>(at, address)?;
+        self.key.0[word] = new;
+        Ok(())
+    }
+
+    fn set_at(
+        &mut self,
+        place: Place,
+        field: Field,
+        value: u128,
+        mask: u128,
+    ) -> Result<(), EditError> {
         let old = self.read(place)?;
-        let mask = (mask & u128::MAX >> (128 - place.bits)) << place.shift;
-        let new = old & !mask | (value << place.shift) & mask;
+        let new = place.replaced(old, value, mask);
         if old == new {
             return Ok(());
         }
@@ -137,8 +177,6 @@ impl Edit<'_> {
 
     fn place(&self, field: Field) -> Result<Place, EditError> {
         match field {
-            Field::EthDst => self.ethernet(0),
-            Field::EthSrc => self.ethernet(6),
             Field::EthType => Ok(Place::new(self.type_at()?, Width::Two).reparse()),
             Field::VlanVid => Ok(self.tag()?.bits(0, 12)),
             Field::VlanPcp => Ok(self.tag()?.bits(13, 3)),
@@ -172,17 +210,12 @@ impl Edit<'_> {
             Field::MplsBos => Ok(self.shim()?.bits(8, 1).reparse()),
             Field::PbbIsid => Ok(self.itag()?.bits(0, 24)),
             Field::PbbUca => Ok(self.itag()?.bits(27, 1)),
-            Field::InPort
-            | Field::Metadata
-            | Field::TunnelId
-            | Field::IpFrag
-            | Field::Ipv6Exthdr => Err(EditError::NotPresent),
+            // Not settable, or written by `set_field` itself.
+            Field::InPort | Field::Metadata | Field::IpFrag | Field::Ipv6Exthdr => {
+                Err(EditError::NotPresent)
+            }
+            Field::TunnelId | Field::EthDst | Field::EthSrc => Err(EditError::NotPresent),
         }
-    }
-
-    fn ethernet(&self, at: usize) -> Result<Place, EditError> {
-        present(self.layers.l3 != 0)?;
-        Ok(Place::new(at, Width::Six))
     }
 
     fn tag(&self) -> Result<Place, EditError> {
