@@ -9,4 +9,4 @@ mod offload;
 
 pub use crc32c::{crc32c, crc32c_append, crc32c_shift};
 pub use internet::{append, fold, pseudo_ipv4, pseudo_ipv6, sum, sum_u128, update, update_partial};
-pub use offload::{BadOffload, complete};
+pub use offload::{BadOffload, complete, complete_parts};

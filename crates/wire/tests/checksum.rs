@@ -7,8 +7,8 @@ use proptest::collection::vec;
 use proptest::prelude::{any, prop_assert_eq, prop_assume, proptest};
 use wire::PartialChecksum;
 use wire::checksum::{
-    BadOffload, append, complete, crc32c, crc32c_append, crc32c_shift, fold, pseudo_ipv4,
-    pseudo_ipv6, sum, sum_u128, update, update_partial,
+    BadOffload, append, complete, complete_parts, crc32c, crc32c_append, crc32c_shift, fold,
+    pseudo_ipv4, pseudo_ipv6, sum, sum_u128, update, update_partial,
 };
 
 proptest! {
@@ -60,6 +60,20 @@ proptest! {
         let difference: Vec<u8> = old.iter().zip(&new).map(|(a, b)| a ^ b).collect();
         let crc = |bytes: &[u8]| crc32c(&[&vec![3; before][..], bytes, &vec![9; after]].concat());
         prop_assert_eq!(crc(&old) ^ crc32c_shift(&difference, after as u32), crc(&new));
+    }
+
+    #[test]
+    fn a_body_elsewhere_in_parts_completes_as_the_whole(
+        frame in vec(any::<u8>(), 40..400), cuts: (usize, usize), start in 0u16..20, is_crc: bool,
+    ) {
+        let partial = PartialChecksum { start, offset: if is_crc { 8 } else { 16 } };
+        let mut whole = frame.clone();
+        complete(&mut whole, partial).unwrap();
+        let (head, body) = frame.split_at(38 + cuts.0 % (frame.len() - 38));
+        let (first, second) = body.split_at(cuts.1 % (body.len() + 1));
+        let mut head = head.to_vec();
+        complete_parts(&mut head, [first, second].into_iter(), partial).unwrap();
+        prop_assert_eq!([&head[..], body].concat(), whole);
     }
 
     #[test]

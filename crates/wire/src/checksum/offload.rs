@@ -1,6 +1,6 @@
 //! Completing what a source left to do.
 
-use super::{crc32c, fold, sum};
+use super::{append, crc32c, crc32c_append, fold, sum};
 use crate::PartialChecksum;
 use std::error::Error;
 use std::fmt;
@@ -22,31 +22,36 @@ impl Error for BadOffload {}
 /// # Errors
 /// [`BadOffload`] when the field lies outside the frame; nothing changed then.
 pub fn complete(frame: &mut [u8], partial: PartialChecksum) -> Result<(), BadOffload> {
-    let covered = frame.get_mut(usize::from(partial.start)..).ok_or(BadOffload)?;
+    complete_parts(frame, std::iter::empty(), partial)
+}
+
+/// The same for a frame whose body lies elsewhere, in parts. The checksum field must lie in the head.
+///
+/// # Errors
+/// [`BadOffload`] when it does not; nothing changed then.
+pub fn complete_parts<'a>(
+    head: &mut [u8],
+    body: impl Iterator<Item = &'a [u8]>,
+    partial: PartialChecksum,
+) -> Result<(), BadOffload> {
+    let covered = head.get_mut(usize::from(partial.start)..).ok_or(BadOffload)?;
+    let at = usize::from(partial.offset);
     if partial.is_crc() {
-        return complete_crc(covered);
-    }
-    let checksum = match !fold(sum(covered)) {
+        // CRC32c of the packet with the field at zero, least significant byte first (RFC 9260 §6.8).
+        *field(covered, at)? = [0; 4];
+        let crc = body.fold(crc32c(covered), crc32c_append);
+        *field(covered, at)? = crc.to_le_bytes();
+    } else {
+        let (sum, _) = body.fold((sum(covered), covered.len()), |(before, len), part| {
+            (append(before, len, part), len + part.len())
+        });
         // 0 would say "no checksum" in UDP; 0xffff is the same number in one's complement, and right for every protocol (RFC 768).
-        0 => 0xffff,
-        checksum => checksum,
-    };
-    let field = covered
-        .get_mut(usize::from(partial.offset)..)
-        .and_then(|at| at.first_chunk_mut())
-        .ok_or(BadOffload)?;
-    *field = checksum.to_be_bytes();
+        let checksum = Some(!fold(sum)).filter(|&checksum| checksum != 0).unwrap_or(0xffff);
+        *field(covered, at)? = checksum.to_be_bytes();
+    }
     Ok(())
 }
 
-/// SCTP: CRC32c of the packet with the field at zero, least significant byte first (RFC 9260 §6.8).
-fn complete_crc(packet: &mut [u8]) -> Result<(), BadOffload> {
-    let field: &mut [u8; 4] = packet
-        .get_mut(usize::from(PartialChecksum::CRC_OFFSET)..)
-        .and_then(|at| at.first_chunk_mut())
-        .ok_or(BadOffload)?;
-    *field = [0; 4];
-    let crc = crc32c(packet).to_le_bytes();
-    packet[usize::from(PartialChecksum::CRC_OFFSET)..][..4].copy_from_slice(&crc);
-    Ok(())
+fn field<const N: usize>(covered: &mut [u8], at: usize) -> Result<&mut [u8; N], BadOffload> {
+    covered.get_mut(at..).and_then(|rest| rest.first_chunk_mut()).ok_or(BadOffload)
 }
