@@ -8,9 +8,9 @@ const GLINKSETTINGS: u32 = 0x4c;
 const GCHANNELS: u32 = 0x3c;
 /// `struct ethtool_channels`: `cmd`, four maxima, then `rx` at 20, `tx`, `other`, `combined` at 32.
 const CHANNELS: usize = 36;
-/// `struct ethtool_link_settings`: `cmd` 0..4, `speed` 4..8, …, `link_mode_masks_nwords` (i8) at 19.
+/// `struct ethtool_link_settings`: `cmd` 0..4, `speed` 4..8, …, `link_mode_masks_nwords` (i8) at 15.
 const LINK_SETTINGS: usize = 48;
-const MASK_WORDS: usize = 19;
+const MASK_WORDS: usize = 15;
 const SPEED_UNKNOWN: u32 = u32::MAX;
 
 /// An offload that can be switched off, with its `ETHTOOL_G…` and `ETHTOOL_S…` numbers.
