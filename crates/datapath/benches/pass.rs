@@ -3,7 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot start has nothing to say")]
 
-use datapath::{Config, Datapath, PortAt, Publisher, Queues, SwitchId};
+use datapath::{Config, Datapath, PortAt, Publisher, Queues, StageCycles, SwitchId};
 use flow::{Action, FlowMod, Instructions, Limits, Nanos, Output, Pipeline, PortState};
 use port::{BodyAt, Drops, RxBatch, RxQueue, Sent, TxFrame, TxQueue};
 use rustix::event::{EventfdFlags, eventfd};
@@ -14,8 +14,9 @@ use std::time::Duration;
 use wire::build::{Frame, Ipv4};
 use wire::{Field, Offload};
 
-const WARM_UP: Duration = Duration::from_millis(300);
-const MEASURED: Duration = Duration::from_secs(1);
+const WARM_UP: Duration = Duration::from_millis(100);
+const WINDOW: Duration = Duration::from_millis(3);
+const WINDOWS: usize = 300;
 
 struct Source {
     ready: OwnedFd,
@@ -104,21 +105,42 @@ fn measure(name: &str, flows: u16, batch: usize, hops: u32, actions: Vec<Action>
     let source = Source { ready, frames: (0..flows).map(frame).collect(), next: 0, batch };
     datapath.attach(at(1, 1), queues(vec![Box::new(source)])).unwrap();
     std::thread::sleep(WARM_UP);
+    // The best of many short windows: other programs share the machine, and a window in which one of them ran says nothing.
+    let windows = (0..WINDOWS).filter_map(|_| window(&datapath));
+    let best =
+        windows.min_by(|a, b| a.busy.total_cmp(&b.busy)).expect("the worker ran in some window");
+    println!(
+        "{name:<44} {:>7.1} = rx {:>5.1} + pipeline {:>6.1} + tx {:>5.1}",
+        best.busy, best.rx, best.pipeline, best.tx
+    );
+}
+
+/// Cycles per packet.
+struct PerPacket {
+    busy: f64,
+    rx: f64,
+    pipeline: f64,
+    tx: f64,
+}
+
+/// One window; `None` if the worker hardly ran.
+fn window(datapath: &Datapath) -> Option<PerPacket> {
     let before = datapath.worker_stats().remove(0);
-    std::thread::sleep(MEASURED);
+    std::thread::sleep(WINDOW);
     let after = datapath.worker_stats().remove(0);
     let frames = (after.frames - before.frames) as f64;
-    let per = |stage: fn(&datapath::StageCycles) -> u64| {
+    if frames < 1000.0 {
+        return None;
+    }
+    let per = |stage: fn(&StageCycles) -> u64| {
         (stage(&after.cycles) - stage(&before.cycles)) as f64 / frames
     };
-    println!(
-        "{name:<44} {:>7.1} = rx {:>5.1} + pipeline {:>6.1} + tx {:>5.1}   {:>6.2} Mpps",
-        per(|c| c.busy()),
-        per(|c| c.rx),
-        per(|c| c.pipeline),
-        per(|c| c.tx),
-        frames / MEASURED.as_secs_f64() / 1e6
-    );
+    Some(PerPacket {
+        busy: per(|c| c.busy()),
+        rx: per(|c| c.rx),
+        pipeline: per(|c| c.pipeline),
+        tx: per(|c| c.tx),
+    })
 }
 
 fn main() {

@@ -105,3 +105,41 @@ impl Crossings {
         self.stack.iter().filter_map(|crossing| spare_index(crossing.head)).max()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn crossing(switch: u32, head: u16) -> Crossing {
+        Crossing { switch: SwitchIx(switch), into: PortIx(switch), head: HeadAt(head) }
+    }
+
+    #[test]
+    fn a_level_is_grouped_by_switch_and_cut_into_runs() {
+        let mut crossings = Crossings::default();
+        crossings.push(crossing(9, 0)); // of a level below
+        for head in 0..6 {
+            crossings.push(crossing(u32::from(head) % 2, head));
+        }
+        crossings.group(1);
+        let heads: Vec<u16> =
+            crossings.run_at(1..7).iter().map(|crossing| crossing.head.0).collect();
+        assert_eq!(heads, [0, 2, 4, 1, 3, 5]);
+        assert_eq!(
+            (crossings.run(1, 7, 32), crossings.run(1, 7, 2), crossings.run(4, 7, 32)),
+            (4, 3, 7)
+        );
+        crossings.truncate(1);
+        assert_eq!((crossings.height(), *crossings.at(0)), (1, crossing(9, 0)));
+    }
+
+    #[test]
+    fn a_frame_causes_so_many_deliveries_whatever_its_neighbours_do() {
+        let mut crossings = Crossings::default();
+        let allowed = (0..1000).filter(|_| crossings.allow(3)).count();
+        assert_eq!(allowed, usize::from(DELIVERIES));
+        assert!(crossings.allow(4));
+        crossings.restart();
+        assert!(crossings.allow(3));
+    }
+}

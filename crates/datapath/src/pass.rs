@@ -283,13 +283,15 @@ impl<'h> Packets<'h> {
         parsed: &Parsed,
         in_port: PortNo,
     ) {
-        let (mut key, layers) = (parsed.key, parsed.layers);
+        let Carried { offload, frame_len, .. } = *carried;
+        let Parsed { key, layers } = *parsed;
+        self.heads.push(at);
+        self.packets.push(Packet { head, key, layers, offload, frame_len, queue: 0 });
+        // Changed in its place: a key changed on the way there is read again before its last store has left the core.
+        let Some(Packet { key, .. }) = self.packets.last_mut() else { return };
         key.set(Field::InPort, u128::from(in_port));
         key.set(Field::Metadata, 0);
         key.set(Field::TunnelId, 0);
-        let Carried { offload, frame_len, .. } = *carried;
-        self.heads.push(at);
-        self.packets.push(Packet { head, key, layers, offload, frame_len, queue: 0 });
     }
 }
 

@@ -160,3 +160,47 @@ impl Pending {
         self.waiting = 0;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drain(pending: &mut Pending, chain: &mut Chain) -> Vec<u16> {
+        std::iter::from_fn(|| pending.pop(chain).map(|head| head.0)).collect()
+    }
+
+    #[test]
+    fn each_destination_gets_its_heads_in_order() {
+        let (mut pending, mut chains) = (Pending::default(), [Chain::default(); 3]);
+        for head in 0..30 {
+            let to = usize::from(head) % 3;
+            pending.push(PortIx(to as u32), &mut chains[to], HeadAt(head));
+        }
+        assert_eq!(pending.room(), pending.capacity() - 30);
+        let dirty = pending.take_dirty();
+        assert_eq!(dirty, [0, 1, 2].map(PortIx));
+        for (to, chain) in chains.iter_mut().enumerate() {
+            let expected: Vec<u16> = (0..30).filter(|head| usize::from(*head) % 3 == to).collect();
+            assert_eq!(drain(&mut pending, chain), expected);
+        }
+        pending.return_dirty(dirty);
+        assert_eq!(pending.room(), pending.capacity());
+    }
+
+    #[test]
+    fn a_head_put_back_during_a_flush_is_noted_for_the_next() {
+        let (mut pending, mut chain) = (Pending::default(), Chain::default());
+        for head in 0..4 {
+            pending.push(PortIx(7), &mut chain, HeadAt(head));
+        }
+        let (dirty, mut waiting) = (pending.take_dirty(), std::mem::take(&mut chain));
+        while let Some(head) = pending.pop(&mut waiting) {
+            if head.0 % 2 == 1 {
+                pending.push(PortIx(7), &mut chain, head);
+            }
+        }
+        pending.return_dirty(dirty);
+        assert_eq!(pending.take_dirty(), [PortIx(7)]);
+        assert_eq!(drain(&mut pending, &mut chain), [1, 3]);
+    }
+}

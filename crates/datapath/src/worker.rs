@@ -111,15 +111,19 @@ impl<C: Clock> Worker<C> {
         ControlFlow::Continue(())
     }
 
-    /// One round for each queue that had traffic lately.
+    /// One round for each queue that had traffic lately. The clock is read once for each batch of frames.
     fn poll_active(&mut self) -> Nanos {
         let mut now = self.clock.now();
-        let mut place = 0;
+        let (mut place, mut stale) = (0, false);
         while let Some(ix) = self.queues.active(place) {
-            match self.round(ix, now) {
+            if stale {
+                now = self.clock.now();
+            }
+            let outcome = self.round(ix, now);
+            stale = matches!(outcome, Ok(1..));
+            match outcome {
                 Ok(0) => place += usize::from(!self.queues.fruitless(place, now, &self.poller)),
                 Ok(_) => {
-                    now = self.clock.now();
                     self.queues.fruitful(place, now);
                     place += 1;
                 }

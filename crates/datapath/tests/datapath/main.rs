@@ -10,4 +10,5 @@ mod lifecycle;
 mod line;
 mod many;
 mod rig;
+mod time;
 mod vlinks;

@@ -1,7 +1,9 @@
 //! A datapath with switches whose ports are lines in memory.
 
 use crate::line::Line;
-use datapath::{Config, Datapath, Event, Events, PortAt, Publisher, SwitchId};
+use datapath::{
+    Clock, Config, Datapath, Event, Events, MonotonicClock, PortAt, Publisher, SwitchId,
+};
 use flow::{
     Action, FlowMod, Instructions, Limits, Miss, Nanos, Output, Pipeline, PortNo, PortState,
     SwitchConfig,
@@ -72,8 +74,12 @@ impl Rig {
     }
 
     pub fn with(config: Config) -> Self {
+        Self::with_clock(config, MonotonicClock)
+    }
+
+    pub fn with_clock(config: Config, clock: impl Clock) -> Self {
         let workers = config.cores.len();
-        let (datapath, events) = Datapath::start(config).unwrap();
+        let (datapath, events) = Datapath::start_with(config, clock).unwrap();
         Self { datapath, events, workers, lines: BTreeMap::new(), switches: BTreeMap::new() }
     }
 

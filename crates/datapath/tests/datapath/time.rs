@@ -1,0 +1,72 @@
+//! What depends on time, with time in the test's hands.
+
+use crate::rig::{Rig, controller, from, output, udp};
+use datapath::{Clock, Config};
+use flow::Nanos;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::time::Duration;
+use wire::DropReason;
+
+const MILLISECOND: u64 = 1_000_000;
+
+/// A clock that stands still until it is set on.
+#[derive(Clone, Default)]
+struct Manual(Arc<AtomicU64>);
+
+impl Manual {
+    fn pass(&self, nanos: u64) {
+        self.0.fetch_add(nanos, SeqCst);
+    }
+}
+
+impl Clock for Manual {
+    fn now(&self) -> Nanos {
+        Nanos(self.0.load(SeqCst))
+    }
+
+    fn cycles(&self) -> u64 {
+        self.0.load(SeqCst)
+    }
+}
+
+fn wait(until: impl Fn() -> bool) {
+    while !until() {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_queue_is_polled_until_spin_is_over_and_then_the_worker_sleeps() {
+    let clock = Manual::default();
+    let config =
+        Config { spin: Duration::from_millis(1), cache_entries: 4096, ..Config::default() };
+    let mut rig = Rig::with_clock(config, clock.clone());
+    rig.switch(1, &[1, 2], &[from(1, vec![output(2)])]);
+    rig.line(1, 1).pass([udp(0, 0, 0)]);
+    let sleeps = || rig.datapath.worker_stats()[0].sleeps;
+    let (slept, polled) = (sleeps(), rig.line(1, 1).rounds());
+    clock.pass(MILLISECOND - 1);
+    wait(|| rig.line(1, 1).rounds() > polled + 1000);
+    assert_eq!(sleeps(), slept);
+    clock.pass(1);
+    wait(|| sleeps() > slept);
+    rig.line(1, 1).pass([udp(0, 0, 0)]);
+    assert_eq!(rig.line(1, 2).take().len(), 2, "a frame wakes it");
+}
+
+#[test]
+fn packet_ins_keep_to_their_rate() {
+    let clock = Manual::default();
+    let mut rig =
+        Rig::with_clock(Config { cache_entries: 4096, ..Config::default() }, clock.clone());
+    rig.switch(1, &[1], &[from(1, vec![controller(64)])]);
+    rig.publisher(1).set_packet_in_rate(10, 2);
+    let mut refused = 0;
+    for (pause_ms, allowed) in [(1000, 2), (100, 1), (50, 0), (50, 1), (10_000, 2)] {
+        clock.pass(pause_ms * MILLISECOND);
+        rig.line(1, 1).pass((0..5).map(|i| udp(i, 0, 0)));
+        refused += 5 - allowed;
+        assert_eq!(rig.drops(1, DropReason::PacketInFull), refused, "after {pause_ms} ms");
+    }
+}
