@@ -1,6 +1,7 @@
 //! (essay to come)
 
 pub mod agent;
+pub mod api;
 pub mod config;
 pub mod spec;
 pub mod journal;
@@ -8,6 +9,8 @@ pub mod fault;
 pub mod store;
 pub mod switch;
 pub mod host;
+pub mod ports;
+pub mod service;
 
 /// Whether tests that need root may run: true as root, false when the user says so, and otherwise a failure with its remedy.
 #[cfg(test)]

@@ -5,5 +5,5 @@ mod switch;
 mod text;
 
 pub use port::{Fault, PORT_NUMBER_MAX, PortKind, PortPatch, PortSpec, QUEUES_MAX, XdpMode};
-pub use switch::{FailMode, SwitchPatch, SwitchSpec};
+pub use switch::{DEFAULT_MISS_SEND_LEN, FailMode, SwitchPatch, SwitchSpec};
 pub use text::{BadText, Controller, Dpid, IfName, Listen, Mac, Netns, Peer, PortName, SwitchName};

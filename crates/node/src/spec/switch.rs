@@ -55,13 +55,22 @@ pub struct SwitchSpec {
     /// Addresses to wait for controllers on.
     #[serde(default)]
     pub listen: Vec<Listen>,
+    /// Bytes of a packet that a controller gets until it asks for another length (`miss_send_len`, OpenFlow 1.3.5 §7.3.2; 65535: all).
+    #[serde(default = "default_miss_send_len")]
+    pub miss_send_len: u16,
     /// Most packets a second sent to controllers; the rest is dropped as `packet_in_full`.
     #[serde(default = "default_packet_ins")]
     pub max_packet_in_per_s: u32,
 }
 
+/// OpenFlow's own default (OpenFlow 1.3.5 §7.3.2).
+pub const DEFAULT_MISS_SEND_LEN: u16 = 128;
 /// Chosen: far above what a learning controller needs, far below what would hurt its neighbours.
 pub const DEFAULT_PACKET_INS: u32 = 10_000;
+
+fn default_miss_send_len() -> u16 {
+    DEFAULT_MISS_SEND_LEN
+}
 
 fn default_packet_ins() -> u32 {
     DEFAULT_PACKET_INS
@@ -76,6 +85,7 @@ impl SwitchSpec {
             fail_mode: FailMode::default(),
             controllers: Vec::new(),
             listen: Vec::new(),
+            miss_send_len: DEFAULT_MISS_SEND_LEN,
             max_packet_in_per_s: DEFAULT_PACKET_INS,
         }
     }
@@ -106,6 +116,7 @@ impl SwitchPatch {
         SwitchSpec {
             name: spec.name.clone(),
             dpid: spec.dpid.clone(),
+            miss_send_len: spec.miss_send_len,
             fail_mode: self.fail_mode.unwrap_or(spec.fail_mode),
             controllers: self.controllers.clone().unwrap_or_else(|| spec.controllers.clone()),
             listen: self.listen.clone().unwrap_or_else(|| spec.listen.clone()),

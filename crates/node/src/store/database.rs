@@ -2,12 +2,14 @@
 
 use super::StoreError;
 use super::pending::{Kind, Pending};
-use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, TableError};
+use redb::{Database, ReadOnlyTable, ReadableDatabase, ReadableTable, TableDefinition, TableError};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 /// Every table: switch and id → record.
 type Records = TableDefinition<'static, (&'static str, &'static [u8]), &'static [u8]>;
+
+type ReadOnlyRecords = ReadOnlyTable<(&'static str, &'static [u8]), &'static [u8]>;
 
 const META: TableDefinition<'static, &str, u64> = TableDefinition::new("meta");
 const FORMAT: &str = "format";
@@ -121,16 +123,10 @@ impl File {
         mut visit: impl FnMut(&str, &[u8], &[u8]),
     ) -> Result<(), StoreError> {
         let mut read = || -> Result<(), redb::Error> {
-            let records = match self.database.begin_read()?.open_table(table(kind)) {
-                Ok(records) => records,
-                Err(TableError::TableDoesNotExist(_)) => return Ok(()),
-                Err(other) => return Err(other.into()),
-            };
+            let Some(records) = self.records(kind)? else { return Ok(()) };
             let after = switch.map(successor);
             let range = match (switch, &after) {
-                (Some(switch), Some(after)) => {
-                    records.range((switch, &[][..])..(after.as_str(), &[][..]))?
-                }
+                (Some(switch), Some(after)) => records.range((switch, &[][..])..(after.as_str(), &[][..]))?,
                 _ => records.iter()?,
             };
             for entry in range {
@@ -141,6 +137,33 @@ impl File {
             Ok(())
         };
         read().map_err(|source| StoreError::reading(path, source))
+    }
+
+    /// The switches that have records of a kind, by one seek each.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn switches(&self, path: &Path, kind: Kind) -> Result<Vec<String>, StoreError> {
+        let read = || -> Result<Vec<String>, redb::Error> {
+            let (mut found, mut from) = (Vec::new(), String::new());
+            let Some(records) = self.records(kind)? else { return Ok(found) };
+            while let Some(entry) = records.range((from.as_str(), &[][..])..)?.next() {
+                let (key, _) = entry?;
+                let switch = key.value().0.to_owned();
+                from = successor(&switch);
+                found.push(switch);
+            }
+            Ok(found)
+        };
+        read().map_err(|source| StoreError::reading(path, source))
+    }
+
+    fn records(&self, kind: Kind) -> Result<Option<ReadOnlyRecords>, redb::Error> {
+        match self.database.begin_read()?.open_table(table(kind)) {
+            Ok(records) => Ok(Some(records)),
+            Err(TableError::TableDoesNotExist(_)) => Ok(None),
+            Err(other) => Err(other.into()),
+        }
     }
 }
 

@@ -30,6 +30,7 @@ use crate::journal::{Change, FlowEntry, FlowId, Journal, Wait};
 use crate::spec::{PortName, PortSpec, SwitchName, SwitchSpec};
 use database::File;
 use pending::{Kind, Record, Slot};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -117,6 +118,16 @@ impl Store {
         self.shared.put(slot(Kind::PortConfig, switch, &number.to_be_bytes()), None);
     }
 
+    /// Forgets that the API made a switch; its rules stay, for the one that the configuration file declares.
+    pub fn forget_made_switch(&self, name: &SwitchName) {
+        self.shared.put(slot(Kind::Switch, name, &[]), None);
+    }
+
+    /// Forgets that the API made a port.
+    pub fn forget_made_port(&self, switch: &SwitchName, port: &PortName) {
+        self.shared.put(slot(Kind::Port, switch, port.as_bytes()), None);
+    }
+
     /// The journal of one switch.
     pub fn journal(&self, switch: &SwitchName) -> Arc<dyn Journal> {
         Arc::new(SwitchJournal { shared: self.shared.clone(), switch: (**switch).into() })
@@ -200,8 +211,19 @@ impl Kept {
         Ok(found)
     }
 
-    /// Every rule, group, meter and port configuration of a switch, in an order in which they can be added: groups and
-    /// meters before the rules that name them.
+    /// Ports of a switch that controllers or users configured: number and `OFPPC_*` bits.
+    ///
+    /// # Errors
+    /// The file is damaged.
+    pub fn port_configs(&self, switch: &SwitchName, mut visit: impl FnMut(u32, u32)) -> Result<(), StoreError> {
+        self.file.read(&self.path, Kind::PortConfig, Some(switch), |_, id, record| {
+            if let Some((port, bits)) = number(id).zip(number(record)) {
+                visit(port, bits);
+            }
+        })
+    }
+
+    /// Every meter, group and rule of a switch, in an order in which they can be added.
     ///
     /// # Errors
     /// The file is damaged; what came before was handed over.
@@ -210,7 +232,7 @@ impl Kept {
         switch: &SwitchName,
         mut restore: impl FnMut(Change),
     ) -> Result<(), StoreError> {
-        for kind in [Kind::PortConfig, Kind::Meter, Kind::Group, Kind::Flow] {
+        for kind in [Kind::Meter, Kind::Group, Kind::Flow] {
             self.file.read(&self.path, kind, Some(switch), |_, id, record| {
                 match read_change(kind, id, record) {
                     Some(change) => restore(change),
@@ -229,16 +251,11 @@ impl Kept {
     /// # Errors
     /// The file is damaged.
     pub fn orphans(&self, known: &[SwitchName]) -> Result<Vec<String>, StoreError> {
-        let mut found = std::collections::BTreeSet::new();
-        for kind in
-            [Kind::Port, Kind::Number, Kind::PortConfig, Kind::Group, Kind::Meter, Kind::Flow]
-        {
-            self.file.read(&self.path, kind, None, |switch, _, _| {
-                if !known.iter().any(|name| **name == *switch) && !found.contains(switch) {
-                    found.insert(switch.to_owned());
-                }
-            })?;
+        let mut found = BTreeSet::new();
+        for kind in Kind::ALL {
+            found.extend(self.file.switches(&self.path, kind)?);
         }
+        found.retain(|switch| !known.iter().any(|name| **name == **switch));
         Ok(found.into_iter().collect())
     }
 
@@ -259,11 +276,10 @@ fn number(bytes: &[u8]) -> Option<u32> {
 fn read_change(kind: Kind, id: &[u8], record: &[u8]) -> Option<Change> {
     let text = || String::from_utf8(record.to_vec()).ok();
     Some(match kind {
-        Kind::PortConfig => Change::PortConfig { port: number(id)?, bits: number(record)? },
         Kind::Meter => Change::MeterSet(number(id)?, text()?),
         Kind::Group => Change::GroupSet(number(id)?, text()?),
         Kind::Flow => Change::FlowSet(encode::read_id(id).ok()?, encode::read_entry(record).ok()?),
-        Kind::Switch | Kind::Port | Kind::Number => return None,
+        Kind::Switch | Kind::Port | Kind::Number | Kind::PortConfig => return None,
     })
 }
 

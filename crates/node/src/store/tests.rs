@@ -69,7 +69,11 @@ fn everything_put_comes_back_in_an_order_that_can_be_added() {
     let mut found = Vec::new();
     kept.changes(&spec.name, |change| found.push(change)).unwrap();
     let [flow, group, meter, config] = changes;
-    assert_eq!(found, [config, meter, group, flow]);
+    let Change::PortConfig { port, bits } = config else { unreachable!() };
+    let mut configs = Vec::new();
+    kept.port_configs(&spec.name, |port, bits| configs.push((port, bits))).unwrap();
+    assert_eq!(configs, [(port, bits)]);
+    assert_eq!(found, [meter, group, flow]);
     assert_eq!(kept.orphans(std::slice::from_ref(&spec.name)).unwrap(), ["sw0-other"]);
 }
 

@@ -1,0 +1,35 @@
+//! Bodies and queries, read so that what is wrong with them is answered like every other error.
+
+use super::error::ApiError;
+use axum::body::Bytes;
+use axum::extract::{FromRequest, FromRequestParts, Query, Request};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use serde::de::DeserializeOwned;
+
+/// A JSON body, whatever its content type says. An empty one is `{}`.
+pub struct Body<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        let read = Bytes::from_request(request, state).await;
+        let bytes = read.map_err(|error| ApiError::of_request(error.status(), error.body_text()))?;
+        let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
+        let parsed = serde_json::from_slice(text);
+        parsed.map(Body).map_err(|error| ApiError::of_request(StatusCode::BAD_REQUEST, format!("body: {error}")))
+    }
+}
+
+/// Parameters after the question mark.
+pub struct Parameters<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Parameters<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let read = Query::<T>::from_request_parts(parts, state).await;
+        read.map(|Query(value)| Self(value)).map_err(|error| ApiError::of_request(error.status(), error.body_text()))
+    }
+}

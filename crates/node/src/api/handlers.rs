@@ -1,0 +1,213 @@
+//! One function per route.
+
+use super::error::{ApiError, ErrorBody};
+use super::extract::Body;
+use crate::service::{
+    GroupView, MeterView, Node, NodeView, PortView, RuleChange, RuleVerb, SwitchView, WorkersView,
+};
+use crate::spec::{PortPatch, PortSpec, SwitchPatch, SwitchSpec};
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use utoipa::ToSchema;
+
+type App = State<Arc<Node>>;
+type Answer<T> = Result<Json<T>, ApiError>;
+type Made<T> = Result<(StatusCode, Json<T>), ApiError>;
+type Gone = Result<StatusCode, ApiError>;
+
+/// How many parts of a change were applied.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Applied {
+    /// Flows, groups and meters.
+    pub applied: usize,
+}
+
+/// The node: version, directories, cores, state of the store.
+#[utoipa::path(get, path = "/v1/node", tag = "node",
+    responses((status = 200, description = "The node", body = NodeView)))]
+pub async fn show_node(State(node): App) -> Json<NodeView> {
+    Json(node.view())
+}
+
+/// The workers: packets and cycles per core, queues served.
+#[utoipa::path(get, path = "/v1/workers", tag = "node",
+    responses((status = 200, description = "The workers", body = WorkersView)))]
+pub async fn show_workers(State(node): App) -> Json<WorkersView> {
+    Json(node.workers())
+}
+
+/// All switches.
+#[utoipa::path(get, path = "/v1/switches", tag = "switches",
+    responses((status = 200, description = "The switches", body = Vec<SwitchView>)))]
+pub async fn list_switches(State(node): App) -> Json<Vec<SwitchView>> {
+    Json(node.switches())
+}
+
+/// Make a switch.
+#[utoipa::path(post, path = "/v1/switches", tag = "switches", request_body = SwitchSpec,
+    responses((status = 201, description = "Made and saved", body = SwitchView),
+              (status = "4XX", description = "Refused", body = ErrorBody),
+              (status = 507, description = "Made, but not saved yet", body = ErrorBody)))]
+pub async fn add_switch(State(node): App, Body(spec): Body<SwitchSpec>) -> Made<SwitchView> {
+    Ok((StatusCode::CREATED, Json(node.add_switch(spec).await?)))
+}
+
+/// One switch.
+#[utoipa::path(get, path = "/v1/switches/{switch}", tag = "switches",
+    params(("switch" = String, Path, description = "Name of the switch")),
+    responses((status = 200, description = "The switch", body = SwitchView),
+              (status = "4XX", description = "Refused", body = ErrorBody)))]
+pub async fn show_switch(State(node): App, Path(switch): Path<String>) -> Answer<SwitchView> {
+    Ok(Json(node.switch(&switch)?))
+}
+
+/// Change a switch.
+#[utoipa::path(patch, path = "/v1/switches/{switch}", tag = "switches", request_body = SwitchPatch,
+    params(("switch" = String, Path, description = "Name of the switch")),
+    responses((status = 200, description = "Changed and saved", body = SwitchView),
+              (status = "4XX", description = "Refused", body = ErrorBody),
+              (status = 507, description = "Changed, but not saved yet", body = ErrorBody)))]
+pub async fn change_switch(
+    State(node): App,
+    Path(switch): Path<String>,
+    Body(patch): Body<SwitchPatch>,
+) -> Answer<SwitchView> {
+    Ok(Json(node.patch_switch(&switch, &patch).await?))
+}
+
+/// Remove a switch with its ports and rules.
+#[utoipa::path(delete, path = "/v1/switches/{switch}", tag = "switches",
+    params(("switch" = String, Path, description = "Name of the switch")),
+    responses((status = 204, description = "Gone"),
+              (status = "4XX", description = "Refused", body = ErrorBody),
+              (status = 507, description = "Gone, but not saved yet", body = ErrorBody)))]
+pub async fn remove_switch(State(node): App, Path(switch): Path<String>) -> Gone {
+    node.remove_switch(&switch).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The ports of a switch.
+#[utoipa::path(get, path = "/v1/switches/{switch}/ports", tag = "ports",
+    params(("switch" = String, Path, description = "Name of the switch")),
+    responses((status = 200, description = "The ports, by number", body = Vec<PortView>),
+              (status = "4XX", description = "Refused", body = ErrorBody)))]
+pub async fn list_ports(State(node): App, Path(switch): Path<String>) -> Answer<Vec<PortView>> {
+    Ok(Json(node.ports(&switch)?))
+}
+
+/// Make a port.
+#[utoipa::path(post, path = "/v1/switches/{switch}/ports", tag = "ports", request_body = PortSpec,
+    params(("switch" = String, Path, description = "Name of the switch")),
+    responses((status = 201, description = "Made and saved", body = PortView),
+              (status = "4XX", description = "Refused", body = ErrorBody),
+              (status = 507, description = "Made, but not saved yet", body = ErrorBody)))]
+pub async fn add_port(
+    State(node): App,
+    Path(switch): Path<String>,
+    Body(spec): Body<PortSpec>,
+) -> Made<PortView> {
+    Ok((StatusCode::CREATED, Json(node.add_port(&switch, spec).await?)))
+}
+
+/// One port.
+#[utoipa::path(get, path = "/v1/switches/{switch}/ports/{port}", tag = "ports",
+    params(("switch" = String, Path, description = "Name of the switch"),
+           ("port" = String, Path, description = "Name or number of the port")),
+    responses((status = 200, description = "The port", body = PortView),
+              (status = "4XX", description = "Refused", body = ErrorBody)))]
+pub async fn show_port(State(node): App, Path((switch, port)): Path<(String, String)>) -> Answer<PortView> {
+    Ok(Json(node.port(&switch, &port)?))
+}
+
+/// Change a port.
+#[utoipa::path(patch, path = "/v1/switches/{switch}/ports/{port}", tag = "ports", request_body = PortPatch,
+    params(("switch" = String, Path, description = "Name of the switch"),
+           ("port" = String, Path, description = "Name or number of the port")),
+    responses((status = 200, description = "Changed and saved", body = PortView),
+              (status = "4XX", description = "Refused", body = ErrorBody),
+              (status = 507, description = "Changed, but not saved yet", body = ErrorBody)))]
+pub async fn change_port(
+    State(node): App,
+    Path((switch, port)): Path<(String, String)>,
+    Body(patch): Body<PortPatch>,
+) -> Answer<PortView> {
+    Ok(Json(node.patch_port(&switch, &port, &patch).await?))
+}
+
+/// Remove a port; a TAP goes with it.
+#[utoipa::path(delete, path = "/v1/switches/{switch}/ports/{port}", tag = "ports",
+    params(("switch" = String, Path, description = "Name of the switch"),
+           ("port" = String, Path, description = "Name or number of the port")),
+    responses((status = 204, description = "Gone"),
+              (status = "4XX", description = "Refused", body = ErrorBody),
+              (status = 507, description = "Gone, but not saved yet", body = ErrorBody)))]
+pub async fn remove_port(State(node): App, Path((switch, port)): Path<(String, String)>) -> Gone {
+    node.remove_port(&switch, &port).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The groups of a switch, with live counters.
+#[utoipa::path(get, path = "/v1/switches/{switch}/groups", tag = "rules",
+    params(("switch" = String, Path, description = "Name of the switch")),
+    responses((status = 200, description = "The groups", body = Vec<GroupView>),
+              (status = "4XX", description = "Refused", body = ErrorBody)))]
+pub async fn list_groups(State(node): App, Path(switch): Path<String>) -> Answer<Vec<GroupView>> {
+    Ok(Json(node.groups(&switch)?))
+}
+
+/// The meters of a switch, with live counters.
+#[utoipa::path(get, path = "/v1/switches/{switch}/meters", tag = "rules",
+    params(("switch" = String, Path, description = "Name of the switch")),
+    responses((status = 200, description = "The meters", body = Vec<MeterView>),
+              (status = "4XX", description = "Refused", body = ErrorBody)))]
+pub async fn list_meters(State(node): App, Path(switch): Path<String>) -> Answer<Vec<MeterView>> {
+    Ok(Json(node.meters(&switch)?))
+}
+
+/// Add flows, groups and meters; a flow with the same match and priority is replaced.
+#[utoipa::path(post, path = "/v1/switches/{switch}/flows", tag = "rules", request_body = RuleChange,
+    params(("switch" = String, Path, description = "Name of the switch")),
+    responses((status = 200, description = "In force and saved", body = Applied),
+              (status = "4XX", description = "Refused; parts before the one named stand", body = ErrorBody),
+              (status = 507, description = "In force, but not saved yet", body = ErrorBody)))]
+pub async fn add_rules(
+    State(node): App,
+    Path(switch): Path<String>,
+    Body(rules): Body<RuleChange>,
+) -> Answer<Applied> {
+    let applied = node.change_rules(&switch, RuleVerb::Add, &rules).await?;
+    Ok(Json(Applied { applied }))
+}
+
+/// Change flows, groups and meters that are there.
+#[utoipa::path(patch, path = "/v1/switches/{switch}/flows", tag = "rules", request_body = RuleChange,
+    params(("switch" = String, Path, description = "Name of the switch")),
+    responses((status = 200, description = "In force and saved", body = Applied),
+              (status = "4XX", description = "Refused; parts before the one named stand", body = ErrorBody),
+              (status = 507, description = "In force, but not saved yet", body = ErrorBody)))]
+pub async fn change_rules(
+    State(node): App,
+    Path(switch): Path<String>,
+    Body(rules): Body<RuleChange>,
+) -> Answer<Applied> {
+    let applied = node.change_rules(&switch, RuleVerb::Modify, &rules).await?;
+    Ok(Json(Applied { applied }))
+}
+
+/// Delete flows, groups and meters.
+#[utoipa::path(delete, path = "/v1/switches/{switch}/flows", tag = "rules", request_body = RuleChange,
+    params(("switch" = String, Path, description = "Name of the switch")),
+    responses((status = 200, description = "In force and saved", body = Applied),
+              (status = "4XX", description = "Refused; parts before the one named stand", body = ErrorBody),
+              (status = 507, description = "In force, but not saved yet", body = ErrorBody)))]
+pub async fn remove_rules(
+    State(node): App,
+    Path(switch): Path<String>,
+    Body(rules): Body<RuleChange>,
+) -> Answer<Applied> {
+    let applied = node.change_rules(&switch, RuleVerb::Delete, &rules).await?;
+    Ok(Json(Applied { applied }))
+}

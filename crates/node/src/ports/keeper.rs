@@ -1,0 +1,397 @@
+//! The thread itself: one table of wanted ports, and what to do about each piece of news.
+
+use super::watch::{News, Watch};
+use super::{Answer, Board, Door, OnFailure, PortStatus, RETRY, Request, Wanted};
+use crate::fault::{Fault, chain};
+use datapath::{Datapath, PortAt, Queues};
+use openflow::{PortConfig, PortNo};
+use port::{ControlError, Keep, LinkEvent, NetnsRef, OpenPort, PortControl, PortFacts};
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, TryRecvError};
+use std::time::Instant;
+
+/// A wanted port and, while it is open, its interface.
+struct Entry {
+    wanted: Wanted,
+    admin_up: bool,
+    open: Option<Opened>,
+}
+
+/// What an open port is held by.
+enum Opened {
+    Interface(Box<dyn PortControl>),
+    Vlink,
+}
+
+impl Entry {
+    fn netns(&self) -> Option<&NetnsRef> {
+        match &self.wanted.door {
+            Door::Interface(spec) => spec.netns.as_ref(),
+            Door::Vlink { .. } => None,
+        }
+    }
+
+    fn is_on(&self, netns: Option<&NetnsRef>, interface: &str) -> bool {
+        matches!(&self.wanted.door, Door::Interface(spec) if spec.interface == interface && spec.netns.as_ref() == netns)
+    }
+
+    fn number(&self) -> PortNo {
+        PortNo(self.wanted.at.port)
+    }
+}
+
+/// The thread's state.
+pub struct Keeper {
+    datapath: Arc<Datapath>,
+    board: Arc<Board>,
+    watch: Watch,
+    entries: BTreeMap<PortAt, Entry>,
+    workers: usize,
+    next_retry: Instant,
+}
+
+impl Keeper {
+    /// No port yet.
+    pub fn new(datapath: Arc<Datapath>, board: Arc<Board>, wake: Arc<OwnedFd>) -> Self {
+        let workers = datapath.worker_stats().len();
+        let mut watch = Watch::new(wake);
+        watch.add(None);
+        Self { datapath, board, watch, entries: BTreeMap::new(), workers, next_retry: Instant::now() + RETRY }
+    }
+
+    /// Serves until told to stop.
+    pub fn run(mut self, inbox: &Receiver<Request>) {
+        loop {
+            match inbox.try_recv() {
+                Ok(Request::Stop(keep, done)) => {
+                    self.close_all(keep);
+                    drop(self);
+                    let _ = done.send(());
+                    return;
+                }
+                Ok(request) => self.take(request),
+                Err(TryRecvError::Disconnected) => return self.close_all(Keep::Interface),
+                Err(TryRecvError::Empty) => self.wait(),
+            }
+        }
+    }
+
+    fn take(&mut self, request: Request) {
+        // A caller that no longer listens has gone; its request stands.
+        let tell = |answer: Answer, result| drop(answer.send(result));
+        match request {
+            Request::Add(wanted, on_failure, answer) => tell(answer, self.add(*wanted, on_failure)),
+            Request::Remove(at, keep, answer) => tell(answer, self.remove(at, keep)),
+            Request::SetMtu(at, mtu, answer) => tell(answer, self.set_mtu(at, mtu)),
+            Request::SetAdmin(at, up) => self.set_admin(at, up),
+            Request::Faulted(at, error) => self.faulted(at, &error),
+            Request::Serve(_) | Request::Stop(..) => {}
+        }
+    }
+
+    fn wait(&mut self) {
+        let news = self.watch.wait(self.next_retry.saturating_duration_since(Instant::now()));
+        news.iter().for_each(|news| self.hear(news));
+        if Instant::now() >= self.next_retry {
+            self.next_retry = Instant::now() + RETRY;
+            self.leave_vanished_namespaces();
+            self.open_where(|_| true);
+        }
+    }
+
+    fn add(&mut self, wanted: Wanted, on_failure: OnFailure) -> Result<(), Fault> {
+        let at = wanted.at;
+        let admin_up = !wanted.config.contains(PortConfig::PORT_DOWN);
+        self.watch.add(match &wanted.door {
+            Door::Interface(spec) => spec.netns.as_ref(),
+            Door::Vlink { .. } => None,
+        });
+        let waits_for_peer = matches!(wanted.door, Door::Vlink { .. });
+        self.entries.insert(at, Entry { wanted, admin_up, open: None });
+        let opened = self.try_open(at);
+        match opened {
+            // The other end of a vlink cannot be there before this one: that is no failure.
+            Err(_) if waits_for_peer => Ok(()),
+            Err(fault) if on_failure == OnFailure::Forget => {
+                self.entries.remove(&at);
+                self.board.lock().remove(&at);
+                Err(fault)
+            }
+            result => result,
+        }
+    }
+
+    /// Opens a port that is not open; the board and the switch show what came of it.
+    fn try_open(&mut self, at: PortAt) -> Result<(), Fault> {
+        let Some(entry) = self.entries.get(&at) else { return Ok(()) };
+        let opened = match &entry.wanted.door {
+            Door::Interface(spec) => self.open_interface(entry, spec),
+            Door::Vlink { .. } => self.join(at),
+        };
+        let fault = opened.as_ref().err().cloned();
+        match opened {
+            Ok((opened, facts)) => self.came_up(at, opened, facts),
+            Err(fault) => self.show_fault(at, fault),
+        }
+        fault.map_or(Ok(()), Err)
+    }
+
+    fn open_interface(&self, entry: &Entry, spec: &port::PortSpec) -> Result<(Opened, PortFacts), Fault> {
+        let label = &entry.wanted.label;
+        let OpenPort { facts, rx, tx, control } = port::open(spec, self.workers)
+            .map_err(|error| Fault::new(label, error.step(), chain(&error), error.remedy()))?;
+        let attached = self.datapath.attach(entry.wanted.at, Queues { rx, tx, mtu: facts.mtu });
+        attached.map_err(|error| Fault::new(label, "hand it to the workers", chain(&error), REPORT))?;
+        Ok((Opened::Interface(control), facts))
+    }
+
+    /// Joins both ends of a vlink if both are wanted.
+    fn join(&mut self, at: PortAt) -> Result<(Opened, PortFacts), Fault> {
+        let entry = &self.entries[&at];
+        let Some((peer, far)) = self.far_end(entry) else {
+            let cause = format!("its other end {} is not there, or does not name it", peer_name(entry));
+            let remedy = "add the other end, with this one as its peer";
+            return Err(Fault::new(&entry.wanted.label, "join its ends", cause, remedy));
+        };
+        if far.open.is_none() {
+            let attached = self.datapath.attach_vlink(at, peer);
+            let failed = |error| Fault::new(&entry.wanted.label, "join its ends", chain(&error), REPORT);
+            attached.map_err(failed)?;
+            let facts = vlink_facts(far, true);
+            self.came_up(peer, Opened::Vlink, facts);
+        }
+        Ok((Opened::Vlink, vlink_facts(&self.entries[&at], true)))
+    }
+
+    /// The vlink port that this one names, if it names this one.
+    fn far_end(&self, near: &Entry) -> Option<(PortAt, &Entry)> {
+        let Door::Vlink { end: here, peer: there, .. } = &near.wanted.door else { return None };
+        let joins = |entry: &Entry| matches!(&entry.wanted.door, Door::Vlink { end, peer, .. } if end == there && peer == here);
+        self.entries.iter().find(|(_, entry)| joins(entry)).map(|(&at, entry)| (at, entry))
+    }
+
+    fn came_up(&mut self, at: PortAt, opened: Opened, facts: PortFacts) {
+        let Some(entry) = self.entries.get_mut(&at) else { return };
+        if !entry.admin_up
+            && let Opened::Interface(control) = &opened
+            && let Err(error) = control.set_admin(false)
+        {
+            tracing::warn!("{}: {}", entry.wanted.label, chain(&error));
+        }
+        entry.open = Some(opened);
+        tracing::info!("{}: open, {}", entry.wanted.label, facts.mode);
+        facts.notes.iter().for_each(|note| tracing::info!("{}: {note}", entry.wanted.label));
+        self.show_facts(at, facts);
+    }
+
+    /// New facts, for everybody who can see them.
+    fn show_facts(&mut self, at: PortAt, facts: PortFacts) {
+        let Some(entry) = self.entries.get(&at) else { return };
+        self.datapath.set_mtu(at, if facts.mtu == 0 { u32::MAX } else { facts.mtu });
+        self.datapath.set_up(at, entry.admin_up && facts.up);
+        tell_switch(entry, &facts);
+        self.board.lock().insert(at, PortStatus { facts, fault: None });
+    }
+
+    /// A port is not open, and why: told once, until it changes.
+    fn show_fault(&mut self, at: PortAt, fault: Fault) {
+        let Some(entry) = self.entries.get(&at) else { return };
+        let mut board = self.board.lock();
+        let status = board.entry(at).or_default();
+        if status.fault.as_ref() == Some(&fault) {
+            return;
+        }
+        tracing::warn!(remedy = fault.remedy, "{}: {}: {}; trying on", fault.thing, fault.step, fault.cause);
+        status.facts.carrier = false;
+        status.facts.up = false;
+        status.fault = Some(fault);
+        let mut facts = status.facts.clone();
+        drop(board);
+        if let Door::Vlink { .. } = entry.wanted.door {
+            facts = vlink_facts(entry, false);
+        }
+        tell_switch(entry, &facts);
+    }
+
+    fn remove(&mut self, at: PortAt, keep: Keep) -> Result<(), Fault> {
+        let closed = self.close(at, keep);
+        if let Some(entry) = self.entries.remove(&at) {
+            entry.wanted.switch.remove_port(entry.number());
+        }
+        self.board.lock().remove(&at);
+        closed
+    }
+
+    /// Takes a port out of the datapath and lets go of its interface; the port stays wanted.
+    fn close(&mut self, at: PortAt, keep: Keep) -> Result<(), Fault> {
+        let Some(opened) = self.entries.get_mut(&at).and_then(|entry| entry.open.take()) else { return Ok(()) };
+        // The queues end here, on the thread that may close them.
+        self.datapath.detach(at);
+        match opened {
+            Opened::Interface(control) => {
+                let label = &self.entries[&at].wanted.label;
+                control.close(keep).map_err(|error| control_fault(label, &error))
+            }
+            Opened::Vlink => {
+                self.part(at);
+                Ok(())
+            }
+        }
+    }
+
+    /// One end of a vlink is gone: the other one has no peer any more.
+    fn part(&mut self, at: PortAt) {
+        let Some((peer, _)) = self.far_end(&self.entries[&at]) else { return };
+        let far = self.entries.get_mut(&peer).expect("found just now");
+        far.open = None;
+        let cause = format!("its other end {} was removed", peer_name(far));
+        let fault = Fault::new(&far.wanted.label, "join its ends", cause, "add the other end, or remove this one");
+        self.show_fault(peer, fault);
+    }
+
+    fn set_admin(&mut self, at: PortAt, up: bool) {
+        let Some(entry) = self.entries.get_mut(&at) else { return };
+        entry.admin_up = up;
+        match &entry.open {
+            Some(Opened::Interface(control)) => {
+                if let Err(error) = control.set_admin(up) {
+                    tracing::warn!("{}: {}", entry.wanted.label, chain(&error));
+                }
+                self.refresh(at);
+            }
+            Some(Opened::Vlink) => {
+                self.datapath.set_up(at, up);
+            }
+            None => {}
+        }
+    }
+
+    fn set_mtu(&mut self, at: PortAt, mtu: u32) -> Result<(), Fault> {
+        let Some(entry) = self.entries.get_mut(&at) else { return Ok(()) };
+        let Door::Interface(spec) = &mut entry.wanted.door else {
+            let cause = "a vlink passes frames of every size";
+            return Err(Fault::new(&entry.wanted.label, "set the MTU", cause, "set it on the ports behind the vlink"));
+        };
+        if let Some(Opened::Interface(control)) = &entry.open {
+            control.set_mtu(mtu).map_err(|error| control_fault(&entry.wanted.label, &error))?;
+        }
+        spec.mtu = Some(mtu);
+        self.refresh(at);
+        Ok(())
+    }
+
+    fn faulted(&mut self, at: PortAt, error: &io::Error) {
+        let Some(entry) = self.entries.get(&at) else { return };
+        let label = entry.wanted.label.clone();
+        let fault = Fault::new(label, "receive", error.to_string(), "create the interface again; suiro is waiting for it");
+        self.lose(at, fault);
+    }
+
+    /// The interface of an open port is gone.
+    fn lose(&mut self, at: PortAt, fault: Fault) {
+        // There is nothing left to remove.
+        let _ = self.close(at, Keep::Interface);
+        self.show_fault(at, fault);
+    }
+
+    /// Reads a port's facts again.
+    fn refresh(&mut self, at: PortAt) {
+        let Some(Entry { open: Some(Opened::Interface(control)), wanted, .. }) = self.entries.get(&at) else { return };
+        match control.facts() {
+            Ok(facts) => {
+                let known = self.board.lock().get(&at).is_some_and(|status| status.facts == facts);
+                if !known {
+                    tracing::info!("{}: up {}, carrier {}, MTU {}", wanted.label, facts.up, facts.carrier, facts.mtu);
+                    self.show_facts(at, facts);
+                }
+            }
+            Err(error) => {
+                let fault = control_fault(&wanted.label, &error);
+                self.lose(at, fault);
+            }
+        }
+    }
+
+    fn hear(&mut self, news: &News) {
+        let netns = news.netns.as_ref();
+        for event in &news.events {
+            match event {
+                LinkEvent::Changed(link) => self.look(|entry| entry.is_on(netns, &link.name)),
+                LinkEvent::Gone { name, .. } => self.look(|entry| entry.is_on(netns, name)),
+                LinkEvent::Missed => self.look(|entry| entry.netns() == netns),
+            }
+        }
+    }
+
+    /// Reads the facts of open ports again, and tries the others.
+    fn look(&mut self, which: impl Fn(&Entry) -> bool) {
+        let open = |entry: &Entry| which(entry) && entry.open.is_some();
+        let found: Vec<PortAt> = self.entries.iter().filter(|(_, entry)| open(entry)).map(|(&at, _)| at).collect();
+        found.into_iter().for_each(|at| self.refresh(at));
+        self.open_where(which);
+    }
+
+    fn open_where(&mut self, which: impl Fn(&Entry) -> bool) {
+        let waiting = |entry: &Entry| entry.open.is_none() && which(entry);
+        let found: Vec<PortAt> = self.entries.iter().filter(|(_, entry)| waiting(entry)).map(|(&at, _)| at).collect();
+        for at in found {
+            let netns = self.entries.get(&at).and_then(|entry| entry.netns().cloned());
+            self.watch.add(netns.as_ref());
+            // The board shows what came of it.
+            let _ = self.try_open(at);
+        }
+    }
+
+    fn leave_vanished_namespaces(&mut self) {
+        for netns in self.watch.drop_vanished() {
+            let inside = |entry: &Entry| entry.netns() == Some(&netns) && entry.open.is_some();
+            let lost: Vec<PortAt> = self.entries.iter().filter(|(_, entry)| inside(entry)).map(|(&at, _)| at).collect();
+            for at in lost {
+                let label = self.entries[&at].wanted.label.clone();
+                let cause = format!("network namespace {netns} is gone");
+                let remedy = format!("create it again (ip netns add {netns}); suiro is waiting for it");
+                self.lose(at, Fault::new(label, "watch its namespace", cause, remedy));
+            }
+        }
+    }
+
+    fn close_all(&mut self, keep: Keep) {
+        let all: Vec<PortAt> = self.entries.keys().copied().collect();
+        for at in all {
+            if let Err(fault) = self.close(at, keep) {
+                tracing::warn!("{fault}");
+            }
+        }
+    }
+}
+
+const REPORT: &str = "this is a fault of suiro: please report it with the log";
+
+fn tell_switch(entry: &Entry, facts: &PortFacts) {
+    let (switch, number) = (&entry.wanted.switch, entry.number());
+    if switch.has_port(number) {
+        switch.port_changed(number, facts);
+    } else {
+        switch.add_port(number, &entry.wanted.name, facts, entry.wanted.config);
+    }
+}
+
+fn control_fault(label: &str, error: &ControlError) -> Fault {
+    Fault::new(label, error.step(), chain(error), error.remedy())
+}
+
+fn peer_name(entry: &Entry) -> &str {
+    match &entry.wanted.door {
+        Door::Vlink { peer, .. } => peer,
+        Door::Interface(_) => "",
+    }
+}
+
+/// A vlink has no interface: its facts are ours to say. No MTU: the ports behind it have one.
+fn vlink_facts(entry: &Entry, joined: bool) -> PortFacts {
+    let Door::Vlink { mac, peer, .. } = &entry.wanted.door else { return PortFacts::default() };
+    PortFacts { mac: *mac, up: true, carrier: joined, mode: format!("vlink to {peer}"), ..PortFacts::default() }
+}

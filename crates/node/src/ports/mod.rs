@@ -1,0 +1,208 @@
+//! # The ports' thread
+//!
+//! **Question answered**: which interface is under each port now, and what happens when it comes, changes or goes?
+//!
+//! One thread opens, watches and closes every interface. It is the only one that keeps privileges after the start
+//! ([`crate::host::privilege`]), and everything that may block for milliseconds in the kernel happens on it.
+//!
+//! ## Invariants
+//!
+//! * A port that is wanted is in the table, open or not. One that cannot be opened keeps its [`Fault`] and is tried again when its
+//!   interface appears, and every [`RETRY`] in case it came without notice (a namespace made anew).
+//! * The table's owner is the thread; others read copies ([`Ports::status`]) and send requests.
+//! * A port that lost its interface stays a port of its switch, with its link down: controllers keep their rules.
+//! * Lock order: the board's lock is a leaf; no other is taken under it.
+
+mod keeper;
+mod watch;
+
+use crate::fault::Fault;
+use crate::switch::Switch;
+use datapath::{Datapath, PortAt};
+use keeper::Keeper;
+use openflow::PortConfig;
+use port::{Keep, PortFacts};
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// Time between two attempts to open what could not be opened, and between two looks at namespaces. Chosen: a user notices no
+/// less, and a thousand ports cost no more.
+pub const RETRY: Duration = Duration::from_secs(2);
+
+/// A port that somebody wants.
+pub struct Wanted {
+    /// Where.
+    pub at: PortAt,
+    /// `port guest1 of switch sw0`, for messages.
+    pub label: String,
+    /// Its name.
+    pub name: String,
+    /// How frames get there.
+    pub door: Door,
+    /// Its configuration (`OFPPC_*`).
+    pub config: PortConfig,
+    /// Its switch.
+    pub switch: Arc<Switch>,
+}
+
+/// How frames get to a port.
+pub enum Door {
+    /// By an interface.
+    Interface(port::PortSpec),
+    /// By the other end of a vlink.
+    Vlink {
+        /// This end, `sw0:to-sw1`.
+        end: String,
+        /// The other one, `sw1:to-sw0`; it may be wanted later.
+        peer: String,
+        /// Address of this end.
+        mac: [u8; 6],
+    },
+}
+
+/// What to do with a port that cannot be opened now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OnFailure {
+    /// Keep it and try again: what the configuration or the store says is wanted.
+    Keep,
+    /// Forget it: whoever asks learns why and asks again.
+    Forget,
+}
+
+/// A port as it is now.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct PortStatus {
+    /// What is true of its interface, or was when it was last there.
+    pub facts: PortFacts,
+    /// Why it is not open, if it is not.
+    pub fault: Option<Fault>,
+}
+
+/// The table as others read it.
+#[derive(Default)]
+struct Board(Mutex<HashMap<PortAt, PortStatus>>);
+
+impl Board {
+    fn lock(&self) -> MutexGuard<'_, HashMap<PortAt, PortStatus>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+type Answer = oneshot::Sender<Result<(), Fault>>;
+
+enum Request {
+    Serve(Arc<Datapath>),
+    Add(Box<Wanted>, OnFailure, Answer),
+    Remove(PortAt, Keep, Answer),
+    SetAdmin(PortAt, bool),
+    SetMtu(PortAt, u32, Answer),
+    Faulted(PortAt, io::Error),
+    Stop(Keep, oneshot::Sender<()>),
+}
+
+/// The handle of the thread.
+pub struct Ports {
+    requests: Sender<Request>,
+    wake: Arc<OwnedFd>,
+    board: Arc<Board>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Ports {
+    /// Starts the thread, which has the capabilities of its caller and keeps them.
+    ///
+    /// # Errors
+    /// The system refuses a thread or an eventfd.
+    pub fn start() -> io::Result<Arc<Self>> {
+        let (requests, inbox) = channel();
+        let wake = Arc::new(watch::wake_fd()?);
+        let board = Arc::new(Board::default());
+        let thread = spawn(inbox, wake.clone(), board.clone())?;
+        Ok(Arc::new(Self { requests, wake, board, thread: Mutex::new(Some(thread)) }))
+    }
+
+    /// The datapath that ports are attached to; before it nothing can be added.
+    pub fn serve(&self, datapath: Arc<Datapath>) {
+        self.send(Request::Serve(datapath));
+    }
+
+    /// Opens a port and adds it to its switch.
+    ///
+    /// # Errors
+    /// Why it cannot be opened now; with [`OnFailure::Keep`] it is wanted all the same.
+    pub async fn add(&self, wanted: Wanted, on_failure: OnFailure) -> Result<(), Fault> {
+        self.ask(|answer| Request::Add(Box::new(wanted), on_failure, answer)).await
+    }
+
+    /// Closes a port and removes it from its switch.
+    ///
+    /// # Errors
+    /// The kernel refuses to remove the interface; the port is gone all the same.
+    pub async fn remove(&self, at: PortAt, keep: Keep) -> Result<(), Fault> {
+        self.ask(|answer| Request::Remove(at, keep, answer)).await
+    }
+
+    /// Sets the MTU of a port's interface.
+    ///
+    /// # Errors
+    /// Out of bounds, or the interface is not there.
+    pub async fn set_mtu(&self, at: PortAt, mtu: u32) -> Result<(), Fault> {
+        self.ask(|answer| Request::SetMtu(at, mtu, answer)).await
+    }
+
+    /// Sets a port's interface up or down, some time soon. Never waits.
+    pub fn set_admin(&self, at: PortAt, up: bool) {
+        self.send(Request::SetAdmin(at, up));
+    }
+
+    /// A worker found a port's queue broken.
+    pub fn faulted(&self, at: PortAt, error: io::Error) {
+        self.send(Request::Faulted(at, error));
+    }
+
+    /// The port as it is now, if it is wanted.
+    pub fn status(&self, at: PortAt) -> Option<PortStatus> {
+        self.board.lock().get(&at).cloned()
+    }
+
+    /// Closes every port and ends the thread.
+    pub async fn stop(&self, keep: Keep) {
+        let (done, ended) = oneshot::channel();
+        self.send(Request::Stop(keep, done));
+        // An error means that the thread has ended already.
+        let _ = ended.await;
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let _ = thread.map(JoinHandle::join);
+    }
+
+    async fn ask(&self, request: impl FnOnce(Answer) -> Request) -> Result<(), Fault> {
+        let (answer, answered) = oneshot::channel();
+        self.send(request(answer));
+        answered.await.unwrap_or_else(|_| {
+            Err(Fault::new("ports", "asking their thread", "it has ended", "restart suiro; please report its last log lines"))
+        })
+    }
+
+    fn send(&self, request: Request) {
+        // A thread that has ended takes no requests; `ask` reports that by the missing answer.
+        if self.requests.send(request).is_ok() {
+            watch::ring(&self.wake);
+        }
+    }
+}
+
+fn spawn(inbox: Receiver<Request>, wake: Arc<OwnedFd>, board: Arc<Board>) -> io::Result<JoinHandle<()>> {
+    let run = move || {
+        // The first message brings the datapath; without one there is nothing to do.
+        if let Ok(Request::Serve(datapath)) = inbox.recv() {
+            Keeper::new(datapath, board, wake).run(&inbox);
+        }
+    };
+    std::thread::Builder::new().name("suiro-ports".into()).spawn(run)
+}

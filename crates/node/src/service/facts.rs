@@ -1,0 +1,32 @@
+//! What is true of a node as long as it runs.
+
+use crate::config::{Host, NodeConfig};
+use crate::host::survey;
+use crate::spec::{Dpid, SwitchName};
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// A node's constants.
+pub struct Facts {
+    /// Its configuration.
+    pub config: NodeConfig,
+    /// The configuration file, if there is one.
+    pub config_file: Option<PathBuf>,
+    /// Where a damaged store went at the start.
+    pub set_aside: Option<PathBuf>,
+    /// When it began to serve.
+    pub started: Instant,
+    host: Host,
+}
+
+impl Facts {
+    /// From now on.
+    pub fn new(config: NodeConfig, config_file: Option<PathBuf>, set_aside: Option<PathBuf>) -> Self {
+        Self { config, config_file, set_aside, started: Instant::now(), host: survey() }
+    }
+
+    /// The datapath id of a switch that was given none.
+    pub fn derived_dpid(&self, name: &SwitchName) -> Dpid {
+        Dpid::derived(&self.host.node_id, name)
+    }
+}

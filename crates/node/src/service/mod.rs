@@ -1,0 +1,168 @@
+//! # The node at work
+//!
+//! **Question answered**: which switches and ports are in service, how do they come and go, and what is true of them now?
+//!
+//! [`Node`] is what the API (and so the command line) calls. It joins the parts: the datapath's workers, the ports' thread, the store, and
+//! for each switch its control state and its OpenFlow agent.
+//!
+//! ## Invariants
+//!
+//! * **One change at a time** of what exists: [`Node::change`] is held across each. Rules change without it.
+//! * **In force, then on disk, then answered**: a change that is in force but could not be saved is answered as such
+//!   ([`Why::NotSaved`]) and saved when the disk is back.
+//! * A change refused changed nothing.
+//! * What the configuration file declares, only the file changes ([`Refusal::declared`]); rules and port states belong to controllers.
+
+mod directory;
+mod facts;
+mod plan;
+mod plane;
+mod ports;
+mod pump;
+mod refusal;
+mod rules;
+mod start;
+mod switches;
+mod taken;
+mod view;
+
+pub use facts::Facts;
+pub use plan::Origin;
+pub use refusal::{Refusal, Why};
+pub use rules::{FlowLine, FlowLines, GroupView, MeterView, RuleChange, RuleVerb};
+pub use start::{OnConflict, StartError, StartFault};
+pub use view::{
+    ConnectionView, DropView, NodeView, PortCountersView, PortLoadView, PortView, QueueView, StoreView, SwitchView,
+    WorkerView, WorkersView,
+};
+
+use crate::config::NodeConfig;
+use crate::fault::{Fault, chain};
+use crate::host::RunDir;
+use crate::ports::Ports;
+use crate::store::Store;
+use datapath::{Datapath, Events};
+use directory::{Directory, Member};
+use port::Keep;
+use pump::Pump;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use taken::Taken;
+
+/// How often timeouts of rules are looked at, and what could not be bound is tried again.
+const TICK: Duration = Duration::from_millis(250);
+
+/// The parts that a node is put together from.
+pub struct Parts {
+    /// Its configuration.
+    pub config: NodeConfig,
+    /// The configuration file, if there is one.
+    pub config_file: Option<PathBuf>,
+    /// Its run directory.
+    pub run_dir: Arc<RunDir>,
+    /// Its workers.
+    pub datapath: Arc<Datapath>,
+    /// What they tell.
+    pub events: Events,
+    /// The ports' thread.
+    pub ports: Arc<Ports>,
+    /// What survives it.
+    pub store: Store,
+    /// Where a damaged store went at the start.
+    pub set_aside: Option<PathBuf>,
+}
+
+/// A node in service.
+pub struct Node {
+    facts: Facts,
+    run_dir: Arc<RunDir>,
+    datapath: Arc<Datapath>,
+    ports: Arc<Ports>,
+    store: Store,
+    directory: Arc<Directory>,
+    /// Held by whoever changes what exists.
+    change: tokio::sync::Mutex<()>,
+    pump: Mutex<Option<Pump>>,
+    secret: [u64; 2],
+}
+
+impl Node {
+    /// Puts a node together; it has no switches yet.
+    ///
+    /// # Errors
+    /// The system refuses a thread.
+    pub fn new(parts: Parts) -> io::Result<Arc<Self>> {
+        let Parts { config, config_file, run_dir, datapath, events, ports, store, set_aside } = parts;
+        ports.serve(datapath.clone());
+        let directory = Arc::new(Directory::default());
+        let pump = Pump::start(events, directory.clone(), ports.clone())?;
+        Ok(Arc::new(Self {
+            facts: Facts::new(config, config_file, set_aside),
+            run_dir,
+            datapath,
+            ports,
+            store,
+            directory,
+            change: tokio::sync::Mutex::new(()),
+            pump: Mutex::new(Some(pump)),
+            secret: start::random_secret(),
+        }))
+    }
+
+    /// Looks after timeouts and addresses that could not be bound; runs as long as the node.
+    pub async fn keep_time(self: Arc<Self>) {
+        let mut ticks = tokio::time::interval(TICK);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+        loop {
+            ticks.tick().await;
+            for member in self.directory.all() {
+                member.switch.tick();
+                if member.state().fault.is_some() {
+                    self.retry_agent(&member).await;
+                }
+            }
+        }
+    }
+
+    /// Ends everything in order: connections, ports, events. TAPs stay, with their addresses, for the next start.
+    pub async fn stop(&self) {
+        let _change = self.change.lock().await;
+        for member in self.directory.all() {
+            drop(member.agent.lock().await.take());
+        }
+        self.ports.stop(Keep::Interface).await;
+        drop(self.pump.lock().unwrap_or_else(PoisonError::into_inner).take());
+        self.store.flushed().await;
+    }
+
+    fn member(&self, name: &str) -> Result<Arc<Member>, Refusal> {
+        self.directory.by_name(name).ok_or_else(|| Refusal::no_switch(name))
+    }
+
+    /// What is taken by the switches and ports in service.
+    fn taken(&self) -> Taken {
+        let mut taken = Taken::default();
+        for member in self.directory.all() {
+            let state = member.state();
+            let from = match member.origin {
+                Origin::File => "configuration file",
+                Origin::Api => "made through the API",
+            };
+            taken.add_switch(&state.spec, from);
+            for (name, port) in &state.ports {
+                taken.add_port(&state.spec.name, name, &port.spec, from);
+            }
+        }
+        taken
+    }
+
+    /// Waits until what was changed is on disk.
+    async fn saved(&self, thing: &str) -> Result<(), Refusal> {
+        self.store.flushed().await;
+        let Some(problem) = self.store.problem() else { return Ok(()) };
+        let step = "save the change, which is in force";
+        Err(Refusal::new(Why::NotSaved, Fault::new(thing, step, chain(&*problem), problem.remedy())))
+    }
+}

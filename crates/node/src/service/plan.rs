@@ -1,0 +1,235 @@
+//! What to bring up at the start: what the configuration file declares, and what the store kept. Pure.
+
+use super::refusal::Refusal;
+use super::taken::Taken;
+use crate::config::{Config, SwitchConfig};
+use crate::fault::Fault;
+use crate::spec::{PortName, PortSpec, SwitchName, SwitchSpec};
+use std::collections::BTreeMap;
+
+/// Who wants a switch or a port, and may change it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Origin {
+    /// The configuration file.
+    File,
+    /// The API.
+    Api,
+}
+
+/// A port to bring up; its number is decided.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PlannedPort {
+    /// Its name.
+    pub name: PortName,
+    /// What it is, with its number.
+    pub spec: PortSpec,
+    /// Who wants it.
+    pub origin: Origin,
+}
+
+/// A switch to bring up.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PlannedSwitch {
+    /// What it is.
+    pub spec: SwitchSpec,
+    /// Who wants it.
+    pub origin: Origin,
+    /// Its ports.
+    pub ports: Vec<PlannedPort>,
+    /// Rules that the file declares.
+    pub flows: Vec<String>,
+    /// Groups that the file declares.
+    pub groups: Vec<String>,
+    /// Meters that the file declares.
+    pub meters: Vec<String>,
+}
+
+/// What the store kept of switches and ports.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct KeptThings {
+    /// Switches that the API made.
+    pub switches: Vec<SwitchSpec>,
+    /// Ports that the API made, by switch.
+    pub ports: BTreeMap<SwitchName, Vec<PortSpec>>,
+    /// Port numbers in use before, by switch.
+    pub numbers: BTreeMap<SwitchName, Vec<(PortName, u32)>>,
+}
+
+/// A plan, and what it could not contain.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Plan {
+    /// Switches in order: the file's first.
+    pub switches: Vec<PlannedSwitch>,
+    /// What was kept and contradicts the file, by switch and (for a port) name.
+    pub contradictions: Vec<Contradiction>,
+}
+
+/// Something kept that contradicts the file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Contradiction {
+    /// The switch, or the port's switch.
+    pub switch: SwitchName,
+    /// The port.
+    pub port: Option<PortName>,
+    /// Both sides, for people.
+    pub fault: Fault,
+}
+
+/// Puts together what the file declares and what was kept.
+pub fn plan(config: &Config, kept: &KeptThings) -> Plan {
+    let mut planner = Planner::default();
+    config.switches.iter().for_each(|switch| planner.declare(switch));
+    kept.switches.iter().for_each(|spec| planner.take_back(spec));
+    let names: Vec<SwitchName> = planner.plan.switches.iter().map(|switch| switch.spec.name.clone()).collect();
+    for (index, name) in names.iter().enumerate() {
+        kept.ports.get(name).into_iter().flatten().for_each(|port| planner.take_back_port(index, port));
+    }
+    for (index, name) in names.iter().enumerate() {
+        planner.number_ports(index, kept.numbers.get(name).map_or(&[], Vec::as_slice));
+    }
+    planner.plan
+}
+
+#[derive(Default)]
+struct Planner {
+    plan: Plan,
+    taken: Taken,
+}
+
+impl Planner {
+    /// The file's own contradictions were found when it was read.
+    fn declare(&mut self, switch: &SwitchConfig) {
+        let name = &switch.spec.name;
+        self.taken.add_switch(&switch.spec, &format!("configuration file, line {}", switch.line));
+        let mut ports = Vec::with_capacity(switch.ports.len());
+        for port in &switch.ports {
+            let Some(port_name) = port.value.effective_name() else { continue };
+            self.taken.add_port(name, &port_name, &port.value, &format!("configuration file, line {}", port.line));
+            ports.push(PlannedPort { name: port_name, spec: port.value.clone(), origin: Origin::File });
+        }
+        let texts = |located: &[crate::config::Located<String>]| located.iter().map(|text| text.value.clone()).collect();
+        self.plan.switches.push(PlannedSwitch {
+            spec: switch.spec.clone(),
+            origin: Origin::File,
+            ports,
+            flows: texts(&switch.flows),
+            groups: texts(&switch.groups),
+            meters: texts(&switch.meters),
+        });
+    }
+
+    fn take_back(&mut self, spec: &SwitchSpec) {
+        if let Err(refusal) = self.taken.check_switch(spec) {
+            return self.contradict(&spec.name, None, refusal);
+        }
+        self.taken.add_switch(spec, "made through the API");
+        self.plan.switches.push(PlannedSwitch {
+            spec: spec.clone(),
+            origin: Origin::Api,
+            ports: Vec::new(),
+            flows: Vec::new(),
+            groups: Vec::new(),
+            meters: Vec::new(),
+        });
+    }
+
+    fn take_back_port(&mut self, index: usize, spec: &PortSpec) {
+        let switch = self.plan.switches[index].spec.name.clone();
+        let Some(name) = spec.effective_name() else { return };
+        if let Err(refusal) = self.taken.check_port(&switch, &name, spec) {
+            return self.contradict(&switch, Some(name), refusal);
+        }
+        self.taken.add_port(&switch, &name, spec, "made through the API");
+        self.plan.switches[index].ports.push(PlannedPort { name, spec: spec.clone(), origin: Origin::Api });
+    }
+
+    fn contradict(&mut self, switch: &SwitchName, port: Option<PortName>, refusal: Refusal) {
+        let mut fault = *refusal.fault;
+        fault.step = "bring back what was made through the API".into();
+        fault.remedy = "remove one of the two: from the file by hand, or the one made through the API by starting once with --forget-conflicts".into();
+        self.plan.contradictions.push(Contradiction { switch: switch.clone(), port, fault });
+    }
+
+    /// Ports without a number get the one they had, or the lowest free one.
+    fn number_ports(&mut self, index: usize, before: &[(PortName, u32)]) {
+        let switch = self.plan.switches[index].spec.name.clone();
+        let remembered: BTreeMap<_, _> = before.iter().cloned().collect();
+        for pass in [Pass::Remembered, Pass::New] {
+            for port in self.plan.switches[index].ports.iter_mut().filter(|port| port.spec.number.is_none()) {
+                let number = match pass {
+                    Pass::Remembered => {
+                        remembered.get(&port.name).copied().filter(|&number| !self.taken.has_number(&switch, number))
+                    }
+                    Pass::New => self.taken.free_number(&switch),
+                };
+                if number.is_some() {
+                    port.spec.number = number;
+                    self.taken.add_port(&switch, &port.name, &port.spec, "");
+                }
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Pass {
+    Remembered,
+    New,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Host;
+
+    fn config(text: &str) -> Config {
+        Config::parse(text, "test", &Host { cores: vec![0], node_id: "n".into() }).unwrap()
+    }
+
+    fn tap(name: &str, number: Option<u32>) -> PortSpec {
+        let mut spec = PortSpec::of(crate::spec::PortKind::Tap);
+        spec.name = Some(name.parse().unwrap());
+        spec.number = number;
+        spec
+    }
+
+    fn kept(switch: &str, ports: &[PortSpec], numbers: &[(&str, u32)]) -> KeptThings {
+        let name: SwitchName = switch.parse().unwrap();
+        let numbers = numbers.iter().map(|&(port, number)| (port.parse().unwrap(), number)).collect();
+        KeptThings {
+            switches: Vec::new(),
+            ports: BTreeMap::from([(name.clone(), ports.to_vec())]),
+            numbers: BTreeMap::from([(name, numbers)]),
+        }
+    }
+
+    fn numbers(plan: &Plan) -> Vec<(String, u32)> {
+        let ports = plan.switches.iter().flat_map(|switch| &switch.ports);
+        ports.map(|port| (port.name.to_string(), port.spec.number.unwrap())).collect()
+    }
+
+    const TWO_PORTS: &str = "[[switch]]\nname='a'\n[[switch.port]]\nname='x'\ntype='tap'\n[[switch.port]]\nname='y'\ntype='tap'";
+
+    #[test]
+    fn ports_keep_their_numbers_across_restarts_whoever_comes_new() {
+        let first = plan(&config(TWO_PORTS), &KeptThings::default());
+        assert_eq!(numbers(&first), [("x".into(), 1), ("y".into(), 2)]);
+        let again = plan(&config(TWO_PORTS), &kept("a", &[tap("made", Some(1))], &[("x", 7), ("y", 3)]));
+        assert_eq!(numbers(&again), [("x".into(), 7), ("y".into(), 3), ("made".into(), 1)]);
+        let clash = plan(&config(TWO_PORTS), &kept("a", &[tap("made", Some(3))], &[("y", 3)]));
+        assert_eq!(numbers(&clash), [("x".into(), 1), ("y".into(), 2), ("made".into(), 3)]);
+    }
+
+    #[test]
+    fn what_was_kept_and_contradicts_the_file_is_named_with_both_sides() {
+        let mut things = kept("a", &[tap("x", None)], &[]);
+        things.switches.push(SwitchSpec::named("a".parse().unwrap()));
+        let found = plan(&config(TWO_PORTS), &things);
+        assert_eq!(found.switches.len(), 1);
+        let causes: Vec<_> = found.contradictions.iter().map(|found| found.fault.to_string()).collect();
+        assert_eq!(causes.len(), 2);
+        assert!(causes[0].starts_with("switch a: bring back"), "{}", causes[0]);
+        assert!(causes[0].contains("line 1"), "{}", causes[0]);
+        assert!(causes[1].starts_with("port x of switch a"), "{}", causes[1]);
+    }
+}

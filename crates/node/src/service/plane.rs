@@ -1,0 +1,81 @@
+//! A switch's side of the datapath, and a journal that can be shut while a switch is being brought up.
+
+use crate::journal::{Change, Journal, Wait};
+use crate::ports::Ports;
+use crate::switch::{Emission, Plane};
+use datapath::{Clock, Datapath, MonotonicClock, PacketOut, PortAt, PortCounters, Publisher, SwitchId};
+use flow::{Nanos, PortNo, Snapshot};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// One switch on the datapath.
+pub struct DatapathPlane {
+    /// The switch.
+    pub id: SwitchId,
+    /// The workers.
+    pub datapath: Arc<Datapath>,
+    /// Where its tables go.
+    pub publisher: Arc<Publisher>,
+    /// Who sets interfaces up and down.
+    pub ports: Arc<Ports>,
+}
+
+impl Plane for DatapathPlane {
+    fn now(&self) -> Nanos {
+        MonotonicClock.now()
+    }
+
+    fn publish(&self, tables: Arc<Snapshot>) {
+        self.publisher.publish(tables);
+    }
+
+    fn packet_out(&self, emission: Emission) {
+        let Emission { in_port, frame, actions } = emission;
+        // Refused when too many wait: lost as on a full queue. The switch's counters show what was sent.
+        if let Err(error) = self.datapath.packet_out(PacketOut { switch: self.id, in_port, frame, actions }) {
+            tracing::debug!("packet-out lost: {error}");
+        }
+    }
+
+    fn port_counters(&self, port: PortNo) -> PortCounters {
+        self.datapath.port_counters(PortAt { switch: self.id, port }).unwrap_or_default()
+    }
+
+    fn set_port_admin(&self, port: PortNo, up: bool) {
+        self.ports.set_admin(PortAt { switch: self.id, port }, up);
+    }
+}
+
+/// Passes changes on once it is opened: what a switch is brought up with is on disk or in the file already.
+pub struct Gate {
+    journal: Arc<dyn Journal>,
+    open: AtomicBool,
+}
+
+impl Gate {
+    /// Shut.
+    pub fn shut(journal: Arc<dyn Journal>) -> Arc<Self> {
+        Arc::new(Self { journal, open: AtomicBool::new(false) })
+    }
+
+    /// Opens it for good.
+    pub fn open(&self) {
+        self.open.store(true, Relaxed);
+    }
+}
+
+impl Journal for Gate {
+    fn record(&self, change: Change) {
+        if self.open.load(Relaxed) {
+            self.journal.record(change);
+        }
+    }
+
+    fn room(&self) -> Wait<'_> {
+        self.journal.room()
+    }
+
+    fn flushed(&self) -> Wait<'_> {
+        self.journal.flushed()
+    }
+}

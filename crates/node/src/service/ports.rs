@@ -1,0 +1,209 @@
+//! Ports come, change and go.
+
+use super::directory::{Member, MemberPort};
+use super::plan::Origin;
+use super::refusal::{Refusal, Why};
+use super::view::PortView;
+use super::Node;
+use crate::fault::Fault;
+use crate::ports::{Door, OnFailure, Wanted};
+use crate::spec::{self, Peer, PortKind, PortName, PortPatch, PortSpec};
+use openflow::{Mac, PortConfig, PortFeatures, PortMod, PortNo};
+use port::Keep;
+use std::collections::HashMap;
+
+impl Node {
+    /// Makes a port.
+    ///
+    /// # Errors
+    /// It cannot be right, contradicts another one, or cannot be opened now; or it is made but not saved.
+    pub async fn add_port(&self, switch: &str, mut spec: PortSpec) -> Result<PortView, Refusal> {
+        let change = self.change.lock().await;
+        let member = self.member(switch)?;
+        let name = checked_name(switch, &spec)?;
+        let taken = self.taken();
+        taken.check_port(&member.name(), &name, &spec)?;
+        let thing = label(switch, &name);
+        let number = spec.number.or_else(|| taken.free_number(&member.name()));
+        let Some(number) = number else {
+            let cause = format!("the switch has {} ports, the most there can be", spec::PORT_NUMBER_MAX);
+            return Err(Refusal::new(Why::Impossible, Fault::new(thing, "number it", cause, "remove a port first")));
+        };
+        spec.number = Some(number);
+        let wanted = wanted(&member, &name, &spec, PortConfig::empty());
+        let added = self.ports.add(wanted, OnFailure::Forget).await;
+        added.map_err(|fault| Refusal::new(Why::Impossible, fault))?;
+        let port = MemberPort { spec: spec.clone(), number, origin: Origin::Api };
+        member.state().ports.insert(name.clone(), port);
+        member.switch.publish();
+        self.store.put_port(&member.name(), &name, &spec);
+        self.store.put_number(&member.name(), &name, number);
+        drop(change);
+        self.saved(&thing).await?;
+        self.port(switch, &name)
+    }
+
+    /// Removes a port; a TAP goes with it.
+    ///
+    /// # Errors
+    /// There is none of that name or number, it is the file's, or it is gone but that is not saved.
+    pub async fn remove_port(&self, switch: &str, key: &str) -> Result<(), Refusal> {
+        let change = self.change.lock().await;
+        let member = self.member(switch)?;
+        let (name, port) = member.port(key).ok_or_else(|| Refusal::no_port(switch, key))?;
+        let thing = label(switch, &name);
+        if port.origin == Origin::File {
+            return Err(Refusal::declared(thing, "remove it"));
+        }
+        let removed = self.ports.remove(member.at(port.number), Keep::Nothing).await;
+        member.state().ports.remove(&name);
+        member.switch.publish();
+        self.store.forget_port(&member.name(), &name, port.number);
+        drop(change);
+        self.saved(&thing).await?;
+        removed.map_err(|fault| Refusal::new(Why::Impossible, fault))
+    }
+
+    /// Changes a port.
+    ///
+    /// # Errors
+    /// There is none of that name or number, the interface refuses, or it is changed but not saved.
+    pub async fn patch_port(&self, switch: &str, key: &str, patch: &PortPatch) -> Result<PortView, Refusal> {
+        let change = self.change.lock().await;
+        let member = self.member(switch)?;
+        let (name, port) = member.port(key).ok_or_else(|| Refusal::no_port(switch, key))?;
+        let thing = label(switch, &name);
+        if let Some(mtu) = patch.mtu {
+            self.set_mtu(&member, (&name, &port), mtu).await?;
+        }
+        if let Some(up) = patch.up {
+            set_up(&member, port.number, up).map_err(|fault| rejected(&thing, &fault))?;
+        }
+        member.switch.publish();
+        drop(change);
+        self.saved(&thing).await?;
+        self.port(switch, &name)
+    }
+
+    async fn set_mtu(&self, member: &Member, (name, port): (&PortName, &MemberPort), mtu: u32) -> Result<(), Refusal> {
+        let thing = label(&member.name(), name);
+        if port.origin == Origin::File {
+            return Err(Refusal::declared(thing, "set its MTU"));
+        }
+        let mut spec = port.spec.clone();
+        spec.mtu = Some(mtu);
+        checked_name(&member.name(), &spec)?;
+        let set = self.ports.set_mtu(member.at(port.number), mtu).await;
+        set.map_err(|fault| Refusal::new(Why::Impossible, fault))?;
+        if let Some(port) = member.state().ports.get_mut(name) {
+            port.spec = spec.clone();
+        }
+        self.store.put_port(&member.name(), name, &spec);
+        Ok(())
+    }
+
+    /// The ports of a switch, by number.
+    ///
+    /// # Errors
+    /// There is no switch of that name.
+    pub fn ports(&self, switch: &str) -> Result<Vec<PortView>, Refusal> {
+        let member = self.member(switch)?;
+        let ports = member.state().ports.clone();
+        let configs = configs(&member);
+        let mut views: Vec<_> = ports.iter().map(|(name, port)| self.view_port(&member, name, port, &configs)).collect();
+        views.sort_by_key(|view| view.number);
+        Ok(views)
+    }
+
+    /// One port, by name or number.
+    ///
+    /// # Errors
+    /// There is no such switch or port.
+    pub fn port(&self, switch: &str, key: &str) -> Result<PortView, Refusal> {
+        let member = self.member(switch)?;
+        let (name, port) = member.port(key).ok_or_else(|| Refusal::no_port(switch, key))?;
+        Ok(self.view_port(&member, &name, &port, &configs(&member)))
+    }
+}
+
+/// The port as its thread wants to know it.
+pub(super) fn wanted(member: &Member, name: &PortName, spec: &PortSpec, config: PortConfig) -> Wanted {
+    let number = spec.number.unwrap_or_default();
+    Wanted {
+        at: member.at(number),
+        label: label(&member.name(), name),
+        name: name.to_string(),
+        door: door(member, number, spec),
+        config,
+        switch: member.switch.clone(),
+    }
+}
+
+fn door(member: &Member, number: u32, spec: &PortSpec) -> Door {
+    if let (Some(peer), Some(name)) = (&spec.peer, spec.effective_name()) {
+        let mac = vlink_mac(member.switch.datapath_id(), number);
+        let end = Peer::new(member.name(), name).to_string();
+        return Door::Vlink { end, peer: peer.to_string(), mac };
+    }
+    let interface = spec.effective_interface().map(|name| name.to_string()).unwrap_or_default();
+    Door::Interface(port::PortSpec {
+        kind: match spec.kind {
+            PortKind::Tap => port::PortKind::Tap,
+            PortKind::AfXdp => port::PortKind::AfXdp,
+            PortKind::AfPacket | PortKind::Vlink => port::PortKind::AfPacket,
+        },
+        netns: spec.netns.as_deref().map(Into::into),
+        queues: spec.queues.unwrap_or(0),
+        mtu: spec.mtu,
+        mac: spec.mac.as_ref().map(spec::Mac::bytes),
+        xdp_mode: match spec.xdp_mode.unwrap_or_default() {
+            spec::XdpMode::Auto => port::XdpMode::Auto,
+            spec::XdpMode::ZeroCopy => port::XdpMode::ZeroCopy,
+            spec::XdpMode::Native => port::XdpMode::Native,
+            spec::XdpMode::Generic => port::XdpMode::Generic,
+        },
+        ..port::PortSpec::new(port::PortKind::Tap, interface)
+    })
+}
+
+/// `port guest1 of switch sw0`.
+pub(super) fn label(switch: &str, name: &str) -> String {
+    format!("port {name} of switch {switch}")
+}
+
+fn checked_name(switch: &str, spec: &PortSpec) -> Result<PortName, Refusal> {
+    let name = spec.effective_name();
+    let shown = label(switch, name.as_deref().unwrap_or("without a name"));
+    let faults = spec.faults();
+    if let Some(first) = faults.first() {
+        let causes: Vec<_> = faults.iter().map(|fault| fault.cause.as_str()).collect();
+        let fault = Fault::new(shown, "check what was asked", causes.join("; "), &*first.remedy);
+        return Err(Refusal::new(Why::Invalid, fault));
+    }
+    Ok(name.expect("a port without a name has a fault"))
+}
+
+/// What controllers and users configured of each port.
+pub(super) fn configs(member: &Member) -> HashMap<u32, PortConfig> {
+    member.switch.ports().into_iter().map(|port| (port.number.0, port.config)).collect()
+}
+
+fn set_up(member: &Member, number: u32, up: bool) -> Result<(), openflow::Fault> {
+    let port = member.switch.ports().into_iter().find(|port| port.number.0 == number);
+    let hw_addr = port.map_or(Mac::default(), |port| port.hw_addr);
+    let config = if up { PortConfig::empty() } else { PortConfig::PORT_DOWN };
+    let mask = PortConfig::PORT_DOWN;
+    member.switch.port_mod(&PortMod { number: PortNo(number), hw_addr, config, mask, advertise: PortFeatures::empty() })
+}
+
+fn rejected(thing: &str, fault: &openflow::Fault) -> Refusal {
+    let remedy = "see its state with: suiro port list";
+    Refusal::new(Why::Impossible, Fault::new(thing, "set it up or down", fault.to_string(), remedy))
+}
+
+/// A locally administered address, the same for a port at each start.
+fn vlink_mac(dpid: u64, number: u32) -> [u8; 6] {
+    let [_, _, _, _, _, a, b, c] = dpid.to_be_bytes();
+    let [_, _, d, e] = number.to_be_bytes();
+    [0x02, a, b, c, d, e]
+}

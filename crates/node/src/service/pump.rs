@@ -1,0 +1,70 @@
+//! Carries what workers saw to those whom it concerns. One thread: packet-ins must not queue behind a long API answer.
+
+use super::directory::Directory;
+use crate::ports::Ports;
+use crate::switch::PacketInEvent;
+use datapath::{Event, Events};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::JoinHandle;
+
+/// How often a pump without events looks whether it is to end.
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
+
+/// The thread's handle; dropping it ends the thread.
+pub struct Pump {
+    ending: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Pump {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// The system refuses a thread.
+    pub fn start(events: Events, directory: Arc<Directory>, ports: Arc<Ports>) -> io::Result<Self> {
+        let ending = Arc::new(AtomicBool::new(false));
+        let end = ending.clone();
+        let run = move || {
+            while !end.load(Relaxed) {
+                // Interrupted or timed out: look all the same.
+                let _ = poll(&mut [PollFd::new(&events, PollFlags::IN)], Some(&LOOK));
+                drain(&events, &directory, &ports);
+            }
+        };
+        let thread = std::thread::Builder::new().name("suiro-events".into()).spawn(run)?;
+        Ok(Self { ending, thread: Some(thread) })
+    }
+}
+
+impl Drop for Pump {
+    fn drop(&mut self) {
+        self.ending.store(true, Relaxed);
+        // A pump that panicked has said so.
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+fn drain(events: &Events, directory: &Directory, ports: &Ports) {
+    events.acknowledge();
+    while let Some(event) = events.pop() {
+        match event {
+            Event::PacketIn { switch, in_port, data, total_len, why, metadata, tunnel_id } => {
+                if let Some(member) = directory.by_id(switch) {
+                    let event = PacketInEvent { in_port, data: &data, total_len, why, metadata, tunnel_id };
+                    member.switch.on_packet_in(&event);
+                }
+            }
+            Event::PortFault { at, worker, error } => {
+                tracing::warn!("{at}: worker {worker} finds its queue broken: {error}");
+                ports.faulted(at, error);
+            }
+            Event::WorkerDied { worker, at, message } => {
+                let place = at.map_or_else(|| "unknown".into(), |at| at.to_string());
+                tracing::error!(worker, place, "a worker failed and went on: {message}; please report this");
+            }
+        }
+    }
+}

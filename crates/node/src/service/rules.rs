@@ -1,0 +1,286 @@
+//! Rules, groups and meters in `ovs-ofctl`'s syntax.
+
+use super::directory::Member;
+use super::refusal::{Refusal, Why};
+use super::Node;
+use crate::fault::Fault;
+use crate::spec::PortName;
+use crate::switch::FlowDump;
+use openflow::text::{self, TextError};
+use openflow::{
+    FlowMod, FlowModCommand, FlowStats, FlowStatsRequest, GroupId, GroupMod, GroupModCommand, MeterId, MeterMod, MeterModCommand, PortNo,
+};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use utoipa::ToSchema;
+
+/// Rules applied before others may have a turn at the switch.
+const PORTION: usize = 256;
+
+/// What to do with rules, groups or meters.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RuleVerb {
+    /// Add them; a rule replaces one with the same match and priority.
+    Add,
+    /// Change those that are there.
+    Modify,
+    /// Delete them.
+    Delete,
+}
+
+/// Rules to add, change or delete.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RuleChange {
+    /// Rules, in the syntax of `ovs-ofctl`; for a deletion matches without actions, an empty text for all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(example = json!(["priority=10,ip,nw_dst=10.0.0.1,actions=output:2"]))]
+    pub flows: Vec<String>,
+    /// Groups, likewise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<String>,
+    /// Meters, likewise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub meters: Vec<String>,
+    /// Change or delete only rules with exactly this match and priority.
+    #[serde(default)]
+    pub strict: bool,
+}
+
+/// A group and its counters.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct GroupView {
+    /// Its number.
+    pub group_id: u32,
+    /// As `ovs-ofctl dump-groups` prints it.
+    pub text: String,
+    /// As `ovs-ofctl dump-group-stats` prints it.
+    pub stats: String,
+}
+
+/// A meter and its counters.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct MeterView {
+    /// Its number.
+    pub meter_id: u32,
+    /// As `ovs-ofctl dump-meters` prints it.
+    pub text: String,
+    /// As `ovs-ofctl meter-stats` prints it.
+    pub stats: String,
+}
+
+/// A rule, whole as text and in parts.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct FlowLine {
+    /// As `ovs-ofctl dump-flows` prints it.
+    pub text: String,
+    /// Its table.
+    pub table: u8,
+    /// Its priority.
+    pub priority: u16,
+    /// Its cookie.
+    pub cookie: u64,
+    /// Packets that it matched.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Seconds since it was added.
+    pub duration_s: f64,
+    /// Seconds without a packet after which it goes; 0: never.
+    pub idle_timeout_s: u16,
+    /// Seconds after which it goes; 0: never.
+    pub hard_timeout_s: u16,
+    /// What it matches.
+    #[serde(rename = "match")]
+    pub matching: String,
+    /// What it does.
+    pub actions: String,
+}
+
+/// Rules on their way out.
+pub struct FlowLines {
+    dump: FlowDump,
+    names: BTreeMap<u32, String>,
+}
+
+impl Iterator for FlowLines {
+    type Item = FlowLine;
+
+    fn next(&mut self) -> Option<FlowLine> {
+        let names = &self.names;
+        self.dump.next().map(|flow| flow_line(&flow, &|port| names.get(&port.0).cloned()))
+    }
+}
+
+fn flow_line(flow: &FlowStats, name: text::Name<'_>) -> FlowLine {
+    FlowLine {
+        text: text::print_flow(flow, name),
+        table: flow.table.0,
+        priority: flow.priority,
+        cookie: flow.cookie,
+        packets: flow.packet_count,
+        bytes: flow.byte_count,
+        duration_s: f64::from(flow.duration_s) + f64::from(flow.duration_ns) / 1e9,
+        idle_timeout_s: flow.idle_timeout_s,
+        hard_timeout_s: flow.hard_timeout_s,
+        matching: text::print_match(&flow.fields, name),
+        actions: text::print_instructions(&flow.instructions, name),
+    }
+}
+
+impl Node {
+    /// The rules that a filter selects, as `ovs-ofctl dump-flows` prints them. `with_names` prints ports by name.
+    ///
+    /// # Errors
+    /// There is no such switch, or the filter says nothing.
+    pub fn flows(&self, switch: &str, filter: &str, with_names: bool) -> Result<FlowLines, Refusal> {
+        let member = self.member(switch)?;
+        let request = match filter.trim() {
+            "" => FlowStatsRequest::default(),
+            filter => text::parse_filter(filter, &resolver(&member)).map_err(|error| misread(switch, "filter", filter, &error))?,
+        };
+        let refused = |fault: openflow::Fault| refused(switch, "list its flows", filter, &fault);
+        let dump = member.switch.flows(&request).map_err(refused)?;
+        let names = if with_names { port_names(&member) } else { BTreeMap::new() };
+        Ok(FlowLines { dump, names })
+    }
+
+    /// Applies a change; the API's whole request is read before any of it is applied. Returns how many parts were applied.
+    ///
+    /// # Errors
+    /// There is no such switch, a text says nothing, the tables refuse one (those before it stand), or it is in force but not saved.
+    pub async fn change_rules(&self, switch: &str, verb: RuleVerb, change: &RuleChange) -> Result<usize, Refusal> {
+        let member = self.member(switch)?;
+        let parsed = Parsed::read(&member, switch, verb, change)?;
+        let count = parsed.len();
+        let applied = parsed.apply(&member, switch, change).await;
+        member.switch.publish();
+        applied?;
+        self.saved(&format!("switch {switch}")).await?;
+        Ok(count)
+    }
+
+    /// The groups of a switch.
+    ///
+    /// # Errors
+    /// There is no such switch.
+    pub fn groups(&self, switch: &str) -> Result<Vec<GroupView>, Refusal> {
+        let member = self.member(switch)?;
+        let stats = member.switch.group_stats(GroupId::ALL).unwrap_or_default();
+        let stats: BTreeMap<_, _> = stats.iter().map(|stats| (stats.id, text::print_group_stats(stats))).collect();
+        let view = |group: &openflow::GroupDesc| GroupView {
+            group_id: group.id.0,
+            text: text::print_group(group, &text::no_names),
+            stats: stats.get(&group.id).cloned().unwrap_or_default(),
+        };
+        Ok(member.switch.groups().iter().map(view).collect())
+    }
+
+    /// The meters of a switch.
+    ///
+    /// # Errors
+    /// There is no such switch.
+    pub fn meters(&self, switch: &str) -> Result<Vec<MeterView>, Refusal> {
+        let member = self.member(switch)?;
+        let stats = member.switch.meter_stats(MeterId::ALL).unwrap_or_default();
+        let stats: BTreeMap<_, _> = stats.iter().map(|stats| (stats.id, text::print_meter_stats(stats))).collect();
+        let view = |meter: &openflow::MeterConfig| MeterView {
+            meter_id: meter.id.0,
+            text: text::print_meter(meter),
+            stats: stats.get(&meter.id).cloned().unwrap_or_default(),
+        };
+        Ok(member.switch.meters(MeterId::ALL).unwrap_or_default().iter().map(view).collect())
+    }
+}
+
+/// A change whose texts were all understood.
+pub(super) struct Parsed {
+    meters: Vec<MeterMod>,
+    groups: Vec<GroupMod>,
+    flows: Vec<FlowMod>,
+}
+
+impl Parsed {
+    /// Reads every text of a change.
+    pub(super) fn read(member: &Member, switch: &str, verb: RuleVerb, change: &RuleChange) -> Result<Self, Refusal> {
+        let resolve = resolver(member);
+        let flow_command = flow_command(verb, change.strict);
+        let (group_command, meter_command) = match verb {
+            RuleVerb::Add => (GroupModCommand::Add, MeterModCommand::Add),
+            RuleVerb::Modify => (GroupModCommand::Modify, MeterModCommand::Modify),
+            RuleVerb::Delete => (GroupModCommand::Delete, MeterModCommand::Delete),
+        };
+        let flow = |text: &String| text::parse_flow(text, flow_command, &resolve);
+        let group = |text: &String| text::parse_group(text, group_command, &resolve);
+        let meter = |text: &String| text::parse_meter(text, meter_command);
+        Ok(Self {
+            meters: read_all(switch, "meter", &change.meters, meter)?,
+            groups: read_all(switch, "group", &change.groups, group)?,
+            flows: read_all(switch, "flow", &change.flows, flow)?,
+        })
+    }
+
+    fn len(&self) -> usize {
+        self.meters.len() + self.groups.len() + self.flows.len()
+    }
+
+    /// Applies them: meters, then groups, then rules, which may name both.
+    pub(super) async fn apply(&self, member: &Arc<Member>, switch: &str, change: &RuleChange) -> Result<(), Refusal> {
+        for (part, text) in self.meters.iter().zip(&change.meters) {
+            member.switch.meter_mod(part).map_err(|fault| refused(switch, "change a meter", text, &fault))?;
+        }
+        for (part, text) in self.groups.iter().zip(&change.groups) {
+            member.switch.group_mod(part).map_err(|fault| refused(switch, "change a group", text, &fault))?;
+        }
+        for (part, texts) in self.flows.chunks(PORTION).zip(change.flows.chunks(PORTION)) {
+            let mut first = None;
+            member.switch.flow_mods(part.iter(), |index, fault| {
+                first.get_or_insert_with(|| refused(switch, "change a flow", &texts[index], &fault));
+            });
+            first.map_or(Ok(()), Err)?;
+            member.switch.journal().room().await;
+        }
+        Ok(())
+    }
+}
+
+fn flow_command(verb: RuleVerb, strict: bool) -> FlowModCommand {
+    match (verb, strict) {
+        (RuleVerb::Add, _) => FlowModCommand::Add,
+        (RuleVerb::Modify, false) => FlowModCommand::Modify,
+        (RuleVerb::Modify, true) => FlowModCommand::ModifyStrict,
+        (RuleVerb::Delete, false) => FlowModCommand::Delete,
+        (RuleVerb::Delete, true) => FlowModCommand::DeleteStrict,
+    }
+}
+
+fn read_all<T>(
+    switch: &str,
+    what: &str,
+    texts: &[String],
+    read: impl Fn(&String) -> Result<T, TextError>,
+) -> Result<Vec<T>, Refusal> {
+    texts.iter().map(|text| read(text).map_err(|error| misread(switch, what, text, &error))).collect()
+}
+
+fn port_names(member: &Member) -> BTreeMap<u32, String> {
+    member.state().ports.iter().map(|(name, port)| (port.number, name.to_string())).collect()
+}
+
+fn resolver(member: &Member) -> impl Fn(&str) -> Option<PortNo> {
+    let numbers: BTreeMap<PortName, u32> =
+        member.state().ports.iter().map(|(name, port)| (name.clone(), port.number)).collect();
+    move |name| numbers.get(name).copied().map(PortNo)
+}
+
+fn misread(switch: &str, what: &str, text: &str, error: &TextError) -> Refusal {
+    let cause = format!("{what} {text:?}, column {}: {:?}: {}", error.at + 1, error.word, error.problem);
+    Refusal::new(Why::Invalid, Fault::new(format!("switch {switch}"), format!("read a {what}"), cause, &*error.remedy))
+}
+
+fn refused(switch: &str, step: &str, text: &str, fault: &openflow::Fault) -> Refusal {
+    let cause = format!("{text:?}: {fault}");
+    let remedy = "see ovs-fields(7) and ovs-actions(7); the error is OpenFlow's own";
+    Refusal::new(Why::Impossible, Fault::new(format!("switch {switch}"), step, cause, remedy))
+}

@@ -1,0 +1,195 @@
+//! Bringing a node up: what the file declares and what was kept, switch by switch.
+
+use super::directory::{Member, MemberPort};
+use super::plan::{KeptThings, Plan, PlannedPort, PlannedSwitch, plan};
+use super::ports::wanted;
+use super::rules::{Parsed, RuleChange, RuleVerb};
+use super::Node;
+use crate::config::Config;
+use crate::fault::Fault;
+use crate::journal::Change;
+use crate::ports::OnFailure;
+use crate::spec::SwitchName;
+use crate::store::{Kept, StoreError};
+use openflow::PortConfig;
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::Arc;
+
+/// Rules handed to a switch at a time while it is restored: memory stays bounded whatever the store holds.
+const PORTION: usize = 10_000;
+
+/// Why a node does not come up.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StartFault(pub Vec<Fault>);
+
+impl fmt::Display for StartFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let texts: Vec<_> = self.0.iter().map(ToString::to_string).collect();
+        f.write_str(&texts.join("\n"))
+    }
+}
+
+/// What the store kept cannot be brought up, or not read.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// It contradicts the configuration file.
+    #[error("{0}")]
+    Contradictions(StartFault),
+    /// The file is damaged.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What to do with what was kept and contradicts the file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OnConflict {
+    /// Do not start.
+    Refuse,
+    /// Forget it: the file wins.
+    Forget,
+}
+
+impl Node {
+    /// Brings up everything that is wanted. A port or an address that cannot be had now is tried again later.
+    ///
+    /// # Errors
+    /// The store contradicts the file, or cannot be read.
+    pub async fn restore(&self, config: &Config, kept: &Kept, on_conflict: OnConflict) -> Result<(), StartError> {
+        let _change = self.change.lock().await;
+        let found = plan(config, &kept_things(config, kept)?);
+        self.settle_contradictions(&found, on_conflict)?;
+        let mut members = Vec::with_capacity(found.switches.len());
+        for planned in &found.switches {
+            members.push(self.restore_switch(planned, kept).await?);
+        }
+        // Ports last: no frame meets a switch whose rules are not there yet.
+        for (member, planned) in members.iter().zip(&found.switches) {
+            let configs = port_configs(kept, &planned.spec.name)?;
+            for port in &planned.ports {
+                self.restore_port(member, port, &configs).await;
+            }
+            member.switch.publish();
+        }
+        for member in &members {
+            if let Err(fault) = self.start_agent(member).await {
+                tracing::error!(remedy = fault.remedy, "{}: {}: {}; trying on", fault.thing, fault.step, fault.cause);
+            }
+            member.gate.open();
+        }
+        Ok(())
+    }
+
+    fn settle_contradictions(&self, found: &Plan, on_conflict: OnConflict) -> Result<(), StartError> {
+        if found.contradictions.is_empty() {
+            return Ok(());
+        }
+        if on_conflict == OnConflict::Refuse {
+            let faults = found.contradictions.iter().map(|found| found.fault.clone()).collect();
+            return Err(StartError::Contradictions(StartFault(faults)));
+        }
+        for contradiction in &found.contradictions {
+            tracing::warn!("{}: forgotten: {}", contradiction.fault.thing, contradiction.fault.cause);
+            match &contradiction.port {
+                Some(port) => self.store.forget_made_port(&contradiction.switch, port),
+                None => self.store.forget_made_switch(&contradiction.switch),
+            }
+        }
+        Ok(())
+    }
+
+    async fn restore_switch(&self, planned: &PlannedSwitch, kept: &Kept) -> Result<Arc<Member>, StoreError> {
+        let member = self.bring_up(planned.spec.clone(), planned.origin);
+        let name = &planned.spec.name;
+        for port in &planned.ports {
+            let number = port.spec.number.unwrap_or_default();
+            self.store.put_number(name, &port.name, number);
+            let entry = MemberPort { spec: port.spec.clone(), number, origin: port.origin };
+            member.state().ports.insert(port.name.clone(), entry);
+        }
+        declare_rules(&member, planned).await;
+        restore_rules(&member, kept)?;
+        Ok(member)
+    }
+
+    async fn restore_port(&self, member: &Member, port: &PlannedPort, configs: &HashMap<u32, PortConfig>) {
+        let number = port.spec.number.unwrap_or_default();
+        let config = configs.get(&number).copied().unwrap_or_default();
+        // The fault is the port's state, and logged by the ports' thread.
+        let _ = self.ports.add(wanted(member, &port.name, &port.spec, config), OnFailure::Keep).await;
+    }
+}
+
+fn kept_things(config: &Config, kept: &Kept) -> Result<KeptThings, StoreError> {
+    let switches = kept.switches()?;
+    let declared = config.switches.iter().map(|switch| switch.spec.name.clone());
+    let names: Vec<SwitchName> = declared.chain(switches.iter().map(|spec| spec.name.clone())).collect();
+    let mut things = KeptThings { switches, ..KeptThings::default() };
+    for name in &names {
+        things.ports.insert(name.clone(), kept.ports(name)?);
+        things.numbers.insert(name.clone(), kept.numbers(name)?);
+    }
+    for orphan in kept.orphans(&names)? {
+        tracing::warn!("switch {orphan}: its rules are kept, but no file declares it any more; they wait for it to come back");
+    }
+    Ok(things)
+}
+
+fn port_configs(kept: &Kept, switch: &SwitchName) -> Result<HashMap<u32, PortConfig>, StoreError> {
+    let mut configs = HashMap::new();
+    kept.port_configs(switch, |port, bits| {
+        configs.insert(port, PortConfig::from_bits_truncate(bits));
+    })?;
+    Ok(configs)
+}
+
+/// What the file declares comes first: what a controller made of it later is in the store, and wins.
+async fn declare_rules(member: &Arc<Member>, planned: &PlannedSwitch) {
+    let name = &planned.spec.name;
+    let change = RuleChange {
+        flows: planned.flows.clone(),
+        groups: planned.groups.clone(),
+        meters: planned.meters.clone(),
+        strict: false,
+    };
+    let declared = match Parsed::read(member, name, RuleVerb::Add, &change) {
+        Ok(parsed) => parsed.apply(member, name, &change).await,
+        Err(refusal) => Err(refusal),
+    };
+    if let Err(refusal) = declared {
+        tracing::error!(remedy = refusal.fault.remedy, "{}: {}: {}", refusal.fault.thing, refusal.fault.step, refusal.fault.cause);
+    }
+}
+
+fn restore_rules(member: &Member, kept: &Kept) -> Result<(), StoreError> {
+    let name = member.name();
+    let mut portion = Vec::new();
+    let mut count = 0;
+    kept.changes(&name, |change| {
+        // Meters and groups stay together with the first rules: they refer to each other.
+        let full = portion.len() >= PORTION && matches!(change, Change::FlowSet(..));
+        portion.push(change);
+        if full {
+            count += portion.len();
+            restore_portion(member, std::mem::take(&mut portion));
+        }
+    })?;
+    count += portion.len();
+    restore_portion(member, portion);
+    if count > 0 {
+        tracing::info!("switch {name}: {count} rules, groups and meters restored");
+    }
+    Ok(())
+}
+
+fn restore_portion(member: &Member, portion: Vec<Change>) {
+    for refused in member.switch.restore(portion) {
+        tracing::error!("switch {}: not restored: {:?}: {}", member.name(), refused.change, refused.fault);
+    }
+}
+
+/// Unpredictable bits: the standard library draws the keys of its hash maps from the operating system.
+pub(super) fn random_secret() -> [u64; 2] {
+    std::array::from_fn(|_| RandomState::new().build_hasher().finish())
+}

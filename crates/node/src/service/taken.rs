@@ -1,0 +1,113 @@
+//! What is taken: names, datapath ids, addresses, port numbers and interfaces, each by at most one switch or port of a node.
+
+use super::refusal::{Refusal, Why};
+use crate::fault::Fault;
+use crate::spec::{Dpid, IfName, Listen, Netns, PORT_NUMBER_MAX, PortName, PortSpec, SwitchName, SwitchSpec};
+use std::collections::HashMap;
+use std::hash::Hash;
+
+/// Who has what, in words for messages.
+#[derive(Default)]
+pub struct Taken {
+    names: HashMap<SwitchName, String>,
+    dpids: HashMap<Dpid, String>,
+    listens: HashMap<Listen, String>,
+    ports: HashMap<(SwitchName, PortName), String>,
+    numbers: HashMap<(SwitchName, u32), String>,
+    interfaces: HashMap<(Option<Netns>, IfName), String>,
+}
+
+/// One claim: what is claimed, in words, and who has it already.
+struct Clash<'a> {
+    what: String,
+    holder: &'a str,
+    remedy: &'static str,
+}
+
+impl Taken {
+    /// Notes a switch; `from` says who declared it, such as "the configuration file, line 12".
+    pub fn add_switch(&mut self, spec: &SwitchSpec, from: &str) {
+        let holder = format!("switch {} ({from})", spec.name);
+        self.names.insert(spec.name.clone(), holder.clone());
+        self.dpids.extend(spec.dpid.clone().map(|dpid| (dpid, holder.clone())));
+        self.listens.extend(spec.listen.iter().map(|listen| (listen.clone(), holder.clone())));
+    }
+
+    /// Notes a port.
+    pub fn add_port(&mut self, switch: &SwitchName, name: &PortName, spec: &PortSpec, from: &str) {
+        let holder = format!("port {name} of switch {switch} ({from})");
+        self.ports.insert((switch.clone(), name.clone()), holder.clone());
+        if let Some(number) = spec.number {
+            self.numbers.insert((switch.clone(), number), holder.clone());
+        }
+        if let Some(interface) = spec.effective_interface() {
+            self.interfaces.insert((spec.netns.clone(), interface), holder);
+        }
+    }
+
+    /// Whether a switch contradicts what is there.
+    ///
+    /// # Errors
+    /// It does, with both sides named.
+    pub fn check_switch(&self, spec: &SwitchSpec) -> Result<(), Refusal> {
+        let name = clash(&self.names, &spec.name, || "this name".into(), "choose another name");
+        let dpid = spec.dpid.as_ref().and_then(|dpid| {
+            let what = || format!("datapath id {dpid}");
+            clash(&self.dpids, dpid, what, "choose another dpid: controllers tell switches apart by it")
+        });
+        refuse(name.or(dpid), || format!("switch {}", spec.name))?;
+        self.check_addresses(spec)
+    }
+
+    /// Whether an address of a switch is another one's.
+    ///
+    /// # Errors
+    /// It is, with both sides named.
+    pub fn check_addresses(&self, spec: &SwitchSpec) -> Result<(), Refusal> {
+        let clashing = |at: &Listen| clash(&self.listens, at, || format!("address {at}"), "choose another TCP port");
+        refuse(spec.listen.iter().find_map(clashing), || format!("switch {}", spec.name))
+    }
+
+    /// Whether a port contradicts what is there.
+    ///
+    /// # Errors
+    /// It does, with both sides named.
+    pub fn check_port(&self, switch: &SwitchName, name: &PortName, spec: &PortSpec) -> Result<(), Refusal> {
+        let key = (switch.clone(), name.clone());
+        let name_clash = clash(&self.ports, &key, || "this name".into(), "choose another name");
+        let number = spec.number.and_then(|number| {
+            clash(&self.numbers, &(switch.clone(), number), || format!("number {number}"), "choose another number, or none")
+        });
+        let interface = spec.effective_interface().and_then(|interface| {
+            let what = format!("interface {interface}");
+            let key = (spec.netns.clone(), interface);
+            clash(&self.interfaces, &key, || what, "an interface can be one port only: remove that one first")
+        });
+        refuse(name_clash.or(number).or(interface), || format!("port {name} of switch {switch}"))
+    }
+
+    /// The lowest number that no port of the switch has.
+    pub fn free_number(&self, switch: &SwitchName) -> Option<u32> {
+        (1..=PORT_NUMBER_MAX).find(|&number| !self.numbers.contains_key(&(switch.clone(), number)))
+    }
+
+    /// Whether a port of the switch has the number.
+    pub fn has_number(&self, switch: &SwitchName, number: u32) -> bool {
+        self.numbers.contains_key(&(switch.clone(), number))
+    }
+}
+
+fn clash<'a, K: Eq + Hash>(
+    held: &'a HashMap<K, String>,
+    key: &K,
+    what: impl FnOnce() -> String,
+    remedy: &'static str,
+) -> Option<Clash<'a>> {
+    held.get(key).map(|holder| Clash { what: what(), holder, remedy })
+}
+
+fn refuse(clash: Option<Clash<'_>>, thing: impl FnOnce() -> String) -> Result<(), Refusal> {
+    let Some(Clash { what, holder, remedy }) = clash else { return Ok(()) };
+    let cause = format!("{what} is already taken by {holder}");
+    Err(Refusal::new(Why::Conflict, Fault::new(thing(), "add it", cause, remedy)))
+}
