@@ -2,7 +2,7 @@
 
 /// A version of the protocol that this crate encodes and decodes.
 ///
-/// A new version is a variant here and a module beside [`crate::v13`]; the compiler then names every place to extend.
+/// A new version is a variant here and a module beside `v13`; the compiler then names every place to extend.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub enum Version {

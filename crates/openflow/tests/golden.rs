@@ -1,7 +1,8 @@
 //! What `ovs-ofctl -O OpenFlow13` (Open vSwitch 3.1.0) sent and printed, recorded, against what this crate makes of it.
 //!
 //! `golden/flows.txt`: flow as typed, the flow-mod it sent (hexadecimal), the entry as `dump-flows` prints it with an age
-//! of 1.5 s, 3 packets and 180 bytes. `golden/requests.txt`: command, and a message it sent.
+//! of 1.5 s, 3 packets and 180 bytes. `golden/requests.txt`: command, and a message it sent. `golden/replies.txt`: what
+//! `ovs-ofctl ofp-print` calls a message of ours, and the message, which it printed without complaint.
 
 use openflow::text::{no_names, no_ports, parse_flow, print_flow};
 use openflow::{FlowMod, FlowModCommand, FlowStats, Message, Version};
@@ -79,13 +80,26 @@ fn a_printed_flow_reads_back_as_itself() {
     }
 }
 
+/// 1.3 has no mask in set-field. `ovs-ofctl ofp-print` shows this entry as `actions=set_field:0x64/0xff->tun_id`.
 #[test]
-fn what_ovs_ofctl_sends_is_read_and_written_byte_by_byte() {
+fn a_masked_set_field_goes_as_the_experimenters_action_that_open_vswitch_reads() {
+    let text = "actions=set_field:0x64/0xff->tun_id";
+    let flow = parse_flow(text, FlowModCommand::Add, &no_ports).unwrap();
+    let bytes = Message::FlowMod(flow.clone()).encode(Version::V1_3, 1).unwrap();
+    let action = "ffff002000002320002180004d10000000000000006400000000000000ff0000";
+    assert_eq!(bytes[bytes.len() - 32..], unhex(action));
+    assert_eq!(decoded_flow(&bytes), flow);
+}
+
+#[test]
+fn what_ovs_ofctl_sends_and_understands_is_read_and_written_byte_by_byte() {
     let flows = flows().map(|(text, bytes, _)| (text, bytes));
     let requests =
         records(include_str!("golden/requests.txt")).map(|lines| (lines[0], unhex(lines[1])));
+    let replies =
+        records(include_str!("golden/replies.txt")).map(|lines| (lines[0], unhex(lines[1])));
     let mut count = 0;
-    for (name, bytes) in flows.chain(requests) {
+    for (name, bytes) in flows.chain(requests).chain(replies) {
         let (header, message) =
             Message::decode(&bytes).unwrap_or_else(|fault| panic!("{name}: {fault}"));
         assert_eq!(

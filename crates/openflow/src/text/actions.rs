@@ -85,10 +85,7 @@ impl Slots {
     ) -> Result<bool, TextError> {
         let actions = |value: Span<'_>| Sequence::of(fields, resolve).read(value);
         let (slot, instruction) = match item.key.text.to_ascii_lowercase().as_str() {
-            "meter" => (
-                &mut self.meter,
-                Instruction::Meter(MeterId(value::small(item.required()?, MeterId::MAX.0)?)),
-            ),
+            "meter" => (&mut self.meter, Instruction::Meter(meter(item.required()?)?)),
             "goto_table" => {
                 let table = TableId(value::small(item.required()?, TableId::MAX.0)?);
                 (&mut self.goto, Instruction::GotoTable(table))
@@ -119,6 +116,14 @@ impl Slots {
             .into_iter()
             .flatten()
             .collect()
+    }
+}
+
+/// A meter that packets can pass: neither 0 nor a reserved one.
+fn meter(word: Span<'_>) -> Result<MeterId, TextError> {
+    match value::small(word, MeterId::MAX.0)? {
+        0 => Err(word.error("no meter has this number", "meters are numbered from 1")),
+        id => Ok(MeterId(id)),
     }
 }
 

@@ -39,7 +39,7 @@ pub fn parse_flow(
     let table = parts.table.unwrap_or(if deletes { TableId::ALL } else { TableId(0) });
     check_table(&parts, table, command, &instructions)?;
     let (cookie, cookie_mask) = parts.cookie_of(command)?;
-    Ok(FlowMod {
+    let flow = FlowMod {
         cookie,
         cookie_mask,
         table,
@@ -53,7 +53,10 @@ pub fn parse_flow(
         flags: parts.flags,
         fields,
         instructions,
-    })
+    };
+    flow.check()
+        .map_err(|fault| parts.whole.error(fault.what, "see ovs-fields(7) and ovs-actions(7)"))?;
+    Ok(flow)
 }
 
 /// Reads a filter of flows, as `dump-flows` takes it: match, `table`, `cookie=V/M`, `out_port`, `out_group`.

@@ -79,6 +79,7 @@ fn errors_in_actions_point_at_the_action() {
     assert_eq!(refusal("actions=write_actions(write_actions(drop))").0, "write_actions(drop)");
     assert_eq!(refusal("actions=write_actions(output:1").1, "a parenthesis is not closed");
     assert_eq!(refusal("actions=controller(id=5)"), ("id=5".into(), "not in OpenFlow 1.3"));
+    assert_eq!(refusal("actions=meter:0").1, "no meter has this number");
     assert_eq!(refusal("actions=TABLE").1, "a port that nothing can be sent to");
     assert_eq!(refusal("actions=output:1:2").0, "1:2");
 }

@@ -28,7 +28,8 @@ pub(super) const EXPERIMENTER: u16 = 0xffff;
 
 /// Nicira's experimenter id.
 const NICIRA: u32 = 0x2320;
-/// `NXAST_REG_LOAD2`: set-field with a mask, which 1.3 lacks and Open vSwitch sends this way (nicira-ext.h).
+/// `NXAST_REG_LOAD2`: set-field with a mask, which 1.3 lacks and Open vSwitch has as this experimenter's action. The OXM
+/// TLV follows the subtype at once (nicira-ext.h).
 const REG_LOAD2: u16 = 33;
 
 impl Wire for Action {
@@ -105,7 +106,6 @@ fn put_arguments(action: &Action, out: &mut Writer) {
         Action::SetField(oxm @ Oxm::Known { mask: Some(_), .. }) => {
             out.u32(NICIRA);
             out.u16(REG_LOAD2);
-            out.zeros(6);
             oxm.put(out);
         }
         Action::SetField(oxm) => oxm.put(out),
@@ -182,7 +182,7 @@ fn take_experimenter(body: &mut Reader<'_>) -> Result<Action, Fault> {
 /// The field of a `reg_load2`; one of Nicira's own registers stays an experimenter's action.
 fn take_reg_load2(body: &mut Reader<'_>) -> Result<Action, Fault> {
     let mut field = body.clone();
-    field.skip(8)?;
+    field.skip(2)?;
     let oxm = Oxm::take(&mut field)?;
     if let Oxm::Unknown(_) = oxm {
         return Ok(Action::Experimenter { experimenter: NICIRA, body: body.remaining() });
