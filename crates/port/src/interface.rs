@@ -11,6 +11,9 @@ use crate::spec::{NetnsRef, PortSpec};
 use crate::sys::ioctl::Name;
 use std::io;
 
+/// TAPs claim 10 Mbit/s whatever they carry: their speed is unknown.
+const TUN: &str = "tun";
+
 /// A handle on an interface.
 pub(crate) struct Interface {
     name: String,
@@ -91,7 +94,7 @@ impl Interface {
             mtu: link.mtu,
             up: link.up,
             carrier: link.up && link.carrier,
-            speed_mbps: self.ethtool.speed_mbps(),
+            speed_mbps: if link.kind == TUN { 0 } else { self.ethtool.speed_mbps() },
             interface: link.name,
             mode: mode.to_owned(),
             notes: notes.to_vec(),

@@ -1,7 +1,8 @@
 //! Cutting a large frame into plain ones for a destination that takes nothing else.
 
 use crate::queue::TxFrame;
-use wire::{DropReason, Gso, PartialChecksum, segment};
+use crate::vnet;
+use wire::{DropReason, Gso, PartialChecksum, checksum, segment};
 
 /// Where plain frames go: a ring of buffers, or a scratch buffer and a write.
 pub(crate) trait Room {
@@ -18,6 +19,41 @@ pub(crate) trait Room {
         checksum: Option<PartialChecksum>,
         fill: impl FnOnce(&mut [u8]),
     ) -> Result<(), DropReason>;
+}
+
+/// Whether a destination with virtio-net headers cannot take the frame as it is: the kernel completes no SCTP checksum for us.
+pub(crate) fn is_needed(frame: &TxFrame<'_>) -> bool {
+    frame.offload.checksum.is_some_and(PartialChecksum::is_crc)
+}
+
+/// A buffer for one plain frame on its way to a file descriptor.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    bytes: Vec<u8>,
+}
+
+impl Scratch {
+    /// Lets `fill` write a frame; returns its virtio-net header and its bytes. The kernel completes the checksum, but SCTP's.
+    ///
+    /// # Errors
+    /// The checksum lies outside the frame.
+    pub(crate) fn write(
+        &mut self,
+        len: usize,
+        checksum: Option<PartialChecksum>,
+        fill: impl FnOnce(&mut [u8]),
+    ) -> Result<([u8; vnet::LEN], &[u8]), DropReason> {
+        self.bytes.resize(len, 0);
+        fill(&mut self.bytes);
+        let (ours, kernels) = match checksum {
+            Some(crc) if crc.is_crc() => (Some(crc), None),
+            other => (None, other),
+        };
+        if let Some(crc) = ours {
+            checksum::complete(&mut self.bytes, crc).map_err(|_| DropReason::BadOffload)?;
+        }
+        Ok((vnet::plain(kernels), &self.bytes))
+    }
 }
 
 /// Sends `frame` as one or more plain frames of at most `max_len` bytes each.
@@ -118,6 +154,18 @@ mod tests {
         assert_eq!(room.0, vec![[vec![1; 20], vec![2; 30]].concat()]);
         assert_eq!(send(&frame, 50, &mut room), Err(DropReason::TxFull));
         assert_eq!(send(&frame, 49, &mut room), Err(DropReason::TooBig));
+    }
+
+    #[test]
+    fn the_kernel_completes_sums_and_we_complete_crcs() {
+        let mut scratch = Scratch::default();
+        let sum = PartialChecksum { start: 14, offset: 16 };
+        let (header, bytes) = scratch.write(40, Some(sum), |out| out.fill(1)).unwrap();
+        assert_eq!((header, bytes), (vnet::plain(Some(sum)), &[1; 40][..]));
+        let crc = PartialChecksum { start: 14, offset: 8 };
+        let (header, bytes) = scratch.write(40, Some(crc), |out| out.fill(1)).unwrap();
+        assert_eq!(header, vnet::plain(None));
+        assert_ne!(bytes[22..26], [1; 4]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::batch::BATCH;
 use crate::gather::{Slices, gather, lacks_uso, reason};
-use crate::plain::{self, Room};
+use crate::plain::{self, Room, Scratch};
 use crate::queue::{Drops, Sent, TxFrame, TxQueue};
 use crate::sys::packet;
 use crate::vnet;
@@ -14,16 +14,32 @@ use wire::{DropReason, PartialChecksum};
 /// One sending socket.
 pub(crate) struct PacketTx {
     socket: OwnedFd,
-    scratch: Vec<u8>,
+    scratch: Scratch,
 }
 
 impl PacketTx {
     pub(super) fn new(socket: OwnedFd) -> Self {
-        Self { socket, scratch: Vec::new() }
+        Self { socket, scratch: Scratch::default() }
     }
 
-    /// Sends at most [`BATCH`] frames.
+    /// Sends at most [`BATCH`] frames, in order.
     fn send(&mut self, frames: &[TxFrame<'_>], drops: &mut Drops, sent: &mut Sent) {
+        for run in frames.chunk_by(|one, next| plain::is_needed(one) == plain::is_needed(next)) {
+            if run.first().is_some_and(plain::is_needed) {
+                for frame in run {
+                    match plain::send(frame, usize::MAX, self) {
+                        Ok(()) => sent.count(frame.len()),
+                        Err(reason) => drops.add(reason, 1),
+                    }
+                }
+            } else {
+                self.send_as_they_are(run, drops, sent);
+            }
+        }
+    }
+
+    /// Sends frames with their state in virtio-net headers.
+    fn send_as_they_are(&mut self, frames: &[TxFrame<'_>], drops: &mut Drops, sent: &mut Sent) {
         let headers: ArrayVec<[u8; vnet::LEN], BATCH> = frames.iter().map(vnet::encode).collect();
         let mut queued: ArrayVec<(&TxFrame<'_>, Slices<'_>), BATCH> = ArrayVec::new();
         for (frame, header) in frames.iter().zip(&headers) {
@@ -86,10 +102,8 @@ impl Room for PacketTx {
         checksum: Option<PartialChecksum>,
         fill: impl FnOnce(&mut [u8]),
     ) -> Result<(), DropReason> {
-        self.scratch.resize(len, 0);
-        fill(&mut self.scratch);
-        let header = vnet::plain(checksum);
-        let slices = [IoSlice::new(&header), IoSlice::new(&self.scratch)];
+        let (header, bytes) = self.scratch.write(len, checksum, fill)?;
+        let slices = [IoSlice::new(&header), IoSlice::new(bytes)];
         packet::send(&self.socket, &[&slices]).map(drop).map_err(|error| reason(&error))
     }
 }

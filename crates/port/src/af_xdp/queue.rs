@@ -215,7 +215,8 @@ impl Room for XskTx {
         checksum: Option<PartialChecksum>,
         fill: impl FnOnce(&mut [u8]),
     ) -> Result<(), DropReason> {
-        let by_us = checksum.filter(|_| !self.completes_checksums());
+        let by_us = checksum.filter(|partial| partial.is_crc() || !self.completes_checksums());
+        let checksum = checksum.filter(|_| by_us.is_none());
         let queued = XskTx::put(self, len, checksum, |out| {
             fill(out);
             by_us.map_or(Some(()), |by_us| checksum::complete(out, by_us).ok())

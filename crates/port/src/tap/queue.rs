@@ -2,7 +2,7 @@
 
 use crate::batch::{BATCH, RxBatch, Slot};
 use crate::gather::{gather, lacks_uso, reason};
-use crate::plain::{self, Room};
+use crate::plain::{self, Room, Scratch};
 use crate::queue::{Drops, RxQueue, Sent, TxFrame, TxQueue};
 use crate::vnet;
 use rustix::io::Errno;
@@ -71,15 +71,18 @@ impl RxQueue for TapRx {
 /// Sends.
 pub(super) struct TapTx {
     file: Arc<OwnedFd>,
-    scratch: Vec<u8>,
+    scratch: Scratch,
 }
 
 impl TapTx {
     pub(super) fn new(file: Arc<OwnedFd>) -> Self {
-        Self { file, scratch: Vec::new() }
+        Self { file, scratch: Scratch::default() }
     }
 
     fn send(&mut self, frame: &TxFrame<'_>) -> Result<(), DropReason> {
+        if plain::is_needed(frame) {
+            return plain::send(frame, usize::MAX, self);
+        }
         let header = vnet::encode(frame);
         let slices = gather(&header, frame).ok_or(DropReason::TxError)?;
         match rustix::io::writev(&self.file, &slices).map_err(io::Error::from) {
@@ -115,10 +118,8 @@ impl Room for TapTx {
         checksum: Option<PartialChecksum>,
         fill: impl FnOnce(&mut [u8]),
     ) -> Result<(), DropReason> {
-        self.scratch.resize(len, 0);
-        fill(&mut self.scratch);
-        let header = vnet::plain(checksum);
-        let slices = [IoSlice::new(&header), IoSlice::new(&self.scratch)];
+        let (header, bytes) = self.scratch.write(len, checksum, fill)?;
+        let slices = [IoSlice::new(&header), IoSlice::new(bytes)];
         let written = rustix::io::writev(&self.file, &slices);
         written.map(drop).map_err(|error| reason(&error.into()))
     }
