@@ -10,7 +10,21 @@
 //! * [`RxBatch`]: the worker's memory for one rx round: 32 private heads, and 32 body buffers for ports whose source
 //!   buffer is not shared memory. One per worker, whatever the number of ports.
 //! * [`Body`]: the bytes after the head, still in the source buffer: in the batch, in a UMEM, and later in guest memory.
-//! * [`open`] turns a [`PortSpec`] into an [`OpenPort`]: queues, facts, and the control half that the node keeps.
+//! * [`open`] turns a [`PortSpec`] into an [`OpenPort`]: queues, [`PortFacts`], and the [`PortControl`] half that the node keeps.
+//! * [`LinkMonitor`]: news of a namespace's interfaces, so that a port whose interface went is reopened when it is back.
+//! * [`testing`]: a port in memory.
+//!
+//! ## Kinds
+//!
+//! | kind | interface | large frames | checksums | tx of a worker without a queue |
+//! |---|---|---|---|---|
+//! | `tap` | ours, in the guest's namespace; persistent | whole, both ways | as state, both ways | shares a file: the kernel locks |
+//! | `af_packet` | any | whole, both ways | as state, both ways | a socket for each worker |
+//! | `af_xdp` | any with XDP | cut at tx, switched off at the source | recognised at rx, completed by the kernel or here | a packet socket |
+//! | `vlink` | none: a function call in `datapath` | | | |
+//!
+//! Needs `CAP_NET_ADMIN` and `CAP_NET_RAW`; `CAP_SYS_ADMIN` to enter namespaces; `CAP_BPF` and, beyond the memlock limit,
+//! `CAP_IPC_LOCK` for `af_xdp`.
 //!
 //! ## Invariants
 //!

@@ -129,7 +129,13 @@ impl XdpTx {
     }
 
     /// Sends at most [`BATCH`] frames: queued, then flushed once (and when the ring is full between two frames).
+    ///
+    /// What the kernel would not take at once counts as lost, though it goes out, late, if the interface comes back; nothing is queued behind it.
     fn send(&mut self, frames: &[TxFrame<'_>], drops: &mut Drops, sent: &mut Sent) {
+        if let Some(error) = self.socket.retry() {
+            drops.add(reason(error), frames.len() as u64);
+            return;
+        }
         self.socket.reclaim();
         let mut queued = Queued::default();
         for frame in frames {

@@ -109,19 +109,6 @@ impl<T: Copy> Producer<T> {
         self.ring.producer().store(self.written, Ordering::Release);
     }
 
-    /// Takes the last published entry back, if the kernel has not taken it.
-    ///
-    /// Only for rings that the kernel reads nowhere but in this thread's system calls (copy mode).
-    pub(super) fn take_back(&mut self) -> Option<T> {
-        if self.pending() == 0 {
-            return None;
-        }
-        self.written = self.written.wrapping_sub(1);
-        self.publish();
-        // SAFETY: inside the ring, and written by us before.
-        Some(unsafe { self.ring.entry(self.written).read() })
-    }
-
     /// Whether the kernel waits for a system call before it looks at the ring again.
     pub(super) fn needs_wakeup(&self) -> bool {
         self.ring.flags().load(Ordering::Acquire) & NEED_WAKEUP != 0

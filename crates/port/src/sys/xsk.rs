@@ -205,7 +205,7 @@ impl XskRx {
 pub(crate) struct Flushed {
     /// Frames that the kernel took and dropped.
     pub(crate) refused: u32,
-    /// Frames that it did not take, and why; they were taken back.
+    /// Frames that it did not take yet, and why. They stay in the ring: another thread's poll may make the kernel take them at any time.
     pub(crate) left: Option<(u32, Errno)>,
 }
 
@@ -311,7 +311,7 @@ impl XskTx {
                 Err(Errno::BUSY) if pending < before => flushed.refused += 1,
                 Ok(()) | Err(Errno::AGAIN | Errno::INTR) if pending < before => {}
                 stuck => {
-                    flushed.left = Some((self.take_back(), stuck.err().unwrap_or(Errno::AGAIN)));
+                    flushed.left = Some((pending, stuck.err().unwrap_or(Errno::AGAIN)));
                     break;
                 }
             }
@@ -320,13 +320,12 @@ impl XskTx {
         flushed
     }
 
-    fn take_back(&mut self) -> u32 {
-        let mut count = 0;
-        while let Some(entry) = self.tx.take_back() {
-            self.free.push(self.umem.frame_of(entry.addr));
-            count += 1;
+    /// Tries again to send what an earlier flush left; why it cannot, if so.
+    pub(crate) fn retry(&mut self) -> Option<Errno> {
+        if self.shape.zero_copy || self.tx.pending() == 0 {
+            return None;
         }
-        count
+        self.send_copies().left.map(|(_, error)| error)
     }
 
     fn kick(&self) -> Result<(), Errno> {
