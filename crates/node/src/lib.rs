@@ -10,6 +10,7 @@ pub mod store;
 pub mod switch;
 pub mod host;
 pub mod ports;
+pub mod run;
 pub mod service;
 
 /// Whether tests that need root may run: true as root, false when the user says so, and otherwise a failure with its remedy.

@@ -89,6 +89,13 @@ pub async fn remove_switch(State(node): App, Path(switch): Path<String>) -> Gone
     Ok(StatusCode::NO_CONTENT)
 }
 
+/// The ports of every switch.
+#[utoipa::path(get, path = "/v1/ports", tag = "ports",
+    responses((status = 200, description = "The ports, by switch and number", body = Vec<PortView>)))]
+pub async fn list_all_ports(State(node): App) -> Json<Vec<PortView>> {
+    Json(node.all_ports())
+}
+
 /// The ports of a switch.
 #[utoipa::path(get, path = "/v1/switches/{switch}/ports", tag = "ports",
     params(("switch" = String, Path, description = "Name of the switch")),

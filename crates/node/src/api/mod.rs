@@ -61,6 +61,7 @@ fn documented() -> OpenApiRouter<Arc<Node>> {
         .routes(routes!(handlers::show_workers))
         .routes(routes!(handlers::list_switches, handlers::add_switch))
         .routes(routes!(handlers::show_switch, handlers::change_switch, handlers::remove_switch))
+        .routes(routes!(handlers::list_all_ports))
         .routes(routes!(handlers::list_ports, handlers::add_port))
         .routes(routes!(handlers::show_port, handlers::change_port, handlers::remove_port))
         .layer(DefaultBodyLimit::max(BODY_MAX));
@@ -145,7 +146,7 @@ mod tests {
         let document: serde_json::Value = serde_json::from_str(&document()).unwrap();
         assert_eq!(document["openapi"], "3.1.0");
         let paths = document["paths"].as_object().unwrap();
-        assert_eq!(paths.len(), 9);
+        assert_eq!(paths.len(), 10);
         for (path, methods) in paths {
             for (method, operation) in methods.as_object().unwrap() {
                 let described = operation["responses"].as_object().unwrap().keys().any(|status| status == "4XX");

@@ -20,6 +20,7 @@ mod plane;
 mod ports;
 mod pump;
 mod refusal;
+mod reload;
 mod rules;
 mod start;
 mod switches;
@@ -28,6 +29,7 @@ mod view;
 
 pub use facts::Facts;
 pub use plan::Origin;
+pub use ports::tap_of;
 pub use refusal::{Refusal, Why};
 pub use rules::{FlowLine, FlowLines, GroupView, MeterView, RuleChange, RuleVerb};
 pub use start::{OnConflict, StartError, StartFault};

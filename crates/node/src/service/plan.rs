@@ -2,7 +2,7 @@
 
 use super::refusal::Refusal;
 use super::taken::Taken;
-use crate::config::{Config, SwitchConfig};
+use crate::config::{Config, Located, SwitchConfig};
 use crate::fault::Fault;
 use crate::spec::{PortName, PortSpec, SwitchName, SwitchSpec};
 use std::collections::BTreeMap;
@@ -37,11 +37,11 @@ pub struct PlannedSwitch {
     /// Its ports.
     pub ports: Vec<PlannedPort>,
     /// Rules that the file declares.
-    pub flows: Vec<String>,
+    pub flows: Vec<Located<String>>,
     /// Groups that the file declares.
-    pub groups: Vec<String>,
+    pub groups: Vec<Located<String>>,
     /// Meters that the file declares.
-    pub meters: Vec<String>,
+    pub meters: Vec<Located<String>>,
 }
 
 /// What the store kept of switches and ports.
@@ -107,14 +107,13 @@ impl Planner {
             self.taken.add_port(name, &port_name, &port.value, &format!("configuration file, line {}", port.line));
             ports.push(PlannedPort { name: port_name, spec: port.value.clone(), origin: Origin::File });
         }
-        let texts = |located: &[crate::config::Located<String>]| located.iter().map(|text| text.value.clone()).collect();
         self.plan.switches.push(PlannedSwitch {
             spec: switch.spec.clone(),
             origin: Origin::File,
             ports,
-            flows: texts(&switch.flows),
-            groups: texts(&switch.groups),
-            meters: texts(&switch.meters),
+            flows: switch.flows.clone(),
+            groups: switch.groups.clone(),
+            meters: switch.meters.clone(),
         });
     }
 

@@ -107,12 +107,20 @@ impl Node {
     /// # Errors
     /// There is no switch of that name.
     pub fn ports(&self, switch: &str) -> Result<Vec<PortView>, Refusal> {
-        let member = self.member(switch)?;
+        Ok(self.ports_of(&*self.member(switch)?))
+    }
+
+    /// The ports of every switch, by switch and number.
+    pub fn all_ports(&self) -> Vec<PortView> {
+        self.directory.all().iter().flat_map(|member| self.ports_of(member)).collect()
+    }
+
+    fn ports_of(&self, member: &Member) -> Vec<PortView> {
         let ports = member.state().ports.clone();
-        let configs = configs(&member);
-        let mut views: Vec<_> = ports.iter().map(|(name, port)| self.view_port(&member, name, port, &configs)).collect();
+        let configs = configs(member);
+        let mut views: Vec<_> = ports.iter().map(|(name, port)| self.view_port(member, name, port, &configs)).collect();
         views.sort_by_key(|view| view.number);
-        Ok(views)
+        views
     }
 
     /// One port, by name or number.
@@ -145,25 +153,41 @@ fn door(member: &Member, number: u32, spec: &PortSpec) -> Door {
         let end = Peer::new(member.name(), name).to_string();
         return Door::Vlink { end, peer: peer.to_string(), mac };
     }
+    Door::Interface(interface_of(spec))
+}
+
+/// A TAP as the port crate wants to know it.
+pub fn tap_of(spec: &PortSpec) -> port::PortSpec {
+    interface_of(spec)
+}
+
+fn interface_of(spec: &PortSpec) -> port::PortSpec {
     let interface = spec.effective_interface().map(|name| name.to_string()).unwrap_or_default();
-    Door::Interface(port::PortSpec {
-        kind: match spec.kind {
-            PortKind::Tap => port::PortKind::Tap,
-            PortKind::AfXdp => port::PortKind::AfXdp,
-            PortKind::AfPacket | PortKind::Vlink => port::PortKind::AfPacket,
-        },
+    port::PortSpec {
         netns: spec.netns.as_deref().map(Into::into),
         queues: spec.queues.unwrap_or(0),
         mtu: spec.mtu,
         mac: spec.mac.as_ref().map(spec::Mac::bytes),
-        xdp_mode: match spec.xdp_mode.unwrap_or_default() {
-            spec::XdpMode::Auto => port::XdpMode::Auto,
-            spec::XdpMode::ZeroCopy => port::XdpMode::ZeroCopy,
-            spec::XdpMode::Native => port::XdpMode::Native,
-            spec::XdpMode::Generic => port::XdpMode::Generic,
-        },
-        ..port::PortSpec::new(port::PortKind::Tap, interface)
-    })
+        xdp_mode: xdp_mode(spec.xdp_mode.unwrap_or_default()),
+        ..port::PortSpec::new(kind(spec.kind), interface)
+    }
+}
+
+fn kind(kind: PortKind) -> port::PortKind {
+    match kind {
+        PortKind::Tap => port::PortKind::Tap,
+        PortKind::AfXdp => port::PortKind::AfXdp,
+        PortKind::AfPacket | PortKind::Vlink => port::PortKind::AfPacket,
+    }
+}
+
+fn xdp_mode(mode: spec::XdpMode) -> port::XdpMode {
+    match mode {
+        spec::XdpMode::Auto => port::XdpMode::Auto,
+        spec::XdpMode::ZeroCopy => port::XdpMode::ZeroCopy,
+        spec::XdpMode::Native => port::XdpMode::Native,
+        spec::XdpMode::Generic => port::XdpMode::Generic,
+    }
 }
 
 /// `port guest1 of switch sw0`.

@@ -5,7 +5,7 @@ use super::plan::{KeptThings, Plan, PlannedPort, PlannedSwitch, plan};
 use super::ports::wanted;
 use super::rules::{Parsed, RuleChange, RuleVerb};
 use super::Node;
-use crate::config::Config;
+use crate::config::{Config, Located};
 use crate::fault::Fault;
 use crate::journal::Change;
 use crate::ports::OnFailure;
@@ -108,7 +108,7 @@ impl Node {
             let entry = MemberPort { spec: port.spec.clone(), number, origin: port.origin };
             member.state().ports.insert(port.name.clone(), entry);
         }
-        declare_rules(&member, planned).await;
+        declare_rules(&member, name, (&planned.flows, &planned.groups, &planned.meters)).await;
         restore_rules(&member, kept)?;
         Ok(member)
     }
@@ -144,15 +144,14 @@ fn port_configs(kept: &Kept, switch: &SwitchName) -> Result<HashMap<u32, PortCon
     Ok(configs)
 }
 
+/// Flows, groups and meters of one switch, as the file has them.
+pub(super) type DeclaredTexts<'a> = (&'a [Located<String>], &'a [Located<String>], &'a [Located<String>]);
+
 /// What the file declares comes first: what a controller made of it later is in the store, and wins.
-async fn declare_rules(member: &Arc<Member>, planned: &PlannedSwitch) {
-    let name = &planned.spec.name;
-    let change = RuleChange {
-        flows: planned.flows.clone(),
-        groups: planned.groups.clone(),
-        meters: planned.meters.clone(),
-        strict: false,
-    };
+pub(super) async fn declare_rules(member: &Arc<Member>, name: &SwitchName, texts: DeclaredTexts<'_>) {
+    let text = |located: &[Located<String>]| located.iter().map(|text| text.value.clone()).collect();
+    let (flows, groups, meters) = texts;
+    let change = RuleChange { flows: text(flows), groups: text(groups), meters: text(meters), strict: false };
     let declared = match Parsed::read(member, name, RuleVerb::Add, &change) {
         Ok(parsed) => parsed.apply(member, name, &change).await,
         Err(refusal) => Err(refusal),

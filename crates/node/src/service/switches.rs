@@ -175,7 +175,7 @@ impl Node {
     }
 }
 
-fn apply_settings(member: &Member, spec: &SwitchSpec) {
+pub(super) fn apply_settings(member: &Member, spec: &SwitchSpec) {
     if member.switch.fail_mode() != spec.fail_mode {
         member.switch.set_fail_mode(spec.fail_mode);
         member.switch.publish();

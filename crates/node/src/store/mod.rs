@@ -198,6 +198,16 @@ impl Kept {
         Ok(found)
     }
 
+    /// Every port that the API made, on whatever switch.
+    ///
+    /// # Errors
+    /// The file is damaged.
+    pub fn all_ports(&self) -> Result<Vec<PortSpec>, StoreError> {
+        let mut found = Vec::new();
+        self.file.read(&self.path, Kind::Port, None, |_, _, record| found.extend(self.parsed(record)))?;
+        Ok(found)
+    }
+
     /// Names and numbers of ports, whoever made them.
     ///
     /// # Errors

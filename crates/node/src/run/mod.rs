@@ -1,0 +1,242 @@
+//! # A node from start to end
+//!
+//! Order matters, and is all here: the run directory is taken, privileges are reduced, the ports' thread starts with what is left of them,
+//! everything else starts with none; the store is read, switches and rules come back, then ports, then connections, then the API; then
+//! systemd hears that the node is ready. The end goes the other way round.
+//!
+//! What a clean end leaves: the state, and the TAPs with their addresses, so that a guest notices nothing but a pause. What it removes: the
+//! sockets. `suiro node --purge` removes the rest.
+
+mod purge;
+
+pub use purge::{Purged, purge};
+
+use crate::api;
+use crate::config::{Config, ConfigError, NodeConfig};
+use crate::fault::{Fault, chain};
+use crate::host::{self, LockError, RunDir, notify, privilege};
+use crate::ports::Ports;
+use crate::service::{Node, OnConflict, Parts, StartError};
+use crate::store::{Store, StoreError};
+use datapath::Datapath;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Threads for connections, API and timers. Chosen: one can work while another prints a million rules.
+const CONTROL_THREADS: usize = 2;
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The configuration file; an empty node without one.
+    pub config_file: Option<PathBuf>,
+    /// What to do with what was made through the API and contradicts the file.
+    pub on_conflict: OnConflict,
+}
+
+/// Why a node did not run, or ended.
+#[derive(Debug)]
+pub enum RunError {
+    /// The configuration is wrong.
+    Config(ConfigError),
+    /// Something else.
+    Faults(Vec<Fault>),
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Config(error) => f.write_str(&chain(error)),
+            Self::Faults(faults) => {
+                let texts: Vec<_> = faults.iter().map(ToString::to_string).collect();
+                f.write_str(&texts.join("\n"))
+            }
+        }
+    }
+}
+
+impl std::error::Error for RunError {}
+
+impl From<ConfigError> for RunError {
+    fn from(error: ConfigError) -> Self {
+        Self::Config(error)
+    }
+}
+
+impl From<Fault> for RunError {
+    fn from(fault: Fault) -> Self {
+        Self::Faults(vec![fault])
+    }
+}
+
+impl From<LockError> for RunError {
+    fn from(error: LockError) -> Self {
+        Fault::new("node", "start", chain(&error), error.remedy()).into()
+    }
+}
+
+impl From<StoreError> for RunError {
+    fn from(error: StoreError) -> Self {
+        Fault::new("node", "open its state", chain(&error), error.remedy()).into()
+    }
+}
+
+impl From<StartError> for RunError {
+    fn from(error: StartError) -> Self {
+        match error {
+            StartError::Contradictions(faults) => Self::Faults(faults.0),
+            StartError::Store(error) => error.into(),
+        }
+    }
+}
+
+fn system(step: &'static str) -> impl Fn(io::Error) -> RunError {
+    move |error| Fault::new("node", step, error.to_string(), "check the limits of threads and open files").into()
+}
+
+/// The configuration of these options, checked.
+///
+/// # Errors
+/// Every problem in the file.
+pub fn load(config_file: Option<&Path>) -> Result<Config, RunError> {
+    let host = host::survey();
+    Ok(config_file.map_or_else(|| Ok(Config::empty(&host)), |path| Config::load(path, &host))?)
+}
+
+/// Runs a node until SIGTERM or SIGINT.
+///
+/// # Errors
+/// It did not come up, or its API broke.
+pub fn run(options: &Options, config: &Config) -> Result<(), RunError> {
+    let run_dir = Arc::new(RunDir::take(&config.node.run_dir)?);
+    run_dir.remove_stale_sockets();
+    let files = host::raise_open_files();
+    tracing::debug!("up to {files} open files");
+    stay_off_worker_cores(&config.node);
+    let ports = start_ports_with_privileges()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(CONTROL_THREADS)
+        .thread_name("suiro-control")
+        .enable_all()
+        .build()
+        .map_err(system("start its control threads"))?;
+    runtime.block_on(serve(options, config, run_dir, ports))
+}
+
+fn start_ports_with_privileges() -> Result<Arc<Ports>, RunError> {
+    let log = |error: privilege::PrivilegeError| tracing::warn!("{}", chain(&error));
+    privilege::keep_what_ports_need().unwrap_or_else(log);
+    for (capability, purpose) in privilege::missing() {
+        tracing::warn!("{capability} is missing: suiro cannot {purpose}");
+    }
+    let ports = Ports::start().map_err(system("start its ports' thread"))?;
+    privilege::drop_all().unwrap_or_else(log);
+    Ok(ports)
+}
+
+/// Control threads leave the workers' cores alone where there are others; workers pin themselves.
+fn stay_off_worker_cores(config: &NodeConfig) {
+    let Ok(mut cores) = sched_getaffinity(None) else { return };
+    config.cores.iter().for_each(|&core| cores.unset(core));
+    let any_left = (0..CpuSet::MAX_CPU).any(|core| cores.is_set(core));
+    if any_left && let Err(error) = sched_setaffinity(None, &cores) {
+        tracing::debug!("control threads may share the workers' cores: {error}");
+    }
+}
+
+async fn serve(options: &Options, config: &Config, run_dir: Arc<RunDir>, ports: Arc<Ports>) -> Result<(), RunError> {
+    let (store, kept) = Store::open(&config.node.state_dir)?;
+    let (datapath, events) = start_datapath(&config.node)?;
+    let node = Node::new(Parts {
+        config: config.node.clone(),
+        config_file: options.config_file.clone(),
+        run_dir: run_dir.clone(),
+        datapath: Arc::new(datapath),
+        events,
+        ports,
+        store,
+        set_aside: kept.set_aside.clone(),
+    })
+    .map_err(system("start its event thread"))?;
+    if let Err(error) = node.restore(config, &kept, options.on_conflict).await {
+        node.stop().await;
+        return Err(error.into());
+    }
+    drop(kept);
+    let timekeeper = tokio::spawn(node.clone().keep_time());
+    let served = serve_api(options, &node, &run_dir).await;
+    timekeeper.abort();
+    notify::stopping();
+    node.stop().await;
+    served
+}
+
+async fn serve_api(options: &Options, node: &Arc<Node>, run_dir: &RunDir) -> Result<(), RunError> {
+    let listener = run_dir.bind_api()?;
+    let (end, ended) = tokio::sync::oneshot::channel::<()>();
+    let until = async move {
+        let _ = ended.await;
+    };
+    let mut server = tokio::spawn(api::serve(listener, node.clone(), until));
+    let status = format!("serving {}", run_dir.api_socket().display());
+    tracing::info!("{status}");
+    notify::ready(&status);
+    let outcome = tokio::select! {
+        ended = &mut server => Some(ended),
+        signals = wait_for_the_end(options, node) => {
+            signals.map_err(system("listen to signals"))?;
+            None
+        }
+    };
+    let _ = end.send(());
+    // Gone already, or not ours to remove: either way nothing is left to do.
+    let _ = std::fs::remove_file(run_dir.api_socket());
+    match outcome {
+        Some(Ok(Err(error))) => Err(system("serve its API")(error)),
+        Some(_) => Err(Fault::new("API", "serve", "it ended by itself", "please report this with the log").into()),
+        None => {
+            // Answers under way are finished; a client that never reads is not waited for.
+            let _ = tokio::time::timeout(std::time::Duration::from_secs(1), server).await;
+            Ok(())
+        }
+    }
+}
+
+/// Serves signals and the watchdog; returns when the node is to end.
+async fn wait_for_the_end(options: &Options, node: &Arc<Node>) -> io::Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut hangup = signal(SignalKind::hangup())?;
+    let every = notify::watchdog_interval();
+    // Without a watchdog an hour is as good as never.
+    let mut watchdog = tokio::time::interval(every.unwrap_or(std::time::Duration::from_secs(3600)));
+    loop {
+        tokio::select! {
+            _ = terminate.recv() => return Ok(tracing::info!("SIGTERM: ending")),
+            _ = interrupt.recv() => return Ok(tracing::info!("SIGINT: ending")),
+            _ = hangup.recv() => reload(options, node).await,
+            _ = watchdog.tick() => notify::watchdog(),
+        }
+    }
+}
+
+/// Reads the configuration file again. A wrong one changes nothing.
+async fn reload(options: &Options, node: &Node) {
+    notify::reloading();
+    match load(options.config_file.as_deref()) {
+        Ok(config) => node.reload(&config).await,
+        Err(error) => tracing::error!("SIGHUP: nothing is changed:\n{error}"),
+    }
+    notify::ready("serving");
+}
+
+fn start_datapath(config: &NodeConfig) -> Result<(Datapath, datapath::Events), RunError> {
+    let wanted = datapath::Config { cores: config.cores.clone(), spin: config.spin, ..datapath::Config::default() };
+    Datapath::start(wanted).map_err(|error| {
+        Fault::new("node", "start its workers", chain(&error), "choose other [node] cores").into()
+    })
+}

@@ -1,0 +1,69 @@
+//! `suiro node --purge`: removes what a node leaves behind on purpose.
+
+use super::RunError;
+use crate::config::Config;
+use crate::fault::chain;
+use crate::host::{RunDir, privilege};
+use crate::service::tap_of;
+use crate::spec::{PortKind, PortSpec};
+use crate::store::{FILE_NAME, Store};
+use port::Keep;
+use std::path::PathBuf;
+
+/// What was removed.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Purged {
+    /// TAP interfaces.
+    pub taps: Vec<String>,
+    /// Files.
+    pub files: Vec<PathBuf>,
+}
+
+/// Removes TAPs and state of a node that does not run.
+///
+/// # Errors
+/// The node runs, or the system refuses.
+pub fn purge(config: &Config) -> Result<Purged, RunError> {
+    let run_dir = RunDir::take(&config.node.run_dir)?;
+    run_dir.remove_stale_sockets();
+    if let Err(error) = privilege::keep_what_ports_need() {
+        tracing::warn!("{}", chain(&error));
+    }
+    let mut purged = Purged::default();
+    for spec in wanted_taps(config)? {
+        remove_tap(&spec, &mut purged);
+    }
+    let path = config.node.state_dir.join(FILE_NAME);
+    if path.exists() {
+        std::fs::remove_file(&path).map_err(super::system("remove its state"))?;
+        purged.files.push(path);
+    }
+    Ok(purged)
+}
+
+/// TAPs of the file and of the store.
+fn wanted_taps(config: &Config) -> Result<Vec<PortSpec>, RunError> {
+    let mut ports: Vec<PortSpec> =
+        config.switches.iter().flat_map(|switch| switch.ports.iter().map(|port| port.value.clone())).collect();
+    if config.node.state_dir.join(FILE_NAME).exists() {
+        let (_store, kept) = Store::open(&config.node.state_dir)?;
+        ports.extend(kept.all_ports()?);
+    }
+    ports.retain(|port| port.kind == PortKind::Tap);
+    Ok(ports)
+}
+
+/// A TAP is removed by taking it over and letting it go for good. One that cannot be taken over is gone, or another program's.
+fn remove_tap(spec: &PortSpec, purged: &mut Purged) {
+    let wanted = tap_of(spec);
+    let opened = match port::open(&wanted, 1) {
+        Ok(opened) => opened,
+        Err(error) => return tracing::warn!("{}", chain(&error)),
+    };
+    let port::OpenPort { rx, tx, control, .. } = opened;
+    drop((rx, tx));
+    match control.close(Keep::Nothing) {
+        Ok(()) => purged.taps.push(wanted.interface),
+        Err(error) => tracing::warn!("{}", chain(&error)),
+    }
+}

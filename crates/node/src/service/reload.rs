@@ -1,0 +1,119 @@
+//! The configuration file changed: what it declares now replaces what it declared before. What the API and controllers made stays.
+
+use super::directory::{Member, MemberPort};
+use super::plan::Origin;
+use super::ports::wanted;
+use super::refusal::Refusal;
+use super::start::declare_rules;
+use super::switches::apply_settings;
+use super::Node;
+use crate::config::{Config, SwitchConfig};
+use crate::ports::OnFailure;
+use crate::spec::{PortName, PortSpec};
+use openflow::PortConfig;
+use port::Keep;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+impl Node {
+    /// Makes the switches and ports of the file those of `config`. What contradicts something made through the API is logged and left out.
+    ///
+    /// Rules that the file declares are added; a rule that it no longer declares stays until somebody deletes it, since a controller may
+    /// rely on it by now.
+    pub async fn reload(&self, config: &Config) {
+        let _change = self.change.lock().await;
+        if config.node != self.facts.config {
+            tracing::warn!("[node] has changed: restart suiro for that to take effect");
+        }
+        for member in self.directory.all().iter().filter(|member| member.origin == Origin::File) {
+            if !config.switches.iter().any(|switch| is_same_switch(member, switch)) {
+                tracing::info!("switch {}: no longer declared as it was", member.name());
+                self.take_down(member, Keep::Nothing).await;
+            }
+        }
+        for declared in &config.switches {
+            if let Err(refusal) = self.reload_switch(declared).await {
+                let fault = &refusal.fault;
+                tracing::error!(remedy = fault.remedy, "{}: {}: {}", fault.thing, fault.step, fault.cause);
+            }
+        }
+    }
+
+    async fn reload_switch(&self, declared: &SwitchConfig) -> Result<(), Refusal> {
+        let name = &declared.spec.name;
+        let member = match self.directory.by_name(name) {
+            Some(member) => member,
+            None => {
+                self.taken().check_switch(&declared.spec)?;
+                tracing::info!("switch {name}: newly declared");
+                self.bring_up(declared.spec.clone(), Origin::File)
+            }
+        };
+        if member.origin != Origin::File {
+            return Err(self.taken().check_switch(&declared.spec).err().unwrap_or_else(|| Refusal::no_switch(name)));
+        }
+        self.reload_ports(&member, declared).await;
+        declare_rules(&member, name, (&declared.flows, &declared.groups, &declared.meters)).await;
+        member.switch.publish();
+        let before = std::mem::replace(&mut member.state().spec, declared.spec.clone());
+        apply_settings(&member, &declared.spec);
+        let connected = member.agent.lock().await.is_some();
+        if !connected || before != declared.spec {
+            // The fault is the switch's state, and tried again with each tick.
+            let _ = self.start_agent(&member).await;
+        }
+        member.gate.open();
+        Ok(())
+    }
+
+    async fn reload_ports(&self, member: &Arc<Member>, declared: &SwitchConfig) {
+        let wanted_now: BTreeMap<PortName, &PortSpec> =
+            declared.ports.iter().filter_map(|port| Some((port.value.effective_name()?, &port.value))).collect();
+        let had: Vec<_> = member.state().ports.clone().into_iter().filter(|(_, port)| port.origin == Origin::File).collect();
+        for (name, port) in &had {
+            if !wanted_now.get(name).is_some_and(|spec| is_same_port(port, spec)) {
+                tracing::info!("port {name} of switch {}: no longer declared as it was", declared.spec.name);
+                if let Err(fault) = self.ports.remove(member.at(port.number), Keep::Nothing).await {
+                    tracing::warn!("{fault}");
+                }
+                member.state().ports.remove(name);
+            }
+        }
+        for (name, spec) in wanted_now {
+            if let Err(refusal) = self.reload_port(member, &name, spec).await {
+                let fault = &refusal.fault;
+                tracing::error!(remedy = fault.remedy, "{}: {}: {}", fault.thing, fault.step, fault.cause);
+            }
+        }
+    }
+
+    async fn reload_port(&self, member: &Arc<Member>, name: &PortName, spec: &PortSpec) -> Result<(), Refusal> {
+        let kept = member.state().ports.get(name).is_some_and(|port| port.origin == Origin::File);
+        if kept {
+            return Ok(());
+        }
+        let taken = self.taken();
+        taken.check_port(&member.name(), name, spec)?;
+        let Some(number) = spec.number.or_else(|| taken.free_number(&member.name())) else { return Ok(()) };
+        let spec = PortSpec { number: Some(number), ..spec.clone() };
+        self.store.put_number(&member.name(), name, number);
+        let port = MemberPort { spec: spec.clone(), number, origin: Origin::File };
+        member.state().ports.insert(name.clone(), port);
+        // The fault is the port's state, and logged by the ports' thread.
+        let _ = self.ports.add(wanted(member, name, &spec, PortConfig::empty()), OnFailure::Keep).await;
+        Ok(())
+    }
+}
+
+/// What cannot change on a switch in service: its name, its datapath id, and what its sessions began with.
+fn is_same_switch(member: &Member, declared: &SwitchConfig) -> bool {
+    let spec = &member.state().spec;
+    (&spec.name, &spec.dpid, spec.miss_send_len)
+        == (&declared.spec.name, &declared.spec.dpid, declared.spec.miss_send_len)
+}
+
+/// Nothing can change on an open port but what the node itself decided: its number.
+fn is_same_port(port: &MemberPort, declared: &PortSpec) -> bool {
+    let number = declared.number.or(Some(port.number));
+    port.spec == PortSpec { number, ..declared.clone() }
+}
