@@ -34,7 +34,7 @@ pub use group::{Bucket, GroupKind, GroupLimits, GroupMod, GroupModError, GroupSt
 pub use mac::{DEFAULT_MAC_AGEING_S, DEFAULT_MAC_ENTRIES, MacEntry, MacTable};
 pub use meter::{Band, BandKind, CONTROLLER_METER, MAX_METER, MeterConfig, MeterLimits, MeterMod, MeterModError, MeterStats, MeterTable, MeterUnit};
 pub use packet::{Packet, PacketIn, PacketInReason, Sink, Then};
-pub use pipeline::Pipeline;
+pub use pipeline::{EntryId, Pipeline};
 pub use ports::{PortState, PortTable};
 pub use process::{BATCH, execute, process};
 pub use snapshot::Snapshot;

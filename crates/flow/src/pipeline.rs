@@ -13,6 +13,7 @@ mod store;
 mod tests;
 mod timers;
 
+pub use report::EntryId;
 pub(crate) use store::{Afterwards, Store};
 
 use crate::config::{Limits, SwitchConfig};

@@ -8,10 +8,27 @@ use crate::table::{Table, key_of};
 use crate::time::Nanos;
 use std::sync::Arc;
 
+/// The name of an entry, as long as it is unchanged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct EntryId {
+    id: RecordId,
+    version: u16,
+}
+
 impl Pipeline {
     /// The entries that `filter` selects, in no particular order.
     pub fn flows<'a>(&'a self, filter: &'a FlowFilter, now: Nanos) -> impl Iterator<Item = FlowStats> + 'a {
         self.select(filter).map(move |id| self.stats_of(id, now))
+    }
+
+    /// The names of the entries that `filter` selects, for a dump in portions: 8 bytes each, in no particular order.
+    pub fn entry_ids(&self, filter: &FlowFilter) -> Vec<EntryId> {
+        self.select(filter).map(|id| EntryId { id, version: self.store.arena.cold(id).version }).collect()
+    }
+
+    /// The entry of that name; `None` if it went or was changed since, for a changed entry has another name.
+    pub fn entry(&self, name: EntryId, now: Nanos) -> Option<FlowStats> {
+        (self.store.arena.cold(name.id).version == name.version).then(|| self.stats_of(name.id, now))
     }
 
     /// Sums over the entries that `filter` selects.
