@@ -19,10 +19,19 @@ pub async fn keep_connected(controller: SocketAddr, shared: Arc<Shared>) {
             Ok(stream) => {
                 tracing::info!(switch, %controller, "controller connected");
                 let name = format!("tcp:{controller}");
-                let caller = Caller { id: shared.next_id(), name, kind: PeerKind::Controller, timing: shared.timing };
+                let caller = Caller {
+                    id: shared.next_id(),
+                    name,
+                    kind: PeerKind::Controller,
+                    timing: shared.timing,
+                };
                 let end = serve(stream, caller, shared.switch.clone()).await;
                 reported = report_end(switch, controller, &end, reported);
-                if end.is_fault_of_peer() { backoff.after_failure() } else { backoff.after_success() }
+                if end.is_fault_of_peer() {
+                    backoff.after_failure()
+                } else {
+                    backoff.after_success()
+                }
             }
             Err(error) => {
                 if !std::mem::replace(&mut reported, true) {
@@ -37,7 +46,8 @@ pub async fn keep_connected(controller: SocketAddr, shared: Arc<Shared>) {
 }
 
 async fn call(controller: SocketAddr, shared: &Shared) -> io::Result<TcpStream> {
-    let stream = tokio::time::timeout(shared.timing.hello_within, TcpStream::connect(controller)).await??;
+    let stream =
+        tokio::time::timeout(shared.timing.hello_within, TcpStream::connect(controller)).await??;
     stream.set_nodelay(true)?;
     Ok(stream)
 }

@@ -86,7 +86,8 @@ impl Bound {
         remove_stale(path).map_err(at("replace the old socket"))?;
         let listener = UnixListener::bind(path).map_err(at("bind"))?;
         let file = SocketFile(path.clone());
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).map_err(at("set mode"))?;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))
+            .map_err(at("set mode"))?;
         Ok(Self::Unix(listener, file))
     }
 
@@ -111,7 +112,10 @@ impl Bound {
                     admit(accepted, &mut sessions, &shared).await;
                 }
                 Self::Unix(listener, _) => {
-                    let accepted = listener.accept().await.map(|(stream, _)| (stream, "management socket".into()));
+                    let accepted = listener
+                        .accept()
+                        .await
+                        .map(|(stream, _)| (stream, "management socket".into()));
                     admit(accepted, &mut sessions, &shared).await;
                 }
             }
@@ -127,8 +131,11 @@ fn remove_stale(path: &Path) -> io::Result<()> {
     }
 }
 
-async fn admit<S>(accepted: io::Result<(S, String)>, sessions: &mut JoinSet<()>, shared: &Arc<Shared>)
-where
+async fn admit<S>(
+    accepted: io::Result<(S, String)>,
+    sessions: &mut JoinSet<()>,
+    shared: &Arc<Shared>,
+) where
     S: AsyncRead + AsyncWrite + Send + 'static,
 {
     while sessions.try_join_next().is_some() {}
@@ -138,8 +145,12 @@ where
             tokio::time::sleep(ACCEPT_AGAIN).await;
         }
         Ok((_, name)) if sessions.len() >= MOST_VISITORS => {
-            tracing::warn!(switch = shared.switch.name(), peer = name, step = "accept",
-                "{MOST_VISITORS} connections already; close some");
+            tracing::warn!(
+                switch = shared.switch.name(),
+                peer = name,
+                step = "accept",
+                "{MOST_VISITORS} connections already; close some"
+            );
         }
         Ok((stream, name)) => {
             sessions.spawn(visit(stream, name, shared.clone()));
@@ -151,8 +162,12 @@ async fn visit<S>(stream: S, name: String, shared: Arc<Shared>)
 where
     S: AsyncRead + AsyncWrite + Send + 'static,
 {
-    let caller =
-        Caller { id: shared.next_id(), name: name.clone(), kind: PeerKind::Visitor, timing: shared.timing };
+    let caller = Caller {
+        id: shared.next_id(),
+        name: name.clone(),
+        kind: PeerKind::Visitor,
+        timing: shared.timing,
+    };
     let end = serve(stream, caller, shared.switch.clone()).await;
     if end.is_fault_of_peer() {
         tracing::warn!(switch = shared.switch.name(), peer = name, cause = %end, "OpenFlow session ended");

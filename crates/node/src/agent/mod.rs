@@ -78,7 +78,11 @@ impl Agent {
     ///
     /// # Errors
     /// An address that cannot be bound. Nothing is listened on then.
-    pub fn start(switch: Arc<Switch>, endpoints: &Endpoints, timing: Timing) -> Result<Self, BindError> {
+    pub fn start(
+        switch: Arc<Switch>,
+        endpoints: &Endpoints,
+        timing: Timing,
+    ) -> Result<Self, BindError> {
         let shared = Arc::new(Shared { switch, timing, next_id: AtomicU64::new(1) });
         let mut agent = Self { shared, tasks: JoinSet::new(), listening: Vec::new() };
         agent.connect(endpoints)?;
@@ -101,7 +105,8 @@ impl Agent {
 
     fn connect(&mut self, endpoints: &Endpoints) -> Result<(), BindError> {
         let management = endpoints.management.as_ref().map(Bound::unix).transpose()?;
-        let listeners = endpoints.listen.iter().map(|&at| Bound::tcp(at)).collect::<Result<Vec<_>, _>>()?;
+        let listeners =
+            endpoints.listen.iter().map(|&at| Bound::tcp(at)).collect::<Result<Vec<_>, _>>()?;
         self.listening = listeners.iter().filter_map(Bound::address).collect();
         for bound in listeners.into_iter().chain(management) {
             self.tasks.spawn(bound.serve(self.shared.clone()));

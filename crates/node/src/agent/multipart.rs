@@ -6,6 +6,7 @@ use crate::switch::Switch;
 use openflow::{
     ALL_QUEUES, ErrorCode, Fault, FixedText, MultipartReply, MultipartRequest, PortNo, SwitchDesc,
 };
+use std::sync::Arc;
 
 /// The parts of an answer, at least one.
 pub type Replies = Box<dyn Iterator<Item = MultipartReply> + Send>;
@@ -20,7 +21,11 @@ const TABLES: usize = 16;
 ///
 /// # Errors
 /// The OpenFlow error to answer with.
-pub fn multipart(switch: &Switch, request: MultipartRequest, more: bool) -> Result<Replies, Fault> {
+pub fn multipart(
+    switch: &Arc<Switch>,
+    request: MultipartRequest,
+    more: bool,
+) -> Result<Replies, Fault> {
     if more {
         return Err(Fault::new(
             ErrorCode::BadRequestMultipartBufferOverflow,
@@ -46,11 +51,17 @@ pub fn multipart(switch: &Switch, request: MultipartRequest, more: bool) -> Resu
             chunks(switch.table_features(), TABLES, Reply::TableFeatures)
         }
         Ask::TableFeatures(_) => {
-            return Err(Fault::new(ErrorCode::TableFeaturesFailedEperm, "the tables' features are fixed"));
+            return Err(Fault::new(
+                ErrorCode::TableFeaturesFailedEperm,
+                "the tables' features are fixed",
+            ));
         }
         Ask::PortDesc => one(Reply::PortDesc(switch.ports())),
         Ask::Experimenter(_) => {
-            return Err(Fault::new(ErrorCode::BadRequestBadExperimenter, "an experimenter that suiro does not know"));
+            return Err(Fault::new(
+                ErrorCode::BadRequestBadExperimenter,
+                "an experimenter that suiro does not know",
+            ));
         }
     })
 }
@@ -87,10 +98,16 @@ fn description(switch: &Switch) -> SwitchDesc {
 /// No port has a queue of its own, so naming one is an error and asking for all finds none.
 fn no_queue(switch: &Switch, port: PortNo, queue: u32) -> Result<Vec<openflow::QueueStats>, Fault> {
     if port != PortNo::ANY && !switch.has_port(port) {
-        return Err(Fault::new(ErrorCode::QueueOpFailedBadPort, "the switch has no port of that number"));
+        return Err(Fault::new(
+            ErrorCode::QueueOpFailedBadPort,
+            "the switch has no port of that number",
+        ));
     }
     if queue != ALL_QUEUES {
-        return Err(Fault::new(ErrorCode::QueueOpFailedBadQueue, "the port has no queue of that number"));
+        return Err(Fault::new(
+            ErrorCode::QueueOpFailedBadQueue,
+            "the port has no queue of that number",
+        ));
     }
     Ok(Vec::new())
 }
@@ -103,7 +120,8 @@ mod tests {
     fn nothing_found_is_still_an_answer_and_portions_end() {
         let sizes = |count: usize| -> Vec<usize> {
             let stats = std::iter::repeat_n(openflow::PortStats::default(), count);
-            let size = |reply| if let MultipartReply::PortStats(list) = reply { list.len() } else { 0 };
+            let size =
+                |reply| if let MultipartReply::PortStats(list) = reply { list.len() } else { 0 };
             chunks(stats, 4, MultipartReply::PortStats).map(size).collect()
         };
         assert_eq!(sizes(0), [0]);

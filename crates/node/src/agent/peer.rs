@@ -10,7 +10,7 @@ use flow::PacketInReason as Why;
 use openflow::{
     AsyncConfig, Message, PacketIn, PacketInReason, PortReason, PortStatus, Role, TableId, Version,
 };
-use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 use wire::Field;
 
 /// Where a connection comes from, which decides what it gets without asking.
@@ -49,7 +49,13 @@ pub struct Peer {
 
 impl Peer {
     /// A connection that has just agreed on a version; `miss_send_len` is a controller's until it says otherwise.
-    pub fn new(id: u64, name: String, kind: PeerKind, version: Version, miss_send_len: u16) -> Self {
+    pub fn new(
+        id: u64,
+        name: String,
+        kind: PeerKind,
+        version: Version,
+        miss_send_len: u16,
+    ) -> Self {
         let called = kind == PeerKind::Controller;
         let peer = Self {
             id,
@@ -224,7 +230,9 @@ impl Listener for Peer {
             Event::PacketIn(event) => self.packet_in(event),
             Event::FlowRemoved(removed) => {
                 let message = flow_removed(removed);
-                self.notice(Kind::FlowRemoved, message.reason.wire(), || Message::FlowRemoved(message));
+                self.notice(Kind::FlowRemoved, message.reason.wire(), || {
+                    Message::FlowRemoved(message)
+                });
             }
             Event::Port(event, port) => {
                 let reason = match event {
@@ -274,7 +282,14 @@ mod tests {
 
     fn hears(peer: &Peer, reason: Why) -> bool {
         let why = Verdict { reason, table: 3, cookie: 9, max_len: 128 };
-        let event = PacketInEvent { in_port: 5, data: &[1; 200], total_len: 300, why, metadata: 0, tunnel_id: 7 };
+        let event = PacketInEvent {
+            in_port: 5,
+            data: &[1; 200],
+            total_len: 300,
+            why,
+            metadata: 0,
+            tunnel_id: 7,
+        };
         let before = peer.describe().packet_ins;
         peer.hear(Event::PacketIn(&event));
         peer.describe().packet_ins > before

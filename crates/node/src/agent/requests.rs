@@ -4,9 +4,10 @@ use crate::agent::multipart::{Replies, multipart};
 use crate::agent::peer::Peer;
 use crate::switch::Switch;
 use openflow::{
-    Capabilities, ErrorCode, Fault, Features, Message, MultipartRequest, Part, QueueConfig, Role, RoleMsg,
-    SwitchConfig, TableMod, TableId, PortNo,
+    Capabilities, ErrorCode, Fault, Features, Message, MultipartRequest, Part, PortNo, QueueConfig,
+    Role, RoleMsg, SwitchConfig, TableId, TableMod,
 };
+use std::sync::Arc;
 
 /// What a request led to besides its effect.
 pub enum Outcome {
@@ -22,7 +23,7 @@ pub enum Outcome {
 ///
 /// # Errors
 /// The OpenFlow error to answer with.
-pub fn carry_out(switch: &Switch, peer: &Peer, request: Message) -> Result<Outcome, Fault> {
+pub fn carry_out(switch: &Arc<Switch>, peer: &Peer, request: Message) -> Result<Outcome, Fault> {
     if peer.role() == Role::Slave && changes_state(&request) {
         return Err(Fault::new(ErrorCode::BadRequestIsSlave, "a slave may only read"));
     }
@@ -30,12 +31,19 @@ pub fn carry_out(switch: &Switch, peer: &Peer, request: Message) -> Result<Outco
         // A second hello, answers to our own requests and complaints need no answer; any byte was a sign of life.
         Message::Hello(_) | Message::EchoReply(_) => Ok(Outcome::Done),
         Message::Error(error) => {
-            tracing::debug!(switch = switch.name(), peer = peer.name(), ?error, "the peer reports an error");
+            tracing::debug!(
+                switch = switch.name(),
+                peer = peer.name(),
+                ?error,
+                "the peer reports an error"
+            );
             Ok(Outcome::Done)
         }
         Message::EchoRequest(data) => Ok(Outcome::Reply(Message::EchoReply(data))),
         Message::FeaturesRequest => Ok(Outcome::Reply(Message::FeaturesReply(features(switch)))),
-        Message::GetConfigRequest => Ok(Outcome::Reply(Message::GetConfigReply(config(switch, peer)))),
+        Message::GetConfigRequest => {
+            Ok(Outcome::Reply(Message::GetConfigReply(config(switch, peer))))
+        }
         Message::SetConfig(wanted) => set_config(switch, peer, wanted),
         Message::PacketOut(request) => done(switch.packet_out(request)),
         Message::FlowMod(change) => done(switch.flow_mod(&change)),
@@ -43,7 +51,9 @@ pub fn carry_out(switch: &Switch, peer: &Peer, request: Message) -> Result<Outco
         Message::MeterMod(change) => done(switch.meter_mod(&change)),
         Message::PortMod(change) => done(switch.port_mod(&change)),
         Message::TableMod(change) => done(table_mod(switch, change)),
-        Message::MultipartRequest(Part { more, body }) => multipart(switch, body, more).map(Outcome::Parts),
+        Message::MultipartRequest(Part { more, body }) => {
+            multipart(switch, body, more).map(Outcome::Parts)
+        }
         Message::BarrierRequest => {
             switch.publish();
             Ok(Outcome::Reply(Message::BarrierReply))
@@ -55,9 +65,10 @@ pub fn carry_out(switch: &Switch, peer: &Peer, request: Message) -> Result<Outco
             peer.set_async_config(&config);
             Ok(Outcome::Done)
         }
-        Message::Experimenter(_) => {
-            Err(Fault::new(ErrorCode::BadRequestBadExperimenter, "an experimenter that suiro does not know"))
-        }
+        Message::Experimenter(_) => Err(Fault::new(
+            ErrorCode::BadRequestBadExperimenter,
+            "an experimenter that suiro does not know",
+        )),
         Message::FeaturesReply(_)
         | Message::GetConfigReply(_)
         | Message::PacketIn(_)
@@ -126,7 +137,10 @@ fn table_mod(switch: &Switch, change: TableMod) -> Result<(), Fault> {
         return Err(Fault::new(ErrorCode::TableModFailedBadTable, "no such table"));
     }
     if change.config > 3 {
-        return Err(Fault::new(ErrorCode::TableModFailedBadConfig, "a configuration that OpenFlow does not define"));
+        return Err(Fault::new(
+            ErrorCode::TableModFailedBadConfig,
+            "a configuration that OpenFlow does not define",
+        ));
     }
     Ok(())
 }
@@ -134,13 +148,20 @@ fn table_mod(switch: &Switch, change: TableMod) -> Result<(), Fault> {
 /// No port has a queue of its own.
 fn queues(switch: &Switch, port: PortNo) -> Result<Outcome, Fault> {
     if port != PortNo::ANY && !switch.has_port(port) {
-        return Err(Fault::new(ErrorCode::QueueOpFailedBadPort, "the switch has no port of that number"));
+        return Err(Fault::new(
+            ErrorCode::QueueOpFailedBadPort,
+            "the switch has no port of that number",
+        ));
     }
     Ok(Outcome::Reply(Message::QueueGetConfigReply(QueueConfig { port, queues: Vec::new() })))
 }
 
 fn role(switch: &Switch, peer: &Peer, request: RoleMsg) -> Result<Outcome, Fault> {
-    let generation_id = switch.claim_role(crate::switch::Listener::id(peer), request.role, request.generation_id)?;
+    let generation_id = switch.claim_role(
+        crate::switch::Listener::id(peer),
+        request.role,
+        request.generation_id,
+    )?;
     if request.role != Role::NoChange {
         peer.set_role(request.role);
     }

@@ -12,8 +12,8 @@ use crate::agent::requests::{Outcome, carry_out};
 use crate::agent::stream::Input;
 use crate::switch::Switch;
 use openflow::{
-    BadFrame, ErrorCode, ErrorKind, ErrorMsg, Fault, FlowMod, Header, Hello, Message, Role, Version, VersionSet,
-    encode_reply,
+    BadFrame, ErrorCode, ErrorKind, ErrorMsg, Fault, FlowMod, Header, Hello, Message, Role,
+    Version, VersionSet, encode_reply,
 };
 use std::io;
 use std::ops::Range;
@@ -55,7 +55,9 @@ pub enum End {
     #[error("the peer reads too slowly to be told of changes")]
     TooSlow,
     /// What came is no OpenFlow.
-    #[error("hello: the peer does not speak OpenFlow (first bytes: version {version}, type {kind}); check what connects to this port")]
+    #[error(
+        "hello: the peer does not speak OpenFlow (first bytes: version {version}, type {kind}); check what connects to this port"
+    )]
     NoHello {
         /// The first byte.
         version: u8,
@@ -90,16 +92,26 @@ where
 {
     let (read, mut write) = tokio::io::split(stream);
     let mut input = Input::new(read);
-    let version = match tokio::time::timeout(caller.timing.hello_within, negotiate(&mut input, &mut write)).await {
-        Ok(Ok(version)) => version,
-        Ok(Err(end)) => return end,
-        Err(_) => return End::Silent,
-    };
-    let peer = Arc::new(Peer::new(caller.id, caller.name, caller.kind, version, switch.miss_send_len()));
+    let version =
+        match tokio::time::timeout(caller.timing.hello_within, negotiate(&mut input, &mut write))
+            .await
+        {
+            Ok(Ok(version)) => version,
+            Ok(Err(end)) => return end,
+            Err(_) => return End::Silent,
+        };
+    let peer =
+        Arc::new(Peer::new(caller.id, caller.name, caller.kind, version, switch.miss_send_len()));
     let mut writer = JoinSet::new();
     writer.spawn(write_all(peer.clone(), write));
     let joined = Joined::new(switch, peer.clone());
-    let mut session = Session { switch: joined.switch.clone(), peer, input, timing: caller.timing, flow_mods: Vec::new() };
+    let mut session = Session {
+        switch: joined.switch.clone(),
+        peer,
+        input,
+        timing: caller.timing,
+        flow_mods: Vec::new(),
+    };
     let Err(end) = session.run().await;
     drop(joined);
     session.peer.outbox().close();
@@ -137,12 +149,14 @@ async fn negotiate<S: AsyncRead + AsyncWrite>(
     let hello = Message::Hello(Hello { versions: Some(ours) });
     send(write, newest, 0, &hello).await?;
     let (header, hello) = first_message(input).await?;
-    let theirs = hello.and_then(|hello| hello.versions).unwrap_or(VersionSet::up_to(header.version));
+    let theirs =
+        hello.and_then(|hello| hello.versions).unwrap_or(VersionSet::up_to(header.version));
     let common = ours.newest_common(theirs).filter(|_| hello.is_some());
     if let Some(version) = common {
         return Ok(version);
     }
-    let text = if hello.is_some() { "suiro speaks OpenFlow 1.3" } else { "an OpenFlow hello comes first" };
+    let text =
+        if hello.is_some() { "suiro speaks OpenFlow 1.3" } else { "an OpenFlow hello comes first" };
     let kind = ErrorKind::Known(ErrorCode::HelloFailedIncompatible);
     let error = Message::Error(ErrorMsg { kind, data: text.into() });
     send(write, newest, header.xid, &error).await?;
@@ -153,10 +167,14 @@ async fn negotiate<S: AsyncRead + AsyncWrite>(
 }
 
 /// The header of the first message, and its hello if it is one.
-async fn first_message<R: AsyncRead + Unpin>(input: &mut Input<R>) -> Result<(Header, Option<Hello>), End> {
+async fn first_message<R: AsyncRead + Unpin>(
+    input: &mut Input<R>,
+) -> Result<(Header, Option<Hello>), End> {
     loop {
         // Eight bytes say whether this is OpenFlow: a web browser's request is refused before its "length" is awaited.
-        if let Some(header) = Header::peek(input.rest()).filter(|header| header.kind != 0 || header.length < 8) {
+        if let Some(header) =
+            Header::peek(input.rest()).filter(|header| header.kind != 0 || header.length < 8)
+        {
             return Ok((header, None));
         }
         if let Ok(Some(range)) = input.next_frame() {
@@ -170,7 +188,12 @@ async fn first_message<R: AsyncRead + Unpin>(input: &mut Input<R>) -> Result<(He
     }
 }
 
-async fn send(write: &mut (impl AsyncWrite + Unpin), version: Version, xid: u32, message: &Message) -> io::Result<()> {
+async fn send(
+    write: &mut (impl AsyncWrite + Unpin),
+    version: Version,
+    xid: u32,
+    message: &Message,
+) -> io::Result<()> {
     let bytes = message.encode(version, xid).map_err(io::Error::other)?;
     write.write_all(&bytes).await
 }
@@ -238,7 +261,8 @@ impl<R: AsyncRead + Unpin> Session<R> {
         self.input.next_frame().map_err(|bad| {
             self.apply_flow_mods();
             let header = bad.version.to_be_bytes().into_iter().chain(bad.kind.to_be_bytes());
-            let data = header.chain(bad.length.to_be_bytes()).chain(bad.xid.to_be_bytes()).collect();
+            let data =
+                header.chain(bad.length.to_be_bytes()).chain(bad.xid.to_be_bytes()).collect();
             let kind = ErrorKind::Known(ErrorCode::BadRequestBadLen);
             self.peer.reply(bad.xid, &Message::Error(ErrorMsg { kind, data }));
             End::Framing(bad)
@@ -274,13 +298,17 @@ impl<R: AsyncRead + Unpin> Session<R> {
 
     fn decode(&self, bytes: &[u8]) -> Result<Message, Fault> {
         let (header, message) = Message::decode(bytes)?;
-        let agreed = header.version == self.peer.version().wire() || matches!(message, Message::Hello(_));
-        agreed.then_some(message).ok_or(Fault::new(ErrorCode::BadRequestBadVersion, "another version than agreed on"))
+        let agreed =
+            header.version == self.peer.version().wire() || matches!(message, Message::Hello(_));
+        agreed
+            .then_some(message)
+            .ok_or(Fault::new(ErrorCode::BadRequestBadVersion, "another version than agreed on"))
     }
 
     fn refuse(&self, xid: u32, frame: &Range<usize>, fault: Fault) {
         tracing::debug!(switch = self.switch.name(), peer = self.peer.name(), %fault, "request refused");
-        self.peer.reply(xid, &Message::Error(ErrorMsg::answer(fault.code, self.input.frame(frame))));
+        self.peer
+            .reply(xid, &Message::Error(ErrorMsg::answer(fault.code, self.input.frame(frame))));
     }
 
     fn apply_flow_mods(&mut self) {
@@ -301,8 +329,13 @@ impl<R: AsyncRead + Unpin> Session<R> {
         let mut parts = parts.peekable();
         while let Some(part) = parts.next() {
             match encode_reply(self.peer.version(), xid, &part, parts.peek().is_some()) {
-                Ok(messages) => self.peer.outbox().reply(|out| messages.iter().for_each(|bytes| out.extend(bytes))),
-                Err(error) => tracing::warn!(switch = self.switch.name(), %error, "an entry is missing from an answer"),
+                Ok(messages) => self
+                    .peer
+                    .outbox()
+                    .reply(|out| messages.iter().for_each(|bytes| out.extend(bytes))),
+                Err(error) => {
+                    tracing::warn!(switch = self.switch.name(), %error, "an entry is missing from an answer")
+                }
             }
             self.wait_for_room().await?;
             tokio::task::yield_now().await;

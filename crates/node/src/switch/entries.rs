@@ -21,11 +21,16 @@ impl Switch {
     /// Applies flow-mods in order under one lock; `refused` hears which one failed and why, the others count.
     ///
     /// A caller with more than a few hundred hands them over in portions, so that others get at the switch in between.
-    pub fn flow_mods<'a>(&self, changes: impl Iterator<Item = &'a FlowMod>, mut refused: impl FnMut(usize, Fault)) {
+    pub fn flow_mods<'a>(
+        &self,
+        changes: impl Iterator<Item = &'a FlowMod>,
+        mut refused: impl FnMut(usize, Fault),
+    ) {
         let now = self.now();
         let mut control = self.control();
         for (index, change) in changes.enumerate() {
-            let applied = check(change).and_then(|()| self.apply(&mut control, translate::flow_mod(change), now));
+            let applied = check(change)
+                .and_then(|()| self.apply(&mut control, translate::flow_mod(change), now));
             if let Err(fault) = applied {
                 refused(index, fault);
             }
@@ -43,13 +48,22 @@ impl Switch {
         self.after_removal(&mut control, &removed);
     }
 
-    pub(crate) fn apply(&self, control: &mut Control, change: flow::FlowMod, now: Nanos) -> Result<(), Fault> {
+    pub(crate) fn apply(
+        &self,
+        control: &mut Control,
+        change: flow::FlowMod,
+        now: Nanos,
+    ) -> Result<(), Fault> {
         let removed = control.pipeline.flow_mod(&change, now).map_err(translate::flow_mod_fault)?;
         self.touch(control);
         match change.command {
             FlowCommand::Add => self.record_add(control, change),
-            FlowCommand::Modify | FlowCommand::ModifyStrict => self.record_modified(control, &change, now),
-            FlowCommand::Delete | FlowCommand::DeleteStrict => self.after_removal(control, &removed),
+            FlowCommand::Modify | FlowCommand::ModifyStrict => {
+                self.record_modified(control, &change, now)
+            }
+            FlowCommand::Delete | FlowCommand::DeleteStrict => {
+                self.after_removal(control, &removed)
+            }
         }
         Ok(())
     }
@@ -109,7 +123,10 @@ impl Switch {
 
 fn check(change: &FlowMod) -> Result<(), Fault> {
     if change.buffer_id.is_some() {
-        return Err(Fault::new(ErrorCode::BadRequestBufferUnknown, "suiro keeps no packet: send the frame"));
+        return Err(Fault::new(
+            ErrorCode::BadRequestBufferUnknown,
+            "suiro keeps no packet: send the frame",
+        ));
     }
     change.check()
 }

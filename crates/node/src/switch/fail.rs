@@ -13,7 +13,11 @@ impl Control {
         let alone = self.fail_mode == FailMode::Standalone && !has_controller;
         self.pipeline.set_config(SwitchConfig {
             miss: if alone { Miss::Normal } else { Miss::Drop },
-            fragments: if self.fragments == FragmentMode::Drop { FragMode::Drop } else { FragMode::Normal },
+            fragments: if self.fragments == FragmentMode::Drop {
+                FragMode::Drop
+            } else {
+                FragMode::Normal
+            },
             invalid_ttl_to_controller: true,
         });
     }
@@ -58,7 +62,10 @@ impl Switch {
     /// `OFPSCFC_BAD_FLAGS`: suiro does not reassemble.
     pub fn set_fragments(&self, fragments: FragmentMode) -> Result<(), Fault> {
         if fragments == FragmentMode::Reassemble {
-            return Err(Fault::new(ErrorCode::SwitchConfigFailedBadFlags, "suiro does not reassemble fragments"));
+            return Err(Fault::new(
+                ErrorCode::SwitchConfigFailedBadFlags,
+                "suiro does not reassemble fragments",
+            ));
         }
         self.reconfigure(|control| control.fragments = fragments);
         Ok(())

@@ -1,6 +1,8 @@
 //! What every table of a suiro switch can do (OpenFlow 1.3.5 §7.3.5.5): all the same, so one description serves them.
 
-use openflow::{EntryScope, FixedText, OxmField, OxmId, TableFeatures, TableId, TableProperty, TypeId};
+use openflow::{
+    EntryScope, FixedText, OxmField, OxmId, TableFeatures, TableId, TableProperty, TypeId,
+};
 
 /// `OFPIT_*` of §7.2.4.
 const GOTO_TABLE: u16 = 1;
@@ -37,13 +39,19 @@ pub(crate) fn table_features(table: u8, tables: u8, max_entries: u32) -> TableFe
 fn properties(later: std::ops::Range<u8>) -> Vec<TableProperty> {
     let is_last = later.is_empty();
     let next: Vec<TableId> = later.map(TableId).collect();
-    let instructions = INSTRUCTIONS.iter().copied().filter(|&kind| !(is_last && kind == GOTO_TABLE));
+    let instructions =
+        INSTRUCTIONS.iter().copied().filter(|&kind| !(is_last && kind == GOTO_TABLE));
     let instructions: Vec<TypeId> = instructions.map(TypeId::Standard).collect();
     let actions: Vec<TypeId> = ACTIONS.iter().copied().map(TypeId::Standard).collect();
-    let all: Vec<OxmId> = OxmField::ALL.iter().map(|&field| OxmId::of(field, field.spec().maskable)).collect();
-    let wildcards: Vec<OxmId> = OxmField::ALL.iter().map(|&field| OxmId::of(field, false)).collect();
-    let settable: Vec<OxmId> =
-        OxmField::ALL.iter().filter(|field| field.spec().settable).map(|&field| OxmId::of(field, false)).collect();
+    let all: Vec<OxmId> =
+        OxmField::ALL.iter().map(|&field| OxmId::of(field, field.spec().maskable)).collect();
+    let wildcards: Vec<OxmId> =
+        OxmField::ALL.iter().map(|&field| OxmId::of(field, false)).collect();
+    let settable: Vec<OxmId> = OxmField::ALL
+        .iter()
+        .filter(|field| field.spec().settable)
+        .map(|&field| OxmId::of(field, false))
+        .collect();
     let mut found = vec![TableProperty::Match(all), TableProperty::Wildcards(wildcards)];
     for scope in [EntryScope::Regular, EntryScope::Miss] {
         found.push(TableProperty::Instructions(scope, instructions.clone()));
@@ -64,8 +72,10 @@ mod tests {
     fn the_last_table_leads_nowhere() {
         let last = table_features(3, 4, 10);
         assert!(last.properties.contains(&TableProperty::NextTables(EntryScope::Regular, vec![])));
-        let lists_goto = |property: &TableProperty| matches!(property,
-            TableProperty::Instructions(_, kinds) if kinds.contains(&TypeId::Standard(GOTO_TABLE)));
+        let lists_goto = |property: &TableProperty| {
+            matches!(property,
+            TableProperty::Instructions(_, kinds) if kinds.contains(&TypeId::Standard(GOTO_TABLE)))
+        };
         assert!(!last.properties.iter().any(lists_goto));
         assert!(table_features(2, 4, 10).properties.iter().any(lists_goto));
     }

@@ -1,19 +1,19 @@
-//! Reading flow entries and tables.
+//! Reading flow entries and tables at once; [`FlowDump`] reads them in portions.
 
-use crate::switch::Switch;
+use crate::switch::dump::FlowDump;
 use crate::switch::features::table_features;
-use crate::switch::translate;
-use openflow::{AggregateStats, Fault, FlowStats, FlowStatsRequest, TableFeatures, TableId, TableStats};
+use crate::switch::{Switch, translate};
+use openflow::{AggregateStats, Fault, FlowStatsRequest, TableFeatures, TableId, TableStats};
+use std::sync::Arc;
 
 impl Switch {
-    /// The entries that a request asks for, as they are now, to be read in portions without holding the switch up.
+    /// The entries that a request asks for, to be read in portions without holding the switch up.
     ///
     /// # Errors
     /// The `OFPBMC_*` fault of its match.
-    pub fn flows(&self, request: &FlowStatsRequest) -> Result<FlowDump, Fault> {
+    pub fn flows(self: &Arc<Self>, request: &FlowStatsRequest) -> Result<FlowDump, Fault> {
         request.fields.check()?;
-        let found = self.control().pipeline.flows(&translate::filter(request), self.now()).collect::<Vec<_>>();
-        Ok(FlowDump { found: found.into_iter() })
+        Ok(FlowDump::new(self.clone(), translate::filter(request)))
     }
 
     /// Sums over the entries that a request asks for.
@@ -23,7 +23,11 @@ impl Switch {
     pub fn aggregate(&self, request: &FlowStatsRequest) -> Result<AggregateStats, Fault> {
         request.fields.check()?;
         let sums = self.control().pipeline.aggregate(&translate::filter(request));
-        Ok(AggregateStats { packet_count: sums.packets, byte_count: sums.bytes, flow_count: sums.flows })
+        Ok(AggregateStats {
+            packet_count: sums.packets,
+            byte_count: sums.bytes,
+            flow_count: sums.flows,
+        })
     }
 
     /// Counters of every table.
@@ -31,7 +35,12 @@ impl Switch {
         let control = self.control();
         let stats = |table| {
             let found = control.pipeline.table_stats(table);
-            TableStats { table: TableId(table), active: found.active, lookups: found.lookups, matches: found.matches }
+            TableStats {
+                table: TableId(table),
+                active: found.active,
+                lookups: found.lookups,
+                matches: found.matches,
+            }
         };
         (0..self.limits.tables).map(stats).collect()
     }
@@ -39,19 +48,7 @@ impl Switch {
     /// What every table can do.
     pub fn table_features(&self) -> impl Iterator<Item = TableFeatures> + use<> {
         let limits = self.limits;
-        (0..limits.tables).map(move |table| table_features(table, limits.tables, limits.entries_per_table))
-    }
-}
-
-/// Entries on their way to somebody.
-pub struct FlowDump {
-    found: std::vec::IntoIter<flow::FlowStats>,
-}
-
-impl Iterator for FlowDump {
-    type Item = FlowStats;
-
-    fn next(&mut self) -> Option<FlowStats> {
-        self.found.next().as_ref().map(translate::flow_stats)
+        (0..limits.tables)
+            .map(move |table| table_features(table, limits.tables, limits.entries_per_table))
     }
 }

@@ -5,8 +5,9 @@ use crate::switch::features::ACTION_BITS;
 use crate::switch::{Control, Switch, translate};
 use flow::{Action, GroupLimits, Instructions, MeterLimits, Nanos};
 use openflow::{
-    ErrorCode, Fault, GroupCapabilities, GroupDesc, GroupFeatures, GroupId, GroupMod, GroupModCommand, GroupStats,
-    MeterConfig, MeterFeatures, MeterFlags, MeterId, MeterMod, MeterModCommand, MeterStats, text,
+    ErrorCode, Fault, GroupCapabilities, GroupDesc, GroupFeatures, GroupId, GroupMod,
+    GroupModCommand, GroupStats, MeterConfig, MeterFeatures, MeterFlags, MeterId, MeterMod,
+    MeterModCommand, MeterStats, text,
 };
 
 impl Switch {
@@ -20,9 +21,16 @@ impl Switch {
         self.apply_group(&mut self.control(), change, now)
     }
 
-    pub(crate) fn apply_group(&self, control: &mut Control, change: &GroupMod, now: Nanos) -> Result<(), Fault> {
-        let removed =
-            control.pipeline.group_mod(translate::group_change(change), now).map_err(translate::group_fault)?;
+    pub(crate) fn apply_group(
+        &self,
+        control: &mut Control,
+        change: &GroupMod,
+        now: Nanos,
+    ) -> Result<(), Fault> {
+        let removed = control
+            .pipeline
+            .group_mod(translate::group_change(change), now)
+            .map_err(translate::group_fault)?;
         self.touch(control);
         match change.command {
             GroupModCommand::Add | GroupModCommand::Modify => self.keep_group(control, change),
@@ -34,12 +42,15 @@ impl Switch {
 
     fn keep_group(&self, control: &mut Control, change: &GroupMod) {
         let group = GroupDesc { kind: change.kind, id: change.id, buckets: change.buckets.clone() };
-        self.record(control, || Change::GroupSet(group.id.0, text::print_group(&group, &text::no_names)));
+        self.record(control, || {
+            Change::GroupSet(group.id.0, text::print_group(&group, &text::no_names))
+        });
         control.groups.insert(group.id, group);
     }
 
     fn forget_groups(&self, control: &mut Control, id: GroupId) {
-        let gone: Vec<GroupId> = control.groups.keys().copied().filter(|at| id == GroupId::ALL || *at == id).collect();
+        let gone: Vec<GroupId> =
+            control.groups.keys().copied().filter(|at| id == GroupId::ALL || *at == id).collect();
         for id in gone {
             control.groups.remove(&id);
             self.record(control, || Change::GroupGone(id.0));
@@ -61,7 +72,10 @@ impl Switch {
         let control = self.control();
         let stats = control.pipeline.groups().stats(one, now);
         if one.is_some() && stats.is_empty() {
-            return Err(Fault::new(ErrorCode::GroupModFailedUnknownGroup, "the group does not exist"));
+            return Err(Fault::new(
+                ErrorCode::GroupModFailedUnknownGroup,
+                "the group does not exist",
+            ));
         }
         let flows = |id| control.pipeline.entries_with(|actions| uses_group(actions, id));
         Ok(stats.iter().map(|group| translate::group_stats(group, flows(group.id))).collect())
@@ -87,9 +101,16 @@ impl Switch {
         self.apply_meter(&mut self.control(), change, now)
     }
 
-    pub(crate) fn apply_meter(&self, control: &mut Control, change: &MeterMod, now: Nanos) -> Result<(), Fault> {
-        let removed =
-            control.pipeline.meter_mod(translate::meter_change(change), now).map_err(translate::meter_fault)?;
+    pub(crate) fn apply_meter(
+        &self,
+        control: &mut Control,
+        change: &MeterMod,
+        now: Nanos,
+    ) -> Result<(), Fault> {
+        let removed = control
+            .pipeline
+            .meter_mod(translate::meter_change(change), now)
+            .map_err(translate::meter_fault)?;
         self.touch(control);
         match change.command {
             MeterModCommand::Add | MeterModCommand::Modify => self.keep_meter(control, change),
@@ -106,7 +127,8 @@ impl Switch {
     }
 
     fn forget_meters(&self, control: &mut Control, id: MeterId) {
-        let gone: Vec<MeterId> = control.meters.keys().copied().filter(|at| id == MeterId::ALL || *at == id).collect();
+        let gone: Vec<MeterId> =
+            control.meters.keys().copied().filter(|at| id == MeterId::ALL || *at == id).collect();
         for id in gone {
             control.meters.remove(&id);
             self.record(control, || Change::MeterGone(id.0));
@@ -136,7 +158,8 @@ impl Switch {
         if one.is_some() && stats.is_empty() {
             return Err(unknown_meter());
         }
-        let flows = |id| control.pipeline.entries_with(|instructions| instructions.meter == Some(id));
+        let flows =
+            |id| control.pipeline.entries_with(|instructions| instructions.meter == Some(id));
         Ok(stats.iter().map(|meter| translate::meter_stats(meter, flows(meter.id))).collect())
     }
 

@@ -92,7 +92,10 @@ impl Listeners {
     }
 
     pub(crate) fn remove(&self, id: u64) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).retain(|listener| listener.id() != id);
+        self.0
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .retain(|listener| listener.id() != id);
     }
 
     pub(crate) fn tell(&self, event: Event<'_>) {
@@ -100,7 +103,10 @@ impl Listeners {
     }
 
     pub(crate) fn demote_all_but(&self, id: u64) {
-        self.read().iter().filter(|listener| listener.id() != id).for_each(|listener| listener.become_slave());
+        self.read()
+            .iter()
+            .filter(|listener| listener.id() != id)
+            .for_each(|listener| listener.become_slave());
     }
 
     pub(crate) fn any_controller(&self) -> bool {

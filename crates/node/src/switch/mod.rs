@@ -16,6 +16,7 @@
 //! * **Fail mode**: without a controller a standalone switch forwards what no entry matches as a learning switch; a secure
 //!   one drops it. Entries stay as they are (OpenFlow 1.3.5 §6.3.2).
 
+mod dump;
 mod entries;
 mod fail;
 mod features;
@@ -30,9 +31,9 @@ mod role;
 pub mod translate;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
-pub use flows::FlowDump;
+pub use dump::FlowDump;
 pub use listener::{Connection, Event, Listener, PacketInEvent, PortEvent};
 pub use plane::{Emission, Plane};
 pub use port::SwitchPort;

@@ -27,7 +27,13 @@ pub struct SwitchPort {
 
 impl SwitchPort {
     /// A port with what is true of its interface.
-    pub fn new(number: PortNo, name: &str, facts: &PortFacts, config: PortConfig, added: flow::Nanos) -> Self {
+    pub fn new(
+        number: PortNo,
+        name: &str,
+        facts: &PortFacts,
+        config: PortConfig,
+        added: flow::Nanos,
+    ) -> Self {
         let mut port = Self {
             number,
             name: name.into(),

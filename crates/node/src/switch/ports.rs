@@ -50,13 +50,20 @@ impl Switch {
     /// `OFPPMFC_*`: no such port, another MAC address, a bit that cannot be set.
     pub fn port_mod(&self, change: &PortMod) -> Result<(), Fault> {
         let mut control = self.control();
-        let missing = Fault::new(ErrorCode::PortModFailedBadPort, "the switch has no port of that number");
+        let missing =
+            Fault::new(ErrorCode::PortModFailedBadPort, "the switch has no port of that number");
         let port = control.ports.get_mut(&change.number.0).ok_or(missing)?;
         if port.mac != change.hw_addr.0 {
-            return Err(Fault::new(ErrorCode::PortModFailedBadHwAddr, "the port has another MAC address"));
+            return Err(Fault::new(
+                ErrorCode::PortModFailedBadHwAddr,
+                "the port has another MAC address",
+            ));
         }
         if !SETTABLE.contains(change.mask) {
-            return Err(Fault::new(ErrorCode::PortModFailedBadConfig, "a configuration bit that cannot be set"));
+            return Err(Fault::new(
+                ErrorCode::PortModFailedBadConfig,
+                "a configuration bit that cannot be set",
+            ));
         }
         let config = port.config & !change.mask | change.config & change.mask;
         let changed = port.config ^ config;
@@ -95,10 +102,15 @@ impl Switch {
             .ports
             .values()
             .filter(asked)
-            .map(|port| port_stats(port, now.since(port.added), &self.plane.port_counters(port.number)))
+            .map(|port| {
+                port_stats(port, now.since(port.added), &self.plane.port_counters(port.number))
+            })
             .collect();
         if stats.is_empty() && number != PortNo::ANY {
-            return Err(Fault::new(ErrorCode::BadRequestBadPort, "the switch has no port of that number"));
+            return Err(Fault::new(
+                ErrorCode::BadRequestBadPort,
+                "the switch has no port of that number",
+            ));
         }
         Ok(stats)
     }
@@ -110,12 +122,19 @@ impl Switch {
     pub fn packet_out(&self, request: PacketOut) -> Result<(), Fault> {
         request.check()?;
         if request.buffer_id.is_some() {
-            return Err(Fault::new(ErrorCode::BadRequestBufferUnknown, "suiro keeps no packet: send the frame"));
+            return Err(Fault::new(
+                ErrorCode::BadRequestBufferUnknown,
+                "suiro keeps no packet: send the frame",
+            ));
         }
         if request.data.len() < 14 {
-            return Err(Fault::new(ErrorCode::BadRequestBadPacket, "a frame shorter than an Ethernet header"));
+            return Err(Fault::new(
+                ErrorCode::BadRequestBadPacket,
+                "a frame shorter than an Ethernet header",
+            ));
         }
-        let in_port = if request.in_port.is_ordinary() { request.in_port.0 } else { PortNo::CONTROLLER.0 };
+        let in_port =
+            if request.in_port.is_ordinary() { request.in_port.0 } else { PortNo::CONTROLLER.0 };
         let actions = super::translate::actions(&request.actions);
         self.plane.packet_out(Emission { in_port, frame: request.data, actions });
         Ok(())
@@ -150,7 +169,10 @@ fn port_stats(port: &SwitchPort, age_ns: u64, counters: &PortCounters) -> PortSt
 
 /// Whether a frame was lost because it or the interface was bad, not because there was no room or no permission.
 fn is_error(reason: DropReason) -> bool {
-    matches!(reason, DropReason::Runt | DropReason::BadOffload | DropReason::TxError | DropReason::BadSource)
+    matches!(
+        reason,
+        DropReason::Runt | DropReason::BadOffload | DropReason::TxError | DropReason::BadSource
+    )
 }
 
 fn sum(drops: &[(DropReason, u64)], which: impl Fn(DropReason) -> bool) -> u64 {

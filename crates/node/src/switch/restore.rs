@@ -21,8 +21,10 @@ impl Switch {
     pub fn restore(&self, kept: Vec<Change>) -> Vec<NotRestored> {
         let now = self.now();
         let mut control = self.control();
-        let (flows, rest): (Vec<_>, Vec<_>) = kept.into_iter().partition(|c| matches!(c, Change::FlowSet(..)));
-        let (groups, meters): (Vec<_>, Vec<_>) = rest.into_iter().partition(|c| matches!(c, Change::GroupSet(..)));
+        let (flows, rest): (Vec<_>, Vec<_>) =
+            kept.into_iter().partition(|c| matches!(c, Change::FlowSet(..)));
+        let (groups, meters): (Vec<_>, Vec<_>) =
+            rest.into_iter().partition(|c| matches!(c, Change::GroupSet(..)));
         control.silent = true;
         let mut refused = self.restore_each(&mut control, meters, now);
         refused.extend(self.restore_groups(&mut control, groups, now));
@@ -33,7 +35,12 @@ impl Switch {
     }
 
     /// A group that forwards to another needs that one first: tried again as long as that helps.
-    fn restore_groups(&self, control: &mut Control, mut waiting: Vec<Change>, now: Nanos) -> Vec<NotRestored> {
+    fn restore_groups(
+        &self,
+        control: &mut Control,
+        mut waiting: Vec<Change>,
+        now: Nanos,
+    ) -> Vec<NotRestored> {
         loop {
             let before = waiting.len();
             let refused = self.restore_each(control, waiting, now);
@@ -44,7 +51,12 @@ impl Switch {
         }
     }
 
-    fn restore_each(&self, control: &mut Control, kept: Vec<Change>, now: Nanos) -> Vec<NotRestored> {
+    fn restore_each(
+        &self,
+        control: &mut Control,
+        kept: Vec<Change>,
+        now: Nanos,
+    ) -> Vec<NotRestored> {
         let try_one = |change: Change| {
             let fault = self.restore_one(control, &change, now).err()?;
             Some(NotRestored { change, fault })
@@ -54,10 +66,15 @@ impl Switch {
 
     fn restore_one(&self, control: &mut Control, kept: &Change, now: Nanos) -> Result<(), Fault> {
         match kept {
-            Change::FlowSet(id, entry) => self.apply(control, translate::flow_mod_of(id, entry), now),
+            Change::FlowSet(id, entry) => {
+                self.apply(control, translate::flow_mod_of(id, entry), now)
+            }
             Change::GroupSet(_, text) => self.apply_group(control, &group_of(text)?, now),
             Change::MeterSet(_, text) => self.apply_meter(control, &meter_of(text)?, now),
-            Change::FlowGone(_) | Change::GroupGone(_) | Change::MeterGone(_) | Change::PortConfig { .. } => Ok(()),
+            Change::FlowGone(_)
+            | Change::GroupGone(_)
+            | Change::MeterGone(_)
+            | Change::PortConfig { .. } => Ok(()),
         }
     }
 }

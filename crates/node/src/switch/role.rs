@@ -13,7 +13,10 @@ impl Switch {
         let mut control = self.control();
         if matches!(role, Role::Master | Role::Slave) {
             if control.generation.is_some_and(|seen| (generation.wrapping_sub(seen) as i64) < 0) {
-                return Err(Fault::new(ErrorCode::RoleRequestFailedStale, "an older generation than one seen before"));
+                return Err(Fault::new(
+                    ErrorCode::RoleRequestFailedStale,
+                    "an older generation than one seen before",
+                ));
             }
             control.generation = Some(generation);
         }

@@ -2,14 +2,14 @@
 
 use super::*;
 use crate::journal::Discard;
+use ::port::PortFacts;
 use datapath::PortCounters;
 use flow::{Miss, Nanos, PacketIn, PacketInReason};
 use openflow::{
-    Action, Bucket, ErrorCode, FlowMod, FlowModCommand, FlowModFlags, FlowStatsRequest, GroupMod, GroupModCommand,
-    GroupType, Instruction, Mac, Match, MeterBand, MeterFlags, MeterMod, MeterModCommand, OxmField, PacketOut,
-    PortConfig, PortMod, PortNo, Role, TableId,
+    Action, Bucket, ErrorCode, FlowMod, FlowModCommand, FlowModFlags, FlowStatsRequest, GroupMod,
+    GroupModCommand, GroupType, Instruction, Mac, Match, MeterBand, MeterFlags, MeterMod,
+    MeterModCommand, OxmField, PacketOut, PortConfig, PortMod, PortNo, Role, TableId,
 };
-use port::PortFacts;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A datapath that notes what it is told; its clock is set by hand.
@@ -46,7 +46,10 @@ impl Plane for Arc<TestPlane> {
 }
 
 /// A switch over a [`TestPlane`].
-pub(crate) fn switch_with(journal: Arc<dyn Journal>, fail_mode: FailMode) -> (Arc<Switch>, Arc<TestPlane>) {
+pub(crate) fn switch_with(
+    journal: Arc<dyn Journal>,
+    fail_mode: FailMode,
+) -> (Arc<Switch>, Arc<TestPlane>) {
     let plane = Arc::new(TestPlane::default());
     let new = NewSwitch {
         name: "sw0".into(),
@@ -77,7 +80,13 @@ fn everything() -> FlowMod {
 }
 
 fn up() -> PortFacts {
-    PortFacts { mac: [2, 0, 0, 0, 0, 9], mtu: 1500, up: true, carrier: true, ..PortFacts::default() }
+    PortFacts {
+        mac: [2, 0, 0, 0, 0, 9],
+        mtu: 1500,
+        up: true,
+        carrier: true,
+        ..PortFacts::default()
+    }
 }
 
 /// A journal and a listener that remember.
@@ -160,11 +169,35 @@ fn an_entry_that_was_added_is_dumped_as_it_was_given() {
 }
 
 #[test]
+fn a_dump_shows_each_entry_once_though_it_is_changed_meanwhile() {
+    let (switch, _) = switch();
+    let entries: Vec<FlowMod> = (0..2000).map(entry).collect();
+    switch.flow_mods(entries.iter(), |_, fault| panic!("{fault}"));
+    let mut dump = switch.flows(&FlowStatsRequest::default()).unwrap();
+    let mut seen: Vec<_> = dump.by_ref().take(1000).collect();
+    let drop_all =
+        FlowMod { command: FlowModCommand::Modify, instructions: vec![], ..FlowMod::default() };
+    switch.flow_mod(&drop_all).unwrap();
+    switch.flow_mod(&FlowMod { command: FlowModCommand::DeleteStrict, ..entry(7) }).unwrap();
+    switch.flow_mod(&FlowMod { cookie: 1, ..entry(8) }).unwrap();
+    seen.extend(dump);
+    let mut matches: Vec<_> =
+        seen.iter().filter_map(|flow| flow.fields.exact(OxmField::Ipv4Dst)).collect();
+    matches.sort_unstable();
+    matches.dedup();
+    assert_eq!(matches.len(), seen.len(), "none twice");
+    let missing: Vec<_> = (0..2000).filter(|at| matches.binary_search(at).is_err()).collect();
+    assert!(missing.is_empty() || missing == [7], "{missing:?}");
+}
+
+#[test]
 fn one_bad_flow_mod_of_a_batch_is_refused_and_the_others_count() {
     let (switch, _) = switch();
     let bad = FlowMod { table: TableId::ALL, ..entry(2) };
     let mut refused = Vec::new();
-    switch.flow_mods([entry(1), bad, entry(3)].iter(), |index, fault| refused.push((index, fault.code)));
+    switch.flow_mods([entry(1), bad, entry(3)].iter(), |index, fault| {
+        refused.push((index, fault.code))
+    });
     assert_eq!(refused, [(1, ErrorCode::FlowModFailedBadTableId)]);
     assert_eq!(switch.aggregate(&FlowStatsRequest::default()).unwrap().flow_count, 2);
 }
@@ -185,11 +218,14 @@ fn every_change_of_an_entry_is_journalled_in_order() {
     switch.flow_mod(&entry(2)).unwrap();
     let added = memory.take();
     assert!(matches!(&added[..], [Change::FlowSet(..), Change::FlowSet(..)]), "{added:?}");
-    let drop_all = FlowMod { command: FlowModCommand::Modify, instructions: vec![], ..FlowMod::default() };
+    let drop_all =
+        FlowMod { command: FlowModCommand::Modify, instructions: vec![], ..FlowMod::default() };
     switch.flow_mod(&drop_all).unwrap();
     let modified = memory.take();
     assert_eq!(modified.len(), 2);
-    assert!(modified.iter().all(|change| matches!(change, Change::FlowSet(_, kept) if kept.instructions.apply.is_empty())));
+    assert!(modified.iter().all(
+        |change| matches!(change, Change::FlowSet(_, kept) if kept.instructions.apply.is_empty())
+    ));
     switch.flow_mod(&everything()).unwrap();
     assert!(matches!(&memory.take()[..], [Change::FlowGone(_), Change::FlowGone(_)]));
 }
@@ -198,7 +234,12 @@ fn every_change_of_an_entry_is_journalled_in_order() {
 fn what_was_kept_comes_back_whatever_its_order() {
     let memory = Arc::new(Memory::default());
     let (before, _) = switch_with(memory.clone(), FailMode::Secure);
-    let bucket = |action| Bucket { weight: 0, watch_port: PortNo::ANY, watch_group: GroupId::ANY, actions: vec![action] };
+    let bucket = |action| Bucket {
+        weight: 0,
+        watch_port: PortNo::ANY,
+        watch_group: GroupId::ANY,
+        actions: vec![action],
+    };
     let group = |id, action| GroupMod {
         command: GroupModCommand::Add,
         kind: GroupType::Indirect,
@@ -206,12 +247,19 @@ fn what_was_kept_comes_back_whatever_its_order() {
         buckets: vec![bucket(action)],
     };
     let band = MeterBand { kind: openflow::BandKind::Drop, rate: 100, burst_size: 0 };
-    let meter =
-        MeterMod { command: MeterModCommand::Add, flags: MeterFlags::KBPS, id: MeterId(3), bands: vec![band] };
+    let meter = MeterMod {
+        command: MeterModCommand::Add,
+        flags: MeterFlags::KBPS,
+        id: MeterId(3),
+        bands: vec![band],
+    };
     before.meter_mod(&meter).unwrap();
     before.group_mod(&group(2, Action::output(PortNo(4)))).unwrap();
     before.group_mod(&group(1, Action::Group(GroupId(2)))).unwrap();
-    let limited = vec![Instruction::Meter(MeterId(3)), Instruction::ApplyActions(vec![Action::Group(GroupId(1))])];
+    let limited = vec![
+        Instruction::Meter(MeterId(3)),
+        Instruction::ApplyActions(vec![Action::Group(GroupId(1))]),
+    ];
     before.flow_mod(&FlowMod { instructions: limited, cookie: 5, ..entry(1) }).unwrap();
     let mut kept = memory.take();
     kept.reverse();
@@ -223,7 +271,7 @@ fn what_was_kept_comes_back_whatever_its_order() {
     assert!(journal.take().is_empty(), "nothing is journalled again");
     assert_eq!(plane.snapshots.load(Ordering::Relaxed), 1);
     let all = FlowStatsRequest::default();
-    let entries = |switch: &Switch| switch.flows(&all).unwrap().collect::<Vec<_>>();
+    let entries = |switch: &Arc<Switch>| switch.flows(&all).unwrap().collect::<Vec<_>>();
     assert_eq!(entries(&after), entries(&before));
     assert_eq!(after.groups(), before.groups());
     assert_eq!(after.meters(MeterId::ALL), before.meters(MeterId::ALL));
@@ -286,7 +334,12 @@ fn an_entry_times_out_and_whoever_wants_to_hears_of_it() {
 fn entries_go_with_their_group_and_its_number_is_free_again() {
     let memory = Arc::new(Memory::default());
     let (switch, _) = switch_with(memory.clone(), FailMode::Secure);
-    let add = GroupMod { command: GroupModCommand::Add, kind: GroupType::All, id: GroupId(1), buckets: vec![] };
+    let add = GroupMod {
+        command: GroupModCommand::Add,
+        kind: GroupType::All,
+        id: GroupId(1),
+        buckets: vec![],
+    };
     switch.group_mod(&add).unwrap();
     assert_eq!(switch.group_mod(&add).unwrap_err().code, ErrorCode::GroupModFailedGroupExists);
     let via = vec![Instruction::ApplyActions(vec![Action::Group(GroupId(1))])];
@@ -295,7 +348,10 @@ fn entries_go_with_their_group_and_its_number_is_free_again() {
     memory.take();
     switch.group_mod(&GroupMod { command: GroupModCommand::Delete, ..add.clone() }).unwrap();
     assert!(matches!(&memory.take()[..], [Change::GroupGone(1), Change::FlowGone(_)]));
-    assert_eq!(switch.group_stats(GroupId(1)).unwrap_err().code, ErrorCode::GroupModFailedUnknownGroup);
+    assert_eq!(
+        switch.group_stats(GroupId(1)).unwrap_err().code,
+        ErrorCode::GroupModFailedUnknownGroup
+    );
     switch.group_mod(&add).unwrap();
 }
 
@@ -327,9 +383,18 @@ fn a_port_mod_must_name_the_right_port_and_address() {
         advertise: openflow::PortFeatures::empty(),
     };
     let code = |change: PortMod| switch.port_mod(&change).unwrap_err().code;
-    assert_eq!(code(PortMod { number: PortNo(2), ..down.clone() }), ErrorCode::PortModFailedBadPort);
-    assert_eq!(code(PortMod { hw_addr: Mac([0; 6]), ..down.clone() }), ErrorCode::PortModFailedBadHwAddr);
-    assert_eq!(code(PortMod { mask: PortConfig::NO_STP, ..down.clone() }), ErrorCode::PortModFailedBadConfig);
+    assert_eq!(
+        code(PortMod { number: PortNo(2), ..down.clone() }),
+        ErrorCode::PortModFailedBadPort
+    );
+    assert_eq!(
+        code(PortMod { hw_addr: Mac([0; 6]), ..down.clone() }),
+        ErrorCode::PortModFailedBadHwAddr
+    );
+    assert_eq!(
+        code(PortMod { mask: PortConfig::NO_STP, ..down.clone() }),
+        ErrorCode::PortModFailedBadConfig
+    );
     switch.port_mod(&down).unwrap();
     switch.port_mod(&down).unwrap();
     assert_eq!(*plane.admin.lock().unwrap(), [(1, false)]);
@@ -390,6 +455,13 @@ fn a_packet_in_reaches_the_listeners() {
     let (switch, _) = switch();
     switch.join(memory.clone());
     let why = PacketIn { reason: PacketInReason::Action, table: 0, cookie: 0, max_len: 10 };
-    switch.on_packet_in(&PacketInEvent { in_port: 4, data: &[], total_len: 60, why, metadata: 0, tunnel_id: 0 });
+    switch.on_packet_in(&PacketInEvent {
+        in_port: 4,
+        data: &[],
+        total_len: 60,
+        why,
+        metadata: 0,
+        tunnel_id: 0,
+    });
     assert_eq!(memory.heard(), ["packet-in 4"]);
 }

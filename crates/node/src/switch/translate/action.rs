@@ -148,10 +148,14 @@ fn learn(action: &flow::Action, known: &mut KeyMask) {
         known.mask.set(place, place.full());
     };
     match *action {
-        flow::Action::PushMpls(ether) | flow::Action::PopMpls(ether) | flow::Action::PushPbb(ether) => {
+        flow::Action::PushMpls(ether)
+        | flow::Action::PopMpls(ether)
+        | flow::Action::PushPbb(ether) => {
             know(Field::EthType, ether.into());
         }
-        flow::Action::SetField { field: place, value, mask } if mask == place.full() => know(place, value),
+        flow::Action::SetField { field: place, value, mask } if mask == place.full() => {
+            know(place, value)
+        }
         _ => {}
     }
 }
@@ -218,7 +222,8 @@ mod tests {
 
     #[test]
     fn a_set_field_is_named_by_what_the_match_says() {
-        let udp = key_mask(&Match::default().with(OxmField::EthType, 0x86dd).with(OxmField::IpProto, 17));
+        let udp =
+            key_mask(&Match::default().with(OxmField::EthType, 0x86dd).with(OxmField::IpProto, 17));
         let list = vec![Action::SetField(Oxm::exact(OxmField::UdpSrc, 53))];
         assert_eq!(oxm_actions(&actions(&list), &mut udp.clone()), list);
         let arp = key_mask(&Match::default().with(OxmField::EthType, 0x0806));

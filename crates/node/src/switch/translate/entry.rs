@@ -5,8 +5,8 @@ use super::matching::{KeyMask, key_mask, oxm_match};
 use crate::journal::{FlowEntry, FlowId};
 use flow::{FlowCommand, FlowFilter, FlowFlags, RemovedReason};
 use openflow::{
-    FlowMod, FlowModCommand, FlowModFlags, FlowRemoved, FlowRemovedReason, FlowStats, FlowStatsRequest, GroupId,
-    TableId,
+    FlowMod, FlowModCommand, FlowModFlags, FlowRemoved, FlowRemovedReason, FlowStats,
+    FlowStatsRequest, GroupId, TableId,
 };
 
 /// A flow-mod that [`FlowMod::check`] found good.

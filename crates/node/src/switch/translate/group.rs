@@ -4,8 +4,8 @@ use super::action::actions;
 use super::entry::seconds;
 use flow::{Counted, GroupKind, MeterUnit};
 use openflow::{
-    BandKind, Bucket, Counter, GroupId, GroupMod, GroupModCommand, GroupStats, GroupType, MeterBand, MeterFlags,
-    MeterId, MeterMod, MeterModCommand, MeterStats, PortNo,
+    BandKind, Bucket, Counter, GroupId, GroupMod, GroupModCommand, GroupStats, GroupType,
+    MeterBand, MeterFlags, MeterId, MeterMod, MeterModCommand, MeterStats, PortNo,
 };
 
 /// A group-mod that [`GroupMod::check`] found good.
@@ -53,7 +53,11 @@ pub fn meter_change(change: &MeterMod) -> flow::MeterMod {
 fn meter_config(change: &MeterMod) -> flow::MeterConfig {
     flow::MeterConfig {
         // Without either flag, kilobits: OpenFlow 1.3.5 §7.3.4.4 gives rates no other default.
-        unit: if change.flags.contains(MeterFlags::PKTPS) { MeterUnit::Pktps } else { MeterUnit::Kbps },
+        unit: if change.flags.contains(MeterFlags::PKTPS) {
+            MeterUnit::Pktps
+        } else {
+            MeterUnit::Kbps
+        },
         burst: change.flags.contains(MeterFlags::BURST),
         stats: change.flags.contains(MeterFlags::STATS),
         bands: change.bands.iter().filter_map(band).collect(),

@@ -4,7 +4,7 @@
 //! (OpenFlow 1.3.5 §7.2.3.8) tell them apart, so the way back looks at the key's own Ethernet type and IP protocol.
 
 use openflow::{Match, Oxm, OxmField, Prerequisite};
-use wire::{Field, Key};
+use wire::{Field, Key, WORDS};
 
 /// A match as the tables take it: `key` is already under `mask`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -73,13 +73,40 @@ pub fn key_mask(fields: &Match) -> KeyMask {
 /// The match of a key and mask, its fields in wire order, which puts prerequisites first.
 pub fn oxm_match(matched: &KeyMask) -> Match {
     let mut fields = Vec::with_capacity(4);
-    for &name in OxmField::ALL {
+    let mut candidates = candidates(&matched.mask);
+    while candidates != 0 {
+        let name = OxmField::ALL[candidates.trailing_zeros() as usize];
+        candidates &= candidates - 1;
         let mask = matched.mask.get(field(name));
-        if mask != 0 && name != OxmField::InPhyPort && holds(name.spec().prerequisite, matched) {
+        if mask != 0 && holds(name.spec().prerequisite, matched) {
             fields.push(Oxm::masked(name, matched.key.get(field(name)), mask));
         }
     }
     Match(fields)
+}
+
+/// Bit per index in [`OxmField::ALL`] of the fields that have bits in each word of a key; the physical port shows as the port.
+const IN_WORD: [u64; WORDS] = {
+    let mut found = [0; WORDS];
+    let mut at = 0;
+    while at < OxmField::ALL.len() {
+        let mut key = Key([0; WORDS]);
+        key.set(field(OxmField::ALL[at]), u128::MAX);
+        let mut word = 0;
+        while word < WORDS {
+            if key.0[word] != 0 && !matches!(OxmField::ALL[at], OxmField::InPhyPort) {
+                found[word] |= 1 << at;
+            }
+            word += 1;
+        }
+        at += 1;
+    }
+    found
+};
+
+/// The fields that may be in a mask, as bits: a dump asks for a million matches of a few fields each.
+fn candidates(mask: &Key) -> u64 {
+    (0..WORDS).filter(|&word| mask.0[word] != 0).fold(0, |all, word| all | IN_WORD[word])
 }
 
 /// The OXM name of a key's part, told apart from those that share its bits by what is known of the packet; where nothing
@@ -99,11 +126,14 @@ fn holds(prerequisite: Prerequisite, matched: &KeyMask) -> bool {
         Prerequisite::None | Prerequisite::InPort => true,
         Prerequisite::Vlan => matched.key.get(Field::VlanVid) & u128::from(wire::VLAN_PRESENT) != 0,
         Prerequisite::EthType(types) => any(Field::EthType, types),
-        Prerequisite::IpProto(proto) => any(Field::EthType, &[0x0800, 0x86dd]) && is(Field::IpProto, proto.into()),
+        Prerequisite::IpProto(proto) => {
+            any(Field::EthType, &[0x0800, 0x86dd]) && is(Field::IpProto, proto.into())
+        }
         Prerequisite::Icmpv4 => is(Field::EthType, 0x0800) && is(Field::IpProto, 1),
         Prerequisite::Icmpv6 => is(Field::EthType, 0x86dd) && is(Field::IpProto, 58),
         Prerequisite::NeighbourDiscovery(kinds) => {
-            holds(Prerequisite::Icmpv6, matched) && kinds.iter().any(|&kind| is(Field::IcmpType, kind.into()))
+            holds(Prerequisite::Icmpv6, matched)
+                && kinds.iter().any(|&kind| is(Field::IcmpType, kind.into()))
         }
     }
 }
@@ -114,16 +144,22 @@ mod tests {
 
     /// A match on `name` alone with what it needs, every value different from 0 where it may be.
     fn with_prerequisites(name: OxmField, value: u128) -> Match {
-        let ip = |ether: u128, proto: u128| Match::default().with(OxmField::EthType, ether).with(OxmField::IpProto, proto);
+        let ip = |ether: u128, proto: u128| {
+            Match::default().with(OxmField::EthType, ether).with(OxmField::IpProto, proto)
+        };
         let base = match name.spec().prerequisite {
             Prerequisite::None => Match::default(),
             Prerequisite::InPort => Match::default().with(OxmField::InPort, 3),
             Prerequisite::Vlan => Match::default().with(OxmField::VlanVid, 0x1005),
-            Prerequisite::EthType(types) => Match::default().with(OxmField::EthType, types[0].into()),
+            Prerequisite::EthType(types) => {
+                Match::default().with(OxmField::EthType, types[0].into())
+            }
             Prerequisite::IpProto(proto) => ip(0x86dd, proto.into()),
             Prerequisite::Icmpv4 => ip(0x0800, 1),
             Prerequisite::Icmpv6 => ip(0x86dd, 58),
-            Prerequisite::NeighbourDiscovery(kinds) => ip(0x86dd, 58).with(OxmField::Icmpv6Type, kinds[0].into()),
+            Prerequisite::NeighbourDiscovery(kinds) => {
+                ip(0x86dd, 58).with(OxmField::Icmpv6Type, kinds[0].into())
+            }
         };
         base.with(name, value)
     }
@@ -143,7 +179,11 @@ mod tests {
 
     #[test]
     fn masks_survive_and_value_bits_outside_are_gone() {
-        let fields = Match::default().with(OxmField::EthType, 0x0800).with_masked(OxmField::Ipv4Dst, 0x0a00_0000, 0xff00_0000);
+        let fields = Match::default().with(OxmField::EthType, 0x0800).with_masked(
+            OxmField::Ipv4Dst,
+            0x0a00_0000,
+            0xff00_0000,
+        );
         let found = key_mask(&fields);
         assert_eq!(found.key.masked(&found.mask), found.key);
         assert_eq!(oxm_match(&found), fields);

@@ -55,7 +55,13 @@ mod tests {
     use super::*;
 
     fn port() -> SwitchPort {
-        let facts = port::PortFacts { mac: [2, 0, 0, 0, 0, 1], up: true, carrier: true, speed_mbps: 10_000, ..Default::default() };
+        let facts = port::PortFacts {
+            mac: [2, 0, 0, 0, 0, 1],
+            up: true,
+            carrier: true,
+            speed_mbps: 10_000,
+            ..Default::default()
+        };
         SwitchPort::new(4, "eth1", &facts, PortConfig::empty(), flow::Nanos(0))
     }
 

@@ -1,0 +1,91 @@
+//! How connections are made: calling controllers, being called, the management socket.
+
+use super::client::Client;
+use crate::agent::{Agent, BindError, Endpoints, Timing};
+use crate::switch::tests::switch;
+use openflow::Message;
+use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream, UnixStream};
+
+const ANY_PORT: &str = "127.0.0.1:0";
+
+fn quick() -> Timing {
+    let retry = Duration::from_millis(10);
+    Timing { retry_min: retry, retry_max: 2 * retry, ..Timing::default() }
+}
+
+#[tokio::test]
+async fn a_controller_is_called_and_called_again_when_it_is_gone() {
+    let (switch, _) = switch();
+    let controller = TcpListener::bind(ANY_PORT).await.unwrap();
+    let endpoints =
+        Endpoints { controllers: vec![controller.local_addr().unwrap()], ..Endpoints::default() };
+    let agent = Agent::start(switch.clone(), &endpoints, quick()).unwrap();
+    for _ in 0..2 {
+        let (stream, _) = controller.accept().await.unwrap();
+        let mut client = Client::over(stream).greet().await;
+        assert!(switch.has_controller());
+        assert!(matches!(client.ask(Message::FeaturesRequest).await, Message::FeaturesReply(_)));
+    }
+    drop(agent);
+}
+
+#[tokio::test]
+async fn a_controller_that_starts_late_is_found() {
+    let (switch, _) = switch();
+    let address = TcpListener::bind(ANY_PORT).await.unwrap().local_addr().unwrap();
+    let endpoints = Endpoints { controllers: vec![address], ..Endpoints::default() };
+    let _agent = Agent::start(switch.clone(), &endpoints, quick()).unwrap();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let controller = TcpListener::bind(address).await.unwrap();
+    let accepted = tokio::time::timeout(Duration::from_secs(10), controller.accept()).await;
+    Client::over(accepted.expect("a call").unwrap().0).greet().await;
+}
+
+#[tokio::test]
+async fn visitors_come_by_tcp_and_by_the_management_socket_and_leave_with_the_agent() {
+    let (switch, _) = switch();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("sw0.mgmt");
+    let listen = vec![ANY_PORT.parse().unwrap(), "[::1]:0".parse().unwrap()];
+    let endpoints = Endpoints { listen, management: Some(path.clone()), ..Endpoints::default() };
+    let mut agent = Agent::start(switch.clone(), &endpoints, Timing::default()).unwrap();
+    assert_eq!(agent.listening().len(), 2);
+    let mut visitors = Vec::new();
+    for address in agent.listening() {
+        visitors.push(Client::over(TcpStream::connect(address).await.unwrap()).greet().await);
+    }
+    let mut local = Client::over(UnixStream::connect(&path).await.unwrap()).greet().await;
+    assert_eq!(switch.connections().len(), 3);
+    assert!(!switch.has_controller());
+    agent.set_endpoints(&Endpoints::default()).await.unwrap();
+    assert!(switch.connections().is_empty() && !path.exists());
+    assert!(local.is_left().await);
+}
+
+#[tokio::test]
+async fn a_socket_that_a_killed_node_left_is_replaced_but_a_file_is_not() {
+    let (switch, _) = switch();
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| Endpoints {
+        management: Some(directory.path().join(name)),
+        ..Endpoints::default()
+    };
+    std::mem::forget(std::os::unix::net::UnixListener::bind(directory.path().join("old")).unwrap());
+    Agent::start(switch.clone(), &at("old"), Timing::default()).unwrap();
+    std::fs::write(directory.path().join("notes"), "precious").unwrap();
+    let error = Agent::start(switch.clone(), &at("notes"), Timing::default()).err().unwrap();
+    assert!(matches!(&error, BindError::Unix { step: "bind", .. }), "{error}");
+    assert_eq!(std::fs::read(directory.path().join("notes")).unwrap(), b"precious");
+}
+
+#[tokio::test]
+async fn an_address_in_use_is_an_error_that_names_it() {
+    let (switch, _) = switch();
+    let taken = TcpListener::bind(ANY_PORT).await.unwrap();
+    let address: SocketAddr = taken.local_addr().unwrap();
+    let endpoints = Endpoints { listen: vec![address], ..Endpoints::default() };
+    let error = Agent::start(switch, &endpoints, Timing::default()).err().unwrap();
+    assert!(error.to_string().contains(&address.to_string()), "{error}");
+}

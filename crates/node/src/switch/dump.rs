@@ -1,0 +1,104 @@
+//! A dump of flow entries in portions, while others go on changing them.
+//!
+//! The names of the entries are taken at once, the entries themselves a portion at a time under the switch's lock. An entry that
+//! was changed in between has another name by then: what was missed that way is looked for again among all entries, less
+//! those already shown. So every entry that is there all the time is shown exactly once, in its state of some moment; one that
+//! comes or goes meanwhile may be shown or not.
+
+use crate::switch::{Switch, translate};
+use flow::{EntryId, FlowFilter};
+use openflow::FlowStats;
+use std::collections::HashSet;
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::sync::Arc;
+
+/// Entries read under one lock. Chosen: some 50 µs.
+const PORTION: usize = 256;
+
+/// Searches for what changed while it was read. Chosen: whoever changes the same entries more often than that during one dump
+/// cannot expect to see them stand still.
+const SEARCHES: u32 = 4;
+
+/// Entries on their way to somebody.
+pub struct FlowDump {
+    switch: Arc<Switch>,
+    filter: FlowFilter,
+    names: Vec<EntryId>,
+    /// Names before this are read.
+    at: usize,
+    portion: std::vec::IntoIter<flow::FlowStats>,
+    /// Some name did not hold any more.
+    missed: bool,
+    searches: u32,
+    /// What was shown: table, priority and match of each, hashed with a key of this dump's own.
+    shown: HashSet<u64>,
+    hasher: RandomState,
+}
+
+impl FlowDump {
+    pub(crate) fn new(switch: Arc<Switch>, filter: FlowFilter) -> Self {
+        let names = switch.control().pipeline.entry_ids(&filter);
+        Self {
+            switch,
+            filter,
+            shown: HashSet::with_capacity(names.len()),
+            names,
+            at: 0,
+            portion: Vec::new().into_iter(),
+            missed: false,
+            searches: 0,
+            hasher: RandomState::new(),
+        }
+    }
+
+    /// Reads the next entries; false when there are none left.
+    fn read(&mut self) -> bool {
+        if self.at == self.names.len() && !self.search() {
+            return false;
+        }
+        let end = self.names.len().min(self.at + PORTION);
+        let names = &self.names[self.at..end];
+        self.at = end;
+        let now = self.switch.now();
+        let control = self.switch.control();
+        let found: Vec<_> =
+            names.iter().filter_map(|&name| control.pipeline.entry(name, now)).collect();
+        drop(control);
+        self.missed |= found.len() < names.len();
+        self.portion = found.into_iter();
+        true
+    }
+
+    /// Takes the names anew if some did not hold; entries that were shown are left out when they are read.
+    fn search(&mut self) -> bool {
+        if !std::mem::take(&mut self.missed) || self.searches == SEARCHES {
+            return false;
+        }
+        self.searches += 1;
+        self.names = self.switch.control().pipeline.entry_ids(&self.filter);
+        self.at = 0;
+        !self.names.is_empty()
+    }
+
+    /// Notes that an entry is shown; false if it was before.
+    fn show(&mut self, entry: &flow::FlowStats) -> bool {
+        let mut hash = self.hasher.build_hasher();
+        (entry.table, entry.priority, entry.key, entry.mask).hash(&mut hash);
+        self.shown.insert(hash.finish())
+    }
+}
+
+impl Iterator for FlowDump {
+    type Item = FlowStats;
+
+    fn next(&mut self) -> Option<FlowStats> {
+        loop {
+            match self.portion.next() {
+                Some(entry) if self.show(&entry) => return Some(translate::flow_stats(&entry)),
+                Some(_) => {}
+                None if self.read() => {}
+                None => return None,
+            }
+        }
+    }
+}
