@@ -1,2 +1,52 @@
-//! The one binary of suiro.
-fn main() {}
+//! # suiro: the one binary
+//!
+//! `suiro node` runs a node; every other command is a client of a running node's local API and of nothing else.
+//!
+//! * [`args`]: what may be typed, with examples.
+//! * [`client`]: one request, one answer, over the unix socket.
+//! * [`commands`]: one module per noun.
+//! * [`top`]: the live view.
+//!
+//! Exit codes: 0 done; 1 refused or failed; 2 not understood; 3 no node to talk to.
+
+mod args;
+mod client;
+mod commands;
+mod failure;
+mod log;
+mod table;
+mod top;
+
+use args::{Cli, Command};
+use clap::{CommandFactory, Parser};
+use client::Client;
+use failure::Failure;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    // Output that goes to a closed pipe (`suiro flow list … | head`) ends the program quietly, as with every Unix tool.
+    let cli = Cli::parse();
+    match run(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+fn run(cli: Cli) -> Result<(), Failure> {
+    let context = commands::Context { client: Client::new(cli.api), json: cli.json };
+    match cli.command {
+        Command::Node(args) => commands::node::run(args),
+        Command::Status => commands::node::status(&context),
+        Command::Switch(command) => commands::switch::run(&context, command),
+        Command::Port(command) => commands::port::run(&context, command),
+        Command::Flow(command) => commands::flow::run(&context, command),
+        Command::Group(command) => commands::rules::run(&context, &commands::rules::GROUPS, command),
+        Command::Meter(command) => commands::rules::run(&context, &commands::rules::METERS, command),
+        Command::Top(args) => top::run(&context, &args),
+        Command::Bench(args) => lab::bench::run(args).map_err(Failure::from),
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "suiro", &mut std::io::stdout());
+            Ok(())
+        }
+    }
+}

@@ -9,7 +9,7 @@ use crate::switch::{Switch, translate};
 use flow::{EntryId, FlowFilter};
 use openflow::FlowStats;
 use std::collections::HashSet;
-use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 /// Entries read under one lock. Chosen: some 50 µs.
@@ -82,9 +82,8 @@ impl FlowDump {
 
     /// Notes that an entry is shown; false if it was before.
     fn show(&mut self, entry: &flow::FlowStats) -> bool {
-        let mut hash = self.hasher.build_hasher();
-        (entry.table, entry.priority, entry.key, entry.mask).hash(&mut hash);
-        self.shown.insert(hash.finish())
+        let identity = (entry.table, entry.priority, entry.key, entry.mask);
+        self.shown.insert(self.hasher.hash_one(identity))
     }
 }
 

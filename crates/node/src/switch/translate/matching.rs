@@ -170,7 +170,7 @@ mod tests {
             if name == OxmField::InPhyPort {
                 continue;
             }
-            let value = if name == OxmField::VlanVid { 0x1abc } else { name.full() / 3 | 1 };
+            let value = if name == OxmField::VlanVid { 0x1abc } else { (name.full() / 3) | 1 };
             let fields = with_prerequisites(name, value);
             fields.check().unwrap();
             assert_eq!(oxm_match(&key_mask(&fields)), fields, "{name:?}");

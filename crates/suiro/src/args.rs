@@ -1,0 +1,383 @@
+//! What may be typed.
+
+use clap::builder::styling::{AnsiColor, Styles};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use node::spec::{Controller, Dpid, IfName, Listen, Mac, Netns, Peer, PortName, SwitchName};
+use std::path::PathBuf;
+
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Green.on_default().bold())
+    .usage(AnsiColor::Green.on_default().bold())
+    .literal(AnsiColor::Cyan.on_default().bold());
+
+/// A virtual switch for hosts of many tenants: OpenFlow switches with TAP, AF_PACKET and AF_XDP ports, in user space.
+#[derive(Parser)]
+#[command(name = "suiro", version, styles = STYLES, max_term_width = 110, after_help = "\
+First steps, as root:
+  suiro node &                                        run an empty node
+  suiro switch add sw0                                make a switch that learns addresses
+  suiro port add sw0 g1 --type tap --netns guest1     give the namespace guest1 an interface g1
+  suiro port list                                     see the ports
+  suiro flow add sw0 'priority=10,arp,actions=drop'   program the switch
+  suiro top                                           watch it work
+
+Exit codes: 0 done, 1 refused or failed, 2 not understood, 3 no node to talk to.")]
+pub struct Cli {
+    /// Socket of the node's API
+    #[arg(long, global = true, env = "SUIRO_API", value_name = "SOCKET", default_value = "/run/suiro/api.sock", hide_env_values = true)]
+    pub api: PathBuf,
+    /// Print JSON, as the API gives it
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// What to do
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Run a node in the foreground, check its configuration, or remove what it left
+    #[command(after_help = "\
+Examples:
+  suiro node                              an empty node; make switches with `suiro switch add`
+  suiro node --config node.toml           what the file declares, and what was made before
+  suiro node --config node.toml --check   every error in the file, and nothing else
+  suiro node --config node.toml --purge   remove its stored state and its TAP interfaces
+
+docs/node.example.toml shows every key. Signals: SIGTERM and SIGINT end the node and leave the TAPs, with their
+addresses, for its next start; SIGHUP reads the file again.
+Logging: SUIRO_LOG or RUST_LOG, such as info,node::agent=debug.")]
+    Node(NodeArgs),
+    /// Show the running node: version, cores, state of its store
+    Status,
+    /// Make, show, change and remove switches
+    #[command(subcommand)]
+    Switch(SwitchCommand),
+    /// Make, show, change and remove ports
+    #[command(subcommand)]
+    Port(PortCommand),
+    /// Add, list, change and delete flows, in the syntax of ovs-ofctl
+    #[command(subcommand)]
+    Flow(FlowCommand),
+    /// Add, list, change and delete groups, in the syntax of ovs-ofctl
+    #[command(subcommand)]
+    Group(RulesCommand),
+    /// Add, list, change and delete meters, in the syntax of ovs-ofctl
+    #[command(subcommand)]
+    Meter(RulesCommand),
+    /// Watch switches, ports, drops and cores
+    #[command(after_help = "\
+Examples:
+  suiro top                     live, until Ctrl-C
+  suiro top --once              one look, over one second
+  suiro top --json --interval 5 one JSON line every five seconds")]
+    Top(TopArgs),
+    /// Measure suiro, side by side with what people use today
+    Bench(lab::bench::Args),
+    /// Print completions for a shell
+    #[command(after_help = "Example:\n  suiro completions bash > /etc/bash_completion.d/suiro")]
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum LogFormat {
+    /// For people
+    Human,
+    /// One JSON object a line
+    Json,
+}
+
+/// `suiro node`.
+#[derive(Args)]
+pub struct NodeArgs {
+    /// Configuration file; an empty node without one
+    #[arg(long, short, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Check the configuration, report every error in it, and end
+    #[arg(long, conflicts_with = "purge")]
+    pub check: bool,
+    /// Remove the node's stored state and its TAP interfaces, and end; the node must not run
+    #[arg(long)]
+    pub purge: bool,
+    /// Forget what was made through the API and contradicts the configuration file
+    #[arg(long)]
+    pub forget_conflicts: bool,
+    /// How log lines look
+    #[arg(long, value_enum, default_value = "human")]
+    pub log_format: LogFormat,
+    /// What is logged; SUIRO_LOG and RUST_LOG win
+    #[arg(long, value_name = "FILTER")]
+    pub log: Option<String>,
+}
+
+/// `suiro switch`.
+#[derive(Subcommand)]
+pub enum SwitchCommand {
+    /// Make a switch
+    #[command(after_help = "\
+Examples:
+  suiro switch add sw0
+  suiro switch add sw1 --fail-mode secure --controller tcp:127.0.0.1:6653
+  suiro switch add sw2 --dpid 2 --listen ptcp:6654")]
+    Add {
+        /// Its name
+        name: SwitchName,
+        /// Datapath id, hexadecimal; derived from machine and name when left out
+        #[arg(long)]
+        dpid: Option<Dpid>,
+        /// Bytes of a packet that a controller gets until it asks for another length
+        #[arg(long, value_name = "BYTES")]
+        miss_send_len: Option<u16>,
+        /// The rest
+        #[command(flatten)]
+        settings: SwitchSettings,
+    },
+    /// List all switches
+    List,
+    /// Show one switch: controllers, counters, drops by reason
+    Show {
+        /// Its name
+        name: SwitchName,
+    },
+    /// Change a switch; what is not named stays
+    #[command(visible_alias = "set", after_help = "\
+Examples:
+  suiro switch mod sw0 --controller tcp:10.0.0.1 --controller tcp:10.0.0.2
+  suiro switch mod sw0 --no-controllers --fail-mode standalone")]
+    Mod {
+        /// Its name
+        name: SwitchName,
+        /// What to change
+        #[command(flatten)]
+        settings: SwitchSettings,
+        /// Call no controller any more
+        #[arg(long, conflicts_with = "controllers")]
+        no_controllers: bool,
+        /// Wait for controllers nowhere any more
+        #[arg(long, conflicts_with = "listen")]
+        no_listen: bool,
+    },
+    /// Remove switches with their ports and rules
+    #[command(visible_alias = "rm")]
+    Del {
+        /// Their names
+        #[arg(required = true)]
+        names: Vec<SwitchName>,
+    },
+}
+
+/// What a switch is given or changed to.
+#[derive(Args)]
+pub struct SwitchSettings {
+    /// Without a controller: forward as a learning switch, or only by rules
+    #[arg(long, value_name = "MODE", value_parser = ["standalone", "secure"])]
+    pub fail_mode: Option<String>,
+    /// A controller to call, tcp:ADDRESS[:PORT]; may be repeated
+    #[arg(long = "controller", value_name = "TARGET")]
+    pub controllers: Vec<Controller>,
+    /// Where to wait for controllers, ptcp:PORT[:ADDRESS]; may be repeated
+    #[arg(long, value_name = "TARGET")]
+    pub listen: Vec<Listen>,
+    /// Most packets a second sent to controllers
+    #[arg(long, value_name = "RATE")]
+    pub max_packet_in_per_s: Option<u32>,
+}
+
+/// `suiro port`.
+#[derive(Subcommand)]
+pub enum PortCommand {
+    /// Make a port
+    #[command(after_help = "\
+Examples:
+  suiro port add sw0 g1 --type tap --netns guest1 --interface eth0   an interface for a guest
+  suiro port add sw0 eth1 --type af_packet                           an existing interface, any driver
+  suiro port add sw0 eth2 --type af_xdp                              an existing interface, by XDP
+  suiro port add sw0 to-sw1 --type vlink --peer sw1:to-sw0           a link to another switch:
+  suiro port add sw1 to-sw0 --type vlink --peer sw0:to-sw1           both ends name each other")]
+    Add(PortAdd),
+    /// List the ports of one switch, or of all
+    List {
+        /// The switch
+        switch: Option<SwitchName>,
+    },
+    /// Show one port: state, mode, notes, counters, drops by reason
+    Show {
+        /// Its switch
+        switch: SwitchName,
+        /// Its name or number
+        port: String,
+    },
+    /// Change a port
+    #[command(visible_alias = "set", after_help = "Examples:\n  suiro port mod sw0 g1 --mtu 9000\n  suiro port mod sw0 g1 --down")]
+    Mod {
+        /// Its switch
+        switch: SwitchName,
+        /// Its name or number
+        port: String,
+        /// MTU to set
+        #[arg(long)]
+        mtu: Option<u32>,
+        /// Set it up
+        #[arg(long, conflicts_with = "down")]
+        up: bool,
+        /// Set it down
+        #[arg(long)]
+        down: bool,
+    },
+    /// Remove ports; a TAP goes with its port
+    #[command(visible_alias = "rm")]
+    Del {
+        /// Their switch
+        switch: SwitchName,
+        /// Names or numbers
+        #[arg(required = true)]
+        ports: Vec<String>,
+    },
+}
+
+/// `suiro port add`.
+#[derive(Args)]
+pub struct PortAdd {
+    /// Its switch
+    pub switch: SwitchName,
+    /// Its name
+    pub name: PortName,
+    /// Its kind
+    #[arg(long = "type", value_name = "TYPE", value_parser = ["tap", "af_packet", "af_xdp", "vlink"])]
+    pub kind: String,
+    /// The interface, for tap the one to make; the one of the port's name when left out
+    #[arg(long, short)]
+    pub interface: Option<IfName>,
+    /// The interface's network namespace, a name or a path; the node's own when left out
+    #[arg(long, short)]
+    pub netns: Option<Netns>,
+    /// OpenFlow number; the lowest free one when left out
+    #[arg(long)]
+    pub number: Option<u32>,
+    /// MTU to set
+    #[arg(long)]
+    pub mtu: Option<u32>,
+    /// MAC address of the guest's side (tap)
+    #[arg(long)]
+    pub mac: Option<Mac>,
+    /// Number of queues
+    #[arg(long)]
+    pub queues: Option<u16>,
+    /// XDP attachment (af_xdp)
+    #[arg(long, value_name = "MODE", value_parser = ["auto", "zero-copy", "native", "generic"])]
+    pub xdp_mode: Option<String>,
+    /// The other end, SWITCH:PORT (vlink)
+    #[arg(long)]
+    pub peer: Option<Peer>,
+}
+
+/// `suiro flow`.
+#[derive(Subcommand)]
+pub enum FlowCommand {
+    /// Add flows; one with the same match and priority is replaced
+    #[command(after_help = "\
+Examples:
+  suiro flow add sw0 'priority=10,ip,nw_dst=10.0.0.1,actions=output:2'
+  suiro flow add sw0 'in_port=g1,actions=push_vlan:0x8100,set_field:4101->vlan_vid,output:uplink'
+  suiro flow add sw0 --file flows.txt      one flow a line; - reads standard input")]
+    Add(RuleTexts),
+    /// List flows as `ovs-ofctl dump-flows` prints them, with live counters
+    #[command(visible_alias = "show", after_help = "\
+Examples:
+  suiro flow list sw0
+  suiro flow list sw0 'table=0,ip,nw_dst=10.0.0.0/8'
+  suiro flow list sw0 --names --json")]
+    List {
+        /// The switch
+        switch: SwitchName,
+        /// Only flows at least as specific as this match
+        #[arg(default_value = "")]
+        filter: String,
+        /// Print ports by name
+        #[arg(long)]
+        names: bool,
+    },
+    /// Change the actions of flows that are there
+    Mod {
+        /// The flows
+        #[command(flatten)]
+        texts: RuleTexts,
+        /// Only the flow with exactly this match and priority
+        #[arg(long)]
+        strict: bool,
+    },
+    /// Delete flows: those that a match selects, or all with --all
+    #[command(visible_alias = "rm", after_help = "\
+Examples:
+  suiro flow del sw0 'ip,nw_dst=10.0.0.0/8'
+  suiro flow del sw0 --strict 'priority=10,ip,nw_dst=10.0.0.1'
+  suiro flow del sw0 --all")]
+    Del {
+        /// What to delete
+        #[command(flatten)]
+        texts: RuleTexts,
+        /// Only the flow with exactly this match and priority
+        #[arg(long)]
+        strict: bool,
+        /// Every flow of the switch
+        #[arg(long)]
+        all: bool,
+    },
+}
+
+/// `suiro group` and `suiro meter`.
+#[derive(Subcommand)]
+pub enum RulesCommand {
+    /// Add them
+    #[command(after_help = "\
+Examples:
+  suiro group add sw0 'group_id=1,type=select,bucket=output:1,bucket=output:2'
+  suiro meter add sw0 'meter=1,kbps,band=type=drop,rate=10000'")]
+    Add(RuleTexts),
+    /// List them with their counters
+    #[command(visible_alias = "show")]
+    List {
+        /// The switch
+        switch: SwitchName,
+    },
+    /// Change those that are there
+    Mod(RuleTexts),
+    /// Delete them, and the flows that use them
+    #[command(visible_alias = "rm", after_help = "Examples:\n  suiro group del sw0 group_id=1\n  suiro meter del sw0 meter=1\n  suiro group del sw0 --all")]
+    Del {
+        /// What to delete
+        #[command(flatten)]
+        texts: RuleTexts,
+        /// All of them
+        #[arg(long)]
+        all: bool,
+    },
+}
+
+/// Texts of rules: as arguments, from a file, or from standard input.
+#[derive(Args)]
+pub struct RuleTexts {
+    /// The switch
+    pub switch: SwitchName,
+    /// In the syntax of ovs-ofctl
+    pub texts: Vec<String>,
+    /// A file with one a line; - is standard input
+    #[arg(long, short, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+}
+
+/// `suiro top`.
+#[derive(Args)]
+pub struct TopArgs {
+    /// Seconds between two looks
+    #[arg(long, short, default_value = "1", value_parser = clap::value_parser!(u16).range(1..=3600))]
+    pub interval: u16,
+    /// Look once, over one interval, and end
+    #[arg(long)]
+    pub once: bool,
+}

@@ -1,0 +1,45 @@
+//! One module per noun.
+
+pub mod flow;
+pub mod node;
+pub mod port;
+pub mod rules;
+pub mod switch;
+
+use crate::client::Client;
+use crate::failure::Failure;
+use serde::Serialize;
+use std::io::Write;
+
+/// What every command needs.
+pub struct Context {
+    /// The node.
+    pub client: Client,
+    /// Whether to print JSON.
+    pub json: bool,
+}
+
+impl Context {
+    /// Prints an answer: as JSON, or as `human` says it.
+    ///
+    /// # Errors
+    /// The output is closed.
+    pub fn print<T: Serialize>(&self, answer: &T, human: impl FnOnce(&T) -> String) -> Result<(), Failure> {
+        let text = if self.json {
+            serde_json::to_string_pretty(answer).expect("answers are plain data") + "\n"
+        } else {
+            human(answer)
+        };
+        out(&text)
+    }
+}
+
+/// Writes to standard output.
+///
+/// # Errors
+/// The output is closed.
+pub fn out(text: &str) -> Result<(), Failure> {
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    Ok(stdout.flush()?)
+}

@@ -1,0 +1,58 @@
+//! `suiro node` and `suiro status`.
+
+use super::{Context, out};
+use crate::args::NodeArgs;
+use crate::failure::Failure;
+use crate::log;
+use node::config::Config;
+use node::run::{Options, load, purge};
+use node::service::{NodeView, OnConflict};
+
+/// Runs a node, or checks its configuration, or removes what it left.
+pub fn run(args: NodeArgs) -> Result<(), Failure> {
+    let config = load(args.config.as_deref())?;
+    if args.check {
+        return out(&checked(&config));
+    }
+    log::start(args.log_format, args.log.as_deref(), config.node.log.as_deref())?;
+    if args.purge {
+        let purged = purge(&config)?;
+        purged.taps.iter().try_for_each(|tap| out(&format!("removed TAP {tap}\n")))?;
+        return purged.files.iter().try_for_each(|file| out(&format!("removed {}\n", file.display())));
+    }
+    let on_conflict = if args.forget_conflicts { OnConflict::Forget } else { OnConflict::Refuse };
+    Ok(node::run::run(&Options { config_file: args.config, on_conflict }, &config)?)
+}
+
+fn checked(config: &Config) -> String {
+    let ports: usize = config.switches.iter().map(|switch| switch.ports.len()).sum();
+    let flows: usize = config.switches.iter().map(|switch| switch.flows.len()).sum();
+    format!("the configuration is right: {} switches, {ports} ports, {flows} flows\n", config.switches.len())
+}
+
+/// Shows the running node.
+pub fn status(context: &Context) -> Result<(), Failure> {
+    let view: NodeView = context.client.get("/v1/node")?;
+    context.print(&view, |view| {
+        let cores: Vec<_> = view.cores.iter().map(usize::to_string).collect();
+        let mut text = format!(
+            "suiro {}, process {}, up {} s\n{} switches, {} ports; workers on cores {}\nconfiguration {}; sockets in {}\nstate in {}\n",
+            view.version,
+            view.pid,
+            view.uptime_s,
+            view.switches,
+            view.ports,
+            cores.join(", "),
+            view.config_file.as_deref().unwrap_or("none"),
+            view.run_dir,
+            view.store.file,
+        );
+        if let Some(fault) = &view.store.fault {
+            text += &format!("NOT SAVED: {fault}\n");
+        }
+        if let Some(file) = &view.store.set_aside {
+            text += &format!("the earlier state was damaged and is kept as {file}\n");
+        }
+        text
+    })
+}

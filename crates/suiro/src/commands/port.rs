@@ -1,0 +1,138 @@
+//! `suiro port`.
+
+use super::switch::drops;
+use super::{Context, out};
+use crate::args::{PortAdd, PortCommand};
+use crate::client::quoted;
+use crate::failure::Failure;
+use crate::table::{Table, dash};
+use hyper::Method;
+use node::fault::Fault;
+use node::service::PortView;
+use node::spec::{PortKind, PortPatch, PortSpec, XdpMode};
+
+/// Does what the command says.
+pub fn run(context: &Context, command: PortCommand) -> Result<(), Failure> {
+    match command {
+        PortCommand::Add(args) => {
+            let path = format!("/v1/switches/{}/ports", args.switch);
+            let view: PortView = context.client.send(Method::POST, &path, &spec(args)?)?;
+            context.print(&view, made)
+        }
+        PortCommand::List { switch } => {
+            let path = switch.map_or_else(|| "/v1/ports".into(), |switch| format!("/v1/switches/{switch}/ports"));
+            let views: Vec<PortView> = context.client.get(&path)?;
+            context.print(&views, |views| list(views))
+        }
+        PortCommand::Show { switch, port } => {
+            let view: PortView = context.client.get(&path(&switch, &port))?;
+            context.print(&view, show)
+        }
+        PortCommand::Mod { switch, port, mtu, up, down } => {
+            let patch = PortPatch { mtu, up: (up || down).then_some(up) };
+            if patch == PortPatch::default() {
+                let remedy = "name what to change: --mtu, --up or --down";
+                return Err(Failure::Usage(Fault::new(format!("port {port}"), "change it", "nothing to change", remedy)));
+            }
+            let view: PortView = context.client.send(Method::PATCH, &path(&switch, &port), &patch)?;
+            context.print(&view, |view| format!("port {} of switch {} changed\n", view.name, view.switch))
+        }
+        PortCommand::Del { switch, ports } => ports.iter().try_for_each(|port| {
+            context.client.delete(&path(&switch, port))?;
+            if context.json { Ok(()) } else { out(&format!("port {port} of switch {switch} removed\n")) }
+        }),
+    }
+}
+
+fn path(switch: &str, port: &str) -> String {
+    format!("/v1/switches/{switch}/ports/{}", quoted(port))
+}
+
+/// The words were checked by the parser; which keys belong to which kind is the node's to say.
+fn spec(args: PortAdd) -> Result<PortSpec, Failure> {
+    let unknown = || Failure::Usage(Fault::new("port", "read its type", "unknown type", "see suiro port add --help"));
+    let kind = PortKind::of(&args.kind).ok_or_else(unknown)?;
+    Ok(PortSpec {
+        name: Some(args.name),
+        interface: args.interface,
+        netns: args.netns,
+        number: args.number,
+        mtu: args.mtu,
+        mac: args.mac,
+        queues: args.queues,
+        xdp_mode: args.xdp_mode.as_deref().and_then(XdpMode::of),
+        peer: args.peer,
+        ..PortSpec::of(kind)
+    })
+}
+
+fn made(view: &PortView) -> String {
+    let mut text = format!("port {} of switch {} made, number {}: {}\n", view.name, view.switch, view.number, view.mode);
+    view.notes.iter().for_each(|note| text += &format!("  note: {note}\n"));
+    view.fault.iter().for_each(|fault| text += &format!("  waiting: {}\n", fault.cause));
+    text
+}
+
+/// One word for a port's state.
+pub fn state(view: &PortView) -> &'static str {
+    match (&view.fault, view.admin_up, view.up && view.carrier) {
+        (Some(_), ..) => "fault",
+        (None, false, _) => "down",
+        (None, true, true) => "up",
+        (None, true, false) => "no link",
+    }
+}
+
+fn list(views: &[PortView]) -> String {
+    let mut table = Table::new(&[
+        "SWITCH", ">NR", "PORT", "TYPE", "INTERFACE", "NETNS", "STATE", ">MTU", ">RX", ">TX", ">DROPS", "HOW",
+    ]);
+    for view in views {
+        let counters = &view.counters;
+        let dropped: u64 = counters.rx_drops.iter().chain(&counters.tx_drops).map(|drop| drop.frames).sum();
+        let how = view.fault.as_ref().map_or(&view.mode, |fault| &fault.cause);
+        table.row(vec![
+            view.switch.to_string(),
+            view.number.to_string(),
+            view.name.to_string(),
+            view.kind.word().into(),
+            dash(view.interface.as_ref()),
+            dash(view.netns.as_ref()),
+            state(view).into(),
+            dash((view.mtu > 0).then_some(view.mtu)),
+            counters.rx_frames.to_string(),
+            counters.tx_frames.to_string(),
+            dropped.to_string(),
+            how.clone(),
+        ]);
+    }
+    table.to_string()
+}
+
+fn show(view: &PortView) -> String {
+    let counters = &view.counters;
+    let cores: Vec<_> = view.queues.iter().map(|queue| format!("{} on core {}", queue.queue, queue.core)).collect();
+    let mut text = format!(
+        "port {} of switch {}\n  number      {}\n  type        {}\n  interface   {}\n  namespace   {}\n  state       {}\n  MAC         {}\n  MTU         {}\n  speed       {}\n  how         {}\n  queues      {}\n  made by     {}\n",
+        view.name,
+        view.switch,
+        view.number,
+        view.kind.word(),
+        dash(view.interface.as_ref()),
+        view.netns.as_ref().map_or_else(|| "the node's own".into(), ToString::to_string),
+        state(view),
+        dash(view.mac.as_ref()),
+        dash((view.mtu > 0).then_some(view.mtu)),
+        dash((view.speed_mbps > 0).then(|| format!("{} Mbit/s", view.speed_mbps))),
+        view.mode,
+        if cores.is_empty() { "-".into() } else { cores.join(", ") },
+        view.origin,
+    );
+    text += &format!("  rx          {} frames, {} bytes\n", counters.rx_frames, counters.rx_bytes);
+    text += &format!("  tx          {} frames, {} bytes\n", counters.tx_frames, counters.tx_bytes);
+    text += &drops("  rx dropped ", &counters.rx_drops);
+    text += &drops("  tx dropped ", &counters.tx_drops);
+    view.notes.iter().for_each(|note| text += &format!("  note: {note}\n"));
+    view.fault.iter().for_each(|fault| text += &format!("  FAULT: {fault}\n"));
+    text
+}

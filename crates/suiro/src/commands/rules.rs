@@ -1,0 +1,139 @@
+//! `suiro group` and `suiro meter`, and what they share with `suiro flow`.
+
+use super::{Context, out};
+use crate::args::{RuleTexts, RulesCommand};
+use crate::failure::Failure;
+use hyper::Method;
+use node::api::Applied;
+use node::fault::Fault;
+use node::service::{GroupView, MeterView, RuleChange};
+use node::spec::SwitchName;
+use std::io::Read;
+use std::path::Path;
+
+/// Rules sent in one request. Chosen: far below the node's limit of 64 MiB, and few enough that an error comes soon.
+const PORTION: usize = 50_000;
+
+/// What is particular about a kind of rules.
+pub struct Kind {
+    /// In messages.
+    word: &'static str,
+    /// In paths.
+    path: &'static str,
+    /// Where the texts go in a request.
+    change: fn(Vec<String>, bool) -> RuleChange,
+    /// Lists them.
+    list: fn(&Context, &SwitchName) -> Result<(), Failure>,
+}
+
+/// Flows; they are listed by their own command.
+pub const FLOWS: Kind = Kind {
+    word: "flow",
+    path: "flows",
+    change: |flows, strict| RuleChange { flows, strict, ..RuleChange::default() },
+    list: |_, _| Ok(()),
+};
+
+/// Groups.
+pub const GROUPS: Kind = Kind {
+    word: "group",
+    path: "groups",
+    change: |groups, strict| RuleChange { groups, strict, ..RuleChange::default() },
+    list: |context, switch| {
+        let views: Vec<GroupView> = context.client.get(&format!("/v1/switches/{switch}/groups"))?;
+        context.print(&views, |views| views.iter().map(|view| lines(&[&view.text, &view.stats])).collect())
+    },
+};
+
+/// Meters.
+pub const METERS: Kind = Kind {
+    word: "meter",
+    path: "meters",
+    change: |meters, strict| RuleChange { meters, strict, ..RuleChange::default() },
+    list: |context, switch| {
+        let views: Vec<MeterView> = context.client.get(&format!("/v1/switches/{switch}/meters"))?;
+        context.print(&views, |views| views.iter().map(|view| lines(&[&view.text, &view.stats])).collect())
+    },
+};
+
+fn lines(texts: &[&str]) -> String {
+    texts.iter().map(|text| format!("{}\n", text.trim_end())).collect()
+}
+
+/// Does what the command says.
+pub fn run(context: &Context, kind: &Kind, command: RulesCommand) -> Result<(), Failure> {
+    match command {
+        RulesCommand::Add(texts) => send(context, kind, Method::POST, texts, false),
+        RulesCommand::Mod(texts) => send(context, kind, Method::PATCH, texts, false),
+        RulesCommand::Del { texts, all } => delete(context, kind, texts, Deletion { strict: false, all }),
+        RulesCommand::List { switch } => (kind.list)(context, &switch),
+    }
+}
+
+/// How much to delete.
+pub struct Deletion {
+    /// Only exact matches.
+    pub strict: bool,
+    /// Everything.
+    pub all: bool,
+}
+
+/// Deletes rules. All of them only when that is said.
+pub fn delete(context: &Context, kind: &Kind, mut texts: RuleTexts, how: Deletion) -> Result<(), Failure> {
+    if how.all {
+        texts.texts.push(String::new());
+    }
+    send(context, kind, Method::DELETE, texts, how.strict)
+}
+
+/// Sends rules with a method.
+pub fn send(context: &Context, kind: &Kind, method: Method, texts: RuleTexts, strict: bool) -> Result<(), Failure> {
+    let path = format!("/v1/switches/{}/{}", texts.switch, kind.path);
+    let done = match method.as_str() {
+        "POST" => "added",
+        "PATCH" => "changed",
+        _ => "deleted",
+    };
+    let all = collect(kind, texts)?;
+    let mut applied = 0;
+    for portion in all.chunks(PORTION) {
+        let change = (kind.change)(portion.to_vec(), strict);
+        applied += context.client.send::<Applied>(method.clone(), &path, &change)?.applied;
+    }
+    if context.json {
+        return context.print(&Applied { applied }, |_| String::new());
+    }
+    let plural = if applied == 1 { "" } else { "s" };
+    // How many rules a deletion found is not what it was asked.
+    match done {
+        "deleted" => out(&format!("{}s deleted\n", kind.word)),
+        done => out(&format!("{applied} {}{plural} {done}\n", kind.word)),
+    }
+}
+
+fn collect(kind: &Kind, texts: RuleTexts) -> Result<Vec<String>, Failure> {
+    let mut all = texts.texts;
+    if let Some(file) = &texts.file {
+        all.extend(read(file)?);
+    }
+    if all.is_empty() {
+        let remedy = "write them as arguments, name a file with --file, or (to delete all) add --all";
+        let thing = format!("{}s of switch {}", kind.word, texts.switch);
+        return Err(Failure::Usage(Fault::new(thing, "read them", "none given", remedy)));
+    }
+    Ok(all)
+}
+
+/// One rule a line; empty lines and those that begin with # are left out, as ovs-ofctl does.
+fn read(file: &Path) -> Result<Vec<String>, Failure> {
+    let mut text = String::new();
+    let read = if file == Path::new("-") {
+        std::io::stdin().read_to_string(&mut text)
+    } else {
+        std::fs::File::open(file).and_then(|mut file| file.read_to_string(&mut text))
+    };
+    let thing = || format!("file {}", file.display());
+    read.map_err(|error| Failure::Refused(Fault::new(thing(), "read it", error.to_string(), "check its name and rights")))?;
+    let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
+    Ok(lines.filter(|line| !line.is_empty()).map(str::to_owned).collect())
+}

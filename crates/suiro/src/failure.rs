@@ -1,0 +1,78 @@
+//! Errors as the command line reports them, and its exit codes.
+
+use node::fault::Fault;
+use node::run::RunError;
+use std::fmt;
+use std::io;
+use std::process::ExitCode;
+
+/// Refused, or failed.
+const REFUSED: u8 = 1;
+/// Not understood: what clap uses too.
+const USAGE: u8 = 2;
+/// No node to talk to.
+const NO_NODE: u8 = 3;
+
+/// Why a command did not do what it was asked.
+#[derive(Debug)]
+pub enum Failure {
+    /// The node refused, or the command failed.
+    Refused(Fault),
+    /// What was typed makes no sense.
+    Usage(Fault),
+    /// There is no node at the socket.
+    NoNode(Fault),
+    /// The node did not run.
+    Run(RunError),
+    /// A benchmark failed.
+    Lab(anyhow::Error),
+    /// Whoever read our output has gone.
+    Closed,
+}
+
+impl Failure {
+    /// Prints it and chooses the exit code.
+    pub fn report(self) -> ExitCode {
+        let code = match &self {
+            Self::Closed => return ExitCode::SUCCESS,
+            Self::Usage(_) => USAGE,
+            Self::NoNode(_) => NO_NODE,
+            Self::Refused(_) | Self::Run(_) | Self::Lab(_) => REFUSED,
+        };
+        eprintln!("{self}");
+        ExitCode::from(code)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(fault) | Self::Usage(fault) | Self::NoNode(fault) => write!(f, "error: {fault}"),
+            Self::Run(error) => write!(f, "error: {error}"),
+            Self::Lab(error) => write!(f, "error: {error:#}"),
+            Self::Closed => Ok(()),
+        }
+    }
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Self {
+        Self::Run(error)
+    }
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Self {
+        Self::Lab(error)
+    }
+}
+
+/// For output: a closed pipe is no error.
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return Self::Closed;
+        }
+        Self::Refused(Fault::new("output", "write it", error.to_string(), "check where the output goes"))
+    }
+}

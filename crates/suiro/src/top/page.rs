@@ -1,0 +1,105 @@
+//! One page of `suiro top`.
+
+use super::rates::Rates;
+use crate::table::{Table, short};
+
+/// Lines of a terminal that does not say.
+const USUAL_LINES: usize = 24;
+
+/// The page, as long as it is.
+pub fn whole(rates: &Rates) -> String {
+    [header(rates), cores(rates), switches(rates), drops(rates), ports(rates)].join("\n")
+}
+
+/// The page, cut to the terminal: busiest ports first, so what is cut is what matters least.
+pub fn fitting(rates: &Rates) -> String {
+    let page = whole(rates);
+    let room = rustix::termios::tcgetwinsize(std::io::stdout()).map_or(USUAL_LINES, |size| size.ws_row.into()).max(2) - 1;
+    let lines: Vec<&str> = page.lines().collect();
+    if lines.len() <= room {
+        return page;
+    }
+    format!("{}\n… {} more lines: suiro top --once", lines[..room - 1].join("\n"), lines.len() - room + 1)
+}
+
+fn header(rates: &Rates) -> String {
+    let (frames, busiest) = rates.workers.iter().fold((0.0, 0.0_f64), |(frames, busiest), worker| {
+        (frames + worker.frames_per_s, busiest.max(worker.busy_percent))
+    });
+    format!(
+        "suiro: {} switches, {} ports, {} frames/s, busiest core {busiest:.0} % (over {:.1} s)\n",
+        rates.switches.len(),
+        rates.ports.len(),
+        short(frames),
+        rates.seconds
+    )
+}
+
+fn cores(rates: &Rates) -> String {
+    let mut table = Table::new(&[">CORE", ">BUSY %", ">POLLING %", ">FRAMES/S", ">CYCLES/FRAME", ">FRAMES/ROUND", ">QUEUES", ">RESTARTS"]);
+    for worker in &rates.workers {
+        table.row(vec![
+            worker.core.to_string(),
+            format!("{:.1}", worker.busy_percent),
+            format!("{:.1}", worker.polling_percent),
+            short(worker.frames_per_s),
+            format!("{:.0}", worker.cycles_per_frame),
+            format!("{:.1}", worker.frames_per_round),
+            worker.queues.to_string(),
+            worker.restarts.to_string(),
+        ]);
+    }
+    table.to_string()
+}
+
+fn switches(rates: &Rates) -> String {
+    let mut table = Table::new(&["SWITCH", ">PORTS", ">FLOWS", ">CONTROLLERS", ">FRAMES/S", ">PACKET-INS/S", ">DROPS/S"]);
+    for switch in &rates.switches {
+        table.row(vec![
+            switch.name.clone(),
+            switch.ports.to_string(),
+            switch.flows.to_string(),
+            switch.controllers.to_string(),
+            short(switch.frames_per_s),
+            short(switch.packet_ins_per_s),
+            short(switch.drops_per_s.values().fold(0.0, |sum, rate| sum + rate)),
+        ]);
+    }
+    table.to_string()
+}
+
+fn drops(rates: &Rates) -> String {
+    let mut table = Table::new(&["DROPS ON", "REASON", ">FRAMES/S"]);
+    let mut any = false;
+    for switch in &rates.switches {
+        for (reason, rate) in &switch.drops_per_s {
+            any = true;
+            table.row(vec![switch.name.clone(), reason.clone(), short(*rate)]);
+        }
+    }
+    if any { table.to_string() } else { "no drops\n".into() }
+}
+
+fn ports(rates: &Rates) -> String {
+    let mut table = Table::new(&["PORT", "TYPE", "STATE", ">RX/S", ">RX MBIT/S", ">TX/S", ">TX MBIT/S", ">DROPS/S", "RX/S BY CORE"]);
+    let mut ports: Vec<_> = rates.ports.iter().collect();
+    let load = |port: &super::rates::PortRates| port.rx_frames_per_s + port.tx_frames_per_s;
+    // Stable: idle ports stay in their order.
+    ports.sort_by(|a, b| load(b).total_cmp(&load(a)));
+    for port in ports {
+        let by_core = port.rx_frames_per_s_by_core.iter().filter(|(_, rate)| **rate > 0.0);
+        let by_core: Vec<_> = by_core.map(|(core, rate)| format!("{core}:{}", short(*rate))).collect();
+        table.row(vec![
+            format!("{}:{}", port.switch, port.name),
+            port.kind.into(),
+            port.state.into(),
+            short(port.rx_frames_per_s),
+            format!("{:.1}", port.rx_mbps),
+            short(port.tx_frames_per_s),
+            format!("{:.1}", port.tx_mbps),
+            short(port.drops_per_s),
+            by_core.join(" "),
+        ]);
+    }
+    table.to_string()
+}
