@@ -1,6 +1,7 @@
 //! One worker's exact-match cache, in front of all switches' tables.
 
 use crate::process::BATCH;
+use crate::process::trace::Traces;
 use crate::template::Scratch;
 use wire::Key;
 
@@ -11,9 +12,10 @@ pub struct Cache {
     pub(crate) scratch: Scratch,
     /// Keys with metadata written to them.
     pub(crate) keys: Box<[Key; BATCH]>,
+    /// Traces of the batch in work.
+    pub(crate) traces: Box<Traces>,
     secret: [u64; 2],
     entries: usize,
-    probes: u64,
 }
 
 impl Cache {
@@ -24,13 +26,9 @@ impl Cache {
             worker: worker.saturating_add(1),
             scratch: Scratch::default(),
             keys: Box::new([Key::default(); BATCH]),
+            traces: Box::default(),
             secret,
             entries,
-            probes: 0,
         }
-    }
-
-    pub(crate) fn note_probes(&mut self, probes: u32) {
-        self.probes += u64::from(probes);
     }
 }

@@ -4,6 +4,8 @@
 
 mod action;
 mod action_set;
+#[doc(hidden)]
+pub mod bench;
 mod cache;
 mod config;
 mod exec;

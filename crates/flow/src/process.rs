@@ -8,17 +8,16 @@
 //! 3. *Run* ([`walk`]): one packet after the other through the programs found. Where a program edits the packet
 //!    before a further table, the rest of its way is looked up then.
 
-mod trace;
+pub(crate) mod trace;
 mod walk;
 
-use crate::action::Action;
 use crate::cache::Cache;
 use crate::config::FragMode;
 use crate::exec::{Run, packet_out};
-use crate::packet::{Packet, Sink};
+use crate::action::{Action, PortNo};
+use crate::packet::{Packet, Sink, Then};
 use crate::snapshot::Snapshot;
 use crate::time::Nanos;
-use trace::Traces;
 use walk::Walker;
 use wire::{DropReason, Field};
 
@@ -46,19 +45,35 @@ pub fn execute(
 ) {
     let env = snapshot.env(now);
     let run = Run::new(&env, 0, packet, sink);
-    packet_out(run, actions, &mut Walker::new(snapshot, cache, now));
+    packet_out(run, actions, &mut Walker::new(snapshot, cache.worker, &mut cache.scratch, now));
 }
 
 fn process_batch(snapshot: &Snapshot, cache: &mut Cache, packets: &mut [Packet<'_>], now: Nanos, sink: &mut impl Sink) {
     let refused = admit(snapshot, packets, sink);
-    let mut traces = Traces::default();
-    trace::trace(snapshot, cache, packets, refused, now, &mut traces);
+    trace::trace(snapshot, cache, packets, refused, now);
     let env = snapshot.env(now);
-    let mut walker = Walker::new(snapshot, cache, now);
+    let Cache { worker, scratch, traces, .. } = cache;
+    let mut walker = Walker::new(snapshot, *worker, scratch, now);
     for (index, packet) in packets.iter_mut().enumerate() {
-        if refused & 1 << index == 0 {
-            walker.follow(Run::new(&env, index, packet, sink), traces.of(index));
+        if refused & 1 << index != 0 {
+            continue;
         }
+        let trace = traces.of(index);
+        match trace.forwards_to {
+            Some(port) => forward(snapshot, index, packet, port, sink),
+            None => {
+                walker.follow(Run::new(&env, index, packet, sink), trace);
+            }
+        }
+    }
+}
+
+/// What running a program of one output to one port amounts to.
+fn forward(snapshot: &Snapshot, index: usize, packet: &Packet<'_>, port: PortNo, sink: &mut impl Sink) {
+    let verdict = if port == packet.in_port() { Err(DropReason::NoDestination) } else { snapshot.ports.egress(port) };
+    match verdict {
+        Ok(()) => sink.output(index, packet, &[port], Then::Done),
+        Err(reason) => sink.discard(index, packet, reason),
     }
 }
 

@@ -3,7 +3,7 @@
 //! A million entries usually do a handful of different things. Records name programs by number; numbers resolve
 //! through pages that snapshots share and the control thread copies on write, a page of [`PAGE`] at a time.
 
-use crate::action::{Action, Instructions, Output};
+use crate::action::{Action, Instructions, Output, PortNo};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -13,9 +13,10 @@ const PAGE: usize = 256;
 const MOST: usize = 1 << 24;
 
 /// What later tables see of a packet that ran a program.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Onward {
     /// There is no later table.
+    #[default]
     End,
     /// The key as it was, but for metadata: the next lookup can be done before the program is run.
     Goto(u8),
@@ -39,6 +40,8 @@ pub(crate) struct Program {
     pub onward: Onward,
     /// A packet may go to the controller, which is then told the entry's cookie.
     pub tells: Tells,
+    /// All it does is to send the packet by this port.
+    pub forwards_to: Option<PortNo>,
 }
 
 impl Program {
@@ -51,7 +54,18 @@ impl Program {
             Some(table) => Onward::Goto(table),
         };
         let tells = actions(&instructions).map(tells).max().unwrap_or(Tells::Never);
-        Self { instructions, onward, tells }
+        let forwards_to = forwarding_port(&instructions);
+        Self { instructions, onward, tells, forwards_to }
+    }
+}
+
+/// The port, if the instructions are one output to one port.
+fn forwarding_port(instructions: &Instructions) -> Option<PortNo> {
+    let (Instructions { apply, write, .. }, bare) = (instructions, Instructions::default());
+    let rest = Instructions { apply: Vec::new(), write: Vec::new(), clear: false, ..instructions.clone() };
+    match (apply.as_slice(), write.as_slice()) {
+        ([Action::Output(Output::Port(port))], []) | ([], [Action::Output(Output::Port(port))]) if rest == bare => Some(*port),
+        _ => None,
     }
 }
 

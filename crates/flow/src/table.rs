@@ -5,6 +5,7 @@
 //! them. A record that some snapshot sees never changes: a modified, covered or uncovered entry gets a new record, which
 //! counts on the old one (its *home*).
 
+mod compile;
 mod entry;
 mod select;
 mod tuple;
@@ -15,7 +16,8 @@ pub(crate) use tuple::Tuple;
 
 use crate::pipeline::Store;
 use crate::store::RecordId;
-use crate::template::{Template, TableView};
+use crate::template::TableView;
+use compile::{Changes, Compiler};
 use std::collections::HashMap;
 use std::sync::Arc;
 use wire::Key;
@@ -34,6 +36,10 @@ pub(crate) struct Table {
     view: Arc<TableView>,
     /// The view no longer says what the table holds.
     stale: bool,
+    compiler: Compiler,
+    changes: Changes,
+    /// Entries that may come before room for their masks must be counted again.
+    spare: usize,
 }
 
 impl Table {
@@ -46,6 +52,9 @@ impl Table {
             rules: 0,
             view: Arc::default(),
             stale: false,
+            compiler: Compiler::None,
+            changes: Changes::default(),
+            spare: 0,
         }
     }
 
@@ -62,7 +71,7 @@ impl Table {
     /// The view for the next snapshot; the same one if nothing changed that it would show.
     pub fn publish(&mut self, store: &Store, most_masks: usize) -> &Arc<TableView> {
         if std::mem::take(&mut self.stale) {
-            let template = Template::choose(self, store, most_masks);
+            let template = self.compile(store, most_masks);
             let all = self.by_mask.get(&Key::default()).copied();
             self.view = Arc::new(TableView { template, counters: self.view.counters.clone(), all });
         }
@@ -114,6 +123,7 @@ impl Table {
             self.by_mask.remove(tuple.plan.mask());
             self.free.push(number);
             self.stale = true;
+            self.note_all();
         }
     }
 

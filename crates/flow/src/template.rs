@@ -13,18 +13,19 @@
 //! generation says who sees it. The others are made again for the next snapshot, in the parts that changed.
 
 mod masks;
+pub(crate) mod prefix;
 mod probe;
 mod single;
+pub(crate) mod ternary;
 
-pub(crate) use probe::Scratch;
+pub(crate) use masks::Masks;
+pub(crate) use probe::{Probe, Scratch};
+pub(crate) use single::Single;
 
 use crate::process::BATCH;
-use crate::pipeline::Store;
 use crate::store::{ArenaView, RecordId, Secret};
-use crate::table::Table;
-use masks::Masks;
-use probe::Probe;
-use single::Single;
+use prefix::Prefix;
+use ternary::Ternary;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 use wire::Key;
@@ -47,7 +48,9 @@ pub(crate) enum Template {
     Empty,
     One(Single),
     Exact(Probe, Option<Single>),
+    Prefix(Prefix),
     Masks(Masks),
+    Ternary(Ternary),
 }
 
 /// A table as a snapshot holds it.
@@ -85,30 +88,13 @@ impl TableCounters {
 }
 
 impl Template {
-    /// The cheapest template for what `table` holds.
-    pub fn choose(table: &Table, store: &Store, most_masks: usize) -> Self {
-        let mut order: Vec<_> = table.tuples().map(|(number, tuple)| (tuple.priorities(), number, tuple)).collect();
-        order.sort_by_key(|&((highest, _), number, _)| (std::cmp::Reverse(highest), number));
-        let _ = most_masks;
-        match order.as_slice() {
-            [] => Self::Empty,
-            [(_, number, tuple)] => match Single::only(store, tuple) {
-                Some(single) => Self::One(single),
-                None => Self::Exact(Probe::new(*number, tuple), None),
-            },
-            [((_, lowest), number, tuple), ((below, _), _, all)] if all.plan.words() == 0 && lowest >= below => {
-                Self::Exact(Probe::new(*number, tuple), Single::only(store, all))
-            }
-            _ => Self::Masks(Masks::new(order.iter().map(|&(_, number, tuple)| Probe::new(number, tuple)).collect())),
-        }
-    }
-
     /// Whether an entry of this mask added later is found without making the template again.
     pub fn finds_new_entries(&self, mask: u16) -> bool {
         match self {
-            Self::Empty | Self::One(_) => false,
+            Self::Empty | Self::One(_) | Self::Prefix(_) => false,
             Self::Exact(probe, _) => probe.number == mask,
             Self::Masks(masks) => masks.holds(mask),
+            Self::Ternary(ternary) => ternary.holds(mask),
         }
     }
 
@@ -118,7 +104,9 @@ impl Template {
             Self::Empty => "empty",
             Self::One(_) => "one",
             Self::Exact(..) => "exact",
+            Self::Prefix(_) => "prefix",
             Self::Masks(_) => "masks",
+            Self::Ternary(_) => "ternary",
         }
     }
 
@@ -128,7 +116,9 @@ impl Template {
             Self::Empty => 0,
             Self::One(_) => 1,
             Self::Exact(_, rest) => 1 + u32::from(rest.is_some()),
+            Self::Prefix(prefix) => prefix.probe_bound(),
             Self::Masks(masks) => masks.len() as u32,
+            Self::Ternary(ternary) => ternary.probe_bound(),
         }
     }
 
@@ -144,7 +134,9 @@ impl Template {
                 let probes = probe.search(at, keys, scratch, found);
                 probes + rest.as_ref().map_or(0, |rest| rest.search_missing(keys, found))
             }
+            Self::Prefix(prefix) => prefix.search(keys, found),
             Self::Masks(masks) => masks.search(at, keys, scratch, found),
+            Self::Ternary(ternary) => ternary.search(at, keys, scratch, found),
         }
     }
 }

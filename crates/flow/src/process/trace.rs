@@ -5,11 +5,12 @@
 //! with and the tables, nothing else: so a trace can be cached.
 
 use super::BATCH;
+use crate::action::PortNo;
 use crate::cache::Cache;
 use crate::packet::Packet;
-use crate::program::Onward;
+use crate::program::{Onward, Program};
 use crate::snapshot::Snapshot;
-use crate::store::{RecordId, tick};
+use crate::store::{Record, RecordId, tick};
 use crate::time::Nanos;
 use wire::{Field, Key};
 
@@ -35,11 +36,13 @@ pub(crate) struct Trace {
     hits: [RecordId; STEPS],
     len: u8,
     pub end: End,
+    /// All the trace does is to send the packet by this port.
+    pub forwards_to: Option<PortNo>,
 }
 
 impl Default for Trace {
     fn default() -> Self {
-        Self { hits: [RecordId::NONE; STEPS], len: 0, end: End::Done }
+        Self { hits: [RecordId::NONE; STEPS], len: 0, end: End::Done, forwards_to: None }
     }
 }
 
@@ -54,7 +57,7 @@ impl Trace {
     }
 
     fn push(&mut self, id: RecordId) {
-        self.hits[usize::from(self.len)] = id;
+        self.hits[usize::from(self.len) % STEPS] = id;
         self.len += 1;
     }
 }
@@ -74,99 +77,133 @@ impl Traces {
 const NOWHERE: u8 = u8::MAX;
 
 /// Traces every packet but those of `skip`, and counts the entries hit.
-pub(super) fn trace(snapshot: &Snapshot, cache: &mut Cache, packets: &[Packet<'_>], skip: u32, now: Nanos, traces: &mut Traces) {
-    let mut at = [NOWHERE; BATCH];
-    for (lane, table) in at.iter_mut().enumerate().take(packets.len()) {
-        *table = if skip & 1 << lane == 0 { 0 } else { NOWHERE };
+pub(super) fn trace(snapshot: &Snapshot, cache: &mut Cache, packets: &[Packet<'_>], skip: u32, now: Nanos) {
+    let mut tracer = Tracer { snapshot, packets, now, at: [NOWHERE; BATCH], written: 0, lanes: [0; BATCH] };
+    for (lane, trace) in cache.traces.0.iter_mut().enumerate().take(packets.len()) {
+        (trace.len, trace.end, trace.forwards_to) = (0, End::Done, None);
+        tracer.at[lane] = if skip & 1 << lane == 0 { 0 } else { NOWHERE };
     }
-    let mut written = 0; // packets with metadata
     loop {
-        let table = at[..packets.len()].iter().copied().min().unwrap_or(NOWHERE);
+        let table = tracer.at[..packets.len()].iter().copied().min().unwrap_or(NOWHERE);
         if table == NOWHERE {
             return;
         }
-        visit(snapshot, cache, packets, table, now, &mut Visit { at: &mut at, written: &mut written, traces });
+        tracer.visit(cache, table);
     }
 }
 
-struct Visit<'a> {
-    at: &'a mut [u8; BATCH],
-    written: &'a mut u32,
-    traces: &'a mut Traces,
+/// A batch on its way through the tables.
+struct Tracer<'a, 'h> {
+    snapshot: &'a Snapshot,
+    packets: &'a [Packet<'h>],
+    now: Nanos,
+    /// The table each packet is at.
+    at: [u8; BATCH],
+    /// Packets with metadata, as bits: their key lies in the cache.
+    written: u32,
+    /// The packets at the table that is visited.
+    lanes: [u8; BATCH],
 }
 
-/// Searches one table for the packets that are there and sends each on.
-fn visit(snapshot: &Snapshot, cache: &mut Cache, packets: &[Packet<'_>], table: u8, now: Nanos, visit: &mut Visit<'_>) {
-    let mut lanes = [0_u8; BATCH];
-    let mut count = 0;
-    for lane in 0..packets.len() {
-        lanes[count % BATCH] = lane as u8;
-        count += usize::from(visit.at[lane] == table);
-    }
-    let lanes = &lanes[..count];
-    let mut found = [RecordId::NONE; BATCH];
-    if let Some(view) = snapshot.view.table(table) {
-        let first = &packets[0].key;
-        let mut keys: [&Key; BATCH] = [first; BATCH];
-        for (key, &lane) in keys.iter_mut().zip(lanes) {
-            let lane = usize::from(lane);
-            *key = if *visit.written & 1 << lane == 0 { &packets[lane].key } else { &cache.keys[lane] };
-        }
-        let probes = view.template.search(snapshot.searched(), &keys[..count], &mut cache.scratch, &mut found);
-        let matches = found[..count].iter().filter(|id| id.is_some()).count();
-        view.counters.add(count as u64, matches as u64, u64::from(probes));
-        cache.note_probes(probes);
-    }
-    count_hits(snapshot, cache.worker, packets, lanes, &found, now);
-    for (&lane, &id) in lanes.iter().zip(&found) {
-        send_on(snapshot, cache, packets, table, usize::from(lane), id, visit);
-    }
-}
-
-/// Counts hits, neighbours on the same entry at once.
-pub(super) fn count_hits(snapshot: &Snapshot, worker: u8, packets: &[Packet<'_>], lanes: &[u8], found: &[RecordId; BATCH], now: Nanos) {
-    let tick = tick(now);
-    let mut run = (RecordId::NONE, 0, 0);
-    for (&lane, &id) in lanes.iter().zip(found) {
-        let bytes = u64::from(packets[usize::from(lane)].frame_len);
-        if id != run.0 {
-            if run.0.is_some() {
-                snapshot.arena.count(run.0, worker, run.1, run.2, tick);
+impl Tracer<'_, '_> {
+    /// Searches one table for the packets that are there and sends each on.
+    fn visit(&mut self, cache: &mut Cache, table: u8) {
+        let count = self.gather(table);
+        let mut found = [RecordId::NONE; BATCH];
+        if let Some(view) = self.snapshot.view.table(table) {
+            let mut keys: [&Key; BATCH] = [&self.packets[0].key; BATCH];
+            for (key, &lane) in keys.iter_mut().zip(&self.lanes[..count]) {
+                let lane = usize::from(lane) % BATCH;
+                *key = if self.written & 1 << lane == 0 { &self.packets[lane].key } else { &cache.keys[lane] };
             }
-            run = (id, 0, 0);
+            let probes = view.template.search(self.snapshot.searched(), &keys[..count], &mut cache.scratch, &mut found);
+            let matches = found[..count].iter().filter(|id| id.is_some()).count();
+            view.counters.add(count as u64, matches as u64, u64::from(probes));
         }
-        run = (id, run.1 + 1, run.2 + bytes);
+        self.send_on(cache, table, count, &found);
     }
-    if run.0.is_some() {
-        snapshot.arena.count(run.0, worker, run.1, run.2, tick);
+
+    /// Lists the packets at `table`.
+    fn gather(&mut self, table: u8) -> usize {
+        let mut count = 0;
+        for lane in 0..self.packets.len() {
+            self.lanes[count % BATCH] = lane as u8;
+            count += usize::from(self.at[lane % BATCH] == table);
+        }
+        count
+    }
+
+    /// Counts hits and notes where their packets go; neighbours on the same entry at once.
+    fn send_on(&mut self, cache: &mut Cache, table: u8, count: usize, found: &[RecordId; BATCH]) {
+        let (snapshot, tick, lanes) = (self.snapshot, tick(self.now), self.lanes);
+        let mut run = Run::default();
+        for (&lane, &id) in lanes[..count].iter().zip(found) {
+            if !id.is_some() {
+                self.end(cache, lane, End::Miss(table), None);
+                continue;
+            }
+            if id != run.id {
+                run.count(snapshot, cache.worker, tick);
+                run = Run::of(snapshot, id);
+            }
+            run.packets += 1;
+            run.bytes += u64::from(self.packets[usize::from(lane)].frame_len);
+            let trace = &mut cache.traces.0[usize::from(lane) % BATCH];
+            trace.push(id);
+            let full = trace.is_full();
+            match run.onward {
+                Onward::End => self.end(cache, lane, End::Done, run.forwards_to),
+                Onward::Goto(next) if !full => self.go(cache, lane, next, snapshot.programs.get(run.program).instructions.metadata),
+                Onward::Goto(next) | Onward::Edited(next) => self.end(cache, lane, End::Resume(next), None),
+            }
+        }
+        run.count(snapshot, cache.worker, tick);
+    }
+
+    fn end(&mut self, cache: &mut Cache, lane: u8, end: End, forwards_to: Option<PortNo>) {
+        let trace = &mut cache.traces.0[usize::from(lane) % BATCH];
+        trace.end = end;
+        trace.forwards_to = forwards_to.filter(|_| trace.len == 1);
+        self.at[usize::from(lane) % BATCH] = NOWHERE;
+    }
+
+    fn go(&mut self, cache: &mut Cache, lane: u8, table: u8, metadata: Option<(u64, u64)>) {
+        let lane = usize::from(lane) % BATCH;
+        self.at[lane] = table;
+        let Some((value, mask)) = metadata else { return };
+        let key = &mut cache.keys[lane];
+        if self.written & 1 << lane == 0 {
+            *key = self.packets[lane].key;
+            self.written |= 1 << lane;
+        }
+        let before = key.get(Field::Metadata) as u64;
+        key.set(Field::Metadata, u128::from(before & !mask | value & mask));
     }
 }
 
-/// Notes what a packet hit, and where it goes next.
-fn send_on(snapshot: &Snapshot, cache: &mut Cache, packets: &[Packet<'_>], table: u8, lane: usize, id: RecordId, visit: &mut Visit<'_>) {
-    let trace = &mut visit.traces.0[lane];
-    visit.at[lane] = NOWHERE;
-    if !id.is_some() {
-        trace.end = End::Miss(table);
-        return;
+/// Neighbours that hit one entry.
+#[derive(Default)]
+struct Run<'a> {
+    id: RecordId,
+    record: Option<Record<'a>>,
+    packets: u64,
+    bytes: u64,
+    program: u32,
+    onward: Onward,
+    forwards_to: Option<PortNo>,
+}
+
+impl<'a> Run<'a> {
+    fn of(snapshot: &'a Snapshot, id: RecordId) -> Self {
+        let record = snapshot.arena.record(id);
+        let program = record.rule().program;
+        let &Program { onward, forwards_to, .. } = &**snapshot.programs.get(program);
+        Self { id, record: Some(record), packets: 0, bytes: 0, program, onward, forwards_to }
     }
-    trace.push(id);
-    let program = snapshot.programs.get(snapshot.arena.record(id).rule().program);
-    match program.onward {
-        Onward::End => {}
-        Onward::Edited(next) => trace.end = End::Resume(next),
-        Onward::Goto(next) if trace.is_full() => trace.end = End::Resume(next),
-        Onward::Goto(next) => {
-            visit.at[lane] = next;
-            if let Some((value, mask)) = program.instructions.metadata {
-                let key = &mut cache.keys[lane];
-                if *visit.written & 1 << lane == 0 {
-                    *key = packets[lane].key;
-                    *visit.written |= 1 << lane;
-                }
-                let before = key.get(Field::Metadata) as u64;
-                key.set(Field::Metadata, u128::from(before & !mask | value & mask));
-            }
+
+    fn count(&self, snapshot: &Snapshot, worker: u8, tick: u32) {
+        if let Some(record) = self.record {
+            snapshot.arena.count(self.id, record, worker, self.packets, self.bytes, tick);
         }
     }
 }

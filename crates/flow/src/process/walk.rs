@@ -3,13 +3,13 @@
 use super::trace::{End, Trace};
 use crate::action::{Action, Output};
 use crate::action_set::ActionSet;
-use crate::cache::Cache;
 use crate::config::Miss;
 use crate::exec::{Origin, Run, Tables, Trail};
 use crate::packet::Sink;
 use crate::process::BATCH;
 use crate::program::{Onward, Program, Tells};
 use crate::snapshot::Snapshot;
+use crate::template::Scratch;
 use crate::store::{Record, RecordId, tick};
 use crate::time::Nanos;
 use std::ops::ControlFlow;
@@ -20,13 +20,14 @@ const NO_COOKIE: u64 = u64::MAX;
 /// Walks packets of one snapshot.
 pub(super) struct Walker<'w> {
     snapshot: &'w Snapshot,
-    cache: &'w mut Cache,
+    worker: u8,
+    scratch: &'w mut Scratch,
     tick: u32,
 }
 
 impl<'w> Walker<'w> {
-    pub fn new(snapshot: &'w Snapshot, cache: &'w mut Cache, now: Nanos) -> Self {
-        Self { snapshot, cache, tick: tick(now) }
+    pub fn new(snapshot: &'w Snapshot, worker: u8, scratch: &'w mut Scratch, now: Nanos) -> Self {
+        Self { snapshot, worker, scratch, tick: tick(now) }
     }
 
     /// Runs the programs of a trace, which has been counted, and what may come after it.
@@ -63,12 +64,12 @@ impl<'w> Walker<'w> {
         let view = self.snapshot.view.table(table)?;
         let mut found = [RecordId::NONE; BATCH];
         let packet = run.packet();
-        let probes = view.template.search(self.snapshot.searched(), &[&packet.key], &mut self.cache.scratch, &mut found);
+        let probes = view.template.search(self.snapshot.searched(), &[&packet.key], self.scratch, &mut found);
         let id = found[0];
         view.counters.add(1, u64::from(id.is_some()), u64::from(probes));
-        self.cache.note_probes(probes);
         if id.is_some() {
-            self.snapshot.arena.count(id, self.cache.worker, 1, u64::from(packet.frame_len), self.tick);
+            let record = self.snapshot.arena.record(id);
+            self.snapshot.arena.count(id, record, self.worker, 1, u64::from(packet.frame_len), self.tick);
         }
         id.is_some().then_some(id)
     }

@@ -88,7 +88,13 @@ impl ArenaView {
         let (class, slot) = (id.class(), id.slot() as usize);
         let page = self.pages.get(class)?.get(slot / PAGE)?;
         let (at, lines) = (slot % PAGE, class + 1);
-        Some(Record { lines: page.lines.get(at * lines..(at + 1) * lines)?, spill: page.spills.get(at)? })
+        let (first, rest) = page.lines.get(at * lines..(at + 1) * lines)?.split_first()?;
+        Some(Record { first, rest, spills: &page.spills, at })
+    }
+
+    /// Brings a record's first line into the cache: give the result to something that cannot be optimised away.
+    pub fn touch(&self, id: RecordId) -> u64 {
+        self.get(id).map_or(0, |record| record.key_word(0))
     }
 
     /// The record `id`, which a snapshot's own structures name.
@@ -96,18 +102,12 @@ impl ArenaView {
         self.get(id).expect("a snapshot names only records of its own pages")
     }
 
-    /// Counts on `id`'s home.
-    pub fn count(&self, id: RecordId, worker: u8, packets: u64, bytes: u64, tick: u32) {
-        let record = self.record(id);
+    /// Counts on the home of `record`, which is `id`.
+    pub fn count(&self, id: RecordId, record: Record<'_>, worker: u8, packets: u64, bytes: u64, tick: u32) {
         let home = record.home();
-        if home == id {
-            record.count(worker, packets, bytes);
-            record.touch(tick);
-        } else {
-            let home = self.record(home);
-            home.count(worker, packets, bytes);
-            home.touch(tick);
-        }
+        let counting = if home == id { record } else { self.record(home) };
+        counting.count(worker, packets, bytes);
+        counting.touch(tick);
     }
 }
 

@@ -70,6 +70,11 @@ impl Bucket {
         RecordId(self.records[(index as usize).min(ELEMENTS - 1)].load(Relaxed))
     }
 
+    /// Brings the bucket's line into the cache: give the result to something that cannot be optimised away.
+    pub fn touch(&self) -> u64 {
+        self.tags[0].load(Relaxed)
+    }
+
     /// Whether elements went past this bucket.
     pub fn is_passed(&self) -> bool {
         self.tags[1].load(Relaxed) >> 32 != 0

@@ -19,6 +19,7 @@ struct Move {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Plan {
     mask: Key,
+    /// By target word.
     moves: Box<[Move]>,
     words: u8,
 }
@@ -29,8 +30,9 @@ impl Plan {
         let mut order: Vec<usize> = (0..WORDS).filter(|&word| mask.0[word] != 0).collect();
         order.sort_by_key(|&word| std::cmp::Reverse(mask.0[word].count_ones()));
         let mut taken: Vec<u64> = Vec::new();
-        let moves = order.into_iter().map(|from| place(mask.0[from], from, &mut taken)).collect();
-        Self { mask: *mask, moves, words: taken.len() as u8 }
+        let mut moves: Vec<Move> = order.into_iter().map(|from| place(mask.0[from], from, &mut taken)).collect();
+        moves.sort_by_key(|step| step.to);
+        Self { mask: *mask, moves: moves.into(), words: taken.len() as u8 }
     }
 
     /// The mask.
@@ -52,13 +54,18 @@ impl Plan {
         packed
     }
 
-    /// Packs keys `0..N` of `key_of`, word by word: `rows[word][key]`. Rows from [`Plan::words`] on are left as they are.
-    pub fn pack_rows<'k, const N: usize>(&self, key_of: impl Fn(usize) -> &'k Key, count: usize, rows: &mut [[u64; N]; WORDS]) {
-        rows[..self.words()].fill([0; N]);
+    /// Packs keys, word by word: `rows[word][key]`. Rows from [`Plan::words`] on are left as they are.
+    pub fn pack_rows<const N: usize>(&self, keys: &[&Key], rows: &mut [[u64; N]; WORDS]) {
+        let mut filled = 0;
         for step in &self.moves {
-            let row = &mut rows[step.to as usize % WORDS];
-            for (i, packed) in row.iter_mut().enumerate().take(count) {
-                *packed |= (key_of(i).0[step.from as usize % WORDS] & step.mask).rotate_left(step.turn.into());
+            let (from, turn) = (usize::from(step.from) % WORDS, u32::from(step.turn));
+            let row = rows[usize::from(step.to) % WORDS].iter_mut().zip(keys);
+            let moved = |key: &Key| (key.0[from] & step.mask).rotate_left(turn);
+            if usize::from(step.to) == filled {
+                filled += 1;
+                row.for_each(|(packed, key)| *packed = moved(key));
+            } else {
+                row.for_each(|(packed, key)| *packed |= moved(key));
             }
         }
     }
@@ -114,7 +121,7 @@ mod tests {
         let plan = Plan::new(&mask);
         let keys: [Key; 4] = std::array::from_fn(|k| Key(std::array::from_fn(|i| ((k * 31 + i) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15))));
         let mut rows = [[7; 4]; WORDS];
-        plan.pack_rows(|i| &keys[i], 4, &mut rows);
+        plan.pack_rows(&keys.each_ref(), &mut rows);
         for (k, key) in keys.iter().enumerate() {
             let packed = plan.pack(key);
             assert!((0..plan.words()).all(|word| rows[word][k] == packed[word]));

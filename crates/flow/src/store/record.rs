@@ -47,6 +47,12 @@ pub(crate) const fn tick(now: Nanos) -> u32 {
     (now.0 >> TICK_SHIFT) as u32
 }
 
+impl Default for RecordId {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
 /// Which record: class (lines - 1) in the top 2 bits, slot in the low 24.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(crate) struct RecordId(pub u32);
@@ -99,13 +105,21 @@ impl Rule {
 /// A record in place.
 #[derive(Clone, Copy)]
 pub(crate) struct Record<'a> {
-    pub(super) lines: &'a [Line],
-    pub(super) spill: &'a Spill,
+    pub(super) first: &'a Line,
+    pub(super) rest: &'a [Line],
+    /// The page's spills, and which is this record's.
+    pub(super) spills: &'a [Spill],
+    pub(super) at: usize,
 }
 
 impl Record<'_> {
     fn word(&self, index: usize) -> &AtomicU64 {
-        &self.lines[index / 8].0[index % 8]
+        let line = if index < 8 { self.first } else { &self.rest[index / 8 - 1] };
+        &line.0[index % 8]
+    }
+
+    fn spill(&self) -> &Spill {
+        &self.spills[self.at]
     }
 
     /// Fills a record that no snapshot can see yet.
@@ -118,9 +132,10 @@ impl Record<'_> {
         for (i, &word) in packed.iter().enumerate() {
             self.word(HEADER_WORDS + i).store(word, Relaxed);
         }
-        self.spill.packets.store(0, Relaxed);
-        self.spill.bytes.store(0, Relaxed);
-        self.spill.cookie.store(cookie, Relaxed);
+        let spill = self.spill();
+        spill.packets.store(0, Relaxed);
+        spill.bytes.store(0, Relaxed);
+        spill.cookie.store(cookie, Relaxed);
     }
 
     /// Fills a record that no snapshot can see yet with another version of `other`, which counts where that counts.
@@ -131,7 +146,7 @@ impl Record<'_> {
 
     /// Key words there is room for.
     pub fn key_room(&self) -> usize {
-        self.lines.len() * 8 - HEADER_WORDS
+        (1 + self.rest.len()) * 8 - HEADER_WORDS
     }
 
     /// Word `index` of the packed key.
@@ -156,7 +171,7 @@ impl Record<'_> {
 
     /// The entry's cookie.
     pub fn cookie(&self) -> u64 {
-        self.spill.cookie.load(Relaxed)
+        self.spill().cookie.load(Relaxed)
     }
 
     /// Whether snapshots of `generation` see this record.
@@ -174,7 +189,7 @@ impl Record<'_> {
 
     /// Replaces the cookie; for records that no snapshot can see yet.
     pub fn set_cookie(&self, cookie: u64) {
-        self.spill.cookie.store(cookie, Relaxed);
+        self.spill().cookie.store(cookie, Relaxed);
     }
 
     /// Visible from `generation` on.
@@ -213,8 +228,8 @@ impl Record<'_> {
             own_packets.store(own_packets.load(Relaxed).wrapping_add(packets), Relaxed);
             own_bytes.store(own_bytes.load(Relaxed).wrapping_add(bytes), Relaxed);
         } else {
-            self.spill.packets.fetch_add(packets, Relaxed);
-            self.spill.bytes.fetch_add(bytes, Relaxed);
+            self.spill().packets.fetch_add(packets, Relaxed);
+            self.spill().bytes.fetch_add(bytes, Relaxed);
         }
     }
 
@@ -236,7 +251,7 @@ impl Record<'_> {
     /// Packets and bytes counted on this record so far.
     pub fn counts(&self) -> (u64, u64) {
         let sum = |own: &AtomicU64, spilt: &AtomicU64| own.load(Relaxed).wrapping_add(spilt.load(Relaxed));
-        (sum(self.word(0), &self.spill.packets), sum(self.word(1), &self.spill.bytes))
+        (sum(self.word(0), &self.spill().packets), sum(self.word(1), &self.spill().bytes))
     }
 
     /// When this record was last used, to a tick; never before it was written.

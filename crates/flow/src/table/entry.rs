@@ -27,7 +27,10 @@ impl Table {
     ///
     /// # Errors
     /// [`Full`]: out of records, masks or hash room; the table is as before, and the program is still the caller's.
-    pub fn add(&mut self, store: &mut Store, entry: &NewEntry<'_>, _most_masks: usize) -> Result<RecordId, Full> {
+    pub fn add(&mut self, store: &mut Store, entry: &NewEntry<'_>, most_masks: usize) -> Result<RecordId, Full> {
+        if !self.has_room(most_masks) {
+            return Err(Full);
+        }
         let number = self.open(entry.mask).ok_or(Full)?;
         let added = self.add_to(store, number, entry);
         if added.is_err() {
@@ -52,7 +55,7 @@ impl Table {
             store.arena.free(id);
             return Err(full);
         }
-        let changed = self.tuple_mut(number).joins(entry.priority);
+        let changed = self.tuple_mut(number).joins(entry.priority, entry.key);
         self.stale |= changed;
         self.rules += 1;
         Ok(id)
@@ -84,12 +87,14 @@ impl Table {
         }
         // A new index view, a first or second entry, or a compiled template: all need a new view.
         self.stale |= result? || !self.is_found_by_hash(number);
+        self.note(store, id);
         Ok(())
     }
 
     /// Makes a head invisible from the next snapshot on; gives the record under which the entry lives on.
     fn hide(&mut self, store: &mut Store, id: RecordId, hash: u64) -> Result<RecordId, Full> {
         if self.is_unpublished(store, id) {
+            self.note(store, id);
             let number = store.arena.record(id).rule().mask;
             store.arena.record(id).die(store.next);
             self.tuple_mut(number).index.remove(hash, id);
@@ -103,6 +108,7 @@ impl Table {
 
     /// Ends a published record whose entry lives on under another one.
     fn fade(&mut self, store: &mut Store, id: RecordId) {
+        self.note(store, id);
         let is_home = store.arena.record(id).home() == id;
         store.arena.record(id).die(store.next);
         store.arena.forget(id);
@@ -177,6 +183,9 @@ impl Table {
     fn discard(&mut self, store: &mut Store, id: RecordId, was_head: bool, hash: u64) {
         let (home, number) = (store.arena.record(id).home(), store.arena.record(id).rule().mask);
         store.arena.forget(id);
+        if was_head {
+            self.note(store, id);
+        }
         if !was_head {
             store.arena.free(id);
         } else if store.arena.record(id).die(store.next) {

@@ -15,11 +15,14 @@ pub(crate) struct Tuple {
     priorities: BTreeMap<u16, u32>,
     /// Entries, those under a higher one with the same match included.
     pub rules: u32,
+    /// Key of its first entry, and bits in which any later one differed.
+    first: Key,
+    varying: Key,
 }
 
 impl Tuple {
     pub fn new(mask: &Key) -> Self {
-        Self { plan: Arc::new(Plan::new(mask)), index: Index::default(), priorities: BTreeMap::new(), rules: 0 }
+        Self { plan: Arc::new(Plan::new(mask)), index: Index::default(), priorities: BTreeMap::new(), rules: 0, first: Key::default(), varying: Key::default() }
     }
 
     /// Highest and lowest priority of its entries.
@@ -28,12 +31,28 @@ impl Tuple {
         (end(self.priorities.last_key_value()), end(self.priorities.first_key_value()))
     }
 
-    /// One entry more. Returns whether the highest or lowest priority changed.
-    pub fn joins(&mut self, priority: u16) -> bool {
+    /// The first entry's key, bits in which entries differ left out.
+    pub fn common(&self) -> Key {
+        Key(std::array::from_fn(|i: usize| self.first.0[i % wire::WORDS] & !self.varying.0[i % wire::WORDS]))
+    }
+
+    /// Bits in which entries differ, or did once.
+    pub fn varying(&self) -> &Key {
+        &self.varying
+    }
+
+    /// One entry more. Returns whether the highest or lowest priority, or the bits in common, changed.
+    pub fn joins(&mut self, priority: u16, key: &Key) -> bool {
+        let key = key.masked(self.plan.mask());
+        if self.rules == 0 {
+            (self.first, self.varying) = (key, Key::default());
+        }
+        let varying = self.varying;
+        (0..wire::WORDS).for_each(|i| self.varying.0[i] |= key.0[i] ^ self.first.0[i]);
         let before = (self.rules > 0).then(|| self.priorities());
         self.rules += 1;
         *self.priorities.entry(priority).or_default() += 1;
-        before != Some(self.priorities())
+        before != Some(self.priorities()) || varying != self.varying
     }
 
     /// One entry less. Returns whether the highest or lowest priority changed.

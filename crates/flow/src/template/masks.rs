@@ -6,6 +6,9 @@ use crate::process::BATCH;
 use crate::store::RecordId;
 use wire::Key;
 
+/// Priority of what was found for each key so far.
+pub(super) type Best = [Option<u16>; BATCH];
+
 /// The masks, highest priority first.
 pub(crate) struct Masks {
     probes: Box<[Probe]>,
@@ -42,7 +45,7 @@ impl Masks {
         keys: &[&Key],
         scratch: &mut Scratch,
         found: &mut Found,
-        best: &mut [Option<u16>; BATCH],
+        best: &mut Best,
     ) -> u32 {
         let mut probes = 0;
         for probe in &self.probes {

@@ -6,9 +6,24 @@ use crate::store::RecordId;
 use crate::table::{Tuple, key_of};
 use wire::{Key, WORDS};
 
-/// One entry's mask and key, word by word, where the mask has bits.
+/// A mask and a key, word by word, where the mask has bits.
+pub(crate) struct Words(Box<[(u8, u64, u64)]>);
+
+impl Words {
+    /// `key` must be masked.
+    pub fn new(mask: &Key, key: &Key) -> Self {
+        Self((0..WORDS).filter(|&i| mask.0[i] != 0).map(|i| (i as u8, mask.0[i], key.0[i])).collect())
+    }
+
+    /// Whether `key` agrees on every bit of the mask.
+    pub fn matches(&self, key: &Key) -> bool {
+        self.0.iter().fold(0, |differ, &(i, mask, value)| differ | key.0[i as usize % WORDS] & mask ^ value) == 0
+    }
+}
+
+/// One entry.
 pub(crate) struct Single {
-    words: Box<[(u8, u64, u64)]>,
+    words: Words,
     record: RecordId,
 }
 
@@ -20,19 +35,13 @@ impl Single {
         if visible.next().is_some() {
             return None;
         }
-        let (mask, key) = (tuple.plan.mask(), key_of(store, tuple, record));
-        let words = (0..WORDS).filter(|&i| mask.0[i] != 0).map(|i| (i as u8, mask.0[i], key.0[i])).collect();
-        Some(Self { words, record })
-    }
-
-    fn matches(&self, key: &Key) -> bool {
-        self.words.iter().fold(0, |differ, &(i, mask, value)| differ | key.0[i as usize % WORDS] & mask ^ value) == 0
+        Some(Self { words: Words::new(tuple.plan.mask(), &key_of(store, tuple, record)), record })
     }
 
     /// Searches for each key.
     pub fn search(&self, keys: &[&Key], found: &mut Found) -> u32 {
         for (slot, key) in found.iter_mut().zip(keys) {
-            *slot = if self.matches(key) { self.record } else { RecordId::NONE };
+            *slot = if self.words.matches(key) { self.record } else { RecordId::NONE };
         }
         keys.len() as u32
     }
@@ -42,7 +51,7 @@ impl Single {
         let mut probes = 0;
         for (slot, key) in found.iter_mut().zip(keys).filter(|(slot, _)| !slot.is_some()) {
             probes += 1;
-            if self.matches(key) {
+            if self.words.matches(key) {
                 *slot = self.record;
             }
         }
