@@ -50,6 +50,7 @@ impl Collector<'_, '_> {
         self.switch.counters(self.tx.worker)
     }
 
+    #[cold]
     fn drop_one(&self, reason: DropReason) {
         self.counters().drops.add(reason, 1);
     }
@@ -75,6 +76,7 @@ impl Collector<'_, '_> {
     }
 
     /// A copy of `head` in a spare one; when there is none, the frames that wait in spare heads are sent first.
+    #[inline(never)]
     fn copy(&mut self, head: &Head) -> Option<HeadAt> {
         if *self.top == SPARE {
             self.flush_own();
@@ -86,6 +88,7 @@ impl Collector<'_, '_> {
     }
 
     /// Sends what waits in our spare heads and takes back those above the last one that still has to cross a vlink.
+    #[cold]
     fn flush_own(&mut self) {
         let (own, base) = (&*self.own, self.base);
         self.tx.flush(|at| own.get(spare_index(at)?.checked_sub(base)?));
@@ -105,6 +108,7 @@ impl Collector<'_, '_> {
         }
     }
 
+    #[inline(never)]
     fn cross(&mut self, from: PortIx, into: PortIx, head: HeadAt, packet: &Packet<'_>) {
         let verdict = self.may_cross(from, into, head);
         let Some(Some(port)) = self.tx.ports.get(from.0 as usize) else { return };
@@ -115,7 +119,8 @@ impl Collector<'_, '_> {
         };
         counters.tx.add(Sent { frames: 1, bytes: u64::from(packet.frame_len) });
         self.tx.carried[usize::from(head.0)].users += 1;
-        self.parsed[usize::from(head.0)] = Parsed { key: packet.key, layers: packet.layers };
+        let parsed = &mut self.parsed[usize::from(head.0)];
+        (parsed.key, parsed.layers) = (packet.key, packet.layers);
         self.crossings.push(Crossing { switch, into, head });
     }
 
@@ -142,6 +147,7 @@ impl Collector<'_, '_> {
         }
     }
 
+    #[inline(never)]
     fn queue_packet_in(&self, index: usize, packet: &Packet<'_>, why: PacketIn) -> bool {
         let switch = &self.switch.shared;
         if !switch.quota.take(self.now) {

@@ -9,7 +9,7 @@ use crate::collect::{Collector, copies_allowed};
 use crate::crossing::Crossings;
 use crate::event::EventRing;
 use crate::heads::{Carried, HEADS, Heads, Parsed, SPARE, spare_at, spare_index};
-use crate::local::{LocalPort, LocalSwitch, SwitchIx};
+use crate::local::{LocalPort, LocalSwitch, PortIx, SwitchIx};
 use crate::pending::{HeadAt, Pending};
 use crate::touch::Touching;
 use crate::transmit::Transmit;
@@ -162,29 +162,30 @@ impl<C: Clock> Pass<'_, '_, C> {
         let Heads { spare, top, carried, parsed } = heads;
         let base = *top;
         let (lent, own) = spare.split_at_mut(base);
-        let mut packets = Packets::default();
+        let mut packets = ArrayVec::<Packet<'_>, BATCH>::new();
+        let mut places = ArrayVec::<HeadAt, BATCH>::new();
         match input {
             Input::Batch(range, in_port) => {
-                let frames = self.heads[range.clone()].iter_mut().zip(&self.bodies[range.clone()]);
-                for (index, (head, body)) in range.zip(frames) {
-                    packets.received(index, head, self.offloads[index], body.len(), in_port);
+                let (bodies, offloads) =
+                    (&self.bodies[range.clone()], &self.offloads[range.clone()]);
+                places.extend(range.clone().map(|index| HeadAt(index as u16)));
+                let heads = self.heads[range].iter_mut();
+                heads.for_each(|head| packets.push(blank(head)));
+                for ((packet, body), offload) in packets.iter_mut().zip(bodies).zip(offloads) {
+                    receive(packet, body.len(), offload, in_port);
                 }
             }
             Input::Crossings(range) => {
                 let mut heads = lend(self.heads, lent);
-                for crossing in crossings.run_at(range) {
-                    let index = usize::from(crossing.head.0);
-                    let Some(Some(port)) = self.ports.get(crossing.into.0 as usize) else {
-                        continue;
-                    };
-                    let Some(head) = heads.get_mut(index).and_then(Option::take) else { continue };
-                    packets.crossed(
-                        crossing.head,
-                        head,
-                        &carried[index],
-                        &parsed[index],
-                        port.shared.at.port,
-                    );
+                let entered =
+                    crossings.run_at(range).iter().filter(|crossing| crossing.head != HeadAt::NONE);
+                places.extend(entered.clone().map(|crossing| crossing.head));
+                let taken = places.iter().filter_map(|at| heads[usize::from(at.0)].take());
+                taken.for_each(|head| packets.push(blank(head)));
+                for (packet, crossing) in packets.iter_mut().zip(entered) {
+                    let (index, in_port) =
+                        (usize::from(crossing.head.0), port_number(self.ports, crossing.into));
+                    enter(packet, &carried[index], &parsed[index], in_port);
                 }
             }
         }
@@ -202,7 +203,7 @@ impl<C: Clock> Pass<'_, '_, C> {
             now: self.now,
             switch,
             tx,
-            heads: &packets.heads,
+            heads: &places,
             parsed,
             own,
             base,
@@ -213,7 +214,7 @@ impl<C: Clock> Pass<'_, '_, C> {
             copies_allowed: copies_allowed(switch.ports.len()) as u32,
             events: self.events,
         };
-        call(&tables, self.cache, &mut packets.packets, self.now, work, &mut collector);
+        call(&tables, self.cache, &mut packets, self.now, work, &mut collector);
     }
 
     /// Sends all frames that wait.
@@ -239,60 +240,37 @@ impl<C: Clock> Pass<'_, '_, C> {
     }
 }
 
-/// The packets of one call of the pipeline, and the place of each one's head.
-#[derive(Default)]
-struct Packets<'h> {
-    packets: ArrayVec<Packet<'h>, BATCH>,
-    heads: ArrayVec<HeadAt, BATCH>,
+/// A packet to fill in where it lies: made of constants, because one assembled elsewhere and moved stalls on its own stores.
+#[inline]
+fn blank(head: &mut Head) -> Packet<'_> {
+    let (key, layers, offload) = (Key::default(), Layers::default(), Offload::default());
+    Packet { head, key, layers, offload, frame_len: 0, queue: 0 }
 }
 
-impl<'h> Packets<'h> {
-    /// Adds a frame of the batch: it is parsed.
-    #[inline]
-    fn received(
-        &mut self,
-        index: usize,
-        head: &'h mut Head,
-        offload: Offload,
-        body: usize,
-        in_port: PortNo,
-    ) {
-        let frame_len = (head.bytes().len() + body) as u32;
-        self.heads.push(HeadAt(index as u16));
-        self.packets.push(Packet {
-            head,
-            key: Key::default(),
-            layers: Layers::default(),
-            offload,
-            frame_len,
-            queue: 0,
-        });
-        let Some(packet) = self.packets.last_mut() else { return };
-        packet.key.set(Field::InPort, u128::from(in_port));
-        wire::parse_into(packet.head, &mut packet.key, &mut packet.layers);
-    }
+/// Makes it a frame of the batch.
+#[inline]
+fn receive(packet: &mut Packet<'_>, body: usize, offload: &Offload, in_port: PortNo) {
+    packet.frame_len = (packet.head.bytes().len() + body) as u32;
+    packet.offload = *offload;
+    packet.key.set(Field::InPort, u128::from(in_port));
+    wire::parse_into(packet.head, &mut packet.key, &mut packet.layers);
+}
 
-    /// Adds a frame that comes over a vlink: its key is kept. Metadata and tunnel id stay behind; they mean something to the
-    /// switch that set them only, and must not let its owner speak for another.
-    #[inline]
-    fn crossed(
-        &mut self,
-        at: HeadAt,
-        head: &'h mut Head,
-        carried: &Carried,
-        parsed: &Parsed,
-        in_port: PortNo,
-    ) {
-        let Carried { offload, frame_len, .. } = *carried;
-        let Parsed { key, layers } = *parsed;
-        self.heads.push(at);
-        self.packets.push(Packet { head, key, layers, offload, frame_len, queue: 0 });
-        // Changed in its place: a key changed on the way there is read again before its last store has left the core.
-        let Some(Packet { key, .. }) = self.packets.last_mut() else { return };
-        key.set(Field::InPort, u128::from(in_port));
-        key.set(Field::Metadata, 0);
-        key.set(Field::TunnelId, 0);
-    }
+/// Makes it a frame that comes over a vlink: its key is kept. Metadata and tunnel id stay behind: they mean something to the switch
+/// that set them, and must not let its owner speak for another.
+#[inline]
+fn enter(packet: &mut Packet<'_>, carried: &Carried, parsed: &Parsed, in_port: PortNo) {
+    packet.frame_len = carried.frame_len;
+    packet.offload = carried.offload;
+    packet.layers = parsed.layers;
+    packet.key = parsed.key;
+    packet.key.set(Field::InPort, u128::from(in_port));
+    packet.key.set(Field::Metadata, 0);
+    packet.key.set(Field::TunnelId, 0);
+}
+
+fn port_number(ports: &[Option<LocalPort>], ix: PortIx) -> PortNo {
+    ports.get(ix.0 as usize).and_then(Option::as_ref).map_or(0, |port| port.shared.at.port)
 }
 
 /// Every head by its place: the batch's, then the spare ones in use.
