@@ -40,7 +40,8 @@
 //!   the body. Any other output shares the head.
 //! * **Order.** Frames of one flow leave each destination in the order in which they came, whatever memory runs out.
 //! * **Bounds.** One received frame causes at most 512 deliveries over vlinks, 16 in a row, and in each switch the copies that
-//!   `flow` allows a program. None of them depends on what else is in the batch. All memory is allocated at start and attach.
+//!   `flow` allows a program, whatever else is in the batch. All memory is allocated at start and attach; only when a tree of
+//!   switches holds more than 608 edited copies of one batch at once are further ones dropped (`too_many_copies`).
 //! * **Conservation.** Per switch: received + packet-outs = sent + dropped (each with its reason) + packet-ins, counted in copies.
 //! * **No sharing.** Counters belong to one worker each and are summed when read. Tables are immutable and never freed on a worker; queues
 //!   are dropped by the thread that detaches them. Workers meet only in the token bucket of a switch's packet-ins and in the event ring.
