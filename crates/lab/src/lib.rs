@@ -1,1 +1,20 @@
-//! (essay to come)
+//! # lab: our benchmarks as commands
+//!
+//! **Question answered**: how fast is suiro beside what people use today, on this machine, in this run?
+//!
+//! * [`bench`]: the commands of `suiro bench`. Each starts the peers from their Debian packages, gives all contenders the same
+//!   namespaces, cores and traffic, alternates them round by round, and prints medians, spread, ratio and placement class.
+//! * `peer`: the contenders (suiro, Open vSwitch, Linux bridge) behind one trait.
+//! * `traffic`: what loads them: live XDP frames, iperf3, a latency probe, an OpenFlow client.
+//! * `netns`, `machine`, `report`: where it runs, on what, and what came out.
+//!
+//! Everything that a run makes (namespaces, processes, files) belongs to a value that removes it when dropped. The lab talks to
+//! a node as a user does: through the binary, its API and OpenFlow; it links only pure crates.
+
+pub mod bench;
+mod machine;
+mod netns;
+mod peer;
+mod report;
+mod sys;
+mod traffic;

@@ -1,0 +1,121 @@
+//! The machine a figure was taken on, and how far apart its cores were at that moment.
+//!
+//! Virtual cores move: the host places two of them on siblings, in one last-level cache or in two, and changes that every few
+//! seconds. A pointer chase over lines that the other core has just written tells which (docs/benchmarks/README.md).
+
+use serde::Serialize;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Instant;
+
+/// Facts for the head of a report.
+#[derive(Clone, Debug, Serialize)]
+pub struct Machine {
+    /// Processor model.
+    pub cpu: String,
+    /// Cores online.
+    pub cores: usize,
+    /// Kernel release.
+    pub kernel: String,
+    /// Memory in GiB.
+    pub memory_gib: u64,
+}
+
+impl Machine {
+    /// This one.
+    pub fn here() -> Self {
+        let file = |path| std::fs::read_to_string(path).unwrap_or_default();
+        let after = |text: &str, name: &str| {
+            let line =
+                text.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned();
+            line.split_once(':').map(|(_, value)| value.trim().to_owned()).unwrap_or_default()
+        };
+        let memory = after(&file("/proc/meminfo"), "MemTotal");
+        Self {
+            cpu: after(&file("/proc/cpuinfo"), "model name"),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            kernel: file("/proc/sys/kernel/osrelease").trim().to_owned(),
+            memory_gib: memory
+                .split(' ')
+                .next()
+                .and_then(|kib| kib.parse::<u64>().ok())
+                .unwrap_or(0)
+                >> 20,
+        }
+    }
+}
+
+impl std::fmt::Display for Machine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "{}, {} cores, {} GiB, Linux {}",
+            self.cpu, self.cores, self.memory_gib, self.kernel
+        )
+    }
+}
+
+const LINES: usize = 512;
+const ROUNDS: usize = 8;
+
+#[repr(align(64))]
+struct Line(AtomicU32);
+
+/// Placement class of cores 0 and 1 now: `SMT`, `CCX` (one last-level cache), `FAR`, or `one` on a machine with one core.
+///
+/// Boundaries in ns per line, from the development machines' measured 5, 23 and 127: 12 and 60.
+pub fn placement_class() -> &'static str {
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        return "one";
+    }
+    let lines: Vec<Line> = (0..LINES).map(|_| Line(AtomicU32::new(0))).collect();
+    let ready = AtomicBool::new(false);
+    let mut best = f64::MAX;
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            crate::sys::pin(0);
+            for round in 0..ROUNDS {
+                wait_for(&ready, false);
+                write_cycle(&lines, round);
+                ready.store(true, Ordering::Release);
+            }
+        });
+        crate::sys::pin(1);
+        for _ in 0..ROUNDS {
+            wait_for(&ready, true);
+            best = best.min(chase(&lines));
+            ready.store(false, Ordering::Release);
+        }
+        writer.join().expect("the writer only stores");
+    });
+    crate::sys::unpin();
+    match best {
+        ..12.0 => "SMT",
+        ..60.0 => "CCX",
+        _ => "FAR",
+    }
+}
+
+fn wait_for(flag: &AtomicBool, value: bool) {
+    while flag.load(Ordering::Acquire) != value {
+        std::hint::spin_loop();
+    }
+}
+
+/// Links all lines into one cycle in an order that no prefetcher guesses (an odd stride modulo a power of two, permuted).
+fn write_cycle(lines: &[Line], round: usize) {
+    let order = |i: usize| (i * 167 + (i * i) % 61 * 8 + round) % LINES;
+    let mut seen = vec![false; LINES];
+    let mut path: Vec<usize> =
+        (0..LINES).map(order).filter(|&line| !std::mem::replace(&mut seen[line], true)).collect();
+    path.extend((0..LINES).filter(|&line| !seen[line]));
+    for (place, &line) in path.iter().enumerate() {
+        lines[line].0.store(path[(place + 1) % LINES] as u32, Ordering::Release);
+    }
+}
+
+fn chase(lines: &[Line]) -> f64 {
+    let start = Instant::now();
+    let end = (0..LINES).fold(0, |at, _| lines[at].0.load(Ordering::Relaxed) as usize);
+    std::hint::black_box(end);
+    start.elapsed().as_nanos() as f64 / LINES as f64
+}

@@ -1,0 +1,141 @@
+//! Open vSwitch's userspace datapath from Debian's package, private to one run.
+
+use super::{Attach, Process, SWITCH_CORE, State};
+use crate::netns::{Guest, Namespace, run};
+use anyhow::{Context, Result};
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+const SCHEMA: &str = "/usr/share/openvswitch/vswitch.ovsschema";
+
+/// Version of the package, e.g. `3.1.0`.
+pub fn version() -> String {
+    let text = run(Command::new("ovs-vswitchd").arg("--version")).unwrap_or_default();
+    text.lines().next().and_then(|line| line.rsplit(' ').next()).unwrap_or("?").to_owned()
+}
+
+pub fn start(switch: &Namespace, guests: &[Guest; 2], attach: Attach, tso: bool) -> Result<State> {
+    let directory = tempfile::tempdir()?;
+    let mut ovs = Ovs { switch, directory: directory.path(), processes: Vec::new() };
+    ovs.boot(tso)?;
+    for guest in guests {
+        ovs.add_port(guest, attach, tso)?;
+    }
+    let management = Some(directory.path().join("br0.mgmt"));
+    Ok(State { processes: ovs.processes, directory: Some(directory), management })
+}
+
+struct Ovs<'a> {
+    switch: &'a Namespace,
+    directory: &'a Path,
+    processes: Vec<Process>,
+}
+
+impl Ovs<'_> {
+    fn command(&self, program: &str) -> Command {
+        let mut command = self.switch.command(program);
+        for name in ["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR"] {
+            command.env(name, self.directory);
+        }
+        command
+    }
+
+    fn database(&self) -> String {
+        format!("unix:{}", self.directory.join("db.sock").display())
+    }
+
+    fn vsctl(&self, arguments: &[&str]) -> Result<()> {
+        let database = format!("--db={}", self.database());
+        run(self.command("ovs-vsctl").args(["--timeout=20", &database]).args(arguments))?;
+        Ok(())
+    }
+
+    fn boot(&mut self, tso: bool) -> Result<()> {
+        let file = self.directory.join("conf.db");
+        run(self.command("ovsdb-tool").arg("create").arg(&file).arg(SCHEMA))?;
+        let remote = format!("--remote=p{}", self.database());
+        let log = self.directory.join("ovsdb.log");
+        self.processes
+            .push(Process::start(self.command("ovsdb-server").arg(&file).arg(remote), &log)?);
+        wait_for(&self.directory.join("db.sock"))?;
+        self.vsctl(&["--no-wait", "init"])?;
+        let mask = format!("other_config:pmd-cpu-mask={:#x}", 1 << SWITCH_CORE);
+        self.vsctl(&["--no-wait", "set", "Open_vSwitch", ".", &mask])?;
+        if tso {
+            self.vsctl(&[
+                "--no-wait",
+                "set",
+                "Open_vSwitch",
+                ".",
+                "other_config:userspace-tso-enable=true",
+            ])?;
+        }
+        let log = self.directory.join("vswitchd.log");
+        let database = self.database();
+        self.processes.push(Process::start(self.command("ovs-vswitchd").arg(database), &log)?);
+        self.vsctl(&["add-br", "br0", "--", "set", "bridge", "br0", "datapath_type=netdev"])
+    }
+
+    fn add_port(&self, guest: &Guest, attach: Attach, tso: bool) -> Result<()> {
+        let port = guest.port.as_str();
+        match attach {
+            Attach::Tap => {
+                self.vsctl(&[
+                    "add-port",
+                    "br0",
+                    port,
+                    "--",
+                    "set",
+                    "interface",
+                    port,
+                    "type=internal",
+                ])?;
+                self.switch.ip(&[
+                    "link",
+                    "set",
+                    port,
+                    "netns",
+                    guest.namespace.name(),
+                    "name",
+                    "eth0",
+                ])?;
+                guest.configure("eth0")
+            }
+            Attach::AfPacket | Attach::Kernel => {
+                // Without its own TSO this port type corrupts large segments; its documentation asks to turn them off.
+                if !tso {
+                    run(guest
+                        .namespace
+                        .command("ethtool")
+                        .args(["-K", "eth0", "tx", "off", "tso", "off", "gso", "off"]))?;
+                }
+                self.vsctl(&["add-port", "br0", port])
+            }
+            Attach::AfXdpNative => self.add_afxdp(guest, "native"),
+            Attach::AfXdpGeneric => self.add_afxdp(guest, "generic"),
+        }
+    }
+
+    fn add_afxdp(&self, guest: &Guest, mode: &str) -> Result<()> {
+        let port = guest.port.as_str();
+        run(guest
+            .namespace
+            .command("ethtool")
+            .args(["-K", "eth0", "tx", "off", "tso", "off", "gso", "off"]))?;
+        let mode = format!("options:xdp-mode={mode}");
+        self.vsctl(&["add-port", "br0", port, "--", "set", "interface", port, "type=afxdp", &mode])
+    }
+}
+
+fn wait_for(path: &Path) -> Result<()> {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !path.exists() {
+        let late = Instant::now() >= deadline;
+        (!late)
+            .then_some(())
+            .with_context(|| format!("{}: did not appear within 10 s", path.display()))?;
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Ok(())
+}

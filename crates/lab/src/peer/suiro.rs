@@ -1,0 +1,79 @@
+//! Ourselves, as a user would start us: a configuration file and the binary.
+
+use super::{Attach, Process, SWITCH_CORE, State};
+use crate::netns::{Guest, Namespace};
+use anyhow::{Context, Result, bail};
+use std::fmt::Write;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+pub fn start(switch: &Namespace, guests: &[Guest; 2], attach: Attach) -> Result<State> {
+    let directory = tempfile::tempdir()?;
+    let config = directory.path().join("node.toml");
+    std::fs::write(&config, configuration(directory.path(), guests, attach)?)?;
+    let binary = std::env::current_exe().context("own binary")?;
+    let binary = binary.to_str().context("own binary: path is not UTF-8")?;
+    let log = directory.path().join("node.log");
+    let process =
+        Process::start(switch.command(binary).args(["node", "--config"]).arg(&config), &log)?;
+    let management = directory.path().join("sw0.mgmt");
+    let mut state = State {
+        processes: vec![process],
+        directory: Some(directory),
+        management: Some(management),
+    };
+    wait_for_ports(&mut state, guests, attach, &log)?;
+    Ok(state)
+}
+
+fn configuration(directory: &Path, guests: &[Guest; 2], attach: Attach) -> Result<String> {
+    let directory = directory.display();
+    let mut text = format!(
+        "[node]\nrun_dir = \"{directory}\"\nstate_dir = \"{directory}\"\ncores = [{SWITCH_CORE}]\n\n[[switch]]\nname = \"sw0\"\nfail_mode = \"standalone\"\nmax_packet_in_per_s = 0\n"
+    );
+    for (number, guest) in guests.iter().enumerate() {
+        let (name, netns) = (&guest.port, guest.namespace.name());
+        writeln!(text, "\n[[switch.port]]\nname = \"{name}\"\nnumber = {}", number + 1)?;
+        match attach {
+            Attach::Tap => {
+                writeln!(text, "type = \"tap\"\ninterface = \"eth0\"\nnetns = \"{netns}\"")?
+            }
+            Attach::AfPacket => writeln!(text, "type = \"af_packet\"\ninterface = \"{name}\"")?,
+            Attach::AfXdpNative => {
+                writeln!(text, "type = \"af_xdp\"\ninterface = \"{name}\"\nxdp_mode = \"native\"")?
+            }
+            Attach::AfXdpGeneric => {
+                writeln!(text, "type = \"af_xdp\"\ninterface = \"{name}\"\nxdp_mode = \"generic\"")?
+            }
+            Attach::Kernel => bail!("suiro has no port inside the kernel yet"),
+        }
+    }
+    Ok(text)
+}
+
+/// Waits for the node's socket, then for the guests' interfaces, and gives these their addresses.
+fn wait_for_ports(
+    state: &mut State,
+    guests: &[Guest; 2],
+    attach: Attach,
+    log: &Path,
+) -> Result<()> {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    let management = state.management.clone().context("management socket")?;
+    let ready = |guest: &Guest| {
+        attach != Attach::Tap || guest.namespace.ip(&["link", "show", "eth0"]).is_ok()
+    };
+    while !(management.exists() && guests.iter().all(ready)) {
+        if Instant::now() >= deadline {
+            bail!(
+                "the node did not come up within 10 s:\n{}",
+                std::fs::read_to_string(log).unwrap_or_default()
+            );
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    if attach == Attach::Tap {
+        guests.iter().try_for_each(|guest| guest.configure("eth0"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,214 @@
+//! The system calls that no safe crate offers: `bpf(2)` for two-instruction XDP programs, and pinning.
+#![expect(unsafe_code, reason = "bpf(2) takes a raw attribute block")]
+
+use anyhow::{Context, Result, bail};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+const BPF_PROG_LOAD: libc::c_long = 5;
+const BPF_PROG_TEST_RUN: libc::c_long = 10;
+const BPF_LINK_CREATE: libc::c_long = 28;
+const BPF_PROG_TYPE_XDP: u32 = 6;
+const BPF_XDP: u32 = 37;
+const BPF_F_TEST_XDP_LIVE_FRAMES: u32 = 2;
+const XDP_FLAGS_DRV_MODE: u32 = 4;
+
+/// `r0 = XDP_DROP; exit`: the interface has counted the frame already, so this is the cheapest receiver.
+pub const RECEIVER: &[u64] = &[instruction(0xb7, 0, 0, 0, 1), instruction(0x95, 0, 0, 0, 0)];
+
+/// Sends every frame out of its interface, with six random bits in the UDP source port: 64 flows.
+pub const GENERATOR: &[u64] = &[
+    instruction(0xbf, 6, 1, 0, 0),  // r6 = context
+    instruction(0x85, 0, 0, 0, 7),  // r0 = bpf_get_prandom_u32()
+    instruction(0x57, 0, 0, 0, 63), // r0 &= 63
+    instruction(0x61, 2, 6, 0, 0),  // r2 = data
+    instruction(0x61, 3, 6, 4, 0),  // r3 = data_end
+    instruction(0xbf, 4, 2, 0, 0),  // r4 = r2
+    instruction(0x07, 4, 0, 0, 42), // r4 += Ethernet, IPv4 and UDP headers
+    instruction(0x2d, 4, 3, 1, 0),  // shorter than that: leave it alone
+    instruction(0x73, 2, 0, 35, 0), // low byte of the source port = r0
+    instruction(0xb7, 0, 0, 0, 3),  // r0 = XDP_TX
+    instruction(0x95, 0, 0, 0, 0),  // exit
+];
+
+/// `struct bpf_insn`: opcode, registers, offset, immediate.
+const fn instruction(
+    opcode: u8,
+    destination: u64,
+    source: u64,
+    offset: u64,
+    immediate: u64,
+) -> u64 {
+    opcode as u64 | destination << 8 | source << 12 | offset << 16 | immediate << 32
+}
+
+/// Runs the calling thread on one core only; a core that does not exist leaves it as it is.
+pub fn pin(core: usize) {
+    let mut set = rustix::thread::CpuSet::new();
+    set.set(core);
+    let _ = rustix::thread::sched_setaffinity(None, &set);
+}
+
+/// Lets the calling thread run everywhere again.
+pub fn unpin() {
+    let mut set = rustix::thread::CpuSet::new();
+    (0..rustix::thread::CpuSet::MAX_CPU).for_each(|core| set.set(core));
+    let _ = rustix::thread::sched_setaffinity(None, &set);
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct ProgLoad {
+    prog_type: u32,
+    insn_cnt: u32,
+    insns: u64,
+    license: u64,
+    log_level: u32,
+    log_size: u32,
+    log_buf: u64,
+    kern_version: u32,
+    prog_flags: u32,
+    prog_name: [u8; 16],
+    prog_ifindex: u32,
+    expected_attach_type: u32,
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct TestRun {
+    prog_fd: u32,
+    retval: u32,
+    data_size_in: u32,
+    data_size_out: u32,
+    data_in: u64,
+    data_out: u64,
+    repeat: u32,
+    duration: u32,
+    ctx_size_in: u32,
+    ctx_size_out: u32,
+    ctx_in: u64,
+    ctx_out: u64,
+    flags: u32,
+    cpu: u32,
+    batch_size: u32,
+    reserved: u32,
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct XdpMd {
+    data: u32,
+    data_end: u32,
+    data_meta: u32,
+    ingress_ifindex: u32,
+    rx_queue_index: u32,
+    egress_ifindex: u32,
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct LinkCreate {
+    prog_fd: u32,
+    target_ifindex: u32,
+    attach_type: u32,
+    flags: u32,
+    reserved: [u64; 4],
+}
+
+fn bpf<T>(command: libc::c_long, attribute: &mut T) -> io::Result<i32> {
+    // SAFETY: `attribute` is a live, exclusively borrowed `repr(C)` block whose size is passed along; the pointers in it
+    // are set by this module's functions to buffers that outlive the call.
+    let result = unsafe {
+        libc::syscall(libc::SYS_bpf, command, std::ptr::from_mut(attribute), size_of::<T>())
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as i32) }
+}
+
+fn owned(descriptor: i32) -> OwnedFd {
+    // SAFETY: the kernel has just returned this descriptor to us and nobody else knows it.
+    unsafe { OwnedFd::from_raw_fd(descriptor) }
+}
+
+/// A loaded XDP program.
+pub struct XdpProgram(OwnedFd);
+
+impl XdpProgram {
+    /// Loads [`RECEIVER`] or [`GENERATOR`].
+    pub fn load(instructions: &[u64]) -> Result<Self> {
+        let mut attribute = ProgLoad {
+            prog_type: BPF_PROG_TYPE_XDP,
+            insn_cnt: instructions.len() as u32,
+            insns: instructions.as_ptr() as u64,
+            license: c"GPL".as_ptr() as u64,
+            ..Default::default()
+        };
+        let descriptor = bpf(BPF_PROG_LOAD, &mut attribute)
+            .context("loading an XDP program failed; run as root")?;
+        Ok(Self(owned(descriptor)))
+    }
+
+    /// Attaches to an interface of the calling thread's namespace until the link is dropped.
+    pub fn attach(&self, interface: u32) -> Result<OwnedFd> {
+        let mut attribute = LinkCreate {
+            prog_fd: self.0.as_raw_fd() as u32,
+            target_ifindex: interface,
+            attach_type: BPF_XDP,
+            flags: XDP_FLAGS_DRV_MODE,
+            ..Default::default()
+        };
+        let descriptor =
+            bpf(BPF_LINK_CREATE, &mut attribute).context("attaching an XDP program failed")?;
+        Ok(owned(descriptor))
+    }
+
+    /// Sends `repeat` copies of `frame` out of an interface of the calling thread's namespace.
+    pub fn send(&self, interface: u32, frame: &[u8], repeat: u32) -> Result<()> {
+        let context = XdpMd {
+            data_end: frame.len() as u32,
+            ingress_ifindex: interface,
+            ..Default::default()
+        };
+        let mut attribute = TestRun {
+            prog_fd: self.0.as_raw_fd() as u32,
+            data_size_in: frame.len() as u32,
+            data_in: frame.as_ptr() as u64,
+            repeat,
+            ctx_size_in: size_of::<XdpMd>() as u32,
+            ctx_in: std::ptr::from_ref(&context) as u64,
+            flags: BPF_F_TEST_XDP_LIVE_FRAMES,
+            batch_size: 64,
+            ..Default::default()
+        };
+        match bpf(BPF_PROG_TEST_RUN, &mut attribute) {
+            Ok(_) => Ok(()),
+            Err(error) if error.raw_os_error() == Some(libc::EINTR) => Ok(()),
+            Err(error) => bail!("sending live XDP frames failed: {error}"),
+        }
+    }
+}
+
+/// Index of an interface in the calling thread's namespace.
+pub fn interface_index(name: &str) -> Result<u32> {
+    let name = std::ffi::CString::new(name)?;
+    // SAFETY: `name` is a live C string.
+    let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
+    if index == 0 {
+        return Err(io::Error::last_os_error())
+            .with_context(|| format!("interface {name:?}: not found"));
+    }
+    Ok(index)
+}
+
+/// Cycles of the timestamp counter.
+#[cfg(target_arch = "x86_64")]
+pub fn cycles() -> u64 {
+    // SAFETY: RDTSC exists on every x86-64 processor and touches no memory.
+    unsafe { std::arch::x86_64::_rdtsc() }
+}
+
+/// Nanoseconds, where no timestamp counter is known.
+#[cfg(not(target_arch = "x86_64"))]
+pub fn cycles() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}

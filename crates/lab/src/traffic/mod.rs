@@ -1,0 +1,6 @@
+//! What loads the contenders.
+
+pub mod frames;
+pub mod latency;
+pub mod openflow;
+pub mod tcp;

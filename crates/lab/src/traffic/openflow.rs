@@ -1,0 +1,219 @@
+//! An OpenFlow 1.3 client on a switch's management socket: flow-mods, packet-ins, and what a million entries weigh.
+
+use crate::peer::Running;
+use crate::traffic::frames;
+use anyhow::{Context, Result, bail};
+use openflow::{
+    Action, AsyncConfig, FlowMod, FlowStatsRequest, FragmentMode, Hello, Instruction, Match,
+    Message, MultipartReply, MultipartRequest, Oxm, OxmField, Part, PortDesc, PortNo, PortState,
+    SwitchConfig, Version, VersionSet, next_frame,
+};
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Flow-mods of one measurement; enough that set-up does not count.
+const FLOW_MODS: u32 = 200_000;
+const ENTRIES: u32 = 1_000_000;
+const VERSION: Version = Version::V1_3;
+const PACKET_IN_WINDOW: Duration = Duration::from_secs(3);
+
+/// Thousands of flow-mods a second, all new 5-tuples, up to the barrier's answer.
+pub fn flow_mods(running: &Running) -> Result<f64> {
+    let mut client = Client::connect(management(running)?)?;
+    let start = Instant::now();
+    client.add_entries(FLOW_MODS)?;
+    Ok(f64::from(FLOW_MODS) / start.elapsed().as_secs_f64() / 1e3)
+}
+
+/// Thousands of packet-ins a second, 60-byte frames, while a guest floods.
+pub fn packet_ins(running: &Running) -> Result<f64> {
+    let mut client = Client::connect(management(running)?)?;
+    client.ask_for_packet_ins()?;
+    running.accept_live_frames()?;
+    let [a, b] = &running.guests;
+    let frame = frames::udp_frame(a, b, 10_048, 18);
+    let window = PACKET_IN_WINDOW;
+    std::thread::scope(|scope| {
+        let flood = scope.spawn(move || frames::send(a, &frame, window + window / 4));
+        let counted = client.count_packet_ins(window);
+        flood.join().expect("the generator does not panic")?;
+        Ok(counted? as f64 / window.as_secs_f64() / 1e3)
+    })
+}
+
+/// Resident bytes that each of a million 5-tuple entries adds to the switch's process.
+pub fn bytes_per_entry(running: &Running) -> Result<f64> {
+    let mut client = Client::connect(management(running)?)?;
+    let before = running.memory_kib()?;
+    client.add_entries(ENTRIES)?;
+    let after = running.memory_kib()?;
+    Ok((after as f64 - before as f64) * 1024.0 / f64::from(ENTRIES))
+}
+
+fn management(running: &Running) -> Result<&Path> {
+    running.state.management.as_deref().context("this contender speaks no OpenFlow")
+}
+
+/// A session of a controller that asks and waits.
+pub struct Client {
+    stream: UnixStream,
+    buffer: Vec<u8>,
+}
+
+impl Client {
+    /// Connects to a management socket and agrees on OpenFlow 1.3.
+    pub fn connect(path: &Path) -> Result<Self> {
+        let stream = UnixStream::connect(path)
+            .with_context(|| format!("{}: connecting failed", path.display()))?;
+        stream.set_read_timeout(Some(Duration::from_secs(120)))?;
+        let mut client = Self { stream, buffer: Vec::new() };
+        client.send(&Message::Hello(Hello { versions: Some(VersionSet::of(&[VERSION])) }))?;
+        client.wait_for(|message| matches!(message, Message::Hello(_)).then_some(()))?;
+        Ok(client)
+    }
+
+    fn send(&mut self, message: &Message) -> Result<()> {
+        Ok(self.stream.write_all(&message.encode(VERSION, 1)?)?)
+    }
+
+    /// Reads until a message of which `wanted` makes something; an error message ends it.
+    fn wait_for<T>(&mut self, wanted: impl Fn(Message) -> Option<T>) -> Result<T> {
+        loop {
+            while let Some(message) = self.next_message()? {
+                if let Message::Error(error) = &message {
+                    bail!("the switch answered {error:?}");
+                }
+                if let Some(found) = wanted(message) {
+                    return Ok(found);
+                }
+            }
+            self.fill()?;
+        }
+    }
+
+    fn ask<T>(
+        &mut self,
+        request: MultipartRequest,
+        wanted: impl Fn(MultipartReply) -> Option<T>,
+    ) -> Result<T> {
+        self.send(&Message::MultipartRequest(Part { body: request, more: false }))?;
+        self.wait_for(|message| match message {
+            Message::MultipartReply(part) => wanted(part.body),
+            _ => None,
+        })
+    }
+
+    /// How many entries the switch has.
+    pub fn entries(&mut self) -> Result<u32> {
+        self.ask(MultipartRequest::Aggregate(FlowStatsRequest::default()), |reply| match reply {
+            MultipartReply::Aggregate(sums) => Some(sums.flow_count),
+            _ => None,
+        })
+    }
+
+    /// How many of its ports are up.
+    pub fn live_ports(&mut self) -> Result<usize> {
+        let is_live = |port: &PortDesc| {
+            port.number.is_ordinary() && !port.state.contains(PortState::LINK_DOWN)
+        };
+        self.ask(MultipartRequest::PortDesc, |reply| match reply {
+            MultipartReply::PortDesc(ports) => {
+                Some(ports.iter().filter(|port| is_live(port)).count())
+            }
+            _ => None,
+        })
+    }
+
+    fn next_message(&mut self) -> Result<Option<Message>> {
+        let Some(frame) = next_frame(&self.buffer)? else { return Ok(None) };
+        let (len, decoded) = (frame.len(), Message::decode(frame));
+        self.buffer.drain(..len);
+        let (_, message) =
+            decoded.map_err(|fault| anyhow::anyhow!("undecodable answer: {fault:?}"))?;
+        Ok(Some(message))
+    }
+
+    fn fill(&mut self) -> Result<()> {
+        let mut chunk = [0; 65_536];
+        let count = self.stream.read(&mut chunk).context("waiting for the switch's answer")?;
+        anyhow::ensure!(count > 0, "the switch closed the connection");
+        self.buffer.extend_from_slice(&chunk[..count]);
+        Ok(())
+    }
+
+    /// Adds entries and waits for the barrier behind them. The bytes are made beforehand: the client must not be the limit.
+    pub fn add_entries(&mut self, count: u32) -> Result<()> {
+        let mut bytes = Vec::with_capacity(count as usize * 128);
+        for number in 0..count {
+            bytes.extend(Message::FlowMod(entry(number)).encode(VERSION, number)?);
+        }
+        bytes.extend(Message::BarrierRequest.encode(VERSION, count)?);
+        let mut writer = self.stream.try_clone()?;
+        std::thread::scope(|scope| {
+            let writing = scope.spawn(move || writer.write_all(&bytes));
+            let answered =
+                self.wait_for(|message| matches!(message, Message::BarrierReply).then_some(()));
+            writing.join().expect("writing does not panic")?;
+            answered
+        })
+    }
+
+    /// Everything to the controller, and all packet-ins to this connection.
+    fn ask_for_packet_ins(&mut self) -> Result<()> {
+        self.send(&Message::SetConfig(SwitchConfig {
+            fragments: FragmentMode::Normal,
+            miss_send_len: 128,
+        }))?;
+        self.send(&Message::SetAsync(AsyncConfig { packet_in: [7, 7], ..Default::default() }))?;
+        let to_controller = Action::Output { port: PortNo::CONTROLLER, max_len: 128 };
+        let instructions = vec![Instruction::ApplyActions(vec![to_controller])];
+        self.send(&Message::FlowMod(FlowMod {
+            priority: 0xffff,
+            instructions,
+            ..Default::default()
+        }))?;
+        self.send(&Message::BarrierRequest)?;
+        self.wait_for(|message| matches!(message, Message::BarrierReply).then_some(()))
+    }
+
+    /// Counts packet-ins for a while after the first; only headers are looked at.
+    fn count_packet_ins(&mut self, window: Duration) -> Result<u64> {
+        let (mut count, mut start) = (0, None);
+        loop {
+            let mut used = 0;
+            while let Some(frame) = next_frame(&self.buffer[used..])? {
+                count += u64::from(frame[1] == PACKET_IN);
+                used += frame.len();
+            }
+            self.buffer.drain(..used);
+            let start = *start.get_or_insert_with(Instant::now);
+            if start.elapsed() >= window {
+                return Ok(count);
+            }
+            self.fill()?;
+        }
+    }
+}
+
+/// `OFPT_PACKET_IN` (OpenFlow 1.3.5 §7.1.1).
+const PACKET_IN: u8 = 10;
+
+/// A 5-tuple entry of its own for each number.
+fn entry(number: u32) -> FlowMod {
+    let fields = [
+        (OxmField::EthType, 0x0800),
+        (OxmField::IpProto, 6),
+        (OxmField::Ipv4Src, u128::from(0x0a00_0000 | number)),
+        (OxmField::Ipv4Dst, 0x0b00_0001),
+        (OxmField::TcpSrc, u128::from(number & 0xffff)),
+        (OxmField::TcpDst, 80),
+    ];
+    FlowMod {
+        priority: 100,
+        fields: Match(fields.map(|(field, value)| Oxm::exact(field, value)).to_vec()),
+        instructions: vec![Instruction::ApplyActions(vec![Action::output(PortNo(1))])],
+        ..Default::default()
+    }
+}

@@ -1,0 +1,56 @@
+//! TCP throughput by iperf3, the tool whose figures people compare.
+
+use crate::netns::{Guest, run};
+use anyhow::{Context, Result};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Gbit/s received, one connection, `seconds` after half a second of warming up.
+pub fn throughput(from: &Guest, to: &Guest, seconds: u32) -> Result<f64> {
+    let server = to
+        .namespace
+        .command("iperf3")
+        .args(["-s", "-1"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    let _server = Server(server.context("iperf3: cannot be started; run 'make setup'")?);
+    wait_for_listener(to)?;
+    let time = seconds.to_string();
+    let text = run(from.namespace.command("iperf3").args([
+        "-c",
+        &to.address,
+        "-J",
+        "-O",
+        "1",
+        "-t",
+        &time,
+    ]))?;
+    let value: serde_json::Value = serde_json::from_str(&text)?;
+    let bits =
+        value["end"]["sum_received"]["bits_per_second"].as_f64().context("iperf3: no result")?;
+    Ok(bits / 1e9)
+}
+
+fn wait_for_listener(to: &Guest) -> Result<()> {
+    let deadline = Instant::now() + Duration::from_secs(5);
+    loop {
+        if run(to.namespace.command("ss").args(["-Hltn", "sport = 5201"]))?.contains("5201") {
+            return Ok(());
+        }
+        anyhow::ensure!(
+            Instant::now() < deadline,
+            "iperf3: the server did not begin to listen within 5 s"
+        );
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
