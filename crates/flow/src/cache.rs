@@ -1,9 +1,28 @@
 //! One worker's exact-match cache, in front of all switches' tables.
+//!
+//! It maps the bits of a packet's key that any table of its switch looks at to the packet's finished trace: the entries it
+//! hits and how its way ends. A pipeline that looks at addresses of stations only thus shares a line among all their
+//! connections.
+//!
+//! **Validity.** A line holds for one switch and one epoch of its tables; any change of them is a new epoch, and old lines
+//! are simply no longer found. Counting is not the cache's business: a hit counts on the entries' own records as a
+//! search does, so statistics are exact and never late.
+//!
+//! **Isolation.** The hash is keyed with a secret of the worker. A switch may hold at most its *quota* of lines, an even
+//! share of all; at its quota it replaces its own lines or stale ones ([`lines`]). Whether a lookup pays is
+//! measured per switch ([`policy`]); while it does not, the cache is passed by.
+
+mod lines;
+mod policy;
 
 use crate::process::BATCH;
-use crate::process::trace::Traces;
+use crate::process::trace::{Trace, Traces};
+use crate::snapshot::Snapshot;
+use crate::store::Secret;
 use crate::template::Scratch;
-use wire::Key;
+use lines::Lines;
+use policy::Policy;
+use wire::{Key, WORDS};
 
 /// One worker's cache and working memory.
 pub struct Cache {
@@ -14,21 +33,85 @@ pub struct Cache {
     pub(crate) keys: Box<[Key; BATCH]>,
     /// Traces of the batch in work.
     pub(crate) traces: Box<Traces>,
-    secret: [u64; 2],
-    entries: usize,
+    rows: Box<[[u64; BATCH]; WORDS]>,
+    hashes: [u64; BATCH],
+    secret: Secret,
+    lines: Lines,
+    policies: Vec<Policy>,
+}
+
+/// What the cache knows of a batch.
+pub(crate) struct Looked {
+    /// Packets whose trace was found, as bits.
+    pub hits: u32,
 }
 
 impl Cache {
     /// A cache for worker number `worker` (0..=254, distinct per thread that works on the same switches: it owns
-    /// counters), of about `entries` traces, keyed with a random `secret`.
+    /// counters), of about `entries` traces, keyed with a random `secret`. With 0 entries nothing is cached.
     pub fn new(worker: u8, secret: [u64; 2], entries: usize) -> Self {
         Self {
             worker: worker.saturating_add(1),
             scratch: Scratch::default(),
             keys: Box::new([Key::default(); BATCH]),
             traces: Box::default(),
-            secret,
-            entries,
+            rows: Box::new([[0; BATCH]; WORDS]),
+            hashes: [0; BATCH],
+            secret: Secret::new(secret),
+            lines: Lines::new(entries),
+            policies: Vec::new(),
         }
     }
+
+    /// Looks up every packet of a batch; the traces found are in [`Cache::traces`]. `None` if that does not pay now.
+    pub(crate) fn look_up(&mut self, snapshot: &Snapshot, keys: &[&Key]) -> Option<Looked> {
+        if !snapshot.view.is_worth_caching() || !self.lines.exist() || !self.policy(snapshot).is_on(keys.len()) {
+            return None;
+        }
+        let union = &snapshot.view.union;
+        union.pack_rows(keys, &mut self.rows);
+        self.secret.hash_rows(&self.rows[..union.words()], keys.len(), &mut self.hashes);
+        let mut hits = 0_u32;
+        for lane in 0..keys.len() {
+            let found = self.lines.find(self.owner(snapshot), self.hashes[lane], &self.packed(union.words(), lane));
+            if let Some(trace) = found {
+                self.traces.set(lane, trace);
+                hits |= 1 << lane;
+            }
+        }
+        self.policy(snapshot).looked_up(keys.len(), hits.count_ones());
+        Some(Looked { hits })
+    }
+
+    /// Takes in the traces of the packets that were not found. `probes` is what tracing them cost.
+    pub(crate) fn insert(&mut self, snapshot: &Snapshot, looked: &Looked, count: usize, skip: u32, probes: u32) {
+        let words = snapshot.view.union.words();
+        let missed = !(looked.hits | skip) & (u64::from(u32::MAX) >> (BATCH - count)) as u32;
+        self.policy(snapshot).traced(missed.count_ones(), probes);
+        for lane in (0..count).filter(|lane| missed & 1 << lane != 0) {
+            let trace = *self.traces.of(lane);
+            self.lines.insert(self.owner(snapshot), self.hashes[lane], &self.packed(words, lane), &trace);
+        }
+    }
+
+    fn owner(&self, snapshot: &Snapshot) -> lines::Owner {
+        lines::Owner { switch: snapshot.switch, epoch: snapshot.epoch }
+    }
+
+    fn packed(&self, words: usize, lane: usize) -> lines::Packed {
+        let mut packed = [0; WORDS];
+        packed.iter_mut().zip(&self.rows[..words]).for_each(|(word, row)| *word = row[lane]);
+        packed
+    }
+
+    fn policy(&mut self, snapshot: &Snapshot) -> &mut Policy {
+        let at = snapshot.switch as usize;
+        if self.policies.len() <= at {
+            self.policies.resize_with(at + 1, Policy::default);
+        }
+        &mut self.policies[at]
+    }
 }
+
+/// A trace as a line keeps it.
+pub(crate) type Kept = Trace;

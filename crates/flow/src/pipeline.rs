@@ -48,6 +48,9 @@ pub struct Pipeline {
     issued: VecDeque<Arc<Snapshot>>,
     /// The latest snapshot no longer says what the pipeline holds.
     changed: bool,
+    /// Counts publications with changed tables.
+    epoch: u64,
+    tables_changed: bool,
     /// Where the walk that keeps generations comparable is.
     sweep: RecordId,
 }
@@ -67,6 +70,8 @@ impl Pipeline {
             macs: Arc::new(MacTable::new(limits.secret, LEARNED_ADDRESSES)),
             issued: VecDeque::new(),
             changed: true,
+            epoch: 0,
+            tables_changed: true,
             sweep: RecordId::NONE,
         }
     }
@@ -142,6 +147,7 @@ impl Pipeline {
         if let Some(latest) = self.issued.back().filter(|_| !self.changed) {
             return latest.clone();
         }
+        self.epoch += u64::from(std::mem::take(&mut self.tables_changed));
         let snapshot = Arc::new(self.publish());
         self.issued.push_back(snapshot.clone());
         self.changed = false;
@@ -167,6 +173,7 @@ impl Pipeline {
         Snapshot {
             switch: self.limits.switch,
             generation: self.store.next,
+            epoch: self.epoch,
             secret: self.store.secret,
             arena: self.store.arena.view().clone(),
             programs: self.store.programs.view().clone(),

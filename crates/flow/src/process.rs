@@ -8,6 +8,7 @@
 //! 3. *Run* ([`walk`]): one packet after the other through the programs found. Where a program edits the packet
 //!    before a further table, the rest of its way is looked up then.
 
+mod direct;
 pub(crate) mod trace;
 mod walk;
 
@@ -19,10 +20,13 @@ use crate::packet::{Packet, Sink, Then};
 use crate::snapshot::Snapshot;
 use crate::time::Nanos;
 use walk::Walker;
-use wire::{DropReason, Field};
+use wire::{DropReason, Field, Key, WORDS};
 
 /// Packets worked on together; longer slices are cut.
 pub const BATCH: usize = 32;
+
+/// Stands for the keys of packets that a batch does not have.
+static EMPTY: Key = Key([0; WORDS]);
 
 /// Sends every packet through the tables; each verdict goes to `sink`, with the packet's place in `packets`.
 pub fn process(snapshot: &Snapshot, cache: &mut Cache, packets: &mut [Packet<'_>], now: Nanos, sink: &mut impl Sink) {
@@ -50,7 +54,27 @@ pub fn execute(
 
 fn process_batch(snapshot: &Snapshot, cache: &mut Cache, packets: &mut [Packet<'_>], now: Nanos, sink: &mut impl Sink) {
     let refused = admit(snapshot, packets, sink);
-    trace::trace(snapshot, cache, packets, refused, now);
+    let mut keys: [&Key; BATCH] = [&EMPTY; BATCH];
+    keys.iter_mut().zip(packets.iter()).for_each(|(key, packet)| *key = &packet.key);
+    let keys = &keys[..packets.len()];
+    let looked = cache.look_up(snapshot, keys);
+    if refused == 0
+        && looked.is_none()
+        && let Some(view) = snapshot.view.table(0).filter(|view| view.is_last)
+    {
+        return direct::process_batch(snapshot, view, cache, packets, now, sink);
+    }
+    match looked {
+        Some(looked) => {
+            let hits = looked.hits & !refused;
+            trace::count_again(snapshot, cache, packets, hits, now);
+            let probes = trace::trace(snapshot, cache, packets, refused | hits, now);
+            cache.insert(snapshot, &looked, packets.len(), refused, probes);
+        }
+        None => {
+            trace::trace(snapshot, cache, packets, refused, now);
+        }
+    }
     let env = snapshot.env(now);
     let Cache { worker, scratch, traces, .. } = cache;
     let mut walker = Walker::new(snapshot, *worker, scratch, now);

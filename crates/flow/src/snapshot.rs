@@ -20,6 +20,8 @@ use wire::{Key, WORDS};
 pub struct Snapshot {
     pub(crate) switch: u32,
     pub(crate) generation: u32,
+    /// Changes when any table does.
+    pub(crate) epoch: u64,
     pub(crate) secret: Secret,
     pub(crate) arena: ArenaView,
     pub(crate) programs: Programs,
@@ -30,6 +32,9 @@ pub struct Snapshot {
     pub(crate) meters: MeterTable,
     pub(crate) macs: Arc<MacTable>,
 }
+
+/// Probes that the cache could not save anything of.
+const CHEAP: u32 = 2;
 
 /// The tables' views.
 pub(crate) struct View {
@@ -45,6 +50,11 @@ impl View {
         let union = masks.fold(Key::default(), |all, mask| Key(std::array::from_fn(|i: usize| all.0[i % WORDS] | mask.0[i % WORDS])));
         let probe_bound = tables.iter().flatten().map(|table| table.template.probe_bound()).sum();
         Self { tables, union: Plan::new(&union), probe_bound }
+    }
+
+    /// Whether a search can cost more than a look into the cache.
+    pub fn is_worth_caching(&self) -> bool {
+        self.probe_bound > CHEAP
     }
 
     /// Table `number`; `None` if it has never had an entry.

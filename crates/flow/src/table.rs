@@ -15,6 +15,7 @@ pub(crate) use select::key_of;
 pub(crate) use tuple::Tuple;
 
 use crate::pipeline::Store;
+use crate::program::Onward;
 use crate::store::RecordId;
 use crate::template::TableView;
 use compile::{Changes, Compiler};
@@ -40,6 +41,8 @@ pub(crate) struct Table {
     changes: Changes,
     /// Entries that may come before room for their masks must be counted again.
     spare: usize,
+    /// Entries that lead to another table.
+    gotos: u32,
 }
 
 impl Table {
@@ -55,6 +58,7 @@ impl Table {
             compiler: Compiler::None,
             changes: Changes::default(),
             spare: 0,
+            gotos: 0,
         }
     }
 
@@ -73,7 +77,7 @@ impl Table {
         if std::mem::take(&mut self.stale) {
             let template = self.compile(store, most_masks);
             let all = self.by_mask.get(&Key::default()).copied();
-            self.view = Arc::new(TableView { template, counters: self.view.counters.clone(), all });
+            self.view = Arc::new(TableView { template, counters: self.view.counters.clone(), all, is_last: self.gotos == 0 });
         }
         &self.view
     }
@@ -133,6 +137,15 @@ impl Table {
         if let Some(tuple) = &mut self.tuples[number as usize] {
             let (_, hash) = tuple.key_of(store, id);
             tuple.index.remove(hash, id);
+        }
+    }
+
+    /// Accounts for an entry's program that comes (`by` 1) or goes (-1).
+    fn note_program(&mut self, store: &Store, program: u32, by: i32) {
+        if store.programs.get(program).onward != Onward::End {
+            let had = self.gotos > 0;
+            self.gotos = self.gotos.wrapping_add_signed(by);
+            self.stale |= had != (self.gotos > 0);
         }
     }
 

@@ -60,6 +60,8 @@ pub(crate) struct TableView {
     pub counters: Arc<TableCounters>,
     /// The table's number for the mask that matches everything.
     pub all: Option<u16>,
+    /// No entry leads to another table.
+    pub is_last: bool,
 }
 
 /// Counts of one table, shared by all its views.

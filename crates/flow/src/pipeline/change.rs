@@ -98,7 +98,7 @@ impl Pipeline {
         };
         match table.add(&mut self.store, &entry, usize::from(self.limits.masks)) {
             Ok(id) => {
-                self.changed = true;
+                self.tables_change();
                 self.arm(id);
                 Ok(())
             }
@@ -112,10 +112,11 @@ impl Pipeline {
     fn modify(&mut self, change: &FlowMod, now: Nanos) -> Result<(), FlowModError> {
         let number = self.check(change)?;
         let ids = self.selected(change, number);
-        let Some(table) = self.tables.get_mut(usize::from(number)).and_then(Option::as_mut).filter(|_| !ids.is_empty()) else {
+        if ids.is_empty() {
             return Ok(());
-        };
-        self.changed = true;
+        }
+        self.tables_change();
+        let table = self.tables[usize::from(number)].as_mut().expect("its entries were selected");
         let full = |_| FlowModError::TableFull { table: number, limit: "records or hash room" };
         for id in ids {
             let program = self.store.programs.take(&change.instructions).ok_or(Full).map_err(full)?;
@@ -177,8 +178,12 @@ impl Pipeline {
         let removed = Removed { reason, flow: self.stats_of(id, now) };
         let table = self.tables[number].as_mut().expect("an entry's table exists");
         table.remove(&mut self.store, id);
-        self.changed = true;
+        self.tables_change();
         removed
+    }
+
+    fn tables_change(&mut self) {
+        (self.changed, self.tables_changed) = (true, true);
     }
 
     fn expired(&self, id: RecordId, now: Nanos) -> Option<RemovedReason> {

@@ -8,8 +8,8 @@ use crate::table::{Table, key_of};
 use crate::time::Nanos;
 use std::sync::Arc;
 
-/// The name of an entry, as long as it is unchanged.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// The name of an entry, as long as it is unchanged. Names are ordered as the entries lie in memory.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct EntryId {
     id: RecordId,
     version: u16,

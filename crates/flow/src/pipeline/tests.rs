@@ -43,7 +43,7 @@ fn pipeline(masks: u8) -> Pipeline {
 }
 
 fn cache() -> Cache {
-    Cache::new(0, [5, 6], 1024)
+    Cache::new(0, [5, 6], 256)
 }
 
 /// A model entry.

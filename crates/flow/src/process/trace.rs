@@ -34,6 +34,8 @@ pub(crate) enum End {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Trace {
     hits: [RecordId; STEPS],
+    /// Tables of the hits.
+    tables: [u8; STEPS],
     len: u8,
     pub end: End,
     /// All the trace does is to send the packet by this port.
@@ -42,7 +44,7 @@ pub(crate) struct Trace {
 
 impl Default for Trace {
     fn default() -> Self {
-        Self { hits: [RecordId::NONE; STEPS], len: 0, end: End::Done, forwards_to: None }
+        Self { hits: [RecordId::NONE; STEPS], tables: [0; STEPS], len: 0, end: End::Done, forwards_to: None }
     }
 }
 
@@ -56,8 +58,15 @@ impl Trace {
         usize::from(self.len) == STEPS
     }
 
-    fn push(&mut self, id: RecordId) {
+    /// The tables searched, and whether an entry was found there.
+    pub fn searched(&self) -> impl Iterator<Item = (u8, bool)> {
+        let missed = if let End::Miss(table) = self.end { Some((table, false)) } else { None };
+        self.tables[..usize::from(self.len)].iter().map(|&table| (table, true)).chain(missed)
+    }
+
+    fn push(&mut self, id: RecordId, table: u8) {
         self.hits[usize::from(self.len) % STEPS] = id;
+        self.tables[usize::from(self.len) % STEPS] = table;
         self.len += 1;
     }
 }
@@ -71,24 +80,30 @@ impl Traces {
     pub fn of(&self, index: usize) -> &Trace {
         &self.0[index]
     }
+
+    /// Replaces the trace of packet `index`.
+    pub fn set(&mut self, index: usize, trace: &Trace) {
+        self.0[index] = *trace;
+    }
 }
 
 /// Table number of packets whose trace is complete.
 const NOWHERE: u8 = u8::MAX;
 
-/// Traces every packet but those of `skip`, and counts the entries hit.
-pub(super) fn trace(snapshot: &Snapshot, cache: &mut Cache, packets: &[Packet<'_>], skip: u32, now: Nanos) {
+/// Traces every packet but those of `skip`, and counts the entries hit. Returns the probes made.
+pub(super) fn trace(snapshot: &Snapshot, cache: &mut Cache, packets: &[Packet<'_>], skip: u32, now: Nanos) -> u32 {
     let mut tracer = Tracer { snapshot, packets, now, at: [NOWHERE; BATCH], written: 0, lanes: [0; BATCH] };
-    for (lane, trace) in cache.traces.0.iter_mut().enumerate().take(packets.len()) {
+    for (lane, trace) in cache.traces.0.iter_mut().enumerate().take(packets.len()).filter(|(lane, _)| skip & 1 << lane == 0) {
         (trace.len, trace.end, trace.forwards_to) = (0, End::Done, None);
-        tracer.at[lane] = if skip & 1 << lane == 0 { 0 } else { NOWHERE };
+        tracer.at[lane] = 0;
     }
+    let mut probes = 0;
     loop {
         let table = tracer.at[..packets.len()].iter().copied().min().unwrap_or(NOWHERE);
         if table == NOWHERE {
-            return;
+            return probes;
         }
-        tracer.visit(cache, table);
+        probes += tracer.visit(cache, table);
     }
 }
 
@@ -106,8 +121,9 @@ struct Tracer<'a, 'h> {
 }
 
 impl Tracer<'_, '_> {
-    /// Searches one table for the packets that are there and sends each on.
-    fn visit(&mut self, cache: &mut Cache, table: u8) {
+    /// Searches one table for the packets that are there and sends each on. Returns the probes made.
+    fn visit(&mut self, cache: &mut Cache, table: u8) -> u32 {
+        let mut probes = 0;
         let count = self.gather(table);
         let mut found = [RecordId::NONE; BATCH];
         if let Some(view) = self.snapshot.view.table(table) {
@@ -116,11 +132,12 @@ impl Tracer<'_, '_> {
                 let lane = usize::from(lane) % BATCH;
                 *key = if self.written & 1 << lane == 0 { &self.packets[lane].key } else { &cache.keys[lane] };
             }
-            let probes = view.template.search(self.snapshot.searched(), &keys[..count], &mut cache.scratch, &mut found);
+            probes = view.template.search(self.snapshot.searched(), &keys[..count], &mut cache.scratch, &mut found);
             let matches = found[..count].iter().filter(|id| id.is_some()).count();
             view.counters.add(count as u64, matches as u64, u64::from(probes));
         }
         self.send_on(cache, table, count, &found);
+        probes
     }
 
     /// Lists the packets at `table`.
@@ -149,7 +166,7 @@ impl Tracer<'_, '_> {
             run.packets += 1;
             run.bytes += u64::from(self.packets[usize::from(lane)].frame_len);
             let trace = &mut cache.traces.0[usize::from(lane) % BATCH];
-            trace.push(id);
+            trace.push(id, table);
             let full = trace.is_full();
             match run.onward {
                 Onward::End => self.end(cache, lane, End::Done, run.forwards_to),
@@ -204,6 +221,42 @@ impl<'a> Run<'a> {
     fn count(&self, snapshot: &Snapshot, worker: u8, tick: u32) {
         if let Some(record) = self.record {
             snapshot.arena.count(self.id, record, worker, self.packets, self.bytes, tick);
+        }
+    }
+}
+
+/// Counts what the traces of `hits` hit, as searching would have: entries, and lookups and matches of their tables.
+pub(super) fn count_again(snapshot: &Snapshot, cache: &Cache, packets: &[Packet<'_>], hits: u32, now: Nanos) {
+    let tick = tick(now);
+    let mut tables = [(0_u8, 0, 0); STEPS + 1];
+    let mut known = 0;
+    for (lane, packet) in packets.iter().enumerate().filter(|(lane, _)| hits & 1 << lane != 0) {
+        let trace = cache.traces.of(lane);
+        for &id in trace.hits() {
+            snapshot.arena.count(id, snapshot.arena.record(id), cache.worker, 1, packet.frame_len.into(), tick);
+        }
+        for (table, found) in trace.searched() {
+            let at = tables[..known].iter().position(|&(number, ..)| number == table);
+            let at = at.unwrap_or_else(|| {
+                if known == tables.len() {
+                    flush(snapshot, &mut tables[..]);
+                    known = 0;
+                }
+                tables[known] = (table, 0, 0);
+                known += 1;
+                known - 1
+            });
+            tables[at].1 += 1;
+            tables[at].2 += u64::from(found);
+        }
+    }
+    flush(snapshot, &mut tables[..known]);
+}
+
+fn flush(snapshot: &Snapshot, tables: &mut [(u8, u64, u64)]) {
+    for (table, lookups, matches) in tables {
+        if let Some(view) = snapshot.view.table(*table) {
+            view.counters.add(*lookups, *matches, 0);
         }
     }
 }

@@ -48,6 +48,19 @@ impl<'w> Walker<'w> {
         run.finish(&set)
     }
 
+    /// Runs the program of the only entry on a packet's way, which has been counted.
+    pub fn run_last<S: Sink>(&mut self, mut run: Run<'_, '_, S>, id: RecordId) {
+        let mut set = ActionSet::default();
+        let _cut_or_not = self.step(&mut run, &mut set, 0, id);
+        run.finish(&set);
+    }
+
+    /// A packet for which table 0 has no entry.
+    pub fn miss_first<S: Sink>(&mut self, mut run: Run<'_, '_, S>) {
+        self.miss(&mut run, 0);
+        run.finish(&ActionSet::default());
+    }
+
     /// Searches tables and runs what they say, from `table` on.
     fn go_on<S: Sink>(&mut self, run: &mut Run<'_, '_, S>, set: &mut ActionSet, mut table: u8) {
         loop {

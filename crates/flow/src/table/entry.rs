@@ -55,6 +55,7 @@ impl Table {
             store.arena.free(id);
             return Err(full);
         }
+        self.note_program(store, entry.program, 1);
         let changed = self.tuple_mut(number).joins(entry.priority, entry.key);
         self.stale |= changed;
         self.rules += 1;
@@ -133,6 +134,8 @@ impl Table {
         let rule = store.arena.record(id).rule();
         let (old, new) = (rule.program, Rule { program, ..rule });
         let current = self.change(store, id, new)?;
+        self.note_program(store, program, 1);
+        self.note_program(store, old, -1);
         store.programs.release(old);
         Ok(current)
     }
@@ -203,6 +206,8 @@ impl Table {
         let rule = store.arena.record(id).rule();
         let version = if entry.flags.reset_counts { Version::Afresh } else { Version::Counting };
         let current = self.change_as_published(store, id, Rule { program: entry.program, ..rule }, version)?;
+        self.note_program(store, entry.program, 1);
+        self.note_program(store, rule.program, -1);
         store.programs.release(rule.program);
         store.renewed.clear(); // whoever replaces an entry puts it on the calendar anew
         store.arena.forget(current);
@@ -237,6 +242,7 @@ impl Table {
             // The removed head leaves its element's room only later; the index grows if need be.
             self.show(store, rule.mask, next, hash).expect("an index takes at least two versions of a match");
         }
+        self.note_program(store, rule.program, -1);
         store.programs.release(rule.program);
         let changed = self.tuple_mut(rule.mask).leaves(rule.priority);
         self.stale |= changed;
