@@ -6,25 +6,28 @@ fn host() -> Host {
     Host { cores: vec![0, 1], node_id: "test-node".into() }
 }
 
-const BAD: &str = include_str!("testdata/bad.toml");
-const BAD_EXPECTED: &str = include_str!("testdata/bad.expected");
-const SYNTAX: &str = include_str!("testdata/syntax.toml");
-const SYNTAX_EXPECTED: &str = include_str!("testdata/syntax.expected");
-
+/// Compares the messages for a file of `testdata` with those kept beside it.
 #[track_caller]
-fn assert_message(text: &str, file: &str, expected: &str) {
-    let message = Config::parse(text, file, &host()).unwrap_err().to_string();
-    assert!(message.trim() == expected.trim(), "the messages for {file} are now:\n{message}\n");
+fn assert_messages(name: &str) {
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/src/config/testdata");
+    let read = |kind: &str| std::fs::read_to_string(format!("{directory}/{name}.{kind}")).unwrap_or_default();
+    let message = Config::parse(&read("toml"), &format!("{name}.toml"), &host()).unwrap_err().to_string() + "\n";
+    if message != read("expected") {
+        if std::env::var_os("SUIRO_UPDATE").is_some() {
+            return std::fs::write(format!("{directory}/{name}.expected"), message).unwrap();
+        }
+        panic!("run with SUIRO_UPDATE=1 and review the change; the messages for {name}.toml are now:\n{message}");
+    }
 }
 
 #[test]
 fn every_error_is_reported_in_one_run_with_line_thing_cause_and_remedy() {
-    assert_message(BAD, "bad.toml", BAD_EXPECTED);
+    assert_messages("bad");
 }
 
 #[test]
 fn a_syntax_error_hides_neither_the_next_one_nor_a_wrong_value() {
-    assert_message(SYNTAX, "syntax.toml", SYNTAX_EXPECTED);
+    assert_messages("syntax");
 }
 
 #[test]
