@@ -17,7 +17,6 @@ pub async fn keep_connected(controller: SocketAddr, shared: Arc<Shared>) {
     loop {
         let wait = match call(controller, &shared).await {
             Ok(stream) => {
-                tracing::info!(switch, %controller, "controller connected");
                 let name = format!("tcp:{controller}");
                 let caller = Caller {
                     id: shared.next_id(),

@@ -38,6 +38,8 @@ pub struct Outbox {
 struct Waiting {
     bytes: Vec<u8>,
     closed: bool,
+    /// A notice did not fit.
+    overflowed: bool,
 }
 
 impl Outbox {
@@ -62,6 +64,7 @@ impl Outbox {
     /// Queues a flow-removed or port-status; a peer too far behind loses its connection instead.
     pub fn notice(&self, emit: impl FnOnce(&mut Vec<u8>)) {
         if !self.push(NOTICE_LIMIT, emit) {
+            self.lock().overflowed = true;
             self.close();
         }
     }
@@ -98,6 +101,11 @@ impl Outbox {
     /// Whether the connection is ending.
     pub fn is_closed(&self) -> bool {
         self.lock().closed
+    }
+
+    /// Whether the connection is ending because a notice did not fit.
+    pub fn is_overflowed(&self) -> bool {
+        self.lock().overflowed
     }
 
     /// Packet-ins this peer lost because it did not read fast enough.
@@ -161,7 +169,7 @@ mod tests {
         let outbox = Outbox::default();
         outbox.reply(|out| out.resize(NOTICE_LIMIT, 0));
         outbox.notice(|out| out.push(1));
-        assert!(outbox.is_closed());
+        assert!(outbox.is_closed() && outbox.is_overflowed());
     }
 
     #[tokio::test]

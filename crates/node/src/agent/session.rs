@@ -6,7 +6,6 @@
 
 use crate::agent::liveness::{Liveness, Timing, Verdict};
 use crate::agent::multipart::Replies;
-use crate::agent::outbox::Outbox;
 use crate::agent::peer::{Peer, PeerKind};
 use crate::agent::requests::{Outcome, carry_out};
 use crate::agent::stream::Input;
@@ -104,6 +103,9 @@ where
         Arc::new(Peer::new(caller.id, caller.name, caller.kind, version, switch.miss_send_len()));
     let mut writer = JoinSet::new();
     writer.spawn(write_all(peer.clone(), write));
+    if caller.kind == PeerKind::Controller {
+        tracing::info!(switch = switch.name(), controller = peer.name(), "controller connected");
+    }
     let joined = Joined::new(switch, peer.clone());
     let mut session = Session {
         switch: joined.switch.clone(),
@@ -345,11 +347,16 @@ impl<R: AsyncRead + Unpin> Session<R> {
 
     /// Waits until the peer has read most of what was sent to it.
     async fn wait_for_room(&mut self) -> Result<(), End> {
-        let outbox: &Outbox = self.peer.outbox();
+        let outbox = self.peer.outbox();
         if tokio::time::timeout(self.timing.dead_after, outbox.room()).await.is_err() {
             return Err(End::TooSlow);
         }
-        if outbox.is_closed() { Err(End::TooSlow) } else { Ok(()) }
+        if outbox.is_closed() { Err(self.why_closed()) } else { Ok(()) }
+    }
+
+    /// Why nothing is written any more.
+    fn why_closed(&self) -> End {
+        if self.peer.outbox().is_overflowed() { End::TooSlow } else { End::Closed }
     }
 
     /// Waits for bytes, and asks a silent peer whether it is there.
@@ -369,7 +376,7 @@ impl<R: AsyncRead + Unpin> Session<R> {
                     liveness.heard(Instant::now());
                     return Ok(());
                 }
-                () = self.peer.outbox().closed() => return Err(End::TooSlow),
+                () = self.peer.outbox().closed() => return Err(self.why_closed()),
                 () = tokio::time::sleep_until(until) => {}
             }
         }

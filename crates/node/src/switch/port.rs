@@ -21,7 +21,7 @@ pub struct SwitchPort {
     pub speed_mbps: u32,
     /// Payload bytes of an untagged frame.
     pub mtu: u32,
-    /// Seconds and nanoseconds of the switch's clock when the port was added.
+    /// When the port was added.
     pub added: flow::Nanos,
 }
 
@@ -50,12 +50,13 @@ impl SwitchPort {
 
     /// Takes over new facts; true when one of them is visible to a controller.
     pub fn update(&mut self, facts: &PortFacts) -> bool {
-        let before = self.clone();
+        let visible = |port: &Self| (port.mac, port.link_up, port.speed_mbps);
+        let before = visible(self);
         self.mac = facts.mac;
         self.link_up = facts.up && facts.carrier;
         self.speed_mbps = facts.speed_mbps;
         self.mtu = facts.mtu;
-        *self != before
+        visible(self) != before
     }
 
     /// Whether a fast-failover bucket may use it: wanted up, and its link is.
