@@ -3,16 +3,16 @@
 //! **Question answered**: who talks OpenFlow with a switch, how do connections come and go, and what keeps one peer from
 //! disturbing another?
 //!
-//! * [`Agent`]: one switch's connections. A task per controller that calls it until it answers ([`connector`]), a task per address that
-//!   is listened on and one for the management socket ([`listener`]).
-//! * [`session`]: one connection, from hello to end. [`requests`] and [`multipart`] say what each request does.
+//! * [`Agent`]: one switch's connections. A task per controller that calls it until it answers (`connector`), a task per address that
+//!   is listened on and one for the management socket (`listener`).
+//! * `session`: one connection, from hello to end. `requests` and `multipart` say what each request does.
 //! * [`Peer`]: what the switch knows of a connection; it hears the switch's events.
 //! * [`Outbox`]: what waits to be sent, with a bound for each kind of message.
 //!
 //! ## Invariants
 //!
-//! * A peer that floods, hangs, reads nothing or sends garbage costs others a bounded turn ([`session`]) and bounded memory:
-//!   its input buffer, its outbox, and at most [`listener::MOST_VISITORS`] connections per address.
+//! * A peer that floods, hangs, reads nothing or sends garbage costs others a bounded turn (`session`) and bounded memory:
+//!   its input buffer, its outbox, and at most `listener::MOST_VISITORS` connections per address.
 //! * A connection's membership in its switch ends with its session, however that ends.
 //! * Nothing here knows how a version encodes: the codec does. A session's version is a value, agreed on in the hello.
 
