@@ -138,7 +138,7 @@ impl Outbox {
         !taken.is_empty()
     }
 
-    /// Waits until fewer than [`REPLY_MARK`] bytes wait or the connection ends; for the session that asks only.
+    /// Waits until fewer than `REPLY_MARK` bytes wait or the connection ends; for the session that asks only.
     pub async fn room(&self) {
         while {
             let waiting = self.lock();
