@@ -34,6 +34,7 @@ impl Plane for Nothing {
 
     fn publish(&self, _: Arc<Snapshot>) {}
 
+    fn settle(&self) {}
     fn packet_out(&self, _: Emission) {}
 
     fn port_counters(&self, _: PortNo) -> PortCounters {

@@ -55,7 +55,7 @@ pub fn carry_out(switch: &Arc<Switch>, peer: &Peer, request: Message) -> Result<
             multipart(switch, body, more).map(Outcome::Parts)
         }
         Message::BarrierRequest => {
-            switch.publish();
+            switch.settle();
             Ok(Outcome::Reply(Message::BarrierReply))
         }
         Message::QueueGetConfigRequest(port) => queues(switch, port),

@@ -182,6 +182,12 @@ impl Switch {
         self.publish_locked(&mut self.control());
     }
 
+    /// As [`Switch::publish`], and returns when they do: what a barrier's answer promises (OpenFlow 1.3.5 §6.1.1).
+    pub fn settle(&self) {
+        self.publish();
+        self.plane.settle();
+    }
+
     fn publish_locked(&self, control: &mut Control) {
         if std::mem::take(&mut control.dirty) {
             self.plane.publish(control.pipeline.snapshot());

@@ -25,6 +25,10 @@ pub trait Plane: Send + Sync {
     /// Every batch from now on sees these tables.
     fn publish(&self, tables: Arc<Snapshot>);
 
+    /// Returns when no batch is under way that began with older tables, and all frames sent so far are on their way.
+    /// Called without the switch's lock; takes at most one round of each worker.
+    fn settle(&self);
+
     /// Runs a controller's frame through its actions.
     fn packet_out(&self, emission: Emission);
 

@@ -32,6 +32,8 @@ impl Plane for Arc<TestPlane> {
         self.snapshots.fetch_add(1, Ordering::Relaxed);
     }
 
+    fn settle(&self) {}
+
     fn packet_out(&self, emission: Emission) {
         self.sent.lock().unwrap().push(emission);
     }
