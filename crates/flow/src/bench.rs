@@ -11,11 +11,14 @@ pub use cases::{CASES, Case};
 use crate::cache::Cache;
 use crate::packet::{Packet, PacketIn, Sink, Then};
 use crate::pipeline::Pipeline;
-use crate::process::{BATCH, process};
+use crate::process::{BATCH, classify, process};
 use crate::time::Nanos;
 use cases::Traffic;
 use rng::Rng;
 use wire::{DropReason, Head, Key, Layers, Offload};
+
+/// The time of all packets.
+const NOW: Nanos = Nanos(3_000_000_000);
 
 /// Packets per round.
 const ROUND: usize = 1 << 18;
@@ -31,8 +34,12 @@ pub struct Measured {
     pub flows: usize,
     /// Template of table 0.
     pub template: &'static str,
-    /// Median, least and most cycles per packet over the rounds: look up, count, run the actions.
-    pub cycles: (f64, f64, f64),
+    /// Cycles per packet to look up, count and run the actions: median of the rounds' median batches.
+    pub cycles: f64,
+    /// The same of the batches that nothing else on the machine disturbed: the fastest twentieth.
+    pub cycles_undisturbed: f64,
+    /// Cycles per packet to look up and count only, undisturbed.
+    pub cycles_to_classify: f64,
     /// Probes per packet, on average.
     pub probes: f64,
     /// Probes one packet may cost.
@@ -75,16 +82,18 @@ pub fn measure(case: &Case, rounds: usize, cycles: &dyn Fn() -> u64) -> Measured
     pipeline.snapshot();
     let publication = publications(&mut pipeline, &rules, cycles);
     let mut bench = Bench { pipeline, cache: Cache::new(0, [7, 9], 1 << 16), traffic, rng, cycles };
-    let _warm = [bench.round(), bench.round()];
-    let mut results: Vec<f64> = (0..rounds.max(1)).map(|_| bench.round()).collect();
-    results.sort_by(f64::total_cmp);
+    let _warm = [bench.round(Part::All), bench.round(Part::All)];
+    let whole = Spent::over(rounds, || bench.round(Part::All));
+    let classify = Spent::over(rounds, || bench.round(Part::Classify));
     let stats = bench.pipeline.table_stats(0);
     Measured {
         name: case.name,
         rules: rules.len(),
         flows: bench.traffic.flows,
         template: stats.template,
-        cycles: (results[results.len() / 2], results[0], results[results.len() - 1]),
+        cycles: whole.median,
+        cycles_undisturbed: whole.undisturbed,
+        cycles_to_classify: classify.undisturbed,
         probes: stats.probes as f64 / (stats.lookups as f64).max(1.0),
         probe_bound: bench.pipeline.snapshot().probe_bound(),
         cycles_per_flow_mod: per_flow_mod,
@@ -108,6 +117,33 @@ fn publications(pipeline: &mut Pipeline, rules: &[crate::FlowMod], cycles: &dyn 
     times[times.len() / 2] as f64
 }
 
+/// What is timed.
+#[derive(Clone, Copy)]
+enum Part {
+    All,
+    Classify,
+}
+
+/// Cycles per packet.
+#[derive(Clone, Copy)]
+struct Spent {
+    median: f64,
+    undisturbed: f64,
+}
+
+impl Spent {
+    /// Median of each over rounds.
+    fn over(rounds: usize, mut round: impl FnMut() -> Self) -> Self {
+        let all: Vec<Self> = (0..rounds.max(1)).map(|_| round()).collect();
+        let middle = |part: fn(&Self) -> f64| {
+            let mut parts: Vec<f64> = all.iter().map(part).collect();
+            parts.sort_by(f64::total_cmp);
+            parts[parts.len() / 2]
+        };
+        Self { median: middle(|spent| spent.median), undisturbed: middle(|spent| spent.undisturbed) }
+    }
+}
+
 struct Bench<'c> {
     pipeline: Pipeline,
     cache: Cache,
@@ -117,8 +153,8 @@ struct Bench<'c> {
 }
 
 impl Bench<'_> {
-    /// Cycles per packet of one round: of its median batch, so that an interrupt does not count.
-    fn round(&mut self) -> f64 {
+    /// One round.
+    fn round(&mut self, part: Part) -> Spent {
         let snapshot = self.pipeline.snapshot();
         let frame = cases::frame();
         let mut heads = vec![Head::default(); BATCH];
@@ -127,12 +163,16 @@ impl Bench<'_> {
         for _ in 0..ROUND / BATCH {
             let mut packets: Vec<Packet<'_>> = heads.iter_mut().map(|head| self.fill(head, &frame)).collect();
             let start = (self.cycles)();
-            process(&snapshot, &mut self.cache, &mut packets, Nanos(3_000_000_000), &mut sink);
+            match part {
+                Part::All => process(&snapshot, &mut self.cache, &mut packets, NOW, &mut sink),
+                Part::Classify => classify(&snapshot, &mut self.cache, &packets, NOW),
+            }
             spent.push((self.cycles)() - start);
         }
         std::hint::black_box(sink.0);
         spent.sort_unstable();
-        spent[spent.len() / 2] as f64 / BATCH as f64
+        let per_packet = |at: usize| spent[at] as f64 / BATCH as f64;
+        Spent { median: per_packet(spent.len() / 2), undisturbed: per_packet(spent.len() / 20) }
     }
 
     fn fill<'h>(&mut self, head: &'h mut Head, frame: &[u8]) -> Packet<'h> {

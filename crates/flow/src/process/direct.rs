@@ -26,12 +26,7 @@ pub(super) fn process_batch(
     let mut walker = Walker::new(snapshot, cache.worker, &mut cache.scratch, now);
     let mut counted = Neighbours::default();
     for (index, (packet, &id)) in packets.iter_mut().zip(&found).enumerate() {
-        if id != counted.id {
-            counted.settle(snapshot, cache.worker, tick);
-            counted = Neighbours { id, packets: 0, bytes: 0 };
-        }
-        counted.packets += 1;
-        counted.bytes += u64::from(packet.frame_len);
+        counted.add(snapshot, cache.worker, tick, id, packet);
         if !id.is_some() {
             walker.miss_first(Run::new(&env, index, packet, sink));
             continue;
@@ -43,6 +38,17 @@ pub(super) fn process_batch(
         }
     }
     counted.settle(snapshot, cache.worker, tick);
+}
+
+/// Looks up and counts.
+pub(super) fn classify(snapshot: &Snapshot, view: &TableView, cache: &mut Cache, packets: &[Packet<'_>], now: Nanos) {
+    let mut found = [RecordId::NONE; BATCH];
+    search(snapshot, view, cache, packets, &mut found);
+    let mut counted = Neighbours::default();
+    for (packet, &id) in packets.iter().zip(&found) {
+        counted.add(snapshot, cache.worker, tick(now), id, packet);
+    }
+    counted.settle(snapshot, cache.worker, tick(now));
 }
 
 fn search(snapshot: &Snapshot, view: &TableView, cache: &mut Cache, packets: &[Packet<'_>], found: &mut [RecordId; BATCH]) {
@@ -63,6 +69,15 @@ struct Neighbours {
 }
 
 impl Neighbours {
+    fn add(&mut self, snapshot: &Snapshot, worker: u8, tick: u32, id: RecordId, packet: &Packet<'_>) {
+        if id != self.id {
+            self.settle(snapshot, worker, tick);
+            *self = Self { id, packets: 0, bytes: 0 };
+        }
+        self.packets += 1;
+        self.bytes += u64::from(packet.frame_len);
+    }
+
     fn settle(&self, snapshot: &Snapshot, worker: u8, tick: u32) {
         if self.id.is_some() {
             snapshot.arena.count(self.id, snapshot.arena.record(self.id), worker, self.packets, self.bytes, tick);

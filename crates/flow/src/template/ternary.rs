@@ -6,18 +6,17 @@
 //! chunks × 128 bytes of a block at most, whatever the masks and the key are.
 //!
 //! Two things usually save most of that. A *summary* of each row, one bit per 16 entries, says where the and can have bits
-//! at all: entries of prefixes leave few places. And rows are read in *strips* of 256 entries, best first, until one
+//! at all: entries of prefixes leave few places. And rows are read in *strips* of 512 entries, a cache line of each row, best first, until one
 //! has a match. Bits that all entries of a block agree on are compared once and need no chunk.
 
 mod builder;
 
 pub(crate) use builder::{Builder, Entry};
 
-use super::Searched;
-use super::masks::Best;
+use super::masks::{Best, Masks};
 use super::probe::Scratch;
-use super::masks::Masks;
-use super::Found;
+use super::single::Words;
+use super::{Found, Searched};
 use crate::process::BATCH;
 use crate::store::RecordId;
 use wire::{Key, WORDS};
@@ -31,76 +30,85 @@ pub(crate) const CAPACITY: usize = RULES * BLOCKS / 2;
 /// 64-bit words per row.
 const ROW: usize = RULES / 64;
 /// Words per strip.
-const STRIP: usize = 4;
+const STRIP: usize = 8;
 /// Strips per block, which is what a block counts for in probes.
 const STRIPS: usize = ROW / STRIP;
+/// Groups of one strip.
+const GROUPS: u64 = (1 << (STRIP * 4)) - 1;
 /// Candidate groups of 16 in a strip up to which they are tried one by one.
-const FEW: u32 = 2;
+const FEW: u32 = 4;
 
-/// Eight bits of a key, and what entries say to each value of them.
-struct Chunk {
+/// One bit per entry of a block. Aligned, so that a strip is one cache line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(align(64))]
+struct Row([u64; ROW]);
+
+/// Eight bits of a key.
+#[derive(Clone, Copy, Debug)]
+struct Window {
     word: u8,
     shift: u8,
-    summaries: Box<[u64; 256]>,
-    rows: Box<[[u64; ROW]; 256]>,
 }
 
-impl Chunk {
-    fn value(&self, key: &Key) -> usize {
-        (key.0[usize::from(self.word) % WORDS] >> self.shift) as usize & 0xff
-    }
-}
+/// Which row of each chunk a key takes.
+type Taken = [u16; Block::MOST_CHUNKS];
 
 /// Up to [`RULES`] entries in order of falling priority.
 pub(crate) struct Block {
-    /// What all entries agree on: mask and value.
-    common: Box<[(u8, u64, u64)]>,
-    chunks: Box<[Chunk]>,
+    /// What all entries agree on.
+    common: Words,
+    /// The chunks.
+    windows: Box<[Window]>,
+    /// 256 rows per chunk.
+    rows: Box<[Row]>,
+    /// One per row.
+    summaries: Box<[u64]>,
+    /// Groups that have entries.
+    groups: u64,
+    /// Summaries say little: masks of scattered bits let something through in most groups.
+    is_scattered: bool,
     records: Box<[RecordId]>,
     priorities: Box<[u16]>,
 }
 
 impl Block {
-    /// Priority of its first entry.
-    fn top(&self) -> u16 {
-        self.priorities[0]
-    }
+    /// Chunks a block can have: one per byte of a key, and as many again where windows do not fall on bytes.
+    const MOST_CHUNKS: usize = WORDS * 8;
 
     /// The first entry that matches, and the strips looked at.
-    fn search(&self, key: &Key, values: &mut [u8; Self::MOST_CHUNKS]) -> (Option<usize>, u32) {
-        let differ = self.common.iter().fold(0, |differ, &(word, mask, value)| differ | key.0[usize::from(word) % WORDS] & mask ^ value);
-        if differ != 0 {
+    fn search(&self, key: &Key, taken: &mut Taken) -> (Option<usize>, u32) {
+        if !self.common.matches(key) {
             return (None, 1);
         }
-        let mut groups = u64::MAX;
-        for (chunk, value) in self.chunks.iter().zip(values.iter_mut()) {
-            *value = chunk.value(key) as u8;
-            groups &= chunk.summaries[usize::from(*value)];
+        for (chunk, (row, window)) in taken.iter_mut().zip(&self.windows).enumerate() {
+            let byte = (key.0[usize::from(window.word) % WORDS] >> window.shift) as u8;
+            *row = (chunk << 8) as u16 | u16::from(byte);
+        }
+        let taken = &taken[..self.windows.len()];
+        let mut groups = self.groups;
+        if !self.is_scattered {
+            groups = taken.iter().fold(groups, |groups, &row| groups & self.summaries[usize::from(row)]);
         }
         let mut strips = 0;
         while groups != 0 {
             let strip = groups.trailing_zeros() as usize / (STRIP * 4);
-            let here = (groups >> (strip * STRIP * 4)) as u16;
+            let here = (groups >> (strip * STRIP * 4)) & GROUPS;
             strips += 1;
-            let found = if here.count_ones() <= FEW { self.sparse(strip, here, values) } else { self.dense(strip, values) };
-            if let Some(bit) = found {
-                return (Some(bit), strips);
+            let found = if here.count_ones() <= FEW { self.sparse(strip, here, taken) } else { self.dense(strip, taken) };
+            if found.is_some() {
+                return (found, strips);
             }
-            groups &= !(0xffff << (strip * STRIP * 4));
+            groups &= !(GROUPS << (strip * STRIP * 4));
         }
         (None, strips.max(1))
     }
 
-    /// Chunks a block can have: one per byte of a key, and as many again where windows do not fall on bytes.
-    const MOST_CHUNKS: usize = WORDS * 8;
-
     /// The first match in a strip, trying the groups of 16 that may have one.
-    fn sparse(&self, strip: usize, mut groups: u16, values: &[u8]) -> Option<usize> {
+    fn sparse(&self, strip: usize, mut groups: u64, taken: &[u16]) -> Option<usize> {
         while groups != 0 {
             let group = groups.trailing_zeros() as usize;
-            let (word, shift) = (strip * STRIP + group / 4, group % 4 * 16);
-            let both = |all: u64, (chunk, &value): (&Chunk, &u8)| all & chunk.rows[usize::from(value)][word % ROW];
-            let bits = self.chunks.iter().zip(values).fold(u64::MAX, both) >> shift & 0xffff;
+            let (word, shift) = ((strip * STRIP + group / 4) % ROW, group % 4 * 16);
+            let bits = taken.iter().fold(u64::MAX, |all, &row| all & self.rows[usize::from(row)].0[word]) >> shift & 0xffff;
             if bits != 0 {
                 return Some(word * 64 + shift + bits.trailing_zeros() as usize);
             }
@@ -110,11 +118,11 @@ impl Block {
     }
 
     /// The first match in a strip, all of it at once.
-    fn dense(&self, strip: usize, values: &[u8]) -> Option<usize> {
+    fn dense(&self, strip: usize, taken: &[u16]) -> Option<usize> {
         let mut all = [u64::MAX; STRIP];
-        for (chunk, &value) in self.chunks.iter().zip(values) {
-            let row = &chunk.rows[usize::from(value)].as_chunks::<STRIP>().0[strip % STRIPS];
-            (0..STRIP).for_each(|i| all[i] &= row[i]);
+        for &row in taken {
+            let part = &self.rows[usize::from(row)].0.as_chunks::<STRIP>().0[strip % STRIPS];
+            (0..STRIP).for_each(|i| all[i] &= part[i]);
         }
         let word = all.iter().position(|&word| word != 0)?;
         Some((strip * STRIP + word) * 64 + all[word].trailing_zeros() as usize)
@@ -143,13 +151,13 @@ impl Ternary {
         found[..keys.len()].fill(RecordId::NONE);
         let mut best: Best = [None; BATCH];
         let mut probes = 0;
-        let mut values = [0; Block::MOST_CHUNKS];
+        let mut taken = [0; Block::MOST_CHUNKS];
         for block in &self.blocks {
             for (lane, key) in keys.iter().enumerate() {
                 if best[lane].is_some() {
                     continue;
                 }
-                let (hit, strips) = block.search(key, &mut values);
+                let (hit, strips) = block.search(key, &mut taken);
                 probes += strips;
                 if let Some(bit) = hit {
                     (best[lane], found[lane]) = (Some(block.priorities[bit]), block.records[bit]);

@@ -1,6 +1,7 @@
 //! Keeps blocks in step with the entries; only blocks that changed are compiled again.
 
-use super::{BLOCKS, Block, Chunk, RULES, ROW, Ternary};
+use super::{BLOCKS, Block, ROW, RULES, Row, Ternary, Window};
+use crate::template::single::Words;
 use crate::store::RecordId;
 use crate::template::masks::Masks;
 use std::collections::HashMap;
@@ -135,51 +136,85 @@ fn compile(entries: &[Entry]) -> Block {
             union.0[i] |= entry.mask.0[i];
         }
     }
-    let windows = (0..WORDS).flat_map(|word| windows(union.0[word] & !common.0[word]).map(move |shift| (word, shift)));
+    let windows: Box<[Window]> =
+        (0..WORDS).flat_map(|word| windows(word, union.0[word] & !common.0[word])).collect();
+    let rows: Box<[Row]> = windows.iter().flat_map(|&window| rows(entries, window)).collect();
+    let summaries: Box<[u64]> = rows.iter().map(summary_of).collect();
+    let groups = summary_of(&all(entries.len()));
+    let set: u64 = summaries.iter().map(|summary| u64::from(summary.count_ones())).sum();
+    let possible = u64::from(groups.count_ones()) * summaries.len() as u64;
     Block {
-        common: (0..WORDS)
-            .filter(|&i| common.0[i] != 0)
-            .map(|i| (i as u8, common.0[i], first.key.0[i] & common.0[i]))
-            .collect(),
-        chunks: windows.map(|(word, shift)| chunk(entries, word, shift)).collect(),
+        common: Words::new(&common, &first.key.masked(&common)),
+        windows,
+        rows,
+        summaries,
+        groups,
+        is_scattered: set * 10 > possible * 9,
         records: entries.iter().map(|entry| entry.record).collect(),
         priorities: entries.iter().map(|entry| entry.priority).collect(),
     }
 }
 
-/// Shifts of 8-bit windows that together cover `bits`.
-fn windows(mut bits: u64) -> impl Iterator<Item = u8> {
+/// 8-bit windows that together cover `bits`.
+fn windows(word: usize, mut bits: u64) -> impl Iterator<Item = Window> {
     std::iter::from_fn(move || {
         let shift = (bits != 0).then(|| bits.trailing_zeros().min(56))?;
         bits &= !(0xff << shift);
-        Some(shift as u8)
+        Some(Window { word: word as u8, shift: shift as u8 })
     })
 }
 
-fn chunk(entries: &[Entry], word: usize, shift: u8) -> Chunk {
-    let mut rows: Box<[[u64; ROW]; 256]> = vec![[0; ROW]; 256].try_into().expect("256 rows were made");
-    for (n, entry) in entries.iter().enumerate() {
-        let byte = |key: &Key| (key.0[word] >> shift) as u8;
-        for value in agreeing(byte(&entry.mask), byte(&entry.key)) {
-            rows[usize::from(value)][n / 64] |= 1 << (n % 64);
+/// The rows of one chunk.
+fn rows(entries: &[Entry], window: Window) -> Vec<Row> {
+    let mut rows = vec![Row([0; ROW]); 256];
+    rows[0] = all(entries.len());
+    // Row `value` is what agrees with each bit of it: bit by bit, the rows so far become twice as many.
+    for (bit, [zero, one]) in sides(entries, window).iter().enumerate() {
+        let (low, high) = rows.split_at_mut(1 << bit);
+        for (low, high) in low.iter_mut().zip(high) {
+            *high = low.and(one);
+            *low = low.and(zero);
         }
     }
-    let mut summaries: Box<[u64; 256]> = vec![0; 256].try_into().expect("256 summaries were made");
-    for (summary, row) in summaries.iter_mut().zip(rows.iter()) {
-        *summary = (0..RULES / 16).filter(|group| row[group / 4] >> (group % 4 * 16) & 0xffff != 0).fold(0, |all, group| all | 1 << group);
-    }
-    Chunk { word: word as u8, shift, summaries, rows }
+    rows
 }
 
-/// Every byte that agrees with `key` on the bits of `mask`.
-fn agreeing(mask: u8, key: u8) -> impl Iterator<Item = u8> {
-    let free = !mask;
-    let mut next = Some(0_u8);
-    std::iter::from_fn(move || {
-        let bits = next?;
-        // Counts through the subsets of `free`.
-        next = Some((bits.wrapping_sub(free)) & free).filter(|&after| after != 0);
-        Some(key & mask | bits)
+/// For each bit of a chunk, the entries that agree with a 0 there and those that agree with a 1.
+fn sides(entries: &[Entry], Window { word, shift }: Window) -> [[Row; 2]; 8] {
+    let word = usize::from(word);
+    let mut sides = [[all(entries.len()); 2]; 8];
+    for (n, entry) in entries.iter().enumerate() {
+        let (mut mask, key) = ((entry.mask.0[word] >> shift) as u8, (entry.key.0[word] >> shift) as u8);
+        while mask != 0 {
+            let bit = mask.trailing_zeros() as usize;
+            let other = usize::from(key >> bit & 1 == 0);
+            sides[bit][other].0[n / 64] &= !(1 << (n % 64));
+            mask &= mask - 1;
+        }
+    }
+    sides
+}
+
+impl Row {
+    fn and(&self, other: &Self) -> Self {
+        Self(std::array::from_fn(|i| self.0[i] & other.0[i]))
+    }
+}
+
+/// The first `count` bits.
+fn all(count: usize) -> Row {
+    Row(std::array::from_fn(|i| match count.saturating_sub(i * 64) {
+        0 => 0,
+        left @ 1..64 => (1 << left) - 1,
+        _ => u64::MAX,
+    }))
+}
+
+/// One bit per group of 16 that has any.
+fn summary_of(row: &Row) -> u64 {
+    row.0.iter().enumerate().fold(0, |summary, (i, &word)| {
+        let groups = (0..4).fold(0, |groups, group| groups | u64::from(word >> (group * 16) & 0xffff != 0) << group);
+        summary | groups << (i * 4)
     })
 }
 
@@ -188,19 +223,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn agreeing_bytes_are_those_a_scan_finds() {
-        for (mask, key) in [(0xff, 0x5a), (0, 0), (0xf0, 0xa0), (0b0101_0011, 0b0100_0001)] {
-            let mut found: Vec<u8> = agreeing(mask, key).collect();
-            found.sort_unstable();
-            let scan: Vec<u8> = (0..=255).filter(|byte| byte & mask == key & mask).collect();
-            assert_eq!(found, scan);
+    fn a_row_has_the_entries_that_a_scan_finds() {
+        let entry = |n: u64| {
+            let noise = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let mask = Key([noise & noise >> 7; WORDS]);
+            Entry { record: RecordId(n as u32), priority: 0, key: Key([noise >> 3; WORDS]).masked(&mask), mask }
+        };
+        let entries: Vec<Entry> = (0..777).map(entry).collect();
+        let rows = rows(&entries, Window { word: 3, shift: 12 });
+        for value in 0..256 {
+            for (n, entry) in entries.iter().enumerate() {
+                let agrees = (value << 12 ^ entry.key.0[3]) & entry.mask.0[3] & 0xff << 12 == 0;
+                assert_eq!(rows[value as usize].0[n / 64] >> (n % 64) & 1 == 1, agrees);
+                assert!(!agrees || summary_of(&rows[value as usize]) >> (n / 16) & 1 == 1);
+            }
         }
     }
 
     #[test]
-    fn windows_cover_every_bit_once() {
+    fn windows_cover_every_bit() {
         for bits in [1 << 63, u64::MAX, 0x8000_0001_0000_0180, 0] {
-            let covered = windows(bits).fold(0, |all: u64, shift| all | 0xff << shift);
+            let covered = windows(0, bits).fold(0, |all: u64, window| all | 0xff << window.shift);
             assert_eq!(covered & bits, bits);
         }
     }
