@@ -3,6 +3,7 @@
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use node::spec::{Controller, Dpid, IfName, Listen, Mac, Netns, Peer, PortName, SwitchName};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 const STYLES: Styles = Styles::styled()
@@ -24,7 +25,14 @@ First steps, as root:
 Exit codes: 0 done, 1 refused or failed, 2 not understood, 3 no node to talk to.")]
 pub struct Cli {
     /// Socket of the node's API
-    #[arg(long, global = true, env = "SUIRO_API", value_name = "SOCKET", default_value = "/run/suiro/api.sock", hide_env_values = true)]
+    #[arg(
+        long,
+        global = true,
+        env = "SUIRO_API",
+        value_name = "SOCKET",
+        default_value = "/run/suiro/api.sock",
+        hide_env_values = true
+    )]
     pub api: PathBuf,
     /// Print JSON, as the API gives it
     #[arg(long, global = true)]
@@ -74,7 +82,13 @@ Examples:
   suiro top --json --interval 5 one JSON line every five seconds")]
     Top(TopArgs),
     /// Measure suiro, side by side with what people use today
-    Bench(lab::bench::Args),
+    #[command(disable_help_flag = true)]
+    Bench {
+        /// Which benchmark and its options; `suiro bench --help` lists them
+        // The lab reads them itself: its `--json FILE` writes a report, the `--json` of all other commands is a switch.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
     /// Print completions for a shell
     #[command(after_help = "Example:\n  suiro completions bash > /etc/bash_completion.d/suiro")]
     Completions {
@@ -145,10 +159,13 @@ Examples:
         name: SwitchName,
     },
     /// Change a switch; what is not named stays
-    #[command(visible_alias = "set", after_help = "\
+    #[command(
+        visible_alias = "set",
+        after_help = "\
 Examples:
   suiro switch mod sw0 --controller tcp:10.0.0.1 --controller tcp:10.0.0.2
-  suiro switch mod sw0 --no-controllers --fail-mode standalone")]
+  suiro switch mod sw0 --no-controllers --fail-mode standalone"
+    )]
     Mod {
         /// Its name
         name: SwitchName,
@@ -213,7 +230,10 @@ Examples:
         port: String,
     },
     /// Change a port
-    #[command(visible_alias = "set", after_help = "Examples:\n  suiro port mod sw0 g1 --mtu 9000\n  suiro port mod sw0 g1 --down")]
+    #[command(
+        visible_alias = "set",
+        after_help = "Examples:\n  suiro port mod sw0 g1 --mtu 9000\n  suiro port mod sw0 g1 --down"
+    )]
     Mod {
         /// Its switch
         switch: SwitchName,
@@ -287,11 +307,14 @@ Examples:
   suiro flow add sw0 --file flows.txt      one flow a line; - reads standard input")]
     Add(RuleTexts),
     /// List flows as `ovs-ofctl dump-flows` prints them, with live counters
-    #[command(visible_alias = "show", after_help = "\
+    #[command(
+        visible_alias = "show",
+        after_help = "\
 Examples:
   suiro flow list sw0
   suiro flow list sw0 'table=0,ip,nw_dst=10.0.0.0/8'
-  suiro flow list sw0 --names --json")]
+  suiro flow list sw0 --names --json"
+    )]
     List {
         /// The switch
         switch: SwitchName,
@@ -312,11 +335,14 @@ Examples:
         strict: bool,
     },
     /// Delete flows: those that a match selects, or all with --all
-    #[command(visible_alias = "rm", after_help = "\
+    #[command(
+        visible_alias = "rm",
+        after_help = "\
 Examples:
   suiro flow del sw0 'ip,nw_dst=10.0.0.0/8'
   suiro flow del sw0 --strict 'priority=10,ip,nw_dst=10.0.0.1'
-  suiro flow del sw0 --all")]
+  suiro flow del sw0 --all"
+    )]
     Del {
         /// What to delete
         #[command(flatten)]
@@ -348,7 +374,10 @@ Examples:
     /// Change those that are there
     Mod(RuleTexts),
     /// Delete them, and the flows that use them
-    #[command(visible_alias = "rm", after_help = "Examples:\n  suiro group del sw0 group_id=1\n  suiro meter del sw0 meter=1\n  suiro group del sw0 --all")]
+    #[command(
+        visible_alias = "rm",
+        after_help = "Examples:\n  suiro group del sw0 group_id=1\n  suiro meter del sw0 meter=1\n  suiro group del sw0 --all"
+    )]
     Del {
         /// What to delete
         #[command(flatten)]

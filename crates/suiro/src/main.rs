@@ -40,10 +40,14 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Switch(command) => commands::switch::run(&context, command),
         Command::Port(command) => commands::port::run(&context, command),
         Command::Flow(command) => commands::flow::run(&context, command),
-        Command::Group(command) => commands::rules::run(&context, &commands::rules::GROUPS, command),
-        Command::Meter(command) => commands::rules::run(&context, &commands::rules::METERS, command),
+        Command::Group(command) => {
+            commands::rules::run(&context, &commands::rules::GROUPS, command)
+        }
+        Command::Meter(command) => {
+            commands::rules::run(&context, &commands::rules::METERS, command)
+        }
         Command::Top(args) => top::run(&context, &args),
-        Command::Bench(args) => lab::bench::run(args).map_err(Failure::from),
+        Command::Bench { arguments } => lab::bench::run(arguments).map_err(Failure::from),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "suiro", &mut std::io::stdout());
             Ok(())

@@ -4,87 +4,106 @@ use super::Common;
 use crate::machine::{Machine, placement_class};
 use crate::report::{Report, Row, Spread};
 use anyhow::{Result, ensure};
-use flow::bench::{CASES, Measured, measure};
+use flow::bench::{CASES, Case, Measured, measure};
 
-/// Rounds of 2^18 packets for each of the command's rounds.
-const ROUNDS: usize = 4;
+/// Rounds of 2^18 packets within each of the command's rounds.
+const ROUNDS: usize = 3;
+
+/// All rounds of one case.
+struct Figures {
+    last: Measured,
+    classify: Spread,
+    whole: Spread,
+    cores: &'static str,
+}
 
 pub fn run(common: &Common) -> Result<Report> {
-    crate::sys::pin(1);
     println!(
-        "{:<36} {:>8} {:>8} {:>14} {:>22} {:>7} {:>6} {:>8} {:>10}",
-        "case",
+        "{:<36} {:>8} {:>8} {:>10} {:>22} {:>22} {:>7} {:>6} {:>8} {:>10}",
+        "cycles per packet",
         "rules",
         "flows",
         "template",
-        "cycles per packet",
+        "classify",
+        "and run actions",
         "probes",
         "bound",
         "B/entry",
         "c/flow-mod"
     );
-    let rounds = common.rounds as usize * ROUNDS;
     let mut figures = Vec::new();
     for case in CASES.iter().filter(|case| case.name.contains(&common.only)) {
-        let cores = placement_class();
-        crate::sys::pin(1);
-        let measured = measure(case, rounds, &crate::sys::cycles);
-        print(&measured);
-        ensure!(
-            measured.probes <= f64::from(measured.probe_bound),
-            "{}: {} probes per packet, above the stated bound of {}",
-            measured.name,
-            measured.probes,
-            measured.probe_bound
-        );
-        figures.push((measured, cores));
+        let one = rounds(case, common.rounds)?;
+        print(&one);
+        figures.push(one);
     }
-    crate::sys::unpin();
-    print_range(&figures);
-    let results = figures.into_iter().map(|(measured, cores)| row(&measured, cores)).collect();
-    Ok(Report { bench: "flow", machine: Machine::here(), results })
+    print_range("classify", &figures, |one| one.classify);
+    print_range("classify and run actions", &figures, |one| one.whole);
+    let results = figures
+        .iter()
+        .flat_map(|one| [row(one, "classify", one.classify), row(one, "with actions", one.whole)]);
+    Ok(Report { bench: "flow", machine: Machine::here(), results: results.collect() })
 }
 
-fn print(measured: &Measured) {
-    let (median, least, most) = measured.cycles;
+fn rounds(case: &Case, count: u32) -> Result<Figures> {
+    let cores = placement_class();
+    crate::sys::pin(1);
+    let all: Vec<Measured> =
+        (0..count).map(|_| measure(case, ROUNDS, &crate::sys::cycles)).collect();
+    crate::sys::unpin();
+    let classify = Spread::of(all.iter().map(|one| one.cycles_to_classify).collect());
+    let whole = Spread::of(all.iter().map(|one| one.cycles).collect());
+    let last = all.into_iter().next_back().expect("there is at least one round");
+    ensure!(
+        last.probes <= f64::from(last.probe_bound),
+        "{}: {} probes per packet, above the stated bound of {}",
+        last.name,
+        last.probes,
+        last.probe_bound
+    );
+    Ok(Figures { last, classify, whole, cores })
+}
+
+fn print(figures: &Figures) {
+    let last = &figures.last;
+    let show =
+        |spread: Spread| format!("{:.1} [{:.1}..{:.1}]", spread.median, spread.min, spread.max);
     println!(
-        "{:<36} {:>8} {:>8} {:>14} {:>22} {:>7.2} {:>6} {:>8.0} {:>10.0}",
-        measured.name,
-        measured.rules,
-        measured.flows,
-        measured.template,
-        format!("{median:.1} [{least:.1}..{most:.1}]"),
-        measured.probes,
-        measured.probe_bound,
-        measured.bytes_per_entry,
-        measured.cycles_per_flow_mod
+        "{:<36} {:>8} {:>8} {:>10} {:>22} {:>22} {:>7.2} {:>6} {:>8.0} {:>10.0}",
+        last.name,
+        last.rules,
+        last.flows,
+        last.template,
+        show(figures.classify),
+        show(figures.whole),
+        last.probes,
+        last.probe_bound,
+        last.bytes_per_entry,
+        last.cycles_per_flow_mod
     );
 }
 
 /// From the best case to the worst: what an attacker can gain by choosing rules and traffic.
-fn print_range(figures: &[(Measured, &str)]) {
-    let by_cost =
-        |a: &&(Measured, &str), b: &&(Measured, &str)| a.0.cycles.0.total_cmp(&b.0.cycles.0);
+fn print_range(what: &str, figures: &[Figures], of: impl Fn(&Figures) -> Spread) {
+    let by_cost = |a: &&Figures, b: &&Figures| of(a).median.total_cmp(&of(b).median);
     let (Some(best), Some(worst)) =
         (figures.iter().min_by(by_cost), figures.iter().max_by(by_cost))
     else {
         return;
     };
+    let ratio = of(worst).median / of(best).median;
     println!(
-        "\nworst over best: {:.1}x ({} over {}); promised: 4x",
-        worst.0.cycles.0 / best.0.cycles.0,
-        worst.0.name,
-        best.0.name
+        "{what}: worst over best {ratio:.1}x ({} over {}); promised: 4x",
+        worst.last.name, best.last.name
     );
 }
 
-fn row(measured: &Measured, cores: &str) -> Row {
-    let (median, min, max) = measured.cycles;
-    let ours = Spread { median, min, max };
+fn row(figures: &Figures, what: &str, ours: Spread) -> Row {
+    let case = format!("{}, {what}", figures.last.name);
     Row {
-        case: measured.name.into(),
+        case,
         unit: "cycles",
-        cores: cores.into(),
+        cores: figures.cores.into(),
         ours,
         peer: None,
         ratio: None,

@@ -5,12 +5,14 @@ mod node;
 mod wire;
 
 use anyhow::Result;
-use clap::{Args as ClapArgs, Subcommand};
+use clap::{Args, Parser, Subcommand};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// `suiro bench …`
-#[derive(ClapArgs)]
-pub struct Args {
+/// Measure suiro, side by side with what people use today.
+#[derive(Parser)]
+#[command(name = "suiro bench")]
+struct Cli {
     #[command(subcommand)]
     bench: Bench,
 }
@@ -26,7 +28,7 @@ enum Bench {
 }
 
 /// Options of every benchmark.
-#[derive(ClapArgs, Clone)]
+#[derive(Args, Clone)]
 struct Common {
     /// Rounds; the contenders alternate within each.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=50))]
@@ -39,12 +41,14 @@ struct Common {
     only: String,
 }
 
-/// Runs one benchmark and prints its table.
+/// Runs the benchmark that the command line behind `suiro bench` names, and prints its table. Help and usage errors end the process, as
+/// they do for every command.
 ///
 /// # Errors
 /// The step that failed, with its remedy; whatever had been started is gone by then.
-pub fn run(args: Args) -> Result<()> {
-    let (report, common) = match args.bench {
+pub fn run(arguments: Vec<OsString>) -> Result<()> {
+    let cli = Cli::parse_from(std::iter::once(OsString::from("suiro bench")).chain(arguments));
+    let (report, common) = match cli.bench {
         Bench::Flow(common) => (flow::run(&common)?, common),
         Bench::Node(common) => (node::run(&common)?, common),
         Bench::Wire(common) => (wire::run(&common)?, common),
