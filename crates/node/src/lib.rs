@@ -1,17 +1,46 @@
-//! (essay to come)
+//! # node: the daemon
+//!
+//! **Question answered**: how do configuration, state, controllers and users become switches at work, and how does that end?
+//!
+//! The node holds no packet logic: workers (`datapath`) forward, tables (`flow`) decide, doors (`port`) send and receive.
+//! It reads what is wanted, builds the parts, joins their threads, and tells what is true.
+//!
+//! ## Parts
+//!
+//! * [`run`]: a node from start to end, in order; [`host`]: one instance, few privileges, systemd.
+//! * [`service`]: switches and ports in service, and how they come and go; [`ports`]: the thread that holds their interfaces.
+//! * [`switch`]: one switch's control state; [`agent`]: its OpenFlow connections.
+//! * [`api`]: the local HTTP API, of which the command line is a client.
+//! * [`config`]: the file, with all its errors at once; [`spec`]: what may be asked for, in one form for file, API and store.
+//! * [`store`]: what survives a restart; [`journal`]: how switches tell it; [`fault`]: an error as people meet it.
+//!
+//! ## Threads
+//!
+//! | thread | does | privileges |
+//! |---|---|---|
+//! | `suiro` (main) and `suiro-control` | tokio: API, OpenFlow sessions, timers, signals | none |
+//! | `suiro-ports` | opens, watches and closes interfaces | those that interfaces need |
+//! | `suiro-events` | carries packet-ins and faults from workers to switches | none |
+//! | `suiro-store` | commits state | none |
+//! | `suiro-worker-N` | forwards, on core N (`datapath`) | none |
+//!
+//! ## Locks, outermost first
+//!
+//! The node's change lock, a member's agent, a member's state, a switch's control lock, then leaves (the ports' board, the store's queue,
+//! a connection's outbox, the datapath's registry). Nothing waits for a thread under any but the first two.
 
 pub mod agent;
 pub mod api;
 pub mod config;
-pub mod spec;
-pub mod journal;
 pub mod fault;
-pub mod store;
-pub mod switch;
 pub mod host;
+pub mod journal;
 pub mod ports;
 pub mod run;
 pub mod service;
+pub mod spec;
+pub mod store;
+pub mod switch;
 
 /// Whether tests that need root may run: true as root, false when the user says so, and otherwise a failure with its remedy.
 #[cfg(test)]
@@ -19,6 +48,9 @@ fn privileged_tests() -> bool {
     if std::env::var_os("SUIRO_SKIP_PRIVILEGED").is_some_and(|value| value == "1") {
         return false;
     }
-    assert!(rustix::process::geteuid().is_root(), "run the tests as root, or set SUIRO_SKIP_PRIVILEGED=1 to leave this one out");
+    assert!(
+        rustix::process::geteuid().is_root(),
+        "run the tests as root, or set SUIRO_SKIP_PRIVILEGED=1 to leave this one out"
+    );
     true
 }

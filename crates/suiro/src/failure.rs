@@ -47,7 +47,9 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Refused(fault) | Self::Usage(fault) | Self::NoNode(fault) => write!(f, "error: {fault}"),
+            Self::Refused(fault) | Self::Usage(fault) | Self::NoNode(fault) => {
+                write!(f, "error: {fault}")
+            }
             Self::Run(error) => write!(f, "error: {error}"),
             Self::Lab(error) => write!(f, "error: {error:#}"),
             Self::Closed => Ok(()),
@@ -73,6 +75,11 @@ impl From<io::Error> for Failure {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Self::Closed;
         }
-        Self::Refused(Fault::new("output", "write it", error.to_string(), "check where the output goes"))
+        Self::Refused(Fault::new(
+            "output",
+            "write it",
+            error.to_string(),
+            "check where the output goes",
+        ))
     }
 }

@@ -13,7 +13,11 @@ const DEFAULT: &str = "info";
 ///
 /// # Errors
 /// The filter is none.
-pub fn start(format: LogFormat, asked: Option<&str>, configured: Option<&str>) -> Result<(), Failure> {
+pub fn start(
+    format: LogFormat,
+    asked: Option<&str>,
+    configured: Option<&str>,
+) -> Result<(), Failure> {
     let from_env = ["SUIRO_LOG", "RUST_LOG"].into_iter().find_map(|name| std::env::var(name).ok());
     let text = from_env.as_deref().or(asked).or(configured).unwrap_or(DEFAULT);
     let filter = EnvFilter::try_new(text).map_err(|error| {
@@ -22,7 +26,9 @@ pub fn start(format: LogFormat, asked: Option<&str>, configured: Option<&str>) -
     })?;
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     match format {
-        LogFormat::Human => builder.with_target(false).with_ansi(std::io::stderr().is_terminal()).init(),
+        LogFormat::Human => {
+            builder.with_target(false).with_ansi(std::io::stderr().is_terminal()).init()
+        }
         LogFormat::Json => builder.json().flatten_event(true).init(),
     }
     Ok(())

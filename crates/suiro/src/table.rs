@@ -12,7 +12,8 @@ impl Table {
     /// With these headings; one that begins with `>` heads numbers, which stand at the right.
     pub fn new(headings: &[&str]) -> Self {
         let right = headings.iter().map(|heading| heading.starts_with('>')).collect();
-        let header = headings.iter().map(|heading| heading.trim_start_matches('>').to_owned()).collect();
+        let header =
+            headings.iter().map(|heading| heading.trim_start_matches('>').to_owned()).collect();
         Self { rows: vec![header], right }
     }
 
@@ -22,7 +23,12 @@ impl Table {
     }
 
     fn width(&self, column: usize) -> usize {
-        self.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+        self.rows
+            .iter()
+            .filter_map(|row| row.get(column))
+            .map(|cell| cell.chars().count())
+            .max()
+            .unwrap_or(0)
     }
 }
 
@@ -34,7 +40,11 @@ impl fmt::Display for Table {
             for (column, cell) in row.iter().enumerate() {
                 let (width, gap) = (widths[column], if column == 0 { "" } else { "  " });
                 line += gap;
-                line += &if self.right[column] { format!("{cell:>width$}") } else { format!("{cell:<width$}") };
+                line += &if self.right[column] {
+                    format!("{cell:>width$}")
+                } else {
+                    format!("{cell:<width$}")
+                };
             }
             writeln!(f, "{}", line.trim_end())?;
         }
@@ -49,7 +59,13 @@ pub fn short(number: f64) -> String {
         return format!("{number:.0}");
     };
     let scaled = number / scale;
-    if scaled < 10.0 { format!("{scaled:.2}{unit}") } else if scaled < 100.0 { format!("{scaled:.1}{unit}") } else { format!("{scaled:.0}{unit}") }
+    if scaled < 10.0 {
+        format!("{scaled:.2}{unit}")
+    } else if scaled < 100.0 {
+        format!("{scaled:.1}{unit}")
+    } else {
+        format!("{scaled:.0}{unit}")
+    }
 }
 
 /// Text, or a dash for none.
@@ -71,6 +87,9 @@ mod tests {
 
     #[test]
     fn short_numbers_keep_three_digits() {
-        assert_eq!([0.0, 999.0, 1500.0, 23_400.0, 999_000.0, 1e6, 14.88e6].map(short), ["0", "999", "1.50k", "23.4k", "999k", "1.00M", "14.9M"]);
+        assert_eq!(
+            [0.0, 999.0, 1500.0, 23_400.0, 999_000.0, 1e6, 14.88e6].map(short),
+            ["0", "999", "1.50k", "23.4k", "999k", "1.00M", "14.9M"]
+        );
     }
 }

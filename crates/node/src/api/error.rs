@@ -55,5 +55,8 @@ pub async fn no_route(uri: Uri) -> ApiError {
 
 /// The answer to a method that a path does not have.
 pub async fn no_method(method: Method, uri: Uri) -> ApiError {
-    ApiError::of_request(StatusCode::METHOD_NOT_ALLOWED, format!("{} does not have {method}", uri.path()))
+    ApiError::of_request(
+        StatusCode::METHOD_NOT_ALLOWED,
+        format!("{} does not have {method}", uri.path()),
+    )
 }

@@ -15,10 +15,13 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
         let read = Bytes::from_request(request, state).await;
-        let bytes = read.map_err(|error| ApiError::of_request(error.status(), error.body_text()))?;
+        let bytes =
+            read.map_err(|error| ApiError::of_request(error.status(), error.body_text()))?;
         let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
         let parsed = serde_json::from_slice(text);
-        parsed.map(Body).map_err(|error| ApiError::of_request(StatusCode::BAD_REQUEST, format!("body: {error}")))
+        parsed.map(Body).map_err(|error| {
+            ApiError::of_request(StatusCode::BAD_REQUEST, format!("body: {error}"))
+        })
     }
 }
 
@@ -30,6 +33,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Parameters<T> 
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let read = Query::<T>::from_request_parts(parts, state).await;
-        read.map(|Query(value)| Self(value)).map_err(|error| ApiError::of_request(error.status(), error.body_text()))
+        read.map(|Query(value)| Self(value))
+            .map_err(|error| ApiError::of_request(error.status(), error.body_text()))
     }
 }

@@ -55,7 +55,10 @@ pub async fn list_flows(
     Path(switch): Path<String>,
     Parameters(selection): Parameters<Selection>,
 ) -> Result<Response, ApiError> {
-    let lines = tokio::task::spawn_blocking(move || node.flows(&switch, &selection.filter, selection.names)).await;
+    let lines = tokio::task::spawn_blocking(move || {
+        node.flows(&switch, &selection.filter, selection.names)
+    })
+    .await;
     let lines = lines.expect("listing flows does not panic")?;
     let (sender, receiver) = mpsc::channel(AHEAD);
     tokio::task::spawn_blocking(move || print(lines, &sender));
@@ -72,7 +75,8 @@ fn print(lines: FlowLines, sender: &mpsc::Sender<Bytes>) {
         }
         // A Vec takes every byte, and a rule is plain data.
         let _ = serde_json::to_writer(&mut chunk, &line);
-        if chunk.len() >= CHUNK && sender.blocking_send(std::mem::take(&mut chunk).into()).is_err() {
+        if chunk.len() >= CHUNK && sender.blocking_send(std::mem::take(&mut chunk).into()).is_err()
+        {
             return;
         }
     }

@@ -125,7 +125,10 @@ pub async fn add_port(
            ("port" = String, Path, description = "Name or number of the port")),
     responses((status = 200, description = "The port", body = PortView),
               (status = "4XX", description = "Refused", body = ErrorBody)))]
-pub async fn show_port(State(node): App, Path((switch, port)): Path<(String, String)>) -> Answer<PortView> {
+pub async fn show_port(
+    State(node): App,
+    Path((switch, port)): Path<(String, String)>,
+) -> Answer<PortView> {
     Ok(Json(node.port(&switch, &port)?))
 }
 

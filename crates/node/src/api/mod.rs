@@ -66,10 +66,16 @@ fn documented() -> OpenApiRouter<Arc<Node>> {
         .routes(routes!(handlers::show_port, handlers::change_port, handlers::remove_port))
         .layer(DefaultBodyLimit::max(BODY_MAX));
     let rules = OpenApiRouter::new()
-        .routes(routes!(flows::list_flows, handlers::add_rules, handlers::change_rules, handlers::remove_rules))
+        .routes(routes!(
+            flows::list_flows,
+            handlers::add_rules,
+            handlers::change_rules,
+            handlers::remove_rules
+        ))
         .routes(routes!(handlers::list_groups))
         .routes(routes!(handlers::list_meters));
-    let rules = with_changes_of(with_changes_of(rules, "groups"), "meters").layer(DefaultBodyLimit::max(RULES_BODY_MAX));
+    let rules = with_changes_of(with_changes_of(rules, "groups"), "meters")
+        .layer(DefaultBodyLimit::max(RULES_BODY_MAX));
     OpenApiRouter::with_openapi(Document::openapi()).merge(things).merge(rules)
 }
 
@@ -87,7 +93,8 @@ fn with_changes_of(router: OpenApiRouter<Arc<Node>>, kind: &str) -> OpenApiRoute
         })
     };
     if let Some(item) = paths.get_mut(&path) {
-        (item.post, item.patch, item.delete) = (named(flows.post), named(flows.patch), named(flows.delete));
+        (item.post, item.patch, item.delete) =
+            (named(flows.post), named(flows.patch), named(flows.delete));
     }
     router
 }
@@ -137,7 +144,9 @@ mod tests {
                 std::fs::write(path, served).unwrap();
                 return;
             }
-            panic!("docs/openapi.json is out of date: run this test with SUIRO_UPDATE=1 and review the change");
+            panic!(
+                "docs/openapi.json is out of date: run this test with SUIRO_UPDATE=1 and review the change"
+            );
         }
     }
 
@@ -149,8 +158,15 @@ mod tests {
         assert_eq!(paths.len(), 10);
         for (path, methods) in paths {
             for (method, operation) in methods.as_object().unwrap() {
-                let described = operation["responses"].as_object().unwrap().keys().any(|status| status == "4XX");
-                assert!(described || method == "get", "{method} {path} does not describe its errors");
+                let described = operation["responses"]
+                    .as_object()
+                    .unwrap()
+                    .keys()
+                    .any(|status| status == "4XX");
+                assert!(
+                    described || method == "get",
+                    "{method} {path} does not describe its errors"
+                );
             }
         }
     }

@@ -150,7 +150,8 @@ fn vlink_fault(
 fn check_texts(switch: &SwitchConfig, notes: &Notes) {
     let thing = format!("switch {}", switch.spec.name);
     let resolve = |name: &str| {
-        let named = switch.ports.iter().any(|port| port.value.effective_name().as_deref() == Some(name));
+        let named =
+            switch.ports.iter().any(|port| port.value.effective_name().as_deref() == Some(name));
         named.then_some(PortNo(1))
     };
     let note = |what: &str, line: usize, error: TextError| {

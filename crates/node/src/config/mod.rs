@@ -9,9 +9,9 @@ mod problem;
 mod read;
 mod syntax;
 
-use crate::spec::{DEFAULT_MISS_SEND_LEN, 
-    Dpid, FailMode, Listen, PortKind, PortSpec, QUEUES_MAX, SwitchName, SwitchPatch, SwitchSpec,
-    XdpMode,
+use crate::spec::{
+    DEFAULT_MISS_SEND_LEN, Dpid, FailMode, Listen, PortKind, PortSpec, QUEUES_MAX, SwitchName,
+    SwitchPatch, SwitchSpec, XdpMode,
 };
 use std::io;
 use std::path::{Path, PathBuf};
@@ -243,7 +243,8 @@ fn read_switch(mut scope: Scope<'_>) -> Option<SwitchConfig> {
             .map(|n| n as u32),
     };
     let dpid = scope.text("dpid");
-    let miss_send_len = scope.number("miss_send_len", 0..=0xffff).map_or(DEFAULT_MISS_SEND_LEN, |n| n as u16);
+    let miss_send_len =
+        scope.number("miss_send_len", 0..=0xffff).map_or(DEFAULT_MISS_SEND_LEN, |n| n as u16);
     let ports = scope.tables("port", "switch.port");
     let ports = ports.into_iter().filter_map(|port| read_port(port, &scope.thing)).collect();
     let (flows, groups, meters) =

@@ -10,13 +10,19 @@ fn host() -> Host {
 #[track_caller]
 fn assert_messages(name: &str) {
     let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/src/config/testdata");
-    let read = |kind: &str| std::fs::read_to_string(format!("{directory}/{name}.{kind}")).unwrap_or_default();
-    let message = Config::parse(&read("toml"), &format!("{name}.toml"), &host()).unwrap_err().to_string() + "\n";
+    let read = |kind: &str| {
+        std::fs::read_to_string(format!("{directory}/{name}.{kind}")).unwrap_or_default()
+    };
+    let message =
+        Config::parse(&read("toml"), &format!("{name}.toml"), &host()).unwrap_err().to_string()
+            + "\n";
     if message != read("expected") {
         if std::env::var_os("SUIRO_UPDATE").is_some() {
             return std::fs::write(format!("{directory}/{name}.expected"), message).unwrap();
         }
-        panic!("run with SUIRO_UPDATE=1 and review the change; the messages for {name}.toml are now:\n{message}");
+        panic!(
+            "run with SUIRO_UPDATE=1 and review the change; the messages for {name}.toml are now:\n{message}"
+        );
     }
 }
 

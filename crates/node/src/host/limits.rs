@@ -5,10 +5,13 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// Raises the soft limit of open files to the hard one, and the hard one to the kernel's bound where privileges allow. Returns the limit.
 pub fn raise_open_files() -> u64 {
     let now = getrlimit(Resource::Nofile);
-    let bound = std::fs::read_to_string("/proc/sys/fs/nr_open").ok().and_then(|text| text.trim().parse().ok());
+    let bound = std::fs::read_to_string("/proc/sys/fs/nr_open")
+        .ok()
+        .and_then(|text| text.trim().parse().ok());
     let wanted = [bound, now.maximum].into_iter().flatten();
     for limit in wanted {
-        let raised = Rlimit { current: Some(limit), maximum: Some(now.maximum.unwrap_or(0).max(limit)) };
+        let raised =
+            Rlimit { current: Some(limit), maximum: Some(now.maximum.unwrap_or(0).max(limit)) };
         if setrlimit(Resource::Nofile, raised).is_ok() {
             return limit;
         }

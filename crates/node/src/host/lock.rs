@@ -5,6 +5,12 @@ use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long a node that is ending may take, a million rules included.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// Between two looks at it.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// The run directory, ours until this is dropped.
 #[derive(Debug)]
@@ -43,13 +49,15 @@ impl LockError {
             Self::Taken { owner, .. } => format!(
                 "stop it (kill {owner}, or systemctl stop suiro), or give this node another [node] run_dir and state_dir"
             ),
-            Self::Io { path, .. } => format!("run as a user who may write {}, or set [node] run_dir", path.display()),
+            Self::Io { path, .. } => {
+                format!("run as a user who may write {}, or set [node] run_dir", path.display())
+            }
         }
     }
 }
 
 impl RunDir {
-    /// Makes the directory and takes it.
+    /// Makes the directory and takes it, waiting a moment for a node that is just ending.
     ///
     /// # Errors
     /// Another node has it, or the system refuses.
@@ -57,15 +65,15 @@ impl RunDir {
         let failed = |step| move |source| LockError::Io { path: path.into(), step, source };
         std::fs::create_dir_all(path).map_err(failed("creating it"))?;
         let mut options = OpenOptions::new();
-        let opened = options.read(true).write(true).create(true).truncate(false).open(path.join("lock"));
+        let opened =
+            options.read(true).write(true).create(true).truncate(false).open(path.join("lock"));
         let mut lock = opened.map_err(failed("opening its lock file"))?;
-        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(rustix::io::Errno::WOULDBLOCK) => {
-                return Err(LockError::Taken { path: path.into(), owner: read_owner(&mut lock) });
-            }
-            Err(error) => return Err(failed("locking it")(error.into())),
+        let owner = read_owner(&mut lock);
+        if !within_patience(|| flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok()) {
+            return Err(LockError::Taken { path: path.into(), owner });
         }
+        // The kernel closes a dying process's files one by one: state and TAPs come after this lock.
+        within_patience(|| has_ended(&owner));
         write_owner(&mut lock).map_err(failed("writing its lock file"))?;
         Ok(Self { path: path.into(), _lock: lock })
     }
@@ -104,9 +112,34 @@ impl RunDir {
         let path = self.api_socket();
         let failed = |step| move |source| LockError::Io { path: self.path.clone(), step, source };
         let listener = tokio::net::UnixListener::bind(&path).map_err(failed("binding api.sock"))?;
-        std::fs::set_permissions(&path, Permissions::from_mode(0o660)).map_err(failed("setting the mode of api.sock"))?;
+        std::fs::set_permissions(&path, Permissions::from_mode(0o660))
+            .map_err(failed("setting the mode of api.sock"))?;
         Ok(listener)
     }
+}
+
+/// Asks until the answer is yes, or [`PATIENCE`] is over.
+fn within_patience(mut ask: impl FnMut() -> bool) -> bool {
+    let start = Instant::now();
+    loop {
+        if ask() {
+            return true;
+        }
+        if start.elapsed() > PATIENCE {
+            return false;
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// Whether the process that wrote the lock file is gone with all its threads. Another program under its number is not it.
+fn has_ended(owner: &str) -> bool {
+    let process = Path::new("/proc").join(owner);
+    let Ok(stat) = std::fs::read_to_string(process.join("stat")) else { return true };
+    let is_suiro = stat.contains("(suiro)");
+    let is_zombie = stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with(['Z', 'X']));
+    let threads = std::fs::read_dir(process.join("task")).map_or(0, Iterator::count);
+    !is_suiro || owner == std::process::id().to_string() || is_zombie && threads <= 1
 }
 
 fn read_owner(lock: &mut File) -> String {
@@ -145,7 +178,10 @@ mod tests {
             std::fs::write(home.path().join(name), "").unwrap();
         }
         run_dir.remove_stale_sockets();
-        let mut left: Vec<_> = std::fs::read_dir(home.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        let mut left: Vec<_> = std::fs::read_dir(home.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
         left.sort();
         assert_eq!(left, ["lock", "notes.txt"]);
     }

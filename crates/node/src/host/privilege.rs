@@ -25,7 +25,9 @@ pub struct PrivilegeError {
     source: Box<dyn std::error::Error + Send + Sync>,
 }
 
-fn failed<E: std::error::Error + Send + Sync + 'static>(step: &'static str) -> impl FnOnce(E) -> PrivilegeError {
+fn failed<E: std::error::Error + Send + Sync + 'static>(
+    step: &'static str,
+) -> impl FnOnce(E) -> PrivilegeError {
     move |source| PrivilegeError { step, source: Box::new(source) }
 }
 
@@ -36,7 +38,8 @@ fn failed<E: std::error::Error + Send + Sync + 'static>(step: &'static str) -> i
 pub fn keep_what_ports_need() -> Result<(), PrivilegeError> {
     rustix::thread::set_no_new_privs(true).map_err(failed("no_new_privs"))?;
     let held = caps::read(None, CapSet::Permitted).map_err(failed("reading them"))?;
-    let kept: CapsHashSet = NEEDED.iter().map(|&(cap, _)| cap).filter(|cap| held.contains(cap)).collect();
+    let kept: CapsHashSet =
+        NEEDED.iter().map(|&(cap, _)| cap).filter(|cap| held.contains(cap)).collect();
     limit_bounding_set(&held, &kept)?;
     set(&kept)
 }
@@ -59,7 +62,8 @@ fn limit_bounding_set(held: &CapsHashSet, kept: &CapsHashSet) -> Result<(), Priv
     if !held.contains(&Capability::CAP_SETPCAP) {
         return Ok(());
     }
-    let bounding = caps::read(None, CapSet::Bounding).map_err(failed("reading the bounding set"))?;
+    let bounding =
+        caps::read(None, CapSet::Bounding).map_err(failed("reading the bounding set"))?;
     for cap in bounding.difference(kept) {
         caps::drop(None, CapSet::Bounding, *cap).map_err(failed("reducing the bounding set"))?;
     }

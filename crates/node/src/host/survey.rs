@@ -20,5 +20,7 @@ fn node_id() -> String {
     let read = |path| std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
     let known = |text: &String| !text.is_empty() && text != "uninitialized";
     let found = read("/etc/machine-id").filter(known);
-    found.or_else(|| read("/proc/sys/kernel/hostname").filter(known)).unwrap_or_else(|| "localhost".into())
+    found
+        .or_else(|| read("/proc/sys/kernel/hostname").filter(known))
+        .unwrap_or_else(|| "localhost".into())
 }

@@ -59,7 +59,14 @@ impl Keeper {
         let workers = datapath.worker_stats().len();
         let mut watch = Watch::new(wake);
         watch.add(None);
-        Self { datapath, board, watch, entries: BTreeMap::new(), workers, next_retry: Instant::now() + RETRY }
+        Self {
+            datapath,
+            board,
+            watch,
+            entries: BTreeMap::new(),
+            workers,
+            next_retry: Instant::now() + RETRY,
+        }
     }
 
     /// Serves until told to stop.
@@ -139,12 +146,17 @@ impl Keeper {
         fault.map_or(Ok(()), Err)
     }
 
-    fn open_interface(&self, entry: &Entry, spec: &port::PortSpec) -> Result<(Opened, PortFacts), Fault> {
+    fn open_interface(
+        &self,
+        entry: &Entry,
+        spec: &port::PortSpec,
+    ) -> Result<(Opened, PortFacts), Fault> {
         let label = &entry.wanted.label;
         let OpenPort { facts, rx, tx, control } = port::open(spec, self.workers)
             .map_err(|error| Fault::new(label, error.step(), chain(&error), error.remedy()))?;
         let attached = self.datapath.attach(entry.wanted.at, Queues { rx, tx, mtu: facts.mtu });
-        attached.map_err(|error| Fault::new(label, "hand it to the workers", chain(&error), REPORT))?;
+        attached
+            .map_err(|error| Fault::new(label, "hand it to the workers", chain(&error), REPORT))?;
         Ok((Opened::Interface(control), facts))
     }
 
@@ -152,13 +164,15 @@ impl Keeper {
     fn join(&mut self, at: PortAt) -> Result<(Opened, PortFacts), Fault> {
         let entry = &self.entries[&at];
         let Some((peer, far)) = self.far_end(entry) else {
-            let cause = format!("its other end {} is not there, or does not name it", peer_name(entry));
+            let cause =
+                format!("its other end {} is not there, or does not name it", peer_name(entry));
             let remedy = "add the other end, with this one as its peer";
             return Err(Fault::new(&entry.wanted.label, "join its ends", cause, remedy));
         };
         if far.open.is_none() {
             let attached = self.datapath.attach_vlink(at, peer);
-            let failed = |error| Fault::new(&entry.wanted.label, "join its ends", chain(&error), REPORT);
+            let failed =
+                |error| Fault::new(&entry.wanted.label, "join its ends", chain(&error), REPORT);
             attached.map_err(failed)?;
             let facts = vlink_facts(far, true);
             self.came_up(peer, Opened::Vlink, facts);
@@ -204,7 +218,13 @@ impl Keeper {
         if status.fault.as_ref() == Some(&fault) {
             return;
         }
-        tracing::warn!(remedy = fault.remedy, "{}: {}: {}; trying on", fault.thing, fault.step, fault.cause);
+        tracing::warn!(
+            remedy = fault.remedy,
+            "{}: {}: {}; trying on",
+            fault.thing,
+            fault.step,
+            fault.cause
+        );
         status.facts.carrier = false;
         status.facts.up = false;
         status.fault = Some(fault);
@@ -227,7 +247,9 @@ impl Keeper {
 
     /// Takes a port out of the datapath and lets go of its interface; the port stays wanted.
     fn close(&mut self, at: PortAt, keep: Keep) -> Result<(), Fault> {
-        let Some(opened) = self.entries.get_mut(&at).and_then(|entry| entry.open.take()) else { return Ok(()) };
+        let Some(opened) = self.entries.get_mut(&at).and_then(|entry| entry.open.take()) else {
+            return Ok(());
+        };
         // The queues end here, on the thread that may close them.
         self.datapath.detach(at);
         match opened {
@@ -248,7 +270,12 @@ impl Keeper {
         let far = self.entries.get_mut(&peer).expect("found just now");
         far.open = None;
         let cause = format!("its other end {} was removed", peer_name(far));
-        let fault = Fault::new(&far.wanted.label, "join its ends", cause, "add the other end, or remove this one");
+        let fault = Fault::new(
+            &far.wanted.label,
+            "join its ends",
+            cause,
+            "add the other end, or remove this one",
+        );
         self.show_fault(peer, fault);
     }
 
@@ -273,7 +300,12 @@ impl Keeper {
         let Some(entry) = self.entries.get_mut(&at) else { return Ok(()) };
         let Door::Interface(spec) = &mut entry.wanted.door else {
             let cause = "a vlink passes frames of every size";
-            return Err(Fault::new(&entry.wanted.label, "set the MTU", cause, "set it on the ports behind the vlink"));
+            return Err(Fault::new(
+                &entry.wanted.label,
+                "set the MTU",
+                cause,
+                "set it on the ports behind the vlink",
+            ));
         };
         if let Some(Opened::Interface(control)) = &entry.open {
             control.set_mtu(mtu).map_err(|error| control_fault(&entry.wanted.label, &error))?;
@@ -286,7 +318,12 @@ impl Keeper {
     fn faulted(&mut self, at: PortAt, error: &io::Error) {
         let Some(entry) = self.entries.get(&at) else { return };
         let label = entry.wanted.label.clone();
-        let fault = Fault::new(label, "receive", error.to_string(), "create the interface again; suiro is waiting for it");
+        let fault = Fault::new(
+            label,
+            "receive",
+            error.to_string(),
+            "create the interface again; suiro is waiting for it",
+        );
         self.lose(at, fault);
     }
 
@@ -299,12 +336,22 @@ impl Keeper {
 
     /// Reads a port's facts again.
     fn refresh(&mut self, at: PortAt) {
-        let Some(Entry { open: Some(Opened::Interface(control)), wanted, .. }) = self.entries.get(&at) else { return };
+        let Some(Entry { open: Some(Opened::Interface(control)), wanted, .. }) =
+            self.entries.get(&at)
+        else {
+            return;
+        };
         match control.facts() {
             Ok(facts) => {
                 let known = self.board.lock().get(&at).is_some_and(|status| status.facts == facts);
                 if !known {
-                    tracing::info!("{}: up {}, carrier {}, MTU {}", wanted.label, facts.up, facts.carrier, facts.mtu);
+                    tracing::info!(
+                        "{}: up {}, carrier {}, MTU {}",
+                        wanted.label,
+                        facts.up,
+                        facts.carrier,
+                        facts.mtu
+                    );
                     self.show_facts(at, facts);
                 }
             }
@@ -329,14 +376,16 @@ impl Keeper {
     /// Reads the facts of open ports again, and tries the others.
     fn look(&mut self, which: impl Fn(&Entry) -> bool) {
         let open = |entry: &Entry| which(entry) && entry.open.is_some();
-        let found: Vec<PortAt> = self.entries.iter().filter(|(_, entry)| open(entry)).map(|(&at, _)| at).collect();
+        let found: Vec<PortAt> =
+            self.entries.iter().filter(|(_, entry)| open(entry)).map(|(&at, _)| at).collect();
         found.into_iter().for_each(|at| self.refresh(at));
         self.open_where(which);
     }
 
     fn open_where(&mut self, which: impl Fn(&Entry) -> bool) {
         let waiting = |entry: &Entry| entry.open.is_none() && which(entry);
-        let found: Vec<PortAt> = self.entries.iter().filter(|(_, entry)| waiting(entry)).map(|(&at, _)| at).collect();
+        let found: Vec<PortAt> =
+            self.entries.iter().filter(|(_, entry)| waiting(entry)).map(|(&at, _)| at).collect();
         for at in found {
             let netns = self.entries.get(&at).and_then(|entry| entry.netns().cloned());
             self.watch.add(netns.as_ref());
@@ -348,11 +397,13 @@ impl Keeper {
     fn leave_vanished_namespaces(&mut self) {
         for netns in self.watch.drop_vanished() {
             let inside = |entry: &Entry| entry.netns() == Some(&netns) && entry.open.is_some();
-            let lost: Vec<PortAt> = self.entries.iter().filter(|(_, entry)| inside(entry)).map(|(&at, _)| at).collect();
+            let lost: Vec<PortAt> =
+                self.entries.iter().filter(|(_, entry)| inside(entry)).map(|(&at, _)| at).collect();
             for at in lost {
                 let label = self.entries[&at].wanted.label.clone();
                 let cause = format!("network namespace {netns} is gone");
-                let remedy = format!("create it again (ip netns add {netns}); suiro is waiting for it");
+                let remedy =
+                    format!("create it again (ip netns add {netns}); suiro is waiting for it");
                 self.lose(at, Fault::new(label, "watch its namespace", cause, remedy));
             }
         }
@@ -393,5 +444,11 @@ fn peer_name(entry: &Entry) -> &str {
 /// A vlink has no interface: its facts are ours to say. No MTU: the ports behind it have one.
 fn vlink_facts(entry: &Entry, joined: bool) -> PortFacts {
     let Door::Vlink { mac, peer, .. } = &entry.wanted.door else { return PortFacts::default() };
-    PortFacts { mac: *mac, up: true, carrier: joined, mode: format!("vlink to {peer}"), ..PortFacts::default() }
+    PortFacts {
+        mac: *mac,
+        up: true,
+        carrier: joined,
+        mode: format!("vlink to {peer}"),
+        ..PortFacts::default()
+    }
 }

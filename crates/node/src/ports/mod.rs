@@ -185,7 +185,12 @@ impl Ports {
         let (answer, answered) = oneshot::channel();
         self.send(request(answer));
         answered.await.unwrap_or_else(|_| {
-            Err(Fault::new("ports", "asking their thread", "it has ended", "restart suiro; please report its last log lines"))
+            Err(Fault::new(
+                "ports",
+                "asking their thread",
+                "it has ended",
+                "restart suiro; please report its last log lines",
+            ))
         })
     }
 
@@ -197,7 +202,11 @@ impl Ports {
     }
 }
 
-fn spawn(inbox: Receiver<Request>, wake: Arc<OwnedFd>, board: Arc<Board>) -> io::Result<JoinHandle<()>> {
+fn spawn(
+    inbox: Receiver<Request>,
+    wake: Arc<OwnedFd>,
+    board: Arc<Board>,
+) -> io::Result<JoinHandle<()>> {
     let run = move || {
         // The first message brings the datapath; without one there is nothing to do.
         if let Ok(Request::Serve(datapath)) = inbox.recv() {

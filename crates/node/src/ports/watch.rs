@@ -78,8 +78,12 @@ impl Watch {
     pub fn wait(&mut self, timeout: Duration) -> Vec<News> {
         let timeout = Timespec::try_from(timeout).ok();
         {
-            let monitors = self.namespaces.values().map(|watched| PollFd::new(&watched.monitor, PollFlags::IN));
-            let mut fds: Vec<_> = std::iter::once(PollFd::new(&self.wake, PollFlags::IN)).chain(monitors).collect();
+            let monitors = self
+                .namespaces
+                .values()
+                .map(|watched| PollFd::new(&watched.monitor, PollFlags::IN));
+            let mut fds: Vec<_> =
+                std::iter::once(PollFd::new(&self.wake, PollFlags::IN)).chain(monitors).collect();
             // Interrupted by a signal: as if the time were up.
             let _ = poll(&mut fds, timeout.as_ref());
         }

@@ -12,7 +12,7 @@ mod purge;
 pub use purge::{Purged, purge};
 
 use crate::api;
-use crate::config::{Config, ConfigError, NodeConfig};
+use crate::config::{Config, ConfigError, Host, NodeConfig};
 use crate::fault::{Fault, chain};
 use crate::host::{self, LockError, RunDir, notify, privilege};
 use crate::ports::Ports;
@@ -32,6 +32,8 @@ const CONTROL_THREADS: usize = 2;
 /// What to run.
 #[derive(Clone, Debug)]
 pub struct Options {
+    /// The machine, as it was before control threads were kept off the workers' cores.
+    pub host: Host,
     /// The configuration file; an empty node without one.
     pub config_file: Option<PathBuf>,
     /// What to do with what was made through the API and contradicts the file.
@@ -95,16 +97,18 @@ impl From<StartError> for RunError {
 }
 
 fn system(step: &'static str) -> impl Fn(io::Error) -> RunError {
-    move |error| Fault::new("node", step, error.to_string(), "check the limits of threads and open files").into()
+    move |error| {
+        Fault::new("node", step, error.to_string(), "check the limits of threads and open files")
+            .into()
+    }
 }
 
 /// The configuration of these options, checked.
 ///
 /// # Errors
 /// Every problem in the file.
-pub fn load(config_file: Option<&Path>) -> Result<Config, RunError> {
-    let host = host::survey();
-    Ok(config_file.map_or_else(|| Ok(Config::empty(&host)), |path| Config::load(path, &host))?)
+pub fn load(config_file: Option<&Path>, host: &Host) -> Result<Config, RunError> {
+    Ok(config_file.map_or_else(|| Ok(Config::empty(host)), |path| Config::load(path, host))?)
 }
 
 /// Runs a node until SIGTERM or SIGINT.
@@ -148,12 +152,18 @@ fn stay_off_worker_cores(config: &NodeConfig) {
     }
 }
 
-async fn serve(options: &Options, config: &Config, run_dir: Arc<RunDir>, ports: Arc<Ports>) -> Result<(), RunError> {
+async fn serve(
+    options: &Options,
+    config: &Config,
+    run_dir: Arc<RunDir>,
+    ports: Arc<Ports>,
+) -> Result<(), RunError> {
     let (store, kept) = Store::open(&config.node.state_dir)?;
     let (datapath, events) = start_datapath(&config.node)?;
     let node = Node::new(Parts {
         config: config.node.clone(),
         config_file: options.config_file.clone(),
+        host: options.host.clone(),
         run_dir: run_dir.clone(),
         datapath: Arc::new(datapath),
         events,
@@ -197,7 +207,10 @@ async fn serve_api(options: &Options, node: &Arc<Node>, run_dir: &RunDir) -> Res
     let _ = std::fs::remove_file(run_dir.api_socket());
     match outcome {
         Some(Ok(Err(error))) => Err(system("serve its API")(error)),
-        Some(_) => Err(Fault::new("API", "serve", "it ended by itself", "please report this with the log").into()),
+        Some(_) => {
+            Err(Fault::new("API", "serve", "it ended by itself", "please report this with the log")
+                .into())
+        }
         None => {
             // Answers under way are finished; a client that never reads is not waited for.
             let _ = tokio::time::timeout(std::time::Duration::from_secs(1), server).await;
@@ -216,18 +229,19 @@ async fn wait_for_the_end(options: &Options, node: &Arc<Node>) -> io::Result<()>
     let mut watchdog = tokio::time::interval(every.unwrap_or(std::time::Duration::from_secs(3600)));
     loop {
         tokio::select! {
-            _ = terminate.recv() => return Ok(tracing::info!("SIGTERM: ending")),
-            _ = interrupt.recv() => return Ok(tracing::info!("SIGINT: ending")),
+            _ = terminate.recv() => break tracing::info!("SIGTERM: ending"),
+            _ = interrupt.recv() => break tracing::info!("SIGINT: ending"),
             _ = hangup.recv() => reload(options, node).await,
             _ = watchdog.tick() => notify::watchdog(),
         }
     }
+    Ok(())
 }
 
 /// Reads the configuration file again. A wrong one changes nothing.
 async fn reload(options: &Options, node: &Node) {
     notify::reloading();
-    match load(options.config_file.as_deref()) {
+    match load(options.config_file.as_deref(), &options.host) {
         Ok(config) => node.reload(&config).await,
         Err(error) => tracing::error!("SIGHUP: nothing is changed:\n{error}"),
     }
@@ -235,7 +249,11 @@ async fn reload(options: &Options, node: &Node) {
 }
 
 fn start_datapath(config: &NodeConfig) -> Result<(Datapath, datapath::Events), RunError> {
-    let wanted = datapath::Config { cores: config.cores.clone(), spin: config.spin, ..datapath::Config::default() };
+    let wanted = datapath::Config {
+        cores: config.cores.clone(),
+        spin: config.spin,
+        ..datapath::Config::default()
+    };
     Datapath::start(wanted).map_err(|error| {
         Fault::new("node", "start its workers", chain(&error), "choose other [node] cores").into()
     })

@@ -43,8 +43,11 @@ pub fn purge(config: &Config) -> Result<Purged, RunError> {
 
 /// TAPs of the file and of the store.
 fn wanted_taps(config: &Config) -> Result<Vec<PortSpec>, RunError> {
-    let mut ports: Vec<PortSpec> =
-        config.switches.iter().flat_map(|switch| switch.ports.iter().map(|port| port.value.clone())).collect();
+    let mut ports: Vec<PortSpec> = config
+        .switches
+        .iter()
+        .flat_map(|switch| switch.ports.iter().map(|port| port.value.clone()))
+        .collect();
     if config.node.state_dir.join(FILE_NAME).exists() {
         let (_store, kept) = Store::open(&config.node.state_dir)?;
         ports.extend(kept.all_ports()?);

@@ -65,7 +65,16 @@ impl Member {
         let publishing = tokio::spawn(switch.clone().keep_published()).abort_handle();
         let state = MemberState { spec, ports: BTreeMap::new(), fault: None };
         let agent = tokio::sync::Mutex::new(None);
-        Arc::new(Self { id, origin, switch, publisher, gate, publishing, agent, state: Mutex::new(state) })
+        Arc::new(Self {
+            id,
+            origin,
+            switch,
+            publisher,
+            gate,
+            publishing,
+            agent,
+            state: Mutex::new(state),
+        })
     }
 
     /// Its changeable part.
@@ -88,7 +97,8 @@ impl Member {
         let state = self.state();
         let by_name = state.ports.iter().find(|(name, _)| ***name == *key);
         let number = key.parse::<u32>().ok();
-        let found = by_name.or_else(|| state.ports.iter().find(|(_, port)| Some(port.number) == number));
+        let found =
+            by_name.or_else(|| state.ports.iter().find(|(_, port)| Some(port.number) == number));
         found.map(|(name, port)| (name.clone(), port.clone()))
     }
 }

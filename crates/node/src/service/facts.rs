@@ -1,7 +1,6 @@
 //! What is true of a node as long as it runs.
 
 use crate::config::{Host, NodeConfig};
-use crate::host::survey;
 use crate::spec::{Dpid, SwitchName};
 use std::path::PathBuf;
 use std::time::Instant;
@@ -21,8 +20,13 @@ pub struct Facts {
 
 impl Facts {
     /// From now on.
-    pub fn new(config: NodeConfig, config_file: Option<PathBuf>, set_aside: Option<PathBuf>) -> Self {
-        Self { config, config_file, set_aside, started: Instant::now(), host: survey() }
+    pub fn new(
+        config: NodeConfig,
+        config_file: Option<PathBuf>,
+        host: Host,
+        set_aside: Option<PathBuf>,
+    ) -> Self {
+        Self { config, config_file, set_aside, started: Instant::now(), host }
     }
 
     /// The datapath id of a switch that was given none.

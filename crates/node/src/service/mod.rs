@@ -34,11 +34,11 @@ pub use refusal::{Refusal, Why};
 pub use rules::{FlowLine, FlowLines, GroupView, MeterView, RuleChange, RuleVerb};
 pub use start::{OnConflict, StartError, StartFault};
 pub use view::{
-    ConnectionView, DropView, NodeView, PortCountersView, PortLoadView, PortView, QueueView, StoreView, SwitchView,
-    WorkerView, WorkersView,
+    ConnectionView, DropView, NodeView, PortCountersView, PortLoadView, PortView, QueueView,
+    StoreView, SwitchView, WorkerView, WorkersView,
 };
 
-use crate::config::NodeConfig;
+use crate::config::{Host, NodeConfig};
 use crate::fault::{Fault, chain};
 use crate::host::RunDir;
 use crate::ports::Ports;
@@ -62,6 +62,8 @@ pub struct Parts {
     pub config: NodeConfig,
     /// The configuration file, if there is one.
     pub config_file: Option<PathBuf>,
+    /// Its machine.
+    pub host: Host,
     /// Its run directory.
     pub run_dir: Arc<RunDir>,
     /// Its workers.
@@ -96,12 +98,13 @@ impl Node {
     /// # Errors
     /// The system refuses a thread.
     pub fn new(parts: Parts) -> io::Result<Arc<Self>> {
-        let Parts { config, config_file, run_dir, datapath, events, ports, store, set_aside } = parts;
+        let Parts { config, config_file, host, run_dir, datapath, events, ports, store, set_aside } =
+            parts;
         ports.serve(datapath.clone());
         let directory = Arc::new(Directory::default());
         let pump = Pump::start(events, directory.clone(), ports.clone())?;
         Ok(Arc::new(Self {
-            facts: Facts::new(config, config_file, set_aside),
+            facts: Facts::new(config, config_file, host, set_aside),
             run_dir,
             datapath,
             ports,
@@ -165,6 +168,9 @@ impl Node {
         self.store.flushed().await;
         let Some(problem) = self.store.problem() else { return Ok(()) };
         let step = "save the change, which is in force";
-        Err(Refusal::new(Why::NotSaved, Fault::new(thing, step, chain(&*problem), problem.remedy())))
+        Err(Refusal::new(
+            Why::NotSaved,
+            Fault::new(thing, step, chain(&*problem), problem.remedy()),
+        ))
     }
 }

@@ -80,9 +80,14 @@ pub fn plan(config: &Config, kept: &KeptThings) -> Plan {
     let mut planner = Planner::default();
     config.switches.iter().for_each(|switch| planner.declare(switch));
     kept.switches.iter().for_each(|spec| planner.take_back(spec));
-    let names: Vec<SwitchName> = planner.plan.switches.iter().map(|switch| switch.spec.name.clone()).collect();
+    let names: Vec<SwitchName> =
+        planner.plan.switches.iter().map(|switch| switch.spec.name.clone()).collect();
     for (index, name) in names.iter().enumerate() {
-        kept.ports.get(name).into_iter().flatten().for_each(|port| planner.take_back_port(index, port));
+        kept.ports
+            .get(name)
+            .into_iter()
+            .flatten()
+            .for_each(|port| planner.take_back_port(index, port));
     }
     for (index, name) in names.iter().enumerate() {
         planner.number_ports(index, kept.numbers.get(name).map_or(&[], Vec::as_slice));
@@ -104,8 +109,17 @@ impl Planner {
         let mut ports = Vec::with_capacity(switch.ports.len());
         for port in &switch.ports {
             let Some(port_name) = port.value.effective_name() else { continue };
-            self.taken.add_port(name, &port_name, &port.value, &format!("configuration file, line {}", port.line));
-            ports.push(PlannedPort { name: port_name, spec: port.value.clone(), origin: Origin::File });
+            self.taken.add_port(
+                name,
+                &port_name,
+                &port.value,
+                &format!("configuration file, line {}", port.line),
+            );
+            ports.push(PlannedPort {
+                name: port_name,
+                spec: port.value.clone(),
+                origin: Origin::File,
+            });
         }
         self.plan.switches.push(PlannedSwitch {
             spec: switch.spec.clone(),
@@ -139,7 +153,11 @@ impl Planner {
             return self.contradict(&switch, Some(name), refusal);
         }
         self.taken.add_port(&switch, &name, spec, "made through the API");
-        self.plan.switches[index].ports.push(PlannedPort { name, spec: spec.clone(), origin: Origin::Api });
+        self.plan.switches[index].ports.push(PlannedPort {
+            name,
+            spec: spec.clone(),
+            origin: Origin::Api,
+        });
     }
 
     fn contradict(&mut self, switch: &SwitchName, port: Option<PortName>, refusal: Refusal) {
@@ -154,11 +172,14 @@ impl Planner {
         let switch = self.plan.switches[index].spec.name.clone();
         let remembered: BTreeMap<_, _> = before.iter().cloned().collect();
         for pass in [Pass::Remembered, Pass::New] {
-            for port in self.plan.switches[index].ports.iter_mut().filter(|port| port.spec.number.is_none()) {
+            for port in
+                self.plan.switches[index].ports.iter_mut().filter(|port| port.spec.number.is_none())
+            {
                 let number = match pass {
-                    Pass::Remembered => {
-                        remembered.get(&port.name).copied().filter(|&number| !self.taken.has_number(&switch, number))
-                    }
+                    Pass::Remembered => remembered
+                        .get(&port.name)
+                        .copied()
+                        .filter(|&number| !self.taken.has_number(&switch, number)),
                     Pass::New => self.taken.free_number(&switch),
                 };
                 if number.is_some() {
@@ -194,7 +215,8 @@ mod tests {
 
     fn kept(switch: &str, ports: &[PortSpec], numbers: &[(&str, u32)]) -> KeptThings {
         let name: SwitchName = switch.parse().unwrap();
-        let numbers = numbers.iter().map(|&(port, number)| (port.parse().unwrap(), number)).collect();
+        let numbers =
+            numbers.iter().map(|&(port, number)| (port.parse().unwrap(), number)).collect();
         KeptThings {
             switches: Vec::new(),
             ports: BTreeMap::from([(name.clone(), ports.to_vec())]),
@@ -213,7 +235,8 @@ mod tests {
     fn ports_keep_their_numbers_across_restarts_whoever_comes_new() {
         let first = plan(&config(TWO_PORTS), &KeptThings::default());
         assert_eq!(numbers(&first), [("x".into(), 1), ("y".into(), 2)]);
-        let again = plan(&config(TWO_PORTS), &kept("a", &[tap("made", Some(1))], &[("x", 7), ("y", 3)]));
+        let again =
+            plan(&config(TWO_PORTS), &kept("a", &[tap("made", Some(1))], &[("x", 7), ("y", 3)]));
         assert_eq!(numbers(&again), [("x".into(), 7), ("y".into(), 3), ("made".into(), 1)]);
         let clash = plan(&config(TWO_PORTS), &kept("a", &[tap("made", Some(3))], &[("y", 3)]));
         assert_eq!(numbers(&clash), [("x".into(), 1), ("y".into(), 2), ("made".into(), 3)]);
@@ -225,7 +248,8 @@ mod tests {
         things.switches.push(SwitchSpec::named("a".parse().unwrap()));
         let found = plan(&config(TWO_PORTS), &things);
         assert_eq!(found.switches.len(), 1);
-        let causes: Vec<_> = found.contradictions.iter().map(|found| found.fault.to_string()).collect();
+        let causes: Vec<_> =
+            found.contradictions.iter().map(|found| found.fault.to_string()).collect();
         assert_eq!(causes.len(), 2);
         assert!(causes[0].starts_with("switch a: bring back"), "{}", causes[0]);
         assert!(causes[0].contains("line 1"), "{}", causes[0]);

@@ -3,7 +3,9 @@
 use crate::journal::{Change, Journal, Wait};
 use crate::ports::Ports;
 use crate::switch::{Emission, Plane};
-use datapath::{Clock, Datapath, MonotonicClock, PacketOut, PortAt, PortCounters, Publisher, SwitchId};
+use datapath::{
+    Clock, Datapath, MonotonicClock, PacketOut, PortAt, PortCounters, Publisher, SwitchId,
+};
 use flow::{Nanos, PortNo, Snapshot};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -29,10 +31,16 @@ impl Plane for DatapathPlane {
         self.publisher.publish(tables);
     }
 
+    fn settle(&self) {
+        self.datapath.barrier();
+    }
+
     fn packet_out(&self, emission: Emission) {
         let Emission { in_port, frame, actions } = emission;
         // Refused when too many wait: lost as on a full queue. The switch's counters show what was sent.
-        if let Err(error) = self.datapath.packet_out(PacketOut { switch: self.id, in_port, frame, actions }) {
+        if let Err(error) =
+            self.datapath.packet_out(PacketOut { switch: self.id, in_port, frame, actions })
+        {
             tracing::debug!("packet-out lost: {error}");
         }
     }

@@ -1,10 +1,10 @@
 //! Ports come, change and go.
 
+use super::Node;
 use super::directory::{Member, MemberPort};
 use super::plan::Origin;
 use super::refusal::{Refusal, Why};
 use super::view::PortView;
-use super::Node;
 use crate::fault::Fault;
 use crate::ports::{Door, OnFailure, Wanted};
 use crate::spec::{self, Peer, PortKind, PortName, PortPatch, PortSpec};
@@ -26,8 +26,12 @@ impl Node {
         let thing = label(switch, &name);
         let number = spec.number.or_else(|| taken.free_number(&member.name()));
         let Some(number) = number else {
-            let cause = format!("the switch has {} ports, the most there can be", spec::PORT_NUMBER_MAX);
-            return Err(Refusal::new(Why::Impossible, Fault::new(thing, "number it", cause, "remove a port first")));
+            let cause =
+                format!("the switch has {} ports, the most there can be", spec::PORT_NUMBER_MAX);
+            return Err(Refusal::new(
+                Why::Impossible,
+                Fault::new(thing, "number it", cause, "remove a port first"),
+            ));
         };
         spec.number = Some(number);
         let wanted = wanted(&member, &name, &spec, PortConfig::empty());
@@ -68,7 +72,12 @@ impl Node {
     ///
     /// # Errors
     /// There is none of that name or number, the interface refuses, or it is changed but not saved.
-    pub async fn patch_port(&self, switch: &str, key: &str, patch: &PortPatch) -> Result<PortView, Refusal> {
+    pub async fn patch_port(
+        &self,
+        switch: &str,
+        key: &str,
+        patch: &PortPatch,
+    ) -> Result<PortView, Refusal> {
         let change = self.change.lock().await;
         let member = self.member(switch)?;
         let (name, port) = member.port(key).ok_or_else(|| Refusal::no_port(switch, key))?;
@@ -85,7 +94,12 @@ impl Node {
         self.port(switch, &name)
     }
 
-    async fn set_mtu(&self, member: &Member, (name, port): (&PortName, &MemberPort), mtu: u32) -> Result<(), Refusal> {
+    async fn set_mtu(
+        &self,
+        member: &Member,
+        (name, port): (&PortName, &MemberPort),
+        mtu: u32,
+    ) -> Result<(), Refusal> {
         let thing = label(&member.name(), name);
         if port.origin == Origin::File {
             return Err(Refusal::declared(thing, "set its MTU"));
@@ -118,7 +132,8 @@ impl Node {
     fn ports_of(&self, member: &Member) -> Vec<PortView> {
         let ports = member.state().ports.clone();
         let configs = configs(member);
-        let mut views: Vec<_> = ports.iter().map(|(name, port)| self.view_port(member, name, port, &configs)).collect();
+        let mut views: Vec<_> =
+            ports.iter().map(|(name, port)| self.view_port(member, name, port, &configs)).collect();
         views.sort_by_key(|view| view.number);
         views
     }
@@ -135,7 +150,12 @@ impl Node {
 }
 
 /// The port as its thread wants to know it.
-pub(super) fn wanted(member: &Member, name: &PortName, spec: &PortSpec, config: PortConfig) -> Wanted {
+pub(super) fn wanted(
+    member: &Member,
+    name: &PortName,
+    spec: &PortSpec,
+    config: PortConfig,
+) -> Wanted {
     let number = spec.number.unwrap_or_default();
     Wanted {
         at: member.at(number),
@@ -217,7 +237,13 @@ fn set_up(member: &Member, number: u32, up: bool) -> Result<(), openflow::Fault>
     let hw_addr = port.map_or(Mac::default(), |port| port.hw_addr);
     let config = if up { PortConfig::empty() } else { PortConfig::PORT_DOWN };
     let mask = PortConfig::PORT_DOWN;
-    member.switch.port_mod(&PortMod { number: PortNo(number), hw_addr, config, mask, advertise: PortFeatures::empty() })
+    member.switch.port_mod(&PortMod {
+        number: PortNo(number),
+        hw_addr,
+        config,
+        mask,
+        advertise: PortFeatures::empty(),
+    })
 }
 
 fn rejected(thing: &str, fault: &openflow::Fault) -> Refusal {

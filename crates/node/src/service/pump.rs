@@ -53,7 +53,8 @@ fn drain(events: &Events, directory: &Directory, ports: &Ports) {
         match event {
             Event::PacketIn { switch, in_port, data, total_len, why, metadata, tunnel_id } => {
                 if let Some(member) = directory.by_id(switch) {
-                    let event = PacketInEvent { in_port, data: &data, total_len, why, metadata, tunnel_id };
+                    let event =
+                        PacketInEvent { in_port, data: &data, total_len, why, metadata, tunnel_id };
                     member.switch.on_packet_in(&event);
                 }
             }
@@ -63,7 +64,11 @@ fn drain(events: &Events, directory: &Directory, ports: &Ports) {
             }
             Event::WorkerDied { worker, at, message } => {
                 let place = at.map_or_else(|| "unknown".into(), |at| at.to_string());
-                tracing::error!(worker, place, "a worker failed and went on: {message}; please report this");
+                tracing::error!(
+                    worker,
+                    place,
+                    "a worker failed and went on: {message}; please report this"
+                );
             }
         }
     }

@@ -36,14 +36,25 @@ impl Refusal {
     /// There is no such switch.
     pub fn no_switch(name: &str) -> Self {
         let remedy = "list the switches with: suiro switch list";
-        Self::new(Why::NotFound, Fault::new(format!("switch {name}"), "find it", "there is no switch of that name", remedy))
+        Self::new(
+            Why::NotFound,
+            Fault::new(
+                format!("switch {name}"),
+                "find it",
+                "there is no switch of that name",
+                remedy,
+            ),
+        )
     }
 
     /// There is no such port.
     pub fn no_port(switch: &str, name: &str) -> Self {
         let thing = format!("port {name} of switch {switch}");
         let remedy = format!("list its ports with: suiro port list {switch}");
-        Self::new(Why::NotFound, Fault::new(thing, "find it", "the switch has no port of that name or number", remedy))
+        Self::new(
+            Why::NotFound,
+            Fault::new(thing, "find it", "the switch has no port of that name or number", remedy),
+        )
     }
 
     /// The thing is the configuration file's.

@@ -1,12 +1,12 @@
 //! The configuration file changed: what it declares now replaces what it declared before. What the API and controllers made stays.
 
+use super::Node;
 use super::directory::{Member, MemberPort};
 use super::plan::Origin;
 use super::ports::wanted;
 use super::refusal::Refusal;
 use super::start::declare_rules;
 use super::switches::apply_settings;
-use super::Node;
 use crate::config::{Config, SwitchConfig};
 use crate::ports::OnFailure;
 use crate::spec::{PortName, PortSpec};
@@ -34,7 +34,13 @@ impl Node {
         for declared in &config.switches {
             if let Err(refusal) = self.reload_switch(declared).await {
                 let fault = &refusal.fault;
-                tracing::error!(remedy = fault.remedy, "{}: {}: {}", fault.thing, fault.step, fault.cause);
+                tracing::error!(
+                    remedy = fault.remedy,
+                    "{}: {}: {}",
+                    fault.thing,
+                    fault.step,
+                    fault.cause
+                );
             }
         }
     }
@@ -50,7 +56,11 @@ impl Node {
             }
         };
         if member.origin != Origin::File {
-            return Err(self.taken().check_switch(&declared.spec).err().unwrap_or_else(|| Refusal::no_switch(name)));
+            return Err(self
+                .taken()
+                .check_switch(&declared.spec)
+                .err()
+                .unwrap_or_else(|| Refusal::no_switch(name)));
         }
         self.reload_ports(&member, declared).await;
         declare_rules(&member, name, (&declared.flows, &declared.groups, &declared.meters)).await;
@@ -67,12 +77,24 @@ impl Node {
     }
 
     async fn reload_ports(&self, member: &Arc<Member>, declared: &SwitchConfig) {
-        let wanted_now: BTreeMap<PortName, &PortSpec> =
-            declared.ports.iter().filter_map(|port| Some((port.value.effective_name()?, &port.value))).collect();
-        let had: Vec<_> = member.state().ports.clone().into_iter().filter(|(_, port)| port.origin == Origin::File).collect();
+        let wanted_now: BTreeMap<PortName, &PortSpec> = declared
+            .ports
+            .iter()
+            .filter_map(|port| Some((port.value.effective_name()?, &port.value)))
+            .collect();
+        let had: Vec<_> = member
+            .state()
+            .ports
+            .clone()
+            .into_iter()
+            .filter(|(_, port)| port.origin == Origin::File)
+            .collect();
         for (name, port) in &had {
             if !wanted_now.get(name).is_some_and(|spec| is_same_port(port, spec)) {
-                tracing::info!("port {name} of switch {}: no longer declared as it was", declared.spec.name);
+                tracing::info!(
+                    "port {name} of switch {}: no longer declared as it was",
+                    declared.spec.name
+                );
                 if let Err(fault) = self.ports.remove(member.at(port.number), Keep::Nothing).await {
                     tracing::warn!("{fault}");
                 }
@@ -82,25 +104,39 @@ impl Node {
         for (name, spec) in wanted_now {
             if let Err(refusal) = self.reload_port(member, &name, spec).await {
                 let fault = &refusal.fault;
-                tracing::error!(remedy = fault.remedy, "{}: {}: {}", fault.thing, fault.step, fault.cause);
+                tracing::error!(
+                    remedy = fault.remedy,
+                    "{}: {}: {}",
+                    fault.thing,
+                    fault.step,
+                    fault.cause
+                );
             }
         }
     }
 
-    async fn reload_port(&self, member: &Arc<Member>, name: &PortName, spec: &PortSpec) -> Result<(), Refusal> {
+    async fn reload_port(
+        &self,
+        member: &Arc<Member>,
+        name: &PortName,
+        spec: &PortSpec,
+    ) -> Result<(), Refusal> {
         let kept = member.state().ports.get(name).is_some_and(|port| port.origin == Origin::File);
         if kept {
             return Ok(());
         }
         let taken = self.taken();
         taken.check_port(&member.name(), name, spec)?;
-        let Some(number) = spec.number.or_else(|| taken.free_number(&member.name())) else { return Ok(()) };
+        let Some(number) = spec.number.or_else(|| taken.free_number(&member.name())) else {
+            return Ok(());
+        };
         let spec = PortSpec { number: Some(number), ..spec.clone() };
         self.store.put_number(&member.name(), name, number);
         let port = MemberPort { spec: spec.clone(), number, origin: Origin::File };
         member.state().ports.insert(name.clone(), port);
         // The fault is the port's state, and logged by the ports' thread.
-        let _ = self.ports.add(wanted(member, name, &spec, PortConfig::empty()), OnFailure::Keep).await;
+        let _ =
+            self.ports.add(wanted(member, name, &spec, PortConfig::empty()), OnFailure::Keep).await;
         Ok(())
     }
 }

@@ -1,14 +1,15 @@
 //! Rules, groups and meters in `ovs-ofctl`'s syntax.
 
+use super::Node;
 use super::directory::Member;
 use super::refusal::{Refusal, Why};
-use super::Node;
 use crate::fault::Fault;
 use crate::spec::PortName;
 use crate::switch::FlowDump;
 use openflow::text::{self, TextError};
 use openflow::{
-    FlowMod, FlowModCommand, FlowStats, FlowStatsRequest, GroupId, GroupMod, GroupModCommand, MeterId, MeterMod, MeterModCommand, PortNo,
+    FlowMod, FlowModCommand, FlowStats, FlowStatsRequest, GroupId, GroupMod, GroupModCommand,
+    MeterId, MeterMod, MeterModCommand, PortNo,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -134,11 +135,17 @@ impl Node {
     ///
     /// # Errors
     /// There is no such switch, or the filter says nothing.
-    pub fn flows(&self, switch: &str, filter: &str, with_names: bool) -> Result<FlowLines, Refusal> {
+    pub fn flows(
+        &self,
+        switch: &str,
+        filter: &str,
+        with_names: bool,
+    ) -> Result<FlowLines, Refusal> {
         let member = self.member(switch)?;
         let request = match filter.trim() {
             "" => FlowStatsRequest::default(),
-            filter => text::parse_filter(filter, &resolver(&member)).map_err(|error| misread(switch, "filter", filter, &error))?,
+            filter => text::parse_filter(filter, &resolver(&member))
+                .map_err(|error| misread(switch, "filter", filter, &error))?,
         };
         let refused = |fault: openflow::Fault| refused(switch, "list its flows", filter, &fault);
         let dump = member.switch.flows(&request).map_err(refused)?;
@@ -150,7 +157,12 @@ impl Node {
     ///
     /// # Errors
     /// There is no such switch, a text says nothing, the tables refuse one (those before it stand), or it is in force but not saved.
-    pub async fn change_rules(&self, switch: &str, verb: RuleVerb, change: &RuleChange) -> Result<usize, Refusal> {
+    pub async fn change_rules(
+        &self,
+        switch: &str,
+        verb: RuleVerb,
+        change: &RuleChange,
+    ) -> Result<usize, Refusal> {
         let member = self.member(switch)?;
         let parsed = Parsed::read(&member, switch, verb, change)?;
         let count = parsed.len();
@@ -168,7 +180,8 @@ impl Node {
     pub fn groups(&self, switch: &str) -> Result<Vec<GroupView>, Refusal> {
         let member = self.member(switch)?;
         let stats = member.switch.group_stats(GroupId::ALL).unwrap_or_default();
-        let stats: BTreeMap<_, _> = stats.iter().map(|stats| (stats.id, text::print_group_stats(stats))).collect();
+        let stats: BTreeMap<_, _> =
+            stats.iter().map(|stats| (stats.id, text::print_group_stats(stats))).collect();
         let view = |group: &openflow::GroupDesc| GroupView {
             group_id: group.id.0,
             text: text::print_group(group, &text::no_names),
@@ -184,7 +197,8 @@ impl Node {
     pub fn meters(&self, switch: &str) -> Result<Vec<MeterView>, Refusal> {
         let member = self.member(switch)?;
         let stats = member.switch.meter_stats(MeterId::ALL).unwrap_or_default();
-        let stats: BTreeMap<_, _> = stats.iter().map(|stats| (stats.id, text::print_meter_stats(stats))).collect();
+        let stats: BTreeMap<_, _> =
+            stats.iter().map(|stats| (stats.id, text::print_meter_stats(stats))).collect();
         let view = |meter: &openflow::MeterConfig| MeterView {
             meter_id: meter.id.0,
             text: text::print_meter(meter),
@@ -203,7 +217,12 @@ pub(super) struct Parsed {
 
 impl Parsed {
     /// Reads every text of a change.
-    pub(super) fn read(member: &Member, switch: &str, verb: RuleVerb, change: &RuleChange) -> Result<Self, Refusal> {
+    pub(super) fn read(
+        member: &Member,
+        switch: &str,
+        verb: RuleVerb,
+        change: &RuleChange,
+    ) -> Result<Self, Refusal> {
         let resolve = resolver(member);
         let flow_command = flow_command(verb, change.strict);
         let (group_command, meter_command) = match verb {
@@ -226,17 +245,29 @@ impl Parsed {
     }
 
     /// Applies them: meters, then groups, then rules, which may name both.
-    pub(super) async fn apply(&self, member: &Arc<Member>, switch: &str, change: &RuleChange) -> Result<(), Refusal> {
+    pub(super) async fn apply(
+        &self,
+        member: &Arc<Member>,
+        switch: &str,
+        change: &RuleChange,
+    ) -> Result<(), Refusal> {
         for (part, text) in self.meters.iter().zip(&change.meters) {
-            member.switch.meter_mod(part).map_err(|fault| refused(switch, "change a meter", text, &fault))?;
+            member
+                .switch
+                .meter_mod(part)
+                .map_err(|fault| refused(switch, "change a meter", text, &fault))?;
         }
         for (part, text) in self.groups.iter().zip(&change.groups) {
-            member.switch.group_mod(part).map_err(|fault| refused(switch, "change a group", text, &fault))?;
+            member
+                .switch
+                .group_mod(part)
+                .map_err(|fault| refused(switch, "change a group", text, &fault))?;
         }
         for (part, texts) in self.flows.chunks(PORTION).zip(change.flows.chunks(PORTION)) {
             let mut first = None;
             member.switch.flow_mods(part.iter(), |index, fault| {
-                first.get_or_insert_with(|| refused(switch, "change a flow", &texts[index], &fault));
+                first
+                    .get_or_insert_with(|| refused(switch, "change a flow", &texts[index], &fault));
             });
             first.map_or(Ok(()), Err)?;
             member.switch.journal().room().await;
@@ -261,7 +292,10 @@ fn read_all<T>(
     texts: &[String],
     read: impl Fn(&String) -> Result<T, TextError>,
 ) -> Result<Vec<T>, Refusal> {
-    texts.iter().map(|text| read(text).map_err(|error| misread(switch, what, text, &error))).collect()
+    texts
+        .iter()
+        .map(|text| read(text).map_err(|error| misread(switch, what, text, &error)))
+        .collect()
 }
 
 fn port_names(member: &Member) -> BTreeMap<u32, String> {
@@ -275,8 +309,12 @@ fn resolver(member: &Member) -> impl Fn(&str) -> Option<PortNo> {
 }
 
 fn misread(switch: &str, what: &str, text: &str, error: &TextError) -> Refusal {
-    let cause = format!("{what} {text:?}, column {}: {:?}: {}", error.at + 1, error.word, error.problem);
-    Refusal::new(Why::Invalid, Fault::new(format!("switch {switch}"), format!("read a {what}"), cause, &*error.remedy))
+    let cause =
+        format!("{what} {text:?}, column {}: {:?}: {}", error.at + 1, error.word, error.problem);
+    Refusal::new(
+        Why::Invalid,
+        Fault::new(format!("switch {switch}"), format!("read a {what}"), cause, &*error.remedy),
+    )
 }
 
 fn refused(switch: &str, step: &str, text: &str, fault: &openflow::Fault) -> Refusal {

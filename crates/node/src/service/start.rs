@@ -1,10 +1,10 @@
 //! Bringing a node up: what the file declares and what was kept, switch by switch.
 
+use super::Node;
 use super::directory::{Member, MemberPort};
 use super::plan::{KeptThings, Plan, PlannedPort, PlannedSwitch, plan};
 use super::ports::wanted;
 use super::rules::{Parsed, RuleChange, RuleVerb};
-use super::Node;
 use crate::config::{Config, Located};
 use crate::fault::Fault;
 use crate::journal::Change;
@@ -56,7 +56,12 @@ impl Node {
     ///
     /// # Errors
     /// The store contradicts the file, or cannot be read.
-    pub async fn restore(&self, config: &Config, kept: &Kept, on_conflict: OnConflict) -> Result<(), StartError> {
+    pub async fn restore(
+        &self,
+        config: &Config,
+        kept: &Kept,
+        on_conflict: OnConflict,
+    ) -> Result<(), StartError> {
         let _change = self.change.lock().await;
         let found = plan(config, &kept_things(config, kept)?);
         self.settle_contradictions(&found, on_conflict)?;
@@ -74,14 +79,24 @@ impl Node {
         }
         for member in &members {
             if let Err(fault) = self.start_agent(member).await {
-                tracing::error!(remedy = fault.remedy, "{}: {}: {}; trying on", fault.thing, fault.step, fault.cause);
+                tracing::error!(
+                    remedy = fault.remedy,
+                    "{}: {}: {}; trying on",
+                    fault.thing,
+                    fault.step,
+                    fault.cause
+                );
             }
             member.gate.open();
         }
         Ok(())
     }
 
-    fn settle_contradictions(&self, found: &Plan, on_conflict: OnConflict) -> Result<(), StartError> {
+    fn settle_contradictions(
+        &self,
+        found: &Plan,
+        on_conflict: OnConflict,
+    ) -> Result<(), StartError> {
         if found.contradictions.is_empty() {
             return Ok(());
         }
@@ -90,7 +105,11 @@ impl Node {
             return Err(StartError::Contradictions(StartFault(faults)));
         }
         for contradiction in &found.contradictions {
-            tracing::warn!("{}: forgotten: {}", contradiction.fault.thing, contradiction.fault.cause);
+            tracing::warn!(
+                "{}: forgotten: {}",
+                contradiction.fault.thing,
+                contradiction.fault.cause
+            );
             match &contradiction.port {
                 Some(port) => self.store.forget_made_port(&contradiction.switch, port),
                 None => self.store.forget_made_switch(&contradiction.switch),
@@ -99,7 +118,11 @@ impl Node {
         Ok(())
     }
 
-    async fn restore_switch(&self, planned: &PlannedSwitch, kept: &Kept) -> Result<Arc<Member>, StoreError> {
+    async fn restore_switch(
+        &self,
+        planned: &PlannedSwitch,
+        kept: &Kept,
+    ) -> Result<Arc<Member>, StoreError> {
         let member = self.bring_up(planned.spec.clone(), planned.origin);
         let name = &planned.spec.name;
         for port in &planned.ports {
@@ -113,25 +136,34 @@ impl Node {
         Ok(member)
     }
 
-    async fn restore_port(&self, member: &Member, port: &PlannedPort, configs: &HashMap<u32, PortConfig>) {
+    async fn restore_port(
+        &self,
+        member: &Member,
+        port: &PlannedPort,
+        configs: &HashMap<u32, PortConfig>,
+    ) {
         let number = port.spec.number.unwrap_or_default();
         let config = configs.get(&number).copied().unwrap_or_default();
         // The fault is the port's state, and logged by the ports' thread.
-        let _ = self.ports.add(wanted(member, &port.name, &port.spec, config), OnFailure::Keep).await;
+        let _ =
+            self.ports.add(wanted(member, &port.name, &port.spec, config), OnFailure::Keep).await;
     }
 }
 
 fn kept_things(config: &Config, kept: &Kept) -> Result<KeptThings, StoreError> {
     let switches = kept.switches()?;
     let declared = config.switches.iter().map(|switch| switch.spec.name.clone());
-    let names: Vec<SwitchName> = declared.chain(switches.iter().map(|spec| spec.name.clone())).collect();
+    let names: Vec<SwitchName> =
+        declared.chain(switches.iter().map(|spec| spec.name.clone())).collect();
     let mut things = KeptThings { switches, ..KeptThings::default() };
     for name in &names {
         things.ports.insert(name.clone(), kept.ports(name)?);
         things.numbers.insert(name.clone(), kept.numbers(name)?);
     }
     for orphan in kept.orphans(&names)? {
-        tracing::warn!("switch {orphan}: its rules are kept, but no file declares it any more; they wait for it to come back");
+        tracing::warn!(
+            "switch {orphan}: its rules are kept, but no file declares it any more; they wait for it to come back"
+        );
     }
     Ok(things)
 }
@@ -145,19 +177,36 @@ fn port_configs(kept: &Kept, switch: &SwitchName) -> Result<HashMap<u32, PortCon
 }
 
 /// Flows, groups and meters of one switch, as the file has them.
-pub(super) type DeclaredTexts<'a> = (&'a [Located<String>], &'a [Located<String>], &'a [Located<String>]);
+pub(super) type DeclaredTexts<'a> =
+    (&'a [Located<String>], &'a [Located<String>], &'a [Located<String>]);
 
 /// What the file declares comes first: what a controller made of it later is in the store, and wins.
-pub(super) async fn declare_rules(member: &Arc<Member>, name: &SwitchName, texts: DeclaredTexts<'_>) {
-    let text = |located: &[Located<String>]| located.iter().map(|text| text.value.clone()).collect();
+pub(super) async fn declare_rules(
+    member: &Arc<Member>,
+    name: &SwitchName,
+    texts: DeclaredTexts<'_>,
+) {
+    let text =
+        |located: &[Located<String>]| located.iter().map(|text| text.value.clone()).collect();
     let (flows, groups, meters) = texts;
-    let change = RuleChange { flows: text(flows), groups: text(groups), meters: text(meters), strict: false };
+    let change = RuleChange {
+        flows: text(flows),
+        groups: text(groups),
+        meters: text(meters),
+        strict: false,
+    };
     let declared = match Parsed::read(member, name, RuleVerb::Add, &change) {
         Ok(parsed) => parsed.apply(member, name, &change).await,
         Err(refusal) => Err(refusal),
     };
     if let Err(refusal) = declared {
-        tracing::error!(remedy = refusal.fault.remedy, "{}: {}: {}", refusal.fault.thing, refusal.fault.step, refusal.fault.cause);
+        tracing::error!(
+            remedy = refusal.fault.remedy,
+            "{}: {}: {}",
+            refusal.fault.thing,
+            refusal.fault.step,
+            refusal.fault.cause
+        );
     }
 }
 
@@ -184,7 +233,12 @@ fn restore_rules(member: &Member, kept: &Kept) -> Result<(), StoreError> {
 
 fn restore_portion(member: &Member, portion: Vec<Change>) {
     for refused in member.switch.restore(portion) {
-        tracing::error!("switch {}: not restored: {:?}: {}", member.name(), refused.change, refused.fault);
+        tracing::error!(
+            "switch {}: not restored: {:?}: {}",
+            member.name(),
+            refused.change,
+            refused.fault
+        );
     }
 }
 

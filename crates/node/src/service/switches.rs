@@ -1,11 +1,11 @@
 //! Switches come, change and go.
 
+use super::Node;
 use super::directory::Member;
 use super::plan::Origin;
 use super::plane::{DatapathPlane, Gate};
 use super::refusal::{Refusal, Why};
 use super::view::SwitchView;
-use super::Node;
 use crate::agent::{Agent, BindError, Endpoints, Timing};
 use crate::fault::{Fault, chain};
 use crate::spec::{SwitchPatch, SwitchSpec};
@@ -40,7 +40,11 @@ impl Node {
     ///
     /// # Errors
     /// There is none of that name, it is the file's, an address cannot be bound, or it is changed but not saved.
-    pub async fn patch_switch(&self, name: &str, patch: &SwitchPatch) -> Result<SwitchView, Refusal> {
+    pub async fn patch_switch(
+        &self,
+        name: &str,
+        patch: &SwitchPatch,
+    ) -> Result<SwitchView, Refusal> {
         let change = self.change.lock().await;
         let member = self.member(name)?;
         let thing = format!("switch {name}");
@@ -68,7 +72,8 @@ impl Node {
 
     fn check_new_addresses(&self, before: &SwitchSpec, after: &SwitchSpec) -> Result<(), Refusal> {
         let mut new = SwitchSpec::named(after.name.clone());
-        new.listen = after.listen.iter().filter(|listen| !before.listen.contains(listen)).cloned().collect();
+        new.listen =
+            after.listen.iter().filter(|listen| !before.listen.contains(listen)).cloned().collect();
         self.taken().check_addresses(&new)
     }
 
@@ -133,7 +138,8 @@ impl Node {
     pub(super) async fn take_down(&self, member: &Member, keep: Keep) {
         self.directory.remove(&member.name());
         drop(member.agent.lock().await.take());
-        let ports: Vec<PortAt> = member.state().ports.values().map(|port| member.at(port.number)).collect();
+        let ports: Vec<PortAt> =
+            member.state().ports.values().map(|port| member.at(port.number)).collect();
         for at in ports {
             if let Err(fault) = self.ports.remove(at, keep).await {
                 tracing::warn!("{fault}");
@@ -181,7 +187,9 @@ pub(super) fn apply_settings(member: &Member, spec: &SwitchSpec) {
         member.switch.publish();
     }
     // A burst of a tenth of a second: what a controller sees as one event.
-    member.publisher.set_packet_in_rate(spec.max_packet_in_per_s, (spec.max_packet_in_per_s / 10).max(1));
+    member
+        .publisher
+        .set_packet_in_rate(spec.max_packet_in_per_s, (spec.max_packet_in_per_s / 10).max(1));
 }
 
 fn bind_fault(switch: &str, error: &BindError) -> Fault {

@@ -2,7 +2,9 @@
 
 use super::refusal::{Refusal, Why};
 use crate::fault::Fault;
-use crate::spec::{Dpid, IfName, Listen, Netns, PORT_NUMBER_MAX, PortName, PortSpec, SwitchName, SwitchSpec};
+use crate::spec::{
+    Dpid, IfName, Listen, Netns, PORT_NUMBER_MAX, PortName, PortSpec, SwitchName, SwitchSpec,
+};
 use std::collections::HashMap;
 use std::hash::Hash;
 
@@ -53,7 +55,12 @@ impl Taken {
         let name = clash(&self.names, &spec.name, || "this name".into(), "choose another name");
         let dpid = spec.dpid.as_ref().and_then(|dpid| {
             let what = || format!("datapath id {dpid}");
-            clash(&self.dpids, dpid, what, "choose another dpid: controllers tell switches apart by it")
+            clash(
+                &self.dpids,
+                dpid,
+                what,
+                "choose another dpid: controllers tell switches apart by it",
+            )
         });
         refuse(name.or(dpid), || format!("switch {}", spec.name))?;
         self.check_addresses(spec)
@@ -64,7 +71,9 @@ impl Taken {
     /// # Errors
     /// It is, with both sides named.
     pub fn check_addresses(&self, spec: &SwitchSpec) -> Result<(), Refusal> {
-        let clashing = |at: &Listen| clash(&self.listens, at, || format!("address {at}"), "choose another TCP port");
+        let clashing = |at: &Listen| {
+            clash(&self.listens, at, || format!("address {at}"), "choose another TCP port")
+        };
         refuse(spec.listen.iter().find_map(clashing), || format!("switch {}", spec.name))
     }
 
@@ -72,16 +81,31 @@ impl Taken {
     ///
     /// # Errors
     /// It does, with both sides named.
-    pub fn check_port(&self, switch: &SwitchName, name: &PortName, spec: &PortSpec) -> Result<(), Refusal> {
+    pub fn check_port(
+        &self,
+        switch: &SwitchName,
+        name: &PortName,
+        spec: &PortSpec,
+    ) -> Result<(), Refusal> {
         let key = (switch.clone(), name.clone());
         let name_clash = clash(&self.ports, &key, || "this name".into(), "choose another name");
         let number = spec.number.and_then(|number| {
-            clash(&self.numbers, &(switch.clone(), number), || format!("number {number}"), "choose another number, or none")
+            clash(
+                &self.numbers,
+                &(switch.clone(), number),
+                || format!("number {number}"),
+                "choose another number, or none",
+            )
         });
         let interface = spec.effective_interface().and_then(|interface| {
             let what = format!("interface {interface}");
             let key = (spec.netns.clone(), interface);
-            clash(&self.interfaces, &key, || what, "an interface can be one port only: remove that one first")
+            clash(
+                &self.interfaces,
+                &key,
+                || what,
+                "an interface can be one port only: remove that one first",
+            )
         });
         refuse(name_clash.or(number).or(interface), || format!("port {name} of switch {switch}"))
     }

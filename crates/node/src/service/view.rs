@@ -1,8 +1,8 @@
 //! What the API shows. Plain data; the command line reads the same types back.
 
+use super::Node;
 use super::directory::{Member, MemberPort};
 use super::plan::Origin;
-use super::Node;
 use crate::fault::{Fault, chain};
 use crate::spec::{Dpid, FailMode, IfName, Mac, Netns, Peer, PortKind, PortName, SwitchName};
 use crate::switch::Connection;
@@ -262,7 +262,8 @@ impl Node {
     /// The workers as they are now.
     pub fn workers(&self) -> WorkersView {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let workers = self.datapath.worker_stats().into_iter().map(|stats| self.view_worker(stats)).collect();
+        let workers =
+            self.datapath.worker_stats().into_iter().map(|stats| self.view_worker(stats)).collect();
         WorkersView { at_ns: now.as_nanos() as u64, workers }
     }
 
@@ -318,7 +319,10 @@ impl Node {
             mode: facts.mode,
             notes: facts.notes,
             origin: origin_word(port.origin).into(),
-            queues: queues.into_iter().map(|found| QueueView { queue: found.queue, core: found.core }).collect(),
+            queues: queues
+                .into_iter()
+                .map(|found| QueueView { queue: found.queue, core: found.core })
+                .collect(),
             counters: view_counters(&self.datapath.port_counters(at).unwrap_or_default()),
             fault: status.fault,
         }
@@ -328,7 +332,8 @@ impl Node {
         let load = |load: &datapath::PortLoad| {
             let member = self.directory.by_id(load.at.switch)?;
             let (port, _) = member.port(&load.at.port.to_string())?;
-            let (rx_queues, rx_frames, tx_frames) = (load.rx_queues, load.rx_frames, load.tx_frames);
+            let (rx_queues, rx_frames, tx_frames) =
+                (load.rx_queues, load.rx_frames, load.tx_frames);
             Some(PortLoadView { switch: member.name(), port, rx_queues, rx_frames, tx_frames })
         };
         WorkerView {
@@ -357,7 +362,10 @@ fn origin_word(origin: Origin) -> &'static str {
 }
 
 fn view_drops(drops: &[(DropReason, u64)]) -> Vec<DropView> {
-    drops.iter().map(|&(reason, frames)| DropView { reason: reason.name().into(), frames }).collect()
+    drops
+        .iter()
+        .map(|&(reason, frames)| DropView { reason: reason.name().into(), frames })
+        .collect()
 }
 
 fn view_counters(counters: &PortCounters) -> PortCountersView {

@@ -126,7 +126,9 @@ impl File {
             let Some(records) = self.records(kind)? else { return Ok(()) };
             let after = switch.map(successor);
             let range = match (switch, &after) {
-                (Some(switch), Some(after)) => records.range((switch, &[][..])..(after.as_str(), &[][..]))?,
+                (Some(switch), Some(after)) => {
+                    records.range((switch, &[][..])..(after.as_str(), &[][..]))?
+                }
                 _ => records.iter()?,
             };
             for entry in range {

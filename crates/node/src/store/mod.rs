@@ -204,7 +204,8 @@ impl Kept {
     /// The file is damaged.
     pub fn all_ports(&self) -> Result<Vec<PortSpec>, StoreError> {
         let mut found = Vec::new();
-        self.file.read(&self.path, Kind::Port, None, |_, _, record| found.extend(self.parsed(record)))?;
+        self.file
+            .read(&self.path, Kind::Port, None, |_, _, record| found.extend(self.parsed(record)))?;
         Ok(found)
     }
 
@@ -225,7 +226,11 @@ impl Kept {
     ///
     /// # Errors
     /// The file is damaged.
-    pub fn port_configs(&self, switch: &SwitchName, mut visit: impl FnMut(u32, u32)) -> Result<(), StoreError> {
+    pub fn port_configs(
+        &self,
+        switch: &SwitchName,
+        mut visit: impl FnMut(u32, u32),
+    ) -> Result<(), StoreError> {
         self.file.read(&self.path, Kind::PortConfig, Some(switch), |_, id, record| {
             if let Some((port, bits)) = number(id).zip(number(record)) {
                 visit(port, bits);

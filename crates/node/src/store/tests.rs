@@ -63,7 +63,7 @@ fn everything_put_comes_back_in_an_order_that_can_be_added() {
         store.journal(&sw("sw0-other")).record(rule(77));
     }
     let (_store, kept) = Store::open(home.path()).unwrap();
-    assert_eq!(kept.switches().unwrap(), [spec.clone()]);
+    assert_eq!(kept.switches().unwrap(), std::slice::from_ref(&spec));
     assert_eq!(kept.ports(&spec.name).unwrap(), [port]);
     assert_eq!(kept.numbers(&spec.name).unwrap(), [("p1".parse().unwrap(), 9)]);
     let mut found = Vec::new();

@@ -13,12 +13,17 @@ pub fn run(context: &Context, command: FlowCommand) -> Result<(), Failure> {
     match command {
         FlowCommand::Add(texts) => send(context, &FLOWS, Method::POST, texts, false),
         FlowCommand::Mod { texts, strict } => send(context, &FLOWS, Method::PATCH, texts, strict),
-        FlowCommand::Del { texts, strict, all } => delete(context, &FLOWS, texts, Deletion { strict, all }),
+        FlowCommand::Del { texts, strict, all } => {
+            delete(context, &FLOWS, texts, Deletion { strict, all })
+        }
         FlowCommand::List { switch, filter, names } => {
-            let path = format!("/v1/switches/{switch}/flows?filter={}&names={names}", quoted(&filter));
+            let path =
+                format!("/v1/switches/{switch}/flows?filter={}&names={names}", quoted(&filter));
             let view: FlowsView = context.client.get(&path)?;
             // A leading space, as ovs-ofctl prints: scripts that cut it keep working.
-            context.print(&view, |view| view.flows.iter().map(|flow| format!(" {}\n", flow.text)).collect())
+            context.print(&view, |view| {
+                view.flows.iter().map(|flow| format!(" {}\n", flow.text)).collect()
+            })
         }
     }
 }

@@ -24,7 +24,11 @@ impl Context {
     ///
     /// # Errors
     /// The output is closed.
-    pub fn print<T: Serialize>(&self, answer: &T, human: impl FnOnce(&T) -> String) -> Result<(), Failure> {
+    pub fn print<T: Serialize>(
+        &self,
+        answer: &T,
+        human: impl FnOnce(&T) -> String,
+    ) -> Result<(), Failure> {
         let text = if self.json {
             serde_json::to_string_pretty(answer).expect("answers are plain data") + "\n"
         } else {

@@ -10,7 +10,8 @@ use node::service::{NodeView, OnConflict};
 
 /// Runs a node, or checks its configuration, or removes what it left.
 pub fn run(args: NodeArgs) -> Result<(), Failure> {
-    let config = load(args.config.as_deref())?;
+    let host = node::host::survey();
+    let config = load(args.config.as_deref(), &host)?;
     if args.check {
         return out(&checked(&config));
     }
@@ -18,16 +19,22 @@ pub fn run(args: NodeArgs) -> Result<(), Failure> {
     if args.purge {
         let purged = purge(&config)?;
         purged.taps.iter().try_for_each(|tap| out(&format!("removed TAP {tap}\n")))?;
-        return purged.files.iter().try_for_each(|file| out(&format!("removed {}\n", file.display())));
+        return purged
+            .files
+            .iter()
+            .try_for_each(|file| out(&format!("removed {}\n", file.display())));
     }
     let on_conflict = if args.forget_conflicts { OnConflict::Forget } else { OnConflict::Refuse };
-    Ok(node::run::run(&Options { config_file: args.config, on_conflict }, &config)?)
+    Ok(node::run::run(&Options { host, config_file: args.config, on_conflict }, &config)?)
 }
 
 fn checked(config: &Config) -> String {
     let ports: usize = config.switches.iter().map(|switch| switch.ports.len()).sum();
     let flows: usize = config.switches.iter().map(|switch| switch.flows.len()).sum();
-    format!("the configuration is right: {} switches, {ports} ports, {flows} flows\n", config.switches.len())
+    format!(
+        "the configuration is right: {} switches, {ports} ports, {flows} flows\n",
+        config.switches.len()
+    )
 }
 
 /// Shows the running node.

@@ -20,7 +20,10 @@ pub fn run(context: &Context, command: PortCommand) -> Result<(), Failure> {
             context.print(&view, made)
         }
         PortCommand::List { switch } => {
-            let path = switch.map_or_else(|| "/v1/ports".into(), |switch| format!("/v1/switches/{switch}/ports"));
+            let path = switch.map_or_else(
+                || "/v1/ports".into(),
+                |switch| format!("/v1/switches/{switch}/ports"),
+            );
             let views: Vec<PortView> = context.client.get(&path)?;
             context.print(&views, |views| list(views))
         }
@@ -32,14 +35,26 @@ pub fn run(context: &Context, command: PortCommand) -> Result<(), Failure> {
             let patch = PortPatch { mtu, up: (up || down).then_some(up) };
             if patch == PortPatch::default() {
                 let remedy = "name what to change: --mtu, --up or --down";
-                return Err(Failure::Usage(Fault::new(format!("port {port}"), "change it", "nothing to change", remedy)));
+                return Err(Failure::Usage(Fault::new(
+                    format!("port {port}"),
+                    "change it",
+                    "nothing to change",
+                    remedy,
+                )));
             }
-            let view: PortView = context.client.send(Method::PATCH, &path(&switch, &port), &patch)?;
-            context.print(&view, |view| format!("port {} of switch {} changed\n", view.name, view.switch))
+            let view: PortView =
+                context.client.send(Method::PATCH, &path(&switch, &port), &patch)?;
+            context.print(&view, |view| {
+                format!("port {} of switch {} changed\n", view.name, view.switch)
+            })
         }
         PortCommand::Del { switch, ports } => ports.iter().try_for_each(|port| {
             context.client.delete(&path(&switch, port))?;
-            if context.json { Ok(()) } else { out(&format!("port {port} of switch {switch} removed\n")) }
+            if context.json {
+                Ok(())
+            } else {
+                out(&format!("port {port} of switch {switch} removed\n"))
+            }
         }),
     }
 }
@@ -50,7 +65,14 @@ fn path(switch: &str, port: &str) -> String {
 
 /// The words were checked by the parser; which keys belong to which kind is the node's to say.
 fn spec(args: PortAdd) -> Result<PortSpec, Failure> {
-    let unknown = || Failure::Usage(Fault::new("port", "read its type", "unknown type", "see suiro port add --help"));
+    let unknown = || {
+        Failure::Usage(Fault::new(
+            "port",
+            "read its type",
+            "unknown type",
+            "see suiro port add --help",
+        ))
+    };
     let kind = PortKind::of(&args.kind).ok_or_else(unknown)?;
     Ok(PortSpec {
         name: Some(args.name),
@@ -67,7 +89,10 @@ fn spec(args: PortAdd) -> Result<PortSpec, Failure> {
 }
 
 fn made(view: &PortView) -> String {
-    let mut text = format!("port {} of switch {} made, number {}: {}\n", view.name, view.switch, view.number, view.mode);
+    let mut text = format!(
+        "port {} of switch {} made, number {}: {}\n",
+        view.name, view.switch, view.number, view.mode
+    );
     view.notes.iter().for_each(|note| text += &format!("  note: {note}\n"));
     view.fault.iter().for_each(|fault| text += &format!("  waiting: {}\n", fault.cause));
     text
@@ -85,11 +110,23 @@ pub fn state(view: &PortView) -> &'static str {
 
 fn list(views: &[PortView]) -> String {
     let mut table = Table::new(&[
-        "SWITCH", ">NR", "PORT", "TYPE", "INTERFACE", "NETNS", "STATE", ">MTU", ">RX", ">TX", ">DROPS", "HOW",
+        "SWITCH",
+        ">NR",
+        "PORT",
+        "TYPE",
+        "INTERFACE",
+        "NETNS",
+        "STATE",
+        ">MTU",
+        ">RX",
+        ">TX",
+        ">DROPS",
+        "HOW",
     ]);
     for view in views {
         let counters = &view.counters;
-        let dropped: u64 = counters.rx_drops.iter().chain(&counters.tx_drops).map(|drop| drop.frames).sum();
+        let dropped: u64 =
+            counters.rx_drops.iter().chain(&counters.tx_drops).map(|drop| drop.frames).sum();
         let how = view.fault.as_ref().map_or(&view.mode, |fault| &fault.cause);
         table.row(vec![
             view.switch.to_string(),
@@ -111,7 +148,8 @@ fn list(views: &[PortView]) -> String {
 
 fn show(view: &PortView) -> String {
     let counters = &view.counters;
-    let cores: Vec<_> = view.queues.iter().map(|queue| format!("{} on core {}", queue.queue, queue.core)).collect();
+    let cores: Vec<_> =
+        view.queues.iter().map(|queue| format!("{} on core {}", queue.queue, queue.core)).collect();
     let mut text = format!(
         "port {} of switch {}\n  number      {}\n  type        {}\n  interface   {}\n  namespace   {}\n  state       {}\n  MAC         {}\n  MTU         {}\n  speed       {}\n  how         {}\n  queues      {}\n  made by     {}\n",
         view.name,

@@ -41,7 +41,9 @@ pub const GROUPS: Kind = Kind {
     change: |groups, strict| RuleChange { groups, strict, ..RuleChange::default() },
     list: |context, switch| {
         let views: Vec<GroupView> = context.client.get(&format!("/v1/switches/{switch}/groups"))?;
-        context.print(&views, |views| views.iter().map(|view| lines(&[&view.text, &view.stats])).collect())
+        context.print(&views, |views| {
+            views.iter().map(|view| lines(&[&view.text, &view.stats])).collect()
+        })
     },
 };
 
@@ -52,7 +54,9 @@ pub const METERS: Kind = Kind {
     change: |meters, strict| RuleChange { meters, strict, ..RuleChange::default() },
     list: |context, switch| {
         let views: Vec<MeterView> = context.client.get(&format!("/v1/switches/{switch}/meters"))?;
-        context.print(&views, |views| views.iter().map(|view| lines(&[&view.text, &view.stats])).collect())
+        context.print(&views, |views| {
+            views.iter().map(|view| lines(&[&view.text, &view.stats])).collect()
+        })
     },
 };
 
@@ -65,7 +69,9 @@ pub fn run(context: &Context, kind: &Kind, command: RulesCommand) -> Result<(), 
     match command {
         RulesCommand::Add(texts) => send(context, kind, Method::POST, texts, false),
         RulesCommand::Mod(texts) => send(context, kind, Method::PATCH, texts, false),
-        RulesCommand::Del { texts, all } => delete(context, kind, texts, Deletion { strict: false, all }),
+        RulesCommand::Del { texts, all } => {
+            delete(context, kind, texts, Deletion { strict: false, all })
+        }
         RulesCommand::List { switch } => (kind.list)(context, &switch),
     }
 }
@@ -79,7 +85,12 @@ pub struct Deletion {
 }
 
 /// Deletes rules. All of them only when that is said.
-pub fn delete(context: &Context, kind: &Kind, mut texts: RuleTexts, how: Deletion) -> Result<(), Failure> {
+pub fn delete(
+    context: &Context,
+    kind: &Kind,
+    mut texts: RuleTexts,
+    how: Deletion,
+) -> Result<(), Failure> {
     if how.all {
         texts.texts.push(String::new());
     }
@@ -87,7 +98,13 @@ pub fn delete(context: &Context, kind: &Kind, mut texts: RuleTexts, how: Deletio
 }
 
 /// Sends rules with a method.
-pub fn send(context: &Context, kind: &Kind, method: Method, texts: RuleTexts, strict: bool) -> Result<(), Failure> {
+pub fn send(
+    context: &Context,
+    kind: &Kind,
+    method: Method,
+    texts: RuleTexts,
+    strict: bool,
+) -> Result<(), Failure> {
     let path = format!("/v1/switches/{}/{}", texts.switch, kind.path);
     let done = match method.as_str() {
         "POST" => "added",
@@ -117,7 +134,8 @@ fn collect(kind: &Kind, texts: RuleTexts) -> Result<Vec<String>, Failure> {
         all.extend(read(file)?);
     }
     if all.is_empty() {
-        let remedy = "write them as arguments, name a file with --file, or (to delete all) add --all";
+        let remedy =
+            "write them as arguments, name a file with --file, or (to delete all) add --all";
         let thing = format!("{}s of switch {}", kind.word, texts.switch);
         return Err(Failure::Usage(Fault::new(thing, "read them", "none given", remedy)));
     }
@@ -133,7 +151,14 @@ fn read(file: &Path) -> Result<Vec<String>, Failure> {
         std::fs::File::open(file).and_then(|mut file| file.read_to_string(&mut text))
     };
     let thing = || format!("file {}", file.display());
-    read.map_err(|error| Failure::Refused(Fault::new(thing(), "read it", error.to_string(), "check its name and rights")))?;
+    read.map_err(|error| {
+        Failure::Refused(Fault::new(
+            thing(),
+            "read it",
+            error.to_string(),
+            "check its name and rights",
+        ))
+    })?;
     let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
     Ok(lines.filter(|line| !line.is_empty()).map(str::to_owned).collect())
 }

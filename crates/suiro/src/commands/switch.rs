@@ -12,10 +12,13 @@ use node::spec::{FailMode, SwitchPatch, SwitchSpec};
 pub fn run(context: &Context, command: SwitchCommand) -> Result<(), Failure> {
     match command {
         SwitchCommand::Add { name, dpid, miss_send_len, settings } => {
-            let mut spec = patch(settings).applied_to(&SwitchSpec { dpid, ..SwitchSpec::named(name) });
+            let mut spec =
+                patch(settings).applied_to(&SwitchSpec { dpid, ..SwitchSpec::named(name) });
             spec.miss_send_len = miss_send_len.unwrap_or(spec.miss_send_len);
             let view: SwitchView = context.client.send(Method::POST, "/v1/switches", &spec)?;
-            context.print(&view, |view| format!("switch {} made, datapath id {}\n", view.name, view.dpid))
+            context.print(&view, |view| {
+                format!("switch {} made, datapath id {}\n", view.name, view.dpid)
+            })
         }
         SwitchCommand::List => {
             let views: Vec<SwitchView> = context.client.get("/v1/switches")?;
@@ -57,7 +60,8 @@ fn patch(settings: SwitchSettings) -> SwitchPatch {
 }
 
 fn list(views: &[SwitchView]) -> String {
-    let mut table = Table::new(&["SWITCH", "DPID", "MODE", ">PORTS", ">FLOWS", "CONTROLLERS", "FROM"]);
+    let mut table =
+        Table::new(&["SWITCH", "DPID", "MODE", ">PORTS", ">FLOWS", "CONTROLLERS", "FROM"]);
     for view in views {
         table.row(vec![
             view.name.to_string(),
@@ -100,7 +104,11 @@ fn show(view: &SwitchView) -> String {
         let kind = if connection.controller { "controller" } else { "visitor" };
         text += &format!(
             "  {kind} {}: OpenFlow {}, {}, {} packet-ins sent, {} lost\n",
-            connection.peer, connection.version, connection.role, connection.packet_ins, connection.lost_packet_ins
+            connection.peer,
+            connection.version,
+            connection.role,
+            connection.packet_ins,
+            connection.lost_packet_ins
         );
     }
     text += &drops("  drops", &view.drops);

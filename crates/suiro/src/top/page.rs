@@ -14,18 +14,26 @@ pub fn whole(rates: &Rates) -> String {
 /// The page, cut to the terminal: busiest ports first, so what is cut is what matters least.
 pub fn fitting(rates: &Rates) -> String {
     let page = whole(rates);
-    let room = rustix::termios::tcgetwinsize(std::io::stdout()).map_or(USUAL_LINES, |size| size.ws_row.into()).max(2) - 1;
+    let room = rustix::termios::tcgetwinsize(std::io::stdout())
+        .map_or(USUAL_LINES, |size| size.ws_row.into())
+        .max(2)
+        - 1;
     let lines: Vec<&str> = page.lines().collect();
     if lines.len() <= room {
         return page;
     }
-    format!("{}\n… {} more lines: suiro top --once", lines[..room - 1].join("\n"), lines.len() - room + 1)
+    format!(
+        "{}\n… {} more lines: suiro top --once",
+        lines[..room - 1].join("\n"),
+        lines.len() - room + 1
+    )
 }
 
 fn header(rates: &Rates) -> String {
-    let (frames, busiest) = rates.workers.iter().fold((0.0, 0.0_f64), |(frames, busiest), worker| {
-        (frames + worker.frames_per_s, busiest.max(worker.busy_percent))
-    });
+    let (frames, busiest) =
+        rates.workers.iter().fold((0.0, 0.0_f64), |(frames, busiest), worker| {
+            (frames + worker.frames_per_s, busiest.max(worker.busy_percent))
+        });
     format!(
         "suiro: {} switches, {} ports, {} frames/s, busiest core {busiest:.0} % (over {:.1} s)\n",
         rates.switches.len(),
@@ -36,7 +44,16 @@ fn header(rates: &Rates) -> String {
 }
 
 fn cores(rates: &Rates) -> String {
-    let mut table = Table::new(&[">CORE", ">BUSY %", ">POLLING %", ">FRAMES/S", ">CYCLES/FRAME", ">FRAMES/ROUND", ">QUEUES", ">RESTARTS"]);
+    let mut table = Table::new(&[
+        ">CORE",
+        ">BUSY %",
+        ">POLLING %",
+        ">FRAMES/S",
+        ">CYCLES/FRAME",
+        ">FRAMES/ROUND",
+        ">QUEUES",
+        ">RESTARTS",
+    ]);
     for worker in &rates.workers {
         table.row(vec![
             worker.core.to_string(),
@@ -53,7 +70,15 @@ fn cores(rates: &Rates) -> String {
 }
 
 fn switches(rates: &Rates) -> String {
-    let mut table = Table::new(&["SWITCH", ">PORTS", ">FLOWS", ">CONTROLLERS", ">FRAMES/S", ">PACKET-INS/S", ">DROPS/S"]);
+    let mut table = Table::new(&[
+        "SWITCH",
+        ">PORTS",
+        ">FLOWS",
+        ">CONTROLLERS",
+        ">FRAMES/S",
+        ">PACKET-INS/S",
+        ">DROPS/S",
+    ]);
     for switch in &rates.switches {
         table.row(vec![
             switch.name.clone(),
@@ -81,14 +106,25 @@ fn drops(rates: &Rates) -> String {
 }
 
 fn ports(rates: &Rates) -> String {
-    let mut table = Table::new(&["PORT", "TYPE", "STATE", ">RX/S", ">RX MBIT/S", ">TX/S", ">TX MBIT/S", ">DROPS/S", "RX/S BY CORE"]);
+    let mut table = Table::new(&[
+        "PORT",
+        "TYPE",
+        "STATE",
+        ">RX/S",
+        ">RX MBIT/S",
+        ">TX/S",
+        ">TX MBIT/S",
+        ">DROPS/S",
+        "RX/S BY CORE",
+    ]);
     let mut ports: Vec<_> = rates.ports.iter().collect();
     let load = |port: &super::rates::PortRates| port.rx_frames_per_s + port.tx_frames_per_s;
     // Stable: idle ports stay in their order.
     ports.sort_by(|a, b| load(b).total_cmp(&load(a)));
     for port in ports {
         let by_core = port.rx_frames_per_s_by_core.iter().filter(|(_, rate)| **rate > 0.0);
-        let by_core: Vec<_> = by_core.map(|(core, rate)| format!("{core}:{}", short(*rate))).collect();
+        let by_core: Vec<_> =
+            by_core.map(|(core, rate)| format!("{core}:{}", short(*rate))).collect();
         table.row(vec![
             format!("{}:{}", port.switch, port.name),
             port.kind.into(),

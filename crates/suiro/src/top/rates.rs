@@ -95,9 +95,11 @@ impl Rates {
         let ports: Vec<_> = ports.map(|(before, now)| port_rates(before, now, seconds)).collect();
         let by_core = by_core(before, now, seconds);
         let switches = pairs(&before.switches, &now.switches, |switch| switch.name.clone());
-        let switches = switches.map(|(before, now)| switch_rates(before, now, &ports, seconds)).collect();
+        let switches =
+            switches.map(|(before, now)| switch_rates(before, now, &ports, seconds)).collect();
         let with_cores = |mut port: PortRates| {
-            port.rx_frames_per_s_by_core = by_core.get(&(port.switch.clone(), port.name.clone())).cloned().unwrap_or_default();
+            port.rx_frames_per_s_by_core =
+                by_core.get(&(port.switch.clone(), port.name.clone())).cloned().unwrap_or_default();
             port
         };
         Self {
@@ -110,7 +112,11 @@ impl Rates {
 }
 
 /// Each thing of the second look with itself in the first, or with itself if it is new: its rates are 0 then.
-fn pairs<'a, T, K: Ord>(before: &'a [T], now: &'a [T], key: impl Fn(&T) -> K) -> impl Iterator<Item = (&'a T, &'a T)> {
+fn pairs<'a, T, K: Ord>(
+    before: &'a [T],
+    now: &'a [T],
+    key: impl Fn(&T) -> K,
+) -> impl Iterator<Item = (&'a T, &'a T)> {
     let known: BTreeMap<K, &T> = before.iter().map(|thing| (key(thing), thing)).collect();
     now.iter().map(move |thing| (known.get(&key(thing)).copied().unwrap_or(thing), thing))
 }
@@ -135,14 +141,25 @@ fn worker_rates(before: &WorkerView, now: &WorkerView, seconds: f64) -> WorkerRa
         polling_percent: share(before.cycles_polling, now.cycles_polling),
         frames_per_s: frames / seconds,
         cycles_per_frame: ratio(busy(now).saturating_sub(busy(before)), frames),
-        frames_per_round: if now.batches > before.batches { frames / (now.batches - before.batches) as f64 } else { 0.0 },
+        frames_per_round: if now.batches > before.batches {
+            frames / (now.batches - before.batches) as f64
+        } else {
+            0.0
+        },
         queues: now.ports.iter().map(|port| port.rx_queues).sum(),
         restarts: now.restarts,
     }
 }
 
-fn switch_rates(before: &SwitchView, now: &SwitchView, ports: &[PortRates], seconds: f64) -> SwitchRates {
-    let of = |drops: &[DropView], reason: &str| drops.iter().find(|drop| drop.reason == reason).map_or(0, |drop| drop.frames);
+fn switch_rates(
+    before: &SwitchView,
+    now: &SwitchView,
+    ports: &[PortRates],
+    seconds: f64,
+) -> SwitchRates {
+    let of = |drops: &[DropView], reason: &str| {
+        drops.iter().find(|drop| drop.reason == reason).map_or(0, |drop| drop.frames)
+    };
     let drops = now.drops.iter().map(|drop| {
         (drop.reason.clone(), per_second(of(&before.drops, &drop.reason), drop.frames, seconds))
     });
@@ -151,7 +168,11 @@ fn switch_rates(before: &SwitchView, now: &SwitchView, ports: &[PortRates], seco
         flows: now.flows,
         ports: now.ports,
         controllers: now.connections.iter().filter(|connection| connection.controller).count(),
-        frames_per_s: ports.iter().filter(|port| port.switch == *now.name).map(|port| port.rx_frames_per_s).sum(),
+        frames_per_s: ports
+            .iter()
+            .filter(|port| port.switch == *now.name)
+            .map(|port| port.rx_frames_per_s)
+            .sum(),
         packet_ins_per_s: per_second(before.packet_ins, now.packet_ins, seconds),
         drops_per_s: drops.filter(|(_, rate)| *rate > 0.0).collect(),
     }
@@ -179,9 +200,14 @@ fn port_rates(before: &PortView, now: &PortView, seconds: f64) -> PortRates {
 }
 
 /// Frames received a second, by switch and port, then by core.
-fn by_core(before: &Look, now: &Look, seconds: f64) -> BTreeMap<(String, String), BTreeMap<usize, f64>> {
+fn by_core(
+    before: &Look,
+    now: &Look,
+    seconds: f64,
+) -> BTreeMap<(String, String), BTreeMap<usize, f64>> {
     let mut rates: BTreeMap<_, BTreeMap<usize, f64>> = BTreeMap::new();
-    for (before, now) in pairs(&before.workers.workers, &now.workers.workers, |worker| worker.core) {
+    for (before, now) in pairs(&before.workers.workers, &now.workers.workers, |worker| worker.core)
+    {
         let key = |load: &PortLoadView| (load.switch.clone(), load.port.clone());
         for (was, is) in pairs(&before.ports, &now.ports, key) {
             let rate = per_second(was.rx_frames, is.rx_frames, seconds);

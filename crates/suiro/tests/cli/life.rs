@@ -1,8 +1,6 @@
 //! A node's life as its user sees it: guests talk, it is killed, everything is back; interfaces and files come and go.
 
-mod common;
-
-use common::{Place, privileged, sh, until};
+use crate::place::{Place, privileged, sh, until};
 use rustix::process::Signal;
 use std::time::Instant;
 
@@ -10,14 +8,25 @@ use std::time::Instant;
 fn two_guests(place: &Place) {
     place.suiro(&["switch", "add", "sw0"]);
     for (guest, address) in [("g1", "10.0.0.1/24"), ("g2", "10.0.0.2/24")] {
-        place.suiro(&["port", "add", "sw0", guest, "--type", "tap", "--netns", &place.guest(guest)]);
+        place.suiro(&[
+            "port",
+            "add",
+            "sw0",
+            guest,
+            "--type",
+            "tap",
+            "--netns",
+            &place.guest(guest),
+        ]);
         place.address(guest, guest, address);
     }
 }
 
 fn flow_texts(place: &Place) -> Vec<String> {
     let flows = place.json(&["flow", "list", "sw0"])["flows"].clone();
-    let describe = |flow: &serde_json::Value| format!("{} {} {}", flow["priority"], flow["match"], flow["actions"]);
+    let describe = |flow: &serde_json::Value| {
+        format!("{} {} {}", flow["priority"], flow["match"], flow["actions"])
+    };
     let mut texts: Vec<_> = flows.as_array().unwrap().iter().map(describe).collect();
     texts.sort();
     texts
@@ -26,7 +35,12 @@ fn flow_texts(place: &Place) -> Vec<String> {
 /// What must be the same after a restart: without counters and times.
 fn ports(place: &Place) -> Vec<String> {
     let ports = place.json(&["port", "list"]);
-    let describe = |port: &serde_json::Value| format!("{} {} {} {} up {}", port["switch"], port["name"], port["number"], port["type"], port["up"]);
+    let describe = |port: &serde_json::Value| {
+        format!(
+            "{} {} {} {} up {}",
+            port["switch"], port["name"], port["number"], port["type"], port["up"]
+        )
+    };
     ports.as_array().unwrap().iter().map(describe).collect()
 }
 
@@ -41,7 +55,11 @@ fn after_kill_9_switches_ports_rules_and_guests_addresses_are_back() {
     place.suiro(&["switch", "mod", "sw0", "--fail-mode", "secure"]);
     place.suiro(&["meter", "add", "sw0", "meter=1,kbps,band=type=drop,rate=100000"]);
     place.suiro(&["group", "add", "sw0", "group_id=1,type=indirect,bucket=output:2"]);
-    let flows = ["arp,actions=NORMAL", "priority=9,ip,nw_dst=10.0.0.2,actions=meter:1,group:1", "priority=9,ip,nw_dst=10.0.0.1,actions=output:g1"];
+    let flows = [
+        "arp,actions=NORMAL",
+        "priority=9,ip,nw_dst=10.0.0.2,actions=meter:1,group:1",
+        "priority=9,ip,nw_dst=10.0.0.1,actions=output:g1",
+    ];
     place.suiro(&[&["flow", "add", "sw0"][..], &flows].concat());
     assert!(place.reaches("g1", "10.0.0.2"), "{}", place.log());
     let (flows_before, ports_before) = (flow_texts(&place), ports(&place));
@@ -58,7 +76,11 @@ fn after_kill_9_switches_ports_rules_and_guests_addresses_are_back() {
     place.suiro(&["port", "del", "sw0", "g2"]);
     place.end(Signal::KILL);
     place.start();
-    assert_eq!((flow_texts(&place).len(), ports(&place).len()), (2, 1), "what was deleted stays deleted");
+    assert_eq!(
+        (flow_texts(&place).len(), ports(&place).len()),
+        (2, 1),
+        "what was deleted stays deleted"
+    );
 }
 
 #[test]
@@ -78,7 +100,10 @@ fn a_clean_end_leaves_taps_and_no_sockets_and_a_purge_leaves_nothing() {
     assert_eq!(said.code, 0, "{}", said.err);
     assert!(said.out.contains("removed TAP g1") && said.out.contains("state.redb"), "{}", said.out);
     assert!(!place.path("state/state.redb").exists());
-    let left = std::process::Command::new("ip").args(["-n", &place.guest("g1"), "link", "show", "g1"]).output().unwrap();
+    let left = std::process::Command::new("ip")
+        .args(["-n", &place.guest("g1"), "link", "show", "g1"])
+        .output()
+        .unwrap();
     assert!(!left.status.success());
 }
 
@@ -89,7 +114,21 @@ fn an_interface_that_vanishes_is_a_fault_with_a_remedy_and_its_return_ends_that(
     }
     let mut place = Place::new(&["g1"]);
     let veth = |place: &Place| {
-        sh(&["ip", "-n", &place.netns, "link", "add", "v1", "type", "veth", "peer", "name", "eth0", "netns", &place.guest("g1")]);
+        sh(&[
+            "ip",
+            "-n",
+            &place.netns,
+            "link",
+            "add",
+            "v1",
+            "type",
+            "veth",
+            "peer",
+            "name",
+            "eth0",
+            "netns",
+            &place.guest("g1"),
+        ]);
         sh(&["ip", "-n", &place.netns, "link", "set", "v1", "up"]);
         sh(&["ip", "-n", &place.guest("g1"), "link", "set", "eth0", "up"]);
     };
@@ -106,7 +145,9 @@ fn an_interface_that_vanishes_is_a_fault_with_a_remedy_and_its_return_ends_that(
     assert!(fault["remedy"].as_str().unwrap().contains("create"), "{fault}");
     assert_eq!(show(&place)["carrier"], false);
     veth(&place);
-    until("the port is up again", || show(&place)["carrier"] == true && show(&place)["fault"].is_null());
+    until("the port is up again", || {
+        show(&place)["carrier"] == true && show(&place)["fault"].is_null()
+    });
     place.end(Signal::KILL);
     sh(&["ip", "-n", &place.netns, "link", "del", "v1"]);
     place.start();
@@ -141,7 +182,16 @@ fn a_vlink_joins_two_switches_in_whatever_order_its_ends_come() {
     place.start();
     for (switch, guest, address) in [("sw0", "g1", "10.0.0.1/24"), ("sw1", "g2", "10.0.0.2/24")] {
         place.suiro(&["switch", "add", switch]);
-        place.suiro(&["port", "add", switch, guest, "--type", "tap", "--netns", &place.guest(guest)]);
+        place.suiro(&[
+            "port",
+            "add",
+            switch,
+            guest,
+            "--type",
+            "tap",
+            "--netns",
+            &place.guest(guest),
+        ]);
         place.address(guest, guest, address);
     }
     let waiting = place.suiro(&["port", "add", "sw0", "a", "--type", "vlink", "--peer", "sw1:b"]);
@@ -169,7 +219,8 @@ fn the_file_is_read_again_on_sighup_and_what_the_api_made_stays() {
     place.start();
     place.suiro(&["switch", "add", "made"]);
     place.suiro(&["port", "add", "sw0", "g2", "--type", "tap", "--netns", &place.guest("g2")]);
-    let port = format!("[[switch.port]]\nname = 'g1'\ntype = 'tap'\nnetns = '{}'\n", place.guest("g1"));
+    let port =
+        format!("[[switch.port]]\nname = 'g1'\ntype = 'tap'\nnetns = '{}'\n", place.guest("g1"));
     place.configure(&format!("{DECLARED}{port}[[switch]]\nname = 'sw1'\nfail_mode = 'secure'\n"));
     place.signal(Signal::HUP);
     until("the new switch is there", || place.says(&["switch", "show", "sw1"]).code == 0);
@@ -178,10 +229,16 @@ fn the_file_is_read_again_on_sighup_and_what_the_api_made_stays() {
     place.configure("[[switch]]\nname = 'sw0'\ncolour = 'red'\n");
     place.signal(Signal::HUP);
     until("the wrong file is reported", || place.log().contains("unknown key `colour`"));
-    assert_eq!(place.json(&["switch", "list"]).as_array().unwrap().len(), 3, "a wrong file changes nothing");
+    assert_eq!(
+        place.json(&["switch", "list"]).as_array().unwrap().len(),
+        3,
+        "a wrong file changes nothing"
+    );
     place.configure("");
     place.signal(Signal::HUP);
-    until("only what the API made is left", || place.json(&["switch", "list"]).as_array().unwrap().len() == 1);
+    until("only what the API made is left", || {
+        place.json(&["switch", "list"]).as_array().unwrap().len() == 1
+    });
 }
 
 #[test]
@@ -196,7 +253,9 @@ fn what_was_made_through_the_api_and_contradicts_the_file_is_an_error_that_names
     place.configure(DECLARED);
     let said = place.node_says(&[]);
     assert_eq!(said.code, 1);
-    for part in ["switch sw0", "configuration file, line 5", "made through the API", "--forget-conflicts"] {
+    for part in
+        ["switch sw0", "configuration file, line 5", "made through the API", "--forget-conflicts"]
+    {
         assert!(said.err.contains(part), "{part}: {}", said.err);
     }
 }
@@ -210,7 +269,11 @@ fn a_second_node_in_the_same_directory_is_refused_and_the_first_goes_on() {
     let pid = place.start();
     let said = place.node_says(&[]);
     assert_eq!(said.code, 1);
-    assert!(said.err.contains(&format!("process {pid}")) && said.err.contains("remedy: "), "{}", said.err);
+    assert!(
+        said.err.contains(&format!("process {pid}")) && said.err.contains("remedy: "),
+        "{}",
+        said.err
+    );
     place.suiro(&["status"]);
 }
 
@@ -228,10 +291,16 @@ fn only_the_thread_of_the_ports_keeps_privileges() {
         let (name, status) = (read("comm").trim().to_owned(), read("status"));
         let held = |set: &str| !status.contains(&format!("{set}:\t0000000000000000"));
         assert!(status.contains("NoNewPrivs:\t1"), "{name}");
-        assert_eq!(held("CapEff") || held("CapPrm") || held("CapInh"), name == "suiro-ports", "{name}: {status}");
+        assert_eq!(
+            held("CapEff") || held("CapPrm") || held("CapInh"),
+            name == "suiro-ports",
+            "{name}: {status}"
+        );
         names.push(name);
     }
-    for expected in ["suiro-ports", "suiro-worker-0", "suiro-store", "suiro-events", "suiro-control"] {
+    for expected in
+        ["suiro-ports", "suiro-worker-0", "suiro-store", "suiro-events", "suiro-control"]
+    {
         assert!(names.iter().any(|name| name == expected), "{expected} is not among {names:?}");
     }
 }

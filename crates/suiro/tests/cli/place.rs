@@ -62,14 +62,14 @@ pub struct Place {
     pub netns: String,
     guests: Vec<String>,
     node: Option<Child>,
-
 }
 
 impl Place {
     /// A place with these guests.
     pub fn new(guests: &[&str]) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        let netns = format!("su-cli-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let netns =
+            format!("su-cli-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let guests: Vec<_> = guests.iter().map(|guest| format!("{netns}-{guest}")).collect();
         let place = Self { home: tempfile::tempdir().unwrap(), netns, guests, node: None };
         for netns in place.guests.iter().chain([&place.netns]) {
@@ -82,7 +82,9 @@ impl Place {
     /// Writes the configuration: the directories, and what is given.
     pub fn configure(&self, rest: &str) {
         let home = self.home.path().display();
-        let text = format!("[node]\nrun_dir = \"{home}/run\"\nstate_dir = \"{home}/state\"\ncores = [0]\n{rest}");
+        let text = format!(
+            "[node]\nrun_dir = \"{home}/run\"\nstate_dir = \"{home}/state\"\ncores = [0]\n{rest}"
+        );
         std::fs::write(self.file(), text).unwrap();
     }
 
@@ -103,7 +105,10 @@ impl Place {
 
     fn command(&self, options: &[&str]) -> Command {
         let mut command = Command::new("ip");
-        command.args(["netns", "exec", &self.netns, SUIRO, "node", "--config"]).arg(self.file()).args(options);
+        command
+            .args(["netns", "exec", &self.netns, SUIRO, "node", "--config"])
+            .arg(self.file())
+            .args(options);
         command.stdin(Stdio::null());
         command
     }
@@ -111,7 +116,8 @@ impl Place {
     /// Starts the node and waits until it serves.
     pub fn start(&mut self) -> u32 {
         assert!(self.node.is_none());
-        let log = std::fs::OpenOptions::new().create(true).append(true).open(self.path("log")).unwrap();
+        let log =
+            std::fs::OpenOptions::new().create(true).append(true).open(self.path("log")).unwrap();
         let mut node = self.command(&[]).stderr(log).spawn().unwrap();
         let pid = node.id();
         until("the node serves", || {
@@ -135,7 +141,8 @@ impl Place {
     /// Sends the node a signal.
     pub fn signal(&self, signal: rustix::process::Signal) {
         let pid = self.node.as_ref().expect("the node runs").id() as i32;
-        rustix::process::kill_process(rustix::process::Pid::from_raw(pid).unwrap(), signal).unwrap();
+        rustix::process::kill_process(rustix::process::Pid::from_raw(pid).unwrap(), signal)
+            .unwrap();
     }
 
     /// Sends the node a signal and waits for its end.
@@ -179,7 +186,9 @@ impl Place {
     pub fn reaches(&self, guest: &str, address: &str) -> bool {
         let netns = self.guest(guest);
         let words = ["netns", "exec", &netns, "ping", "-q", "-c", "1", "-W", "1", address];
-        (0..5).any(|_| Command::new("ip").args(words).stdout(Stdio::null()).status().unwrap().success())
+        (0..5).any(|_| {
+            Command::new("ip").args(words).stdout(Stdio::null()).status().unwrap().success()
+        })
     }
 
     /// Sends bytes to the API's socket and reads until it closes.
@@ -197,8 +206,9 @@ impl Place {
     /// One HTTP request; returns status and body.
     pub fn http(&self, method: &str, path: &str, body: &str) -> (u16, String) {
         let length = body.len();
-        let request =
-            format!("{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}");
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+        );
         let answer = self.raw(request.as_bytes());
         let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
         (status, answer.split_once("\r\n\r\n").map_or(String::new(), |(_, body)| body.to_owned()))
@@ -221,5 +231,10 @@ impl Drop for Place {
 #[track_caller]
 pub fn sh(words: &[&str]) {
     let output = Command::new(words[0]).args(&words[1..]).output().unwrap();
-    assert!(output.status.success(), "{}: {}", words.join(" "), String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}: {}",
+        words.join(" "),
+        String::from_utf8_lossy(&output.stderr)
+    );
 }

@@ -1,8 +1,6 @@
 //! Bad input of every kind: each gives thing, step, cause and remedy, the right code, and disturbs nothing.
 
-mod common;
-
-use common::{Place, SUIRO, privileged, sh};
+use crate::place::{Place, SUIRO, privileged, sh};
 use std::process::Command;
 
 fn run(words: &[&str]) -> (i32, String, String) {
@@ -16,10 +14,20 @@ fn a_wrong_file_is_refused_with_every_error_and_a_right_one_accepted() {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("node.toml");
     let file = file.to_str().unwrap();
-    std::fs::write(file, "[[switch]]\nname = 'a b'\n[[switch]]\nname = 'sw0'\ndipd = '1'\n[[switch]\n").unwrap();
+    std::fs::write(
+        file,
+        "[[switch]]\nname = 'a b'\n[[switch]]\nname = 'sw0'\ndipd = '1'\n[[switch]\n",
+    )
+    .unwrap();
     let (code, _, err) = run(&["node", "--config", file, "--check"]);
     assert_eq!(code, 1);
-    for part in [":2: switch #1", ":5: switch sw0: unknown key `dipd`", "did you mean `dpid`?", ":6: TOML", "3 errors"] {
+    for part in [
+        ":2: switch #1",
+        ":5: switch sw0: unknown key `dipd`",
+        "did you mean `dpid`?",
+        ":6: TOML",
+        "3 errors",
+    ] {
         assert!(err.contains(part), "{part}: {err}");
     }
     std::fs::write(file, "[[switch]]\nname = 'sw0'\n").unwrap();
@@ -61,17 +69,25 @@ fn completions_and_help_need_no_node() {
         assert_eq!(code, 0);
         assert!(out.contains("suiro"), "{shell}");
     }
-    for words in [&["--help"][..], &["node", "--help"], &["flow", "add", "--help"], &["port", "add", "--help"]] {
+    for words in [
+        &["--help"][..],
+        &["node", "--help"],
+        &["flow", "add", "--help"],
+        &["port", "add", "--help"],
+    ] {
         let (code, out, _) = run(words);
         assert_eq!(code, 0);
-        assert!(out.contains("xample") || out.contains("First steps"), "{words:?} teaches nothing:\n{out}");
+        assert!(
+            out.contains("xample") || out.contains("First steps"),
+            "{words:?} teaches nothing:\n{out}"
+        );
     }
 }
 
 /// A node with one switch, one TAP and one rule.
 fn small_node() -> Place {
     let mut place = Place::new(&["g1"]);
-    sh(&["ip", "-n", &place.netns, "link", "add", "v1", "type", "dummy"]);
+    sh(&["ip", "-n", &place.netns, "link", "add", "v1", "type", "veth", "peer", "name", "v1-peer"]);
     place.start();
     place.suiro(&["switch", "add", "sw0", "--dpid", "1"]);
     place.suiro(&["port", "add", "sw0", "g1", "--type", "tap", "--netns", &place.guest("g1")]);
@@ -86,26 +102,59 @@ fn each_refusal_names_thing_step_cause_and_remedy_and_changes_nothing() {
     }
     let place = small_node();
     let guest = place.guest("g1");
-    let before = (place.json(&["switch", "list"]).as_array().unwrap().len(), place.suiro(&["port", "list"]).lines().count());
+    let before = (
+        place.json(&["switch", "list"]).as_array().unwrap().len(),
+        place.suiro(&["port", "list"]).lines().count(),
+    );
     let table: &[(&[&str], &[&str])] = &[
         (&["switch", "add", "sw0"], &["switch sw0: add it", "already taken by switch sw0"]),
-        (&["switch", "add", "sw1", "--dpid", "1"], &["switch sw1", "datapath id 0000000000000001 is already taken by switch sw0"]),
-        (&["switch", "show", "nope"], &["switch nope", "no switch of that name", "suiro switch list"]),
+        (
+            &["switch", "add", "sw1", "--dpid", "1"],
+            &["switch sw1", "datapath id 0000000000000001 is already taken by switch sw0"],
+        ),
+        (
+            &["switch", "show", "nope"],
+            &["switch nope", "no switch of that name", "suiro switch list"],
+        ),
         (&["switch", "del", "nope"], &["switch nope"]),
         (&["port", "show", "sw0", "nope"], &["port nope of switch sw0", "suiro port list sw0"]),
         (&["port", "del", "sw0", "99"], &["port 99 of switch sw0"]),
         (&["port", "add", "nope", "p", "--type", "tap"], &["switch nope"]),
-        (&["port", "add", "sw0", "g1", "--type", "tap", "--netns", &guest], &["already taken by port g1 of switch sw0"]),
-        (&["port", "add", "sw0", "x", "--type", "tap", "--netns", &guest, "--interface", "g1"], &["interface g1 is already taken"]),
-        (&["port", "add", "sw0", "x", "--type", "tap", "--number", "1"], &["number 1 is already taken"]),
-        (&["port", "add", "sw0", "x", "--type", "tap", "--number", "70000"], &["70000 is outside 1 to 65279"]),
-        (&["port", "add", "sw0", "x", "--type", "af_packet", "--peer", "sw1:y"], &["`peer` means nothing on a af_packet port"]),
-        (&["port", "add", "sw0", "x", "--type", "af_packet", "--interface", "missing0"], &["port x of switch sw0", "missing0", "remedy: "]),
-        (&["port", "add", "sw0", "x", "--type", "tap", "--netns", "missing-ns"], &["missing-ns", "ip netns add"]),
+        (
+            &["port", "add", "sw0", "g1", "--type", "tap", "--netns", &guest],
+            &["already taken by port g1 of switch sw0"],
+        ),
+        (
+            &["port", "add", "sw0", "x", "--type", "tap", "--netns", &guest, "--interface", "g1"],
+            &["interface g1 is already taken"],
+        ),
+        (
+            &["port", "add", "sw0", "x", "--type", "tap", "--number", "1"],
+            &["number 1 is already taken"],
+        ),
+        (
+            &["port", "add", "sw0", "x", "--type", "tap", "--number", "70000"],
+            &["70000 is outside 1 to 65279"],
+        ),
+        (
+            &["port", "add", "sw0", "x", "--type", "af_packet", "--peer", "sw1:y"],
+            &["`peer` means nothing on a af_packet port"],
+        ),
+        (
+            &["port", "add", "sw0", "x", "--type", "af_packet", "--interface", "missing0"],
+            &["port x of switch sw0", "missing0", "remedy: "],
+        ),
+        (
+            &["port", "add", "sw0", "x", "--type", "tap", "--netns", "missing-ns"],
+            &["missing-ns", "ip netns add"],
+        ),
         (&["port", "add", "sw0", "v1", "--type", "tap"], &["port v1 of switch sw0", "remedy: "]),
         (&["port", "mod", "sw0", "g1", "--mtu", "10"], &["10 is outside 68 to"]),
         (&["flow", "add", "nope", "actions=drop"], &["switch nope"]),
-        (&["flow", "add", "sw0", "prority=1,actions=drop"], &["switch sw0: read a flow", "prority=1", "remedy: "]),
+        (
+            &["flow", "add", "sw0", "prority=1,actions=drop"],
+            &["switch sw0: read a flow", "prority=1", "remedy: "],
+        ),
         (&["flow", "add", "sw0", "actions=output:nowhere"], &["nowhere", "no port has this name"]),
         (&["flow", "add", "sw0", "actions=group:77"], &["switch sw0", "group", "remedy: "]),
         (&["flow", "list", "sw0", "bogus=1"], &["filter", "bogus"]),
@@ -119,7 +168,10 @@ fn each_refusal_names_thing_step_cause_and_remedy_and_changes_nothing() {
             assert!(said.err.contains(part), "{words:?} does not say {part:?}:\n{}", said.err);
         }
     }
-    let after = (place.json(&["switch", "list"]).as_array().unwrap().len(), place.suiro(&["port", "list"]).lines().count());
+    let after = (
+        place.json(&["switch", "list"]).as_array().unwrap().len(),
+        place.suiro(&["port", "list"]).lines().count(),
+    );
     assert_eq!(before, after);
     assert_eq!(place.json(&["flow", "list", "sw0"])["flows"].as_array().unwrap().len(), 1);
 }
@@ -131,8 +183,17 @@ fn garbage_on_the_api_is_answered_or_cut_off_and_the_node_goes_on() {
     }
     let place = small_node();
     let endless = [b"GET /".as_slice(), &[b'a'; 200_000], b" HTTP/1.1\r\n\r\n"].concat();
-    let random: Vec<u8> = (0..10_000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
-    for garbage in [&b""[..], b"\0\0\0\0", b"hello\r\n\r\n", b"GET", b"POST / HTTP/9.9\r\n\r\n", &random, &endless] {
+    let random: Vec<u8> =
+        (0..10_000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    for garbage in [
+        &b""[..],
+        b"\0\0\0\0",
+        b"hello\r\n\r\n",
+        b"GET",
+        b"POST / HTTP/9.9\r\n\r\n",
+        &random,
+        &endless,
+    ] {
         place.raw(garbage);
     }
     for (method, path, body, status) in [
@@ -146,7 +207,12 @@ fn garbage_on_the_api_is_answered_or_cut_off_and_the_node_goes_on() {
         ("POST", "/v1/switches", "{\"name\": \"sw1\", \"colour\": \"red\"}", 400),
         ("POST", "/v1/switches", "{\"name\": \"sw0\"}", 409),
         ("POST", "/v1/switches/sw0/ports", "{\"type\": \"tap\"}", 400),
-        ("POST", "/v1/switches/sw0/ports", "{\"type\": \"af_packet\", \"name\": \"missing0\"}", 422),
+        (
+            "POST",
+            "/v1/switches/sw0/ports",
+            "{\"type\": \"af_packet\", \"name\": \"missing0\"}",
+            422,
+        ),
         ("GET", "/v1/switches/%00/ports", "", 404),
         ("GET", "/v1/switches/sw0/flows?colour=red", "", 400),
         ("POST", "/v1/switches/sw0/flows", "{\"flows\": [\"nonsense\"]}", 400),
@@ -161,7 +227,7 @@ fn garbage_on_the_api_is_answered_or_cut_off_and_the_node_goes_on() {
     }
     assert_eq!(place.http("GET", "/v1/switches/sw0", "").0, 200);
     let document = place.http("GET", "/v1/openapi.json", "").1;
-    assert_eq!(document, include_str!("../../../docs/openapi.json"));
+    assert_eq!(document, include_str!("../../../../docs/openapi.json"));
 }
 
 #[test]
@@ -171,13 +237,24 @@ fn ovs_ofctl_and_suiro_see_the_same_rules() {
     }
     let place = small_node();
     let management = format!("unix:{}", place.path("run/sw0.mgmt").display());
-    sh(&["ovs-ofctl", "-O", "OpenFlow13", "add-flow", &management, "priority=5,tcp,tp_dst=80,actions=output:1"]);
+    sh(&[
+        "ovs-ofctl",
+        "-O",
+        "OpenFlow13",
+        "add-flow",
+        &management,
+        "priority=5,tcp,tp_dst=80,actions=output:1",
+    ]);
     let ours = place.suiro(&["flow", "list", "sw0"]);
     assert!(ours.contains("priority=5,tcp,tp_dst=80 actions=output:1"), "{ours}");
-    let dump = Command::new("ovs-ofctl").args(["-O", "OpenFlow13", "dump-flows", &management]).output().unwrap();
+    let dump = Command::new("ovs-ofctl")
+        .args(["-O", "OpenFlow13", "dump-flows", &management])
+        .output()
+        .unwrap();
     let theirs = String::from_utf8_lossy(&dump.stdout).into_owned();
     let rules = |text: &str| {
-        let mut rules: Vec<String> = text.lines().filter(|line| line.contains("actions=")).map(without_age).collect();
+        let mut rules: Vec<String> =
+            text.lines().filter(|line| line.contains("actions=")).map(without_age).collect();
         rules.sort();
         rules
     };
@@ -185,5 +262,8 @@ fn ovs_ofctl_and_suiro_see_the_same_rules() {
 }
 
 fn without_age(line: &str) -> String {
-    line.split(',').filter(|part| !part.trim_start().starts_with("duration=")).collect::<Vec<_>>().join(",")
+    line.split(',')
+        .filter(|part| !part.trim_start().starts_with("duration="))
+        .collect::<Vec<_>>()
+        .join(",")
 }

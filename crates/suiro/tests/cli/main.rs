@@ -1,0 +1,7 @@
+//! The command line and the node, by the built binary, in network namespaces.
+
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+mod life;
+mod place;
+mod refusals;

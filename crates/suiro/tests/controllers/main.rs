@@ -1,0 +1,27 @@
+//! Switches under real controllers: os-ken's learning switch and Debian's ovs-ofctl, with live guests on ports of every kind.
+
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+mod learning;
+mod ofctl;
+mod rules;
+#[expect(dead_code, reason = "each test program uses its part")]
+#[path = "../support/mod.rs"]
+mod support;
+
+use support::{Kind, Lab};
+
+const GUESTS: [&str; 3] = ["g1", "g2", "g3"];
+
+/// The three guests on ports 1 to 3 of a switch: a TAP, a veth by packet socket, a veth by XDP.
+fn connect_all(lab: &Lab, switch: &str) {
+    for (guest, kind) in GUESTS.into_iter().zip(Kind::ALL) {
+        lab.connect(switch, guest, kind);
+    }
+}
+
+/// Every guest with every other.
+fn pairs() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let others = |from| GUESTS.into_iter().filter(move |&to| to != from).map(move |to| (from, to));
+    GUESTS.into_iter().flat_map(others)
+}
