@@ -5,9 +5,9 @@
 //! tries one window again.
 
 /// Packets per window.
-const WINDOW: u32 = 4096;
+const WINDOW: u32 = 1024;
 /// Windows passed by before the next try.
-const REST: u32 = 16;
+const REST: u32 = 64;
 /// Cost of a lookup, in probes: as long as one, and a copy.
 const LOOKUP: f32 = 1.5;
 

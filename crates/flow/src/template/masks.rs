@@ -62,7 +62,7 @@ impl Masks {
             let mut hits = [RecordId::NONE; BATCH];
             probes += probe.search(at, &some[..left], scratch, &mut hits);
             for (&lane, &hit) in lanes[..left].iter().zip(&hits).filter(|(_, hit)| hit.is_some()) {
-                let priority = Some(at.arena.record(hit).rule().priority);
+                let priority = Some(at.arena.line(hit).map_or(0, |line| line.rule().priority));
                 if best[lane as usize] < priority {
                     (best[lane as usize], found[lane as usize]) = (priority, hit);
                 }

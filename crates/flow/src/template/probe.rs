@@ -3,9 +3,10 @@
 //! Each pass is a loop without dependences between its turns, so the processor has the cache misses of the whole batch
 //! in flight at once; that is worth a factor of ten on a table that does not fit its caches.
 
+use super::ternary::Work;
 use super::{Found, Searched};
 use crate::process::BATCH;
-use crate::store::{Bucket, IndexView, Plan, RecordId};
+use crate::store::{Bucket, FIRST_WORDS, IndexView, Plan, RecordId};
 use crate::table::Tuple;
 use std::hint::black_box;
 use std::sync::Arc;
@@ -19,11 +20,12 @@ pub(crate) struct Scratch {
     rows: [[u64; BATCH]; WORDS],
     hashes: [u64; BATCH],
     bits: [u32; BATCH],
+    pub(super) ternary: Work,
 }
 
 impl Default for Scratch {
     fn default() -> Self {
-        Self { rows: [[0; BATCH]; WORDS], hashes: [0; BATCH], bits: [0; BATCH] }
+        Self { rows: [[0; BATCH]; WORDS], hashes: [0; BATCH], bits: [0; BATCH], ternary: Work::default() }
     }
 }
 
@@ -60,7 +62,7 @@ impl Probe {
     fn search_words<const N: usize>(&self, at: Searched<'_>, keys: &[&Key], scratch: &mut Scratch, found: &mut Found) -> u32 {
         let words = if N == 0 { self.plan.words() } else { N };
         let count = keys.len().min(BATCH);
-        let Scratch { rows, hashes, bits } = scratch;
+        let Scratch { rows, hashes, bits, .. } = scratch;
         self.plan.pack_rows(&keys[..count], rows);
         at.secret.hash_rows(&rows[..words], count, hashes);
         if self.far {
@@ -77,28 +79,33 @@ impl Probe {
         }
         let mut missing = 0_u32;
         for i in 0..count {
-            missing |= u32::from(!is_hit(at, found[i], &rows[..words], i)) << i;
+            missing |= u32::from(!is_hit::<N>(at, found[i], &rows[..words], i)) << i;
         }
         while missing != 0 {
             let i = missing.trailing_zeros() as usize;
             missing &= missing - 1;
-            found[i] = self.search_on(at, hashes[i], bits[i], &rows[..words], i);
+            found[i] = self.search_on::<N>(at, hashes[i], bits[i], &rows[..words], i);
         }
         count as u32
     }
 
     /// Looks at the candidates after the first one.
-    fn search_on(&self, at: Searched<'_>, hash: u64, bits: u32, rows: &[[u64; BATCH]], lane: usize) -> RecordId {
+    fn search_on<const N: usize>(&self, at: Searched<'_>, hash: u64, bits: u32, rows: &[[u64; BATCH]], lane: usize) -> RecordId {
         let bucket: &Bucket = self.index.bucket(hash);
         if bits & bits.wrapping_sub(1) == 0 && !bucket.is_passed() {
             return RecordId::NONE;
         }
-        self.index.candidates(hash).find(|&id| is_hit(at, id, rows, lane)).unwrap_or(RecordId::NONE)
+        self.index.candidates(hash).find(|&id| is_hit::<N>(at, id, rows, lane)).unwrap_or(RecordId::NONE)
     }
 }
 
 /// Whether the snapshot sees `id` and its key is that of `lane`.
-fn is_hit(at: Searched<'_>, id: RecordId, rows: &[[u64; BATCH]], lane: usize) -> bool {
+fn is_hit<const N: usize>(at: Searched<'_>, id: RecordId, rows: &[[u64; BATCH]], lane: usize) -> bool {
+    if 0 < N && N <= FIRST_WORDS {
+        let Some(line) = at.arena.short_line(id) else { return false };
+        let differ = (0..N).fold(0, |differ, word| differ | rows[word][lane % BATCH] ^ line.key_word(word));
+        return differ == 0 && line.is_visible(at.generation) && id.is_some();
+    }
     let Some(record) = at.arena.get(id) else { return false };
     let differ = rows.iter().enumerate().fold(0, |differ, (word, row)| differ | row[lane % BATCH] ^ record.key_word(word));
     differ == 0 && record.is_visible(at.generation)

@@ -1,13 +1,13 @@
 //! Entries of any masks, matched by bit vectors at a fixed cost.
 //!
-//! Entries are sorted by falling priority and cut into *blocks* of at most [`RULES`]. A block cuts the bits its masks look
-//! at into *chunks* of 8. For each chunk and each value of its byte a row says, one bit per entry, which entries agree. The
-//! and of one row per chunk leaves the entries that match; its first bit is the best of them. So a key costs
-//! chunks × 128 bytes of a block at most, whatever the masks and the key are.
+//! Entries are sorted by falling priority and cut into *blocks* of at most [`RULES`]. The bytes of the key that the masks
+//! of a block look at are its *chunks*. For each value of each half of such a byte a *row* says, one bit per entry, which
+//! entries agree. The and of two rows per chunk leaves the entries that match; its first bit is the best of them. So a
+//! key costs 256 bytes per chunk of a block at most, whatever the masks and the key are.
 //!
-//! Two things usually save most of that. A *summary* of each row, one bit per 16 entries, says where the and can have bits
-//! at all: entries of prefixes leave few places. And rows are read in *strips* of 512 entries, a cache line of each row, best first, until one
-//! has a match. Bits that all entries of a block agree on are compared once and need no chunk.
+//! Rows are read in *strips* of 512 entries, a cache line of each row, best first, until one has a match. Bits that all
+//! entries of a block agree on are compared once and are no chunk. In tables of many blocks a *summary* of each row, one
+//! bit per 16 entries, says beforehand which strips can have a match at all.
 
 mod builder;
 
@@ -27,105 +27,132 @@ const RULES: usize = 1024;
 const BLOCKS: usize = 16;
 /// Entries that fit in any case: blocks may be half full.
 pub(crate) const CAPACITY: usize = RULES * BLOCKS / 2;
+/// Rows per chunk: one for each value of the byte's low half, then one for each of the high half. Measured: with a row for
+/// each of 256 values there is half as much to read, but it no longer fits a core's first cache.
+const CHUNK: usize = 32;
 /// 64-bit words per row.
 const ROW: usize = RULES / 64;
 /// Words per strip.
 const STRIP: usize = 8;
-/// Strips per block, which is what a block counts for in probes.
+/// Strips per block. A block counts as one probe, and one per strip.
 const STRIPS: usize = ROW / STRIP;
 /// Groups of one strip.
 const GROUPS: u64 = (1 << (STRIP * 4)) - 1;
-/// Candidate groups of 16 in a strip up to which they are tried one by one.
-const FEW: u32 = 4;
 
 /// One bit per entry of a block. Aligned, so that a strip is one cache line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(align(64))]
 struct Row([u64; ROW]);
 
-/// Eight bits of a key.
-#[derive(Clone, Copy, Debug)]
-struct Window {
-    word: u8,
-    shift: u8,
-}
-
-/// Which row of each chunk a key takes.
-type Taken = [u16; Block::MOST_CHUNKS];
+/// A key, byte by byte: byte `i` of word `w` (from its low end) at `8 * w + i`.
+type Bytes = [u8; WORDS * 8];
 
 /// Up to [`RULES`] entries in order of falling priority.
 pub(crate) struct Block {
     /// What all entries agree on.
     common: Words,
-    /// The chunks.
-    windows: Box<[Window]>,
-    /// 256 rows per chunk.
+    /// Words that have chunks.
+    words: Box<[u8]>,
+    /// The chunks: which byte of a key each one is.
+    chunks: Box<[u8]>,
+    /// [`CHUNK`] rows per chunk.
     rows: Box<[Row]>,
     /// One per row.
     summaries: Box<[u64]>,
-    /// Groups that have entries.
-    groups: u64,
-    /// Summaries say little: masks of scattered bits let something through in most groups.
-    is_scattered: bool,
+    /// Summaries are worth reading: there are many blocks, and masks are not of scattered bits, which let something
+    /// through in most groups.
+    skips: bool,
     records: Box<[RecordId]>,
     priorities: Box<[u16]>,
 }
 
 impl Block {
-    /// Chunks a block can have: one per byte of a key, and as many again where windows do not fall on bytes.
-    const MOST_CHUNKS: usize = WORDS * 8;
+    /// Notes the bytes of the keys that may match and, if summaries are worth it, where. Returns those keys as bits.
+    fn admit(&self, keys: &[&Key], mut lanes: u32, work: &mut Work) -> u32 {
+        let mut admitted = 0;
+        while lanes != 0 {
+            let lane = lanes.trailing_zeros() as usize % BATCH;
+            lanes &= lanes - 1;
+            let (key, bytes) = (keys[lane], &mut work.bytes[lane]);
+            for &word in &self.words {
+                bytes.as_chunks_mut().0[usize::from(word) % WORDS] = key.0[usize::from(word) % WORDS].to_le_bytes();
+            }
+            work.groups[lane] = if self.skips { self.groups(bytes) } else { u64::MAX };
+            admitted |= u32::from(self.common.matches(key)) << lane;
+        }
+        admitted
+    }
 
-    /// The first entry that matches, and the strips looked at.
-    fn search(&self, key: &Key, taken: &mut Taken) -> (Option<usize>, u32) {
-        if !self.common.matches(key) {
-            return (None, 1);
-        }
-        for (chunk, (row, window)) in taken.iter_mut().zip(&self.windows).enumerate() {
-            let byte = (key.0[usize::from(window.word) % WORDS] >> window.shift) as u8;
-            *row = (chunk << 8) as u16 | u16::from(byte);
-        }
-        let taken = &taken[..self.windows.len()];
-        let mut groups = self.groups;
-        if !self.is_scattered {
-            groups = taken.iter().fold(groups, |groups, &row| groups & self.summaries[usize::from(row)]);
-        }
+    /// The groups of 16 entries in which something may match.
+    fn groups(&self, bytes: &Bytes) -> u64 {
+        let summaries = self.summaries.as_chunks::<CHUNK>().0.iter().zip(&self.chunks);
+        summaries.fold(u64::MAX, |groups, (rows, &chunk)| {
+            let (low, high) = nibbles(bytes, chunk);
+            groups & rows[low] & rows[high]
+        })
+    }
+
+    /// Searches for the keys in `lanes`. Returns those for which nothing was found, and the strips looked at; the
+    /// entries found are in `work`.
+    fn search(&self, mut lanes: u32, work: &mut Work) -> (u32, u32) {
         let mut strips = 0;
-        while groups != 0 {
-            let strip = groups.trailing_zeros() as usize / (STRIP * 4);
-            let here = (groups >> (strip * STRIP * 4)) & GROUPS;
-            strips += 1;
-            let found = if here.count_ones() <= FEW { self.sparse(strip, here, taken) } else { self.dense(strip, taken) };
-            if found.is_some() {
-                return (found, strips);
+        for strip in 0..STRIPS {
+            let mut left = lanes;
+            while left != 0 {
+                let lane = left.trailing_zeros() as usize % BATCH;
+                left &= left - 1;
+                if self.skips && work.groups[lane] >> (strip * STRIP * 4) & GROUPS == 0 {
+                    continue;
+                }
+                strips += 1;
+                let place = self.first(strip, &work.bytes[lane]);
+                work.places[lane] = place;
+                lanes &= !(u32::from(place < RULES as u32) << lane);
             }
-            groups &= !(GROUPS << (strip * STRIP * 4));
         }
-        (None, strips.max(1))
+        (lanes, strips)
     }
 
-    /// The first match in a strip, trying the groups of 16 that may have one.
-    fn sparse(&self, strip: usize, mut groups: u64, taken: &[u16]) -> Option<usize> {
-        while groups != 0 {
-            let group = groups.trailing_zeros() as usize;
-            let (word, shift) = ((strip * STRIP + group / 4) % ROW, group % 4 * 16);
-            let bits = taken.iter().fold(u64::MAX, |all, &row| all & self.rows[usize::from(row)].0[word]) >> shift & 0xffff;
-            if bits != 0 {
-                return Some(word * 64 + shift + bits.trailing_zeros() as usize);
-            }
-            groups &= groups - 1;
-        }
-        None
-    }
-
-    /// The first match in a strip, all of it at once.
-    fn dense(&self, strip: usize, taken: &[u16]) -> Option<usize> {
+    /// The entries of a strip that match. A call of its own, so that it is compiled to vector instructions.
+    #[inline(never)]
+    fn matches(&self, strip: usize, bytes: &Bytes) -> [u64; STRIP] {
         let mut all = [u64::MAX; STRIP];
-        for &row in taken {
-            let part = &self.rows[usize::from(row)].0.as_chunks::<STRIP>().0[strip % STRIPS];
-            (0..STRIP).for_each(|i| all[i] &= part[i]);
+        for (rows, &chunk) in self.rows.as_chunks::<CHUNK>().0.iter().zip(&self.chunks) {
+            let (low, high) = nibbles(bytes, chunk);
+            let part = |row: usize| &rows[row].0.as_chunks::<STRIP>().0[strip % STRIPS];
+            let (low, high) = (part(low), part(high));
+            (0..STRIP).for_each(|i| all[i] &= low[i] & high[i]);
         }
-        let word = all.iter().position(|&word| word != 0)?;
-        Some((strip * STRIP + word) * 64 + all[word].trailing_zeros() as usize)
+        all
+    }
+
+    /// The first entry of a strip that matches, or at least [`RULES`]. Without branches: where the first match is, and
+    /// whether there is one, is anyone's guess, and one wrong guess costs as much as half a strip.
+    fn first(&self, strip: usize, bytes: &Bytes) -> u32 {
+        let all = self.matches(strip, bytes);
+        (0..STRIP).rev().fold(RULES as u32, |later, i| {
+            let here = ((strip * STRIP + i) * 64) as u32 + all[i].trailing_zeros();
+            if all[i] != 0 { here } else { later }
+        })
+    }
+}
+
+/// The two rows of a chunk that a key takes.
+fn nibbles(bytes: &Bytes, chunk: u8) -> (usize, usize) {
+    let byte = bytes[usize::from(chunk) % bytes.len()];
+    (usize::from(byte & 15), 16 + usize::from(byte >> 4))
+}
+
+/// Working memory of a search.
+pub(super) struct Work {
+    bytes: [Bytes; BATCH],
+    groups: [u64; BATCH],
+    places: [u32; BATCH],
+}
+
+impl Default for Work {
+    fn default() -> Self {
+        Self { bytes: [[0; WORDS * 8]; BATCH], groups: [0; BATCH], places: [0; BATCH] }
     }
 }
 
@@ -138,7 +165,7 @@ pub(crate) struct Ternary {
 impl Ternary {
     /// Most probes of one key, a strip counting as one.
     pub fn probe_bound(&self) -> u32 {
-        (self.masks.len() + self.blocks.len() * STRIPS) as u32
+        (self.masks.len() + self.blocks.len() * (1 + STRIPS)) as u32
     }
 
     /// Whether an entry of this mask added later is found by its index.
@@ -151,17 +178,18 @@ impl Ternary {
         found[..keys.len()].fill(RecordId::NONE);
         let mut best: Best = [None; BATCH];
         let mut probes = 0;
-        let mut taken = [0; Block::MOST_CHUNKS];
+        let mut missing = (u64::from(u32::MAX) >> (BATCH - keys.len().min(BATCH))) as u32;
         for block in &self.blocks {
-            for (lane, key) in keys.iter().enumerate() {
-                if best[lane].is_some() {
-                    continue;
-                }
-                let (hit, strips) = block.search(key, &mut taken);
-                probes += strips;
-                if let Some(bit) = hit {
-                    (best[lane], found[lane]) = (Some(block.priorities[bit]), block.records[bit]);
-                }
+            let admitted = block.admit(keys, missing, &mut scratch.ternary);
+            let (left, strips) = block.search(admitted, &mut scratch.ternary);
+            probes += strips + missing.count_ones();
+            let mut hits = admitted & !left;
+            missing &= !hits;
+            while hits != 0 {
+                let lane = hits.trailing_zeros() as usize % BATCH;
+                hits &= hits - 1;
+                let place = scratch.ternary.places[lane] as usize;
+                (best[lane], found[lane]) = (Some(block.priorities[place]), block.records[place]);
             }
         }
         probes + self.masks.improve(at, keys, scratch, found, &mut best)

@@ -1,6 +1,6 @@
 //! Keeps blocks in step with the entries; only blocks that changed are compiled again.
 
-use super::{BLOCKS, Block, ROW, RULES, Row, Ternary, Window};
+use super::{BLOCKS, Block, CHUNK, ROW, RULES, Row, Ternary};
 use crate::template::single::Words;
 use crate::store::RecordId;
 use crate::template::masks::Masks;
@@ -51,9 +51,10 @@ impl Builder {
 
     /// Compiles what changed.
     pub fn build(&mut self, masks: Masks) -> Ternary {
+        let count = self.drafts.len();
         let compiled = |draft: &mut Draft| {
             let entries = &draft.entries;
-            draft.compiled.get_or_insert_with(|| Arc::new(compile(entries))).clone()
+            draft.compiled.get_or_insert_with(|| Arc::new(compile(entries, count))).clone()
         };
         Ternary { masks, blocks: self.drafts.iter_mut().map(compiled).collect() }
     }
@@ -127,7 +128,7 @@ impl Builder {
 }
 
 /// Compiles entries in order of falling priority.
-fn compile(entries: &[Entry]) -> Block {
+fn compile(entries: &[Entry], drafts: usize) -> Block {
     let first = &entries[0];
     let (mut common, mut union) = (first.mask, Key::default());
     for entry in entries {
@@ -136,52 +137,51 @@ fn compile(entries: &[Entry]) -> Block {
             union.0[i] |= entry.mask.0[i];
         }
     }
-    let windows: Box<[Window]> =
-        (0..WORDS).flat_map(|word| windows(word, union.0[word] & !common.0[word])).collect();
-    let rows: Box<[Row]> = windows.iter().flat_map(|&window| rows(entries, window)).collect();
+    let bytes = |word: usize| (0..8).filter(move |byte| varying(&union, &common, word) >> (byte * 8) & 0xff != 0).map(move |byte| word * 8 + byte);
+    let chunks: Box<[u8]> = (0..WORDS).flat_map(bytes).map(|chunk| chunk as u8).collect();
+    let rows: Box<[Row]> = chunks.iter().flat_map(|&chunk| rows(entries, chunk)).collect();
     let summaries: Box<[u64]> = rows.iter().map(summary_of).collect();
     let groups = summary_of(&all(entries.len()));
     let set: u64 = summaries.iter().map(|summary| u64::from(summary.count_ones())).sum();
     let possible = u64::from(groups.count_ones()) * summaries.len() as u64;
     Block {
         common: Words::new(&common, &first.key.masked(&common)),
-        windows,
+        words: (0..WORDS).filter(|&word| varying(&union, &common, word) != 0).map(|word| word as u8).collect(),
+        chunks,
         rows,
         summaries,
-        groups,
-        is_scattered: set * 10 > possible * 9,
+        skips: drafts > 2 && set * 10 <= possible * 9,
         records: entries.iter().map(|entry| entry.record).collect(),
         priorities: entries.iter().map(|entry| entry.priority).collect(),
     }
 }
 
-/// 8-bit windows that together cover `bits`.
-fn windows(word: usize, mut bits: u64) -> impl Iterator<Item = Window> {
-    std::iter::from_fn(move || {
-        let shift = (bits != 0).then(|| bits.trailing_zeros().min(56))?;
-        bits &= !(0xff << shift);
-        Some(Window { word: word as u8, shift: shift as u8 })
-    })
+/// Bits of a word on which entries differ.
+fn varying(union: &Key, common: &Key, word: usize) -> u64 {
+    union.0[word] & !common.0[word]
 }
 
 /// The rows of one chunk.
-fn rows(entries: &[Entry], window: Window) -> Vec<Row> {
-    let mut rows = vec![Row([0; ROW]); 256];
-    rows[0] = all(entries.len());
-    // Row `value` is what agrees with each bit of it: bit by bit, the rows so far become twice as many.
-    for (bit, [zero, one]) in sides(entries, window).iter().enumerate() {
-        let (low, high) = rows.split_at_mut(1 << bit);
-        for (low, high) in low.iter_mut().zip(high) {
-            *high = low.and(one);
-            *low = low.and(zero);
+fn rows(entries: &[Entry], chunk: u8) -> Vec<Row> {
+    let mut rows = vec![Row([0; ROW]); CHUNK];
+    let sides = sides(entries, chunk);
+    for (half, sides) in rows.chunks_mut(16).zip(sides.chunks(4)) {
+        half[0] = all(entries.len());
+        // Row `value` is what agrees with each bit of it: bit by bit, the rows so far become twice as many.
+        for (bit, [zero, one]) in sides.iter().enumerate() {
+            let (low, high) = half.split_at_mut(1 << bit);
+            for (low, high) in low.iter_mut().zip(high) {
+                *high = low.and(one);
+                *low = low.and(zero);
+            }
         }
     }
     rows
 }
 
 /// For each bit of a chunk, the entries that agree with a 0 there and those that agree with a 1.
-fn sides(entries: &[Entry], Window { word, shift }: Window) -> [[Row; 2]; 8] {
-    let word = usize::from(word);
+fn sides(entries: &[Entry], chunk: u8) -> [[Row; 2]; 8] {
+    let (word, shift) = (usize::from(chunk / 8), chunk % 8 * 8);
     let mut sides = [[all(entries.len()); 2]; 8];
     for (n, entry) in entries.iter().enumerate() {
         let (mut mask, key) = ((entry.mask.0[word] >> shift) as u8, (entry.key.0[word] >> shift) as u8);
@@ -230,21 +230,14 @@ mod tests {
             Entry { record: RecordId(n as u32), priority: 0, key: Key([noise >> 3; WORDS]).masked(&mask), mask }
         };
         let entries: Vec<Entry> = (0..777).map(entry).collect();
-        let rows = rows(&entries, Window { word: 3, shift: 12 });
-        for value in 0..256 {
+        let rows = rows(&entries, 3 * 8 + 2);
+        for value in 0..256_usize {
+            let row = rows[value & 15].and(&rows[16 + (value >> 4)]);
             for (n, entry) in entries.iter().enumerate() {
-                let agrees = (value << 12 ^ entry.key.0[3]) & entry.mask.0[3] & 0xff << 12 == 0;
-                assert_eq!(rows[value as usize].0[n / 64] >> (n % 64) & 1 == 1, agrees);
-                assert!(!agrees || summary_of(&rows[value as usize]) >> (n / 16) & 1 == 1);
+                let agrees = ((value as u64) << 16 ^ entry.key.0[3]) & entry.mask.0[3] & 0xff << 16 == 0;
+                assert_eq!(row.0[n / 64] >> (n % 64) & 1 == 1, agrees);
+                assert!(!agrees || summary_of(&row) >> (n / 16) & 1 == 1);
             }
-        }
-    }
-
-    #[test]
-    fn windows_cover_every_bit() {
-        for bits in [1 << 63, u64::MAX, 0x8000_0001_0000_0180, 0] {
-            let covered = windows(0, bits).fold(0, |all: u64, window| all | 0xff << window.shift);
-            assert_eq!(covered & bits, bits);
         }
     }
 }
