@@ -65,20 +65,15 @@ impl Node {
         let _change = self.change.lock().await;
         let found = plan(config, &kept_things(config, kept)?);
         self.settle_contradictions(&found, on_conflict)?;
-        let mut members = Vec::with_capacity(found.switches.len());
         for planned in &found.switches {
-            members.push(self.restore_switch(planned, kept).await?);
-        }
-        // Ports last: no frame meets a switch whose rules are not there yet.
-        for (member, planned) in members.iter().zip(&found.switches) {
+            let member = self.restore_switch(planned, kept).await?;
+            // Ports after rules: no frame meets a switch that does not know yet what to do with it.
             let configs = port_configs(kept, &planned.spec.name)?;
             for port in &planned.ports {
-                self.restore_port(member, port, &configs).await;
+                self.restore_port(&member, port, &configs).await;
             }
             member.switch.publish();
-        }
-        for member in &members {
-            if let Err(fault) = self.start_agent(member).await {
+            if let Err(fault) = self.start_agent(&member).await {
                 tracing::error!(
                     remedy = fault.remedy,
                     "{}: {}: {}; trying on",
