@@ -39,10 +39,14 @@ const STRIPS: usize = ROW / STRIP;
 /// Groups of one strip.
 const GROUPS: u64 = (1 << (STRIP * 4)) - 1;
 
-/// One bit per entry of a block. Aligned, so that a strip is one cache line.
+/// One bit per entry of a strip; a cache line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(align(64))]
-struct Row([u64; ROW]);
+struct Strip([u64; STRIP]);
+
+/// One bit per entry of a block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Row([Strip; STRIPS]);
 
 /// A key, byte by byte: byte `i` of word `w` (from its low end) at `8 * w + i`.
 type Bytes = [u8; WORDS * 8];
@@ -55,8 +59,8 @@ pub(crate) struct Block {
     words: Box<[u8]>,
     /// The chunks: which byte of a key each one is.
     chunks: Box<[u8]>,
-    /// [`CHUNK`] rows per chunk.
-    rows: Box<[Row]>,
+    /// For each strip, its part of the [`CHUNK`] rows per chunk: what is read together lies together.
+    rows: [Box<[Strip]>; STRIPS],
     /// One per row.
     summaries: Box<[u64]>,
     /// Summaries are worth reading: there are many blocks, and masks are not of scattered bits, which let something
@@ -115,13 +119,12 @@ impl Block {
 
     /// The entries of a strip that match. A call of its own, so that it is compiled to vector instructions.
     #[inline(never)]
-    fn matches(&self, strip: usize, bytes: &Bytes) -> [u64; STRIP] {
-        let mut all = [u64::MAX; STRIP];
-        for (rows, &chunk) in self.rows.as_chunks::<CHUNK>().0.iter().zip(&self.chunks) {
+    fn matches(&self, strip: usize, bytes: &Bytes) -> Strip {
+        let mut all = Strip([u64::MAX; STRIP]);
+        for (rows, &chunk) in self.rows[strip % STRIPS].as_chunks::<CHUNK>().0.iter().zip(&self.chunks) {
             let (low, high) = nibbles(bytes, chunk);
-            let part = |row: usize| &rows[row].0.as_chunks::<STRIP>().0[strip % STRIPS];
-            let (low, high) = (part(low), part(high));
-            (0..STRIP).for_each(|i| all[i] &= low[i] & high[i]);
+            let (low, high) = (&rows[low].0, &rows[high].0);
+            (0..STRIP).for_each(|i| all.0[i] &= low[i] & high[i]);
         }
         all
     }
@@ -129,11 +132,10 @@ impl Block {
     /// The first entry of a strip that matches, or at least [`RULES`]. Without branches: where the first match is, and
     /// whether there is one, is anyone's guess, and one wrong guess costs as much as half a strip.
     fn first(&self, strip: usize, bytes: &Bytes) -> u32 {
-        let all = self.matches(strip, bytes);
-        (0..STRIP).rev().fold(RULES as u32, |later, i| {
-            let here = ((strip * STRIP + i) * 64) as u32 + all[i].trailing_zeros();
-            if all[i] != 0 { here } else { later }
-        })
+        let all = self.matches(strip, bytes).0;
+        let nowhere = (ROW, 1);
+        let (word, bits) = (0..STRIP).rev().fold(nowhere, |later, i| if all[i] != 0 { (strip * STRIP + i, all[i]) } else { later });
+        (word * 64) as u32 + bits.trailing_zeros()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Keeps blocks in step with the entries; only blocks that changed are compiled again.
 
-use super::{BLOCKS, Block, CHUNK, ROW, RULES, Row, Ternary};
+use super::{BLOCKS, Block, CHUNK, ROW, RULES, Row, STRIP, STRIPS, Strip, Ternary};
 use crate::template::single::Words;
 use crate::store::RecordId;
 use crate::template::masks::Masks;
@@ -148,7 +148,7 @@ fn compile(entries: &[Entry], drafts: usize) -> Block {
         common: Words::new(&common, &first.key.masked(&common)),
         words: (0..WORDS).filter(|&word| varying(&union, &common, word) != 0).map(|word| word as u8).collect(),
         chunks,
-        rows,
+        rows: std::array::from_fn(|strip| rows.iter().map(|row| row.0[strip]).collect()),
         summaries,
         skips: drafts > 2 && set * 10 <= possible * 9,
         records: entries.iter().map(|entry| entry.record).collect(),
@@ -163,7 +163,7 @@ fn varying(union: &Key, common: &Key, word: usize) -> u64 {
 
 /// The rows of one chunk.
 fn rows(entries: &[Entry], chunk: u8) -> Vec<Row> {
-    let mut rows = vec![Row([0; ROW]); CHUNK];
+    let mut rows = vec![Row::NONE; CHUNK];
     let sides = sides(entries, chunk);
     for (half, sides) in rows.chunks_mut(16).zip(sides.chunks(4)) {
         half[0] = all(entries.len());
@@ -188,7 +188,7 @@ fn sides(entries: &[Entry], chunk: u8) -> [[Row; 2]; 8] {
         while mask != 0 {
             let bit = mask.trailing_zeros() as usize;
             let other = usize::from(key >> bit & 1 == 0);
-            sides[bit][other].0[n / 64] &= !(1 << (n % 64));
+            *sides[bit][other].word_mut(n / 64) &= !(1 << (n % 64));
             mask &= mask - 1;
         }
     }
@@ -196,23 +196,38 @@ fn sides(entries: &[Entry], chunk: u8) -> [[Row; 2]; 8] {
 }
 
 impl Row {
+    const NONE: Self = Self([Strip([0; STRIP]); STRIPS]);
+
     fn and(&self, other: &Self) -> Self {
-        Self(std::array::from_fn(|i| self.0[i] & other.0[i]))
+        let and = |a: &Strip, b: &Strip| Strip(std::array::from_fn(|i| a.0[i] & b.0[i]));
+        Self(std::array::from_fn(|strip| and(&self.0[strip], &other.0[strip])))
+    }
+
+    fn word_mut(&mut self, word: usize) -> &mut u64 {
+        &mut self.0[word / STRIP].0[word % STRIP]
+    }
+
+    fn words(&self) -> impl Iterator<Item = u64> {
+        self.0.iter().flat_map(|strip| strip.0)
     }
 }
 
 /// The first `count` bits.
 fn all(count: usize) -> Row {
-    Row(std::array::from_fn(|i| match count.saturating_sub(i * 64) {
-        0 => 0,
-        left @ 1..64 => (1 << left) - 1,
-        _ => u64::MAX,
-    }))
+    let mut row = Row::NONE;
+    for word in 0..ROW {
+        *row.word_mut(word) = match count.saturating_sub(word * 64) {
+            0 => 0,
+            left @ 1..64 => (1 << left) - 1,
+            _ => u64::MAX,
+        };
+    }
+    row
 }
 
 /// One bit per group of 16 that has any.
 fn summary_of(row: &Row) -> u64 {
-    row.0.iter().enumerate().fold(0, |summary, (i, &word)| {
+    row.words().enumerate().fold(0, |summary, (i, word)| {
         let groups = (0..4).fold(0, |groups, group| groups | u64::from(word >> (group * 16) & 0xffff != 0) << group);
         summary | groups << (i * 4)
     })
@@ -233,9 +248,10 @@ mod tests {
         let rows = rows(&entries, 3 * 8 + 2);
         for value in 0..256_usize {
             let row = rows[value & 15].and(&rows[16 + (value >> 4)]);
+            let words: Vec<u64> = row.words().collect();
             for (n, entry) in entries.iter().enumerate() {
                 let agrees = ((value as u64) << 16 ^ entry.key.0[3]) & entry.mask.0[3] & 0xff << 16 == 0;
-                assert_eq!(row.0[n / 64] >> (n % 64) & 1 == 1, agrees);
+                assert_eq!(words[n / 64] >> (n % 64) & 1 == 1, agrees);
                 assert!(!agrees || summary_of(&row) >> (n / 16) & 1 == 1);
             }
         }
