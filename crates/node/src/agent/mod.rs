@@ -53,7 +53,8 @@ pub struct Endpoints {
     pub management: Option<PathBuf>,
 }
 
-/// The connections of one switch. Dropping it ends them all and removes the management socket.
+/// The connections of one switch. Dropping it ends them all and removes the management socket, some time soon; [`Agent::stop`] waits
+/// for that.
 pub struct Agent {
     shared: Arc<Shared>,
     tasks: JoinSet<()>,
@@ -89,13 +90,9 @@ impl Agent {
         Ok(agent)
     }
 
-    /// Replaces all endpoints; connections made by the old ones end.
-    ///
-    /// # Errors
-    /// An address that cannot be bound; then nothing is listened on, and no one is called.
-    pub async fn set_endpoints(&mut self, endpoints: &Endpoints) -> Result<(), BindError> {
+    /// Ends all connections and waits until every address and the management socket are free for a successor.
+    pub async fn stop(mut self) {
         self.tasks.shutdown().await;
-        self.connect(endpoints)
     }
 
     /// The addresses that are listened on, with the ports that the kernel chose.

@@ -87,6 +87,13 @@ impl Member {
         self.state().spec.name.clone()
     }
 
+    /// Ends its OpenFlow connections; its addresses are free then.
+    pub async fn stop_agent(&self) {
+        if let Some(agent) = self.agent.lock().await.take() {
+            agent.stop().await;
+        }
+    }
+
     /// The datapath's name of a port number.
     pub fn at(&self, number: u32) -> PortAt {
         PortAt { switch: self.id, port: number }

@@ -135,7 +135,7 @@ impl Node {
     pub async fn stop(&self) {
         let _change = self.change.lock().await;
         for member in self.directory.all() {
-            drop(member.agent.lock().await.take());
+            member.stop_agent().await;
         }
         self.ports.stop(Keep::Interface).await;
         drop(self.pump.lock().unwrap_or_else(PoisonError::into_inner).take());

@@ -137,7 +137,7 @@ impl Node {
     /// Takes a switch out of service with everything it has.
     pub(super) async fn take_down(&self, member: &Member, keep: Keep) {
         self.directory.remove(&member.name());
-        drop(member.agent.lock().await.take());
+        member.stop_agent().await;
         let ports: Vec<PortAt> =
             member.state().ports.values().map(|port| member.at(port.number)).collect();
         for at in ports {
@@ -154,9 +154,9 @@ impl Node {
             let state = member.state();
             (state.spec.name.clone(), self.endpoints(&state.spec))
         };
-        let mut agent = member.agent.lock().await;
         // The old sockets go first: the new ones may have the same addresses.
-        drop(agent.take());
+        member.stop_agent().await;
+        let mut agent = member.agent.lock().await;
         let started = Agent::start(member.switch.clone(), &endpoints, Timing::default());
         let fault = started.as_ref().err().map(|error| bind_fault(&name, error));
         member.state().fault.clone_from(&fault);

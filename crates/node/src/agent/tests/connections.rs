@@ -50,7 +50,7 @@ async fn visitors_come_by_tcp_and_by_the_management_socket_and_leave_with_the_ag
     let path = directory.path().join("sw0.mgmt");
     let listen = vec![ANY_PORT.parse().unwrap(), "[::1]:0".parse().unwrap()];
     let endpoints = Endpoints { listen, management: Some(path.clone()), ..Endpoints::default() };
-    let mut agent = Agent::start(switch.clone(), &endpoints, Timing::default()).unwrap();
+    let agent = Agent::start(switch.clone(), &endpoints, Timing::default()).unwrap();
     assert_eq!(agent.listening().len(), 2);
     let mut visitors = Vec::new();
     for address in agent.listening() {
@@ -59,9 +59,25 @@ async fn visitors_come_by_tcp_and_by_the_management_socket_and_leave_with_the_ag
     let mut local = Client::over(UnixStream::connect(&path).await.unwrap()).greet().await;
     assert_eq!(switch.connections().len(), 3);
     assert!(!switch.has_controller());
-    agent.set_endpoints(&Endpoints::default()).await.unwrap();
+    agent.stop().await;
     assert!(switch.connections().is_empty() && !path.exists());
     assert!(local.is_left().await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stopped_agent_has_left_its_addresses_to_the_next_one() {
+    let (switch, _) = switch();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("sw0.mgmt");
+    let mut endpoints = Endpoints { management: Some(path.clone()), ..Endpoints::default() };
+    endpoints.listen = vec![ANY_PORT.parse().unwrap()];
+    let mut agent = Agent::start(switch.clone(), &endpoints, Timing::default()).unwrap();
+    endpoints.listen = agent.listening().to_vec();
+    for _ in 0..100 {
+        agent.stop().await;
+        agent = Agent::start(switch.clone(), &endpoints, Timing::default()).unwrap();
+        assert!(path.exists(), "the last one took the socket of the next one along");
+    }
 }
 
 #[tokio::test]
