@@ -1,6 +1,6 @@
 //! Refusals as HTTP: the one place where a status is chosen.
 
-use crate::fault::Fault;
+use crate::fault::{Fault, chain};
 use crate::service::{Refusal, Why};
 use axum::Json;
 use axum::http::{Method, StatusCode, Uri};
@@ -35,6 +35,17 @@ impl From<Refusal> for ApiError {
 }
 
 impl ApiError {
+    /// Something of ours broke.
+    pub fn of_ours(error: &dyn std::error::Error) -> Self {
+        let fault = Fault::new(
+            "API",
+            "do what was asked",
+            chain(error),
+            "please report this with the node's log",
+        );
+        Self { status: StatusCode::INTERNAL_SERVER_ERROR, fault }
+    }
+
     /// The request itself is wrong; `status` is what axum found.
     pub fn of_request(status: StatusCode, cause: String) -> Self {
         let remedy = "see GET /v1/openapi.json, or use the suiro command";

@@ -59,7 +59,7 @@ pub async fn list_flows(
         node.flows(&switch, &selection.filter, selection.names)
     })
     .await;
-    let lines = lines.expect("listing flows does not panic")?;
+    let lines = lines.map_err(|failed| ApiError::of_ours(&failed))??;
     let (sender, receiver) = mpsc::channel(AHEAD);
     tokio::task::spawn_blocking(move || print(lines, &sender));
     Ok(([(CONTENT_TYPE, "application/json")], Body::new(Stream(receiver))).into_response())

@@ -3,13 +3,15 @@
 use super::error::{ApiError, ErrorBody};
 use super::extract::Body;
 use crate::service::{
-    GroupView, MeterView, Node, NodeView, PortView, RuleChange, RuleVerb, SwitchView, WorkersView,
+    GroupView, MeterView, Node, NodeView, PortView, Refusal, RuleChange, RuleVerb, SwitchView,
+    WorkersView,
 };
 use crate::spec::{PortPatch, PortSpec, SwitchPatch, SwitchSpec};
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
+use std::future::Future;
 use std::sync::Arc;
 use utoipa::ToSchema;
 
@@ -23,6 +25,16 @@ type Gone = Result<StatusCode, ApiError>;
 pub struct Applied {
     /// Flows, groups and meters.
     pub applied: usize,
+}
+
+/// Does a change in a task of its own: a client that hangs up cancels its answer, never half a change.
+async fn whole<T: Send + 'static>(
+    change: impl Future<Output = Result<T, Refusal>> + Send + 'static,
+) -> Result<T, ApiError> {
+    match tokio::spawn(change).await {
+        Ok(done) => Ok(done?),
+        Err(failed) => Err(ApiError::of_ours(&failed)),
+    }
 }
 
 /// The node: version, directories, cores, state of the store.
@@ -52,7 +64,8 @@ pub async fn list_switches(State(node): App) -> Json<Vec<SwitchView>> {
               (status = "4XX", description = "Refused", body = ErrorBody),
               (status = 507, description = "Made, but not saved yet", body = ErrorBody)))]
 pub async fn add_switch(State(node): App, Body(spec): Body<SwitchSpec>) -> Made<SwitchView> {
-    Ok((StatusCode::CREATED, Json(node.add_switch(spec).await?)))
+    let made = whole(async move { node.add_switch(spec).await }).await?;
+    Ok((StatusCode::CREATED, Json(made)))
 }
 
 /// One switch.
@@ -75,7 +88,7 @@ pub async fn change_switch(
     Path(switch): Path<String>,
     Body(patch): Body<SwitchPatch>,
 ) -> Answer<SwitchView> {
-    Ok(Json(node.patch_switch(&switch, &patch).await?))
+    Ok(Json(whole(async move { node.patch_switch(&switch, &patch).await }).await?))
 }
 
 /// Remove a switch with its ports and rules.
@@ -85,7 +98,7 @@ pub async fn change_switch(
               (status = "4XX", description = "Refused", body = ErrorBody),
               (status = 507, description = "Gone, but not saved yet", body = ErrorBody)))]
 pub async fn remove_switch(State(node): App, Path(switch): Path<String>) -> Gone {
-    node.remove_switch(&switch).await?;
+    whole(async move { node.remove_switch(&switch).await }).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -116,7 +129,8 @@ pub async fn add_port(
     Path(switch): Path<String>,
     Body(spec): Body<PortSpec>,
 ) -> Made<PortView> {
-    Ok((StatusCode::CREATED, Json(node.add_port(&switch, spec).await?)))
+    let made = whole(async move { node.add_port(&switch, spec).await }).await?;
+    Ok((StatusCode::CREATED, Json(made)))
 }
 
 /// One port.
@@ -144,7 +158,7 @@ pub async fn change_port(
     Path((switch, port)): Path<(String, String)>,
     Body(patch): Body<PortPatch>,
 ) -> Answer<PortView> {
-    Ok(Json(node.patch_port(&switch, &port, &patch).await?))
+    Ok(Json(whole(async move { node.patch_port(&switch, &port, &patch).await }).await?))
 }
 
 /// Remove a port; a TAP goes with it.
@@ -155,7 +169,7 @@ pub async fn change_port(
               (status = "4XX", description = "Refused", body = ErrorBody),
               (status = 507, description = "Gone, but not saved yet", body = ErrorBody)))]
 pub async fn remove_port(State(node): App, Path((switch, port)): Path<(String, String)>) -> Gone {
-    node.remove_port(&switch, &port).await?;
+    whole(async move { node.remove_port(&switch, &port).await }).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -188,7 +202,8 @@ pub async fn add_rules(
     Path(switch): Path<String>,
     Body(rules): Body<RuleChange>,
 ) -> Answer<Applied> {
-    let applied = node.change_rules(&switch, RuleVerb::Add, &rules).await?;
+    let applied =
+        whole(async move { node.change_rules(&switch, RuleVerb::Add, &rules).await }).await?;
     Ok(Json(Applied { applied }))
 }
 
@@ -203,7 +218,8 @@ pub async fn change_rules(
     Path(switch): Path<String>,
     Body(rules): Body<RuleChange>,
 ) -> Answer<Applied> {
-    let applied = node.change_rules(&switch, RuleVerb::Modify, &rules).await?;
+    let applied =
+        whole(async move { node.change_rules(&switch, RuleVerb::Modify, &rules).await }).await?;
     Ok(Json(Applied { applied }))
 }
 
@@ -218,6 +234,7 @@ pub async fn remove_rules(
     Path(switch): Path<String>,
     Body(rules): Body<RuleChange>,
 ) -> Answer<Applied> {
-    let applied = node.change_rules(&switch, RuleVerb::Delete, &rules).await?;
+    let applied =
+        whole(async move { node.change_rules(&switch, RuleVerb::Delete, &rules).await }).await?;
     Ok(Json(Applied { applied }))
 }

@@ -109,7 +109,7 @@ pub struct PortSpec {
     /// MAC address of the guest's side (`tap` only).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mac: Option<Mac>,
-    /// Number of queues; as many as there are workers, or as the interface has, when left out.
+    /// Number of queues; when left out one, and for `af_xdp` all that the interface has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queues: Option<u16>,
     /// Which XDP attachment (`af_xdp` only).

@@ -261,6 +261,54 @@ fn what_was_made_through_the_api_and_contradicts_the_file_is_an_error_that_names
 }
 
 #[test]
+fn systemd_hears_that_the_node_is_ready_alive_and_ending() {
+    if !privileged() {
+        return;
+    }
+    let mut place = Place::new(&[]);
+    let path = place.path("notify");
+    let notices = std::os::unix::net::UnixDatagram::bind(&path).unwrap();
+    notices.set_read_timeout(Some(std::time::Duration::from_secs(10))).unwrap();
+    place.start_with(&[("NOTIFY_SOCKET", path.to_str().unwrap()), ("WATCHDOG_USEC", "200000")]);
+    let mut heard = String::new();
+    let mut hear_until = |word: &str| {
+        let mut buffer = [0; 4096];
+        while !heard.contains(word) {
+            let length = notices
+                .recv(&mut buffer)
+                .unwrap_or_else(|error| panic!("no {word} ({error}) after:\n{heard}"));
+            heard += &format!("{}\n", String::from_utf8_lossy(&buffer[..length]));
+        }
+    };
+    ["READY=1", "WATCHDOG=1"].into_iter().for_each(&mut hear_until);
+    place.end(Signal::TERM);
+    hear_until("STOPPING=1");
+}
+
+#[test]
+fn a_rule_that_timed_out_or_was_deleted_with_all_others_does_not_come_back() {
+    if !privileged() {
+        return;
+    }
+    let mut place = Place::new(&[]);
+    place.start();
+    place.suiro(&["switch", "add", "sw0"]);
+    place.suiro(&["flow", "add", "sw0", "idle_timeout=1,ip,actions=drop", "arp,actions=drop"]);
+    until("one rule timed out", || flow_texts(&place).len() == 1);
+    place.end(Signal::TERM);
+    place.start();
+    assert_eq!(flow_texts(&place).len(), 1);
+    place.suiro(&["group", "add", "sw0", "group_id=1,type=all"]);
+    for kind in ["flow", "group", "meter"] {
+        place.suiro(&[kind, "del", "sw0", "--all"]);
+    }
+    place.end(Signal::TERM);
+    place.start();
+    assert_eq!(flow_texts(&place).len(), 0);
+    assert_eq!(place.suiro(&["group", "list", "sw0"]), "");
+}
+
+#[test]
 fn a_second_node_in_the_same_directory_is_refused_and_the_first_goes_on() {
     if !privileged() {
         return;

@@ -115,10 +115,16 @@ impl Place {
 
     /// Starts the node and waits until it serves.
     pub fn start(&mut self) -> u32 {
+        self.start_with(&[])
+    }
+
+    /// Likewise, with these variables in its environment.
+    pub fn start_with(&mut self, variables: &[(&str, &str)]) -> u32 {
         assert!(self.node.is_none());
         let log =
             std::fs::OpenOptions::new().create(true).append(true).open(self.path("log")).unwrap();
-        let mut node = self.command(&[]).stderr(log).spawn().unwrap();
+        let mut node =
+            self.command(&[]).envs(variables.iter().copied()).stderr(log).spawn().unwrap();
         let pid = node.id();
         until("the node serves", || {
             assert!(node.try_wait().unwrap().is_none(), "the node ended:\n{}", self.log());
@@ -192,27 +198,48 @@ impl Place {
     }
 
     /// Sends bytes to the API's socket and reads until it closes.
-    pub fn raw(&self, bytes: &[u8]) -> String {
+    pub fn raw(&self, bytes: &[u8], then: Then) -> String {
         let mut stream = UnixStream::connect(self.socket()).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         // The node may close before it has read everything.
         let _ = stream.write_all(bytes);
-        let _ = stream.shutdown(std::net::Shutdown::Write);
         let mut answer = Vec::new();
-        let _ = stream.read_to_end(&mut answer);
+        match then {
+            Then::Listen => drop(stream.read_to_end(&mut answer)),
+            Then::EndAndListen => {
+                let _ = stream.shutdown(std::net::Shutdown::Write);
+                let _ = stream.read_to_end(&mut answer);
+            }
+            Then::HangUp => {}
+        }
         String::from_utf8_lossy(&answer).into_owned()
     }
 
     /// One HTTP request; returns status and body.
     pub fn http(&self, method: &str, path: &str, body: &str) -> (u16, String) {
-        let length = body.len();
-        let request = format!(
-            "{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
-        );
-        let answer = self.raw(request.as_bytes());
+        let answer = self.raw(request(method, path, body).as_bytes(), Then::Listen);
         let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
         (status, answer.split_once("\r\n\r\n").map_or(String::new(), |(_, body)| body.to_owned()))
     }
+}
+
+/// What a client does after its request.
+#[derive(Clone, Copy)]
+pub enum Then {
+    /// Waits for the answer.
+    Listen,
+    /// Says that nothing more will come, and waits.
+    EndAndListen,
+    /// Goes.
+    HangUp,
+}
+
+/// An HTTP request as bytes.
+pub fn request(method: &str, path: &str, body: &str) -> String {
+    let length = body.len();
+    format!(
+        "{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+    )
 }
 
 impl Drop for Place {

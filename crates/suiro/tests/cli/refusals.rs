@@ -1,6 +1,6 @@
 //! Bad input of every kind: each gives thing, step, cause and remedy, the right code, and disturbs nothing.
 
-use crate::place::{Place, SUIRO, privileged, sh};
+use crate::place::{Place, SUIRO, Then, privileged, request, sh, until};
 use std::process::Command;
 
 fn run(words: &[&str]) -> (i32, String, String) {
@@ -194,7 +194,7 @@ fn garbage_on_the_api_is_answered_or_cut_off_and_the_node_goes_on() {
         &random,
         &endless,
     ] {
-        place.raw(garbage);
+        place.raw(garbage, Then::EndAndListen);
     }
     for (method, path, body, status) in [
         ("GET", "/", "", 404),
@@ -228,6 +228,30 @@ fn garbage_on_the_api_is_answered_or_cut_off_and_the_node_goes_on() {
     assert_eq!(place.http("GET", "/v1/switches/sw0", "").0, 200);
     let document = place.http("GET", "/v1/openapi.json", "").1;
     assert_eq!(document, include_str!("../../../../docs/openapi.json"));
+}
+
+#[test]
+fn a_client_that_hangs_up_leaves_its_change_whole() {
+    if !privileged() {
+        return;
+    }
+    let mut place = small_node();
+    let count = |place: &Place| place.json(&["port", "list"]).as_array().unwrap().len();
+    for number in 0..10 {
+        let body = format!("{{\"type\": \"tap\", \"name\": \"h{number}\"}}");
+        place.raw(request("POST", "/v1/switches/sw0/ports", &body).as_bytes(), Then::HangUp);
+    }
+    // Requests that were read are done to their end; how many were read before the client went is open.
+    until("no change is under way", || {
+        let before = count(&place);
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        count(&place) == before
+    });
+    let ports = place.suiro(&["port", "list"]).lines().filter(|line| line.contains(" up ")).count();
+    assert_eq!(ports, count(&place), "{}", place.log());
+    place.end(rustix::process::Signal::KILL);
+    place.start();
+    assert_eq!(count(&place), ports, "every port that was made was saved");
 }
 
 #[test]
