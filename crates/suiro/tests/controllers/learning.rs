@@ -28,7 +28,7 @@ fn a_secure_switch_does_what_its_controller_says_and_keeps_doing_it_while_that_i
     if !privileged() {
         return;
     }
-    let lab = Lab::start(&GUESTS);
+    let lab = Lab::running(&GUESTS);
     let controller = format!("tcp:{}", Controller::ADDRESS);
     lab.suiro(&["switch", "add", "sw0", "--fail-mode", "secure", "--controller", &controller]);
     connect_all(&lab, "sw0");
@@ -82,7 +82,7 @@ fn a_standalone_switch_forwards_without_its_controller_and_obeys_it_when_it_come
     if !privileged() {
         return;
     }
-    let lab = Lab::start(&GUESTS);
+    let lab = Lab::running(&GUESTS);
     let controller = format!("tcp:{}", Controller::ADDRESS);
     lab.suiro(&["switch", "add", "sw0", "--fail-mode", "standalone", "--controller", &controller]);
     connect_all(&lab, "sw0");
@@ -104,7 +104,7 @@ fn a_standalone_switch_without_any_controller_forwards() {
     if !privileged() {
         return;
     }
-    let lab = Lab::start(&["g1", "g2"]);
+    let lab = Lab::running(&["g1", "g2"]);
     lab.suiro(&["switch", "add", "sw0"]);
     lab.connect("sw0", "g1", Kind::AfXdp);
     lab.connect("sw0", "g2", Kind::Tap);

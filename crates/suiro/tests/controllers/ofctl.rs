@@ -9,7 +9,7 @@ const TCP: u16 = 6654;
 
 /// A switch with three guests that forwards by its rule, not by itself.
 pub fn lab() -> Lab {
-    let lab = Lab::start(&GUESTS);
+    let lab = Lab::running(&GUESTS);
     let listen = format!("ptcp:{TCP}:127.0.0.1");
     lab.suiro(&["switch", "add", "sw0", "--fail-mode", "secure", "--listen", &listen]);
     connect_all(&lab, "sw0");
@@ -65,7 +65,8 @@ fn a_port_set_down_is_dead_until_it_is_up(lab: &Lab, ofctl: &Ofctl<'_>) {
 
 /// One UDP datagram from nobody to g2's port 5000, as hexadecimal digits; the kernel needs a right IPv4 checksum.
 fn datagram(text: &[u8]) -> String {
-    let mut ip = [0x45, 0, 0, 28 + text.len() as u8, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 77, 10, 0, 0, 2];
+    let mut ip =
+        [0x45, 0, 0, 28 + text.len() as u8, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 77, 10, 0, 0, 2];
     let sum: u32 = ip.chunks(2).map(|word| u32::from(word[0]) << 8 | u32::from(word[1])).sum();
     let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
     ip[10..12].copy_from_slice(&sum.to_be_bytes());

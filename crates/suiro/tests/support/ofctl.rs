@@ -24,6 +24,8 @@ impl<'l> Ofctl<'l> {
 
     fn command(&self, verb: &str, words: &[&str]) -> Command {
         let mut command = Command::new("ip");
+        // `monitor` makes a control socket there.
+        command.env("OVS_RUNDIR", self.lab.path("run"));
         command.args(["netns", "exec", &self.lab.netns, "ovs-ofctl", "-O", "OpenFlow13"]);
         command.args([verb, &self.target]).args(words);
         command

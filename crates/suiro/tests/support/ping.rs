@@ -45,7 +45,8 @@ impl Pings {
 
 fn answered(output: &str) -> BTreeSet<u64> {
     let sequence = |line: &str| {
-        let (_, rest) = line.split_once("bytes from ").and_then(|_| line.split_once("icmp_seq="))?;
+        let (_, rest) =
+            line.split_once("bytes from ").and_then(|_| line.split_once("icmp_seq="))?;
         rest.split(' ').next()?.parse().ok()
     };
     output.lines().filter_map(sequence).collect()

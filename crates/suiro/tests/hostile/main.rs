@@ -1,0 +1,16 @@
+//! Everything that a hostile guest, peer or neighbour on the host may do: each gives an error that names thing, step and remedy,
+//! while two guests of another switch talk on without losing a single ping.
+
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+mod bystanders;
+mod garbage;
+mod interfaces;
+mod neighbours;
+mod peers;
+mod requests;
+#[expect(dead_code, unused_imports, reason = "each test program uses its part")]
+#[path = "../support/mod.rs"]
+mod support;
+
+use bystanders::Bystanders;
