@@ -35,6 +35,9 @@ pub enum Miss {
     Drop,
     /// It is forwarded as by a learning switch: standalone without a controller.
     Normal,
+    /// So is a packet that a table-miss entry would send to the controller, which is gone: standalone again until it is back
+    /// (OpenFlow 1.3.5 §6.3.2). Without this the entry would be a hole.
+    Orphaned,
 }
 
 /// `OFPC_FRAG_*`.

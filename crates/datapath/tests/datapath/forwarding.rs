@@ -169,6 +169,22 @@ fn every_drop_has_its_reason() {
 }
 
 #[test]
+fn a_standalone_switch_that_lost_its_controller_forwards_what_it_would_ask_it_about() {
+    let mut rig = Rig::new(1);
+    let ask = vec![Action::Output(Output::Controller { max_len: 0xffff })];
+    let blocked = (9, vec![(Field::InPort, 3)], vec![]);
+    rig.switch(1, &[1, 2, 3], &[(0, vec![], ask), blocked]);
+    for (miss, forwarded) in [(Miss::Drop, 0), (Miss::Orphaned, 1), (Miss::Normal, 0)] {
+        rig.on_miss(1, miss);
+        rig.line(1, 1).pass([udp(0, 0, 0)]);
+        assert_eq!(rig.line(1, 2).take().len(), forwarded, "{miss:?}");
+    }
+    rig.on_miss(1, Miss::Orphaned);
+    rig.line(1, 3).pass([udp(0, 0, 0)]);
+    assert!(rig.line(1, 2).take().is_empty(), "other rules stay in force");
+}
+
+#[test]
 fn a_standalone_switch_learns() {
     let mut rig = Rig::new(1);
     rig.switch(1, &[1, 2, 3], &[]);

@@ -91,7 +91,12 @@ impl<'w> Walker<'w> {
     fn step<S: Sink>(&self, run: &mut Run<'_, '_, S>, set: &mut ActionSet, table: u8, id: RecordId) -> ControlFlow<(), u8> {
         let record = self.snapshot.arena.record(id);
         let program = self.snapshot.programs.get(record.rule().program);
-        run.enter(self.origin(&record, program, table));
+        let origin = self.origin(&record, program, table);
+        if origin.miss && program.tells == Tells::Perhaps && self.snapshot.config.miss == Miss::Orphaned {
+            self.miss(run, table);
+            return ControlFlow::Break(());
+        }
+        run.enter(origin);
         let instructions = &program.instructions;
         if let Some(meter) = instructions.meter {
             run.meter(meter)?;
@@ -129,7 +134,7 @@ impl<'w> Walker<'w> {
         run.enter(Origin { table, cookie: NO_COOKIE, miss: true });
         let _cut_or_not = match self.snapshot.config.miss {
             Miss::Drop => run.stop(wire::DropReason::NoMatch),
-            Miss::Normal => run.apply(&[Action::Output(Output::Normal)]),
+            Miss::Normal | Miss::Orphaned => run.apply(&[Action::Output(Output::Normal)]),
         };
     }
 }

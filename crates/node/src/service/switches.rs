@@ -157,6 +157,7 @@ impl Node {
         // The old sockets go first: the new ones may have the same addresses.
         member.stop_agent().await;
         let mut agent = member.agent.lock().await;
+        member.switch.set_calls_controllers(!endpoints.controllers.is_empty());
         let started = Agent::start(member.switch.clone(), &endpoints, Timing::default());
         let fault = started.as_ref().err().map(|error| bind_fault(&name, error));
         member.state().fault.clone_from(&fault);

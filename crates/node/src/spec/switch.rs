@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FailMode {
-    /// Forward as a learning switch.
+    /// Forward as a learning switch, also what a table-miss entry would send to a controller that is configured and gone.
     #[default]
     Standalone,
     /// Drop: only rules decide.

@@ -11,8 +11,13 @@ impl Control {
     /// Puts fail mode and fragment mode in force.
     pub(crate) fn configure(&mut self, has_controller: bool) {
         let alone = self.fail_mode == FailMode::Standalone && !has_controller;
+        let miss = match (alone, self.calls_controllers) {
+            (false, _) => Miss::Drop,
+            (true, false) => Miss::Normal,
+            (true, true) => Miss::Orphaned,
+        };
         self.pipeline.set_config(SwitchConfig {
-            miss: if alone { Miss::Normal } else { Miss::Drop },
+            miss,
             fragments: if self.fragments == FragmentMode::Drop {
                 FragMode::Drop
             } else {
@@ -49,6 +54,12 @@ impl Switch {
     /// Changes what happens without a controller.
     pub fn set_fail_mode(&self, mode: FailMode) {
         self.reconfigure(|control| control.fail_mode = mode);
+    }
+
+    /// Whether it calls controllers. While none of them is there, a standalone switch does by itself what it would ask them about; one
+    /// that calls nobody is left to its rules, whoever wrote them.
+    pub fn set_calls_controllers(&self, calls: bool) {
+        self.reconfigure(|control| control.calls_controllers = calls);
     }
 
     /// What happens to fragments.

@@ -90,6 +90,8 @@ pub(crate) struct Control {
     meters: BTreeMap<MeterId, MeterConfig>,
     fragments: FragmentMode,
     fail_mode: FailMode,
+    /// Controllers are configured, there or not.
+    calls_controllers: bool,
     /// The highest generation that a master or slave claimed (OpenFlow 1.3.5 §6.3.4).
     generation: Option<u64>,
     /// Changed since the last snapshot.
@@ -112,6 +114,7 @@ impl Switch {
             meters: BTreeMap::new(),
             fragments: FragmentMode::Normal,
             fail_mode: spec.fail_mode,
+            calls_controllers: false,
             generation: None,
             dirty: false,
             silent: false,

@@ -433,6 +433,11 @@ fn a_standalone_switch_is_on_its_own_only_while_no_controller_is_there() {
     assert_eq!(miss(&standalone), Miss::Drop);
     standalone.leave(7);
     assert_eq!(miss(&standalone), Miss::Normal);
+    standalone.set_calls_controllers(true);
+    assert_eq!(miss(&standalone), Miss::Orphaned);
+    standalone.join(memory.clone());
+    assert_eq!(miss(&standalone), Miss::Drop);
+    standalone.leave(7);
     standalone.set_fail_mode(FailMode::Secure);
     assert_eq!(miss(&standalone), Miss::Drop);
 }
