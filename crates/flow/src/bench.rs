@@ -103,7 +103,11 @@ pub fn measure(case: &Case, rounds: usize, cycles: &dyn Fn() -> u64) -> Measured
 }
 
 /// Median cycles of publishing after one flow-mod.
-fn publications(pipeline: &mut Pipeline, rules: &[crate::FlowMod], cycles: &dyn Fn() -> u64) -> f64 {
+fn publications(
+    pipeline: &mut Pipeline,
+    rules: &[crate::FlowMod],
+    cycles: &dyn Fn() -> u64,
+) -> f64 {
     let mut times: Vec<u64> = (0..31)
         .map(|n| {
             let again = &rules[n * 7919 % rules.len()];
@@ -140,7 +144,10 @@ impl Spent {
             parts.sort_by(f64::total_cmp);
             parts[parts.len() / 2]
         };
-        Self { median: middle(|spent| spent.median), undisturbed: middle(|spent| spent.undisturbed) }
+        Self {
+            median: middle(|spent| spent.median),
+            undisturbed: middle(|spent| spent.undisturbed),
+        }
     }
 }
 
@@ -161,7 +168,8 @@ impl Bench<'_> {
         let mut sink = Swallow::default();
         let mut spent = Vec::with_capacity(ROUND / BATCH);
         for _ in 0..ROUND / BATCH {
-            let mut packets: Vec<Packet<'_>> = heads.iter_mut().map(|head| self.fill(head, &frame)).collect();
+            let mut packets: Vec<Packet<'_>> =
+                heads.iter_mut().map(|head| self.fill(head, &frame)).collect();
             let start = (self.cycles)();
             match part {
                 Part::All => process(&snapshot, &mut self.cache, &mut packets, NOW, &mut sink),

@@ -65,7 +65,10 @@ impl Cache {
 
     /// Looks up every packet of a batch; the traces found are in [`Cache::traces`]. `None` if that does not pay now.
     pub(crate) fn look_up(&mut self, snapshot: &Snapshot, keys: &[&Key]) -> Option<Looked> {
-        if !snapshot.view.is_worth_caching() || !self.lines.exist() || !self.policy(snapshot).is_on(keys.len()) {
+        if !snapshot.view.is_worth_caching()
+            || !self.lines.exist()
+            || !self.policy(snapshot).is_on(keys.len())
+        {
             return None;
         }
         let union = &snapshot.view.union;
@@ -73,7 +76,11 @@ impl Cache {
         self.secret.hash_rows(&self.rows[..union.words()], keys.len(), &mut self.hashes);
         let mut hits = 0_u32;
         for lane in 0..keys.len() {
-            let found = self.lines.find(self.owner(snapshot), self.hashes[lane], &self.packed(union.words(), lane));
+            let found = self.lines.find(
+                self.owner(snapshot),
+                self.hashes[lane],
+                &self.packed(union.words(), lane),
+            );
             if let Some(trace) = found {
                 self.traces.set(lane, trace);
                 hits |= 1 << lane;
@@ -84,13 +91,25 @@ impl Cache {
     }
 
     /// Takes in the traces of the packets that were not found. `probes` is what tracing them cost.
-    pub(crate) fn insert(&mut self, snapshot: &Snapshot, looked: &Looked, count: usize, skip: u32, probes: u32) {
+    pub(crate) fn insert(
+        &mut self,
+        snapshot: &Snapshot,
+        looked: &Looked,
+        count: usize,
+        skip: u32,
+        probes: u32,
+    ) {
         let words = snapshot.view.union.words();
         let missed = !(looked.hits | skip) & (u64::from(u32::MAX) >> (BATCH - count)) as u32;
         self.policy(snapshot).traced(missed.count_ones(), probes);
         for lane in (0..count).filter(|lane| missed & 1 << lane != 0) {
             let trace = *self.traces.of(lane);
-            self.lines.insert(self.owner(snapshot), self.hashes[lane], &self.packed(words, lane), &trace);
+            self.lines.insert(
+                self.owner(snapshot),
+                self.hashes[lane],
+                &self.packed(words, lane),
+                &trace,
+            );
         }
     }
 

@@ -32,9 +32,15 @@ pub use action::{Action, Instructions, Output, PortNo};
 pub use cache::Cache;
 pub use config::{FragMode, Limits, Miss, SwitchConfig};
 pub use flow_mod::{FlowCommand, FlowFlags, FlowMod, FlowModError};
-pub use group::{Bucket, GroupKind, GroupLimits, GroupMod, GroupModError, GroupStats, GroupTable, GroupView, MAX_GROUP};
+pub use group::{
+    Bucket, GroupKind, GroupLimits, GroupMod, GroupModError, GroupStats, GroupTable, GroupView,
+    MAX_GROUP,
+};
 pub use mac::{DEFAULT_MAC_AGEING_S, DEFAULT_MAC_ENTRIES, MacEntry, MacTable};
-pub use meter::{Band, BandKind, CONTROLLER_METER, MAX_METER, MeterConfig, MeterLimits, MeterMod, MeterModError, MeterStats, MeterTable, MeterUnit};
+pub use meter::{
+    Band, BandKind, CONTROLLER_METER, MAX_METER, MeterConfig, MeterLimits, MeterMod, MeterModError,
+    MeterStats, MeterTable, MeterUnit,
+};
 pub use packet::{Packet, PacketIn, PacketInReason, Sink, Then};
 pub use pipeline::{EntryId, Pipeline};
 pub use ports::{PortState, PortTable};

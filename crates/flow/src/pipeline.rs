@@ -111,7 +111,11 @@ impl Pipeline {
     ///
     /// # Errors
     /// The groups are as before.
-    pub fn group_mod(&mut self, change: GroupMod, now: Nanos) -> Result<Vec<Removed>, GroupModError> {
+    pub fn group_mod(
+        &mut self,
+        change: GroupMod,
+        now: Nanos,
+    ) -> Result<Vec<Removed>, GroupModError> {
         let gone = self.groups.apply(change, &self.ports, now)?;
         self.changed = true;
         Ok(self.remove_users(&gone, RemovedReason::GroupDelete, now))
@@ -126,7 +130,11 @@ impl Pipeline {
     ///
     /// # Errors
     /// The meters are as before.
-    pub fn meter_mod(&mut self, change: MeterMod, now: Nanos) -> Result<Vec<Removed>, MeterModError> {
+    pub fn meter_mod(
+        &mut self,
+        change: MeterMod,
+        now: Nanos,
+    ) -> Result<Vec<Removed>, MeterModError> {
         let gone = self.meters.apply(change, now)?;
         self.changed = true;
         Ok(self.remove_users(&gone, RemovedReason::MeterDelete, now))
@@ -159,13 +167,16 @@ impl Pipeline {
 
     fn publish(&mut self) -> Snapshot {
         let before = self.issued.back();
-        let same_tables = before.filter(|_| self.tables.iter().flatten().all(|table| !table.is_stale()));
+        let same_tables =
+            before.filter(|_| self.tables.iter().flatten().all(|table| !table.is_stale()));
         let view = match same_tables {
             Some(before) => before.view.clone(),
             None => {
                 let most_masks = usize::from(self.limits.masks);
                 let store = &self.store;
-                let tables = self.tables.iter_mut().map(|table| table.as_mut().map(|table| table.publish(store, most_masks).clone()));
+                let tables = self.tables.iter_mut().map(|table| {
+                    table.as_mut().map(|table| table.publish(store, most_masks).clone())
+                });
                 let views = tables.collect::<Vec<_>>();
                 Arc::new(View::new(views, self.tables.iter().flatten()))
             }
@@ -188,7 +199,9 @@ impl Pipeline {
 
     /// Frees what no snapshot in use sees.
     fn reclaim(&mut self) {
-        while self.issued.len() > 1 && self.issued.front().is_some_and(|oldest| Arc::strong_count(oldest) == 1) {
+        while self.issued.len() > 1
+            && self.issued.front().is_some_and(|oldest| Arc::strong_count(oldest) == 1)
+        {
             self.issued.pop_front();
         }
         let oldest = self.oldest();
@@ -199,7 +212,9 @@ impl Pipeline {
 
     fn clear_away(&mut self, id: RecordId, afterwards: Afterwards) {
         let table = self.store.arena.cold(id).table;
-        if let Some(table) = self.tables[usize::from(table)].as_mut().filter(|_| afterwards != Afterwards::FreeHome) {
+        if let Some(table) =
+            self.tables[usize::from(table)].as_mut().filter(|_| afterwards != Afterwards::FreeHome)
+        {
             table.unindex(&self.store, id);
         }
         if afterwards != Afterwards::Unindex {
@@ -223,6 +238,8 @@ impl Pipeline {
 
     /// Bytes that entries, their indexes and counters occupy.
     pub fn memory(&self) -> usize {
-        self.store.arena.bytes() + self.tables.iter().flatten().map(Table::bytes).sum::<usize>() + self.timers.len() * 8
+        self.store.arena.bytes()
+            + self.tables.iter().flatten().map(Table::bytes).sum::<usize>()
+            + self.timers.len() * 8
     }
 }

@@ -12,10 +12,10 @@ mod direct;
 pub(crate) mod trace;
 mod walk;
 
+use crate::action::{Action, PortNo};
 use crate::cache::Cache;
 use crate::config::FragMode;
 use crate::exec::{Run, packet_out};
-use crate::action::{Action, PortNo};
 use crate::packet::{Packet, Sink, Then};
 use crate::snapshot::Snapshot;
 use crate::time::Nanos;
@@ -29,7 +29,13 @@ pub const BATCH: usize = 32;
 static EMPTY: Key = Key([0; WORDS]);
 
 /// Sends every packet through the tables; each verdict goes to `sink`, with the packet's place in `packets`.
-pub fn process(snapshot: &Snapshot, cache: &mut Cache, packets: &mut [Packet<'_>], now: Nanos, sink: &mut impl Sink) {
+pub fn process(
+    snapshot: &Snapshot,
+    cache: &mut Cache,
+    packets: &mut [Packet<'_>],
+    now: Nanos,
+    sink: &mut impl Sink,
+) {
     let mut start = 0;
     for batch in packets.chunks_mut(BATCH) {
         let size = batch.len();
@@ -62,7 +68,13 @@ pub fn execute(
     packet_out(run, actions, &mut Walker::new(snapshot, cache.worker, &mut cache.scratch, now));
 }
 
-fn process_batch(snapshot: &Snapshot, cache: &mut Cache, packets: &mut [Packet<'_>], now: Nanos, sink: &mut impl Sink) {
+fn process_batch(
+    snapshot: &Snapshot,
+    cache: &mut Cache,
+    packets: &mut [Packet<'_>],
+    now: Nanos,
+    sink: &mut impl Sink,
+) {
     let refused = admit(snapshot, packets, sink);
     let mut keys: [&Key; BATCH] = [&EMPTY; BATCH];
     keys.iter_mut().zip(packets.iter()).for_each(|(key, packet)| *key = &packet.key);
@@ -103,8 +115,18 @@ fn process_batch(snapshot: &Snapshot, cache: &mut Cache, packets: &mut [Packet<'
 }
 
 /// What running a program of one output to one port amounts to.
-fn forward(snapshot: &Snapshot, index: usize, packet: &Packet<'_>, port: PortNo, sink: &mut impl Sink) {
-    let verdict = if port == packet.in_port() { Err(DropReason::NoDestination) } else { snapshot.ports.egress(port) };
+fn forward(
+    snapshot: &Snapshot,
+    index: usize,
+    packet: &Packet<'_>,
+    port: PortNo,
+    sink: &mut impl Sink,
+) {
+    let verdict = if port == packet.in_port() {
+        Err(DropReason::NoDestination)
+    } else {
+        snapshot.ports.egress(port)
+    };
     match verdict {
         Ok(()) => sink.output(index, packet, &[port], Then::Done),
         Err(reason) => sink.discard(index, packet, reason),
@@ -122,7 +144,8 @@ fn admit(snapshot: &Snapshot, packets: &[Packet<'_>], sink: &mut impl Sink) -> u
             _ => snapshot.ports.ingress(port),
         };
         last = Some((port, verdict));
-        let dropped = snapshot.config.fragments == FragMode::Drop && packet.key.get(Field::IpFrag) != 0;
+        let dropped =
+            snapshot.config.fragments == FragMode::Drop && packet.key.get(Field::IpFrag) != 0;
         let verdict = if dropped { Err(DropReason::Fragment) } else { verdict };
         if let Err(reason) = verdict {
             sink.discard(index, packet, reason);
@@ -139,7 +162,13 @@ struct Shifted<'s, S> {
 }
 
 impl<S: Sink> Sink for Shifted<'_, S> {
-    fn output(&mut self, index: usize, packet: &Packet<'_>, ports: &[crate::PortNo], then: crate::Then) {
+    fn output(
+        &mut self,
+        index: usize,
+        packet: &Packet<'_>,
+        ports: &[crate::PortNo],
+        then: crate::Then,
+    ) {
         self.sink.output(self.start + index, packet, ports, then);
     }
 

@@ -62,9 +62,14 @@ impl Program {
 /// The port, if the instructions are one output to one port.
 fn forwarding_port(instructions: &Instructions) -> Option<PortNo> {
     let (Instructions { apply, write, .. }, bare) = (instructions, Instructions::default());
-    let rest = Instructions { apply: Vec::new(), write: Vec::new(), clear: false, ..instructions.clone() };
+    let rest =
+        Instructions { apply: Vec::new(), write: Vec::new(), clear: false, ..instructions.clone() };
     match (apply.as_slice(), write.as_slice()) {
-        ([Action::Output(Output::Port(port))], []) | ([], [Action::Output(Output::Port(port))]) if rest == bare => Some(*port),
+        ([Action::Output(Output::Port(port))], []) | ([], [Action::Output(Output::Port(port))])
+            if rest == bare =>
+        {
+            Some(*port)
+        }
         _ => None,
     }
 }
@@ -72,7 +77,9 @@ fn forwarding_port(instructions: &Instructions) -> Option<PortNo> {
 fn tells(action: &Action) -> Tells {
     match action {
         Action::Output(Output::Controller { .. }) | Action::Group(_) => Tells::Perhaps,
-        Action::DecNwTtl | Action::DecMplsTtl | Action::CopyTtlIn | Action::CopyTtlOut => Tells::IfTtlEnds,
+        Action::DecNwTtl | Action::DecMplsTtl | Action::CopyTtlIn | Action::CopyTtlOut => {
+            Tells::IfTtlEnds
+        }
         _ => Tells::Never,
     }
 }
@@ -159,12 +166,11 @@ impl Interner {
 
     /// Uses of the programs that `wanted` selects.
     pub fn uses_of(&self, wanted: impl Fn(&Instructions) -> bool) -> u32 {
-        self.by_content.iter().filter(|(content, _)| wanted(content)).map(|(_, &number)| self.uses[number as usize]).sum()
-    }
-
-    /// One more use of `number`.
-    pub fn retake(&mut self, number: u32) {
-        self.uses[number as usize] += 1;
+        self.by_content
+            .iter()
+            .filter(|(content, _)| wanted(content))
+            .map(|(_, &number)| self.uses[number as usize])
+            .sum()
     }
 
     /// One use less. Snapshots that still run it keep it.
@@ -203,8 +209,14 @@ mod tests {
 
     #[test]
     fn only_edits_make_the_next_table_wait() {
-        let onward = |apply: Vec<Action>| Program::new(Arc::new(Instructions { apply, goto: Some(3), ..Instructions::default() })).onward;
-        assert_eq!(onward(vec![Action::Output(Output::Port(1)), Action::Group(4)]), Onward::Goto(3));
+        let onward = |apply: Vec<Action>| {
+            Program::new(Arc::new(Instructions { apply, goto: Some(3), ..Instructions::default() }))
+                .onward
+        };
+        assert_eq!(
+            onward(vec![Action::Output(Output::Port(1)), Action::Group(4)]),
+            Onward::Goto(3)
+        );
         assert_eq!(onward(vec![Action::PopVlan]), Onward::Edited(3));
     }
 }

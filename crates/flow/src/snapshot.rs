@@ -7,7 +7,7 @@ use crate::mac::MacTable;
 use crate::meter::MeterTable;
 use crate::ports::PortTable;
 use crate::program::Programs;
-use crate::store::{ArenaView, Plan, Secret};
+use crate::store::{ArenaView, Line, Plan, RecordId, Secret};
 use crate::table::Table;
 use crate::template::{Searched, TableView};
 use crate::time::Nanos;
@@ -45,9 +45,14 @@ pub(crate) struct View {
 }
 
 impl View {
-    pub fn new<'t>(tables: Vec<Option<Arc<TableView>>>, sources: impl Iterator<Item = &'t Table>) -> Self {
+    pub fn new<'t>(
+        tables: Vec<Option<Arc<TableView>>>,
+        sources: impl Iterator<Item = &'t Table>,
+    ) -> Self {
         let masks = sources.flat_map(|table| table.tuples().map(|(_, tuple)| *tuple.plan.mask()));
-        let union = masks.fold(Key::default(), |all, mask| Key(std::array::from_fn(|i: usize| all.0[i % WORDS] | mask.0[i % WORDS])));
+        let union = masks.fold(Key::default(), |all, mask| {
+            Key(std::array::from_fn(|i: usize| all.0[i % WORDS] | mask.0[i % WORDS]))
+        });
         let probe_bound = tables.iter().flatten().map(|table| table.template.probe_bound()).sum();
         Self { tables, union: Plan::new(&union), probe_bound }
     }
@@ -78,6 +83,11 @@ impl Snapshot {
     /// The ports.
     pub fn ports(&self) -> &PortTable {
         &self.ports
+    }
+
+    /// The first line of a record that a search found.
+    pub(crate) fn line(&self, id: RecordId) -> &Line {
+        self.arena.line(id).expect("a search finds only records of its snapshot")
     }
 
     pub(crate) fn searched(&self) -> Searched<'_> {

@@ -10,4 +10,4 @@ pub(crate) use arena::{Arena, ArenaView, Cold};
 pub(crate) use hash::Secret;
 pub(crate) use index::{Bucket, Full, Index, IndexView};
 pub(crate) use plan::Plan;
-pub(crate) use record::{Record, RecordId, Rule, tick};
+pub(crate) use record::{FIRST_WORDS, Line, RecordId, Rule, tick};

@@ -77,7 +77,12 @@ impl Table {
         if std::mem::take(&mut self.stale) {
             let template = self.compile(store, most_masks);
             let all = self.by_mask.get(&Key::default()).copied();
-            self.view = Arc::new(TableView { template, counters: self.view.counters.clone(), all, is_last: self.gotos == 0 });
+            self.view = Arc::new(TableView {
+                template,
+                counters: self.view.counters.clone(),
+                all,
+                is_last: self.gotos == 0,
+            });
         }
         &self.view
     }
@@ -95,7 +100,10 @@ impl Table {
 
     /// Tuples in use, with their numbers.
     pub fn tuples(&self) -> impl Iterator<Item = (u16, &Tuple)> {
-        self.tuples.iter().enumerate().filter_map(|(number, tuple)| Some((number as u16, tuple.as_ref()?)))
+        self.tuples
+            .iter()
+            .enumerate()
+            .filter_map(|(number, tuple)| Some((number as u16, tuple.as_ref()?)))
     }
 
     fn tuple_mut(&mut self, number: u16) -> &mut Tuple {

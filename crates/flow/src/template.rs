@@ -25,9 +25,9 @@ pub(crate) use single::Single;
 use crate::process::BATCH;
 use crate::store::{ArenaView, RecordId, Secret};
 use prefix::Prefix;
-use ternary::Ternary;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use ternary::Ternary;
 use wire::Key;
 
 /// What a search needs of its snapshot.
@@ -76,7 +76,9 @@ pub(crate) struct TableCounters {
 impl TableCounters {
     /// Counts a batch.
     pub fn add(&self, lookups: u64, matches: u64, probes: u64) {
-        for (counter, more) in [(&self.lookups, lookups), (&self.matches, matches), (&self.probes, probes)] {
+        for (counter, more) in
+            [(&self.lookups, lookups), (&self.matches, matches), (&self.probes, probes)]
+        {
             if more > 0 {
                 counter.fetch_add(more, Relaxed);
             }
@@ -125,7 +127,13 @@ impl Template {
     }
 
     /// Searches for each of at most [`BATCH`] keys. Returns the probes made, all together.
-    pub fn search(&self, at: Searched<'_>, keys: &[&Key], scratch: &mut Scratch, found: &mut Found) -> u32 {
+    pub fn search(
+        &self,
+        at: Searched<'_>,
+        keys: &[&Key],
+        scratch: &mut Scratch,
+        found: &mut Found,
+    ) -> u32 {
         match self {
             Self::Empty => {
                 found[..keys.len()].fill(RecordId::NONE);

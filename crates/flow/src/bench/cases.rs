@@ -74,12 +74,22 @@ fn udp(flow: u64) -> Key {
 fn five_tuples(count: usize) -> (Vec<FlowMod>, Traffic) {
     use Field::{EthType, IpProto, Ipv4Dst, Ipv4Src, TpDst, TpSrc};
     let mask = full(&[EthType, IpProto, Ipv4Src, Ipv4Dst, TpSrc, TpDst]);
-    let rule = |flow| FlowMod { key: udp(flow), mask, instructions: output(2 + flow as u32 % 3), ..FlowMod::default() };
+    let rule = |flow| FlowMod {
+        key: udp(flow),
+        mask,
+        instructions: output(2 + flow as u32 % 3),
+        ..FlowMod::default()
+    };
     ((0..count as u64).map(rule).collect(), Traffic { flows: count, key: Box::new(udp) })
 }
 
 fn wildcard() -> (Vec<FlowMod>, Traffic) {
-    let rule = FlowMod { key: udp(0), mask: full(&[Field::EthType]), instructions: output(2), ..FlowMod::default() };
+    let rule = FlowMod {
+        key: udp(0),
+        mask: full(&[Field::EthType]),
+        instructions: output(2),
+        ..FlowMod::default()
+    };
     (vec![rule], Traffic { flows: MILLION, key: Box::new(udp) })
 }
 
@@ -96,14 +106,22 @@ fn to_station(flow: u64) -> Key {
 
 fn macs() -> (Vec<FlowMod>, Traffic) {
     let mask = full(&[Field::EthDst]);
-    let rule =
-        |flow| FlowMod { key: to_station(flow), mask, instructions: output(2 + flow as u32 % 3), ..FlowMod::default() };
+    let rule = |flow| FlowMod {
+        key: to_station(flow),
+        mask,
+        instructions: output(2 + flow as u32 % 3),
+        ..FlowMod::default()
+    };
     ((0..1000).map(rule).collect(), Traffic { flows: MILLION, key: Box::new(to_station) })
 }
 
 fn normal() -> (Vec<FlowMod>, Traffic) {
-    let instructions = Instructions { apply: vec![Action::Output(Output::Normal)], ..Instructions::default() };
-    (vec![FlowMod { instructions, ..FlowMod::default() }], Traffic { flows: MILLION, key: Box::new(to_station) })
+    let instructions =
+        Instructions { apply: vec![Action::Output(Output::Normal)], ..Instructions::default() };
+    (
+        vec![FlowMod { instructions, ..FlowMod::default() }],
+        Traffic { flows: MILLION, key: Box::new(to_station) },
+    )
 }
 
 /// Lengths as in an Internet table: mostly /24, some shorter, a few longer.
@@ -117,26 +135,42 @@ fn prefix_length(rng: &mut Rng) -> u32 {
 }
 
 fn prefixes(rng: &mut Rng) -> (Vec<FlowMod>, Traffic) {
-    let all: Vec<(u32, u32)> = (0..10_000).map(|_| (rng.next() as u32, prefix_length(rng))).collect();
+    let all: Vec<(u32, u32)> =
+        (0..10_000).map(|_| (rng.next() as u32, prefix_length(rng))).collect();
     let rule = |(n, &(address, length)): (usize, &(u32, u32))| {
         let mut key = udp(0);
         key.set(Field::Ipv4Dst, u128::from(address));
         let mut mask = full(&[Field::EthType]);
         mask.set(Field::Ipv4Dst, u128::from(u32::MAX << (32 - length)));
-        FlowMod { key, mask, priority: 100 + length as u16, instructions: route(n as u32 % 64), ..FlowMod::default() }
+        FlowMod {
+            key,
+            mask,
+            priority: 100 + length as u16,
+            instructions: route(n as u32 % 64),
+            ..FlowMod::default()
+        }
     };
     let rules = all.iter().enumerate().map(rule).collect();
     let key = move |flow: u64| {
         let mut key = udp(flow);
         let (address, length) = all[(mix(flow) % all.len() as u64) as usize];
-        key.set(Field::Ipv4Dst, u128::from(address ^ (mix(flow ^ 77) as u32 & u32::MAX.checked_shr(length).unwrap_or(0))));
+        key.set(
+            Field::Ipv4Dst,
+            u128::from(
+                address ^ (mix(flow ^ 77) as u32 & u32::MAX.checked_shr(length).unwrap_or(0)),
+            ),
+        );
         key
     };
     (rules, Traffic { flows: MILLION, key: Box::new(key) })
 }
 
 fn route(hop: u32) -> Instructions {
-    let set = |field: Field, value: u64| Action::SetField { field, value: u128::from(value), mask: field.full() };
+    let set = |field: Field, value: u64| Action::SetField {
+        field,
+        value: u128::from(value),
+        mask: field.full(),
+    };
     let apply = vec![
         set(Field::EthDst, 0x0200_0000_1000 + u64::from(hop)),
         set(Field::EthSrc, 0x0200_0000_2000),
@@ -148,8 +182,10 @@ fn route(hop: u32) -> Instructions {
 
 /// The tuple-space explosion: entries that leave a secret source address and port at every pair of bits.
 fn prefix_attack(rng: &mut Rng) -> (Vec<FlowMod>, Traffic) {
-    let pairs = (1..=32_u32).flat_map(|address| (1..=16_u32).map(move |port| (address, port))).take(MASKS);
-    let rules: Vec<FlowMod> = pairs.flat_map(|(address, port)| [0, 1].map(|twin| leaving(address, port, twin))).collect();
+    let pairs =
+        (1..=32_u32).flat_map(|address| (1..=16_u32).map(move |port| (address, port))).take(MASKS);
+    let rules: Vec<FlowMod> =
+        pairs.flat_map(|(address, port)| [0, 1].map(|twin| leaving(address, port, twin))).collect();
     (rules.clone(), attack(rules, rng))
 }
 
@@ -162,7 +198,13 @@ fn leaving(address: u32, port: u32, twin: u32) -> FlowMod {
     key.set(Field::Ipv4Dst, u128::from(0x0a09_0000 | twin));
     key.set(Field::Ipv4Src, u128::from(0xc0a8_1234_u32 ^ 1 << (32 - address)));
     key.set(Field::TpDst, u128::from(0x1f90_u16 ^ 1_u16 << (16 - port)));
-    FlowMod { key, mask, priority: 1 + (address + port) as u16, instructions: output(2 + twin), ..FlowMod::default() }
+    FlowMod {
+        key,
+        mask,
+        priority: 1 + (address + port) as u16,
+        instructions: output(2 + twin),
+        ..FlowMod::default()
+    }
 }
 
 /// Masks of scattered bits.
@@ -176,7 +218,13 @@ fn other_attack(rng: &mut Rng) -> (Vec<FlowMod>, Traffic) {
         mask.set(Field::TpDst, u128::from(scattered(rng) as u16));
         for _ in 0..2 {
             let key = udp(rng.below(1 << 24));
-            rules.push(FlowMod { key, mask, priority: n as u16, instructions: output(2), ..FlowMod::default() });
+            rules.push(FlowMod {
+                key,
+                mask,
+                priority: n as u16,
+                instructions: output(2),
+                ..FlowMod::default()
+            });
         }
     }
     (rules.clone(), attack(rules, rng))

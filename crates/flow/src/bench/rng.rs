@@ -19,6 +19,6 @@ impl Rng {
 
     /// A number below `limit`, evenly enough.
     pub fn below(&mut self, limit: u64) -> u64 {
-        (u128::from(self.next()) * u128::from(limit) >> 64) as u64
+        ((u128::from(self.next()) * u128::from(limit)) >> 64) as u64
     }
 }

@@ -41,7 +41,12 @@ impl Lines {
     /// `entries` lines, rounded up to a power of two; none for 0.
     pub fn new(entries: usize) -> Self {
         let count = if entries == 0 { 0 } else { entries.next_power_of_two().max(2) };
-        Self { lines: vec![Line::default(); count], keys: vec![[0; WORDS]; count], shares: Vec::new(), holders: 0 }
+        Self {
+            lines: vec![Line::default(); count],
+            keys: vec![[0; WORDS]; count],
+            shares: Vec::new(),
+            holders: 0,
+        }
     }
 
     /// Whether there are any.
@@ -58,14 +63,20 @@ impl Lines {
 
     /// The trace kept for a key.
     pub fn find(&self, owner: Owner, hash: u64, key: &Packed) -> Option<&Kept> {
-        let holds = |&at: &usize| self.lines[at].hash == hash && self.lines[at].owner == owner && self.keys[at] == *key;
+        let holds = |&at: &usize| {
+            self.lines[at].hash == hash && self.lines[at].owner == owner && self.keys[at] == *key
+        };
         self.places(owner, hash).into_iter().find(holds).map(|at| &self.lines[at].trace)
     }
 
     /// Keeps a trace, if the owner's quota has room for it.
     pub fn insert(&mut self, owner: Owner, hash: u64, key: &Packed, trace: &Kept) {
         let places = self.places(owner, hash);
-        let same = |&at: &usize| self.lines[at].hash == hash && self.lines[at].owner.switch == owner.switch && self.keys[at] == *key;
+        let same = |&at: &usize| {
+            self.lines[at].hash == hash
+                && self.lines[at].owner.switch == owner.switch
+                && self.keys[at] == *key
+        };
         let free = |&at: &usize| self.is_stale(self.lines[at].owner);
         // Without a stale one, a bit of the hash chooses, so that two hot keys do not drive each other out for ever.
         let chosen = places.into_iter().find(same).or_else(|| places.into_iter().find(free));
@@ -89,7 +100,11 @@ impl Lines {
     }
 
     fn is_stale(&self, owner: Owner) -> bool {
-        owner.epoch == 0 || self.shares.get(owner.switch as usize).is_some_and(|share| share.epoch != owner.epoch)
+        owner.epoch == 0
+            || self
+                .shares
+                .get(owner.switch as usize)
+                .is_some_and(|share| share.epoch != owner.epoch)
     }
 
     fn give(&mut self, owner: Owner, lines: i32) {
@@ -138,7 +153,11 @@ mod tests {
         let before = held(&lines, calm, 0..256);
         (1000..101_000).for_each(|n| lines.insert(wild, scatter(n), &key(n), &Kept::default()));
         // The wild one may fill what is free and take from the calm one only up to half of all lines.
-        assert!(before > 200 && held(&lines, calm, 0..256) > before / 4, "{before} {}", held(&lines, calm, 0..256));
+        assert!(
+            before > 200 && held(&lines, calm, 0..256) > before / 4,
+            "{before} {}",
+            held(&lines, calm, 0..256)
+        );
     }
 
     #[test]

@@ -22,7 +22,9 @@ impl Pipeline {
     pub fn flow_mod(&mut self, change: &FlowMod, now: Nanos) -> Result<Vec<Removed>, FlowModError> {
         let done = match change.command {
             FlowCommand::Add => self.add(change, now).map(|()| Vec::new()),
-            FlowCommand::Modify | FlowCommand::ModifyStrict => self.modify(change, now).map(|()| Vec::new()),
+            FlowCommand::Modify | FlowCommand::ModifyStrict => {
+                self.modify(change, now).map(|()| Vec::new())
+            }
             FlowCommand::Delete | FlowCommand::DeleteStrict => self.delete(change, now),
         };
         self.arm_renewed();
@@ -52,13 +54,21 @@ impl Pipeline {
     }
 
     /// Removes the entries that use one of these groups or meters.
-    pub(super) fn remove_users(&mut self, ids: &[u32], reason: RemovedReason, now: Nanos) -> Vec<Removed> {
+    pub(super) fn remove_users(
+        &mut self,
+        ids: &[u32],
+        reason: RemovedReason,
+        now: Nanos,
+    ) -> Vec<Removed> {
         if ids.is_empty() {
             return Vec::new();
         }
         let uses = |instructions: &Instructions| match reason {
-            RemovedReason::MeterDelete => instructions.meter.is_some_and(|meter| ids.contains(&meter)),
-            _ => program::actions(instructions).any(|action| matches!(action, crate::Action::Group(id) if ids.contains(id))),
+            RemovedReason::MeterDelete => {
+                instructions.meter.is_some_and(|meter| ids.contains(&meter))
+            }
+            _ => program::actions(instructions)
+                .any(|action| matches!(action, crate::Action::Group(id) if ids.contains(id))),
         };
         let filter = FlowFilter::default();
         let all = self.tables.iter().flatten().flat_map(|table| table.select(&self.store, &filter));
@@ -76,14 +86,21 @@ impl Pipeline {
             self.tables.resize_with(at + 1, || None);
         }
         let table = self.tables[at].get_or_insert_with(|| Table::new(number));
-        if change.flags.check_overlap && table.overlaps(&self.store, &change.key, &change.mask, change.priority) {
+        if change.flags.check_overlap
+            && table.overlaps(&self.store, &change.key, &change.mask, change.priority)
+        {
             return Err(FlowModError::Overlap { table: number });
         }
-        let exists = || table.strict(&self.store, &change.key, &change.mask, change.priority).is_some();
+        let exists =
+            || table.strict(&self.store, &change.key, &change.mask, change.priority).is_some();
         if table.rules >= limit && !exists() {
-            return Err(FlowModError::TableFull { table: number, limit: "the configured number of entries" });
+            return Err(FlowModError::TableFull {
+                table: number,
+                limit: "the configured number of entries",
+            });
         }
-        let full = |_| FlowModError::TableFull { table: number, limit: "records, masks or hash room" };
+        let full =
+            |_| FlowModError::TableFull { table: number, limit: "records, masks or hash room" };
         let program = self.store.programs.take(&change.instructions).ok_or(Full).map_err(full)?;
         let entry = NewEntry {
             key: &change.key,
@@ -119,7 +136,8 @@ impl Pipeline {
         let table = self.tables[usize::from(number)].as_mut().expect("its entries were selected");
         let full = |_| FlowModError::TableFull { table: number, limit: "records or hash room" };
         for id in ids {
-            let program = self.store.programs.take(&change.instructions).ok_or(Full).map_err(full)?;
+            let program =
+                self.store.programs.take(&change.instructions).ok_or(Full).map_err(full)?;
             let current = table.set_program(&mut self.store, id, program).map_err(|error| {
                 self.store.programs.release(program);
                 full(error)
@@ -143,8 +161,13 @@ impl Pipeline {
 
     /// The table of an add or modify whose instructions can be executed there.
     fn check(&self, change: &FlowMod) -> Result<u8, FlowModError> {
-        let table = change.table.filter(|&table| table < self.limits.tables).ok_or(FlowModError::BadTable)?;
-        if let Some(goto) = change.instructions.goto.filter(|&goto| goto <= table || goto >= self.limits.tables) {
+        let table = change
+            .table
+            .filter(|&table| table < self.limits.tables)
+            .ok_or(FlowModError::BadTable)?;
+        if let Some(goto) =
+            change.instructions.goto.filter(|&goto| goto <= table || goto >= self.limits.tables)
+        {
             return Err(FlowModError::BadGoto { table, goto });
         }
         validate(&change.instructions, &change.key, &change.mask, &self.groups, &self.meters)?;
@@ -153,8 +176,11 @@ impl Pipeline {
 
     /// The entries of a table that a modify or delete is about.
     fn selected(&self, change: &FlowMod, number: u8) -> Vec<RecordId> {
-        let Some(table) = self.tables.get(usize::from(number)).and_then(Option::as_ref) else { return Vec::new() };
-        let strict = matches!(change.command, FlowCommand::ModifyStrict | FlowCommand::DeleteStrict);
+        let Some(table) = self.tables.get(usize::from(number)).and_then(Option::as_ref) else {
+            return Vec::new();
+        };
+        let strict =
+            matches!(change.command, FlowCommand::ModifyStrict | FlowCommand::DeleteStrict);
         let deletes = matches!(change.command, FlowCommand::Delete | FlowCommand::DeleteStrict);
         let filter = FlowFilter {
             table: None,
@@ -199,7 +225,8 @@ impl Pipeline {
     /// When the entry goes unless it is used, and when it goes in any case.
     fn deadlines(&self, id: RecordId) -> (Option<Nanos>, Option<Nanos>) {
         let cold = self.store.arena.cold(id);
-        let after = |start: Nanos, seconds: u16| (seconds > 0).then(|| start.plus_seconds(seconds.into()));
+        let after =
+            |start: Nanos, seconds: u16| (seconds > 0).then(|| start.plus_seconds(seconds.into()));
         (after(self.last_use(id), cold.idle_s), after(cold.created, cold.hard_s))
     }
 

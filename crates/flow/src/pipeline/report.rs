@@ -17,18 +17,25 @@ pub struct EntryId {
 
 impl Pipeline {
     /// The entries that `filter` selects, in no particular order.
-    pub fn flows<'a>(&'a self, filter: &'a FlowFilter, now: Nanos) -> impl Iterator<Item = FlowStats> + 'a {
+    pub fn flows<'a>(
+        &'a self,
+        filter: &'a FlowFilter,
+        now: Nanos,
+    ) -> impl Iterator<Item = FlowStats> + 'a {
         self.select(filter).map(move |id| self.stats_of(id, now))
     }
 
     /// The names of the entries that `filter` selects, for a dump in portions: 8 bytes each, in no particular order.
     pub fn entry_ids(&self, filter: &FlowFilter) -> Vec<EntryId> {
-        self.select(filter).map(|id| EntryId { id, version: self.store.arena.cold(id).version }).collect()
+        self.select(filter)
+            .map(|id| EntryId { id, version: self.store.arena.cold(id).version })
+            .collect()
     }
 
     /// The entry of that name; `None` if it went or was changed since, for a changed entry has another name.
     pub fn entry(&self, name: EntryId, now: Nanos) -> Option<FlowStats> {
-        (self.store.arena.cold(name.id).version == name.version).then(|| self.stats_of(name.id, now))
+        (self.store.arena.cold(name.id).version == name.version)
+            .then(|| self.stats_of(name.id, now))
     }
 
     /// Sums over the entries that `filter` selects.
@@ -70,14 +77,19 @@ impl Pipeline {
 
     fn select<'a>(&'a self, filter: &'a FlowFilter) -> impl Iterator<Item = RecordId> + 'a {
         let wanted = |table: &&Table| filter.table.is_none_or(|number| number == table.number);
-        self.tables.iter().flatten().filter(wanted).flat_map(|table| table.select(&self.store, filter))
+        self.tables
+            .iter()
+            .flatten()
+            .filter(wanted)
+            .flat_map(|table| table.select(&self.store, filter))
     }
 
     pub(super) fn stats_of(&self, id: RecordId, now: Nanos) -> FlowStats {
         let (record, cold) = (self.store.arena.record(id), self.store.arena.cold(id));
         let rule = record.rule();
         let table = self.tables[usize::from(cold.table)].as_ref().expect("an entry's table exists");
-        let tuple = table.tuples[usize::from(rule.mask)].as_ref().expect("an entry's mask is in use");
+        let tuple =
+            table.tuples[usize::from(rule.mask)].as_ref().expect("an entry's mask is in use");
         let (packets, bytes) = self.counts(id);
         FlowStats {
             table: cold.table,

@@ -64,6 +64,7 @@ impl Store {
     }
 
     /// Records in the waiting room.
+    #[cfg(test)]
     pub fn waiting(&self) -> usize {
         self.retired.len()
     }

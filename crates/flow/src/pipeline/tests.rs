@@ -1,9 +1,12 @@
 //! The classifier against a linear scan, under random updates, with snapshots taken in between.
 
+mod chains;
+mod semantics;
+
 use super::*;
 use crate::{
-    Action, Aggregate, BATCH, Cache, FlowCommand, FlowFilter, FlowFlags, FlowMod, FlowModError, Instructions, Output, Packet,
-    PacketIn, PortNo, RemovedReason, Sink, Then, process,
+    Action, Aggregate, BATCH, Cache, FlowCommand, FlowFilter, FlowFlags, FlowMod, FlowModError,
+    Instructions, Output, Packet, PacketIn, PortNo, RemovedReason, Sink, Then, process,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -29,7 +32,14 @@ fn send(snapshot: &Snapshot, cache: &mut Cache, keys: &[Key], now: Nanos) -> Vec
     let mut packets: Vec<Packet<'_>> = heads
         .iter_mut()
         .zip(keys)
-        .map(|(head, &key)| Packet { head, key, layers: Layers::default(), offload: Offload::default(), frame_len: 100, queue: 0 })
+        .map(|(head, &key)| Packet {
+            head,
+            key,
+            layers: Layers::default(),
+            offload: Offload::default(),
+            frame_len: 100,
+            queue: 0,
+        })
         .collect();
     let mut sink = Ports(vec![None; keys.len()]);
     process(snapshot, cache, &mut packets, now, &mut sink);
@@ -84,7 +94,11 @@ impl Model {
         match change.command {
             FlowCommand::Add => {
                 let plain = FlowMod { cookie_mask: 0, ..change.clone() };
-                let kept = self.0.iter().find(|entry| Self::same(entry, &plain)).map_or(0, |entry| entry.packets);
+                let kept = self
+                    .0
+                    .iter()
+                    .find(|entry| Self::same(entry, &plain))
+                    .map_or(0, |entry| entry.packets);
                 self.0.retain(|entry| !Self::same(entry, &plain));
                 self.0.push(Entry {
                     key: change.key.masked(&change.mask),
@@ -96,10 +110,16 @@ impl Model {
                 });
             }
             FlowCommand::Modify => {
-                self.0.iter_mut().filter(|entry| Self::refines(entry, change)).for_each(|entry| entry.port = port);
+                self.0
+                    .iter_mut()
+                    .filter(|entry| Self::refines(entry, change))
+                    .for_each(|entry| entry.port = port);
             }
             FlowCommand::ModifyStrict => {
-                self.0.iter_mut().filter(|entry| Self::same(entry, change)).for_each(|entry| entry.port = port);
+                self.0
+                    .iter_mut()
+                    .filter(|entry| Self::same(entry, change))
+                    .for_each(|entry| entry.port = port);
             }
             FlowCommand::Delete => self.0.retain(|entry| !Self::refines(entry, change)),
             FlowCommand::DeleteStrict => self.0.retain(|entry| !Self::same(entry, change)),
@@ -133,36 +153,38 @@ fn key_strategy() -> impl Strategy<Value = Key> {
 
 fn mask_strategy() -> impl Strategy<Value = Key> {
     let prefix = |bits: u32| if bits == 0 { 0 } else { u128::from(u32::MAX << (32 - bits)) };
-    (0_u8..8, any::<u32>(), any::<u32>(), 0_u32..=32, 0_u32..=32).prop_map(move |(kind, a, b, len, len2)| {
-        let mut mask = Key::default();
-        mask.set(Field::EthType, if kind < 6 { 0xffff } else { 0 });
-        match kind {
-            0 | 1 => mask.set(Field::Ipv4Dst, prefix(len)),
-            2 => {
-                mask.set(Field::Ipv4Dst, prefix(len));
-                mask.set(Field::Ipv4Src, prefix(len2));
+    (0_u8..8, any::<u32>(), any::<u32>(), 0_u32..=32, 0_u32..=32).prop_map(
+        move |(kind, a, b, len, len2)| {
+            let mut mask = Key::default();
+            mask.set(Field::EthType, if kind < 6 { 0xffff } else { 0 });
+            match kind {
+                0 | 1 => mask.set(Field::Ipv4Dst, prefix(len)),
+                2 => {
+                    mask.set(Field::Ipv4Dst, prefix(len));
+                    mask.set(Field::Ipv4Src, prefix(len2));
+                }
+                3 => {
+                    mask.set(Field::Ipv4Src, u128::from(a & 0xff00_0003));
+                    mask.set(Field::Ipv4Dst, u128::from(b & 0xff0f_f000));
+                }
+                4 => {
+                    mask.set(Field::InPort, 0xffff_ffff);
+                    mask.set(Field::Ipv4Src, 0xffff_ffff);
+                    mask.set(Field::Ipv4Dst, 0xffff_ffff);
+                    mask.set(Field::TpDst, 0xffff);
+                }
+                5 => mask.set(Field::TpDst, u128::from(a & 7)),
+                6 => mask.set(Field::InPort, 0xffff_ffff),
+                _ => {}
             }
-            3 => {
-                mask.set(Field::Ipv4Src, u128::from(a & 0xff00_0003));
-                mask.set(Field::Ipv4Dst, u128::from(b & 0xff0f_f000));
-            }
-            4 => {
-                mask.set(Field::InPort, 0xffff_ffff);
-                mask.set(Field::Ipv4Src, 0xffff_ffff);
-                mask.set(Field::Ipv4Dst, 0xffff_ffff);
-                mask.set(Field::TpDst, 0xffff);
-            }
-            5 => mask.set(Field::TpDst, u128::from(a & 7)),
-            6 => mask.set(Field::InPort, 0xffff_ffff),
-            _ => {}
-        }
-        mask
-    })
+            mask
+        },
+    )
 }
 
 #[derive(Clone, Debug)]
 enum Step {
-    Change(FlowMod),
+    Change(Box<FlowMod>),
     Snapshot,
 }
 
@@ -174,11 +196,21 @@ fn step_strategy() -> impl Strategy<Value = Step> {
         1 => Just(FlowCommand::Delete),
         2 => Just(FlowCommand::DeleteStrict),
     ];
-    let change = (command, key_strategy(), mask_strategy(), 0_u16..40, 0_u64..4, 0_u64..4, 10_u32..4000);
+    let change =
+        (command, key_strategy(), mask_strategy(), 0_u16..40, 0_u64..4, 0_u64..4, 10_u32..4000);
     let change = change.prop_map(|(command, key, mask, priority, cookie, cookie_mask, port)| {
         let broad = matches!(command, FlowCommand::Delete) && priority > 4;
         let cookie_mask = if broad { 3 } else { cookie_mask & 1 };
-        Step::Change(FlowMod { command, key, mask, priority, cookie, cookie_mask, instructions: to_port(port), ..FlowMod::default() })
+        Step::Change(Box::new(FlowMod {
+            command,
+            key,
+            mask,
+            priority,
+            cookie,
+            cookie_mask,
+            instructions: to_port(port),
+            ..FlowMod::default()
+        }))
     });
     prop_oneof![9 => change, 1 => Just(Step::Snapshot)]
 }
@@ -189,7 +221,8 @@ fn check(snapshot: &Snapshot, cache: &mut Cache, model: &Model, keys: &[Key]) {
         let best = model.best(key);
         assert_eq!(port.is_some(), best.is_some(), "{key:?}");
         if let Some(port) = port {
-            let right = model.matching(key).any(|entry| Some(entry.priority) == best && entry.port == port);
+            let right =
+                model.matching(key).any(|entry| Some(entry.priority) == best && entry.port == port);
             assert!(right, "{key:?} went to {port}, best {best:?}");
         }
     }

@@ -31,7 +31,8 @@ impl Timers {
     /// Everything due by `now`.
     pub fn take_due(&mut self, now: Nanos) -> Vec<Due> {
         let later = self.calendar.split_off(&tick(now).saturating_add(1));
-        let due: Vec<Due> = std::mem::replace(&mut self.calendar, later).into_values().flatten().collect();
+        let due: Vec<Due> =
+            std::mem::replace(&mut self.calendar, later).into_values().flatten().collect();
         self.len -= due.len();
         due
     }

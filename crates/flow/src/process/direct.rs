@@ -31,7 +31,7 @@ pub(super) fn process_batch(
             walker.miss_first(Run::new(&env, index, packet, sink));
             continue;
         }
-        let program = snapshot.programs.get(snapshot.arena.record(id).rule().program);
+        let program = snapshot.programs.get(snapshot.line(id).rule().program);
         match program.forwards_to {
             Some(port) => forward(snapshot, index, packet, port, sink),
             None => walker.run_last(Run::new(&env, index, packet, sink), id),
@@ -41,7 +41,13 @@ pub(super) fn process_batch(
 }
 
 /// Looks up and counts.
-pub(super) fn classify(snapshot: &Snapshot, view: &TableView, cache: &mut Cache, packets: &[Packet<'_>], now: Nanos) {
+pub(super) fn classify(
+    snapshot: &Snapshot,
+    view: &TableView,
+    cache: &mut Cache,
+    packets: &[Packet<'_>],
+    now: Nanos,
+) {
     let mut found = [RecordId::NONE; BATCH];
     search(snapshot, view, cache, packets, &mut found);
     let mut counted = Neighbours::default();
@@ -51,11 +57,22 @@ pub(super) fn classify(snapshot: &Snapshot, view: &TableView, cache: &mut Cache,
     counted.settle(snapshot, cache.worker, tick(now));
 }
 
-fn search(snapshot: &Snapshot, view: &TableView, cache: &mut Cache, packets: &[Packet<'_>], found: &mut [RecordId; BATCH]) {
+fn search(
+    snapshot: &Snapshot,
+    view: &TableView,
+    cache: &mut Cache,
+    packets: &[Packet<'_>],
+    found: &mut [RecordId; BATCH],
+) {
     let Some(first) = packets.first() else { return };
     let mut keys: [&Key; BATCH] = [&first.key; BATCH];
     keys.iter_mut().zip(packets).for_each(|(key, packet)| *key = &packet.key);
-    let probes = view.template.search(snapshot.searched(), &keys[..packets.len()], &mut cache.scratch, found);
+    let probes = view.template.search(
+        snapshot.searched(),
+        &keys[..packets.len()],
+        &mut cache.scratch,
+        found,
+    );
     let matches = found[..packets.len()].iter().filter(|id| id.is_some()).count();
     view.counters.add(packets.len() as u64, matches as u64, u64::from(probes));
 }
@@ -69,7 +86,14 @@ struct Neighbours {
 }
 
 impl Neighbours {
-    fn add(&mut self, snapshot: &Snapshot, worker: u8, tick: u32, id: RecordId, packet: &Packet<'_>) {
+    fn add(
+        &mut self,
+        snapshot: &Snapshot,
+        worker: u8,
+        tick: u32,
+        id: RecordId,
+        packet: &Packet<'_>,
+    ) {
         if id != self.id {
             self.settle(snapshot, worker, tick);
             *self = Self { id, packets: 0, bytes: 0 };
@@ -80,7 +104,14 @@ impl Neighbours {
 
     fn settle(&self, snapshot: &Snapshot, worker: u8, tick: u32) {
         if self.id.is_some() {
-            snapshot.arena.count(self.id, snapshot.arena.record(self.id), worker, self.packets, self.bytes, tick);
+            snapshot.arena.count(
+                self.id,
+                snapshot.line(self.id),
+                worker,
+                self.packets,
+                self.bytes,
+                tick,
+            );
         }
     }
 }

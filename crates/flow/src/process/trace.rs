@@ -10,7 +10,7 @@ use crate::cache::Cache;
 use crate::packet::Packet;
 use crate::program::{Onward, Program};
 use crate::snapshot::Snapshot;
-use crate::store::{Record, RecordId, tick};
+use crate::store::{Line, RecordId, tick};
 use crate::time::Nanos;
 use wire::{Field, Key};
 
@@ -44,7 +44,13 @@ pub(crate) struct Trace {
 
 impl Default for Trace {
     fn default() -> Self {
-        Self { hits: [RecordId::NONE; STEPS], tables: [0; STEPS], len: 0, end: End::Done, forwards_to: None }
+        Self {
+            hits: [RecordId::NONE; STEPS],
+            tables: [0; STEPS],
+            len: 0,
+            end: End::Done,
+            forwards_to: None,
+        }
     }
 }
 
@@ -91,9 +97,23 @@ impl Traces {
 const NOWHERE: u8 = u8::MAX;
 
 /// Traces every packet but those of `skip`, and counts the entries hit. Returns the probes made.
-pub(super) fn trace(snapshot: &Snapshot, cache: &mut Cache, packets: &[Packet<'_>], skip: u32, now: Nanos) -> u32 {
-    let mut tracer = Tracer { snapshot, packets, now, at: [NOWHERE; BATCH], written: 0, lanes: [0; BATCH] };
-    for (lane, trace) in cache.traces.0.iter_mut().enumerate().take(packets.len()).filter(|(lane, _)| skip & 1 << lane == 0) {
+pub(super) fn trace(
+    snapshot: &Snapshot,
+    cache: &mut Cache,
+    packets: &[Packet<'_>],
+    skip: u32,
+    now: Nanos,
+) -> u32 {
+    let mut tracer =
+        Tracer { snapshot, packets, now, at: [NOWHERE; BATCH], written: 0, lanes: [0; BATCH] };
+    for (lane, trace) in cache
+        .traces
+        .0
+        .iter_mut()
+        .enumerate()
+        .take(packets.len())
+        .filter(|(lane, _)| skip & 1 << lane == 0)
+    {
         (trace.len, trace.end, trace.forwards_to) = (0, End::Done, None);
         tracer.at[lane] = 0;
     }
@@ -130,9 +150,18 @@ impl Tracer<'_, '_> {
             let mut keys: [&Key; BATCH] = [&self.packets[0].key; BATCH];
             for (key, &lane) in keys.iter_mut().zip(&self.lanes[..count]) {
                 let lane = usize::from(lane) % BATCH;
-                *key = if self.written & 1 << lane == 0 { &self.packets[lane].key } else { &cache.keys[lane] };
+                *key = if self.written & 1 << lane == 0 {
+                    &self.packets[lane].key
+                } else {
+                    &cache.keys[lane]
+                };
             }
-            probes = view.template.search(self.snapshot.searched(), &keys[..count], &mut cache.scratch, &mut found);
+            probes = view.template.search(
+                self.snapshot.searched(),
+                &keys[..count],
+                &mut cache.scratch,
+                &mut found,
+            );
             let matches = found[..count].iter().filter(|id| id.is_some()).count();
             view.counters.add(count as u64, matches as u64, u64::from(probes));
         }
@@ -170,8 +199,15 @@ impl Tracer<'_, '_> {
             let full = trace.is_full();
             match run.onward {
                 Onward::End => self.end(cache, lane, End::Done, run.forwards_to),
-                Onward::Goto(next) if !full => self.go(cache, lane, next, snapshot.programs.get(run.program).instructions.metadata),
-                Onward::Goto(next) | Onward::Edited(next) => self.end(cache, lane, End::Resume(next), None),
+                Onward::Goto(next) if !full => self.go(
+                    cache,
+                    lane,
+                    next,
+                    snapshot.programs.get(run.program).instructions.metadata,
+                ),
+                Onward::Goto(next) | Onward::Edited(next) => {
+                    self.end(cache, lane, End::Resume(next), None)
+                }
             }
         }
         run.count(snapshot, cache.worker, tick);
@@ -202,7 +238,7 @@ impl Tracer<'_, '_> {
 #[derive(Default)]
 struct Run<'a> {
     id: RecordId,
-    record: Option<Record<'a>>,
+    line: Option<&'a Line>,
     packets: u64,
     bytes: u64,
     program: u32,
@@ -212,28 +248,41 @@ struct Run<'a> {
 
 impl<'a> Run<'a> {
     fn of(snapshot: &'a Snapshot, id: RecordId) -> Self {
-        let record = snapshot.arena.record(id);
-        let program = record.rule().program;
+        let line = snapshot.line(id);
+        let program = line.rule().program;
         let &Program { onward, forwards_to, .. } = &**snapshot.programs.get(program);
-        Self { id, record: Some(record), packets: 0, bytes: 0, program, onward, forwards_to }
+        Self { id, line: Some(line), packets: 0, bytes: 0, program, onward, forwards_to }
     }
 
     fn count(&self, snapshot: &Snapshot, worker: u8, tick: u32) {
-        if let Some(record) = self.record {
-            snapshot.arena.count(self.id, record, worker, self.packets, self.bytes, tick);
+        if let Some(line) = self.line {
+            snapshot.arena.count(self.id, line, worker, self.packets, self.bytes, tick);
         }
     }
 }
 
 /// Counts what the traces of `hits` hit, as searching would have: entries, and lookups and matches of their tables.
-pub(super) fn count_again(snapshot: &Snapshot, cache: &Cache, packets: &[Packet<'_>], hits: u32, now: Nanos) {
+pub(super) fn count_again(
+    snapshot: &Snapshot,
+    cache: &Cache,
+    packets: &[Packet<'_>],
+    hits: u32,
+    now: Nanos,
+) {
     let tick = tick(now);
     let mut tables = [(0_u8, 0, 0); STEPS + 1];
     let mut known = 0;
     for (lane, packet) in packets.iter().enumerate().filter(|(lane, _)| hits & 1 << lane != 0) {
         let trace = cache.traces.of(lane);
         for &id in trace.hits() {
-            snapshot.arena.count(id, snapshot.arena.record(id), cache.worker, 1, packet.frame_len.into(), tick);
+            snapshot.arena.count(
+                id,
+                snapshot.line(id),
+                cache.worker,
+                1,
+                packet.frame_len.into(),
+                tick,
+            );
         }
         for (table, found) in trace.searched() {
             let at = tables[..known].iter().position(|&(number, ..)| number == table);

@@ -9,8 +9,8 @@ use crate::packet::Sink;
 use crate::process::BATCH;
 use crate::program::{Onward, Program, Tells};
 use crate::snapshot::Snapshot;
+use crate::store::{RecordId, tick};
 use crate::template::Scratch;
-use crate::store::{Record, RecordId, tick};
 use crate::time::Nanos;
 use std::ops::ControlFlow;
 
@@ -77,22 +77,41 @@ impl<'w> Walker<'w> {
         let view = self.snapshot.view.table(table)?;
         let mut found = [RecordId::NONE; BATCH];
         let packet = run.packet();
-        let probes = view.template.search(self.snapshot.searched(), &[&packet.key], self.scratch, &mut found);
+        let probes = view.template.search(
+            self.snapshot.searched(),
+            &[&packet.key],
+            self.scratch,
+            &mut found,
+        );
         let id = found[0];
         view.counters.add(1, u64::from(id.is_some()), u64::from(probes));
         if id.is_some() {
-            let record = self.snapshot.arena.record(id);
-            self.snapshot.arena.count(id, record, self.worker, 1, u64::from(packet.frame_len), self.tick);
+            self.snapshot.arena.count(
+                id,
+                self.snapshot.line(id),
+                self.worker,
+                1,
+                u64::from(packet.frame_len),
+                self.tick,
+            );
         }
         id.is_some().then_some(id)
     }
 
     /// Runs one entry's program. Gives the next table, or `table` if there is none.
-    fn step<S: Sink>(&self, run: &mut Run<'_, '_, S>, set: &mut ActionSet, table: u8, id: RecordId) -> ControlFlow<(), u8> {
-        let record = self.snapshot.arena.record(id);
-        let program = self.snapshot.programs.get(record.rule().program);
-        let origin = self.origin(&record, program, table);
-        if origin.miss && program.tells == Tells::Perhaps && self.snapshot.config.miss == Miss::Orphaned {
+    fn step<S: Sink>(
+        &self,
+        run: &mut Run<'_, '_, S>,
+        set: &mut ActionSet,
+        table: u8,
+        id: RecordId,
+    ) -> ControlFlow<(), u8> {
+        let program = self.snapshot.programs.get(self.snapshot.line(id).rule().program);
+        let origin = self.origin(id, program, table);
+        if origin.miss
+            && program.tells == Tells::Perhaps
+            && self.snapshot.config.miss == Miss::Orphaned
+        {
             self.miss(run, table);
             return ControlFlow::Break(());
         }
@@ -116,7 +135,7 @@ impl<'w> Walker<'w> {
     }
 
     /// What a packet-in would say of the entry. The cookie lies in a cache line of its own, so it is read only if needed.
-    fn origin(&self, record: &Record<'_>, program: &Program, table: u8) -> Origin {
+    fn origin(&self, id: RecordId, program: &Program, table: u8) -> Origin {
         let told = match program.tells {
             Tells::Never => false,
             Tells::IfTtlEnds => self.snapshot.config.invalid_ttl_to_controller,
@@ -125,8 +144,10 @@ impl<'w> Walker<'w> {
         if !told {
             return Origin { table, cookie: NO_COOKIE, miss: false };
         }
+        let record = self.snapshot.arena.record(id);
         let rule = record.rule();
-        let miss = rule.priority == 0 && self.snapshot.view.table(table).is_some_and(|view| view.all == Some(rule.mask));
+        let miss = rule.priority == 0
+            && self.snapshot.view.table(table).is_some_and(|view| view.all == Some(rule.mask));
         Origin { table, cookie: record.cookie(), miss }
     }
 

@@ -51,7 +51,15 @@ pub(crate) struct Cold {
 
 impl Default for Cold {
     fn default() -> Self {
-        Self { created: Nanos(0), next: RecordId::NONE, idle_s: 0, hard_s: 0, version: 0, table: 0, bits: 0 }
+        Self {
+            created: Nanos(0),
+            next: RecordId::NONE,
+            idle_s: 0,
+            hard_s: 0,
+            version: 0,
+            table: 0,
+            bits: 0,
+        }
     }
 }
 
@@ -70,8 +78,13 @@ impl Cold {
 
     /// Replaces them.
     pub fn set_flags(&mut self, flags: FlowFlags) {
-        let all =
-            [flags.send_flow_removed, flags.check_overlap, flags.reset_counts, flags.no_packet_counts, flags.no_byte_counts];
+        let all = [
+            flags.send_flow_removed,
+            flags.check_overlap,
+            flags.reset_counts,
+            flags.no_packet_counts,
+            flags.no_byte_counts,
+        ];
         self.bits = all.iter().enumerate().map(|(n, &set)| u8::from(set) << n).sum();
     }
 }
@@ -94,7 +107,7 @@ impl ArenaView {
 
     /// Brings a record's first line into the cache: give the result to something that cannot be optimised away.
     pub fn touch(&self, id: RecordId) -> u64 {
-        self.get(id).map_or(0, |record| record.key_word(0))
+        self.line(id).map_or(0, |line| line.key_word(0))
     }
 
     /// The record `id`, which a snapshot's own structures name.
@@ -102,11 +115,33 @@ impl ArenaView {
         self.get(id).expect("a snapshot names only records of its own pages")
     }
 
-    /// Counts on the home of `record`, which is `id`.
-    pub fn count(&self, id: RecordId, record: Record<'_>, worker: u8, packets: u64, bytes: u64, tick: u32) {
-        let home = record.home();
-        let counting = if home == id { record } else { self.record(home) };
-        counting.count(worker, packets, bytes);
+    /// The first line of record `id`; `None` if it is younger than this view.
+    pub fn line(&self, id: RecordId) -> Option<&Line> {
+        let slot = id.slot() as usize;
+        self.pages.get(id.class())?.get(slot / PAGE)?.lines.get(slot % PAGE * (id.class() + 1))
+    }
+
+    /// The first line of a record of one line; any line of that class, or `None`, for other ids.
+    pub fn short_line(&self, id: RecordId) -> Option<&Line> {
+        let slot = id.slot() as usize;
+        self.pages[0].get(slot / PAGE)?.lines.get(slot % PAGE)
+    }
+
+    /// Counts on the home of `id`, whose first line is `line`.
+    pub fn count(
+        &self,
+        id: RecordId,
+        line: &Line,
+        worker: u8,
+        packets: u64,
+        bytes: u64,
+        tick: u32,
+    ) {
+        let home = line.home();
+        let counting = if home == id { line } else { self.record(home).first };
+        if !counting.count_as_owner(worker, packets, bytes) {
+            self.record(home).count_as_guest(packets, bytes);
+        }
         counting.touch(tick);
     }
 }
@@ -141,7 +176,7 @@ impl Arena {
         if slot == RecordId::SLOTS {
             return None;
         }
-        if slot as usize % PAGE == 0 {
+        if (slot as usize).is_multiple_of(PAGE) {
             Arc::make_mut(&mut self.view.pages[class]).push(Page::new(class));
             self.cold[class].push(vec![Cold::default(); PAGE].into());
         }
@@ -181,12 +216,16 @@ impl Arena {
         if next < self.used[start.class()] {
             return Some(RecordId::new(start.class(), next));
         }
-        (1..=CLASSES).map(|step| (start.class() + step) % CLASSES).find(|&class| self.used[class] > 0).map(|class| RecordId::new(class, 0))
+        (1..=CLASSES)
+            .map(|step| (start.class() + step) % CLASSES)
+            .find(|&class| self.used[class] > 0)
+            .map(|class| RecordId::new(class, 0))
     }
 
     /// Bytes in use by pages.
     pub fn bytes(&self) -> usize {
-        let per_record = |class: usize| (class + 1) * size_of::<Line>() + size_of::<Spill>() + size_of::<Cold>();
+        let per_record =
+            |class: usize| (class + 1) * size_of::<Line>() + size_of::<Spill>() + size_of::<Cold>();
         (0..CLASSES).map(|class| self.view.pages[class].len() * PAGE * per_record(class)).sum()
     }
 }

@@ -28,7 +28,12 @@ impl Secret {
     }
 
     /// Hashes of keys `0..count`, stored word by word: `rows[word][key]`.
-    pub fn hash_rows<const N: usize>(&self, rows: &[[u64; N]], count: usize, hashes: &mut [u64; N]) {
+    pub fn hash_rows<const N: usize>(
+        &self,
+        rows: &[[u64; N]],
+        count: usize,
+        hashes: &mut [u64; N],
+    ) {
         let hashes = &mut hashes[..count.min(N)];
         let Some((first, rest)) = rows.split_first_chunk::<2>() else {
             let row = rows.first().unwrap_or(&[0; N]);

@@ -13,7 +13,9 @@
 
 use super::record::RecordId;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use std::sync::atomic::{
+    AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+};
 
 /// Elements per bucket.
 const ELEMENTS: usize = 12;
@@ -106,7 +108,10 @@ impl Bucket {
     }
 
     fn remove(&self, id: RecordId) -> bool {
-        let Some(index) = (0..ELEMENTS).find(|&i| self.tag(i) != 0 && self.record(i as u32) == id) else { return false };
+        let Some(index) = (0..ELEMENTS).find(|&i| self.tag(i) != 0 && self.record(i as u32) == id)
+        else {
+            return false;
+        };
         self.set_tag(index, 0);
         true
     }
@@ -122,7 +127,11 @@ pub(crate) struct Segment {
 
 impl Segment {
     fn new(buckets: usize, depth: u32) -> Self {
-        Self { buckets: (0..buckets).map(|_| Bucket::default()).collect(), depth, used: AtomicU32::new(0) }
+        Self {
+            buckets: (0..buckets).map(|_| Bucket::default()).collect(),
+            depth,
+            used: AtomicU32::new(0),
+        }
     }
 
     /// A segment of these elements; `None` if some would lie too far from their place.
@@ -138,7 +147,11 @@ impl Segment {
     fn insert(&self, hash: u64, id: RecordId) -> bool {
         let home = hash as usize;
         let reach = WALK.min(self.buckets.len() - 1);
-        let Some(distance) = (0..=reach).find(|&d| self.bucket(home.wrapping_add(d)).insert(hash, id)) else { return false };
+        let Some(distance) =
+            (0..=reach).find(|&d| self.bucket(home.wrapping_add(d)).insert(hash, id))
+        else {
+            return false;
+        };
         (0..distance).for_each(|d| self.bucket(home.wrapping_add(d)).pass(1));
         self.used.store(self.used.load(Relaxed) + 1, Relaxed);
         true
@@ -147,7 +160,10 @@ impl Segment {
     fn remove(&self, hash: u64, id: RecordId) {
         let home = hash as usize;
         let reach = WALK.min(self.buckets.len() - 1);
-        let Some(distance) = (0..=reach).find(|&d| self.bucket(home.wrapping_add(d)).remove(id)) else { return };
+        let Some(distance) = (0..=reach).find(|&d| self.bucket(home.wrapping_add(d)).remove(id))
+        else {
+            return;
+        };
         (0..distance).for_each(|d| self.bucket(home.wrapping_add(d)).pass(-1));
         self.used.store(self.used.load(Relaxed) - 1, Relaxed);
     }
@@ -183,7 +199,8 @@ impl IndexView {
 
     /// The bucket `distance` after it, while the ones before were passed.
     pub fn bucket_after(&self, hash: u64, distance: usize) -> Option<&Bucket> {
-        (distance <= WALK).then(|| self.segment(hash).bucket((hash as usize).wrapping_add(distance)))
+        (distance <= WALK)
+            .then(|| self.segment(hash).bucket((hash as usize).wrapping_add(distance)))
     }
 
     /// Candidates for `hash`, nearest bucket first.
@@ -209,8 +226,13 @@ impl IndexView {
     /// Every element once.
     pub fn elements(&self) -> impl Iterator<Item = RecordId> {
         let depth = 64 - self.shift;
-        let first_of_its_run = move |at: usize, segment: &Segment| at & ((1 << (depth - segment.depth)) - 1) == 0;
-        self.directory.iter().enumerate().filter(move |(at, segment)| first_of_its_run(*at, segment)).flat_map(|(_, s)| s.elements())
+        let first_of_its_run =
+            move |at: usize, segment: &Segment| at & ((1 << (depth - segment.depth)) - 1) == 0;
+        self.directory
+            .iter()
+            .enumerate()
+            .filter(move |(at, segment)| first_of_its_run(*at, segment))
+            .flat_map(|(_, s)| s.elements())
     }
 }
 
@@ -234,7 +256,12 @@ impl Index {
     ///
     /// # Errors
     /// [`Full`]: nothing changed for readers.
-    pub fn insert(&mut self, hash: u64, id: RecordId, hash_of: impl Fn(RecordId) -> Option<u64>) -> Result<bool, Full> {
+    pub fn insert(
+        &mut self,
+        hash: u64,
+        id: RecordId,
+        hash_of: impl Fn(RecordId) -> Option<u64>,
+    ) -> Result<bool, Full> {
         let mut grown = false;
         while self.0.segment(hash).is_full() || !self.0.segment(hash).insert(hash, id) {
             self.grow(hash, &hash_of)?;
@@ -252,11 +279,15 @@ impl Index {
     fn grow(&mut self, hash: u64, hash_of: &impl Fn(RecordId) -> Option<u64>) -> Result<(), Full> {
         let old = self.0.segment(hash);
         let (size, depth) = (old.buckets.len(), old.depth);
-        let living: Vec<(u64, RecordId)> = old.elements().filter_map(|id| Some((hash_of(id)?, id))).collect();
+        let living: Vec<(u64, RecordId)> =
+            old.elements().filter_map(|id| Some((hash_of(id)?, id))).collect();
         let dead = old.used.load(Relaxed) as usize - living.len();
         let crowded = living.len() * 4 >= size;
         let compact = (dead > size).then(|| Segment::filled(size, depth, &living)).flatten();
-        let larger = || Segment::filled(size * 2, depth, &living).filter(|_| size < SEGMENT || !crowded && size < SEGMENT * 4);
+        let larger = || {
+            Segment::filled(size * 2, depth, &living)
+                .filter(|_| size < SEGMENT || !crowded && size < SEGMENT * 4)
+        };
         if let Some(new) = compact.or_else(larger) {
             self.replace(hash, depth, &[Arc::new(new)]);
             return Ok(());
@@ -264,8 +295,10 @@ impl Index {
         if depth >= MAX_DEPTH || !crowded {
             return Err(Full);
         }
-        let (high, low): (Vec<_>, Vec<_>) = living.into_iter().partition(|(hash, _)| hash >> (63 - depth) & 1 == 1);
-        let half = |elements: &[_]| Segment::filled(size, depth + 1, elements).map(Arc::new).ok_or(Full);
+        let (high, low): (Vec<_>, Vec<_>) =
+            living.into_iter().partition(|(hash, _)| hash >> (63 - depth) & 1 == 1);
+        let half =
+            |elements: &[_]| Segment::filled(size, depth + 1, elements).map(Arc::new).ok_or(Full);
         let halves = [half(&low)?, half(&high)?];
         self.replace(hash, depth, &halves);
         Ok(())
@@ -275,7 +308,12 @@ impl Index {
     fn replace(&mut self, hash: u64, depth: u32, with: &[Arc<Segment>]) {
         let new_depth = with[0].depth;
         if new_depth > 64 - self.0.shift {
-            let doubled = self.0.directory.iter().flat_map(|segment| [segment.clone(), segment.clone()]).collect();
+            let doubled = self
+                .0
+                .directory
+                .iter()
+                .flat_map(|segment| [segment.clone(), segment.clone()])
+                .collect();
             self.0.directory = Arc::new(doubled);
             self.0.shift -= 1;
         }
@@ -290,8 +328,11 @@ impl Index {
     /// Bytes in use.
     pub fn bytes(&self) -> usize {
         let depth = 64 - self.0.shift;
-        let share = |segment: &Arc<Segment>| (segment.buckets.len() * size_of::<Bucket>()) >> (depth - segment.depth);
-        self.0.directory.iter().map(share).sum::<usize>() + self.0.directory.len() * size_of::<Arc<Segment>>()
+        let share = |segment: &Arc<Segment>| {
+            (segment.buckets.len() * size_of::<Bucket>()) >> (depth - segment.depth)
+        };
+        self.0.directory.iter().map(share).sum::<usize>()
+            + self.0.directory.len() * size_of::<Arc<Segment>>()
     }
 }
 

@@ -30,7 +30,8 @@ impl Plan {
         let mut order: Vec<usize> = (0..WORDS).filter(|&word| mask.0[word] != 0).collect();
         order.sort_by_key(|&word| std::cmp::Reverse(mask.0[word].count_ones()));
         let mut taken: Vec<u64> = Vec::new();
-        let mut moves: Vec<Move> = order.into_iter().map(|from| place(mask.0[from], from, &mut taken)).collect();
+        let mut moves: Vec<Move> =
+            order.into_iter().map(|from| place(mask.0[from], from, &mut taken)).collect();
         moves.sort_by_key(|step| step.to);
         Self { mask: *mask, moves: moves.into(), words: taken.len() as u8 }
     }
@@ -49,7 +50,8 @@ impl Plan {
     pub fn pack(&self, key: &Key) -> [u64; WORDS] {
         let mut packed = [0; WORDS];
         for step in &self.moves {
-            packed[step.to as usize % WORDS] |= (key.0[step.from as usize % WORDS] & step.mask).rotate_left(step.turn.into());
+            packed[step.to as usize % WORDS] |=
+                (key.0[step.from as usize % WORDS] & step.mask).rotate_left(step.turn.into());
         }
         packed
     }
@@ -74,7 +76,8 @@ impl Plan {
     pub fn unpack(&self, packed: &[u64]) -> Key {
         let mut key = Key::default();
         for step in &self.moves {
-            key.0[step.from as usize] = packed[step.to as usize].rotate_right(step.turn.into()) & step.mask;
+            key.0[step.from as usize] =
+                packed[step.to as usize].rotate_right(step.turn.into()) & step.mask;
         }
         key
     }
@@ -119,7 +122,9 @@ mod tests {
     fn rows_pack_like_single_keys() {
         let mask = mask_of(&[Field::InPort, Field::EthDst, Field::EthSrc, Field::VlanVid]);
         let plan = Plan::new(&mask);
-        let keys: [Key; 4] = std::array::from_fn(|k| Key(std::array::from_fn(|i| ((k * 31 + i) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15))));
+        let keys: [Key; 4] = std::array::from_fn(|k| {
+            Key(std::array::from_fn(|i| ((k * 31 + i) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+        });
         let mut rows = [[7; 4]; WORDS];
         plan.pack_rows(&keys.each_ref(), &mut rows);
         for (k, key) in keys.iter().enumerate() {

@@ -18,12 +18,16 @@
 //! * **Home** is the record that counts: itself, or an earlier version of the same entry (a modify keeps counters).
 
 use crate::time::Nanos;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A cache line of a record.
+/// A cache line of a record; the first has the header.
 #[repr(align(64))]
 #[derive(Default)]
 pub(crate) struct Line(pub(super) [AtomicU64; 8]);
+
+/// Key words in the first line.
+pub(crate) const FIRST_WORDS: usize = 8 - HEADER_WORDS;
 
 /// The rarely used part of a record.
 #[derive(Default)]
@@ -102,6 +106,64 @@ impl Rule {
     }
 }
 
+impl Line {
+    /// Word `index` of the packed key, below [`FIRST_WORDS`].
+    pub fn key_word(&self, index: usize) -> u64 {
+        self.0[HEADER_WORDS + index].load(Relaxed)
+    }
+
+    /// What the entry does.
+    pub fn rule(&self) -> Rule {
+        Rule::of(self.0[2].load(Relaxed))
+    }
+
+    /// Whether snapshots of `generation` see this record.
+    pub fn is_visible(&self, generation: u32) -> bool {
+        let word = self.0[3].load(Relaxed);
+        let (birth, life) = ((word >> 32) as u32, word as u32);
+        generation.wrapping_sub(birth) < life
+    }
+
+    /// The record that counts for this one.
+    pub fn home(&self) -> RecordId {
+        RecordId(self.0[4].load(Relaxed) as u32)
+    }
+
+    /// Counts as `worker` (1..=255) with plain loads and stores, if it owns the counters or nobody did. Returns whether.
+    pub fn count_as_owner(&self, worker: u8, packets: u64, bytes: u64) -> bool {
+        let rule = self.0[2].load(Relaxed);
+        let owner = (rule >> 32) as u8;
+        let owns = owner == worker || u64::from(owner) == UNOWNED && self.claim(rule, worker);
+        if owns {
+            self.0[0].store(self.0[0].load(Relaxed).wrapping_add(packets), Relaxed);
+            self.0[1].store(self.0[1].load(Relaxed).wrapping_add(bytes), Relaxed);
+        }
+        owns
+    }
+
+    /// Makes `worker` the owner unless another was quicker.
+    #[cold]
+    fn claim(&self, rule: u64, worker: u8) -> bool {
+        self.0[2].compare_exchange(rule, rule | u64::from(worker) << 32, Relaxed, Relaxed).is_ok()
+    }
+
+    /// Notes a use. `tick` is [`tick`] of now.
+    pub fn touch(&self, tick: u32) {
+        let old = self.0[4].load(Relaxed);
+        if (old >> 32) as u32 != tick {
+            self.0[4].store(u64::from(tick) << 32 | old & 0xffff_ffff, Relaxed);
+        }
+    }
+}
+
+impl Deref for Record<'_> {
+    type Target = Line;
+
+    fn deref(&self) -> &Line {
+        self.first
+    }
+}
+
 /// A record in place.
 #[derive(Clone, Copy)]
 pub(crate) struct Record<'a> {
@@ -140,8 +202,15 @@ impl Record<'_> {
 
     /// Fills a record that no snapshot can see yet with another version of `other`, which counts where that counts.
     pub fn copy_from(&self, other: &Record<'_>, rule: Rule) {
-        let key: [u64; wire::WORDS] = std::array::from_fn(|i| if i < other.key_room() { other.key_word(i) } else { 0 });
-        self.write(&key[..other.key_room().min(wire::WORDS)], rule, other.cookie(), other.home(), Nanos(0));
+        let key: [u64; wire::WORDS] =
+            std::array::from_fn(|i| if i < other.key_room() { other.key_word(i) } else { 0 });
+        self.write(
+            &key[..other.key_room().min(wire::WORDS)],
+            rule,
+            other.cookie(),
+            other.home(),
+            Nanos(0),
+        );
     }
 
     /// Key words there is room for.
@@ -156,12 +225,8 @@ impl Record<'_> {
 
     /// Whether the packed key is `packed`.
     pub fn has_key(&self, packed: &[u64]) -> bool {
-        packed.iter().enumerate().fold(0, |differ, (i, &word)| differ | (word ^ self.key_word(i))) == 0
-    }
-
-    /// What the entry does.
-    pub fn rule(&self) -> Rule {
-        Rule::of(self.word(2).load(Relaxed))
+        packed.iter().enumerate().fold(0, |differ, (i, &word)| differ | (word ^ self.key_word(i)))
+            == 0
     }
 
     /// Replaces what the entry does; for records that no snapshot can see yet.
@@ -172,13 +237,6 @@ impl Record<'_> {
     /// The entry's cookie.
     pub fn cookie(&self) -> u64 {
         self.spill().cookie.load(Relaxed)
-    }
-
-    /// Whether snapshots of `generation` see this record.
-    pub fn is_visible(&self, generation: u32) -> bool {
-        let word = self.word(3).load(Relaxed);
-        let (birth, life) = ((word >> 32) as u32, word as u32);
-        generation.wrapping_sub(birth) < life
     }
 
     /// Makes the record count on `home`; for records that no snapshot can see yet.
@@ -214,43 +272,18 @@ impl Record<'_> {
         }
     }
 
-    /// The record that counts for this one.
-    pub fn home(&self) -> RecordId {
-        RecordId(self.word(4).load(Relaxed) as u32)
-    }
-
-    /// Counts on this record as `worker` (1..=255): exact however many workers do so, free of locked instructions for the owner.
-    pub fn count(&self, worker: u8, packets: u64, bytes: u64) {
-        let rule = self.word(2).load(Relaxed);
-        let owner = (rule >> 32) as u8;
-        if owner == worker || owner as u64 == UNOWNED && self.claim(rule, worker) {
-            let (own_packets, own_bytes) = (self.word(0), self.word(1));
-            own_packets.store(own_packets.load(Relaxed).wrapping_add(packets), Relaxed);
-            own_bytes.store(own_bytes.load(Relaxed).wrapping_add(bytes), Relaxed);
-        } else {
-            self.spill().packets.fetch_add(packets, Relaxed);
-            self.spill().bytes.fetch_add(bytes, Relaxed);
-        }
-    }
-
-    /// Makes `worker` the owner unless another was quicker.
-    #[cold]
-    fn claim(&self, rule: u64, worker: u8) -> bool {
-        self.word(2).compare_exchange(rule, rule | (worker as u64) << 32, Relaxed, Relaxed).is_ok()
-    }
-
-    /// Notes a use. `tick` is [`tick`] of now.
-    pub fn touch(&self, tick: u32) {
-        let word = self.word(4);
-        let old = word.load(Relaxed);
-        if (old >> 32) as u32 != tick {
-            word.store((tick as u64) << 32 | old & 0xffff_ffff, Relaxed);
-        }
+    /// Adds to the counters of a record that another worker owns.
+    pub fn count_as_guest(&self, packets: u64, bytes: u64) {
+        let spill = self.spill();
+        spill.packets.fetch_add(packets, Relaxed);
+        spill.bytes.fetch_add(bytes, Relaxed);
     }
 
     /// Packets and bytes counted on this record so far.
     pub fn counts(&self) -> (u64, u64) {
-        let sum = |own: &AtomicU64, spilt: &AtomicU64| own.load(Relaxed).wrapping_add(spilt.load(Relaxed));
+        let sum = |own: &AtomicU64, spilt: &AtomicU64| {
+            own.load(Relaxed).wrapping_add(spilt.load(Relaxed))
+        };
         (sum(self.word(0), &self.spill().packets), sum(self.word(1), &self.spill().bytes))
     }
 

@@ -76,18 +76,29 @@ impl Table {
         if order.len() <= most_masks && order.len() <= BLOCK_COST {
             return Template::Masks(masks(&order, |_| true));
         }
-        let (template, compiler) = self.compile_ternary(store, &order, most_masks, before, &changes);
+        let (template, compiler) =
+            self.compile_ternary(store, &order, most_masks, before, &changes);
         self.compiler = compiler;
         template
     }
 
-    fn compile_prefix(&self, store: &Store, shape: prefix::Shape, before: Compiler, changes: &Changes) -> (Template, Compiler) {
+    fn compile_prefix(
+        &self,
+        store: &Store,
+        shape: prefix::Shape,
+        before: Compiler,
+        changes: &Changes,
+    ) -> (Template, Compiler) {
         let mut builder = match before {
             Compiler::Prefix(builder) if builder.fits(&shape) && !changes.all => builder,
             _ => {
                 let mut builder = prefix::Builder::new(&shape);
-                for (number, tuple) in self.tuples().filter(|(number, _)| builder.holds(*number)).collect::<Vec<_>>() {
-                    tuple.visible(store).for_each(|id| builder.set(number, &key_of(store, tuple, id), Some(id)));
+                for (number, tuple) in
+                    self.tuples().filter(|(number, _)| builder.holds(*number)).collect::<Vec<_>>()
+                {
+                    tuple
+                        .visible(store)
+                        .for_each(|id| builder.set(number, &key_of(store, tuple, id), Some(id)));
                 }
                 builder
             }
@@ -110,7 +121,9 @@ impl Table {
     ) -> (Template, Compiler) {
         let now = (self.rules, order.len());
         let (mut builder, hashed, chosen_at, fresh) = match before {
-            Compiler::Ternary { builder, hashed, chosen_at } if is_near(chosen_at, now) && !changes.all => {
+            Compiler::Ternary { builder, hashed, chosen_at }
+                if is_near(chosen_at, now) && !changes.all =>
+            {
                 (builder, hashed, chosen_at, false)
             }
             _ => (ternary::Builder::default(), choose_hashed(order, most_masks), now, true),
@@ -129,8 +142,10 @@ impl Table {
                 }
             }
         } else {
-            for (number, key) in changes.list.iter().filter(|(number, _)| !hashed.contains(number)) {
-                let found = self.found(store, *number, key).zip(self.tuples[usize::from(*number)].as_ref());
+            for (number, key) in changes.list.iter().filter(|(number, _)| !hashed.contains(number))
+            {
+                let found =
+                    self.found(store, *number, key).zip(self.tuples[usize::from(*number)].as_ref());
                 builder.set(*number, *key, found.map(|(id, tuple)| entry(tuple, id)));
             }
         }
@@ -141,7 +156,8 @@ impl Table {
         if builder.len() == 0 {
             return (Template::Masks(masks(order, |_| true)), Compiler::None);
         }
-        let template = Template::Ternary(builder.build(masks(order, |number| hashed.contains(&number))));
+        let template =
+            Template::Ternary(builder.build(masks(order, |number| hashed.contains(&number))));
         (template, Compiler::Ternary { builder, hashed, chosen_at })
     }
 
@@ -177,7 +193,9 @@ fn simple(store: &Store, order: &[(u16, &Tuple)]) -> Option<Template> {
             Some(single) => Template::One(single),
             None => Template::Exact(Probe::new(number, tuple), None),
         }),
-        [(number, tuple), (_, all)] if all.plan.words() == 0 && tuple.priorities().1 >= all.priorities().0 => {
+        [(number, tuple), (_, all)]
+            if all.plan.words() == 0 && tuple.priorities().1 >= all.priorities().0 =>
+        {
             Some(Template::Exact(Probe::new(number, tuple), Single::only(store, all)))
         }
         _ => None,
@@ -185,12 +203,19 @@ fn simple(store: &Store, order: &[(u16, &Tuple)]) -> Option<Template> {
 }
 
 fn masks(order: &[(u16, &Tuple)], wanted: impl Fn(u16) -> bool) -> Masks {
-    Masks::new(order.iter().filter(|(number, _)| wanted(*number)).map(|&(number, tuple)| Probe::new(number, tuple)).collect())
+    Masks::new(
+        order
+            .iter()
+            .filter(|(number, _)| wanted(*number))
+            .map(|&(number, tuple)| Probe::new(number, tuple))
+            .collect(),
+    )
 }
 
 /// The masks to hash: those with most entries, as many as make the whole cheapest.
 fn choose_hashed(order: &[(u16, &Tuple)], most_masks: usize) -> HashSet<u16> {
-    let mut by_size: Vec<(u32, u16)> = order.iter().map(|(number, tuple)| (tuple.rules, *number)).collect();
+    let mut by_size: Vec<(u32, u16)> =
+        order.iter().map(|(number, tuple)| (tuple.rules, *number)).collect();
     by_size.sort_unstable_by_key(|&(rules, number)| (std::cmp::Reverse(rules), number));
     let mut rest: usize = by_size.iter().map(|&(rules, _)| rules as usize).sum();
     let mut best = (usize::MAX, 0);

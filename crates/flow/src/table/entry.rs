@@ -27,7 +27,12 @@ impl Table {
     ///
     /// # Errors
     /// [`Full`]: out of records, masks or hash room; the table is as before, and the program is still the caller's.
-    pub fn add(&mut self, store: &mut Store, entry: &NewEntry<'_>, most_masks: usize) -> Result<RecordId, Full> {
+    pub fn add(
+        &mut self,
+        store: &mut Store,
+        entry: &NewEntry<'_>,
+        most_masks: usize,
+    ) -> Result<RecordId, Full> {
         if !self.has_room(most_masks) {
             return Err(Full);
         }
@@ -39,7 +44,12 @@ impl Table {
         added
     }
 
-    fn add_to(&mut self, store: &mut Store, number: u16, entry: &NewEntry<'_>) -> Result<RecordId, Full> {
+    fn add_to(
+        &mut self,
+        store: &mut Store,
+        number: u16,
+        entry: &NewEntry<'_>,
+    ) -> Result<RecordId, Full> {
         let tuple = self.tuple_mut(number);
         let (packed, hash) = tuple.pack(store, entry.key);
         let words = tuple.plan.words();
@@ -63,7 +73,14 @@ impl Table {
     }
 
     /// Puts a new record into the chain below `head`, or above it.
-    fn link(&mut self, store: &mut Store, number: u16, head: Option<RecordId>, id: RecordId, hash: u64) -> Result<(), Full> {
+    fn link(
+        &mut self,
+        store: &mut Store,
+        number: u16,
+        head: Option<RecordId>,
+        id: RecordId,
+        hash: u64,
+    ) -> Result<(), Full> {
         let priority = store.arena.record(id).rule().priority;
         let Some(head) = head else { return self.show(store, number, id, hash) };
         if store.arena.record(head).rule().priority < priority {
@@ -80,7 +97,13 @@ impl Table {
     }
 
     /// Makes a record visible from the next snapshot on.
-    pub(super) fn show(&mut self, store: &mut Store, number: u16, id: RecordId, hash: u64) -> Result<(), Full> {
+    pub(super) fn show(
+        &mut self,
+        store: &mut Store,
+        number: u16,
+        id: RecordId,
+        hash: u64,
+    ) -> Result<(), Full> {
         store.arena.record(id).be_born(store.next);
         let result = self.tuple_mut(number).insert(store, hash, id);
         if result.is_err() {
@@ -130,7 +153,12 @@ impl Table {
     ///
     /// # Errors
     /// [`Full`]: out of records or hash room; nothing changed.
-    pub fn set_program(&mut self, store: &mut Store, id: RecordId, program: u32) -> Result<RecordId, Full> {
+    pub fn set_program(
+        &mut self,
+        store: &mut Store,
+        id: RecordId,
+        program: u32,
+    ) -> Result<RecordId, Full> {
         let rule = store.arena.record(id).rule();
         let (old, new) = (rule.program, Rule { program, ..rule });
         let current = self.change(store, id, new)?;
@@ -141,7 +169,12 @@ impl Table {
     }
 
     /// Starts an entry's counters afresh. The record must be [`Table::own`]ed: see there.
-    pub fn reset_counts(&mut self, store: &mut Store, id: RecordId, now: Nanos) -> Result<RecordId, Full> {
+    pub fn reset_counts(
+        &mut self,
+        store: &mut Store,
+        id: RecordId,
+        now: Nanos,
+    ) -> Result<RecordId, Full> {
         let rule = store.arena.record(id).rule();
         let fresh = self.change_as(store, id, rule, Version::Afresh)?;
         store.arena.record(fresh).touch(crate::store::tick(now));
@@ -158,7 +191,13 @@ impl Table {
     }
 
     /// Puts a new version of an entry in its place.
-    fn change_as(&mut self, store: &mut Store, id: RecordId, rule: Rule, version: Version) -> Result<RecordId, Full> {
+    fn change_as(
+        &mut self,
+        store: &mut Store,
+        id: RecordId,
+        rule: Rule,
+        version: Version,
+    ) -> Result<RecordId, Full> {
         let hash = self.tuple_mut(rule.mask).key_of(store, id).1;
         let head = self.head_of(store, id);
         let copy = renew(store, id, rule).ok_or(Full)?;
@@ -202,10 +241,16 @@ impl Table {
         }
     }
 
-    fn replace_with(&mut self, store: &mut Store, id: RecordId, entry: &NewEntry<'_>) -> Result<RecordId, Full> {
+    fn replace_with(
+        &mut self,
+        store: &mut Store,
+        id: RecordId,
+        entry: &NewEntry<'_>,
+    ) -> Result<RecordId, Full> {
         let rule = store.arena.record(id).rule();
         let version = if entry.flags.reset_counts { Version::Afresh } else { Version::Counting };
-        let current = self.change_as_published(store, id, Rule { program: entry.program, ..rule }, version)?;
+        let current =
+            self.change_as_published(store, id, Rule { program: entry.program, ..rule }, version)?;
         self.note_program(store, entry.program, 1);
         self.note_program(store, rule.program, -1);
         store.programs.release(rule.program);
@@ -219,7 +264,13 @@ impl Table {
     }
 
     /// Like [`Table::change_as`], in place where no snapshot looks.
-    fn change_as_published(&mut self, store: &mut Store, id: RecordId, rule: Rule, version: Version) -> Result<RecordId, Full> {
+    fn change_as_published(
+        &mut self,
+        store: &mut Store,
+        id: RecordId,
+        rule: Rule,
+        version: Version,
+    ) -> Result<RecordId, Full> {
         let counts_alone = store.arena.record(id).home() == id;
         if self.is_unpublished(store, id) && (version == Version::Counting || counts_alone) {
             return self.change(store, id, rule);
@@ -240,7 +291,8 @@ impl Table {
         self.stale |= !self.is_found_by_hash(rule.mask);
         if head == id && next.is_some() {
             // The removed head leaves its element's room only later; the index grows if need be.
-            self.show(store, rule.mask, next, hash).expect("an index takes at least two versions of a match");
+            self.show(store, rule.mask, next, hash)
+                .expect("an index takes at least two versions of a match");
         }
         self.note_program(store, rule.program, -1);
         store.programs.release(rule.program);
@@ -252,7 +304,9 @@ impl Table {
 
     /// The visible record of the chain that `id` is in.
     fn head_of(&self, store: &Store, id: RecordId) -> RecordId {
-        let tuple = self.tuples[store.arena.record(id).rule().mask as usize].as_ref().expect("an entry's mask is in use");
+        let tuple = self.tuples[store.arena.record(id).rule().mask as usize]
+            .as_ref()
+            .expect("an entry's mask is in use");
         let (packed, hash) = tuple.key_of(store, id);
         tuple.find(store, &packed[..tuple.plan.words()], hash).expect("a chain has a head")
     }
@@ -298,7 +352,9 @@ fn fill_cold(store: &mut Store, id: RecordId, table: u8, entry: &NewEntry<'_>) {
 
 /// The entries of a chain from `head` on.
 pub(super) fn chain(store: &Store, head: RecordId) -> impl Iterator<Item = RecordId> {
-    std::iter::successors(Some(head), |&id| Some(store.arena.cold(id).next).filter(|next| next.is_some()))
+    std::iter::successors(Some(head), |&id| {
+        Some(store.arena.cold(id).next).filter(|next| next.is_some())
+    })
 }
 
 fn in_chain(store: &Store, head: RecordId, priority: u16) -> Option<RecordId> {
@@ -307,10 +363,15 @@ fn in_chain(store: &Store, head: RecordId, priority: u16) -> Option<RecordId> {
 
 /// The last entry of a chain with a priority above `priority`; the head has one.
 fn last_above(store: &Store, head: RecordId, priority: u16) -> RecordId {
-    chain(store, head).take_while(|&id| store.arena.record(id).rule().priority > priority).last().unwrap_or(head)
+    chain(store, head)
+        .take_while(|&id| store.arena.record(id).rule().priority > priority)
+        .last()
+        .unwrap_or(head)
 }
 
 /// The entry above `id` in its chain.
 fn above(store: &Store, head: RecordId, id: RecordId) -> RecordId {
-    chain(store, head).find(|&other| store.arena.cold(other).next == id).expect("a covered entry hangs below another")
+    chain(store, head)
+        .find(|&other| store.arena.cold(other).next == id)
+        .expect("a covered entry hangs below another")
 }

@@ -29,9 +29,15 @@ impl Table {
     }
 
     /// The entries at least as specific as `filter`, in no particular order.
-    pub fn select<'a>(&'a self, store: &'a Store, filter: &'a FlowFilter) -> impl Iterator<Item = RecordId> + 'a {
+    pub fn select<'a>(
+        &'a self,
+        store: &'a Store,
+        filter: &'a FlowFilter,
+    ) -> impl Iterator<Item = RecordId> + 'a {
         let tuples = self.tuples().filter(|(_, tuple)| refines(tuple.plan.mask(), &filter.mask));
-        tuples.flat_map(move |(_, tuple)| candidates(store, tuple, filter)).filter(move |&id| passes(store, id, filter))
+        tuples
+            .flat_map(move |(_, tuple)| candidates(store, tuple, filter))
+            .filter(move |&id| passes(store, id, filter))
     }
 
     /// Whether an entry of the same priority could match a packet that this match matches.
@@ -60,7 +66,11 @@ fn entries<'a>(store: &'a Store, tuple: &'a Tuple) -> impl Iterator<Item = Recor
 }
 
 /// The tuple's entries whose keys agree with the filter: found by hash if it has the same mask, by a walk if not.
-fn candidates<'a>(store: &'a Store, tuple: &'a Tuple, filter: &'a FlowFilter) -> Box<dyn Iterator<Item = RecordId> + 'a> {
+fn candidates<'a>(
+    store: &'a Store,
+    tuple: &'a Tuple,
+    filter: &'a FlowFilter,
+) -> Box<dyn Iterator<Item = RecordId> + 'a> {
     if *tuple.plan.mask() == filter.mask {
         let (packed, hash) = tuple.pack(store, &filter.key);
         let head = tuple.find(store, &packed[..tuple.plan.words()], hash);
@@ -83,6 +93,7 @@ fn passes(store: &Store, id: RecordId, filter: &FlowFilter) -> bool {
 
 fn sends_to(instructions: &Instructions, filter: &FlowFilter) -> bool {
     let any = |wanted: &dyn Fn(&Action) -> bool| actions(instructions).any(wanted);
-    filter.out_port.is_none_or(|port| any(&|action| matches!(*action, Action::Output(out) if same_destination(out, port))))
-        && filter.out_group.is_none_or(|group| any(&|action| *action == Action::Group(group)))
+    filter.out_port.is_none_or(|port| {
+        any(&|action| matches!(*action, Action::Output(out) if same_destination(out, port)))
+    }) && filter.out_group.is_none_or(|group| any(&|action| *action == Action::Group(group)))
 }

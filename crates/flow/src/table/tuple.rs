@@ -22,7 +22,14 @@ pub(crate) struct Tuple {
 
 impl Tuple {
     pub fn new(mask: &Key) -> Self {
-        Self { plan: Arc::new(Plan::new(mask)), index: Index::default(), priorities: BTreeMap::new(), rules: 0, first: Key::default(), varying: Key::default() }
+        Self {
+            plan: Arc::new(Plan::new(mask)),
+            index: Index::default(),
+            priorities: BTreeMap::new(),
+            rules: 0,
+            first: Key::default(),
+            varying: Key::default(),
+        }
     }
 
     /// Highest and lowest priority of its entries.
@@ -33,7 +40,9 @@ impl Tuple {
 
     /// The first entry's key, bits in which entries differ left out.
     pub fn common(&self) -> Key {
-        Key(std::array::from_fn(|i: usize| self.first.0[i % wire::WORDS] & !self.varying.0[i % wire::WORDS]))
+        Key(std::array::from_fn(|i: usize| {
+            self.first.0[i % wire::WORDS] & !self.varying.0[i % wire::WORDS]
+        }))
     }
 
     /// Bits in which entries differ, or did once.
@@ -71,7 +80,11 @@ impl Tuple {
     /// The entry for `packed` that the next snapshot will see.
     pub fn find(&self, store: &Store, packed: &[u64], hash: u64) -> Option<RecordId> {
         self.index.view().candidates(hash).find(|&id| {
-            store.arena.view().get(id).is_some_and(|record| record.is_visible(store.next) && record.has_key(packed))
+            store
+                .arena
+                .view()
+                .get(id)
+                .is_some_and(|record| record.is_visible(store.next) && record.has_key(packed))
         })
     }
 

@@ -32,7 +32,13 @@ impl Masks {
     }
 
     /// Searches for each key.
-    pub fn search(&self, at: Searched<'_>, keys: &[&Key], scratch: &mut Scratch, found: &mut Found) -> u32 {
+    pub fn search(
+        &self,
+        at: Searched<'_>,
+        keys: &[&Key],
+        scratch: &mut Scratch,
+        found: &mut Found,
+    ) -> u32 {
         found[..keys.len()].fill(RecordId::NONE);
         let mut best = [None; BATCH];
         self.improve(at, keys, scratch, found, &mut best)
@@ -51,9 +57,9 @@ impl Masks {
         for probe in &self.probes {
             let mut lanes = [0_u8; BATCH];
             let mut left = 0;
-            for lane in 0..keys.len() {
+            for (lane, best) in best.iter().enumerate().take(keys.len()) {
                 lanes[left % BATCH] = lane as u8;
-                left += usize::from(best[lane] < Some(probe.top));
+                left += usize::from(*best < Some(probe.top));
             }
             if left == 0 {
                 break;

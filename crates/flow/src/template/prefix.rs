@@ -81,7 +81,8 @@ impl Shape {
         for (number, tuple) in prefixes {
             let mask = tuple.plan.mask();
             let bits = mask.get(field) as u32;
-            let agree = outside(tuple.varying()) == Key::default() && outside(&tuple.common()) == base;
+            let agree =
+                outside(tuple.varying()) == Key::default() && outside(&tuple.common()) == base;
             let same = agree && outside(mask) == base_mask;
             if !same || bits.leading_ones() != bits.count_ones() {
                 return None;
@@ -91,7 +92,8 @@ impl Shape {
         lengths.sort_by_key(|&(_, length, _)| std::cmp::Reverse(length));
         let agree = lengths.windows(2).all(|pair| pair[0].2.1 >= pair[1].2.0);
         let lowest = lengths.last()?.2.1;
-        let below = rest.is_none() || order.last().is_some_and(|(_, all)| all.priorities().0 <= lowest);
+        let below =
+            rest.is_none() || order.last().is_some_and(|(_, all)| all.priorities().0 <= lowest);
         (agree && below && lengths.len() > 1).then(|| Self {
             field,
             base_mask,

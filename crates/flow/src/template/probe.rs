@@ -25,7 +25,12 @@ pub(crate) struct Scratch {
 
 impl Default for Scratch {
     fn default() -> Self {
-        Self { rows: [[0; BATCH]; WORDS], hashes: [0; BATCH], bits: [0; BATCH], ternary: Work::default() }
+        Self {
+            rows: [[0; BATCH]; WORDS],
+            hashes: [0; BATCH],
+            bits: [0; BATCH],
+            ternary: Work::default(),
+        }
     }
 }
 
@@ -44,11 +49,23 @@ pub(crate) struct Probe {
 impl Probe {
     /// The tuple as it is now.
     pub fn new(number: u16, tuple: &Tuple) -> Self {
-        Self { number, plan: tuple.plan.clone(), index: tuple.index.view().clone(), top: tuple.priorities().0, far: tuple.rules > FAR }
+        Self {
+            number,
+            plan: tuple.plan.clone(),
+            index: tuple.index.view().clone(),
+            top: tuple.priorities().0,
+            far: tuple.rules > FAR,
+        }
     }
 
     /// Searches for each key.
-    pub fn search(&self, at: Searched<'_>, keys: &[&Key], scratch: &mut Scratch, found: &mut Found) -> u32 {
+    pub fn search(
+        &self,
+        at: Searched<'_>,
+        keys: &[&Key],
+        scratch: &mut Scratch,
+        found: &mut Found,
+    ) -> u32 {
         match self.plan.words() {
             1 => self.search_words::<1>(at, keys, scratch, found),
             2 => self.search_words::<2>(at, keys, scratch, found),
@@ -59,7 +76,13 @@ impl Probe {
     }
 
     /// [`Probe::search`] for packed keys of `N` words; 0 stands for any other number.
-    fn search_words<const N: usize>(&self, at: Searched<'_>, keys: &[&Key], scratch: &mut Scratch, found: &mut Found) -> u32 {
+    fn search_words<const N: usize>(
+        &self,
+        at: Searched<'_>,
+        keys: &[&Key],
+        scratch: &mut Scratch,
+        found: &mut Found,
+    ) -> u32 {
         let words = if N == 0 { self.plan.words() } else { N };
         let count = keys.len().min(BATCH);
         let Scratch { rows, hashes, bits, .. } = scratch;
@@ -68,18 +91,19 @@ impl Probe {
         if self.far {
             black_box((0..count).fold(0, |sum, i| sum ^ self.index.bucket(hashes[i]).touch()));
         }
-        for i in 0..count {
-            let bucket = self.index.bucket(hashes[i]);
-            bits[i] = bucket.candidates(hashes[i]);
+        let found = &mut found[..count];
+        for ((found, bits), &hash) in found.iter_mut().zip(bits.iter_mut()).zip(&*hashes) {
+            let bucket = self.index.bucket(hash);
+            *bits = bucket.candidates(hash);
             // What lies at an element without the tag may be another mask's record by now.
-            found[i] = if bits[i] == 0 { RecordId::NONE } else { bucket.record(bits[i].trailing_zeros()) };
+            *found = if *bits == 0 { RecordId::NONE } else { bucket.record(bits.trailing_zeros()) };
         }
         if self.far {
-            black_box((0..count).fold(0, |sum, i| sum ^ at.arena.touch(found[i])));
+            black_box(found.iter().fold(0, |sum, &id| sum ^ at.arena.touch(id)));
         }
         let mut missing = 0_u32;
-        for i in 0..count {
-            missing |= u32::from(!is_hit::<N>(at, found[i], &rows[..words], i)) << i;
+        for (i, &id) in found.iter().enumerate() {
+            missing |= u32::from(!is_hit::<N>(at, id, &rows[..words], i)) << i;
         }
         while missing != 0 {
             let i = missing.trailing_zeros() as usize;
@@ -90,23 +114,42 @@ impl Probe {
     }
 
     /// Looks at the candidates after the first one.
-    fn search_on<const N: usize>(&self, at: Searched<'_>, hash: u64, bits: u32, rows: &[[u64; BATCH]], lane: usize) -> RecordId {
+    fn search_on<const N: usize>(
+        &self,
+        at: Searched<'_>,
+        hash: u64,
+        bits: u32,
+        rows: &[[u64; BATCH]],
+        lane: usize,
+    ) -> RecordId {
         let bucket: &Bucket = self.index.bucket(hash);
         if bits & bits.wrapping_sub(1) == 0 && !bucket.is_passed() {
             return RecordId::NONE;
         }
-        self.index.candidates(hash).find(|&id| is_hit::<N>(at, id, rows, lane)).unwrap_or(RecordId::NONE)
+        self.index
+            .candidates(hash)
+            .find(|&id| is_hit::<N>(at, id, rows, lane))
+            .unwrap_or(RecordId::NONE)
     }
 }
 
 /// Whether the snapshot sees `id` and its key is that of `lane`.
-fn is_hit<const N: usize>(at: Searched<'_>, id: RecordId, rows: &[[u64; BATCH]], lane: usize) -> bool {
+fn is_hit<const N: usize>(
+    at: Searched<'_>,
+    id: RecordId,
+    rows: &[[u64; BATCH]],
+    lane: usize,
+) -> bool {
     if 0 < N && N <= FIRST_WORDS {
         let Some(line) = at.arena.short_line(id) else { return false };
-        let differ = (0..N).fold(0, |differ, word| differ | rows[word][lane % BATCH] ^ line.key_word(word));
+        let differ =
+            (0..N).fold(0, |differ, word| differ | rows[word][lane % BATCH] ^ line.key_word(word));
         return differ == 0 && line.is_visible(at.generation) && id.is_some();
     }
     let Some(record) = at.arena.get(id) else { return false };
-    let differ = rows.iter().enumerate().fold(0, |differ, (word, row)| differ | row[lane % BATCH] ^ record.key_word(word));
+    let differ = rows
+        .iter()
+        .enumerate()
+        .fold(0, |differ, (word, row)| differ | row[lane % BATCH] ^ record.key_word(word));
     differ == 0 && record.is_visible(at.generation)
 }

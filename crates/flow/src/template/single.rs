@@ -12,12 +12,20 @@ pub(crate) struct Words(Box<[(u8, u64, u64)]>);
 impl Words {
     /// `key` must be masked.
     pub fn new(mask: &Key, key: &Key) -> Self {
-        Self((0..WORDS).filter(|&i| mask.0[i] != 0).map(|i| (i as u8, mask.0[i], key.0[i])).collect())
+        Self(
+            (0..WORDS)
+                .filter(|&i| mask.0[i] != 0)
+                .map(|i| (i as u8, mask.0[i], key.0[i]))
+                .collect(),
+        )
     }
 
     /// Whether `key` agrees on every bit of the mask.
     pub fn matches(&self, key: &Key) -> bool {
-        self.0.iter().fold(0, |differ, &(i, mask, value)| differ | key.0[i as usize % WORDS] & mask ^ value) == 0
+        self.0
+            .iter()
+            .fold(0, |differ, &(i, mask, value)| differ | key.0[i as usize % WORDS] & mask ^ value)
+            == 0
     }
 }
 

@@ -79,7 +79,8 @@ impl Block {
             lanes &= lanes - 1;
             let (key, bytes) = (keys[lane], &mut work.bytes[lane]);
             for &word in &self.words {
-                bytes.as_chunks_mut().0[usize::from(word) % WORDS] = key.0[usize::from(word) % WORDS].to_le_bytes();
+                bytes.as_chunks_mut().0[usize::from(word) % WORDS] =
+                    key.0[usize::from(word) % WORDS].to_le_bytes();
             }
             work.groups[lane] = if self.skips { self.groups(bytes) } else { u64::MAX };
             admitted |= u32::from(self.common.matches(key)) << lane;
@@ -121,7 +122,9 @@ impl Block {
     #[inline(never)]
     fn matches(&self, strip: usize, bytes: &Bytes) -> Strip {
         let mut all = Strip([u64::MAX; STRIP]);
-        for (rows, &chunk) in self.rows[strip % STRIPS].as_chunks::<CHUNK>().0.iter().zip(&self.chunks) {
+        for (rows, &chunk) in
+            self.rows[strip % STRIPS].as_chunks::<CHUNK>().0.iter().zip(&self.chunks)
+        {
             let (low, high) = nibbles(bytes, chunk);
             let (low, high) = (&rows[low].0, &rows[high].0);
             (0..STRIP).for_each(|i| all.0[i] &= low[i] & high[i]);
@@ -134,7 +137,9 @@ impl Block {
     fn first(&self, strip: usize, bytes: &Bytes) -> u32 {
         let all = self.matches(strip, bytes).0;
         let nowhere = (ROW, 1);
-        let (word, bits) = (0..STRIP).rev().fold(nowhere, |later, i| if all[i] != 0 { (strip * STRIP + i, all[i]) } else { later });
+        let (word, bits) = (0..STRIP).rev().fold(nowhere, |later, i| {
+            if all[i] != 0 { (strip * STRIP + i, all[i]) } else { later }
+        });
         (word * 64) as u32 + bits.trailing_zeros()
     }
 }
@@ -176,7 +181,13 @@ impl Ternary {
     }
 
     /// Searches for each key: blocks first, since what they find ends the walk over the masks early.
-    pub fn search(&self, at: Searched<'_>, keys: &[&Key], scratch: &mut Scratch, found: &mut Found) -> u32 {
+    pub fn search(
+        &self,
+        at: Searched<'_>,
+        keys: &[&Key],
+        scratch: &mut Scratch,
+        found: &mut Found,
+    ) -> u32 {
         found[..keys.len()].fill(RecordId::NONE);
         let mut best: Best = [None; BATCH];
         let mut probes = 0;

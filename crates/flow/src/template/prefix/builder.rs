@@ -31,7 +31,9 @@ impl Builder {
     /// Whether it was made for tables of this shape.
     pub fn fits(&self, shape: &Shape) -> bool {
         let known = |new: &(u16, u8)| self.lengths.contains(new);
-        self.field == shape.field && self.base_mask == shape.base_mask && shape.lengths.iter().all(known)
+        self.field == shape.field
+            && self.base_mask == shape.base_mask
+            && shape.lengths.iter().all(known)
     }
 
     /// Whether entries of this mask are prefixes.
@@ -58,14 +60,26 @@ impl Builder {
 
     /// Compiles the pages that changed.
     pub fn build(&mut self, shape: Shape) -> Prefix {
-        let empty = Arc::new(Page { slots: [RecordId::NONE.0; 256], pieces: [0].into(), starts: [].into(), records: [].into() });
+        let empty = Arc::new(Page {
+            slots: [RecordId::NONE.0; 256],
+            pieces: [0].into(),
+            starts: [].into(),
+            records: [].into(),
+        });
         for top in 0..256 {
             if self.pages[top].is_none() {
-                self.pages[top] = Some(self.page(top as u32).map_or_else(|| empty.clone(), Arc::new));
+                self.pages[top] =
+                    Some(self.page(top as u32).map_or_else(|| empty.clone(), Arc::new));
             }
         }
         let (word, shift) = place(self.field);
-        Prefix { base: shape.base, word, shift, pages: self.pages.iter().flatten().cloned().collect(), rest: shape.rest }
+        Prefix {
+            base: shape.base,
+            word,
+            shift,
+            pages: self.pages.iter().flatten().cloned().collect(),
+            rest: shape.rest,
+        }
     }
 
     /// One /8; `None` if nothing matches in it.
@@ -75,8 +89,11 @@ impl Builder {
             let address = if length == 0 { 0 } else { low & u32::MAX << (32 - length) };
             self.prefixes.get(&(address, length)).map(|&record| (low, high, record))
         });
-        let inside = self.prefixes.range((low, 8)..=(high, 32)).filter(|((_, length), _)| *length >= 8);
-        let inside = inside.map(|(&(address, length), &record)| (address, address | u32::MAX.checked_shr(length.into()).unwrap_or(0), record));
+        let inside =
+            self.prefixes.range((low, 8)..=(high, 32)).filter(|((_, length), _)| *length >= 8);
+        let inside = inside.map(|(&(address, length), &record)| {
+            (address, address | u32::MAX.checked_shr(length.into()).unwrap_or(0), record)
+        });
         let ranges = flatten(around.chain(inside), low, high);
         (ranges.len() > 1 || ranges[0].1.is_some()).then(|| cut(&ranges))
     }
@@ -91,7 +108,11 @@ fn place(field: Field) -> (usize, u32) {
 }
 
 /// Turns nested ranges, outer ones first, into starts of ranges that do not overlap: the innermost wins.
-fn flatten(nested: impl Iterator<Item = (u32, u32, RecordId)>, low: u32, high: u32) -> Vec<(u32, RecordId)> {
+fn flatten(
+    nested: impl Iterator<Item = (u32, u32, RecordId)>,
+    low: u32,
+    high: u32,
+) -> Vec<(u32, RecordId)> {
     let mut starts: Vec<(u32, RecordId)> = vec![(low, RecordId::NONE)];
     let mut open: Vec<(u32, RecordId)> = vec![(high, RecordId::NONE)];
     let mut begin = |at: u32, record: RecordId| match starts.last_mut() {

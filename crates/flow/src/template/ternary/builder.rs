@@ -1,9 +1,9 @@
 //! Keeps blocks in step with the entries; only blocks that changed are compiled again.
 
 use super::{BLOCKS, Block, CHUNK, ROW, RULES, Row, STRIP, STRIPS, Strip, Ternary};
-use crate::template::single::Words;
 use crate::store::RecordId;
 use crate::template::masks::Masks;
+use crate::template::single::Words;
 use std::collections::HashMap;
 use std::sync::Arc;
 use wire::{Key, WORDS};
@@ -92,7 +92,10 @@ impl Builder {
             self.drafts.drain(..).flat_map(|draft| draft.entries).collect::<Vec<_>>()
         };
         let share = entries.len().div_ceil(BLOCKS);
-        self.drafts = entries.chunks(share).map(|part| Draft { entries: part.to_vec(), compiled: None }).collect();
+        self.drafts = entries
+            .chunks(share)
+            .map(|part| Draft { entries: part.to_vec(), compiled: None })
+            .collect();
         self.draft_of(priority)
     }
 
@@ -137,7 +140,11 @@ fn compile(entries: &[Entry], drafts: usize) -> Block {
             union.0[i] |= entry.mask.0[i];
         }
     }
-    let bytes = |word: usize| (0..8).filter(move |byte| varying(&union, &common, word) >> (byte * 8) & 0xff != 0).map(move |byte| word * 8 + byte);
+    let bytes = |word: usize| {
+        (0..8)
+            .filter(move |byte| varying(&union, &common, word) >> (byte * 8) & 0xff != 0)
+            .map(move |byte| word * 8 + byte)
+    };
     let chunks: Box<[u8]> = (0..WORDS).flat_map(bytes).map(|chunk| chunk as u8).collect();
     let rows: Box<[Row]> = chunks.iter().flat_map(|&chunk| rows(entries, chunk)).collect();
     let summaries: Box<[u64]> = rows.iter().map(summary_of).collect();
@@ -146,7 +153,10 @@ fn compile(entries: &[Entry], drafts: usize) -> Block {
     let possible = u64::from(groups.count_ones()) * summaries.len() as u64;
     Block {
         common: Words::new(&common, &first.key.masked(&common)),
-        words: (0..WORDS).filter(|&word| varying(&union, &common, word) != 0).map(|word| word as u8).collect(),
+        words: (0..WORDS)
+            .filter(|&word| varying(&union, &common, word) != 0)
+            .map(|word| word as u8)
+            .collect(),
         chunks,
         rows: std::array::from_fn(|strip| rows.iter().map(|row| row.0[strip]).collect()),
         summaries,
@@ -184,7 +194,8 @@ fn sides(entries: &[Entry], chunk: u8) -> [[Row; 2]; 8] {
     let (word, shift) = (usize::from(chunk / 8), chunk % 8 * 8);
     let mut sides = [[all(entries.len()); 2]; 8];
     for (n, entry) in entries.iter().enumerate() {
-        let (mut mask, key) = ((entry.mask.0[word] >> shift) as u8, (entry.key.0[word] >> shift) as u8);
+        let (mut mask, key) =
+            ((entry.mask.0[word] >> shift) as u8, (entry.key.0[word] >> shift) as u8);
         while mask != 0 {
             let bit = mask.trailing_zeros() as usize;
             let other = usize::from(key >> bit & 1 == 0);
@@ -228,7 +239,9 @@ fn all(count: usize) -> Row {
 /// One bit per group of 16 that has any.
 fn summary_of(row: &Row) -> u64 {
     row.words().enumerate().fold(0, |summary, (i, word)| {
-        let groups = (0..4).fold(0, |groups, group| groups | u64::from(word >> (group * 16) & 0xffff != 0) << group);
+        let groups = (0..4).fold(0, |groups, group| {
+            groups | u64::from(word >> (group * 16) & 0xffff != 0) << group
+        });
         summary | groups << (i * 4)
     })
 }
@@ -242,7 +255,12 @@ mod tests {
         let entry = |n: u64| {
             let noise = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
             let mask = Key([noise & noise >> 7; WORDS]);
-            Entry { record: RecordId(n as u32), priority: 0, key: Key([noise >> 3; WORDS]).masked(&mask), mask }
+            Entry {
+                record: RecordId(n as u32),
+                priority: 0,
+                key: Key([noise >> 3; WORDS]).masked(&mask),
+                mask,
+            }
         };
         let entries: Vec<Entry> = (0..777).map(entry).collect();
         let rows = rows(&entries, 3 * 8 + 2);
@@ -250,7 +268,8 @@ mod tests {
             let row = rows[value & 15].and(&rows[16 + (value >> 4)]);
             let words: Vec<u64> = row.words().collect();
             for (n, entry) in entries.iter().enumerate() {
-                let agrees = ((value as u64) << 16 ^ entry.key.0[3]) & entry.mask.0[3] & 0xff << 16 == 0;
+                let agrees =
+                    ((value as u64) << 16 ^ entry.key.0[3]) & entry.mask.0[3] & 0xff << 16 == 0;
                 assert_eq!(words[n / 64] >> (n % 64) & 1 == 1, agrees);
                 assert!(!agrees || summary_of(&row) >> (n / 16) & 1 == 1);
             }

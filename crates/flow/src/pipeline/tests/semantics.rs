@@ -1,0 +1,260 @@
+//! What OpenFlow says of flow-mods, one claim at a time.
+
+use super::*;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// A match on this IPv4 destination under a prefix.
+fn to(address: u32, length: u32) -> (Key, Key) {
+    let (mut key, mut mask) = (Key::default(), Key::default());
+    key.set(Field::EthType, 0x800);
+    mask.set(Field::EthType, 0xffff);
+    let bits = u32::MAX.checked_shl(32 - length).unwrap_or(0);
+    key.set(Field::Ipv4Dst, u128::from(address & bits));
+    mask.set(Field::Ipv4Dst, u128::from(bits));
+    (key, mask)
+}
+
+fn add(address: u32, length: u32, priority: u16, port: PortNo) -> FlowMod {
+    let (key, mask) = to(address, length);
+    FlowMod { key, mask, priority, instructions: to_port(port), ..FlowMod::default() }
+}
+
+fn packet(address: u32) -> Key {
+    let mut key = to(address, 32).0;
+    key.set(Field::InPort, 1);
+    key
+}
+
+fn all(pipeline: &Pipeline) -> Vec<crate::FlowStats> {
+    pipeline.flows(&FlowFilter::default(), Nanos(0)).collect()
+}
+
+/// Sends `count` packets to `address`.
+fn hit(pipeline: &mut Pipeline, address: u32, count: usize, now: Nanos) {
+    let snapshot = pipeline.snapshot();
+    send(&snapshot, &mut cache(), &vec![packet(address); count], now);
+}
+
+fn apply(pipeline: &mut Pipeline, change: &FlowMod) -> Vec<crate::Removed> {
+    pipeline.flow_mod(change, Nanos(0)).unwrap()
+}
+
+#[test]
+fn a_modify_keeps_counters_and_cookie_and_a_reset_clears_counters() {
+    let mut pipeline = pipeline(32);
+    apply(&mut pipeline, &FlowMod { cookie: 7, ..add(1, 32, 5, 2) });
+    hit(&mut pipeline, 1, 3, Nanos(0));
+    let modify = FlowMod { command: FlowCommand::ModifyStrict, cookie: 9, ..add(1, 32, 5, 3) };
+    apply(&mut pipeline, &modify);
+    hit(&mut pipeline, 1, 2, Nanos(0));
+    let flow = &all(&pipeline)[0];
+    assert_eq!(
+        (flow.packets, flow.bytes, flow.cookie, port_of(&flow.instructions)),
+        (5, 500, 7, 3)
+    );
+    let flags = FlowFlags { reset_counts: true, ..FlowFlags::default() };
+    apply(&mut pipeline, &FlowMod { flags, ..modify });
+    assert_eq!(all(&pipeline)[0].packets, 0);
+    hit(&mut pipeline, 1, 4, Nanos(0));
+    assert_eq!(all(&pipeline)[0].packets, 4);
+}
+
+#[test]
+fn an_add_over_the_same_match_and_priority_replaces_and_keeps_counters_unless_told_otherwise() {
+    let mut pipeline = pipeline(32);
+    apply(&mut pipeline, &add(1, 32, 5, 2));
+    hit(&mut pipeline, 1, 3, Nanos(0));
+    apply(&mut pipeline, &FlowMod { cookie: 4, ..add(1, 32, 5, 3) });
+    let flows = all(&pipeline);
+    assert_eq!((flows.len(), flows[0].packets, flows[0].cookie), (1, 3, 4));
+    let flags = FlowFlags { reset_counts: true, ..FlowFlags::default() };
+    apply(&mut pipeline, &FlowMod { flags, ..add(1, 32, 5, 3) });
+    assert_eq!(all(&pipeline)[0].packets, 0);
+}
+
+#[test]
+fn an_entry_under_another_with_the_same_match_comes_back_with_its_counters() {
+    let mut pipeline = pipeline(32);
+    apply(&mut pipeline, &add(1, 32, 5, 2));
+    hit(&mut pipeline, 1, 3, Nanos(0));
+    apply(&mut pipeline, &add(1, 32, 9, 3));
+    let snapshot = pipeline.snapshot();
+    assert_eq!(send(&snapshot, &mut cache(), &[packet(1)], Nanos(0)), [Some(3)]);
+    apply(&mut pipeline, &FlowMod { command: FlowCommand::DeleteStrict, ..add(1, 32, 9, 0) });
+    let snapshot = pipeline.snapshot();
+    assert_eq!(send(&snapshot, &mut cache(), &[packet(1)], Nanos(0)), [Some(2)]);
+    assert_eq!(all(&pipeline)[0].packets, 4);
+}
+
+#[test]
+fn overlap_is_refused_only_at_the_same_priority_and_only_when_asked() {
+    let mut pipeline = pipeline(32);
+    apply(&mut pipeline, &add(0x0a00_0000, 8, 5, 2));
+    let flags = FlowFlags { check_overlap: true, ..FlowFlags::default() };
+    let overlapping = FlowMod { flags, ..add(0x0a01_0000, 16, 5, 2) };
+    assert_eq!(pipeline.flow_mod(&overlapping, Nanos(0)), Err(FlowModError::Overlap { table: 0 }));
+    apply(&mut pipeline, &FlowMod { flags, ..add(0x0a01_0000, 16, 6, 2) });
+    apply(&mut pipeline, &FlowMod { flags, ..add(0x0b01_0000, 16, 5, 2) });
+    apply(&mut pipeline, &add(0x0a02_0000, 16, 5, 2));
+    assert_eq!(total(&pipeline).flows, 4);
+}
+
+#[test]
+fn deletes_respect_cookie_port_group_and_table() {
+    let mut pipeline = pipeline(32);
+    for (n, port) in [(1, 2), (2, 3), (3, 2)] {
+        apply(&mut pipeline, &FlowMod { cookie: n, ..add(n as u32, 32, 5, port) });
+    }
+    apply(&mut pipeline, &FlowMod { table: Some(4), ..add(9, 32, 5, 2) });
+    let delete = FlowMod { command: FlowCommand::Delete, table: Some(0), ..FlowMod::default() };
+    apply(&mut pipeline, &FlowMod { cookie: 1, cookie_mask: u64::MAX, ..delete.clone() });
+    assert_eq!(total(&pipeline).flows, 3);
+    apply(&mut pipeline, &FlowMod { out_group: Some(1), ..delete.clone() });
+    assert_eq!(total(&pipeline).flows, 3);
+    apply(&mut pipeline, &FlowMod { out_port: Some(Output::Port(2)), ..delete.clone() });
+    assert_eq!(total(&pipeline).flows, 2);
+    apply(&mut pipeline, &delete);
+    assert_eq!(all(&pipeline)[0].table, 4);
+    apply(&mut pipeline, &FlowMod { table: None, ..delete });
+    assert_eq!(total(&pipeline).flows, 0);
+}
+
+#[test]
+fn timeouts_fire_in_time_and_use_puts_an_idle_one_off() {
+    let mut pipeline = pipeline(32);
+    let flags = FlowFlags { send_flow_removed: true, ..FlowFlags::default() };
+    apply(&mut pipeline, &FlowMod { idle_timeout_s: 10, flags, ..add(1, 32, 5, 2) });
+    apply(&mut pipeline, &FlowMod { hard_timeout_s: 20, flags, ..add(2, 32, 5, 2) });
+    apply(&mut pipeline, &FlowMod { hard_timeout_s: 1, ..add(3, 32, 5, 2) });
+    hit(&mut pipeline, 1, 2, Nanos(7 * SECOND));
+    let gone = pipeline.expire(Nanos(10 * SECOND));
+    assert_eq!(
+        (gone.len(), gone[0].reason, gone[0].flow.hard_timeout_s),
+        (1, RemovedReason::HardTimeout, 1)
+    );
+    // Modified, the entry lives on under another record, and so do its timeouts.
+    apply(&mut pipeline, &FlowMod { command: FlowCommand::Modify, ..add(1, 32, 5, 3) });
+    assert_eq!(pipeline.expire(Nanos(16 * SECOND)), []);
+    let gone = pipeline.expire(Nanos(17 * SECOND + SECOND / 5));
+    assert_eq!(
+        (gone.len(), gone[0].reason, gone[0].flow.packets),
+        (1, RemovedReason::IdleTimeout, 2)
+    );
+    let gone = pipeline.expire(Nanos(20 * SECOND + SECOND / 5));
+    assert_eq!((gone.len(), gone[0].reason), (1, RemovedReason::HardTimeout));
+    assert_eq!(pipeline.next_expiry(), None);
+}
+
+#[test]
+fn refusals_name_their_reason_and_change_nothing() {
+    let mut pipeline =
+        Pipeline::new(Limits { tables: 4, entries_per_table: 2, ..Limits::default() });
+    let refused = |pipeline: &mut Pipeline, change: FlowMod| {
+        pipeline.flow_mod(&change, Nanos(0)).unwrap_err()
+    };
+    assert_eq!(
+        refused(&mut pipeline, FlowMod { table: Some(4), ..add(1, 32, 1, 1) }),
+        FlowModError::BadTable
+    );
+    assert_eq!(
+        refused(&mut pipeline, FlowMod { table: None, ..add(1, 32, 1, 1) }),
+        FlowModError::BadTable
+    );
+    for goto in [1, 0, 4] {
+        let instructions = Instructions { goto: Some(goto), ..Instructions::default() };
+        let change = FlowMod { table: Some(1), instructions, ..add(1, 32, 1, 1) };
+        assert_eq!(refused(&mut pipeline, change), FlowModError::BadGoto { table: 1, goto });
+    }
+    let instructions = Instructions { apply: vec![Action::Group(7)], ..Instructions::default() };
+    let error = refused(&mut pipeline, FlowMod { instructions, ..add(1, 32, 1, 1) });
+    assert_eq!(error, FlowModError::Action(crate::ActionError::BadOutGroup(7)));
+    apply(&mut pipeline, &add(1, 32, 1, 1));
+    apply(&mut pipeline, &add(2, 32, 1, 1));
+    assert!(matches!(
+        refused(&mut pipeline, add(3, 32, 1, 1)),
+        FlowModError::TableFull { table: 0, .. }
+    ));
+    apply(&mut pipeline, &add(2, 32, 1, 3)); // a replacement needs no room
+    assert_eq!(total(&pipeline).flows, 2);
+}
+
+#[test]
+fn what_nobody_sees_any_more_is_freed() {
+    let mut pipeline = pipeline(32);
+    for round in 0..20 {
+        for n in 0..1000 {
+            apply(&mut pipeline, &add(n, 32, 5, 1 + round));
+        }
+        drop(pipeline.snapshot());
+        apply(
+            &mut pipeline,
+            &FlowMod { command: FlowCommand::Modify, mask: Key::default(), ..add(0, 0, 0, 9) },
+        );
+        drop(pipeline.snapshot());
+        apply(&mut pipeline, &FlowMod { command: FlowCommand::Delete, ..FlowMod::default() });
+        drop(pipeline.snapshot());
+    }
+    drop(pipeline.snapshot());
+    pipeline.expire(Nanos(0));
+    assert_eq!(pipeline.store.waiting(), 0);
+    assert!(pipeline.issued.len() <= 1);
+    assert!(pipeline.memory() < 1 << 20, "{} bytes", pipeline.memory());
+}
+
+#[test]
+fn a_held_snapshot_keeps_its_records_and_only_them() {
+    let mut pipeline = pipeline(32);
+    for n in 0..100 {
+        apply(&mut pipeline, &add(n, 32, 5, 2));
+    }
+    let held = pipeline.snapshot();
+    apply(&mut pipeline, &FlowMod { command: FlowCommand::Delete, ..FlowMod::default() });
+    for n in 0..100 {
+        apply(&mut pipeline, &add(n + 1000, 32, 5, 3));
+        drop(pipeline.snapshot());
+    }
+    let keys: Vec<Key> = (0..100).map(packet).collect();
+    assert!(send(&held, &mut cache(), &keys, Nanos(0)).iter().all(|&port| port == Some(2)));
+    drop(held);
+    pipeline.expire(Nanos(0));
+    assert_eq!(pipeline.store.waiting(), 0);
+}
+
+#[test]
+fn masks_beyond_the_bound_are_taken_in_until_the_blocks_are_full_and_then_refused() {
+    let mut pipeline = pipeline(2);
+    let scattered = |n: u32| {
+        let mut mask = Key::default();
+        mask.set(Field::Ipv4Dst, u128::from((n % 4096) << 12 | 1));
+        mask.set(Field::EthType, 0xffff);
+        let mut key = Key([u64::MAX; 16]);
+        key.set(Field::EthType, 0x800);
+        FlowMod {
+            key,
+            mask,
+            priority: (n >> 4) as u16,
+            instructions: to_port(2),
+            ..FlowMod::default()
+        }
+    };
+    let mut kept = 0;
+    let full = (0..20_000).find(|&n| {
+        let (mask, priority) = (n % 4096, (n / 4096) as u16);
+        let refused =
+            pipeline.flow_mod(&FlowMod { priority, ..scattered(mask) }, Nanos(0)).is_err();
+        kept += u32::from(!refused);
+        refused
+    });
+    assert!(
+        full.is_some() && kept as usize >= crate::template::ternary::CAPACITY,
+        "{full:?} {kept}"
+    );
+    let snapshot = pipeline.snapshot();
+    assert_eq!(pipeline.table_stats(0).template, "ternary");
+    assert!(snapshot.probe_bound() <= 1 + 2 + 16 * 3);
+    let mut key = Key([u64::MAX; 16]);
+    key.set(Field::EthType, 0x800);
+    key.set(Field::InPort, 1);
+    assert_eq!(send(&snapshot, &mut cache(), &[key], Nanos(0)), [Some(2)]);
+}
