@@ -13,6 +13,7 @@ use crate::spec::{
     DEFAULT_MISS_SEND_LEN, Dpid, FailMode, Listen, PortKind, PortSpec, QUEUES_MAX, SwitchName,
     SwitchPatch, SwitchSpec, XdpMode,
 };
+use flow::Limits;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -41,6 +42,8 @@ pub struct NodeConfig {
     pub cores: Vec<usize>,
     /// How long a worker polls without finding a frame before it sleeps.
     pub spin: Duration,
+    /// Flows that one table of a switch may hold: what a controller can make the node's memory grow to.
+    pub flows_per_table: u32,
     /// The log filter, as in `SUIRO_LOG`.
     pub log: Option<String>,
 }
@@ -139,6 +142,7 @@ impl NodeConfig {
             state_dir: DEFAULT_STATE_DIR.into(),
             cores: default_cores(host),
             spin: DEFAULT_SPIN,
+            flows_per_table: Limits::default().entries_per_table,
             log: None,
         }
     }
@@ -170,6 +174,9 @@ fn read_node(scope: Scope<'_>, host: &Host) -> (NodeConfig, Option<Listen>) {
         state_dir: read_dir(&scope, "state_dir", usize::MAX).unwrap_or(defaults.state_dir),
         cores: read_cores(&scope, host).unwrap_or(defaults.cores),
         spin: scope.number("spin_us", 0..=SPIN_MAX_US).map_or(defaults.spin, Duration::from_micros),
+        flows_per_table: scope
+            .number("flows_per_table", 1..=u64::from(defaults.flows_per_table))
+            .map_or(defaults.flows_per_table, |flows| flows as u32),
         log: scope.string("log").map(|found| found.value),
     };
     let base = scope.text("listen");

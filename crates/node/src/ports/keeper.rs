@@ -1,5 +1,6 @@
 //! The thread itself: one table of wanted ports, and what to do about each piece of news.
 
+use super::vlink::vlink_facts;
 use super::watch::{News, Watch};
 use super::{Answer, Board, Door, OnFailure, PortStatus, RETRY, Request, Wanted};
 use crate::fault::{Fault, chain};
@@ -14,14 +15,14 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Instant;
 
 /// A wanted port and, while it is open, its interface.
-struct Entry {
-    wanted: Wanted,
+pub(super) struct Entry {
+    pub(super) wanted: Wanted,
     admin_up: bool,
-    open: Option<Opened>,
+    pub(super) open: Option<Opened>,
 }
 
 /// What an open port is held by.
-enum Opened {
+pub(super) enum Opened {
     Interface(Box<dyn PortControl>),
     Vlink,
 }
@@ -45,10 +46,10 @@ impl Entry {
 
 /// The thread's state.
 pub struct Keeper {
-    datapath: Arc<Datapath>,
+    pub(super) datapath: Arc<Datapath>,
     board: Arc<Board>,
     watch: Watch,
-    entries: BTreeMap<PortAt, Entry>,
+    pub(super) entries: BTreeMap<PortAt, Entry>,
     workers: usize,
     next_retry: Instant,
 }
@@ -160,34 +161,7 @@ impl Keeper {
         Ok((Opened::Interface(control), facts))
     }
 
-    /// Joins both ends of a vlink if both are wanted.
-    fn join(&mut self, at: PortAt) -> Result<(Opened, PortFacts), Fault> {
-        let entry = &self.entries[&at];
-        let Some((peer, far)) = self.far_end(entry) else {
-            let cause =
-                format!("its other end {} is not there, or does not name it", peer_name(entry));
-            let remedy = "add the other end, with this one as its peer";
-            return Err(Fault::new(&entry.wanted.label, "join its ends", cause, remedy));
-        };
-        if far.open.is_none() {
-            let attached = self.datapath.attach_vlink(at, peer);
-            let failed =
-                |error| Fault::new(&entry.wanted.label, "join its ends", chain(&error), REPORT);
-            attached.map_err(failed)?;
-            let facts = vlink_facts(far, true);
-            self.came_up(peer, Opened::Vlink, facts);
-        }
-        Ok((Opened::Vlink, vlink_facts(&self.entries[&at], true)))
-    }
-
-    /// The vlink port that this one names, if it names this one.
-    fn far_end(&self, near: &Entry) -> Option<(PortAt, &Entry)> {
-        let Door::Vlink { end: here, peer: there, .. } = &near.wanted.door else { return None };
-        let joins = |entry: &Entry| matches!(&entry.wanted.door, Door::Vlink { end, peer, .. } if end == there && peer == here);
-        self.entries.iter().find(|(_, entry)| joins(entry)).map(|(&at, entry)| (at, entry))
-    }
-
-    fn came_up(&mut self, at: PortAt, opened: Opened, facts: PortFacts) {
+    pub(super) fn came_up(&mut self, at: PortAt, opened: Opened, facts: PortFacts) {
         let Some(entry) = self.entries.get_mut(&at) else { return };
         if !entry.admin_up
             && let Opened::Interface(control) = &opened
@@ -211,7 +185,7 @@ impl Keeper {
     }
 
     /// A port is not open, and why: told once, until it changes.
-    fn show_fault(&mut self, at: PortAt, fault: Fault) {
+    pub(super) fn show_fault(&mut self, at: PortAt, fault: Fault) {
         let Some(entry) = self.entries.get(&at) else { return };
         let mut board = self.board.lock();
         let status = board.entry(at).or_default();
@@ -262,21 +236,6 @@ impl Keeper {
                 Ok(())
             }
         }
-    }
-
-    /// One end of a vlink is gone: the other one has no peer any more.
-    fn part(&mut self, at: PortAt) {
-        let Some((peer, _)) = self.far_end(&self.entries[&at]) else { return };
-        let far = self.entries.get_mut(&peer).expect("found just now");
-        far.open = None;
-        let cause = format!("its other end {} was removed", peer_name(far));
-        let fault = Fault::new(
-            &far.wanted.label,
-            "join its ends",
-            cause,
-            "add the other end, or remove this one",
-        );
-        self.show_fault(peer, fault);
     }
 
     fn set_admin(&mut self, at: PortAt, up: bool) {
@@ -419,7 +378,7 @@ impl Keeper {
     }
 }
 
-const REPORT: &str = "this is a fault of suiro: please report it with the log";
+pub(super) const REPORT: &str = "this is a fault of suiro: please report it with the log";
 
 fn tell_switch(entry: &Entry, facts: &PortFacts) {
     let (switch, number) = (&entry.wanted.switch, entry.number());
@@ -432,23 +391,4 @@ fn tell_switch(entry: &Entry, facts: &PortFacts) {
 
 fn control_fault(label: &str, error: &ControlError) -> Fault {
     Fault::new(label, error.step(), chain(error), error.remedy())
-}
-
-fn peer_name(entry: &Entry) -> &str {
-    match &entry.wanted.door {
-        Door::Vlink { peer, .. } => peer,
-        Door::Interface(_) => "",
-    }
-}
-
-/// A vlink has no interface: its facts are ours to say. No MTU: the ports behind it have one.
-fn vlink_facts(entry: &Entry, joined: bool) -> PortFacts {
-    let Door::Vlink { mac, peer, .. } = &entry.wanted.door else { return PortFacts::default() };
-    PortFacts {
-        mac: *mac,
-        up: true,
-        carrier: joined,
-        mode: format!("vlink to {peer}"),
-        ..PortFacts::default()
-    }
 }

@@ -14,6 +14,7 @@
 //! * Lock order: the board's lock is a leaf; no other is taken under it.
 
 mod keeper;
+mod vlink;
 mod watch;
 
 use crate::fault::Fault;

@@ -8,7 +8,7 @@ use crate::spec::PortName;
 use crate::switch::FlowDump;
 use openflow::text::{self, TextError};
 use openflow::{
-    FlowMod, FlowModCommand, FlowStats, FlowStatsRequest, GroupId, GroupMod, GroupModCommand,
+    ErrorCode, FlowMod, FlowModCommand, FlowStats, FlowStatsRequest, GroupId, GroupMod, GroupModCommand,
     MeterId, MeterMod, MeterModCommand, PortNo,
 };
 use serde::{Deserialize, Serialize};
@@ -319,6 +319,11 @@ fn misread(switch: &str, what: &str, text: &str, error: &TextError) -> Refusal {
 
 fn refused(switch: &str, step: &str, text: &str, fault: &openflow::Fault) -> Refusal {
     let cause = format!("{text:?}: {fault}");
-    let remedy = "see ovs-fields(7) and ovs-actions(7); the error is OpenFlow's own";
+    let remedy = match fault.code {
+        ErrorCode::FlowModFailedTableFull => {
+            "delete flows first; [node] flows_per_table in the configuration file is the limit"
+        }
+        _ => "see ovs-fields(7) and ovs-actions(7); the error is OpenFlow's own",
+    };
     Refusal::new(Why::Impossible, Fault::new(format!("switch {switch}"), step, cause, remedy))
 }

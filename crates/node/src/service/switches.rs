@@ -111,7 +111,12 @@ impl Node {
     pub(super) fn bring_up(&self, spec: SwitchSpec, origin: Origin) -> Arc<Member> {
         let id = self.directory.free_id();
         let gate = Gate::shut(self.store.journal(&spec.name));
-        let limits = Limits { switch: id.0, secret: self.secret, ..Limits::default() };
+        let limits = Limits {
+            switch: id.0,
+            secret: self.secret,
+            entries_per_table: self.facts.config.flows_per_table,
+            ..Limits::default()
+        };
         let made_from = NewSwitch {
             name: spec.name.to_string(),
             datapath_id: spec.dpid.as_ref().map_or(0, crate::spec::Dpid::get),

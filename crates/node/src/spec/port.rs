@@ -197,7 +197,7 @@ impl PortSpec {
                 let remedy = format!("remove it, or make the port one of: {}", words.join(", "));
                 faults.push(Fault::new(
                     key,
-                    format!("`{key}` means nothing on a {kind} port"),
+                    format!("`{key}` means nothing on a port of type {kind}"),
                     remedy,
                 ));
             }

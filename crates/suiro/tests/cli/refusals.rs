@@ -138,7 +138,7 @@ fn each_refusal_names_thing_step_cause_and_remedy_and_changes_nothing() {
         ),
         (
             &["port", "add", "sw0", "x", "--type", "af_packet", "--peer", "sw1:y"],
-            &["`peer` means nothing on a af_packet port"],
+            &["`peer` means nothing on a port of type af_packet"],
         ),
         (
             &["port", "add", "sw0", "x", "--type", "af_packet", "--interface", "missing0"],

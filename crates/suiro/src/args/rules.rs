@@ -1,0 +1,109 @@
+//! What may be typed about flows, groups and meters.
+
+use clap::{Args, Subcommand};
+use node::spec::SwitchName;
+use std::path::PathBuf;
+
+/// `suiro flow`.
+#[derive(Subcommand)]
+pub enum FlowCommand {
+    /// Add flows; one with the same match and priority is replaced
+    #[command(after_help = "\
+Examples:
+  suiro flow add sw0 'priority=10,ip,nw_dst=10.0.0.1,actions=output:2'
+  suiro flow add sw0 'in_port=g1,actions=push_vlan:0x8100,set_field:4101->vlan_vid,output:uplink'
+  suiro flow add sw0 --file flows.txt      one flow a line; - reads standard input")]
+    Add(RuleTexts),
+    /// List flows as `ovs-ofctl dump-flows` prints them, with live counters
+    #[command(
+        visible_alias = "show",
+        after_help = "\
+Examples:
+  suiro flow list sw0
+  suiro flow list sw0 'table=0,ip,nw_dst=10.0.0.0/8'
+  suiro flow list sw0 --names --json"
+    )]
+    List {
+        /// The switch
+        switch: SwitchName,
+        /// Only flows at least as specific as this match
+        #[arg(default_value = "")]
+        filter: String,
+        /// Print ports by name
+        #[arg(long)]
+        names: bool,
+    },
+    /// Change the actions of flows that are there
+    Mod {
+        /// The flows
+        #[command(flatten)]
+        texts: RuleTexts,
+        /// Only the flow with exactly this match and priority
+        #[arg(long)]
+        strict: bool,
+    },
+    /// Delete flows: those that a match selects, or all with --all
+    #[command(
+        visible_alias = "rm",
+        after_help = "\
+Examples:
+  suiro flow del sw0 'ip,nw_dst=10.0.0.0/8'
+  suiro flow del sw0 --strict 'priority=10,ip,nw_dst=10.0.0.1'
+  suiro flow del sw0 --all"
+    )]
+    Del {
+        /// What to delete
+        #[command(flatten)]
+        texts: RuleTexts,
+        /// Only the flow with exactly this match and priority
+        #[arg(long)]
+        strict: bool,
+        /// Every flow of the switch
+        #[arg(long)]
+        all: bool,
+    },
+}
+
+/// `suiro group` and `suiro meter`.
+#[derive(Subcommand)]
+pub enum RulesCommand {
+    /// Add them
+    #[command(after_help = "\
+Examples:
+  suiro group add sw0 'group_id=1,type=select,bucket=output:1,bucket=output:2'
+  suiro meter add sw0 'meter=1,kbps,band=type=drop,rate=10000'")]
+    Add(RuleTexts),
+    /// List them with their counters
+    #[command(visible_alias = "show")]
+    List {
+        /// The switch
+        switch: SwitchName,
+    },
+    /// Change those that are there
+    Mod(RuleTexts),
+    /// Delete them, and the flows that use them
+    #[command(
+        visible_alias = "rm",
+        after_help = "Examples:\n  suiro group del sw0 group_id=1\n  suiro meter del sw0 meter=1\n  suiro group del sw0 --all"
+    )]
+    Del {
+        /// What to delete
+        #[command(flatten)]
+        texts: RuleTexts,
+        /// All of them
+        #[arg(long)]
+        all: bool,
+    },
+}
+
+/// Texts of rules: as arguments, from a file, or from standard input.
+#[derive(Args)]
+pub struct RuleTexts {
+    /// The switch
+    pub switch: SwitchName,
+    /// In the syntax of ovs-ofctl
+    pub texts: Vec<String>,
+    /// A file with one a line; - is standard input
+    #[arg(long, short, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+}
