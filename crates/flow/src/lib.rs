@@ -1,6 +1,42 @@
 //! # flow: what happens to a packet
 //!
-//! (essay: to be written by the crate's author)
+//! **Question answered**: given a packet's key and a switch's tables, groups, meters and ports, what becomes of the packet
+//! (OpenFlow 1.3.5 §5), and what does the switch tell of it afterwards?
+//!
+//! Pure: no I/O, clock, thread, `unsafe` or global state. Time is handed in ([`Nanos`]), verdicts are handed out ([`Sink`]).
+//!
+//! ## Two sides
+//!
+//! * [`Pipeline`] is the control thread's: flow-mods, group-mods, meter-mods, ports, expiry, statistics.
+//! * [`Snapshot`] is what workers see: [`Pipeline::snapshot`] makes one in about a microsecond, however many entries there
+//!   are; [`process`] and [`execute`] work on it with the worker's own [`Cache`].
+//!
+//! ## How entries are kept (`store`, `table`)
+//!
+//! An entry is a *record*: packed key, program, lifetime and counters in one cache line, at a place that never
+//! moves. All snapshots share it. Records and hash indexes are atomics, changed in place; a record carries the generations
+//! that see it, so a snapshot is a generation number and a few pointers. What an old snapshot still sees is
+//! freed when the pipeline finds that nobody holds that snapshot: on the control thread, never on a worker.
+//! A million five-tuples take about 120 bytes each, everything included.
+//!
+//! ## How packets are looked up (`template`)
+//!
+//! Each table takes the cheapest of six forms: empty, one entry, exact hash, longest prefix, a list of hashed masks, and bit
+//! vectors for whatever is left (there is a table in `template.rs`). Batches go through in passes, so that the cache
+//! misses of 32 packets overlap.
+//!
+//! **Bound.** With K masks allowed ([`Limits::masks`], default 32), one table costs a packet at most
+//! K + 48 probes, whatever entries and packets are sent: K hashed masks, and 16 blocks of 1024 entries, each compared
+//! once and read in two strips. A hash probe looks at no more than 8 cache lines (one, in all but a few cases). A
+//! pipeline's own bound is [`Snapshot::probe_bound`]; each table's is in its [`TableStats`], beside the probes spent.
+//! A table in which more than 8192 entries lie outside its K largest masks refuses entries with
+//! [`FlowModError::TableFull`]: the bound is kept by refusing, never by slowing down.
+//!
+//! In front of the tables, each worker has a [`Cache`] of finished traces, used while it pays and passed by when not.
+//!
+//! ## How packets are changed and sent (`exec`)
+//!
+//! Programs, action sets, groups and meters: see `exec.rs`, `group.rs` and `meter.rs`.
 
 mod action;
 mod action_set;

@@ -142,7 +142,9 @@ impl Table {
     /// Takes a record that nobody sees any more out of its index.
     pub fn unindex(&mut self, store: &Store, id: RecordId) {
         let number = store.arena.record(id).rule().mask;
-        if let Some(tuple) = &mut self.tuples[number as usize] {
+        // The number may stand for another mask by now, whose index does not have the record.
+        let fits = |tuple: &&mut Tuple| tuple.plan.words() <= store.arena.record(id).key_room();
+        if let Some(tuple) = self.tuples[number as usize].as_mut().filter(fits) {
             let (_, hash) = tuple.key_of(store, id);
             tuple.index.remove(hash, id);
         }

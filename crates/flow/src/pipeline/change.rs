@@ -10,9 +10,6 @@ use crate::time::Nanos;
 use crate::validate::validate;
 use crate::{Instructions, program};
 
-/// Dead appointments tolerated beside as many living entries.
-const SLACK: usize = 4096;
-
 impl Pipeline {
     /// Applies one flow-mod. Returns the entries that went; their flags say whether the controller wants to know.
     ///
@@ -96,7 +93,7 @@ impl Pipeline {
         if table.rules >= limit && !exists() {
             return Err(FlowModError::TableFull {
                 table: number,
-                limit: "the configured number of entries",
+                limit: "the table holds as many entries as it may",
             });
         }
         let full =
@@ -238,8 +235,7 @@ impl Pipeline {
             (None, None) => return,
         };
         self.timers.add(first, Due { id, version: self.store.arena.cold(id).version });
-        let living: usize = self.tables.iter().flatten().map(|table| table.rules as usize).sum();
-        if self.timers.len() > living * 2 + SLACK {
+        if self.timers.is_crowded() {
             let arena = &self.store.arena;
             self.timers.retain(|due| arena.cold(due.id).version == due.version);
         }

@@ -153,7 +153,7 @@ fn key_strategy() -> impl Strategy<Value = Key> {
 
 fn mask_strategy() -> impl Strategy<Value = Key> {
     let prefix = |bits: u32| if bits == 0 { 0 } else { u128::from(u32::MAX << (32 - bits)) };
-    (0_u8..8, any::<u32>(), any::<u32>(), 0_u32..=32, 0_u32..=32).prop_map(
+    (0_u8..9, any::<u32>(), any::<u32>(), 0_u32..=32, 0_u32..=32).prop_map(
         move |(kind, a, b, len, len2)| {
             let mut mask = Key::default();
             mask.set(Field::EthType, if kind < 6 { 0xffff } else { 0 });
@@ -175,6 +175,7 @@ fn mask_strategy() -> impl Strategy<Value = Key> {
                 }
                 5 => mask.set(Field::TpDst, u128::from(a & 7)),
                 6 => mask.set(Field::InPort, 0xffff_ffff),
+                7 => mask = Key([u64::MAX; 16]),
                 _ => {}
             }
             mask

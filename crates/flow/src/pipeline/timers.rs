@@ -19,7 +19,12 @@ pub(crate) struct Due {
 pub(crate) struct Timers {
     calendar: BTreeMap<u32, Vec<Due>>,
     len: usize,
+    /// Appointments when those of entries long gone were last dropped.
+    kept: usize,
 }
+
+/// Appointments made since then, beyond as many as were kept, before it is done again.
+const SLACK: usize = 4096;
 
 impl Timers {
     /// Puts `due` down for `at`, to the end of that tick.
@@ -47,6 +52,11 @@ impl Timers {
         self.len
     }
 
+    /// Whether there are so many that most may be of entries long gone.
+    pub fn is_crowded(&self) -> bool {
+        self.len > self.kept * 2 + SLACK
+    }
+
     /// Drops the appointments that `is_kept` denies.
     pub fn retain(&mut self, mut is_kept: impl FnMut(Due) -> bool) {
         self.calendar.retain(|_, dues| {
@@ -54,6 +64,7 @@ impl Timers {
             !dues.is_empty()
         });
         self.len = self.calendar.values().map(Vec::len).sum();
+        self.kept = self.len;
     }
 }
 

@@ -33,7 +33,9 @@ impl Table {
         entry: &NewEntry<'_>,
         most_masks: usize,
     ) -> Result<RecordId, Full> {
-        if !self.has_room(most_masks) {
+        let replaces =
+            |table: &Self| table.strict(store, entry.key, entry.mask, entry.priority).is_some();
+        if !self.has_room(most_masks) && !replaces(self) {
             return Err(Full);
         }
         let number = self.open(entry.mask).ok_or(Full)?;

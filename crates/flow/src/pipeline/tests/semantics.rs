@@ -203,6 +203,22 @@ fn what_nobody_sees_any_more_is_freed() {
 }
 
 #[test]
+fn a_record_may_outlive_its_mask_whose_number_is_used_again() {
+    let mut pipeline = pipeline(32);
+    apply(&mut pipeline, &add(1, 32, 5, 2));
+    let held = pipeline.snapshot();
+    apply(&mut pipeline, &FlowMod { command: FlowCommand::Delete, ..FlowMod::default() });
+    let wide = FlowMod { key: packet(7), mask: Key([u64::MAX; 16]), ..add(0, 0, 5, 3) };
+    apply(&mut pipeline, &wide);
+    let snapshot = pipeline.snapshot();
+    assert_eq!(send(&held, &mut cache(), &[packet(1)], Nanos(0)), [Some(2)]);
+    drop(held);
+    pipeline.expire(Nanos(0));
+    assert_eq!(pipeline.store.waiting(), 0);
+    assert_eq!(send(&snapshot, &mut cache(), &[packet(7)], Nanos(0)), [Some(3)]);
+}
+
+#[test]
 fn a_held_snapshot_keeps_its_records_and_only_them() {
     let mut pipeline = pipeline(32);
     for n in 0..100 {
