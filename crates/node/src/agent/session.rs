@@ -48,10 +48,10 @@ pub enum End {
     #[error("the connection broke")]
     Broken(#[source] io::Error),
     /// Nothing was heard of the peer.
-    #[error("the peer was silent for too long")]
+    #[error("the peer was silent for too long; see whether it hangs or the network is broken")]
     Silent,
     /// The peer did not read what it must not miss.
-    #[error("the peer reads too slowly to be told of changes")]
+    #[error("the peer reads too slowly to be told of changes; give it time, or fewer events")]
     TooSlow,
     /// What came is no OpenFlow.
     #[error(
@@ -67,7 +67,7 @@ pub enum End {
     #[error("hello: the peer speaks no OpenFlow version that suiro speaks (1.3); enable 1.3 there")]
     NoVersion,
     /// The stream cannot be cut into messages any more.
-    #[error("framing: the peer is no OpenFlow speaker or is broken")]
+    #[error("framing: the peer is no OpenFlow speaker or is broken; check what connects here")]
     Framing(#[source] BadFrame),
 }
 

@@ -5,7 +5,7 @@
 mod learning;
 mod ofctl;
 mod rules;
-#[expect(dead_code, reason = "each test program uses its part")]
+#[expect(dead_code, unused_imports, reason = "each test program uses its part")]
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -15,7 +15,14 @@ pub const OPENFLOW: &str = "127.0.0.1:6654";
 impl Bystanders {
     /// The bystanders, beside an empty switch `sw0` and further guests without ports.
     pub fn with(guests: &[&str]) -> Self {
-        let lab = Lab::running(&[&["g8", "g9"], guests].concat());
+        Self::configured("", guests)
+    }
+
+    /// The same, with further keys for the node.
+    pub fn configured(keys: &str, guests: &[&str]) -> Self {
+        let mut lab = Lab::new(&[&["g8", "g9"], guests].concat());
+        lab.configure(keys);
+        lab.start();
         lab.suiro(&["switch", "add", "quiet"]);
         lab.connect("quiet", "g8", Kind::AfXdp);
         lab.connect("quiet", "g9", Kind::Tap);

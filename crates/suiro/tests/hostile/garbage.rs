@@ -23,13 +23,22 @@ fn garbage() -> Vec<u8> {
     words.take(1 << 17).flat_map(u64::to_le_bytes).collect()
 }
 
-/// Sends bytes, whose reader may hang up at any time, and reads what it answers.
-fn pour(mut stream: impl Read + Write, bytes: &[u8], end: impl Fn()) -> Vec<u8> {
-    let _ = stream.write_all(bytes);
-    end();
-    let mut answer = Vec::new();
-    let _ = stream.read_to_end(&mut answer);
-    answer
+/// Sends bytes, whose reader may hang up at any time, and reads meanwhile what it answers.
+fn pour<S: Sync>(stream: &S, bytes: &[u8], end: impl Fn()) -> Vec<u8>
+where
+    for<'s> &'s S: Read + Write,
+{
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let (mut stream, mut answer) = (stream, Vec::new());
+            let _ = stream.read_to_end(&mut answer);
+            answer
+        });
+        let mut stream = stream;
+        let _ = stream.write_all(bytes);
+        end();
+        reader.join().unwrap()
+    })
 }
 
 fn pour_tcp(lab: &Lab, bytes: &[u8]) -> Vec<u8> {
@@ -62,6 +71,8 @@ fn a_mebibyte_of_garbage_on_each_socket_is_answered_reported_and_forgotten() {
         let answer = pour(lab, &garbage);
         says(&String::from_utf8_lossy(&answer), &["an OpenFlow hello comes first"]);
         pour(lab, &[&HELLO[..], &garbage].concat());
+        // A frame that is shorter than its own header.
+        pour(lab, &[&HELLO[..], &[4, 0, 0, 4], &garbage].concat());
         // A frame of an honest length with nothing of sense in it, again and again.
         let nonsense: Vec<u8> = garbage
             .chunks(56)
@@ -81,6 +92,7 @@ fn a_mebibyte_of_garbage_on_each_socket_is_answered_reported_and_forgotten() {
             "OpenFlow session ended",
             "switch=\"sw0\"",
             "does not speak OpenFlow",
+            "framing: the peer is no OpenFlow speaker",
             "check what connects",
         ],
     );

@@ -107,7 +107,7 @@ fn a_controller_that_never_reads_loses_packet_ins_and_then_its_connection() {
     let grown = memory_kib(lab).saturating_sub(before);
     assert!(grown < 16 << 10, "{grown} KiB more for a controller that never reads");
     until("the switch gives it up", || lab.log().contains("controller disconnected"));
-    says(&lab.log(), &["switch=\"sw0\"", "silent for too long", "Trying on"]);
+    says(&lab.log(), &["switch=\"sw0\"", "silent for too long; see whether it hangs", "Trying on"]);
     deaf.stream = None;
     bystanders.lost_nothing();
 }
