@@ -26,7 +26,7 @@ BANDS = [
 ]
 PURE = {
     "suiro-wire": set(),
-    "suiro-openflow": {"thiserror"},
+    "suiro-openflow": {"thiserror", "bitflags"},
     "suiro-place": {"thiserror"},
     "suiro-flow": {"thiserror", "arrayvec"},
 }

@@ -5,7 +5,7 @@
 
 use super::Common;
 use crate::machine::{Machine, placement_class};
-use crate::netns::{Guest, Namespace};
+use crate::netns::{self, Guest, Namespace};
 use crate::peer::Process;
 use crate::report::{Report, Row, Spread};
 use crate::traffic::openflow::Client;
@@ -121,6 +121,10 @@ impl Fleet {
             switch: Namespace::create("sw")?,
             directory: tempfile::tempdir()?,
         };
+        // 1200 interfaces of one kernel would solicit IPv6 routers for half a minute: that is traffic, and idle is to be measured.
+        netns::run(
+            fleet.switch.command("sysctl").args(["-qw", "net.ipv6.conf.default.disable_ipv6=1"]),
+        )?;
         std::fs::write(fleet.path("node.toml"), fleet.configuration()?)?;
         Ok(fleet)
     }

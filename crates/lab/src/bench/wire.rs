@@ -91,6 +91,14 @@ fn cases() -> Vec<Case> {
             measure: mega_frames,
         },
         Case {
+            name: "60 B UDP veth to veth, af_xdp generic",
+            unit: "Mpps",
+            better: More,
+            ours: suiro(AfXdpGeneric),
+            peers: vec![(ovs(AfXdpGeneric, false), Some(1.2))],
+            measure: mega_frames,
+        },
+        Case {
             name: "60 B UDP veth to veth, af_packet",
             unit: "Mpps",
             better: More,
