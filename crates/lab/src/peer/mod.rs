@@ -107,7 +107,7 @@ pub struct State {
     /// Started processes, the switch itself last.
     processes: Vec<Process>,
     /// Its files.
-    directory: Option<tempfile::TempDir>,
+    _directory: Option<tempfile::TempDir>,
     /// OpenFlow management socket.
     pub management: Option<PathBuf>,
 }

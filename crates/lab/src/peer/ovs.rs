@@ -23,7 +23,7 @@ pub fn start(switch: &Namespace, guests: &[Guest; 2], attach: Attach, tso: bool)
         ovs.add_port(guest, attach, tso)?;
     }
     let management = Some(directory.path().join("br0.mgmt"));
-    Ok(State { processes: ovs.processes, directory: Some(directory), management })
+    Ok(State { processes: ovs.processes, _directory: Some(directory), management })
 }
 
 struct Ovs<'a> {

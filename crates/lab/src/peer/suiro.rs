@@ -19,7 +19,7 @@ pub fn start(switch: &Namespace, guests: &[Guest; 2], attach: Attach) -> Result<
     let management = directory.path().join("sw0.mgmt");
     let mut state = State {
         processes: vec![process],
-        directory: Some(directory),
+        _directory: Some(directory),
         management: Some(management),
     };
     wait_for_ports(&mut state, guests, attach, &log)?;
