@@ -2,7 +2,7 @@
 //!
 //! **Question answered**: how fast is suiro beside what people use today, on this machine, in this run?
 //!
-//! * [`bench`]: the commands of `suiro bench`. Each starts the peers from their Debian packages, gives all contenders the same
+//! * [`mod@bench`]: the commands of `suiro bench`. Each starts the peers from their Debian packages, gives all contenders the same
 //!   namespaces, cores and traffic, alternates them round by round, and prints medians, spread, ratio and placement class.
 //! * `peer`: the contenders (suiro, Open vSwitch, Linux bridge) behind one trait.
 //! * `traffic`: what loads them: live XDP frames, iperf3, a latency probe, an OpenFlow client.

@@ -3,7 +3,7 @@
 use crate::spec::NetnsRef;
 use std::io;
 
-/// [`crate::open`] failed; nothing that it changed remains.
+/// [`crate::open()`] failed; nothing that it changed remains.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The kernel takes 1 to 15 bytes without `/` or white space.

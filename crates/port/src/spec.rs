@@ -1,4 +1,4 @@
-//! What a port shall be: the values that configuration hands to [`crate::open`].
+//! What a port shall be: the values that configuration hands to [`crate::open()`].
 
 use std::fmt;
 use std::path::{Path, PathBuf};
