@@ -8,8 +8,8 @@ use crate::spec::PortName;
 use crate::switch::FlowDump;
 use openflow::text::{self, TextError};
 use openflow::{
-    ErrorCode, FlowMod, FlowModCommand, FlowStats, FlowStatsRequest, GroupId, GroupMod, GroupModCommand,
-    MeterId, MeterMod, MeterModCommand, PortNo,
+    ErrorCode, FlowMod, FlowModCommand, FlowStats, FlowStatsRequest, GroupId, GroupMod,
+    GroupModCommand, MeterId, MeterMod, MeterModCommand, PortNo,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -9,8 +9,15 @@ const NOBODY: &str = "n99";
 const DATAGRAMS: u64 = 60;
 const ALL: (u64, u64) = (DATAGRAMS, DATAGRAMS);
 
+/// Sends datagrams and waits until the switch's rule for them has counted all.
 fn send(lab: &Lab, count: u64) {
+    let counted = || {
+        let flows = lab.json(&["flow", "list", "sw0", "udp"])["flows"].clone();
+        flows[0]["packets"].as_u64().expect("there is a rule for datagrams")
+    };
+    let before = counted();
     send_datagrams(lab, "g1", &format!("{}:9", Lab::ip(NOBODY)), (count as usize, 100));
+    until("the switch has seen every datagram", || counted() == before + count);
 }
 
 fn lab_with_nobody() -> Lab {
