@@ -9,7 +9,7 @@
 //!
 //! * [`Pipeline`] is the control thread's: flow-mods, group-mods, meter-mods, ports, expiry, statistics.
 //! * [`Snapshot`] is what workers see: [`Pipeline::snapshot`] makes one in about a microsecond, however many entries there
-//!   are; [`process`] and [`execute`] work on it with the worker's own [`Cache`].
+//!   are; [`process()`] and [`execute`] work on it with the worker's own [`Cache`].
 //!
 //! ## How entries are kept (`store`, `table`)
 //!

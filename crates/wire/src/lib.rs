@@ -7,7 +7,7 @@
 //! ## Types and functions
 //!
 //! * [`Head`]: the first ≤ 256 bytes of a frame in private memory, with room in front for pushed headers.
-//! * [`parse`] turns a `Head` into a [`Key`] and [`Layers`]: the flow key, 16 words of 64 bits, one layout for parsing, matching, hashing and
+//! * [`parse()`] turns a `Head` into a [`Key`] and [`Layers`]: the flow key, 16 words of 64 bits, one layout for parsing, matching, hashing and
 //!   printing ([`Field`] names its parts as OpenFlow does), and where the headers begin, so that edits need no second parse.
 //! * [`Edit`]: every OpenFlow 1.3 action that changes a frame, with all checksums updated from the change alone.
 //! * [`Offload`]: checksum and segmentation state of a frame, with virtio-net header semantics. [`checksum::complete`] and

@@ -170,7 +170,7 @@ impl Table {
         Ok(current)
     }
 
-    /// Starts an entry's counters afresh. The record must be [`Table::own`]ed: see there.
+    /// Starts an entry's counters afresh. The record must be this table's own copy.
     pub fn reset_counts(
         &mut self,
         store: &mut Store,
