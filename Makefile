@@ -26,11 +26,12 @@ test: setup ## every test, real ports and real controllers included
 check: setup ## lint gate: format, clippy, docs, dependencies, the layer rule
 	@scripts/check
 
-bench: build ## our figures beside Open vSwitch's and the Linux bridge's (about 10 minutes)
+bench: build ## our figures beside Open vSwitch's and the Linux bridge's (about 20 minutes)
 	@$(SUIRO) bench flow
+	@$(SUIRO) bench node
 	@$(SUIRO) bench wire
 
-fuzz: setup ## every fuzz target, SECONDS=60 each, from the kept corpora
+fuzz: setup ## every fuzz target, SECONDS_EACH=60, from the kept corpora
 	@scripts/fuzz $(or $(SECONDS_EACH),60)
 
 clean: ## remove what was built, and what an interrupted demo left behind

@@ -5,9 +5,16 @@ use crate::machine::{Machine, placement_class};
 use crate::report::{Report, Row, Spread};
 use anyhow::{Result, ensure};
 use flow::bench::{CASES, Case, Measured, measure};
+use std::net::Ipv4Addr;
+use wire::build::{Frame, Ipv4, Tcp};
+use wire::{Head, Key, Layers, parse_into};
 
 /// Rounds of 2^18 packets within each of the command's rounds.
 const ROUNDS: usize = 3;
+
+/// Frames of a worker's batch.
+const BATCH: u16 = 32;
+const PARSE_ROUNDS: usize = 10_001;
 
 /// All rounds of one case.
 struct Figures {
@@ -37,11 +44,14 @@ pub fn run(common: &Common) -> Result<Report> {
         print(&one);
         figures.push(one);
     }
-    print_range("classify", &figures, |one| one.classify);
-    print_range("classify and run actions", &figures, |one| one.whole);
+    let parse = parse_cycles();
+    println!("parse, Ethernet + IPv4 + TCP: {parse:.1} cycles");
+    print_range("look up", &figures, |one| one.classify.median);
+    print_range("classify: parse and look up", &figures, |one| parse + one.classify.median);
+    print_range("parse, look up and run actions", &figures, |one| parse + one.whole.median);
     let results = figures
         .iter()
-        .flat_map(|one| [row(one, "classify", one.classify), row(one, "with actions", one.whole)]);
+        .flat_map(|one| [row(one, "look up", one.classify), row(one, "with actions", one.whole)]);
     Ok(Report { bench: "flow", machine: Machine::here(), results: results.collect() })
 }
 
@@ -84,18 +94,38 @@ fn print(figures: &Figures) {
 }
 
 /// From the best case to the worst: what an attacker can gain by choosing rules and traffic.
-fn print_range(what: &str, figures: &[Figures], of: impl Fn(&Figures) -> Spread) {
-    let by_cost = |a: &&Figures, b: &&Figures| of(a).median.total_cmp(&of(b).median);
+fn print_range(what: &str, figures: &[Figures], of: impl Fn(&Figures) -> f64) {
+    let by_cost = |a: &&Figures, b: &&Figures| of(a).total_cmp(&of(b));
     let (Some(best), Some(worst)) =
         (figures.iter().min_by(by_cost), figures.iter().max_by(by_cost))
     else {
         return;
     };
-    let ratio = of(worst).median / of(best).median;
+    let ratio = of(worst) / of(best);
     println!(
         "{what}: worst over best {ratio:.1}x ({} over {}); promised: 4x",
         worst.last.name, best.last.name
     );
+}
+
+/// Cycles to make a key of a frame's head: median over rounds of a worker's batch, heads in the first-level cache as they are there.
+fn parse_cycles() -> f64 {
+    let tcp = |number: u16| {
+        let (src, dst) = (Ipv4Addr::from_bits(u32::from(number)), Ipv4Addr::new(10, 0, 0, 1));
+        let frame = Frame::ethernet([2; 6], [4; 6]).ipv4(Ipv4 { src, dst, ..Default::default() });
+        Head::copy_of(&frame.tcp(Tcp { src: number, dst: 80, ..Default::default() }).finish())
+    };
+    let heads: Vec<Head> = (0..BATCH).map(tcp).collect();
+    let (mut key, mut layers) = (Key::default(), Layers::default());
+    let round = |_| {
+        let start = crate::sys::cycles();
+        for head in &heads {
+            parse_into(head, &mut key, &mut layers);
+            std::hint::black_box((&mut key, &mut layers));
+        }
+        (crate::sys::cycles() - start) as f64 / f64::from(BATCH)
+    };
+    Spread::of((0..PARSE_ROUNDS).map(round).collect()).median
 }
 
 fn row(figures: &Figures, what: &str, ours: Spread) -> Row {
