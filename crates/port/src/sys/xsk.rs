@@ -3,14 +3,17 @@
 //! The UMEM's first frames belong to the receiving half, the others to the sending half. A frame is at any time either with the kernel (its number
 //! went into the fill or tx ring) or with its half (it came out of the rx or completion ring, or never left): each half keeps
 //! that book itself and gives out bytes only of frames that it has.
+//!
+//! Each half has a socket of its own on the same queue and UMEM (`XDP_SHARED_UMEM`). A worker's epoll watches the receiving one; were it
+//! the sending one too, every frame sent would end in a wake-up of that epoll (`sock_wfree`), measured at 9 % of the core.
 
 use super::memory::Mapping;
 use super::ring::{Consumer, Producer};
 use rustix::io::Errno;
 use rustix::net::xdp::{
-    SocketAddrXdp, SocketAddrXdpFlags, XDP_PGOFF_RX_RING, XDP_PGOFF_TX_RING,
-    XDP_UMEM_PGOFF_COMPLETION_RING, XDP_UMEM_PGOFF_FILL_RING, XdpDesc, XdpDescOptions, XdpUmemReg,
-    XdpUmemRegFlags,
+    SocketAddrXdp, SocketAddrXdpFlags, SocketAddrXdpWithSharedUmem, XDP_PGOFF_RX_RING,
+    XDP_PGOFF_TX_RING, XDP_UMEM_PGOFF_COMPLETION_RING, XDP_UMEM_PGOFF_FILL_RING, XdpDesc,
+    XdpDescOptions, XdpUmemReg, XdpUmemRegFlags,
 };
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
 use std::io;
@@ -70,17 +73,14 @@ impl Umem {
 
 /// Opens and binds a socket in the calling thread's namespace.
 pub(crate) fn open(shape: &Shape) -> io::Result<(XskRx, XskTx)> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let fd = rustix::net::socket_with(AddressFamily::XDP, SocketType::RAW, flags, None)?;
+    let fd = socket()?;
     let umem = Umem::new(shape)?;
     register(fd.as_fd(), &umem, shape)?;
     sockopt::set_xdp_umem_fill_ring_size(&fd, shape.frames)?;
     sockopt::set_xdp_umem_completion_ring_size(&fd, shape.frames)?;
     sockopt::set_xdp_rx_ring_size(&fd, shape.frames)?;
-    sockopt::set_xdp_tx_ring_size(&fd, shape.frames)?;
     let (at, size) = (sockopt::xdp_mmap_offsets(&fd)?, shape.frames);
     let rx = Consumer::map(fd.as_fd(), XDP_PGOFF_RX_RING, &at.rx, size)?;
-    let tx = Producer::map(fd.as_fd(), XDP_PGOFF_TX_RING, &at.tx, size)?;
     let fill = Producer::map(fd.as_fd(), XDP_UMEM_PGOFF_FILL_RING, &at.fr, size)?;
     let completion = Consumer::map(fd.as_fd(), XDP_UMEM_PGOFF_COMPLETION_RING, &at.cr, size)?;
     let mode = if shape.zero_copy {
@@ -94,6 +94,19 @@ pub(crate) fn open(shape: &Shape) -> io::Result<(XskRx, XskTx)> {
         shape.queue,
     );
     rustix::net::bind(&fd, &address)?;
+    let sender = socket()?;
+    sockopt::set_xdp_tx_ring_size(&sender, size)?;
+    let tx = Producer::map(
+        sender.as_fd(),
+        XDP_PGOFF_TX_RING,
+        &sockopt::xdp_mmap_offsets(&sender)?.tx,
+        size,
+    )?;
+    let shared = SocketAddrXdp::new(SocketAddrXdpFlags::XDP_SHARED_UMEM, shape.index, shape.queue);
+    rustix::net::bind(
+        &sender,
+        &SocketAddrXdpWithSharedUmem { addr: shared, shared_umem_fd: fd.as_fd() },
+    )?;
     let (fd, umem) = (Arc::new(fd), Arc::new(umem));
     let held = vec![true; size as usize].into_boxed_slice();
     let mut receiving = XskRx {
@@ -106,8 +119,14 @@ pub(crate) fn open(shape: &Shape) -> io::Result<(XskRx, XskTx)> {
     };
     receiving.release();
     let free = (u64::from(size)..2 * u64::from(size)).collect();
-    let sending = XskTx { fd, umem, tx, completion, free, first: size.into(), shape: *shape };
+    let sending =
+        XskTx { fd: sender, umem, tx, completion, free, first: size.into(), shape: *shape };
     Ok((receiving, sending))
+}
+
+fn socket() -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    Ok(rustix::net::socket_with(AddressFamily::XDP, SocketType::RAW, flags, None)?)
 }
 
 fn register(fd: BorrowedFd<'_>, umem: &Umem, shape: &Shape) -> io::Result<()> {
@@ -211,7 +230,7 @@ pub(crate) struct Flushed {
 
 /// The sending half.
 pub(crate) struct XskTx {
-    fd: Arc<OwnedFd>,
+    fd: OwnedFd,
     umem: Arc<Umem>,
     tx: Producer<XdpDesc>,
     completion: Consumer<u64>,
