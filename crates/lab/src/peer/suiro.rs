@@ -29,7 +29,7 @@ pub fn start(switch: &Namespace, guests: &[Guest; 2], attach: Attach) -> Result<
 fn configuration(directory: &Path, guests: &[Guest; 2], attach: Attach) -> Result<String> {
     let directory = directory.display();
     let mut text = format!(
-        "[node]\nrun_dir = \"{directory}\"\nstate_dir = \"{directory}\"\ncores = [{SWITCH_CORE}]\n\n[[switch]]\nname = \"sw0\"\nfail_mode = \"standalone\"\nmax_packet_in_per_s = 0\n"
+        "[node]\nrun_dir = \"{directory}\"\nstate_dir = \"{directory}\"\ncores = [{SWITCH_CORE}]\n\n[[switch]]\nname = \"sw0\"\nfail_mode = \"standalone\"\nmax_packet_in_per_s = 100000000\n"
     );
     for (number, guest) in guests.iter().enumerate() {
         let (name, netns) = (&guest.port, guest.namespace.name());
