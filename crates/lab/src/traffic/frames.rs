@@ -8,8 +8,8 @@ use crate::sys::{GENERATOR, RECEIVER, XdpProgram, interface_index, pin};
 use anyhow::Result;
 use std::time::{Duration, Instant};
 
-/// Frames per system call. Each call makes a page pool of its own, which takes milliseconds, so there are many.
-const BURST: u32 = 200_000;
+/// Frames of the first system call, which tells how long the next one has to be.
+const TRIAL: u32 = 200_000;
 
 /// What came of a window.
 #[derive(Clone, Copy, Debug)]
@@ -20,33 +20,56 @@ pub struct Delivered {
     pub delivered: f64,
 }
 
-/// Sends from one guest to another for `window`, from core 0; the first quarter is not counted.
+/// Sends from one guest to another for about `window`, from core 0, after a trial that is not counted.
 pub fn flood(from: &Guest, to: &Guest, window: Duration) -> Result<Delivered> {
     let _receiver =
         to.namespace.enter(|| XdpProgram::load(RECEIVER)?.attach(interface_index("eth0")?))?;
     let frame = udp_frame(from, to, 10_048, 18);
-    send(from, &frame, window / 4)?;
-    let before = to.namespace.received("eth0")?;
-    let start = Instant::now();
-    let sent = send(from, &frame, window)?;
-    let seconds = start.elapsed().as_secs_f64();
-    let after = to.namespace.received("eth0")?;
-    Ok(Delivered { offered: sent as f64 / seconds, delivered: (after - before) as f64 / seconds })
+    from.namespace.enter(|| {
+        let source = Source::new(&frame)?;
+        let count = source.frames_in(window)?;
+        let before = to.namespace.received("eth0")?;
+        let seconds = source.send(count)?;
+        let after = to.namespace.received("eth0")?;
+        let (sent, received) = (f64::from(count), (after - before) as f64);
+        Ok(Delivered { offered: sent / seconds, delivered: received / seconds })
+    })
 }
 
-/// Sends 64 flows of the frame for a while; returns how many frames were offered.
-pub fn send(from: &Guest, frame: &[u8], window: Duration) -> Result<u64> {
+/// Sends 64 flows of the frame for about `window`.
+pub fn send(from: &Guest, frame: &[u8], window: Duration) -> Result<()> {
     from.namespace.enter(|| {
-        pin(0);
-        let generator = XdpProgram::load(GENERATOR)?;
-        let interface = interface_index("eth0")?;
-        let (start, mut sent) = (Instant::now(), 0);
-        while start.elapsed() < window {
-            generator.send(interface, frame, BURST)?;
-            sent += u64::from(BURST);
-        }
-        Ok(sent)
+        let source = Source::new(frame)?;
+        source.send(source.frames_in(window)?).map(drop)
     })
+}
+
+/// A generator on core 0.
+struct Source<'a> {
+    program: XdpProgram,
+    interface: u32,
+    frame: &'a [u8],
+}
+
+impl<'a> Source<'a> {
+    /// For `eth0` of the calling thread's namespace.
+    fn new(frame: &'a [u8]) -> Result<Self> {
+        pin(0);
+        Ok(Self { program: XdpProgram::load(GENERATOR)?, interface: interface_index("eth0")?, frame })
+    }
+
+    /// How many it sends in a window, as far as a short trial tells.
+    fn frames_in(&self, window: Duration) -> Result<u32> {
+        Ok((f64::from(TRIAL) / self.send(TRIAL)? * window.as_secs_f64()) as u32)
+    }
+
+    /// Sends so many in one call, which makes and gives back a page pool: tens of milliseconds in which a switch has nothing to do, so
+    /// a window is one call. Returns the seconds that it took.
+    fn send(&self, count: u32) -> Result<f64> {
+        let start = Instant::now();
+        self.program.send(self.interface, self.frame, count)?;
+        Ok(start.elapsed().as_secs_f64())
+    }
 }
 
 /// Ethernet, IPv4, UDP without checksum (RFC 768 allows 0), `payload` zero bytes; 18 make the smallest frame, 60 bytes without FCS.

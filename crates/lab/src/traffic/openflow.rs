@@ -36,7 +36,7 @@ pub fn packet_ins(running: &Running) -> Result<f64> {
     let frame = frames::udp_frame(a, b, 10_048, 18);
     let window = PACKET_IN_WINDOW;
     std::thread::scope(|scope| {
-        let flood = scope.spawn(move || frames::send(a, &frame, window + window / 4));
+        let flood = scope.spawn(move || frames::send(a, &frame, 2 * window));
         let counted = client.count_packet_ins(window);
         flood.join().expect("the generator does not panic")?;
         Ok(counted? as f64 / window.as_secs_f64() / 1e3)
