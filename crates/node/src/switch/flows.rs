@@ -3,31 +3,40 @@
 use crate::switch::dump::FlowDump;
 use crate::switch::features::table_features;
 use crate::switch::{Switch, translate};
-use openflow::{AggregateStats, Fault, FlowStatsRequest, TableFeatures, TableId, TableStats};
+use openflow::{
+    AggregateStats, ErrorCode, Fault, FlowStatsRequest, TableFeatures, TableId, TableStats,
+};
 use std::sync::Arc;
 
 impl Switch {
     /// The entries that a request asks for, to be read in portions without holding the switch up.
     ///
     /// # Errors
-    /// The `OFPBMC_*` fault of its match.
+    /// `OFPBRC_BAD_TABLE_ID`, or the `OFPBMC_*` fault of its match.
     pub fn flows(self: &Arc<Self>, request: &FlowStatsRequest) -> Result<FlowDump, Fault> {
-        request.fields.check()?;
+        self.check_request(request)?;
         Ok(FlowDump::new(self.clone(), translate::filter(request)))
     }
 
     /// Sums over the entries that a request asks for.
     ///
     /// # Errors
-    /// The `OFPBMC_*` fault of its match.
+    /// `OFPBRC_BAD_TABLE_ID`, or the `OFPBMC_*` fault of its match.
     pub fn aggregate(&self, request: &FlowStatsRequest) -> Result<AggregateStats, Fault> {
-        request.fields.check()?;
+        self.check_request(request)?;
         let sums = self.control().pipeline.aggregate(&translate::filter(request));
         Ok(AggregateStats {
             packet_count: sums.packets,
             byte_count: sums.bytes,
             flow_count: sums.flows,
         })
+    }
+
+    fn check_request(&self, request: &FlowStatsRequest) -> Result<(), Fault> {
+        if request.table != TableId::ALL && request.table.0 >= self.limits.tables {
+            return Err(Fault::new(ErrorCode::BadRequestBadTableId, "no such table"));
+        }
+        request.fields.check()
     }
 
     /// Counters of every table.

@@ -3,7 +3,7 @@
 use crate::journal::Change;
 use crate::switch::listener::{Event, PortEvent};
 use crate::switch::port::SwitchPort;
-use crate::switch::translate::{port_desc, port_state, seconds};
+use crate::switch::translate::{action_fault, port_desc, port_state, seconds};
 use crate::switch::{Control, Emission, Switch};
 use datapath::PortCounters;
 use openflow::{ErrorCode, Fault, PacketOut, PortConfig, PortDesc, PortMod, PortNo, PortStats};
@@ -47,7 +47,7 @@ impl Switch {
     /// Changes a port's configuration.
     ///
     /// # Errors
-    /// `OFPPMFC_*`: no such port, another MAC address, a bit that cannot be set.
+    /// `OFPPMFC_*`: no such port, another MAC address, a bit that cannot be set, a link speed to advertise.
     pub fn port_mod(&self, change: &PortMod) -> Result<(), Fault> {
         let mut control = self.control();
         let missing =
@@ -63,6 +63,12 @@ impl Switch {
             return Err(Fault::new(
                 ErrorCode::PortModFailedBadConfig,
                 "a configuration bit that cannot be set",
+            ));
+        }
+        if !change.advertise.is_empty() {
+            return Err(Fault::new(
+                ErrorCode::PortModFailedBadAdvertise,
+                "a port that advertises nothing: 0 leaves it so",
             ));
         }
         let config = port.config & !change.mask | change.config & change.mask;
@@ -133,11 +139,22 @@ impl Switch {
                 "a frame shorter than an Ethernet header",
             ));
         }
-        let in_port =
-            if request.in_port.is_ordinary() { request.in_port.0 } else { PortNo::CONTROLLER.0 };
         let actions = super::translate::actions(&request.actions);
+        let in_port = self.check_packet_out(request.in_port, &actions)?;
         self.plane.packet_out(Emission { in_port, frame: request.data, actions });
         Ok(())
+    }
+
+    /// What a packet-out names must be there: its groups, and the port that its frame is said to have come by (§7.3.7); no port at
+    /// all (`OFPP_ANY`, 1.0's `OFPP_NONE`) is the controller.
+    fn check_packet_out(&self, in_port: PortNo, actions: &[flow::Action]) -> Result<u32, Fault> {
+        let control = self.control();
+        flow::validate_packet_out(actions, control.pipeline.groups()).map_err(action_fault)?;
+        match in_port {
+            PortNo::CONTROLLER | PortNo::ANY => Ok(PortNo::CONTROLLER.0),
+            PortNo(number) if control.ports.contains_key(&number) => Ok(number),
+            _ => Err(Fault::new(ErrorCode::BadRequestBadPort, "an ingress port that is not there")),
+        }
     }
 
     /// Hands the ports to the tables and tells the listeners.

@@ -397,6 +397,8 @@ fn a_port_mod_must_name_the_right_port_and_address() {
         code(PortMod { mask: PortConfig::NO_STP, ..down.clone() }),
         ErrorCode::PortModFailedBadConfig
     );
+    let advertise = openflow::PortFeatures::FD_1GB;
+    assert_eq!(code(PortMod { advertise, ..down.clone() }), ErrorCode::PortModFailedBadAdvertise);
     switch.port_mod(&down).unwrap();
     switch.port_mod(&down).unwrap();
     assert_eq!(*plane.admin.lock().unwrap(), [(1, false)]);
@@ -419,6 +421,11 @@ fn a_frame_goes_to_the_datapath_with_its_actions() {
     assert_eq!(sent.actions, [flow::Action::Output(flow::Output::Table)]);
     let short = PacketOut { data: vec![0; 13], ..request.clone() };
     assert_eq!(switch.packet_out(short).unwrap_err().code, ErrorCode::BadRequestBadPacket);
+    let absent = PacketOut { in_port: PortNo(7), ..request.clone() };
+    assert_eq!(switch.packet_out(absent).unwrap_err().code, ErrorCode::BadRequestBadPort);
+    let actions = vec![Action::Group(openflow::GroupId(9))];
+    let no_group = PacketOut { actions, ..request.clone() };
+    assert_eq!(switch.packet_out(no_group).unwrap_err().code, ErrorCode::BadActionBadOutGroup);
     let kept = PacketOut { buffer_id: Some(4), ..request };
     assert_eq!(switch.packet_out(kept).unwrap_err().code, ErrorCode::BadRequestBufferUnknown);
 }

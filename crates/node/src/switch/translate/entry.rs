@@ -3,10 +3,10 @@
 use super::action::{instructions, output, oxm_instructions};
 use super::matching::{KeyMask, key_mask, oxm_match};
 use crate::journal::{FlowEntry, FlowId};
-use flow::{FlowCommand, FlowFilter, FlowFlags, RemovedReason};
+use flow::{FlowCommand, FlowFilter, FlowFlags, Output, RemovedReason};
 use openflow::{
     FlowMod, FlowModCommand, FlowModFlags, FlowRemoved, FlowRemovedReason, FlowStats,
-    FlowStatsRequest, GroupId, TableId,
+    FlowStatsRequest, GroupId, PortNo, TableId,
 };
 
 /// A flow-mod that [`FlowMod::check`] found good.
@@ -24,7 +24,7 @@ pub fn flow_mod(change: &FlowMod) -> flow::FlowMod {
         hard_timeout_s: change.hard_timeout_s,
         flags: flags(change.flags),
         instructions: instructions(&change.instructions),
-        out_port: output(change.out_port, 0),
+        out_port: out_port(change.out_port),
         out_group: group(change.out_group),
     }
 }
@@ -54,7 +54,7 @@ pub fn filter(request: &FlowStatsRequest) -> FlowFilter {
         mask,
         cookie: request.cookie,
         cookie_mask: request.cookie_mask,
-        out_port: output(request.out_port, 0),
+        out_port: out_port(request.out_port),
         out_group: group(request.out_group),
     }
 }
@@ -143,6 +143,12 @@ fn table(table: TableId) -> Option<u8> {
     (table != TableId::ALL).then_some(table.0)
 }
 
+/// A filter by output: only `OFPP_ANY` means no filter (§7.3.4.1). A number that nothing can be sent to selects nothing, as port
+/// 0 does, which no entry outputs to.
+fn out_port(port: PortNo) -> Option<Output> {
+    (port != PortNo::ANY).then(|| output(port, 0).unwrap_or(Output::Port(0)))
+}
+
 fn group(group: GroupId) -> Option<u32> {
     (group != GroupId::ANY).then_some(group.0)
 }
@@ -150,7 +156,7 @@ fn group(group: GroupId) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use openflow::{Action, Instruction, Match, OxmField, PortNo};
+    use openflow::{Action, Instruction, Match, OxmField};
 
     #[test]
     fn a_change_carries_everything_but_its_buffer() {
@@ -183,5 +189,13 @@ mod tests {
     fn any_port_and_any_group_filter_nothing() {
         let found = filter(&FlowStatsRequest::default());
         assert_eq!(found, FlowFilter::default());
+    }
+
+    #[test]
+    fn a_port_that_nothing_is_sent_to_filters_everything() {
+        for number in [0, 0xffff_ff01] {
+            let request = FlowStatsRequest { out_port: PortNo(number), ..Default::default() };
+            assert_eq!(filter(&request).out_port, Some(Output::Port(0)), "{number:#x}");
+        }
     }
 }
