@@ -16,6 +16,7 @@
 //! * A connection's membership in its switch ends with its session, however that ends.
 //! * Nothing here knows how a version encodes: the codec does. A session's version is a value, agreed on in the hello.
 
+mod assembly;
 mod connector;
 mod listener;
 mod liveness;

@@ -21,17 +21,7 @@ const TABLES: usize = 16;
 ///
 /// # Errors
 /// The OpenFlow error to answer with.
-pub fn multipart(
-    switch: &Arc<Switch>,
-    request: MultipartRequest,
-    more: bool,
-) -> Result<Replies, Fault> {
-    if more {
-        return Err(Fault::new(
-            ErrorCode::BadRequestMultipartBufferOverflow,
-            "a request in parts: suiro takes requests that are whole",
-        ));
-    }
+pub fn multipart(switch: &Arc<Switch>, request: MultipartRequest) -> Result<Replies, Fault> {
     use MultipartReply as Reply;
     use MultipartRequest as Ask;
     Ok(match request {
@@ -47,14 +37,11 @@ pub fn multipart(
         Ask::Meter(id) => one(Reply::Meter(switch.meter_stats(id)?)),
         Ask::MeterConfig(id) => one(Reply::MeterConfig(switch.meters(id)?)),
         Ask::MeterFeatures => one(Reply::MeterFeatures(switch.meter_features())),
-        Ask::TableFeatures(wanted) if wanted.is_empty() => {
+        Ask::TableFeatures(wanted) => {
+            if !wanted.is_empty() {
+                switch.set_table_features(&wanted)?;
+            }
             chunks(switch.table_features(), TABLES, Reply::TableFeatures)
-        }
-        Ask::TableFeatures(_) => {
-            return Err(Fault::new(
-                ErrorCode::TableFeaturesFailedEperm,
-                "the tables' features are fixed",
-            ));
         }
         Ask::PortDesc => one(Reply::PortDesc(switch.ports())),
         Ask::Experimenter(_) => {

@@ -51,9 +51,8 @@ pub fn carry_out(switch: &Arc<Switch>, peer: &Peer, request: Message) -> Result<
         Message::MeterMod(change) => done(switch.meter_mod(&change)),
         Message::PortMod(change) => done(switch.port_mod(&change)),
         Message::TableMod(change) => done(table_mod(switch, change)),
-        Message::MultipartRequest(Part { more, body }) => {
-            multipart(switch, body, more).map(Outcome::Parts)
-        }
+        // The session has put its parts together.
+        Message::MultipartRequest(Part { body, .. }) => multipart(switch, body).map(Outcome::Parts),
         Message::BarrierRequest => {
             switch.settle();
             Ok(Outcome::Reply(Message::BarrierReply))

@@ -4,6 +4,7 @@
 //! read never keeps the first from noticing that the peer is gone. Work comes in *turns* of at most [`TURN`] messages:
 //! consecutive flow-mods of a turn are applied under one lock, and after a turn other sessions get the thread.
 
+use crate::agent::assembly::Assembly;
 use crate::agent::liveness::{Liveness, Timing, Verdict};
 use crate::agent::multipart::Replies;
 use crate::agent::peer::{Peer, PeerKind};
@@ -11,7 +12,7 @@ use crate::agent::requests::{Outcome, carry_out};
 use crate::agent::stream::Input;
 use crate::switch::Switch;
 use openflow::{
-    BadFrame, ErrorCode, ErrorKind, ErrorMsg, Fault, FlowMod, Header, Hello, Message, Role,
+    BadFrame, ErrorCode, ErrorKind, ErrorMsg, Fault, FlowMod, Header, Hello, Message, Part, Role,
     Version, VersionSet, encode_reply,
 };
 use std::io;
@@ -113,6 +114,7 @@ where
         input,
         timing: caller.timing,
         flow_mods: Vec::new(),
+        parts: Assembly::default(),
     };
     let Err(end) = session.run().await;
     drop(joined);
@@ -227,6 +229,8 @@ struct Session<R> {
     timing: Timing,
     /// Flow-mods read and not yet applied; empty between turns.
     flow_mods: Vec<Pending>,
+    /// Multipart requests whose ends have not come yet.
+    parts: Assembly,
 }
 
 impl<R: AsyncRead + Unpin> Session<R> {
@@ -283,7 +287,11 @@ impl<R: AsyncRead + Unpin> Session<R> {
             request => request,
         };
         self.apply_flow_mods();
-        let outcome = request.and_then(|request| carry_out(&self.switch, &self.peer, request));
+        let whole = request.and_then(|request| self.assemble(xid, request, frame.len()));
+        let outcome = whole.and_then(|request| match request {
+            Some(request) => carry_out(&self.switch, &self.peer, request),
+            None => Ok(Outcome::Done),
+        });
         match outcome {
             Ok(Outcome::Done) => None,
             Ok(Outcome::Reply(message)) => {
@@ -296,6 +304,18 @@ impl<R: AsyncRead + Unpin> Session<R> {
                 None
             }
         }
+    }
+
+    /// The request, unless more parts of it are to come.
+    fn assemble(
+        &mut self,
+        xid: u32,
+        request: Message,
+        bytes: usize,
+    ) -> Result<Option<Message>, Fault> {
+        let Message::MultipartRequest(part) = request else { return Ok(Some(request)) };
+        let whole = self.parts.take(xid, part, bytes)?;
+        Ok(whole.map(|body| Message::MultipartRequest(Part::last(body))))
     }
 
     fn decode(&self, bytes: &[u8]) -> Result<Message, Fault> {

@@ -111,10 +111,6 @@ async fn what_cannot_be_is_refused_with_its_own_error() {
         ),
         (Message::QueueGetConfigRequest(PortNo(5)), ErrorCode::QueueOpFailedBadPort),
         (Message::BarrierReply, ErrorCode::BadRequestBadType),
-        (
-            Message::MultipartRequest(Part { more: true, body: MultipartRequest::Desc }),
-            ErrorCode::BadRequestMultipartBufferOverflow,
-        ),
     ];
     for (request, code) in cases {
         assert_eq!(client.error(request).await, code);

@@ -2,7 +2,7 @@
 
 use crate::switch::dump::FlowDump;
 use crate::switch::features::table_features;
-use crate::switch::{Switch, translate};
+use crate::switch::{Switch, translate, wanted};
 use openflow::{
     AggregateStats, ErrorCode, Fault, FlowStatsRequest, TableFeatures, TableId, TableStats,
 };
@@ -52,6 +52,14 @@ impl Switch {
             }
         };
         (0..self.limits.tables).map(stats).collect()
+    }
+
+    /// Sets what the tables can do: granted when they can do that already.
+    ///
+    /// # Errors
+    /// `OFPTFFC_*`.
+    pub fn set_table_features(&self, tables: &[TableFeatures]) -> Result<(), Fault> {
+        wanted::check(tables, self.limits.tables, self.limits.entries_per_table)
     }
 
     /// What every table can do.

@@ -29,6 +29,7 @@ mod ports;
 mod restore;
 mod role;
 pub mod translate;
+mod wanted;
 
 #[cfg(test)]
 pub(crate) mod tests;
