@@ -1,6 +1,9 @@
 //! Forwards between two ports in one thread: what the ports alone can do, without a switch.
 //!
-//! `forward tap:tap0@guest1 af_xdp:veth1 [--core N] [--seconds N] [--mode native]`
+//! `forward tap:tap0@guest1 af_xdp:veth1 [--core N] [--seconds N] [--mode native] [--pump]`
+//!
+//! With `--pump` nothing is received: one frame of 60 bytes is sent by the second port again and again, which tells what the kernel
+//! takes for sending alone.
 
 use port::{
     Body, BodyAt, Drops, OpenPort, PortKind, PortSpec, RxBatch, RxQueue, Sent, Slot, TxFrame,
@@ -9,11 +12,13 @@ use port::{
 use std::env;
 use std::error::Error;
 use std::time::{Duration, Instant};
+use wire::Offload;
 
 struct Options {
     ports: Vec<PortSpec>,
     core: Option<usize>,
     seconds: u64,
+    pump: bool,
 }
 
 /// One direction: every rx queue of one port, one tx queue of the other.
@@ -38,6 +43,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (mut there, mut back) = (way(left.rx, right.tx), way(right.rx, left.tx));
     let mut batch = RxBatch::default();
     let end = Instant::now() + Duration::from_secs(options.seconds);
+    while options.pump && Instant::now() < end {
+        pump(&mut there);
+    }
     while Instant::now() < end {
         for _ in 0..64 {
             forward(&mut there, &mut batch)?;
@@ -98,6 +106,20 @@ fn forward(way: &mut Way, batch: &mut RxBatch) -> std::io::Result<()> {
     Ok(())
 }
 
+/// Sends a batch of the smallest frames: broadcast, of an experimental EtherType (IEEE 802, 0x88b5).
+fn pump(way: &mut Way) {
+    let mut head = [0; 60];
+    head[..6].fill(0xff);
+    head[6] = 2;
+    head[12..14].copy_from_slice(&[0x88, 0xb5]);
+    let frame = TxFrame { head: &head, body: Body::default(), offload: Offload::default() };
+    let began = Instant::now();
+    let sent = way.to.tx(&[frame; port::BATCH], &mut way.drops);
+    (way.sent.frames, way.sent.bytes) =
+        (way.sent.frames + sent.frames, way.sent.bytes + sent.bytes);
+    way.busy[1] += began.elapsed();
+}
+
 fn frame<'a>(slot: &'a Slot, rx: &'a dyn RxQueue) -> TxFrame<'a> {
     let body = match slot.body {
         BodyAt::Nowhere => Body::default(),
@@ -108,7 +130,7 @@ fn frame<'a>(slot: &'a Slot, rx: &'a dyn RxQueue) -> TxFrame<'a> {
 }
 
 fn options() -> Result<Options, Box<dyn Error>> {
-    let mut options = Options { ports: Vec::new(), core: None, seconds: 10 };
+    let mut options = Options { ports: Vec::new(), core: None, seconds: 10, pump: false };
     let mut mode = XdpMode::Auto;
     let mut arguments = env::args().skip(1);
     while let Some(argument) = arguments.next() {
@@ -116,6 +138,7 @@ fn options() -> Result<Options, Box<dyn Error>> {
         match argument.as_str() {
             "--core" => options.core = Some(value()?.parse()?),
             "--seconds" => options.seconds = value()?.parse()?,
+            "--pump" => options.pump = true,
             "--mode" => {
                 let name = value()?;
                 let modes = [XdpMode::Auto, XdpMode::ZeroCopy, XdpMode::Native, XdpMode::Generic];
