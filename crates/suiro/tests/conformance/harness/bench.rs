@@ -1,0 +1,178 @@
+//! A switch with four guests and a controller.
+
+use super::guest::Guest;
+use super::node::Node;
+use super::outcome::Outcome;
+use super::place::sh;
+use super::session::Session;
+use openflow::{
+    Action, ErrorCode, FlowMod, FlowModCommand, FragmentMode, GroupId, GroupMod, GroupModCommand,
+    GroupType, Instruction, Match, Message, MeterFlags, MeterId, MeterMod, MeterModCommand,
+    OxmField, PacketIn, PacketOut, PortNo, PortState, SwitchConfig, TableId, Version,
+};
+use serde_json::{Value, json};
+
+/// Ports of each switch, numbered from 1.
+pub const PORTS: u32 = 4;
+
+/// Ethernet type of the marker ("local experimental 1", IEEE 802): cases leave it alone.
+const MARKER_TYPE: u16 = 0x88b5;
+
+/// Cookie of the marker's entry.
+pub const MARKER_COOKIE: u64 = 0x6d61_726b_6572;
+
+/// The switch. Its ports are TAPs; the guests' ends are raw sockets.
+pub struct Bench {
+    /// The switch's name.
+    pub switch: String,
+    /// Its controller.
+    pub session: Session,
+    guests: Vec<Guest>,
+    markers: u64,
+}
+
+impl Bench {
+    /// Makes the switch: secure, packet-ins unlimited, every port up.
+    pub fn make(node: &Node) -> Self {
+        let number = node.number();
+        let switch = format!("sw{number}");
+        let spec = json!({ "name": switch, "fail_mode": "secure", "max_packet_in_per_s": u32::MAX });
+        node.api("POST", "/v1/switches", &spec);
+        let mut session = Session::open(&node.socket(&switch), Version::V1_3);
+        // A caller hears of events only after it has asked for some bytes.
+        session.send(&Message::SetConfig(CONFIG));
+        session.barrier();
+        let mut bench = Self { switch, session, guests: Vec::new(), markers: 0 };
+        for port in 1..=PORTS {
+            bench.add_port(node, port, &format!("s{number}p{port}"));
+        }
+        bench
+    }
+
+    fn add_port(&mut self, node: &Node, number: u32, interface: &str) {
+        let netns = node.guests();
+        let spec = json!({
+            "type": "tap", "name": format!("p{number}"), "number": number, "interface": interface, "netns": netns,
+        });
+        node.api("POST", &format!("/v1/switches/{}/ports", self.switch), &spec);
+        sh(&["ip", "-n", &netns, "link", "set", interface, "up"]);
+        self.session.wait(|message| match message {
+            Message::PortStatus(news) if news.port.number == PortNo(number) => {
+                news.port.state.contains(PortState::LIVE).then_some(())
+            }
+            _ => None,
+        });
+        self.guests.push(Guest::open(&netns, interface, number));
+    }
+
+    /// Sends a frame into a port, and the marker after it; returns what came out in between.
+    ///
+    /// The marker leaves by every port and goes to the controller, so each way out is known to be done.
+    pub fn send(&mut self, port: u32, frame: &[u8]) -> Outcome {
+        self.send_all(port, &[frame])
+    }
+
+    /// Likewise for several frames.
+    pub fn send_all<F: AsRef<[u8]>>(&mut self, port: u32, frames: &[F]) -> Outcome {
+        self.session.accept(&Message::FlowMod(marker_entry()));
+        for frame in frames {
+            self.guest(port).send(frame.as_ref());
+        }
+        self.outcome(port)
+    }
+
+    /// Sends a frame from the controller; returns what came out.
+    pub fn packet_out(&mut self, in_port: PortNo, actions: Vec<Action>, frame: &[u8]) -> Outcome {
+        self.session.accept(&Message::FlowMod(marker_entry()));
+        let data = frame.to_vec();
+        let message = PacketOut { buffer_id: None, in_port, actions, data };
+        self.session.accept(&Message::PacketOut(message));
+        self.outcome(1)
+    }
+
+    /// Sends the marker into a port; returns everything that came out before it.
+    fn outcome(&mut self, port: u32) -> Outcome {
+        self.markers += 1;
+        let nonce = self.markers.to_be_bytes();
+        let mut marker = vec![2, 0, 0, 0, 0, 0xff, 2, 0, 0, 0, 0, 0xfe];
+        marker.extend_from_slice(&MARKER_TYPE.to_be_bytes());
+        marker.resize(60 - nonce.len(), 0);
+        marker.extend_from_slice(&nonce);
+        self.guest(port).send(&marker);
+        let mut outcome = Outcome::default();
+        for guest in &self.guests {
+            let frames = guest.receive_until(&marker);
+            outcome.frames.extend(frames.into_iter().map(|frame| (guest.port, frame)));
+        }
+        self.session.wait(|message| match message {
+            Message::PacketIn(packet) if packet.data == marker => Some(()),
+            _ => None,
+        });
+        outcome.packet_ins = self.session.take(|message| match message {
+            Message::PacketIn(packet) => Some(PacketIn::clone(packet)),
+            _ => None,
+        });
+        self.session.has_no_error();
+        outcome
+    }
+
+    fn guest(&self, port: u32) -> &Guest {
+        &self.guests[port as usize - 1]
+    }
+
+    /// A flow-mod that must be taken.
+    #[track_caller]
+    pub fn add(&mut self, change: &FlowMod) {
+        self.session.accept(&Message::FlowMod(change.clone()));
+    }
+
+    /// A flow-mod that must be refused with this code.
+    #[track_caller]
+    pub fn refuse(&mut self, change: &FlowMod, code: ErrorCode) {
+        self.session.refuse(&Message::FlowMod(change.clone()), code);
+    }
+
+    /// Removes entries, groups and meters, and restores the configuration.
+    pub fn clear(&mut self) {
+        let command = FlowModCommand::Delete;
+        let flows = FlowMod { command, table: TableId::ALL, ..FlowMod::default() };
+        self.session.send(&Message::FlowMod(flows));
+        self.session.send(&Message::GroupMod(GroupMod {
+            command: GroupModCommand::Delete,
+            kind: GroupType::All,
+            id: GroupId::ALL,
+            buckets: Vec::new(),
+        }));
+        self.session.send(&Message::MeterMod(MeterMod {
+            command: MeterModCommand::Delete,
+            flags: MeterFlags::empty(),
+            id: MeterId::ALL,
+            bands: Vec::new(),
+        }));
+        self.session.send(&Message::SetConfig(CONFIG));
+        self.session.barrier();
+        self.session.has_no_error();
+        self.session.take(|_| Some(()));
+    }
+
+    /// Removes the switch.
+    pub fn remove(self, node: &Node) {
+        node.api("DELETE", &format!("/v1/switches/{}", self.switch), &Value::Null);
+    }
+}
+
+/// A switch's configuration at the start of a case.
+const CONFIG: SwitchConfig =
+    SwitchConfig { fragments: FragmentMode::Normal, miss_send_len: u16::MAX };
+
+/// Before all others in table 0: the marker goes everywhere.
+fn marker_entry() -> FlowMod {
+    let everywhere = [PortNo::ALL, PortNo::IN_PORT, PortNo::CONTROLLER].map(Action::output);
+    FlowMod {
+        cookie: MARKER_COOKIE,
+        priority: u16::MAX,
+        fields: Match::default().with(OxmField::EthType, MARKER_TYPE.into()),
+        instructions: vec![Instruction::ApplyActions(everywhere.to_vec())],
+        ..FlowMod::default()
+    }
+}

@@ -1,0 +1,21 @@
+//! OpenFlow's rules one by one, on real frames through real ports of one running node.
+//!
+//! A case is a row of a table more often than a function, so the test program names its cases itself: `cargo test -p suiro --test
+//! conformance -- --list` lists them, and words after `--` choose among them as in any test program. Every case has a
+//! switch of its own while it runs ([`harness::Bench`]), programs it through an OpenFlow session and looks at the frames
+//! that come out of its ports.
+//!
+//! What a frame must look like is computed by [`oracle`] from the RFCs and OpenFlow 1.3.5, and shares no line with suiro.
+
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+mod harness;
+
+use harness::Suite;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let mut suite = Suite::default();
+    harness::cases(&mut suite);
+    suite.run()
+}
