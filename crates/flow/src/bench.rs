@@ -82,6 +82,7 @@ pub fn measure(case: &Case, rounds: usize, cycles: &dyn Fn() -> u64) -> Measured
     pipeline.snapshot();
     let publication = publications(&mut pipeline, &rules, cycles);
     let mut bench = Bench { pipeline, cache: Cache::new(0, [7, 9], 1 << 16), traffic, rng, cycles };
+    bench.send_before();
     let _warm = [bench.round(Part::All), bench.round(Part::All)];
     let whole = Spent::over(rounds, || bench.round(Part::All));
     let classify = Spent::over(rounds, || bench.round(Part::Classify));
@@ -183,13 +184,26 @@ impl Bench<'_> {
         Spent { median: per_packet(spent.len() / 2), undisturbed: per_packet(spent.len() / 20) }
     }
 
-    fn fill<'h>(&mut self, head: &'h mut Head, frame: &[u8]) -> Packet<'h> {
-        head.area()[..frame.len()].copy_from_slice(frame);
-        head.set_len(frame.len());
-        let flow = self.rng.below(self.traffic.flows as u64);
-        let key: Key = (self.traffic.key)(flow);
-        Packet { head, key, layers: LAYERS, offload: Offload::default(), frame_len: 64, queue: 0 }
+    /// Sends what is to be known before the measurement.
+    fn send_before(&mut self) {
+        let (snapshot, frame) = (self.pipeline.snapshot(), cases::frame());
+        for &key in &self.traffic.before {
+            let mut head = Head::default();
+            let mut packets = [packet(&mut head, &frame, key)];
+            process(&snapshot, &mut self.cache, &mut packets, NOW, &mut Swallow::default());
+        }
     }
+
+    fn fill<'h>(&mut self, head: &'h mut Head, frame: &[u8]) -> Packet<'h> {
+        let flow = self.rng.below(self.traffic.flows as u64);
+        packet(head, frame, (self.traffic.key)(flow))
+    }
+}
+
+fn packet<'h>(head: &'h mut Head, frame: &[u8], key: Key) -> Packet<'h> {
+    head.area()[..frame.len()].copy_from_slice(frame);
+    head.set_len(frame.len());
+    Packet { head, key, layers: LAYERS, offload: Offload::default(), frame_len: 64, queue: 0 }
 }
 
 /// The layers of [`cases::frame`].

@@ -16,14 +16,17 @@
 mod edit;
 mod groups;
 mod hash;
+mod leave;
 mod normal;
 mod outputs;
 mod packet_out;
+mod straight;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use hash::flow_hash;
 pub(crate) use packet_out::{Tables, packet_out};
+pub(crate) use straight::Straight;
 
 use crate::action::{Action, Output};
 use crate::action_set::ActionSet;
@@ -212,18 +215,14 @@ impl<'r, 'h, S: Sink> Run<'r, 'h, S> {
 
     fn output(&mut self, output: Output) -> ControlFlow<()> {
         self.run_waiting_group()?;
-        let in_port = self.packet.in_port();
         match output {
-            Output::Port(port) if port == in_port => self.lose(DropReason::NoDestination),
-            Output::Port(port) => self.send_by(port),
-            Output::InPort => self.send_by(in_port),
-            Output::All => self.send_by_all(self.env.ports.all_but(in_port)),
-            Output::Flood => self.send_by_all(self.env.ports.flood_but(in_port)),
-            Output::Normal => self.normal(),
-            Output::Local => self.send_to_local(),
             Output::Controller { max_len } => self.send_to_controller(max_len),
             // Only a packet-out may send through the tables, and it takes care of that itself.
             Output::Table => self.lose(DropReason::NoPort),
+            _ => {
+                let leaves = self.env.leaves(self.packet, output);
+                self.send(leaves)
+            }
         }
     }
 
@@ -238,10 +237,17 @@ impl<'r, 'h, S: Sink> Run<'r, 'h, S> {
     fn edit(&mut self, action: &Action) -> ControlFlow<()> {
         self.touch()?;
         match edit::edit(self.packet, action) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => self.cannot_edit(error),
+        }
+    }
+
+    fn cannot_edit(&mut self, error: EditError) -> ControlFlow<()> {
+        match error {
             // A header that is not there is not edited: the match did not promise it.
-            Ok(()) | Err(EditError::NotPresent) => ControlFlow::Continue(()),
-            Err(EditError::TtlExpired) => self.ttl_expired(),
-            Err(EditError::NoRoom | EditError::Malformed) => self.stop(DropReason::BadEdit),
+            EditError::NotPresent => ControlFlow::Continue(()),
+            EditError::TtlExpired => self.ttl_expired(),
+            EditError::NoRoom | EditError::Malformed => self.stop(DropReason::BadEdit),
         }
     }
 

@@ -4,6 +4,7 @@
 //! through pages that snapshots share and the control thread copies on write, a page of [`PAGE`] at a time.
 
 use crate::action::{Action, Instructions, Output, PortNo};
+use crate::exec::Straight;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -42,6 +43,8 @@ pub(crate) struct Program {
     pub tells: Tells,
     /// All it does is to send the packet by this port.
     pub forwards_to: Option<PortNo>,
+    /// The short form, for an entry that is the only one on a packet's way.
+    pub straight: Option<Straight>,
 }
 
 impl Program {
@@ -54,23 +57,12 @@ impl Program {
             Some(table) => Onward::Goto(table),
         };
         let tells = actions(&instructions).map(tells).max().unwrap_or(Tells::Never);
-        let forwards_to = forwarding_port(&instructions);
-        Self { instructions, onward, tells, forwards_to }
-    }
-}
-
-/// The port, if the instructions are one output to one port.
-fn forwarding_port(instructions: &Instructions) -> Option<PortNo> {
-    let (Instructions { apply, write, .. }, bare) = (instructions, Instructions::default());
-    let rest =
-        Instructions { apply: Vec::new(), write: Vec::new(), clear: false, ..instructions.clone() };
-    match (apply.as_slice(), write.as_slice()) {
-        ([Action::Output(Output::Port(port))], []) | ([], [Action::Output(Output::Port(port))])
-            if rest == bare =>
-        {
-            Some(*port)
-        }
-        _ => None,
+        let straight = Straight::of(&instructions);
+        let forwards_to = match straight.as_ref().and_then(Straight::bare_output) {
+            Some(Output::Port(port)) => Some(port),
+            _ => None,
+        };
+        Self { instructions, onward, tells, forwards_to, straight }
     }
 }
 

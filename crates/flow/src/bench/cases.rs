@@ -20,7 +20,15 @@ pub struct Case {
 /// Flow number → key.
 pub struct Traffic {
     pub(super) flows: usize,
+    /// Keys that are sent once beforehand.
+    pub(super) before: Vec<Key>,
     pub(super) key: Box<dyn Fn(u64) -> Key>,
+}
+
+impl Traffic {
+    fn of(flows: usize, key: impl Fn(u64) -> Key + 'static) -> Self {
+        Self { flows, before: Vec::new(), key: Box::new(key) }
+    }
 }
 
 /// Every case, cheapest first.
@@ -80,7 +88,7 @@ fn five_tuples(count: usize) -> (Vec<FlowMod>, Traffic) {
         instructions: output(2 + flow as u32 % 3),
         ..FlowMod::default()
     };
-    ((0..count as u64).map(rule).collect(), Traffic { flows: count, key: Box::new(udp) })
+    ((0..count as u64).map(rule).collect(), Traffic::of(count, udp))
 }
 
 fn wildcard() -> (Vec<FlowMod>, Traffic) {
@@ -90,7 +98,7 @@ fn wildcard() -> (Vec<FlowMod>, Traffic) {
         instructions: output(2),
         ..FlowMod::default()
     };
-    (vec![rule], Traffic { flows: MILLION, key: Box::new(udp) })
+    (vec![rule], Traffic::of(MILLION, udp))
 }
 
 fn station(flow: u64) -> u128 {
@@ -112,15 +120,30 @@ fn macs() -> (Vec<FlowMod>, Traffic) {
         instructions: output(2 + flow as u32 % 3),
         ..FlowMod::default()
     };
-    ((0..1000).map(rule).collect(), Traffic { flows: MILLION, key: Box::new(to_station) })
+    ((0..1000).map(rule).collect(), Traffic::of(MILLION, to_station))
 }
 
+/// Half of the stations send from port 1 to the other half, which have been heard behind the other ports.
 fn normal() -> (Vec<FlowMod>, Traffic) {
     let instructions =
         Instructions { apply: vec![Action::Output(Output::Normal)], ..Instructions::default() };
+    let heard = |target: u64| {
+        let mut key = udp(target);
+        key.set(Field::InPort, u128::from(2 + target % 3));
+        key.set(Field::EthSrc, station(500 + target));
+        key.set(Field::EthDst, station(target));
+        key
+    };
+    let key = |flow: u64| {
+        let mut key = udp(flow);
+        key.set(Field::EthSrc, station(flow / 500 % 500));
+        key.set(Field::EthDst, station(500 + flow % 500));
+        key
+    };
+    let before = (0..500).map(heard).collect();
     (
         vec![FlowMod { instructions, ..FlowMod::default() }],
-        Traffic { flows: MILLION, key: Box::new(to_station) },
+        Traffic { flows: MILLION, before, key: Box::new(key) },
     )
 }
 
@@ -162,7 +185,7 @@ fn prefixes(rng: &mut Rng) -> (Vec<FlowMod>, Traffic) {
         );
         key
     };
-    (rules, Traffic { flows: MILLION, key: Box::new(key) })
+    (rules, Traffic::of(MILLION, key))
 }
 
 fn route(hop: u32) -> Instructions {
@@ -237,5 +260,5 @@ fn attack(rules: Vec<FlowMod>, _: &mut Rng) -> Traffic {
         let noise = udp(mix(flow ^ 0xabcd) >> 8);
         Key(std::array::from_fn(|i| rule.key.0[i] & rule.mask.0[i] | noise.0[i] & !rule.mask.0[i]))
     };
-    Traffic { flows: MILLION, key: Box::new(key) }
+    Traffic::of(MILLION, key)
 }

@@ -4,15 +4,21 @@ use crate::action::Action;
 use crate::packet::Packet;
 use wire::{Edit, EditError};
 
-/// Applies one action to the headers; the ones that change none do nothing.
-pub(super) fn edit(packet: &mut Packet<'_>, action: &Action) -> Result<(), EditError> {
-    let mut edit = Edit {
+/// The packet's frame, ready to be edited.
+#[inline]
+pub(super) fn of<'p>(packet: &'p mut Packet<'_>) -> Edit<'p> {
+    Edit {
         head: packet.head,
         key: &mut packet.key,
         layers: &mut packet.layers,
         offload: &mut packet.offload,
         frame_len: &mut packet.frame_len,
-    };
+    }
+}
+
+/// Applies one action to the headers; the ones that change none do nothing.
+pub(super) fn edit(packet: &mut Packet<'_>, action: &Action) -> Result<(), EditError> {
+    let mut edit = of(packet);
     match *action {
         Action::PushVlan(tpid) => edit.push_vlan(tpid),
         Action::PopVlan => edit.pop_vlan(),

@@ -1,5 +1,6 @@
 //! Outputs to ports and to the controller, gathered until the packet changes.
 
+use super::leave::Leaves;
 use super::{Kind, Run};
 use crate::action::PortNo;
 use crate::meter::{CONTROLLER_METER, MeterVerdict};
@@ -19,26 +20,14 @@ pub(super) struct Pending<'r> {
 }
 
 impl<S: Sink> Run<'_, '_, S> {
-    /// Sends by one port, whichever it is.
-    pub(super) fn send_by(&mut self, port: PortNo) -> ControlFlow<()> {
-        if let Err(reason) = self.env.ports.egress(port) {
-            return self.lose(reason);
-        }
+    /// Sends by one port, which can send.
+    fn send_by(&mut self, port: PortNo) -> ControlFlow<()> {
         self.spend(1)?;
         if self.pending.few.is_full() || !self.pending.many.is_empty() {
             self.flush(Then::More);
         }
         self.pending.few.push(port);
         ControlFlow::Continue(())
-    }
-
-    /// `OFPP_LOCAL`.
-    pub(super) fn send_to_local(&mut self) -> ControlFlow<()> {
-        match self.env.ports.local() {
-            None => self.lose(DropReason::NoPort),
-            Some(port) if port == self.packet.in_port() => self.lose(DropReason::NoDestination),
-            Some(port) => self.send_by(port),
-        }
     }
 
     /// `OFPP_CONTROLLER`.
@@ -68,6 +57,9 @@ impl<S: Sink> Run<'_, '_, S> {
 
     /// Tells what was gathered; `then` is about the packet after all of it.
     pub(super) fn flush(&mut self, then: Then) {
+        if self.pending.few.is_empty() && self.pending.many.is_empty() {
+            return;
+        }
         let Pending { few, many } = std::mem::take(&mut self.pending);
         if !few.is_empty() {
             self.tell(&few, if many.is_empty() { then } else { Then::More });
@@ -88,11 +80,16 @@ impl<S: Sink> Run<'_, '_, S> {
 }
 
 impl<'r, S: Sink> Run<'r, '_, S> {
-    /// Sends by every port of a list of the port table.
-    pub(super) fn send_by_all(&mut self, ports: &'r [PortNo]) -> ControlFlow<()> {
-        if ports.is_empty() {
-            return self.lose(DropReason::NoDestination);
+    /// Sends where `leaves` says.
+    pub(super) fn send(&mut self, leaves: Leaves<'r>) -> ControlFlow<()> {
+        match leaves {
+            Leaves::By(port) => self.send_by(port),
+            Leaves::ByAll(ports) => self.send_by_all(ports),
+            Leaves::Nowhere(reason) => self.lose(reason),
         }
+    }
+
+    fn send_by_all(&mut self, ports: &'r [PortNo]) -> ControlFlow<()> {
         self.spend(ports.len())?;
         if !self.pending.many.is_empty() {
             self.flush(Then::More);

@@ -34,7 +34,7 @@ pub(super) fn process_batch(
         let program = snapshot.programs.get(snapshot.line(id).rule().program);
         match program.forwards_to {
             Some(port) => forward(snapshot, index, packet, port, sink),
-            None => walker.run_last(Run::new(&env, index, packet, sink), id),
+            None => walker.run_only(&env, index, packet, sink, (id, program)),
         }
     }
     counted.settle(snapshot, cache.worker, tick);

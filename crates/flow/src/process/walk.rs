@@ -4,8 +4,8 @@ use super::trace::{End, Trace};
 use crate::action::{Action, Output};
 use crate::action_set::ActionSet;
 use crate::config::Miss;
-use crate::exec::{Origin, Run, Tables, Trail};
-use crate::packet::Sink;
+use crate::exec::{Env, Origin, Run, Tables, Trail};
+use crate::packet::{Packet, Sink};
 use crate::process::BATCH;
 use crate::program::{Onward, Program, Tells};
 use crate::snapshot::Snapshot;
@@ -49,7 +49,22 @@ impl<'w> Walker<'w> {
     }
 
     /// Runs the program of the only entry on a packet's way, which has been counted.
-    pub fn run_last<S: Sink>(&mut self, mut run: Run<'_, '_, S>, id: RecordId) {
+    #[inline]
+    pub fn run_only<S: Sink>(
+        &self,
+        env: &Env<'_>,
+        index: usize,
+        packet: &mut Packet<'_>,
+        sink: &mut S,
+        (id, program): (RecordId, &Program),
+    ) {
+        match &program.straight {
+            Some(short) => short.run(env, index, packet, sink, || self.origin(id, program, 0)),
+            None => self.run_last(Run::new(env, index, packet, sink), id),
+        }
+    }
+
+    fn run_last<S: Sink>(&self, mut run: Run<'_, '_, S>, id: RecordId) {
         let mut set = ActionSet::default();
         let _cut_or_not = self.step(&mut run, &mut set, 0, id);
         run.finish(&set);

@@ -6,7 +6,7 @@
 use super::ternary::Work;
 use super::{Found, Searched};
 use crate::process::BATCH;
-use crate::store::{Bucket, FIRST_WORDS, IndexView, Plan, RecordId};
+use crate::store::{Bucket, FIRST_WORDS, IndexView, Line, Plan, RecordId};
 use crate::table::Tuple;
 use std::hint::black_box;
 use std::sync::Arc;
@@ -88,29 +88,59 @@ impl Probe {
         let Scratch { rows, hashes, bits, .. } = scratch;
         self.plan.pack_rows(&keys[..count], rows);
         at.secret.hash_rows(&rows[..words], count, hashes);
+        let (rows, hashes, found) = (&rows[..words], &hashes[..count], &mut found[..count]);
+        let mut buckets = [self.index.bucket(0); BATCH];
+        buckets.iter_mut().zip(hashes).for_each(|(at, &hash)| *at = self.index.bucket(hash));
         if self.far {
-            black_box((0..count).fold(0, |sum, i| sum ^ self.index.bucket(hashes[i]).touch()));
+            black_box(buckets[..count].iter().fold(0, |sum, bucket| sum ^ bucket.touch()));
         }
-        let found = &mut found[..count];
-        for ((found, bits), &hash) in found.iter_mut().zip(bits.iter_mut()).zip(&*hashes) {
-            let bucket = self.index.bucket(hash);
+        let looked = found.iter_mut().zip(bits.iter_mut()).zip(buckets.iter().zip(hashes));
+        for ((found, bits), (bucket, &hash)) in looked {
             *bits = bucket.candidates(hash);
             // What lies at an element without the tag may be another mask's record by now.
             *found = if *bits == 0 { RecordId::NONE } else { bucket.record(bits.trailing_zeros()) };
         }
-        if self.far {
-            black_box(found.iter().fold(0, |sum, &id| sum ^ at.arena.touch(id)));
-        }
-        let mut missing = 0_u32;
-        for (i, &id) in found.iter().enumerate() {
-            missing |= u32::from(!is_hit::<N>(at, id, &rows[..words], i)) << i;
-        }
+        let mut missing = self.compare::<N>(at, rows, found);
         while missing != 0 {
             let i = missing.trailing_zeros() as usize;
             missing &= missing - 1;
-            found[i] = self.search_on::<N>(at, hashes[i], bits[i], &rows[..words], i);
+            found[i] = self.search_on::<N>(at, hashes[i], bits[i], rows, i);
         }
         count as u32
+    }
+
+    /// The keys whose first candidate is not theirs, as bits.
+    fn compare<const N: usize>(
+        &self,
+        at: Searched<'_>,
+        rows: &[[u64; BATCH]],
+        found: &[RecordId],
+    ) -> u32 {
+        let mut missing = 0;
+        if !is_short(N) {
+            if self.far {
+                black_box(found.iter().fold(0, |sum, &id| sum ^ at.arena.touch(id)));
+            }
+            for (i, &id) in found.iter().enumerate() {
+                missing |= u32::from(!is_hit::<N>(at, id, rows, i)) << i;
+            }
+            return missing;
+        }
+        // Stands in for what is no record.
+        let Some(some) = at.arena.short_line(RecordId(0)) else {
+            return u32::MAX >> (BATCH - found.len());
+        };
+        let mut lines = [some; BATCH];
+        for (line, &id) in lines.iter_mut().zip(found) {
+            *line = at.arena.short_line(id).unwrap_or(some);
+        }
+        if self.far {
+            black_box(lines[..found.len()].iter().fold(0, |sum, line| sum ^ line.key_word(0)));
+        }
+        for (i, (&id, line)) in found.iter().zip(lines).enumerate() {
+            missing |= u32::from(!is_hit_line::<N>(at, id, line, rows, i)) << i;
+        }
+        missing
     }
 
     /// Looks at the candidates after the first one.
@@ -140,11 +170,11 @@ fn is_hit<const N: usize>(
     rows: &[[u64; BATCH]],
     lane: usize,
 ) -> bool {
-    if 0 < N && N <= FIRST_WORDS {
-        let Some(line) = at.arena.short_line(id) else { return false };
-        let differ =
-            (0..N).fold(0, |differ, word| differ | rows[word][lane % BATCH] ^ line.key_word(word));
-        return differ == 0 && line.is_visible(at.generation) && id.is_some();
+    if is_short(N) {
+        return at
+            .arena
+            .short_line(id)
+            .is_some_and(|line| is_hit_line::<N>(at, id, line, rows, lane));
     }
     let Some(record) = at.arena.get(id) else { return false };
     let differ = rows
@@ -152,4 +182,22 @@ fn is_hit<const N: usize>(
         .enumerate()
         .fold(0, |differ, (word, row)| differ | row[lane % BATCH] ^ record.key_word(word));
     differ == 0 && record.is_visible(at.generation)
+}
+
+/// Whether packed keys of `words` words fit the first line of a record.
+const fn is_short(words: usize) -> bool {
+    0 < words && words <= FIRST_WORDS
+}
+
+/// [`is_hit`] for the line of a short record.
+fn is_hit_line<const N: usize>(
+    at: Searched<'_>,
+    id: RecordId,
+    line: &Line,
+    rows: &[[u64; BATCH]],
+    lane: usize,
+) -> bool {
+    let differ =
+        (0..N).fold(0, |differ, word| differ | rows[word][lane % BATCH] ^ line.key_word(word));
+    differ == 0 && line.is_visible(at.generation) && id.is_some()
 }

@@ -5,6 +5,9 @@ use super::{Edit, EditError, Version};
 use crate::parse::{ITAG, chain, chunk, link_layer_option, nd_option_for};
 use crate::{Field, VLAN_PRESENT, eth_type, ip_proto};
 
+/// Where an Ethernet address lies in the key's words 0 and 1.
+const ADDRESS: u64 = !0xffff;
+
 impl Field {
     /// Whether `set_field` accepts it. The rest is not in the frame (`in_port`), not one place in it (`ip_frag`, `ipv6_exthdr`), or
     /// written by its own instruction (`metadata`).
@@ -91,32 +94,34 @@ impl Edit<'_> {
     /// # Errors
     /// `NotPresent` when the frame has no such field; `Malformed` when the frame's framing or checksum cannot follow.
     pub fn set_field(&mut self, field: Field, value: u128, mask: u128) -> Result<(), EditError> {
+        let bits = |address: u128| (address as u64) << 16;
         match field {
             Field::TunnelId => {
                 let old = self.key.get(field);
                 self.key.set(field, old & !mask | value & mask);
                 Ok(())
             }
-            Field::EthDst => self.set_address(0, 0, value as u64, mask as u64),
-            Field::EthSrc => self.set_address(6, 1, value as u64, mask as u64),
+            Field::EthDst => self.set_addresses([bits(mask), 0], [bits(value), 0]),
+            Field::EthSrc => self.set_addresses([0, bits(mask)], [0, bits(value)]),
             _ => self.set_at(self.place(field)?, field, value, mask),
         }
     }
 
-    /// The Ethernet address at `at`, which is the upper part of the key's word `word`: what every routing rule writes, so the shortest way.
-    fn set_address(
-        &mut self,
-        at: usize,
-        word: usize,
-        value: u64,
-        mask: u64,
-    ) -> Result<(), EditError> {
+    /// Replaces bits of both Ethernet addresses, destination first, at once: what every routing rule does, so the shortest way. Masks and
+    /// values lie as in the key's words 0 and 1: an address is the upper 48 bits, what is below them is left alone.
+    ///
+    /// # Errors
+    /// `NotPresent` without an Ethernet header.
+    #[inline]
+    pub fn set_addresses(&mut self, masks: [u64; 2], values: [u64; 2]) -> Result<(), EditError> {
         present(self.layers.l3 != 0)?;
-        let mask = mask << 16;
-        let new = self.key.0[word] & !mask | value << 16 & mask;
-        let [address @ .., _, _] = new.to_be_bytes();
-        self.put::<6>(at, address)?;
-        self.key.0[word] = new;
+        let new: [u64; 2] = std::array::from_fn(|i| {
+            let mask = masks[i] & ADDRESS;
+            self.key.0[i] & !mask | values[i] & mask
+        });
+        self.put(0, (new[0] & ADDRESS | new[1] >> 48).to_be_bytes())?;
+        self.put(8, ((new[1] >> 16) as u32).to_be_bytes())?;
+        self.key.0[..2].copy_from_slice(&new);
         Ok(())
     }
 

@@ -14,6 +14,9 @@ enum TtlAt {
     Ipv6(usize),
 }
 
+/// What a decrement changes: only the difference counts, whatever the TTL was.
+const ONE_LESS: sums::Change = sums::Change::of(1 << 8, 0);
+
 impl Edit<'_> {
     /// Sets the TTL of the first MPLS shim.
     ///
@@ -145,10 +148,15 @@ impl Edit<'_> {
     }
 
     fn decrement(&mut self, at: TtlAt) -> Result<(), EditError> {
-        match self.read_ttl(at)? {
-            0 | 1 => Err(EditError::TtlExpired),
-            ttl => self.write_ttl(at, ttl - 1),
+        let ttl = self.read_ttl(at)?;
+        if ttl <= 1 {
+            return Err(EditError::TtlExpired);
         }
+        self.put(at.offset(), [ttl - 1])?;
+        if let TtlAt::Ipv4(ip) = at {
+            sums::ipv4_header(self.head.bytes_mut(), ip, ONE_LESS);
+        }
+        Ok(())
     }
 }
 

@@ -2,9 +2,10 @@
 
 use super::frame::Frame;
 use super::model::Model;
-use super::recorder::{Sent, Step, Verdicts, walk};
+use super::recorder::{Sent, Step, Verdicts, run_straight, walk};
 use super::{LOCAL, Switch};
-use crate::action::{Action, Output, PortNo};
+use crate::action::{Action, Instructions, Output, PortNo};
+use crate::exec::Straight;
 use crate::group::{Bucket, GroupKind};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -149,5 +150,62 @@ proptest! {
             prop_assert_eq!(&verdicts.told, &expected.told);
             prop_assert_eq!(comparable(verdicts), comparable(expected));
         }
+    }
+
+    #[test]
+    fn the_short_way_and_the_model_agree(
+        frames in vec((a_frame(), 1u32..=7, a_short_program()), 1..6),
+        invalid_ttl_to_controller: bool,
+    ) {
+        let switch = Switch { invalid_ttl_to_controller, ..Switch::new() };
+        let mut model = Model::new(&switch, &[], 1);
+        for (frame, in_port, instructions) in frames {
+            model.in_port = in_port;
+            let Instructions { apply, write, .. } = instructions.clone();
+            let expected = model.walk(&frame, &[Step { meter: None, apply, write, miss: false }]);
+            let short = run_straight(&switch, &frame, in_port, &instructions);
+            let (verdicts, handed_over) = short.expect("edits and one output are a short program");
+            prop_assert_eq!(handed_over, !verdicts.sent.is_empty());
+            prop_assert_eq!(comparable(verdicts), comparable(expected));
+        }
+    }
+}
+
+/// Edits and then one output, the last of them written to the action set or not.
+fn a_short_program() -> impl Strategy<Value = Instructions> {
+    let edits = vec(an_edit().prop_filter("waits", |edit| !waits(edit)), 0..5);
+    let output = an_output().prop_filter("waits", |output| !waits(output));
+    (edits, output, any::<bool>()).prop_map(|(mut apply, output, written)| {
+        let mut write = Vec::new();
+        if written { &mut write } else { &mut apply }.push(output);
+        Instructions { apply, write, ..Instructions::default() }
+    })
+}
+
+/// Whether an action needs more than its packet and the ports.
+fn waits(action: &Action) -> bool {
+    matches!(
+        action,
+        Action::SetQueue(_) | Action::Output(Output::Controller { .. } | Output::Table)
+    )
+}
+
+#[test]
+fn what_needs_copies_a_meter_or_a_queue_has_no_short_form() {
+    let to = |port| Action::Output(Output::Port(port));
+    let applied = |apply: &[Action]| Instructions { apply: apply.to_vec(), ..Default::default() };
+    let long = [
+        applied(&[]),
+        applied(&[Action::DecNwTtl]),
+        applied(&[to(1), to(2)]),
+        applied(&[to(1), Action::PopVlan]),
+        applied(&[Action::SetQueue(1), to(1)]),
+        applied(&[Action::Group(1)]),
+        Instructions { meter: Some(1), ..applied(&[to(1)]) },
+        Instructions { goto: Some(1), ..applied(&[to(1)]) },
+        Instructions { write: vec![to(2)], ..applied(&[to(1)]) },
+    ];
+    for instructions in long {
+        assert!(Straight::of(&instructions).is_none(), "{instructions:?}");
     }
 }

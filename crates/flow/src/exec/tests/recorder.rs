@@ -2,9 +2,9 @@
 
 use super::Switch;
 use super::frame::Frame;
-use crate::action::{Action, PortNo};
+use crate::action::{Action, Instructions, PortNo};
 use crate::action_set::ActionSet;
-use crate::exec::{Origin, Run};
+use crate::exec::{Env, Origin, Run, Straight};
 use crate::packet::{Packet, PacketIn, Sink, Then};
 use std::ops::ControlFlow;
 use wire::{DropReason, Head, Offload};
@@ -79,12 +79,24 @@ pub fn origin(table: usize, miss: bool) -> Origin {
     Origin { table: table as u8, cookie: 0xc0 + table as u64, miss }
 }
 
-/// Hands a packet of `frame` to `work`, and checks what the sink was promised about its head.
+/// Hands a run of a packet of `frame` to `work`, and checks what the sink was promised about its head.
 pub fn recorded(
     switch: &Switch,
     frame: &Frame,
     in_port: PortNo,
     work: impl FnOnce(Run<'_, '_, Recorder>),
+) -> (Verdicts, bool) {
+    recorded_packet(switch, frame, in_port, |env, packet, recorder| {
+        work(Run::new(env, 9, packet, recorder));
+    })
+}
+
+/// Hands the packet itself to `work`.
+fn recorded_packet(
+    switch: &Switch,
+    frame: &Frame,
+    in_port: PortNo,
+    work: impl FnOnce(&Env<'_>, &mut Packet<'_>, &mut Recorder),
 ) -> (Verdicts, bool) {
     let bytes = frame.bytes();
     let mut head = Head::copy_of(&bytes);
@@ -94,7 +106,7 @@ pub fn recorded(
     let mut packet =
         Packet { head: &mut head, key, layers, offload: Offload::default(), frame_len, queue: 0 };
     let mut recorder = Recorder::default();
-    work(Run::new(&switch.env(), 9, &mut packet, &mut recorder));
+    work(&switch.env(), &mut packet, &mut recorder);
     if let Some((bytes, at)) = &recorder.done {
         assert_eq!(*at, place, "a copy on the stack was handed over for good");
         assert_eq!(
@@ -104,6 +116,19 @@ pub fn recorded(
         );
     }
     (recorder.verdicts, recorder.done.is_some())
+}
+
+/// Runs a packet through the short form of one entry's instructions; `None` if they have none.
+pub fn run_straight(
+    switch: &Switch,
+    frame: &Frame,
+    in_port: PortNo,
+    instructions: &Instructions,
+) -> Option<(Verdicts, bool)> {
+    let straight = Straight::of(instructions)?;
+    Some(recorded_packet(switch, frame, in_port, |env, packet, recorder| {
+        straight.run(env, 9, packet, recorder, || origin(0, false));
+    }))
 }
 
 /// Runs a packet through entries, one a table.
