@@ -42,6 +42,8 @@ pub enum Action {
     SetQueue(u32),
     /// Push an outer VLAN tag of this Ethernet type (0x8100 or 0x88a8).
     PushVlan(u16),
+    /// Push a tag of type 0x8100 onto a packet that has none (1.0's set_vlan_vid and set_vlan_pcp).
+    EnsureVlan,
     /// Pop the outer VLAN tag.
     PopVlan,
     /// Push an MPLS shim of this Ethernet type (0x8847 or 0x8848).

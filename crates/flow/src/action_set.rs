@@ -65,6 +65,7 @@ fn rank(action: &Action) -> (u8, u8) {
         Action::PushMpls(_) => (3, 0),
         Action::PushPbb(_) => (4, 0),
         Action::PushVlan(_) => (5, 0),
+        Action::EnsureVlan => (5, 1),
         Action::CopyTtlOut => (6, 0),
         Action::DecMplsTtl => (7, 0),
         Action::DecNwTtl => (7, 1),

@@ -38,6 +38,8 @@ pub enum Miss {
     /// So is a packet that a table-miss entry would send to the controller, which is gone: standalone again until it is back
     /// (OpenFlow 1.3.5 §6.3.2). Without this the entry would be a hole.
     Orphaned,
+    /// It goes to the controller, as what OpenFlow 1.0 §3.4 says, for 1.0 has no table-miss entries.
+    Controller,
 }
 
 /// `OFPC_FRAG_*`.

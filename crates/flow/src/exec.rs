@@ -48,7 +48,7 @@ pub(crate) const MAX_COPIES: u32 = 1024;
 pub(crate) const MAX_CHAIN: u8 = 8;
 
 /// `max_len` that asks for the whole packet (`OFPCML_NO_BUFFER`).
-const WHOLE: u16 = 0xffff;
+pub(crate) const WHOLE: u16 = 0xffff;
 
 /// What actions need to know of their switch.
 #[derive(Clone, Copy)]

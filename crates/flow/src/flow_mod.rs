@@ -60,6 +60,8 @@ pub struct FlowMod {
     pub flags: FlowFlags,
     /// What matching packets undergo.
     pub instructions: Instructions,
+    /// Actions may be on headers that the match does not promise; they do nothing to packets without (OpenFlow 1.0).
+    pub may_miss_headers: bool,
     /// Delete only entries with an output there (`OFPP_ANY` is `None`).
     pub out_port: Option<Output>,
     /// Delete only entries with this group (`OFPG_ANY` is `None`).
@@ -80,6 +82,7 @@ impl Default for FlowMod {
             hard_timeout_s: 0,
             flags: FlowFlags::default(),
             instructions: Instructions::default(),
+            may_miss_headers: false,
             out_port: None,
             out_group: None,
         }

@@ -9,12 +9,13 @@ mod promise;
 #[cfg(test)]
 mod tests;
 
-use crate::action::{Action, Instructions, Output};
+use crate::action::{Action, Output};
 use crate::action_set::ActionSet;
+use crate::flow_mod::FlowMod;
 use crate::group::{GroupTable, MAX_GROUP};
 use crate::meter::MeterTable;
-use promise::Promise;
-use wire::{Field, Key, VLAN_PRESENT, eth_type};
+use promise::{Promise, REVEALED};
+use wire::{Field, VLAN_PRESENT, eth_type};
 
 /// Highest number of a port that is no reserved one (`OFPP_MAX`).
 pub const MAX_PORT: u32 = 0xffff_ff00;
@@ -57,24 +58,26 @@ pub enum ActionError {
     UnknownMeter(u32),
 }
 
-/// Checks the instructions of an entry with this match.
+/// Checks the instructions of an entry that `change` adds or modifies.
 ///
 /// A port need not exist: it may be plugged in later, and until then packets to it are dropped.
 ///
 /// # Errors
 /// The first action that cannot be.
 pub fn validate(
-    instructions: &Instructions,
-    key: &Key,
-    mask: &Key,
+    change: &FlowMod,
     groups: &GroupTable,
     meters: &MeterTable,
 ) -> Result<(), ActionError> {
+    let instructions = &change.instructions;
     if let Some(meter) = instructions.meter.filter(|&meter| !meters.contains(meter)) {
         return Err(ActionError::UnknownMeter(meter));
     }
     let group_exists = |group| groups.contains(group);
-    let mut promise = Promise::of(key, mask);
+    let mut promise = match change.may_miss_headers {
+        true => REVEALED,
+        false => Promise::of(&change.key, &change.mask),
+    };
     check_list(&instructions.apply, &mut promise, group_exists, Caller::Table)?;
     check_length(&instructions.write)?;
     instructions

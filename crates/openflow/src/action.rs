@@ -19,6 +19,9 @@ pub enum Action {
     SetQueue(u32),
     /// Push an outer VLAN tag with this Ethernet type.
     PushVlan(u16),
+    /// Push a VLAN tag of type 0x8100 if the packet has none: what 1.0's set_vlan_vid and set_vlan_pcp begin with. 1.3 has no
+    /// conditional push and is told `push_vlan`.
+    EnsureVlan,
     /// Pop the outer VLAN tag.
     PopVlan,
     /// Push an MPLS shim with this Ethernet type.

@@ -35,14 +35,18 @@ impl FlowMod {
         if deletes {
             Ok(())
         } else {
-            check_instructions(&self.instructions, &self.fields, self.table)
+            let knowledge = match self.version.demands_promised_headers() {
+                true => Knowledge::of(&self.fields),
+                false => Knowledge::Nothing,
+            };
+            check_instructions(&self.instructions, &knowledge, self.table)
         }
     }
 }
 
 fn check_instructions(
     instructions: &[Instruction],
-    fields: &Match,
+    knowledge: &Knowledge,
     table: TableId,
 ) -> Result<(), Fault> {
     let mut seen = Vec::with_capacity(instructions.len());
@@ -52,14 +56,14 @@ fn check_instructions(
             return Err(Fault::new(ErrorCode::BadInstructionUnsupInst, "an instruction twice"));
         }
         seen.push(kind);
-        check_instruction(instruction, fields, table)?;
+        check_instruction(instruction, knowledge, table)?;
     }
     Ok(())
 }
 
 fn check_instruction(
     instruction: &Instruction,
-    fields: &Match,
+    knowledge: &Knowledge,
     table: TableId,
 ) -> Result<(), Fault> {
     match instruction {
@@ -72,7 +76,7 @@ fn check_instruction(
             "a meter number that no meter can have",
         )),
         Instruction::WriteActions(actions) | Instruction::ApplyActions(actions) => {
-            Knowledge::of(fields).check_actions(actions)
+            knowledge.clone().check_actions(actions)
         }
         Instruction::Experimenter { .. } => Err(Fault::new(
             ErrorCode::BadInstructionBadExperimenter,
@@ -260,7 +264,9 @@ impl Knowledge {
     pub(crate) fn learn(&mut self, action: &Action) {
         let Knowledge::Fields(fields) = self else { return };
         match action {
-            Action::PushVlan(_) => know(fields, OxmField::VlanVid, u128::from(VLAN_PRESENT)),
+            Action::PushVlan(_) | Action::EnsureVlan => {
+                know(fields, OxmField::VlanVid, u128::from(VLAN_PRESENT))
+            }
             Action::PushMpls(ether) | Action::PushPbb(ether) => {
                 know(fields, OxmField::EthType, u128::from(*ether))
             }

@@ -1,8 +1,8 @@
 //! Every error of OpenFlow 1.3.5 (§7.4.4) as one typed code, and the errors of this crate that carry one.
 //!
-//! The table below is the only place that knows numbers. A version that numbers them otherwise adds a column.
+//! The table below has the numbers of 1.3, `v10::error` those of 1.0; nothing else knows a number.
 
-use crate::MultipartKind;
+use crate::{MultipartKind, Version};
 
 macro_rules! codes {
     ($($name:ident = $kind:literal, $code:literal, $text:literal;)*) => {
@@ -236,6 +236,12 @@ pub enum EncodeError {
     TooLong {
         /// Bytes it would have had.
         len: usize,
+    },
+    /// The version has no such message or multipart.
+    #[error("OpenFlow {version} has no such message")]
+    NotInVersion {
+        /// The version.
+        version: Version,
     },
     /// One entry of a multipart list is longer than a message.
     #[error("one entry of a {kind:?} multipart does not fit a message")]

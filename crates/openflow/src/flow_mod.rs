@@ -3,6 +3,7 @@
 use crate::action::Instruction;
 use crate::ids::{GroupId, PortNo, TableId};
 use crate::matching::Match;
+use crate::version::Version;
 use crate::wire_enum::wire_enum;
 
 wire_enum! {
@@ -70,6 +71,8 @@ pub struct FlowMod {
     pub fields: Match,
     /// What to do with them.
     pub instructions: Vec<Instruction>,
+    /// The version in which it is said: see the predicates of [`Version`]. Not on the wire but in the header.
+    pub version: Version,
 }
 
 impl Default for FlowMod {
@@ -88,6 +91,7 @@ impl Default for FlowMod {
             flags: FlowModFlags::empty(),
             fields: Match::default(),
             instructions: Vec::new(),
+            version: Version::V1_3,
         }
     }
 }

@@ -7,7 +7,7 @@
 //! ## Shape
 //!
 //! * [`Message`] and everything in it are **version-neutral values**. [`Message::encode`] and [`Message::decode`] are the
-//!   only doors to bytes; one private module per version (`v13`) knows layouts and numbers. A new version is a new
+//!   only doors to bytes; one private module per version (`v10`, `v13`) knows layouts and numbers. A new version is a new
 //!   module and a new [`Version`], not a change of values.
 //! * [`next_frame`] cuts a stream into messages; [`encode_reply`] cuts a long multipart reply into messages.
 //! * [`OxmField`] is a table: one row says all that is known of a match field.
@@ -18,15 +18,17 @@
 //!
 //! ## Invariants
 //!
-//! * decode ∘ encode = identity on every value whose fields fit their width on the wire; parse ∘ print likewise.
+//! * decode ∘ encode = identity on every value that the version has words for and whose fields fit their width on the wire;
+//!   parse ∘ print likewise. What 1.0 has no word for it leaves out, as `v10` says.
 //! * Nothing panics on input, and nothing allocates more than a small multiple of the input's length.
 //! * What is not understood is kept: unknown match fields and experimenters' parts survive a round trip.
 //!
-//! Source: OpenFlow Switch Specification 1.3.5 (ONF TS-023), cited by section.
+//! Sources: OpenFlow Switch Specification 1.3.5 (ONF TS-023), cited by section, and 1.0.0 with 1.0.1, cited as such.
 
 mod action;
 mod bytes;
 mod check;
+mod envelope;
 mod error;
 mod fixed_text;
 mod flow_mod;
@@ -43,6 +45,7 @@ mod port;
 mod switch;
 mod table;
 pub mod text;
+mod v10;
 mod v13;
 mod version;
 mod wire_enum;

@@ -10,8 +10,8 @@ use crate::multipart::{MultipartReply, MultipartRequest, Part};
 use crate::packet::{PacketIn, PacketOut};
 use crate::port::{PortMod, PortStatus, QueueConfig};
 use crate::switch::{AsyncConfig, Experimenter, Features, Hello, RoleMsg, SwitchConfig, TableMod};
-use crate::v13;
 use crate::version::Version;
+use crate::{v10, v13};
 
 /// A message (OpenFlow 1.3.5 §7.1, `OFPT_*`).
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -82,9 +82,11 @@ impl Message {
     /// The message's bytes.
     ///
     /// # Errors
-    /// [`EncodeError::TooLong`] past 65535 bytes; multipart replies of any length go by [`encode_reply`].
+    /// [`EncodeError::TooLong`] past 65535 bytes (multipart replies of any length go by [`encode_reply`]), and
+    /// [`EncodeError::NotInVersion`].
     pub fn encode(&self, version: Version, xid: u32) -> Result<Vec<u8>, EncodeError> {
         match version {
+            Version::V1_0 => v10::encode(self, xid),
             Version::V1_3 => v13::encode(self, xid),
         }
     }
@@ -106,6 +108,7 @@ impl Message {
         let body = &bytes[HEADER_LEN..];
         let message = match header.known_version() {
             _ if header.kind == v13::HELLO => v13::decode_hello(body),
+            Some(Version::V1_0) => v10::decode(header.kind, body),
             Some(Version::V1_3) => v13::decode(header.kind, body),
             None => Err(Fault::new(
                 ErrorCode::BadRequestBadVersion,
@@ -120,7 +123,7 @@ impl Message {
 /// by `more`, so that a long dump can be encoded batch by batch.
 ///
 /// # Errors
-/// [`EncodeError::EntryTooLong`] when a single entry fits no message.
+/// [`EncodeError::EntryTooLong`] when a single entry fits no message, and [`EncodeError::NotInVersion`].
 pub fn encode_reply(
     version: Version,
     xid: u32,
@@ -128,6 +131,7 @@ pub fn encode_reply(
     more: bool,
 ) -> Result<Vec<Vec<u8>>, EncodeError> {
     match version {
+        Version::V1_0 => v10::encode_reply(xid, reply, more),
         Version::V1_3 => v13::encode_reply(xid, reply, more),
     }
 }

@@ -9,6 +9,8 @@ use crate::oxm::OxmId;
 pub struct TableStats {
     /// The table.
     pub table: TableId,
+    /// 1.0 only: most entries. From 1.3 on the table features say it, and this is neither encoded nor decoded.
+    pub max_entries: u32,
     /// Entries now.
     pub active: u32,
     /// Packets looked up.

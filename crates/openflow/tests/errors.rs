@@ -47,7 +47,7 @@ fn the_envelope() {
     assert_eq!(code(18, "0063 0000 00000000"), Some(BadRequestBadMultipart));
     assert_eq!(code(18, "0001 0000 00000000 ff"), Some(BadRequestBadLen));
     let mut old = message(5, "");
-    old[0] = 1;
+    old[0] = 2;
     assert_eq!(Message::decode(&old).unwrap_err().code, BadRequestBadVersion);
     let mut short = message(2, "0000");
     short[3] = 9;

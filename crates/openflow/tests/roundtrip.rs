@@ -122,6 +122,7 @@ fn flow_mod() -> BoxedStrategy<FlowMod> {
                 flags: FlowModFlags::from_bits_retain(filters.3),
                 fields,
                 instructions,
+                version: Version::V1_3,
             },
         )
         .boxed()
@@ -353,7 +354,7 @@ fn reply() -> BoxedStrategy<MultipartReply> {
         MeterConfig { flags: MeterFlags::from_bits_retain(flags), id: MeterId(id), bands }
     });
     let table = any::<(u8, u32, u64, u64)>().prop_map(|(table, active, lookups, matches)| {
-        TableStats { table: TableId(table), active, lookups, matches }
+        TableStats { table: TableId(table), max_entries: 0, active, lookups, matches }
     });
     let queue = any::<(u32, u32, u64, u64, u64, u32, u32)>().prop_map(|n| QueueStats {
         port: PortNo(n.0),

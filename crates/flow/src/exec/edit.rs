@@ -21,6 +21,8 @@ pub(super) fn edit(packet: &mut Packet<'_>, action: &Action) -> Result<(), EditE
     let mut edit = of(packet);
     match *action {
         Action::PushVlan(tpid) => edit.push_vlan(tpid),
+        Action::EnsureVlan if edit.layers.vlans == 0 => edit.push_vlan(wire::eth_type::VLAN),
+        Action::EnsureVlan => Ok(()),
         Action::PopVlan => edit.pop_vlan(),
         Action::PushMpls(eth_type) => edit.push_mpls(eth_type),
         Action::PopMpls(eth_type) => edit.pop_mpls(eth_type),

@@ -167,7 +167,7 @@ impl Pipeline {
         {
             return Err(FlowModError::BadGoto { table, goto });
         }
-        validate(&change.instructions, &change.key, &change.mask, &self.groups, &self.meters)?;
+        validate(change, &self.groups, &self.meters)?;
         Ok(table)
     }
 

@@ -4,7 +4,7 @@ use super::trace::{End, Trace};
 use crate::action::{Action, Output};
 use crate::action_set::ActionSet;
 use crate::config::Miss;
-use crate::exec::{Env, Origin, Run, Tables, Trail};
+use crate::exec::{Env, Origin, Run, Tables, Trail, WHOLE};
 use crate::packet::{Packet, Sink};
 use crate::process::BATCH;
 use crate::program::{Onward, Program, Tells};
@@ -171,6 +171,7 @@ impl<'w> Walker<'w> {
         let _cut_or_not = match self.snapshot.config.miss {
             Miss::Drop => run.stop(wire::DropReason::NoMatch),
             Miss::Normal | Miss::Orphaned => run.apply(&[Action::Output(Output::Normal)]),
+            Miss::Controller => run.apply(&[Action::Output(Output::Controller { max_len: WHOLE })]),
         };
     }
 }

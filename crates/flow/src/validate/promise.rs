@@ -34,8 +34,8 @@ pub(super) struct Promise {
     icmp_type: Fact<u8>,
 }
 
-/// Nothing known: after a pop.
-const REVEALED: Promise = Promise {
+/// Nothing known, and nothing asked: after a pop, and where actions may miss their headers.
+pub(super) const REVEALED: Promise = Promise {
     tagged: Fact::Revealed,
     eth_type: Fact::Revealed,
     ip_proto: Fact::Revealed,
@@ -143,7 +143,7 @@ impl Promise {
 
     fn follow(&mut self, action: &Action) {
         match *action {
-            Action::PushVlan(_) => self.tagged = Fact::Is(true),
+            Action::PushVlan(_) | Action::EnsureVlan => self.tagged = Fact::Is(true),
             Action::PopVlan => self.tagged = Fact::Revealed, // there may be another tag
             Action::PushMpls(shim) => {
                 *self = Self { tagged: self.tagged, eth_type: Fact::Is(shim), ..REVEALED }

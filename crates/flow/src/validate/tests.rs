@@ -1,9 +1,10 @@
 use super::*;
+use crate::action::Instructions;
 use crate::group::{GroupKind, GroupMod};
 use crate::meter::{MeterConfig, MeterMod, MeterUnit};
 use crate::ports::PortTable;
 use crate::time::Nanos;
-use wire::ip_proto;
+use wire::{Key, ip_proto};
 
 /// Fields of a match, exactly.
 type Fields = [(Field, u128)];
@@ -35,7 +36,11 @@ fn check(fields: &Fields, instructions: &Instructions) -> Result<(), ActionError
     let config = MeterConfig { unit: MeterUnit::Kbps, burst: false, stats: false, bands: vec![] };
     meters.apply(MeterMod::Add { id: 1, config }, Nanos(0)).unwrap();
     let (key, mask) = matching(fields);
-    validate(instructions, &key, &mask, &groups, &meters)
+    let change = FlowMod { key, mask, instructions: instructions.clone(), ..FlowMod::default() };
+    validate(&change, &groups, &meters)?;
+    let change = FlowMod { may_miss_headers: true, ..change };
+    assert_eq!(validate(&change, &groups, &meters), Ok(()), "what promises more is taken too");
+    Ok(())
 }
 
 fn apply(fields: &Fields, actions: &[Action]) -> Result<(), ActionError> {
@@ -182,4 +187,18 @@ fn an_unknown_meter_and_an_endless_list_are_refused() {
     let endless = vec![Action::Output(Output::Flood); MAX_ACTIONS + 1];
     assert_eq!(apply(&[], &endless), Err(ActionError::TooMany));
     assert_eq!(write(&[], &endless), Err(ActionError::TooMany));
+}
+
+#[test]
+fn actions_that_may_miss_their_headers_need_no_promise() {
+    let instructions = Instructions {
+        apply: vec![Action::PopVlan, set(Field::Ipv4Src, 1), set(Field::TpDst, 80)],
+        ..Instructions::default()
+    };
+    let strict = FlowMod { instructions, ..FlowMod::default() };
+    let lenient = FlowMod { may_miss_headers: true, ..strict.clone() };
+    let (groups, meters) = (GroupTable::default(), MeterTable::default());
+    let refused = ActionError::MatchInconsistent(Action::PopVlan);
+    assert_eq!(validate(&strict, &groups, &meters), Err(refused));
+    assert_eq!(validate(&lenient, &groups, &meters), Ok(()));
 }

@@ -261,9 +261,7 @@ impl Listener for Peer {
                 Role::Slave => "slave",
                 Role::Equal | Role::NoChange => "equal",
             },
-            version: match self.version {
-                Version::V1_3 => "1.3",
-            },
+            version: self.version.name(),
             packet_ins: self.packet_ins.load(Relaxed),
             lost_packet_ins: self.outbox.lost_packet_ins(),
         }

@@ -65,8 +65,15 @@ pub enum End {
         kind: u8,
     },
     /// No common version.
-    #[error("hello: the peer speaks no OpenFlow version that suiro speaks (1.3); enable 1.3 there")]
-    NoVersion,
+    #[error(
+        "hello: the peer's OpenFlow versions (newest: wire version {theirs}) are none of the switch's ({ours}); enable one there, or change the switch's protocols"
+    )]
+    NoVersion {
+        /// The switch's.
+        ours: VersionSet,
+        /// The version in the header of the peer's hello.
+        theirs: u8,
+    },
     /// The stream cannot be cut into messages any more.
     #[error("framing: the peer is no OpenFlow speaker or is broken; check what connects here")]
     Framing(#[source] BadFrame),
@@ -92,14 +99,12 @@ where
 {
     let (read, mut write) = tokio::io::split(stream);
     let mut input = Input::new(read);
-    let version =
-        match tokio::time::timeout(caller.timing.hello_within, negotiate(&mut input, &mut write))
-            .await
-        {
-            Ok(Ok(version)) => version,
-            Ok(Err(end)) => return end,
-            Err(_) => return End::Silent,
-        };
+    let agreed = negotiate(&mut input, &mut write, switch.versions());
+    let version = match tokio::time::timeout(caller.timing.hello_within, agreed).await {
+        Ok(Ok(version)) => version,
+        Ok(Err(end)) => return end,
+        Err(_) => return End::Silent,
+    };
     let peer =
         Arc::new(Peer::new(caller.id, caller.name, caller.kind, version, switch.miss_send_len()));
     let mut writer = JoinSet::new();
@@ -147,25 +152,27 @@ impl Drop for Joined {
 async fn negotiate<S: AsyncRead + AsyncWrite>(
     input: &mut Input<ReadHalf<S>>,
     write: &mut WriteHalf<S>,
+    ours: VersionSet,
 ) -> Result<Version, End> {
-    let ours = VersionSet::of(Version::ALL);
-    let newest = Version::ALL.last().copied().expect("suiro speaks a version");
-    let hello = Message::Hello(Hello { versions: Some(ours) });
-    send(write, newest, 0, &hello).await?;
+    let newest = ours.known().next_back().expect("a switch speaks a version");
+    let versions = ours.needs_bitmap().then_some(ours);
+    send(write, newest, 0, &Message::Hello(Hello { versions })).await?;
     let (header, hello) = first_message(input).await?;
-    let theirs =
-        hello.and_then(|hello| hello.versions).unwrap_or(VersionSet::up_to(header.version));
-    let common = ours.newest_common(theirs).filter(|_| hello.is_some());
-    if let Some(version) = common {
+    let agreed = hello.and_then(|hello| ours.agree(header.version, hello.versions));
+    if let Some(version) = agreed {
         return Ok(version);
     }
-    let text =
-        if hello.is_some() { "suiro speaks OpenFlow 1.3" } else { "an OpenFlow hello comes first" };
+    let text = match hello {
+        Some(_) => format!("this switch speaks OpenFlow {ours}, and you do not"),
+        None => "an OpenFlow hello comes first".to_owned(),
+    };
     let kind = ErrorKind::Known(ErrorCode::HelloFailedIncompatible);
-    let error = Message::Error(ErrorMsg { kind, data: text.into() });
-    send(write, newest, header.xid, &error).await?;
+    let error = Message::Error(ErrorMsg { kind, data: text.into_bytes() });
+    // In the peer's own version if it is one of ours at all, so that the peer can read it.
+    let version = Version::from_wire(header.version).unwrap_or(newest);
+    send(write, version, header.xid, &error).await?;
     Err(match hello {
-        Some(_) => End::NoVersion,
+        Some(_) => End::NoVersion { ours, theirs: header.version },
         None => End::NoHello { version: header.version, kind: header.kind },
     })
 }

@@ -177,6 +177,7 @@ fn put_action(out: &mut Vec<u8>, action: &Action) {
         Action::Group(id) => put_u32(out, 10, id),
         Action::SetQueue(id) => put_u32(out, 11, id),
         Action::PushVlan(tpid) => put_u16(out, 12, tpid),
+        Action::EnsureVlan => out.push(25),
         Action::PopVlan => out.push(13),
         Action::PushMpls(ethertype) => put_u16(out, 14, ethertype),
         Action::PopMpls(ethertype) => put_u16(out, 15, ethertype),
@@ -237,6 +238,7 @@ fn read_action(bytes: &mut Reader<'_>) -> Result<Action, BadRecord> {
         22 => Action::DecMplsTtl,
         23 => Action::SetNwTtl(bytes.u8()?),
         24 => Action::DecNwTtl,
+        25 => Action::EnsureVlan,
         _ => return Err(BadRecord),
     })
 }

@@ -46,6 +46,7 @@ impl Switch {
             let found = control.pipeline.table_stats(table);
             TableStats {
                 table: TableId(table),
+                max_entries: self.limits.entries_per_table,
                 active: found.active,
                 lookups: found.lookups,
                 matches: found.matches,

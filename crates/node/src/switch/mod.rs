@@ -44,8 +44,9 @@ use crate::journal::{Change, Journal};
 use crate::spec::FailMode;
 use flow::{Limits, Nanos, Pipeline, PortNo, Snapshot};
 use listener::Listeners;
-use openflow::{FragmentMode, GroupDesc, GroupId, MeterConfig, MeterId};
+use openflow::{FragmentMode, GroupDesc, GroupId, MeterConfig, MeterId, Version, VersionSet};
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -73,6 +74,8 @@ pub struct Switch {
     name: String,
     datapath_id: u64,
     miss_send_len: u16,
+    /// The OpenFlow versions that it speaks, as [`openflow::VersionSet`].
+    versions: AtomicU32,
     limits: Limits,
     plane: Arc<dyn Plane>,
     journal: Arc<dyn Journal>,
@@ -126,6 +129,7 @@ impl Switch {
             name: spec.name,
             datapath_id: spec.datapath_id,
             miss_send_len: spec.miss_send_len,
+            versions: AtomicU32::new(VersionSet::of(Version::ALL).0),
             limits: spec.limits,
             plane,
             journal,
@@ -148,6 +152,16 @@ impl Switch {
     /// Bytes of an unlimited packet-in that a controller gets until it says otherwise.
     pub fn miss_send_len(&self) -> u16 {
         self.miss_send_len
+    }
+
+    /// The OpenFlow versions that it speaks; every one that suiro knows until it is told otherwise.
+    pub fn versions(&self) -> VersionSet {
+        VersionSet(self.versions.load(Relaxed))
+    }
+
+    /// Changes them for connections that say hello from now on.
+    pub fn set_versions(&self, versions: VersionSet) {
+        self.versions.store(versions.0, Relaxed);
     }
 
     /// What its tables may grow to.

@@ -4,14 +4,34 @@ use super::ports::{Name, print_port};
 use super::value;
 use crate::action::{Action, Instruction};
 use crate::ids::{MeterId, PortNo};
-use crate::oxm::Oxm;
+use crate::oxm::{Oxm, OxmField};
 
 /// Actions with commas between them; `drop` for none.
 pub fn print_actions(actions: &[Action], name: Name<'_>) -> String {
     if actions.is_empty() {
         return "drop".to_owned();
     }
-    join(actions.iter().map(|action| print_action(action, name)))
+    let mut printed = Vec::with_capacity(actions.len());
+    let mut rest = actions;
+    while let [action, after @ ..] = rest {
+        rest = after;
+        let modify = after.first().filter(|_| *action == Action::EnsureVlan).and_then(modify_vlan);
+        if modify.is_some() {
+            rest = &after[1..];
+        }
+        printed.push(modify.unwrap_or_else(|| print_action(action, name)));
+    }
+    printed.join(",")
+}
+
+/// 1.0's action that ends in this set-field of an untagged packet's new tag.
+fn modify_vlan(set: &Action) -> Option<String> {
+    let Action::SetField(Oxm::Known { field, value, mask: None }) = set else { return None };
+    match field {
+        OxmField::VlanVid => Some(format!("mod_vlan_vid:{}", value & 0xfff)),
+        OxmField::VlanPcp => Some(format!("mod_vlan_pcp:{value}")),
+        _ => None,
+    }
 }
 
 /// Instructions as the `actions=` of a flow: applied actions stand as they are; `drop` for none.
@@ -19,10 +39,6 @@ pub fn print_instructions(instructions: &[Instruction], name: Name<'_>) -> Strin
     let parts: Vec<String> =
         instructions.iter().filter_map(|i| print_instruction(i, name)).collect();
     if parts.is_empty() { "drop".to_owned() } else { parts.join(",") }
-}
-
-fn join(parts: impl Iterator<Item = String>) -> String {
-    parts.collect::<Vec<_>>().join(",")
 }
 
 fn print_instruction(instruction: &Instruction, name: Name<'_>) -> Option<String> {
@@ -65,6 +81,7 @@ fn print_action(action: &Action, name: Name<'_>) -> String {
         Action::Group(id) => format!("group:{}", id.0),
         Action::SetQueue(queue) => format!("set_queue:{queue}"),
         Action::PushVlan(ether) => format!("push_vlan:0x{ether:04x}"),
+        Action::EnsureVlan => "push_vlan:0x8100".to_owned(),
         Action::PopVlan => "pop_vlan".to_owned(),
         Action::PushMpls(ether) => format!("push_mpls:0x{ether:04x}"),
         Action::PopMpls(ether) => format!("pop_mpls:0x{ether:04x}"),

@@ -10,6 +10,7 @@ use crate::action::Instruction;
 use crate::flow_mod::{DEFAULT_PRIORITY, FlowMod, FlowModCommand, FlowModFlags};
 use crate::ids::{GroupId, PortNo, TableId};
 use crate::multipart::FlowStatsRequest;
+use crate::version::Version;
 
 /// Reads a flow: match, options and, unless it is to be deleted, `actions=...`.
 ///
@@ -53,6 +54,7 @@ pub fn parse_flow(
         flags: parts.flags,
         fields,
         instructions,
+        version: Version::V1_3,
     };
     flow.check()
         .map_err(|fault| parts.whole.error(fault.what, "see ovs-fields(7) and ovs-actions(7)"))?;

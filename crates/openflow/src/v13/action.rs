@@ -70,7 +70,7 @@ fn action_type(action: &Action) -> u16 {
         Action::Output { .. } => OUTPUT,
         Action::Group(_) => GROUP,
         Action::SetQueue(_) => SET_QUEUE,
-        Action::PushVlan(_) => PUSH_VLAN,
+        Action::PushVlan(_) | Action::EnsureVlan => PUSH_VLAN,
         Action::PopVlan => POP_VLAN,
         Action::PushMpls(_) => PUSH_MPLS,
         Action::PopMpls(_) => POP_MPLS,
@@ -102,6 +102,7 @@ fn put_arguments(action: &Action, out: &mut Writer) {
         | Action::PushPbb(ether) => {
             out.u16(*ether);
         }
+        Action::EnsureVlan => out.u16(0x8100),
         Action::SetMplsTtl(ttl) | Action::SetNwTtl(ttl) => out.u8(*ttl),
         Action::SetField(oxm @ Oxm::Known { mask: Some(_), .. }) => {
             out.u32(NICIRA);

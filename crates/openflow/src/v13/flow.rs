@@ -5,6 +5,7 @@ use crate::bytes::{Reader, Writer};
 use crate::error::{ErrorCode, Fault};
 use crate::flow_mod::{FlowMod, FlowModCommand, FlowModFlags, FlowRemoved, FlowRemovedReason};
 use crate::ids::{GroupId, PortNo, TableId};
+use crate::version::Version;
 
 impl Wire for FlowMod {
     fn put(&self, out: &mut Writer) {
@@ -47,6 +48,7 @@ impl Wire for FlowMod {
             flags,
             fields: Wire::take(input)?,
             instructions: take_all(input.all(ErrorCode::BadInstructionBadLen))?,
+            version: Version::V1_3,
         })
     }
 }

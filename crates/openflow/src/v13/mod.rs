@@ -14,13 +14,14 @@ mod switch;
 mod table;
 
 use crate::bytes::{Reader, Writer};
+use crate::envelope::{self, finish, known, put_buffer, take_buffer, take_list};
 use crate::error::{EncodeError, ErrorCode, Fault};
-use crate::ids::{NO_BUFFER, PortNo};
+use crate::ids::PortNo;
 use crate::message::Message;
 use crate::version::Version;
 
 pub(crate) use multipart::encode_reply;
-pub(crate) use switch::decode_hello;
+pub(crate) use switch::{decode_hello, put_hello};
 
 /// A structure with one layout in OpenFlow 1.3.
 trait Wire: Sized {
@@ -38,26 +39,9 @@ fn put_all<T: Wire>(items: &[T], out: &mut Writer) {
     }
 }
 
-/// Takes structures until nothing is left. Every `take` consumes at least one byte or fails, so this ends.
-fn take_all<T: Wire>(mut input: Reader<'_>) -> Result<Vec<T>, Fault> {
-    let mut items = Vec::new();
-    while !input.is_empty() {
-        items.push(T::take(&mut input)?);
-    }
-    Ok(items)
-}
-
-/// A whole structure from its numbers: `from_wire` knows them, or the answer is `code`.
-fn known<N, T>(number: N, from_wire: impl Fn(N) -> Option<T>, code: ErrorCode) -> Result<T, Fault> {
-    from_wire(number).ok_or(Fault::new(code, "a number that OpenFlow does not define"))
-}
-
-fn put_buffer(buffer: Option<u32>, out: &mut Writer) {
-    out.u32(buffer.unwrap_or(NO_BUFFER));
-}
-
-fn take_buffer(input: &mut Reader<'_>) -> Result<Option<u32>, Fault> {
-    input.u32().map(|id| (id != NO_BUFFER).then_some(id))
+/// Takes structures until nothing is left.
+fn take_all<T: Wire>(input: Reader<'_>) -> Result<Vec<T>, Fault> {
+    take_list(input, T::take)
 }
 
 // `OFPT_*`, §7.1.
@@ -94,21 +78,7 @@ const METER_MOD: u8 = 29;
 
 /// Begins a message: its header with length 0.
 fn begin(kind: u8, xid: u32) -> Writer {
-    let mut out = Writer::default();
-    out.u8(Version::V1_3.wire());
-    out.u8(kind);
-    out.u16(0);
-    out.u32(xid);
-    out
-}
-
-/// Ends a message: fills in its length.
-fn finish(mut out: Writer) -> Result<Vec<u8>, EncodeError> {
-    if out.len() > usize::from(u16::MAX) {
-        return Err(EncodeError::TooLong { len: out.len() });
-    }
-    out.patch_len(2, 0);
-    Ok(out.0)
+    envelope::begin(Version::V1_3, kind, xid)
 }
 
 /// The message's bytes.

@@ -2,6 +2,7 @@
 
 use super::{MULTIPART_REPLY, Wire, begin, finish, known, put_all, take_all};
 use crate::bytes::{Reader, Writer};
+use crate::envelope::Entries;
 use crate::error::{EncodeError, ErrorCode, Fault};
 use crate::fixed_text::FixedText;
 use crate::flow_mod::FlowModFlags;
@@ -95,7 +96,7 @@ fn take_id(input: &mut Reader<'_>) -> Result<u32, Fault> {
 impl Wire for Part<MultipartReply> {
     fn put(&self, out: &mut Writer) {
         put_header(self.body.kind(), self.more, out);
-        out.bytes(&Entries::of(&self.body).out.0);
+        out.bytes(&entries(&self.body).out.0);
     }
 
     fn take(input: &mut Reader<'_>) -> Result<Self, Fault> {
@@ -104,64 +105,32 @@ impl Wire for Part<MultipartReply> {
     }
 }
 
-/// A reply's encoded entries, one after the other, and where each ends: a reply may be cut there and nowhere else.
-#[derive(Default)]
-struct Entries {
-    out: Writer,
-    ends: Vec<usize>,
+fn entries(reply: &MultipartReply) -> Entries {
+    match reply {
+        MultipartReply::Desc(desc) => one(desc),
+        MultipartReply::Flow(flows) => many(flows),
+        MultipartReply::Aggregate(sums) => one(sums),
+        MultipartReply::Table(tables) => many(tables),
+        MultipartReply::PortStats(ports) => many(ports),
+        MultipartReply::Queue(queues) => many(queues),
+        MultipartReply::Group(groups) => many(groups),
+        MultipartReply::GroupDesc(groups) => many(groups),
+        MultipartReply::GroupFeatures(features) => one(features),
+        MultipartReply::Meter(meters) => many(meters),
+        MultipartReply::MeterConfig(meters) => many(meters),
+        MultipartReply::MeterFeatures(features) => one(features),
+        MultipartReply::TableFeatures(tables) => many(tables),
+        MultipartReply::PortDesc(ports) => many(ports),
+        MultipartReply::Experimenter(body) => one(body),
+    }
 }
 
-impl Entries {
-    fn of(reply: &MultipartReply) -> Self {
-        match reply {
-            MultipartReply::Desc(desc) => Self::one(desc),
-            MultipartReply::Flow(flows) => Self::many(flows),
-            MultipartReply::Aggregate(sums) => Self::one(sums),
-            MultipartReply::Table(tables) => Self::many(tables),
-            MultipartReply::PortStats(ports) => Self::many(ports),
-            MultipartReply::Queue(queues) => Self::many(queues),
-            MultipartReply::Group(groups) => Self::many(groups),
-            MultipartReply::GroupDesc(groups) => Self::many(groups),
-            MultipartReply::GroupFeatures(features) => Self::one(features),
-            MultipartReply::Meter(meters) => Self::many(meters),
-            MultipartReply::MeterConfig(meters) => Self::many(meters),
-            MultipartReply::MeterFeatures(features) => Self::one(features),
-            MultipartReply::TableFeatures(tables) => Self::many(tables),
-            MultipartReply::PortDesc(ports) => Self::many(ports),
-            MultipartReply::Experimenter(body) => Self::one(body),
-        }
-    }
+fn one<T: Wire>(body: &T) -> Entries {
+    many(std::slice::from_ref(body))
+}
 
-    fn one<T: Wire>(body: &T) -> Self {
-        Self::many(std::slice::from_ref(body))
-    }
-
-    fn many<T: Wire>(items: &[T]) -> Self {
-        let mut entries = Self::default();
-        for item in items {
-            item.put(&mut entries.out);
-            entries.ends.push(entries.out.len());
-        }
-        entries
-    }
-
-    /// As few pieces of at most `room` bytes as hold the entries in order, at least one; `None` if an entry is longer.
-    fn pieces(&self, room: usize) -> Option<Vec<&[u8]>> {
-        let mut pieces = Vec::new();
-        let (mut start, mut end) = (0, 0);
-        for &next in &self.ends {
-            if next - end > room {
-                return None;
-            }
-            if next - start > room {
-                pieces.push(&self.out.0[start..end]);
-                start = end;
-            }
-            end = next;
-        }
-        pieces.push(&self.out.0[start..end]);
-        Some(pieces)
-    }
+fn many<T: Wire>(items: &[T]) -> Entries {
+    Entries::of(items, T::put)
 }
 
 /// Bytes of header and multipart header.
@@ -174,7 +143,7 @@ pub(crate) fn encode_reply(
     more: bool,
 ) -> Result<Vec<Vec<u8>>, EncodeError> {
     let kind = reply.kind();
-    let entries = Entries::of(reply);
+    let entries = entries(reply);
     let pieces = entries
         .pieces(usize::from(u16::MAX) - HEADERS)
         .ok_or(EncodeError::EntryTooLong { kind })?;

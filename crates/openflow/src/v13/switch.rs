@@ -20,6 +20,11 @@ pub(crate) fn decode_hello(body: &[u8]) -> Result<Message, Fault> {
     Hello::take(&mut input).map(Message::Hello)
 }
 
+/// The body of a hello, whose layout every version shares.
+pub(crate) fn put_hello(hello: &Hello, out: &mut Writer) {
+    hello.put(out);
+}
+
 impl Wire for Hello {
     fn put(&self, out: &mut Writer) {
         if let Some(versions) = self.versions {

@@ -19,7 +19,13 @@ impl Wire for TableStats {
     fn take(input: &mut Reader<'_>) -> Result<Self, Fault> {
         let table = TableId(input.u8()?);
         input.skip(3)?;
-        Ok(TableStats { table, active: input.u32()?, lookups: input.u64()?, matches: input.u64()? })
+        Ok(TableStats {
+            table,
+            max_entries: 0,
+            active: input.u32()?,
+            lookups: input.u64()?,
+            matches: input.u64()?,
+        })
     }
 }
 

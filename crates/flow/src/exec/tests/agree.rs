@@ -49,6 +49,7 @@ fn an_edit() -> impl Strategy<Value = Action> {
         6 => a_set_field(),
         1 => Just(Action::PushVlan(0x8100)),
         1 => Just(Action::PushVlan(0x88a8)),
+        1 => Just(Action::EnsureVlan),
         2 => Just(Action::PopVlan),
         1 => Just(Action::PushMpls(0x8847)),
         1 => Just(Action::PopMpls(0x0800)),

@@ -83,6 +83,8 @@ impl Frame {
                 let tci = self.tags.first().map_or(0, |(_, tci)| *tci);
                 self.tags.insert(0, (tpid, tci));
             }
+            Action::EnsureVlan if self.tags.is_empty() => self.edit(&Action::PushVlan(0x8100))?,
+            Action::EnsureVlan => {}
             Action::PopVlan => {
                 present(!self.tags.is_empty())?;
                 self.tags.remove(0);

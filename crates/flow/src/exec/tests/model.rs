@@ -187,6 +187,7 @@ fn in_order(written: &[Action]) -> Vec<Action> {
         |action| matches!(action, Action::PopMpls(_)),
         |action| matches!(action, Action::PushMpls(_)),
         |action| matches!(action, Action::PushVlan(_)),
+        |action| matches!(action, Action::EnsureVlan),
         |action| matches!(action, Action::CopyTtlOut),
         |action| matches!(action, Action::DecMplsTtl),
         |action| matches!(action, Action::DecNwTtl),

@@ -48,6 +48,7 @@ fn an_action() -> impl Strategy<Value = Action> {
         any::<u32>().prop_map(Action::SetQueue),
         any::<u16>().prop_map(Action::PushVlan),
         Just(Action::PopVlan),
+        Just(Action::EnsureVlan),
         any::<u16>().prop_map(Action::PushMpls),
         any::<u16>().prop_map(Action::PopMpls),
         any::<u16>().prop_map(Action::PushPbb),

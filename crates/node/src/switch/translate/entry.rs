@@ -24,12 +24,13 @@ pub fn flow_mod(change: &FlowMod) -> flow::FlowMod {
         hard_timeout_s: change.hard_timeout_s,
         flags: flags(change.flags),
         instructions: instructions(&change.instructions),
+        may_miss_headers: !change.version.demands_promised_headers(),
         out_port: out_port(change.out_port),
         out_group: group(change.out_group),
     }
 }
 
-/// The add that brings a kept entry back.
+/// The add that brings a kept entry back: it was judged when it came, by the rules of the version in which it came.
 pub fn flow_mod_of(id: &FlowId, entry: &FlowEntry) -> flow::FlowMod {
     flow::FlowMod {
         table: Some(id.table),
@@ -41,6 +42,7 @@ pub fn flow_mod_of(id: &FlowId, entry: &FlowEntry) -> flow::FlowMod {
         hard_timeout_s: entry.hard_timeout_s,
         flags: flags(FlowModFlags::from_bits_retain(entry.flags)),
         instructions: entry.instructions.clone(),
+        may_miss_headers: true,
         ..flow::FlowMod::default()
     }
 }
