@@ -10,6 +10,7 @@
 //! bit per 16 entries, says beforehand which strips can have a match at all.
 
 mod builder;
+mod strip;
 
 pub(crate) use builder::{Builder, Entry};
 
@@ -19,6 +20,7 @@ use super::single::Words;
 use super::{Found, Searched};
 use crate::process::BATCH;
 use crate::store::RecordId;
+use strip::{BITS, STRIP, Strip};
 use wire::{Key, WORDS};
 
 /// Entries per block: a row is two cache lines.
@@ -32,21 +34,10 @@ pub(crate) const CAPACITY: usize = RULES * BLOCKS / 2;
 const CHUNK: usize = 32;
 /// 64-bit words per row.
 const ROW: usize = RULES / 64;
-/// Words per strip.
-const STRIP: usize = 8;
 /// Strips per block. A block counts as one probe, and one per strip.
 const STRIPS: usize = ROW / STRIP;
 /// Groups of one strip.
 const GROUPS: u64 = (1 << (STRIP * 4)) - 1;
-
-/// One bit per entry of a strip; a cache line.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(align(64))]
-struct Strip([u64; STRIP]);
-
-/// One bit per entry of a block.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Row([Strip; STRIPS]);
 
 /// A key, byte by byte: byte `i` of word `w` (from its low end) at `8 * w + i`.
 type Bytes = [u8; WORDS * 8];
@@ -118,30 +109,25 @@ impl Block {
         (lanes, strips)
     }
 
-    /// The entries of a strip that match. A call of its own, so that it is compiled to vector instructions.
-    #[inline(never)]
-    fn matches(&self, strip: usize, bytes: &Bytes) -> Strip {
-        let mut all = Strip([u64::MAX; STRIP]);
-        for (rows, &chunk) in
-            self.rows[strip % STRIPS].as_chunks::<CHUNK>().0.iter().zip(&self.chunks)
-        {
-            let (low, high) = nibbles(bytes, chunk);
-            let (low, high) = (&rows[low].0, &rows[high].0);
-            (0..STRIP).for_each(|i| all.0[i] &= low[i] & high[i]);
-        }
-        all
-    }
-
-    /// The first entry of a strip that matches, or at least [`RULES`]. Without branches: where the first match is, and
-    /// whether there is one, is anyone's guess, and one wrong guess costs as much as half a strip.
+    /// The first entry of a strip that matches, or at least [`RULES`].
     fn first(&self, strip: usize, bytes: &Bytes) -> u32 {
-        let all = self.matches(strip, bytes).0;
-        let nowhere = (ROW, 1);
-        let (word, bits) = (0..STRIP).rev().fold(nowhere, |later, i| {
-            if all[i] != 0 { (strip * STRIP + i, all[i]) } else { later }
-        });
-        (word * 64) as u32 + bits.trailing_zeros()
+        let (rows, _) = self.rows[strip % STRIPS].as_chunks::<CHUNK>();
+        let place = matching(rows, &self.chunks, bytes).first();
+        if place < BITS { place + strip as u32 * BITS } else { RULES as u32 }
     }
+}
+
+/// The entries of a strip that match; `rows` are its rows, chunk by chunk. A call of its own whose argument is the rows
+/// themselves: only so the compiler knows how they are aligned, and makes one vector instruction of a load and an and.
+#[inline(never)]
+fn matching(rows: &[[Strip; CHUNK]], chunks: &[u8], bytes: &Bytes) -> Strip {
+    let mut all = Strip::ones();
+    for (rows, &chunk) in rows.iter().zip(chunks) {
+        let (low, high) = nibbles(bytes, chunk);
+        all.and(&rows[low]);
+        all.and(&rows[high]);
+    }
+    all
 }
 
 /// The two rows of a chunk that a key takes.

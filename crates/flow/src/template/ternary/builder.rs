@@ -1,6 +1,6 @@
 //! Keeps blocks in step with the entries; only blocks that changed are compiled again.
 
-use super::{BLOCKS, Block, CHUNK, ROW, RULES, Row, STRIP, STRIPS, Strip, Ternary};
+use super::{BLOCKS, Block, CHUNK, ROW, RULES, STRIP, STRIPS, Strip, Ternary};
 use crate::store::RecordId;
 use crate::template::masks::Masks;
 use crate::template::single::Words;
@@ -158,7 +158,7 @@ fn compile(entries: &[Entry], drafts: usize) -> Block {
             .map(|word| word as u8)
             .collect(),
         chunks,
-        rows: std::array::from_fn(|strip| rows.iter().map(|row| row.0[strip]).collect()),
+        rows: std::array::from_fn(|strip| rows.iter().map(|row| Strip::of(row.0[strip])).collect()),
         summaries,
         skips: drafts > 2 && set * 10 <= possible * 9,
         records: entries.iter().map(|entry| entry.record).collect(),
@@ -206,20 +206,24 @@ fn sides(entries: &[Entry], chunk: u8) -> [[Row; 2]; 8] {
     sides
 }
 
+/// One bit per entry of a block, strip by strip.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Row([[u64; STRIP]; STRIPS]);
+
 impl Row {
-    const NONE: Self = Self([Strip([0; STRIP]); STRIPS]);
+    const NONE: Self = Self([[0; STRIP]; STRIPS]);
 
     fn and(&self, other: &Self) -> Self {
-        let and = |a: &Strip, b: &Strip| Strip(std::array::from_fn(|i| a.0[i] & b.0[i]));
-        Self(std::array::from_fn(|strip| and(&self.0[strip], &other.0[strip])))
+        let and = |strip: usize, word: usize| self.0[strip][word] & other.0[strip][word];
+        Self(std::array::from_fn(|strip| std::array::from_fn(|word| and(strip, word))))
     }
 
     fn word_mut(&mut self, word: usize) -> &mut u64 {
-        &mut self.0[word / STRIP].0[word % STRIP]
+        &mut self.0[word / STRIP][word % STRIP]
     }
 
     fn words(&self) -> impl Iterator<Item = u64> {
-        self.0.iter().flat_map(|strip| strip.0)
+        self.0.iter().flatten().copied()
     }
 }
 
