@@ -2,10 +2,10 @@
 
 use crate::counters::SwitchBlock;
 use crate::crossing::{Crossing, Crossings, HOPS};
-use crate::event::{Event, EventRing};
+use crate::event::{EventRing, Punt, places};
 use crate::heads::{Carried, Parsed, SPARE, packet_len, spare_at, spare_index};
 use crate::local::{LocalSwitch, PortIx, SwitchIx, Way};
-use crate::packet_in;
+use crate::packet_in::HeldFrame;
 use crate::pending::HeadAt;
 use crate::transmit::Transmit;
 use arrayvec::ArrayVec;
@@ -150,23 +150,26 @@ impl Collector<'_, '_> {
     #[inline(never)]
     fn queue_packet_in(&self, index: usize, packet: &Packet<'_>, why: PacketIn) -> bool {
         let switch = &self.switch.shared;
-        if !switch.quota.take(self.now) {
+        let limit = switch.packet_in_limit(why.max_len);
+        let places = places(limit.min(packet.frame_len as usize));
+        if !switch.quota.take(self.now, places) {
             return false;
         }
         let origin = self.tx.carried[usize::from(self.heads[index].0)].origin;
         let body = self.tx.bodies[usize::from(origin)];
-        let event = Event::PacketIn {
+        let parts = (packet.head.bytes(), body);
+        let punt = Punt {
             switch: switch.id,
             in_port: packet.in_port(),
-            data: packet_in::bytes(packet.head.bytes(), body, &packet.offload, why.max_len),
+            frame: HeldFrame::take(self.events.memory(), parts, &packet.offload, limit),
             total_len: packet.frame_len,
             why,
             metadata: packet.key.get(Field::Metadata) as u64,
             tunnel_id: packet.key.get(Field::TunnelId) as u64,
         };
-        let fits = self.events.packet_in(switch, event);
+        let fits = self.events.packet_in(switch, punt, places);
         if !fits {
-            switch.quota.give_back();
+            switch.quota.give_back(places);
         }
         fits
     }

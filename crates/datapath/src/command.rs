@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::mpsc::Sender;
 use std::time::Duration;
+use wire::Offload;
 
 /// Commands that may wait; the control thread waits when there are more.
 const COMMANDS: usize = 64;
@@ -68,6 +69,7 @@ pub(crate) struct Injected {
     pub(crate) switch: SwitchId,
     pub(crate) in_port: PortNo,
     pub(crate) frame: Vec<u8>,
+    pub(crate) offload: Offload,
     pub(crate) actions: Vec<Action>,
 }
 

@@ -13,7 +13,8 @@ pub struct Config {
     pub spin: Duration,
     /// Entries of each worker's exact-match cache.
     pub cache_entries: usize,
-    /// Packet-ins that may wait for the control thread, over all switches; one switch gets at most a quarter of them.
+    /// Packet-ins that may wait for the control thread, over all switches; one switch gets at most a quarter of them. One of a long frame
+    /// counts once for each KiB.
     pub packet_in_ring: usize,
     /// Packet-ins per second that one switch may cause, until [`crate::Publisher::set_packet_in_rate`] says otherwise.
     pub packet_in_per_s: u32,
@@ -22,13 +23,14 @@ pub struct Config {
 impl Default for Config {
     /// One worker on core 0. `spin` covers the gap between two wake-ups of a kernel port (a sleep and a wake-up cost ~10 µs);
     /// the cache holds the flows of performance.md's 100k case in about 16 MiB; the packet-in rate is what one
-    /// controller session digests on one core.
+    /// controller session digests on one core. A switch's quarter of the ring covers the time slice (3 ms) for which a busy core keeps
+    /// the control thread waiting.
     fn default() -> Self {
         Self {
             cores: vec![0],
             spin: Duration::from_micros(30),
             cache_entries: 1 << 17,
-            packet_in_ring: 4096,
+            packet_in_ring: 16_384,
             packet_in_per_s: 100_000,
         }
     }

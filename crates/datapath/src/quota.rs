@@ -41,17 +41,19 @@ impl Quota {
         self.depth.store(interval.saturating_mul(u64::from(burst.max(1))), Relaxed);
     }
 
-    /// Takes a place; false when the rate or the share is used up.
-    pub(crate) fn take(&self, now: Nanos) -> bool {
-        let placed = self
-            .waiting
-            .fetch_update(Relaxed, Relaxed, |count| (count < self.share).then_some(count + 1));
-        if placed.is_err() {
+    /// Takes `places` for one packet-in; false when the rate is used up or so many are not left of the share. A switch of which
+    /// nothing waits gets as many as it asks for.
+    pub(crate) fn take(&self, now: Nanos, places: u32) -> bool {
+        let more = |taken: u32| {
+            let after = taken.saturating_add(places);
+            (taken == 0 || after <= self.share).then_some(after)
+        };
+        if self.waiting.fetch_update(Relaxed, Relaxed, more).is_err() {
             return false;
         }
         let allowed = self.within_rate(now.0);
         if !allowed {
-            self.give_back();
+            self.give_back(places);
         }
         allowed
     }
@@ -69,8 +71,8 @@ impl Quota {
     }
 
     /// The control thread took one from the ring, or it did not fit.
-    pub(crate) fn give_back(&self) {
-        self.waiting.fetch_sub(1, Relaxed);
+    pub(crate) fn give_back(&self, places: u32) {
+        self.waiting.fetch_sub(places, Relaxed);
     }
 }
 
@@ -81,7 +83,7 @@ mod tests {
     #[test]
     fn a_burst_passes_and_then_the_rate() {
         let quota = Quota::new(1000, u32::MAX);
-        let take = |ms: u64| (0..1000).filter(|_| quota.take(Nanos(ms * 1_000_000))).count();
+        let take = |ms: u64| (0..1000).filter(|_| quota.take(Nanos(ms * 1_000_000), 1)).count();
         assert_eq!(take(5), 100, "a tenth of a second's worth at once");
         assert_eq!(take(15), 10, "then one per millisecond");
         assert_eq!(take(2015), 100, "idle time fills the bucket no further than its depth");
@@ -90,14 +92,22 @@ mod tests {
     #[test]
     fn a_full_share_stops_a_switch_until_the_control_thread_takes_some() {
         let quota = Quota::new(u32::MAX, 2);
-        assert!(quota.take(Nanos(1)) && quota.take(Nanos(2)) && !quota.take(Nanos(3)));
-        quota.give_back();
-        assert!(quota.take(Nanos(4)));
+        assert!(quota.take(Nanos(1), 1) && quota.take(Nanos(2), 1) && !quota.take(Nanos(3), 1));
+        quota.give_back(1);
+        assert!(quota.take(Nanos(4), 1));
+    }
+
+    #[test]
+    fn a_long_frame_takes_more_of_the_share_but_always_finds_a_place_where_none_waits() {
+        let quota = Quota::new(u32::MAX, 4);
+        assert!(quota.take(Nanos(1), 3) && !quota.take(Nanos(2), 2) && quota.take(Nanos(3), 1));
+        quota.give_back(4);
+        assert!(quota.take(Nanos(4), 65) && !quota.take(Nanos(5), 1));
     }
 
     #[test]
     fn a_rate_of_zero_lets_nothing_through() {
         let quota = Quota::new(0, 10);
-        assert!(!quota.take(Nanos(0)) && !quota.take(Nanos(u64::MAX)));
+        assert!(!quota.take(Nanos(0), 1) && !quota.take(Nanos(u64::MAX), 1));
     }
 }

@@ -6,12 +6,15 @@ use crate::quota::Quota;
 use arc_swap::ArcSwap;
 use flow::Snapshot;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// One switch, outside any worker: survives a worker's panic.
 pub(crate) struct SwitchShared {
     pub(crate) id: SwitchId,
     pub(crate) tables: ArcSwap<Snapshot>,
     pub(crate) quota: Quota,
+    /// Whether packet-ins take the whole frame along.
+    keeps_frames: AtomicBool,
     pub(crate) counters: Box<[SwitchBlock]>,
 }
 
@@ -22,7 +25,22 @@ impl SwitchShared {
         quota: Quota,
         workers: usize,
     ) -> Arc<Self> {
-        Arc::new(Self { id, tables: ArcSwap::new(tables), quota, counters: blocks(workers) })
+        Arc::new(Self {
+            id,
+            tables: ArcSwap::new(tables),
+            quota,
+            keeps_frames: AtomicBool::new(false),
+            counters: blocks(workers),
+        })
+    }
+
+    /// Bytes that a packet-in takes along of a frame of which `max_len` (0xffff: all) are asked for.
+    pub(crate) fn packet_in_limit(&self, max_len: u16) -> usize {
+        if max_len == u16::MAX || self.keeps_frames.load(Relaxed) {
+            usize::MAX
+        } else {
+            usize::from(max_len)
+        }
     }
 }
 
@@ -52,5 +70,11 @@ impl Publisher {
     /// At most `per_s` packet-ins per second in the long run, `burst` (at least 1) at once.
     pub fn set_packet_in_rate(&self, per_s: u32, burst: u32) {
         self.switch.quota.set_rate(per_s, burst);
+    }
+
+    /// Whether packet-ins bring the whole frame, however little of it is asked for, so that it can be kept until the controller
+    /// decides.
+    pub fn set_keeps_frames(&self, keeps: bool) {
+        self.switch.keeps_frames.store(keeps, Relaxed);
     }
 }

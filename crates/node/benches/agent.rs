@@ -5,12 +5,12 @@
 //! `cargo bench -p suiro-node --bench agent [-- FLOWS [SOCKET]]`; SOCKET is the management socket of another switch (Open
 //! vSwitch's `br0.mgmt`) to measure with the same client instead. `-- serve SOCKET` serves until it is killed.
 
-use datapath::PortCounters;
+use datapath::{HeldFrame, PortCounters, Punt, SwitchId};
 use flow::{Limits, Nanos, PacketIn, PacketInReason, PortNo, Snapshot};
 use node::agent::{Agent, Endpoints, Timing};
 use node::journal::Discard;
 use node::spec::FailMode;
-use node::switch::{Emission, NewSwitch, PacketInEvent, Plane, Switch};
+use node::switch::{Emission, NewSwitch, Plane, Switch};
 use openflow::{
     Action, FlowMod, FlowModCommand, FlowStatsRequest, FragmentMode, Hello, Instruction, Match,
     Message, MultipartRequest, OxmField, Part, SwitchConfig, Version, VersionSet, next_frame,
@@ -35,6 +35,7 @@ impl Plane for Nothing {
     fn publish(&self, _: Arc<Snapshot>) {}
 
     fn settle(&self) {}
+    fn keep_frames(&self, _: bool) {}
     fn packet_out(&self, _: Emission) {}
 
     fn port_counters(&self, _: PortNo) -> PortCounters {
@@ -191,13 +192,21 @@ fn measure_packet_ins(client: &mut Client, switch: &Switch) {
         Message::SetConfig(SwitchConfig { fragments: FragmentMode::Normal, miss_send_len: 0xffff });
     client.send_and_wait(&encode(&listen, 7));
     let why = PacketIn { reason: PacketInReason::NoMatch, table: 0, cookie: 0, max_len: 0xffff };
-    let event =
-        PacketInEvent { in_port: 1, data: &[0; 64], total_len: 64, why, metadata: 0, tunnel_id: 0 };
+    let punt = Punt {
+        switch: SwitchId(1),
+        in_port: 1,
+        frame: HeldFrame::complete(vec![0; 64]),
+        total_len: 64,
+        why,
+        metadata: 0,
+        tunnel_id: 0,
+    };
     let mut rates = Vec::new();
     for _ in 0..ROUNDS {
         let begin = Instant::now();
         let got = std::thread::scope(|scope| {
-            scope.spawn(|| (0..EVENTS).for_each(|_| switch.on_packet_in(&event)));
+            let tell = |_| switch.on_packet_in(punt.clone()).map_or((), drop);
+            scope.spawn(move || (0..EVENTS).for_each(tell));
             let mut got = 0;
             while got < EVENTS - lost(switch) {
                 client.fill();

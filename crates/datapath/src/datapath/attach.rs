@@ -13,6 +13,7 @@ use port::{RxQueue, TxQueue};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use wire::Offload;
 
 /// A vlink has no MTU of its own: the ports behind it do.
 const VLINK_MTU: u32 = u32::MAX;
@@ -66,8 +67,10 @@ pub struct PacketOut {
     pub switch: SwitchId,
     /// What the tables and `Output::InPort` take for its ingress port; need not exist.
     pub in_port: PortNo,
-    /// The frame, complete with checksums, no FCS.
+    /// The frame, no FCS.
     pub frame: Vec<u8>,
+    /// What is still to be done to it; the default for a frame that is complete with its checksums.
+    pub offload: Offload,
     /// What to do with it.
     pub actions: Vec<Action>,
 }
@@ -206,12 +209,12 @@ impl Datapath {
     /// # Errors
     /// [`PacketOutError`]: the frame is not sent.
     pub fn packet_out(&self, out: PacketOut) -> Result<(), PacketOutError> {
-        let PacketOut { switch, in_port, frame, actions } = out;
+        let PacketOut { switch, in_port, frame, offload, actions } = out;
         let ix = self.registry().switches.get(&switch).map(|entry| entry.ix);
         let ix: SwitchIx = ix.ok_or(PacketOutError::NoSwitch(switch))?;
         let worker = &self.workers[ix.0 as usize % self.workers.len()];
-        let taken = worker.mailbox.packet_out(Injected { ix, switch, in_port, frame, actions });
-        if taken { Ok(()) } else { Err(PacketOutError::Full(switch)) }
+        let injected = Injected { ix, switch, in_port, frame, offload, actions };
+        if worker.mailbox.packet_out(injected) { Ok(()) } else { Err(PacketOutError::Full(switch)) }
     }
 }
 

@@ -13,7 +13,7 @@ use flow::Nanos;
 use port::{BODY_MAX, RxBatch};
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
-use wire::{DropReason, HEAD_MAX};
+use wire::{DropReason, HEAD_MAX, Offload};
 
 /// Timestamps within a round.
 struct Marks {
@@ -82,7 +82,7 @@ impl<C: Clock> Worker<C> {
         if injected.frame.len() > HEAD_MAX + BODY_MAX {
             return counters.drops.add(DropReason::TooBig, 1);
         }
-        fill(&mut self.batch, &injected.frame);
+        fill(&mut self.batch, &injected.frame, injected.offload);
         let mut frames = Frames::of(&mut self.batch, None);
         counters.drops.add(DropReason::Runt, frames.runts);
         self.engine.touching.set(Touch::PacketOut);
@@ -120,13 +120,13 @@ fn decide<C: Clock>(engine: &mut Engine<C>, batch: &mut RxBatch, queue: &Queue, 
 }
 
 /// Makes `frame` the batch's only frame.
-fn fill(batch: &mut RxBatch, frame: &[u8]) {
+fn fill(batch: &mut RxBatch, frame: &[u8], offload: Offload) {
     batch.clear();
     let Some(slot) = batch.free().first_mut() else { return };
     let (head, body) = frame.split_at(frame.len().min(HEAD_MAX));
     slot.head.area()[..head.len()].copy_from_slice(head);
     slot.buffer[..body.len()].copy_from_slice(body);
-    slot.offload = wire::Offload::default();
+    slot.offload = offload;
     slot.filled(frame.len());
     batch.advance(1);
 }

@@ -83,7 +83,7 @@ proptest! {
         }
         for switch in 0..3 {
             let frame = udp(switch as u16, 0, 50);
-            let out = PacketOut { switch: SwitchId(switch), in_port: 1, frame, actions: vec![output(3)] };
+            let out = PacketOut { switch: SwitchId(switch), in_port: 1, frame, offload: Default::default(), actions: vec![output(3)] };
             rig.datapath.packet_out(out).unwrap();
         }
         (0..3).for_each(|switch| [1, 2].iter().for_each(|&port| rig.line(switch, port).settle()));

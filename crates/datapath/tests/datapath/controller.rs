@@ -2,7 +2,7 @@
 
 use crate::line::Wired;
 use crate::rig::{Rig, at, controller, from, output, set, udp};
-use datapath::{Config, Event, PacketOut, PacketOutError, SwitchId};
+use datapath::{Config, Event, PacketOut, PacketOutError, Punt, SwitchId};
 use flow::{Action, Output, PacketInReason};
 use wire::build::{Frame, Ipv4, Tcp};
 use wire::{DropReason, Field, Gso, Offload};
@@ -10,7 +10,9 @@ use wire::{DropReason, Field, Gso, Offload};
 /// Data, total length, ingress port of a packet-in.
 fn packet_in(event: Event) -> (Vec<u8>, u32, u32) {
     match event {
-        Event::PacketIn { data, total_len, in_port, .. } => (data, total_len, in_port),
+        Event::PacketIn(Punt { frame, total_len, in_port, .. }) => {
+            (frame.bytes().to_vec(), total_len, in_port)
+        }
         other => panic!("{other:?} is not a packet-in"),
     }
 }
@@ -30,7 +32,10 @@ fn a_packet_in_has_the_frame_as_it_is_then_cut_at_max_len() {
     rig.line(1, 1).pass([frame.clone()]);
     let readdressed = |last: u8| [&[0, 0, 0, 0, 0, last], &frame[6..]].concat();
     assert_eq!(packet_in(rig.event()), (readdressed(1)[..100].to_vec(), frame.len() as u32, 1));
-    let Event::PacketIn { switch, data, why, .. } = rig.event() else { panic!("not a packet-in") };
+    let Event::PacketIn(Punt { switch, frame, why, .. }) = rig.event() else {
+        panic!("not a packet-in")
+    };
+    let data = frame.bytes().to_vec();
     assert_eq!(
         (switch, data, why.reason, why.table),
         (SwitchId(1), readdressed(2), PacketInReason::Action, 0)
@@ -86,7 +91,8 @@ fn a_switch_may_be_denied_packet_ins() {
 }
 
 fn packet_out(switch: u32, actions: Vec<Action>, frame: Vec<u8>) -> PacketOut {
-    PacketOut { switch: SwitchId(switch), in_port: 0xffff_fffd, frame, actions }
+    let (switch, offload) = (SwitchId(switch), Default::default());
+    PacketOut { switch, in_port: 0xffff_fffd, frame, offload, actions }
 }
 
 #[test]

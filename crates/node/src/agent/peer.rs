@@ -163,36 +163,55 @@ impl Peer {
     }
 
     fn packet_in(&self, event: &PacketInEvent<'_>) {
-        let reason = match event.why.reason {
-            Why::NoMatch => PacketInReason::NoMatch,
-            Why::Action => PacketInReason::Action,
-            Why::InvalidTtl => PacketInReason::InvalidTtl,
-        };
+        let reason = reason_of(event.why.reason);
         if !self.wants(Kind::PacketIn, reason.wire()) {
             return;
         }
-        let message = Message::PacketIn(PacketIn {
-            buffer_id: None,
-            total_len: event.total_len.min(u16::MAX.into()) as u16,
-            reason,
-            table: TableId(event.why.table),
-            cookie: event.why.cookie,
-            fields: oxm_match(&pipeline_fields(event)),
-            data: self.cut(event, reason).to_vec(),
-        });
-        let xid = self.next_xid.fetch_add(1, Relaxed);
-        if self.outbox.packet_in(|out| self.encode(xid, &message, out)) {
+        let (buffer_id, data) = self.shown(event);
+        let message = || {
+            Message::PacketIn(PacketIn {
+                buffer_id,
+                total_len: event.total_len.min(u16::MAX.into()) as u16,
+                reason,
+                table: TableId(event.why.table),
+                cookie: event.why.cookie,
+                fields: oxm_match(&pipeline_fields(event)),
+                data: data.to_vec(),
+            })
+        };
+        if self.outbox.packet_in(|out| {
+            let xid = self.next_xid.fetch_add(1, Relaxed);
+            self.encode(xid, &message(), out);
+        }) {
             self.packet_ins.fetch_add(1, Relaxed);
         }
     }
 
-    /// The bytes that the peer gets: an action's own limit was applied already, anything else obeys the miss-send-length.
-    fn cut<'a>(&self, event: &PacketInEvent<'a>, reason: PacketInReason) -> &'a [u8] {
-        let limit = match reason {
-            PacketInReason::InvalidTtl => usize::from(self.miss_send_len()),
-            PacketInReason::NoMatch | PacketInReason::Action => LONGEST_PACKET_IN,
+    /// Bytes that the peer is to get of the frame, 0xffff (`OFPCML_NO_BUFFER`) for all: what the output action said, and without one the
+    /// connection's miss-send-length (OpenFlow 1.3.5 §7.3.2). In 1.0 that is any miss (1.0.0 §5.3.3), in 1.3 a miss has an action.
+    fn limit(&self, event: &PacketInEvent<'_>) -> u16 {
+        match (event.why.reason, self.version) {
+            (Why::InvalidTtl, _) | (Why::NoMatch, Version::V1_0) => self.miss_send_len(),
+            (Why::NoMatch | Why::Action, _) => event.why.max_len,
+        }
+    }
+
+    /// What the peer gets: the beginning of a frame that is kept, any other in full.
+    fn shown<'a>(&self, event: &PacketInEvent<'a>) -> (Option<u32>, &'a [u8]) {
+        let buffer_id = event.buffer_id.filter(|_| self.wants_buffer(event));
+        let most = match buffer_id {
+            Some(_) => usize::from(self.limit(event)).min(LONGEST_PACKET_IN),
+            None => LONGEST_PACKET_IN,
         };
-        &event.data[..event.data.len().min(limit)]
+        (buffer_id, &event.data[..event.data.len().min(most)])
+    }
+}
+
+fn reason_of(why: Why) -> PacketInReason {
+    match why {
+        Why::NoMatch => PacketInReason::NoMatch,
+        Why::Action => PacketInReason::Action,
+        Why::InvalidTtl => PacketInReason::InvalidTtl,
     }
 }
 
@@ -223,6 +242,13 @@ impl Listener for Peer {
 
     fn is_controller(&self) -> bool {
         self.kind == PeerKind::Controller
+    }
+
+    fn wants_buffer(&self, event: &PacketInEvent<'_>) -> bool {
+        let limit = self.limit(event);
+        self.wants(Kind::PacketIn, reason_of(event.why.reason).wire())
+            && limit != u16::MAX
+            && event.total_len > u32::from(limit)
     }
 
     fn hear(&self, event: Event<'_>) {
@@ -287,6 +313,7 @@ mod tests {
             why,
             metadata: 0,
             tunnel_id: 7,
+            buffer_id: None,
         };
         let before = peer.describe().packet_ins;
         peer.hear(Event::PacketIn(&event));
@@ -335,6 +362,53 @@ mod tests {
         assert_eq!(found.fields.exact(OxmField::TunnelId), Some(7));
         assert_eq!(found.fields.get(OxmField::Metadata), None);
         assert_eq!(found.data.len(), 200);
+    }
+
+    /// Buffer id and bytes of what a peer gets of a 200-byte frame.
+    fn shown(
+        peer: &Peer,
+        reason: Why,
+        max_len: u16,
+        buffer_id: Option<u32>,
+    ) -> (Option<u32>, usize) {
+        let why = Verdict { reason, table: 0, cookie: 0, max_len };
+        let event = PacketInEvent {
+            in_port: 5,
+            data: &[1; 200],
+            total_len: 200,
+            why,
+            metadata: 0,
+            tunnel_id: 0,
+            buffer_id,
+        };
+        let (buffer_id, data) = peer.shown(&event);
+        (buffer_id, data.len())
+    }
+
+    #[test]
+    fn only_a_kept_frame_is_shown_in_part() {
+        let controller = peer(PeerKind::Controller);
+        let shown = |max_len, buffer| shown(&controller, Why::Action, max_len, buffer);
+        assert_eq!(shown(64, Some(9)), (Some(9), 64));
+        assert_eq!(shown(0, Some(9)), (Some(9), 0));
+        assert_eq!(shown(199, Some(9)), (Some(9), 199));
+        assert_eq!(shown(64, None), (None, 200), "no buffer was free");
+        assert_eq!(shown(200, Some(9)), (None, 200), "nothing is left to keep");
+        assert_eq!(shown(u16::MAX, Some(9)), (None, 200), "OFPCML_NO_BUFFER");
+    }
+
+    #[test]
+    fn the_miss_send_length_limits_what_no_action_sent() {
+        let controller = peer(PeerKind::Controller);
+        controller.set_async_config(&AsyncConfig { packet_in: [7, 0], ..AsyncConfig::default() });
+        let ttl = |buffer| shown(&controller, Why::InvalidTtl, u16::MAX, buffer);
+        assert_eq!(ttl(Some(9)), (Some(9), 128));
+        assert_eq!(shown(&controller, Why::NoMatch, 10, Some(9)), (Some(9), 10));
+        controller.set_miss_send_len(u16::MAX);
+        assert_eq!(ttl(Some(9)), (None, 200));
+        let old = Peer::new(1, "test".into(), PeerKind::Controller, Version::V1_0, 128);
+        assert_eq!(shown(&old, Why::NoMatch, u16::MAX, Some(9)), (Some(9), 128));
+        assert_eq!(shown(&old, Why::Action, 10, Some(9)), (Some(9), 10));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::agent::multipart::{Replies, multipart};
 use crate::agent::peer::Peer;
-use crate::switch::Switch;
+use crate::switch::{PACKET_BUFFERS, Switch};
 use openflow::{
     Capabilities, ErrorCode, Fault, Features, Message, MultipartRequest, Part, PortNo, QueueConfig,
     Role, RoleMsg, SwitchConfig, TableId, TableMod,
@@ -106,7 +106,7 @@ fn done(result: Result<(), Fault>) -> Result<Outcome, Fault> {
 fn features(switch: &Switch) -> Features {
     Features {
         datapath_id: switch.datapath_id(),
-        buffers: 0,
+        buffers: PACKET_BUFFERS,
         tables: switch.limits().tables,
         auxiliary_id: 0,
         capabilities: Capabilities::FLOW_STATS

@@ -6,8 +6,7 @@ mod ofctl;
 
 use crate::agent::tests::client::Client;
 use crate::agent::{PeerKind, Timing};
-use crate::switch::PacketInEvent;
-use crate::switch::tests::{entry, switch};
+use crate::switch::tests::{entry, punt, switch};
 use flow::PacketIn;
 use openflow::{
     Action, AsyncConfig, ErrorCode, ErrorKind, FlowMod, FlowModCommand, FlowModFlags,
@@ -21,9 +20,7 @@ use std::time::Duration;
 
 fn packet_in(switch: &crate::switch::Switch, reason: flow::PacketInReason) {
     let why = PacketIn { reason, table: 0, cookie: 1, max_len: 128 };
-    let event =
-        PacketInEvent { in_port: 1, data: &[7; 60], total_len: 60, why, metadata: 0, tunnel_id: 0 };
-    switch.on_packet_in(&event);
+    switch.on_packet_in(punt(1, 60, why));
 }
 
 #[tokio::test]
@@ -33,7 +30,7 @@ async fn the_first_requests_of_a_controller_are_answered() {
     let Message::FeaturesReply(features) = client.ask(Message::FeaturesRequest).await else {
         panic!()
     };
-    assert_eq!((features.datapath_id, features.tables, features.buffers), (0x1234, 254, 0));
+    assert_eq!((features.datapath_id, features.tables, features.buffers), (0x1234, 254, 1024));
     let config = SwitchConfig { fragments: FragmentMode::Drop, miss_send_len: 99 };
     client.send(Message::SetConfig(config)).await;
     assert_eq!(client.ask(Message::GetConfigRequest).await, Message::GetConfigReply(config));

@@ -35,12 +35,15 @@ impl Plane for DatapathPlane {
         self.datapath.barrier();
     }
 
+    fn keep_frames(&self, keep: bool) {
+        self.publisher.set_keeps_frames(keep);
+    }
+
     fn packet_out(&self, emission: Emission) {
-        let Emission { in_port, frame, actions } = emission;
+        let Emission { in_port, frame, offload, actions } = emission;
+        let out = PacketOut { switch: self.id, in_port, frame, offload, actions };
         // Refused when too many wait: lost as on a full queue. The switch's counters show what was sent.
-        if let Err(error) =
-            self.datapath.packet_out(PacketOut { switch: self.id, in_port, frame, actions })
-        {
+        if let Err(error) = self.datapath.packet_out(out) {
             tracing::debug!("packet-out lost: {error}");
         }
     }

@@ -2,7 +2,6 @@
 
 use super::directory::Directory;
 use crate::ports::Ports;
-use crate::switch::PacketInEvent;
 use datapath::{Event, Events};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
@@ -47,15 +46,20 @@ impl Drop for Pump {
     }
 }
 
+/// Handles what waits, then what came before the workers knew that they must wake us again.
 fn drain(events: &Events, directory: &Directory, ports: &Ports) {
+    handle_all(events, directory, ports);
     events.acknowledge();
+    handle_all(events, directory, ports);
+}
+
+fn handle_all(events: &Events, directory: &Directory, ports: &Ports) {
     while let Some(event) = events.pop() {
         match event {
-            Event::PacketIn { switch, in_port, data, total_len, why, metadata, tunnel_id } => {
-                if let Some(member) = directory.by_id(switch) {
-                    let event =
-                        PacketInEvent { in_port, data: &data, total_len, why, metadata, tunnel_id };
-                    member.switch.on_packet_in(&event);
+            Event::PacketIn(punt) => {
+                let member = directory.by_id(punt.switch);
+                if let Some(frame) = member.and_then(|member| member.switch.on_packet_in(punt)) {
+                    events.recycle(frame);
                 }
             }
             Event::PortFault { at, worker, error } => {

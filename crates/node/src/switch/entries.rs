@@ -1,11 +1,12 @@
 //! Changing flow entries, and what follows from it: the journal, flow-removed, publication.
 
 use crate::journal::{Change, FlowEntry, FlowId};
+use crate::switch::buffers::Kept;
 use crate::switch::listener::Event;
 use crate::switch::translate::{self, flag_bits};
-use crate::switch::{Control, Switch};
-use flow::{FlowCommand, FlowFilter, FlowStats, Nanos, Removed};
-use openflow::{ErrorCode, Fault, FlowMod};
+use crate::switch::{Control, Emission, Switch};
+use flow::{Action, FlowCommand, FlowFilter, FlowStats, Nanos, Output, Removed};
+use openflow::{Fault, FlowMod, FlowModCommand};
 
 impl Switch {
     /// Applies one flow-mod.
@@ -28,17 +29,51 @@ impl Switch {
     ) {
         let now = self.now();
         let mut control = self.control();
+        let mut released = Vec::new();
         for (index, change) in changes.enumerate() {
-            let applied = check(change)
-                .and_then(|()| self.apply(&mut control, translate::flow_mod(change), now));
-            if let Err(fault) = applied {
-                refused(index, fault);
+            match self.apply_message(&mut control, change, now) {
+                Ok(kept) => released.extend(kept),
+                Err(fault) => refused(index, fault),
             }
+        }
+        self.release(&mut control, released);
+    }
+
+    /// Applies one message; the frame under its buffer id is to follow it. Ids that are no good refuse the message, and a refused
+    /// message leaves the frame where it is.
+    fn apply_message(
+        &self,
+        control: &mut Control,
+        change: &FlowMod,
+        now: Nanos,
+    ) -> Result<Option<Kept>, Fault> {
+        change.check()?;
+        // §7.3.4.1: not meaningful for a delete.
+        let is_delete =
+            matches!(change.command, FlowModCommand::Delete | FlowModCommand::DeleteStrict);
+        let buffer = change.buffer_id.filter(|_| !is_delete);
+        buffer.map_or(Ok(()), |id| self.check_buffer(id))?;
+        self.apply(control, translate::flow_mod(change), now)?;
+        // Another controller may just have used it: then it is on its way already.
+        Ok(buffer.and_then(|id| self.take_buffer(id).ok()))
+    }
+
+    /// Sends kept frames through the tables as they are now (§7.3.4.1: as a packet-out to `OFPP_TABLE` after the change).
+    fn release(&self, control: &mut Control, frames: Vec<Kept>) {
+        if frames.is_empty() {
+            return;
+        }
+        self.publish_locked(control);
+        for Kept { frame, in_port } in frames {
+            let (frame, offload) = frame.into_sendable();
+            let actions = vec![Action::Output(Output::Table)];
+            self.plane.packet_out(Emission { in_port, frame, offload, actions });
         }
     }
 
-    /// Removes what has timed out. Cheap while nothing has; call it a few times a second.
+    /// Removes what has timed out, entries and kept frames. Cheap while nothing has; call it a few times a second.
     pub fn tick(&self) {
+        self.expire_buffers();
         let now = self.now();
         let mut control = self.control();
         if control.pipeline.next_expiry().is_none_or(|due| due > now) {
@@ -119,16 +154,6 @@ impl Switch {
             }
         }
     }
-}
-
-fn check(change: &FlowMod) -> Result<(), Fault> {
-    if change.buffer_id.is_some() {
-        return Err(Fault::new(
-            ErrorCode::BadRequestBufferUnknown,
-            "suiro keeps no packet: send the frame",
-        ));
-    }
-    change.check()
 }
 
 fn flow_id(entry: &FlowStats) -> FlowId {

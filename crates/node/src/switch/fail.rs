@@ -32,12 +32,14 @@ impl Switch {
     /// A connection hears events from now on; a controller ends the switch's being on its own.
     pub fn join(&self, listener: Arc<dyn Listener>) {
         self.listeners.add(listener);
+        self.listeners_changed();
         self.reconfigure(|_| ());
     }
 
     /// A connection is gone.
     pub fn leave(&self, id: u64) {
         self.listeners.remove(id);
+        self.listeners_changed();
         self.reconfigure(|_| ());
     }
 

@@ -19,6 +19,8 @@ pub struct PacketInEvent<'a> {
     pub metadata: u64,
     /// Tunnel id.
     pub tunnel_id: u64,
+    /// Where the switch keeps the whole frame, if it does.
+    pub buffer_id: Option<u32>,
 }
 
 /// What happened to a port.
@@ -50,6 +52,11 @@ pub trait Listener: Send + Sync {
 
     /// Whether the switch is not on its own while this listener is there.
     fn is_controller(&self) -> bool;
+
+    /// Whether it is to get only the beginning of this frame, and so has use for a buffer that keeps all of it.
+    fn wants_buffer(&self, _event: &PacketInEvent<'_>) -> bool {
+        false
+    }
 
     /// Takes the event, if it wants it.
     fn hear(&self, event: Event<'_>);
@@ -110,7 +117,11 @@ impl Listeners {
     }
 
     pub(crate) fn any_controller(&self) -> bool {
-        self.read().iter().any(|listener| listener.is_controller())
+        self.any(|listener| listener.is_controller())
+    }
+
+    pub(crate) fn any(&self, is_so: impl Fn(&dyn Listener) -> bool) -> bool {
+        self.read().iter().any(|listener| is_so(&**listener))
     }
 
     pub(crate) fn describe(&self) -> Vec<Connection> {

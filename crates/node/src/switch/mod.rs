@@ -8,7 +8,7 @@
 //!
 //! ## Invariants
 //!
-//! * **Lock order**: `control` → listeners → a connection's queue. Nothing waits (no I/O, no channel) under any of them.
+//! * **Lock order**: `control` → `buffers` → listeners → a connection's queue. Nothing waits (no I/O, no channel) under any of them.
 //! * **Publication**: a change reaches the workers at the latest about [`PUBLISH_WITHIN`] after it was made, and always before
 //!   [`Switch::publish`] returns, which sessions call before a barrier's reply and the API before its answer. A flood of
 //!   changes costs one snapshot per interval, not one per change.
@@ -16,6 +16,7 @@
 //! * **Fail mode**: without a controller a standalone switch forwards what no entry matches as a learning switch; a secure
 //!   one drops it. Entries stay as they are (OpenFlow 1.3.5 §6.3.2).
 
+mod buffers;
 mod dump;
 mod entries;
 mod fail;
@@ -23,6 +24,7 @@ mod features;
 mod flows;
 mod groups;
 mod listener;
+mod packet_in;
 mod plane;
 mod port;
 mod ports;
@@ -34,6 +36,7 @@ mod wanted;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub use buffers::SLOTS as PACKET_BUFFERS;
 pub use dump::FlowDump;
 pub use listener::{Connection, Event, Listener, PacketInEvent, PortEvent};
 pub use plane::{Emission, Plane};
@@ -42,6 +45,7 @@ pub use restore::NotRestored;
 
 use crate::journal::{Change, Journal};
 use crate::spec::FailMode;
+use buffers::PacketBuffers;
 use flow::{Limits, Nanos, Pipeline, PortNo, Snapshot};
 use listener::Listeners;
 use openflow::{FragmentMode, GroupDesc, GroupId, MeterConfig, MeterId, Version, VersionSet};
@@ -81,6 +85,7 @@ pub struct Switch {
     journal: Arc<dyn Journal>,
     listeners: Listeners,
     control: Mutex<Control>,
+    buffers: Mutex<PacketBuffers>,
     /// Rung when the first change after a publication is made.
     unpublished: Notify,
 }
@@ -135,6 +140,7 @@ impl Switch {
             journal,
             listeners: Listeners::default(),
             control: Mutex::new(control),
+            buffers: Mutex::default(),
             unpublished: Notify::new(),
         })
     }
@@ -219,11 +225,6 @@ impl Switch {
             tokio::time::sleep(PUBLISH_WITHIN).await;
             self.publish();
         }
-    }
-
-    /// A frame for the controllers.
-    pub fn on_packet_in(&self, event: &PacketInEvent<'_>) {
-        self.listeners.tell(Event::PacketIn(event));
     }
 
     /// The connections that it has.

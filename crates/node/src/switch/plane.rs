@@ -3,6 +3,7 @@
 use datapath::PortCounters;
 use flow::{Action, Nanos, PortNo, Snapshot};
 use std::sync::Arc;
+use wire::Offload;
 
 /// A frame that a controller sends (`OFPT_PACKET_OUT`).
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -11,6 +12,8 @@ pub struct Emission {
     pub in_port: PortNo,
     /// The frame.
     pub frame: Vec<u8>,
+    /// What is still to be done to it.
+    pub offload: Offload,
     /// What to do with it.
     pub actions: Vec<Action>,
 }
@@ -28,6 +31,9 @@ pub trait Plane: Send + Sync {
     /// Returns when no batch is under way that began with older tables, and all frames sent so far are on their way.
     /// Called without the switch's lock; takes at most one round of each worker.
     fn settle(&self);
+
+    /// Whether packet-ins bring whole frames along.
+    fn keep_frames(&self, keep: bool);
 
     /// Runs a controller's frame through its actions.
     fn packet_out(&self, emission: Emission);

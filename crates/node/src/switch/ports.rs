@@ -8,7 +8,7 @@ use crate::switch::{Control, Emission, Switch};
 use datapath::PortCounters;
 use openflow::{ErrorCode, Fault, PacketOut, PortConfig, PortDesc, PortMod, PortNo, PortStats};
 use port::PortFacts;
-use wire::DropReason;
+use wire::{DropReason, Offload};
 
 /// The bits of `OFPPC_*` that a 1.3 controller may set (OpenFlow 1.3.5 §7.2.1), and 1.0's `OFPPC_NO_FLOOD`.
 const SETTABLE: PortConfig = PortConfig::PORT_DOWN
@@ -121,19 +121,13 @@ impl Switch {
         Ok(stats)
     }
 
-    /// Sends a controller's frame.
+    /// Sends a controller's frame, or one that was kept for it.
     ///
     /// # Errors
     /// The OpenFlow error to answer with.
     pub fn packet_out(&self, request: PacketOut) -> Result<(), Fault> {
         request.check()?;
-        if request.buffer_id.is_some() {
-            return Err(Fault::new(
-                ErrorCode::BadRequestBufferUnknown,
-                "suiro keeps no packet: send the frame",
-            ));
-        }
-        if request.data.len() < 14 {
+        if request.buffer_id.is_none() && request.data.len() < 14 {
             return Err(Fault::new(
                 ErrorCode::BadRequestBadPacket,
                 "a frame shorter than an Ethernet header",
@@ -141,7 +135,12 @@ impl Switch {
         }
         let actions = super::translate::actions(&request.actions);
         let in_port = self.check_packet_out(request.in_port, &actions)?;
-        self.plane.packet_out(Emission { in_port, frame: request.data, actions });
+        // Last, so that a refused message does not use the buffer up.
+        let (frame, offload) = match request.buffer_id {
+            Some(id) => self.take_buffer(id)?.frame.into_sendable(),
+            None => (request.data, Offload::default()),
+        };
+        self.plane.packet_out(Emission { in_port, frame, offload, actions });
         Ok(())
     }
 

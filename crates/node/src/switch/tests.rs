@@ -3,20 +3,21 @@
 use super::*;
 use crate::journal::Discard;
 use ::port::PortFacts;
-use datapath::PortCounters;
+use datapath::{HeldFrame, PortCounters, Punt, SwitchId};
 use flow::{Miss, Nanos, PacketIn, PacketInReason};
 use openflow::{
     Action, Bucket, ErrorCode, FlowMod, FlowModCommand, FlowModFlags, FlowStatsRequest, GroupMod,
     GroupModCommand, GroupType, Instruction, Mac, Match, MeterBand, MeterFlags, MeterMod,
     MeterModCommand, OxmField, PacketOut, PortConfig, PortMod, PortNo, Role, TableId,
 };
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// A datapath that notes what it is told; its clock is set by hand.
 #[derive(Default)]
 pub(crate) struct TestPlane {
     pub now: AtomicU64,
     pub snapshots: AtomicU64,
+    pub keeps_frames: AtomicBool,
     pub sent: Mutex<Vec<Emission>>,
     pub admin: Mutex<Vec<(PortNo32, bool)>>,
 }
@@ -33,6 +34,10 @@ impl Plane for Arc<TestPlane> {
     }
 
     fn settle(&self) {}
+
+    fn keep_frames(&self, keep: bool) {
+        self.keeps_frames.store(keep, Ordering::Relaxed);
+    }
 
     fn packet_out(&self, emission: Emission) {
         self.sent.lock().unwrap().push(emission);
@@ -66,6 +71,19 @@ pub(crate) fn switch_with(
 
 pub(crate) fn switch() -> (Arc<Switch>, Arc<TestPlane>) {
     switch_with(Arc::new(Discard), FailMode::Standalone)
+}
+
+/// A whole frame of `len` bytes for the controllers.
+pub(crate) fn punt(in_port: PortNo32, len: usize, why: PacketIn) -> Punt {
+    Punt {
+        switch: SwitchId(1),
+        in_port,
+        frame: HeldFrame::complete((0..len).map(|at| at as u8).collect()),
+        total_len: len as u32,
+        why,
+        metadata: 0,
+        tunnel_id: 0,
+    }
 }
 
 /// An entry that sends everything to IPv4 address `to` out of port 1.
@@ -205,7 +223,7 @@ fn one_bad_flow_mod_of_a_batch_is_refused_and_the_others_count() {
 }
 
 #[test]
-fn a_buffer_is_unknown_because_none_is_kept() {
+fn a_flow_mod_with_an_unknown_buffer_changes_nothing() {
     let (switch, _) = switch();
     let fault = switch.flow_mod(&FlowMod { buffer_id: Some(1), ..entry(1) }).unwrap_err();
     assert_eq!(fault.code, ErrorCode::BadRequestBufferUnknown);
@@ -469,13 +487,7 @@ fn a_packet_in_reaches_the_listeners() {
     let (switch, _) = switch();
     switch.join(memory.clone());
     let why = PacketIn { reason: PacketInReason::Action, table: 0, cookie: 0, max_len: 10 };
-    switch.on_packet_in(&PacketInEvent {
-        in_port: 4,
-        data: &[],
-        total_len: 60,
-        why,
-        metadata: 0,
-        tunnel_id: 0,
-    });
+    let frame = switch.on_packet_in(punt(4, 60, why));
+    assert!(frame.is_some(), "nobody has use for a buffer");
     assert_eq!(memory.heard(), ["packet-in 4"]);
 }

@@ -1,8 +1,8 @@
 //! The real `ovs-ofctl -O OpenFlow13` against a management socket.
 
 use crate::agent::{Agent, Endpoints, Timing};
-use crate::switch::tests::{TestPlane, switch};
-use crate::switch::{PacketInEvent, Switch};
+use crate::switch::Switch;
+use crate::switch::tests::{TestPlane, punt, switch};
 use openflow::{PortConfig, PortNo};
 use port::PortFacts;
 use std::fmt::Write as _;
@@ -217,18 +217,15 @@ async fn a_monitor_sees_packet_ins() {
     let mut monitor =
         bench.command("monitor", &["65534"]).stderr(Stdio::piped()).spawn().expect(REMEDY);
     let mut lines = BufReader::new(monitor.stderr.take().unwrap()).lines();
-    let data = [0xff; 60];
     let why = flow::PacketIn {
         reason: flow::PacketInReason::NoMatch,
         table: 0,
         cookie: 0,
         max_len: 0xffff,
     };
-    let event =
-        PacketInEvent { in_port: 2, data: &data, total_len: 60, why, metadata: 0, tunnel_id: 0 };
     let seen = async {
         loop {
-            bench.switch.on_packet_in(&event);
+            bench.switch.on_packet_in(punt(2, 60, why));
             let line = tokio::time::timeout(Duration::from_millis(50), lines.next_line()).await;
             if let Ok(Ok(Some(line))) = line
                 && line.contains("OFPT_PACKET_IN")
