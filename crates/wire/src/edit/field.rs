@@ -119,8 +119,10 @@ impl Edit<'_> {
             let mask = masks[i] & ADDRESS;
             self.key.0[i] & !mask | values[i] & mask
         });
-        self.put(0, (new[0] & ADDRESS | new[1] >> 48).to_be_bytes())?;
-        self.put(8, ((new[1] >> 16) as u32).to_be_bytes())?;
+        let addresses: &mut [u8; 12] =
+            self.head.bytes_mut().first_chunk_mut().ok_or(EditError::NotPresent)?;
+        addresses[..8].copy_from_slice(&(new[0] & ADDRESS | new[1] >> 48).to_be_bytes());
+        addresses[8..].copy_from_slice(&((new[1] >> 16) as u32).to_be_bytes());
         self.key.0[..2].copy_from_slice(&new);
         Ok(())
     }

@@ -32,7 +32,7 @@ pub(super) struct Change {
 
 impl Change {
     /// The change of a field of an even number of bytes, both values right-aligned.
-    pub const fn of(old: u128, new: u128) -> Self {
+    pub fn of(old: u128, new: u128) -> Self {
         Self { old: sum_u128(old), new: sum_u128(new) }
     }
 }
