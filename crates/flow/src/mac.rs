@@ -77,14 +77,13 @@ impl MacTable {
     /// A frame of this station came in. Of VLAN ids the low 12 bits count, of addresses the low 48.
     pub fn learn(&self, vlan: u16, mac: u64, port: PortNo, now: Nanos) {
         let sets = self.sets.get_or_init(|| (0..self.count).map(|_| Set::default()).collect());
-        let key = key(vlan, mac);
-        let now_s = seconds(now);
-        let set = &sets[self.place(key)];
-        match set.find(key) {
+        let (key, now_s) = (key(vlan, mac), seconds(now));
+        let (set, own) = self.place(sets, key);
+        match set.find(key, own) {
             Found::Busy => {}
             Found::At { at, value } if set::port(value) == port => set.refresh(at, value, now_s),
             Found::At { .. } | Found::Nowhere => {
-                set.put(key, port, now_s, self.ageing_s.load(Relaxed))
+                set.put(key, own, port, now_s, self.ageing_s.load(Relaxed));
             }
         }
     }
@@ -92,9 +91,8 @@ impl MacTable {
     /// The port behind which a station was last seen.
     pub fn lookup(&self, vlan: u16, mac: u64, now: Nanos) -> Option<PortNo> {
         let key = key(vlan, mac);
-        let Found::At { value, .. } = self.sets.get()?[self.place(key)].find(key) else {
-            return None;
-        };
+        let (set, own) = self.place(self.sets.get()?, key);
+        let Found::At { value, .. } = set.find(key, own) else { return None };
         (set::age(value, seconds(now)) <= self.ageing_s.load(Relaxed)).then(|| set::port(value))
     }
 
@@ -125,10 +123,13 @@ impl MacTable {
         entries
     }
 
-    fn place(&self, key: u64) -> usize {
+    /// The set of a key, and the place in it that is the key's own unless another has it.
+    #[inline]
+    fn place<'s>(&self, sets: &'s [Set], key: u64) -> (&'s Set, usize) {
         let [first, second] = self.secret;
         let hash = fold(fold(key ^ second, first), second);
-        hash as usize & (self.count - 1)
+        let own = (u64::from((hash >> 32) as u32) * set::PLACES as u64) >> 32;
+        (&sets[hash as usize & (self.count - 1)], own as usize)
     }
 }
 

@@ -47,7 +47,10 @@ pub fn process(
 /// Looks up and counts at most [`BATCH`] packets, and does nothing with them: what a benchmark times.
 pub(crate) fn classify(snapshot: &Snapshot, cache: &mut Cache, packets: &[Packet<'_>], now: Nanos) {
     match snapshot.view.table(0).filter(|view| view.is_last) {
-        Some(view) => direct::classify(snapshot, view, cache, packets, now),
+        Some(view) => {
+            let found = direct::search(snapshot, view, cache, &keys(packets)[..packets.len()]);
+            direct::count(snapshot, cache.worker, packets, &found, now);
+        }
         None => {
             trace::trace(snapshot, cache, packets, 0, now);
         }
@@ -76,15 +79,15 @@ fn process_batch(
     sink: &mut impl Sink,
 ) {
     let refused = admit(snapshot, packets, sink);
-    let mut keys: [&Key; BATCH] = [&EMPTY; BATCH];
-    keys.iter_mut().zip(packets.iter()).for_each(|(key, packet)| *key = &packet.key);
+    let keys = keys(packets);
     let keys = &keys[..packets.len()];
     let looked = cache.look_up(snapshot, keys);
     if refused == 0
         && looked.is_none()
         && let Some(view) = snapshot.view.table(0).filter(|view| view.is_last)
     {
-        return direct::process_batch(snapshot, view, cache, packets, now, sink);
+        let found = direct::search(snapshot, view, cache, keys);
+        return direct::run(snapshot, cache, packets, &found, now, sink);
     }
     match looked {
         Some(looked) => {
@@ -112,6 +115,13 @@ fn process_batch(
             }
         }
     }
+}
+
+/// The packets' keys, with empty ones behind.
+fn keys<'k>(packets: &'k [Packet<'_>]) -> [&'k Key; BATCH] {
+    let mut keys = [&EMPTY; BATCH];
+    keys.iter_mut().zip(packets).for_each(|(key, packet)| *key = &packet.key);
+    keys
 }
 
 /// What running a program of one output to one port amounts to.

@@ -3,6 +3,7 @@
 use super::Env;
 use crate::action::{Output, PortNo};
 use crate::packet::Packet;
+use crate::ports::PortState;
 use wire::DropReason;
 
 /// Where a packet leaves.
@@ -37,17 +38,23 @@ impl<'a> Env<'a> {
 
     /// By a port that is not the ingress: back there only [`Output::InPort`] leads (OpenFlow 1.3.5 §4.5).
     #[inline]
-    pub(super) fn by_another(&self, port: PortNo, in_port: PortNo) -> Leaves<'a> {
+    fn by_another(&self, port: PortNo, in_port: PortNo) -> Leaves<'a> {
         if port == in_port { Leaves::Nowhere(DropReason::NoDestination) } else { self.by(port) }
     }
 
     /// By one port, whichever it is.
     #[inline]
     fn by(&self, port: PortNo) -> Leaves<'a> {
-        match self.ports.egress(port) {
-            Ok(()) => Leaves::By(port),
-            Err(reason) => Leaves::Nowhere(reason),
-        }
+        self.ports.get(port).map_or(Leaves::Nowhere(DropReason::NoPort), by)
+    }
+}
+
+/// By this port, if it can send.
+#[inline]
+pub(super) fn by<'a>(port: &PortState) -> Leaves<'a> {
+    match port.egress() {
+        Ok(()) => Leaves::By(port.number),
+        Err(reason) => Leaves::Nowhere(reason),
     }
 }
 

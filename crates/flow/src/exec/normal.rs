@@ -1,7 +1,7 @@
 //! `OFPP_NORMAL`: forwarding as an IEEE 802.1Q bridge does, with every port in every VLAN.
 
 use super::Env;
-use super::leave::{Leaves, by_all};
+use super::leave::{Leaves, by, by_all};
 use crate::packet::Packet;
 use wire::{DropReason, Field};
 
@@ -29,9 +29,10 @@ impl<'a> Env<'a> {
             macs.learn(vid, source, in_port, now);
         }
         let known = if target & GROUP == 0 { macs.lookup(vid, target, now) } else { None };
-        match known {
+        match known.and_then(|port| ports.get(port)) {
+            Some(port) if port.number == in_port => Leaves::Nowhere(DropReason::NoDestination),
+            Some(port) if port.live => by(port),
             // Unknown, or its port is gone or down: the station may have moved.
-            Some(port) if port == in_port || ports.is_live(port) => self.by_another(port, in_port),
             _ => by_all(ports.flood_but(in_port)),
         }
     }

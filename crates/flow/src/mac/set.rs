@@ -62,11 +62,13 @@ impl Default for Set {
 }
 
 impl Set {
-    /// Looks for a key.
-    pub fn find(&self, key: u64) -> Found {
+    /// Looks for a key, at its own place first.
+    #[inline]
+    pub fn find(&self, key: u64, own: usize) -> Found {
         for _attempt in 0..ATTEMPTS {
             let before = self.sequence.load(Acquire);
-            let at = self.position(key);
+            let is_own = self.keys.get(own).is_some_and(|place| place.load(Relaxed) == key);
+            let at = if is_own { own } else { self.position(key) };
             let value = self.values.get(at).map(|value| value.load(Relaxed));
             fence(Acquire); // the words above were read before the sequence number below
             if !is_locked(before) && self.sequence.load(Relaxed) == before {
@@ -79,7 +81,7 @@ impl Set {
 
     /// Where the key is, or past the last place. All keys are compared: which of them it is, is anyone's guess, and one wrong guess
     /// costs more than seven comparisons.
-    #[inline]
+    #[inline(never)]
     fn position(&self, key: u64) -> usize {
         let bit = |at: usize| u32::from(self.keys[at].load(Relaxed) == key) << at;
         (0..PLACES).fold(0, |bits, at| bits | bit(at)).trailing_zeros() as usize
@@ -97,11 +99,12 @@ impl Set {
     }
 
     /// Enters a key or moves it to another port, if a place can be had; not if another writer is at work.
-    pub fn put(&self, key: u64, port: PortNo, now_s: u32, ageing_s: u32) {
+    #[cold]
+    pub fn put(&self, key: u64, own: usize, port: PortNo, now_s: u32, ageing_s: u32) {
         if !self.try_lock() {
             return;
         }
-        if let Some(at) = self.place_for(key, port, now_s, ageing_s) {
+        if let Some(at) = self.place_for(key, own, port, now_s, ageing_s) {
             self.values[at].store(value(port, now_s), Relaxed);
             self.keys[at].store(key, Relaxed);
         }
@@ -139,14 +142,22 @@ impl Set {
         }
     }
 
-    /// Its own place, a free one, an aged one, or the oldest of the fullest port's, if that port can spare it.
-    fn place_for(&self, key: u64, newcomer: PortNo, now_s: u32, ageing_s: u32) -> Option<usize> {
+    /// Where it is, its own place or another one that is free, an aged one, or the oldest of the fullest port's, if that port can spare it.
+    fn place_for(
+        &self,
+        key: u64,
+        own: usize,
+        newcomer: PortNo,
+        now_s: u32,
+        ageing_s: u32,
+    ) -> Option<usize> {
         let keys: [u64; PLACES] = std::array::from_fn(|at| self.keys[at].load(Relaxed));
         let values: [u64; PLACES] = std::array::from_fn(|at| self.values[at].load(Relaxed));
-        let own = || keys.iter().position(|&other| other == key);
+        let known = keys.iter().position(|&other| other == key);
+        let own = || (keys.get(own) == Some(&FREE)).then_some(own);
         let free = || keys.iter().position(|&other| other == FREE);
         let aged = || values.iter().position(|&value| age(value, now_s) > ageing_s);
-        own().or_else(free).or_else(aged).or_else(|| spare(&values, newcomer, now_s))
+        known.or_else(own).or_else(free).or_else(aged).or_else(|| spare(&values, newcomer, now_s))
     }
 
     /// Takes the lock; false when another has it.
