@@ -59,6 +59,11 @@ impl Version {
         self >= Version::V1_3
     }
 
+    /// The actions that the features reply tells, a bit for each type (1.0.0 §5.3.1): all twelve. Later versions tell none there.
+    pub fn actions_in_features(self) -> u32 {
+        if self < Version::V1_3 { 0xfff } else { 0 }
+    }
+
     /// The features reply tells the ports (1.0.0 §5.3.1); later versions have a multipart for them.
     pub fn lists_ports_in_features(self) -> bool {
         self < Version::V1_3

@@ -162,9 +162,15 @@ impl Peer {
         }
     }
 
+    /// A packet-in that no entry asked for is only for versions that demand it; in the others an entry would have asked.
+    fn wants_packet_in(&self, event: &PacketInEvent<'_>) -> bool {
+        self.wants(Kind::PacketIn, reason_of(event.why.reason).wire())
+            && (!event.is_unasked() || self.version.sends_misses_to_controller())
+    }
+
     fn packet_in(&self, event: &PacketInEvent<'_>) {
         let reason = reason_of(event.why.reason);
-        if !self.wants(Kind::PacketIn, reason.wire()) {
+        if !self.wants_packet_in(event) {
             return;
         }
         let (buffer_id, data) = self.shown(event);
@@ -191,7 +197,8 @@ impl Peer {
     /// connection's miss-send-length (OpenFlow 1.3.5 §7.3.2). In 1.0 that is any miss (1.0.0 §5.3.3), in 1.3 a miss has an action.
     fn limit(&self, event: &PacketInEvent<'_>) -> u16 {
         match (event.why.reason, self.version) {
-            (Why::InvalidTtl, _) | (Why::NoMatch, Version::V1_0) => self.miss_send_len(),
+            (Why::InvalidTtl, _) => self.miss_send_len(),
+            (Why::NoMatch, version) if version.sends_misses_to_controller() => self.miss_send_len(),
             (Why::NoMatch | Why::Action, _) => event.why.max_len,
         }
     }
@@ -244,11 +251,14 @@ impl Listener for Peer {
         self.kind == PeerKind::Controller
     }
 
+    fn takes_misses(&self) -> bool {
+        self.version.sends_misses_to_controller()
+            && self.wants(Kind::PacketIn, PacketInReason::NoMatch.wire())
+    }
+
     fn wants_buffer(&self, event: &PacketInEvent<'_>) -> bool {
         let limit = self.limit(event);
-        self.wants(Kind::PacketIn, reason_of(event.why.reason).wire())
-            && limit != u16::MAX
-            && event.total_len > u32::from(limit)
+        self.wants_packet_in(event) && limit != u16::MAX && event.total_len > u32::from(limit)
     }
 
     fn hear(&self, event: Event<'_>) {

@@ -5,7 +5,7 @@ use crate::agent::peer::Peer;
 use crate::switch::{PACKET_BUFFERS, Switch};
 use openflow::{
     Capabilities, ErrorCode, Fault, Features, Message, MultipartRequest, Part, PortNo, QueueConfig,
-    Role, RoleMsg, SwitchConfig, TableId, TableMod,
+    Role, RoleMsg, SwitchConfig, TableId, TableMod, Version,
 };
 use std::sync::Arc;
 
@@ -40,7 +40,9 @@ pub fn carry_out(switch: &Arc<Switch>, peer: &Peer, request: Message) -> Result<
             Ok(Outcome::Done)
         }
         Message::EchoRequest(data) => Ok(Outcome::Reply(Message::EchoReply(data))),
-        Message::FeaturesRequest => Ok(Outcome::Reply(Message::FeaturesReply(features(switch)))),
+        Message::FeaturesRequest => {
+            Ok(Outcome::Reply(Message::FeaturesReply(features(switch, peer.version()))))
+        }
         Message::GetConfigRequest => {
             Ok(Outcome::Reply(Message::GetConfigReply(config(switch, peer))))
         }
@@ -103,7 +105,8 @@ fn done(result: Result<(), Fault>) -> Result<Outcome, Fault> {
     result.map(|()| Outcome::Done)
 }
 
-fn features(switch: &Switch) -> Features {
+fn features(switch: &Switch, version: Version) -> Features {
+    let lists_ports = version.lists_ports_in_features();
     Features {
         datapath_id: switch.datapath_id(),
         buffers: PACKET_BUFFERS,
@@ -112,8 +115,9 @@ fn features(switch: &Switch) -> Features {
         capabilities: Capabilities::FLOW_STATS
             | Capabilities::TABLE_STATS
             | Capabilities::PORT_STATS
-            | Capabilities::GROUP_STATS,
-        ..Features::default()
+            | if lists_ports { Capabilities::ARP_MATCH_IP } else { Capabilities::GROUP_STATS },
+        actions: version.actions_in_features(),
+        ports: if lists_ports { switch.ports() } else { Vec::new() },
     }
 }
 
@@ -127,6 +131,9 @@ fn set_config(switch: &Switch, peer: &Peer, wanted: SwitchConfig) -> Result<Outc
         switch.set_fragments(wanted.fragments)?;
     }
     peer.set_miss_send_len(wanted.miss_send_len);
+    if peer.version().sends_misses_to_controller() {
+        switch.audience_changed();
+    }
     Ok(Outcome::Done)
 }
 

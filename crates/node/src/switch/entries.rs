@@ -53,7 +53,11 @@ impl Switch {
             matches!(change.command, FlowModCommand::Delete | FlowModCommand::DeleteStrict);
         let buffer = change.buffer_id.filter(|_| !is_delete);
         buffer.map_or(Ok(()), |id| self.check_buffer(id))?;
-        self.apply(control, translate::flow_mod(change), now)?;
+        let mut wanted = translate::flow_mod(change);
+        if change.version.modify_adds_what_it_misses() && !is_there(control, &wanted, now) {
+            wanted.command = FlowCommand::Add;
+        }
+        self.apply(control, wanted, now)?;
         // Another controller may just have used it: then it is on its way already.
         Ok(buffer.and_then(|id| self.take_buffer(id).ok()))
     }
@@ -124,20 +128,8 @@ impl Switch {
 
     /// The tables do not list what a modify touched: everything that it covers is recorded as it is now.
     fn record_modified(&self, control: &Control, change: &flow::FlowMod, now: Nanos) {
-        let filter = FlowFilter {
-            table: change.table,
-            key: change.key,
-            mask: change.mask,
-            cookie: change.cookie,
-            cookie_mask: change.cookie_mask,
-            out_port: None,
-            out_group: None,
-        };
-        let strict = change.command == FlowCommand::ModifyStrict;
-        for entry in control.pipeline.flows(&filter, now) {
-            if !strict || entry.mask == change.mask && entry.priority == change.priority {
-                self.record(control, || set(&entry));
-            }
+        for entry in covered(control, change, &modified(change), now) {
+            self.record(control, || set(&entry));
         }
     }
 
@@ -154,6 +146,42 @@ impl Switch {
             }
         }
     }
+}
+
+/// Whether the entries that a modify is about exist; of any other command, true.
+fn is_there(control: &Control, change: &flow::FlowMod, now: Nanos) -> bool {
+    match change.command {
+        FlowCommand::Modify | FlowCommand::ModifyStrict => {
+            covered(control, change, &modified(change), now).next().is_some()
+        }
+        FlowCommand::Add | FlowCommand::Delete | FlowCommand::DeleteStrict => true,
+    }
+}
+
+/// The entries that a modify is about are among these.
+fn modified(change: &flow::FlowMod) -> FlowFilter {
+    FlowFilter {
+        table: change.table,
+        key: change.key,
+        mask: change.mask,
+        cookie: change.cookie,
+        cookie_mask: change.cookie_mask,
+        out_port: None,
+        out_group: None,
+    }
+}
+
+/// The entries that a modify is about, of those that `filter` finds.
+fn covered<'a>(
+    control: &'a Control,
+    change: &'a flow::FlowMod,
+    filter: &'a FlowFilter,
+    now: Nanos,
+) -> impl Iterator<Item = FlowStats> + 'a {
+    let strict = change.command == FlowCommand::ModifyStrict;
+    let is_same =
+        |entry: &FlowStats| entry.mask == change.mask && entry.priority == change.priority;
+    control.pipeline.flows(filter, now).filter(move |entry| !strict || is_same(entry))
 }
 
 fn flow_id(entry: &FlowStats) -> FlowId {

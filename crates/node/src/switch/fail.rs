@@ -1,7 +1,7 @@
 //! What a switch does while no controller is there, and who counts as one: see [`FailMode`] (OpenFlow 1.3.5 §6.3.2).
 
 use crate::spec::FailMode;
-use crate::switch::listener::Listener;
+use crate::switch::listener::{Audience, Listener};
 use crate::switch::{Control, Switch};
 use flow::{FragMode, Miss, SwitchConfig};
 use openflow::{ErrorCode, Fault, FragmentMode};
@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 impl Control {
     /// Puts fail mode and fragment mode in force.
-    pub(crate) fn configure(&mut self, has_controller: bool) {
-        let alone = self.fail_mode == FailMode::Standalone && !has_controller;
+    pub(crate) fn configure(&mut self, audience: Audience) {
+        let alone = self.fail_mode == FailMode::Standalone && !audience.controller;
         let miss = match (alone, self.calls_controllers) {
+            (false, _) if audience.takes_misses => Miss::Controller,
             (false, _) => Miss::Drop,
             (true, false) => Miss::Normal,
             (true, true) => Miss::Orphaned,
@@ -40,6 +41,11 @@ impl Switch {
     pub fn leave(&self, id: u64) {
         self.listeners.remove(id);
         self.listeners_changed();
+        self.reconfigure(|_| ());
+    }
+
+    /// A connection that stays wants other events, or has another role: it may take packets without a match, or no longer.
+    pub fn audience_changed(&self) {
         self.reconfigure(|_| ());
     }
 
@@ -87,7 +93,7 @@ impl Switch {
     fn reconfigure(&self, change: impl FnOnce(&mut Control)) {
         let mut control = self.control();
         change(&mut control);
-        control.configure(self.listeners.any_controller());
+        control.configure(self.listeners.audience());
         self.touch(&mut control);
     }
 }

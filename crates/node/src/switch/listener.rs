@@ -1,7 +1,7 @@
 //! Who hears of a switch's events: controllers, and whoever else asked. The switch knows them only by this trait.
 
 use crate::switch::port::SwitchPort;
-use flow::{PacketIn, PortNo, Removed};
+use flow::{PacketIn, PacketInReason, PortNo, Removed};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// A frame on its way to the controllers, borrowed from the datapath's event.
@@ -21,6 +21,13 @@ pub struct PacketInEvent<'a> {
     pub tunnel_id: u64,
     /// Where the switch keeps the whole frame, if it does.
     pub buffer_id: Option<u32>,
+}
+
+impl PacketInEvent<'_> {
+    /// Whether no entry sent it, as one of the switch's versions demands of a packet without a match.
+    pub fn is_unasked(&self) -> bool {
+        self.why.reason == PacketInReason::NoMatch && self.why.cookie == u64::MAX
+    }
 }
 
 /// What happened to a port.
@@ -52,6 +59,11 @@ pub trait Listener: Send + Sync {
 
     /// Whether the switch is not on its own while this listener is there.
     fn is_controller(&self) -> bool;
+
+    /// Whether packets that no entry matches go to it, without an entry that says so (OpenFlow 1.0).
+    fn takes_misses(&self) -> bool {
+        false
+    }
 
     /// Whether it is to get only the beginning of this frame, and so has use for a buffer that keeps all of it.
     fn wants_buffer(&self, _event: &PacketInEvent<'_>) -> bool {
@@ -85,6 +97,15 @@ pub struct Connection {
     pub lost_packet_ins: u64,
 }
 
+/// Who hears a switch, as far as it decides what becomes of packets without a match.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Audience {
+    /// A controller is there: the switch is not on its own.
+    pub controller: bool,
+    /// Somebody takes packets without a match.
+    pub takes_misses: bool,
+}
+
 /// The listeners of one switch.
 #[derive(Default)]
 pub(crate) struct Listeners(RwLock<Vec<Arc<dyn Listener>>>);
@@ -114,6 +135,13 @@ impl Listeners {
             .iter()
             .filter(|listener| listener.id() != id)
             .for_each(|listener| listener.become_slave());
+    }
+
+    pub(crate) fn audience(&self) -> Audience {
+        Audience {
+            controller: self.any_controller(),
+            takes_misses: self.any(|listener| listener.takes_misses()),
+        }
     }
 
     pub(crate) fn any_controller(&self) -> bool {

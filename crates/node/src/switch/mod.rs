@@ -47,7 +47,7 @@ use crate::journal::{Change, Journal};
 use crate::spec::FailMode;
 use buffers::PacketBuffers;
 use flow::{Limits, Nanos, Pipeline, PortNo, Snapshot};
-use listener::Listeners;
+use listener::{Audience, Listeners};
 use openflow::{FragmentMode, GroupDesc, GroupId, MeterConfig, MeterId, Version, VersionSet};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -128,7 +128,7 @@ impl Switch {
             dirty: false,
             silent: false,
         };
-        control.configure(false);
+        control.configure(Audience::default());
         let plane = plane(control.pipeline.snapshot());
         Arc::new(Self {
             name: spec.name,
