@@ -9,7 +9,12 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+mod groups;
 mod harness;
+mod messages;
+mod meters;
+mod multiparts;
+mod rules;
 
 use harness::Suite;
 use std::process::ExitCode;
@@ -17,5 +22,10 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let mut suite = Suite::default();
     harness::cases(&mut suite);
+    rules::cases(&mut suite);
+    groups::cases(&mut suite);
+    meters::cases(&mut suite);
+    multiparts::cases(&mut suite);
+    messages::cases(&mut suite);
     suite.run()
 }

@@ -1,7 +1,7 @@
 //! Flow-mod rules (OpenFlow 1.3.5 §5.3, §5.4, §6.4, §6.5, §7.3.4.1), each on frames.
 
-mod timeouts;
 mod tables;
+mod timeouts;
 
 use crate::harness::{Bench, Suite, entry, output, plain_frame};
 use openflow::{
@@ -77,14 +77,17 @@ fn adds(suite: &mut Suite) {
         ports_reached(bench, 1);
         assert_eq!(counts(&bench.flow(2)), (1, 60));
     });
-    suite.case("rules::the_higher_priority_wins_and_the_lower_one_takes_over_when_it_goes", |bench| {
-        bench.add(&to_port(1, 5, both_addresses(), 2));
-        bench.add(&to_port(2, 6, Match::default(), 3));
-        assert_eq!(ports_reached(bench, 1), [3]);
-        bench.add(&with(FlowModCommand::DeleteStrict, to_port(0, 6, Match::default(), 3)));
-        assert_eq!(ports_reached(bench, 1), [2]);
-        assert_eq!(counts(&bench.flow(1)), (1, 60));
-    });
+    suite.case(
+        "rules::the_higher_priority_wins_and_the_lower_one_takes_over_when_it_goes",
+        |bench| {
+            bench.add(&to_port(1, 5, both_addresses(), 2));
+            bench.add(&to_port(2, 6, Match::default(), 3));
+            assert_eq!(ports_reached(bench, 1), [3]);
+            bench.add(&with(FlowModCommand::DeleteStrict, to_port(0, 6, Match::default(), 3)));
+            assert_eq!(ports_reached(bench, 1), [2]);
+            assert_eq!(counts(&bench.flow(1)), (1, 60));
+        },
+    );
     suite.case("rules::check_overlap_refuses_what_overlaps_at_the_same_priority", |bench| {
         let checked = |change| FlowMod { flags: FlowModFlags::CHECK_OVERLAP, ..change };
         bench.add(&to_port(1, 5, from_source(), 2));
@@ -106,7 +109,8 @@ fn adds(suite: &mut Suite) {
         assert_eq!(ports_reached(bench, 1), [2]);
     });
     suite.case("rules::an_entry_reads_back_as_it_was_added", |bench| {
-        let flags = FlowModFlags::SEND_FLOW_REM | FlowModFlags::NO_PKT_COUNTS | FlowModFlags::NO_BYT_COUNTS;
+        let flags =
+            FlowModFlags::SEND_FLOW_REM | FlowModFlags::NO_PKT_COUNTS | FlowModFlags::NO_BYT_COUNTS;
         let change = FlowMod {
             idle_timeout_s: 700,
             hard_timeout_s: 800,
@@ -129,11 +133,13 @@ fn adds(suite: &mut Suite) {
     });
     suite.case("rules::counters_are_of_whole_frames_of_every_length", |bench| {
         bench.add(&to_port(1, 5, from_source(), 2));
-        let frames: Vec<_> = [60, 61, 64, 255, 1000, 1514].map(|len| {
-            let mut frame = plain_frame("length");
-            frame.resize(len, 7);
-            frame
-        }).into();
+        let frames: Vec<_> = [60, 61, 64, 255, 1000, 1514]
+            .map(|len| {
+                let mut frame = plain_frame("length");
+                frame.resize(len, 7);
+                frame
+            })
+            .into();
         assert_eq!(bench.send_all(1, &frames).frames.len(), frames.len());
         let bytes = frames.iter().map(Vec::len).sum::<usize>();
         assert_eq!(counts(&bench.flow(1)), (6, bytes as u64));
@@ -175,8 +181,8 @@ fn modifies(suite: &mut Suite) {
         for command in [FlowModCommand::Modify, FlowModCommand::ModifyStrict] {
             bench.add(&with(command, to_port(1, 5, from_source(), 2)));
         }
-        assert_eq!(bench.cookies(), []);
-        assert_eq!(ports_reached(bench, 1), []);
+        assert!(bench.cookies().is_empty());
+        assert!(ports_reached(bench, 1).is_empty());
     });
     suite.case("rules::modify_with_reset_counts_clears_counters", |bench| {
         for command in [FlowModCommand::Modify, FlowModCommand::ModifyStrict] {
@@ -241,7 +247,12 @@ fn deletes(suite: &mut Suite) {
     });
     suite.case("rules::delete_is_reported_to_whom_the_entry_asked_with_all_its_facts", |bench| {
         let flags = FlowModFlags::SEND_FLOW_REM;
-        let change = FlowMod { flags, idle_timeout_s: 70, hard_timeout_s: 80, ..to_port(7, 5, from_source(), 2) };
+        let change = FlowMod {
+            flags,
+            idle_timeout_s: 70,
+            hard_timeout_s: 80,
+            ..to_port(7, 5, from_source(), 2)
+        };
         bench.add(&change);
         bench.add(&to_port(8, 4, from_source(), 2));
         ports_reached(bench, 3);
@@ -267,7 +278,7 @@ fn deletes(suite: &mut Suite) {
         bench.add(&FlowMod { table: TableId(1), ..delete(Match::default()) });
         assert_eq!(bench.cookies(), [1, 3]);
         bench.add(&FlowMod { table: TableId::ALL, ..delete(Match::default()) });
-        assert_eq!(bench.cookies(), []);
+        assert!(bench.cookies().is_empty());
     });
     suite.case("rules::delete_strict_in_all_tables_takes_one_of_each", |bench| {
         for (cookie, table, priority) in [(1, 0, 5), (2, 1, 5), (3, 2, 6)] {
@@ -285,7 +296,8 @@ fn filters(suite: &mut Suite) {
         for cookie in [0x11, 0x12, 0x21] {
             bench.add(&to_port(cookie, cookie as u16, from_source(), 2));
         }
-        let masked = |cookie, cookie_mask| FlowMod { cookie, cookie_mask, ..delete(Match::default()) };
+        let masked =
+            |cookie, cookie_mask| FlowMod { cookie, cookie_mask, ..delete(Match::default()) };
         bench.add(&masked(0x31, 0xff));
         assert_eq!(bench.cookies(), [0x11, 0x12, 0x21]);
         bench.add(&masked(0x10, 0xf0));
@@ -311,7 +323,7 @@ fn filters(suite: &mut Suite) {
         bench.add(&by_port(PortNo::CONTROLLER));
         assert_eq!(bench.cookies(), [2]);
         bench.add(&by_port(PortNo::ANY));
-        assert_eq!(bench.cookies(), []);
+        assert!(bench.cookies().is_empty());
     });
     suite.case("rules::delete_heeds_out_group", |bench| {
         for id in [7, 8] {

@@ -41,6 +41,11 @@ impl Guest {
             frames.push(frame);
         }
     }
+
+    /// Everything that has come out of the switch, without waiting.
+    pub fn receive_waiting(&self) -> Vec<Vec<u8>> {
+        std::iter::from_fn(|| self.socket.receive_waiting().unwrap()).collect()
+    }
 }
 
 /// Runs `work` inside a network namespace; what it opens there stays there.

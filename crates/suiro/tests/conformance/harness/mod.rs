@@ -12,7 +12,9 @@ mod suite;
 mod sys;
 
 pub use bench::Bench;
+pub use node::Node;
 pub use outcome::Outcome;
+pub use place::{Place, sh};
 pub use session::{Answer, Session};
 pub use suite::Suite;
 

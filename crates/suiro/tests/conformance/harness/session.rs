@@ -56,6 +56,16 @@ impl Session {
         xid
     }
 
+    /// Sends a message under this transaction.
+    pub fn send_as(&mut self, xid: u32, message: &Message) {
+        self.stream.write_all(&message.encode(self.version, xid).unwrap()).unwrap();
+    }
+
+    /// The next message of this transaction.
+    pub fn answer(&mut self, xid: u32) -> Message {
+        self.wait_for(|found, message| (found == xid).then(|| message.clone()))
+    }
+
     /// The next message from the switch; echo requests are answered on the way.
     pub fn read(&mut self) -> (u32, Message) {
         loop {

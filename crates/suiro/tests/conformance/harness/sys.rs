@@ -59,8 +59,7 @@ impl PacketSocket {
     fn set<T: Copy>(&self, level: libc::c_int, option: libc::c_int, value: T) -> io::Result<()> {
         let (fd, len) = (self.0.as_raw_fd(), size_of::<T>() as u32);
         // SAFETY: `value` is `len` bytes long and lives for the whole call.
-        let result =
-            unsafe { libc::setsockopt(fd, level, option, (&raw const value).cast(), len) };
+        let result = unsafe { libc::setsockopt(fd, level, option, (&raw const value).cast(), len) };
         check(result as isize).map(drop)
     }
 
@@ -88,10 +87,28 @@ impl PacketSocket {
 
     /// The next frame, with the outer VLAN tag that the kernel keeps beside it put back in.
     pub fn receive(&self) -> io::Result<Vec<u8>> {
+        match self.take(0) {
+            // Told once of an interface that was down meanwhile.
+            Err(error) if error.raw_os_error() == Some(libc::ENETDOWN) => self.take(0),
+            result => result,
+        }
+    }
+
+    /// The next frame if one waits; an interface that went down has none.
+    pub fn receive_waiting(&self) -> io::Result<Option<Vec<u8>>> {
+        match self.take(libc::MSG_DONTWAIT) {
+            Ok(frame) => Ok(Some(frame)),
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::ENETDOWN)) => {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn take(&self, flags: libc::c_int) -> io::Result<Vec<u8>> {
         let mut frame = vec![0_u8; 1 << 16];
         let mut control = Control([0; 64]);
-        let mut vector =
-            libc::iovec { iov_base: frame.as_mut_ptr().cast(), iov_len: frame.len() };
+        let mut vector = libc::iovec { iov_base: frame.as_mut_ptr().cast(), iov_len: frame.len() };
         // SAFETY: all-zero is a value of `msghdr`: null pointers and zero lengths.
         let mut message: libc::msghdr = unsafe { zeroed() };
         message.msg_iov = &raw mut vector;
@@ -99,7 +116,7 @@ impl PacketSocket {
         message.msg_control = control.0.as_mut_ptr().cast();
         message.msg_controllen = control.0.len();
         // SAFETY: `message` names memory borrowed mutably for the whole call.
-        let len = unsafe { libc::recvmsg(self.0.as_raw_fd(), &raw mut message, 0) };
+        let len = unsafe { libc::recvmsg(self.0.as_raw_fd(), &raw mut message, flags) };
         frame.truncate(check(len)? as usize);
         let aux = aux_data(&message);
         if aux.status & TP_STATUS_VLAN_VALID != 0 {

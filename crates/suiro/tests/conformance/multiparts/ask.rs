@@ -2,8 +2,8 @@
 
 use crate::harness::Bench;
 use openflow::{
-    AggregateStats, FlowRemoved, FlowStats, FlowStatsRequest, GroupId, GroupStats, MeterId,
-    MeterStats, Message, MultipartReply, MultipartRequest, PortDesc, PortNo, PortStats, TableStats,
+    AggregateStats, FlowRemoved, FlowStats, FlowStatsRequest, GroupId, GroupStats, Message,
+    MeterId, MeterStats, MultipartReply, MultipartRequest, PortDesc, PortNo, PortStats, TableStats,
 };
 
 /// The entry that the harness adds for its markers has this priority; cases use lower ones.
