@@ -56,16 +56,43 @@ fn check_instructions(
             return Err(Fault::new(ErrorCode::BadInstructionUnsupInst, "an instruction twice"));
         }
         seen.push(kind);
-        check_instruction(instruction, knowledge, table)?;
+        check_instruction(instruction, table)?;
+    }
+    check_lists(instructions, knowledge.clone())
+}
+
+/// Actions as they are executed: those to apply first, then the action set in its own order (§5.9, §5.10).
+fn check_lists(instructions: &[Instruction], mut knowledge: Knowledge) -> Result<(), Fault> {
+    for instruction in instructions {
+        if let Instruction::ApplyActions(actions) = instruction {
+            knowledge.check_actions(actions)?;
+        }
+    }
+    for instruction in instructions {
+        if let Instruction::WriteActions(actions) = instruction {
+            let mut set: Vec<&Action> = actions.iter().collect();
+            set.sort_by_key(|action| rank_in_set(action));
+            knowledge.check_actions(set)?;
+        }
     }
     Ok(())
 }
 
-fn check_instruction(
-    instruction: &Instruction,
-    knowledge: &Knowledge,
-    table: TableId,
-) -> Result<(), Fault> {
+/// Steps of §5.10 as far as they matter here: headers are popped, then pushed, then changed.
+fn rank_in_set(action: &Action) -> u8 {
+    match action {
+        Action::CopyTtlIn => 0,
+        Action::PopVlan => 1,
+        Action::PopPbb => 2,
+        Action::PopMpls(_) => 3,
+        Action::PushMpls(_) => 4,
+        Action::PushPbb(_) => 5,
+        Action::PushVlan(_) | Action::EnsureVlan => 6,
+        _ => 7,
+    }
+}
+
+fn check_instruction(instruction: &Instruction, table: TableId) -> Result<(), Fault> {
     match instruction {
         Instruction::GotoTable(next) if *next <= table || *next > TableId::MAX => Err(Fault::new(
             ErrorCode::BadInstructionBadTableId,
@@ -75,9 +102,6 @@ fn check_instruction(
             ErrorCode::MeterModFailedInvalidMeter,
             "a meter number that no meter can have",
         )),
-        Instruction::WriteActions(actions) | Instruction::ApplyActions(actions) => {
-            knowledge.clone().check_actions(actions)
-        }
         Instruction::Experimenter { .. } => Err(Fault::new(
             ErrorCode::BadInstructionBadExperimenter,
             "an experimenter that suiro does not know",
@@ -192,7 +216,10 @@ impl Knowledge {
         Knowledge::Fields(fields.clone())
     }
 
-    pub(crate) fn check_actions(mut self, actions: &[Action]) -> Result<(), Fault> {
+    pub(crate) fn check_actions<'a>(
+        &mut self,
+        actions: impl IntoIterator<Item = &'a Action>,
+    ) -> Result<(), Fault> {
         for action in actions {
             self.check_action(action)?;
             self.learn(action);

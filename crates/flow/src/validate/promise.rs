@@ -79,8 +79,9 @@ impl Promise {
         match *action {
             Action::PopVlan => self.tagged.allows(|tagged| tagged),
             Action::PopPbb => self.is_pbb(),
-            Action::PopMpls(_) | Action::CopyTtlOut | Action::CopyTtlIn => self.is_mpls(),
-            Action::SetMplsTtl(_) | Action::DecMplsTtl => self.is_mpls(),
+            Action::PopMpls(_) | Action::SetMplsTtl(_) | Action::DecMplsTtl => self.is_mpls(),
+            // From shim to shim, IP to shim, or IP to IP (§7.2.5); whether there is a second one no match can say.
+            Action::CopyTtlOut | Action::CopyTtlIn => self.is_mpls() || self.is_ip(),
             Action::SetNwTtl(_) | Action::DecNwTtl => self.is_ip(),
             Action::SetField { field, .. } => self.has_field(field),
             _ => true,
