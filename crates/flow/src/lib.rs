@@ -36,7 +36,8 @@
 //!
 //! ## How packets are changed and sent (`exec`)
 //!
-//! Programs, action sets, groups and meters: see `exec.rs`, `group.rs` and `meter.rs`.
+//! Programs, action sets, groups and meters: see `exec.rs`, `group.rs` and `meter.rs`. A program that is edits and then one
+//! output, as most are, is also kept in a short form that needs none of their accounts: `exec/straight.rs`.
 
 mod action;
 mod action_set;

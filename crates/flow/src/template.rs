@@ -144,7 +144,7 @@ impl Template {
                 let probes = probe.search(at, keys, scratch, found);
                 probes + rest.as_ref().map_or(0, |rest| rest.search_missing(keys, found))
             }
-            Self::Prefix(prefix) => prefix.search(keys, found),
+            Self::Prefix(prefix) => prefix.search(at, keys, found),
             Self::Masks(masks) => masks.search(at, keys, scratch, found),
             Self::Ternary(ternary) => ternary.search(at, keys, scratch, found),
         }
