@@ -1,5 +1,7 @@
 //! OpenFlow 1.0 byte by byte: messages written by hand from the specification's structures (1.0.0 §5), each in both directions.
 
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
 use openflow::*;
 
 /// The bytes that are written as hexadecimal with spaces, the length of the message filled in.

@@ -3,6 +3,7 @@
 mod client;
 mod connections;
 mod ofctl;
+mod v10;
 
 use crate::agent::tests::client::Client;
 use crate::agent::{PeerKind, Timing};
@@ -290,7 +291,7 @@ async fn a_flood_of_flow_mods_on_one_connection_leaves_others_their_turn() {
 async fn a_client_of_another_version_is_told_why_and_left() {
     let (switch, _) = switch();
     for (hello, said) in [
-        (vec![1, 0, 0, 8, 0, 0, 0, 1], "suiro speaks OpenFlow 1.3"),
+        (vec![3, 0, 0, 8, 0, 0, 0, 1], "this switch speaks OpenFlow 1.0 and 1.3, and you do not"),
         (b"GET / HTTP/1.1\r\n\r\n".to_vec(), "an OpenFlow hello comes first"),
         (vec![4, 2, 0, 8, 0, 0, 0, 1], "an OpenFlow hello comes first"),
     ] {

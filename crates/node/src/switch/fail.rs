@@ -49,6 +49,11 @@ impl Switch {
         self.reconfigure(|_| ());
     }
 
+    #[cfg(test)]
+    pub(crate) fn audience(&self) -> Audience {
+        self.listeners.audience()
+    }
+
     /// Whether a controller is connected now.
     pub fn has_controller(&self) -> bool {
         self.listeners.any_controller()

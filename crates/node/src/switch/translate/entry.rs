@@ -158,7 +158,7 @@ fn group(group: GroupId) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use openflow::{Action, Instruction, Match, OxmField};
+    use openflow::{Action, Instruction, Match, OxmField, Version};
 
     #[test]
     fn a_change_carries_everything_but_its_buffer() {
@@ -176,6 +176,7 @@ mod tests {
             flags: FlowModFlags::all(),
             fields: Match::default().with(OxmField::InPort, 8),
             instructions: vec![Instruction::ApplyActions(vec![Action::output(PortNo(9))])],
+            version: Version::V1_0,
         };
         let found = flow_mod(&change);
         assert_eq!((found.command, found.table), (FlowCommand::DeleteStrict, None));
