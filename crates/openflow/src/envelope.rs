@@ -5,22 +5,36 @@ use crate::error::{EncodeError, ErrorCode, Fault};
 use crate::ids::NO_BUFFER;
 use crate::version::Version;
 
-/// Begins a message: its header with length 0.
-pub(crate) fn begin(version: Version, kind: u8, xid: u32) -> Writer {
-    let mut out = Writer::default();
+/// Begins a message: its header with length 0. Returns where it begins.
+pub(crate) fn begin_onto(version: Version, kind: u8, xid: u32, out: &mut Writer) -> usize {
+    let start = out.len();
     out.u8(version.wire());
     out.u8(kind);
     out.u16(0);
     out.u32(xid);
+    start
+}
+
+/// Ends the message that begins at `start`: fills in its length.
+pub(crate) fn finish_onto(start: usize, out: &mut Writer) -> Result<(), EncodeError> {
+    let len = out.len() - start;
+    if len > usize::from(u16::MAX) {
+        return Err(EncodeError::TooLong { len });
+    }
+    out.patch_len(start + 2, start);
+    Ok(())
+}
+
+/// Begins a message of its own.
+pub(crate) fn begin(version: Version, kind: u8, xid: u32) -> Writer {
+    let mut out = Writer::default();
+    begin_onto(version, kind, xid, &mut out);
     out
 }
 
-/// Ends a message: fills in its length.
+/// Ends a message of its own.
 pub(crate) fn finish(mut out: Writer) -> Result<Vec<u8>, EncodeError> {
-    if out.len() > usize::from(u16::MAX) {
-        return Err(EncodeError::TooLong { len: out.len() });
-    }
-    out.patch_len(2, 0);
+    finish_onto(0, &mut out)?;
     Ok(out.0)
 }
 

@@ -1,5 +1,6 @@
 //! Every OpenFlow message as one value, whatever the version on the wire.
 
+use crate::bytes::Writer;
 use crate::error::{EncodeError, ErrorCode, ErrorMsg, Fault};
 use crate::flow_mod::{FlowMod, FlowRemoved};
 use crate::frame::{HEADER_LEN, Header};
@@ -85,10 +86,32 @@ impl Message {
     /// [`EncodeError::TooLong`] past 65535 bytes (multipart replies of any length go by [`encode_reply`]), and
     /// [`EncodeError::NotInVersion`].
     pub fn encode(&self, version: Version, xid: u32) -> Result<Vec<u8>, EncodeError> {
-        match version {
-            Version::V1_0 => v10::encode(self, xid),
-            Version::V1_3 => v13::encode(self, xid),
+        let mut out = Vec::new();
+        self.encode_onto(version, xid, &mut out)?;
+        Ok(out)
+    }
+
+    /// Appends the message's bytes to `out`, for many messages in one buffer.
+    ///
+    /// # Errors
+    /// As [`Message::encode`]; `out` is as before then.
+    pub fn encode_onto(
+        &self,
+        version: Version,
+        xid: u32,
+        out: &mut Vec<u8>,
+    ) -> Result<(), EncodeError> {
+        let start = out.len();
+        let mut writer = Writer(std::mem::take(out));
+        let result = match version {
+            Version::V1_0 => v10::encode_onto(self, xid, &mut writer),
+            Version::V1_3 => v13::encode_onto(self, xid, &mut writer),
+        };
+        *out = writer.0;
+        if result.is_err() {
+            out.truncate(start);
         }
+        result
     }
 
     /// Reads one whole message, as [`crate::next_frame`] returns it.

@@ -62,6 +62,40 @@ fn a_packet_in_has_its_checksum_completed() {
 }
 
 #[test]
+fn a_large_frame_that_waited_leaves_as_it_came() {
+    let mut rig = Rig::new(1);
+    rig.switch(1, &[1, 2], &[from(1, vec![controller(64)])]);
+    rig.publisher(1).set_keeps_frames(true);
+    let frame = Frame::ethernet([2; 6], [4; 6])
+        .ipv4(Ipv4::default())
+        .tcp(Tcp::default())
+        .payload(&[7; 9000]);
+    let (bytes, partial) = frame.clone().finish_partial().unwrap();
+    let offload =
+        Offload { checksum: Some(partial), gso: Gso::TcpV4, gso_size: 1000, ..Offload::default() };
+    rig.line(1, 1).pass([Wired { bytes: bytes.clone(), offload }]);
+    let Event::PacketIn(punt) = rig.event() else { panic!("not a packet-in") };
+    assert!(punt.frame.is_whole());
+    assert_eq!(punt.frame.bytes(), frame.finish());
+    let (frame, offload) = punt.frame.into_sendable();
+    let out = PacketOut { offload, ..packet_out(1, vec![output(2)], frame) };
+    rig.datapath.packet_out(out).unwrap();
+    rig.datapath.barrier();
+    let sent = rig.line(1, 2).take();
+    assert_eq!(sent.len(), 1, "a port that takes segments gets one frame");
+    assert_eq!((&sent[0].bytes, sent[0].offload.gso_size), (&bytes, 1000));
+}
+
+#[test]
+fn long_frames_that_wait_are_bounded_by_their_bytes() {
+    let config = Config { packet_in_ring: 400, ..Config::default() };
+    let mut rig = Rig::with(config);
+    rig.switch(1, &[1], &[from(1, vec![controller(0xffff)])]);
+    rig.line(1, 1).pass((0..100).map(|i| udp(i, 0, 9 * 1024)));
+    assert_eq!(rig.drops(1, DropReason::PacketInFull), 90, "a hundred places, ten for each");
+}
+
+#[test]
 fn a_storm_of_one_switch_leaves_room_for_another() {
     let config = Config { packet_in_ring: 400, ..Config::default() };
     let mut rig = Rig::with(config);

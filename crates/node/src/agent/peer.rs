@@ -4,14 +4,14 @@
 //! a change is sent by the old or by the new setting, as on any switch.
 
 use crate::agent::outbox::Outbox;
-use crate::switch::translate::{KeyMask, flow_removed, oxm_match, port_desc};
+use crate::switch::translate::{flow_removed, port_desc};
 use crate::switch::{Connection, Event, Listener, PacketInEvent, PortEvent};
 use flow::PacketInReason as Why;
 use openflow::{
-    AsyncConfig, Message, PacketIn, PacketInReason, PortReason, PortStatus, Role, TableId, Version,
+    AsyncConfig, Match, Message, OxmField, PacketIn, PacketInReason, PortReason, PortStatus, Role,
+    TableId, Version,
 };
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
-use wire::Field;
 
 /// Where a connection comes from, which decides what it gets without asking.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -143,10 +143,9 @@ impl Peer {
     }
 
     fn encode(&self, xid: u32, message: &Message, out: &mut Vec<u8>) {
-        match message.encode(self.version, xid) {
-            Ok(bytes) => out.extend_from_slice(&bytes),
-            // Only a frame close to 64 KiB can be too long; the peer misses that one.
-            Err(error) => tracing::warn!(peer = self.name, %error, "a message cannot be sent"),
+        // Only a frame close to 64 KiB can be too long; the peer misses that one.
+        if let Err(error) = message.encode_onto(self.version, xid, out) {
+            tracing::warn!(peer = self.name, %error, "a message cannot be sent");
         }
     }
 
@@ -181,7 +180,7 @@ impl Peer {
                 reason,
                 table: TableId(event.why.table),
                 cookie: event.why.cookie,
-                fields: oxm_match(&pipeline_fields(event)),
+                fields: pipeline_fields(event),
                 data: data.to_vec(),
             })
         };
@@ -226,20 +225,11 @@ fn reason_of(why: Why) -> PacketInReason {
 const LONGEST_PACKET_IN: usize = 65_535 - 128;
 
 /// What a packet-in's match says: the ingress port always, the others where they are not 0 (OpenFlow 1.3.5 §7.4.1).
-fn pipeline_fields(event: &PacketInEvent<'_>) -> KeyMask {
-    let mut fields = KeyMask::default();
-    let values = [
-        (Field::InPort, u128::from(event.in_port)),
-        (Field::Metadata, event.metadata.into()),
-        (Field::TunnelId, event.tunnel_id.into()),
-    ];
-    for (field, value) in values {
-        if field == Field::InPort || value != 0 {
-            fields.key.set(field, value);
-            fields.mask.set(field, field.full());
-        }
-    }
-    fields
+fn pipeline_fields(event: &PacketInEvent<'_>) -> Match {
+    let always = Match::default().with(OxmField::InPort, event.in_port.into());
+    let others = [(OxmField::Metadata, event.metadata), (OxmField::TunnelId, event.tunnel_id)];
+    let present = others.into_iter().filter(|(_, value)| *value != 0);
+    present.fold(always, |fields, (field, value)| fields.with(field, value.into()))
 }
 
 impl Listener for Peer {
@@ -308,7 +298,6 @@ impl Listener for Peer {
 mod tests {
     use super::*;
     use flow::PacketIn as Verdict;
-    use openflow::OxmField;
 
     fn peer(kind: PeerKind) -> Peer {
         Peer::new(1, "test".into(), kind, Version::V1_3, 128)

@@ -24,7 +24,9 @@ mod stats;
 mod switch;
 
 use crate::bytes::{Reader, Writer};
-use crate::envelope::{self, finish, known, put_buffer, take_buffer, take_list};
+use crate::envelope::{
+    self, begin_onto, finish, finish_onto, known, put_buffer, take_buffer, take_list,
+};
 use crate::error::{EncodeError, ErrorCode, Fault};
 use crate::message::Message;
 use crate::version::Version;
@@ -72,10 +74,14 @@ fn begin(kind: u8, xid: u32) -> Writer {
 }
 
 /// The message's bytes.
-pub(crate) fn encode(message: &Message, xid: u32) -> Result<Vec<u8>, EncodeError> {
-    let mut out = begin(kind(message).ok_or(NOT_IN_1_0)?, xid);
-    put_body(message, &mut out)?;
-    finish(out)
+pub(crate) fn encode_onto(
+    message: &Message,
+    xid: u32,
+    out: &mut Writer,
+) -> Result<(), EncodeError> {
+    let start = begin_onto(Version::V1_0, kind(message).ok_or(NOT_IN_1_0)?, xid, out);
+    put_body(message, out)?;
+    finish_onto(start, out)
 }
 
 fn kind(message: &Message) -> Option<u8> {

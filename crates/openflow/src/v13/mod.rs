@@ -14,7 +14,9 @@ mod switch;
 mod table;
 
 use crate::bytes::{Reader, Writer};
-use crate::envelope::{self, finish, known, put_buffer, take_buffer, take_list};
+use crate::envelope::{
+    self, begin_onto, finish, finish_onto, known, put_buffer, take_buffer, take_list,
+};
 use crate::error::{EncodeError, ErrorCode, Fault};
 use crate::ids::PortNo;
 use crate::message::Message;
@@ -81,11 +83,15 @@ fn begin(kind: u8, xid: u32) -> Writer {
     envelope::begin(Version::V1_3, kind, xid)
 }
 
-/// The message's bytes.
-pub(crate) fn encode(message: &Message, xid: u32) -> Result<Vec<u8>, EncodeError> {
-    let mut out = begin(kind(message), xid);
-    put_body(message, &mut out);
-    finish(out)
+/// Appends the message's bytes; what an error leaves is to be cut off.
+pub(crate) fn encode_onto(
+    message: &Message,
+    xid: u32,
+    out: &mut Writer,
+) -> Result<(), EncodeError> {
+    let start = begin_onto(Version::V1_3, kind(message), xid, out);
+    put_body(message, out);
+    finish_onto(start, out)
 }
 
 fn kind(message: &Message) -> u8 {

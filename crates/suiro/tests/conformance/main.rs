@@ -9,6 +9,7 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+mod buffers;
 mod groups;
 mod harness;
 mod messages;
@@ -23,6 +24,7 @@ fn main() -> ExitCode {
     let mut suite = Suite::default();
     harness::cases(&mut suite);
     rules::cases(&mut suite);
+    buffers::cases(&mut suite);
     groups::cases(&mut suite);
     meters::cases(&mut suite);
     multiparts::cases(&mut suite);
