@@ -3,6 +3,9 @@
 use crate::ids::{GroupId, MeterId, PortNo, TableId};
 use crate::oxm::Oxm;
 
+/// Nicira's experimenter id: of its actions suiro knows `reg_load2`, which is [`Action::SetField`] with a mask.
+pub(crate) const NICIRA: u32 = 0x2320;
+
 /// What to do with a packet.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Action {

@@ -2,7 +2,7 @@
 //!
 //! Whether a table, port, group or meter exists is not known here; that is the switch's own check.
 
-use crate::action::{Action, Instruction};
+use crate::action::{Action, Instruction, NICIRA};
 use crate::error::{ErrorCode, Fault};
 use crate::flow_mod::{FlowMod, FlowModCommand, FlowModFlags};
 use crate::group::{GroupMod, GroupModCommand, GroupType};
@@ -237,6 +237,10 @@ impl Knowledge {
             Action::PushMpls(tpid) => check_type(*tpid, &[0x8847, 0x8848]),
             Action::PushPbb(tpid) => check_type(*tpid, &[0x88e7]),
             Action::SetField(oxm) => self.check_set_field(oxm),
+            Action::Experimenter { experimenter: NICIRA, .. } => Err(Fault::new(
+                ErrorCode::BadActionBadExpType,
+                "an action of Nicira that suiro does not know",
+            )),
             Action::Experimenter { .. } => Err(Fault::new(
                 ErrorCode::BadActionBadExperimenter,
                 "an experimenter that suiro does not know",

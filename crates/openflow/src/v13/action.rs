@@ -1,7 +1,7 @@
 //! Actions and instructions (§7.2.4, §7.2.5): type, length, body, padded to 8 bytes.
 
 use super::{Wire, put_all, take_all};
-use crate::action::{Action, Instruction};
+use crate::action::{Action, Instruction, NICIRA};
 use crate::bytes::{Reader, Writer};
 use crate::error::{ErrorCode, Fault};
 use crate::ids::{GroupId, MeterId, PortNo, TableId};
@@ -26,8 +26,6 @@ const PUSH_PBB: u16 = 26;
 const POP_PBB: u16 = 27;
 pub(super) const EXPERIMENTER: u16 = 0xffff;
 
-/// Nicira's experimenter id.
-const NICIRA: u32 = 0x2320;
 /// `NXAST_REG_LOAD2`: set-field with a mask, which 1.3 lacks and Open vSwitch has as this experimenter's action. The OXM
 /// TLV follows the subtype at once (nicira-ext.h).
 const REG_LOAD2: u16 = 33;
