@@ -9,13 +9,19 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+mod actions;
+mod fields;
+mod fragments;
 mod buffers;
 mod groups;
 mod harness;
+mod instructions;
 mod messages;
 mod meters;
 mod multiparts;
+mod oracle;
 mod rules;
+mod v10;
 
 use harness::Suite;
 use std::process::ExitCode;
@@ -23,11 +29,17 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let mut suite = Suite::default();
     harness::cases(&mut suite);
+    suite.plain("oracle::sums_give_known_answers", oracle::known_answers);
+    fields::cases(&mut suite);
+    actions::cases(&mut suite);
+    instructions::cases(&mut suite);
+    fragments::cases(&mut suite);
     rules::cases(&mut suite);
     buffers::cases(&mut suite);
     groups::cases(&mut suite);
     meters::cases(&mut suite);
     multiparts::cases(&mut suite);
     messages::cases(&mut suite);
+    v10::cases(&mut suite);
     suite.run()
 }
