@@ -20,7 +20,7 @@ impl Pipeline {
         let done = match change.command {
             FlowCommand::Add => self.add(change, now).map(|()| Vec::new()),
             FlowCommand::Modify | FlowCommand::ModifyStrict => {
-                self.modify(change, now).map(|()| Vec::new())
+                self.modify(change).map(|()| Vec::new())
             }
             FlowCommand::Delete | FlowCommand::DeleteStrict => self.delete(change, now),
         };
@@ -123,7 +123,7 @@ impl Pipeline {
         }
     }
 
-    fn modify(&mut self, change: &FlowMod, now: Nanos) -> Result<(), FlowModError> {
+    fn modify(&mut self, change: &FlowMod) -> Result<(), FlowModError> {
         let number = self.check(change)?;
         let ids = self.selected(change, number);
         if ids.is_empty() {
@@ -140,7 +140,7 @@ impl Pipeline {
                 full(error)
             })?;
             if change.flags.reset_counts {
-                table.reset_counts(&mut self.store, current, now).map_err(full)?;
+                table.reset_counts(&mut self.store, current).map_err(full)?;
             }
         }
         Ok(())

@@ -170,16 +170,13 @@ impl Table {
         Ok(current)
     }
 
-    /// Starts an entry's counters afresh. The record must be this table's own copy.
-    pub fn reset_counts(
-        &mut self,
-        store: &mut Store,
-        id: RecordId,
-        now: Nanos,
-    ) -> Result<RecordId, Full> {
-        let rule = store.arena.record(id).rule();
+    /// Starts an entry's counters afresh, and leaves its idle timeout's clock alone (OpenFlow 1.3.5 §6.4). The record must be this
+    /// table's own copy.
+    pub fn reset_counts(&mut self, store: &mut Store, id: RecordId) -> Result<RecordId, Full> {
+        let record = store.arena.record(id);
+        let (rule, last_use) = (record.rule(), store.arena.record(record.home()).last_use());
         let fresh = self.change_as(store, id, rule, Version::Afresh)?;
-        store.arena.record(fresh).touch(crate::store::tick(now));
+        store.arena.record(fresh).touch(crate::store::tick(last_use));
         Ok(fresh)
     }
 

@@ -147,6 +147,21 @@ fn timeouts_fire_in_time_and_use_puts_an_idle_one_off() {
 }
 
 #[test]
+fn a_modify_that_resets_counts_does_not_put_an_idle_timeout_off() {
+    let mut pipeline = pipeline(32);
+    apply(&mut pipeline, &FlowMod { idle_timeout_s: 10, ..add(1, 32, 5, 2) });
+    hit(&mut pipeline, 1, 2, Nanos(4 * SECOND));
+    let flags = FlowFlags { reset_counts: true, ..FlowFlags::default() };
+    let modify = FlowMod { command: FlowCommand::Modify, flags, ..add(1, 32, 5, 3) };
+    pipeline.flow_mod(&modify, Nanos(9 * SECOND)).unwrap();
+    drop(pipeline.snapshot());
+    assert_eq!(pipeline.expire(Nanos(13 * SECOND + SECOND / 2)), []);
+    let gone = pipeline.expire(Nanos(14 * SECOND + SECOND / 5));
+    assert_eq!((gone.len(), gone[0].reason), (1, RemovedReason::IdleTimeout));
+    assert_eq!(gone[0].flow.packets, 0);
+}
+
+#[test]
 fn refusals_name_their_reason_and_change_nothing() {
     let mut pipeline =
         Pipeline::new(Limits { tables: 4, entries_per_table: 2, ..Limits::default() });
