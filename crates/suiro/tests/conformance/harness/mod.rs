@@ -11,10 +11,10 @@ mod session;
 mod suite;
 mod sys;
 
-pub use bench::Bench;
+pub use bench::{Bench, Ports};
 pub use node::Node;
 pub use outcome::Outcome;
-pub use place::{Place, sh};
+pub use place::{Place, privileged, sh};
 pub use session::{Answer, Session};
 pub use suite::Suite;
 

