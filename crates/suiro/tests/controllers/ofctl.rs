@@ -39,7 +39,7 @@ fn ovs_ofctl_blocks_unblocks_sets_ports_down_sends_and_watches_packets() {
     });
 }
 
-fn a_drop_rule_blocks_until_it_is_deleted(lab: &Lab, ofctl: &Ofctl<'_>) {
+pub fn a_drop_rule_blocks_until_it_is_deleted(lab: &Lab, ofctl: &Ofctl<'_>) {
     let (matching, to) = (format!("icmp,in_port=1,nw_dst={}", Lab::ip("g2")), "g2");
     ofctl.run("add-flow", &[&format!("priority=100,{matching},actions=drop")]);
     assert_eq!(lab.exchange("g1", to, 5), 0);
@@ -50,7 +50,7 @@ fn a_drop_rule_blocks_until_it_is_deleted(lab: &Lab, ofctl: &Ofctl<'_>) {
     assert_eq!(lab.exchange("g1", to, 5), 5);
 }
 
-fn a_port_set_down_is_dead_until_it_is_up(lab: &Lab, ofctl: &Ofctl<'_>) {
+pub fn a_port_set_down_is_dead_until_it_is_up(lab: &Lab, ofctl: &Ofctl<'_>) {
     for (port, guest) in [("1", "g1"), ("2", "g2"), ("3", "g3")] {
         let other = if guest == "g1" { "g3" } else { "g1" };
         ofctl.run("mod-port", &[port, "down"]);
@@ -76,7 +76,7 @@ fn datagram(text: &[u8]) -> String {
     frame.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn a_packet_out_arrives(lab: &Lab, ofctl: &Ofctl<'_>) {
+pub fn a_packet_out_arrives(lab: &Lab, ofctl: &Ofctl<'_>) {
     let text = b"a datagram that a controller made";
     let packet = format!("in_port=controller packet={} actions=output:2", datagram(text));
     inside(&lab.guest("g2"), || {

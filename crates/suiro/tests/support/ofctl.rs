@@ -1,4 +1,4 @@
-//! Open vSwitch's own tool, speaking OpenFlow 1.3.
+//! Open vSwitch's own tool, speaking OpenFlow 1.3 unless told otherwise.
 
 use super::{Background, Lab, Said};
 use std::process::Command;
@@ -8,25 +8,31 @@ pub struct Ofctl<'l> {
     lab: &'l Lab,
     /// The switch as ovs-ofctl calls it.
     pub target: String,
+    version: &'static str,
 }
 
 impl<'l> Ofctl<'l> {
     /// Over TCP.
     pub fn tcp(lab: &'l Lab, port: u16) -> Self {
-        Self { lab, target: format!("tcp:127.0.0.1:{port}") }
+        Self { lab, target: format!("tcp:127.0.0.1:{port}"), version: "OpenFlow13" }
     }
 
     /// Over the management socket.
     pub fn management(lab: &'l Lab, switch: &str) -> Self {
         let socket = lab.path(&format!("run/{switch}.mgmt"));
-        Self { lab, target: format!("unix:{}", socket.display()) }
+        Self { lab, target: format!("unix:{}", socket.display()), version: "OpenFlow13" }
+    }
+
+    /// The same in version `OpenFlow10`, which is ovs-ofctl's own default.
+    pub fn speaking_1_0(self) -> Self {
+        Self { version: "OpenFlow10", ..self }
     }
 
     fn command(&self, verb: &str, words: &[&str]) -> Command {
         let mut command = Command::new("ip");
         // `monitor` makes a control socket there.
         command.env("OVS_RUNDIR", self.lab.path("run"));
-        command.args(["netns", "exec", &self.lab.netns, "ovs-ofctl", "-O", "OpenFlow13"]);
+        command.args(["netns", "exec", &self.lab.netns, "ovs-ofctl", "-O", self.version]);
         command.args([verb, &self.target]).args(words);
         command
     }
