@@ -1,7 +1,7 @@
 //! OpenFlow's rules one by one, on real frames through real ports of one running node.
 //!
 //! A case is a row of a table more often than a function, so the test program names its cases itself: `cargo test -p suiro --test
-//! conformance -- --list` lists them, and words after `--` choose among them as in any test program. Every case has a
+//! conformance -- --list` lists them, and a part of a name after `--` chooses among them. Every case has a
 //! switch of its own while it runs ([`harness::Bench`]), programs it through an OpenFlow session and looks at the frames
 //! that come out of its ports.
 //!
@@ -10,8 +10,10 @@
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 mod actions;
+mod documented;
 mod fields;
 mod fragments;
+mod errors;
 mod buffers;
 mod groups;
 mod harness;
@@ -20,6 +22,7 @@ mod messages;
 mod meters;
 mod multiparts;
 mod oracle;
+mod ports;
 mod rules;
 mod v10;
 
@@ -34,12 +37,15 @@ fn main() -> ExitCode {
     actions::cases(&mut suite);
     instructions::cases(&mut suite);
     fragments::cases(&mut suite);
+    ports::cases(&mut suite);
     rules::cases(&mut suite);
     buffers::cases(&mut suite);
     groups::cases(&mut suite);
     meters::cases(&mut suite);
     multiparts::cases(&mut suite);
     messages::cases(&mut suite);
+    errors::cases(&mut suite);
     v10::cases(&mut suite);
+    documented::cases(&mut suite);
     suite.run()
 }

@@ -44,7 +44,8 @@ fn exact(bench: &mut Bench, row: Row, frame: &Frame) {
     let value = frame.get(row.field).unwrap();
     let fields = needs(row.field, frame).with(row.field, value);
     let misses = [row.flipped(value, row.full()), row.flipped(value, 1)];
-    selects(bench, fields, &[frame.clone()], &misses.map(|value| frame.with(row.field, value)));
+    let misses = misses.map(|value| frame.with(row.field, value));
+    selects(bench, fields, std::slice::from_ref(frame), &misses);
 }
 
 fn masked(bench: &mut Bench, row: Row, frame: &Frame) {

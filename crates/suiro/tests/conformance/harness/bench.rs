@@ -22,7 +22,29 @@ const MARKER_TYPE: u16 = 0x88b5;
 /// Cookie of the marker's entry.
 pub const MARKER_COOKIE: u64 = 0x6d61_726b_6572;
 
-/// The switch. Its ports are TAPs; the guests' ends are raw sockets.
+/// What the switch's ports are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ports {
+    /// TAPs in the guests' namespace.
+    Tap,
+    /// Veth pairs, the near ends by packet socket.
+    AfPacket,
+    /// Veth pairs, the near ends by XDP.
+    AfXdp,
+}
+
+impl Ports {
+    /// As the API calls them.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tap => "tap",
+            Self::AfPacket => "af_packet",
+            Self::AfXdp => "af_xdp",
+        }
+    }
+}
+
+/// The switch. The guests' ends are raw sockets.
 pub struct Bench {
     /// The switch's name.
     pub switch: String,
@@ -35,8 +57,13 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// Makes the switch: secure, packet-ins unlimited, every port up.
+    /// Makes the switch on TAPs: secure, packet-ins unlimited, every port up.
     pub fn make(node: &Node) -> Self {
+        Self::on(node, Ports::Tap)
+    }
+
+    /// Makes the switch on ports of this kind.
+    pub fn on(node: &Node, ports: Ports) -> Self {
         let number = node.number();
         let switch = format!("sw{number}");
         let spec =
@@ -49,16 +76,21 @@ impl Bench {
         let mut bench =
             Self { switch, session, shut: BTreeSet::new(), guests: Vec::new(), markers: 0 };
         for port in 1..=PORTS {
-            bench.add_port(node, port, &format!("s{number}p{port}"));
+            bench.add_port(node, ports, port, &format!("s{number}p{port}"));
         }
         bench
     }
 
-    fn add_port(&mut self, node: &Node, number: u32, interface: &str) {
+    fn add_port(&mut self, node: &Node, ports: Ports, number: u32, interface: &str) {
         let netns = node.guests();
-        let spec = json!({
-            "type": "tap", "name": format!("p{number}"), "number": number, "interface": interface, "netns": netns,
-        });
+        let mut spec =
+            json!({ "type": ports.name(), "name": format!("p{number}"), "number": number });
+        if ports == Ports::Tap {
+            spec["interface"] = interface.into();
+            spec["netns"] = netns.as_str().into();
+        } else {
+            spec["interface"] = node.cable(interface).into();
+        }
         node.api("POST", &format!("/v1/switches/{}/ports", self.switch), &spec);
         sh(&["ip", "-n", &netns, "link", "set", interface, "up"]);
         self.session.wait(|message| match message {

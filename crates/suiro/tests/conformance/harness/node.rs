@@ -1,7 +1,7 @@
 //! The one node that every case's switch is on.
 
 use super::bench::Bench;
-use super::place::Place;
+use super::place::{Place, sh};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock};
@@ -22,7 +22,9 @@ impl Node {
             let mut place = Place::new(&["guests"]);
             // Nobody says anything by himself: every frame is a case's.
             let quiet = "echo 1 >/proc/sys/net/ipv6/conf/default/disable_ipv6";
-            super::place::sh(&["ip", "netns", "exec", &place.guest("guests"), "sh", "-c", quiet]);
+            for netns in [&place.guest("guests"), &place.netns] {
+                sh(&["ip", "netns", "exec", netns, "sh", "-c", quiet]);
+            }
             place.start();
             place
         })
@@ -31,6 +33,15 @@ impl Node {
     /// The namespace of all guests.
     pub fn guests(&self) -> String {
         self.place().guest("guests")
+    }
+
+    /// A veth pair from the guests' `interface` to the node's namespace; returns the name of the near end, which is up.
+    pub fn cable(&self, interface: &str) -> String {
+        let (near, netns) = (format!("n{interface}"), &self.place().netns);
+        let far = ["peer", "name", interface, "netns", &self.guests()];
+        sh(&[&["ip", "-n", netns, "link", "add", &near, "type", "veth"][..], &far].concat());
+        sh(&["ip", "-n", netns, "link", "set", &near, "up"]);
+        near
     }
 
     /// A number that no switch had yet.
