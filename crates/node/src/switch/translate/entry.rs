@@ -163,7 +163,6 @@ mod tests {
     #[test]
     fn a_change_carries_everything_but_its_buffer() {
         let change = FlowMod {
-            version: openflow::Version::V1_3,
             cookie: 1,
             cookie_mask: 2,
             table: TableId::ALL,
