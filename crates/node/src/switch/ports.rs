@@ -6,6 +6,7 @@ use crate::switch::port::SwitchPort;
 use crate::switch::translate::{action_fault, port_desc, port_state, seconds};
 use crate::switch::{Control, Emission, Switch};
 use datapath::PortCounters;
+use flow::{Action, Output};
 use openflow::{ErrorCode, Fault, PacketOut, PortConfig, PortDesc, PortMod, PortNo, PortStats};
 use port::PortFacts;
 use wire::{DropReason, Offload};
@@ -140,6 +141,10 @@ impl Switch {
             Some(id) => self.take_buffer(id)?.frame.into_sendable(),
             None => (request.data, Offload::default()),
         };
+        if actions.contains(&Action::Output(Output::Table)) {
+            // The frame is to meet what its sender changed before it, also without a barrier.
+            self.publish();
+        }
         self.plane.packet_out(Emission { in_port, frame, offload, actions });
         Ok(())
     }

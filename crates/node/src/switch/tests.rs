@@ -449,6 +449,22 @@ fn a_frame_goes_to_the_datapath_with_its_actions() {
 }
 
 #[test]
+fn a_frame_for_the_tables_meets_what_was_changed_before_it() {
+    let (switch, plane) = switch();
+    switch.flow_mod(&entry(1)).unwrap();
+    let send = |port| {
+        let (in_port, actions) = (PortNo::CONTROLLER, vec![Action::output(port)]);
+        switch.packet_out(PacketOut { buffer_id: None, in_port, actions, data: vec![0; 60] })
+    };
+    let snapshots = || plane.snapshots.load(Ordering::Relaxed);
+    send(PortNo(3)).unwrap();
+    assert_eq!(snapshots(), 0, "the tables are not asked");
+    send(PortNo::TABLE).unwrap();
+    send(PortNo::TABLE).unwrap();
+    assert_eq!(snapshots(), 1, "nothing changed in between");
+}
+
+#[test]
 fn a_standalone_switch_is_on_its_own_only_while_no_controller_is_there() {
     let memory = Arc::new(Memory::default());
     let miss = |switch: &Switch| switch.control().pipeline.config().miss;
