@@ -6,7 +6,9 @@ pub use rules::{FlowCommand, RuleTexts, RulesCommand};
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use node::spec::{Controller, Dpid, IfName, Listen, Mac, Netns, Peer, PortName, SwitchName};
+use node::spec::{
+    Controller, Dpid, IfName, Listen, Mac, Netns, Peer, PortName, Protocol, SwitchName,
+};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -204,6 +206,9 @@ pub struct SwitchSettings {
     /// Where to wait for controllers, ptcp:PORT[:ADDRESS]; may be repeated
     #[arg(long, value_name = "TARGET")]
     pub listen: Vec<Listen>,
+    /// OpenFlow versions to speak, with commas between them: 1.0,1.3
+    #[arg(long, value_name = "VERSIONS", value_delimiter = ',')]
+    pub protocols: Vec<Protocol>,
     /// Most packets a second sent to controllers
     #[arg(long, value_name = "RATE")]
     pub max_packet_in_per_s: Option<u32>,

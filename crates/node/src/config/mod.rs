@@ -245,6 +245,7 @@ fn read_switch(mut scope: Scope<'_>) -> Option<SwitchConfig> {
         fail_mode: scope.word("fail_mode", FailMode::WORDS, FailMode::of),
         controllers: Some(values(scope.texts("controllers"))),
         listen: Some(values(scope.texts("listen"))),
+        protocols: Some(values(scope.texts("protocols"))).filter(|list| !list.is_empty()),
         max_packet_in_per_s: scope
             .number("max_packet_in_per_s", 0..=u64::from(u32::MAX))
             .map(|n| n as u32),

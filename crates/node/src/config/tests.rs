@@ -70,3 +70,17 @@ fn switches_without_a_listen_of_their_own_count_up_from_the_nodes() {
         config.switches.iter().map(|switch| switch.spec.listen[0].to_string()).collect();
     assert_eq!(listens, ["ptcp:7000:127.0.0.1", "ptcp:9:127.0.0.1", "ptcp:7002:127.0.0.1"]);
 }
+
+#[test]
+fn protocols_are_versions_of_openflow_and_all_of_them_when_left_out() {
+    let of = |line: &str| {
+        let text = format!("[[switch]]\nname = 'a'\n{line}");
+        let config = Config::parse(&text, "", &host());
+        config.map(|config| config.switches[0].spec.protocols.clone())
+    };
+    assert_eq!(of("protocols = ['1.0']").unwrap(), ["1.0".parse().unwrap()]);
+    assert_eq!(of("").unwrap(), crate::spec::Protocol::all());
+    assert_eq!(of("protocols = []").unwrap(), crate::spec::Protocol::all());
+    let refused = of("protocols = ['1.5']").unwrap_err().to_string();
+    assert!(refused.contains("1.0 or 1.3"), "{refused}");
+}

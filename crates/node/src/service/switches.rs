@@ -8,7 +8,7 @@ use super::refusal::{Refusal, Why};
 use super::view::SwitchView;
 use crate::agent::{Agent, BindError, Endpoints, Timing};
 use crate::fault::{Fault, chain};
-use crate::spec::{SwitchPatch, SwitchSpec};
+use crate::spec::{Protocol, SwitchPatch, SwitchSpec};
 use crate::switch::{NewSwitch, Switch};
 use datapath::PortAt;
 use flow::Limits;
@@ -55,9 +55,11 @@ impl Node {
         let after = patch.applied_to(&before);
         self.check_new_addresses(&before, &after)?;
         member.state().spec = after.clone();
-        if (&before.controllers, &before.listen) != (&after.controllers, &after.listen)
+        member.switch.set_versions(Protocol::set(&after.protocols));
+        if connections(&before) != connections(&after)
             && let Err(fault) = self.start_agent(&member).await
         {
+            member.switch.set_versions(Protocol::set(&before.protocols));
             member.state().spec = before;
             // The old addresses were bound a moment ago; should that fail now, it is tried again with each tick.
             let _ = self.start_agent(&member).await;
@@ -124,6 +126,7 @@ impl Node {
             miss_send_len: spec.miss_send_len,
             limits,
         };
+        let versions = Protocol::set(&spec.protocols);
         let mut publisher = None;
         let switch = Switch::new(made_from, gate.clone(), |tables| {
             let made = self.datapath.add_switch(id, tables);
@@ -131,6 +134,7 @@ impl Node {
             let (datapath, ports) = (self.datapath.clone(), self.ports.clone());
             Arc::new(DatapathPlane { id, datapath, publisher: made, ports })
         });
+        switch.set_versions(versions);
         let publisher = publisher.expect("a switch asks for its plane while it is made");
         let name = spec.name.clone();
         let member = Member::new(id, (spec, origin), switch, publisher, gate);
@@ -185,6 +189,11 @@ impl Node {
             management: Some(self.run_dir.management_socket(&spec.name)),
         }
     }
+}
+
+/// What a switch's connections depend on: when it changes they begin anew.
+fn connections(spec: &SwitchSpec) -> impl PartialEq + '_ {
+    (&spec.controllers, &spec.listen, &spec.protocols)
 }
 
 pub(super) fn apply_settings(member: &Member, spec: &SwitchSpec) {

@@ -4,7 +4,9 @@ use super::Node;
 use super::directory::{Member, MemberPort};
 use super::plan::Origin;
 use crate::fault::{Fault, chain};
-use crate::spec::{Dpid, FailMode, IfName, Mac, Netns, Peer, PortKind, PortName, SwitchName};
+use crate::spec::{
+    Dpid, FailMode, IfName, Mac, Netns, Peer, PortKind, PortName, Protocol, SwitchName,
+};
 use crate::switch::Connection;
 use datapath::{PortCounters, WorkerStats};
 use openflow::PortConfig;
@@ -87,6 +89,8 @@ pub struct SwitchView {
     pub controllers: Vec<String>,
     /// Addresses it waits for controllers on.
     pub listen: Vec<String>,
+    /// OpenFlow versions that it speaks.
+    pub protocols: Vec<Protocol>,
     /// Most packets a second sent to controllers.
     pub max_packet_in_per_s: u32,
     /// Its management socket, for ovs-ofctl.
@@ -276,6 +280,7 @@ impl Node {
             fail_mode: state.spec.fail_mode,
             controllers: state.spec.controllers.iter().map(ToString::to_string).collect(),
             listen: state.spec.listen.iter().map(ToString::to_string).collect(),
+            protocols: Protocol::in_force(&state.spec.protocols),
             max_packet_in_per_s: state.spec.max_packet_in_per_s,
             management: self.run_dir.management_socket(&state.spec.name).display().to_string(),
             origin: origin_word(member.origin).into(),

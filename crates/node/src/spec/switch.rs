@@ -1,5 +1,6 @@
 //! What a user may ask of a switch.
 
+use super::protocol::Protocol;
 use super::text::{Controller, Dpid, Listen, SwitchName};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -55,6 +56,9 @@ pub struct SwitchSpec {
     /// Addresses to wait for controllers on.
     #[serde(default)]
     pub listen: Vec<Listen>,
+    /// OpenFlow versions that it speaks; every one that suiro knows when left out.
+    #[serde(default = "Protocol::all")]
+    pub protocols: Vec<Protocol>,
     /// Bytes of a packet that a controller gets until it asks for another length (`miss_send_len`, OpenFlow 1.3.5 §7.3.2; 65535: all).
     #[serde(default = "default_miss_send_len")]
     pub miss_send_len: u16,
@@ -85,6 +89,7 @@ impl SwitchSpec {
             fail_mode: FailMode::default(),
             controllers: Vec::new(),
             listen: Vec::new(),
+            protocols: Protocol::all(),
             miss_send_len: DEFAULT_MISS_SEND_LEN,
             max_packet_in_per_s: DEFAULT_PACKET_INS,
         }
@@ -104,6 +109,9 @@ pub struct SwitchPatch {
     /// See [`SwitchSpec::listen`]; replaces the list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub listen: Option<Vec<Listen>>,
+    /// See [`SwitchSpec::protocols`]; replaces the list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protocols: Option<Vec<Protocol>>,
     /// See [`SwitchSpec::max_packet_in_per_s`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_packet_in_per_s: Option<u32>,
@@ -120,6 +128,7 @@ impl SwitchPatch {
             fail_mode: self.fail_mode.unwrap_or(spec.fail_mode),
             controllers: self.controllers.clone().unwrap_or_else(|| spec.controllers.clone()),
             listen: self.listen.clone().unwrap_or_else(|| spec.listen.clone()),
+            protocols: self.protocols.clone().unwrap_or_else(|| spec.protocols.clone()),
             max_packet_in_per_s: self.max_packet_in_per_s.unwrap_or(spec.max_packet_in_per_s),
         }
     }

@@ -55,6 +55,7 @@ fn patch(settings: SwitchSettings) -> SwitchPatch {
         fail_mode: settings.fail_mode.as_deref().and_then(FailMode::of),
         controllers: (!settings.controllers.is_empty()).then_some(settings.controllers),
         listen: (!settings.listen.is_empty()).then_some(settings.listen),
+        protocols: (!settings.protocols.is_empty()).then_some(settings.protocols),
         max_packet_in_per_s: settings.max_packet_in_per_s,
     }
 }
@@ -87,12 +88,13 @@ fn controllers(view: &SwitchView) -> String {
 fn show(view: &SwitchView) -> String {
     let or_none = |list: &[String]| if list.is_empty() { "none".into() } else { list.join(", ") };
     let mut text = format!(
-        "switch {}\n  datapath id   {}\n  fail mode     {}\n  controllers   {}\n  listens on    {}\n  management    {}\n  made by       {}\n",
+        "switch {}\n  datapath id   {}\n  fail mode     {}\n  controllers   {}\n  listens on    {}\n  OpenFlow      {}\n  management    {}\n  made by       {}\n",
         view.name,
         view.dpid,
         view.fail_mode.word(),
         or_none(&view.controllers),
         or_none(&view.listen),
+        view.protocols.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
         view.management,
         view.origin,
     );
