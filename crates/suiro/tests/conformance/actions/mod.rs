@@ -3,6 +3,7 @@
 mod headers;
 mod order;
 mod outputs;
+mod random;
 mod refusals;
 mod set_field;
 mod ttl;
@@ -21,6 +22,7 @@ pub fn cases(suite: &mut Suite) {
     ttl::cases(suite);
     order::cases(suite);
     outputs::cases(suite);
+    random::cases(suite);
     refusals::cases(suite);
 }
 

@@ -6,6 +6,7 @@ use super::sums::{crc32c, internet};
 /// What applications say: an odd number of bytes, so that checksums must pad.
 const TEXT: &[u8] = b"suiro conformance";
 
+const ROUTING: u8 = 43;
 const FRAGMENT: u8 = 44;
 
 impl Frame {
@@ -73,10 +74,19 @@ impl Ip {
     /// Addresses and protocol for the pseudo-header (RFC 9293 §3.1, RFC 8200 §8.1); the sums add the length.
     fn pseudo(&self) -> Vec<u8> {
         let width = if self.version == 4 { 4 } else { 16 };
-        let [src, dst] = [self.src, self.dst].map(u128::to_be_bytes);
+        let [src, dst] = [self.src, self.last_hop()].map(u128::to_be_bytes);
         let mut out = [&src[16 - width..], &dst[16 - width..]].concat();
         out.extend([0, self.transport.proto()]);
         out
+    }
+
+    /// The final destination: with segments left, the last address of the routing header (RFC 8200 §8.1).
+    fn last_hop(&self) -> u128 {
+        let routing = self.extensions.iter().find(|Extension(number, _)| *number == ROUTING);
+        match routing.and_then(|Extension(_, body)| body.split_last_chunk::<16>()) {
+            Some(([_, left, ..], address)) if *left > 0 => u128::from_be_bytes(*address),
+            _ => self.dst,
+        }
     }
 
     fn ipv4(&self, transport: &[u8]) -> Vec<u8> {

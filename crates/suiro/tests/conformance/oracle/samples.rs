@@ -103,11 +103,13 @@ pub enum Sample {
     /// Hop-by-hop and destination options before UDP.
     Ipv6Options,
     Ipv6InIpv6,
+    /// A routing header with a segment left (RFC 6275 §6.4.1).
+    Ipv6Routed,
 }
 
 impl Sample {
     /// Every sample.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Arp,
         Self::Ipv4Tcp,
         Self::Ipv4Udp,
@@ -124,6 +126,7 @@ impl Sample {
         Self::Ipv6Advert,
         Self::Ipv6Options,
         Self::Ipv6InIpv6,
+        Self::Ipv6Routed,
     ];
 
     /// One of IPv4 and one of IPv6, for what does not look at the transport.
@@ -148,6 +151,7 @@ impl Sample {
             Self::Ipv6Advert => "ipv6_neighbour_advertisement",
             Self::Ipv6Options => "ipv6_with_extension_headers",
             Self::Ipv6InIpv6 => "ipv6_in_ipv6",
+            Self::Ipv6Routed => "ipv6_with_routing_header",
         }
     }
 
@@ -183,6 +187,11 @@ impl Sample {
                 // Six bytes of padding each (RFC 8200 §4.2: PadN).
                 let extensions = [0, 60].map(|kind| Extension(kind, vec![1, 4, 0, 0, 0, 0]));
                 Ip { extensions: extensions.to_vec(), ..ipv6(udp) }
+            }
+            Self::Ipv6Routed => {
+                let home = (0x2001_0db8_u128 << 96 | 0x77).to_be_bytes();
+                let extensions = vec![Extension(43, [&[2, 1, 0, 0, 0, 0][..], &home].concat())];
+                Ip { extensions, ..ipv6(Transport::Tcp(tcp)) }
             }
             Self::Ipv6InIpv6 => ipv6(Transport::Ip(Box::new(Ip { ttl: 33, ..ipv6(udp) }))),
         })
