@@ -102,7 +102,8 @@ impl Collector<'_, '_> {
         match port.way {
             Way::Queue(_) => {
                 self.tx.carried[usize::from(head.0)].users += 1;
-                self.tx.pending.push(to, &mut port.chain, head);
+                let lane = port.lane(packet.queue);
+                self.tx.pending.push(to, &mut port.chain, (head, lane));
             }
             Way::Vlink(peer) => self.cross(to, peer, head, packet),
         }

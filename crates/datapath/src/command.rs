@@ -5,6 +5,7 @@
 use crate::counters::WorkerBlock;
 use crate::id::SwitchId;
 use crate::local::{LocalPort, LocalSwitch, PortIx, SwitchIx};
+use crate::shape::Shaper;
 use crate::switch::SwitchShared;
 use crossbeam_queue::ArrayQueue;
 use flow::{Action, PortNo};
@@ -34,6 +35,8 @@ pub(crate) enum Command {
     Attach { ix: PortIx, port: Box<LocalPort>, rx: Vec<Box<dyn RxQueue>>, reply: Sender<Reply> },
     /// Give up a port and its queues.
     Detach { ix: PortIx, reply: Sender<Reply> },
+    /// Give a port queues and rates, or take them away.
+    SetQueues { ix: PortIx, shaper: Option<Box<Shaper>>, reply: Sender<Reply> },
     /// Say that no round is under way that began before.
     Barrier { reply: Sender<Reply> },
     /// End.
@@ -48,6 +51,8 @@ pub(crate) enum Reply {
     Port(#[expect(dead_code, reason = "only dropped, by the asking thread")] Box<Removed>),
     /// Done; the switch.
     Switch(#[expect(dead_code, reason = "only dropped, by the asking thread")] Box<LocalSwitch>),
+    /// Done; the queues that the port had.
+    Shaper(#[expect(dead_code, reason = "only dropped, by the asking thread")] Option<Box<Shaper>>),
     /// A receive queue cannot be watched; the worker holds nothing of the port.
     Failed(
         io::Error,

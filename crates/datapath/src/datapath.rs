@@ -1,6 +1,7 @@
 //! The control thread's handle: starts and stops workers, attaches and detaches, reads counters.
 
 mod attach;
+mod queues;
 mod read;
 mod registry;
 mod start;
@@ -15,6 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 pub use attach::{AttachError, PacketOut, PacketOutError, Queues};
+pub use queues::QueuesError;
 
 /// The workers of a node. All methods may be called from any thread; those that change what is served wait until every
 /// worker has done so, which takes a round or a wake-up.

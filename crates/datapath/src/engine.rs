@@ -3,12 +3,14 @@
 use crate::clock::Clock;
 use crate::event::EventRing;
 use crate::frames::Frames;
-use crate::local::{SwitchIx, World};
+use crate::local::{PortIx, SwitchIx, World};
 use crate::pass::{Pass, Scratch, Work};
 use crate::pending::Chain;
+use crate::shape::{Sending, Shaper, dissolve};
 use crate::touch::{Touch, Touching};
 use flow::{Cache, Nanos, PortNo};
 use std::sync::Arc;
+use wire::DropReason;
 
 /// How to make a worker's cache: again after a panic, which may have left it half written.
 #[derive(Clone, Copy)]
@@ -83,10 +85,58 @@ impl<C: Clock> Engine<C> {
         pass.tx_cycles
     }
 
+    /// Sends what waited in ports' queues and may leave by now.
+    #[inline]
+    pub(crate) fn depart(&mut self, now: Nanos) {
+        if self.scratch.backlog.next().is_some_and(|next| next <= now) {
+            self.depart_now(now);
+        }
+    }
+
+    #[inline(never)]
+    fn depart_now(&mut self, now: Nanos) {
+        let (_, ports) = self.world.parts();
+        let Scratch { backlog, drops, .. } = &mut self.scratch;
+        let mut cx = Sending { worker: self.number, now, drops, touching: &self.touching };
+        backlog.depart(ports, &mut cx);
+    }
+
+    /// Gives a port other queues, or none; what waits goes on waiting in those of the same number. Returns the queues that it had.
+    pub(crate) fn set_shaper(
+        &mut self,
+        ix: PortIx,
+        shaper: Option<Box<Shaper>>,
+    ) -> Option<Box<Shaper>> {
+        let now = self.clock.now();
+        self.scratch.backlog.forget(ix);
+        self.scratch.backlog.reserve(self.world.ports());
+        let port = self.world.port_mut(ix)?;
+        let Some(mut next) = shaper else {
+            if let Some((mut exit, before)) = port.exit(ix) {
+                let (worker, drops) = (self.number, &mut self.scratch.drops);
+                let mut cx = Sending { worker, now, drops, touching: &self.touching };
+                dissolve(before, &mut exit, &mut cx);
+            }
+            return port.shaper.take();
+        };
+        if let Some(before) = &mut port.shaper {
+            let lost = next.inherit(before, self.number);
+            port.shared.counters[self.number].tx_drops.add(DropReason::QueueFull, lost);
+        }
+        if !next.is_idle() {
+            self.scratch.backlog.list(ix, &mut next);
+        }
+        port.shaper.replace(next)
+    }
+
     /// Forgets the pass that a panic ended; returns whose code it was. Runs no one else's code.
     pub(crate) fn recover(&mut self) -> Touch {
         self.scratch.reset();
-        self.world.ports_mut().for_each(|port| port.chain = Chain::default());
+        for port in self.world.ports_mut() {
+            port.chain = Chain::default();
+            let caught = port.shaper.as_mut().map_or(0, |shaper| shaper.take_in_flight());
+            port.shared.counters[self.number].tx_drops.add(DropReason::WorkerFault, caught);
+        }
         self.cache = self.cache_of.make();
         self.touching.take()
     }

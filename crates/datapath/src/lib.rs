@@ -9,7 +9,8 @@
 //! * [`Publisher`]: gives one switch new tables (an `Arc<flow::Snapshot>`); every batch takes the newest.
 //! * [`Events`]: packet-ins, faults and restarts, behind a file descriptor that a runtime can wait on.
 //! * [`Clock`]: time, handed in.
-//! * [`PortCounters`], [`SwitchCounters`], [`WorkerStats`]: what was counted.
+//! * [`PortQueues`]: queues and rates of a port; [`Datapath::set_queues`] puts them in force (module `shape` says how).
+//! * [`PortCounters`], [`QueueCounters`], [`SwitchCounters`], [`WorkerStats`]: what was counted.
 //!
 //! ## A worker
 //!
@@ -68,6 +69,7 @@ mod placement;
 mod poller;
 mod queues;
 mod quota;
+mod shape;
 mod stats;
 mod switch;
 mod sys;
@@ -77,9 +79,10 @@ mod worker;
 
 pub use clock::{Clock, MonotonicClock};
 pub use config::{Config, StartError};
-pub use datapath::{AttachError, Datapath, PacketOut, PacketOutError, Queues};
+pub use datapath::{AttachError, Datapath, PacketOut, PacketOutError, Queues, QueuesError};
 pub use event::{Event, Events, Punt};
 pub use id::{PortAt, SwitchId};
 pub use packet_in::HeldFrame;
+pub use shape::{BadQueues, BitRate, PortQueues, QUEUES_MAX, QueueCounters, QueueRates};
 pub use stats::{Assignment, PortCounters, PortLoad, StageCycles, SwitchCounters, WorkerStats};
 pub use switch::Publisher;

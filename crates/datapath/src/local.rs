@@ -3,11 +3,13 @@
 use crate::counters::{PortBlock, SwitchBlock, blocks};
 use crate::id::PortAt;
 use crate::pending::Chain;
+use crate::shape::{Exit, Shaper};
 use crate::switch::SwitchShared;
 use flow::PortNo;
 use port::TxQueue;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use wire::DropReason;
 
 /// Place of a switch in every worker's table; the control thread chooses it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -52,6 +54,8 @@ pub(crate) struct LocalPort {
     pub(crate) way: Way,
     /// Frames that wait for the end of the pass.
     pub(crate) chain: Chain,
+    /// Its queues and rates, if it has any.
+    pub(crate) shaper: Option<Box<Shaper>>,
     strikes: u32,
 }
 
@@ -60,7 +64,7 @@ const STRIKES: u32 = 3;
 
 impl LocalPort {
     pub(crate) fn new(shared: Arc<PortShared>, switch: SwitchIx, way: Way) -> Self {
-        Self { shared, switch, way, chain: Chain::default(), strikes: 0 }
+        Self { shared, switch, way, chain: Chain::default(), shaper: None, strikes: 0 }
     }
 
     /// Its code panicked; true when it goes out of service for that.
@@ -70,8 +74,32 @@ impl LocalPort {
     }
 
     /// Whether it is out of service.
-    pub(crate) fn is_parked(&self) -> bool {
+    fn is_parked(&self) -> bool {
         self.strikes >= STRIKES
+    }
+
+    /// Why nothing may leave by it, if so.
+    pub(crate) fn shut(&self) -> Option<DropReason> {
+        match () {
+            () if self.is_parked() => Some(DropReason::TxError),
+            () if !self.shared.up.load(Relaxed) => Some(DropReason::PortDown),
+            () => None,
+        }
+    }
+
+    /// The way out of a port with queues.
+    pub(crate) fn exit(&mut self, ix: PortIx) -> Option<(Exit<'_>, &mut Shaper)> {
+        let shut = self.shut();
+        let Self { shared, way: Way::Queue(queue), shaper: Some(shaper), .. } = self else {
+            return None;
+        };
+        Some((Exit { ix, shared, queue: &mut **queue, shut }, shaper))
+    }
+
+    /// The lane of a queue among those that it has.
+    #[inline]
+    pub(crate) fn lane(&self, queue: u32) -> u8 {
+        self.shaper.as_ref().map_or(0, |shaper| shaper.lane(queue))
     }
 }
 

@@ -11,6 +11,7 @@ use crate::event::EventRing;
 use crate::heads::{Carried, HEADS, Heads, Parsed, SPARE, spare_at, spare_index};
 use crate::local::{LocalPort, LocalSwitch, PortIx, SwitchIx};
 use crate::pending::{HeadAt, Pending};
+use crate::shape::Backlog;
 use crate::touch::Touching;
 use crate::transmit::Transmit;
 use arrayvec::ArrayVec;
@@ -26,6 +27,8 @@ pub(crate) struct Scratch {
     pub(crate) heads: Heads,
     pub(crate) crossings: Crossings,
     pub(crate) drops: Drops,
+    /// Ports where frames wait beyond the pass.
+    pub(crate) backlog: Backlog,
 }
 
 impl Scratch {
@@ -35,6 +38,7 @@ impl Scratch {
         self.heads.top = 0;
         self.crossings.restart();
         self.drops = Drops::default();
+        self.backlog.look_again();
     }
 }
 
@@ -158,7 +162,7 @@ impl<C: Clock> Pass<'_, '_, C> {
     /// Calls the pipeline of one switch.
     fn pipeline(&mut self, switch: SwitchIx, input: Input, work: Work<'_>, hops: u32) {
         let Some(Some(switch)) = self.switches.get(switch.0 as usize) else { return };
-        let Scratch { pending, heads, crossings, drops } = &mut *self.scratch;
+        let Scratch { pending, heads, crossings, drops, backlog } = &mut *self.scratch;
         let Heads { spare, top, carried, parsed } = heads;
         let base = *top;
         let (lent, own) = spare.split_at_mut(base);
@@ -192,12 +196,14 @@ impl<C: Clock> Pass<'_, '_, C> {
         let tables = switch.shared.tables.load();
         let tx = Transmit {
             worker: self.worker,
+            now: self.now,
             ports: self.ports,
             pending,
             carried,
             bodies: self.bodies,
             drops,
             touching: self.touching,
+            backlog,
         };
         let mut collector = Collector {
             now: self.now,
@@ -220,16 +226,18 @@ impl<C: Clock> Pass<'_, '_, C> {
     /// Sends all frames that wait.
     fn flush(&mut self) {
         let begin = self.clock.cycles();
-        let Scratch { pending, heads, drops, .. } = &mut *self.scratch;
+        let Scratch { pending, heads, drops, backlog, .. } = &mut *self.scratch;
         let Heads { spare, carried, .. } = heads;
         let mut tx = Transmit {
             worker: self.worker,
+            now: self.now,
             ports: self.ports,
             pending,
             carried,
             bodies: self.bodies,
             drops,
             touching: self.touching,
+            backlog,
         };
         let (spare, batch) = (&*spare, &*self.heads);
         tx.flush(|at| match spare_index(at) {

@@ -43,6 +43,8 @@ impl Chain {
 #[derive(Clone, Copy)]
 struct Entry {
     head: HeadAt,
+    /// Lane of the port's shaper, if it has one.
+    lane: u8,
     next: u32,
 }
 
@@ -95,9 +97,9 @@ impl Pending {
 
     /// Appends to `chain`, the port `to`'s; the caller keeps to [`Pending::room`].
     #[inline]
-    pub(crate) fn push(&mut self, to: PortIx, chain: &mut Chain, head: HeadAt) {
+    pub(crate) fn push(&mut self, to: PortIx, chain: &mut Chain, (head, lane): (HeadAt, u8)) {
         debug_assert!(self.room() > 0, "more frames than were reserved");
-        let at = self.entry(Entry { head, next: END });
+        let at = self.entry(Entry { head, lane, next: END });
         if chain.is_empty() {
             self.dirty.push(to);
             chain.first = at;
@@ -120,19 +122,19 @@ impl Pending {
         at
     }
 
-    /// The chain's first head, taken off.
+    /// The chain's first head and its lane, taken off.
     #[inline]
-    pub(crate) fn pop(&mut self, chain: &mut Chain) -> Option<HeadAt> {
+    pub(crate) fn pop(&mut self, chain: &mut Chain) -> Option<(HeadAt, u8)> {
         if chain.is_empty() {
             return None;
         }
         let at = chain.first;
-        let Entry { head, next } = self.entries[at as usize];
+        let Entry { head, lane, next } = self.entries[at as usize];
         chain.first = next;
         self.entries[at as usize].next = self.free;
         self.free = at;
         self.waiting -= 1;
-        Some(head)
+        Some((head, lane))
     }
 
     /// The destinations with a chain, all taken; give the vector back with [`Pending::return_dirty`]. What is pushed until then is
@@ -166,7 +168,7 @@ mod tests {
     use super::*;
 
     fn drain(pending: &mut Pending, chain: &mut Chain) -> Vec<u16> {
-        std::iter::from_fn(|| pending.pop(chain).map(|head| head.0)).collect()
+        std::iter::from_fn(|| pending.pop(chain).map(|(head, _)| head.0)).collect()
     }
 
     #[test]
@@ -174,7 +176,7 @@ mod tests {
         let (mut pending, mut chains) = (Pending::default(), [Chain::default(); 3]);
         for head in 0..30 {
             let to = usize::from(head) % 3;
-            pending.push(PortIx(to as u32), &mut chains[to], HeadAt(head));
+            pending.push(PortIx(to as u32), &mut chains[to], (HeadAt(head), 0));
         }
         assert_eq!(pending.room(), pending.capacity() - 30);
         let dirty = pending.take_dirty();
@@ -191,12 +193,12 @@ mod tests {
     fn a_head_put_back_during_a_flush_is_noted_for_the_next() {
         let (mut pending, mut chain) = (Pending::default(), Chain::default());
         for head in 0..4 {
-            pending.push(PortIx(7), &mut chain, HeadAt(head));
+            pending.push(PortIx(7), &mut chain, (HeadAt(head), 3));
         }
         let (dirty, mut waiting) = (pending.take_dirty(), std::mem::take(&mut chain));
-        while let Some(head) = pending.pop(&mut waiting) {
+        while let Some((head, lane)) = pending.pop(&mut waiting) {
             if head.0 % 2 == 1 {
-                pending.push(PortIx(7), &mut chain, head);
+                pending.push(PortIx(7), &mut chain, (head, lane));
             }
         }
         pending.return_dirty(dirty);

@@ -2,9 +2,11 @@
 
 use crate::heads::Carried;
 use crate::local::{LocalPort, PortIx, Way};
-use crate::pending::{HeadAt, Pending};
+use crate::pending::{Chain, HeadAt, Pending};
+use crate::shape::{Admission, Backlog, Sending, depart, wire_len};
 use crate::touch::{Touch, Touching};
 use arrayvec::ArrayVec;
+use flow::Nanos;
 use port::{BATCH, Body, Drops, TxFrame};
 use std::sync::atomic::Ordering::Relaxed;
 use wire::{DropReason, Head};
@@ -15,6 +17,7 @@ const TX_BATCH: usize = 2 * BATCH;
 /// What a transmission works on.
 pub(crate) struct Transmit<'a> {
     pub(crate) worker: usize,
+    pub(crate) now: Nanos,
     pub(crate) ports: &'a mut [Option<LocalPort>],
     pub(crate) pending: &'a mut Pending,
     pub(crate) carried: &'a mut [Carried],
@@ -22,6 +25,8 @@ pub(crate) struct Transmit<'a> {
     pub(crate) bodies: &'a [Body<'a>],
     pub(crate) drops: &'a mut Drops,
     pub(crate) touching: &'a Touching,
+    /// Ports where frames wait beyond the pass.
+    pub(crate) backlog: &'a mut Backlog,
 }
 
 impl Transmit<'_> {
@@ -41,15 +46,18 @@ impl Transmit<'_> {
 
     fn flush_port<'h>(&mut self, to: PortIx, head_of: &impl Fn(HeadAt) -> Option<&'h Head>) {
         let Some(Some(port)) = self.ports.get_mut(to.0 as usize) else { return };
+        if port.shaper.is_some() {
+            return self.flush_shaped(to, head_of);
+        }
         let gate = Gate::of(port);
         let LocalPort { shared, way: Way::Queue(queue), chain, .. } = port else { return };
         let counters = &shared.counters[self.worker];
         let mut waiting = std::mem::take(chain);
         let mut frames = ArrayVec::<TxFrame<'_>, TX_BATCH>::new();
         while !waiting.is_empty() {
-            while let Some(at) = self.pending.pop(&mut waiting) {
+            while let Some((at, lane)) = self.pending.pop(&mut waiting) {
                 let Some(head) = head_of(at) else {
-                    self.pending.push(to, chain, at);
+                    self.pending.push(to, chain, (at, lane));
                     continue;
                 };
                 let carried = &mut self.carried[usize::from(at.0)];
@@ -73,6 +81,62 @@ impl Transmit<'_> {
             frames.clear();
         }
     }
+
+    /// As [`Transmit::flush_port`], for a port with queues: what may not leave now is copied and waits.
+    #[inline(never)]
+    fn flush_shaped<'h>(&mut self, to: PortIx, head_of: &impl Fn(HeadAt) -> Option<&'h Head>) {
+        let Some(Some(port)) = self.ports.get_mut(to.0 as usize) else { return };
+        let gate = Gate::of(port);
+        let mut waiting = std::mem::take(&mut port.chain);
+        let mut left = Chain::default();
+        let Some((mut exit, shaper)) = port.exit(to) else { return };
+        let (worker, now) = (self.worker, self.now);
+        let mut cx = Sending { worker, now, drops: self.drops, touching: self.touching };
+        // Frames of one lane that leave at once, uncopied.
+        let (mut run, mut run_lane) = (ArrayVec::<TxFrame<'_>, BATCH>::new(), 0);
+        while let Some((at, lane)) = self.pending.pop(&mut waiting) {
+            let Some(head) = head_of(at) else {
+                self.pending.push(to, &mut left, (at, lane));
+                continue;
+            };
+            let carried = &mut self.carried[usize::from(at.0)];
+            carried.users -= 1;
+            if let Err(reason) = gate.pass(carried) {
+                exit.lose(shaper.queue(lane), reason, worker);
+                continue;
+            }
+            let body = self.bodies[usize::from(carried.origin)];
+            let frame = TxFrame { head: head.bytes(), body, offload: carried.offload };
+            let wire_len = wire_len(head, &frame);
+            let mut admission = shaper.admit(lane, &frame, wire_len, now);
+            if admission == Admission::Full {
+                // What left before it goes first, and then there may be room.
+                exit.send(shaper.queue(run_lane), &run, &mut cx);
+                run.clear();
+                depart(shaper, &mut exit, &mut cx);
+                admission = shaper.admit(lane, &frame, wire_len, now);
+            }
+            match admission {
+                Admission::Go => {
+                    if lane != run_lane || run.is_full() {
+                        exit.send(shaper.queue(run_lane), &run, &mut cx);
+                        run.clear();
+                    }
+                    run_lane = lane;
+                    run.push(frame);
+                }
+                Admission::Held => {}
+                Admission::Full => exit.lose(shaper.queue(lane), DropReason::QueueFull, worker),
+            }
+        }
+        exit.send(shaper.queue(run_lane), &run, &mut cx);
+        if !shaper.is_idle() {
+            self.backlog.list(to, shaper);
+            depart(shaper, &mut exit, &mut cx);
+            self.backlog.list(to, shaper);
+        }
+        port.chain = left;
+    }
 }
 
 /// What a frame must meet to leave by a port, read once for all frames that wait for it.
@@ -83,12 +147,7 @@ struct Gate {
 
 impl Gate {
     fn of(port: &LocalPort) -> Self {
-        let shut = match () {
-            () if port.is_parked() => Some(DropReason::TxError),
-            () if !port.shared.up.load(Relaxed) => Some(DropReason::PortDown),
-            () => None,
-        };
-        Self { shut, mtu: port.shared.mtu.load(Relaxed) }
+        Self { shut: port.shut(), mtu: port.shared.mtu.load(Relaxed) }
     }
 
     #[inline]

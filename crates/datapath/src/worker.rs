@@ -103,6 +103,7 @@ impl<C: Clock> Worker<C> {
         }
         self.inject(PACKET_OUTS_PER_TURN);
         let now = self.poll_active();
+        self.engine.depart(now);
         if self.queues.is_quiet() {
             self.sleep(now);
         } else if now.since(self.looked) >= self.spin {
@@ -134,7 +135,14 @@ impl<C: Clock> Worker<C> {
     }
 
     fn sleep(&mut self, now: Nanos) {
-        let limit = self.queues.forgive(now, &self.poller);
+        let mut limit = self.queues.forgive(now, &self.poller);
+        if let Some(next) = self.engine.scratch.backlog.next() {
+            if next <= now {
+                return; // more may leave than fits into one turn
+            }
+            let until = Duration::from_nanos(next.since(now));
+            limit = Some(limit.map_or(until, |limit| limit.min(until)));
+        }
         if !self.queues.is_quiet() || !self.mailbox.fall_asleep() {
             return;
         }
@@ -176,6 +184,9 @@ impl<C: Clock> Worker<C> {
             }
             Command::Attach { ix, port, rx, reply } => (reply, self.attach(ix, *port, rx)),
             Command::Detach { ix, reply } => (reply, Reply::Port(Box::new(self.detach(ix)))),
+            Command::SetQueues { ix, shaper, reply } => {
+                (reply, Reply::Shaper(self.engine.set_shaper(ix, shaper)))
+            }
             Command::Barrier { reply } => {
                 self.inject(self.mailbox.packet_outs.len());
                 (reply, Reply::Done)
@@ -207,6 +218,7 @@ impl<C: Clock> Worker<C> {
     }
 
     fn detach(&mut self, ix: PortIx) -> Removed {
+        self.engine.scratch.backlog.forget(ix);
         Removed {
             rx: self.queues.remove(ix, &self.poller),
             port: self.engine.world.remove_port(ix),

@@ -68,4 +68,6 @@ reasons! {
     WorkerFault = "worker_fault";
     /// The source's queue was full in the kernel: the worker polled it too seldom.
     RxFull = "rx_full";
+    /// The port's queue (`set_queue`) was full: it gets more than its rate.
+    QueueFull = "queue_full";
 }

@@ -128,7 +128,8 @@ impl Datapath {
         let switch = registry.vacant(at)?;
         let (ix, shared) = (registry.take_port_place(), PortShared::new(at, mtu, need));
         let (workers, rx) = assign(&mut registry, rx);
-        let entry = PortEntry { ix, shared: Arc::clone(&shared), peer: None, workers };
+        let entry =
+            PortEntry { ix, shared: Arc::clone(&shared), peer: None, workers, queues: None };
         registry.ports.insert(at, entry);
         let mut parts = tx.into_iter().zip(rx);
         let answers = self.ask_all(|_, reply| {
@@ -163,9 +164,9 @@ impl Datapath {
                 let port = LocalPort::new(Arc::clone(&shared), switches[end], way());
                 Command::Attach { ix, port: Box::new(port), rx: Vec::new(), reply }
             });
-            registry
-                .ports
-                .insert(at, PortEntry { ix, shared, peer: Some(peer), workers: Vec::new() });
+            let entry =
+                PortEntry { ix, shared, peer: Some(peer), workers: Vec::new(), queues: None };
+            registry.ports.insert(at, entry);
         }
         Ok(())
     }

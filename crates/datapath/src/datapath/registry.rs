@@ -2,6 +2,7 @@
 
 use crate::id::{PortAt, SwitchId};
 use crate::local::{PortIx, PortShared, SwitchIx};
+use crate::shape::PortQueuesShared;
 use crate::switch::SwitchShared;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -20,6 +21,8 @@ pub(super) struct PortEntry {
     pub(super) peer: Option<PortAt>,
     /// The worker of each receive queue.
     pub(super) workers: Vec<usize>,
+    /// Its queues and rates, if it has any.
+    pub(super) queues: Option<Arc<PortQueuesShared>>,
 }
 
 /// All of them.

@@ -26,6 +26,11 @@ impl Started {
         Self { now: clock.now(), cycles: clock.cycles(), clock }
     }
 
+    /// The workers' time.
+    pub(super) fn now(&self) -> Nanos {
+        self.clock.now()
+    }
+
     /// Cycles per second since the start; 0 when no time has passed.
     pub(super) fn cycles_per_s(&self) -> u64 {
         let elapsed = u128::from(self.clock.now().since(self.now));

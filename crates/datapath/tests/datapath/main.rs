@@ -9,6 +9,7 @@ mod forwarding;
 mod lifecycle;
 mod line;
 mod many;
+mod queues;
 mod rig;
 mod time;
 mod vlinks;

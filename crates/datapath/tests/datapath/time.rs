@@ -12,10 +12,10 @@ const MILLISECOND: u64 = 1_000_000;
 
 /// A clock that stands still until it is set on.
 #[derive(Clone, Default)]
-struct Manual(Arc<AtomicU64>);
+pub struct Manual(Arc<AtomicU64>);
 
 impl Manual {
-    fn pass(&self, nanos: u64) {
+    pub fn pass(&self, nanos: u64) {
         self.0.fetch_add(nanos, SeqCst);
     }
 }
@@ -30,7 +30,7 @@ impl Clock for Manual {
     }
 }
 
-fn wait(until: impl Fn() -> bool) {
+pub fn wait(until: impl Fn() -> bool) {
     while !until() {
         std::thread::yield_now();
     }
