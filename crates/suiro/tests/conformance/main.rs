@@ -10,11 +10,11 @@
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 mod actions;
+mod buffers;
 mod documented;
+mod errors;
 mod fields;
 mod fragments;
-mod errors;
-mod buffers;
 mod groups;
 mod harness;
 mod instructions;

@@ -27,6 +27,29 @@ fn ovs_ofctl_of_1_0_blocks_changes_shows_and_watches() {
     }
 }
 
+#[test]
+fn a_switch_speaks_the_versions_that_it_is_told_to() {
+    if !privileged() {
+        return;
+    }
+    let lab = Lab::running(&[]);
+    lab.suiro(&["switch", "add", "sw0", "--protocols", "1.0"]);
+    let (old, new) =
+        (Ofctl::management(&lab, "sw0").speaking_1_0(), Ofctl::management(&lab, "sw0"));
+    for (protocols, speaks, stranger) in [("1.0", &old, &new), ("1.3", &new, &old)] {
+        lab.suiro(&["switch", "mod", "sw0", "--protocols", protocols]);
+        assert!(
+            lab.suiro(&["switch", "show", "sw0"]).contains(&format!("OpenFlow      {protocols}"))
+        );
+        speaks.run("show", &[]);
+        let said = stranger.says("show", &[]);
+        assert!(said.err.contains("version negotiation failed"), "{}{}", said.out, said.err);
+    }
+    lab.suiro(&["switch", "mod", "sw0", "--protocols", "1.0,1.3"]);
+    old.run("show", &[]);
+    new.run("show", &[]);
+}
+
 /// ICMP from g1.
 const FROM_G1: &str = "priority=100,icmp,in_port=1";
 
