@@ -9,7 +9,7 @@
 //!
 //! * [`run`]: a node from start to end, in order; [`host`]: one instance, few privileges, systemd.
 //! * [`service`]: switches and ports in service, and how they come and go; [`ports`]: the thread that holds their interfaces.
-//! * [`switch`]: one switch's control state; [`agent`]: its OpenFlow connections.
+//! * [`switch`]: one switch's control state; [`agent`]: its OpenFlow connections; [`tls`]: their certificates.
 //! * [`api`]: the local HTTP API, of which the command line is a client.
 //! * [`config`]: the file, with all its errors at once; [`spec`]: what may be asked for, in one form for file, API and store.
 //! * [`store`]: what survives a restart; [`journal`]: how switches tell it; [`fault`]: an error as people meet it.
@@ -41,6 +41,7 @@ pub mod service;
 pub mod spec;
 pub mod store;
 pub mod switch;
+pub mod tls;
 
 /// Whether tests that need root may run: true as root, false when the user says so, and otherwise a failure with its remedy.
 #[cfg(test)]

@@ -7,7 +7,7 @@ pub use rules::{FlowCommand, RuleTexts, RulesCommand};
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use node::spec::{
-    Controller, Dpid, IfName, Listen, Mac, Netns, Peer, PortName, Protocol, SwitchName,
+    Controller, Dpid, IfName, Listen, Mac, Netns, Peer, Pin, PortName, Protocol, SwitchName,
 };
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -143,7 +143,9 @@ pub enum SwitchCommand {
 Examples:
   suiro switch add sw0
   suiro switch add sw1 --fail-mode secure --controller tcp:127.0.0.1:6653
-  suiro switch add sw2 --dpid 2 --listen ptcp:6654")]
+  suiro switch add sw2 --dpid 2 --listen ptcp:6654
+  suiro switch add sw3 --controller ssl:ctl.example --tls-certificate sw.pem --tls-key sw.key --tls-ca ca.pem
+  suiro switch add sw4 --controller tcp:10.0.0.1 --fail-after-s 15 --on-reconnect flush")]
     Add {
         /// Its name
         name: SwitchName,
@@ -184,6 +186,9 @@ Examples:
         /// Wait for controllers nowhere any more
         #[arg(long, conflicts_with = "listen")]
         no_listen: bool,
+        /// Use the node's certificates again
+        #[arg(long, conflicts_with = "tls_certificate")]
+        no_tls: bool,
     },
     /// Remove switches with their ports and rules
     #[command(visible_alias = "rm")]
@@ -200,10 +205,37 @@ pub struct SwitchSettings {
     /// Without a controller: forward as a learning switch, or only by rules
     #[arg(long, value_name = "MODE", value_parser = ["standalone", "secure"])]
     pub fail_mode: Option<String>,
-    /// A controller to call, tcp:ADDRESS[:PORT]; may be repeated
+    /// Seconds without a controller before a standalone switch forwards by itself
+    #[arg(long, value_name = "SECONDS")]
+    pub fail_after_s: Option<u32>,
+    /// The rules when a controller comes and none was there
+    #[arg(long, value_name = "WHAT", value_parser = ["keep", "flush"])]
+    pub on_reconnect: Option<String>,
+    /// The rules when a standalone switch begins to forward by itself
+    #[arg(long, value_name = "WHAT", value_parser = ["keep", "flush"])]
+    pub on_standalone: Option<String>,
+    /// Seconds of silence before a controller is asked for an echo; three times that and it is given up
+    #[arg(long, value_name = "SECONDS")]
+    pub echo_interval_s: Option<u16>,
+    /// Auxiliary connections to each controller that is called
+    #[arg(long, value_name = "NUMBER")]
+    pub aux: Option<u8>,
+    /// Our certificate for ssl: and pssl:, a PEM file; the node's when left out
+    #[arg(long, value_name = "FILE", requires_all = ["tls_key", "tls_ca"])]
+    pub tls_certificate: Option<PathBuf>,
+    /// Its private key
+    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    pub tls_key: Option<PathBuf>,
+    /// Certificates of the authorities that sign controllers' certificates
+    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    pub tls_ca: Option<PathBuf>,
+    /// Take only the certificate with this fingerprint, sha256:DIGITS; may be repeated
+    #[arg(long = "tls-pin", value_name = "FINGERPRINT", requires = "tls_certificate")]
+    pub tls_pins: Vec<Pin>,
+    /// A controller to call, tcp:HOST[:PORT] or ssl:HOST[:PORT]; may be repeated
     #[arg(long = "controller", value_name = "TARGET")]
     pub controllers: Vec<Controller>,
-    /// Where to wait for controllers, ptcp:PORT[:ADDRESS]; may be repeated
+    /// Where to wait for controllers, ptcp:[PORT][:ADDRESS] or pssl:[PORT][:ADDRESS]; may be repeated
     #[arg(long, value_name = "TARGET")]
     pub listen: Vec<Listen>,
     /// OpenFlow versions to speak, with commas between them: 1.0,1.3

@@ -1,64 +1,170 @@
-//! Calling a controller until it answers, and again whenever it is gone.
+//! Calling a controller until it answers, and again whenever it is gone; and the auxiliary connections beside a main one
+//! (OpenFlow 1.3.5 §6.3.7).
 
 use crate::agent::Shared;
+use crate::agent::call::{CallError, connect, resolve, secure, within};
+use crate::agent::link::{Link, Phase};
 use crate::agent::liveness::Backoff;
-use crate::agent::peer::PeerKind;
-use crate::agent::session::{Caller, End, serve};
-use std::io;
-use std::net::SocketAddr;
+use crate::agent::peer::{Peer, PeerKind};
+use crate::agent::session::{Caller, End, OnJoin, serve};
+use crate::spec::{Controller, Transport};
+use crate::tls::Trouble;
+use openflow::Version;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use tokio::net::TcpStream;
+use tokio::task::JoinSet;
 
-/// Calls `controller` for ever. An outage is logged once, at its beginning, with the remedy; its end is logged too.
-pub async fn keep_connected(controller: SocketAddr, shared: Arc<Shared>) {
+/// Calls `controller` for ever. What goes wrong is logged when it is not what went wrong before, with the remedy.
+pub async fn keep_connected(controller: Controller, link: Arc<Link>, shared: Arc<Shared>) {
     let mut backoff = Backoff::new(shared.timing);
-    let mut reported = false;
-    let switch = shared.switch.name();
     loop {
-        let wait = match call(controller, &shared).await {
-            Ok(stream) => {
-                let name = format!("tcp:{controller}");
-                let caller = Caller {
-                    id: shared.next_id(),
-                    name,
-                    kind: PeerKind::Controller,
-                    timing: shared.timing,
-                };
-                let end = serve(stream, caller, shared.switch.clone()).await;
-                reported = report_end(switch, controller, &end, reported);
-                if end.is_fault_of_peer() {
-                    backoff.after_failure()
-                } else {
-                    backoff.after_success()
-                }
-            }
-            Err(error) => {
-                if !std::mem::replace(&mut reported, true) {
-                    tracing::warn!(switch, %controller, step = "connect", cause = %error,
-                        "no controller; start it, or correct the switch's controllers. Trying on");
-                }
-                backoff.after_failure()
-            }
+        let ended = call(&controller, &link, &shared).await;
+        let was_good = matches!(&ended, Ok(end) if !end.is_fault_of_peer());
+        report(&ended, &controller, &link, &shared);
+        link.enter(Phase::Waiting);
+        let wait = if was_good {
+            backoff.after_success(chance())
+        } else {
+            backoff.after_failure(chance())
         };
         tokio::time::sleep(wait).await;
     }
 }
 
-async fn call(controller: SocketAddr, shared: &Shared) -> io::Result<TcpStream> {
-    let stream =
-        tokio::time::timeout(shared.timing.hello_within, TcpStream::connect(controller)).await??;
-    stream.set_nodelay(true)?;
-    Ok(stream)
+/// Unpredictable bits: the standard library draws the keys of its hash maps from the operating system.
+fn chance() -> u32 {
+    RandomState::new().build_hasher().finish() as u32
 }
 
-/// Logs a connection's end: a fault of the controller once per outage.
-fn report_end(switch: &str, controller: SocketAddr, end: &End, reported: bool) -> bool {
-    if !end.is_fault_of_peer() {
-        tracing::info!(switch, %controller, cause = %end, "controller gone");
-        return false;
+fn report(ended: &Result<End, CallError>, controller: &Controller, link: &Link, shared: &Shared) {
+    let switch = shared.switch.name();
+    let trouble = match ended {
+        Ok(End::Closed) => {
+            return tracing::info!(switch, %controller, "the controller closed the connection");
+        }
+        Ok(end) => end.trouble(),
+        Err(error) => error.trouble(),
+    };
+    let Trouble { cause, remedy } = trouble.clone();
+    if link.failed(trouble) {
+        tracing::warn!(switch, %controller, cause, remedy, "no controller. Trying on");
     }
-    if !reported {
-        tracing::warn!(switch, %controller, cause = %end, "controller disconnected. Trying on");
+}
+
+/// One call, from its name's resolution to the session's end.
+async fn call(
+    controller: &Controller,
+    link: &Arc<Link>,
+    shared: &Arc<Shared>,
+) -> Result<End, CallError> {
+    let limit = shared.timing.hello_within;
+    link.enter(Phase::Resolving);
+    let addresses = within(limit, "resolve the name", resolve(controller.target())).await?;
+    link.enter(Phase::Connecting);
+    let stream = connect(&addresses, None, limit).await?;
+    let on_join = main_joined(&stream, controller, link, shared);
+    let caller = Caller {
+        id: shared.next_id(),
+        name: controller.to_string(),
+        kind: PeerKind::Controller,
+        timing: shared.timing,
+        main: None,
+        on_join,
+    };
+    converse(stream, caller, (controller, Some(link)), shared).await
+}
+
+/// Secures the stream if it is to be, and talks until the end.
+async fn converse(
+    stream: TcpStream,
+    caller: Caller,
+    (controller, link): (&Controller, Option<&Link>),
+    shared: &Arc<Shared>,
+) -> Result<End, CallError> {
+    let enter = |phase| link.iter().for_each(|link| link.enter(phase));
+    let switch = shared.switch.clone();
+    match controller.target().transport {
+        Transport::Tcp => {
+            enter(Phase::Greeting);
+            Ok(serve(stream, caller, switch).await)
+        }
+        Transport::Tls => {
+            enter(Phase::Securing);
+            let handshake = secure(stream, controller.target(), shared);
+            let stream = within(shared.timing.hello_within, "TLS handshake", handshake).await?;
+            enter(Phase::Greeting);
+            Ok(serve(stream, caller, switch).await)
+        }
     }
-    true
+}
+
+/// When the main connection stands, the link says so and the auxiliary ones are made; they end with it.
+fn main_joined(
+    stream: &TcpStream,
+    controller: &Controller,
+    link: &Arc<Link>,
+    shared: &Arc<Shared>,
+) -> Option<OnJoin> {
+    // A connection without addresses is broken already, and its session will say so.
+    let (from, to) = (stream.local_addr().ok()?.ip(), stream.peer_addr().ok()?);
+    let (controller, link, shared) = (controller.clone(), link.clone(), shared.clone());
+    Some(Box::new(move |main| {
+        link.connected(main);
+        let mut auxiliaries = JoinSet::new();
+        // OpenFlow 1.0 knows none.
+        let wanted = if main.version() >= Version::V1_3 { shared.auxiliaries } else { 0 };
+        for number in 1..=wanted {
+            let auxiliary = Auxiliary {
+                main: main.clone(),
+                number,
+                route: (from, to),
+                controller: controller.clone(),
+                shared: shared.clone(),
+            };
+            auxiliaries.spawn(auxiliary.keep());
+        }
+        Box::new(auxiliaries)
+    }))
+}
+
+/// An auxiliary connection: from the main one's address to the same address and port.
+struct Auxiliary {
+    main: Arc<Peer>,
+    number: u8,
+    route: (IpAddr, SocketAddr),
+    controller: Controller,
+    shared: Arc<Shared>,
+}
+
+impl Auxiliary {
+    /// Keeps it up for as long as this is not dropped.
+    async fn keep(self) {
+        let mut backoff = Backoff::new(self.shared.timing);
+        loop {
+            let ended = self.call().await;
+            let trouble = match &ended {
+                Ok(end) => end.trouble(),
+                Err(error) => error.trouble(),
+            };
+            tracing::info!(switch = self.shared.switch.name(), controller = %self.controller, auxiliary = self.number,
+                cause = trouble.cause, "auxiliary connection ended");
+            tokio::time::sleep(backoff.after_failure(chance())).await;
+        }
+    }
+
+    async fn call(&self) -> Result<End, CallError> {
+        let (from, to) = self.route;
+        let stream = connect(&[to], Some(from), self.shared.timing.hello_within).await?;
+        let caller = Caller {
+            id: self.shared.next_id(),
+            name: format!("{} auxiliary {}", self.controller, self.number),
+            kind: PeerKind::Controller,
+            timing: self.shared.timing,
+            main: Some((self.main.clone(), self.number)),
+            on_join: None,
+        };
+        converse(stream, caller, (&self.controller, None), &self.shared).await
+    }
 }

@@ -1,8 +1,12 @@
-//! Waiting for calls: `ptcp:` addresses and the management socket.
+//! Waiting for calls: `ptcp:` and `pssl:` addresses, and the management socket.
 
 use crate::agent::Shared;
+use crate::agent::call::{admit, within};
+use crate::agent::link::{Link, Phase};
 use crate::agent::peer::PeerKind;
-use crate::agent::session::{Caller, serve};
+use crate::agent::session::{Caller, End, serve};
+use crate::spec::{Listen, Transport};
+use crate::tls::Trouble;
 use std::io;
 use std::net::SocketAddr;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
@@ -11,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpSocket, UnixListener};
+use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixListener};
 use tokio::task::JoinSet;
 
 /// Connections that one address serves at a time. Chosen: far more than tools and controllers of one switch, far fewer than
@@ -51,10 +55,18 @@ pub enum BindError {
 
 /// A bound address.
 pub(crate) enum Bound {
-    /// `ptcp:`.
-    Tcp(TcpListener, SocketAddr),
+    /// `ptcp:` or `pssl:`.
+    Tcp(TcpListener, Door),
     /// A management socket, removed when it is dropped.
     Unix(UnixListener, #[expect(dead_code, reason = "its drop removes the file")] SocketFile),
+}
+
+/// A TCP address, bound.
+#[derive(Clone)]
+pub(crate) struct Door {
+    address: SocketAddr,
+    transport: Transport,
+    link: Arc<Link>,
 }
 
 /// A socket's file, removed with the last of its users.
@@ -69,15 +81,17 @@ impl Drop for SocketFile {
 
 impl Bound {
     /// Binds a TCP address; port 0 lets the kernel choose.
-    pub fn tcp(address: SocketAddr) -> Result<Self, BindError> {
+    pub fn tcp(place: &Listen) -> Result<Self, BindError> {
+        let (address, transport) = (place.address(), place.transport());
         let at = |step| move |source| BindError::Tcp { address, step, source };
         let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() };
         let socket = socket.map_err(at("socket"))?;
         socket.set_reuseaddr(true).map_err(at("reuse address"))?;
         socket.bind(address).map_err(at("bind"))?;
         let listener = socket.listen(BACKLOG).map_err(at("listen"))?;
-        let bound = listener.local_addr().map_err(at("read address"))?;
-        Ok(Self::Tcp(listener, bound))
+        let address = listener.local_addr().map_err(at("read address"))?;
+        let link = Link::new(place.to_string(), Phase::Listening);
+        Ok(Self::Tcp(listener, Door { address, transport, link }))
     }
 
     /// Binds a management socket for root alone, over one that a killed node left behind.
@@ -94,7 +108,15 @@ impl Bound {
     /// The TCP address that is listened on.
     pub fn address(&self) -> Option<SocketAddr> {
         match self {
-            Self::Tcp(_, address) => Some(*address),
+            Self::Tcp(_, door) => Some(door.address),
+            Self::Unix(..) => None,
+        }
+    }
+
+    /// What users see of the TCP address.
+    pub fn link(&self) -> Option<Arc<Link>> {
+        match self {
+            Self::Tcp(_, door) => Some(door.link.clone()),
             Self::Unix(..) => None,
         }
     }
@@ -104,19 +126,28 @@ impl Bound {
         let mut sessions = JoinSet::new();
         loop {
             match &self {
-                Self::Tcp(listener, _) => {
+                Self::Tcp(listener, door) => {
                     let accepted = listener.accept().await.and_then(|(stream, from)| {
                         stream.set_nodelay(true)?;
-                        Ok((stream, format!("tcp:{from}")))
+                        Ok((stream, from))
                     });
-                    admit(accepted, &mut sessions, &shared).await;
+                    let Some((stream, from)) = has_room(accepted, &mut sessions, &shared).await
+                    else {
+                        continue;
+                    };
+                    sessions.spawn(receive(stream, from, door.clone(), shared.clone()));
                 }
                 Self::Unix(listener, _) => {
-                    let accepted = listener
-                        .accept()
-                        .await
-                        .map(|(stream, _)| (stream, "management socket".into()));
-                    admit(accepted, &mut sessions, &shared).await;
+                    let accepted = listener.accept().await;
+                    let Some((stream, _)) = has_room(accepted, &mut sessions, &shared).await else {
+                        continue;
+                    };
+                    let name = "management socket".to_owned();
+                    sessions.spawn(drop_end(visit(
+                        stream,
+                        (name, PeerKind::Visitor),
+                        shared.clone(),
+                    )));
                 }
             }
         }
@@ -131,45 +162,83 @@ fn remove_stale(path: &Path) -> io::Result<()> {
     }
 }
 
-async fn admit<S>(
-    accepted: io::Result<(S, String)>,
+/// Passes a caller on, unless there was none or too many are here.
+async fn has_room<S, A: std::fmt::Debug>(
+    accepted: io::Result<(S, A)>,
     sessions: &mut JoinSet<()>,
-    shared: &Arc<Shared>,
-) where
-    S: AsyncRead + AsyncWrite + Send + 'static,
-{
+    shared: &Shared,
+) -> Option<(S, A)> {
     while sessions.try_join_next().is_some() {}
+    let switch = shared.switch.name();
     match accepted {
         Err(error) => {
-            tracing::warn!(switch = shared.switch.name(), step = "accept", cause = %error, "a caller was not heard");
+            tracing::warn!(switch, step = "accept", cause = %error, "a caller was not heard");
             tokio::time::sleep(ACCEPT_AGAIN).await;
+            None
         }
-        Ok((_, name)) if sessions.len() >= MOST_VISITORS => {
+        Ok((_, peer)) if sessions.len() >= MOST_VISITORS => {
             tracing::warn!(
-                switch = shared.switch.name(),
-                peer = name,
+                switch,
+                ?peer,
                 step = "accept",
                 "{MOST_VISITORS} connections already; close some"
             );
+            None
         }
-        Ok((stream, name)) => {
-            sessions.spawn(visit(stream, name, shared.clone()));
-        }
+        Ok(caller) => Some(caller),
     }
 }
 
-async fn visit<S>(stream: S, name: String, shared: Arc<Shared>)
+async fn drop_end(session: impl Future<Output = End>) {
+    session.await;
+}
+
+/// Secures a caller's stream if it is to be, and talks until the end.
+async fn receive(stream: TcpStream, from: SocketAddr, door: Door, shared: Arc<Shared>) {
+    let trouble = match door.transport {
+        Transport::Tcp => {
+            let name = format!("tcp:{from}");
+            failure(visit(stream, (name, PeerKind::Caller), shared.clone()).await)
+        }
+        Transport::Tls => {
+            let handshake = admit(stream, &shared);
+            match within(shared.timing.hello_within, "TLS handshake", handshake).await {
+                Ok(stream) => {
+                    let name = format!("ssl:{from}");
+                    failure(visit(stream, (name, PeerKind::Caller), shared.clone()).await)
+                }
+                Err(error) => Some(error.trouble()),
+            }
+        }
+    };
+    if let Some(trouble) = trouble {
+        report(trouble, from, &door.link, &shared);
+    }
+}
+
+fn failure(end: End) -> Option<Trouble> {
+    end.is_fault_of_peer().then(|| end.trouble())
+}
+
+/// Tells of a caller that failed; of a machine that fails the same way again and again, once.
+fn report(Trouble { cause, remedy }: Trouble, from: SocketAddr, link: &Link, shared: &Shared) {
+    let (switch, address) = (shared.switch.name(), link.target());
+    if link.failed(Trouble::new(format!("{}: {cause}", from.ip()), remedy.clone())) {
+        tracing::warn!(switch, address, peer = %from, cause, remedy, "a caller failed");
+    } else {
+        tracing::debug!(switch, address, peer = %from, cause, "a caller failed again");
+    }
+}
+
+async fn visit<S>(stream: S, (name, kind): (String, PeerKind), shared: Arc<Shared>) -> End
 where
     S: AsyncRead + AsyncWrite + Send + 'static,
 {
-    let caller = Caller {
-        id: shared.next_id(),
-        name: name.clone(),
-        kind: PeerKind::Visitor,
-        timing: shared.timing,
-    };
+    let (id, timing) = (shared.next_id(), shared.timing);
+    let caller = Caller { id, name: name.clone(), kind, timing, main: None, on_join: None };
     let end = serve(stream, caller, shared.switch.clone()).await;
-    if end.is_fault_of_peer() {
+    if kind == PeerKind::Visitor && end.is_fault_of_peer() {
         tracing::warn!(switch = shared.switch.name(), peer = name, cause = %end, "OpenFlow session ended");
     }
+    end
 }

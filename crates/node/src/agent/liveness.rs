@@ -20,8 +20,16 @@ pub struct Timing {
     pub retry_max: Duration,
 }
 
+impl Timing {
+    /// With an echo request after so long a silence. The peer is given up after three times that: Open vSwitch gives up after twice;
+    /// a loaded controller gets one more.
+    pub fn probing_after(probe_after: Duration) -> Self {
+        Self { probe_after, dead_after: 3 * probe_after, ..Self::default() }
+    }
+}
+
 impl Default for Timing {
-    /// Chosen: Open vSwitch probes after 5 s and gives up after 5 more; a loaded controller gets twice that.
+    /// Chosen: Open vSwitch probes after 5 s, too.
     fn default() -> Self {
         Self {
             probe_after: Duration::from_secs(5),
@@ -78,6 +86,9 @@ impl Liveness {
 }
 
 /// The waits between calls to a controller: doubling, bounded, from the start again after a good connection.
+///
+/// Each is shortened by chance to between half of it and all, so that the switches of a node, or of a site after a power cut, do not all
+/// call at the same moment. Chance is handed in, as time is.
 #[derive(Clone, Copy, Debug)]
 pub struct Backoff {
     next: Duration,
@@ -90,17 +101,18 @@ impl Backoff {
         Self { next: timing.retry_min, timing }
     }
 
-    /// The wait after one more failure.
-    pub fn after_failure(&mut self) -> Duration {
-        let wait = self.next;
-        self.next = (wait * 2).min(self.timing.retry_max);
-        wait
+    /// The wait after one more failure; `chance` is any number.
+    pub fn after_failure(&mut self, chance: u32) -> Duration {
+        let most = self.next;
+        self.next = (most * 2).min(self.timing.retry_max);
+        let half = most / 2;
+        half + half * (chance / 65_537) / 65_535
     }
 
     /// The wait after a connection that had worked.
-    pub fn after_success(&mut self) -> Duration {
+    pub fn after_success(&mut self, chance: u32) -> Duration {
         self.next = self.timing.retry_min;
-        self.after_failure()
+        self.after_failure(chance)
     }
 }
 
@@ -134,9 +146,25 @@ mod tests {
     #[test]
     fn back_off_doubles_to_its_bound_and_starts_again_after_success() {
         let mut backoff = Backoff::new(Timing::default());
-        let waits: Vec<u64> = (0..5).map(|_| backoff.after_failure().as_secs()).collect();
+        let waits: Vec<u64> = (0..5).map(|_| backoff.after_failure(u32::MAX).as_secs()).collect();
         assert_eq!(waits, [1, 2, 4, 8, 8]);
-        assert_eq!(backoff.after_success().as_secs(), 1);
-        assert_eq!(backoff.after_failure().as_secs(), 2);
+        assert_eq!(backoff.after_success(u32::MAX).as_secs(), 1);
+        assert_eq!(backoff.after_failure(u32::MAX).as_secs(), 2);
+    }
+
+    #[test]
+    fn chance_spreads_a_wait_over_its_upper_half() {
+        let wait = |chance| Backoff::new(Timing::default()).after_failure(chance).as_millis();
+        assert_eq!([0, 1 << 31, u32::MAX].map(wait), [500, 749, 1000]);
+    }
+
+    #[test]
+    fn a_probe_comes_after_the_interval_and_the_end_after_three() {
+        let (start, timing) = (Instant::now(), Timing::probing_after(Duration::from_secs(2)));
+        let mut peer = Liveness::new(start);
+        assert_eq!(peer.verdict(after(start, 1), &timing), Verdict::WaitUntil(after(start, 2)));
+        assert_eq!(peer.verdict(after(start, 2), &timing), Verdict::Probe);
+        assert_eq!(peer.verdict(after(start, 3), &timing), Verdict::WaitUntil(after(start, 6)));
+        assert_eq!(peer.verdict(after(start, 6), &timing), Verdict::Dead);
     }
 }

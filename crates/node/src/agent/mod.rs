@@ -3,10 +3,11 @@
 //! **Question answered**: who talks OpenFlow with a switch, how do connections come and go, and what keeps one peer from
 //! disturbing another?
 //!
-//! * [`Agent`]: one switch's connections. A task per controller that calls it until it answers (`connector`), a task per address that
-//!   is listened on and one for the management socket (`listener`).
+//! * [`Agent`]: one switch's connections. A task per controller that calls it until it answers (`connector`, by way of `call`), a task
+//!   per address that is listened on and one for the management socket (`listener`). [`Link`] tells what each is doing.
 //! * `session`: one connection, from hello to end. `requests` and `multipart` say what each request does.
-//! * [`Peer`]: what the switch knows of a connection; it hears the switch's events.
+//! * [`Peer`]: what the switch knows of a connection; it hears the switch's events. [`Channel`]: what a controller's main and auxiliary
+//!   connections share.
 //! * [`Outbox`]: what waits to be sent, with a bound for each kind of message.
 //!
 //! ## Invariants
@@ -17,7 +18,10 @@
 //! * Nothing here knows how a version encodes: the codec does. A session's version is a value, agreed on in the hello.
 
 mod assembly;
+mod call;
+mod channel;
 mod connector;
+mod link;
 mod listener;
 mod liveness;
 mod multipart;
@@ -30,12 +34,16 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
+pub use channel::Channel;
+pub use link::{Link, LinkStatus, Phase};
 pub use listener::BindError;
 pub use liveness::Timing;
 pub use outbox::Outbox;
 pub use peer::{Peer, PeerKind};
 
+use crate::spec::{Controller, Listen};
 use crate::switch::Switch;
+use crate::tls::Tls;
 use listener::Bound;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -44,14 +52,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::task::JoinSet;
 
 /// Whom a switch calls, and where it waits for calls.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Endpoints {
-    /// Controllers to call (`tcp:`).
-    pub controllers: Vec<SocketAddr>,
-    /// Addresses to listen on (`ptcp:`).
-    pub listen: Vec<SocketAddr>,
+    /// Controllers to call.
+    pub controllers: Vec<Controller>,
+    /// Addresses to listen on.
+    pub listen: Vec<Listen>,
     /// The management socket, for `ovs-ofctl`.
     pub management: Option<PathBuf>,
+    /// Certificates, for endpoints by TLS.
+    pub tls: Option<Arc<Tls>>,
+    /// Auxiliary connections to each controller that is called.
+    pub auxiliaries: u8,
 }
 
 /// The connections of one switch. Dropping it ends them all and removes the management socket, some time soon; [`Agent::stop`] waits
@@ -60,12 +72,15 @@ pub struct Agent {
     shared: Arc<Shared>,
     tasks: JoinSet<()>,
     listening: Vec<SocketAddr>,
+    links: Vec<Arc<Link>>,
 }
 
 /// What the tasks of one agent share.
 pub(crate) struct Shared {
     switch: Arc<Switch>,
     timing: Timing,
+    tls: Option<Arc<Tls>>,
+    auxiliaries: u8,
     next_id: AtomicU64,
 }
 
@@ -85,8 +100,11 @@ impl Agent {
         endpoints: &Endpoints,
         timing: Timing,
     ) -> Result<Self, BindError> {
-        let shared = Arc::new(Shared { switch, timing, next_id: AtomicU64::new(1) });
-        let mut agent = Self { shared, tasks: JoinSet::new(), listening: Vec::new() };
+        let (tls, auxiliaries) = (endpoints.tls.clone(), endpoints.auxiliaries);
+        let next_id = AtomicU64::new(1);
+        let shared = Arc::new(Shared { switch, timing, tls, auxiliaries, next_id });
+        let (listening, links) = (Vec::new(), Vec::new());
+        let mut agent = Self { shared, tasks: JoinSet::new(), listening, links };
         agent.connect(endpoints)?;
         Ok(agent)
     }
@@ -101,16 +119,27 @@ impl Agent {
         &self.listening
     }
 
+    /// What the endpoints are doing: controllers as they were given, then addresses.
+    pub fn links(&self) -> &[Arc<Link>] {
+        &self.links
+    }
+
     fn connect(&mut self, endpoints: &Endpoints) -> Result<(), BindError> {
         let management = endpoints.management.as_ref().map(Bound::unix).transpose()?;
-        let listeners =
-            endpoints.listen.iter().map(|&at| Bound::tcp(at)).collect::<Result<Vec<_>, _>>()?;
+        let listeners = endpoints.listen.iter().map(Bound::tcp).collect::<Result<Vec<_>, _>>()?;
         self.listening = listeners.iter().filter_map(Bound::address).collect();
+        for controller in &endpoints.controllers {
+            let link = Link::new(controller.to_string(), Phase::Connecting);
+            self.links.push(link.clone());
+            self.tasks.spawn(connector::keep_connected(
+                controller.clone(),
+                link,
+                self.shared.clone(),
+            ));
+        }
+        self.links.extend(listeners.iter().filter_map(Bound::link));
         for bound in listeners.into_iter().chain(management) {
             self.tasks.spawn(bound.serve(self.shared.clone()));
-        }
-        for &controller in &endpoints.controllers {
-            self.tasks.spawn(connector::keep_connected(controller, self.shared.clone()));
         }
         Ok(())
     }

@@ -1,8 +1,9 @@
-//! One connection as its switch knows it: role, wanted events, and their way to the peer (OpenFlow 1.3.5 §6.3.4, §6.3.5, §7.3.10).
+//! One connection as its switch knows it, and the way of events to it (OpenFlow 1.3.5 §6.3.4, §6.3.7, §7.3.10).
 //!
-//! Shared between the session, which changes it, and whoever distributes events, which reads it. Atomics only: an event that crosses
-//! a change is sent by the old or by the new setting, as on any switch.
+//! Shared between the session, which changes it, and whoever distributes events, which reads it. What all connections of one
+//! controller have in common is their [`Channel`].
 
+use crate::agent::channel::{Channel, Kind};
 use crate::agent::outbox::Outbox;
 use crate::switch::translate::{flow_removed, port_desc};
 use crate::switch::{Connection, Event, Listener, PacketInEvent, PortEvent};
@@ -11,24 +12,20 @@ use openflow::{
     AsyncConfig, Match, Message, OxmField, PacketIn, PacketInReason, PortReason, PortStatus, Role,
     TableId, Version,
 };
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// Where a connection comes from, which decides what it gets without asking.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PeerKind {
     /// A controller that the switch called: it gets events, and while it is there the switch is not on its own.
     Controller,
-    /// Somebody who called the switch (`ptcp:`) or opened its management socket, as `ovs-ofctl` does: no event until it
-    /// asks by a miss-send-length or an asynchronous configuration, as in Open vSwitch.
+    /// Somebody who called the switch (`ptcp:`, `pssl:`), a controller or a tool: no event until it asks by a
+    /// miss-send-length or an asynchronous configuration, as in Open vSwitch. From then on, or from a role request on, it
+    /// counts as a controller.
+    Caller,
+    /// Somebody who opened the management socket, as `ovs-ofctl` does: events as a caller, never a controller.
     Visitor,
-}
-
-/// Kinds of events that [`AsyncConfig`] tells apart.
-#[derive(Clone, Copy)]
-enum Kind {
-    PacketIn,
-    PortStatus,
-    FlowRemoved,
 }
 
 /// One negotiated connection.
@@ -38,11 +35,9 @@ pub struct Peer {
     kind: PeerKind,
     version: Version,
     outbox: Outbox,
-    role: AtomicU8,
-    /// By [`Kind`], then as equal or master (0) and as slave (1).
-    masks: [[AtomicU32; 2]; 3],
-    miss_send_len: AtomicU16,
-    hears: AtomicBool,
+    channel: Arc<Channel>,
+    /// 0 for a main connection (OpenFlow 1.3.5 §6.3.7).
+    auxiliary_id: u8,
     next_xid: AtomicU32,
     packet_ins: AtomicU64,
 }
@@ -57,22 +52,53 @@ impl Peer {
         miss_send_len: u16,
     ) -> Self {
         let called = kind == PeerKind::Controller;
-        let peer = Self {
+        let channel = Channel::new(id, called, if called { miss_send_len } else { 0 });
+        Self::with(id, name, version, (kind, Arc::new(channel), 0))
+    }
+
+    /// Auxiliary connection `auxiliary_id` (not 0) beside a main one.
+    pub fn auxiliary(
+        main: &Self,
+        auxiliary_id: u8,
+        id: u64,
+        name: String,
+        version: Version,
+    ) -> Self {
+        Self::with(id, name, version, (main.kind, main.channel.clone(), auxiliary_id))
+    }
+
+    fn with(
+        id: u64,
+        name: String,
+        version: Version,
+        (kind, channel, auxiliary_id): (PeerKind, Arc<Channel>, u8),
+    ) -> Self {
+        Self {
             id,
             name,
             kind,
             version,
             outbox: Outbox::default(),
-            role: AtomicU8::new(Role::Equal.wire() as u8),
-            masks: Default::default(),
-            miss_send_len: AtomicU16::new(if called { miss_send_len } else { 0 }),
-            hears: AtomicBool::new(false),
+            channel,
+            auxiliary_id,
             next_xid: AtomicU32::new(0x8000_0000),
             packet_ins: AtomicU64::new(0),
-        };
-        peer.set_async_config(&AsyncConfig::default());
-        peer.hears.store(called, Relaxed);
-        peer
+        }
+    }
+
+    /// What it shares with the other connections of its controller.
+    pub fn channel(&self) -> &Channel {
+        &self.channel
+    }
+
+    /// 0 for a main connection.
+    pub fn auxiliary_id(&self) -> u8 {
+        self.auxiliary_id
+    }
+
+    /// What its channel knows it by.
+    pub fn channel_member(&self) -> u64 {
+        self.id
     }
 
     /// Its address, for logs.
@@ -92,43 +118,34 @@ impl Peer {
 
     /// Its role.
     pub fn role(&self) -> Role {
-        Role::from_wire(self.role.load(Relaxed).into()).unwrap_or(Role::Equal)
+        self.channel.role()
     }
 
     /// Changes its role.
     pub fn set_role(&self, role: Role) {
-        self.role.store(role.wire() as u8, Relaxed);
+        self.channel.set_role(role);
     }
 
     /// Which events it wants.
     pub fn async_config(&self) -> AsyncConfig {
-        let load = |kind: Kind| self.masks[kind as usize].each_ref().map(|mask| mask.load(Relaxed));
-        AsyncConfig {
-            packet_in: load(Kind::PacketIn),
-            port_status: load(Kind::PortStatus),
-            flow_removed: load(Kind::FlowRemoved),
-        }
+        self.channel.async_config()
     }
 
     /// Changes which events it wants; a visitor that does so hears them from now on.
     pub fn set_async_config(&self, config: &AsyncConfig) {
-        let wanted = [config.packet_in, config.port_status, config.flow_removed];
-        for (mask, wanted) in self.masks.iter().flatten().zip(wanted.into_iter().flatten()) {
-            mask.store(wanted, Relaxed);
-        }
-        self.hears.store(true, Relaxed);
+        self.channel.set_async_config(config);
     }
 
     /// Bytes of a packet that no action limits.
     pub fn miss_send_len(&self) -> u16 {
-        self.miss_send_len.load(Relaxed)
+        self.channel.miss_send_len()
     }
 
     /// Changes it; a visitor that wants any byte hears events from now on, one that wants none no longer.
     pub fn set_miss_send_len(&self, bytes: u16) {
-        self.miss_send_len.store(bytes, Relaxed);
-        if self.kind == PeerKind::Visitor {
-            self.hears.store(bytes > 0, Relaxed);
+        self.channel.set_miss_send_len(bytes);
+        if self.kind != PeerKind::Controller {
+            self.channel.set_hears(bytes > 0);
         }
     }
 
@@ -149,13 +166,8 @@ impl Peer {
         }
     }
 
-    fn wants(&self, kind: Kind, reason: u8) -> bool {
-        let mask = &self.masks[kind as usize][usize::from(self.role() == Role::Slave)];
-        self.hears.load(Relaxed) && mask.load(Relaxed) >> reason & 1 == 1
-    }
-
     fn notice(&self, kind: Kind, reason: u8, message: impl FnOnce() -> Message) {
-        if self.wants(kind, reason) {
+        if self.channel.wants(kind, reason) {
             let xid = self.next_xid.fetch_add(1, Relaxed);
             self.outbox.notice(|out| self.encode(xid, &message(), out));
         }
@@ -163,7 +175,7 @@ impl Peer {
 
     /// A packet-in that no entry asked for is only for versions that demand it; in the others an entry would have asked.
     fn wants_packet_in(&self, event: &PacketInEvent<'_>) -> bool {
-        self.wants(Kind::PacketIn, reason_of(event.why.reason).wire())
+        self.channel.wants(Kind::PacketIn, reason_of(event.why.reason).wire())
             && (!event.is_unasked() || self.version.sends_misses_to_controller())
     }
 
@@ -184,6 +196,13 @@ impl Peer {
                 data: data.to_vec(),
             })
         };
+        match self.channel.carrier(event.in_port, event.data) {
+            Some(auxiliary) => auxiliary.send_packet_in(message),
+            None => self.send_packet_in(message),
+        }
+    }
+
+    fn send_packet_in(&self, message: impl FnOnce() -> Message) {
         if self.outbox.packet_in(|out| {
             let xid = self.next_xid.fetch_add(1, Relaxed);
             self.encode(xid, &message(), out);
@@ -238,12 +257,24 @@ impl Listener for Peer {
     }
 
     fn is_controller(&self) -> bool {
-        self.kind == PeerKind::Controller
+        match self.kind {
+            PeerKind::Controller => true,
+            PeerKind::Caller => self.channel.is_claimed(),
+            PeerKind::Visitor => false,
+        }
+    }
+
+    fn controller_id(&self) -> u64 {
+        self.channel.id()
+    }
+
+    fn take_role(&self, role: Role) {
+        self.set_role(role);
     }
 
     fn takes_misses(&self) -> bool {
         self.version.sends_misses_to_controller()
-            && self.wants(Kind::PacketIn, PacketInReason::NoMatch.wire())
+            && self.channel.wants(Kind::PacketIn, PacketInReason::NoMatch.wire())
     }
 
     fn wants_buffer(&self, event: &PacketInEvent<'_>) -> bool {
@@ -252,6 +283,10 @@ impl Listener for Peer {
     }
 
     fn hear(&self, event: Event<'_>) {
+        // The main connection hears for its controller.
+        if self.auxiliary_id != 0 {
+            return;
+        }
         match event {
             Event::PacketIn(event) => self.packet_in(event),
             Event::FlowRemoved(removed) => {
@@ -282,6 +317,7 @@ impl Listener for Peer {
         Connection {
             peer: self.name.clone(),
             controller: self.is_controller(),
+            auxiliary: self.auxiliary_id,
             role: match self.role() {
                 Role::Master => "master",
                 Role::Slave => "slave",

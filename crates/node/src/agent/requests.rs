@@ -5,7 +5,7 @@ use crate::agent::peer::Peer;
 use crate::switch::{PACKET_BUFFERS, Switch};
 use openflow::{
     Capabilities, ErrorCode, Fault, Features, Message, MultipartRequest, Part, PortNo, QueueConfig,
-    Role, RoleMsg, SwitchConfig, TableId, TableMod, Version,
+    Role, RoleMsg, SwitchConfig, TableId, TableMod,
 };
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ pub fn carry_out(switch: &Arc<Switch>, peer: &Peer, request: Message) -> Result<
         }
         Message::EchoRequest(data) => Ok(Outcome::Reply(Message::EchoReply(data))),
         Message::FeaturesRequest => {
-            Ok(Outcome::Reply(Message::FeaturesReply(features(switch, peer.version()))))
+            Ok(Outcome::Reply(Message::FeaturesReply(features(switch, peer))))
         }
         Message::GetConfigRequest => {
             Ok(Outcome::Reply(Message::GetConfigReply(config(switch, peer))))
@@ -64,6 +64,7 @@ pub fn carry_out(switch: &Arc<Switch>, peer: &Peer, request: Message) -> Result<
         Message::GetAsyncRequest => Ok(Outcome::Reply(Message::GetAsyncReply(peer.async_config()))),
         Message::SetAsync(config) => {
             peer.set_async_config(&config);
+            claim(switch, peer);
             Ok(Outcome::Done)
         }
         Message::Experimenter(_) => Err(Fault::new(
@@ -105,13 +106,14 @@ fn done(result: Result<(), Fault>) -> Result<Outcome, Fault> {
     result.map(|()| Outcome::Done)
 }
 
-fn features(switch: &Switch, version: Version) -> Features {
+fn features(switch: &Switch, peer: &Peer) -> Features {
+    let version = peer.version();
     let lists_ports = version.lists_ports_in_features();
     Features {
         datapath_id: switch.datapath_id(),
         buffers: PACKET_BUFFERS,
         tables: switch.limits().tables,
-        auxiliary_id: 0,
+        auxiliary_id: peer.auxiliary_id(),
         capabilities: Capabilities::FLOW_STATS
             | Capabilities::TABLE_STATS
             | Capabilities::PORT_STATS
@@ -131,10 +133,20 @@ fn set_config(switch: &Switch, peer: &Peer, wanted: SwitchConfig) -> Result<Outc
         switch.set_fragments(wanted.fragments)?;
     }
     peer.set_miss_send_len(wanted.miss_send_len);
+    if wanted.miss_send_len > 0 {
+        claim(switch, peer);
+    }
     if peer.version().sends_misses_to_controller() {
         switch.audience_changed();
     }
     Ok(Outcome::Done)
+}
+
+/// The peer behaves as a controller, which a caller need not be.
+fn claim(switch: &Switch, peer: &Peer) {
+    if peer.channel().claim() {
+        switch.controllers_changed();
+    }
 }
 
 /// `OFPTC_*` has no meaning in 1.3 (§7.3.3): a table that exists takes any defined value and stays as it is.
@@ -169,7 +181,7 @@ fn role(switch: &Switch, peer: &Peer, request: RoleMsg) -> Result<Outcome, Fault
         request.generation_id,
     )?;
     if request.role != Role::NoChange {
-        peer.set_role(request.role);
+        claim(switch, peer);
     }
     Ok(Outcome::Reply(Message::RoleReply(RoleMsg { role: peer.role(), generation_id })))
 }

@@ -10,7 +10,9 @@ use crate::agent::multipart::Replies;
 use crate::agent::peer::{Peer, PeerKind};
 use crate::agent::requests::{Outcome, carry_out};
 use crate::agent::stream::Input;
+use crate::fault::chain;
 use crate::switch::Switch;
+use crate::tls::Trouble;
 use openflow::{
     BadFrame, ErrorCode, ErrorKind, ErrorMsg, Fault, FlowMod, Header, Hello, Message, Part, Role,
     Version, VersionSet, encode_reply,
@@ -26,8 +28,13 @@ use tokio::time::Instant;
 /// Messages of one turn. Chosen: the lock is held for some 100 µs.
 const TURN: usize = 256;
 
+/// Something that is kept while a session is a member of its switch.
+pub type WhileJoined = Box<dyn Send>;
+
+/// What to do when a session becomes a member of its switch.
+pub type OnJoin = Box<dyn FnOnce(&Arc<Peer>) -> WhileJoined + Send>;
+
 /// Who is at the other end, and how long it may be silent.
-#[derive(Clone, Debug)]
 pub struct Caller {
     /// Unique in the switch.
     pub id: u64,
@@ -37,6 +44,10 @@ pub struct Caller {
     pub kind: PeerKind,
     /// Its timing.
     pub timing: Timing,
+    /// For an auxiliary connection: the main one, and its number beside it.
+    pub main: Option<(Arc<Peer>, u8)>,
+    /// Told when a version was agreed on; what it makes goes when the session leaves the switch.
+    pub on_join: Option<OnJoin>,
 }
 
 /// Why a session ended.
@@ -64,6 +75,11 @@ pub enum End {
         /// The second byte.
         kind: u8,
     },
+    /// What came is TLS.
+    #[error(
+        "hello: the peer speaks TLS, and this connection is plain TCP; name it ssl: (or pssl:) here, or let it speak plain TCP"
+    )]
+    TlsSpoken,
     /// No common version.
     #[error(
         "hello: the peer's OpenFlow versions (newest: wire version {theirs}) are none of the switch's ({ours}); enable one there, or change the switch's protocols"
@@ -81,14 +97,35 @@ pub enum End {
 
 impl From<io::Error> for End {
     fn from(error: io::Error) -> Self {
-        End::Broken(error)
+        match error.kind() {
+            // TLS without a last word.
+            io::ErrorKind::UnexpectedEof => End::Closed,
+            _ => End::Broken(error),
+        }
     }
 }
 
 impl End {
     /// Whether the peer misbehaved, which an operator should hear of, or just went.
     pub fn is_fault_of_peer(&self) -> bool {
-        !matches!(self, End::Closed | End::Broken(_))
+        match self {
+            End::Closed => false,
+            End::Broken(error) => Trouble::of_stream(error).is_some(),
+            _ => true,
+        }
+    }
+
+    /// Cause and remedy, which [`End`]'s own text separates by a semicolon.
+    pub fn trouble(&self) -> Trouble {
+        if let End::Broken(error) = self
+            && let Some(trouble) = Trouble::of_stream(error)
+        {
+            return trouble;
+        }
+        let text = chain(self);
+        let (cause, remedy) =
+            text.split_once("; ").unwrap_or((&text, "see the log of the other side"));
+        Trouble::new(cause, remedy)
     }
 }
 
@@ -105,14 +142,16 @@ where
         Ok(Err(end)) => return end,
         Err(_) => return End::Silent,
     };
-    let peer =
-        Arc::new(Peer::new(caller.id, caller.name, caller.kind, version, switch.miss_send_len()));
+    let peer = Arc::new(match &caller.main {
+        None => Peer::new(caller.id, caller.name, caller.kind, version, switch.miss_send_len()),
+        Some((main, number)) => Peer::auxiliary(main, *number, caller.id, caller.name, version),
+    });
     let mut writer = JoinSet::new();
     writer.spawn(write_all(peer.clone(), write));
     if caller.kind == PeerKind::Controller {
         tracing::info!(switch = switch.name(), controller = peer.name(), "controller connected");
     }
-    let joined = Joined::new(switch, peer.clone());
+    let joined = Joined::new(switch, peer.clone(), caller.on_join);
     let mut session = Session {
         switch: joined.switch.clone(),
         peer,
@@ -133,17 +172,25 @@ where
 struct Joined {
     switch: Arc<Switch>,
     peer: Arc<Peer>,
+    /// Goes first: auxiliary connections end with their main one (OpenFlow 1.3.5 §6.3.7).
+    kept: Option<WhileJoined>,
 }
 
 impl Joined {
-    fn new(switch: Arc<Switch>, peer: Arc<Peer>) -> Self {
+    fn new(switch: Arc<Switch>, peer: Arc<Peer>, on_join: Option<OnJoin>) -> Self {
         switch.join(peer.clone());
-        Self { switch, peer }
+        if peer.auxiliary_id() != 0 {
+            peer.channel().join(peer.clone());
+        }
+        let kept = on_join.map(|on_join| on_join(&peer));
+        Self { switch, peer, kept }
     }
 }
 
 impl Drop for Joined {
     fn drop(&mut self) {
+        drop(self.kept.take());
+        self.peer.channel().leave(self.peer.channel_member());
         self.switch.leave(crate::switch::Listener::id(&*self.peer));
     }
 }
@@ -173,6 +220,8 @@ async fn negotiate<S: AsyncRead + AsyncWrite>(
     send(write, version, header.xid, &error).await?;
     Err(match hello {
         Some(_) => End::NoVersion { ours, theirs: header.version },
+        // Record types 21 (alert) and 22 (handshake), version 3.x (RFC 8446 §5.1).
+        None if matches!(header.version, 21 | 22) && header.kind == 3 => End::TlsSpoken,
         None => End::NoHello { version: header.version, kind: header.kind },
     })
 }
@@ -206,14 +255,16 @@ async fn send(
     message: &Message,
 ) -> io::Result<()> {
     let bytes = message.encode(version, xid).map_err(io::Error::other)?;
-    write.write_all(&bytes).await
+    write.write_all(&bytes).await?;
+    write.flush().await
 }
 
 /// Writes what is queued until the connection ends, at either end.
 async fn write_all<W: AsyncWrite + Unpin>(peer: Arc<Peer>, mut write: W) {
     let mut bytes = Vec::new();
     while peer.outbox().take(&mut bytes).await {
-        if write.write_all(&bytes).await.is_err() {
+        // TLS keeps what it has encrypted until it is flushed.
+        if write.write_all(&bytes).await.is_err() || write.flush().await.is_err() {
             break;
         }
     }

@@ -4,6 +4,7 @@ mod buffers;
 mod client;
 mod connections;
 mod ofctl;
+mod tls;
 mod v10;
 
 use crate::agent::tests::client::Client;

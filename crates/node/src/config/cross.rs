@@ -15,6 +15,15 @@ pub fn check(config: &Config, notes: &Notes) {
     check_interfaces(config, notes);
     check_vlinks(config, notes);
     config.switches.iter().for_each(|switch| check_texts(switch, notes));
+    config.switches.iter().for_each(|switch| check_tls(switch, config, notes));
+}
+
+/// TLS needs certificates, the switch's or the node's.
+fn check_tls(SwitchConfig { spec, line, .. }: &SwitchConfig, config: &Config, notes: &Notes) {
+    if spec.uses_tls() && spec.tls.is_none() && config.node.tls.is_none() {
+        let (cause, remedy) = super::tls::NO_CERTIFICATE;
+        notes.add(*line, &format!("switch {}", spec.name), cause, remedy);
+    }
 }
 
 /// Who claimed what first.
@@ -51,7 +60,7 @@ fn check_switches(config: &Config, notes: &Notes) {
             ids.claim(dpid, *line, &thing, &format!("datapath id {dpid}"));
         }
         for listen in &spec.listen {
-            addresses.claim(listen, *line, &thing, &format!("address {listen}"));
+            addresses.claim(listen.address(), *line, &thing, &format!("address {listen}"));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The configuration file: TOML in, a checked [`Config`] or every error at once out.
 //!
-//! Pure but for [`Config::load`]: what the check must know of the host ([`Host`]) is handed in. Three passes: [`syntax`], which takes
+//! Pure but for [`Config::load`], which reads the file and the certificates that it names: what the check must know of the host ([`Host`]) is handed in. Three passes: [`syntax`], which takes
 //! broken lines out; the reader ([`read`]), which checks each table alone; and [`cross`], which checks
 //! what several tables say together. A file is accepted whole or not at all.
 
@@ -8,10 +8,12 @@ mod cross;
 mod problem;
 mod read;
 mod syntax;
+mod tls;
 
 use crate::spec::{
-    DEFAULT_MISS_SEND_LEN, Dpid, FailMode, Listen, PortKind, PortSpec, QUEUES_MAX, SwitchName,
-    SwitchPatch, SwitchSpec, XdpMode,
+    AUXILIARY_MAX, DEFAULT_MISS_SEND_LEN, Dpid, ECHO_INTERVAL_MAX_S, FAIL_AFTER_MAX_S, FailMode,
+    Listen, PortKind, PortSpec, QUEUES_MAX, Rules, SwitchName, SwitchPatch, SwitchSpec, TlsSpec,
+    XdpMode,
 };
 use flow::Limits;
 use std::io;
@@ -21,6 +23,7 @@ use std::time::Duration;
 pub use problem::{Problem, Problems};
 pub use read::Located;
 use read::{Notes, Scope};
+pub use tls::TlsTable;
 
 /// What the check must know of the machine.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -46,6 +49,8 @@ pub struct NodeConfig {
     pub flows_per_table: u32,
     /// The log filter, as in `SUIRO_LOG`.
     pub log: Option<String>,
+    /// Certificates of switches that have none of their own.
+    pub tls: Option<TlsSpec>,
 }
 
 /// One `[[switch]]` table.
@@ -72,6 +77,8 @@ pub struct Config {
     pub node: NodeConfig,
     /// Its switches, in the file's order.
     pub switches: Vec<SwitchConfig>,
+    /// Where certificates are named.
+    pub tls_tables: Vec<TlsTable>,
 }
 
 /// Why there is no configuration.
@@ -104,7 +111,7 @@ const RUN_DIR_MAX: usize = 107 - 38;
 impl Config {
     /// An empty node with every default.
     pub fn empty(host: &Host) -> Self {
-        Self { node: NodeConfig::default_on(host), switches: Vec::new() }
+        Self { node: NodeConfig::default_on(host), switches: Vec::new(), tls_tables: Vec::new() }
     }
 
     /// Reads and checks a file.
@@ -114,20 +121,30 @@ impl Config {
     pub fn load(path: &Path, host: &Host) -> Result<Self, ConfigError> {
         let text = std::fs::read_to_string(path)
             .map_err(|source| ConfigError::Read { path: path.into(), source })?;
-        Ok(Self::parse(&text, &path.display().to_string(), host)?)
+        Ok(Self::read(&text, &path.display().to_string(), host, tls::check_files)?)
     }
 
-    /// Checks a text; `file` is its name in messages.
+    /// Checks a text, but not the files that it names; `file` is its own name in messages.
     ///
     /// # Errors
     /// Every problem in it.
     pub fn parse(text: &str, file: &str, host: &Host) -> Result<Self, Problems> {
+        Self::read(text, file, host, |_, _| ())
+    }
+
+    fn read(
+        text: &str,
+        file: &str,
+        host: &Host,
+        check_files: impl FnOnce(&[TlsTable], &Notes),
+    ) -> Result<Self, Problems> {
         let (rest, broken) = syntax::without_broken_lines(text);
         let notes = Notes::of(text, broken);
         let (document, _) = toml::de::DeTable::parse_recoverable(&rest);
         let root = Scope::new(&document, "file", &notes);
         let config = read_root(root, host);
         cross::check(&config, &notes);
+        check_files(&config.tls_tables, &notes);
         match notes.into_sorted() {
             list if list.is_empty() => Ok(config),
             list => Err(Problems { file: file.into(), list }),
@@ -144,6 +161,7 @@ impl NodeConfig {
             spin: DEFAULT_SPIN,
             flows_per_table: Limits::default().entries_per_table,
             log: None,
+            tls: None,
         }
     }
 }
@@ -154,20 +172,28 @@ fn default_cores(host: &Host) -> Vec<usize> {
 }
 
 fn read_root(root: Scope<'_>, host: &Host) -> Config {
+    let mut tls_tables = Vec::new();
     let (node, base) = match root.table("node", "node") {
-        Some(scope) => read_node(scope, host),
+        Some(scope) => read_node(scope, host, &mut tls_tables),
         None => (NodeConfig::default_on(host), None),
     };
-    let mut switches: Vec<_> =
-        root.tables("switch", "switch").into_iter().filter_map(read_switch).collect();
+    let mut switches: Vec<_> = root
+        .tables("switch", "switch")
+        .into_iter()
+        .filter_map(|scope| read_switch(scope, &mut tls_tables))
+        .collect();
     for (index, switch) in switches.iter_mut().enumerate() {
         complete(switch, index, base.as_ref(), host);
     }
     root.close();
-    Config { node, switches }
+    Config { node, switches, tls_tables }
 }
 
-fn read_node(scope: Scope<'_>, host: &Host) -> (NodeConfig, Option<Listen>) {
+fn read_node(
+    scope: Scope<'_>,
+    host: &Host,
+    tls_tables: &mut Vec<TlsTable>,
+) -> (NodeConfig, Option<Listen>) {
     let defaults = NodeConfig::default_on(host);
     let config = NodeConfig {
         run_dir: read_dir(&scope, "run_dir", RUN_DIR_MAX).unwrap_or(defaults.run_dir),
@@ -178,6 +204,7 @@ fn read_node(scope: Scope<'_>, host: &Host) -> (NodeConfig, Option<Listen>) {
             .number("flows_per_table", 1..=u64::from(defaults.flows_per_table))
             .map_or(defaults.flows_per_table, |flows| flows as u32),
         log: scope.string("log").map(|found| found.value),
+        tls: tls::read(&scope, tls_tables),
     };
     let base = scope.text("listen");
     scope.close();
@@ -235,7 +262,7 @@ fn read_cores(scope: &Scope<'_>, host: &Host) -> Option<Vec<usize>> {
     Some(cores)
 }
 
-fn read_switch(mut scope: Scope<'_>) -> Option<SwitchConfig> {
+fn read_switch(mut scope: Scope<'_>, tls_tables: &mut Vec<TlsTable>) -> Option<SwitchConfig> {
     let name = scope.text::<SwitchName>("name");
     if let Some(name) = &name {
         scope.thing = format!("switch {name}");
@@ -249,6 +276,16 @@ fn read_switch(mut scope: Scope<'_>) -> Option<SwitchConfig> {
         max_packet_in_per_s: scope
             .number("max_packet_in_per_s", 0..=u64::from(u32::MAX))
             .map(|n| n as u32),
+        fail_after_s: scope
+            .number("fail_after_s", 0..=u64::from(FAIL_AFTER_MAX_S))
+            .map(|n| n as u32),
+        on_reconnect: scope.word("on_reconnect", Rules::WORDS, Rules::of),
+        on_standalone: scope.word("on_standalone", Rules::WORDS, Rules::of),
+        echo_interval_s: scope
+            .number("echo_interval_s", 1..=u64::from(ECHO_INTERVAL_MAX_S))
+            .map(|n| n as u16),
+        aux: scope.number("aux", 0..=u64::from(AUXILIARY_MAX)).map(|n| n as u8),
+        tls: Some(tls::read(&scope, tls_tables)),
     };
     let dpid = scope.text("dpid");
     let miss_send_len =

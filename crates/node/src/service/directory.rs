@@ -2,7 +2,7 @@
 
 use super::plan::Origin;
 use super::plane::Gate;
-use crate::agent::Agent;
+use crate::agent::{Agent, Link, LinkStatus};
 use crate::fault::Fault;
 use crate::spec::{PortName, PortSpec, SwitchName, SwitchSpec};
 use crate::switch::Switch;
@@ -38,6 +38,8 @@ pub struct Member {
     pub publishing: AbortHandle,
     /// Its OpenFlow connections, or why there are none. Held across waits, by one change at a time.
     pub agent: tokio::sync::Mutex<Option<Agent>>,
+    /// What its endpoints are doing.
+    links: Mutex<Vec<Arc<Link>>>,
     /// What may change of it.
     state: Mutex<MemberState>,
 }
@@ -73,6 +75,7 @@ impl Member {
             gate,
             publishing,
             agent,
+            links: Mutex::default(),
             state: Mutex::new(state),
         })
     }
@@ -80,6 +83,17 @@ impl Member {
     /// Its changeable part.
     pub fn state(&self) -> MutexGuard<'_, MemberState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What its endpoints are doing, controllers first.
+    pub fn links(&self) -> Vec<LinkStatus> {
+        let links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
+        links.iter().map(|link| link.status()).collect()
+    }
+
+    /// Its endpoints are others now.
+    pub fn set_links(&self, links: &[Arc<Link>]) {
+        *self.links.lock().unwrap_or_else(PoisonError::into_inner) = links.to_vec();
     }
 
     /// Its name.

@@ -34,14 +34,15 @@ pub use refusal::{Refusal, Why};
 pub use rules::{FlowLine, FlowLines, GroupView, MeterView, RuleChange, RuleVerb};
 pub use start::{OnConflict, StartError, StartFault};
 pub use view::{
-    ConnectionView, DropView, NodeView, PortCountersView, PortLoadView, PortView, QueueView,
-    StoreView, SwitchView, WorkerView, WorkersView,
+    ConnectionView, DropView, EndpointView, NodeView, PortCountersView, PortLoadView, PortView,
+    QueueView, StoreView, SwitchView, TroubleView, WorkerView, WorkersView,
 };
 
 use crate::config::{Host, NodeConfig};
 use crate::fault::{Fault, chain};
 use crate::host::RunDir;
 use crate::ports::Ports;
+use crate::spec::TlsSpec;
 use crate::store::Store;
 use datapath::{Datapath, Events};
 use directory::{Directory, Member};
@@ -88,6 +89,8 @@ pub struct Node {
     directory: Arc<Directory>,
     /// Held by whoever changes what exists.
     change: tokio::sync::Mutex<()>,
+    /// Certificates of switches without their own; a reload may change them.
+    tls: Mutex<Option<TlsSpec>>,
     pump: Mutex<Option<Pump>>,
     secret: [u64; 2],
 }
@@ -103,6 +106,7 @@ impl Node {
         ports.serve(datapath.clone());
         let directory = Arc::new(Directory::default());
         let pump = Pump::start(events, directory.clone(), ports.clone())?;
+        let tls = Mutex::new(config.tls.clone());
         Ok(Arc::new(Self {
             facts: Facts::new(config, config_file, host, set_aside),
             run_dir,
@@ -111,6 +115,7 @@ impl Node {
             store,
             directory,
             change: tokio::sync::Mutex::new(()),
+            tls,
             pump: Mutex::new(Some(pump)),
             secret: start::random_secret(),
         }))
@@ -124,6 +129,7 @@ impl Node {
             ticks.tick().await;
             for member in self.directory.all() {
                 member.switch.tick();
+                member.switch.watch_controllers();
                 if member.state().fault.is_some() {
                     self.retry_agent(&member).await;
                 }
@@ -140,6 +146,15 @@ impl Node {
         self.ports.stop(Keep::Interface).await;
         drop(self.pump.lock().unwrap_or_else(PoisonError::into_inner).take());
         self.store.flushed().await;
+    }
+
+    /// Certificates of switches without their own.
+    fn tls(&self) -> Option<TlsSpec> {
+        self.tls.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set_tls(&self, tls: Option<TlsSpec>) {
+        *self.tls.lock().unwrap_or_else(PoisonError::into_inner) = tls;
     }
 
     fn member(&self, name: &str) -> Result<Arc<Member>, Refusal> {

@@ -6,8 +6,8 @@ use super::plan::Origin;
 use super::ports::wanted;
 use super::refusal::Refusal;
 use super::start::declare_rules;
-use super::switches::apply_settings;
-use crate::config::{Config, SwitchConfig};
+use super::switches::{apply_settings, connects_otherwise};
+use crate::config::{Config, NodeConfig, SwitchConfig};
 use crate::ports::OnFailure;
 use crate::spec::{PortName, PortSpec};
 use openflow::PortConfig;
@@ -22,13 +22,27 @@ impl Node {
     /// rely on it by now.
     pub async fn reload(&self, config: &Config) {
         let _change = self.change.lock().await;
-        if config.node != self.facts.config {
+        let tls_before = self.tls();
+        self.set_tls(config.node.tls.clone());
+        let (before, now) = (self.facts.config.clone(), config.node.clone());
+        if (NodeConfig { tls: None, ..before }) != (NodeConfig { tls: None, ..now }) {
             tracing::warn!("[node] has changed: restart suiro for that to take effect");
         }
         for member in self.directory.all().iter().filter(|member| member.origin == Origin::File) {
             if !config.switches.iter().any(|switch| is_same_switch(member, switch)) {
                 tracing::info!("switch {}: no longer declared as it was", member.name());
                 self.take_down(member, Keep::Nothing).await;
+            }
+        }
+        if tls_before != config.node.tls {
+            // Switches with certificates of their own are not concerned, the file's come below.
+            let concerned = |member: &&Arc<Member>| {
+                let state = member.state();
+                state.spec.uses_tls() && state.spec.tls.is_none()
+            };
+            for member in self.directory.all().iter().filter(concerned) {
+                // The fault is the switch's state, and tried again with each tick.
+                let _ = self.start_agent(member).await;
             }
         }
         for declared in &config.switches {
@@ -68,7 +82,7 @@ impl Node {
         let before = std::mem::replace(&mut member.state().spec, declared.spec.clone());
         apply_settings(&member, &declared.spec);
         let connected = member.agent.lock().await.is_some();
-        if !connected || before != declared.spec {
+        if !connected || connects_otherwise(&before, &declared.spec) {
             // The fault is the switch's state, and tried again with each tick.
             let _ = self.start_agent(&member).await;
         }

@@ -8,12 +8,16 @@ use super::refusal::{Refusal, Why};
 use super::view::SwitchView;
 use crate::agent::{Agent, BindError, Endpoints, Timing};
 use crate::fault::{Fault, chain};
-use crate::spec::{Protocol, SwitchPatch, SwitchSpec};
-use crate::switch::{NewSwitch, Switch};
+use crate::spec::{
+    AUXILIARY_MAX, ECHO_INTERVAL_MAX_S, FAIL_AFTER_MAX_S, Protocol, SwitchPatch, SwitchSpec,
+};
+use crate::switch::{FailPolicy, NewSwitch, Switch};
+use crate::tls::{Credentials, Tls, TlsFault};
 use datapath::PortAt;
 use flow::Limits;
 use port::Keep;
 use std::sync::Arc;
+use std::time::Duration;
 
 impl Node {
     /// Makes a switch.
@@ -24,6 +28,7 @@ impl Node {
         let change = self.change.lock().await;
         spec.dpid.get_or_insert_with(|| self.facts.derived_dpid(&spec.name));
         self.taken().check_switch(&spec)?;
+        self.check_connections(&spec)?;
         let member = self.bring_up(spec.clone(), Origin::Api);
         if let Err(fault) = self.start_agent(&member).await {
             self.take_down(&member, Keep::Nothing).await;
@@ -54,9 +59,10 @@ impl Node {
         let before = member.state().spec.clone();
         let after = patch.applied_to(&before);
         self.check_new_addresses(&before, &after)?;
+        self.check_connections(&after)?;
         member.state().spec = after.clone();
         member.switch.set_versions(Protocol::set(&after.protocols));
-        if connections(&before) != connections(&after)
+        if connects_otherwise(&before, &after)
             && let Err(fault) = self.start_agent(&member).await
         {
             member.switch.set_versions(Protocol::set(&before.protocols));
@@ -70,6 +76,35 @@ impl Node {
         drop(change);
         self.saved(&thing).await?;
         Ok(self.view_switch(&member))
+    }
+
+    /// Ranges, and certificates where there is TLS.
+    fn check_connections(&self, spec: &SwitchSpec) -> Result<(), Refusal> {
+        let refuse = |cause: String, remedy: String| {
+            let thing = format!("switch {}", spec.name);
+            Refusal::new(Why::Invalid, Fault::new(thing, "read its connections", cause, remedy))
+        };
+        let ranges = [
+            ("fail_after_s", u64::from(spec.fail_after_s), 0, u64::from(FAIL_AFTER_MAX_S)),
+            ("echo_interval_s", spec.echo_interval_s.into(), 1, ECHO_INTERVAL_MAX_S.into()),
+            ("aux", spec.aux.into(), 0, AUXILIARY_MAX.into()),
+        ];
+        for (key, given, low, high) in ranges {
+            if !(low..=high).contains(&given) {
+                let cause = format!("{key}: {given} is outside {low} to {high}");
+                return Err(refuse(cause, format!("choose a number from {low} to {high}")));
+            }
+        }
+        let tls = spec.tls.clone().or_else(|| self.tls());
+        if tls.is_none() && spec.uses_tls() {
+            let fault = TlsFault::NotConfigured;
+            return Err(refuse(fault.to_string(), fault.remedy()));
+        }
+        let fault = tls.and_then(|tls| Credentials::faults(&tls).into_iter().next());
+        match fault.filter(|_| spec.uses_tls() || spec.tls.is_some()) {
+            Some(fault) => Err(refuse(chain(&fault), fault.remedy())),
+            None => Ok(()),
+        }
     }
 
     fn check_new_addresses(&self, before: &SwitchSpec, after: &SwitchSpec) -> Result<(), Refusal> {
@@ -159,17 +194,20 @@ impl Node {
 
     /// Binds and calls what the switch's specification names, in place of what was bound and called before.
     pub(super) async fn start_agent(&self, member: &Member) -> Result<(), Fault> {
-        let (name, endpoints) = {
+        let (name, endpoints, timing) = {
             let state = member.state();
-            (state.spec.name.clone(), self.endpoints(&state.spec))
+            let interval = Duration::from_secs(state.spec.echo_interval_s.into());
+            (state.spec.name.clone(), self.endpoints(&state.spec), Timing::probing_after(interval))
         };
         // The old sockets go first: the new ones may have the same addresses.
         member.stop_agent().await;
         let mut agent = member.agent.lock().await;
-        member.switch.set_calls_controllers(!endpoints.controllers.is_empty());
-        let started = Agent::start(member.switch.clone(), &endpoints, Timing::default());
+        let (calls, listens) = (!endpoints.controllers.is_empty(), !endpoints.listen.is_empty());
+        member.switch.expect_controllers(calls, listens);
+        let started = Agent::start(member.switch.clone(), &endpoints, timing);
         let fault = started.as_ref().err().map(|error| bind_fault(&name, error));
         member.state().fault.clone_from(&fault);
+        member.set_links(started.as_ref().map_or(&[], Agent::links));
         *agent = started.ok();
         fault.map_or(Ok(()), Err)
     }
@@ -184,21 +222,34 @@ impl Node {
 
     fn endpoints(&self, spec: &SwitchSpec) -> Endpoints {
         Endpoints {
-            controllers: spec.controllers.iter().map(crate::spec::Controller::address).collect(),
-            listen: spec.listen.iter().map(crate::spec::Listen::address).collect(),
+            controllers: spec.controllers.clone(),
+            listen: spec.listen.clone(),
             management: Some(self.run_dir.management_socket(&spec.name)),
+            tls: spec.tls.clone().or_else(|| self.tls()).map(Tls::new),
+            auxiliaries: spec.aux,
         }
     }
 }
 
-/// What a switch's connections depend on: when it changes they begin anew.
-fn connections(spec: &SwitchSpec) -> impl PartialEq + '_ {
-    (&spec.controllers, &spec.listen, &spec.protocols)
+/// Whether connections must be made anew.
+pub(super) fn connects_otherwise(before: &SwitchSpec, after: &SwitchSpec) -> bool {
+    let of = |spec: &SwitchSpec| {
+        let (called, listen) = (spec.controllers.clone(), spec.listen.clone());
+        let protocols = spec.protocols.clone();
+        (called, listen, protocols, spec.echo_interval_s, spec.aux, spec.tls.clone())
+    };
+    of(before) != of(after)
 }
 
 pub(super) fn apply_settings(member: &Member, spec: &SwitchSpec) {
-    if member.switch.fail_mode() != spec.fail_mode {
-        member.switch.set_fail_mode(spec.fail_mode);
+    let policy = FailPolicy {
+        mode: spec.fail_mode,
+        after: Duration::from_secs(spec.fail_after_s.into()),
+        on_reconnect: spec.on_reconnect,
+        on_standalone: spec.on_standalone,
+    };
+    if member.switch.fail_policy() != policy {
+        member.switch.set_fail_policy(policy);
         member.switch.publish();
     }
     // A burst of a tenth of a second: what a controller sees as one event.

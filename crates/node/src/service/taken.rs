@@ -7,13 +7,14 @@ use crate::spec::{
 };
 use std::collections::HashMap;
 use std::hash::Hash;
+use std::net::SocketAddr;
 
 /// Who has what, in words for messages.
 #[derive(Default)]
 pub struct Taken {
     names: HashMap<SwitchName, String>,
     dpids: HashMap<Dpid, String>,
-    listens: HashMap<Listen, String>,
+    listens: HashMap<SocketAddr, String>,
     ports: HashMap<(SwitchName, PortName), String>,
     numbers: HashMap<(SwitchName, u32), String>,
     interfaces: HashMap<(Option<Netns>, IfName), String>,
@@ -32,7 +33,7 @@ impl Taken {
         let holder = format!("switch {} ({from})", spec.name);
         self.names.insert(spec.name.clone(), holder.clone());
         self.dpids.extend(spec.dpid.clone().map(|dpid| (dpid, holder.clone())));
-        self.listens.extend(spec.listen.iter().map(|listen| (listen.clone(), holder.clone())));
+        self.listens.extend(spec.listen.iter().map(|listen| (listen.address(), holder.clone())));
     }
 
     /// Notes a port.
@@ -72,7 +73,12 @@ impl Taken {
     /// It is, with both sides named.
     pub fn check_addresses(&self, spec: &SwitchSpec) -> Result<(), Refusal> {
         let clashing = |at: &Listen| {
-            clash(&self.listens, at, || format!("address {at}"), "choose another TCP port")
+            clash(
+                &self.listens,
+                &at.address(),
+                || format!("address {at}"),
+                "choose another TCP port",
+            )
         };
         refuse(spec.listen.iter().find_map(clashing), || format!("switch {}", spec.name))
     }

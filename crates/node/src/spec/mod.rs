@@ -1,11 +1,20 @@
 //! What users may ask for, in the one form that the configuration file, the API and the store share.
 
+#[macro_use]
+mod text;
+
+mod endpoint;
 mod port;
 mod protocol;
 mod switch;
-mod text;
+mod tls;
 
+pub use endpoint::{Controller, Host, Listen, OPENFLOW_PORT, Place, Target, Transport};
 pub use port::{Fault, PORT_NUMBER_MAX, PortKind, PortPatch, PortSpec, QUEUES_MAX, XdpMode};
 pub use protocol::Protocol;
-pub use switch::{DEFAULT_MISS_SEND_LEN, FailMode, SwitchPatch, SwitchSpec};
-pub use text::{BadText, Controller, Dpid, IfName, Listen, Mac, Netns, Peer, PortName, SwitchName};
+pub use switch::{
+    AUXILIARY_MAX, DEFAULT_MISS_SEND_LEN, ECHO_INTERVAL_MAX_S, FAIL_AFTER_MAX_S, FailMode, Rules,
+    SwitchPatch, SwitchSpec,
+};
+pub use text::{BadText, Dpid, IfName, Mac, Netns, Peer, PortName, SwitchName};
+pub use tls::{Pin, TlsSpec};

@@ -1,8 +1,10 @@
 //! What a user may ask of a switch.
 
+use super::endpoint::{Controller, Listen, Transport};
 use super::protocol::Protocol;
-use super::text::{Controller, Dpid, Listen, SwitchName};
-use serde::{Deserialize, Serialize};
+use super::text::{Dpid, SwitchName};
+use super::tls::TlsSpec;
+use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
 /// What a switch does with packets that no rule matches while no controller is connected (OpenFlow 1.3.5 §6.4).
@@ -38,6 +40,39 @@ impl FailMode {
     }
 }
 
+/// What becomes of flows, groups and meters when a switch goes from its controllers to itself, or back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Rules {
+    /// They stay (OpenFlow 1.3.5 §6.3.2 lets a controller find them).
+    #[default]
+    Keep,
+    /// They go, whoever made them.
+    Flush,
+}
+
+impl Rules {
+    /// The words users write.
+    pub const WORDS: &'static [&'static str] = &["keep", "flush"];
+
+    /// What that word says.
+    pub fn of(word: &str) -> Option<Self> {
+        match word {
+            "keep" => Some(Self::Keep),
+            "flush" => Some(Self::Flush),
+            _ => None,
+        }
+    }
+
+    /// The word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Keep => "keep",
+            Self::Flush => "flush",
+        }
+    }
+}
+
 /// A switch as a user wants it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -65,12 +100,43 @@ pub struct SwitchSpec {
     /// Most packets a second sent to controllers; the rest is dropped as `packet_in_full`.
     #[serde(default = "default_packet_ins")]
     pub max_packet_in_per_s: u32,
+    /// Seconds without any controller before a standalone switch forwards by itself; it drops as a secure one until then.
+    #[serde(default)]
+    pub fail_after_s: u32,
+    /// What becomes of the rules when a controller comes and none was there.
+    #[serde(default)]
+    pub on_reconnect: Rules,
+    /// What becomes of the rules when a standalone switch begins to forward by itself.
+    #[serde(default)]
+    pub on_standalone: Rules,
+    /// Seconds of a connection's silence after which an echo is asked for; after three times that the connection is given up.
+    #[serde(default = "default_echo_interval")]
+    pub echo_interval_s: u16,
+    /// Auxiliary connections to each controller that is called (OpenFlow 1.3.5 §6.3.7).
+    #[serde(default)]
+    pub aux: u8,
+    /// Certificates for `ssl:` and `pssl:`; the node's when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<TlsSpec>,
 }
 
 /// OpenFlow's own default (OpenFlow 1.3.5 §7.3.2).
 pub const DEFAULT_MISS_SEND_LEN: u16 = 128;
 /// Chosen: far above what a learning controller needs, far below what would hurt its neighbours.
 pub const DEFAULT_PACKET_INS: u32 = 10_000;
+
+/// Chosen: as Open vSwitch's inactivity probe.
+pub const DEFAULT_ECHO_INTERVAL_S: u16 = 5;
+/// Chosen: more is not watching any more.
+pub const ECHO_INTERVAL_MAX_S: u16 = 3600;
+/// Chosen: a day; who wants more wants a secure switch.
+pub const FAIL_AFTER_MAX_S: u32 = 86_400;
+/// Chosen: a controller gains from a few connections; each costs a task and two buffers.
+pub const AUXILIARY_MAX: u8 = 8;
+
+fn default_echo_interval() -> u16 {
+    DEFAULT_ECHO_INTERVAL_S
+}
 
 fn default_miss_send_len() -> u16 {
     DEFAULT_MISS_SEND_LEN
@@ -92,7 +158,19 @@ impl SwitchSpec {
             protocols: Protocol::all(),
             miss_send_len: DEFAULT_MISS_SEND_LEN,
             max_packet_in_per_s: DEFAULT_PACKET_INS,
+            fail_after_s: 0,
+            on_reconnect: Rules::default(),
+            on_standalone: Rules::default(),
+            echo_interval_s: DEFAULT_ECHO_INTERVAL_S,
+            aux: 0,
+            tls: None,
         }
+    }
+
+    /// Whether any of its connections is by TLS.
+    pub fn uses_tls(&self) -> bool {
+        self.controllers.iter().any(|at| at.target().transport == Transport::Tls)
+            || self.listen.iter().any(|at| at.transport() == Transport::Tls)
     }
 }
 
@@ -115,6 +193,30 @@ pub struct SwitchPatch {
     /// See [`SwitchSpec::max_packet_in_per_s`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_packet_in_per_s: Option<u32>,
+    /// See [`SwitchSpec::fail_after_s`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fail_after_s: Option<u32>,
+    /// See [`SwitchSpec::on_reconnect`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_reconnect: Option<Rules>,
+    /// See [`SwitchSpec::on_standalone`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_standalone: Option<Rules>,
+    /// See [`SwitchSpec::echo_interval_s`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub echo_interval_s: Option<u16>,
+    /// See [`SwitchSpec::aux`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aux: Option<u8>,
+    /// See [`SwitchSpec::tls`]; `null` goes back to the node's.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
+    #[schema(value_type = Option<TlsSpec>)]
+    pub tls: Option<Option<TlsSpec>>,
+}
+
+/// Tells a key that is `null` from one that is not there.
+fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Option<TlsSpec>>, D::Error> {
+    Option::deserialize(from).map(Some)
 }
 
 impl SwitchPatch {
@@ -130,6 +232,12 @@ impl SwitchPatch {
             listen: self.listen.clone().unwrap_or_else(|| spec.listen.clone()),
             protocols: self.protocols.clone().unwrap_or_else(|| spec.protocols.clone()),
             max_packet_in_per_s: self.max_packet_in_per_s.unwrap_or(spec.max_packet_in_per_s),
+            fail_after_s: self.fail_after_s.unwrap_or(spec.fail_after_s),
+            on_reconnect: self.on_reconnect.unwrap_or(spec.on_reconnect),
+            on_standalone: self.on_standalone.unwrap_or(spec.on_standalone),
+            echo_interval_s: self.echo_interval_s.unwrap_or(spec.echo_interval_s),
+            aux: self.aux.unwrap_or(spec.aux),
+            tls: self.tls.clone().unwrap_or_else(|| spec.tls.clone()),
         }
     }
 }

@@ -5,7 +5,6 @@
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::str::FromStr;
 use utoipa::ToSchema;
 
@@ -122,26 +121,6 @@ text_type! {
         Some((switch.parse().ok()?, port.parse().ok()?))
     }
 }
-text_type! {
-    /// A controller to connect to. The port may be left out: 6653.
-    Controller(SocketAddr), "a controller", "tcp:ADDRESS[:PORT], such as \"tcp:127.0.0.1:6653\" or \"tcp:[::1]:6653\"", "tcp:127.0.0.1:6653",
-    |text| parse_socket(text.strip_prefix("tcp:")?)
-}
-text_type! {
-    /// Where to wait for controllers.
-    Listen(SocketAddr), "an address to listen on", "ptcp:PORT[:ADDRESS], such as \"ptcp:6654:127.0.0.1\"", "ptcp:6654:127.0.0.1",
-    |text| {
-        let rest = text.strip_prefix("ptcp:")?;
-        let (port, address) = rest.split_once(':').unwrap_or((rest, ""));
-        let port: u16 = port.parse().ok().filter(|&port| port != 0)?;
-        let address = if address.is_empty() { Ipv4Addr::LOCALHOST.into() } else { parse_ip(address)? };
-        Some(SocketAddr::new(address, port))
-    }
-}
-
-/// OpenFlow's registered port.
-const OPENFLOW_PORT: u16 = 6653;
-
 impl Dpid {
     /// A datapath id from its number.
     pub fn new(id: u64) -> Self {
@@ -200,26 +179,6 @@ impl Peer {
     }
 }
 
-impl Controller {
-    /// Where it listens.
-    pub fn address(&self) -> SocketAddr {
-        self.0
-    }
-}
-
-impl Listen {
-    /// Where to bind.
-    pub fn address(&self) -> SocketAddr {
-        self.0
-    }
-
-    /// The same address, `by` ports further on; `None` past the last port.
-    pub fn shifted(&self, by: usize) -> Option<Self> {
-        let port = u16::try_from(usize::from(self.0.port()) + by).ok()?;
-        Some(Self(SocketAddr::new(self.0.ip(), port)))
-    }
-}
-
 impl fmt::Display for Dpid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:016x}", self.0)
@@ -236,21 +195,6 @@ impl fmt::Display for Mac {
 impl fmt::Display for Peer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.switch(), self.port())
-    }
-}
-
-impl fmt::Display for Controller {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "tcp:{}", self.0)
-    }
-}
-
-impl fmt::Display for Listen {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            SocketAddr::V4(at) => write!(f, "ptcp:{}:{}", at.port(), at.ip()),
-            SocketAddr::V6(at) => write!(f, "ptcp:{}:[{}]", at.port(), at.ip()),
-        }
     }
 }
 
@@ -283,16 +227,6 @@ fn parse_mac(text: &str) -> Option<[u8; 6]> {
     (parts.next().is_none() && Mac::new(bytes).is_some()).then_some(bytes)
 }
 
-fn parse_ip(text: &str) -> Option<IpAddr> {
-    let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
-    bare.parse().ok()
-}
-
-fn parse_socket(text: &str) -> Option<SocketAddr> {
-    let whole = text.parse::<SocketAddr>().ok().filter(|at| at.port() != 0);
-    whole.or_else(|| parse_ip(text).map(|address| SocketAddr::new(address, OPENFLOW_PORT)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -309,14 +243,6 @@ mod tests {
         }
         check::<Dpid>(&["1", "00000000000000ff", "0xabc", "ffffffffffffffff"]);
         check::<Mac>(&["02:00:00:00:00:01", "FE:ff:ff:ff:ff:ff"]);
-        check::<Controller>(&[
-            "tcp:127.0.0.1:6653",
-            "tcp:10.0.0.1",
-            "tcp:[::1]:6633",
-            "tcp:[::1]",
-            "tcp:::1",
-        ]);
-        check::<Listen>(&["ptcp:6654", "ptcp:6654:0.0.0.0", "ptcp:6654:[::]", "ptcp:6654:::1"]);
         check::<Peer>(&["sw1:to-sw0"]);
         check::<Netns>(&["guest1", "/proc/1/ns/net"]);
     }
@@ -341,13 +267,6 @@ mod tests {
             "02:00:00:00:00:01:02",
             "+2:00:00:00:00:01",
         ]);
-        refuse::<Controller>(&[
-            "127.0.0.1:6653",
-            "tcp:localhost",
-            "tcp:1.2.3.4:0",
-            "ssl:1.2.3.4:6653",
-        ]);
-        refuse::<Listen>(&["ptcp:", "ptcp:0", "ptcp:70000", "tcp:6653"]);
         refuse::<Peer>(&["sw1", "sw1:", ":p", "a:b:c"]);
     }
 

@@ -1,24 +1,92 @@
 //! What a switch does while no controller is there, and who counts as one: see [`FailMode`] (OpenFlow 1.3.5 §6.3.2).
+//!
+//! Time is the plane's; [`Switch::watch_controllers`] is to be called a few times a second.
 
-use crate::spec::FailMode;
+use crate::spec::{FailMode, Rules};
 use crate::switch::listener::{Audience, Listener};
-use crate::switch::{Control, Switch};
-use flow::{FragMode, Miss, SwitchConfig};
-use openflow::{ErrorCode, Fault, FragmentMode};
+use crate::switch::{Control, Switch, translate};
+use flow::{FragMode, Miss, Nanos, SwitchConfig};
+use openflow::{
+    ErrorCode, Fault, FlowMod, FlowModCommand, FragmentMode, GroupId, GroupMod, GroupModCommand,
+    GroupType, MeterFlags, MeterId, MeterMod, MeterModCommand, TableId,
+};
 use std::sync::Arc;
+use std::time::Duration;
 
-impl Control {
-    /// Puts fail mode and fragment mode in force.
-    pub(crate) fn configure(&mut self, audience: Audience) {
-        let alone = self.fail_mode == FailMode::Standalone && !audience.controller;
-        let miss = match (alone, self.calls_controllers) {
+/// What happens without a controller, and what becomes of the rules then.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FailPolicy {
+    /// What happens to packets.
+    pub mode: FailMode,
+    /// How long a standalone switch behaves as a secure one before it forwards by itself.
+    pub after: Duration,
+    /// The rules when a controller comes and none was there.
+    pub on_reconnect: Rules,
+    /// The rules when the switch begins to forward by itself after a controller was there.
+    pub on_standalone: Rules,
+}
+
+impl FailPolicy {
+    /// That mode at once, and the rules stay.
+    pub fn of(mode: FailMode) -> Self {
+        let (on_reconnect, on_standalone) = (Rules::Keep, Rules::Keep);
+        Self { mode, after: Duration::ZERO, on_reconnect, on_standalone }
+    }
+}
+
+/// Where a switch stands with its controllers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Attendance {
+    pub policy: FailPolicy,
+    /// It calls controllers or waits for them; a switch that does neither has nobody to wait for.
+    expected: bool,
+    /// It calls them.
+    calls: bool,
+    /// Since when none is there; nothing while one is.
+    without_since: Option<Nanos>,
+    /// One was there at some time.
+    met: bool,
+    /// The switch forwards by itself.
+    alone: bool,
+}
+
+impl Attendance {
+    /// Of a new switch.
+    pub fn new(mode: FailMode) -> Self {
+        Self {
+            policy: FailPolicy::of(mode),
+            expected: false,
+            calls: false,
+            without_since: Some(Nanos(0)),
+            met: false,
+            alone: mode == FailMode::Standalone,
+        }
+    }
+
+    /// Whether the switch is to forward by itself.
+    fn is_alone(&self, now: Nanos) -> bool {
+        let waited = |since: Nanos| {
+            !self.expected
+                || u128::from(now.0.saturating_sub(since.0)) >= self.policy.after.as_nanos()
+        };
+        self.policy.mode == FailMode::Standalone && self.without_since.is_some_and(waited)
+    }
+
+    fn miss(&self, audience: Audience) -> Miss {
+        match (self.alone, self.calls || self.met) {
             (false, _) if audience.takes_misses => Miss::Controller,
             (false, _) => Miss::Drop,
             (true, false) => Miss::Normal,
             (true, true) => Miss::Orphaned,
-        };
+        }
+    }
+}
+
+impl Control {
+    /// Puts fail mode and fragment mode in force.
+    pub(crate) fn configure(&mut self, audience: Audience) {
         self.pipeline.set_config(SwitchConfig {
-            miss,
+            miss: self.attendance.miss(audience),
             fragments: if self.fragments == FragmentMode::Drop {
                 FragMode::Drop
             } else {
@@ -32,21 +100,40 @@ impl Control {
 impl Switch {
     /// A connection hears events from now on; a controller ends the switch's being on its own.
     pub fn join(&self, listener: Arc<dyn Listener>) {
+        let mut control = self.control();
+        // Before it hears of changes: what was is not its concern.
+        if listener.is_controller() {
+            self.controller_is_there(&mut control);
+        }
         self.listeners.add(listener);
         self.listeners_changed();
-        self.reconfigure(|_| ());
+        self.reconfigure(&mut control);
     }
 
     /// A connection is gone.
     pub fn leave(&self, id: u64) {
+        let mut control = self.control();
         self.listeners.remove(id);
         self.listeners_changed();
-        self.reconfigure(|_| ());
+        self.look_for_controllers(&mut control);
     }
 
     /// A connection that stays wants other events, or has another role: it may take packets without a match, or no longer.
     pub fn audience_changed(&self) {
-        self.reconfigure(|_| ());
+        self.reconfigure(&mut self.control());
+    }
+
+    /// A connection that is there has turned out to be a controller's.
+    pub fn controllers_changed(&self) {
+        self.look_for_controllers(&mut self.control());
+    }
+
+    /// Lets a standalone switch forward by itself when it has waited long enough for a controller.
+    pub fn watch_controllers(&self) {
+        let mut control = self.control();
+        if control.attendance.is_alone(self.now()) != control.attendance.alone {
+            self.look_for_controllers(&mut control);
+        }
     }
 
     #[cfg(test)]
@@ -59,20 +146,78 @@ impl Switch {
         self.listeners.any_controller()
     }
 
-    /// Without a controller.
-    pub fn fail_mode(&self) -> FailMode {
-        self.control().fail_mode
+    /// Whether the switch forwards by itself what it would ask a controller about.
+    pub fn is_alone(&self) -> bool {
+        self.control().attendance.alone
+    }
+
+    /// What happens without a controller.
+    pub fn fail_policy(&self) -> FailPolicy {
+        self.control().attendance.policy
     }
 
     /// Changes what happens without a controller.
-    pub fn set_fail_mode(&self, mode: FailMode) {
-        self.reconfigure(|control| control.fail_mode = mode);
+    pub fn set_fail_policy(&self, policy: FailPolicy) {
+        let mut control = self.control();
+        control.attendance.policy = policy;
+        self.look_for_controllers(&mut control);
     }
 
-    /// Whether it calls controllers. While none of them is there, a standalone switch does by itself what it would ask them about; one
-    /// that calls nobody is left to its rules, whoever wrote them.
-    pub fn set_calls_controllers(&self, calls: bool) {
-        self.reconfigure(|control| control.calls_controllers = calls);
+    /// Whether it calls controllers or waits for them. While none of them is there, a standalone switch does by itself what it would ask
+    /// them about; one that nobody controls is left to its rules, whoever wrote them.
+    pub fn expect_controllers(&self, calls: bool, listens: bool) {
+        let mut control = self.control();
+        let now = self.now();
+        let attendance = &mut control.attendance;
+        (attendance.expected, attendance.calls) = (calls || listens, calls);
+        attendance.without_since = attendance.without_since.map(|_| now);
+        self.look_for_controllers(&mut control);
+    }
+
+    fn look_for_controllers(&self, control: &mut Control) {
+        if self.listeners.any_controller() {
+            return self.controller_is_there(control);
+        }
+        let now = self.now();
+        control.attendance.without_since.get_or_insert(now);
+        let was_alone = control.attendance.alone;
+        control.attendance.alone = control.attendance.is_alone(now);
+        if control.attendance.alone && !was_alone && control.attendance.met {
+            tracing::warn!(switch = self.name, "no controller: forwarding as a learning switch");
+            self.flush(control, control.attendance.policy.on_standalone);
+        }
+        self.reconfigure(control);
+    }
+
+    fn controller_is_there(&self, control: &mut Control) {
+        let is_first = control.attendance.without_since.take().is_some();
+        (control.attendance.alone, control.attendance.met) = (false, true);
+        if is_first {
+            self.flush(control, control.attendance.policy.on_reconnect);
+        }
+        self.reconfigure(control);
+    }
+
+    /// Removes every flow, group and meter, if that is what `rules` says.
+    fn flush(&self, control: &mut Control, rules: Rules) {
+        if rules == Rules::Keep {
+            return;
+        }
+        let now = self.now();
+        let flows =
+            FlowMod { command: FlowModCommand::Delete, table: TableId::ALL, ..FlowMod::default() };
+        let (command, id) = (GroupModCommand::Delete, GroupId::ALL);
+        let groups = GroupMod { command, kind: GroupType::All, id, buckets: Vec::new() };
+        let (command, id) = (MeterModCommand::Delete, MeterId::ALL);
+        let meters = MeterMod { command, flags: MeterFlags::empty(), id, bands: Vec::new() };
+        let flushed = self
+            .apply(control, translate::flow_mod(&flows), now)
+            .and_then(|()| self.apply_group(control, &groups, now))
+            .and_then(|()| self.apply_meter(control, &meters, now));
+        match flushed {
+            Ok(()) => tracing::info!(switch = self.name, "flows, groups and meters are flushed"),
+            Err(fault) => tracing::error!(switch = self.name, %fault, "rules could not be flushed"),
+        }
     }
 
     /// What happens to fragments.
@@ -91,14 +236,14 @@ impl Switch {
                 "suiro does not reassemble fragments",
             ));
         }
-        self.reconfigure(|control| control.fragments = fragments);
+        let mut control = self.control();
+        control.fragments = fragments;
+        self.reconfigure(&mut control);
         Ok(())
     }
 
-    fn reconfigure(&self, change: impl FnOnce(&mut Control)) {
-        let mut control = self.control();
-        change(&mut control);
+    fn reconfigure(&self, control: &mut Control) {
         control.configure(self.listeners.audience());
-        self.touch(&mut control);
+        self.touch(control);
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::switch::port::SwitchPort;
 use flow::{PacketIn, PacketInReason, PortNo, Removed};
+use openflow::Role;
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// A frame on its way to the controllers, borrowed from the datapath's event.
@@ -76,6 +77,14 @@ pub trait Listener: Send + Sync {
     /// Another one became master.
     fn become_slave(&self);
 
+    /// What it shares with the auxiliary connections beside it: the main connection's id.
+    fn controller_id(&self) -> u64 {
+        self.id()
+    }
+
+    /// It was granted this role.
+    fn take_role(&self, _role: Role) {}
+
     /// For `switch show` and the API.
     fn describe(&self) -> Connection;
 }
@@ -87,6 +96,8 @@ pub struct Connection {
     pub peer: String,
     /// Whether it is a controller of the switch or a visitor (`ovs-ofctl`).
     pub controller: bool,
+    /// 0 for a main connection (OpenFlow 1.3.5 §6.3.7).
+    pub auxiliary: u8,
     /// `equal`, `master` or `slave`.
     pub role: &'static str,
     /// OpenFlow version, as `1.3`.
@@ -130,11 +141,16 @@ impl Listeners {
         self.read().iter().for_each(|listener| listener.hear(event));
     }
 
-    pub(crate) fn demote_all_but(&self, id: u64) {
-        self.read()
-            .iter()
-            .filter(|listener| listener.id() != id)
-            .for_each(|listener| listener.become_slave());
+    /// Gives listener `id` a role. A new master makes the listeners of other controllers slaves.
+    pub(crate) fn grant(&self, id: u64, role: Role) {
+        let listeners = self.read();
+        let claimant = listeners.iter().find(|listener| listener.id() == id);
+        let controller = claimant.map_or(id, |claimant| claimant.controller_id());
+        if role == Role::Master {
+            let others = listeners.iter().filter(|other| other.controller_id() != controller);
+            others.for_each(|other| other.become_slave());
+        }
+        claimant.iter().for_each(|claimant| claimant.take_role(role));
     }
 
     pub(crate) fn audience(&self) -> Audience {

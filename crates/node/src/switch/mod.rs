@@ -14,7 +14,7 @@
 //!   changes costs one snapshot per interval, not one per change.
 //! * **Journal**: every accepted change is recorded under the lock, in the order in which it took effect.
 //! * **Fail mode**: without a controller a standalone switch forwards what no entry matches as a learning switch; a secure
-//!   one drops it. Entries stay as they are (OpenFlow 1.3.5 §6.3.2).
+//!   one drops it. Entries stay as they are (OpenFlow 1.3.5 §6.3.2) unless the [`FailPolicy`] says otherwise.
 
 mod buffers;
 mod dump;
@@ -38,6 +38,7 @@ pub(crate) mod tests;
 
 pub use buffers::SLOTS as PACKET_BUFFERS;
 pub use dump::FlowDump;
+pub use fail::FailPolicy;
 pub use listener::{Connection, Event, Listener, PacketInEvent, PortEvent};
 pub use plane::{Emission, Plane};
 pub use port::SwitchPort;
@@ -46,6 +47,7 @@ pub use restore::NotRestored;
 use crate::journal::{Change, Journal};
 use crate::spec::FailMode;
 use buffers::PacketBuffers;
+use fail::Attendance;
 use flow::{Limits, Nanos, Pipeline, PortNo, Snapshot};
 use listener::{Audience, Listeners};
 use openflow::{FragmentMode, GroupDesc, GroupId, MeterConfig, MeterId, Version, VersionSet};
@@ -98,9 +100,7 @@ pub(crate) struct Control {
     groups: BTreeMap<GroupId, GroupDesc>,
     meters: BTreeMap<MeterId, MeterConfig>,
     fragments: FragmentMode,
-    fail_mode: FailMode,
-    /// Controllers are configured, there or not.
-    calls_controllers: bool,
+    attendance: Attendance,
     /// The highest generation that a master or slave claimed (OpenFlow 1.3.5 §6.3.4).
     generation: Option<u64>,
     /// Changed since the last snapshot.
@@ -122,8 +122,7 @@ impl Switch {
             groups: BTreeMap::new(),
             meters: BTreeMap::new(),
             fragments: FragmentMode::Normal,
-            fail_mode: spec.fail_mode,
-            calls_controllers: false,
+            attendance: Attendance::new(spec.fail_mode),
             generation: None,
             dirty: false,
             silent: false,

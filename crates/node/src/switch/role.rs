@@ -4,7 +4,7 @@ use crate::switch::Switch;
 use openflow::{ErrorCode, Fault, Role};
 
 impl Switch {
-    /// Listener `id` claims `role`; a new master makes every other listener a slave. [`Role::NoChange`] and [`Role::Equal`]
+    /// Listener `id` claims `role`; a new master makes the master before it a slave. [`Role::NoChange`] and [`Role::Equal`]
     /// need no generation. Returns the generation in force, `u64::MAX` while none is.
     ///
     /// # Errors
@@ -20,8 +20,9 @@ impl Switch {
             }
             control.generation = Some(generation);
         }
-        if role == Role::Master {
-            self.listeners.demote_all_but(id);
+        // Under the lock: of two that claim at once, the later one is the master.
+        if role != Role::NoChange {
+            self.listeners.grant(id, role);
         }
         Ok(control.generation.unwrap_or(u64::MAX))
     }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::journal::Discard;
+use crate::spec::Rules;
 use ::port::PortFacts;
 use datapath::{HeldFrame, PortCounters, Punt, SwitchId};
 use flow::{Miss, Nanos, PacketIn, PacketInReason};
@@ -165,6 +166,7 @@ impl Listener for Memory {
 
     fn describe(&self) -> Connection {
         Connection {
+            auxiliary: 0,
             peer: "test".into(),
             controller: true,
             role: "equal",
@@ -473,14 +475,67 @@ fn a_standalone_switch_is_on_its_own_only_while_no_controller_is_there() {
     standalone.join(memory.clone());
     assert_eq!(miss(&standalone), Miss::Drop);
     standalone.leave(7);
-    assert_eq!(miss(&standalone), Miss::Normal);
-    standalone.set_calls_controllers(true);
-    assert_eq!(miss(&standalone), Miss::Orphaned);
+    assert_eq!(miss(&standalone), Miss::Orphaned, "its rules may ask for one who was here");
+    let (calling, _) = switch_with(memory.clone(), FailMode::Standalone);
+    calling.expect_controllers(true, false);
+    assert_eq!(miss(&calling), Miss::Orphaned);
     standalone.join(memory.clone());
     assert_eq!(miss(&standalone), Miss::Drop);
     standalone.leave(7);
-    standalone.set_fail_mode(FailMode::Secure);
+    standalone.set_fail_policy(FailPolicy::of(FailMode::Secure));
     assert_eq!(miss(&standalone), Miss::Drop);
+}
+
+#[test]
+fn a_standalone_switch_waits_before_it_forwards_by_itself() {
+    let memory = Arc::new(Memory::default());
+    let (switch, plane) = switch_with(memory.clone(), FailMode::Standalone);
+    let at = |seconds: u64| {
+        plane.now.store(seconds * 1_000_000_000, Ordering::Relaxed);
+        switch.watch_controllers();
+        switch.is_alone()
+    };
+    let after = Duration::from_secs(10);
+    switch.set_fail_policy(FailPolicy { after, ..FailPolicy::of(FailMode::Standalone) });
+    assert!(at(1), "nobody is expected");
+    switch.expect_controllers(true, false);
+    assert!(!at(10) && at(11), "ten seconds after it began to call");
+    switch.join(memory.clone());
+    assert!(!at(100));
+    switch.leave(7);
+    assert!(!at(109) && at(110), "ten seconds after the last one went");
+    switch.expect_controllers(false, false);
+    assert!(switch.is_alone());
+    switch.set_fail_policy(FailPolicy::of(FailMode::Secure));
+    assert!(!at(1000));
+}
+
+#[test]
+fn rules_stay_or_go_with_controllers_as_the_policy_says() {
+    let count =
+        |switch: &Switch| switch.aggregate(&FlowStatsRequest::default()).unwrap().flow_count;
+    let keep = FailPolicy::of(FailMode::Standalone);
+    for (policy, when_alone, when_back) in [
+        (keep, 2, 2),
+        (FailPolicy { on_standalone: Rules::Flush, ..keep }, 0, 0),
+        (FailPolicy { on_reconnect: Rules::Flush, ..keep }, 2, 0),
+    ] {
+        let memory = Arc::new(Memory::default());
+        let (switch, _) = switch_with(memory.clone(), FailMode::Standalone);
+        switch.set_fail_policy(policy);
+        switch.join(memory.clone());
+        for to in [1, 2] {
+            switch.flow_mod(&entry(to)).unwrap();
+        }
+        memory.take();
+        switch.leave(7);
+        assert_eq!(count(&switch), when_alone, "{policy:?}");
+        switch.join(memory.clone());
+        assert_eq!(count(&switch), when_back, "{policy:?}");
+        let gone =
+            memory.take().iter().filter(|change| matches!(change, Change::FlowGone(_))).count();
+        assert_eq!(gone as u32, 2 - when_back, "what goes is forgotten on disk, too");
+    }
 }
 
 #[test]

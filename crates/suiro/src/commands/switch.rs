@@ -5,8 +5,10 @@ use crate::args::{SwitchCommand, SwitchSettings};
 use crate::failure::Failure;
 use crate::table::Table;
 use hyper::Method;
-use node::service::{DropView, SwitchView};
-use node::spec::{FailMode, SwitchPatch, SwitchSpec};
+use node::service::{DropView, EndpointView, SwitchView, TroubleView};
+use node::spec::{FailMode, Rules, SwitchPatch, SwitchSpec, TlsSpec};
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Does what the command says.
 pub fn run(context: &Context, command: SwitchCommand) -> Result<(), Failure> {
@@ -28,13 +30,16 @@ pub fn run(context: &Context, command: SwitchCommand) -> Result<(), Failure> {
             let view: SwitchView = context.client.get(&path(&name))?;
             context.print(&view, show)
         }
-        SwitchCommand::Mod { name, settings, no_controllers, no_listen } => {
+        SwitchCommand::Mod { name, settings, no_controllers, no_listen, no_tls } => {
             let mut patch = patch(settings);
             if no_controllers {
                 patch.controllers = Some(Vec::new());
             }
             if no_listen {
                 patch.listen = Some(Vec::new());
+            }
+            if no_tls {
+                patch.tls = Some(None);
             }
             let view: SwitchView = context.client.send(Method::PATCH, &path(&name), &patch)?;
             context.print(&view, |view| format!("switch {} changed\n", view.name))
@@ -57,7 +62,25 @@ fn patch(settings: SwitchSettings) -> SwitchPatch {
         listen: (!settings.listen.is_empty()).then_some(settings.listen),
         protocols: (!settings.protocols.is_empty()).then_some(settings.protocols),
         max_packet_in_per_s: settings.max_packet_in_per_s,
+        fail_after_s: settings.fail_after_s,
+        on_reconnect: settings.on_reconnect.as_deref().and_then(Rules::of),
+        on_standalone: settings.on_standalone.as_deref().and_then(Rules::of),
+        echo_interval_s: settings.echo_interval_s,
+        aux: settings.aux,
+        tls: certificates(settings.tls_certificate, settings.tls_key, settings.tls_ca)
+            .map(|tls| Some(TlsSpec { pins: settings.tls_pins, ..tls })),
     }
+}
+
+/// The node may be somewhere else in the file system than the one who types.
+fn certificates(
+    certificate: Option<PathBuf>,
+    key: Option<PathBuf>,
+    ca: Option<PathBuf>,
+) -> Option<TlsSpec> {
+    let from_root = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
+    let [certificate, key, ca] = [certificate?, key?, ca?].map(from_root);
+    Some(TlsSpec { certificate, key, ca, pins: Vec::new() })
 }
 
 fn list(views: &[SwitchView]) -> String {
@@ -91,7 +114,7 @@ fn show(view: &SwitchView) -> String {
         "switch {}\n  datapath id   {}\n  fail mode     {}\n  controllers   {}\n  listens on    {}\n  OpenFlow      {}\n  management    {}\n  made by       {}\n",
         view.name,
         view.dpid,
-        view.fail_mode.word(),
+        fail_mode(view),
         or_none(&view.controllers),
         or_none(&view.listen),
         view.protocols.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
@@ -102,6 +125,7 @@ fn show(view: &SwitchView) -> String {
         "  ports {}, flows {}, packet-ins {} (at most {}/s), packet-outs {}\n",
         view.ports, view.flows, view.packet_ins, view.max_packet_in_per_s, view.packet_outs
     );
+    view.endpoints.iter().for_each(|endpoint| text += &show_endpoint(endpoint));
     for connection in &view.connections {
         let kind = if connection.controller { "controller" } else { "visitor" };
         text += &format!(
@@ -116,6 +140,40 @@ fn show(view: &SwitchView) -> String {
     text += &drops("  drops", &view.drops);
     view.fault.iter().for_each(|fault| text += &format!("  FAULT: {fault}\n"));
     text
+}
+
+fn fail_mode(view: &SwitchView) -> String {
+    let now = if view.alone { ", forwarding by itself now" } else { "" };
+    match view.fail_mode {
+        FailMode::Secure => format!("secure, rules: {} on reconnect", view.on_reconnect.word()),
+        FailMode::Standalone => format!(
+            "standalone after {} s without a controller{now}, rules: {} then, {} on reconnect",
+            view.fail_after_s,
+            view.on_standalone.word(),
+            view.on_reconnect.word()
+        ),
+    }
+}
+
+/// What an endpoint is doing, and what last went wrong there and when.
+fn show_endpoint(endpoint: &EndpointView) -> String {
+    let mut text =
+        format!("  {} {} for {}", endpoint.target, endpoint.state, ago(endpoint.since_ns));
+    if let (Some(version), Some(role)) = (&endpoint.version, &endpoint.role) {
+        text += &format!(", OpenFlow {version}, {role}, {} auxiliary", endpoint.auxiliary);
+    }
+    text += "\n";
+    if let Some(error) = &endpoint.last_error {
+        let (ago, TroubleView { cause, remedy, .. }) = (ago(error.at_ns), error);
+        text += &format!("    last error, {ago} ago: {cause}\n      remedy: {remedy}\n");
+    }
+    text
+}
+
+/// The time since then, in whole seconds.
+fn ago(then_ns: u64) -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    format!("{} s", now.saturating_sub(Duration::from_nanos(then_ns)).as_secs())
 }
 
 /// Drops by reason, one line each under a heading; nothing if there are none.

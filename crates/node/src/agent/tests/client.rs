@@ -32,7 +32,7 @@ impl Client<UnixStream> {
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         tokio::spawn(serve(
             theirs,
-            Caller { id, name: "test".into(), kind, timing },
+            Caller { id, name: "test".into(), kind, timing, main: None, on_join: None },
             switch.clone(),
         ));
         Self::over(ours)

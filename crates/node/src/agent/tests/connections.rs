@@ -2,6 +2,7 @@
 
 use super::client::Client;
 use crate::agent::{Agent, BindError, Endpoints, Timing};
+use crate::spec::{Controller, Listen, Transport};
 use crate::switch::tests::switch;
 use openflow::Message;
 use std::net::SocketAddr;
@@ -9,6 +10,16 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 
 const ANY_PORT: &str = "127.0.0.1:0";
+
+/// Plain TCP at an address.
+fn listen(address: SocketAddr) -> Listen {
+    Listen::at(Transport::Tcp, address)
+}
+
+/// A controller by plain TCP.
+fn calling(address: SocketAddr) -> Endpoints {
+    Endpoints { controllers: vec![Controller::at(Transport::Tcp, address)], ..Endpoints::default() }
+}
 
 fn quick() -> Timing {
     let retry = Duration::from_millis(10);
@@ -19,8 +30,7 @@ fn quick() -> Timing {
 async fn a_controller_is_called_and_called_again_when_it_is_gone() {
     let (switch, _) = switch();
     let controller = TcpListener::bind(ANY_PORT).await.unwrap();
-    let endpoints =
-        Endpoints { controllers: vec![controller.local_addr().unwrap()], ..Endpoints::default() };
+    let endpoints = calling(controller.local_addr().unwrap());
     let agent = Agent::start(switch.clone(), &endpoints, quick()).unwrap();
     for _ in 0..2 {
         let (stream, _) = controller.accept().await.unwrap();
@@ -35,7 +45,7 @@ async fn a_controller_is_called_and_called_again_when_it_is_gone() {
 async fn a_controller_that_starts_late_is_found() {
     let (switch, _) = switch();
     let address = TcpListener::bind(ANY_PORT).await.unwrap().local_addr().unwrap();
-    let endpoints = Endpoints { controllers: vec![address], ..Endpoints::default() };
+    let endpoints = calling(address);
     let _agent = Agent::start(switch.clone(), &endpoints, quick()).unwrap();
     tokio::time::sleep(Duration::from_millis(50)).await;
     let controller = TcpListener::bind(address).await.unwrap();
@@ -48,7 +58,7 @@ async fn visitors_come_by_tcp_and_by_the_management_socket_and_leave_with_the_ag
     let (switch, _) = switch();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("sw0.mgmt");
-    let listen = vec![ANY_PORT.parse().unwrap(), "[::1]:0".parse().unwrap()];
+    let listen = [ANY_PORT, "[::1]:0"].map(|at| listen(at.parse().unwrap())).to_vec();
     let endpoints = Endpoints { listen, management: Some(path.clone()), ..Endpoints::default() };
     let agent = Agent::start(switch.clone(), &endpoints, Timing::default()).unwrap();
     assert_eq!(agent.listening().len(), 2);
@@ -70,9 +80,9 @@ async fn a_stopped_agent_has_left_its_addresses_to_the_next_one() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("sw0.mgmt");
     let mut endpoints = Endpoints { management: Some(path.clone()), ..Endpoints::default() };
-    endpoints.listen = vec![ANY_PORT.parse().unwrap()];
+    endpoints.listen = vec![listen(ANY_PORT.parse().unwrap())];
     let mut agent = Agent::start(switch.clone(), &endpoints, Timing::default()).unwrap();
-    endpoints.listen = agent.listening().to_vec();
+    endpoints.listen = agent.listening().iter().copied().map(listen).collect();
     for _ in 0..100 {
         agent.stop().await;
         agent = Agent::start(switch.clone(), &endpoints, Timing::default()).unwrap();
@@ -101,7 +111,7 @@ async fn an_address_in_use_is_an_error_that_names_it() {
     let (switch, _) = switch();
     let taken = TcpListener::bind(ANY_PORT).await.unwrap();
     let address: SocketAddr = taken.local_addr().unwrap();
-    let endpoints = Endpoints { listen: vec![address], ..Endpoints::default() };
+    let endpoints = Endpoints { listen: vec![listen(address)], ..Endpoints::default() };
     let error = Agent::start(switch, &endpoints, Timing::default()).err().unwrap();
     assert!(error.to_string().contains(&address.to_string()), "{error}");
 }

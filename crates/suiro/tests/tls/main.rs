@@ -1,0 +1,177 @@
+//! Controllers by TLS, as their users meet them: `openssl` and `ovs-ofctl` at the other end, and a guest whose pings go on.
+
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+#[expect(dead_code, unused_imports, reason = "each test program uses its part")]
+#[path = "../support/mod.rs"]
+mod support;
+
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd,
+};
+use std::process::{Command, Stdio};
+use support::{Lab, Said, privileged, until};
+
+const PORT: &str = "6655";
+
+/// Authority, switch, controller, a controller of yesterday and one of another authority, as files of the lab.
+fn make_certificates(lab: &Lab) {
+    let authority = |name: &str| {
+        let mut params = CertificateParams::new(Vec::<String>::new()).unwrap();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
+    };
+    let (ours, theirs) = (authority("suiro test CA"), authority("another CA"));
+    std::fs::write(lab.path("ca.pem"), ours.pem()).unwrap();
+    let sign = |owner: &str, issuer: &CertifiedIssuer<'_, KeyPair>, last_year: i32| {
+        let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        params.not_after = date_time_ymd(last_year, 12, 31);
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.signed_by(&key, issuer).unwrap();
+        std::fs::write(lab.path(&format!("{owner}.pem")), certificate.pem()).unwrap();
+        std::fs::write(lab.path(&format!("{owner}.key")), key.serialize_pem()).unwrap();
+    };
+    sign("sw", &ours, 2090);
+    sign("ctl", &ours, 2090);
+    sign("old", &ours, 2020);
+    sign("stranger", &theirs, 2090);
+}
+
+/// A node whose switch waits by TLS.
+fn lab() -> Lab {
+    let lab = Lab::running(&[]);
+    make_certificates(&lab);
+    let listen = format!("pssl:{PORT}");
+    let [certificate, key, ca] = ["sw.pem", "sw.key", "ca.pem"].map(|file| file_of(&lab, file));
+    let tls = ["--tls-certificate", &certificate, "--tls-key", &key, "--tls-ca", &ca];
+    lab.suiro(&[&["switch", "add", "sw0", "--listen", &listen][..], &tls].concat());
+    lab
+}
+
+fn file_of(lab: &Lab, name: &str) -> String {
+    lab.path(name).display().to_string()
+}
+
+/// Runs a command in the node's namespace.
+fn run(lab: &Lab, words: &[&str]) -> Said {
+    let mut command = Command::new("timeout");
+    command.args(["10", "ip", "netns", "exec", &lab.netns]).args(words).stdin(Stdio::null());
+    let output = command.output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let code = output.status.code().unwrap_or(-1);
+    Said { code, out: text(&output.stdout), err: text(&output.stderr) }
+}
+
+fn ofctl(lab: &Lab, scheme: &str, owner: &str) -> Said {
+    let target = format!("{scheme}:127.0.0.1:{PORT}");
+    let [certificate, key] = ["pem", "key"].map(|kind| file_of(lab, &format!("{owner}.{kind}")));
+    let ca = file_of(lab, "ca.pem");
+    let tls = ["-p", &key, "-c", &certificate, "-C", &ca];
+    run(lab, &[&["ovs-ofctl", "-O", "OpenFlow13"][..], &tls, &["dump-flows", &target]].concat())
+}
+
+fn s_client(lab: &Lab, owner: Option<&str>, version: &str) -> Said {
+    let at = format!("127.0.0.1:{PORT}");
+    let ca = file_of(lab, "ca.pem");
+    let mut words =
+        vec!["openssl", "s_client", "-connect", &at, "-CAfile", &ca, version, "-ign_eof"];
+    let [certificate, key] =
+        ["pem", "key"].map(|kind| file_of(lab, &format!("{}.{kind}", owner.unwrap_or_default())));
+    if owner.is_some() {
+        words.extend(["-cert", &certificate, "-key", &key]);
+    }
+    run(lab, &words)
+}
+
+/// What the switch says went wrong last at its address.
+fn last_error(lab: &Lab) -> String {
+    lab.json(&["switch", "show", "sw0"])["endpoints"][0]["last_error"]["cause"].to_string()
+}
+
+#[test]
+fn ovs_ofctl_programs_a_switch_by_tls() {
+    if !privileged() {
+        return;
+    }
+    let lab = lab();
+    lab.suiro(&["flow", "add", "sw0", "priority=9,arp,actions=NORMAL"]);
+    let said = ofctl(&lab, "ssl", "ctl");
+    assert!(said.out.contains("priority=9,arp"), "{}{}\n{}", said.out, said.err, lab.log());
+    let endpoint = lab.json(&["switch", "show", "sw0"])["endpoints"][0].clone();
+    assert_eq!(
+        (&endpoint["state"], &endpoint["last_error"]),
+        (&"listening".into(), &serde_json::Value::Null)
+    );
+}
+
+#[test]
+fn each_wrong_certificate_gets_its_own_alert_and_the_switch_says_why() {
+    if !privileged() {
+        return;
+    }
+    let lab = lab();
+    for (owner, alert, cause) in [
+        (Some("stranger"), "alert unknown ca", "is of no CA in our `ca` file"),
+        (Some("old"), "alert certificate expired", "the peer's certificate has expired"),
+        (None, "alert certificate required", "the peer shows no certificate"),
+    ] {
+        let said = s_client(&lab, owner, "-tls1_3");
+        assert!(said.err.contains(alert), "{owner:?}: {}", said.err);
+        assert!(last_error(&lab).contains(cause), "{owner:?}: {}", last_error(&lab));
+    }
+    let said = s_client(&lab, Some("stranger"), "-tls1_2");
+    assert!(said.err.contains("alert unknown ca"), "{}", said.err);
+    assert!(s_client(&lab, Some("ctl"), "-tls1_1").code != 0, "TLS 1.1 is broken");
+    let shown = lab.suiro(&["switch", "show", "sw0"]);
+    assert!(shown.contains("last error,") && shown.contains("remedy:"), "{shown}");
+    assert!(lab.log().contains("a caller failed"), "{}", lab.log());
+}
+
+#[test]
+fn plain_openflow_at_a_tls_address_is_told_to_use_tls() {
+    if !privileged() {
+        return;
+    }
+    let lab = lab();
+    let said = ofctl(&lab, "tcp", "ctl");
+    assert!(said.err.contains("OFPHFC_INCOMPATIBLE"), "{}", said.err);
+    assert!(
+        last_error(&lab).contains("the peer speaks OpenFlow without TLS"),
+        "{}",
+        last_error(&lab)
+    );
+}
+
+#[test]
+fn wrong_files_are_refused_with_their_line_and_a_reload_reads_new_ones() {
+    if !privileged() {
+        return;
+    }
+    let mut lab = Lab::new(&[]);
+    make_certificates(&lab);
+    let home = |file: &str| file_of(&lab, file);
+    let table = |key: &str| {
+        let (certificate, ca) = (home("sw.pem"), home("ca.pem"));
+        format!(
+            "[[switch]]\nname = \"sw0\"\nlisten = [\"pssl:{PORT}\"]\n[switch.tls]\ncertificate = \"{certificate}\"\nkey = \"{key}\"\nca = \"{ca}\"\n"
+        )
+    };
+    lab.configure(&table(&home("ctl.key")));
+    let said = lab.node_says(&["--check"]);
+    assert!(
+        said.code != 0 && said.err.contains("ctl.key does not belong to the certificate"),
+        "{}",
+        said.err
+    );
+    assert!(said.err.contains("node.toml:10: switch sw0: key:"), "{}", said.err);
+    let good = table(&home("sw.key"));
+    lab.configure(&good);
+    lab.start();
+    assert_eq!(ofctl(&lab, "ssl", "ctl").code, 0, "{}", lab.log());
+    // The old files' owner becomes a stranger: the next connection sees the new authority.
+    std::fs::copy(lab.path("stranger.pem"), lab.path("ca.pem.new")).unwrap();
+    std::fs::rename(lab.path("ca.pem.new"), lab.path("ca.pem")).unwrap();
+    lab.signal(rustix::process::Signal::HUP);
+    until("the controller is a stranger", || ofctl(&lab, "ssl", "ctl").code != 0);
+}
