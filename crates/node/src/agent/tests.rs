@@ -1,5 +1,6 @@
 //! Sessions as a peer sees them, over socket pairs and loopback, with a scripted client of our own codec.
 
+mod auxiliary;
 mod buffers;
 mod client;
 mod connections;
