@@ -53,6 +53,19 @@ pub struct Pipeline {
     tables_changed: bool,
     /// Where the walk that keeps generations comparable is.
     sweep: RecordId,
+    /// Entries that went and that some worker may still count on, oldest first.
+    leaving: VecDeque<Leaving>,
+    /// Entries that went for good and that the controller wants to know of.
+    departed: Vec<Removed>,
+}
+
+/// An entry that went, until its counters are final.
+struct Leaving {
+    /// The first snapshot without it.
+    generation: u32,
+    /// The record that counts for it.
+    home: RecordId,
+    removed: Removed,
 }
 
 impl Pipeline {
@@ -73,6 +86,8 @@ impl Pipeline {
             epoch: 0,
             tables_changed: true,
             sweep: RecordId::NONE,
+            leaving: VecDeque::new(),
+            departed: Vec::new(),
         }
     }
 
@@ -205,9 +220,33 @@ impl Pipeline {
             self.issued.pop_front();
         }
         let oldest = self.oldest();
+        self.depart(oldest);
         while let Some(retired) = self.store.pop_unseen(oldest) {
             self.clear_away(retired.id, retired.afterwards);
         }
+    }
+
+    /// Reads the counters of entries that no worker sees any more, before their records are freed.
+    fn depart(&mut self, oldest: u32) {
+        let is_unseen =
+            |leaving: &Leaving| (oldest.wrapping_sub(leaving.generation) as i32) >= 0;
+        while self.leaving.front().is_some_and(is_unseen) {
+            let Some(Leaving { home, mut removed, .. }) = self.leaving.pop_front() else { return };
+            (removed.flow.packets, removed.flow.bytes) = self.store.arena.record(home).counts();
+            self.departed.push(removed);
+        }
+    }
+
+    /// Whether entries went whose counters are not final yet: workers may be at work with a snapshot that has them.
+    pub fn has_leaving(&self) -> bool {
+        !self.leaving.is_empty()
+    }
+
+    /// The entries that went and that the controller wants to know of (`OFPFF_SEND_FLOW_REM`), each once, with their last counters: when
+    /// every worker has done with the snapshots that have them (OpenFlow 1.3.5 §6.4: the counters are those at the end).
+    pub fn departed(&mut self) -> Vec<Removed> {
+        self.reclaim();
+        std::mem::take(&mut self.departed)
     }
 
     fn clear_away(&mut self, id: RecordId, afterwards: Afterwards) {

@@ -1,6 +1,6 @@
 //! Flow-mods and expiry (OpenFlow 1.3.5 §6.4, §6.5).
 
-use super::Pipeline;
+use super::{Leaving, Pipeline};
 use super::timers::Due;
 use crate::flow_mod::{FlowCommand, FlowMod, FlowModError};
 use crate::stats::{FlowFilter, Removed, RemovedReason};
@@ -11,7 +11,7 @@ use crate::validate::validate;
 use crate::{Instructions, program};
 
 impl Pipeline {
-    /// Applies one flow-mod. Returns the entries that went; their flags say whether the controller wants to know.
+    /// Applies one flow-mod. Returns the entries that went; [`Pipeline::departed`] says when to tell the controller of them.
     ///
     /// # Errors
     /// The tables are as before; only a modify of many entries that runs out of room ([`FlowModError::TableFull`]) may
@@ -195,13 +195,23 @@ impl Pipeline {
         table.select(&self.store, &filter).collect()
     }
 
-    /// Removes an entry; returns it as it was last.
+    /// Removes an entry; returns it as it was last. Its counters may still grow, so the controller is told later
+    /// ([`Pipeline::departed`]).
     fn remove(&mut self, id: RecordId, reason: RemovedReason, now: Nanos) -> Removed {
         let number = usize::from(self.store.arena.cold(id).table);
         let removed = Removed { reason, flow: self.stats_of(id, now) };
+        let (home, waiting) = (self.store.arena.record(id).home(), self.store.waiting());
         let table = self.tables[number].as_mut().expect("an entry's table exists");
         table.remove(&mut self.store, id);
         self.tables_change();
+        if removed.flow.flags.send_flow_removed {
+            let (generation, removed) = (self.store.next, removed.clone());
+            // A record that no snapshot has is freed at once.
+            match self.store.waiting() > waiting {
+                true => self.leaving.push_back(Leaving { generation, home, removed }),
+                false => self.departed.push(removed),
+            }
+        }
         removed
     }
 

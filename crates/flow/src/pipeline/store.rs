@@ -64,7 +64,6 @@ impl Store {
     }
 
     /// Records in the waiting room.
-    #[cfg(test)]
     pub fn waiting(&self) -> usize {
         self.retired.len()
     }

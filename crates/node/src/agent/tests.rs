@@ -238,8 +238,10 @@ async fn a_deleted_entry_is_told_with_its_reason() {
         }))
         .await;
     client.send(Message::FlowMod(FlowMod { command: FlowModCommand::Delete, ..entry(1) })).await;
+    client.send(Message::BarrierRequest).await;
     let (_, Message::FlowRemoved(removed)) = client.next().await else { panic!() };
     assert_eq!((removed.cookie, removed.reason), (77, openflow::FlowRemovedReason::Delete));
+    assert!(matches!(client.next().await.1, Message::BarrierReply), "told before the answer");
 }
 
 #[tokio::test]

@@ -133,7 +133,7 @@ impl Switch {
         }
     }
 
-    /// Records and tells that entries went.
+    /// Records that entries went.
     pub(crate) fn after_removal(&self, control: &mut Control, removed: &[Removed]) {
         if removed.is_empty() {
             return;
@@ -141,9 +141,13 @@ impl Switch {
         self.touch(control);
         for gone in removed {
             self.record(control, || Change::FlowGone(flow_id(&gone.flow)));
-            if gone.flow.flags.send_flow_removed {
-                self.listeners.tell(Event::FlowRemoved(gone));
-            }
+        }
+    }
+
+    /// Tells of the entries that went and that no worker uses any more: their counters are final.
+    pub(crate) fn tell_departed(&self, control: &mut Control) {
+        for gone in control.pipeline.departed() {
+            self.listeners.tell(Event::FlowRemoved(&gone));
         }
     }
 }

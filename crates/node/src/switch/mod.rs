@@ -205,10 +205,24 @@ impl Switch {
         self.publish_locked(&mut self.control());
     }
 
-    /// As [`Switch::publish`], and returns when they do: what a barrier's answer promises (OpenFlow 1.3.5 §6.1.1).
+    /// As [`Switch::publish`], and returns when they do: what a barrier's answer promises (OpenFlow 1.3.5 §6.1.1). Of entries that
+    /// went before it, the controller has been told then.
     pub fn settle(&self) {
         self.publish();
         self.plane.settle();
+        self.tell_departed(&mut self.control());
+    }
+
+    /// Waits for the workers that may still count on entries that went, and tells of these.
+    fn see_off(&self) {
+        if self.control().pipeline.has_leaving() {
+            self.plane.settle();
+        }
+        let mut control = self.control();
+        self.tell_departed(&mut control);
+        if control.pipeline.has_leaving() {
+            self.unpublished.notify_one(); // more went in between
+        }
     }
 
     fn publish_locked(&self, control: &mut Control) {
@@ -223,6 +237,7 @@ impl Switch {
             self.unpublished.notified().await;
             tokio::time::sleep(PUBLISH_WITHIN).await;
             self.publish();
+            self.see_off();
         }
     }
 

@@ -347,6 +347,7 @@ fn an_entry_times_out_and_whoever_wants_to_hears_of_it() {
     assert!(memory.heard().is_empty() && memory.take().is_empty());
     plane.now.store(3_000_000_000, Ordering::Relaxed);
     switch.tick();
+    switch.settle();
     assert_eq!(memory.heard(), ["removed HardTimeout"]);
     assert_eq!(memory.take().len(), 2, "both are journalled as gone");
     assert_eq!(switch.aggregate(&FlowStatsRequest::default()).unwrap().flow_count, 0);

@@ -147,6 +147,33 @@ fn timeouts_fire_in_time_and_use_puts_an_idle_one_off() {
 }
 
 #[test]
+fn what_workers_count_while_an_entry_goes_is_told_with_it() {
+    let mut pipeline = pipeline(32);
+    let flags = FlowFlags { send_flow_removed: true, ..FlowFlags::default() };
+    let (told, untold) = (FlowMod { flags, ..add(1, 32, 5, 2) }, add(2, 32, 5, 2));
+    apply(&mut pipeline, &told);
+    apply(&mut pipeline, &untold);
+    let snapshot = pipeline.snapshot();
+    let modify = FlowMod { command: FlowCommand::Modify, ..add(1, 32, 5, 3) };
+    apply(&mut pipeline, &modify); // from here on two records count for the entry
+    drop(pipeline.snapshot());
+    send(&snapshot, &mut cache(), &[packet(1); 3], Nanos(0));
+    let delete = FlowMod { command: FlowCommand::Delete, table: Some(0), ..FlowMod::default() };
+    assert_eq!(apply(&mut pipeline, &delete).len(), 2);
+    drop(pipeline.snapshot());
+    assert!(pipeline.has_leaving() && pipeline.departed().is_empty(), "a worker has it still");
+    send(&snapshot, &mut cache(), &[packet(1); 2], Nanos(0));
+    drop(snapshot);
+    let departed = pipeline.departed();
+    assert_eq!((departed.len(), departed[0].flow.packets), (1, 5));
+    assert!(!pipeline.has_leaving() && pipeline.departed().is_empty());
+    // Nobody ever saw this one.
+    apply(&mut pipeline, &told);
+    apply(&mut pipeline, &delete);
+    assert_eq!(pipeline.departed().len(), 1);
+}
+
+#[test]
 fn a_modify_that_resets_counts_does_not_put_an_idle_timeout_off() {
     let mut pipeline = pipeline(32);
     apply(&mut pipeline, &FlowMod { idle_timeout_s: 10, ..add(1, 32, 5, 2) });

@@ -287,6 +287,7 @@ async fn an_entry_that_goes_is_told_to_both_versions_in_their_words() {
     let told = FlowMod { flags: FlowModFlags::SEND_FLOW_REM, table: TableId(3), ..entry(1) };
     switch.flow_mod(&told).unwrap();
     switch.flow_mod(&FlowMod { command: FlowModCommand::Delete, ..told }).unwrap();
+    switch.settle();
     let (_, Message::FlowRemoved(mine)) = old.0.next().await else { panic!() };
     let (_, Message::FlowRemoved(theirs)) = new.next().await else { panic!() };
     assert_eq!((mine.table, theirs.table), (TableId(0), TableId(3)), "1.0 has no table here");
