@@ -8,7 +8,6 @@ use crate::agent::liveness::Backoff;
 use crate::agent::peer::{Peer, PeerKind};
 use crate::agent::session::{Caller, End, OnJoin, serve};
 use crate::spec::{Controller, Transport};
-use crate::tls::Trouble;
 use openflow::Version;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::{IpAddr, SocketAddr};
@@ -40,16 +39,16 @@ fn chance() -> u32 {
 
 fn report(ended: &Result<End, CallError>, controller: &Controller, link: &Link, shared: &Shared) {
     let switch = shared.switch.name();
-    let trouble = match ended {
+    let (trouble, what) = match ended {
         Ok(End::Closed) => {
-            return tracing::info!(switch, %controller, "the controller closed the connection");
+            tracing::info!(switch, %controller, "the controller closed the connection");
+            return;
         }
-        Ok(end) => end.trouble(),
-        Err(error) => error.trouble(),
+        Ok(end) => (end.trouble(), "controller disconnected. Trying on"),
+        Err(error) => (error.trouble(), "no controller. Trying on"),
     };
-    let Trouble { cause, remedy } = trouble.clone();
-    if link.failed(trouble) {
-        tracing::warn!(switch, %controller, cause, remedy, "no controller. Trying on");
+    if link.failed(trouble.clone()) {
+        tracing::warn!(switch, %controller, cause = %trouble, "{what}");
     }
 }
 

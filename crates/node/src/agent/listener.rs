@@ -195,38 +195,44 @@ async fn drop_end(session: impl Future<Output = End>) {
 
 /// Secures a caller's stream if it is to be, and talks until the end.
 async fn receive(stream: TcpStream, from: SocketAddr, door: Door, shared: Arc<Shared>) {
-    let trouble = match door.transport {
+    let (name, end) = match door.transport {
         Transport::Tcp => {
             let name = format!("tcp:{from}");
-            failure(visit(stream, (name, PeerKind::Caller), shared.clone()).await)
+            (name.clone(), visit(stream, (name, PeerKind::Caller), shared.clone()).await)
         }
         Transport::Tls => {
+            let name = format!("ssl:{from}");
             let handshake = admit(stream, &shared);
             match within(shared.timing.hello_within, "TLS handshake", handshake).await {
                 Ok(stream) => {
-                    let name = format!("ssl:{from}");
-                    failure(visit(stream, (name, PeerKind::Caller), shared.clone()).await)
+                    (name.clone(), visit(stream, (name, PeerKind::Caller), shared.clone()).await)
                 }
-                Err(error) => Some(error.trouble()),
+                Err(error) => {
+                    let what = "a caller was refused";
+                    return report((&name, from), &error.trouble(), what, (&door.link, &shared));
+                }
             }
         }
     };
-    if let Some(trouble) = trouble {
-        report(trouble, from, &door.link, &shared);
+    if end.is_fault_of_peer() {
+        let what = "OpenFlow session ended";
+        report((&name, from), &end.trouble(), what, (&door.link, &shared));
     }
 }
 
-fn failure(end: End) -> Option<Trouble> {
-    end.is_fault_of_peer().then(|| end.trouble())
-}
-
 /// Tells of a caller that failed; of a machine that fails the same way again and again, once.
-fn report(Trouble { cause, remedy }: Trouble, from: SocketAddr, link: &Link, shared: &Shared) {
+fn report(
+    (peer, from): (&str, SocketAddr),
+    trouble: &Trouble,
+    what: &str,
+    (link, shared): (&Link, &Shared),
+) {
     let (switch, address) = (shared.switch.name(), link.target());
-    if link.failed(Trouble::new(format!("{}: {cause}", from.ip()), remedy.clone())) {
-        tracing::warn!(switch, address, peer = %from, cause, remedy, "a caller failed");
+    let seen = Trouble::new(format!("{}: {}", from.ip(), trouble.cause), trouble.remedy.clone());
+    if link.failed(seen) {
+        tracing::warn!(switch, address, peer, cause = %trouble, "{what}");
     } else {
-        tracing::debug!(switch, address, peer = %from, cause, "a caller failed again");
+        tracing::debug!(switch, address, peer, cause = %trouble, "{what}, again");
     }
 }
 

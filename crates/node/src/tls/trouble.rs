@@ -2,6 +2,7 @@
 
 use super::verify::NotPinned;
 use rustls::{AlertDescription, CertificateError, Error};
+use std::fmt;
 use std::io;
 
 /// A cause and its remedy.
@@ -11,6 +12,12 @@ pub struct Trouble {
     pub cause: String,
     /// What to do.
     pub remedy: String,
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}; {}", self.cause, self.remedy)
+    }
 }
 
 impl Trouble {

@@ -125,7 +125,7 @@ fn each_wrong_certificate_gets_its_own_alert_and_the_switch_says_why() {
     assert!(s_client(&lab, Some("ctl"), "-tls1_1").code != 0, "TLS 1.1 is broken");
     let shown = lab.suiro(&["switch", "show", "sw0"]);
     assert!(shown.contains("last error,") && shown.contains("remedy:"), "{shown}");
-    assert!(lab.log().contains("a caller failed"), "{}", lab.log());
+    assert!(lab.log().contains("a caller was refused"), "{}", lab.log());
 }
 
 #[test]
