@@ -228,8 +228,7 @@ impl Pipeline {
 
     /// Reads the counters of entries that no worker sees any more, before their records are freed.
     fn depart(&mut self, oldest: u32) {
-        let is_unseen =
-            |leaving: &Leaving| (oldest.wrapping_sub(leaving.generation) as i32) >= 0;
+        let is_unseen = |leaving: &Leaving| (oldest.wrapping_sub(leaving.generation) as i32) >= 0;
         while self.leaving.front().is_some_and(is_unseen) {
             let Some(Leaving { home, mut removed, .. }) = self.leaving.pop_front() else { return };
             (removed.flow.packets, removed.flow.bytes) = self.store.arena.record(home).counts();

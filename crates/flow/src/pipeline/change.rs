@@ -1,7 +1,7 @@
 //! Flow-mods and expiry (OpenFlow 1.3.5 §6.4, §6.5).
 
-use super::{Leaving, Pipeline};
 use super::timers::Due;
+use super::{Leaving, Pipeline};
 use crate::flow_mod::{FlowCommand, FlowMod, FlowModError};
 use crate::stats::{FlowFilter, Removed, RemovedReason};
 use crate::store::{Full, RecordId};

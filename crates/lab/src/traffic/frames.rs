@@ -55,7 +55,11 @@ impl<'a> Source<'a> {
     /// For `eth0` of the calling thread's namespace.
     fn new(frame: &'a [u8]) -> Result<Self> {
         pin(0);
-        Ok(Self { program: XdpProgram::load(GENERATOR)?, interface: interface_index("eth0")?, frame })
+        Ok(Self {
+            program: XdpProgram::load(GENERATOR)?,
+            interface: interface_index("eth0")?,
+            frame,
+        })
     }
 
     /// How many it sends in a window, as far as a short trial tells.
