@@ -5,7 +5,7 @@
 //! `cargo bench -p suiro-node --bench agent [-- FLOWS [SOCKET]]`; SOCKET is the management socket of another switch (Open
 //! vSwitch's `br0.mgmt`) to measure with the same client instead. `-- serve SOCKET` serves until it is killed.
 
-use datapath::{HeldFrame, PortCounters, Punt, SwitchId};
+use datapath::{HeldFrame, PortCounters, Punt, QueueCounters, SwitchId};
 use flow::{Limits, Nanos, PacketIn, PacketInReason, PortNo, Snapshot};
 use node::agent::{Agent, Endpoints, Timing};
 use node::journal::Discard;
@@ -40,6 +40,10 @@ impl Plane for Nothing {
 
     fn port_counters(&self, _: PortNo) -> PortCounters {
         PortCounters::default()
+    }
+
+    fn queue_counters(&self, _: PortNo) -> Vec<QueueCounters> {
+        Vec::new()
     }
 
     fn set_port_admin(&self, _: PortNo, _: bool) {}

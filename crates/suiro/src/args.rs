@@ -1,13 +1,16 @@
 //! What may be typed.
 
+mod queue;
 mod rules;
 
+pub use queue::QueueCommand;
 pub use rules::{FlowCommand, RuleTexts, RulesCommand};
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use node::spec::{
-    Controller, Dpid, IfName, Listen, Mac, Netns, Peer, Pin, PortName, Protocol, SwitchName,
+    Controller, Dpid, IfName, Listen, Mac, Netns, NewRate, Peer, Pin, PortName, Protocol, Rate,
+    SwitchName,
 };
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -71,6 +74,9 @@ Logging: SUIRO_LOG or RUST_LOG, such as info,node::agent=debug.")]
     /// Make, show, change and remove ports
     #[command(subcommand)]
     Port(PortCommand),
+    /// Give a port queues with rates, for set_queue to choose among
+    #[command(subcommand)]
+    Queue(QueueCommand),
     /// Add, list, change and delete flows, in the syntax of ovs-ofctl
     #[command(subcommand)]
     Flow(FlowCommand),
@@ -273,7 +279,7 @@ Examples:
     /// Change a port
     #[command(
         visible_alias = "set",
-        after_help = "Examples:\n  suiro port mod sw0 g1 --mtu 9000\n  suiro port mod sw0 g1 --down"
+        after_help = "Examples:\n  suiro port mod sw0 g1 --mtu 9000\n  suiro port mod sw0 g1 --down\n  suiro port mod sw0 g1 --rate 1G"
     )]
     Mod {
         /// Its switch
@@ -283,6 +289,9 @@ Examples:
         /// MTU to set
         #[arg(long)]
         mtu: Option<u32>,
+        /// Bit/s that leave by it in all, such as 1G; none takes it back
+        #[arg(long)]
+        rate: Option<NewRate>,
         /// Set it up
         #[arg(long, conflicts_with = "down")]
         up: bool,
@@ -326,7 +335,7 @@ pub struct PortAdd {
     /// MAC address of the guest's side (tap)
     #[arg(long)]
     pub mac: Option<Mac>,
-    /// Number of queues
+    /// Number of receive queues
     #[arg(long)]
     pub queues: Option<u16>,
     /// XDP attachment (af_xdp)
@@ -335,6 +344,9 @@ pub struct PortAdd {
     /// The other end, SWITCH:PORT (vlink)
     #[arg(long)]
     pub peer: Option<Peer>,
+    /// Bit/s that leave by it in all, such as 1G
+    #[arg(long)]
+    pub rate: Option<Rate>,
 }
 
 /// `suiro top`.

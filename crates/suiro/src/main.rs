@@ -39,6 +39,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Status => commands::node::status(&context),
         Command::Switch(command) => commands::switch::run(&context, command),
         Command::Port(command) => commands::port::run(&context, command),
+        Command::Queue(command) => commands::queue::run(&context, command),
         Command::Flow(command) => commands::flow::run(&context, command),
         Command::Group(command) => {
             commands::rules::run(&context, &commands::rules::GROUPS, command)

@@ -9,6 +9,9 @@ use openflow::{
 };
 use std::sync::Arc;
 
+/// Most queues that an answer of 64 KiB holds: 16 bytes and two properties of 16 each, behind a head of 16.
+const QUEUES_OF_ALL_MAX: usize = (0xffff - 16) / 48;
+
 /// What a request led to besides its effect.
 pub enum Outcome {
     /// Nothing to say.
@@ -117,6 +120,7 @@ fn features(switch: &Switch, peer: &Peer) -> Features {
         capabilities: Capabilities::FLOW_STATS
             | Capabilities::TABLE_STATS
             | Capabilities::PORT_STATS
+            | Capabilities::QUEUE_STATS
             | if lists_ports { Capabilities::ARP_MATCH_IP } else { Capabilities::GROUP_STATS },
         actions: version.actions_in_features(),
         ports: if lists_ports { switch.ports() } else { Vec::new() },
@@ -163,15 +167,16 @@ fn table_mod(switch: &Switch, change: TableMod) -> Result<(), Fault> {
     Ok(())
 }
 
-/// No port has a queue of its own.
+/// The queues of a port or, from 1.2 on, of all (§7.3.6). The answer is one message, and cannot have parts.
 fn queues(switch: &Switch, port: PortNo) -> Result<Outcome, Fault> {
-    if port != PortNo::ANY && !switch.has_port(port) {
+    let queues = switch.queues(port)?;
+    if queues.len() > QUEUES_OF_ALL_MAX {
         return Err(Fault::new(
             ErrorCode::QueueOpFailedBadPort,
-            "the switch has no port of that number",
+            "more queues than one message can tell: ask for each port",
         ));
     }
-    Ok(Outcome::Reply(Message::QueueGetConfigReply(QueueConfig { port, queues: Vec::new() })))
+    Ok(Outcome::Reply(Message::QueueGetConfigReply(QueueConfig { port, queues })))
 }
 
 fn role(switch: &Switch, peer: &Peer, request: RoleMsg) -> Result<Outcome, Fault> {

@@ -3,10 +3,10 @@
 use super::error::{ApiError, ErrorBody};
 use super::extract::Body;
 use crate::service::{
-    GroupView, MeterView, Node, NodeView, PortView, Refusal, RuleChange, RuleVerb, SwitchView,
-    WorkersView,
+    GroupView, MeterView, Node, NodeView, PortQueueView, PortView, Refusal, RuleChange, RuleVerb,
+    SwitchView, WorkersView,
 };
-use crate::spec::{PortPatch, PortSpec, SwitchPatch, SwitchSpec};
+use crate::spec::{PortPatch, PortSpec, QueueLimits, SwitchPatch, SwitchSpec};
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -171,6 +171,62 @@ pub async fn change_port(
 pub async fn remove_port(State(node): App, Path((switch, port)): Path<(String, String)>) -> Gone {
     whole(async move { node.remove_port(&switch, &port).await }).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// The queues of a port, with live counters.
+#[utoipa::path(get, path = "/v1/switches/{switch}/ports/{port}/queues", tag = "ports",
+    params(("switch" = String, Path, description = "Name of the switch"),
+           ("port" = String, Path, description = "Name or number of the port")),
+    responses((status = 200, description = "The queues, by number", body = Vec<PortQueueView>),
+              (status = "4XX", description = "Refused", body = ErrorBody)))]
+pub async fn list_queues(
+    State(node): App,
+    Path((switch, port)): Path<(String, String)>,
+) -> Answer<Vec<PortQueueView>> {
+    Ok(Json(node.queues(&switch, &port)?))
+}
+
+/// Give a port a queue, or a queue other rates; its counters and what waits in it stay.
+#[utoipa::path(put, path = "/v1/switches/{switch}/ports/{port}/queues/{queue}", tag = "ports", request_body = QueueLimits,
+    params(("switch" = String, Path, description = "Name of the switch"),
+           ("port" = String, Path, description = "Name or number of the port"),
+           ("queue" = u32, Path, description = "Number of the queue")),
+    responses((status = 200, description = "In force and saved", body = PortQueueView),
+              (status = "4XX", description = "Refused", body = ErrorBody),
+              (status = 507, description = "In force, but not saved yet", body = ErrorBody)))]
+pub async fn put_queue(
+    State(node): App,
+    Path((switch, port, queue)): Path<(String, String, String)>,
+    Body(limits): Body<QueueLimits>,
+) -> Answer<PortQueueView> {
+    let queue = queue_number(&queue)?;
+    let put = async move { node.put_queue(&switch, &port, queue, limits).await };
+    Ok(Json(whole(put).await?))
+}
+
+/// Take a queue from a port.
+#[utoipa::path(delete, path = "/v1/switches/{switch}/ports/{port}/queues/{queue}", tag = "ports",
+    params(("switch" = String, Path, description = "Name of the switch"),
+           ("port" = String, Path, description = "Name or number of the port"),
+           ("queue" = u32, Path, description = "Number of the queue")),
+    responses((status = 204, description = "Gone"),
+              (status = "4XX", description = "Refused", body = ErrorBody),
+              (status = 507, description = "Gone, but not saved yet", body = ErrorBody)))]
+pub async fn remove_queue(
+    State(node): App,
+    Path((switch, port, queue)): Path<(String, String, String)>,
+) -> Gone {
+    let queue = queue_number(&queue)?;
+    whole(async move { node.remove_queue(&switch, &port, queue).await }).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn queue_number(text: &str) -> Result<u32, ApiError> {
+    let bad = |_| {
+        let cause = format!("{text:?} is not a queue's number, 0 to 4294967294");
+        ApiError::of_request(StatusCode::BAD_REQUEST, cause)
+    };
+    text.parse().map_err(bad)
 }
 
 /// The groups of a switch, with live counters.

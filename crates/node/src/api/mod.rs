@@ -64,6 +64,8 @@ fn documented() -> OpenApiRouter<Arc<Node>> {
         .routes(routes!(handlers::list_all_ports))
         .routes(routes!(handlers::list_ports, handlers::add_port))
         .routes(routes!(handlers::show_port, handlers::change_port, handlers::remove_port))
+        .routes(routes!(handlers::list_queues))
+        .routes(routes!(handlers::put_queue, handlers::remove_queue))
         .layer(DefaultBodyLimit::max(BODY_MAX));
     let rules = OpenApiRouter::new()
         .routes(routes!(
@@ -155,7 +157,7 @@ mod tests {
         let document: serde_json::Value = serde_json::from_str(&document()).unwrap();
         assert_eq!(document["openapi"], "3.1.0");
         let paths = document["paths"].as_object().unwrap();
-        assert_eq!(paths.len(), 10);
+        assert_eq!(paths.len(), 12);
         for (path, methods) in paths {
             for (method, operation) in methods.as_object().unwrap() {
                 let described = operation["responses"]

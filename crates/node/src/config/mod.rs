@@ -12,8 +12,8 @@ mod tls;
 
 use crate::spec::{
     AUXILIARY_MAX, DEFAULT_MISS_SEND_LEN, Dpid, ECHO_INTERVAL_MAX_S, FAIL_AFTER_MAX_S, FailMode,
-    Listen, PortKind, PortSpec, QUEUES_MAX, Rules, SwitchName, SwitchPatch, SwitchSpec, TlsSpec,
-    XdpMode,
+    Listen, PortKind, PortSpec, QUEUES_MAX, QueueSpec, Rules, SwitchName, SwitchPatch, SwitchSpec,
+    TlsSpec, XdpMode,
 };
 use flow::Limits;
 use std::io;
@@ -319,6 +319,9 @@ fn read_port(mut scope: Scope<'_>, switch: &str) -> Option<Located<PortSpec>> {
     spec.queues = scope.number("queues", 1..=u64::from(QUEUES_MAX)).map(|n| n as u16);
     spec.xdp_mode = scope.word("xdp_mode", XdpMode::WORDS, XdpMode::of);
     spec.peer = scope.text("peer");
+    spec.rate = scope.text_or_number("rate");
+    let queues = scope.tables("queue", "switch.port.queue");
+    spec.queue = queues.into_iter().filter_map(|queue| read_queue(queue, &scope.thing)).collect();
     spec.kind = kind.unwrap_or(spec.kind);
     if kind.is_some() {
         spec.faults()
@@ -328,6 +331,15 @@ fn read_port(mut scope: Scope<'_>, switch: &str) -> Option<Located<PortSpec>> {
     let line = scope.line;
     scope.close();
     kind.map(|_| Located { value: spec, line })
+}
+
+fn read_queue(mut scope: Scope<'_>, port: &str) -> Option<QueueSpec> {
+    scope.thing = format!("{port} {}", scope.thing);
+    scope.missing("id", "the queue has no id", "add id = NUMBER, the one that set_queue names");
+    let id = scope.number("id", 0..=u64::from(u32::MAX)).map(|n| n as u32);
+    let (min_rate, max_rate) = (scope.text_or_number("min_rate"), scope.text_or_number("max_rate"));
+    scope.close();
+    Some(QueueSpec { id: id?, min_rate, max_rate })
 }
 
 fn values<T>(found: Vec<Located<T>>) -> Vec<T> {

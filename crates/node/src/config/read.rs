@@ -137,6 +137,18 @@ impl<'t> Scope<'t> {
         self.string(key).and_then(|found| self.parsed(key, &found))
     }
 
+    /// A string or a number that stands for a `T`.
+    pub fn text_or_number<T: FromStr<Err = BadText>>(&self, key: &'static str) -> Option<T> {
+        let value = self.ask(key)?;
+        let Some(integer) = value.get_ref().as_integer() else {
+            return self.as_string(key, value).and_then(|found| self.parsed(key, &found));
+        };
+        let line = self.notes.line(value.span());
+        let text = u64::from_str_radix(integer.as_str(), integer.radix())
+            .map_or_else(|_| integer.to_string(), |number| number.to_string());
+        self.parsed(key, &Located { value: text, line })
+    }
+
     /// One of a few words.
     pub fn word<T>(
         &self,

@@ -84,3 +84,14 @@ fn protocols_are_versions_of_openflow_and_all_of_them_when_left_out() {
     let refused = of("protocols = ['1.5']").unwrap_err().to_string();
     assert!(refused.contains("1.0 or 1.3"), "{refused}");
 }
+
+#[test]
+fn a_ports_queues_have_rates_as_text_or_as_numbers() {
+    let text = "[[switch]]\nname = 'a'\n[[switch.port]]\nname = 'x'\ntype = 'tap'\nrate = '1G'\n[[switch.port.queue]]\nid = 7\nmin_rate = 64_000\nmax_rate = '2.5M'\n[[switch.port.queue]]\nid = 0";
+    let config = Config::parse(text, "", &host()).unwrap();
+    let port = &config.switches[0].ports[0].value;
+    let shown = serde_json::to_value(port).unwrap();
+    assert_eq!(shown["rate"], "1G");
+    let wanted = serde_json::json!([{"id": 7, "min_rate": "64k", "max_rate": "2500k"}, {"id": 0}]);
+    assert_eq!(shown["queue"], wanted);
+}

@@ -4,7 +4,7 @@ use super::vlink::vlink_facts;
 use super::watch::{News, Watch};
 use super::{Answer, Board, Door, OnFailure, PortStatus, RETRY, Request, Wanted};
 use crate::fault::{Fault, chain};
-use datapath::{Datapath, PortAt, Queues};
+use datapath::{Datapath, PortAt, PortQueues, Queues, QueuesError};
 use openflow::{PortConfig, PortNo};
 use port::{ControlError, Keep, LinkEvent, NetnsRef, OpenPort, PortControl, PortFacts};
 use std::collections::BTreeMap;
@@ -94,6 +94,7 @@ impl Keeper {
             Request::Add(wanted, on_failure, answer) => tell(answer, self.add(*wanted, on_failure)),
             Request::Remove(at, keep, answer) => tell(answer, self.remove(at, keep)),
             Request::SetMtu(at, mtu, answer) => tell(answer, self.set_mtu(at, mtu)),
+            Request::SetQueues(at, queues, answer) => tell(answer, self.set_queues(at, queues)),
             Request::SetAdmin(at, up) => self.set_admin(at, up),
             Request::Faulted(at, error) => self.faulted(at, &error),
             Request::Serve(_) | Request::Stop(..) => {}
@@ -117,6 +118,7 @@ impl Keeper {
             Door::Interface(spec) => spec.netns.as_ref(),
             Door::Vlink { .. } => None,
         });
+        wanted.switch.set_queues(PortNo(at.port), wanted.queues.clone());
         let waits_for_peer = matches!(wanted.door, Door::Vlink { .. });
         self.entries.insert(at, Entry { wanted, admin_up, open: None });
         let opened = self.try_open(at);
@@ -124,7 +126,9 @@ impl Keeper {
             // The other end of a vlink cannot be there before this one: that is no failure.
             Err(_) if waits_for_peer => Ok(()),
             Err(fault) if on_failure == OnFailure::Forget => {
-                self.entries.remove(&at);
+                if let Some(entry) = self.entries.remove(&at) {
+                    entry.wanted.switch.remove_port(entry.number());
+                }
                 self.board.lock().remove(&at);
                 Err(fault)
             }
@@ -158,6 +162,13 @@ impl Keeper {
         let attached = self.datapath.attach(entry.wanted.at, Queues { rx, tx, mtu: facts.mtu });
         attached
             .map_err(|error| Fault::new(label, "hand it to the workers", chain(&error), REPORT))?;
+        if !entry.wanted.queues.is_empty() {
+            let set = self.datapath.set_queues(entry.wanted.at, &entry.wanted.queues);
+            if let Err(error) = set {
+                self.datapath.detach(entry.wanted.at);
+                return Err(queues_fault(label, &error));
+            }
+        }
         Ok((Opened::Interface(control), facts))
     }
 
@@ -274,6 +285,18 @@ impl Keeper {
         Ok(())
     }
 
+    /// A port that is not open gets them when it is.
+    fn set_queues(&mut self, at: PortAt, queues: PortQueues) -> Result<(), Fault> {
+        let Some(entry) = self.entries.get_mut(&at) else { return Ok(()) };
+        if entry.open.is_some() {
+            let set = self.datapath.set_queues(at, &queues);
+            set.map_err(|error| queues_fault(&entry.wanted.label, &error))?;
+        }
+        entry.wanted.switch.set_queues(entry.number(), queues.clone());
+        entry.wanted.queues = queues;
+        Ok(())
+    }
+
     fn faulted(&mut self, at: PortAt, error: &io::Error) {
         let Some(entry) = self.entries.get(&at) else { return };
         let label = entry.wanted.label.clone();
@@ -387,6 +410,11 @@ fn tell_switch(entry: &Entry, facts: &PortFacts) {
     } else {
         switch.add_port(number, &entry.wanted.name, facts, entry.wanted.config);
     }
+}
+
+/// A specification's queues are checked before they come here.
+fn queues_fault(label: &str, error: &QueuesError) -> Fault {
+    Fault::new(label, "set its queues", chain(error), REPORT)
 }
 
 fn control_fault(label: &str, error: &ControlError) -> Fault {

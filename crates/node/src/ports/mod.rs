@@ -19,7 +19,7 @@ mod watch;
 
 use crate::fault::Fault;
 use crate::switch::Switch;
-use datapath::{Datapath, PortAt};
+use datapath::{Datapath, PortAt, PortQueues};
 use keeper::Keeper;
 use openflow::PortConfig;
 use port::{Keep, PortFacts};
@@ -48,6 +48,8 @@ pub struct Wanted {
     pub door: Door,
     /// Its configuration (`OFPPC_*`).
     pub config: PortConfig,
+    /// What packets that leave by it wait in; none for a vlink.
+    pub queues: PortQueues,
     /// Its switch.
     pub switch: Arc<Switch>,
 }
@@ -103,6 +105,7 @@ enum Request {
     Remove(PortAt, Keep, Answer),
     SetAdmin(PortAt, bool),
     SetMtu(PortAt, u32, Answer),
+    SetQueues(PortAt, PortQueues, Answer),
     Faulted(PortAt, io::Error),
     Stop(Keep, oneshot::Sender<()>),
 }
@@ -155,6 +158,14 @@ impl Ports {
     /// Out of bounds, or the interface is not there.
     pub async fn set_mtu(&self, at: PortAt, mtu: u32) -> Result<(), Fault> {
         self.ask(|answer| Request::SetMtu(at, mtu, answer)).await
+    }
+
+    /// Gives a port these queues in place of those that it has; frames that wait go on waiting.
+    ///
+    /// # Errors
+    /// They contradict themselves, or it is a vlink.
+    pub async fn set_queues(&self, at: PortAt, queues: PortQueues) -> Result<(), Fault> {
+        self.ask(|answer| Request::SetQueues(at, queues, answer)).await
     }
 
     /// Sets a port's interface up or down, some time soon. Never waits.

@@ -19,6 +19,7 @@ mod plan;
 mod plane;
 mod ports;
 mod pump;
+mod queues;
 mod refusal;
 mod reload;
 mod rules;
@@ -34,8 +35,9 @@ pub use refusal::{Refusal, Why};
 pub use rules::{FlowLine, FlowLines, GroupView, MeterView, RuleChange, RuleVerb};
 pub use start::{OnConflict, StartError, StartFault};
 pub use view::{
-    ConnectionView, DropView, EndpointView, NodeView, PortCountersView, PortLoadView, PortView,
-    QueueView, StoreView, SwitchView, TroubleView, WorkerView, WorkersView,
+    ConnectionView, DropView, EndpointView, NodeView, PortCountersView, PortLoadView,
+    PortQueueView, PortView, QueueView, StoreView, SwitchView, TroubleView, WorkerView,
+    WorkersView,
 };
 
 use crate::config::{Host, NodeConfig};

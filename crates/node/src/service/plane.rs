@@ -4,7 +4,8 @@ use crate::journal::{Change, Journal, Wait};
 use crate::ports::Ports;
 use crate::switch::{Emission, Plane};
 use datapath::{
-    Clock, Datapath, MonotonicClock, PacketOut, PortAt, PortCounters, Publisher, SwitchId,
+    Clock, Datapath, MonotonicClock, PacketOut, PortAt, PortCounters, Publisher, QueueCounters,
+    SwitchId,
 };
 use flow::{Nanos, PortNo, Snapshot};
 use std::sync::Arc;
@@ -50,6 +51,10 @@ impl Plane for DatapathPlane {
 
     fn port_counters(&self, port: PortNo) -> PortCounters {
         self.datapath.port_counters(PortAt { switch: self.id, port }).unwrap_or_default()
+    }
+
+    fn queue_counters(&self, port: PortNo) -> Vec<QueueCounters> {
+        self.datapath.queue_counters(PortAt { switch: self.id, port })
     }
 
     fn set_port_admin(&self, port: PortNo, up: bool) {

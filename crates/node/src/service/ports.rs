@@ -7,7 +7,7 @@ use super::refusal::{Refusal, Why};
 use super::view::PortView;
 use crate::fault::Fault;
 use crate::ports::{Door, OnFailure, Wanted};
-use crate::spec::{self, Peer, PortKind, PortName, PortPatch, PortSpec};
+use crate::spec::{self, NewRate, Peer, PortKind, PortName, PortPatch, PortSpec};
 use openflow::{Mac, PortConfig, PortFeatures, PortMod, PortNo};
 use port::Keep;
 use std::collections::HashMap;
@@ -84,6 +84,11 @@ impl Node {
         let thing = label(switch, &name);
         if let Some(mtu) = patch.mtu {
             self.set_mtu(&member, (&name, &port), mtu).await?;
+        }
+        if let Some(NewRate(rate)) = patch.rate {
+            let (name, port) = member.port(key).ok_or_else(|| Refusal::no_port(switch, key))?;
+            let spec = PortSpec { rate, ..port.spec.clone() };
+            self.change_queues(&member, (&name, &port), spec).await?;
         }
         if let Some(up) = patch.up {
             set_up(&member, port.number, up).map_err(|fault| rejected(&thing, &fault))?;
@@ -163,6 +168,7 @@ pub(super) fn wanted(
         name: name.to_string(),
         door: door(member, number, spec),
         config,
+        queues: spec.port_queues(),
         switch: member.switch.clone(),
     }
 }
@@ -215,7 +221,7 @@ pub(super) fn label(switch: &str, name: &str) -> String {
     format!("port {name} of switch {switch}")
 }
 
-fn checked_name(switch: &str, spec: &PortSpec) -> Result<PortName, Refusal> {
+pub(super) fn checked_name(switch: &str, spec: &PortSpec) -> Result<PortName, Refusal> {
     let name = spec.effective_name();
     let shown = label(switch, name.as_deref().unwrap_or("without a name"));
     let faults = spec.faults();

@@ -135,9 +135,10 @@ impl Node {
         name: &PortName,
         spec: &PortSpec,
     ) -> Result<(), Refusal> {
-        let kept = member.state().ports.get(name).is_some_and(|port| port.origin == Origin::File);
-        if kept {
-            return Ok(());
+        let kept = member.state().ports.get(name).cloned();
+        if let Some(port) = kept.filter(|port| port.origin == Origin::File) {
+            let spec = PortSpec { rate: spec.rate, queue: spec.queue.clone(), ..port.spec.clone() };
+            return self.requeue(member, (name, &port), spec).await;
         }
         let taken = self.taken();
         taken.check_port(&member.name(), name, spec)?;
@@ -162,8 +163,9 @@ fn is_same_switch(member: &Member, declared: &SwitchConfig) -> bool {
         == (&declared.spec.name, &declared.spec.dpid, declared.spec.miss_send_len)
 }
 
-/// Nothing can change on an open port but what the node itself decided: its number.
+/// Nothing can change on an open port but what the node itself decided, its number, and its queues.
 fn is_same_port(port: &MemberPort, declared: &PortSpec) -> bool {
     let number = declared.number.or(Some(port.number));
-    port.spec == PortSpec { number, ..declared.clone() }
+    let (rate, queue) = (port.spec.rate, port.spec.queue.clone());
+    port.spec == PortSpec { number, rate, queue, ..declared.clone() }
 }

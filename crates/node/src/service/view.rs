@@ -6,8 +6,8 @@ use super::plan::Origin;
 use crate::agent::LinkStatus;
 use crate::fault::{Fault, chain};
 use crate::spec::{
-    Dpid, FailMode, IfName, Mac, Netns, Peer, PortKind, PortName, Protocol, Rules, SwitchName,
-    TlsSpec,
+    Dpid, FailMode, IfName, Mac, Netns, Peer, PortKind, PortName, Protocol, Rate, Rules,
+    SwitchName, TlsSpec,
 };
 use crate::switch::Connection;
 use crate::tls::Trouble;
@@ -190,6 +190,25 @@ pub struct QueueView {
     pub core: usize,
 }
 
+/// A queue that packets wait in which leave by a port.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct PortQueueView {
+    /// Its number.
+    pub id: u32,
+    /// Bit/s that it gets whatever the other queues want.
+    pub min_rate: Option<Rate>,
+    /// Bit/s that it never exceeds.
+    pub max_rate: Option<Rate>,
+    /// Frames that left.
+    pub tx_frames: u64,
+    /// Their bytes.
+    pub tx_bytes: u64,
+    /// Frames that did not leave: too many, or the port dropped them.
+    pub tx_errors: u64,
+    /// Nanoseconds since it counts; 0 while the port is not open.
+    pub age_ns: u64,
+}
+
 /// A port.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct PortView {
@@ -226,8 +245,12 @@ pub struct PortView {
     pub notes: Vec<String>,
     /// `file` or `api`: who made it.
     pub origin: String,
-    /// Which cores serve its queues.
+    /// Which cores serve its receive queues.
     pub queues: Vec<QueueView>,
+    /// Bit/s that leave by it in all; `null` when it takes what it can.
+    pub rate: Option<Rate>,
+    /// What packets wait in that leave by it, by number.
+    pub queue: Vec<PortQueueView>,
     /// Its counters.
     pub counters: PortCountersView,
     /// Why it is not open, if it is not.
@@ -387,6 +410,8 @@ impl Node {
                 .into_iter()
                 .map(|found| QueueView { queue: found.queue, core: found.core })
                 .collect(),
+            rate: port.spec.rate,
+            queue: self.view_port_queues(at, &port.spec),
             counters: view_counters(&self.datapath.port_counters(at).unwrap_or_default()),
             fault: status.fault,
         }

@@ -6,12 +6,16 @@ mod text;
 mod endpoint;
 mod port;
 mod protocol;
+mod queue;
+mod rate;
 mod switch;
 mod tls;
 
 pub use endpoint::{Controller, Host, Listen, OPENFLOW_PORT, Place, Target, Transport};
 pub use port::{Fault, PORT_NUMBER_MAX, PortKind, PortPatch, PortSpec, QUEUES_MAX, XdpMode};
 pub use protocol::Protocol;
+pub use queue::{QueueLimits, QueueSpec};
+pub use rate::{NewRate, Rate};
 pub use switch::{
     AUXILIARY_MAX, DEFAULT_MISS_SEND_LEN, ECHO_INTERVAL_MAX_S, FAIL_AFTER_MAX_S, FailMode, Rules,
     SwitchPatch, SwitchSpec,

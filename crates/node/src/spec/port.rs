@@ -1,6 +1,7 @@
 //! What a user may ask of a port.
 
 use super::text::{IfName, Mac, Netns, Peer, PortName};
+use super::{NewRate, QueueSpec, Rate};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -10,7 +11,7 @@ pub const PORT_NUMBER_MAX: u32 = 0xfeff;
 pub const MTU_MIN: u32 = 68;
 /// Largest MTU: a 64 KiB frame.
 pub const MTU_MAX: u32 = 65_521;
-/// Most queues of one port. Chosen: above the cores of any host that suiro meets.
+/// Most receive queues of one port. Chosen: above the cores of any host that suiro meets.
 pub const QUEUES_MAX: u16 = 256;
 
 /// The kinds of port.
@@ -109,7 +110,7 @@ pub struct PortSpec {
     /// MAC address of the guest's side (`tap` only).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mac: Option<Mac>,
-    /// Number of queues; when left out one, and for `af_xdp` all that the interface has.
+    /// Number of receive queues; when left out one, and for `af_xdp` all that the interface has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queues: Option<u16>,
     /// Which XDP attachment (`af_xdp` only).
@@ -118,6 +119,12 @@ pub struct PortSpec {
     /// The other end (`vlink` only).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer: Option<Peer>,
+    /// Bit/s that leave by it in all; what the interface can do when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+    /// What packets wait in that leave by it, with rates.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub queue: Vec<QueueSpec>,
 }
 
 /// Something wrong with one key of a [`PortSpec`].
@@ -132,7 +139,11 @@ pub struct Fault {
 }
 
 impl Fault {
-    fn new(key: &'static str, cause: impl Into<String>, remedy: impl Into<String>) -> Self {
+    pub(super) fn new(
+        key: &'static str,
+        cause: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
         Self { key, cause: cause.into(), remedy: remedy.into() }
     }
 }
@@ -151,6 +162,8 @@ impl PortSpec {
             queues: None,
             xdp_mode: None,
             peer: None,
+            rate: None,
+            queue: Vec::new(),
         }
     }
 
@@ -172,6 +185,7 @@ impl PortSpec {
         self.check_naming(&mut faults);
         self.check_kind(&mut faults);
         self.check_ranges(&mut faults);
+        self.check_queues(&mut faults);
         faults
     }
 
@@ -241,6 +255,9 @@ pub struct PortPatch {
     /// Administrative state: `false` is `OFPPC_PORT_DOWN`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub up: Option<bool>,
+    /// Bit/s that leave by it in all, or `none`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<NewRate>,
 }
 
 #[cfg(test)]

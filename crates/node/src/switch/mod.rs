@@ -28,6 +28,7 @@ mod packet_in;
 mod plane;
 mod port;
 mod ports;
+mod queues;
 mod restore;
 mod role;
 pub mod translate;
@@ -47,6 +48,7 @@ pub use restore::NotRestored;
 use crate::journal::{Change, Journal};
 use crate::spec::FailMode;
 use buffers::PacketBuffers;
+use datapath::PortQueues;
 use fail::Attendance;
 use flow::{Limits, Nanos, Pipeline, PortNo, Snapshot};
 use listener::{Audience, Listeners};
@@ -96,6 +98,8 @@ pub struct Switch {
 pub(crate) struct Control {
     pipeline: Pipeline,
     ports: BTreeMap<PortNo, SwitchPort>,
+    /// Of ports that are there or about to be.
+    queues: BTreeMap<PortNo, PortQueues>,
     /// Groups and meters as their owners described them: the tables' form forgets which OXM field a set-field named.
     groups: BTreeMap<GroupId, GroupDesc>,
     meters: BTreeMap<MeterId, MeterConfig>,
@@ -119,6 +123,7 @@ impl Switch {
         let mut control = Control {
             pipeline: Pipeline::new(spec.limits),
             ports: BTreeMap::new(),
+            queues: BTreeMap::new(),
             groups: BTreeMap::new(),
             meters: BTreeMap::new(),
             fragments: FragmentMode::Normal,

@@ -1,6 +1,6 @@
 //! What a switch's control state needs of the datapath: a seam, so that tests need no worker threads.
 
-use datapath::PortCounters;
+use datapath::{PortCounters, QueueCounters};
 use flow::{Action, Nanos, PortNo, Snapshot};
 use std::sync::Arc;
 use wire::Offload;
@@ -40,6 +40,9 @@ pub trait Plane: Send + Sync {
 
     /// A port's counters.
     fn port_counters(&self, port: PortNo) -> PortCounters;
+
+    /// The counters of a port's queues, those that it was given.
+    fn queue_counters(&self, port: PortNo) -> Vec<QueueCounters>;
 
     /// Sets a port's interface administratively up or down; what came of it is told by [`crate::switch::Switch::port_changed`].
     fn set_port_admin(&self, port: PortNo, up: bool);

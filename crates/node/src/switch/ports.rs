@@ -30,6 +30,7 @@ impl Switch {
     /// A port is gone; entries that name it stay.
     pub fn remove_port(&self, number: PortNo) {
         let mut control = self.control();
+        control.queues.remove(&number.0);
         if let Some(port) = control.ports.remove(&number.0) {
             self.ports_changed(&mut control, PortEvent::Removed, &port);
         }

@@ -4,7 +4,7 @@ use super::*;
 use crate::journal::Discard;
 use crate::spec::Rules;
 use ::port::PortFacts;
-use datapath::{HeldFrame, PortCounters, Punt, SwitchId};
+use datapath::{HeldFrame, PortCounters, Punt, QueueCounters, SwitchId};
 use flow::{Miss, Nanos, PacketIn, PacketInReason};
 use openflow::{
     Action, Bucket, ErrorCode, FlowMod, FlowModCommand, FlowModFlags, FlowStatsRequest, GroupMod,
@@ -21,6 +21,7 @@ pub(crate) struct TestPlane {
     pub keeps_frames: AtomicBool,
     pub sent: Mutex<Vec<Emission>>,
     pub admin: Mutex<Vec<(PortNo32, bool)>>,
+    pub queues: Mutex<Vec<QueueCounters>>,
 }
 
 type PortNo32 = flow::PortNo;
@@ -46,6 +47,10 @@ impl Plane for Arc<TestPlane> {
 
     fn port_counters(&self, port: PortNo32) -> PortCounters {
         PortCounters { rx_frames: u64::from(port), ..PortCounters::default() }
+    }
+
+    fn queue_counters(&self, _: PortNo32) -> Vec<QueueCounters> {
+        self.queues.lock().unwrap().clone()
     }
 
     fn set_port_admin(&self, port: PortNo32, up: bool) {

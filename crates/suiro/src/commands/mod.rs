@@ -3,6 +3,7 @@
 pub mod flow;
 pub mod node;
 pub mod port;
+pub mod queue;
 pub mod rules;
 pub mod switch;
 

@@ -31,10 +31,10 @@ pub fn run(context: &Context, command: PortCommand) -> Result<(), Failure> {
             let view: PortView = context.client.get(&path(&switch, &port))?;
             context.print(&view, show)
         }
-        PortCommand::Mod { switch, port, mtu, up, down } => {
-            let patch = PortPatch { mtu, up: (up || down).then_some(up) };
+        PortCommand::Mod { switch, port, mtu, rate, up, down } => {
+            let patch = PortPatch { mtu, up: (up || down).then_some(up), rate };
             if patch == PortPatch::default() {
-                let remedy = "name what to change: --mtu, --up or --down";
+                let remedy = "name what to change: --mtu, --rate, --up or --down";
                 return Err(Failure::Usage(Fault::new(
                     format!("port {port}"),
                     "change it",
@@ -59,7 +59,7 @@ pub fn run(context: &Context, command: PortCommand) -> Result<(), Failure> {
     }
 }
 
-fn path(switch: &str, port: &str) -> String {
+pub(super) fn path(switch: &str, port: &str) -> String {
     format!("/v1/switches/{switch}/ports/{}", quoted(port))
 }
 
@@ -84,6 +84,7 @@ fn spec(args: PortAdd) -> Result<PortSpec, Failure> {
         queues: args.queues,
         xdp_mode: args.xdp_mode.as_deref().and_then(XdpMode::of),
         peer: args.peer,
+        rate: args.rate,
         ..PortSpec::of(kind)
     })
 }
@@ -151,7 +152,7 @@ fn show(view: &PortView) -> String {
     let cores: Vec<_> =
         view.queues.iter().map(|queue| format!("{} on core {}", queue.queue, queue.core)).collect();
     let mut text = format!(
-        "port {} of switch {}\n  number      {}\n  type        {}\n  interface   {}\n  namespace   {}\n  state       {}\n  MAC         {}\n  MTU         {}\n  speed       {}\n  how         {}\n  queues      {}\n  made by     {}\n",
+        "port {} of switch {}\n  number      {}\n  type        {}\n  interface   {}\n  namespace   {}\n  state       {}\n  MAC         {}\n  MTU         {}\n  speed       {}\n  how         {}\n  rx queues   {}\n  rate        {}\n  made by     {}\n",
         view.name,
         view.switch,
         view.number,
@@ -164,10 +165,12 @@ fn show(view: &PortView) -> String {
         dash((view.speed_mbps > 0).then(|| format!("{} Mbit/s", view.speed_mbps))),
         view.mode,
         if cores.is_empty() { "-".into() } else { cores.join(", ") },
+        view.rate.map_or_else(|| "unlimited".into(), |rate| format!("{rate} bit/s")),
         view.origin,
     );
     text += &format!("  rx          {} frames, {} bytes\n", counters.rx_frames, counters.rx_bytes);
     text += &format!("  tx          {} frames, {} bytes\n", counters.tx_frames, counters.tx_bytes);
+    view.queue.iter().for_each(|queue| text += &format!("  {}\n", super::queue::line(queue)));
     text += &drops("  rx dropped ", &counters.rx_drops);
     text += &drops("  tx dropped ", &counters.tx_drops);
     view.notes.iter().for_each(|note| text += &format!("  note: {note}\n"));
