@@ -4,4 +4,5 @@
 
 mod life;
 mod place;
+mod queues;
 mod refusals;

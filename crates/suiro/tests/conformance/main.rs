@@ -23,6 +23,7 @@ mod meters;
 mod multiparts;
 mod oracle;
 mod ports;
+mod queues;
 mod rules;
 mod v10;
 
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
     instructions::cases(&mut suite);
     fragments::cases(&mut suite);
     ports::cases(&mut suite);
+    queues::cases(&mut suite);
     rules::cases(&mut suite);
     buffers::cases(&mut suite);
     groups::cases(&mut suite);

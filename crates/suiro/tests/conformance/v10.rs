@@ -1,6 +1,6 @@
 //! OpenFlow 1.0.0 on frames: the twelve-tuple and the actions, from bytes written by hand (§5.2.3, §5.2.4, §5.3.3).
 
-mod bytes;
+pub mod bytes;
 
 use crate::harness::{Bench, Node, Session, Suite};
 use crate::oracle::{Frame, Framing, Sample, act};

@@ -5,6 +5,7 @@
 mod learning;
 mod ofctl;
 mod ofctl10;
+mod queues;
 mod rules;
 #[expect(dead_code, unused_imports, reason = "each test program uses its part")]
 #[path = "../support/mod.rs"]

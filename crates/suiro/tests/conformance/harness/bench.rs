@@ -132,6 +132,16 @@ impl Bench {
         self.guest(port).send(frame);
     }
 
+    /// The next `count` frames that come out of a port.
+    pub fn receive(&self, port: u32, count: usize) -> Vec<Vec<u8>> {
+        (0..count).map(|_| self.guest(port).receive()).collect()
+    }
+
+    /// The frames that have come out of a port, without waiting.
+    pub fn receive_waiting(&self, port: u32) -> Vec<Vec<u8>> {
+        self.guest(port).receive_waiting()
+    }
+
     /// Sends the marker into a port; returns everything that came out before it.
     fn outcome(&mut self, port: u32) -> Outcome {
         self.markers += 1;

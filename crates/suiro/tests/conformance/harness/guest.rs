@@ -42,6 +42,12 @@ impl Guest {
         }
     }
 
+    /// The next frame that comes out of the switch.
+    pub fn receive(&self) -> Vec<u8> {
+        let frame = self.socket.receive();
+        frame.unwrap_or_else(|error| panic!("port {}: no frame came: {error}", self.port))
+    }
+
     /// Everything that has come out of the switch, without waiting.
     pub fn receive_waiting(&self) -> Vec<Vec<u8>> {
         std::iter::from_fn(|| self.socket.receive_waiting().unwrap()).collect()

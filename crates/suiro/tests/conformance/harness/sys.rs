@@ -11,6 +11,9 @@ const PACKET_AUXDATA: libc::c_int = 8;
 const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
 const TP_STATUS_VLAN_VALID: u32 = 1 << 4;
 
+/// Bytes that wait for a reader who is late. Chosen: thousands of small frames, several times what any case sends at once.
+const ROOM: libc::c_int = 4 << 20;
+
 /// `struct tpacket_auxdata` (linux/if_packet.h).
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
@@ -47,6 +50,7 @@ impl PacketSocket {
         let socket = Self(unsafe { OwnedFd::from_raw_fd(fd) });
         socket.set(libc::SOL_PACKET, PACKET_AUXDATA, 1)?;
         socket.set(libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)?;
+        socket.set(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, ROOM)?;
         let timeout = libc::timeval {
             tv_sec: patience.as_secs() as libc::time_t,
             tv_usec: patience.subsec_micros().into(),
