@@ -1,7 +1,9 @@
 //! The commands of `suiro bench`.
 
+mod cases;
 mod flow;
 mod node;
+mod openflow;
 mod wire;
 
 use anyhow::Result;
@@ -23,6 +25,8 @@ enum Bench {
     Flow(Common),
     /// A node of 300 switches: start, memory, idle cost, outage of a kill -9 under traffic (root; about a minute a round).
     Node(Common),
+    /// Flow-mods, packet-ins and packet-outs, and a dump of a million entries, beside Open vSwitch (root; about 8 minutes).
+    Openflow(Common),
     /// Frames, TCP, latency, flow-mods, packet-ins and memory beside Open vSwitch and the Linux bridge (root; about 8 minutes).
     Wire(Common),
 }
@@ -51,6 +55,7 @@ pub fn run(arguments: Vec<OsString>) -> Result<()> {
     let (report, common) = match cli.bench {
         Bench::Flow(common) => (flow::run(&common)?, common),
         Bench::Node(common) => (node::run(&common)?, common),
+        Bench::Openflow(common) => (openflow::run(&common)?, common),
         Bench::Wire(common) => (wire::run(&common)?, common),
     };
     report.print();

@@ -4,13 +4,14 @@ use crate::peer::Running;
 use crate::traffic::frames;
 use anyhow::{Context, Result, bail};
 use openflow::{
-    Action, AsyncConfig, FlowMod, FlowStatsRequest, FragmentMode, Hello, Instruction, Match,
-    Message, MultipartReply, MultipartRequest, Oxm, OxmField, Part, PortDesc, PortNo, PortState,
-    SwitchConfig, Version, VersionSet, next_frame,
+    Action, AsyncConfig, FlowMod, FlowModCommand, FlowStatsRequest, FragmentMode, Hello,
+    Instruction, Match, Message, MultipartReply, MultipartRequest, Oxm, OxmField, PacketIn,
+    PacketOut, Part, PortDesc, PortNo, PortState, SwitchConfig, Version, VersionSet, next_frame,
 };
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Flow-mods of one measurement; enough that set-up does not count.
@@ -27,10 +28,59 @@ pub fn flow_mods(running: &Running) -> Result<f64> {
     Ok(f64::from(FLOW_MODS) / start.elapsed().as_secs_f64() / 1e3)
 }
 
+/// Thousands of strict modifies a second of as many entries, up to the barrier's answer.
+pub fn modifies(running: &Running) -> Result<f64> {
+    let change = |number| FlowMod {
+        command: FlowModCommand::ModifyStrict,
+        instructions: vec![Instruction::ApplyActions(vec![Action::output(PortNo(2))])],
+        ..entry(number)
+    };
+    changes(running, change)
+}
+
+/// Thousands of strict deletes a second of as many entries, up to the barrier's answer.
+pub fn deletes(running: &Running) -> Result<f64> {
+    changes(running, |number| FlowMod { command: FlowModCommand::DeleteStrict, ..entry(number) })
+}
+
+/// Adds entries, and then measures a change of each.
+fn changes(running: &Running, change: impl Fn(u32) -> FlowMod) -> Result<f64> {
+    let mut client = Client::connect(management(running)?)?;
+    client.add_entries(FLOW_MODS)?;
+    let start = Instant::now();
+    client.change_entries(FLOW_MODS, change)?;
+    Ok(f64::from(FLOW_MODS) / start.elapsed().as_secs_f64() / 1e3)
+}
+
+/// Seconds in which a switch tells a million entries, in full.
+pub fn dump(running: &Running) -> Result<f64> {
+    let mut client = Client::connect(management(running)?)?;
+    client.add_entries(ENTRIES)?;
+    let start = Instant::now();
+    let told = client.count_entries()?;
+    anyhow::ensure!(told >= ENTRIES, "only {told} of {ENTRIES} entries were told");
+    Ok(start.elapsed().as_secs_f64())
+}
+
+/// Does `work` while every packet goes to the controller, which sends it out of the other port.
+pub fn relaying<T>(running: &Running, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    let mut client = Client::connect(management(running)?)?;
+    client.ask_for_packet_ins(u16::MAX)?;
+    client.stream.set_read_timeout(Some(Duration::from_millis(50)))?;
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let relay = scope.spawn(|| client.relay(&done));
+        let result = work();
+        done.store(true, Ordering::Relaxed);
+        relay.join().expect("the relay does not panic")?;
+        result
+    })
+}
+
 /// Thousands of packet-ins a second, 60-byte frames, while a guest floods.
 pub fn packet_ins(running: &Running) -> Result<f64> {
     let mut client = Client::connect(management(running)?)?;
-    client.ask_for_packet_ins()?;
+    client.ask_for_packet_ins(128)?;
     running.accept_live_frames()?;
     let [a, b] = &running.guests;
     let frame = frames::udp_frame(a, b, 10_048, 18);
@@ -128,11 +178,9 @@ impl Client {
 
     fn next_message(&mut self) -> Result<Option<Message>> {
         let Some(frame) = next_frame(&self.buffer)? else { return Ok(None) };
-        let (len, decoded) = (frame.len(), Message::decode(frame));
+        let (len, message) = (frame.len(), decoded(frame));
         self.buffer.drain(..len);
-        let (_, message) =
-            decoded.map_err(|fault| anyhow::anyhow!("undecodable answer: {fault:?}"))?;
-        Ok(Some(message))
+        message.map(Some)
     }
 
     fn fill(&mut self) -> Result<()> {
@@ -143,11 +191,16 @@ impl Client {
         Ok(())
     }
 
-    /// Adds entries and waits for the barrier behind them. The bytes are made beforehand: the client must not be the limit.
+    /// Adds entries and waits for the barrier behind them.
     pub fn add_entries(&mut self, count: u32) -> Result<()> {
+        self.change_entries(count, entry)
+    }
+
+    /// Makes a change of each entry and waits for the barrier behind them. The bytes are made beforehand: the client must not be the limit.
+    fn change_entries(&mut self, count: u32, change: impl Fn(u32) -> FlowMod) -> Result<()> {
         let mut bytes = Vec::with_capacity(count as usize * 128);
         for number in 0..count {
-            bytes.extend(Message::FlowMod(entry(number)).encode(VERSION, number)?);
+            bytes.extend(Message::FlowMod(change(number)).encode(VERSION, number)?);
         }
         bytes.extend(Message::BarrierRequest.encode(VERSION, count)?);
         let mut writer = self.stream.try_clone()?;
@@ -160,14 +213,55 @@ impl Client {
         })
     }
 
-    /// Everything to the controller, and all packet-ins to this connection.
-    fn ask_for_packet_ins(&mut self) -> Result<()> {
+    /// Asks for all entries and counts them; of each only its length is looked at, so that the switch is the limit.
+    fn count_entries(&mut self) -> Result<u32> {
+        let request = MultipartRequest::Flow(FlowStatsRequest::default());
+        self.send(&Message::MultipartRequest(Part { body: request, more: false }))?;
+        let mut count = 0;
+        loop {
+            let mut used = 0;
+            while let Some(frame) = next_frame(&self.buffer[used..])? {
+                used += frame.len();
+                anyhow::ensure!(frame[1] == MULTIPART_REPLY, "message of type {} came", frame[1]);
+                count += entries_in(&frame[MULTIPART_HEADER..]);
+                let more = frame[11] & 1 == 1;
+                if !more {
+                    return Ok(count);
+                }
+            }
+            self.buffer.drain(..used);
+            self.fill()?;
+        }
+    }
+
+    /// Sends every packet that comes out of the other port, until it is told to end.
+    fn relay(&mut self, done: &AtomicBool) -> Result<()> {
+        while !done.load(Ordering::Relaxed) {
+            let (mut out, mut used) = (Vec::new(), 0);
+            while let Some(frame) = next_frame(&self.buffer[used..])? {
+                used += frame.len();
+                if let Message::PacketIn(packet) = decoded(frame)? {
+                    out.extend(Message::PacketOut(sent_on(packet)?).encode(VERSION, 0)?);
+                }
+            }
+            self.buffer.drain(..used);
+            self.stream.write_all(&out)?;
+            match self.fill() {
+                Err(error) if is_timeout(&error) => {}
+                filled => filled?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Everything to the controller, up to `max_len` bytes of it, and all packet-ins to this connection.
+    fn ask_for_packet_ins(&mut self, max_len: u16) -> Result<()> {
         self.send(&Message::SetConfig(SwitchConfig {
             fragments: FragmentMode::Normal,
             miss_send_len: 128,
         }))?;
         self.send(&Message::SetAsync(AsyncConfig { packet_in: [7, 7], ..Default::default() }))?;
-        let to_controller = Action::Output { port: PortNo::CONTROLLER, max_len: 128 };
+        let to_controller = Action::Output { port: PortNo::CONTROLLER, max_len };
         let instructions = vec![Instruction::ApplyActions(vec![to_controller])];
         self.send(&Message::FlowMod(FlowMod {
             priority: 0xffff,
@@ -197,8 +291,40 @@ impl Client {
     }
 }
 
-/// `OFPT_PACKET_IN` (OpenFlow 1.3.5 §7.1.1).
+/// `OFPT_PACKET_IN` and `OFPT_MULTIPART_REPLY` (OpenFlow 1.3.5 §7.1.1).
 const PACKET_IN: u8 = 10;
+const MULTIPART_REPLY: u8 = 19;
+
+/// Bytes before a reply's body (OpenFlow 1.3.5 §7.3.5).
+const MULTIPART_HEADER: usize = 16;
+
+/// How many `ofp_flow_stats` these are: each begins with its length.
+fn entries_in(mut body: &[u8]) -> u32 {
+    let mut count = 0;
+    while let [high, low, ..] = *body {
+        let len = usize::from(u16::from_be_bytes([high, low])).clamp(1, body.len());
+        (count, body) = (count + 1, &body[len..]);
+    }
+    count
+}
+
+/// The packet-out that sends a packet out of the other one of two ports.
+fn sent_on(packet: PacketIn) -> Result<PacketOut> {
+    let in_port =
+        packet.fields.exact(OxmField::InPort).context("a packet-in without a port")? as u32;
+    let actions = vec![Action::output(PortNo(3 - in_port.clamp(1, 2)))];
+    Ok(PacketOut { buffer_id: None, in_port: PortNo(in_port), actions, data: packet.data })
+}
+
+fn decoded(frame: &[u8]) -> Result<Message> {
+    let decoded = Message::decode(frame);
+    decoded.map(|(_, message)| message).map_err(|fault| anyhow::anyhow!("undecodable: {fault:?}"))
+}
+
+fn is_timeout(error: &anyhow::Error) -> bool {
+    let kind = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+    matches!(kind, Some(ErrorKind::WouldBlock | ErrorKind::TimedOut))
+}
 
 /// A 5-tuple entry of its own for each number.
 fn entry(number: u32) -> FlowMod {

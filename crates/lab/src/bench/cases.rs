@@ -1,0 +1,110 @@
+//! Cases of a benchmark that sets contenders side by side.
+//!
+//! Each case has a measurement and its contenders. A round starts every contender afresh, in turn, so that drift of the machine
+//! meets all alike (A B C A B C …). The first contender is suiro's; the ratio is taken to each of the others.
+
+use super::Common;
+use crate::machine::{Machine, placement_class};
+use crate::peer::{Attach, Contender, Running, Switch};
+use crate::report::{Peer, Report, Row, Spread};
+use anyhow::Result;
+use std::collections::BTreeMap;
+
+/// Whether more or less of a figure is better.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Better {
+    More,
+    Less,
+}
+
+/// One row of rows.
+pub struct Case {
+    pub name: &'static str,
+    pub unit: &'static str,
+    pub better: Better,
+    pub ours: Contender,
+    /// The others, each with the ratio that was promised.
+    pub peers: Vec<(Contender, Option<f64>)>,
+    pub measure: fn(&Running) -> Result<f64>,
+}
+
+/// suiro, attached like this.
+pub const fn suiro(attach: Attach) -> Contender {
+    Contender { switch: Switch::Suiro, attach }
+}
+
+/// Open vSwitch, with large segments or without.
+pub const fn ovs(attach: Attach, tso: bool) -> Contender {
+    Contender { switch: Switch::Ovs { tso }, attach }
+}
+
+/// The Linux bridge as it comes.
+pub const BRIDGE: Contender =
+    Contender { switch: Switch::Bridge { offloads: true }, attach: Attach::Kernel };
+
+/// Runs the cases that `common` asks for.
+pub fn run(bench: &'static str, cases: Vec<Case>, common: &Common) -> Result<Report> {
+    let mut results = Vec::new();
+    for case in cases.into_iter().filter(|case| case.name.contains(&common.only)) {
+        results.extend(measure(&case, common.rounds)?);
+    }
+    Ok(Report { bench, machine: Machine::here(), results })
+}
+
+/// All rounds of one case; one row per peer.
+fn measure(case: &Case, rounds: u32) -> Result<Vec<Row>> {
+    let contenders: Vec<Contender> = std::iter::once(case.ours)
+        .chain(case.peers.iter().map(|&(contender, _)| contender))
+        .collect();
+    let mut figures = vec![Vec::new(); contenders.len()];
+    let mut classes: BTreeMap<&str, u32> = BTreeMap::new();
+    for round in 1..=rounds {
+        for (contender, figures) in contenders.iter().zip(&mut figures) {
+            *classes.entry(placement_class()).or_default() += 1;
+            let running = contender.start()?;
+            let figure = (case.measure)(&running)?;
+            eprintln!(
+                "round {round}/{rounds}  {}: {} {figure:.3} {}",
+                case.name,
+                contender.name(),
+                case.unit
+            );
+            figures.push(figure);
+        }
+    }
+    let mut spreads = figures.into_iter().map(Spread::of);
+    let ours = spreads.next().expect("we are the first contender");
+    let cores = classes
+        .iter()
+        .map(|(class, count)| format!("{class}{count}"))
+        .collect::<Vec<_>>()
+        .join("+");
+    Ok(case
+        .peers
+        .iter()
+        .zip(spreads)
+        .map(|(&peer, spread)| row(case, ours, peer, spread, &cores))
+        .collect())
+}
+
+fn row(
+    case: &Case,
+    ours: Spread,
+    (peer, goal): (Contender, Option<f64>),
+    spread: Spread,
+    cores: &str,
+) -> Row {
+    let ratio = match case.better {
+        Better::More => ours.median / spread.median,
+        Better::Less => spread.median / ours.median,
+    };
+    Row {
+        case: case.name.into(),
+        unit: case.unit,
+        cores: cores.into(),
+        ours,
+        peer: Some(Peer { name: peer.name(), spread }),
+        ratio: Some(ratio),
+        goal,
+    }
+}
