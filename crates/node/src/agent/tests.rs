@@ -5,6 +5,7 @@ mod buffers;
 mod client;
 mod connections;
 mod ofctl;
+mod queues;
 mod tls;
 mod v10;
 

@@ -281,4 +281,31 @@ fn limits(suite: &mut Suite) {
             assert_eq!(queued.bench.receive_waiting(2).len(), 0);
         },
     );
+    case(suite, "a_guaranteed_queue_is_served_while_another_is_overloaded", |queued| {
+        // 12.5 bytes a millisecond: what the other queue holds waits ten seconds, far longer than this case takes.
+        queued.set_rate(2, "100k");
+        queued.put(2, 1, &json!({}));
+        queued.put(2, 2, &json!({ "min_rate": "50k" }));
+        for (destination, queue) in [(0xaa, 1), (0xbb, 2)] {
+            let to = Match::default().with(OxmField::EthDst, 0x0200_0000_0000 | destination);
+            queued.bench.add(&entry(1, to, vec![Action::SetQueue(queue), output(2), output(3)]));
+        }
+        let [load, precious] = [0xaa, 0xbb].map(|destination| {
+            let mut frame = frame(LENGTH);
+            frame[5] = destination;
+            frame
+        });
+        (0..ROUND).for_each(|_| queued.bench.inject(1, &load));
+        queued.bench.receive(3, ROUND);
+        queued.bench.inject(1, &precious);
+        let mut before = 0;
+        while queued.bench.receive(2, 1)[0] != precious {
+            before += 1;
+        }
+        let [(1, sent, _, dropped), (2, ..)] = counted(&mut queued.bench.session, 2)[..] else {
+            panic!()
+        };
+        assert!(sent + dropped < ROUND as u64, "{before} came before, {dropped} were dropped");
+        assert_eq!(queued.bench.receive(2, 1), [load], "the others still come");
+    });
 }
