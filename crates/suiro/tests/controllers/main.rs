@@ -1,10 +1,13 @@
-//! Switches under real controllers: os-ken's learning switch and Debian's ovs-ofctl, with live guests on ports of every kind.
+//! Switches under real controllers: os-ken (a learning switch, a pipeline with groups and meters), Faucet (VLANs, ACLs, routing) and
+//! Debian's ovs-ofctl, with live guests on ports of every kind.
 
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+mod faucet;
 mod learning;
 mod ofctl;
 mod ofctl10;
+mod pipeline;
 mod queues;
 mod rules;
 #[expect(dead_code, unused_imports, reason = "each test program uses its part")]

@@ -1,6 +1,7 @@
-//! The controller of the demo: os-ken's learning switch.
+//! os-ken's applications (the demo's learning switch among them) and Faucet, as processes in the node's namespace.
 
 use super::{Background, Lab};
+use rustix::process::{Pid, Signal, kill_process};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -14,6 +15,13 @@ pub fn python() -> PathBuf {
     python
 }
 
+/// A program of the environment that Faucet has for itself, beside os-ken's.
+fn faucet_program(name: &str) -> PathBuf {
+    let path = python().with_file_name("..").join("faucet/bin").join(name);
+    assert!(path.exists(), "{}: no Faucet there; run make setup", path.display());
+    path
+}
+
 /// A running controller in the node's namespace.
 pub struct Controller(Background);
 
@@ -21,12 +29,36 @@ impl Controller {
     /// Where it waits for switches.
     pub const ADDRESS: &str = "127.0.0.1:6653";
 
-    /// Starts it.
+    /// Starts the demo's learning switch.
     pub fn start(lab: &Lab) -> Self {
-        let mut command = Command::new("ip");
-        command.args(["netns", "exec", &lab.netns]).arg(python());
-        command.arg(Path::new(ROOT).join("demo/learning_switch.py")).arg(Self::ADDRESS);
+        Self::start_program(lab, "demo/learning_switch.py")
+    }
+
+    /// Starts an os-ken application, a file of the project that takes the address as its argument.
+    pub fn start_program(lab: &Lab, program: &str) -> Self {
+        let mut command = Self::inside(lab);
+        command.arg(python()).arg("-u").arg(Path::new(ROOT).join(program)).arg(Self::ADDRESS);
         Self(Background::start(&mut command))
+    }
+
+    /// Starts Faucet with `faucet.yaml` and its logs in the node's directory.
+    pub fn start_faucet(lab: &Lab) -> Self {
+        let (host, port) = Self::ADDRESS.split_once(':').unwrap();
+        let mut command = Self::inside(lab);
+        command.env("FAUCET_CONFIG", lab.path("faucet.yaml"));
+        // Its log comes with its other output.
+        command.env("FAUCET_LOG", "STDOUT").env("FAUCET_EXCEPTION_LOG", "STDOUT");
+        command.env("FAUCET_PROMETHEUS_ADDR", "127.0.0.1");
+        command.arg(faucet_program("osken-manager"));
+        command.arg(format!("--ofp-listen-host={host}"));
+        command.arg(format!("--ofp-tcp-listen-port={port}")).arg("faucet.faucet");
+        Self(Background::start(&mut command))
+    }
+
+    fn inside(lab: &Lab) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &lab.netns]);
+        command
     }
 
     /// What it said so far.
@@ -34,8 +66,14 @@ impl Controller {
         self.0.output()
     }
 
+    /// Tells it to read its configuration again.
+    pub fn reload(&self) {
+        let pid = Pid::from_raw(self.0.pid() as i32).unwrap();
+        kill_process(pid, Signal::HUP).unwrap();
+    }
+
     /// Kills it as `kill -9` does.
     pub fn kill(self) {
-        self.0.end(rustix::process::Signal::KILL);
+        self.0.end(Signal::KILL);
     }
 }
