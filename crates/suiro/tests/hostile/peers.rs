@@ -17,7 +17,8 @@ fn open_files(lab: &Lab) -> usize {
     std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count()
 }
 
-fn memory_kib(lab: &Lab) -> u64 {
+/// Resident memory of the node.
+pub fn memory_kib(lab: &Lab) -> u64 {
     let pid = lab.json(&["status"])["pid"].as_u64().unwrap();
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
