@@ -40,6 +40,8 @@ pub use listener::BindError;
 pub use liveness::Timing;
 pub use outbox::Outbox;
 pub use peer::{Peer, PeerKind};
+#[doc(hidden)] // For the fuzz target, whose connections have no address.
+pub use session::{Caller, End, serve};
 
 use crate::spec::{Controller, Listen};
 use crate::switch::Switch;

@@ -108,6 +108,11 @@ impl Outbox {
         self.lock().overflowed
     }
 
+    /// Bytes that wait.
+    pub fn waiting(&self) -> usize {
+        self.lock().bytes.len()
+    }
+
     /// Packet-ins this peer lost because it did not read fast enough.
     pub fn lost_packet_ins(&self) -> u64 {
         self.lost_packet_ins.load(Ordering::Relaxed)
@@ -160,6 +165,7 @@ mod tests {
         let queued = (0..2000).filter(|_| outbox.packet_in(|out| out.extend(&frame))).count();
         assert_eq!(queued, PACKET_IN_MARK.div_ceil(1000));
         assert_eq!(outbox.lost_packet_ins(), 2000 - queued as u64);
+        assert_eq!(outbox.waiting(), queued * 1000);
         outbox.reply(|out| out.push(1));
         assert!(!outbox.is_closed());
     }
