@@ -115,7 +115,9 @@ const BARRIER_REPLY: u8 = 21;
 
 impl Asked {
     fn new(lab: &Lab) -> Self {
-        lab.suiro(&["switch", "add", "asked", "--fail-mode", "secure"]);
+        // Questions and answers in turn are more than the 10,000 a second of a new switch.
+        let rate = ["--max-packet-in-per-s", "1000000"];
+        lab.suiro(&[&["switch", "add", "asked", "--fail-mode", "secure"], &rate[..]].concat());
         lab.connect("asked", "g7", Kind::Tap);
         lab.introduce("g7", "n99");
         lab.suiro(&["flow", "add", "asked", "udp,actions=CONTROLLER:65535"]);
@@ -136,6 +138,7 @@ impl Asked {
         let start = Instant::now();
         self.guest.send(b"who takes this?").unwrap();
         while !self.hears_packet_in() {
+            assert!(start.elapsed() < PATIENCE, "a packet-in is lost");
             // The switch asks whether somebody who only listens is still there.
             self.controller.send(&Message::EchoReply(Vec::new()));
         }
