@@ -7,8 +7,9 @@
 use crate::ofctl::set_link;
 use crate::support::{Controller, Kind, Lab, inside, privileged, sh, until};
 use std::io::ErrorKind;
+use std::iter;
 use std::net::{IpAddr, UdpSocket};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const GUESTS: [(&str, Kind); 4] =
     [("g1", Kind::Tap), ("g2", Kind::AfPacket), ("g3", Kind::AfXdp), ("g4", Kind::Tap)];
@@ -16,6 +17,9 @@ const CONFIGURATION: &str = include_str!("programs/faucet.yaml");
 /// The port that the ACL closes, and one that it leaves open.
 const CLOSED: u16 = 9999;
 const OPEN: u16 = 9998;
+
+/// How long Faucet may take to find a next hop.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// VLAN of a guest as its addresses tell it, and its own number.
 fn numbers(guest: &str) -> (u8, u8) {
@@ -74,9 +78,12 @@ fn under_faucet(hardware: &str) -> (Lab, Controller) {
 }
 
 #[track_caller]
+/// Faucet looks for its next hops at its own pace, so a first answer may take a while.
 fn assert_reaches(lab: &Lab, faucet: &Controller, from: &str, to: &str) {
+    let deadline = Instant::now() + PATIENCE;
+    let mut tries = iter::repeat_with(|| lab.reaches(from, to));
     assert!(
-        lab.reaches(from, to),
+        tries.find(|&reached| reached || Instant::now() > deadline) == Some(true),
         "{from} does not reach {to}\n{}\n{}",
         faucet.output(),
         lab.log()
