@@ -2,8 +2,9 @@
 //!
 //! Three kinds of messages wait in one buffer, each with its own bound, so that order is kept and memory is bounded:
 //!
-//! * *replies* are caused by the peer's own requests: the session stops reading while [`REPLY_MARK`] bytes wait, so a
-//!   peer that asks and never reads stalls only itself;
+//! * *replies* are caused by the peer's own requests: the session stops reading while [`REPLY_MARK`] bytes of them wait, so a
+//!   peer that asks and never reads stalls only itself. Packet-ins do not count there: a peer that sends before it reads on
+//!   would wait for us, and we for it;
 //! * *packet-ins* are lost, and counted, above [`PACKET_IN_MARK`];
 //! * *notices* (flow-removed, port-status) must not be lost silently, because the protocol cannot say "you missed some":
 //!   above [`NOTICE_LIMIT`] the connection ends, and the controller learns the state anew when it comes back.
@@ -14,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// Bytes above which the session stops reading requests. Chosen: a few multipart parts.
+/// Bytes of replies above which the session stops reading requests. Chosen: a few multipart parts.
 pub const REPLY_MARK: usize = 512 * 1024;
 /// Bytes above which packet-ins are lost. Chosen: 10 ms of 100-byte packet-ins at a million a second.
 pub const PACKET_IN_MARK: usize = 1024 * 1024;
@@ -37,6 +38,8 @@ pub struct Outbox {
 #[derive(Default)]
 struct Waiting {
     bytes: Vec<u8>,
+    /// How many of them are replies.
+    replies: usize,
     closed: bool,
     /// A notice did not fit.
     overflowed: bool,
@@ -49,12 +52,16 @@ impl Outbox {
 
     /// Queues what `emit` appends, unless the connection is ending.
     pub fn reply(&self, emit: impl FnOnce(&mut Vec<u8>)) {
-        self.push(usize::MAX, emit);
+        self.push(usize::MAX, |waiting| {
+            let before = waiting.bytes.len();
+            emit(&mut waiting.bytes);
+            waiting.replies += waiting.bytes.len() - before;
+        });
     }
 
     /// Queues a packet-in; false, and one more in [`Outbox::lost_packet_ins`], when the peer is too far behind.
     pub fn packet_in(&self, emit: impl FnOnce(&mut Vec<u8>)) -> bool {
-        let queued = self.push(PACKET_IN_MARK, emit);
+        let queued = self.push(PACKET_IN_MARK, |waiting| emit(&mut waiting.bytes));
         if !queued {
             self.lost_packet_ins.fetch_add(1, Ordering::Relaxed);
         }
@@ -63,19 +70,19 @@ impl Outbox {
 
     /// Queues a flow-removed or port-status; a peer too far behind loses its connection instead.
     pub fn notice(&self, emit: impl FnOnce(&mut Vec<u8>)) {
-        if !self.push(NOTICE_LIMIT, emit) {
+        if !self.push(NOTICE_LIMIT, |waiting| emit(&mut waiting.bytes)) {
             self.lock().overflowed = true;
             self.close();
         }
     }
 
-    fn push(&self, limit: usize, emit: impl FnOnce(&mut Vec<u8>)) -> bool {
+    fn push(&self, limit: usize, emit: impl FnOnce(&mut Waiting)) -> bool {
         let mut waiting = self.lock();
         if waiting.closed || waiting.bytes.len() >= limit {
             return false;
         }
         let was_empty = waiting.bytes.is_empty();
-        emit(&mut waiting.bytes);
+        emit(&mut waiting);
         drop(waiting);
         if was_empty {
             self.filled.notify_one();
@@ -136,6 +143,7 @@ impl Outbox {
     fn swap(&self, taken: &mut Vec<u8>) -> bool {
         let mut waiting = self.lock();
         std::mem::swap(&mut waiting.bytes, taken);
+        waiting.replies = 0;
         // A burst must not pin its memory for the connection's life.
         if waiting.bytes.capacity() > 2 * PACKET_IN_MARK {
             waiting.bytes = Vec::new();
@@ -143,11 +151,11 @@ impl Outbox {
         !taken.is_empty()
     }
 
-    /// Waits until fewer than `REPLY_MARK` bytes wait or the connection ends; for the session that asks only.
+    /// Waits until fewer than `REPLY_MARK` bytes of replies wait or the connection ends; for the session that asks only.
     pub async fn room(&self) {
         while {
             let waiting = self.lock();
-            waiting.bytes.len() >= REPLY_MARK && !waiting.closed
+            waiting.replies >= REPLY_MARK && !waiting.closed
         } {
             self.emptied.notified().await;
         }
@@ -187,6 +195,13 @@ mod tests {
         assert!(outbox.take(&mut taken).await);
         assert_eq!(taken, [9]);
         assert!(!outbox.take(&mut taken).await);
+    }
+
+    #[tokio::test]
+    async fn packet_ins_do_not_keep_a_session_from_reading() {
+        let outbox = Outbox::default();
+        assert!(outbox.packet_in(|out| out.resize(PACKET_IN_MARK, 0)));
+        outbox.room().await;
     }
 
     #[tokio::test]
