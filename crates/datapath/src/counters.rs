@@ -18,6 +18,12 @@ impl Count {
         self.0.store(self.0.load(Relaxed).wrapping_add(count), Relaxed);
     }
 
+    /// Takes away what was added before; only the owning worker may call this.
+    #[inline]
+    pub(crate) fn sub(&self, count: u64) {
+        self.add(count.wrapping_neg());
+    }
+
     /// The value.
     pub(crate) fn get(&self) -> u64 {
         self.0.load(Relaxed)

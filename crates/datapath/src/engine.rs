@@ -120,7 +120,7 @@ impl<C: Clock> Engine<C> {
             return port.shaper.take();
         };
         if let Some(before) = &mut port.shaper {
-            let lost = next.inherit(before, self.number);
+            let lost = next.inherit(before);
             port.shared.counters[self.number].tx_drops.add(DropReason::QueueFull, lost);
         }
         if !next.is_idle() {

@@ -75,6 +75,21 @@ impl Lane {
     fn is_guaranteed(&mut self, now: Nanos) -> bool {
         self.min.as_mut().is_some_and(|credit| credit.is_open(&self.shared.min, now))
     }
+
+    /// Lets a frame wait; false when there is no room for it.
+    fn push(&mut self, frame: &TxFrame<'_>, wire_len: u32, worker: usize) -> bool {
+        let fits = self.ring.push(frame, wire_len);
+        if fits {
+            self.shared.counters[worker].waiting.add(1);
+        }
+        fits
+    }
+
+    fn pop(&mut self, worker: usize) -> Option<Stored> {
+        let stored = self.ring.pop()?;
+        self.shared.counters[worker].waiting.sub(1);
+        Some(stored)
+    }
 }
 
 /// Whose bytes a departure takes.
@@ -101,6 +116,7 @@ pub(crate) enum Admission {
 pub(crate) struct Shaper {
     /// By number; the first is queue 0.
     lanes: Box<[Lane]>,
+    worker: usize,
     port: Option<Credit>,
     shared: Arc<PortQueuesShared>,
     /// Frames that wait.
@@ -116,8 +132,8 @@ pub(crate) struct Shaper {
 }
 
 impl Shaper {
-    /// Allocates the rings.
-    pub(crate) fn new(shared: &Arc<PortQueuesShared>) -> Self {
+    /// Allocates the rings of a worker.
+    pub(crate) fn new(shared: &Arc<PortQueuesShared>, worker: usize) -> Self {
         let rate = shared.rate;
         let lane = |queue: &Arc<QueueShared>| Lane {
             id: queue.id,
@@ -129,6 +145,7 @@ impl Shaper {
         };
         Self {
             lanes: shared.queues.iter().map(lane).collect(),
+            worker,
             port: rate.map(Credit::new),
             shared: Arc::clone(shared),
             waiting: 0,
@@ -170,7 +187,7 @@ impl Shaper {
             self.charge(at, share, wire_len, now);
             return Admission::Go;
         }
-        if !self.lanes[at].ring.push(frame, wire_len) {
+        if !self.lanes[at].push(frame, wire_len, self.worker) {
             return Admission::Full;
         }
         self.waiting += 1;
@@ -227,7 +244,7 @@ impl Shaper {
     /// Takes the next frame out that may leave now: its lane, and where its bytes lie until the next admission.
     fn pop(&mut self, now: Nanos) -> Option<(u8, Stored)> {
         let (at, share) = self.next(now)?;
-        let stored = self.lanes[at].ring.pop()?;
+        let stored = self.lanes[at].pop(self.worker)?;
         self.waiting -= 1;
         self.in_flight += 1;
         self.charge(at, share, stored.wire_len, now);
@@ -242,7 +259,7 @@ impl Shaper {
     /// Takes out a frame whether or not it may leave.
     fn pop_any(&mut self) -> Option<(u8, Stored)> {
         let at = self.lanes.iter().position(|lane| !lane.ring.is_empty())?;
-        let stored = self.lanes[at].ring.pop()?;
+        let stored = self.lanes[at].pop(self.worker)?;
         self.waiting -= 1;
         Some((at as u8, stored))
     }
@@ -266,15 +283,15 @@ impl Shaper {
     }
 
     /// Takes over what waits in the shaper that this one follows, queue by queue; returns how many frames found no room.
-    pub(crate) fn inherit(&mut self, before: &mut Shaper, worker: usize) -> u64 {
+    pub(crate) fn inherit(&mut self, before: &mut Shaper) -> u64 {
         let mut lost = 0;
         while let Some((from, stored)) = before.pop_any() {
             let lane = self.lane(before.lanes[usize::from(from)].id);
             let into = &mut self.lanes[usize::from(lane)];
-            if into.ring.push(&before.frame(from, &stored), stored.wire_len) {
+            if into.push(&before.frame(from, &stored), stored.wire_len, self.worker) {
                 self.waiting += 1;
             } else {
-                into.shared.counters[worker].errors.add(1);
+                into.shared.counters[self.worker].errors.add(1);
                 lost += 1;
             }
         }

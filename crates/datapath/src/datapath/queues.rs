@@ -44,8 +44,8 @@ impl Datapath {
             .then(|| PortQueuesShared::new(wanted, now, workers, before.as_deref()));
         let queues = entry.queues.clone();
         // The answers hold the shapers that were: they end on this thread.
-        self.ask_all(|_, reply| {
-            let shaper = queues.as_ref().map(|shared| Box::new(Shaper::new(shared)));
+        self.ask_all(|worker, reply| {
+            let shaper = queues.as_ref().map(|shared| Box::new(Shaper::new(shared, worker)));
             Command::SetQueues { ix, shaper, reply }
         });
         Ok(())

@@ -133,6 +133,8 @@ pub struct QueueCounters {
     pub tx_bytes: u64,
     /// Frames that did not leave: because the queue was full, or for any reason for which the port dropped them.
     pub tx_errors: u64,
+    /// Frames that wait now.
+    pub waiting: u64,
     /// Nanoseconds since it was configured.
     pub age_ns: u64,
 }

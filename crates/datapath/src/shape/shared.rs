@@ -13,6 +13,8 @@ use std::sync::Arc;
 pub(crate) struct QueueBlock {
     pub(crate) tx: Traffic,
     pub(crate) errors: Count,
+    /// Frames in the worker's ring now.
+    pub(crate) waiting: Count,
 }
 
 /// One queue.
@@ -83,6 +85,7 @@ impl PortQueuesShared {
                 tx_frames: sum(|block| block.tx.get().frames),
                 tx_bytes: sum(|block| block.tx.get().bytes),
                 tx_errors: sum(|block| block.errors.get()),
+                waiting: sum(|block| block.waiting.get()),
                 age_ns: now.since(queue.since),
             }
         };

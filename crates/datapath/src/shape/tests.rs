@@ -37,7 +37,7 @@ struct Bench {
 
 impl Bench {
     fn new(shared: &Arc<PortQueuesShared>) -> Self {
-        Self { shaper: Shaper::new(shared), now: START, left: Vec::new(), lost: 0 }
+        Self { shaper: Shaper::new(shared, 0), now: START, left: Vec::new(), lost: 0 }
     }
 
     fn offer(&mut self, id: u32, number: u32, len: usize) -> bool {
@@ -254,9 +254,15 @@ fn what_waits_moves_to_the_queues_that_follow() {
         bench.offer(1 + number % 2, number, 1000);
     }
     let left = bench.left.len();
-    let after = shared(0, &[queue(0, 0, MBIT), queue(2, 0, 2 * MBIT)]);
-    let mut next = Shaper::new(&after);
-    assert_eq!(next.inherit(&mut bench.shaper, 0), 0);
+    let wanted = PortQueues { rate: None, queues: vec![queue(0, 0, MBIT), queue(2, 0, 2 * MBIT)] };
+    let after = PortQueuesShared::new(&wanted, Nanos(START), 4, Some(&before));
+    let mut next = Shaper::new(&after, 0);
+    let waiting = |shared: &PortQueuesShared| -> Vec<_> {
+        shared.counters(Nanos(START)).iter().map(|queue| queue.waiting).collect()
+    };
+    assert_eq!(waiting(&before), [18, 18]);
+    assert_eq!(next.inherit(&mut bench.shaper), 0);
+    assert_eq!(waiting(&after), [18, 18]);
     bench.shaper = next;
     bench.pass(START + SECOND);
     let of = |id: u32| bench.left[left..].iter().filter(|left| left.0 == id).count();

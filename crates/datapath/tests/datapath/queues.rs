@@ -43,6 +43,11 @@ fn counters(rig: &Rig) -> Vec<(u32, u64, u64, u64)> {
     counters.iter().map(|q| (q.id, q.tx_frames, q.tx_bytes, q.tx_errors)).collect()
 }
 
+/// Frames that wait in each queue.
+fn waiting(rig: &Rig) -> Vec<u64> {
+    rig.datapath.queue_counters(at(1, 2)).iter().map(|q| q.waiting).collect()
+}
+
 #[test]
 fn a_burst_leaves_what_exceeds_it_waits_and_what_does_not_fit_is_dropped() {
     let (rig, clock) = rig(7);
@@ -54,6 +59,7 @@ fn a_burst_leaves_what_exceeds_it_waits_and_what_does_not_fit_is_dropped() {
     let lost = (200 - burst - held) as u64;
     assert_eq!(rig.drops(1, DropReason::QueueFull), lost);
     assert_eq!(counters(&rig), [(7, burst as u64, 10_000, lost)]);
+    assert_eq!(waiting(&rig), [held as u64]);
     let mut later = Vec::new();
     for ms in 1..=held {
         clock.pass(MILLISECOND);
@@ -63,6 +69,7 @@ fn a_burst_leaves_what_exceeds_it_waits_and_what_does_not_fit_is_dropped() {
     assert_eq!(later, frames[burst..burst + held], "one each millisecond, whole and in order");
     let all = (burst + held) as u64;
     assert_eq!(counters(&rig), [(7, all, all * 1000, lost)]);
+    assert_eq!(waiting(&rig), [0]);
 }
 
 #[test]
@@ -71,6 +78,7 @@ fn a_queue_that_the_port_does_not_have_is_queue_zero() {
     rig.datapath.set_queues(at(1, 2), &queues(&[queue(0, RATE), queue(7, RATE)])).unwrap();
     rig.line(1, 1).pass((0..20).map(frame));
     assert_eq!(counters(&rig), [(0, 10, 10_000, 0), (7, 0, 0, 0)]);
+    assert_eq!(waiting(&rig), [10, 0]);
     rig.datapath.set_queues(at(1, 2), &queues(&[queue(7, RATE)])).unwrap();
     // The queue without a limit lets all go, as soon as the worker comes to it.
     wait(|| rig.traffic(1, 2).1 == 20);
@@ -130,6 +138,7 @@ fn a_port_that_goes_down_drops_what_waits_there() {
     clock.pass(MILLISECOND);
     wait(|| rig.drops(1, DropReason::PortDown) == 10);
     assert_eq!(counters(&rig), [(7, 10, 10_000, 10)]);
+    assert_eq!(waiting(&rig), [0]);
 }
 
 #[test]
@@ -158,10 +167,11 @@ fn counters_and_age_go_on_when_other_queues_change() {
         tx_frames: 5,
         tx_bytes: 5000,
         tx_errors: 0,
+        waiting: 0,
         age_ns: 4 * MILLISECOND,
     };
-    let eight =
-        QueueCounters { id: 8, tx_frames: 0, tx_bytes: 0, tx_errors: 0, age_ns: MILLISECOND };
+    let (tx_frames, tx_bytes) = (0, 0);
+    let eight = QueueCounters { id: 8, tx_frames, tx_bytes, age_ns: MILLISECOND, ..seven };
     assert_eq!(rig.datapath.queue_counters(at(1, 2)), [seven, eight]);
 }
 

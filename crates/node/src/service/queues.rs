@@ -117,6 +117,7 @@ fn view(queue: &QueueSpec, counters: Option<&QueueCounters>) -> PortQueueView {
         tx_frames: of(|counters| counters.tx_frames),
         tx_bytes: of(|counters| counters.tx_bytes),
         tx_errors: of(|counters| counters.tx_errors),
+        waiting: of(|counters| counters.waiting),
         age_ns: of(|counters| counters.age_ns),
     }
 }

@@ -205,6 +205,8 @@ pub struct PortQueueView {
     pub tx_bytes: u64,
     /// Frames that did not leave: too many, or the port dropped them.
     pub tx_errors: u64,
+    /// Frames that wait now.
+    pub waiting: u64,
     /// Nanoseconds since it counts; 0 while the port is not open.
     pub age_ns: u64,
 }

@@ -73,7 +73,7 @@ fn ports(
 
 fn list(ports: &[Listed]) -> String {
     let mut table = Table::new(&[
-        "SWITCH", "PORT", ">RATE", ">QUEUE", ">MIN", ">MAX", ">SENT", ">BYTES", ">DROPS",
+        "SWITCH", "PORT", ">RATE", ">QUEUE", ">MIN", ">MAX", ">SENT", ">BYTES", ">WAITING", ">DROPS",
     ]);
     for port in ports {
         for view in &port.queue {
@@ -86,6 +86,7 @@ fn list(ports: &[Listed]) -> String {
                 dash(view.max_rate),
                 view.tx_frames.to_string(),
                 view.tx_bytes.to_string(),
+                view.waiting.to_string(),
                 view.tx_errors.to_string(),
             ]);
         }
@@ -95,21 +96,22 @@ fn list(ports: &[Listed]) -> String {
 
 fn show(switch: &SwitchName, port: &str, view: &PortQueueView) -> String {
     format!(
-        "queue {} of port {port} of switch {switch}\n  min rate    {}\n  max rate    {}\n  sent        {} frames, {} bytes\n  dropped     {} frames\n",
+        "queue {} of port {port} of switch {switch}\n  min rate    {}\n  max rate    {}\n  sent        {} frames, {} bytes\n  waiting     {} frames\n  dropped     {} frames\n",
         view.id,
         dash(view.min_rate),
         dash(view.max_rate),
         view.tx_frames,
         view.tx_bytes,
+        view.waiting,
         view.tx_errors
     )
 }
 
 /// A queue in one line, for the port that has it.
 pub fn line(view: &PortQueueView) -> String {
-    let PortQueueView { id, tx_frames, tx_bytes, tx_errors, .. } = view;
+    let PortQueueView { id, tx_frames, tx_bytes, tx_errors, waiting, .. } = view;
     format!(
-        "queue {id:<5} {}; {tx_frames} frames, {tx_bytes} bytes, {tx_errors} dropped",
+        "queue {id:<5} {}; {tx_frames} frames, {tx_bytes} bytes, {waiting} waiting, {tx_errors} dropped",
         rates(view)
     )
 }
