@@ -7,13 +7,12 @@
 use crate::Bystanders;
 use crate::bystanders::OPENFLOW;
 use crate::peers::memory_kib;
-use crate::support::{Kind, Lab, inside, privileged};
+use crate::support::{Kind, Lab, Speaker, encode, inside, privileged};
 use openflow::{
-    Action, ErrorCode, ErrorKind, FlowMod, FlowModCommand, FragmentMode, Header, Hello,
-    Instruction, Match, Message, MultipartRequest, OxmField, Part, PortNo, Role, RoleMsg,
-    SwitchConfig, TableId, Version, VersionSet, next_frame,
+    Action, ErrorCode, ErrorKind, FlowMod, FlowModCommand, FragmentMode, Header, Instruction,
+    Match, Message, MultipartRequest, OxmField, Part, PortNo, Role, RoleMsg, SwitchConfig, TableId,
 };
-use std::io::{ErrorKind as Io, Read, Write};
+use std::io::{ErrorKind as Io, Write};
 use std::net::{TcpStream, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
@@ -32,74 +31,29 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Transaction of the barrier that ends what a controller does.
 const LAST: u32 = u32::MAX;
 
-fn encode(message: &Message, xid: u32) -> Vec<u8> {
-    message.encode(Version::V1_3, xid).unwrap()
+/// Calls the switch `sw0`.
+fn call(lab: &Lab) -> Speaker<TcpStream> {
+    let stream = inside(&lab.netns, || TcpStream::connect(OPENFLOW).unwrap());
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    Speaker::greet(stream)
 }
 
-/// A controller's end of a connection.
-struct Speaker<S> {
-    stream: S,
-    bytes: Vec<u8>,
-}
-
-impl Speaker<TcpStream> {
-    /// Calls the switch `sw0`.
-    fn call(lab: &Lab) -> Self {
-        let stream = inside(&lab.netns, || TcpStream::connect(OPENFLOW).unwrap());
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        Self::greet(stream)
-    }
-
-    /// Sends bytes and a barrier, reads meanwhile, and shows every answer up to that barrier's.
-    fn pour(&mut self, bytes: &[u8], mut answer: impl FnMut(&[u8])) {
-        let mut writer = self.stream.try_clone().unwrap();
-        std::thread::scope(|scope| {
-            scope.spawn(move || {
-                writer.write_all(bytes).unwrap();
-                writer.write_all(&encode(&Message::BarrierRequest, LAST)).unwrap();
-            });
-            self.until(|frame| {
-                let is_last = Header::peek(frame).unwrap().xid == LAST;
-                if !is_last {
-                    answer(frame);
-                }
-                is_last
-            });
+/// Sends bytes and a barrier, reads meanwhile, and shows every answer up to that barrier's.
+fn pour(speaker: &mut Speaker<TcpStream>, bytes: &[u8], mut answer: impl FnMut(&[u8])) {
+    let mut writer = speaker.stream.try_clone().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            writer.write_all(bytes).unwrap();
+            writer.write_all(&encode(&Message::BarrierRequest, LAST)).unwrap();
         });
-    }
-}
-
-impl<S: Read + Write> Speaker<S> {
-    fn greet(stream: S) -> Self {
-        let mut speaker = Self { stream, bytes: Vec::new() };
-        let versions = Some(VersionSet::of(&[Version::V1_3]));
-        speaker.send(&Message::Hello(Hello { versions }));
-        speaker.until(|frame| frame[1] == 0);
-        speaker
-    }
-
-    fn send(&mut self, message: &Message) {
-        self.stream.write_all(&encode(message, 1)).unwrap();
-    }
-
-    /// Reads messages until one is what is waited for.
-    fn until(&mut self, mut is_it: impl FnMut(&[u8]) -> bool) {
-        loop {
-            let mut at = 0;
-            while let Some(frame) = next_frame(&self.bytes[at..]).unwrap() {
-                at += frame.len();
-                if is_it(frame) {
-                    self.bytes.drain(..at);
-                    return;
-                }
+        speaker.until(|frame| {
+            let is_last = Header::peek(frame).unwrap().xid == LAST;
+            if !is_last {
+                answer(frame);
             }
-            self.bytes.drain(..at);
-            let mut chunk = [0; 65_536];
-            let count = self.stream.read(&mut chunk).expect("the switch answers");
-            assert!(count > 0, "the switch hung up");
-            self.bytes.extend_from_slice(&chunk[..count]);
-        }
-    }
+            is_last
+        });
+    });
 }
 
 /// The switch `asked`, whose guest's datagrams go to its controller.
@@ -213,9 +167,9 @@ fn a_flood_of_flow_mods_fills_its_own_table_and_nothing_else() {
         return;
     }
     let lab = beside_bystanders("a flood of flow-mods comes", |lab| {
-        let mut flood = Speaker::call(lab);
+        let mut flood = call(lab);
         let mut full = 0;
-        flood.pour(&entries(0..FLOOD), |answer| match Message::decode(answer).unwrap().1 {
+        pour(&mut flood, &entries(0..FLOOD), |answer| match Message::decode(answer).unwrap().1 {
             Message::Error(error)
                 if error.kind == ErrorKind::Known(ErrorCode::FlowModFailedTableFull) =>
             {
@@ -224,7 +178,7 @@ fn a_flood_of_flow_mods_fills_its_own_table_and_nothing_else() {
             other => panic!("{other:?}"),
         });
         assert_eq!(full, FLOOD - ENTRIES, "what does not fit is refused, one by one");
-        flood.pour(&encode(&everything(), 1), |answer| panic!("{answer:?}"));
+        pour(&mut flood, &encode(&everything(), 1), |answer| panic!("{answer:?}"));
     });
     assert_eq!(flow_count(&lab), 0);
 }
@@ -239,7 +193,7 @@ fn a_million_echo_requests_are_all_answered() {
             .flat_map(|number| encode(&Message::EchoRequest(Vec::new()), number))
             .collect();
         let mut answered = 0;
-        Speaker::call(lab).pour(&requests, |answer| {
+        pour(&mut call(lab), &requests, |answer| {
             assert_eq!(answer, encode(&Message::EchoReply(Vec::new()), answered), "in order");
             answered += 1;
         });
@@ -254,7 +208,7 @@ fn a_controller_that_asks_and_never_reads_is_not_read_either() {
     }
     beside_bystanders("somebody asks and never reads", |lab| {
         let before = memory_kib(lab);
-        let mut deaf = Speaker::call(lab);
+        let mut deaf = call(lab);
         // Long enough that only a switch that has stopped reading lets it pass.
         deaf.stream.set_write_timeout(Some(Duration::from_secs(2))).unwrap();
         let dump = MultipartRequest::TableFeatures(Vec::new());
@@ -289,14 +243,14 @@ fn sixty_four_controllers_at_once_are_all_served() {
 
 /// Asks for a role and the features, adds entries of its own, and is answered everything.
 fn one_of_many(lab: &Lab, number: u32) {
-    let mut speaker = Speaker::call(lab);
+    let mut speaker = call(lab);
     let role = RoleMsg { role: Role::Equal, generation_id: 0 };
     let mut bytes = encode(&Message::RoleRequest(role), 1);
     bytes.extend(encode(&Message::FeaturesRequest, 2));
     bytes.extend(entries(number * EACH..(number + 1) * EACH));
     bytes.extend(encode(&Message::EchoRequest(vec![7; 1000]), 3));
     let mut kinds = Vec::new();
-    speaker.pour(&bytes, |answer| kinds.push(answer[1]));
+    pour(&mut speaker, &bytes, |answer| kinds.push(answer[1]));
     // Replies to role, features and echo (OpenFlow 1.3.5 §7.1.1), and no error.
     assert_eq!(kinds, [25, 6, 3]);
 }

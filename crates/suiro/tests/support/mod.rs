@@ -11,6 +11,7 @@ mod frames;
 mod lab;
 mod ofctl;
 mod ping;
+mod speaker;
 
 pub use background::Background;
 pub use controller::{Controller, python};
@@ -19,3 +20,4 @@ pub use lab::{Kind, Lab};
 pub use ofctl::Ofctl;
 pub use ping::Pings;
 pub use place::{Said, privileged, sh, until};
+pub use speaker::{Speaker, encode};

@@ -1,56 +1,32 @@
-//! Controllers by TLS, as their users meet them: `openssl` and `ovs-ofctl` at the other end, and a guest whose pings go on.
+//! Controllers by TLS, as their users meet them: `openssl` and `ovs-ofctl` at the other end, controllers that come and go, certificates
+//! that are replaced, and guests whose traffic shows who decides.
 
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+mod absence;
+mod auxiliary;
+mod certificates;
+mod controller;
+mod files;
 #[expect(dead_code, unused_imports, reason = "each test program uses its part")]
 #[path = "../support/mod.rs"]
 mod support;
 
-use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd,
-};
+use certificates::{file_of, make_certificates, tls_options};
 use std::process::{Command, Stdio};
-use support::{Lab, Said, privileged, until};
+use support::{Lab, Said, privileged};
 
 const PORT: &str = "6655";
-
-/// Authority, switch, controller, a controller of yesterday and one of another authority, as files of the lab.
-fn make_certificates(lab: &Lab) {
-    let authority = |name: &str| {
-        let mut params = CertificateParams::new(Vec::<String>::new()).unwrap();
-        params.distinguished_name.push(DnType::CommonName, name);
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
-    };
-    let (ours, theirs) = (authority("suiro test CA"), authority("another CA"));
-    std::fs::write(lab.path("ca.pem"), ours.pem()).unwrap();
-    let sign = |owner: &str, issuer: &CertifiedIssuer<'_, KeyPair>, last_year: i32| {
-        let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
-        params.not_after = date_time_ymd(last_year, 12, 31);
-        let key = KeyPair::generate().unwrap();
-        let certificate = params.signed_by(&key, issuer).unwrap();
-        std::fs::write(lab.path(&format!("{owner}.pem")), certificate.pem()).unwrap();
-        std::fs::write(lab.path(&format!("{owner}.key")), key.serialize_pem()).unwrap();
-    };
-    sign("sw", &ours, 2090);
-    sign("ctl", &ours, 2090);
-    sign("old", &ours, 2020);
-    sign("stranger", &theirs, 2090);
-}
 
 /// A node whose switch waits by TLS.
 fn lab() -> Lab {
     let lab = Lab::running(&[]);
     make_certificates(&lab);
     let listen = format!("pssl:{PORT}");
-    let [certificate, key, ca] = ["sw.pem", "sw.key", "ca.pem"].map(|file| file_of(&lab, file));
-    let tls = ["--tls-certificate", &certificate, "--tls-key", &key, "--tls-ca", &ca];
+    let tls = tls_options(&lab);
+    let tls: Vec<_> = tls.iter().map(String::as_str).collect();
     lab.suiro(&[&["switch", "add", "sw0", "--listen", &listen][..], &tls].concat());
     lab
-}
-
-fn file_of(lab: &Lab, name: &str) -> String {
-    lab.path(name).display().to_string()
 }
 
 /// Runs a command in the node's namespace.
@@ -141,37 +117,4 @@ fn plain_openflow_at_a_tls_address_is_told_to_use_tls() {
         "{}",
         last_error(&lab)
     );
-}
-
-#[test]
-fn wrong_files_are_refused_with_their_line_and_a_reload_reads_new_ones() {
-    if !privileged() {
-        return;
-    }
-    let mut lab = Lab::new(&[]);
-    make_certificates(&lab);
-    let home = |file: &str| file_of(&lab, file);
-    let table = |key: &str| {
-        let (certificate, ca) = (home("sw.pem"), home("ca.pem"));
-        format!(
-            "[[switch]]\nname = \"sw0\"\nlisten = [\"pssl:{PORT}\"]\n[switch.tls]\ncertificate = \"{certificate}\"\nkey = \"{key}\"\nca = \"{ca}\"\n"
-        )
-    };
-    lab.configure(&table(&home("ctl.key")));
-    let said = lab.node_says(&["--check"]);
-    assert!(
-        said.code != 0 && said.err.contains("ctl.key does not belong to the certificate"),
-        "{}",
-        said.err
-    );
-    assert!(said.err.contains("node.toml:10: switch sw0: key:"), "{}", said.err);
-    let good = table(&home("sw.key"));
-    lab.configure(&good);
-    lab.start();
-    assert_eq!(ofctl(&lab, "ssl", "ctl").code, 0, "{}", lab.log());
-    // The old files' owner becomes a stranger: the next connection sees the new authority.
-    std::fs::copy(lab.path("stranger.pem"), lab.path("ca.pem.new")).unwrap();
-    std::fs::rename(lab.path("ca.pem.new"), lab.path("ca.pem")).unwrap();
-    lab.signal(rustix::process::Signal::HUP);
-    until("the controller is a stranger", || ofctl(&lab, "ssl", "ctl").code != 0);
 }
