@@ -148,7 +148,8 @@ fn window(datapath: &Datapath) -> Option<PerPacket> {
 }
 
 fn main() {
-    let edit = Action::SetField { field: Field::EthSrc, value: 7, mask: Field::EthSrc.full() };
+    let edit =
+        Action::SetField { field: Field::EthSrc, of: None, value: 7, mask: Field::EthSrc.full() };
     println!("cycles per received packet, 64 B, ports in memory");
     for batch in [32, 8, 1] {
         measure(

@@ -100,7 +100,12 @@ fn floods_edits_and_vlinks_allocate_nothing() {
     let config = Config { cores: vec![1], cache_entries: 4096, ..Config::default() };
     let (datapath, _events) = Datapath::start(config).unwrap();
     let at = |switch, port| PortAt { switch: SwitchId(switch), port };
-    let edit = |value| Action::SetField { field: Field::EthSrc, value, mask: Field::EthSrc.full() };
+    let edit = |value| Action::SetField {
+        field: Field::EthSrc,
+        of: None,
+        value,
+        mask: Field::EthSrc.full(),
+    };
     let flood = Action::Output(Output::Flood);
     let _one =
         datapath.add_switch(SwitchId(1), tables(1, &[1, 2, 3, 9], vec![flood, edit(7), flood]));

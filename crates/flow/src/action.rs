@@ -2,7 +2,7 @@
 //!
 //! The OpenFlow agent translates protocol values to these and back, so that nothing here knows a protocol version.
 
-use wire::Field;
+use wire::{Field, Key, eth_type, ip_proto};
 
 /// A port number local to one switch; the reserved ones are [`Output`] variants.
 pub type PortNo = u32;
@@ -29,6 +29,56 @@ pub enum Output {
     Table,
     /// The switch's local port (`OFPP_LOCAL`), if it has one.
     Local,
+}
+
+/// A header behind IP, of those that share places in the key: the ports of three, the type and code of two.
+///
+/// OpenFlow has a field of its own for each (1.3.5 §7.2.3.7, table 12), and to set one changes no other's header (§7.2.5.8).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Transport {
+    /// TCP over either IP.
+    Tcp,
+    /// UDP over either IP.
+    Udp,
+    /// SCTP over either IP.
+    Sctp,
+    /// ICMP over IPv4.
+    Icmpv4,
+    /// ICMPv6 over IPv6.
+    Icmpv6,
+}
+
+impl Transport {
+    /// The transports that have a field in common; none for a field that belongs to one header only.
+    pub const fn with(field: Field) -> &'static [Self] {
+        match field {
+            Field::TpSrc | Field::TpDst => &[Self::Tcp, Self::Udp, Self::Sctp],
+            Field::IcmpType | Field::IcmpCode => &[Self::Icmpv4, Self::Icmpv6],
+            _ => &[],
+        }
+    }
+
+    /// Whether that is what the IP header says. A later fragment says so too, but has no such header.
+    #[inline]
+    pub(crate) fn is_named_by(self, key: &Key) -> bool {
+        let over = |ip: u16| key.get(Field::EthType) == u128::from(ip);
+        key.get(Field::IpProto) == u128::from(self.ip_proto())
+            && match self {
+                Self::Tcp | Self::Udp | Self::Sctp => true,
+                Self::Icmpv4 => over(eth_type::IPV4),
+                Self::Icmpv6 => over(eth_type::IPV6),
+            }
+    }
+
+    pub(crate) const fn ip_proto(self) -> u8 {
+        match self {
+            Self::Tcp => ip_proto::TCP,
+            Self::Udp => ip_proto::UDP,
+            Self::Sctp => ip_proto::SCTP,
+            Self::Icmpv4 => ip_proto::ICMP,
+            Self::Icmpv6 => ip_proto::ICMPV6,
+        }
+    }
 }
 
 /// One action.
@@ -58,6 +108,8 @@ pub enum Action {
     SetField {
         /// The field.
         field: Field,
+        /// The transport whose field it is, for a field that several have ([`Transport::with`]).
+        of: Option<Transport>,
         /// New value, right-aligned.
         value: u128,
         /// Bits to replace ([`Field::full`] for all).

@@ -1,10 +1,10 @@
 //! The action set: what a packet carries through the tables and undergoes at their end (OpenFlow 1.3.5 §5.10).
 //!
-//! At most one action of each type, and one set-field for each field: the last one written wins. It is kept in the
+//! At most one action of each type, and one set-field for each field of each transport: the last one written wins. It is kept in the
 //! order of execution, so that running it is running a list. The order inside a step that the specification leaves
 //! open is: tags are popped from the outside in, and TTLs are set before fields.
 
-use crate::action::Action;
+use crate::action::{Action, Transport};
 use arrayvec::ArrayVec;
 use wire::Field;
 
@@ -12,7 +12,18 @@ use wire::Field;
 const TYPES: usize = 15;
 
 /// One action of each type and one for each field: a set can hold no more.
-const CAPACITY: usize = TYPES + Field::ALL.len();
+const CAPACITY: usize = TYPES + set_fields();
+
+/// How many different set-fields there are.
+const fn set_fields() -> usize {
+    let (mut count, mut at) = (0, 0);
+    while at < Field::ALL.len() {
+        let shared_by = Transport::with(Field::ALL[at]).len();
+        count += if shared_by == 0 { 1 } else { shared_by };
+        at += 1;
+    }
+    count
+}
 
 /// The action set of one packet. Empty until written to; making one costs a word.
 #[derive(Clone, Debug, Default)]
@@ -56,7 +67,7 @@ impl ActionSet {
 }
 
 /// Step in the order of execution, and place in the step; equal ranks replace each other.
-fn rank(action: &Action) -> (u8, u8) {
+fn rank(action: &Action) -> (u8, u16) {
     match *action {
         Action::CopyTtlIn => (1, 0),
         Action::PopVlan => (2, 0),
@@ -71,11 +82,16 @@ fn rank(action: &Action) -> (u8, u8) {
         Action::DecNwTtl => (7, 1),
         Action::SetMplsTtl(_) => (8, 0),
         Action::SetNwTtl(_) => (8, 1),
-        Action::SetField { field, .. } => (9, field as u8),
+        Action::SetField { field, of, .. } => (9, set_rank(field, of)),
         Action::SetQueue(_) => (10, 0),
         Action::Group(_) => (11, 0),
         Action::Output(_) => (12, 0),
     }
+}
+
+/// One number for each field of each transport.
+fn set_rank(field: Field, of: Option<Transport>) -> u16 {
+    u16::from(field as u8) << 8 | of.map_or(0, |transport| 1 + transport as u16)
 }
 
 #[cfg(test)]
@@ -84,7 +100,11 @@ mod tests {
     use crate::action::Output;
 
     fn set_field(field: Field, value: u128) -> Action {
-        Action::SetField { field, value, mask: field.full() }
+        set_of(field, None, value)
+    }
+
+    fn set_of(field: Field, of: Option<Transport>, value: u128) -> Action {
+        Action::SetField { field, of, value, mask: field.full() }
     }
 
     #[test]
@@ -130,6 +150,14 @@ mod tests {
     }
 
     #[test]
+    fn the_same_field_of_another_transport_is_another_field() {
+        let port = |of, value| set_of(Field::TpDst, Some(of), value);
+        let (tcp, udp) = (port(Transport::Tcp, 80), port(Transport::Udp, 53));
+        let set = ActionSet::of(&[udp, port(Transport::Tcp, 79), tcp]);
+        assert_eq!(set.program(), [tcp, udp]);
+    }
+
+    #[test]
     fn a_group_takes_the_place_of_an_output() {
         let set = ActionSet::of(&[
             Action::Output(Output::Port(1)),
@@ -159,7 +187,9 @@ mod tests {
             Action::Output(Output::All),
         ]);
         for &field in Field::ALL {
-            set.write(&[set_field(field, 0)]);
+            let shared = Transport::with(field).iter().copied().map(Some);
+            let alone = Transport::with(field).is_empty().then_some(None);
+            set.write(&shared.chain(alone).map(|of| set_of(field, of, 0)).collect::<Vec<_>>());
         }
         assert!(set.0.is_full());
         set.clear();

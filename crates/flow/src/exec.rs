@@ -266,6 +266,7 @@ impl<'r, 'h, S: Sink> Run<'r, 'h, S> {
             after if after == before => ControlFlow::Continue(()),
             after => self.edit(&Action::SetField {
                 field: Field::IpDscp,
+                of: None,
                 value: u128::from(after),
                 mask: Field::IpDscp.full(),
             }),

@@ -65,7 +65,7 @@ mod template;
 mod time;
 mod validate;
 
-pub use action::{Action, Instructions, Output, PortNo};
+pub use action::{Action, Instructions, Output, PortNo, Transport};
 pub use cache::Cache;
 pub use config::{FragMode, Limits, Miss, SwitchConfig};
 pub use flow_mod::{FlowCommand, FlowFlags, FlowMod, FlowModError};

@@ -9,7 +9,7 @@ mod promise;
 #[cfg(test)]
 mod tests;
 
-use crate::action::{Action, Output};
+use crate::action::{Action, Output, Transport};
 use crate::action_set::ActionSet;
 use crate::flow_mod::FlowMod;
 use crate::group::{GroupTable, MAX_GROUP};
@@ -47,7 +47,7 @@ pub enum ActionError {
     /// `OFPBAC_MATCH_INCONSISTENT`: neither match nor an earlier action promises the header.
     #[error("the match does not promise the header that {0:?} needs")]
     MatchInconsistent(Action),
-    /// `OFPBAC_BAD_SET_TYPE`.
+    /// `OFPBAC_BAD_SET_TYPE`: not in the frame, or no transport has the field, or nothing says which one's it is.
     #[error("field {} cannot be set", .0.name())]
     BadSetType(Field),
     /// `OFPBAC_BAD_SET_ARGUMENT`: value or mask reach past the field, or say that there is no VLAN tag.
@@ -150,7 +150,7 @@ fn check_argument(
             Err(ActionError::BadArgument(*action))
         }
         Action::PushPbb(tag) if tag != eth_type::PBB => Err(ActionError::BadArgument(*action)),
-        Action::SetField { field, value, mask } => check_set(field, value, mask),
+        Action::SetField { field, of, value, mask } => check_set(field, of, value, mask),
         _ => Ok(()),
     }
 }
@@ -164,10 +164,17 @@ fn check_output(output: Output, caller: Caller) -> Result<(), ActionError> {
     }
 }
 
-fn check_set(field: Field, value: u128, mask: u128) -> Result<(), ActionError> {
+fn check_set(
+    field: Field,
+    of: Option<Transport>,
+    value: u128,
+    mask: u128,
+) -> Result<(), ActionError> {
     let present = u128::from(VLAN_PRESENT);
+    let shared_by = Transport::with(field);
+    let says_whose = of.map_or(shared_by.is_empty(), |transport| shared_by.contains(&transport));
     match field {
-        _ if !field.is_settable() => Err(ActionError::BadSetType(field)),
+        _ if !field.is_settable() || !says_whose => Err(ActionError::BadSetType(field)),
         _ if mask == 0 || (mask | value) & !field.full() != 0 || value & !mask != 0 => {
             Err(ActionError::BadSetArgument(field))
         }

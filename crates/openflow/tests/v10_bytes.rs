@@ -252,7 +252,9 @@ fn every_action_has_its_bytes() {
                 set(OxmField::Ipv4Dst, 0x0a00_0002),
                 set(OxmField::IpDscp, 46),
                 set(OxmField::TcpSrc, 0x1000),
+                set(OxmField::UdpSrc, 0x1000),
                 set(OxmField::TcpDst, 80),
+                set(OxmField::UdpDst, 80),
                 Action::SetQueue(7),
                 Action::Output { port: PortNo(3), max_len: 0 },
                 Action::SetQueue(0),
@@ -275,6 +277,8 @@ fn an_output_under_a_queue_is_told_as_an_enqueue_and_what_1_0_lacks_is_left_out(
         Action::PushMpls(0x8847),
         Action::DecNwTtl,
         set(OxmField::UdpDst, 53),
+        set(OxmField::TcpDst, 80),
+        set(OxmField::UdpDst, 81),
         set(OxmField::Ipv6Dst, 1),
         Action::Group(GroupId(1)),
         Action::output(PortNo(4)),
@@ -283,10 +287,12 @@ fn an_output_under_a_queue_is_told_as_an_enqueue_and_what_1_0_lacks_is_left_out(
     assert_eq!(
         Message::PacketOut(out).encode(Version::V1_0, 0x1234).unwrap(),
         wire(
-            "01 0d 0000 00001234 ffffffff 0001 0030
+            "01 0d 0000 00001234 ffffffff 0001 0040
              000b 0010 0003 000000000000 00000007
              0001 0008 0005 0000
              000a 0008 0035 0000
+             000a 0008 0050 0000
+             000a 0008 0051 0000
              000b 0010 0004 000000000000 00000007"
         )
     );

@@ -125,6 +125,14 @@ fn set(field: OxmField, full: u128) -> BoxedStrategy<Vec<Action>> {
         .boxed()
 }
 
+fn set_ports(tcp: OxmField, udp: OxmField) -> BoxedStrategy<Vec<Action>> {
+    any::<u16>()
+        .prop_map(move |port| {
+            [tcp, udp].map(|field| Action::SetField(Oxm::exact(field, port.into()))).to_vec()
+        })
+        .boxed()
+}
+
 fn set_vlan(field: OxmField, full: u128, present: u128) -> BoxedStrategy<Vec<Action>> {
     any::<u128>()
         .prop_map(move |value| {
@@ -155,8 +163,8 @@ fn action() -> BoxedStrategy<Vec<Action>> {
         set(OxmField::Ipv4Src, u32::MAX.into()),
         set(OxmField::Ipv4Dst, u32::MAX.into()),
         set(OxmField::IpDscp, 63),
-        set(OxmField::TcpSrc, 0xffff),
-        set(OxmField::TcpDst, 0xffff),
+        set_ports(OxmField::TcpSrc, OxmField::UdpSrc),
+        set_ports(OxmField::TcpDst, OxmField::UdpDst),
     ]
     .boxed()
 }

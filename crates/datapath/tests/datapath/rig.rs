@@ -46,7 +46,7 @@ pub fn controller(max_len: u16) -> Action {
 }
 
 pub fn set(field: Field, value: u128) -> Action {
-    Action::SetField { field, value, mask: field.full() }
+    Action::SetField { field, of: None, value, mask: field.full() }
 }
 
 /// Frames that come in at `port` undergo `actions`.

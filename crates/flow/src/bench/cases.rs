@@ -191,6 +191,7 @@ fn prefixes(rng: &mut Rng) -> (Vec<FlowMod>, Traffic) {
 fn route(hop: u32) -> Instructions {
     let set = |field: Field, value: u64| Action::SetField {
         field,
+        of: None,
         value: u128::from(value),
         mask: field.full(),
     };

@@ -28,7 +28,11 @@ pub(super) fn edit(packet: &mut Packet<'_>, action: &Action) -> Result<(), EditE
         Action::PopMpls(eth_type) => edit.pop_mpls(eth_type),
         Action::PushPbb(eth_type) => edit.push_pbb(eth_type),
         Action::PopPbb => edit.pop_pbb(),
-        Action::SetField { field, value, mask } => edit.set_field(field, value, mask),
+        // A port of TCP is none of UDP's (OpenFlow 1.3.5 §7.2.5.8).
+        Action::SetField { of: Some(transport), .. } if !transport.is_named_by(edit.key) => {
+            Err(EditError::NotPresent)
+        }
+        Action::SetField { field, of: _, value, mask } => edit.set_field(field, value, mask),
         Action::CopyTtlOut => edit.copy_ttl_out(),
         Action::CopyTtlIn => edit.copy_ttl_in(),
         Action::SetMplsTtl(ttl) => edit.set_mpls_ttl(ttl),

@@ -113,8 +113,8 @@ fn steps(edits: &[Action]) -> Box<[Step]> {
 /// Which Ethernet address the action sets; value and mask as they lie in the key.
 fn address(action: &Action) -> Option<(usize, u64, u64)> {
     let (which, value, mask) = match *action {
-        Action::SetField { field: Field::EthDst, value, mask } => (0, value, mask),
-        Action::SetField { field: Field::EthSrc, value, mask } => (1, value, mask),
+        Action::SetField { field: Field::EthDst, value, mask, .. } => (0, value, mask),
+        Action::SetField { field: Field::EthSrc, value, mask, .. } => (1, value, mask),
         _ => return None,
     };
     Some((which, (value as u64) << 16, (mask as u64) << 16))

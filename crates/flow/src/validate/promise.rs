@@ -1,8 +1,8 @@
 //! What a match and the actions so far promise about a packet's headers (OpenFlow 1.3.5 §7.2.3.8, table 12).
 
 use super::ActionError;
-use crate::action::Action;
-use wire::{Field, Key, VLAN_PRESENT, eth_type, ip_proto};
+use crate::action::{Action, Transport};
+use wire::{Field, Key, VLAN_PRESENT, eth_type};
 
 /// What is known of one property of the packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -83,7 +83,9 @@ impl Promise {
             // From shim to shim, IP to shim, or IP to IP (§7.2.5); whether there is a second one no match can say.
             Action::CopyTtlOut | Action::CopyTtlIn => self.is_mpls() || self.is_ip(),
             Action::SetNwTtl(_) | Action::DecNwTtl => self.is_ip(),
-            Action::SetField { field, .. } => self.has_field(field),
+            Action::SetField { field, of, .. } => {
+                self.has_field(field) && of.is_none_or(|transport| self.has(transport))
+            }
             _ => true,
         }
     }
@@ -97,9 +99,7 @@ impl Promise {
             Field::ArpOp | Field::ArpSpa | Field::ArpTpa | Field::ArpSha | Field::ArpTha => {
                 self.is_type(eth_type::ARP)
             }
-            Field::TpSrc | Field::TpDst => self.has_ports(),
-            Field::TcpFlags => self.is_ip() && self.ip_proto.allows(|proto| proto == ip_proto::TCP),
-            Field::IcmpType | Field::IcmpCode => self.is_icmp(),
+            Field::TcpFlags => self.has(Transport::Tcp),
             Field::Ipv6NdTarget => self.is_neighbour_discovery(&[135, 136]),
             Field::Ipv6NdSll => self.is_neighbour_discovery(&[135]),
             Field::Ipv6NdTll => self.is_neighbour_discovery(&[136]),
@@ -125,21 +125,17 @@ impl Promise {
         self.is_type(eth_type::PBB)
     }
 
-    fn has_ports(&self) -> bool {
-        let with_ports = |proto| matches!(proto, ip_proto::TCP | ip_proto::UDP | ip_proto::SCTP);
-        self.is_ip() && self.ip_proto.allows(with_ports)
-    }
-
-    fn is_icmp(&self) -> bool {
-        let over =
-            |eth_type, icmp| self.is_type(eth_type) && self.ip_proto.allows(|proto| proto == icmp);
-        over(eth_type::IPV4, ip_proto::ICMP) || over(eth_type::IPV6, ip_proto::ICMPV6)
+    fn has(&self, transport: Transport) -> bool {
+        let over_ip = match transport {
+            Transport::Tcp | Transport::Udp | Transport::Sctp => self.is_ip(),
+            Transport::Icmpv4 => self.is_type(eth_type::IPV4),
+            Transport::Icmpv6 => self.is_type(eth_type::IPV6),
+        };
+        over_ip && self.ip_proto.allows(|proto| proto == transport.ip_proto())
     }
 
     fn is_neighbour_discovery(&self, types: &[u8]) -> bool {
-        self.is_type(eth_type::IPV6)
-            && self.ip_proto.allows(|proto| proto == ip_proto::ICMPV6)
-            && self.icmp_type.allows(|icmp_type| types.contains(&icmp_type))
+        self.has(Transport::Icmpv6) && self.icmp_type.allows(|icmp_type| types.contains(&icmp_type))
     }
 
     fn follow(&mut self, action: &Action) {
@@ -156,7 +152,7 @@ impl Promise {
                 *self = Self { tagged: Fact::Is(false), eth_type: Fact::Is(tag), ..REVEALED }
             }
             Action::PopPbb => *self = REVEALED,
-            Action::SetField { field, value, mask } if mask == field.full() => {
+            Action::SetField { field, value, mask, .. } if mask == field.full() => {
                 self.set(field, value)
             }
             _ => {}

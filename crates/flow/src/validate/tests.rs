@@ -25,7 +25,11 @@ const MPLS: (Field, u128) = (Field::EthType, 0x8847);
 const TAGGED: (Field, u128) = (Field::VlanVid, 0x1005);
 
 fn set(field: Field, value: u128) -> Action {
-    Action::SetField { field, value, mask: field.full() }
+    Action::SetField { field, of: None, value, mask: field.full() }
+}
+
+fn set_of(field: Field, of: Transport, value: u128) -> Action {
+    Action::SetField { field, of: Some(of), value, mask: field.full() }
 }
 
 fn check(fields: &Fields, instructions: &Instructions) -> Result<(), ActionError> {
@@ -70,14 +74,17 @@ fn arguments_out_of_range_are_refused_with_their_error() {
         (set(Field::Ipv6Exthdr, 1), ActionError::BadSetType(Field::Ipv6Exthdr)),
         (set(Field::EthDst, 1 << 48), ActionError::BadSetArgument(Field::EthDst)),
         (
-            Action::SetField { field: Field::EthDst, value: 2, mask: 1 },
+            Action::SetField { field: Field::EthDst, of: None, value: 2, mask: 1 },
             ActionError::BadSetArgument(Field::EthDst),
         ),
         (
-            Action::SetField { field: Field::EthDst, value: 0, mask: 0 },
+            Action::SetField { field: Field::EthDst, of: None, value: 0, mask: 0 },
             ActionError::BadSetArgument(Field::EthDst),
         ),
         (set(Field::VlanVid, 5), ActionError::BadSetArgument(Field::VlanVid)),
+        (set(Field::TpDst, 5), ActionError::BadSetType(Field::TpDst)),
+        (set_of(Field::TpDst, Transport::Icmpv4, 5), ActionError::BadSetType(Field::TpDst)),
+        (set_of(Field::EthDst, Transport::Tcp, 5), ActionError::BadSetType(Field::EthDst)),
     ];
     for (action, error) in cases {
         assert_eq!(apply(&[TAGGED], &[action]), Err(error), "{action:?}");
@@ -108,6 +115,7 @@ fn every_reserved_port_that_a_flow_may_use_is_accepted() {
 #[test]
 fn an_action_whose_header_is_not_promised_is_inconsistent() {
     let udp = (Field::IpProto, u128::from(ip_proto::UDP));
+    let tcp = (Field::IpProto, u128::from(ip_proto::TCP));
     let icmp6 = (Field::IpProto, u128::from(ip_proto::ICMPV6));
     let solicitation = (Field::IcmpType, 135);
     // An action, a match that promises its header, and one that does not.
@@ -129,9 +137,10 @@ fn an_action_whose_header_is_not_promised_is_inconsistent() {
         (set(Field::Ipv4Src, 1), &[IPV4], &[IPV6]),
         (set(Field::Ipv6Dst, 1), &[IPV6], &[IPV4]),
         (set(Field::ArpOp, 1), &[(Field::EthType, 0x0806)], &[IPV4]),
-        (set(Field::TpDst, 1), &[IPV4, udp], &[IPV4]),
-        (set(Field::TpDst, 1), &[IPV6, udp], &[udp]),
-        (set(Field::IcmpType, 1), &[IPV6, icmp6], &[IPV4, icmp6]),
+        (set_of(Field::TpDst, Transport::Udp, 1), &[IPV4, udp], &[IPV4]),
+        (set_of(Field::TpDst, Transport::Udp, 1), &[IPV6, udp], &[udp]),
+        (set_of(Field::TpDst, Transport::Udp, 1), &[IPV6, udp], &[IPV6, tcp]),
+        (set_of(Field::IcmpType, Transport::Icmpv6, 1), &[IPV6, icmp6], &[IPV4, icmp6]),
         (set(Field::Ipv6NdSll, 1), &[IPV6, icmp6, solicitation], &[IPV6, icmp6]),
         (set(Field::Ipv6NdTarget, 1), &[IPV6, icmp6, solicitation], &[IPV6]),
     ];
@@ -165,7 +174,8 @@ fn a_header_that_an_action_pushed_is_there_and_one_it_hid_is_not() {
 
 #[test]
 fn behind_a_popped_header_everything_may_be() {
-    let uncovered = [Action::PopMpls(0x0800), set(Field::TpDst, 80), Action::DecNwTtl];
+    let uncovered =
+        [Action::PopMpls(0x0800), set_of(Field::TpDst, Transport::Tcp, 80), Action::DecNwTtl];
     assert_eq!(apply(&[MPLS], &uncovered), Ok(()));
     let other_type = [Action::PopMpls(0x86dd), set(Field::Ipv4Src, 1)];
     assert_eq!(
@@ -193,7 +203,11 @@ fn an_unknown_meter_and_an_endless_list_are_refused() {
 #[test]
 fn actions_that_may_miss_their_headers_need_no_promise() {
     let instructions = Instructions {
-        apply: vec![Action::PopVlan, set(Field::Ipv4Src, 1), set(Field::TpDst, 80)],
+        apply: vec![
+            Action::PopVlan,
+            set(Field::Ipv4Src, 1),
+            set_of(Field::TpDst, Transport::Tcp, 80),
+        ],
         ..Instructions::default()
     };
     let strict = FlowMod { instructions, ..FlowMod::default() };

@@ -11,7 +11,7 @@
 //! ```
 
 use crate::journal::{FlowEntry, FlowId};
-use flow::{Action, Instructions, Output};
+use flow::{Action, Instructions, Output, Transport};
 use wire::{Field, Key};
 
 /// Bytes that are no rule of this format.
@@ -183,8 +183,11 @@ fn put_action(out: &mut Vec<u8>, action: &Action) {
         Action::PopMpls(ethertype) => put_u16(out, 15, ethertype),
         Action::PushPbb(ethertype) => put_u16(out, 16, ethertype),
         Action::PopPbb => out.push(17),
-        Action::SetField { field, value, mask } => {
-            out.extend([18, code_of(field)]);
+        Action::SetField { field, of, value, mask } => {
+            match of {
+                None => out.extend([18, code_of(field)]),
+                Some(transport) => out.extend([26, transport_code(transport), code_of(field)]),
+            }
             put_wide(out, field, value);
             put_wide(out, field, mask);
         }
@@ -228,9 +231,10 @@ fn read_action(bytes: &mut Reader<'_>) -> Result<Action, BadRecord> {
         15 => Action::PopMpls(bytes.u16()?),
         16 => Action::PushPbb(bytes.u16()?),
         17 => Action::PopPbb,
-        18 => {
-            let field = bytes.field()?;
-            Action::SetField { field, value: bytes.wide(field)?, mask: bytes.wide(field)? }
+        18 => read_set_field(bytes, None)?,
+        26 => {
+            let of = bytes.transport()?;
+            read_set_field(bytes, Some(of))?
         }
         19 => Action::CopyTtlOut,
         20 => Action::CopyTtlIn,
@@ -241,6 +245,22 @@ fn read_action(bytes: &mut Reader<'_>) -> Result<Action, BadRecord> {
         25 => Action::EnsureVlan,
         _ => return Err(BadRecord),
     })
+}
+
+fn read_set_field(bytes: &mut Reader<'_>, of: Option<Transport>) -> Result<Action, BadRecord> {
+    let field = bytes.field()?;
+    Ok(Action::SetField { field, of, value: bytes.wide(field)?, mask: bytes.wide(field)? })
+}
+
+/// The codes of the transports whose field a `set_field` may be of: for ever, as those of [`FIELDS`].
+fn transport_code(transport: Transport) -> u8 {
+    match transport {
+        Transport::Tcp => 1,
+        Transport::Udp => 2,
+        Transport::Sctp => 3,
+        Transport::Icmpv4 => 4,
+        Transport::Icmpv6 => 5,
+    }
 }
 
 fn code_of(field: Field) -> u8 {
@@ -296,6 +316,17 @@ impl Reader<'_> {
     fn field(&mut self) -> Result<Field, BadRecord> {
         let code = self.u8()?;
         FIELDS.iter().find(|(other, _)| *other == code).map(|&(_, field)| field).ok_or(BadRecord)
+    }
+
+    fn transport(&mut self) -> Result<Transport, BadRecord> {
+        Ok(match self.u8()? {
+            1 => Transport::Tcp,
+            2 => Transport::Udp,
+            3 => Transport::Sctp,
+            4 => Transport::Icmpv4,
+            5 => Transport::Icmpv6,
+            _ => return Err(BadRecord),
+        })
     }
 
     fn wide(&mut self, field: Field) -> Result<u128, BadRecord> {

@@ -7,10 +7,10 @@
 //! | `SET_VLAN_VID`, `SET_VLAN_PCP` | [`Action::EnsureVlan`], then the set-field: an untagged packet gets a tag |
 //! | `STRIP_VLAN` | [`Action::PopVlan`], which does nothing to an untagged packet |
 //! | `SET_NW_TOS` | set-field of the six DSCP bits; ECN stays |
-//! | `SET_TP_SRC`, `SET_TP_DST` | set-field of TCP's port, which is UDP's where the packet is UDP; ICMP has none |
+//! | `SET_TP_SRC`, `SET_TP_DST` | two set-fields, of TCP's port and of UDP's: each changes only packets of its own |
 //! | `ENQUEUE` | set-queue, output, set-queue 0, because the queue is for this output alone |
 //!
-//! Towards 1.0, an output under a queue is an enqueue; pushes, other pops, TTLs, groups, masked set-fields and those of other
+//! Towards 1.0, an output under a queue is an enqueue, and both ports set alike are one action; pushes, other pops, TTLs, groups, masked set-fields and those of other
 //! fields are left out.
 
 use super::port::{from_wire, to_wire};
@@ -70,6 +70,12 @@ pub(super) fn put_actions(actions: &[Action], out: &mut Writer) {
             ) => {
                 put_enqueue(*port, *one, out);
                 (queue, rest) = (None, after);
+            }
+            (Action::SetField(first), [Action::SetField(second), after @ ..])
+                if are_both_ports(first, second) =>
+            {
+                put_action(action, out);
+                rest = after;
             }
             (Action::SetQueue(id), _) => queue = (*id != NO_QUEUE).then_some(*id),
             (Action::Output { port, .. }, _) if queue.is_some() => {
@@ -133,6 +139,19 @@ fn put_set(field: OxmField, value: u128, out: &mut Writer) {
     }
     let written = if len == 16 { 10 } else { written(kind) };
     out.zeros(usize::from(len) - written);
+}
+
+/// Whether TCP's and UDP's port are set alike, as [`set_ports`] reads it.
+fn are_both_ports(first: &Oxm, second: &Oxm) -> bool {
+    use OxmField::{TcpDst, TcpSrc, UdpDst, UdpSrc};
+    let (
+        Oxm::Known { field: first, value: tcp, mask: None },
+        Oxm::Known { field: second, value: udp, mask: None },
+    ) = (first, second)
+    else {
+        return false;
+    };
+    matches!((first, second), (TcpSrc, UdpSrc) | (TcpDst, UdpDst)) && tcp == udp
 }
 
 /// Header and argument of an action of 8 bytes.
@@ -215,8 +234,8 @@ fn take_arguments(
             let tos = argument(body.u8()?.into(), 0xfc)?;
             actions.push(set(OxmField::IpDscp, (tos >> 2).into()));
         }
-        SET_TP_SRC => actions.push(set(OxmField::TcpSrc, body.uint(2)?)),
-        SET_TP_DST => actions.push(set(OxmField::TcpDst, body.uint(2)?)),
+        SET_TP_SRC => set_ports(OxmField::TcpSrc, OxmField::UdpSrc, body, actions)?,
+        SET_TP_DST => set_ports(OxmField::TcpDst, OxmField::UdpDst, body, actions)?,
         ENQUEUE => take_enqueue(body, actions)?,
         VENDOR => {
             actions
@@ -227,6 +246,18 @@ fn take_arguments(
             return Err(Fault::new(ErrorCode::BadActionBadType, what));
         }
     }
+    Ok(())
+}
+
+/// A port of whichever the packet has, TCP or UDP (1.0.0 §3.3, table 5).
+fn set_ports(
+    tcp: OxmField,
+    udp: OxmField,
+    body: &mut Reader<'_>,
+    actions: &mut Vec<Action>,
+) -> Result<(), Fault> {
+    let port = body.uint(2)?;
+    actions.extend([tcp, udp].map(|field| Action::SetField(Oxm::exact(field, port))));
     Ok(())
 }
 

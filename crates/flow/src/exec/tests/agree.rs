@@ -4,11 +4,12 @@ use super::frame::Frame;
 use super::model::Model;
 use super::recorder::{Sent, Step, Verdicts, run_straight, walk};
 use super::{LOCAL, Switch};
-use crate::action::{Action, Instructions, Output, PortNo};
+use crate::action::{Action, Instructions, Output, PortNo, Transport};
 use crate::exec::Straight;
 use crate::group::{Bucket, GroupKind};
 use proptest::collection::vec;
 use proptest::prelude::*;
+use proptest::sample::select;
 use wire::Field;
 
 fn a_port() -> impl Strategy<Value = PortNo> {
@@ -39,9 +40,19 @@ fn a_set_field() -> impl Strategy<Value = Action> {
         (Just(Field::IpDscp), 0u128..64),
         (Just(Field::Ipv4Src), 0u128..1 << 32),
         (Just(Field::Ipv4Dst), 0u128..1 << 32),
-        (Just(Field::TpDst), 0u128..1 << 16),
-    ];
-    field.prop_map(|(field, value)| Action::SetField { field, value, mask: field.full() })
+    ]
+    .prop_map(|(field, value)| (field, None, value));
+    // Of a transport that the frame has or of another.
+    let shared = [Field::TpSrc, Field::TpDst, Field::IcmpType, Field::IcmpCode];
+    let shared = select(shared.to_vec()).prop_flat_map(|field| {
+        (Just(field), select(Transport::with(field)).prop_map(Some), 0..=field.full())
+    });
+    prop_oneof![3 => field, 2 => shared].prop_map(|(field, of, value)| Action::SetField {
+        field,
+        of,
+        value,
+        mask: field.full(),
+    })
 }
 
 fn an_edit() -> impl Strategy<Value = Action> {
@@ -109,12 +120,12 @@ fn buckets(id: u32, kind: GroupKind, lists: Vec<(Vec<Action>, u32, bool)>) -> Ve
 fn a_frame() -> impl Strategy<Value = Frame> {
     let stations =
         prop_oneof![8 => 0u64..8, 1 => Just(0xffff_ffff_ffff), 1 => Just(0x0180_c200_000e)];
-    (stations, prop_oneof![8 => 0u64..8, 1 => Just(0x0100_0000_0001u64)], 0u16..3, 0u8..4).prop_map(
-        |(dst, src, vid, ttl)| {
-            let frame = Frame { ttl, ..Frame::new(dst, src) };
-            if vid == 0 { frame } else { frame.tagged(vid) }
-        },
-    )
+    let sources = prop_oneof![8 => 0u64..8, 1 => Just(0x0100_0000_0001u64)];
+    let transport = select(vec![Transport::Udp, Transport::Tcp, Transport::Icmpv4]);
+    (stations, sources, 0u16..3, 0u8..4, transport).prop_map(|(dst, src, vid, ttl, transport)| {
+        let frame = Frame { ttl, ..Frame::new(dst, src).carrying(transport) };
+        if vid == 0 { frame } else { frame.tagged(vid) }
+    })
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {

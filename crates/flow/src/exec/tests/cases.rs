@@ -218,7 +218,8 @@ impl Tables<Recorder> for OneEntry {
 
 #[test]
 fn a_packet_out_to_the_tables_takes_the_packet_if_it_comes_last_and_a_copy_if_not() {
-    let set_dst = Action::SetField { field: Field::EthDst, value: 7, mask: Field::EthDst.full() };
+    let set_dst =
+        Action::SetField { field: Field::EthDst, of: None, value: 7, mask: Field::EthDst.full() };
     let mut tables = OneEntry(vec![set_dst, to(2)]);
     let in_tables = (2, Frame { dst: 7, ..frame() }.bytes());
     let unchanged = (3, frame().bytes());

@@ -1,12 +1,12 @@
 //! Frames as lists of header values. An edit changes a value; the bytes are made from scratch, checksums included.
 
-use crate::action::Action;
-use wire::{EditError, Field, eth_type};
+use crate::action::{Action, Transport};
+use wire::{EditError, Field, eth_type, ip_proto};
 
 /// Bytes that the real head has for pushed headers.
 const ROOM: usize = wire::HEADROOM;
 
-/// An Ethernet frame with tags, shims, an IPv4 header, a UDP header and four bytes of payload.
+/// An Ethernet frame with tags, shims, an IPv4 header, a header of UDP, TCP or ICMP and four bytes of payload.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Frame {
     pub dst: u64,
@@ -17,6 +17,8 @@ pub struct Frame {
     pub dscp: u8,
     pub ttl: u8,
     pub addresses: [u32; 2],
+    pub transport: Transport,
+    /// ICMP's type and code are the first bytes of these.
     pub ports: [u16; 2],
     /// Bytes pushed and not popped.
     pub pushed: isize,
@@ -34,9 +36,16 @@ impl Frame {
             dscp: 10,
             ttl: 3,
             addresses: [0x0a00_0001, 0x0a00_0002],
+            transport: Transport::Udp,
             ports: [1000, 53],
             pushed: 0,
         }
+    }
+
+    /// The same with another transport.
+    pub fn carrying(self, transport: Transport) -> Self {
+        let ports = if transport == Transport::Icmpv4 { [8, 0] } else { self.ports };
+        Self { transport, ports, ..self }
     }
 
     /// The same with one VLAN tag.
@@ -64,15 +73,43 @@ impl Frame {
 
     fn packet(&self) -> Vec<u8> {
         let addresses = self.addresses.map(u32::to_be_bytes).concat();
-        let [source, destination] = self.ports.map(u16::to_be_bytes);
-        let mut udp = [source, destination, [0, 12], [0, 0], *b"su", *b"ir"].concat();
-        let sum = checksum(&[&addresses[..], &[0, 17, 0, 12], &udp].concat());
-        udp[6..8].copy_from_slice(&if sum == 0 { 0xffffu16 } else { sum }.to_be_bytes());
-        let mut ip = vec![0x45, self.dscp << 2, 0, 32, 0, 0, 0, 0, self.ttl, 17, 0, 0];
+        let segment = self.segment(&addresses);
+        let len = 20 + segment.len() as u8;
+        let mut ip = vec![0x45, self.dscp << 2, 0, len, 0, 0, 0, 0, self.ttl, self.proto(), 0, 0];
         ip.extend(addresses);
         let sum = checksum(&ip);
         ip[10..12].copy_from_slice(&sum.to_be_bytes());
-        [ip, udp].concat()
+        [ip, segment].concat()
+    }
+
+    fn proto(&self) -> u8 {
+        match self.transport {
+            Transport::Udp => ip_proto::UDP,
+            Transport::Tcp => ip_proto::TCP,
+            Transport::Icmpv4 => ip_proto::ICMP,
+            other => panic!("the model has no {other:?}"),
+        }
+    }
+
+    fn segment(&self, addresses: &[u8]) -> Vec<u8> {
+        let [first, second] = self.ports.map(u16::to_be_bytes);
+        let (mut segment, sum_at) = match self.transport {
+            Transport::Udp => ([first, second, [0, 12], [0, 0]].concat(), 6),
+            Transport::Tcp => {
+                let rest = [0, 0, 0, 1, 0, 0, 0, 2, 0x50, 0x18, 0x20, 0, 0, 0, 0, 0];
+                ([&first[..], &second, &rest].concat(), 16)
+            }
+            _ => (vec![first[1], second[1], 0, 0, 0, 7, 0, 1], 2),
+        };
+        segment.extend(b"suir");
+        let pseudo = [addresses, &[0, self.proto(), 0, segment.len() as u8]].concat();
+        let pseudo = if self.transport == Transport::Icmpv4 { &[][..] } else { &pseudo };
+        let sum = match (self.transport, checksum(&[pseudo, &segment].concat())) {
+            (Transport::Udp, 0) => 0xffff, // RFC 768: 0 would mean that there is none
+            (_, sum) => sum,
+        };
+        segment[sum_at..sum_at + 2].copy_from_slice(&sum.to_be_bytes());
+        segment
     }
 
     /// Applies a header action; refuses as the real one must.
@@ -106,7 +143,7 @@ impl Frame {
                 self.eth_type = kind;
                 self.pushed -= 4;
             }
-            Action::SetField { field, value, .. } => return self.set(field, value),
+            Action::SetField { field, of, value, .. } => return self.set(field, of, value),
             _ => return self.edit_ttl(action),
         }
         Ok(())
@@ -166,8 +203,11 @@ impl Frame {
         Ok(&mut self.shims[0])
     }
 
-    fn set(&mut self, field: Field, value: u128) -> Result<(), EditError> {
+    fn set(&mut self, field: Field, of: Option<Transport>, value: u128) -> Result<(), EditError> {
         let ip = present(self.is_ip());
+        if of.is_some() {
+            present(self.is_ip() && of == Some(self.transport))?;
+        }
         match field {
             Field::EthDst => self.dst = value as u64,
             Field::EthSrc => self.src = value as u64,
@@ -183,7 +223,8 @@ impl Frame {
             Field::IpDscp => ip.map(|()| self.dscp = value as u8)?,
             Field::Ipv4Src => ip.map(|()| self.addresses[0] = value as u32)?,
             Field::Ipv4Dst => ip.map(|()| self.addresses[1] = value as u32)?,
-            Field::TpDst => ip.map(|()| self.ports[1] = value as u16)?,
+            Field::TpSrc | Field::IcmpType => self.ports[0] = value as u16,
+            Field::TpDst | Field::IcmpCode => self.ports[1] = value as u16,
             _ => panic!("the model does not set {}", field.name()),
         }
         Ok(())

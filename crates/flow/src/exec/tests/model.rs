@@ -3,7 +3,7 @@
 use super::frame::Frame;
 use super::recorder::{Sent, Step, Verdicts, origin};
 use super::{LOCAL, Switch};
-use crate::action::{Action, Output, PortNo};
+use crate::action::{Action, Output, PortNo, Transport};
 use crate::exec::{MAX_CHAIN, Origin};
 use crate::group::{Bucket, GroupKind};
 use crate::packet::{PacketIn, PacketInReason};
@@ -198,10 +198,13 @@ fn in_order(written: &[Action]) -> Vec<Action> {
         written.iter().rev().find(|action| which(action)).copied()
     };
     let mut order: Vec<Action> = steps.drain(..).filter_map(|step| last(&step)).collect();
-    for field in wire::Field::ALL {
-        order.extend(last(
-            &|action| matches!(action, Action::SetField { field: other, .. } if other == field),
-        ));
+    for &field in wire::Field::ALL {
+        let shared = Transport::with(field).iter().copied().map(Some);
+        for whose in [None].into_iter().chain(shared) {
+            order.extend(last(&|action| {
+                matches!(action, Action::SetField { field: to, of, .. } if (*to, *of) == (field, whose))
+            }));
+        }
     }
     order.extend(last(&|action| matches!(action, Action::SetQueue(_))));
     let group = last(&|action| matches!(action, Action::Group(_)));

@@ -251,6 +251,7 @@ async fn actions_on_headers_that_no_match_promises_are_taken_from_1_0_alone() {
         set(OxmField::VlanVid, 0x1005),
         set(OxmField::Ipv4Src, 1),
         set(OxmField::TcpDst, 80),
+        set(OxmField::UdpDst, 80),
         Action::output(PortNo(2)),
     ];
     let any = |version| FlowMod {

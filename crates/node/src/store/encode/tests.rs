@@ -2,6 +2,7 @@ use super::*;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
+use proptest::sample::select;
 
 #[test]
 fn every_field_has_one_code_and_every_code_one_field() {
@@ -34,6 +35,16 @@ fn a_match() -> impl Strategy<Value = (Key, Key)> {
     })
 }
 
+fn a_transport() -> impl Strategy<Value = Transport> {
+    select(vec![
+        Transport::Tcp,
+        Transport::Udp,
+        Transport::Sctp,
+        Transport::Icmpv4,
+        Transport::Icmpv6,
+    ])
+}
+
 fn an_action() -> impl Strategy<Value = Action> {
     prop_oneof![
         any::<u32>().prop_map(|port| Action::Output(Output::Port(port))),
@@ -53,9 +64,12 @@ fn an_action() -> impl Strategy<Value = Action> {
         any::<u16>().prop_map(Action::PopMpls),
         any::<u16>().prop_map(Action::PushPbb),
         Just(Action::PopPbb),
-        (a_field(), any::<u128>(), any::<u128>()).prop_map(|(field, value, mask)| {
-            Action::SetField { field, value: value & field.full(), mask: mask & field.full() }
-        }),
+        (a_field(), option::of(a_transport()), any::<u128>(), any::<u128>()).prop_map(
+            |(field, of, value, mask)| {
+                let (value, mask) = (value & field.full(), mask & field.full());
+                Action::SetField { field, of, value, mask }
+            }
+        ),
         Just(Action::CopyTtlOut),
         Just(Action::CopyTtlIn),
         any::<u8>().prop_map(Action::SetMplsTtl),
@@ -117,7 +131,13 @@ fn the_bytes_of_format_1_stay_as_they_are() {
     assert_eq!(id_bytes(&id), [2, 0, 10, 6, 8, 0, 0xff, 0xff, 14, 10, 0, 0, 0, 0xff, 0, 0, 0]);
     let instructions = Instructions {
         apply: vec![
-            Action::SetField { field: Field::VlanVid, value: 0x1005, mask: 0x1fff },
+            Action::SetField { field: Field::VlanVid, of: None, value: 0x1005, mask: 0x1fff },
+            Action::SetField {
+                field: Field::TpDst,
+                of: Some(Transport::Udp),
+                value: 53,
+                mask: 0xffff,
+            },
             Action::Output(Output::Port(3)),
         ],
         goto: Some(4),
@@ -126,6 +146,7 @@ fn the_bytes_of_format_1_stay_as_they_are() {
     let entry =
         FlowEntry { cookie: 1, idle_timeout_s: 2, hard_timeout_s: 3, flags: 1, instructions };
     let head = [0, 0, 0, 0, 0, 0, 0, 1, 0, 2, 0, 3, 0, 1];
-    let tail = [2, 0, 0, 0, 2, 18, 7, 0x10, 0x05, 0x1f, 0xff, 1, 0, 0, 0, 3, 6, 4];
-    assert_eq!(entry_bytes(&entry), [&head[..], &tail[..]].concat());
+    let apply = [2, 0, 0, 0, 3, 18, 7, 0x10, 0x05, 0x1f, 0xff, 26, 2, 16, 0, 53, 0xff, 0xff];
+    let tail = [1, 0, 0, 0, 3, 6, 4];
+    assert_eq!(entry_bytes(&entry), [&head[..], &apply[..], &tail[..]].concat());
 }

@@ -3,10 +3,9 @@
 //! Towards the tables the values were judged by `check` of the `openflow` crate, so nothing can be refused here: an action that the
 //! tables do not have (an experimenter's) never arrives.
 
-use super::matching::{KeyMask, field, oxm_field};
+use super::matching::{field, oxm_field, transport};
 use flow::Output;
-use openflow::{Action, GroupId, Instruction, MeterId, Oxm, OxmField, PortNo, TableId};
-use wire::Field;
+use openflow::{Action, GroupId, Instruction, MeterId, Oxm, PortNo, TableId};
 
 /// Where an output goes; `None` for [`PortNo::ANY`] and numbers that nothing has.
 pub fn output(port: PortNo, max_len: u16) -> Option<Output> {
@@ -56,8 +55,8 @@ fn action(action: &Action) -> Option<flow::Action> {
         Action::PushPbb(ether) => Out::PushPbb(*ether),
         Action::PopPbb => Out::PopPbb,
         Action::SetField(Oxm::Known { field: name, value, mask }) => {
-            let place = field(*name);
-            Out::SetField { field: place, value: *value, mask: mask.unwrap_or(place.full()) }
+            let (place, of) = (field(*name), transport(*name));
+            Out::SetField { field: place, of, value: *value, mask: mask.unwrap_or(place.full()) }
         }
         Action::CopyTtlOut => Out::CopyTtlOut,
         Action::CopyTtlIn => Out::CopyTtlIn,
@@ -86,37 +85,30 @@ pub fn instructions(list: &[Instruction]) -> flow::Instructions {
     found
 }
 
-/// The way back of [`instructions`], in order of execution; `matched` tells which OXM field a set-field named.
-pub fn oxm_instructions(found: &flow::Instructions, matched: &KeyMask) -> Vec<Instruction> {
+/// The way back of [`instructions`], in order of execution.
+pub fn oxm_instructions(found: &flow::Instructions) -> Vec<Instruction> {
     let mut list = Vec::with_capacity(2);
-    let mut known = *matched;
     list.extend(found.meter.map(|id| Instruction::Meter(MeterId(id))));
     if !found.apply.is_empty() {
-        list.push(Instruction::ApplyActions(oxm_actions(&found.apply, &mut known)));
+        list.push(Instruction::ApplyActions(oxm_actions(&found.apply)));
     }
     list.extend(found.clear.then_some(Instruction::ClearActions));
     if !found.write.is_empty() {
-        list.push(Instruction::WriteActions(oxm_actions(&found.write, &mut known)));
+        list.push(Instruction::WriteActions(oxm_actions(&found.write)));
     }
     list.extend(found.metadata.map(|(value, mask)| Instruction::WriteMetadata { value, mask }));
     list.extend(found.goto.map(|table| Instruction::GotoTable(TableId(table))));
     list
 }
 
-/// The way back of [`actions`]; `known` is what is certain of the packet, before and then after them.
-fn oxm_actions(list: &[flow::Action], known: &mut KeyMask) -> Vec<Action> {
-    list.iter()
-        .map(|action| {
-            let back = oxm_action(action, known);
-            learn(action, known);
-            back
-        })
-        .collect()
+/// The way back of [`actions`]; a set-field that OpenFlow has no name for is left out.
+fn oxm_actions(list: &[flow::Action]) -> Vec<Action> {
+    list.iter().filter_map(oxm_action).collect()
 }
 
-fn oxm_action(action: &flow::Action, known: &KeyMask) -> Action {
+fn oxm_action(action: &flow::Action) -> Option<Action> {
     use flow::Action as In;
-    match *action {
+    Some(match *action {
         In::Output(output) => {
             let (port, max_len) = port_and_len(output);
             Action::Output { port, max_len }
@@ -130,8 +122,8 @@ fn oxm_action(action: &flow::Action, known: &KeyMask) -> Action {
         In::PopMpls(ether) => Action::PopMpls(ether),
         In::PushPbb(ether) => Action::PushPbb(ether),
         In::PopPbb => Action::PopPbb,
-        In::SetField { field: place, value, mask } => {
-            let name = oxm_field(place, known).unwrap_or(OxmField::Metadata);
+        In::SetField { field: place, of, value, mask } => {
+            let name = oxm_field(place, of)?;
             Action::SetField(Oxm::masked(name, value, mask))
         }
         In::CopyTtlOut => Action::CopyTtlOut,
@@ -140,37 +132,13 @@ fn oxm_action(action: &flow::Action, known: &KeyMask) -> Action {
         In::DecMplsTtl => Action::DecMplsTtl,
         In::SetNwTtl(ttl) => Action::SetNwTtl(ttl),
         In::DecNwTtl => Action::DecNwTtl,
-    }
-}
-
-/// What is certain of a packet after an action.
-fn learn(action: &flow::Action, known: &mut KeyMask) {
-    let mut know = |place: Field, value: u128| {
-        known.key.set(place, value);
-        known.mask.set(place, place.full());
-    };
-    match *action {
-        flow::Action::PushMpls(ether)
-        | flow::Action::PopMpls(ether)
-        | flow::Action::PushPbb(ether) => {
-            know(Field::EthType, ether.into());
-        }
-        flow::Action::SetField { field: place, value, mask } if mask == place.full() => {
-            know(place, value)
-        }
-        _ => {}
-    }
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::switch::translate::matching::key_mask;
-    use openflow::Match;
-
-    fn tcp() -> KeyMask {
-        key_mask(&Match::default().with(OxmField::EthType, 0x0800).with(OxmField::IpProto, 6))
-    }
+    use openflow::OxmField;
 
     #[test]
     fn every_action_comes_back_as_it_was() {
@@ -205,7 +173,7 @@ mod tests {
             Action::PopPbb,
         ];
         assert_eq!(actions(&list).len(), list.len());
-        assert_eq!(oxm_actions(&actions(&list), &mut tcp()), list);
+        assert_eq!(oxm_actions(&actions(&list)), list);
     }
 
     #[test]
@@ -220,17 +188,14 @@ mod tests {
         ];
         let mut shuffled = list.clone();
         shuffled.reverse();
-        assert_eq!(oxm_instructions(&instructions(&shuffled), &KeyMask::default()), list);
+        assert_eq!(oxm_instructions(&instructions(&shuffled)), list);
     }
 
     #[test]
-    fn a_set_field_is_named_by_what_the_match_says() {
-        let udp =
-            key_mask(&Match::default().with(OxmField::EthType, 0x86dd).with(OxmField::IpProto, 17));
-        let list = vec![Action::SetField(Oxm::exact(OxmField::UdpSrc, 53))];
-        assert_eq!(oxm_actions(&actions(&list), &mut udp.clone()), list);
-        let arp = key_mask(&Match::default().with(OxmField::EthType, 0x0806));
-        let list = vec![Action::SetField(Oxm::exact(OxmField::ArpTpa, 53))];
-        assert_eq!(oxm_actions(&actions(&list), &mut arp.clone()), list);
+    fn a_set_field_keeps_its_name_whatever_the_packets_are() {
+        for &name in OxmField::ALL.iter().filter(|name| name.spec().settable) {
+            let list = vec![Action::SetField(Oxm::exact(name, 1))];
+            assert_eq!(oxm_actions(&actions(&list)), list, "{name:?}");
+        }
     }
 }

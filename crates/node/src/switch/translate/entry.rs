@@ -77,7 +77,7 @@ pub fn flow_stats(entry: &flow::FlowStats) -> FlowStats {
         packet_count: entry.packets,
         byte_count: entry.bytes,
         fields: oxm_match(&matched),
-        instructions: oxm_instructions(&entry.instructions, &matched),
+        instructions: oxm_instructions(&entry.instructions),
     }
 }
 

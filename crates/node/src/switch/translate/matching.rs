@@ -1,8 +1,10 @@
 //! Matches: lists of OXM fields ↔ a key under a mask.
 //!
 //! Several OXM fields share bits of [`wire::Key`] (TCP, UDP and SCTP ports; IPv4 and ARP addresses). Their prerequisites
-//! (OpenFlow 1.3.5 §7.2.3.8) tell them apart, so the way back looks at the key's own Ethernet type and IP protocol.
+//! (OpenFlow 1.3.5 §7.2.3.8) tell them apart, so the way back looks at the key's own Ethernet type and IP protocol. A set-field may
+//! stand where nothing of that kind is known, so it says which transport's field it means ([`transport`]).
 
+use flow::Transport;
 use openflow::{Match, Oxm, OxmField, Prerequisite};
 use wire::{Field, Key, WORDS};
 
@@ -53,6 +55,18 @@ pub const fn field(oxm: OxmField) -> Field {
         OxmField::TunnelId => Field::TunnelId,
         OxmField::Ipv6Exthdr => Field::Ipv6Exthdr,
         OxmField::TcpFlags => Field::TcpFlags,
+    }
+}
+
+/// The transport that an OXM field is of, where others share its part of the key.
+pub const fn transport(oxm: OxmField) -> Option<Transport> {
+    match oxm {
+        OxmField::TcpSrc | OxmField::TcpDst => Some(Transport::Tcp),
+        OxmField::UdpSrc | OxmField::UdpDst => Some(Transport::Udp),
+        OxmField::SctpSrc | OxmField::SctpDst => Some(Transport::Sctp),
+        OxmField::Icmpv4Type | OxmField::Icmpv4Code => Some(Transport::Icmpv4),
+        OxmField::Icmpv6Type | OxmField::Icmpv6Code => Some(Transport::Icmpv6),
+        _ => None,
     }
 }
 
@@ -109,12 +123,9 @@ fn candidates(mask: &Key) -> u64 {
     (0..WORDS).filter(|&word| mask.0[word] != 0).fold(0, |all, word| all | IN_WORD[word])
 }
 
-/// The OXM name of a key's part, told apart from those that share its bits by what is known of the packet; where nothing
-/// tells (a set-field after a popped header), the first name that the part has.
-pub fn oxm_field(place: Field, known: &KeyMask) -> Option<OxmField> {
-    let mut names = OxmField::ALL.iter().copied().filter(|&name| field(name) == place);
-    let first = names.clone().next();
-    names.find(|name| holds(name.spec().prerequisite, known)).or(first)
+/// The OXM name of a part of the key, of a transport's if several share it.
+pub fn oxm_field(place: Field, of: Option<Transport>) -> Option<OxmField> {
+    OxmField::ALL.iter().copied().find(|&name| (field(name), transport(name)) == (place, of))
 }
 
 fn holds(prerequisite: Prerequisite, matched: &KeyMask) -> bool {
@@ -174,6 +185,17 @@ mod tests {
             let fields = with_prerequisites(name, value);
             fields.check().unwrap();
             assert_eq!(oxm_match(&key_mask(&fields)), fields, "{name:?}");
+        }
+    }
+
+    #[test]
+    fn every_field_that_can_be_set_is_of_a_transport_or_of_one_header() {
+        for &name in OxmField::ALL.iter().filter(|name| name.spec().settable) {
+            let (place, of) = (field(name), transport(name));
+            assert_eq!(oxm_field(place, of), Some(name), "{name:?}");
+            let shared_by = Transport::with(place);
+            assert_eq!(of.is_none(), shared_by.is_empty(), "{name:?}");
+            assert!(of.is_none_or(|of| shared_by.contains(&of)), "{name:?}");
         }
     }
 
