@@ -55,6 +55,18 @@ impl Collector<'_, '_> {
         self.counters().drops.add(reason, 1);
     }
 
+    /// Counts a frame that its port was not to receive: the port's loss, not a verdict of the switch (OpenFlow 1.3.5 §7.2.1,
+    /// `OFPPC_NO_RECV`; §7.3.5.6, `rx_dropped`).
+    #[cold]
+    fn refuse(&self, in_port: PortNo) {
+        let reason = DropReason::PortNoReceive;
+        let port = self.switch.ports.get(in_port);
+        match port.and_then(|ix| self.tx.ports.get(ix.0 as usize)?.as_ref()) {
+            Some(port) => port.shared.counters[self.tx.worker].rx_drops.add(reason, 1),
+            None => self.drop_one(reason),
+        }
+    }
+
     /// The frame's place while it waits: its own head if nothing more happens to it, else a copy.
     fn keep(&mut self, index: usize, packet: &Packet<'_>, then: Then) -> Option<HeadAt> {
         let own = self.heads[index];
@@ -206,8 +218,11 @@ impl Sink for Collector<'_, '_> {
         }
     }
 
-    fn discard(&mut self, _index: usize, _packet: &Packet<'_>, reason: DropReason) {
-        self.drop_one(reason);
+    fn discard(&mut self, _index: usize, packet: &Packet<'_>, reason: DropReason) {
+        match reason {
+            DropReason::PortNoReceive => self.refuse(packet.in_port()),
+            _ => self.drop_one(reason),
+        }
     }
 
     fn lost(&mut self, _index: usize, reason: DropReason) {

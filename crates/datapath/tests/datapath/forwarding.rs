@@ -169,6 +169,25 @@ fn every_drop_has_its_reason() {
 }
 
 #[test]
+fn what_a_port_is_not_to_receive_is_the_ports_loss_and_in_the_switchs_total() {
+    let mut rig = Rig::new(1);
+    rig.switch(1, &[1, 2], &[from(1, vec![output(9)]), from(2, vec![output(9)])]);
+    rig.switch(2, &[1], &[from(9, vec![output(1)])]);
+    rig.vlink(at(1, 9), at(2, 9));
+    rig.set_no_recv(at(1, 1));
+    rig.set_no_recv(at(2, 9));
+    rig.line(1, 1).pass((0..3).map(|flow| udp(flow, 0, 0)));
+    rig.line(1, 2).pass([udp(0, 0, 0)]);
+    let reason = DropReason::PortNoReceive;
+    for (switch, port, frames) in [(1, 1, 3), (2, 9, 1)] {
+        let counters = rig.datapath.port_counters(at(switch, port)).unwrap();
+        assert_eq!((counters.rx_frames, counters.rx_drops), (frames, vec![(reason, frames)]));
+        assert_eq!(rig.drops(switch, reason), frames, "counted once");
+    }
+    assert!(rig.line(2, 1).take().is_empty());
+}
+
+#[test]
 fn a_standalone_switch_that_lost_its_controller_forwards_what_it_would_ask_it_about() {
     let mut rig = Rig::new(1);
     let ask = vec![Action::Output(Output::Controller { max_len: 0xffff })];

@@ -150,6 +150,14 @@ impl Rig {
         switch.publisher.publish(switch.pipeline.snapshot());
     }
 
+    /// Makes a port drop what it receives (`OFPPC_NO_RECV`).
+    pub fn set_no_recv(&mut self, at: PortAt) {
+        let switch = self.switches.get_mut(&at.switch.0).unwrap();
+        let state = |&port: &PortNo| PortState { no_recv: port == at.port, ..PortState::up(port) };
+        switch.pipeline.set_ports(switch.ports.iter().map(state).collect());
+        switch.publisher.publish(switch.pipeline.snapshot());
+    }
+
     /// The next event, waited for.
     pub fn event(&self) -> Event {
         loop {
