@@ -11,6 +11,7 @@ use crate::matching::Match;
 use crate::meter::{BandKind, MeterFlags, MeterMod, MeterModCommand};
 use crate::oxm::{Oxm, OxmField, Prerequisite, VLAN_PRESENT};
 use crate::packet::PacketOut;
+use crate::v13::group_can_be_described;
 
 impl FlowMod {
     /// Refuses unknown flags, a bad table, a bad match, and instructions that contradict it or each other.
@@ -132,7 +133,16 @@ impl GroupMod {
                 "an indirect group without its one bucket",
             ));
         }
-        self.buckets.iter().try_for_each(|bucket| Knowledge::Nothing.check_actions(&bucket.actions))
+        self.buckets
+            .iter()
+            .try_for_each(|bucket| Knowledge::Nothing.check_actions(&bucket.actions))?;
+        if !group_can_be_described(&self.buckets) {
+            return Err(Fault::new(
+                ErrorCode::GroupModFailedOutOfBuckets,
+                "more buckets and actions than one message can describe to controllers",
+            ));
+        }
+        Ok(())
     }
 }
 

@@ -1,8 +1,9 @@
 //! Long multipart replies are cut into messages, and nothing else is.
 
 use openflow::{
-    Bucket, EncodeError, FlowModFlags, FlowStats, GroupDesc, GroupId, GroupType, Header, Match,
-    Message, MultipartKind, MultipartReply, PortNo, TableId, Version, encode_reply,
+    Action, Bucket, EncodeError, ErrorCode, FlowModFlags, FlowStats, GroupDesc, GroupId, GroupMod,
+    GroupModCommand, GroupType, Header, Match, Message, MultipartKind, MultipartReply, PortNo,
+    TableId, Version, encode_reply,
 };
 
 fn flow(priority: u16) -> FlowStats {
@@ -62,6 +63,32 @@ fn a_batch_of_a_longer_dump_never_ends_it() {
 fn an_empty_reply_is_one_message() {
     let messages = encode_reply(Version::V1_3, 5, &MultipartReply::Flow(vec![]), false).unwrap();
     assert_eq!(messages, [[4, 19, 0, 16, 0, 0, 0, 5, 0, 1, 0, 0, 0, 0, 0, 0]]);
+}
+
+#[test]
+fn a_group_is_taken_exactly_if_its_description_fits_a_message() {
+    let group = |spare_actions: usize| {
+        let bucket = |actions| Bucket {
+            weight: 0,
+            watch_port: PortNo::ANY,
+            watch_group: GroupId::ANY,
+            actions,
+        };
+        let mut buckets = vec![bucket(vec![Action::output(PortNo(2)); 3]); 1023];
+        buckets.push(bucket(vec![Action::PopVlan; 2 + spare_actions]));
+        (GroupType::All, GroupId(1), buckets)
+    };
+    for (spare_actions, fits) in [(0, true), (1, false)] {
+        let (kind, id, buckets) = group(spare_actions);
+        let command = GroupModCommand::Add;
+        let change = GroupMod { command, kind, id, buckets: buckets.clone() };
+        let bytes = Message::GroupMod(change.clone()).encode(Version::V1_3, 1).unwrap();
+        assert_eq!(bytes.len(), 65_520 + 8 * spare_actions);
+        let described = MultipartReply::GroupDesc(vec![GroupDesc { kind, id, buckets }]);
+        assert_eq!(encode_reply(Version::V1_3, 5, &described, false).is_ok(), fits);
+        let refused = change.check().err().map(|fault| fault.code);
+        assert_eq!(refused, (!fits).then_some(ErrorCode::GroupModFailedOutOfBuckets));
+    }
 }
 
 #[test]

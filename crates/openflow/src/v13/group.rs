@@ -1,5 +1,6 @@
 //! Group-mod and group multiparts (§7.3.4.3, §7.3.5.6 to §7.3.5.9).
 
+use super::multipart::HEADERS;
 use super::{Wire, known, put_all, take_all};
 use crate::bytes::{Reader, Writer};
 use crate::error::{ErrorCode, Fault};
@@ -82,11 +83,22 @@ impl Wire for GroupDesc {
     }
 
     fn take(input: &mut Reader<'_>) -> Result<Self, Fault> {
-        let mut body = take_sized(input, 8)?;
+        let mut body = take_sized(input, DESC_LEN)?;
         let kind = known(body.u8()?, GroupType::from_wire, ErrorCode::GroupModFailedBadType)?;
         body.skip(1)?;
         Ok(GroupDesc { kind, id: GroupId(body.u32()?), buckets: take_all(body)? })
     }
+}
+
+/// Bytes of a group's description before its buckets.
+const DESC_LEN: usize = 8;
+
+/// Whether a group of these buckets can be described: a description goes whole into one message (§7.3.5), where its buckets have eight
+/// bytes less than in a group-mod.
+pub(crate) fn can_be_described(buckets: &[Bucket]) -> bool {
+    let mut out = Writer::default();
+    put_all(buckets, &mut out);
+    HEADERS + DESC_LEN + out.len() <= usize::from(u16::MAX)
 }
 
 impl Wire for Counter {

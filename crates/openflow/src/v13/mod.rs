@@ -22,6 +22,7 @@ use crate::ids::PortNo;
 use crate::message::Message;
 use crate::version::Version;
 
+pub(crate) use group::can_be_described as group_can_be_described;
 pub(crate) use multipart::encode_reply;
 pub(crate) use switch::{decode_hello, put_hello};
 

@@ -134,7 +134,7 @@ fn many<T: Wire>(items: &[T]) -> Entries {
 }
 
 /// Bytes of header and multipart header.
-const HEADERS: usize = 16;
+pub(super) const HEADERS: usize = 16;
 
 /// See [`crate::encode_reply`].
 pub(crate) fn encode_reply(
