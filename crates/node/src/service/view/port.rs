@@ -1,0 +1,160 @@
+//! A port as it is shown.
+
+use super::{DropView, origin_word, view_drops};
+use crate::fault::Fault;
+use crate::service::Node;
+use crate::service::directory::{Member, MemberPort};
+use crate::spec::{IfName, Mac, Netns, Peer, PortKind, PortName, Rate, SwitchName};
+use datapath::PortCounters;
+use openflow::PortConfig;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use utoipa::ToSchema;
+
+/// A port's counters.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct PortCountersView {
+    /// Frames into the switch.
+    pub rx_frames: u64,
+    /// Their bytes.
+    pub rx_bytes: u64,
+    /// Frames out of the switch.
+    pub tx_frames: u64,
+    /// Their bytes.
+    pub tx_bytes: u64,
+    /// Frames offered that did not get in.
+    pub rx_drops: Vec<DropView>,
+    /// Frames that did not get out.
+    pub tx_drops: Vec<DropView>,
+}
+
+/// Which core serves a receive queue.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct QueueView {
+    /// The queue.
+    pub queue: usize,
+    /// The core.
+    pub core: usize,
+}
+
+/// A queue that packets wait in which leave by a port.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct PortQueueView {
+    /// Its number.
+    pub id: u32,
+    /// Bit/s that it gets whatever the other queues want.
+    pub min_rate: Option<Rate>,
+    /// Bit/s that it never exceeds.
+    pub max_rate: Option<Rate>,
+    /// Frames that left.
+    pub tx_frames: u64,
+    /// Their bytes.
+    pub tx_bytes: u64,
+    /// Frames that did not leave: too many, or the port dropped them.
+    pub tx_errors: u64,
+    /// Frames that wait now.
+    pub waiting: u64,
+    /// Nanoseconds since it counts; 0 while the port is not open.
+    pub age_ns: u64,
+}
+
+/// A port.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct PortView {
+    /// Its switch.
+    pub switch: SwitchName,
+    /// Its name.
+    pub name: PortName,
+    /// Its OpenFlow number; 4294967294 is the switch's local port.
+    pub number: u32,
+    /// Its kind.
+    #[serde(rename = "type")]
+    pub kind: PortKind,
+    /// Its interface.
+    pub interface: Option<IfName>,
+    /// The interface's network namespace.
+    pub netns: Option<Netns>,
+    /// The other end of a vlink.
+    pub peer: Option<Peer>,
+    /// Its MAC address.
+    pub mac: Option<Mac>,
+    /// Its MTU; 0 when it has none.
+    pub mtu: u32,
+    /// Whether it is wanted up.
+    pub admin_up: bool,
+    /// Whether its interface is up.
+    pub up: bool,
+    /// Whether a frame sent now would reach a peer.
+    pub carrier: bool,
+    /// Mbit/s; 0 when unknown.
+    pub speed_mbps: u32,
+    /// How frames are exchanged.
+    pub mode: String,
+    /// Which faster door is missing and why, and what was changed on the interface.
+    pub notes: Vec<String>,
+    /// `file` or `api`: who made it.
+    pub origin: String,
+    /// Which cores serve its receive queues.
+    pub queues: Vec<QueueView>,
+    /// Bit/s that leave by it in all; `null` when it takes what it can.
+    pub rate: Option<Rate>,
+    /// What packets wait in that leave by it, by number.
+    pub queue: Vec<PortQueueView>,
+    /// Its counters.
+    pub counters: PortCountersView,
+    /// Why it is not open, if it is not.
+    pub fault: Option<Fault>,
+}
+
+impl Node {
+    pub(in crate::service) fn view_port(
+        &self,
+        member: &Member,
+        name: &PortName,
+        port: &MemberPort,
+        configs: &HashMap<u32, PortConfig>,
+    ) -> PortView {
+        let at = member.at(port.number);
+        let status = self.ports.status(at).unwrap_or_default();
+        let facts = status.facts;
+        let config = configs.get(&port.number).copied().unwrap_or_default();
+        let queues = self.datapath.assignments(at).unwrap_or_default();
+        PortView {
+            switch: member.name(),
+            name: name.clone(),
+            number: port.number,
+            kind: port.spec.kind,
+            interface: port.spec.effective_interface(),
+            netns: port.spec.netns.clone(),
+            peer: port.spec.peer.clone(),
+            mac: Mac::new(facts.mac),
+            mtu: facts.mtu,
+            admin_up: !config.contains(PortConfig::PORT_DOWN),
+            up: facts.up,
+            carrier: facts.carrier,
+            speed_mbps: facts.speed_mbps,
+            mode: facts.mode,
+            notes: facts.notes,
+            origin: origin_word(port.origin).into(),
+            queues: queues
+                .into_iter()
+                .map(|found| QueueView { queue: found.queue, core: found.core })
+                .collect(),
+            rate: port.spec.rate,
+            queue: self.view_port_queues(at, &port.spec),
+            counters: view_counters(&self.datapath.port_counters(at).unwrap_or_default()),
+            fault: status.fault,
+        }
+    }
+}
+
+fn view_counters(counters: &PortCounters) -> PortCountersView {
+    PortCountersView {
+        rx_frames: counters.rx_frames,
+        rx_bytes: counters.rx_bytes,
+        tx_frames: counters.tx_frames,
+        tx_bytes: counters.tx_bytes,
+        rx_drops: view_drops(&counters.rx_drops),
+        tx_drops: view_drops(&counters.tx_drops),
+    }
+}

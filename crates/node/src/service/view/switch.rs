@@ -1,0 +1,184 @@
+//! A switch as it is shown, with its controllers.
+
+use super::{DropView, origin_word, view_drops};
+use crate::agent::LinkStatus;
+use crate::fault::Fault;
+use crate::service::Node;
+use crate::service::directory::Member;
+use crate::spec::{Dpid, FailMode, Protocol, Rules, SwitchName, TlsSpec};
+use crate::switch::Connection;
+use crate::tls::Trouble;
+use serde::{Deserialize, Serialize};
+use std::time::{SystemTime, UNIX_EPOCH};
+use utoipa::ToSchema;
+
+/// An OpenFlow connection.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct ConnectionView {
+    /// The peer.
+    pub peer: String,
+    /// Whether it is a controller; otherwise a tool such as ovs-ofctl.
+    pub controller: bool,
+    /// 0 for a main connection, the number of an auxiliary one.
+    pub auxiliary: u8,
+    /// `equal`, `master` or `slave`.
+    pub role: String,
+    /// OpenFlow version.
+    pub version: String,
+    /// Packet-ins sent to it.
+    pub packet_ins: u64,
+    /// Packet-ins that it was too slow for.
+    pub lost_packet_ins: u64,
+}
+
+/// What last went wrong at an endpoint.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct TroubleView {
+    /// When, in nanoseconds since 1970.
+    pub at_ns: u64,
+    /// Why.
+    pub cause: String,
+    /// What to do.
+    pub remedy: String,
+}
+
+/// A controller that is called, or an address that controllers may call.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct EndpointView {
+    /// As it is configured.
+    pub target: String,
+    /// `resolving`, `connecting`, `tls-handshake`, `hello`, `connected`, `waiting` (for the next attempt) or `listening`.
+    pub state: String,
+    /// Since when, in nanoseconds since 1970.
+    pub since_ns: u64,
+    /// OpenFlow version agreed on, of a controller that is connected.
+    pub version: Option<String>,
+    /// Its role: `equal`, `master` or `slave`.
+    pub role: Option<String>,
+    /// Auxiliary connections that stand.
+    pub auxiliary: usize,
+    /// What last went wrong.
+    pub last_error: Option<TroubleView>,
+}
+
+/// A switch.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct SwitchView {
+    /// Its name.
+    pub name: SwitchName,
+    /// Its datapath id.
+    pub dpid: Dpid,
+    /// What happens to unmatched packets without a controller.
+    pub fail_mode: FailMode,
+    /// Controllers to connect to.
+    pub controllers: Vec<String>,
+    /// Addresses it waits for controllers on.
+    pub listen: Vec<String>,
+    /// OpenFlow versions that it speaks.
+    pub protocols: Vec<Protocol>,
+    /// What each of both is doing.
+    pub endpoints: Vec<EndpointView>,
+    /// Whether it forwards by itself now: standalone, and no controller is there.
+    pub alone: bool,
+    /// Seconds without a controller before a standalone switch forwards by itself.
+    pub fail_after_s: u32,
+    /// What becomes of the rules when a controller comes and none was there.
+    pub on_reconnect: Rules,
+    /// What becomes of the rules when a standalone switch begins to forward by itself.
+    pub on_standalone: Rules,
+    /// Seconds of silence before an echo is asked for.
+    pub echo_interval_s: u16,
+    /// Auxiliary connections wanted to each controller.
+    pub aux: u8,
+    /// Its certificates, its own or the node's.
+    pub tls: Option<TlsSpec>,
+    /// Most packets a second sent to controllers.
+    pub max_packet_in_per_s: u32,
+    /// Its management socket, for ovs-ofctl.
+    pub management: String,
+    /// `file` or `api`: who made it.
+    pub origin: String,
+    /// Its ports.
+    pub ports: usize,
+    /// Its rules.
+    pub flows: u32,
+    /// Frames sent to controllers.
+    pub packet_ins: u64,
+    /// Frames sent by controllers.
+    pub packet_outs: u64,
+    /// Frames lost, by reason, its ports' included.
+    pub drops: Vec<DropView>,
+    /// OpenFlow connections.
+    pub connections: Vec<ConnectionView>,
+    /// Why it does not listen, if it does not.
+    pub fault: Option<Fault>,
+}
+
+impl Node {
+    pub(in crate::service) fn view_switch(&self, member: &Member) -> SwitchView {
+        let state = member.state().clone();
+        let counters = self.datapath.switch_counters(member.id).unwrap_or_default();
+        let flows = member.switch.aggregate(&openflow::FlowStatsRequest::default());
+        SwitchView {
+            dpid: Dpid::new(member.switch.datapath_id()),
+            fail_mode: state.spec.fail_mode,
+            controllers: state.spec.controllers.iter().map(ToString::to_string).collect(),
+            listen: state.spec.listen.iter().map(ToString::to_string).collect(),
+            protocols: Protocol::in_force(&state.spec.protocols),
+            endpoints: member.links().into_iter().map(view_endpoint).collect(),
+            alone: member.switch.is_alone(),
+            fail_after_s: state.spec.fail_after_s,
+            on_reconnect: state.spec.on_reconnect,
+            on_standalone: state.spec.on_standalone,
+            echo_interval_s: state.spec.echo_interval_s,
+            aux: state.spec.aux,
+            tls: state.spec.tls.clone().or_else(|| self.tls()),
+            max_packet_in_per_s: state.spec.max_packet_in_per_s,
+            management: self.run_dir.management_socket(&state.spec.name).display().to_string(),
+            origin: origin_word(member.origin).into(),
+            ports: state.ports.len(),
+            flows: flows.map_or(0, |sums| sums.flow_count),
+            packet_ins: counters.packet_ins,
+            packet_outs: counters.packet_outs,
+            drops: view_drops(&counters.drops),
+            connections: member.switch.connections().into_iter().map(view_connection).collect(),
+            fault: state.fault,
+            name: state.spec.name,
+        }
+    }
+}
+
+fn view_endpoint(link: LinkStatus) -> EndpointView {
+    let connection = link.connection.as_ref();
+    EndpointView {
+        target: link.target,
+        state: link.phase.word().into(),
+        since_ns: wall_ns(link.since),
+        version: connection.map(|found| found.version.into()),
+        role: connection.map(|found| found.role.into()),
+        auxiliary: link.auxiliary,
+        last_error: link.trouble.map(|(at, Trouble { cause, remedy })| TroubleView {
+            at_ns: wall_ns(at),
+            cause,
+            remedy,
+        }),
+    }
+}
+
+/// A moment of the monotonic clock by the wall clock of now.
+fn wall_ns(moment: tokio::time::Instant) -> u64 {
+    let then = SystemTime::now().checked_sub(moment.elapsed()).unwrap_or(UNIX_EPOCH);
+    then.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64
+}
+
+fn view_connection(connection: Connection) -> ConnectionView {
+    ConnectionView {
+        peer: connection.peer,
+        controller: connection.controller,
+        auxiliary: connection.auxiliary,
+        role: connection.role.into(),
+        version: connection.version.into(),
+        packet_ins: connection.packet_ins,
+        lost_packet_ins: connection.lost_packet_ins,
+    }
+}

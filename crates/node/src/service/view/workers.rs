@@ -1,0 +1,98 @@
+//! The workers as they are shown.
+
+use crate::service::Node;
+use crate::spec::{PortName, SwitchName};
+use datapath::WorkerStats;
+use serde::{Deserialize, Serialize};
+use std::time::{SystemTime, UNIX_EPOCH};
+use utoipa::ToSchema;
+
+/// A port's traffic at one worker.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct PortLoadView {
+    /// The switch.
+    pub switch: SwitchName,
+    /// The port.
+    pub port: PortName,
+    /// Receive queues that this worker polls.
+    pub rx_queues: usize,
+    /// Frames received here.
+    pub rx_frames: u64,
+    /// Frames sent here.
+    pub tx_frames: u64,
+}
+
+/// A worker. Cycles are the timestamp counter's.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct WorkerView {
+    /// Its number.
+    pub worker: usize,
+    /// Its core.
+    pub core: usize,
+    /// Frames received.
+    pub frames: u64,
+    /// Rounds that had frames.
+    pub batches: u64,
+    /// Polls that found none.
+    pub empty_polls: u64,
+    /// Times it went to sleep.
+    pub sleeps: u64,
+    /// Panics survived.
+    pub restarts: u64,
+    /// Cycles spent receiving.
+    pub cycles_rx: u64,
+    /// Cycles spent in the tables.
+    pub cycles_pipeline: u64,
+    /// Cycles spent sending.
+    pub cycles_tx: u64,
+    /// Cycles spent on polls that found nothing.
+    pub cycles_polling: u64,
+    /// Cycles a second: busy share = change of (rx + pipeline + tx) / (change of `at_ns` × this).
+    pub cycles_per_s: u64,
+    /// Its part of each port's traffic.
+    pub ports: Vec<PortLoadView>,
+}
+
+/// All workers at one moment.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct WorkersView {
+    /// When, in nanoseconds since 1970.
+    pub at_ns: u64,
+    /// Each worker.
+    pub workers: Vec<WorkerView>,
+}
+
+impl Node {
+    /// The workers as they are now.
+    pub fn workers(&self) -> WorkersView {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let workers =
+            self.datapath.worker_stats().into_iter().map(|stats| self.view_worker(stats)).collect();
+        WorkersView { at_ns: now.as_nanos() as u64, workers }
+    }
+
+    fn view_worker(&self, stats: WorkerStats) -> WorkerView {
+        let load = |load: &datapath::PortLoad| {
+            let member = self.directory.by_id(load.at.switch)?;
+            let (port, _) = member.port(&load.at.port.to_string())?;
+            let (rx_queues, rx_frames, tx_frames) =
+                (load.rx_queues, load.rx_frames, load.tx_frames);
+            Some(PortLoadView { switch: member.name(), port, rx_queues, rx_frames, tx_frames })
+        };
+        WorkerView {
+            worker: stats.worker,
+            core: stats.core,
+            frames: stats.frames,
+            batches: stats.batches,
+            empty_polls: stats.empty_polls,
+            sleeps: stats.sleeps,
+            restarts: stats.restarts,
+            cycles_rx: stats.cycles.rx,
+            cycles_pipeline: stats.cycles.pipeline,
+            cycles_tx: stats.cycles.tx,
+            cycles_polling: stats.cycles_polling,
+            cycles_per_s: stats.cycles_per_s,
+            ports: stats.ports.iter().filter_map(load).collect(),
+        }
+    }
+}
