@@ -5,7 +5,7 @@
 //!
 //! * [`Agent`]: one switch's connections. A task per controller that calls it until it answers (`connector`, by way of `call`), a task
 //!   per address that is listened on and one for the management socket (`listener`). [`Link`] tells what each is doing.
-//! * `session`: one connection, from hello to end. `requests` and `multipart` say what each request does.
+//! * `session`: one connection, from `hello` to `end`. `requests` and `multipart` say what each request does.
 //! * [`Peer`]: what the switch knows of a connection; it hears the switch's events. [`Channel`]: what a controller's main and auxiliary
 //!   connections share.
 //! * [`Outbox`]: what waits to be sent, with a bound for each kind of message.
@@ -21,6 +21,8 @@ mod assembly;
 mod call;
 mod channel;
 mod connector;
+mod end;
+mod hello;
 mod link;
 mod listener;
 mod liveness;
@@ -35,13 +37,15 @@ mod stream;
 mod tests;
 
 pub use channel::Channel;
+#[doc(hidden)] // As `serve`.
+pub use end::End;
 pub use link::{Link, LinkStatus, Phase};
 pub use listener::BindError;
 pub use liveness::Timing;
 pub use outbox::Outbox;
 pub use peer::{Peer, PeerKind};
 #[doc(hidden)] // For the fuzz target, whose connections have no address.
-pub use session::{Caller, End, serve};
+pub use session::{Caller, serve};
 
 use crate::spec::{Controller, Listen};
 use crate::switch::Switch;

@@ -1,27 +1,24 @@
-//! One connection from hello to end (OpenFlow 1.3.5 §6.3).
+//! One connection from hello to end (OpenFlow 1.3.5 §6.3): `hello` begins it, `end` says why it ended.
 //!
 //! A session is a task that reads, carries out and answers, and a second one that writes, so that an answer that the peer does not
 //! read never keeps the first from noticing that the peer is gone. Work comes in *turns* of at most [`TURN`] messages:
 //! consecutive flow-mods of a turn are applied under one lock, and after a turn other sessions get the thread.
 
 use crate::agent::assembly::Assembly;
+use crate::agent::end::End;
+use crate::agent::hello::negotiate;
 use crate::agent::liveness::{Liveness, Timing, Verdict};
 use crate::agent::multipart::Replies;
 use crate::agent::peer::{Peer, PeerKind};
 use crate::agent::requests::{Outcome, carry_out};
 use crate::agent::stream::Input;
-use crate::fault::chain;
 use crate::switch::Switch;
-use crate::tls::Trouble;
 use openflow::{
-    BadFrame, ErrorCode, ErrorKind, ErrorMsg, Fault, FlowMod, Header, Hello, Message, Part, Role,
-    Version, VersionSet, encode_reply,
+    ErrorCode, ErrorKind, ErrorMsg, Fault, FlowMod, Header, Message, Part, Role, encode_reply,
 };
-use std::io;
 use std::ops::Range;
 use std::sync::Arc;
-use thiserror::Error;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -48,85 +45,6 @@ pub struct Caller {
     pub main: Option<(Arc<Peer>, u8)>,
     /// Told when a version was agreed on; what it makes goes when the session leaves the switch.
     pub on_join: Option<OnJoin>,
-}
-
-/// Why a session ended.
-#[derive(Debug, Error)]
-pub enum End {
-    /// The peer closed the connection.
-    #[error("the peer closed the connection")]
-    Closed,
-    /// The connection broke.
-    #[error("the connection broke")]
-    Broken(#[source] io::Error),
-    /// Nothing was heard of the peer.
-    #[error("the peer was silent for too long; see whether it hangs or the network is broken")]
-    Silent,
-    /// The peer did not read what it must not miss.
-    #[error("the peer reads too slowly to be told of changes; give it time, or fewer events")]
-    TooSlow,
-    /// What came is no OpenFlow.
-    #[error(
-        "hello: the peer does not speak OpenFlow (first bytes: version {version}, type {kind}); check what connects to this port"
-    )]
-    NoHello {
-        /// The first byte.
-        version: u8,
-        /// The second byte.
-        kind: u8,
-    },
-    /// What came is TLS.
-    #[error(
-        "hello: the peer speaks TLS, and this connection is plain TCP; name it ssl: (or pssl:) here, or let it speak plain TCP"
-    )]
-    TlsSpoken,
-    /// No common version.
-    #[error(
-        "hello: the peer's OpenFlow versions (newest: wire version {theirs}) are none of the switch's ({ours}); enable one there, or change the switch's protocols"
-    )]
-    NoVersion {
-        /// The switch's.
-        ours: VersionSet,
-        /// The version in the header of the peer's hello.
-        theirs: u8,
-    },
-    /// The stream cannot be cut into messages any more.
-    #[error("framing: the peer is no OpenFlow speaker or is broken; check what connects here")]
-    Framing(#[source] BadFrame),
-}
-
-impl From<io::Error> for End {
-    fn from(error: io::Error) -> Self {
-        match error.kind() {
-            // TLS without a last word.
-            io::ErrorKind::UnexpectedEof => End::Closed,
-            _ => End::Broken(error),
-        }
-    }
-}
-
-impl End {
-    /// Whether the peer misbehaved, which an operator should hear of, or just went.
-    pub fn is_fault_of_peer(&self) -> bool {
-        match self {
-            End::Closed => false,
-            End::Broken(error) => Trouble::of_stream(error).is_some(),
-            _ => true,
-        }
-    }
-
-    /// Cause and remedy, which [`End`]'s own text separates by a semicolon.
-    pub fn trouble(&self) -> Trouble {
-        if let End::Broken(error) = self
-            && let Some(trouble) = Trouble::of_stream(error)
-        {
-            return trouble;
-        }
-        let text = chain(self);
-        let (cause, remedy) =
-            text.split_once("; ").unwrap_or((&text, "see the log of the other side"));
-        Trouble::new(cause, remedy)
-    }
 }
 
 /// Serves a connection until it ends.
@@ -193,70 +111,6 @@ impl Drop for Joined {
         self.peer.channel().leave(self.peer.channel_member());
         self.switch.leave(crate::switch::Listener::id(&*self.peer));
     }
-}
-
-/// Exchanges hellos and agrees on a version (§6.3.1).
-async fn negotiate<S: AsyncRead + AsyncWrite>(
-    input: &mut Input<ReadHalf<S>>,
-    write: &mut WriteHalf<S>,
-    ours: VersionSet,
-) -> Result<Version, End> {
-    let newest = ours.known().next_back().expect("a switch speaks a version");
-    let versions = ours.needs_bitmap().then_some(ours);
-    send(write, newest, 0, &Message::Hello(Hello { versions })).await?;
-    let (header, hello) = first_message(input).await?;
-    let agreed = hello.and_then(|hello| ours.agree(header.version, hello.versions));
-    if let Some(version) = agreed {
-        return Ok(version);
-    }
-    let text = match hello {
-        Some(_) => format!("this switch speaks OpenFlow {ours}, and you do not"),
-        None => "an OpenFlow hello comes first".to_owned(),
-    };
-    let kind = ErrorKind::Known(ErrorCode::HelloFailedIncompatible);
-    let error = Message::Error(ErrorMsg { kind, data: text.into_bytes() });
-    // In the peer's own version if it is one of ours at all, so that the peer can read it.
-    let version = Version::from_wire(header.version).unwrap_or(newest);
-    send(write, version, header.xid, &error).await?;
-    Err(match hello {
-        Some(_) => End::NoVersion { ours, theirs: header.version },
-        // Record types 21 (alert) and 22 (handshake), version 3.x (RFC 8446 §5.1).
-        None if matches!(header.version, 21 | 22) && header.kind == 3 => End::TlsSpoken,
-        None => End::NoHello { version: header.version, kind: header.kind },
-    })
-}
-
-/// The header of the first message, and its hello if it is one.
-async fn first_message<R: AsyncRead + Unpin>(
-    input: &mut Input<R>,
-) -> Result<(Header, Option<Hello>), End> {
-    loop {
-        // Eight bytes say whether this is OpenFlow: a web browser's request is refused before its "length" is awaited.
-        if let Some(header) =
-            Header::peek(input.rest()).filter(|header| header.kind != 0 || header.length < 8)
-        {
-            return Ok((header, None));
-        }
-        if let Ok(Some(range)) = input.next_frame() {
-            let header = Header::peek(input.frame(&range)).expect("a frame has a header");
-            return Ok(match Message::decode(input.frame(&range)) {
-                Ok((header, Message::Hello(hello))) => (header, Some(hello)),
-                _ => (header, None),
-            });
-        }
-        input.fill().await?;
-    }
-}
-
-async fn send(
-    write: &mut (impl AsyncWrite + Unpin),
-    version: Version,
-    xid: u32,
-    message: &Message,
-) -> io::Result<()> {
-    let bytes = message.encode(version, xid).map_err(io::Error::other)?;
-    write.write_all(&bytes).await?;
-    write.flush().await
 }
 
 /// Writes what is queued until the connection ends, at either end.

@@ -1,6 +1,6 @@
 //! Bytes from a peer, cut into messages where they lie.
 
-use crate::agent::session::End;
+use crate::agent::end::End;
 use openflow::{BadFrame, next_frame};
 use std::ops::Range;
 use tokio::io::{AsyncRead, AsyncReadExt};
