@@ -1,6 +1,6 @@
 //! Certificate, key and authorities, read from their files and checked against each other.
 
-use super::verify::{ClientVerifier, ServerVerifier, Trust};
+use super::verify::Trust;
 use crate::spec::TlsSpec;
 use rustls::client::Resumption;
 use rustls::crypto::CryptoProvider;
@@ -78,6 +78,9 @@ impl TlsFault {
     /// What to do.
     pub fn remedy(&self) -> String {
         match self {
+            Self::Unreadable { path, source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                format!("make the file, or correct its path: {}", path.display())
+            }
             Self::Unreadable { path, .. } => format!(
                 "let the user that suiro runs as own and read it (suiro keeps no capability to read others' files): ls -l {}",
                 path.display()
@@ -139,13 +142,13 @@ impl Credentials {
             .with_protocol_versions(VERSIONS)
             .expect(versions)
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(ServerVerifier(trust.clone())))
+            .with_custom_certificate_verifier(trust.clone())
             .with_client_cert_resolver(ours.clone());
         client.resumption = Resumption::disabled();
         let mut server = ServerConfig::builder_with_provider(provider.clone())
             .with_protocol_versions(VERSIONS)
             .expect(versions)
-            .with_client_cert_verifier(Arc::new(ClientVerifier(trust)))
+            .with_client_cert_verifier(trust)
             .with_cert_resolver(ours);
         server.session_storage = Arc::new(NoServerSessionStorage {});
         server.send_tls13_tickets = 0;

@@ -56,11 +56,35 @@ impl Trust {
     }
 }
 
-/// Verifies a controller that was called.
-#[derive(Debug)]
-pub struct ServerVerifier(pub Arc<Trust>);
+/// What both traits want alike: signatures by the provider's algorithms. No function or generic can give two traits their methods.
+macro_rules! signatures {
+    () => {
+        fn verify_tls12_signature(
+            &self,
+            message: &[u8],
+            certificate: &CertificateDer<'_>,
+            signed: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, Error> {
+            verify_tls12_signature(message, certificate, signed, &self.algorithms)
+        }
 
-impl ServerCertVerifier for ServerVerifier {
+        fn verify_tls13_signature(
+            &self,
+            message: &[u8],
+            certificate: &CertificateDer<'_>,
+            signed: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, Error> {
+            verify_tls13_signature(message, certificate, signed, &self.algorithms)
+        }
+
+        fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+            self.algorithms.supported_schemes()
+        }
+    };
+}
+
+/// Verifies a controller that was called.
+impl ServerCertVerifier for Trust {
     fn verify_server_cert(
         &self,
         certificate: &CertificateDer<'_>,
@@ -70,50 +94,22 @@ impl ServerCertVerifier for ServerVerifier {
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         let parsed = ParsedCertificate::try_from(certificate)?;
-        verify_server_cert_signed_by_trust_anchor(
-            &parsed,
-            &self.0.roots,
-            intermediates,
-            now,
-            self.0.algorithms.all,
-        )?;
+        let (roots, algorithms) = (&self.roots, self.algorithms.all);
+        verify_server_cert_signed_by_trust_anchor(&parsed, roots, intermediates, now, algorithms)?;
         if matches!(name, ServerName::DnsName(_)) {
             verify_server_name(&parsed, name)?;
         }
-        self.0.check_pin(certificate)?;
+        self.check_pin(certificate)?;
         Ok(ServerCertVerified::assertion())
     }
 
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, certificate, signed, &self.0.algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signed, &self.0.algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.algorithms.supported_schemes()
-    }
+    signatures!();
 }
 
 /// Verifies whoever called.
-#[derive(Debug)]
-pub struct ClientVerifier(pub Arc<Trust>);
-
-impl ClientCertVerifier for ClientVerifier {
+impl ClientCertVerifier for Trust {
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
-        self.0.clients.root_hint_subjects()
+        self.clients.root_hint_subjects()
     }
 
     fn verify_client_cert(
@@ -122,30 +118,10 @@ impl ClientCertVerifier for ClientVerifier {
         intermediates: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
-        let verified = self.0.clients.verify_client_cert(certificate, intermediates, now)?;
-        self.0.check_pin(certificate)?;
+        let verified = self.clients.verify_client_cert(certificate, intermediates, now)?;
+        self.check_pin(certificate)?;
         Ok(verified)
     }
 
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, certificate, signed, &self.0.algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signed, &self.0.algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.algorithms.supported_schemes()
-    }
+    signatures!();
 }
