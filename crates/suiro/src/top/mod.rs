@@ -1,6 +1,7 @@
-//! `suiro top`: switches, ports with rates, drops by reason, and what each core does.
+//! `suiro top`: switches, ports with rates, their queues, drops by reason, and what each core does.
 
 mod page;
+mod queues;
 mod rates;
 
 use crate::args::TopArgs;
@@ -8,6 +9,7 @@ use crate::commands::{Context, out};
 use crate::failure::Failure;
 use node::service::{PortView, SwitchView, WorkersView};
 use rates::Rates;
+use std::io::IsTerminal;
 use std::time::Duration;
 
 /// Everything at one moment.
@@ -31,8 +33,10 @@ pub fn run(context: &Context, args: &TopArgs) -> Result<(), Failure> {
             out(&(serde_json::to_string(&rates).expect("rates are plain data") + "\n"))?;
         } else if args.once {
             out(&page::whole(&rates))?;
-        } else {
+        } else if std::io::stdout().is_terminal() {
             out(&format!("{HOME}{}", page::fitting(&rates)))?;
+        } else {
+            out(&(page::whole(&rates) + "\n"))?;
         }
         if args.once {
             return Ok(());

@@ -1,6 +1,7 @@
 //! One page of `suiro top`.
 
-use super::rates::Rates;
+use super::queues;
+use super::rates::{PortRates, Rates};
 use crate::table::{Table, short};
 
 /// Lines of a terminal that does not say.
@@ -8,7 +9,16 @@ const USUAL_LINES: usize = 24;
 
 /// The page, as long as it is.
 pub fn whole(rates: &Rates) -> String {
-    [header(rates), cores(rates), switches(rates), drops(rates), ports(rates)].join("\n")
+    let busiest = busiest_ports(rates);
+    let parts = [
+        header(rates),
+        cores(rates),
+        switches(rates),
+        drops(rates),
+        ports(&busiest),
+        queues::table(&busiest),
+    ];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
 /// The page, cut to the terminal: busiest ports first, so what is cut is what matters least.
@@ -23,7 +33,7 @@ pub fn fitting(rates: &Rates) -> String {
         return page;
     }
     format!(
-        "{}\n… {} more lines: suiro top --once",
+        "{}\n… {} more lines: suiro top --once\n",
         lines[..room - 1].join("\n"),
         lines.len() - room + 1
     )
@@ -105,7 +115,15 @@ fn drops(rates: &Rates) -> String {
     if any { table.to_string() } else { "no drops\n".into() }
 }
 
-fn ports(rates: &Rates) -> String {
+fn busiest_ports(rates: &Rates) -> Vec<&PortRates> {
+    let mut ports: Vec<_> = rates.ports.iter().collect();
+    let load = |port: &PortRates| port.rx_frames_per_s + port.tx_frames_per_s;
+    // Stable: idle ports stay in their order.
+    ports.sort_by(|a, b| load(b).total_cmp(&load(a)));
+    ports
+}
+
+fn ports(ports: &[&PortRates]) -> String {
     let mut table = Table::new(&[
         "PORT",
         "TYPE",
@@ -117,10 +135,6 @@ fn ports(rates: &Rates) -> String {
         ">DROPS/S",
         "RX/S BY CORE",
     ]);
-    let mut ports: Vec<_> = rates.ports.iter().collect();
-    let load = |port: &super::rates::PortRates| port.rx_frames_per_s + port.tx_frames_per_s;
-    // Stable: idle ports stay in their order.
-    ports.sort_by(|a, b| load(b).total_cmp(&load(a)));
     for port in ports {
         let by_core = port.rx_frames_per_s_by_core.iter().filter(|(_, rate)| **rate > 0.0);
         let by_core: Vec<_> =

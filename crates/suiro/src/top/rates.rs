@@ -1,7 +1,9 @@
 //! Two looks, and what happened between them.
 
 use super::Look;
+use super::queues::{self, QueueLoad};
 use node::service::{DropView, PortLoadView, PortView, SwitchView, WorkerView};
+use node::spec::Rate;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -82,6 +84,10 @@ pub struct PortRates {
     pub tx_mbps: f64,
     /// Drops a second, both ways.
     pub drops_per_s: f64,
+    /// Bit/s that leave by it in all; `null` when it takes what it can.
+    pub rate: Option<Rate>,
+    /// Its queues, by number.
+    pub queue: Vec<QueueLoad>,
     /// Frames received a second by each core.
     pub rx_frames_per_s_by_core: BTreeMap<usize, f64>,
 }
@@ -112,7 +118,7 @@ impl Rates {
 }
 
 /// Each thing of the second look with itself in the first, or with itself if it is new: its rates are 0 then.
-fn pairs<'a, T, K: Ord>(
+pub fn pairs<'a, T, K: Ord>(
     before: &'a [T],
     now: &'a [T],
     key: impl Fn(&T) -> K,
@@ -122,7 +128,7 @@ fn pairs<'a, T, K: Ord>(
 }
 
 /// A counter that began anew (its port was opened again) has no rate yet.
-fn per_second(before: u64, now: u64, seconds: f64) -> f64 {
+pub fn per_second(before: u64, now: u64, seconds: f64) -> f64 {
     now.saturating_sub(before) as f64 / seconds
 }
 
@@ -195,6 +201,8 @@ fn port_rates(before: &PortView, now: &PortView, seconds: f64) -> PortRates {
         tx_frames_per_s: rate(was.tx_frames, is.tx_frames),
         tx_mbps: rate(was.tx_bytes, is.tx_bytes) * 8.0 / 1e6,
         drops_per_s: rate(dropped(before), dropped(now)),
+        rate: now.rate,
+        queue: queues::between(&before.queue, &now.queue, seconds),
         rx_frames_per_s_by_core: BTreeMap::new(),
     }
 }

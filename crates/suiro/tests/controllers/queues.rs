@@ -186,3 +186,33 @@ fn a_stream_by_a_slow_queue_comes_whole_and_no_faster_than_its_rate_on_every_kin
         assert!(queue["tx_bytes"].as_u64().unwrap() >= BYTES as u64, "{kind:?}: {queue}");
     }
 }
+
+#[test]
+fn top_shows_each_queue_of_each_port_and_what_waits_there() {
+    const LOAD: u64 = 100;
+    if !privileged() {
+        return;
+    }
+    let lab = two_guests(Kind::Tap);
+    lab.suiro(&["queue", "add", "sw0", "g2", "1", "--max-rate", "10k"]);
+    lab.suiro(&["queue", "add", "sw0", "g2", "4"]);
+    lab.suiro(&["flow", "add", "sw0", "udp,actions=set_queue:1,output:2"]);
+    send(&lab, 9, LOAD);
+    let shown = lab.json(&["top", "--once"]);
+    let ports = shown["ports"].as_array().unwrap();
+    assert_eq!(ports[0]["queue"], serde_json::json!([]), "g1 has none");
+    let queues = ports[1]["queue"].as_array().unwrap();
+    let of = |key: &str| queues.iter().map(|queue| queue[key].clone()).collect::<Vec<_>>();
+    assert_eq!(of("id"), [1, 4]);
+    assert_eq!(of("max_rate"), [Value::from("10k"), Value::Null]);
+    assert!((LOAD / 2..LOAD).contains(&of("waiting")[0].as_u64().unwrap()), "{queues:?}");
+    assert_eq!((&of("waiting")[1], &of("drops_per_s")[0]), (&0.into(), &0.0.into()));
+    let text = lab.suiro(&["top", "--once"]);
+    let (_, table) = text.split_once("QUEUES OF").expect("a table of queues");
+    let rows: Vec<Vec<_>> =
+        table.lines().skip(1).map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(
+        rows.iter().map(|row| row[..5].to_vec()).collect::<Vec<_>>(),
+        [["sw0:g2", "-", "1", "-", "10k"], ["sw0:g2", "-", "4", "-", "-"],]
+    );
+}
