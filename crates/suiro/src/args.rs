@@ -6,12 +6,15 @@ mod rules;
 pub use queue::QueueCommand;
 pub use rules::{FlowCommand, RuleTexts, RulesCommand};
 
+use clap::builder::StyledStr;
 use clap::builder::styling::{AnsiColor, Styles};
+use clap::error::{ContextKind, ContextValue};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use node::spec::{
-    Controller, Dpid, IfName, Listen, Mac, Netns, NewRate, Peer, Pin, PortName, Protocol, Rate,
-    SwitchName,
+    BadText, Controller, Dpid, IfName, Listen, Mac, Netns, NewRate, Peer, Pin, PortName, Protocol,
+    Rate, SwitchName,
 };
+use std::error::Error as _;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -19,6 +22,9 @@ const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
     .usage(AnsiColor::Green.on_default().bold())
     .literal(AnsiColor::Cyan.on_default().bold());
+
+/// Where options stand in the help that every command has: after its own.
+const LAST: usize = 900;
 
 /// A virtual switch for hosts of many tenants: OpenFlow switches with TAP, AF_PACKET and AF_XDP ports, in user space.
 #[derive(Parser)]
@@ -40,11 +46,12 @@ pub struct Cli {
         env = "SUIRO_API",
         value_name = "SOCKET",
         default_value = "/run/suiro/api.sock",
-        hide_env_values = true
+        hide_env_values = true,
+        display_order = LAST
     )]
     pub api: PathBuf,
-    /// Print JSON, as the API gives it
-    #[arg(long, global = true)]
+    /// Print JSON instead of text
+    #[arg(long, global = true, display_order = LAST)]
     pub json: bool,
     /// What to do
     #[command(subcommand)]
@@ -86,12 +93,14 @@ Logging: SUIRO_LOG or RUST_LOG, such as info,node::agent=debug.")]
     /// Add, list, change and delete meters, in the syntax of ovs-ofctl
     #[command(subcommand)]
     Meter(RulesCommand),
-    /// Watch switches, ports, drops and cores
+    /// Watch switches, ports, their queues, drops and cores
     #[command(after_help = "\
 Examples:
   suiro top                     live, until Ctrl-C
   suiro top --once              one look, over one second
-  suiro top --json --interval 5 one JSON line every five seconds")]
+  suiro top --json --interval 5 one JSON line every five seconds
+
+The busiest ports come first. WAITING counts the frames in a queue, all else is per second.")]
     Top(TopArgs),
     /// Measure suiro, side by side with what people use today
     #[command(disable_help_flag = true)]
@@ -150,7 +159,7 @@ Examples:
   suiro switch add sw0
   suiro switch add sw1 --fail-mode secure --controller tcp:127.0.0.1:6653
   suiro switch add sw2 --dpid 2 --listen ptcp:6654
-  suiro switch add sw3 --controller ssl:ctl.example --tls-certificate sw.pem --tls-key sw.key --tls-ca ca.pem
+  suiro switch add sw3 --controller ssl:ctl --tls-certificate sw.pem --tls-key sw.key --tls-ca ca.pem
   suiro switch add sw4 --controller tcp:10.0.0.1 --fail-after-s 15 --on-reconnect flush")]
     Add {
         /// Its name
@@ -178,7 +187,11 @@ Examples:
         after_help = "\
 Examples:
   suiro switch mod sw0 --controller tcp:10.0.0.1 --controller tcp:10.0.0.2
-  suiro switch mod sw0 --no-controllers --fail-mode standalone"
+  suiro switch mod sw0 --no-controllers --fail-mode standalone
+  suiro switch mod sw0 --protocols 1.3
+  suiro switch mod sw0 --tls-certificate new.pem --tls-key new.key --tls-ca ca.pem
+
+--controller, --listen, --protocols and the --tls options replace all that the switch had of their kind."
     )]
     Mod {
         /// Its name
@@ -211,22 +224,23 @@ pub struct SwitchSettings {
     /// Without a controller: forward as a learning switch, or only by rules
     #[arg(long, value_name = "MODE", value_parser = ["standalone", "secure"])]
     pub fail_mode: Option<String>,
-    /// Seconds without a controller before a standalone switch forwards by itself
+    /// Seconds without a controller before a standalone switch forwards by itself; a new switch: 0
     #[arg(long, value_name = "SECONDS")]
     pub fail_after_s: Option<u32>,
-    /// The rules when a controller comes and none was there
+    /// The rules when a controller comes and none was there; a new switch: keep
     #[arg(long, value_name = "WHAT", value_parser = ["keep", "flush"])]
     pub on_reconnect: Option<String>,
-    /// The rules when a standalone switch begins to forward by itself
+    /// The rules when a standalone switch begins to forward by itself; a new switch: keep
     #[arg(long, value_name = "WHAT", value_parser = ["keep", "flush"])]
     pub on_standalone: Option<String>,
-    /// Seconds of silence before a controller is asked for an echo; three times that and it is given up
+    /// Seconds of silence before a controller is asked for an echo; three times that and it is given up; a new
+    /// switch: 5
     #[arg(long, value_name = "SECONDS")]
     pub echo_interval_s: Option<u16>,
-    /// Auxiliary connections to each controller that is called
+    /// Auxiliary connections to each controller that is called, 0 to 8; a new switch: 0
     #[arg(long, value_name = "NUMBER")]
     pub aux: Option<u8>,
-    /// Our certificate for ssl: and pssl:, a PEM file; the node's when left out
+    /// The switch's certificate for ssl: and pssl:, a PEM file; without one it uses the node's
     #[arg(long, value_name = "FILE", requires_all = ["tls_key", "tls_ca"])]
     pub tls_certificate: Option<PathBuf>,
     /// Its private key
@@ -235,7 +249,8 @@ pub struct SwitchSettings {
     /// Certificates of the authorities that sign controllers' certificates
     #[arg(long, value_name = "FILE", requires = "tls_certificate")]
     pub tls_ca: Option<PathBuf>,
-    /// Take only the certificate with this fingerprint, sha256:DIGITS; may be repeated
+    /// Take only the certificate with this fingerprint, as `openssl x509 -noout -fingerprint -sha256` prints its digits:
+    /// sha256:DIGITS; may be repeated
     #[arg(long = "tls-pin", value_name = "FINGERPRINT", requires = "tls_certificate")]
     pub tls_pins: Vec<Pin>,
     /// A controller to call, tcp:HOST[:PORT] or ssl:HOST[:PORT]; may be repeated
@@ -244,10 +259,10 @@ pub struct SwitchSettings {
     /// Where to wait for controllers, ptcp:[PORT][:ADDRESS] or pssl:[PORT][:ADDRESS]; may be repeated
     #[arg(long, value_name = "TARGET")]
     pub listen: Vec<Listen>,
-    /// OpenFlow versions to speak, with commas between them: 1.0,1.3
+    /// OpenFlow versions to speak, with commas between them; a new switch: 1.0,1.3
     #[arg(long, value_name = "VERSIONS", value_delimiter = ',')]
     pub protocols: Vec<Protocol>,
-    /// Most packets a second sent to controllers
+    /// Most packets a second sent to controllers; a new switch: 10000
     #[arg(long, value_name = "RATE")]
     pub max_packet_in_per_s: Option<u32>,
 }
@@ -353,9 +368,19 @@ pub struct PortAdd {
 #[derive(Args)]
 pub struct TopArgs {
     /// Seconds between two looks
-    #[arg(long, short, default_value = "1", value_parser = clap::value_parser!(u16).range(1..=3600))]
+    #[arg(long, short, value_name = "SECONDS", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=3600))]
     pub interval: u16,
     /// Look once, over one interval, and end
     #[arg(long)]
     pub once: bool,
+}
+
+/// Adds to an error of a word that stands for nothing how it is written.
+pub fn with_form(mut error: clap::Error) -> clap::Error {
+    let bad = error.source().and_then(|source| source.downcast_ref::<BadText>());
+    if let Some(form) = bad.map(|bad| bad.form) {
+        let tip = StyledStr::from(format!("write {form}"));
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+    }
+    error
 }

@@ -5,6 +5,7 @@ use crate::args::{SwitchCommand, SwitchSettings};
 use crate::failure::Failure;
 use crate::table::Table;
 use hyper::Method;
+use node::fault::Fault;
 use node::service::{DropView, EndpointView, SwitchView, TroubleView};
 use node::spec::{FailMode, Rules, SwitchPatch, SwitchSpec, TlsSpec};
 use std::path::PathBuf;
@@ -40,6 +41,14 @@ pub fn run(context: &Context, command: SwitchCommand) -> Result<(), Failure> {
             }
             if no_tls {
                 patch.tls = Some(None);
+            }
+            if patch == SwitchPatch::default() {
+                return Err(Failure::Usage(Fault::new(
+                    format!("switch {name}"),
+                    "change it",
+                    "nothing to change",
+                    "name what to change: suiro switch mod --help lists it",
+                )));
             }
             let view: SwitchView = context.client.send(Method::PATCH, &path(&name), &patch)?;
             context.print(&view, |view| format!("switch {} changed\n", view.name))

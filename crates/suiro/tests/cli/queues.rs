@@ -93,8 +93,16 @@ fn what_a_port_cannot_have_is_refused_with_its_remedy_and_changes_nothing() {
             assert!(said.err.contains(part), "{words:?}: {part}: {}", said.err);
         }
     }
-    let said = place.says(&["queue", "add", "sw0", "g1", "2", "--max-rate", "10m"]);
-    assert_eq!(said.code, 2, "{}", said.err);
+    let usage: &[(&[&str], &str)] = &[
+        (&["queue", "add", "sw0", "g1", "2", "--max-rate", "10m"], "tip: write bits per second"),
+        (&["switch", "add", "sw2", "--protocols", "1.4"], "tip: write 1.0 or 1.3"),
+        (&["switch", "mod", "sw0", "--tls-pin", "sha256:1"], "tip: write sha256: and 64 hexa"),
+        (&["switch", "mod", "sw0"], "nothing to change"),
+    ];
+    for (words, part) in usage {
+        let said = place.says(words);
+        assert!(said.code == 2 && said.err.contains(part), "{words:?}: {}", said.err);
+    }
     assert_eq!(queues(&place, "g1"), before);
 }
 
