@@ -14,8 +14,9 @@ use node::spec::{
     BadText, Controller, Dpid, IfName, Listen, Mac, Netns, NewRate, Peer, Pin, PortName, Protocol,
     Rate, SwitchName,
 };
-use std::error::Error as _;
+use std::error::Error;
 use std::ffi::OsString;
+use std::num::{IntErrorKind, ParseIntError};
 use std::path::PathBuf;
 
 const STYLES: Styles = Styles::styled()
@@ -377,8 +378,12 @@ pub struct TopArgs {
 
 /// Adds to an error of a word that stands for nothing how it is written.
 pub fn with_form(mut error: clap::Error) -> clap::Error {
-    let bad = error.source().and_then(|source| source.downcast_ref::<BadText>());
-    if let Some(form) = bad.map(|bad| bad.form) {
+    let text = |source: &(dyn Error + 'static)| Some(source.downcast_ref::<BadText>()?.form);
+    let number = |source: &(dyn Error + 'static)| {
+        let number = source.downcast_ref::<ParseIntError>()?;
+        (*number.kind() == IntErrorKind::InvalidDigit).then_some("a whole number, in digits")
+    };
+    if let Some(form) = error.source().and_then(|source| text(source).or_else(|| number(source))) {
         let tip = StyledStr::from(format!("write {form}"));
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
     }

@@ -89,7 +89,9 @@ fn remedy(bad: &BadQueues) -> String {
         BadQueues::Twice(_) => "give each queue an id of its own".into(),
         BadQueues::Reserved => "choose an id from 0 to 4294967294".into(),
         BadQueues::MinAboveMax(_) => "lower min_rate, or raise max_rate".into(),
-        BadQueues::NoRate(_) => "give the port a rate, such as rate = \"1G\"".into(),
+        BadQueues::NoRate(_) => {
+            "give the port a rate, such as rate = \"1G\" (suiro port mod --rate 1G)".into()
+        }
         BadQueues::TooMuch { .. } => "lower the min_rates, or raise the port's rate".into(),
     }
 }

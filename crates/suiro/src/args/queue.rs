@@ -6,7 +6,7 @@ use node::spec::{Rate, SwitchName};
 /// What to do with the queues of ports.
 #[derive(Subcommand)]
 pub enum QueueCommand {
-    /// Give a port a queue, or a queue other rates
+    /// Give a port a queue, or a queue that it has other rates; a rate that is not named is taken away
     #[command(
         visible_aliases = ["mod", "set"],
         after_help = "\

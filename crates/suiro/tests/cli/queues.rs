@@ -97,6 +97,7 @@ fn what_a_port_cannot_have_is_refused_with_its_remedy_and_changes_nothing() {
         (&["queue", "add", "sw0", "g1", "2", "--max-rate", "10m"], "tip: write bits per second"),
         (&["switch", "add", "sw2", "--protocols", "1.4"], "tip: write 1.0 or 1.3"),
         (&["switch", "mod", "sw0", "--tls-pin", "sha256:1"], "tip: write sha256: and 64 hexa"),
+        (&["queue", "add", "sw0", "g1", "one"], "tip: write a whole number"),
         (&["switch", "mod", "sw0"], "nothing to change"),
     ];
     for (words, part) in usage {
