@@ -11,8 +11,8 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use node::spec::{
-    BadText, Controller, Dpid, IfName, Listen, Mac, Netns, NewRate, Peer, Pin, PortName, Protocol,
-    Rate, SwitchName,
+    BadText, Controller, Dpid, IfName, Listen, Mac, Netns, NewRate, Peer, Pin, PortName,
+    PortNumber, Protocol, Rate, SwitchName,
 };
 use std::error::Error;
 use std::ffi::OsString;
@@ -275,6 +275,7 @@ pub enum PortCommand {
     #[command(after_help = "\
 Examples:
   suiro port add sw0 g1 --type tap --netns guest1 --interface eth0   an interface for a guest
+  suiro port add sw0 sw0-local --type tap --number local             this host itself as the switch's LOCAL port
   suiro port add sw0 eth1 --type af_packet                           an existing interface, any driver
   suiro port add sw0 eth2 --type af_xdp                              an existing interface, by XDP
   suiro port add sw0 to-sw1 --type vlink --peer sw1:to-sw0           a link to another switch:
@@ -342,9 +343,9 @@ pub struct PortAdd {
     /// The interface's network namespace, a name or a path; the node's own when left out
     #[arg(long, short)]
     pub netns: Option<Netns>,
-    /// OpenFlow number; the lowest free one when left out
+    /// OpenFlow number, or local for the switch's local port; the lowest free number when left out
     #[arg(long)]
-    pub number: Option<u32>,
+    pub number: Option<PortNumber>,
     /// MTU to set
     #[arg(long)]
     pub mtu: Option<u32>,

@@ -313,7 +313,7 @@ fn read_port(mut scope: Scope<'_>, switch: &str) -> Option<Located<PortSpec>> {
         format!("add type = one of: {}", PortKind::WORDS.join(", ")),
     );
     spec.netns = scope.text("netns");
-    spec.number = scope.number("number", 0..=u64::from(u32::MAX)).map(|n| n as u32);
+    spec.number = scope.text_or_number("number");
     spec.mtu = scope.number("mtu", 0..=u64::from(u32::MAX)).map(|n| n as u32);
     spec.mac = scope.text("mac");
     spec.queues = scope.number("queues", 1..=u64::from(QUEUES_MAX)).map(|n| n as u16);

@@ -4,7 +4,7 @@ use super::plan::Origin;
 use super::plane::Gate;
 use crate::agent::{Agent, Link, LinkStatus};
 use crate::fault::Fault;
-use crate::spec::{PortName, PortSpec, SwitchName, SwitchSpec};
+use crate::spec::{PortName, PortNumber, PortSpec, SwitchName, SwitchSpec};
 use crate::switch::Switch;
 use datapath::{PortAt, Publisher, SwitchId};
 use std::collections::{BTreeMap, HashMap};
@@ -113,11 +113,11 @@ impl Member {
         PortAt { switch: self.id, port: number }
     }
 
-    /// A port by its name or its number.
+    /// A port by its name or its number, `local` among them.
     pub fn port(&self, key: &str) -> Option<(PortName, MemberPort)> {
         let state = self.state();
         let by_name = state.ports.iter().find(|(name, _)| ***name == *key);
-        let number = key.parse::<u32>().ok();
+        let number = key.parse().ok().map(PortNumber::get);
         let found =
             by_name.or_else(|| state.ports.iter().find(|(_, port)| Some(port.number) == number));
         found.map(|(name, port)| (name.clone(), port.clone()))

@@ -4,7 +4,7 @@ use super::refusal::Refusal;
 use super::taken::Taken;
 use crate::config::{Config, Located, SwitchConfig};
 use crate::fault::Fault;
-use crate::spec::{PortName, PortSpec, SwitchName, SwitchSpec};
+use crate::spec::{PortName, PortNumber, PortSpec, SwitchName, SwitchSpec};
 use std::collections::BTreeMap;
 
 /// Who wants a switch or a port, and may change it.
@@ -179,6 +179,9 @@ impl Planner {
                     Pass::Remembered => remembered
                         .get(&port.name)
                         .copied()
+                        .and_then(PortNumber::new)
+                        // A port is the local one only as long as somebody says so.
+                        .filter(PortNumber::is_ordinary)
                         .filter(|&number| !self.taken.has_number(&switch, number)),
                     Pass::New => self.taken.free_number(&switch),
                 };
@@ -209,7 +212,7 @@ mod tests {
     fn tap(name: &str, number: Option<u32>) -> PortSpec {
         let mut spec = PortSpec::of(crate::spec::PortKind::Tap);
         spec.name = Some(name.parse().unwrap());
-        spec.number = number;
+        spec.number = number.and_then(PortNumber::new);
         spec
     }
 
@@ -226,7 +229,7 @@ mod tests {
 
     fn numbers(plan: &Plan) -> Vec<(String, u32)> {
         let ports = plan.switches.iter().flat_map(|switch| &switch.ports);
-        ports.map(|port| (port.name.to_string(), port.spec.number.unwrap())).collect()
+        ports.map(|port| (port.name.to_string(), port.spec.number.unwrap().get())).collect()
     }
 
     const TWO_PORTS: &str = "[[switch]]\nname='a'\n[[switch.port]]\nname='x'\ntype='tap'\n[[switch.port]]\nname='y'\ntype='tap'";

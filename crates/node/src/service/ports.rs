@@ -7,7 +7,7 @@ use super::refusal::{Refusal, Why};
 use super::view::PortView;
 use crate::fault::Fault;
 use crate::ports::{Door, OnFailure, Wanted};
-use crate::spec::{self, NewRate, Peer, PortKind, PortName, PortPatch, PortSpec};
+use crate::spec::{self, NewRate, Peer, PortKind, PortName, PortNumber, PortPatch, PortSpec};
 use openflow::{Mac, PortConfig, PortFeatures, PortMod, PortNo};
 use port::Keep;
 use std::collections::HashMap;
@@ -26,14 +26,14 @@ impl Node {
         let thing = label(switch, &name);
         let number = spec.number.or_else(|| taken.free_number(&member.name()));
         let Some(number) = number else {
-            let cause =
-                format!("the switch has {} ports, the most there can be", spec::PORT_NUMBER_MAX);
+            let cause = format!("the switch has {} ports, the most there can be", PortNumber::MAX);
             return Err(Refusal::new(
                 Why::Impossible,
                 Fault::new(thing, "number it", cause, "remove a port first"),
             ));
         };
         spec.number = Some(number);
+        let number = number.get();
         let wanted = wanted(&member, &name, &spec, PortConfig::empty());
         let added = self.ports.add(wanted, OnFailure::Forget).await;
         added.map_err(|fault| Refusal::new(Why::Impossible, fault))?;
@@ -161,7 +161,7 @@ pub(super) fn wanted(
     spec: &PortSpec,
     config: PortConfig,
 ) -> Wanted {
-    let number = spec.number.unwrap_or_default();
+    let number = spec.number.map_or(0, PortNumber::get);
     Wanted {
         at: member.at(number),
         label: label(&member.name(), name),

@@ -9,7 +9,7 @@ use super::start::declare_rules;
 use super::switches::{apply_settings, connects_otherwise};
 use crate::config::{Config, NodeConfig, SwitchConfig};
 use crate::ports::OnFailure;
-use crate::spec::{PortName, PortSpec};
+use crate::spec::{PortName, PortNumber, PortSpec};
 use openflow::PortConfig;
 use port::Keep;
 use std::collections::BTreeMap;
@@ -146,6 +146,7 @@ impl Node {
             return Ok(());
         };
         let spec = PortSpec { number: Some(number), ..spec.clone() };
+        let number = number.get();
         self.store.put_number(&member.name(), name, number);
         let port = MemberPort { spec: spec.clone(), number, origin: Origin::File };
         member.state().ports.insert(name.clone(), port);
@@ -163,9 +164,9 @@ fn is_same_switch(member: &Member, declared: &SwitchConfig) -> bool {
         == (&declared.spec.name, &declared.spec.dpid, declared.spec.miss_send_len)
 }
 
-/// Nothing can change on an open port but what the node itself decided, its number, and its queues.
+/// Nothing can change on an open port but what the node itself decided, its ordinary number, and its queues.
 fn is_same_port(port: &MemberPort, declared: &PortSpec) -> bool {
-    let number = declared.number.or(Some(port.number));
+    let number = declared.number.or(port.spec.number.filter(PortNumber::is_ordinary));
     let (rate, queue) = (port.spec.rate, port.spec.queue.clone());
     port.spec == PortSpec { number, rate, queue, ..declared.clone() }
 }

@@ -9,7 +9,7 @@ use crate::config::{Config, Located};
 use crate::fault::Fault;
 use crate::journal::Change;
 use crate::ports::OnFailure;
-use crate::spec::SwitchName;
+use crate::spec::{PortNumber, SwitchName};
 use crate::store::{Kept, StoreError};
 use openflow::PortConfig;
 use std::collections::HashMap;
@@ -121,7 +121,7 @@ impl Node {
         let member = self.bring_up(planned.spec.clone(), planned.origin);
         let name = &planned.spec.name;
         for port in &planned.ports {
-            let number = port.spec.number.unwrap_or_default();
+            let number = port.spec.number.map_or(0, PortNumber::get);
             self.store.put_number(name, &port.name, number);
             let entry = MemberPort { spec: port.spec.clone(), number, origin: port.origin };
             member.state().ports.insert(port.name.clone(), entry);
@@ -137,7 +137,7 @@ impl Node {
         port: &PlannedPort,
         configs: &HashMap<u32, PortConfig>,
     ) {
-        let number = port.spec.number.unwrap_or_default();
+        let number = port.spec.number.map_or(0, PortNumber::get);
         let config = configs.get(&number).copied().unwrap_or_default();
         // The fault is the port's state, and logged by the ports' thread.
         let _ =

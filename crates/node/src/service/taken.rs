@@ -3,7 +3,7 @@
 use super::refusal::{Refusal, Why};
 use crate::fault::Fault;
 use crate::spec::{
-    Dpid, IfName, Listen, Netns, PORT_NUMBER_MAX, PortName, PortSpec, SwitchName, SwitchSpec,
+    Dpid, IfName, Listen, Netns, PortName, PortNumber, PortSpec, SwitchName, SwitchSpec,
 };
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -16,7 +16,7 @@ pub struct Taken {
     dpids: HashMap<Dpid, String>,
     listens: HashMap<SocketAddr, String>,
     ports: HashMap<(SwitchName, PortName), String>,
-    numbers: HashMap<(SwitchName, u32), String>,
+    numbers: HashMap<(SwitchName, PortNumber), String>,
     interfaces: HashMap<(Option<Netns>, IfName), String>,
 }
 
@@ -100,7 +100,10 @@ impl Taken {
                 &self.numbers,
                 &(switch.clone(), number),
                 || format!("number {number}"),
-                "choose another number, or none",
+                match number {
+                    PortNumber::LOCAL => "a switch has one local port: remove that one first, or choose another number",
+                    _ => "choose another number, or none",
+                },
             )
         });
         let interface = spec.effective_interface().and_then(|interface| {
@@ -116,13 +119,13 @@ impl Taken {
         refuse(name_clash.or(number).or(interface), || format!("port {name} of switch {switch}"))
     }
 
-    /// The lowest number that no port of the switch has.
-    pub fn free_number(&self, switch: &SwitchName) -> Option<u32> {
-        (1..=PORT_NUMBER_MAX).find(|&number| !self.numbers.contains_key(&(switch.clone(), number)))
+    /// The lowest ordinary number that no port of the switch has.
+    pub fn free_number(&self, switch: &SwitchName) -> Option<PortNumber> {
+        PortNumber::ordinary().find(|&number| !self.numbers.contains_key(&(switch.clone(), number)))
     }
 
     /// Whether a port of the switch has the number.
-    pub fn has_number(&self, switch: &SwitchName, number: u32) -> bool {
+    pub fn has_number(&self, switch: &SwitchName, number: PortNumber) -> bool {
         self.numbers.contains_key(&(switch.clone(), number))
     }
 }

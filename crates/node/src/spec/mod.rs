@@ -4,6 +4,7 @@
 mod text;
 
 mod endpoint;
+mod number;
 mod port;
 mod protocol;
 mod queue;
@@ -12,7 +13,8 @@ mod switch;
 mod tls;
 
 pub use endpoint::{Controller, Host, Listen, OPENFLOW_PORT, Place, Target, Transport};
-pub use port::{Fault, PORT_NUMBER_MAX, PortKind, PortPatch, PortSpec, QUEUES_MAX, XdpMode};
+pub use number::PortNumber;
+pub use port::{Fault, PortKind, PortPatch, PortSpec, QUEUES_MAX, XdpMode};
 pub use protocol::Protocol;
 pub use queue::{QueueLimits, QueueSpec};
 pub use rate::{NewRate, Rate};

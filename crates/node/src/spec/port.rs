@@ -1,12 +1,10 @@
 //! What a user may ask of a port.
 
 use super::text::{IfName, Mac, Netns, Peer, PortName};
-use super::{NewRate, QueueSpec, Rate};
+use super::{NewRate, PortNumber, QueueSpec, Rate};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// The highest port number, valid in OpenFlow 1.0 too (`OFPP_MAX` is 0xff00 there; 256 numbers below it stay free for suiro).
-pub const PORT_NUMBER_MAX: u32 = 0xfeff;
 /// Least MTU: IPv4's (RFC 791).
 pub const MTU_MIN: u32 = 68;
 /// Largest MTU: a 64 KiB frame.
@@ -101,9 +99,9 @@ pub struct PortSpec {
     /// The network namespace of the interface; the node's own when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub netns: Option<Netns>,
-    /// Its OpenFlow number, 1 to 65279; the lowest free one when left out.
+    /// Its OpenFlow number, 1 to 65279, or `local` for the switch's local port (`OFPP_LOCAL`); the lowest free one when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub number: Option<u32>,
+    pub number: Option<PortNumber>,
     /// MTU to set; left as it is otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu: Option<u32>,
@@ -239,7 +237,6 @@ impl PortSpec {
                 faults.push(Fault::new(key, cause, format!("choose a {key} from {low} to {high}")));
             }
         };
-        within("number", self.number, 1, PORT_NUMBER_MAX);
         within("mtu", self.mtu, MTU_MIN, MTU_MAX);
         within("queues", self.queues.map(u32::from), 1, QUEUES_MAX.into());
     }
@@ -272,9 +269,8 @@ mod tests {
     fn all_faults_of_a_port_are_found_at_once() {
         let mut spec = PortSpec::of(PortKind::Vlink);
         spec.interface = Some("eth0".parse().unwrap());
-        spec.number = Some(0);
         spec.mtu = Some(10);
-        assert_eq!(keys(&spec), ["interface", "peer", "number", "mtu"]);
+        assert_eq!(keys(&spec), ["interface", "peer", "mtu"]);
     }
 
     #[test]

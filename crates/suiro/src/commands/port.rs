@@ -9,7 +9,7 @@ use crate::table::{Table, dash};
 use hyper::Method;
 use node::fault::Fault;
 use node::service::PortView;
-use node::spec::{PortKind, PortPatch, PortSpec, XdpMode};
+use node::spec::{PortKind, PortNumber, PortPatch, PortSpec, XdpMode};
 
 /// Does what the command says.
 pub fn run(context: &Context, command: PortCommand) -> Result<(), Failure> {
@@ -92,11 +92,20 @@ fn spec(args: PortAdd) -> Result<PortSpec, Failure> {
 fn made(view: &PortView) -> String {
     let mut text = format!(
         "port {} of switch {} made, number {}: {}\n",
-        view.name, view.switch, view.number, view.mode
+        view.name,
+        view.switch,
+        number(view),
+        view.mode
     );
     view.notes.iter().for_each(|note| text += &format!("  note: {note}\n"));
     view.fault.iter().for_each(|fault| text += &format!("  waiting: {}\n", fault.cause));
     text
+}
+
+/// A port's number as the flow syntax has it.
+fn number(view: &PortView) -> String {
+    PortNumber::new(view.number)
+        .map_or_else(|| view.number.to_string(), |number| number.to_string())
 }
 
 /// One word for a port's state.
@@ -131,7 +140,7 @@ fn list(views: &[PortView]) -> String {
         let how = view.fault.as_ref().map_or(&view.mode, |fault| &fault.cause);
         table.row(vec![
             view.switch.to_string(),
-            view.number.to_string(),
+            number(view),
             view.name.to_string(),
             view.kind.word().into(),
             dash(view.interface.as_ref()),
@@ -155,7 +164,7 @@ fn show(view: &PortView) -> String {
         "port {} of switch {}\n  number      {}\n  type        {}\n  interface   {}\n  namespace   {}\n  state       {}\n  MAC         {}\n  MTU         {}\n  speed       {}\n  how         {}\n  rx queues   {}\n  rate        {}\n  made by     {}\n",
         view.name,
         view.switch,
-        view.number,
+        number(view),
         view.kind.word(),
         dash(view.interface.as_ref()),
         view.netns.as_ref().map_or_else(|| "the node's own".into(), ToString::to_string),

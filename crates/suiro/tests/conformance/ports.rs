@@ -1,4 +1,6 @@
-//! The same edits on every kind of port: what a kernel interface may do with tags and short frames changes nothing.
+//! The same edits on every kind of port: what a kernel interface may do with tags and short frames changes nothing; and the local port.
+
+mod local;
 
 use crate::harness::{Bench, Node, Ports, Suite, entry, output};
 use crate::oracle::{Frame, Framing, Sample, act};
@@ -6,6 +8,7 @@ use openflow::{Action, Match, Oxm, OxmField, PortNo};
 
 /// The cases.
 pub fn cases(suite: &mut Suite) {
+    local::cases(suite);
     for kind in [Ports::AfPacket, Ports::AfXdp] {
         for framing in Framing::ALL {
             let name = format!("ports::{}::{}", kind.name(), framing.name());

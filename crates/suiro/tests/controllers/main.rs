@@ -5,6 +5,7 @@
 
 mod faucet;
 mod learning;
+mod local;
 mod ofctl;
 mod ofctl10;
 mod pipeline;

@@ -16,6 +16,9 @@ use std::collections::BTreeSet;
 /// Ports of each switch, numbered from 1.
 pub const PORTS: u32 = 4;
 
+/// The guest of the local port, where a case asks for one: the one after the last.
+pub const HOST: u32 = PORTS + 1;
+
 /// Ethernet type of the marker ("local experimental 1", IEEE 802): cases leave it alone.
 const MARKER_TYPE: u16 = 0x88b5;
 
@@ -76,15 +79,20 @@ impl Bench {
         let mut bench =
             Self { switch, session, shut: BTreeSet::new(), guests: Vec::new(), markers: 0 };
         for port in 1..=PORTS {
-            bench.add_port(node, ports, port, &format!("s{number}p{port}"));
+            bench.add_port(node, ports, port, PortNo(port));
         }
         bench
     }
 
-    fn add_port(&mut self, node: &Node, ports: Ports, number: u32, interface: &str) {
-        let netns = node.guests();
+    /// Makes the guest [`HOST`] the switch's local port.
+    pub fn add_local(&mut self, node: &Node) {
+        self.add_port(node, Ports::Tap, HOST, PortNo::LOCAL);
+    }
+
+    fn add_port(&mut self, node: &Node, ports: Ports, guest: u32, number: PortNo) {
+        let (netns, interface) = (node.guests(), &*self.interface(guest));
         let mut spec =
-            json!({ "type": ports.name(), "name": format!("p{number}"), "number": number });
+            json!({ "type": ports.name(), "name": format!("p{guest}"), "number": number.0 });
         if ports == Ports::Tap {
             spec["interface"] = interface.into();
             spec["netns"] = netns.as_str().into();
@@ -94,12 +102,12 @@ impl Bench {
         node.api("POST", &format!("/v1/switches/{}/ports", self.switch), &spec);
         sh(&["ip", "-n", &netns, "link", "set", interface, "up"]);
         self.session.wait(|message| match message {
-            Message::PortStatus(news) if news.port.number == PortNo(number) => {
+            Message::PortStatus(news) if news.port.number == number => {
                 news.port.state.contains(PortState::LIVE).then_some(())
             }
             _ => None,
         });
-        self.guests.push(Guest::open(&netns, interface, number));
+        self.guests.push(Guest::open(&netns, interface, guest));
     }
 
     /// Sends a frame into a port, and the marker after it; returns what came out in between.
@@ -167,6 +175,8 @@ impl Bench {
             Message::PacketIn(packet) if packet.data == marker => Some(()),
             _ => None,
         });
+        // A worker counts after it has sent, and the barrier's answer comes after that: what the case reads next counts every frame.
+        self.session.barrier();
         outcome.packet_ins = self.session.take(|message| match message {
             Message::PacketIn(packet) => Some(PacketIn::clone(packet)),
             _ => None,

@@ -11,7 +11,7 @@ mod session;
 mod suite;
 mod sys;
 
-pub use bench::{Bench, Ports};
+pub use bench::{Bench, HOST, Ports};
 pub use node::Node;
 pub use outcome::Outcome;
 pub use place::{Place, privileged, sh};
