@@ -152,6 +152,8 @@ impl Promise {
                 *self = Self { tagged: Fact::Is(false), eth_type: Fact::Is(tag), ..REVEALED }
             }
             Action::PopPbb => *self = REVEALED,
+            // Only neighbour discovery asks for a type, and it is ICMPv6's.
+            Action::SetField { of: Some(Transport::Icmpv4), .. } => {}
             Action::SetField { field, value, mask, .. } if mask == field.full() => {
                 self.set(field, value)
             }

@@ -183,6 +183,9 @@ fn behind_a_popped_header_everything_may_be() {
         Err(ActionError::MatchInconsistent(set(Field::Ipv4Src, 1)))
     );
     assert_eq!(apply(&[TAGGED], &[Action::PopVlan, Action::PopVlan]), Ok(()));
+    let pbb = (Field::EthType, 0x88e7);
+    let echo = set_of(Field::IcmpType, Transport::Icmpv4, 8);
+    assert_eq!(apply(&[pbb], &[Action::PopPbb, echo, set(Field::Ipv6NdTarget, 1)]), Ok(()));
 }
 
 #[test]

@@ -157,8 +157,6 @@ fn counters(suite: &mut Suite) {
     suite.fresh("multiparts::port_stats_count_frames_and_bytes_both_ways", |bench| {
         bench.add(&from_port(1, 0, 1));
         bench.send_all(1, &vec![plain_frame("port"); 5]);
-        // A worker counts after it has sent; the barrier's answer comes after that.
-        bench.session.barrier();
         // The marker came in by port 1 and went out everywhere.
         let stats = bench.port_stats(PortNo::ANY);
         let facts: Vec<_> =

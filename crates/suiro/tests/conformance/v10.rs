@@ -7,12 +7,20 @@ use crate::oracle::{Frame, Framing, Sample, act};
 use bytes::{Field, Ofp10, flow_mod};
 use openflow::{Action, Message, OxmField, Version};
 
+/// What 1.0 knows; SCTP, whose ports its actions leave alone; and IPv6, whose class and ports they write as IPv4's.
+const SAMPLES: [Sample; 6] = [
+    Sample::Arp,
+    Sample::Ipv4Tcp,
+    Sample::Ipv4Udp,
+    Sample::Ipv4Icmp,
+    Sample::Ipv4Sctp,
+    Sample::Ipv6Tcp,
+];
+
 /// The cases.
 pub fn cases(suite: &mut Suite) {
     for framing in [Framing::Untagged, Framing::Vlan, Framing::Qinq] {
-        for sample in
-            [Sample::Arp, Sample::Ipv4Tcp, Sample::Ipv4Udp, Sample::Ipv4Icmp, Sample::Ipv6Tcp]
-        {
+        for sample in SAMPLES {
             let frame = framing.around(sample);
             for field in Field::of(&frame) {
                 let name =

@@ -3,7 +3,7 @@
 use super::frame::Frame;
 use super::recorder::{Recorder, Step, apply, recorded, walk};
 use super::{NOW, Switch};
-use crate::action::{Action, Output, PortNo};
+use crate::action::{Action, Output, PortNo, Transport};
 use crate::action_set::ActionSet;
 use crate::exec::{MAX_CHAIN, MAX_COPIES, Run, Tables, Trail, packet_out};
 use crate::group::{Bucket, GroupKind};
@@ -33,6 +33,21 @@ fn is_handed_over(switch: &Switch, actions: &[Action]) -> bool {
 }
 
 const CONTROLLER: Action = Action::Output(Output::Controller { max_len: 128 });
+
+#[test]
+fn to_set_the_field_of_one_transport_leaves_the_others_packets_alone() {
+    let every = [Transport::Udp, Transport::Tcp, Transport::Icmpv4];
+    for field in [Field::TpSrc, Field::TpDst, Field::IcmpType, Field::IcmpCode] {
+        for (&of, carried) in Transport::with(field).iter().flat_map(|of| every.map(|it| (of, it)))
+        {
+            let before = frame().carrying(carried);
+            let set = Action::SetField { field, of: Some(of), value: 5, mask: field.full() };
+            let (verdicts, _) = apply(&Switch::new(), &before, 1, &[set, to(2)]);
+            let unchanged = verdicts.sent[0].bytes == before.bytes();
+            assert_eq!(unchanged, of != carried, "{set:?} on {carried:?}");
+        }
+    }
+}
 
 #[test]
 fn the_last_output_hands_the_packet_over_when_nothing_follows() {

@@ -159,7 +159,8 @@ fn groups() -> Vec<Row> {
         ),
         sent(
             Code::GroupModFailedOutOfBuckets,
-            "more than 1024 buckets in one group, or 131072 in all",
+            "more than 1024 buckets in one group, or 131072 in all, or a group-mod of more than 65520 bytes: its group could not be \
+             described",
             |bench, code| {
                 refuse(bench, code, [all(1, vec![bucket(vec![]); 1025])]);
             },

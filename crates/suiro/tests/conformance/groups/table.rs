@@ -128,6 +128,14 @@ fn refusals(suite: &mut Suite) {
     });
 }
 
+/// As many buckets as a group may have, the last with these actions. With sixteen bytes of them the group-mod takes 65520 bytes and the
+/// description 65528: the most of a multiple of eight.
+fn largest(last: Vec<Action>) -> Vec<Bucket> {
+    let mut buckets = vec![bucket(vec![output(2); 3]); 1023];
+    buckets.push(bucket(last));
+    buckets
+}
+
 /// Everything goes through group 2 to group 1.
 fn only_chain(bench: &mut Bench) {
     add(bench, 2, GroupType::Indirect, vec![through(1)]);
@@ -188,6 +196,23 @@ fn reports(suite: &mut Suite) {
         let wanted = given.map(|(id, kind, buckets)| GroupDesc { kind, id: GroupId(id), buckets });
         assert_eq!(described(bench), wanted);
     });
+    suite.case(
+        "groups::the_longest_description_is_given_whole_and_what_is_longer_is_refused",
+        |bench| {
+            let longest = || largest(vec![Action::PopVlan; 2]);
+            add(bench, 1, GroupType::All, longest());
+            add(bench, 2, GroupType::All, vec![to(2)]);
+            add(bench, 3, GroupType::All, longest());
+            let longer = largest(vec![Action::PopVlan; 3]);
+            refuse(bench, 4, GroupType::All, longer.clone(), ErrorCode::GroupModFailedOutOfBuckets);
+            let change = change(GroupModCommand::Modify, 2, GroupType::All, longer);
+            bench.session.refuse(&change, ErrorCode::GroupModFailedOutOfBuckets);
+            let group = |id, buckets| GroupDesc { kind: GroupType::All, id: GroupId(id), buckets };
+            let parts = bench.session.ask_parts(&MultipartRequest::GroupDesc);
+            let each = [group(1, longest()), group(2, vec![to(2)]), group(3, longest())];
+            assert_eq!(parts, each.map(|group| MultipartReply::GroupDesc(vec![group])));
+        },
+    );
     suite.case("groups::features_say_what_the_other_cases_show", |bench| {
         let parts = bench.session.ask_parts(&MultipartRequest::GroupFeatures);
         let [MultipartReply::GroupFeatures(features)] = &parts[..] else { panic!("{parts:?}") };

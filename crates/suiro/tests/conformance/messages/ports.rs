@@ -75,6 +75,8 @@ fn mods(suite: &mut Suite) {
             [2, 3, 4],
             "and nothing of what came in by port 2"
         );
+        let stats = bench.port_stats(PortNo(2))[0];
+        assert_eq!((stats.rx_packets, stats.rx_dropped, stats.rx_errors), (3, 3, 0));
         unset(bench, PortConfig::NO_RECV);
         assert_eq!(ports_of(&bench.send(2, &frame())), [1, 3, 4]);
     });

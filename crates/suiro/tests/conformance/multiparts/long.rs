@@ -3,8 +3,8 @@
 use super::{from_port, refuse};
 use crate::harness::{Bench, Suite, entry, output};
 use openflow::{
-    ErrorCode, FlowMod, FlowStatsRequest, GroupType, Header, Match, Message, MultipartReply,
-    MultipartRequest, OxmField, Part, PortNo, SwitchDesc, TableId,
+    Action, ErrorCode, FlowMod, FlowStatsRequest, GroupType, Header, Instruction, Match, Message,
+    MultipartReply, MultipartRequest, Oxm, OxmField, Part, PortNo, SwitchDesc, TableId,
 };
 
 /// Entries whose dump needs several messages of at most 65535 bytes.
@@ -33,6 +33,27 @@ pub fn cases(suite: &mut Suite) {
         assert_eq!(bench.cookies(), Vec::from_iter(1..=ENTRIES));
         let lengths = lengths(bench, MultipartRequest::Flow(FlowStatsRequest::default()));
         assert!(lengths.len() > 1 && lengths.iter().sum::<usize>() > 65_535, "{lengths:?}");
+    });
+    suite.case("multiparts::entries_of_the_most_actions_have_a_part_each", |bench| {
+        // 512 actions a list are allowed, and a set-field under a mask is the longest: 48 bytes.
+        let masked = Oxm::masked(OxmField::Ipv6Src, 4, u128::MAX - 1);
+        let list = vec![Action::SetField(masked); 512];
+        let fields = Match::default().with(OxmField::EthType, 0x86dd);
+        let instructions =
+            vec![Instruction::ApplyActions(list.clone()), Instruction::WriteActions(list)];
+        for cookie in 1..=3 {
+            let priority = 10 - cookie as u16;
+            let (fields, instructions) = (fields.clone(), instructions.clone());
+            bench.add(&FlowMod { cookie, priority, fields, instructions, ..FlowMod::default() });
+        }
+        let parts = bench.session.ask_parts(&MultipartRequest::Flow(FlowStatsRequest::default()));
+        for part in &parts {
+            let MultipartReply::Flow(flows) = part else { panic!("{part:?}") };
+            assert_eq!((flows.len(), &flows[0].instructions), (1, &instructions));
+        }
+        assert_eq!(bench.cookies(), [1, 2, 3]);
+        let lengths = lengths(bench, MultipartRequest::Flow(FlowStatsRequest::default()));
+        assert_eq!(lengths, [49_248; 3]);
     });
     suite.case("multiparts::table_features_come_in_parts", |bench| {
         let lengths = lengths(bench, MultipartRequest::TableFeatures(vec![]));
