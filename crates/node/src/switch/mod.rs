@@ -100,9 +100,11 @@ pub(crate) struct Control {
     ports: BTreeMap<PortNo, SwitchPort>,
     /// Of ports that are there or about to be.
     queues: BTreeMap<PortNo, PortQueues>,
-    /// Groups and meters as their owners described them: the tables' form forgets which OXM field a set-field named.
+    /// Groups and meters as their owners described them, as they are told and kept.
     groups: BTreeMap<GroupId, GroupDesc>,
     meters: BTreeMap<MeterId, MeterConfig>,
+    /// The pipeline's tables and their names; the same tables as [`Pipeline::has_table`] says.
+    tables: TableNames,
     fragments: FragmentMode,
     attendance: Attendance,
     /// The highest generation that a master or slave claimed (OpenFlow 1.3.5 §6.3.4).

@@ -17,10 +17,10 @@ pub fn act(frame: &mut Frame, action: &Action) -> Result<(), Expired> {
         Action::PushPbb(_) => push_pbb(frame),
         Action::PopPbb => pop_pbb(frame),
         // A field of a header that the frame lacks is nobody else's: nothing is written (§7.2.5.8).
-        Action::SetField(Oxm::Known { field, value, mask: None }) => {
-            if frame.get(*field).is_some() {
-                *frame = frame.with(*field, *value);
-            }
+        Action::SetField(Oxm::Known { field, value, mask: None })
+            if frame.get(*field).is_some() =>
+        {
+            *frame = frame.with(*field, *value);
         }
         Action::SetNwTtl(ttl) => drop(frame.ip().map(|ip| ip.ttl = *ttl)),
         Action::SetMplsTtl(ttl) => drop(frame.shims.first_mut().map(|shim| shim.ttl = *ttl)),
