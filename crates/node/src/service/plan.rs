@@ -246,6 +246,19 @@ mod tests {
     }
 
     #[test]
+    fn a_port_is_the_local_one_only_as_long_as_it_is_asked_for() {
+        let local = PortNumber::LOCAL.get();
+        let asked = TWO_PORTS.replace("name='x'", "name='x'\nnumber='local'");
+        let found = plan(&config(&asked), &kept("a", &[], &[("x", 1)]));
+        assert_eq!(numbers(&found), [("x".into(), local), ("y".into(), 1)]);
+        let found = plan(&config(TWO_PORTS), &kept("a", &[], &[("x", local), ("y", 1)]));
+        assert_eq!(numbers(&found), [("x".into(), 2), ("y".into(), 1)]);
+        let twice = plan(&config(&asked), &kept("a", &[tap("made", Some(local))], &[]));
+        let [contradiction] = &twice.contradictions[..] else { panic!("{twice:?}") };
+        assert!(contradiction.fault.to_string().contains("number LOCAL"), "{contradiction:?}");
+    }
+
+    #[test]
     fn what_was_kept_and_contradicts_the_file_is_named_with_both_sides() {
         let mut things = kept("a", &[tap("x", None)], &[]);
         things.switches.push(SwitchSpec::named("a".parse().unwrap()));

@@ -6,18 +6,25 @@ use crate::support::{Kind, Lab, Ofctl, privileged, sh, until};
 use rustix::process::Signal;
 use std::process::Command;
 
-/// The interface of the local port in the node's namespace, and its address there.
+/// The interface of the local port in the node's namespace, and its addresses there: those of a guest `h99`.
 const INTERFACE: &str = "sw0-local";
-const HOST: &str = "10.0.0.99";
+const HOST: &str = "h99";
 
 /// A switch that does nothing by itself, with one guest and a local port.
 fn lab() -> Lab {
     let lab = Lab::running(&["g1"]);
     lab.suiro(&["switch", "add", "sw0", "--fail-mode", "secure"]);
     lab.connect("sw0", "g1", Kind::AfPacket);
-    lab.suiro(&["port", "add", "sw0", INTERFACE, "--type", "tap", "--number", "local"]);
-    sh(&["ip", "-n", &lab.netns, "addr", "add", &format!("{HOST}/24"), "dev", INTERFACE]);
+    let add = ["port", "add", "sw0", INTERFACE, "--type", "tap", "--number", "local"];
+    lab.suiro(&[&add[..], &["--mac", &Lab::mac(HOST)]].concat());
+    let address = format!("{}/24", Lab::ip(HOST));
+    sh(&["ip", "-n", &lab.netns, "addr", "add", &address, "dev", INTERFACE]);
     sh(&["ip", "-n", &lab.netns, "link", "set", INTERFACE, "up"]);
+    // Both know each other's address: no answer waits for another try of ARP.
+    lab.introduce("g1", HOST);
+    let neighbour = ["neigh", "replace", &Lab::ip("g1"), "lladdr", &Lab::mac("g1")];
+    let there = ["dev", INTERFACE, "nud", "permanent"];
+    sh(&[&["ip", "-n", &lab.netns][..], &neighbour, &there].concat());
     lab
 }
 
@@ -63,11 +70,11 @@ fn it_is_shown_counted_and_set_down(lab: &Lab, ofctl: &Ofctl<'_>) {
     let shown = ofctl.run("show", &[]);
     assert!(shown.contains(&format!("LOCAL({INTERFACE}): addr:")), "{shown}");
     assert!(ofctl.run("dump-ports", &["LOCAL"]).contains("port LOCAL: rx pkts="));
-    ofctl.run("mod-port", &["LOCAL", "down"]);
+    ofctl.run("mod-port", &[INTERFACE, "down"]);
     assert_eq!(pings(lab), 0);
     let shown = ofctl.run("show", &[]);
     assert!(shown.contains("PORT_DOWN"), "{shown}");
-    ofctl.run("mod-port", &["LOCAL", "up"]);
+    ofctl.run("mod-port", &[INTERFACE, "up"]);
     until("the local port is up", || pings(lab) == 3);
 }
 
