@@ -79,7 +79,7 @@ pub use meter::{
     MeterStats, MeterTable, MeterUnit,
 };
 pub use packet::{Packet, PacketIn, PacketInReason, Sink, Then};
-pub use pipeline::{EntryId, Pipeline};
+pub use pipeline::{EntryId, Pipeline, TableSet};
 pub use ports::{PortState, PortTable};
 pub use process::{BATCH, execute, process};
 pub use snapshot::Snapshot;

@@ -9,12 +9,14 @@
 mod change;
 mod report;
 mod store;
+mod tables;
 #[cfg(test)]
 mod tests;
 mod timers;
 
 pub use report::EntryId;
 pub(crate) use store::{Afterwards, Store};
+pub use tables::TableSet;
 
 use crate::config::{Limits, SwitchConfig};
 use crate::group::{GroupMod, GroupModError, GroupTable};
@@ -39,6 +41,8 @@ pub struct Pipeline {
     config: SwitchConfig,
     store: Store,
     tables: Vec<Option<Table>>,
+    /// Tables that the pipeline has; no other holds an entry, and none leads to another.
+    present: TableSet,
     timers: Timers,
     ports: Arc<PortTable>,
     groups: GroupTable,
@@ -76,6 +80,7 @@ impl Pipeline {
             config: SwitchConfig::default(),
             store: Store::new(limits.secret),
             tables: Vec::new(),
+            present: (0..limits.tables).collect(),
             timers: Timers::default(),
             ports: Arc::default(),
             groups: GroupTable::default(),

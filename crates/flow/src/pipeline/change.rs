@@ -148,7 +148,7 @@ impl Pipeline {
 
     fn delete(&mut self, change: &FlowMod, now: Nanos) -> Result<Vec<Removed>, FlowModError> {
         let numbers = match change.table {
-            Some(number) if number >= self.limits.tables => return Err(FlowModError::BadTable),
+            Some(number) if !self.has_table(number) => return Err(FlowModError::BadTable),
             Some(number) => number..=number,
             None => 0..=self.limits.tables.saturating_sub(1),
         };
@@ -158,12 +158,10 @@ impl Pipeline {
 
     /// The table of an add or modify whose instructions can be executed there.
     fn check(&self, change: &FlowMod) -> Result<u8, FlowModError> {
-        let table = change
-            .table
-            .filter(|&table| table < self.limits.tables)
-            .ok_or(FlowModError::BadTable)?;
+        let table =
+            change.table.filter(|&table| self.has_table(table)).ok_or(FlowModError::BadTable)?;
         if let Some(goto) =
-            change.instructions.goto.filter(|&goto| goto <= table || goto >= self.limits.tables)
+            change.instructions.goto.filter(|&goto| goto <= table || !self.has_table(goto))
         {
             return Err(FlowModError::BadGoto { table, goto });
         }
@@ -198,12 +196,9 @@ impl Pipeline {
     /// Removes an entry; returns it as it was last. Its counters may still grow, so the controller is told later
     /// ([`Pipeline::departed`]).
     fn remove(&mut self, id: RecordId, reason: RemovedReason, now: Nanos) -> Removed {
-        let number = usize::from(self.store.arena.cold(id).table);
         let removed = Removed { reason, flow: self.stats_of(id, now) };
         let (home, waiting) = (self.store.arena.record(id).home(), self.store.waiting());
-        let table = self.tables[number].as_mut().expect("an entry's table exists");
-        table.remove(&mut self.store, id);
-        self.tables_change();
+        self.take_out(id);
         if removed.flow.flags.send_flow_removed {
             let (generation, removed) = (self.store.next, removed.clone());
             // A record that no snapshot has is freed at once.
@@ -213,6 +208,14 @@ impl Pipeline {
             }
         }
         removed
+    }
+
+    /// Removes an entry and tells nobody.
+    pub(super) fn take_out(&mut self, id: RecordId) {
+        let number = usize::from(self.store.arena.cold(id).table);
+        let table = self.tables[number].as_mut().expect("an entry's table exists");
+        table.remove(&mut self.store, id);
+        self.tables_change();
     }
 
     fn tables_change(&mut self) {
@@ -252,7 +255,7 @@ impl Pipeline {
     }
 
     /// Puts the new records of entries that went on under them on the calendar.
-    fn arm_renewed(&mut self) {
+    pub(super) fn arm_renewed(&mut self) {
         for id in std::mem::take(&mut self.store.renewed) {
             self.arm(id);
         }
