@@ -11,6 +11,8 @@
 //! While a switch is being restored it has no journal, or [`Discard`].
 
 use flow::Instructions;
+use openflow::FixedText;
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use wire::Key;
@@ -43,6 +45,9 @@ pub struct FlowEntry {
     pub instructions: Instructions,
 }
 
+/// The tables of a pipeline, by number, with their names.
+pub type TableNames = BTreeMap<u8, FixedText<32>>;
+
 /// One change that took effect.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Change {
@@ -58,6 +63,8 @@ pub enum Change {
     MeterSet(u32, String),
     /// A meter is gone.
     MeterGone(u32),
+    /// The pipeline has these tables; `None` means all that there are, with the names that suiro gives them (OpenFlow 1.3.5 §7.3.5.5).
+    Tables(Option<TableNames>),
     /// A port's `OFPPC_*` bits were set (OpenFlow 1.3.5 §7.2.1).
     PortConfig {
         /// The port's number.

@@ -115,6 +115,7 @@ fn features(switch: &Switch, peer: &Peer) -> Features {
     Features {
         datapath_id: switch.datapath_id(),
         buffers: PACKET_BUFFERS,
+        // "Supported by the datapath" (§7.3.1): also those that a controller took out of the pipeline, which it may bring back.
         tables: switch.limits().tables,
         auxiliary_id: peer.auxiliary_id(),
         capabilities: Capabilities::FLOW_STATS
@@ -155,7 +156,7 @@ fn claim(switch: &Switch, peer: &Peer) {
 
 /// `OFPTC_*` has no meaning in 1.3 (§7.3.3): a table that exists takes any defined value and stays as it is.
 fn table_mod(switch: &Switch, change: TableMod) -> Result<(), Fault> {
-    if change.table != TableId::ALL && change.table.0 >= switch.limits().tables {
+    if change.table != TableId::ALL && !switch.has_table(change.table) {
         return Err(Fault::new(ErrorCode::TableModFailedBadTable, "no such table"));
     }
     if change.config > 3 {

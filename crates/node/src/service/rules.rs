@@ -323,6 +323,9 @@ fn refused(switch: &str, step: &str, text: &str, fault: &openflow::Fault) -> Ref
         ErrorCode::FlowModFailedTableFull => {
             "delete flows first; [node] flows_per_table in the configuration file is the limit"
         }
+        ErrorCode::FlowModFailedBadTableId | ErrorCode::BadInstructionBadTableId => {
+            "name tables that the switch has, gotos a later one: ovs-ofctl dump-tables lists them"
+        }
         _ => "see ovs-fields(7) and ovs-actions(7); the error is OpenFlow's own",
     };
     Refusal::new(Why::Impossible, Fault::new(format!("switch {switch}"), step, cause, remedy))

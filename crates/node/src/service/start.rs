@@ -126,6 +126,9 @@ impl Node {
             let entry = MemberPort { spec: port.spec.clone(), number, origin: port.origin };
             member.state().ports.insert(port.name.clone(), entry);
         }
+        if let Some(tables) = kept.tables(name)? {
+            member.switch.restore_tables(tables);
+        }
         declare_rules(&member, name, (&planned.flows, &planned.groups, &planned.meters)).await;
         restore_rules(&member, kept)?;
         Ok(member)

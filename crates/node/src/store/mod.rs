@@ -24,9 +24,10 @@ mod database;
 mod encode;
 mod error;
 mod pending;
+mod tables;
 mod writer;
 
-use crate::journal::{Change, FlowEntry, FlowId, Journal, Wait};
+use crate::journal::{Change, FlowEntry, FlowId, Journal, TableNames, Wait};
 use crate::spec::{PortName, PortSpec, SwitchName, SwitchSpec};
 use database::File;
 use pending::{Kind, Record, Slot};
@@ -238,6 +239,18 @@ impl Kept {
         })
     }
 
+    /// The tables of a switch's pipeline, if a controller configured them.
+    ///
+    /// # Errors
+    /// The file is damaged.
+    pub fn tables(&self, switch: &SwitchName) -> Result<Option<TableNames>, StoreError> {
+        let mut found = None;
+        self.file.read(&self.path, Kind::Tables, Some(switch), |_, _, record| {
+            found = tables::read(record);
+        })?;
+        Ok(found)
+    }
+
     /// Every meter, group and rule of a switch, in an order in which they can be added.
     ///
     /// # Errors
@@ -294,7 +307,7 @@ fn read_change(kind: Kind, id: &[u8], record: &[u8]) -> Option<Change> {
         Kind::Meter => Change::MeterSet(number(id)?, text()?),
         Kind::Group => Change::GroupSet(number(id)?, text()?),
         Kind::Flow => Change::FlowSet(encode::read_id(id).ok()?, encode::read_entry(record).ok()?),
-        Kind::Switch | Kind::Port | Kind::Number | Kind::PortConfig => return None,
+        Kind::Switch | Kind::Port | Kind::Number | Kind::PortConfig | Kind::Tables => return None,
     })
 }
 
@@ -332,6 +345,9 @@ impl Journal for SwitchJournal {
                 self.put_numbered(Kind::Meter, id, Some(text.into_bytes()))
             }
             Change::MeterGone(id) => self.put_numbered(Kind::Meter, id, None),
+            Change::Tables(tables) => {
+                self.put(Kind::Tables, Vec::new(), tables.as_ref().map(tables::bytes));
+            }
             Change::PortConfig { port, bits } => {
                 let bits = (bits != 0).then(|| bits.to_be_bytes().to_vec());
                 self.put_numbered(Kind::PortConfig, port, bits);

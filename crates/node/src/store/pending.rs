@@ -23,11 +23,13 @@ pub enum Kind {
     Meter,
     /// A rule (see `encode`).
     Flow,
+    /// The tables of a pipeline that has not all of them, or has named them (see `tables`); without id.
+    Tables,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 7] = [
+    pub const ALL: [Kind; 8] = [
         Kind::Switch,
         Kind::Port,
         Kind::Number,
@@ -35,6 +37,7 @@ impl Kind {
         Kind::Group,
         Kind::Meter,
         Kind::Flow,
+        Kind::Tables,
     ];
 
     /// The table's name in the file.
@@ -47,6 +50,7 @@ impl Kind {
             Kind::Group => "groups",
             Kind::Meter => "meters",
             Kind::Flow => "flows",
+            Kind::Tables => "tables",
         }
     }
 }

@@ -78,6 +78,21 @@ fn everything_put_comes_back_in_an_order_that_can_be_added() {
 }
 
 #[test]
+fn the_tables_of_a_pipeline_are_kept_until_they_are_the_usual_ones() {
+    let home = tempfile::tempdir().unwrap();
+    let tables = TableNames::from([(0, "".into()), (9, "routes".into())]);
+    for wanted in [Some(tables), None] {
+        let (store, kept) = Store::open(home.path()).unwrap();
+        drop(kept);
+        store.journal(&sw("sw0")).record(Change::Tables(wanted.clone()));
+        drop(store);
+        let (_store, kept) = Store::open(home.path()).unwrap();
+        assert_eq!(kept.tables(&sw("sw0")).unwrap(), wanted);
+        assert_eq!(kept.tables(&sw("sw")).unwrap(), None);
+    }
+}
+
+#[test]
 fn a_forgotten_switch_leaves_nothing_and_takes_no_neighbour_along() {
     let home = tempfile::tempdir().unwrap();
     {

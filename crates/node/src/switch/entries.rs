@@ -188,7 +188,8 @@ fn covered<'a>(
     control.pipeline.flows(filter, now).filter(move |entry| !strict || is_same(entry))
 }
 
-fn flow_id(entry: &FlowStats) -> FlowId {
+/// Which entry it is.
+pub(crate) fn flow_id(entry: &FlowStats) -> FlowId {
     FlowId { table: entry.table, priority: entry.priority, key: entry.key, mask: entry.mask }
 }
 

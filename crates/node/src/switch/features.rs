@@ -1,4 +1,5 @@
-//! What every table of a suiro switch can do (OpenFlow 1.3.5 §7.3.5.5): all the same, so one description serves them.
+//! What every table of a suiro switch can do (OpenFlow 1.3.5 §7.3.5.5): all the same but for the tables that come after it, so one
+//! description serves them.
 
 use openflow::{
     EntryScope, FixedText, OxmField, OxmId, TableFeatures, TableId, TableProperty, TypeId,
@@ -23,22 +24,22 @@ pub(crate) const ACTION_BITS: u32 = {
     bits
 };
 
-/// The features of `table`, one of `tables`, each of at most `max_entries` entries.
-pub(crate) fn table_features(table: u8, tables: u8, max_entries: u32) -> TableFeatures {
+/// The features of `table` in a pipeline of `tables`, each of at most `max_entries` entries; its name is not known here.
+pub(crate) fn table_features(table: u8, tables: &[u8], max_entries: u32) -> TableFeatures {
+    let later = tables.iter().filter(|&&other| other > table);
     TableFeatures {
         table: TableId(table),
-        name: FixedText::from(format!("table{table}").as_str()),
+        name: FixedText::default(),
         metadata_match: u64::MAX,
         metadata_write: u64::MAX,
         config: 0,
         max_entries,
-        properties: properties(table + 1..tables),
+        properties: properties(later.copied().map(TableId).collect()),
     }
 }
 
-fn properties(later: std::ops::Range<u8>) -> Vec<TableProperty> {
-    let is_last = later.is_empty();
-    let next: Vec<TableId> = later.map(TableId).collect();
+fn properties(next: Vec<TableId>) -> Vec<TableProperty> {
+    let is_last = next.is_empty();
     let instructions =
         INSTRUCTIONS.iter().copied().filter(|&kind| !(is_last && kind == GOTO_TABLE));
     let instructions: Vec<TypeId> = instructions.map(TypeId::Standard).collect();
@@ -70,13 +71,13 @@ mod tests {
 
     #[test]
     fn the_last_table_leads_nowhere() {
-        let last = table_features(3, 4, 10);
+        let last = table_features(3, &[0, 2, 3], 10);
         assert!(last.properties.contains(&TableProperty::NextTables(EntryScope::Regular, vec![])));
         let lists_goto = |property: &TableProperty| {
             matches!(property,
             TableProperty::Instructions(_, kinds) if kinds.contains(&TypeId::Standard(GOTO_TABLE)))
         };
         assert!(!last.properties.iter().any(lists_goto));
-        assert!(table_features(2, 4, 10).properties.iter().any(lists_goto));
+        assert!(table_features(2, &[0, 2, 3], 10).properties.iter().any(lists_goto));
     }
 }

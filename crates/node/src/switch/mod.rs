@@ -31,6 +31,7 @@ mod ports;
 mod queues;
 mod restore;
 mod role;
+mod tables;
 pub mod translate;
 mod wanted;
 
@@ -45,7 +46,7 @@ pub use plane::{Emission, Plane};
 pub use port::SwitchPort;
 pub use restore::NotRestored;
 
-use crate::journal::{Change, Journal};
+use crate::journal::{Change, Journal, TableNames};
 use crate::spec::FailMode;
 use buffers::PacketBuffers;
 use datapath::PortQueues;
@@ -128,6 +129,7 @@ impl Switch {
             queues: BTreeMap::new(),
             groups: BTreeMap::new(),
             meters: BTreeMap::new(),
+            tables: tables::every_table(&spec.limits),
             fragments: FragmentMode::Normal,
             attendance: Attendance::new(spec.fail_mode),
             generation: None,

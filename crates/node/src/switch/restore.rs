@@ -17,7 +17,8 @@ pub struct NotRestored {
 impl Switch {
     /// Takes kept state back without journalling it again; meters come before groups and groups before flows, whatever their order.
     ///
-    /// Ports are not here: they are added with their kept configuration ([`Switch::add_port`]). Returns what is not taken back.
+    /// Ports are not here: they are added with their kept configuration ([`Switch::add_port`]); nor are tables, which come first
+    /// ([`Switch::restore_tables`]). Returns what is not taken back.
     pub fn restore(&self, kept: Vec<Change>) -> Vec<NotRestored> {
         let now = self.now();
         let mut control = self.control();
@@ -74,6 +75,7 @@ impl Switch {
             Change::FlowGone(_)
             | Change::GroupGone(_)
             | Change::MeterGone(_)
+            | Change::Tables(_)
             | Change::PortConfig { .. } => Ok(()),
         }
     }

@@ -1,32 +1,41 @@
 //! Whether the tables are as a controller wants them (OpenFlow 1.3.5 §7.3.5.5.1).
 //!
-//! A request describes the whole pipeline and is granted when the tables' features are "a superset of, or equal to" it. suiro's tables
-//! can do all that they ever can and none can be removed, so a request for every table with no more than that is granted and changes
-//! nothing; any other is refused whole.
+//! A request describes the whole pipeline: tables that it leaves out are removed, those that it names are there and have its names, and
+//! it is granted when the tables' features are "a superset of, or equal to" what it asks for. suiro's tables can always do all that
+//! they ever can, so one that is asked for less still does more, as the answer says. Where a table leads is the exception: only to
+//! later tables of the request. What cannot be granted is refused whole.
 
+use crate::journal::TableNames;
 use crate::switch::features::table_features;
 use openflow::{ErrorCode, Fault, OxmId, TableFeatures, TableProperty};
-use std::collections::BTreeSet;
 
 /// `OFPTC_DEPRECATED_MASK`: the bits that may be set and mean nothing.
 const CONFIG: u32 = 3;
 
-/// Checks a request against `tables` tables of at most `max_entries` entries.
+/// Checks a request to a switch that has `tables` tables of at most `max_entries` entries. Returns the tables that it asks for.
 ///
 /// # Errors
 /// `OFPTFFC_*`.
-pub(crate) fn check(wanted: &[TableFeatures], tables: u8, max_entries: u32) -> Result<(), Fault> {
-    let mut named = BTreeSet::new();
+pub(crate) fn check(
+    wanted: &[TableFeatures],
+    tables: u8,
+    max_entries: u32,
+) -> Result<TableNames, Fault> {
+    let mut named = TableNames::new();
     for table in wanted {
-        if table.table.0 >= tables || !named.insert(table.table) {
+        let is_twice = named.insert(table.table.0, table.name.clone()).is_some();
+        if table.table.0 >= tables || is_twice {
             return refused(ErrorCode::TableFeaturesFailedBadTable, "no such table, or one twice");
         }
-        check_table(table, &table_features(table.table.0, tables, max_entries))?;
     }
-    if named.len() < usize::from(tables) {
-        return refused(ErrorCode::TableFeaturesFailedEperm, "no table can be removed");
+    if !named.contains_key(&0) {
+        return refused(ErrorCode::TableFeaturesFailedEperm, "table 0 cannot be removed");
     }
-    Ok(())
+    let numbers: Vec<u8> = named.keys().copied().collect();
+    for table in wanted {
+        check_table(table, &table_features(table.table.0, &numbers, max_entries))?;
+    }
+    Ok(named)
 }
 
 fn check_table(wanted: &TableFeatures, have: &TableFeatures) -> Result<(), Fault> {
@@ -108,7 +117,7 @@ fn is_miss(property: &TableProperty) -> bool {
     *scope == openflow::EntryScope::Miss
 }
 
-fn refused(code: ErrorCode, what: &'static str) -> Result<(), Fault> {
+fn refused<T>(code: ErrorCode, what: &'static str) -> Result<T, Fault> {
     Err(Fault::new(code, what))
 }
 
@@ -118,7 +127,11 @@ mod tests {
     use openflow::{EntryScope, OxmField, TableId, TypeId};
 
     fn pipeline() -> Vec<TableFeatures> {
-        (0..3).map(|table| table_features(table, 3, 100)).collect()
+        pipeline_of(&[0, 1, 2])
+    }
+
+    fn pipeline_of(tables: &[u8]) -> Vec<TableFeatures> {
+        tables.iter().map(|&table| table_features(table, tables, 100)).collect()
     }
 
     fn code(wanted: &[TableFeatures]) -> Option<ErrorCode> {
@@ -152,9 +165,32 @@ mod tests {
     }
 
     #[test]
-    fn tables_neither_come_nor_go() {
+    fn tables_may_be_left_out_and_named_but_for_the_first() {
+        for tables in [&[0][..], &[0, 2], &[0, 1]] {
+            assert_eq!(code(&pipeline_of(tables)), None, "{tables:?}");
+        }
+        for tables in [&[1][..], &[1, 2]] {
+            let refused = code(&pipeline_of(tables));
+            assert_eq!(refused, Some(ErrorCode::TableFeaturesFailedEperm), "{tables:?}");
+        }
+        let mut named = pipeline_of(&[0, 2]);
+        named[1].name = "routes".into();
+        let tables = check(&named, 3, 100).unwrap();
+        assert_eq!(tables.into_iter().collect::<Vec<_>>(), [(0, "".into()), (2, "routes".into())]);
+    }
+
+    #[test]
+    fn a_table_that_is_left_out_is_nowhere_to_go_to() {
+        let bad_argument = Some(ErrorCode::TableFeaturesFailedBadArgument);
+        assert_eq!(code(&pipeline()[..2]), bad_argument, "table 1 leads to table 2");
+        let mut wanted = pipeline_of(&[0, 2]);
+        wanted[0] = pipeline().swap_remove(0);
+        assert_eq!(code(&wanted), bad_argument, "table 0 leads to table 1");
+    }
+
+    #[test]
+    fn a_table_that_does_not_exist_or_is_there_twice_is_a_bad_table() {
         let bad_table = Some(ErrorCode::TableFeaturesFailedBadTable);
-        assert_eq!(code(&pipeline()[..2]), Some(ErrorCode::TableFeaturesFailedEperm));
         assert_eq!(changed(|table| table.table = TableId(3)), bad_table);
         assert_eq!(changed(|table| table.table = TableId(0)), bad_table);
     }
