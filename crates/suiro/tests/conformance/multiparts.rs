@@ -3,6 +3,7 @@
 mod ask;
 mod features;
 mod long;
+mod tables;
 
 use crate::harness::{Bench, Suite, entry, output, plain_frame};
 use openflow::{
@@ -33,6 +34,7 @@ pub fn cases(suite: &mut Suite) {
     entries(suite);
     counters(suite);
     features::cases(suite);
+    tables::cases(suite);
     long::cases(suite);
 }
 

@@ -7,7 +7,7 @@ use openflow::ErrorCode as Code;
 use openflow::{
     Action, Experimenter, FlowMod, FlowStatsRequest, FragmentMode, HEADER_LEN, Match, Message,
     MultipartRequest, PacketOut, Part, PortConfig, PortFeatures, PortMod, PortNo, Role, RoleMsg,
-    SwitchConfig, TableId, TableMod,
+    SwitchConfig, TableFeatures, TableId, TableMod,
 };
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -314,16 +314,22 @@ fn tables() -> Vec<Row> {
                 );
             },
         ),
-        sent(Code::TableFeaturesFailedBadArgument, "more than the table can do", |bench, code| {
-            let mut table = features(bench, 0);
-            table.max_entries = u32::MAX;
-            refuse(bench, code, [ask(MultipartRequest::TableFeatures(vec![table]))]);
-        }),
         sent(
-            Code::TableFeaturesFailedEperm,
-            "a pipeline without one of the tables: none can be removed",
+            Code::TableFeaturesFailedBadArgument,
+            "more than the table can do, or a next table that the pipeline is not to have",
             |bench, code| {
                 let table = features(bench, 0);
+                let more = TableFeatures { max_entries: u32::MAX, ..table.clone() };
+                for table in [more, table] {
+                    refuse(bench, code, [ask(MultipartRequest::TableFeatures(vec![table]))]);
+                }
+            },
+        ),
+        sent(
+            Code::TableFeaturesFailedEperm,
+            "a pipeline without table 0, where every packet begins (§5.1)",
+            |bench, code| {
+                let table = features(bench, 1);
                 refuse(bench, code, [ask(MultipartRequest::TableFeatures(vec![table]))]);
             },
         ),
