@@ -47,7 +47,7 @@ pub enum Rules {
     /// They stay (OpenFlow 1.3.5 §6.3.2 lets a controller find them).
     #[default]
     Keep,
-    /// They go, whoever made them.
+    /// They go, whoever made them, and the pipeline has all its tables again.
     Flush,
 }
 

@@ -4,6 +4,7 @@
 
 use crate::spec::{FailMode, Rules};
 use crate::switch::listener::{Audience, Listener};
+use crate::switch::tables::every_table;
 use crate::switch::{Control, Switch, translate};
 use flow::{FragMode, Miss, Nanos, SwitchConfig};
 use openflow::{
@@ -198,7 +199,7 @@ impl Switch {
         self.reconfigure(control);
     }
 
-    /// Removes every flow, group and meter, if that is what `rules` says.
+    /// Removes every flow, group and meter and brings every table back, if that is what `rules` says.
     fn flush(&self, control: &mut Control, rules: Rules) {
         if rules == Rules::Keep {
             return;
@@ -214,6 +215,7 @@ impl Switch {
             .apply(control, translate::flow_mod(&flows), now)
             .and_then(|()| self.apply_group(control, &groups, now))
             .and_then(|()| self.apply_meter(control, &meters, now));
+        self.set_tables(control, every_table(&self.limits));
         match flushed {
             Ok(()) => tracing::info!(switch = self.name, "flows, groups and meters are flushed"),
             Err(fault) => tracing::error!(switch = self.name, %fault, "rules could not be flushed"),

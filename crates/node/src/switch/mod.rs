@@ -104,6 +104,8 @@ pub(crate) struct Control {
     /// Groups and meters as their owners described them, as they are told and kept.
     groups: BTreeMap<GroupId, GroupDesc>,
     meters: BTreeMap<MeterId, MeterConfig>,
+    /// The pipeline's tables and their names; the same tables as [`Pipeline::has_table`] says.
+    tables: TableNames,
     fragments: FragmentMode,
     attendance: Attendance,
     /// The highest generation that a master or slave claimed (OpenFlow 1.3.5 §6.3.4).

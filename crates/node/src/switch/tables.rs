@@ -23,6 +23,11 @@ impl Switch {
         self.control().pipeline.has_table(table.0)
     }
 
+    /// How many tables the pipeline has.
+    pub fn tables(&self) -> usize {
+        self.control().tables.len()
+    }
+
     /// Counters of every table.
     pub fn table_stats(&self) -> Vec<TableStats> {
         let control = self.control();
@@ -79,7 +84,8 @@ impl Switch {
         control.silent = false;
     }
 
-    fn set_tables(&self, control: &mut Control, tables: TableNames) {
+    /// Makes these the tables.
+    pub(crate) fn set_tables(&self, control: &mut Control, tables: TableNames) {
         if control.tables == tables {
             return;
         }

@@ -1,5 +1,7 @@
 //! What a switch does with changes: tables, journal, listeners, publication, fail mode.
 
+mod tables;
+
 use super::*;
 use crate::journal::Discard;
 use crate::spec::Rules;
@@ -10,7 +12,6 @@ use openflow::{
     Action, Bucket, ErrorCode, FlowMod, FlowModCommand, FlowModFlags, FlowStatsRequest, GroupMod,
     GroupModCommand, GroupType, Instruction, Mac, Match, MeterBand, MeterFlags, MeterMod,
     MeterModCommand, OxmField, PacketOut, PortConfig, PortMod, PortNo, Role, TableId,
-    TableProperty, TypeId,
 };
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -256,39 +257,6 @@ fn every_change_of_an_entry_is_journalled_in_order() {
     ));
     switch.flow_mod(&everything()).unwrap();
     assert!(matches!(&memory.take()[..], [Change::FlowGone(_), Change::FlowGone(_)]));
-}
-
-#[test]
-fn tables_are_journalled_after_the_entries_that_go_with_them_and_come_back_before_entries() {
-    let memory = Arc::new(Memory::default());
-    let (before, _) = switch_with(memory.clone(), FailMode::Secure);
-    before.flow_mod(&entry(1)).unwrap();
-    let mut only: Vec<_> = before.table_features().take(1).collect();
-    only[0].properties.iter_mut().for_each(|property| match property {
-        TableProperty::NextTables(_, next) => next.clear(),
-        TableProperty::Instructions(_, kinds) => kinds.retain(|kind| *kind != TypeId::Standard(1)),
-        _ => {}
-    });
-    before.set_table_features(&only).unwrap();
-    before.flow_mod(&entry(2)).unwrap();
-    let changes = memory.take();
-    let [Change::FlowSet(..), Change::FlowGone(_), Change::Tables(Some(tables)), kept] =
-        &changes[..]
-    else {
-        panic!("{changes:?}")
-    };
-
-    let journal = Arc::new(Memory::default());
-    let (after, _) = switch_with(journal.clone(), FailMode::Secure);
-    after.restore_tables(tables.clone());
-    assert_eq!(after.restore(vec![kept.clone()]), []);
-    assert!(journal.take().is_empty(), "nothing is journalled again");
-    assert_eq!(after.table_features().collect::<Vec<_>>(), only);
-    let elsewhere = FlowMod { table: TableId(1), ..entry(3) };
-    let code = after.flow_mod(&elsewhere).unwrap_err().code;
-    assert_eq!(code, ErrorCode::FlowModFailedBadTableId);
-    after.restore_tables(TableNames::from([(1, "".into())]));
-    assert_eq!(after.table_features().count(), 1, "what is no pipeline is left out");
 }
 
 #[test]

@@ -131,8 +131,13 @@ fn show(view: &SwitchView) -> String {
         view.origin,
     );
     text += &format!(
-        "  ports {}, flows {}, packet-ins {} (at most {}/s), packet-outs {}\n",
-        view.ports, view.flows, view.packet_ins, view.max_packet_in_per_s, view.packet_outs
+        "  ports {}, tables {}, flows {}, packet-ins {} (at most {}/s), packet-outs {}\n",
+        view.ports,
+        view.tables,
+        view.flows,
+        view.packet_ins,
+        view.max_packet_in_per_s,
+        view.packet_outs
     );
     view.endpoints.iter().for_each(|endpoint| text += &show_endpoint(endpoint));
     for connection in &view.connections {

@@ -100,6 +100,8 @@ pub struct SwitchView {
     pub origin: String,
     /// Its ports.
     pub ports: usize,
+    /// Tables of its pipeline: all that suiro has, unless a controller has taken some out.
+    pub tables: usize,
     /// Its rules.
     pub flows: u32,
     /// Frames sent to controllers.
@@ -137,6 +139,7 @@ impl Node {
             management: self.run_dir.management_socket(&state.spec.name).display().to_string(),
             origin: origin_word(member.origin).into(),
             ports: state.ports.len(),
+            tables: member.switch.tables(),
             flows: flows.map_or(0, |sums| sums.flow_count),
             packet_ins: counters.packet_ins,
             packet_outs: counters.packet_outs,
