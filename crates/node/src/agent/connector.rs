@@ -3,10 +3,10 @@
 
 use crate::agent::Shared;
 use crate::agent::call::{CallError, connect, resolve, secure, within};
+use crate::agent::end::End;
 use crate::agent::link::{Link, Phase};
 use crate::agent::liveness::Backoff;
 use crate::agent::peer::{Peer, PeerKind};
-use crate::agent::end::End;
 use crate::agent::session::{Caller, OnJoin, serve};
 use crate::spec::{Controller, Transport};
 use openflow::Version;

@@ -2,9 +2,9 @@
 
 use crate::agent::Shared;
 use crate::agent::call::{admit, within};
+use crate::agent::end::End;
 use crate::agent::link::{Link, Phase};
 use crate::agent::peer::PeerKind;
-use crate::agent::end::End;
 use crate::agent::session::{Caller, serve};
 use crate::spec::{Listen, Transport};
 use crate::tls::Trouble;

@@ -73,7 +73,8 @@ fn ports(
 
 fn list(ports: &[Listed]) -> String {
     let mut table = Table::new(&[
-        "SWITCH", "PORT", ">RATE", ">QUEUE", ">MIN", ">MAX", ">SENT", ">BYTES", ">WAITING", ">DROPS",
+        "SWITCH", "PORT", ">RATE", ">QUEUE", ">MIN", ">MAX", ">SENT", ">BYTES", ">WAITING",
+        ">DROPS",
     ]);
     for port in ports {
         for view in &port.queue {
