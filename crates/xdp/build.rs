@@ -7,19 +7,27 @@ use std::{env, fs};
 fn main() {
     println!("cargo::rerun-if-changed=bpf");
     println!("cargo::rerun-if-env-changed=CLANG");
+    for program in ["suiro", "transmit"] {
+        compile(program);
+    }
+}
+
+/// `bpf/<program>.bpf.c` to `<program>.bpf.o` in `OUT_DIR`.
+fn compile(program: &str) {
     let clang = env::var("CLANG").unwrap_or_else(|_| "clang".into());
-    let out =
-        PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR")).join("suiro.bpf.o");
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"))
+        .join(format!("{program}.bpf.o"));
+    let source = format!("bpf/{program}.bpf.c");
     let mut command = Command::new(&clang);
     command.args(["-target", "bpf", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-c"]);
     if let Some(headers) = multiarch_headers() {
         command.arg("-idirafter").arg(headers);
     }
-    command.arg("bpf/suiro.bpf.c").arg("-o").arg(&out);
+    command.arg(&source).arg("-o").arg(&out);
     match command.output() {
         Ok(output) if output.status.success() => {}
         Ok(output) => panic!(
-            "{clang} cannot compile bpf/suiro.bpf.c (needs the packages clang, libbpf-dev and linux-libc-dev):\n{}",
+            "{clang} cannot compile {source} (needs the packages clang, libbpf-dev and linux-libc-dev):\n{}",
             String::from_utf8_lossy(&output.stderr)
         ),
         Err(error) => {

@@ -2,8 +2,11 @@
 
 use wire::{HEAD_MAX, Head, Offload};
 
-/// Frames per round (design.md §2).
-pub const BATCH: usize = 32;
+/// Frames per round: as many as the kernel makes pages for at once when they leave as a burst (docs/decisions/0007).
+pub const BATCH: usize = 64;
+
+/// Frames per round from a port that reads whole frames, of up to 64 KiB, into the batch: more memory than this would leave the cache.
+pub const BODIES: usize = 32;
 
 /// Most bytes after the head: the largest frame a TAP or packet socket hands over is 64 KiB and an Ethernet header.
 pub const BODY_MAX: usize = 65_536 + 64;
@@ -33,7 +36,7 @@ pub struct Slot {
     pub body: BodyAt,
     /// Checksum and segmentation state.
     pub offload: Offload,
-    /// Bytes for a body that was read from a file descriptor; filled by the port.
+    /// Bytes for a body that was read from a file descriptor; filled by the port. Empty in slots after the first [`BODIES`].
     pub buffer: Box<[u8]>,
 }
 
@@ -65,13 +68,13 @@ pub struct RxBatch {
 
 impl Default for RxBatch {
     fn default() -> Self {
-        let slot = || Slot {
+        let slot = |index| Slot {
             head: Head::default(),
             body: BodyAt::Nowhere,
             offload: Offload::default(),
-            buffer: vec![0; BODY_MAX].into_boxed_slice(),
+            buffer: vec![0; if index < BODIES { BODY_MAX } else { 0 }].into_boxed_slice(),
         };
-        Self { slots: std::iter::repeat_with(slot).take(BATCH).collect(), len: 0 }
+        Self { slots: (0..BATCH).map(slot).collect(), len: 0 }
     }
 }
 
@@ -84,6 +87,12 @@ impl RxBatch {
     /// The free slots, for a port to fill from the first on.
     pub fn free(&mut self) -> &mut [Slot] {
         &mut self.slots[self.len..]
+    }
+
+    /// The free slots that have a buffer.
+    pub fn free_with_bodies(&mut self) -> &mut [Slot] {
+        let end = self.len.max(BODIES);
+        &mut self.slots[self.len..end]
     }
 
     /// Declares the first `count` free slots filled.

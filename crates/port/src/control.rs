@@ -20,6 +20,11 @@ pub trait PortControl: Send {
     /// The interface is gone, or the kernel refuses to tell.
     fn facts(&self) -> Result<PortFacts, ControlError>;
 
+    /// Whether the facts changed since the last question in a way that no [`crate::LinkEvent`] tells.
+    fn has_news(&self) -> bool {
+        false
+    }
+
     /// Sets the interface administratively up or down.
     ///
     /// # Errors

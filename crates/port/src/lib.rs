@@ -10,7 +10,7 @@
 //! * [`RxBatch`]: the worker's memory for one rx round: 32 private heads, and 32 body buffers for ports whose source
 //!   buffer is not shared memory. One per worker, whatever the number of ports.
 //! * [`Body`]: the bytes after the head, still in the source buffer: in the batch, in a UMEM, and later in guest memory.
-//! * [`open()`] turns a [`PortSpec`] into an [`OpenPort`]: queues, [`PortFacts`], and the [`PortControl`] half that the node keeps.
+//! * [`Opener`] turns a [`PortSpec`] into an [`OpenPort`]: queues, [`PortFacts`], and the [`PortControl`] half that the node keeps.
 //! * [`LinkMonitor`]: news of a namespace's interfaces, so that a port whose interface went is reopened when it is back.
 //! * [`testing`]: a port in memory.
 //!
@@ -60,6 +60,6 @@ pub use control::{Keep, PortControl};
 pub use error::{ControlError, OpenError};
 pub use facts::PortFacts;
 pub use netlink::{Link, LinkEvent, LinkMonitor, Peer};
-pub use open::{OpenPort, open};
+pub use open::{OpenPort, Opener, open};
 pub use queue::{Body, Drops, RxQueue, Sent, TxFrame, TxQueue};
 pub use spec::{NetnsRef, PortKind, PortSpec, XdpMode};

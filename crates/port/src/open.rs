@@ -1,10 +1,12 @@
 //! One entrance for every kind of kernel-backed port.
 
+use crate::af_xdp::{Transmitters, without};
 use crate::control::PortControl;
 use crate::error::OpenError;
 use crate::facts::PortFacts;
 use crate::queue::{RxQueue, TxQueue};
 use crate::spec::{PortKind, PortSpec};
+use std::cell::OnceCell;
 
 /// An open port.
 pub struct OpenPort {
@@ -18,14 +20,44 @@ pub struct OpenPort {
     pub control: Box<dyn PortControl>,
 }
 
-/// Opens a port for `workers` workers. Blocks for some milliseconds: control thread only.
+/// Opens ports for the same workers, and owns what a worker's ports share.
+pub struct Opener {
+    workers: usize,
+    /// Made for the first port that can use them.
+    transmitters: OnceCell<Result<Transmitters, String>>,
+}
+
+impl Opener {
+    /// For `workers` workers.
+    pub fn new(workers: usize) -> Self {
+        Self { workers, transmitters: OnceCell::new() }
+    }
+
+    /// Opens a port. Blocks for some milliseconds: control thread only.
+    ///
+    /// # Errors
+    /// Every one names the interface, the step, the cause and a remedy; nothing is left behind.
+    pub fn open(&self, spec: &PortSpec) -> Result<OpenPort, OpenError> {
+        match spec.kind {
+            PortKind::Tap => crate::tap::open(spec, self.workers),
+            PortKind::AfPacket => crate::af_packet::open(spec, self.workers),
+            PortKind::AfXdp => crate::af_xdp::open(spec, self.workers, || self.transmitters()),
+        }
+    }
+
+    /// Or why there are none, in words.
+    fn transmitters(&self) -> Result<&Transmitters, &str> {
+        let made = self
+            .transmitters
+            .get_or_init(|| Transmitters::new(self.workers).map_err(|error| without(&error)));
+        made.as_ref().map_err(String::as_str)
+    }
+}
+
+/// Opens a port that shares nothing with others.
 ///
 /// # Errors
-/// Every one names the interface, the step, the cause and a remedy; nothing is left behind.
+/// As [`Opener::open`].
 pub fn open(spec: &PortSpec, workers: usize) -> Result<OpenPort, OpenError> {
-    match spec.kind {
-        PortKind::Tap => crate::tap::open(spec, workers),
-        PortKind::AfPacket => crate::af_packet::open(spec, workers),
-        PortKind::AfXdp => crate::af_xdp::open(spec, workers),
-    }
+    Opener::new(workers).open(spec)
 }

@@ -131,6 +131,19 @@ pub struct Sent {
 }
 
 impl Sent {
+    /// What is left when `refused` of the frames were not sent; which ones is not told: their bytes are taken to be average.
+    pub(crate) fn without(self, refused: u64) -> Self {
+        let refused = refused.min(self.frames);
+        let bytes = self.bytes - self.bytes * refused / self.frames.max(1);
+        Self { frames: self.frames - refused, bytes }
+    }
+
+    /// Adds `more`.
+    pub(crate) fn add(&mut self, more: Self) {
+        self.frames += more.frames;
+        self.bytes += more.bytes;
+    }
+
     /// Adds a frame of `len` bytes.
     pub fn count(&mut self, len: usize) {
         self.frames += 1;

@@ -21,4 +21,29 @@ struct verdict_count {
 	__u64 bytes;
 };
 
+/* Frames of a burst: the kernel takes so many pages from its allocator at once, however few are used. */
+#define SUIRO_BURST_MAX 64
+/* Longest frame of a burst: with the numbers before it, half a page. */
+#define SUIRO_SLOT_BYTES 2040
+/* Interfaces that bursts can leave by. */
+#define SUIRO_EXITS_MAX 4096
+
+/* A frame of a burst, written by user space. */
+struct slot {
+	__u32 exit; /* key of map `exits` */
+	__u32 len;
+	__u8 bytes[SUIRO_SLOT_BYTES];
+};
+
+/* The value of map `bursts`. User space zeroes the numbers before each burst. */
+struct burst {
+	__u32 run; /* frames filled so far */
+	__u32 flushed; /* frames handed to a driver */
+	__u32 sent; /* frames that it took */
+	__u32 error; /* errno of the last refusal */
+	__u32 cpu; /* where the burst runs */
+	__u32 reserved;
+	struct slot slots[SUIRO_BURST_MAX];
+};
+
 #endif

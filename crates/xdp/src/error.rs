@@ -31,6 +31,12 @@ pub enum AttachError {
     /// The kernel is older than `bpf_link` for XDP (5.9): the program would outlive suiro.
     #[error("the kernel has no bpf_link for XDP (needs 5.9)")]
     NoLink,
+    /// The memory or the namespace that the transmitter needs was refused.
+    #[error("cannot make room for the transmitter: {source}")]
+    Memory {
+        /// The reason.
+        source: io::Error,
+    },
     /// The embedded object lacks its program.
     #[error("the embedded object has no program")]
     BrokenBuild,
@@ -54,7 +60,7 @@ impl AttachError {
 }
 
 /// The first kernel error in the chain of causes.
-fn errno(error: &(dyn Error + 'static)) -> Option<i32> {
+pub(crate) fn errno(error: &(dyn Error + 'static)) -> Option<i32> {
     let code = error.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error);
     code.or_else(|| error.source().and_then(errno))
 }
@@ -67,6 +73,20 @@ pub enum MapError {
     Missing {
         /// Its name.
         map: &'static str,
+    },
+    /// It has all entries that it can have.
+    #[error("map {map} is full")]
+    Full {
+        /// Its name.
+        map: &'static str,
+    },
+    /// The kernel takes no such interface into it.
+    #[error("map {map}: interface refused")]
+    Redirect {
+        /// Its name.
+        map: &'static str,
+        /// The reason.
+        source: Box<aya::maps::xdp::XdpMapError>,
     },
     /// The kernel refused.
     #[error("map {map}: access refused")]
@@ -81,5 +101,9 @@ pub enum MapError {
 impl MapError {
     pub(crate) fn access(map: &'static str) -> impl Fn(aya::maps::MapError) -> Self {
         move |source| Self::Access { map, source: Box::new(source) }
+    }
+
+    pub(crate) fn redirect(map: &'static str) -> impl Fn(aya::maps::xdp::XdpMapError) -> Self {
+        move |source| Self::Redirect { map, source: Box::new(source) }
     }
 }

@@ -1,7 +1,7 @@
 //! # xdp: the program that sees a frame first
 //!
-//! **Question answered**: how does a frame on a kernel interface get to suiro before the kernel's own stack, and how does the
-//! interface get back to normal whatever happens to us?
+//! **Question answered**: how does a frame on a kernel interface get to suiro before the kernel's own stack, how does a burst of frames
+//! leave without a socket buffer for each, and how does the interface get back to normal whatever happens to us?
 //!
 //! ## Types
 //!
@@ -10,22 +10,32 @@
 //! * [`Hook`]: native (in the driver) or generic (after it).
 //! * [`Verdict`], [`VerdictCount`]: what became of the frames, counted per CPU.
 //!
+//! * [`Transmitter`]: the program `suiro_transmit` (`bpf/transmit.bpf.c`) and the memory of one worker's burst: frames are put there for
+//!   an [`Exit`], and leave together in one system call; [`Outcome`] tells how many the drivers took. On no interface: one anonymous
+//!   namespace each keeps it known to the kernel.
+//!
 //! ## Invariants
 //!
-//! * The shared layout is defined in `bpf/abi.h` alone; [`Verdict`] and [`VerdictCount`] mirror it, and a test compares them with the object's BTF.
+//! * The shared layout is defined in `bpf/abi.h` alone; [`Verdict`], [`VerdictCount`], [`Slot`] and [`Burst`] mirror it, and a test compares
+//!   them with the objects' BTF.
 //! * Attached by `bpf_link`: when the process dies, the kernel detaches. An interface that has another program is refused, never overwritten.
 //! * A frame that no stage takes passes to the kernel.
+//! * A burst is sent whole before the call returns, or not at all: nothing of it is left to leave later.
 //!
-//! Needs `CAP_BPF` and `CAP_NET_ADMIN`; to build: clang, libbpf-dev (`bpf_helpers.h`), linux-libc-dev.
+//! Needs `CAP_BPF` and `CAP_NET_ADMIN`, the transmitter `CAP_SYS_ADMIN` and `CAP_PERFMON` and Linux 5.18; to build: clang, libbpf-dev (`bpf_helpers.h`), linux-libc-dev.
 
 mod abi;
 mod error;
 mod ingress;
 mod sys;
+mod transmit;
 
-pub use abi::{QUEUES_MAX, Verdict, VerdictCount};
+pub use abi::{BURST_MAX, Burst, EXITS_MAX, QUEUES_MAX, SLOT_BYTES, Slot, Verdict, VerdictCount};
 pub use error::{AttachError, MapError};
 pub use ingress::{Hook, Ingress, Loaded, program_name};
+pub use transmit::{Exit, Outcome, Transmitter};
 
 /// The compiled object, for the test that compares its BTF with the Rust mirror.
 pub static OBJECT: &[u8] = ingress::OBJECT;
+/// The transmitter's, likewise.
+pub static TRANSMIT_OBJECT: &[u8] = transmit::OBJECT;

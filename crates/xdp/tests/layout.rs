@@ -2,7 +2,10 @@
 
 use object::{Object, ObjectSection};
 use std::mem::offset_of;
-use xdp::{OBJECT, QUEUES_MAX, Verdict, VerdictCount};
+use xdp::{
+    BURST_MAX, Burst, EXITS_MAX, OBJECT, QUEUES_MAX, SLOT_BYTES, Slot, TRANSMIT_OBJECT, Verdict,
+    VerdictCount,
+};
 
 const KIND_INT: u32 = 1;
 const KIND_ARRAY: u32 = 3;
@@ -29,8 +32,8 @@ struct Btf {
 }
 
 impl Btf {
-    fn of_object() -> Self {
-        let file = object::File::parse(OBJECT).expect("an ELF object");
+    fn of(object: &[u8]) -> Self {
+        let file = object::File::parse(object).expect("an ELF object");
         let bytes = file
             .section_by_name(".BTF")
             .expect("compiled with -g")
@@ -85,7 +88,31 @@ fn verdict_count_is_laid_out_as_in_the_program() {
         ("bytes".into(), offset_of!(VerdictCount, bytes)),
     ];
     let mirror = Layout { size: size_of::<VerdictCount>(), fields };
-    assert_eq!(Btf::of_object().layout_of("verdict_count"), mirror);
+    assert_eq!(Btf::of(OBJECT).layout_of("verdict_count"), mirror);
+}
+
+#[test]
+fn a_burst_is_laid_out_as_in_the_program() {
+    let named = |fields: &[(&str, usize)]| -> Vec<(String, usize)> {
+        fields.iter().map(|&(name, at)| (name.to_owned(), at)).collect()
+    };
+    let btf = Btf::of(TRANSMIT_OBJECT);
+    let slot = [
+        ("exit", offset_of!(Slot, exit)),
+        ("len", offset_of!(Slot, len)),
+        ("bytes", offset_of!(Slot, bytes)),
+    ];
+    assert_eq!(btf.layout_of("slot"), Layout { size: size_of::<Slot>(), fields: named(&slot) });
+    let burst = [
+        ("run", offset_of!(Burst, run)),
+        ("flushed", offset_of!(Burst, flushed)),
+        ("sent", offset_of!(Burst, sent)),
+        ("error", offset_of!(Burst, error)),
+        ("cpu", offset_of!(Burst, cpu)),
+        ("reserved", offset_of!(Burst, reserved)),
+        ("slots", offset_of!(Burst, slots)),
+    ];
+    assert_eq!(btf.layout_of("burst"), Layout { size: size_of::<Burst>(), fields: named(&burst) });
 }
 
 #[test]
@@ -99,5 +126,8 @@ fn constants_are_those_of_the_header() {
     assert_eq!(define("SUIRO_QUEUES_MAX"), QUEUES_MAX);
     assert_eq!(define("SUIRO_VERDICT_WORKER"), Verdict::Worker as u32);
     assert_eq!(define("SUIRO_VERDICT_PASS"), Verdict::Pass as u32);
+    assert_eq!(define("SUIRO_BURST_MAX") as usize, BURST_MAX);
+    assert_eq!(define("SUIRO_SLOT_BYTES") as usize, SLOT_BYTES);
+    assert_eq!(define("SUIRO_EXITS_MAX"), EXITS_MAX);
     assert_eq!(define("SUIRO_VERDICTS") as usize, Verdict::ALL.len());
 }

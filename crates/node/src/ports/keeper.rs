@@ -42,6 +42,10 @@ impl Entry {
     fn number(&self) -> PortNo {
         PortNo(self.wanted.at.port)
     }
+
+    fn has_news(&self) -> bool {
+        matches!(&self.open, Some(Opened::Interface(control)) if control.has_news())
+    }
 }
 
 /// The thread's state.
@@ -50,7 +54,7 @@ pub struct Keeper {
     board: Arc<Board>,
     watch: Watch,
     pub(super) entries: BTreeMap<PortAt, Entry>,
-    workers: usize,
+    opener: port::Opener,
     next_retry: Instant,
 }
 
@@ -65,7 +69,7 @@ impl Keeper {
             board,
             watch,
             entries: BTreeMap::new(),
-            workers,
+            opener: port::Opener::new(workers),
             next_retry: Instant::now() + RETRY,
         }
     }
@@ -107,7 +111,7 @@ impl Keeper {
         if Instant::now() >= self.next_retry {
             self.next_retry = Instant::now() + RETRY;
             self.leave_vanished_namespaces();
-            self.open_where(|_| true);
+            self.look(|entry| entry.open.is_none() || entry.has_news());
         }
     }
 
@@ -157,7 +161,9 @@ impl Keeper {
         spec: &port::PortSpec,
     ) -> Result<(Opened, PortFacts), Fault> {
         let label = &entry.wanted.label;
-        let OpenPort { facts, rx, tx, control } = port::open(spec, self.workers)
+        let OpenPort { facts, rx, tx, control } = self
+            .opener
+            .open(spec)
             .map_err(|error| Fault::new(label, error.step(), chain(&error), error.remedy()))?;
         let attached = self.datapath.attach(entry.wanted.at, Queues { rx, tx, mtu: facts.mtu });
         attached
@@ -327,13 +333,9 @@ impl Keeper {
             Ok(facts) => {
                 let known = self.board.lock().get(&at).is_some_and(|status| status.facts == facts);
                 if !known {
-                    tracing::info!(
-                        "{}: up {}, carrier {}, MTU {}",
-                        wanted.label,
-                        facts.up,
-                        facts.carrier,
-                        facts.mtu
-                    );
+                    let label = &wanted.label;
+                    let (up, carrier, mtu) = (facts.up, facts.carrier, facts.mtu);
+                    tracing::info!("{label}: up {up}, carrier {carrier}, MTU {mtu}");
                     self.show_facts(at, facts);
                 }
             }

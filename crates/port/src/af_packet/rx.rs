@@ -1,6 +1,6 @@
 //! Receiving from a packet socket, and putting back the VLAN tag that the kernel took out.
 
-use crate::batch::{BATCH, RxBatch, Slot};
+use crate::batch::{BODIES, RxBatch, Slot};
 use crate::queue::{Drops, RxQueue};
 use crate::sys::packet::{self, AuxData, Received};
 use crate::vnet;
@@ -52,9 +52,9 @@ impl PacketRx {
 impl RxQueue for PacketRx {
     fn rx(&mut self, batch: &mut RxBatch, drops: &mut Drops) -> io::Result<usize> {
         self.count_kernel_drops(drops)?;
-        let slots = batch.free();
-        let mut headers = [[0; vnet::LEN]; BATCH];
-        let mut received = [Received::default(); BATCH];
+        let slots = batch.free_with_bodies();
+        let mut headers = [[0; vnet::LEN]; BODIES];
+        let mut received = [Received::default(); BODIES];
         let buffers = slots.iter_mut().zip(&mut headers).map(|(slot, header)| {
             [
                 IoSliceMut::new(header),
@@ -62,7 +62,7 @@ impl RxQueue for PacketRx {
                 IoSliceMut::new(&mut slot.buffer),
             ]
         });
-        let mut buffers: ArrayVec<_, BATCH> = buffers.collect();
+        let mut buffers: ArrayVec<_, BODIES> = buffers.collect();
         let count = match packet::receive(&self.socket, &mut buffers, &mut received) {
             Ok(count) => count,
             Err(error) => return self.down_or_gone(error),

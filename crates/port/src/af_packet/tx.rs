@@ -1,6 +1,6 @@
 //! Sending through a packet socket, many frames in one call.
 
-use crate::batch::BATCH;
+use crate::batch::BODIES;
 use crate::gather::{Slices, gather, lacks_uso, reason};
 use crate::plain::{self, Room, Scratch};
 use crate::queue::{Drops, Sent, TxFrame, TxQueue};
@@ -22,7 +22,7 @@ impl PacketTx {
         Self { socket, scratch: Scratch::default() }
     }
 
-    /// Sends at most [`BATCH`] frames, in order.
+    /// Sends at most [`BODIES`] frames, in order.
     fn send(&mut self, frames: &[TxFrame<'_>], drops: &mut Drops, sent: &mut Sent) {
         for run in frames.chunk_by(|one, next| plain::is_needed(one) == plain::is_needed(next)) {
             if run.first().is_some_and(plain::is_needed) {
@@ -40,15 +40,15 @@ impl PacketTx {
 
     /// Sends frames with their state in virtio-net headers.
     fn send_as_they_are(&mut self, frames: &[TxFrame<'_>], drops: &mut Drops, sent: &mut Sent) {
-        let headers: ArrayVec<[u8; vnet::LEN], BATCH> = frames.iter().map(vnet::encode).collect();
-        let mut queued: ArrayVec<(&TxFrame<'_>, Slices<'_>), BATCH> = ArrayVec::new();
+        let headers: ArrayVec<[u8; vnet::LEN], BODIES> = frames.iter().map(vnet::encode).collect();
+        let mut queued: ArrayVec<(&TxFrame<'_>, Slices<'_>), BODIES> = ArrayVec::new();
         for (frame, header) in frames.iter().zip(&headers) {
             match gather(header, frame) {
                 Some(slices) => queued.push((frame, slices)),
                 None => drops.add(DropReason::TxError, 1),
             }
         }
-        let messages: ArrayVec<&[IoSlice<'_>], BATCH> =
+        let messages: ArrayVec<&[IoSlice<'_>], BODIES> =
             queued.iter().map(|(_, slices)| &slices[..]).collect();
         let mut next = 0;
         while next < queued.len() {
@@ -83,7 +83,7 @@ impl PacketTx {
 impl TxQueue for PacketTx {
     fn tx(&mut self, frames: &[TxFrame<'_>], drops: &mut Drops) -> Sent {
         let mut sent = Sent::default();
-        for chunk in frames.chunks(BATCH) {
+        for chunk in frames.chunks(BODIES) {
             self.send(chunk, drops, &mut sent);
         }
         sent

@@ -23,6 +23,8 @@ pub(super) struct Attached {
     pub(super) ingress: Ingress,
     /// In words.
     pub(super) mode: String,
+    /// The driver's buffers, instead of a copy.
+    pub(super) zero_copy: bool,
     /// Modes refused, with the reason.
     pub(super) notes: Vec<String>,
 }
@@ -63,7 +65,8 @@ pub(super) fn attach(
             Ok((ingress, sockets)) => {
                 let plural = if queues == 1 { "" } else { "s" };
                 let mode = format!("af_xdp {}, {queues} queue{plural}", rung.name);
-                return Ok(Attached { sockets, ingress, mode, notes: refused });
+                let zero_copy = rung.zero_copy;
+                return Ok(Attached { sockets, ingress, mode, zero_copy, notes: refused });
             }
             Err(Refusal::Attach(AttachError::Occupied)) => {
                 return Err(occupied(&spec.interface, link.xdp_program));

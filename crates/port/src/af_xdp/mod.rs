@@ -6,24 +6,30 @@
 //!   (the field holds the pseudo-header's sum) and marked; towards the interface, the kernel completes them, or suiro does.
 //! * Large frames are not for AF_XDP: towards the interface they are cut into UMEM frames, and what could send such frames to us is
 //!   switched off where it can be reached ([`large`]), counted as `too_big` where it cannot.
+//! * A burst of frames leaves as XDP frames where the driver takes them ([`burst`]), which in copy mode costs half.
 //! * A worker without a queue of its own sends through a packet socket: no lock, no ring shared by two threads.
 
+mod burst;
 mod ladder;
 mod large;
 mod queue;
+
+pub(crate) use burst::{Transmitters, without};
 
 use crate::af_packet;
 use crate::control::{Keep, PortControl};
 use crate::error::{ControlError, OpenError};
 use crate::facts::PortFacts;
-use crate::interface::{Interface, open_netns};
+use crate::interface::{Interface, cannot_enter, open_netns};
 use crate::netlink::Link;
 use crate::open::OpenPort;
 use crate::queue::{RxQueue, TxQueue};
 use crate::spec::PortSpec;
 use crate::sys::xsk::RX_HEADROOM;
+use burst::Seen;
 use ladder::Attached;
 use queue::{Checksums, XdpRx, XdpTx};
+use std::sync::Arc;
 use xdp::Ingress;
 
 /// Ethernet header and two tags.
@@ -34,7 +40,11 @@ const CHUNKS: [u32; 2] = [2048, 4096];
 const FRAMES: u32 = 1024;
 
 /// Opens AF_XDP sockets on every rx queue of an interface.
-pub(crate) fn open(spec: &PortSpec, workers: usize) -> Result<OpenPort, OpenError> {
+pub(crate) fn open<'t>(
+    spec: &PortSpec,
+    workers: usize,
+    transmitters: impl FnOnce() -> Result<&'t Transmitters, &'t str>,
+) -> Result<OpenPort, OpenError> {
     let netns = open_netns(spec)?;
     let interface = Interface::new(spec, &netns)?;
     let link = interface.find(spec)?;
@@ -54,7 +64,7 @@ pub(crate) fn open(spec: &PortSpec, workers: usize) -> Result<OpenPort, OpenErro
         why,
     })?;
     let link = interface.configure(spec, &link)?;
-    let Attached { sockets, ingress, mode, mut notes } =
+    let Attached { sockets, ingress, mode, zero_copy, mut notes } =
         ladder::attach(spec, &netns, &link, available, chunk)?;
     if u32::from(spec.queues) != available && spec.queues != 0 {
         notes.push(format!(
@@ -64,6 +74,7 @@ pub(crate) fn open(spec: &PortSpec, workers: usize) -> Result<OpenPort, OpenErro
     large::switch_off(&interface, &link, ingress.hook(), &mut notes);
     let checksums =
         if link.kind.is_empty() { Checksums::Complete } else { Checksums::MayBePartial };
+    let seen = Arc::new(Seen::default());
     let mut rx: Vec<Box<dyn RxQueue>> = Vec::new();
     let mut tx: Vec<Box<dyn TxQueue>> = Vec::new();
     for (receiving, sending) in sockets {
@@ -80,8 +91,21 @@ pub(crate) fn open(spec: &PortSpec, workers: usize) -> Result<OpenPort, OpenErro
         let senders = af_packet::senders(spec, &netns, &link, without)?;
         tx.extend(senders.into_iter().map(|queue| Box::new(queue) as Box<dyn TxQueue>));
     }
+    // Zero-copy sends cheaper still; of several queues each flow must stay with its own; longer frames fit no slot.
+    if !zero_copy && available == 1 && chunk == CHUNKS[0] {
+        match transmitters() {
+            Ok(transmitters) => {
+                let ways = netns.run(|| transmitters.ways_out(link.index, &seen));
+                match ways.map_err(|source| cannot_enter(spec, source))? {
+                    Ok(ways) => tx = burst::before(ways, tx),
+                    Err(why) => notes.push(why),
+                }
+            }
+            Err(why) => notes.push(why.to_owned()),
+        }
+    }
     let facts = interface.facts(link, &mode, &notes);
-    let control = XdpControl { index: facts.index, interface, ingress, mode, notes, chunk };
+    let control = XdpControl { index: facts.index, interface, ingress, mode, notes, seen, chunk };
     Ok(OpenPort { facts, rx, tx, control: Box::new(control) })
 }
 
@@ -117,13 +141,20 @@ struct XdpControl {
     ingress: Ingress,
     mode: String,
     notes: Vec<String>,
+    seen: Arc<Seen>,
     chunk: u32,
 }
 
 impl PortControl for XdpControl {
     fn facts(&self) -> Result<PortFacts, ControlError> {
         let link = self.interface.link(self.index)?;
-        Ok(self.interface.facts(link, &self.mode, &self.notes))
+        let mut facts = self.interface.facts(link, &self.mode, &self.notes);
+        facts.notes.extend(self.seen.note());
+        Ok(facts)
+    }
+
+    fn has_news(&self) -> bool {
+        self.seen.changed()
     }
 
     fn set_admin(&self, up: bool) -> Result<(), ControlError> {

@@ -169,11 +169,9 @@ impl XdpTx {
         for (len, end) in queued.frames.drain(..) {
             if end <= taken { flushed.count(len) } else { drops.add(reason(error), 1) }
         }
-        // Which frames the driver dropped is not told: their bytes are taken to be average.
-        let refused = u64::from(refused).min(flushed.frames);
-        drops.add(DropReason::TxError, refused);
-        sent.bytes += flushed.bytes - flushed.bytes * refused / flushed.frames.max(1);
-        sent.frames += flushed.frames - refused;
+        let went = flushed.without(refused.into());
+        drops.add(DropReason::TxError, flushed.frames - went.frames);
+        sent.add(went);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Packet sockets: addresses, options, and many messages in one call.
 
-use crate::batch::BATCH;
+use crate::batch::BODIES;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::{size_of, zeroed};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
@@ -127,16 +127,16 @@ pub(crate) fn take_drops(socket: impl AsFd) -> io::Result<u32> {
 #[derive(Clone, Copy)]
 struct Control([u8; 64]);
 
-/// Receives without waiting: one message into each element of `buffers`, at most [`BATCH`]; returns how many.
+/// Receives without waiting: one message into each element of `buffers`, at most [`BODIES`]; returns how many.
 pub(crate) fn receive(
     socket: impl AsFd,
     buffers: &mut [[IoSliceMut<'_>; 3]],
-    received: &mut [Received; BATCH],
+    received: &mut [Received; BODIES],
 ) -> io::Result<usize> {
     // SAFETY: all-zero is a value of `mmsghdr`: null pointers and zero lengths.
-    let mut messages: [libc::mmsghdr; BATCH] = unsafe { zeroed() };
-    let mut controls = [Control([0; 64]); BATCH];
-    let count = buffers.len().min(BATCH);
+    let mut messages: [libc::mmsghdr; BODIES] = unsafe { zeroed() };
+    let mut controls = [Control([0; 64]); BODIES];
+    let count = buffers.len().min(BODIES);
     for ((message, control), buffer) in
         messages.iter_mut().zip(&mut controls).zip(buffers.iter_mut())
     {
@@ -179,11 +179,11 @@ fn aux_data(message: &libc::msghdr) -> AuxData {
     unsafe { value.cast::<AuxData>().read_unaligned() }
 }
 
-/// Sends without waiting: each element of `messages` is one frame, at most [`BATCH`]; returns how many were taken.
+/// Sends without waiting: each element of `messages` is one frame, at most [`BODIES`]; returns how many were taken.
 pub(crate) fn send(socket: impl AsFd, messages: &[&[IoSlice<'_>]]) -> io::Result<usize> {
     // SAFETY: all-zero is a value of `mmsghdr`: null pointers and zero lengths.
-    let mut headers: [libc::mmsghdr; BATCH] = unsafe { zeroed() };
-    let count = messages.len().min(BATCH);
+    let mut headers: [libc::mmsghdr; BODIES] = unsafe { zeroed() };
+    let count = messages.len().min(BODIES);
     for (header, message) in headers.iter_mut().zip(messages) {
         // `IoSlice` is laid out as `iovec`; the kernel only reads through it.
         header.msg_hdr.msg_iov = message.as_ptr().cast_mut().cast();

@@ -1,6 +1,6 @@
 //! One TAP file: `readv` and `writev`, a frame each.
 
-use crate::batch::{BATCH, RxBatch, Slot};
+use crate::batch::{BODIES, RxBatch, Slot};
 use crate::gather::{gather, lacks_uso, reason};
 use crate::plain::{self, Room, Scratch};
 use crate::queue::{Drops, RxQueue, Sent, TxFrame, TxQueue};
@@ -49,8 +49,8 @@ impl RxQueue for TapRx {
     fn rx(&mut self, batch: &mut RxBatch, drops: &mut Drops) -> io::Result<usize> {
         let mut received = 0;
         // The bound also counts refused frames, so that a flood of them cannot hold the worker here.
-        for _ in 0..BATCH {
-            let Some(slot) = batch.free().first_mut() else { break };
+        for _ in 0..BODIES {
+            let Some(slot) = batch.free_with_bodies().first_mut() else { break };
             match self.read(slot)? {
                 None => break,
                 Some(Ok(())) => {

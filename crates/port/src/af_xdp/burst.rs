@@ -1,0 +1,229 @@
+//! Bursts past the socket: as XDP frames, in one system call.
+//!
+//! In copy mode the kernel sends a socket's frames one by one: a socket buffer each, and on a veth the other end's receiving for each.
+//! The same frames as XDP frames ([`xdp::Transmitter`]) cost a third of that, but the call costs 14 us: it is for bursts.
+//! A driver takes XDP frames or does not (a veth takes them while its other end has an XDP program or GRO), and the kernel tells
+//! which only when it is tried. So it is tried; a burst that is refused leaves by the socket, in its place.
+
+use crate::plain::{self, Room};
+use crate::queue::{Drops, Sent, TxFrame, TxQueue};
+use rustix::io::Errno;
+use std::error::Error;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use wire::{DropReason, Gso, PartialChecksum, checksum};
+use xdp::{AttachError, BURST_MAX, Exit, MapError, Outcome, SLOT_BYTES, Transmitter};
+
+/// Fewest frames worth the call: 14 us and 0.2 us a frame against the socket's 1 us (docs/decisions/0007).
+const WORTH: usize = 20;
+/// Refused bursts after which it is tried again: from here, doubled each time.
+const PAUSE_MIN: u32 = 64;
+/// … to here: some seconds under overload.
+const PAUSE_MAX: u32 = 1 << 16;
+/// A call that took so long waited for the kernel to make its program known again ([`Transmitter::new`]): other programs have pushed it
+/// out, so let them be.
+const SLOW: Duration = Duration::from_millis(5);
+
+/// The transmitters of a node, one for each worker; shared by all its ports.
+pub(crate) struct Transmitters {
+    of_worker: Vec<Arc<Mutex<Transmitter>>>,
+}
+
+impl Transmitters {
+    /// # Errors
+    /// Why this kernel, or this process, cannot: then sockets send everything.
+    pub(crate) fn new(workers: usize) -> Result<Self, AttachError> {
+        let transmitter = || Transmitter::new().map(|made| Arc::new(Mutex::new(made)));
+        Ok(Self {
+            of_worker: std::iter::repeat_with(transmitter)
+                .take(workers)
+                .collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// Each worker's way out of the interface of that index in the calling thread's namespace.
+    ///
+    /// # Errors
+    /// Why there is none, in words: the interface takes no XDP frames, ever.
+    pub(super) fn ways_out(&self, index: u32, seen: &Arc<Seen>) -> Result<Vec<WayOut>, String> {
+        let way = |transmitter: &Arc<Mutex<Transmitter>>| {
+            let exit = lock(transmitter).add_exit(index)?;
+            Ok(WayOut { transmitter: Arc::clone(transmitter), exit, seen: Arc::clone(seen) })
+        };
+        let ways: Result<_, MapError> = self.of_worker.iter().map(way).collect();
+        ways.map_err(|error| without(&error))
+    }
+}
+
+/// One worker's way out of one interface.
+pub(super) struct WayOut {
+    transmitter: Arc<Mutex<Transmitter>>,
+    exit: Exit,
+    seen: Arc<Seen>,
+}
+
+impl Drop for WayOut {
+    fn drop(&mut self) {
+        lock(&self.transmitter).remove_exit(self.exit);
+    }
+}
+
+/// Puts each worker's way out before its queue.
+pub(super) fn before(ways: Vec<WayOut>, queues: Vec<Box<dyn TxQueue>>) -> Vec<Box<dyn TxQueue>> {
+    let bursts = ways.into_iter().zip(queues).map(|(way, queue)| BurstTx {
+        way,
+        queue,
+        pause: 0,
+        next_pause: PAUSE_MIN,
+    });
+    bursts.map(|burst| Box::new(burst) as Box<dyn TxQueue>).collect()
+}
+
+/// What came of a port's last burst, for those who ask how it sends.
+#[derive(Default)]
+pub(super) struct Seen {
+    /// Not yet tried 0, taken 1, else 1 + `errno`.
+    last: AtomicU32,
+    /// It differs from the one before.
+    changed: AtomicBool,
+}
+
+impl Seen {
+    fn tell(&self, outcome: Outcome) {
+        let now = match outcome {
+            Outcome::Sent(_) => 1,
+            Outcome::Refused(error) => 1 + error.raw_os_error() as u32,
+        };
+        // Several workers may write: each of them tells what it saw.
+        if self.last.load(Relaxed) != now {
+            self.last.store(now, Relaxed);
+            self.changed.store(true, Relaxed);
+        }
+    }
+
+    /// Whether there is another note than at the last question.
+    pub(super) fn changed(&self) -> bool {
+        self.changed.swap(false, Relaxed)
+    }
+
+    /// In words, once there was a burst.
+    pub(super) fn note(&self) -> Option<String> {
+        match self.last.load(Relaxed) {
+            0 => None,
+            1 => Some(format!("bursts of {WORTH} frames and more leave as XDP frames")),
+            errno => Some(format!(
+                "bursts leave by the socket: the driver takes no XDP frames now ({}); a veth takes them while its other end has an \
+                 XDP program or GRO (`ethtool -K <interface> gro on` there)",
+                Errno::from_raw_os_error(errno as i32 - 1)
+            )),
+        }
+    }
+}
+
+/// Sends bursts by its worker's transmitter, and everything else by a socket.
+struct BurstTx {
+    way: WayOut,
+    queue: Box<dyn TxQueue>,
+    /// Bursts until it is tried again.
+    pause: u32,
+    next_pause: u32,
+}
+
+impl TxQueue for BurstTx {
+    fn tx(&mut self, frames: &[TxFrame<'_>], drops: &mut Drops) -> Sent {
+        let mut sent = Sent::default();
+        for chunk in frames.chunks(BURST_MAX) {
+            let went = self.burst(chunk, drops).unwrap_or_else(|| self.queue.tx(chunk, drops));
+            sent.add(went);
+        }
+        sent
+    }
+}
+
+impl BurstTx {
+    /// `None` when nothing was done because it is not worth it, or was refused: the socket's turn.
+    fn burst(&mut self, frames: &[TxFrame<'_>], drops: &mut Drops) -> Option<Sent> {
+        if frames.len() < WORTH || frames.iter().any(is_large) {
+            return None;
+        }
+        if self.pause > 0 {
+            self.pause -= 1;
+            return None;
+        }
+        // Another thread has it only while it opens or closes a port.
+        let mut transmitter = self.way.transmitter.try_lock().ok()?;
+        transmitter.clear();
+        let mut burst = Burst { transmitter: &mut transmitter, exit: self.way.exit };
+        let (mut put, mut unfit) = (Sent::default(), 0);
+        for frame in frames {
+            match plain::send(frame, SLOT_BYTES, &mut burst) {
+                Ok(()) => put.count(frame.len()),
+                Err(_) => unfit += 1,
+            }
+        }
+        let began = Instant::now();
+        let outcome = transmitter.send();
+        drop(transmitter);
+        if began.elapsed() > SLOW {
+            self.pause = PAUSE_MAX;
+        }
+        self.way.seen.tell(outcome);
+        match outcome {
+            Outcome::Sent(taken) => {
+                self.next_pause = PAUSE_MIN;
+                let went = put.without(put.frames.saturating_sub(taken.into()));
+                drops.add(DropReason::BadOffload, unfit);
+                drops.add(DropReason::TxError, put.frames - went.frames);
+                Some(went)
+            }
+            Outcome::Refused(_) => {
+                self.pause = self.pause.max(self.next_pause);
+                self.next_pause = (2 * self.next_pause).min(PAUSE_MAX);
+                None
+            }
+        }
+    }
+}
+
+/// A panic in between leaves frames put and not sent, nothing broken.
+fn lock(transmitter: &Mutex<Transmitter>) -> std::sync::MutexGuard<'_, Transmitter> {
+    transmitter.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Whether it takes more than one slot, or one too long: such frames are the socket's, where one copy serves many bytes.
+fn is_large(frame: &TxFrame<'_>) -> bool {
+    frame.offload.gso != Gso::None || frame.len() > SLOT_BYTES
+}
+
+struct Burst<'a> {
+    transmitter: &'a mut Transmitter,
+    exit: Exit,
+}
+
+impl Room for Burst<'_> {
+    fn fits(&mut self, count: usize) -> bool {
+        self.transmitter.room() >= count
+    }
+
+    /// An XDP frame has no unfinished checksum.
+    fn put(
+        &mut self,
+        len: usize,
+        checksum: Option<PartialChecksum>,
+        fill: impl FnOnce(&mut [u8]),
+    ) -> Result<(), DropReason> {
+        let put = self.transmitter.put(self.exit, len, |out| {
+            fill(out);
+            checksum.map_or(Some(()), |partial| checksum::complete(out, partial).ok())
+        });
+        put.ok_or(DropReason::BadOffload)
+    }
+}
+
+/// Why there are no bursts, for a port's note: in one line, of a verifier's many.
+pub(crate) fn without(error: &dyn Error) -> String {
+    let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
+    let why = format!("{error}{cause}");
+    format!("bursts leave by the socket: {}", why.lines().next().unwrap_or_default())
+}
