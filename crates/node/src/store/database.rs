@@ -80,15 +80,15 @@ impl File {
     /// # Errors
     /// Nothing was written; the file must be opened anew before it is used again.
     pub fn write(&self, pending: &Pending) -> Result<(), Box<redb::Error>> {
-        let (forget, slots) = pending.in_order();
+        let (forget, things) = pending.in_order();
         self.commit(|transaction| {
             for switch in forget {
                 forget_switch(transaction, switch)?;
             }
-            for run in slots.chunk_by(|(a, _), (b, _)| a.kind == b.kind) {
-                let mut records = transaction.open_table(table(run[0].0.kind))?;
-                for (slot, record) in run {
-                    let key = (&*slot.switch, &*slot.id);
+            for run in things.chunk_by(|(_, a, _), (_, b, _)| a.kind == b.kind) {
+                let mut records = transaction.open_table(table(run[0].1.kind))?;
+                for (switch, thing, record) in run {
+                    let key = (*switch, &*thing.id);
                     match record {
                         Some(record) => records.insert(key, &**record)?,
                         None => records.remove(key)?,

@@ -30,7 +30,7 @@ mod writer;
 use crate::journal::{Change, FlowEntry, FlowId, Journal, TableNames, Wait};
 use crate::spec::{PortName, PortSpec, SwitchName, SwitchSpec};
 use database::File;
-use pending::{Kind, Record, Slot};
+use pending::{Kind, Record, Thing};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -93,7 +93,7 @@ impl Store {
 
     /// Keeps a switch that the API made.
     pub fn put_switch(&self, spec: &SwitchSpec) {
-        self.shared.put(slot(Kind::Switch, &spec.name, &[]), json(spec));
+        self.put(Kind::Switch, &spec.name, &[], json(spec));
     }
 
     /// Forgets a switch with its ports, rules, groups and meters.
@@ -103,30 +103,33 @@ impl Store {
 
     /// Keeps a port that the API made.
     pub fn put_port(&self, switch: &SwitchName, name: &PortName, spec: &PortSpec) {
-        self.shared.put(slot(Kind::Port, switch, name.as_bytes()), json(spec));
+        self.put(Kind::Port, switch, name.as_bytes(), json(spec));
     }
 
     /// Remembers which number a port has.
     pub fn put_number(&self, switch: &SwitchName, port: &PortName, number: u32) {
-        self.shared
-            .put(slot(Kind::Number, switch, port.as_bytes()), Some(number.to_be_bytes().into()));
+        self.put(Kind::Number, switch, port.as_bytes(), Some(number.to_be_bytes().into()));
     }
 
     /// Forgets a port and its number.
     pub fn forget_port(&self, switch: &SwitchName, port: &PortName, number: u32) {
-        self.shared.put(slot(Kind::Port, switch, port.as_bytes()), None);
-        self.shared.put(slot(Kind::Number, switch, port.as_bytes()), None);
-        self.shared.put(slot(Kind::PortConfig, switch, &number.to_be_bytes()), None);
+        self.put(Kind::Port, switch, port.as_bytes(), None);
+        self.put(Kind::Number, switch, port.as_bytes(), None);
+        self.put(Kind::PortConfig, switch, &number.to_be_bytes(), None);
     }
 
     /// Forgets that the API made a switch; its rules stay, for the one that the configuration file declares.
     pub fn forget_made_switch(&self, name: &SwitchName) {
-        self.shared.put(slot(Kind::Switch, name, &[]), None);
+        self.put(Kind::Switch, name, &[], None);
     }
 
     /// Forgets that the API made a port.
     pub fn forget_made_port(&self, switch: &SwitchName, port: &PortName) {
-        self.shared.put(slot(Kind::Port, switch, port.as_bytes()), None);
+        self.put(Kind::Port, switch, port.as_bytes(), None);
+    }
+
+    fn put(&self, kind: Kind, switch: &str, id: &[u8], record: Record) {
+        self.shared.put(&switch.into(), Thing { kind, id: id.into() }, record);
     }
 
     /// The journal of one switch.
@@ -163,10 +166,6 @@ fn spawn_writer(shared: &Arc<Shared>, path: &Path, file: &Arc<File>) -> JoinHand
     thread
         .spawn(move || writer::run(&shared, &path, file))
         .expect("a process that just started may have one more thread")
-}
-
-fn slot(kind: Kind, switch: &str, id: &[u8]) -> Slot {
-    Slot { kind, switch: switch.into(), id: id.into() }
 }
 
 fn json(value: &impl serde::Serialize) -> Record {
@@ -319,8 +318,8 @@ struct SwitchJournal {
 
 impl SwitchJournal {
     fn put(&self, kind: Kind, id: Vec<u8>, record: Option<Vec<u8>>) {
-        let slot = Slot { kind, switch: self.switch.clone(), id: id.into() };
-        self.shared.put(slot, record.map(Vec::into_boxed_slice));
+        let thing = Thing { kind, id: id.into() };
+        self.shared.put(&self.switch, thing, record.map(Vec::into_boxed_slice));
     }
 
     fn put_flow(&self, id: &FlowId, entry: Option<&FlowEntry>) {

@@ -3,7 +3,7 @@
 //! Keyed by thing, so a rule that changes a thousand times between two commits is written once, and what waits is bounded by what
 //! exists rather than by how often it changed.
 
-use std::collections::{HashMap, HashSet};
+use hashbrown::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Kinds of records; each is a table of the store, by [`Kind::table`].
@@ -55,13 +55,11 @@ impl Kind {
     }
 }
 
-/// One thing that can be stored.
+/// One thing that can be stored, among those of its switch.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub struct Slot {
+pub struct Thing {
     /// Its kind.
     pub kind: Kind,
-    /// Its switch.
-    pub switch: Arc<str>,
     /// Which one of that kind.
     pub id: Box<[u8]>,
 }
@@ -72,53 +70,62 @@ pub type Record = Option<Box<[u8]>>;
 /// Changes not yet on disk.
 #[derive(Default, Debug)]
 pub struct Pending {
-    /// Switches whose every record goes, before `slots` are written.
+    /// Switches whose every record goes, before the others are written.
     forget: HashSet<Arc<str>>,
-    slots: HashMap<Slot, Record>,
-    waiting: HashMap<Arc<str>, usize>,
+    /// By switch; none is empty.
+    changed: HashMap<Arc<str>, HashMap<Thing, Record>>,
 }
 
 impl Pending {
     /// Whether there is nothing to write.
     pub fn is_empty(&self) -> bool {
-        self.forget.is_empty() && self.slots.is_empty()
+        self.forget.is_empty() && self.changed.is_empty()
     }
 
     /// Things of this switch that wait.
     pub fn waiting(&self, switch: &str) -> usize {
-        self.waiting.get(switch).copied().unwrap_or(0)
+        self.changed.get(switch).map_or(0, HashMap::len)
     }
 
     /// Notes the latest state of a thing.
-    pub fn put(&mut self, slot: Slot, record: Record) {
-        let switch = slot.switch.clone();
-        if self.slots.insert(slot, record).is_none() {
-            *self.waiting.entry(switch).or_default() += 1;
-        }
+    pub fn put(&mut self, switch: &Arc<str>, thing: Thing, record: Record) {
+        match self.changed.get_mut(switch) {
+            Some(changed) => changed.insert(thing, record),
+            None => self.changed.entry(switch.clone()).or_default().insert(thing, record),
+        };
     }
 
     /// Notes that a switch is gone with all it had.
     pub fn forget(&mut self, switch: Arc<str>) {
-        self.slots.retain(|slot, _| slot.switch != switch);
-        self.waiting.remove(&switch);
+        self.changed.remove(&switch);
         self.forget.insert(switch);
     }
 
     /// Takes back what could not be written; what came since is newer and stays.
     pub fn restore(&mut self, older: Pending) {
-        for (slot, record) in older.slots {
-            if !self.forget.contains(&slot.switch) && !self.slots.contains_key(&slot) {
-                self.put(slot, record);
+        for (switch, things) in older.changed {
+            if self.forget.contains(&switch) {
+                continue;
+            }
+            let changed = self.changed.entry(switch).or_default();
+            for (thing, record) in things {
+                changed.entry(thing).or_insert(record);
             }
         }
         self.forget.extend(older.forget);
     }
 
     /// Switches to forget first, then records in the order of their keys, as a B-tree likes them.
-    pub fn in_order(&self) -> (impl Iterator<Item = &str>, Vec<(&Slot, &Record)>) {
-        let mut slots: Vec<_> = self.slots.iter().collect();
-        slots.sort_unstable_by_key(|(slot, _)| *slot);
-        (self.forget.iter().map(|switch| &**switch), slots)
+    pub fn in_order(&self) -> (impl Iterator<Item = &str>, Vec<(&str, &Thing, &Record)>) {
+        let mut things: Vec<_> = self
+            .changed
+            .iter()
+            .flat_map(|(switch, things)| {
+                things.iter().map(move |(thing, record)| (&**switch, thing, record))
+            })
+            .collect();
+        things.sort_unstable_by_key(|&(switch, thing, _)| (thing.kind, switch, &thing.id));
+        (self.forget.iter().map(|switch| &**switch), things)
     }
 }
 
@@ -126,8 +133,8 @@ impl Pending {
 mod tests {
     use super::*;
 
-    fn slot(switch: &str, id: u8) -> Slot {
-        Slot { kind: Kind::Flow, switch: switch.into(), id: Box::new([id]) }
+    fn put(pending: &mut Pending, switch: &str, id: u8, record: Record) {
+        pending.put(&switch.into(), Thing { kind: Kind::Flow, id: Box::new([id]) }, record);
     }
 
     fn record(byte: u8) -> Record {
@@ -139,16 +146,16 @@ mod tests {
             .in_order()
             .1
             .into_iter()
-            .map(|(slot, record)| (slot.id[0], record.as_ref().map(|r| r[0])))
+            .map(|(_, thing, record)| (thing.id[0], record.as_ref().map(|r| r[0])))
             .collect()
     }
 
     #[test]
     fn the_latest_change_of_a_thing_is_the_one_written() {
         let mut pending = Pending::default();
-        pending.put(slot("a", 2), record(1));
-        pending.put(slot("a", 1), record(1));
-        pending.put(slot("a", 2), None);
+        put(&mut pending, "a", 2, record(1));
+        put(&mut pending, "a", 1, record(1));
+        put(&mut pending, "a", 2, None);
         assert_eq!(contents(&pending), [(1, Some(1)), (2, None)]);
         assert_eq!((pending.waiting("a"), pending.waiting("b")), (2, 0));
     }
@@ -156,10 +163,10 @@ mod tests {
     #[test]
     fn a_forgotten_switch_keeps_only_what_came_after() {
         let mut pending = Pending::default();
-        pending.put(slot("a", 1), record(1));
-        pending.put(slot("b", 7), record(1));
+        put(&mut pending, "a", 1, record(1));
+        put(&mut pending, "b", 7, record(1));
         pending.forget("a".into());
-        pending.put(slot("a", 2), record(2));
+        put(&mut pending, "a", 2, record(2));
         assert_eq!(contents(&pending), [(2, Some(2)), (7, Some(1))]);
         assert_eq!(pending.waiting("a"), 1);
     }
@@ -167,11 +174,11 @@ mod tests {
     #[test]
     fn what_came_since_wins_over_what_could_not_be_written() {
         let mut older = Pending::default();
-        older.put(slot("a", 1), record(1));
-        older.put(slot("a", 2), record(1));
-        older.put(slot("gone", 3), record(1));
+        put(&mut older, "a", 1, record(1));
+        put(&mut older, "a", 2, record(1));
+        put(&mut older, "gone", 3, record(1));
         let mut newer = Pending::default();
-        newer.put(slot("a", 2), record(2));
+        put(&mut newer, "a", 2, record(2));
         newer.forget("gone".into());
         newer.restore(older);
         assert_eq!(contents(&newer), [(1, Some(1)), (2, Some(2))]);

@@ -2,7 +2,7 @@
 
 use super::StoreError;
 use super::database::File;
-use super::pending::{Pending, Record, Slot};
+use super::pending::{Pending, Record, Thing};
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -67,8 +67,8 @@ impl Shared {
     }
 
     /// Notes the latest state of a thing.
-    pub fn put(&self, slot: Slot, record: Record) {
-        self.note(|pending| pending.put(slot, record));
+    pub fn put(&self, switch: &Arc<str>, thing: Thing, record: Record) {
+        self.note(|pending| pending.put(switch, thing, record));
     }
 
     /// Notes that a switch is gone.
