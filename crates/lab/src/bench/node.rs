@@ -195,7 +195,8 @@ impl Fleet {
     }
 
     fn add_entries(&self) -> Result<()> {
-        (0..SWITCHES).try_for_each(|switch| self.client(switch)?.add_entries(ENTRIES_PER_SWITCH))
+        (0..SWITCHES)
+            .try_for_each(|switch| self.client(switch)?.add_entries(ENTRIES_PER_SWITCH).map(drop))
     }
 
     /// Every switch has its ports and its entries.

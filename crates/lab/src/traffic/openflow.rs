@@ -23,9 +23,8 @@ const PACKET_IN_WINDOW: Duration = Duration::from_secs(3);
 /// Thousands of flow-mods a second, all new 5-tuples, up to the barrier's answer.
 pub fn flow_mods(running: &Running) -> Result<f64> {
     let mut client = Client::connect(management(running)?)?;
-    let start = Instant::now();
-    client.add_entries(FLOW_MODS)?;
-    Ok(f64::from(FLOW_MODS) / start.elapsed().as_secs_f64() / 1e3)
+    let took = client.add_entries(FLOW_MODS)?;
+    Ok(f64::from(FLOW_MODS) / took.as_secs_f64() / 1e3)
 }
 
 /// Thousands of strict modifies a second of as many entries, up to the barrier's answer.
@@ -47,9 +46,8 @@ pub fn deletes(running: &Running) -> Result<f64> {
 fn changes(running: &Running, change: impl Fn(u32) -> FlowMod) -> Result<f64> {
     let mut client = Client::connect(management(running)?)?;
     client.add_entries(FLOW_MODS)?;
-    let start = Instant::now();
-    client.change_entries(FLOW_MODS, change)?;
-    Ok(f64::from(FLOW_MODS) / start.elapsed().as_secs_f64() / 1e3)
+    let took = client.change_entries(FLOW_MODS, change)?;
+    Ok(f64::from(FLOW_MODS) / took.as_secs_f64() / 1e3)
 }
 
 /// Seconds in which a switch tells a million entries, in full.
@@ -191,26 +189,29 @@ impl Client {
         Ok(())
     }
 
-    /// Adds entries and waits for the barrier behind them.
-    pub fn add_entries(&mut self, count: u32) -> Result<()> {
+    /// Adds entries and waits for the barrier behind them; how long that took.
+    pub fn add_entries(&mut self, count: u32) -> Result<Duration> {
         self.change_entries(count, entry)
     }
 
-    /// Makes a change of each entry and waits for the barrier behind them. The bytes are made beforehand: the client must not be the limit.
-    fn change_entries(&mut self, count: u32, change: impl Fn(u32) -> FlowMod) -> Result<()> {
+    /// Makes a change of each entry and waits for the barrier behind them; how long that took. The bytes are made beforehand: the client must
+    /// not be the limit.
+    fn change_entries(&mut self, count: u32, change: impl Fn(u32) -> FlowMod) -> Result<Duration> {
         let mut bytes = Vec::with_capacity(count as usize * 128);
         for number in 0..count {
             bytes.extend(Message::FlowMod(change(number)).encode(VERSION, number)?);
         }
         bytes.extend(Message::BarrierRequest.encode(VERSION, count)?);
         let mut writer = self.stream.try_clone()?;
+        let start = Instant::now();
         std::thread::scope(|scope| {
             let writing = scope.spawn(move || writer.write_all(&bytes));
             let answered =
                 self.wait_for(|message| matches!(message, Message::BarrierReply).then_some(()));
             writing.join().expect("writing does not panic")?;
             answered
-        })
+        })?;
+        Ok(start.elapsed())
     }
 
     /// Asks for all entries and counts them; of each only its length is looked at, so that the switch is the limit.
