@@ -4,6 +4,7 @@ use super::Common;
 use super::cases::{self, Better, Case, ovs, suiro};
 use crate::peer::{Attach, Running};
 use crate::report::Report;
+use crate::traffic::frames::Receiver;
 use crate::traffic::{frames, latency, openflow};
 use anyhow::Result;
 use std::time::Duration;
@@ -15,7 +16,8 @@ const PROBES: usize = 1000;
 fn relayed_frames(running: &Running) -> Result<f64> {
     let [a, b] = &running.guests;
     running.accept_live_frames()?;
-    let delivered = openflow::relaying(running, || frames::flood(a, b, WINDOW))?.delivered;
+    let delivered =
+        openflow::relaying(running, || frames::flood(a, b, Receiver::Program, WINDOW))?.delivered;
     Ok(delivered / 1e3)
 }
 

@@ -4,6 +4,7 @@ use super::Common;
 use super::cases::{self, BRIDGE, Better, Case, ovs, suiro};
 use crate::peer::{Attach, Running};
 use crate::report::Report;
+use crate::traffic::frames::Receiver;
 use crate::traffic::{frames, latency, openflow, tcp};
 use anyhow::Result;
 use std::time::Duration;
@@ -12,9 +13,21 @@ const WINDOW: Duration = Duration::from_secs(3);
 const TCP_SECONDS: u32 = 4;
 
 fn mega_frames(running: &Running) -> Result<f64> {
+    to(Receiver::Program, running)
+}
+
+fn mega_frames_to_gro(running: &Running) -> Result<f64> {
+    to(Receiver::Stack { gro: true }, running)
+}
+
+fn mega_frames_to_stack(running: &Running) -> Result<f64> {
+    to(Receiver::Stack { gro: false }, running)
+}
+
+fn to(receiver: Receiver, running: &Running) -> Result<f64> {
     let [a, b] = &running.guests;
     running.accept_live_frames()?;
-    let result = frames::flood(a, b, WINDOW)?;
+    let result = frames::flood(a, b, receiver, WINDOW)?;
     eprintln!("  offered {:.2} Mpps", result.offered / 1e6);
     Ok(result.delivered / 1e6)
 }
@@ -47,6 +60,7 @@ fn cases() -> Vec<Case> {
     let tcp_peers = |attach| {
         vec![(BRIDGE, Some(0.8)), (ovs(attach, false), Some(8.0)), (ovs(attach, true), None)]
     };
+    let af_xdp_peers = || vec![(ovs(AfXdpGeneric, false), None), (ovs(AfXdpNative, false), None)];
     let quick_peers = || vec![(ovs(AfXdpGeneric, false), None), (BRIDGE, None)];
     let control_peer = |goal| vec![(ovs(AfXdpGeneric, false), Some(goal))];
     vec![
@@ -73,6 +87,22 @@ fn cases() -> Vec<Case> {
             ours: suiro(AfPacket),
             peers: vec![(ovs(AfPacket, false), None)],
             measure: mega_frames,
+        },
+        Case {
+            name: "60 B UDP veth to a stack with GRO, af_xdp",
+            unit: "Mpps",
+            better: More,
+            ours: suiro(AfXdpNative),
+            peers: af_xdp_peers(),
+            measure: mega_frames_to_gro,
+        },
+        Case {
+            name: "60 B UDP veth to a stack, af_xdp",
+            unit: "Mpps",
+            better: More,
+            ours: suiro(AfXdpNative),
+            peers: af_xdp_peers(),
+            measure: mega_frames_to_stack,
         },
         Case {
             name: "TCP tap to tap",

@@ -1,15 +1,27 @@
 //! 60-byte UDP frames as fast as one core makes them, and a receiver that costs next to nothing.
 //!
-//! The generator injects live XDP frames (`BPF_F_TEST_XDP_LIVE_FRAMES`, Linux 5.18) into the guest's interface; the receiver is an XDP
-//! program that drops, so the interface's own counter tells what was delivered.
+//! The generator injects live XDP frames (`BPF_F_TEST_XDP_LIVE_FRAMES`, Linux 5.18) into the guest's interface; the receiver's interface
+//! counts what was delivered.
 
-use crate::netns::Guest;
+use crate::netns::{Guest, run};
 use crate::sys::{GENERATOR, RECEIVER, XdpProgram, interface_index, pin};
 use anyhow::Result;
 use std::time::{Duration, Instant};
 
 /// Frames of the first system call, which tells how long the next one has to be.
 const TRIAL: u32 = 200_000;
+
+/// Who takes the frames at the other end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Receiver {
+    /// An XDP program that drops.
+    Program,
+    /// The guest's own stack, which has no socket for them; with or without GRO on its interface.
+    Stack {
+        /// `ethtool -K eth0 gro on`
+        gro: bool,
+    },
+}
 
 /// What came of a window.
 #[derive(Clone, Copy, Debug)]
@@ -21,9 +33,16 @@ pub struct Delivered {
 }
 
 /// Sends from one guest to another for about `window`, from core 0, after a trial that is not counted.
-pub fn flood(from: &Guest, to: &Guest, window: Duration) -> Result<Delivered> {
-    let _receiver =
-        to.namespace.enter(|| XdpProgram::load(RECEIVER)?.attach(interface_index("eth0")?))?;
+pub fn flood(from: &Guest, to: &Guest, by: Receiver, window: Duration) -> Result<Delivered> {
+    let drop_all = || XdpProgram::load(RECEIVER)?.attach(interface_index("eth0")?);
+    let _receiver = match by {
+        Receiver::Program => Some(to.namespace.enter(drop_all)?),
+        Receiver::Stack { gro } => {
+            let gro = if gro { "on" } else { "off" };
+            run(to.namespace.command("ethtool").args(["-K", "eth0", "gro", gro]))?;
+            None
+        }
+    };
     let frame = udp_frame(from, to, 10_048, 18);
     from.namespace.enter(|| {
         let source = Source::new(&frame)?;
