@@ -21,9 +21,11 @@ const WORTH: usize = 20;
 const PAUSE_MIN: u32 = 64;
 /// … to here: some seconds under overload.
 const PAUSE_MAX: u32 = 1 << 16;
-/// A call that took so long waited for the kernel to make its program known again ([`Transmitter::new`]): other programs have pushed it
-/// out, so let them be.
+/// A call that took so long may have waited for the kernel to make its program known again ([`Transmitter::new`]).
 const SLOW: Duration = Duration::from_millis(5);
+/// So many of them in a row did: other programs have pushed it out, so let them be. A few are waits for others whose programs come or
+/// go, or a core that was taken away.
+const SLOW_MAX: u32 = 16;
 
 /// The transmitters of a node, one for each worker; shared by all its ports.
 pub(crate) struct Transmitters {
@@ -76,6 +78,7 @@ pub(super) fn before(ways: Vec<WayOut>, queues: Vec<Box<dyn TxQueue>>) -> Vec<Bo
         queue,
         pause: 0,
         next_pause: PAUSE_MIN,
+        slow: 0,
     });
     bursts.map(|burst| Box::new(burst) as Box<dyn TxQueue>).collect()
 }
@@ -128,6 +131,8 @@ struct BurstTx {
     /// Bursts until it is tried again.
     pause: u32,
     next_pause: u32,
+    /// Slow calls in a row.
+    slow: u32,
 }
 
 impl TxQueue for BurstTx {
@@ -165,8 +170,9 @@ impl BurstTx {
         let began = Instant::now();
         let outcome = transmitter.send();
         drop(transmitter);
-        if began.elapsed() > SLOW {
-            self.pause = PAUSE_MAX;
+        self.slow = if began.elapsed() > SLOW { self.slow + 1 } else { 0 };
+        if self.slow >= SLOW_MAX {
+            (self.pause, self.slow) = (PAUSE_MAX, 0);
         }
         self.way.seen.tell(outcome);
         match outcome {
