@@ -1,6 +1,6 @@
 //! Heads of the frames in hand, and what is known of each.
 //!
-//! Heads 0..32 are the batch's; above them lie spare ones, used for copies: when an output is followed by more edits, and when
+//! Heads 0..64 are the batch's; above them lie spare ones, used for copies: when an output is followed by more edits, and when
 //! one frame goes to several switches. Spare heads are a stack: `top` rises within a pass and falls back when everything
 //! above a mark has left. The memory is touched only as far as it is used.
 
@@ -8,7 +8,7 @@ use crate::pending::HeadAt;
 use port::BATCH;
 use wire::{Gso, Head, Key, Layers, Offload};
 
-/// Spare heads: 32 for each of 16 vlinks in a row that all go on to several switches, and 96 for copies on the way.
+/// Spare heads: 64 for each of 16 vlinks in a row that all go on to several switches, and 96 for copies on the way.
 pub(crate) const SPARE: usize = 16 * BATCH + 96;
 
 /// All heads.

@@ -7,7 +7,7 @@
 //!
 //! * [`RxQueue`], [`TxQueue`]: the two halves of a port's queue. Halves, so that a worker may send out of a port while it still
 //!   holds frames received from it.
-//! * [`RxBatch`]: the worker's memory for one rx round: 32 private heads, and 32 body buffers for ports whose source
+//! * [`RxBatch`]: the worker's memory for one rx round: 64 private heads, and 32 body buffers for ports whose source
 //!   buffer is not shared memory. One per worker, whatever the number of ports.
 //! * [`Body`]: the bytes after the head, still in the source buffer: in the batch, in a UMEM, and later in guest memory.
 //! * [`Opener`] turns a [`PortSpec`] into an [`OpenPort`]: queues, [`PortFacts`], and the [`PortControl`] half that the node keeps.
