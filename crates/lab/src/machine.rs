@@ -18,6 +18,8 @@ pub struct Machine {
     pub kernel: String,
     /// Memory in GiB.
     pub memory_gib: u64,
+    /// TCP's congestion control, which alone changes a throughput by half.
+    pub congestion_control: String,
 }
 
 impl Machine {
@@ -40,6 +42,7 @@ impl Machine {
                 .and_then(|kib| kib.parse::<u64>().ok())
                 .unwrap_or(0)
                 >> 20,
+            congestion_control: file("/proc/sys/net/ipv4/tcp_congestion_control").trim().to_owned(),
         }
     }
 }
@@ -48,8 +51,8 @@ impl std::fmt::Display for Machine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
-            "{}, {} cores, {} GiB, Linux {}",
-            self.cpu, self.cores, self.memory_gib, self.kernel
+            "{}, {} cores, {} GiB, Linux {}, TCP {}",
+            self.cpu, self.cores, self.memory_gib, self.kernel, self.congestion_control
         )
     }
 }

@@ -78,14 +78,14 @@ impl Report {
     pub fn print(&self) {
         println!("{}", self.machine);
         println!(
-            "{:<44} {:>6} {:>5} {:>24} {:>24}  {:>6} {:>5}",
+            "{:<50} {:>6} {:>5} {:>24} {:>24}  {:>6} {:>5}",
             "case", "unit", "cores", "suiro", "peer", "ratio", "goal"
         );
         for row in &self.results {
             let peer = row.peer.as_ref();
             let name = peer.map_or(String::new(), |peer| format!("  ({})", peer.name));
             println!(
-                "{:<44} {:>6} {:>5} {:>24} {:>24}  {:>6} {:>5}{name}",
+                "{:<50} {:>6} {:>5} {:>24} {:>24}  {:>6} {:>5}{name}",
                 row.case,
                 row.unit,
                 row.cores,

@@ -5,6 +5,7 @@ use super::cases::{self, BRIDGE, Better, Case, ovs, suiro};
 use crate::peer::{Attach, Running};
 use crate::report::Report;
 use crate::traffic::frames::Receiver;
+use crate::traffic::tcp::Cores;
 use crate::traffic::{frames, latency, openflow, tcp};
 use anyhow::Result;
 use std::time::Duration;
@@ -34,7 +35,12 @@ fn to(receiver: Receiver, running: &Running) -> Result<f64> {
 
 fn tcp_gbits(running: &Running) -> Result<f64> {
     let [a, b] = &running.guests;
-    tcp::throughput(a, b, TCP_SECONDS)
+    tcp::throughput(a, b, Cores::Generators, TCP_SECONDS)
+}
+
+fn tcp_gbits_any_core(running: &Running) -> Result<f64> {
+    let [a, b] = &running.guests;
+    tcp::throughput(a, b, Cores::Any, TCP_SECONDS)
 }
 
 fn latency_p50(running: &Running) -> Result<f64> {
@@ -113,12 +119,28 @@ fn cases() -> Vec<Case> {
             measure: tcp_gbits,
         },
         Case {
+            name: "TCP tap to tap, guests on both cores",
+            unit: "Gbit/s",
+            better: More,
+            ours: suiro(Tap),
+            peers: vec![(BRIDGE, None), (ovs(Tap, true), None)],
+            measure: tcp_gbits_any_core,
+        },
+        Case {
             name: "TCP veth to veth, af_packet",
             unit: "Gbit/s",
             better: More,
             ours: suiro(AfPacket),
             peers: tcp_peers(AfPacket),
             measure: tcp_gbits,
+        },
+        Case {
+            name: "TCP veth to veth, af_packet, guests on both cores",
+            unit: "Gbit/s",
+            better: More,
+            ours: suiro(AfPacket),
+            peers: vec![(BRIDGE, None), (ovs(AfPacket, true), None)],
+            measure: tcp_gbits_any_core,
         },
         Case {
             name: "TCP veth to veth, af_xdp",

@@ -12,7 +12,10 @@ use std::time::{Duration, Instant};
 
 pub use ovs::version as ovs_version;
 
-/// The core that the switch runs on; generators take core 0.
+/// The core that traffic is made on.
+pub const GENERATORS_CORE: usize = 0;
+
+/// The core that the switch runs on.
 pub const SWITCH_CORE: usize = 1;
 
 /// How a switch is attached to its guests.

@@ -4,6 +4,7 @@
 //! counts what was delivered.
 
 use crate::netns::{Guest, run};
+use crate::peer::GENERATORS_CORE;
 use crate::sys::{GENERATOR, RECEIVER, XdpProgram, interface_index, pin};
 use anyhow::Result;
 use std::time::{Duration, Instant};
@@ -73,7 +74,7 @@ struct Source<'a> {
 impl<'a> Source<'a> {
     /// For `eth0` of the calling thread's namespace.
     fn new(frame: &'a [u8]) -> Result<Self> {
-        pin(0);
+        pin(GENERATORS_CORE);
         Ok(Self {
             program: XdpProgram::load(GENERATOR)?,
             interface: interface_index("eth0")?,

@@ -1,6 +1,7 @@
 //! TCP throughput by iperf3, the tool whose figures people compare.
 
 use crate::netns::{Guest, run};
+use crate::peer::GENERATORS_CORE;
 use anyhow::{Context, Result};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -14,8 +15,17 @@ impl Drop for Server {
     }
 }
 
-/// Gbit/s received, one connection, `seconds` after half a second of warming up.
-pub fn throughput(from: &Guest, to: &Guest, seconds: u32) -> Result<f64> {
+/// Where the two guests' processes run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cores {
+    /// Both on the generators' core, so that the switch has its core for itself.
+    Generators,
+    /// Wherever the kernel puts them, the switch's core too.
+    Any,
+}
+
+/// Gbit/s received, one connection, `seconds` after a second of warming up; the machine's default congestion control.
+pub fn throughput(from: &Guest, to: &Guest, cores: Cores, seconds: u32) -> Result<f64> {
     let server = to
         .namespace
         .command("iperf3")
@@ -26,15 +36,13 @@ pub fn throughput(from: &Guest, to: &Guest, seconds: u32) -> Result<f64> {
     let _server = Server(server.context("iperf3: cannot be started; run 'make setup'")?);
     wait_for_listener(to)?;
     let time = seconds.to_string();
-    let text = run(from.namespace.command("iperf3").args([
-        "-c",
-        &to.address,
-        "-J",
-        "-O",
-        "1",
-        "-t",
-        &time,
-    ]))?;
+    let mut client = from.namespace.command("iperf3");
+    client.args(["-c", &to.address, "-J", "-O", "1", "-t", &time]);
+    if cores == Cores::Generators {
+        let both = format!("{GENERATORS_CORE},{GENERATORS_CORE}");
+        client.args(["-A", &both]);
+    }
+    let text = run(&mut client)?;
     let value: serde_json::Value = serde_json::from_str(&text)?;
     let bits =
         value["end"]["sum_received"]["bits_per_second"].as_f64().context("iperf3: no result")?;
