@@ -14,7 +14,7 @@ use std::fmt::Write;
 use std::net::UdpSocket;
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 const SWITCHES: usize = 300;
@@ -22,6 +22,8 @@ const PORTS: usize = 4;
 const ENTRIES_PER_SWITCH: u32 = 10;
 const IDLE_WINDOW: Duration = Duration::from_secs(10);
 const UDP_PORT: u16 = 7778;
+/// The guests ask again for their neighbours after a second.
+const RESUMED: Duration = Duration::from_secs(10);
 
 pub fn run(common: &Common) -> Result<Report> {
     let mut figures: [Vec<f64>; 6] = Default::default();
@@ -237,46 +239,70 @@ impl Traffic {
         Ok(Self { from, to })
     }
 
-    /// Runs for half a second, then `meanwhile`, then half a second more.
+    /// Runs for half a second, then `meanwhile`, then until datagrams sent after that arrive.
     fn while_running<T>(&self, meanwhile: impl FnOnce() -> Result<T>) -> Result<(Seen, T)> {
-        let done = AtomicBool::new(false);
+        let progress = Progress::default();
         std::thread::scope(|scope| {
-            let sender = scope.spawn(|| self.send(&done));
-            let receiver = scope.spawn(|| self.receive(&done));
+            scope.spawn(|| self.send(&progress));
+            let receiver = scope.spawn(|| self.receive(&progress));
             std::thread::sleep(Duration::from_millis(500));
-            let result = meanwhile();
-            std::thread::sleep(Duration::from_millis(500));
-            done.store(true, Ordering::Relaxed);
-            let sent = sender.join().expect("the sender does not panic");
+            let result = meanwhile().and_then(|value| progress.resumed().map(|()| value));
+            progress.done.store(true, Ordering::Relaxed);
             let (received, longest_silence) = receiver.join().expect("the receiver does not panic");
-            ensure!(received > 0, "no datagram arrived at all");
-            Ok((Seen { longest_silence, lost: sent - received }, result?))
+            let lost = progress.newest.load(Ordering::Relaxed) - received;
+            Ok((Seen { longest_silence, lost }, result?))
         })
     }
 
-    fn send(&self, done: &AtomicBool) -> u64 {
+    fn send(&self, progress: &Progress) {
         let (start, mut sent) = (Instant::now(), 0);
-        while !done.load(Ordering::Relaxed) {
+        while !progress.done.load(Ordering::Relaxed) {
+            sent += 1;
             // A full queue of an interface without a switch behind it is a loss like any other.
             let _ = self.from.send(&u64::to_be_bytes(sent));
-            sent += 1;
+            progress.sent.store(sent, Ordering::Relaxed);
             std::thread::sleep(
                 (start + Duration::from_millis(sent)).saturating_duration_since(Instant::now()),
             );
         }
-        sent
     }
 
-    fn receive(&self, done: &AtomicBool) -> (u64, Duration) {
+    /// How many arrived, and the longest time without one.
+    fn receive(&self, progress: &Progress) -> (u64, Duration) {
         let (mut received, mut longest, mut last) = (0, Duration::ZERO, Instant::now());
-        let mut buffer = [0; 16];
-        while !done.load(Ordering::Relaxed) {
-            if self.to.recv(&mut buffer).is_ok() {
+        let mut number = [0; 8];
+        while !progress.done.load(Ordering::Relaxed) {
+            if self.to.recv(&mut number).is_ok() {
                 longest = longest.max(last.elapsed());
                 last = Instant::now();
                 received += 1;
+                progress.newest.fetch_max(u64::from_be_bytes(number), Ordering::Relaxed);
             }
         }
         (received, longest)
+    }
+}
+
+/// How far the datagrams are, by their numbers from 1.
+#[derive(Default)]
+struct Progress {
+    sent: AtomicU64,
+    /// Highest that arrived: any below that did not is lost.
+    newest: AtomicU64,
+    done: AtomicBool,
+}
+
+impl Progress {
+    /// Waits until a datagram sent from now on arrives.
+    fn resumed(&self) -> Result<()> {
+        let (mark, deadline) = (self.sent.load(Ordering::Relaxed), Instant::now() + RESUMED);
+        while self.newest.load(Ordering::Relaxed) <= mark {
+            ensure!(
+                Instant::now() < deadline,
+                "no datagram arrived within {RESUMED:?} of the restart"
+            );
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
     }
 }
