@@ -224,6 +224,18 @@ fn a_udp_sum_that_becomes_zero_is_written_as_ones() {
 }
 
 #[test]
+fn the_sum_of_an_icmp_message_that_becomes_all_zeros_is_ones() {
+    let request = ethernet().ipv4(Ipv4::default()).icmp(8, 0).payload(&[0; 8]).finish();
+    let mut subject = Subject::new(&request, None);
+    subject.edit_and_check(set(Field::IcmpType, 0)).unwrap();
+    assert_eq!(subject.frame()[36..38], [0xff, 0xff]);
+    // Beside another byte 0 would do as well; ones do in any case.
+    let request = ethernet().ipv4(Ipv4::default()).icmp(8, 0).payload(&[0xff, 0xff]).finish();
+    let mut subject = Subject::new(&request, None);
+    subject.edit_and_check(set(Field::IcmpType, 0)).unwrap();
+}
+
+#[test]
 fn the_sctp_crc_follows_a_port_though_the_body_is_elsewhere() {
     let frame = ethernet().ipv4(Ipv4::default()).sctp(1, 2).payload(&[7; 9000]).finish();
     let mut subject = Subject::new(&frame, None);

@@ -107,12 +107,16 @@ impl Edit<'_> {
     }
 
     /// Updates a complete checksum. In UDP 0 means "none" and stays, and a sum of 0 is written as 0xffff (RFC 768).
+    ///
+    /// So it is in ICMP, whose message, the only one without a pseudo-header, may become all zeros: 0xffff is right then, and 0, which is as
+    /// right beside any other byte, is not; the change alone does not tell which it is (RFC 1624 §3).
     fn complete(&mut self, at: usize, change: Change) {
-        let is_udp = self.ip_proto() == ip_proto::UDP;
+        let proto = self.ip_proto();
+        let (is_udp, is_icmp) = (proto == ip_proto::UDP, proto == ip_proto::ICMP);
         replace(self.head.bytes_mut(), at, |checksum| {
             match update(checksum, change.old, change.new) {
                 _ if is_udp && checksum == 0 => 0,
-                0 if is_udp => 0xffff,
+                0 if is_udp || is_icmp => 0xffff,
                 updated => updated,
             }
         });
