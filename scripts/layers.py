@@ -16,7 +16,7 @@ import sys
 BANDS = [
     {"suiro-wire", "suiro-openflow", "suiro-place"},
     {"suiro-flow"},
-    {"suiro-xdp"},
+    {"suiro-xdp", "suiro-vhost"},
     {"suiro-port"},
     {"suiro-datapath"},
     {"suiro-offload"},

@@ -1,0 +1,86 @@
+//! Feature bits of VIRTIO and of its network device, as driver and device agree on them.
+
+use bitflags::bitflags;
+
+bitflags! {
+    /// Bits of VIRTIO 1.2 §5.1.3 (0..=63 but 24..=50) and §6 (24..=50), and two of vhost-user's own.
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+    pub struct Features: u64 {
+        /// The driver may send frames with a checksum to complete.
+        const CSUM = 1 << 0;
+        /// The driver takes frames with a checksum to complete.
+        const GUEST_CSUM = 1 << 1;
+        /// The device tells its MTU.
+        const MTU = 1 << 3;
+        /// The device tells its MAC address.
+        const MAC = 1 << 5;
+        /// The driver takes large TCP frames over IPv4.
+        const GUEST_TSO4 = 1 << 7;
+        /// … over IPv6.
+        const GUEST_TSO6 = 1 << 8;
+        /// … with ECN.
+        const GUEST_ECN = 1 << 9;
+        /// The driver may send large TCP frames over IPv4.
+        const HOST_TSO4 = 1 << 11;
+        /// … over IPv6.
+        const HOST_TSO6 = 1 << 12;
+        /// … with ECN.
+        const HOST_ECN = 1 << 13;
+        /// A frame may fill several of the driver's receive buffers.
+        const MRG_RXBUF = 1 << 15;
+        /// The device tells whether its link is up.
+        const STATUS = 1 << 16;
+        /// There is a control queue.
+        const CTRL_VQ = 1 << 17;
+        /// The driver announces itself when asked.
+        const GUEST_ANNOUNCE = 1 << 21;
+        /// Several pairs of queues.
+        const MQ = 1 << 22;
+        /// Write a log of the pages that the device dirties (vhost).
+        const LOG_ALL = 1 << 26;
+        /// Descriptors may point to tables of descriptors.
+        const INDIRECT_DESC = 1 << 28;
+        /// Notifications by index instead of by flag.
+        const EVENT_IDX = 1 << 29;
+        /// The vhost-user protocol has features of its own (vhost-user).
+        const PROTOCOL_FEATURES = 1 << 30;
+        /// VIRTIO 1.0 and later: little endian, 12-byte header.
+        const VERSION_1 = 1 << 32;
+        /// Addresses go through an IOMMU.
+        const ACCESS_PLATFORM = 1 << 33;
+        /// Packed rings.
+        const RING_PACKED = 1 << 34;
+        /// Buffers are used in the order in which they were made available.
+        const IN_ORDER = 1 << 35;
+        /// The driver takes large UDP frames over IPv4.
+        const GUEST_USO4 = 1 << 54;
+        /// … over IPv6.
+        const GUEST_USO6 = 1 << 55;
+        /// The driver may send large UDP frames.
+        const HOST_USO = 1 << 56;
+    }
+}
+
+impl Features {
+    /// Bytes of the header before each frame: `num_buffers` is there with VIRTIO 1.0 or mergeable buffers (VIRTIO 1.2 §5.1.6, §5.1.6.1).
+    pub const fn header_len(self) -> usize {
+        if self.intersects(Self::VERSION_1.union(Self::MRG_RXBUF)) { 12 } else { 10 }
+    }
+
+    /// Names of the bits that are set, in order, for people.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        self.iter_names().map(|(name, _)| name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_header_has_num_buffers_from_version_1_on() {
+        assert_eq!(Features::empty().header_len(), 10);
+        assert_eq!(Features::MRG_RXBUF.header_len(), 12);
+        assert_eq!(Features::VERSION_1.header_len(), 12);
+    }
+}

@@ -1,0 +1,58 @@
+//! # vhost: frames to and from a driver in another address space
+//!
+//! **Question answered**: how does a driver in another address space hand us frames, and we it, when nothing in that memory
+//! can be trusted?
+//!
+//! A guest's driver keeps *rings* in its own memory (VIRTIO 1.2 §2.7, §2.8) and the guest's front-end (QEMU, a DPDK process) hands that
+//! memory to us by file descriptor (the vhost-user protocol). From then on frames move by copies and index updates, without a system call.
+//!
+//! ## Types
+//!
+//! * [`GuestMemory`]: the regions that the front-end shares; turns guest and user addresses into [`GuestSlice`]s.
+//! * [`Vring`]: one ring, split or packed, seen from the device. As a *source* (the driver's transmit queue): [`Vring::take`], then
+//!   [`Vring::give_back`]. As a *destination* (the driver's receive queue): [`Vring::put`], then [`Vring::publish`].
+//! * [`Chains`]: what `take` took: each frame as slices of guest memory, every address and length already checked.
+//! * [`Slot`]: where the control thread, which starts and stops a ring, and the worker, which serves it, meet.
+//! * [`InflightMemory`], [`DirtyLog`]: what a restart and a live migration need to know.
+//! * [`Fault`]: why a ring was stopped, in words for the guest's owner.
+//!
+//! ```text
+//!   front-end ══ socket ══▶ session (control thread) ── start, stop, memory ──▶ Slot ◀── lock, per batch ── worker
+//!       └──── shared memory: descriptors, rings, buffers ─────────────────────────────────── take, put ────────┘
+//! ```
+//!
+//! ## What the guest can do, and what it gets
+//!
+//! It can write anything anywhere in what it shares, at any moment, and it can take the memory away. So:
+//!
+//! * An index, descriptor, length or header is read **once**, into private memory, and checked there. Nothing is looked up again.
+//! * A range is checked against one region, without overflow, before an address is made of it.
+//! * A walk over a chain ends after as many descriptors as the ring has, whatever `next` says.
+//! * No `&[u8]` to guest memory ever exists: [`GuestSlice`] only copies. Raw access is in `sys`, and only there.
+//! * Memory that was withdrawn (`ftruncate`) becomes zero pages where we touch it, and its rings stop ([`Fault::Withdrawn`]).
+//! * A ring that breaks the rules is stopped with a [`Fault`]; its port goes on without it, its worker never notices more than an error.
+//!
+//! ## Threads and locks
+//!
+//! A [`Slot`] has one lock. A worker holds it from `take` until `give_back`, or for one batch of `put`s, some microseconds; the
+//! control thread holds it for as long as a ring is exchanged. A worker holds at most one source's and one destination's lock, in this
+//! order; the control thread one. So nobody waits in a circle, and a ring that is stopped has given back all that it took.
+//!
+//! Source: *Virtual I/O Device (VIRTIO) Version 1.2*, and QEMU's *Vhost-user Protocol*.
+
+mod fault;
+mod features;
+mod inflight;
+mod log;
+mod memory;
+mod ring;
+mod slot;
+mod sys;
+
+pub use fault::{Fault, Part};
+pub use features::Features;
+pub use inflight::{InflightError, InflightMemory, InflightRing, Layout};
+pub use log::DirtyLog;
+pub use memory::{GuestMemory, GuestSlice, MemoryError, RegionFacts, RegionSpec};
+pub use ring::{Base, Chains, HEADER_MAX, Payload, Refused, Vring, VringConfig};
+pub use slot::{Slot, SlotGuard, SlotState};

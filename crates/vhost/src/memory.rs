@@ -1,0 +1,206 @@
+//! What a front-end shares with us, and addresses in it.
+//!
+//! Descriptors hold *guest physical* addresses; the protocol names rings by *user* addresses (of the front-end's own mapping). Both are translated
+//! here, and only here, without overflow, inside one region: a buffer that crosses from one into the next is refused.
+
+pub use crate::sys::GuestSlice;
+use crate::sys::{Area, MapError, Mapping};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+/// A region as the front-end describes it (vhost-user protocol, "Memory region description").
+#[derive(Debug)]
+pub struct RegionSpec {
+    /// First guest physical address.
+    pub guest: u64,
+    /// First address in the front-end's own mapping.
+    pub user: u64,
+    /// Bytes.
+    pub size: u64,
+    /// Where it begins in the file.
+    pub offset: u64,
+    /// The memory.
+    pub file: OwnedFd,
+}
+
+/// A region, for people.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RegionFacts {
+    /// First guest physical address.
+    pub guest: u64,
+    /// First address in the front-end's own mapping.
+    pub user: u64,
+    /// Bytes.
+    pub size: u64,
+    /// Whether a page of it was found missing.
+    pub withdrawn: bool,
+}
+
+/// A memory table cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum MemoryError {
+    /// Empty, or past the end of the address space.
+    #[error("region at guest address {guest:#x} of {size} bytes is empty or passes the end of the address space")]
+    BadRange {
+        /// First guest physical address.
+        guest: u64,
+        /// Bytes.
+        size: u64,
+    },
+    /// Two regions share addresses.
+    #[error("region at guest address {guest:#x} overlaps the one at {other:#x}")]
+    Overlap {
+        /// First guest physical address of the new one.
+        guest: u64,
+        /// … and of the one that is there.
+        other: u64,
+    },
+    /// The file is shorter than the region.
+    #[error("region at guest address {guest:#x} needs {needed} bytes of its file, which has {available}")]
+    ShortFile {
+        /// First guest physical address.
+        guest: u64,
+        /// Bytes from the file's beginning.
+        needed: u64,
+        /// Bytes there.
+        available: u64,
+    },
+    /// There is no such region to remove.
+    #[error("there is no region at guest address {guest:#x} to remove")]
+    Missing {
+        /// First guest physical address.
+        guest: u64,
+    },
+    /// The kernel refuses.
+    #[error("region at guest address {guest:#x} cannot be mapped")]
+    Map {
+        /// First guest physical address.
+        guest: u64,
+        /// The kernel's reason.
+        source: io::Error,
+    },
+}
+
+impl MemoryError {
+    pub(crate) fn of(error: MapError, guest: u64, size: u64) -> Self {
+        match error {
+            MapError::BadRange => Self::BadRange { guest, size },
+            MapError::Short { needed, available } => Self::ShortFile { guest, needed, available },
+            MapError::System(source) => Self::Map { guest, source },
+        }
+    }
+}
+
+/// One region.
+#[derive(Debug)]
+struct Region {
+    guest: u64,
+    user: u64,
+    size: u64,
+    mapping: Arc<Mapping>,
+}
+
+impl Region {
+    fn map(spec: &RegionSpec) -> Result<Self, MemoryError> {
+        let RegionSpec { guest, user, size, offset, ref file } = *spec;
+        if guest.checked_add(size).is_none() || user.checked_add(size).is_none() {
+            return Err(MemoryError::BadRange { guest, size });
+        }
+        let mapping = Mapping::new(file.as_fd(), offset, size);
+        let mapping = mapping.map_err(|error| MemoryError::of(error, guest, size))?;
+        Ok(Self { guest, user, size, mapping })
+    }
+
+    fn overlaps(&self, other: &Self) -> bool {
+        let apart = |mine: u64, others: u64| mine + self.size <= others || others + other.size <= mine;
+        !apart(self.guest, other.guest) || !apart(self.user, other.user)
+    }
+
+    #[inline]
+    fn slice(&self, guest: u64, len: u64) -> Option<GuestSlice<'_>> {
+        // An address below the region wraps to an offset past every end.
+        self.mapping.slice(guest.wrapping_sub(self.guest), len)
+    }
+}
+
+/// The memory table: immutable, so that a worker reads it without a lock; a change makes a new one.
+#[derive(Debug, Default)]
+pub struct GuestMemory {
+    /// The largest first: nearly every buffer lies there.
+    regions: Box<[Arc<Region>]>,
+}
+
+impl GuestMemory {
+    /// Maps a whole table (`VHOST_USER_SET_MEM_TABLE`).
+    ///
+    /// # Errors
+    /// A region is impossible, overlaps another, or cannot be mapped; nothing stays mapped then.
+    pub fn map(specs: &[RegionSpec]) -> Result<Arc<Self>, MemoryError> {
+        specs.iter().try_fold(Arc::default(), |memory: Arc<Self>, spec| memory.with(spec))
+    }
+
+    /// The same and one region more (`VHOST_USER_ADD_MEM_REG`).
+    ///
+    /// # Errors
+    /// As [`GuestMemory::map`].
+    pub fn with(&self, spec: &RegionSpec) -> Result<Arc<Self>, MemoryError> {
+        let region = Region::map(spec)?;
+        if let Some(other) = self.regions.iter().find(|other| region.overlaps(other)) {
+            return Err(MemoryError::Overlap { guest: region.guest, other: other.guest });
+        }
+        let mut regions = self.regions.to_vec();
+        regions.push(Arc::new(region));
+        regions.sort_by_key(|region| std::cmp::Reverse(region.size));
+        Ok(Arc::new(Self { regions: regions.into() }))
+    }
+
+    /// The same without the region of exactly these addresses (`VHOST_USER_REM_MEM_REG`).
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn without(&self, guest: u64, user: u64, size: u64) -> Result<Arc<Self>, MemoryError> {
+        let is_it = |region: &Arc<Region>| (region.guest, region.user, region.size) == (guest, user, size);
+        let regions: Box<[_]> = self.regions.iter().filter(|region| !is_it(region)).cloned().collect();
+        if regions.len() == self.regions.len() {
+            return Err(MemoryError::Missing { guest });
+        }
+        Ok(Arc::new(Self { regions }))
+    }
+
+    /// The regions, the largest first.
+    pub fn regions(&self) -> impl Iterator<Item = RegionFacts> + '_ {
+        self.regions.iter().map(|region| RegionFacts {
+            guest: region.guest,
+            user: region.user,
+            size: region.size,
+            withdrawn: region.mapping.is_withdrawn(),
+        })
+    }
+
+    /// Whether a page was found missing in any region.
+    #[inline]
+    pub fn is_withdrawn(&self) -> bool {
+        self.regions.iter().any(|region| region.mapping.is_withdrawn())
+    }
+
+    /// The bytes at a guest physical address, if they lie in one region.
+    #[inline]
+    pub fn slice(&self, guest: u64, len: u64) -> Option<GuestSlice<'_>> {
+        self.regions.iter().find_map(|region| region.slice(guest, len))
+    }
+
+    /// The guest physical address of memory that [`GuestMemory::slice`] gave.
+    pub(crate) fn guest_of(&self, slice: GuestSlice<'_>) -> Option<u64> {
+        let offset = |region: &Arc<Region>| Some(region.guest + region.mapping.offset_of(slice)?);
+        self.regions.iter().find_map(offset)
+    }
+
+    /// A ring's part at a user address, aligned, with its guest physical address.
+    pub(crate) fn area(&self, user: u64, len: usize, align: usize) -> Option<(Area, u64)> {
+        self.regions.iter().find_map(|region| {
+            let offset = user.wrapping_sub(region.user);
+            Some((Area::new(&region.mapping, offset, len, align)?, region.guest.wrapping_add(offset)))
+        })
+    }
+}

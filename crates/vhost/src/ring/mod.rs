@@ -1,0 +1,88 @@
+//! One ring, seen from the device.
+//!
+//! Both kinds hand over buffers by number and get numbers back; they differ in where the numbers stand. So a ring is a *layout* (module
+//! `split`, module `packed`: find what the driver made available, say what was used, ask for and give notifications) under what is the same for both:
+//! chains of buffers ([`Chains`]), a frame spread over them ([`Vring::put`]), the order of stores and fences.
+
+mod chains;
+mod config;
+mod fill;
+mod indirect;
+mod packed;
+mod split;
+mod vring;
+
+pub use chains::Chains;
+pub use config::{Base, VringConfig};
+pub use fill::{HEADER_MAX, Payload, Refused};
+pub use vring::Vring;
+
+use crate::fault::Fault;
+use crate::sys::For;
+
+/// Most descriptors of a ring (VIRTIO 1.2 §2.7, §2.8.10.1).
+const SIZE_MAX: u16 = 1 << 15;
+
+/// A descriptor's flags (VIRTIO 1.2 §2.7.5, §2.8.1).
+const NEXT: u16 = 1;
+const WRITE: u16 = 2;
+const INDIRECT: u16 = 4;
+
+/// What the driver uses the ring for, in its own words.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Queue {
+    /// Every buffer is for us to read.
+    Transmit,
+    /// Every buffer is for us to write.
+    Receive,
+}
+
+impl Queue {
+    const fn purpose(self) -> For {
+        match self {
+            Self::Transmit => For::Reading,
+            Self::Receive => For::Writing,
+        }
+    }
+
+    /// # Errors
+    /// The buffer is for the other direction.
+    #[inline]
+    fn check(self, flags: u16) -> Result<(), Fault> {
+        match (self, flags & WRITE != 0) {
+            (Self::Transmit, false) | (Self::Receive, true) => Ok(()),
+            (Self::Transmit, true) => {
+                Err(Fault::WrongDirection { queue: "transmit", found: "writable" })
+            }
+            (Self::Receive, false) => {
+                Err(Fault::WrongDirection { queue: "receive", found: "readable" })
+            }
+        }
+    }
+}
+
+/// A buffer to give back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Used {
+    id: u16,
+    /// Places that it took in a packed ring.
+    places: u16,
+    /// Bytes that we wrote.
+    len: u32,
+}
+
+/// Where a ring's parts are, in the front-end's address space.
+#[derive(Clone, Copy, Debug)]
+struct Places {
+    size: u16,
+    desc: u64,
+    driver: u64,
+    device: u64,
+    log_used_at: Option<u64>,
+}
+
+/// Whether an index that moved from `old` to `new` passed `event` (VIRTIO 1.2 §2.7.10.1, `vring_need_event`).
+#[inline]
+fn passed(event: u16, new: u16, old: u16) -> bool {
+    new.wrapping_sub(event).wrapping_sub(1) < new.wrapping_sub(old)
+}

@@ -1,0 +1,314 @@
+//! The packed ring (VIRTIO 1.2 §2.8): one ring of descriptors, which both sides write.
+//!
+//! Descriptor: `addr` u64 0, `len` u32 8, `id` u16 12, `flags` u16 14. Event suppression areas: `off_wrap` u16 0, `flags` u16 2.
+//!
+//! Four descriptors share a cache line, and the driver fills what we read and reads what we give back. So we leave a line that it is still
+//! filling alone as long as there are others, and write the first descriptor given back last: until then the driver looks at no other.
+
+mod inflight;
+mod position;
+#[cfg(test)]
+mod tests;
+
+use super::chains::{Building, CHAIN_MAX, Chain, Chains};
+use super::config::Base;
+use super::indirect::Table;
+use super::{INDIRECT, NEXT, Places, Queue, SIZE_MAX, Used, WRITE, passed};
+use crate::fault::{Fault, Part};
+use crate::features::Features;
+use crate::inflight::InflightRing;
+use crate::log::DirtyLog;
+use crate::memory::GuestMemory;
+use crate::sys::Area;
+use inflight::Inflight;
+use position::{AVAIL, Position, USED};
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
+
+/// Descriptors of a cache line.
+const LINE: u16 = 4;
+/// Values of an event suppression area's flags.
+const ENABLE: u16 = 0;
+const DISABLE: u16 = 1;
+const AT_DESCRIPTOR: u16 = 2;
+/// Bytes of such an area, and where its flags stand.
+const SUPPRESSION: usize = 4;
+const FLAGS: usize = 2;
+
+/// A packed ring.
+pub(super) struct Packed {
+    memory: Arc<GuestMemory>,
+    parts: Parts,
+    size: u16,
+    features: Features,
+    /// The next descriptor to read.
+    avail: Position,
+    /// The next one to give back.
+    used: Position,
+    /// Descriptors between the two.
+    taken: u16,
+    /// Where `used` was when it was last decided whether to notify; `None` when that was never.
+    told: Option<u16>,
+    inflight: Option<Inflight>,
+}
+
+/// The parts of a ring in memory, and where the guest has those that we write.
+struct Parts {
+    ring: Area,
+    ring_guest: u64,
+    driver: Area,
+    device: Area,
+    device_guest: u64,
+}
+
+impl Parts {
+    fn find(places: &Places, memory: &GuestMemory) -> Result<Self, Fault> {
+        let find = |part, user, len, align| {
+            memory.area(user, len, align).ok_or(Fault::Unplaced { part, user })
+        };
+        // Sizes and alignments: VIRTIO 1.2 §2.8.10.1.
+        let (ring, ring_guest) =
+            find(Part::Descriptors, places.desc, 16 * usize::from(places.size), 16)?;
+        let (driver, _) = find(Part::Driver, places.driver, SUPPRESSION, 4)?;
+        let (device, device_guest) = find(Part::Device, places.device, SUPPRESSION, 4)?;
+        Ok(Self { ring, ring_guest, driver, device, device_guest })
+    }
+}
+
+impl Packed {
+    pub(super) fn new(
+        places: &Places,
+        base: Base,
+        features: Features,
+        memory: &Arc<GuestMemory>,
+        inflight: Option<InflightRing>,
+    ) -> Result<Self, Fault> {
+        let size = places.size;
+        if size == 0 || size > SIZE_MAX {
+            return Err(Fault::Size(size));
+        }
+        let (avail, used) = Position::of(base, size)?;
+        let (parts, memory) = (Parts::find(places, memory)?, Arc::clone(memory));
+        let taken = avail.since(used, size);
+        let mut packed =
+            Self { memory, parts, size, features, avail, used, taken, told: None, inflight: None };
+        if let Some(ring) = inflight {
+            packed.recover(ring)?;
+        }
+        Ok(packed)
+    }
+
+    /// Goes on where a process before us stopped giving back. We give back in the order of the ring, so what it had taken beyond that is
+    /// still there, unchanged, to be taken again.
+    fn recover(&mut self, ring: InflightRing) -> Result<(), Fault> {
+        let mut inflight = Inflight::new(ring, self.size)?;
+        match inflight.recover(self.size, |at| at.is_available(self.flags(at)))? {
+            Some(used) => (self.used, self.avail, self.taken) = (used, used, 0),
+            None => {
+                inflight.begin_giving_back(self.used);
+                inflight.end_giving_back(self.used);
+            }
+        }
+        self.inflight = Some(inflight);
+        Ok(())
+    }
+
+    /// Finds the ring's parts in another memory table.
+    pub(super) fn place(&mut self, places: &Places, memory: &Arc<GuestMemory>) -> Result<(), Fault> {
+        self.parts = Parts::find(places, memory)?;
+        self.memory = Arc::clone(memory);
+        Ok(())
+    }
+
+    /// Un-reads buffers that were read last.
+    pub(super) fn rewind(&mut self, unused: &[Chain]) {
+        let places = places(unused);
+        self.avail = self.avail.back(places, self.size);
+        self.taken -= places;
+    }
+
+    /// Where the ring would go on if `unused` had not been read.
+    pub(super) fn base(&self, unused: &[Chain]) -> Base {
+        let avail = self.avail.back(places(unused), self.size);
+        Base::Packed {
+            avail: avail.place,
+            avail_wrap: avail.wrap,
+            used: self.used.place,
+            used_wrap: self.used.wrap,
+        }
+    }
+
+    /// 1 if a buffer is available that was not read; the ring keeps no count.
+    pub(super) fn waiting(&self) -> u16 {
+        let room = self.taken < self.size;
+        u16::from(room && self.avail.is_available(self.flags(self.avail)))
+    }
+
+    fn flags(&self, at: Position) -> u16 {
+        self.parts.ring.load_u16(16 * usize::from(at.place) + 14, Ordering::Acquire)
+    }
+
+    /// Adds up to `max` chains; returns how many. At least one if there is one, and none begun after `chains` is full.
+    #[inline]
+    pub(super) fn fetch(&mut self, max: usize, queue: Queue, chains: &mut Chains) -> Result<usize, Fault> {
+        let mut done = 0;
+        while done < max && self.taken < self.size && (done == 0 || !chains.is_full()) {
+            if done > 0 && self.is_line_being_filled() {
+                break;
+            }
+            if !self.chain(queue, chains)? {
+                break;
+            }
+            done += 1;
+        }
+        Ok(done)
+    }
+
+    /// Whether a new line begins here that is not available to its end.
+    #[inline]
+    fn is_line_being_filled(&self) -> bool {
+        let last = self.avail.place + LINE - 1;
+        self.avail.place.is_multiple_of(LINE)
+            && last < self.size
+            && !self.avail.is_available(self.flags(Position { place: last, ..self.avail }))
+    }
+
+    /// The next chain; false when there is none. Most are one descriptor.
+    #[inline]
+    fn chain(&mut self, queue: Queue, chains: &mut Chains) -> Result<bool, Fault> {
+        let (guest, len, id, flags) = self.descriptor(self.avail);
+        if !self.avail.is_available(flags) {
+            return Ok(false);
+        }
+        let mut chain = chains.begin(queue.purpose());
+        let (id, places) = if flags & (NEXT | INDIRECT) == 0 {
+            queue.check(flags)?;
+            chain.push(guest, len)?;
+            (id, 1)
+        } else {
+            self.follow((guest, len, id, flags), queue, &mut chain)?
+        };
+        chain.end(id, places);
+        self.avail = self.avail.forth(places, self.size);
+        self.taken += places;
+        Ok(true)
+    }
+
+    /// A descriptor: its second half, which says whether it is available, before its first; each read once.
+    #[inline]
+    fn descriptor(&self, at: Position) -> (u64, u32, u16, u16) {
+        let offset = 16 * usize::from(at.place);
+        let rest = self.parts.ring.load_u64(offset + 8, Ordering::Acquire);
+        let guest = self.parts.ring.load_u64(offset, Ordering::Relaxed);
+        (guest, rest as u32, (rest >> 32) as u16, (rest >> 48) as u16)
+    }
+
+    /// A chain of descriptors one after the other, or a table; returns its id, which the last descriptor has, and the places it takes.
+    fn follow(
+        &self,
+        first: (u64, u32, u16, u16),
+        queue: Queue,
+        chain: &mut Building<'_>,
+    ) -> Result<(u16, u16), Fault> {
+        let (mut guest, mut len, mut id, mut flags) = first;
+        if flags & INDIRECT != 0 {
+            let allowed = self.features.contains(Features::INDIRECT_DESC) && flags & NEXT == 0;
+            Table::new(&self.memory, guest, len, allowed)?.listed(queue, chain)?;
+            return Ok((id, 1));
+        }
+        let most = u32::from(self.size - self.taken).min(CHAIN_MAX) as u16;
+        let mut at = self.avail;
+        for places in 1..=most {
+            if flags & INDIRECT != 0 {
+                return Err(Fault::BadIndirect(len));
+            }
+            queue.check(flags)?;
+            chain.push(guest, len)?;
+            if flags & NEXT == 0 {
+                return Ok((id, places));
+            }
+            at = at.forth(1, self.size);
+            (guest, len, id, flags) = self.descriptor(at);
+        }
+        Err(Fault::ChainTooLong(most.into()))
+    }
+
+    /// Writes the used descriptors, the first one last.
+    #[inline]
+    pub(super) fn publish(&mut self, used: &[Used]) {
+        let Some((&first, others)) = used.split_first() else { return };
+        let total: u16 = used.iter().map(|used| used.places).sum();
+        let (start, end) = (self.used, self.used.forth(total, self.size));
+        if let Some(inflight) = &mut self.inflight {
+            inflight.begin_giving_back(end);
+        }
+        if self.features.contains(Features::IN_ORDER) && used.iter().all(|used| used.len == 0) {
+            // In order, buffers without data need one descriptor, which names the last of them (VIRTIO 1.2 §2.8.9).
+            self.write(start, others.last().copied().unwrap_or(first), Ordering::Release);
+        } else {
+            let mut at = start.forth(first.places, self.size);
+            for one in others {
+                self.write(at, *one, Ordering::Relaxed);
+                at = at.forth(one.places, self.size);
+            }
+            fence(Ordering::Release);
+            self.write(start, first, Ordering::Release);
+        }
+        (self.used, self.taken) = (end, self.taken - total);
+        if let Some(inflight) = &mut self.inflight {
+            inflight.end_giving_back(end);
+        }
+    }
+
+    /// Length, id and flags in one store.
+    #[inline]
+    fn write(&self, at: Position, used: Used, order: Ordering) {
+        let marks = if at.wrap { AVAIL | USED } else { 0 };
+        let flags = if used.len > 0 { marks | WRITE } else { marks };
+        let word = u64::from(used.len) | u64::from(used.id) << 32 | u64::from(flags) << 48;
+        self.parts.ring.store_u64(16 * usize::from(at.place) + 8, word, order);
+    }
+
+    /// Whether the driver wants to hear of what was used since the last time this was asked.
+    #[inline]
+    pub(super) fn wants_call(&mut self) -> bool {
+        let new = self.used.place;
+        let told = self.told.replace(new);
+        let event = self.parts.driver.load_u32(0, Ordering::Acquire);
+        let (off_wrap, flags) = (event as u16, (event >> 16) as u16 & 3);
+        match (flags, told) {
+            (ENABLE, _) => true,
+            (DISABLE, _) => false,
+            (AT_DESCRIPTOR, Some(told)) if self.features.contains(Features::EVENT_IDX) => {
+                self.passed(off_wrap, new, told)
+            }
+            _ => true,
+        }
+    }
+
+    /// Whether `used` moved from `old` to `new` over the place that the driver named (VIRTIO 1.2 §2.8.10).
+    fn passed(&self, off_wrap: u16, new: u16, old: u16) -> bool {
+        let (place, wrap) = (off_wrap & 0x7fff, off_wrap >> 15 == 1);
+        // Places of the lap before this one are made negative.
+        let event = if wrap == self.used.wrap { place } else { place.wrapping_sub(self.size) };
+        let old = if new <= old { old.wrapping_sub(self.size) } else { old };
+        passed(event, new, old)
+    }
+
+    /// Asks the driver for notifications of available buffers from now on, or for none.
+    pub(super) fn set_notifications(&mut self, wanted: bool) {
+        let flags = if wanted { ENABLE } else { DISABLE };
+        self.parts.device.store_u16(FLAGS, flags, Ordering::Relaxed);
+    }
+
+    /// Marks the pages that we write: here the descriptors too.
+    pub(super) fn log(&self, log: &DirtyLog) {
+        log.mark(self.parts.ring_guest, 16 * u64::from(self.size));
+        log.mark(self.parts.device_guest, SUPPRESSION as u64);
+    }
+}
+
+/// Places that chains take.
+fn places(chains: &[Chain]) -> u16 {
+    chains.iter().map(|chain| chain.places).sum()
+}

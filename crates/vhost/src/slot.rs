@@ -1,0 +1,244 @@
+//! Where the session and a worker meet.
+
+use crate::fault::Fault;
+use crate::log::DirtyLog;
+use crate::memory::GuestMemory;
+use crate::ring::{Base, Vring};
+use parking_lot::{ArcMutexGuard, Mutex, RawMutex};
+use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+/// One ring's place, for the port's whole life: empty, or with a ring that runs, or with the reason why it was stopped.
+#[derive(Debug)]
+pub struct Slot {
+    state: Arc<Mutex<State>>,
+    readiness: Readiness,
+    /// Written when the worker stops the ring.
+    bell: Arc<OwnedFd>,
+}
+
+/// What is in a slot.
+#[derive(Debug)]
+enum State {
+    Empty,
+    Running(Box<Vring>),
+    Faulted { fault: Fault, base: Base },
+}
+
+/// A slot, for people.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SlotState {
+    /// The front-end has not started the ring, or has stopped it.
+    Idle,
+    /// Frames flow.
+    Running {
+        /// Descriptors.
+        size: u16,
+        /// Buffers that the driver has made available and we have not taken.
+        waiting: u16,
+    },
+    /// The driver broke the rules.
+    Faulted(Fault),
+}
+
+impl Slot {
+    /// An empty slot; `bell`, a non-blocking eventfd, is written when the worker stops the ring.
+    ///
+    /// # Errors
+    /// No file descriptor is left.
+    pub fn new(bell: Arc<OwnedFd>) -> io::Result<Arc<Self>> {
+        let state = Arc::new(Mutex::new(State::Empty));
+        Ok(Arc::new(Self { state, readiness: Readiness::new()?, bell }))
+    }
+
+    /// Puts a ring into service, in place of the one that was there.
+    ///
+    /// # Errors
+    /// The driver's kick is not a file that can be watched; the slot is empty then.
+    pub fn start(&self, ring: Vring) -> io::Result<()> {
+        let mut state = self.state.lock();
+        self.empty(&mut state);
+        if let Some(kick) = ring.kick() {
+            self.readiness.watch(kick.as_fd())?;
+        }
+        *state = State::Running(Box::new(ring));
+        drop(state);
+        self.tell();
+        Ok(())
+    }
+
+    /// Takes the ring out of service; returns where it would go on. Everything taken from it has been given back by then.
+    pub fn stop(&self) -> Option<Base> {
+        let base = self.empty(&mut self.state.lock());
+        self.tell();
+        base
+    }
+
+    /// Makes a running ring use another memory table; one whose own words are not in it stops.
+    pub fn replace_memory(&self, memory: &Arc<GuestMemory>) {
+        let mut state = self.state.lock();
+        let State::Running(ring) = &mut *state else { return };
+        if let Err(fault) = ring.replace_memory(memory) {
+            self.fail(&mut state, fault);
+        }
+    }
+
+    /// Makes a running ring notify by another file, or by none.
+    pub fn set_call(&self, call: Option<Arc<OwnedFd>>) {
+        if let State::Running(ring) = &mut *self.state.lock() {
+            ring.set_call(call);
+        }
+    }
+
+    /// Makes a running ring listen to another file, or be polled.
+    ///
+    /// # Errors
+    /// The file cannot be watched; the ring is polled then.
+    pub fn set_kick(&self, kick: Option<Arc<OwnedFd>>) -> io::Result<()> {
+        let mut state = self.state.lock();
+        let State::Running(ring) = &mut *state else { return Ok(()) };
+        if let Some(old) = ring.set_kick(None) {
+            self.readiness.forget(old.as_fd());
+        }
+        if let Some(kick) = kick {
+            self.readiness.watch(kick.as_fd())?;
+            ring.set_kick(Some(kick));
+        }
+        drop(state);
+        self.tell();
+        Ok(())
+    }
+
+    /// Makes a running ring note what it writes, or no longer; `used_at` is where its own words are, for the log.
+    pub fn set_log(&self, log: Option<Arc<DirtyLog>>, used_at: Option<u64>) {
+        if let State::Running(ring) = &mut *self.state.lock() {
+            ring.set_log(log, used_at);
+        }
+    }
+
+    /// How it stands.
+    pub fn state(&self) -> SlotState {
+        match &*self.state.lock() {
+            State::Empty => SlotState::Idle,
+            State::Running(ring) => {
+                SlotState::Running { size: ring.size(), waiting: ring.waiting() }
+            }
+            State::Faulted { fault, .. } => SlotState::Faulted(*fault),
+        }
+    }
+
+    /// The ring, for a worker and one batch. While it is held the control thread waits.
+    #[inline]
+    pub fn lock(self: &Arc<Self>) -> SlotGuard {
+        SlotGuard { state: self.state.lock_arc(), slot: Arc::clone(self) }
+    }
+
+    /// Before the worker sleeps: asks the driver to notify. False when buffers came meanwhile, or when it has no way to.
+    ///
+    /// A notification that came before, and that no one needed, is forgotten; one that comes later is not.
+    pub fn arm(&self) -> bool {
+        self.readiness.drain();
+        match &mut *self.state.lock() {
+            State::Running(ring) => ring.arm(),
+            State::Empty | State::Faulted { .. } => true,
+        }
+    }
+
+    /// Readable when the driver kicked or the slot changed since [`Slot::arm`]; the same file for ever.
+    pub fn readiness(&self) -> BorrowedFd<'_> {
+        self.readiness.epoll.as_fd()
+    }
+
+    fn empty(&self, state: &mut State) -> Option<Base> {
+        match std::mem::replace(state, State::Empty) {
+            State::Empty => None,
+            State::Running(ring) => {
+                if let Some(kick) = ring.kick() {
+                    self.readiness.forget(kick.as_fd());
+                }
+                Some(ring.base())
+            }
+            State::Faulted { base, .. } => Some(base),
+        }
+    }
+
+    fn fail(&self, state: &mut State, fault: Fault) {
+        if let Some(base) = self.empty(state) {
+            *state = State::Faulted { fault, base };
+            // Refused only at a count of 2^64 - 1.
+            let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+        }
+    }
+
+    fn tell(&self) {
+        self.readiness.tell();
+    }
+}
+
+/// A slot in a worker's hands.
+pub struct SlotGuard {
+    state: ArcMutexGuard<RawMutex, State>,
+    slot: Arc<Slot>,
+}
+
+impl SlotGuard {
+    /// The ring, if one runs.
+    #[inline]
+    pub fn ring(&mut self) -> Option<&mut Vring> {
+        match &mut *self.state {
+            State::Running(ring) => Some(ring),
+            State::Empty | State::Faulted { .. } => None,
+        }
+    }
+
+    /// Stops the ring: nobody touches it any more.
+    #[cold]
+    pub fn fail(&mut self, fault: Fault) {
+        self.slot.fail(&mut self.state, fault);
+    }
+}
+
+/// One file for ever that becomes readable with the kick of the moment: an epoll instance.
+///
+/// Both files in it are watched by edge, so nobody has to read them: the kick is the front-end's and could be made to block.
+#[derive(Debug)]
+struct Readiness {
+    epoll: OwnedFd,
+    /// Written at each change of the slot.
+    changed: OwnedFd,
+}
+
+const EDGE: epoll::EventFlags = epoll::EventFlags::IN.union(epoll::EventFlags::ET);
+
+impl Readiness {
+    fn new() -> io::Result<Self> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let changed = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let readiness = Self { epoll, changed };
+        readiness.watch(readiness.changed.as_fd())?;
+        Ok(readiness)
+    }
+
+    fn watch(&self, file: BorrowedFd<'_>) -> io::Result<()> {
+        Ok(epoll::add(&self.epoll, file, epoll::EventData::new_u64(0), EDGE)?)
+    }
+
+    fn forget(&self, file: BorrowedFd<'_>) {
+        // It was added, and is still open: its front-end may have others of it, so closing would not be enough.
+        let _ = epoll::delete(&self.epoll, file);
+    }
+
+    fn tell(&self) {
+        // Refused only at a count of 2^64 - 1.
+        let _ = rustix::io::write(&self.changed, &1_u64.to_ne_bytes());
+    }
+
+    /// Forgets what happened so far.
+    fn drain(&self) {
+        let none = epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) };
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let _ = epoll::wait(&self.epoll, &mut [none; 2], Some(&now));
+    }
+}

@@ -1,0 +1,138 @@
+//! A ring's words in shared memory.
+
+use super::copy::{For, prefetch_lines};
+use super::mapping::Mapping;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
+
+/// A range of a mapping whose words both sides read and write; begins on a multiple of 8 (16 for descriptors).
+#[derive(Clone, Debug)]
+pub(crate) struct Area {
+    start: NonNull<u8>,
+    len: usize,
+    /// Keeps the address valid.
+    mapping: Arc<Mapping>,
+}
+
+// SAFETY: the mapping belongs to no thread, and words are atomics (see `super`).
+unsafe impl Send for Area {}
+// SAFETY: as above.
+unsafe impl Sync for Area {}
+
+/// A split descriptor (VIRTIO 1.2 §2.7.5) or a packed one (§2.8.13): 16 bytes, little endian, read once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Descriptor {
+    /// Guest physical address.
+    pub(crate) addr: u64,
+    /// Bytes.
+    pub(crate) len: u32,
+    /// Split: flags. Packed: buffer id.
+    pub(crate) third: u16,
+    /// Split: next. Packed: flags.
+    pub(crate) fourth: u16,
+}
+
+impl Area {
+    /// `offset..offset + len` of a mapping, if it lies inside and begins on a multiple of `align`.
+    pub(crate) fn new(mapping: &Arc<Mapping>, offset: u64, len: usize, align: usize) -> Option<Self> {
+        let start = mapping.at(offset, len as u64)?;
+        let mapping = Arc::clone(mapping);
+        start.addr().get().is_multiple_of(align).then_some(Self { start, len, mapping })
+    }
+
+    /// Whether a page of it was taken away.
+    pub(crate) fn is_withdrawn(&self) -> bool {
+        self.mapping.is_withdrawn()
+    }
+
+    /// The address of a word.
+    ///
+    /// # Panics
+    /// Outside, or misaligned: offsets are ours, made of masked indices.
+    #[inline]
+    fn word<T>(&self, offset: usize) -> *mut T {
+        let size = size_of::<T>();
+        assert!(offset + size <= self.len && offset.is_multiple_of(size), "word outside its ring");
+        self.start.as_ptr().wrapping_add(offset).cast()
+    }
+
+    #[inline]
+    pub(crate) fn load_u8(&self, offset: usize, order: Ordering) -> u8 {
+        // SAFETY: `word` checked the range; the mapping lives as long as `self`. The other side may write at any time.
+        unsafe { AtomicU8::from_ptr(self.word(offset)) }.load(order)
+    }
+
+    #[inline]
+    pub(crate) fn store_u8(&self, offset: usize, value: u8, order: Ordering) {
+        // SAFETY: as for `load_u8`.
+        unsafe { AtomicU8::from_ptr(self.word(offset)) }.store(value, order);
+    }
+
+    /// Sets bits of a byte.
+    pub(crate) fn set_bits(&self, offset: usize, bits: u8) {
+        // SAFETY: as for `load_u8`.
+        unsafe { AtomicU8::from_ptr(self.word(offset)) }.fetch_or(bits, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn load_u16(&self, offset: usize, order: Ordering) -> u16 {
+        // SAFETY: `word` checked the range, and that it is aligned to its size from an area that begins on a multiple of it.
+        u16::from_le(unsafe { AtomicU16::from_ptr(self.word(offset)) }.load(order))
+    }
+
+    #[inline]
+    pub(crate) fn store_u16(&self, offset: usize, value: u16, order: Ordering) {
+        // SAFETY: as for `load_u16`.
+        unsafe { AtomicU16::from_ptr(self.word(offset)) }.store(value.to_le(), order);
+    }
+
+    #[inline]
+    pub(crate) fn load_u32(&self, offset: usize, order: Ordering) -> u32 {
+        // SAFETY: as for `load_u16`.
+        u32::from_le(unsafe { AtomicU32::from_ptr(self.word(offset)) }.load(order))
+    }
+
+    #[inline]
+    pub(crate) fn store_u32(&self, offset: usize, value: u32, order: Ordering) {
+        // SAFETY: as for `load_u16`.
+        unsafe { AtomicU32::from_ptr(self.word(offset)) }.store(value.to_le(), order);
+    }
+
+    #[inline]
+    pub(crate) fn load_u64(&self, offset: usize, order: Ordering) -> u64 {
+        // SAFETY: as for `load_u16`.
+        u64::from_le(unsafe { AtomicU64::from_ptr(self.word(offset)) }.load(order))
+    }
+
+    #[inline]
+    pub(crate) fn store_u64(&self, offset: usize, value: u64, order: Ordering) {
+        // SAFETY: as for `load_u16`.
+        unsafe { AtomicU64::from_ptr(self.word(offset)) }.store(value.to_le(), order);
+    }
+
+    /// Two words next to each other, in one store where the processor can; nobody reads them before an index says so.
+    #[inline]
+    pub(crate) fn write_pair(&self, offset: usize, first: u32, second: u32) {
+        assert!(offset + 8 <= self.len, "word outside its ring");
+        let pair = (u64::from(first) | u64::from(second) << 32).to_le();
+        // SAFETY: the range was checked; any alignment will do.
+        unsafe { self.start.as_ptr().wrapping_add(offset).cast::<u64>().write_unaligned(pair) };
+    }
+
+    /// The descriptor at `index`, each of its halves read once.
+    #[inline]
+    pub(crate) fn descriptor(&self, index: usize) -> Descriptor {
+        let addr = self.load_u64(index * 16, Ordering::Relaxed);
+        let rest = self.load_u64(index * 16 + 8, Ordering::Relaxed);
+        Descriptor { addr, len: rest as u32, third: (rest >> 32) as u16, fourth: (rest >> 48) as u16 }
+    }
+
+    /// Asks for the line of `offset`.
+    #[inline]
+    pub(crate) fn prefetch(&self, offset: usize, purpose: For) {
+        if let Some(at) = NonNull::new(self.start.as_ptr().wrapping_add(offset.min(self.len))) {
+            prefetch_lines(at, 1, purpose);
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Copies between memories that others may write, and prefetching.
+
+use std::ptr::NonNull;
+
+/// From here on a string move: it takes whole lines without reading what they held (1518-byte frames whose payload the receiver reads:
+/// 546 → 357 cycles when it sits on another cache, 137 → 124 on the same). Below, the processor's start-up costs more.
+const STRING_MIN: usize = 512;
+
+/// Copies `len` bytes. Some may be read and written twice.
+///
+/// # Safety
+/// `from` is readable and `to` writable for `len` bytes. Either may change meanwhile, and they may overlap if nobody minds what arrives.
+#[inline]
+pub(super) unsafe fn copy(to: *mut u8, from: *const u8, len: usize) {
+    match len {
+        // SAFETY: the caller's promise.
+        STRING_MIN.. => unsafe { string(to, from, len) },
+        // SAFETY: the caller's promise, and 64 <= len.
+        64.. => unsafe { blocks(to, from, len) },
+        // SAFETY: in each arm, the caller's promise and the arm's range.
+        32.. => unsafe { ends::<32>(to, from, len) },
+        // SAFETY: as above.
+        16.. => unsafe { ends::<16>(to, from, len) },
+        // SAFETY: as above.
+        8.. => unsafe { ends::<8>(to, from, len) },
+        // SAFETY: as above.
+        4.. => unsafe { ends::<4>(to, from, len) },
+        // SAFETY: as above.
+        2.. => unsafe { ends::<2>(to, from, len) },
+        // SAFETY: as above.
+        1 => unsafe { one::<1>(to, from) },
+        0 => {}
+    }
+}
+
+/// `len` bytes by 64, the last ones counted from the end.
+///
+/// # Safety
+/// As for [`copy`], and `len >= 64`.
+#[inline]
+unsafe fn blocks(to: *mut u8, from: *const u8, len: usize) {
+    let last = len - 64;
+    let mut at = 0;
+    while at < last {
+        // SAFETY: `at + 64 < len`.
+        unsafe { one::<64>(to.wrapping_add(at), from.wrapping_add(at)) };
+        at += 64;
+    }
+    // SAFETY: `last + 64 == len`.
+    unsafe { one::<64>(to.wrapping_add(last), from.wrapping_add(last)) };
+}
+
+/// `N <= len <= 2 * N` bytes, as the first and the last `N`.
+///
+/// # Safety
+/// As for [`copy`].
+#[inline]
+unsafe fn ends<const N: usize>(to: *mut u8, from: *const u8, len: usize) {
+    let last = len - N;
+    // SAFETY: `N <= len`.
+    unsafe { one::<N>(to, from) };
+    // SAFETY: `last + N == len`.
+    unsafe { one::<N>(to.wrapping_add(last), from.wrapping_add(last)) };
+}
+
+/// `N` bytes, read whole before any is written.
+///
+/// # Safety
+/// As for [`copy`].
+#[inline]
+unsafe fn one<const N: usize>(to: *mut u8, from: *const u8) {
+    // SAFETY: the caller's promise; any bytes are `[u8; N]`, at any address.
+    let bytes = unsafe { from.cast::<[u8; N]>().read_unaligned() };
+    // SAFETY: likewise.
+    unsafe { to.cast::<[u8; N]>().write_unaligned(bytes) };
+}
+
+/// # Safety
+/// As for [`copy`].
+#[cfg(target_arch = "x86_64")]
+#[inline]
+unsafe fn string(to: *mut u8, from: *const u8, len: usize) {
+    // SAFETY: reads and writes exactly the ranges that the caller promised, byte by byte as the processor sees fit; the direction
+    // flag is clear by the calling convention.
+    unsafe {
+        std::arch::asm!(
+            "rep movsb",
+            inout("rcx") len => _,
+            inout("rdi") to => _,
+            inout("rsi") from => _,
+            options(nostack, preserves_flags)
+        );
+    }
+}
+
+/// # Safety
+/// As for [`copy`].
+#[cfg(not(target_arch = "x86_64"))]
+#[inline]
+unsafe fn string(to: *mut u8, from: *const u8, len: usize) {
+    // SAFETY: the caller's promise; `ptr::copy` allows overlap.
+    unsafe { std::ptr::copy(from, to, len) };
+}
+
+/// What prefetched lines are for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum For {
+    /// They will be read.
+    Reading,
+    /// They will be written: fetched as our own, so that the write need not ask again.
+    Writing,
+}
+
+/// Asks for the first `bytes` from `at` on, at most two lines: the header and the first line of a frame.
+#[inline]
+pub(crate) fn prefetch_lines(at: NonNull<u8>, bytes: usize, purpose: For) {
+    prefetch(at.as_ptr(), purpose);
+    if bytes > 64 {
+        prefetch(at.as_ptr().wrapping_add(64), purpose);
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline]
+fn prefetch(at: *const u8, purpose: For) {
+    use std::arch::asm;
+    match purpose {
+        // SAFETY: a prefetch changes nothing and faults nowhere.
+        For::Reading => unsafe {
+            asm!("prefetcht0 [{}]", in(reg) at, options(nostack, preserves_flags, readonly));
+        },
+        // SAFETY: as above; processors without it take it for a no-op. (The compiler's intrinsic needs a target feature to use it.)
+        For::Writing => unsafe {
+            asm!("prefetchw [{}]", in(reg) at, options(nostack, preserves_flags, readonly));
+        },
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+#[inline]
+fn prefetch(_: *const u8, _: For) {}

@@ -1,0 +1,176 @@
+//! The SIGBUS guard: memory that its owner cut away becomes empty memory, and the process lives.
+//!
+//! A front-end can `ftruncate` the file whose mapping we read; the access then raises SIGBUS in the middle of a copy. The handler here
+//! maps anonymous zero pages over the whole mapping, notes it, and returns: the access is repeated and succeeds. The ring's next
+//! step finds the note and stops the ring.
+//!
+//! A signal handler can be told nothing, so the list of mappings has to be a `static`: the one exception to the rule against them. Each entry
+//! is a sequence lock: the handler may interrupt or run beside a thread that changes *another* mapping's entry, never its own, because no
+//! one touches a mapping while it is being made or dropped.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::ptr::NonNull;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+
+/// Mappings at once. Chosen: 64 guests of 32 regions and their logs; a table that can grow could not be read in a handler.
+const ENTRIES: usize = 4096;
+
+/// One guarded mapping.
+struct Entry {
+    /// Odd while the entry changes hands.
+    sequence: AtomicU32,
+    taken: AtomicBool,
+    start: AtomicUsize,
+    len: AtomicUsize,
+    hit: AtomicBool,
+}
+
+static TABLE: [Entry; ENTRIES] = [const {
+    Entry {
+        sequence: AtomicU32::new(0),
+        taken: AtomicBool::new(false),
+        start: AtomicUsize::new(0),
+        len: AtomicUsize::new(0),
+        hit: AtomicBool::new(false),
+    }
+}; ENTRIES];
+
+/// Entries that were ever used: the handler looks no further.
+static USED: AtomicUsize = AtomicUsize::new(0);
+
+/// What handled SIGBUS before us: a leaked box, written once.
+static PREVIOUS: AtomicPtr<libc::sigaction> = AtomicPtr::new(std::ptr::null_mut());
+
+/// A place in the table, until released.
+#[derive(Debug)]
+pub(super) struct Guarded(usize);
+
+impl Guarded {
+    /// Whether the handler replaced the mapping.
+    #[inline]
+    pub(super) fn was_hit(&self) -> bool {
+        TABLE[self.0].hit.load(Ordering::Relaxed)
+    }
+
+    /// Takes the mapping off the list; call before it is unmapped, and once.
+    pub(super) fn release(&self) {
+        TABLE[self.0].set(0, 0);
+        TABLE[self.0].taken.store(false, Ordering::Release);
+    }
+}
+
+impl Entry {
+    fn set(&self, start: usize, len: usize) {
+        self.sequence.fetch_add(1, Ordering::AcqRel);
+        self.start.store(start, Ordering::Release);
+        self.len.store(len, Ordering::Release);
+        self.hit.store(false, Ordering::Release);
+        self.sequence.fetch_add(1, Ordering::Release);
+    }
+
+    /// The mapping, if `address` lies in it.
+    fn covers(&self, address: usize) -> Option<(usize, usize)> {
+        let before = self.sequence.load(Ordering::Acquire);
+        let (start, len) = (self.start.load(Ordering::Acquire), self.len.load(Ordering::Acquire));
+        let settled = before.is_multiple_of(2) && before == self.sequence.load(Ordering::Acquire);
+        (settled && address.wrapping_sub(start) < len).then_some((start, len))
+    }
+}
+
+/// Guards a mapping from now on.
+///
+/// # Errors
+/// The table is full, or the handler cannot be installed.
+pub(super) fn watch(base: NonNull<u8>, len: usize) -> io::Result<Guarded> {
+    install()?;
+    let free = |entry: &Entry| {
+        entry.taken.compare_exchange(false, true, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    };
+    let place = TABLE.iter().position(free).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOSPC))?;
+    USED.fetch_max(place + 1, Ordering::AcqRel);
+    TABLE[place].set(base.addr().get(), len);
+    Ok(Guarded(place))
+}
+
+/// Installs the handler, once for the process.
+fn install() -> io::Result<()> {
+    static INSTALLED: OnceLock<Result<(), i32>> = OnceLock::new();
+    INSTALLED.get_or_init(install_once).map_err(io::Error::from_raw_os_error)
+}
+
+fn install_once() -> Result<(), i32> {
+    let errno = || io::Error::last_os_error().raw_os_error().unwrap_or(libc::EINVAL);
+    let mut previous = Box::new(MaybeUninit::<libc::sigaction>::zeroed());
+    // SAFETY: a null new action only asks; `previous` is room for the answer.
+    if unsafe { libc::sigaction(libc::SIGBUS, std::ptr::null(), previous.as_mut_ptr()) } != 0 {
+        return Err(errno());
+    }
+    // Before the handler is there, so that it always finds it. All-zero, as it began, is a value too (the default action).
+    PREVIOUS.store(Box::into_raw(previous).cast(), Ordering::Release);
+    // SAFETY: all-zero is a value of `sigaction`.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    action.sa_sigaction = on_bus_error as *const () as usize;
+    action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+    // SAFETY: the handler only uses what signal handlers may: atomics and system calls.
+    if unsafe { libc::sigaction(libc::SIGBUS, &raw const action, std::ptr::null_mut()) } != 0 {
+        return Err(errno());
+    }
+    Ok(())
+}
+
+extern "C" fn on_bus_error(
+    signal: libc::c_int,
+    info: *mut libc::siginfo_t,
+    context: *mut libc::c_void,
+) {
+    // SAFETY: the kernel hands a SA_SIGINFO handler a valid `siginfo_t`, and SIGBUS has an address.
+    let address = unsafe { (*info).si_addr() } as usize;
+    let used = USED.load(Ordering::Acquire);
+    let guarded = TABLE[..used].iter().find_map(|entry| Some((entry, entry.covers(address)?)));
+    match guarded {
+        Some((entry, (start, len))) if replace(start, len) => {
+            entry.hit.store(true, Ordering::Release);
+        }
+        _ => pass_on(signal, info, context),
+    }
+}
+
+/// Maps zero pages over a whole mapping; false when the kernel refuses.
+fn replace(start: usize, len: usize) -> bool {
+    let flags =
+        libc::MAP_FIXED | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let at = std::ptr::without_provenance_mut(start);
+    // SAFETY: exactly the range of a live mapping of ours, whose bytes are only touched by copies and atomics that expect any
+    // change. `mmap` does not allocate or lock in the C library. `errno` is the interrupted code's, which is a copy: it makes no calls.
+    let mapped = unsafe { libc::mmap(at, len, protection, flags, -1, 0) };
+    mapped != libc::MAP_FAILED
+}
+
+/// Not our memory: what would have happened without us.
+fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    let previous = PREVIOUS.load(Ordering::Acquire);
+    // SAFETY: set before the handler was installed, from a leaked box, and never written again.
+    let previous = unsafe { &*previous };
+    match previous.sa_sigaction {
+        libc::SIG_DFL | libc::SIG_IGN => {
+            // The access is repeated after our return and then ends the process as it would have; a fault cannot be ignored.
+            // SAFETY: all-zero is the default action.
+            unsafe { libc::sigaction(signal, &MaybeUninit::zeroed().assume_init(), std::ptr::null_mut()) };
+        }
+        handler if previous.sa_flags & libc::SA_SIGINFO != 0 => {
+            type Handler = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
+            // SAFETY: a handler with SA_SIGINFO has this type.
+            let handler = unsafe { std::mem::transmute::<usize, Handler>(handler) };
+            handler(signal, info, context);
+        }
+        handler => {
+            // SAFETY: a handler without SA_SIGINFO has this type.
+            let handler =
+                unsafe { std::mem::transmute::<usize, extern "C" fn(libc::c_int)>(handler) };
+            handler(signal);
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! A shared mapping of someone else's file.
+
+use super::guard;
+use super::slice::GuestSlice;
+use rustix::mm::{Advice, MapFlags, ProtFlags};
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// `len` bytes of a file from `offset` on, for reading and writing, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Mapping {
+    /// First byte of `offset`; the mapping may begin before it, on a page's border.
+    start: NonNull<u8>,
+    len: usize,
+    /// What was mapped.
+    base: NonNull<u8>,
+    mapped: usize,
+    guard: guard::Guarded,
+}
+
+// SAFETY: the mapping belongs to no thread; its bytes are only touched by copies and atomics (see `super`).
+unsafe impl Send for Mapping {}
+// SAFETY: as above; `&Mapping` only hands out addresses.
+unsafe impl Sync for Mapping {}
+
+/// A file cannot be mapped.
+#[derive(Debug)]
+pub(crate) enum MapError {
+    /// Nothing to map, or past the end of the address space.
+    BadRange,
+    /// The file is shorter.
+    Short {
+        /// Bytes from the file's beginning.
+        needed: u64,
+        /// Bytes there.
+        available: u64,
+    },
+    /// The kernel refuses.
+    System(io::Error),
+}
+
+impl From<rustix::io::Errno> for MapError {
+    fn from(error: rustix::io::Errno) -> Self {
+        Self::System(error.into())
+    }
+}
+
+/// Smallest page of any Linux machine.
+const PAGE_MIN: usize = 4096;
+
+impl Mapping {
+    /// Maps `size` bytes of `file` from `offset` on, guarded.
+    pub(crate) fn new(file: BorrowedFd<'_>, offset: u64, size: u64) -> Result<Arc<Self>, MapError> {
+        let needed = offset.checked_add(size).filter(|_| size > 0).ok_or(MapError::BadRange)?;
+        let stat = rustix::fs::fstat(file)?;
+        let available = u64::try_from(stat.st_size).unwrap_or(0);
+        if needed > available {
+            return Err(MapError::Short { needed, available });
+        }
+        // Memory files tell their page by the block size: mappings of huge pages begin and end on such borders.
+        let page = usize::try_from(stat.st_blksize).unwrap_or(0).max(PAGE_MIN);
+        let before = (offset as usize) & (page - 1);
+        let mapped = (before as u64).checked_add(size).and_then(|len| usize::try_from(len).ok());
+        let mapped = mapped.and_then(|len| len.checked_next_multiple_of(page));
+        let mapped = mapped.filter(|&len| page.is_power_of_two() && len <= isize::MAX as usize);
+        let mapped = mapped.ok_or(MapError::BadRange)?;
+        let base = map(file, offset - before as u64, mapped)?;
+        let guard = match guard::watch(base, mapped) {
+            Ok(guard) => guard,
+            Err(error) => {
+                unmap(base, mapped);
+                return Err(MapError::System(error));
+            }
+        };
+        // SAFETY: `before < mapped`.
+        let start = unsafe { base.add(before) };
+        Ok(Arc::new(Self { start, len: size as usize, base, mapped, guard }))
+    }
+
+    /// The address of `offset..offset + len`, if that lies inside.
+    #[inline]
+    pub(super) fn at(&self, offset: u64, len: u64) -> Option<NonNull<u8>> {
+        let room = (self.len as u64).checked_sub(offset)?;
+        if len > room {
+            return None;
+        }
+        // SAFETY: `offset <= self.len`, and from `start` on `self.len` bytes are mapped.
+        Some(unsafe { self.start.add(offset as usize) })
+    }
+
+    /// The bytes `offset..offset + len`, likewise.
+    #[inline]
+    pub(crate) fn slice(&self, offset: u64, len: u64) -> Option<GuestSlice<'_>> {
+        let start = self.at(offset, len)?;
+        // SAFETY: `at` checked the range, and the slice borrows the mapping.
+        Some(unsafe { GuestSlice::new(start, len as usize) })
+    }
+
+    /// Where a slice lies from the first byte, if inside.
+    pub(crate) fn offset_of(&self, slice: GuestSlice<'_>) -> Option<u64> {
+        let offset = slice.as_ptr().addr().get().checked_sub(self.start.addr().get())?;
+        (offset < self.len).then_some(offset as u64)
+    }
+
+    /// Bytes.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether a page was found gone, and replaced.
+    pub(crate) fn is_withdrawn(&self) -> bool {
+        self.guard.was_hit()
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        self.guard.release();
+        unmap(self.base, self.mapped);
+    }
+}
+
+fn map(file: BorrowedFd<'_>, offset: u64, len: usize) -> Result<NonNull<u8>, MapError> {
+    let (protection, flags) =
+        (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED | MapFlags::NORESERVE);
+    let at = std::ptr::null_mut();
+    // SAFETY: a new mapping where the kernel chooses touches no memory that anyone has.
+    let base = unsafe { rustix::mm::mmap(at, len, protection, flags, file, offset) }?;
+    // A guest's memory has no place in our core dumps. Refused only by kernels that lack the advice.
+    // SAFETY: the advice changes neither content nor address of our mapping.
+    let _ = unsafe { rustix::mm::madvise(base, len, Advice::LinuxDontDump) };
+    Ok(NonNull::new(base.cast()).expect("mmap does not map page 0 unless told to"))
+}
+
+fn unmap(base: NonNull<u8>, len: usize) {
+    // SAFETY: mapped by us, whole, and no one has an address into it any more (see `super`).
+    let unmapped = unsafe { rustix::mm::munmap(base.as_ptr().cast(), len) };
+    debug_assert!(unmapped.is_ok(), "a whole mapping can be unmapped: {unmapped:?}");
+}

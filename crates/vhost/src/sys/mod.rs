@@ -1,0 +1,26 @@
+//! Memory that someone else writes: mapped, guarded against being taken away, and touched only by copies and atomics.
+//!
+//! Everything `unsafe` of this crate is here. What makes it sound, in one place:
+//!
+//! * **Life.** A [`Mapping`] is mapped from its making to its drop. Whoever keeps an address into it keeps an `Arc` of it
+//!   ([`Area`], [`Held`]) or a borrow of someone who does ([`GuestSlice`]).
+//! * **Bounds.** An address is made only here, from an offset and a length that were checked against the mapping.
+//! * **Others write.** No reference to the bytes is ever made. Words of a ring are atomics; bytes are copied through raw pointers into
+//!   private memory or into other such memory. What a copy brings may be torn: callers check the copy, and a compiler fence
+//!   keeps the compiler from looking at the source again.
+//! * **Faults.** A page that is gone raises SIGBUS; [`guard`] puts an empty page there, so that every access ends.
+
+#![expect(unsafe_code, reason = "guests' memory is mapped and reached by address here, and nowhere else")]
+
+mod area;
+mod copy;
+mod guard;
+mod held;
+mod mapping;
+mod slice;
+
+pub(crate) use area::{Area, Descriptor};
+pub(crate) use copy::{For, prefetch_lines};
+pub(crate) use held::Held;
+pub(crate) use mapping::{MapError, Mapping};
+pub use slice::GuestSlice;
