@@ -5,16 +5,21 @@
 //! * [`mod@bench`]: the commands of `suiro bench`. Each starts the peers from their Debian packages, gives all contenders the same
 //!   namespaces, cores and traffic, alternates them round by round, and prints medians, spread, ratio and placement class.
 //! * `peer`: the contenders (suiro, Open vSwitch, Linux bridge) behind one trait.
+//! * [`driver`]: guests on vhost-user ports, played in this process.
 //! * `traffic`: what loads them: live XDP frames, iperf3, a latency probe, an OpenFlow client.
+//! * [`guest`]: a virtual machine with Debian's kernel; [`testpmd`]: DPDK's driver. Both are what no one here wrote, for benchmarks and tests.
 //! * `netns`, `machine`, `report`: where it runs, on what, and what came out.
 //!
 //! Everything that a run makes (namespaces, processes, files) belongs to a value that removes it when dropped. The lab talks to
 //! a node as a user does: through the binary, its API and OpenFlow; it links only pure crates.
 
 pub mod bench;
+mod conversation;
+pub mod guest;
 mod machine;
 mod netns;
 mod peer;
 mod report;
 mod sys;
+pub mod testpmd;
 mod traffic;
