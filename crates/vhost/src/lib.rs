@@ -46,6 +46,7 @@ mod inflight;
 mod log;
 mod memory;
 mod ring;
+mod session;
 mod slot;
 mod sys;
 
@@ -55,4 +56,7 @@ pub use inflight::{InflightError, InflightMemory, InflightRing, Layout};
 pub use log::DirtyLog;
 pub use memory::{GuestMemory, GuestSlice, MemoryError, RegionFacts, RegionSpec};
 pub use ring::{Base, Chains, HEADER_MAX, Payload, Refused, Vring, VringConfig};
+pub use session::{
+    Attachment, Connection, LastTrouble, Look, OFFERED, Report, RingReport, Role, Session, Settings, Trouble, converse,
+};
 pub use slot::{Slot, SlotGuard, SlotState};

@@ -9,11 +9,14 @@ use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// One ring's place, for the port's whole life: empty, or with a ring that runs, or with the reason why it was stopped.
 #[derive(Debug)]
 pub struct Slot {
     state: Arc<Mutex<State>>,
+    /// What `state` says, for those who only ask this.
+    running: AtomicBool,
     readiness: Readiness,
     /// Written when the worker stops the ring.
     bell: Arc<OwnedFd>,
@@ -50,7 +53,8 @@ impl Slot {
     /// No file descriptor is left.
     pub fn new(bell: Arc<OwnedFd>) -> io::Result<Arc<Self>> {
         let state = Arc::new(Mutex::new(State::Empty));
-        Ok(Arc::new(Self { state, readiness: Readiness::new()?, bell }))
+        let running = AtomicBool::new(false);
+        Ok(Arc::new(Self { state, running, readiness: Readiness::new()?, bell }))
     }
 
     /// Puts a ring into service, in place of the one that was there.
@@ -64,6 +68,7 @@ impl Slot {
             self.readiness.watch(kick.as_fd())?;
         }
         *state = State::Running(Box::new(ring));
+        self.running.store(true, Ordering::Relaxed);
         drop(state);
         self.tell();
         Ok(())
@@ -118,6 +123,11 @@ impl Slot {
         }
     }
 
+    /// Wakes the worker, as a change would.
+    pub fn wake(&self) {
+        self.tell();
+    }
+
     /// How it stands.
     pub fn state(&self) -> SlotState {
         match &*self.state.lock() {
@@ -127,6 +137,12 @@ impl Slot {
             }
             State::Faulted { fault, .. } => SlotState::Faulted(*fault),
         }
+    }
+
+    /// Whether a ring runs; it may stop before it is locked.
+    #[inline]
+    pub fn is_running(&self) -> bool {
+        self.running.load(Ordering::Relaxed)
     }
 
     /// The ring, for a worker and one batch. While it is held the control thread waits.
@@ -152,6 +168,7 @@ impl Slot {
     }
 
     fn empty(&self, state: &mut State) -> Option<Base> {
+        self.running.store(false, Ordering::Relaxed);
         match std::mem::replace(state, State::Empty) {
             State::Empty => None,
             State::Running(ring) => {

@@ -1,0 +1,422 @@
+//! The device as one front-end sees it: what was agreed on, the guest's memory, and rings, from which follows which rings run.
+//!
+//! Invariant: after each message a slot runs its ring exactly if the front-end has said all that the ring needs ([`RingSetup::missing`])
+//! and the driver is ready ([`Device::driver_is_ready`]). Whatever changes what a running ring was made of stops it and starts it again where it was.
+//! Nothing here touches a socket.
+
+use super::attachment::{Attachment, Report, RingReport};
+use super::ring_setup::{Addresses, RingSetup, Signal, read_base};
+use super::trouble::Trouble;
+use crate::{
+    Base, DirtyLog, Fault, Features, GuestMemory, InflightMemory, Layout, RegionSpec, SlotState, Vring, VringConfig,
+};
+use rustix::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use vhost_protocol::vhost_user::VhostUserProtocolFeatures as Protocol;
+use vhost_protocol::vhost_user::message::FrontendReq;
+
+/// What we can do, and what we let pass: `CTRL_VQ` and `GUEST_ANNOUNCE` are the front-end's own doing, but it offers the driver only
+/// what the back-end offers as well. MAC address, link state and control queue are the front-end's alone.
+pub const OFFERED: Features = Features::VERSION_1
+    .union(Features::PROTOCOL_FEATURES)
+    .union(Features::LOG_ALL)
+    .union(Features::MRG_RXBUF)
+    .union(Features::INDIRECT_DESC)
+    .union(Features::EVENT_IDX)
+    .union(Features::IN_ORDER)
+    .union(Features::RING_PACKED)
+    .union(Features::MQ)
+    .union(Features::MTU)
+    .union(Features::CTRL_VQ)
+    .union(Features::GUEST_ANNOUNCE)
+    .union(OFFLOADS);
+
+/// Checksums and segments that one side leaves to the other.
+const OFFLOADS: Features = Features::CSUM
+    .union(Features::GUEST_CSUM)
+    .union(Features::HOST_TSO4)
+    .union(Features::HOST_TSO6)
+    .union(Features::HOST_ECN)
+    .union(Features::HOST_USO)
+    .union(Features::GUEST_TSO4)
+    .union(Features::GUEST_TSO6)
+    .union(Features::GUEST_ECN)
+    .union(Features::GUEST_USO4)
+    .union(Features::GUEST_USO6);
+
+/// What the protocol itself can do. No `CONFIG`: front-ends of network devices make the configuration space themselves.
+pub(super) const PROTOCOL: Protocol = Protocol::MQ
+    .union(Protocol::LOG_SHMFD)
+    .union(Protocol::RARP)
+    .union(Protocol::REPLY_ACK)
+    .union(Protocol::MTU)
+    .union(Protocol::INFLIGHT_SHMFD)
+    .union(Protocol::RESET_DEVICE)
+    .union(Protocol::CONFIGURE_MEM_SLOTS)
+    .union(Protocol::STATUS);
+
+/// Regions of memory that a front-end may add. KVM's own bound: no guest has more.
+pub(super) const SLOTS_MAX: usize = 509;
+
+/// VIRTIO 1.2 §2.7: a ring's largest size.
+const SIZE_MAX: u32 = 32_768;
+/// VIRTIO 1.2 §2.1.
+const DRIVER_OK: u8 = 4;
+const DEVICE_NEEDS_RESET: u8 = 64;
+
+/// One front-end's device.
+pub(super) struct Device {
+    attachment: Arc<Attachment>,
+    features: Features,
+    pub(super) protocol: Protocol,
+    rings: Vec<RingSetup>,
+    memory: Arc<GuestMemory>,
+    log: Option<Arc<DirtyLog>>,
+    inflight: Option<InflightMemory>,
+    status: u8,
+}
+
+impl Device {
+    /// Of a front-end that has said nothing yet.
+    pub(super) fn new(attachment: Arc<Attachment>) -> Self {
+        let rings = attachment.slots().map(|_| RingSetup::default()).collect();
+        Self {
+            attachment,
+            features: Features::empty(),
+            protocol: Protocol::empty(),
+            rings,
+            memory: Arc::default(),
+            log: None,
+            inflight: None,
+            status: 0,
+        }
+    }
+
+    /// Rings, as back-ends of the rust-vmm family say it; QEMU reads it as queue pairs and may then set up rings that we do not have.
+    pub(super) fn ring_count(&self) -> u64 {
+        self.rings.len() as u64
+    }
+
+    /// Whether what a request needs was agreed on.
+    pub(super) fn require(&self, request: FrontendReq, needed: Protocol) -> Result<(), Trouble> {
+        let why = "needs a protocol feature that was not agreed on";
+        if self.protocol.contains(needed) { Ok(()) } else { Err(Trouble::Message { request, why }) }
+    }
+
+    pub(super) fn set_features(&mut self, bits: u64) -> Result<(), Trouble> {
+        let features = Features::from_bits_retain(bits);
+        if !OFFERED.contains(features) {
+            return Err(Trouble::Features(features.difference(OFFERED)));
+        }
+        if !features.contains(Features::PROTOCOL_FEATURES) {
+            // Such a front-end knows no SET_VRING_ENABLE ("Ring states").
+            self.rings.iter_mut().for_each(|ring| ring.enabled = true);
+        }
+        self.features = features;
+        self.restart_all()
+    }
+
+    pub(super) fn set_protocol_features(&mut self, bits: u64) -> Result<(), Trouble> {
+        let why = "accepts what was not offered";
+        let unknown = Trouble::Message { request: FrontendReq::SET_PROTOCOL_FEATURES, why };
+        let features = Protocol::from_bits(bits).filter(|&features| PROTOCOL.contains(features)).ok_or(unknown)?;
+        self.protocol = features;
+        self.settle_all()
+    }
+
+    // Memory.
+
+    pub(super) fn set_memory(&mut self, regions: &[RegionSpec]) -> Result<(), Trouble> {
+        self.replace_memory(GuestMemory::map(regions)?)
+    }
+
+    pub(super) fn add_region(&mut self, region: &RegionSpec) -> Result<(), Trouble> {
+        if self.memory.regions().count() >= SLOTS_MAX {
+            let why = "more memory regions than GET_MAX_MEM_SLOTS said";
+            return Err(Trouble::Message { request: FrontendReq::ADD_MEM_REG, why });
+        }
+        self.replace_memory(self.memory.with(region)?)
+    }
+
+    pub(super) fn remove_region(&mut self, guest: u64, user: u64, size: u64) -> Result<(), Trouble> {
+        self.replace_memory(self.memory.without(guest, user, size)?)
+    }
+
+    /// Rings that run go on with the new table; the old one is unmapped when the last of them has let go of it.
+    fn replace_memory(&mut self, memory: Arc<GuestMemory>) -> Result<(), Trouble> {
+        self.attachment.slots().for_each(|slot| slot.replace_memory(&memory));
+        self.memory = memory;
+        self.settle_all()
+    }
+
+    // Rings.
+
+    pub(super) fn set_size(&mut self, index: u32, size: u32) -> Result<(), Trouble> {
+        let why = "a ring has 1 to 32768 descriptors";
+        let wrong = Trouble::Message { request: FrontendReq::SET_VRING_NUM, why };
+        let size = u16::try_from(size).ok().filter(|&size| (1..=SIZE_MAX).contains(&size.into())).ok_or(wrong)?;
+        self.change(index, |ring| ring.size = size)
+    }
+
+    pub(super) fn set_addresses(&mut self, index: u32, addresses: Addresses) -> Result<(), Trouble> {
+        self.change(index, |ring| ring.addresses = Some(addresses))
+    }
+
+    pub(super) fn set_base(&mut self, index: u32, base: u32) -> Result<(), Trouble> {
+        let at = self.known(index)?;
+        if self.attachment.slot(at).is_running() {
+            let why = "the ring runs: GET_VRING_BASE stops it";
+            return Err(Trouble::Message { request: FrontendReq::SET_VRING_BASE, why });
+        }
+        self.pause(at);
+        self.rings[at].base = Some(base);
+        Ok(())
+    }
+
+    /// Stops a ring; it needs a new kick to start again.
+    pub(super) fn take_base(&mut self, index: u32) -> Result<u32, Trouble> {
+        let at = self.known(index)?;
+        self.pause(at);
+        let packed = self.is_packed();
+        let ring = &mut self.rings[at];
+        ring.kick = Signal::Unset;
+        let base = read_base(ring.base, packed).bits();
+        self.publish();
+        Ok(base)
+    }
+
+    pub(super) fn set_kick(&mut self, index: u32, fd: Option<OwnedFd>) -> Result<(), Trouble> {
+        self.change(index, |ring| ring.kick = fd.into())
+    }
+
+    /// A ring that runs takes it at once, and tells the driver once: something may have happened while the old one was in place.
+    pub(super) fn set_call(&mut self, index: u32, fd: Option<OwnedFd>) -> Result<(), Trouble> {
+        let at = self.known(index)?;
+        self.rings[at].call = fd.into();
+        self.attachment.slot(at).set_call(self.rings[at].call.fd());
+        self.settle(at)
+    }
+
+    pub(super) fn set_error(&mut self, index: u32, fd: Option<OwnedFd>) -> Result<(), Trouble> {
+        let at = self.known(index)?;
+        self.rings[at].error = fd;
+        Ok(())
+    }
+
+    pub(super) fn set_enabled(&mut self, index: u32, enabled: bool) -> Result<(), Trouble> {
+        let at = self.known(index)?;
+        self.rings[at].enabled = enabled;
+        self.settle(at)
+    }
+
+    // Status, MTU, address.
+
+    pub(super) fn status(&self) -> u8 {
+        let broken = self.attachment.slots().any(|slot| matches!(slot.state(), SlotState::Faulted(_)));
+        if broken && self.status & DRIVER_OK != 0 { self.status | DEVICE_NEEDS_RESET } else { self.status }
+    }
+
+    pub(super) fn set_status(&mut self, status: u8) -> Result<(), Trouble> {
+        self.status = status;
+        self.settle_all()
+    }
+
+    /// The guest's MTU as the front-end tells it to the driver; whether the port takes it.
+    pub(super) fn set_mtu(&mut self, mtu: u64) -> bool {
+        let Ok(mtu) = u32::try_from(mtu) else { return false };
+        let limit = self.attachment.mtu.load(Relaxed);
+        let fits = (68..=65_535).contains(&mtu) && (limit == 0 || mtu <= limit);
+        if fits {
+            self.attachment.guest_mtu.store(mtu, Relaxed);
+            self.publish();
+        }
+        fits
+    }
+
+    /// The guest moved here from another host: the switch shall learn its address anew.
+    pub(super) fn announce(&self, mac: [u8; 6]) {
+        self.attachment.announce(mac);
+    }
+
+    // Reset, migration, inflight.
+
+    /// Stops every ring.
+    pub(super) fn disable(&mut self) -> Result<(), Trouble> {
+        self.rings.iter_mut().for_each(|ring| ring.enabled = false);
+        self.settle_all()
+    }
+
+    /// As before the first message, but for what the connection agreed on and the memory, which the front-end keeps a record of.
+    pub(super) fn reset(&mut self) {
+        self.stop();
+        self.rings.iter_mut().for_each(|ring| *ring = RingSetup::default());
+        self.status = 0;
+        self.publish();
+    }
+
+    pub(super) fn set_log(&mut self, file: &OwnedFd, offset: u64, size: u64) -> Result<(), Trouble> {
+        self.log = Some(DirtyLog::map(file, offset, size)?);
+        self.restart_all()
+    }
+
+    /// Makes an inflight region; the front-end gives it back by [`Device::set_inflight`].
+    pub(super) fn make_inflight(&self, queues: u16, size: u16) -> Result<InflightMemory, Trouble> {
+        Ok(InflightMemory::create(self.layout(), self.plausible(queues)?, size)?)
+    }
+
+    pub(super) fn set_inflight(
+        &mut self,
+        (file, offset, len): (OwnedFd, u64, u64),
+        (queues, size): (u16, u16),
+    ) -> Result<(), Trouble> {
+        let shape = (self.layout(), self.plausible(queues)?, size);
+        self.inflight = Some(InflightMemory::adopt(file, offset, len, shape)?);
+        Ok(())
+    }
+
+    /// The number of rings in an inflight region, no more than any device has.
+    fn plausible(&self, queues: u16) -> Result<u16, Trouble> {
+        let why = "more rings than a network device has";
+        let wrong = Trouble::Message { request: FrontendReq::GET_INFLIGHT_FD, why };
+        Some(queues).filter(|&queues| queues <= 1024).ok_or(wrong)
+    }
+
+    /// What a fault of a running ring brings: the front-end is told.
+    pub(super) fn notice_faults(&mut self) {
+        for (ring, slot) in self.rings.iter_mut().zip(self.attachment.slots()) {
+            if let (SlotState::Faulted(_), Some(error)) = (slot.state(), ring.error.take()) {
+                // Nobody may be waiting there: that is the front-end's choice.
+                let _ = rustix::io::write(&error, &1_u64.to_ne_bytes());
+                ring.error = Some(error);
+            }
+        }
+        self.publish();
+    }
+
+    /// Every ring stops, and its memory is let go of.
+    fn stop(&mut self) {
+        (0..self.rings.len()).for_each(|at| self.pause(at));
+    }
+
+    fn layout(&self) -> Layout {
+        if self.is_packed() { Layout::Packed } else { Layout::Split }
+    }
+
+    fn is_packed(&self) -> bool {
+        self.features.contains(Features::RING_PACKED)
+    }
+
+    fn known(&self, index: u32) -> Result<usize, Trouble> {
+        let at = index as usize;
+        let pairs = (self.rings.len() / 2) as u16;
+        if at < self.rings.len() { Ok(at) } else { Err(Trouble::NoSuchRing { index, pairs }) }
+    }
+
+    /// Changes what a ring is made of.
+    fn change(&mut self, index: u32, change: impl FnOnce(&mut RingSetup)) -> Result<(), Trouble> {
+        let at = self.known(index)?;
+        self.pause(at);
+        change(&mut self.rings[at]);
+        self.settle(at)
+    }
+
+    fn restart_all(&mut self) -> Result<(), Trouble> {
+        self.stop();
+        self.settle_all()
+    }
+
+    fn settle_all(&mut self) -> Result<(), Trouble> {
+        let settled = (0..self.rings.len()).try_for_each(|at| self.bring(at));
+        self.publish();
+        settled
+    }
+
+    fn settle(&mut self, at: usize) -> Result<(), Trouble> {
+        let settled = self.bring(at);
+        self.publish();
+        settled
+    }
+
+    /// Starts or stops a ring if it must.
+    fn bring(&mut self, at: usize) -> Result<(), Trouble> {
+        let wanted = self.missing(at).is_none();
+        match (wanted, self.attachment.slot(at).state()) {
+            (true, SlotState::Idle) => self.start(at),
+            (false, SlotState::Running { .. } | SlotState::Faulted(_)) => {
+                self.pause(at);
+                Ok(())
+            }
+            // A ring that broke stays so until it is stopped.
+            _ => Ok(()),
+        }
+    }
+
+    /// What a ring waits for.
+    fn missing(&self, at: usize) -> Option<&'static str> {
+        if let Some(what) = self.rings[at].missing() {
+            return Some(what);
+        }
+        if !self.features.contains(Features::VERSION_1) {
+            return Some("a driver of VIRTIO 1.0 or later (VERSION_1)");
+        }
+        (!self.driver_is_ready()).then_some("the driver to be ready (DRIVER_OK)")
+    }
+
+    fn driver_is_ready(&self) -> bool {
+        !self.protocol.contains(Protocol::STATUS) || self.status & DRIVER_OK != 0
+    }
+
+    fn start(&mut self, at: usize) -> Result<(), Trouble> {
+        let failed = |source: Fault| Trouble::Ring { index: at, source };
+        let ring = &self.rings[at];
+        let Some(Addresses { desc, driver, device, log }) = ring.addresses else { return Ok(()) };
+        let logging = self.features.contains(Features::LOG_ALL);
+        let config = VringConfig {
+            features: self.features,
+            size: ring.size,
+            desc,
+            driver,
+            device,
+            base: read_base(ring.base, self.is_packed()),
+            log_used_at: log,
+            memory: self.memory.clone(),
+            kick: ring.kick.fd(),
+            call: ring.call.fd(),
+            inflight: self.inflight.as_ref().and_then(|inflight| inflight.ring(at as u16)),
+            log: self.log.clone().filter(|_| logging),
+        };
+        let vring = Vring::new(config).map_err(failed)?;
+        self.attachment.slot(at).start(vring).map_err(Trouble::system("watch the ring's kick"))
+    }
+
+    /// Stops a ring and keeps where it was.
+    fn pause(&mut self, at: usize) {
+        let stopped = self.attachment.slot(at).stop().map(Base::bits);
+        self.rings[at].base = stopped.or(self.rings[at].base);
+    }
+
+    /// Tells the world.
+    fn publish(&self) {
+        let rings = self.rings.iter().enumerate().map(|(at, ring)| RingReport {
+            enabled: ring.enabled,
+            size: ring.size,
+            waits_for: self.missing(at),
+        });
+        self.attachment.publish(Report {
+            features: self.features,
+            protocol: self.protocol,
+            memory: self.memory.regions().collect(),
+            rings: rings.collect(),
+        });
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        self.stop();
+        self.attachment.guest_mtu.store(0, Relaxed);
+        self.attachment.publish(Report::default());
+    }
+}
+

@@ -1,0 +1,190 @@
+//! How a connection comes about: by calling the front-end's socket, or by waiting for it on ours.
+
+use super::attachment::Attachment;
+use super::trouble::Trouble;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use std::io::{self, ErrorKind};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Who waits for whom.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Role {
+    /// The front-end listens (QEMU's `server=on`), we call: our restarts cost the guest nothing.
+    #[default]
+    Client,
+    /// We listen, the front-end calls.
+    Server,
+}
+
+/// Between two attempts: doubled from the first to the last. Chosen: a guest that restarts loses no time that anyone notices, and a thousand
+/// ports without a guest cost a thousand system calls a second.
+const PAUSES: std::ops::RangeInclusive<Duration> = Duration::from_millis(50)..=Duration::from_secs(1);
+
+/// Ours and our group's: whoever may open the socket can have the guest's traffic.
+const MODE: u32 = 0o660;
+
+/// A port's end of its socket.
+pub(super) struct Door {
+    path: PathBuf,
+    way: Way,
+    pause: Duration,
+}
+
+enum Way {
+    Call,
+    /// With what it listens on, once that is open.
+    Wait(Option<Listening>),
+}
+
+impl Door {
+    pub(super) fn new(path: PathBuf, role: Role) -> Self {
+        let way = match role {
+            Role::Client => Way::Call,
+            Role::Server => Way::Wait(None),
+        };
+        Self { path, way, pause: *PAUSES.start() }
+    }
+
+    /// The next connection; `None` when the session shall end.
+    pub(super) fn open(&mut self, attachment: &Attachment) -> Option<UnixStream> {
+        while !attachment.answer_bell() {
+            match self.attempt(attachment) {
+                Ok(Some(socket)) => return Some(socket),
+                // The bell rang.
+                Ok(None) => {}
+                Err(why) => {
+                    attachment.waits(&why);
+                    self.rest(attachment);
+                }
+            }
+        }
+        None
+    }
+
+    /// After a connection that came to nothing: the next one is not tried at once.
+    pub(super) fn rest(&mut self, attachment: &Attachment) {
+        wait(attachment, None, Some(self.pause));
+        self.pause = (self.pause * 2).min(*PAUSES.end());
+    }
+
+    /// After a connection that served: the next one may come quickly.
+    pub(super) fn served(&mut self) {
+        self.pause = *PAUSES.start();
+    }
+
+    fn attempt(&mut self, attachment: &Attachment) -> Result<Option<UnixStream>, String> {
+        match &mut self.way {
+            Way::Call => call(&self.path).map(Some),
+            Way::Wait(listening) => {
+                if listening.is_none() {
+                    *listening = Some(Listening::open(&self.path)?);
+                }
+                let Some(Listening { socket, .. }) = listening else { return Ok(None) };
+                attachment.waits(&format!("no front-end has called {} yet", self.path.display()));
+                accept(socket, attachment)
+            }
+        }
+    }
+}
+
+/// Waits for the bell, a socket, or the time.
+fn wait(attachment: &Attachment, socket: Option<&UnixListener>, limit: Option<Duration>) {
+    let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
+    let bell = attachment.bell();
+    let mut fds: Vec<_> =
+        std::iter::once(bell.as_fd()).chain(socket.map(AsFd::as_fd)).map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+    // Interrupted by a signal: as if the time were up.
+    let _ = poll(&mut fds, limit.as_ref());
+}
+
+fn call(path: &Path) -> Result<UnixStream, String> {
+    let shown = path.display();
+    let connected = connect(path);
+    connected.map_err(|error| match error.kind() {
+        ErrorKind::NotFound => format!("{shown} does not exist yet: start the guest"),
+        ErrorKind::ConnectionRefused => format!("nobody listens on {shown}: start the guest"),
+        ErrorKind::WouldBlock => format!("{shown} is busy with another connection: its front-end serves one"),
+        ErrorKind::PermissionDenied => format!("{shown} may not be opened: give user root access, or start the guest with another group or umask"),
+        _ => format!("{shown} cannot be called: {error}"),
+    })
+}
+
+/// Never waits: a front-end that listens but does not accept makes us come again.
+fn connect(path: &Path) -> io::Result<UnixStream> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+    let socket = UnixStream::from(socket);
+    socket.set_nonblocking(false)?;
+    Ok(socket)
+}
+
+fn accept(socket: &UnixListener, attachment: &Attachment) -> Result<Option<UnixStream>, String> {
+    wait(attachment, Some(socket), None);
+    let accepted = socket.accept().and_then(|(socket, _)| {
+        socket.set_nonblocking(false)?;
+        Ok(socket)
+    });
+    match accepted {
+        Ok(socket) => Ok(Some(socket)),
+        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::ConnectionAborted) => Ok(None),
+        Err(error) => Err(Trouble::system("accept a connection")(error).chain()),
+    }
+}
+
+/// Our own socket, and its file as long as it is ours.
+struct Listening {
+    socket: UnixListener,
+    path: PathBuf,
+    /// Device and inode of the file: another one of that name is another's.
+    identity: (u64, u64),
+}
+
+impl Listening {
+    fn open(path: &Path) -> Result<Self, String> {
+        let shown = path.display();
+        remove_stale(path)?;
+        let open = || {
+            let socket = UnixListener::bind(path)?;
+            std::fs::set_permissions(path, PermissionsExt::from_mode(MODE))?;
+            socket.set_nonblocking(true)?;
+            let file = std::fs::metadata(path)?;
+            Ok(Self { socket, path: path.into(), identity: (file.dev(), file.ino()) })
+        };
+        open().map_err(|error: io::Error| match error.kind() {
+            ErrorKind::NotFound => format!("the directory of {shown} does not exist: create it"),
+            ErrorKind::PermissionDenied => format!("{shown} may not be made: choose a directory that user root may write to"),
+            _ => format!("{shown} cannot be listened on: {error}"),
+        })
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        let is_ours = |file: std::fs::Metadata| (file.dev(), file.ino()) == self.identity;
+        if std::fs::symlink_metadata(&self.path).is_ok_and(is_ours) {
+            // Gone already: as wanted.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Removes a socket that no one listens on any more: a process that was killed left it.
+fn remove_stale(path: &Path) -> Result<(), String> {
+    let shown = path.display();
+    let Ok(file) = std::fs::symlink_metadata(path) else { return Ok(()) };
+    if !file.file_type().is_socket() {
+        return Err(format!("{shown} is there and no socket: remove it, or choose another path"));
+    }
+    match connect(path) {
+        Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+            std::fs::remove_file(path).map_err(|error| format!("{shown} was left by a process that ended and cannot be removed: {error}"))
+        }
+        _ => Err(format!("another program listens on {shown} (`ss -xlp` names it): end it, or choose another path")),
+    }
+}

@@ -1,0 +1,186 @@
+//! Which rings run.
+
+use super::*;
+
+#[test]
+fn a_ring_runs_once_everything_is_said_and_not_before() {
+    let mut rig = Rig::driver();
+    rig.describe(0);
+    assert!(!rig.is_running(0));
+    assert_eq!(rig.attachment.look().report.rings[0].waits_for, Some("to be enabled"));
+    rig.frontend.set_vring_enable(0, true).unwrap();
+    assert!(rig.is_running(0));
+    assert!(!rig.attachment.is_ready(), "a guest that can only receive is not ready");
+    rig.start(1);
+    assert!(rig.attachment.is_ready());
+}
+
+#[test]
+fn a_driver_with_status_is_served_from_driver_ok_until_its_reset() {
+    let mut rig = Rig::agreed(1, Features::empty(), Protocol::STATUS);
+    rig.frontend.set_mem_table(&[rig.memory.region()]).unwrap();
+    rig.start(0);
+    assert!(!rig.is_running(0));
+    assert_eq!(rig.ask(FrontendReq::SET_STATUS, 9, &7_u64.to_ne_bytes()), 0);
+    assert!(rig.is_running(0));
+    assert_eq!(rig.ask(FrontendReq::GET_STATUS, 1, &[]), 7);
+    assert_eq!(rig.ask(FrontendReq::SET_STATUS, 9, &0_u64.to_ne_bytes()), 0);
+    assert!(!rig.is_running(0));
+}
+
+#[test]
+fn a_front_end_without_protocol_features_enables_by_kicking() {
+    let rig = Rig::with(1, PATIENCE);
+    rig.frontend.set_features(Features::VERSION_1.bits()).unwrap();
+    rig.frontend.set_mem_table(&[rig.memory.region()]).unwrap();
+    rig.describe(1);
+    until(&rig.attachment, "ring 1 runs", |attachment| matches!(attachment.look().slots[1], SlotState::Running { .. }));
+}
+
+#[test]
+fn a_legacy_driver_is_told_from_one_that_is_not_ready() {
+    let rig = Rig::with(1, PATIENCE);
+    rig.frontend.set_features(0).unwrap();
+    rig.frontend.set_mem_table(&[rig.memory.region()]).unwrap();
+    rig.describe(1);
+    let waits = |attachment: &Attachment| attachment.look().report.rings.get(1)?.waits_for;
+    until(&rig.attachment, "a legacy driver is told", |attachment| waits(attachment).is_some_and(|why| why.contains("VERSION_1")));
+}
+
+#[test]
+fn qemu_enables_rings_before_it_sets_features() {
+    let mut rig = Rig::with(1, PATIENCE);
+    let body = [0_u32, 1].map(u32::to_ne_bytes).concat();
+    rig.send(FrontendReq::SET_VRING_ENABLE, &body);
+    rig.frontend.get_features().unwrap();
+    assert!(rig.attachment.look().report.rings[0].enabled);
+}
+
+#[test]
+fn asking_for_the_base_stops_a_ring_until_the_next_kick() {
+    let mut rig = Rig::driver();
+    rig.start(0);
+    rig.frontend.set_vring_enable(0, false).unwrap();
+    rig.frontend.set_vring_base(0, 77).unwrap();
+    rig.frontend.set_vring_enable(0, true).unwrap();
+    assert_eq!(rig.frontend.get_vring_base(0).unwrap(), 77);
+    assert!(!rig.is_running(0));
+    rig.frontend.set_vring_enable(0, true).unwrap();
+    assert_eq!(rig.attachment.look().report.rings[0].waits_for, Some("a kick (the driver to start it)"));
+    rig.frontend.set_vring_kick(0, &event()).unwrap();
+    assert!(rig.is_running(0), "the call is the one from before");
+}
+
+#[test]
+fn a_packed_ring_begins_with_its_wrap_counters_set() {
+    let mut rig = Rig::agreed(1, Features::RING_PACKED, Protocol::empty());
+    rig.frontend.set_mem_table(&[rig.memory.region()]).unwrap();
+    rig.frontend.set_vring_num(0, 100).unwrap();
+    rig.frontend.set_vring_addr(0, &addresses(0)).unwrap();
+    rig.frontend.set_vring_call(0, &event()).unwrap();
+    rig.frontend.set_vring_kick(0, &event()).unwrap();
+    rig.frontend.set_vring_enable(0, true).unwrap();
+    assert!(rig.is_running(0));
+    assert_eq!(rig.frontend.get_vring_base(0).unwrap(), 0x8000_8000);
+}
+
+#[test]
+fn a_running_ring_takes_a_new_memory_table_and_lets_go_of_the_old_one() {
+    let mut rig = Rig::driver();
+    rig.start(0);
+    assert_eq!((rig.memory.mappings(), rig.memory.descriptors()), (1, 1));
+    let other = Memory::new();
+    rig.frontend.set_mem_table(&[other.region()]).unwrap();
+    assert!(rig.is_running(0));
+    assert_eq!((rig.memory.mappings(), other.mappings()), (0, 1));
+    let look = rig.attachment.look();
+    assert_eq!(look.report.memory.iter().map(|region| region.size).collect::<Vec<_>>(), [BYTES]);
+}
+
+#[test]
+fn a_ring_whose_memory_went_stops_and_the_front_end_is_told() {
+    let mut rig = Rig::driver();
+    let broken = event();
+    rig.frontend.set_vring_err(0, &broken).unwrap();
+    rig.start(0);
+    rig.frontend.set_mem_table(&[rig.memory.region_at(0x80000, 0x80000)]).unwrap();
+    assert!(matches!(rig.attachment.look().slots[0], SlotState::Faulted(_)));
+    assert_eq!(broken.read().unwrap(), 1);
+}
+
+#[test]
+fn regions_come_and_go_one_by_one() {
+    let mut rig = Rig::agreed(1, Features::empty(), Protocol::CONFIGURE_MEM_SLOTS);
+    assert_eq!(rig.frontend.get_max_mem_slots().unwrap(), 509);
+    let (low, high) = (rig.memory.region_at(0, 0x40000), rig.memory.region_at(0x40000, 0x40000));
+    rig.frontend.add_mem_region(&low).unwrap();
+    rig.frontend.add_mem_region(&high).unwrap();
+    rig.start(0);
+    rig.frontend.remove_mem_region(&high).unwrap();
+    assert!(rig.is_running(0));
+    assert_eq!(rig.memory.mappings(), 1);
+    assert!(rig.frontend.remove_mem_region(&high).is_err());
+    assert!(rig.trouble().contains("no region at guest address 0x40000"));
+}
+
+#[test]
+fn a_reset_forgets_rings_and_keeps_memory() {
+    let mut rig = Rig::agreed(1, Features::empty(), Protocol::RESET_DEVICE);
+    rig.frontend.set_mem_table(&[rig.memory.region()]).unwrap();
+    rig.start(0);
+    rig.frontend.reset_device().unwrap();
+    assert!(!rig.is_running(0));
+    assert_eq!(rig.attachment.look().report.rings[0].waits_for, Some("its size"));
+    rig.start(0);
+    assert!(rig.is_running(0));
+}
+
+#[test]
+fn the_end_of_a_connection_frees_all_that_came_by_it() {
+    let mut rig = Rig::driver();
+    let (kick, call, error) = (event(), event(), event());
+    for index in 0..2 {
+        rig.start(index);
+        rig.frontend.set_vring_kick(index, &kick).unwrap();
+        rig.frontend.set_vring_call(index, &call).unwrap();
+        rig.frontend.set_vring_err(index, &error).unwrap();
+    }
+    assert!(rig.attachment.is_ready());
+    assert_eq!([&kick, &call, &error].map(descriptors_of), [3, 3, 3]);
+    let (attachment, memory) = rig.part();
+    assert!(!attachment.is_ready());
+    assert!(attachment.look().report.memory.is_empty());
+    assert_eq!((memory.mappings(), memory.descriptors()), (0, 1));
+    assert_eq!([&kick, &call, &error].map(descriptors_of), [1, 1, 1]);
+}
+
+#[test]
+fn a_dirty_log_is_taken_while_rings_run() {
+    let mut rig = Rig::agreed(1, Features::LOG_ALL, Protocol::LOG_SHMFD);
+    rig.frontend.set_mem_table(&[rig.memory.region()]).unwrap();
+    rig.start(0);
+    let log = Memory::new();
+    let region = vhost_protocol::VhostUserDirtyLogRegion { mmap_size: 4096, mmap_offset: 0, mmap_handle: log.file.as_raw_fd() };
+    rig.frontend.set_log_base(0, Some(region)).unwrap();
+    assert!(rig.is_running(0));
+    assert_eq!(log.mappings(), 1);
+    rig.frontend.set_log_fd(event().as_raw_fd()).unwrap();
+    let (_, _) = rig.part();
+    assert_eq!(log.mappings(), 0);
+}
+
+#[test]
+fn an_inflight_region_is_made_kept_and_taken_back() {
+    use vhost_protocol::vhost_user::message::VhostUserInflight;
+    let mut rig = Rig::agreed(1, Features::empty(), Protocol::INFLIGHT_SHMFD);
+    rig.frontend.set_mem_table(&[rig.memory.region()]).unwrap();
+    let wanted = VhostUserInflight { num_queues: 2, queue_size: 256, ..VhostUserInflight::default() };
+    let (region, file) = rig.frontend.get_inflight_fd(&wanted).unwrap();
+    assert!(region.mmap_size >= 2 * (16 + 256 * 16));
+    rig.frontend.set_inflight_fd(&region, file.as_raw_fd()).unwrap();
+    rig.start(0);
+    assert!(rig.is_running(0));
+    let short = VhostUserInflight { num_queues: 200, ..region };
+    assert!(rig.frontend.set_inflight_fd(&short, file.as_raw_fd()).is_err());
+    assert!(rig.trouble().contains("inflight region has"));
+}
