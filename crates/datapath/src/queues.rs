@@ -180,9 +180,14 @@ impl Queues {
         true
     }
 
-    /// Leaves a queue to the kernel, or alone for a while if it cried wolf.
+    /// Leaves a queue to the kernel, or alone for a while if it cried wolf. One whose source cannot notify now stays polled.
     fn leave(&mut self, ix: QueueIx, now: Nanos, poller: &Poller) {
         let Some(queue) = self.get_mut(ix) else { return };
+        if queue.barren < BARREN && !queue.rx.arm() {
+            (queue.watch, queue.last) = (Watch::Polled, now);
+            self.active.push(ix);
+            return;
+        }
         // Watching is refused only if the source is broken.
         if queue.barren >= BARREN || poller.watch(queue.rx.readiness(), ix).is_err() {
             queue.watch = Watch::Until(Nanos(now.0 + PENANCE.as_nanos() as u64));

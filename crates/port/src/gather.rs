@@ -1,24 +1,35 @@
-//! A frame as the slices of a vectored write, and what a refused write means.
+//! A frame as the parts of a vectored write, and what a refused write means.
 
 use crate::queue::TxFrame;
+use crate::sys::parts::Part;
 use crate::vnet;
 use arrayvec::ArrayVec;
-use std::io::{self, IoSlice};
+use std::io;
+use vhost::Payload;
 use wire::{DropReason, Gso};
 
-/// Most slices of a frame: header, head, and a body in guest memory of a few segments.
-pub(crate) const SLICES: usize = 8;
+/// Most parts of a frame: header, head, and a body in guest memory. Linux guests send in up to 19 segments (`MAX_SKB_FRAGS` + 2).
+const PARTS: usize = 24;
 
-/// The slices of a write.
-pub(crate) type Slices<'a> = ArrayVec<IoSlice<'a>, SLICES>;
+/// The parts of a write.
+pub(crate) type Parts<'a> = ArrayVec<Part<'a>, PARTS>;
 
-/// `header`, head and body; `None` when the body has too many segments.
-pub(crate) fn gather<'a>(header: &'a [u8; vnet::LEN], frame: &TxFrame<'a>) -> Option<Slices<'a>> {
-    let mut slices = Slices::new();
-    for bytes in [&header[..], frame.head].into_iter().chain(frame.body.slices()) {
-        slices.try_push(IoSlice::new(bytes)).ok()?;
+/// Whether a frame has more parts than one write takes, so that it must be put together first.
+pub(crate) fn is_scattered(frame: &TxFrame<'_>) -> bool {
+    matches!(frame.body.payload(), Payload::Guest(segments) if segments.len() > PARTS - 2)
+}
+
+/// `header`, head and body of a frame that is not scattered.
+pub(crate) fn gather<'a>(header: &'a [u8; vnet::LEN], frame: &TxFrame<'a>) -> Parts<'a> {
+    let mut parts = Parts::new();
+    parts.push(Part::private(header));
+    parts.push(Part::private(frame.head));
+    match frame.body.payload() {
+        Payload::Private([]) => {}
+        Payload::Private(bytes) => parts.push(Part::private(bytes)),
+        Payload::Guest(segments) => parts.extend(segments.iter().map(|segment| Part::guest(*segment))),
     }
-    Some(slices)
+    parts
 }
 
 /// Why the kernel refused a frame.

@@ -54,6 +54,14 @@ impl Scratch {
         }
         Ok((vnet::plain(kernels), &self.bytes))
     }
+
+    /// Puts a frame's parts together.
+    pub(crate) fn join(&mut self, frame: &TxFrame<'_>) -> &[u8] {
+        self.bytes.clear();
+        self.bytes.extend_from_slice(frame.head);
+        frame.body.append_to(&mut self.bytes);
+        &self.bytes
+    }
 }
 
 /// Sends `frame` as one or more plain frames of at most `max_len` bytes each.

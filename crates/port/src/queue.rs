@@ -3,44 +3,79 @@
 use crate::batch::RxBatch;
 use std::io;
 use std::os::fd::BorrowedFd;
+use vhost::{GuestSlice, Payload};
 use wire::{DropReason, Offload};
 
-/// The bytes of a frame after its head, in their source buffer.
+/// The bytes of a frame after its head, in their source buffer: private, or segments of a guest's memory, which change while we look.
 ///
-/// Opaque, so that guest memory (several segments that change while we look) can become a second source without touching a user.
+/// Either way they can only be copied out.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Body<'a> {
-    bytes: &'a [u8],
+    payload: Payload<'a>,
 }
 
 impl<'a> Body<'a> {
     /// A body in memory that no one else writes.
+    #[inline]
     pub fn private(bytes: &'a [u8]) -> Self {
-        Self { bytes }
+        Self { payload: Payload::Private(bytes) }
+    }
+
+    /// A body in a guest's memory.
+    #[inline]
+    pub fn guest(segments: &'a [GuestSlice<'a>]) -> Self {
+        Self { payload: Payload::Guest(segments) }
     }
 
     /// Bytes.
+    #[inline]
     pub fn len(&self) -> usize {
-        self.bytes.len()
+        self.payload.len()
     }
 
     /// Whether the frame ends inside its head.
+    #[inline]
     pub fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
+        self.payload.is_empty()
     }
 
-    /// Copies `into.len()` bytes from offset `at` on; the only way to the bytes besides [`Body::slices`].
+    /// Copies `into.len()` bytes from offset `at` on.
     ///
     /// # Panics
     /// When the range lies outside: lengths are ours, checked at rx.
     pub fn copy_to(&self, at: usize, into: &mut [u8]) {
-        into.copy_from_slice(&self.bytes[at..at + into.len()]);
+        match self.payload {
+            Payload::Private(bytes) => into.copy_from_slice(&bytes[at..at + into.len()]),
+            Payload::Guest(segments) => copy_segments(segments, at, into),
+        }
     }
 
-    /// The segments, for a vectored write.
-    pub fn slices(&self) -> impl Iterator<Item = &'a [u8]> {
-        std::iter::once(self.bytes).filter(|bytes| !bytes.is_empty())
+    /// Appends all bytes.
+    pub fn append_to(&self, bytes: &mut Vec<u8>) {
+        let at = bytes.len();
+        bytes.resize(at + self.len(), 0);
+        self.copy_to(0, &mut bytes[at..]);
     }
+
+    /// The bytes where they lie, for a destination that copies them itself.
+    #[inline]
+    pub(crate) fn payload(&self) -> Payload<'a> {
+        self.payload
+    }
+}
+
+fn copy_segments(segments: &[GuestSlice<'_>], mut at: usize, mut into: &mut [u8]) {
+    for segment in segments {
+        if into.is_empty() {
+            return;
+        }
+        let (_, from) = segment.split_at(at.min(segment.len()));
+        at -= segment.len() - from.len();
+        let (part, rest) = into.split_at_mut(from.len().min(into.len()));
+        from.read(part);
+        into = rest;
+    }
+    assert!(into.is_empty(), "copy past the end of a body");
 }
 
 /// A frame to send: head and body are gathered by the destination.
@@ -109,6 +144,12 @@ pub trait RxQueue: Send {
 
     /// Returns the buffers of the last round to the source.
     fn release(&mut self) {}
+
+    /// Before the kernel watches the queue instead of the worker: asks the source to notify. False when frames came meanwhile, or when
+    /// it cannot: the worker goes on polling.
+    fn arm(&mut self) -> bool {
+        true
+    }
 
     /// Readable when a frame waits: what a sleeping worker waits for.
     fn readiness(&self) -> BorrowedFd<'_>;

@@ -159,7 +159,7 @@ impl TxQueue for MemoryTx {
             }
             state.room = state.room.map(|room| room - 1);
             let mut bytes = frame.head.to_vec();
-            frame.body.slices().for_each(|slice| bytes.extend_from_slice(slice));
+            frame.body.append_to(&mut bytes);
             state.outgoing.push(Frame { bytes, offload: frame.offload });
             sent.count(frame.len());
         }

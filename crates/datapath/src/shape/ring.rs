@@ -103,7 +103,9 @@ mod tests {
     use std::collections::VecDeque;
 
     fn bytes_of(frame: &TxFrame<'_>) -> Vec<u8> {
-        frame.head.iter().copied().chain(frame.body.slices().flatten().copied()).collect()
+        let mut bytes = frame.head.to_vec();
+        frame.body.append_to(&mut bytes);
+        bytes
     }
 
     proptest! {

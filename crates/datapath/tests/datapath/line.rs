@@ -252,7 +252,7 @@ impl TxQueue for Tx {
         let mut sent = Sent::default();
         for frame in frames {
             let mut bytes = frame.head.to_vec();
-            frame.body.slices().for_each(|part| bytes.extend_from_slice(part));
+            frame.body.append_to(&mut bytes);
             sent.frames += 1;
             sent.bytes += bytes.len() as u64;
             self.0.state().sent.push(Wired { bytes, offload: frame.offload });

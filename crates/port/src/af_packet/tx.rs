@@ -1,13 +1,14 @@
 //! Sending through a packet socket, many frames in one call.
 
 use crate::batch::BODIES;
-use crate::gather::{Slices, gather, lacks_uso, reason};
+use crate::gather::{Parts, gather, is_scattered, lacks_uso, reason};
 use crate::plain::{self, Room, Scratch};
 use crate::queue::{Drops, Sent, TxFrame, TxQueue};
 use crate::sys::packet;
+use crate::sys::parts::Part;
 use crate::vnet;
 use arrayvec::ArrayVec;
-use std::io::{self, IoSlice};
+use std::io;
 use std::os::fd::OwnedFd;
 use wire::{DropReason, PartialChecksum};
 
@@ -24,10 +25,10 @@ impl PacketTx {
 
     /// Sends at most [`BODIES`] frames, in order.
     fn send(&mut self, frames: &[TxFrame<'_>], drops: &mut Drops, sent: &mut Sent) {
-        for run in frames.chunk_by(|one, next| plain::is_needed(one) == plain::is_needed(next)) {
-            if run.first().is_some_and(plain::is_needed) {
+        for run in frames.chunk_by(|one, next| goes_alone(one) == goes_alone(next)) {
+            if run.first().is_some_and(goes_alone) {
                 for frame in run {
-                    match plain::send(frame, usize::MAX, self) {
+                    match self.send_alone(frame) {
                         Ok(()) => sent.count(frame.len()),
                         Err(reason) => drops.add(reason, 1),
                     }
@@ -38,18 +39,28 @@ impl PacketTx {
         }
     }
 
+    /// Sends a frame that needs work first.
+    fn send_alone(&mut self, frame: &TxFrame<'_>) -> Result<(), DropReason> {
+        if plain::is_needed(frame) {
+            return plain::send(frame, usize::MAX, self);
+        }
+        let header = vnet::encode(frame);
+        let parts = [Part::private(&header), Part::private(self.scratch.join(frame))];
+        match packet::send(&self.socket, &[&parts]) {
+            Ok(_) => Ok(()),
+            Err(error) => self.retry(frame, &error),
+        }
+    }
+
     /// Sends frames with their state in virtio-net headers.
     fn send_as_they_are(&mut self, frames: &[TxFrame<'_>], drops: &mut Drops, sent: &mut Sent) {
         let headers: ArrayVec<[u8; vnet::LEN], BODIES> = frames.iter().map(vnet::encode).collect();
-        let mut queued: ArrayVec<(&TxFrame<'_>, Slices<'_>), BODIES> = ArrayVec::new();
+        let mut queued: ArrayVec<(&TxFrame<'_>, Parts<'_>), BODIES> = ArrayVec::new();
         for (frame, header) in frames.iter().zip(&headers) {
-            match gather(header, frame) {
-                Some(slices) => queued.push((frame, slices)),
-                None => drops.add(DropReason::TxError, 1),
-            }
+            queued.push((frame, gather(header, frame)));
         }
-        let messages: ArrayVec<&[IoSlice<'_>], BODIES> =
-            queued.iter().map(|(_, slices)| &slices[..]).collect();
+        let messages: ArrayVec<&[Part<'_>], BODIES> =
+            queued.iter().map(|(_, parts)| &parts[..]).collect();
         let mut next = 0;
         while next < queued.len() {
             match packet::send(&self.socket, &messages[next..]) {
@@ -90,6 +101,11 @@ impl TxQueue for PacketTx {
     }
 }
 
+/// Whether a frame cannot be written as it lies, together with others.
+fn goes_alone(frame: &TxFrame<'_>) -> bool {
+    plain::is_needed(frame) || is_scattered(frame)
+}
+
 /// Segments are sent one by one; the kernel's queue takes what it takes.
 impl Room for PacketTx {
     fn fits(&mut self, _: usize) -> bool {
@@ -103,7 +119,7 @@ impl Room for PacketTx {
         fill: impl FnOnce(&mut [u8]),
     ) -> Result<(), DropReason> {
         let (header, bytes) = self.scratch.write(len, checksum, fill)?;
-        let slices = [IoSlice::new(&header), IoSlice::new(bytes)];
-        packet::send(&self.socket, &[&slices]).map(drop).map_err(|error| reason(&error))
+        let parts = [Part::private(&header), Part::private(bytes)];
+        packet::send(&self.socket, &[&parts]).map(drop).map_err(|error| reason(&error))
     }
 }

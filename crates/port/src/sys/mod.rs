@@ -7,5 +7,6 @@
 pub(crate) mod ioctl;
 mod memory;
 pub(crate) mod packet;
+pub(crate) mod parts;
 mod ring;
 pub(crate) mod xsk;

@@ -1,7 +1,8 @@
 //! Packet sockets: addresses, options, and many messages in one call.
 
 use crate::batch::BODIES;
-use std::io::{self, IoSlice, IoSliceMut};
+use super::parts::Part;
+use std::io::{self, IoSliceMut};
 use std::mem::{size_of, zeroed};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
@@ -180,12 +181,12 @@ fn aux_data(message: &libc::msghdr) -> AuxData {
 }
 
 /// Sends without waiting: each element of `messages` is one frame, at most [`BODIES`]; returns how many were taken.
-pub(crate) fn send(socket: impl AsFd, messages: &[&[IoSlice<'_>]]) -> io::Result<usize> {
+pub(crate) fn send(socket: impl AsFd, messages: &[&[Part<'_>]]) -> io::Result<usize> {
     // SAFETY: all-zero is a value of `mmsghdr`: null pointers and zero lengths.
     let mut headers: [libc::mmsghdr; BODIES] = unsafe { zeroed() };
     let count = messages.len().min(BODIES);
     for (header, message) in headers.iter_mut().zip(messages) {
-        // `IoSlice` is laid out as `iovec`; the kernel only reads through it.
+        // `Part` is laid out as `iovec`; the kernel only reads through it.
         header.msg_hdr.msg_iov = message.as_ptr().cast_mut().cast();
         header.msg_hdr.msg_iovlen = message.len();
     }

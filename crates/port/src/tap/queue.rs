@@ -1,12 +1,13 @@
 //! One TAP file: `readv` and `writev`, a frame each.
 
 use crate::batch::{BODIES, RxBatch, Slot};
-use crate::gather::{gather, lacks_uso, reason};
+use crate::gather::{gather, is_scattered, lacks_uso, reason};
 use crate::plain::{self, Room, Scratch};
 use crate::queue::{Drops, RxQueue, Sent, TxFrame, TxQueue};
+use crate::sys::parts::{self, Part};
 use crate::vnet;
 use rustix::io::Errno;
-use std::io::{self, IoSlice, IoSliceMut};
+use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use wire::{DropReason, PartialChecksum};
@@ -84,8 +85,12 @@ impl TapTx {
             return plain::send(frame, usize::MAX, self);
         }
         let header = vnet::encode(frame);
-        let slices = gather(&header, frame).ok_or(DropReason::TxError)?;
-        match rustix::io::writev(&self.file, &slices).map_err(io::Error::from) {
+        let written = if is_scattered(frame) {
+            parts::write(&self.file, &[Part::private(&header), Part::private(self.scratch.join(frame))])
+        } else {
+            parts::write(&self.file, &gather(&header, frame))
+        };
+        match written {
             Ok(_) => Ok(()),
             Err(error) if lacks_uso(&error, frame) => plain::send(frame, usize::MAX, self),
             Err(error) => Err(reason(&error)),
@@ -119,8 +124,7 @@ impl Room for TapTx {
         fill: impl FnOnce(&mut [u8]),
     ) -> Result<(), DropReason> {
         let (header, bytes) = self.scratch.write(len, checksum, fill)?;
-        let slices = [IoSlice::new(&header), IoSlice::new(bytes)];
-        let written = rustix::io::writev(&self.file, &slices);
-        written.map(drop).map_err(|error| reason(&error.into()))
+        let parts = [Part::private(&header), Part::private(bytes)];
+        parts::write(&self.file, &parts).map(drop).map_err(|error| reason(&error))
     }
 }

@@ -193,6 +193,6 @@ pub fn frame<'a>(slot: &'a Slot, rx: &'a dyn RxQueue) -> TxFrame<'a> {
 pub fn bytes(slot: &Slot, rx: &dyn RxQueue) -> Vec<u8> {
     let frame = frame(slot, rx);
     let mut bytes = frame.head.to_vec();
-    frame.body.slices().for_each(|slice| bytes.extend_from_slice(slice));
+    frame.body.append_to(&mut bytes);
     bytes
 }

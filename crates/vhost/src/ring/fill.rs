@@ -78,6 +78,19 @@ impl Vring {
         Ok(())
     }
 
+    /// Whether `count` buffers are there.
+    ///
+    /// # Errors
+    /// The driver broke the rules.
+    pub fn has_buffers(&mut self, count: usize) -> Result<bool, Fault> {
+        while self.room.len() - self.filled < count {
+            if self.read_ahead(AHEAD)? == 0 {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// Copies a frame into the driver's buffers; it does not see it before [`Vring::publish`].
     ///
     /// # Errors

@@ -12,7 +12,7 @@ pub(crate) struct Area {
     start: NonNull<u8>,
     len: usize,
     /// Keeps the address valid.
-    mapping: Arc<Mapping>,
+    _mapping: Arc<Mapping>,
 }
 
 // SAFETY: the mapping belongs to no thread, and words are atomics (see `super`).
@@ -37,13 +37,8 @@ impl Area {
     /// `offset..offset + len` of a mapping, if it lies inside and begins on a multiple of `align`.
     pub(crate) fn new(mapping: &Arc<Mapping>, offset: u64, len: usize, align: usize) -> Option<Self> {
         let start = mapping.at(offset, len as u64)?;
-        let mapping = Arc::clone(mapping);
-        start.addr().get().is_multiple_of(align).then_some(Self { start, len, mapping })
-    }
-
-    /// Whether a page of it was taken away.
-    pub(crate) fn is_withdrawn(&self) -> bool {
-        self.mapping.is_withdrawn()
+        let aligned = start.addr().get().is_multiple_of(align);
+        aligned.then(|| Self { start, len, _mapping: Arc::clone(mapping) })
     }
 
     /// The address of a word.
@@ -91,12 +86,6 @@ impl Area {
     pub(crate) fn load_u32(&self, offset: usize, order: Ordering) -> u32 {
         // SAFETY: as for `load_u16`.
         u32::from_le(unsafe { AtomicU32::from_ptr(self.word(offset)) }.load(order))
-    }
-
-    #[inline]
-    pub(crate) fn store_u32(&self, offset: usize, value: u32, order: Ordering) {
-        // SAFETY: as for `load_u16`.
-        unsafe { AtomicU32::from_ptr(self.word(offset)) }.store(value.to_le(), order);
     }
 
     #[inline]

@@ -19,7 +19,7 @@ mod held;
 mod mapping;
 mod slice;
 
-pub(crate) use area::{Area, Descriptor};
+pub(crate) use area::Area;
 pub(crate) use copy::{For, prefetch_lines};
 pub(crate) use held::Held;
 pub(crate) use mapping::{MapError, Mapping};

@@ -7,8 +7,6 @@
 
 mod inflight;
 mod position;
-#[cfg(test)]
-mod tests;
 
 use super::chains::{Building, CHAIN_MAX, Chain, Chains};
 use super::config::Base;

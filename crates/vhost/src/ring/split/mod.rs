@@ -4,8 +4,6 @@
 //! `avail_event` behind. Indices run freely modulo 2^16; places in a ring are indices modulo its size, a power of two.
 
 mod inflight;
-#[cfg(test)]
-mod tests;
 
 use super::chains::{Building, CHAIN_MAX, Chain, Chains};
 use super::config::Base;
@@ -213,13 +211,13 @@ impl Split {
         let most = u32::from(self.size).min(CHAIN_MAX);
         let allowed = self.features.contains(Features::INDIRECT_DESC);
         let mut index = head;
-        for left in (0..most).rev() {
+        for _ in 0..most {
             let descriptor = self.table.descriptor(index.into());
             let (flags, next) = (descriptor.third, descriptor.fourth);
             if flags & INDIRECT != 0 {
                 let allowed = allowed && flags & NEXT == 0;
                 let table = Table::new(&self.memory, descriptor.addr, descriptor.len, allowed)?;
-                return table.chained(queue, left + 1, chain);
+                return table.chained(queue, chain);
             }
             queue.check(flags)?;
             chain.push(descriptor.addr, descriptor.len)?;

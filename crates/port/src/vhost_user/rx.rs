@@ -1,0 +1,122 @@
+//! From a guest's transmit queue.
+//!
+//! The head is copied to private memory before anyone looks at it; the body stays in the guest's memory until tx copies it once. The slot is
+//! locked from `rx` until `release`, so the session cannot stop the ring in between: what it takes away has been given back.
+
+use super::header::{Header, LEN};
+use crate::batch::{BODY_MAX, BodyAt, RxBatch, Slot as RxSlot};
+use crate::queue::{Body, Drops, RxQueue};
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use vhost::{Attachment, Chains, Fault, Features, Slot, SlotGuard};
+use wire::{DropReason, HEAD_MAX};
+
+/// Receives from one queue pair.
+pub(super) struct VhostRx {
+    slot: Arc<Slot>,
+    /// The round's frames.
+    chains: Chains,
+    /// The slot's lock, while there are any.
+    held: Option<SlotGuard>,
+}
+
+impl VhostRx {
+    pub(super) fn new(attachment: &Attachment, pair: u16) -> Self {
+        let slot = attachment.slots().nth(2 * usize::from(pair) + 1);
+        let slot = Arc::clone(slot.expect("a slot for each ring of each pair"));
+        Self { slot, chains: Chains::default(), held: None }
+    }
+
+    /// Takes a round's frames, or stops the ring.
+    fn take(&mut self, guard: &mut SlotGuard, batch: &mut RxBatch, drops: &mut Drops) -> Result<usize, Fault> {
+        let Some(ring) = guard.ring() else { return Ok(0) };
+        let slots = batch.free();
+        let taken = ring.take(slots.len(), &mut self.chains)?;
+        let features = ring.features();
+        let mut kept = 0;
+        for index in 0..taken {
+            let Some(slot) = slots.get_mut(kept) else { break };
+            match fill(slot, &mut self.chains, index, features)? {
+                Ok(()) => kept += 1,
+                Err(reason) => drops.add(reason, 1),
+            }
+        }
+        if taken > 0 && kept == 0 {
+            ring.give_back();
+        }
+        batch.advance(kept);
+        Ok(kept)
+    }
+}
+
+impl RxQueue for VhostRx {
+    fn rx(&mut self, batch: &mut RxBatch, drops: &mut Drops) -> io::Result<usize> {
+        self.release();
+        let mut guard = self.slot.lock();
+        match self.take(&mut guard, batch, drops) {
+            Ok(0) => {}
+            Ok(count) => {
+                self.held = Some(guard);
+                return Ok(count);
+            }
+            Err(fault) => {
+                self.chains.forget();
+                guard.fail(fault);
+            }
+        }
+        Ok(0)
+    }
+
+    fn body(&self, at: u64, _: u32) -> Body<'_> {
+        Body::guest(self.chains.slices(at as usize))
+    }
+
+    fn release(&mut self) {
+        let Some(mut guard) = self.held.take() else { return };
+        if let Some(ring) = guard.ring() {
+            ring.give_back();
+        }
+    }
+
+    fn arm(&mut self) -> bool {
+        self.release();
+        // Nothing of the guest's is kept while it sleeps.
+        self.chains.forget();
+        self.slot.arm()
+    }
+
+    fn readiness(&self) -> BorrowedFd<'_> {
+        self.slot.readiness()
+    }
+}
+
+/// Makes a slot of chain `index`: header and head are copied, once.
+///
+/// # Errors
+/// Outside: the ring must stop. Inside: only this frame is wrong.
+#[inline]
+fn fill(
+    slot: &mut RxSlot,
+    chains: &mut Chains,
+    index: usize,
+    features: Features,
+) -> Result<Result<(), DropReason>, Fault> {
+    let (header_len, total) = (features.header_len(), chains.remaining(index));
+    let Some(len) = total.checked_sub(header_len) else {
+        return Err(Fault::NoHeader(total as u32));
+    };
+    if len > HEAD_MAX + BODY_MAX {
+        return Ok(Err(DropReason::TooBig));
+    }
+    let mut header = [0; LEN];
+    chains.read(index, &mut header[..header_len]);
+    let head = len.min(HEAD_MAX);
+    chains.read(index, &mut slot.head.area()[..head]);
+    slot.head.set_len(head);
+    slot.body = match len - head {
+        0 => BodyAt::Nowhere,
+        rest => BodyAt::Port { at: index as u64, len: rest as u32 },
+    };
+    Ok(Header(header).decode(len, features).map(|offload| slot.offload = offload))
+}

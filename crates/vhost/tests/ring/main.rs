@@ -1,0 +1,9 @@
+//! Rings against a slow, plain driver that does everything as the specification says it, one word at a time.
+
+mod attacks;
+mod driver;
+mod guest;
+mod properties;
+mod recovery;
+mod threads;
+mod withdrawn;

@@ -1,0 +1,249 @@
+//! Both layouts, both directions, against the plain driver.
+
+use crate::driver::Driver;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use std::collections::VecDeque;
+use vhost::{Chains, Features, HEADER_MAX, Payload, Refused, Vring};
+
+/// A driver and a device on one ring.
+fn pair((size, features, start): (u16, Features, u16)) -> (Driver, Vring) {
+    let driver = Driver::starting_at(size, features, start);
+    let device = driver.device();
+    (driver, device)
+}
+
+/// Sizes, features and first indices, near the wrap-around more often than not.
+fn rings() -> impl Strategy<Value = (u16, Features, u16)> {
+    let features = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
+    (features, 0_u32..5, 1_u16..40, any::<u16>()).prop_map(|((packed, in_order, event, mergeable), log, odd, start)| {
+        let mut features = Features::VERSION_1 | Features::INDIRECT_DESC;
+        features.set(Features::RING_PACKED, packed);
+        features.set(Features::IN_ORDER, in_order);
+        features.set(Features::EVENT_IDX, event);
+        features.set(Features::MRG_RXBUF, mergeable);
+        let size = if packed { odd } else { 2 << log };
+        let start = if packed { start % size } else { start | 0xff00 };
+        (size, features, start)
+    })
+}
+
+/// Lengths of a buffer's pieces, and whether they are in a table of their own.
+fn pieces() -> impl Strategy<Value = (Vec<u32>, bool)> {
+    (vec(prop_oneof![1_u32..20, 64_u32..300], 1..6), any::<bool>())
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// The driver offers a buffer.
+    Offer(Vec<u32>, bool),
+    /// The device takes up to so many, or a frame of this length comes for it.
+    Serve(usize),
+    /// The driver looks what came back.
+    Reap,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let serve = prop_oneof![1_usize..8, 8_usize..900];
+    let step = prop_oneof![
+        4 => pieces().prop_map(|(pieces, indirect)| Step::Offer(pieces, indirect)),
+        3 => serve.prop_map(Step::Serve),
+        2 => Just(Step::Reap),
+    ];
+    vec(step, 1..120)
+}
+
+/// Bytes that tell one frame, and one place in it, from another.
+fn pattern(number: usize, len: usize) -> Vec<u8> {
+    (0..len).map(|at| (number * 31 + at * 7 + at / 256) as u8).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn what_the_driver_sends_is_taken_whole_and_in_order(ring in rings(), steps in steps()) {
+        let (mut driver, mut device) = pair(ring);
+        let (mut sent, mut outstanding, mut chains) = (VecDeque::new(), 0, Chains::default());
+        for (number, step) in steps.into_iter().enumerate() {
+            match step {
+                Step::Offer(pieces, indirect) => {
+                    let frame = pattern(number, pieces.iter().sum::<u32>() as usize);
+                    if driver.send(&frame, &pieces, indirect) {
+                        sent.push_back(frame);
+                        outstanding += 1;
+                    }
+                }
+                Step::Serve(most) => {
+                    let most = most.min(64);
+                    let taken = device.take(most, &mut chains).unwrap();
+                    prop_assert!(taken <= most && taken == chains.len());
+                    prop_assert!(taken > 0 || sent.is_empty());
+                    for index in 0..taken {
+                        let frame = sent.pop_front().unwrap();
+                        let mut head = vec![0; frame.len().min(most * 3)];
+                        chains.read(index, &mut head);
+                        for slice in chains.slices(index) {
+                            let mut part = vec![0; slice.len()];
+                            slice.read(&mut part);
+                            head.extend(part);
+                        }
+                        prop_assert_eq!(head, frame);
+                    }
+                    device.give_back();
+                }
+                Step::Reap => while let Some(bytes) = driver.reap() {
+                    prop_assert!(bytes.is_empty());
+                    outstanding -= 1;
+                },
+            }
+        }
+        while device.take(64, &mut chains).unwrap() > 0 {
+            device.give_back();
+        }
+        while driver.reap().is_some() {
+            outstanding -= 1;
+        }
+        prop_assert_eq!(outstanding, 0, "every buffer comes back");
+    }
+
+    #[test]
+    fn a_frame_is_put_exactly_if_there_is_room_and_arrives_whole(ring in rings(), steps in steps()) {
+        let (mut driver, mut device) = pair(ring);
+        let mergeable = ring.1.contains(Features::MRG_RXBUF);
+        // Lengths of the buffers there, frames put, and how many buffers each took.
+        let (mut room, mut put) = (VecDeque::new(), VecDeque::new());
+        for (number, step) in steps.into_iter().enumerate() {
+            match step {
+                Step::Offer(mut pieces, indirect) => {
+                    // A header fits into every buffer; a driver that breaks this is among the attacks.
+                    pieces[0] += HEADER_MAX as u32;
+                    if driver.post(&pieces, indirect) {
+                        room.push_back(pieces.iter().sum::<u32>() as usize);
+                    }
+                }
+                Step::Serve(len) => {
+                    let frame = pattern(number, len);
+                    let mut header = [0; HEADER_MAX];
+                    header[..10].copy_from_slice(&pattern(number + 1, 10));
+                    let (head, body) = frame.split_at(len / 3);
+                    let expected = buffers_for(&room, len + HEADER_MAX, mergeable);
+                    match device.put(&header, head, Payload::Private(body)) {
+                        Ok(()) => {
+                            let count = expected.unwrap();
+                            room.drain(..count);
+                            header[10..].copy_from_slice(&(count as u16).to_le_bytes());
+                            put.push_back((count, [&header[..], &frame[..]].concat()));
+                        }
+                        Err(refused) => prop_assert_eq!(Err(refused), expected),
+                    }
+                    if number % 3 == 0 {
+                        device.publish();
+                    }
+                }
+                Step::Reap => {
+                    device.publish();
+                    reap_frames(&mut driver, &mut put);
+                }
+            }
+        }
+        device.publish();
+        reap_frames(&mut driver, &mut put);
+        prop_assert!(put.is_empty(), "every frame arrives");
+    }
+
+    #[test]
+    fn nobody_sleeps_while_there_is_work(ring in rings(), steps in steps()) {
+        let (mut driver, mut device) = pair(ring);
+        let mut chains = Chains::default();
+        let (mut driver_sleeps, mut device_sleeps) = (false, false);
+        let (mut offered, mut taken, mut back) = (0, 0, 0);
+        for step in steps {
+            match step {
+                Step::Offer(pieces, indirect) if !driver_sleeps => {
+                    let frame = pattern(0, pieces.iter().sum::<u32>() as usize);
+                    offered += usize::from(driver.send(&frame, &pieces, indirect));
+                    if driver.kick_if_wanted() {
+                        device_sleeps = false;
+                    }
+                    prop_assert!(!device_sleeps || taken == offered, "the device sleeps over a buffer");
+                }
+                Step::Serve(most) if !device_sleeps => {
+                    match device.take(most.min(64), &mut chains).unwrap() {
+                        0 => device_sleeps = device.arm(),
+                        count => {
+                            taken += count;
+                            device.give_back();
+                        }
+                    }
+                    if driver.drain_calls() && driver_sleeps {
+                        driver_sleeps = false;
+                        driver.wake();
+                    }
+                    prop_assert!(!driver_sleeps || back == taken, "the driver sleeps over a used buffer");
+                }
+                Step::Reap if !driver_sleeps => match driver.reap() {
+                    Some(_) => back += 1,
+                    None => driver_sleeps = driver.sleep(),
+                },
+                _ => {}
+            }
+        }
+    }
+
+    #[test]
+    fn a_ring_that_is_stopped_and_started_goes_on_where_it_was(ring in rings(), steps in steps()) {
+        let (mut driver, mut device) = pair(ring);
+        let (mut sent, mut chains) = (VecDeque::new(), Chains::default());
+        for (number, step) in steps.into_iter().enumerate() {
+            match step {
+                Step::Offer(pieces, indirect) => {
+                    let frame = pattern(number, pieces.iter().sum::<u32>() as usize);
+                    if driver.send(&frame, &pieces, indirect) {
+                        sent.push_back(frame);
+                    }
+                }
+                Step::Serve(most) => {
+                    for index in 0..device.take(most.min(64), &mut chains).unwrap() {
+                        let mut bytes = vec![0; chains.remaining(index)];
+                        chains.read(index, &mut bytes);
+                        prop_assert_eq!(Some(bytes), sent.pop_front());
+                    }
+                    device.give_back();
+                }
+                Step::Reap => {
+                    while driver.reap().is_some() {}
+                    let base = device.base();
+                    device = Vring::new(vhost::VringConfig { base, ..driver.config() }).unwrap();
+                }
+            }
+        }
+    }
+}
+
+/// How many of the buffers a frame takes, or why it is refused.
+fn buffers_for(room: &VecDeque<usize>, total: usize, mergeable: bool) -> Result<usize, Refused> {
+    let Some(&first) = room.front() else { return Err(Refused::Full) };
+    if !mergeable {
+        return if first >= total { Ok(1) } else { Err(Refused::TooSmall) };
+    }
+    let mut have = 0;
+    for (index, len) in room.iter().enumerate() {
+        have += len;
+        if have >= total {
+            return Ok(index + 1);
+        }
+    }
+    Err(Refused::Full)
+}
+
+/// Puts frames together from the buffers that came back, as `num_buffers` says, and compares.
+fn reap_frames(driver: &mut Driver, put: &mut VecDeque<(usize, Vec<u8>)>) {
+    while let Some(mut bytes) = driver.reap() {
+        let count = u16::from_le_bytes([bytes[10], bytes[11]]);
+        for _ in 1..count {
+            bytes.extend(driver.reap().expect("all buffers of a frame come back together"));
+        }
+        assert_eq!(put.pop_front(), Some((count.into(), bytes)));
+    }
+}
