@@ -2,6 +2,9 @@
 
 use crate::error::ControlError;
 use crate::facts::PortFacts;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use vhost::Attachment;
 
 /// What becomes of an interface that suiro made (a TAP) when its port closes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,6 +26,16 @@ pub trait PortControl: Send {
     /// Whether the facts changed since the last question in a way that no [`crate::LinkEvent`] tells.
     fn has_news(&self) -> bool {
         false
+    }
+
+    /// Readable when there is news, for who does not want to ask again and again; asking [`PortControl::has_news`] ends that.
+    fn news(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    /// The guest whose memory frames go to and come from, on a vhost-user port.
+    fn guest(&self) -> Option<Arc<Attachment>> {
+        None
     }
 
     /// Sets the interface administratively up or down.

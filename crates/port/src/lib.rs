@@ -21,6 +21,7 @@
 //! | `tap` | ours, in the guest's namespace; persistent | whole, both ways | as state, both ways | shares a file: the kernel locks |
 //! | `af_packet` | any | whole, both ways | as state, both ways | a socket for each worker |
 //! | `af_xdp` | any with XDP | cut at tx, switched off at the source | recognised at rx, completed by the kernel or here | a packet socket |
+//! | `vhost-user` | none: a guest's memory | whole, both ways, as far as the guest can take them | as state, both ways | the same rings, locked for a batch |
 //! | `vlink` | none: a function call in `datapath` | | | |
 //!
 //! Needs `CAP_NET_ADMIN` and `CAP_NET_RAW`; `CAP_SYS_ADMIN` to enter namespaces; `CAP_BPF` and, beyond the memlock limit,
@@ -53,6 +54,7 @@ mod spec;
 mod sys;
 mod tap;
 pub mod testing;
+mod vhost_user;
 mod vnet;
 
 pub use batch::{BATCH, BODY_MAX, BodyAt, RxBatch, Slot};
@@ -63,3 +65,4 @@ pub use netlink::{Link, LinkEvent, LinkMonitor, Peer};
 pub use open::{OpenPort, Opener, open};
 pub use queue::{Body, Drops, RxQueue, Sent, TxFrame, TxQueue};
 pub use spec::{NetnsRef, PortKind, PortSpec, XdpMode};
+pub use vhost::{Attachment, Role};

@@ -42,6 +42,7 @@ impl Opener {
             PortKind::Tap => crate::tap::open(spec, self.workers),
             PortKind::AfPacket => crate::af_packet::open(spec, self.workers),
             PortKind::AfXdp => crate::af_xdp::open(spec, self.workers, || self.transmitters()),
+            PortKind::VhostUser => crate::vhost_user::open(spec, self.workers),
         }
     }
 

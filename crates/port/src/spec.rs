@@ -2,18 +2,19 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use vhost::Role;
 
 /// The port that is wanted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PortSpec {
     /// By which door.
     pub kind: PortKind,
-    /// The kernel interface's name, at most 15 bytes.
+    /// The kernel interface's name, at most 15 bytes; of a vhost-user port, which has none, the port's own.
     pub interface: String,
     /// The namespace where the interface is (or, for a TAP, shall be); `None` is the node's own.
     pub netns: Option<NetnsRef>,
-    /// Rx queues wanted. 0: one for a TAP or packet socket, all that the interface has for AF_XDP (whose other queues'
-    /// frames would pass suiro by).
+    /// Rx queues wanted, of a vhost-user port the most pairs. 0: one, but for AF_XDP all that the interface has (whose other
+    /// queues' frames would pass suiro by).
     pub queues: u16,
     /// MTU to set; `None` leaves the interface's.
     pub mtu: Option<u32>,
@@ -21,6 +22,10 @@ pub struct PortSpec {
     pub mac: Option<[u8; 6]>,
     /// The AF_XDP mode wanted; other kinds ignore it.
     pub xdp_mode: XdpMode,
+    /// The socket that a vhost-user port shares with the front-end; other kinds ignore it.
+    pub socket: PathBuf,
+    /// Who listens on it.
+    pub role: Role,
 }
 
 impl PortSpec {
@@ -35,6 +40,8 @@ impl PortSpec {
             mtu: None,
             mac: None,
             xdp_mode: XdpMode::Auto,
+            socket: PathBuf::new(),
+            role: Role::Client,
         }
     }
 
@@ -55,6 +62,8 @@ pub enum PortKind {
     AfPacket,
     /// Any existing interface with XDP, by AF_XDP sockets.
     AfXdp,
+    /// A virtual machine's memory, by the vhost-user protocol.
+    VhostUser,
 }
 
 impl PortKind {
@@ -64,6 +73,7 @@ impl PortKind {
             Self::Tap => "tap",
             Self::AfPacket => "af_packet",
             Self::AfXdp => "af_xdp",
+            Self::VhostUser => "vhost-user",
         }
     }
 }

@@ -14,12 +14,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// One ring's place, for the port's whole life: empty, or with a ring that runs, or with the reason why it was stopped.
 #[derive(Debug)]
 pub struct Slot {
-    state: Arc<Mutex<State>>,
-    /// What `state` says, for those who only ask this.
+    inner: Arc<Mutex<Inner>>,
+    links: Arc<Links>,
+}
+
+/// What a slot is to others, without its lock.
+#[derive(Debug)]
+struct Links {
+    /// Whether a ring runs.
     running: AtomicBool,
     readiness: Readiness,
     /// Written when the worker stops the ring.
     bell: Arc<OwnedFd>,
+}
+
+/// Behind the lock.
+#[derive(Debug)]
+struct Inner {
+    state: State,
+    links: Arc<Links>,
 }
 
 /// What is in a slot.
@@ -52,9 +65,10 @@ impl Slot {
     /// # Errors
     /// No file descriptor is left.
     pub fn new(bell: Arc<OwnedFd>) -> io::Result<Arc<Self>> {
-        let state = Arc::new(Mutex::new(State::Empty));
-        let running = AtomicBool::new(false);
-        Ok(Arc::new(Self { state, running, readiness: Readiness::new()?, bell }))
+        let links = Links { running: AtomicBool::new(false), readiness: Readiness::new()?, bell };
+        let links = Arc::new(links);
+        let inner = Inner { state: State::Empty, links: Arc::clone(&links) };
+        Ok(Arc::new(Self { inner: Arc::new(Mutex::new(inner)), links }))
     }
 
     /// Puts a ring into service, in place of the one that was there.
@@ -62,37 +76,37 @@ impl Slot {
     /// # Errors
     /// The driver's kick is not a file that can be watched; the slot is empty then.
     pub fn start(&self, ring: Vring) -> io::Result<()> {
-        let mut state = self.state.lock();
-        self.empty(&mut state);
+        let mut inner = self.inner.lock();
+        inner.empty();
         if let Some(kick) = ring.kick() {
-            self.readiness.watch(kick.as_fd())?;
+            self.links.readiness.watch(kick.as_fd())?;
         }
-        *state = State::Running(Box::new(ring));
-        self.running.store(true, Ordering::Relaxed);
-        drop(state);
-        self.tell();
+        inner.state = State::Running(Box::new(ring));
+        self.links.running.store(true, Ordering::Relaxed);
+        drop(inner);
+        self.links.readiness.tell();
         Ok(())
     }
 
     /// Takes the ring out of service; returns where it would go on. Everything taken from it has been given back by then.
     pub fn stop(&self) -> Option<Base> {
-        let base = self.empty(&mut self.state.lock());
-        self.tell();
+        let base = self.inner.lock().empty();
+        self.links.readiness.tell();
         base
     }
 
     /// Makes a running ring use another memory table; one whose own words are not in it stops.
     pub fn replace_memory(&self, memory: &Arc<GuestMemory>) {
-        let mut state = self.state.lock();
-        let State::Running(ring) = &mut *state else { return };
+        let mut inner = self.inner.lock();
+        let State::Running(ring) = &mut inner.state else { return };
         if let Err(fault) = ring.replace_memory(memory) {
-            self.fail(&mut state, fault);
+            inner.fail(fault);
         }
     }
 
     /// Makes a running ring notify by another file, or by none.
     pub fn set_call(&self, call: Option<Arc<OwnedFd>>) {
-        if let State::Running(ring) = &mut *self.state.lock() {
+        if let State::Running(ring) = &mut self.inner.lock().state {
             ring.set_call(call);
         }
     }
@@ -102,35 +116,36 @@ impl Slot {
     /// # Errors
     /// The file cannot be watched; the ring is polled then.
     pub fn set_kick(&self, kick: Option<Arc<OwnedFd>>) -> io::Result<()> {
-        let mut state = self.state.lock();
-        let State::Running(ring) = &mut *state else { return Ok(()) };
+        let mut inner = self.inner.lock();
+        let State::Running(ring) = &mut inner.state else { return Ok(()) };
+        let readiness = &self.links.readiness;
         if let Some(old) = ring.set_kick(None) {
-            self.readiness.forget(old.as_fd());
+            readiness.forget(old.as_fd());
         }
         if let Some(kick) = kick {
-            self.readiness.watch(kick.as_fd())?;
+            readiness.watch(kick.as_fd())?;
             ring.set_kick(Some(kick));
         }
-        drop(state);
-        self.tell();
+        drop(inner);
+        readiness.tell();
         Ok(())
     }
 
     /// Makes a running ring note what it writes, or no longer; `used_at` is where its own words are, for the log.
     pub fn set_log(&self, log: Option<Arc<DirtyLog>>, used_at: Option<u64>) {
-        if let State::Running(ring) = &mut *self.state.lock() {
+        if let State::Running(ring) = &mut self.inner.lock().state {
             ring.set_log(log, used_at);
         }
     }
 
     /// Wakes the worker, as a change would.
     pub fn wake(&self) {
-        self.tell();
+        self.links.readiness.tell();
     }
 
     /// How it stands.
     pub fn state(&self) -> SlotState {
-        match &*self.state.lock() {
+        match &self.inner.lock().state {
             State::Empty => SlotState::Idle,
             State::Running(ring) => {
                 SlotState::Running { size: ring.size(), waiting: ring.waiting() }
@@ -142,21 +157,21 @@ impl Slot {
     /// Whether a ring runs; it may stop before it is locked.
     #[inline]
     pub fn is_running(&self) -> bool {
-        self.running.load(Ordering::Relaxed)
+        self.links.running.load(Ordering::Relaxed)
     }
 
     /// The ring, for a worker and one batch. While it is held the control thread waits.
     #[inline]
-    pub fn lock(self: &Arc<Self>) -> SlotGuard {
-        SlotGuard { state: self.state.lock_arc(), slot: Arc::clone(self) }
+    pub fn lock(&self) -> SlotGuard {
+        SlotGuard(self.inner.lock_arc())
     }
 
     /// Before the worker sleeps: asks the driver to notify. False when buffers came meanwhile, or when it has no way to.
     ///
     /// A notification that came before, and that no one needed, is forgotten; one that comes later is not.
     pub fn arm(&self) -> bool {
-        self.readiness.drain();
-        match &mut *self.state.lock() {
+        self.links.readiness.drain();
+        match &mut self.inner.lock().state {
             State::Running(ring) => ring.arm(),
             State::Empty | State::Faulted { .. } => true,
         }
@@ -164,16 +179,18 @@ impl Slot {
 
     /// Readable when the driver kicked or the slot changed since [`Slot::arm`]; the same file for ever.
     pub fn readiness(&self) -> BorrowedFd<'_> {
-        self.readiness.epoll.as_fd()
+        self.links.readiness.epoll.as_fd()
     }
+}
 
-    fn empty(&self, state: &mut State) -> Option<Base> {
-        self.running.store(false, Ordering::Relaxed);
-        match std::mem::replace(state, State::Empty) {
+impl Inner {
+    fn empty(&mut self) -> Option<Base> {
+        self.links.running.store(false, Ordering::Relaxed);
+        match std::mem::replace(&mut self.state, State::Empty) {
             State::Empty => None,
             State::Running(ring) => {
                 if let Some(kick) = ring.kick() {
-                    self.readiness.forget(kick.as_fd());
+                    self.links.readiness.forget(kick.as_fd());
                 }
                 Some(ring.base())
             }
@@ -181,30 +198,23 @@ impl Slot {
         }
     }
 
-    fn fail(&self, state: &mut State, fault: Fault) {
-        if let Some(base) = self.empty(state) {
-            *state = State::Faulted { fault, base };
+    fn fail(&mut self, fault: Fault) {
+        if let Some(base) = self.empty() {
+            self.state = State::Faulted { fault, base };
             // Refused only at a count of 2^64 - 1.
-            let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+            let _ = rustix::io::write(&self.links.bell, &1_u64.to_ne_bytes());
         }
-    }
-
-    fn tell(&self) {
-        self.readiness.tell();
     }
 }
 
 /// A slot in a worker's hands.
-pub struct SlotGuard {
-    state: ArcMutexGuard<RawMutex, State>,
-    slot: Arc<Slot>,
-}
+pub struct SlotGuard(ArcMutexGuard<RawMutex, Inner>);
 
 impl SlotGuard {
     /// The ring, if one runs.
     #[inline]
     pub fn ring(&mut self) -> Option<&mut Vring> {
-        match &mut *self.state {
+        match &mut self.0.state {
             State::Running(ring) => Some(ring),
             State::Empty | State::Faulted { .. } => None,
         }
@@ -213,7 +223,7 @@ impl SlotGuard {
     /// Stops the ring: nobody touches it any more.
     #[cold]
     pub fn fail(&mut self, fault: Fault) {
-        self.slot.fail(&mut self.state, fault);
+        self.0.fail(fault);
     }
 }
 
@@ -254,7 +264,8 @@ impl Readiness {
 
     /// Forgets what happened so far.
     fn drain(&self) {
-        let none = epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) };
+        let none =
+            epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) };
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         let _ = epoll::wait(&self.epoll, &mut [none; 2], Some(&now));
     }

@@ -13,6 +13,8 @@ pub fn check(config: &Config, notes: &Notes) {
     check_switches(config, notes);
     config.switches.iter().for_each(|switch| check_ports(switch, notes));
     check_interfaces(config, notes);
+    check_sockets(config, notes);
+    check_sockets(config, notes);
     check_vlinks(config, notes);
     config.switches.iter().for_each(|switch| check_texts(switch, notes));
     config.switches.iter().for_each(|switch| check_tls(switch, config, notes));
@@ -96,6 +98,16 @@ fn check_interfaces(config: &Config, notes: &Notes) {
                 &thing_of(switch, &port.value),
                 &what,
             );
+        }
+    }
+}
+
+fn check_sockets(config: &Config, notes: &Notes) {
+    let mut sockets = Claims::new(notes, "a socket is one guest's: choose another path");
+    for (switch, port) in all_ports(config) {
+        if let Some(socket) = &port.value.socket {
+            let what = format!("socket {socket}");
+            sockets.claim(socket.clone(), port.line, &thing_of(switch, &port.value), &what);
         }
     }
 }

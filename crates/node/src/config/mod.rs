@@ -319,6 +319,8 @@ fn read_port(mut scope: Scope<'_>, switch: &str) -> Option<Located<PortSpec>> {
     spec.queues = scope.number("queues", 1..=u64::from(QUEUES_MAX)).map(|n| n as u16);
     spec.xdp_mode = scope.word("xdp_mode", XdpMode::WORDS, XdpMode::of);
     spec.peer = scope.text("peer");
+    spec.socket = scope.text("socket");
+    spec.server = scope.flag("server");
     spec.rate = scope.text_or_number("rate");
     let queues = scope.tables("queue", "switch.port.queue");
     spec.queue = queues.into_iter().filter_map(|queue| read_queue(queue, &scope.thing)).collect();

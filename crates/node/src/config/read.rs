@@ -167,6 +167,16 @@ impl<'t> Scope<'t> {
         value
     }
 
+    /// True or false.
+    pub fn flag(&self, key: &'static str) -> Option<bool> {
+        let value = self.ask(key)?;
+        let flag = value.get_ref().as_bool();
+        if flag.is_none() {
+            self.wrong_type(key, value, "true or false, without quotes");
+        }
+        flag
+    }
+
     /// An integer in a range.
     pub fn number(&self, key: &'static str, range: RangeInclusive<u64>) -> Option<u64> {
         let value = self.ask(key)?;

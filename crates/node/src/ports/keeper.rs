@@ -44,7 +44,14 @@ impl Entry {
     }
 
     fn has_news(&self) -> bool {
-        matches!(&self.open, Some(Opened::Interface(control)) if control.has_news())
+        self.control().is_some_and(PortControl::has_news)
+    }
+
+    fn control(&self) -> Option<&dyn PortControl> {
+        match &self.open {
+            Some(Opened::Interface(control)) => Some(&**control),
+            Some(Opened::Vlink) | None => None,
+        }
     }
 }
 
@@ -106,8 +113,12 @@ impl Keeper {
     }
 
     fn wait(&mut self) {
-        let news = self.watch.wait(self.next_retry.saturating_duration_since(Instant::now()));
+        let told = self.entries.values().filter_map(|entry| entry.control()?.news());
+        let limit = self.next_retry.saturating_duration_since(Instant::now());
+        let news = self.watch.wait(told, limit);
         news.iter().for_each(|news| self.hear(news));
+        let tells = |entry: &Entry| entry.control().is_some_and(|control| control.news().is_some());
+        self.refresh_where(|entry| tells(entry) && entry.has_news());
         if Instant::now() >= self.next_retry {
             self.next_retry = Instant::now() + RETRY;
             self.leave_vanished_namespaces();
@@ -186,6 +197,9 @@ impl Keeper {
         {
             tracing::warn!("{}: {}", entry.wanted.label, chain(&error));
         }
+        if let Opened::Interface(control) = &opened {
+            self.board.guests().extend(control.guest().map(|guest| (at, guest)));
+        }
         entry.open = Some(opened);
         tracing::info!("{}: open, {}", entry.wanted.label, facts.mode);
         facts.notes.iter().for_each(|note| tracing::info!("{}: {note}", entry.wanted.label));
@@ -243,6 +257,7 @@ impl Keeper {
         };
         // The queues end here, on the thread that may close them.
         self.datapath.detach(at);
+        self.board.guests().remove(&at);
         match opened {
             Opened::Interface(control) => {
                 let label = &self.entries[&at].wanted.label;
@@ -331,11 +346,9 @@ impl Keeper {
         };
         match control.facts() {
             Ok(facts) => {
-                let known = self.board.lock().get(&at).is_some_and(|status| status.facts == facts);
-                if !known {
-                    let label = &wanted.label;
-                    let (up, carrier, mtu) = (facts.up, facts.carrier, facts.mtu);
-                    tracing::info!("{label}: up {up}, carrier {carrier}, MTU {mtu}");
+                let known = self.board.lock().get(&at).map(|status| status.facts.clone());
+                if known.as_ref() != Some(&facts) {
+                    log_change(&wanted.label, &known.unwrap_or_default(), &facts);
                     self.show_facts(at, facts);
                 }
             }
@@ -359,11 +372,15 @@ impl Keeper {
 
     /// Reads the facts of open ports again, and tries the others.
     fn look(&mut self, which: impl Fn(&Entry) -> bool) {
-        let open = |entry: &Entry| which(entry) && entry.open.is_some();
+        self.refresh_where(&which);
+        self.open_where(which);
+    }
+
+    fn refresh_where(&mut self, which: impl Fn(&Entry) -> bool) {
+        let open = |entry: &Entry| entry.open.is_some() && which(entry);
         let found: Vec<PortAt> =
             self.entries.iter().filter(|(_, entry)| open(entry)).map(|(&at, _)| at).collect();
         found.into_iter().for_each(|at| self.refresh(at));
-        self.open_where(which);
     }
 
     fn open_where(&mut self, which: impl Fn(&Entry) -> bool) {
@@ -412,6 +429,15 @@ fn tell_switch(entry: &Entry, facts: &PortFacts) {
     } else {
         switch.add_port(number, &entry.wanted.name, facts, entry.wanted.config);
     }
+}
+
+/// One line for each change. A guest whose front-end misbehaves is connected to once a second at most, and says the same each time.
+fn log_change(label: &str, before: &PortFacts, now: &PortFacts) {
+    let PortFacts { up, carrier, mtu, .. } = *now;
+    if (before.up, before.carrier, before.mtu) != (up, carrier, mtu) {
+        tracing::info!("{label}: up {up}, carrier {carrier}, MTU {mtu}");
+    }
+    now.notes.iter().filter(|note| !before.notes.contains(note)).for_each(|note| tracing::info!("{label}: {note}"));
 }
 
 /// A specification's queues are checked before they come here.

@@ -11,7 +11,7 @@
 //!   interface appears, and every [`RETRY`] in case it came without notice (a namespace made anew).
 //! * The table's owner is the thread; others read copies ([`Ports::status`]) and send requests.
 //! * A port that lost its interface stays a port of its switch, with its link down: controllers keep their rules.
-//! * Lock order: the board's lock is a leaf; no other is taken under it.
+//! * Lock order: the board's locks are leaves; no other is taken under one.
 
 mod keeper;
 mod vlink;
@@ -22,7 +22,7 @@ use crate::switch::Switch;
 use datapath::{Datapath, PortAt, PortQueues};
 use keeper::Keeper;
 use openflow::PortConfig;
-use port::{Keep, PortFacts};
+use port::{Attachment, Keep, PortFacts};
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -89,11 +89,19 @@ pub struct PortStatus {
 
 /// The table as others read it.
 #[derive(Default)]
-struct Board(Mutex<HashMap<PortAt, PortStatus>>);
+struct Board {
+    ports: Mutex<HashMap<PortAt, PortStatus>>,
+    /// Of open vhost-user ports: what changes too often to be told as news is read where it is.
+    guests: Mutex<HashMap<PortAt, Arc<Attachment>>>,
+}
 
 impl Board {
     fn lock(&self) -> MutexGuard<'_, HashMap<PortAt, PortStatus>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.ports.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn guests(&self) -> MutexGuard<'_, HashMap<PortAt, Arc<Attachment>>> {
+        self.guests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -181,6 +189,11 @@ impl Ports {
     /// The port as it is now, if it is wanted.
     pub fn status(&self, at: PortAt) -> Option<PortStatus> {
         self.board.lock().get(&at).cloned()
+    }
+
+    /// The guest on an open vhost-user port.
+    pub fn guest(&self, at: PortAt) -> Option<Arc<Attachment>> {
+        self.board.guests().get(&at).cloned()
     }
 
     /// Closes every port and ends the thread.

@@ -1,10 +1,10 @@
-//! What the ports' thread waits for: requests, and news of interfaces in every namespace that has a port.
+//! What the ports' thread waits for: requests, news of interfaces in every namespace that has a port, and news that ports tell themselves.
 
 use port::{LinkEvent, LinkMonitor, NetnsRef};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,16 +74,21 @@ impl Watch {
         self.namespaces.remove(&Some(netns.clone()));
     }
 
-    /// Waits for a request, news, or the time; returns the news.
-    pub fn wait(&mut self, timeout: Duration) -> Vec<News> {
+    /// Waits for a request, news (of these ports, too), or the time; returns the news of namespaces.
+    pub fn wait<'p>(
+        &mut self,
+        ports: impl Iterator<Item = BorrowedFd<'p>>,
+        timeout: Duration,
+    ) -> Vec<News> {
         let timeout = Timespec::try_from(timeout).ok();
         {
             let monitors = self
                 .namespaces
                 .values()
                 .map(|watched| PollFd::new(&watched.monitor, PollFlags::IN));
-            let mut fds: Vec<_> =
-                std::iter::once(PollFd::new(&self.wake, PollFlags::IN)).chain(monitors).collect();
+            let ports = ports.map(|port| PollFd::from_borrowed_fd(port, PollFlags::IN));
+            let wake = PollFd::new(&self.wake, PollFlags::IN);
+            let mut fds: Vec<_> = std::iter::once(wake).chain(monitors).chain(ports).collect();
             // Interrupted by a signal: as if the time were up.
             let _ = poll(&mut fds, timeout.as_ref());
         }

@@ -175,11 +175,15 @@ pub(super) fn wanted(
 
 fn door(member: &Member, number: u32, spec: &PortSpec) -> Door {
     if let (Some(peer), Some(name)) = (&spec.peer, spec.effective_name()) {
-        let mac = vlink_mac(member.switch.datapath_id(), number);
+        let mac = own_mac(member.switch.datapath_id(), number);
         let end = Peer::new(member.name(), name).to_string();
         return Door::Vlink { end, peer: peer.to_string(), mac };
     }
-    Door::Interface(interface_of(spec))
+    let mut wanted = interface_of(spec);
+    if spec.kind == PortKind::VhostUser {
+        wanted.mac.get_or_insert_with(|| own_mac(member.switch.datapath_id(), number));
+    }
+    Door::Interface(wanted)
 }
 
 /// A TAP as the port crate wants to know it.
@@ -188,13 +192,18 @@ pub fn tap_of(spec: &PortSpec) -> port::PortSpec {
 }
 
 fn interface_of(spec: &PortSpec) -> port::PortSpec {
-    let interface = spec.effective_interface().map(|name| name.to_string()).unwrap_or_default();
+    let interface = spec.effective_interface().map(|name| name.to_string());
+    // Without one, the port's own name stands for it in messages.
+    let named = || spec.name.as_ref().map(|name| name.to_string());
+    let interface = interface.or_else(named).unwrap_or_default();
     port::PortSpec {
         netns: spec.netns.as_deref().map(Into::into),
         queues: spec.queues.unwrap_or(0),
         mtu: spec.mtu,
         mac: spec.mac.as_ref().map(spec::Mac::bytes),
         xdp_mode: xdp_mode(spec.xdp_mode.unwrap_or_default()),
+        socket: spec.socket.as_deref().unwrap_or_default().into(),
+        role: if spec.server == Some(true) { port::Role::Server } else { port::Role::Client },
         ..port::PortSpec::new(kind(spec.kind), interface)
     }
 }
@@ -203,6 +212,7 @@ fn kind(kind: PortKind) -> port::PortKind {
     match kind {
         PortKind::Tap => port::PortKind::Tap,
         PortKind::AfXdp => port::PortKind::AfXdp,
+        PortKind::VhostUser => port::PortKind::VhostUser,
         PortKind::AfPacket | PortKind::Vlink => port::PortKind::AfPacket,
     }
 }
@@ -258,7 +268,7 @@ fn rejected(thing: &str, fault: &openflow::Fault) -> Refusal {
 }
 
 /// A locally administered address, the same for a port at each start.
-fn vlink_mac(dpid: u64, number: u32) -> [u8; 6] {
+fn own_mac(dpid: u64, number: u32) -> [u8; 6] {
     let [_, _, _, _, _, a, b, c] = dpid.to_be_bytes();
     let [_, _, d, e] = number.to_be_bytes();
     [0x02, a, b, c, d, e]

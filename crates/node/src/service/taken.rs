@@ -3,7 +3,7 @@
 use super::refusal::{Refusal, Why};
 use crate::fault::Fault;
 use crate::spec::{
-    Dpid, IfName, Listen, Netns, PortName, PortNumber, PortSpec, SwitchName, SwitchSpec,
+    Dpid, IfName, Listen, Netns, PortName, PortNumber, PortSpec, SocketPath, SwitchName, SwitchSpec,
 };
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -18,6 +18,7 @@ pub struct Taken {
     ports: HashMap<(SwitchName, PortName), String>,
     numbers: HashMap<(SwitchName, PortNumber), String>,
     interfaces: HashMap<(Option<Netns>, IfName), String>,
+    sockets: HashMap<SocketPath, String>,
 }
 
 /// One claim: what is claimed, in words, and who has it already.
@@ -44,8 +45,9 @@ impl Taken {
             self.numbers.insert((switch.clone(), number), holder.clone());
         }
         if let Some(interface) = spec.effective_interface() {
-            self.interfaces.insert((spec.netns.clone(), interface), holder);
+            self.interfaces.insert((spec.netns.clone(), interface), holder.clone());
         }
+        self.sockets.extend(spec.socket.clone().map(|socket| (socket, holder)));
     }
 
     /// Whether a switch contradicts what is there.
@@ -116,7 +118,11 @@ impl Taken {
                 "an interface can be one port only: remove that one first",
             )
         });
-        refuse(name_clash.or(number).or(interface), || format!("port {name} of switch {switch}"))
+        let socket = spec.socket.as_ref().and_then(|socket| {
+            let what = || format!("socket {socket}");
+            clash(&self.sockets, socket, what, "a socket is one guest's: choose another path")
+        });
+        refuse(name_clash.or(number).or(interface).or(socket), || format!("port {name} of switch {switch}"))
     }
 
     /// The lowest ordinary number that no port of the switch has.

@@ -14,7 +14,7 @@ mod tls;
 
 pub use endpoint::{Controller, Host, Listen, OPENFLOW_PORT, Place, Target, Transport};
 pub use number::PortNumber;
-pub use port::{Fault, PortKind, PortPatch, PortSpec, QUEUES_MAX, XdpMode};
+pub use port::{Fault, PortKind, PortPatch, PortSpec, PAIRS_MAX, QUEUES_MAX, XdpMode};
 pub use protocol::Protocol;
 pub use queue::{QueueLimits, QueueSpec};
 pub use rate::{NewRate, Rate};
@@ -22,5 +22,5 @@ pub use switch::{
     AUXILIARY_MAX, DEFAULT_MISS_SEND_LEN, ECHO_INTERVAL_MAX_S, FAIL_AFTER_MAX_S, FailMode, Rules,
     SwitchPatch, SwitchSpec,
 };
-pub use text::{BadText, Dpid, IfName, Mac, Netns, Peer, PortName, SwitchName};
+pub use text::{BadText, Dpid, IfName, Mac, Netns, Peer, PortName, SocketPath, SwitchName};
 pub use tls::{Pin, TlsSpec};

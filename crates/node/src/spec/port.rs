@@ -1,6 +1,6 @@
 //! What a user may ask of a port.
 
-use super::text::{IfName, Mac, Netns, Peer, PortName};
+use super::text::{IfName, Mac, Netns, Peer, PortName, SocketPath};
 use super::{NewRate, PortNumber, QueueSpec, Rate};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -11,6 +11,8 @@ pub const MTU_MIN: u32 = 68;
 pub const MTU_MAX: u32 = 65_521;
 /// Most receive queues of one port. Chosen: above the cores of any host that suiro meets.
 pub const QUEUES_MAX: u16 = 256;
+/// Most queue pairs of a vhost-user port: its protocol names a ring by 8 bits, and a pair has two.
+pub const PAIRS_MAX: u16 = 128;
 
 /// The kinds of port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
@@ -24,11 +26,14 @@ pub enum PortKind {
     AfXdp,
     /// One end of a link to another switch of this node.
     Vlink,
+    /// A virtual machine's memory, by the vhost-user protocol.
+    #[serde(rename = "vhost-user")]
+    VhostUser,
 }
 
 impl PortKind {
     /// The words users write.
-    pub const WORDS: &'static [&'static str] = &["tap", "af_packet", "af_xdp", "vlink"];
+    pub const WORDS: &'static [&'static str] = &["tap", "af_packet", "af_xdp", "vlink", "vhost-user"];
 
     /// The kind of that word.
     pub fn of(word: &str) -> Option<Self> {
@@ -37,6 +42,7 @@ impl PortKind {
             "af_packet" => Some(Self::AfPacket),
             "af_xdp" => Some(Self::AfXdp),
             "vlink" => Some(Self::Vlink),
+            "vhost-user" => Some(Self::VhostUser),
             _ => None,
         }
     }
@@ -48,6 +54,7 @@ impl PortKind {
             Self::AfPacket => "af_packet",
             Self::AfXdp => "af_xdp",
             Self::Vlink => "vlink",
+            Self::VhostUser => "vhost-user",
         }
     }
 }
@@ -102,13 +109,13 @@ pub struct PortSpec {
     /// Its OpenFlow number, 1 to 65279, or `local` for the switch's local port (`OFPP_LOCAL`); the lowest free one when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<PortNumber>,
-    /// MTU to set; left as it is otherwise.
+    /// MTU to set; left as it is otherwise. Of `vhost-user`: the most that a guest may be told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu: Option<u32>,
-    /// MAC address of the guest's side (`tap` only).
+    /// MAC address of the guest's side (`tap`), or the one that controllers see (`vhost-user`; the guest's own is its front-end's to set).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mac: Option<Mac>,
-    /// Number of receive queues; when left out one, and for `af_xdp` all that the interface has.
+    /// Number of receive queues; when left out one, and for `af_xdp` all that the interface has. Of `vhost-user`: the most queue pairs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queues: Option<u16>,
     /// Which XDP attachment (`af_xdp` only).
@@ -117,6 +124,12 @@ pub struct PortSpec {
     /// The other end (`vlink` only).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer: Option<Peer>,
+    /// The socket shared with the guest's front-end (`vhost-user` only).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub socket: Option<SocketPath>,
+    /// Whether suiro listens on it and the front-end calls (`vhost-user` only); the other way round when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<bool>,
     /// Bit/s that leave by it in all; what the interface can do when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
@@ -160,6 +173,8 @@ impl PortSpec {
             queues: None,
             xdp_mode: None,
             peer: None,
+            socket: None,
+            server: None,
             rate: None,
             queue: Vec::new(),
         }
@@ -170,10 +185,10 @@ impl PortSpec {
         self.name.clone().or_else(|| self.interface.as_deref()?.parse().ok())
     }
 
-    /// The interface: the one given, or the one of the port's name; a vlink has none.
+    /// The interface: the one given, or the one of the port's name; a vlink and a vhost-user port have none.
     pub fn effective_interface(&self) -> Option<IfName> {
-        let named_alike =
-            || (self.kind != PortKind::Vlink).then(|| self.name.as_deref()?.parse().ok()).flatten();
+        let has_one = !matches!(self.kind, PortKind::Vlink | PortKind::VhostUser);
+        let named_alike = || has_one.then(|| self.name.as_deref()?.parse().ok()).flatten();
         self.interface.clone().or_else(named_alike)
     }
 
@@ -217,15 +232,25 @@ impl PortSpec {
         let kernel = [PortKind::Tap, PortKind::AfPacket, PortKind::AfXdp];
         only(self.interface.is_some(), "interface", &kernel);
         only(self.netns.is_some(), "netns", &kernel);
-        only(self.queues.is_some(), "queues", &kernel);
-        only(self.mac.is_some(), "mac", &[PortKind::Tap]);
+        let queued = [&kernel[..], &[PortKind::VhostUser]].concat();
+        only(self.queues.is_some(), "queues", &queued);
+        only(self.mac.is_some(), "mac", &[PortKind::Tap, PortKind::VhostUser]);
         only(self.xdp_mode.is_some(), "xdp_mode", &[PortKind::AfXdp]);
         only(self.peer.is_some(), "peer", &[PortKind::Vlink]);
+        only(self.socket.is_some(), "socket", &[PortKind::VhostUser]);
+        only(self.server.is_some(), "server", &[PortKind::VhostUser]);
         if self.kind == PortKind::Vlink && self.peer.is_none() {
             faults.push(Fault::new(
                 "peer",
                 "a vlink has two ends and one is missing",
                 "add peer = \"SWITCH:PORT\"",
+            ));
+        }
+        if self.kind == PortKind::VhostUser && self.socket.is_none() {
+            faults.push(Fault::new(
+                "socket",
+                "a vhost-user port needs the socket that it shares with the guest",
+                "add socket = \"/run/suiro/NAME.sock\"",
             ));
         }
     }
@@ -238,7 +263,8 @@ impl PortSpec {
             }
         };
         within("mtu", self.mtu, MTU_MIN, MTU_MAX);
-        within("queues", self.queues.map(u32::from), 1, QUEUES_MAX.into());
+        let queues_max = if self.kind == PortKind::VhostUser { PAIRS_MAX } else { QUEUES_MAX };
+        within("queues", self.queues.map(u32::from), 1, queues_max.into());
     }
 }
 
@@ -271,6 +297,20 @@ mod tests {
         spec.interface = Some("eth0".parse().unwrap());
         spec.mtu = Some(10);
         assert_eq!(keys(&spec), ["interface", "peer", "mtu"]);
+    }
+
+    #[test]
+    fn a_vhost_user_port_needs_a_socket_and_has_no_interface() {
+        let mut spec = PortSpec::of(PortKind::VhostUser);
+        spec.name = Some("vm1".parse().unwrap());
+        spec.queues = Some(129);
+        assert_eq!(keys(&spec), ["socket", "queues"]);
+        spec.socket = Some("/run/vm1.sock".parse().unwrap());
+        spec.queues = Some(128);
+        assert_eq!(keys(&spec), [""; 0]);
+        assert_eq!(spec.effective_interface(), None);
+        spec.kind = PortKind::Tap;
+        assert_eq!(keys(&spec), ["socket"]);
     }
 
     #[test]

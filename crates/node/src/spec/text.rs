@@ -97,7 +97,12 @@ text_type! {
     Netns(String), "a network namespace", "a name that `ip netns` shows, or an absolute path such as /proc/1234/ns/net", "guest1",
     |text| is_netns(text).then(|| text.to_owned())
 }
-shown_as_inner!(SwitchName PortName IfName Netns);
+text_type! {
+    /// A Unix socket's file. `sun_path` holds 108 bytes with its NUL (unix(7)).
+    SocketPath(String), "a socket's path", "an absolute path of at most 107 bytes, such as \"/run/suiro/vm1.sock\"", "/run/suiro/vm1.sock",
+    |text| (text.len() <= 107 && text.starts_with('/') && !text.ends_with('/') && !text.contains(char::is_control)).then(|| text.to_owned())
+}
+shown_as_inner!(SwitchName PortName IfName Netns SocketPath);
 
 text_type! {
     /// An OpenFlow datapath id.
@@ -245,6 +250,7 @@ mod tests {
         check::<Mac>(&["02:00:00:00:00:01", "FE:ff:ff:ff:ff:ff"]);
         check::<Peer>(&["sw1:to-sw0"]);
         check::<Netns>(&["guest1", "/proc/1/ns/net"]);
+        check::<SocketPath>(&["/run/suiro/vm1.sock", &format!("/{}", "x".repeat(106))]);
     }
 
     #[test]
@@ -258,6 +264,7 @@ mod tests {
         refuse::<PortName>(&["sixteen-bytes-xx", ""]);
         refuse::<IfName>(&["", ".", "..", "a/b", "a:1", "a b", "sixteen-bytes-xx"]);
         refuse::<Netns>(&["", "a/b", "..", "x\n"]);
+        refuse::<SocketPath>(&["", "vm1.sock", "/run/", "/run/\n", &format!("/{}", "x".repeat(107))]);
         refuse::<Dpid>(&["", "0x", "12345678901234567", "+1", "x"]);
         refuse::<Mac>(&[
             "01:00:00:00:00:01",

@@ -3,6 +3,7 @@
 //! The head is copied to private memory before anyone looks at it; the body stays in the guest's memory until tx copies it once. The slot is
 //! locked from `rx` until `release`, so the session cannot stop the ring in between: what it takes away has been given back.
 
+use super::announce;
 use super::header::{Header, LEN};
 use crate::batch::{BODY_MAX, BodyAt, RxBatch, Slot as RxSlot};
 use crate::queue::{Body, Drops, RxQueue};
@@ -15,6 +16,8 @@ use wire::{DropReason, HEAD_MAX};
 /// Receives from one queue pair.
 pub(super) struct VhostRx {
     slot: Arc<Slot>,
+    /// Where announcements come from; the first pair makes them frames.
+    announcements: Option<Arc<Attachment>>,
     /// The round's frames.
     chains: Chains,
     /// The slot's lock, while there are any.
@@ -22,10 +25,20 @@ pub(super) struct VhostRx {
 }
 
 impl VhostRx {
-    pub(super) fn new(attachment: &Attachment, pair: u16) -> Self {
+    pub(super) fn new(attachment: &Arc<Attachment>, pair: u16) -> Self {
         let slot = attachment.slots().nth(2 * usize::from(pair) + 1);
         let slot = Arc::clone(slot.expect("a slot for each ring of each pair"));
-        Self { slot, chains: Chains::default(), held: None }
+        let announcements = (pair == 0).then(|| attachment.clone());
+        Self { slot, announcements, chains: Chains::default(), held: None }
+    }
+
+    /// An address that the front-end wants announced, as a frame.
+    fn announce(&self, batch: &mut RxBatch) -> usize {
+        let Some(mac) = self.announcements.as_ref().and_then(|of| of.take_announcement()) else { return 0 };
+        let Some(slot) = batch.free().first_mut() else { return 0 };
+        announce::fill(slot, mac);
+        batch.advance(1);
+        1
     }
 
     /// Takes a round's frames, or stops the ring.
@@ -53,6 +66,10 @@ impl VhostRx {
 impl RxQueue for VhostRx {
     fn rx(&mut self, batch: &mut RxBatch, drops: &mut Drops) -> io::Result<usize> {
         self.release();
+        let announced = self.announce(batch);
+        if announced > 0 {
+            return Ok(announced);
+        }
         let mut guard = self.slot.lock();
         match self.take(&mut guard, batch, drops) {
             Ok(0) => {}
@@ -83,7 +100,8 @@ impl RxQueue for VhostRx {
         self.release();
         // Nothing of the guest's is kept while it sleeps.
         self.chains.forget();
-        self.slot.arm()
+        let quiet = self.slot.arm();
+        quiet && !self.announcements.as_ref().is_some_and(|of| of.has_announcement())
     }
 
     fn readiness(&self) -> BorrowedFd<'_> {

@@ -1,12 +1,14 @@
 //! What a port, its workers and its users know of the guest on it.
 //!
-//! Shared by the session's thread, which writes, and everybody else. Lock order: the mutex is a leaf, and slots are asked for their state outside it.
+//! Shared by the session's thread, which writes, and everybody else. Lock order: the mutexes are leaves, and slots are asked for their state outside it.
 
 use super::trouble::Trouble;
 use crate::{Features, RegionFacts, Slot, SlotState};
 use rustix::event::{EventfdFlags, eventfd};
 use std::io;
+use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64};
@@ -54,7 +56,12 @@ pub struct Report {
 
 impl Default for Report {
     fn default() -> Self {
-        Self { features: Features::empty(), protocol: Protocol::empty(), memory: Vec::new(), rings: Vec::new() }
+        Self {
+            features: Features::empty(),
+            protocol: Protocol::empty(),
+            memory: Vec::new(),
+            rings: Vec::new(),
+        }
     }
 }
 
@@ -102,6 +109,8 @@ pub struct Attachment {
     /// Wakes the session's thread.
     bell: Arc<OwnedFd>,
     stop: AtomicBool,
+    /// The connection of the moment: a thread that reads or writes there comes back when it is shut down.
+    connection: Mutex<Option<UnixStream>>,
     /// Wakes whoever watches the port.
     news: OwnedFd,
 }
@@ -127,6 +136,7 @@ impl Attachment {
             announced: 0.into(),
             bell,
             stop: false.into(),
+            connection: Mutex::default(),
             news: event()?,
         }))
     }
@@ -157,12 +167,17 @@ impl Attachment {
 
     /// An address to announce on the guest's behalf, once (`VHOST_USER_SEND_RARP`).
     pub fn take_announcement(&self) -> Option<[u8; 6]> {
-        if self.announced.load(Relaxed) == 0 {
+        if !self.has_announcement() {
             return None;
         }
         let word = self.announced.swap(0, AcqRel);
         let [_, _, mac @ ..] = word.to_be_bytes();
         (word != 0).then_some(mac)
+    }
+
+    /// Whether there is one.
+    pub fn has_announcement(&self) -> bool {
+        self.announced.load(Acquire) != 0
     }
 
     /// Readable when the connection, its trouble or the driver's readiness changed; [`Attachment::heard_news`] ends that.
@@ -179,7 +194,12 @@ impl Attachment {
     pub fn look(&self) -> Look {
         let slots = self.slots().map(|slot| slot.state()).collect();
         let Told { connection, trouble, report } = &*self.told();
-        Look { connection: connection.clone(), trouble: trouble.clone(), report: report.clone(), slots }
+        Look {
+            connection: connection.clone(),
+            trouble: trouble.clone(),
+            report: report.clone(),
+            slots,
+        }
     }
 
     pub(super) fn slot(&self, at: usize) -> &Arc<Slot> {
@@ -199,6 +219,16 @@ impl Attachment {
     pub(super) fn ring_to_stop(&self) {
         self.stop.store(true, Release);
         ring(&self.bell);
+        shut_down(self.connection.lock().unwrap_or_else(PoisonError::into_inner).as_ref());
+    }
+
+    /// The connection that ends when the session shall; `None` between two.
+    pub(super) fn hold(&self, connection: Option<UnixStream>) {
+        let mut held = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        *held = connection;
+        if self.stop.load(Acquire) {
+            shut_down(held.as_ref());
+        }
     }
 
     pub(super) fn announce(&self, [a, b, c, d, e, f]: [u8; 6]) {
@@ -245,6 +275,11 @@ impl Attachment {
     fn told(&self) -> MutexGuard<'_, Told> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn shut_down(connection: Option<&UnixStream>) {
+    // Refused only when the other side is gone already.
+    let _ = connection.map(|connection| connection.shutdown(Shutdown::Both));
 }
 
 fn ring(event: &OwnedFd) {

@@ -34,11 +34,17 @@ pub(super) struct Conversation {
 
 impl Conversation {
     /// Begins one; a message may take `patience` to come whole.
-    pub(super) fn new(socket: UnixStream, attachment: Arc<Attachment>, patience: Duration) -> Result<Self, Trouble> {
+    pub(super) fn new(
+        socket: UnixStream,
+        attachment: Arc<Attachment>,
+        patience: Duration,
+    ) -> Result<Self, Trouble> {
         let copy = || socket.try_clone().map_err(Trouble::system("copy a file descriptor"));
-        let inbox = Inbox::new(copy()?, attachment.bell(), patience).map_err(Trouble::system("watch the connection"))?;
+        let inbox = Inbox::new(copy()?, attachment.bell(), patience)
+            .map_err(Trouble::system("watch the connection"))?;
         let device = Arc::new(Mutex::new(Device::new(attachment.clone())));
         let handler = BackendReqHandler::from_stream(copy()?, device.clone());
+        attachment.hold(Some(copy()?));
         Ok(Self { socket, inbox, device, handler, attachment })
     }
 
@@ -71,11 +77,18 @@ impl Conversation {
         }
         match self.handler.handle_request() {
             Ok(()) => Ok(None),
-            Err(error) => Trouble::of(header.request, error).map_or(Ok(Some(End::Closed { heard: true })), Err),
+            Err(error) => Trouble::of(header.request, error)
+                .map_or(Ok(Some(End::Closed { heard: true })), Err),
         }
     }
 
     fn device(&self) -> MutexGuard<'_, Device> {
         self.device.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Conversation {
+    fn drop(&mut self) {
+        self.attachment.hold(None);
     }
 }

@@ -8,7 +8,8 @@ use super::attachment::{Attachment, Report, RingReport};
 use super::ring_setup::{Addresses, RingSetup, Signal, read_base};
 use super::trouble::Trouble;
 use crate::{
-    Base, DirtyLog, Fault, Features, GuestMemory, InflightMemory, Layout, RegionSpec, SlotState, Vring, VringConfig,
+    Base, DirtyLog, Fault, Features, GuestMemory, InflightMemory, Layout, RegionSpec, SlotState,
+    Vring, VringConfig,
 };
 use rustix::fd::OwnedFd;
 use std::sync::Arc;
@@ -120,7 +121,9 @@ impl Device {
     pub(super) fn set_protocol_features(&mut self, bits: u64) -> Result<(), Trouble> {
         let why = "accepts what was not offered";
         let unknown = Trouble::Message { request: FrontendReq::SET_PROTOCOL_FEATURES, why };
-        let features = Protocol::from_bits(bits).filter(|&features| PROTOCOL.contains(features)).ok_or(unknown)?;
+        let features = Protocol::from_bits(bits)
+            .filter(|&features| PROTOCOL.contains(features))
+            .ok_or(unknown)?;
         self.protocol = features;
         self.settle_all()
     }
@@ -139,7 +142,12 @@ impl Device {
         self.replace_memory(self.memory.with(region)?)
     }
 
-    pub(super) fn remove_region(&mut self, guest: u64, user: u64, size: u64) -> Result<(), Trouble> {
+    pub(super) fn remove_region(
+        &mut self,
+        guest: u64,
+        user: u64,
+        size: u64,
+    ) -> Result<(), Trouble> {
         self.replace_memory(self.memory.without(guest, user, size)?)
     }
 
@@ -155,11 +163,18 @@ impl Device {
     pub(super) fn set_size(&mut self, index: u32, size: u32) -> Result<(), Trouble> {
         let why = "a ring has 1 to 32768 descriptors";
         let wrong = Trouble::Message { request: FrontendReq::SET_VRING_NUM, why };
-        let size = u16::try_from(size).ok().filter(|&size| (1..=SIZE_MAX).contains(&size.into())).ok_or(wrong)?;
+        let size = u16::try_from(size)
+            .ok()
+            .filter(|&size| (1..=SIZE_MAX).contains(&size.into()))
+            .ok_or(wrong)?;
         self.change(index, |ring| ring.size = size)
     }
 
-    pub(super) fn set_addresses(&mut self, index: u32, addresses: Addresses) -> Result<(), Trouble> {
+    pub(super) fn set_addresses(
+        &mut self,
+        index: u32,
+        addresses: Addresses,
+    ) -> Result<(), Trouble> {
         self.change(index, |ring| ring.addresses = Some(addresses))
     }
 
@@ -213,8 +228,13 @@ impl Device {
     // Status, MTU, address.
 
     pub(super) fn status(&self) -> u8 {
-        let broken = self.attachment.slots().any(|slot| matches!(slot.state(), SlotState::Faulted(_)));
-        if broken && self.status & DRIVER_OK != 0 { self.status | DEVICE_NEEDS_RESET } else { self.status }
+        let broken =
+            self.attachment.slots().any(|slot| matches!(slot.state(), SlotState::Faulted(_)));
+        if broken && self.status & DRIVER_OK != 0 {
+            self.status | DEVICE_NEEDS_RESET
+        } else {
+            self.status
+        }
     }
 
     pub(super) fn set_status(&mut self, status: u8) -> Result<(), Trouble> {
@@ -255,7 +275,12 @@ impl Device {
         self.publish();
     }
 
-    pub(super) fn set_log(&mut self, file: &OwnedFd, offset: u64, size: u64) -> Result<(), Trouble> {
+    pub(super) fn set_log(
+        &mut self,
+        file: &OwnedFd,
+        offset: u64,
+        size: u64,
+    ) -> Result<(), Trouble> {
         self.log = Some(DirtyLog::map(file, offset, size)?);
         self.restart_all()
     }
@@ -419,4 +444,3 @@ impl Drop for Device {
         self.attachment.publish(Report::default());
     }
 }
-

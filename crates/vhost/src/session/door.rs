@@ -23,7 +23,8 @@ pub enum Role {
 
 /// Between two attempts: doubled from the first to the last. Chosen: a guest that restarts loses no time that anyone notices, and a thousand
 /// ports without a guest cost a thousand system calls a second.
-const PAUSES: std::ops::RangeInclusive<Duration> = Duration::from_millis(50)..=Duration::from_secs(1);
+const PAUSES: std::ops::RangeInclusive<Duration> =
+    Duration::from_millis(50)..=Duration::from_secs(1);
 
 /// Ours and our group's: whoever may open the socket can have the guest's traffic.
 const MODE: u32 = 0o660;
@@ -96,8 +97,10 @@ impl Door {
 fn wait(attachment: &Attachment, socket: Option<&UnixListener>, limit: Option<Duration>) {
     let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
     let bell = attachment.bell();
-    let mut fds: Vec<_> =
-        std::iter::once(bell.as_fd()).chain(socket.map(AsFd::as_fd)).map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+    let mut fds: Vec<_> = std::iter::once(bell.as_fd())
+        .chain(socket.map(AsFd::as_fd))
+        .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
+        .collect();
     // Interrupted by a signal: as if the time were up.
     let _ = poll(&mut fds, limit.as_ref());
 }
@@ -132,7 +135,11 @@ fn accept(socket: &UnixListener, attachment: &Attachment) -> Result<Option<UnixS
     });
     match accepted {
         Ok(socket) => Ok(Some(socket)),
-        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::ConnectionAborted) => Ok(None),
+        Err(error)
+            if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::ConnectionAborted) =>
+        {
+            Ok(None)
+        }
         Err(error) => Err(Trouble::system("accept a connection")(error).chain()),
     }
 }
@@ -158,7 +165,9 @@ impl Listening {
         };
         open().map_err(|error: io::Error| match error.kind() {
             ErrorKind::NotFound => format!("the directory of {shown} does not exist: create it"),
-            ErrorKind::PermissionDenied => format!("{shown} may not be made: choose a directory that user root may write to"),
+            ErrorKind::PermissionDenied => {
+                format!("{shown} may not be made: choose a directory that user root may write to")
+            }
             _ => format!("{shown} cannot be listened on: {error}"),
         })
     }
@@ -182,9 +191,12 @@ fn remove_stale(path: &Path) -> Result<(), String> {
         return Err(format!("{shown} is there and no socket: remove it, or choose another path"));
     }
     match connect(path) {
-        Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
-            std::fs::remove_file(path).map_err(|error| format!("{shown} was left by a process that ended and cannot be removed: {error}"))
-        }
-        _ => Err(format!("another program listens on {shown} (`ss -xlp` names it): end it, or choose another path")),
+        Err(error) if error.kind() == ErrorKind::ConnectionRefused => std::fs::remove_file(path)
+            .map_err(|error| {
+                format!("{shown} was left by a process that ended and cannot be removed: {error}")
+            }),
+        _ => Err(format!(
+            "another program listens on {shown} (`ss -xlp` names it): end it, or choose another path"
+        )),
     }
 }

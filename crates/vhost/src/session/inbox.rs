@@ -3,15 +3,18 @@
 //! The protocol crate reads a header and a body with blocking calls, and takes a body that comes in two pieces for a damaged one. So a
 //! message is read only once the socket holds all of it: its header is looked at (`MSG_PEEK`), and the bytes that wait are counted
 //! (`SIOCINQ`, unix(7)). Readiness is edge-triggered: half a message keeps no thread awake.
+//!
+//! Its files are looked at, too: when the kernel cannot hand over all of them, the crate would read on for ever.
 
 use super::trouble::Trouble;
 use rustix::event::{Timespec, epoll};
-use rustix::net::RecvFlags;
-use std::io;
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags};
+use std::io::{self, IoSliceMut};
+use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
-use vhost_protocol::vhost_user::message::{FrontendReq, MAX_MSG_SIZE};
+use vhost_protocol::vhost_user::message::{FrontendReq, MAX_ATTACHED_FD_ENTRIES, MAX_MSG_SIZE};
 
 /// The header before each message: `request` 0..4, `flags` 4..8, `size` 8..12, host byte order ("Message Specification").
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,7 +34,9 @@ impl Header {
 
     /// Of a request; a reply to a request of ours cannot come, as we make none.
     fn read(bytes: [u8; Self::LEN]) -> Result<Self, Trouble> {
-        let word = |at: usize| u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let word = |at: usize| {
+            u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+        };
         let (request, flags, size) = (word(0), word(4), word(8) as usize);
         if flags & !NEED_REPLY != VERSION || size > MAX_MSG_SIZE {
             return Err(Trouble::NotVhostUser);
@@ -44,7 +49,10 @@ impl Header {
     pub(super) fn reply(self, size: usize) -> [u8; Self::LEN] {
         let words = [self.request as u32, (self.flags & VERSION_MASK) | REPLY, size as u32];
         let mut bytes = [0; Self::LEN];
-        bytes.chunks_exact_mut(4).zip(words).for_each(|(bytes, word)| bytes.copy_from_slice(&word.to_ne_bytes()));
+        bytes
+            .chunks_exact_mut(4)
+            .zip(words)
+            .for_each(|(bytes, word)| bytes.copy_from_slice(&word.to_ne_bytes()));
         bytes
     }
 
@@ -65,6 +73,16 @@ pub(super) enum Arrival {
     Bell,
 }
 
+/// Most files that one call can send (`SCM_MAX_FD`, unix(7)).
+const FILES_MAX: usize = 253;
+
+fn count_files(message: RecvAncillaryMessage<'_>) -> usize {
+    match message {
+        RecvAncillaryMessage::ScmRights(files) => files.count(),
+        _ => 0,
+    }
+}
+
 const SOCKET: u64 = 0;
 const BELL: u64 = 1;
 
@@ -80,7 +98,11 @@ pub(super) struct Inbox {
 
 impl Inbox {
     /// Watches a connection and the bell.
-    pub(super) fn new(socket: UnixStream, bell: BorrowedFd<'_>, patience: Duration) -> io::Result<Self> {
+    pub(super) fn new(
+        socket: UnixStream,
+        bell: BorrowedFd<'_>,
+        patience: Duration,
+    ) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let edges = epoll::EventFlags::IN | epoll::EventFlags::RDHUP | epoll::EventFlags::ET;
         epoll::add(&epoll, &socket, epoll::EventData::new_u64(SOCKET), edges)?;
@@ -91,7 +113,8 @@ impl Inbox {
     /// Waits for a message, the end, or the bell.
     pub(super) fn next(&mut self) -> Result<Arrival, Trouble> {
         loop {
-            let waiting = rustix::io::ioctl_fionread(&self.socket).map_err(Trouble::system("count what came"))? as usize;
+            let waiting = rustix::io::ioctl_fionread(&self.socket)
+                .map_err(Trouble::system("count what came"))? as usize;
             if let Some(header) = self.whole(waiting)? {
                 self.half_since = None;
                 return Ok(Arrival::Message(header));
@@ -112,21 +135,56 @@ impl Inbox {
         if waiting < Header::LEN {
             return Ok(None);
         }
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
         let mut bytes = [0; Header::LEN];
-        let (got, _) = rustix::net::recv(&self.socket, &mut bytes[..], RecvFlags::PEEK | RecvFlags::DONTWAIT)
+        let (got, _) = rustix::net::recv(&self.socket, &mut bytes[..], flags)
             .map_err(Trouble::system("look at a message"))?;
         if got < Header::LEN {
             // Only a header cut in two by a file descriptor does that.
             return Err(Trouble::NotVhostUser);
         }
         let header = Header::read(bytes)?;
-        Ok((waiting - Header::LEN >= header.size).then_some(header))
+        if waiting - Header::LEN < header.size {
+            return Ok(None);
+        }
+        self.check_files(header)?;
+        Ok(Some(header))
+    }
+
+    /// Whether the files that came with the first message can be taken: this takes and closes them once.
+    fn check_files(&self, header: Header) -> Result<(), Trouble> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES_MAX))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
+        let mut byte = [0];
+        let got = rustix::net::recvmsg(
+            &self.socket,
+            &mut [IoSliceMut::new(&mut byte)],
+            &mut control,
+            flags,
+        )
+        .map_err(Trouble::system("look at a message"))?;
+        let files: usize = control.drain().map(count_files).sum();
+        if files > MAX_ATTACHED_FD_ENTRIES {
+            return Err(Trouble::Message {
+                request: header.request,
+                why: "more files than any message has",
+            });
+        }
+        if got.flags.contains(ReturnFlags::CTRUNC) {
+            let source = io::Error::from_raw_os_error(libc::EMFILE);
+            return Err(Trouble::System { step: "take the files of a message", source });
+        }
+        Ok(())
     }
 
     /// Waits until something changes; whether the bell rang.
     fn wait(&mut self, waiting: usize) -> Result<bool, Trouble> {
         let limit = self.limit(waiting)?;
-        let nothing = epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(SOCKET) };
+        let nothing = epoll::Event {
+            flags: epoll::EventFlags::empty(),
+            data: epoll::EventData::new_u64(SOCKET),
+        };
         let mut events = [nothing; 2];
         // Interrupted by a signal: nothing changed, and the caller looks again.
         let count = epoll::wait(&self.epoll, &mut events, limit.as_ref()).unwrap_or(0);
@@ -135,7 +193,11 @@ impl Inbox {
             let flags = event.flags;
             match event.data.u64() {
                 BELL => rang = true,
-                _ => self.hung_up |= flags.intersects(epoll::EventFlags::RDHUP | epoll::EventFlags::HUP | epoll::EventFlags::ERR),
+                _ => {
+                    self.hung_up |= flags.intersects(
+                        epoll::EventFlags::RDHUP | epoll::EventFlags::HUP | epoll::EventFlags::ERR,
+                    )
+                }
             }
         }
         Ok(rang)
@@ -148,7 +210,8 @@ impl Inbox {
             return Ok(None);
         }
         let since = *self.half_since.get_or_insert_with(Instant::now);
-        let left = self.patience.checked_sub(since.elapsed()).ok_or(Trouble::Half { have: waiting })?;
+        let left =
+            self.patience.checked_sub(since.elapsed()).ok_or(Trouble::Half { have: waiting })?;
         Ok(Timespec::try_from(left).ok())
     }
 }
@@ -179,8 +242,13 @@ mod tests {
         rustix::io::write(&bell, &1_u64.to_ne_bytes()).unwrap();
         assert_eq!(inbox.next().unwrap(), Arrival::Bell);
         far.write_all(&bytes[15..]).unwrap();
-        let Arrival::Message(header) = inbox.next().unwrap() else { panic!("a whole message waits") };
-        assert_eq!((header.request, header.size, header.needs_reply()), (FrontendReq::SET_VRING_NUM, 8, true));
+        let Arrival::Message(header) = inbox.next().unwrap() else {
+            panic!("a whole message waits")
+        };
+        assert_eq!(
+            (header.request, header.size, header.needs_reply()),
+            (FrontendReq::SET_VRING_NUM, 8, true)
+        );
     }
 
     #[test]

@@ -123,10 +123,12 @@ fn drop_privileges() -> io::Result<()> {
 /// One connection after the other.
 fn serve(mut door: Door, attachment: &Arc<Attachment>) {
     if let Err(error) = drop_privileges() {
-        return attachment.waits(&format!("the session's thread cannot drop its privileges: {error}"));
+        return attachment
+            .waits(&format!("the session's thread cannot drop its privileges: {error}"));
     }
     while let Some(socket) = door.open(attachment) {
-        let ended = Conversation::new(socket, attachment.clone(), PATIENCE).and_then(Conversation::run);
+        let ended =
+            Conversation::new(socket, attachment.clone(), PATIENCE).and_then(Conversation::run);
         match ended {
             Ok(End::Stopped) => return,
             Ok(End::Closed { heard }) => {

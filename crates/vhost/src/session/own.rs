@@ -25,7 +25,11 @@ pub(super) fn is_ours(request: FrontendReq) -> bool {
 }
 
 /// Reads the message, which the socket holds whole, does what it says and answers.
-pub(super) fn serve(socket: &mut UnixStream, header: Header, device: &mut Device) -> Result<(), Trouble> {
+pub(super) fn serve(
+    socket: &mut UnixStream,
+    header: Header,
+    device: &mut Device,
+) -> Result<(), Trouble> {
     let body = read(socket, header)?;
     let done = obey(header.request, body, device);
     let reply = match &done {
@@ -33,7 +37,8 @@ pub(super) fn serve(socket: &mut UnixStream, header: Header, device: &mut Device
         Ok(Answer::Done) => Some(0),
         Ok(Answer::Refused) | Err(_) => Some(1),
     };
-    let wanted = matches!(done, Ok(Answer::Value(_))) || header.needs_reply() && device.protocol.contains(Protocol::REPLY_ACK);
+    let wanted = matches!(done, Ok(Answer::Value(_)))
+        || header.needs_reply() && device.protocol.contains(Protocol::REPLY_ACK);
     if let Some(value) = reply.filter(|_| wanted) {
         let message = [&header.reply(8)[..], &value.to_ne_bytes()].concat();
         socket.write_all(&message).map_err(Trouble::system("answer"))?;
@@ -93,7 +98,11 @@ struct Body {
 impl Body {
     fn number(&self, request: FrontendReq) -> Result<u64, Trouble> {
         let why = "its body is not a number of 8 bytes";
-        if self.len == 8 { Ok(u64::from_ne_bytes(self.bytes)) } else { Err(Trouble::Message { request, why }) }
+        if self.len == 8 {
+            Ok(u64::from_ne_bytes(self.bytes))
+        } else {
+            Err(Trouble::Message { request, why })
+        }
     }
 
     fn pair(&self, request: FrontendReq) -> Result<(u32, u32), Trouble> {
@@ -107,8 +116,13 @@ impl Body {
 fn read(socket: &UnixStream, header: Header) -> Result<Body, Trouble> {
     let mut body = Body { bytes: [0; 8], len: header.size };
     let why = "its body is longer than 8 bytes";
-    let room = body.bytes.get_mut(..header.size).ok_or(Trouble::Message { request: header.request, why })?;
-    fill(socket, &mut [0; Header::LEN]).and_then(|()| fill(socket, room)).map_err(Trouble::system("read a message"))?;
+    let room = body
+        .bytes
+        .get_mut(..header.size)
+        .ok_or(Trouble::Message { request: header.request, why })?;
+    fill(socket, &mut [0; Header::LEN])
+        .and_then(|()| fill(socket, room))
+        .map_err(Trouble::system("read a message"))?;
     Ok(body)
 }
 

@@ -7,9 +7,9 @@ use crate::RegionSpec;
 use std::fs::File;
 use std::io;
 use vhost_protocol::vhost_user::message::{
-    VhostTransferStateDirection, VhostTransferStatePhase, VhostUserConfigFlags, VhostUserInflight, VhostUserLog,
-    VhostUserMemoryRegion, VhostUserShMemConfig, VhostUserSharedMsg, VhostUserSingleMemoryRegion,
-    VhostUserVringAddrFlags, VhostUserVringState,
+    VhostTransferStateDirection, VhostTransferStatePhase, VhostUserConfigFlags, VhostUserInflight,
+    VhostUserLog, VhostUserMemoryRegion, VhostUserShMemConfig, VhostUserSharedMsg,
+    VhostUserSingleMemoryRegion, VhostUserVringAddrFlags, VhostUserVringState,
 };
 use vhost_protocol::vhost_user::{
     Error, GpuBackend, Result, VhostUserBackendReqHandlerMut, VhostUserProtocolFeatures,
@@ -77,7 +77,8 @@ impl VhostUserBackendReqHandlerMut for Device {
         files: Vec<File>,
         _postcopy: Option<bool>,
     ) -> Result<Option<Vec<u64>>> {
-        let specs: Vec<_> = regions.iter().zip(files).map(|(described, file)| region(described, file)).collect();
+        let specs: Vec<_> =
+            regions.iter().zip(files).map(|(described, file)| region(described, file)).collect();
         told(self.set_memory(&specs)).map(|()| None)
     }
 
@@ -112,7 +113,10 @@ impl VhostUserBackendReqHandlerMut for Device {
         log: u64,
     ) -> Result<()> {
         let log = flags.contains(VhostUserVringAddrFlags::VHOST_VRING_F_LOG).then_some(log);
-        told(self.set_addresses(index, Addresses { desc: descriptor, driver: available, device: used, log }))
+        told(self.set_addresses(
+            index,
+            Addresses { desc: descriptor, driver: available, device: used, log },
+        ))
     }
 
     fn set_vring_base(&mut self, index: u32, base: u32) -> Result<()> {

@@ -102,7 +102,8 @@ mod tests {
 
     #[test]
     fn half_a_packed_base_stands_for_both_halves() {
-        let both = |at, wrap| Base::Packed { avail: at, avail_wrap: wrap, used: at, used_wrap: wrap };
+        let both =
+            |at, wrap| Base::Packed { avail: at, avail_wrap: wrap, used: at, used_wrap: wrap };
         assert_eq!(read_base(Some(0x8005), true), both(5, true));
         assert_eq!(read_base(None, true), both(0, true));
     }

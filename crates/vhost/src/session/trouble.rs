@@ -2,8 +2,8 @@
 
 use crate::{Fault, Features, InflightError, MemoryError};
 use std::io;
-use vhost_protocol::vhost_user::message::FrontendReq;
 use vhost_protocol::vhost_user::Error;
+use vhost_protocol::vhost_user::message::FrontendReq;
 
 /// What the front-end did that ended its connection, or what the system refused us.
 #[derive(Debug, thiserror::Error)]
@@ -77,10 +77,14 @@ impl Trouble {
                 Ok(ours) => return Some(ours),
                 Err(source) => return Some(Self::System { step: "answer", source }),
             },
-            Error::SocketError(source) | Error::SocketRetry(source) | Error::SocketConnect(source) => {
+            Error::SocketError(source)
+            | Error::SocketRetry(source)
+            | Error::SocketConnect(source) => {
                 return Some(Self::System { step: "read or answer a message", source });
             }
-            Error::InactiveFeature(_) | Error::InactiveOperation(_) => "needs a feature that was not agreed on",
+            Error::InactiveFeature(_) | Error::InactiveOperation(_) => {
+                "needs a feature that was not agreed on"
+            }
             Error::IncorrectFds => "a wrong number of file descriptors came with it",
             Error::PartialMessage => "its end is missing",
             Error::InvalidOperation(why) => why,
@@ -92,16 +96,24 @@ impl Trouble {
     /// What the user can do.
     pub fn remedy(&self) -> &'static str {
         match self {
-            Self::NotVhostUser => "see which program listens there: `ss -xlp`; give the port the socket of a vhost-user front-end",
+            Self::NotVhostUser => {
+                "see which program listens there: `ss -xlp`; give the port the socket of a vhost-user front-end"
+            }
             Self::Half { .. } => "restart the guest; suiro is waiting for it",
             Self::NoSuchRing { .. } => "give the port more queues (`queues`), or the guest fewer",
-            Self::Memory(_) => "share the guest's memory: QEMU needs a memory-backend-memfd or -file with share=on, cloud-hypervisor `--memory shared=on`",
+            Self::Memory(_) => {
+                "share the guest's memory: QEMU needs a memory-backend-memfd or -file with share=on, cloud-hypervisor `--memory shared=on`"
+            }
             Self::System { source, .. } => match source.raw_os_error() {
                 Some(libc::EMFILE | libc::ENFILE) => "raise the limit of open files (LimitNOFILE=)",
                 Some(libc::ENOMEM) => "free memory, or raise vm.max_map_count",
                 _ => "see the kernel's log (`dmesg`) for its reason",
             },
-            Self::Unknown(_) | Self::Message { .. } | Self::Features(_) | Self::Ring { .. } | Self::Inflight(_) => {
+            Self::Unknown(_)
+            | Self::Message { .. }
+            | Self::Features(_)
+            | Self::Ring { .. }
+            | Self::Inflight(_) => {
                 "update the guest's front-end or driver, which breaks the protocol; suiro is waiting for it"
             }
         }
@@ -122,7 +134,8 @@ impl Trouble {
 fn names(features: Features) -> String {
     let unnamed = features.bits() & !Features::all().bits();
     let mut names: Vec<_> = features.names().map(str::to_owned).collect();
-    names.extend((0..64).filter(|bit| unnamed >> bit & 1 != 0).map(|bit: u32| format!("bit {bit}")));
+    names
+        .extend((0..64).filter(|bit| unnamed >> bit & 1 != 0).map(|bit: u32| format!("bit {bit}")));
     names.join(", ")
 }
 

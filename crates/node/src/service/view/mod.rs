@@ -1,10 +1,12 @@
 //! What the API shows. Plain data; the command line reads the same types back.
 
+mod guest;
 mod node;
 mod port;
 mod switch;
 mod workers;
 
+pub use guest::{GuestErrorView, GuestView, MemoryView, RingView};
 pub use node::{NodeView, StoreView};
 pub use port::{PortCountersView, PortQueueView, PortView, QueueView};
 pub use switch::{ConnectionView, EndpointView, SwitchView, TroubleView};

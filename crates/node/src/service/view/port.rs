@@ -1,5 +1,6 @@
 //! A port as it is shown.
 
+use super::guest::GuestView;
 use super::{DropView, origin_word, view_drops};
 use crate::fault::Fault;
 use crate::service::Node;
@@ -102,6 +103,9 @@ pub struct PortView {
     pub queue: Vec<PortQueueView>,
     /// Its counters.
     pub counters: PortCountersView,
+    /// The guest of a vhost-user port that is open.
+    #[serde(default)]
+    pub guest: Option<GuestView>,
     /// Why it is not open, if it is not.
     pub fault: Option<Fault>,
 }
@@ -119,6 +123,8 @@ impl Node {
         let facts = status.facts;
         let config = configs.get(&port.number).copied().unwrap_or_default();
         let queues = self.datapath.assignments(at).unwrap_or_default();
+        let cores = queues.iter().map(|found| (found.queue, found.core)).collect();
+        let guest = self.ports.guest(at);
         PortView {
             switch: member.name(),
             name: name.clone(),
@@ -143,6 +149,7 @@ impl Node {
             rate: port.spec.rate,
             queue: self.view_port_queues(at, &port.spec),
             counters: view_counters(&self.datapath.port_counters(at).unwrap_or_default()),
+            guest: guest.and_then(|guest| GuestView::of(&port.spec, &guest, &cores)),
             fault: status.fault,
         }
     }

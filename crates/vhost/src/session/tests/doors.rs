@@ -7,7 +7,8 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 
 fn session(path: &Path, role: Role) -> Session {
-    Session::start(Settings { name: "vm1".into(), socket: path.into(), role, pairs: 1, mtu: 0 }).unwrap()
+    Session::start(Settings { name: "vm1".into(), socket: path.into(), role, pairs: 1, mtu: 0 })
+        .unwrap()
 }
 
 fn waits_for(attachment: &Attachment, text: &str) -> bool {
@@ -24,7 +25,9 @@ fn a_client_waits_for_the_socket_and_comes_back_after_each_end() {
     let path = home.path().join("vm1.sock");
     let session = session(&path, Role::Client);
     let attachment = session.attachment();
-    until(attachment, "the socket is missed", |attachment| waits_for(attachment, "does not exist yet"));
+    until(attachment, "the socket is missed", |attachment| {
+        waits_for(attachment, "does not exist yet")
+    });
     let listener = UnixListener::bind(&path).unwrap();
     for _ in 0..3 {
         let (socket, _) = listener.accept().unwrap();
@@ -48,7 +51,9 @@ fn a_client_that_meets_another_program_says_so_and_tries_on() {
         let (mut socket, _) = listener.accept().unwrap();
         socket.write_all(b"220 mail.example ESMTP\r\n").unwrap();
         until(session.attachment(), "the trouble is told", |attachment| {
-            attachment.look().trouble.is_some_and(|trouble| trouble.count == count && trouble.cause.contains("no vhost-user message"))
+            attachment.look().trouble.is_some_and(|trouble| {
+                trouble.count == count && trouble.cause.contains("no vhost-user message")
+            })
         });
     }
 }
@@ -58,7 +63,9 @@ fn a_server_listens_for_its_group_only_and_takes_its_socket_away() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("vm1.sock");
     let session = session(&path, Role::Server);
-    until(session.attachment(), "it listens", |attachment| waits_for(attachment, "no front-end has called"));
+    until(session.attachment(), "it listens", |attachment| {
+        waits_for(attachment, "no front-end has called")
+    });
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o660);
     for _ in 0..2 {
         let frontend = Frontend::connect(&path, 2).unwrap();
@@ -77,11 +84,17 @@ fn a_server_removes_what_a_killed_one_left_and_nothing_else() {
     let path = home.path().join("vm1.sock");
     drop(UnixListener::bind(&path).unwrap());
     assert!(path.exists(), "a listener that ends leaves its file");
-    drop(session(&path, Role::Server));
+    let served = session(&path, Role::Server);
+    until(served.attachment(), "it listens", |attachment| {
+        waits_for(attachment, "no front-end has called")
+    });
+    drop(served);
 
     let other = UnixListener::bind(&path).unwrap();
     let refused = session(&path, Role::Server);
-    until(refused.attachment(), "the other program is named", |attachment| waits_for(attachment, "another program listens"));
+    until(refused.attachment(), "the other program is named", |attachment| {
+        waits_for(attachment, "another program listens")
+    });
     drop(refused);
     assert!(path.exists());
     drop(other);
@@ -89,7 +102,9 @@ fn a_server_removes_what_a_killed_one_left_and_nothing_else() {
     std::fs::remove_file(&path).unwrap();
     std::fs::write(&path, "precious").unwrap();
     let refused = session(&path, Role::Server);
-    until(refused.attachment(), "the file is left alone", |attachment| waits_for(attachment, "is there and no socket"));
+    until(refused.attachment(), "the file is left alone", |attachment| {
+        waits_for(attachment, "is there and no socket")
+    });
     drop(refused);
     assert_eq!(std::fs::read(&path).unwrap(), b"precious");
 }
@@ -98,5 +113,7 @@ fn a_server_removes_what_a_killed_one_left_and_nothing_else() {
 fn a_server_without_its_directory_says_what_to_create() {
     let home = tempfile::tempdir().unwrap();
     let session = session(&home.path().join("missing/vm1.sock"), Role::Server);
-    until(session.attachment(), "the directory is missed", |attachment| waits_for(attachment, "create it"));
+    until(session.attachment(), "the directory is missed", |attachment| {
+        waits_for(attachment, "create it")
+    });
 }

@@ -11,7 +11,9 @@ fn the_driver_is_offered_what_we_can_do() {
     let protocol = rig.frontend.get_protocol_features().unwrap();
     rig.frontend.set_protocol_features(protocol).unwrap();
     assert_eq!(rig.frontend.get_queue_num().unwrap(), 6);
-    until(&rig.attachment, "the protocol features are shown", |attachment| attachment.look().report.protocol == protocol);
+    until(&rig.attachment, "the protocol features are shown", |attachment| {
+        attachment.look().report.protocol == protocol
+    });
 }
 
 #[test]

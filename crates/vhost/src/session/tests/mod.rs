@@ -11,9 +11,9 @@ use super::trouble::Trouble;
 use crate::{Features, SlotState};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::MemfdFlags;
-use std::io::{Read, Write};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 use std::io::IoSlice;
+use std::io::{Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -23,7 +23,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use vhost_protocol::VhostUserMemoryRegionInfo as Region;
 use vhost_protocol::vhost_user::message::{FrontendReq, VhostUserHeaderFlag};
-use vhost_protocol::vhost_user::{Frontend, VhostUserFrontend, VhostUserProtocolFeatures as Protocol};
+use vhost_protocol::vhost_user::{
+    Frontend, VhostUserFrontend, VhostUserProtocolFeatures as Protocol,
+};
 use vhost_protocol::{VhostBackend, VringConfigData};
 use vmm_sys_util::eventfd::EventFd;
 
@@ -78,7 +80,8 @@ impl Memory {
     fn descriptors(&self) -> usize {
         let ends = format!("/memfd:{} (deleted)", self.name);
         let links = std::fs::read_dir("/proc/self/fd").unwrap();
-        let link = |entry: std::io::Result<std::fs::DirEntry>| std::fs::read_link(entry.ok()?.path()).ok();
+        let link =
+            |entry: std::io::Result<std::fs::DirEntry>| std::fs::read_link(entry.ok()?.path()).ok();
         links.filter_map(link).filter(|link| link.as_os_str() == &*ends).count()
     }
 }
@@ -182,7 +185,13 @@ impl Rig {
 }
 
 fn region_of(guest: u64, bytes: u64, file: i32) -> Region {
-    Region { guest_phys_addr: guest, memory_size: bytes, userspace_addr: USER + guest, mmap_offset: guest, mmap_handle: file }
+    Region {
+        guest_phys_addr: guest,
+        memory_size: bytes,
+        userspace_addr: USER + guest,
+        mmap_offset: guest,
+        mmap_handle: file,
+    }
 }
 
 fn addresses(index: usize) -> VringConfigData {
@@ -203,7 +212,9 @@ fn addresses(index: usize) -> VringConfigData {
 fn until(attachment: &Attachment, what: &str, check: impl Fn(&Attachment) -> bool) {
     let start = std::time::Instant::now();
     while !check(attachment) {
-        let left = PATIENCE.checked_sub(start.elapsed()).unwrap_or_else(|| panic!("waited in vain until {what}: {:?}", attachment.look()));
+        let left = PATIENCE
+            .checked_sub(start.elapsed())
+            .unwrap_or_else(|| panic!("waited in vain until {what}: {:?}", attachment.look()));
         let mut fds = [PollFd::from_borrowed_fd(attachment.news(), PollFlags::IN)];
         poll(&mut fds, Some(&Timespec::try_from(left).unwrap())).unwrap();
         attachment.heard_news();
@@ -212,11 +223,14 @@ fn until(attachment: &Attachment, what: &str, check: impl Fn(&Attachment) -> boo
 
 /// How many file descriptors this process has of an eventfd; the kernel numbers them (proc(5), `fdinfo`).
 fn descriptors_of(event: &EventFd) -> usize {
-    let id = |text: String| text.lines().find(|line| line.starts_with("eventfd-id")).map(str::to_owned);
+    let id =
+        |text: String| text.lines().find(|line| line.starts_with("eventfd-id")).map(str::to_owned);
     let of = |path: String| std::fs::read_to_string(path).ok().and_then(id);
     let wanted = of(format!("/proc/self/fdinfo/{}", event.as_raw_fd())).unwrap();
     let all = std::fs::read_dir("/proc/self/fdinfo").unwrap();
-    let is_it = |entry: &std::fs::DirEntry| of(entry.path().display().to_string()).as_ref() == Some(&wanted);
+    let is_it = |entry: &std::fs::DirEntry| {
+        of(entry.path().display().to_string()).as_ref() == Some(&wanted)
+    };
     all.filter(|entry| entry.as_ref().is_ok_and(is_it)).count()
 }
 

@@ -34,7 +34,9 @@ fn a_front_end_without_protocol_features_enables_by_kicking() {
     rig.frontend.set_features(Features::VERSION_1.bits()).unwrap();
     rig.frontend.set_mem_table(&[rig.memory.region()]).unwrap();
     rig.describe(1);
-    until(&rig.attachment, "ring 1 runs", |attachment| matches!(attachment.look().slots[1], SlotState::Running { .. }));
+    until(&rig.attachment, "ring 1 runs", |attachment| {
+        matches!(attachment.look().slots[1], SlotState::Running { .. })
+    });
 }
 
 #[test]
@@ -44,7 +46,9 @@ fn a_legacy_driver_is_told_from_one_that_is_not_ready() {
     rig.frontend.set_mem_table(&[rig.memory.region()]).unwrap();
     rig.describe(1);
     let waits = |attachment: &Attachment| attachment.look().report.rings.get(1)?.waits_for;
-    until(&rig.attachment, "a legacy driver is told", |attachment| waits(attachment).is_some_and(|why| why.contains("VERSION_1")));
+    until(&rig.attachment, "a legacy driver is told", |attachment| {
+        waits(attachment).is_some_and(|why| why.contains("VERSION_1"))
+    });
 }
 
 #[test]
@@ -66,7 +70,10 @@ fn asking_for_the_base_stops_a_ring_until_the_next_kick() {
     assert_eq!(rig.frontend.get_vring_base(0).unwrap(), 77);
     assert!(!rig.is_running(0));
     rig.frontend.set_vring_enable(0, true).unwrap();
-    assert_eq!(rig.attachment.look().report.rings[0].waits_for, Some("a kick (the driver to start it)"));
+    assert_eq!(
+        rig.attachment.look().report.rings[0].waits_for,
+        Some("a kick (the driver to start it)")
+    );
     rig.frontend.set_vring_kick(0, &event()).unwrap();
     assert!(rig.is_running(0), "the call is the one from before");
 }
@@ -160,7 +167,11 @@ fn a_dirty_log_is_taken_while_rings_run() {
     rig.frontend.set_mem_table(&[rig.memory.region()]).unwrap();
     rig.start(0);
     let log = Memory::new();
-    let region = vhost_protocol::VhostUserDirtyLogRegion { mmap_size: 4096, mmap_offset: 0, mmap_handle: log.file.as_raw_fd() };
+    let region = vhost_protocol::VhostUserDirtyLogRegion {
+        mmap_size: 4096,
+        mmap_offset: 0,
+        mmap_handle: log.file.as_raw_fd(),
+    };
     rig.frontend.set_log_base(0, Some(region)).unwrap();
     assert!(rig.is_running(0));
     assert_eq!(log.mappings(), 1);
@@ -174,7 +185,8 @@ fn an_inflight_region_is_made_kept_and_taken_back() {
     use vhost_protocol::vhost_user::message::VhostUserInflight;
     let mut rig = Rig::agreed(1, Features::empty(), Protocol::INFLIGHT_SHMFD);
     rig.frontend.set_mem_table(&[rig.memory.region()]).unwrap();
-    let wanted = VhostUserInflight { num_queues: 2, queue_size: 256, ..VhostUserInflight::default() };
+    let wanted =
+        VhostUserInflight { num_queues: 2, queue_size: 256, ..VhostUserInflight::default() };
     let (region, file) = rig.frontend.get_inflight_fd(&wanted).unwrap();
     assert!(region.mmap_size >= 2 * (16 + 256 * 16));
     rig.frontend.set_inflight_fd(&region, file.as_raw_fd()).unwrap();

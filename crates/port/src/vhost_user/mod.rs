@@ -1,0 +1,67 @@
+//! vhost-user: a virtual machine's own memory, without a system call on the way.
+//!
+//! The session with the front-end ([`vhost::Session`], a thread of its own) puts rings into slots and takes them out; the queues here serve
+//! whatever is in their slots. So a port opens at once, with or without a guest, and never has to be opened again.
+//!
+//! `rx` and `tx` are the switch's, as on every port: [`rx`] takes from the guest's transmit queues, [`tx`] fills its receive queues.
+
+mod announce;
+mod control;
+mod header;
+mod rx;
+mod spread;
+mod tx;
+
+use crate::error::OpenError;
+use crate::open::OpenPort;
+use crate::queue::{RxQueue, TxQueue};
+use crate::spec::PortSpec;
+use control::VhostControl;
+use rx::VhostRx;
+use tx::VhostTx;
+use vhost::{Role, Session, Settings};
+
+/// A message names a ring by 8 bits, and a pair has two ("Vring descriptor").
+pub(crate) const PAIRS_MAX: u16 = 128;
+
+/// Opens a port. It has a guest as soon as one is there.
+pub(crate) fn open(spec: &PortSpec, workers: usize) -> Result<OpenPort, OpenError> {
+    let name = &spec.interface;
+    let pairs = spec.queues.max(1);
+    if pairs > PAIRS_MAX {
+        let interface = name.clone();
+        return Err(OpenError::Queues { interface, asked: pairs, available: PAIRS_MAX });
+    }
+    let settings = Settings {
+        name: name.clone(),
+        socket: spec.socket.clone(),
+        role: spec.role,
+        pairs,
+        mtu: spec.mtu.unwrap_or(0),
+    };
+    let session = Session::start(settings)
+        .map_err(|source| OpenError::io(name, "start the vhost-user session", source))?;
+    let attachment = session.attachment();
+    let rx = (0..pairs).map(|pair| Box::new(VhostRx::new(attachment, pair)) as Box<dyn RxQueue>);
+    let tx = (0..workers)
+        .map(|worker| Box::new(VhostTx::new(attachment, worker, workers)) as Box<dyn TxQueue>);
+    let (rx, tx) = (rx.collect(), tx.collect());
+    let control = VhostControl {
+        name: name.clone(),
+        mac: spec.mac.unwrap_or_default(),
+        mode: mode(spec, pairs),
+        up: true.into(),
+        session,
+    };
+    Ok(OpenPort { facts: control.read(), rx, tx, control: Box::new(control) })
+}
+
+/// How frames are exchanged, in words.
+fn mode(spec: &PortSpec, pairs: u16) -> String {
+    let role = match spec.role {
+        Role::Client => "client",
+        Role::Server => "server",
+    };
+    let plural = if pairs == 1 { "" } else { "s" };
+    format!("vhost-user {role} at {}, {pairs} queue pair{plural}", spec.socket.display())
+}
