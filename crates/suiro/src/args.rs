@@ -12,7 +12,7 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use node::spec::{
     BadText, Controller, Dpid, IfName, Listen, Mac, Netns, NewRate, Peer, Pin, PortName,
-    PortNumber, Protocol, Rate, SwitchName,
+    PortNumber, Protocol, Rate, SocketPath, SwitchName,
 };
 use std::error::Error;
 use std::ffi::OsString;
@@ -27,7 +27,7 @@ const STYLES: Styles = Styles::styled()
 /// Where options stand in the help that every command has: after its own.
 const LAST: usize = 900;
 
-/// A virtual switch for hosts of many tenants: OpenFlow switches with TAP, AF_PACKET and AF_XDP ports, in user space.
+/// A virtual switch for hosts of many tenants: OpenFlow switches with TAP, AF_PACKET, AF_XDP and vhost-user ports, in user space.
 #[derive(Parser)]
 #[command(name = "suiro", version, styles = STYLES, max_term_width = 110, after_help = "\
 First steps, as root:
@@ -278,6 +278,8 @@ Examples:
   suiro port add sw0 sw0-local --type tap --number local             this host itself as the switch's LOCAL port
   suiro port add sw0 eth1 --type af_packet                           an existing interface, any driver
   suiro port add sw0 eth2 --type af_xdp                              an existing interface, by XDP
+  suiro port add sw0 vm1 --type vhost-user --socket /run/suiro/vm1.sock   a virtual machine, QEMU's socket with server=on
+  suiro port add sw0 vm2 --type vhost-user --socket /run/suiro/vm2.sock --server --queues 4   the same, called by the machine
   suiro port add sw0 to-sw1 --type vlink --peer sw1:to-sw0           a link to another switch:
   suiro port add sw1 to-sw0 --type vlink --peer sw0:to-sw1           both ends name each other")]
     Add(PortAdd),
@@ -335,7 +337,7 @@ pub struct PortAdd {
     /// Its name
     pub name: PortName,
     /// Its kind
-    #[arg(long = "type", value_name = "TYPE", value_parser = ["tap", "af_packet", "af_xdp", "vlink"])]
+    #[arg(long = "type", value_name = "TYPE", value_parser = ["tap", "af_packet", "af_xdp", "vlink", "vhost-user"])]
     pub kind: String,
     /// The interface, for tap the one to make; the one of the port's name when left out
     #[arg(long, short)]
@@ -346,13 +348,13 @@ pub struct PortAdd {
     /// OpenFlow number, or local for the switch's local port; the lowest free number when left out
     #[arg(long)]
     pub number: Option<PortNumber>,
-    /// MTU to set
+    /// MTU to set; the most that a guest may be told (vhost-user)
     #[arg(long)]
     pub mtu: Option<u32>,
-    /// MAC address of the guest's side (tap)
+    /// MAC address of the guest's side (tap), or the one that controllers see (vhost-user)
     #[arg(long)]
     pub mac: Option<Mac>,
-    /// Number of receive queues
+    /// Number of receive queues; the most queue pairs (vhost-user)
     #[arg(long)]
     pub queues: Option<u16>,
     /// XDP attachment (af_xdp)
@@ -361,6 +363,12 @@ pub struct PortAdd {
     /// The other end, SWITCH:PORT (vlink)
     #[arg(long)]
     pub peer: Option<Peer>,
+    /// The socket shared with the guest's front-end: QEMU, cloud-hypervisor, DPDK (vhost-user)
+    #[arg(long, value_name = "PATH")]
+    pub socket: Option<SocketPath>,
+    /// Listen on the socket; without it suiro calls, which lets guests outlive its restarts (vhost-user)
+    #[arg(long)]
+    pub server: bool,
     /// Bit/s that leave by it in all, such as 1G
     #[arg(long)]
     pub rate: Option<Rate>,

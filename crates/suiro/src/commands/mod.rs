@@ -1,6 +1,7 @@
 //! One module per noun.
 
 pub mod flow;
+mod guest;
 pub mod node;
 pub mod port;
 pub mod queue;

@@ -84,6 +84,8 @@ fn spec(args: PortAdd) -> Result<PortSpec, Failure> {
         queues: args.queues,
         xdp_mode: args.xdp_mode.as_deref().and_then(XdpMode::of),
         peer: args.peer,
+        socket: args.socket,
+        server: args.server.then_some(true),
         rate: args.rate,
         ..PortSpec::of(kind)
     })
@@ -182,6 +184,7 @@ fn show(view: &PortView) -> String {
     view.queue.iter().for_each(|queue| text += &format!("  {}\n", super::queue::line(queue)));
     text += &drops("  rx dropped ", &counters.rx_drops);
     text += &drops("  tx dropped ", &counters.tx_drops);
+    view.guest.iter().for_each(|guest| text += &super::guest::show(guest));
     view.notes.iter().for_each(|note| text += &format!("  note: {note}\n"));
     view.fault.iter().for_each(|fault| text += &format!("  FAULT: {fault}\n"));
     text
