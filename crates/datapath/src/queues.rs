@@ -246,3 +246,53 @@ impl Queues {
         self.table.into_iter().flatten()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::SwitchId;
+    use port::{Drops, RxBatch};
+    use rustix::event::{EventfdFlags, eventfd};
+    use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+    /// A source without frames, which can notify or cannot.
+    struct Source {
+        ready: OwnedFd,
+        notifies: Arc<AtomicBool>,
+    }
+
+    impl RxQueue for Source {
+        fn rx(&mut self, _: &mut RxBatch, _: &mut Drops) -> io::Result<usize> {
+            Ok(0)
+        }
+
+        fn arm(&mut self) -> bool {
+            self.notifies.load(Relaxed)
+        }
+
+        fn readiness(&self) -> BorrowedFd<'_> {
+            self.ready.as_fd()
+        }
+    }
+
+    #[test]
+    fn a_source_that_cannot_notify_now_stays_polled() {
+        let event = || eventfd(0, EventfdFlags::NONBLOCK).unwrap();
+        let (mailbox, notifies) = (event(), Arc::new(AtomicBool::new(false)));
+        let (poller, mut queues) =
+            (Poller::new(mailbox.as_fd()).unwrap(), Queues::new(Duration::from_nanos(10)));
+        let shared = PortShared::new(PortAt { switch: SwitchId(1), port: 1 }, 1500, 1);
+        let source = Box::new(Source { ready: event(), notifies: Arc::clone(&notifies) });
+        let place = (PortIx(0), SwitchIx(0));
+        assert!(queues.add(source, place, &shared, Nanos(0), &poller).is_ok());
+        queues.woken(QueueIx(0), Nanos(0));
+        queues.fruitless(0, Nanos(20), &poller);
+        assert_eq!(queues.active(0), Some(QueueIx(0)), "frames came, or there is no way to notify");
+        notifies.store(true, Relaxed);
+        queues.fruitless(0, Nanos(25), &poller);
+        assert_eq!(queues.active(0), Some(QueueIx(0)), "for a while, as if a frame had come");
+        queues.fruitless(0, Nanos(30), &poller);
+        assert!(queues.is_quiet());
+    }
+}

@@ -24,7 +24,8 @@ impl DirtyLog {
         let mapping = Mapping::new(file.as_fd(), offset, size);
         let mapping = mapping.map_err(|error| MemoryError::of(error, 0, size))?;
         let len = size as usize;
-        let bits = Area::new(&mapping, 0, len, 1).ok_or(MemoryError::BadRange { guest: 0, size })?;
+        let bits =
+            Area::new(&mapping, 0, len, 1).ok_or(MemoryError::BadRange { guest: 0, size })?;
         Ok(Arc::new(Self { bits, len }))
     }
 

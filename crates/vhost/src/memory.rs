@@ -41,7 +41,9 @@ pub struct RegionFacts {
 #[derive(Debug, thiserror::Error)]
 pub enum MemoryError {
     /// Empty, or past the end of the address space.
-    #[error("region at guest address {guest:#x} of {size} bytes is empty or passes the end of the address space")]
+    #[error(
+        "region at guest address {guest:#x} of {size} bytes is empty or passes the end of the address space"
+    )]
     BadRange {
         /// First guest physical address.
         guest: u64,
@@ -57,7 +59,9 @@ pub enum MemoryError {
         other: u64,
     },
     /// The file is shorter than the region.
-    #[error("region at guest address {guest:#x} needs {needed} bytes of its file, which has {available}")]
+    #[error(
+        "region at guest address {guest:#x} needs {needed} bytes of its file, which has {available}"
+    )]
     ShortFile {
         /// First guest physical address.
         guest: u64,
@@ -93,12 +97,12 @@ impl MemoryError {
 }
 
 /// One region.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Region {
     guest: u64,
     user: u64,
     size: u64,
-    mapping: Arc<Mapping>,
+    bytes: Area,
 }
 
 impl Region {
@@ -109,18 +113,21 @@ impl Region {
         }
         let mapping = Mapping::new(file.as_fd(), offset, size);
         let mapping = mapping.map_err(|error| MemoryError::of(error, guest, size))?;
-        Ok(Self { guest, user, size, mapping })
+        let bytes = Area::new(&mapping, 0, size as usize, 1);
+        let bytes = bytes.ok_or(MemoryError::BadRange { guest, size })?;
+        Ok(Self { guest, user, size, bytes })
     }
 
     fn overlaps(&self, other: &Self) -> bool {
-        let apart = |mine: u64, others: u64| mine + self.size <= others || others + other.size <= mine;
+        let apart =
+            |mine: u64, others: u64| mine + self.size <= others || others + other.size <= mine;
         !apart(self.guest, other.guest) || !apart(self.user, other.user)
     }
 
     #[inline]
     fn slice(&self, guest: u64, len: u64) -> Option<GuestSlice<'_>> {
         // An address below the region wraps to an offset past every end.
-        self.mapping.slice(guest.wrapping_sub(self.guest), len)
+        self.bytes.slice(guest.wrapping_sub(self.guest), len)
     }
 }
 
@@ -128,7 +135,7 @@ impl Region {
 #[derive(Debug, Default)]
 pub struct GuestMemory {
     /// The largest first: nearly every buffer lies there.
-    regions: Box<[Arc<Region>]>,
+    regions: Box<[Region]>,
 }
 
 impl GuestMemory {
@@ -150,7 +157,7 @@ impl GuestMemory {
             return Err(MemoryError::Overlap { guest: region.guest, other: other.guest });
         }
         let mut regions = self.regions.to_vec();
-        regions.push(Arc::new(region));
+        regions.push(region);
         regions.sort_by_key(|region| std::cmp::Reverse(region.size));
         Ok(Arc::new(Self { regions: regions.into() }))
     }
@@ -160,8 +167,10 @@ impl GuestMemory {
     /// # Errors
     /// There is none.
     pub fn without(&self, guest: u64, user: u64, size: u64) -> Result<Arc<Self>, MemoryError> {
-        let is_it = |region: &Arc<Region>| (region.guest, region.user, region.size) == (guest, user, size);
-        let regions: Box<[_]> = self.regions.iter().filter(|region| !is_it(region)).cloned().collect();
+        let is_it =
+            |region: &Region| (region.guest, region.user, region.size) == (guest, user, size);
+        let regions: Box<[_]> =
+            self.regions.iter().filter(|region| !is_it(region)).cloned().collect();
         if regions.len() == self.regions.len() {
             return Err(MemoryError::Missing { guest });
         }
@@ -174,14 +183,14 @@ impl GuestMemory {
             guest: region.guest,
             user: region.user,
             size: region.size,
-            withdrawn: region.mapping.is_withdrawn(),
+            withdrawn: region.bytes.is_withdrawn(),
         })
     }
 
     /// Whether a page was found missing in any region.
     #[inline]
     pub fn is_withdrawn(&self) -> bool {
-        self.regions.iter().any(|region| region.mapping.is_withdrawn())
+        self.regions.iter().any(|region| region.bytes.is_withdrawn())
     }
 
     /// The bytes at a guest physical address, if they lie in one region.
@@ -192,7 +201,7 @@ impl GuestMemory {
 
     /// The guest physical address of memory that [`GuestMemory::slice`] gave.
     pub(crate) fn guest_of(&self, slice: GuestSlice<'_>) -> Option<u64> {
-        let offset = |region: &Arc<Region>| Some(region.guest + region.mapping.offset_of(slice)?);
+        let offset = |region: &Region| Some(region.guest + region.bytes.offset_of(slice)?);
         self.regions.iter().find_map(offset)
     }
 
@@ -200,7 +209,7 @@ impl GuestMemory {
     pub(crate) fn area(&self, user: u64, len: usize, align: usize) -> Option<(Area, u64)> {
         self.regions.iter().find_map(|region| {
             let offset = user.wrapping_sub(region.user);
-            Some((Area::new(&region.mapping, offset, len, align)?, region.guest.wrapping_add(offset)))
+            Some((region.bytes.part(offset, len, align)?, region.guest.wrapping_add(offset)))
         })
     }
 }

@@ -69,9 +69,9 @@ mod tests {
     fn a_flow_keeps_its_place_and_flows_spread() {
         let frame = |port: u8, ttl: u8| {
             let mut frame = [0; 60];
-            frame[12..24].copy_from_slice(&[8, 0, 0x45, 0, 0, 46, ttl, 0, 0, 0, ttl, 6]);
+            frame[12..24].copy_from_slice(&[8, 0, 0x45, 0, 0, 46, ttl, 0, 0, 0, ttl, 17]);
             frame[26..34].copy_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2]);
-            (frame[35], frame[37]) = (port, 80);
+            (frame[35], frame[37], frame[39]) = (port, 80, 26);
             frame
         };
         assert_eq!(place(&frame(7, 64), 4), place(&frame(7, 9), 4));

@@ -1,8 +1,8 @@
 //! Buffers of a ring, each a chain of slices.
 
+use crate::fault::Fault;
 use crate::memory::{GuestMemory, GuestSlice};
 use crate::sys::{For, Held, prefetch_lines};
-use crate::fault::Fault;
 use std::sync::Arc;
 
 /// Most descriptors of one chain. Chosen: QEMU's bound for every device (`VIRTQUEUE_MAX_SIZE`); Linux sends a frame in at most 19.

@@ -61,7 +61,8 @@ impl Base {
         if !packed {
             return Self::Split(bits as u16);
         }
-        let ((avail, avail_wrap), (used, used_wrap)) = (half(bits as u16), half((bits >> 16) as u16));
+        let ((avail, avail_wrap), (used, used_wrap)) =
+            (half(bits as u16), half((bits >> 16) as u16));
         Self::Packed { avail, avail_wrap, used, used_wrap }
     }
 

@@ -157,10 +157,12 @@ impl Vring {
             self.room.discard(self.filled);
         }
         self.filled = 0;
-        match &mut self.layout {
+        let found = match &mut self.layout {
             Layout::Split(split) => split.fetch(count, Queue::Receive, &mut self.room),
             Layout::Packed(packed) => packed.fetch(count, Queue::Receive, &mut self.room),
-        }
+        };
+        self.check_memory()?;
+        found
     }
 }
 

@@ -17,7 +17,12 @@ pub(super) struct Table<'m> {
 
 impl<'m> Table<'m> {
     /// The table of a descriptor that says it has one. Its `WRITE` flag means nothing there.
-    pub(super) fn new(memory: &'m GuestMemory, guest: u64, len: u32, allowed: bool) -> Result<Self, Fault> {
+    pub(super) fn new(
+        memory: &'m GuestMemory,
+        guest: u64,
+        len: u32,
+        allowed: bool,
+    ) -> Result<Self, Fault> {
         let count = len as usize / DESCRIPTOR;
         if !allowed || count == 0 || !(len as usize).is_multiple_of(DESCRIPTOR) {
             return Err(Fault::BadIndirect(len));
@@ -44,7 +49,10 @@ impl<'m> Table<'m> {
         let mut index = 0;
         for _ in 0..CHAIN_MAX {
             if index >= self.count {
-                return Err(Fault::BadIndex { index: index as u16, size: self.count.min(0xffff) as u16 });
+                return Err(Fault::BadIndex {
+                    index: index as u16,
+                    size: self.count.min(0xffff) as u16,
+                });
             }
             let (guest, len, flags, next) = self.get(index);
             self.check(flags)?;
@@ -73,6 +81,10 @@ impl<'m> Table<'m> {
     }
 
     fn check(self, flags: u16) -> Result<(), Fault> {
-        if flags & INDIRECT != 0 { Err(Fault::BadIndirect(self.bytes.len() as u32)) } else { Ok(()) }
+        if flags & INDIRECT != 0 {
+            Err(Fault::BadIndirect(self.bytes.len() as u32))
+        } else {
+            Ok(())
+        }
     }
 }

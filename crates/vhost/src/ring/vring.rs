@@ -9,6 +9,7 @@ use crate::fault::Fault;
 use crate::features::Features;
 use crate::log::DirtyLog;
 use crate::memory::GuestMemory;
+use crate::sys;
 use std::fmt;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -23,6 +24,8 @@ pub struct Vring {
     kick: Option<Arc<OwnedFd>>,
     call: Option<Arc<OwnedFd>>,
     pub(super) log: Option<Arc<DirtyLog>>,
+    /// How often any guest's memory was found withdrawn, when ours was last found whole.
+    hits: u32,
     /// The driver was asked to notify.
     armed: bool,
     /// Taken or filled, to be given back.
@@ -68,8 +71,20 @@ impl Vring {
         };
         let (room, filled) = (Chains::default(), 0);
         let used = Vec::with_capacity(usize::from(size.min(256)));
-        let mut ring =
-            Self { layout, features, places, memory, kick, call: None, log, armed: false, used, room, filled };
+        let mut ring = Self {
+            layout,
+            features,
+            places,
+            memory,
+            kick,
+            call: None,
+            log,
+            hits: 0,
+            armed: false,
+            used,
+            room,
+            filled,
+        };
         ring.set_call(call);
         ring.disarm();
         // Whoever served it before may have died between an index and its notification.
@@ -84,15 +99,21 @@ impl Vring {
     #[inline]
     pub fn take(&mut self, max: usize, chains: &mut Chains) -> Result<usize, Fault> {
         chains.reset(&self.memory);
-        let count = each!(&mut self.layout, layout => layout.fetch(max, Queue::Transmit, chains))?;
+        let count = each!(&mut self.layout, layout => layout.fetch(max, Queue::Transmit, chains));
+        // First: what was read from memory that is gone may have been anything.
+        self.check_memory()?;
+        let count = count?;
         if count == 0 {
             return Ok(0);
         }
-        self.check_memory()?;
         if self.armed {
             self.disarm();
         }
-        self.used.extend(chains.list().iter().map(|chain| Used { id: chain.id, places: chain.places, len: 0 }));
+        self.used.extend(chains.list().iter().map(|chain| Used {
+            id: chain.id,
+            places: chain.places,
+            len: 0,
+        }));
         Ok(count)
     }
 
@@ -194,15 +215,29 @@ impl Vring {
         })?;
         self.room.forget();
         self.filled = 0;
-        self.memory = Arc::clone(memory);
+        (self.memory, self.hits) = (Arc::clone(memory), 0);
         Ok(())
     }
 
     /// # Errors
-    /// Some of it was taken away.
+    /// Some of the memory was taken away.
     #[inline]
-    pub(super) fn check_memory(&self) -> Result<(), Fault> {
-        if self.memory.is_withdrawn() { Err(Fault::Withdrawn) } else { Ok(()) }
+    pub(super) fn check_memory(&mut self) -> Result<(), Fault> {
+        let hits = sys::hits();
+        if hits != self.hits {
+            return self.look_for_hit(hits);
+        }
+        Ok(())
+    }
+
+    /// Some guest's memory was taken away: this one's?
+    #[cold]
+    fn look_for_hit(&mut self, hits: u32) -> Result<(), Fault> {
+        if self.memory.is_withdrawn() {
+            return Err(Fault::Withdrawn);
+        }
+        self.hits = hits;
+        Ok(())
     }
 
     fn notify(&self) {
@@ -226,6 +261,9 @@ impl Vring {
 
 impl fmt::Debug for Vring {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Vring").field("size", &self.size()).field("base", &self.base()).finish_non_exhaustive()
+        f.debug_struct("Vring")
+            .field("size", &self.size())
+            .field("base", &self.base())
+            .finish_non_exhaustive()
     }
 }

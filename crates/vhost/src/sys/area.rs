@@ -2,6 +2,7 @@
 
 use super::copy::{For, prefetch_lines};
 use super::mapping::Mapping;
+use super::slice::GuestSlice;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
@@ -12,7 +13,7 @@ pub(crate) struct Area {
     start: NonNull<u8>,
     len: usize,
     /// Keeps the address valid.
-    _mapping: Arc<Mapping>,
+    mapping: Arc<Mapping>,
 }
 
 // SAFETY: the mapping belongs to no thread, and words are atomics (see `super`).
@@ -35,10 +36,58 @@ pub(crate) struct Descriptor {
 
 impl Area {
     /// `offset..offset + len` of a mapping, if it lies inside and begins on a multiple of `align`.
-    pub(crate) fn new(mapping: &Arc<Mapping>, offset: u64, len: usize, align: usize) -> Option<Self> {
-        let start = mapping.at(offset, len as u64)?;
+    pub(crate) fn new(
+        mapping: &Arc<Mapping>,
+        offset: u64,
+        len: usize,
+        align: usize,
+    ) -> Option<Self> {
+        Self::aligned(mapping.at(offset, len as u64)?, len, align, mapping)
+    }
+
+    /// The same of this area.
+    pub(crate) fn part(&self, offset: u64, len: usize, align: usize) -> Option<Self> {
+        Self::aligned(self.at(offset, len as u64)?, len, align, &self.mapping)
+    }
+
+    fn aligned(
+        start: NonNull<u8>,
+        len: usize,
+        align: usize,
+        mapping: &Arc<Mapping>,
+    ) -> Option<Self> {
         let aligned = start.addr().get().is_multiple_of(align);
-        aligned.then(|| Self { start, len, _mapping: Arc::clone(mapping) })
+        aligned.then(|| Self { start, len, mapping: Arc::clone(mapping) })
+    }
+
+    /// The address of `offset..offset + len`, if that lies inside.
+    #[inline]
+    fn at(&self, offset: u64, len: u64) -> Option<NonNull<u8>> {
+        let room = (self.len as u64).checked_sub(offset)?;
+        if len > room {
+            return None;
+        }
+        // SAFETY: `offset <= self.len`, and from `start` on `self.len` bytes are mapped.
+        Some(unsafe { self.start.add(offset as usize) })
+    }
+
+    /// The bytes `offset..offset + len`, likewise.
+    #[inline]
+    pub(crate) fn slice(&self, offset: u64, len: u64) -> Option<GuestSlice<'_>> {
+        let start = self.at(offset, len)?;
+        // SAFETY: `at` checked the range, and the slice borrows the area, which keeps the mapping.
+        Some(unsafe { GuestSlice::new(start, len as usize) })
+    }
+
+    /// Where a slice lies from the first byte, if inside.
+    pub(crate) fn offset_of(&self, slice: GuestSlice<'_>) -> Option<u64> {
+        let offset = slice.as_ptr().addr().get().checked_sub(self.start.addr().get())?;
+        (offset < self.len).then_some(offset as u64)
+    }
+
+    /// Whether a page was found gone, and replaced.
+    pub(crate) fn is_withdrawn(&self) -> bool {
+        self.mapping.is_withdrawn()
     }
 
     /// The address of a word.
@@ -114,7 +163,12 @@ impl Area {
     pub(crate) fn descriptor(&self, index: usize) -> Descriptor {
         let addr = self.load_u64(index * 16, Ordering::Relaxed);
         let rest = self.load_u64(index * 16 + 8, Ordering::Relaxed);
-        Descriptor { addr, len: rest as u32, third: (rest >> 32) as u16, fourth: (rest >> 48) as u16 }
+        Descriptor {
+            addr,
+            len: rest as u32,
+            third: (rest >> 32) as u16,
+            fourth: (rest >> 48) as u16,
+        }
     }
 
     /// Asks for the line of `offset`.

@@ -139,3 +139,20 @@ fn prefetch(at: *const u8, purpose: For) {
 #[cfg(not(target_arch = "x86_64"))]
 #[inline]
 fn prefetch(_: *const u8, _: For) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_length_is_copied_whole_and_nothing_else() {
+        let from: Vec<u8> = (0..1300).map(|at| (at % 251) as u8 + 1).collect();
+        for len in (0..700).chain([1023, 1024, 1025, 1299]) {
+            let mut to = vec![0; 1400];
+            // SAFETY: both are longer, from the third byte on.
+            unsafe { copy(to.as_mut_ptr().wrapping_add(3), from.as_ptr().wrapping_add(1), len) };
+            assert_eq!(to[3..3 + len], from[1..1 + len], "{len}");
+            assert!(to[..3].iter().chain(&to[3 + len..]).all(|&byte| byte == 0), "{len}");
+        }
+    }
+}

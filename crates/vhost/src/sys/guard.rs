@@ -37,6 +37,15 @@ static TABLE: [Entry; ENTRIES] = [const {
     }
 }; ENTRIES];
 
+/// Mappings that were ever replaced: one word to look at instead of every mapping's.
+static HITS: AtomicU32 = AtomicU32::new(0);
+
+/// How often the handler replaced a mapping.
+#[inline]
+pub(crate) fn hits() -> u32 {
+    HITS.load(Ordering::Acquire)
+}
+
 /// Entries that were ever used: the handler looks no further.
 static USED: AtomicUsize = AtomicUsize::new(0);
 
@@ -88,7 +97,8 @@ pub(super) fn watch(base: NonNull<u8>, len: usize) -> io::Result<Guarded> {
     let free = |entry: &Entry| {
         entry.taken.compare_exchange(false, true, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     };
-    let place = TABLE.iter().position(free).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOSPC))?;
+    let place =
+        TABLE.iter().position(free).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOSPC))?;
     USED.fetch_max(place + 1, Ordering::AcqRel);
     TABLE[place].set(base.addr().get(), len);
     Ok(Guarded(place))
@@ -132,6 +142,7 @@ extern "C" fn on_bus_error(
     match guarded {
         Some((entry, (start, len))) if replace(start, len) => {
             entry.hit.store(true, Ordering::Release);
+            HITS.fetch_add(1, Ordering::Release);
         }
         _ => pass_on(signal, info, context),
     }
@@ -139,8 +150,7 @@ extern "C" fn on_bus_error(
 
 /// Maps zero pages over a whole mapping; false when the kernel refuses.
 fn replace(start: usize, len: usize) -> bool {
-    let flags =
-        libc::MAP_FIXED | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    let flags = libc::MAP_FIXED | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     let at = std::ptr::without_provenance_mut(start);
     // SAFETY: exactly the range of a live mapping of ours, whose bytes are only touched by copies and atomics that expect any
@@ -158,7 +168,9 @@ fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::
         libc::SIG_DFL | libc::SIG_IGN => {
             // The access is repeated after our return and then ends the process as it would have; a fault cannot be ignored.
             // SAFETY: all-zero is the default action.
-            unsafe { libc::sigaction(signal, &MaybeUninit::zeroed().assume_init(), std::ptr::null_mut()) };
+            unsafe {
+                libc::sigaction(signal, &MaybeUninit::zeroed().assume_init(), std::ptr::null_mut())
+            };
         }
         handler if previous.sa_flags & libc::SA_SIGINFO != 0 => {
             type Handler = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
@@ -172,5 +184,64 @@ fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::
                 unsafe { std::mem::transmute::<usize, extern "C" fn(libc::c_int)>(handler) };
             handler(signal);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::Mapping;
+    use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+    use rustix::mm::{MapFlags, ProtFlags, mmap};
+    use std::os::fd::{AsFd, OwnedFd};
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::{Command, Stdio};
+
+    /// Set in the process that this test starts, of itself.
+    const CHILD: &str = "SUIRO_TEST_BUS_ERROR";
+
+    fn memory() -> OwnedFd {
+        let file = memfd_create("memory", MemfdFlags::CLOEXEC).unwrap();
+        ftruncate(&file, 4096).unwrap();
+        file
+    }
+
+    /// Touches memory of no mapping of ours that has been cut away.
+    fn touch_foreign_memory() {
+        let (ours, foreign) = (memory(), memory());
+        let _guarded = Mapping::new(ours.as_fd(), 0, 4096).unwrap();
+        let at = std::ptr::null_mut();
+        // SAFETY: a new mapping.
+        let start =
+            unsafe { mmap(at, 4096, ProtFlags::READ, MapFlags::SHARED, &foreign, 0) }.unwrap();
+        ftruncate(&foreign, 0).unwrap();
+        // SAFETY: mapped; what happens is what is tested.
+        let _ = unsafe { start.cast::<u8>().read_volatile() };
+    }
+
+    #[test]
+    fn a_bus_error_elsewhere_ends_the_process_as_ever() {
+        if std::env::var_os(CHILD).is_some() {
+            return touch_foreign_memory();
+        }
+        let name = "sys::guard::tests::a_bus_error_elsewhere_ends_the_process_as_ever";
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        child.args([name, "--exact"]).env(CHILD, "1").stdout(Stdio::null()).stderr(Stdio::null());
+        assert_eq!(child.status().unwrap().signal(), Some(libc::SIGBUS));
+    }
+
+    #[test]
+    fn a_mapping_cut_away_reads_as_zeros_and_says_so() {
+        let file = memory();
+        rustix::io::pwrite(&file, &[7; 4096], 0).unwrap();
+        let mapping = Mapping::new(file.as_fd(), 0, 4096).unwrap();
+        let area = crate::sys::Area::new(&mapping, 0, 4096, 8).unwrap();
+        assert_eq!(area.load_u16(0, Ordering::Relaxed), 0x0707);
+        let before = hits();
+        ftruncate(&file, 0).unwrap();
+        assert!(!mapping.is_withdrawn());
+        assert_eq!(area.load_u16(0, Ordering::Relaxed), 0);
+        assert!(mapping.is_withdrawn() && hits() > before);
+        assert!(!Mapping::new(memory().as_fd(), 0, 4096).unwrap().is_withdrawn());
     }
 }

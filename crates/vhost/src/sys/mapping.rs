@@ -1,7 +1,6 @@
 //! A shared mapping of someone else's file.
 
 use super::guard;
-use super::slice::GuestSlice;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -88,20 +87,6 @@ impl Mapping {
         }
         // SAFETY: `offset <= self.len`, and from `start` on `self.len` bytes are mapped.
         Some(unsafe { self.start.add(offset as usize) })
-    }
-
-    /// The bytes `offset..offset + len`, likewise.
-    #[inline]
-    pub(crate) fn slice(&self, offset: u64, len: u64) -> Option<GuestSlice<'_>> {
-        let start = self.at(offset, len)?;
-        // SAFETY: `at` checked the range, and the slice borrows the mapping.
-        Some(unsafe { GuestSlice::new(start, len as usize) })
-    }
-
-    /// Where a slice lies from the first byte, if inside.
-    pub(crate) fn offset_of(&self, slice: GuestSlice<'_>) -> Option<u64> {
-        let offset = slice.as_ptr().addr().get().checked_sub(self.start.addr().get())?;
-        (offset < self.len).then_some(offset as u64)
     }
 
     /// Bytes.

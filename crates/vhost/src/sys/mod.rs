@@ -10,7 +10,10 @@
 //!   keeps the compiler from looking at the source again.
 //! * **Faults.** A page that is gone raises SIGBUS; [`guard`] puts an empty page there, so that every access ends.
 
-#![expect(unsafe_code, reason = "guests' memory is mapped and reached by address here, and nowhere else")]
+#![expect(
+    unsafe_code,
+    reason = "guests' memory is mapped and reached by address here, and nowhere else"
+)]
 
 mod area;
 mod copy;
@@ -21,6 +24,7 @@ mod slice;
 
 pub(crate) use area::Area;
 pub(crate) use copy::{For, prefetch_lines};
+pub(crate) use guard::hits;
 pub(crate) use held::Held;
 pub(crate) use mapping::{MapError, Mapping};
 pub use slice::GuestSlice;

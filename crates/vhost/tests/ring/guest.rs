@@ -72,7 +72,7 @@ impl Guest {
     /// A descriptor: address and length, and the two words after them, which split and packed rings use differently.
     pub fn write_descriptor(&self, at: u64, buffer: Buffer, third: u16, fourth: u16) {
         let mut bytes = [0; 16];
-        bytes[..8].copy_from_slice(&(GUEST + buffer.at).to_le_bytes());
+        bytes[..8].copy_from_slice(&GUEST.wrapping_add(buffer.at).to_le_bytes());
         bytes[8..12].copy_from_slice(&buffer.len.to_le_bytes());
         bytes[12..14].copy_from_slice(&third.to_le_bytes());
         bytes[14..].copy_from_slice(&fourth.to_le_bytes());
@@ -80,7 +80,7 @@ impl Guest {
     }
 }
 
-/// A piece of the guest's memory.
+/// A piece of the guest's memory. An offset that wraps around gives any guest address.
 #[derive(Clone, Copy, Debug)]
 pub struct Buffer {
     pub at: u64,

@@ -5,5 +5,6 @@ mod driver;
 mod guest;
 mod properties;
 mod recovery;
+mod speed;
 mod threads;
 mod withdrawn;

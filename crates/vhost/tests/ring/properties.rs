@@ -16,16 +16,18 @@ fn pair((size, features, start): (u16, Features, u16)) -> (Driver, Vring) {
 /// Sizes, features and first indices, near the wrap-around more often than not.
 fn rings() -> impl Strategy<Value = (u16, Features, u16)> {
     let features = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
-    (features, 0_u32..5, 1_u16..40, any::<u16>()).prop_map(|((packed, in_order, event, mergeable), log, odd, start)| {
-        let mut features = Features::VERSION_1 | Features::INDIRECT_DESC;
-        features.set(Features::RING_PACKED, packed);
-        features.set(Features::IN_ORDER, in_order);
-        features.set(Features::EVENT_IDX, event);
-        features.set(Features::MRG_RXBUF, mergeable);
-        let size = if packed { odd } else { 2 << log };
-        let start = if packed { start % size } else { start | 0xff00 };
-        (size, features, start)
-    })
+    (features, 0_u32..5, 1_u16..40, any::<u16>()).prop_map(
+        |((packed, in_order, event, mergeable), log, odd, start)| {
+            let mut features = Features::VERSION_1 | Features::INDIRECT_DESC;
+            features.set(Features::RING_PACKED, packed);
+            features.set(Features::IN_ORDER, in_order);
+            features.set(Features::EVENT_IDX, event);
+            features.set(Features::MRG_RXBUF, mergeable);
+            let size = if packed { odd } else { 2 << log };
+            let start = if packed { start % size } else { start | 0xff00 };
+            (size, features, start)
+        },
+    )
 }
 
 /// Lengths of a buffer's pieces, and whether they are in a table of their own.

@@ -72,7 +72,10 @@ impl Inflight {
     }
 
     fn get(&self, index: usize, wrap: usize) -> Position {
-        Position { place: self.area.load_u16(index, Relaxed), wrap: self.area.load_u8(wrap, Relaxed) != 0 }
+        Position {
+            place: self.area.load_u16(index, Relaxed),
+            wrap: self.area.load_u8(wrap, Relaxed) != 0,
+        }
     }
 
     fn set(&self, index: usize, wrap: usize, to: Position) {

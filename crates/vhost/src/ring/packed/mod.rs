@@ -112,7 +112,11 @@ impl Packed {
     }
 
     /// Finds the ring's parts in another memory table.
-    pub(super) fn place(&mut self, places: &Places, memory: &Arc<GuestMemory>) -> Result<(), Fault> {
+    pub(super) fn place(
+        &mut self,
+        places: &Places,
+        memory: &Arc<GuestMemory>,
+    ) -> Result<(), Fault> {
         self.parts = Parts::find(places, memory)?;
         self.memory = Arc::clone(memory);
         Ok(())
@@ -148,7 +152,12 @@ impl Packed {
 
     /// Adds up to `max` chains; returns how many. At least one if there is one, and none begun after `chains` is full.
     #[inline]
-    pub(super) fn fetch(&mut self, max: usize, queue: Queue, chains: &mut Chains) -> Result<usize, Fault> {
+    pub(super) fn fetch(
+        &mut self,
+        max: usize,
+        queue: Queue,
+        chains: &mut Chains,
+    ) -> Result<usize, Fault> {
         let mut done = 0;
         while done < max && self.taken < self.size && (done == 0 || !chains.is_full()) {
             if done > 0 && self.is_line_being_filled() {

@@ -25,7 +25,9 @@ impl Position {
         };
         match [avail, used].into_iter().find(|&place| place >= size) {
             Some(index) => Err(Fault::BadIndex { index, size }),
-            None => Ok((Self { place: avail, wrap: avail_wrap }, Self { place: used, wrap: used_wrap })),
+            None => {
+                Ok((Self { place: avail, wrap: avail_wrap }, Self { place: used, wrap: used_wrap }))
+            }
         }
     }
 
@@ -81,7 +83,8 @@ mod tests {
 
     #[test]
     fn a_descriptor_is_available_in_its_own_lap_only() {
-        let (first, second) = (Position { place: 0, wrap: true }, Position { place: 0, wrap: false });
+        let (first, second) =
+            (Position { place: 0, wrap: true }, Position { place: 0, wrap: false });
         assert!(first.is_available(AVAIL) && second.is_available(USED));
         for flags in [0, AVAIL | USED] {
             assert!(!first.is_available(flags) && !second.is_available(flags));

@@ -58,7 +58,10 @@ impl Parts {
     fn find(places: &Places, memory: &GuestMemory) -> Result<Self, Fault> {
         let size = usize::from(places.size);
         let find = |part, user, len, align| {
-            memory.area(user, len, align).map(|(area, _)| area).ok_or(Fault::Unplaced { part, user })
+            memory
+                .area(user, len, align)
+                .map(|(area, _)| area)
+                .ok_or(Fault::Unplaced { part, user })
         };
         // Sizes and alignments: VIRTIO 1.2 §2.7, with the event index behind each ring.
         Ok(Self {
@@ -113,7 +116,11 @@ impl Split {
     }
 
     /// Finds the ring's parts in another memory table.
-    pub(super) fn place(&mut self, places: &Places, memory: &Arc<GuestMemory>) -> Result<(), Fault> {
+    pub(super) fn place(
+        &mut self,
+        places: &Places,
+        memory: &Arc<GuestMemory>,
+    ) -> Result<(), Fault> {
         let Parts { table, avail, used } = Parts::find(places, memory)?;
         (self.table, self.avail, self.used) = (table, avail, used);
         self.memory = Arc::clone(memory);
@@ -138,7 +145,12 @@ impl Split {
 
     /// Adds up to `max` chains; returns how many. At least one if there is one, and none begun after `chains` is full.
     #[inline]
-    pub(super) fn fetch(&mut self, max: usize, queue: Queue, chains: &mut Chains) -> Result<usize, Fault> {
+    pub(super) fn fetch(
+        &mut self,
+        max: usize,
+        queue: Queue,
+        chains: &mut Chains,
+    ) -> Result<usize, Fault> {
         let mut heads = [0; BATCH];
         let (count, old) = self.heads(max.min(BATCH), &mut heads)?;
         let mut done = 0;
@@ -238,7 +250,10 @@ impl Split {
         let new = self.used_index.wrapping_add(used.len() as u16);
         match used.last() {
             // In order, buffers without data need one entry, which names the last of them (VIRTIO 1.2 §2.7.9).
-            Some(last) if self.features.contains(Features::IN_ORDER) && used.iter().all(|used| used.len == 0) => {
+            Some(last)
+                if self.features.contains(Features::IN_ORDER)
+                    && used.iter().all(|used| used.len == 0) =>
+            {
                 self.entry(self.used_index, *last);
             }
             _ => {

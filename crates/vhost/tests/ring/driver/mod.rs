@@ -8,6 +8,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
 use vhost::{Base, Features, Vring, VringConfig};
 
 pub const NEXT: u16 = 1;
@@ -19,7 +20,14 @@ pub trait Layout {
     /// Where the ring begins.
     fn base(&self) -> Base;
     /// Makes a chain available; its pieces are all of one direction. Returns the descriptors it takes.
-    fn offer(&mut self, guest: &Guest, id: u16, chain: &[Buffer], flags: u16, table: Option<u64>) -> u16;
+    fn offer(
+        &mut self,
+        guest: &Guest,
+        id: u16,
+        chain: &[Buffer],
+        flags: u16,
+        table: Option<u64>,
+    ) -> u16;
     /// Whether the device asked to be notified of the chains offered since this was last asked.
     fn wants_kick(&mut self, guest: &Guest) -> bool;
     /// The next entry of what was given back: its id and the bytes written.
@@ -34,7 +42,7 @@ pub trait Layout {
 struct Offered {
     id: u16,
     descriptors: u16,
-    chain: Vec<Buffer>,
+    pieces: Vec<Buffer>,
 }
 
 /// A driver of one ring.
@@ -43,6 +51,8 @@ pub struct Driver {
     pub kick: Arc<OwnedFd>,
     pub call: Arc<OwnedFd>,
     layout: Box<dyn Layout + Send>,
+    /// Where the ring began.
+    start: Base,
     pub features: Features,
     pub size: u16,
     /// Offsets of the three areas.
@@ -69,7 +79,8 @@ impl Driver {
 
     /// A ring whose indices have come to `start` already (split: any; packed: less than its size).
     pub fn starting_at(size: u16, features: Features, start: u16) -> Self {
-        let mut guest = Guest::new((u64::from(size) * (SPACE + TABLE * 16) + (1 << 20)).next_multiple_of(4096));
+        let mut guest =
+            Guest::new((u64::from(size) * (SPACE + TABLE * 16) + (1 << 20)).next_multiple_of(4096));
         let packed = features.contains(Features::RING_PACKED);
         let long = u64::from(size);
         let areas = if packed {
@@ -79,15 +90,17 @@ impl Driver {
         };
         let areas = areas.map(|(len, align)| guest.allocate(len, align));
         let tables = guest.allocate(long * TABLE * 16, 16);
-        let buffers = guest.allocate(long * SPACE, 1);
+        let buffers = guest.allocate(long * SPACE, SPACE);
         let event = || Arc::new(eventfd(0, EventfdFlags::NONBLOCK).unwrap());
         let layout: Box<dyn Layout + Send> = if packed {
             Box::new(packed::Packed::new(areas, size, features, start))
         } else {
             Box::new(split::Split::new(&guest, areas, size, features, start))
         };
+        let start = layout.base();
         Self {
             guest,
+            start,
             kick: event(),
             call: event(),
             layout,
@@ -111,7 +124,7 @@ impl Driver {
             desc,
             driver,
             device,
-            base: self.layout.base(),
+            base: self.start,
             log_used_at: None,
             memory: self.guest.memory(),
             kick: Some(Arc::clone(&self.kick)),
@@ -121,6 +134,11 @@ impl Driver {
         }
     }
 
+    /// Where the buffers of an id begin.
+    pub fn buffer(&self, id: u64) -> u64 {
+        self.buffers + id * SPACE
+    }
+
     /// The device's end.
     pub fn device(&self) -> Vring {
         Vring::new(self.config()).unwrap()
@@ -128,24 +146,28 @@ impl Driver {
 
     /// Offers a frame to send, cut into pieces of these lengths; false when there is no room.
     pub fn send(&mut self, frame: &[u8], pieces: &[u32], indirect: bool) -> bool {
-        let Some(chain) = self.offer(pieces, 0, indirect) else { return false };
+        let Some(chain) = self.prepare(pieces, indirect) else { return false };
         let mut rest = frame;
-        for piece in &self.offered[chain].chain {
+        for piece in &chain.pieces {
             let (part, later) = rest.split_at(piece.len as usize);
             self.guest.write(piece.at, part);
             rest = later;
         }
         assert!(rest.is_empty(), "the pieces are the frame");
+        self.offer(chain, 0, indirect);
         true
     }
 
     /// Offers a buffer to receive into.
     pub fn post(&mut self, pieces: &[u32], indirect: bool) -> bool {
-        self.offer(pieces, WRITE, indirect).is_some()
+        let Some(chain) = self.prepare(pieces, indirect) else { return false };
+        self.offer(chain, WRITE, indirect);
+        true
     }
 
     /// Notifies if the device wants it; returns whether it did.
     pub fn kick_if_wanted(&mut self) -> bool {
+        fence(Ordering::SeqCst);
         let wanted = self.layout.wants_kick(&self.guest);
         if wanted {
             rustix::io::write(&self.kick, &1_u64.to_ne_bytes()).unwrap();
@@ -153,26 +175,33 @@ impl Driver {
         wanted
     }
 
-    fn offer(&mut self, pieces: &[u32], flags: u16, indirect: bool) -> Option<usize> {
-        let needed = if indirect { 1 } else { pieces.len() as u16 };
-        if needed > self.free_descriptors {
+    /// Whether a chain of so many descriptors can be offered.
+    pub fn has_room(&self, descriptors: u16) -> bool {
+        descriptors <= self.free_descriptors && !self.free_ids.is_empty()
+    }
+
+    fn prepare(&mut self, pieces: &[u32], indirect: bool) -> Option<Offered> {
+        let descriptors = if indirect { 1 } else { pieces.len() as u16 };
+        if !self.has_room(descriptors) {
             return None;
         }
         let id = self.free_ids.pop_front()?;
-        let mut at = self.buffers + u64::from(id) * SPACE;
-        let mut chain = Vec::new();
+        let mut at = self.buffer(id.into());
+        let mut chain = Offered { id, descriptors, pieces: Vec::new() };
         for &len in pieces {
-            chain.push(Buffer { at, len });
+            chain.pieces.push(Buffer { at, len });
             at += u64::from(len);
         }
-        assert!(at <= self.buffers + (u64::from(id) + 1) * SPACE);
-        assert!(pieces.len() as u64 <= TABLE);
-        let table = indirect.then_some(self.tables + u64::from(id) * TABLE * 16);
-        let descriptors = self.layout.offer(&self.guest, id, &chain, flags, table);
-        assert_eq!(descriptors, needed);
+        assert!(at <= self.buffer(u64::from(id) + 1) && pieces.len() as u64 <= TABLE);
+        Some(chain)
+    }
+
+    fn offer(&mut self, chain: Offered, flags: u16, indirect: bool) {
+        let table = indirect.then_some(self.tables + u64::from(chain.id) * TABLE * 16);
+        let descriptors = self.layout.offer(&self.guest, chain.id, &chain.pieces, flags, table);
+        assert_eq!(descriptors, chain.descriptors);
         self.free_descriptors -= descriptors;
-        self.offered.push_back(Offered { id, descriptors, chain });
-        Some(self.offered.len() - 1)
+        self.offered.push_back(chain);
     }
 
     /// The next buffer given back: its bytes, as many as the device wrote.
@@ -184,7 +213,7 @@ impl Driver {
         self.free_descriptors += offered.descriptors;
         self.free_ids.push_back(id);
         let mut bytes = Vec::new();
-        for piece in offered.chain {
+        for piece in offered.pieces {
             let rest = len as usize - bytes.len();
             bytes.extend(self.guest.read(piece.at, rest.min(piece.len as usize)));
         }
@@ -196,6 +225,7 @@ impl Driver {
     pub fn sleep(&mut self) -> bool {
         self.drain_calls();
         self.layout.set_calls(&self.guest, true);
+        fence(Ordering::SeqCst);
         self.look();
         self.batch.is_empty()
     }
@@ -214,7 +244,10 @@ impl Driver {
         let Some((last, len)) = self.layout.reap(&self.guest) else { return };
         let count = self.offered.iter().position(|offered| offered.id == last).unwrap() + 1;
         let in_order = self.features.contains(Features::IN_ORDER);
-        assert!(count == 1 || in_order && len == 0, "this device gives back in order, and says the length of what it fills");
+        assert!(
+            count == 1 || in_order && len == 0,
+            "this device gives back in order, and says the length of what it fills"
+        );
         for offered in self.offered.iter().take(count) {
             self.layout.done(offered.id);
             self.batch.push_back((offered.id, len));

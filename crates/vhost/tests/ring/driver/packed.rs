@@ -25,7 +25,12 @@ pub struct Packed {
 }
 
 impl Packed {
-    pub fn new([ring, driver, device]: [u64; 3], size: u16, features: Features, start: u16) -> Self {
+    pub fn new(
+        [ring, driver, device]: [u64; 3],
+        size: u16,
+        features: Features,
+        start: u16,
+    ) -> Self {
         assert!(start < size);
         Self {
             ring,
@@ -61,7 +66,14 @@ impl Layout for Packed {
         Base::Packed { avail: place, avail_wrap: wrap, used: place, used_wrap: wrap }
     }
 
-    fn offer(&mut self, guest: &Guest, id: u16, chain: &[Buffer], flags: u16, table: Option<u64>) -> u16 {
+    fn offer(
+        &mut self,
+        guest: &Guest,
+        id: u16,
+        chain: &[Buffer],
+        flags: u16,
+        table: Option<u64>,
+    ) -> u16 {
         let (pieces, flags) = match table {
             Some(table) => {
                 for (index, piece) in chain.iter().enumerate() {
@@ -75,7 +87,12 @@ impl Layout for Packed {
         for (index, piece) in pieces.iter().enumerate().rev() {
             let count = self.next + index as Count;
             let next = if index + 1 < pieces.len() { NEXT } else { 0 };
-            guest.write_descriptor(self.at(count), *piece, id, flags | next | self.available(count));
+            guest.write_descriptor(
+                self.at(count),
+                *piece,
+                id,
+                flags | next | self.available(count),
+            );
         }
         self.next += pieces.len() as Count;
         self.places[usize::from(id)] = pieces.len() as u16;
@@ -110,10 +127,13 @@ impl Layout for Packed {
         let place = (self.used % u64::from(self.size)) as u16;
         let off_wrap = place | u16::from(self.wrap(self.used)) << 15;
         guest.write_u16(self.driver, off_wrap);
-        guest.write_u16(self.driver + 2, match (wanted, self.event_idx) {
-            (false, _) => 1,
-            (true, false) => 0,
-            (true, true) => 2,
-        });
+        guest.write_u16(
+            self.driver + 2,
+            match (wanted, self.event_idx) {
+                (false, _) => 1,
+                (true, false) => 0,
+                (true, true) => 2,
+            },
+        );
     }
 }

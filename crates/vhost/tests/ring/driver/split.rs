@@ -22,7 +22,13 @@ pub struct Split {
 }
 
 impl Split {
-    pub fn new(guest: &Guest, [table, avail, used]: [u64; 3], size: u16, features: Features, start: u16) -> Self {
+    pub fn new(
+        guest: &Guest,
+        [table, avail, used]: [u64; 3],
+        size: u16,
+        features: Features,
+        start: u16,
+    ) -> Self {
         guest.write_u16(avail + 2, start);
         guest.write_u16(used + 2, start);
         Self {
@@ -50,12 +56,24 @@ impl Layout for Split {
         Base::Split(self.next_avail)
     }
 
-    fn offer(&mut self, guest: &Guest, id: u16, chain: &[Buffer], flags: u16, table: Option<u64>) -> u16 {
+    fn offer(
+        &mut self,
+        guest: &Guest,
+        id: u16,
+        chain: &[Buffer],
+        flags: u16,
+        table: Option<u64>,
+    ) -> u16 {
         let mut taken = Vec::new();
         if let Some(table) = table {
             for (index, piece) in chain.iter().enumerate() {
                 let next = if index + 1 < chain.len() { NEXT } else { 0 };
-                guest.write_descriptor(table + 16 * index as u64, *piece, flags | next, index as u16 + 1);
+                guest.write_descriptor(
+                    table + 16 * index as u64,
+                    *piece,
+                    flags | next,
+                    index as u16 + 1,
+                );
             }
             let head = self.free.pop().unwrap();
             let whole = Buffer { at: table, len: 16 * chain.len() as u32 };
