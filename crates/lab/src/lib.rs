@@ -15,6 +15,7 @@
 
 pub mod bench;
 mod conversation;
+pub mod driver;
 pub mod guest;
 mod machine;
 mod netns;

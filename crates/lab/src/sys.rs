@@ -56,6 +56,13 @@ pub fn unpin() {
     let _ = rustix::thread::sched_setaffinity(None, &set);
 }
 
+/// Runs the calling thread before all ordinary ones (SCHED_FIFO), for as long as it lives; without the privilege it stays as it is.
+pub fn be_urgent() {
+    let parameter = libc::sched_param { sched_priority: 10 };
+    // SAFETY: `parameter` outlives the call; 0 is the calling thread.
+    let _ = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameter) };
+}
+
 #[repr(C)]
 #[derive(Default)]
 struct ProgLoad {

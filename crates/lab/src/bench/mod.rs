@@ -4,6 +4,7 @@ mod cases;
 mod flow;
 mod node;
 mod openflow;
+mod vhost;
 mod wire;
 
 use anyhow::Result;
@@ -27,6 +28,8 @@ enum Bench {
     Node(Common),
     /// Flow-mods, packet-ins and packet-outs, and a dump of a million entries, beside Open vSwitch (root; about 8 minutes).
     Openflow(Common),
+    /// Guests on vhost-user ports beside Open vSwitch with DPDK: sizes, rules, flows, attacks, latency, idle guests (root; about 15 minutes).
+    Vhost(vhost::Options),
     /// Frames, TCP, latency, flow-mods, packet-ins and memory beside Open vSwitch and the Linux bridge (root; about 8 minutes).
     Wire(Common),
 }
@@ -56,6 +59,7 @@ pub fn run(arguments: Vec<OsString>) -> Result<()> {
         Bench::Flow(common) => (flow::run(&common)?, common),
         Bench::Node(common) => (node::run(&common)?, common),
         Bench::Openflow(common) => (openflow::run(&common)?, common),
+        Bench::Vhost(options) => (vhost::run(&options)?, options.common),
         Bench::Wire(common) => (wire::run(&common)?, common),
     };
     report.print();

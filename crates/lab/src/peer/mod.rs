@@ -3,6 +3,7 @@
 mod bridge;
 mod ovs;
 mod suiro;
+pub mod vhost;
 
 use crate::netns::{Guest, Namespace, run};
 use anyhow::{Context, Result};
@@ -194,6 +195,22 @@ impl Process {
         Ok(())
     }
 
+    /// Stops it where it is, so that it takes no processor time; [`Process::thaw`] lets it go on.
+    pub fn freeze(&self) -> Result<()> {
+        self.signal(rustix::process::Signal::STOP)
+    }
+
+    /// Lets it go on.
+    pub fn thaw(&self) -> Result<()> {
+        self.signal(rustix::process::Signal::CONT)
+    }
+
+    fn signal(&self, signal: rustix::process::Signal) -> Result<()> {
+        let pid = rustix::process::Pid::from_raw(self.0.id() as i32).context("process id")?;
+        rustix::process::kill_process(pid, signal)
+            .with_context(|| format!("process {}: signal {signal:?} failed", self.0.id()))
+    }
+
     fn proc(&self, file: &str) -> Result<String> {
         let path = format!("/proc/{}/{file}", self.0.id());
         std::fs::read_to_string(&path).with_context(|| format!("{path}: has the process ended?"))
@@ -202,8 +219,9 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        let Some(pid) = rustix::process::Pid::from_raw(self.0.id() as i32) else { return };
-        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        let _ = self.signal(rustix::process::Signal::TERM);
+        // One that was frozen learns of it now.
+        let _ = self.thaw();
         let deadline = Instant::now() + Duration::from_secs(5);
         while matches!(self.0.try_wait(), Ok(None)) && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(10));

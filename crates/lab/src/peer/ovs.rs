@@ -1,24 +1,31 @@
-//! Open vSwitch's userspace datapath from Debian's package, private to one run.
+//! Open vSwitch's userspace datapath from Debian's packages, private to one run.
 
 use super::{Attach, Process, SWITCH_CORE, State};
 use crate::netns::{Guest, Namespace, run};
 use anyhow::{Context, Result};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 const SCHEMA: &str = "/usr/share/openvswitch/vswitch.ovsschema";
 
+/// The daemon of Debian's `openvswitch-switch`, by its own path: `ovs-vswitchd` is an alternative that may name the build with DPDK.
+const PLAIN: &str = "/usr/lib/openvswitch-switch/ovs-vswitchd";
+
+/// The daemon of Debian's `openvswitch-switch-dpdk`.
+pub(super) const WITH_DPDK: &str = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk";
+
 /// Version of the package, e.g. `3.1.0`.
 pub fn version() -> String {
-    let text = run(Command::new("ovs-vswitchd").arg("--version")).unwrap_or_default();
+    let text = run(Command::new(PLAIN).arg("--version")).unwrap_or_default();
     text.lines().next().and_then(|line| line.rsplit(' ').next()).unwrap_or("?").to_owned()
 }
 
 pub fn start(switch: &Namespace, guests: &[Guest; 2], attach: Attach, tso: bool) -> Result<State> {
     let directory = tempfile::tempdir()?;
-    let mut ovs = Ovs { switch, directory: directory.path(), processes: Vec::new() };
-    ovs.boot(tso)?;
+    let mut ovs = Ovs::new(switch, directory.path());
+    let tso_setting: &[&str] = if tso { &["userspace-tso-enable=true"] } else { &[] };
+    ovs.boot(PLAIN, tso_setting)?;
     for guest in guests {
         ovs.add_port(guest, attach, tso)?;
     }
@@ -26,13 +33,19 @@ pub fn start(switch: &Namespace, guests: &[Guest; 2], attach: Attach, tso: bool)
     Ok(State { processes: ovs.processes, _directory: Some(directory), management })
 }
 
-struct Ovs<'a> {
+/// An instance in a namespace, with all its files in one directory.
+pub(super) struct Ovs<'a> {
     switch: &'a Namespace,
     directory: &'a Path,
-    processes: Vec<Process>,
+    /// The database, then the switch.
+    pub(super) processes: Vec<Process>,
 }
 
-impl Ovs<'_> {
+impl<'a> Ovs<'a> {
+    pub(super) fn new(switch: &'a Namespace, directory: &'a Path) -> Self {
+        Self { switch, directory, processes: Vec::new() }
+    }
+
     fn command(&self, program: &str) -> Command {
         let mut command = self.switch.command(program);
         for name in ["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR"] {
@@ -45,13 +58,14 @@ impl Ovs<'_> {
         format!("unix:{}", self.directory.join("db.sock").display())
     }
 
-    fn vsctl(&self, arguments: &[&str]) -> Result<()> {
+    pub(super) fn vsctl(&self, arguments: &[&str]) -> Result<()> {
         let database = format!("--db={}", self.database());
         run(self.command("ovs-vsctl").args(["--timeout=20", &database]).args(arguments))?;
         Ok(())
     }
 
-    fn boot(&mut self, tso: bool) -> Result<()> {
+    /// Starts the database and the daemon with one PMD on the switch's core, these `other_config` settings, and an empty bridge.
+    pub(super) fn boot(&mut self, daemon: &str, settings: &[&str]) -> Result<()> {
         let file = self.directory.join("conf.db");
         run(self.command("ovsdb-tool").arg("create").arg(&file).arg(SCHEMA))?;
         let remote = format!("--remote=p{}", self.database());
@@ -60,21 +74,22 @@ impl Ovs<'_> {
             .push(Process::start(self.command("ovsdb-server").arg(&file).arg(remote), &log)?);
         wait_for(&self.directory.join("db.sock"))?;
         self.vsctl(&["--no-wait", "init"])?;
-        let mask = format!("other_config:pmd-cpu-mask={:#x}", 1 << SWITCH_CORE);
-        self.vsctl(&["--no-wait", "set", "Open_vSwitch", ".", &mask])?;
-        if tso {
-            self.vsctl(&[
-                "--no-wait",
-                "set",
-                "Open_vSwitch",
-                ".",
-                "other_config:userspace-tso-enable=true",
-            ])?;
+        let mask = format!("pmd-cpu-mask={:#x}", 1 << SWITCH_CORE);
+        for setting in std::iter::once(&mask.as_str()).chain(settings) {
+            let setting = format!("other_config:{setting}");
+            self.vsctl(&["--no-wait", "set", "Open_vSwitch", ".", &setting])?;
         }
         let log = self.directory.join("vswitchd.log");
-        let database = self.database();
-        self.processes.push(Process::start(self.command("ovs-vswitchd").arg(database), &log)?);
+        let control = format!("--unixctl={}", self.control().display());
+        let mut command = self.command(daemon);
+        self.processes.push(Process::start(command.arg(self.database()).arg(control), &log)?);
         self.vsctl(&["add-br", "br0", "--", "set", "bridge", "br0", "datapath_type=netdev"])
+            .with_context(|| last_lines(&log))
+    }
+
+    /// The socket that `ovs-appctl` talks to.
+    pub(super) fn control(&self) -> PathBuf {
+        self.directory.join("vswitchd.ctl")
     }
 
     fn add_port(&self, guest: &Guest, attach: Attach, tso: bool) -> Result<()> {
@@ -138,4 +153,14 @@ fn wait_for(path: &Path) -> Result<()> {
         std::thread::sleep(Duration::from_millis(10));
     }
     Ok(())
+}
+
+/// The end of a log, for an error.
+fn last_lines(log: &Path) -> String {
+    let text = std::fs::read_to_string(log).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().collect();
+    format!(
+        "Open vSwitch did not start; its last words:\n{}",
+        lines[lines.len().saturating_sub(8)..].join("\n")
+    )
 }

@@ -1,0 +1,186 @@
+//! What is compared: frames, rules, flows, and what was promised.
+
+use crate::driver::flows::{MaskRule, PREFIXES, Pattern, network, prefix_rules, scattered_rules};
+use crate::driver::frame::mac_text;
+use crate::driver::lean::Touch;
+use crate::driver::ring::Kind as Layout;
+use crate::driver::verify::{self, Rewrite};
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+/// Flows of the cases with a million: 2^20.
+pub const MILLION: u32 = 1 << 20;
+
+/// Masks of the attack cases.
+const MASKS: usize = 506;
+
+/// Ratios promised, with the two cores in one last-level cache and in two.
+#[derive(Clone, Copy, Debug)]
+pub struct Goal {
+    /// In one.
+    pub near: f64,
+    /// In two.
+    pub far: f64,
+}
+
+/// The rules of a case.
+#[derive(Clone, Debug)]
+pub enum Rules {
+    /// By the port of entry: the case that a switch need not parse for.
+    Ports,
+    /// By the network of the destination address.
+    Network,
+    /// As a learning switch.
+    Learning,
+    /// A route for each prefix: both MAC addresses written, one hop less.
+    Routes,
+    /// Rules of many masks.
+    Masks(Arc<[MaskRule]>),
+}
+
+/// A comparison.
+#[derive(Clone, Debug)]
+pub struct Case {
+    pub name: &'static str,
+    /// Bytes of a frame.
+    pub frame: usize,
+    pub touch: Touch,
+    pub layout: Layout,
+    pub rules: Rules,
+    pub flows: u32,
+    /// What is promised, in frames a second or, if `by_cycles`, in busy cycles.
+    pub goal: Option<Goal>,
+    pub by_cycles: bool,
+}
+
+impl Rules {
+    /// Which of a frame's fields depend on its flow.
+    pub fn pattern(&self) -> Pattern {
+        match self {
+            Rules::Ports | Rules::Network => Pattern::Addresses,
+            Rules::Learning => Pattern::Macs,
+            Rules::Routes => Pattern::Prefixes,
+            Rules::Masks(rules) => Pattern::Masks(Arc::clone(rules)),
+        }
+    }
+
+    /// What they do to a frame's head.
+    pub fn rewrite(&self) -> Rewrite {
+        if matches!(self, Rules::Routes) { verify::routed } else { verify::unchanged }
+    }
+
+    /// In the syntax of `ovs-ofctl`, for both directions.
+    pub fn text(&self) -> Vec<String> {
+        match self {
+            Rules::Learning => vec!["actions=NORMAL".into()],
+            _ => [0, 1].into_iter().flat_map(|side| self.of_side(side)).collect(),
+        }
+    }
+
+    /// Those for frames that `side` sends, from port 1 or 2 to the other.
+    fn of_side(&self, side: u8) -> Vec<String> {
+        let (from, to) = (side + 1, 2 - side);
+        let other = Ipv4Addr::from(network(1 - side));
+        match self {
+            Rules::Ports => vec![format!("in_port={from},actions=output:{to}")],
+            Rules::Network => {
+                vec![format!("ip,in_port={from},nw_dst={other}/8,actions=output:{to}")]
+            }
+            Rules::Learning => Vec::new(),
+            Rules::Routes => (0..PREFIXES).map(|prefix| route(side, prefix)).collect(),
+            Rules::Masks(rules) => {
+                (1..).zip(&**rules).map(|(priority, rule)| masked(side, priority, rule)).collect()
+            }
+        }
+    }
+}
+
+fn route(side: u8, prefix: u32) -> String {
+    let network = Ipv4Addr::from(network(1 - side) | prefix << 8);
+    // The addresses that `verify::routed` expects.
+    let (hop, own) = (mac_text(1 - side, 0x9901), mac_text(side, 0x9902));
+    format!(
+        "ip,in_port={},nw_dst={network}/24,actions=set_field:{hop}->eth_dst,set_field:{own}->eth_src,dec_ttl,output:{}",
+        side + 1,
+        2 - side
+    )
+}
+
+fn masked(side: u8, priority: u16, rule: &MaskRule) -> String {
+    let address = |side: u8, (value, mask): (u32, u32)| {
+        let (value, mask) = (network(side) | value, 0xff00_0000 | mask);
+        format!("{}/{}", Ipv4Addr::from(value), Ipv4Addr::from(mask))
+    };
+    let port = match rule.port {
+        (_, 0) => String::new(),
+        (value, mask) => format!(",tp_dst={value:#x}/{mask:#x}"),
+    };
+    format!(
+        "priority={priority},udp,in_port={},nw_src={},nw_dst={}{port},actions=output:{}",
+        side + 1,
+        address(side, rule.source),
+        address(1 - side, rule.destination),
+        2 - side
+    )
+}
+
+impl Case {
+    fn new(name: &'static str, frame: usize, rules: Rules, flows: u32) -> Self {
+        let (touch, layout) = (Touch::Head, Layout::Split);
+        Self { name, frame, touch, layout, rules, flows, goal: None, by_cycles: false }
+    }
+
+    fn goal(self, near: f64, far: f64) -> Self {
+        Self { goal: Some(Goal { near, far }), ..self }
+    }
+
+    fn touched(self) -> Self {
+        Self { touch: Touch::Full, ..self }
+    }
+}
+
+/// The table; goals are the "must" column of the project's performance plan.
+pub fn cases() -> Vec<Case> {
+    let prefixes = Rules::Masks(prefix_rules(MASKS));
+    let scattered = Rules::Masks(scattered_rules(MASKS));
+    let packed = Case::new("64 B port forward, packed ring", 64, Rules::Ports, 1000);
+    vec![
+        Case::new("64 B port forward", 64, Rules::Ports, 1000).goal(2.5, 1.5),
+        Case { layout: Layout::Packed, by_cycles: true, ..packed }.goal(2.5, 1.5),
+        Case::new("256 B port forward", 256, Rules::Ports, 1000).touched().goal(2.0, 2.0),
+        Case::new("1518 B port forward", 1518, Rules::Ports, 1000).touched().goal(1.7, 1.7),
+        Case::new("9000 B port forward", 9000, Rules::Ports, 1000).touched().goal(1.5, 1.5),
+        Case::new("64 B one IP rule, 10 flows", 64, Rules::Network, 10),
+        Case::new("64 B one IP rule, 1k flows", 64, Rules::Network, 1000).goal(2.5, 1.7),
+        Case::new("64 B one IP rule, 1M flows", 64, Rules::Network, MILLION).goal(2.5, 1.7),
+        Case::new("64 B 1000 MACs a side, 1M flows", 64, Rules::Learning, MILLION).goal(3.0, 2.0),
+        Case::new("64 B 10k prefixes a side, rewrite, TTL, 1M flows", 64, Rules::Routes, MILLION)
+            .goal(4.0, 2.5),
+        Case::new("64 B 506 prefix masks, 1k flows", 64, prefixes.clone(), 1012),
+        Case::new("64 B 506 prefix masks, 1M attack flows", 64, prefixes, MILLION).goal(50.0, 50.0),
+        Case::new("64 B 506 other masks, 1k flows", 64, scattered.clone(), 1012),
+        Case::new("64 B 506 other masks, 1M attack flows", 64, scattered, MILLION).goal(50.0, 50.0),
+    ]
+}
+
+/// A case's own rate at many flows over its rate at few, and what is promised of it.
+pub const SCALING: [(&str, &str, &str, f64); 3] = [
+    (
+        "one IP rule: rate at 1M flows over 10",
+        "64 B one IP rule, 1M flows",
+        "64 B one IP rule, 10 flows",
+        0.6,
+    ),
+    (
+        "506 prefix masks: rate at 1M flows over 1k",
+        "64 B 506 prefix masks, 1M attack flows",
+        "64 B 506 prefix masks, 1k flows",
+        0.5,
+    ),
+    (
+        "506 other masks: rate at 1M flows over 1k",
+        "64 B 506 other masks, 1M attack flows",
+        "64 B 506 other masks, 1k flows",
+        0.5,
+    ),
+];

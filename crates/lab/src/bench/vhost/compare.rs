@@ -1,0 +1,203 @@
+//! One case: both switches in turn, then a check of every frame.
+
+use super::Plan;
+use super::cases::{Case, Goal, SCALING};
+use super::rig::{Rig, Window};
+use crate::peer::vhost::Kind;
+use crate::report::{Peer, Row, Spread};
+use anyhow::Result;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Windows of a contender's turn.
+const WINDOWS: usize = 2;
+
+/// Windows of a class that make a figure.
+const ENOUGH: usize = 3;
+
+/// The host may keep the cores in one class for all of one contender's turns; then there are more rounds, up to so many times those
+/// asked for.
+const PATIENCE: u32 = 3;
+
+/// Share of its capacity at which a switch's frames are checked one by one, and for how long.
+const CHECKED_LOAD: f64 = 0.5;
+const CHECKED_TIME: Duration = Duration::from_secs(1);
+
+type Windows = BTreeMap<&'static str, Vec<Window>>;
+
+/// A contender of a case.
+struct Contender {
+    kind: Kind,
+    rig: Rig,
+    windows: Windows,
+}
+
+/// Rows of a case: for each placement class frames a second, busy cycles and idle share; and frames that came through wrongly.
+pub fn run(plan: &Plan, case: &Case) -> Result<Vec<Row>> {
+    let mut contenders = Vec::new();
+    for &kind in &plan.kinds {
+        let rig = Rig::start(kind, case, plan.pages, plan.cycles)?;
+        rig.switch.freeze()?;
+        contenders.push(Contender { kind, rig, windows: Windows::new() });
+    }
+    let mut round = 0;
+    while round < plan.rounds || (round < PATIENCE * plan.rounds && is_unfinished(&contenders)) {
+        round += 1;
+        for contender in &mut contenders {
+            contender.turn(round, case)?;
+        }
+    }
+    let mut rows = rows(case, &contenders);
+    for contender in &mut contenders {
+        rows.extend(contender.check(case)?);
+    }
+    Ok(rows)
+}
+
+/// Whether a class was seen often enough by one contender and not by another.
+fn is_unfinished(contenders: &[Contender]) -> bool {
+    let seen = |contender: &Contender, class| contender.windows.get(class).map_or(0, Vec::len);
+    let classes = contenders.iter().flat_map(|contender| contender.windows.keys());
+    classes.into_iter().any(|class| {
+        let counts = contenders.iter().map(|contender| seen(contender, class));
+        counts.clone().max() >= Some(ENOUGH) && counts.min() < Some(ENOUGH)
+    })
+}
+
+impl Contender {
+    fn turn(&mut self, round: u32, case: &Case) -> Result<()> {
+        self.rig.switch.thaw()?;
+        for _ in 0..WINDOWS {
+            let Some(window) = self.rig.window()? else { continue };
+            eprintln!(
+                "round {round}  {}: {} {:.2} Mpps, {:.1} busy cycles a frame, switch idle {:.0} %, driver busy {:.0} %, {}",
+                case.name,
+                self.kind.name(),
+                window.mpps,
+                window.busy_cycles,
+                100.0 * window.switch_idle,
+                100.0 * window.driver_busy,
+                window.class,
+            );
+            self.windows.entry(window.class).or_default().push(window);
+        }
+        self.rig.switch.freeze()
+    }
+
+    /// Compares every frame with what it must be, below capacity. Its row is of our own frames only; the peer's are printed.
+    fn check(&mut self, case: &Case) -> Result<Option<Row>> {
+        let slowest = self.windows.values().flatten().map(|window| window.mpps).reduce(f64::min);
+        let Some(slowest) = slowest else { return Ok(None) };
+        self.rig.switch.thaw()?;
+        let (totals, check) = self.rig.verify(case, slowest * 1e6 * CHECKED_LOAD, CHECKED_TIME);
+        self.rig.switch.freeze()?;
+        eprintln!(
+            "checked  {}: {}: {} sent, {} right, {} lost, {} reordered, {} damaged",
+            case.name,
+            self.kind.name(),
+            totals.sent,
+            check.good,
+            check.lost,
+            check.reordered,
+            check.damaged
+        );
+        let wrong = (check.lost + check.reordered + check.damaged) as f64;
+        Ok((self.kind == Kind::Suiro).then(|| Row {
+            case: format!("{}: wrong of {} checked", case.name, totals.sent),
+            unit: "frames",
+            cores: "-".into(),
+            ours: Spread::of(vec![wrong]),
+            peer: None,
+            ratio: None,
+            goal: Some(0.0),
+        }))
+    }
+}
+
+/// A figure of a window, and whether more of it is better; nobody wins by idling.
+type Figure = (&'static str, &'static str, fn(&Window) -> f64, Option<bool>);
+
+const FIGURES: [Figure; 3] = [
+    ("", "Mpps", |window| window.mpps, Some(true)),
+    (", busy cycles a frame", "c", |window| window.busy_cycles, Some(false)),
+    (", switch idle", "%", |window| 100.0 * window.switch_idle, None),
+];
+
+fn rows(case: &Case, contenders: &[Contender]) -> Vec<Row> {
+    let Some((ours, peer)) = contenders.split_first() else { return Vec::new() };
+    let mut rows = Vec::new();
+    for (&class, windows) in &ours.windows {
+        for figure in FIGURES {
+            let peer = peer.first().and_then(|peer| Some((peer.kind, peer.windows.get(class)?)));
+            rows.push(row(case, class, figure, windows, peer));
+        }
+    }
+    rows
+}
+
+fn row(
+    case: &Case,
+    class: &str,
+    (suffix, unit, of, more_is_better): Figure,
+    ours: &[Window],
+    peer: Option<(Kind, &Vec<Window>)>,
+) -> Row {
+    let ours = Spread::of(ours.iter().map(of).collect());
+    let peer = peer.map(|(kind, windows)| Peer {
+        name: kind.name(),
+        spread: Spread::of(windows.iter().map(of).collect()),
+    });
+    let ratio = peer.as_ref().zip(more_is_better).map(|(peer, more)| match more {
+        true => ours.median / peer.spread.median,
+        false => peer.spread.median / ours.median,
+    });
+    let promised = more_is_better == Some(!case.by_cycles);
+    let goal = case.goal.filter(|_| promised).and_then(|goal| goal.in_class(class));
+    Row {
+        case: format!("{}{suffix}", case.name),
+        unit,
+        cores: class.into(),
+        ours,
+        peer,
+        ratio,
+        goal,
+    }
+}
+
+impl Goal {
+    fn in_class(self, class: &str) -> Option<f64> {
+        match class {
+            "CCX" => Some(self.near),
+            "FAR" => Some(self.far),
+            _ => None,
+        }
+    }
+}
+
+/// What many flows leave of the rate at few, ours and the peer's, for each class in which both were measured.
+pub fn scaling(rows: &[Row]) -> Vec<Row> {
+    let find =
+        |case: &str, class: &str| rows.iter().find(|row| row.case == case && row.cores == class);
+    let mut made = Vec::new();
+    for (name, many, few, goal) in SCALING {
+        for many in rows.iter().filter(|row| row.case == many) {
+            let Some(few) = find(few, &many.cores) else { continue };
+            let share = |many: Spread, few: Spread| Spread::of(vec![many.median / few.median]);
+            let peer = many.peer.as_ref().zip(few.peer.as_ref()).map(|(many, few)| Peer {
+                name: many.name.clone(),
+                spread: share(many.spread, few.spread),
+            });
+            let ours = share(many.ours, few.ours);
+            made.push(Row {
+                case: name.into(),
+                unit: "",
+                cores: many.cores.clone(),
+                ours,
+                peer,
+                ratio: Some(ours.median),
+                goal: Some(goal),
+            });
+        }
+    }
+    made
+}

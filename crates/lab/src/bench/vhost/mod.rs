@@ -1,0 +1,88 @@
+//! `suiro bench vhost`: guests on vhost-user ports, beside Open vSwitch with DPDK.
+//!
+//! Both switches are started once for a case, with the same rules, each with guests of its own that this process plays on the
+//! generators' core ([`crate::driver`]); then they take turns, window by window (A B A B …), the one that is not measured stopped.
+//! A window counts only if the cores were in the same placement before and after, and only windows of one placement are compared:
+//! each makes rows of its own. Beside frames a second stand the switch's own busy cycles per frame, because a switch may be faster
+//! than the driver, and idle shares, to show who was the limit.
+
+mod cases;
+mod compare;
+mod idle;
+mod latency;
+mod rig;
+
+use super::Common;
+use crate::driver::sys::Pages;
+use crate::machine::Machine;
+use crate::peer::vhost::Kind;
+use crate::report::{Report, Row};
+use anyhow::{Context, Result};
+use clap::{Args, ValueEnum};
+
+/// Options of `suiro bench vhost`.
+#[derive(Args, Clone)]
+pub struct Options {
+    #[command(flatten)]
+    pub common: Common,
+    /// Guests' memory on huge pages, which must have been reserved (vm.nr_hugepages).
+    #[arg(long)]
+    hugepages: bool,
+    /// Measure one switch only.
+    #[arg(long, value_enum)]
+    switch: Option<One>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum One {
+    Suiro,
+    OvsDpdk,
+}
+
+/// What all parts of a run share.
+struct Plan {
+    rounds: u32,
+    only: String,
+    pages: Pages,
+    cycles: rig::Cycles,
+    /// Ours first.
+    kinds: Vec<Kind>,
+}
+
+impl Plan {
+    fn new(options: &Options) -> Self {
+        let kinds = match options.switch {
+            None => vec![Kind::Suiro, Kind::OvsDpdk],
+            Some(One::Suiro) => vec![Kind::Suiro],
+            Some(One::OvsDpdk) => vec![Kind::OvsDpdk],
+        };
+        Self {
+            rounds: options.common.rounds,
+            only: options.common.only.clone(),
+            pages: if options.hugepages { Pages::Huge } else { Pages::Plain },
+            cycles: rig::Cycles::measure(),
+            kinds,
+        }
+    }
+
+    fn wants(&self, name: &str) -> bool {
+        name.contains(&self.only)
+    }
+}
+
+/// Runs the cases, the latencies and the idle node.
+pub fn run(options: &Options) -> Result<Report> {
+    let plan = Plan::new(options);
+    let mut results: Vec<Row> = Vec::new();
+    for case in cases::cases().iter().filter(|case| plan.wants(case.name)) {
+        results.extend(compare::run(&plan, case).with_context(|| case.name)?);
+    }
+    results.extend(compare::scaling(&results));
+    if plan.wants(latency::NAME) {
+        results.extend(latency::run(&plan).context(latency::NAME)?);
+    }
+    if plan.wants(idle::NAME) {
+        results.extend(idle::run(&plan).context(idle::NAME)?);
+    }
+    Ok(Report { bench: "vhost", machine: Machine::here(), results })
+}

@@ -1,0 +1,188 @@
+//! A switch with two driven guests, and windows of measurement on it.
+
+use super::cases::Case;
+use crate::driver::flows::order;
+use crate::driver::frontend::{Device, Listener, Shape};
+use crate::driver::latency::{Histogram, Pace};
+use crate::driver::lean::{Lean, Totals, Traffic};
+use crate::driver::sys::Pages;
+use crate::driver::verify::Check;
+use crate::machine::placement_class;
+use crate::peer::GENERATORS_CORE;
+use crate::peer::vhost::{Kind, Running, Work};
+use crate::sys::{cycles, pin, unpin};
+use anyhow::{Context, Result, ensure};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// A window. Short enough that the host seldom moves the cores within.
+const WINDOW: Duration = Duration::from_millis(250);
+
+/// Traffic before a window, which nothing is counted of.
+const WARM_UP: Duration = Duration::from_millis(20);
+
+/// How long a switch may take to connect; Open vSwitch looks once a second.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// The timestamp counter's rate, measured once.
+#[derive(Clone, Copy, Debug)]
+pub struct Cycles {
+    /// Cycles a second.
+    pub per_s: f64,
+}
+
+impl Cycles {
+    /// Measures for 50 ms.
+    pub fn measure() -> Self {
+        let (start, from) = (Instant::now(), cycles());
+        std::thread::sleep(Duration::from_millis(50));
+        let (passed, to) = (start.elapsed(), cycles());
+        Self { per_s: (to - from) as f64 / passed.as_secs_f64() }
+    }
+
+    /// So long.
+    pub fn of(self, time: Duration) -> u64 {
+        (time.as_secs_f64() * self.per_s) as u64
+    }
+
+    /// Frames a second of so many cycles.
+    fn rate(self, frames: u64, cycles: u64) -> f64 {
+        frames as f64 * self.per_s / cycles.max(1) as f64
+    }
+
+    /// In microseconds.
+    pub fn us(self, cycles: u64) -> f64 {
+        cycles as f64 / self.per_s * 1e6
+    }
+}
+
+/// What a window showed.
+#[derive(Clone, Copy, Debug)]
+pub struct Window {
+    /// Placement of the cores, the same before and after.
+    pub class: &'static str,
+    /// Millions of frames a second that came through, both directions together.
+    pub mpps: f64,
+    /// Busy cycles of the switch per frame.
+    pub busy_cycles: f64,
+    /// Share of the polls' cycles in which the switch found nothing.
+    pub switch_idle: f64,
+    /// Share of the time in which the driver had something to do.
+    pub driver_busy: f64,
+}
+
+/// What is measured in: the switch, its guests, and the sockets between.
+pub struct Rig {
+    /// The guests; gone first, so that the switch sees them leave.
+    lean: Lean,
+    /// The switch.
+    pub switch: Running,
+    cycles: Cycles,
+    _listeners: [Listener; 2],
+    _directory: tempfile::TempDir,
+}
+
+impl Rig {
+    /// Starts a switch with a case's rules and two guests that send a case's frames.
+    pub fn start(kind: Kind, case: &Case, pages: Pages, cycles: Cycles) -> Result<Self> {
+        let directory = tempfile::tempdir()?;
+        let sockets = [1, 2].map(|number| directory.path().join(format!("vm{number}.sock")));
+        let listeners = listen(&sockets)?;
+        let switch = Running::start(kind, &sockets, case.frame)?;
+        let shape = Shape {
+            ring: case.layout,
+            frame: case.frame,
+            buffer: case.frame.max(1536),
+            pages,
+            ..Shape::default()
+        };
+        let connect = |listener: &Listener| {
+            Device::connect(listener.accept(PATIENCE)?, &shape).with_context(|| kind.name())
+        };
+        let devices = [connect(&listeners[0])?, connect(&listeners[1])?];
+        switch.add_rules(&case.rules.text())?;
+        let lean = Lean::new(devices, traffic(case));
+        let mut rig = Self { lean, switch, cycles, _listeners: listeners, _directory: directory };
+        rig.wait_until_joined(kind)?;
+        Ok(rig)
+    }
+
+    /// Floods until frames come through, then for a while longer: caches fill, stations are learned.
+    fn wait_until_joined(&mut self, kind: Kind) -> Result<()> {
+        const SETTLE: Duration = Duration::from_millis(1500);
+        let deadline = Instant::now() + PATIENCE;
+        while self.flood(WARM_UP).received == 0 {
+            ensure!(Instant::now() < deadline, "{}: no frame comes through", kind.name());
+        }
+        self.flood(SETTLE);
+        Ok(())
+    }
+
+    fn flood(&mut self, time: Duration) -> Totals {
+        let time = self.cycles.of(time);
+        on_the_generators_core(|| self.lean.flood(time))
+    }
+
+    /// One window; none if the host moved the cores in it.
+    pub fn window(&mut self) -> Result<Option<Window>> {
+        self.flood(WARM_UP);
+        let class = placement_class();
+        let before = self.switch.work()?;
+        let totals = self.flood(WINDOW);
+        let work = self.switch.work()?.since(before);
+        if placement_class() != class {
+            return Ok(None);
+        }
+        Ok(Some(self.describe(class, totals, work)))
+    }
+
+    fn describe(&self, class: &'static str, totals: Totals, work: Work) -> Window {
+        Window {
+            class,
+            mpps: self.cycles.rate(totals.received, totals.cycles) / 1e6,
+            busy_cycles: work.cycles_per_frame(),
+            switch_idle: 1.0 - work.busy as f64 / totals.cycles.max(1) as f64,
+            driver_busy: totals.busy(),
+        }
+    }
+
+    /// A window at a rate in frames a second, with the times that frames took; none if the host moved the cores in it.
+    pub fn timed(&mut self, rate: f64) -> Result<Option<(&'static str, Histogram)>> {
+        let class = placement_class();
+        let time = self.cycles.of(WINDOW);
+        let pace = Pace::new(rate, self.cycles.per_s);
+        let (_, histogram) = on_the_generators_core(|| self.lean.time(time, pace));
+        Ok((placement_class() == class).then_some((class, histogram)))
+    }
+
+    /// Checks every frame for so long at a rate in frames a second.
+    pub fn verify(&mut self, case: &Case, rate: f64, time: Duration) -> (Totals, Check) {
+        let pace = Pace::new(rate, self.cycles.per_s);
+        let check = Check::new(traffic(case), case.rules.rewrite());
+        let time = self.cycles.of(time);
+        on_the_generators_core(|| self.lean.verify(time, pace, check))
+    }
+}
+
+/// A socket for each guest.
+pub fn listen<const N: usize>(sockets: &[PathBuf; N]) -> Result<[Listener; N]> {
+    let listeners = sockets.iter().map(|path| Listener::bind(path)).collect::<Result<Vec<_>>>()?;
+    listeners.try_into().map_err(|_| anyhow::anyhow!("one listener for each socket"))
+}
+
+fn traffic(case: &Case) -> Traffic {
+    Traffic {
+        frame: case.frame,
+        touch: case.touch,
+        pattern: case.rules.pattern(),
+        order: order(case.flows),
+    }
+}
+
+/// Only while traffic runs: processes that are started in between may run anywhere.
+fn on_the_generators_core<T>(work: impl FnOnce() -> T) -> T {
+    pin(GENERATORS_CORE);
+    let result = work();
+    unpin();
+    result
+}

@@ -1,0 +1,310 @@
+//! The front-end of vhost-user: from a socket to two rings that a switch serves.
+//!
+//! The protocol itself is the rust-vmm project's `vhost` crate; this module decides what to ask for and in which order (the order of
+//! QEMU: features, memory, rings, enable). One queue pair: ring 0 is the guest's receive queue, ring 1 its transmit queue
+//! (VIRTIO 1.2 §5.1.2).
+
+use super::ring::{Areas, Direction, Kind, Ring};
+use super::sys::{self, LINE, Memory, Pages};
+use anyhow::{Context, Result, bail, ensure};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::io::Write;
+use std::os::fd::AsRawFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use vhost_protocol::vhost_user::message::{
+    VhostUserHeaderFlag, VhostUserProtocolFeatures, VhostUserVirtioFeatures,
+};
+use vhost_protocol::vhost_user::{Frontend, VhostUserFrontend};
+use vhost_protocol::{VhostBackend, VhostUserMemoryRegionInfo, VringConfigData};
+use vmm_sys_util::eventfd::{EFD_NONBLOCK, EventFd};
+
+/// Feature bits of VIRTIO 1.2 §5.1.3 and §6.
+pub mod feature {
+    /// The guest takes frames without checksum.
+    pub const GUEST_CSUM: u64 = 1 << 1;
+    /// The switch takes frames without checksum.
+    pub const CSUM: u64 = 1;
+    /// A frame may fill several receive buffers.
+    pub const MRG_RXBUF: u64 = 1 << 15;
+    /// The header has twelve bytes and is little endian.
+    pub const VERSION_1: u64 = 1 << 32;
+    /// Packed rings.
+    pub const RING_PACKED: u64 = 1 << 34;
+    /// Buffers are used in order.
+    pub const IN_ORDER: u64 = 1 << 35;
+}
+
+/// Bytes of the virtio-net header with VERSION_1 (VIRTIO 1.2 §5.1.6).
+pub const HEADER: usize = 12;
+
+/// Room before a frame, so that the frame begins on a cache line as DPDK's do; the header ends there.
+const HEADROOM: usize = LINE;
+
+/// Rings of a device.
+const RECEIVE: usize = 0;
+const TRANSMIT: usize = 1;
+
+/// The guest that a driver plays.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    /// Layout of its rings.
+    pub ring: Kind,
+    /// Slots of each ring, a power of two.
+    pub slots: u16,
+    /// Bytes of the longest frame it sends.
+    pub frame: usize,
+    /// Bytes of a frame that one receive buffer takes.
+    pub buffer: usize,
+    /// Its memory.
+    pub pages: Pages,
+    /// Features that it insists on, besides VERSION_1 and those that the ring's kind implies.
+    pub features: u64,
+}
+
+impl Default for Shape {
+    /// Full-size Ethernet frames, split rings of 256, mergeable buffers, in order.
+    fn default() -> Self {
+        let features = feature::MRG_RXBUF | feature::IN_ORDER;
+        let (ring, pages) = (Kind::Split, Pages::Plain);
+        Self { ring, slots: 256, frame: 1518, buffer: 1536, pages, features }
+    }
+}
+
+impl Shape {
+    fn wanted(&self) -> u64 {
+        let packed = if self.ring == Kind::Packed { feature::RING_PACKED } else { 0 };
+        let protocol = VhostUserVirtioFeatures::PROTOCOL_FEATURES.bits();
+        self.features | packed | feature::VERSION_1 | protocol
+    }
+}
+
+/// A socket that a switch connects to.
+pub struct Listener {
+    socket: UnixListener,
+    path: PathBuf,
+}
+
+impl Listener {
+    /// Listens on a path, which must not exist.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn bind(path: &Path) -> Result<Self> {
+        let socket = UnixListener::bind(path)
+            .with_context(|| format!("{}: listening failed", path.display()))?;
+        Ok(Self { socket, path: path.into() })
+    }
+
+    /// Waits for the switch.
+    ///
+    /// # Errors
+    /// It does not come in time.
+    pub fn accept(&self, patience: Duration) -> Result<UnixStream> {
+        let deadline = Instant::now() + patience;
+        let mut fds = [PollFd::new(&self.socket, PollFlags::IN)];
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match poll(&mut fds, Some(&Timespec::try_from(left)?)) {
+                Ok(0) => bail!("{}: no switch connected in time", self.path.display()),
+                Ok(_) => return Ok(self.socket.accept()?.0),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// The buffers of one ring: `slots` of them, `stride` bytes apart, frame `HEADROOM` bytes into each.
+#[derive(Clone, Copy, Debug)]
+pub struct Buffers {
+    /// Byte offset of the first.
+    first: usize,
+    /// Bytes from one to the next: an odd number of lines, so that they do not all fall into the same few sets of the caches.
+    pub stride: usize,
+}
+
+impl Buffers {
+    fn at(offset: usize, frame: usize) -> Self {
+        let lines = (HEADROOM + frame).div_ceil(LINE);
+        Self { first: offset.next_multiple_of(4096), stride: (lines | 1) * LINE }
+    }
+
+    fn end(self, slots: u16) -> usize {
+        self.first + usize::from(slots) * self.stride
+    }
+
+    /// Byte offset of a slot's frame.
+    #[inline]
+    pub fn frame(self, slot: u16) -> usize {
+        self.first + usize::from(slot) * self.stride + HEADROOM
+    }
+
+    /// Byte offset of a slot's virtio header.
+    pub fn header(self, slot: u16) -> usize {
+        self.frame(slot) - HEADER
+    }
+}
+
+/// One direction of a guest's network device.
+pub struct Queue {
+    /// The ring.
+    pub ring: Ring,
+    /// Its buffers.
+    pub buffers: Buffers,
+    /// We tell the switch.
+    kick: EventFd,
+    /// The switch tells us.
+    call: EventFd,
+}
+
+impl Queue {
+    /// Offers the next `count` slots, and tells the switch if it wants to know.
+    #[inline]
+    pub fn offer(&mut self, count: u16) {
+        if self.ring.offer(count) {
+            // Only a counter at its limit refuses, and then the switch has been told often enough.
+            let _ = self.kick.write(1);
+        }
+    }
+
+    /// Waits until the switch tells of used buffers; notifications must have been asked for. Whether it did in time.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn wait(&self, patience: Duration) -> Result<bool> {
+        let mut fds = [PollFd::from_borrowed_fd(sys::descriptor(&self.call), PollFlags::IN)];
+        let ready = poll(&mut fds, Some(&Timespec::try_from(patience)?))?;
+        let _ = self.call.read();
+        Ok(ready > 0)
+    }
+}
+
+/// A guest's network device with one pair of queues, served by a switch until it is dropped.
+pub struct Device {
+    /// The guest's memory.
+    pub memory: Arc<Memory>,
+    /// To the switch.
+    pub transmit: Queue,
+    /// From the switch.
+    pub receive: Queue,
+    /// Slots of each ring.
+    pub slots: u16,
+    /// Bytes of the frames that its transmit buffers are described for.
+    pub frame: usize,
+    /// The session; closing it takes the port down.
+    _frontend: Frontend,
+}
+
+impl Device {
+    /// Makes the guest's memory and rings and hands them to the switch at the other end of `socket`.
+    ///
+    /// # Errors
+    /// The step that failed, or the features that the switch lacks.
+    pub fn connect(socket: UnixStream, shape: &Shape) -> Result<Self> {
+        let raw = socket.try_clone()?;
+        let mut frontend = Frontend::from_stream(socket, 2);
+        negotiate(&mut frontend, shape)?;
+        let (receive_areas, next) = Areas::at(0, shape.slots);
+        let (transmit_areas, next) = Areas::at(next, shape.slots);
+        let receive_buffers = Buffers::at(next, shape.buffer);
+        let transmit_buffers = Buffers::at(receive_buffers.end(shape.slots), shape.frame);
+        let memory = Memory::new(transmit_buffers.end(shape.slots), shape.pages)
+            .context("making the guest's memory failed; huge pages need vm.nr_hugepages")?;
+        frontend.set_mem_table(&[region(&memory)]).context("SET_MEM_TABLE failed")?;
+        let mut start = |index, areas, buffers| {
+            let ring = Ring::new(shape.ring, &memory, areas, shape.slots);
+            let session = Session { frontend: &mut frontend, raw: &raw, memory: &memory };
+            session
+                .start(index, areas, shape)
+                .with_context(|| format!("setting up ring {index} failed"))
+                .map(|(kick, call)| Queue { ring, buffers, kick, call })
+        };
+        let mut receive = start(RECEIVE, receive_areas, receive_buffers)?;
+        let mut transmit = start(TRANSMIT, transmit_areas, transmit_buffers)?;
+        describe(&mut receive, shape.slots, shape.buffer, Direction::Receive);
+        describe(&mut transmit, shape.slots, shape.frame, Direction::Transmit);
+        receive.offer(shape.slots);
+        let (slots, frame) = (shape.slots, shape.frame);
+        Ok(Self { memory, transmit, receive, slots, frame, _frontend: frontend })
+    }
+}
+
+/// Describes every buffer at its full length.
+fn describe(queue: &mut Queue, slots: u16, frame: usize, direction: Direction) {
+    for slot in 0..slots {
+        let address = queue.buffers.header(slot) as u64;
+        queue.ring.describe(slot, address, (HEADER + frame) as u32, direction);
+    }
+}
+
+fn negotiate(frontend: &mut Frontend, shape: &Shape) -> Result<()> {
+    let offered = frontend.get_features().context("GET_FEATURES failed")?;
+    let wanted = shape.wanted();
+    let missing = wanted & !offered;
+    ensure!(missing == 0, "the switch lacks features {missing:#x}; it offers {offered:#x}");
+    let protocol = VhostUserProtocolFeatures::REPLY_ACK;
+    let known = frontend.get_protocol_features().context("GET_PROTOCOL_FEATURES failed")?;
+    frontend.set_protocol_features(known & protocol).context("SET_PROTOCOL_FEATURES failed")?;
+    // From here on the switch confirms each step, so that an error names the step.
+    frontend.set_hdr_flags(VhostUserHeaderFlag::NEED_REPLY);
+    frontend.set_owner().context("SET_OWNER failed")?;
+    frontend.set_features(wanted).context("SET_FEATURES failed")
+}
+
+fn region(memory: &Memory) -> VhostUserMemoryRegionInfo {
+    VhostUserMemoryRegionInfo {
+        guest_phys_addr: 0,
+        memory_size: memory.len() as u64,
+        userspace_addr: memory.user_address(),
+        mmap_offset: 0,
+        mmap_handle: memory.file().as_raw_fd(),
+    }
+}
+
+struct Session<'a> {
+    frontend: &'a mut Frontend,
+    raw: &'a UnixStream,
+    memory: &'a Memory,
+}
+
+impl Session<'_> {
+    /// Tells the switch of a ring and starts it.
+    fn start(self, index: usize, areas: Areas, shape: &Shape) -> Result<(EventFd, EventFd)> {
+        let user = |offset: usize| self.memory.user_address() + offset as u64;
+        let addresses = VringConfigData {
+            queue_max_size: shape.slots,
+            queue_size: shape.slots,
+            flags: 0,
+            desc_table_addr: user(areas.descriptors),
+            used_ring_addr: user(areas.device),
+            avail_ring_addr: user(areas.driver),
+            log_addr: None,
+        };
+        let (kick, call) = (EventFd::new(EFD_NONBLOCK)?, EventFd::new(EFD_NONBLOCK)?);
+        self.frontend.set_vring_num(index, shape.slots)?;
+        self.set_base(index, Ring::first_base(shape.ring))?;
+        self.frontend.set_vring_addr(index, &addresses)?;
+        self.frontend.set_vring_call(index, &call)?;
+        self.frontend.set_vring_kick(index, &kick)?;
+        self.frontend.set_vring_enable(index, true)?;
+        Ok((kick, call))
+    }
+
+    /// SET_VRING_BASE in full: the crate's call carries 16 bits, which is not enough for a packed ring's used index.
+    fn set_base(&self, index: usize, base: u32) -> Result<()> {
+        const SET_VRING_BASE: u32 = 10;
+        const VERSION: u32 = 1;
+        let message = [SET_VRING_BASE, VERSION, 8, index as u32, base];
+        let bytes: Vec<u8> = message.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        (&*self.raw).write_all(&bytes).context("SET_VRING_BASE failed")
+    }
+}

@@ -1,0 +1,145 @@
+//! A pace to send at, and the times that frames took.
+
+/// Sends a number of frames a second, evenly.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// Cycles from one frame to the next, in 2^-16 cycles.
+    step: u64,
+    /// Cycle from which on the next frame may go, in 2^-16 cycles since `start`.
+    next: u64,
+    start: Option<u64>,
+}
+
+impl Pace {
+    /// `rate` frames a second in all, on a counter of `cycles_per_s`.
+    pub fn new(rate: f64, cycles_per_s: f64) -> Self {
+        Self { step: (cycles_per_s / rate.max(1.0) * 65536.0) as u64, next: 0, start: None }
+    }
+
+    /// Frames that may go now. One that is late makes up for it, within a burst.
+    #[inline]
+    pub fn due(&mut self, now: u64) -> u16 {
+        let start = *self.start.get_or_insert(now);
+        let passed = (now - start) << 16;
+        let behind = passed.saturating_sub(self.next);
+        let most = 64 * self.step;
+        if behind > most {
+            self.next = passed - most;
+        }
+        (passed.saturating_sub(self.next) / self.step) as u16
+    }
+
+    /// So many went.
+    #[inline]
+    pub fn sent(&mut self, count: u16) {
+        self.next += u64::from(count) * self.step;
+    }
+}
+
+/// Parts of each power of two.
+const PARTS: u32 = 32;
+
+/// Times in cycles, in classes of about 3 %.
+#[derive(Clone, Debug)]
+pub struct Histogram {
+    counts: Vec<u64>,
+    total: u64,
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self { counts: vec![0; (64 * PARTS) as usize], total: 0 }
+    }
+}
+
+impl Histogram {
+    /// Counts one.
+    #[inline]
+    pub fn add(&mut self, cycles: u64) {
+        self.counts[Self::class(cycles)] += 1;
+        self.total += 1;
+    }
+
+    /// Takes another's counts.
+    pub fn merge(&mut self, other: &Self) {
+        self.counts.iter_mut().zip(&other.counts).for_each(|(own, other)| *own += other);
+        self.total += other.total;
+    }
+
+    /// Frames counted.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// The time that a share of all frames did not exceed: the upper end of its class. None before the first frame.
+    pub fn percentile(&self, share: f64) -> Option<u64> {
+        let wanted = ((self.total as f64 * share).ceil() as u64).max(1);
+        let mut seen = 0;
+        self.counts.iter().enumerate().find_map(|(class, &count)| {
+            seen += count;
+            (seen >= wanted).then(|| Self::end(class))
+        })
+    }
+
+    #[inline]
+    fn class(cycles: u64) -> usize {
+        let bits = 64 - cycles.max(u64::from(PARTS)).leading_zeros() - 1;
+        let shift = bits - PARTS.ilog2();
+        if cycles < u64::from(PARTS) {
+            return cycles as usize;
+        }
+        ((shift + 1) * PARTS) as usize + ((cycles >> shift) as usize & (PARTS as usize - 1))
+    }
+
+    fn end(class: usize) -> u64 {
+        let (octave, part) = (class as u32 / PARTS, class as u64 % u64::from(PARTS));
+        if octave == 0 {
+            return part;
+        }
+        let shift = octave - 1;
+        ((u64::from(PARTS) + part + 1) << shift) - 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_right_within_a_class() {
+        let mut histogram = Histogram::default();
+        (1..=100_000).for_each(|cycles| histogram.add(cycles));
+        for (share, exact) in [(0.5, 50_000.0), (0.99, 99_000.0), (0.999, 99_900.0)] {
+            let told = histogram.percentile(share).unwrap() as f64;
+            assert!((exact..exact * 1.04).contains(&told), "{share}: {told}");
+        }
+        assert_eq!(Histogram::default().percentile(0.5), None);
+    }
+
+    #[test]
+    fn every_time_is_in_the_class_that_ends_at_or_after_it() {
+        for cycles in (0..5000).chain([u64::MAX >> 2, 1 << 40]) {
+            let end = Histogram::end(Histogram::class(cycles));
+            assert!(end >= cycles && end - cycles <= cycles / 16, "{cycles}: {end}");
+        }
+    }
+
+    #[test]
+    fn a_pace_lets_as_many_go_as_asked() {
+        let mut pace = Pace::new(1000.0, 1e9);
+        let mut sent = 0;
+        for now in (5_000_000..1_005_000_000).step_by(10_000) {
+            let due = pace.due(now);
+            pace.sent(due);
+            sent += u32::from(due);
+        }
+        assert!((999..=1000).contains(&sent), "{sent}");
+    }
+
+    #[test]
+    fn a_pace_that_was_late_does_not_flood() {
+        let mut pace = Pace::new(1000.0, 1e9);
+        pace.due(0);
+        assert_eq!(pace.due(1_000_000_000), 64);
+    }
+}

@@ -1,0 +1,298 @@
+//! Two guests played by one thread: each sends to the other through the switch, as fast as one core can.
+//!
+//! The work is a DPDK guest's at its leanest: bursts of 32, a fresh header in each frame, the virtio header and the first line of
+//! each received frame read, and, with [`Touch::Full`], the whole payload written and read. What it does not do is bookkeeping:
+//! buffers never move. So one core of it loads a switch that testpmd on one core cannot ([`Totals::busy`] says how near to its own
+//! limit it was).
+
+use super::flows::{Fields, Pattern};
+use super::frame::{self, Template};
+use super::frontend::{Device, HEADER};
+use super::latency::{Histogram, Pace};
+use super::sys::{self, LINE, Line, View};
+use super::verify::Check;
+use crate::sys::cycles;
+use std::ops::AddAssign;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Frames of a burst.
+pub const BURST: u16 = 32;
+
+/// Pauses after a turn in which nothing was to be done. Measured: without them the switch loses a quarter of its speed.
+const PAUSES: usize = 4;
+
+/// How much of a frame the guests touch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Touch {
+    /// The first line.
+    Head,
+    /// All of it, as a guest does that has a use for its traffic.
+    Full,
+}
+
+/// What the guests send.
+#[derive(Clone, Debug)]
+pub struct Traffic {
+    /// Bytes of a frame, 64 or more.
+    pub frame: usize,
+    /// How much of it is touched.
+    pub touch: Touch,
+    /// What depends on the flow.
+    pub pattern: Pattern,
+    /// Flows in the order of their packets ([`super::flows::order`]).
+    pub order: Arc<[u32]>,
+}
+
+/// What happened in a window.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Totals {
+    /// Frames offered to the switch.
+    pub sent: u64,
+    /// Frames that came out of it.
+    pub received: u64,
+    /// Cycles of the window.
+    pub cycles: u64,
+    /// Cycles of turns in which there was something to do.
+    pub busy_cycles: u64,
+}
+
+impl Totals {
+    /// Share of the window in which the driver had something to do.
+    pub fn busy(&self) -> f64 {
+        self.busy_cycles as f64 / self.cycles.max(1) as f64
+    }
+}
+
+impl AddAssign for Totals {
+    fn add_assign(&mut self, other: Self) {
+        self.sent += other.sent;
+        self.received += other.received;
+        self.cycles += other.cycles;
+        self.busy_cycles += other.busy_cycles;
+    }
+}
+
+/// The two guests.
+pub struct Lean {
+    guests: [Guest; 2],
+}
+
+/// One guest: its device, what it sends, and what it makes of what it gets.
+struct Guest {
+    device: Device,
+    /// All its memory, by lines.
+    lines: View<Line>,
+    traffic: Traffic,
+    template: Template,
+    side: u8,
+    /// Number of the next frame it sends.
+    sequence: u64,
+}
+
+/// What a guest does with what it receives.
+trait Sink {
+    fn frame(&mut self, side: u8, line: &Line, whole: &[Line], len: usize);
+}
+
+/// Reads and forgets.
+struct Count;
+
+impl Sink for Count {
+    #[inline]
+    fn frame(&mut self, _: u8, line: &Line, _: &[Line], _: usize) {
+        std::hint::black_box(line.0[0].load(Relaxed));
+    }
+}
+
+impl Sink for Histogram {
+    #[inline]
+    fn frame(&mut self, _: u8, line: &Line, _: &[Line], _: usize) {
+        self.add(cycles().saturating_sub(line.0[frame::STAMP].load(Relaxed)));
+    }
+}
+
+impl Sink for Check {
+    fn frame(&mut self, side: u8, line: &Line, whole: &[Line], len: usize) {
+        self.frame(side, line, whole, len);
+    }
+}
+
+impl Lean {
+    /// Two guests on devices whose transmit buffers have exactly this traffic's length.
+    pub fn new(devices: [Device; 2], traffic: Traffic) -> Self {
+        assert!(traffic.frame >= frame::SHORTEST, "a frame is a line or more");
+        let mut side = 0;
+        let guests = devices.map(|device| {
+            let guest = Guest::new(device, traffic.clone(), side);
+            side += 1;
+            guest
+        });
+        Self { guests }
+    }
+
+    /// Sends other flows from now on.
+    pub fn change_flows(&mut self, order: &Arc<[u32]>) {
+        self.guests.iter_mut().for_each(|guest| guest.traffic.order = Arc::clone(order));
+    }
+
+    /// Sends as fast as the switch takes it, for so many cycles.
+    pub fn flood(&mut self, cycles: u64) -> Totals {
+        self.run(cycles, &mut Count, None)
+    }
+
+    /// Sends at a pace and measures how long each frame takes.
+    pub fn time(&mut self, cycles: u64, pace: Pace) -> (Totals, Histogram) {
+        let mut histogram = Histogram::default();
+        let totals = self.run(cycles, &mut histogram, Some(pace));
+        (totals, histogram)
+    }
+
+    /// Sends at a pace and checks each frame, then waits for the last ones.
+    pub fn verify(&mut self, cycles: u64, pace: Pace, mut check: Check) -> (Totals, Check) {
+        self.drain(&mut Count);
+        let start = [0, 1].map(|side: usize| self.guests[side].sequence);
+        check.begin(start);
+        let mut totals = self.run(cycles, &mut check, Some(pace));
+        totals.received += self.drain(&mut check);
+        check.end([0, 1].map(|side: usize| self.guests[side].sequence));
+        (totals, check)
+    }
+
+    fn run(&mut self, window: u64, sink: &mut impl Sink, mut pace: Option<Pace>) -> Totals {
+        let mut totals = Totals::default();
+        let start = cycles();
+        let mut turn = start;
+        loop {
+            // In a flood whole bursts only: the rings are full of them anyway, and small bites make both sides slow.
+            let least = if pace.is_some() { 1 } else { BURST };
+            let mut worked = 0;
+            for guest in &mut self.guests {
+                let received = guest.receive(least, sink);
+                let allowed = pace.as_mut().map_or(BURST, |pace| pace.due(turn).min(BURST));
+                let sent = if allowed > 0 { guest.send(allowed, pace.is_some()) } else { 0 };
+                totals.received += u64::from(received);
+                totals.sent += u64::from(sent);
+                if let Some(pace) = &mut pace {
+                    pace.sent(sent);
+                }
+                worked |= received | sent;
+            }
+            let now = cycles();
+            if worked > 0 {
+                totals.busy_cycles += now - turn;
+            } else {
+                // The index that is looked at is about to be written: a look takes its line away from the switch.
+                (0..PAUSES).for_each(|_| std::hint::spin_loop());
+            }
+            turn = now;
+            if now - start >= window {
+                totals.cycles = now - start;
+                return totals;
+            }
+        }
+    }
+
+    /// Takes what is still under way, until nothing has come for a while.
+    fn drain(&mut self, sink: &mut impl Sink) -> u64 {
+        const SILENCE: u64 = 50_000_000; // cycles: about 20 ms
+        let (mut received, mut last) = (0, cycles());
+        while cycles() - last < SILENCE {
+            let now: u16 = self.guests.iter_mut().map(|guest| guest.receive(1, sink)).sum();
+            if now > 0 {
+                last = cycles();
+            }
+            received += u64::from(now);
+        }
+        received
+    }
+}
+
+impl Guest {
+    fn new(device: Device, traffic: Traffic, side: u8) -> Self {
+        assert_eq!(device.frame, traffic.frame, "transmit buffers are described once and for all");
+        let lines = device.memory.view(0, device.memory.len() / LINE);
+        let template = Template::new(side, traffic.frame);
+        Self { device, lines, traffic, template, side, sequence: 0 }
+    }
+
+    /// Sends up to `count` frames; all or none in a flood. Returns how many.
+    #[inline]
+    fn send(&mut self, count: u16, partly: bool) -> u16 {
+        let Self { device, lines, traffic, template, side, sequence } = self;
+        let queue = &mut device.transmit;
+        if queue.ring.free() < count {
+            let returned = queue.ring.returned(u16::MAX);
+            queue.ring.reclaim(returned);
+        }
+        let count = match queue.ring.free() {
+            free if free >= count => count,
+            free if partly => free,
+            _ => return 0,
+        };
+        let mask = traffic.order.len() - 1;
+        let offset = usize::from(*side) * traffic.order.len() / 2;
+        let lines: &[Line] = lines;
+        let first = queue.ring.next_to_offer();
+        let slots = device.slots - 1;
+        let line = |n: u16| queue.buffers.frame((first + n) & slots) / LINE;
+        // The switch has read these lines last: ask for all of them before the first is written, or each store waits for its own.
+        (0..count).for_each(|n| sys::own(&lines[line(n)]));
+        for n in 0..count {
+            let flow = traffic.order[(*sequence as usize + offset) & mask];
+            let at = queue.buffers.frame((first + n) & slots);
+            let head = template.head(Fields::of(&traffic.pattern, *side, flow));
+            frame::write(&lines[at / LINE], head, *sequence, cycles_if(partly));
+            if traffic.touch == Touch::Full && traffic.frame > LINE {
+                device.memory.fill(at + LINE, traffic.frame - LINE, *sequence as u8);
+            }
+            *sequence += 1;
+        }
+        queue.offer(count);
+        count
+    }
+
+    /// Receives a burst if at least `least` frames are there. Returns how many.
+    #[inline]
+    fn receive(&mut self, least: u16, sink: &mut impl Sink) -> u16 {
+        let Self { device, lines, traffic, side, .. } = self;
+        let queue = &mut device.receive;
+        let count = queue.ring.returned(BURST);
+        if count < least || count == 0 {
+            return 0;
+        }
+        let lines: &[Line] = lines;
+        let first = queue.ring.next_to_return();
+        let slots = device.slots - 1;
+        for n in 0..count {
+            let at = queue.buffers.frame((first + n) & slots) / LINE;
+            sys::fetch(&lines[at - 1]);
+            sys::fetch(&lines[at]);
+        }
+        for n in 0..count {
+            let slot = (first + n) & slots;
+            let entry = queue.ring.entry(n);
+            let at = queue.buffers.frame(slot) / LINE;
+            let header = &lines[at - 1];
+            // The number of buffers, and the length: both must be read by any guest.
+            std::hint::black_box(header.0[7].load(Relaxed));
+            let len = (entry.len as usize).saturating_sub(HEADER);
+            let last = at + len.clamp(1, queue.buffers.stride - LINE).div_ceil(LINE);
+            let whole = &lines[at..last];
+            if traffic.touch == Touch::Full {
+                std::hint::black_box(sys::touch(whole));
+            }
+            let len = if entry.id == slot { len } else { 0 };
+            sink.frame(*side, &lines[at], whole, len);
+        }
+        queue.ring.reclaim(count);
+        queue.offer(count);
+        count
+    }
+}
+
+/// The time, for frames that are timed.
+#[inline]
+fn cycles_if(timed: bool) -> u64 {
+    if timed { cycles() } else { 0 }
+}

@@ -1,0 +1,149 @@
+//! VIRTIO 1.2 §2.8, the driver's side.
+
+use super::{Areas, Entry};
+use crate::driver::sys::{Memory, View};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+
+/// Bits of a descriptor's second word: length 0..32, id 32..48, flags 48..64.
+const AVAIL: u64 = 1 << (48 + 7);
+const USED: u64 = 1 << (48 + 15);
+
+/// Event suppression (§2.8.10): flags in the upper half of the word.
+const EVENTS_OFF: u32 = 1 << 16;
+const EVENTS: u32 = 3 << 16;
+
+/// A packed ring. Descriptors are offered with one store each; the first of a burst last.
+pub struct Packed {
+    size: u16,
+    descriptors: View<AtomicU64>,
+    driver: View<AtomicU32>,
+    device: View<AtomicU32>,
+    /// Second words without the two wrap bits.
+    described: Vec<u64>,
+    offered: Place,
+    reclaimed: Place,
+    /// Buffers offered and not reclaimed.
+    out: u16,
+    /// Of these, seen to have come back.
+    seen: u16,
+}
+
+/// A slot, and the wrap counter when one passes it.
+#[derive(Clone, Copy)]
+struct Place {
+    slot: u16,
+    wrap: bool,
+}
+
+impl Place {
+    #[inline]
+    fn plus(self, count: u16, size: u16) -> Self {
+        let slot = self.slot + count;
+        if slot >= size {
+            Self { slot: slot - size, wrap: !self.wrap }
+        } else {
+            Self { slot, ..self }
+        }
+    }
+}
+
+impl Packed {
+    pub(super) fn new(memory: &Arc<Memory>, areas: Areas, size: u16) -> Self {
+        let slots = usize::from(size);
+        let start = Place { slot: 0, wrap: true };
+        let ring = Self {
+            size,
+            descriptors: memory.view(areas.descriptors, 2 * slots),
+            driver: memory.view(areas.driver, 1),
+            device: memory.view(areas.device, 1),
+            described: vec![0; slots],
+            offered: start,
+            reclaimed: start,
+            out: 0,
+            seen: 0,
+        };
+        ring.driver[0].store(EVENTS_OFF, Ordering::Relaxed);
+        ring
+    }
+
+    pub(super) fn describe(&mut self, slot: u16, address: u64, len: u32, flags: u16) {
+        let at = usize::from(slot);
+        self.descriptors[2 * at].store(address, Ordering::Relaxed);
+        self.described[at] = u64::from(len) | u64::from(slot) << 32 | u64::from(flags) << 48;
+    }
+
+    /// A used descriptor of a burst may stand for those before it: its id is the last of them (§2.8.9).
+    #[inline]
+    pub(super) fn returned(&mut self, max: u16) -> u16 {
+        while self.seen < max.min(self.out) {
+            let place = self.reclaimed.plus(self.seen, self.size);
+            let word = self.descriptors[2 * usize::from(place.slot) + 1].load(Ordering::Acquire);
+            let used = if place.wrap { AVAIL | USED } else { 0 };
+            if word & (AVAIL | USED) != used {
+                break;
+            }
+            let id = (word >> 32) as u16;
+            let more = (id.wrapping_sub(place.slot) & (self.size - 1)) + 1;
+            self.seen = (self.seen + more).min(self.out);
+        }
+        self.seen.min(max)
+    }
+
+    #[inline]
+    pub(super) fn entry(&self, n: u16) -> Entry {
+        let slot = self.reclaimed.plus(n, self.size).slot;
+        let word = self.descriptors[2 * usize::from(slot) + 1].load(Ordering::Relaxed);
+        Entry { id: (word >> 32) as u16, len: word as u32 }
+    }
+
+    #[inline]
+    pub(super) fn reclaim(&mut self, count: u16) {
+        self.reclaimed = self.reclaimed.plus(count, self.size);
+        self.seen -= count;
+        self.out -= count;
+    }
+
+    #[inline]
+    pub(super) fn offer(&mut self, count: u16) -> bool {
+        let first = self.offered;
+        for n in 1..count {
+            self.publish(first.plus(n, self.size), Ordering::Relaxed);
+        }
+        if count > 0 {
+            self.publish(first, Ordering::Release);
+        }
+        self.offered = first.plus(count, self.size);
+        self.out += count;
+        // As for split rings: first the descriptors, then the switch's wish (§2.8.21.3.1).
+        fence(Ordering::SeqCst);
+        self.device[0].load(Ordering::Relaxed) & EVENTS != EVENTS_OFF
+    }
+
+    #[inline]
+    fn publish(&self, place: Place, ordering: Ordering) {
+        let at = usize::from(place.slot);
+        let bits = if place.wrap { AVAIL } else { USED };
+        self.descriptors[2 * at + 1].store(self.described[at] | bits, ordering);
+    }
+
+    #[inline]
+    pub(super) fn next_to_offer(&self) -> u16 {
+        self.offered.slot
+    }
+
+    #[inline]
+    pub(super) fn next_to_return(&self) -> u16 {
+        self.reclaimed.slot
+    }
+
+    #[inline]
+    pub(super) fn free(&self) -> u16 {
+        self.size - self.out
+    }
+
+    pub(super) fn ask_for_calls(&mut self, wanted: bool) {
+        self.driver[0].store(if wanted { 0 } else { EVENTS_OFF }, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+    }
+}

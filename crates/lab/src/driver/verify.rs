@@ -1,0 +1,110 @@
+//! What came through, compared with what must come through, byte by byte.
+//!
+//! A frame's sequence number tells its flow, and with it every byte: so the receiver makes the frame again, passes it through
+//! what the rules do to it, and compares.
+
+use super::flows::Fields;
+use super::frame::{self, SEQUENCE, STAMP, Template};
+use super::lean::{Touch, Traffic};
+use super::sys::{LINE, Line};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// What the rules do to a head: head, and the side that sent it.
+pub type Rewrite = fn([u64; 6], u8) -> [u64; 6];
+
+/// The frames of both directions, and what was wrong with them.
+pub struct Check {
+    traffic: Traffic,
+    templates: [Template; 2],
+    rewrite: Rewrite,
+    /// Next number expected from each side.
+    next: [u64; 2],
+    /// Checked and right.
+    pub good: u64,
+    /// Never came.
+    pub lost: u64,
+    /// Came after a later one.
+    pub reordered: u64,
+    /// Came with another length or other bytes.
+    pub damaged: u64,
+}
+
+impl Check {
+    /// For traffic that passes rules which do `rewrite`.
+    pub fn new(traffic: Traffic, rewrite: Rewrite) -> Self {
+        let templates = [0, 1].map(|side| Template::new(side, traffic.frame));
+        Self {
+            traffic,
+            templates,
+            rewrite,
+            next: [0; 2],
+            good: 0,
+            lost: 0,
+            reordered: 0,
+            damaged: 0,
+        }
+    }
+
+    /// The numbers that the sides will send next.
+    pub(super) fn begin(&mut self, next: [u64; 2]) {
+        self.next = next;
+    }
+
+    /// The numbers that the sides would have sent next: what is missing up to there is lost.
+    pub(super) fn end(&mut self, next: [u64; 2]) {
+        self.lost += next.iter().zip(self.next).map(|(end, next)| end - next).sum::<u64>();
+        self.lost -= self.reordered.min(self.lost);
+    }
+
+    /// A frame that side `to` received. A length of 0 says that its buffer was not the next one.
+    pub(super) fn frame(&mut self, to: u8, line: &Line, whole: &[Line], len: usize) {
+        let side = 1 - to;
+        let sequence = line.0[SEQUENCE].load(Relaxed);
+        let next = &mut self.next[usize::from(side)];
+        // Far from what was sent: the number itself is damaged.
+        if sequence.abs_diff(*next) > 1 << 20 {
+            self.damaged += 1;
+            return;
+        }
+        if sequence < *next {
+            self.reordered += 1;
+        } else {
+            self.lost += sequence - *next;
+            *next = sequence + 1;
+        }
+        if len == self.traffic.frame && self.is_right(side, sequence, line, whole) {
+            self.good += 1;
+        } else {
+            self.damaged += 1;
+        }
+    }
+
+    fn is_right(&self, side: u8, sequence: u64, line: &Line, whole: &[Line]) -> bool {
+        let order = &self.traffic.order;
+        let at = sequence as usize + usize::from(side) * order.len() / 2;
+        let fields = Fields::of(&self.traffic.pattern, side, order[at & (order.len() - 1)]);
+        let sent = self.templates[usize::from(side)].head(fields);
+        let expected = (self.rewrite)(sent, side);
+        let head = expected.iter().zip(&line.0).all(|(&word, cell)| cell.load(Relaxed) == word);
+        let stamped = line.0[STAMP].load(Relaxed) != 0;
+        head && stamped && (self.traffic.touch == Touch::Head || self.payload(sequence, whole))
+    }
+
+    /// Every whole word after the first line repeats the number's last byte.
+    fn payload(&self, sequence: u64, whole: &[Line]) -> bool {
+        let word = u64::from_le_bytes([sequence as u8; 8]);
+        let words = (self.traffic.frame - LINE) / 8;
+        let cells = whole.iter().skip(1).flat_map(|line| &line.0);
+        cells.take(words).all(|cell| cell.load(Relaxed) == word)
+    }
+}
+
+/// Rules that only forward.
+pub fn unchanged(head: [u64; 6], _: u8) -> [u64; 6] {
+    head
+}
+
+/// See [`frame::routed`], with the addresses that the bench's routes write.
+pub fn routed(head: [u64; 6], side: u8) -> [u64; 6] {
+    frame::routed(head, [2, 0, 0, 1 - side, 0x99, 1], [2, 0, 0, side, 0x99, 2])
+}

@@ -1,0 +1,80 @@
+//! Ourselves, as a user would start us.
+
+use super::super::{Process, SWITCH_CORE};
+use super::{Kind, Running, Work, last_lines, port_name};
+use crate::netns::Namespace;
+use anyhow::{Context, Result, ensure};
+use std::fmt::Write as _;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+pub fn start(sockets: &[PathBuf], _frame: usize) -> Result<Running> {
+    let namespace = Namespace::create("vsw")?;
+    let directory = tempfile::tempdir()?;
+    let config = directory.path().join("node.toml");
+    std::fs::write(&config, configuration(directory.path(), sockets)?)?;
+    let binary = std::env::current_exe().context("own binary")?;
+    let binary = binary.to_str().context("own binary: path is not UTF-8")?;
+    let log = directory.path().join("node.log");
+    let mut command = namespace.command(binary);
+    command.args(["node", "--config"]).arg(&config);
+    let process = Process::start(&mut command, &log)?;
+    let management = directory.path().join("sw0.mgmt");
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !management.exists() {
+        let late = Instant::now() >= deadline;
+        ensure!(!late, "the node did not come up within 10 s:\n{}", last_lines(&log));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let control = directory.path().join("api.sock");
+    Ok(Running {
+        kind: Kind::Suiro,
+        processes: vec![process],
+        management,
+        control,
+        _pages: None,
+        _namespace: namespace,
+        directory,
+    })
+}
+
+fn configuration(directory: &Path, sockets: &[PathBuf]) -> Result<String> {
+    let directory = directory.display();
+    let mut text = format!(
+        "[node]\nrun_dir = \"{directory}\"\nstate_dir = \"{directory}\"\ncores = [{SWITCH_CORE}]\n\n[[switch]]\nname = \"sw0\"\nfail_mode = \"secure\"\n"
+    );
+    for (number, socket) in (1..).zip(sockets) {
+        let (name, socket) = (port_name(number), socket.display());
+        writeln!(
+            text,
+            "\n[[switch.port]]\nname = \"{name}\"\nnumber = {number}\ntype = \"vhost-user\"\nsocket = \"{socket}\""
+        )?;
+    }
+    Ok(text)
+}
+
+/// Asks the node's API; the connection is closed after the answer, so that no length needs to be read.
+pub fn work(api: &Path) -> Result<Work> {
+    let mut stream = UnixStream::connect(api)?;
+    stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+    stream.write_all(
+        b"GET /v1/workers HTTP/1.1\r\nHost: node\r\nAccept: application/json\r\nConnection: close\r\n\r\n",
+    )?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    let (_, body) = answer.split_once("\r\n\r\n").context("no HTTP answer")?;
+    let workers: serde_json::Value = serde_json::from_str(body.trim()).context("the answer")?;
+    let workers = workers["workers"].as_array().context("no workers in the answer")?;
+    let worker = workers
+        .iter()
+        .find(|worker| worker["core"].as_u64() == Some(SWITCH_CORE as u64))
+        .context("no worker on the switch's core")?;
+    let figure = |name: &str| worker[name].as_u64().with_context(|| format!("no {name}"));
+    Ok(Work {
+        frames: figure("frames")?,
+        busy: figure("cycles_rx")? + figure("cycles_pipeline")? + figure("cycles_tx")?,
+        idle: figure("cycles_polling")?,
+    })
+}
