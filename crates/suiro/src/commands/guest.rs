@@ -9,7 +9,7 @@ pub fn show(guest: &GuestView) -> String {
     let since = guest.connected_s.map_or_else(String::new, |seconds| format!(" for {seconds} s"));
     let mut text = format!("  guest       {}{since}, socket {} ({role})\n", guest.state, guest.socket);
     guest.waits_for.iter().for_each(|why| text += &format!("  waits for   {why}\n"));
-    for error in &guest.last_error {
+    if let Some(error) = &guest.last_error {
         text += &format!("  last error  {} ({} so far)\n  remedy      {}\n", error.cause, error.count, error.remedy);
     }
     if let Some(kind) = &guest.ring_kind {

@@ -134,6 +134,11 @@ impl Place {
         pid
     }
 
+    /// The running node's process.
+    pub fn pid(&self) -> u32 {
+        self.node.as_ref().expect("the node runs").id()
+    }
+
     /// Runs `suiro node` to its end.
     pub fn node_says(&self, options: &[&str]) -> Said {
         Said::of(self.command(options).output().unwrap())

@@ -1,0 +1,87 @@
+//! Guests of a switch, each with a socket that it listens on.
+
+use super::{Lab, until};
+use lab::driver::frontend::{Listener, Shape};
+use lab::driver::plain::PlainGuest;
+use serde_json::Value;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Longest that anything here may take. Chosen: far above what a loaded machine needs.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A node with a switch `sw0`, and sockets of guests.
+pub struct Guests {
+    pub lab: Lab,
+    listeners: Vec<Listener>,
+}
+
+impl Guests {
+    /// `count` ports `vm1`, `vm2`, … that call guests, who are not there yet.
+    pub fn called(count: usize) -> Self {
+        let lab = Lab::running(&[]);
+        lab.suiro(&["switch", "add", "sw0"]);
+        let mut guests = Self { lab, listeners: Vec::new() };
+        for index in 1..=count {
+            let path = guests.path(index);
+            guests.listeners.push(Listener::bind(&path).unwrap());
+            guests.add(index, &[]);
+        }
+        guests
+    }
+
+    pub fn path(&self, index: usize) -> PathBuf {
+        self.lab.path(&format!("vm{index}.sock"))
+    }
+
+    pub fn add(&self, index: usize, options: &[&str]) -> String {
+        let (name, path) = (format!("vm{index}"), self.path(index).display().to_string());
+        let words = ["port", "add", "sw0", &name, "--type", "vhost-user", "--socket", &path];
+        self.lab.suiro(&[&words[..], options].concat())
+    }
+
+    /// The guest comes, or comes back.
+    pub fn connect(&self, index: usize, shape: Shape) -> PlainGuest {
+        let socket = self.listeners[index - 1].accept(PATIENCE).unwrap();
+        PlainGuest::connect(socket, shape).unwrap()
+    }
+
+    /// No guest listens any more.
+    pub fn leave(&mut self) {
+        self.listeners.clear();
+    }
+
+    /// What the node tells of the guest.
+    pub fn shown(&self, index: usize) -> Value {
+        self.lab.json(&["port", "show", "sw0", &format!("vm{index}")])["guest"].clone()
+    }
+
+    #[track_caller]
+    pub fn until(&self, index: usize, state: &str) {
+        until(&format!("guest {index} is {state}: {}", self.lab.log()), || self.shown(index)["state"] == state);
+    }
+
+    /// A pair of guests that were seen to be ready.
+    pub fn pair(&self) -> [PlainGuest; 2] {
+        let pair = [self.connect(1, Shape::default()), self.connect(2, Shape::default())];
+        self.until(1, "ready");
+        self.until(2, "ready");
+        pair
+    }
+}
+
+/// A frame from one guest to all, which says so in its payload.
+pub fn frame(from: u8, text: &str) -> Vec<u8> {
+    let mut frame = [&[0xff; 6][..], &[2, 0, 0, 0, 0, from], &[0x88, 0xb5], text.as_bytes()].concat();
+    frame.resize(frame.len().max(60), 0);
+    frame
+}
+
+/// Whether what one guest sends reaches the other, byte for byte.
+#[track_caller]
+pub fn talk([one, other]: &mut [PlainGuest; 2], text: &str) {
+    let sent = frame(1, text);
+    one.send(&sent, PATIENCE).unwrap();
+    let got = other.receive(PATIENCE).unwrap().expect("the frame comes in time");
+    assert_eq!(got.bytes, sent);
+}

@@ -1,0 +1,17 @@
+//! vhost-user ports as their users meet them: guests played in this process, by the sockets that QEMU would use, and a node that is killed,
+//! misled and left alone.
+
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+mod examples;
+mod guest;
+mod idle;
+mod ports;
+mod restarts;
+mod strangers;
+#[expect(dead_code, unused_imports, reason = "each test program uses its part")]
+#[path = "../support/mod.rs"]
+mod support;
+
+use guest::Guests;
+use support::{Lab, Ofctl, privileged, until};
