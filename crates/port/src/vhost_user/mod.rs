@@ -10,6 +10,8 @@ mod control;
 mod header;
 mod rx;
 mod spread;
+#[cfg(test)]
+mod tests;
 mod tx;
 
 use crate::error::OpenError;

@@ -29,7 +29,12 @@ impl VhostRx {
         let slot = attachment.slots().nth(2 * usize::from(pair) + 1);
         let slot = Arc::clone(slot.expect("a slot for each ring of each pair"));
         let announcements = (pair == 0).then(|| attachment.clone());
-        Self { slot, announcements, chains: Chains::default(), held: None }
+        Self { announcements, ..Self::of(slot) }
+    }
+
+    /// Serves the ring in a slot.
+    pub(super) fn of(slot: Arc<Slot>) -> Self {
+        Self { slot, announcements: None, chains: Chains::default(), held: None }
     }
 
     /// An address that the front-end wants announced, as a frame.
@@ -128,9 +133,8 @@ fn fill(
         return Ok(Err(DropReason::TooBig));
     }
     let mut header = [0; LEN];
-    chains.read(index, &mut header[..header_len]);
     let head = len.min(HEAD_MAX);
-    chains.read(index, &mut slot.head.area()[..head]);
+    chains.read_both(index, &mut header[..header_len], &mut slot.head.area()[..head]);
     slot.head.set_len(head);
     slot.body = match len - head {
         0 => BodyAt::Nowhere,

@@ -25,7 +25,11 @@ pub(super) struct VhostTx {
 
 impl VhostTx {
     pub(super) fn new(attachment: &Attachment, worker: usize, workers: usize) -> Self {
-        let slots: Box<[_]> = attachment.slots().step_by(2).cloned().collect();
+        Self::of(attachment.slots().step_by(2).cloned().collect(), worker, workers)
+    }
+
+    /// Fills the rings in slots.
+    pub(super) fn of(slots: Box<[Arc<Slot>]>, worker: usize, workers: usize) -> Self {
         let ours = Vec::with_capacity(slots.len());
         Self { slots, worker, workers, ours, scratch: Vec::new() }
     }

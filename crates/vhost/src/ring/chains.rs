@@ -66,11 +66,40 @@ impl Chains {
         self.list[index].len as usize
     }
 
-    /// Moves the first `into.len()` bytes of chain `index` to private memory; what remains is the rest.
+    /// Moves a header and a head, one behind the other, to private memory: twice [`Chains::read`], and most often once.
     ///
     /// # Panics
     /// When there are fewer bytes or chains.
     #[inline]
+    pub fn read_both(&mut self, index: usize, header: &mut [u8], head: &mut [u8]) {
+        let chain = &mut self.list[index];
+        let len = header.len() + head.len();
+        match self.held.all().get(chain.first as usize) {
+            Some(slice) if slice.len() > len && chain.len as usize > len => {
+                let (first, rest) = slice.split_at(header.len());
+                first.read(header);
+                rest.read(head);
+                chain.len -= len as u32;
+                self.held.cut(chain.first as usize, len);
+            }
+            Some(slice) if slice.len() == len && chain.len as usize == len => {
+                let (first, rest) = slice.split_at(header.len());
+                first.read(header);
+                rest.read(head);
+                chain.len = 0;
+                chain.first += 1;
+            }
+            _ => {
+                self.read(index, header);
+                self.read(index, head);
+            }
+        }
+    }
+
+    /// Moves the first `into.len()` bytes of chain `index` to private memory; what remains is the rest.
+    ///
+    /// # Panics
+    /// When there are fewer bytes or chains.
     pub fn read(&mut self, index: usize, mut into: &mut [u8]) {
         let chain = &mut self.list[index];
         assert!(into.len() <= chain.len as usize, "read past a chain's end");
@@ -122,6 +151,16 @@ impl Chains {
     #[inline]
     pub(super) fn list(&self) -> &[Chain] {
         &self.list
+    }
+
+    /// Chain `index` if it is one slice: its number, places, and bytes.
+    #[inline]
+    pub(super) fn single(&self, index: usize) -> Option<(Chain, GuestSlice<'_>)> {
+        let chain = *self.list.get(index)?;
+        match self.held.all().get(chain.first as usize..chain.end as usize)? {
+            [only] => Some((chain, *only)),
+            _ => None,
+        }
     }
 
     /// The slices of `count` chains from `index` on, as if they were one.

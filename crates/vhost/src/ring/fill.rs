@@ -104,6 +104,26 @@ impl Vring {
     ) -> Result<(), Refused> {
         let header_len = self.features.header_len();
         let total = header_len + head.len() + body.len();
+        match self.room.single(self.filled) {
+            Some((chain, slice)) if slice.len() >= total && self.log.is_none() => {
+                write_whole(slice, header, header_len, head, body);
+                self.used.push(Used { id: chain.id, places: chain.places, len: total as u32 });
+                self.filled += 1;
+                Ok(())
+            }
+            _ => self.put_over(header, head, body, total),
+        }
+    }
+
+    /// The same over several buffers, or several pieces of one, or when there is none yet.
+    fn put_over(
+        &mut self,
+        header: &[u8; HEADER_MAX],
+        head: &[u8],
+        body: Payload<'_>,
+        total: usize,
+    ) -> Result<(), Refused> {
+        let header_len = self.features.header_len();
         let count = self.buffers_for(total, header_len)?;
         let mut header = *header;
         header[NUM_BUFFERS..].copy_from_slice(&(count as u16).to_le_bytes());
@@ -163,6 +183,33 @@ impl Vring {
         };
         self.check_memory()?;
         found
+    }
+}
+
+/// Copies a frame into one slice that has room for it.
+#[inline]
+fn write_whole(
+    slice: GuestSlice<'_>,
+    header: &[u8; HEADER_MAX],
+    header_len: usize,
+    head: &[u8],
+    body: Payload<'_>,
+) {
+    let mut header = *header;
+    header[NUM_BUFFERS..].copy_from_slice(&1_u16.to_le_bytes());
+    let (first, rest) = slice.split_at(header_len);
+    if header_len == HEADER_MAX { first.write(&header) } else { first.write(&header[..header_len]) }
+    rest.write(head);
+    let mut rest = rest.split_at(head.len()).1;
+    match body {
+        Payload::Private([]) => {}
+        Payload::Private(bytes) => rest.write(bytes),
+        Payload::Guest(parts) => {
+            for part in parts {
+                rest.copy_from(*part);
+                rest = rest.split_at(part.len()).1;
+            }
+        }
     }
 }
 

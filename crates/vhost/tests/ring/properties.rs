@@ -84,7 +84,8 @@ proptest! {
                     for index in 0..taken {
                         let frame = sent.pop_front().unwrap();
                         let mut head = vec![0; frame.len().min(most * 3)];
-                        chains.read(index, &mut head);
+                        let (first, second) = head.split_at_mut(frame.len().min(most));
+                        chains.read_both(index, first, second);
                         for slice in chains.slices(index) {
                             let mut part = vec![0; slice.len()];
                             slice.read(&mut part);

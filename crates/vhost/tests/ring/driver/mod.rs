@@ -3,7 +3,7 @@
 mod packed;
 mod split;
 
-use crate::guest::{Buffer, Guest};
+use super::guest::{Buffer, Guest};
 use rustix::event::{EventfdFlags, eventfd};
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -117,7 +117,7 @@ impl Driver {
     }
 
     pub fn config(&self) -> VringConfig {
-        let [desc, driver, device] = self.areas.map(|at| crate::guest::USER + at);
+        let [desc, driver, device] = self.areas.map(|at| super::guest::USER + at);
         VringConfig {
             features: self.features,
             size: self.size,
