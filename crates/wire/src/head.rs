@@ -14,8 +14,11 @@ pub const HEAD_MAX: usize = 256;
 pub struct NoRoom;
 
 /// Private header bytes: `bytes[start..end]` is the frame's beginning.
+///
+/// No larger than its content, so that what else belongs to a frame finds room on the cache line of `start` and `end`; whoever keeps
+/// heads aligns them.
 #[derive(Clone)]
-#[repr(C, align(64))]
+#[repr(C, align(4))]
 pub struct Head {
     bytes: [u8; HEADROOM + HEAD_MAX],
     start: u16,

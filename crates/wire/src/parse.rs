@@ -20,7 +20,7 @@ pub(crate) use ipv6::chain;
 pub(crate) use nd::{link_layer_option, nd_option_for};
 pub(crate) use shim::ITAG;
 
-use crate::{Field, Head, IN_PORT_WORD, Key, Layers, WORDS};
+use crate::{Depth, Field, Head, IN_PORT_WORD, Key, Layers, WORDS};
 
 /// Words of the key that hold what is not in the frame, whole but for `in_port`.
 const METADATA_WORD: usize = 13;
@@ -33,6 +33,17 @@ pub fn parse(head: &Head, in_port: u32) -> (Key, Layers) {
     key.set(Field::InPort, u128::from(in_port));
     parse_into(head, &mut key, &mut layers);
     (key, layers)
+}
+
+/// Goes on with a parse that ended at a lesser depth: `key` and `layers` say nothing of what lies below it. Headers that were pushed
+/// or popped since are no matter.
+#[inline]
+pub fn parse_on(head: &Head, to: Depth, key: &mut Key, layers: &mut Layers) {
+    match to {
+        Depth::Nothing => {}
+        Depth::Link => *layers = ethernet::parse_link(head.bytes(), key),
+        Depth::Full => *layers = ethernet::parse(head.bytes(), key),
+    }
 }
 
 /// Parses anew into `key` and `layers`; `in_port`, `metadata` and `tunnel_id` stay.

@@ -9,7 +9,7 @@ use proptest::prelude::{ProptestConfig, any, prop_assert, prop_assert_eq, propte
 use proptest::test_runner::TestCaseError;
 use std::net::Ipv6Addr;
 use wire::build::{Frame, Ipv4, Ipv6, Tcp};
-use wire::{Field, HEAD_MAX, Head, Key, Layers, ip_proto, parse, parse_into};
+use wire::{Depth, Field, HEAD_MAX, Head, Key, Layers, ip_proto, parse, parse_into, parse_on};
 
 fn agrees_with_the_naive_parser(frame: &[u8]) -> Result<(), TestCaseError> {
     let head = Head::copy_of(frame);
@@ -59,6 +59,26 @@ proptest! {
         parse_into(&head, &mut key, &mut layers);
         prop_assert_eq!((key, layers), before);
         prop_assert_eq!(key.get(Field::InPort), u128::from(in_port));
+    }
+
+    #[test]
+    fn a_parse_to_a_depth_knows_that_much_and_can_go_on(frame in frames::hostile(), in_port: u32) {
+        let head = Head::copy_of(&frame);
+        let (full, all) = parse(&head, in_port);
+        let (mut key, mut layers) = (Key::default(), Layers::default());
+        key.set(Field::InPort, u128::from(in_port));
+        for depth in [Depth::Nothing, Depth::Link, Depth::Full] {
+            parse_on(&head, depth, &mut key, &mut layers);
+            for &field in Field::ALL {
+                let mut mask = Key::default();
+                mask.set(field, field.full());
+                let known = if Depth::of(&mask) <= depth { full.get(field) } else { 0 };
+                prop_assert_eq!(key.get(field), known, "{} at {:?}", field.name(), depth);
+            }
+            let (l3, vlans) = if depth < Depth::Link { (0, 0) } else { (all.l3, all.vlans) };
+            let deep = if depth < Depth::Full { Layers::default() } else { all };
+            prop_assert_eq!(layers, Layers { l3, vlans, ..deep });
+        }
     }
 
     #[test]

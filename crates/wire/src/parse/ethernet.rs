@@ -14,8 +14,29 @@ struct Tags {
     eth_type: u16,
 }
 
+/// Everything.
 #[inline]
 pub(crate) fn parse(bytes: &[u8], key: &mut Key) -> Layers {
+    ipv4::parse_plain(bytes, key).unwrap_or_else(|| parse_any(bytes, key))
+}
+
+#[inline(never)]
+fn parse_any(bytes: &[u8], key: &mut Key) -> Layers {
+    let layers = parse_link(bytes, key);
+    let l3 = usize::from(layers.l3);
+    match key.0[0] as u16 {
+        eth_type::IPV4 => ipv4::parse(bytes, l3, key, layers),
+        eth_type::IPV6 => ipv6::parse(bytes, l3, key, layers),
+        eth_type::ARP => arp::parse(bytes, l3, key, layers),
+        eth_type::MPLS | eth_type::MPLS_UPSTREAM => shim::parse_mpls(bytes, l3, key, layers),
+        eth_type::PBB => shim::parse_pbb(bytes, l3, key, layers),
+        _ => layers,
+    }
+}
+
+/// Addresses, tags and type; the rest of the key is left alone.
+#[inline]
+pub(super) fn parse_link(bytes: &[u8], key: &mut Key) -> Layers {
     let Some(header) = bytes.first_chunk::<HEADER>() else { return Layers::default() };
     let (dst_src, src_type) = (be!(u64, header, 0), be!(u64, header, 6));
     let mut tags = Tags { l3: HEADER, count: 0, vlan: 0, eth_type: src_type as u16 };
@@ -27,15 +48,7 @@ pub(crate) fn parse(bytes: &[u8], key: &mut Key) -> Layers {
     }
     key.0[0] = dst_src & !0xffff | u64::from(tags.eth_type);
     key.0[1] = src_type & !0xffff | u64::from(tags.vlan);
-    let layers = Layers { l3: tags.l3 as u16, vlans: tags.count, ..Layers::default() };
-    match tags.eth_type {
-        eth_type::IPV4 => ipv4::parse(bytes, tags.l3, key, layers),
-        eth_type::IPV6 => ipv6::parse(bytes, tags.l3, key, layers),
-        eth_type::ARP => arp::parse(bytes, tags.l3, key, layers),
-        eth_type::MPLS | eth_type::MPLS_UPSTREAM => shim::parse_mpls(bytes, tags.l3, key, layers),
-        eth_type::PBB => shim::parse_pbb(bytes, tags.l3, key, layers),
-        _ => layers,
-    }
+    Layers { l3: tags.l3 as u16, vlans: tags.count, ..Layers::default() }
 }
 
 /// Walks stacked tags. The key shows the outermost one (OpenFlow 1.3.5 §7.2.3.8); a tag that the head cuts off is not a tag.

@@ -2,7 +2,7 @@
 
 use super::transport::{self, Family};
 use super::{be, chunk};
-use crate::{Key, Layers};
+use crate::{Key, Layers, eth_type, ip_proto};
 
 /// Bytes of a header without options.
 pub(super) const HEADER: usize = 20;
@@ -14,6 +14,37 @@ pub(crate) fn header_len(ip: &[u8]) -> Option<usize> {
     let len = usize::from(header[0] & 0xf) * 4;
     let total = usize::from(be!(u16, header, 2));
     (header[0] >> 4 == 4 && len >= HEADER && total >= len && ip.len() >= len).then_some(len)
+}
+
+/// Ethernet without tags, IPv4 without options or fragments, and a UDP header or as many bytes of another.
+const PLAIN: usize = 42;
+
+/// The shortest way through what most frames are: untagged, IPv4 without options or fragments, UDP or TCP. All else is left to
+/// [`super::ethernet::parse`], which comes to the same for these; nothing is written then.
+#[inline(always)]
+pub(super) fn parse_plain(bytes: &[u8], key: &mut Key) -> Option<Layers> {
+    let header: &[u8; PLAIN] = bytes.first_chunk()?;
+    let (first, second) = (be!(u64, header, 14), be!(u64, header, 22));
+    let (total, proto) = ((first >> 32 & 0xffff) as usize, (second >> 48) as u8);
+    let plain = be!(u16, header, 12) == eth_type::IPV4
+        && first >> 56 == 0x45
+        && first & 0x3fff == 0
+        && total >= PLAIN - 14
+        && matches!(proto, ip_proto::UDP | ip_proto::TCP);
+    if !plain {
+        return None;
+    }
+    key.0[0] = be!(u64, header, 0) & !0xffff | u64::from(eth_type::IPV4);
+    key.0[1] = be!(u64, header, 6) & !0xffff;
+    key.0[2] = key.0[2] & !0xffff_ffff | u64::from(proto) << 24 | (first >> 48 & 0xff) << 16;
+    key.0[3] = second << 32 | u64::from(be!(u32, header, 30));
+    let layers = Layers { l3: 14, ip: 14, ..Layers::default() };
+    if proto == ip_proto::UDP {
+        key.0[4] = u64::from(be!(u32, header, 34)) << 32;
+        return Some(Layers { l4: 34, payload: 42, ..layers });
+    }
+    let packet = &bytes[..bytes.len().min(14 + total)];
+    Some(transport::parse(packet, 34, proto, Family::V4, key, layers))
 }
 
 #[inline]
