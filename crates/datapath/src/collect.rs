@@ -1,14 +1,13 @@
 //! The pipeline's verdicts, collected: which head leaves by which port, crosses which vlink, goes to the controller.
 
-use crate::counters::SwitchBlock;
+use crate::counters::{PortBlock, SwitchBlock};
 use crate::crossing::{Crossing, Crossings, HOPS};
 use crate::event::{EventRing, Punt, places};
-use crate::heads::{Carried, Parsed, SPARE, packet_len, spare_at, spare_index};
+use crate::heads::{Carried, Parsed, SPARE, Waiting, fits, spare_at, spare_index};
 use crate::local::{LocalSwitch, PortIx, SwitchIx, Way};
 use crate::packet_in::HeldFrame;
-use crate::pending::HeadAt;
+use crate::pending::{HeadAt, Run};
 use crate::transmit::Transmit;
-use arrayvec::ArrayVec;
 use flow::{Nanos, Packet, PacketIn, PortNo, Sink, Then};
 use port::{BATCH, Sent};
 use std::sync::atomic::Ordering::Relaxed;
@@ -24,13 +23,24 @@ pub(crate) fn copies_allowed(ports: usize) -> usize {
     1024 + ports
 }
 
+/// What frames that cross a vlink meet, read once for all of them.
+#[derive(Clone, Copy)]
+struct WayOver {
+    /// At the other end.
+    switch: SwitchIx,
+    into: PortIx,
+    in_port: PortNo,
+    mtu: u32,
+}
+
 /// Collects the verdicts of one call of the pipeline.
 pub(crate) struct Collector<'c, 'a> {
     pub(crate) now: Nanos,
     pub(crate) switch: &'c LocalSwitch,
     pub(crate) tx: Transmit<'a>,
     /// The head of each packet in the call.
-    pub(crate) heads: &'c ArrayVec<HeadAt, BATCH>,
+    pub(crate) heads: &'c [HeadAt],
+    pub(crate) carried: &'c mut [Carried],
     pub(crate) parsed: &'c mut [Parsed],
     /// The spare heads that no packet in the call has: from index `base` on.
     pub(crate) own: &'c mut [Head],
@@ -68,42 +78,57 @@ impl Collector<'_, '_> {
     }
 
     /// The frame's place while it waits: its own head if nothing more happens to it, else a copy.
+    #[inline]
     fn keep(&mut self, index: usize, packet: &Packet<'_>, then: Then) -> Option<HeadAt> {
         let own = self.heads[index];
-        let origin = self.tx.carried[usize::from(own.0)].origin;
-        let at = match then {
-            Then::Done => own,
-            Then::More => self.copy(packet.head)?,
-        };
-        let carried = &mut self.tx.carried[usize::from(at.0)];
-        *carried = Carried {
-            offload: packet.offload,
-            frame_len: packet.frame_len,
-            packet_len: packet_len(&packet.layers, &packet.offload, packet.frame_len),
-            // A head that is its packet's own may have been kept by an earlier output already.
-            users: if then == Then::Done { carried.users } else { 0 },
-            origin,
-        };
-        Some(at)
+        match then {
+            Then::Done => {
+                self.note(own, packet);
+                Some(own)
+            }
+            Then::More => self.copy(own, packet),
+        }
     }
 
-    /// A copy of `head` in a spare one; when there is none, the frames that wait in spare heads are sent first.
+    /// Notes what goes with a spare head. Of the batch's own the packets know it.
+    #[inline]
+    fn note(&mut self, at: HeadAt, packet: &Packet<'_>) {
+        if let Some(spare) = spare_index(at) {
+            let carried = &mut self.carried[spare];
+            (carried.offload, carried.frame_len) = (packet.offload, packet.frame_len);
+        }
+    }
+
+    /// A copy of the packet, whose head is `own`, in a spare head; when there is none, the frames that wait in spare heads are sent first.
     #[inline(never)]
-    fn copy(&mut self, head: &Head) -> Option<HeadAt> {
+    fn copy(&mut self, own: HeadAt, packet: &Packet<'_>) -> Option<HeadAt> {
         if *self.top == SPARE {
             self.flush_own();
         }
         let spare = self.own.get_mut(*self.top - self.base)?;
-        spare.copy_from(head);
+        spare.copy_from(packet.head);
+        let at = spare_at(*self.top);
+        self.carried[*self.top].origin = self.origin(own);
+        self.tx.users[usize::from(at.0)] = 0;
         *self.top += 1;
-        Some(spare_at(*self.top - 1))
+        self.note(at, packet);
+        Some(at)
+    }
+
+    /// The frame of the batch that a head came from.
+    #[inline]
+    fn origin(&self, at: HeadAt) -> u8 {
+        spare_index(at).map_or(at.0 as u8, |spare| self.carried[spare].origin)
     }
 
     /// Sends what waits in our spare heads and takes back those above the last one that still has to cross a vlink.
     #[cold]
     fn flush_own(&mut self) {
-        let (own, base) = (&*self.own, self.base);
-        self.tx.flush(|at| own.get(spare_index(at)?.checked_sub(base)?));
+        let (own, base, carried) = (&*self.own, self.base, &*self.carried);
+        self.tx.flush(|at| {
+            let spare = spare_index(at)?;
+            Some(Waiting::spare(own.get(spare.checked_sub(base)?)?, &carried[spare]))
+        });
         *self.top = self.crossings.highest_spare().map_or(base, |highest| base.max(highest + 1));
     }
 
@@ -113,50 +138,75 @@ impl Collector<'_, '_> {
         let Some(Some(port)) = self.tx.ports.get_mut(to.0 as usize) else { return };
         match port.way {
             Way::Queue(_) => {
-                self.tx.carried[usize::from(head.0)].users += 1;
-                let lane = port.lane(packet.queue);
-                self.tx.pending.push(to, &mut port.chain, (head, lane));
+                self.tx.users[usize::from(head.0)] += 1;
+                let run = Run::of(head, port.lane(packet.queue));
+                self.tx.pending.push(to, &mut port.chain, run);
             }
-            Way::Vlink(peer) => self.cross(to, peer, head, packet),
+            Way::Vlink(peer) => self.cross((to, peer), std::iter::once((head, packet))),
         }
     }
 
+    /// Sends these frames over the vlink of port `from`.
     #[inline(never)]
-    fn cross(&mut self, from: PortIx, into: PortIx, head: HeadAt, packet: &Packet<'_>) {
-        let verdict = self.may_cross(from, into, head);
-        let Some(Some(port)) = self.tx.ports.get(from.0 as usize) else { return };
-        let counters = &port.shared.counters[self.tx.worker];
-        let switch = match verdict {
-            Ok(switch) => switch,
-            Err(reason) => return counters.tx_drops.add(reason, 1),
-        };
-        counters.tx.add(Sent { frames: 1, bytes: u64::from(packet.frame_len) });
-        self.tx.carried[usize::from(head.0)].users += 1;
-        let parsed = &mut self.parsed[usize::from(head.0)];
-        (parsed.key, parsed.layers) = (packet.key, packet.layers);
-        self.crossings.push(Crossing { switch, into, head });
+    fn cross<'p, 'h: 'p>(
+        &mut self,
+        (from, into): (PortIx, PortIx),
+        frames: impl Iterator<Item = (HeadAt, &'p Packet<'h>)>,
+    ) {
+        let way = self.way_over(from, into);
+        let mut sent = Sent::default();
+        for (head, packet) in frames {
+            let verdict = way.and_then(|way| self.may_cross(way, head, packet));
+            match verdict {
+                Ok(crossing) => {
+                    sent.count(packet.frame_len as usize);
+                    self.tx.users[usize::from(head.0)] += 1;
+                    if let Some(spare) = spare_index(head) {
+                        self.parsed[spare] = Parsed { key: packet.key, layers: packet.layers };
+                    }
+                    self.crossings.push(crossing);
+                }
+                Err(reason) => self.count_at(from, |counters| counters.tx_drops.add(reason, 1)),
+            }
+        }
+        self.count_at(from, |counters| counters.tx.add(sent));
     }
 
-    /// The switch at the other end, or why the frame does not get there.
-    fn may_cross(
-        &mut self,
-        from: PortIx,
-        into: PortIx,
-        head: HeadAt,
-    ) -> Result<SwitchIx, DropReason> {
+    /// What a frame meets on a vlink, or why none gets over it.
+    fn way_over(&self, from: PortIx, into: PortIx) -> Result<WayOver, DropReason> {
         let end = |ix: PortIx| {
             self.tx.ports.get(ix.0 as usize).and_then(Option::as_ref).ok_or(DropReason::PortDown)
         };
         let (near, far) = (end(from)?, end(into)?);
-        let carried = &self.tx.carried[usize::from(head.0)];
+        if !near.shared.up.load(Relaxed) || !far.shared.up.load(Relaxed) {
+            return Err(DropReason::PortDown);
+        }
+        let (switch, in_port) = (far.switch, far.shared.at.port);
+        Ok(WayOver { switch, into, in_port, mtu: near.shared.mtu.load(Relaxed) })
+    }
+
+    /// The crossing of one frame, or why it does not get to the other end.
+    #[inline]
+    fn may_cross(
+        &mut self,
+        way: WayOver,
+        head: HeadAt,
+        packet: &Packet<'_>,
+    ) -> Result<Crossing, DropReason> {
+        let WayOver { switch, into, in_port, mtu } = way;
         match () {
-            () if !near.shared.up.load(Relaxed) || !far.shared.up.load(Relaxed) => {
-                Err(DropReason::PortDown)
+            () if !fits(packet.head, &packet.offload, packet.frame_len, mtu) => {
+                Err(DropReason::TooBig)
             }
-            () if carried.packet_len > near.shared.mtu.load(Relaxed) => Err(DropReason::TooBig),
             () if self.hops >= HOPS => Err(DropReason::VlinkLoop),
-            () if !self.crossings.allow(carried.origin) => Err(DropReason::TooManyCopies),
-            () => Ok(far.switch),
+            () if !self.crossings.allow(self.origin(head)) => Err(DropReason::TooManyCopies),
+            () => Ok(Crossing { switch, into, in_port, head }),
+        }
+    }
+
+    fn count_at(&self, port: PortIx, count: impl FnOnce(&PortBlock)) {
+        if let Some(Some(port)) = self.tx.ports.get(port.0 as usize) {
+            count(&port.shared.counters[self.tx.worker]);
         }
     }
 
@@ -168,7 +218,7 @@ impl Collector<'_, '_> {
         if !switch.quota.take(self.now, places) {
             return false;
         }
-        let origin = self.tx.carried[usize::from(self.heads[index].0)].origin;
+        let origin = self.origin(self.heads[index]);
         let body = self.tx.bodies[usize::from(origin)];
         let parts = (packet.head.bytes(), body);
         let punt = Punt {
@@ -207,6 +257,40 @@ impl Sink for Collector<'_, '_> {
                 continue;
             }
             self.send(to, head, packet);
+        }
+    }
+
+    fn forward(&mut self, first: usize, packets: &[&mut Packet<'_>], number: PortNo) {
+        let Some(to) = self.switch.ports.get(number) else {
+            return self.counters().drops.add(DropReason::NoPort, packets.len() as u64);
+        };
+        let heads = &self.heads[first..][..packets.len()];
+        for (&head, packet) in heads.iter().zip(packets) {
+            self.note(head, packet);
+        }
+        let Some(Some(port)) = self.tx.ports.get_mut(to.0 as usize) else { return };
+        match port.way {
+            Way::Queue(_) => {
+                let lane = |packet: &Packet<'_>| {
+                    port.shaper.as_ref().map_or(0, |shaper| shaper.lane(packet.queue))
+                };
+                let mut frames = heads.iter().zip(packets.iter().map(|packet| lane(packet)));
+                let Some((&first, lane)) = frames.next() else { return };
+                let mut run = Run::of(first, lane);
+                self.tx.users[usize::from(first.0)] += 1;
+                for (&head, lane) in frames {
+                    self.tx.users[usize::from(head.0)] += 1;
+                    if !run.add(head, lane) {
+                        self.tx.pending.push(to, &mut port.chain, run);
+                        run = Run::of(head, lane);
+                    }
+                }
+                self.tx.pending.push(to, &mut port.chain, run);
+            }
+            Way::Vlink(peer) => {
+                let frames = heads.iter().copied().zip(packets.iter().map(|packet| &**packet));
+                self.cross((to, peer), frames);
+            }
         }
     }
 

@@ -107,6 +107,16 @@ impl Mailbox {
         self.tell();
     }
 
+    /// The next command.
+    pub(crate) fn next_command(&self) -> Option<Command> {
+        pop(&self.commands)
+    }
+
+    /// The next packet-out.
+    pub(crate) fn next_packet_out(&self) -> Option<Injected> {
+        pop(&self.packet_outs)
+    }
+
     /// Hands over a packet-out; false when too many wait.
     pub(crate) fn packet_out(&self, injected: Injected) -> bool {
         let fits = self.packet_outs.push(injected).is_ok();
@@ -141,4 +151,9 @@ impl Mailbox {
     pub(crate) fn heard(&self) {
         let _ = rustix::io::read(&self.wake, &mut [0u8; 8]); // empty already: as well
     }
+}
+
+/// Looks before it takes: an attempt at an empty ring is a memory barrier, and a worker makes two in each turn.
+fn pop<T>(ring: &ArrayQueue<T>) -> Option<T> {
+    if ring.is_empty() { None } else { ring.pop() }
 }

@@ -43,12 +43,8 @@ impl DropCounts {
     /// Moves what a port counted here and leaves it empty.
     #[inline]
     pub(crate) fn take(&self, drops: &mut Drops) {
-        let mut any = false;
-        for (reason, count) in drops.iter() {
-            self.add(reason, count);
-            any = true;
-        }
-        if any {
+        if !drops.is_empty() {
+            drops.iter().for_each(|(reason, count)| self.add(reason, count));
             *drops = Drops::default();
         }
     }

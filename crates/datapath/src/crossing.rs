@@ -7,6 +7,7 @@ use crate::collect::DELIVERIES;
 use crate::heads::spare_index;
 use crate::local::{PortIx, SwitchIx};
 use crate::pending::HeadAt;
+use flow::PortNo;
 use port::BATCH;
 
 /// Vlinks that a frame may cross in one pass (the bound); more are a loop of switches.
@@ -19,6 +20,8 @@ pub(crate) struct Crossing {
     pub(crate) switch: SwitchIx,
     /// By this port.
     pub(crate) into: PortIx,
+    /// Of this number.
+    pub(crate) in_port: PortNo,
     /// Its head.
     pub(crate) head: HeadAt,
 }
@@ -111,7 +114,8 @@ mod tests {
     use super::*;
 
     fn crossing(switch: u32, head: u16) -> Crossing {
-        Crossing { switch: SwitchIx(switch), into: PortIx(switch), head: HeadAt(head) }
+        let (into, in_port) = (PortIx(switch), 1);
+        Crossing { switch: SwitchIx(switch), into, in_port, head: HeadAt(head) }
     }
 
     #[test]

@@ -4,11 +4,11 @@ use crate::clock::Clock;
 use crate::event::EventRing;
 use crate::frames::Frames;
 use crate::local::{PortIx, SwitchIx, World};
-use crate::pass::{Pass, Scratch, Work};
+use crate::pass::{Done, Pass, Scratch, Work};
 use crate::pending::Chain;
 use crate::shape::{Sending, Shaper, dissolve};
 use crate::touch::{Touch, Touching};
-use flow::{Cache, Nanos, PortNo};
+use flow::{Cache, Nanos};
 use std::sync::Arc;
 use wire::DropReason;
 
@@ -57,14 +57,14 @@ impl<C: Clock> Engine<C> {
         }
     }
 
-    /// Takes the frames, which came in at `in_port` of `switch`, to their destinations; returns the cycles spent on sending.
+    /// Takes the frames, which came in at `switch`, to their destinations.
     pub(crate) fn pass(
         &mut self,
         now: Nanos,
         frames: &mut Frames<'_>,
-        (switch, in_port): (SwitchIx, PortNo),
+        switch: SwitchIx,
         work: Work<'_>,
-    ) -> u64 {
+    ) -> Done {
         let (switches, ports) = self.world.parts();
         let mut pass = Pass {
             worker: self.number,
@@ -74,15 +74,14 @@ impl<C: Clock> Engine<C> {
             ports,
             cache: &mut self.cache,
             scratch: &mut self.scratch,
-            heads: &mut frames.heads,
+            packets: &mut frames.packets,
             bodies: &frames.bodies,
-            offloads: &frames.offloads,
             events: &self.events,
             touching: &self.touching,
-            tx_cycles: 0,
+            done: Done::default(),
         };
-        pass.run(switch, in_port, work);
-        pass.tx_cycles
+        pass.run(switch, work);
+        pass.done
     }
 
     /// Sends what waited in ports' queues and may leave by now.

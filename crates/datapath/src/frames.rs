@@ -1,18 +1,19 @@
 //! A received batch, taken apart for a pass.
 
 use arrayvec::ArrayVec;
+use flow::{Packet, PortNo};
 use port::{BATCH, Body, BodyAt, RxBatch, RxQueue, Sent, Slot};
-use wire::{Head, Offload};
+use wire::{Field, Head, Key, Layers, Offload};
 
 /// Shortest frame with an Ethernet header.
 const ETHERNET_HEADER: usize = 14;
 
-/// Heads to edit and bodies to read, frame by frame.
+/// Heads to edit and bodies to read, frame by frame. Large: made where it stays, and not moved.
 #[derive(Default)]
 pub(crate) struct Frames<'a> {
-    pub(crate) heads: ArrayVec<&'a mut Head, BATCH>,
+    /// Not parsed yet.
+    pub(crate) packets: ArrayVec<Packet<'a>, BATCH>,
     pub(crate) bodies: ArrayVec<Body<'a>, BATCH>,
-    pub(crate) offloads: ArrayVec<Offload, BATCH>,
     /// What is here.
     pub(crate) received: Sent,
     /// Frames left out because they have no Ethernet header.
@@ -20,26 +21,47 @@ pub(crate) struct Frames<'a> {
 }
 
 impl<'a> Frames<'a> {
-    /// Takes the batch apart; `source` has the bodies that are not in the batch itself.
-    pub(crate) fn of(batch: &'a mut RxBatch, source: Option<&'a dyn RxQueue>) -> Self {
-        let mut frames = Self::default();
+    /// Takes a batch apart, which came in at `in_port`; `source` has the bodies that are not in the batch itself.
+    pub(crate) fn take(
+        &mut self,
+        batch: &'a mut RxBatch,
+        source: Option<&'a dyn RxQueue>,
+        in_port: PortNo,
+    ) {
+        let mut bytes = 0;
         for Slot { head, body, offload, buffer } in batch.frames_mut() {
-            let body = match (*body, source) {
-                (BodyAt::Nowhere, _) | (BodyAt::Port { .. }, None) => Body::default(),
-                (BodyAt::Slot(len), _) => Body::private(&buffer[..len as usize]),
-                (BodyAt::Port { at, len }, Some(source)) => source.body(at, len),
+            // Each pushes its own: a body that was put together before would be read while it is still being written.
+            match (*body, source) {
+                (BodyAt::Nowhere, _) | (BodyAt::Port { .. }, None) => {
+                    self.bodies.push(Body::default())
+                }
+                (BodyAt::Slot(len), _) => self.bodies.push(Body::private(&buffer[..len as usize])),
+                (BodyAt::Port { at, len }, Some(source)) => self.bodies.push(source.body(at, len)),
+            }
+            let body_len = match body {
+                BodyAt::Nowhere => 0,
+                _ => self.bodies.last().map_or(0, Body::len),
             };
-            let len = head.bytes().len() + body.len();
+            let len = head.bytes().len() + body_len;
             if len < ETHERNET_HEADER {
-                frames.runts += 1;
+                self.runts += 1;
+                self.bodies.pop();
                 continue;
             }
-            frames.received.frames += 1;
-            frames.received.bytes += len as u64;
-            frames.heads.push(head);
-            frames.bodies.push(body);
-            frames.offloads.push(*offload);
+            bytes += len as u64;
+            self.packets.push(unparsed(head, *offload, len as u32));
+            if let Some(packet) = self.packets.last_mut() {
+                packet.key.set(Field::InPort, u128::from(in_port));
+            }
         }
-        frames
+        self.received = Sent { frames: self.packets.len() as u64, bytes };
     }
+}
+
+/// A packet of which nothing is known yet, to be filled in where it lies: key and layers are constants, for a key assembled elsewhere and
+/// moved stalls on its own stores; and so would an offload state that is made here.
+#[inline]
+pub(crate) fn unparsed(head: &mut Head, offload: Offload, frame_len: u32) -> Packet<'_> {
+    let (key, layers) = (Key::default(), Layers::default());
+    Packet { head, key, layers, offload, frame_len, queue: 0 }
 }

@@ -5,8 +5,12 @@
 //! above a mark has left. The memory is touched only as far as it is used.
 
 use crate::pending::HeadAt;
-use port::BATCH;
+use flow::Packet;
+use port::{BATCH, Body, TxFrame};
 use wire::{Gso, Head, Key, Layers, Offload};
+
+/// Bytes before the tags and what the MTU limits.
+const ETHERNET_HEADER: u32 = 14;
 
 /// Spare heads: 64 for each of 16 vlinks in a row that all go on to several switches, and 96 for copies on the way.
 pub(crate) const SPARE: usize = 16 * BATCH + 96;
@@ -16,44 +20,88 @@ pub(crate) const HEADS: usize = BATCH + SPARE;
 
 const _: () = assert!(HEADS < u16::MAX as usize); // the highest names no head
 
-/// What goes with a head to its destinations.
+/// What goes with a spare head to its destinations. Of the batch's own heads the packets themselves know it.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Carried {
     pub(crate) offload: Offload,
     pub(crate) frame_len: u32,
-    /// Longest packet after the Ethernet header and tags that will leave: what the MTU limits.
-    pub(crate) packet_len: u32,
-    /// Places that will still read this head.
-    pub(crate) users: u16,
     /// Frame of the batch that it came from: whose body it has.
     pub(crate) origin: u8,
 }
 
-/// What a frame that crosses a vlink needs besides, so that it need not be parsed again.
+/// What a spare head that crosses a vlink needs besides, so that it need not be parsed again.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Parsed {
     pub(crate) key: Key,
     pub(crate) layers: Layers,
 }
 
+/// A frame as it waits for the end of the pass. By reference: a copy of the offload state is made where it stays.
+#[derive(Clone, Copy)]
+pub(crate) struct Waiting<'h> {
+    pub(crate) head: &'h Head,
+    pub(crate) offload: &'h Offload,
+    pub(crate) frame_len: u32,
+    /// Frame of the batch whose body it has.
+    pub(crate) origin: u8,
+}
+
+impl<'h> Waiting<'h> {
+    /// Frame `index` of the batch.
+    #[inline]
+    pub(crate) fn own(packets: &'h [Packet<'_>], index: usize) -> Self {
+        let Packet { head, offload, frame_len, .. } = &packets[index];
+        Self { head, offload, frame_len: *frame_len, origin: index as u8 }
+    }
+
+    /// A frame in a spare head.
+    #[inline]
+    pub(crate) fn spare(head: &'h Head, carried: &'h Carried) -> Self {
+        let Carried { offload, frame_len, origin } = carried;
+        Self { head, offload, frame_len: *frame_len, origin: *origin }
+    }
+
+    /// As it is handed to a destination; `bodies` are those of the batch.
+    #[inline]
+    pub(crate) fn to_send(self, bodies: &[Body<'h>]) -> TxFrame<'h> {
+        let body = bodies[usize::from(self.origin)];
+        TxFrame { head: self.head.bytes(), body, offload: *self.offload }
+    }
+
+    /// Whether a port that takes packets of up to `mtu` bytes after Ethernet header and tags takes it.
+    #[inline]
+    pub(crate) fn fits(&self, mtu: u32) -> bool {
+        fits(self.head, self.offload, self.frame_len, mtu)
+    }
+}
+
+/// As [`Waiting::fits`]. What fits without a look at its headers fits.
+#[inline]
+pub(crate) fn fits(head: &Head, offload: &Offload, frame_len: u32, mtu: u32) -> bool {
+    frame_len <= mtu.saturating_add(ETHERNET_HEADER) || packet_len(head, offload, frame_len) <= mtu
+}
+
 /// Bytes after the Ethernet header and tags of the longest frame on the wire.
 ///
 /// For a large frame that is one segment: the headers after the tags, and `gso_size`.
-#[inline]
-pub(crate) fn packet_len(layers: &Layers, offload: &Offload, frame_len: u32) -> u32 {
-    let l3 = u32::from(layers.l3.max(14));
+#[inline(never)]
+fn packet_len(head: &Head, offload: &Offload, frame_len: u32) -> u32 {
+    let (_, layers) = wire::parse(head, 0);
+    let l3 = u32::from(layers.l3).max(ETHERNET_HEADER);
     match offload.gso {
         Gso::None => frame_len.saturating_sub(l3),
         _ => u32::from(layers.payload).saturating_sub(l3) + u32::from(offload.gso_size),
     }
 }
 
-/// The spare heads and the notes on all heads.
+/// The spare heads and the notes on them.
 pub(crate) struct Heads {
     pub(crate) spare: Box<[Head]>,
     pub(crate) top: usize,
     pub(crate) carried: Box<[Carried]>,
     pub(crate) parsed: Box<[Parsed]>,
+    /// Places that will still read each head, the batch's own first.
+    pub(crate) users: Box<[u16; HEADS]>,
 }
 
 impl Default for Heads {
@@ -61,8 +109,9 @@ impl Default for Heads {
         Self {
             spare: std::iter::repeat_with(Head::default).take(SPARE).collect(),
             top: 0,
-            carried: vec![Carried::default(); HEADS].into(),
-            parsed: vec![Parsed::default(); HEADS].into(),
+            carried: vec![Carried::default(); SPARE].into(),
+            parsed: vec![Parsed::default(); SPARE].into(),
+            users: Box::new([0; HEADS]),
         }
     }
 }
@@ -82,19 +131,25 @@ pub(crate) fn spare_at(index: usize) -> HeadAt {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wire::build::{Frame, Ipv4, Tcp};
 
-    const TCP: Layers = Layers { l3: 18, vlans: 1, labels: 0, ip: 18, l4: 38, payload: 58 };
+    fn tcp() -> Head {
+        let frame = Frame::ethernet([2; 6], [4; 6]).vlan(0x8100, 7).ipv4(Ipv4::default());
+        Head::copy_of(&frame.tcp(Tcp::default()).finish())
+    }
 
     #[test]
     fn the_mtu_limits_what_follows_the_tags() {
-        assert_eq!(packet_len(&TCP, &Offload::default(), 1518), 1500);
-        assert_eq!(packet_len(&Layers::default(), &Offload::default(), 1514), 1500);
-        assert_eq!(packet_len(&TCP, &Offload::default(), 10), 0);
+        let fits = |head: &Head, frame_len| fits(head, &Offload::default(), frame_len, 1500);
+        assert!(fits(&tcp(), 1518) && !fits(&tcp(), 1519));
+        assert!(fits(&Head::copy_of(&[0; 60]), 1514) && !fits(&Head::copy_of(&[0; 60]), 1515));
+        assert!(fits(&Head::default(), 10));
     }
 
     #[test]
     fn a_large_frame_is_as_long_as_its_segments() {
-        let offload = Offload { gso: Gso::TcpV4, gso_size: 1460, ..Offload::default() };
-        assert_eq!(packet_len(&TCP, &offload, 64_000), 20 + 20 + 1460);
+        let offload = |gso_size| Offload { gso: Gso::TcpV4, gso_size, ..Offload::default() };
+        assert!(fits(&tcp(), &offload(1460), 64_000, 20 + 20 + 1460));
+        assert!(!fits(&tcp(), &offload(1461), 64_000, 20 + 20 + 1460));
     }
 }

@@ -53,6 +53,7 @@ mod clock;
 mod collect;
 mod command;
 mod config;
+mod copies;
 mod counters;
 mod crossing;
 mod datapath;

@@ -6,9 +6,10 @@
 
 use crate::clock::Clock;
 use crate::collect::{Collector, copies_allowed};
+use crate::copies::Copies;
 use crate::crossing::Crossings;
 use crate::event::EventRing;
-use crate::heads::{Carried, HEADS, Heads, Parsed, SPARE, spare_at, spare_index};
+use crate::heads::{Carried, Heads, Parsed, SPARE, Waiting, spare_at, spare_index};
 use crate::local::{LocalPort, LocalSwitch, PortIx, SwitchIx};
 use crate::pending::{HeadAt, Pending};
 use crate::shape::Backlog;
@@ -18,7 +19,7 @@ use arrayvec::ArrayVec;
 use flow::{Action, Cache, Nanos, Packet, PortNo, Snapshot};
 use port::{BATCH, Body, Drops, Sent};
 use std::ops::Range;
-use wire::{DropReason, Field, Head, Key, Layers, Offload};
+use wire::{Depth, DropReason, Field};
 
 /// A worker's memory for passes, used again and again.
 #[derive(Default)]
@@ -51,12 +52,64 @@ pub(crate) enum Work<'a> {
     Actions(&'a [Action]),
 }
 
+impl Work<'_> {
+    /// How far its packets must have been parsed. A packet-out's actions may be any.
+    fn depth(self, tables: &Snapshot) -> Depth {
+        match self {
+            Self::Tables => tables.depth(),
+            Self::Actions(_) => Depth::Full,
+        }
+    }
+}
+
 /// Where the packets of one call of the pipeline come from.
 enum Input {
-    /// These frames of the batch, received by this port.
-    Batch(Range<usize>, PortNo),
+    /// These frames of the batch.
+    Batch(Range<usize>),
     /// These crossings.
     Crossings(Range<usize>),
+}
+
+/// What is said of each packet of a call.
+#[derive(Default)]
+struct Named {
+    places: ArrayVec<HeadAt, BATCH>,
+    /// The ports by which they came over vlinks; the batch's packets know theirs.
+    in_ports: ArrayVec<PortNo, BATCH>,
+}
+
+impl Named {
+    #[inline]
+    fn fill(&mut self, input: &Input, crossings: &Crossings) {
+        match input {
+            Input::Batch(range) => {
+                self.places.extend(range.clone().map(|index| HeadAt(index as u16)));
+            }
+            Input::Crossings(range) => {
+                let all = crossings.run_at(range.clone()).iter();
+                for crossing in all.filter(|crossing| crossing.head != HeadAt::NONE) {
+                    self.places.push(crossing.head);
+                    self.in_ports.push(crossing.in_port);
+                }
+            }
+        }
+    }
+}
+
+/// How far packets have come.
+#[derive(Clone, Copy)]
+struct Way {
+    /// Vlinks crossed.
+    hops: u32,
+    /// They have been parsed this far.
+    depth: Depth,
+}
+
+/// When a pass was over, and how much of it was sending, in [`Clock::cycles`].
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Done {
+    pub(crate) at: u64,
+    pub(crate) tx_cycles: u64,
 }
 
 /// A pass under way.
@@ -68,26 +121,25 @@ pub(crate) struct Pass<'a, 'f, C> {
     pub(crate) ports: &'a mut [Option<LocalPort>],
     pub(crate) cache: &'a mut Cache,
     pub(crate) scratch: &'a mut Scratch,
-    pub(crate) heads: &'a mut ArrayVec<&'f mut Head, BATCH>,
+    pub(crate) packets: &'a mut [Packet<'f>],
     pub(crate) bodies: &'a [Body<'f>],
-    pub(crate) offloads: &'a [Offload],
     pub(crate) events: &'a EventRing,
     pub(crate) touching: &'a Touching,
-    /// Cycles spent on sending.
-    pub(crate) tx_cycles: u64,
+    pub(crate) done: Done,
 }
 
 impl<C: Clock> Pass<'_, '_, C> {
-    /// Takes the whole batch, which came in at `in_port` of the switch, to its destinations.
-    pub(crate) fn run(&mut self, switch: SwitchIx, in_port: PortNo, work: Work<'_>) {
+    /// Takes the whole batch, which came in at `switch`, to its destinations.
+    pub(crate) fn run(&mut self, switch: SwitchIx, work: Work<'_>) {
         self.begin();
-        let frames = self.heads.len();
+        let frames = self.packets.len();
         let mut from = 0;
         while from < frames {
             let Some(limit) = self.make_room(switch, 0) else { break };
             let to = frames.min(from + limit);
-            self.pipeline(switch, Input::Batch(from..to, in_port), work, 0);
-            self.cross(0, 1);
+            let way = Way { hops: 0, depth: Depth::Nothing };
+            let depth = self.pipeline(switch, Input::Batch(from..to), work, way);
+            self.cross(0, Way { hops: 1, depth });
             from = to;
         }
         self.flush();
@@ -96,14 +148,11 @@ impl<C: Clock> Pass<'_, '_, C> {
     fn begin(&mut self) {
         self.scratch.crossings.restart();
         self.scratch.heads.top = 0;
-        let carried = &mut self.scratch.heads.carried[..self.heads.len()];
-        for (origin, carried) in carried.iter_mut().enumerate() {
-            *carried = Carried { origin: origin as u8, ..Carried::default() };
-        }
+        self.scratch.heads.users[..self.packets.len()].fill(0);
     }
 
     /// Works off the crossings from place `from` on and all that follows from them.
-    fn cross(&mut self, from: usize, hops: u32) {
+    fn cross(&mut self, from: usize, way: Way) {
         let to = self.scratch.crossings.height();
         if from == to {
             return;
@@ -116,8 +165,8 @@ impl<C: Clock> Pass<'_, '_, C> {
             let Some(limit) = self.make_room(switch, floor) else { break };
             let next = self.scratch.crossings.run(at, to, limit);
             self.enter(switch, at..next);
-            self.pipeline(switch, Input::Crossings(at..next), Work::Tables, hops);
-            self.cross(to, hops + 1);
+            let depth = self.pipeline(switch, Input::Crossings(at..next), Work::Tables, way);
+            self.cross(to, Way { hops: way.hops + 1, depth });
             at = next;
         }
         self.scratch.crossings.truncate(from);
@@ -141,65 +190,55 @@ impl<C: Clock> Pass<'_, '_, C> {
     fn enter(&mut self, switch: SwitchIx, places: Range<usize>) {
         let Some(Some(switch)) = self.switches.get(switch.0 as usize) else { return };
         let Scratch { heads, crossings, .. } = &mut *self.scratch;
+        let mut received = Received::default();
         for place in places {
             let crossing = *crossings.at(place);
-            let carried = &mut heads.carried[usize::from(crossing.head.0)];
-            if let Some(Some(port)) = self.ports.get(crossing.into.0 as usize) {
-                let bytes = u64::from(carried.frame_len);
-                port.shared.counters[self.worker].rx.add(Sent { frames: 1, bytes });
-            }
-            carried.users -= 1;
-            if carried.users > 0 {
-                let copy = copy_head(heads, self.heads, crossing.head);
+            let bytes = match spare_index(crossing.head) {
+                Some(spare) => heads.carried[spare].frame_len,
+                None => self.packets[usize::from(crossing.head.0)].frame_len,
+            };
+            received.count(self.ports, self.worker, crossing.into, bytes);
+            let users = &mut heads.users[usize::from(crossing.head.0)];
+            *users -= 1;
+            if *users > 0 {
+                let copy = copy_head(heads, self.packets, crossing.head);
                 crossings.set_head(place, copy.unwrap_or(HeadAt::NONE));
                 if copy.is_none() {
                     switch.counters(self.worker).drops.add(DropReason::TooManyCopies, 1);
                 }
             }
         }
+        received.settle(self.ports, self.worker);
     }
 
-    /// Calls the pipeline of one switch.
-    fn pipeline(&mut self, switch: SwitchIx, input: Input, work: Work<'_>, hops: u32) {
-        let Some(Some(switch)) = self.switches.get(switch.0 as usize) else { return };
+    /// Calls the pipeline of one switch. Returns how far its packets have been parsed now.
+    fn pipeline(&mut self, switch: SwitchIx, input: Input, work: Work<'_>, way: Way) -> Depth {
+        let Some(Some(switch)) = self.switches.get(switch.0 as usize) else { return way.depth };
+        let tables = switch.shared.tables.load();
+        let depth = work.depth(&tables).max(way.depth);
         let Scratch { pending, heads, crossings, drops, backlog } = &mut *self.scratch;
-        let Heads { spare, top, carried, parsed } = heads;
+        let Heads { spare, top, carried, parsed, users } = heads;
         let base = *top;
         let (lent, own) = spare.split_at_mut(base);
-        let mut packets = ArrayVec::<Packet<'_>, BATCH>::new();
-        let mut places = ArrayVec::<HeadAt, BATCH>::new();
+        let mut named = Named::default();
+        named.fill(&input, crossings);
+        let Named { places, in_ports } = &named;
+        let is_copy = |&at: &HeadAt| spare_index(at).is_some();
+        let mut copies = Copies::default();
+        let mut packets = ArrayVec::<&mut Packet<'_>, BATCH>::new();
         match input {
-            Input::Batch(range, in_port) => {
-                let (bodies, offloads) =
-                    (&self.bodies[range.clone()], &self.offloads[range.clone()]);
-                places.extend(range.clone().map(|index| HeadAt(index as u16)));
-                let heads = self.heads[range].iter_mut();
-                heads.for_each(|head| packets.push(blank(head)));
-                for ((packet, body), offload) in packets.iter_mut().zip(bodies).zip(offloads) {
-                    receive(packet, body.len(), offload, in_port);
-                }
+            Input::Batch(range) => packets.extend(&mut self.packets[range]),
+            Input::Crossings(_) if places.iter().any(is_copy) => {
+                copies.fill(self.packets, (lent, carried, parsed), places);
             }
-            Input::Crossings(range) => {
-                let mut heads = lend(self.heads, lent);
-                let entered =
-                    crossings.run_at(range).iter().filter(|crossing| crossing.head != HeadAt::NONE);
-                places.extend(entered.clone().map(|crossing| crossing.head));
-                let taken = places.iter().filter_map(|at| heads[usize::from(at.0)].take());
-                taken.for_each(|head| packets.push(blank(head)));
-                for (packet, crossing) in packets.iter_mut().zip(entered) {
-                    let (index, in_port) =
-                        (usize::from(crossing.head.0), port_number(self.ports, crossing.into));
-                    enter(packet, &carried[index], &parsed[index], in_port);
-                }
-            }
+            Input::Crossings(_) => lend(self.packets, places, &mut packets),
         }
-        let tables = switch.shared.tables.load();
         let tx = Transmit {
             worker: self.worker,
             now: self.now,
             ports: self.ports,
             pending,
-            carried,
+            users,
             bodies: self.bodies,
             drops,
             touching: self.touching,
@@ -209,114 +248,144 @@ impl<C: Clock> Pass<'_, '_, C> {
             now: self.now,
             switch,
             tx,
-            heads: &places,
+            heads: places,
+            carried,
             parsed,
             own,
             base,
             top,
             crossings,
-            hops,
+            hops: way.hops,
             copies: [0; BATCH],
             copies_allowed: copies_allowed(switch.ports.len()) as u32,
             events: self.events,
         };
-        call(&tables, self.cache, &mut packets, self.now, work, &mut collector);
+        let mut call = |packets: &mut [&mut Packet<'_>]| {
+            packets.iter_mut().zip(in_ports).for_each(|(packet, &port)| enter(packet, port));
+            if depth > way.depth {
+                parse(packets, depth);
+            }
+            call(&tables, self.cache, packets, self.now, work, &mut collector);
+        };
+        if copies.is_empty() {
+            call(&mut packets);
+        } else {
+            copies.lend(call);
+        }
+        depth
     }
 
     /// Sends all frames that wait.
     fn flush(&mut self) {
         let begin = self.clock.cycles();
         let Scratch { pending, heads, drops, backlog, .. } = &mut *self.scratch;
-        let Heads { spare, carried, .. } = heads;
+        let Heads { spare, carried, users, .. } = heads;
         let mut tx = Transmit {
             worker: self.worker,
             now: self.now,
             ports: self.ports,
             pending,
-            carried,
+            users,
             bodies: self.bodies,
             drops,
             touching: self.touching,
             backlog,
         };
-        let (spare, batch) = (&*spare, &*self.heads);
+        let (spare, carried, packets) = (&*spare, &*carried, &*self.packets);
         tx.flush(|at| match spare_index(at) {
-            Some(index) => Some(&spare[index]),
-            None => Some(&*batch[usize::from(at.0)]),
+            Some(index) => Some(Waiting::spare(&spare[index], &carried[index])),
+            None => Some(Waiting::own(packets, usize::from(at.0))),
         });
-        self.tx_cycles += self.clock.cycles() - begin;
+        self.done.at = self.clock.cycles();
+        self.done.tx_cycles += self.done.at.wrapping_sub(begin);
     }
 }
 
-/// A packet to fill in where it lies: made of constants, because one assembled elsewhere and moved stalls on its own stores.
-#[inline]
-fn blank(head: &mut Head) -> Packet<'_> {
-    let (key, layers, offload) = (Key::default(), Layers::default(), Offload::default());
-    Packet { head, key, layers, offload, frame_len: 0, queue: 0 }
+/// What came in at a port over its vlink and is not counted yet.
+#[derive(Default)]
+struct Received {
+    port: Option<PortIx>,
+    traffic: Sent,
 }
 
-/// Makes it a frame of the batch.
-#[inline]
-fn receive(packet: &mut Packet<'_>, body: usize, offload: &Offload, in_port: PortNo) {
-    packet.frame_len = (packet.head.bytes().len() + body) as u32;
-    packet.offload = *offload;
-    packet.key.set(Field::InPort, u128::from(in_port));
-    wire::parse_into(packet.head, &mut packet.key, &mut packet.layers);
+impl Received {
+    /// Counts a frame, and what came in at another port before.
+    #[inline]
+    fn count(&mut self, ports: &[Option<LocalPort>], worker: usize, port: PortIx, bytes: u32) {
+        if self.port != Some(port) {
+            self.settle(ports, worker);
+            *self = Self { port: Some(port), traffic: Sent::default() };
+        }
+        self.traffic.count(bytes as usize);
+    }
+
+    fn settle(&self, ports: &[Option<LocalPort>], worker: usize) {
+        let port = self.port.and_then(|port| ports.get(port.0 as usize)?.as_ref());
+        if let Some(port) = port {
+            port.shared.counters[worker].rx.add(self.traffic);
+        }
+    }
 }
 
-/// Makes it a frame that comes over a vlink: its key is kept. Metadata and tunnel id stay behind: they mean something to the switch
-/// that set them, and must not let its owner speak for another.
+/// Parses packets of which nothing is known yet, or not so much.
+fn parse(packets: &mut [&mut Packet<'_>], depth: Depth) {
+    for packet in packets {
+        let Packet { head, key, layers, .. } = &mut **packet;
+        wire::parse_on(head, depth, key, layers);
+    }
+}
+
+/// Makes it a packet that comes in over a vlink: its key is kept. Metadata, tunnel id and queue stay behind: they mean something to the
+/// switch that set them, and must not let its owner speak for another.
 #[inline]
-fn enter(packet: &mut Packet<'_>, carried: &Carried, parsed: &Parsed, in_port: PortNo) {
-    packet.frame_len = carried.frame_len;
-    packet.offload = carried.offload;
-    packet.layers = parsed.layers;
-    packet.key = parsed.key;
+fn enter(packet: &mut Packet<'_>, in_port: PortNo) {
+    packet.queue = 0;
     packet.key.set(Field::InPort, u128::from(in_port));
     packet.key.set(Field::Metadata, 0);
     packet.key.set(Field::TunnelId, 0);
 }
 
-fn port_number(ports: &[Option<LocalPort>], ix: PortIx) -> PortNo {
-    ports.get(ix.0 as usize).and_then(Option::as_ref).map_or(0, |port| port.shared.at.port)
-}
-
-/// Every head by its place: the batch's, then the spare ones in use.
-fn lend<'h>(
-    batch: &'h mut ArrayVec<&mut Head, BATCH>,
-    spare: &'h mut [Head],
-) -> ArrayVec<Option<&'h mut Head>, HEADS> {
-    let absent = BATCH - batch.len();
-    let mut heads: ArrayVec<_, HEADS> = batch.iter_mut().map(|head| Some(&mut **head)).collect();
-    heads.extend((0..absent).map(|_| None));
-    heads.extend(spare.iter_mut().map(Some));
-    heads
+/// The batch's own packets of `places`, each there once.
+fn lend<'p, 'h>(
+    batch: &'p mut [Packet<'h>],
+    places: &[HeadAt],
+    to: &mut ArrayVec<&'p mut Packet<'h>, BATCH>,
+) {
+    let mut own = ArrayVec::<Option<&mut Packet<'h>>, BATCH>::new();
+    own.extend(batch.iter_mut().map(Some));
+    for at in places {
+        to.extend(own.get_mut(usize::from(at.0)).and_then(Option::take));
+    }
 }
 
 /// Copies a head that others still read to a spare one, if there is one.
-fn copy_head(
-    heads: &mut Heads,
-    batch: &ArrayVec<&mut Head, BATCH>,
-    from: HeadAt,
-) -> Option<HeadAt> {
-    let (used, free) = heads.spare.split_at_mut(heads.top);
-    let source = match spare_index(from) {
-        Some(index) => &used[index],
-        None => &*batch[usize::from(from.0)],
-    };
-    free.first_mut()?.copy_from(source);
-    let copy = spare_at(heads.top);
+fn copy_head(heads: &mut Heads, batch: &[Packet<'_>], from: HeadAt) -> Option<HeadAt> {
+    let to = heads.top;
+    let (used, free) = heads.spare.split_at_mut(to);
+    let copy = free.first_mut()?;
+    match spare_index(from) {
+        Some(index) => {
+            copy.copy_from(&used[index]);
+            heads.carried[to] = heads.carried[index];
+            heads.parsed[to] = heads.parsed[index];
+        }
+        None => {
+            let (origin, packet) = (from.0 as u8, &batch[usize::from(from.0)]);
+            let &Packet { offload, frame_len, key, layers, .. } = packet;
+            copy.copy_from(packet.head);
+            heads.carried[to] = Carried { offload, frame_len, origin };
+            heads.parsed[to] = Parsed { key, layers };
+        }
+    }
+    heads.users[BATCH + to] = 0;
     heads.top += 1;
-    let (from, to) = (usize::from(from.0), usize::from(copy.0));
-    heads.carried[to] = Carried { users: 0, ..heads.carried[from] };
-    heads.parsed[to] = heads.parsed[from];
-    Some(copy)
+    Some(spare_at(to))
 }
 
 fn call(
     tables: &Snapshot,
     cache: &mut Cache,
-    packets: &mut [Packet<'_>],
+    packets: &mut [&mut Packet<'_>],
     now: Nanos,
     work: Work<'_>,
     sink: &mut Collector<'_, '_>,

@@ -1,7 +1,8 @@
 //! Frames that wait for the end of the pass, grouped by destination.
 //!
 //! One list of small entries for all destinations, chained per port: a port costs eight bytes, whether a node has four or four
-//! thousand, and grouping needs no sort. An entry names a head; what else is known of the frame lies beside the head.
+//! thousand, and grouping needs no sort. An entry names a *run* of heads that lie one after the other, so a batch that leaves by one port
+//! is one entry; what else is known of the frames lies beside their heads.
 
 use crate::local::PortIx;
 
@@ -40,11 +41,41 @@ impl Chain {
     }
 }
 
+/// Heads one after the other that wait for the same lane of a port: at most those of one call of the pipeline. Four bytes without a gap, so
+/// that it is written and read as one word.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Run {
+    pub(crate) first: HeadAt,
+    pub(crate) len: u8,
+    /// Lane of the port's shaper, if it has one.
+    pub(crate) lane: u8,
+}
+
+const _: () = assert!(port::BATCH <= u8::MAX as usize);
+
+impl Run {
+    /// One head.
+    pub(crate) fn of(head: HeadAt, lane: u8) -> Self {
+        Self { first: head, len: 1, lane }
+    }
+
+    /// Takes in one head more, if it comes next and waits for the same lane.
+    #[inline]
+    pub(crate) fn add(&mut self, head: HeadAt, lane: u8) -> bool {
+        let fits = head.0 == self.first.0 + u16::from(self.len) && lane == self.lane;
+        self.len += u8::from(fits);
+        fits
+    }
+
+    /// Its heads.
+    pub(crate) fn heads(self) -> impl Iterator<Item = HeadAt> {
+        (self.first.0..self.first.0 + u16::from(self.len)).map(HeadAt)
+    }
+}
+
 #[derive(Clone, Copy)]
 struct Entry {
-    head: HeadAt,
-    /// Lane of the port's shaper, if it has one.
-    lane: u8,
+    run: Run,
     next: u32,
 }
 
@@ -97,21 +128,23 @@ impl Pending {
 
     /// Appends to `chain`, the port `to`'s; the caller keeps to [`Pending::room`].
     #[inline]
-    pub(crate) fn push(&mut self, to: PortIx, chain: &mut Chain, (head, lane): (HeadAt, u8)) {
+    pub(crate) fn push(&mut self, to: PortIx, chain: &mut Chain, run: Run) {
         debug_assert!(self.room() > 0, "more frames than were reserved");
-        let at = self.entry(Entry { head, lane, next: END });
         if chain.is_empty() {
             self.dirty.push(to);
-            chain.first = at;
-        } else {
-            self.entries[chain.last as usize].next = at;
+            chain.first = self.entry(run);
+            chain.last = chain.first;
+            return;
         }
+        let at = self.entry(run);
+        self.entries[chain.last as usize].next = at;
         chain.last = at;
-        self.waiting += 1;
     }
 
     #[inline]
-    fn entry(&mut self, entry: Entry) -> u32 {
+    fn entry(&mut self, run: Run) -> u32 {
+        let entry = Entry { run, next: END };
+        self.waiting += 1;
         if self.free == END {
             self.entries.push(entry);
             return (self.entries.len() - 1) as u32;
@@ -122,19 +155,19 @@ impl Pending {
         at
     }
 
-    /// The chain's first head and its lane, taken off.
+    /// The chain's first run, taken off.
     #[inline]
-    pub(crate) fn pop(&mut self, chain: &mut Chain) -> Option<(HeadAt, u8)> {
+    pub(crate) fn pop(&mut self, chain: &mut Chain) -> Option<Run> {
         if chain.is_empty() {
             return None;
         }
         let at = chain.first;
-        let Entry { head, lane, next } = self.entries[at as usize];
+        let Entry { run, next } = self.entries[at as usize];
         chain.first = next;
         self.entries[at as usize].next = self.free;
         self.free = at;
         self.waiting -= 1;
-        Some((head, lane))
+        Some(run)
     }
 
     /// The destinations with a chain, all taken; give the vector back with [`Pending::return_dirty`]. What is pushed until then is
@@ -168,7 +201,8 @@ mod tests {
     use super::*;
 
     fn drain(pending: &mut Pending, chain: &mut Chain) -> Vec<u16> {
-        std::iter::from_fn(|| pending.pop(chain).map(|(head, _)| head.0)).collect()
+        let runs = std::iter::from_fn(|| pending.pop(chain));
+        runs.flat_map(Run::heads).map(|head| head.0).collect()
     }
 
     #[test]
@@ -176,7 +210,7 @@ mod tests {
         let (mut pending, mut chains) = (Pending::default(), [Chain::default(); 3]);
         for head in 0..30 {
             let to = usize::from(head) % 3;
-            pending.push(PortIx(to as u32), &mut chains[to], (HeadAt(head), 0));
+            pending.push(PortIx(to as u32), &mut chains[to], Run::of(HeadAt(head), 0));
         }
         assert_eq!(pending.room(), pending.capacity() - 30);
         let dirty = pending.take_dirty();
@@ -190,15 +224,24 @@ mod tests {
     }
 
     #[test]
+    fn a_run_takes_in_what_comes_next_in_its_lane() {
+        let mut run = Run::of(HeadAt(4), 1);
+        let added =
+            [(5, 1), (6, 0), (7, 1), (6, 1), (7, 1)].map(|(at, lane)| run.add(HeadAt(at), lane));
+        assert_eq!(added, [true, false, false, true, true]);
+        assert_eq!(run.heads().map(|head| head.0).collect::<Vec<_>>(), [4, 5, 6, 7]);
+    }
+
+    #[test]
     fn a_head_put_back_during_a_flush_is_noted_for_the_next() {
         let (mut pending, mut chain) = (Pending::default(), Chain::default());
         for head in 0..4 {
-            pending.push(PortIx(7), &mut chain, (HeadAt(head), 3));
+            pending.push(PortIx(7), &mut chain, Run::of(HeadAt(head), 3));
         }
         let (dirty, mut waiting) = (pending.take_dirty(), std::mem::take(&mut chain));
-        while let Some((head, lane)) = pending.pop(&mut waiting) {
-            if head.0 % 2 == 1 {
-                pending.push(PortIx(7), &mut chain, (head, lane));
+        while let Some(run) = pending.pop(&mut waiting) {
+            for head in run.heads().filter(|head| head.0 % 2 == 1) {
+                pending.push(PortIx(7), &mut chain, Run::of(head, run.lane));
             }
         }
         pending.return_dirty(dirty);

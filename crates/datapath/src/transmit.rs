@@ -1,15 +1,15 @@
 //! Tx: the frames that wait go to their destinations, one call for each destination.
 
-use crate::heads::Carried;
+use crate::heads::{HEADS, Waiting};
 use crate::local::{LocalPort, PortIx, Way};
-use crate::pending::{Chain, HeadAt, Pending};
+use crate::pending::{Chain, HeadAt, Pending, Run};
 use crate::shape::{Admission, Backlog, Sending, depart, wire_len};
 use crate::touch::{Touch, Touching};
 use arrayvec::ArrayVec;
 use flow::Nanos;
 use port::{BATCH, Body, Drops, TxFrame};
 use std::sync::atomic::Ordering::Relaxed;
-use wire::{DropReason, Head};
+use wire::DropReason;
 
 /// Frames handed to a destination in one call: a batch, and as many again when its frames leave twice.
 const TX_BATCH: usize = 2 * BATCH;
@@ -20,7 +20,8 @@ pub(crate) struct Transmit<'a> {
     pub(crate) now: Nanos,
     pub(crate) ports: &'a mut [Option<LocalPort>],
     pub(crate) pending: &'a mut Pending,
-    pub(crate) carried: &'a mut [Carried],
+    /// Places that will still read each head.
+    pub(crate) users: &'a mut [u16; HEADS],
     /// The bodies of the batch's frames.
     pub(crate) bodies: &'a [Body<'a>],
     pub(crate) drops: &'a mut Drops,
@@ -30,61 +31,62 @@ pub(crate) struct Transmit<'a> {
 }
 
 impl Transmit<'_> {
-    /// Sends every waiting frame whose head `head_of` has; the others go on waiting.
+    /// Sends every waiting frame that `frame_of` has; the others go on waiting.
     ///
     /// One that goes on waiting while a later frame to the same port leaves is one of several copies of its packet, and a
     /// program treats all packets of a flow alike: the frames of one flow and one output stay in order.
-    pub(crate) fn flush<'h>(&mut self, head_of: impl Fn(HeadAt) -> Option<&'h Head>) {
+    #[inline]
+    pub(crate) fn flush<'h>(&mut self, frame_of: impl Fn(HeadAt) -> Option<Waiting<'h>>) {
         let before = self.touching.get();
         let dirty = self.pending.take_dirty();
         for &to in &dirty {
-            self.flush_port(to, &head_of);
+            self.flush_port(to, &frame_of);
         }
         self.pending.return_dirty(dirty);
         self.touching.set(before);
     }
 
-    fn flush_port<'h>(&mut self, to: PortIx, head_of: &impl Fn(HeadAt) -> Option<&'h Head>) {
+    fn flush_port<'h>(&mut self, to: PortIx, frame_of: &impl Fn(HeadAt) -> Option<Waiting<'h>>) {
         let Some(Some(port)) = self.ports.get_mut(to.0 as usize) else { return };
         if port.shaper.is_some() {
-            return self.flush_shaped(to, head_of);
+            return self.flush_shaped(to, frame_of);
         }
         let gate = Gate::of(port);
         let LocalPort { shared, way: Way::Queue(queue), chain, .. } = port else { return };
         let counters = &shared.counters[self.worker];
         let mut waiting = std::mem::take(chain);
         let mut frames = ArrayVec::<TxFrame<'_>, TX_BATCH>::new();
-        while !waiting.is_empty() {
-            while let Some((at, lane)) = self.pending.pop(&mut waiting) {
-                let Some(head) = head_of(at) else {
-                    self.pending.push(to, chain, (at, lane));
+        let mut send = |frames: &mut ArrayVec<TxFrame<'_>, TX_BATCH>| {
+            self.touching.set(Touch::Tx(to));
+            counters.tx.add(queue.tx(frames, self.drops));
+            counters.tx_drops.take(self.drops);
+            frames.clear();
+        };
+        while let Some(run) = self.pending.pop(&mut waiting) {
+            for at in run.heads() {
+                let Some(frame) = frame_of(at) else {
+                    self.pending.push(to, chain, Run::of(at, run.lane));
                     continue;
                 };
-                let carried = &mut self.carried[usize::from(at.0)];
-                carried.users -= 1;
-                if let Err(reason) = gate.pass(carried) {
+                self.users[usize::from(at.0)] -= 1;
+                if let Err(reason) = gate.pass(&frame) {
                     counters.tx_drops.add(reason, 1);
                     continue;
                 }
-                let body = self.bodies[usize::from(carried.origin)];
-                frames.push(TxFrame { head: head.bytes(), body, offload: carried.offload });
+                frames.push(frame.to_send(self.bodies));
                 if frames.is_full() {
-                    break;
+                    send(&mut frames);
                 }
             }
-            if frames.is_empty() {
-                break; // each was refused here
-            }
-            self.touching.set(Touch::Tx(to));
-            counters.tx.add(queue.tx(&frames, self.drops));
-            counters.tx_drops.take(self.drops);
-            frames.clear();
+        }
+        if !frames.is_empty() {
+            send(&mut frames);
         }
     }
 
     /// As [`Transmit::flush_port`], for a port with queues: what may not leave now is copied and waits.
     #[inline(never)]
-    fn flush_shaped<'h>(&mut self, to: PortIx, head_of: &impl Fn(HeadAt) -> Option<&'h Head>) {
+    fn flush_shaped<'h>(&mut self, to: PortIx, frame_of: &impl Fn(HeadAt) -> Option<Waiting<'h>>) {
         let Some(Some(port)) = self.ports.get_mut(to.0 as usize) else { return };
         let gate = Gate::of(port);
         let mut waiting = std::mem::take(&mut port.chain);
@@ -94,39 +96,40 @@ impl Transmit<'_> {
         let mut cx = Sending { worker, now, drops: self.drops, touching: self.touching };
         // Frames of one lane that leave at once, uncopied.
         let (mut run, mut run_lane) = (ArrayVec::<TxFrame<'_>, BATCH>::new(), 0);
-        while let Some((at, lane)) = self.pending.pop(&mut waiting) {
-            let Some(head) = head_of(at) else {
-                self.pending.push(to, &mut left, (at, lane));
-                continue;
-            };
-            let carried = &mut self.carried[usize::from(at.0)];
-            carried.users -= 1;
-            if let Err(reason) = gate.pass(carried) {
-                exit.lose(shaper.queue(lane), reason, worker);
-                continue;
-            }
-            let body = self.bodies[usize::from(carried.origin)];
-            let frame = TxFrame { head: head.bytes(), body, offload: carried.offload };
-            let wire_len = wire_len(head, &frame);
-            let mut admission = shaper.admit(lane, &frame, wire_len, now);
-            if admission == Admission::Full {
-                // What left before it goes first, and then there may be room.
-                exit.send(shaper.queue(run_lane), &run, &mut cx);
-                run.clear();
-                depart(shaper, &mut exit, &mut cx);
-                admission = shaper.admit(lane, &frame, wire_len, now);
-            }
-            match admission {
-                Admission::Go => {
-                    if lane != run_lane || run.is_full() {
-                        exit.send(shaper.queue(run_lane), &run, &mut cx);
-                        run.clear();
-                    }
-                    run_lane = lane;
-                    run.push(frame);
+        while let Some(same) = self.pending.pop(&mut waiting) {
+            let lane = same.lane;
+            for at in same.heads() {
+                let Some(waiting) = frame_of(at) else {
+                    self.pending.push(to, &mut left, Run::of(at, lane));
+                    continue;
+                };
+                self.users[usize::from(at.0)] -= 1;
+                if let Err(reason) = gate.pass(&waiting) {
+                    exit.lose(shaper.queue(lane), reason, worker);
+                    continue;
                 }
-                Admission::Held => {}
-                Admission::Full => exit.lose(shaper.queue(lane), DropReason::QueueFull, worker),
+                let frame = waiting.to_send(self.bodies);
+                let wire_len = wire_len(waiting.head, &frame);
+                let mut admission = shaper.admit(lane, &frame, wire_len, now);
+                if admission == Admission::Full {
+                    // What left before it goes first, and then there may be room.
+                    exit.send(shaper.queue(run_lane), &run, &mut cx);
+                    run.clear();
+                    depart(shaper, &mut exit, &mut cx);
+                    admission = shaper.admit(lane, &frame, wire_len, now);
+                }
+                match admission {
+                    Admission::Go => {
+                        if lane != run_lane || run.is_full() {
+                            exit.send(shaper.queue(run_lane), &run, &mut cx);
+                            run.clear();
+                        }
+                        run_lane = lane;
+                        run.push(frame);
+                    }
+                    Admission::Held => {}
+                    Admission::Full => exit.lose(shaper.queue(lane), DropReason::QueueFull, worker),
+                }
             }
         }
         exit.send(shaper.queue(run_lane), &run, &mut cx);
@@ -151,10 +154,10 @@ impl Gate {
     }
 
     #[inline]
-    fn pass(&self, frame: &Carried) -> Result<(), DropReason> {
+    fn pass(&self, frame: &Waiting<'_>) -> Result<(), DropReason> {
         match self.shut {
             Some(reason) => Err(reason),
-            None if frame.packet_len > self.mtu => Err(DropReason::TooBig),
+            None if !frame.fits(self.mtu) => Err(DropReason::TooBig),
             None => Ok(()),
         }
     }

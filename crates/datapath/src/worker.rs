@@ -98,7 +98,7 @@ impl<C: Clock> Worker<C> {
 
     /// One look at everything there is to do; sleeps if there is nothing.
     pub(crate) fn turn(&mut self) -> ControlFlow<()> {
-        while let Some(command) = self.mailbox.commands.pop() {
+        while let Some(command) = self.mailbox.next_command() {
             self.obey(command)?;
         }
         self.inject(PACKET_OUTS_PER_TURN);
@@ -236,7 +236,7 @@ impl<C: Clock> Worker<C> {
     /// Does up to `limit` of the packet-outs that wait.
     fn inject(&mut self, limit: usize) {
         for _ in 0..limit {
-            let Some(injected) = self.mailbox.packet_outs.pop() else { return };
+            let Some(injected) = self.mailbox.next_packet_out() else { return };
             let switch = self.engine.world.switch(injected.ix);
             // The place may have gone to another switch since.
             if switch.is_some_and(|switch| switch.shared.id == injected.switch) {

@@ -171,6 +171,7 @@ impl Bench<'_> {
         for _ in 0..ROUND / BATCH {
             let mut packets: Vec<Packet<'_>> =
                 heads.iter_mut().map(|head| self.fill(head, &frame)).collect();
+            let mut packets: Vec<&mut Packet<'_>> = packets.iter_mut().collect();
             let start = (self.cycles)();
             match part {
                 Part::All => process(&snapshot, &mut self.cache, &mut packets, NOW, &mut sink),
@@ -189,7 +190,7 @@ impl Bench<'_> {
         let (snapshot, frame) = (self.pipeline.snapshot(), cases::frame());
         for &key in &self.traffic.before {
             let mut head = Head::default();
-            let mut packets = [packet(&mut head, &frame, key)];
+            let mut packets = [&mut packet(&mut head, &frame, key)];
             process(&snapshot, &mut self.cache, &mut packets, NOW, &mut Swallow::default());
         }
     }

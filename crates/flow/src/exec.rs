@@ -26,7 +26,7 @@ mod tests;
 
 pub(crate) use hash::flow_hash;
 pub(crate) use packet_out::{Tables, packet_out};
-pub(crate) use straight::Straight;
+pub(crate) use straight::{Straight, forward};
 
 use crate::action::{Action, Output};
 use crate::action_set::ActionSet;

@@ -65,6 +65,15 @@ pub struct PacketIn {
 pub trait Sink {
     /// The packet leaves, as it is now, by every port of `ports` (numbers of this switch; ingress already excluded where it must be).
     fn output(&mut self, index: usize, packet: &Packet<'_>, ports: &[PortNo], then: Then);
+
+    /// Neighbours, the first of which has place `first`, leave as they are by one and the same port: all that becomes of them. The same as
+    /// one [`Sink::output`] for each, for a sink that makes more of it.
+    fn forward(&mut self, first: usize, packets: &[&mut Packet<'_>], port: PortNo) {
+        for (index, packet) in packets.iter().enumerate() {
+            self.output(first + index, packet, &[port], Then::Done);
+        }
+    }
+
     /// The packet goes to the controller, as it is now.
     fn packet_in(&mut self, index: usize, packet: &Packet<'_>, why: PacketIn);
     /// The packet's last verdict is a drop.

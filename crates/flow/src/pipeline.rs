@@ -214,6 +214,7 @@ impl Pipeline {
             groups: self.groups.clone(),
             meters: self.meters.clone(),
             macs: self.macs.clone(),
+            programs_depth: self.store.programs.depth(),
         }
     }
 

@@ -15,10 +15,11 @@ mod walk;
 use crate::action::{Action, PortNo};
 use crate::cache::Cache;
 use crate::config::FragMode;
-use crate::exec::{Run, packet_out};
-use crate::packet::{Packet, Sink, Then};
+use crate::exec::{Run, forward, packet_out};
+use crate::packet::{Packet, Sink};
 use crate::snapshot::Snapshot;
 use crate::time::Nanos;
+use std::slice;
 use walk::Walker;
 use wire::{DropReason, Field, Key, WORDS};
 
@@ -32,7 +33,7 @@ static EMPTY: Key = Key([0; WORDS]);
 pub fn process(
     snapshot: &Snapshot,
     cache: &mut Cache,
-    packets: &mut [Packet<'_>],
+    packets: &mut [&mut Packet<'_>],
     now: Nanos,
     sink: &mut impl Sink,
 ) {
@@ -45,11 +46,16 @@ pub fn process(
 }
 
 /// Looks up and counts at most [`BATCH`] packets, and does nothing with them: what a benchmark times.
-pub(crate) fn classify(snapshot: &Snapshot, cache: &mut Cache, packets: &[Packet<'_>], now: Nanos) {
+pub(crate) fn classify(
+    snapshot: &Snapshot,
+    cache: &mut Cache,
+    packets: &[&mut Packet<'_>],
+    now: Nanos,
+) {
     match snapshot.view.table(0).filter(|view| view.is_last) {
         Some(view) => {
             let found = direct::search(snapshot, view, cache, &keys(packets)[..packets.len()]);
-            direct::count(snapshot, cache.worker, packets, &found, now);
+            direct::count_only(snapshot, cache.worker, packets, &found, now);
         }
         None => {
             trace::trace(snapshot, cache, packets, 0, now);
@@ -74,7 +80,7 @@ pub fn execute(
 fn process_batch(
     snapshot: &Snapshot,
     cache: &mut Cache,
-    packets: &mut [Packet<'_>],
+    packets: &mut [&mut Packet<'_>],
     now: Nanos,
     sink: &mut impl Sink,
 ) {
@@ -109,7 +115,7 @@ fn process_batch(
         }
         let trace = traces.of(index);
         match trace.forwards_to {
-            Some(port) => forward(snapshot, index, packet, port, sink),
+            Some(port) => forward(&snapshot.ports, index, slice::from_ref(packet), port, sink),
             None => {
                 walker.follow(Run::new(&env, index, packet, sink), trace);
             }
@@ -118,49 +124,34 @@ fn process_batch(
 }
 
 /// The packets' keys, with empty ones behind.
-fn keys<'k>(packets: &'k [Packet<'_>]) -> [&'k Key; BATCH] {
+fn keys<'k>(packets: &'k [&mut Packet<'_>]) -> [&'k Key; BATCH] {
     let mut keys = [&EMPTY; BATCH];
     keys.iter_mut().zip(packets).for_each(|(key, packet)| *key = &packet.key);
     keys
 }
 
-/// What running a program of one output to one port amounts to.
-fn forward(
-    snapshot: &Snapshot,
-    index: usize,
-    packet: &Packet<'_>,
-    port: PortNo,
-    sink: &mut impl Sink,
-) {
-    let verdict = if port == packet.in_port() {
-        Err(DropReason::NoDestination)
-    } else {
-        snapshot.ports.egress(port)
-    };
-    match verdict {
-        Ok(()) => sink.output(index, packet, &[port], Then::Done),
-        Err(reason) => sink.discard(index, packet, reason),
-    }
-}
-
 /// Drops what may not come in. Returns the dropped packets as bits.
-fn admit(snapshot: &Snapshot, packets: &[Packet<'_>], sink: &mut impl Sink) -> u32 {
+fn admit(snapshot: &Snapshot, packets: &[&mut Packet<'_>], sink: &mut impl Sink) -> u32 {
     let mut refused = 0;
-    let mut last = None;
-    for (index, packet) in packets.iter().enumerate() {
-        let port = packet.in_port();
-        let verdict = match last {
-            Some((same, verdict)) if same == port => verdict,
-            _ => snapshot.ports.ingress(port),
-        };
-        last = Some((port, verdict));
-        let dropped =
-            snapshot.config.fragments == FragMode::Drop && packet.key.get(Field::IpFrag) != 0;
-        let verdict = if dropped { Err(DropReason::Fragment) } else { verdict };
-        if let Err(reason) = verdict {
-            sink.discard(index, packet, reason);
+    let mut refuse = |index: usize, packet: &Packet<'_>, reason| {
+        if refused & 1 << index == 0 {
             refused |= 1 << index;
+            sink.discard(index, packet, reason);
         }
+    };
+    if snapshot.config.fragments == FragMode::Drop {
+        for (index, packet) in packets.iter().enumerate() {
+            if packet.key.get(Field::IpFrag) != 0 {
+                refuse(index, packet, DropReason::Fragment);
+            }
+        }
+    }
+    let mut first = 0;
+    for same in packets.chunk_by(|a, b| a.in_port() == b.in_port()) {
+        if let Err(reason) = snapshot.ports.ingress(same[0].in_port()) {
+            same.iter().zip(first..).for_each(|(packet, index)| refuse(index, packet, reason));
+        }
+        first += same.len();
     }
     refused
 }
@@ -180,6 +171,10 @@ impl<S: Sink> Sink for Shifted<'_, S> {
         then: crate::Then,
     ) {
         self.sink.output(self.start + index, packet, ports, then);
+    }
+
+    fn forward(&mut self, first: usize, packets: &[&mut Packet<'_>], port: PortNo) {
+        self.sink.forward(self.start + first, packets, port);
     }
 
     fn packet_in(&mut self, index: usize, packet: &Packet<'_>, why: crate::PacketIn) {

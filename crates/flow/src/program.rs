@@ -7,6 +7,7 @@ use crate::action::{Action, Instructions, Output, PortNo};
 use crate::exec::Straight;
 use std::collections::HashMap;
 use std::sync::Arc;
+use wire::{Depth, Field};
 
 /// Programs per page.
 const PAGE: usize = 256;
@@ -45,6 +46,8 @@ pub(crate) struct Program {
     pub forwards_to: Option<PortNo>,
     /// The short form, for an entry that is the only one on a packet's way.
     pub straight: Option<Straight>,
+    /// How far its packets must have been parsed.
+    depth: Depth,
 }
 
 impl Program {
@@ -62,7 +65,26 @@ impl Program {
             Some(Output::Port(port)) => Some(port),
             _ => None,
         };
-        Self { instructions, onward, tells, forwards_to, straight }
+        // A meter may remark the DSCP.
+        let metered = instructions.meter.map_or(Depth::Nothing, |_| Depth::Full);
+        let depth = actions(&instructions).map(depth).fold(metered, Depth::max);
+        Self { instructions, onward, tells, forwards_to, straight, depth }
+    }
+}
+
+/// How far an action's packets must have been parsed. A group may do anything, and choose by any field.
+fn depth(action: &Action) -> Depth {
+    match action {
+        Action::Output(Output::Normal) => Depth::Link,
+        Action::Output(_) | Action::SetQueue(_) => Depth::Nothing,
+        Action::SetField { field: Field::TunnelId, .. } => Depth::Nothing,
+        Action::SetField {
+            field: Field::EthDst | Field::EthSrc | Field::VlanVid | Field::VlanPcp,
+            of: None,
+            ..
+        } => Depth::Link,
+        Action::PushVlan(_) | Action::EnsureVlan | Action::PopVlan => Depth::Link,
+        _ => Depth::Full,
     }
 }
 
@@ -122,6 +144,8 @@ pub(crate) struct Interner {
     by_content: HashMap<Arc<Instructions>, u32>,
     uses: Vec<u32>,
     free: Vec<u32>,
+    /// Programs that need their packets parsed to [`Depth::Link`], and to [`Depth::Full`].
+    deep: [u32; 2],
 }
 
 impl Interner {
@@ -150,7 +174,11 @@ impl Interner {
             }
         };
         let shared = Arc::new(instructions.clone());
-        self.view.set(number, Some(Arc::new(Program::new(shared.clone()))));
+        let program = Program::new(shared.clone());
+        if let Some(deep) = self.deep(program.depth) {
+            *deep += 1;
+        }
+        self.view.set(number, Some(Arc::new(program)));
         self.by_content.insert(shared, number);
         self.uses[number as usize] = 1;
         Some(number)
@@ -165,12 +193,35 @@ impl Interner {
             .sum()
     }
 
+    /// How far packets must have been parsed for these programs.
+    pub fn depth(&self) -> Depth {
+        match self.deep.into() {
+            (_, 1..) => Depth::Full,
+            (1.., _) => Depth::Link,
+            (0, 0) => Depth::Nothing,
+        }
+    }
+
+    /// The number of programs that need this depth.
+    fn deep(&mut self, depth: Depth) -> Option<&mut u32> {
+        let [link, full] = &mut self.deep;
+        match depth {
+            Depth::Nothing => None,
+            Depth::Link => Some(link),
+            Depth::Full => Some(full),
+        }
+    }
+
     /// One use less. Snapshots that still run it keep it.
     pub fn release(&mut self, number: u32) {
         let uses = &mut self.uses[number as usize];
         *uses -= 1;
         if *uses == 0 {
-            self.by_content.remove(&self.view.get(number).instructions.clone());
+            let program = self.view.get(number).clone();
+            self.by_content.remove(&program.instructions);
+            if let Some(deep) = self.deep(program.depth) {
+                *deep -= 1;
+            }
             self.view.set(number, None);
             self.free.push(number);
         }
@@ -197,6 +248,26 @@ mod tests {
         assert_eq!(one, two, "numbers are used again");
         assert_eq!(*view.get(one).instructions, output(1));
         assert_eq!(*interner.get(two).instructions, output(2));
+    }
+
+    #[test]
+    fn the_deepest_program_in_use_says_how_far_to_parse() {
+        let apply = |apply| Instructions { apply, ..Instructions::default() };
+        let mut interner = Interner::default();
+        assert_eq!(interner.depth(), Depth::Nothing);
+        let plain = interner.take(&output(1));
+        let tagged = interner.take(&apply(vec![Action::PopVlan])).unwrap();
+        let routed = interner.take(&apply(vec![Action::DecNwTtl])).unwrap();
+        assert_eq!(
+            (interner.take(&apply(vec![Action::DecNwTtl])), interner.depth()),
+            (Some(routed), Depth::Full)
+        );
+        interner.release(routed);
+        assert_eq!(interner.depth(), Depth::Full);
+        interner.release(routed);
+        assert_eq!(interner.depth(), Depth::Link);
+        interner.release(tagged);
+        assert_eq!((interner.depth(), plain), (Depth::Nothing, Some(0)));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What workers see of a switch: immutable, stamped with a generation.
 
-use crate::config::SwitchConfig;
+use crate::config::{FragMode, Miss, SwitchConfig};
 use crate::exec::Env;
 use crate::group::GroupTable;
 use crate::mac::MacTable;
@@ -12,7 +12,7 @@ use crate::table::Table;
 use crate::template::{Searched, TableView};
 use crate::time::Nanos;
 use std::sync::Arc;
-use wire::{Key, WORDS};
+use wire::{Depth, Key, WORDS};
 
 /// One published state of a switch's tables.
 ///
@@ -31,6 +31,8 @@ pub struct Snapshot {
     pub(crate) groups: GroupTable,
     pub(crate) meters: MeterTable,
     pub(crate) macs: Arc<MacTable>,
+    /// How far packets must be parsed for the programs.
+    pub(crate) programs_depth: Depth,
 }
 
 /// Probes that the cache could not save anything of.
@@ -41,6 +43,8 @@ pub(crate) struct View {
     tables: Vec<Option<Arc<TableView>>>,
     /// Bits that any table looks at.
     pub union: Plan,
+    /// How far packets must be parsed for these bits.
+    depth: Depth,
     pub probe_bound: u32,
 }
 
@@ -54,7 +58,7 @@ impl View {
             Key(std::array::from_fn(|i: usize| all.0[i % WORDS] | mask.0[i % WORDS]))
         });
         let probe_bound = tables.iter().flatten().map(|table| table.template.probe_bound()).sum();
-        Self { tables, union: Plan::new(&union), probe_bound }
+        Self { tables, depth: Depth::of(&union), union: Plan::new(&union), probe_bound }
     }
 
     /// Whether a search can cost more than a look into the cache.
@@ -78,6 +82,19 @@ impl Snapshot {
     /// tables × (1 + K), plus the blocks of tables with more than K masks (see [`crate::TableStats::probe_bound`]).
     pub fn probe_bound(&self) -> u32 {
         1 + self.view.probe_bound
+    }
+
+    /// How far a packet must have been parsed to go through the tables. What lies deeper makes no difference to it.
+    pub fn depth(&self) -> Depth {
+        let fragments = match self.config.fragments {
+            FragMode::Drop => Depth::Full,
+            FragMode::Normal => Depth::Nothing,
+        };
+        let miss = match self.config.miss {
+            Miss::Normal | Miss::Orphaned => Depth::Link,
+            Miss::Drop | Miss::Controller => Depth::Nothing,
+        };
+        self.view.depth.max(self.programs_depth).max(fragments).max(miss)
     }
 
     /// The ports.

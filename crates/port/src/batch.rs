@@ -28,7 +28,8 @@ pub enum BodyAt {
     },
 }
 
-/// One received frame.
+/// One received frame: a short one takes two cache lines, that of its bytes and that of all the rest.
+#[repr(C, align(64))]
 pub struct Slot {
     /// First bytes, private.
     pub head: Head,
@@ -59,6 +60,8 @@ impl Slot {
         };
     }
 }
+
+const _: () = assert!(size_of::<Slot>() == 7 * 64); // an odd number of lines, so that slots spread over all sets of a cache
 
 /// Up to [`BATCH`] received frames.
 pub struct RxBatch {

@@ -103,25 +103,35 @@ impl TxFrame<'_> {
 
 /// Frames lost at a port, by reason.
 #[derive(Clone, Debug)]
-pub struct Drops([u64; DropReason::ALL.len()]);
+pub struct Drops {
+    counts: [u64; DropReason::ALL.len()],
+    /// Something was counted: a look at one word tells a batch without losses from any other.
+    any: bool,
+}
 
 impl Default for Drops {
     fn default() -> Self {
-        Self([0; DropReason::ALL.len()])
+        Self { counts: [0; DropReason::ALL.len()], any: false }
     }
 }
 
 impl Drops {
     /// Counts `count` frames lost.
     pub fn add(&mut self, reason: DropReason, count: u64) {
-        self.0[reason as usize] += count;
+        self.counts[reason as usize] += count;
+        self.any |= count > 0;
+    }
+
+    /// Whether no frame was lost.
+    pub fn is_empty(&self) -> bool {
+        !self.any
     }
 
     /// Reasons with frames, and how many.
     pub fn iter(&self) -> impl Iterator<Item = (DropReason, u64)> + '_ {
         DropReason::ALL
             .iter()
-            .map(|&reason| (reason, self.0[reason as usize]))
+            .map(|&reason| (reason, self.counts[reason as usize]))
             .filter(|&(_, count)| count > 0)
     }
 }

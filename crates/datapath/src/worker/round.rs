@@ -6,7 +6,7 @@ use crate::command::Injected;
 use crate::counters::WorkerBlock;
 use crate::engine::Engine;
 use crate::frames::Frames;
-use crate::pass::Work;
+use crate::pass::{Done, Work};
 use crate::queues::Queue;
 use crate::touch::{QueueIx, Touch};
 use flow::Nanos;
@@ -58,8 +58,8 @@ impl<C: Clock> Worker<C> {
         let count = self.batch.frames().len();
         if count > 0 {
             engine.touching.set(Touch::Pipeline(ix));
-            let tx_cycles = decide(engine, &mut self.batch, queue, now);
-            let decided = clock.cycles();
+            let Done { at, tx_cycles } = decide(engine, &mut self.batch, queue, now);
+            let decided = at.max(received);
             engine.touching.set(Touch::Rx(ix));
             queue.rx.release();
             let marks = Marks { begin, received, decided, released: clock.cycles(), tx_cycles };
@@ -83,11 +83,12 @@ impl<C: Clock> Worker<C> {
             return counters.drops.add(DropReason::TooBig, 1);
         }
         fill(&mut self.batch, &injected.frame, injected.offload);
-        let mut frames = Frames::of(&mut self.batch, None);
+        let mut frames = Frames::default();
+        frames.take(&mut self.batch, None, injected.in_port);
         counters.drops.add(DropReason::Runt, frames.runts);
         self.engine.touching.set(Touch::PacketOut);
         let work = Work::Actions(&injected.actions);
-        self.engine.pass(now, &mut frames, (injected.ix, injected.in_port), work);
+        self.engine.pass(now, &mut frames, injected.ix, work);
         self.engine.touching.set(Touch::Nothing);
     }
 
@@ -104,19 +105,25 @@ impl<C: Clock> Worker<C> {
     }
 }
 
-/// Takes a received batch to its destinations; returns the cycles spent on sending.
-fn decide<C: Clock>(engine: &mut Engine<C>, batch: &mut RxBatch, queue: &Queue, now: Nanos) -> u64 {
+/// Takes a received batch to its destinations.
+fn decide<C: Clock>(
+    engine: &mut Engine<C>,
+    batch: &mut RxBatch,
+    queue: &Queue,
+    now: Nanos,
+) -> Done {
     let counters = &queue.shared.counters[engine.number];
-    let mut frames = Frames::of(batch, Some(&*queue.rx));
+    let mut frames = Frames::default();
+    frames.take(batch, Some(&*queue.rx), queue.shared.at.port);
     if frames.runts > 0 {
         counters.rx_drops.add(DropReason::Runt, frames.runts);
     }
     if !queue.shared.up.load(Relaxed) {
         counters.rx_drops.add(DropReason::PortDown, frames.received.frames);
-        return 0;
+        return Done::default();
     }
     counters.rx.add(frames.received);
-    engine.pass(now, &mut frames, (queue.switch, queue.shared.at.port), Work::Tables)
+    engine.pass(now, &mut frames, queue.switch, Work::Tables)
 }
 
 /// Makes `frame` the batch's only frame.

@@ -5,10 +5,11 @@
 
 use super::leave::Leaves;
 use super::{Env, Origin, Run, edit};
-use crate::action::{Action, Instructions, Output};
+use crate::action::{Action, Instructions, Output, PortNo};
 use crate::action_set::ActionSet;
 use crate::packet::{Packet, Sink, Then};
-use wire::{EditError, Field};
+use crate::ports::PortTable;
+use wire::{DropReason, EditError, Field};
 
 /// Edits in their order, then one output.
 #[derive(Debug)]
@@ -51,32 +52,108 @@ impl Straight {
         self.edits.is_empty().then_some(self.to)
     }
 
-    /// Runs the program and tells the one verdict. `origin` is asked for only if the controller is to be told of a TTL.
+    /// Runs the program for neighbours that came in by one port, and tells the one verdict of each. `origin` is asked for only if the
+    /// controller is to be told of a TTL.
     pub fn run<S: Sink>(
         &self,
         env: &Env<'_>,
-        index: usize,
-        packet: &mut Packet<'_>,
+        first: usize,
+        packets: &mut [&mut Packet<'_>],
         sink: &mut S,
-        origin: impl FnOnce() -> Origin,
+        origin: impl Fn() -> Origin,
     ) {
+        let mut told = 0;
+        if !self.edits.is_empty() {
+            for at in 0..packets.len() {
+                let Err(error) = self.edit(packets[at]) else { continue };
+                self.send(env, first + told, &packets[told..at], sink);
+                let mut run = Run::new(env, first + at, packets[at], sink);
+                run.enter(origin());
+                let _ends_here = run.cannot_edit(error);
+                run.finish(&ActionSet::default());
+                told = at + 1;
+            }
+        }
+        self.send(env, first + told, &packets[told..], sink);
+    }
+
+    /// Changes one packet.
+    #[inline]
+    fn edit(&self, packet: &mut Packet<'_>) -> Result<(), EditError> {
         for step in &self.edits {
             match step.apply(packet) {
                 Ok(()) | Err(EditError::NotPresent) => {}
-                Err(error) => {
-                    let mut run = Run::new(env, index, packet, sink);
-                    run.enter(origin());
-                    let _ends_here = run.cannot_edit(error);
-                    run.finish(&ActionSet::default());
-                    return;
-                }
+                Err(error) => return Err(error),
             }
         }
-        match env.leaves(packet, self.to) {
-            Leaves::By(port) => sink.output(index, packet, &[port], Then::Done),
-            Leaves::ByAll(ports) => sink.output(index, packet, ports, Then::Done),
-            Leaves::Nowhere(reason) => sink.discard(index, packet, reason),
+        Ok(())
+    }
+
+    /// Tells where neighbours leave: all the same way, unless the learning table says where.
+    #[inline]
+    fn send<S: Sink>(
+        &self,
+        env: &Env<'_>,
+        first: usize,
+        packets: &[&mut Packet<'_>],
+        sink: &mut S,
+    ) {
+        match self.to {
+            Output::Port(port) => forward(env.ports, first, packets, port, sink),
+            Output::Normal => {
+                for (index, packet) in packets.iter().enumerate() {
+                    let one = std::slice::from_ref(packet);
+                    send_together(env, first + index, one, self.to, sink);
+                }
+            }
+            _ => send_together(env, first, packets, self.to, sink),
         }
+    }
+}
+
+/// Sends neighbours, which came in by one port, by another.
+#[inline]
+pub(crate) fn forward<S: Sink>(
+    ports: &PortTable,
+    first: usize,
+    packets: &[&mut Packet<'_>],
+    port: PortNo,
+    sink: &mut S,
+) {
+    let in_port = packets.first().map(|packet| packet.in_port());
+    let verdict = match in_port == Some(port) {
+        true => Err(DropReason::NoDestination),
+        false => ports.egress(port),
+    };
+    match verdict {
+        Ok(()) => sink.forward(first, packets, port),
+        Err(reason) => discard(first, packets, reason, sink),
+    }
+}
+
+#[cold]
+fn discard<S: Sink>(first: usize, packets: &[&mut Packet<'_>], reason: DropReason, sink: &mut S) {
+    let each = packets.iter().zip(first..);
+    each.for_each(|(packet, index)| sink.discard(index, packet, reason));
+}
+
+/// Tells where packets leave that all leave the same way.
+#[inline]
+fn send_together<S: Sink>(
+    env: &Env<'_>,
+    first: usize,
+    packets: &[&mut Packet<'_>],
+    to: Output,
+    sink: &mut S,
+) {
+    let Some(packet) = packets.first() else { return };
+    match env.leaves(packet, to) {
+        Leaves::By(port) => sink.forward(first, packets, port),
+        Leaves::ByAll(ports) => {
+            let each = packets.iter().zip(first..);
+            each.for_each(|(packet, index)| sink.output(index, packet, ports, Then::Done));
+        }
+        Leaves::Nowhere(reason) => discard(first, packets, reason, sink),
     }
 }
 

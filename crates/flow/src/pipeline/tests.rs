@@ -1,13 +1,15 @@
 //! The classifier against a linear scan, under random updates, with snapshots taken in between.
 
 mod chains;
+mod depth;
 mod removed_tables;
 mod semantics;
 
 use super::*;
 use crate::{
     Action, Aggregate, BATCH, Cache, FlowCommand, FlowFilter, FlowFlags, FlowMod, FlowModError,
-    Instructions, Output, Packet, PacketIn, PortNo, RemovedReason, Sink, Then, process,
+    FragMode, Instructions, Miss, Output, Packet, PacketIn, PortNo, RemovedReason, Sink,
+    SwitchConfig, Then, process,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -42,6 +44,7 @@ fn send(snapshot: &Snapshot, cache: &mut Cache, keys: &[Key], now: Nanos) -> Vec
             queue: 0,
         })
         .collect();
+    let mut packets: Vec<&mut Packet<'_>> = packets.iter_mut().collect();
     let mut sink = Ports(vec![None; keys.len()]);
     process(snapshot, cache, &mut packets, now, &mut sink);
     sink.0

@@ -1,15 +1,17 @@
 //! The short way of a batch whose first table is also its last: look up, count, run.
 
+use super::BATCH;
 use super::walk::Walker;
-use super::{BATCH, forward};
+use crate::action::PortNo;
 use crate::cache::Cache;
-use crate::exec::Run;
+use crate::exec::{Run, forward};
 use crate::packet::{Packet, Sink};
 use crate::program::Program;
 use crate::snapshot::Snapshot;
-use crate::store::{Line, RecordId, tick};
+use crate::store::{RecordId, tick};
 use crate::template::{Found, TableView};
 use crate::time::Nanos;
+use arrayvec::ArrayVec;
 use wire::Key;
 
 /// What table 0 has for each packet of a batch.
@@ -26,88 +28,106 @@ pub(super) fn search(
     found
 }
 
+/// Neighbours that came in by one port and hit one entry.
+struct Hit<'s> {
+    id: RecordId,
+    /// Where they end.
+    to: usize,
+    program: Option<&'s Program>,
+    /// [`Program::forwards_to`], read in the same pass as everything else that may not be in the cache.
+    forwards_to: Option<PortNo>,
+}
+
 /// Counts a batch, none of which was refused, and runs what was found.
 pub(super) fn run(
     snapshot: &Snapshot,
     cache: &mut Cache,
-    packets: &mut [Packet<'_>],
+    packets: &mut [&mut Packet<'_>],
     found: &Found,
     now: Nanos,
     sink: &mut impl Sink,
 ) {
     let env = snapshot.env(now);
-    let counter = Counter { snapshot, worker: cache.worker, tick: tick(now) };
-    let mut walker = Walker::new(snapshot, cache.worker, &mut cache.scratch, now);
-    let mut neighbours = Neighbours::default();
-    let mut program: Option<&Program> = None;
-    for (index, (packet, &id)) in packets.iter_mut().zip(found).enumerate() {
-        if counter.add(&mut neighbours, id, packet.frame_len) {
-            let number = neighbours.line.map(|line| line.rule().program);
-            program = number.map(|number| &**snapshot.programs.get(number));
-        }
-        let Some(program) = program else {
-            walker.miss_first(Run::new(&env, index, packet, sink));
-            continue;
-        };
-        match program.forwards_to {
-            Some(port) => forward(snapshot, index, packet, port, sink),
-            None => walker.run_only(&env, index, packet, sink, (id, program)),
-        }
+    let mut hits = ArrayVec::<Hit<'_>, BATCH>::new();
+    let mut from = 0;
+    while from < packets.len() {
+        let (id, (to, bytes)) = (found[from], neighbours(packets, found, from));
+        let counted = ((to - from) as u64, bytes);
+        let program = count(snapshot, cache.worker, id, counted, tick(now));
+        let forwards_to = program.and_then(|program| program.forwards_to);
+        hits.push(Hit { id, to, program, forwards_to });
+        from = to;
     }
-    counter.settle(&neighbours);
+    let mut walker = Walker::new(snapshot, cache.worker, &mut cache.scratch, now);
+    from = 0;
+    for Hit { id, to, program, forwards_to } in hits {
+        let run = &mut packets[from..to];
+        if let Some(port) = forwards_to {
+            forward(&snapshot.ports, from, run, port, sink);
+        } else if let Some(program) = program {
+            match &program.straight {
+                Some(short) => {
+                    short.run(&env, from, run, sink, || walker.origin(id, program, 0));
+                }
+                None => {
+                    for (packet, index) in run.iter_mut().zip(from..) {
+                        walker.run_last(Run::new(&env, index, packet, sink), id);
+                    }
+                }
+            }
+        } else {
+            for (packet, index) in run.iter_mut().zip(from..) {
+                walker.miss_first(Run::new(&env, index, packet, sink));
+            }
+        }
+        from = to;
+    }
 }
 
 /// Counts a batch and does nothing with it.
-pub(super) fn count(
+pub(super) fn count_only(
     snapshot: &Snapshot,
     worker: u8,
-    packets: &[Packet<'_>],
+    packets: &[&mut Packet<'_>],
     found: &Found,
     now: Nanos,
 ) {
-    let counter = Counter { snapshot, worker, tick: tick(now) };
-    let mut neighbours = Neighbours::default();
-    for (packet, &id) in packets.iter().zip(found) {
-        counter.add(&mut neighbours, id, packet.frame_len);
+    let mut from = 0;
+    while from < packets.len() {
+        let (to, bytes) = neighbours(packets, found, from);
+        count(snapshot, worker, found[from], ((to - from) as u64, bytes), tick(now));
+        from = to;
     }
-    counter.settle(&neighbours);
 }
 
-/// Packets one after the other that hit the same entry: counted at once.
-#[derive(Default)]
-struct Neighbours<'s> {
-    id: RecordId,
-    line: Option<&'s Line>,
-    packets: u64,
-    bytes: u64,
+/// Where the packets end that came in by the same port as packet `from` and hit the same entry one after the other, and the bytes of them.
+#[inline]
+fn neighbours(packets: &[&mut Packet<'_>], found: &Found, from: usize) -> (usize, u64) {
+    let (id, in_port) = (found[from], packets[from].in_port());
+    let (mut to, mut bytes) = (from, 0);
+    while let Some(packet) = packets.get(to)
+        && found[to] == id
+        && packet.in_port() == in_port
+    {
+        bytes += u64::from(packet.frame_len);
+        to += 1;
+    }
+    (to, bytes)
 }
 
-/// Counts on the entries of a snapshot.
-struct Counter<'s> {
-    snapshot: &'s Snapshot,
+/// Counts packets and bytes on an entry; its program, or `None` if it is none.
+#[inline]
+fn count(
+    snapshot: &Snapshot,
     worker: u8,
+    id: RecordId,
+    (packets, bytes): (u64, u64),
     tick: u32,
-}
-
-impl<'s> Counter<'s> {
-    /// Counts one packet more. Returns whether its entry is another than that of the one before.
-    #[inline]
-    fn add(&self, neighbours: &mut Neighbours<'s>, id: RecordId, frame_len: u32) -> bool {
-        let other = id != neighbours.id;
-        if other {
-            self.settle(neighbours);
-            let line = id.is_some().then(|| self.snapshot.line(id));
-            *neighbours = Neighbours { id, line, packets: 0, bytes: 0 };
-        }
-        neighbours.packets += 1;
-        neighbours.bytes += u64::from(frame_len);
-        other
+) -> Option<&Program> {
+    if !id.is_some() {
+        return None;
     }
-
-    #[inline]
-    fn settle(&self, &Neighbours { id, line, packets, bytes, .. }: &Neighbours<'_>) {
-        if let Some(line) = line {
-            self.snapshot.arena.count(id, line, self.worker, packets, bytes, self.tick);
-        }
-    }
+    let line = snapshot.line(id);
+    snapshot.arena.count(id, line, worker, packets, bytes, tick);
+    Some(snapshot.programs.get(line.rule().program))
 }

@@ -100,7 +100,7 @@ const NOWHERE: u8 = u8::MAX;
 pub(super) fn trace(
     snapshot: &Snapshot,
     cache: &mut Cache,
-    packets: &[Packet<'_>],
+    packets: &[&mut Packet<'_>],
     skip: u32,
     now: Nanos,
 ) -> u32 {
@@ -130,7 +130,7 @@ pub(super) fn trace(
 /// A batch on its way through the tables.
 struct Tracer<'a, 'h> {
     snapshot: &'a Snapshot,
-    packets: &'a [Packet<'h>],
+    packets: &'a [&'a mut Packet<'h>],
     now: Nanos,
     /// The table each packet is at.
     at: [u8; BATCH],
@@ -265,7 +265,7 @@ impl<'a> Run<'a> {
 pub(super) fn count_again(
     snapshot: &Snapshot,
     cache: &Cache,
-    packets: &[Packet<'_>],
+    packets: &[&mut Packet<'_>],
     hits: u32,
     now: Nanos,
 ) {

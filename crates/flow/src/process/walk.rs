@@ -4,8 +4,8 @@ use super::trace::{End, Trace};
 use crate::action::{Action, Output};
 use crate::action_set::ActionSet;
 use crate::config::Miss;
-use crate::exec::{Env, Origin, Run, Tables, Trail, WHOLE};
-use crate::packet::{Packet, Sink};
+use crate::exec::{Origin, Run, Tables, Trail, WHOLE};
+use crate::packet::Sink;
 use crate::process::BATCH;
 use crate::program::{Onward, Program, Tells};
 use crate::snapshot::Snapshot;
@@ -49,22 +49,7 @@ impl<'w> Walker<'w> {
     }
 
     /// Runs the program of the only entry on a packet's way, which has been counted.
-    #[inline]
-    pub fn run_only<S: Sink>(
-        &self,
-        env: &Env<'_>,
-        index: usize,
-        packet: &mut Packet<'_>,
-        sink: &mut S,
-        (id, program): (RecordId, &Program),
-    ) {
-        match &program.straight {
-            Some(short) => short.run(env, index, packet, sink, || self.origin(id, program, 0)),
-            None => self.run_last(Run::new(env, index, packet, sink), id),
-        }
-    }
-
-    fn run_last<S: Sink>(&self, mut run: Run<'_, '_, S>, id: RecordId) {
+    pub fn run_last<S: Sink>(&self, mut run: Run<'_, '_, S>, id: RecordId) {
         let mut set = ActionSet::default();
         let _cut_or_not = self.step(&mut run, &mut set, 0, id);
         run.finish(&set);
@@ -150,7 +135,7 @@ impl<'w> Walker<'w> {
     }
 
     /// What a packet-in would say of the entry. The cookie lies in a cache line of its own, so it is read only if needed.
-    fn origin(&self, id: RecordId, program: &Program, table: u8) -> Origin {
+    pub fn origin(&self, id: RecordId, program: &Program, table: u8) -> Origin {
         let told = match program.tells {
             Tells::Never => false,
             Tells::IfTtlEnds => self.snapshot.config.invalid_ttl_to_controller,

@@ -128,6 +128,7 @@ impl ArenaView {
     }
 
     /// Counts on the home of `id`, whose first line is `line`.
+    #[inline]
     pub fn count(
         &self,
         id: RecordId,

@@ -15,7 +15,7 @@ use super::{Found, Searched};
 use crate::pipeline::Store;
 use crate::store::RecordId;
 use crate::table::Tuple;
-use std::hint::black_box;
+use std::hint::{black_box, select_unpredictable};
 use std::sync::Arc;
 use wire::{Field, Key, WORDS};
 
@@ -28,29 +28,33 @@ const PIECE: u32 = 0xc000_0000;
 /// The prefixes of one /8.
 pub(crate) struct Page {
     slots: [u32; 256],
-    /// First range of each piece, and one past the last.
+    /// First range of each piece, and one past the last. There is at least one piece.
     pieces: Box<[u32]>,
     /// Where each range starts inside its /16; the first of a piece is 0.
     starts: Box<[u16]>,
     records: Box<[RecordId]>,
+    /// Halvings that leave one range of its largest piece.
+    steps: u32,
 }
 
 impl Page {
-    fn find(&self, address: u32) -> RecordId {
+    /// The record of an address. Nothing here depends on what the address is but the memory read: the processor guesses no branch wrong.
+    /// `steps` are enough for the largest piece; for a slot that is no piece, the first one is searched for nothing.
+    #[inline]
+    fn find(&self, address: u32, steps: u32) -> RecordId {
         let slot = self.slots[(address >> 16) as usize & 0xff];
-        if slot < PIECE || slot == RecordId::NONE.0 {
-            return RecordId(slot);
-        }
-        let piece = (slot - PIECE) as usize;
+        let piece = slot.wrapping_sub(PIECE) as usize;
+        let is_piece = piece + 1 < self.pieces.len();
+        let piece = select_unpredictable(is_piece, piece, 0);
         let (from, to) = (self.pieces[piece] as usize, self.pieces[piece + 1] as usize);
         let (starts, low) = (&self.starts[from..to], address as u16);
         let (mut at, mut left) = (0, starts.len());
-        while left > 1 {
+        for _ in 0..steps {
             let half = left / 2;
-            at = if starts[at + half] <= low { at + half } else { at };
+            at = select_unpredictable(starts[at + half] <= low, at + half, at);
             left -= half;
         }
-        self.records[from + at]
+        select_unpredictable(is_piece, self.records[from + at], RecordId(slot))
     }
 }
 
@@ -117,6 +121,8 @@ pub(crate) struct Prefix {
     word: usize,
     shift: u32,
     pages: Box<[Arc<Page>]>,
+    /// The most that a page needs.
+    steps: u32,
     rest: Option<Single>,
 }
 
@@ -125,7 +131,7 @@ impl Prefix {
     pub fn search(&self, at: Searched<'_>, keys: &[&Key], found: &mut Found) -> u32 {
         for (slot, key) in found.iter_mut().zip(keys) {
             let address = (key.0[self.word % WORDS] >> self.shift) as u32;
-            let id = self.pages[(address >> 24) as usize].find(address);
+            let id = self.pages[(address >> 24) as usize].find(address, self.steps);
             *slot = if self.base.matches(key) { id } else { RecordId::NONE };
         }
         // Brings the records in, which are counted on next, all at once.

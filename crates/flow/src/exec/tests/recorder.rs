@@ -127,7 +127,7 @@ pub fn run_straight(
 ) -> Option<(Verdicts, bool)> {
     let straight = Straight::of(instructions)?;
     Some(recorded_packet(switch, frame, in_port, |env, packet, recorder| {
-        straight.run(env, 9, packet, recorder, || origin(0, false));
+        straight.run(env, 9, &mut [packet], recorder, || origin(0, false));
     }))
 }
 

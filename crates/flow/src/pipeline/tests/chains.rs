@@ -53,6 +53,7 @@ fn verdicts(snapshot: &Snapshot, cache: &mut Cache, keys: &[Key]) -> Verdicts {
             queue: 0,
         })
         .collect();
+    let mut packets: Vec<&mut Packet<'_>> = packets.iter_mut().collect();
     let mut sink = Verdicts::default();
     process(snapshot, cache, &mut packets, Nanos(0), &mut sink);
     sink

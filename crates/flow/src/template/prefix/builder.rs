@@ -62,9 +62,10 @@ impl Builder {
     pub fn build(&mut self, shape: Shape) -> Prefix {
         let empty = Arc::new(Page {
             slots: [RecordId::NONE.0; 256],
-            pieces: [0].into(),
-            starts: [].into(),
-            records: [].into(),
+            pieces: [0, 1].into(),
+            starts: [0].into(),
+            records: [RecordId::NONE].into(),
+            steps: 0,
         });
         for top in 0..256 {
             if self.pages[top].is_none() {
@@ -73,13 +74,9 @@ impl Builder {
             }
         }
         let (word, shift) = place(self.field);
-        Prefix {
-            base: shape.base,
-            word,
-            shift,
-            pages: self.pages.iter().flatten().cloned().collect(),
-            rest: shape.rest,
-        }
+        let pages: Box<[_]> = self.pages.iter().flatten().cloned().collect();
+        let steps = pages.iter().map(|page| page.steps).max().unwrap_or(0);
+        Prefix { base: shape.base, word, shift, pages, steps, rest: shape.rest }
     }
 
     /// One /8; `None` if nothing matches in it.
@@ -158,7 +155,14 @@ fn cut(ranges: &[(u32, RecordId)]) -> Page {
             pieces.push(starts.len() as u32);
         }
     }
+    if pieces.len() == 1 {
+        starts.push(0);
+        records.push(RecordId::NONE);
+        pieces.push(1);
+    }
+    let largest = page.1.windows(2).map(|ends| ends[1] - ends[0]).max().unwrap_or(1);
     Page {
+        steps: largest.next_power_of_two().trailing_zeros(),
         slots: page.0.try_into().expect("256 slots were pushed"),
         pieces: page.1.into(),
         starts: page.2.into(),
