@@ -32,6 +32,8 @@
 //! A table in which more than 8192 entries lie outside its K largest masks refuses entries with
 //! [`FlowModError::TableFull`]: the bound is kept by refusing, never by slowing down.
 //!
+//! A packet need not be parsed deeper than the tables and programs of its switch look: [`Snapshot::depth`] says how deep that is.
+//!
 //! In front of the tables, each worker has a [`Cache`] of finished traces, used while it pays and passed by when not.
 //!
 //! ## How packets are changed and sent (`exec`)
