@@ -11,6 +11,7 @@ const NEEDED: &[(Capability, &str)] = &[
     (Capability::CAP_NET_RAW, "packet sockets, AF_XDP sockets"),
     (Capability::CAP_SYS_ADMIN, "enter network namespaces"),
     (Capability::CAP_SYS_PTRACE, "open /proc/PID/ns/net of a guest that runs as another user"),
+    (Capability::CAP_DAC_OVERRIDE, "open vhost-user sockets that belong to a guest's user"),
     (Capability::CAP_BPF, "load XDP programs and maps"),
     (Capability::CAP_PERFMON, "XDP programs with pointer arithmetic"),
     (Capability::CAP_IPC_LOCK, "AF_XDP memory beyond the locked-memory limit"),

@@ -23,11 +23,16 @@ impl Guests {
         lab.suiro(&["switch", "add", "sw0"]);
         let mut guests = Self { lab, listeners: Vec::new() };
         for index in 1..=count {
-            let path = guests.path(index);
-            guests.listeners.push(Listener::bind(&path).unwrap());
+            guests.listen(index);
             guests.add(index, &[]);
         }
         guests
+    }
+
+    /// The next guest listens on its socket; it has no port yet.
+    pub fn listen(&mut self, index: usize) {
+        assert_eq!(self.listeners.len() + 1, index, "guests come in order");
+        self.listeners.push(Listener::bind(&self.path(index)).unwrap());
     }
 
     pub fn path(&self, index: usize) -> PathBuf {

@@ -82,10 +82,12 @@ fn a_socket_of_another_user_is_opened_as_libvirt_leaves_it() {
     if !privileged() {
         return;
     }
-    let guests = Guests::called(1);
+    let mut guests = Guests::called(0);
+    guests.listen(1);
     let nobody = Some(65534);
     std::os::unix::fs::chown(guests.path(1), nobody, nobody).unwrap();
     std::fs::set_permissions(guests.path(1), PermissionsExt::from_mode(0o700)).unwrap();
+    guests.add(1, &[]);
     let _guest = guests.connect(1, Shape::default());
     guests.until(1, "ready");
 }
