@@ -96,7 +96,9 @@ impl Device {
             0 => self.memory.poke(u64::from(a) << 8 | u64::from(b), &[c]),
             1 => self.memory.poke(u64::from(a) * 2 + self.areas[0][1], &word.to_le_bytes()),
             2 => self.memory.poke(u64::from(a) * 2 + self.areas[1][1], &word.to_le_bytes()),
-            3 => self.memory.poke(u64::from(a) * 2 + self.areas[usize::from(b & 1)][0], &word.to_le_bytes()),
+            3 => self
+                .memory
+                .poke(u64::from(a) * 2 + self.areas[usize::from(b & 1)][0], &word.to_le_bytes()),
             4 | 5 => self.offer(which, a, b, c),
             6 | 7 => self.take(usize::from(a % 65), c),
             8 => self.put(usize::from(word % 5000), b),
@@ -108,7 +110,13 @@ impl Device {
             10 => {
                 let base = self.rings[which].take().map(|ring| ring.base());
                 let packed = self.features.contains(Features::RING_PACKED);
-                self.start(which, base.unwrap_or(Base::from_bits(u32::from(word) << 16 | u32::from(word), packed)));
+                self.start(
+                    which,
+                    base.unwrap_or(Base::from_bits(
+                        u32::from(word) << 16 | u32::from(word),
+                        packed,
+                    )),
+                );
             }
             _ => self.memory.exchange(a),
         }
@@ -156,7 +164,8 @@ impl Device {
             let slices = self.chains.slices(index);
             assert_eq!(slices.iter().map(|slice| slice.len()).sum::<usize>(), total - len);
             if let Some(ring) = destination {
-                fault |= is_fault(ring.put(&[how; HEADER_MAX], &head[..len], Payload::Guest(slices)));
+                fault |=
+                    is_fault(ring.put(&[how; HEADER_MAX], &head[..len], Payload::Guest(slices)));
             }
         }
         source.give_back();

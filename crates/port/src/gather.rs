@@ -27,7 +27,9 @@ pub(crate) fn gather<'a>(header: &'a [u8; vnet::LEN], frame: &TxFrame<'a>) -> Pa
     match frame.body.payload() {
         Payload::Private([]) => {}
         Payload::Private(bytes) => parts.push(Part::private(bytes)),
-        Payload::Guest(segments) => parts.extend(segments.iter().map(|segment| Part::guest(*segment))),
+        Payload::Guest(segments) => {
+            parts.extend(segments.iter().map(|segment| Part::guest(*segment)))
+        }
     }
     parts
 }

@@ -27,7 +27,9 @@ impl fmt::Display for Part {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Fault {
     /// The size is 0, above 32768, or (split) not a power of two: VIRTIO 1.2 §2.7, §2.8.10.1.
-    #[error("ring size {0} is not possible: the driver must use a power of two up to 32768 (a packed ring: any size up to that)")]
+    #[error(
+        "ring size {0} is not possible: the driver must use a power of two up to 32768 (a packed ring: any size up to that)"
+    )]
     Size(u16),
     /// A part of the ring does not lie in one region of the memory table, or is misaligned.
     #[error("the ring's {part} at {user:#x} does not lie, aligned, in one shared memory region")]
@@ -56,7 +58,9 @@ pub enum Fault {
         size: u16,
     },
     /// A buffer does not lie in one region: VIRTIO 1.2 §2.6 leaves it to the driver to give addresses of its own memory.
-    #[error("a buffer at guest address {guest:#x}, {len} bytes, does not lie in one shared memory region")]
+    #[error(
+        "a buffer at guest address {guest:#x}, {len} bytes, does not lie in one shared memory region"
+    )]
     Unmapped {
         /// Guest physical address.
         guest: u64,

@@ -1,7 +1,7 @@
 //! Packet sockets: addresses, options, and many messages in one call.
 
-use crate::batch::BODIES;
 use super::parts::Part;
+use crate::batch::BODIES;
 use std::io::{self, IoSliceMut};
 use std::mem::{size_of, zeroed};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};

@@ -23,8 +23,7 @@ impl<'a> Part<'a> {
 
     /// A guest's memory: the kernel copies what it finds there.
     pub(crate) fn guest(slice: GuestSlice<'a>) -> Self {
-        let iovec =
-            libc::iovec { iov_base: slice.as_ptr().as_ptr().cast(), iov_len: slice.len() };
+        let iovec = libc::iovec { iov_base: slice.as_ptr().as_ptr().cast(), iov_len: slice.len() };
         Self { iovec, bytes: PhantomData }
     }
 }

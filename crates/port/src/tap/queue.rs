@@ -86,7 +86,10 @@ impl TapTx {
         }
         let header = vnet::encode(frame);
         let written = if is_scattered(frame) {
-            parts::write(&self.file, &[Part::private(&header), Part::private(self.scratch.join(frame))])
+            parts::write(
+                &self.file,
+                &[Part::private(&header), Part::private(self.scratch.join(frame))],
+            )
         } else {
             parts::write(&self.file, &gather(&header, frame))
         };

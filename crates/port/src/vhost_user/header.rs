@@ -21,8 +21,14 @@ impl Header {
     /// # Errors
     /// The header contradicts the frame, or uses what was not negotiated (VIRTIO 1.2 §5.1.6.2.1).
     #[inline]
-    pub(super) fn decode(&self, frame_len: usize, features: Features) -> Result<Offload, DropReason> {
-        let (Some(&flags_and_kind), Some(header)) = (self.0.first_chunk::<2>(), self.0.first_chunk()) else {
+    pub(super) fn decode(
+        &self,
+        frame_len: usize,
+        features: Features,
+    ) -> Result<Offload, DropReason> {
+        let (Some(&flags_and_kind), Some(header)) =
+            (self.0.first_chunk::<2>(), self.0.first_chunk())
+        else {
             return Err(DropReason::BadSource);
         };
         if flags_and_kind == [0, 0] {
@@ -31,7 +37,11 @@ impl Header {
         let offload = vnet::decode(header, frame_len).map_err(|_| DropReason::BadSource)?;
         // Only a device vouches for checksums (§5.1.6.2.1).
         let offload = Offload { verified: false, ..offload };
-        if features.contains(needs(&offload, &SENT)) { Ok(offload) } else { Err(DropReason::BadSource) }
+        if features.contains(needs(&offload, &SENT)) {
+            Ok(offload)
+        } else {
+            Err(DropReason::BadSource)
+        }
     }
 
     /// What to say to a driver that takes the frame as it is.
@@ -116,12 +126,18 @@ mod tests {
 
     #[test]
     fn a_checksum_outside_the_frame_is_refused() {
-        for (start, offset, len, verdict) in [(34, 16, 52, true), (34, 16, 51, false), (0xffff, 0xffff, 3000, false)] {
+        for (start, offset, len, verdict) in
+            [(34, 16, 52, true), (34, 16, 51, false), (0xffff, 0xffff, 3000, false)]
+        {
             let mut bytes = LARGE;
             bytes[1] = 0;
             bytes[6..8].copy_from_slice(&u16::to_le_bytes(start));
             bytes[8..10].copy_from_slice(&u16::to_le_bytes(offset));
-            assert_eq!(Header(bytes).decode(len, Features::CSUM).is_ok(), verdict, "{start}+{offset} in {len}");
+            assert_eq!(
+                Header(bytes).decode(len, Features::CSUM).is_ok(),
+                verdict,
+                "{start}+{offset} in {len}"
+            );
         }
     }
 

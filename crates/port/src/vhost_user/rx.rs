@@ -39,7 +39,9 @@ impl VhostRx {
 
     /// An address that the front-end wants announced, as a frame.
     fn announce(&self, batch: &mut RxBatch) -> usize {
-        let Some(mac) = self.announcements.as_ref().and_then(|of| of.take_announcement()) else { return 0 };
+        let Some(mac) = self.announcements.as_ref().and_then(|of| of.take_announcement()) else {
+            return 0;
+        };
         let Some(slot) = batch.free().first_mut() else { return 0 };
         announce::fill(slot, mac);
         batch.advance(1);
@@ -47,7 +49,12 @@ impl VhostRx {
     }
 
     /// Takes a round's frames, or stops the ring.
-    fn take(&mut self, guard: &mut SlotGuard, batch: &mut RxBatch, drops: &mut Drops) -> Result<usize, Fault> {
+    fn take(
+        &mut self,
+        guard: &mut SlotGuard,
+        batch: &mut RxBatch,
+        drops: &mut Drops,
+    ) -> Result<usize, Fault> {
         let Some(ring) = guard.ring() else { return Ok(0) };
         let slots = batch.free();
         let taken = ring.take(slots.len(), &mut self.chains)?;

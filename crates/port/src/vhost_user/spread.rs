@@ -61,7 +61,10 @@ mod tests {
 
     #[test]
     fn with_fewer_pairs_than_workers_every_worker_has_one() {
-        assert_eq!((0..4).map(|worker| chosen(&[0, 2], worker, 4)).collect::<Vec<_>>(), [[0], [2], [0], [2]]);
+        assert_eq!(
+            (0..4).map(|worker| chosen(&[0, 2], worker, 4)).collect::<Vec<_>>(),
+            [[0], [2], [0], [2]]
+        );
         assert_eq!(chosen(&[], 3, 4), [0; 0]);
     }
 

@@ -50,13 +50,17 @@ impl Rig {
     fn forward(&mut self) -> u64 {
         let mut batch = RxBatch::default();
         self.rx.rx(&mut batch, &mut self.drops).unwrap();
-        let frames: Vec<_> = batch.frames().iter().map(|slot| {
-            let body = match slot.body {
-                BodyAt::Port { at, len } => self.rx.body(at, len),
-                _ => Body::default(),
-            };
-            TxFrame { head: slot.head.bytes(), body, offload: slot.offload }
-        }).collect();
+        let frames: Vec<_> = batch
+            .frames()
+            .iter()
+            .map(|slot| {
+                let body = match slot.body {
+                    BodyAt::Port { at, len } => self.rx.body(at, len),
+                    _ => Body::default(),
+                };
+                TxFrame { head: slot.head.bytes(), body, offload: slot.offload }
+            })
+            .collect();
         let sent = self.tx.tx(&frames, &mut self.drops);
         self.rx.release();
         sent.frames
@@ -143,7 +147,8 @@ fn to_one_that_does_not_it_goes_in_segments_with_their_sums() {
     while let Some((header, frame)) = rig.received() {
         assert_eq!(header[..10], [0; 10]);
         let len = frame.len() as u32 - 34;
-        let sum = checksum::sum(&frame[34..]) + checksum::pseudo_ipv4(0x0a00_0001, 0x0a00_0002, 6, len);
+        let sum =
+            checksum::sum(&frame[34..]) + checksum::pseudo_ipv4(0x0a00_0001, 0x0a00_0002, 6, len);
         assert_eq!(checksum::fold(sum), 0xffff);
         payload.extend_from_slice(&frame[54..]);
     }
@@ -231,9 +236,15 @@ fn the_flows_of_a_worker_spread_over_its_pairs_and_keep_their_order() {
         let arrived: Vec<_> = std::iter::from_fn(|| driver.reap()).collect();
         used += usize::from(!arrived.is_empty());
         for flow in 0..10 {
-            let numbers: Vec<_> =
-                arrived.iter().filter(|frame| frame[12 + 35] == flow).map(|frame| frame[12 + 18]).collect();
-            assert!(numbers.is_empty() || numbers == (0..12).collect::<Vec<_>>(), "flow {flow}: {numbers:?}");
+            let numbers: Vec<_> = arrived
+                .iter()
+                .filter(|frame| frame[12 + 35] == flow)
+                .map(|frame| frame[12 + 18])
+                .collect();
+            assert!(
+                numbers.is_empty() || numbers == (0..12).collect::<Vec<_>>(),
+                "flow {flow}: {numbers:?}"
+            );
         }
     }
     assert!(used > 1, "flows spread");

@@ -49,7 +49,9 @@ impl TxQueue for VhostTx {
             ref ours => {
                 let mut sent = Sent::default();
                 for (place, &pair) in ours.iter().enumerate() {
-                    let its = frames.iter().filter(|frame| spread::place(frame.head, ours.len()) == place);
+                    let its = frames
+                        .iter()
+                        .filter(|frame| spread::place(frame.head, ours.len()) == place);
                     sent.add(send(&slots[pair], its, scratch, drops));
                 }
                 sent

@@ -198,7 +198,11 @@ fn write_whole(
     let mut header = *header;
     header[NUM_BUFFERS..].copy_from_slice(&1_u16.to_le_bytes());
     let (first, rest) = slice.split_at(header_len);
-    if header_len == HEADER_MAX { first.write(&header) } else { first.write(&header[..header_len]) }
+    if header_len == HEADER_MAX {
+        first.write(&header)
+    } else {
+        first.write(&header[..header_len])
+    }
     rest.write(head);
     let mut rest = rest.split_at(head.len()).1;
     match body {

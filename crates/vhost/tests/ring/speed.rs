@@ -65,7 +65,12 @@ impl Endless {
 /// A batch's heads.
 type Heads = [[u8; HEAD + 64]; BATCH];
 
-fn forward(source: &mut Vring, destination: &mut Vring, chains: &mut Chains, heads: &mut Heads) -> usize {
+fn forward(
+    source: &mut Vring,
+    destination: &mut Vring,
+    chains: &mut Chains,
+    heads: &mut Heads,
+) -> usize {
     let count = source.take(BATCH, chains).unwrap();
     let mut lens = [0; BATCH];
     for index in 0..count {

@@ -1,7 +1,7 @@
 //! A packed ring from the driver's side (VIRTIO 1.2 §2.8.21, §2.8.22).
 
-use super::{INDIRECT, Layout, NEXT};
 use super::super::guest::{Buffer, Guest};
+use super::{INDIRECT, Layout, NEXT};
 use vhost::{Base, Features};
 
 const AVAIL: u16 = 1 << 7;

@@ -1,7 +1,7 @@
 //! A split ring from the driver's side (VIRTIO 1.2 §2.7.13, §2.7.14).
 
-use super::{INDIRECT, Layout, NEXT};
 use super::super::guest::{Buffer, Guest};
+use super::{INDIRECT, Layout, NEXT};
 use vhost::{Base, Features};
 
 pub struct Split {
