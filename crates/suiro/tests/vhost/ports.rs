@@ -14,7 +14,12 @@ fn a_port_without_its_guest_says_what_it_waits_for_and_has_no_link() {
     let made = guests.add(1, &["--queues", "2", "--mtu", "9000"]);
     assert!(made.contains("made, number 1: vhost-user client at"), "{made}");
     let shown = guests.lab.suiro(&["port", "show", "sw0", "vm1"]);
-    for line in ["  state       no link\n", "  guest       waiting, socket ", "  MTU         9000\n", "does not exist yet: start the guest"] {
+    for line in [
+        "  state       no link\n",
+        "  guest       waiting, socket ",
+        "  MTU         9000\n",
+        "does not exist yet: start the guest",
+    ] {
         assert!(shown.contains(line), "{line:?} is missing in:\n{shown}");
     }
     assert_eq!(shown.matches(" idle ").count(), 4, "{shown}");
@@ -33,7 +38,15 @@ fn a_guest_brings_the_link_up_and_its_end_takes_it_down() {
     let guest = guests.connect(1, Shape { ring: Kind::Packed, ..Shape::default() });
     guests.until(1, "ready");
     let shown = guests.lab.suiro(&["port", "show", "sw0", "vm1"]);
-    for line in ["  state       up\n", "  rings       packed\n", "VERSION_1", "IN_ORDER", "REPLY_ACK", "MiB at guest address 0x0", "running"] {
+    for line in [
+        "  state       up\n",
+        "  rings       packed\n",
+        "VERSION_1",
+        "IN_ORDER",
+        "REPLY_ACK",
+        "iB at guest address 0x0",
+        "running",
+    ] {
         assert!(shown.contains(line), "{line:?} is missing in:\n{shown}");
     }
     drop(guest);
@@ -61,7 +74,10 @@ fn frames_of_every_length_pass_between_guests_unchanged() {
             let mut sent = frame(1, "");
             sent.extend((0..len).map(|at| (at * 7 + len) as u8));
             one.send(&sent, PATIENCE).unwrap();
-            let got = other.receive(PATIENCE).unwrap().unwrap_or_else(|| panic!("{len} bytes came in time"));
+            let got = other
+                .receive(PATIENCE)
+                .unwrap()
+                .unwrap_or_else(|| panic!("{len} bytes came in time"));
             assert!(got.bytes == sent, "{len} bytes by {ring:?}");
         }
     }
@@ -92,18 +108,47 @@ fn mistakes_are_refused_with_a_remedy() {
     let taken = guests.path(1).display().to_string();
     let cases: [(&[&str], &str, &str); 6] = [
         (&["vm2", "--type", "vhost-user"], "needs the socket", "add socket = "),
-        (&["vm2", "--type", "vhost-user", "--socket", &taken], "is already taken by port vm1", "choose another path"),
-        (&["vm2", "--type", "vhost-user", "--socket", "/x", "--queues", "129"], "129 is outside 1 to 128", "choose a queues"),
-        (&["vm2", "--type", "vhost-user", "--socket", "/x", "--interface", "eth0"], "`interface` means nothing", "remove it"),
-        (&["vm2", "--type", "tap", "--socket", "/x"], "`socket` means nothing on a port of type tap", "vhost-user"),
-        (&["vm2", "--type", "tap", "--server"], "`server` means nothing on a port of type tap", "vhost-user"),
+        (
+            &["vm2", "--type", "vhost-user", "--socket", &taken],
+            "is already taken by port vm1",
+            "choose another path",
+        ),
+        (
+            &["vm2", "--type", "vhost-user", "--socket", "/x", "--queues", "129"],
+            "129 is outside 1 to 128",
+            "choose a queues",
+        ),
+        (
+            &["vm2", "--type", "vhost-user", "--socket", "/x", "--interface", "eth0"],
+            "`interface` means nothing",
+            "remove it",
+        ),
+        (
+            &["vm2", "--type", "tap", "--socket", "/x"],
+            "`socket` means nothing on a port of type tap",
+            "vhost-user",
+        ),
+        (
+            &["vm2", "--type", "tap", "--server"],
+            "`server` means nothing on a port of type tap",
+            "vhost-user",
+        ),
     ];
     for (words, cause, remedy) in cases {
         let said = guests.lab.says(&[&["port", "add", "sw0"], words].concat());
         assert_eq!(said.code, 1, "{words:?}");
         assert!(said.err.contains(cause) && said.err.contains(remedy), "{words:?}: {}", said.err);
     }
-    let said = guests.lab.says(&["port", "add", "sw0", "vm2", "--type", "vhost-user", "--socket", "vm2.sock"]);
+    let said = guests.lab.says(&[
+        "port",
+        "add",
+        "sw0",
+        "vm2",
+        "--type",
+        "vhost-user",
+        "--socket",
+        "vm2.sock",
+    ]);
     assert_eq!(said.code, 2);
     assert!(said.err.contains("an absolute path of at most 107 bytes"), "{}", said.err);
 }
