@@ -437,7 +437,10 @@ fn log_change(label: &str, before: &PortFacts, now: &PortFacts) {
     if (before.up, before.carrier, before.mtu) != (up, carrier, mtu) {
         tracing::info!("{label}: up {up}, carrier {carrier}, MTU {mtu}");
     }
-    now.notes.iter().filter(|note| !before.notes.contains(note)).for_each(|note| tracing::info!("{label}: {note}"));
+    now.notes
+        .iter()
+        .filter(|note| !before.notes.contains(note))
+        .for_each(|note| tracing::info!("{label}: {note}"));
 }
 
 /// A specification's queues are checked before they come here.

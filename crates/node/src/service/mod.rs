@@ -35,9 +35,9 @@ pub use refusal::{Refusal, Why};
 pub use rules::{FlowLine, FlowLines, GroupView, MeterView, RuleChange, RuleVerb};
 pub use start::{OnConflict, StartError, StartFault};
 pub use view::{
-    ConnectionView, DropView, EndpointView, GuestErrorView, GuestView, MemoryView, NodeView, PortCountersView, PortLoadView,
-    PortQueueView, PortView, QueueView, StoreView, SwitchView, TroubleView, WorkerView,
-    WorkersView, RingView,
+    ConnectionView, DropView, EndpointView, GuestErrorView, GuestView, MemoryView, NodeView,
+    PortCountersView, PortLoadView, PortQueueView, PortView, QueueView, RingView, StoreView,
+    SwitchView, TroubleView, WorkerView, WorkersView,
 };
 
 use crate::config::{Host, NodeConfig};

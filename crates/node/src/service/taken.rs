@@ -122,7 +122,9 @@ impl Taken {
             let what = || format!("socket {socket}");
             clash(&self.sockets, socket, what, "a socket is one guest's: choose another path")
         });
-        refuse(name_clash.or(number).or(interface).or(socket), || format!("port {name} of switch {switch}"))
+        refuse(name_clash.or(number).or(interface).or(socket), || {
+            format!("port {name} of switch {switch}")
+        })
     }
 
     /// The lowest ordinary number that no port of the switch has.

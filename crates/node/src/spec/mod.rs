@@ -14,7 +14,7 @@ mod tls;
 
 pub use endpoint::{Controller, Host, Listen, OPENFLOW_PORT, Place, Target, Transport};
 pub use number::PortNumber;
-pub use port::{Fault, PortKind, PortPatch, PortSpec, PAIRS_MAX, QUEUES_MAX, XdpMode};
+pub use port::{Fault, PAIRS_MAX, PortKind, PortPatch, PortSpec, QUEUES_MAX, XdpMode};
 pub use protocol::Protocol;
 pub use queue::{QueueLimits, QueueSpec};
 pub use rate::{NewRate, Rate};

@@ -33,7 +33,8 @@ pub enum PortKind {
 
 impl PortKind {
     /// The words users write.
-    pub const WORDS: &'static [&'static str] = &["tap", "af_packet", "af_xdp", "vlink", "vhost-user"];
+    pub const WORDS: &'static [&'static str] =
+        &["tap", "af_packet", "af_xdp", "vlink", "vhost-user"];
 
     /// The kind of that word.
     pub fn of(word: &str) -> Option<Self> {

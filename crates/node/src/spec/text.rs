@@ -264,7 +264,13 @@ mod tests {
         refuse::<PortName>(&["sixteen-bytes-xx", ""]);
         refuse::<IfName>(&["", ".", "..", "a/b", "a:1", "a b", "sixteen-bytes-xx"]);
         refuse::<Netns>(&["", "a/b", "..", "x\n"]);
-        refuse::<SocketPath>(&["", "vm1.sock", "/run/", "/run/\n", &format!("/{}", "x".repeat(107))]);
+        refuse::<SocketPath>(&[
+            "",
+            "vm1.sock",
+            "/run/",
+            "/run/\n",
+            &format!("/{}", "x".repeat(107)),
+        ]);
         refuse::<Dpid>(&["", "0x", "12345678901234567", "+1", "x"]);
         refuse::<Mac>(&[
             "01:00:00:00:00:01",

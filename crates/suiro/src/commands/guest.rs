@@ -7,10 +7,14 @@ use node::service::{GuestView, RingView};
 pub fn show(guest: &GuestView) -> String {
     let role = if guest.server { "suiro listens" } else { "suiro calls" };
     let since = guest.connected_s.map_or_else(String::new, |seconds| format!(" for {seconds} s"));
-    let mut text = format!("  guest       {}{since}, socket {} ({role})\n", guest.state, guest.socket);
+    let mut text =
+        format!("  guest       {}{since}, socket {} ({role})\n", guest.state, guest.socket);
     guest.waits_for.iter().for_each(|why| text += &format!("  waits for   {why}\n"));
     if let Some(error) = &guest.last_error {
-        text += &format!("  last error  {} ({} so far)\n  remedy      {}\n", error.cause, error.count, error.remedy);
+        text += &format!(
+            "  last error  {} ({} so far)\n  remedy      {}\n",
+            error.cause, error.count, error.remedy
+        );
     }
     if let Some(kind) = &guest.ring_kind {
         text += &format!("  rings       {kind}\n  features    {}\n", guest.features.join(", "));
@@ -21,13 +25,24 @@ pub fn show(guest: &GuestView) -> String {
     for region in &guest.memory {
         let state = if region.withdrawn { ", WITHDRAWN" } else { "" };
         let size = short_bytes(region.bytes);
-        text += &format!("  memory      {size} at guest address {:#x}{state}\n", region.guest_address);
+        text +=
+            &format!("  memory      {size} at guest address {:#x}{state}\n", region.guest_address);
     }
     text + &rings(&guest.rings)
 }
 
 fn rings(rings: &[RingView]) -> String {
-    let mut table = Table::new(&["", ">PAIR", "DIR", ">CORE", "ENABLED", "STATE", ">SIZE", ">AVAILABLE", "WHY"]);
+    let mut table = Table::new(&[
+        "",
+        ">PAIR",
+        "DIR",
+        ">CORE",
+        "ENABLED",
+        "STATE",
+        ">SIZE",
+        ">AVAILABLE",
+        "WHY",
+    ]);
     for ring in rings {
         table.row(vec![
             String::new(),

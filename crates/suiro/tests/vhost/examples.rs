@@ -5,7 +5,8 @@ use std::process::Command;
 
 /// libvirt's own grammar of a domain, unpacked by `make setup`.
 fn grammar() -> String {
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("it lies in the target directory");
+    let target =
+        Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("it lies in the target directory");
     target.join("libvirt/domain.rng").display().to_string()
 }
 

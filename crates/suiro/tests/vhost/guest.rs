@@ -63,7 +63,9 @@ impl Guests {
 
     #[track_caller]
     pub fn until(&self, index: usize, state: &str) {
-        until(&format!("guest {index} is {state}: {}", self.lab.log()), || self.shown(index)["state"] == state);
+        until(&format!("guest {index} is {state}: {}", self.lab.log()), || {
+            self.shown(index)["state"] == state
+        });
     }
 
     /// A pair of guests that were seen to be ready.
@@ -77,7 +79,8 @@ impl Guests {
 
 /// A frame from one guest to all, which says so in its payload.
 pub fn frame(from: u8, text: &str) -> Vec<u8> {
-    let mut frame = [&[0xff; 6][..], &[2, 0, 0, 0, 0, from], &[0x88, 0xb5], text.as_bytes()].concat();
+    let mut frame =
+        [&[0xff; 6][..], &[2, 0, 0, 0, 0, from], &[0x88, 0xb5], text.as_bytes()].concat();
     frame.resize(frame.len().max(60), 0);
     frame
 }

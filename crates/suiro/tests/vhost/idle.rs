@@ -20,7 +20,9 @@ fn ticks(pid: u32) -> u64 {
 /// Lets time pass in which the node shall not end.
 fn pass(pid: u32, span: Duration) {
     let node = pidfd_open(Pid::from_raw(pid as i32).unwrap(), PidfdFlags::empty()).unwrap();
-    let ended = poll(&mut [PollFd::new(&node, PollFlags::IN)], Some(&Timespec::try_from(span).unwrap())).unwrap();
+    let ended =
+        poll(&mut [PollFd::new(&node, PollFlags::IN)], Some(&Timespec::try_from(span).unwrap()))
+            .unwrap();
     assert_eq!(ended, 0, "the node ended");
 }
 
@@ -31,7 +33,8 @@ fn sixty_four_idle_guests_cost_a_few_percent_of_a_core_at_most() {
     }
     let mut guests = Guests::called(PORTS);
     let pid = guests.lab.pid();
-    let connected: Vec<_> = (1..=PORTS).map(|index| guests.connect(index, Shape::default())).collect();
+    let connected: Vec<_> =
+        (1..=PORTS).map(|index| guests.connect(index, Shape::default())).collect();
     (1..=PORTS).for_each(|index| guests.until(index, "ready"));
     let before = ticks(pid);
     pass(pid, SPAN);
@@ -43,5 +46,9 @@ fn sixty_four_idle_guests_cost_a_few_percent_of_a_core_at_most() {
     let before = ticks(pid);
     pass(pid, SPAN);
     let spent = ticks(pid) - before;
-    assert!(spent <= 20, "{spent} of {} ticks with {PORTS} ports without a guest", SPAN.as_millis() / 10);
+    assert!(
+        spent <= 20,
+        "{spent} of {} ticks with {PORTS} ports without a guest",
+        SPAN.as_millis() / 10
+    );
 }

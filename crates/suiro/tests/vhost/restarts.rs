@@ -69,7 +69,10 @@ fn an_orderly_end_and_a_reload_keep_ports_that_the_file_declares() {
     ));
     guests.lab.start();
     let shown = guests.lab.json(&["port", "show", "sw1", "vm7"]);
-    assert_eq!((&shown["guest"]["server"], shown["guest"]["rings"].as_array().unwrap().len()), (&true.into(), 4));
+    assert_eq!(
+        (&shown["guest"]["server"], shown["guest"]["rings"].as_array().unwrap().len()),
+        (&true.into(), 4)
+    );
     super::until("the socket is there", || socket.exists());
     guests.lab.end(Signal::TERM);
     assert!(!socket.exists(), "an orderly end takes the socket away");

@@ -14,7 +14,9 @@ use std::path::Path;
 fn call(path: &Path) -> PlainGuest {
     let mut guest = None;
     until("the server serves", || {
-        guest = UnixStream::connect(path).ok().and_then(|socket| PlainGuest::connect(socket, Shape::default()).ok());
+        guest = UnixStream::connect(path)
+            .ok()
+            .and_then(|socket| PlainGuest::connect(socket, Shape::default()).ok());
         guest.is_some()
     });
     guest.unwrap()
@@ -52,7 +54,9 @@ fn a_server_never_takes_another_programs_socket() {
     let guests = Guests::called(0);
     let _other = UnixListener::bind(guests.path(1)).unwrap();
     guests.add(1, &["--server"]);
-    until("the other program is told", || guests.shown(1)["waits_for"].as_str().unwrap().contains("another program listens"));
+    until("the other program is told", || {
+        guests.shown(1)["waits_for"].as_str().unwrap().contains("another program listens")
+    });
     guests.lab.suiro(&["port", "del", "sw0", "vm1"]);
     assert!(guests.path(1).exists());
 }
@@ -71,7 +75,10 @@ fn another_programs_words_are_told_from_a_guests_and_the_log_stays_short() {
     }
     until("the errors are counted", || guests.shown(1)["last_error"]["count"].as_u64() >= Some(3));
     let shown = guests.lab.suiro(&["port", "show", "sw0", "vm1"]);
-    assert!(shown.contains("last error  what came on the socket is no vhost-user message"), "{shown}");
+    assert!(
+        shown.contains("last error  what came on the socket is no vhost-user message"),
+        "{shown}"
+    );
     assert!(shown.contains("ss -xlp"), "{shown}");
     let lines = guests.lab.log().matches("no vhost-user message").count();
     assert!((1..=4).contains(&lines), "{lines} lines in the log");

@@ -4,7 +4,9 @@ use crate::spec::{PortSpec, SocketPath};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use utoipa::ToSchema;
-use vhost::{Attachment, Connection, Features, LastTrouble, Look, RegionFacts, Report, RingReport, SlotState};
+use vhost::{
+    Attachment, Connection, Features, LastTrouble, Look, RegionFacts, Report, RingReport, SlotState,
+};
 
 /// The guest of a vhost-user port.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
@@ -78,12 +80,18 @@ pub struct RingView {
 
 impl GuestView {
     /// What is known of a port that is open; `cores` says who serves which receive queue.
-    pub(in crate::service) fn of(spec: &PortSpec, attachment: &Attachment, cores: &HashMap<usize, usize>) -> Option<Self> {
+    pub(in crate::service) fn of(
+        spec: &PortSpec,
+        attachment: &Attachment,
+        cores: &HashMap<usize, usize>,
+    ) -> Option<Self> {
         let Look { connection, trouble, report, slots } = attachment.look();
         let Report { features, protocol, memory, rings } = report;
         let waits_for = match &connection {
             Connection::Waiting(why) => Some(why.clone()),
-            Connection::Connected { heard: false, .. } => Some("the front-end's first message".into()),
+            Connection::Connected { heard: false, .. } => {
+                Some("the front-end's first message".into())
+            }
             Connection::Connected { heard: true, .. } => None,
         };
         let connected_s = match connection {
@@ -107,7 +115,9 @@ impl GuestView {
             features: features.names().map(Into::into).collect(),
             protocol_features: protocol.iter_names().map(|(name, _)| name.into()).collect(),
             memory: memory.iter().map(view_region).collect(),
-            rings: slots.map(|(index, slot)| view_ring(index, &slot, rings.get(index), cores)).collect(),
+            rings: slots
+                .map(|(index, slot)| view_ring(index, &slot, rings.get(index), cores))
+                .collect(),
         })
     }
 }
@@ -126,11 +136,18 @@ fn view_region(region: &RegionFacts) -> MemoryView {
 }
 
 /// Even rings are the driver's receive queues: suiro sends by them (VIRTIO 1.2 §5.1.2).
-fn view_ring(index: usize, slot: &SlotState, said: Option<&RingReport>, cores: &HashMap<usize, usize>) -> RingView {
+fn view_ring(
+    index: usize,
+    slot: &SlotState,
+    said: Option<&RingReport>,
+    cores: &HashMap<usize, usize>,
+) -> RingView {
     let (pair, sends) = (index / 2, index % 2 == 0);
     let said_size = said.map_or(0, |said| said.size);
     let (state, size, available, why) = match slot {
-        SlotState::Idle => ("idle", said_size, 0, said.and_then(|said| said.waits_for).map(Into::into)),
+        SlotState::Idle => {
+            ("idle", said_size, 0, said.and_then(|said| said.waits_for).map(Into::into))
+        }
         SlotState::Running { size, waiting } => ("running", *size, *waiting, None),
         SlotState::Faulted(fault) => ("stopped", said_size, 0, Some(fault.to_string())),
     };
