@@ -185,7 +185,7 @@ impl Testpmd {
     pub fn stats(&mut self) -> Result<Vec<PortStats>> {
         let text = self.command("show port stats all")?;
         let stats = port_stats(&text);
-        ensure!(!stats.is_empty(), "{}: no counters in {text:?}", self.name);
+        ensure!(!stats.is_empty(), "{}: no counters", self.failure("show port stats all"));
         Ok(stats)
     }
 

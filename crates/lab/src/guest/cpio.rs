@@ -11,7 +11,6 @@ use std::path::Path;
 const MAGIC: &str = "070701";
 const DIRECTORY: u32 = 0o040_755;
 const FILE: u32 = 0o100_755;
-const LINK: u32 = 0o120_777;
 const CHARACTER_DEVICE: u32 = 0o020_600;
 
 /// An archive that grows in memory. Entries appear in the order in which they are added, directories by themselves before them.
@@ -37,12 +36,6 @@ impl Archive {
     pub fn file(&mut self, path: &str, content: &[u8]) {
         self.parents(path);
         self.entry(path, FILE, (0, 0), content);
-    }
-
-    /// Adds a symbolic link.
-    pub fn link(&mut self, path: &str, target: &str) {
-        self.parents(path);
-        self.entry(path, LINK, (0, 0), target.as_bytes());
     }
 
     /// Adds a character device of these numbers.
@@ -117,15 +110,12 @@ mod tests {
         let mut archive = Archive::default();
         archive.file("/a/b/one", b"1");
         archive.file("/a/b/two", b"22222");
-        archive.link("/a/link", "b/one");
         archive.character_device("/dev/console", (5, 1));
         let entries = entries(&archive.finish());
         let names: Vec<_> = entries.iter().map(|(name, _, _)| name.as_str()).collect();
-        let wanted =
-            ["a", "a/b", "a/b/one", "a/b/two", "a/link", "dev", "dev/console", "TRAILER!!!"];
+        let wanted = ["a", "a/b", "a/b/one", "a/b/two", "dev", "dev/console", "TRAILER!!!"];
         assert_eq!(names, wanted);
         assert_eq!(entries[3], ("a/b/two".into(), FILE, b"22222".to_vec()));
-        assert_eq!(entries[4], ("a/link".into(), LINK, b"b/one".to_vec()));
     }
 
     #[test]

@@ -70,13 +70,13 @@ impl Guest {
             console: &directory.path().join("console"),
             channel: &socket,
         };
-        let qemu = Qemu::start(spec, &files, &directory.path().join("qemu.log"))?;
+        let mut qemu = Qemu::start(spec, &files, &directory.path().join("qemu.log"))?;
         let deadline = begin + START;
         let opened =
             accept(&listener, &qemu, deadline).and_then(|stream| Channel::open(stream, deadline));
         let (channel, release) = opened.with_context(|| {
             let (name, said) = (&spec.name, tail(directory.path()));
-            format!("guest {name}: no command within {START:?} of its start{said}")
+            format!("guest {name}: takes no commands; {}{said}", qemu.state())
         })?;
         let (name, channel, start) = (spec.name.clone(), Mutex::new(channel), begin.elapsed());
         Ok(Self { name, qemu, channel, directory, release: release.trim().into(), start })
@@ -153,6 +153,14 @@ impl Qemu {
             format!("guest {name}: {program} cannot be started (Debian: qemu-system-x86); run 'make setup'")
         })?;
         Ok(Self(child))
+    }
+
+    /// Whether it runs, in words.
+    fn state(&mut self) -> String {
+        match self.0.try_wait() {
+            Ok(Some(status)) => format!("QEMU has ended: {status}"),
+            _ => "QEMU still runs".into(),
+        }
     }
 
     fn command(cores: &[usize]) -> Command {

@@ -58,7 +58,7 @@ fn what_qemu_says_at_its_end_is_part_of_the_error() {
     let nic = Nic::vhost_user(Path::new("/nowhere/socket"), "02:00:00:00:00:01");
     let error = format!("{:#}", Guest::boot(&GuestSpec::new("lost").nic(nic)).err().unwrap());
     assert!(
-        error.contains("guest lost: no command") && error.contains("/nowhere/socket"),
+        error.contains("guest lost: takes no commands") && error.contains("/nowhere/socket"),
         "{error}"
     );
 }
