@@ -35,8 +35,6 @@ pub struct MaskRule {
     pub source: (u32, u32),
     /// IPv4 destination, value and mask.
     pub destination: (u32, u32),
-    /// UDP destination port, value and mask.
-    pub port: (u16, u16),
 }
 
 /// Fields of a packet.
@@ -103,12 +101,11 @@ fn masked(rules: &[MaskRule], side: u8, flow: u32, fields: Fields) -> Fields {
     // Knuth's multiplicative hash: the noise of neighbouring flows has nothing in common.
     let noise = flow.wrapping_mul(0x9e37_79b1);
     let within = |(value, mask): (u32, u32), noise: u32| value & mask | noise & !mask & 0x00ff_ffff;
-    let port = rule.port.0 & rule.port.1 | noise as u16 & !rule.port.1;
     Fields {
         source: network(side) | within(rule.source, noise >> 8),
         destination: network(1 - side) | within(rule.destination, noise.rotate_left(13)),
         source_port: flow as u16,
-        destination_port: port,
+        destination_port: (9 + (flow >> 16)) as u16,
         ..fields
     }
 }
@@ -127,26 +124,20 @@ pub fn prefix_rules(count: usize) -> Arc<[MaskRule]> {
         .map(|(source, destination)| MaskRule {
             source: leave(source),
             destination: leave(destination),
-            port: (0, 0),
         })
         .collect()
 }
 
-/// `count` rules of as many masks of scattered bits.
+/// `count` rules of as many masks of scattered bits, in the two fields that OpenFlow 1.3 lets one mask so.
 pub fn scattered_rules(count: usize) -> Arc<[MaskRule]> {
     let mut random = Random(0x5eed);
-    let mut half = || random.next() & random.next();
+    let mut half = || random.draw() & random.draw();
     (0..count)
         .map(|_| {
             let source = (half() as u32 & 0x00ff_ffff, half() as u32 & 0x00ff_ffff);
             let destination = (half() as u32 & 0x00ff_ffff, half() as u32 & 0x00ff_ffff);
-            let port = (half() as u16, half() as u16);
             let only = |(value, mask)| (value & mask, mask);
-            MaskRule {
-                source: only(source),
-                destination: only(destination),
-                port: (port.0 & port.1, port.1),
-            }
+            MaskRule { source: only(source), destination: only(destination) }
         })
         .collect()
 }
@@ -156,7 +147,7 @@ pub struct Random(pub u64);
 
 impl Random {
     /// The next number.
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -165,7 +156,7 @@ impl Random {
 
     /// One below `limit`.
     pub fn below(&mut self, limit: u32) -> u32 {
-        ((self.next() >> 32) * u64::from(limit) >> 32) as u32
+        ((self.draw() >> 32) * u64::from(limit) >> 32) as u32
     }
 }
 

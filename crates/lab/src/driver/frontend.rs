@@ -263,7 +263,7 @@ fn negotiate(frontend: &mut Frontend, shape: &Shape) -> Result<()> {
 fn region(memory: &Memory) -> VhostUserMemoryRegionInfo {
     VhostUserMemoryRegionInfo {
         guest_phys_addr: 0,
-        memory_size: memory.len() as u64,
+        memory_size: memory.bytes() as u64,
         userspace_addr: memory.user_address(),
         mmap_offset: 0,
         mmap_handle: memory.file().as_raw_fd(),

@@ -211,7 +211,7 @@ impl Lean {
 impl Guest {
     fn new(device: Device, traffic: Traffic, side: u8) -> Self {
         assert_eq!(device.frame, traffic.frame, "transmit buffers are described once and for all");
-        let lines = device.memory.view(0, device.memory.len() / LINE);
+        let lines = device.memory.view(0, device.memory.bytes() / LINE);
         let template = Template::new(side, traffic.frame);
         Self { device, lines, traffic, template, side, sequence: 0 }
     }

@@ -81,8 +81,8 @@ impl Memory {
         Ok(Arc::new(Self { base, len, file }))
     }
 
-    /// Bytes.
-    pub fn len(&self) -> usize {
+    /// Its length in bytes.
+    pub fn bytes(&self) -> usize {
         self.len
     }
 

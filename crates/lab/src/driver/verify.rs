@@ -23,7 +23,7 @@ pub struct Check {
     pub good: u64,
     /// Never came.
     pub lost: u64,
-    /// Came after a later one.
+    /// Came after a later one, of whatever flow: a switch that keeps the order only within flows is not wrong.
     pub reordered: u64,
     /// Came with another length or other bytes.
     pub damaged: u64,

@@ -14,9 +14,20 @@ pub const MILLION: u32 = 1 << 20;
 /// Masks of the attack cases.
 const MASKS: usize = 506;
 
+/// What a promise is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Of {
+    /// Frames a second.
+    Rate,
+    /// Busy cycles a frame.
+    Cycles,
+}
+
 /// Ratios promised, with the two cores in one last-level cache and in two.
 #[derive(Clone, Copy, Debug)]
-pub struct Goal {
+pub struct Promise {
+    /// What of.
+    pub of: Of,
     /// In one.
     pub near: f64,
     /// In two.
@@ -48,9 +59,7 @@ pub struct Case {
     pub layout: Layout,
     pub rules: Rules,
     pub flows: u32,
-    /// What is promised, in frames a second or, if `by_cycles`, in busy cycles.
-    pub goal: Option<Goal>,
-    pub by_cycles: bool,
+    pub promise: Option<Promise>,
 }
 
 impl Rules {
@@ -111,12 +120,8 @@ fn masked(side: u8, priority: u16, rule: &MaskRule) -> String {
         let (value, mask) = (network(side) | value, 0xff00_0000 | mask);
         format!("{}/{}", Ipv4Addr::from(value), Ipv4Addr::from(mask))
     };
-    let port = match rule.port {
-        (_, 0) => String::new(),
-        (value, mask) => format!(",tp_dst={value:#x}/{mask:#x}"),
-    };
     format!(
-        "priority={priority},udp,in_port={},nw_src={},nw_dst={}{port},actions=output:{}",
+        "priority={priority},udp,in_port={},nw_src={},nw_dst={},actions=output:{}",
         side + 1,
         address(side, rule.source),
         address(1 - side, rule.destination),
@@ -127,11 +132,17 @@ fn masked(side: u8, priority: u16, rule: &MaskRule) -> String {
 impl Case {
     fn new(name: &'static str, frame: usize, rules: Rules, flows: u32) -> Self {
         let (touch, layout) = (Touch::Head, Layout::Split);
-        Self { name, frame, touch, layout, rules, flows, goal: None, by_cycles: false }
+        Self { name, frame, touch, layout, rules, flows, promise: None }
     }
 
     fn goal(self, near: f64, far: f64) -> Self {
-        Self { goal: Some(Goal { near, far }), ..self }
+        Self { promise: Some(Promise { of: Of::Rate, near, far }), ..self }
+    }
+
+    /// On packed rings, where the promise is about cycles.
+    fn packed(self, near: f64, far: f64) -> Self {
+        let promise = Some(Promise { of: Of::Cycles, near, far });
+        Self { layout: Layout::Packed, promise, ..self }
     }
 
     fn touched(self) -> Self {
@@ -143,10 +154,9 @@ impl Case {
 pub fn cases() -> Vec<Case> {
     let prefixes = Rules::Masks(prefix_rules(MASKS));
     let scattered = Rules::Masks(scattered_rules(MASKS));
-    let packed = Case::new("64 B port forward, packed ring", 64, Rules::Ports, 1000);
     vec![
         Case::new("64 B port forward", 64, Rules::Ports, 1000).goal(2.5, 1.5),
-        Case { layout: Layout::Packed, by_cycles: true, ..packed }.goal(2.5, 1.5),
+        Case::new("64 B port forward, packed ring", 64, Rules::Ports, 1000).packed(2.5, 1.5),
         Case::new("256 B port forward", 256, Rules::Ports, 1000).touched().goal(2.0, 2.0),
         Case::new("1518 B port forward", 1518, Rules::Ports, 1000).touched().goal(1.7, 1.7),
         Case::new("9000 B port forward", 9000, Rules::Ports, 1000).touched().goal(1.5, 1.5),

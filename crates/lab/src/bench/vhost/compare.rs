@@ -1,7 +1,7 @@
 //! One case: both switches in turn, then a check of every frame.
 
 use super::Plan;
-use super::cases::{Case, Goal, SCALING};
+use super::cases::{Case, Of, Promise, SCALING};
 use super::rig::{Rig, Window};
 use crate::peer::vhost::Kind;
 use crate::report::{Peer, Row, Spread};
@@ -23,13 +23,85 @@ const PATIENCE: u32 = 3;
 const CHECKED_LOAD: f64 = 0.5;
 const CHECKED_TIME: Duration = Duration::from_secs(1);
 
-type Windows = BTreeMap<&'static str, Vec<Window>>;
+/// The windows of a contender, by placement class.
+#[derive(Default)]
+pub struct Windows(BTreeMap<&'static str, Vec<Window>>);
+
+impl Windows {
+    /// Takes one more, and prints it.
+    pub fn add(&mut self, round: u32, case: &str, kind: Kind, window: Window) {
+        eprintln!(
+            "round {round}  {case}: {} {:.2} Mpps, {:.1} busy cycles a frame, switch idle {:.0} %, driver busy {:.0} %, {}",
+            kind.name(),
+            window.mpps,
+            window.busy_cycles,
+            100.0 * window.switch_idle,
+            100.0 * window.driver_busy,
+            window.class,
+        );
+        self.0.entry(window.class).or_default().push(window);
+    }
+
+    fn count(&self, class: &str) -> usize {
+        self.0.get(class).map_or(0, Vec::len)
+    }
+}
+
+/// Something that takes turns.
+pub trait Contends {
+    /// Which switch.
+    fn kind(&self) -> Kind;
+    /// What it has shown so far.
+    fn windows(&self) -> &Windows;
+    /// Measures once more, with the others stopped.
+    fn turn(&mut self, round: u32) -> Result<()>;
+}
+
+/// Lets them take turns for so many rounds, or for more until no class is known of one contender alone.
+pub fn alternate(rounds: u32, contenders: &mut [impl Contends]) -> Result<()> {
+    let mut round = 0;
+    while round < rounds || (round < PATIENCE * rounds && is_unfinished(contenders)) {
+        round += 1;
+        contenders.iter_mut().try_for_each(|contender| contender.turn(round))?;
+    }
+    Ok(())
+}
+
+/// Whether a class was seen often enough by one contender and not by another.
+fn is_unfinished(contenders: &[impl Contends]) -> bool {
+    let mut classes = contenders.iter().flat_map(|contender| contender.windows().0.keys());
+    classes.any(|class| {
+        let counts = contenders.iter().map(|contender| contender.windows().count(class));
+        counts.clone().max() >= Some(ENOUGH) && counts.min() < Some(ENOUGH)
+    })
+}
 
 /// A contender of a case.
-struct Contender {
+struct Contender<'a> {
     kind: Kind,
+    case: &'a Case,
     rig: Rig,
     windows: Windows,
+}
+
+impl Contends for Contender<'_> {
+    fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    fn windows(&self) -> &Windows {
+        &self.windows
+    }
+
+    fn turn(&mut self, round: u32) -> Result<()> {
+        self.rig.switch.thaw()?;
+        for _ in 0..WINDOWS {
+            if let Some(window) = self.rig.window()? {
+                self.windows.add(round, self.case.name, self.kind, window);
+            }
+        }
+        self.rig.switch.freeze()
+    }
 }
 
 /// Rows of a case: for each placement class frames a second, busy cycles and idle share; and frames that came through wrongly.
@@ -38,55 +110,21 @@ pub fn run(plan: &Plan, case: &Case) -> Result<Vec<Row>> {
     for &kind in &plan.kinds {
         let rig = Rig::start(kind, case, plan.pages, plan.cycles)?;
         rig.switch.freeze()?;
-        contenders.push(Contender { kind, rig, windows: Windows::new() });
+        contenders.push(Contender { kind, case, rig, windows: Windows::default() });
     }
-    let mut round = 0;
-    while round < plan.rounds || (round < PATIENCE * plan.rounds && is_unfinished(&contenders)) {
-        round += 1;
-        for contender in &mut contenders {
-            contender.turn(round, case)?;
-        }
-    }
-    let mut rows = rows(case, &contenders);
+    alternate(plan.rounds, &mut contenders)?;
+    let mut rows = rows(case.name, case.promise, &contenders);
     for contender in &mut contenders {
-        rows.extend(contender.check(case)?);
+        rows.extend(contender.check()?);
     }
     Ok(rows)
 }
 
-/// Whether a class was seen often enough by one contender and not by another.
-fn is_unfinished(contenders: &[Contender]) -> bool {
-    let seen = |contender: &Contender, class| contender.windows.get(class).map_or(0, Vec::len);
-    let classes = contenders.iter().flat_map(|contender| contender.windows.keys());
-    classes.into_iter().any(|class| {
-        let counts = contenders.iter().map(|contender| seen(contender, class));
-        counts.clone().max() >= Some(ENOUGH) && counts.min() < Some(ENOUGH)
-    })
-}
-
-impl Contender {
-    fn turn(&mut self, round: u32, case: &Case) -> Result<()> {
-        self.rig.switch.thaw()?;
-        for _ in 0..WINDOWS {
-            let Some(window) = self.rig.window()? else { continue };
-            eprintln!(
-                "round {round}  {}: {} {:.2} Mpps, {:.1} busy cycles a frame, switch idle {:.0} %, driver busy {:.0} %, {}",
-                case.name,
-                self.kind.name(),
-                window.mpps,
-                window.busy_cycles,
-                100.0 * window.switch_idle,
-                100.0 * window.driver_busy,
-                window.class,
-            );
-            self.windows.entry(window.class).or_default().push(window);
-        }
-        self.rig.switch.freeze()
-    }
-
+impl Contender<'_> {
     /// Compares every frame with what it must be, below capacity. Its row is of our own frames only; the peer's are printed.
-    fn check(&mut self, case: &Case) -> Result<Option<Row>> {
-        let slowest = self.windows.values().flatten().map(|window| window.mpps).reduce(f64::min);
+    fn check(&mut self) -> Result<Option<Row>> {
+        let case = self.case;
+        let slowest = self.windows.0.values().flatten().map(|window| window.mpps).reduce(f64::min);
         let Some(slowest) = slowest else { return Ok(None) };
         self.rig.switch.thaw()?;
         let (totals, check) = self.rig.verify(case, slowest * 1e6 * CHECKED_LOAD, CHECKED_TIME);
@@ -123,20 +161,22 @@ const FIGURES: [Figure; 3] = [
     (", switch idle", "%", |window| 100.0 * window.switch_idle, None),
 ];
 
-fn rows(case: &Case, contenders: &[Contender]) -> Vec<Row> {
+/// Rows of one case, ours beside the peer's.
+pub fn rows(case: &str, promise: Option<Promise>, contenders: &[impl Contends]) -> Vec<Row> {
     let Some((ours, peer)) = contenders.split_first() else { return Vec::new() };
     let mut rows = Vec::new();
-    for (&class, windows) in &ours.windows {
+    for (&class, windows) in &ours.windows().0 {
         for figure in FIGURES {
-            let peer = peer.first().and_then(|peer| Some((peer.kind, peer.windows.get(class)?)));
-            rows.push(row(case, class, figure, windows, peer));
+            let peer = peer.first();
+            let peer = peer.and_then(|peer| Some((peer.kind(), peer.windows().0.get(class)?)));
+            rows.push(row((case, promise), class, figure, windows, peer));
         }
     }
     rows
 }
 
 fn row(
-    case: &Case,
+    (case, promise): (&str, Option<Promise>),
     class: &str,
     (suffix, unit, of, more_is_better): Figure,
     ours: &[Window],
@@ -151,20 +191,12 @@ fn row(
         true => ours.median / peer.spread.median,
         false => peer.spread.median / ours.median,
     });
-    let promised = more_is_better == Some(!case.by_cycles);
-    let goal = case.goal.filter(|_| promised).and_then(|goal| goal.in_class(class));
-    Row {
-        case: format!("{}{suffix}", case.name),
-        unit,
-        cores: class.into(),
-        ours,
-        peer,
-        ratio,
-        goal,
-    }
+    let meant = |promise: &Promise| more_is_better == Some(promise.of == Of::Rate);
+    let goal = promise.filter(meant).and_then(|promise| promise.in_class(class));
+    Row { case: format!("{case}{suffix}"), unit, cores: class.into(), ours, peer, ratio, goal }
 }
 
-impl Goal {
+impl Promise {
     fn in_class(self, class: &str) -> Option<f64> {
         match class {
             "CCX" => Some(self.near),

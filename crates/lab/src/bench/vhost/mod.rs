@@ -11,6 +11,7 @@ mod compare;
 mod idle;
 mod latency;
 mod rig;
+mod testpmd;
 
 use super::Common;
 use crate::driver::sys::Pages;
@@ -78,6 +79,9 @@ pub fn run(options: &Options) -> Result<Report> {
         results.extend(compare::run(&plan, case).with_context(|| case.name)?);
     }
     results.extend(compare::scaling(&results));
+    if plan.wants(testpmd::NAME) {
+        results.extend(testpmd::run(&plan).context(testpmd::NAME)?);
+    }
     if plan.wants(latency::NAME) {
         results.extend(latency::run(&plan).context(latency::NAME)?);
     }

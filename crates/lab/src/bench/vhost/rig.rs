@@ -107,14 +107,25 @@ impl Rig {
         Ok(rig)
     }
 
-    /// Floods until frames come through, then for a while longer: caches fill, stations are learned.
+    /// Floods until frames come through, and then until the rate is steady: caches fill, stations are learned. Open vSwitch takes
+    /// seconds for that when there are many flows, for it tells its exact-match cache of one packet in a hundred.
     fn wait_until_joined(&mut self, kind: Kind) -> Result<()> {
-        const SETTLE: Duration = Duration::from_millis(1500);
+        const STEP: Duration = Duration::from_millis(500);
+        const LONGEST: Duration = Duration::from_secs(12);
+        const STEADY: f64 = 0.03;
         let deadline = Instant::now() + PATIENCE;
         while self.flood(WARM_UP).received == 0 {
             ensure!(Instant::now() < deadline, "{}: no frame comes through", kind.name());
         }
-        self.flood(SETTLE);
+        let deadline = Instant::now() + LONGEST;
+        let mut steady = 0;
+        let mut before = self.flood(STEP).received as f64;
+        // Twice in a row: one step may look like the one before by chance.
+        while steady < 2 && Instant::now() < deadline {
+            let now = self.flood(STEP).received as f64;
+            steady = if (now - before).abs() < STEADY * now { steady + 1 } else { 0 };
+            before = now;
+        }
         Ok(())
     }
 
