@@ -156,7 +156,7 @@ impl Random {
 
     /// One below `limit`.
     pub fn below(&mut self, limit: u32) -> u32 {
-        ((self.draw() >> 32) * u64::from(limit) >> 32) as u32
+        (((self.draw() >> 32) * u64::from(limit)) >> 32) as u32
     }
 }
 

@@ -143,6 +143,8 @@ impl Lean {
 
     /// Sends at a pace and measures how long each frame takes.
     pub fn time(&mut self, cycles: u64, pace: Pace) -> (Totals, Histogram) {
+        // What a flood left behind carries no time.
+        self.drain(&mut Count);
         let mut histogram = Histogram::default();
         let totals = self.run(cycles, &mut histogram, Some(pace));
         (totals, histogram)
