@@ -57,6 +57,7 @@ pub use log::DirtyLog;
 pub use memory::{GuestMemory, GuestSlice, MemoryError, RegionFacts, RegionSpec};
 pub use ring::{Base, Chains, HEADER_MAX, Payload, Refused, Vring, VringConfig};
 pub use session::{
-    Attachment, Connection, LastTrouble, Look, OFFERED, Report, RingReport, Role, Session, Settings, Trouble, converse,
+    Attachment, Connection, LastTrouble, Look, OFFERED, Report, RingReport, Role, Session,
+    Settings, Trouble, converse,
 };
 pub use slot::{Slot, SlotGuard, SlotState};
