@@ -73,6 +73,8 @@ pub(super) struct Device {
     pub(super) protocol: Protocol,
     rings: Vec<RingSetup>,
     memory: Arc<GuestMemory>,
+    /// Regions that were added again while they were there: QEMU before 8.1 adds and removes each one once for every queue pair.
+    repeated: Vec<(u64, u64, u64)>,
     log: Option<Arc<DirtyLog>>,
     inflight: Option<InflightMemory>,
     status: u8,
@@ -88,6 +90,7 @@ impl Device {
             protocol: Protocol::empty(),
             rings,
             memory: Arc::default(),
+            repeated: Vec::new(),
             log: None,
             inflight: None,
             status: 0,
@@ -131,10 +134,18 @@ impl Device {
     // Memory.
 
     pub(super) fn set_memory(&mut self, regions: &[RegionSpec]) -> Result<(), Trouble> {
+        self.repeated.clear();
         self.replace_memory(GuestMemory::map(regions)?)
     }
 
     pub(super) fn add_region(&mut self, region: &RegionSpec) -> Result<(), Trouble> {
+        let named = (region.guest, region.user, region.size);
+        let is_there =
+            self.memory.regions().any(|there| (there.guest, there.user, there.size) == named);
+        if is_there && self.repeated.len() < SLOTS_MAX * self.rings.len() {
+            self.repeated.push(named);
+            return Ok(());
+        }
         if self.memory.regions().count() >= SLOTS_MAX {
             let why = "more memory regions than GET_MAX_MEM_SLOTS said";
             return Err(Trouble::Message { request: FrontendReq::ADD_MEM_REG, why });
@@ -148,6 +159,11 @@ impl Device {
         user: u64,
         size: u64,
     ) -> Result<(), Trouble> {
+        let repetition = self.repeated.iter().position(|&named| named == (guest, user, size));
+        if let Some(repetition) = repetition {
+            self.repeated.swap_remove(repetition);
+            return Ok(());
+        }
         self.replace_memory(self.memory.without(guest, user, size)?)
     }
 

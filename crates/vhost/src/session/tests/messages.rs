@@ -58,3 +58,18 @@ fn a_session_that_is_told_to_stop_ends_in_the_middle_of_a_conversation() {
     assert_eq!(rig.thread.join().unwrap().unwrap(), End::Stopped);
     assert_eq!(rig.memory.mappings(), 0);
 }
+
+#[test]
+fn a_region_that_is_added_for_every_queue_pair_is_there_until_it_was_removed_as_often() {
+    let mut rig = Rig::agreed(2, Features::empty(), Protocol::CONFIGURE_MEM_SLOTS);
+    let region = rig.memory.region();
+    for _ in 0..2 {
+        rig.frontend.add_mem_region(&region).unwrap();
+    }
+    rig.frontend.remove_mem_region(&region).unwrap();
+    until(&rig.attachment, "one region is there", |attachment| {
+        attachment.look().report.memory.len() == 1
+    });
+    rig.frontend.remove_mem_region(&region).unwrap();
+    until(&rig.attachment, "it is gone", |attachment| attachment.look().report.memory.is_empty());
+}
