@@ -72,6 +72,8 @@ pub struct TestpmdSpec {
     pub name: String,
     /// Devices, as DPDK's `--vdev` takes them; port 0 is the first.
     devices: Vec<String>,
+    /// Sockets that testpmd will make.
+    sockets: Vec<PathBuf>,
     /// The core that forwards, and polls all the time; it reads commands there too.
     pub core: usize,
     /// Memory for all its buffers.
@@ -83,13 +85,14 @@ pub struct TestpmdSpec {
 impl TestpmdSpec {
     /// Without devices yet.
     pub fn new(name: &str, core: usize) -> Self {
-        let (devices, options) = (Vec::new(), Vec::new());
-        Self { name: name.into(), devices, core, memory_mib: 256, options }
+        let (devices, sockets, options) = (Vec::new(), Vec::new(), Vec::new());
+        Self { name: name.into(), devices, sockets, core, memory_mib: 256, options }
     }
 
     /// With one more port, a driver of vhost-user.
     pub fn driver(mut self, device: &VirtioUser) -> Self {
         self.devices.push(device.argument(self.devices.len()));
+        self.sockets.extend(device.listens.then(|| device.socket.clone()));
         self
     }
 
@@ -149,6 +152,8 @@ impl Testpmd {
     /// What is missing, or what testpmd said last.
     pub fn start(spec: &TestpmdSpec) -> Result<Self> {
         let directory = tempfile::tempdir().context("a directory for testpmd cannot be made")?;
+        // A testpmd that was killed leaves its sockets, and the next one cannot make them.
+        spec.sockets.iter().for_each(|socket| drop(std::fs::remove_file(socket)));
         let log =
             File::create(directory.path().join("log")).context("testpmd's log cannot be made")?;
         let (here, there) = UnixStream::pair()?;
@@ -165,6 +170,9 @@ impl Testpmd {
         let (name, conversation) = (spec.name.clone(), Conversation::new(here));
         let mut testpmd = Self { name, child, conversation, directory };
         testpmd.answer("start")?;
+        // It comes up without the devices that it cannot have.
+        let (ports, wanted) = (testpmd.stats()?.len(), spec.devices.len());
+        ensure!(ports == wanted, "{}: {ports} of {wanted} ports", testpmd.failure("start"));
         Ok(testpmd)
     }
 
