@@ -125,8 +125,8 @@ fn queue_packets(rig: &Rig, machine: Machine) -> Vec<u64> {
     let text = rig.run(machine, "ethtool -S eth1");
     let queue = |line: &str| {
         let (name, value) = line.trim().split_once(": ")?;
-        (name.starts_with("rx_queue_") && name.ends_with("_packets"))
-            .then(|| value.parse().unwrap())
+        let queue = name.strip_prefix("rx_queue_")?.strip_suffix("_packets")?;
+        queue.parse::<u16>().is_ok().then(|| value.parse().unwrap())
     };
     text.lines().filter_map(queue).collect()
 }
