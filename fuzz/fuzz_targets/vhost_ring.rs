@@ -10,7 +10,7 @@ mod memory;
 
 use libfuzzer_sys::fuzz_target;
 use memory::{Memory, USER};
-use vhost::{Base, Chains, Features, GuestSlice, HEADER_MAX, Payload, Refused, Vring, VringConfig};
+use vhost::{Base, Chains, Features, Frame, GuestSlice, HEADER_MAX, NetHeader, Payload, Refused, Vring, VringConfig};
 
 /// Where a ring's three areas may lie: apart; on top of each other; at the end of a region; across two.
 const AREAS: [[u64; 3]; 6] = [
@@ -164,8 +164,9 @@ impl Device {
             let slices = self.chains.slices(index);
             assert_eq!(slices.iter().map(|slice| slice.len()).sum::<usize>(), total - len);
             if let Some(ring) = destination {
-                fault |=
-                    is_fault(ring.put(&[how; HEADER_MAX], &head[..len], Payload::Guest(slices)));
+                let (header, body) = (NetHeader::of(&[how; HEADER_MAX]), Payload::Guest(slices));
+                let frame = Frame { header, head: &head[..len], body };
+                fault |= ring.put_run([frame; 2].into_iter()) < 2 && is_fault(ring.put(frame));
             }
         }
         source.give_back();
@@ -180,7 +181,11 @@ impl Device {
     fn put(&mut self, len: usize, ahead: u8) {
         let Some(ring) = &mut self.rings[1] else { return };
         let fault = ring.reserve(ahead.into()).is_err()
-            || is_fault(ring.put(&[0; HEADER_MAX], &[1; 60], Payload::Private(&vec![2; len])));
+            || is_fault(ring.put(Frame {
+                head: &[1; 60],
+                body: Payload::Private(&vec![2; len]),
+                ..Frame::default()
+            }));
         if fault {
             self.rings[1] = None;
         }

@@ -1,10 +1,12 @@
 //! The header that the kernel puts before a frame on a TAP or a packet socket: a frame's [`Offload`], as bytes.
 //!
-//! `struct virtio_net_hdr` (VIRTIO 1.2 §5.1.6), host byte order: `flags` 0, `gso_type` 1, `hdr_len` 2..4, `gso_size` 4..6,
+//! `struct virtio_net_hdr` (VIRTIO 1.2 §5.1.6), little endian, which on this machine is the host's order: `flags` 0, `gso_type` 1, `hdr_len` 2..4, `gso_size` 4..6,
 //! `csum_start` 6..8, `csum_offset` 8..10.
 
 use crate::queue::TxFrame;
 use wire::{Gso, Offload, PartialChecksum};
+
+const _: () = assert!(cfg!(target_endian = "little"), "the header is in host order");
 
 /// Its length without `num_buffers`.
 pub(crate) const LEN: usize = 10;
@@ -21,16 +23,33 @@ const GSO_ECN: u8 = 0x80;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct BadHeader;
 
+/// Where its fields stand in a number, from the lowest bit.
+mod at {
+    pub(super) const KIND: u32 = 8;
+    pub(super) const HEADER_LEN: u32 = 16;
+    pub(super) const GSO_SIZE: u32 = 32;
+    pub(super) const START: u32 = 48;
+    pub(super) const OFFSET: u32 = 64;
+}
+
 /// Reads the header of a frame of `frame_len` bytes.
 ///
 /// # Errors
 /// [`BadHeader`] for an unknown kind, a segment size of 0, a large frame without a checksum to complete, or a checksum field
 /// outside the frame.
 pub(crate) fn decode(header: &[u8; LEN], frame_len: usize) -> Result<Offload, BadHeader> {
-    let [flags, kind, ..] = *header;
-    let number = |at: usize| u16::from_ne_bytes([header[at], header[at + 1]]);
-    let checksum =
-        (flags & NEEDS_CSUM != 0).then(|| PartialChecksum { start: number(6), offset: number(8) });
+    let mut all = [0; 16];
+    all[..LEN].copy_from_slice(header);
+    decode_number(u128::from_le_bytes(all), frame_len)
+}
+
+/// As [`decode`], of a number whose lowest bytes are the header's, the first one lowest.
+#[inline]
+pub(crate) fn decode_number(header: u128, frame_len: usize) -> Result<Offload, BadHeader> {
+    let (flags, kind) = (header as u8, (header >> at::KIND) as u8);
+    let number = |at: u32| (header >> at) as u16;
+    let checksum = (flags & NEEDS_CSUM != 0)
+        .then(|| PartialChecksum { start: number(at::START), offset: number(at::OFFSET) });
     let gso = match kind & !GSO_ECN {
         GSO_NONE => Gso::None,
         GSO_TCPV4 => Gso::TcpV4,
@@ -45,7 +64,7 @@ pub(crate) fn decode(header: &[u8; LEN], frame_len: usize) -> Result<Offload, Ba
     if gso == Gso::None {
         return Ok(Offload { checksum, verified, ..Offload::default() });
     }
-    let gso_size = number(4);
+    let gso_size = number(at::GSO_SIZE);
     if gso_size == 0 || checksum.is_none() {
         return Err(BadHeader);
     }
@@ -54,32 +73,44 @@ pub(crate) fn decode(header: &[u8; LEN], frame_len: usize) -> Result<Offload, Ba
 
 /// Writes the header for a frame.
 pub(crate) fn encode(frame: &TxFrame<'_>) -> [u8; LEN] {
+    bytes(encode_number(frame))
+}
+
+/// Writes the header for a frame that is not large.
+pub(crate) fn plain(checksum: Option<PartialChecksum>) -> [u8; LEN] {
+    bytes(plain_number(checksum))
+}
+
+/// As [`encode`], for [`decode_number`].
+#[inline]
+pub(crate) fn encode_number(frame: &TxFrame<'_>) -> u128 {
     let Offload { checksum, gso, gso_size, gso_ecn, verified } = frame.offload;
-    let mut header = plain(checksum);
-    if checksum.is_none() && verified {
-        header[0] = DATA_VALID;
-    }
+    let valid = if checksum.is_none() && verified { DATA_VALID } else { 0 };
+    let header = plain_number(checksum) | u128::from(valid);
     let kind = match gso {
         Gso::None => return header,
         Gso::TcpV4 => GSO_TCPV4,
         Gso::TcpV6 => GSO_TCPV6,
         Gso::Udp => GSO_UDP_L4,
     };
-    header[1] = if gso_ecn { kind | GSO_ECN } else { kind };
-    header[2..4].copy_from_slice(&header_len(frame).to_ne_bytes());
-    header[4..6].copy_from_slice(&gso_size.to_ne_bytes());
+    let kind = if gso_ecn { kind | GSO_ECN } else { kind };
     header
+        | u128::from(kind) << at::KIND
+        | u128::from(header_len(frame)) << at::HEADER_LEN
+        | u128::from(gso_size) << at::GSO_SIZE
 }
 
-/// Writes the header for a frame that is not large.
-pub(crate) fn plain(checksum: Option<PartialChecksum>) -> [u8; LEN] {
-    let mut header = [0; LEN];
-    if let Some(PartialChecksum { start, offset }) = checksum {
-        header[0] = NEEDS_CSUM;
-        header[6..8].copy_from_slice(&start.to_ne_bytes());
-        header[8..10].copy_from_slice(&offset.to_ne_bytes());
-    }
-    header
+/// As [`plain`], likewise.
+#[inline]
+pub(crate) fn plain_number(checksum: Option<PartialChecksum>) -> u128 {
+    let Some(PartialChecksum { start, offset }) = checksum else { return 0 };
+    u128::from(NEEDS_CSUM) | u128::from(start) << at::START | u128::from(offset) << at::OFFSET
+}
+
+fn bytes(header: u128) -> [u8; LEN] {
+    let mut bytes = [0; LEN];
+    bytes.copy_from_slice(&header.to_le_bytes()[..LEN]);
+    bytes
 }
 
 /// Bytes up to the payload: a hint that tells the kernel how much to keep in one piece.

@@ -1,5 +1,6 @@
 //! Feature bits of VIRTIO and of its network device, as driver and device agree on them.
 
+use crate::sys::Header;
 use bitflags::bitflags;
 
 bitflags! {
@@ -62,9 +63,17 @@ bitflags! {
 }
 
 impl Features {
-    /// Bytes of the header before each frame: `num_buffers` is there with VIRTIO 1.0 or mergeable buffers (VIRTIO 1.2 §5.1.6, §5.1.6.1).
+    /// Bytes of the header before each frame: the last two, `num_buffers`, are there with VIRTIO 1.0 or mergeable buffers (VIRTIO 1.2 §5.1.6, §5.1.6.1).
     pub const fn header_len(self) -> usize {
-        if self.intersects(Self::VERSION_1.union(Self::MRG_RXBUF)) { 12 } else { 10 }
+        self.header() as usize
+    }
+
+    #[inline]
+    pub(crate) const fn header(self) -> Header {
+        match self.intersects(Self::VERSION_1.union(Self::MRG_RXBUF)) {
+            true => Header::Twelve,
+            false => Header::Ten,
+        }
     }
 
     /// Names of the bits that are set, in order, for people.

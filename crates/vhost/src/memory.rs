@@ -131,6 +131,22 @@ impl Region {
     }
 }
 
+/// The region to look in first.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Near<'m> {
+    guest: u64,
+    bytes: Option<GuestSlice<'m>>,
+}
+
+impl<'m> Near<'m> {
+    /// As [`GuestMemory::slice`], of this region only.
+    #[inline]
+    pub(crate) fn slice(self, guest: u64, len: u64) -> Option<GuestSlice<'m>> {
+        // As for a region: below it, an offset past every end.
+        self.bytes?.part(guest.wrapping_sub(self.guest), len)
+    }
+}
+
 /// The memory table: immutable, so that a worker reads it without a lock; a change makes a new one.
 #[derive(Debug, Default)]
 pub struct GuestMemory {
@@ -197,6 +213,13 @@ impl GuestMemory {
     #[inline]
     pub fn slice(&self, guest: u64, len: u64) -> Option<GuestSlice<'_>> {
         self.regions.iter().find_map(|region| region.slice(guest, len))
+    }
+
+    /// The largest region, in which nearly every buffer lies: to be kept at hand while many are looked up.
+    #[inline]
+    pub(crate) fn near(&self) -> Near<'_> {
+        let Some(region) = self.regions.first() else { return Near::default() };
+        Near { guest: region.guest, bytes: region.bytes.slice(0, region.size) }
     }
 
     /// The guest physical address of memory that [`GuestMemory::slice`] gave.

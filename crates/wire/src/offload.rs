@@ -53,3 +53,11 @@ pub struct Offload {
     /// The sender vouches for the checksums (`VIRTIO_NET_HDR_F_DATA_VALID`).
     pub verified: bool,
 }
+
+impl Offload {
+    /// Whether there is nothing to say of the frame: it is small and whole, and no one vouches for it.
+    #[inline]
+    pub const fn is_none(&self) -> bool {
+        self.checksum.is_none() && matches!(self.gso, Gso::None) && !self.verified
+    }
+}

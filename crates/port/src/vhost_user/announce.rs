@@ -35,7 +35,10 @@ mod tests {
         fill(slot, mac);
         let bytes = slot.head.bytes();
         assert_eq!((bytes.len(), slot.frame_len()), (60, 60));
-        assert_eq!([&bytes[..6], &bytes[6..12], &bytes[22..28], &bytes[32..38]], [&[0xff; 6], &mac, &mac, &mac]);
+        assert_eq!(
+            [&bytes[..6], &bytes[6..12], &bytes[22..28], &bytes[32..38]],
+            [&[0xff; 6], &mac, &mac, &mac]
+        );
         assert_eq!(bytes[12..14], [0x80, 0x35]);
     }
 }

@@ -1,69 +1,54 @@
 //! The header before a frame in a guest's ring, checked against what its driver negotiated.
 //!
-//! As `vnet`, and `num_buffers` 10..12; little endian (VIRTIO 1.2 §5.1.6), which on this machine is the host's order.
+//! As `vnet`, and `num_buffers` 10..12, which is the ring's affair (VIRTIO 1.2 §5.1.6).
 
 use crate::queue::TxFrame;
 use crate::vnet;
-use vhost::Features;
+use vhost::{Features, NetHeader};
 use wire::{DropReason, Gso, Offload};
 
-const _: () = assert!(cfg!(target_endian = "little"), "the header is read in host order");
+/// Bits of `flags`, and of `flags` and `gso_type`: without any there is nothing more to say.
+const FLAGS: u128 = 0xff;
+const FLAGS_AND_KIND: u128 = 0xffff;
 
-/// Bytes with `num_buffers`.
-pub(super) const LEN: usize = vhost::HEADER_MAX;
+/// Whether a driver says nothing of a frame.
+#[inline]
+pub(super) fn is_plain(header: NetHeader) -> bool {
+    header.0 & FLAGS_AND_KIND == 0
+}
 
-/// A header; `num_buffers` is the ring's affair.
-pub(super) struct Header(pub(super) [u8; LEN]);
-
-impl Header {
-    /// What a driver says of a frame of `frame_len` bytes.
-    ///
-    /// # Errors
-    /// The header contradicts the frame, or uses what was not negotiated (VIRTIO 1.2 §5.1.6.2.1).
-    #[inline]
-    pub(super) fn decode(
-        &self,
-        frame_len: usize,
-        features: Features,
-    ) -> Result<Offload, DropReason> {
-        let (Some(&flags_and_kind), Some(header)) =
-            (self.0.first_chunk::<2>(), self.0.first_chunk())
-        else {
-            return Err(DropReason::BadSource);
-        };
-        if flags_and_kind == [0, 0] {
-            return Ok(Offload::default());
-        }
-        let offload = vnet::decode(header, frame_len).map_err(|_| DropReason::BadSource)?;
-        // Only a device vouches for checksums (§5.1.6.2.1).
-        let offload = Offload { verified: false, ..offload };
-        if features.contains(needs(&offload, &SENT)) {
-            Ok(offload)
-        } else {
-            Err(DropReason::BadSource)
-        }
+/// What a driver says of a frame of `frame_len` bytes.
+///
+/// # Errors
+/// The header contradicts the frame, or uses what was not negotiated (VIRTIO 1.2 §5.1.6.2.1).
+pub(super) fn decode(
+    header: NetHeader,
+    frame_len: usize,
+    features: Features,
+) -> Result<Offload, DropReason> {
+    if is_plain(header) {
+        return Ok(Offload::default());
     }
+    let offload = vnet::decode_number(header.0, frame_len).map_err(|_| DropReason::BadSource)?;
+    // Only a device vouches for checksums (§5.1.6.2.1).
+    let offload = Offload { verified: false, ..offload };
+    if features.contains(needs(&offload, &SENT)) { Ok(offload) } else { Err(DropReason::BadSource) }
+}
 
-    /// What to say to a driver that takes the frame as it is.
-    #[inline]
-    pub(super) fn encode(frame: &TxFrame<'_>, features: Features) -> Self {
-        let mut bytes = [0; LEN];
-        if frame.offload != Offload::default() {
-            bytes[..vnet::LEN].copy_from_slice(&vnet::encode(frame));
-        }
-        // Without GUEST_CSUM there are no flags (§5.1.6.4.1).
-        if !features.contains(Features::GUEST_CSUM) {
-            bytes[0] = 0;
-        }
-        Self(bytes)
+/// What to say to a driver that takes the frame as it is; `None` if this one does not.
+pub(super) fn encode(frame: &TxFrame<'_>, features: Features) -> Option<NetHeader> {
+    if !takes(features, frame) {
+        return None;
     }
+    let header = vnet::encode_number(frame);
+    // Without GUEST_CSUM there are no flags (§5.1.6.4.1).
+    let allowed = if features.contains(Features::GUEST_CSUM) { FLAGS } else { 0 };
+    Some(NetHeader(header & (!FLAGS | allowed)))
 }
 
 /// Whether a driver takes the frame as it is (VIRTIO 1.2 §5.1.6.4.1); no driver completes a CRC32c.
-#[inline]
-pub(super) fn takes(features: Features, frame: &TxFrame<'_>) -> bool {
-    frame.offload == Offload::default()
-        || (features.contains(needs(&frame.offload, &TAKEN)) && !crate::plain::is_needed(frame))
+fn takes(features: Features, frame: &TxFrame<'_>) -> bool {
+    features.contains(needs(&frame.offload, &TAKEN)) && !crate::plain::is_needed(frame)
 }
 
 /// The features for each kind of state.
@@ -110,14 +95,15 @@ fn needs(offload: &Offload, names: &Names) -> Features {
 mod tests {
     use super::*;
     use crate::queue::Body;
+    use vhost::HEADER_MAX;
     use wire::PartialChecksum;
 
     /// Flags, kind, hdr_len, gso_size, csum_start 34, csum_offset 16.
-    const LARGE: [u8; LEN] = [1, 1, 54, 0, 0xb4, 5, 34, 0, 16, 0, 0, 0];
+    const LARGE: [u8; HEADER_MAX] = [1, 1, 54, 0, 0xb4, 5, 34, 0, 16, 0, 0, 0];
 
     #[test]
     fn what_was_not_negotiated_is_refused() {
-        let with = |features| Header(LARGE).decode(3000, features);
+        let with = |features| decode(NetHeader::of(&LARGE), 3000, features);
         assert_eq!(with(Features::CSUM | Features::HOST_TSO4).unwrap().gso, Gso::TcpV4);
         for too_few in [Features::CSUM, Features::HOST_TSO4, Features::CSUM | Features::HOST_TSO6] {
             assert_eq!(with(too_few), Err(DropReason::BadSource));
@@ -134,7 +120,7 @@ mod tests {
             bytes[6..8].copy_from_slice(&u16::to_le_bytes(start));
             bytes[8..10].copy_from_slice(&u16::to_le_bytes(offset));
             assert_eq!(
-                Header(bytes).decode(len, Features::CSUM).is_ok(),
+                decode(NetHeader::of(&bytes), len, Features::CSUM).is_ok(),
                 verdict,
                 "{start}+{offset} in {len}"
             );
@@ -143,9 +129,7 @@ mod tests {
 
     #[test]
     fn a_driver_cannot_vouch_for_checksums() {
-        let mut bytes = [0; LEN];
-        bytes[0] = 2;
-        assert_eq!(Header(bytes).decode(60, Features::all()), Ok(Offload::default()));
+        assert_eq!(decode(NetHeader(2), 60, Features::all()), Ok(Offload::default()));
     }
 
     #[test]
@@ -164,7 +148,7 @@ mod tests {
     fn without_guest_csum_there_are_no_flags() {
         let offload = Offload { verified: true, ..Offload::default() };
         let frame = TxFrame { head: &[0; 60], body: Body::default(), offload };
-        assert_eq!(Header::encode(&frame, Features::empty()).0, [0; LEN]);
-        assert_eq!(Header::encode(&frame, Features::GUEST_CSUM).0[0], 2);
+        assert_eq!(encode(&frame, Features::empty()), Some(NetHeader::default()));
+        assert_eq!(encode(&frame, Features::GUEST_CSUM), Some(NetHeader(2)));
     }
 }

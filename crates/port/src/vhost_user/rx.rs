@@ -4,14 +4,14 @@
 //! locked from `rx` until `release`, so the session cannot stop the ring in between: what it takes away has been given back.
 
 use super::announce;
-use super::header::{Header, LEN};
+use super::header;
 use crate::batch::{BODY_MAX, BodyAt, RxBatch, Slot as RxSlot};
 use crate::queue::{Body, Drops, RxQueue};
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use vhost::{Attachment, Chains, Fault, Features, Slot, SlotGuard};
-use wire::{DropReason, HEAD_MAX};
+use vhost::{Attachment, Chains, Fault, Features, NetHeader, Slot, SlotGuard};
+use wire::{DropReason, HEAD_MAX, Offload};
 
 /// Receives from one queue pair.
 pub(super) struct VhostRx {
@@ -132,20 +132,32 @@ fn fill(
     index: usize,
     features: Features,
 ) -> Result<Result<(), DropReason>, Fault> {
-    let (header_len, total) = (features.header_len(), chains.remaining(index));
-    let Some(len) = total.checked_sub(header_len) else {
-        return Err(Fault::NoHeader(total as u32));
+    let Some((header, head)) = chains.take_head(index, features, slot.head.area()) else {
+        return Err(Fault::NoHeader(chains.remaining(index) as u32));
     };
-    if len > HEAD_MAX + BODY_MAX {
-        return Ok(Err(DropReason::TooBig));
-    }
-    let mut header = [0; LEN];
-    let head = len.min(HEAD_MAX);
-    chains.read_both(index, &mut header[..header_len], &mut slot.head.area()[..head]);
     slot.head.set_len(head);
-    slot.body = match len - head {
+    let body = chains.remaining(index);
+    slot.body = match body {
         0 => BodyAt::Nowhere,
         rest => BodyAt::Port { at: index as u64, len: rest as u32 },
     };
-    Ok(Header(header).decode(len, features).map(|offload| slot.offload = offload))
+    if header::is_plain(header) && body <= BODY_MAX {
+        slot.offload = Offload::default();
+        return Ok(Ok(()));
+    }
+    Ok(set_offload(slot, header, head + body, features))
+}
+
+#[inline(never)]
+fn set_offload(
+    slot: &mut RxSlot,
+    header: NetHeader,
+    len: usize,
+    features: Features,
+) -> Result<(), DropReason> {
+    if len > HEAD_MAX + BODY_MAX {
+        return Err(DropReason::TooBig);
+    }
+    slot.offload = header::decode(header, len, features)?;
+    Ok(())
 }

@@ -1,16 +1,13 @@
 //! Into a guest's receive queues.
 
-use super::header::{Header, LEN, takes};
+use super::header;
 use super::spread;
 use crate::plain::{self, Room};
 use crate::queue::{Drops, Sent, TxFrame, TxQueue};
 use crate::vnet;
 use std::sync::Arc;
-use vhost::{Attachment, Fault, Features, Payload, Refused, Slot, Vring};
+use vhost::{Attachment, Fault, Features, Frame, NetHeader, Refused, Slot, Vring};
 use wire::{DropReason, PartialChecksum, checksum};
-
-/// Frames for which buffers are read ahead at once: as many as stay in the first cache until they are filled.
-const AHEAD: usize = 32;
 
 /// One worker's way into a guest.
 pub(super) struct VhostTx {
@@ -48,10 +45,11 @@ impl TxQueue for VhostTx {
             [pair] => send(&slots[pair], frames.iter(), scratch, drops),
             ref ours => {
                 let mut sent = Sent::default();
+                let places: Vec<usize> =
+                    frames.iter().map(|frame| spread::place(frame.head, ours.len())).collect();
                 for (place, &pair) in ours.iter().enumerate() {
-                    let its = frames
-                        .iter()
-                        .filter(|frame| spread::place(frame.head, ours.len()) == place);
+                    let its = frames.iter().zip(&places).filter(|&(_, &its)| its == place);
+                    let its = its.map(|(frame, _)| frame);
                     sent.add(send(&slots[pair], its, scratch, drops));
                 }
                 sent
@@ -63,7 +61,7 @@ impl TxQueue for VhostTx {
 /// Sends frames into one ring, and notifies its driver once.
 fn send<'a, 'f: 'a>(
     slot: &Arc<Slot>,
-    frames: impl Iterator<Item = &'a TxFrame<'f>> + Clone,
+    mut frames: impl Iterator<Item = &'a TxFrame<'f>> + Clone,
     scratch: &mut Vec<u8>,
     drops: &mut Drops,
 ) -> Sent {
@@ -74,10 +72,11 @@ fn send<'a, 'f: 'a>(
     };
     let mut run = Run { features: ring.features(), ring, scratch, fault: None };
     let (mut sent, mut lost) = (Sent::default(), 0);
-    for (index, frame) in frames.clone().enumerate() {
-        if index % AHEAD == 0 {
-            run.reserve(frames.size_hint().0.saturating_sub(index).clamp(1, AHEAD));
-        }
+    let count = frames.size_hint().1.unwrap_or(1);
+    run.reserve(count);
+    while run.fault.is_none() {
+        sent.add(run.put_run(&mut frames));
+        let Some(frame) = frames.next() else { break };
         match run.put(frame) {
             Ok(()) => sent.count(frame.len()),
             Err(_) if run.fault.is_some() => lost += 1,
@@ -87,12 +86,16 @@ fn send<'a, 'f: 'a>(
     match run.fault {
         None => {
             run.ring.publish();
+            // The next batch is most often as large as this one, and its buffers are there by the time it comes.
+            if let Err(fault) = run.ring.reserve(count) {
+                guard.fail(fault);
+            }
             sent
         }
         Some(fault) => {
             // The driver sees none of them any more.
             guard.fail(fault);
-            drops.add(DropReason::PortDown, sent.frames + lost);
+            drops.add(DropReason::PortDown, sent.frames + lost + frames.count() as u64);
             Sent::default()
         }
     }
@@ -114,17 +117,27 @@ impl Run<'_> {
         }
     }
 
+    /// Sends the first of the frames, as many as the driver takes as they are and has a buffer for.
     #[inline]
+    fn put_run<'a, 'f: 'a>(
+        &mut self,
+        frames: &mut (impl Iterator<Item = &'a TxFrame<'f>> + Clone),
+    ) -> Sent {
+        let features = self.features;
+        let as_it_is = frames.clone().map_while(|frame| as_it_is(frame, features));
+        let count = self.ring.put_run(as_it_is);
+        frames.take(count).fold(Sent::default(), |mut sent, frame| {
+            sent.count(frame.len());
+            sent
+        })
+    }
+
+    /// Sends a frame in another form, or into more than one buffer.
     fn put(&mut self, frame: &TxFrame<'_>) -> Result<(), DropReason> {
-        if self.fault.is_some() {
-            return Err(DropReason::PortDown);
+        match as_it_is(frame, self.features) {
+            Some(frame) => self.ring.put(frame).map_err(|refused| self.reason(refused)),
+            None => plain::send(frame, usize::MAX, self),
         }
-        if !takes(self.features, frame) {
-            return plain::send(frame, usize::MAX, self);
-        }
-        let header = Header::encode(frame, self.features);
-        let put = self.ring.put(&header.0, frame.head, frame.body.payload());
-        put.map_err(|refused| self.reason(refused))
     }
 
     fn reason(&mut self, refused: Refused) -> DropReason {
@@ -137,6 +150,16 @@ impl Run<'_> {
             }
         }
     }
+}
+
+/// The frame for a driver that takes it as it is; `None` if this one does not.
+#[inline]
+fn as_it_is<'f>(frame: &TxFrame<'f>, features: Features) -> Option<Frame<'f>> {
+    let header = match frame.offload.is_none() {
+        true => NetHeader::default(),
+        false => header::encode(frame, features)?,
+    };
+    Some(Frame { header, head: frame.head, body: frame.body.payload() })
 }
 
 /// Segments, and frames that need their checksum completed, for a driver that takes nothing else.
@@ -164,9 +187,8 @@ impl Room for Run<'_> {
         if let Some(partial) = by_us {
             checksum::complete(self.scratch, partial).map_err(|_| DropReason::BadOffload)?;
         }
-        let mut header = [0; LEN];
-        header[..vnet::LEN].copy_from_slice(&vnet::plain(partial.filter(|_| by_us.is_none())));
-        let put = self.ring.put(&header, self.scratch, Payload::default());
-        put.map_err(|refused| self.reason(refused))
+        let header = NetHeader(vnet::plain_number(partial.filter(|_| by_us.is_none())));
+        let frame = Frame { header, head: self.scratch, ..Frame::default() };
+        self.ring.put(frame).map_err(|refused| self.reason(refused))
     }
 }

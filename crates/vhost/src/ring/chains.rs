@@ -1,32 +1,52 @@
 //! Buffers of a ring, each a chain of slices.
 
+use super::header::{HEADER_MAX, NetHeader};
 use crate::fault::Fault;
+use crate::features::Features;
 use crate::memory::{GuestMemory, GuestSlice};
-use crate::sys::{For, Held, prefetch_lines};
+use crate::sys::{Adder, Buffer, For, Held, prefetch_lines};
+use std::slice;
 use std::sync::Arc;
 
 /// Most descriptors of one chain. Chosen: QEMU's bound for every device (`VIRTQUEUE_MAX_SIZE`); Linux sends a frame in at most 19.
 pub(super) const CHAIN_MAX: u32 = 1024;
 
-/// Slices in all after which no further chain is begun: bounds the memory, and the time of a round.
-const SLICES_MAX: usize = 1024;
+/// Parts in all after which no further chain is begun: bounds the memory, and the time of a round.
+const PARTS_MAX: usize = 1024;
 
 /// Bytes in all after which no further chain is begun: a round of 64 KiB frames is over in about a tenth of a millisecond.
 const BYTES_MAX: u64 = 1 << 20;
 
-/// One buffer.
+/// What is noted of a buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Chain {
+pub(super) struct Mark {
     /// The number by which it is given back.
     pub(super) id: u16,
     /// Places that it takes in a packed ring.
     pub(super) places: u16,
-    /// Its first slice.
+    /// Its first part, if it has several …
     first: u32,
-    /// … and the one after its last.
+    /// … and the one after its last; the same number if it has only one slice.
     end: u32,
-    /// Bytes in all.
-    pub(super) len: u32,
+}
+
+impl Mark {
+    #[inline]
+    fn is_single(self) -> bool {
+        self.first == self.end
+    }
+
+    fn parts(self) -> std::ops::Range<usize> {
+        self.first as usize..self.end as usize
+    }
+}
+
+/// Buffers read and not used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Unused {
+    pub(super) buffers: u16,
+    /// Places that they take in a packed ring.
+    pub(super) places: u16,
 }
 
 /// Buffers taken from a ring, with what keeps their memory mapped.
@@ -34,25 +54,24 @@ pub(super) struct Chain {
 /// A chain holds no more than its ring's driver said when it was read: addresses and lengths here are ours.
 #[derive(Debug, Default)]
 pub struct Chains {
-    held: Held,
-    list: Vec<Chain>,
+    held: Held<Mark>,
     bytes: u64,
 }
 
 impl Chains {
     /// Chains.
+    #[inline]
     pub fn len(&self) -> usize {
-        self.list.len()
+        self.held.buffers().len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.list.is_empty()
+        self.len() == 0
     }
 
     /// Forgets them, and lets go of the memory.
     pub fn forget(&mut self) {
-        self.list.clear();
         self.held.forget();
         self.bytes = 0;
     }
@@ -63,37 +82,52 @@ impl Chains {
     /// When there are fewer chains.
     #[inline]
     pub fn remaining(&self, index: usize) -> usize {
-        self.list[index].len as usize
+        let Buffer { slice, mark } = self.held.buffers()[index];
+        if mark.is_single() { slice.len() } else { self.sum(mark) }
     }
 
-    /// Moves a header and a head, one behind the other, to private memory: twice [`Chains::read`], and most often once.
+    #[inline(never)]
+    fn sum(&self, mark: Mark) -> usize {
+        self.held.parts()[mark.parts()].iter().map(|part| part.len()).sum()
+    }
+
+    /// Takes the header of chain `index` and moves the head behind it to private memory, as much as there is and as fits; what remains is
+    /// the body. `None` when there are fewer bytes than a header has.
     ///
     /// # Panics
-    /// When there are fewer bytes or chains.
-    #[inline]
-    pub fn read_both(&mut self, index: usize, header: &mut [u8], head: &mut [u8]) {
-        let chain = &mut self.list[index];
-        let len = header.len() + head.len();
-        match self.held.all().get(chain.first as usize) {
-            Some(slice) if slice.len() > len && chain.len as usize > len => {
-                let (first, rest) = slice.split_at(header.len());
-                first.read(header);
-                rest.read(head);
-                chain.len -= len as u32;
-                self.held.cut(chain.first as usize, len);
+    /// When there are fewer chains.
+    #[inline(always)] // so that a batch is one loop without a call
+    pub fn take_head(
+        &mut self,
+        index: usize,
+        features: Features,
+        area: &mut [u8],
+    ) -> Option<(NetHeader, usize)> {
+        let (slice, header) = (self.held.buffers()[index].slice, features.header());
+        let len = slice.len().saturating_sub(header as usize).min(area.len());
+        // A buffer of several slices has an empty one here.
+        match slice.read_frame(header, &mut area[..len]) {
+            Some((number, rest)) => {
+                self.held.cut(index, slice.len() - rest.len());
+                Some((NetHeader(number), len))
             }
-            Some(slice) if slice.len() == len && chain.len as usize == len => {
-                let (first, rest) = slice.split_at(header.len());
-                first.read(header);
-                rest.read(head);
-                chain.len = 0;
-                chain.first += 1;
-            }
-            _ => {
-                self.read(index, header);
-                self.read(index, head);
-            }
+            None => self.take_parts(index, header as usize, area),
         }
+    }
+
+    /// The same of a header and a head that lie in several slices.
+    #[inline(never)]
+    fn take_parts(
+        &mut self,
+        index: usize,
+        header_len: usize,
+        area: &mut [u8],
+    ) -> Option<(NetHeader, usize)> {
+        let len = self.remaining(index).checked_sub(header_len)?.min(area.len());
+        let mut header = [0; HEADER_MAX];
+        self.read(index, &mut header[..header_len]);
+        self.read(index, &mut area[..len]);
+        Some((NetHeader::of(&header), len))
     }
 
     /// Moves the first `into.len()` bytes of chain `index` to private memory; what remains is the rest.
@@ -101,26 +135,25 @@ impl Chains {
     /// # Panics
     /// When there are fewer bytes or chains.
     pub fn read(&mut self, index: usize, mut into: &mut [u8]) {
-        let chain = &mut self.list[index];
-        assert!(into.len() <= chain.len as usize, "read past a chain's end");
-        if into.is_empty() {
-            return;
+        let Buffer { slice, mark } = self.held.buffers()[index];
+        if mark.is_single() {
+            slice.read(into);
+            return self.held.cut(index, into.len());
         }
-        chain.len -= into.len() as u32;
-        loop {
-            let slice = self.held.all()[chain.first as usize];
-            if into.len() < slice.len() {
-                slice.read(into);
-                return self.held.cut(chain.first as usize, into.len());
+        let mut at = mark.first;
+        while !into.is_empty() {
+            assert!(at < mark.end, "read past a chain's end");
+            let part = self.held.parts()[at as usize];
+            let (now, later) = into.split_at_mut(into.len().min(part.len()));
+            part.read(now);
+            into = later;
+            if now.len() < part.len() {
+                self.held.cut_part(at as usize, now.len());
+            } else {
+                at += 1;
             }
-            let (part, rest) = into.split_at_mut(slice.len());
-            slice.read(part);
-            chain.first += 1;
-            if rest.is_empty() {
-                return;
-            }
-            into = rest;
         }
+        self.held.mark_mut(index).first = at;
     }
 
     /// The slices of chain `index` that were not read yet.
@@ -129,101 +162,138 @@ impl Chains {
     /// When there are fewer chains.
     #[inline]
     pub fn slices(&self, index: usize) -> &[GuestSlice<'_>] {
-        let Chain { first, end, .. } = self.list[index];
-        &self.held.all()[first as usize..end as usize]
+        let Buffer { slice, mark } = &self.held.buffers()[index];
+        match mark.is_single() {
+            true if slice.is_empty() => &[],
+            true => slice::from_ref(slice),
+            false => &self.held.parts()[mark.parts()],
+        }
     }
 
     /// Empties it for chains of `memory`.
     #[inline]
     pub(super) fn reset(&mut self, memory: &Arc<GuestMemory>) {
-        self.list.clear();
         self.held.reset(memory);
         self.bytes = 0;
     }
 
     /// Whether a round has enough.
-    #[inline]
     pub(super) fn is_full(&self) -> bool {
-        self.held.all().len() >= SLICES_MAX || self.bytes >= BYTES_MAX
+        self.held.parts().len() >= PARTS_MAX || self.bytes >= BYTES_MAX
     }
 
-    /// The chains.
+    /// What is noted of each chain.
     #[inline]
-    pub(super) fn list(&self) -> &[Chain] {
-        &self.list
+    pub(super) fn marks(&self) -> impl Iterator<Item = Mark> {
+        self.held.buffers().iter().map(|buffer| buffer.mark)
     }
 
-    /// Chain `index` if it is one slice: its number, places, and bytes.
+    /// The chains from `index` on; one of several slices has an empty one here.
     #[inline]
-    pub(super) fn single(&self, index: usize) -> Option<(Chain, GuestSlice<'_>)> {
-        let chain = *self.list.get(index)?;
-        match self.held.all().get(chain.first as usize..chain.end as usize)? {
-            [only] => Some((chain, *only)),
-            _ => None,
-        }
+    pub(super) fn buffers_from(&self, index: usize) -> &[Buffer<'_, Mark>] {
+        &self.held.buffers()[index..]
     }
 
     /// The slices of `count` chains from `index` on, as if they were one.
-    #[inline]
-    pub(super) fn run(&self, index: usize, count: usize) -> &[GuestSlice<'_>] {
-        let (first, last) = (self.list[index], self.list[index + count - 1]);
-        &self.held.all()[first.first as usize..last.end as usize]
+    pub(super) fn run(
+        &self,
+        index: usize,
+        count: usize,
+    ) -> impl Iterator<Item = GuestSlice<'_>> + Clone {
+        (index..index + count).flat_map(|index| self.slices(index)).copied()
     }
 
-    /// Begins a chain.
+    /// The chains from `index` on.
+    pub(super) fn unused(&self, index: usize) -> Unused {
+        let unused = &self.held.buffers()[index..];
+        let places = unused.iter().map(|buffer| buffer.mark.places).sum();
+        Unused { buffers: unused.len() as u16, places }
+    }
+
+    /// To add chains for `purpose`.
+    ///
+    /// # Panics
+    /// Before [`Chains::reset`] said of which memory.
     #[inline]
-    pub(super) fn begin(&mut self, purpose: For) -> Building<'_> {
-        let first = self.held.all().len() as u32;
-        Building { chains: self, purpose, first, len: 0 }
+    pub(super) fn gather(&mut self, purpose: For) -> Gather<'_> {
+        let adder = self.held.adder().expect("reset comes before every use");
+        Gather { adder, bytes: &mut self.bytes, purpose }
     }
 
     /// Forgets the first `count` chains.
     pub(super) fn discard(&mut self, count: usize) {
-        let Some(&next) = self.list.get(count) else {
-            self.list.clear();
-            self.held.clear();
-            self.bytes = 0;
-            return;
-        };
-        self.held.discard(next.first as usize);
-        self.bytes -= self.list.drain(..count).map(|chain| u64::from(chain.len)).sum::<u64>();
-        for chain in &mut self.list {
-            chain.first -= next.first;
-            chain.end -= next.first;
+        let gone: usize = (0..count).map(|index| self.remaining(index)).sum();
+        self.bytes -= gone as u64;
+        // Parts stand in the order of their chains.
+        let later = self.marks().skip(count).find(|mark| !mark.is_single());
+        let parts = later.map_or(self.held.parts().len() as u32, |mark| mark.first);
+        self.held.discard(count, parts as usize);
+        for index in 0..self.len() {
+            let mark = self.held.mark_mut(index);
+            if !mark.is_single() {
+                (mark.first, mark.end) = (mark.first - parts, mark.end - parts);
+            }
         }
+    }
+}
+
+/// Adds chains; what that needs for each is at hand.
+pub(super) struct Gather<'c> {
+    adder: Adder<'c, Mark>,
+    bytes: &'c mut u64,
+    purpose: For,
+}
+
+impl<'c> Gather<'c> {
+    /// Whether a round has enough.
+    #[inline]
+    pub(super) fn is_full(&self) -> bool {
+        self.adder.parts() >= PARTS_MAX || *self.bytes >= BYTES_MAX
+    }
+
+    /// Adds a chain of one buffer, which takes one place; false, and nothing is added, unless the buffer lies in the largest region.
+    #[inline]
+    pub(super) fn one(&mut self, guest: u64, len: u32, id: u16) -> bool {
+        let mark = Mark { id, places: 1, first: 0, end: 0 };
+        let Some(slice) = self.adder.push_near(guest, len, mark) else { return false };
+        prefetch_lines(slice.as_ptr(), slice.len(), self.purpose);
+        *self.bytes += u64::from(len);
+        true
+    }
+
+    /// Begins a chain of any kind.
+    pub(super) fn begin<'g>(&'g mut self) -> Building<'g, 'c> {
+        let first = self.adder.parts() as u32;
+        Building { gather: self, first }
     }
 }
 
 /// A chain that is being read.
-pub(super) struct Building<'c> {
-    chains: &'c mut Chains,
-    purpose: For,
+pub(super) struct Building<'g, 'c> {
+    gather: &'g mut Gather<'c>,
     first: u32,
-    len: u64,
 }
 
-impl Building<'_> {
+impl Building<'_, '_> {
     /// Adds a buffer of the guest.
     ///
     /// # Errors
     /// It does not lie in one region.
-    #[inline]
     pub(super) fn push(&mut self, guest: u64, len: u32) -> Result<(), Fault> {
         if len == 0 {
             return Ok(()); // allowed, and nothing
         }
-        let slice = self.chains.held.push(guest, len).ok_or(Fault::Unmapped { guest, len })?;
-        prefetch_lines(slice.as_ptr(), slice.len(), self.purpose);
-        self.len += u64::from(len);
+        let Gather { adder, purpose, bytes } = &mut *self.gather;
+        let part = adder.push_part(guest, len).ok_or(Fault::Unmapped { guest, len })?;
+        prefetch_lines(part.as_ptr(), part.len(), *purpose);
+        **bytes += u64::from(len);
         Ok(())
     }
 
-    /// Ends it. A length beyond `u32` is as good as that: no frame is so long.
-    #[inline]
+    /// Ends it.
     pub(super) fn end(self, id: u16, places: u16) {
-        let end = self.chains.held.all().len() as u32;
-        let len = u32::try_from(self.len).unwrap_or(u32::MAX);
-        self.chains.bytes += u64::from(len);
-        self.chains.list.push(Chain { id, places, first: self.first, end, len });
+        let Self { gather, first } = self;
+        let end = gather.adder.parts() as u32;
+        gather.adder.push(Mark { id, places, first, end });
     }
 }

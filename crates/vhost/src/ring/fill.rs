@@ -1,20 +1,14 @@
 //! A frame into the driver's receive buffers.
 
-use super::Queue;
-use super::Used;
+use super::header::NetHeader;
 use super::vring::{Layout, Vring};
+use super::{Queue, Used};
 use crate::fault::Fault;
 use crate::features::Features;
 use crate::log::DirtyLog;
 use crate::memory::{GuestMemory, GuestSlice};
 
-/// Bytes of the longest header before a frame (VIRTIO 1.2 §5.1.6); its last two are `num_buffers`, which [`Vring::put`] fills in.
-pub const HEADER_MAX: usize = 12;
-
-/// Where `num_buffers` stands in it.
-const NUM_BUFFERS: usize = 10;
-
-/// Buffers read ahead at once.
+/// Buffers read ahead at once; their memory stays in the nearest caches until they are filled.
 const AHEAD: usize = 64;
 
 /// The bytes of a frame after its head.
@@ -38,12 +32,42 @@ impl Payload<'_> {
     pub fn len(&self) -> usize {
         match self {
             Self::Private(bytes) => bytes.len(),
-            Self::Guest(slices) => slices.iter().map(|slice| slice.len()).sum(),
+            Self::Guest([one]) => one.len(),
+            Self::Guest(slices) => many(slices),
         }
     }
 
     /// Whether there are none.
     #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+#[inline(never)]
+fn many(slices: &[GuestSlice<'_>]) -> usize {
+    slices.iter().map(|slice| slice.len()).sum()
+}
+
+/// A frame for a driver.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Frame<'a> {
+    /// What the driver is told; the number of buffers is the ring's affair.
+    pub header: NetHeader,
+    /// The first bytes.
+    pub head: &'a [u8],
+    /// The others.
+    pub body: Payload<'a>,
+}
+
+impl Frame<'_> {
+    /// Bytes, the header apart.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.head.len() + self.body.len()
+    }
+
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -64,16 +88,17 @@ pub enum Refused {
 }
 
 impl Vring {
-    /// Reads buffers for `count` frames ahead, so that their memory is on its way while the first are filled.
+    /// Reads buffers for `count` frames ahead, as far as they are there, so that their memory is on its way before they are filled: best long
+    /// before, when the last batch has been published.
     ///
     /// # Errors
     /// The driver broke the rules.
     #[inline]
     pub fn reserve(&mut self, count: usize) -> Result<(), Fault> {
         self.check_memory()?;
-        let ahead = self.room.len() - self.filled;
+        let (ahead, count) = (self.room.len() - self.filled, count.min(AHEAD));
         if ahead < count {
-            self.read_ahead(count.min(AHEAD))?;
+            self.read_ahead(count - ahead)?;
         }
         Ok(())
     }
@@ -91,44 +116,63 @@ impl Vring {
         Ok(true)
     }
 
-    /// Copies a frame into the driver's buffers; it does not see it before [`Vring::publish`].
+    /// Copies frames into the driver's buffers, one buffer each, as long as they are there and have room; returns how many. The driver does
+    /// not see them before [`Vring::publish`].
+    ///
+    /// Two passes, the second of which writes to nothing but the guest: its lines are long on their way, stores wait for them in a queue of
+    /// some 64 places, and whatever else is stored between them takes up places (with the bookkeeping in one loop a frame cost five times as
+    /// much when the guest's core was far away).
+    #[inline]
+    pub fn put_run<'f>(&mut self, frames: impl Iterator<Item = Frame<'f>> + Clone) -> usize {
+        if self.log.is_some() {
+            return 0; // [`Vring::put`] notes what it writes
+        }
+        let header = self.features.header();
+        let room = self.room.buffers_from(self.filled);
+        let before = self.used.len();
+        for (frame, buffer) in frames.clone().zip(room) {
+            let total = header as usize + frame.len();
+            if buffer.slice.len() < total {
+                break;
+            }
+            self.used.push(Used::of(buffer.mark, total as u32));
+        }
+        let count = self.used.len() - before;
+        for (frame, buffer) in frames.zip(room).take(count) {
+            let number = frame.header.with_buffers(1).0;
+            let rest = buffer.slice.write_frame((header, number), frame.head);
+            write_body(rest, frame.body);
+        }
+        self.filled += count;
+        count
+    }
+
+    /// Copies a frame into as many of the driver's buffers as it takes, likewise.
     ///
     /// # Errors
     /// No room, or the driver broke the rules; no buffer is lost to a frame that is refused.
-    #[inline]
-    pub fn put(
-        &mut self,
-        header: &[u8; HEADER_MAX],
-        head: &[u8],
-        body: Payload<'_>,
-    ) -> Result<(), Refused> {
-        let header_len = self.features.header_len();
-        let total = header_len + head.len() + body.len();
-        match self.room.single(self.filled) {
-            Some((chain, slice)) if slice.len() >= total && self.log.is_none() => {
-                write_whole(slice, header, header_len, head, body);
-                self.used.push(Used { id: chain.id, places: chain.places, len: total as u32 });
-                self.filled += 1;
-                Ok(())
-            }
-            _ => self.put_over(header, head, body, total),
+    pub fn put(&mut self, frame: Frame<'_>) -> Result<(), Refused> {
+        if self.put_run(std::iter::once(frame)) == 1 {
+            return Ok(());
         }
+        let Frame { header, head, body } = frame;
+        let total = self.features.header_len() + frame.len();
+        self.put_over(header, head, body, total)
     }
 
     /// The same over several buffers, or several pieces of one, or when there is none yet.
     fn put_over(
         &mut self,
-        header: &[u8; HEADER_MAX],
+        header: NetHeader,
         head: &[u8],
         body: Payload<'_>,
         total: usize,
     ) -> Result<(), Refused> {
         let header_len = self.features.header_len();
         let count = self.buffers_for(total, header_len)?;
-        let mut header = *header;
-        header[NUM_BUFFERS..].copy_from_slice(&(count as u16).to_le_bytes());
+        let header = header.with_buffers(count as u16).bytes();
         let slices = self.room.run(self.filled, count);
-        let mut spread = Spread::new(slices);
+        let mut spread = Spread::new(slices.clone());
         spread.write(&header[..header_len]);
         spread.write(head);
         match body {
@@ -139,10 +183,10 @@ impl Vring {
             log_slices(log, &self.memory, slices, total);
         }
         let mut left = total as u32;
-        for chain in &self.room.list()[self.filled..self.filled + count] {
-            let len = left.min(chain.len);
+        for (index, mark) in self.room.marks().enumerate().skip(self.filled).take(count) {
+            let len = left.min(self.room.remaining(index) as u32);
             left -= len;
-            self.used.push(Used { id: chain.id, places: chain.places, len });
+            self.used.push(Used::of(mark, len));
         }
         self.filled += count;
         Ok(())
@@ -156,11 +200,11 @@ impl Vring {
             if self.filled + count == self.room.len() && self.read_ahead(AHEAD)? == 0 {
                 return Err(Refused::Full);
             }
-            let len = self.room.list()[self.filled + count].len;
-            if count == 0 && (len as usize) < header_len {
-                return Err(Fault::NoHeader(len).into());
+            let len = self.room.remaining(self.filled + count);
+            if count == 0 && len < header_len {
+                return Err(Fault::NoHeader(len as u32).into());
             }
-            have += len as usize;
+            have += len;
             count += 1;
             if have < total && !self.features.contains(Features::MRG_RXBUF) {
                 return Err(Refused::TooSmall);
@@ -171,12 +215,13 @@ impl Vring {
 
     /// Reads up to `count` more buffers; returns how many there were.
     fn read_ahead(&mut self, count: usize) -> Result<usize, Fault> {
-        if self.room.is_empty() {
+        if self.filled == self.room.len() {
             self.room.reset(&self.memory);
-        } else {
+            self.filled = 0;
+        } else if self.filled >= AHEAD || self.room.is_full() {
             self.room.discard(self.filled);
+            self.filled = 0;
         }
-        self.filled = 0;
         let found = match &mut self.layout {
             Layout::Split(split) => split.fetch(count, Queue::Receive, &mut self.room),
             Layout::Packed(packed) => packed.fetch(count, Queue::Receive, &mut self.room),
@@ -186,32 +231,16 @@ impl Vring {
     }
 }
 
-/// Copies a frame into one slice that has room for it.
+/// Copies a body into one slice that has room for it.
 #[inline]
-fn write_whole(
-    slice: GuestSlice<'_>,
-    header: &[u8; HEADER_MAX],
-    header_len: usize,
-    head: &[u8],
-    body: Payload<'_>,
-) {
-    let mut header = *header;
-    header[NUM_BUFFERS..].copy_from_slice(&1_u16.to_le_bytes());
-    let (first, rest) = slice.split_at(header_len);
-    if header_len == HEADER_MAX {
-        first.write(&header)
-    } else {
-        first.write(&header[..header_len])
-    }
-    rest.write(head);
-    let mut rest = rest.split_at(head.len()).1;
+fn write_body(mut to: GuestSlice<'_>, body: Payload<'_>) {
     match body {
         Payload::Private([]) => {}
-        Payload::Private(bytes) => rest.write(bytes),
+        Payload::Private(bytes) => to.write(bytes),
         Payload::Guest(parts) => {
             for part in parts {
-                rest.copy_from(*part);
-                rest = rest.split_at(part.len()).1;
+                to.copy_from(*part);
+                to = to.split_at(part.len()).1;
             }
         }
     }
@@ -219,30 +248,35 @@ fn write_whole(
 
 /// Marks the pages of the first `total` bytes of `slices`.
 #[cold]
-fn log_slices(log: &DirtyLog, memory: &GuestMemory, slices: &[GuestSlice<'_>], mut total: usize) {
+fn log_slices<'a>(
+    log: &DirtyLog,
+    memory: &GuestMemory,
+    slices: impl Iterator<Item = GuestSlice<'a>>,
+    mut total: usize,
+) {
     for slice in slices {
         let len = slice.len().min(total);
         total -= len;
-        if let Some(guest) = memory.guest_of(*slice) {
+        if let Some(guest) = memory.guest_of(slice) {
             log.mark(guest, len as u64);
         }
     }
 }
 
 /// Writes one after the other, over the seams of the slices.
-struct Spread<'a> {
+struct Spread<'a, I> {
     /// What is left of the slice in work.
     now: GuestSlice<'a>,
-    later: std::slice::Iter<'a, GuestSlice<'a>>,
+    later: I,
 }
 
-impl<'a> Spread<'a> {
+impl<'a, I: Iterator<Item = GuestSlice<'a>>> Spread<'a, I> {
     /// # Panics
     /// Without a slice: a buffer that holds a header has one.
     #[inline]
-    fn new(slices: &'a [GuestSlice<'a>]) -> Self {
-        let (first, later) = slices.split_first().expect("a buffer with room has a slice");
-        Self { now: *first, later: later.iter() }
+    fn new(mut slices: I) -> Self {
+        let now = slices.next().expect("a buffer with room has a slice");
+        Self { now, later: slices }
     }
 
     /// # Panics
@@ -257,7 +291,7 @@ impl<'a> Spread<'a> {
                 return;
             }
             bytes = rest;
-            self.now = *self.later.next().expect("the room was counted");
+            self.now = self.later.next().expect("the room was counted");
         }
     }
 
@@ -271,7 +305,7 @@ impl<'a> Spread<'a> {
                 return;
             }
             bytes = rest;
-            self.now = *self.later.next().expect("the room was counted");
+            self.now = self.later.next().expect("the room was counted");
         }
     }
 }

@@ -45,7 +45,7 @@ impl<'m> Table<'m> {
     }
 
     /// A split ring's table: a chain by `next`. It may be longer than the ring: §2.7.5.3.1 says no, Linux does it.
-    pub(super) fn chained(self, queue: Queue, chain: &mut Building<'_>) -> Result<(), Fault> {
+    pub(super) fn chained(self, queue: Queue, chain: &mut Building<'_, '_>) -> Result<(), Fault> {
         let mut index = 0;
         for _ in 0..CHAIN_MAX {
             if index >= self.count {
@@ -67,7 +67,7 @@ impl<'m> Table<'m> {
     }
 
     /// A packed ring's table: all of it, in order.
-    pub(super) fn listed(self, queue: Queue, chain: &mut Building<'_>) -> Result<(), Fault> {
+    pub(super) fn listed(self, queue: Queue, chain: &mut Building<'_, '_>) -> Result<(), Fault> {
         if self.count > CHAIN_MAX as usize {
             return Err(Fault::ChainTooLong(CHAIN_MAX));
         }

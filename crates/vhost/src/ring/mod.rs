@@ -7,6 +7,7 @@
 mod chains;
 mod config;
 mod fill;
+mod header;
 mod indirect;
 mod packed;
 mod split;
@@ -14,11 +15,13 @@ mod vring;
 
 pub use chains::Chains;
 pub use config::{Base, VringConfig};
-pub use fill::{HEADER_MAX, Payload, Refused};
+pub use fill::{Frame, Payload, Refused};
+pub use header::{HEADER_MAX, NetHeader};
 pub use vring::Vring;
 
 use crate::fault::Fault;
 use crate::sys::For;
+use chains::Mark;
 
 /// Most descriptors of a ring (VIRTIO 1.2 §2.7, §2.8.10.1).
 const SIZE_MAX: u16 = 1 << 15;
@@ -45,9 +48,14 @@ impl Queue {
         }
     }
 
+    /// Whether a descriptor with these flags is a buffer for this direction, and the only one of its chain.
+    #[inline]
+    const fn is_alone(self, flags: u16) -> bool {
+        flags & (NEXT | INDIRECT | WRITE) == if matches!(self, Self::Receive) { WRITE } else { 0 }
+    }
+
     /// # Errors
     /// The buffer is for the other direction.
-    #[inline]
     fn check(self, flags: u16) -> Result<(), Fault> {
         match (self, flags & WRITE != 0) {
             (Self::Transmit, false) | (Self::Receive, true) => Ok(()),
@@ -69,6 +77,13 @@ struct Used {
     places: u16,
     /// Bytes that we wrote.
     len: u32,
+}
+
+impl Used {
+    #[inline]
+    fn of(mark: Mark, len: u32) -> Self {
+        Self { id: mark.id, places: mark.places, len }
+    }
 }
 
 /// Where a ring's parts are, in the front-end's address space.

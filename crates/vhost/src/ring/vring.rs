@@ -109,11 +109,7 @@ impl Vring {
         if self.armed {
             self.disarm();
         }
-        self.used.extend(chains.list().iter().map(|chain| Used {
-            id: chain.id,
-            places: chain.places,
-            len: 0,
-        }));
+        self.used.extend(chains.marks().map(|mark| Used::of(mark, 0)));
         Ok(count)
     }
 
@@ -165,7 +161,7 @@ impl Vring {
 
     /// Where it would go on.
     pub fn base(&self) -> Base {
-        let unused = &self.room.list()[self.filled..];
+        let unused = self.room.unused(self.filled);
         each!(&self.layout, layout => layout.base(unused))
     }
 
@@ -208,7 +204,7 @@ impl Vring {
     }
 
     pub(crate) fn replace_memory(&mut self, memory: &Arc<GuestMemory>) -> Result<(), Fault> {
-        let unused = &self.room.list()[self.filled..];
+        let unused = self.room.unused(self.filled);
         each!(&mut self.layout, layout => {
             layout.rewind(unused);
             layout.place(&self.places, memory)

@@ -43,11 +43,45 @@ unsafe fn blocks(to: *mut u8, from: *const u8, len: usize) {
     let mut at = 0;
     while at < last {
         // SAFETY: `at + 64 < len`.
-        unsafe { one::<64>(to.wrapping_add(at), from.wrapping_add(at)) };
+        unsafe { line(to.wrapping_add(at), from.wrapping_add(at)) };
         at += 64;
     }
     // SAFETY: `last + 64 == len`.
-    unsafe { one::<64>(to.wrapping_add(last), from.wrapping_add(last)) };
+    unsafe { line(to.wrapping_add(last), from.wrapping_add(last)) };
+}
+
+/// 64 bytes, by one store where the processor can: stores to a guest's lines wait for them in a queue of some 64 places, and the fewer
+/// places a frame takes, the more frames' lines are on their way together.
+///
+/// # Safety
+/// As for [`copy`].
+#[cfg(target_arch = "x86_64")]
+#[inline]
+unsafe fn line(to: *mut u8, from: *const u8) {
+    if !is_x86_feature_detected!("avx512f") {
+        // SAFETY: the caller's promise.
+        return unsafe { one::<64>(to, from) };
+    }
+    // SAFETY: reads and writes exactly the ranges that the caller promised, at any address. Register 16 exists only for code that knows of
+    // AVX-512: no one else keeps anything there, and nothing has to be cleared after it.
+    unsafe {
+        std::arch::asm!(
+            "vmovdqu64 zmm16, [{from}]",
+            "vmovdqu64 [{to}], zmm16",
+            from = in(reg) from,
+            to = in(reg) to,
+            options(nostack, preserves_flags)
+        );
+    }
+}
+
+/// # Safety
+/// As for [`copy`].
+#[cfg(not(target_arch = "x86_64"))]
+#[inline]
+unsafe fn line(to: *mut u8, from: *const u8) {
+    // SAFETY: the caller's promise.
+    unsafe { one::<64>(to, from) };
 }
 
 /// `N <= len <= 2 * N` bytes, as the first and the last `N`.

@@ -1,22 +1,40 @@
-//! Slices of guest memory together with what keeps them mapped.
+//! Buffers in guest memory together with what keeps them mapped.
 
 use super::slice::GuestSlice;
-use crate::memory::GuestMemory;
+use crate::memory::{GuestMemory, Near};
 use std::sync::Arc;
 
-/// A list of slices of one [`GuestMemory`], which it keeps alive.
-#[derive(Debug, Default)]
-pub(crate) struct Held {
+/// A list of buffers of one [`GuestMemory`], which it keeps alive; `M` is what its user notes of each.
+///
+/// Most buffers are one slice, which stands in the list itself. The slices of the others stand in a second list, to which their marks point.
+#[derive(Debug)]
+pub(crate) struct Held<M> {
     /// `'static` is a lie told only in here: every way out shortens it to a borrow of `self`.
-    slices: Vec<GuestSlice<'static>>,
+    buffers: Vec<Buffer<'static, M>>,
+    parts: Vec<GuestSlice<'static>>,
     memory: Option<Arc<GuestMemory>>,
 }
 
-impl Held {
+/// A buffer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Buffer<'m, M> {
+    /// Its only slice; empty if there are several.
+    pub(crate) slice: GuestSlice<'m>,
+    pub(crate) mark: M,
+}
+
+impl<M> Default for Held<M> {
+    fn default() -> Self {
+        Self { buffers: Vec::new(), parts: Vec::new(), memory: None }
+    }
+}
+
+impl<M> Held<M> {
     /// Empties the list and makes it one of `memory`.
     #[inline]
     pub(crate) fn reset(&mut self, memory: &Arc<GuestMemory>) {
-        self.slices.clear();
+        self.buffers.clear();
+        self.parts.clear();
         if !self.memory.as_ref().is_some_and(|held| Arc::ptr_eq(held, memory)) {
             self.memory = Some(Arc::clone(memory));
         }
@@ -24,39 +42,105 @@ impl Held {
 
     /// Empties the list and lets go of the memory.
     pub(crate) fn forget(&mut self) {
-        self.slices.clear();
+        self.clear();
         self.memory = None;
-    }
-
-    /// Adds a slice of the memory; `None` when the range is not in one of its regions.
-    #[inline]
-    pub(crate) fn push(&mut self, guest: u64, len: u32) -> Option<GuestSlice<'_>> {
-        let slice = self.memory.as_ref()?.slice(guest, u64::from(len))?;
-        // SAFETY: the region stays mapped while `self.memory` is set; `reset` and `forget` empty the list before they change it.
-        let slice = unsafe { GuestSlice::new(slice.as_ptr(), slice.len()) };
-        self.slices.push(slice);
-        Some(slice)
-    }
-
-    /// The slices.
-    #[inline]
-    pub(crate) fn all(&self) -> &[GuestSlice<'_>] {
-        &self.slices
-    }
-
-    /// Cuts `count` bytes off the front of slice `index`.
-    #[inline]
-    pub(crate) fn cut(&mut self, index: usize, count: usize) {
-        self.slices[index] = self.slices[index].split_at(count).1;
     }
 
     /// Empties the list.
     pub(crate) fn clear(&mut self) {
-        self.slices.clear();
+        self.buffers.clear();
+        self.parts.clear();
     }
 
-    /// Forgets the first `count` slices.
-    pub(crate) fn discard(&mut self, count: usize) {
-        self.slices.drain(..count);
+    /// The buffers.
+    #[inline]
+    pub(crate) fn buffers(&self) -> &[Buffer<'_, M>] {
+        &self.buffers
     }
+
+    /// The slices of buffers that have several.
+    #[inline]
+    pub(crate) fn parts(&self) -> &[GuestSlice<'_>] {
+        &self.parts
+    }
+
+    /// What was noted of a buffer.
+    #[inline]
+    pub(crate) fn mark_mut(&mut self, index: usize) -> &mut M {
+        &mut self.buffers[index].mark
+    }
+
+    /// Cuts `count` bytes off the front of a buffer's only slice.
+    #[inline]
+    pub(crate) fn cut(&mut self, index: usize, count: usize) {
+        let slice = &mut self.buffers[index].slice;
+        *slice = slice.split_at(count).1;
+    }
+
+    /// … of part `index`.
+    pub(crate) fn cut_part(&mut self, index: usize, count: usize) {
+        self.parts[index] = self.parts[index].split_at(count).1;
+    }
+
+    /// Forgets the first buffers and the first parts.
+    pub(crate) fn discard(&mut self, buffers: usize, parts: usize) {
+        self.buffers.drain(..buffers);
+        self.parts.drain(..parts);
+    }
+
+    /// To add buffers of the memory; `None` without one.
+    #[inline]
+    pub(crate) fn adder(&mut self) -> Option<Adder<'_, M>> {
+        let memory = &**self.memory.as_ref()?;
+        Some(Adder {
+            buffers: &mut self.buffers,
+            parts: &mut self.parts,
+            near: memory.near(),
+            memory,
+        })
+    }
+}
+
+/// Adds to a list.
+pub(crate) struct Adder<'h, M> {
+    buffers: &'h mut Vec<Buffer<'static, M>>,
+    parts: &'h mut Vec<GuestSlice<'static>>,
+    near: Near<'h>,
+    memory: &'h GuestMemory,
+}
+
+impl<M> Adder<'_, M> {
+    /// Adds a buffer of one slice of the largest region; `None`, and nothing is added, when it does not lie there.
+    #[inline]
+    pub(crate) fn push_near(&mut self, guest: u64, len: u32, mark: M) -> Option<GuestSlice<'_>> {
+        let slice = lasting(self.near.slice(guest, len.into())?);
+        self.buffers.push(Buffer { slice, mark });
+        Some(slice)
+    }
+
+    /// Adds a part; `None` when the range is not in one of the memory's regions.
+    pub(crate) fn push_part(&mut self, guest: u64, len: u32) -> Option<GuestSlice<'_>> {
+        let slice = lasting(self.memory.slice(guest, len.into())?);
+        self.parts.push(slice);
+        Some(slice)
+    }
+
+    /// Adds a buffer of the parts that `mark` names.
+    pub(crate) fn push(&mut self, mark: M) {
+        self.buffers.push(Buffer { slice: GuestSlice::empty(), mark });
+    }
+
+    /// Parts in the list.
+    #[inline]
+    pub(crate) fn parts(&self) -> usize {
+        self.parts.len()
+    }
+}
+
+/// A slice for a list.
+#[inline]
+fn lasting(slice: GuestSlice<'_>) -> GuestSlice<'static> {
+    // SAFETY: it is of the list's memory, whose regions stay mapped while the list has it; `reset` and `forget` empty the list before they
+    // change it.
+    unsafe { GuestSlice::new(slice.as_ptr(), slice.len()) }
 }

@@ -25,6 +25,7 @@ mod slice;
 pub(crate) use area::Area;
 pub(crate) use copy::{For, prefetch_lines};
 pub(crate) use guard::hits;
-pub(crate) use held::Held;
+pub(crate) use held::{Adder, Buffer, Held};
 pub(crate) use mapping::{MapError, Mapping};
 pub use slice::GuestSlice;
+pub(crate) use slice::Header;

@@ -29,6 +29,11 @@ impl<'m> GuestSlice<'m> {
         Self { start, len, memory: PhantomData }
     }
 
+    /// No bytes.
+    pub(super) const fn empty() -> Self {
+        Self { start: NonNull::dangling(), len: 0, memory: PhantomData }
+    }
+
     /// Bytes.
     #[inline]
     pub fn len(self) -> usize {
@@ -53,10 +58,21 @@ impl<'m> GuestSlice<'m> {
     /// When there are fewer.
     #[inline]
     pub fn split_at(self, at: usize) -> (Self, Self) {
-        assert!(at <= self.len, "split at {at} of {} bytes", self.len);
+        inside(at <= self.len);
         // SAFETY: `at <= self.len`, so the address is inside or just behind.
         let rest = unsafe { self.start.add(at) };
         (Self { len: at, ..self }, Self { start: rest, len: self.len - at, ..self })
+    }
+
+    /// The bytes `at..at + len`, if there are so many.
+    #[inline]
+    pub(crate) fn part(self, at: u64, len: u64) -> Option<Self> {
+        let room = (self.len as u64).checked_sub(at)?;
+        if len > room {
+            return None;
+        }
+        // SAFETY: `at <= self.len`, as in `split_at`.
+        Some(Self { start: unsafe { self.start.add(at as usize) }, len: len as usize, ..self })
     }
 
     /// Copies the first `into.len()` bytes to private memory. They are read once.
@@ -65,11 +81,64 @@ impl<'m> GuestSlice<'m> {
     /// When there are fewer.
     #[inline]
     pub fn read(self, into: &mut [u8]) {
-        assert!(into.len() <= self.len, "read of {} of {} bytes", into.len(), self.len);
+        inside(into.len() <= self.len);
         // SAFETY: source and destination are `into.len()` bytes; private memory does not overlap a mapping.
         unsafe { copy(into.as_mut_ptr(), self.start.as_ptr(), into.len()) };
         // What is looked at from here on is the copy: the compiler may not fetch a value from the source again.
         compiler_fence(Ordering::SeqCst);
+    }
+
+    /// Reads the header before a frame, and the frame's first bytes into `head`; returns the header and what is left. `None`, and nothing
+    /// is read, when there are fewer bytes. Each is read once.
+    #[inline(always)] // one check and eight moves: a call would double it
+    pub(crate) fn read_frame(self, header: Header, head: &mut [u8]) -> Option<(u128, Self)> {
+        let rest = self.len.checked_sub(header as usize + head.len())?;
+        let start = self.start.as_ptr();
+        // SAFETY: the header's bytes are inside, by the check above; any bytes are a number, at any address.
+        let first = unsafe { start.cast::<u64>().read_unaligned() };
+        let second = match header {
+            // SAFETY: as above.
+            Header::Twelve => unsafe { start.wrapping_add(8).cast::<u32>().read_unaligned() },
+            // SAFETY: as above.
+            Header::Ten => unsafe { start.wrapping_add(8).cast::<u16>().read_unaligned() }.into(),
+        };
+        // SAFETY: the head's bytes lie behind the header, inside; private memory does not overlap a mapping.
+        unsafe { copy(head.as_mut_ptr(), start.wrapping_add(header as usize), head.len()) };
+        // As for `read`.
+        compiler_fence(Ordering::SeqCst);
+        // SAFETY: the sum was checked, so this is inside or just behind.
+        let start = unsafe { self.start.add(self.len - rest) };
+        let number = u128::from(first.to_le()) | u128::from(second.to_le()) << 64;
+        Some((number, Self { start, len: rest, ..self }))
+    }
+
+    /// Writes a header and `head` behind it; returns what is left.
+    ///
+    /// # Panics
+    /// When there is no room.
+    #[inline(always)] // as above
+    pub(crate) fn write_frame(self, (header, number): (Header, u128), head: &[u8]) -> Self {
+        let written = header as usize + head.len();
+        inside(written <= self.len);
+        let start = self.start.as_ptr();
+        // SAFETY: the header's bytes are inside, by the checks above.
+        unsafe { start.cast::<u64>().write_unaligned((number as u64).to_le()) };
+        let second = ((number >> 64) as u32).to_le();
+        match header {
+            // SAFETY: as above.
+            Header::Twelve => unsafe {
+                start.wrapping_add(8).cast::<u32>().write_unaligned(second)
+            },
+            // SAFETY: as above.
+            Header::Ten => unsafe {
+                start.wrapping_add(8).cast::<u16>().write_unaligned(second as u16)
+            },
+        }
+        // SAFETY: the head's bytes lie behind the header, inside.
+        unsafe { copy(start.wrapping_add(header as usize), head.as_ptr(), head.len()) };
+        // SAFETY: inside or just behind.
+        let start = unsafe { self.start.add(written) };
+        Self { start, len: self.len - written, ..self }
     }
 
     /// Copies `from` to the first bytes.
@@ -78,7 +147,7 @@ impl<'m> GuestSlice<'m> {
     /// When there are fewer.
     #[inline]
     pub fn write(self, from: &[u8]) {
-        assert!(from.len() <= self.len, "write of {} to {} bytes", from.len(), self.len);
+        inside(from.len() <= self.len);
         // SAFETY: as for `read`, the other way.
         unsafe { copy(self.start.as_ptr(), from.as_ptr(), from.len()) };
     }
@@ -90,10 +159,24 @@ impl<'m> GuestSlice<'m> {
     /// When there are fewer.
     #[inline]
     pub fn copy_from(self, from: GuestSlice<'_>) {
-        assert!(from.len <= self.len, "copy of {} to {} bytes", from.len, self.len);
+        inside(from.len <= self.len);
         // SAFETY: both ranges are mapped; `copy` reads and writes exactly `from.len` bytes, in whatever order.
         unsafe { copy(self.start.as_ptr(), from.start.as_ptr(), from.len) };
     }
+}
+
+/// Panics unless a range lies inside its slice. Without the numbers: to print them they would have to be kept in memory, frame by frame.
+#[inline]
+fn inside(fits: bool) {
+    assert!(fits, "range outside its slice");
+}
+
+/// Bytes of the header before a frame: ten without `num_buffers`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(usize)]
+pub(crate) enum Header {
+    Ten = 10,
+    Twelve = 12,
 }
 
 impl fmt::Debug for GuestSlice<'_> {

@@ -2,10 +2,7 @@
 
 use crate::driver::{Driver, INDIRECT, NEXT, WRITE};
 use crate::guest::{Buffer, GUEST, Guest, USER};
-use vhost::{
-    Base, Chains, Fault, Features, GuestMemory, HEADER_MAX, Part, Payload, Refused, Vring,
-    VringConfig,
-};
+use vhost::{Base, Chains, Fault, Features, Frame, GuestMemory, Part, Refused, Vring, VringConfig};
 
 const SIZE: u16 = 16;
 const PLAIN: Features = Features::VERSION_1;
@@ -35,7 +32,7 @@ fn take(driver: &Driver) -> Result<usize, Fault> {
 }
 
 fn put(driver: &Driver, len: usize) -> Result<(), Refused> {
-    driver.device().put(&[0; HEADER_MAX], &vec![1; len], Payload::default())
+    driver.device().put(Frame { head: &vec![1; len], ..Frame::default() })
 }
 
 /// A buffer at an offset of the guest's memory; one that wraps around gives any guest address.

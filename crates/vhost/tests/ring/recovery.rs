@@ -6,8 +6,7 @@ use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use vhost::{
-    Base, Chains, DirtyLog, Fault, Features, HEADER_MAX, InflightMemory, Layout, Payload, Vring,
-    VringConfig,
+    Base, Chains, DirtyLog, Fault, Features, Frame, InflightMemory, Layout, Vring, VringConfig,
 };
 
 const SIZE: u16 = 16;
@@ -153,7 +152,7 @@ fn the_log_names_the_pages_that_were_written_and_no_others() {
     let log_used_at = Some(GUEST + driver.areas[2]);
     let mut device =
         Vring::new(VringConfig { log: Some(log), log_used_at, ..driver.config() }).unwrap();
-    device.put(&[0; HEADER_MAX], &[7; 150], Payload::default()).unwrap();
+    device.put(Frame { head: &[7; 150], ..Frame::default() }).unwrap();
     device.publish();
     let file = File::from(file);
     let is_marked = |offset: u64| {

@@ -5,7 +5,7 @@
 use crate::driver::{Driver, WRITE};
 use crate::guest::Buffer;
 use std::time::{Duration, Instant};
-use vhost::{Chains, Features, HEADER_MAX, Payload, Vring};
+use vhost::{Chains, Features, Frame, HEADER_MAX, Payload, Vring};
 
 const SIZE: u16 = 4096;
 const BATCH: usize = 32;
@@ -74,15 +74,16 @@ fn forward(
     let count = source.take(BATCH, chains).unwrap();
     let mut lens = [0; BATCH];
     for index in 0..count {
-        let mut header = [0; HEADER_MAX];
-        lens[index] = (chains.remaining(index) - HEADER_MAX).min(HEAD);
-        chains.read_both(index, &mut header, &mut heads[index][..lens[index]]);
+        let head = chains.take_head(index, Features::VERSION_1, &mut heads[index][..HEAD]);
+        lens[index] = head.unwrap().1;
     }
     destination.reserve(count).unwrap();
-    for index in 0..count {
-        let body = Payload::Guest(chains.slices(index));
-        destination.put(&[0; HEADER_MAX], &heads[index][..lens[index]], body).unwrap();
-    }
+    let frames = (0..count).map(|index| Frame {
+        head: &heads[index][..lens[index]],
+        body: Payload::Guest(chains.slices(index)),
+        ..Frame::default()
+    });
+    assert_eq!(destination.put_run(frames), count);
     destination.publish();
     source.give_back();
     count

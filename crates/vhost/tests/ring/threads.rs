@@ -132,7 +132,7 @@ fn a_running_ring_goes_over_to_another_memory_table() {
     slot.replace_memory(&driver.guest.memory());
     let mut guard = slot.lock();
     let ring = guard.ring().unwrap();
-    ring.put(&[0; 12], &[5; 60], vhost::Payload::default()).unwrap();
+    ring.put(vhost::Frame { head: &[5; 60], ..vhost::Frame::default() }).unwrap();
     ring.publish();
     drop(guard);
     assert_eq!(driver.reap().unwrap()[12..], [5; 60]);

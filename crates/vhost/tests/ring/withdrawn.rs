@@ -2,7 +2,7 @@
 
 use crate::driver::Driver;
 use crate::guest::Guest;
-use vhost::{Chains, Fault, Features, HEADER_MAX, Payload};
+use vhost::{Chains, Fault, Features, Frame, HEADER_MAX, Payload};
 
 const FEATURES: [Features; 2] =
     [Features::VERSION_1, Features::VERSION_1.union(Features::RING_PACKED)];
@@ -47,7 +47,8 @@ fn a_destination_cut_away_leaves_the_source_alone() {
     assert_eq!(source.take(1, &mut chains), Ok(1));
     destination.reserve(1).unwrap();
     to.guest.truncate(4096);
-    assert!(destination.put(&[0; HEADER_MAX], &[], Payload::Guest(chains.slices(0))).is_ok());
+    let body = Payload::Guest(chains.slices(0));
+    assert!(destination.put(Frame { body, ..Frame::default() }).is_ok());
     source.give_back();
     assert_eq!(destination.reserve(1), Err(Fault::Withdrawn));
     // The source's ring works as ever.

@@ -8,7 +8,7 @@
 mod inflight;
 mod position;
 
-use super::chains::{Building, CHAIN_MAX, Chain, Chains};
+use super::chains::{Building, CHAIN_MAX, Chains, Gather, Unused};
 use super::config::Base;
 use super::indirect::Table;
 use super::{INDIRECT, NEXT, Places, Queue, SIZE_MAX, Used, WRITE, passed};
@@ -17,7 +17,7 @@ use crate::features::Features;
 use crate::inflight::InflightRing;
 use crate::log::DirtyLog;
 use crate::memory::GuestMemory;
-use crate::sys::Area;
+use crate::sys::{Area, For};
 use inflight::Inflight;
 use position::{AVAIL, Position, USED};
 use std::sync::Arc;
@@ -123,15 +123,14 @@ impl Packed {
     }
 
     /// Un-reads buffers that were read last.
-    pub(super) fn rewind(&mut self, unused: &[Chain]) {
-        let places = places(unused);
-        self.avail = self.avail.back(places, self.size);
-        self.taken -= places;
+    pub(super) fn rewind(&mut self, unused: Unused) {
+        self.avail = self.avail.back(unused.places, self.size);
+        self.taken -= unused.places;
     }
 
     /// Where the ring would go on if `unused` had not been read.
-    pub(super) fn base(&self, unused: &[Chain]) -> Base {
-        let avail = self.avail.back(places(unused), self.size);
+    pub(super) fn base(&self, unused: Unused) -> Base {
+        let avail = self.avail.back(unused.places, self.size);
         Base::Packed {
             avail: avail.place,
             avail_wrap: avail.wrap,
@@ -159,16 +158,33 @@ impl Packed {
         chains: &mut Chains,
     ) -> Result<usize, Fault> {
         let mut done = 0;
-        while done < max && self.taken < self.size && (done == 0 || !chains.is_full()) {
+        self.expect(max);
+        let mut gather = chains.gather(queue.purpose());
+        while done < max && self.taken < self.size && (done == 0 || !gather.is_full()) {
             if done > 0 && self.is_line_being_filled() {
                 break;
             }
-            if !self.chain(queue, chains)? {
+            if !self.chain(queue, &mut gather)? {
                 break;
             }
             done += 1;
         }
         Ok(done)
+    }
+
+    /// Asks for the descriptors' lines, which we will also write, as far as a look ahead finds them available.
+    #[inline]
+    fn expect(&self, max: usize) {
+        let room = max.min(usize::from(self.size - self.taken));
+        let is_there = |ahead: usize| {
+            ahead < room
+                && self.avail.is_available(self.flags(self.avail.forth(ahead as u16, self.size)))
+        };
+        let Some(ahead) = [63, 31, 15].into_iter().find(|&ahead| is_there(ahead)) else { return };
+        for place in (0..=ahead).step_by(LINE.into()) {
+            let at = self.avail.forth(place as u16, self.size);
+            self.parts.ring.prefetch(16 * usize::from(at.place), For::Writing);
+        }
     }
 
     /// Whether a new line begins here that is not available to its end.
@@ -180,25 +196,35 @@ impl Packed {
             && !self.avail.is_available(self.flags(Position { place: last, ..self.avail }))
     }
 
-    /// The next chain; false when there is none. Most are one descriptor.
+    /// The next chain; false when there is none.
     #[inline]
-    fn chain(&mut self, queue: Queue, chains: &mut Chains) -> Result<bool, Fault> {
+    fn chain(&mut self, queue: Queue, gather: &mut Gather<'_>) -> Result<bool, Fault> {
         let (guest, len, id, flags) = self.descriptor(self.avail);
         if !self.avail.is_available(flags) {
             return Ok(false);
         }
-        let mut chain = chains.begin(queue.purpose());
-        let (id, places) = if flags & (NEXT | INDIRECT) == 0 {
-            queue.check(flags)?;
-            chain.push(guest, len)?;
-            (id, 1)
-        } else {
-            self.follow((guest, len, id, flags), queue, &mut chain)?
+        // Most are one descriptor.
+        let places = match queue.is_alone(flags) && gather.one(guest, len, id) {
+            true => 1,
+            false => self.walk((guest, len, id, flags), queue, gather)?,
         };
-        chain.end(id, places);
         self.avail = self.avail.forth(places, self.size);
         self.taken += places;
         Ok(true)
+    }
+
+    /// A chain of any kind; returns the places that it takes.
+    #[inline(never)]
+    fn walk(
+        &self,
+        first: (u64, u32, u16, u16),
+        queue: Queue,
+        gather: &mut Gather<'_>,
+    ) -> Result<u16, Fault> {
+        let mut chain = gather.begin();
+        let (id, places) = self.follow(first, queue, &mut chain)?;
+        chain.end(id, places);
+        Ok(places)
     }
 
     /// A descriptor: its second half, which says whether it is available, before its first; each read once.
@@ -215,7 +241,7 @@ impl Packed {
         &self,
         first: (u64, u32, u16, u16),
         queue: Queue,
-        chain: &mut Building<'_>,
+        chain: &mut Building<'_, '_>,
     ) -> Result<(u16, u16), Fault> {
         let (mut guest, mut len, mut id, mut flags) = first;
         if flags & INDIRECT != 0 {
@@ -313,9 +339,4 @@ impl Packed {
         log.mark(self.parts.ring_guest, 16 * u64::from(self.size));
         log.mark(self.parts.device_guest, SUPPRESSION as u64);
     }
-}
-
-/// Places that chains take.
-fn places(chains: &[Chain]) -> u16 {
-    chains.iter().map(|chain| chain.places).sum()
 }

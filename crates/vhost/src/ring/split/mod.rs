@@ -5,7 +5,7 @@
 
 mod inflight;
 
-use super::chains::{Building, CHAIN_MAX, Chain, Chains};
+use super::chains::{Building, CHAIN_MAX, Chains, Gather, Unused};
 use super::config::Base;
 use super::indirect::Table;
 use super::{INDIRECT, NEXT, Places, Queue, SIZE_MAX, Used, passed};
@@ -25,6 +25,8 @@ const INDEX: usize = 2;
 const ENTRIES: usize = 4;
 /// `VIRTQ_AVAIL_F_NO_INTERRUPT` and `VIRTQ_USED_F_NO_NOTIFY`.
 const DO_NOT: u16 = 1;
+/// Bytes of a cache line.
+const LINE: usize = 64;
 /// Chains begun together: the bound of the arrays on the stack, not of a caller.
 const BATCH: usize = 64;
 
@@ -128,13 +130,13 @@ impl Split {
     }
 
     /// Un-reads buffers that were read last.
-    pub(super) fn rewind(&mut self, unused: &[Chain]) {
-        self.next = self.next.wrapping_sub(unused.len() as u16);
+    pub(super) fn rewind(&mut self, unused: Unused) {
+        self.next = self.next.wrapping_sub(unused.buffers);
     }
 
     /// Where the ring would go on if `unused` had not been read.
-    pub(super) fn base(&self, unused: &[Chain]) -> Base {
-        Base::Split(self.next.wrapping_sub((unused.len() + self.again.len()) as u16))
+    pub(super) fn base(&self, unused: Unused) -> Base {
+        Base::Split(self.next.wrapping_sub(unused.buffers + self.again.len() as u16))
     }
 
     /// Available buffers that were not read.
@@ -153,12 +155,17 @@ impl Split {
     ) -> Result<usize, Fault> {
         let mut heads = [0; BATCH];
         let (count, old) = self.heads(max.min(BATCH), &mut heads)?;
-        let mut done = 0;
+        self.expect_used(count, queue);
+        let (mut done, mut gather) = (0, chains.gather(queue.purpose()));
         for &head in &heads[..count] {
-            if done > 0 && chains.is_full() {
+            if done > 0 && gather.is_full() {
                 break;
             }
-            self.walk(head, queue, chains)?;
+            let first = self.table.descriptor(head.into());
+            // Most are one descriptor.
+            if !(queue.is_alone(first.third) && gather.one(first.addr, first.len, head)) {
+                self.walk(head, queue, &mut gather)?;
+            }
             done += 1;
         }
         if queue == Queue::Transmit {
@@ -196,6 +203,19 @@ impl Split {
         Ok((count, false))
     }
 
+    /// Asks for the lines that the used entries of the next `count` buffers will be written to.
+    #[inline]
+    fn expect_used(&self, count: usize, queue: Queue) {
+        if queue == Queue::Transmit && self.features.contains(Features::IN_ORDER) {
+            return; // one entry for all of them
+        }
+        let first = usize::from(self.next & (self.size - 1));
+        for place in (first..first + count).step_by(LINE / 8) {
+            let place = place & usize::from(self.size - 1);
+            self.used.prefetch(ENTRIES + 8 * place, For::Writing);
+        }
+    }
+
     #[cold]
     fn old_heads(&self, max: usize, heads: &mut [u16; BATCH]) -> usize {
         let count = max.min(self.again.len());
@@ -203,23 +223,17 @@ impl Split {
         count
     }
 
-    /// One chain: most are one descriptor.
-    #[inline]
-    fn walk(&self, head: u16, queue: Queue, chains: &mut Chains) -> Result<(), Fault> {
-        let mut chain = chains.begin(queue.purpose());
-        let first = self.table.descriptor(head.into());
-        if first.third & (NEXT | INDIRECT) == 0 {
-            queue.check(first.third)?;
-            chain.push(first.addr, first.len)?;
-        } else {
-            self.follow(head, queue, &mut chain)?;
-        }
+    /// A chain of any kind; its first descriptor is read anew.
+    #[inline(never)]
+    fn walk(&self, head: u16, queue: Queue, gather: &mut Gather<'_>) -> Result<(), Fault> {
+        let mut chain = gather.begin();
+        self.follow(head, queue, &mut chain)?;
         chain.end(head, 1);
         Ok(())
     }
 
     /// A chain by `next`, whose last descriptor may be a table.
-    fn follow(&self, head: u16, queue: Queue, chain: &mut Building<'_>) -> Result<(), Fault> {
+    fn follow(&self, head: u16, queue: Queue, chain: &mut Building<'_, '_>) -> Result<(), Fault> {
         let most = u32::from(self.size).min(CHAIN_MAX);
         let allowed = self.features.contains(Features::INDIRECT_DESC);
         let mut index = head;
