@@ -13,7 +13,7 @@
 //!   [`Vring::give_back`]. As a *destination* (the driver's receive queue): [`Vring::put`], then [`Vring::publish`].
 //! * [`Chains`]: what `take` took: each frame as slices of guest memory, every address and length already checked.
 //! * [`Slot`]: where the control thread, which starts and stops a ring, and the worker, which serves it, meet.
-//! * [`InflightMemory`], [`DirtyLog`]: what a restart and a live migration need to know.
+//! * [`InflightMemory`], [`Records`], [`DirtyLog`]: what a restart, a kill and a live migration need to know.
 //! * [`Fault`]: why a ring was stopped, in words for the guest's owner.
 //!
 //! ```text
@@ -45,6 +45,7 @@ mod features;
 mod inflight;
 mod log;
 mod memory;
+mod record;
 mod ring;
 mod session;
 mod slot;
@@ -55,6 +56,7 @@ pub use features::Features;
 pub use inflight::{InflightError, InflightMemory, InflightRing, Layout};
 pub use log::DirtyLog;
 pub use memory::{GuestMemory, GuestSlice, MemoryError, RegionFacts, RegionSpec};
+pub use record::{RecordError, Records, RingRecord};
 pub use ring::{Base, Chains, HEADER_MAX, Payload, Refused, Vring, VringConfig};
 pub use session::{
     Attachment, Connection, LastTrouble, Look, OFFERED, Report, RingReport, Role, Session,

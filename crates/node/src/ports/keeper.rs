@@ -10,6 +10,7 @@ use port::{ControlError, Keep, LinkEvent, NetnsRef, OpenPort, PortControl, PortF
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Instant;
@@ -67,7 +68,12 @@ pub struct Keeper {
 
 impl Keeper {
     /// No port yet.
-    pub fn new(datapath: Arc<Datapath>, board: Arc<Board>, wake: Arc<OwnedFd>) -> Self {
+    pub fn new(
+        datapath: Arc<Datapath>,
+        board: Arc<Board>,
+        wake: Arc<OwnedFd>,
+        records: PathBuf,
+    ) -> Self {
         let workers = datapath.worker_stats().len();
         let mut watch = Watch::new(wake);
         watch.add(None);
@@ -76,7 +82,7 @@ impl Keeper {
             board,
             watch,
             entries: BTreeMap::new(),
-            opener: port::Opener::new(workers),
+            opener: port::Opener::new(workers).with_records(records),
             next_retry: Instant::now() + RETRY,
         }
     }

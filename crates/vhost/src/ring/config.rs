@@ -4,6 +4,7 @@ use crate::features::Features;
 use crate::inflight::InflightRing;
 use crate::log::DirtyLog;
 use crate::memory::GuestMemory;
+use crate::record::RingRecord;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -31,6 +32,8 @@ pub struct VringConfig {
     pub call: Option<Arc<OwnedFd>>,
     /// Where to note what is taken.
     pub inflight: Option<InflightRing>,
+    /// Where to note a packed ring's position when the front-end does not; unused with `inflight`.
+    pub record: Option<RingRecord>,
     /// Where to note what is written.
     pub log: Option<Arc<DirtyLog>>,
 }

@@ -59,14 +59,14 @@ impl Vring {
     /// Size, addresses or inflight region make no sense.
     pub fn new(config: VringConfig) -> Result<Self, Fault> {
         let VringConfig { features, size, desc, driver, device, base, memory, .. } = config;
-        let VringConfig { log_used_at, kick, call, inflight, log, .. } = config;
+        let VringConfig { log_used_at, kick, call, inflight, record, log, .. } = config;
         let places = Places { size, desc, driver, device, log_used_at };
         let layout = match base {
             Base::Split(next) => {
                 Layout::Split(Split::new(&places, next, features, &memory, inflight)?)
             }
             Base::Packed { .. } => {
-                Layout::Packed(Packed::new(&places, base, features, &memory, inflight)?)
+                Layout::Packed(Packed::new(&places, base, features, &memory, (inflight, record))?)
             }
         };
         let (room, filled) = (Chains::default(), 0);

@@ -8,8 +8,8 @@ use super::attachment::{Attachment, Report, RingReport};
 use super::ring_setup::{Addresses, RingSetup, Signal, read_base};
 use super::trouble::Trouble;
 use crate::{
-    Base, DirtyLog, Fault, Features, GuestMemory, InflightMemory, Layout, RegionSpec, SlotState,
-    Vring, VringConfig,
+    DirtyLog, Fault, Features, GuestMemory, InflightMemory, Layout, RegionSpec, SlotState, Vring,
+    VringConfig,
 };
 use rustix::fd::OwnedFd;
 use std::sync::Arc;
@@ -201,7 +201,7 @@ impl Device {
             return Err(Trouble::Message { request: FrontendReq::SET_VRING_BASE, why });
         }
         self.pause(at);
-        self.rings[at].base = Some(base);
+        (self.rings[at].base, self.rings[at].has_run) = (Some(base), false);
         Ok(())
     }
 
@@ -209,6 +209,7 @@ impl Device {
     pub(super) fn take_base(&mut self, index: u32) -> Result<u32, Trouble> {
         let at = self.known(index)?;
         self.pause(at);
+        self.forget_record(at);
         let packed = self.is_packed();
         let ring = &mut self.rings[at];
         ring.kick = Signal::Unset;
@@ -255,7 +256,12 @@ impl Device {
 
     pub(super) fn set_status(&mut self, status: u8) -> Result<(), Trouble> {
         self.status = status;
-        self.settle_all()
+        let settled = self.settle_all();
+        if status == 0 {
+            // The driver's reset: it begins its rings anew.
+            (0..self.rings.len()).for_each(|at| self.forget_record(at));
+        }
+        settled
     }
 
     /// The guest's MTU as the front-end tells it to the driver; whether the port takes it.
@@ -286,6 +292,7 @@ impl Device {
     /// As before the first message, but for what the connection agreed on and the memory, which the front-end keeps a record of.
     pub(super) fn reset(&mut self) {
         self.stop();
+        (0..self.rings.len()).for_each(|at| self.forget_record(at));
         self.rings.iter_mut().for_each(|ring| *ring = RingSetup::default());
         self.status = 0;
         self.publish();
@@ -413,18 +420,21 @@ impl Device {
         let ring = &self.rings[at];
         let Some(Addresses { desc, driver, device, log }) = ring.addresses else { return Ok(()) };
         let logging = self.features.contains(Features::LOG_ALL);
+        let base = read_base(ring.base, self.is_packed());
+        let said = (!ring.has_run).then_some(base);
         let config = VringConfig {
             features: self.features,
             size: ring.size,
             desc,
             driver,
             device,
-            base: read_base(ring.base, self.is_packed()),
+            base,
             log_used_at: log,
             memory: self.memory.clone(),
             kick: ring.kick.fd(),
             call: ring.call.fd(),
             inflight: self.inflight.as_ref().and_then(|inflight| inflight.ring(at as u16)),
+            record: self.attachment.records().and_then(|records| records.ring(at as u16, said)),
             log: self.log.clone().filter(|_| logging),
         };
         let vring = Vring::new(config).map_err(failed)?;
@@ -433,8 +443,14 @@ impl Device {
 
     /// Stops a ring and keeps where it was.
     fn pause(&mut self, at: usize) {
-        let stopped = self.attachment.slot(at).stop().map(Base::bits);
-        self.rings[at].base = stopped.or(self.rings[at].base);
+        if let Some(base) = self.attachment.slot(at).stop() {
+            (self.rings[at].base, self.rings[at].has_run) = (Some(base.bits()), true);
+        }
+    }
+
+    /// What the record says of a ring counts no longer.
+    fn forget_record(&self, at: usize) {
+        self.attachment.records().into_iter().for_each(|records| records.forget(at as u16));
     }
 
     /// Tells the world.

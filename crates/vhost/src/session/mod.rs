@@ -34,6 +34,7 @@ pub use device::OFFERED;
 pub use door::Role;
 pub use trouble::Trouble;
 
+use crate::Records;
 use conversation::{Conversation, End};
 use door::Door;
 use rustix::thread::CapabilitySet;
@@ -51,7 +52,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const STACK: usize = 128 << 10;
 
 /// What a port shall be attached to.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Debug)]
 pub struct Settings {
     /// The port's name, for the thread's.
     pub name: String,
@@ -63,6 +64,8 @@ pub struct Settings {
     pub pairs: u16,
     /// Most that the port carries; 0 for no limit.
     pub mtu: u32,
+    /// Where packed rings stand, if that shall outlive this process.
+    pub records: Option<Records>,
 }
 
 /// A port's session; dropping it ends the connection and joins the thread.
@@ -77,8 +80,8 @@ impl Session {
     /// # Errors
     /// The system refuses a thread or a file descriptor.
     pub fn start(settings: Settings) -> io::Result<Self> {
-        let Settings { name, socket, role, pairs, mtu } = settings;
-        let attachment = Attachment::new(pairs, mtu)?;
+        let Settings { name, socket, role, pairs, mtu, records } = settings;
+        let attachment = Attachment::new(pairs, mtu, records)?;
         let theirs = attachment.clone();
         let door = Door::new(socket, role);
         // The kernel keeps 15 bytes of a thread's name.
@@ -106,7 +109,7 @@ impl Drop for Session {
 /// # Errors
 /// No file descriptor is left.
 pub fn converse(socket: UnixStream, pairs: u16) -> io::Result<Option<Trouble>> {
-    let attachment = Attachment::new(pairs, 0)?;
+    let attachment = Attachment::new(pairs, 0, None)?;
     Ok(Conversation::new(socket, attachment, PATIENCE).and_then(Conversation::run).err())
 }
 

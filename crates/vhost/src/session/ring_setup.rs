@@ -52,6 +52,8 @@ pub(super) struct RingSetup {
     pub(super) addresses: Option<Addresses>,
     /// Where to begin, as the message carries it; `None`: at the beginning.
     pub(super) base: Option<u32>,
+    /// The base is ours, from where the ring stopped, and not the front-end's.
+    pub(super) has_run: bool,
     /// The driver wakes us. Given anew before each start.
     pub(super) kick: Signal,
     /// We wake the driver. Stays over stops: a driver that polls may not give it again.

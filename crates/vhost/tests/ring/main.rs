@@ -4,6 +4,7 @@ mod attacks;
 mod driver;
 mod guest;
 mod properties;
+mod records;
 mod recovery;
 mod speed;
 mod threads;

@@ -7,8 +7,8 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 
 fn session(path: &Path, role: Role) -> Session {
-    Session::start(Settings { name: "vm1".into(), socket: path.into(), role, pairs: 1, mtu: 0 })
-        .unwrap()
+    let (name, socket) = ("vm1".into(), path.into());
+    Session::start(Settings { name, socket, role, pairs: 1, mtu: 0, records: None }).unwrap()
 }
 
 fn waits_for(attachment: &Attachment, text: &str) -> bool {

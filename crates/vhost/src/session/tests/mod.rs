@@ -92,7 +92,11 @@ impl Rig {
     }
 
     fn with(pairs: u16, patience: Duration) -> Self {
-        let attachment = Attachment::new(pairs, 0).unwrap();
+        Self::on(Attachment::new(pairs, 0, None).unwrap(), patience)
+    }
+
+    /// A connection of a port that is there.
+    fn on(attachment: Arc<Attachment>, patience: Duration) -> Self {
         let (near, far) = UnixStream::pair().unwrap();
         let theirs = attachment.clone();
         let run = move || Conversation::new(near, theirs, patience)?.run();
@@ -104,7 +108,11 @@ impl Rig {
 
     /// Agrees on everything but the status, and waits for an answer to every message from now on.
     fn agreed(pairs: u16, features: Features, protocol: Protocol) -> Self {
-        let mut rig = Self::with(pairs, PATIENCE);
+        Self::with(pairs, PATIENCE).agree(features, protocol)
+    }
+
+    fn agree(mut self, features: Features, protocol: Protocol) -> Self {
+        let rig = &mut self;
         rig.frontend.set_owner().unwrap();
         let offered = Features::from_bits_retain(rig.frontend.get_features().unwrap());
         assert!(offered.contains(features));
@@ -113,7 +121,7 @@ impl Rig {
         let features = features | Features::VERSION_1 | Features::PROTOCOL_FEATURES;
         rig.frontend.set_features(features.bits()).unwrap();
         rig.frontend.set_hdr_flags(VhostUserHeaderFlag::NEED_REPLY);
-        rig
+        self
     }
 
     /// A driver with split rings and memory.

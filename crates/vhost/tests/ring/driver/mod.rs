@@ -130,6 +130,7 @@ impl Driver {
             kick: Some(Arc::clone(&self.kick)),
             call: Some(Arc::clone(&self.call)),
             inflight: None,
+            record: None,
             log: None,
         }
     }
