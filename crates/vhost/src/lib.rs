@@ -30,6 +30,7 @@
 //! * A walk over a chain ends after as many descriptors as the ring has, whatever `next` says.
 //! * No `&[u8]` to guest memory ever exists: [`GuestSlice`] only copies. Raw access is in `sys`, and only there.
 //! * Memory that was withdrawn (`ftruncate`) becomes zero pages where we touch it, and its rings stop ([`Fault::Withdrawn`]).
+//! * What it gives us to signal is an eventfd, and signalling it waits for nobody ([`Call`]).
 //! * A ring that breaks the rules is stopped with a [`Fault`]; its port goes on without it, its worker never notices more than an error.
 //!
 //! ## Threads and locks
@@ -40,6 +41,7 @@
 //!
 //! Source: *Virtual I/O Device (VIRTIO) Version 1.2*, and QEMU's *Vhost-user Protocol*.
 
+mod call;
 mod fault;
 mod features;
 mod inflight;
@@ -51,6 +53,7 @@ mod session;
 mod slot;
 mod sys;
 
+pub use call::Call;
 pub use fault::{Fault, Part};
 pub use features::Features;
 pub use inflight::{InflightError, InflightMemory, InflightRing, Layout};

@@ -1,5 +1,6 @@
 //! Where the session and a worker meet.
 
+use crate::call::Call;
 use crate::fault::Fault;
 use crate::log::DirtyLog;
 use crate::memory::GuestMemory;
@@ -105,10 +106,13 @@ impl Slot {
     }
 
     /// Makes a running ring notify by another file, or by none.
-    pub fn set_call(&self, call: Option<Arc<OwnedFd>>) {
-        if let State::Running(ring) = &mut self.inner.lock().state {
-            ring.set_call(call);
-        }
+    pub fn set_call(&self, call: Option<Arc<Call>>) {
+        let old = match &mut self.inner.lock().state {
+            State::Running(ring) => ring.set_call(call),
+            State::Empty | State::Faulted { .. } => None,
+        };
+        // Here, where no worker waits for the lock: letting go of it may take the kernel a while.
+        drop(old);
     }
 
     /// Makes a running ring listen to another file, or be polled.

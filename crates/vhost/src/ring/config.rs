@@ -1,5 +1,6 @@
 //! What a ring needs to run.
 
+use crate::call::Call;
 use crate::features::Features;
 use crate::inflight::InflightRing;
 use crate::log::DirtyLog;
@@ -29,7 +30,7 @@ pub struct VringConfig {
     /// Readable when the driver made buffers available; without it the ring has to be polled.
     pub kick: Option<Arc<OwnedFd>>,
     /// Written when the driver wants to know; without it the driver polls.
-    pub call: Option<Arc<OwnedFd>>,
+    pub call: Option<Arc<Call>>,
     /// Where to note what is taken.
     pub inflight: Option<InflightRing>,
     /// Where to note a packed ring's position when the front-end does not; unused with `inflight`.

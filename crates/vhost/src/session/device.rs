@@ -7,11 +7,13 @@
 use super::attachment::{Attachment, Report, RingReport};
 use super::ring_setup::{Addresses, RingSetup, Signal, read_base};
 use super::trouble::Trouble;
+use crate::call::is_eventfd;
 use crate::{
-    DirtyLog, Fault, Features, GuestMemory, InflightMemory, Layout, RegionSpec, SlotState, Vring,
-    VringConfig,
+    Call, DirtyLog, Fault, Features, GuestMemory, InflightMemory, Layout, RegionSpec, SlotState,
+    Vring, VringConfig,
 };
-use rustix::fd::OwnedFd;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use vhost_protocol::vhost_user::VhostUserProtocolFeatures as Protocol;
@@ -218,21 +220,27 @@ impl Device {
         Ok(base)
     }
 
+    /// Nothing but an eventfd is watched: others could hold up whoever asks whether they are readable.
     pub(super) fn set_kick(&mut self, index: u32, fd: Option<OwnedFd>) -> Result<(), Trouble> {
+        let is_event = |fd: &OwnedFd| is_eventfd(fd.as_fd());
+        let ours = fd.as_ref().map_or(Ok(true), is_event);
+        if !ours.map_err(Trouble::system("look at a file"))? {
+            return Err(no_event(FrontendReq::SET_VRING_KICK));
+        }
         self.change(index, |ring| ring.kick = fd.into())
     }
 
     /// A ring that runs takes it at once, and tells the driver once: something may have happened while the old one was in place.
     pub(super) fn set_call(&mut self, index: u32, fd: Option<OwnedFd>) -> Result<(), Trouble> {
         let at = self.known(index)?;
-        self.rings[at].call = fd.into();
-        self.attachment.slot(at).set_call(self.rings[at].call.fd());
+        self.rings[at].call = call(FrontendReq::SET_VRING_CALL, fd)?.into();
+        self.attachment.slot(at).set_call(self.rings[at].call.event());
         self.settle(at)
     }
 
     pub(super) fn set_error(&mut self, index: u32, fd: Option<OwnedFd>) -> Result<(), Trouble> {
         let at = self.known(index)?;
-        self.rings[at].error = fd;
+        self.rings[at].error = call(FrontendReq::SET_VRING_ERR, fd)?;
         Ok(())
     }
 
@@ -332,11 +340,9 @@ impl Device {
 
     /// What a fault of a running ring brings: the front-end is told.
     pub(super) fn notice_faults(&mut self) {
-        for (ring, slot) in self.rings.iter_mut().zip(self.attachment.slots()) {
-            if let (SlotState::Faulted(_), Some(error)) = (slot.state(), ring.error.take()) {
-                // Nobody may be waiting there: that is the front-end's choice.
-                let _ = rustix::io::write(&error, &1_u64.to_ne_bytes());
-                ring.error = Some(error);
+        for (ring, slot) in self.rings.iter().zip(self.attachment.slots()) {
+            if let (SlotState::Faulted(_), Some(error)) = (slot.state(), &ring.error) {
+                error.signal();
             }
         }
         self.publish();
@@ -431,8 +437,8 @@ impl Device {
             base,
             log_used_at: log,
             memory: self.memory.clone(),
-            kick: ring.kick.fd(),
-            call: ring.call.fd(),
+            kick: ring.kick.event(),
+            call: ring.call.event(),
             inflight: self.inflight.as_ref().and_then(|inflight| inflight.ring(at as u16)),
             record: self.attachment.records().and_then(|records| records.ring(at as u16, said)),
             log: self.log.clone().filter(|_| logging),
@@ -467,6 +473,17 @@ impl Device {
             rings: rings.collect(),
         });
     }
+}
+
+fn call(request: FrontendReq, fd: Option<OwnedFd>) -> Result<Option<Call>, Trouble> {
+    fd.map(Call::new).transpose().map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidInput => no_event(request),
+        _ => Trouble::system("prepare an eventfd")(error),
+    })
+}
+
+fn no_event(request: FrontendReq) -> Trouble {
+    Trouble::Message { request, why: "the file that came with it is no eventfd" }
 }
 
 impl Drop for Device {

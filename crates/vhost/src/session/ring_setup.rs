@@ -1,37 +1,42 @@
 //! One ring as the front-end has set it up so far.
 
-use crate::Base;
+use crate::{Base, Call};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// How one side tells the other that something happened.
-#[derive(Clone, Debug, Default)]
-pub(super) enum Signal {
+/// How one side tells the other that something happened: by an `E`, a file or what is made of it.
+#[derive(Debug)]
+pub(super) enum Signal<E> {
     /// Nothing was said yet.
-    #[default]
     Unset,
     /// By looking again and again: the front-end gave no file descriptor on purpose.
     Polled,
     /// By an eventfd.
-    Event(Arc<OwnedFd>),
+    Event(Arc<E>),
 }
 
-impl Signal {
+impl<E> Signal<E> {
     pub(super) fn is_set(&self) -> bool {
         !matches!(self, Self::Unset)
     }
 
-    pub(super) fn fd(&self) -> Option<Arc<OwnedFd>> {
+    pub(super) fn event(&self) -> Option<Arc<E>> {
         match self {
-            Self::Event(fd) => Some(fd.clone()),
+            Self::Event(event) => Some(event.clone()),
             Self::Unset | Self::Polled => None,
         }
     }
 }
 
-impl From<Option<OwnedFd>> for Signal {
-    fn from(fd: Option<OwnedFd>) -> Self {
-        fd.map_or(Self::Polled, |fd| Self::Event(Arc::new(fd)))
+impl<E> From<Option<E>> for Signal<E> {
+    fn from(event: Option<E>) -> Self {
+        event.map_or(Self::Polled, |event| Self::Event(Arc::new(event)))
+    }
+}
+
+impl<E> Default for Signal<E> {
+    fn default() -> Self {
+        Self::Unset
     }
 }
 
@@ -55,11 +60,11 @@ pub(super) struct RingSetup {
     /// The base is ours, from where the ring stopped, and not the front-end's.
     pub(super) has_run: bool,
     /// The driver wakes us. Given anew before each start.
-    pub(super) kick: Signal,
+    pub(super) kick: Signal<OwnedFd>,
     /// We wake the driver. Stays over stops: a driver that polls may not give it again.
-    pub(super) call: Signal,
+    pub(super) call: Signal<Call>,
     /// We tell that the ring is broken.
-    pub(super) error: Option<OwnedFd>,
+    pub(super) error: Option<Call>,
     pub(super) enabled: bool,
 }
 
