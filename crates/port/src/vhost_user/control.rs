@@ -40,7 +40,7 @@ impl VhostControl {
 fn notes(look: &Look) -> Vec<String> {
     let broken = look.slots.iter().enumerate().find_map(|(index, slot)| match slot {
         SlotState::Faulted(fault) => Some(format!("ring {index} is stopped: {fault}")),
-        SlotState::Idle | SlotState::Running { .. } => None,
+        SlotState::Idle | SlotState::Running { .. } | SlotState::Disabled => None,
     });
     match &look.connection {
         Connection::Waiting(why) => vec![why.clone()],

@@ -1,7 +1,7 @@
 //! The device as one front-end sees it: what was agreed on, the guest's memory, and rings, from which follows which rings run.
 //!
-//! Invariant: after each message a slot runs its ring exactly if the front-end has said all that the ring needs ([`RingSetup::missing`])
-//! and the driver is ready ([`Device::driver_is_ready`]). Whatever changes what a running ring was made of stops it and starts it again where it was.
+//! Invariant: after each message a slot runs its ring exactly if the front-end has said all that the ring needs ([`RingSetup::missing`]),
+//! has enabled it, and the driver is ready ([`Device::driver_is_ready`]). If only the enabling lacks, a transmit queue discards what its driver sends. Whatever changes what a running ring was made of stops it and starts it again where it was.
 //! Nothing here touches a socket.
 
 use super::attachment::{Attachment, Report, RingReport};
@@ -68,6 +68,17 @@ const SIZE_MAX: u32 = 32_768;
 const DRIVER_OK: u8 = 4;
 const DEVICE_NEEDS_RESET: u8 = 64;
 
+/// What a ring can be ("Ring states").
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum RingState {
+    /// Not touched.
+    Stopped,
+    /// Started, and what the driver sends is discarded.
+    Disabled,
+    /// Started, and frames pass.
+    Enabled,
+}
+
 /// One front-end's device.
 pub(super) struct Device {
     attachment: Arc<Attachment>,
@@ -99,7 +110,11 @@ impl Device {
         }
     }
 
-    /// Rings, as back-ends of the rust-vmm family say it; QEMU reads it as queue pairs and may then set up rings that we do not have.
+    /// The answer to `GET_QUEUE_NUM`: rings, "how many queues the back-end supports", and a queue is a virtqueue ("Multiple queue support").
+    ///
+    /// cloud-hypervisor refuses to start when it has more virtqueues than this, so with the number of pairs it could never use the last half of them.
+    /// QEMU compares the number with its `queues=`, which are pairs, and so lets a user ask for too many; the rings that the port does not have are
+    /// refused when they are set up, in words ([`Trouble::NoSuchRing`]). DPDK's back-end answers pairs and has 128 of them, so it meets neither.
     pub(super) fn ring_count(&self) -> u64 {
         self.rings.len() as u64
     }
@@ -204,7 +219,7 @@ impl Device {
         }
         self.pause(at);
         (self.rings[at].base, self.rings[at].has_run) = (Some(base), false);
-        Ok(())
+        self.settle(at)
     }
 
     /// Stops a ring; it needs a new kick to start again.
@@ -394,20 +409,36 @@ impl Device {
 
     /// Starts or stops a ring if it must.
     fn bring(&mut self, at: usize) -> Result<(), Trouble> {
-        let wanted = self.missing(at).is_none();
-        match (wanted, self.attachment.slot(at).state()) {
-            (true, SlotState::Idle) => self.start(at),
-            (false, SlotState::Running { .. } | SlotState::Faulted(_)) => {
+        let slot = self.attachment.slot(at);
+        let wanted = self.wanted(at);
+        match (wanted, slot.state()) {
+            (RingState::Stopped, SlotState::Idle)
+            | (RingState::Disabled, SlotState::Disabled)
+            // A ring that broke stays so until it is stopped or disabled.
+            | (RingState::Enabled, SlotState::Running { .. } | SlotState::Faulted(_)) => Ok(()),
+            (RingState::Stopped, _) => {
                 self.pause(at);
                 Ok(())
             }
-            // A ring that broke stays so until it is stopped.
-            _ => Ok(()),
+            (RingState::Disabled | RingState::Enabled, _) => {
+                self.pause(at);
+                self.start(at, wanted)
+            }
         }
     }
 
-    /// What a ring waits for.
-    fn missing(&self, at: usize) -> Option<&'static str> {
+    /// What a ring's state should be. A receive queue that is not enabled is as good as stopped: nothing may be put into it.
+    fn wanted(&self, at: usize) -> RingState {
+        let is_transmit = at % 2 == 1;
+        match (self.lacks(at), self.rings[at].enabled) {
+            (None, true) => RingState::Enabled,
+            (None, false) if is_transmit => RingState::Disabled,
+            _ => RingState::Stopped,
+        }
+    }
+
+    /// What must come before a ring is there at all.
+    fn lacks(&self, at: usize) -> Option<&'static str> {
         if let Some(what) = self.rings[at].missing() {
             return Some(what);
         }
@@ -417,11 +448,16 @@ impl Device {
         (!self.driver_is_ready()).then_some("the driver to be ready (DRIVER_OK)")
     }
 
+    /// What a ring waits for.
+    fn missing(&self, at: usize) -> Option<&'static str> {
+        self.lacks(at).or((!self.rings[at].enabled).then_some("to be enabled"))
+    }
+
     fn driver_is_ready(&self) -> bool {
         !self.protocol.contains(Protocol::STATUS) || self.status & DRIVER_OK != 0
     }
 
-    fn start(&mut self, at: usize) -> Result<(), Trouble> {
+    fn start(&mut self, at: usize, wanted: RingState) -> Result<(), Trouble> {
         let failed = |source: Fault| Trouble::Ring { index: at, source };
         let ring = &self.rings[at];
         let Some(Addresses { desc, driver, device, log }) = ring.addresses else { return Ok(()) };
@@ -444,7 +480,12 @@ impl Device {
             log: self.log.clone().filter(|_| logging),
         };
         let vring = Vring::new(config).map_err(failed)?;
-        self.attachment.slot(at).start(vring).map_err(Trouble::system("watch the ring's kick"))
+        let slot = self.attachment.slot(at);
+        let started = match wanted {
+            RingState::Disabled => slot.start_disabled(vring),
+            RingState::Stopped | RingState::Enabled => slot.start(vring),
+        };
+        started.map_err(Trouble::system("watch the ring's kick"))
     }
 
     /// Stops a ring and keeps where it was.

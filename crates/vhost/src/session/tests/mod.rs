@@ -133,8 +133,12 @@ impl Rig {
 
     /// Says everything about a ring but that it is enabled.
     fn describe(&self, index: usize) {
+        self.describe_at(index, 0);
+    }
+
+    fn describe_at(&self, index: usize, base: u16) {
         self.frontend.set_vring_num(index, 256).unwrap();
-        self.frontend.set_vring_base(index, 0).unwrap();
+        self.frontend.set_vring_base(index, base).unwrap();
         self.frontend.set_vring_addr(index, &addresses(index)).unwrap();
         let event = event();
         self.frontend.set_vring_call(index, &event).unwrap();

@@ -210,8 +210,7 @@ fn start_packed(attachment: &Arc<Attachment>, memory: Memory) -> Rig {
 }
 
 fn start_again(rig: &mut Rig) {
-    rig.describe(1);
-    rig.frontend.set_vring_base(1, 0x8000).unwrap();
+    rig.describe_at(1, 0x8000);
     rig.frontend.set_vring_enable(1, true).unwrap();
 }
 
@@ -263,4 +262,68 @@ fn after_a_stop_in_order_or_a_reset_it_begins_where_the_front_end_says() {
         let rig = start_packed(&port_with_records(&home), memory);
         assert_eq!(rig.frontend.get_vring_base(1).unwrap(), 0x8000_8000);
     }
+}
+
+/// The driver of ring 1 sends a frame, at place 0 of a split ring.
+fn offer_one(rig: &Rig) {
+    let descriptor = [&0x100_u64.to_le_bytes()[..], &[64, 0, 0, 0], &[0; 4]].concat();
+    rustix::io::pwrite(&rig.memory.file, &descriptor, 0x10000).unwrap();
+    rustix::io::pwrite(&rig.memory.file, &1_u16.to_le_bytes(), 0x12002).unwrap();
+}
+
+fn used_index(rig: &Rig) -> u16 {
+    let mut index = [0; 2];
+    rustix::io::pread(&rig.memory.file, &mut index, 0x14002).unwrap();
+    u16::from_le_bytes(index)
+}
+
+#[test]
+fn a_transmit_queue_that_is_not_enabled_discards_what_is_sent_once_it_was_kicked() {
+    let mut rig = Rig::driver();
+    rig.describe(1);
+    let kick = event();
+    rig.frontend.set_vring_kick(1, &kick).unwrap();
+    let slot = rig.attachment.slot(1).clone();
+    assert_eq!((slot.state(), slot.is_running()), (SlotState::Disabled, false));
+    offer_one(&rig);
+    assert_eq!(slot.lock().discard(), 0);
+    assert!(slot.arm(), "a ring that was not kicked is not started");
+    kick.write(1).unwrap();
+    assert!(!slot.arm());
+    assert!(slot.lock().ring().is_none());
+    assert_eq!((slot.lock().discard(), used_index(&rig)), (1, 1));
+    assert!(slot.arm());
+    // From here on frames pass, behind those that were discarded.
+    rig.frontend.set_vring_enable(1, true).unwrap();
+    assert!(rig.is_running(1));
+    assert_eq!(rig.frontend.get_vring_base(1).unwrap(), 1);
+    rig.frontend.set_vring_kick(1, &kick).unwrap();
+    rig.frontend.set_vring_enable(1, false).unwrap();
+    assert_eq!(slot.state(), SlotState::Disabled);
+    assert_eq!(rig.frontend.get_vring_base(1).unwrap(), 1);
+    assert_eq!(slot.state(), SlotState::Idle, "stopped");
+}
+
+#[test]
+fn a_receive_queue_that_is_not_enabled_is_left_alone() {
+    let rig = Rig::driver();
+    rig.describe(0);
+    assert_eq!(rig.attachment.look().slots[0], SlotState::Idle);
+}
+
+#[test]
+fn a_disabled_ring_that_breaks_the_rules_is_stopped() {
+    let mut rig = Rig::driver();
+    let broken = event();
+    rig.frontend.set_vring_err(1, &broken).unwrap();
+    rig.describe(1);
+    let kick = event();
+    rig.frontend.set_vring_kick(1, &kick).unwrap();
+    kick.write(1).unwrap();
+    rustix::io::pwrite(&rig.memory.file, &9999_u16.to_le_bytes(), 0x12002).unwrap();
+    assert_eq!(rig.attachment.slot(1).lock().discard(), 0);
+    assert!(matches!(rig.attachment.slot(1).state(), SlotState::Faulted(_)));
+    assert_eq!(broken.read().unwrap(), 1);
+    rig.frontend.set_vring_enable(1, false).unwrap();
+    assert_eq!(rig.attachment.slot(1).state(), SlotState::Disabled, "it may try again");
 }
