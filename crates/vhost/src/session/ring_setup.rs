@@ -5,9 +5,10 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 /// How one side tells the other that something happened: by an `E`, a file or what is made of it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) enum Signal<E> {
     /// Nothing was said yet.
+    #[default]
     Unset,
     /// By looking again and again: the front-end gave no file descriptor on purpose.
     Polled,
@@ -31,12 +32,6 @@ impl<E> Signal<E> {
 impl<E> From<Option<E>> for Signal<E> {
     fn from(event: Option<E>) -> Self {
         event.map_or(Self::Polled, |event| Self::Event(Arc::new(event)))
-    }
-}
-
-impl<E> Default for Signal<E> {
-    fn default() -> Self {
-        Self::Unset
     }
 }
 

@@ -65,7 +65,7 @@ impl Aio {
     fn word(&self, offset: usize) -> &AtomicU32 {
         let start = std::ptr::with_exposed_provenance_mut::<u8>(self.context as usize);
         // SAFETY: the kernel mapped a page or more there until `io_destroy`, and its first words are those named above.
-        unsafe { AtomicU32::from_ptr(start.add(offset).cast()) }
+        unsafe { AtomicU32::from_ptr(start.wrapping_add(offset).cast()) }
     }
 
     /// Adds 1 to the eventfd.

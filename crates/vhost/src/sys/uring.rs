@@ -93,8 +93,9 @@ impl Pages {
     fn word(&self, offset: u32) -> &AtomicU32 {
         let offset = offset as usize;
         assert!(offset + 4 <= self.len && offset.is_multiple_of(4), "a word of the ring");
+        let word = self.start.as_ptr().wrapping_add(offset).cast();
         // SAFETY: inside the pages and aligned; they stay mapped while `self` is borrowed, and the kernel's own accesses are atomic.
-        unsafe { AtomicU32::from_ptr(self.start.as_ptr().add(offset).cast()) }
+        unsafe { AtomicU32::from_ptr(word) }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Rings against a slow, plain driver that does everything as the specification says it, one word at a time.
 
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
 mod attacks;
 mod driver;
 mod guest;

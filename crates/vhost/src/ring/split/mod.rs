@@ -161,10 +161,10 @@ impl Split {
             self.walk(head, queue, chains)?;
             done += 1;
         }
-        if queue == Queue::Transmit {
-            if let Some(inflight) = &mut self.inflight {
-                heads[..done].iter().for_each(|&head| inflight.take(head));
-            }
+        if queue == Queue::Transmit
+            && let Some(inflight) = &mut self.inflight
+        {
+            heads[..done].iter().for_each(|&head| inflight.take(head));
         }
         match old {
             true => drop(self.again.drain(..done)),
