@@ -14,6 +14,7 @@
 //! * Lock order: the board's locks are leaves; no other is taken under one.
 
 mod keeper;
+mod quota;
 mod vlink;
 mod watch;
 
