@@ -113,27 +113,48 @@ pub fn converse(socket: UnixStream, pairs: u16) -> io::Result<Option<Trouble>> {
     Ok(Conversation::new(socket, attachment, PATIENCE).and_then(Conversation::run).err())
 }
 
-/// Whoever reads a stranger's messages has no business with interfaces: of what the thread inherits it keeps the right to open sockets that belong to
-/// another user, as those of libvirt's guests do.
-fn drop_privileges() -> io::Result<()> {
+/// Where the thread is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// At the socket's path.
+    Door,
+    /// With a stranger's messages, and no path of its own choosing to open.
+    Conversation,
+}
+
+/// Of what the thread inherits it keeps one right, and uses it at the door only: to open what belongs to another user.
+///
+/// libvirt runs each QEMU as a user of its own (`libvirt-qemu`, `qemu`), who makes the socket in a directory of his, for himself (mode 0755 or 0600): root
+/// without `CAP_DAC_OVERRIDE` may not write to it, so may not call it, nor make or remove a socket there as a server. Root's own sockets need nothing.
+fn keep_what_is_needed(place: Place) -> io::Result<()> {
     let mut held = rustix::thread::capabilities(None)?;
     held.permitted &= CapabilitySet::DAC_OVERRIDE;
-    held.effective &= CapabilitySet::DAC_OVERRIDE;
+    held.effective = match place {
+        Place::Door => held.permitted,
+        Place::Conversation => CapabilitySet::empty(),
+    };
     held.inheritable = CapabilitySet::empty();
     Ok(rustix::thread::set_capabilities(None, held)?)
 }
 
 /// One connection after the other.
 fn serve(mut door: Door, attachment: &Arc<Attachment>) {
-    if let Err(error) = drop_privileges() {
-        return attachment
-            .waits(&format!("the session's thread cannot drop its privileges: {error}"));
-    }
-    while let Some(socket) = door.open(attachment) {
-        let ended =
-            Conversation::new(socket, attachment.clone(), PATIENCE).and_then(Conversation::run);
+    loop {
+        if let Err(error) = keep_what_is_needed(Place::Door) {
+            return attachment
+                .waits(&format!("the session's thread cannot drop its privileges: {error}"));
+        }
+        let Some(socket) = door.open(attachment) else { return };
+        let ended = keep_what_is_needed(Place::Conversation)
+            .map_err(Trouble::system("drop privileges"))
+            .and_then(|()| Conversation::new(socket, attachment.clone(), PATIENCE))
+            .and_then(Conversation::run);
         match ended {
-            Ok(End::Stopped) => return,
+            Ok(End::Stopped) => {
+                // A socket of ours is removed: at worst it stays, and the next one takes its place.
+                let _ = keep_what_is_needed(Place::Door);
+                return;
+            }
             Ok(End::Closed { heard }) => {
                 attachment.waits("the front-end closed the connection");
                 if heard {
