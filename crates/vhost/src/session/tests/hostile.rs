@@ -75,6 +75,16 @@ fn a_socket_is_no_memory() {
 }
 
 #[test]
+fn memory_whose_pages_someone_else_hands_out_is_refused() {
+    let rig = Rig::agreed(1, Features::empty(), Protocol::empty());
+    // Of a file system that is in every kernel and not on the list.
+    let file = std::fs::File::open("/sys/kernel/uevent_seqnum").unwrap();
+    assert!(rig.frontend.set_mem_table(&[region_of(0, 4096, file.as_raw_fd())]).is_err());
+    let told = rig.trouble();
+    assert!(told.contains("whose pages others could withhold"), "{told}");
+}
+
+#[test]
 fn what_is_no_eventfd_is_no_kick_and_no_call() {
     for request in
         [FrontendReq::SET_VRING_KICK, FrontendReq::SET_VRING_CALL, FrontendReq::SET_VRING_ERR]
