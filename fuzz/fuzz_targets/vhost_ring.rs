@@ -85,6 +85,7 @@ impl Device {
             kick: None,
             call: None,
             inflight: None,
+            record: None,
             log: None,
         };
         self.rings[which] = Vring::new(config).ok();

@@ -230,6 +230,11 @@ impl Queues {
         }
     }
 
+    /// Whether it was taken out of service.
+    pub(crate) fn is_parked(&mut self, ix: QueueIx) -> bool {
+        self.get_mut(ix).is_some_and(|queue| queue.watch == Watch::Parked)
+    }
+
     /// Counts a panic against a queue; true when it has to be parked.
     pub(crate) fn strike(&mut self, ix: QueueIx, now: Nanos) -> bool {
         let Some(queue) = self.get_mut(ix) else { return false };

@@ -36,7 +36,7 @@ pub(crate) struct Worker<C> {
     engine: Engine<C>,
     /// The queue whose round it is.
     serving: Option<QueueIx>,
-    /// A source that still waits for its buffers since a panic.
+    /// A source that still has its buffers since a panic, and what it keeps locked with them; also one that is parked for it.
     unreleased: Option<QueueIx>,
     /// When the kernel was last asked about the queues that are not polled.
     looked: Nanos,
@@ -274,8 +274,10 @@ impl<C: Clock> Worker<C> {
     /// A queue whose frames make the worker panic again and again goes out of service.
     fn strike_queue(&mut self, ix: QueueIx) -> Option<PortAt> {
         let at = self.queues.at(ix);
-        if self.queues.strike(ix, self.clock.now()) {
+        if self.queues.is_parked(ix) {
+            // It panicked even while it gave its buffers back.
             self.unreleased = None;
+        } else if self.queues.strike(ix, self.clock.now()) {
             self.park(ix, io::Error::other("it made the worker panic repeatedly"));
         }
         at

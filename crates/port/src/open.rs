@@ -7,6 +7,7 @@ use crate::facts::PortFacts;
 use crate::queue::{RxQueue, TxQueue};
 use crate::spec::{PortKind, PortSpec};
 use std::cell::OnceCell;
+use std::path::PathBuf;
 
 /// An open port.
 pub struct OpenPort {
@@ -23,6 +24,8 @@ pub struct OpenPort {
 /// Opens ports for the same workers, and owns what a worker's ports share.
 pub struct Opener {
     workers: usize,
+    /// Where vhost-user ports note where their guests' rings stand.
+    records: Option<PathBuf>,
     /// Made for the first port that can use them.
     transmitters: OnceCell<Result<Transmitters, String>>,
 }
@@ -30,7 +33,14 @@ pub struct Opener {
 impl Opener {
     /// For `workers` workers.
     pub fn new(workers: usize) -> Self {
-        Self { workers, transmitters: OnceCell::new() }
+        Self { workers, records: None, transmitters: OnceCell::new() }
+    }
+
+    /// Notes in this directory, which must be on a tmpfs, where guests' packed rings stand: they outlive a process that is killed.
+    #[must_use]
+    pub fn with_records(mut self, directory: PathBuf) -> Self {
+        self.records = Some(directory);
+        self
     }
 
     /// Opens a port. Blocks for some milliseconds: control thread only.
@@ -42,7 +52,9 @@ impl Opener {
             PortKind::Tap => crate::tap::open(spec, self.workers),
             PortKind::AfPacket => crate::af_packet::open(spec, self.workers),
             PortKind::AfXdp => crate::af_xdp::open(spec, self.workers, || self.transmitters()),
-            PortKind::VhostUser => crate::vhost_user::open(spec, self.workers),
+            PortKind::VhostUser => {
+                crate::vhost_user::open(spec, self.workers, self.records.as_deref())
+            }
         }
     }
 

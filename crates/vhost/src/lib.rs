@@ -13,7 +13,7 @@
 //!   [`Vring::give_back`]. As a *destination* (the driver's receive queue): [`Vring::put`], then [`Vring::publish`].
 //! * [`Chains`]: what `take` took: each frame as slices of guest memory, every address and length already checked.
 //! * [`Slot`]: where the control thread, which starts and stops a ring, and the worker, which serves it, meet.
-//! * [`InflightMemory`], [`DirtyLog`]: what a restart and a live migration need to know.
+//! * [`InflightMemory`], [`Records`], [`DirtyLog`]: what a restart, a kill and a live migration need to know.
 //! * [`Fault`]: why a ring was stopped, in words for the guest's owner.
 //!
 //! ```text
@@ -29,7 +29,9 @@
 //! * A range is checked against one region, without overflow, before an address is made of it.
 //! * A walk over a chain ends after as many descriptors as the ring has, whatever `next` says.
 //! * No `&[u8]` to guest memory ever exists: [`GuestSlice`] only copies. Raw access is in `sys`, and only there.
+//! * Memory whose pages some program could withhold (FUSE) is refused.
 //! * Memory that was withdrawn (`ftruncate`) becomes zero pages where we touch it, and its rings stop ([`Fault::Withdrawn`]).
+//! * What it gives us to signal is an eventfd, and signalling it waits for nobody ([`Call`]).
 //! * A ring that breaks the rules is stopped with a [`Fault`]; its port goes on without it, its worker never notices more than an error.
 //!
 //! ## Threads and locks
@@ -40,21 +42,25 @@
 //!
 //! Source: *Virtual I/O Device (VIRTIO) Version 1.2*, and QEMU's *Vhost-user Protocol*.
 
+mod call;
 mod fault;
 mod features;
 mod inflight;
 mod log;
 mod memory;
+mod record;
 mod ring;
 mod session;
 mod slot;
 mod sys;
 
+pub use call::Call;
 pub use fault::{Fault, Part};
 pub use features::Features;
 pub use inflight::{InflightError, InflightMemory, InflightRing, Layout};
 pub use log::DirtyLog;
 pub use memory::{GuestMemory, GuestSlice, MemoryError, RegionFacts, RegionSpec};
+pub use record::{RecordError, Records, RingRecord};
 pub use ring::{Base, Chains, Frame, HEADER_MAX, NetHeader, Payload, Refused, Vring, VringConfig};
 pub use session::{
     Attachment, Connection, LastTrouble, Look, OFFERED, Report, RingReport, Role, Session,

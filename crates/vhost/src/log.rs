@@ -21,7 +21,7 @@ impl DirtyLog {
     /// # Errors
     /// Empty, longer than the file, or the kernel refuses.
     pub fn map(file: &OwnedFd, offset: u64, size: u64) -> Result<Arc<Self>, MemoryError> {
-        let mapping = Mapping::new(file.as_fd(), offset, size);
+        let mapping = Mapping::of_stranger(file.as_fd(), offset, size);
         let mapping = mapping.map_err(|error| MemoryError::of(error, 0, size))?;
         let len = size as usize;
         let bits =

@@ -111,7 +111,7 @@ impl Region {
         if guest.checked_add(size).is_none() || user.checked_add(size).is_none() {
             return Err(MemoryError::BadRange { guest, size });
         }
-        let mapping = Mapping::new(file.as_fd(), offset, size);
+        let mapping = Mapping::of_stranger(file.as_fd(), offset, size);
         let mapping = mapping.map_err(|error| MemoryError::of(error, guest, size))?;
         let bytes = Area::new(&mapping, 0, size as usize, 1);
         let bytes = bytes.ok_or(MemoryError::BadRange { guest, size })?;

@@ -1,11 +1,12 @@
 //! Where the session and a worker meet.
 
+use crate::call::Call;
 use crate::fault::Fault;
 use crate::log::DirtyLog;
 use crate::memory::GuestMemory;
-use crate::ring::{Base, Vring};
+use crate::ring::{Base, Chains, Vring};
 use parking_lot::{ArcMutexGuard, Mutex, RawMutex};
-use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -40,8 +41,21 @@ struct Inner {
 enum State {
     Empty,
     Running(Box<Vring>),
+    Disabled(Box<Discarding>),
     Faulted { fault: Fault, base: Base },
 }
+
+/// A transmit queue that is started and not enabled: what the driver sends is taken and not passed on.
+#[derive(Debug)]
+struct Discarding {
+    ring: Vring,
+    chains: Chains,
+    /// Frames, since they were last counted.
+    count: u64,
+}
+
+/// Frames discarded at once. Chosen: a worker is held up no longer than by a round of its own.
+const ROUND: usize = 64;
 
 /// A slot, for people.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,6 +69,8 @@ pub enum SlotState {
         /// Buffers that the driver has made available and we have not taken.
         waiting: u16,
     },
+    /// A transmit queue that is not enabled: its frames are discarded.
+    Disabled,
     /// The driver broke the rules.
     Faulted(Fault),
 }
@@ -76,13 +92,28 @@ impl Slot {
     /// # Errors
     /// The driver's kick is not a file that can be watched; the slot is empty then.
     pub fn start(&self, ring: Vring) -> io::Result<()> {
+        self.fill(ring, |ring| State::Running(Box::new(ring)))
+    }
+
+    /// Puts a transmit queue there that is not enabled. Once its driver has kicked, everything it sends is discarded ("Ring states": "the back-end
+    /// must process and discard any TX packets").
+    ///
+    /// # Errors
+    /// As [`Slot::start`].
+    pub fn start_disabled(&self, ring: Vring) -> io::Result<()> {
+        let discarding = |ring| Discarding { ring, chains: Chains::default(), count: 0 };
+        self.fill(ring, |ring| State::Disabled(Box::new(discarding(ring))))
+    }
+
+    fn fill(&self, ring: Vring, state: impl FnOnce(Vring) -> State) -> io::Result<()> {
         let mut inner = self.inner.lock();
         inner.empty();
         if let Some(kick) = ring.kick() {
             self.links.readiness.watch(kick.as_fd())?;
         }
-        inner.state = State::Running(Box::new(ring));
-        self.links.running.store(true, Ordering::Relaxed);
+        inner.state = state(ring);
+        let runs = matches!(inner.state, State::Running(_));
+        self.links.running.store(runs, Ordering::Relaxed);
         drop(inner);
         self.links.readiness.tell();
         Ok(())
@@ -98,17 +129,17 @@ impl Slot {
     /// Makes a running ring use another memory table; one whose own words are not in it stops.
     pub fn replace_memory(&self, memory: &Arc<GuestMemory>) {
         let mut inner = self.inner.lock();
-        let State::Running(ring) = &mut inner.state else { return };
+        let Some(ring) = inner.any_ring() else { return };
         if let Err(fault) = ring.replace_memory(memory) {
             inner.fail(fault);
         }
     }
 
     /// Makes a running ring notify by another file, or by none.
-    pub fn set_call(&self, call: Option<Arc<OwnedFd>>) {
-        if let State::Running(ring) = &mut self.inner.lock().state {
-            ring.set_call(call);
-        }
+    pub fn set_call(&self, call: Option<Arc<Call>>) {
+        let old = self.inner.lock().any_ring().and_then(|ring| ring.set_call(call));
+        // Here, where no worker waits for the lock: letting go of it may take the kernel a while.
+        drop(old);
     }
 
     /// Makes a running ring listen to another file, or be polled.
@@ -117,7 +148,7 @@ impl Slot {
     /// The file cannot be watched; the ring is polled then.
     pub fn set_kick(&self, kick: Option<Arc<OwnedFd>>) -> io::Result<()> {
         let mut inner = self.inner.lock();
-        let State::Running(ring) = &mut inner.state else { return Ok(()) };
+        let Some(ring) = inner.any_ring() else { return Ok(()) };
         let readiness = &self.links.readiness;
         if let Some(old) = ring.set_kick(None) {
             readiness.forget(old.as_fd());
@@ -133,7 +164,7 @@ impl Slot {
 
     /// Makes a running ring note what it writes, or no longer; `used_at` is where its own words are, for the log.
     pub fn set_log(&self, log: Option<Arc<DirtyLog>>, used_at: Option<u64>) {
-        if let State::Running(ring) = &mut self.inner.lock().state {
+        if let Some(ring) = self.inner.lock().any_ring() {
             ring.set_log(log, used_at);
         }
     }
@@ -150,6 +181,7 @@ impl Slot {
             State::Running(ring) => {
                 SlotState::Running { size: ring.size(), waiting: ring.waiting() }
             }
+            State::Disabled(_) => SlotState::Disabled,
             State::Faulted { fault, .. } => SlotState::Faulted(*fault),
         }
     }
@@ -173,6 +205,7 @@ impl Slot {
         self.links.readiness.drain();
         match &mut self.inner.lock().state {
             State::Running(ring) => ring.arm(),
+            State::Disabled(discarding) => discarding.ring.arm() || !discarding.is_started(),
             State::Empty | State::Faulted { .. } => true,
         }
     }
@@ -183,18 +216,54 @@ impl Slot {
     }
 }
 
+impl Discarding {
+    /// "The back-end must start ring upon receiving a kick"; one without a file for it is started as it is.
+    fn is_started(&self) -> bool {
+        let Some(kick) = self.ring.kick() else { return true };
+        let mut fds = [PollFd::from_borrowed_fd(kick.as_fd(), PollFlags::IN)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)
+    }
+
+    /// Takes a round's frames and gives them back.
+    fn discard(&mut self) -> Result<(), Fault> {
+        if self.is_started() {
+            self.count += self.ring.take(ROUND, &mut self.chains)? as u64;
+            self.ring.give_back();
+            self.chains.forget();
+        }
+        Ok(())
+    }
+}
+
 impl Inner {
+    /// The ring, enabled or not.
+    fn any_ring(&mut self) -> Option<&mut Vring> {
+        match &mut self.state {
+            State::Running(ring) => Some(ring),
+            State::Disabled(discarding) => Some(&mut discarding.ring),
+            State::Empty | State::Faulted { .. } => None,
+        }
+    }
+
     fn empty(&mut self) -> Option<Base> {
         self.links.running.store(false, Ordering::Relaxed);
+        if let Some(kick) = self.any_ring().and_then(|ring| ring.kick().cloned()) {
+            self.links.readiness.forget(kick.as_fd());
+        }
         match std::mem::replace(&mut self.state, State::Empty) {
             State::Empty => None,
-            State::Running(ring) => {
-                if let Some(kick) = ring.kick() {
-                    self.links.readiness.forget(kick.as_fd());
-                }
-                Some(ring.base())
-            }
+            State::Running(ring) => Some(ring.base()),
+            State::Disabled(discarding) => Some(discarding.ring.base()),
             State::Faulted { base, .. } => Some(base),
+        }
+    }
+
+    #[cold]
+    fn discard(&mut self) {
+        let State::Disabled(discarding) = &mut self.state else { return };
+        if let Err(fault) = discarding.discard() {
+            self.fail(fault);
         }
     }
 
@@ -216,7 +285,17 @@ impl SlotGuard {
     pub fn ring(&mut self) -> Option<&mut Vring> {
         match &mut self.0.state {
             State::Running(ring) => Some(ring),
-            State::Empty | State::Faulted { .. } => None,
+            State::Empty | State::Disabled(_) | State::Faulted { .. } => None,
+        }
+    }
+
+    /// Discards what a driver sends by a ring that is not enabled; how many frames. Nothing if there is none.
+    #[cold]
+    pub fn discard(&mut self) -> u64 {
+        self.0.discard();
+        match &mut self.0.state {
+            State::Disabled(discarding) => std::mem::take(&mut discarding.count),
+            State::Empty | State::Running(_) | State::Faulted { .. } => 0,
         }
     }
 

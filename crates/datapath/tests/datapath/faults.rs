@@ -68,6 +68,41 @@ fn a_source_that_panics_again_and_again_is_taken_out_of_service() {
     works(&rig, 2);
 }
 
+/// Puts frames on the line until its source is out of service; what becomes of its buffers is the claim.
+fn until_out_of_service(rig: &mut Rig, fault: Fault) {
+    rig.line(1, 1).set_fault(Some(fault));
+    loop {
+        rig.line(1, 1).put([udp(0, 0, 0)]);
+        match rig.event() {
+            Event::WorkerDied { .. } => {}
+            Event::PortFault { at: place, .. } => return assert_eq!(place, at(1, 1)),
+            Event::PacketIn(_) => panic!("no one asked for that"),
+        }
+    }
+}
+
+#[test]
+fn a_source_out_of_service_has_given_its_buffers_back() {
+    let mut rig = Rig::new(1);
+    pair(&mut rig, 1);
+    pair(&mut rig, 2);
+    until_out_of_service(&mut rig, Fault::RxPanicsHolding);
+    rig.line(1, 1).let_go();
+    works(&rig, 2);
+}
+
+#[test]
+fn one_that_cannot_even_give_them_back_is_left_alone() {
+    let mut rig = Rig::new(1);
+    pair(&mut rig, 1);
+    pair(&mut rig, 2);
+    until_out_of_service(&mut rig, Fault::ReleasePanics);
+    works(&rig, 2);
+    let restarts = rig.datapath.worker_stats()[0].restarts;
+    works(&rig, 2);
+    assert_eq!(rig.datapath.worker_stats()[0].restarts, restarts);
+}
+
 #[test]
 fn a_destination_that_panics_loses_its_frames_and_then_its_place() {
     let mut rig = Rig::new(1);

@@ -36,6 +36,10 @@ pub enum Fault {
     RxPanics,
     /// … once.
     RxPanicsOnce,
+    /// … with frames in hand.
+    RxPanicsHolding,
+    /// Giving buffers back panics.
+    ReleasePanics,
     /// Sending panics.
     TxPanics,
     /// Sending finds no room.
@@ -118,6 +122,11 @@ impl Line {
     /// Waits until the switch is done with all frames.
     pub fn settle(&self) {
         drop(self.0.wait(|state| state.waiting.is_empty() && state.in_round == 0));
+    }
+
+    /// Waits until the switch has given back all that it took, whether or not frames wait.
+    pub fn let_go(&self) {
+        drop(self.0.wait(|state| state.in_round == 0));
     }
 
     /// What the switch sent since the last call.
@@ -211,6 +220,7 @@ impl RxQueue for Rx {
             _ => {}
         }
         let count = self.take(batch);
+        assert!(fault != Some(Fault::RxPanicsHolding) || count == 0, "rx of the double");
         batch.advance(count);
         Ok(count)
     }
@@ -220,6 +230,7 @@ impl RxQueue for Rx {
     }
 
     fn release(&mut self) {
+        assert!(self.shared.state().fault != Some(Fault::ReleasePanics), "release of the double");
         self.bodies.clear();
         self.shared.state().in_round = 0;
         self.shared.changed.notify_all();

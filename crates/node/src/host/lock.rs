@@ -93,6 +93,11 @@ impl RunDir {
         self.path.join(format!("{switch}.mgmt"))
     }
 
+    /// Where vhost-user ports note where their guests' packed rings stand; outlives the node, and needs a tmpfs, which `/run` is.
+    pub fn ring_records(&self) -> PathBuf {
+        self.path.join("rings")
+    }
+
     /// Removes the sockets that a killed node left: the lock says that nobody uses them.
     pub fn remove_stale_sockets(&self) {
         let Ok(entries) = std::fs::read_dir(&self.path) else { return };

@@ -1,5 +1,6 @@
 //! The thread itself: one table of wanted ports, and what to do about each piece of news.
 
+use super::quota::LogQuota;
 use super::vlink::vlink_facts;
 use super::watch::{News, Watch};
 use super::{Answer, Board, Door, OnFailure, PortStatus, RETRY, Request, Wanted};
@@ -10,6 +11,7 @@ use port::{ControlError, Keep, LinkEvent, NetnsRef, OpenPort, PortControl, PortF
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Instant;
@@ -19,6 +21,8 @@ pub(super) struct Entry {
     pub(super) wanted: Wanted,
     admin_up: bool,
     pub(super) open: Option<Opened>,
+    /// What may be said of it.
+    quota: LogQuota,
 }
 
 /// What an open port is held by.
@@ -67,7 +71,12 @@ pub struct Keeper {
 
 impl Keeper {
     /// No port yet.
-    pub fn new(datapath: Arc<Datapath>, board: Arc<Board>, wake: Arc<OwnedFd>) -> Self {
+    pub fn new(
+        datapath: Arc<Datapath>,
+        board: Arc<Board>,
+        wake: Arc<OwnedFd>,
+        records: PathBuf,
+    ) -> Self {
         let workers = datapath.worker_stats().len();
         let mut watch = Watch::new(wake);
         watch.add(None);
@@ -76,7 +85,7 @@ impl Keeper {
             board,
             watch,
             entries: BTreeMap::new(),
-            opener: port::Opener::new(workers),
+            opener: port::Opener::new(workers).with_records(records),
             next_retry: Instant::now() + RETRY,
         }
     }
@@ -135,7 +144,7 @@ impl Keeper {
         });
         wanted.switch.set_queues(PortNo(at.port), wanted.queues.clone());
         let waits_for_peer = matches!(wanted.door, Door::Vlink { .. });
-        self.entries.insert(at, Entry { wanted, admin_up, open: None });
+        self.entries.insert(at, Entry { wanted, admin_up, open: None, quota: LogQuota::default() });
         let opened = self.try_open(at);
         match opened {
             // The other end of a vlink cannot be there before this one: that is no failure.
@@ -339,8 +348,8 @@ impl Keeper {
 
     /// Reads a port's facts again.
     fn refresh(&mut self, at: PortAt) {
-        let Some(Entry { open: Some(Opened::Interface(control)), wanted, .. }) =
-            self.entries.get(&at)
+        let Some(Entry { open: Some(Opened::Interface(control)), wanted, quota, .. }) =
+            self.entries.get_mut(&at)
         else {
             return;
         };
@@ -348,7 +357,9 @@ impl Keeper {
             Ok(facts) => {
                 let known = self.board.lock().get(&at).map(|status| status.facts.clone());
                 if known.as_ref() != Some(&facts) {
-                    log_change(&wanted.label, &known.unwrap_or_default(), &facts);
+                    for line in changes(&known.unwrap_or_default(), &facts) {
+                        log(&wanted.label, &line, quota.admit(Instant::now()));
+                    }
                     self.show_facts(at, facts);
                 }
             }
@@ -431,16 +442,23 @@ fn tell_switch(entry: &Entry, facts: &PortFacts) {
     }
 }
 
-/// One line for each change. A guest whose front-end misbehaves is connected to once a second at most, and says the same each time.
-fn log_change(label: &str, before: &PortFacts, now: &PortFacts) {
+/// One line for each change.
+fn changes(before: &PortFacts, now: &PortFacts) -> Vec<String> {
     let PortFacts { up, carrier, mtu, .. } = *now;
-    if (before.up, before.carrier, before.mtu) != (up, carrier, mtu) {
-        tracing::info!("{label}: up {up}, carrier {carrier}, MTU {mtu}");
+    let changed = (before.up, before.carrier, before.mtu) != (up, carrier, mtu);
+    let state = changed.then(|| format!("up {up}, carrier {carrier}, MTU {mtu}"));
+    let notes = now.notes.iter().filter(|note| !before.notes.contains(note)).cloned();
+    state.into_iter().chain(notes).collect()
+}
+
+fn log(label: &str, line: &str, admitted: Option<u64>) {
+    match admitted {
+        Some(0) => tracing::info!("{label}: {line}"),
+        Some(left_out) => {
+            tracing::info!("{label}: {line} ({left_out} lines about this port were left out)")
+        }
+        None => tracing::debug!("{label}: {line}"),
     }
-    now.notes
-        .iter()
-        .filter(|note| !before.notes.contains(note))
-        .for_each(|note| tracing::info!("{label}: {note}"));
 }
 
 /// A specification's queues are checked before they come here.

@@ -14,6 +14,7 @@
 //! * Lock order: the board's locks are leaves; no other is taken under one.
 
 mod keeper;
+mod quota;
 mod vlink;
 mod watch;
 
@@ -26,6 +27,7 @@ use port::{Attachment, Keep, PortFacts};
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -127,15 +129,15 @@ pub struct Ports {
 }
 
 impl Ports {
-    /// Starts the thread, which has the capabilities of its caller and keeps them.
+    /// Starts the thread, which has the capabilities of its caller and keeps them. `records` is where ports keep what must outlive a kill.
     ///
     /// # Errors
     /// The system refuses a thread or an eventfd.
-    pub fn start() -> io::Result<Arc<Self>> {
+    pub fn start(records: PathBuf) -> io::Result<Arc<Self>> {
         let (requests, inbox) = channel();
         let wake = Arc::new(watch::wake_fd()?);
         let board = Arc::new(Board::default());
-        let thread = spawn(inbox, wake.clone(), board.clone())?;
+        let thread = spawn(inbox, records, wake.clone(), board.clone())?;
         Ok(Arc::new(Self { requests, wake, board, thread: Mutex::new(Some(thread)) }))
     }
 
@@ -229,13 +231,14 @@ impl Ports {
 
 fn spawn(
     inbox: Receiver<Request>,
+    records: PathBuf,
     wake: Arc<OwnedFd>,
     board: Arc<Board>,
 ) -> io::Result<JoinHandle<()>> {
     let run = move || {
         // The first message brings the datapath; without one there is nothing to do.
         if let Ok(Request::Serve(datapath)) = inbox.recv() {
-            Keeper::new(datapath, board, wake).run(&inbox);
+            Keeper::new(datapath, board, wake, records).run(&inbox);
         }
     };
     std::thread::Builder::new().name("suiro-ports".into()).spawn(run)

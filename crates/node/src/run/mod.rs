@@ -121,7 +121,7 @@ pub fn run(options: &Options, config: &Config) -> Result<(), RunError> {
     let files = host::raise_open_files();
     tracing::debug!("up to {files} open files");
     stay_off_worker_cores(&config.node);
-    let ports = start_ports_with_privileges()?;
+    let ports = start_ports_with_privileges(&run_dir)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(CONTROL_THREADS)
         .thread_name("suiro-control")
@@ -131,13 +131,13 @@ pub fn run(options: &Options, config: &Config) -> Result<(), RunError> {
     runtime.block_on(serve(options, config, run_dir, ports))
 }
 
-fn start_ports_with_privileges() -> Result<Arc<Ports>, RunError> {
+fn start_ports_with_privileges(run_dir: &RunDir) -> Result<Arc<Ports>, RunError> {
     let log = |error: privilege::PrivilegeError| tracing::warn!("{}", chain(&error));
     privilege::keep_what_ports_need().unwrap_or_else(log);
     for (capability, purpose) in privilege::missing() {
         tracing::warn!("{capability} is missing: suiro cannot {purpose}");
     }
-    let ports = Ports::start().map_err(system("start its ports' thread"))?;
+    let ports = Ports::start(run_dir.ring_records()).map_err(system("start its ports' thread"))?;
     privilege::drop_all().unwrap_or_else(log);
     Ok(ports)
 }

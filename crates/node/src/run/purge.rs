@@ -33,6 +33,11 @@ pub fn purge(config: &Config) -> Result<Purged, RunError> {
     for spec in wanted_taps(config)? {
         remove_tap(&spec, &mut purged);
     }
+    let records = run_dir.ring_records();
+    if records.exists() {
+        std::fs::remove_dir_all(&records).map_err(super::system("remove its rings' records"))?;
+        purged.files.push(records);
+    }
     let path = config.node.state_dir.join(FILE_NAME);
     if path.exists() {
         std::fs::remove_file(&path).map_err(super::system("remove its state"))?;

@@ -1,5 +1,6 @@
 //! What the node keeps of a vhost-user port: its session with the front-end.
 
+use super::records::RecordFile;
 use crate::control::{Keep, PortControl};
 use crate::error::ControlError;
 use crate::facts::PortFacts;
@@ -15,6 +16,7 @@ pub(super) struct VhostControl {
     pub(super) mode: String,
     /// A port without an interface is up as long as it is wanted up.
     pub(super) up: AtomicBool,
+    pub(super) record: Option<RecordFile>,
     pub(super) session: Session,
 }
 
@@ -38,7 +40,7 @@ impl VhostControl {
 fn notes(look: &Look) -> Vec<String> {
     let broken = look.slots.iter().enumerate().find_map(|(index, slot)| match slot {
         SlotState::Faulted(fault) => Some(format!("ring {index} is stopped: {fault}")),
-        SlotState::Idle | SlotState::Running { .. } => None,
+        SlotState::Idle | SlotState::Running { .. } | SlotState::Disabled => None,
     });
     match &look.connection {
         Connection::Waiting(why) => vec![why.clone()],
@@ -73,8 +75,18 @@ impl PortControl for VhostControl {
         Ok(())
     }
 
-    /// The session ends with `self`: the guest sees its device gone, and a socket of ours is removed.
-    fn close(self: Box<Self>, _: Keep) -> Result<(), ControlError> {
-        Ok(())
+    /// The session ends with `self`: the guest sees its device gone, and a socket of ours is removed. The record stays for a guest that is still
+    /// there: it waits for the port to come back, as after a kill.
+    fn close(self: Box<Self>, keep: Keep) -> Result<(), ControlError> {
+        let Self { name, record, session, .. } = *self;
+        let has_guest =
+            matches!(session.attachment().look().connection, Connection::Connected { .. });
+        drop(session);
+        match record {
+            Some(record) if keep == Keep::Nothing && !has_guest => record
+                .remove()
+                .map_err(|source| ControlError::io(&name, "remove its record", source)),
+            _ => Ok(()),
+        }
     }
 }

@@ -8,6 +8,7 @@
 mod announce;
 mod control;
 mod header;
+mod records;
 mod rx;
 mod spread;
 #[cfg(test)]
@@ -19,7 +20,9 @@ use crate::open::OpenPort;
 use crate::queue::{RxQueue, TxQueue};
 use crate::spec::PortSpec;
 use control::VhostControl;
+use records::RecordFile;
 use rx::VhostRx;
+use std::path::Path;
 use tx::VhostTx;
 use vhost::{Role, Session, Settings};
 
@@ -27,19 +30,29 @@ use vhost::{Role, Session, Settings};
 pub(crate) const PAIRS_MAX: u16 = 128;
 
 /// Opens a port. It has a guest as soon as one is there.
-pub(crate) fn open(spec: &PortSpec, workers: usize) -> Result<OpenPort, OpenError> {
+pub(crate) fn open(
+    spec: &PortSpec,
+    workers: usize,
+    records: Option<&Path>,
+) -> Result<OpenPort, OpenError> {
     let name = &spec.interface;
     let pairs = spec.queues.max(1);
     if pairs > PAIRS_MAX {
         let interface = name.clone();
         return Err(OpenError::Queues { interface, asked: pairs, available: PAIRS_MAX });
     }
+    let file = records.map(|directory| RecordFile::new(directory, &spec.socket));
+    let records = file.as_ref().map(|file| file.open(2 * pairs)).transpose();
+    let records = records.map_err(|source| {
+        OpenError::io(name, "note where its rings stand", std::io::Error::other(source))
+    })?;
     let settings = Settings {
         name: name.clone(),
         socket: spec.socket.clone(),
         role: spec.role,
         pairs,
         mtu: spec.mtu.unwrap_or(0),
+        records,
     };
     let session = Session::start(settings)
         .map_err(|source| OpenError::io(name, "start the vhost-user session", source))?;
@@ -53,6 +66,7 @@ pub(crate) fn open(spec: &PortSpec, workers: usize) -> Result<OpenPort, OpenErro
         mac: spec.mac.unwrap_or_default(),
         mode: mode(spec, pairs),
         up: true.into(),
+        record: file,
         session,
     };
     Ok(OpenPort { facts: control.read(), rx, tx, control: Box::new(control) })

@@ -55,7 +55,10 @@ impl VhostRx {
         batch: &mut RxBatch,
         drops: &mut Drops,
     ) -> Result<usize, Fault> {
-        let Some(ring) = guard.ring() else { return Ok(0) };
+        let Some(ring) = guard.ring() else {
+            drops.add(DropReason::PortDown, guard.discard());
+            return Ok(0);
+        };
         let slots = batch.free();
         let taken = ring.take(slots.len(), &mut self.chains)?;
         let features = ring.features();

@@ -23,7 +23,7 @@ pub(super) fn choose(
 pub(super) fn place(head: &[u8], count: usize) -> usize {
     let (mut key, mut layers) = (Key::default(), Layers::default());
     wire::parse_into(&Head::copy_of(head), &mut key, &mut layers);
-    (u64::from((hash(&key) >> 32) as u32) * count as u64 >> 32) as usize
+    ((u64::from((hash(&key) >> 32) as u32) * count as u64) >> 32) as usize
 }
 
 /// The same for all frames of a flow, fragments included.

@@ -200,6 +200,20 @@ fn every_frame_lost_is_counted_under_its_reason() {
 }
 
 #[test]
+fn what_is_sent_by_a_queue_that_is_not_enabled_is_counted_and_discarded() {
+    let mut rig = Rig::new(PLAIN, MERGEABLE);
+    rig.from = Driver::new(64, PLAIN);
+    rig.source.start_disabled(rig.from.device()).unwrap();
+    assert!(rig.to.post(&[1600], false));
+    rig.send([0; HEADER_MAX], &pattern(60));
+    rustix::io::write(&rig.from.kick, &1_u64.to_ne_bytes()).unwrap();
+    assert_eq!(rig.forward(), 0);
+    assert!(rig.from.reap().is_some(), "its buffer came back");
+    assert!(rig.received().is_none());
+    assert_eq!(rig.drops(), [(DropReason::PortDown, 1)]);
+}
+
+#[test]
 fn the_session_waits_for_what_a_worker_holds() {
     let mut rig = Rig::new(PLAIN, MERGEABLE);
     rig.send([0; HEADER_MAX], &pattern(60));

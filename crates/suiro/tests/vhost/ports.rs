@@ -35,6 +35,8 @@ fn a_guest_brings_the_link_up_and_its_end_takes_it_down() {
     }
     let guests = Guests::called(1);
     let watcher = Ofctl::management(&guests.lab, "sw0").monitor();
+    // What happens before the switch knows of the watcher is not told to it; it is asked after every five seconds.
+    super::until("the watcher is connected", || watcher.output().contains("ECHO_REQUEST"));
     let guest = guests.connect(1, Shape { ring: Kind::Packed, ..Shape::default() });
     guests.until(1, "ready");
     let shown = guests.lab.suiro(&["port", "show", "sw0", "vm1"]);
@@ -54,8 +56,7 @@ fn a_guest_brings_the_link_up_and_its_end_takes_it_down() {
     guests.until(1, "connected");
     super::until("controllers saw the link go up and down", || {
         let said = watcher.output();
-        let ups = said.matches("state: 0").count() + said.matches("state: LIVE").count();
-        ups >= 1 && said.contains("LINK_DOWN")
+        said.contains(" LIVE") && said.contains("LINK_DOWN")
     });
 }
 

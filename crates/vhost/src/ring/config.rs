@@ -1,9 +1,11 @@
 //! What a ring needs to run.
 
+use crate::call::Call;
 use crate::features::Features;
 use crate::inflight::InflightRing;
 use crate::log::DirtyLog;
 use crate::memory::GuestMemory;
+use crate::record::RingRecord;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -28,9 +30,11 @@ pub struct VringConfig {
     /// Readable when the driver made buffers available; without it the ring has to be polled.
     pub kick: Option<Arc<OwnedFd>>,
     /// Written when the driver wants to know; without it the driver polls.
-    pub call: Option<Arc<OwnedFd>>,
+    pub call: Option<Arc<Call>>,
     /// Where to note what is taken.
     pub inflight: Option<InflightRing>,
+    /// Where to note a packed ring's position when the front-end does not; unused with `inflight`.
+    pub record: Option<RingRecord>,
     /// Where to note what is written.
     pub log: Option<Arc<DirtyLog>>,
 }

@@ -5,6 +5,7 @@ use super::config::{Base, VringConfig};
 use super::packed::Packed;
 use super::split::Split;
 use super::{Places, Queue, Used};
+use crate::call::Call;
 use crate::fault::Fault;
 use crate::features::Features;
 use crate::log::DirtyLog;
@@ -22,7 +23,7 @@ pub struct Vring {
     places: Places,
     pub(super) memory: Arc<GuestMemory>,
     kick: Option<Arc<OwnedFd>>,
-    call: Option<Arc<OwnedFd>>,
+    call: Option<Arc<Call>>,
     pub(super) log: Option<Arc<DirtyLog>>,
     /// How often any guest's memory was found withdrawn, when ours was last found whole.
     hits: u32,
@@ -59,14 +60,14 @@ impl Vring {
     /// Size, addresses or inflight region make no sense.
     pub fn new(config: VringConfig) -> Result<Self, Fault> {
         let VringConfig { features, size, desc, driver, device, base, memory, .. } = config;
-        let VringConfig { log_used_at, kick, call, inflight, log, .. } = config;
+        let VringConfig { log_used_at, kick, call, inflight, record, log, .. } = config;
         let places = Places { size, desc, driver, device, log_used_at };
         let layout = match base {
             Base::Split(next) => {
                 Layout::Split(Split::new(&places, next, features, &memory, inflight)?)
             }
             Base::Packed { .. } => {
-                Layout::Packed(Packed::new(&places, base, features, &memory, inflight)?)
+                Layout::Packed(Packed::new(&places, base, features, &memory, (inflight, record))?)
             }
         };
         let (room, filled) = (Chains::default(), 0);
@@ -77,7 +78,7 @@ impl Vring {
             places,
             memory,
             kick,
-            call: None,
+            call,
             log,
             hits: 0,
             armed: false,
@@ -85,7 +86,6 @@ impl Vring {
             room,
             filled,
         };
-        ring.set_call(call);
         ring.disarm();
         // Whoever served it before may have died between an index and its notification.
         ring.notify();
@@ -189,13 +189,8 @@ impl Vring {
         std::mem::replace(&mut self.kick, kick)
     }
 
-    pub(crate) fn set_call(&mut self, call: Option<Arc<OwnedFd>>) {
-        if let Some(call) = &call {
-            // So that a counter that is full cannot hold a worker. The front-end shares this flag: see the crate's notes on trust.
-            let flags = rustix::fs::fcntl_getfl(call).unwrap_or(rustix::fs::OFlags::empty());
-            let _ = rustix::fs::fcntl_setfl(call, flags | rustix::fs::OFlags::NONBLOCK);
-        }
-        self.call = call;
+    pub(crate) fn set_call(&mut self, call: Option<Arc<Call>>) -> Option<Arc<Call>> {
+        std::mem::replace(&mut self.call, call)
     }
 
     pub(crate) fn set_log(&mut self, log: Option<Arc<DirtyLog>>, used_at: Option<u64>) {
@@ -238,8 +233,7 @@ impl Vring {
 
     fn notify(&self) {
         if let Some(call) = &self.call {
-            // A counter that is full has notified already.
-            let _ = rustix::io::write(call, &1_u64.to_ne_bytes());
+            call.signal();
         }
     }
 

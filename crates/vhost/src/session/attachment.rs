@@ -3,7 +3,7 @@
 //! Shared by the session's thread, which writes, and everybody else. Lock order: the mutexes are leaves, and slots are asked for their state outside it.
 
 use super::trouble::Trouble;
-use crate::{Features, RegionFacts, Slot, SlotState};
+use crate::{Features, Records, RegionFacts, Slot, SlotState};
 use rustix::event::{EventfdFlags, eventfd};
 use std::io;
 use std::net::Shutdown;
@@ -99,6 +99,8 @@ struct Told {
 pub struct Attachment {
     /// Rings 2q (to the guest) and 2q + 1 (from it) of each queue pair q.
     slots: Box<[Arc<Slot>]>,
+    /// Where they stand, for the process after us.
+    records: Option<Records>,
     told: Mutex<Told>,
     /// Most that the port carries; 0 is no limit.
     pub(super) mtu: AtomicU32,
@@ -123,13 +125,14 @@ impl Attachment {
     ///
     /// # Errors
     /// No file descriptor is left.
-    pub(super) fn new(pairs: u16, mtu: u32) -> io::Result<Arc<Self>> {
+    pub(super) fn new(pairs: u16, mtu: u32, records: Option<Records>) -> io::Result<Arc<Self>> {
         let event = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         let bell = Arc::new(event()?);
         let slots = (0..2 * pairs).map(|_| Slot::new(bell.clone())).collect::<io::Result<_>>()?;
         let connection = Connection::Waiting("not tried yet".into());
         Ok(Arc::new(Self {
             slots,
+            records,
             told: Mutex::new(Told { connection, trouble: None, report: Report::default() }),
             mtu: mtu.into(),
             guest_mtu: 0.into(),
@@ -204,6 +207,10 @@ impl Attachment {
 
     pub(super) fn slot(&self, at: usize) -> &Arc<Slot> {
         &self.slots[at]
+    }
+
+    pub(super) fn records(&self) -> Option<&Records> {
+        self.records.as_ref()
     }
 
     pub(super) fn bell(&self) -> BorrowedFd<'_> {

@@ -1,17 +1,19 @@
 //! The device as one front-end sees it: what was agreed on, the guest's memory, and rings, from which follows which rings run.
 //!
-//! Invariant: after each message a slot runs its ring exactly if the front-end has said all that the ring needs ([`RingSetup::missing`])
-//! and the driver is ready ([`Device::driver_is_ready`]). Whatever changes what a running ring was made of stops it and starts it again where it was.
+//! Invariant: after each message a slot runs its ring exactly if the front-end has said all that the ring needs ([`RingSetup::missing`]),
+//! has enabled it, and the driver is ready ([`Device::driver_is_ready`]). If only the enabling lacks, a transmit queue discards what its driver sends. Whatever changes what a running ring was made of stops it and starts it again where it was.
 //! Nothing here touches a socket.
 
 use super::attachment::{Attachment, Report, RingReport};
 use super::ring_setup::{Addresses, RingSetup, Signal, read_base};
 use super::trouble::Trouble;
+use crate::call::is_eventfd;
 use crate::{
-    Base, DirtyLog, Fault, Features, GuestMemory, InflightMemory, Layout, RegionSpec, SlotState,
+    Call, DirtyLog, Fault, Features, GuestMemory, InflightMemory, Layout, RegionSpec, SlotState,
     Vring, VringConfig,
 };
-use rustix::fd::OwnedFd;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use vhost_protocol::vhost_user::VhostUserProtocolFeatures as Protocol;
@@ -66,6 +68,17 @@ const SIZE_MAX: u32 = 32_768;
 const DRIVER_OK: u8 = 4;
 const DEVICE_NEEDS_RESET: u8 = 64;
 
+/// What a ring can be ("Ring states").
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum RingState {
+    /// Not touched.
+    Stopped,
+    /// Started, and what the driver sends is discarded.
+    Disabled,
+    /// Started, and frames pass.
+    Enabled,
+}
+
 /// One front-end's device.
 pub(super) struct Device {
     attachment: Arc<Attachment>,
@@ -97,7 +110,11 @@ impl Device {
         }
     }
 
-    /// Rings, as back-ends of the rust-vmm family say it; QEMU reads it as queue pairs and may then set up rings that we do not have.
+    /// The answer to `GET_QUEUE_NUM`: rings, "how many queues the back-end supports", and a queue is a virtqueue ("Multiple queue support").
+    ///
+    /// cloud-hypervisor refuses to start when it has more virtqueues than this, so with the number of pairs it could never use the last half of them.
+    /// QEMU compares the number with its `queues=`, which are pairs, and so lets a user ask for too many; the rings that the port does not have are
+    /// refused when they are set up, in words ([`Trouble::NoSuchRing`]). DPDK's back-end answers pairs and has 128 of them, so it meets neither.
     pub(super) fn ring_count(&self) -> u64 {
         self.rings.len() as u64
     }
@@ -201,14 +218,15 @@ impl Device {
             return Err(Trouble::Message { request: FrontendReq::SET_VRING_BASE, why });
         }
         self.pause(at);
-        self.rings[at].base = Some(base);
-        Ok(())
+        (self.rings[at].base, self.rings[at].has_run) = (Some(base), false);
+        self.settle(at)
     }
 
     /// Stops a ring; it needs a new kick to start again.
     pub(super) fn take_base(&mut self, index: u32) -> Result<u32, Trouble> {
         let at = self.known(index)?;
         self.pause(at);
+        self.forget_record(at);
         let packed = self.is_packed();
         let ring = &mut self.rings[at];
         ring.kick = Signal::Unset;
@@ -217,21 +235,27 @@ impl Device {
         Ok(base)
     }
 
+    /// Nothing but an eventfd is watched: others could hold up whoever asks whether they are readable.
     pub(super) fn set_kick(&mut self, index: u32, fd: Option<OwnedFd>) -> Result<(), Trouble> {
+        let is_event = |fd: &OwnedFd| is_eventfd(fd.as_fd());
+        let ours = fd.as_ref().map_or(Ok(true), is_event);
+        if !ours.map_err(Trouble::system("look at a file"))? {
+            return Err(no_event(FrontendReq::SET_VRING_KICK));
+        }
         self.change(index, |ring| ring.kick = fd.into())
     }
 
     /// A ring that runs takes it at once, and tells the driver once: something may have happened while the old one was in place.
     pub(super) fn set_call(&mut self, index: u32, fd: Option<OwnedFd>) -> Result<(), Trouble> {
         let at = self.known(index)?;
-        self.rings[at].call = fd.into();
-        self.attachment.slot(at).set_call(self.rings[at].call.fd());
+        self.rings[at].call = call(FrontendReq::SET_VRING_CALL, fd)?.into();
+        self.attachment.slot(at).set_call(self.rings[at].call.event());
         self.settle(at)
     }
 
     pub(super) fn set_error(&mut self, index: u32, fd: Option<OwnedFd>) -> Result<(), Trouble> {
         let at = self.known(index)?;
-        self.rings[at].error = fd;
+        self.rings[at].error = call(FrontendReq::SET_VRING_ERR, fd)?;
         Ok(())
     }
 
@@ -255,7 +279,12 @@ impl Device {
 
     pub(super) fn set_status(&mut self, status: u8) -> Result<(), Trouble> {
         self.status = status;
-        self.settle_all()
+        let settled = self.settle_all();
+        if status == 0 {
+            // The driver's reset: it begins its rings anew.
+            (0..self.rings.len()).for_each(|at| self.forget_record(at));
+        }
+        settled
     }
 
     /// The guest's MTU as the front-end tells it to the driver; whether the port takes it.
@@ -286,6 +315,7 @@ impl Device {
     /// As before the first message, but for what the connection agreed on and the memory, which the front-end keeps a record of.
     pub(super) fn reset(&mut self) {
         self.stop();
+        (0..self.rings.len()).for_each(|at| self.forget_record(at));
         self.rings.iter_mut().for_each(|ring| *ring = RingSetup::default());
         self.status = 0;
         self.publish();
@@ -325,11 +355,9 @@ impl Device {
 
     /// What a fault of a running ring brings: the front-end is told.
     pub(super) fn notice_faults(&mut self) {
-        for (ring, slot) in self.rings.iter_mut().zip(self.attachment.slots()) {
-            if let (SlotState::Faulted(_), Some(error)) = (slot.state(), ring.error.take()) {
-                // Nobody may be waiting there: that is the front-end's choice.
-                let _ = rustix::io::write(&error, &1_u64.to_ne_bytes());
-                ring.error = Some(error);
+        for (ring, slot) in self.rings.iter().zip(self.attachment.slots()) {
+            if let (SlotState::Faulted(_), Some(error)) = (slot.state(), &ring.error) {
+                error.signal();
             }
         }
         self.publish();
@@ -381,20 +409,36 @@ impl Device {
 
     /// Starts or stops a ring if it must.
     fn bring(&mut self, at: usize) -> Result<(), Trouble> {
-        let wanted = self.missing(at).is_none();
-        match (wanted, self.attachment.slot(at).state()) {
-            (true, SlotState::Idle) => self.start(at),
-            (false, SlotState::Running { .. } | SlotState::Faulted(_)) => {
+        let slot = self.attachment.slot(at);
+        let wanted = self.wanted(at);
+        match (wanted, slot.state()) {
+            (RingState::Stopped, SlotState::Idle)
+            | (RingState::Disabled, SlotState::Disabled)
+            // A ring that broke stays so until it is stopped or disabled.
+            | (RingState::Enabled, SlotState::Running { .. } | SlotState::Faulted(_)) => Ok(()),
+            (RingState::Stopped, _) => {
                 self.pause(at);
                 Ok(())
             }
-            // A ring that broke stays so until it is stopped.
-            _ => Ok(()),
+            (RingState::Disabled | RingState::Enabled, _) => {
+                self.pause(at);
+                self.start(at, wanted)
+            }
         }
     }
 
-    /// What a ring waits for.
-    fn missing(&self, at: usize) -> Option<&'static str> {
+    /// What a ring's state should be. A receive queue that is not enabled is as good as stopped: nothing may be put into it.
+    fn wanted(&self, at: usize) -> RingState {
+        let is_transmit = at % 2 == 1;
+        match (self.lacks(at), self.rings[at].enabled) {
+            (None, true) => RingState::Enabled,
+            (None, false) if is_transmit => RingState::Disabled,
+            _ => RingState::Stopped,
+        }
+    }
+
+    /// What must come before a ring is there at all.
+    fn lacks(&self, at: usize) -> Option<&'static str> {
         if let Some(what) = self.rings[at].missing() {
             return Some(what);
         }
@@ -404,37 +448,56 @@ impl Device {
         (!self.driver_is_ready()).then_some("the driver to be ready (DRIVER_OK)")
     }
 
+    /// What a ring waits for.
+    fn missing(&self, at: usize) -> Option<&'static str> {
+        self.lacks(at).or((!self.rings[at].enabled).then_some("to be enabled"))
+    }
+
     fn driver_is_ready(&self) -> bool {
         !self.protocol.contains(Protocol::STATUS) || self.status & DRIVER_OK != 0
     }
 
-    fn start(&mut self, at: usize) -> Result<(), Trouble> {
+    fn start(&mut self, at: usize, wanted: RingState) -> Result<(), Trouble> {
         let failed = |source: Fault| Trouble::Ring { index: at, source };
         let ring = &self.rings[at];
         let Some(Addresses { desc, driver, device, log }) = ring.addresses else { return Ok(()) };
         let logging = self.features.contains(Features::LOG_ALL);
+        let base = read_base(ring.base, self.is_packed());
+        let said = (!ring.has_run).then_some(base);
         let config = VringConfig {
             features: self.features,
             size: ring.size,
             desc,
             driver,
             device,
-            base: read_base(ring.base, self.is_packed()),
+            base,
             log_used_at: log,
             memory: self.memory.clone(),
-            kick: ring.kick.fd(),
-            call: ring.call.fd(),
+            kick: ring.kick.event(),
+            call: ring.call.event(),
             inflight: self.inflight.as_ref().and_then(|inflight| inflight.ring(at as u16)),
+            record: self.attachment.records().and_then(|records| records.ring(at as u16, said)),
             log: self.log.clone().filter(|_| logging),
         };
         let vring = Vring::new(config).map_err(failed)?;
-        self.attachment.slot(at).start(vring).map_err(Trouble::system("watch the ring's kick"))
+        let slot = self.attachment.slot(at);
+        let started = match wanted {
+            RingState::Disabled => slot.start_disabled(vring),
+            RingState::Stopped | RingState::Enabled => slot.start(vring),
+        };
+        started.map_err(Trouble::system("watch the ring's kick"))
     }
 
     /// Stops a ring and keeps where it was.
     fn pause(&mut self, at: usize) {
-        let stopped = self.attachment.slot(at).stop().map(Base::bits);
-        self.rings[at].base = stopped.or(self.rings[at].base);
+        if let Some(base) = self.attachment.slot(at).stop() {
+            (self.rings[at].base, self.rings[at].has_run) = (Some(base.bits()), true);
+        }
+    }
+
+    /// What the record says of a ring counts no longer.
+    fn forget_record(&self, at: usize) {
+        self.attachment.records().into_iter().for_each(|records| records.forget(at as u16));
     }
 
     /// Tells the world.
@@ -451,6 +514,17 @@ impl Device {
             rings: rings.collect(),
         });
     }
+}
+
+fn call(request: FrontendReq, fd: Option<OwnedFd>) -> Result<Option<Call>, Trouble> {
+    fd.map(Call::new).transpose().map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidInput => no_event(request),
+        _ => Trouble::system("prepare an eventfd")(error),
+    })
+}
+
+fn no_event(request: FrontendReq) -> Trouble {
+    Trouble::Message { request, why: "the file that came with it is no eventfd" }
 }
 
 impl Drop for Device {

@@ -34,6 +34,7 @@ pub use device::OFFERED;
 pub use door::Role;
 pub use trouble::Trouble;
 
+use crate::Records;
 use conversation::{Conversation, End};
 use door::Door;
 use rustix::thread::CapabilitySet;
@@ -51,7 +52,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const STACK: usize = 128 << 10;
 
 /// What a port shall be attached to.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Debug)]
 pub struct Settings {
     /// The port's name, for the thread's.
     pub name: String,
@@ -63,6 +64,8 @@ pub struct Settings {
     pub pairs: u16,
     /// Most that the port carries; 0 for no limit.
     pub mtu: u32,
+    /// Where packed rings stand, if that shall outlive this process.
+    pub records: Option<Records>,
 }
 
 /// A port's session; dropping it ends the connection and joins the thread.
@@ -77,8 +80,8 @@ impl Session {
     /// # Errors
     /// The system refuses a thread or a file descriptor.
     pub fn start(settings: Settings) -> io::Result<Self> {
-        let Settings { name, socket, role, pairs, mtu } = settings;
-        let attachment = Attachment::new(pairs, mtu)?;
+        let Settings { name, socket, role, pairs, mtu, records } = settings;
+        let attachment = Attachment::new(pairs, mtu, records)?;
         let theirs = attachment.clone();
         let door = Door::new(socket, role);
         // The kernel keeps 15 bytes of a thread's name.
@@ -106,31 +109,52 @@ impl Drop for Session {
 /// # Errors
 /// No file descriptor is left.
 pub fn converse(socket: UnixStream, pairs: u16) -> io::Result<Option<Trouble>> {
-    let attachment = Attachment::new(pairs, 0)?;
+    let attachment = Attachment::new(pairs, 0, None)?;
     Ok(Conversation::new(socket, attachment, PATIENCE).and_then(Conversation::run).err())
 }
 
-/// Whoever reads a stranger's messages has no business with interfaces: of what the thread inherits it keeps the right to open sockets that belong to
-/// another user, as those of libvirt's guests do.
-fn drop_privileges() -> io::Result<()> {
+/// Where the thread is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// At the socket's path.
+    Door,
+    /// With a stranger's messages, and no path of its own choosing to open.
+    Conversation,
+}
+
+/// Of what the thread inherits it keeps one right, and uses it at the door only: to open what belongs to another user.
+///
+/// libvirt runs each QEMU as a user of its own (`libvirt-qemu`, `qemu`), who makes the socket in a directory of his, for himself (mode 0755 or 0600): root
+/// without `CAP_DAC_OVERRIDE` may not write to it, so may not call it, nor make or remove a socket there as a server. Root's own sockets need nothing.
+fn keep_what_is_needed(place: Place) -> io::Result<()> {
     let mut held = rustix::thread::capabilities(None)?;
     held.permitted &= CapabilitySet::DAC_OVERRIDE;
-    held.effective &= CapabilitySet::DAC_OVERRIDE;
+    held.effective = match place {
+        Place::Door => held.permitted,
+        Place::Conversation => CapabilitySet::empty(),
+    };
     held.inheritable = CapabilitySet::empty();
     Ok(rustix::thread::set_capabilities(None, held)?)
 }
 
 /// One connection after the other.
 fn serve(mut door: Door, attachment: &Arc<Attachment>) {
-    if let Err(error) = drop_privileges() {
-        return attachment
-            .waits(&format!("the session's thread cannot drop its privileges: {error}"));
-    }
-    while let Some(socket) = door.open(attachment) {
-        let ended =
-            Conversation::new(socket, attachment.clone(), PATIENCE).and_then(Conversation::run);
+    loop {
+        if let Err(error) = keep_what_is_needed(Place::Door) {
+            return attachment
+                .waits(&format!("the session's thread cannot drop its privileges: {error}"));
+        }
+        let Some(socket) = door.open(attachment) else { return };
+        let ended = keep_what_is_needed(Place::Conversation)
+            .map_err(Trouble::system("drop privileges"))
+            .and_then(|()| Conversation::new(socket, attachment.clone(), PATIENCE))
+            .and_then(Conversation::run);
         match ended {
-            Ok(End::Stopped) => return,
+            Ok(End::Stopped) => {
+                // A socket of ours is removed: at worst it stays, and the next one takes its place.
+                let _ = keep_what_is_needed(Place::Door);
+                return;
+            }
             Ok(End::Closed { heard }) => {
                 attachment.waits("the front-end closed the connection");
                 if heard {

@@ -1,37 +1,37 @@
 //! One ring as the front-end has set it up so far.
 
-use crate::Base;
+use crate::{Base, Call};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// How one side tells the other that something happened.
-#[derive(Clone, Debug, Default)]
-pub(super) enum Signal {
+/// How one side tells the other that something happened: by an `E`, a file or what is made of it.
+#[derive(Debug, Default)]
+pub(super) enum Signal<E> {
     /// Nothing was said yet.
     #[default]
     Unset,
     /// By looking again and again: the front-end gave no file descriptor on purpose.
     Polled,
     /// By an eventfd.
-    Event(Arc<OwnedFd>),
+    Event(Arc<E>),
 }
 
-impl Signal {
+impl<E> Signal<E> {
     pub(super) fn is_set(&self) -> bool {
         !matches!(self, Self::Unset)
     }
 
-    pub(super) fn fd(&self) -> Option<Arc<OwnedFd>> {
+    pub(super) fn event(&self) -> Option<Arc<E>> {
         match self {
-            Self::Event(fd) => Some(fd.clone()),
+            Self::Event(event) => Some(event.clone()),
             Self::Unset | Self::Polled => None,
         }
     }
 }
 
-impl From<Option<OwnedFd>> for Signal {
-    fn from(fd: Option<OwnedFd>) -> Self {
-        fd.map_or(Self::Polled, |fd| Self::Event(Arc::new(fd)))
+impl<E> From<Option<E>> for Signal<E> {
+    fn from(event: Option<E>) -> Self {
+        event.map_or(Self::Polled, |event| Self::Event(Arc::new(event)))
     }
 }
 
@@ -52,24 +52,25 @@ pub(super) struct RingSetup {
     pub(super) addresses: Option<Addresses>,
     /// Where to begin, as the message carries it; `None`: at the beginning.
     pub(super) base: Option<u32>,
+    /// The base is ours, from where the ring stopped, and not the front-end's.
+    pub(super) has_run: bool,
     /// The driver wakes us. Given anew before each start.
-    pub(super) kick: Signal,
+    pub(super) kick: Signal<OwnedFd>,
     /// We wake the driver. Stays over stops: a driver that polls may not give it again.
-    pub(super) call: Signal,
+    pub(super) call: Signal<Call>,
     /// We tell that the ring is broken.
-    pub(super) error: Option<OwnedFd>,
+    pub(super) error: Option<Call>,
     pub(super) enabled: bool,
 }
 
 impl RingSetup {
-    /// What the front-end must still say before the ring can run.
+    /// What the front-end must still say before the ring is there at all; enabling it is another matter.
     pub(super) fn missing(&self) -> Option<&'static str> {
         let said = [
             (self.size > 0, "its size"),
             (self.addresses.is_some(), "its addresses"),
             (self.kick.is_set(), "a kick (the driver to start it)"),
             (self.call.is_set(), "a call"),
-            (self.enabled, "to be enabled"),
         ];
         said.into_iter().find(|(there, _)| !there).map(|(_, what)| what)
     }
@@ -115,8 +116,6 @@ mod tests {
         setup.addresses = Some(Addresses { desc: 0, driver: 0, device: 0, log: None });
         setup.kick = Signal::Polled;
         setup.call = Signal::Polled;
-        assert_eq!(setup.missing(), Some("to be enabled"));
-        setup.enabled = true;
         assert_eq!(setup.missing(), None);
     }
 }

@@ -135,8 +135,10 @@ extern "C" fn on_bus_error(
     info: *mut libc::siginfo_t,
     context: *mut libc::c_void,
 ) {
-    // SAFETY: the kernel hands a SA_SIGINFO handler a valid `siginfo_t`, and SIGBUS has an address.
-    let address = unsafe { (*info).si_addr() } as usize;
+    // SAFETY: the kernel hands a SA_SIGINFO handler a valid `siginfo_t`.
+    let info_of_it = unsafe { &*info };
+    // SAFETY: SIGBUS has an address.
+    let address = unsafe { info_of_it.si_addr() } as usize;
     let used = USED.load(Ordering::Acquire);
     let guarded = TABLE[..used].iter().find_map(|entry| Some((entry, entry.covers(address)?)));
     match guarded {
@@ -167,10 +169,9 @@ fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::
     match previous.sa_sigaction {
         libc::SIG_DFL | libc::SIG_IGN => {
             // The access is repeated after our return and then ends the process as it would have; a fault cannot be ignored.
-            // SAFETY: all-zero is the default action.
-            unsafe {
-                libc::sigaction(signal, &MaybeUninit::zeroed().assume_init(), std::ptr::null_mut())
-            };
+            let default = MaybeUninit::<libc::sigaction>::zeroed();
+            // SAFETY: all-zero is a value of `sigaction`, the default action.
+            unsafe { libc::sigaction(signal, default.as_ptr(), std::ptr::null_mut()) };
         }
         handler if previous.sa_flags & libc::SA_SIGINFO != 0 => {
             type Handler = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);

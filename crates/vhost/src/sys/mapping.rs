@@ -49,7 +49,28 @@ impl From<rustix::io::Errno> for MapError {
 /// Smallest page of any Linux machine.
 const PAGE_MIN: usize = 4096;
 
+/// File systems whose pages the kernel finds by itself (magic numbers of statfs(2)): tmpfs and memfds, hugetlbfs, ramfs, ext4, XFS, btrfs, F2FS.
+/// On others a page may be what some program sends (FUSE) or some host (NFS, 9p): whoever touches it waits for that as long as it likes.
+const LOCAL: [u64; 7] =
+    [0x0102_1994, 0x9584_58f6, 0x8584_58f6, 0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010];
+
 impl Mapping {
+    /// Maps a front-end's file, as [`Mapping::new`], if no one can make a worker wait for its pages.
+    pub(crate) fn of_stranger(
+        file: BorrowedFd<'_>,
+        offset: u64,
+        size: u64,
+    ) -> Result<Arc<Self>, MapError> {
+        let kind = rustix::fs::fstatfs(file)?.f_type as u64;
+        if !LOCAL.contains(&kind) {
+            let why = format!(
+                "its file is on a file system of type {kind:#x}, whose pages others could withhold: share a memfd, or a file on tmpfs, hugetlbfs or a local disk"
+            );
+            return Err(MapError::System(io::Error::new(io::ErrorKind::Unsupported, why)));
+        }
+        Self::new(file, offset, size)
+    }
+
     /// Maps `size` bytes of `file` from `offset` on, guarded.
     pub(crate) fn new(file: BorrowedFd<'_>, offset: u64, size: u64) -> Result<Arc<Self>, MapError> {
         let needed = offset.checked_add(size).filter(|_| size > 0).ok_or(MapError::BadRange)?;

@@ -15,13 +15,16 @@
     reason = "guests' memory is mapped and reached by address here, and nowhere else"
 )]
 
+mod aio;
 mod area;
 mod copy;
 mod guard;
 mod held;
 mod mapping;
 mod slice;
+mod uring;
 
+pub(crate) use aio::Aio;
 pub(crate) use area::Area;
 pub(crate) use copy::{For, prefetch_lines};
 pub(crate) use guard::hits;
@@ -29,3 +32,4 @@ pub(crate) use held::{Adder, Buffer, Held};
 pub(crate) use mapping::{MapError, Mapping};
 pub use slice::GuestSlice;
 pub(crate) use slice::Header;
+pub(crate) use uring::Uring;

@@ -2,8 +2,11 @@
 
 use crate::driver::Driver;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
-use std::os::fd::AsFd;
+use rustix::fs::{OFlags, fcntl_setfl};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use vhost::{Chains, Fault, Features, Slot, SlotState};
 
 const FRAMES: usize = 20_000;
@@ -138,4 +141,51 @@ fn a_running_ring_goes_over_to_another_memory_table() {
     assert_eq!(driver.reap().unwrap()[12..], [5; 60]);
     slot.replace_memory(&vhost::GuestMemory::map(&[]).unwrap());
     assert!(matches!(slot.state(), SlotState::Faulted(Fault::Unplaced { .. })));
+}
+
+/// Makes writing to an eventfd wait, again and again, for as long as `lasts`: its flag is off and its counter full, whoever reads it meanwhile.
+fn keep_full(call: &OwnedFd, lasts: &AtomicBool) {
+    while lasts.load(Ordering::Relaxed) {
+        // What is missing is not known: from large pieces to small ones it fits in somewhere. Only this writer must not wait.
+        fcntl_setfl(call, OFlags::NONBLOCK).unwrap();
+        for bit in (0..64).rev() {
+            let _ = rustix::io::write(call, &(1_u64 << bit).to_ne_bytes());
+        }
+        fcntl_setfl(call, OFlags::empty()).unwrap();
+        std::thread::yield_now();
+    }
+    // A worker that did wait shall be seen in the test's result, not in a test that never ends.
+    let _ = rustix::io::read(call, &mut [0; 8]);
+}
+
+#[test]
+fn a_call_that_its_front_end_makes_wait_holds_up_no_worker() {
+    for features in [Features::empty(), Features::RING_PACKED] {
+        let [mut hostile, mut other] =
+            [0, 1].map(|_| Driver::new(16, Features::VERSION_1 | features));
+        let call = Arc::clone(&hostile.call);
+        let mut devices = [hostile.device(), other.device()];
+        let lasts = AtomicBool::new(true);
+        let (served, news) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            scope.spawn(|| keep_full(&call, &lasts));
+            scope.spawn(move || {
+                let mut chains = Chains::default();
+                for _ in 0..FRAMES {
+                    for (driver, device) in [&mut hostile, &mut other].into_iter().zip(&mut devices)
+                    {
+                        assert!(driver.send(&[7; 60], &[60], false));
+                        assert_eq!(device.take(8, &mut chains).unwrap(), 1);
+                        device.give_back();
+                        assert!(driver.reap().is_some());
+                    }
+                }
+                assert!(other.drain_calls(), "the other driver was told");
+                let _ = served.send(());
+            });
+            let in_time = news.recv_timeout(Duration::from_secs(20)).is_ok();
+            lasts.store(false, Ordering::Relaxed);
+            assert!(in_time, "the worker waits for a front-end");
+        });
+    }
 }

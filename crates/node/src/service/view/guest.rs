@@ -68,7 +68,7 @@ pub struct RingView {
     pub core: Option<usize>,
     /// Whether the driver enabled it.
     pub enabled: bool,
-    /// `running`, `idle` or `stopped`.
+    /// `running`, `idle`, `disabled` (what the guest sends is discarded) or `stopped`.
     pub state: String,
     /// Descriptors; 0 before the front-end said it.
     pub size: u16,
@@ -148,6 +148,7 @@ fn view_ring(
         SlotState::Idle => {
             ("idle", said_size, 0, said.and_then(|said| said.waits_for).map(Into::into))
         }
+        SlotState::Disabled => ("disabled", said_size, 0, None),
         SlotState::Running { size, waiting } => ("running", *size, *waiting, None),
         SlotState::Faulted(fault) => ("stopped", said_size, 0, Some(fault.to_string())),
     };

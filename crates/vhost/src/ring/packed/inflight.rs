@@ -3,7 +3,7 @@
 //! Header: `features` u64 0, `version` u16 8, `desc_num` u16 10, `free_head` u16 12, `old_free_head` u16 14, `used_idx` u16 16, `old_used_idx` u16 18,
 //! `used_wrap_counter` u8 20, `old_used_wrap_counter` u8 21. A copy of each descriptor taken could follow, for devices that give back out of
 //! order and so write over descriptors that they still hold. We never do: everything behind the used position is intact in the ring itself,
-//! and the position is all that has to be kept.
+//! but for a batch that was being given back, and that one is finished (module `record` tells how). So the position is all that has to be kept.
 
 use super::position::Position;
 use crate::fault::Fault;
@@ -48,16 +48,11 @@ impl Inflight {
         }
     }
 
-    /// Where the process before us stopped giving back; `None` when there was none. If it died while it moved on, `is_available` tells
-    /// whether the driver has seen that: the first descriptor is written last.
+    /// From where to where the process before us last moved the used position; `None` when there was none. Twice the same when it had finished.
     ///
     /// # Errors
     /// The place lies outside the ring.
-    pub(super) fn recover(
-        &mut self,
-        size: u16,
-        is_available: impl FnOnce(Position) -> bool,
-    ) -> Result<Option<Position>, Fault> {
+    pub(super) fn left(&self, size: u16) -> Result<Option<(Position, Position)>, Fault> {
         if self.is_new {
             return Ok(None);
         }
@@ -65,10 +60,7 @@ impl Inflight {
         if old.place >= size || new.place >= size {
             return Err(Fault::Inflight("its used index lies outside the ring"));
         }
-        let used = if old != new && is_available(old) { old } else { new };
-        self.begin_giving_back(used);
-        self.end_giving_back(used);
-        Ok(Some(used))
+        Ok(Some((old, new)))
     }
 
     fn get(&self, index: usize, wrap: usize) -> Position {

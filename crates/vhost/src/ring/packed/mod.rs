@@ -7,6 +7,7 @@
 
 mod inflight;
 mod position;
+mod record;
 
 use super::chains::{Building, CHAIN_MAX, Chains, Gather, Unused};
 use super::config::Base;
@@ -17,11 +18,13 @@ use crate::features::Features;
 use crate::inflight::InflightRing;
 use crate::log::DirtyLog;
 use crate::memory::GuestMemory;
+use crate::record::RingRecord;
 use crate::sys::{Area, For};
 use inflight::Inflight;
 use position::{AVAIL, Position, USED};
+use record::Record;
 use std::sync::Arc;
-use std::sync::atomic::{Ordering, fence};
+use std::sync::atomic::{Ordering, compiler_fence, fence};
 
 /// Descriptors of a cache line.
 const LINE: u16 = 4;
@@ -29,8 +32,10 @@ const LINE: u16 = 4;
 const ENABLE: u16 = 0;
 const DISABLE: u16 = 1;
 const AT_DESCRIPTOR: u16 = 2;
-/// Bytes of such an area, and where its flags stand.
+/// Bytes of such an area, and where its two words stand. The first of the device's area is free for [`record`]'s mark: it counts only with
+/// [`AT_DESCRIPTOR`], which we never ask for.
 const SUPPRESSION: usize = 4;
+const DESC: usize = 0;
 const FLAGS: usize = 2;
 
 /// A packed ring.
@@ -48,6 +53,7 @@ pub(super) struct Packed {
     /// Where `used` was when it was last decided whether to notify; `None` when that was never.
     told: Option<u16>,
     inflight: Option<Inflight>,
+    record: Option<Record>,
 }
 
 /// The parts of a ring in memory, and where the guest has those that we write.
@@ -71,6 +77,14 @@ impl Parts {
         let (device, device_guest) = find(Part::Device, places.device, SUPPRESSION, 4)?;
         Ok(Self { ring, ring_guest, driver, device, device_guest })
     }
+
+    fn mark(&self) -> u16 {
+        self.device.load_u16(DESC, Ordering::Relaxed)
+    }
+
+    fn set_mark(&self, mark: u16) {
+        self.device.store_u16(DESC, mark, Ordering::Relaxed);
+    }
 }
 
 impl Packed {
@@ -79,7 +93,7 @@ impl Packed {
         base: Base,
         features: Features,
         memory: &Arc<GuestMemory>,
-        inflight: Option<InflightRing>,
+        (inflight, record): (Option<InflightRing>, Option<RingRecord>),
     ) -> Result<Self, Fault> {
         let size = places.size;
         if size == 0 || size > SIZE_MAX {
@@ -88,27 +102,85 @@ impl Packed {
         let (avail, used) = Position::of(base, size)?;
         let (parts, memory) = (Parts::find(places, memory)?, Arc::clone(memory));
         let taken = avail.since(used, size);
-        let mut packed =
-            Self { memory, parts, size, features, avail, used, taken, told: None, inflight: None };
-        if let Some(ring) = inflight {
-            packed.recover(ring)?;
+        let mut packed = Self {
+            memory,
+            parts,
+            size,
+            features,
+            avail,
+            used,
+            taken,
+            told: None,
+            inflight: None,
+            record: None,
+        };
+        match (inflight, record) {
+            // What the front-end keeps counts.
+            (Some(ring), _) => packed.recover(ring)?,
+            (None, Some(ring)) => packed.keep_record(ring, places, base),
+            (None, None) => {}
         }
         Ok(packed)
     }
 
-    /// Goes on where a process before us stopped giving back. We give back in the order of the ring, so what it had taken beyond that is
-    /// still there, unchanged, to be taken again.
+    /// Goes on where a process before us stopped giving back, if the front-end kept that.
     fn recover(&mut self, ring: InflightRing) -> Result<(), Fault> {
         let mut inflight = Inflight::new(ring, self.size)?;
-        match inflight.recover(self.size, |at| at.is_available(self.flags(at)))? {
-            Some(used) => (self.used, self.avail, self.taken) = (used, used, 0),
-            None => {
-                inflight.begin_giving_back(self.used);
-                inflight.end_giving_back(self.used);
-            }
+        if let Some((old, new)) = inflight.left(self.size)? {
+            self.resume(old, new);
         }
+        inflight.begin_giving_back(self.used);
+        inflight.end_giving_back(self.used);
         self.inflight = Some(inflight);
         Ok(())
+    }
+
+    /// The same, if we kept it.
+    fn keep_record(&mut self, ring: RingRecord, places: &Places, base: Base) {
+        let (record, left) = Record::open(ring, places, base, self.parts.mark());
+        if let Some((old, new)) = left.filter(|&(_, new)| !new.is_used(self.flags(new))) {
+            self.resume(old, new);
+        }
+        self.parts.set_mark(record.mark());
+        record.holds(self.used);
+        self.record = Some(record);
+    }
+
+    /// Goes on behind a process that was moving the used position from `old` to `new` (module `record` tells how). We give back in the order of
+    /// the ring, so what it had taken beyond that is still there, unchanged, to be taken again.
+    fn resume(&mut self, old: Position, new: Position) {
+        let seen = !old.is_available(self.flags(old));
+        let used = if seen || self.finish(old, new) { new } else { old };
+        (self.used, self.avail, self.taken) = (used, used, 0);
+    }
+
+    /// Finishes a batch of which the last used descriptors are written and the first are not; false when none is.
+    fn finish(&self, old: Position, new: Position) -> bool {
+        let (mut at, mut left) = (old, new.since(old, self.size));
+        let mut whole = Vec::new();
+        while left > 0 && at.is_available(self.flags(at)) {
+            let (id, places) = self.extent(at);
+            whole.push(Used { id, places, len: 0 });
+            at = at.forth(places, self.size);
+            left = left.saturating_sub(places);
+        }
+        let is_torn = left > 0;
+        if is_torn {
+            self.write_all(old, &whole);
+        }
+        is_torn
+    }
+
+    /// The id of an available chain, and the places it takes: a lap at most.
+    fn extent(&self, first: Position) -> (u16, u16) {
+        let (mut at, mut places) = (first, 1);
+        loop {
+            let (_, _, id, flags) = self.descriptor(at);
+            if flags & NEXT == 0 || places == self.size {
+                return (id, places);
+            }
+            (at, places) = (at.forth(1, self.size), places + 1);
+        }
     }
 
     /// Finds the ring's parts in another memory table.
@@ -119,6 +191,9 @@ impl Packed {
     ) -> Result<(), Fault> {
         self.parts = Parts::find(places, memory)?;
         self.memory = Arc::clone(memory);
+        if let Some(record) = &self.record {
+            self.parts.set_mark(record.mark());
+        }
         Ok(())
     }
 
@@ -269,28 +344,38 @@ impl Packed {
     /// Writes the used descriptors, the first one last.
     #[inline]
     pub(super) fn publish(&mut self, used: &[Used]) {
-        let Some((&first, others)) = used.split_first() else { return };
         let total: u16 = used.iter().map(|used| used.places).sum();
         let (start, end) = (self.used, self.used.forth(total, self.size));
         if let Some(inflight) = &mut self.inflight {
             inflight.begin_giving_back(end);
         }
-        if self.features.contains(Features::IN_ORDER) && used.iter().all(|used| used.len == 0) {
-            // In order, buffers without data need one descriptor, which names the last of them (VIRTIO 1.2 §2.8.9).
-            self.write(start, others.last().copied().unwrap_or(first), Ordering::Release);
-        } else {
-            let mut at = start.forth(first.places, self.size);
-            for one in others {
-                self.write(at, *one, Ordering::Relaxed);
-                at = at.forth(one.places, self.size);
-            }
-            fence(Ordering::Release);
-            self.write(start, first, Ordering::Release);
+        if let Some(record) = &self.record {
+            record.moves(start, end);
         }
+        self.write_all(start, used);
         (self.used, self.taken) = (end, self.taken - total);
         if let Some(inflight) = &mut self.inflight {
             inflight.end_giving_back(end);
         }
+    }
+
+    /// Writes used descriptors from `start` on: from the last one back, so that a process that dies between two of them leaves the first ones
+    /// whole (module `record`), and the very first, which shows the others to the driver, after all others.
+    #[inline]
+    fn write_all(&self, start: Position, used: &[Used]) {
+        let Some((&first, others)) = used.split_first() else { return };
+        if self.features.contains(Features::IN_ORDER) && used.iter().all(|used| used.len == 0) {
+            // In order, buffers without data need one descriptor, which names the last of them (VIRTIO 1.2 §2.8.9).
+            return self.write(start, others.last().copied().unwrap_or(first), Ordering::Release);
+        }
+        let mut at = start.forth(used.iter().map(|used| used.places).sum(), self.size);
+        for one in others.iter().rev() {
+            at = at.back(one.places, self.size);
+            self.write(at, *one, Ordering::Relaxed);
+            compiler_fence(Ordering::SeqCst);
+        }
+        fence(Ordering::Release);
+        self.write(start, first, Ordering::Release);
     }
 
     /// Length, id and flags in one store.

@@ -37,6 +37,11 @@ impl Position {
         (flags & AVAIL != 0) == self.wrap && (flags & USED != 0) != self.wrap
     }
 
+    /// Whether one of these flags, at this position, is used: both as the counter (VIRTIO 1.2 §2.8.1).
+    pub(super) fn is_used(self, flags: u16) -> bool {
+        (flags & AVAIL != 0) == self.wrap && (flags & USED != 0) == self.wrap
+    }
+
     /// `by` places on, at most a lap.
     #[inline]
     pub(super) fn forth(self, by: u16, size: u16) -> Self {

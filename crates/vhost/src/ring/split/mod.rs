@@ -168,10 +168,10 @@ impl Split {
             }
             done += 1;
         }
-        if queue == Queue::Transmit {
-            if let Some(inflight) = &mut self.inflight {
-                heads[..done].iter().for_each(|&head| inflight.take(head));
-            }
+        if queue == Queue::Transmit
+            && let Some(inflight) = &mut self.inflight
+        {
+            heads[..done].iter().for_each(|&head| inflight.take(head));
         }
         match old {
             true => drop(self.again.drain(..done)),

@@ -7,8 +7,8 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 
 fn session(path: &Path, role: Role) -> Session {
-    Session::start(Settings { name: "vm1".into(), socket: path.into(), role, pairs: 1, mtu: 0 })
-        .unwrap()
+    let (name, socket) = ("vm1".into(), path.into());
+    Session::start(Settings { name, socket, role, pairs: 1, mtu: 0, records: None }).unwrap()
 }
 
 fn waits_for(attachment: &Attachment, text: &str) -> bool {
@@ -107,6 +107,40 @@ fn a_server_removes_what_a_killed_one_left_and_nothing_else() {
     });
     drop(refused);
     assert_eq!(std::fs::read(&path).unwrap(), b"precious");
+}
+
+/// The capabilities of a line of a thread's status (proc(5)), by the thread's name.
+fn capabilities(thread: &str, which: &str) -> u64 {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let status = |task: std::io::Result<std::fs::DirEntry>| {
+        std::fs::read_to_string(task.ok()?.path().join("status")).ok()
+    };
+    let name = format!("Name:\t{thread}\n");
+    let status = tasks.filter_map(status).find(|status| status.starts_with(&name)).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(which)).unwrap();
+    u64::from_str_radix(line.trim(), 16).unwrap()
+}
+
+#[test]
+fn who_reads_a_strangers_messages_has_no_privilege() {
+    const DAC_OVERRIDE: u64 = 1 << 1;
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("vm1.sock");
+    let (name, socket) = ("privileged".into(), path.clone());
+    let role = Role::Server;
+    let session =
+        Session::start(Settings { name, socket, role, pairs: 1, mtu: 0, records: None }).unwrap();
+    until(session.attachment(), "it listens", |attachment| {
+        waits_for(attachment, "no front-end has called")
+    });
+    let held = capabilities("vu-privileged", "CapPrm:");
+    assert_eq!(held & !DAC_OVERRIDE, 0);
+    assert_eq!(capabilities("vu-privileged", "CapEff:"), held);
+    let frontend = Frontend::connect(&path, 2).unwrap();
+    frontend.get_features().unwrap();
+    assert_eq!(capabilities("vu-privileged", "CapEff:"), 0);
+    drop(session);
+    assert!(!path.exists());
 }
 
 #[test]

@@ -75,13 +75,26 @@ fn a_socket_is_no_memory() {
 }
 
 #[test]
-fn a_file_that_nobody_can_wait_for_is_no_kick() {
-    let mut rig = Rig::driver();
-    rig.describe(0);
-    let file = std::fs::File::open("/proc/self/exe").unwrap();
-    rig.send_files(FrontendReq::SET_VRING_KICK, &[0; 8], &[file.as_fd()]);
-    assert!(rig.frontend.set_vring_enable(0, true).is_err());
-    assert!(rig.trouble().contains("watch the ring's kick failed"));
+fn memory_whose_pages_someone_else_hands_out_is_refused() {
+    let rig = Rig::agreed(1, Features::empty(), Protocol::empty());
+    // Of a file system that is in every kernel and not on the list.
+    let file = std::fs::File::open("/sys/kernel/uevent_seqnum").unwrap();
+    assert!(rig.frontend.set_mem_table(&[region_of(0, 4096, file.as_raw_fd())]).is_err());
+    let told = rig.trouble();
+    assert!(told.contains("whose pages others could withhold"), "{told}");
+}
+
+#[test]
+fn what_is_no_eventfd_is_no_kick_and_no_call() {
+    for request in
+        [FrontendReq::SET_VRING_KICK, FrontendReq::SET_VRING_CALL, FrontendReq::SET_VRING_ERR]
+    {
+        let rig = Rig::driver();
+        let (_read, write) = rustix::pipe::pipe().unwrap();
+        rig.send_files(request, &[0; 8], &[write.as_fd()]);
+        let told = rig.trouble();
+        assert!(told.contains("no eventfd"), "{request:?}: {told}");
+    }
 }
 
 #[test]

@@ -92,7 +92,11 @@ impl Rig {
     }
 
     fn with(pairs: u16, patience: Duration) -> Self {
-        let attachment = Attachment::new(pairs, 0).unwrap();
+        Self::on(Attachment::new(pairs, 0, None).unwrap(), patience)
+    }
+
+    /// A connection of a port that is there.
+    fn on(attachment: Arc<Attachment>, patience: Duration) -> Self {
         let (near, far) = UnixStream::pair().unwrap();
         let theirs = attachment.clone();
         let run = move || Conversation::new(near, theirs, patience)?.run();
@@ -104,7 +108,11 @@ impl Rig {
 
     /// Agrees on everything but the status, and waits for an answer to every message from now on.
     fn agreed(pairs: u16, features: Features, protocol: Protocol) -> Self {
-        let mut rig = Self::with(pairs, PATIENCE);
+        Self::with(pairs, PATIENCE).agree(features, protocol)
+    }
+
+    fn agree(mut self, features: Features, protocol: Protocol) -> Self {
+        let rig = &mut self;
         rig.frontend.set_owner().unwrap();
         let offered = Features::from_bits_retain(rig.frontend.get_features().unwrap());
         assert!(offered.contains(features));
@@ -113,7 +121,7 @@ impl Rig {
         let features = features | Features::VERSION_1 | Features::PROTOCOL_FEATURES;
         rig.frontend.set_features(features.bits()).unwrap();
         rig.frontend.set_hdr_flags(VhostUserHeaderFlag::NEED_REPLY);
-        rig
+        self
     }
 
     /// A driver with split rings and memory.
@@ -125,8 +133,12 @@ impl Rig {
 
     /// Says everything about a ring but that it is enabled.
     fn describe(&self, index: usize) {
+        self.describe_at(index, 0);
+    }
+
+    fn describe_at(&self, index: usize, base: u16) {
         self.frontend.set_vring_num(index, 256).unwrap();
-        self.frontend.set_vring_base(index, 0).unwrap();
+        self.frontend.set_vring_base(index, base).unwrap();
         self.frontend.set_vring_addr(index, &addresses(index)).unwrap();
         let event = event();
         self.frontend.set_vring_call(index, &event).unwrap();

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
-use vhost::{Base, Features, Vring, VringConfig};
+use vhost::{Base, Call, Features, Vring, VringConfig};
 
 pub const NEXT: u16 = 1;
 pub const WRITE: u16 = 2;
@@ -128,8 +128,9 @@ impl Driver {
             log_used_at: None,
             memory: self.guest.memory(),
             kick: Some(Arc::clone(&self.kick)),
-            call: Some(Arc::clone(&self.call)),
+            call: Some(Arc::new(Call::new(self.call.try_clone().unwrap()).unwrap())),
             inflight: None,
+            record: None,
             log: None,
         }
     }
