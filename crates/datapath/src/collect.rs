@@ -23,6 +23,8 @@ pub(crate) fn copies_allowed(ports: usize) -> usize {
     1024 + ports
 }
 
+const _: () = assert!(BATCH.is_power_of_two());
+
 /// What frames that cross a vlink meet, read once for all of them.
 #[derive(Clone, Copy)]
 struct WayOver {
@@ -314,7 +316,10 @@ impl Sink for Collector<'_, '_> {
 
     fn forward(&mut self, first: usize, packets: &[&mut Packet<'_>], ports: &[PortNo]) {
         let heads = &self.heads[first..][..packets.len()];
-        heads.iter().zip(packets).for_each(|(&head, packet)| self.note(head, packet));
+        if heads.iter().fold(0, |bits, head| bits | head.0) >= BATCH as u16 {
+            // Some are spare ones: the batch's own have no such bits.
+            heads.iter().zip(packets).for_each(|(&head, packet)| self.note(head, packet));
+        }
         // Together if all leave by one port, else one by one: where short runs end, the processor cannot guess.
         let differ = ports.iter().fold(0, |differ, port| differ | (port ^ ports[0]));
         if differ == 0 {
