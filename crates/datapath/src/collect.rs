@@ -6,7 +6,7 @@ use crate::event::{EventRing, Punt, places};
 use crate::heads::{Carried, Parsed, SPARE, Waiting, fits, spare_at, spare_index};
 use crate::local::{LocalSwitch, PortIx, SwitchIx, Way};
 use crate::packet_in::HeldFrame;
-use crate::pending::{HeadAt, Run};
+use crate::pending::{Entry, HeadAt};
 use crate::transmit::Transmit;
 use flow::{Nanos, Packet, PacketIn, PortNo, Sink, Then};
 use port::{BATCH, Sent};
@@ -22,6 +22,8 @@ pub(crate) const DELIVERIES: u16 = 512;
 pub(crate) fn copies_allowed(ports: usize) -> usize {
     1024 + ports
 }
+
+const _: () = assert!(BATCH.is_power_of_two());
 
 /// What frames that cross a vlink meet, read once for all of them.
 #[derive(Clone, Copy)]
@@ -139,10 +141,62 @@ impl Collector<'_, '_> {
         match port.way {
             Way::Queue(_) => {
                 self.tx.users[usize::from(head.0)] += 1;
-                let run = Run::of(head, port.lane(packet.queue));
-                self.tx.pending.push(to, &mut port.chain, run);
+                let entry = Entry::new(head, port.lane(packet.queue)).counted();
+                self.tx.pending.push(to, &mut port.chain, entry);
             }
             Way::Vlink(peer) => self.cross((to, peer), std::iter::once((head, packet))),
+        }
+    }
+
+    /// Adds heads, none of which is sent elsewhere, to what waits for their ports, up to one whose port has lanes or leads over a vlink.
+    /// Returns how many.
+    #[inline]
+    fn queue_plainly(&mut self, heads: &[HeadAt], numbers: &[PortNo]) -> usize {
+        let (numbered, ports, pending) =
+            (&self.switch.ports, &mut *self.tx.ports, &mut *self.tx.pending);
+        let mut each = heads.iter().zip(numbers);
+        let all = each.all(|(&head, &number)| {
+            let Some(to) = numbered.get(number) else { return false };
+            let Some(Some(port)) = ports.get_mut(to.0 as usize) else { return false };
+            let is_plain = port.is_plain();
+            if is_plain {
+                pending.push(to, &mut port.chain, Entry::new(head, 0));
+            }
+            is_plain
+        });
+        heads.len() - each.len() - usize::from(!all)
+    }
+
+    /// Sends the first `together` of these packets, none of which is sent elsewhere, by their port. Returns how many were sent: more if
+    /// they cross a vlink and others after them cross it too.
+    #[inline(never)]
+    fn forward_some(
+        &mut self,
+        heads: &[HeadAt],
+        packets: &[&mut Packet<'_>],
+        numbers: &[PortNo],
+        together: usize,
+    ) -> usize {
+        let number = numbers[0];
+        let Some(to) = self.switch.ports.get(number) else {
+            self.counters().drops.add(DropReason::NoPort, together as u64);
+            return together;
+        };
+        let Some(Some(port)) = self.tx.ports.get_mut(to.0 as usize) else { return together };
+        match port.way {
+            Way::Queue(_) => {
+                for (&head, packet) in heads[..together].iter().zip(packets) {
+                    let entry = Entry::new(head, port.lane(packet.queue));
+                    self.tx.pending.push(to, &mut port.chain, entry);
+                }
+                together
+            }
+            Way::Vlink(peer) => {
+                let same = numbers.iter().take_while(|&&other| other == number).count();
+                let packets = packets[..same].iter().map(|packet| &**packet);
+                self.cross((to, peer), heads.iter().copied().zip(packets));
+                same
+            }
         }
     }
 
@@ -260,36 +314,23 @@ impl Sink for Collector<'_, '_> {
         }
     }
 
-    fn forward(&mut self, first: usize, packets: &[&mut Packet<'_>], number: PortNo) {
-        let Some(to) = self.switch.ports.get(number) else {
-            return self.counters().drops.add(DropReason::NoPort, packets.len() as u64);
-        };
+    fn forward(&mut self, first: usize, packets: &[&mut Packet<'_>], ports: &[PortNo]) {
         let heads = &self.heads[first..][..packets.len()];
-        for (&head, packet) in heads.iter().zip(packets) {
-            self.note(head, packet);
+        if heads.iter().fold(0, |bits, head| bits | head.0) >= BATCH as u16 {
+            // Some are spare ones: the batch's own have no such bits.
+            heads.iter().zip(packets).for_each(|(&head, packet)| self.note(head, packet));
         }
-        let Some(Some(port)) = self.tx.ports.get_mut(to.0 as usize) else { return };
-        match port.way {
-            Way::Queue(_) => {
-                let lane = |packet: &Packet<'_>| {
-                    port.shaper.as_ref().map_or(0, |shaper| shaper.lane(packet.queue))
-                };
-                let mut frames = heads.iter().zip(packets.iter().map(|packet| lane(packet)));
-                let Some((&first, lane)) = frames.next() else { return };
-                let mut run = Run::of(first, lane);
-                self.tx.users[usize::from(first.0)] += 1;
-                for (&head, lane) in frames {
-                    self.tx.users[usize::from(head.0)] += 1;
-                    if !run.add(head, lane) {
-                        self.tx.pending.push(to, &mut port.chain, run);
-                        run = Run::of(head, lane);
-                    }
-                }
-                self.tx.pending.push(to, &mut port.chain, run);
-            }
-            Way::Vlink(peer) => {
-                let frames = heads.iter().copied().zip(packets.iter().map(|packet| &**packet));
-                self.cross((to, peer), frames);
+        // Together if all leave by one port, else one by one: where short runs end, the processor cannot guess.
+        let differ = ports.iter().fold(0, |differ, port| differ | (port ^ ports[0]));
+        if differ == 0 {
+            self.forward_some(heads, packets, ports, packets.len());
+            return;
+        }
+        let mut at = 0;
+        while at < packets.len() {
+            at += self.queue_plainly(&heads[at..], &ports[at..]);
+            if at < packets.len() {
+                at += self.forward_some(&heads[at..], &packets[at..], &ports[at..], 1);
             }
         }
     }

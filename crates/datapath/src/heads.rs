@@ -100,7 +100,7 @@ pub(crate) struct Heads {
     pub(crate) top: usize,
     pub(crate) carried: Box<[Carried]>,
     pub(crate) parsed: Box<[Parsed]>,
-    /// Places that will still read each head, the batch's own first.
+    /// Places that will still read each head, of those that may have several; the batch's own first.
     pub(crate) users: Box<[u16; HEADS]>,
 }
 

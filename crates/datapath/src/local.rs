@@ -87,6 +87,12 @@ impl LocalPort {
         }
     }
 
+    /// Whether what is sent to it only has to wait for the end of the pass.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        matches!(self.way, Way::Queue(_)) && self.shaper.is_none()
+    }
+
     /// The way out of a port with queues.
     pub(crate) fn exit(&mut self, ix: PortIx) -> Option<(Exit<'_>, &mut Shaper)> {
         let shut = self.shut();

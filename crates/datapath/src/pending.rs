@@ -1,8 +1,10 @@
 //! Frames that wait for the end of the pass, grouped by destination.
 //!
-//! One list of small entries for all destinations, chained per port: a port costs eight bytes, whether a node has four or four
-//! thousand, and grouping needs no sort. An entry names a *run* of heads that lie one after the other, so a batch that leaves by one port
-//! is one entry; what else is known of the frames lies beside their heads.
+//! One pool of small blocks for all destinations, chained per port: a port costs eight bytes, whether a node has four or four thousand,
+//! and grouping needs no sort. An entry names a head; what else is known of the frame lies beside that.
+//!
+//! A block is [`BLOCK`] words: the number of the next block, then entries. A chain knows where its next entry goes; that this place begins
+//! a block says that a new block must be opened, and so does an empty chain, whose place is 0.
 
 use crate::local::PortIx;
 
@@ -17,74 +19,84 @@ impl HeadAt {
 
 /// Entries at least: a full batch through a switch of 1000 ports, each packet making all the copies it may. Memory is touched
 /// only as far as it is used.
-const ENTRIES: usize = 65_536;
+const ENTRIES: usize = 131_072;
 
-/// End of a chain.
-const END: u32 = u32::MAX;
+/// Words of a block: two cache lines.
+const BLOCK: usize = 32;
+
+/// Entries of a block.
+pub(crate) const HELD: usize = BLOCK - 1;
+
+/// Bit of an [`Entry`] whose head may have other places to go, and is counted for each of them.
+const COUNTED: u32 = 1 << 31;
+
+/// No block.
+const NONE: u32 = u32::MAX;
+
+/// A head that waits for a lane of a port, as one word, so that it is written and read at once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Entry(u32);
+
+impl Entry {
+    #[inline]
+    pub(crate) fn new(head: HeadAt, lane: u8) -> Self {
+        Self(u32::from(lane) << 16 | u32::from(head.0))
+    }
+
+    /// The same, of a head that is counted among those with more places to go.
+    #[inline]
+    pub(crate) fn counted(self) -> Self {
+        Self(self.0 | COUNTED)
+    }
+
+    /// Whether it is.
+    #[inline]
+    pub(crate) fn is_counted(self) -> bool {
+        self.0 & COUNTED != 0
+    }
+
+    /// The head.
+    #[inline]
+    pub(crate) fn head(self) -> HeadAt {
+        HeadAt(self.0 as u16)
+    }
+
+    /// Lane of the port's shaper, if it has one.
+    #[inline]
+    pub(crate) fn lane(self) -> u8 {
+        (self.0 >> 16) as u8
+    }
+}
 
 /// A destination's part of the list.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Chain {
+    /// Its first block, if there is one.
     first: u32,
-    last: u32,
+    /// Where its next entry goes.
+    place: u32,
 }
 
 impl Default for Chain {
     fn default() -> Self {
-        Self { first: END, last: END }
+        Self { first: NONE, place: 0 }
     }
 }
 
-impl Chain {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.first == END
-    }
-}
-
-/// Heads one after the other that wait for the same lane of a port: at most those of one call of the pipeline. Four bytes without a gap, so
-/// that it is written and read as one word.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Run {
-    pub(crate) first: HeadAt,
-    pub(crate) len: u8,
-    /// Lane of the port's shaper, if it has one.
-    pub(crate) lane: u8,
-}
-
-const _: () = assert!(port::BATCH <= u8::MAX as usize);
-
-impl Run {
-    /// One head.
-    pub(crate) fn of(head: HeadAt, lane: u8) -> Self {
-        Self { first: head, len: 1, lane }
-    }
-
-    /// Takes in one head more, if it comes next and waits for the same lane.
-    #[inline]
-    pub(crate) fn add(&mut self, head: HeadAt, lane: u8) -> bool {
-        let fits = head.0 == self.first.0 + u16::from(self.len) && lane == self.lane;
-        self.len += u8::from(fits);
-        fits
-    }
-
-    /// Its heads.
-    pub(crate) fn heads(self) -> impl Iterator<Item = HeadAt> {
-        (self.first.0..self.first.0 + u16::from(self.len)).map(HeadAt)
-    }
-}
-
-#[derive(Clone, Copy)]
-struct Entry {
-    run: Run,
-    next: u32,
-}
+/// Entries of one block, by their places.
+pub(crate) type Places = std::ops::Range<usize>;
 
 /// The list.
 pub(crate) struct Pending {
-    entries: Vec<Entry>,
-    capacity: usize,
+    words: Vec<u32>,
+    /// First of the free blocks.
     free: u32,
-    waiting: usize,
+    /// Blocks in chains.
+    used: usize,
+    /// Destinations there may be.
+    ports: usize,
+    /// Entries that fit however they are spread over the destinations.
+    capacity: usize,
     /// Destinations with a chain.
     dirty: Vec<PortIx>,
     /// Emptied, to swap with `dirty` during a flush.
@@ -93,24 +105,27 @@ pub(crate) struct Pending {
 
 impl Default for Pending {
     fn default() -> Self {
-        Self {
-            entries: Vec::with_capacity(ENTRIES),
-            capacity: ENTRIES,
-            free: END,
-            waiting: 0,
+        let mut pending = Self {
+            words: Vec::new(),
+            free: NONE,
+            used: 0,
+            ports: 0,
+            capacity: 0,
             dirty: Vec::new(),
             other: Vec::new(),
-        }
+        };
+        pending.reserve(ENTRIES, 0);
+        pending
     }
 }
 
 impl Pending {
     /// Makes sure that `copies` entries and `ports` destinations fit; at attach time only.
     pub(crate) fn reserve(&mut self, copies: usize, ports: usize) {
-        if copies > self.capacity {
-            self.entries.reserve(copies - self.entries.len());
-            self.capacity = copies;
-        }
+        (self.capacity, self.ports) = (self.capacity.max(copies), self.ports.max(ports));
+        // The last block of each chain may be all but empty.
+        let words = (self.capacity.div_ceil(HELD) + self.ports) * BLOCK;
+        self.words.reserve(words.saturating_sub(self.words.len()));
         for list in [&mut self.dirty, &mut self.other] {
             list.reserve(ports.saturating_sub(list.len()));
         }
@@ -121,53 +136,64 @@ impl Pending {
         self.capacity
     }
 
-    /// Entries that are free.
+    /// Entries that are free, however they are spread over the destinations.
     pub(crate) fn room(&self) -> usize {
-        self.capacity - self.waiting
+        self.capacity.saturating_sub(self.used * HELD)
     }
 
     /// Appends to `chain`, the port `to`'s; the caller keeps to [`Pending::room`].
     #[inline]
-    pub(crate) fn push(&mut self, to: PortIx, chain: &mut Chain, run: Run) {
-        debug_assert!(self.room() > 0, "more frames than were reserved");
-        if chain.is_empty() {
-            self.dirty.push(to);
-            chain.first = self.entry(run);
-            chain.last = chain.first;
-            return;
+    pub(crate) fn push(&mut self, to: PortIx, chain: &mut Chain, entry: Entry) {
+        if (chain.place as usize).is_multiple_of(BLOCK) {
+            self.open(to, chain);
         }
-        let at = self.entry(run);
-        self.entries[chain.last as usize].next = at;
-        chain.last = at;
+        self.words[chain.place as usize] = entry.0;
+        chain.place += 1;
     }
 
-    #[inline]
-    fn entry(&mut self, run: Run) -> u32 {
-        let entry = Entry { run, next: END };
-        self.waiting += 1;
-        if self.free == END {
-            self.entries.push(entry);
-            return (self.entries.len() - 1) as u32;
+    /// Appends a block to `chain`, whose last one is full, or which has none.
+    #[inline(never)]
+    fn open(&mut self, to: PortIx, chain: &mut Chain) {
+        let at = self.take();
+        match (chain.place as usize).checked_sub(BLOCK) {
+            Some(last) => self.words[last] = at,
+            None => {
+                chain.first = at;
+                self.dirty.push(to);
+            }
         }
+        chain.place = at * BLOCK as u32 + 1;
+    }
+
+    /// The number of a free block.
+    fn take(&mut self) -> u32 {
+        self.used += 1;
         let at = self.free;
-        self.free = self.entries[at as usize].next;
-        self.entries[at as usize] = entry;
+        if at == NONE {
+            self.words.resize(self.words.len() + BLOCK, 0);
+            return (self.words.len() / BLOCK) as u32 - 1;
+        }
+        self.free = self.words[at as usize * BLOCK];
         at
     }
 
-    /// The chain's first run, taken off.
+    /// The places of the chain's first entries, taken off. Their block is free from now on, so nothing may be pushed meanwhile but entries
+    /// that were read from it: they never overtake the reader.
+    pub(crate) fn pop(&mut self, chain: &mut Chain) -> Option<Places> {
+        let (first, end) = (chain.first as usize * BLOCK, chain.place as usize);
+        let next = self.words.get_mut(first)?;
+        let is_last = (first + 1..=first + BLOCK).contains(&end);
+        let after = std::mem::replace(next, self.free);
+        self.free = chain.first;
+        self.used -= 1;
+        *chain = if is_last { Chain::default() } else { Chain { first: after, ..*chain } };
+        Some(first + 1..if is_last { end } else { first + BLOCK })
+    }
+
+    /// The entry at a place.
     #[inline]
-    pub(crate) fn pop(&mut self, chain: &mut Chain) -> Option<Run> {
-        if chain.is_empty() {
-            return None;
-        }
-        let at = chain.first;
-        let Entry { run, next } = self.entries[at as usize];
-        chain.first = next;
-        self.entries[at as usize].next = self.free;
-        self.free = at;
-        self.waiting -= 1;
-        Some(run)
+    pub(crate) fn at(&self, place: usize) -> Entry {
+        Entry(self.words[place])
     }
 
     /// The destinations with a chain, all taken; give the vector back with [`Pending::return_dirty`]. What is pushed until then is
@@ -181,18 +207,13 @@ impl Pending {
     pub(crate) fn return_dirty(&mut self, mut done: Vec<PortIx>) {
         done.clear();
         self.other = done;
-        if self.waiting == 0 {
-            self.entries.clear();
-            self.free = END;
-        }
     }
 
     /// Forgets everything; the chains must be reset too.
     pub(crate) fn reset(&mut self) {
-        self.entries.clear();
+        self.words.clear();
         self.dirty.clear();
-        self.free = END;
-        self.waiting = 0;
+        (self.free, self.used) = (NONE, 0);
     }
 }
 
@@ -200,23 +221,30 @@ impl Pending {
 mod tests {
     use super::*;
 
+    fn entry(head: u16, lane: u8) -> Entry {
+        Entry::new(HeadAt(head), lane)
+    }
+
     fn drain(pending: &mut Pending, chain: &mut Chain) -> Vec<u16> {
-        let runs = std::iter::from_fn(|| pending.pop(chain));
-        runs.flat_map(Run::heads).map(|head| head.0).collect()
+        let mut heads = Vec::new();
+        while let Some(places) = pending.pop(chain) {
+            heads.extend(places.map(|place| pending.at(place).head().0));
+        }
+        heads
     }
 
     #[test]
     fn each_destination_gets_its_heads_in_order() {
         let (mut pending, mut chains) = (Pending::default(), [Chain::default(); 3]);
-        for head in 0..30 {
+        for head in 0..300 {
             let to = usize::from(head) % 3;
-            pending.push(PortIx(to as u32), &mut chains[to], Run::of(HeadAt(head), 0));
+            pending.push(PortIx(to as u32), &mut chains[to], entry(head, 0));
         }
-        assert_eq!(pending.room(), pending.capacity() - 30);
+        assert!(pending.room() <= pending.capacity() - 300);
         let dirty = pending.take_dirty();
         assert_eq!(dirty, [0, 1, 2].map(PortIx));
         for (to, chain) in chains.iter_mut().enumerate() {
-            let expected: Vec<u16> = (0..30).filter(|head| usize::from(*head) % 3 == to).collect();
+            let expected: Vec<u16> = (0..300).filter(|head| usize::from(*head) % 3 == to).collect();
             assert_eq!(drain(&mut pending, chain), expected);
         }
         pending.return_dirty(dirty);
@@ -224,28 +252,35 @@ mod tests {
     }
 
     #[test]
-    fn a_run_takes_in_what_comes_next_in_its_lane() {
-        let mut run = Run::of(HeadAt(4), 1);
-        let added =
-            [(5, 1), (6, 0), (7, 1), (6, 1), (7, 1)].map(|(at, lane)| run.add(HeadAt(at), lane));
-        assert_eq!(added, [true, false, false, true, true]);
-        assert_eq!(run.heads().map(|head| head.0).collect::<Vec<_>>(), [4, 5, 6, 7]);
+    fn what_there_is_room_for_fits_without_new_memory_however_it_is_spread() {
+        let (mut pending, ports) = (Pending::default(), 1000);
+        pending.reserve(ENTRIES + 77, ports);
+        let (memory, mut chains) = (pending.words.capacity(), vec![Chain::default(); ports]);
+        for (to, chain) in chains.iter_mut().enumerate() {
+            pending.push(PortIx(to as u32), chain, entry(1, 0));
+        }
+        (0..pending.room()).for_each(|_| pending.push(PortIx(5), &mut chains[5], entry(2, 0)));
+        assert!(pending.room() < HELD && pending.words.capacity() == memory);
     }
 
     #[test]
     fn a_head_put_back_during_a_flush_is_noted_for_the_next() {
         let (mut pending, mut chain) = (Pending::default(), Chain::default());
-        for head in 0..4 {
-            pending.push(PortIx(7), &mut chain, Run::of(HeadAt(head), 3));
+        for head in 0..100 {
+            pending.push(PortIx(7), &mut chain, entry(head, 3));
         }
         let (dirty, mut waiting) = (pending.take_dirty(), std::mem::take(&mut chain));
-        while let Some(run) = pending.pop(&mut waiting) {
-            for head in run.heads().filter(|head| head.0 % 2 == 1) {
-                pending.push(PortIx(7), &mut chain, Run::of(head, run.lane));
+        while let Some(places) = pending.pop(&mut waiting) {
+            for place in places {
+                let entry = pending.at(place);
+                if entry.head().0 % 2 == 1 {
+                    pending.push(PortIx(7), &mut chain, entry);
+                }
             }
         }
         pending.return_dirty(dirty);
         assert_eq!(pending.take_dirty(), [PortIx(7)]);
-        assert_eq!(drain(&mut pending, &mut chain), [1, 3]);
+        let odd: Vec<u16> = (0..100).filter(|head| head % 2 == 1).collect();
+        assert_eq!(drain(&mut pending, &mut chain), odd);
     }
 }

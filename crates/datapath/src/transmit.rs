@@ -2,7 +2,7 @@
 
 use crate::heads::{HEADS, Waiting};
 use crate::local::{LocalPort, PortIx, Way};
-use crate::pending::{Chain, HeadAt, Pending, Run};
+use crate::pending::{Chain, HeadAt, Pending};
 use crate::shape::{Admission, Backlog, Sending, depart, wire_len};
 use crate::touch::{Touch, Touching};
 use arrayvec::ArrayVec;
@@ -20,7 +20,7 @@ pub(crate) struct Transmit<'a> {
     pub(crate) now: Nanos,
     pub(crate) ports: &'a mut [Option<LocalPort>],
     pub(crate) pending: &'a mut Pending,
-    /// Places that will still read each head.
+    /// Places that will still read each head, of those that may have several.
     pub(crate) users: &'a mut [u16; HEADS],
     /// The bodies of the batch's frames.
     pub(crate) bodies: &'a [Body<'a>],
@@ -62,20 +62,22 @@ impl Transmit<'_> {
             counters.tx_drops.take(self.drops);
             frames.clear();
         };
-        while let Some(run) = self.pending.pop(&mut waiting) {
-            for at in run.heads() {
-                let Some(frame) = frame_of(at) else {
-                    self.pending.push(to, chain, Run::of(at, run.lane));
+        while let Some(places) = self.pending.pop(&mut waiting) {
+            if frames.remaining_capacity() < places.len() {
+                send(&mut frames);
+            }
+            for place in places {
+                let entry = self.pending.at(place);
+                let Some(frame) = frame_of(entry.head()) else {
+                    self.pending.push(to, chain, entry);
                     continue;
                 };
-                self.users[usize::from(at.0)] -= 1;
-                if let Err(reason) = gate.pass(&frame) {
-                    counters.tx_drops.add(reason, 1);
-                    continue;
+                if entry.is_counted() {
+                    self.users[usize::from(entry.head().0)] -= 1;
                 }
-                frames.push(frame.to_send(self.bodies));
-                if frames.is_full() {
-                    send(&mut frames);
+                match gate.pass(&frame) {
+                    Ok(()) => frames.push(frame.to_send(self.bodies)),
+                    Err(reason) => counters.tx_drops.add(reason, 1),
                 }
             }
         }
@@ -96,14 +98,17 @@ impl Transmit<'_> {
         let mut cx = Sending { worker, now, drops: self.drops, touching: self.touching };
         // Frames of one lane that leave at once, uncopied.
         let (mut run, mut run_lane) = (ArrayVec::<TxFrame<'_>, BATCH>::new(), 0);
-        while let Some(same) = self.pending.pop(&mut waiting) {
-            let lane = same.lane;
-            for at in same.heads() {
-                let Some(waiting) = frame_of(at) else {
-                    self.pending.push(to, &mut left, Run::of(at, lane));
+        while let Some(places) = self.pending.pop(&mut waiting) {
+            for place in places {
+                let entry = self.pending.at(place);
+                let Some(waiting) = frame_of(entry.head()) else {
+                    self.pending.push(to, &mut left, entry);
                     continue;
                 };
-                self.users[usize::from(at.0)] -= 1;
+                if entry.is_counted() {
+                    self.users[usize::from(entry.head().0)] -= 1;
+                }
+                let lane = entry.lane();
                 if let Err(reason) = gate.pass(&waiting) {
                     exit.lose(shaper.queue(lane), reason, worker);
                     continue;

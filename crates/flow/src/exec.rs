@@ -17,6 +17,7 @@ mod edit;
 mod groups;
 mod hash;
 mod leave;
+mod leaving;
 mod normal;
 mod outputs;
 mod packet_out;
@@ -25,8 +26,9 @@ mod straight;
 mod tests;
 
 pub(crate) use hash::flow_hash;
+pub(crate) use leaving::Leaving;
 pub(crate) use packet_out::{Tables, packet_out};
-pub(crate) use straight::{Straight, forward};
+pub(crate) use straight::{Straight, leave};
 
 use crate::action::{Action, Output};
 use crate::action_set::ActionSet;

@@ -76,24 +76,21 @@ impl MacTable {
 
     /// A frame of this station came in. Of VLAN ids the low 12 bits count, of addresses the low 48.
     pub fn learn(&self, vlan: u16, mac: u64, port: PortNo, now: Nanos) {
-        let sets = self.sets.get_or_init(|| (0..self.count).map(|_| Set::default()).collect());
-        let (key, now_s) = (key(vlan, mac), seconds(now));
-        let (set, own) = self.place(sets, key);
-        match set.find(key, own) {
-            Found::Busy => {}
-            Found::At { at, value } if set::port(value) == port => set.refresh(at, value, now_s),
-            Found::At { .. } | Found::Nowhere => {
-                set.put(key, own, port, now_s, self.ageing_s.load(Relaxed));
-            }
-        }
+        let macs = self.at(now);
+        macs.learn(&macs.spot(vlan, mac), port);
     }
 
     /// The port behind which a station was last seen.
     pub fn lookup(&self, vlan: u16, mac: u64, now: Nanos) -> Option<PortNo> {
-        let key = key(vlan, mac);
-        let (set, own) = self.place(self.sets.get()?, key);
-        let Found::At { value, .. } = set.find(key, own) else { return None };
-        (set::age(value, seconds(now)) <= self.ageing_s.load(Relaxed)).then(|| set::port(value))
+        let macs = self.at(now);
+        macs.lookup(&macs.spot(vlan, mac))
+    }
+
+    /// The table as it is used now.
+    pub(crate) fn at(&self, now: Nanos) -> Macs<'_> {
+        let sets = self.sets.get_or_init(|| (0..self.count).map(|_| Set::default()).collect());
+        let ageing_s = self.ageing_s.load(Relaxed);
+        Macs { sets, secret: self.secret, now_s: seconds(now), ageing_s }
     }
 
     /// Forgets what was learned behind the ports that `which` names: they went down or away, or are new ones with the
@@ -122,14 +119,62 @@ impl MacTable {
         entries.sort_unstable();
         entries
     }
+}
 
-    /// The set of a key, and the place in it that is the key's own unless another has it.
+/// The table at one time: what all frames of a batch share.
+pub(crate) struct Macs<'t> {
+    sets: &'t [Set],
+    secret: [u64; 2],
+    now_s: u32,
+    ageing_s: u32,
+}
+
+/// Where a station is, if it is in the table.
+pub(crate) struct Spot<'t> {
+    set: &'t Set,
+    /// The place in the set that is the station's own unless another has it.
+    own: usize,
+    key: u64,
+}
+
+impl Spot<'_> {
+    /// Brings it into the cache: give the result to something that cannot be optimised away.
     #[inline]
-    fn place<'s>(&self, sets: &'s [Set], key: u64) -> (&'s Set, usize) {
-        let [first, second] = self.secret;
+    pub fn touch(&self) -> u64 {
+        self.set.touch(self.own)
+    }
+}
+
+impl<'t> Macs<'t> {
+    /// Where a station is.
+    #[inline]
+    pub fn spot(&self, vlan: u16, mac: u64) -> Spot<'t> {
+        let (key, [first, second]) = (key(vlan, mac), self.secret);
         let hash = fold(fold(key ^ second, first), second);
         let own = (u64::from((hash >> 32) as u32) * set::PLACES as u64) >> 32;
-        (&sets[hash as usize & (self.count - 1)], own as usize)
+        // There are a power of two of sets.
+        Spot { set: &self.sets[hash as usize & (self.sets.len() - 1)], own: own as usize, key }
+    }
+
+    /// As [`MacTable::learn`].
+    #[inline]
+    pub fn learn(&self, spot: &Spot<'_>, port: PortNo) {
+        match spot.set.find(spot.key, spot.own) {
+            Found::Busy => {}
+            Found::At { at, value } if set::port(value) == port => {
+                spot.set.refresh(at, value, self.now_s);
+            }
+            Found::At { .. } | Found::Nowhere => {
+                spot.set.put(spot.key, spot.own, port, self.now_s, self.ageing_s);
+            }
+        }
+    }
+
+    /// As [`MacTable::lookup`].
+    #[inline]
+    pub fn lookup(&self, spot: &Spot<'_>) -> Option<PortNo> {
+        let Found::At { value, .. } = spot.set.find(spot.key, spot.own) else { return None };
+        (set::age(value, self.now_s) <= self.ageing_s).then(|| set::port(value))
     }
 }
 

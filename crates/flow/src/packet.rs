@@ -66,11 +66,11 @@ pub trait Sink {
     /// The packet leaves, as it is now, by every port of `ports` (numbers of this switch; ingress already excluded where it must be).
     fn output(&mut self, index: usize, packet: &Packet<'_>, ports: &[PortNo], then: Then);
 
-    /// Neighbours, the first of which has place `first`, leave as they are by one and the same port: all that becomes of them. The same as
-    /// one [`Sink::output`] for each, for a sink that makes more of it.
-    fn forward(&mut self, first: usize, packets: &[&mut Packet<'_>], port: PortNo) {
-        for (index, packet) in packets.iter().enumerate() {
-            self.output(first + index, packet, &[port], Then::Done);
+    /// Neighbours, the first of which has place `first`, leave as they are, each by the port beside it: all that becomes of them. The same
+    /// as one [`Sink::output`] for each, for a sink that makes more of it.
+    fn forward(&mut self, first: usize, packets: &[&mut Packet<'_>], ports: &[PortNo]) {
+        for (index, (packet, port)) in packets.iter().zip(ports).enumerate() {
+            self.output(first + index, packet, std::slice::from_ref(port), Then::Done);
         }
     }
 

@@ -75,6 +75,8 @@ pub struct PortTable {
     entries: Box<[Entry]>,
     /// Port number → place in `entries`, for numbers below [`INDEXED`].
     index: Box<[u32]>,
+    /// Whether packets may leave by the port of each of these numbers.
+    sends: Box<[bool]>,
     all: Ring,
     flood: Ring,
     local: Option<PortNo>,
@@ -93,9 +95,12 @@ impl PortTable {
             in_all: all.place(state.number),
             in_flood: flood.place(state.number),
         });
+        let index = index_of(&states);
+        let sends = |&at: &u32| states.get(at as usize).is_some_and(|port| port.egress().is_ok());
         Self {
             entries: entries.collect(),
-            index: index_of(&states),
+            sends: index.iter().map(sends).collect(),
+            index,
             local: states.iter().find(|port| port.local).map(|port| port.number),
             all,
             flood,
@@ -130,6 +135,12 @@ impl PortTable {
     /// [`DropReason::NoPort`], [`DropReason::PortNoForward`] and [`DropReason::PortDown`].
     pub fn egress(&self, number: PortNo) -> Result<(), DropReason> {
         self.get(number).ok_or(DropReason::NoPort)?.egress()
+    }
+
+    /// Whether a packet may leave by this port, without the reason; perhaps false for numbers that are not found by index.
+    #[inline]
+    pub(crate) fn surely_sends(&self, number: PortNo) -> bool {
+        self.sends.get(number as usize) == Some(&true)
     }
 
     /// Whether the port exists and is live.

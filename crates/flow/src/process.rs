@@ -12,14 +12,13 @@ mod direct;
 pub(crate) mod trace;
 mod walk;
 
-use crate::action::{Action, PortNo};
+use crate::action::{Action, Output, PortNo};
 use crate::cache::Cache;
 use crate::config::FragMode;
-use crate::exec::{Run, forward, packet_out};
+use crate::exec::{Leaving, Run, leave, packet_out};
 use crate::packet::{Packet, Sink};
 use crate::snapshot::Snapshot;
 use crate::time::Nanos;
-use std::slice;
 use walk::Walker;
 use wire::{DropReason, Field, Key, WORDS};
 
@@ -84,7 +83,8 @@ fn process_batch(
     now: Nanos,
     sink: &mut impl Sink,
 ) {
-    let refused = admit(snapshot, packets, sink);
+    let one_port = one_port(packets);
+    let refused = admit(snapshot, packets, one_port, sink);
     let keys = keys(packets);
     let keys = &keys[..packets.len()];
     let looked = cache.look_up(snapshot, keys);
@@ -93,7 +93,7 @@ fn process_batch(
         && let Some(view) = snapshot.view.table(0).filter(|view| view.is_last)
     {
         let found = direct::search(snapshot, view, cache, keys);
-        return direct::run(snapshot, cache, packets, &found, now, sink);
+        return direct::run(snapshot, cache, packets, (&found, one_port), now, sink);
     }
     match looked {
         Some(looked) => {
@@ -109,18 +109,21 @@ fn process_batch(
     let env = snapshot.env(now);
     let Cache { worker, scratch, traces, .. } = cache;
     let mut walker = Walker::new(snapshot, *worker, scratch, now);
-    for (index, packet) in packets.iter_mut().enumerate() {
-        if refused & 1 << index != 0 {
-            continue;
-        }
-        let trace = traces.of(index);
+    let mut leaving = Leaving::new(sink);
+    for index in 0..packets.len() {
+        let (this, trace) = (index..index + 1, traces.of(index));
         match trace.forwards_to {
-            Some(port) => forward(&snapshot.ports, index, slice::from_ref(packet), port, sink),
+            _ if refused & 1 << index != 0 => {
+                leaving.otherwise(packets, this);
+            }
+            Some(port) => leave(&env, Output::Port(port), this, packets, &mut leaving),
             None => {
-                walker.follow(Run::new(&env, index, packet, sink), trace);
+                let sink = leaving.otherwise(packets, this);
+                walker.follow(Run::new(&env, index, packets[index], sink), trace);
             }
         }
     }
+    leaving.finish(packets);
 }
 
 /// The packets' keys, with empty ones behind.
@@ -130,8 +133,21 @@ fn keys<'k>(packets: &'k [&mut Packet<'_>]) -> [&'k Key; BATCH] {
     keys
 }
 
+/// Whether all packets came in by one port.
+fn one_port(packets: &[&mut Packet<'_>]) -> bool {
+    packets.first().is_none_or(|first| {
+        let port = first.in_port();
+        packets.iter().fold(0, |differ, packet| differ | (packet.in_port() ^ port)) == 0
+    })
+}
+
 /// Drops what may not come in. Returns the dropped packets as bits.
-fn admit(snapshot: &Snapshot, packets: &[&mut Packet<'_>], sink: &mut impl Sink) -> u32 {
+fn admit(
+    snapshot: &Snapshot,
+    packets: &[&mut Packet<'_>],
+    one_port: bool,
+    sink: &mut impl Sink,
+) -> u32 {
     let mut refused = 0;
     let mut refuse = |index: usize, packet: &Packet<'_>, reason| {
         if refused & 1 << index == 0 {
@@ -146,20 +162,19 @@ fn admit(snapshot: &Snapshot, packets: &[&mut Packet<'_>], sink: &mut impl Sink)
             }
         }
     }
-    let mut first = 0;
-    for same in packets.chunk_by(|a, b| a.in_port() == b.in_port()) {
+    let together = if one_port { packets.len() } else { 1 };
+    for (n, same) in packets.chunks(together.max(1)).enumerate() {
         if let Err(reason) = snapshot.ports.ingress(same[0].in_port()) {
-            same.iter().zip(first..).for_each(|(packet, index)| refuse(index, packet, reason));
+            same.iter().zip(n..).for_each(|(packet, index)| refuse(index, packet, reason));
         }
-        first += same.len();
     }
     refused
 }
 
 /// A sink that counts packets from `start`.
-struct Shifted<'s, S> {
-    sink: &'s mut S,
-    start: usize,
+pub(crate) struct Shifted<'s, S> {
+    pub sink: &'s mut S,
+    pub start: usize,
 }
 
 impl<S: Sink> Sink for Shifted<'_, S> {
@@ -173,8 +188,8 @@ impl<S: Sink> Sink for Shifted<'_, S> {
         self.sink.output(self.start + index, packet, ports, then);
     }
 
-    fn forward(&mut self, first: usize, packets: &[&mut Packet<'_>], port: PortNo) {
-        self.sink.forward(self.start + first, packets, port);
+    fn forward(&mut self, first: usize, packets: &[&mut Packet<'_>], ports: &[PortNo]) {
+        self.sink.forward(self.start + first, packets, ports);
     }
 
     fn packet_in(&mut self, index: usize, packet: &Packet<'_>, why: crate::PacketIn) {

@@ -112,11 +112,11 @@ pub(crate) fn actions(instructions: &Instructions) -> impl Iterator<Item = &Acti
     instructions.apply.iter().chain(&instructions.write)
 }
 
-type Page = Vec<Option<Arc<Program>>>;
+type Page = [Option<Arc<Program>>; PAGE];
 
 /// Programs by number, as a snapshot sees them.
 #[derive(Clone, Default)]
-pub(crate) struct Programs(Arc<Vec<Arc<Page>>>);
+pub(crate) struct Programs(Arc<[Arc<Page>]>);
 
 impl Programs {
     /// Program `number`, which a record names.
@@ -126,13 +126,12 @@ impl Programs {
     }
 
     fn set(&mut self, number: u32, program: Option<Arc<Program>>) {
-        let pages = Arc::make_mut(&mut self.0);
         let at = number as usize;
-        if at / PAGE == pages.len() {
-            pages.push(Arc::default());
+        if at / PAGE == self.0.len() {
+            let new = Arc::new([const { None }; PAGE]);
+            self.0 = self.0.iter().cloned().chain([new]).collect();
         }
-        let page = Arc::make_mut(&mut pages[at / PAGE]);
-        page.resize(page.len().max(at % PAGE + 1), None);
+        let page = Arc::make_mut(&mut Arc::make_mut(&mut self.0)[at / PAGE]);
         page[at % PAGE] = program;
     }
 }

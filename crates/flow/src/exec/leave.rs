@@ -23,6 +23,9 @@ impl<'a> Env<'a> {
     pub(super) fn leaves(&self, packet: &Packet<'_>, output: Output) -> Leaves<'a> {
         let in_port = packet.in_port();
         match output {
+            Output::Port(port) if port != in_port && self.ports.surely_sends(port) => {
+                Leaves::By(port)
+            }
             Output::Port(port) => self.by_another(port, in_port),
             Output::InPort => self.by(in_port),
             Output::All => by_all(self.ports.all_but(in_port)),

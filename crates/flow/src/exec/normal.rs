@@ -2,7 +2,12 @@
 
 use super::Env;
 use super::leave::{Leaves, by, by_all};
+use crate::action::PortNo;
+use crate::mac::{Macs, Spot};
 use crate::packet::Packet;
+use crate::process::BATCH;
+use arrayvec::ArrayVec;
+use std::hint::black_box;
 use wire::{DropReason, Field};
 
 /// Group bit of an Ethernet address.
@@ -12,28 +17,78 @@ const GROUP: u64 = 1 << 40;
 const RESERVED: u64 = 0x0180_c200_0000;
 const RESERVED_MASK: u64 = 0xffff_ffff_fff0;
 
+/// Where a frame's stations are in the learning table.
+struct Stations<'a> {
+    source: Spot<'a>,
+    target: Spot<'a>,
+}
+
+impl<'a> Stations<'a> {
+    #[inline]
+    fn of(packet: &Packet<'_>, macs: &Macs<'a>) -> Self {
+        let key = &packet.key;
+        let vid = key.get(Field::VlanVid) as u16; // a priority tag is in the untagged frames' VLAN
+        Self {
+            source: macs.spot(vid, key.get(Field::EthSrc) as u64),
+            target: macs.spot(vid, key.get(Field::EthDst) as u64),
+        }
+    }
+}
+
 impl<'a> Env<'a> {
     /// Learns where the packet came from and finds where it goes.
     pub(super) fn bridged(&self, packet: &Packet<'_>) -> Leaves<'a> {
-        let key = &packet.key;
-        let in_port = packet.in_port();
-        let vid = key.get(Field::VlanVid) as u16 & 0xfff; // a priority tag is in the untagged frames' VLAN
-        let source = key.get(Field::EthSrc) as u64;
-        let target = key.get(Field::EthDst) as u64;
+        let macs = self.macs.at(self.now);
+        self.bridge(packet, &macs, &Stations::of(packet, &macs))
+    }
+
+    /// The same for neighbours, one after the other: `leaves` is told of each. Their stations are looked for in a pass ahead, so that the
+    /// cache misses of all of them overlap.
+    #[inline]
+    pub(super) fn bridged_each<'p, 'h: 'p>(
+        &self,
+        packets: impl Iterator<Item = &'p Packet<'h>> + Clone,
+        mut leaves: impl FnMut(Leaves<'a>),
+    ) {
+        let macs = self.macs.at(self.now);
+        let stations: ArrayVec<_, BATCH> =
+            packets.clone().map(|packet| Stations::of(packet, &macs)).collect();
+        black_box(
+            stations
+                .iter()
+                .fold(0, |sum, Stations { source, target }| sum ^ source.touch() ^ target.touch()),
+        );
+        for (packet, stations) in packets.zip(&stations) {
+            leaves(self.bridge(packet, &macs, stations));
+        }
+    }
+
+    #[inline]
+    fn bridge(&self, packet: &Packet<'_>, macs: &Macs<'_>, stations: &Stations<'_>) -> Leaves<'a> {
+        let (in_port, ports) = (packet.in_port(), self.ports);
+        let source = packet.key.get(Field::EthSrc) as u64;
+        let target = packet.key.get(Field::EthDst) as u64;
         if target & RESERVED_MASK == RESERVED {
             return Leaves::Nowhere(DropReason::ReservedAddress);
         }
-        let Env { ports, macs, now, .. } = *self;
         // A group address cannot send, and a packet-out's ingress need not be a port.
         if source & GROUP == 0 && ports.get(in_port).is_some() {
-            macs.learn(vid, source, in_port, now);
+            macs.learn(&stations.source, in_port);
         }
-        let known = if target & GROUP == 0 { macs.lookup(vid, target, now) } else { None };
-        match known.and_then(|port| ports.get(port)) {
+        let known = if target & GROUP == 0 { macs.lookup(&stations.target) } else { None };
+        match known {
+            Some(port) if port != in_port && ports.surely_sends(port) => Leaves::By(port),
+            _ => self.unsurely(known, in_port),
+        }
+    }
+
+    #[inline(never)]
+    fn unsurely(&self, known: Option<PortNo>, in_port: PortNo) -> Leaves<'a> {
+        match known.and_then(|port| self.ports.get(port)) {
             Some(port) if port.number == in_port => Leaves::Nowhere(DropReason::NoDestination),
             Some(port) if port.live => by(port),
             // Unknown, or its port is gone or down: the station may have moved.
-            _ => by_all(ports.flood_but(in_port)),
+            _ => by_all(self.ports.flood_but(in_port)),
         }
     }
 }

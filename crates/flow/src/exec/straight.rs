@@ -4,12 +4,13 @@
 //! needed; only a packet whose edit fails needs one. What the edits replace is worked out when the program is made.
 
 use super::leave::Leaves;
+use super::leaving::Leaving;
 use super::{Env, Origin, Run, edit};
-use crate::action::{Action, Instructions, Output, PortNo};
+use crate::action::{Action, Instructions, Output};
 use crate::action_set::ActionSet;
 use crate::packet::{Packet, Sink, Then};
-use crate::ports::PortTable;
-use wire::{DropReason, EditError, Field};
+use std::ops::Range;
+use wire::{EditError, Field};
 
 /// Edits in their order, then one output.
 #[derive(Debug)]
@@ -54,27 +55,29 @@ impl Straight {
 
     /// Runs the program for neighbours that came in by one port, and tells the one verdict of each. `origin` is asked for only if the
     /// controller is to be told of a TTL.
+    #[inline(always)]
     pub fn run<S: Sink>(
         &self,
         env: &Env<'_>,
-        first: usize,
+        which: Range<usize>,
         packets: &mut [&mut Packet<'_>],
-        sink: &mut S,
+        leaving: &mut Leaving<'_, S>,
         origin: impl Fn() -> Origin,
     ) {
-        let mut told = 0;
+        let mut from = which.start;
         if !self.edits.is_empty() {
-            for at in 0..packets.len() {
+            for at in which.clone() {
                 let Err(error) = self.edit(packets[at]) else { continue };
-                self.send(env, first + told, &packets[told..at], sink);
-                let mut run = Run::new(env, first + at, packets[at], sink);
+                self.leave(env, from..at, packets, leaving);
+                let sink = leaving.otherwise(packets, at..at + 1);
+                let mut run = Run::new(env, at, packets[at], sink);
                 run.enter(origin());
                 let _ends_here = run.cannot_edit(error);
                 run.finish(&ActionSet::default());
-                told = at + 1;
+                from = at + 1;
             }
         }
-        self.send(env, first + told, &packets[told..], sink);
+        self.leave(env, from..which.end, packets, leaving);
     }
 
     /// Changes one packet.
@@ -90,70 +93,58 @@ impl Straight {
     }
 
     /// Tells where neighbours leave: all the same way, unless the learning table says where.
-    #[inline]
-    fn send<S: Sink>(
+    #[inline(always)]
+    fn leave<S: Sink>(
         &self,
         env: &Env<'_>,
-        first: usize,
+        which: Range<usize>,
         packets: &[&mut Packet<'_>],
-        sink: &mut S,
+        leaving: &mut Leaving<'_, S>,
     ) {
         match self.to {
-            Output::Port(port) => forward(env.ports, first, packets, port, sink),
             Output::Normal => {
-                for (index, packet) in packets.iter().enumerate() {
-                    let one = std::slice::from_ref(packet);
-                    send_together(env, first + index, one, self.to, sink);
-                }
+                let mut each = which.clone();
+                let bridged = packets[which].iter().map(|packet| &**packet);
+                env.bridged_each(bridged, |leaves| {
+                    let index = each.next().unwrap_or_default();
+                    tell(leaves, index..index + 1, packets, leaving);
+                });
             }
-            _ => send_together(env, first, packets, self.to, sink),
+            _ => leave(env, self.to, which, packets, leaving),
         }
     }
 }
 
-/// Sends neighbours, which came in by one port, by another.
-#[inline]
-pub(crate) fn forward<S: Sink>(
-    ports: &PortTable,
-    first: usize,
-    packets: &[&mut Packet<'_>],
-    port: PortNo,
-    sink: &mut S,
-) {
-    let in_port = packets.first().map(|packet| packet.in_port());
-    let verdict = match in_port == Some(port) {
-        true => Err(DropReason::NoDestination),
-        false => ports.egress(port),
-    };
-    match verdict {
-        Ok(()) => sink.forward(first, packets, port),
-        Err(reason) => discard(first, packets, reason, sink),
-    }
-}
-
-#[cold]
-fn discard<S: Sink>(first: usize, packets: &[&mut Packet<'_>], reason: DropReason, sink: &mut S) {
-    let each = packets.iter().zip(first..);
-    each.for_each(|(packet, index)| sink.discard(index, packet, reason));
-}
-
-/// Tells where packets leave that all leave the same way.
-#[inline]
-fn send_together<S: Sink>(
+/// Tells where neighbours leave that came in by one port and all leave the same way.
+#[inline(always)]
+pub(crate) fn leave<S: Sink>(
     env: &Env<'_>,
-    first: usize,
-    packets: &[&mut Packet<'_>],
     to: Output,
-    sink: &mut S,
+    which: Range<usize>,
+    packets: &[&mut Packet<'_>],
+    leaving: &mut Leaving<'_, S>,
 ) {
-    let Some(packet) = packets.first() else { return };
-    match env.leaves(packet, to) {
-        Leaves::By(port) => sink.forward(first, packets, port),
+    let Some(first) = packets.get(which.start).filter(|_| !which.is_empty()) else { return };
+    tell(env.leaves(first, to), which, packets, leaving);
+}
+
+#[inline(always)]
+fn tell<S: Sink>(
+    leaves: Leaves<'_>,
+    which: Range<usize>,
+    packets: &[&mut Packet<'_>],
+    leaving: &mut Leaving<'_, S>,
+) {
+    match leaves {
+        Leaves::By(port) => leaving.by(which, port),
         Leaves::ByAll(ports) => {
-            let each = packets.iter().zip(first..);
-            each.for_each(|(packet, index)| sink.output(index, packet, ports, Then::Done));
+            let sink = leaving.otherwise(packets, which.clone());
+            which.for_each(|index| sink.output(index, packets[index], ports, Then::Done));
         }
-        Leaves::Nowhere(reason) => discard(first, packets, reason, sink),
+        Leaves::Nowhere(reason) => {
+            let sink = leaving.otherwise(packets, which.clone());
+            which.for_each(|index| sink.discard(index, packets[index], reason));
+        }
     }
 }
 

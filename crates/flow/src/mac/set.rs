@@ -79,6 +79,14 @@ impl Set {
         Found::Busy
     }
 
+    /// Brings the words of a place into the cache: give the result to something that cannot be optimised away.
+    #[inline]
+    pub fn touch(&self, place: usize) -> u64 {
+        let [key, value] = [&self.keys, &self.values]
+            .map(|words| words.get(place).map_or(0, |word| word.load(Relaxed)));
+        key ^ value
+    }
+
     /// Where the key is, or past the last place. All keys are compared: which of them it is, is anyone's guess, and one wrong guess
     /// costs more than seven comparisons.
     #[inline(never)]

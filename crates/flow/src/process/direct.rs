@@ -2,16 +2,14 @@
 
 use super::BATCH;
 use super::walk::Walker;
-use crate::action::PortNo;
 use crate::cache::Cache;
-use crate::exec::{Run, forward};
+use crate::exec::{Leaving, Run};
 use crate::packet::{Packet, Sink};
 use crate::program::Program;
 use crate::snapshot::Snapshot;
-use crate::store::{RecordId, tick};
+use crate::store::{Line, RecordId, tick};
 use crate::template::{Found, TableView};
 use crate::time::Nanos;
-use arrayvec::ArrayVec;
 use wire::Key;
 
 /// What table 0 has for each packet of a batch.
@@ -28,60 +26,63 @@ pub(super) fn search(
     found
 }
 
-/// Neighbours that came in by one port and hit one entry.
-struct Hit<'s> {
-    id: RecordId,
-    /// Where they end.
-    to: usize,
-    program: Option<&'s Program>,
-    /// [`Program::forwards_to`], read in the same pass as everything else that may not be in the cache.
-    forwards_to: Option<PortNo>,
-}
-
-/// Counts a batch, none of which was refused, and runs what was found.
+/// Counts a batch, none of which was refused, and runs what was found. `one_port`: all came in by the same one.
 pub(super) fn run(
     snapshot: &Snapshot,
     cache: &mut Cache,
     packets: &mut [&mut Packet<'_>],
-    found: &Found,
+    (found, one_port): (&Found, bool),
     now: Nanos,
     sink: &mut impl Sink,
 ) {
-    let env = snapshot.env(now);
-    let mut hits = ArrayVec::<Hit<'_>, BATCH>::new();
-    let mut from = 0;
-    while from < packets.len() {
-        let (id, (to, bytes)) = (found[from], neighbours(packets, found, from));
-        let counted = ((to - from) as u64, bytes);
-        let program = count(snapshot, cache.worker, id, counted, tick(now));
-        let forwards_to = program.and_then(|program| program.forwards_to);
-        hits.push(Hit { id, to, program, forwards_to });
-        from = to;
+    // All that may not be in the cache is read in a pass of its own.
+    let mut programs = [None; BATCH];
+    count(snapshot, cache.worker, packets, found, tick(now), &mut programs);
+    let mut leaving = Leaving::new(sink);
+    // Packets are run together if all are alike, else one by one: where short runs end, the processor cannot guess.
+    if one_port && all_equal(&found[..packets.len()]) {
+        let all = packets.len();
+        run_each((snapshot, cache, now), packets, (found, &programs), &mut leaving, all);
+    } else {
+        run_each((snapshot, cache, now), packets, (found, &programs), &mut leaving, 1);
     }
+    leaving.finish(packets);
+}
+
+/// Runs what was found, `together` packets at a time, which are alike. Inlined, so that one at a time is no loop.
+#[inline(always)]
+fn run_each<S: Sink>(
+    (snapshot, cache, now): (&Snapshot, &mut Cache, Nanos),
+    packets: &mut [&mut Packet<'_>],
+    (found, programs): (&Found, &Programs<'_>),
+    leaving: &mut Leaving<'_, S>,
+    together: usize,
+) {
+    let env = snapshot.env(now);
     let mut walker = Walker::new(snapshot, cache.worker, &mut cache.scratch, now);
-    from = 0;
-    for Hit { id, to, program, forwards_to } in hits {
-        let run = &mut packets[from..to];
-        if let Some(port) = forwards_to {
-            forward(&snapshot.ports, from, run, port, sink);
-        } else if let Some(program) = program {
-            match &program.straight {
-                Some(short) => {
-                    short.run(&env, from, run, sink, || walker.origin(id, program, 0));
-                }
-                None => {
-                    for (packet, index) in run.iter_mut().zip(from..) {
-                        walker.run_last(Run::new(&env, index, packet, sink), id);
+    for from in (0..packets.len()).step_by(together) {
+        let (id, which) = (found[from], from..from + together);
+        match programs[from].map(|program| (program, &program.straight)) {
+            Some((program, Some(straight))) => {
+                straight.run(&env, which, packets, leaving, || walker.origin(id, program, 0));
+            }
+            other => {
+                for index in which {
+                    let sink = leaving.otherwise(packets, index..index + 1);
+                    let run = Run::new(&env, index, packets[index], sink);
+                    match other {
+                        Some(_) => walker.run_last(run, id),
+                        None => walker.miss_first(run),
                     }
                 }
             }
-        } else {
-            for (packet, index) in run.iter_mut().zip(from..) {
-                walker.miss_first(Run::new(&env, index, packet, sink));
-            }
         }
-        from = to;
     }
+}
+
+/// Whether all are the first one; without a branch for each.
+fn all_equal(ids: &[RecordId]) -> bool {
+    ids.first().is_none_or(|first| ids.iter().fold(0, |differ, id| differ | (id.0 ^ first.0)) == 0)
 }
 
 /// Counts a batch and does nothing with it.
@@ -92,42 +93,58 @@ pub(super) fn count_only(
     found: &Found,
     now: Nanos,
 ) {
-    let mut from = 0;
-    while from < packets.len() {
-        let (to, bytes) = neighbours(packets, found, from);
-        count(snapshot, worker, found[from], ((to - from) as u64, bytes), tick(now));
-        from = to;
-    }
+    count(snapshot, worker, packets, found, tick(now), &mut [None; BATCH]);
 }
 
-/// Where the packets end that came in by the same port as packet `from` and hit the same entry one after the other, and the bytes of them.
-#[inline]
-fn neighbours(packets: &[&mut Packet<'_>], found: &Found, from: usize) -> (usize, u64) {
-    let (id, in_port) = (found[from], packets[from].in_port());
-    let (mut to, mut bytes) = (from, 0);
-    while let Some(packet) = packets.get(to)
-        && found[to] == id
-        && packet.in_port() == in_port
-    {
-        bytes += u64::from(packet.frame_len);
-        to += 1;
-    }
-    (to, bytes)
-}
+/// The program of the entry that each packet hit.
+type Programs<'s> = [Option<&'s Program>; BATCH];
 
-/// Counts packets and bytes on an entry; its program, or `None` if it is none.
+/// Counts packets on their entries, neighbours on one entry together, and gives the program of each.
 #[inline]
-fn count(
-    snapshot: &Snapshot,
+fn count<'s>(
+    snapshot: &'s Snapshot,
     worker: u8,
-    id: RecordId,
-    (packets, bytes): (u64, u64),
+    packets: &[&mut Packet<'_>],
+    found: &Found,
     tick: u32,
-) -> Option<&Program> {
-    if !id.is_some() {
-        return None;
+    programs: &mut Programs<'s>,
+) {
+    let mut same = Same::default();
+    for ((packet, &id), program) in packets.iter().zip(found).zip(programs) {
+        if id != same.id {
+            same.count(snapshot, worker, tick);
+            same = Same::of(snapshot, id);
+        }
+        same.packets += 1;
+        same.bytes += u64::from(packet.frame_len);
+        *program = same.hit.map(|(_, program)| program);
     }
-    let line = snapshot.line(id);
-    snapshot.arena.count(id, line, worker, packets, bytes, tick);
-    Some(snapshot.programs.get(line.rule().program))
+    same.count(snapshot, worker, tick);
+}
+
+/// Neighbours that hit one entry, or none.
+#[derive(Default)]
+struct Same<'s> {
+    id: RecordId,
+    hit: Option<(&'s Line, &'s Program)>,
+    packets: u64,
+    bytes: u64,
+}
+
+impl<'s> Same<'s> {
+    #[inline]
+    fn of(snapshot: &'s Snapshot, id: RecordId) -> Self {
+        let hit = id.is_some().then(|| {
+            let line = snapshot.line(id);
+            (line, &**snapshot.programs.get(line.rule().program))
+        });
+        Self { id, hit, packets: 0, bytes: 0 }
+    }
+
+    #[inline]
+    fn count(&self, snapshot: &Snapshot, worker: u8, tick: u32) {
+        if let Some((line, _)) = self.hit {
+            snapshot.arena.count(self.id, line, worker, self.packets, self.bytes, tick);
+        }
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! All entries share one mask but for a prefix of one address field, and agree on everything outside it. The address
 //! space is cut into 256 *pages* by its top byte. A page has a slot per second byte: a record, nothing, or a *piece*, the
-//! sorted starts of address ranges within that /16 with the record of each, found by binary search of at most 16 steps.
+//! sorted address ranges within that /16 with the record of each, found by binary search of at most 16 steps.
 //! Ranges are what is left of prefixes when the longer ones are laid over the shorter ones. Only pages in which an
 //! entry changed are compiled again.
 
@@ -13,8 +13,10 @@ pub(crate) use builder::Builder;
 use super::single::{Single, Words};
 use super::{Found, Searched};
 use crate::pipeline::Store;
+use crate::process::BATCH;
 use crate::store::RecordId;
 use crate::table::Tuple;
+use arrayvec::ArrayVec;
 use std::hint::{black_box, select_unpredictable};
 use std::sync::Arc;
 use wire::{Field, Key, WORDS};
@@ -22,40 +24,72 @@ use wire::{Field, Key, WORDS};
 /// Fields that a prefix template searches.
 const FIELDS: [Field; 2] = [Field::Ipv4Dst, Field::Ipv4Src];
 
-/// A slot that is a piece: the two top bits, which no record has, then the number of the piece.
+/// A slot that is a piece: the two top bits, which no record has, then how often the piece can be halved in [`HALVINGS`] bits, then the
+/// place of its first range.
 const PIECE: u32 = 0xc000_0000;
+/// Bits of a piece's place: 256 pieces of at most 2^16 ranges.
+const PLACE: u32 = 24;
+/// No piece can be halved so often: a slot of that number is [`RecordId::NONE`].
+const HALVINGS: u32 = (1 << (30 - PLACE)) - 1;
+
+/// The addresses from here to the next range of a piece have one record. Both lie together: that is one cache line for most pieces.
+#[derive(Clone, Copy)]
+struct Range {
+    /// Inside its /16.
+    start: u32,
+    record: RecordId,
+}
 
 /// The prefixes of one /8.
 pub(crate) struct Page {
     slots: [u32; 256],
-    /// First range of each piece, and one past the last. There is at least one piece.
-    pieces: Box<[u32]>,
-    /// Where each range starts inside its /16; the first of a piece is 0.
-    starts: Box<[u16]>,
-    records: Box<[RecordId]>,
+    /// Piece by piece. A piece has a power of two of ranges, the last one as often as needed; its first one starts at 0.
+    ranges: Box<[Range]>,
     /// Halvings that leave one range of its largest piece.
     steps: u32,
 }
 
-impl Page {
-    /// The record of an address. Nothing here depends on what the address is but the memory read: the processor guesses no branch wrong.
-    /// `steps` are enough for the largest piece; for a slot that is no piece, the first one is searched for nothing.
+/// One address on the way to its record. Nothing here depends on what the address is but the memory read: the processor guesses no branch
+/// wrong. For a slot that is no piece, some range is looked at for nothing.
+#[derive(Clone, Copy)]
+struct Descent<'p> {
+    ranges: &'p [Range],
+    slot: u32,
+    /// The address inside its /16.
+    low: u32,
+    /// The first of the ranges that are left, and how many they are.
+    at: u32,
+    left: u32,
+}
+
+impl<'p> Descent<'p> {
     #[inline]
-    fn find(&self, address: u32, steps: u32) -> RecordId {
-        let slot = self.slots[(address >> 16) as usize & 0xff];
-        let piece = slot.wrapping_sub(PIECE) as usize;
-        let is_piece = piece + 1 < self.pieces.len();
-        let piece = select_unpredictable(is_piece, piece, 0);
-        let (from, to) = (self.pieces[piece] as usize, self.pieces[piece + 1] as usize);
-        let (starts, low) = (&self.starts[from..to], address as u16);
-        let (mut at, mut left) = (0, starts.len());
-        for _ in 0..steps {
-            let half = left / 2;
-            at = select_unpredictable(starts[at + half] <= low, at + half, at);
-            left -= half;
-        }
-        select_unpredictable(is_piece, self.records[from + at], RecordId(slot))
+    fn begin(page: &'p Page, address: u32) -> Self {
+        let slot = page.slots[(address >> 16) as usize & 0xff];
+        let piece = select_unpredictable(is_piece(slot), slot, PIECE);
+        let (at, left) = (piece & ((1 << PLACE) - 1), 1 << (piece >> PLACE & HALVINGS));
+        Self { ranges: &page.ranges, slot, low: address & 0xffff, at, left }
     }
+
+    /// Leaves half of the ranges, or the last one.
+    #[inline]
+    fn halve(&mut self) {
+        let half = self.left / 2;
+        let upper = self.at + half;
+        let is_upper = self.ranges[upper as usize].start <= self.low;
+        self.at = select_unpredictable(is_upper, upper, self.at);
+        self.left -= half;
+    }
+
+    #[inline]
+    fn end(&self) -> RecordId {
+        let record = self.ranges[self.at as usize].record;
+        select_unpredictable(is_piece(self.slot), record, RecordId(self.slot))
+    }
+}
+
+fn is_piece(slot: u32) -> bool {
+    slot >= PIECE && slot != RecordId::NONE.0
 }
 
 /// What makes a table fit: which field, and what all entries share.
@@ -127,12 +161,18 @@ pub(crate) struct Prefix {
 }
 
 impl Prefix {
-    /// Searches for each key.
+    /// Searches for each key, all of them in step, so that their cache misses overlap.
     pub fn search(&self, at: Searched<'_>, keys: &[&Key], found: &mut Found) -> u32 {
-        for (slot, key) in found.iter_mut().zip(keys) {
+        let mut descents = ArrayVec::<Descent<'_>, BATCH>::new();
+        for key in keys.iter().take(BATCH) {
             let address = (key.0[self.word % WORDS] >> self.shift) as u32;
-            let id = self.pages[(address >> 24) as usize].find(address, self.steps);
-            *slot = if self.base.matches(key) { id } else { RecordId::NONE };
+            descents.push(Descent::begin(&self.pages[(address >> 24) as usize], address));
+        }
+        for _ in 0..self.steps {
+            descents.iter_mut().for_each(Descent::halve);
+        }
+        for ((slot, key), descent) in found.iter_mut().zip(keys).zip(&descents) {
+            *slot = if self.base.matches(key) { descent.end() } else { RecordId::NONE };
         }
         // Brings the records in, which are counted on next, all at once.
         black_box(found[..keys.len()].iter().fold(0, |sum, &id| sum ^ at.arena.touch(id)));

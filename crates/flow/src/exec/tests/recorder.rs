@@ -4,8 +4,9 @@ use super::Switch;
 use super::frame::Frame;
 use crate::action::{Action, Instructions, PortNo};
 use crate::action_set::ActionSet;
-use crate::exec::{Env, Origin, Run, Straight};
+use crate::exec::{Env, Leaving, Origin, Run, Straight};
 use crate::packet::{Packet, PacketIn, Sink, Then};
+use crate::process::Shifted;
 use std::ops::ControlFlow;
 use wire::{DropReason, Head, Offload};
 
@@ -127,7 +128,10 @@ pub fn run_straight(
 ) -> Option<(Verdicts, bool)> {
     let straight = Straight::of(instructions)?;
     Some(recorded_packet(switch, frame, in_port, |env, packet, recorder| {
-        straight.run(env, 9, &mut [packet], recorder, || origin(0, false));
+        let mut sink = Shifted { sink: recorder, start: 9 };
+        let (packets, mut leaving) = (&mut [packet][..], Leaving::new(&mut sink));
+        straight.run(env, 0..1, packets, &mut leaving, || origin(0, false));
+        leaving.finish(packets);
     }))
 }
 

@@ -1,6 +1,6 @@
 //! Keeps pages in step with the entries.
 
-use super::{PIECE, Page, Prefix, Shape};
+use super::{PIECE, PLACE, Page, Prefix, Range, Shape};
 use crate::store::RecordId;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -62,9 +62,7 @@ impl Builder {
     pub fn build(&mut self, shape: Shape) -> Prefix {
         let empty = Arc::new(Page {
             slots: [RecordId::NONE.0; 256],
-            pieces: [0, 1].into(),
-            starts: [0].into(),
-            records: [RecordId::NONE].into(),
+            ranges: [Range { start: 0, record: RecordId::NONE }].into(),
             steps: 0,
         });
         for top in 0..256 {
@@ -132,42 +130,34 @@ fn flatten(
 }
 
 /// Cuts the ranges of a /8 into slots and pieces.
-fn cut(ranges: &[(u32, RecordId)]) -> Page {
-    let mut page = (vec![0_u32; 0], vec![0_u32], Vec::new(), Vec::new());
-    let (slots, pieces, starts, records) = (&mut page.0, &mut page.1, &mut page.2, &mut page.3);
+fn cut(all: &[(u32, RecordId)]) -> Page {
+    let (mut slots, mut ranges, mut steps) = ([0; 256], Vec::new(), 0);
     let mut next = 0;
     let mut current = RecordId::NONE;
-    for slot in 0..256 {
-        let first = (ranges[0].0 & 0xff00_0000) + (slot << 16);
-        let here = ranges[next..].iter().take_while(|(start, _)| *start <= first | 0xffff).count();
-        let mut inside = ranges[next..next + here].to_vec();
+    for (slot, first) in slots.iter_mut().zip((all[0].0 & 0xff00_0000..).step_by(1 << 16)) {
+        let here = all[next..].iter().take_while(|(start, _)| *start <= first | 0xffff).count();
+        let mut inside = all[next..next + here].to_vec();
         if inside.first().is_none_or(|&(start, _)| start != first) {
             inside.insert(0, (first, current));
         }
         next += here;
         current = inside[inside.len() - 1].1;
-        if inside.len() == 1 {
-            slots.push(current.0);
-        } else {
-            slots.push(PIECE + pieces.len() as u32 - 1);
-            starts.extend(inside.iter().map(|&(start, _)| start as u16));
-            records.extend(inside.iter().map(|&(_, record)| record));
-            pieces.push(starts.len() as u32);
+        let halvings = inside.len().next_power_of_two().trailing_zeros();
+        if halvings == 0 {
+            *slot = current.0;
+            continue;
         }
+        *slot = PIECE | halvings << PLACE | ranges.len() as u32;
+        steps = steps.max(halvings);
+        let last = inside[inside.len() - 1];
+        inside.resize(1 << halvings, last);
+        ranges
+            .extend(inside.iter().map(|&(start, record)| Range { start: start & 0xffff, record }));
     }
-    if pieces.len() == 1 {
-        starts.push(0);
-        records.push(RecordId::NONE);
-        pieces.push(1);
+    if ranges.is_empty() {
+        ranges.push(Range { start: 0, record: RecordId::NONE });
     }
-    let largest = page.1.windows(2).map(|ends| ends[1] - ends[0]).max().unwrap_or(1);
-    Page {
-        steps: largest.next_power_of_two().trailing_zeros(),
-        slots: page.0.try_into().expect("256 slots were pushed"),
-        pieces: page.1.into(),
-        starts: page.2.into(),
-        records: page.3.into(),
-    }
+    Page { slots, ranges: ranges.into(), steps }
 }
 
 #[cfg(test)]
