@@ -200,8 +200,32 @@ pub struct Device {
     pub slots: u16,
     /// Bytes of the frames that its transmit buffers are described for.
     pub frame: usize,
-    /// The session; closing it takes the port down.
-    _frontend: Frontend,
+    /// Where its receive and its transmit ring are in its memory.
+    pub areas: [Areas; 2],
+    /// The session; closing it takes the port down. None if this process plays the switch as well.
+    _frontend: Option<Frontend>,
+}
+
+/// Where things are in a guest's memory: receive, transmit.
+struct Places {
+    areas: [Areas; 2],
+    buffers: [Buffers; 2],
+    end: usize,
+}
+
+impl Places {
+    fn of(shape: &Shape) -> Self {
+        let (receive, next) = Areas::at(0, shape.slots);
+        let (transmit, next) = Areas::at(next, shape.slots);
+        let into = Buffers::at(next, shape.buffer);
+        let out = Buffers::at(into.end(shape.slots), shape.frame);
+        Self { areas: [receive, transmit], buffers: [into, out], end: out.end(shape.slots) }
+    }
+
+    fn memory(&self, shape: &Shape) -> Result<Arc<Memory>> {
+        Memory::new(self.end, shape.pages)
+            .context("making the guest's memory failed; huge pages need vm.nr_hugepages")
+    }
 }
 
 impl Device {
@@ -213,28 +237,54 @@ impl Device {
         let raw = socket.try_clone()?;
         let mut frontend = Frontend::from_stream(socket, 2);
         negotiate(&mut frontend, shape)?;
-        let (receive_areas, next) = Areas::at(0, shape.slots);
-        let (transmit_areas, next) = Areas::at(next, shape.slots);
-        let receive_buffers = Buffers::at(next, shape.buffer);
-        let transmit_buffers = Buffers::at(receive_buffers.end(shape.slots), shape.frame);
-        let memory = Memory::new(transmit_buffers.end(shape.slots), shape.pages)
-            .context("making the guest's memory failed; huge pages need vm.nr_hugepages")?;
+        let places = Places::of(shape);
+        let memory = places.memory(shape)?;
         frontend.set_mem_table(&[region(&memory)]).context("SET_MEM_TABLE failed")?;
-        let mut start = |index, areas, buffers| {
-            let ring = Ring::new(shape.ring, &memory, areas, shape.slots);
+        let mut start = |index: usize| -> Result<_> {
+            // The ring is made first: it must say what it wants before the switch looks.
+            let ring = Ring::new(shape.ring, &memory, places.areas[index], shape.slots);
             let session = Session { frontend: &mut frontend, raw: &raw, memory: &memory };
-            session
-                .start(index, areas, shape)
-                .with_context(|| format!("setting up ring {index} failed"))
-                .map(|(kick, call)| Queue { ring, buffers, kick, call })
+            let events = session
+                .start(index, places.areas[index], shape)
+                .with_context(|| format!("setting up ring {index} failed"))?;
+            Ok((ring, events))
         };
-        let mut receive = start(RECEIVE, receive_areas, receive_buffers)?;
-        let mut transmit = start(TRANSMIT, transmit_areas, transmit_buffers)?;
+        let rings = [start(RECEIVE)?, start(TRANSMIT)?];
+        Ok(Self::with(shape, &places, memory, rings, Some(frontend)))
+    }
+
+    /// A guest that no switch serves: whoever has its memory may play one.
+    ///
+    /// # Errors
+    /// There is no memory for it.
+    pub fn alone(shape: &Shape) -> Result<Self> {
+        let places = Places::of(shape);
+        let memory = places.memory(shape)?;
+        let start = |index: usize| -> Result<_> {
+            let ring = Ring::new(shape.ring, &memory, places.areas[index], shape.slots);
+            Ok((ring, (EventFd::new(EFD_NONBLOCK)?, EventFd::new(EFD_NONBLOCK)?)))
+        };
+        let rings = [start(RECEIVE)?, start(TRANSMIT)?];
+        Ok(Self::with(shape, &places, memory, rings, None))
+    }
+
+    fn with(
+        shape: &Shape,
+        places: &Places,
+        memory: Arc<Memory>,
+        [receive, transmit]: [(Ring, (EventFd, EventFd)); 2],
+        frontend: Option<Frontend>,
+    ) -> Self {
+        let queue = |(ring, (kick, call)), index: usize| {
+            let buffers = places.buffers[index];
+            Queue { ring, buffers, kick, call }
+        };
+        let (mut receive, mut transmit) = (queue(receive, RECEIVE), queue(transmit, TRANSMIT));
         describe(&mut receive, shape.slots, shape.buffer, Direction::Receive);
         describe(&mut transmit, shape.slots, shape.frame, Direction::Transmit);
         receive.offer(shape.slots);
-        let (slots, frame) = (shape.slots, shape.frame);
-        Ok(Self { memory, transmit, receive, slots, frame, _frontend: frontend })
+        let (slots, frame, areas) = (shape.slots, shape.frame, places.areas);
+        Self { memory, transmit, receive, slots, frame, areas, _frontend: frontend }
     }
 }
 

@@ -12,6 +12,7 @@
 //! The switch is trusted to be a switch here: the driver never crashes on what it does to the rings, but a lying one is only counted.
 //! The opposite, a hostile driver against the switch, is the business of the ring's own tests.
 
+pub mod echo;
 pub mod flows;
 pub mod frame;
 pub mod frontend;

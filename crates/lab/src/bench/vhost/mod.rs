@@ -7,6 +7,7 @@
 //! than the driver, and idle shares, to show who was the limit.
 
 mod cases;
+mod ceiling;
 mod compare;
 mod idle;
 mod latency;
@@ -79,6 +80,9 @@ pub fn run(options: &Options) -> Result<Report> {
         results.extend(compare::run(&plan, case).with_context(|| case.name)?);
     }
     results.extend(compare::scaling(&results));
+    if plan.wants(ceiling::NAME) {
+        results.extend(ceiling::run(&plan, &results).context(ceiling::NAME)?);
+    }
     if plan.wants(testpmd::NAME) {
         results.extend(testpmd::run(&plan).context(testpmd::NAME)?);
     }

@@ -16,10 +16,10 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// A window. Short enough that the host seldom moves the cores within.
-const WINDOW: Duration = Duration::from_millis(250);
+pub const WINDOW: Duration = Duration::from_millis(250);
 
 /// Traffic before a window, which nothing is counted of.
-const WARM_UP: Duration = Duration::from_millis(20);
+pub const WARM_UP: Duration = Duration::from_millis(20);
 
 /// How long a switch may take to connect; Open vSwitch looks once a second.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -46,7 +46,7 @@ impl Cycles {
     }
 
     /// Frames a second of so many cycles.
-    fn rate(self, frames: u64, cycles: u64) -> f64 {
+    pub fn rate(self, frames: u64, cycles: u64) -> f64 {
         frames as f64 * self.per_s / cycles.max(1) as f64
     }
 
@@ -191,7 +191,7 @@ fn traffic(case: &Case) -> Traffic {
 }
 
 /// Only while traffic runs: processes that are started in between may run anywhere.
-fn on_the_generators_core<T>(work: impl FnOnce() -> T) -> T {
+pub fn on_the_generators_core<T>(work: impl FnOnce() -> T) -> T {
     pin(GENERATORS_CORE);
     let result = work();
     unpin();
