@@ -97,6 +97,7 @@ impl Wire {
             return;
         }
         if effort == Effort::Frames {
+            (0..count).for_each(|n| source.fetch(n));
             (0..count).for_each(|n| destination.own(n));
             (0..count).for_each(|n| destination.copy(source, n));
         }
@@ -118,7 +119,9 @@ impl End {
         // A split ring's driver is told once that notifications are not wanted; a packed ring's reads the words after the driver's.
         match &ring {
             Side::Split { used, .. } => used[0].store(1, Relaxed),
-            Side::Packed { .. } => memory.view::<AtomicU32>(areas.device, 1)[0].store(1 << 16, Relaxed),
+            Side::Packed { .. } => {
+                memory.view::<AtomicU32>(areas.device, 1)[0].store(1 << 16, Relaxed)
+            }
         }
         let lines = memory.view(0, memory.bytes() / LINE);
         Self { ring, lines, buffers, next: 0, mask: device.slots - 1, len }
@@ -192,6 +195,13 @@ impl End {
     }
 
     #[inline]
+    fn fetch(&self, n: u16) {
+        let at = self.line(n);
+        sys::fetch(&self.lines[at - 1]);
+        sys::fetch(&self.lines[at]);
+    }
+
+    #[inline]
     fn own(&self, n: u16) {
         let at = self.line(n);
         sys::own(&self.lines[at - 1]);
@@ -201,7 +211,8 @@ impl End {
     #[inline]
     fn copy(&self, source: &Self, n: u16) {
         let (from, to) = (source.line(n), self.line(n));
-        self.lines[to - 1].0[7].store(ONE_BUFFER | source.lines[from - 1].0[7].load(Relaxed), Relaxed);
+        self.lines[to - 1].0[7]
+            .store(ONE_BUFFER | source.lines[from - 1].0[7].load(Relaxed), Relaxed);
         let (from, to) = (&source.lines[from], &self.lines[to]);
         from.0.iter().zip(&to.0).for_each(|(from, to)| to.store(from.load(Relaxed), Relaxed));
     }

@@ -176,6 +176,15 @@ impl Queue {
         }
     }
 
+    /// Takes back what the switch has used, if fewer than `count` buffers are free.
+    #[inline]
+    pub fn reclaim_for(&mut self, count: u16) {
+        if self.ring.free() < count {
+            let returned = self.ring.returned(u16::MAX);
+            self.ring.reclaim(returned);
+        }
+    }
+
     /// Waits until the switch tells of used buffers; notifications must have been asked for. Whether it did in time.
     ///
     /// # Errors

@@ -65,7 +65,11 @@ fn fastest(results: &[Row], case: &str, class: &str) -> Option<Peer> {
 }
 
 /// Mpps by placement class.
-fn measure(plan: &Plan, layout: Layout, effort: Effort) -> Result<BTreeMap<&'static str, Vec<f64>>> {
+fn measure(
+    plan: &Plan,
+    layout: Layout,
+    effort: Effort,
+) -> Result<BTreeMap<&'static str, Vec<f64>>> {
     let shape =
         Shape { ring: layout, frame: 64, buffer: 1536, pages: plan.pages, ..Shape::default() };
     let guests = [Device::alone(&shape)?, Device::alone(&shape)?];
