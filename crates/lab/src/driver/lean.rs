@@ -56,6 +56,8 @@ pub struct Totals {
     pub cycles: u64,
     /// Cycles of turns in which there was something to do.
     pub busy_cycles: u64,
+    /// Frames that were due by the pace, but the switch took none for too long.
+    pub missed: u64,
 }
 
 impl Totals {
@@ -71,6 +73,7 @@ impl AddAssign for Totals {
         self.received += other.received;
         self.cycles += other.cycles;
         self.busy_cycles += other.busy_cycles;
+        self.missed += other.missed;
     }
 }
 
@@ -142,12 +145,13 @@ impl Lean {
         self.run(cycles, &mut Count, None)
     }
 
-    /// Sends at a pace and measures how long each frame takes.
+    /// Sends at a pace and measures how long each frame takes from the moment when it was due, the last ones included.
     pub fn time(&mut self, cycles: u64, pace: Pace) -> (Totals, Histogram) {
         // What a flood left behind carries no time.
         self.drain(&mut Count);
         let mut histogram = Histogram::default();
-        let totals = self.run(cycles, &mut histogram, Some(pace));
+        let mut totals = self.run(cycles, &mut histogram, Some(pace));
+        totals.received += self.drain(&mut histogram);
         (totals, histogram)
     }
 
@@ -174,7 +178,7 @@ impl Lean {
             for guest in &mut self.guests {
                 let received = guest.receive(least, sink);
                 let allowed = pace.as_mut().map_or(BURST, |pace| pace.due(turn).min(BURST));
-                let sent = if allowed > 0 { guest.send(allowed, pace.is_some()) } else { 0 };
+                let sent = if allowed > 0 { guest.send(allowed, pace.as_ref()) } else { 0 };
                 totals.received += u64::from(received);
                 totals.sent += u64::from(sent);
                 if let Some(pace) = &mut pace {
@@ -192,6 +196,7 @@ impl Lean {
             turn = now;
             if now - start >= window {
                 totals.cycles = now - start;
+                totals.missed = pace.map_or(0, |pace| pace.missed());
                 return totals;
             }
         }
@@ -247,13 +252,13 @@ impl Guest {
 
     /// Sends up to `count` frames; all or none in a flood. Returns how many.
     #[inline]
-    fn send(&mut self, count: u16, partly: bool) -> u16 {
+    fn send(&mut self, count: u16, pace: Option<&Pace>) -> u16 {
         let Self { device, lines, traffic, template, side, sequence } = self;
         let queue = &mut device.transmit;
         queue.reclaim_for(count);
         let count = match queue.ring.free() {
             free if free >= count => count,
-            free if partly => free,
+            free if pace.is_some() => free,
             _ => return 0,
         };
         let mask = traffic.order.len() - 1;
@@ -265,7 +270,7 @@ impl Guest {
             let flow = traffic.order[(*sequence as usize + offset) & mask];
             let at = queue.buffers.frame((first + n) & slots);
             let head = template.head(Fields::of(&traffic.pattern, *side, flow));
-            frame::write(&lines[at / LINE], head, *sequence, cycles_if(partly));
+            frame::write(&lines[at / LINE], head, *sequence, pace.map_or(0, |pace| pace.time(n)));
             if traffic.touch == Touch::Full && traffic.frame > LINE {
                 device.memory.fill(at + LINE, traffic.frame - LINE, *sequence as u8);
             }
@@ -307,10 +312,4 @@ impl Guest {
         queue.offer(count);
         count
     }
-}
-
-/// The time, for frames that are timed.
-#[inline]
-fn cycles_if(timed: bool) -> u64 {
-    if timed { cycles() } else { 0 }
 }

@@ -71,6 +71,24 @@ pub struct Window {
     pub driver_busy: f64,
 }
 
+/// What a window at a pace showed.
+pub struct Timed {
+    /// Placement of the cores, the same before and after.
+    pub class: &'static str,
+    /// Frames; all that will come have come.
+    pub totals: Totals,
+    /// How long they took.
+    pub times: Histogram,
+}
+
+impl Timed {
+    /// Share of the frames that were due and never came.
+    pub fn lost(&self) -> f64 {
+        let due = self.totals.sent + self.totals.missed;
+        1.0 - self.totals.received as f64 / due.max(1) as f64
+    }
+}
+
 /// What is measured in: the switch, its guests, and the sockets between.
 pub struct Rig {
     /// The guests; gone first, so that the switch sees them leave.
@@ -158,12 +176,12 @@ impl Rig {
     }
 
     /// A window at a rate in frames a second, with the times that frames took; none if the host moved the cores in it.
-    pub fn timed(&mut self, rate: f64) -> Result<Option<(&'static str, Histogram)>> {
+    pub fn timed(&mut self, rate: f64) -> Option<Timed> {
         let class = placement_class();
         let time = self.cycles.of(WINDOW);
         let pace = Pace::new(rate, self.cycles.per_s);
-        let (_, histogram) = on_the_generators_core(|| self.lean.time(time, pace));
-        Ok((placement_class() == class).then_some((class, histogram)))
+        let (totals, times) = on_the_generators_core(|| self.lean.time(time, pace));
+        (placement_class() == class).then_some(Timed { class, totals, times })
     }
 
     /// Checks every frame for so long at a rate in frames a second.
