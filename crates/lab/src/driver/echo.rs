@@ -235,6 +235,7 @@ mod tests {
         let traffic = Traffic {
             frame: 64,
             touch: Touch::Head,
+            segment: None,
             pattern: Pattern::Addresses,
             order: order(100),
         };

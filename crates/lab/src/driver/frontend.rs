@@ -27,6 +27,10 @@ pub mod feature {
     pub const GUEST_CSUM: u64 = 1 << 1;
     /// The switch takes frames without checksum.
     pub const CSUM: u64 = 1;
+    /// The guest takes large IPv4 TCP segments.
+    pub const GUEST_TSO4: u64 = 1 << 7;
+    /// The switch takes large IPv4 TCP segments.
+    pub const HOST_TSO4: u64 = 1 << 11;
     /// A frame may fill several receive buffers.
     pub const MRG_RXBUF: u64 = 1 << 15;
     /// The header has twelve bytes and is little endian.
@@ -211,8 +215,8 @@ pub struct Device {
     pub frame: usize,
     /// Where its receive and its transmit ring are in its memory.
     pub areas: [Areas; 2],
-    /// The session; closing it takes the port down. None if this process plays the switch as well.
-    _frontend: Option<Frontend>,
+    /// The session; closing it takes the port down. Never read. None if this process plays the switch as well.
+    frontend: Option<Frontend>,
 }
 
 /// Where things are in a guest's memory: receive, transmit.
@@ -262,6 +266,28 @@ impl Device {
         Ok(Self::with(shape, &places, memory, rings, Some(frontend)))
     }
 
+    /// Hands the same memory and rings to a switch that comes after another one ended, however it did: what the first one had not used,
+    /// the second is to use. As QEMU does, without a region for buffers in flight: our rings are in order.
+    ///
+    /// # Errors
+    /// As for [`Device::connect`]; it may be tried again.
+    pub fn reconnect(&mut self, socket: UnixStream, shape: &Shape) -> Result<()> {
+        let raw = socket.try_clone()?;
+        let mut frontend = Frontend::from_stream(socket, 2);
+        negotiate(&mut frontend, shape)?;
+        frontend.set_mem_table(&[region(&self.memory)]).context("SET_MEM_TABLE failed")?;
+        for (index, queue) in [(RECEIVE, &mut self.receive), (TRANSMIT, &mut self.transmit)] {
+            let session = Session { frontend: &mut frontend, raw: &raw, memory: &self.memory };
+            let (kick, call) = session
+                .start_at(queue.ring.base(), index, self.areas[index], shape)
+                .with_context(|| format!("setting up ring {index} again failed"))?;
+            (queue.kick, queue.call) = (kick, call);
+            let _ = queue.kick.write(1);
+        }
+        self.frontend = Some(frontend);
+        Ok(())
+    }
+
     /// A guest that no switch serves: whoever has its memory may play one.
     ///
     /// # Errors
@@ -293,7 +319,7 @@ impl Device {
         describe(&mut transmit, shape.slots, shape.frame, Direction::Transmit);
         receive.offer(shape.slots);
         let (slots, frame, areas) = (shape.slots, shape.frame, places.areas);
-        Self { memory, transmit, receive, slots, frame, areas, _frontend: frontend }
+        Self { memory, transmit, receive, slots, frame, areas, frontend }
     }
 }
 
@@ -336,8 +362,18 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    /// Tells the switch of a ring and starts it.
+    /// Tells the switch of an unused ring and starts it.
     fn start(self, index: usize, areas: Areas, shape: &Shape) -> Result<(EventFd, EventFd)> {
+        self.start_at(Ring::first_base(shape.ring), index, areas, shape)
+    }
+
+    fn start_at(
+        self,
+        base: u32,
+        index: usize,
+        areas: Areas,
+        shape: &Shape,
+    ) -> Result<(EventFd, EventFd)> {
         let user = |offset: usize| self.memory.user_address() + offset as u64;
         let addresses = VringConfigData {
             queue_max_size: shape.slots,
@@ -350,7 +386,7 @@ impl Session<'_> {
         };
         let (kick, call) = (EventFd::new(EFD_NONBLOCK)?, EventFd::new(EFD_NONBLOCK)?);
         self.frontend.set_vring_num(index, shape.slots)?;
-        self.set_base(index, Ring::first_base(shape.ring))?;
+        self.set_base(index, base)?;
         self.frontend.set_vring_addr(index, &addresses)?;
         self.frontend.set_vring_call(index, &call)?;
         self.frontend.set_vring_kick(index, &kick)?;

@@ -6,7 +6,7 @@
 //! limit it was).
 
 use super::flows::{Fields, Pattern};
-use super::frame::{self, Template};
+use super::frame::{self, Protocol, Template};
 use super::frontend::{Device, HEADER};
 use super::latency::{Histogram, Pace};
 use super::sys::{self, LINE, Line, View};
@@ -18,6 +18,9 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// Frames of a burst.
 pub const BURST: u16 = 32;
+
+/// Bytes of a burst: large segments come in fewer. Chosen: what a core's own cache holds.
+const BURST_BYTES: usize = 1 << 20;
 
 /// Pauses after a turn in which nothing was to be done. Chosen: the driver's ceiling is the same within its spread with 0, 1 and 4 of them,
 /// and a tenth lower with 16.
@@ -39,10 +42,49 @@ pub struct Traffic {
     pub frame: usize,
     /// How much of it is touched.
     pub touch: Touch,
+    /// Payload of the segments that a frame may be cut into, if it is such a frame (VIRTIO 1.2 §5.1.6.2: `gso_size`); then it carries TCP.
+    pub segment: Option<u16>,
     /// What depends on the flow.
     pub pattern: Pattern,
     /// Flows in the order of their packets ([`super::flows::order`]).
     pub order: Arc<[u32]>,
+}
+
+impl Traffic {
+    /// What its frames carry.
+    pub fn protocol(&self) -> Protocol {
+        if self.segment.is_some() { Protocol::Tcp } else { Protocol::Udp }
+    }
+
+    /// The virtio-net header of each of them.
+    fn header(&self) -> [u8; HEADER] {
+        const NEEDS_CSUM: u8 = 1;
+        const GSO_TCPV4: u8 = 1;
+        // Ethernet and IPv4, then TCP's 20 bytes with the checksum at 16.
+        const TCP: u16 = 14 + 20;
+        let Some(segment) = self.segment else { return [0; HEADER] };
+        let [[h0, h1], [s0, s1], [c0, c1]] = [TCP + 20, segment, TCP].map(u16::to_le_bytes);
+        [NEEDS_CSUM, GSO_TCPV4, h0, h1, s0, s1, c0, c1, 16, 0, 0, 0]
+    }
+
+    /// Whether a received header says of a frame what it said when it was sent. The length of the headers is a hint, which a switch may
+    /// give or not (§5.1.6.2), and the number of buffers is the receiver's own business.
+    pub(super) fn is_whole(&self, line: &Line) -> bool {
+        let mut got = [0; HEADER];
+        got[..4].copy_from_slice(&line.0[6].load(Relaxed).to_le_bytes()[4..]);
+        got[4..].copy_from_slice(&line.0[7].load(Relaxed).to_le_bytes());
+        let sent = self.header();
+        got[..2] == sent[..2] && got[4..10] == sent[4..10]
+    }
+}
+
+/// What a guest makes of too few free buffers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Least {
+    /// It uses those.
+    One,
+    /// It waits for a whole burst.
+    All,
 }
 
 /// What happened in a window.
@@ -82,21 +124,37 @@ pub struct Lean {
     guests: [Guest; 2],
 }
 
-/// One guest: its device, what it sends, and what it makes of what it gets.
-struct Guest {
-    device: Device,
+/// One guest of the two, or one alone: its device, what it sends, and what it makes of what it gets.
+pub struct Guest {
+    /// Its device.
+    pub device: Device,
     /// All its memory, by lines.
     lines: View<Line>,
     traffic: Traffic,
     template: Template,
     side: u8,
+    burst: u16,
     /// Number of the next frame it sends.
-    sequence: u64,
+    pub sequence: u64,
+}
+
+/// A frame that a guest received.
+#[derive(Clone, Copy)]
+pub struct Got<'l> {
+    /// The line that ends with its virtio-net header.
+    pub header: &'l Line,
+    /// Its first line.
+    pub line: &'l Line,
+    /// All its lines.
+    pub whole: &'l [Line],
+    /// Its length; 0 says that its buffer was not the next one.
+    pub len: usize,
 }
 
 /// What a guest does with what it receives.
-trait Sink {
-    fn frame(&mut self, side: u8, line: &Line, whole: &[Line], len: usize);
+pub trait Sink {
+    /// The guest of this side received a frame.
+    fn frame(&mut self, side: u8, got: Got<'_>);
 }
 
 /// Reads and forgets.
@@ -104,21 +162,21 @@ struct Count;
 
 impl Sink for Count {
     #[inline]
-    fn frame(&mut self, _: u8, line: &Line, _: &[Line], _: usize) {
-        std::hint::black_box(line.0[0].load(Relaxed));
+    fn frame(&mut self, _: u8, got: Got<'_>) {
+        std::hint::black_box(got.line.0[0].load(Relaxed));
     }
 }
 
 impl Sink for Histogram {
     #[inline]
-    fn frame(&mut self, _: u8, line: &Line, _: &[Line], _: usize) {
-        self.add(cycles().saturating_sub(line.0[frame::STAMP].load(Relaxed)));
+    fn frame(&mut self, _: u8, got: Got<'_>) {
+        self.add(cycles().saturating_sub(got.line.0[frame::STAMP].load(Relaxed)));
     }
 }
 
 impl Sink for Check {
-    fn frame(&mut self, side: u8, line: &Line, whole: &[Line], len: usize) {
-        self.frame(side, line, whole, len);
+    fn frame(&mut self, side: u8, got: Got<'_>) {
+        self.frame(side, got);
     }
 }
 
@@ -172,13 +230,18 @@ impl Lean {
         let mut turn = start;
         loop {
             // In a flood whole bursts only: the rings are full of them anyway, and small bites make both sides slow.
-            let least = if pace.is_some() { 1 } else { BURST };
+            let least = if pace.is_some() { 1 } else { self.guests[0].burst };
             let mut worked = 0;
             self.guests.iter_mut().for_each(|guest| guest.prepare(least));
             for guest in &mut self.guests {
                 let received = guest.receive(least, sink);
-                let allowed = pace.as_mut().map_or(BURST, |pace| pace.due(turn).min(BURST));
-                let sent = if allowed > 0 { guest.send(allowed, pace.as_ref()) } else { 0 };
+                let allowed =
+                    pace.as_mut().map_or(guest.burst, |pace| pace.due(turn).min(guest.burst));
+                let sent = match &pace {
+                    _ if allowed == 0 => 0,
+                    Some(pace) => guest.send(allowed, Least::One, |n| pace.time(n)),
+                    None => guest.send(allowed, Least::All, |_| 0),
+                };
                 totals.received += u64::from(received);
                 totals.sent += u64::from(sent);
                 if let Some(pace) = &mut pace {
@@ -218,20 +281,27 @@ impl Lean {
 }
 
 impl Guest {
-    fn new(device: Device, traffic: Traffic, side: u8) -> Self {
+    /// A guest on a device whose transmit buffers have exactly this traffic's length.
+    pub fn new(device: Device, traffic: Traffic, side: u8) -> Self {
         assert_eq!(device.frame, traffic.frame, "transmit buffers are described once and for all");
         let lines = device.memory.view(0, device.memory.bytes() / LINE);
-        let template = Template::new(side, traffic.frame);
-        Self { device, lines, traffic, template, side, sequence: 0 }
+        let template = Template::new(side, traffic.frame, traffic.protocol());
+        let header = traffic.header();
+        let slots = 0..device.slots;
+        slots.for_each(|slot| {
+            device.memory.copy_in(device.transmit.buffers.header(slot), &header);
+        });
+        let burst = (BURST_BYTES / traffic.frame).clamp(1, BURST.into()) as u16;
+        Self { device, lines, traffic, template, side, burst, sequence: 0 }
     }
 
     /// Asks for the lines that this turn is going to read and write. Both guests do so before either of them works: what the switch has
     /// touched last comes from its cache, and one wait is shorter than four.
     #[inline]
     fn prepare(&mut self, least: u16) {
-        let Self { device, lines, .. } = self;
+        let Self { device, lines, burst, .. } = self;
         let (lines, slots): (&[Line], u16) = (lines, device.slots - 1);
-        let received = device.receive.ring.returned(BURST);
+        let received = device.receive.ring.returned(*burst);
         if received >= least {
             let first = device.receive.ring.next_to_return();
             for n in 0..received {
@@ -244,21 +314,21 @@ impl Guest {
         queue.reclaim_for(least);
         if queue.ring.free() >= least {
             let first = queue.ring.next_to_offer();
-            for n in 0..queue.ring.free().min(BURST) {
+            for n in 0..queue.ring.free().min(*burst) {
                 sys::own(&lines[queue.buffers.frame((first + n) & slots) / LINE]);
             }
         }
     }
 
-    /// Sends up to `count` frames; all or none in a flood. Returns how many.
+    /// Sends up to `count` frames, or with `All` that many or none; each with a stamp by its place among them. Returns how many.
     #[inline]
-    fn send(&mut self, count: u16, pace: Option<&Pace>) -> u16 {
-        let Self { device, lines, traffic, template, side, sequence } = self;
+    pub fn send(&mut self, count: u16, least: Least, stamp: impl Fn(u16) -> u64) -> u16 {
+        let Self { device, lines, traffic, template, side, sequence, .. } = self;
         let queue = &mut device.transmit;
         queue.reclaim_for(count);
         let count = match queue.ring.free() {
             free if free >= count => count,
-            free if pace.is_some() => free,
+            free if least == Least::One => free,
             _ => return 0,
         };
         let mask = traffic.order.len() - 1;
@@ -269,8 +339,9 @@ impl Guest {
         for n in 0..count {
             let flow = traffic.order[(*sequence as usize + offset) & mask];
             let at = queue.buffers.frame((first + n) & slots);
-            let head = template.head(Fields::of(&traffic.pattern, *side, flow));
-            frame::write(&lines[at / LINE], head, *sequence, pace.map_or(0, |pace| pace.time(n)));
+            let fields = Fields::of(&traffic.pattern, *side, flow);
+            let rest = template.rest(fields, *sequence, stamp(n));
+            frame::write(&lines[at / LINE], template.head(fields), rest);
             if traffic.touch == Touch::Full && traffic.frame > LINE {
                 device.memory.fill(at + LINE, traffic.frame - LINE, *sequence as u8);
             }
@@ -282,10 +353,10 @@ impl Guest {
 
     /// Receives a burst if at least `least` frames are there. Returns how many.
     #[inline]
-    fn receive(&mut self, least: u16, sink: &mut impl Sink) -> u16 {
-        let Self { device, lines, traffic, side, .. } = self;
+    pub fn receive(&mut self, least: u16, sink: &mut impl Sink) -> u16 {
+        let Self { device, lines, traffic, side, burst, .. } = self;
         let queue = &mut device.receive;
-        let count = queue.ring.returned(BURST);
+        let count = queue.ring.returned(*burst);
         if count < least || count == 0 {
             return 0;
         }
@@ -306,7 +377,7 @@ impl Guest {
                 std::hint::black_box(sys::touch(whole));
             }
             let len = if entry.id == slot { len } else { 0 };
-            sink.frame(*side, &lines[at], whole, len);
+            sink.frame(*side, Got { header, line: &lines[at], whole, len });
         }
         queue.ring.reclaim(count);
         queue.offer(count);

@@ -4,8 +4,8 @@
 //! what the rules do to it, and compares.
 
 use super::flows::Fields;
-use super::frame::{self, SEQUENCE, STAMP, Template};
-use super::lean::{Touch, Traffic};
+use super::frame::{self, Protocol, STAMP, Template};
+use super::lean::{Got, Touch, Traffic};
 use super::sys::{LINE, Line};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -32,7 +32,7 @@ pub struct Check {
 impl Check {
     /// For traffic that passes rules which do `rewrite`.
     pub fn new(traffic: Traffic, rewrite: Rewrite) -> Self {
-        let templates = [0, 1].map(|side| Template::new(side, traffic.frame));
+        let templates = [0, 1].map(|side| Template::new(side, traffic.frame, traffic.protocol()));
         Self {
             traffic,
             templates,
@@ -46,8 +46,13 @@ impl Check {
     }
 
     /// The numbers that the sides will send next.
-    pub(super) fn begin(&mut self, next: [u64; 2]) {
+    pub fn begin(&mut self, next: [u64; 2]) {
         self.next = next;
+    }
+
+    /// The number that is expected next from a side.
+    pub fn next(&self, side: u8) -> u64 {
+        self.next[usize::from(side)]
     }
 
     /// The numbers that the sides would have sent next: what is missing up to there is lost.
@@ -56,10 +61,10 @@ impl Check {
         self.lost -= self.reordered.min(self.lost);
     }
 
-    /// A frame that side `to` received. A length of 0 says that its buffer was not the next one.
-    pub(super) fn frame(&mut self, to: u8, line: &Line, whole: &[Line], len: usize) {
+    /// A frame that side `to` received.
+    pub fn frame(&mut self, to: u8, got: Got<'_>) {
         let side = 1 - to;
-        let sequence = line.0[SEQUENCE].load(Relaxed);
+        let sequence = got.line.0[self.templates[0].sequence_word()].load(Relaxed);
         let next = &mut self.next[usize::from(side)];
         // Far from what was sent: the number itself is damaged.
         if sequence.abs_diff(*next) > 1 << 20 {
@@ -72,22 +77,34 @@ impl Check {
             self.lost += sequence - *next;
             *next = sequence + 1;
         }
-        if len == self.traffic.frame && self.is_right(side, sequence, line, whole) {
+        if got.len == self.traffic.frame && self.is_right(side, sequence, got) {
             self.good += 1;
         } else {
             self.damaged += 1;
         }
     }
 
-    fn is_right(&self, side: u8, sequence: u64, line: &Line, whole: &[Line]) -> bool {
+    fn is_right(&self, side: u8, sequence: u64, got: Got<'_>) -> bool {
         let order = &self.traffic.order;
         let at = sequence as usize + usize::from(side) * order.len() / 2;
         let fields = Fields::of(&self.traffic.pattern, side, order[at & (order.len() - 1)]);
-        let sent = self.templates[usize::from(side)].head(fields);
-        let expected = (self.rewrite)(sent, side);
-        let head = expected.iter().zip(&line.0).all(|(&word, cell)| cell.load(Relaxed) == word);
-        let stamped = line.0[STAMP].load(Relaxed) != 0;
-        head && stamped && (self.traffic.touch == Touch::Head || self.payload(sequence, whole))
+        let template = &self.templates[usize::from(side)];
+        let expected = (self.rewrite)(template.head(fields), side);
+        let is_head =
+            expected.iter().zip(&got.line.0).all(|(&word, cell)| cell.load(Relaxed) == word);
+        is_head
+            && self.is_rest(template.rest(fields, sequence, 0), got)
+            && (self.traffic.touch == Touch::Head || self.payload(sequence, got.whole))
+    }
+
+    /// A stamp of any time; or a segment's own words, whole and still to be cut and summed by who gets it.
+    fn is_rest(&self, rest: [u64; 2], got: Got<'_>) -> bool {
+        match self.traffic.protocol() {
+            Protocol::Udp => got.line.0[STAMP].load(Relaxed) != 0,
+            Protocol::Tcp => {
+                got.line.0[6].load(Relaxed) == rest[0] && self.traffic.is_whole(got.header)
+            }
+        }
     }
 
     /// Every whole word after the first line repeats the number's last byte.

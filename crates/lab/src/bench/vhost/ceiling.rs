@@ -74,8 +74,13 @@ fn measure(
         Shape { ring: layout, frame: 64, buffer: 1536, pages: plan.pages, ..Shape::default() };
     let guests = [Device::alone(&shape)?, Device::alone(&shape)?];
     let echo = Echo::between(&guests, layout, effort);
-    let traffic =
-        Traffic { frame: 64, touch: Touch::Head, pattern: Pattern::Addresses, order: order(1000) };
+    let traffic = Traffic {
+        frame: 64,
+        touch: Touch::Head,
+        segment: None,
+        pattern: Pattern::Addresses,
+        order: order(1000),
+    };
     let mut lean = Lean::new(guests, traffic);
     let stop = AtomicBool::new(false);
     let figures = std::thread::scope(|scope| {

@@ -25,7 +25,7 @@ const CHECKED_TIME: Duration = Duration::from_secs(1);
 
 /// The windows of a contender, by placement class.
 #[derive(Default)]
-pub struct Windows(BTreeMap<&'static str, Vec<Window>>);
+pub struct Windows(pub BTreeMap<&'static str, Vec<Window>>);
 
 impl Windows {
     /// Takes one more, and prints it.
@@ -77,9 +77,9 @@ fn is_unfinished(contenders: &[impl Contends]) -> bool {
 }
 
 /// A contender of a case.
-struct Contender<'a> {
+pub struct Contender<'a> {
     kind: Kind,
-    case: &'a Case,
+    pub case: &'a Case,
     rig: Rig,
     windows: Windows,
 }
@@ -108,9 +108,7 @@ impl Contends for Contender<'_> {
 pub fn run(plan: &Plan, case: &Case) -> Result<Vec<Row>> {
     let mut contenders = Vec::new();
     for &kind in &plan.kinds {
-        let rig = Rig::start(kind, case, plan.pages, plan.cycles)?;
-        rig.switch.freeze()?;
-        contenders.push(Contender { kind, case, rig, windows: Windows::default() });
+        contenders.push(Contender::start(plan, kind, case)?);
     }
     alternate(plan.rounds, &mut contenders)?;
     let mut rows = rows(case.name, case.promise, &contenders);
@@ -120,9 +118,16 @@ pub fn run(plan: &Plan, case: &Case) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-impl Contender<'_> {
+impl<'a> Contender<'a> {
+    /// Started with its guests, and stopped until its turn.
+    pub fn start(plan: &Plan, kind: Kind, case: &'a Case) -> Result<Self> {
+        let rig = Rig::start(kind, case, plan.pages, plan.cycles)?;
+        rig.switch.freeze()?;
+        Ok(Self { kind, case, rig, windows: Windows::default() })
+    }
+
     /// Compares every frame with what it must be, below capacity. Its row is of our own frames only; the peer's are printed.
-    fn check(&mut self) -> Result<Option<Row>> {
+    pub fn check(&mut self) -> Result<Option<Row>> {
         let case = self.case;
         let slowest = self.windows.0.values().flatten().map(|window| window.mpps).reduce(f64::min);
         let Some(slowest) = slowest else { return Ok(None) };

@@ -2,7 +2,7 @@
 
 use super::cases::Case;
 use crate::driver::flows::order;
-use crate::driver::frontend::{Device, Listener, Shape};
+use crate::driver::frontend::{Device, Listener, Shape, feature};
 use crate::driver::latency::{Histogram, Pace};
 use crate::driver::lean::{Lean, Totals, Traffic};
 use crate::driver::sys::Pages;
@@ -23,6 +23,9 @@ pub const WARM_UP: Duration = Duration::from_millis(20);
 
 /// How long a switch may take to connect; Open vSwitch looks once a second.
 const PATIENCE: Duration = Duration::from_secs(15);
+
+/// What a guest insists on that sends and takes large segments.
+const LARGE: u64 = feature::CSUM | feature::GUEST_CSUM | feature::HOST_TSO4 | feature::GUEST_TSO4;
 
 /// The timestamp counter's rate, measured once.
 #[derive(Clone, Copy, Debug)]
@@ -106,13 +109,16 @@ impl Rig {
         let directory = tempfile::tempdir()?;
         let sockets = [1, 2].map(|number| directory.path().join(format!("vm{number}.sock")));
         let listeners = listen(&sockets)?;
-        let switch = Running::start(kind, &sockets, case.frame)?;
+        let switch = Running::start(kind, &sockets, case.longest_plain())?;
+        let plain = Shape::default();
+        let large = case.segment.map_or(0, |_| LARGE);
         let shape = Shape {
             ring: case.layout,
             frame: case.frame,
             buffer: case.frame.max(1536),
             pages,
-            ..Shape::default()
+            features: plain.features | large,
+            ..plain
         };
         let connect = |listener: &Listener| {
             Device::connect(listener.accept(PATIENCE)?, &shape).with_context(|| kind.name())
@@ -203,6 +209,7 @@ fn traffic(case: &Case) -> Traffic {
     Traffic {
         frame: case.frame,
         touch: case.touch,
+        segment: case.segment,
         pattern: case.rules.pattern(),
         order: order(case.flows),
     }
