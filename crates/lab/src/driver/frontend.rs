@@ -31,6 +31,8 @@ pub mod feature {
     pub const GUEST_TSO4: u64 = 1 << 7;
     /// The switch takes large IPv4 TCP segments.
     pub const HOST_TSO4: u64 = 1 << 11;
+    /// A descriptor may stand for a table of them.
+    pub const INDIRECT_DESC: u64 = 1 << 28;
     /// A frame may fill several receive buffers.
     pub const MRG_RXBUF: u64 = 1 << 15;
     /// The header has twelve bytes and is little endian.
@@ -175,9 +177,14 @@ impl Queue {
     #[inline]
     pub fn offer(&mut self, count: u16) {
         if self.ring.offer(count) {
-            // Only a counter at its limit refuses, and then the switch has been told often enough.
-            let _ = self.kick.write(1);
+            self.kick();
         }
+    }
+
+    /// Tells the switch to look.
+    pub fn kick(&self) {
+        // Only a counter at its limit refuses, and then the switch has been told often enough.
+        let _ = self.kick.write(1);
     }
 
     /// Takes back what the switch has used, if fewer than `count` buffers are free.
@@ -282,7 +289,7 @@ impl Device {
                 .start_at(queue.ring.base(), index, self.areas[index], shape)
                 .with_context(|| format!("setting up ring {index} again failed"))?;
             (queue.kick, queue.call) = (kick, call);
-            let _ = queue.kick.write(1);
+            queue.kick();
         }
         self.frontend = Some(frontend);
         Ok(())

@@ -27,6 +27,8 @@ pub struct Check {
     pub reordered: u64,
     /// Came with another length or other bytes.
     pub damaged: u64,
+    /// The first of these.
+    pub example: Option<String>,
 }
 
 impl Check {
@@ -42,6 +44,7 @@ impl Check {
             lost: 0,
             reordered: 0,
             damaged: 0,
+            example: None,
         }
     }
 
@@ -81,19 +84,40 @@ impl Check {
             self.good += 1;
         } else {
             self.damaged += 1;
+            if self.example.is_none() {
+                self.example = Some(self.describe(side, sequence, got));
+            }
         }
     }
 
-    fn is_right(&self, side: u8, sequence: u64, got: Got<'_>) -> bool {
+    /// A frame beside what it should have been: header, length, first line.
+    #[cold]
+    fn describe(&self, side: u8, sequence: u64, got: Got<'_>) -> String {
+        let (head, rest) = self.expected(side, sequence);
+        let words = |line: &Line| line.0.each_ref().map(|cell| cell.load(Relaxed));
+        let [.., h6, h7] = words(got.header);
+        format!(
+            "header {:08x} {:016x}, {} bytes, {:016x?} instead of {head:016x?} {rest:016x?}",
+            h6 >> 32,
+            h7,
+            got.len,
+            words(got.line)
+        )
+    }
+
+    /// A frame's first line as it must come, without its stamp.
+    fn expected(&self, side: u8, sequence: u64) -> ([u64; 6], [u64; 2]) {
         let order = &self.traffic.order;
         let at = sequence as usize + usize::from(side) * order.len() / 2;
         let fields = Fields::of(&self.traffic.pattern, side, order[at & (order.len() - 1)]);
         let template = &self.templates[usize::from(side)];
-        let expected = (self.rewrite)(template.head(fields), side);
-        let is_head =
-            expected.iter().zip(&got.line.0).all(|(&word, cell)| cell.load(Relaxed) == word);
-        is_head
-            && self.is_rest(template.rest(fields, sequence, 0), got)
+        ((self.rewrite)(template.head(fields), side), template.rest(fields, sequence, 0))
+    }
+
+    fn is_right(&self, side: u8, sequence: u64, got: Got<'_>) -> bool {
+        let (head, rest) = self.expected(side, sequence);
+        head.iter().zip(&got.line.0).all(|(&word, cell)| cell.load(Relaxed) == word)
+            && self.is_rest(rest, got)
             && (self.traffic.touch == Touch::Head || self.payload(sequence, got.whole))
     }
 

@@ -144,6 +144,7 @@ impl<'a> Contender<'a> {
             check.reordered,
             check.damaged
         );
+        check.example.iter().for_each(|example| eprintln!("damaged  {example}"));
         let wrong = (check.lost + check.reordered + check.damaged) as f64;
         Ok((self.kind == Kind::Suiro).then(|| Row {
             case: format!("{}: wrong of {} checked", case.name, totals.sent),

@@ -83,15 +83,13 @@ pub fn run(plan: &Plan) -> Result<Vec<Row>> {
     if !plan.kinds.contains(&Kind::Suiro) {
         return Ok(Vec::new());
     }
-    let mut stage = Stage::start(plan.pages)?;
+    let mut stage = Stage::start(Pages::Plain)?;
     let mut rows = vec![stage.undisturbed()?];
     for victim in Victim::ALL {
         rows.extend(stage.rounds(victim, plan.rounds.max(ROUNDS))?);
     }
     drop(stage);
-    if plan.pages == Pages::Huge {
-        rows.push(returned()?);
-    }
+    rows.push(returned()?);
     Ok(rows)
 }
 
@@ -128,7 +126,9 @@ impl Stage {
     fn story(&self) -> String {
         let cells = [Cell::Session, Cell::Seen, Cell::Sequence, Cell::Good, Cell::Lost];
         let told = cells.map(|cell| format!("{cell:?} {:?}", self.get(cell)));
-        format!("{}\n{}", told.join(", "), self.switch.last_words())
+        let log =
+            |side| std::fs::read_to_string(log(self.directory.path(), side)).unwrap_or_default();
+        format!("{}\n{}{}{}", told.join(", "), log(0), log(1), self.switch.last_words())
     }
 
     /// Whether each hears the other's present session, and has had at least as many as these.
@@ -260,6 +260,10 @@ fn socket(directory: &Path, side: u8) -> PathBuf {
     directory.join(format!("vm{side}.sock"))
 }
 
+fn log(directory: &Path, side: u8) -> PathBuf {
+    directory.join(format!("player{side}.log"))
+}
+
 fn start_guest(directory: &Path, side: u8, pages: Pages) -> Result<Guest> {
     let counters = Counters::create(&directory.join(format!("counters{side}")))?;
     Ok(Guest { process: launch_guest(directory, side, pages)?, counters })
@@ -273,7 +277,7 @@ fn launch_guest(directory: &Path, side: u8, pages: Pages) -> Result<Process> {
     if pages == Pages::Huge {
         command.arg("--hugepages");
     }
-    Process::start(&mut command, &directory.join(format!("player{side}.log")))
+    Process::start(&mut command, &log(directory, side))
 }
 
 fn row(name: &str, unit: &'static str, figures: Vec<f64>, goal: Option<f64>) -> Row {

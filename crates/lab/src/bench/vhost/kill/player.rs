@@ -62,7 +62,8 @@ pub fn run(options: &Options) -> Result<()> {
         let socket = listener.accept(PATIENCE)?;
         let session = socket.try_clone()?;
         // A switch that is killed before all is told is like one that never came.
-        if player.meet(&mut guest, socket, &shape).is_err() {
+        if let Err(error) = player.meet(&mut guest, socket, &shape) {
+            eprintln!("{error:#}");
             continue;
         }
         if let Some(guest) = &mut guest {
