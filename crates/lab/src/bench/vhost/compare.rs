@@ -31,12 +31,13 @@ impl Windows {
     /// Takes one more, and prints it.
     pub fn add(&mut self, round: u32, case: &str, kind: Kind, window: Window) {
         eprintln!(
-            "round {round}  {case}: {} {:.2} Mpps, {:.1} busy cycles a frame, switch idle {:.0} %, driver busy {:.0} %, {}",
+            "round {round}  {case}: {} {:.2} Mpps, {:.1} busy cycles a frame, switch idle {:.0} %, driver busy {:.0} %, upcalls {:.3} %, {}",
             kind.name(),
             window.mpps,
             window.busy_cycles,
             100.0 * window.switch_idle,
             100.0 * window.driver_busy,
+            100.0 * window.upcalls,
             window.class,
         );
         self.0.entry(window.class).or_default().push(window);

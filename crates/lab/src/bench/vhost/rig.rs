@@ -75,6 +75,8 @@ pub struct Window {
     pub switch_idle: f64,
     /// Share of the time in which the driver had something to do.
     pub driver_busy: f64,
+    /// Share of the frames that the switch's caches did not know: near 0 once it is warm.
+    pub upcalls: f64,
 }
 
 /// What a window at a pace showed.
@@ -181,6 +183,7 @@ impl Rig {
             busy_cycles: work.cycles_per_frame(),
             switch_idle: 1.0 - work.busy as f64 / totals.cycles.max(1) as f64,
             driver_busy: totals.busy(),
+            upcalls: work.upcalls as f64 / work.frames.max(1) as f64,
         }
     }
 

@@ -45,6 +45,8 @@ pub struct Work {
     pub busy: u64,
     /// Cycles of polls that found none; asleep, a switch counts neither.
     pub idle: u64,
+    /// Frames that its caches did not know, and another thread decided on; ours has no such path.
+    pub upcalls: u64,
 }
 
 impl Work {
@@ -54,6 +56,7 @@ impl Work {
             frames: self.frames.saturating_sub(before.frames),
             busy: self.busy.saturating_sub(before.busy),
             idle: self.idle.saturating_sub(before.idle),
+            upcalls: self.upcalls.saturating_sub(before.upcalls),
         }
     }
 

@@ -86,6 +86,8 @@ pub fn work(control: &Path) -> Result<Work> {
         // Lines of cycles are left out while they are 0.
         busy: figure("processing cycles").unwrap_or(0),
         idle: figure("idle cycles").unwrap_or(0),
+        upcalls: figure("miss with success upcall").unwrap_or(0)
+            + figure("miss with failed upcall").unwrap_or(0),
     })
 }
 

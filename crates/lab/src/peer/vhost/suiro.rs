@@ -96,5 +96,6 @@ pub fn work(api: &Path) -> Result<Work> {
         frames: figure("frames")?,
         busy: figure("cycles_rx")? + figure("cycles_pipeline")? + figure("cycles_tx")?,
         idle: figure("cycles_polling")?,
+        upcalls: 0,
     })
 }

@@ -1,8 +1,9 @@
 //! Switch, guest, or both killed (kill -9) under traffic, and started again at once.
 //!
 //! Two guests in processes of their own ([`player`]) send each other 50 000 frames a second, numbered, each compared when it comes. A round
-//! ends when both get each other's new frames again. Lost is what never came; of a guest that is dead nothing else can be expected, so
-//! there the figure is what was sent to it meanwhile.
+//! ends when both get each other's new frames again. Lost is what never came. Of a guest that is dead nothing else can be expected, so
+//! there the figure is what was sent to it meanwhile; of a switch that was killed it is mostly what the guest that is back first sent to
+//! the one that was not: what waits in rings goes on where it was.
 
 mod counters;
 pub mod player;
