@@ -100,6 +100,8 @@ pub struct Totals {
     pub busy_cycles: u64,
     /// Frames that were due by the pace, but the switch took none for too long.
     pub missed: u64,
+    /// Cycles of the longest turn: if it is longer than the rings last, the driver was kept from its core, and what came then is lost by it.
+    pub longest_turn: u64,
 }
 
 impl Totals {
@@ -116,6 +118,7 @@ impl AddAssign for Totals {
         self.cycles += other.cycles;
         self.busy_cycles += other.busy_cycles;
         self.missed += other.missed;
+        self.longest_turn = self.longest_turn.max(other.longest_turn);
     }
 }
 
@@ -250,6 +253,7 @@ impl Lean {
                 worked |= received | sent;
             }
             let now = cycles();
+            totals.longest_turn = totals.longest_turn.max(now - turn);
             if worked > 0 {
                 totals.busy_cycles += now - turn;
             } else {

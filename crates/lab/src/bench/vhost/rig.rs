@@ -104,6 +104,8 @@ pub struct Rig {
     /// The switch.
     pub switch: Running,
     cycles: Cycles,
+    /// Of each ring.
+    slots: u16,
     _listeners: [Listener; 2],
     _directory: tempfile::TempDir,
 }
@@ -131,7 +133,14 @@ impl Rig {
         let devices = [connect(&listeners[0])?, connect(&listeners[1])?];
         switch.add_rules(&case.rules.text())?;
         let lean = Lean::new(devices, traffic(case));
-        let mut rig = Self { lean, switch, cycles, _listeners: listeners, _directory: directory };
+        let mut rig = Self {
+            lean,
+            switch,
+            cycles,
+            slots: shape.slots,
+            _listeners: listeners,
+            _directory: directory,
+        };
         rig.wait_until_joined(kind)?;
         Ok(rig)
     }
@@ -196,8 +205,28 @@ impl Rig {
         (placement_class() == class).then_some(Timed { class, totals, times })
     }
 
-    /// Checks every frame for so long at a rate in frames a second.
+    /// In microseconds.
+    pub fn us(&self, cycles: u64) -> f64 {
+        self.cycles.us(cycles)
+    }
+
+    /// Checks every frame for so long at a rate in frames a second; again, up to five times, if the driver was kept from its core for
+    /// longer than a ring lasts and frames were lost, which says nothing of the switch.
     pub fn verify(&mut self, case: &Case, rate: f64, time: Duration) -> (Totals, Check) {
+        const TIMES: usize = 5;
+        let lasts = self.cycles.of(Duration::from_secs_f64(f64::from(self.slots) / (rate / 2.0)));
+        let mut result = self.verify_once(case, rate, time);
+        for _ in 1..TIMES {
+            let (totals, check) = &result;
+            if check.lost == 0 || totals.longest_turn < lasts {
+                break;
+            }
+            result = self.verify_once(case, rate, time);
+        }
+        result
+    }
+
+    fn verify_once(&mut self, case: &Case, rate: f64, time: Duration) -> (Totals, Check) {
         let pace = Pace::new(rate, self.cycles.per_s);
         let check = Check::new(traffic(case), case.rules.rewrite());
         let time = self.cycles.of(time);

@@ -128,6 +128,7 @@ fn a_base_is_the_first_buffer_that_was_not_used() {
         for _ in 0..3 {
             ring.offer(SLOTS);
             (0..SLOTS).for_each(|_| assert!(device.use_one(1).is_some()));
+            assert_eq!(ring.returned(SLOTS), SLOTS);
             ring.reclaim(SLOTS);
         }
         ring.offer(4);
