@@ -20,10 +20,11 @@ const ENOUGH: usize = 3;
 /// asked for.
 const PATIENCE: u32 = 3;
 
-/// Share of its capacity at which a switch's frames are checked one by one, and for how long; less where all bytes are compared, or the
-/// driver would be the one that loses frames.
+/// Share of its capacity at which a switch's frames are checked one by one, and for how long.
 const CHECKED_LOAD: f64 = 0.5;
-const CHECKED_LOAD_TOUCHED: f64 = 0.2;
+
+/// Where all bytes are compared, the most of them in a second: more, and the driver would be the one that loses frames.
+const CHECKED_BYTES: f64 = 1e9;
 const CHECKED_TIME: Duration = Duration::from_secs(1);
 
 /// The windows of a contender, by placement class.
@@ -136,11 +137,12 @@ impl<'a> Contender<'a> {
         let slowest = self.windows.0.values().flatten().map(|window| window.mpps).reduce(f64::min);
         let Some(slowest) = slowest else { return Ok(None) };
         self.rig.switch.thaw()?;
-        let load = match case.touch {
-            Touch::Head => CHECKED_LOAD,
-            Touch::Full => CHECKED_LOAD_TOUCHED,
+        let load = slowest * 1e6 * CHECKED_LOAD;
+        let rate = match case.touch {
+            Touch::Head => load,
+            Touch::Full => load.min(CHECKED_BYTES / case.frame as f64),
         };
-        let (totals, check) = self.rig.verify(case, slowest * 1e6 * load, CHECKED_TIME);
+        let (totals, check) = self.rig.verify(case, rate, CHECKED_TIME);
         self.rig.switch.freeze()?;
         eprintln!(
             "checked  {}: {}: {} sent, {} right, {} lost, {} reordered, {} damaged; the driver's longest turn: {:.0} us",
