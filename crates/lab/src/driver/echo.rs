@@ -9,7 +9,8 @@
 //!
 //! VIRTIO 1.2 §2.7.8, §2.7.9 (split) and §2.8.7, §2.8.9 (packed, in order).
 
-use super::frontend::{Buffers, Device};
+use super::frontend::Device;
+use super::places::Buffers;
 use super::ring::{Areas, Kind};
 use super::sys::{self, LINE, Line, View};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -223,7 +224,8 @@ mod tests {
     use super::super::flows::{Pattern, order};
     use super::super::frontend::Shape;
     use super::super::latency::Pace;
-    use super::super::lean::{Lean, Touch, Traffic};
+    use super::super::lean::Lean;
+    use super::super::traffic::{Touch, Traffic};
     use super::super::verify::{Check, unchanged};
     use super::*;
 

@@ -4,8 +4,9 @@
 //! QEMU: features, memory, rings, enable). One queue pair: ring 0 is the guest's receive queue, ring 1 its transmit queue
 //! (VIRTIO 1.2 §5.1.2).
 
+use super::places::{Buffers, Places};
 use super::ring::{Areas, Direction, Kind, Ring};
-use super::sys::{self, LINE, Memory, Pages};
+use super::sys::{self, Memory, Pages};
 use anyhow::{Context, Result, bail, ensure};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::Write;
@@ -45,9 +46,6 @@ pub mod feature {
 
 /// Bytes of the virtio-net header with VERSION_1 (VIRTIO 1.2 §5.1.6).
 pub const HEADER: usize = 12;
-
-/// Room before a frame, so that the frame begins on a cache line as DPDK's do; the header ends there.
-const HEADROOM: usize = LINE;
 
 /// Rings of a device.
 const RECEIVE: usize = 0;
@@ -129,37 +127,6 @@ impl Drop for Listener {
     }
 }
 
-/// The buffers of one ring: `slots` of them, `stride` bytes apart, frame `HEADROOM` bytes into each.
-#[derive(Clone, Copy, Debug)]
-pub struct Buffers {
-    /// Byte offset of the first.
-    first: usize,
-    /// Bytes from one to the next: an odd number of lines, so that they do not all fall into the same few sets of the caches.
-    pub stride: usize,
-}
-
-impl Buffers {
-    fn at(offset: usize, frame: usize) -> Self {
-        let lines = (HEADROOM + frame).div_ceil(LINE);
-        Self { first: offset.next_multiple_of(4096), stride: (lines | 1) * LINE }
-    }
-
-    fn end(self, slots: u16) -> usize {
-        self.first + usize::from(slots) * self.stride
-    }
-
-    /// Byte offset of a slot's frame.
-    #[inline]
-    pub fn frame(self, slot: u16) -> usize {
-        self.first + usize::from(slot) * self.stride + HEADROOM
-    }
-
-    /// Byte offset of a slot's virtio header.
-    pub fn header(self, slot: u16) -> usize {
-        self.frame(slot) - HEADER
-    }
-}
-
 /// One direction of a guest's network device.
 pub struct Queue {
     /// The ring.
@@ -224,28 +191,6 @@ pub struct Device {
     pub areas: [Areas; 2],
     /// The session; closing it takes the port down. Never read. None if this process plays the switch as well.
     frontend: Option<Frontend>,
-}
-
-/// Where things are in a guest's memory: receive, transmit.
-struct Places {
-    areas: [Areas; 2],
-    buffers: [Buffers; 2],
-    end: usize,
-}
-
-impl Places {
-    fn of(shape: &Shape) -> Self {
-        let (receive, next) = Areas::at(0, shape.slots);
-        let (transmit, next) = Areas::at(next, shape.slots);
-        let into = Buffers::at(next, shape.buffer);
-        let out = Buffers::at(into.end(shape.slots), shape.frame);
-        Self { areas: [receive, transmit], buffers: [into, out], end: out.end(shape.slots) }
-    }
-
-    fn memory(&self, shape: &Shape) -> Result<Arc<Memory>> {
-        Memory::new(self.end, shape.pages)
-            .context("making the guest's memory failed; huge pages need vm.nr_hugepages")
-    }
 }
 
 impl Device {

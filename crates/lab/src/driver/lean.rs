@@ -5,11 +5,12 @@
 //! buffers never move. So one core of it loads a switch that testpmd on one core cannot ([`Totals::busy`] says how near to its own
 //! limit it was).
 
-use super::flows::{Fields, Pattern};
-use super::frame::{self, Protocol, Template};
+use super::flows::Fields;
+use super::frame::{self, Template};
 use super::frontend::{Device, HEADER};
 use super::latency::{Histogram, Pace};
 use super::sys::{self, LINE, Line, View};
+use super::traffic::{Touch, Traffic};
 use super::verify::Check;
 use crate::sys::cycles;
 use std::ops::AddAssign;
@@ -25,58 +26,6 @@ const BURST_BYTES: usize = 1 << 18;
 /// Pauses after a turn in which nothing was to be done. Chosen: the driver's ceiling is the same within its spread with 0, 1 and 4 of them,
 /// and a tenth lower with 16.
 const PAUSES: usize = 4;
-
-/// How much of a frame the guests touch.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Touch {
-    /// The first line.
-    Head,
-    /// All of it, as a guest does that has a use for its traffic.
-    Full,
-}
-
-/// What the guests send.
-#[derive(Clone, Debug)]
-pub struct Traffic {
-    /// Bytes of a frame, 64 or more.
-    pub frame: usize,
-    /// How much of it is touched.
-    pub touch: Touch,
-    /// Payload of the segments that a frame may be cut into, if it is such a frame (VIRTIO 1.2 §5.1.6.2: `gso_size`); then it carries TCP.
-    pub segment: Option<u16>,
-    /// What depends on the flow.
-    pub pattern: Pattern,
-    /// Flows in the order of their packets ([`super::flows::order`]).
-    pub order: Arc<[u32]>,
-}
-
-impl Traffic {
-    /// What its frames carry.
-    pub fn protocol(&self) -> Protocol {
-        if self.segment.is_some() { Protocol::Tcp } else { Protocol::Udp }
-    }
-
-    /// The virtio-net header of each of them.
-    fn header(&self) -> [u8; HEADER] {
-        const NEEDS_CSUM: u8 = 1;
-        const GSO_TCPV4: u8 = 1;
-        // Ethernet and IPv4, then TCP's 20 bytes with the checksum at 16.
-        const TCP: u16 = 14 + 20;
-        let Some(segment) = self.segment else { return [0; HEADER] };
-        let [[h0, h1], [s0, s1], [c0, c1]] = [TCP + 20, segment, TCP].map(u16::to_le_bytes);
-        [NEEDS_CSUM, GSO_TCPV4, h0, h1, s0, s1, c0, c1, 16, 0, 0, 0]
-    }
-
-    /// Whether a received header says of a frame what it said when it was sent. The length of the headers is a hint, which a switch may
-    /// give or not (§5.1.6.2), and the number of buffers is the receiver's own business.
-    pub(super) fn is_whole(&self, line: &Line) -> bool {
-        let mut got = [0; HEADER];
-        got[..4].copy_from_slice(&line.0[6].load(Relaxed).to_le_bytes()[4..]);
-        got[4..].copy_from_slice(&line.0[7].load(Relaxed).to_le_bytes());
-        let sent = self.header();
-        got[..2] == sent[..2] && got[4..10] == sent[4..10]
-    }
-}
 
 /// What a guest makes of too few free buffers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -152,6 +101,8 @@ pub struct Got<'l> {
     pub whole: &'l [Line],
     /// Its length; 0 says that its buffer was not the next one.
     pub len: usize,
+    /// The cycle in which it was found in the ring: the same for all of a burst.
+    pub now: u64,
 }
 
 /// What a guest does with what it receives.
@@ -173,7 +124,7 @@ impl Sink for Count {
 impl Sink for Histogram {
     #[inline]
     fn frame(&mut self, _: u8, got: Got<'_>) {
-        self.add(cycles().saturating_sub(got.line.0[frame::STAMP].load(Relaxed)));
+        self.add(got.now.saturating_sub(got.line.0[frame::STAMP].load(Relaxed)));
     }
 }
 
@@ -364,6 +315,7 @@ impl Guest {
         if count < least || count == 0 {
             return 0;
         }
+        let now = cycles();
         let lines: &[Line] = lines;
         let first = queue.ring.next_to_return();
         let slots = device.slots - 1;
@@ -381,7 +333,7 @@ impl Guest {
                 std::hint::black_box(sys::touch(whole));
             }
             let len = if entry.id == slot { len } else { 0 };
-            sink.frame(*side, Got { header, line: &lines[at], whole, len });
+            sink.frame(*side, Got { header, line: &lines[at], whole, len, now });
         }
         queue.ring.reclaim(count);
         queue.offer(count);

@@ -5,8 +5,9 @@
 
 use super::flows::Fields;
 use super::frame::{self, Protocol, STAMP, Template};
-use super::lean::{Got, Touch, Traffic};
+use super::lean::Got;
 use super::sys::{LINE, Line};
+use super::traffic::{Touch, Traffic};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// What the rules do to a head: head, and the side that sent it.

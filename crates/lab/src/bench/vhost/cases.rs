@@ -2,8 +2,8 @@
 
 use crate::driver::flows::{MaskRule, PREFIXES, Pattern, network, prefix_rules, scattered_rules};
 use crate::driver::frame::mac_text;
-use crate::driver::lean::Touch;
 use crate::driver::ring::Kind as Layout;
+use crate::driver::traffic::Touch;
 use crate::driver::verify::{self, Rewrite};
 use std::net::Ipv4Addr;
 use std::sync::Arc;

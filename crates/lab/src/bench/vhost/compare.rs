@@ -3,7 +3,7 @@
 use super::Plan;
 use super::cases::{Case, Of, Promise, SCALING};
 use super::rig::{Rig, Window};
-use crate::driver::lean::Touch;
+use crate::driver::traffic::Touch;
 use crate::peer::vhost::Kind;
 use crate::report::{Peer, Row, Spread};
 use anyhow::Result;

@@ -30,9 +30,9 @@ const GOAL: f64 = 0.77;
 /// Windows that are tried until the host lets one be.
 const TRIES: usize = 4;
 
-/// Windows at each load of a turn. Each gives a figure: a virtual machine's processors are taken away for milliseconds now and then, which
-/// spoils a window's highest percentiles, but not the median of many windows'.
-const WINDOWS: usize = 4;
+/// Windows at each load of a turn. Each gives a figure: a virtual machine's processors are taken away for milliseconds now and then. What the
+/// driver loses so is left out; what the switch loses spoils a window's highest percentiles, but not the median of many windows'.
+const WINDOWS: usize = 12;
 
 /// Whose capacity a load is a share of.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -4,8 +4,9 @@ use super::cases::Case;
 use crate::driver::flows::order;
 use crate::driver::frontend::{Device, Listener, Shape, feature};
 use crate::driver::latency::{Histogram, Pace};
-use crate::driver::lean::{Lean, Totals, Traffic};
+use crate::driver::lean::{Lean, Totals};
 use crate::driver::sys::Pages;
+use crate::driver::traffic::Traffic;
 use crate::driver::verify::Check;
 use crate::machine::placement_class;
 use crate::peer::GENERATORS_CORE;
@@ -17,6 +18,12 @@ use std::time::{Duration, Instant};
 
 /// A window. Short enough that the host seldom moves the cores within.
 pub const WINDOW: Duration = Duration::from_millis(250);
+
+/// A window in which frames are timed. Shorter, for the host takes each core away for some milliseconds many times a second.
+const TIMED: Duration = Duration::from_millis(50);
+
+/// From here on the driver was absent. Chosen: a turn of 32 frames each way takes some microseconds.
+const ABSENT: Duration = Duration::from_micros(100);
 
 /// Traffic before a window, which nothing is counted of.
 pub const WARM_UP: Duration = Duration::from_millis(20);
@@ -196,13 +203,15 @@ impl Rig {
         }
     }
 
-    /// A window at a rate in frames a second, with the times that frames took; none if the host moved the cores in it.
+    /// A window at a rate in frames a second, with the times that frames took; none if the host moved the cores in it, or kept the driver
+    /// from its core, which then times its own absence.
     pub fn timed(&mut self, rate: f64) -> Option<Timed> {
         let class = placement_class();
-        let time = self.cycles.of(WINDOW);
+        let time = self.cycles.of(TIMED);
         let pace = Pace::new(rate, self.cycles.per_s);
         let (totals, times) = on_the_generators_core(|| self.lean.time(time, pace));
-        (placement_class() == class).then_some(Timed { class, totals, times })
+        (placement_class() == class && totals.longest_turn < self.cycles.of(ABSENT))
+            .then_some(Timed { class, totals, times })
     }
 
     /// In microseconds.
