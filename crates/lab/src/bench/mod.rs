@@ -28,7 +28,8 @@ enum Bench {
     Node(Common),
     /// Flow-mods, packet-ins and packet-outs, and a dump of a million entries, beside Open vSwitch (root; about 8 minutes).
     Openflow(Common),
-    /// Guests on vhost-user ports beside Open vSwitch with DPDK: sizes, rules, flows, attacks, latency, idle guests (root; about 15 minutes).
+    /// Guests on vhost-user ports beside Open vSwitch with DPDK: sizes, rules, flows, attacks, large segments, latency,
+    /// kill -9, idle guests (root; about 25 minutes).
     Vhost(vhost::Options),
     /// A guest that `vhost` kills.
     #[command(hide = true)]
