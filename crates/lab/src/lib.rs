@@ -8,7 +8,7 @@
 //! * [`driver`]: guests on vhost-user ports, played in this process.
 //! * `traffic`: what loads them: live XDP frames, iperf3, a latency probe, an OpenFlow client.
 //! * [`guest`]: a virtual machine with Debian's kernel; [`testpmd`]: DPDK's driver. Both are what no one here wrote, for benchmarks and tests.
-//! * `netns`, `machine`, `report`: where it runs, on what, and what came out.
+//! * `netns`, `machine`, `scheduler`, `report`: where it runs, on what, how often the host switches threads, and what came out.
 //!
 //! Everything that a run makes (namespaces, processes, files) belongs to a value that removes it when dropped. The lab talks to
 //! a node as a user does: through the binary, its API and OpenFlow; it links only pure crates.
@@ -21,6 +21,7 @@ mod machine;
 mod netns;
 mod peer;
 mod report;
+mod scheduler;
 mod sys;
 pub mod testpmd;
 mod traffic;

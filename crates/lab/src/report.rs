@@ -77,15 +77,16 @@ impl Report {
     /// Prints the table.
     pub fn print(&self) {
         println!("{}", self.machine);
+        let width = self.results.iter().map(|row| row.case.len()).fold(50, usize::max);
         println!(
-            "{:<50} {:>6} {:>5} {:>24} {:>24}  {:>6} {:>5}",
+            "{:<width$} {:>6} {:>5} {:>24} {:>24}  {:>6} {:>5}",
             "case", "unit", "cores", "suiro", "peer", "ratio", "goal"
         );
         for row in &self.results {
             let peer = row.peer.as_ref();
             let name = peer.map_or(String::new(), |peer| format!("  ({})", peer.name));
             println!(
-                "{:<50} {:>6} {:>5} {:>24} {:>24}  {:>6} {:>5}{name}",
+                "{:<width$} {:>6} {:>5} {:>24} {:>24}  {:>6} {:>5}{name}",
                 row.case,
                 row.unit,
                 row.cores,

@@ -28,8 +28,12 @@ enum Bench {
     Node(Common),
     /// Flow-mods, packet-ins and packet-outs, and a dump of a million entries, beside Open vSwitch (root; about 8 minutes).
     Openflow(Common),
-    /// Guests on vhost-user ports beside Open vSwitch with DPDK: sizes, rules, flows, attacks, latency, idle guests (root; about 15 minutes).
+    /// Guests on vhost-user ports beside Open vSwitch with DPDK: sizes, rules, flows, attacks, large segments, latency,
+    /// kill -9, idle guests (root; about 25 minutes).
     Vhost(vhost::Options),
+    /// A guest that `vhost` kills.
+    #[command(hide = true)]
+    Player(vhost::player::Options),
     /// Frames, TCP, latency, flow-mods, packet-ins and memory beside Open vSwitch and the Linux bridge (root; about 8 minutes).
     Wire(Common),
 }
@@ -60,6 +64,7 @@ pub fn run(arguments: Vec<OsString>) -> Result<()> {
         Bench::Node(common) => (node::run(&common)?, common),
         Bench::Openflow(common) => (openflow::run(&common)?, common),
         Bench::Vhost(options) => (vhost::run(&options)?, options.common),
+        Bench::Player(options) => return vhost::player::run(&options),
         Bench::Wire(common) => (wire::run(&common)?, common),
     };
     report.print();

@@ -4,8 +4,9 @@
 //! QEMU: features, memory, rings, enable). One queue pair: ring 0 is the guest's receive queue, ring 1 its transmit queue
 //! (VIRTIO 1.2 §5.1.2).
 
+use super::places::{Buffers, Places};
 use super::ring::{Areas, Direction, Kind, Ring};
-use super::sys::{self, LINE, Memory, Pages};
+use super::sys::{self, Memory, Pages};
 use anyhow::{Context, Result, bail, ensure};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::Write;
@@ -27,6 +28,12 @@ pub mod feature {
     pub const GUEST_CSUM: u64 = 1 << 1;
     /// The switch takes frames without checksum.
     pub const CSUM: u64 = 1;
+    /// The guest takes large IPv4 TCP segments.
+    pub const GUEST_TSO4: u64 = 1 << 7;
+    /// The switch takes large IPv4 TCP segments.
+    pub const HOST_TSO4: u64 = 1 << 11;
+    /// A descriptor may stand for a table of them.
+    pub const INDIRECT_DESC: u64 = 1 << 28;
     /// A frame may fill several receive buffers.
     pub const MRG_RXBUF: u64 = 1 << 15;
     /// The header has twelve bytes and is little endian.
@@ -39,9 +46,6 @@ pub mod feature {
 
 /// Bytes of the virtio-net header with VERSION_1 (VIRTIO 1.2 §5.1.6).
 pub const HEADER: usize = 12;
-
-/// Room before a frame, so that the frame begins on a cache line as DPDK's do; the header ends there.
-const HEADROOM: usize = LINE;
 
 /// Rings of a device.
 const RECEIVE: usize = 0;
@@ -123,37 +127,6 @@ impl Drop for Listener {
     }
 }
 
-/// The buffers of one ring: `slots` of them, `stride` bytes apart, frame `HEADROOM` bytes into each.
-#[derive(Clone, Copy, Debug)]
-pub struct Buffers {
-    /// Byte offset of the first.
-    first: usize,
-    /// Bytes from one to the next: an odd number of lines, so that they do not all fall into the same few sets of the caches.
-    pub stride: usize,
-}
-
-impl Buffers {
-    fn at(offset: usize, frame: usize) -> Self {
-        let lines = (HEADROOM + frame).div_ceil(LINE);
-        Self { first: offset.next_multiple_of(4096), stride: (lines | 1) * LINE }
-    }
-
-    fn end(self, slots: u16) -> usize {
-        self.first + usize::from(slots) * self.stride
-    }
-
-    /// Byte offset of a slot's frame.
-    #[inline]
-    pub fn frame(self, slot: u16) -> usize {
-        self.first + usize::from(slot) * self.stride + HEADROOM
-    }
-
-    /// Byte offset of a slot's virtio header.
-    pub fn header(self, slot: u16) -> usize {
-        self.frame(slot) - HEADER
-    }
-}
-
 /// One direction of a guest's network device.
 pub struct Queue {
     /// The ring.
@@ -171,8 +144,22 @@ impl Queue {
     #[inline]
     pub fn offer(&mut self, count: u16) {
         if self.ring.offer(count) {
-            // Only a counter at its limit refuses, and then the switch has been told often enough.
-            let _ = self.kick.write(1);
+            self.kick();
+        }
+    }
+
+    /// Tells the switch to look.
+    pub fn kick(&self) {
+        // Only a counter at its limit refuses, and then the switch has been told often enough.
+        let _ = self.kick.write(1);
+    }
+
+    /// Takes back what the switch has used, if fewer than `count` buffers are free.
+    #[inline]
+    pub fn reclaim_for(&mut self, count: u16) {
+        if self.ring.free() < count {
+            let returned = self.ring.returned(u16::MAX);
+            self.ring.reclaim(returned);
         }
     }
 
@@ -200,8 +187,10 @@ pub struct Device {
     pub slots: u16,
     /// Bytes of the frames that its transmit buffers are described for.
     pub frame: usize,
-    /// The session; closing it takes the port down.
-    _frontend: Frontend,
+    /// Where its receive and its transmit ring are in its memory.
+    pub areas: [Areas; 2],
+    /// The session; closing it takes the port down. Never read. None if this process plays the switch as well.
+    frontend: Option<Frontend>,
 }
 
 impl Device {
@@ -213,28 +202,76 @@ impl Device {
         let raw = socket.try_clone()?;
         let mut frontend = Frontend::from_stream(socket, 2);
         negotiate(&mut frontend, shape)?;
-        let (receive_areas, next) = Areas::at(0, shape.slots);
-        let (transmit_areas, next) = Areas::at(next, shape.slots);
-        let receive_buffers = Buffers::at(next, shape.buffer);
-        let transmit_buffers = Buffers::at(receive_buffers.end(shape.slots), shape.frame);
-        let memory = Memory::new(transmit_buffers.end(shape.slots), shape.pages)
-            .context("making the guest's memory failed; huge pages need vm.nr_hugepages")?;
+        let places = Places::of(shape);
+        let memory = places.memory(shape)?;
         frontend.set_mem_table(&[region(&memory)]).context("SET_MEM_TABLE failed")?;
-        let mut start = |index, areas, buffers| {
-            let ring = Ring::new(shape.ring, &memory, areas, shape.slots);
+        let mut start = |index: usize| -> Result<_> {
+            // The ring is made first: it must say what it wants before the switch looks.
+            let ring = Ring::new(shape.ring, &memory, places.areas[index], shape.slots);
             let session = Session { frontend: &mut frontend, raw: &raw, memory: &memory };
-            session
-                .start(index, areas, shape)
-                .with_context(|| format!("setting up ring {index} failed"))
-                .map(|(kick, call)| Queue { ring, buffers, kick, call })
+            let events = session
+                .start(index, places.areas[index], shape)
+                .with_context(|| format!("setting up ring {index} failed"))?;
+            Ok((ring, events))
         };
-        let mut receive = start(RECEIVE, receive_areas, receive_buffers)?;
-        let mut transmit = start(TRANSMIT, transmit_areas, transmit_buffers)?;
+        let rings = [start(RECEIVE)?, start(TRANSMIT)?];
+        Ok(Self::with(shape, &places, memory, rings, Some(frontend)))
+    }
+
+    /// Hands the same memory and rings to a switch that comes after another one ended, however it did: what the first one had not used,
+    /// the second is to use. As QEMU does, without a region for buffers in flight: our rings are in order.
+    ///
+    /// # Errors
+    /// As for [`Device::connect`]; it may be tried again.
+    pub fn reconnect(&mut self, socket: UnixStream, shape: &Shape) -> Result<()> {
+        let raw = socket.try_clone()?;
+        let mut frontend = Frontend::from_stream(socket, 2);
+        negotiate(&mut frontend, shape)?;
+        frontend.set_mem_table(&[region(&self.memory)]).context("SET_MEM_TABLE failed")?;
+        for (index, queue) in [(RECEIVE, &mut self.receive), (TRANSMIT, &mut self.transmit)] {
+            let session = Session { frontend: &mut frontend, raw: &raw, memory: &self.memory };
+            let (kick, call) = session
+                .start_at(queue.ring.base(), index, self.areas[index], shape)
+                .with_context(|| format!("setting up ring {index} again failed"))?;
+            (queue.kick, queue.call) = (kick, call);
+            queue.kick();
+        }
+        self.frontend = Some(frontend);
+        Ok(())
+    }
+
+    /// A guest that no switch serves: whoever has its memory may play one.
+    ///
+    /// # Errors
+    /// There is no memory for it.
+    pub fn alone(shape: &Shape) -> Result<Self> {
+        let places = Places::of(shape);
+        let memory = places.memory(shape)?;
+        let start = |index: usize| -> Result<_> {
+            let ring = Ring::new(shape.ring, &memory, places.areas[index], shape.slots);
+            Ok((ring, (EventFd::new(EFD_NONBLOCK)?, EventFd::new(EFD_NONBLOCK)?)))
+        };
+        let rings = [start(RECEIVE)?, start(TRANSMIT)?];
+        Ok(Self::with(shape, &places, memory, rings, None))
+    }
+
+    fn with(
+        shape: &Shape,
+        places: &Places,
+        memory: Arc<Memory>,
+        [receive, transmit]: [(Ring, (EventFd, EventFd)); 2],
+        frontend: Option<Frontend>,
+    ) -> Self {
+        let queue = |(ring, (kick, call)), index: usize| {
+            let buffers = places.buffers[index];
+            Queue { ring, buffers, kick, call }
+        };
+        let (mut receive, mut transmit) = (queue(receive, RECEIVE), queue(transmit, TRANSMIT));
         describe(&mut receive, shape.slots, shape.buffer, Direction::Receive);
         describe(&mut transmit, shape.slots, shape.frame, Direction::Transmit);
         receive.offer(shape.slots);
-        let (slots, frame) = (shape.slots, shape.frame);
-        Ok(Self { memory, transmit, receive, slots, frame, _frontend: frontend })
+        let (slots, frame, areas) = (shape.slots, shape.frame, places.areas);
+        Self { memory, transmit, receive, slots, frame, areas, frontend }
     }
 }
 
@@ -277,8 +314,18 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    /// Tells the switch of a ring and starts it.
+    /// Tells the switch of an unused ring and starts it.
     fn start(self, index: usize, areas: Areas, shape: &Shape) -> Result<(EventFd, EventFd)> {
+        self.start_at(Ring::first_base(shape.ring), index, areas, shape)
+    }
+
+    fn start_at(
+        self,
+        base: u32,
+        index: usize,
+        areas: Areas,
+        shape: &Shape,
+    ) -> Result<(EventFd, EventFd)> {
         let user = |offset: usize| self.memory.user_address() + offset as u64;
         let addresses = VringConfigData {
             queue_max_size: shape.slots,
@@ -291,7 +338,7 @@ impl Session<'_> {
         };
         let (kick, call) = (EventFd::new(EFD_NONBLOCK)?, EventFd::new(EFD_NONBLOCK)?);
         self.frontend.set_vring_num(index, shape.slots)?;
-        self.set_base(index, Ring::first_base(shape.ring))?;
+        self.set_base(index, base)?;
         self.frontend.set_vring_addr(index, &addresses)?;
         self.frontend.set_vring_call(index, &call)?;
         self.frontend.set_vring_kick(index, &kick)?;

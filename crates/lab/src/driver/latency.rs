@@ -1,6 +1,10 @@
 //! A pace to send at, and the times that frames took.
 
-/// Sends a number of frames a second, evenly.
+/// How late a frame may be and still go, in seconds. Chosen: far above any switch's delay that is not a failure to carry the load.
+const LATEST_S: f64 = 1e-3;
+
+/// Sends a number of frames a second, evenly, whatever becomes of them (an open loop): a frame is timed from the moment when it was due,
+/// so that a switch that holds its senders up is not thought quick.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
     /// Cycles from one frame to the next, in 2^-16 cycles.
@@ -8,31 +12,51 @@ pub struct Pace {
     /// Cycle from which on the next frame may go, in 2^-16 cycles since `start`.
     next: u64,
     start: Option<u64>,
+    /// Longest delay, in 2^-16 cycles.
+    latest: u64,
+    /// Frames that were due and could not go in time.
+    missed: u64,
 }
 
 impl Pace {
     /// `rate` frames a second in all, on a counter of `cycles_per_s`.
     pub fn new(rate: f64, cycles_per_s: f64) -> Self {
-        Self { step: (cycles_per_s / rate.max(1.0) * 65536.0) as u64, next: 0, start: None }
+        let step = (cycles_per_s / rate.max(1.0) * 65536.0) as u64;
+        let latest = (cycles_per_s * LATEST_S * 65536.0) as u64;
+        Self { step, next: 0, start: None, latest: latest.max(step), missed: 0 }
     }
 
-    /// Frames that may go now. One that is late makes up for it, within a burst.
+    /// Frames that may go now.
     #[inline]
     pub fn due(&mut self, now: u64) -> u16 {
         let start = *self.start.get_or_insert(now);
         let passed = (now - start) << 16;
         let behind = passed.saturating_sub(self.next);
-        let most = 64 * self.step;
-        if behind > most {
-            self.next = passed - most;
+        if behind > self.latest {
+            let missed = (behind - self.latest).div_ceil(self.step);
+            self.missed += missed;
+            self.next += missed * self.step;
         }
-        (passed.saturating_sub(self.next) / self.step) as u16
+        let due = passed.saturating_sub(self.next) / self.step;
+        due.min(u64::from(u16::MAX)) as u16
+    }
+
+    /// The cycle in which the `n`-th of the next frames is due.
+    #[inline]
+    pub fn time(&self, n: u16) -> u64 {
+        // From `next` to one step later, as `due` counts.
+        self.start.unwrap_or(0) + ((self.next + (u64::from(n) + 1) * self.step) >> 16)
     }
 
     /// So many went.
     #[inline]
     pub fn sent(&mut self, count: u16) {
         self.next += u64::from(count) * self.step;
+    }
+
+    /// Frames that were due and could not go in time.
+    pub fn missed(&self) -> u64 {
+        self.missed
     }
 }
 
@@ -137,9 +161,20 @@ mod tests {
     }
 
     #[test]
+    fn a_frame_is_timed_from_when_it_was_due() {
+        let mut pace = Pace::new(1e6, 1e9);
+        pace.due(5000);
+        assert_eq!(pace.due(9500), 4);
+        assert_eq!([0, 1, 3].map(|n| pace.time(n)), [6000, 7000, 9000]);
+        pace.sent(4);
+        assert_eq!(pace.time(0), 10_000);
+    }
+
+    #[test]
     fn a_pace_that_was_late_does_not_flood() {
-        let mut pace = Pace::new(1000.0, 1e9);
+        // 1000 cycles a frame, 1000 frames in the longest delay.
+        let mut pace = Pace::new(1e6, 1e9);
         pace.due(0);
-        assert_eq!(pace.due(1_000_000_000), 64);
+        assert_eq!((pace.due(10_000_000), pace.missed()), (1000, 9000));
     }
 }

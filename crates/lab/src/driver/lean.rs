@@ -5,11 +5,12 @@
 //! buffers never move. So one core of it loads a switch that testpmd on one core cannot ([`Totals::busy`] says how near to its own
 //! limit it was).
 
-use super::flows::{Fields, Pattern};
+use super::flows::Fields;
 use super::frame::{self, Template};
 use super::frontend::{Device, HEADER};
 use super::latency::{Histogram, Pace};
 use super::sys::{self, LINE, Line, View};
+use super::traffic::{Touch, Traffic};
 use super::verify::Check;
 use crate::sys::cycles;
 use std::ops::AddAssign;
@@ -19,29 +20,20 @@ use std::sync::atomic::Ordering::Relaxed;
 /// Frames of a burst.
 pub const BURST: u16 = 32;
 
-/// Pauses after a turn in which nothing was to be done. Measured: without them the switch loses a quarter of its speed.
+/// Bytes of a burst: large segments come in fewer. Chosen: the bursts of four rings fit into a core's own cache of a MiB.
+const BURST_BYTES: usize = 1 << 18;
+
+/// Pauses after a turn in which nothing was to be done. Chosen: the driver's ceiling is the same within its spread with 0, 1 and 4 of them,
+/// and a tenth lower with 16.
 const PAUSES: usize = 4;
 
-/// How much of a frame the guests touch.
+/// What a guest makes of too few free buffers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Touch {
-    /// The first line.
-    Head,
-    /// All of it, as a guest does that has a use for its traffic.
-    Full,
-}
-
-/// What the guests send.
-#[derive(Clone, Debug)]
-pub struct Traffic {
-    /// Bytes of a frame, 64 or more.
-    pub frame: usize,
-    /// How much of it is touched.
-    pub touch: Touch,
-    /// What depends on the flow.
-    pub pattern: Pattern,
-    /// Flows in the order of their packets ([`super::flows::order`]).
-    pub order: Arc<[u32]>,
+pub enum Least {
+    /// It uses those.
+    One,
+    /// It waits for a whole burst.
+    All,
 }
 
 /// What happened in a window.
@@ -55,6 +47,10 @@ pub struct Totals {
     pub cycles: u64,
     /// Cycles of turns in which there was something to do.
     pub busy_cycles: u64,
+    /// Frames that were due by the pace, but the switch took none for too long.
+    pub missed: u64,
+    /// Cycles of the longest turn: if it is longer than the rings last, the driver was kept from its core, and what came then is lost by it.
+    pub longest_turn: u64,
 }
 
 impl Totals {
@@ -70,6 +66,8 @@ impl AddAssign for Totals {
         self.received += other.received;
         self.cycles += other.cycles;
         self.busy_cycles += other.busy_cycles;
+        self.missed += other.missed;
+        self.longest_turn = self.longest_turn.max(other.longest_turn);
     }
 }
 
@@ -78,21 +76,39 @@ pub struct Lean {
     guests: [Guest; 2],
 }
 
-/// One guest: its device, what it sends, and what it makes of what it gets.
-struct Guest {
-    device: Device,
+/// One guest of the two, or one alone: its device, what it sends, and what it makes of what it gets.
+pub struct Guest {
+    /// Its device.
+    pub device: Device,
     /// All its memory, by lines.
     lines: View<Line>,
     traffic: Traffic,
     template: Template,
     side: u8,
+    burst: u16,
     /// Number of the next frame it sends.
-    sequence: u64,
+    pub sequence: u64,
+}
+
+/// A frame that a guest received.
+#[derive(Clone, Copy)]
+pub struct Got<'l> {
+    /// The line that ends with its virtio-net header.
+    pub header: &'l Line,
+    /// Its first line.
+    pub line: &'l Line,
+    /// All its lines.
+    pub whole: &'l [Line],
+    /// Its length; 0 says that its buffer was not the next one.
+    pub len: usize,
+    /// The cycle in which it was found in the ring: the same for all of a burst.
+    pub now: u64,
 }
 
 /// What a guest does with what it receives.
-trait Sink {
-    fn frame(&mut self, side: u8, line: &Line, whole: &[Line], len: usize);
+pub trait Sink {
+    /// The guest of this side received a frame.
+    fn frame(&mut self, side: u8, got: Got<'_>);
 }
 
 /// Reads and forgets.
@@ -100,21 +116,21 @@ struct Count;
 
 impl Sink for Count {
     #[inline]
-    fn frame(&mut self, _: u8, line: &Line, _: &[Line], _: usize) {
-        std::hint::black_box(line.0[0].load(Relaxed));
+    fn frame(&mut self, _: u8, got: Got<'_>) {
+        std::hint::black_box(got.line.0[0].load(Relaxed));
     }
 }
 
 impl Sink for Histogram {
     #[inline]
-    fn frame(&mut self, _: u8, line: &Line, _: &[Line], _: usize) {
-        self.add(cycles().saturating_sub(line.0[frame::STAMP].load(Relaxed)));
+    fn frame(&mut self, _: u8, got: Got<'_>) {
+        self.add(got.now.saturating_sub(got.line.0[frame::STAMP].load(Relaxed)));
     }
 }
 
 impl Sink for Check {
-    fn frame(&mut self, side: u8, line: &Line, whole: &[Line], len: usize) {
-        self.frame(side, line, whole, len);
+    fn frame(&mut self, side: u8, got: Got<'_>) {
+        self.frame(side, got);
     }
 }
 
@@ -141,12 +157,13 @@ impl Lean {
         self.run(cycles, &mut Count, None)
     }
 
-    /// Sends at a pace and measures how long each frame takes.
+    /// Sends at a pace and measures how long each frame takes from the moment when it was due, the last ones included.
     pub fn time(&mut self, cycles: u64, pace: Pace) -> (Totals, Histogram) {
         // What a flood left behind carries no time.
         self.drain(&mut Count);
         let mut histogram = Histogram::default();
-        let totals = self.run(cycles, &mut histogram, Some(pace));
+        let mut totals = self.run(cycles, &mut histogram, Some(pace));
+        totals.received += self.drain(&mut histogram);
         (totals, histogram)
     }
 
@@ -167,12 +184,18 @@ impl Lean {
         let mut turn = start;
         loop {
             // In a flood whole bursts only: the rings are full of them anyway, and small bites make both sides slow.
-            let least = if pace.is_some() { 1 } else { BURST };
+            let least = if pace.is_some() { 1 } else { self.guests[0].burst };
             let mut worked = 0;
+            self.guests.iter_mut().for_each(|guest| guest.prepare(least));
             for guest in &mut self.guests {
                 let received = guest.receive(least, sink);
-                let allowed = pace.as_mut().map_or(BURST, |pace| pace.due(turn).min(BURST));
-                let sent = if allowed > 0 { guest.send(allowed, pace.is_some()) } else { 0 };
+                let allowed =
+                    pace.as_mut().map_or(guest.burst, |pace| pace.due(turn).min(guest.burst));
+                let sent = match &pace {
+                    _ if allowed == 0 => 0,
+                    Some(pace) => guest.send(allowed, Least::One, |n| pace.time(n)),
+                    None => guest.send(allowed, Least::All, |_| 0),
+                };
                 totals.received += u64::from(received);
                 totals.sent += u64::from(sent);
                 if let Some(pace) = &mut pace {
@@ -181,6 +204,7 @@ impl Lean {
                 worked |= received | sent;
             }
             let now = cycles();
+            totals.longest_turn = totals.longest_turn.max(now - turn);
             if worked > 0 {
                 totals.busy_cycles += now - turn;
             } else {
@@ -190,6 +214,7 @@ impl Lean {
             turn = now;
             if now - start >= window {
                 totals.cycles = now - start;
+                totals.missed = pace.map_or(0, |pace| pace.missed());
                 return totals;
             }
         }
@@ -211,25 +236,54 @@ impl Lean {
 }
 
 impl Guest {
-    fn new(device: Device, traffic: Traffic, side: u8) -> Self {
+    /// A guest on a device whose transmit buffers have exactly this traffic's length.
+    pub fn new(device: Device, traffic: Traffic, side: u8) -> Self {
         assert_eq!(device.frame, traffic.frame, "transmit buffers are described once and for all");
         let lines = device.memory.view(0, device.memory.bytes() / LINE);
-        let template = Template::new(side, traffic.frame);
-        Self { device, lines, traffic, template, side, sequence: 0 }
+        let template = Template::new(side, traffic.frame, traffic.protocol());
+        let header = traffic.header();
+        let slots = 0..device.slots;
+        slots.for_each(|slot| {
+            device.memory.copy_in(device.transmit.buffers.header(slot), &header);
+        });
+        let burst = (BURST_BYTES / traffic.frame).clamp(4, BURST.into()) as u16;
+        Self { device, lines, traffic, template, side, burst, sequence: 0 }
     }
 
-    /// Sends up to `count` frames; all or none in a flood. Returns how many.
+    /// Asks for the lines that this turn is going to read and write. Both guests do so before either of them works: what the switch has
+    /// touched last comes from its cache, and one wait is shorter than four.
     #[inline]
-    fn send(&mut self, count: u16, partly: bool) -> u16 {
-        let Self { device, lines, traffic, template, side, sequence } = self;
-        let queue = &mut device.transmit;
-        if queue.ring.free() < count {
-            let returned = queue.ring.returned(u16::MAX);
-            queue.ring.reclaim(returned);
+    fn prepare(&mut self, least: u16) {
+        let Self { device, lines, burst, .. } = self;
+        let (lines, slots): (&[Line], u16) = (lines, device.slots - 1);
+        let received = device.receive.ring.returned(*burst);
+        if received >= least {
+            let first = device.receive.ring.next_to_return();
+            for n in 0..received {
+                let at = device.receive.buffers.frame((first + n) & slots) / LINE;
+                sys::fetch(&lines[at - 1]);
+                sys::fetch(&lines[at]);
+            }
         }
+        let queue = &mut device.transmit;
+        queue.reclaim_for(least);
+        if queue.ring.free() >= least {
+            let first = queue.ring.next_to_offer();
+            for n in 0..queue.ring.free().min(*burst) {
+                sys::own(&lines[queue.buffers.frame((first + n) & slots) / LINE]);
+            }
+        }
+    }
+
+    /// Sends up to `count` frames, or with `All` that many or none; each with a stamp by its place among them. Returns how many.
+    #[inline]
+    pub fn send(&mut self, count: u16, least: Least, stamp: impl Fn(u16) -> u64) -> u16 {
+        let Self { device, lines, traffic, template, side, sequence, .. } = self;
+        let queue = &mut device.transmit;
+        queue.reclaim_for(count);
         let count = match queue.ring.free() {
             free if free >= count => count,
-            free if partly => free,
+            free if least == Least::One => free,
             _ => return 0,
         };
         let mask = traffic.order.len() - 1;
@@ -237,14 +291,12 @@ impl Guest {
         let lines: &[Line] = lines;
         let first = queue.ring.next_to_offer();
         let slots = device.slots - 1;
-        let line = |n: u16| queue.buffers.frame((first + n) & slots) / LINE;
-        // The switch has read these lines last: ask for all of them before the first is written, or each store waits for its own.
-        (0..count).for_each(|n| sys::own(&lines[line(n)]));
         for n in 0..count {
             let flow = traffic.order[(*sequence as usize + offset) & mask];
             let at = queue.buffers.frame((first + n) & slots);
-            let head = template.head(Fields::of(&traffic.pattern, *side, flow));
-            frame::write(&lines[at / LINE], head, *sequence, cycles_if(partly));
+            let fields = Fields::of(&traffic.pattern, *side, flow);
+            let rest = template.rest(fields, *sequence, stamp(n));
+            frame::write(&lines[at / LINE], template.head(fields), rest);
             if traffic.touch == Touch::Full && traffic.frame > LINE {
                 device.memory.fill(at + LINE, traffic.frame - LINE, *sequence as u8);
             }
@@ -256,21 +308,17 @@ impl Guest {
 
     /// Receives a burst if at least `least` frames are there. Returns how many.
     #[inline]
-    fn receive(&mut self, least: u16, sink: &mut impl Sink) -> u16 {
-        let Self { device, lines, traffic, side, .. } = self;
+    pub fn receive(&mut self, least: u16, sink: &mut impl Sink) -> u16 {
+        let Self { device, lines, traffic, side, burst, .. } = self;
         let queue = &mut device.receive;
-        let count = queue.ring.returned(BURST);
+        let count = queue.ring.returned(*burst);
         if count < least || count == 0 {
             return 0;
         }
+        let now = cycles();
         let lines: &[Line] = lines;
         let first = queue.ring.next_to_return();
         let slots = device.slots - 1;
-        for n in 0..count {
-            let at = queue.buffers.frame((first + n) & slots) / LINE;
-            sys::fetch(&lines[at - 1]);
-            sys::fetch(&lines[at]);
-        }
         for n in 0..count {
             let slot = (first + n) & slots;
             let entry = queue.ring.entry(n);
@@ -285,16 +333,10 @@ impl Guest {
                 std::hint::black_box(sys::touch(whole));
             }
             let len = if entry.id == slot { len } else { 0 };
-            sink.frame(*side, &lines[at], whole, len);
+            sink.frame(*side, Got { header, line: &lines[at], whole, len, now });
         }
         queue.ring.reclaim(count);
         queue.offer(count);
         count
     }
-}
-
-/// The time, for frames that are timed.
-#[inline]
-fn cycles_if(timed: bool) -> u64 {
-    if timed { cycles() } else { 0 }
 }

@@ -73,6 +73,18 @@ impl Memory {
         let len = len.max(1).next_multiple_of(page);
         let file = memfd_create("suiro-guest", flags)?;
         ftruncate(&file, len as u64)?;
+        Self::map(file, len)
+    }
+
+    /// The first `len` bytes of a file that several processes share, which has as many.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn shared(file: impl Into<OwnedFd>, len: usize) -> io::Result<Arc<Self>> {
+        Self::map(file.into(), len)
+    }
+
+    fn map(file: OwnedFd, len: usize) -> io::Result<Arc<Self>> {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         let map = MapFlags::SHARED | MapFlags::POPULATE;
         // SAFETY: a fresh mapping at an address of the kernel's choice touches no memory that exists.

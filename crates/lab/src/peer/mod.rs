@@ -168,6 +168,11 @@ impl Process {
         Ok(Self(command.spawn().with_context(|| format!("{command:?}: cannot be started"))?))
     }
 
+    /// Its number.
+    pub fn pid(&self) -> u32 {
+        self.0.id()
+    }
+
     /// Resident memory in KiB.
     pub fn memory_kib(&self) -> Result<u64> {
         let status = self.proc("status")?;

@@ -1,7 +1,7 @@
 //! Guests of a switch, each with a socket that it listens on.
 
 use super::{Lab, until};
-use lab::driver::frontend::{Listener, Shape};
+use lab::driver::frontend::{Device, Listener, Shape};
 use lab::driver::plain::PlainGuest;
 use serde_json::Value;
 use std::path::PathBuf;
@@ -49,6 +49,12 @@ impl Guests {
     pub fn connect(&self, index: usize, shape: Shape) -> PlainGuest {
         let socket = self.listeners[index - 1].accept(PATIENCE).unwrap();
         PlainGuest::connect(socket, shape).unwrap()
+    }
+
+    /// The same for a guest that does to its rings what it likes.
+    pub fn connect_device(&self, index: usize, shape: &Shape) -> Device {
+        let socket = self.listeners[index - 1].accept(PATIENCE).unwrap();
+        Device::connect(socket, shape).unwrap()
     }
 
     /// No guest listens any more.

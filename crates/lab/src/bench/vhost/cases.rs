@@ -2,8 +2,8 @@
 
 use crate::driver::flows::{MaskRule, PREFIXES, Pattern, network, prefix_rules, scattered_rules};
 use crate::driver::frame::mac_text;
-use crate::driver::lean::Touch;
 use crate::driver::ring::Kind as Layout;
+use crate::driver::traffic::Touch;
 use crate::driver::verify::{self, Rewrite};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -56,6 +56,8 @@ pub struct Case {
     /// Bytes of a frame.
     pub frame: usize,
     pub touch: Touch,
+    /// Payload of the segments that a frame may be cut into.
+    pub segment: Option<u16>,
     pub layout: Layout,
     pub rules: Rules,
     pub flows: u32,
@@ -130,13 +132,24 @@ fn masked(side: u8, priority: u16, rule: &MaskRule) -> String {
 }
 
 impl Case {
-    fn new(name: &'static str, frame: usize, rules: Rules, flows: u32) -> Self {
+    /// Plain frames on split rings of which the guests touch the first line.
+    pub fn new(name: &'static str, frame: usize, rules: Rules, flows: u32) -> Self {
         let (touch, layout) = (Touch::Head, Layout::Split);
-        Self { name, frame, touch, layout, rules, flows, promise: None }
+        Self { name, frame, touch, segment: None, layout, rules, flows, promise: None }
     }
 
     fn goal(self, near: f64, far: f64) -> Self {
         Self { promise: Some(Promise { of: Of::Rate, near, far }), ..self }
+    }
+
+    /// With large TCP segments of this payload each.
+    pub fn segments(self, payload: u16) -> Self {
+        Self { segment: Some(payload), ..self }
+    }
+
+    /// Bytes of the longest frame that is no large segment.
+    pub fn longest_plain(&self) -> usize {
+        if self.segment.is_some() { 1518 } else { self.frame }
     }
 
     /// On packed rings, where the promise is about cycles.
@@ -145,7 +158,8 @@ impl Case {
         Self { layout: Layout::Packed, promise, ..self }
     }
 
-    fn touched(self) -> Self {
+    /// With the whole payload touched.
+    pub fn touched(self) -> Self {
         Self { touch: Touch::Full, ..self }
     }
 }

@@ -3,6 +3,7 @@
 use super::Plan;
 use super::cases::{Case, Of, Promise, SCALING};
 use super::rig::{Rig, Window};
+use crate::driver::traffic::Touch;
 use crate::peer::vhost::Kind;
 use crate::report::{Peer, Row, Spread};
 use anyhow::Result;
@@ -21,22 +22,26 @@ const PATIENCE: u32 = 3;
 
 /// Share of its capacity at which a switch's frames are checked one by one, and for how long.
 const CHECKED_LOAD: f64 = 0.5;
+
+/// Where all bytes are compared, the most of them in a second: more, and the driver would be the one that loses frames.
+const CHECKED_BYTES: f64 = 1e9;
 const CHECKED_TIME: Duration = Duration::from_secs(1);
 
 /// The windows of a contender, by placement class.
 #[derive(Default)]
-pub struct Windows(BTreeMap<&'static str, Vec<Window>>);
+pub struct Windows(pub BTreeMap<&'static str, Vec<Window>>);
 
 impl Windows {
     /// Takes one more, and prints it.
     pub fn add(&mut self, round: u32, case: &str, kind: Kind, window: Window) {
         eprintln!(
-            "round {round}  {case}: {} {:.2} Mpps, {:.1} busy cycles a frame, switch idle {:.0} %, driver busy {:.0} %, {}",
+            "round {round}  {case}: {} {:.2} Mpps, {:.1} busy cycles a frame, switch idle {:.0} %, driver busy {:.0} %, upcalls {:.3} %, {}",
             kind.name(),
             window.mpps,
             window.busy_cycles,
             100.0 * window.switch_idle,
             100.0 * window.driver_busy,
+            100.0 * window.upcalls,
             window.class,
         );
         self.0.entry(window.class).or_default().push(window);
@@ -77,9 +82,9 @@ fn is_unfinished(contenders: &[impl Contends]) -> bool {
 }
 
 /// A contender of a case.
-struct Contender<'a> {
+pub struct Contender<'a> {
     kind: Kind,
-    case: &'a Case,
+    pub case: &'a Case,
     rig: Rig,
     windows: Windows,
 }
@@ -108,9 +113,7 @@ impl Contends for Contender<'_> {
 pub fn run(plan: &Plan, case: &Case) -> Result<Vec<Row>> {
     let mut contenders = Vec::new();
     for &kind in &plan.kinds {
-        let rig = Rig::start(kind, case, plan.pages, plan.cycles)?;
-        rig.switch.freeze()?;
-        contenders.push(Contender { kind, case, rig, windows: Windows::default() });
+        contenders.push(Contender::start(plan, kind, case)?);
     }
     alternate(plan.rounds, &mut contenders)?;
     let mut rows = rows(case.name, case.promise, &contenders);
@@ -120,25 +123,39 @@ pub fn run(plan: &Plan, case: &Case) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-impl Contender<'_> {
+impl<'a> Contender<'a> {
+    /// Started with its guests, and stopped until its turn.
+    pub fn start(plan: &Plan, kind: Kind, case: &'a Case) -> Result<Self> {
+        let rig = Rig::start(kind, case, plan.pages, plan.cycles)?;
+        rig.switch.freeze()?;
+        Ok(Self { kind, case, rig, windows: Windows::default() })
+    }
+
     /// Compares every frame with what it must be, below capacity. Its row is of our own frames only; the peer's are printed.
-    fn check(&mut self) -> Result<Option<Row>> {
+    pub fn check(&mut self) -> Result<Option<Row>> {
         let case = self.case;
         let slowest = self.windows.0.values().flatten().map(|window| window.mpps).reduce(f64::min);
         let Some(slowest) = slowest else { return Ok(None) };
         self.rig.switch.thaw()?;
-        let (totals, check) = self.rig.verify(case, slowest * 1e6 * CHECKED_LOAD, CHECKED_TIME);
+        let load = slowest * 1e6 * CHECKED_LOAD;
+        let rate = match case.touch {
+            Touch::Head => load,
+            Touch::Full => load.min(CHECKED_BYTES / case.frame as f64),
+        };
+        let (totals, check) = self.rig.verify(case, rate, CHECKED_TIME);
         self.rig.switch.freeze()?;
         eprintln!(
-            "checked  {}: {}: {} sent, {} right, {} lost, {} reordered, {} damaged",
+            "checked  {}: {}: {} sent, {} right, {} lost, {} reordered, {} damaged; the driver's longest turn: {:.0} us",
             case.name,
             self.kind.name(),
             totals.sent,
             check.good,
             check.lost,
             check.reordered,
-            check.damaged
+            check.damaged,
+            self.rig.us(totals.longest_turn)
         );
+        check.example.iter().for_each(|example| eprintln!("damaged  {example}"));
         let wrong = (check.lost + check.reordered + check.damaged) as f64;
         Ok((self.kind == Kind::Suiro).then(|| Row {
             case: format!("{}: wrong of {} checked", case.name, totals.sent),

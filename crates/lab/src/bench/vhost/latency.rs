@@ -1,9 +1,13 @@
-//! How long a frame takes through the switch at three loads, each a share of what that switch can carry.
+//! How long a frame takes through the switch at three loads.
+//!
+//! Frames are sent evenly whatever becomes of them, and timed from the moment when they were due ([`Pace`](crate::driver::latency::Pace)).
+//! A load is a share of what a switch can carry in the placement class of the moment. Because that is more frames a second for the faster
+//! switch, ours is also measured at the peer's loads, frame for frame.
 
 use super::Plan;
 use super::cases::cases;
-use super::rig::Rig;
-use crate::driver::latency::Histogram;
+use super::rig::{Rig, Timed};
+use crate::machine::placement_class;
 use crate::peer::vhost::Kind;
 use crate::report::{Peer, Row, Spread};
 use anyhow::{Context, Result};
@@ -17,11 +21,42 @@ const LOADS: [u32; 3] = [1, 50, 90];
 
 const SHARES: [(&str, f64); 3] = [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999)];
 
+/// The figure beside the times: frames that were due and never came.
+const LOST: &str = "lost";
+
 /// Of p99 at the lowest load: at most 1.3 times the peer's, which polls.
 const GOAL: f64 = 0.77;
 
-/// Class, load, share.
-type Figures = BTreeMap<(&'static str, u32, &'static str), Vec<f64>>;
+/// Windows that are tried until the host lets one be.
+const TRIES: usize = 4;
+
+/// Windows at each load of a turn. Each gives a figure: a virtual machine's processors are taken away for milliseconds now and then. What the
+/// driver loses so is left out; what the switch loses spoils a window's highest percentiles, but not the median of many windows'.
+const WINDOWS: usize = 12;
+
+/// Whose capacity a load is a share of.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Capacity {
+    Own,
+    Peers,
+}
+
+/// What a figure is of.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Key {
+    class: &'static str,
+    capacity: Capacity,
+    load: u32,
+    figure: &'static str,
+}
+
+/// A switch, what it can carry by placement class, in frames a second, and its figures.
+struct Contender {
+    kind: Kind,
+    rig: Rig,
+    carries: BTreeMap<&'static str, Vec<f64>>,
+    figures: BTreeMap<Key, Vec<f64>>,
+}
 
 pub fn run(plan: &Plan) -> Result<Vec<Row>> {
     let case = cases().into_iter().next().context("there are cases")?;
@@ -29,62 +64,114 @@ pub fn run(plan: &Plan) -> Result<Vec<Row>> {
     for &kind in &plan.kinds {
         let rig = Rig::start(kind, &case, plan.pages, plan.cycles)?;
         rig.switch.freeze()?;
-        contenders.push((kind, rig, Figures::new()));
+        let (carries, figures) = (BTreeMap::new(), BTreeMap::new());
+        contenders.push(Contender { kind, rig, carries, figures });
     }
     for round in 1..=plan.rounds {
-        for (kind, rig, figures) in &mut contenders {
-            rig.switch.thaw()?;
-            turn(plan, round, *kind, rig, figures)?;
-            rig.switch.freeze()?;
+        contenders.iter_mut().try_for_each(|contender| contender.turn(plan, round))?;
+        if let [ours, peer, ..] = &mut contenders[..] {
+            ours.at_loads_of(peer, plan, round)?;
         }
     }
-    let figures: Vec<(Kind, Figures)> =
-        contenders.into_iter().map(|(kind, _, figures)| (kind, figures)).collect();
-    Ok(rows(&figures))
+    Ok(rows(&contenders))
 }
 
-fn turn(plan: &Plan, round: u32, kind: Kind, rig: &mut Rig, figures: &mut Figures) -> Result<()> {
-    let Some(capacity) = rig.window()? else { return Ok(()) };
-    for load in LOADS {
-        let rate = capacity.mpps * 1e6 * f64::from(load) / 100.0;
-        let Some((class, times)) = rig.timed(rate)? else { continue };
-        // The capacity is that of another placement: this load is another one, too.
-        if class != capacity.class {
-            continue;
+impl Contender {
+    /// Measures what it carries now, and then its times at shares of that.
+    fn turn(&mut self, plan: &Plan, round: u32) -> Result<()> {
+        self.rig.switch.thaw()?;
+        if let Some(window) = self.window()? {
+            let rate = window.mpps * 1e6;
+            self.carries.entry(window.class).or_default().push(rate);
+            self.at_loads_in(window.class, Capacity::Own, rate, plan, round);
         }
-        let us = |times: &Histogram, share| plan.cycles.us(times.percentile(share).unwrap_or(0));
-        eprintln!(
-            "round {round}  {NAME} at {load} % of {:.1} Mpps: {} p50 {:.2} us, p99 {:.2} us, {class}",
-            capacity.mpps,
-            kind.name(),
-            us(&times, 0.5),
-            us(&times, 0.99)
-        );
-        for (name, share) in SHARES {
-            figures.entry((class, load, name)).or_default().push(us(&times, share));
+        self.rig.switch.freeze()
+    }
+
+    fn window(&mut self) -> Result<Option<super::rig::Window>> {
+        for _ in 0..TRIES {
+            if let Some(window) = self.rig.window()? {
+                return Ok(Some(window));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Measures at the peer's loads, if it is known what the peer carries in the class of this moment.
+    fn at_loads_of(&mut self, peer: &Self, plan: &Plan, round: u32) -> Result<()> {
+        let class = placement_class();
+        let Some(rates) = peer.carries.get(class) else { return Ok(()) };
+        let rate = Spread::of(rates.clone()).median;
+        self.rig.switch.thaw()?;
+        self.at_loads_in(class, Capacity::Peers, rate, plan, round);
+        self.rig.switch.freeze()
+    }
+
+    fn at_loads_in(
+        &mut self,
+        class: &'static str,
+        capacity: Capacity,
+        rate: f64,
+        plan: &Plan,
+        round: u32,
+    ) {
+        for load in LOADS.into_iter().flat_map(|load| [load; WINDOWS]) {
+            // In another class the switch carries something else, and this would be another load.
+            let timed = self.rig.timed(rate * f64::from(load) / 100.0);
+            let Some(timed) = timed.filter(|timed| timed.class == class) else { continue };
+            let times = SHARES.map(|(name, share)| {
+                (name, plan.cycles.us(timed.times.percentile(share).unwrap_or(0)))
+            });
+            eprintln!(
+                "round {round}  {NAME} at {load} % of {} capacity, {:.1} Mpps: {} {}, {:.3} % lost, {class}",
+                if capacity == Capacity::Own { "its own" } else { "the peer's" },
+                rate / 1e6,
+                self.kind.name(),
+                times.map(|(name, us)| format!("{name} {us:.2} us")).join(", "),
+                100.0 * timed.lost(),
+            );
+            self.add(capacity, load, &timed, times);
         }
     }
-    Ok(())
+
+    fn add(
+        &mut self,
+        capacity: Capacity,
+        load: u32,
+        timed: &Timed,
+        times: [(&'static str, f64); 3],
+    ) {
+        let lost = (LOST, 100.0 * timed.lost());
+        for (figure, value) in times.into_iter().chain([lost]) {
+            let key = Key { class: timed.class, capacity, load, figure };
+            self.figures.entry(key).or_default().push(value);
+        }
+    }
 }
 
-fn rows(contenders: &[(Kind, Figures)]) -> Vec<Row> {
-    let Some(((_, ours), peers)) = contenders.split_first() else { return Vec::new() };
-    let peer_of = |key: &(&'static str, u32, &'static str)| {
-        let (kind, figures) = peers.first()?;
-        Some(Peer { name: kind.name(), spread: Spread::of(figures.get(key)?.clone()) })
+fn rows(contenders: &[Contender]) -> Vec<Row> {
+    let Some((ours, peers)) = contenders.split_first() else { return Vec::new() };
+    let peer_of = |key: &Key| {
+        let peer = peers.first()?;
+        let figures = peer.figures.get(&Key { capacity: Capacity::Own, ..*key })?;
+        Some(Peer { name: peer.kind.name(), spread: Spread::of(figures.clone()) })
     };
-    let row = |(key, times): (&(&'static str, u32, &'static str), &Vec<f64>)| {
-        let (class, load, share) = *key;
-        let (ours, peer) = (Spread::of(times.clone()), peer_of(key));
-        Row {
-            case: format!("{NAME} {share} at {load} % of capacity"),
-            unit: "us",
-            cores: class.into(),
-            ours,
-            ratio: peer.as_ref().map(|peer| peer.spread.median / ours.median),
-            peer,
-            goal: ((load, share) == (LOADS[0], "p99")).then_some(GOAL),
-        }
-    };
-    ours.iter().map(row).collect()
+    ours.figures.iter().map(|(key, figures)| row(*key, figures, peer_of(key))).collect()
+}
+
+fn row(key: Key, figures: &[f64], peer: Option<Peer>) -> Row {
+    let Key { class, capacity, load, figure } = key;
+    let ours = Spread::of(figures.to_vec());
+    let whose = if capacity == Capacity::Own { "capacity" } else { "the peer's capacity" };
+    let is_time = figure != LOST;
+    let ratio = peer.as_ref().filter(|_| is_time).map(|peer| peer.spread.median / ours.median);
+    Row {
+        case: format!("{NAME} {figure} at {load} % of {whose}"),
+        unit: if is_time { "us" } else { "%" },
+        cores: class.into(),
+        ours,
+        ratio,
+        peer,
+        goal: ((load, figure) == (LOADS[0], "p99")).then_some(GOAL),
+    }
 }

@@ -7,11 +7,17 @@
 //! than the driver, and idle shares, to show who was the limit.
 
 mod cases;
+mod ceiling;
 mod compare;
 mod idle;
+mod kill;
 mod latency;
+mod qemu;
 mod rig;
+mod segments;
 mod testpmd;
+
+pub use kill::player;
 
 use super::Common;
 use crate::driver::sys::Pages;
@@ -79,11 +85,23 @@ pub fn run(options: &Options) -> Result<Report> {
         results.extend(compare::run(&plan, case).with_context(|| case.name)?);
     }
     results.extend(compare::scaling(&results));
+    if plan.wants(ceiling::NAME) {
+        results.extend(ceiling::run(&plan, &results).context(ceiling::NAME)?);
+    }
     if plan.wants(testpmd::NAME) {
         results.extend(testpmd::run(&plan).context(testpmd::NAME)?);
     }
+    if plan.wants(segments::NAME) {
+        results.extend(segments::run(&plan).context(segments::NAME)?);
+    }
+    if plan.wants(qemu::NAME) {
+        results.extend(qemu::run(&plan).context(qemu::NAME)?);
+    }
     if plan.wants(latency::NAME) {
         results.extend(latency::run(&plan).context(latency::NAME)?);
+    }
+    if plan.wants(kill::NAME) {
+        results.extend(kill::run(&plan).context(kill::NAME)?);
     }
     if plan.wants(idle::NAME) {
         results.extend(idle::run(&plan).context(idle::NAME)?);

@@ -78,6 +78,7 @@ impl Contender {
             busy_cycles: work.cycles_per_frame(),
             switch_idle: 1.0 - work.busy as f64 / (passed * self.clock),
             driver_busy: 1.0, // it polls all the time
+            upcalls: work.upcalls as f64 / work.frames.max(1) as f64,
         }))
     }
 }

@@ -148,6 +148,11 @@ impl Ring {
         either!(self, ring => ring.ask_for_calls(wanted));
     }
 
+    /// Index and wrap counters as SET_VRING_BASE carries them, from which another switch goes on: the first buffer that was not used.
+    pub fn base(&mut self) -> u32 {
+        either!(self, ring => ring.base())
+    }
+
     /// First index and wrap counters as SET_VRING_BASE carries them: the start of an unused ring.
     pub const fn first_base(kind: Kind) -> u32 {
         match kind {

@@ -90,6 +90,13 @@ impl Packed {
         self.seen.min(max)
     }
 
+    pub(super) fn base(&mut self) -> u32 {
+        let used = self.returned(self.size);
+        let place = self.reclaimed.plus(used, self.size);
+        let half = u32::from(place.slot) | u32::from(place.wrap) << 15;
+        half | half << 16
+    }
+
     #[inline]
     pub(super) fn entry(&self, n: u16) -> Entry {
         let slot = self.reclaimed.plus(n, self.size).slot;

@@ -49,6 +49,10 @@ impl Split {
         used.wrapping_sub(self.reclaimed).min(max)
     }
 
+    pub(super) fn base(&mut self) -> u32 {
+        self.used[0].load(Ordering::Acquire) >> 16
+    }
+
     #[inline]
     pub(super) fn entry(&self, n: u16) -> Entry {
         let at = 1 + 2 * usize::from(self.reclaimed.wrapping_add(n) & self.mask);

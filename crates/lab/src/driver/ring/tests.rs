@@ -119,3 +119,25 @@ fn a_full_ring_offers_no_more() {
         assert_eq!((ring.free(), ring.next_to_offer()), (SLOTS, 0));
     }
 }
+
+#[test]
+fn a_base_is_the_first_buffer_that_was_not_used() {
+    for kind in [Kind::Split, Kind::Packed] {
+        let (mut ring, mut device) = pair(kind);
+        assert_eq!(ring.base(), Ring::first_base(kind));
+        for _ in 0..3 {
+            ring.offer(SLOTS);
+            (0..SLOTS).for_each(|_| assert!(device.use_one(1).is_some()));
+            assert_eq!(ring.returned(SLOTS), SLOTS);
+            ring.reclaim(SLOTS);
+        }
+        ring.offer(4);
+        (0..3).for_each(|_| assert!(device.use_one(1).is_some()));
+        let expected = match kind {
+            Kind::Split => 27,
+            // Slot 3 of the fourth turn, wrap counter 0.
+            Kind::Packed => 0x0003_0003,
+        };
+        assert_eq!(ring.base(), expected, "{kind:?}");
+    }
+}

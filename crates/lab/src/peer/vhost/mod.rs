@@ -3,7 +3,7 @@
 //! Each connects to one socket per guest, numbers its ports from 1 in the guests' order, forwards on the switch's core alone, and
 //! does nothing that its rules do not say (fail mode secure). Both get the same rules, word by word, by `ovs-ofctl`.
 
-mod hugepages;
+pub mod hugepages;
 mod ovs;
 mod suiro;
 
@@ -21,6 +21,8 @@ pub enum Kind {
     Suiro,
     /// Open vSwitch with DPDK.
     OvsDpdk,
+    /// The same with `userspace-tso-enable`, which is off as it comes.
+    OvsDpdkTso,
 }
 
 impl Kind {
@@ -29,6 +31,7 @@ impl Kind {
         match self {
             Kind::Suiro => "suiro".into(),
             Kind::OvsDpdk => format!("ovs-dpdk {}", super::ovs_version()),
+            Kind::OvsDpdkTso => format!("ovs-dpdk {}, tso", super::ovs_version()),
         }
     }
 }
@@ -42,6 +45,8 @@ pub struct Work {
     pub busy: u64,
     /// Cycles of polls that found none; asleep, a switch counts neither.
     pub idle: u64,
+    /// Frames that its caches did not know, and another thread decided on; ours has no such path.
+    pub upcalls: u64,
 }
 
 impl Work {
@@ -51,6 +56,7 @@ impl Work {
             frames: self.frames.saturating_sub(before.frames),
             busy: self.busy.saturating_sub(before.busy),
             idle: self.idle.saturating_sub(before.idle),
+            upcalls: self.upcalls.saturating_sub(before.upcalls),
         }
     }
 
@@ -70,7 +76,7 @@ pub struct Running {
     /// Where it tells its counters.
     control: PathBuf,
     _pages: Option<hugepages::Reserved>,
-    _namespace: Namespace,
+    namespace: Namespace,
     directory: tempfile::TempDir,
 }
 
@@ -81,10 +87,46 @@ impl Running {
     /// The step that failed.
     pub fn start(kind: Kind, sockets: &[PathBuf], frame: usize) -> Result<Self> {
         let running = match kind {
-            Kind::Suiro => suiro::start(sockets, frame),
-            Kind::OvsDpdk => ovs::start(sockets, frame),
+            Kind::Suiro => suiro::start(sockets, suiro::Alone::Drops),
+            Kind::OvsDpdk | Kind::OvsDpdkTso => ovs::start(kind, sockets, frame),
         };
         running.with_context(|| format!("{}: starting failed", kind.name()))
+    }
+
+    /// Starts our switch so that it learns by itself, for it is going to lose its rules: it will be killed.
+    ///
+    /// # Errors
+    /// The step that failed.
+    pub fn start_learning(sockets: &[PathBuf]) -> Result<Self> {
+        suiro::start(sockets, suiro::Alone::Learns).context("suiro: starting failed")
+    }
+
+    /// Ends our switch the hard way.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub fn kill(&mut self) -> Result<()> {
+        self.processes.last_mut().context("no process")?.kill()
+    }
+
+    /// Starts our switch again after [`Running::kill`]; it is not up yet.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn start_again(&mut self) -> Result<()> {
+        let process = suiro::launch(&self.namespace, self.directory.path())?;
+        self.processes.pop();
+        self.processes.push(process);
+        Ok(())
+    }
+
+    /// File descriptors that the switch has open.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub fn descriptors(&self) -> Result<u64> {
+        let path = format!("/proc/{}/fd", self.pid()?);
+        Ok(std::fs::read_dir(&path).with_context(|| path.clone())?.count() as u64)
     }
 
     /// Adds rules in the syntax of `ovs-ofctl`.
@@ -107,7 +149,7 @@ impl Running {
     pub fn work(&self) -> Result<Work> {
         match self.kind {
             Kind::Suiro => suiro::work(&self.control),
-            Kind::OvsDpdk => ovs::work(&self.control),
+            Kind::OvsDpdk | Kind::OvsDpdkTso => ovs::work(&self.control),
         }
         .with_context(|| format!("{}: reading its counters failed", self.kind.name()))
     }
@@ -142,6 +184,19 @@ impl Running {
     /// It has ended.
     pub fn cpu_time(&self) -> Result<Duration> {
         self.switch()?.cpu_time()
+    }
+
+    /// Its process.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn pid(&self) -> Result<u32> {
+        Ok(self.switch()?.pid())
+    }
+
+    /// The end of our switch's log.
+    pub fn last_words(&self) -> String {
+        last_lines(&self.directory.path().join(suiro::LOG))
     }
 
     fn switch(&self) -> Result<&Process> {

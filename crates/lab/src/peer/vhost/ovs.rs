@@ -17,17 +17,19 @@ const HUGE_PAGES: u64 = 1536;
 /// Longest frame of ports without `mtu_request`.
 const STANDARD_FRAME: usize = 1518;
 
-pub fn start(sockets: &[PathBuf], frame: usize) -> Result<Running> {
+pub fn start(kind: Kind, sockets: &[PathBuf], frame: usize) -> Result<Running> {
     ensure!(
         Path::new(WITH_DPDK).exists(),
         "{WITH_DPDK} is not there; run 'make setup' (package openvswitch-switch-dpdk)"
     );
     let pages = Reserved::new(HUGE_PAGES)?;
-    let namespace = Namespace::create("dpdk")?;
+    let namespace = Namespace::create(if kind == Kind::OvsDpdkTso { "dpdktso" } else { "dpdk" })?;
     let directory = tempfile::tempdir()?;
     let mut ovs = Ovs::new(&namespace, directory.path());
     // Without files in a huge page file system, nothing is left behind however it ends.
+    let tso = format!("userspace-tso-enable={}", kind == Kind::OvsDpdkTso);
     let settings = [
+        &tso,
         "dpdk-init=true",
         "dpdk-socket-mem=1024",
         &format!("dpdk-lcore-mask={:#x}", 1 << GENERATORS_CORE),
@@ -38,15 +40,7 @@ pub fn start(sockets: &[PathBuf], frame: usize) -> Result<Running> {
     add_ports(&ovs, sockets, frame).with_context(|| last_lines(&log))?;
     let control = ovs.control();
     let (processes, management) = (ovs.processes, directory.path().join("br0.mgmt"));
-    Ok(Running {
-        kind: Kind::OvsDpdk,
-        processes,
-        management,
-        control,
-        _pages: Some(pages),
-        _namespace: namespace,
-        directory,
-    })
+    Ok(Running { kind, processes, management, control, _pages: Some(pages), namespace, directory })
 }
 
 fn add_ports(ovs: &Ovs<'_>, sockets: &[PathBuf], frame: usize) -> Result<()> {
@@ -92,6 +86,8 @@ pub fn work(control: &Path) -> Result<Work> {
         // Lines of cycles are left out while they are 0.
         busy: figure("processing cycles").unwrap_or(0),
         idle: figure("idle cycles").unwrap_or(0),
+        upcalls: figure("miss with success upcall").unwrap_or(0)
+            + figure("miss with failed upcall").unwrap_or(0),
     })
 }
 

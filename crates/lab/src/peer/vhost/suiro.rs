@@ -10,21 +10,31 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-pub fn start(sockets: &[PathBuf], _frame: usize) -> Result<Running> {
+const CONFIGURATION: &str = "node.toml";
+pub const LOG: &str = "node.log";
+
+/// What a node without rules does with a frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Alone {
+    /// Nothing.
+    Drops,
+    /// As a learning switch.
+    Learns,
+}
+
+pub fn start(sockets: &[PathBuf], alone: Alone) -> Result<Running> {
     let namespace = Namespace::create("vsw")?;
     let directory = tempfile::tempdir()?;
-    let config = directory.path().join("node.toml");
-    std::fs::write(&config, configuration(directory.path(), sockets)?)?;
-    let binary = std::env::current_exe().context("own binary")?;
-    let binary = binary.to_str().context("own binary: path is not UTF-8")?;
-    let log = directory.path().join("node.log");
-    let mut command = namespace.command(binary);
-    command.args(["node", "--config"]).arg(&config);
-    let process = Process::start(&mut command, &log)?;
+    std::fs::write(
+        directory.path().join(CONFIGURATION),
+        configuration(directory.path(), sockets, alone)?,
+    )?;
+    let process = launch(&namespace, directory.path())?;
     let management = directory.path().join("sw0.mgmt");
     let deadline = Instant::now() + Duration::from_secs(10);
     while !management.exists() {
         let late = Instant::now() >= deadline;
+        let log = directory.path().join(LOG);
         ensure!(!late, "the node did not come up within 10 s:\n{}", last_lines(&log));
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -35,15 +45,25 @@ pub fn start(sockets: &[PathBuf], _frame: usize) -> Result<Running> {
         management,
         control,
         _pages: None,
-        _namespace: namespace,
+        namespace,
         directory,
     })
 }
 
-fn configuration(directory: &Path, sockets: &[PathBuf]) -> Result<String> {
+/// Starts the node that was configured here, for the first time or again.
+pub fn launch(namespace: &Namespace, directory: &Path) -> Result<Process> {
+    let binary = std::env::current_exe().context("own binary")?;
+    let binary = binary.to_str().context("own binary: path is not UTF-8")?;
+    let mut command = namespace.command(binary);
+    command.args(["node", "--config"]).arg(directory.join(CONFIGURATION));
+    Process::start(&mut command, &directory.join(LOG))
+}
+
+fn configuration(directory: &Path, sockets: &[PathBuf], alone: Alone) -> Result<String> {
+    let mode = if alone == Alone::Drops { "secure" } else { "standalone" };
     let directory = directory.display();
     let mut text = format!(
-        "[node]\nrun_dir = \"{directory}\"\nstate_dir = \"{directory}\"\ncores = [{SWITCH_CORE}]\n\n[[switch]]\nname = \"sw0\"\nfail_mode = \"secure\"\n"
+        "[node]\nrun_dir = \"{directory}\"\nstate_dir = \"{directory}\"\ncores = [{SWITCH_CORE}]\n\n[[switch]]\nname = \"sw0\"\nfail_mode = \"{mode}\"\n"
     );
     for (number, socket) in (1..).zip(sockets) {
         let (name, socket) = (port_name(number), socket.display());
@@ -76,5 +96,6 @@ pub fn work(api: &Path) -> Result<Work> {
         frames: figure("frames")?,
         busy: figure("cycles_rx")? + figure("cycles_pipeline")? + figure("cycles_tx")?,
         idle: figure("cycles_polling")?,
+        upcalls: 0,
     })
 }

@@ -1,0 +1,96 @@
+//! Large TCP segments between two driven guests.
+//!
+//! Frames of 64 KiB with a virtio-net header that says how they may be cut and that their checksum is open: what Linux sends when the
+//! device takes it. Open vSwitch offers that to guests only with `userspace-tso-enable`, which is off as it comes; its guests then cut by
+//! themselves, so beside it stand its full Ethernet frames. The checksums that they must compute as well are not in that figure.
+
+use super::Plan;
+use super::cases::{Case, Rules};
+use super::compare::{Contender, Contends, alternate};
+use super::rig::Window;
+use crate::peer::vhost::Kind;
+use crate::report::{Peer, Row, Spread};
+use anyhow::Result;
+
+/// As `--only` may name it.
+pub const NAME: &str = "64 KiB TCP segments";
+
+/// Payload of each segment: full Ethernet frames.
+const PAYLOAD: u16 = 1460;
+
+/// Bytes of the largest frame that is cut into full segments: 44 of them, and the headers.
+const FRAME: usize = 44 * PAYLOAD as usize + 54;
+
+/// Of the peer with TSO.
+const GOAL: f64 = 1.3;
+
+pub fn run(plan: &Plan) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for touched in [false, true] {
+        let name = if touched { "64 KiB TCP segments, payload touched" } else { NAME };
+        let cases = [
+            Case::new(name, FRAME, Rules::Ports, 10).segments(PAYLOAD),
+            Case::new(name, 1514, Rules::Ports, 10),
+        ];
+        let [large, small] = cases.map(|case| if touched { case.touched() } else { case });
+        rows.extend(compare(plan, &large, &small)?);
+    }
+    Ok(rows)
+}
+
+fn compare(plan: &Plan, large: &Case, small: &Case) -> Result<Vec<Row>> {
+    let mut contenders = Vec::new();
+    for &kind in &plan.kinds {
+        if kind == Kind::OvsDpdk {
+            contenders.push(Contender::start(plan, Kind::OvsDpdkTso, large)?);
+            contenders.push(Contender::start(plan, kind, small)?);
+        } else {
+            contenders.push(Contender::start(plan, kind, large)?);
+        }
+    }
+    alternate(plan.rounds, &mut contenders)?;
+    let mut rows = rows(large.name, &contenders);
+    for contender in &mut contenders {
+        rows.extend(contender.check()?);
+    }
+    Ok(rows)
+}
+
+/// For each class a row beside each peer, or one alone.
+fn rows(name: &str, contenders: &[Contender<'_>]) -> Vec<Row> {
+    let Some((ours, peers)) = contenders.split_first() else { return Vec::new() };
+    let mut rows = Vec::new();
+    for class in ours.windows().0.keys() {
+        let figures = |of: &Contender<'_>| Some(Spread::of(gbit_s(of, of.windows().0.get(class)?)));
+        let Some(own) = figures(ours) else { continue };
+        let row = |case, peer: Option<Peer>, goal| Row {
+            case,
+            unit: "Gbit/s",
+            cores: (*class).into(),
+            ours: own,
+            ratio: peer.as_ref().map(|peer| own.median / peer.spread.median),
+            peer,
+            goal,
+        };
+        let beside = peers.iter().filter_map(|peer| {
+            let spread = figures(peer)?;
+            let is_whole = peer.case.segment.is_some();
+            let case =
+                if is_whole { name.into() } else { format!("{name}; the peer: 1514 B frames") };
+            let goal = is_whole.then_some(GOAL);
+            Some(row(case, Some(Peer { name: peer.kind().name(), spread }), goal))
+        });
+        let before = rows.len();
+        rows.extend(beside);
+        if rows.len() == before {
+            rows.push(row(name.into(), None, None));
+        }
+    }
+    rows
+}
+
+/// Delivered, both directions together, headers included.
+fn gbit_s(of: &Contender<'_>, windows: &[Window]) -> Vec<f64> {
+    let bits = (of.case.frame * 8) as f64;
+    windows.iter().map(|window| window.mpps * bits / 1e3).collect()
+}
