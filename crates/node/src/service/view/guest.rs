@@ -142,7 +142,7 @@ fn view_ring(
     said: Option<&RingReport>,
     cores: &HashMap<usize, usize>,
 ) -> RingView {
-    let (pair, sends) = (index / 2, index % 2 == 0);
+    let (pair, sends) = (index / 2, index.is_multiple_of(2));
     let said_size = said.map_or(0, |said| said.size);
     let (state, size, available, why) = match slot {
         SlotState::Idle => {
