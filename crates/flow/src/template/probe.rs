@@ -84,11 +84,15 @@ impl Probe {
         found: &mut Found,
     ) -> u32 {
         let words = if N == 0 { self.plan.words() } else { N };
-        let count = keys.len().min(BATCH);
+        let all = keys.len().min(BATCH);
         let Scratch { rows, hashes, bits, .. } = scratch;
-        self.plan.pack_rows(&keys[..count], rows);
-        at.secret.hash_rows(&rows[..words], count, hashes);
-        let (rows, hashes, found) = (&rows[..words], &hashes[..count], &mut found[..count]);
+        self.plan.pack_rows(&keys[..all], rows);
+        let rows = &rows[..words];
+        // Under a wide mask a batch is often one key: then one search is enough.
+        let count = if are_alike(rows, all) { all.min(1) } else { all };
+        at.secret.hash_rows(rows, count, hashes);
+        let (hashes, whole) = (&hashes[..count], found);
+        let found = &mut whole[..count];
         let mut buckets = [self.index.bucket(0); BATCH];
         buckets.iter_mut().zip(hashes).for_each(|(at, &hash)| *at = self.index.bucket(hash));
         if self.far {
@@ -106,6 +110,8 @@ impl Probe {
             missing &= missing - 1;
             found[i] = self.search_on::<N>(at, hashes[i], bits[i], rows, i);
         }
+        let first = whole[0];
+        whole[count..all].fill(first);
         count as u32
     }
 
@@ -161,6 +167,15 @@ impl Probe {
             .find(|&id| is_hit::<N>(at, id, rows, lane))
             .unwrap_or(RecordId::NONE)
     }
+}
+
+/// Whether the first `count` keys are the same.
+#[inline]
+fn are_alike(rows: &[[u64; BATCH]], count: usize) -> bool {
+    let differ = |row: &[u64; BATCH]| {
+        row[..count.min(BATCH)].iter().fold(0, |differ, word| differ | (word ^ row[0]))
+    };
+    rows.iter().all(|row| differ(row) == 0)
 }
 
 /// Whether the snapshot sees `id` and its key is that of `lane`.
