@@ -7,9 +7,10 @@ use crate::fault::Fault;
 use crate::features::Features;
 use crate::log::DirtyLog;
 use crate::memory::{GuestMemory, GuestSlice};
+use crate::sys::{BURST, Burst};
 
 /// Buffers read ahead at once; their memory stays in the nearest caches until they are filled.
-const AHEAD: usize = 64;
+const AHEAD: usize = BURST;
 
 /// The bytes of a frame after its head.
 #[derive(Clone, Copy, Debug)]
@@ -119,9 +120,7 @@ impl Vring {
     /// Copies frames into the driver's buffers, one buffer each, as long as they are there and have room; returns how many. The driver does
     /// not see them before [`Vring::publish`].
     ///
-    /// Two passes, the second of which writes to nothing but the guest: its lines are long on their way, stores wait for them in a queue of
-    /// some 64 places, and whatever else is stored between them takes up places (with the bookkeeping in one loop a frame cost five times as
-    /// much when the guest's core was far away).
+    /// The frames' headers and heads are written together, then their bodies.
     #[inline]
     pub fn put_run<'f>(&mut self, frames: impl Iterator<Item = Frame<'f>> + Clone) -> usize {
         if self.log.is_some() {
@@ -129,19 +128,23 @@ impl Vring {
         }
         let header = self.features.header();
         let room = self.room.buffers_from(self.filled);
-        let before = self.used.len();
+        let (mut burst, mut body_len) = (Burst::new(header), 0);
         for (frame, buffer) in frames.clone().zip(room) {
-            let total = header as usize + frame.len();
-            if buffer.slice.len() < total {
+            let (body, head) = (frame.body.len(), header as usize + frame.head.len());
+            let fits = buffer.slice.len() >= head + body;
+            if !fits || !burst.add(buffer.slice, frame.header.with_buffers(1).0, frame.head) {
                 break;
             }
-            self.used.push(Used::of(buffer.mark, total as u32));
+            body_len += body;
+            self.used.push(Used::of(buffer.mark, (head + body) as u32));
         }
-        let count = self.used.len() - before;
-        for (frame, buffer) in frames.zip(room).take(count) {
-            let number = frame.header.with_buffers(1).0;
-            let rest = buffer.slice.write_frame((header, number), frame.head);
-            write_body(rest, frame.body);
+        let count = burst.len();
+        burst.write();
+        if body_len > 0 {
+            for (frame, buffer) in frames.zip(room).take(count) {
+                let head = header as usize + frame.head.len();
+                write_body(buffer.slice.split_at(head).1, frame.body);
+            }
         }
         self.filled += count;
         count

@@ -17,6 +17,7 @@
 
 mod aio;
 mod area;
+mod burst;
 mod copy;
 mod guard;
 mod held;
@@ -26,6 +27,7 @@ mod uring;
 
 pub(crate) use aio::Aio;
 pub(crate) use area::Area;
+pub(crate) use burst::{BURST, Burst};
 pub(crate) use copy::{For, prefetch_lines};
 pub(crate) use guard::hits;
 pub(crate) use held::{Adder, Buffer, Held};

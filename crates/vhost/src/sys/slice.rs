@@ -112,35 +112,6 @@ impl<'m> GuestSlice<'m> {
         Some((number, Self { start, len: rest, ..self }))
     }
 
-    /// Writes a header and `head` behind it; returns what is left.
-    ///
-    /// # Panics
-    /// When there is no room.
-    #[inline(always)] // as above
-    pub(crate) fn write_frame(self, (header, number): (Header, u128), head: &[u8]) -> Self {
-        let written = header as usize + head.len();
-        inside(written <= self.len);
-        let start = self.start.as_ptr();
-        // SAFETY: the header's bytes are inside, by the checks above.
-        unsafe { start.cast::<u64>().write_unaligned((number as u64).to_le()) };
-        let second = ((number >> 64) as u32).to_le();
-        match header {
-            // SAFETY: as above.
-            Header::Twelve => unsafe {
-                start.wrapping_add(8).cast::<u32>().write_unaligned(second)
-            },
-            // SAFETY: as above.
-            Header::Ten => unsafe {
-                start.wrapping_add(8).cast::<u16>().write_unaligned(second as u16)
-            },
-        }
-        // SAFETY: the head's bytes lie behind the header, inside.
-        unsafe { copy(start.wrapping_add(header as usize), head.as_ptr(), head.len()) };
-        // SAFETY: inside or just behind.
-        let start = unsafe { self.start.add(written) };
-        Self { start, len: self.len - written, ..self }
-    }
-
     /// Copies `from` to the first bytes.
     ///
     /// # Panics
