@@ -85,9 +85,11 @@ fn send<'a, 'f: 'a>(
     }
     match run.fault {
         None => {
+            // The next batch is most often as large as this one, and its buffers are there by the time it comes. Before the driver is told of
+            // this one: while we read, the stores to its memory get where they are going.
+            run.reserve(count);
             run.ring.publish();
-            // The next batch is most often as large as this one, and its buffers are there by the time it comes.
-            if let Err(fault) = run.ring.reserve(count) {
+            if let Some(fault) = run.fault {
                 guard.fail(fault);
             }
             sent

@@ -126,6 +126,9 @@ impl Vring {
         if self.log.is_some() {
             return 0; // [`Vring::put`] notes what it writes
         }
+        if let Layout::Split(split) = &self.layout {
+            split.expect_more();
+        }
         let header = self.features.header();
         let room = self.room.buffers_from(self.filled);
         let (mut burst, mut body_len) = (Burst::new(header), 0);

@@ -203,6 +203,12 @@ impl Split {
         Ok((count, false))
     }
 
+    /// Asks for the index of what is available: the driver has written it since, and it will be read when the frames in hand are gone.
+    #[inline]
+    pub(super) fn expect_more(&self) {
+        self.avail.prefetch(INDEX, For::Reading);
+    }
+
     /// Asks for the lines that the used entries of the next `count` buffers will be written to.
     #[inline]
     fn expect_used(&self, count: usize, queue: Queue) {
