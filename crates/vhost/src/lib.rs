@@ -10,7 +10,8 @@
 //!
 //! * [`GuestMemory`]: the regions that the front-end shares; turns guest and user addresses into [`GuestSlice`]s.
 //! * [`Vring`]: one ring, split or packed, seen from the device. As a *source* (the driver's transmit queue): [`Vring::take`], then
-//!   [`Vring::give_back`]. As a *destination* (the driver's receive queue): [`Vring::put`], then [`Vring::publish`].
+//!   [`Vring::give_back`]. As a *destination* (the driver's receive queue): [`Vring::put_run`] a batch,
+//!   [`Vring::put`] what takes more than one buffer, then [`Vring::publish`].
 //! * [`Chains`]: what `take` took: each frame as slices of guest memory, every address and length already checked.
 //! * [`Slot`]: where the control thread, which starts and stops a ring, and the worker, which serves it, meet.
 //! * [`InflightMemory`], [`Records`], [`DirtyLog`]: what a restart, a kill and a live migration need to know.

@@ -7,7 +7,7 @@ mod openflow;
 mod vhost;
 mod wire;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -67,6 +67,11 @@ pub fn run(arguments: Vec<OsString>) -> Result<()> {
         Bench::Player(options) => return vhost::player::run(&options),
         Bench::Wire(common) => (wire::run(&common)?, common),
     };
+    ensure!(
+        !report.results.is_empty(),
+        "no case of this bench has {:?} in its name; without --only all are run",
+        common.only
+    );
     report.print();
     common.json.map_or(Ok(()), |path| report.save(&path))
 }

@@ -17,6 +17,8 @@ pub(super) struct VhostTx {
     workers: usize,
     /// Those that are ours now.
     ours: Vec<usize>,
+    /// Which of them each frame of a batch goes to.
+    places: Vec<usize>,
     scratch: Vec<u8>,
 }
 
@@ -28,7 +30,7 @@ impl VhostTx {
     /// Fills the rings in slots.
     pub(super) fn of(slots: Box<[Arc<Slot>]>, worker: usize, workers: usize) -> Self {
         let ours = Vec::with_capacity(slots.len());
-        Self { slots, worker, workers, ours, scratch: Vec::new() }
+        Self { slots, worker, workers, ours, places: Vec::new(), scratch: Vec::new() }
     }
 }
 
@@ -44,11 +46,11 @@ impl TxQueue for VhostTx {
             }
             [pair] => send(&slots[pair], frames.iter(), scratch, drops),
             ref ours => {
-                let mut sent = Sent::default();
-                let places: Vec<usize> =
-                    frames.iter().map(|frame| spread::place(frame.head, ours.len())).collect();
+                let (places, mut sent) = (&mut self.places, Sent::default());
+                places.clear();
+                places.extend(frames.iter().map(|frame| spread::place(frame.head, ours.len())));
                 for (place, &pair) in ours.iter().enumerate() {
-                    let its = frames.iter().zip(&places).filter(|&(_, &its)| its == place);
+                    let its = frames.iter().zip(&*places).filter(|&(_, &its)| its == place);
                     let its = its.map(|(frame, _)| frame);
                     sent.add(send(&slots[pair], its, scratch, drops));
                 }
