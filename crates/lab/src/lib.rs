@@ -8,6 +8,7 @@
 //! * [`driver`]: guests on vhost-user ports, played in this process.
 //! * `traffic`: what loads them: live XDP frames, iperf3, a latency probe, an OpenFlow client.
 //! * [`guest`]: a virtual machine with Debian's kernel; [`testpmd`]: DPDK's driver. Both are what no one here wrote, for benchmarks and tests.
+//! * `keeper`: clears up after a run that was interrupted.
 //! * `netns`, `machine`, `scheduler`, `report`: where it runs, on what, how often the host switches threads, and what came out.
 //!
 //! Everything that a run makes (namespaces, processes, files) belongs to a value that removes it when dropped. The lab talks to
@@ -17,6 +18,7 @@ pub mod bench;
 mod conversation;
 pub mod driver;
 pub mod guest;
+mod keeper;
 mod machine;
 mod netns;
 mod peer;

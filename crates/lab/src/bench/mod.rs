@@ -7,6 +7,7 @@ mod openflow;
 mod vhost;
 mod wire;
 
+use crate::keeper::Keeper;
 use anyhow::{Result, ensure};
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
@@ -59,6 +60,11 @@ struct Common {
 /// The step that failed, with its remedy; whatever had been started is gone by then.
 pub fn run(arguments: Vec<OsString>) -> Result<()> {
     let cli = Cli::parse_from(std::iter::once(OsString::from("suiro bench")).chain(arguments));
+    // A player is part of another one's run.
+    let _keeper = match cli.bench {
+        Bench::Player(_) => None,
+        _ => Some(Keeper::start()?),
+    };
     let (report, common) = match cli.bench {
         Bench::Flow(common) => (flow::run(&common)?, common),
         Bench::Node(common) => (node::run(&common)?, common),

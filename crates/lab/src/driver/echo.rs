@@ -244,10 +244,18 @@ mod tests {
         let mut lean = Lean::new(guests, traffic.clone());
         std::thread::scope(|scope| {
             scope.spawn(|| echo.run(&stop));
-            let result = work(&mut lean, traffic);
-            stop.store(true, Relaxed);
-            result
+            let _stop = Stop(&stop);
+            work(&mut lean, traffic)
         })
+    }
+
+    /// Ends the echo, also when a check fails.
+    struct Stop<'a>(&'a AtomicBool);
+
+    impl Drop for Stop<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Relaxed);
+        }
     }
 
     /// More than every ring holds; a loaded machine may need many windows for that.
