@@ -12,6 +12,9 @@ use crate::sys::{BURST, Burst};
 /// Buffers read ahead at once; their memory stays in the nearest caches until they are filled.
 const AHEAD: usize = BURST;
 
+/// Filled buffers that are forgotten together: what stands behind them has to be moved then.
+const KEPT: usize = 3 * AHEAD;
+
 /// The bytes of a frame after its head.
 #[derive(Clone, Copy, Debug)]
 pub enum Payload<'a> {
@@ -141,12 +144,10 @@ impl Vring {
         let header = self.features.header();
         let room = self.room.buffers_from(self.filled);
         let offers = room.iter().zip(frames.clone());
-        let burst = Burst::of(
-            header,
-            offers.map(|(buffer, Frame { header, head, body })| {
-                (buffer.slice, header.0, head, body.len())
-            }),
-        );
+        let mut burst = Burst::new(header);
+        burst.fill(offers.map(|(buffer, Frame { header, head, body })| {
+            (buffer.slice, header.0, head, body.len())
+        }));
         let mut put = Put::default();
         self.used.extend(room.iter().zip(burst.totals()).map(|(buffer, total)| {
             put.bytes += u64::from(total);
@@ -236,7 +237,7 @@ impl Vring {
         if self.filled == self.room.len() {
             self.room.reset(&self.memory);
             self.filled = 0;
-        } else if self.filled >= AHEAD || self.room.is_full() {
+        } else if self.filled >= KEPT || self.room.is_full() {
             self.room.discard(self.filled);
             self.filled = 0;
         }

@@ -41,12 +41,19 @@ pub(crate) struct Burst<'a> {
 }
 
 impl<'a> Burst<'a> {
-    /// Of the first of these frames, as many as a burst holds, up to one that does not fit into its buffer.
+    /// An empty one, to be filled where it lies.
+    #[inline]
+    pub(crate) fn new(header: Header) -> Self {
+        let ways = [const { MaybeUninit::uninit() }; BURST];
+        Self { header, ways, count: 0, borrows: PhantomData }
+    }
+
+    /// Takes the first of these frames, as many as a burst holds, up to one that does not fit into its buffer.
     #[inline(always)] // one loop with `offers`
-    pub(crate) fn of(header: Header, offers: impl Iterator<Item = Offer<'a>>) -> Self {
-        let (mut ways, mut count) = ([const { MaybeUninit::uninit() }; BURST], 0);
-        for (place, (to, number, head, body)) in ways.iter_mut().zip(offers) {
-            let before = header as usize + head.len();
+    pub(crate) fn fill(&mut self, offers: impl Iterator<Item = Offer<'a>>) {
+        let mut count = 0;
+        for (place, (to, number, head, body)) in self.ways.iter_mut().zip(offers) {
+            let before = self.header as usize + head.len();
             let total = before + body;
             let (Ok(head_len), true) = (u16::try_from(head.len()), total <= to.len()) else { break };
             // Asked for when the buffer was read, they may have moved to a farther cache of ours since.
@@ -61,7 +68,7 @@ impl<'a> Burst<'a> {
             });
             count += 1;
         }
-        Self { header, ways, count, borrows: PhantomData }
+        self.count = count;
     }
 
     /// Header, head and body of each frame: bytes in all.
@@ -78,7 +85,7 @@ impl<'a> Burst<'a> {
     #[inline]
     fn ways(&self) -> &[Way] {
         let written = &self.ways[..self.count];
-        // SAFETY: `of` wrote the first `count`.
+        // SAFETY: `fill` wrote the first `count`.
         unsafe { &*(std::ptr::from_ref(written) as *const [Way]) }
     }
 
@@ -88,7 +95,7 @@ impl<'a> Burst<'a> {
         match self.header {
             Header::Twelve => self.each(copier, |to, way| {
                 let second = (u32::from(u16::from_le(way.second)) | ONE_BUFFER).to_le();
-                // SAFETY: `of` checked that twelve bytes and the head lie in the slice.
+                // SAFETY: `fill` checked that twelve bytes and the head lie in the slice.
                 unsafe { to.cast::<u32>().write_unaligned(second) }
             }),
             Header::Ten => self.each(copier, |to, way| {
@@ -106,7 +113,7 @@ impl<'a> Burst<'a> {
             unsafe { way.to.cast::<u64>().write_unaligned(way.first) };
             rest(way.to.wrapping_add(8), way);
             let behind = way.to.wrapping_add(self.header as usize);
-            // SAFETY: `of` checked that the head lies in the slice, behind the header; it is borrowed for `'a`, and private memory does not
+            // SAFETY: `fill` checked that the head lies in the slice, behind the header; it is borrowed for `'a`, and private memory does not
             // overlap a mapping.
             unsafe { copier.copy(behind, way.from, usize::from(way.head)) };
         }
