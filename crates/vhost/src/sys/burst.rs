@@ -55,7 +55,9 @@ impl<'a> Burst<'a> {
         for (place, (to, number, head, body)) in self.ways.iter_mut().zip(offers) {
             let before = self.header as usize + head.len();
             let total = before + body;
-            let (Ok(head_len), true) = (u16::try_from(head.len()), total <= to.len()) else { break };
+            let (Ok(head_len), true) = (u16::try_from(head.len()), total <= to.len()) else {
+                break;
+            };
             // Asked for when the buffer was read, they may have moved to a farther cache of ours since.
             prefetch_lines(to.as_ptr(), total, For::Writing);
             place.write(Way {
