@@ -236,7 +236,10 @@ impl Packed {
         self.expect(max);
         let mut gather = chains.gather(queue.purpose());
         while done < max && self.taken < self.size && (done == 0 || !gather.is_full()) {
-            if done > 0 && self.is_line_being_filled() {
+            done += self.alone(max - done, queue, &mut gather);
+            // What comes next may be none of those, or not there.
+            let stop = done > 0 && (self.is_line_being_filled() || gather.is_full());
+            if stop || done == max || self.taken == self.size {
                 break;
             }
             if !self.chain(queue, &mut gather)? {
@@ -245,6 +248,26 @@ impl Packed {
             done += 1;
         }
         Ok(done)
+    }
+
+    /// Adds up to `max` chains of one descriptor, as most are, before the ring's end; returns how many.
+    #[inline]
+    fn alone(&mut self, max: usize, queue: Queue, gather: &mut Gather<'_>) -> usize {
+        let (first, wrap) = (self.avail.place, self.avail.wrap);
+        let room = (self.size - self.taken).min(self.size - first).min(max as u16);
+        let offers = (first..first + room).map_while(|place| {
+            let at = Position { place, wrap };
+            if place > first && self.line_is_being_filled(at) {
+                return None;
+            }
+            let (guest, len, id, flags) = self.descriptor(at);
+            let fits = at.is_available(flags) && queue.is_alone(flags);
+            fits.then_some((guest, len, id))
+        });
+        let count = gather.run(offers, room.into());
+        self.avail = self.avail.forth(count as u16, self.size);
+        self.taken += count as u16;
+        count
     }
 
     /// Asks for the descriptors' lines, which we will also write, as far as a look ahead finds them available.
@@ -262,28 +285,27 @@ impl Packed {
         }
     }
 
-    /// Whether a new line begins here that is not available to its end.
+    /// Whether a new line begins where we are that is not available to its end.
     #[inline]
     fn is_line_being_filled(&self) -> bool {
-        let last = self.avail.place + LINE - 1;
-        self.avail.place.is_multiple_of(LINE)
-            && last < self.size
-            && !self.avail.is_available(self.flags(Position { place: last, ..self.avail }))
+        self.line_is_being_filled(self.avail)
     }
 
-    /// The next chain; false when there is none.
     #[inline]
+    fn line_is_being_filled(&self, at: Position) -> bool {
+        let last = at.place + LINE - 1;
+        at.place.is_multiple_of(LINE)
+            && last < self.size
+            && !at.is_available(self.flags(Position { place: last, ..at }))
+    }
+
+    /// The next chain, of any kind; false when there is none.
     fn chain(&mut self, queue: Queue, gather: &mut Gather<'_>) -> Result<bool, Fault> {
         let (guest, len, id, flags) = self.descriptor(self.avail);
         if !self.avail.is_available(flags) {
             return Ok(false);
         }
-        // Most are one descriptor.
-        let places =
-            match queue.is_alone(flags) && gather.run(std::iter::once((guest, len, id)), 1) == 1 {
-                true => 1,
-                false => self.walk((guest, len, id, flags), queue, gather)?,
-            };
+        let places = self.walk((guest, len, id, flags), queue, gather)?;
         self.avail = self.avail.forth(places, self.size);
         self.taken += places;
         Ok(true)
