@@ -42,7 +42,7 @@ pub fn parse_on(head: &Head, to: Depth, key: &mut Key, layers: &mut Layers) {
     match to {
         Depth::Nothing => {}
         Depth::Link => *layers = ethernet::parse_link(head.bytes(), key),
-        Depth::Full => *layers = ethernet::parse(head.bytes(), key),
+        Depth::Full => ethernet::parse(head.bytes(), key, layers),
     }
 }
 
@@ -54,7 +54,7 @@ pub fn parse_into(head: &Head, key: &mut Key, layers: &mut Layers) {
     key.0 = [0; WORDS];
     key.0[IN_PORT_WORD] = in_port;
     (key.0[METADATA_WORD], key.0[TUNNEL_ID_WORD]) = (metadata, tunnel_id);
-    *layers = ethernet::parse(head.bytes(), key);
+    ethernet::parse(head.bytes(), key, layers);
 }
 
 /// The `N` bytes at offset `at`, if they are there.

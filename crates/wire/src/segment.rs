@@ -9,7 +9,7 @@
 use crate::checksum::{BadOffload, fold, sum, update_partial};
 use crate::ip::{self, IpPacket, checksum_offset};
 use crate::parse::{ITAG, chunk, parse_ethernet};
-use crate::{Gso, Key, Offload, PartialChecksum, eth_type, ip_proto};
+use crate::{Gso, Key, Layers, Offload, PartialChecksum, eth_type, ip_proto};
 use std::ops::Range;
 
 /// Smallest payload of a TCP segment: a sender's MSS is at least 48 and holds up to 40 bytes of options (Linux `TCP_MIN_SND_MSS`).
@@ -74,8 +74,8 @@ pub fn plan<'a>(
 fn find_ip(head: &[u8]) -> Option<usize> {
     let mut frame = 0;
     loop {
-        let mut key = Key::default();
-        let layers = parse_ethernet(&head[frame..], &mut key);
+        let (mut key, mut layers) = (Key::default(), Layers::default());
+        parse_ethernet(&head[frame..], &mut key, &mut layers);
         if layers.ip != 0 {
             return Some(frame + usize::from(layers.ip));
         }

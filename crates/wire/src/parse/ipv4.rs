@@ -20,10 +20,10 @@ pub(crate) fn header_len(ip: &[u8]) -> Option<usize> {
 const PLAIN: usize = 42;
 
 /// The shortest way through what most frames are: untagged, IPv4 without options or fragments, UDP or TCP. All else is left to
-/// [`super::ethernet::parse`], which comes to the same for these; nothing is written then.
+/// [`super::ethernet::parse`], which comes to the same for these; nothing is written then. Says whether it was such a frame.
 #[inline(always)]
-pub(super) fn parse_plain(bytes: &[u8], key: &mut Key) -> Option<Layers> {
-    let header: &[u8; PLAIN] = bytes.first_chunk()?;
+pub(super) fn parse_plain(bytes: &[u8], key: &mut Key, into: &mut Layers) -> bool {
+    let Some(header) = bytes.first_chunk::<PLAIN>() else { return false };
     let (first, second) = (be!(u64, header, 14), be!(u64, header, 22));
     let (total, proto) = ((first >> 32 & 0xffff) as usize, (second >> 48) as u8);
     let plain = be!(u16, header, 12) == eth_type::IPV4
@@ -32,7 +32,7 @@ pub(super) fn parse_plain(bytes: &[u8], key: &mut Key) -> Option<Layers> {
         && total >= PLAIN - 14
         && matches!(proto, ip_proto::UDP | ip_proto::TCP);
     if !plain {
-        return None;
+        return false;
     }
     key.0[0] = be!(u64, header, 0) & !0xffff | u64::from(eth_type::IPV4);
     key.0[1] = be!(u64, header, 6) & !0xffff;
@@ -41,10 +41,12 @@ pub(super) fn parse_plain(bytes: &[u8], key: &mut Key) -> Option<Layers> {
     let layers = Layers { l3: 14, ip: 14, ..Layers::default() };
     if proto == ip_proto::UDP {
         key.0[4] = u64::from(be!(u32, header, 34)) << 32;
-        return Some(Layers { l4: 34, payload: 42, ..layers });
+        *into = Layers { l4: 34, payload: 42, ..layers };
+        return true;
     }
     let packet = &bytes[..bytes.len().min(14 + total)];
-    Some(transport::parse(packet, 34, proto, Family::V4, key, layers))
+    *into = transport::parse(packet, 34, proto, Family::V4, key, layers);
+    true
 }
 
 #[inline]
