@@ -218,3 +218,6 @@ impl<'a> Board<'a> {
         fitting.min_by_key(|(_, seat)| seat.load).map(|(at, _)| at)
     }
 }
+
+#[cfg(test)]
+mod tests;
