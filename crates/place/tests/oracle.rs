@@ -37,7 +37,7 @@ fn table() -> impl Strategy<Value = CoreTable> {
             numbered.placed = core.placed;
             numbered
         });
-        let mut table = CoreTable::new(numbered.collect()).unwrap();
+        let mut table = CoreTable::new(numbered.collect()).expect("ids rise");
         table.threshold = Load::percent(threshold * 10);
         table.priority_threshold = Load::percent((threshold + above) * 10);
         table.unit_cost = Load::percent(cost);
@@ -123,6 +123,8 @@ fn loaded(mut table: CoreTable, units: &[UnitLoad]) -> CoreTable {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(4096) })]
+
     #[test]
     fn vse_decides_as_the_obvious_code_does(table in table(), facts in facts()) {
         prop_assert_eq!(Vse::default().place(&table, &facts), oracle(&table, &facts));

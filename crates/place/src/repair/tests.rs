@@ -87,6 +87,11 @@ fn a_unit_goes_nowhere_if_that_core_would_then_be_the_fuller_one() {
 }
 
 #[test]
+fn an_overloaded_core_keeps_units_that_use_nothing() {
+    assert_eq!(planned(&table(&[(95, 0), (10, 0)]), &[unit(0, 0, 0)]), []);
+}
+
+#[test]
 fn ordinary_units_make_room_for_priority_at_the_cost_of_their_guest() {
     let units = [priority(unit(0, 1, 50)), of(2, unit(1, 1, 45))];
     let found = planned(&table(&[(99, 2), (95, 0)]), &units);
@@ -116,11 +121,12 @@ fn the_fullest_core_gives_to_the_emptiest_until_they_are_even() {
 }
 
 #[test]
-fn loads_within_the_margin_or_a_twentieth_of_the_mean_are_even() {
+fn a_core_within_the_margin_or_a_25th_of_the_mean_is_not_too_full() {
     let units: Vec<_> = (0..8).map(|id| unit(id, 0, 1)).collect();
-    assert_eq!(planned(&table(&[(11, 0), (10, 0)]), &units), []);
-    assert_eq!(planned(&table(&[(84, 0), (80, 0)]), &units), []);
-    assert_ne!(planned(&table(&[(86, 0), (80, 0)]), &units), []);
+    assert_eq!(planned(&table(&[(12, 0), (10, 0)]), &units), []);
+    assert_ne!(planned(&table(&[(13, 0), (10, 0)]), &units), []);
+    assert_eq!(planned(&table(&[(84, 0), (78, 0)]), &units), []);
+    assert_ne!(planned(&table(&[(85, 0), (78, 0)]), &units), []);
 }
 
 #[test]
