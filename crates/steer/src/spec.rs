@@ -82,16 +82,26 @@ pub struct PolicySpec {
     pub policy: PolicyKind,
     /// Load in percent up to which a core takes new flows.
     pub threshold_percent: u8,
+    /// The same for priority flows.
+    pub priority_threshold_percent: u8,
     /// Cores that may be chosen; all when absent.
     pub cores: Option<Vec<u16>>,
+    /// Cores kept for priority flows.
+    pub reserved: Vec<u16>,
     /// Whether flows leave an overloaded core.
     pub moves: bool,
 }
 
 impl Default for PolicySpec {
     fn default() -> Self {
-        let (policy, threshold_percent) = (PolicyKind::Vse, THRESHOLD_PERCENT);
-        Self { policy, threshold_percent, cores: None, moves: true }
+        Self {
+            policy: PolicyKind::Vse,
+            threshold_percent: THRESHOLD_PERCENT,
+            priority_threshold_percent: 100,
+            cores: None,
+            reserved: Vec::new(),
+            moves: true,
+        }
     }
 }
 
@@ -103,8 +113,12 @@ pub struct PolicyPatch {
     pub policy: Option<PolicyKind>,
     /// Load in percent up to which a core takes new flows.
     pub threshold_percent: Option<u8>,
+    /// The same for priority flows.
+    pub priority_threshold_percent: Option<u8>,
     /// Cores that may be chosen; an empty list means all.
     pub cores: Option<Vec<u16>>,
+    /// Cores kept for priority flows.
+    pub reserved: Option<Vec<u16>>,
     /// Whether flows leave an overloaded core.
     pub moves: Option<bool>,
 }
@@ -112,23 +126,28 @@ pub struct PolicyPatch {
 impl PolicyPatch {
     /// The policy after this change.
     pub fn apply(&self, to: &PolicySpec) -> PolicySpec {
-        let cores = match &self.cores {
-            None => to.cores.clone(),
-            Some(all) if all.is_empty() => None,
-            Some(some) => {
-                let mut some = some.clone();
-                some.sort_unstable();
-                some.dedup();
-                Some(some)
-            }
-        };
+        let cores = self.cores.as_deref().map(in_order);
         PolicySpec {
             policy: self.policy.unwrap_or(to.policy),
             threshold_percent: self.threshold_percent.unwrap_or(to.threshold_percent),
-            cores,
+            priority_threshold_percent: self
+                .priority_threshold_percent
+                .unwrap_or(to.priority_threshold_percent),
+            cores: cores.map_or_else(
+                || to.cores.clone(),
+                |cores| (!cores.is_empty()).then_some(cores),
+            ),
+            reserved: self.reserved.as_deref().map_or_else(|| to.reserved.clone(), in_order),
             moves: self.moves.unwrap_or(to.moves),
         }
     }
+}
+
+fn in_order(cores: &[u16]) -> Vec<u16> {
+    let mut cores = cores.to_vec();
+    cores.sort_unstable();
+    cores.dedup();
+    cores
 }
 
 /// A virtual machine, as the operator declares it.
@@ -145,5 +164,6 @@ pub struct VmSpec {
     pub cores: Vec<u16>,
     /// Its addresses, by which its frames are known; without any the flow control field says whose they are.
     #[serde(default)]
+    #[schema(value_type = Vec<String>)]
     pub addresses: Vec<IpAddr>,
 }

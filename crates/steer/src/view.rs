@@ -72,8 +72,8 @@ pub struct CoreView {
     pub numa: u16,
     /// The other thread of the same core, if there is one.
     pub sibling: Option<u16>,
-    /// Whether flows may be placed on it.
-    pub allowed: bool,
+    /// `allowed`, `reserved` (for priority flows) or `excluded`.
+    pub role: String,
     /// Virtual machines with a vCPU pinned to it, by name.
     pub pinned: Vec<String>,
     /// Load of the last moments in percent, by stage, and `total`.
@@ -84,6 +84,31 @@ pub struct CoreView {
     pub units: usize,
     /// Frames steered to it.
     pub frames: u64,
+}
+
+/// A unit: what is moved as one.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct UnitView {
+    /// Its interface.
+    pub on: String,
+    /// Its number there.
+    pub unit: u32,
+    /// The rule whose frames it is; a flow group when absent.
+    pub rule: Option<String>,
+    /// Where its frames go; absent while nothing was decided.
+    pub core: Option<u16>,
+    /// Where it is going to, if it is on the move.
+    pub wanted: Option<u16>,
+    /// Why.
+    pub reason: Option<String>,
+    /// Frames so far.
+    pub frames: u64,
+    /// Times that it moved.
+    pub moves: u64,
+    /// The machine that its frames are for.
+    pub vm: Option<u16>,
+    /// It has priority.
+    pub priority: bool,
 }
 
 /// A virtual machine.

@@ -29,7 +29,7 @@ pub use placing::{Placing, Target};
 use openflow::Match;
 use std::fmt;
 
-/// Which frames, and where to process them. Two rules of the same priority and match are the same rule ([`Rule::is_same`]).
+/// Which frames, and where to process them. Two rules of the same priority and match are the same rule: they have one [`Rule::key`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Rule {
     /// The highest that matches wins.
@@ -45,9 +45,9 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Whether both select the same frames at the same priority: then the later one replaces the earlier.
-    pub fn is_same(&self, other: &Self) -> bool {
-        (self.priority, &self.own) == (other.priority, &other.own) && self.fields == other.fields
+    /// Priority and match, as text: of two rules with the same one, the later replaces the earlier.
+    pub fn key(&self) -> String {
+        print::key(self)
     }
 }
 

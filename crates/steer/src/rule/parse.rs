@@ -33,9 +33,6 @@ const SEEN: &[OxmField] = &[
 ];
 const SEEN_TEXT: &str = "match on dl_type, vlan, nw_src, nw_dst, ipv6_src, ipv6_dst, nw_proto, nw_tos, nw_ecn, tp_src, tp_dst, tun_id, tun_src, tun_dst, vm_id, ip_frag";
 
-/// Largest VM id that the flow control field carries (7 bits) is smaller; this is what a rule may name at all.
-const VM_MAX: u64 = u16::MAX as u64;
-
 /// Which rules are meant: those at least as specific as this.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Filter {
@@ -236,10 +233,8 @@ fn cookie(text: &str, word: Word<'_>) -> Result<(u64, u64), TextError> {
 }
 
 fn vm(text: &str, word: Word<'_>) -> Result<VmId, TextError> {
-    match number(text, VM_MAX, word)? {
-        0 => Err(word.error("0 means that no machine is named", "give its id, 1 to 65535")),
-        id => Ok(VmId(id as u16)),
-    }
+    let id = VmId::new(number(text, u16::MAX.into(), word)? as u16);
+    id.ok_or_else(|| word.error("0 means that no machine is named", "give its id, 1 to 65535"))
 }
 
 fn underlay(text: &str, word: Word<'_>) -> Result<Underlay, TextError> {
