@@ -204,8 +204,8 @@ pub struct UnitLoad {
     pub unit: UnitId,
     /// Where it is, or is about to be after a move that was asked for.
     pub core: CoreId,
-    /// Where it was while the table's loads were measured. Another core than `core` until a move shows in them: without it, the
-    /// next call would see the old imbalance and move more, too far.
+    /// The core whose load in the table has this unit's in it: another than `core` until the move is done, and `core` from then on
+    /// ([`Smoothed::lose`](crate::Smoothed::lose) there, [`Smoothed::gain`](crate::Smoothed::gain) here).
     pub measured_on: CoreId,
     /// Of one core's time.
     pub load: Load,

@@ -8,9 +8,11 @@
 //! ## Types
 //!
 //! * [`CoreTable`], [`Core`]: the paper's Core Table. Each core's [`StageLoads`], guests [`Pinned`] to it, [`Role`].
+//! * [`Smoothed`]: a core's load for the table, which knows of placements and moves before they show in measurements.
 //! * [`Facts`] of a unit (a flow group, or the flows of one entry) go into a [`Policy`], a [`Decision`] comes out: a core and a [`Reason`].
 //!   [`Policy::candidates`] tells what was thought of every core, [`Policy::repair`] which units should move.
 //! * [`Hash`]: what RSS and RPS do. [`Vse`]: the paper's algorithm.
+//! * [`StageModel`]: which cores run the driver, the packet processing, vhost and the guest of a flow; [`Stages`] is the answer.
 //!
 //! ## Invariants
 //!
@@ -27,6 +29,8 @@ mod ids;
 mod load;
 mod policy;
 mod repair;
+mod smoothed;
+mod stages;
 mod table;
 mod vse;
 
@@ -35,5 +39,7 @@ pub use hash::Hash;
 pub use ids::{CoreId, NumaNode, TenantId, UnitId, VmId};
 pub use load::{Load, Stage, StageLoads};
 pub use policy::Policy;
+pub use smoothed::Smoothed;
+pub use stages::{BadModel, NoStages, StageModel, Stages};
 pub use table::{BadCores, CORES_MAX, Core, CoreTable, PINNED_MAX, Pinned, Role};
 pub use vse::{Moves, Vse};

@@ -6,16 +6,18 @@
 //!    free by the paper's rule. Heaviest first.
 //! 2. A core above the overload mark sheds the heaviest ordinary unit that another core can take and still be the less loaded one.
 //!    If there is none but a priority unit suffers here, an ordinary unit goes to its guest's own core.
-//! 3. The fullest core gives the emptiest the unit that brings them closest together.
+//! 3. A core that is fuller than the mean gives the emptiest the unit that brings the two closest together.
 //!
 //! Against moves without end: a step must leave its two cores closer together than before (2, 3), or the unit on a core that will not
-//! shed it again (1); loads closer than [`Moves::margin`], or than a twentieth of the mean, count as equal; a unit that
+//! shed it again (1); loads that differ by less than [`Moves::margin`] or a 25th count as equal; a unit that
 //! [rests](Hold::Resting) is left alone; and each call moves at most [`Moves::at_once`] units.
+
+use std::cmp::Reverse;
 
 use crate::{Core, CoreTable, Hold, Load, Move, Moves, Reason, Role, UnitLoad};
 
-/// Loads within a twentieth of their mean are equal: so that the fullest core is at most 5 % above it.
-const EVEN_PART: u64 = 20;
+/// A core up to a 25th above the mean is not too full: what is left to 5 %, the most that we promise, is for the error of measurements.
+const EVEN_PART: u64 = 25;
 
 /// Plans at most [`Moves::at_once`] moves.
 pub(crate) fn plan(table: &CoreTable, units: &[UnitLoad], moves: Moves) -> Vec<Move> {
@@ -106,22 +108,26 @@ impl<'a> Board<'a> {
             let reason = if is_guests { Reason::Collision } else { Reason::NotAllowed };
             Some(Step { from, unit, to, reason })
         };
-        let mut astray: Vec<_> = self.movable(|seat, unit| !seat.takes(unit)).collect();
-        astray.sort_by_key(|&(from, unit)| std::cmp::Reverse(self.seats[from].units[unit].load));
+        let seats = self.seats.iter().enumerate();
+        let all = seats.flat_map(|(at, seat)| (0..seat.units.len()).map(move |unit| (at, unit)));
+        let unit = |(from, unit): (usize, usize)| &self.seats[from].units[unit];
+        let is_astray = |at: &(usize, usize)| {
+            unit(*at).hold == Hold::Free && !self.seats[at.0].takes(unit(*at))
+        };
+        let mut astray: Vec<_> = all.filter(is_astray).collect();
+        astray.sort_by_key(|&at| (Reverse(unit(at).load), unit(at).unit));
         astray.into_iter().find_map(step)
     }
 
-    /// The least loaded core that is free by the paper's rule, and would not shed the unit at once.
+    /// The core that the paper's rule gives the unit, if it would not have to shed it at once. A unit larger than a core can do is
+    /// still better off alone than on a guest's core; it stays there, as no core that takes it has less to do.
     fn free_for(&self, unit: &UnitLoad) -> Option<usize> {
         let threshold =
             if unit.is_priority { self.table.priority_threshold } else { self.table.threshold };
+        let to = self.least_loaded(|seat| seat.takes(unit) && seat.load <= ppm(threshold))?;
         let shed = ppm(self.moves.overload.minus(self.moves.margin));
-        self.least_loaded(|seat| {
-            let is_alone = seat.units.is_empty();
-            seat.takes(unit)
-                && seat.load <= ppm(threshold)
-                && (is_alone || seat.load + ppm(unit.load) <= shed)
-        })
+        let seat = &self.seats[to];
+        (seat.units.is_empty() || seat.load + ppm(unit.load) <= shed).then_some(to)
     }
 
     /// Step 2: away from a core above the mark.
@@ -133,13 +139,18 @@ impl<'a> Board<'a> {
     }
 
     fn shed(&self, from: usize) -> Option<Step> {
+        let load = self.seats[from].load;
         self.ordinary_by_falling_load(from).into_iter().find_map(|unit| {
             let moved = &self.seats[from].units[unit];
-            let most =
-                self.seats[from].load.saturating_sub(ppm(self.moves.margin) + ppm(moved.load));
+            let most = load.saturating_sub(self.even(load) + ppm(moved.load));
             let to = self.least_loaded(|seat| seat.takes(moved) && seat.load <= most)?;
-            (to != from).then_some(Step { from, unit, to, reason: Reason::Overload })
+            Some(Step { from, unit, to, reason: Reason::Overload })
         })
+    }
+
+    /// By how much two loads of about this size must differ to differ at all.
+    fn even(&self, load: u64) -> u64 {
+        ppm(self.moves.margin).max(load / EVEN_PART)
     }
 
     /// Where a priority unit suffers, ordinary ones make room at the cost of the guests that receive them (seed 000 §5.3).
@@ -159,56 +170,39 @@ impl<'a> Board<'a> {
         let to = self.least_loaded(open)?;
         let cores = self.seats.iter().filter(|seat| open(seat));
         let (sum, count) = cores.fold((0, 0), |(sum, n), seat| (sum + seat.load, n + 1));
-        let equal = ppm(self.moves.margin).max(sum / count / EVEN_PART);
-        let fullest = self.by_falling_load().into_iter().filter(|&from| open(&self.seats[from]));
-        let gap = |from: usize| self.seats[from].load.saturating_sub(self.seats[to].load);
-        fullest.take_while(|&from| gap(from) > equal).find_map(|from| {
-            let unit = self.closest_to_half(from, gap(from))?;
+        let mean = sum / count;
+        let is_full = |from: &usize| self.seats[*from].load > mean + self.even(mean);
+        let full = self.by_falling_load().into_iter().take_while(is_full);
+        full.filter(|&from| open(&self.seats[from])).find_map(|from| {
+            let unit = self.closest_to_half(from, self.seats[from].load - self.seats[to].load)?;
             Some(Step { from, unit, to, reason: Reason::Balance })
         })
     }
 
-    /// The ordinary unit whose move leaves two cores closest together that are `gap` apart; it must take a quarter of the gap's
-    /// width off, or else it is worth no move, unless it is small.
+    /// The ordinary unit whose move leaves two cores closest together that are `gap` apart. One of more than three quarters of the gap would
+    /// only swap the two cores' parts, or nearly.
     fn closest_to_half(&self, from: usize, gap: u64) -> Option<usize> {
         let load = |unit: usize| ppm(self.seats[from].units[unit].load);
-        let fitting = self
-            .ordinary_by_falling_load(from)
-            .into_iter()
-            .filter(|&unit| load(unit) * 4 <= gap * 3);
-        fitting.filter(|&unit| load(unit) > 0).min_by_key(|&unit| gap.abs_diff(2 * load(unit)))
+        let ordinary = self.ordinary_by_falling_load(from).into_iter();
+        ordinary
+            .filter(|&unit| load(unit) * 4 <= gap * 3)
+            .min_by_key(|&unit| gap.abs_diff(2 * load(unit)))
     }
 
-    /// Units that may move, as (seat, unit).
-    fn movable(
-        &self,
-        wanted: impl Fn(&Seat, &UnitLoad) -> bool,
-    ) -> impl Iterator<Item = (usize, usize)> {
-        let of = move |(at, seat): (usize, &Seat)| {
-            let fits = |unit: &UnitLoad| unit.hold == Hold::Free && wanted(seat, unit);
-            let chosen: Vec<_> = seat
-                .units
-                .iter()
-                .enumerate()
-                .filter(|(_, unit)| fits(unit))
-                .map(|(unit, _)| (at, unit))
-                .collect();
-            chosen
-        };
-        self.seats.iter().enumerate().flat_map(of)
-    }
-
+    /// Ordinary units that use something and may move, the heaviest first.
     fn ordinary_by_falling_load(&self, from: usize) -> Vec<usize> {
         let units = &self.seats[from].units;
-        let free = |unit: &usize| units[*unit].hold == Hold::Free && !units[*unit].is_priority;
-        let mut found: Vec<_> = (0..units.len()).filter(free).collect();
-        found.sort_by_key(|&unit| (std::cmp::Reverse(units[unit].load), units[unit].unit));
+        let fits = |unit: &UnitLoad| {
+            unit.hold == Hold::Free && !unit.is_priority && unit.load > Load::ZERO
+        };
+        let mut found: Vec<_> = (0..units.len()).filter(|&at| fits(&units[at])).collect();
+        found.sort_by_key(|&at| (Reverse(units[at].load), units[at].unit));
         found
     }
 
     fn by_falling_load(&self) -> Vec<usize> {
         let mut seats: Vec<_> = (0..self.seats.len()).collect();
-        seats.sort_by_key(|&at| std::cmp::Reverse(self.seats[at].load));
+        seats.sort_by_key(|&at| Reverse(self.seats[at].load));
         seats
     }
 
@@ -218,3 +212,6 @@ impl<'a> Board<'a> {
         fitting.min_by_key(|(_, seat)| seat.load).map(|(at, _)| at)
     }
 }
+
+#[cfg(test)]
+mod tests;

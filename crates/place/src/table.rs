@@ -86,9 +86,10 @@ pub struct Core {
     pub role: Role,
     /// Guests pinned here.
     pub pinned: Pinned,
-    /// Measured until [`CoreTable::at`].
+    /// Measured until [`CoreTable::at`], and smoothed ([`Smoothed`](crate::Smoothed)).
     pub load: StageLoads,
-    /// Units placed here whose load is not in `load` yet, because they came after the measurement or late in it.
+    /// Units placed here that `load` does not know of. The kernel program counts them up; who refreshes the table lets
+    /// [`Smoothed::gain`](crate::Smoothed::gain) know of them and begins again at 0.
     pub placed: u32,
 }
 

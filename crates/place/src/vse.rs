@@ -70,38 +70,48 @@ fn verdict(table: &CoreTable, core: &Core, facts: &Facts) -> Verdict {
 
 /// The best core of each kind so far.
 #[derive(Clone, Copy, Default)]
-struct Best {
-    free: Option<(u32, CoreId)>,
-    own: Option<(u32, CoreId)>,
+pub(crate) struct Best {
+    pub(crate) free: Option<(u32, CoreId)>,
+    pub(crate) own: Option<(u32, CoreId)>,
     is_any_above: bool,
 }
 
 impl Best {
-    fn with(mut self, core: CoreId, verdict: Verdict) -> Self {
-        let better = |best: Option<(u32, CoreId)>, score| match best {
-            Some((least, _)) if least <= score => best,
-            _ => Some((score, core)),
+    /// The walk: every core of the table but those in `except`.
+    pub(crate) fn of(table: &CoreTable, facts: &Facts, except: &[CoreId]) -> Self {
+        let mut best = Self::default();
+        for core in table.cores().iter().filter(|core| !except.contains(&core.id())) {
+            best.see(core.id(), verdict(table, core, facts));
+        }
+        best
+    }
+
+    fn see(&mut self, core: CoreId, verdict: Verdict) {
+        // Strictly less: of equals, the first and so the lowest id stays.
+        let keep_lower = |best: &mut Option<(u32, CoreId)>, score| {
+            if best.is_none_or(|(least, _)| score < least) {
+                *best = Some((score, core));
+            }
         };
         match verdict {
-            Verdict::Free(score) => self.free = better(self.free, score),
-            Verdict::Own(score) => self.own = better(self.own, score),
+            Verdict::Free(score) => keep_lower(&mut self.free, score),
+            Verdict::Own(score) => keep_lower(&mut self.own, score),
             Verdict::No(WhyNot::AboveThreshold { .. }) => self.is_any_above = true,
             Verdict::No(_) => {}
         }
-        self
     }
 
     fn decide(self, facts: &Facts) -> Decision {
-        let chosen =
-            |best: Option<(u32, CoreId)>, reason| best.map(|(_, core)| Decision { core, reason });
-        let wanted = if facts.wants_own_core { self.own } else { None };
-        let free = if facts.is_priority { Reason::Priority } else { Reason::LeastLoaded };
-        let overcommitted = if facts.is_priority { None } else { self.own };
-        let stay = if self.is_any_above { Reason::AboveThreshold } else { Reason::NoCore };
-        chosen(wanted, Reason::OwnCoreWanted)
-            .or_else(|| chosen(self.free, free))
-            .or_else(|| chosen(overcommitted, Reason::OwnCore))
-            .unwrap_or(Decision { core: facts.rx_core, reason: stay })
+        let (free, own) = (self.free, self.own);
+        let chosen = match (free, own) {
+            (_, Some((_, core))) if facts.wants_own_core => (core, Reason::OwnCoreWanted),
+            (Some((_, core)), _) if facts.is_priority => (core, Reason::Priority),
+            (Some((_, core)), _) => (core, Reason::LeastLoaded),
+            (None, Some((_, core))) if !facts.is_priority => (core, Reason::OwnCore),
+            _ if self.is_any_above => (facts.rx_core, Reason::AboveThreshold),
+            _ => (facts.rx_core, Reason::NoCore),
+        };
+        Decision { core: chosen.0, reason: chosen.1 }
     }
 }
 
@@ -111,9 +121,7 @@ impl Policy for Vse {
     }
 
     fn place(&self, table: &CoreTable, facts: &Facts) -> Decision {
-        let walk = table.cores().iter();
-        walk.fold(Best::default(), |best, core| best.with(core.id(), verdict(table, core, facts)))
-            .decide(facts)
+        Best::of(table, facts, &[]).decide(facts)
     }
 
     fn candidates(&self, table: &CoreTable, facts: &Facts) -> Vec<Candidate> {
@@ -126,3 +134,6 @@ impl Policy for Vse {
         self.moves.map_or_else(Vec::new, |moves| crate::repair::plan(table, units, moves))
     }
 }
+
+#[cfg(test)]
+mod tests;
