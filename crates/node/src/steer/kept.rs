@@ -8,21 +8,20 @@
 //! rule/INTERFACE/KEY          the rule's text; INTERFACE is empty for all of them, KEY is priority and match
 //! ```
 
-use crate::store::{Kept, Store, StoreError};
+use crate::store::{Kept, SteerRecords, StoreError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::sync::Arc;
 use steer::{Change, Desired};
 
 const POLICY: &str = "policy";
 
 /// Notes changes in the store.
-pub struct Journal(pub Arc<Store>);
+pub struct Journal(pub SteerRecords);
 
 impl steer::Journal for Journal {
     fn note(&mut self, change: Change<'_>) {
         let (id, record) = encoded(change);
-        self.0.put_steer(&id, record);
+        self.0.put(&id, record);
     }
 }
 

@@ -18,11 +18,10 @@ use crate::fault::Fault;
 use crate::service::{Refusal, Why};
 use datapath::{Clock, MonotonicClock};
 use std::io;
-use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
-use steer::{Agent, SteerError, SteerErrorKind};
+use steer::{Agent, Kernel, SteerError, SteerErrorKind, look_around};
 use surroundings::Scout;
 use tokio::sync::oneshot;
 
@@ -38,15 +37,15 @@ pub struct Steer {
 }
 
 impl Steer {
-    /// Starts the thread, which has the capabilities of its caller and keeps them. Pins are kept under `pins`.
+    /// Starts the thread, which has the capabilities of its caller and keeps them.
     ///
     /// # Errors
     /// The system refuses a thread.
-    pub fn start(pins: PathBuf) -> io::Result<Self> {
+    pub fn start() -> io::Result<Self> {
         let (messages, inbox) = channel();
         let name = std::thread::Builder::new().name("suiro-steer".into());
         let back = messages.clone();
-        let thread = name.spawn(move || run(Agent::new(steer::Kernel::new(pins)), &inbox, back))?;
+        let thread = name.spawn(move || run(&inbox, back))?;
         Ok(Self { messages, thread: Mutex::new(Some(thread)) })
     }
 
@@ -72,19 +71,20 @@ impl Steer {
     }
 
     /// Ends the thread. Steering itself goes on in the kernel.
-    pub fn stop(&self) {
+    pub async fn stop(&self) {
         // An ended thread needs no message.
         let _ = self.messages.send(Message::Stop);
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread {
             // A thread that panicked has said so already.
-            let _ = thread.join();
+            let _ = tokio::task::spawn_blocking(move || thread.join()).await;
         }
     }
 }
 
-fn run(mut agent: Agent, inbox: &Receiver<Message>, back: Sender<Message>) {
+fn run(inbox: &Receiver<Message>, back: Sender<Message>) {
     let clock = MonotonicClock;
+    let mut agent = Agent::new(Kernel, look_around());
     let _scout = Scout::start(back);
     loop {
         let wait = agent.tick(clock.now().0);

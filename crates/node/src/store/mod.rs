@@ -131,9 +131,9 @@ impl Store {
         self.put(Kind::Port, switch, port.as_bytes(), None);
     }
 
-    /// Keeps a thing that steering was asked for, or forgets it.
-    pub fn put_steer(&self, id: &str, record: Option<Vec<u8>>) {
-        self.put(Kind::Steer, NO_SWITCH, id.as_bytes(), record.map(Vec::into_boxed_slice));
+    /// Keeps what steering was asked for.
+    pub fn steer_records(&self) -> SteerRecords {
+        SteerRecords(self.shared.clone())
     }
 
     fn put(&self, kind: Kind, switch: &str, id: &[u8], record: Record) {
@@ -143,6 +143,17 @@ impl Store {
     /// The journal of one switch.
     pub fn journal(&self, switch: &SwitchName) -> Arc<dyn Journal> {
         Arc::new(SwitchJournal { shared: self.shared.clone(), switch: (**switch).into() })
+    }
+}
+
+/// Keeps what steering was asked for; each thing has an id.
+pub struct SteerRecords(Arc<Shared>);
+
+impl SteerRecords {
+    /// Keeps a thing, or forgets it.
+    pub fn put(&self, id: &str, record: Option<Vec<u8>>) {
+        let thing = Thing { kind: Kind::Steer, id: id.as_bytes().into() };
+        self.0.put(&NO_SWITCH.into(), thing, record.map(Vec::into_boxed_slice));
     }
 }
 
