@@ -19,16 +19,10 @@ use std::path::{Path, PathBuf};
 pub(crate) enum CoresError {
     /// Not readable.
     #[error("{} cannot be read: {source}", path.display())]
-    Read {
-        path: PathBuf,
-        source: io::Error,
-    },
+    Read { path: PathBuf, source: io::Error },
     /// Not understood.
     #[error("{}: {source}", path.display())]
-    List {
-        path: PathBuf,
-        source: BadList,
-    },
+    List { path: PathBuf, source: BadList },
 }
 
 /// The cores that are online, by rising number, without loads and roles.

@@ -62,15 +62,14 @@ fn machine(process: &Process, online: &[CoreId]) -> Option<SeenVm> {
     let vcpus = vcpus(others);
     let cores = vcpus.iter().flat_map(|thread| pinned_to(&thread.allowed, online));
     let cores: BTreeSet<CoreId> = cores.collect();
-    let stages = |threads: Vec<&Thread>, stage| {
-        threads.into_iter().map(move |thread| (thread.tid, stage))
-    };
+    let guest = vcpus.iter().map(|thread| (thread.tid, Stage::Guest));
+    let vhost = workers.iter().map(|thread| (thread.tid, Stage::Vhost));
     Some(SeenVm {
         name: qemu::name(&arguments).unwrap_or_else(|| format!("qemu-{}", process.pid)),
         pid: process.pid,
         source: if process.is_of_libvirt() { "libvirt" } else { "qemu" },
         cores: cores.into_iter().collect(),
-        threads: stages(vcpus, Stage::Guest).chain(stages(workers, Stage::Vhost)).collect(),
+        threads: guest.chain(vhost).collect(),
     })
 }
 

@@ -28,13 +28,13 @@ pub(super) struct Thread {
 }
 
 /// All that there are now, in no order.
-pub(super) fn all(proc: &Path) -> io::Result<impl Iterator<Item = Process>> {
+pub(super) fn all(proc: &Path) -> io::Result<impl Iterator<Item = Process> + use<>> {
     let process = |(pid, directory)| Process { pid, directory };
     Ok(numbered(proc)?.map(process))
 }
 
 /// The directories whose names are numbers.
-fn numbered(directory: &Path) -> io::Result<impl Iterator<Item = (u32, PathBuf)>> {
+fn numbered(directory: &Path) -> io::Result<impl Iterator<Item = (u32, PathBuf)> + use<>> {
     let number = |entry: io::Result<fs::DirEntry>| {
         let entry = entry.ok()?;
         Some((entry.file_name().to_str()?.parse().ok()?, entry.path()))
@@ -82,14 +82,16 @@ impl Process {
 impl Thread {
     fn read(tid: u32, directory: &Path) -> Option<Self> {
         let status = text(&directory.join("status"))?;
-        let field = |name: &str| {
-            status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
-        };
+        let field =
+            |name: &str| status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
         Some(Self {
             tid,
             name: field("Name")?.trim().to_owned(),
             allowed: parse_list(field("Cpus_allowed_list")?).ok()?,
-            guest_ticks: text(&directory.join("stat")).as_deref().and_then(guest_ticks).unwrap_or(0),
+            guest_ticks: text(&directory.join("stat"))
+                .as_deref()
+                .and_then(guest_ticks)
+                .unwrap_or(0),
         })
     }
 }

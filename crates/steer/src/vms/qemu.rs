@@ -20,7 +20,8 @@ pub(super) fn is_vcpu(name: &str) -> bool {
 pub(super) fn name(arguments: &[String]) -> Option<String> {
     let value = |option: &str| {
         let at = arguments.iter().position(|argument| {
-            argument.strip_prefix('-').map(|rest| rest.strip_prefix('-').unwrap_or(rest)) == Some(option)
+            argument.strip_prefix('-').map(|rest| rest.strip_prefix('-').unwrap_or(rest))
+                == Some(option)
         })?;
         arguments.get(at + 1).map(String::as_str)
     };
@@ -33,7 +34,9 @@ pub(super) fn name(arguments: &[String]) -> Option<String> {
 fn guest(options: &str) -> Option<String> {
     let options = parts(options);
     let first = options.first().filter(|first| !first.contains('='));
-    first.cloned().or_else(|| options.iter().find_map(|part| Some(part.strip_prefix("guest=")?.to_owned())))
+    first
+        .cloned()
+        .or_else(|| options.iter().find_map(|part| Some(part.strip_prefix("guest=")?.to_owned())))
 }
 
 fn parts(options: &str) -> Vec<String> {
@@ -93,7 +96,10 @@ mod tests {
     #[test]
     fn a_name_has_no_letters_that_a_terminal_obeys() {
         assert_eq!(named("qemu -name \u{1b}[2Jx/../y").as_deref(), Some("__2Jx_.._y"));
-        assert_eq!(named(&format!("qemu -name {}", "x".repeat(100))).map(|name| name.len()), Some(64));
+        assert_eq!(
+            named(&format!("qemu -name {}", "x".repeat(100))).map(|name| name.len()),
+            Some(64)
+        );
     }
 
     #[test]
@@ -105,7 +111,11 @@ mod tests {
 
     #[test]
     fn a_program_run_by_qemu_is_no_machine() {
-        assert!(["qemu-system-x86", "qemu-system-aar", "qemu-kvm", "kvm"].into_iter().all(is_program));
-        assert!(!["qemu-x86_64", "qemu-img", "kvm-nx-lpage-re", "bash"].into_iter().any(is_program));
+        assert!(
+            ["qemu-system-x86", "qemu-system-aar", "qemu-kvm", "kvm"].into_iter().all(is_program)
+        );
+        assert!(
+            !["qemu-x86_64", "qemu-img", "kvm-nx-lpage-re", "bash"].into_iter().any(is_program)
+        );
     }
 }

@@ -32,7 +32,9 @@ impl Proc {
     }
 
     fn thread_of(&self, pid: u32, tid: u32, name: &str, allowed: &str, guest_ticks: u32) -> &Self {
-        let status = format!("Name:\t{name}\nPid:\t{tid}\nCpus_allowed:\tf\nCpus_allowed_list:\t{allowed}\n");
+        let status = format!(
+            "Name:\t{name}\nPid:\t{tid}\nCpus_allowed:\tf\nCpus_allowed_list:\t{allowed}\n"
+        );
         self.write(&format!("{pid}/task/{tid}/status"), &status);
         let zeros = "0 ".repeat(39);
         let stat = format!("{tid} ({name}) S {zeros}{guest_ticks} 0 0\n");
@@ -58,13 +60,20 @@ fn numbers(cores: &[CoreId]) -> Vec<u16> {
 #[test]
 fn a_libvirt_machine_has_its_name_its_pinned_cores_and_its_threads() {
     let proc = Proc::new();
-    proc.process(40, "qemu-system-x86", "/usr/bin/qemu-system-x86_64 -name guest=web,debug-threads=on")
-        .thread(40, 40, "qemu-system-x86", "0-1")
-        .thread(40, 41, "CPU 0/KVM", "2")
-        .thread(40, 42, "CPU 1/KVM", "3")
-        .thread(40, 43, "vhost-40", "0-1")
-        .thread(40, 44, "IO mon_iothread", "0-1");
-    proc.write("40/cgroup", "0::/machine.slice/machine-qemu\\x2d1\\x2dweb.scope/libvirt/emulator\n");
+    proc.process(
+        40,
+        "qemu-system-x86",
+        "/usr/bin/qemu-system-x86_64 -name guest=web,debug-threads=on",
+    )
+    .thread(40, 40, "qemu-system-x86", "0-1")
+    .thread(40, 41, "CPU 0/KVM", "2")
+    .thread(40, 42, "CPU 1/KVM", "3")
+    .thread(40, 43, "vhost-40", "0-1")
+    .thread(40, 44, "IO mon_iothread", "0-1");
+    proc.write(
+        "40/cgroup",
+        "0::/machine.slice/machine-qemu\\x2d1\\x2dweb.scope/libvirt/emulator\n",
+    );
     let vm = proc.only();
     assert_eq!((vm.name.as_str(), vm.pid, vm.source), ("web", 40, "libvirt"));
     assert_eq!(numbers(&vm.cores), [2, 3]);
@@ -86,15 +95,18 @@ fn a_machine_that_may_run_on_every_core_is_pinned_to_none() {
         .thread(40, 40, "qemu-kvm", "1")
         .thread(40, 41, "CPU 0/KVM", "0-3")
         .thread(40, 42, "CPU 1/KVM", "0-63");
-    assert_eq!(numbers(&proc.only().cores), []);
+    assert!(proc.only().cores.is_empty());
 }
 
 #[test]
 fn only_pinned_virtual_cpus_count_and_only_cores_that_are_online() {
     let proc = Proc::new();
-    proc.process(40, "kvm", "/usr/bin/kvm -name a")
-        .thread(40, 41, "CPU 0/KVM", "0-3")
-        .thread(40, 42, "CPU 1/KVM", "3,8");
+    proc.process(40, "kvm", "/usr/bin/kvm -name a").thread(40, 41, "CPU 0/KVM", "0-3").thread(
+        40,
+        42,
+        "CPU 1/KVM",
+        "3,8",
+    );
     assert_eq!(numbers(&proc.only().cores), [3]);
 }
 
