@@ -70,7 +70,7 @@ pub use host::Host;
 pub use key::{Field, Key, Match};
 pub use options::{Missed, Options, Placement};
 pub use pins::PIN_ROOT;
-pub use rehearsal::Rehearsal;
+pub use rehearsal::{Rehearsal, count_runs};
 pub use times::CoreTimes;
 pub use units::{Unit, UnitKind, Urgency};
 
