@@ -48,6 +48,7 @@ mod hash;
 mod host;
 mod key;
 mod maps;
+mod missed;
 mod occupant;
 mod options;
 mod order;
