@@ -239,7 +239,7 @@ fn why_names_rule_core_reason_and_what_was_thought_of_every_core() {
     let why = agent.why("udp,nw_src=10.0.0.1,nw_dst=10.0.0.2,tp_src=9,tp_dst=53", None).unwrap();
     assert_eq!(why.rule.as_deref(), Some("udp,nw_dst=10.0.0.2,actions=place(core=auto)"));
     let decision = why.decision.unwrap();
-    assert_eq!((decision.core, decision.age_ms, decision.candidates.len()), (1, 100, 4));
+    assert_eq!((decision.core, decision.age_ms, decision.candidates.len()), (1, Some(100), 4));
     assert!(decision.candidates[1].verdict.starts_with("chosen"), "{decision:?}");
     let other = agent.why("tcp,nw_dst=10.0.0.2", None).unwrap();
     assert_eq!(other.rule.as_deref(), Some("priority=5,ip,actions=place(core=hash)"));
@@ -255,6 +255,8 @@ fn while_nothing_flows_the_agent_wants_to_be_called_rarely() {
     world.set_frames("eth0", 1);
     assert_eq!(agent.tick(2 * MS), BUSY);
     assert_eq!(agent.tick(3 * MS), IDLE);
+    agent.detach("eth0").unwrap();
+    assert_eq!(agent.tick(4 * MS), UNUSED);
 }
 
 #[test]

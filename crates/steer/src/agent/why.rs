@@ -113,7 +113,7 @@ fn decision_view(decision: &Decision, now_ns: u64) -> DecisionView {
     let candidates = decision.candidates.iter();
     DecisionView {
         at_ns: event.at_ns,
-        age_ms: now_ns.saturating_sub(event.at_ns) / 1_000_000,
+        age_ms: age(event.at_ns, now_ns),
         from: event.from.map(|core| core.0),
         core: event.core.0,
         reason: event.reason.to_string(),
@@ -121,11 +121,16 @@ fn decision_view(decision: &Decision, now_ns: u64) -> DecisionView {
     }
 }
 
+/// Milliseconds since then; a unit that a rule put where it is from the beginning has no such time.
+fn age(at_ns: u64, now_ns: u64) -> Option<u64> {
+    (at_ns > 0).then(|| now_ns.saturating_sub(at_ns) / 1_000_000)
+}
+
 /// A decision that is no longer remembered, as far as the unit itself tells.
 fn standing(unit: &UnitStatus, now_ns: u64) -> Option<DecisionView> {
     Some(DecisionView {
         at_ns: unit.decided_at_ns,
-        age_ms: now_ns.saturating_sub(unit.decided_at_ns) / 1_000_000,
+        age_ms: age(unit.decided_at_ns, now_ns),
         from: None,
         core: unit.core?.0,
         reason: unit.reason?.to_string(),
