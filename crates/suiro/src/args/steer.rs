@@ -30,6 +30,9 @@ Examples:
         /// Groups that flows without a rule are gathered in: 256, 512 or 1024
         #[arg(long, default_value = "256", value_parser = groups)]
         groups: u16,
+        /// The outermost ToS byte is a flow control field: a machine's id in 7 bits, then priority
+        #[arg(long)]
+        fcf: bool,
     },
     /// Stop steering interfaces; nothing of suiro is left on them
     #[command(after_help = "\

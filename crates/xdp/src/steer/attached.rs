@@ -292,6 +292,8 @@ fn load(host: &Path, directory: &Path, options: &Options) -> Result<Ebpf, SteerE
     for (map, path) in &paths {
         loader.map_pin_path(map, path.as_path());
     }
+    // The kernel refuses more queues than it has processors.
+    loader.map_max_entries(QUEUES, aya::util::nr_cpus().map_or(1, |cpus| cpus as u32));
     for map in ["units", "done"] {
         loader.map_max_entries(map, ENTRY_FIRST + entries);
     }

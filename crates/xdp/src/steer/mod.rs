@@ -51,6 +51,7 @@ mod key;
 #[cfg(test)]
 mod layout_tests;
 mod maps;
+mod missed;
 mod occupant;
 mod options;
 mod order;
