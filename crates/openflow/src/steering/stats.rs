@@ -58,28 +58,40 @@ bitflags::bitflags! {
 }
 
 wire_enum! {
-    /// Why a flow is on its core.
+    /// Why a flow is on its core. The numbers are those of the placement policies (crate `place`), with 0 before them.
     Reason: u8 {
         /// It is on none: no frame has come yet.
         Undecided = 0,
         /// Its entry names the core.
-        Rule = 1,
-        /// By its hash.
+        Fixed = 1,
+        /// By its hash, blind to load.
         Hash = 2,
-        /// Of the cores under the threshold and without a pinned machine, this had the least load.
+        /// The least loaded core with nothing pinned to it and at or below the threshold.
         LeastLoaded = 3,
-        /// Under overcommit, it is its own machine's core.
-        OwnCore = 4,
-        /// Every core was above the threshold: it stayed where its frames arrive.
-        StayedOverload = 5,
-        /// Nothing matched: it stayed where its frames arrive.
-        StayedUnmatched = 6,
-        /// It is not to be steered.
-        StayedUnsteered = 7,
-        /// It has priority, and this core served that best.
-        Priority = 8,
-        /// It was moved from a core that had too much to do.
-        Moved = 9,
+        /// The same for a priority flow, with its own threshold and the reserved cores.
+        Priority = 4,
+        /// No core is free: the machine that receives the packets pays for them.
+        OwnCore = 5,
+        /// The entry wants it on its machine's own core.
+        OwnCoreWanted = 6,
+        /// It stays where it arrives: every core that it might use is above the threshold.
+        AboveThreshold = 7,
+        /// It stays where it arrives: there is no core that it might use at all.
+        NoCore = 8,
+        /// It stays where it arrives: no entry matches.
+        NoMatch = 9,
+        /// It stays where it arrives: this traffic is not steered.
+        NotSteered = 10,
+        /// Moved: its core was overloaded.
+        Overload = 11,
+        /// Moved: its core had more to do than the others.
+        Balance = 12,
+        /// Moved: a machine is pinned to its core, and another core is free.
+        Collision = 13,
+        /// Moved to its machine's own core, so that a priority flow has this one.
+        YieldedToPriority = 14,
+        /// Moved: its core takes no such flows any more.
+        NotAllowed = 15,
     }
 }
 
