@@ -7,7 +7,7 @@ use crate::table::Table;
 use hyper::Method;
 use node::fault::Fault;
 use node::service::{DropView, EndpointView, SwitchView, TroubleView};
-use node::spec::{FailMode, Rules, SwitchPatch, SwitchSpec, TlsSpec};
+use node::spec::{FailMode, Rules, SteeringAccess, SwitchPatch, SwitchSpec, TlsSpec};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -76,6 +76,7 @@ fn patch(settings: SwitchSettings) -> SwitchPatch {
         on_standalone: settings.on_standalone.as_deref().and_then(Rules::of),
         echo_interval_s: settings.echo_interval_s,
         aux: settings.aux,
+        steering: settings.steering.as_deref().and_then(SteeringAccess::of),
         tls: certificates(settings.tls_certificate, settings.tls_key, settings.tls_ca)
             .map(|tls| Some(TlsSpec { pins: settings.tls_pins, ..tls })),
     }
