@@ -25,7 +25,7 @@ pub fn run(args: NodeArgs) -> Result<(), Failure> {
             .try_for_each(|file| out(&format!("removed {}\n", file.display())));
     }
     let on_conflict = if args.forget_conflicts { OnConflict::Forget } else { OnConflict::Refuse };
-    Ok(node::run::run(&Options { host, config_file: args.config, on_conflict }, &config)?)
+    Ok(node::run::run(&Options { host, config_file: args.config, on_conflict, background: args.background }, &config)?)
 }
 
 fn checked(config: &Config) -> String {
