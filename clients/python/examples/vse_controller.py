@@ -89,7 +89,7 @@ class VseController(app_manager.OSKenApp):
         say(datapath, f"HOST_INFO: {len(host.cores)} cores, policy {host.policy}, threshold {percent(host.threshold)}, {may}")
         for core in host.cores:
             node = "?" if core.numa is None else core.numa
-            role = "excluded" if core.excluded else "allowed"
+            role = values.name(values.ROLES, core.role)
             say(datapath, f"  core {core.core}: NUMA node {node}, {role}, machines {cores(core.vms) if core.vms else 'none'}")
         for one in host.interfaces:
             words = {values.RSS: "RSS", values.NTUPLE: "ntuple", values.XDP_NATIVE: "XDP in the driver", values.RPS: "RPS"}

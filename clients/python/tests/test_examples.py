@@ -47,7 +47,7 @@ HOST = values.HostInfo(
     interfaces=[values.HostInterface("eth0", 2, 1, 1, values.XDP_NATIVE, "veth")])
 FIELDS = {"eth_type": 0x0800, "ipv4_src": "10.0.0.1", "vm_id": 1}
 CORE = values.CoreStats(
-    core=1, load=[10, 500, 0, 0], other=20, units=3, window_us=2000, frames=1_000_000, arrived=100, dropped=5,
+    core=1, load=[10, 500, 0, 0], other=20, units=3, frames=1_000_000,
     busy_ns=[10_000_000, 1_000_000_000, 0, 0])
 PLACEMENT = values.PlacementStats(
     kind=0, reason=4, core=1, wanted=1, place=values.Place(priority=True), priority=100, vm_id=1, unit=9, moves=2,
@@ -154,12 +154,12 @@ def test_actions_are_read():
 
 
 def test_an_error_is_read_in_words():
-    exp_type, error = suiro.read(decoded("1.3", EXAMPLES["error_not_attached", "1.3"]))
+    exp_type, error = suiro.read(decoded("1.3", EXAMPLES["error_unknown_interface", "1.3"]))
     assert (exp_type, error.code) == ("error", 2)
     assert "suiro steer attach" in error.what
 
 
 def test_every_example_is_tested():
-    tested = {*SAID, *ASKED, "error_not_attached"}
+    tested = {*SAID, *ASKED, "error_unknown_interface"}
     assert {key for key in EXAMPLES if key[0] not in tested} == set(FLOWS)
     assert len(EXAMPLES) >= 18

@@ -104,10 +104,7 @@ fn core() -> CoreStats {
         load: [10, 500, 0, 0],
         other: 20,
         units: 3,
-        window_us: 2000,
         frames: 1_000_000,
-        arrived: 100,
-        dropped: 5,
         busy_ns: [10_000_000, 1_000_000_000, 0, 0],
     }
 }
@@ -184,8 +181,8 @@ fn value(name: &str, version: Version) -> openflow::Message {
             let place = Place { core: CoreChoice::Auto, flags: PlaceFlags::OWN };
             flow(version, ip(), vec![Action::Place(place)])
         }
-        "error_not_attached" => openflow::Message::Error(ErrorMsg {
-            kind: SteerError::NotAttached.kind(),
+        "error_unknown_interface" => openflow::Message::Error(ErrorMsg {
+            kind: SteerError::UnknownInterface.kind(),
             data: examples()[&("place_mod_add", Version::V1_3)][..16].to_vec(),
         }),
         _ => panic!("the page has an example {name} that this test does not know"),

@@ -162,6 +162,7 @@ impl Selector {
                 (v.tp_dst, m.tp_dst) = (value16, mask16);
             }
             OxmField::TunnelId => (v.tun_id, m.tun_id) = (value as u32, mask as u32),
+            OxmField::Fcf => (v.outer_tos, m.outer_tos) = (value8, mask8),
             _ => {}
         }
     }

@@ -42,7 +42,7 @@ mod spec;
 mod surroundings;
 mod view;
 
-pub use agent::{Agent, Strictness};
+pub use agent::{Agent, CoreReport, HostReport, PlacementReport, Strictness};
 pub use desired::{Change, Desired, Discard, Journal};
 pub use enforcer::{
     CoreTimes, Counts, EnforceError, Enforcer, Entry, EntryKey, EntryStatus, Event, OpenError,

@@ -16,12 +16,10 @@ MESSAGES = {HOST_INFO: values.HostInfo, VM_STATUS: values.VmStatus, PLACE_MOD: v
 MULTIPARTS = {VM_INFO: values.Vm, CORE_STATS: values.CoreStats, PLACEMENT_STATS: values.PlacementStats}
 ERRORS = {
     1: "the switch's owner has not allowed it (suiro switch set … --steering program)",
-    2: "no interface is attached (suiro steer attach IF)",
-    3: "that interface is not attached",
-    4: "no such core, or an excluded one",
-    5: "one combination of masks too many",
-    6: "a match that the host's program cannot look up",
-    7: "the kernel refused; see the node's log",
+    2: "that interface is not attached (suiro steer attach IF)",
+    3: "no such core, or an excluded one",
+    4: "a match that the host cannot look up, or a machine whose frames nothing tells",
+    5: "the host refused; see the node's log",
 }
 
 _TYPE = struct.Struct("!I")

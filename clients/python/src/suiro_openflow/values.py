@@ -27,6 +27,7 @@ MEASURES, MOVES, PROGRAM = 1, 2, 4
 # Abilities of an interface.
 RSS, RSS_TABLE, NTUPLE, XDP_NATIVE, RPS = 1, 2, 4, 8, 16
 
+ROLES = ["allowed", "excluded", "reserved"]
 MODES = ["detached", "native", "generic"]
 KINDS = ["entry", "group"]
 REASONS = [
@@ -83,21 +84,21 @@ class HostCore:
     core: int
     numa: Optional[int] = None
     sibling: Optional[int] = None
-    excluded: bool = False
+    role: int = 0
     vms: List[int] = field(default_factory=list)
 
     LAYOUT = struct.Struct("!HHHHBxH")
 
     def pack(self):
         fixed = self.LAYOUT.pack(
-            0, self.core, _number(self.numa), _number(self.sibling), int(self.excluded), len(self.vms))
+            0, self.core, _number(self.numa), _number(self.sibling), self.role, len(self.vms))
         return sized(fixed + struct.pack(f"!{len(self.vms)}H", *self.vms))
 
     @classmethod
     def unpack(cls, data):
         _, core, numa, sibling, role, count = head(cls.LAYOUT, data, "a core")
         vms = numbers(data[cls.LAYOUT.size:], count, "a core")
-        return cls(core, _none(numa), _none(sibling), role != 0, vms)
+        return cls(core, _none(numa), _none(sibling), role, vms)
 
 
 @dataclass
@@ -266,30 +267,25 @@ class PlaceMod:
 
 @dataclass
 class CoreStats:
-    """What a core did. `load` by stage and `other` are per mille of the last `window_us` microseconds."""
+    """What a core did. `load` by stage and `other` are per mille of the core's time in the last milliseconds."""
 
     core: int
     load: List[int]
     other: int
     units: int
-    window_us: int
     frames: int
-    arrived: int
-    dropped: int
     busy_ns: List[int]
 
-    LAYOUT = struct.Struct("!HH4HH2xIIQQQ4Q")
+    LAYOUT = struct.Struct("!HH4HH2xI4xQ4Q")
 
     def pack(self):
-        return sized(self.LAYOUT.pack(
-            0, self.core, *self.load, self.other, self.units, self.window_us, self.frames, self.arrived, self.dropped,
-            *self.busy_ns))
+        return sized(self.LAYOUT.pack(0, self.core, *self.load, self.other, self.units, self.frames, *self.busy_ns))
 
     @classmethod
     def unpack(cls, data):
         _, core, *rest = head(cls.LAYOUT, data, "statistics of a core")
-        other, units, window, frames, arrived, dropped = rest[4:10]
-        return cls(core, rest[:4], other, units, window, frames, arrived, dropped, rest[10:])
+        other, units, frames = rest[4:7]
+        return cls(core, rest[:4], other, units, frames, rest[7:])
 
     @property
     def total(self):

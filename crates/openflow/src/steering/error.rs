@@ -9,18 +9,14 @@ wire_enum! {
     SteerError: u16 {
         /// The switch's owner has not let its controllers program the host.
         NotAllowed = 1,
-        /// No interface is attached.
-        NotAttached = 2,
         /// The named interface is not attached.
-        UnknownInterface = 3,
+        UnknownInterface = 2,
         /// No such core, or one that is excluded from packet processing.
-        BadCore = 4,
-        /// The match needs one more combination of masks than an interface has room for.
-        TooManyMasks = 5,
-        /// The entry is one that this host's program cannot look up.
-        Unsupported = 6,
-        /// The kernel refused; the node's log says why.
-        Kernel = 7,
+        BadCore = 3,
+        /// The entry is one that this host cannot look up, or whose frames nothing tells.
+        Unsupported = 4,
+        /// The host refused; the node's log says why.
+        Host = 5,
     }
 }
 

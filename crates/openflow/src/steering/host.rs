@@ -44,6 +44,8 @@ wire_enum! {
         Allowed = 0,
         /// It is left to others.
         Excluded = 1,
+        /// It may, for priority flows.
+        Reserved = 2,
     }
 }
 

@@ -18,21 +18,15 @@ pub const STAGES: usize = 4;
 pub struct CoreStats {
     /// The core.
     pub core: u16,
-    /// Load by stage in the last window, per mille of the core's time.
+    /// Load by stage in the last milliseconds, per mille of the core's time.
     pub load: [u16; STAGES],
     /// Load of everything else, likewise.
     pub other: u16,
     /// Flow groups and entries that are placed here.
     pub units: u32,
-    /// Length of the window in microseconds; 0 = loads are not measured.
-    pub window_us: u32,
-    /// Frames that were processed here.
+    /// Frames that were handed to this core.
     pub frames: u64,
-    /// Frames that arrived here: this was the core of their interrupt.
-    pub arrived: u64,
-    /// Frames that were sent here and lost, because the core's queue was full.
-    pub dropped: u64,
-    /// Nanoseconds by stage since steering was attached. A stage's service time is its growth by the frames'.
+    /// Nanoseconds by stage since the node began to watch. A stage's service time is its growth by the frames'.
     pub busy_ns: [u64; STAGES],
 }
 
@@ -133,7 +127,7 @@ pub struct PlacementStats {
     pub cookie: u64,
     /// Frames.
     pub packets: u64,
-    /// Their bytes.
+    /// Their bytes; 0 for groups, where they are not counted.
     pub bytes: u64,
     /// Nanoseconds since it was decided; `u64::MAX` = it was not.
     pub age_ns: u64,
@@ -144,7 +138,7 @@ pub struct PlacementStats {
 }
 
 /// Bytes of a core's statistics.
-const CORE_LEN: usize = 80;
+const CORE_LEN: usize = 64;
 
 impl Wire for CoreStats {
     fn put(&self, out: &mut Writer) {
@@ -155,10 +149,8 @@ impl Wire for CoreStats {
         out.u16(self.other);
         out.zeros(2);
         out.u32(self.units);
-        out.u32(self.window_us);
+        out.zeros(4);
         out.u64(self.frames);
-        out.u64(self.arrived);
-        out.u64(self.dropped);
         self.busy_ns.iter().for_each(|ns| out.u64(*ns));
         end_element(start, out);
     }
@@ -169,15 +161,14 @@ impl Wire for CoreStats {
         let load = [stats.u16()?, stats.u16()?, stats.u16()?, stats.u16()?];
         let other = stats.u16()?;
         stats.skip(2)?;
+        let units = stats.u32()?;
+        stats.skip(4)?;
         Ok(Self {
             core,
             load,
             other,
-            units: stats.u32()?,
-            window_us: stats.u32()?,
+            units,
             frames: stats.u64()?,
-            arrived: stats.u64()?,
-            dropped: stats.u64()?,
             busy_ns: [stats.u64()?, stats.u64()?, stats.u64()?, stats.u64()?],
         })
     }

@@ -18,6 +18,7 @@ const SEEN: &[OxmField] = &[
     OxmField::VlanPcp,
     OxmField::IpDscp,
     OxmField::IpEcn,
+    OxmField::Fcf,
     OxmField::IpProto,
     OxmField::Ipv4Src,
     OxmField::Ipv4Dst,
@@ -31,7 +32,7 @@ const SEEN: &[OxmField] = &[
     OxmField::SctpDst,
     OxmField::TunnelId,
 ];
-const SEEN_TEXT: &str = "match on dl_type, vlan, nw_src, nw_dst, ipv6_src, ipv6_dst, nw_proto, nw_tos, nw_ecn, tp_src, tp_dst, tun_id, tun_src, tun_dst, vm_id, ip_frag";
+const SEEN_TEXT: &str = "match on dl_type, vlan, nw_src, nw_dst, ipv6_src, ipv6_dst, nw_proto, nw_tos, nw_ecn, fcf, tp_src, tp_dst, tun_id, tun_src, tun_dst, vm_id, ip_frag";
 
 /// Which rules are meant: those at least as specific as this.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -66,7 +66,7 @@ impl Refused {
 
     /// The host did not answer in time.
     pub fn late() -> Self {
-        Self::new(SteerError::Kernel, "the host's steering did not answer in time")
+        Self::new(SteerError::Host, "the host's steering did not answer in time")
     }
 }
 
