@@ -12,6 +12,7 @@
 //! * [`steer`]: the thread of the steering agent (crate `steer`).
 //! * [`switch`]: one switch's control state; [`agent`]: its OpenFlow connections; [`tls`]: their certificates.
 //! * [`api`]: the local HTTP API, of which the command line is a client.
+//! * [`doctor`]: what the host has, and the fix for what it lacks.
 //! * [`config`]: the file, with all its errors at once; [`spec`]: what may be asked for, in one form for file, API and store.
 //! * [`store`]: what survives a restart; [`journal`]: how switches tell it; [`fault`]: an error as people meet it.
 //!
@@ -35,6 +36,7 @@
 pub mod agent;
 pub mod api;
 pub mod config;
+pub mod doctor;
 pub mod fault;
 pub mod host;
 pub mod journal;

@@ -33,14 +33,17 @@
 //! * Each decision that is remembered has its reason and what was thought of every core.
 
 mod agent;
+mod cores;
 mod desired;
 mod enforcer;
 mod error;
 mod headers;
+mod look;
 mod rule;
 mod spec;
 mod surroundings;
 mod view;
+mod vms;
 
 pub use agent::{Agent, CoreReport, HostReport, PlacementReport, Strictness};
 pub use desired::{Change, Desired, Discard, Journal};
@@ -50,6 +53,7 @@ pub use enforcer::{
 };
 pub use error::{SteerError, SteerErrorKind};
 pub use headers::{Headers, Selector};
+pub use look::{Roots, look_around};
 pub use rule::{Filter, Frag, Own, Placing, Rule, Target, Underlay, parse_filter, parse_rule};
 pub use spec::{
     GROUPS_RANGE, InterfaceSpec, ModeWanted, PolicyKind, PolicyPatch, PolicySpec, Unmatched, VmSpec,

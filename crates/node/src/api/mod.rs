@@ -13,7 +13,7 @@ mod error;
 mod extract;
 mod flows;
 mod handlers;
-mod steer;
+mod steering;
 
 use crate::service::Node;
 use axum::Router;
@@ -70,13 +70,13 @@ fn documented() -> OpenApiRouter<Arc<Node>> {
         .routes(routes!(handlers::put_queue, handlers::remove_queue))
         .layer(DefaultBodyLimit::max(BODY_MAX));
     let steering = OpenApiRouter::new()
-        .routes(routes!(steer::show_steering))
-        .routes(routes!(steer::list_units))
-        .routes(routes!(steer::attach, steer::detach))
-        .routes(routes!(steer::list_flows, steer::add_flows, steer::remove_flows))
-        .routes(routes!(steer::why))
-        .routes(routes!(steer::set_policy))
-        .routes(routes!(steer::put_vm, steer::remove_vm))
+        .routes(routes!(steering::show_steering))
+        .routes(routes!(steering::list_units))
+        .routes(routes!(steering::attach, steering::detach))
+        .routes(routes!(steering::list_flows, steering::add_flows, steering::remove_flows))
+        .routes(routes!(steering::why))
+        .routes(routes!(steering::set_policy))
+        .routes(routes!(steering::put_vm, steering::remove_vm))
         .layer(DefaultBodyLimit::max(RULES_BODY_MAX));
     let rules = OpenApiRouter::new()
         .routes(routes!(

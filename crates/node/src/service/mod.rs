@@ -24,7 +24,7 @@ mod refusal;
 mod reload;
 mod rules;
 mod start;
-mod steer;
+mod steering;
 mod switches;
 mod taken;
 mod view;
@@ -35,7 +35,7 @@ pub use ports::tap_of;
 pub use refusal::{Refusal, Why};
 pub use rules::{FlowLine, FlowLines, GroupView, MeterView, RuleChange, RuleVerb};
 pub use start::{OnConflict, StartError, StartFault};
-pub use steer::{Detached, SteerRules};
+pub use steering::{Detached, SteerRules};
 pub use view::{
     ConnectionView, DropView, EndpointView, GuestErrorView, GuestView, MemoryView, NodeView,
     PortCountersView, PortLoadView, PortQueueView, PortView, QueueView, RingView, StoreView,

@@ -15,6 +15,10 @@ mod surroundings;
 
 pub use controllers::Controllers;
 pub use kept::{Journal, restore};
+pub use steer::{
+    CandidateView, CoreView, DecisionView, FlowView, InterfaceSpec, InterfaceView, ModeWanted,
+    PolicyKind, PolicyPatch, PolicySpec, SteerView, UnitView, Unmatched, VmSpec, VmView, WhyView,
+};
 
 use crate::fault::Fault;
 use crate::service::{Refusal, Why};

@@ -1,12 +1,9 @@
 //! Loads, from the time that cores spent.
 
 use crate::enforcer::CoreTimes;
-use place::{CoreId, Load, Stage, StageLoads};
+use place::{CoreId, Load, Smoothed, Stage, StageLoads};
 use std::collections::BTreeMap;
-
-/// How far back a load remembers: after this long, two thirds of it are new. Chosen: the reaction to overload may take 10 ms, and a
-/// burst of a few hundred microseconds is not an overload.
-const MEMORY_NS: u64 = 5_000_000;
+use std::time::Duration;
 
 /// The cores' loads, smoothed.
 #[derive(Default)]
@@ -15,7 +12,7 @@ pub struct Meter {
     source: String,
     last: BTreeMap<CoreId, CoreTimes>,
     last_at_ns: u64,
-    loads: BTreeMap<CoreId, StageLoads>,
+    loads: BTreeMap<CoreId, Smoothed>,
     spent: BTreeMap<CoreId, CoreTimes>,
 }
 
@@ -32,8 +29,8 @@ impl Meter {
             let spent = difference(&before, &now);
             add(self.spent.entry(core).or_default(), &spent);
             if window > 0 {
-                let loads = self.loads.entry(core).or_default();
-                *loads = smoothed(loads, &spent, window);
+                let load = self.loads.entry(core).or_default();
+                load.measure(&sample(&spent, window), Duration::from_nanos(window));
             }
         }
         self.last_at_ns = now_ns;
@@ -41,7 +38,13 @@ impl Meter {
 
     /// A core's load lately.
     pub fn load(&self, core: CoreId) -> StageLoads {
-        self.loads.get(&core).copied().unwrap_or_default()
+        self.loads.get(&core).copied().unwrap_or_default().loads()
+    }
+
+    /// A unit that costs `load` went from a core to another: both show it at once, measurements correct it.
+    pub fn shift(&mut self, from: CoreId, to: CoreId, load: Load) {
+        self.loads.entry(from).or_default().lose(Stage::Packet, load);
+        self.loads.entry(to).or_default().gain(Stage::Packet, load);
     }
 
     /// What a core's time went into since the meter began to watch.
@@ -65,17 +68,11 @@ fn add(sum: &mut CoreTimes, more: &CoreTimes) {
     sum.idle += more.idle;
 }
 
-fn smoothed(old: &StageLoads, spent: &CoreTimes, window: u64) -> StageLoads {
-    let mix = |old: Load, busy: u64| {
-        let new = u64::from(Load::of(busy, window).as_ppm());
-        let window = window.min(1_000_000_000);
-        let mixed = (u64::from(old.as_ppm()) * MEMORY_NS + new * window) / (MEMORY_NS + window);
-        Load::ppm(mixed as u32)
-    };
+fn sample(spent: &CoreTimes, window: u64) -> StageLoads {
     let mut loads = StageLoads::default();
-    loads.other = mix(old.other, spent.other);
+    loads.other = Load::of(spent.other, window);
     for (stage, &busy) in Stage::ALL.into_iter().zip(&spent.stages) {
-        loads[stage] = mix(old[stage], busy);
+        loads[stage] = Load::of(busy, window);
     }
     loads
 }
@@ -96,8 +93,8 @@ mod tests {
         let mut meter = Meter::default();
         (0..=5).for_each(|tick| meter.measure(tick * 2 * MS, "a", &busy(tick * 2 * MS)));
         let load = meter.load(CORE)[Stage::Packet];
-        assert!(load > Load::percent(80), "{load}");
-        (6..=20).for_each(|tick| meter.measure(tick * 2 * MS, "a", &busy(10 * MS)));
+        assert!(load > Load::percent(75), "{load}");
+        (6..=30).for_each(|tick| meter.measure(tick * 2 * MS, "a", &busy(10 * MS)));
         assert!(meter.load(CORE).total() < Load::percent(1));
         assert_eq!(meter.spent(CORE).stages[1], 10 * MS);
     }

@@ -182,14 +182,18 @@ impl Agent {
 
     fn hand_out_table(&mut self) {
         self.table.at = Duration::from_nanos(self.now_ns);
-        let placed = |core| self.mover.placed_lately(core, self.now_ns);
-        table::set_loads(&mut self.table, &self.meter, placed);
+        self.refresh_loads();
         for (name, interface) in &mut self.interfaces {
             let Some(enforcer) = &mut interface.enforcer else { continue };
             if let Err(error) = enforcer.set_core_table(&self.table, self.policy.policy) {
                 tracing::warn!("interface {name}: {error}: {}", error.source);
             }
         }
+    }
+
+    fn refresh_loads(&mut self) {
+        let placed = |core| self.mover.placed_lately(core, self.now_ns);
+        table::set_loads(&mut self.table, &self.meter, placed);
     }
 
     /// Frames of all interfaces.

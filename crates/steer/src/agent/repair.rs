@@ -21,6 +21,7 @@ type Place = (String, UnitId);
 struct Seen {
     frames: u64,
     core: Option<CoreId>,
+    load: Load,
     moved_at_ns: u64,
 }
 
@@ -66,6 +67,8 @@ impl Agent {
         let units = all_units(&mut self.interfaces);
         let board = self.board(units, window);
         self.mover.looked_at_ns = self.now_ns;
+        // Moves that are done since the last look shifted loads.
+        self.refresh_loads();
         for step in self.chooser().repair(&self.table, &board.loads) {
             let Some(place) = board.places.get(step.unit.0 as usize) else { continue };
             self.make(place, &step);
@@ -81,19 +84,26 @@ impl Agent {
             let before = self.mover.seen.get(&place).copied();
             let frames = unit.frames.saturating_sub(before.map_or(unit.frames, |seen| seen.frames));
             let moved = before.is_some_and(|seen| seen.core != unit.core);
+            if let (true, Some(seen), Some(to)) = (moved, before, unit.core)
+                && let Some(from) = seen.core
+            {
+                self.meter.shift(from, to, seen.load);
+            }
             let moved_at_ns = match before {
                 Some(seen) if !moved => seen.moved_at_ns,
                 _ => unit.decided_at_ns,
             };
-            seen.insert(place.clone(), Seen { frames: unit.frames, core: unit.core, moved_at_ns });
+            let cost = unit.core.and_then(|core| costs.get(&core)).copied().unwrap_or(0);
+            let load = Load::of(frames.saturating_mul(cost), window);
+            let now = Seen { frames: unit.frames, core: unit.core, load, moved_at_ns };
+            seen.insert(place.clone(), now);
             let Some(core) = unit.core else { continue };
-            let cost = costs.get(&core).copied().unwrap_or(0);
             let resting = self.now_ns.saturating_sub(moved_at_ns) < REST_NS || unit.wanted.is_some();
             board.loads.push(UnitLoad {
                 unit: UnitId(board.places.len() as u32),
                 core: unit.wanted.unwrap_or(core),
-                measured_on: before.and_then(|seen| seen.core).filter(|_| moved).unwrap_or(core),
-                load: Load::of(frames.saturating_mul(cost), window),
+                measured_on: core,
+                load,
                 vm: unit.vm,
                 is_priority: unit.is_priority,
                 hold: match (unit.is_fixed, resting) {

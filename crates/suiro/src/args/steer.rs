@@ -248,7 +248,8 @@ Examples:
   suiro steer policy set vse --threshold 40
   suiro steer policy set hash --cores 0-3
   suiro steer policy set --moves off            flows stay where they were first placed
-  suiro steer policy set --cores all")]
+  suiro steer policy set --cores all
+  suiro steer policy set --reserved 3           core 3 takes priority flows only")]
     Set {
         /// Who chooses
         #[arg(value_enum)]
@@ -259,6 +260,9 @@ Examples:
         /// Cores that flows may be placed on, such as 2,3 or 0-5; all
         #[arg(long, value_name = "CORES", value_parser = cores)]
         cores: Option<Cores>,
+        /// Cores kept for priority flows, such as 3; none
+        #[arg(long, value_name = "CORES", value_parser = reserved)]
+        reserved: Option<Cores>,
         /// Whether flows leave an overloaded core
         #[arg(long, value_enum, value_name = "WHETHER")]
         moves: Option<OnOff>,
@@ -283,13 +287,22 @@ pub enum OnOff {
     Off,
 }
 
-/// Numbers of cores; none means all.
+/// Numbers of cores; an empty list is what the word alone (`all`, `none`) stands for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Cores(pub Vec<u16>);
 
 /// `all`, or numbers and ranges with commas between them.
 fn cores(text: &str) -> Result<Cores, String> {
-    if text == "all" {
+    list(text, "all")
+}
+
+/// `none`, or numbers and ranges with commas between them.
+fn reserved(text: &str) -> Result<Cores, String> {
+    list(text, "none")
+}
+
+fn list(text: &str, empty: &str) -> Result<Cores, String> {
+    if text == empty {
         return Ok(Cores(Vec::new()));
     }
     let range = |part: &str| {
@@ -298,6 +311,7 @@ fn cores(text: &str) -> Result<Cores, String> {
         (first <= last && last < 1024).then_some(first..=last)
     };
     let ranges: Option<Vec<_>> = text.split(',').map(range).collect();
-    let ranges = ranges.ok_or("write numbers and ranges, such as 2,3 or 0-5, or all")?;
+    let form = || format!("write numbers and ranges, such as 2,3 or 0-5, or {empty}");
+    let ranges = ranges.ok_or_else(form)?;
     Ok(Cores(ranges.into_iter().flatten().collect()))
 }
