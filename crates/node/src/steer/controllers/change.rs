@@ -105,7 +105,7 @@ impl Wanted {
         let filter = steer::parse_filter(&text)
             .map_err(|source| SteerError::Text { text: text.clone(), source })?;
         let means = |rule: &Rule| match is_strict {
-            true => rule.is_same(&self.rule),
+            true => rule.key() == self.rule.key(),
             false => filter.selects(rule),
         };
         let here = |on: Option<&str>| self.on.is_none() || self.on.as_deref() == on;
