@@ -43,9 +43,11 @@ impl NicFacts {
 /// Whether any of its queues has a core to spread to; a host without `/sys` has none.
 fn has_rps(name: &str) -> bool {
     let queues = std::fs::read_dir(format!("/sys/class/net/{name}/queues"));
-    let mut masks = queues.into_iter().flatten().flatten().filter_map(|queue| {
-        std::fs::read_to_string(queue.path().join("rps_cpus")).ok()
-    });
+    let mut masks = queues
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|queue| std::fs::read_to_string(queue.path().join("rps_cpus")).ok());
     masks.any(|mask| mask.chars().any(|c| c.is_ascii_hexdigit() && c != '0'))
 }
 

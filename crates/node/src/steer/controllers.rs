@@ -48,7 +48,8 @@ impl Host for Controllers {
         let report = self.ask(|agent| Ok(agent.host_report()), |report| report);
         Box::pin(async move {
             let report = report.await?;
-            let names: Vec<String> = report.interfaces.iter().map(|(name, _)| name.clone()).collect();
+            let names: Vec<String> =
+                report.interfaces.iter().map(|(name, _)| name.clone()).collect();
             // Some of it is read from files.
             let cards = tokio::task::spawn_blocking(move || cards(names)).await.unwrap_or_default();
             Ok(report::host(&report, &cards))
@@ -63,9 +64,12 @@ impl Host for Controllers {
         let steer = self.0.clone();
         Box::pin(async move {
             let wanted = change::Wanted::of(&change)?;
-            let done = steer.ask(move |agent| Ok(wanted.carry_out(agent))).await.map_err(refused)?;
+            let done =
+                steer.ask(move |agent| Ok(wanted.carry_out(agent))).await.map_err(refused)?;
             done.map_err(|error| match error {
-                change::Problem::NoCore => Refused::new(Told::BadCore, "no such core, or an excluded one"),
+                change::Problem::NoCore => {
+                    Refused::new(Told::BadCore, "no such core, or an excluded one")
+                }
                 change::Problem::Steer(error) => refused(super::refusal(&error)),
             })
         })

@@ -68,7 +68,11 @@ impl Agent {
             policy: self.policy.clone(),
             cores: self.table.cores().to_vec(),
             pinned: self.table.cores().iter().map(pinned).collect(),
-            interfaces: self.interfaces.iter().map(|(name, one)| (name.clone(), hook(one))).collect(),
+            interfaces: self
+                .interfaces
+                .iter()
+                .map(|(name, one)| (name.clone(), hook(one)))
+                .collect(),
             vms: self.vm_views(),
         }
     }
@@ -120,7 +124,8 @@ impl Agent {
             units.extend(idle.into_iter().map(undecided));
             for unit in units {
                 let own = entries.get(&unit.unit).map_or(&[][..], Vec::as_slice);
-                let rule = own.first().and_then(|status| interface.claims.rule_of(&status.entry.key));
+                let rule =
+                    own.first().and_then(|status| interface.claims.rule_of(&status.entry.key));
                 reports.push(PlacementReport {
                     interface: name.clone(),
                     rule: rule.and_then(|id| self.rules.get(id)).cloned(),

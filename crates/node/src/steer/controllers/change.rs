@@ -128,8 +128,12 @@ fn rule_match(fields: &Match) -> Result<(Match, Own), Refused> {
         match field {
             OxmField::VmId => own.vm = VmId::new(value as u16),
             OxmField::IpFrag => own.frag = Some(frag(value, mask)?),
-            OxmField::TunIpv4Src => tunnel(&mut own.tun_src, Underlay::V4(value as u32, mask as u32))?,
-            OxmField::TunIpv4Dst => tunnel(&mut own.tun_dst, Underlay::V4(value as u32, mask as u32))?,
+            OxmField::TunIpv4Src => {
+                tunnel(&mut own.tun_src, Underlay::V4(value as u32, mask as u32))?
+            }
+            OxmField::TunIpv4Dst => {
+                tunnel(&mut own.tun_dst, Underlay::V4(value as u32, mask as u32))?
+            }
             OxmField::TunIpv6Src => tunnel(&mut own.tun_src, Underlay::V6(value, mask))?,
             OxmField::TunIpv6Dst => tunnel(&mut own.tun_dst, Underlay::V6(value, mask))?,
             _ => rest.0.push(oxm.clone()),
