@@ -212,6 +212,24 @@ proptest! {
     }
 
     #[test]
+    fn any_bytes_are_refused_or_come_back(
+        exp_type in prop_oneof![0u32..6, 16u32..20],
+        body in vec(any::<u8>(), 0..300),
+    ) {
+        let given = Experimenter { experimenter: SUIRO, exp_type, body };
+        if let Ok(message) = Message::decode(&given) {
+            prop_assert_eq!(Message::decode(&message.encode()), Ok(message));
+        }
+        if let Ok(request) = Request::decode(&given) {
+            prop_assert_eq!(Request::decode(&request.encode()), Ok(request));
+        }
+        if let Ok(reply) = Reply::decode(&given) {
+            let [body] = reply.encode().unwrap().try_into().unwrap();
+            prop_assert_eq!(Reply::decode(&body), Ok(reply));
+        }
+    }
+
+    #[test]
     fn actions_come_back_in_both_versions(place in place(), value in any::<u8>(), mask in any::<u8>()) {
         let fcf = Action::SetField(Oxm::masked(OxmField::Fcf, value.into(), mask.into()));
         for &version in Version::ALL {

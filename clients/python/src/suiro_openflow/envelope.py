@@ -15,7 +15,7 @@ VM_INFO, CORE_STATS, PLACEMENT_STATS = 16, 17, 18
 MESSAGES = {HOST_INFO: values.HostInfo, VM_STATUS: values.VmStatus, PLACE_MOD: values.PlaceMod}
 MULTIPARTS = {VM_INFO: values.Vm, CORE_STATS: values.CoreStats, PLACEMENT_STATS: values.PlacementStats}
 ERRORS = {
-    1: "the switch's owner has not allowed it (suiro switch set … --steering program)",
+    1: "the switch's owner has not allowed it (suiro switch mod … --steering program)",
     2: "that interface is not attached (suiro steer attach IF)",
     3: "no such core, or an excluded one",
     4: "a match that the host cannot look up, or a machine whose frames nothing tells",

@@ -121,13 +121,14 @@ fn controllers(view: &SwitchView) -> String {
 fn show(view: &SwitchView) -> String {
     let or_none = |list: &[String]| if list.is_empty() { "none".into() } else { list.join(", ") };
     let mut text = format!(
-        "switch {}\n  datapath id   {}\n  fail mode     {}\n  controllers   {}\n  listens on    {}\n  OpenFlow      {}\n  management    {}\n  made by       {}\n",
+        "switch {}\n  datapath id   {}\n  fail mode     {}\n  controllers   {}\n  listens on    {}\n  OpenFlow      {}\n  steering      {}\n  management    {}\n  made by       {}\n",
         view.name,
         view.dpid,
         fail_mode(view),
         or_none(&view.controllers),
         or_none(&view.listen),
         view.protocols.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+        steering(view.steering),
         view.management,
         view.origin,
     );
@@ -155,6 +156,14 @@ fn show(view: &SwitchView) -> String {
     text += &drops("  drops", &view.drops);
     view.fault.iter().for_each(|fault| text += &format!("  FAULT: {fault}\n"));
     text
+}
+
+fn steering(access: SteeringAccess) -> &'static str {
+    match access {
+        SteeringAccess::Off => "the host's is not shown to controllers",
+        SteeringAccess::Read => "controllers may read the host's",
+        SteeringAccess::Program => "controllers may read and program the host's",
+    }
 }
 
 fn fail_mode(view: &SwitchView) -> String {

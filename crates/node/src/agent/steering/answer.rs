@@ -87,7 +87,7 @@ fn may_change(permit: &Permit, peer: &Peer, change: &PlaceMod) -> Result<(), Ref
         return Err(Fault::new(ErrorCode::BadRequestIsSlave, "a slave may only read").into());
     }
     if !permit.may_program {
-        let what = "this switch's controllers may only read: suiro switch set --steering program";
+        let what = "this switch's controllers may only read: suiro switch mod --steering program";
         return Err(Refused::new(SteerError::NotAllowed, what));
     }
     Ok(change.check()?)
