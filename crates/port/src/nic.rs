@@ -1,54 +1,35 @@
-//! What a network card can do for the spreading of what it receives, for those who choose where that is processed.
+//! Who a network card is: its number, its driver, its abilities.
 
+use crate::abilities::{Abilities, abilities};
+use crate::error::OpenError;
 use crate::ethtool::Ethtool;
 use crate::sys::ioctl::Name;
-use std::io;
 
 /// What an interface tells of itself.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct NicFacts {
-    /// Its number in the kernel.
+    /// Its number in the kernel; 0 if that was not to be had.
     pub index: u32,
     /// Its driver; empty when it does not tell.
     pub driver: String,
-    /// Queues that it receives by.
-    pub rx_queues: u32,
-    /// It hashes frames to queues by a table that can be chosen (RSS).
-    pub has_rss_table: bool,
-    /// It takes rules for single flows (ntuple, Flow Director).
-    pub takes_rules: bool,
-    /// The kernel spreads its frames by their hash (RPS).
-    pub has_rps: bool,
+    /// What it can do.
+    pub abilities: Abilities,
 }
 
 impl NicFacts {
     /// Asks the interface of that name, in the calling thread's namespace.
     ///
     /// # Errors
-    /// There is none.
-    pub fn of(name: &str) -> io::Result<Self> {
-        let kernel_name = Name::new(name).ok_or(io::ErrorKind::InvalidInput)?;
-        let card = Ethtool::new(kernel_name)?;
+    /// As [`abilities`].
+    pub fn of(name: &str) -> Result<Self, OpenError> {
+        let abilities = abilities(name)?;
+        let card = Name::new(name).and_then(|name| Ethtool::new(name).ok());
         Ok(Self {
-            index: card.index(name)?,
-            driver: card.driver().unwrap_or_default(),
-            rx_queues: card.rx_queues(),
-            has_rss_table: card.has_rss_table(),
-            takes_rules: card.takes_rules(),
-            has_rps: has_rps(name),
+            index: card.as_ref().and_then(|card| card.index(name).ok()).unwrap_or_default(),
+            driver: card.and_then(|card| card.driver()).unwrap_or_default(),
+            abilities,
         })
     }
-}
-
-/// Whether any of its queues has a core to spread to; a host without `/sys` has none.
-fn has_rps(name: &str) -> bool {
-    let queues = std::fs::read_dir(format!("/sys/class/net/{name}/queues"));
-    let mut masks = queues
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|queue| std::fs::read_to_string(queue.path().join("rps_cpus")).ok());
-    masks.any(|mask| mask.chars().any(|c| c.is_ascii_hexdigit() && c != '0'))
 }
 
 #[cfg(test)]
@@ -56,10 +37,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_loopback_interface_has_one_queue_and_no_abilities() {
+    fn the_loopback_interface_is_the_first() {
         let facts = NicFacts::of("lo").unwrap();
-        assert_eq!((facts.index, facts.rx_queues), (1, 1));
-        assert!(!facts.has_rss_table && !facts.takes_rules);
+        assert_eq!((facts.index, facts.abilities.rx_queues), (1, 1));
     }
 
     #[test]

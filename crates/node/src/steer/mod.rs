@@ -90,7 +90,7 @@ impl Steer {
 
 fn run(inbox: &Receiver<Message>, back: Sender<Message>) {
     let clock = MonotonicClock;
-    let mut agent = Agent::new(Kernel, look_around());
+    let mut agent = Agent::new(Kernel::new(), look_around());
     let _scout = Scout::start(back);
     loop {
         let wait = agent.tick(clock.now().0);

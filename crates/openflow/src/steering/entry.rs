@@ -32,9 +32,10 @@ pub struct PlaceMod {
 
 /// The fields of OpenFlow that steering knows, beside [`OxmField::STEERING`].
 const KNOWN: &[OxmField] = &[
+    OxmField::EthDst,
+    OxmField::EthSrc,
     OxmField::EthType,
     OxmField::VlanVid,
-    OxmField::VlanPcp,
     OxmField::IpDscp,
     OxmField::IpEcn,
     OxmField::IpProto,

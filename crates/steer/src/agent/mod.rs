@@ -15,8 +15,8 @@
 //!
 //! ## Invariants
 //!
-//! * What was asked for and granted is in [`Desired`] and noted in the journal before the answer; what failed changed nothing, except that
-//!   of several rules in one request those before the refused one stand.
+//! * What was asked for and granted is noted in the journal before the answer; what failed changed nothing: of several rules in one
+//!   request all are in force, or none.
 //! * Every interface has the entries that its [`claims`] say, or a fault.
 
 mod claims;
@@ -206,6 +206,7 @@ impl Agent {
         let chooser = self.chooser();
         for interface in self.interfaces.values_mut() {
             let Some(enforcer) = &mut interface.enforcer else { continue };
+            enforcer.settle();
             for event in enforcer.events() {
                 self.mover.placed(event.core, event.at_ns);
                 let candidates = event.facts.map(|facts| chooser.candidates(&self.table, &facts));

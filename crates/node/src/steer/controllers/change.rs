@@ -6,6 +6,9 @@ use openflow::{DEFAULT_PRIORITY, FlowModCommand, Match, Oxm, OxmField};
 use place::{CoreId, Role, VmId};
 use steer::{Agent, Frag, Own, Placing, Rule, SteerError, Strictness, Target, Underlay};
 
+/// VXLAN's network id has 24 bits (RFC 7348 §5).
+const VNI_MAX: u128 = 0xff_ffff;
+
 /// What the policy does with flows that no rule names.
 pub const BY_POLICY: Place = Place::on(CoreChoice::Auto);
 
@@ -136,6 +139,9 @@ fn rule_match(fields: &Match) -> Result<(Match, Own), Refused> {
             }
             OxmField::TunIpv6Src => tunnel(&mut own.tun_src, Underlay::V6(value, mask))?,
             OxmField::TunIpv6Dst => tunnel(&mut own.tun_dst, Underlay::V6(value, mask))?,
+            OxmField::TunnelId if value > VNI_MAX => {
+                return Err(unsupported("a tunnel id of more than VXLAN's 24 bits"));
+            }
             _ => rest.0.push(oxm.clone()),
         }
     }

@@ -53,20 +53,22 @@ fn interface(name: &str, hook: Option<&str>, facts: &NicFacts) -> HostInterface 
         Some("native") => XdpMode::Native,
         Some(_) => XdpMode::Generic,
     };
+    let can = &facts.abilities;
     let mut abilities = InterfaceAbilities::empty();
     for (ability, has) in [
-        (InterfaceAbilities::RSS, facts.rx_queues > 1),
-        (InterfaceAbilities::RSS_TABLE, facts.has_rss_table),
-        (InterfaceAbilities::NTUPLE, facts.takes_rules),
-        (InterfaceAbilities::XDP_NATIVE, mode == XdpMode::Native),
-        (InterfaceAbilities::RPS, facts.has_rps),
+        (InterfaceAbilities::RSS, can.is_rss),
+        (InterfaceAbilities::RSS_TABLE, can.has_rss_table),
+        (InterfaceAbilities::NTUPLE, can.has_ntuple),
+        // A kernel that does not tell has shown it if the program is there.
+        (InterfaceAbilities::XDP_NATIVE, can.has_xdp.unwrap_or(mode == XdpMode::Native)),
+        (InterfaceAbilities::RPS, can.is_rps),
     ] {
         abilities.set(ability, has);
     }
     HostInterface {
         index: facts.index,
         mode,
-        rx_queues: u16::try_from(facts.rx_queues).unwrap_or(u16::MAX),
+        rx_queues: u16::try_from(can.rx_queues).unwrap_or(u16::MAX),
         abilities,
         name: FixedText::from(name),
         driver: FixedText::from(facts.driver.as_str()),
