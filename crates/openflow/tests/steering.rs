@@ -284,7 +284,7 @@ fn what_is_not_understood_is_refused_with_its_code() {
     let mut bad = Message::PlaceMod(PlaceMod {
         command: FlowModCommand::Add,
         priority: 1,
-        place: Place::on(CoreChoice::Rx),
+        place: Place::on(CoreChoice::Hash),
         cookie: 0,
         cookie_mask: 0,
         interface: FixedText::default(),

@@ -14,7 +14,6 @@ from .values import (
     DELETED,
     HASH,
     MODIFIED,
-    RX,
     CoreStats,
     HostCore,
     HostInfo,
@@ -30,7 +29,7 @@ from .values import (
 _register()
 
 __all__ = [
-    "ADDED", "AUTO", "DELETED", "EXPERIMENTER", "HASH", "MODIFIED", "RX", "CoreStats", "Error", "HostCore", "HostInfo",
+    "ADDED", "AUTO", "DELETED", "EXPERIMENTER", "HASH", "MODIFIED", "CoreStats", "Error", "HostCore", "HostInfo",
     "HostInterface", "Place", "PlaceMod", "PlacementStats", "Steering", "Vm", "VmAddress", "VmStatus", "read", "read_action",
     "set_fcf",
 ]

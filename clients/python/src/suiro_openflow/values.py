@@ -15,7 +15,7 @@ NO_CORE = 0xFFFF
 NO_PORT = 0xFFFFFFFF
 
 # Places that are no core's number.
-AUTO, HASH, RX = 0xFFFF, 0xFFFE, 0xFFFD
+AUTO, HASH = 0xFFFF, 0xFFFE
 # Flags of a place.
 PRIORITY, OWN = 1, 2
 # Reasons of a VM_STATUS.
@@ -52,7 +52,7 @@ def _number(value, none=NO_CORE):
 
 @dataclass
 class Place:
-    """Where a flow shall be processed: a core's number, or AUTO, HASH or RX."""
+    """Where a flow shall be processed: a core's number, or AUTO or HASH."""
 
     core: int = AUTO
     priority: bool = False
@@ -73,7 +73,7 @@ class Place:
         return place(datapath, self)
 
     def __str__(self):
-        core = {AUTO: "auto", HASH: "hash", RX: "rx"}.get(self.core, self.core)
+        core = {AUTO: "auto", HASH: "hash"}.get(self.core, self.core)
         return f"place(core={core}{',priority' if self.priority else ''}{',own' if self.own else ''})"
 
 

@@ -12,7 +12,6 @@ const SET_FCF: u16 = 2;
 // Numbers that are no core's.
 const AUTO: u16 = 0xffff;
 const HASH: u16 = 0xfffe;
-const RX: u16 = 0xfffd;
 /// The largest number of a core.
 const CORE_MAX: u16 = 0xfeff;
 
@@ -23,8 +22,6 @@ pub enum CoreChoice {
     Auto,
     /// The frame's hash, over the cores that are allowed: what RSS does.
     Hash,
-    /// The core that the frame arrived on.
-    Rx,
     /// This core, 0..=0xfeff.
     Core(u16),
 }
@@ -35,7 +32,6 @@ impl CoreChoice {
         match self {
             Self::Auto => AUTO,
             Self::Hash => HASH,
-            Self::Rx => RX,
             Self::Core(core) => core,
         }
     }
@@ -45,7 +41,6 @@ impl CoreChoice {
         match number {
             AUTO => Self::Auto,
             HASH => Self::Hash,
-            RX => Self::Rx,
             core => Self::Core(core),
         }
     }

@@ -5,7 +5,7 @@ use super::scan::{Span, items};
 use super::value;
 use crate::steering::{CoreChoice, Place, PlaceFlags};
 
-const FORM: &str = "write place(core=auto|N|hash|rx[,priority][,own])";
+const FORM: &str = "write place(core=auto|N|hash[,priority][,own])";
 
 /// Flags by name.
 const FLAGS: &[(&str, PlaceFlags)] =
@@ -43,7 +43,6 @@ fn choice(word: Span<'_>) -> Result<CoreChoice, TextError> {
     Ok(match word.text.to_ascii_lowercase().as_str() {
         "auto" => CoreChoice::Auto,
         "hash" => CoreChoice::Hash,
-        "rx" => CoreChoice::Rx,
         _ => CoreChoice::Core(value::small(word, u16::MAX)?),
     })
 }
@@ -53,7 +52,6 @@ pub fn print_place(place: Place) -> String {
     let core = match place.core {
         CoreChoice::Auto => "auto".to_owned(),
         CoreChoice::Hash => "hash".to_owned(),
-        CoreChoice::Rx => "rx".to_owned(),
         CoreChoice::Core(core) => core.to_string(),
     };
     let set = FLAGS.iter().filter(|(_, flag)| place.flags.contains(*flag));
@@ -67,7 +65,7 @@ mod tests {
 
     #[test]
     fn a_place_reads_back_as_printed() {
-        for text in ["core=auto", "core=7", "core=hash", "core=rx", "core=auto,priority,own"] {
+        for text in ["core=auto", "core=7", "core=hash", "core=auto,priority,own"] {
             let place = parse_place(text).unwrap();
             assert_eq!(print_place(place), format!("place({text})"));
         }

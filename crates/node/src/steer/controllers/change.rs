@@ -81,13 +81,13 @@ impl Wanted {
         if let Some(on) = self.on.as_ref().filter(|on| !agent.interface_names().contains(on)) {
             return Err(SteerError::NotSteered { interface: on.clone() });
         }
-        agent.add_rule(self.on.as_deref(), self.rule)
+        agent.put_rules(self.on.as_deref(), vec![self.rule]).map(drop)
     }
 
     /// The entries that are meant get another place; all else of them stays (OpenFlow 1.3.5 §6.4).
     fn modify(self, agent: &mut Agent) -> Result<(), SteerError> {
         for (on, rule) in self.selected(agent)? {
-            agent.add_rule(on.as_deref(), Rule { placing: self.rule.placing, ..rule })?;
+            agent.put_rules(on.as_deref(), vec![Rule { placing: self.rule.placing, ..rule }])?;
         }
         Ok(())
     }
@@ -169,7 +169,6 @@ fn placing(place: Place) -> Placing {
         target: match place.core {
             CoreChoice::Auto => Target::Auto,
             CoreChoice::Hash => Target::Hash,
-            CoreChoice::Rx => Target::Rx,
             CoreChoice::Core(core) => Target::Core(CoreId(core)),
         },
         priority: place.flags.contains(PlaceFlags::PRIORITY),
@@ -185,7 +184,6 @@ pub fn place_of(placing: &Placing) -> Place {
     let core = match placing.target {
         Target::Auto => CoreChoice::Auto,
         Target::Hash => CoreChoice::Hash,
-        Target::Rx => CoreChoice::Rx,
         Target::Core(core) => CoreChoice::Core(core.0),
     };
     Place { core, flags }

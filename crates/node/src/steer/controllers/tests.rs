@@ -9,9 +9,10 @@ use openflow::steering::{
 use openflow::{FixedText, FlowModCommand, Match, OxmField};
 use place::{Core, CoreId, CoreTable, UnitId, VmId};
 use std::collections::BTreeMap;
+use xdp::steer::Key;
 use steer::{
-    Agent, CoreTimes, Counts, EnforceError, Enforcer, Entry, EntryKey, EntryStatus, Event, Headers,
-    InterfaceSpec, OpenError, Opener, PolicyKind, PolicyPatch, SeenVm, Surroundings, UnitStatus,
+    Agent, CoreTimes, Counts, EnforceError, Enforcer, Entry, EntryStatus, Event,
+    InterfaceSpec, OpenError, Opener, PolicyKind, PolicyPatch, SeenVm, Step, Surroundings, UnitStatus,
     Urgency, VmSpec,
 };
 
@@ -49,16 +50,22 @@ impl Enforcer for Taker {
         Ok(())
     }
 
-    fn insert(&mut self, entry: &Entry) -> Result<(), EnforceError> {
-        self.remove(&entry.key)?;
-        self.0.push(*entry);
+    fn change(&mut self, steps: &[Step]) -> Result<(), EnforceError> {
+        for step in steps {
+            let key = match step {
+                Step::Put(entry) => entry.key,
+                Step::Remove(key) => *key,
+            };
+            self.0.retain(|entry| entry.key != key);
+            self.0.extend(match step {
+                Step::Put(entry) => Some(*entry),
+                Step::Remove(_) => None,
+            });
+        }
         Ok(())
     }
 
-    fn remove(&mut self, key: &EntryKey) -> Result<(), EnforceError> {
-        self.0.retain(|entry| entry.key != *key);
-        Ok(())
-    }
+    fn settle(&mut self) {}
 
     fn entries(&mut self) -> Result<Vec<EntryStatus>, EnforceError> {
         let status = |(at, entry): (usize, &Entry)| EntryStatus {
@@ -98,8 +105,12 @@ impl Enforcer for Taker {
         Ok(Counts { by_verdict: Vec::new(), by_core: vec![(CoreId(1), 500)] })
     }
 
-    fn group_of(&self, _: &Headers) -> Option<UnitId> {
+    fn missed_unit(&self, _: &Key) -> Option<UnitId> {
         None
+    }
+
+    fn is_alive(&self) -> bool {
+        true
     }
 
     fn set_threads(&mut self, _: &[(u32, place::Stage)]) -> Result<(), EnforceError> {
@@ -119,12 +130,8 @@ impl Opener for Takers {
         Ok(None)
     }
 
-    fn attach(&self, _: &str, _: &InterfaceSpec) -> Result<Box<dyn Enforcer>, OpenError> {
+    fn attach(&self, _: &str, _: &InterfaceSpec, _: &CoreTable) -> Result<Box<dyn Enforcer>, OpenError> {
         Ok(Box::<Taker>::default())
-    }
-
-    fn is_on(&self, _: &str, _: &dyn Enforcer) -> bool {
-        true
     }
 }
 
@@ -197,7 +204,7 @@ fn every_field_of_the_extension_becomes_a_rule_and_comes_back() {
     assert_eq!((rule.priority, rule.cookie), (9, 9));
     assert_eq!(steer::parse_rule(&rule.to_string()).unwrap(), *rule, "{rule}");
     let v6 = Match::default().with(OxmField::TunIpv6Src, 1).with_masked(OxmField::TunIpv6Dst, 0, 1);
-    carry_out(&mut agent, &add(8, v6.clone(), Place::on(CoreChoice::Rx))).ok().unwrap();
+    carry_out(&mut agent, &add(8, v6.clone(), Place::on(CoreChoice::Hash))).ok().unwrap();
     let found = agent.rules().find(|(_, rule)| rule.priority == 8).unwrap().1;
     assert_eq!(change::fields_of(found), v6);
 }
