@@ -1,8 +1,10 @@
-//! Any bytes as a stream and as a message: nothing panics, and what is read is written and read again as the same value.
+//! Any bytes as a stream and as a message, and as the body of one of steering's: nothing panics, and what is read is written and read
+//! again as the same value.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use openflow::{Message, MultipartReply, Part, Version, encode_reply, next_frame};
+use openflow::steering::{self, Reply, Request};
+use openflow::{Experimenter, Message, MultipartReply, MultipartRequest, Part, Version, encode_reply, next_frame};
 
 fuzz_target!(|stream: &[u8]| {
     if let Ok(Some(frame)) = next_frame(stream) {
@@ -21,10 +23,38 @@ fuzz_target!(|stream: &[u8]| {
     let again = message.encode(version, header.xid).expect("no longer than what was read");
     assert_eq!(Message::decode(&again).map(|(_, message)| message).as_ref(), Ok(&message));
     check(&message);
+    match &message {
+        Message::Experimenter(body) => steering_message(body),
+        Message::MultipartRequest(Part { body: MultipartRequest::Experimenter(body), .. }) => steering_request(body),
+        Message::MultipartReply(Part { body: MultipartReply::Experimenter(body), .. }) => steering_reply(body),
+        _ => {}
+    }
     if let Message::MultipartReply(part) = &message {
         parts_hold_the_whole(version, part);
     }
 });
+
+fn steering_message(body: &Experimenter) {
+    let Ok(message) = steering::Message::decode(body) else { return };
+    assert_eq!(steering::Message::decode(&message.encode()).as_ref(), Ok(&message));
+    if let steering::Message::PlaceMod(change) = &message {
+        let _ = change.check();
+    }
+}
+
+fn steering_request(body: &Experimenter) {
+    let Ok(request) = Request::decode(body) else { return };
+    assert_eq!(Request::decode(&request.encode()), Ok(request));
+}
+
+fn steering_reply(body: &Experimenter) {
+    let Ok(reply) = Reply::decode(body) else { return };
+    let again = reply.encode().expect("it came in one message");
+    assert!(again.iter().all(|body| Reply::decode(body).is_ok()));
+    if let [one] = &again[..] {
+        assert_eq!(Reply::decode(one), Ok(reply));
+    }
+}
 
 /// Checking refuses or accepts, whatever was read.
 fn check(message: &Message) {

@@ -2,6 +2,7 @@
 
 use crate::ids::{GroupId, MeterId, PortNo, TableId};
 use crate::oxm::Oxm;
+use crate::steering::Place;
 
 /// Nicira's experimenter id: of its actions suiro knows `reg_load2`, which is [`Action::SetField`] with a mask.
 pub(crate) const NICIRA: u32 = 0x2320;
@@ -35,7 +36,8 @@ pub enum Action {
     PushPbb(u16),
     /// Pop the PBB I-TAG.
     PopPbb,
-    /// Write a field. A mask writes only its bits; on the 1.3 wire such an action is Nicira's `reg_load2`.
+    /// Write a field. A mask writes only its bits; on the 1.3 wire such an action is Nicira's `reg_load2`, or suiro's own of the flow
+    /// control field.
     SetField(Oxm),
     /// Copy the TTL outwards.
     CopyTtlOut,
@@ -49,6 +51,8 @@ pub enum Action {
     SetNwTtl(u8),
     /// Decrement the IP TTL.
     DecNwTtl,
+    /// Which core shall process the flow. It changes no packet.
+    Place(Place),
     /// An experimenter's action that this crate does not know, kept as it came.
     Experimenter {
         /// Who defined it.

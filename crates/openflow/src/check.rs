@@ -9,7 +9,7 @@ use crate::group::{GroupMod, GroupModCommand, GroupType};
 use crate::ids::{GroupId, MeterId, PortNo, TableId};
 use crate::matching::Match;
 use crate::meter::{BandKind, MeterFlags, MeterMod, MeterModCommand};
-use crate::oxm::{Oxm, OxmField, Prerequisite, VLAN_PRESENT};
+use crate::oxm::{Oxm, OxmField, Prerequisite, SUIRO, VLAN_PRESENT};
 use crate::packet::PacketOut;
 use crate::v13::group_can_be_described;
 
@@ -247,9 +247,13 @@ impl Knowledge {
             Action::PushMpls(tpid) => check_type(*tpid, &[0x8847, 0x8848]),
             Action::PushPbb(tpid) => check_type(*tpid, &[0x88e7]),
             Action::SetField(oxm) => self.check_set_field(oxm),
-            Action::Experimenter { experimenter: NICIRA, .. } => Err(Fault::new(
+            Action::Place(_) => Err(Fault::new(
                 ErrorCode::BadActionBadExpType,
-                "an action of Nicira that suiro does not know",
+                "place is for steering entries, and the tables of a switch are none",
+            )),
+            Action::Experimenter { experimenter: NICIRA | SUIRO, .. } => Err(Fault::new(
+                ErrorCode::BadActionBadExpType,
+                "an action of Nicira or suiro that this version does not know",
             )),
             Action::Experimenter { .. } => Err(Fault::new(
                 ErrorCode::BadActionBadExperimenter,

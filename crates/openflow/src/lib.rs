@@ -15,6 +15,7 @@
 //!   (lengths, unknown types). **Checking** ([`Match::check`], [`FlowMod::check`], [`GroupMod::check`], [`MeterMod::check`],
 //!   [`PacketOut::check`]) refuses what a switch must refuse. Both report a [`Fault`]: the exact error code to answer with.
 //! * [`text`] reads and prints flows, groups and meters as `ovs-ofctl` does.
+//! * [`steering`] holds suiro's own messages: what [`Experimenter`] messages and multiparts with the id [`SUIRO`] say.
 //!
 //! ## Invariants
 //!
@@ -42,6 +43,7 @@ mod multipart;
 mod oxm;
 mod packet;
 mod port;
+pub mod steering;
 mod switch;
 mod table;
 pub mod text;
@@ -73,8 +75,8 @@ pub use multipart::{
     Part, SwitchDesc,
 };
 pub use oxm::{
-    CLASS_BASIC, CLASS_EXPERIMENTER, FieldSpec, Format, ONF, Oxm, OxmField, OxmId, Prerequisite,
-    UnknownOxm, VLAN_PRESENT,
+    CLASS_BASIC, CLASS_EXPERIMENTER, CLASS_NXM_1, FieldSpec, Format, ONF, Oxm, OxmField, OxmId,
+    Prerequisite, SUIRO, UnknownOxm, VLAN_PRESENT,
 };
 pub use packet::{PacketIn, PacketInReason, PacketOut};
 pub use port::{

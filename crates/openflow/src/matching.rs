@@ -46,14 +46,25 @@ impl Match {
     /// The first of: unknown field, duplicate, mask not allowed, value or mask too wide, value bits outside the mask,
     /// prerequisite missing.
     pub fn check(&self) -> Result<(), Fault> {
+        self.check_fields(|field| field == OxmField::Fcf || !OxmField::STEERING.contains(&field))
+    }
+
+    /// As [`Match::check`], for the tables that know the fields of which `is_known` says so.
+    pub(crate) fn check_fields(&self, is_known: impl Fn(OxmField) -> bool) -> Result<(), Fault> {
         let mut seen = 0u64;
         for oxm in &self.0 {
             let (field, value, mask) = known(oxm)?;
-            let bit = 1u64 << field as u8;
-            if seen & bit != 0 {
+            if !is_known(field) {
+                return Err(Fault::new(
+                    ErrorCode::BadMatchBadField,
+                    "a field that these tables do not have",
+                ));
+            }
+            let bits = claimed(field);
+            if seen & bits != 0 {
                 return Err(Fault::new(ErrorCode::BadMatchDupField, "a field twice"));
             }
-            seen |= bit;
+            seen |= bits;
             check_bits(field, value, mask)?;
             if !self.satisfies(field.spec().prerequisite) {
                 return Err(Fault::new(
@@ -87,6 +98,15 @@ impl Match {
                     && types.iter().any(|t| is(OxmField::Icmpv6Type, u128::from(*t)))
             }
         }
+    }
+}
+
+/// A bit for each field of which `field` has bits: the flow control field is DSCP and ECN.
+fn claimed(field: OxmField) -> u64 {
+    let bit = |field: OxmField| 1u64 << field as u8;
+    match field {
+        OxmField::Fcf => bit(field) | bit(OxmField::IpDscp) | bit(OxmField::IpEcn),
+        _ => bit(field),
     }
 }
 
@@ -180,6 +200,15 @@ mod tests {
     fn a_field_twice_is_a_duplicate() {
         let twice = Match::default().with(OxmField::InPort, 1).with(OxmField::InPort, 1);
         assert_eq!(code(twice), Some(ErrorCode::BadMatchDupField));
+    }
+
+    #[test]
+    fn the_flow_control_field_and_its_parts_exclude_each_other() {
+        let ip = Match::default().with(OxmField::EthType, 0x0800);
+        let fcf = ip.with_masked(OxmField::Fcf, 1, 1);
+        assert_eq!(code(fcf.clone()), None);
+        assert_eq!(code(fcf.clone().with(OxmField::IpEcn, 1)), Some(ErrorCode::BadMatchDupField));
+        assert_eq!(code(fcf.with(OxmField::VmId, 1)), Some(ErrorCode::BadMatchBadField));
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Match fields: the 40 of OpenFlow 1.3.5 (§7.2.3.7, table 12) and the TCP flags of the ONF extension.
+//! Match fields: the 40 of OpenFlow 1.3.5 (§7.2.3.7, table 12), the TCP flags of the ONF extension, and those of steering
+//! (`docs/openflow-extension.md`): suiro's own two, and five that Nicira numbered.
 //!
 //! One table row per field says all there is to know: wire numbers, width, whether a mask is allowed, what else must be
 //! matched first, whether set-field may name it, and its name in the ovs-ofctl syntax.
@@ -7,8 +8,19 @@
 pub const CLASS_BASIC: u16 = 0x8000;
 /// `OFPXMC_EXPERIMENTER`: four bytes of experimenter id precede the value.
 pub const CLASS_EXPERIMENTER: u16 = 0xffff;
+/// `NXM_NX_*`: Nicira's extended fields, which have a class and no experimenter id.
+pub const CLASS_NXM_1: u16 = 0x0001;
 /// Experimenter id of the Open Networking Foundation's extensions.
 pub const ONF: u32 = 0x4f4e_4600;
+/// suiro's experimenter id: an OUI out of the part of the number space that IEEE 802c leaves to whoever runs a network
+/// (`02`), then "SU". `docs/openflow-extension.md` says why.
+pub const SUIRO: u32 = 0x0002_5355;
+
+/// The classes of the table below: OXM class, and experimenter id in the experimenter class.
+const BASIC: (u16, Option<u32>) = (CLASS_BASIC, None);
+const OF_ONF: (u16, Option<u32>) = (CLASS_EXPERIMENTER, Some(ONF));
+const OF_SUIRO: (u16, Option<u32>) = (CLASS_EXPERIMENTER, Some(SUIRO));
+const NXM_1: (u16, Option<u32>) = (CLASS_NXM_1, None);
 
 /// Bit of a VLAN id's value that says "there is a tag" (`OFPVID_PRESENT`).
 pub const VLAN_PRESENT: u16 = 0x1000;
@@ -30,6 +42,8 @@ pub enum Format {
     Ipv6,
     /// TCP flag letters or a number.
     TcpFlags,
+    /// Which fragments: `no`, `yes`, `first`, `later`, `not_later`.
+    Fragment,
 }
 
 /// What must be matched before a field may be (§7.2.3.8).
@@ -58,6 +72,8 @@ pub enum Prerequisite {
 pub struct FieldSpec {
     /// OXM class.
     pub class: u16,
+    /// Experimenter id, in the experimenter class only.
+    pub experimenter: Option<u32>,
     /// Field number in the class.
     pub number: u8,
     /// Bits that carry meaning; [`OxmField::bytes`] says how many bytes that takes.
@@ -82,23 +98,24 @@ const MPLS: &[u16] = &[0x8847, 0x8848];
 const PBB: &[u16] = &[0x88e7];
 
 macro_rules! fields {
-    ($($(#[$doc:meta])* $variant:ident = $class:ident $number:literal, $bits:literal, $mask:ident, $set:ident, $pre:expr, $format:ident, $name:literal;)*) => {
+    ($($(#[$list_doc:meta])* $list:ident: [
+        $($(#[$doc:meta])* $variant:ident = $class:ident $number:literal, $bits:literal, $mask:ident, $set:ident, $pre:expr, $format:ident, $name:literal;)*
+    ])*) => {
         /// A match field.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         #[repr(u8)]
-        pub enum OxmField { $($(#[$doc])* $variant,)* }
+        pub enum OxmField { $($($(#[$doc])* $variant,)*)* }
 
         impl OxmField {
-            /// Every field, in order of wire number.
-            pub const ALL: &'static [OxmField] = &[$(OxmField::$variant,)*];
+            $($(#[$list_doc])* pub const $list: &'static [OxmField] = &[$(OxmField::$variant,)*];)*
 
             /// The field's row of the table.
             pub const fn spec(self) -> &'static FieldSpec {
                 use Prerequisite::{EthType, Icmpv4, Icmpv6, InPort, IpProto, NeighbourDiscovery, None, Vlan};
-                match self { $(OxmField::$variant => const { &FieldSpec {
-                    class: $class, number: $number, bits: $bits, maskable: fields!(@ $mask), prerequisite: $pre,
-                    settable: fields!(@ $set), format: Format::$format, name: $name,
-                } },)* }
+                match self { $($(OxmField::$variant => const { &FieldSpec {
+                    class: $class.0, experimenter: $class.1, number: $number, bits: $bits, maskable: fields!(@ $mask),
+                    prerequisite: $pre, settable: fields!(@ $set), format: Format::$format, name: $name,
+                } },)*)* }
             }
         }
     };
@@ -107,88 +124,109 @@ macro_rules! fields {
 }
 
 fields! {
-    /// Ingress port.
-    InPort = CLASS_BASIC 0, 32, exact, fixed, None, Port, "in_port";
-    /// Physical port under the ingress port.
-    InPhyPort = CLASS_BASIC 1, 32, exact, fixed, InPort, Port, "in_phy_port";
-    /// Metadata passed between tables.
-    Metadata = CLASS_BASIC 2, 64, mask, fixed, None, Hex, "metadata";
-    /// Ethernet destination.
-    EthDst = CLASS_BASIC 3, 48, mask, set, None, Mac, "eth_dst";
-    /// Ethernet source.
-    EthSrc = CLASS_BASIC 4, 48, mask, set, None, Mac, "eth_src";
-    /// Ethernet type after VLAN tags.
-    EthType = CLASS_BASIC 5, 16, exact, set, None, Hex, "eth_type";
-    /// VLAN id with [`VLAN_PRESENT`]; 0 = untagged.
-    VlanVid = CLASS_BASIC 6, 13, mask, set, None, Decimal, "vlan_vid";
-    /// VLAN priority.
-    VlanPcp = CLASS_BASIC 7, 3, exact, set, Vlan, Decimal, "vlan_pcp";
-    /// IP DSCP.
-    IpDscp = CLASS_BASIC 8, 6, exact, set, EthType(IP), Decimal, "ip_dscp";
-    /// IP ECN.
-    IpEcn = CLASS_BASIC 9, 2, exact, set, EthType(IP), Decimal, "nw_ecn";
-    /// IP protocol.
-    IpProto = CLASS_BASIC 10, 8, exact, set, EthType(IP), Decimal, "nw_proto";
-    /// IPv4 source.
-    Ipv4Src = CLASS_BASIC 11, 32, mask, set, EthType(IPV4), Ipv4, "ip_src";
-    /// IPv4 destination.
-    Ipv4Dst = CLASS_BASIC 12, 32, mask, set, EthType(IPV4), Ipv4, "ip_dst";
-    /// TCP source port.
-    TcpSrc = CLASS_BASIC 13, 16, exact, set, IpProto(6), Decimal, "tcp_src";
-    /// TCP destination port.
-    TcpDst = CLASS_BASIC 14, 16, exact, set, IpProto(6), Decimal, "tcp_dst";
-    /// UDP source port.
-    UdpSrc = CLASS_BASIC 15, 16, exact, set, IpProto(17), Decimal, "udp_src";
-    /// UDP destination port.
-    UdpDst = CLASS_BASIC 16, 16, exact, set, IpProto(17), Decimal, "udp_dst";
-    /// SCTP source port.
-    SctpSrc = CLASS_BASIC 17, 16, exact, set, IpProto(132), Decimal, "sctp_src";
-    /// SCTP destination port.
-    SctpDst = CLASS_BASIC 18, 16, exact, set, IpProto(132), Decimal, "sctp_dst";
-    /// ICMP type.
-    Icmpv4Type = CLASS_BASIC 19, 8, exact, set, Icmpv4, Decimal, "icmp_type";
-    /// ICMP code.
-    Icmpv4Code = CLASS_BASIC 20, 8, exact, set, Icmpv4, Decimal, "icmp_code";
-    /// ARP operation.
-    ArpOp = CLASS_BASIC 21, 16, exact, set, EthType(ARP), Decimal, "arp_op";
-    /// ARP sender protocol address.
-    ArpSpa = CLASS_BASIC 22, 32, mask, set, EthType(ARP), Ipv4, "arp_spa";
-    /// ARP target protocol address.
-    ArpTpa = CLASS_BASIC 23, 32, mask, set, EthType(ARP), Ipv4, "arp_tpa";
-    /// ARP sender hardware address.
-    ArpSha = CLASS_BASIC 24, 48, mask, set, EthType(ARP), Mac, "arp_sha";
-    /// ARP target hardware address.
-    ArpTha = CLASS_BASIC 25, 48, mask, set, EthType(ARP), Mac, "arp_tha";
-    /// IPv6 source.
-    Ipv6Src = CLASS_BASIC 26, 128, mask, set, EthType(IPV6), Ipv6, "ipv6_src";
-    /// IPv6 destination.
-    Ipv6Dst = CLASS_BASIC 27, 128, mask, set, EthType(IPV6), Ipv6, "ipv6_dst";
-    /// IPv6 flow label.
-    Ipv6Flabel = CLASS_BASIC 28, 20, mask, set, EthType(IPV6), Hex, "ipv6_label";
-    /// ICMPv6 type.
-    Icmpv6Type = CLASS_BASIC 29, 8, exact, set, Icmpv6, Decimal, "icmpv6_type";
-    /// ICMPv6 code.
-    Icmpv6Code = CLASS_BASIC 30, 8, exact, set, Icmpv6, Decimal, "icmpv6_code";
-    /// Neighbour discovery target.
-    Ipv6NdTarget = CLASS_BASIC 31, 128, exact, set, NeighbourDiscovery(&[135, 136]), Ipv6, "nd_target";
-    /// Neighbour discovery source link-layer address.
-    Ipv6NdSll = CLASS_BASIC 32, 48, exact, set, NeighbourDiscovery(&[135]), Mac, "nd_sll";
-    /// Neighbour discovery target link-layer address.
-    Ipv6NdTll = CLASS_BASIC 33, 48, exact, set, NeighbourDiscovery(&[136]), Mac, "nd_tll";
-    /// MPLS label.
-    MplsLabel = CLASS_BASIC 34, 20, exact, set, EthType(MPLS), Decimal, "mpls_label";
-    /// MPLS traffic class.
-    MplsTc = CLASS_BASIC 35, 3, exact, set, EthType(MPLS), Decimal, "mpls_tc";
-    /// MPLS bottom of stack.
-    MplsBos = CLASS_BASIC 36, 1, exact, set, EthType(MPLS), Decimal, "mpls_bos";
-    /// PBB service instance id.
-    PbbIsid = CLASS_BASIC 37, 24, mask, set, EthType(PBB), Hex, "pbb_isid";
-    /// Tunnel id.
-    TunnelId = CLASS_BASIC 38, 64, mask, set, None, Hex, "tun_id";
-    /// IPv6 extension headers seen (`OFPIEH_*`).
-    Ipv6Exthdr = CLASS_BASIC 39, 9, mask, fixed, EthType(IPV6), Hex, "ipv6_exthdr";
-    /// TCP flags (ONF extension 109, OpenFlow 1.5).
-    TcpFlags = CLASS_EXPERIMENTER 42, 12, mask, fixed, IpProto(6), TcpFlags, "tcp_flags";
+    /// Every field of a switch's tables, in order of wire number.
+    ALL: [
+        /// Ingress port.
+        InPort = BASIC 0, 32, exact, fixed, None, Port, "in_port";
+        /// Physical port under the ingress port.
+        InPhyPort = BASIC 1, 32, exact, fixed, InPort, Port, "in_phy_port";
+        /// Metadata passed between tables.
+        Metadata = BASIC 2, 64, mask, fixed, None, Hex, "metadata";
+        /// Ethernet destination.
+        EthDst = BASIC 3, 48, mask, set, None, Mac, "eth_dst";
+        /// Ethernet source.
+        EthSrc = BASIC 4, 48, mask, set, None, Mac, "eth_src";
+        /// Ethernet type after VLAN tags.
+        EthType = BASIC 5, 16, exact, set, None, Hex, "eth_type";
+        /// VLAN id with [`VLAN_PRESENT`]; 0 = untagged.
+        VlanVid = BASIC 6, 13, mask, set, None, Decimal, "vlan_vid";
+        /// VLAN priority.
+        VlanPcp = BASIC 7, 3, exact, set, Vlan, Decimal, "vlan_pcp";
+        /// IP DSCP.
+        IpDscp = BASIC 8, 6, exact, set, EthType(IP), Decimal, "ip_dscp";
+        /// IP ECN.
+        IpEcn = BASIC 9, 2, exact, set, EthType(IP), Decimal, "nw_ecn";
+        /// IP protocol.
+        IpProto = BASIC 10, 8, exact, set, EthType(IP), Decimal, "nw_proto";
+        /// IPv4 source.
+        Ipv4Src = BASIC 11, 32, mask, set, EthType(IPV4), Ipv4, "ip_src";
+        /// IPv4 destination.
+        Ipv4Dst = BASIC 12, 32, mask, set, EthType(IPV4), Ipv4, "ip_dst";
+        /// TCP source port.
+        TcpSrc = BASIC 13, 16, exact, set, IpProto(6), Decimal, "tcp_src";
+        /// TCP destination port.
+        TcpDst = BASIC 14, 16, exact, set, IpProto(6), Decimal, "tcp_dst";
+        /// UDP source port.
+        UdpSrc = BASIC 15, 16, exact, set, IpProto(17), Decimal, "udp_src";
+        /// UDP destination port.
+        UdpDst = BASIC 16, 16, exact, set, IpProto(17), Decimal, "udp_dst";
+        /// SCTP source port.
+        SctpSrc = BASIC 17, 16, exact, set, IpProto(132), Decimal, "sctp_src";
+        /// SCTP destination port.
+        SctpDst = BASIC 18, 16, exact, set, IpProto(132), Decimal, "sctp_dst";
+        /// ICMP type.
+        Icmpv4Type = BASIC 19, 8, exact, set, Icmpv4, Decimal, "icmp_type";
+        /// ICMP code.
+        Icmpv4Code = BASIC 20, 8, exact, set, Icmpv4, Decimal, "icmp_code";
+        /// ARP operation.
+        ArpOp = BASIC 21, 16, exact, set, EthType(ARP), Decimal, "arp_op";
+        /// ARP sender protocol address.
+        ArpSpa = BASIC 22, 32, mask, set, EthType(ARP), Ipv4, "arp_spa";
+        /// ARP target protocol address.
+        ArpTpa = BASIC 23, 32, mask, set, EthType(ARP), Ipv4, "arp_tpa";
+        /// ARP sender hardware address.
+        ArpSha = BASIC 24, 48, mask, set, EthType(ARP), Mac, "arp_sha";
+        /// ARP target hardware address.
+        ArpTha = BASIC 25, 48, mask, set, EthType(ARP), Mac, "arp_tha";
+        /// IPv6 source.
+        Ipv6Src = BASIC 26, 128, mask, set, EthType(IPV6), Ipv6, "ipv6_src";
+        /// IPv6 destination.
+        Ipv6Dst = BASIC 27, 128, mask, set, EthType(IPV6), Ipv6, "ipv6_dst";
+        /// IPv6 flow label.
+        Ipv6Flabel = BASIC 28, 20, mask, set, EthType(IPV6), Hex, "ipv6_label";
+        /// ICMPv6 type.
+        Icmpv6Type = BASIC 29, 8, exact, set, Icmpv6, Decimal, "icmpv6_type";
+        /// ICMPv6 code.
+        Icmpv6Code = BASIC 30, 8, exact, set, Icmpv6, Decimal, "icmpv6_code";
+        /// Neighbour discovery target.
+        Ipv6NdTarget = BASIC 31, 128, exact, set, NeighbourDiscovery(&[135, 136]), Ipv6, "nd_target";
+        /// Neighbour discovery source link-layer address.
+        Ipv6NdSll = BASIC 32, 48, exact, set, NeighbourDiscovery(&[135]), Mac, "nd_sll";
+        /// Neighbour discovery target link-layer address.
+        Ipv6NdTll = BASIC 33, 48, exact, set, NeighbourDiscovery(&[136]), Mac, "nd_tll";
+        /// MPLS label.
+        MplsLabel = BASIC 34, 20, exact, set, EthType(MPLS), Decimal, "mpls_label";
+        /// MPLS traffic class.
+        MplsTc = BASIC 35, 3, exact, set, EthType(MPLS), Decimal, "mpls_tc";
+        /// MPLS bottom of stack.
+        MplsBos = BASIC 36, 1, exact, set, EthType(MPLS), Decimal, "mpls_bos";
+        /// PBB service instance id.
+        PbbIsid = BASIC 37, 24, mask, set, EthType(PBB), Hex, "pbb_isid";
+        /// Tunnel id.
+        TunnelId = BASIC 38, 64, mask, set, None, Hex, "tun_id";
+        /// IPv6 extension headers seen (`OFPIEH_*`).
+        Ipv6Exthdr = BASIC 39, 9, mask, fixed, EthType(IPV6), Hex, "ipv6_exthdr";
+        /// TCP flags (ONF extension 109, OpenFlow 1.5).
+        TcpFlags = OF_ONF 42, 12, mask, fixed, IpProto(6), TcpFlags, "tcp_flags";
+    ]
+    /// The fields of steering, which follow those of the tables. Of these a switch's tables know [`OxmField::Fcf`] alone, as the
+    /// two fields that it consists of ([`Oxm::parts`]).
+    STEERING: [
+        /// Flow control field: the whole ToS byte of the outermost IP header, read as VM id (7 bits) and priority (the lowest bit).
+        Fcf = OF_SUIRO 0, 8, mask, set, EthType(IP), Hex, "fcf";
+        /// For which virtual machine, by whatever tells on this host. Not 0.
+        VmId = OF_SUIRO 1, 16, exact, fixed, None, Decimal, "vm_id";
+        /// Which fragments: bit 0 is set in every fragment, bit 1 in all but the first.
+        IpFrag = NXM_1 26, 8, mask, fixed, None, Fragment, "ip_frag";
+        /// IPv4 source of the tunnel.
+        TunIpv4Src = NXM_1 31, 32, mask, fixed, None, Ipv4, "tun_src";
+        /// IPv4 destination of the tunnel.
+        TunIpv4Dst = NXM_1 32, 32, mask, fixed, None, Ipv4, "tun_dst";
+        /// IPv6 source of the tunnel.
+        TunIpv6Src = NXM_1 109, 128, mask, fixed, None, Ipv6, "tun_ipv6_src";
+        /// IPv6 destination of the tunnel.
+        TunIpv6Dst = NXM_1 110, 128, mask, fixed, None, Ipv6, "tun_ipv6_dst";
+    ]
 }
 
 impl OxmField {
@@ -210,20 +248,28 @@ impl OxmField {
         u128::MAX >> (128 - 8 * self.bytes())
     }
 
+    /// Every field, those of steering last.
+    pub fn every() -> impl Iterator<Item = OxmField> {
+        Self::ALL.iter().chain(Self::STEERING).copied()
+    }
+
     /// The field with these wire numbers; `experimenter` counts only in the experimenter class.
     pub fn from_wire(class: u16, number: u8, experimenter: u32) -> Option<Self> {
-        let row = |f: &OxmField| f.spec().class == class && f.spec().number == number;
         // The basic class is numbered as the table is ordered; a flood of flow-mods asks a million times.
         if class == CLASS_BASIC {
+            let row = |f: &OxmField| f.spec().class == class;
             return Self::ALL.get(usize::from(number)).copied().filter(row);
         }
-        let known = class == CLASS_EXPERIMENTER && experimenter == ONF;
-        Self::ALL.iter().copied().find(|f| known && row(f))
+        Self::every().find(|field| {
+            let spec = field.spec();
+            (spec.class, spec.number) == (class, number)
+                && spec.experimenter.is_none_or(|id| id == experimenter)
+        })
     }
 
     /// Bytes of an OXM TLV's body (after its 4-byte header).
     pub(crate) const fn body_len(self, masked: bool) -> usize {
-        let id = if self.spec().class == CLASS_EXPERIMENTER { 4 } else { 0 };
+        let id = if self.spec().experimenter.is_some() { 4 } else { 0 };
         id + self.bytes() * if masked { 2 } else { 1 }
     }
 }
@@ -281,7 +327,33 @@ impl Oxm {
             Oxm::Unknown(_) => None,
         }
     }
+
+    /// The fields that a switch's tables have for this one: the flow control field is DSCP and ECN, any other is itself. A part
+    /// of which no bit counts is left out.
+    pub fn parts(&self) -> impl Iterator<Item = Oxm> + use<> {
+        let [first, second] = match *self {
+            Oxm::Known { field: OxmField::Fcf, value, mask } => {
+                let mask = mask.unwrap_or(OxmField::Fcf.full());
+                let part = |field, shift: u32, bits: u128| {
+                    let counts = mask >> shift & bits;
+                    (counts != 0).then(|| Oxm::masked(field, value >> shift & counts, counts))
+                };
+                [part(OxmField::IpDscp, ECN_BITS, 0x3f), part(OxmField::IpEcn, 0, 3)]
+            }
+            ref other => [Some(other.clone()), None],
+        };
+        first.into_iter().chain(second)
+    }
+
+    /// The flow control field of which these are DSCP and ECN, as (value, mask) pairs: the way back of [`Oxm::parts`].
+    pub fn fcf(dscp: (u128, u128), ecn: (u128, u128)) -> Self {
+        let whole = |dscp: u128, ecn: u128| dscp << ECN_BITS | ecn;
+        Self::masked(OxmField::Fcf, whole(dscp.0, ecn.0), whole(dscp.1, ecn.1))
+    }
 }
+
+/// Bits of the ToS byte below the DSCP.
+const ECN_BITS: u32 = 2;
 
 /// The identity of a match field without a value, as table features list them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -301,7 +373,7 @@ impl OxmId {
             | u32::from(spec.number) << 9
             | u32::from(masked) << 8
             | len;
-        Self { header, experimenter: (spec.class == CLASS_EXPERIMENTER).then_some(ONF) }
+        Self { header, experimenter: spec.experimenter }
     }
 
     /// The field, if the table knows it.
@@ -331,12 +403,29 @@ mod tests {
 
     #[test]
     fn a_field_is_found_by_its_id() {
-        for &field in OxmField::ALL {
+        for field in OxmField::every() {
             assert_eq!(OxmId::of(field, true).field(), Some(field));
             assert_eq!(OxmId::of(field, false).header & 0xff, field.body_len(false) as u32);
         }
         assert_eq!(OxmId::of(OxmField::Ipv4Src, true).header, 0x8000_1708);
         assert_eq!(OxmField::from_wire(CLASS_EXPERIMENTER, 42, 1), None);
+        assert_eq!(OxmField::from_wire(CLASS_EXPERIMENTER, 42, SUIRO), None);
+        // As Open vSwitch has them (nicira-ext.h: NXM_NX_IP_FRAG, NXM_NX_TUN_IPV4_SRC).
+        assert_eq!(OxmId::of(OxmField::IpFrag, false).header, 0x0001_3401);
+        assert_eq!(OxmId::of(OxmField::TunIpv4Src, false).header, 0x0001_3e04);
+    }
+
+    #[test]
+    fn the_flow_control_field_is_dscp_and_ecn() {
+        let parts = |oxm: Oxm| oxm.parts().collect::<Vec<_>>();
+        let (dscp, ecn) = (OxmField::IpDscp, OxmField::IpEcn);
+        let whole = Oxm::exact(OxmField::Fcf, 0xb7);
+        assert_eq!(parts(whole.clone()), [Oxm::exact(dscp, 0x2d), Oxm::exact(ecn, 3)]);
+        let priority = Oxm::masked(OxmField::Fcf, 1, 1);
+        assert_eq!(parts(priority.clone()), [Oxm::masked(ecn, 1, 1)]);
+        assert_eq!(parts(Oxm::exact(ecn, 1)), [Oxm::exact(ecn, 1)]);
+        assert_eq!(Oxm::fcf((0x2d, 0x3f), (3, 3)), whole);
+        assert_eq!(Oxm::fcf((0, 0), (1, 1)), priority);
     }
 
     #[test]

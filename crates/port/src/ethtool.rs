@@ -19,6 +19,9 @@ const CHANNELS: usize = 36;
 const LINK_SETTINGS: usize = 48;
 const MASK_WORDS: usize = 15;
 const SPEED_UNKNOWN: u32 = u32::MAX;
+const GDRVINFO: u32 = 0x03;
+/// `struct ethtool_drvinfo`: `cmd` 0..4, `driver` 4..36, …
+const DRVINFO: usize = 196;
 
 /// An offload that can be switched off, with its `ETHTOOL_G…` and `ETHTOOL_S…` numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -77,6 +80,20 @@ impl Ethtool {
         command[..4].copy_from_slice(&GCHANNELS.to_ne_bytes());
         let asked = ethtool(self.socket.as_fd(), self.name, &mut command);
         asked.map_or(1, |()| (word(&command, 20) + word(&command, 32)).max(1))
+    }
+
+    /// The interface's number.
+    pub(crate) fn index(&self, name: &str) -> io::Result<u32> {
+        Ok(rustix::net::netdevice::name_to_index(&self.socket, name)?)
+    }
+
+    /// The driver's name, if it tells.
+    pub(crate) fn driver(&self) -> Option<String> {
+        let mut command = [0; DRVINFO];
+        command[..4].copy_from_slice(&GDRVINFO.to_ne_bytes());
+        ethtool(self.socket.as_fd(), self.name, &mut command).ok()?;
+        let name = command[4..36].split(|byte| *byte == 0).next()?;
+        std::str::from_utf8(name).ok().map(str::to_owned)
     }
 
     /// Whether the driver names rings that a hash chooses among.

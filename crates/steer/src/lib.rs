@@ -46,7 +46,7 @@ mod surroundings;
 mod view;
 mod vms;
 
-pub use agent::{Agent, Strictness};
+pub use agent::{Agent, CoreReport, HostReport, PlacementReport, Strictness};
 pub use desired::{Change, Desired, Discard, Journal};
 pub use enforcer::{
     CoreTimes, Counts, EnforceError, Enforcer, Entry, EntryKey, EntryStatus, Event, OpenError,

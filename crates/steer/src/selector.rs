@@ -74,6 +74,7 @@ impl Selector {
             OxmField::IpProto => self.set(Field::NwProto, value, mask),
             OxmField::IpDscp => self.add(Field::NwTos, value << 2, mask << 2),
             OxmField::IpEcn => self.add(Field::NwTos, value, mask),
+            OxmField::Fcf => self.set(Field::OuterTos, value, mask),
             OxmField::Ipv4Src => self.set(Field::NwSrc, value, FAMILY | mask),
             OxmField::Ipv4Dst => self.set(Field::NwDst, value, FAMILY | mask),
             OxmField::Ipv6Src => self.set(Field::NwSrc, value, mask),
@@ -126,10 +127,13 @@ impl Selector {
         fits.then_some(self)
     }
 
-    /// The same frames, as far as the flow control field says that they are for that machine. `None` when it has no room for its id.
+    /// The same frames, as far as the flow control field says that they are for that machine. `None` when it has no room for its id, or
+    /// the rule names another one's field.
     pub fn to_fcf(mut self, vm: VmId) -> Option<Self> {
-        self.set(Field::OuterTos, u128::from(vm.get()) << 1, FCF_VM_MASK);
-        vm.fits_fcf().then_some(self)
+        let field = u128::from(vm.get()) << 1;
+        let other = (self.key.get(Field::OuterTos) ^ field) & self.mask.get(Field::OuterTos);
+        self.add(Field::OuterTos, field, FCF_VM_MASK);
+        (vm.fits_fcf() && other & FCF_VM_MASK == 0).then_some(self)
     }
 }
 

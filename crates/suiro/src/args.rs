@@ -278,6 +278,9 @@ pub struct SwitchSettings {
     /// Auxiliary connections to each controller that is called, 0 to 8; a new switch: 0
     #[arg(long, value_name = "NUMBER")]
     pub aux: Option<u8>,
+    /// What its controllers may do with the host's steering, by suiro's OpenFlow extension; a new switch: off
+    #[arg(long, value_name = "WHAT", value_parser = ["off", "read", "program"])]
+    pub steering: Option<String>,
     /// The switch's certificate for ssl: and pssl:, a PEM file; without one it uses the node's
     #[arg(long, value_name = "FILE", requires_all = ["tls_key", "tls_ca"])]
     pub tls_certificate: Option<PathBuf>,

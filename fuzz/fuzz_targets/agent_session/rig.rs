@@ -136,6 +136,7 @@ impl Rig {
                 let _ = joined.set(peer.clone());
                 Box::new(())
             })),
+            steering: None,
         };
         let switch = self.switch.clone();
         let session = tokio::spawn(async move { drop(serve(theirs, caller, switch).await) });

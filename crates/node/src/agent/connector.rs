@@ -72,6 +72,7 @@ async fn call(
         timing: shared.timing,
         main: None,
         on_join,
+        steering: shared.steering.clone(),
     };
     converse(stream, caller, (controller, Some(link)), shared).await
 }
@@ -164,6 +165,7 @@ impl Auxiliary {
             timing: self.shared.timing,
             main: Some((self.main.clone(), self.number)),
             on_join: None,
+            steering: self.shared.steering.clone(),
         };
         converse(stream, caller, (&self.controller, None), &self.shared).await
     }

@@ -242,7 +242,9 @@ where
     S: AsyncRead + AsyncWrite + Send + 'static,
 {
     let (id, timing) = (shared.next_id(), shared.timing);
-    let caller = Caller { id, name: name.clone(), kind, timing, main: None, on_join: None };
+    let steering = shared.steering.clone();
+    let caller =
+        Caller { id, name: name.clone(), kind, timing, main: None, on_join: None, steering };
     let end = serve(stream, caller, shared.switch.clone()).await;
     if kind == PeerKind::Visitor && end.is_fault_of_peer() {
         tracing::warn!(switch = shared.switch.name(), peer = name, cause = %end, "OpenFlow session ended");

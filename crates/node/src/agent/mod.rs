@@ -9,6 +9,7 @@
 //! * [`Peer`]: what the switch knows of a connection; it hears the switch's events. [`Channel`]: what a controller's main and auxiliary
 //!   connections share.
 //! * [`Outbox`]: what waits to be sent, with a bound for each kind of message.
+//! * [`steering`]: suiro's own messages, about the host's cores and machines.
 //!
 //! ## Invariants
 //!
@@ -31,6 +32,7 @@ mod outbox;
 mod peer;
 mod requests;
 mod session;
+pub mod steering;
 mod stream;
 
 #[cfg(test)]
@@ -70,6 +72,8 @@ pub struct Endpoints {
     pub tls: Option<Arc<Tls>>,
     /// Auxiliary connections to each controller that is called.
     pub auxiliaries: u8,
+    /// What all of them may do with the host's steering.
+    pub steering: Option<steering::Permit>,
 }
 
 /// The connections of one switch. Dropping it ends them all and removes the management socket, some time soon; [`Agent::stop`] waits
@@ -87,6 +91,7 @@ pub(crate) struct Shared {
     timing: Timing,
     tls: Option<Arc<Tls>>,
     auxiliaries: u8,
+    steering: Option<steering::Permit>,
     next_id: AtomicU64,
 }
 
@@ -108,7 +113,8 @@ impl Agent {
     ) -> Result<Self, BindError> {
         let (tls, auxiliaries) = (endpoints.tls.clone(), endpoints.auxiliaries);
         let next_id = AtomicU64::new(1);
-        let shared = Arc::new(Shared { switch, timing, tls, auxiliaries, next_id });
+        let steering = endpoints.steering.clone();
+        let shared = Arc::new(Shared { switch, timing, tls, auxiliaries, steering, next_id });
         let (listening, links) = (Vec::new(), Vec::new());
         let mut agent = Self { shared, tasks: JoinSet::new(), listening, links };
         agent.connect(endpoints)?;

@@ -43,6 +43,7 @@ pub fn multipart(switch: &Arc<Switch>, request: MultipartRequest) -> Result<Repl
         }
         Ask::PortDesc => one(Reply::PortDesc(switch.ports())),
         Ask::Experimenter(_) => {
+            // `carry_out` hands ours to steering, which refuses others.
             return Err(Fault::new(
                 ErrorCode::BadRequestBadExperimenter,
                 "an experimenter that suiro does not know",

@@ -160,6 +160,12 @@ impl Peer {
         self.reply(self.next_xid.fetch_add(1, Relaxed), message);
     }
 
+    /// Queues news that it asked for; a peer too far behind loses its connection instead.
+    pub fn tell(&self, message: &Message) {
+        let xid = self.next_xid.fetch_add(1, Relaxed);
+        self.outbox.notice(|out| self.encode(xid, message, out));
+    }
+
     fn encode(&self, xid: u32, message: &Message, out: &mut Vec<u8>) {
         // Only a frame close to 64 KiB can be too long; the peer misses that one.
         if let Err(error) = message.encode_onto(self.version, xid, out) {

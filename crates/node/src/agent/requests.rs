@@ -2,6 +2,7 @@
 
 use crate::agent::multipart::{Replies, multipart};
 use crate::agent::peer::Peer;
+use crate::agent::steering::Question;
 use crate::switch::{PACKET_BUFFERS, Switch};
 use openflow::{
     Capabilities, ErrorCode, Fault, Features, Message, MultipartRequest, Part, PortNo, QueueConfig,
@@ -20,6 +21,8 @@ pub enum Outcome {
     Reply(Message),
     /// An answer in parts, which the session sends as the peer takes them.
     Parts(Replies),
+    /// A question for the host's steering, which the session asks.
+    Steering(Question),
 }
 
 /// Carries out one request; flow-mods go by [`Switch::flow_mods`] and never come here.
@@ -56,6 +59,9 @@ pub fn carry_out(switch: &Arc<Switch>, peer: &Peer, request: Message) -> Result<
         Message::MeterMod(change) => done(switch.meter_mod(&change)),
         Message::PortMod(change) => done(switch.port_mod(&change)),
         Message::TableMod(change) => done(table_mod(switch, change)),
+        Message::MultipartRequest(Part {
+            body: MultipartRequest::Experimenter(request), ..
+        }) => Ok(Outcome::Steering(Question::Request(request))),
         // The session has put its parts together.
         Message::MultipartRequest(Part { body, .. }) => multipart(switch, body).map(Outcome::Parts),
         Message::BarrierRequest => {
@@ -70,10 +76,7 @@ pub fn carry_out(switch: &Arc<Switch>, peer: &Peer, request: Message) -> Result<
             claim(switch, peer);
             Ok(Outcome::Done)
         }
-        Message::Experimenter(_) => Err(Fault::new(
-            ErrorCode::BadRequestBadExperimenter,
-            "an experimenter that suiro does not know",
-        )),
+        Message::Experimenter(message) => Ok(Outcome::Steering(Question::Message(message))),
         Message::FeaturesReply(_)
         | Message::GetConfigReply(_)
         | Message::PacketIn(_)

@@ -11,10 +11,12 @@ use crate::agent::liveness::{Liveness, Timing, Verdict};
 use crate::agent::multipart::Replies;
 use crate::agent::peer::{Peer, PeerKind};
 use crate::agent::requests::{Outcome, carry_out};
+use crate::agent::steering::{self, Answer, Permit, Question, Teller};
 use crate::agent::stream::Input;
 use crate::switch::Switch;
 use openflow::{
-    ErrorCode, ErrorKind, ErrorMsg, Fault, FlowMod, Header, Message, Part, Role, encode_reply,
+    ERROR_ECHO, ErrorCode, ErrorKind, ErrorMsg, Fault, FlowMod, Header, Message, MultipartReply,
+    Part, Role, encode_reply,
 };
 use std::ops::Range;
 use std::sync::Arc;
@@ -45,6 +47,8 @@ pub struct Caller {
     pub main: Option<(Arc<Peer>, u8)>,
     /// Told when a version was agreed on; what it makes goes when the session leaves the switch.
     pub on_join: Option<OnJoin>,
+    /// What it may do with the host's steering; nothing when absent.
+    pub steering: Option<Permit>,
 }
 
 /// Serves a connection until it ends.
@@ -77,6 +81,8 @@ where
         timing: caller.timing,
         flow_mods: Vec::new(),
         parts: Assembly::default(),
+        steering: caller.steering,
+        news: None,
     };
     let Err(end) = session.run().await;
     drop(joined);
@@ -143,6 +149,18 @@ struct Session<R> {
     flow_mods: Vec<Pending>,
     /// Multipart requests whose ends have not come yet.
     parts: Assembly,
+    /// What it may do with the host's steering.
+    steering: Option<Permit>,
+    /// Tells it of the host.
+    news: Option<Teller>,
+}
+
+/// What is left to do about a message and takes its time.
+enum Later {
+    /// Send an answer in parts.
+    Parts(u32, Replies),
+    /// Ask the host.
+    Steering(u32, Range<usize>, Question),
 }
 
 impl<R: AsyncRead + Unpin> Session<R> {
@@ -167,8 +185,12 @@ impl<R: AsyncRead + Unpin> Session<R> {
                 self.apply_flow_mods();
                 return Ok(worked);
             };
-            if let Some((xid, parts)) = self.carry_out(frame) {
-                self.send_parts(xid, parts).await?;
+            match self.carry_out(frame) {
+                None => {}
+                Some(Later::Parts(xid, parts)) => self.send_parts(xid, parts).await?,
+                Some(Later::Steering(xid, frame, question)) => {
+                    self.steer(xid, &frame, question).await?;
+                }
             }
         }
         self.apply_flow_mods();
@@ -187,8 +209,8 @@ impl<R: AsyncRead + Unpin> Session<R> {
         })
     }
 
-    /// Carries out one message; an answer in parts is returned to be sent.
-    fn carry_out(&mut self, frame: Range<usize>) -> Option<(u32, Replies)> {
+    /// Carries out one message; what takes its time is returned.
+    fn carry_out(&mut self, frame: Range<usize>) -> Option<Later> {
         let bytes = self.input.frame(&frame);
         let xid = Header::peek(bytes).map_or(0, |header| header.xid);
         let request = match self.decode(bytes) {
@@ -210,7 +232,8 @@ impl<R: AsyncRead + Unpin> Session<R> {
                 self.peer.reply(xid, &message);
                 None
             }
-            Ok(Outcome::Parts(parts)) => Some((xid, parts)),
+            Ok(Outcome::Parts(parts)) => Some(Later::Parts(xid, parts)),
+            Ok(Outcome::Steering(question)) => Some(Later::Steering(xid, frame, question)),
             Err(fault) => {
                 self.refuse(xid, &frame, fault);
                 None
@@ -243,6 +266,36 @@ impl<R: AsyncRead + Unpin> Session<R> {
         tracing::debug!(switch = self.switch.name(), peer = self.peer.name(), %fault, "request refused");
         self.peer
             .reply(xid, &Message::Error(ErrorMsg::answer(fault.code, self.input.frame(frame))));
+    }
+
+    /// Answers what was asked of the host's steering. What comes after it waits, so that a barrier's answer comes when it is done.
+    async fn steer(
+        &mut self,
+        xid: u32,
+        frame: &Range<usize>,
+        question: Question,
+    ) -> Result<(), End> {
+        let answer = steering::answer(self.steering.as_ref(), &self.peer, question);
+        let answer = tokio::time::timeout(self.timing.dead_after, answer).await;
+        match answer.unwrap_or_else(|_| Err(steering::Refused::late())) {
+            Ok(Answer::Done) => {}
+            Ok(Answer::Message(message)) => {
+                self.peer.reply(xid, &Message::Experimenter(message.encode()));
+            }
+            Ok(Answer::Parts(bodies)) => {
+                let parts = bodies.into_iter().map(MultipartReply::Experimenter);
+                self.send_parts(xid, Box::new(parts)).await?;
+            }
+            Ok(Answer::Tell(teller)) => self.news = Some(teller),
+            Err(refused) => {
+                let (switch, peer) = (self.switch.name(), self.peer.name());
+                tracing::debug!(switch, peer, %refused, "steering: request refused");
+                let bytes = self.input.frame(frame);
+                let data = bytes[..bytes.len().min(ERROR_ECHO)].to_vec();
+                self.peer.reply(xid, &Message::Error(ErrorMsg { kind: refused.kind, data }));
+            }
+        }
+        Ok(())
     }
 
     fn apply_flow_mods(&mut self) {

@@ -6,6 +6,7 @@ mod client;
 mod connections;
 mod ofctl;
 mod queues;
+mod steering;
 mod tls;
 mod v10;
 

@@ -12,8 +12,8 @@ mod tls;
 
 use crate::spec::{
     AUXILIARY_MAX, DEFAULT_MISS_SEND_LEN, Dpid, ECHO_INTERVAL_MAX_S, FAIL_AFTER_MAX_S, FailMode,
-    Listen, PortKind, PortSpec, QUEUES_MAX, QueueSpec, Rules, SwitchName, SwitchPatch, SwitchSpec,
-    TlsSpec, XdpMode,
+    Listen, PortKind, PortSpec, QUEUES_MAX, QueueSpec, Rules, SteeringAccess, SwitchName,
+    SwitchPatch, SwitchSpec, TlsSpec, XdpMode,
 };
 use flow::Limits;
 use std::io;
@@ -285,6 +285,7 @@ fn read_switch(mut scope: Scope<'_>, tls_tables: &mut Vec<TlsTable>) -> Option<S
             .number("echo_interval_s", 1..=u64::from(ECHO_INTERVAL_MAX_S))
             .map(|n| n as u16),
         aux: scope.number("aux", 0..=u64::from(AUXILIARY_MAX)).map(|n| n as u8),
+        steering: scope.word("steering", SteeringAccess::WORDS, SteeringAccess::of),
         tls: Some(tls::read(&scope, tls_tables)),
     };
     let dpid = scope.text("dpid");

@@ -42,12 +42,13 @@ pub use view::{
     SwitchView, TroubleView, WorkerView, WorkersView,
 };
 
+use crate::agent::steering::Desk;
 use crate::config::{Host, NodeConfig};
 use crate::fault::{Fault, chain};
 use crate::host::RunDir;
 use crate::ports::Ports;
 use crate::spec::TlsSpec;
-use crate::steer::Steer;
+use crate::steer::{Controllers, Steer};
 use crate::store::Store;
 use datapath::{Datapath, Events};
 use directory::{Directory, Member};
@@ -95,6 +96,8 @@ pub struct Node {
     datapath: Arc<Datapath>,
     ports: Arc<Ports>,
     steer: Arc<Steer>,
+    /// Where controllers that may ask for steering are answered.
+    desk: Arc<Desk>,
     store: Store,
     directory: Arc<Directory>,
     /// Held by whoever changes what exists.
@@ -123,6 +126,7 @@ impl Node {
             run_dir: parts.run_dir,
             datapath: parts.datapath,
             ports: parts.ports,
+            desk: Desk::new(Arc::new(Controllers(parts.steer.clone()))),
             steer: parts.steer,
             store: parts.store,
             directory,

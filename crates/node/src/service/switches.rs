@@ -6,10 +6,11 @@ use super::plan::Origin;
 use super::plane::{DatapathPlane, Gate};
 use super::refusal::{Refusal, Why};
 use super::view::SwitchView;
+use crate::agent::steering::Permit;
 use crate::agent::{Agent, BindError, Endpoints, Timing};
 use crate::fault::{Fault, chain};
 use crate::spec::{
-    AUXILIARY_MAX, ECHO_INTERVAL_MAX_S, FAIL_AFTER_MAX_S, Protocol, SwitchPatch, SwitchSpec,
+    AUXILIARY_MAX, ECHO_INTERVAL_MAX_S, FAIL_AFTER_MAX_S, Protocol, SteeringAccess, SwitchPatch, SwitchSpec,
 };
 use crate::switch::{FailPolicy, NewSwitch, Switch};
 use crate::tls::{Credentials, Tls, TlsFault};
@@ -227,6 +228,10 @@ impl Node {
             management: Some(self.run_dir.management_socket(&spec.name)),
             tls: spec.tls.clone().or_else(|| self.tls()).map(Tls::new),
             auxiliaries: spec.aux,
+            steering: (spec.steering != SteeringAccess::Off).then(|| Permit {
+                desk: self.desk.clone(),
+                may_program: spec.steering == SteeringAccess::Program,
+            }),
         }
     }
 }
@@ -236,7 +241,8 @@ pub(super) fn connects_otherwise(before: &SwitchSpec, after: &SwitchSpec) -> boo
     let of = |spec: &SwitchSpec| {
         let (called, listen) = (spec.controllers.clone(), spec.listen.clone());
         let protocols = spec.protocols.clone();
-        (called, listen, protocols, spec.echo_interval_s, spec.aux, spec.tls.clone())
+        let rest = (spec.echo_interval_s, spec.aux, spec.steering, spec.tls.clone());
+        (called, listen, protocols, rest)
     };
     of(before) != of(after)
 }

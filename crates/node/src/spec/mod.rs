@@ -20,7 +20,7 @@ pub use queue::{QueueLimits, QueueSpec};
 pub use rate::{NewRate, Rate};
 pub use switch::{
     AUXILIARY_MAX, DEFAULT_MISS_SEND_LEN, ECHO_INTERVAL_MAX_S, FAIL_AFTER_MAX_S, FailMode, Rules,
-    SwitchPatch, SwitchSpec,
+    SteeringAccess, SwitchPatch, SwitchSpec,
 };
 pub use text::{BadText, Dpid, IfName, Mac, Netns, Peer, PortName, SocketPath, SwitchName};
 pub use tls::{Pin, TlsSpec};

@@ -73,6 +73,44 @@ impl Rules {
     }
 }
 
+/// What a switch's controllers may do with the steering of their host (`docs/openflow-extension.md`). Its cores are nobody's in
+/// particular, so each switch must be let.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SteeringAccess {
+    /// Nothing: the switch does not know the extension.
+    #[default]
+    Off,
+    /// Learn of cores, interfaces and virtual machines, and read statistics.
+    Read,
+    /// The same, and program entries.
+    Program,
+}
+
+impl SteeringAccess {
+    /// The words users write.
+    pub const WORDS: &'static [&'static str] = &["off", "read", "program"];
+
+    /// What that word says.
+    pub fn of(word: &str) -> Option<Self> {
+        match word {
+            "off" => Some(Self::Off),
+            "read" => Some(Self::Read),
+            "program" => Some(Self::Program),
+            _ => None,
+        }
+    }
+
+    /// The word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Read => "read",
+            Self::Program => "program",
+        }
+    }
+}
+
 /// A switch as a user wants it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -115,6 +153,9 @@ pub struct SwitchSpec {
     /// Auxiliary connections to each controller that is called (OpenFlow 1.3.5 §6.3.7).
     #[serde(default)]
     pub aux: u8,
+    /// What its controllers may do with the host's steering.
+    #[serde(default)]
+    pub steering: SteeringAccess,
     /// Certificates for `ssl:` and `pssl:`; the node's when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<TlsSpec>,
@@ -163,6 +204,7 @@ impl SwitchSpec {
             on_standalone: Rules::default(),
             echo_interval_s: DEFAULT_ECHO_INTERVAL_S,
             aux: 0,
+            steering: SteeringAccess::default(),
             tls: None,
         }
     }
@@ -208,6 +250,9 @@ pub struct SwitchPatch {
     /// See [`SwitchSpec::aux`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aux: Option<u8>,
+    /// See [`SwitchSpec::steering`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steering: Option<SteeringAccess>,
     /// See [`SwitchSpec::tls`]; `null` goes back to the node's.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     #[schema(value_type = Option<TlsSpec>)]
@@ -237,6 +282,7 @@ impl SwitchPatch {
             on_standalone: self.on_standalone.unwrap_or(spec.on_standalone),
             echo_interval_s: self.echo_interval_s.unwrap_or(spec.echo_interval_s),
             aux: self.aux.unwrap_or(spec.aux),
+            steering: self.steering.unwrap_or(spec.steering),
             tls: self.tls.clone().unwrap_or_else(|| spec.tls.clone()),
         }
     }

@@ -9,9 +9,11 @@
 //! What the agent was asked for is kept in the store ([`kept`]); what the kernel does goes on without us, and is taken up again at the
 //! next start.
 
+mod controllers;
 mod kept;
 mod surroundings;
 
+pub use controllers::Controllers;
 pub use kept::{Journal, restore};
 pub use steer::{
     CandidateView, CoreView, DecisionView, FlowView, InterfaceSpec, InterfaceView, ModeWanted,

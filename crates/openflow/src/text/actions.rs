@@ -2,6 +2,7 @@
 
 use super::error::TextError;
 use super::fields::{Context, needs, nw_tos};
+use super::place::place;
 use super::ports::{Resolve, known_port, port};
 use super::scan::{Item, Span, items};
 use super::value;
@@ -313,6 +314,7 @@ fn simple(item: &Item<'_>) -> Result<Option<Action>, TextError> {
         "dec_mpls_ttl" => bare(Action::DecMplsTtl)?,
         "mod_nw_ttl" | "set_nw_ttl" => Action::SetNwTtl(ttl()?),
         "dec_ttl" | "dec_nw_ttl" => bare(Action::DecNwTtl)?,
+        "place" => Action::Place(place(item.required()?)?),
         _ => return Ok(None),
     }))
 }
@@ -344,6 +346,7 @@ fn refused(item: &Item<'_>, action: &Action, fault: Fault) -> TextError {
         (ErrorCode::BadActionMatchInconsistent, Action::SetField(Oxm::Known { field, .. })) => {
             needs(field.spec().prerequisite)
         }
+        (ErrorCode::BadActionBadExpType, Action::Place(_)) => "write suiro steer flow add",
         (ErrorCode::BadActionBadSetArgument, _) => {
             "a VLAN id needs 0x1000 added, or mod_vlan_vid:ID"
         }

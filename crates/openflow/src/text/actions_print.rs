@@ -1,5 +1,6 @@
 //! Actions and instructions, printed as `ovs-ofctl dump-flows` prints them.
 
+use super::place::print_place;
 use super::ports::{Name, print_port};
 use super::value;
 use crate::action::{Action, Instruction};
@@ -94,6 +95,7 @@ fn print_action(action: &Action, name: Name<'_>) -> String {
         Action::DecMplsTtl => "dec_mpls_ttl".to_owned(),
         Action::SetNwTtl(ttl) => format!("mod_nw_ttl:{ttl}"),
         Action::DecNwTtl => "dec_ttl".to_owned(),
+        Action::Place(place) => print_place(*place),
         Action::Experimenter { experimenter, body } => print_experimenter(*experimenter, body),
     }
 }

@@ -50,6 +50,9 @@ const ALIASES: &[(&str, OxmField)] = &[
     ("icmpv4_type", OxmField::Icmpv4Type),
     ("icmpv4_code", OxmField::Icmpv4Code),
     ("ipv6_flabel", OxmField::Ipv6Flabel),
+    ("tun_ipv4_src", OxmField::TunIpv4Src),
+    ("tun_ipv4_dst", OxmField::TunIpv4Dst),
+    ("nw_frag", OxmField::IpFrag),
 ];
 
 /// The Ethernet type and IP protocol that decide what a keyword means.
@@ -85,8 +88,7 @@ impl Context {
 
     /// The field that `name` means here.
     pub(super) fn field(self, name: &str) -> Option<OxmField> {
-        let named =
-            OxmField::ALL.iter().copied().find(|f| f.spec().name.eq_ignore_ascii_case(name));
+        let named = OxmField::every().find(|f| f.spec().name.eq_ignore_ascii_case(name));
         let alias = || {
             ALIASES
                 .iter()

@@ -7,8 +7,14 @@ use crate::matching::Match;
 use crate::oxm::{Oxm, OxmField};
 
 /// The fields after the protocol's shorthand, with the names that matches print them by. (Set-field prints the field's own name.)
-const BEFORE_VLAN: &[(OxmField, &str)] =
-    &[(OxmField::TunnelId, "tun_id"), (OxmField::Metadata, "metadata")];
+const BEFORE_VLAN: &[(OxmField, &str)] = &[
+    (OxmField::TunnelId, "tun_id"),
+    (OxmField::TunIpv4Src, "tun_src"),
+    (OxmField::TunIpv4Dst, "tun_dst"),
+    (OxmField::TunIpv6Src, "tun_ipv6_src"),
+    (OxmField::TunIpv6Dst, "tun_ipv6_dst"),
+    (OxmField::Metadata, "metadata"),
+];
 const ETHERNET: &[(OxmField, &str)] = &[(OxmField::EthSrc, "dl_src"), (OxmField::EthDst, "dl_dst")];
 const NETWORK: &[(OxmField, &str)] = &[
     (OxmField::Ipv6Src, "ipv6_src"),
@@ -24,6 +30,9 @@ const NETWORK: &[(OxmField, &str)] = &[
     (OxmField::ArpTha, "arp_tha"),
     (OxmField::IpDscp, "nw_tos"),
     (OxmField::IpEcn, "nw_ecn"),
+    (OxmField::Fcf, "fcf"),
+    (OxmField::VmId, "vm_id"),
+    (OxmField::IpFrag, "ip_frag"),
     (OxmField::Ipv6Exthdr, "ipv6_exthdr"),
     (OxmField::PbbIsid, "pbb_isid"),
     (OxmField::MplsLabel, "mpls_label"),

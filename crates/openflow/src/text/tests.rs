@@ -369,3 +369,39 @@ proptest! {
         let _ = parse_filter(&text, &no_ports);
     }
 }
+
+#[test]
+fn the_fields_of_steering_are_read_and_printed() {
+    for text in [
+        "ip,fcf=0x3",
+        "ipv6,fcf=0x1/0x1",
+        "vm_id=7",
+        "ip_frag=not_later",
+        "ip_frag=0x2",
+        "tun_id=0x2a,tun_src=192.0.2.0/24,tun_dst=192.0.2.1",
+        "tun_ipv6_src=fd00::/8,tun_ipv6_dst=::1",
+    ] {
+        let fields = parse_filter(text, &no_ports).unwrap().fields;
+        assert_eq!(print_match(&fields, &no_names), text);
+    }
+    let fields = parse_filter("tun_ipv4_src=10.0.0.1,nw_frag=first", &no_ports).unwrap().fields;
+    assert_eq!(print_match(&fields, &no_names), "tun_src=10.0.0.1,ip_frag=first");
+    let flow = parse_flow(
+        "ip,fcf=2,actions=set_field:0x1/0x1->fcf,output:2",
+        FlowModCommand::Add,
+        &no_ports,
+    );
+    assert_eq!(
+        print_flow_mod(&flow.unwrap(), &no_names),
+        "ip,fcf=0x2 actions=set_field:0x1/0x1->fcf,output:2"
+    );
+}
+
+#[test]
+fn what_is_for_steering_alone_is_refused_in_flows_by_name() {
+    let error = |text| parse_flow(text, FlowModCommand::Add, &no_ports).unwrap_err();
+    let place = error("actions=place(core=auto)");
+    assert_eq!((place.at, &*place.remedy), (8, "write suiro steer flow add"));
+    assert!(error("vm_id=1,actions=drop").problem.contains("these tables do not have"));
+    assert!(error("ip,fcf=1,nw_tos=4,actions=drop").problem.contains("twice"));
+}

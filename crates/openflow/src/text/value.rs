@@ -44,8 +44,10 @@ where
 
 /// `value[/mask]` of a field.
 pub(super) fn masked(field: OxmField, word: Span<'_>) -> Result<(u128, Option<u128>), TextError> {
-    if field.spec().format == Format::TcpFlags {
-        return tcp_flags(word);
+    match field.spec().format {
+        Format::TcpFlags => return tcp_flags(word),
+        Format::Fragment => return fragment(word),
+        _ => {}
     }
     let Some((value, mask)) = word.split("/") else { return Ok((exact(field, word)?, None)) };
     let value = exact(field, value)?;
@@ -142,10 +144,42 @@ fn listed_flags(word: Span<'_>) -> Result<(u128, Option<u128>), TextError> {
     Ok((bits?.iter().fold(0, |all, bit| all | bit), None))
 }
 
+/// Kinds of fragments by value and mask, as Open vSwitch names them (ovs-fields(7), `ip_frag`).
+const FRAGMENTS: &[(&str, u128, u128)] =
+    &[("no", 0, 3), ("yes", 1, 1), ("first", 1, 3), ("later", 3, 3), ("not_later", 0, 2)];
+
+/// A kind of fragments, or a number with or without mask.
+fn fragment(word: Span<'_>) -> Result<(u128, Option<u128>), TextError> {
+    if let Some((_, value, mask)) =
+        FRAGMENTS.iter().find(|(name, ..)| name.eq_ignore_ascii_case(word.text))
+    {
+        return Ok((*value, Some(*mask)));
+    }
+    let (value, mask) = word.split("/").map_or((word, None), |(value, mask)| (value, Some(mask)));
+    let byte = |word: Span<'_>| {
+        let read = integer(word.text).filter(|value| *value <= 0xff).map(u128::from);
+        read.ok_or_else(|| {
+            word.error("no kind of fragments", "write no, yes, first, later or not_later")
+        })
+    };
+    let (value, mask) = (byte(value)?, mask.map(byte).transpose()?);
+    Ok((value & mask.unwrap_or(u128::MAX), mask))
+}
+
+fn print_fragment(value: u128, mask: Option<u128>) -> String {
+    let named = FRAGMENTS.iter().find(|(_, v, m)| (*v, Some(*m)) == (value, mask));
+    match (named, mask) {
+        (Some((name, ..)), _) => (*name).to_owned(),
+        (None, Some(mask)) => format!("{value:#x}/{mask:#x}"),
+        (None, None) => format!("{value:#x}"),
+    }
+}
+
 /// `value` or `value/mask` of a field, in the field's own format.
 pub(super) fn print(field: OxmField, value: u128, mask: Option<u128>) -> String {
     match (field.spec().format, mask) {
         (Format::TcpFlags, _) => print_tcp_flags(value, mask),
+        (Format::Fragment, _) => print_fragment(value, mask),
         (Format::Ipv4 | Format::Ipv6, Some(mask)) => {
             format!("{}/{}", print_exact(field, value), print_prefix(field, mask))
         }
@@ -164,7 +198,7 @@ fn print_exact(field: OxmField, value: u128) -> String {
         Format::Ipv4 => Ipv4Addr::from_bits(value as u32).to_string(),
         Format::Ipv6 => Ipv6Addr::from_bits(value).to_string(),
         Format::Decimal | Format::Port => value.to_string(),
-        Format::Hex | Format::TcpFlags => format!("{value:#x}"),
+        Format::Hex | Format::TcpFlags | Format::Fragment => format!("{value:#x}"),
     }
 }
 

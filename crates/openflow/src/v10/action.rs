@@ -9,6 +9,7 @@
 //! | `SET_NW_TOS` | set-field of the six DSCP bits; ECN stays |
 //! | `SET_TP_SRC`, `SET_TP_DST` | two set-fields, of TCP's port and of UDP's: each changes only packets of its own |
 //! | `ENQUEUE` | set-queue, output, set-queue 0, because the queue is for this output alone |
+//! | suiro's vendor actions | [`Action::Place`]; set-field of the flow control field |
 //!
 //! Towards 1.0, an output under a queue is an enqueue, and both ports set alike are one action; pushes, other pops, TTLs, groups, masked set-fields and those of other
 //! fields are left out.
@@ -19,7 +20,8 @@ use crate::bytes::{Reader, Writer};
 use crate::envelope::take_list;
 use crate::error::{ErrorCode, Fault};
 use crate::ids::PortNo;
-use crate::oxm::{Oxm, OxmField, VLAN_PRESENT};
+use crate::oxm::{Oxm, OxmField, SUIRO, VLAN_PRESENT};
+use crate::steering::{put_action as put_place, put_set_fcf, take_action as take_steering};
 
 // `OFPAT_*`.
 const OUTPUT: u16 = 0;
@@ -113,7 +115,17 @@ fn put_action(action: &Action, out: &mut Writer) {
             put_header(STRIP_VLAN, 8, out);
             out.zeros(4);
         }
+        Action::SetField(Oxm::Known { field: OxmField::Fcf, value, mask }) => {
+            put_header(VENDOR, 16, out);
+            out.u32(SUIRO);
+            put_set_fcf(*value, mask.unwrap_or(OxmField::Fcf.full()), out);
+        }
         Action::SetField(Oxm::Known { field, value, mask: None }) => put_set(*field, *value, out),
+        Action::Place(place) => {
+            put_header(VENDOR, 16, out);
+            out.u32(SUIRO);
+            put_place(*place, out);
+        }
         Action::Experimenter { experimenter, body } => {
             let start = out.len();
             put_header(VENDOR, 0, out);
@@ -237,16 +249,19 @@ fn take_arguments(
         SET_TP_SRC => set_ports(OxmField::TcpSrc, OxmField::UdpSrc, body, actions)?,
         SET_TP_DST => set_ports(OxmField::TcpDst, OxmField::UdpDst, body, actions)?,
         ENQUEUE => take_enqueue(body, actions)?,
-        VENDOR => {
-            actions
-                .push(Action::Experimenter { experimenter: body.u32()?, body: body.remaining() });
-        }
+        VENDOR => actions.push(take_vendor(body)?),
         _ => {
             let what = "an action type that OpenFlow 1.0 does not define";
             return Err(Fault::new(ErrorCode::BadActionBadType, what));
         }
     }
     Ok(())
+}
+
+fn take_vendor(body: &mut Reader<'_>) -> Result<Action, Fault> {
+    let experimenter = body.u32()?;
+    let known = if experimenter == SUIRO { take_steering(body)? } else { None };
+    Ok(known.unwrap_or_else(|| Action::Experimenter { experimenter, body: body.remaining() }))
 }
 
 /// A port of whichever the packet has, TCP or UDP (1.0.0 §3.3, table 5).

@@ -5,7 +5,8 @@ use crate::action::{Action, Instruction, NICIRA};
 use crate::bytes::{Reader, Writer};
 use crate::error::{ErrorCode, Fault};
 use crate::ids::{GroupId, MeterId, PortNo, TableId};
-use crate::oxm::Oxm;
+use crate::oxm::{Oxm, OxmField, SUIRO};
+use crate::steering::{put_action, put_set_fcf, take_action};
 
 // `OFPAT_*`.
 const OUTPUT: u16 = 0;
@@ -82,7 +83,7 @@ fn action_type(action: &Action) -> u16 {
         Action::DecMplsTtl => DEC_MPLS_TTL,
         Action::SetNwTtl(_) => SET_NW_TTL,
         Action::DecNwTtl => DEC_NW_TTL,
-        Action::Experimenter { .. } => EXPERIMENTER,
+        Action::Place(_) | Action::Experimenter { .. } => EXPERIMENTER,
     }
 }
 
@@ -102,12 +103,20 @@ fn put_arguments(action: &Action, out: &mut Writer) {
         }
         Action::EnsureVlan => out.u16(0x8100),
         Action::SetMplsTtl(ttl) | Action::SetNwTtl(ttl) => out.u8(*ttl),
+        Action::SetField(Oxm::Known { field: OxmField::Fcf, value, mask: Some(mask) }) => {
+            out.u32(SUIRO);
+            put_set_fcf(*value, *mask, out);
+        }
         Action::SetField(oxm @ Oxm::Known { mask: Some(_), .. }) => {
             out.u32(NICIRA);
             out.u16(REG_LOAD2);
             oxm.put(out);
         }
         Action::SetField(oxm) => oxm.put(out),
+        Action::Place(place) => {
+            out.u32(SUIRO);
+            put_action(*place, out);
+        }
         Action::Experimenter { experimenter, body } => {
             out.u32(*experimenter);
             out.bytes(body);
@@ -174,6 +183,11 @@ fn take_experimenter(body: &mut Reader<'_>) -> Result<Action, Fault> {
     let experimenter = body.u32()?;
     if experimenter == NICIRA && body.peek_u16(0) == Ok(REG_LOAD2) {
         return take_reg_load2(body);
+    }
+    if experimenter == SUIRO
+        && let Some(action) = take_action(body)?
+    {
+        return Ok(action);
     }
     Ok(Action::Experimenter { experimenter, body: body.remaining() })
 }

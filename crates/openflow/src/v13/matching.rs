@@ -6,6 +6,16 @@ use crate::error::{ErrorCode, Fault};
 use crate::matching::Match;
 use crate::oxm::{CLASS_EXPERIMENTER, ONF, Oxm, OxmField, OxmId, UnknownOxm};
 
+/// The same match in the bodies of steering's messages, which are those of no version.
+pub(crate) fn put_match(fields: &Match, out: &mut Writer) {
+    fields.put(out);
+}
+
+/// The way back of [`put_match`].
+pub(crate) fn take_match(input: &mut Reader<'_>) -> Result<Match, Fault> {
+    Match::take(input)
+}
+
 /// `OFPMT_OXM`.
 const MATCH_TYPE_OXM: u16 = 1;
 

@@ -23,6 +23,7 @@ use crate::message::Message;
 use crate::version::Version;
 
 pub(crate) use group::can_be_described as group_can_be_described;
+pub(crate) use matching::{put_match, take_match};
 pub(crate) use multipart::encode_reply;
 pub(crate) use switch::{decode_hello, put_hello};
 

@@ -25,11 +25,13 @@ mod interfaces;
 mod machines;
 mod meter;
 mod repair;
+mod report;
 mod rules;
 mod show;
 mod table;
 mod why;
 
+pub use report::{CoreReport, HostReport, PlacementReport};
 pub use rules::Strictness;
 
 use crate::desired::{Change, Desired, Discard, Journal};

@@ -7,7 +7,7 @@ use crate::table::Table;
 use hyper::Method;
 use node::fault::Fault;
 use node::service::{DropView, EndpointView, SwitchView, TroubleView};
-use node::spec::{FailMode, Rules, SwitchPatch, SwitchSpec, TlsSpec};
+use node::spec::{FailMode, Rules, SteeringAccess, SwitchPatch, SwitchSpec, TlsSpec};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -76,6 +76,7 @@ fn patch(settings: SwitchSettings) -> SwitchPatch {
         on_standalone: settings.on_standalone.as_deref().and_then(Rules::of),
         echo_interval_s: settings.echo_interval_s,
         aux: settings.aux,
+        steering: settings.steering.as_deref().and_then(SteeringAccess::of),
         tls: certificates(settings.tls_certificate, settings.tls_key, settings.tls_ca)
             .map(|tls| Some(TlsSpec { pins: settings.tls_pins, ..tls })),
     }
@@ -120,13 +121,14 @@ fn controllers(view: &SwitchView) -> String {
 fn show(view: &SwitchView) -> String {
     let or_none = |list: &[String]| if list.is_empty() { "none".into() } else { list.join(", ") };
     let mut text = format!(
-        "switch {}\n  datapath id   {}\n  fail mode     {}\n  controllers   {}\n  listens on    {}\n  OpenFlow      {}\n  management    {}\n  made by       {}\n",
+        "switch {}\n  datapath id   {}\n  fail mode     {}\n  controllers   {}\n  listens on    {}\n  OpenFlow      {}\n  steering      {}\n  management    {}\n  made by       {}\n",
         view.name,
         view.dpid,
         fail_mode(view),
         or_none(&view.controllers),
         or_none(&view.listen),
         view.protocols.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+        steering(view.steering),
         view.management,
         view.origin,
     );
@@ -154,6 +156,14 @@ fn show(view: &SwitchView) -> String {
     text += &drops("  drops", &view.drops);
     view.fault.iter().for_each(|fault| text += &format!("  FAULT: {fault}\n"));
     text
+}
+
+fn steering(access: SteeringAccess) -> &'static str {
+    match access {
+        SteeringAccess::Off => "the host's is not shown to controllers",
+        SteeringAccess::Read => "controllers may read the host's",
+        SteeringAccess::Program => "controllers may read and program the host's",
+    }
 }
 
 fn fail_mode(view: &SwitchView) -> String {

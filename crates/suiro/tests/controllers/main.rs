@@ -1,5 +1,5 @@
-//! Switches under real controllers: os-ken (a learning switch, a pipeline with groups and meters), Faucet (VLANs, ACLs, routing) and
-//! Debian's ovs-ofctl, with live guests on ports of every kind.
+//! Switches under real controllers: os-ken (a learning switch, a pipeline with groups and meters, steering by suiro's own messages), Faucet
+//! (VLANs, ACLs, routing) and Debian's ovs-ofctl, with live guests on ports of every kind.
 
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
@@ -11,6 +11,7 @@ mod ofctl10;
 mod pipeline;
 mod queues;
 mod rules;
+mod steering;
 #[expect(dead_code, unused_imports, reason = "each test program uses its part")]
 #[path = "../support/mod.rs"]
 mod support;

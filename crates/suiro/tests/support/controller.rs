@@ -36,9 +36,14 @@ impl Controller {
 
     /// Starts an os-ken application, a file of the project that takes the address as its argument.
     pub fn start_program(lab: &Lab, program: &str) -> Self {
+        Self::start_with(lab, program, &[])
+    }
+
+    /// The same with further arguments.
+    pub fn start_with(lab: &Lab, program: &str, arguments: &[&str]) -> Self {
         let mut command = Self::inside(lab);
         command.arg(python()).arg("-u").arg(Path::new(ROOT).join(program)).arg(Self::ADDRESS);
-        Self(Background::start(&mut command))
+        Self(Background::start(command.args(arguments)))
     }
 
     /// Starts Faucet with `faucet.yaml` and its logs in the node's directory.

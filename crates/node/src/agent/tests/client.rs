@@ -1,6 +1,7 @@
 //! A scripted OpenFlow 1.3 client.
 
 use crate::agent::session::{Caller, serve};
+use crate::agent::steering::Permit;
 use crate::agent::stream::Input;
 use crate::agent::{PeerKind, Timing};
 use crate::switch::Switch;
@@ -27,12 +28,22 @@ pub struct Client<S> {
 impl Client<UnixStream> {
     /// A connection to `switch` on which nothing was said yet.
     pub fn connect(switch: &Arc<Switch>, kind: PeerKind, timing: Timing) -> Self {
+        Self::permitted(switch, kind, timing, None)
+    }
+
+    /// The same of one who may use the host's steering.
+    pub fn permitted(
+        switch: &Arc<Switch>,
+        kind: PeerKind,
+        timing: Timing,
+        steering: Option<Permit>,
+    ) -> Self {
         static NEXT_ID: AtomicU64 = AtomicU64::new(100);
         let (ours, theirs) = UnixStream::pair().unwrap();
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         tokio::spawn(serve(
             theirs,
-            Caller { id, name: "test".into(), kind, timing, main: None, on_join: None },
+            Caller { id, name: "test".into(), kind, timing, main: None, on_join: None, steering },
             switch.clone(),
         ));
         Self::over(ours)

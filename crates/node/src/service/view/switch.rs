@@ -5,7 +5,7 @@ use crate::agent::LinkStatus;
 use crate::fault::Fault;
 use crate::service::Node;
 use crate::service::directory::Member;
-use crate::spec::{Dpid, FailMode, Protocol, Rules, SwitchName, TlsSpec};
+use crate::spec::{Dpid, FailMode, Protocol, Rules, SteeringAccess, SwitchName, TlsSpec};
 use crate::switch::Connection;
 use crate::tls::Trouble;
 use serde::{Deserialize, Serialize};
@@ -90,6 +90,8 @@ pub struct SwitchView {
     pub echo_interval_s: u16,
     /// Auxiliary connections wanted to each controller.
     pub aux: u8,
+    /// What its controllers may do with the host's steering.
+    pub steering: SteeringAccess,
     /// Its certificates, its own or the node's.
     pub tls: Option<TlsSpec>,
     /// Most packets a second sent to controllers.
@@ -134,6 +136,7 @@ impl Node {
             on_standalone: state.spec.on_standalone,
             echo_interval_s: state.spec.echo_interval_s,
             aux: state.spec.aux,
+            steering: state.spec.steering,
             tls: state.spec.tls.clone().or_else(|| self.tls()),
             max_packet_in_per_s: state.spec.max_packet_in_per_s,
             management: self.run_dir.management_socket(&state.spec.name).display().to_string(),

@@ -38,7 +38,20 @@ pub fn port_and_len(output: Output) -> (PortNo, u16) {
 
 /// An action list for the tables.
 pub fn actions(list: &[Action]) -> Vec<flow::Action> {
-    list.iter().filter_map(action).collect()
+    let mut found = Vec::with_capacity(list.len());
+    for one in list {
+        match one {
+            Action::SetField(oxm) => found.extend(oxm.parts().filter_map(set_field)),
+            other => found.extend(action(other)),
+        }
+    }
+    found
+}
+
+fn set_field(oxm: Oxm) -> Option<flow::Action> {
+    let Oxm::Known { field: name, value, mask } = oxm else { return None };
+    let (place, of) = (field(name)?, transport(name));
+    Some(flow::Action::SetField { field: place, of, value, mask: mask.unwrap_or(place.full()) })
 }
 
 fn action(action: &Action) -> Option<flow::Action> {
@@ -54,17 +67,13 @@ fn action(action: &Action) -> Option<flow::Action> {
         Action::PopMpls(ether) => Out::PopMpls(*ether),
         Action::PushPbb(ether) => Out::PushPbb(*ether),
         Action::PopPbb => Out::PopPbb,
-        Action::SetField(Oxm::Known { field: name, value, mask }) => {
-            let (place, of) = (field(*name), transport(*name));
-            Out::SetField { field: place, of, value: *value, mask: mask.unwrap_or(place.full()) }
-        }
         Action::CopyTtlOut => Out::CopyTtlOut,
         Action::CopyTtlIn => Out::CopyTtlIn,
         Action::SetMplsTtl(ttl) => Out::SetMplsTtl(*ttl),
         Action::DecMplsTtl => Out::DecMplsTtl,
         Action::SetNwTtl(ttl) => Out::SetNwTtl(*ttl),
         Action::DecNwTtl => Out::DecNwTtl,
-        Action::SetField(Oxm::Unknown(_)) | Action::Experimenter { .. } => return None,
+        Action::SetField(_) | Action::Place(_) | Action::Experimenter { .. } => return None,
     })
 }
 
@@ -174,6 +183,16 @@ mod tests {
         ];
         assert_eq!(actions(&list).len(), list.len());
         assert_eq!(oxm_actions(&actions(&list)), list);
+    }
+
+    #[test]
+    fn the_flow_control_field_is_set_as_its_two_parts() {
+        let set = |oxm| Action::SetField(oxm);
+        let whole = [set(Oxm::exact(OxmField::Fcf, 0x0b))];
+        let parts = [Oxm::exact(OxmField::IpDscp, 2), Oxm::exact(OxmField::IpEcn, 3)].map(set);
+        assert_eq!(oxm_actions(&actions(&whole)), parts);
+        let bit = [set(Oxm::masked(OxmField::Fcf, 1, 1))];
+        assert_eq!(oxm_actions(&actions(&bit)), [set(Oxm::masked(OxmField::IpEcn, 1, 1))]);
     }
 
     #[test]

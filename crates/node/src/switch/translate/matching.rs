@@ -3,6 +3,9 @@
 //! Several OXM fields share bits of [`wire::Key`] (TCP, UDP and SCTP ports; IPv4 and ARP addresses). Their prerequisites
 //! (OpenFlow 1.3.5 §7.2.3.8) tell them apart, so the way back looks at the key's own Ethernet type and IP protocol. A set-field may
 //! stand where nothing of that kind is known, so it says which transport's field it means ([`transport`]).
+//!
+//! The flow control field of steering is DSCP and ECN here ([`Oxm::parts`]). On the way back these go by their own names, unless they
+//! are under masks, for which OpenFlow has no word: then they are the flow control field again.
 
 use flow::Transport;
 use openflow::{Match, Oxm, OxmField, Prerequisite};
@@ -17,9 +20,9 @@ pub struct KeyMask {
     pub mask: Key,
 }
 
-/// The part of the key that holds an OXM field.
-pub const fn field(oxm: OxmField) -> Field {
-    match oxm {
+/// The part of the key that holds an OXM field; `None` for those of steering, which the tables do not have.
+pub const fn field(oxm: OxmField) -> Option<Field> {
+    Some(match oxm {
         // suiro has no port on top of a port (wire::Field::InPort).
         OxmField::InPort | OxmField::InPhyPort => Field::InPort,
         OxmField::Metadata => Field::Metadata,
@@ -55,7 +58,14 @@ pub const fn field(oxm: OxmField) -> Field {
         OxmField::TunnelId => Field::TunnelId,
         OxmField::Ipv6Exthdr => Field::Ipv6Exthdr,
         OxmField::TcpFlags => Field::TcpFlags,
-    }
+        OxmField::Fcf
+        | OxmField::VmId
+        | OxmField::IpFrag
+        | OxmField::TunIpv4Src
+        | OxmField::TunIpv4Dst
+        | OxmField::TunIpv6Src
+        | OxmField::TunIpv6Dst => return None,
+    })
 }
 
 /// The transport that an OXM field is of, where others share its part of the key.
@@ -73,9 +83,10 @@ pub const fn transport(oxm: OxmField) -> Option<Transport> {
 /// The key and mask of a match that [`Match::check`] found good; fields that suiro does not know are not there then.
 pub fn key_mask(fields: &Match) -> KeyMask {
     let mut found = KeyMask::default();
-    for oxm in &fields.0 {
-        if let Oxm::Known { field: name, value, mask } = oxm {
-            let place = field(*name);
+    for oxm in fields.0.iter().flat_map(Oxm::parts) {
+        if let Oxm::Known { field: name, value, mask } = oxm
+            && let Some(place) = field(name)
+        {
             let mask = mask.unwrap_or(place.full());
             found.mask.set(place, mask);
             found.key.set(place, value & mask);
@@ -91,12 +102,28 @@ pub fn oxm_match(matched: &KeyMask) -> Match {
     while candidates != 0 {
         let name = OxmField::ALL[candidates.trailing_zeros() as usize];
         candidates &= candidates - 1;
-        let mask = matched.mask.get(field(name));
+        let Some(place) = field(name) else { continue };
+        let mask = matched.mask.get(place);
         if mask != 0 && holds(name.spec().prerequisite, matched) {
-            fields.push(Oxm::masked(name, matched.key.get(field(name)), mask));
+            fields.push(Oxm::masked(name, matched.key.get(place), mask));
         }
     }
+    join_flow_control(&mut fields);
     Match(fields)
+}
+
+/// Makes DSCP and ECN the flow control field if one of them is under a mask.
+fn join_flow_control(fields: &mut Vec<Oxm>) {
+    let is_part = |oxm: &Oxm| matches!(oxm.field(), Some(OxmField::IpDscp | OxmField::IpEcn));
+    let is_masked = |oxm: &Oxm| matches!(oxm, Oxm::Known { mask: Some(_), .. });
+    if !fields.iter().any(|oxm| is_part(oxm) && is_masked(oxm)) {
+        return;
+    }
+    let found = Match(std::mem::take(fields));
+    let part = |name| found.get(name).unwrap_or_default();
+    let joined = Oxm::fcf(part(OxmField::IpDscp), part(OxmField::IpEcn));
+    fields.extend(found.0.into_iter().filter(|oxm| !is_part(oxm)));
+    fields.push(joined);
 }
 
 /// Bit per index in [`OxmField::ALL`] of the fields that have bits in each word of a key; the physical port shows as the port.
@@ -105,7 +132,9 @@ const IN_WORD: [u64; WORDS] = {
     let mut at = 0;
     while at < OxmField::ALL.len() {
         let mut key = Key([0; WORDS]);
-        key.set(field(OxmField::ALL[at]), u128::MAX);
+        if let Some(place) = field(OxmField::ALL[at]) {
+            key.set(place, u128::MAX);
+        }
         let mut word = 0;
         while word < WORDS {
             if key.0[word] != 0 && !matches!(OxmField::ALL[at], OxmField::InPhyPort) {
@@ -125,7 +154,7 @@ fn candidates(mask: &Key) -> u64 {
 
 /// The OXM name of a part of the key, of a transport's if several share it.
 pub fn oxm_field(place: Field, of: Option<Transport>) -> Option<OxmField> {
-    OxmField::ALL.iter().copied().find(|&name| (field(name), transport(name)) == (place, of))
+    OxmField::ALL.iter().copied().find(|&name| (field(name), transport(name)) == (Some(place), of))
 }
 
 fn holds(prerequisite: Prerequisite, matched: &KeyMask) -> bool {
@@ -191,7 +220,7 @@ mod tests {
     #[test]
     fn every_field_that_can_be_set_is_of_a_transport_or_of_one_header() {
         for &name in OxmField::ALL.iter().filter(|name| name.spec().settable) {
-            let (place, of) = (field(name), transport(name));
+            let (place, of) = (field(name).unwrap(), transport(name));
             assert_eq!(oxm_field(place, of), Some(name), "{name:?}");
             let shared_by = Transport::with(place);
             assert_eq!(of.is_none(), shared_by.is_empty(), "{name:?}");
@@ -209,6 +238,18 @@ mod tests {
         let found = key_mask(&fields);
         assert_eq!(found.key.masked(&found.mask), found.key);
         assert_eq!(oxm_match(&found), fields);
+    }
+
+    #[test]
+    fn the_flow_control_field_comes_back_under_a_mask_alone() {
+        let ip = Match::default().with(OxmField::EthType, 0x86dd);
+        for (value, mask) in [(1, 1), (2, 0xfe), (0x84, 0xfc | 1), (0, 3 << 6)] {
+            let fields = ip.clone().with_masked(OxmField::Fcf, value, mask);
+            assert_eq!(oxm_match(&key_mask(&fields)), fields, "{value:#x}/{mask:#x}");
+        }
+        let whole = ip.clone().with(OxmField::Fcf, 0x0b);
+        let parts = ip.with(OxmField::IpDscp, 2).with(OxmField::IpEcn, 3);
+        assert_eq!(oxm_match(&key_mask(&whole)), parts);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::{PERMITTED, Row, entry, never, refuse, refuse_bytes, sent, with_actio
 use crate::groups::{bucket, change};
 use openflow::{
     Action, ErrorCode as Code, GroupId, GroupModCommand, GroupType, Instruction, Match, Message,
-    Oxm, OxmField, PacketOut, PortNo,
+    Oxm, OxmField, PacketOut, PortNo, SUIRO,
 };
 
 /// An entry that applies an action, and one that writes it.
@@ -74,7 +74,7 @@ pub fn rows() -> Vec<Row> {
         ),
         sent(
             Code::BadActionBadExpType,
-            "an action of Nicira other than the set-field with a mask",
+            "an action of Nicira other than the set-field with a mask; of suiro's, place (for steering entries) and unknown ones",
             |bench, code| {
                 refuse(
                     bench,
@@ -84,6 +84,14 @@ pub fn rows() -> Vec<Row> {
                         body: vec![0, 99, 0, 0, 0, 0, 0, 0],
                     }),
                 );
+                for subtype in [1, 99] {
+                    let body = vec![0, subtype, 0, 0, 0, 0, 0, 0];
+                    refuse(
+                        bench,
+                        code,
+                        everywhere(Action::Experimenter { experimenter: SUIRO, body }),
+                    );
+                }
             },
         ),
         sent(

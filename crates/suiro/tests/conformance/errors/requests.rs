@@ -4,10 +4,11 @@ use super::modifications::features;
 use super::{PERMITTED, Row, elsewhere, encoded, never, patched, raw, refuse, refuse_bytes, sent};
 use crate::harness::{Bench, Suite, entry, output, plain_frame};
 use openflow::ErrorCode as Code;
+use openflow::steering::{HostInfo, Message as SteerMessage};
 use openflow::{
     Action, Experimenter, FlowMod, FlowStatsRequest, FragmentMode, HEADER_LEN, Match, Message,
     MultipartRequest, PacketOut, Part, PortConfig, PortFeatures, PortMod, PortNo, Role, RoleMsg,
-    SwitchConfig, TableFeatures, TableId, TableMod,
+    SUIRO, SwitchConfig, TableFeatures, TableId, TableMod,
 };
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -99,7 +100,7 @@ fn requests() -> Vec<Row> {
         ),
         sent(
             Code::BadRequestBadExperimenter,
-            "an experimenter's message or multipart: suiro has none of its own yet",
+            "another experimenter's message or multipart, or suiro's where the switch does not let its controllers use them",
             |bench, code| {
                 let body =
                     || Experimenter { experimenter: 0x00ab_cdef, exp_type: 1, body: vec![1; 8] };
@@ -110,9 +111,23 @@ fn requests() -> Vec<Row> {
                 );
             },
         ),
-        never(
+        sent(
             Code::BadRequestBadExpType,
-            "no experimenter's messages are known, so none is of a wrong type",
+            "a message or multipart of suiro's of an unknown type, or one that only a switch sends",
+            |bench, code| {
+                let of_type =
+                    |exp_type| Experimenter { experimenter: SUIRO, exp_type, body: vec![0; 8] };
+                let host = SteerMessage::HostInfo(HostInfo::default()).encode();
+                refuse(
+                    bench,
+                    code,
+                    [
+                        Message::Experimenter(of_type(99)),
+                        Message::Experimenter(host),
+                        ask(MultipartRequest::Experimenter(of_type(99))),
+                    ],
+                );
+            },
         ),
         never(Code::BadRequestEperm, PERMITTED),
         sent(

@@ -60,7 +60,7 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// Makes the switch on TAPs: secure, packet-ins unlimited, every port up.
+    /// Makes the switch on TAPs: secure, packet-ins unlimited, every port up, its controllers let to read the host's steering.
     pub fn make(node: &Node) -> Self {
         Self::on(node, Ports::Tap)
     }
@@ -69,8 +69,7 @@ impl Bench {
     pub fn on(node: &Node, ports: Ports) -> Self {
         let number = node.number();
         let switch = format!("sw{number}");
-        let spec =
-            json!({ "name": switch, "fail_mode": "secure", "max_packet_in_per_s": u32::MAX });
+        let spec = json!({ "name": switch, "fail_mode": "secure", "max_packet_in_per_s": u32::MAX, "steering": "read" });
         node.api("POST", "/v1/switches", &spec);
         let mut session = Session::open(&node.socket(&switch), Version::V1_3);
         // A caller hears of events only after it has asked for some bytes.
