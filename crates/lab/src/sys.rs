@@ -3,7 +3,7 @@
 
 use anyhow::{Context, Result, bail};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 const BPF_PROG_LOAD: libc::c_long = 5;
 const BPF_PROG_TEST_RUN: libc::c_long = 10;
@@ -192,6 +192,19 @@ impl XdpProgram {
             Err(error) => bail!("sending live XDP frames failed: {error}"),
         }
     }
+}
+
+/// Nanoseconds of one run of a program over a frame, on average over `repeat` runs in one system call.
+pub fn run_time(program: BorrowedFd<'_>, frame: &[u8], repeat: u32) -> Result<f64> {
+    let mut attribute = TestRun {
+        prog_fd: program.as_raw_fd() as u32,
+        data_size_in: frame.len() as u32,
+        data_in: frame.as_ptr() as u64,
+        repeat,
+        ..Default::default()
+    };
+    bpf(BPF_PROG_TEST_RUN, &mut attribute).context("running a BPF program for a test failed")?;
+    Ok(f64::from(attribute.duration))
 }
 
 /// Index of an interface in the calling thread's namespace.
