@@ -9,7 +9,8 @@ use std::path::Path;
 /// # Errors
 /// A file that cannot be written.
 pub fn write(directory: &Path, findings: &Findings) -> Result<()> {
-    std::fs::create_dir_all(directory).with_context(|| format!("{}: cannot be made", directory.display()))?;
+    std::fs::create_dir_all(directory)
+        .with_context(|| format!("{}: cannot be made", directory.display()))?;
     let files = [
         ("", rounds(&findings.results)),
         ("-by-core", by_core(&findings.by_core)),
@@ -18,12 +19,14 @@ pub fn write(directory: &Path, findings: &Findings) -> Result<()> {
     files.into_iter().filter(|(_, lines)| lines.len() > 1).try_for_each(|(suffix, lines)| {
         let path = directory.join(format!("{}{suffix}.csv", findings.experiment));
         let text = lines.join("\n") + "\n";
-        std::fs::write(&path, text).with_context(|| format!("{}: cannot be written", path.display()))
+        std::fs::write(&path, text)
+            .with_context(|| format!("{}: cannot be written", path.display()))
     })
 }
 
 fn rounds(rows: &[Row]) -> Vec<String> {
-    let mut lines = vec!["case,steering,figure,vm,size,unit,round,value,paper,paper_scaled,cores".to_owned()];
+    let mut lines =
+        vec!["case,steering,figure,vm,size,unit,round,value,paper,paper_scaled,cores".to_owned()];
     for row in rows {
         for (round, value) in (1..).zip(&row.rounds) {
             let texts = [
@@ -50,7 +53,12 @@ fn by_core(lines: &[ByCore]) -> Vec<String> {
     for line in lines {
         for (vm, frames) in &line.frames_of_vm {
             let text = |(core, frames): (usize, &u64)| {
-                format!("{},{},{},{vm},{core},{frames}", quoted(&line.case), quoted(&line.steering), line.size)
+                format!(
+                    "{},{},{},{vm},{core},{frames}",
+                    quoted(&line.case),
+                    quoted(&line.steering),
+                    line.size
+                )
             };
             texts.extend(frames.iter().enumerate().map(text));
         }
@@ -75,7 +83,11 @@ fn or_empty<T: ToString>(value: Option<T>) -> String {
 
 /// As RFC 4180 wants it where there is a comma, a quote or a line's end inside.
 fn quoted(text: &str) -> String {
-    if text.contains([',', '"', '\n']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
+    if text.contains([',', '"', '\n']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
 }
 
 #[cfg(test)]
@@ -114,6 +126,9 @@ mod tests {
             frames_of_vm: BTreeMap::from([(1, vec![1, 2]), (2, vec![0, 3])]),
             paper_percent: None,
         };
-        assert_eq!(by_core(&[line])[1..], ["x,rps,64,1,0,1", "x,rps,64,1,1,2", "x,rps,64,2,0,0", "x,rps,64,2,1,3"]);
+        assert_eq!(
+            by_core(&[line])[1..],
+            ["x,rps,64,1,0,1", "x,rps,64,1,1,2", "x,rps,64,2,0,0", "x,rps,64,2,1,3"]
+        );
     }
 }

@@ -248,9 +248,16 @@ mod tests {
             sheet.add(key("rps"), "%", 0.0, class);
         }
         let rows = sheet.rows("vse-two-flows", Scale { capacity: 95.49 }).unwrap();
-        assert_eq!((rows.len(), rows[0].ours.median, rows[0].cores.as_str()), (2, 2.0, "CCX2+SMT1"));
+        assert_eq!(
+            (rows.len(), rows[0].ours.median, rows[0].cores.as_str()),
+            (2, 2.0, "CCX2+SMT1")
+        );
         assert_eq!(rows[0].rounds, [3.0, 1.0, 2.0]);
-        assert_eq!((rows[0].paper, rows[0].paper_scaled), (Some(34.5), Some(34.5)), "a share is not scaled");
+        assert_eq!(
+            (rows[0].paper, rows[0].paper_scaled),
+            (Some(34.5), Some(34.5)),
+            "a share is not scaled"
+        );
         assert_eq!(sheet.median(&key("default")), Some(2.0));
         assert_eq!(sheet.median(&key("vse")), None);
     }
@@ -259,7 +266,13 @@ mod tests {
     fn a_rate_of_the_paper_is_scaled() {
         let mut sheet = Sheet::default();
         let case = "flow collision".into();
-        let key = Key { case, steering: "default".into(), quantity: "throughput", vm: None, size: Some(1400) };
+        let key = Key {
+            case,
+            steering: "default".into(),
+            quantity: "throughput",
+            vm: None,
+            size: Some(1400),
+        };
         sheet.add(key, "Mbit/s", 90.0, "CCX");
         let rows = sheet.rows("vse-collision", Scale { capacity: 95.49 }).unwrap();
         assert!((rows[0].paper_scaled.unwrap() - 95.49).abs() < 1e-9);
@@ -268,7 +281,8 @@ mod tests {
     #[test]
     fn counts_of_all_rounds_add_up_by_core_and_vm() {
         let frames = |frames| Count { frames, ..Count::default() };
-        let counts = Counts::by_vm(vec![vec![], vec![frames(1), frames(2)], vec![frames(4), frames(0)]]);
+        let counts =
+            Counts::by_vm(vec![vec![], vec![frames(1), frames(2)], vec![frames(4), frames(0)]]);
         let mut sheet = Sheet::default();
         sheet.add_counts(&key("vse"), &counts, 2, 2);
         sheet.add_counts(&key("vse"), &counts, 2, 2);

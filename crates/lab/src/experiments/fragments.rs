@@ -37,7 +37,12 @@ pub fn run(experiment: &Experiment, settings: &Settings) -> Result<Findings> {
                 let mean = losses.sum::<f64>() / measured.outcomes.len() as f64;
                 lab.sheet.add(trial.key("loss", None), "%", mean, measured.class);
                 let strays = measured.strays(lab.testbed.layout.host);
-                lab.sheet.add(trial.key("frames off their flow's core", None), "%", strays, measured.class);
+                lab.sheet.add(
+                    trial.key("frames off their flow's core", None),
+                    "%",
+                    strays,
+                    measured.class,
+                );
             }
         }
     }
@@ -49,7 +54,11 @@ fn goals(lab: &Lab<'_>) -> Vec<Goal> {
     let median = |quantity, size| lab.sheet.median(&key(CASE, Steering::Vse, quantity, None, size));
     let loss = || {
         let (fragmented, whole) = (median("loss", FRAGMENTED)?, median("loss", WHOLE)?);
-        Some(Goal::at_most("loss of fragmented over unfragmented datagrams, points".into(), fragmented - whole, 1.0))
+        Some(Goal::at_most(
+            "loss of fragmented over unfragmented datagrams, points".into(),
+            fragmented - whole,
+            1.0,
+        ))
     };
     let strays = || {
         let strays = median("frames off their flow's core", FRAGMENTED)?;

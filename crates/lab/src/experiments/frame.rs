@@ -28,11 +28,13 @@ fn ethernet(to: &str, from: &str, packet: &[u8]) -> Vec<u8> {
 /// IPv4 without options around UDP.
 fn udp(from: &str, to: &str, (source, destination): (u16, u16), payload: &[u8]) -> Vec<u8> {
     let length = (payload.len() + 28) as u16;
-    let mut packet = [&[0x45, 0][..], &length.to_be_bytes(), &[0, 0, 0x40, 0, 64, 17, 0, 0]].concat();
+    let mut packet =
+        [&[0x45, 0][..], &length.to_be_bytes(), &[0, 0, 0x40, 0, 64, 17, 0, 0]].concat();
     for text in [from, to] {
         packet.extend(text.split('.').map(|part| part.parse::<u8>().unwrap_or(0)));
     }
-    let sum: u32 = packet.chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum();
+    let sum: u32 =
+        packet.chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum();
     let folded = (sum & 0xffff) + (sum >> 16);
     packet[10..12].copy_from_slice(&(!((folded & 0xffff) + (folded >> 16)) as u16).to_be_bytes());
     for field in [source, destination, length - 20, 0] {
@@ -52,8 +54,10 @@ mod tests {
         assert_eq!(frame.len(), 100 + HEADERS);
         assert_eq!(&frame[80..84], [10, 88, 0, 3], "inner destination");
         for header in [&frame[14..34], &frame[64..84]] {
-            let sum: u32 =
-                header.chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum();
+            let sum: u32 = header
+                .chunks(2)
+                .map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])))
+                .sum();
             assert_eq!((sum & 0xffff) + (sum >> 16), 0xffff);
         }
     }

@@ -26,7 +26,10 @@ impl Layout {
     /// # Errors
     /// There is only one.
     pub fn of(cores: usize) -> Result<Self> {
-        ensure!(cores >= 2, "this machine has one core; the experiments need two (or --guest, which emulates six)");
+        ensure!(
+            cores >= 2,
+            "this machine has one core; the experiments need two (or --guest, which emulates six)"
+        );
         if cores == 2 {
             return Ok(Self { host: 2, rx: 0, sender: 1 });
         }

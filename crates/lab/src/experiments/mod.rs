@@ -115,7 +115,8 @@ impl Settings {
         }
         let find = |name: &String| {
             let found = EXPERIMENTS.iter().find(|experiment| experiment.name == name);
-            found.with_context(|| format!("no experiment {name:?}; there are: {}", NAMES.join(", ")))
+            found
+                .with_context(|| format!("no experiment {name:?}; there are: {}", NAMES.join(", ")))
         };
         self.experiments.iter().map(find).collect()
     }
@@ -176,7 +177,9 @@ pub fn run(arguments: Vec<OsString>) -> Result<()> {
     match cli.command {
         Command::List => {
             let width = NAMES.iter().map(|name| name.len()).max().unwrap_or(0);
-            EXPERIMENTS.iter().for_each(|experiment| println!("{:<width$}  {}", experiment.name, experiment.about));
+            EXPERIMENTS.iter().for_each(|experiment| {
+                println!("{:<width$}  {}", experiment.name, experiment.about)
+            });
             Ok(())
         }
         Command::Run(settings) => run_all(&settings),
@@ -212,14 +215,16 @@ fn run_all(settings: &Settings) -> Result<()> {
 fn write(settings: &Settings, run: &Run) -> Result<()> {
     if let Some(path) = &settings.json {
         let text = serde_json::to_string_pretty(run)? + "\n";
-        std::fs::write(path, text).with_context(|| format!("{}: cannot be written", path.display()))?;
+        std::fs::write(path, text)
+            .with_context(|| format!("{}: cannot be written", path.display()))?;
     }
     if let Some(directory) = &settings.csv {
         run.experiments.iter().try_for_each(|findings| csv::write(directory, findings))?;
     }
     if let Some(path) = &settings.report {
         let text = page::page(&run.machine, &run.experiments)?;
-        std::fs::write(path, text).with_context(|| format!("{}: cannot be written", path.display()))?;
+        std::fs::write(path, text)
+            .with_context(|| format!("{}: cannot be written", path.display()))?;
     }
     Ok(())
 }

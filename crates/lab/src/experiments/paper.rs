@@ -58,7 +58,8 @@ impl Paper {
     pub fn of(experiment: &str) -> Result<Self> {
         let mut all: BTreeMap<String, Self> =
             serde_json::from_str(FILE).context("data/papers.json cannot be read")?;
-        all.remove(experiment).with_context(|| format!("data/papers.json says nothing of {experiment}"))
+        all.remove(experiment)
+            .with_context(|| format!("data/papers.json says nothing of {experiment}"))
     }
 
     /// The figure, if the paper has it.

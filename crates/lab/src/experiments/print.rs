@@ -39,6 +39,17 @@ impl<'f> Table<'f> {
     }
 }
 
+impl Table<'_> {
+    /// Only what the paper has as well, and sums over all VMs: the rest is in the files.
+    fn headlines(mut self) -> Self {
+        self.lines.retain(|line| {
+            let mut rows = line.cells.iter().flatten();
+            rows.any(|row| row.paper.is_some() || (row.vm.is_none() && row.ours.max != 0.0))
+        });
+        self
+    }
+}
+
 fn head(row: &Row) -> [String; 3] {
     let vm = row.vm.map_or(String::new(), |vm| format!(" VM {vm}"));
     let unit = if row.unit.is_empty() { String::new() } else { format!(", {}", row.unit) };
@@ -48,7 +59,10 @@ fn head(row: &Row) -> [String; 3] {
 /// Median, range, and the paper's figure.
 pub fn cell(row: &Row) -> String {
     let digits = digits(row.ours.median);
-    let ours = format!("{:.digits$} [{:.digits$}..{:.digits$}]", row.ours.median, row.ours.min, row.ours.max);
+    let ours = format!(
+        "{:.digits$} [{:.digits$}..{:.digits$}]",
+        row.ours.median, row.ours.min, row.ours.max
+    );
     row.paper_scaled.map_or(ours.clone(), |paper| format!("{ours} ({paper:.digits$})"))
 }
 
@@ -74,20 +88,28 @@ pub fn column(size: Option<usize>) -> String {
 /// Prints an experiment's tables and goals.
 pub fn print(findings: &Findings) {
     println!("\n{}: {}", findings.experiment, findings.about);
-    println!("  (in brackets: the paper's figure, its rates times {:.4}; {})", findings.scale, findings.source);
+    println!(
+        "  (in brackets: the paper's figure, its rates times {:.4}; {})",
+        findings.scale, findings.source
+    );
     findings.notes.iter().for_each(|note| println!("  {note}"));
-    print_table(&Table::of(findings));
+    print_table(&Table::of(findings).headlines());
     print_by_core(&findings.by_core);
     for goal in &findings.goals {
-        let (verdict, sign) = (if goal.is_met { "kept" } else { "NOT KEPT" }, if goal.at_least { ">=" } else { "<=" });
+        let (verdict, sign) = (
+            if goal.is_met { "kept" } else { "NOT KEPT" },
+            if goal.at_least { ">=" } else { "<=" },
+        );
         println!("  goal {verdict}: {}: {:.3} ({sign} {})", goal.claim, goal.value, goal.bound);
     }
 }
 
 fn print_table(table: &Table<'_>) {
-    let texts: Vec<Vec<String>> = std::iter::once(header(table)).chain(table.lines.iter().map(words)).collect();
+    let texts: Vec<Vec<String>> =
+        std::iter::once(header(table)).chain(table.lines.iter().map(words)).collect();
     let columns = texts.first().map_or(0, Vec::len);
-    let width = |column: usize| texts.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
+    let width =
+        |column: usize| texts.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<_> = (0..columns).map(width).collect();
     for line in &texts {
         let cells = line.iter().zip(&widths).map(|(text, &width)| format!("{text:<width$}"));
@@ -107,7 +129,8 @@ fn words(line: &Line<'_>) -> Vec<String> {
 
 fn print_by_core(lines: &[ByCore]) {
     for line in lines {
-        let shares = shares(line).iter().map(|share| format!("{share:.1}")).collect::<Vec<_>>().join(" / ");
+        let shares =
+            shares(line).iter().map(|share| format!("{share:.1}")).collect::<Vec<_>>().join(" / ");
         let percent = |shares: &Vec<f64>| {
             let shares: Vec<_> = shares.iter().map(|share| format!("{share:.1}")).collect();
             format!(" (paper's cores: {})", shares.join(" / "))
@@ -143,7 +166,11 @@ mod tests {
 
     #[test]
     fn sizes_stand_side_by_side_and_what_was_not_measured_is_a_dash() {
-        let results = vec![row("rps", 8192, 50.0, Some(43.5)), row("rps", 1400, 0.5, None), row("vse", 1400, 0.0, None)];
+        let results = vec![
+            row("rps", 8192, 50.0, Some(43.5)),
+            row("rps", 1400, 0.5, None),
+            row("vse", 1400, 0.0, None),
+        ];
         let findings = Findings {
             experiment: "x",
             about: "",
@@ -157,7 +184,10 @@ mod tests {
         };
         let table = Table::of(&findings);
         assert_eq!(table.sizes, [Some(1400), Some(8192)]);
-        assert_eq!(words(&table.lines[0]), ["two flows", "rps", "loss VM 2, %", "0.50 [0.50..0.50]", "50.0 [50.0..50.0] (43.5)"]);
+        assert_eq!(
+            words(&table.lines[0]),
+            ["two flows", "rps", "loss VM 2, %", "0.50 [0.50..0.50]", "50.0 [50.0..50.0] (43.5)"]
+        );
         assert_eq!(words(&table.lines[1])[3..], ["0.00 [0.00..0.00]", "-"]);
     }
 }

@@ -41,14 +41,20 @@ pub fn run(experiment: &Experiment, settings: &Settings) -> Result<Findings> {
     }
     let goals = settings.sizes.iter().flat_map(|&size| goals(&lab, size)).collect();
     let mut findings = lab.findings(experiment, goals)?;
-    findings.notes.push(format!("VMs 1 to 3 on cores {cores:?}; each works {share} of the stage's work for a byte"));
+    findings.notes.push(format!(
+        "VMs 1 to 3 on cores {cores:?}; each works {share} of the stage's work for a byte"
+    ));
     Ok(findings)
 }
 
 fn trials(lab: &Lab<'_>, vms: &[Vm], ports: [u16; 3], size: usize) -> Vec<Trial> {
     let flows: Vec<_> = (1..).zip(ports).map(|(vm, port)| lab.flow(vm, port, size)).collect();
-    let trial = |case, steering, flows: &[_], priority| {
-        Trial { case, steering, flows: flows.to_vec(), vms: vms.to_vec(), priority }
+    let trial = |case, steering, flows: &[_], priority| Trial {
+        case,
+        steering,
+        flows: flows.to_vec(),
+        vms: vms.to_vec(),
+        priority,
     };
     let mut trials = Vec::new();
     for &steering in &lab.settings.steering {
@@ -62,14 +68,23 @@ fn trials(lab: &Lab<'_>, vms: &[Vm], ports: [u16; 3], size: usize) -> Vec<Trial>
 }
 
 fn goals(lab: &Lab<'_>, size: usize) -> Vec<Goal> {
-    let rate = |case, steering, vm| lab.sheet.median(&key(case, steering, "throughput", Some(vm), size));
+    let rate =
+        |case, steering, vm| lab.sheet.median(&key(case, steering, "throughput", Some(vm), size));
     let first = || {
         let (rate, alone) = (rate(CASE, Steering::Vse, FIRST)?, rate(ALONE, Steering::Vse, FIRST)?);
-        Some(Goal::at_least(format!("{size} B: the VM with priority, of its rate alone"), rate / alone, 0.98))
+        Some(Goal::at_least(
+            format!("{size} B: the VM with priority, of its rate alone"),
+            rate / alone,
+            0.98,
+        ))
     };
     let others = |vm| {
         let (ours, theirs) = (rate(CASE, Steering::Vse, vm)?, rate(CASE, Steering::Rps, vm)?);
-        Some(Goal::at_least(format!("{size} B: VM {vm} without priority, of its rate with RPS"), ours / theirs, 1.0))
+        Some(Goal::at_least(
+            format!("{size} B: VM {vm} without priority, of its rate with RPS"),
+            ours / theirs,
+            1.0,
+        ))
     };
     [first(), others(2), others(3)].into_iter().flatten().collect()
 }

@@ -64,9 +64,8 @@ mod tests {
     fn two_flows_are_more_than_a_core_carries_and_one_is_less() {
         let scale = Scale { capacity: 95.49 };
         let NsPerByte(work) = scale.work();
-        let busy = |flows: f64| {
-            flows * scale.datagrams(1400) * work * (1400 + HEADERS) as f64 / 1e9
-        };
+        let busy =
+            |flows: f64| flows * scale.datagrams(1400) * work * (1400 + HEADERS) as f64 / 1e9;
         assert!((busy(1.0) - 0.79).abs() < 0.01, "{}", busy(1.0));
         assert!(busy(2.0) > 1.5);
     }

@@ -3,7 +3,8 @@
 //! The contenders take turns on one testbed: each is put in place for a window and removed behind it. Ours is used as a user would: the binary, a node in the
 //! receiving host's namespace, `suiro steer …`.
 
-use super::testbed::{Testbed, VNI, address};
+use super::layout::Layout;
+use super::testbed::{Testbed, address};
 use super::traffic::receiver::Vm;
 use crate::netns::run;
 use crate::peer::Process;
@@ -40,7 +41,7 @@ impl Steering {
 pub struct Told<'v> {
     /// The VMs and their cores.
     pub vms: &'v [Vm],
-    /// The VM whose flow has priority; the flows of the others then run on their own VM's core.
+    /// The VM whose flow has priority; the interrupted core is kept for it, and the flows of the others run on their own VM's core.
     pub priority: Option<u8>,
 }
 
@@ -78,7 +79,7 @@ impl<'t> Steerer<'t> {
         match steering {
             Steering::Default => {}
             Steering::Rps => self.testbed.set_rps(self.testbed.layout.mask())?,
-            Steering::Vse => self.node()?.steer(told, self.testbed.layout.mask())?,
+            Steering::Vse => self.node()?.steer(told, &self.testbed.layout)?,
         }
         Ok(in_place)
     }
@@ -120,7 +121,10 @@ impl Node {
         let (path, log) = (directory.path().to_owned(), directory.path().join("node.log"));
         let config = path.join("node.toml");
         let place = path.display();
-        std::fs::write(&config, format!("[node]\nrun_dir = \"{place}\"\nstate_dir = \"{place}\"\n"))?;
+        std::fs::write(
+            &config,
+            format!("[node]\nrun_dir = \"{place}\"\nstate_dir = \"{place}\"\n"),
+        )?;
         let mut command = Command::new(binary()?);
         command.args(["node", "--config"]).arg(&config);
         // Not by `ip netns exec`: that would hide the file system in which programs and maps are pinned.
@@ -129,7 +133,10 @@ impl Node {
         let deadline = Instant::now() + START;
         while node.run(&["status"]).is_err() {
             if Instant::now() >= deadline {
-                bail!("the node does not answer: {}", std::fs::read_to_string(&log).unwrap_or_default());
+                bail!(
+                    "the node does not answer: {}",
+                    std::fs::read_to_string(&log).unwrap_or_default()
+                );
             }
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -140,39 +147,53 @@ impl Node {
         run(Command::new(binary()?).arg("--api").arg(&self.api).args(arguments))
     }
 
-    fn steer(&self, told: Told<'_>, _cores: u64) -> Result<()> {
-        self.run(&["steer", "attach", "eth0"])?;
+    fn steer(&self, told: Told<'_>, layout: &Layout) -> Result<()> {
+        let cores = format!("0-{}", layout.host - 1);
+        let reserved = told.priority.map_or("none".into(), |_| layout.rx.to_string());
+        // As in the paper: what no rule names stays, and what is placed is not moved.
+        self.run(&[
+            "steer",
+            "policy",
+            "set",
+            "vse",
+            "--cores",
+            &cores,
+            "--reserved",
+            &reserved,
+            "--moves",
+            "off",
+        ])?;
         for vm in told.vms {
-            let (name, number) = (format!("vm{}", vm.number), vm.number.to_string());
-            let cores = vm.core.map(|core| core.to_string());
-            let mut words = vec!["steer", "vm", "add", &name, "--id", &number];
-            if let Some(cores) = &cores {
-                words.extend(["--cores", cores]);
-            }
-            self.run(&words)?;
+            let (name, number, address) =
+                (name(vm.number), vm.number.to_string(), address(vm.number));
+            let core = vm.core.map(|core| core.to_string());
+            let words = ["steer", "vm", "add", &name, "--id", &number, "--address", &address];
+            let cores = core.iter().flat_map(|core| ["--cores", core]);
+            self.run(&words.into_iter().chain(cores).collect::<Vec<_>>())?;
+            self.run(&["steer", "flow", "add", &rule(vm.number, told.priority)])?;
         }
-        for vm in told.vms {
-            let rule = rule(vm.number, told.priority);
-            self.run(&["steer", "flow", "add", &rule])?;
-        }
-        Ok(())
+        self.run(&["steer", "attach", "eth0", "--unmatched", "stay"]).map(drop)
     }
 
     fn leave(&self, vms: &[u8]) -> Result<()> {
-        self.run(&["steer", "flow", "del"])?;
-        vms.iter().try_for_each(|vm| self.run(&["steer", "vm", "del", &format!("vm{vm}")]).map(drop))?;
-        self.run(&["steer", "detach", "eth0"]).map(drop)
+        self.run(&["steer", "detach", "eth0"])?;
+        self.run(&["steer", "flow", "del", "--all"])?;
+        vms.iter().try_for_each(|&vm| self.run(&["steer", "vm", "del", &name(vm)]).map(drop))
     }
 }
 
-/// The rule for a VM's flow: by what stands inside the tunnel.
+fn name(vm: u8) -> String {
+    format!("vm{vm}")
+}
+
+/// The rule for a VM's flow: by the VM's address inside the tunnel.
 fn rule(vm: u8, priority: Option<u8>) -> String {
     let place = match priority {
         Some(first) if first == vm => "place(core=auto,priority)",
         Some(_) => "place(core=auto,own)",
         None => "place(core=auto)",
     };
-    format!("ip,tun_id={VNI},nw_dst={} actions={place}", address(vm))
+    format!("ip,vm_id={vm} actions={place}")
 }
 
 /// The program that runs: the lab is a part of it. Tests are their own program, and name it.
@@ -188,8 +209,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rules_name_the_vm_inside_the_tunnel_and_who_goes_first() {
-        assert_eq!(rule(2, None), "ip,tun_id=7,nw_dst=10.88.0.2 actions=place(core=auto)");
+    fn rules_name_the_vm_and_who_goes_first() {
+        assert_eq!(rule(2, None), "ip,vm_id=2 actions=place(core=auto)");
         assert!(rule(1, Some(1)).ends_with("place(core=auto,priority)"));
         assert!(rule(2, Some(1)).ends_with("place(core=auto,own)"));
     }

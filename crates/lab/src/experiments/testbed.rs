@@ -12,8 +12,9 @@
 //! whatever core sends: `w0` hands every frame to that core. From `eth0` on all is the kernel's own and is done where the steering says:
 //! [`super::stage`], defragmentation, tunnel, bridge, and a VM's namespace up to its socket.
 //!
-//! All interfaces that end a veth pair on the receiving side have GRO on, which gives each its own queue: otherwise one queue per core would hold
-//! frames before *and* behind the expensive work, and overload would throw away work already done. Nothing is learned or resolved: addresses are static.
+//! Where a frame enters the host, and where it enters a VM, the interface has a queue of its own ([`own_queue`]), as network cards and VMs have: otherwise one queue
+//! of the core would hold frames before *and* behind the expensive work, and overload would throw away work already done. Nothing is learned or resolved:
+//! addresses are static.
 
 use super::layout::Layout;
 use super::stage::{Counts, Stage};
@@ -80,7 +81,7 @@ impl Testbed {
         testbed.set_up_sender(vms)?;
         testbed.set_up_host()?;
         (1..=vms).try_for_each(|vm| testbed.add_vm(vm))?;
-        testbed.attach_stage()
+        testbed.attach_programs()
     }
 
     fn all(&self) -> impl Iterator<Item = &Namespace> {
@@ -99,7 +100,9 @@ impl Testbed {
             let path = format!("/proc/sys/net/{name}");
             // A kernel without IPv6 has nothing to be quieted.
             match std::fs::write(&path, value) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error).context(path),
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    Err(error).context(path)
+                }
                 _ => Ok(()),
             }
         };
@@ -118,7 +121,6 @@ impl Testbed {
         for end in ["w0", "w1"] {
             wire.ip(&["link", "set", end, "master", "br0"])?;
         }
-        // Frames without their checksums would be repaired by nobody: the far end believes its peer, as veth does.
         set_rps(wire, "w0", 1 << self.layout.rx)
     }
 
@@ -128,7 +130,17 @@ impl Testbed {
         for vm in 1..=vms {
             let (source, neighbour) = (peer(vm) + "/24", address(vm));
             sender.ip(&["addr", "add", &source, "dev", "vxlan0"])?;
-            sender.ip(&["neigh", "replace", &neighbour, "lladdr", &mac(vm), "dev", "vxlan0", "nud", "permanent"])?;
+            sender.ip(&[
+                "neigh",
+                "replace",
+                &neighbour,
+                "lladdr",
+                &mac(vm),
+                "dev",
+                "vxlan0",
+                "nud",
+                "permanent",
+            ])?;
         }
         Ok(())
     }
@@ -138,38 +150,74 @@ impl Testbed {
         host.ip(&["link", "add", "br0", "type", "bridge", "mcast_snooping", "0"])?;
         host.ip(&["link", "set", "br0", "mtu", MTU, "up"])?;
         self.underlay(host, HOST, SENDER, &[])?;
-        own_queue(host, "eth0")?;
+        own_queue((host, "eth0"), (&self.wire, "w1"))?;
         host.ip(&["link", "set", "vxlan0", "master", "br0"]).map(drop)
     }
 
     /// `eth0` with its address, the neighbour's hardware address, and the tunnel to the neighbour.
-    fn underlay(&self, space: &Namespace, local: &str, remote: &str, tunnel: &[&str]) -> Result<()> {
-        let (own, other) = if local == HOST { (mac(0xfe), mac(0xfd)) } else { (mac(0xfd), mac(0xfe)) };
+    fn underlay(
+        &self,
+        space: &Namespace,
+        local: &str,
+        remote: &str,
+        tunnel: &[&str],
+    ) -> Result<()> {
+        let (own, other) =
+            if local == HOST { (mac(0xfe), mac(0xfd)) } else { (mac(0xfd), mac(0xfe)) };
         space.ip(&["link", "set", "eth0", "address", &own])?;
         space.ip(&["addr", "add", &format!("{local}/24"), "dev", "eth0"])?;
         space.ip(&["link", "set", "eth0", "up"])?;
-        space.ip(&["neigh", "replace", remote, "lladdr", &other, "dev", "eth0", "nud", "permanent"])?;
+        space.ip(&[
+            "neigh",
+            "replace",
+            remote,
+            "lladdr",
+            &other,
+            "dev",
+            "eth0",
+            "nud",
+            "permanent",
+        ])?;
         let vni = VNI.to_string();
-        let device = ["link", "add", "vxlan0", "type", "vxlan", "id", &vni, "local", local, "remote", remote];
-        space.ip(&[&device[..], &["dstport", "4789", "df", "unset", "nolearning"], tunnel].concat())?;
+        let device = [
+            "link", "add", "vxlan0", "type", "vxlan", "id", &vni, "local", local, "remote", remote,
+        ];
+        space.ip(
+            &[&device[..], &["dstport", "4789", "df", "unset", "nolearning"], tunnel].concat()
+        )?;
         space.ip(&["link", "set", "vxlan0", "mtu", MTU, "up"]).map(drop)
     }
 
     fn add_vm(&self, vm: u8) -> Result<()> {
         let (host, space) = (&self.host, &self.vms[usize::from(vm) - 1]);
         let (port, hardware) = (format!("v{vm}"), mac(vm));
-        host.ip(&["link", "add", &port, "type", "veth", "peer", "name", "eth0", "netns", space.name()])?;
+        host.ip(&[
+            "link",
+            "add",
+            &port,
+            "type",
+            "veth",
+            "peer",
+            "name",
+            "eth0",
+            "netns",
+            space.name(),
+        ])?;
         host.ip(&["link", "set", &port, "mtu", MTU, "master", "br0", "up"])?;
         space.ip(&["link", "set", "eth0", "address", &hardware, "mtu", MTU])?;
         space.ip(&["addr", "add", &(address(vm) + "/24"), "dev", "eth0"])?;
         space.ip(&["link", "set", "eth0", "up"])?;
-        own_queue(space, "eth0")?;
-        run(host.command("bridge").args(["fdb", "replace", &hardware, "dev", &port, "master", "static"])).map(drop)
+        own_queue((space, "eth0"), (host, &port))?;
+        run(host
+            .command("bridge")
+            .args(["fdb", "replace", &hardware, "dev", &port, "master", "static"]))
+        .map(drop)
     }
 
-    fn attach_stage(mut self) -> Result<Self> {
-        let Self { host, stage, .. } = &mut self;
+    fn attach_programs(mut self) -> Result<Self> {
+        let Self { host, wire, stage, .. } = &mut self;
         host.enter(|| stage.attach("eth0"))?;
+        wire.enter(|| stage.attach_forgetting("w0"))?;
         Ok(self)
     }
 
@@ -184,8 +232,10 @@ impl Testbed {
     }
 }
 
-fn own_queue(space: &Namespace, interface: &str) -> Result<()> {
-    run(space.command("ethtool").args(["-K", interface, "gro", "on"])).map(drop)
+/// Gives the end of a veth pair a queue of its own (of 256 frames): it has one with GRO on, and its peer uses it if that one sends no large segments.
+fn own_queue((space, end): (&Namespace, &str), (other, peer): (&Namespace, &str)) -> Result<()> {
+    run(space.command("ethtool").args(["-K", end, "gro", "on"]))?;
+    run(other.command("ethtool").args(["-K", peer, "tso", "off"])).map(drop)
 }
 
 /// `ip netns exec` shows the namespace's own sysfs.

@@ -49,7 +49,13 @@ impl Trial {
 }
 
 /// The name of a figure.
-pub fn key(case: &str, steering: Steering, quantity: &'static str, vm: Option<u8>, size: usize) -> Key {
+pub fn key(
+    case: &str,
+    steering: Steering,
+    quantity: &'static str,
+    vm: Option<u8>,
+    size: usize,
+) -> Key {
     Key { case: case.into(), steering: steering.name().into(), quantity, vm, size: Some(size) }
 }
 
@@ -154,7 +160,8 @@ impl<'t> Lab<'t> {
     pub fn measure(&mut self, trial: &Trial) -> Result<Measured> {
         let told = Told { vms: &trial.vms, priority: trial.priority };
         let in_place = self.steerer.put(trial.steering, told);
-        let in_place = in_place.with_context(|| format!("{}: cannot be put in place", trial.steering.name()))?;
+        let in_place = in_place
+            .with_context(|| format!("{}: cannot be put in place", trial.steering.name()))?;
         let measured = self.windows.run(&trial.flows, &trial.vms)?;
         drop(in_place);
         let vms = self.testbed.vms.len() as u8;
@@ -179,7 +186,12 @@ impl<'t> Lab<'t> {
 
     fn log(&self, trial: &Trial, measured: &Measured) {
         let one = |outcome: &Outcome| {
-            format!("VM {} {:.1} ({:.1} % lost)", outcome.flow.vm, outcome.throughput(), outcome.loss())
+            format!(
+                "VM {} {:.1} ({:.1} % lost)",
+                outcome.flow.vm,
+                outcome.throughput(),
+                outcome.loss()
+            )
         };
         let flows: Vec<_> = measured.outcomes.iter().map(one).collect();
         let unsent: u64 = measured.outcomes.iter().map(|outcome| outcome.unsent).sum();

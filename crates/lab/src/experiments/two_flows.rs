@@ -5,8 +5,8 @@
 
 use super::findings::{Findings, Goal, OverTime};
 use super::stage::max_over_mean;
-use super::traffic::{Outcome, SLOT};
 use super::traffic::receiver::Vm;
+use super::traffic::{Outcome, SLOT};
 use super::trial::{Lab, Trial, prepare};
 use super::window::Measured;
 use super::{Experiment, Settings};
@@ -70,12 +70,18 @@ fn extend(over_time: &mut Vec<OverTime>, trial: &Trial, measured: &Measured) {
     let (steering, size) = (trial.steering.name(), trial.flows[0].size);
     let is_it = |line: &OverTime| line.steering == steering && line.size == size;
     let at = over_time.iter().position(is_it).unwrap_or_else(|| {
-        over_time.push(OverTime { steering: steering.into(), size, points: Vec::new(), unit: "Mbit/s" });
+        over_time.push(OverTime {
+            steering: steering.into(),
+            size,
+            points: Vec::new(),
+            unit: "Mbit/s",
+        });
         over_time.len() - 1
     });
     let step = SLOT as f64 / 1e9;
     let begin = over_time[at].points.last().map_or(0.0, |&(time, _)| time + step);
-    let slots = measured.outcomes.iter().map(|outcome| outcome.tally.slots.len()).max().unwrap_or(0);
+    let slots =
+        measured.outcomes.iter().map(|outcome| outcome.tally.slots.len()).max().unwrap_or(0);
     let rate = |slot: usize| measured.outcomes.iter().map(|outcome| rate_in(outcome, slot)).sum();
     let points = (0..slots).map(|slot| (begin + slot as f64 * step, rate(slot)));
     over_time[at].points.extend(points);
@@ -98,8 +104,16 @@ fn goals(lab: &Lab<'_>, vms: &[Vm]) -> Vec<Goal> {
         let on_free: Vec<u64> = free.iter().map(|&core| counts.frames[core]).collect();
         let left = counts.frames.iter().sum::<u64>() - on_free.iter().sum::<u64>();
         Some([
-            Goal::at_most(format!("{size} B: frames on cores of VMs while others are free"), left as f64, 0.0),
-            Goal::at_most(format!("{size} B: largest over mean load of the free cores"), max_over_mean(&on_free), 1.05),
+            Goal::at_most(
+                format!("{size} B: frames on cores of VMs while others are free"),
+                left as f64,
+                0.0,
+            ),
+            Goal::at_most(
+                format!("{size} B: largest over mean load of the free cores"),
+                max_over_mean(&on_free),
+                1.05,
+            ),
         ])
     };
     lab.settings.sizes.iter().filter_map(|&bytes| size(bytes)).flatten().collect()
@@ -124,7 +138,8 @@ mod tests {
     #[test]
     fn generations_follow_each_other_in_time() {
         let flows = vec![Flow { vm: 1, port: 1, size: 1250, rate: 1.0, tos: 0 }];
-        let trial = Trial { case: CASE, steering: Steering::Vse, flows, vms: vec![], priority: None };
+        let trial =
+            Trial { case: CASE, steering: Steering::Vse, flows, vms: vec![], priority: None };
         let mut over_time = Vec::new();
         extend(&mut over_time, &trial, &measured(&[10, 20]));
         extend(&mut over_time, &trial, &measured(&[30]));
@@ -133,6 +148,9 @@ mod tests {
             (point.0 - time).abs() < 1e-9 && (point.1 - rate).abs() < 1e-9
         };
         assert_eq!(points.len(), 3);
-        assert!(near(&points[0], 0.0, 1.0) && near(&points[1], 0.1, 2.0) && near(&points[2], 0.2, 3.0), "{points:?}");
+        assert!(
+            near(&points[0], 0.0, 1.0) && near(&points[1], 0.1, 2.0) && near(&points[2], 0.2, 3.0),
+            "{points:?}"
+        );
     }
 }

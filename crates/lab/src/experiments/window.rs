@@ -92,8 +92,12 @@ impl<'t> Windows<'t> {
         let (sent, tallies, times) = self.exchange(sources, flows, vms)?;
         let counts = self.testbed.counts()?.since(&before);
         let seconds = Duration::from_nanos(times.end - times.begin).as_secs_f64();
-        let outcome = |((&flow, sent), tally): ((&Flow, Sent), Tally)| {
-            Outcome { flow, due: sent.due, unsent: sent.unsent, tally, seconds }
+        let outcome = |((&flow, sent), tally): ((&Flow, Sent), Tally)| Outcome {
+            flow,
+            due: sent.due,
+            unsent: sent.unsent,
+            tally,
+            seconds,
         };
         let outcomes = flows.iter().zip(sent).zip(tallies).map(outcome).collect();
         Ok(Measured { outcomes, counts, class })
@@ -117,7 +121,11 @@ impl<'t> Windows<'t> {
         let counts = self.testbed.counts()?.since(&before);
         let frames = counts.frames_of(flow.vm, self.testbed.layout.host);
         let most = frames.iter().copied().enumerate().max_by_key(|&(_, frames)| frames);
-        ensure!(frames.iter().any(|&frames| frames > 0), "VM {}: no datagram reaches the host", flow.vm);
+        ensure!(
+            frames.iter().any(|&frames| frames > 0),
+            "VM {}: no datagram reaches the host",
+            flow.vm
+        );
         Ok(most.map_or(0, |(core, _)| core))
     }
 
@@ -131,7 +139,12 @@ impl<'t> Windows<'t> {
         })
     }
 
-    fn exchange(&self, sources: Vec<Source>, flows: &[Flow], vms: &[Vm]) -> Result<(Vec<Sent>, Vec<Tally>, Times)> {
+    fn exchange(
+        &self,
+        sources: Vec<Source>,
+        flows: &[Flow],
+        vms: &[Vm],
+    ) -> Result<(Vec<Sent>, Vec<Tally>, Times)> {
         let sockets: Vec<_> = vms
             .iter()
             .map(|vm| {
@@ -150,7 +163,8 @@ impl<'t> Windows<'t> {
                     let first = flow.map_or(0, |flow| generator::first_counted(flow, &times));
                     let tally = Tally::new(first, times.begin, times.end);
                     let over = &over;
-                    let receive = move || receiver::receive(vm, socket, times.run, work, tally, over);
+                    let receive =
+                        move || receiver::receive(vm, socket, times.run, work, tally, over);
                     (vm.number, scope.spawn(receive))
                 })
                 .collect();

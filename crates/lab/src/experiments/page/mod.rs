@@ -32,7 +32,12 @@ pub fn page(machine: &Machine, experiments: &[Findings]) -> Result<String> {
 }
 
 fn section(text: &mut String, findings: &Findings) -> Result<()> {
-    writeln!(text, "<h2>{}</h2>\n<p>{}.</p>", escaped(findings.experiment), escaped(findings.about))?;
+    writeln!(
+        text,
+        "<h2>{}</h2>\n<p>{}.</p>",
+        escaped(findings.experiment),
+        escaped(findings.about)
+    )?;
     writeln!(
         text,
         "<p><small>Medians of all rounds with smallest and largest. In brackets the paper's figure, its rates times {:.4}: {}.</small></p>",
@@ -80,14 +85,29 @@ fn plots(text: &mut String, findings: &Findings) -> Result<()> {
                 .map(|row| Group {
                     name: name(&row.case, &row.steering, row.vm),
                     bars: vec![
-                        Bar { series: "here", value: row.ours.median, range: Some((row.ours.min, row.ours.max)) },
-                        Bar { series: "paper, scaled", value: row.paper_scaled.unwrap_or(f64::NAN), range: None },
+                        Bar {
+                            series: "here",
+                            value: row.ours.median,
+                            range: Some((row.ours.min, row.ours.max)),
+                        },
+                        Bar {
+                            series: "paper, scaled",
+                            value: row.paper_scaled.unwrap_or(f64::NAN),
+                            range: None,
+                        },
                     ],
                 })
                 .collect();
-            let unit = table.lines.iter().filter_map(|line| line.cells[position]).find(|row| row.quantity == quantity);
+            let unit = table
+                .lines
+                .iter()
+                .filter_map(|line| line.cells[position])
+                .find(|row| row.quantity == quantity);
             if let (false, Some(row)) = (groups.is_empty(), unit) {
-                text.push_str(&bars(&format!("{quantity}, {}, {}", row.unit, column(size)), &groups)?);
+                text.push_str(&bars(
+                    &format!("{quantity}, {}, {}", row.unit, column(size)),
+                    &groups,
+                )?);
             }
         }
     }
@@ -115,7 +135,8 @@ fn table(text: &mut String, findings: &Findings) -> Result<()> {
         text.push_str("<tr>");
         line.head.iter().try_for_each(|word| write!(text, "<td>{}", escaped(word)))?;
         for row in &line.cells {
-            let (shown, cores) = row.map_or(("-".into(), ""), |row| (cell(row), row.cores.as_str()));
+            let (shown, cores) =
+                row.map_or(("-".into(), ""), |row| (cell(row), row.cores.as_str()));
             write!(text, "<td title=\"cores: {}\">{}", escaped(cores), escaped(&shown))?;
         }
         text.push_str("</tr>\n");
@@ -175,7 +196,12 @@ mod tests {
             paper: Some(1509.9),
             paper_scaled: Some(151.0),
         };
-        let over_time = OverTime { steering: "vse".into(), size: 1400, points: vec![(0.0, 1.0), (0.1, 2.0)], unit: "Mbit/s" };
+        let over_time = OverTime {
+            steering: "vse".into(),
+            size: 1400,
+            points: vec![(0.0, 1.0), (0.1, 2.0)],
+            unit: "Mbit/s",
+        };
         let findings = Findings {
             experiment: "vse-collision",
             about: "x",
@@ -189,7 +215,10 @@ mod tests {
         };
         let text = page(&Machine::here(), &[findings]).unwrap();
         assert_eq!(text.matches("<svg").count(), 2);
-        assert!(text.contains("a &lt; b") && !text.contains("a < b"), "texts are escaped, in plots as well");
+        assert!(
+            text.contains("a &lt; b") && !text.contains("a < b"),
+            "texts are escaped, in plots as well"
+        );
         assert!(text.contains("95.0 [90.0..99.0] (151.0)") && text.contains("class=\"kept\""));
     }
 }

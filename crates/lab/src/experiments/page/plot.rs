@@ -4,8 +4,8 @@ use super::super::findings::OverTime;
 use anyhow::{Context, Result, anyhow};
 use plotters::coord::Shift;
 use plotters::prelude::{
-    ChartBuilder, DrawingArea, IntoDrawingArea, IntoSegmentedCoord, LineSeries, PathElement, RGBColor,
-    Rectangle, SVGBackend, SegmentValue,
+    ChartBuilder, DrawingArea, IntoDrawingArea, IntoSegmentedCoord, LineSeries, PathElement,
+    RGBColor, Rectangle, SVGBackend, SegmentValue,
 };
 use plotters::style::{BLACK, Color, WHITE};
 
@@ -82,7 +82,9 @@ fn draw_bars(area: &Area<'_>, title: &str, groups: &[Group]) -> Result<()> {
         .build_cartesian_2d((0..count).into_segmented(), 0.0..top)
         .map_err(failed)?;
     let name = |at: &SegmentValue<i32>| match at {
-        SegmentValue::CenterOf(at) => groups.get(*at as usize).map_or(String::new(), |group| group.name.clone()),
+        SegmentValue::CenterOf(at) => {
+            groups.get(*at as usize).map_or(String::new(), |group| group.name.clone())
+        }
         _ => String::new(),
     };
     let style = plotters::style::TextStyle::from(("sans-serif", 10))
@@ -114,7 +116,13 @@ type Chart<'a, 'b> = plotters::chart::ChartContext<
     >,
 >;
 
-fn draw_bar(chart: &mut Chart<'_, '_>, at: i32, position: usize, count: usize, bar: &Bar) -> Result<()> {
+fn draw_bar(
+    chart: &mut Chart<'_, '_>,
+    at: i32,
+    position: usize,
+    count: usize,
+    bar: &Bar,
+) -> Result<()> {
     if !bar.value.is_finite() {
         return Ok(());
     }
@@ -132,7 +140,8 @@ fn draw_bar(chart: &mut Chart<'_, '_>, at: i32, position: usize, count: usize, b
     let body = Rectangle::new([place(0.05, bar.value), place(0.95, 0.0)], colour.filled());
     area.draw(&body).map_err(failed)?;
     if let Some((min, max)) = bar.range {
-        area.draw(&PathElement::new(vec![place(0.5, min), place(0.5, max)], BLACK)).map_err(failed)?;
+        area.draw(&PathElement::new(vec![place(0.5, min), place(0.5, max)], BLACK))
+            .map_err(failed)?;
     }
     Ok(())
 }
@@ -160,7 +169,8 @@ fn legend(area: &Area<'_>, names: &[&str]) -> Result<()> {
     for ((row, name), colour) in (0..).zip(names).zip(COLOURS.iter().cycle()) {
         let (x, y) = (WIDTH as i32 - 130, 34 + 15 * row);
         area.draw(&Rectangle::new([(x, y), (x + 10, y + 10)], colour.filled())).map_err(failed)?;
-        let text = plotters::element::Text::new((*name).to_owned(), (x + 15, y), ("sans-serif", 12));
+        let text =
+            plotters::element::Text::new((*name).to_owned(), (x + 15, y), ("sans-serif", 12));
         area.draw(&text).map_err(failed)?;
     }
     Ok(())

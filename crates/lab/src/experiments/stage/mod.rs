@@ -23,6 +23,10 @@ pub use counts::{Count, Counts, max_over_mean};
 
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/stage.bpf.o"));
 
+/// Names of the programs in the object.
+const STAGE: &str = "stage";
+const FORGET: &str = "forget";
+
 /// VMs that are counted apart, from 1; 0 is everything that is not the testbed's tunnel (`STAGE_VMS`).
 pub const VMS: usize = 16;
 
@@ -52,8 +56,13 @@ impl Stage {
     /// # Errors
     /// No permission, or a kernel before Linux 5.17, which cannot loop in a program.
     pub fn load() -> Result<Self> {
-        let mut ebpf = Ebpf::load(OBJECT).context("loading the stage's maps failed; run as root")?;
-        program(&mut ebpf)?.load().context("loading the stage's program failed (needs Linux 5.17)")?;
+        let mut ebpf =
+            Ebpf::load(OBJECT).context("loading the stage's maps failed; run as root")?;
+        for name in [STAGE, FORGET] {
+            let loaded = program(&mut ebpf, name)?.load();
+            loaded
+                .with_context(|| format!("loading the program {name} failed (needs Linux 5.17)"))?;
+        }
         Ok(Self { ebpf })
     }
 
@@ -62,12 +71,24 @@ impl Stage {
     /// # Errors
     /// There is no such interface, or the kernel has no clsact.
     pub fn attach(&mut self, interface: &str) -> Result<()> {
+        self.attach_program(STAGE, interface)
+    }
+
+    /// Makes what the sender's kernel has noted beside a frame be forgotten where it arrives at an interface, likewise.
+    ///
+    /// # Errors
+    /// As for [`Stage::attach`].
+    pub fn attach_forgetting(&mut self, interface: &str) -> Result<()> {
+        self.attach_program(FORGET, interface)
+    }
+
+    fn attach_program(&mut self, name: &str, interface: &str) -> Result<()> {
         // Kernels before 6.6 want the queueing discipline; with later ones it is in nobody's way.
-        qdisc_add_clsact(interface).with_context(|| format!("{interface}: clsact (sch_ingress)"))?;
-        let program = program(&mut self.ebpf)?;
-        program
-            .attach(interface, TcAttachType::Ingress)
-            .with_context(|| format!("{interface}: attaching the stage failed (needs cls_bpf)"))?;
+        qdisc_add_clsact(interface)
+            .with_context(|| format!("{interface}: clsact (sch_ingress)"))?;
+        let attached = program(&mut self.ebpf, name)?.attach(interface, TcAttachType::Ingress);
+        attached
+            .with_context(|| format!("{interface}: attaching {name} failed (needs cls_bpf)"))?;
         Ok(())
     }
 
@@ -80,10 +101,16 @@ impl Stage {
         const MANY: u32 = 256;
         let (few, many) = (self.time(FEW, frame)?, self.time(MANY, frame)?);
         let per_round = (many - few) / f64::from(MANY - FEW);
-        ensure!(per_round > 0.0, "calibration: {MANY} rounds take no longer than {FEW}; is the machine overloaded?");
+        ensure!(
+            per_round > 0.0,
+            "calibration: {MANY} rounds take no longer than {FEW}; is the machine overloaded?"
+        );
         let wanted = work.0 * frame.len() as f64;
         let rounds = ((wanted - few) / per_round + f64::from(FEW)).round();
-        ensure!((1.0..1e6).contains(&rounds), "calibration: {wanted:.0} ns a frame cannot be reached: {few:.0} ns with {FEW} rounds");
+        ensure!(
+            (1.0..1e6).contains(&rounds),
+            "calibration: {wanted:.0} ns a frame cannot be reached: {few:.0} ns with {FEW} rounds"
+        );
         self.set_rounds(rounds as u32)?;
         Ok(rounds as u32)
     }
@@ -97,8 +124,7 @@ impl Stage {
     /// Nanoseconds of one run over `frame`, the fastest of a few averages.
     fn time(&mut self, rounds: u32, frame: &[u8]) -> Result<f64> {
         self.set_rounds(rounds)?;
-        let program = program(&mut self.ebpf)?;
-        let descriptor = program.fd().context("stage")?.as_fd();
+        let descriptor = program(&mut self.ebpf, STAGE)?.fd().context("stage")?.as_fd();
         let times = (0..TRIES).map(|_| run_time(descriptor, frame, REPEAT));
         times.collect::<Result<Vec<_>>>()?.into_iter().reduce(f64::min).context("no measurement")
     }
@@ -107,12 +133,14 @@ impl Stage {
     pub fn counts(&self) -> Result<Counts> {
         let map = self.ebpf.map("counts").context("stage: no map counts")?;
         let map = PerCpuArray::<_, [u64; 4]>::try_from(map)?;
-        let by_vm = (0..VMS as u32).map(|vm| Ok(map.get(&vm, 0)?.iter().copied().map(Count::of).collect()));
+        let by_vm =
+            (0..VMS as u32).map(|vm| Ok(map.get(&vm, 0)?.iter().copied().map(Count::of).collect()));
         Ok(Counts::by_vm(by_vm.collect::<Result<Vec<Vec<Count>>>>()?))
     }
 }
 
-fn program(ebpf: &mut Ebpf) -> Result<&mut SchedClassifier> {
-    let program = ebpf.program_mut("stage").context("stage: no program in the object")?;
-    program.try_into().context("stage: not a classifier")
+fn program<'e>(ebpf: &'e mut Ebpf, name: &str) -> Result<&'e mut SchedClassifier> {
+    let program =
+        ebpf.program_mut(name).with_context(|| format!("{name}: no such program in the object"))?;
+    program.try_into().with_context(|| format!("{name}: not a classifier"))
 }

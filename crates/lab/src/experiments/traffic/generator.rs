@@ -3,10 +3,10 @@
 //! A tick each half millisecond; whatever is due by then is sent. A generator that lost its core for a while catches up, but what is overdue by more
 //! than [`PATIENCE`] is never sent: it counts as due and unsent.
 
-use super::stamp::{Stamp, now_ns};
 use super::Flow;
+use super::stamp::{Stamp, now_ns};
 use anyhow::{Context, Result};
-use rustix::net::sockopt::set_ip_tos;
+use rustix::net::sockopt::{set_ip_tos, set_socket_send_buffer_size_force};
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
@@ -14,6 +14,9 @@ const TICK: Duration = Duration::from_micros(500);
 
 /// Chosen: longer than any softirq holds a core, shorter than what would come out as a burst.
 const PATIENCE: Duration = Duration::from_millis(50);
+
+/// Bytes under way that a flow may have: more than all queues hold.
+const BUFFER: usize = 64 << 20;
 
 /// When a window runs, in ns of the monotonic clock.
 #[derive(Clone, Copy, Debug)]
@@ -55,11 +58,13 @@ impl Source {
     /// # Errors
     /// The address is not there or the port is taken.
     pub fn open(flow: Flow, from: &str, to: &str) -> Result<Self> {
-        let socket = UdpSocket::bind((from, flow.port))
-            .with_context(|| format!("{from}:{}: the sender's socket cannot be bound", flow.port))?;
+        let socket = UdpSocket::bind((from, flow.port)).with_context(|| {
+            format!("{from}:{}: the sender's socket cannot be bound", flow.port)
+        })?;
         let to = to.parse().with_context(|| format!("{to}: not an address"))?;
         set_ip_tos(&socket, flow.tos).context("type of service")?;
-        // A full queue of the interface is a loss like any other.
+        // Datagrams count as the socket's until the receiving host takes them out of its queue: they must not hold the sender back.
+        set_socket_send_buffer_size_force(&socket, BUFFER).context("the sender's buffer")?;
         socket.set_nonblocking(true)?;
         Ok(Self { flow, socket, to, payload: vec![0; flow.size], next: 0, sent: Sent::default() })
     }

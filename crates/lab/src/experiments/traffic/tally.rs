@@ -15,8 +15,6 @@ pub struct Tally {
     highest: Option<u64>,
     /// Datagrams that count, whenever they came.
     pub received: u64,
-    /// Datagrams that came within the counted time.
-    pub in_time: u64,
     /// Datagrams behind one with a higher number: reordered (or sent twice by the network).
     pub late: u64,
     /// Datagrams in each [`SLOT`] of the counted time.
@@ -26,11 +24,11 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Counts what has a number from `first` on, and as in time what comes from `begin` to `end`.
+    /// Counts what has a number from `first` on, and in slots what comes from `begin` to `end`.
     pub fn new(first: u64, begin: u64, end: u64) -> Self {
         let slots = vec![0; end.saturating_sub(begin).div_ceil(SLOT) as usize];
         let delays = Vec::new();
-        Self { first, begin, end, highest: None, received: 0, in_time: 0, late: 0, slots, delays }
+        Self { first, begin, end, highest: None, received: 0, late: 0, slots, delays }
     }
 
     /// Takes a datagram that was due at one time and arrived at another.
@@ -41,7 +39,6 @@ impl Tally {
             self.highest = Some(number);
         }
         if (self.begin..self.end).contains(&at_ns) {
-            self.in_time += 1;
             self.slots[((at_ns - self.begin) / SLOT) as usize] += 1;
         }
         if number >= self.first {
@@ -67,13 +64,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_warm_up_and_what_comes_after_the_end_are_not_throughput() {
+    fn the_warm_up_does_not_count_and_what_comes_after_the_end_is_in_no_slot() {
         let mut tally = Tally::new(10, 1000, 1000 + 2 * SLOT);
         tally.take(9, 0, 999);
         tally.take(10, 0, 1000);
         tally.take(11, 0, 1000 + SLOT);
         tally.take(12, 0, 1000 + 2 * SLOT);
-        assert_eq!((tally.received, tally.in_time, tally.late), (3, 2, 0));
+        assert_eq!((tally.received, tally.late), (3, 0));
         assert_eq!(tally.slots, [1, 1]);
     }
 
@@ -89,6 +86,9 @@ mod tests {
         let mut tally = Tally::new(0, 0, SLOT);
         assert_eq!(tally.delay_us(99), 0.0);
         (0..100).for_each(|number| tally.take(number, 0, number * 1000));
-        assert_eq!((tally.delay_us(50), tally.delay_us(99), tally.delay_us(100)), (50.0, 99.0, 99.0));
+        assert_eq!(
+            (tally.delay_us(50), tally.delay_us(99), tally.delay_us(100)),
+            (50.0, 99.0, 99.0)
+        );
     }
 }
