@@ -19,7 +19,7 @@ BANDS = [
     {"suiro-xdp", "suiro-vhost"},
     {"suiro-port"},
     {"suiro-datapath"},
-    {"suiro-offload"},
+    {"suiro-offload", "suiro-steer"},
     {"suiro-node", "suiro-control", "suiro-sim"},
     {"suiro-lab"},
     {"suiro"},

@@ -7,7 +7,7 @@ use std::{env, fs};
 fn main() {
     println!("cargo::rerun-if-changed=bpf");
     println!("cargo::rerun-if-env-changed=CLANG");
-    for program in ["suiro", "transmit"] {
+    for program in ["suiro", "transmit", "steer", "trace"] {
         compile(program);
     }
 }
@@ -19,7 +19,7 @@ fn compile(program: &str) {
         .join(format!("{program}.bpf.o"));
     let source = format!("bpf/{program}.bpf.c");
     let mut command = Command::new(&clang);
-    command.args(["-target", "bpf", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-c"]);
+    command.args(["-target", "bpf", "-mcpu=v3", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-c"]);
     if let Some(headers) = multiarch_headers() {
         command.arg("-idirafter").arg(headers);
     }

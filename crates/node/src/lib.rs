@@ -9,8 +9,10 @@
 //!
 //! * [`run`]: a node from start to end, in order; [`host`]: one instance, few privileges, systemd.
 //! * [`service`]: switches and ports in service, and how they come and go; [`ports`]: the thread that holds their interfaces.
+//! * [`steer`]: the thread of the steering agent (crate `steer`).
 //! * [`switch`]: one switch's control state; [`agent`]: its OpenFlow connections; [`tls`]: their certificates.
 //! * [`api`]: the local HTTP API, of which the command line is a client.
+//! * [`doctor`]: what the host has, and the fix for what it lacks.
 //! * [`config`]: the file, with all its errors at once; [`spec`]: what may be asked for, in one form for file, API and store.
 //! * [`store`]: what survives a restart; [`journal`]: how switches tell it; [`fault`]: an error as people meet it.
 //!
@@ -20,6 +22,8 @@
 //! |---|---|---|
 //! | `suiro` (main) and `suiro-control` | tokio: API, OpenFlow sessions, timers, signals | none |
 //! | `suiro-ports` | opens, watches and closes interfaces | those that interfaces need |
+//! | `suiro-steer` | steers what interfaces receive to cores | those that eBPF needs |
+//! | `suiro-scout` | looks for virtual machines | none |
 //! | `suiro-events` | carries packet-ins and faults from workers to switches | none |
 //! | `suiro-store` | commits state | none |
 //! | `suiro-worker-N` | forwards, on core N (`datapath`) | none |
@@ -32,6 +36,7 @@
 pub mod agent;
 pub mod api;
 pub mod config;
+pub mod doctor;
 pub mod fault;
 pub mod host;
 pub mod journal;
@@ -39,6 +44,7 @@ pub mod ports;
 pub mod run;
 pub mod service;
 pub mod spec;
+pub mod steer;
 pub mod store;
 pub mod switch;
 pub mod tls;

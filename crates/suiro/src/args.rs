@@ -2,9 +2,14 @@
 
 mod queue;
 mod rules;
+mod steer;
 
 pub use queue::QueueCommand;
 pub use rules::{FlowCommand, RuleTexts, RulesCommand};
+pub use steer::{
+    Cores, Mode, OnOff, PolicyCommand, PolicyName, SteerCommand, SteerFlowCommand, SteerRuleTexts,
+    Unmatched, VmCommand, WhyArgs,
+};
 
 use clap::builder::StyledStr;
 use clap::builder::styling::{AnsiColor, Styles};
@@ -94,6 +99,29 @@ Logging: SUIRO_LOG or RUST_LOG, such as info,node::agent=debug.")]
     /// Add, list, change and delete meters, in the syntax of ovs-ofctl
     #[command(subcommand)]
     Meter(RulesCommand),
+    /// Choose the core on which each flow of an interface is processed: attach, rules, why, top
+    #[command(
+        subcommand,
+        after_help = "\
+First steps, as root, on a host that runs nothing else of suiro:
+  suiro steer attach eth0                             from now on each flow's processing goes where the policy says
+  suiro steer top                                     watch cores and flows
+  suiro steer flow add 'ip,nw_src=10.0.0.1,vm_id=1 actions=place(core=auto,priority)'
+  suiro steer why 'ip,nw_src=10.0.0.1,vm_id=1'        rule, core, reason, and what was thought of every core
+  suiro steer detach eth0                             leaves nothing behind"
+    )]
+    Steer(SteerCommand),
+    /// Check what this host can do, and name the fix for what it cannot
+    #[command(after_help = "\
+Examples:
+  suiro doctor
+  suiro doctor eth0        and whether this interface can be steered in its driver
+
+Needs no node. Exit code 1 when something that suiro needs is missing.")]
+    Doctor {
+        /// Interfaces to look at; all physical ones and those that are steered when left out
+        interfaces: Vec<IfName>,
+    },
     /// Watch switches, ports, their queues, drops and cores
     #[command(after_help = "\
 Examples:
@@ -150,6 +178,15 @@ pub struct NodeArgs {
     /// Forget what was made through the API and contradicts the configuration file
     #[arg(long)]
     pub forget_conflicts: bool,
+    /// Directory of sockets and lock; the configuration's when left out
+    #[arg(long, value_name = "DIRECTORY")]
+    pub run_dir: Option<PathBuf>,
+    /// Directory of what must survive; the configuration's when left out
+    #[arg(long, value_name = "DIRECTORY")]
+    pub state_dir: Option<PathBuf>,
+    /// Ends when nothing is steered any more and there are no switches; `suiro steer attach` starts such a node
+    #[arg(long, hide = true)]
+    pub background: bool,
     /// How log lines look
     #[arg(long, value_enum, default_value = "human")]
     pub log_format: LogFormat,

@@ -24,6 +24,16 @@ impl Client {
         Self { socket }
     }
 
+    /// The socket.
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// Whether a node answers there.
+    pub fn is_served(&self) -> bool {
+        std::os::unix::net::UnixStream::connect(&self.socket).is_ok()
+    }
+
     /// Asks for something.
     ///
     /// # Errors
@@ -44,6 +54,14 @@ impl Client {
     ) -> Result<T, Failure> {
         let body = serde_json::to_vec(body).expect("requests are plain data");
         self.ask(method, path, body.into())
+    }
+
+    /// Deletes something that needs no body, and reads the answer.
+    ///
+    /// # Errors
+    /// No node, or it refuses.
+    pub fn take<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
+        self.ask(Method::DELETE, path, Bytes::new())
     }
 
     /// Deletes something that needs no body.

@@ -47,6 +47,8 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Meter(command) => {
             commands::rules::run(&context, &commands::rules::METERS, command)
         }
+        Command::Steer(command) => commands::steer::run(&context, command),
+        Command::Doctor { interfaces } => commands::doctor::run(&context, &interfaces),
         Command::Top(args) => top::run(&context, &args),
         Command::Bench { arguments } => lab::bench::run(arguments).map_err(Failure::from),
         Command::Lab { arguments } => lab::experiments::run(arguments).map_err(Failure::from),

@@ -46,4 +46,297 @@ struct burst {
 	struct slot slots[SUIRO_BURST_MAX];
 };
 
+/* ---- Steering: steer.bpf.c (one for each interface) and trace.bpf.c (one for the host) ---- */
+
+/* The flow key: words of 64 bits, host order, the first named highest.
+ *
+ *   0, 1   nw_src: IPv6, or IPv4 in the low 32 bits of word 1
+ *   2, 3   nw_dst
+ *   4      tun_id 32 (STEER_TUNNEL and the VNI), tp_src 16, tp_dst 16 (ESP: the SPI in both)
+ *   5      dl_type 16, nw_proto 8, nw_tos 8, dl_vlan 16 (STEER_VLAN and the id), outer_tos 8, ip_frag 8
+ *   6, 7   tun_src: of the outermost IP header, in a tunnel or not
+ *   8, 9   tun_dst
+ *   10     dl_src 48, 16 spare
+ *   11     dl_dst 48, 16 spare
+ *
+ * In a tunnel, all but tun_* and outer_tos are the inner headers'.
+ */
+#define STEER_WORDS 12
+/* Words of the key that tell one flow from another: addresses, ports, tunnel, and STEER_FLOW_WORD5. */
+#define STEER_FLOW_WORDS 6
+#define STEER_FLOW_WORD5 0xffffff0000000000
+#define STEER_TUNNEL 0x1000000
+#define STEER_VLAN 0x1000
+#define STEER_FRAG_ANY 1
+#define STEER_FRAG_LATER 2
+
+/* Masks that the wildcard entries of one interface may have. */
+#define STEER_MASKS 32
+/* Guests known by id on one core; as place::PINNED_MAX. */
+#define STEER_PINNED 16
+/* Cores of the core table; as place::CORES_MAX. */
+#define STEER_CORES 128
+/* Interfaces steered at a time on one host. */
+#define STEER_SLOTS 64
+/* Processors that the clocks of one interface have room for. */
+#define STEER_CPUS 512
+/* Most flow groups of an interface. */
+#define STEER_GROUPS_MAX 1024
+/* Units of an interface: the groups, one for each value of the flow control field, the entries'. */
+/* Units of an interface: first the groups, then one for each value of the flow control field, then the entries'. */
+#define STEER_FCF_FIRST 1024
+#define STEER_ENTRY_FIRST 1280
+#define STEER_UNITS 132352
+/* Wildcard and exact entries each. */
+#define STEER_ENTRIES 131072
+/* Bytes of the ring of events. */
+#define STEER_EVENT_BYTES 262144
+
+/* What became of a frame: the key of map `steered`. */
+#define STEER_MISSED 0 /* passed: no entry matches, and the interface leaves such frames alone */
+#define STEER_NOT_IP 1 /* passed: no IP, nothing to tell flows apart by */
+#define STEER_STAYED 2 /* passed: its core is the one that it came in on */
+#define STEER_SENT 3 /* sent to another core */
+#define STEER_QUEUE_FULL 4 /* dropped: its core's queue is full */
+#define STEER_DRAINING 5 /* dropped: its move was urgent and the old core had not finished */
+#define STEER_NO_QUEUE 6 /* passed: its core has no queue */
+#define STEER_NO_META 7 /* passed: the driver has no room for the unit's number */
+#define STEER_ODD 8 /* passed: a map lacks what it must have */
+#define STEER_VERDICTS 9
+/* Counted beside the verdict. */
+#define STEER_FRAG_FOLLOWED 9 /* a later fragment went with its first one */
+#define STEER_FRAG_ORPHAN 10 /* a later fragment whose first one was not seen */
+#define STEER_UNKNOWN 11 /* on the target core: a frame without a unit's number */
+#define STEER_COUNTS 12
+
+/* Numbers of place::Reason that the programs write. */
+#define STEER_REASON_FIXED 1
+#define STEER_REASON_HASH 2
+#define STEER_REASON_LEAST_LOADED 3
+#define STEER_REASON_PRIORITY 4
+#define STEER_REASON_OWN_CORE 5
+#define STEER_REASON_OWN_CORE_WANTED 6
+#define STEER_REASON_ABOVE_THRESHOLD 7
+#define STEER_REASON_NO_CORE 8
+
+/* steer_config.policy */
+#define STEER_POLICY_HASH 0
+#define STEER_POLICY_VSE 1
+
+/* Bits of steer_unit.flags */
+#define STEER_IS_PRIORITY 1
+#define STEER_WANTS_OWN 2
+#define STEER_BY_HASH 4 /* placed by hash, whatever the interface's policy */
+
+/* steer_unit.state: where the unit's frames go (12 bits), and how many went (52 bits). */
+#define STEER_SENT_BITS 52
+/* The route's low 11 bits name a core; with STEER_LOCAL its frames stay on it, else they go through its queue. */
+#define STEER_LOCAL 0x800
+#define STEER_ROUTE_NONE 0x7ff
+/* steer_unit.wanted: core 16 bits, reason 8 bits, then STEER_URGENT; a core of STEER_UNDECIDED is still to be chosen. */
+#define STEER_UNDECIDED 0xffff
+#define STEER_URGENT 0x1000000
+#define STEER_REASON_SHIFT 16
+
+/* The value of map `config`. */
+struct steer_config {
+	__u32 slot; /* of the host's tables */
+	__u32 groups; /* a power of two; 0: frames that no entry matches stay */
+	__u32 policy;
+	__u32 is_fcf; /* 1: the outermost ToS byte holds the flow control field */
+	__u32 vxlan_port;
+	__u32 queue; /* frames that may wait for one core */
+	__u32 drain_ns; /* an urgent move drops frames after so long */
+	__u32 give_up_ns; /* and is given up after so much longer */
+	__u32 exact; /* entries of map `exact` */
+	__u32 masks; /* which of map `masks` to read */
+	__u32 change; /* generation of the change of entries that is under way */
+	__u32 tag; /* of frames on their way to a core */
+	__u32 ifindex; /* for the next owner of the pins */
+	__u32 is_generic; /* likewise: 1 if the driver does not call the program itself */
+	__u64 secrets[STEER_WORDS + 1]; /* of the hash */
+};
+
+/* One mask of the wildcard entries. */
+struct steer_mask {
+	__u64 words[STEER_WORDS];
+	__u32 id; /* 0..STEER_MASKS, for its life */
+	__u32 priority; /* highest of its entries */
+};
+
+/* The value of map `masks`, which has two: user space fills one while the program reads the other. */
+struct steer_masks {
+	__u32 len;
+	__u32 reserved;
+	struct steer_mask masks[STEER_MASKS]; /* by falling priority */
+};
+
+/* The value of map `exact` (key: hash of the flow words) and of map `wild` (key: hash of the masked words and the mask's id). */
+struct steer_entry {
+	__u64 words[STEER_WORDS]; /* what the key must be, masked */
+	__u32 mask; /* its id; ~0 of exact entries */
+	__u32 unit;
+	__u32 priority;
+	__u32 change; /* STEER_COMING, STEER_GOING or 0 */
+};
+/* An entry is new, or about to go: a flow changes to its other unit when that loses no order. */
+#define STEER_COMING 1
+#define STEER_GOING 2
+
+/* The value of map `units`: written by the receiving cores, `wanted` and what is beside it by user space too. */
+struct steer_unit {
+	__u64 state;
+	__u32 wanted;
+	__u32 flags;
+	__u64 wanted_ns; /* when, on the monotonic clock */
+	__u64 moved_ns; /* when it went to the core where it is */
+	__u64 dropped; /* frames: queue full, or draining */
+	__u32 moves;
+	__u32 table; /* generation of the core table that was asked last */
+	__u32 latch; /* generation of the last change of entries that its flows may follow */
+	__u32 hash; /* that it was placed by */
+	__u16 vm; /* 0: not known */
+	__u8 reason;
+	__u8 reserved[5];
+};
+
+/* The value of map `done`: written by the core where the unit is. */
+struct steer_done {
+	__u64 frames; /* that reached the core */
+	__u64 bytes;
+	__u64 mark; /* then: steer_clock.epoch, or steer_core.quiet if the frame was on its core already */
+	__u64 is_local;
+	__u64 reserved[4];
+};
+
+/* The value of map `rings`, by core: frames on their way to it. Two lines: senders', receiver's. */
+struct steer_ring {
+	__u64 sent;
+	__u64 left_seen; /* senders' copy of `left` */
+	__u64 refused; /* frames that found it full */
+	__u64 reserved[5];
+	__u64 left;
+	__u64 reserved_2[7];
+};
+
+/* The value of map `received`, one per CPU: what this interface's frames did to this core. */
+struct steer_received {
+	__u64 arrived; /* frames that the driver received here */
+	__u64 frames; /* frames that the stack got here */
+	__u64 bytes;
+	__u64 mark; /* steer_core.quiet at the last frame that no entry matched */
+	__u32 latch; /* as of a unit: for those frames */
+	__u32 reserved;
+};
+
+/* The value of map `steered`, one per CPU. */
+struct steer_count {
+	__u64 frames;
+	__u64 bytes;
+};
+
+/* The key of map `fragments`: a datagram in pieces. */
+struct steer_fragment {
+	__u64 src[2];
+	__u64 dst[2];
+	__u32 tunnel;
+	__u32 id;
+	__u32 proto;
+	__u32 reserved;
+};
+
+/* What the ring of events carries. */
+#define STEER_EVENT_PLACED 1
+#define STEER_EVENT_MOVED 2
+#define STEER_EVENT_GIVEN_UP 3
+struct steer_event {
+	__u64 at_ns;
+	__u64 waited_ns; /* from the wish to the move */
+	__u32 kind;
+	__u32 unit;
+	__u16 from;
+	__u16 to;
+	__u8 reason;
+	__u8 reserved[3];
+	__u64 words[STEER_WORDS]; /* key of the frame */
+};
+
+/* One core of the core table; see place::Core. */
+struct steer_table_core {
+	__u32 load; /* all stages, parts per million */
+	__u32 placed;
+	__u16 id;
+	__u8 role; /* STEER_ROLE_... */
+	__u8 is_pinned;
+	__u16 pinned[STEER_PINNED]; /* 0: none */
+};
+#define STEER_ROLE_ALLOWED 0
+#define STEER_ROLE_RESERVED 1
+#define STEER_ROLE_EXCLUDED 2
+
+/* The value of map `tables`, which has two, as `masks`. */
+struct steer_table {
+	__u32 len;
+	__u32 generation;
+	__u32 threshold;
+	__u32 priority_threshold;
+	__u32 unit_cost;
+	__u32 allowed; /* cores whose role is STEER_ROLE_ALLOWED */
+	struct steer_table_core cores[STEER_CORES];
+};
+
+/* The value of map `host`. */
+struct steer_host {
+	__u32 table; /* which of map `tables` to read */
+	__u32 reserved;
+};
+
+/* The value of map `placed`, by core: units placed there since the core table of that generation. */
+struct steer_placed {
+	__u32 generation;
+	__u32 units;
+};
+
+/* What a core's time goes to. */
+#define STEER_TIME_IDLE 0
+#define STEER_TIME_DRIVER 1 /* receive soft interrupts */
+#define STEER_TIME_PACKET 2 /* queues of frames sent here */
+#define STEER_TIME_VHOST 3
+#define STEER_TIME_GUEST 4
+#define STEER_TIME_OTHER 5
+#define STEER_TIMES 6
+
+/* The value of map `cores`, by core. */
+struct steer_core {
+	__u64 quiet; /* times that the receive soft interrupt had nothing left */
+	__u32 is_raised; /* it was asked for and has not begun */
+	__u32 is_running;
+	__u64 since_ns; /* the time since then is not in `ns` yet */
+	__u32 stage; /* that it belongs to: STEER_TIME_... */
+	__u32 outer; /* stage that a running soft interrupt interrupts */
+	__u64 ns[STEER_TIMES];
+	__u64 softirqs; /* receive soft interrupts */
+	__u64 switches; /* of threads */
+	__u64 reserved[4];
+};
+
+/* The value of map `clocks`: one queue of one interface on one core; key: slot * STEER_CPUS + core. */
+struct steer_clock {
+	__u64 epoch;
+	__u64 quiet; /* steer_core.quiet must be this when the epoch counts */
+	__u64 frames; /* taken out of the queue */
+	__u64 armed_frames; /* of a window of a queue that never sleeps */
+	__u64 window_ns;
+	__u32 is_armed;
+	__u32 reserved[5];
+};
+
+/* The value of map `threads`, by thread id. */
+struct steer_thread {
+	__u32 stage; /* STEER_TIME_... */
+	__u32 clock; /* key of map `clocks`; STEER_NO_CLOCK if none */
+};
+#define STEER_NO_CLOCK 0xffffffff
+#define STEER_THREADS 4096
+
 #endif

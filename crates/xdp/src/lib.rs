@@ -27,6 +27,7 @@
 mod abi;
 mod error;
 mod ingress;
+pub mod steer;
 mod sys;
 mod transmit;
 

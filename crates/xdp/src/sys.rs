@@ -5,6 +5,8 @@
     reason = "aya's `Pod` is an unsafe trait; map memory is shared with the kernel"
 )]
 
+pub(crate) mod steer;
+
 use crate::abi::{BURST_MAX, Burst, Slot, VerdictCount};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::thread::{UnshareFlags, unshare_unsafe};

@@ -15,10 +15,10 @@ use std::future::Future;
 use std::sync::Arc;
 use utoipa::ToSchema;
 
-type App = State<Arc<Node>>;
-type Answer<T> = Result<Json<T>, ApiError>;
+pub(super) type App = State<Arc<Node>>;
+pub(super) type Answer<T> = Result<Json<T>, ApiError>;
 type Made<T> = Result<(StatusCode, Json<T>), ApiError>;
-type Gone = Result<StatusCode, ApiError>;
+pub(super) type Gone = Result<StatusCode, ApiError>;
 
 /// How many parts of a change were applied.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
@@ -28,7 +28,7 @@ pub struct Applied {
 }
 
 /// Does a change in a task of its own: a client that hangs up cancels its answer, never half a change.
-async fn whole<T: Send + 'static>(
+pub(super) async fn whole<T: Send + 'static>(
     change: impl Future<Output = Result<T, Refusal>> + Send + 'static,
 ) -> Result<T, ApiError> {
     match tokio::spawn(change).await {

@@ -13,6 +13,7 @@ mod error;
 mod extract;
 mod flows;
 mod handlers;
+mod steering;
 
 use crate::service::Node;
 use axum::Router;
@@ -48,6 +49,7 @@ const RULES_BODY_MAX: usize = 64 << 20;
         (name = "node", description = "The node and its workers"),
         (name = "switches", description = "Switches"),
         (name = "ports", description = "Ports of a switch"),
+        (name = "steering", description = "On which core what an interface receives is processed"),
         (name = "rules", description = "Flows, groups and meters of a switch, in the syntax of ovs-ofctl")
     )
 )]
@@ -67,6 +69,15 @@ fn documented() -> OpenApiRouter<Arc<Node>> {
         .routes(routes!(handlers::list_queues))
         .routes(routes!(handlers::put_queue, handlers::remove_queue))
         .layer(DefaultBodyLimit::max(BODY_MAX));
+    let steering = OpenApiRouter::new()
+        .routes(routes!(steering::show_steering))
+        .routes(routes!(steering::list_units))
+        .routes(routes!(steering::attach, steering::detach))
+        .routes(routes!(steering::list_flows, steering::add_flows, steering::remove_flows))
+        .routes(routes!(steering::why))
+        .routes(routes!(steering::set_policy))
+        .routes(routes!(steering::put_vm, steering::remove_vm))
+        .layer(DefaultBodyLimit::max(RULES_BODY_MAX));
     let rules = OpenApiRouter::new()
         .routes(routes!(
             flows::list_flows,
@@ -78,7 +89,7 @@ fn documented() -> OpenApiRouter<Arc<Node>> {
         .routes(routes!(handlers::list_meters));
     let rules = with_changes_of(with_changes_of(rules, "groups"), "meters")
         .layer(DefaultBodyLimit::max(RULES_BODY_MAX));
-    OpenApiRouter::with_openapi(Document::openapi()).merge(things).merge(rules)
+    OpenApiRouter::with_openapi(Document::openapi()).merge(things).merge(steering).merge(rules)
 }
 
 /// Groups and meters change by the same handlers as flows, which the document says of each path.
@@ -157,7 +168,7 @@ mod tests {
         let document: serde_json::Value = serde_json::from_str(&document()).unwrap();
         assert_eq!(document["openapi"], "3.1.0");
         let paths = document["paths"].as_object().unwrap();
-        assert_eq!(paths.len(), 12);
+        assert_eq!(paths.len(), 19);
         for (path, methods) in paths {
             for (method, operation) in methods.as_object().unwrap() {
                 let described = operation["responses"]

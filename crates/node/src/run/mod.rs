@@ -1,6 +1,6 @@
 //! # A node from start to end
 //!
-//! Order matters, and is all here: the run directory is taken, privileges are reduced, the ports' thread starts with what is left of them,
+//! Order matters, and is all here: the run directory is taken, privileges are reduced, the ports' and the steering thread start with what is left of them,
 //! everything else starts with none; the store is read, switches and rules come back, then ports, then connections, then the API; then
 //! systemd hears that the node is ready. The end goes the other way round.
 //!
@@ -17,6 +17,7 @@ use crate::fault::{Fault, chain};
 use crate::host::{self, LockError, RunDir, notify, privilege};
 use crate::ports::Ports;
 use crate::service::{Node, OnConflict, Parts, StartError};
+use crate::steer::Steer;
 use crate::store::{Store, StoreError};
 use datapath::Datapath;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -38,6 +39,8 @@ pub struct Options {
     pub config_file: Option<PathBuf>,
     /// What to do with what was made through the API and contradicts the file.
     pub on_conflict: OnConflict,
+    /// Whether it was started to steer, in the background, and ends with that.
+    pub background: bool,
 }
 
 /// Why a node did not run, or ended.
@@ -121,25 +124,32 @@ pub fn run(options: &Options, config: &Config) -> Result<(), RunError> {
     let files = host::raise_open_files();
     tracing::debug!("up to {files} open files");
     stay_off_worker_cores(&config.node);
-    let ports = start_ports_with_privileges(&run_dir)?;
+    let privileged = start_with_privileges(&run_dir)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(CONTROL_THREADS)
         .thread_name("suiro-control")
         .enable_all()
         .build()
         .map_err(system("start its control threads"))?;
-    runtime.block_on(serve(options, config, run_dir, ports))
+    runtime.block_on(serve(options, config, run_dir, privileged))
 }
 
-fn start_ports_with_privileges(run_dir: &RunDir) -> Result<Arc<Ports>, RunError> {
+/// The threads that keep privileges.
+struct Privileged {
+    ports: Arc<Ports>,
+    steer: Arc<Steer>,
+}
+
+fn start_with_privileges(run_dir: &RunDir) -> Result<Privileged, RunError> {
     let log = |error: privilege::PrivilegeError| tracing::warn!("{}", chain(&error));
     privilege::keep_what_ports_need().unwrap_or_else(log);
     for (capability, purpose) in privilege::missing() {
         tracing::warn!("{capability} is missing: suiro cannot {purpose}");
     }
     let ports = Ports::start(run_dir.ring_records()).map_err(system("start its ports' thread"))?;
+    let steer = Steer::start().map_err(system("start its steering thread"))?;
     privilege::drop_all().unwrap_or_else(log);
-    Ok(ports)
+    Ok(Privileged { ports, steer: Arc::new(steer) })
 }
 
 /// Control threads leave the workers' cores alone where there are others; workers pin themselves.
@@ -156,7 +166,7 @@ async fn serve(
     options: &Options,
     config: &Config,
     run_dir: Arc<RunDir>,
-    ports: Arc<Ports>,
+    Privileged { ports, steer }: Privileged,
 ) -> Result<(), RunError> {
     let (store, kept) = Store::open(&config.node.state_dir)?;
     let (datapath, events) = start_datapath(&config.node)?;
@@ -168,8 +178,10 @@ async fn serve(
         datapath: Arc::new(datapath),
         events,
         ports,
+        steer,
         store,
         set_aside: kept.set_aside.clone(),
+        background: options.background,
     })
     .map_err(system("start its event thread"))?;
     if let Err(error) = node.restore(config, &kept, options.on_conflict).await {
@@ -201,6 +213,7 @@ async fn serve_api(options: &Options, node: &Arc<Node>, run_dir: &RunDir) -> Res
             signals.map_err(system("listen to signals"))?;
             None
         }
+        () = node.wants_to_end() => None,
     };
     let _ = end.send(());
     // Gone already, or not ours to remove: either way nothing is left to do.

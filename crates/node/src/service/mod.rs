@@ -24,6 +24,7 @@ mod refusal;
 mod reload;
 mod rules;
 mod start;
+mod steering;
 mod switches;
 mod taken;
 mod view;
@@ -34,6 +35,7 @@ pub use ports::tap_of;
 pub use refusal::{Refusal, Why};
 pub use rules::{FlowLine, FlowLines, GroupView, MeterView, RuleChange, RuleVerb};
 pub use start::{OnConflict, StartError, StartFault};
+pub use steering::{Detached, SteerRules};
 pub use view::{
     ConnectionView, DropView, EndpointView, GuestErrorView, GuestView, MemoryView, NodeView,
     PortCountersView, PortLoadView, PortQueueView, PortView, QueueView, RingView, StoreView,
@@ -45,6 +47,7 @@ use crate::fault::{Fault, chain};
 use crate::host::RunDir;
 use crate::ports::Ports;
 use crate::spec::TlsSpec;
+use crate::steer::Steer;
 use crate::store::Store;
 use datapath::{Datapath, Events};
 use directory::{Directory, Member};
@@ -75,10 +78,14 @@ pub struct Parts {
     pub events: Events,
     /// The ports' thread.
     pub ports: Arc<Ports>,
+    /// The steering thread.
+    pub steer: Arc<Steer>,
     /// What survives it.
     pub store: Store,
     /// Where a damaged store went at the start.
     pub set_aside: Option<PathBuf>,
+    /// Whether it was started to steer, in the background, and is to end with that.
+    pub background: bool,
 }
 
 /// A node in service.
@@ -87,6 +94,7 @@ pub struct Node {
     run_dir: Arc<RunDir>,
     datapath: Arc<Datapath>,
     ports: Arc<Ports>,
+    steer: Arc<Steer>,
     store: Store,
     directory: Arc<Directory>,
     /// Held by whoever changes what exists.
@@ -95,6 +103,9 @@ pub struct Node {
     tls: Mutex<Option<TlsSpec>>,
     pump: Mutex<Option<Pump>>,
     secret: [u64; 2],
+    background: bool,
+    /// Rung when the node is to end by itself.
+    end: tokio::sync::Notify,
 }
 
 impl Node {
@@ -103,23 +114,24 @@ impl Node {
     /// # Errors
     /// The system refuses a thread.
     pub fn new(parts: Parts) -> io::Result<Arc<Self>> {
-        let Parts { config, config_file, host, run_dir, datapath, events, ports, store, set_aside } =
-            parts;
-        ports.serve(datapath.clone());
+        parts.ports.serve(parts.datapath.clone());
         let directory = Arc::new(Directory::default());
-        let pump = Pump::start(events, directory.clone(), ports.clone())?;
-        let tls = Mutex::new(config.tls.clone());
+        let pump = Pump::start(parts.events, directory.clone(), parts.ports.clone())?;
+        let tls = Mutex::new(parts.config.tls.clone());
         Ok(Arc::new(Self {
-            facts: Facts::new(config, config_file, host, set_aside),
-            run_dir,
-            datapath,
-            ports,
-            store,
+            facts: Facts::new(parts.config, parts.config_file, parts.host, parts.set_aside),
+            run_dir: parts.run_dir,
+            datapath: parts.datapath,
+            ports: parts.ports,
+            steer: parts.steer,
+            store: parts.store,
             directory,
             change: tokio::sync::Mutex::new(()),
             tls,
             pump: Mutex::new(Some(pump)),
             secret: start::random_secret(),
+            background: parts.background,
+            end: tokio::sync::Notify::new(),
         }))
     }
 
@@ -139,13 +151,20 @@ impl Node {
         }
     }
 
-    /// Ends everything in order: connections, ports, events. TAPs stay, with their addresses, for the next start.
+    /// Ready when the node has decided to end.
+    pub async fn wants_to_end(&self) {
+        self.end.notified().await;
+    }
+
+    /// Ends everything in order: connections, ports, events. TAPs stay, with their addresses, for the next start, and steering goes on
+    /// in the kernel.
     pub async fn stop(&self) {
         let _change = self.change.lock().await;
         for member in self.directory.all() {
             member.stop_agent().await;
         }
         self.ports.stop(Keep::Interface).await;
+        self.steer.stop().await;
         drop(self.pump.lock().unwrap_or_else(PoisonError::into_inner).take());
         self.store.flushed().await;
     }

@@ -65,6 +65,7 @@ impl Node {
         let _change = self.change.lock().await;
         let found = plan(config, &kept_things(config, kept)?);
         self.settle_contradictions(&found, on_conflict)?;
+        self.restore_steering(kept).await?;
         for planned in &found.switches {
             let member = self.restore_switch(planned, kept).await?;
             // Ports after rules: no frame meets a switch that does not know yet what to do with it.

@@ -44,6 +44,9 @@ pub use writer::{GROUP, ROOM, ROOM_WITHOUT_DISK};
 /// The file's name in the state directory.
 pub const FILE_NAME: &str = "state.redb";
 
+/// Where the switch's name stands in the key of what belongs to the node itself; no switch can have it.
+const NO_SWITCH: &str = "";
+
 /// Keeps the state of a node.
 pub struct Store {
     shared: Arc<Shared>,
@@ -128,6 +131,11 @@ impl Store {
         self.put(Kind::Port, switch, port.as_bytes(), None);
     }
 
+    /// Keeps what steering was asked for.
+    pub fn steer_records(&self) -> SteerRecords {
+        SteerRecords(self.shared.clone())
+    }
+
     fn put(&self, kind: Kind, switch: &str, id: &[u8], record: Record) {
         self.shared.put(&switch.into(), Thing { kind, id: id.into() }, record);
     }
@@ -135,6 +143,17 @@ impl Store {
     /// The journal of one switch.
     pub fn journal(&self, switch: &SwitchName) -> Arc<dyn Journal> {
         Arc::new(SwitchJournal { shared: self.shared.clone(), switch: (**switch).into() })
+    }
+}
+
+/// Keeps what steering was asked for; each thing has an id.
+pub struct SteerRecords(Arc<Shared>);
+
+impl SteerRecords {
+    /// Keeps a thing, or forgets it.
+    pub fn put(&self, id: &str, record: Option<Vec<u8>>) {
+        let thing = Thing { kind: Kind::Steer, id: id.as_bytes().into() };
+        self.0.put(&NO_SWITCH.into(), thing, record.map(Vec::into_boxed_slice));
     }
 }
 
@@ -273,6 +292,18 @@ impl Kept {
         Ok(())
     }
 
+    /// Everything that steering was asked for.
+    ///
+    /// # Errors
+    /// The file is damaged; what came before was handed over.
+    pub fn steer(&self, mut visit: impl FnMut(&str, &[u8])) -> Result<(), StoreError> {
+        self.file.read(&self.path, Kind::Steer, Some(NO_SWITCH), |_, id, record| {
+            if let Ok(id) = std::str::from_utf8(id) {
+                visit(id, record);
+            }
+        })
+    }
+
     /// Switches that have records but no switch: their configuration file no longer names them.
     ///
     /// # Errors
@@ -282,6 +313,7 @@ impl Kept {
         for kind in Kind::ALL {
             found.extend(self.file.switches(&self.path, kind)?);
         }
+        found.remove(NO_SWITCH);
         found.retain(|switch| !known.iter().any(|name| **name == **switch));
         Ok(found.into_iter().collect())
     }
@@ -306,7 +338,12 @@ fn read_change(kind: Kind, id: &[u8], record: &[u8]) -> Option<Change> {
         Kind::Meter => Change::MeterSet(number(id)?, text()?),
         Kind::Group => Change::GroupSet(number(id)?, text()?),
         Kind::Flow => Change::FlowSet(encode::read_id(id).ok()?, encode::read_entry(record).ok()?),
-        Kind::Switch | Kind::Port | Kind::Number | Kind::PortConfig | Kind::Tables => return None,
+        Kind::Switch
+        | Kind::Port
+        | Kind::Number
+        | Kind::PortConfig
+        | Kind::Tables
+        | Kind::Steer => return None,
     })
 }
 

@@ -25,11 +25,13 @@ pub enum Kind {
     Flow,
     /// The tables of a pipeline that has not all of them, or has named them (see `tables`); without id.
     Tables,
+    /// What steering was asked for (see `crate::steer::kept`); of no switch, which is written as the empty name.
+    Steer,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 8] = [
+    pub const ALL: [Kind; 9] = [
         Kind::Switch,
         Kind::Port,
         Kind::Number,
@@ -38,6 +40,7 @@ impl Kind {
         Kind::Meter,
         Kind::Flow,
         Kind::Tables,
+        Kind::Steer,
     ];
 
     /// The table's name in the file.
@@ -51,6 +54,7 @@ impl Kind {
             Kind::Meter => "meters",
             Kind::Flow => "flows",
             Kind::Tables => "tables",
+            Kind::Steer => "steer",
         }
     }
 }

@@ -1,11 +1,13 @@
 //! One module per noun.
 
+pub mod doctor;
 pub mod flow;
 mod guest;
 pub mod node;
 pub mod port;
 pub mod queue;
 pub mod rules;
+pub mod steer;
 pub mod switch;
 
 use crate::client::Client;

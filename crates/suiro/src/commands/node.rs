@@ -11,7 +11,13 @@ use node::service::{NodeView, OnConflict};
 /// Runs a node, or checks its configuration, or removes what it left.
 pub fn run(args: NodeArgs) -> Result<(), Failure> {
     let host = node::host::survey();
-    let config = load(args.config.as_deref(), &host)?;
+    let mut config = load(args.config.as_deref(), &host)?;
+    if let Some(directory) = args.run_dir {
+        config.node.run_dir = directory;
+    }
+    if let Some(directory) = args.state_dir {
+        config.node.state_dir = directory;
+    }
     if args.check {
         return out(&checked(&config));
     }
@@ -25,7 +31,8 @@ pub fn run(args: NodeArgs) -> Result<(), Failure> {
             .try_for_each(|file| out(&format!("removed {}\n", file.display())));
     }
     let on_conflict = if args.forget_conflicts { OnConflict::Forget } else { OnConflict::Refuse };
-    Ok(node::run::run(&Options { host, config_file: args.config, on_conflict }, &config)?)
+        let background = args.background;
+    Ok(node::run::run(&Options { host, config_file: args.config, on_conflict, background }, &config)?)
 }
 
 fn checked(config: &Config) -> String {

@@ -142,8 +142,8 @@ fn collect(kind: &Kind, texts: RuleTexts) -> Result<Vec<String>, Failure> {
     Ok(all)
 }
 
-/// One rule a line; empty lines and those that begin with # are left out, as ovs-ofctl does.
-fn read(file: &Path) -> Result<Vec<String>, Failure> {
+/// Rules of a file, one a line; empty lines and those that begin with # are left out, as ovs-ofctl does.
+pub fn read(file: &Path) -> Result<Vec<String>, Failure> {
     let mut text = String::new();
     let read = if file == Path::new("-") {
         std::io::stdin().read_to_string(&mut text)

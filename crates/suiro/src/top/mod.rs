@@ -4,6 +4,8 @@ mod page;
 mod queues;
 mod rates;
 
+pub use page::fitted;
+
 use crate::args::TopArgs;
 use crate::commands::{Context, out};
 use crate::failure::Failure;
@@ -20,7 +22,7 @@ pub struct Look {
 }
 
 /// Homes the cursor and clears to the end: no flicker, and the last page stays when the program ends.
-const HOME: &str = "\x1b[H\x1b[J";
+pub const HOME: &str = "\x1b[H\x1b[J";
 
 /// Looks until interrupted, or once.
 pub fn run(context: &Context, args: &TopArgs) -> Result<(), Failure> {

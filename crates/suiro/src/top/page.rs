@@ -23,7 +23,11 @@ pub fn whole(rates: &Rates) -> String {
 
 /// The page, cut to the terminal: busiest ports first, so what is cut is what matters least.
 pub fn fitting(rates: &Rates) -> String {
-    let page = whole(rates);
+    fitted(whole(rates), "suiro top --once")
+}
+
+/// A page, cut to the terminal; `all` is the command that shows all of it.
+pub fn fitted(page: String, all: &str) -> String {
     let room = rustix::termios::tcgetwinsize(std::io::stdout())
         .map_or(USUAL_LINES, |size| size.ws_row.into())
         .max(2)
@@ -33,7 +37,7 @@ pub fn fitting(rates: &Rates) -> String {
         return page;
     }
     format!(
-        "{}\n… {} more lines: suiro top --once\n",
+        "{}\n… {} more lines: {all}\n",
         lines[..room - 1].join("\n"),
         lines.len() - room + 1
     )

@@ -26,6 +26,8 @@ pub struct NodeView {
     pub ports: usize,
     /// The store.
     pub store: StoreView,
+    /// Whether `suiro steer attach` started it, so that it ends with the last interface.
+    pub background: bool,
 }
 
 /// What survives a restart.
@@ -56,6 +58,7 @@ impl Node {
             cores: self.facts.config.cores.clone(),
             switches: members.len(),
             ports: members.iter().map(|member| member.state().ports.len()).sum(),
+            background: self.background,
             store: StoreView {
                 file: self.store.path().display().to_string(),
                 fault: problem.as_deref().map(store_fault),

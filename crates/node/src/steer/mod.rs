@@ -1,0 +1,121 @@
+//! # The steering thread
+//!
+//! **Question answered**: how does the node ask the steering agent for something, and who wakes the agent?
+//!
+//! One thread owns the [`Agent`]: it answers requests and calls [`Agent::tick`] when the agent said that it wants to be called. Like the
+//! ports' thread it keeps privileges (eBPF programs, maps and pins need them) and does what may block in the kernel. A second
+//! thread, without privileges, looks for virtual machines: reading `/proc` of a busy host takes longer than a tick may.
+//!
+//! What the agent was asked for is kept in the store ([`kept`]); what the kernel does goes on without us, and is taken up again at the
+//! next start.
+
+mod kept;
+mod surroundings;
+
+pub use kept::{Journal, restore};
+pub use steer::{
+    CandidateView, CoreView, DecisionView, FlowView, InterfaceSpec, InterfaceView, ModeWanted,
+    PolicyKind, PolicyPatch, PolicySpec, SteerView, UnitView, Unmatched, VmSpec, VmView, WhyView,
+};
+
+use crate::fault::Fault;
+use crate::service::{Refusal, Why};
+use datapath::{Clock, MonotonicClock};
+use std::io;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread::JoinHandle;
+use steer::{Agent, Kernel, SteerError, SteerErrorKind, look_around};
+use surroundings::Scout;
+use tokio::sync::oneshot;
+
+enum Message {
+    Ask(Box<dyn FnOnce(&mut Agent) + Send>),
+    Stop,
+}
+
+/// The thread's handle.
+pub struct Steer {
+    messages: Sender<Message>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Steer {
+    /// Starts the thread, which has the capabilities of its caller and keeps them.
+    ///
+    /// # Errors
+    /// The system refuses a thread.
+    pub fn start() -> io::Result<Self> {
+        let (messages, inbox) = channel();
+        let name = std::thread::Builder::new().name("suiro-steer".into());
+        let back = messages.clone();
+        let thread = name.spawn(move || run(&inbox, back))?;
+        Ok(Self { messages, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Has the agent do something.
+    ///
+    /// # Errors
+    /// What it refuses.
+    pub async fn ask<T: Send + 'static>(
+        &self,
+        ask: impl FnOnce(&mut Agent) -> Result<T, SteerError> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let (answer, answered) = oneshot::channel();
+        let ask = move |agent: &mut Agent| {
+            // Who asked may have gone; what was asked is done all the same.
+            let _ = answer.send(ask(agent));
+        };
+        // An ended thread shows by the missing answer.
+        let _ = self.messages.send(Message::Ask(Box::new(ask)));
+        match answered.await {
+            Ok(done) => done.map_err(|error| refusal(&error)),
+            Err(_) => Err(ended()),
+        }
+    }
+
+    /// Ends the thread. Steering itself goes on in the kernel.
+    pub async fn stop(&self) {
+        // An ended thread needs no message.
+        let _ = self.messages.send(Message::Stop);
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            // A thread that panicked has said so already.
+            let _ = tokio::task::spawn_blocking(move || thread.join()).await;
+        }
+    }
+}
+
+fn run(inbox: &Receiver<Message>, back: Sender<Message>) {
+    let clock = MonotonicClock;
+    let mut agent = Agent::new(Kernel::new(), look_around());
+    let _scout = Scout::start(back);
+    loop {
+        let wait = agent.tick(clock.now().0);
+        match inbox.recv_timeout(wait) {
+            Ok(Message::Ask(ask)) => ask(&mut agent),
+            Err(RecvTimeoutError::Timeout) => {}
+            Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => break,
+        }
+    }
+}
+
+/// An error of steering as the API answers it.
+pub fn refusal(error: &SteerError) -> Refusal {
+    let why = match error.kind() {
+        SteerErrorKind::NotFound => Why::NotFound,
+        SteerErrorKind::Conflict => Why::Conflict,
+        SteerErrorKind::Invalid => Why::Invalid,
+        SteerErrorKind::Impossible => Why::Impossible,
+    };
+    let (thing, step) = (error.thing(), error.step());
+    Refusal::new(why, Fault::new(thing, step, error.cause(), error.remedy()))
+}
+
+fn ended() -> Refusal {
+    let remedy = "restart suiro; please report its last log lines";
+    Refusal::new(
+        Why::Impossible,
+        Fault::new("steering", "ask its thread", "it has ended", remedy),
+    )
+}

@@ -1,0 +1,45 @@
+//! # place: on which core a flow's packets are processed
+//!
+//! **Question answered**: given what is known of a host's cores and of one flow, which core takes the flow, and why that one?
+//!
+//! Pure: no I/O, clock, thread, `unsafe` or global state. The agent (`steer`) fills the [`CoreTable`] and carries decisions out; the kernel
+//! program makes the same ones for flows that nobody decided yet; the switch's workers and a simulator call the same trait.
+//!
+//! ## Types
+//!
+//! * [`CoreTable`], [`Core`]: the paper's Core Table. Each core's [`StageLoads`], guests [`Pinned`] to it, [`Role`].
+//! * [`Smoothed`]: a core's load for the table, which knows of placements and moves before they show in measurements.
+//! * [`Facts`] of a unit (a flow group, or the flows of one entry) go into a [`Policy`], a [`Decision`] comes out: a core and a [`Reason`].
+//!   [`Policy::candidates`] tells what was thought of every core, [`Policy::repair`] which units should move.
+//! * [`Hash`]: what RSS and RPS do. [`Vse`]: the paper's algorithm.
+//! * [`StageModel`]: which cores run the driver, the packet processing, vhost and the guest of a flow; [`Stages`] is the answer.
+//!
+//! ## Invariants
+//!
+//! * A policy is a function of its arguments. The same table and facts give the same decision, in Rust and in the kernel.
+//! * A decision's core is one of the table's, or the unit's own `rx_core`.
+//! * Placing allocates nothing and costs one walk over at most [`CORES_MAX`] cores.
+//!
+//! Sources: seed 000 (VS-extend) for the algorithm, seed 003 for the stage models. `docs/placement.md` says, rule by rule, what
+//! the paper says and what is our reading.
+
+mod decision;
+mod hash;
+mod ids;
+mod load;
+mod policy;
+mod repair;
+mod smoothed;
+mod stages;
+mod table;
+mod vse;
+
+pub use decision::{Candidate, Decision, Facts, Hold, Move, Reason, UnitLoad, Verdict, WhyNot};
+pub use hash::Hash;
+pub use ids::{CoreId, NumaNode, TenantId, UnitId, VmId};
+pub use load::{Load, Stage, StageLoads};
+pub use policy::Policy;
+pub use smoothed::Smoothed;
+pub use stages::{BadModel, NoStages, StageModel, Stages};
+pub use table::{BadCores, CORES_MAX, Core, CoreTable, PINNED_MAX, Pinned, Role};
+pub use vse::{Moves, Vse};

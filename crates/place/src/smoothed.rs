@@ -1,0 +1,94 @@
+//! One core's load, smoothed, and ahead of its measurements.
+//!
+//! A measurement of two milliseconds is noisy, and smoothing it makes it late. Late loads and a policy that acts on them swing: it would
+//! see the old imbalance, and move more, too far. So whoever places or moves a unit says so here, the load is shifted at once by what the
+//! unit is believed to cost, and later measurements correct the belief.
+
+use std::time::Duration;
+
+use crate::{Load, Stage, StageLoads};
+
+/// After this time of steady load, half of a change shows. Chosen: three measurements of a busy agent, so that noise is halved twice and
+/// a step of load is still acted upon within the 10 ms that we promise.
+const HALF_LIFE: Duration = Duration::from_millis(6);
+
+/// One core's load as [`CoreTable`](crate::CoreTable) should show it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Smoothed(StageLoads);
+
+impl Smoothed {
+    /// Takes in what was measured over `window`, however long that was.
+    pub fn measure(&mut self, sample: &StageLoads, window: Duration) {
+        let mix = |seen: Load, now: Load| {
+            let (window, life) = (window.as_nanos(), HALF_LIFE.as_nanos());
+            let parts = |load: Load| u128::from(load.as_ppm());
+            let sum = parts(seen) * life + parts(now) * window;
+            Load::ppm(u32::try_from(sum / (window + life)).expect("between two loads"))
+        };
+        for stage in Stage::ALL {
+            self.0[stage] = mix(self.0[stage], sample[stage]);
+        }
+        self.0.other = mix(self.0.other, sample.other);
+    }
+
+    /// A unit has come that costs about `load`.
+    pub fn gain(&mut self, stage: Stage, load: Load) {
+        self.0[stage] = self.0[stage].plus(load);
+    }
+
+    /// A unit has gone that cost about `load`.
+    pub fn lose(&mut self, stage: Stage, load: Load) {
+        self.0[stage] = self.0[stage].minus(load);
+    }
+
+    /// The load.
+    pub fn loads(&self) -> StageLoads {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packets(load: Load) -> StageLoads {
+        let mut loads = StageLoads::default();
+        loads[Stage::Packet] = load;
+        loads
+    }
+
+    #[test]
+    fn a_longer_window_weighs_more() {
+        let after = |window| {
+            let mut smoothed = Smoothed::default();
+            smoothed.measure(&packets(Load::percent(80)), Duration::from_millis(window));
+            smoothed.loads().total()
+        };
+        assert_eq!(after(0), Load::ZERO);
+        assert_eq!(after(2), Load::percent(20));
+        assert_eq!(after(6), Load::percent(40));
+        assert_eq!(after(594), Load::ppm(792_000));
+    }
+
+    #[test]
+    fn a_steady_load_is_reached_and_kept() {
+        let mut smoothed = Smoothed::default();
+        let steady = packets(Load::percent(37));
+        (0..200).for_each(|_| smoothed.measure(&steady, Duration::from_millis(2)));
+        let error = Load::percent(37).minus(smoothed.loads().total());
+        assert!(error <= Load::ppm(10), "{error:?}");
+    }
+
+    #[test]
+    fn a_move_shows_at_once_and_a_wrong_belief_is_corrected() {
+        let mut smoothed = Smoothed::default();
+        smoothed.gain(Stage::Packet, Load::percent(30));
+        assert_eq!(smoothed.loads()[Stage::Packet], Load::percent(30));
+        smoothed.lose(Stage::Packet, Load::percent(40));
+        assert_eq!(smoothed.loads().total(), Load::ZERO);
+        smoothed.gain(Stage::Packet, Load::percent(30));
+        let idle = StageLoads::default();
+        (0..20).for_each(|_| smoothed.measure(&idle, Duration::from_millis(2)));
+        assert!(smoothed.loads().total() < Load::percent(1));
+    }
+}

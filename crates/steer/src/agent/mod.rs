@@ -1,0 +1,228 @@
+//! # The agent
+//!
+//! **Question answered**: what has been asked for, what is it like on the cores now, and what follows for each interface?
+//!
+//! The agent is called, it does not wait: requests come as method calls, and [`Agent::tick`] says when it wants to be called next (every
+//! 2 ms while frames flow, 50 ms while none do). Time comes from the caller as nanoseconds of the monotonic clock.
+//!
+//! ## A tick
+//!
+//! 1. What the interfaces decided since the last one goes into the [memory of decisions](decisions), with what the policy thinks of
+//!    each core by the table that was in force.
+//! 2. Loads are measured, and the core table with them given to every interface.
+//! 3. While frames flow, the policy is asked which units should go elsewhere, and the interfaces are told.
+//! 4. An interface that is wanted and not steered is tried again, every two seconds.
+//!
+//! ## Invariants
+//!
+//! * What was asked for and granted is noted in the journal before the answer; what failed changed nothing: of several rules in one
+//!   request all are in force, or none.
+//! * Every interface has the entries that its [`claims`] say, or a fault.
+
+mod claims;
+mod decisions;
+mod interfaces;
+mod machines;
+mod meter;
+mod repair;
+mod rules;
+mod show;
+mod table;
+mod why;
+
+pub use rules::Strictness;
+
+use crate::desired::{Change, Desired, Discard, Journal};
+use crate::enforcer::Opener;
+use crate::error::SteerError;
+use crate::rule::Rule;
+use crate::spec::{PolicyKind, PolicyPatch, PolicySpec};
+use crate::surroundings::{SeenVm, Surroundings};
+use claims::RuleId;
+use interfaces::Interface;
+use meter::Meter;
+use place::{CoreTable, Hash, Moves, Policy, Vse};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Between ticks while frames flow: a fifth of the time that the reaction to overload may take.
+const BUSY: Duration = Duration::from_millis(2);
+/// Between ticks while none do: an idle host must not notice.
+const IDLE: Duration = Duration::from_millis(50);
+
+/// The agent. One thread owns it.
+pub struct Agent {
+    opener: Box<dyn Opener>,
+    journal: Box<dyn Journal>,
+    interfaces: BTreeMap<String, Interface>,
+    rules: BTreeMap<RuleId, Rule>,
+    vms: BTreeMap<String, crate::spec::VmSpec>,
+    seen: Vec<SeenVm>,
+    policy: PolicySpec,
+    table: CoreTable,
+    meter: Meter,
+    mover: repair::Mover,
+    now_ns: u64,
+    /// Frames that all interfaces had counted at the last tick.
+    frames: u64,
+}
+
+impl Agent {
+    /// An agent of which nothing was asked yet.
+    pub fn new(opener: impl Opener + 'static, host: Surroundings) -> Self {
+        let mut agent = Self {
+            opener: Box::new(opener),
+            journal: Box::new(Discard),
+            interfaces: BTreeMap::new(),
+            rules: BTreeMap::new(),
+            vms: BTreeMap::new(),
+            seen: Vec::new(),
+            policy: PolicySpec::default(),
+            table: table::of(&host.cores),
+            meter: Meter::default(),
+            mover: repair::Mover::default(),
+            now_ns: 0,
+            frames: 0,
+        };
+        agent.see(host);
+        agent
+    }
+
+    /// Takes up what an earlier agent was asked for, and from now on notes changes in `journal`. An interface that cannot be steered
+    /// now has a fault and is tried again.
+    pub fn restore(&mut self, desired: Desired, journal: impl Journal + 'static) {
+        self.policy = desired.policy;
+        self.vms = desired.vms;
+        let id = |on: Option<String>, rule: &Rule| RuleId { on, key: rule.key() };
+        self.rules =
+            desired.rules.into_iter().map(|(on, rule)| (id(on, &rule), rule)).collect();
+        self.refresh_roles();
+        for (name, spec) in desired.interfaces {
+            self.interfaces.insert(name.clone(), Interface::wanted(spec));
+            if let Err(error) = self.open(&name) {
+                tracing::error!(remedy = error.remedy(), "{}: {}: {}", error.thing(), error.step(), error.cause());
+            }
+        }
+        self.journal = Box::new(journal);
+    }
+
+    /// Does what the time demands; `now_ns` never goes back. Returns how long to wait for the next call at most.
+    pub fn tick(&mut self, now_ns: u64) -> Duration {
+        self.now_ns = now_ns;
+        self.remember_events();
+        let frames = self.count();
+        let busy = frames != self.frames;
+        self.frames = frames;
+        self.measure();
+        self.hand_out_table();
+        if busy && self.policy.moves {
+            self.repair();
+        }
+        self.look_after_interfaces();
+        if busy { BUSY } else { IDLE }
+    }
+
+    /// What the host is like now: cores and machines found.
+    pub fn see(&mut self, host: Surroundings) {
+        table::refresh_cores(&mut self.table, &host.cores);
+        self.seen = host.vms;
+        self.refresh_roles();
+        self.tell_threads();
+    }
+
+    /// How cores are chosen.
+    pub fn policy(&self) -> &PolicySpec {
+        &self.policy
+    }
+
+    /// Changes how cores are chosen; placed units stay where they are until they are moved.
+    ///
+    /// # Errors
+    /// The policy contradicts itself or the host.
+    pub fn set_policy(&mut self, patch: &PolicyPatch) -> Result<PolicySpec, SteerError> {
+        let policy = patch.apply(&self.policy);
+        table::check(&policy, &self.table)?;
+        self.policy = policy;
+        self.refresh_roles();
+        self.hand_out_table();
+        self.journal.note(Change::Policy(&self.policy));
+        Ok(self.policy.clone())
+    }
+
+    fn chooser(&self) -> Box<dyn Policy> {
+        match self.policy.policy {
+            PolicyKind::Vse => {
+                Box::new(Vse { moves: self.policy.moves.then(Moves::default) })
+            }
+            PolicyKind::Hash => Box::new(Hash),
+        }
+    }
+
+    fn refresh_roles(&mut self) {
+        let machines = machines::known(&self.vms, &self.seen);
+        table::set_roles(&mut self.table, &self.policy, &machines);
+    }
+
+    /// Loads, by the first interface that can tell: all see the same cores.
+    fn measure(&mut self) {
+        let enforcers = self.interfaces.iter_mut().filter_map(|(name, i)| Some((name, i.enforcer.as_mut()?)));
+        for (name, enforcer) in enforcers {
+            match enforcer.times() {
+                Ok(times) if times.is_empty() => {}
+                Ok(times) => {
+                    self.meter.measure(self.now_ns, name, &times);
+                    break;
+                }
+                Err(error) => tracing::debug!("interface {name}: {error}: {}", error.source),
+            }
+        }
+    }
+
+    fn hand_out_table(&mut self) {
+        self.table.at = Duration::from_nanos(self.now_ns);
+        self.refresh_loads();
+        for (name, interface) in &mut self.interfaces {
+            let Some(enforcer) = &mut interface.enforcer else { continue };
+            if let Err(error) = enforcer.set_core_table(&self.table, self.policy.policy) {
+                tracing::warn!("interface {name}: {error}: {}", error.source);
+            }
+        }
+    }
+
+    fn refresh_loads(&mut self) {
+        let placed = |core| self.mover.placed_lately(core, self.now_ns);
+        table::set_loads(&mut self.table, &self.meter, placed);
+    }
+
+    /// Frames of all interfaces.
+    fn count(&mut self) -> u64 {
+        let counts = self.interfaces.values_mut().filter_map(|i| i.enforcer.as_mut()?.counts().ok());
+        counts.flat_map(|counts| counts.by_verdict).map(|(_, frames)| frames).sum()
+    }
+
+    fn remember_events(&mut self) {
+        let chooser = self.chooser();
+        for interface in self.interfaces.values_mut() {
+            let Some(enforcer) = &mut interface.enforcer else { continue };
+            enforcer.settle();
+            for event in enforcer.events() {
+                self.mover.placed(event.core, event.at_ns);
+                let candidates = event.facts.map(|facts| chooser.candidates(&self.table, &facts));
+                interface.decisions.remember(event, candidates.unwrap_or_default());
+            }
+        }
+    }
+
+    fn tell_threads(&mut self) {
+        let threads: Vec<_> = self.seen.iter().flat_map(|vm| vm.threads.iter().copied()).collect();
+        for (name, interface) in &mut self.interfaces {
+            let Some(enforcer) = &mut interface.enforcer else { continue };
+            if let Err(error) = enforcer.set_threads(&threads) {
+                tracing::debug!("interface {name}: {error}: {}", error.source);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

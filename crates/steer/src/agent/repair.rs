@@ -1,0 +1,184 @@
+//! Moves: what each unit costs, what the policy wants moved, and telling the interfaces.
+
+use super::Agent;
+use super::interfaces::Interface;
+use crate::enforcer::{Event, UnitStatus, Urgency};
+use place::{CoreId, Hold, Load, Move, Reason, Stage, UnitId, UnitLoad};
+use std::collections::{HashMap, VecDeque};
+
+/// Between two looks at all units. Chosen: the measurement of a load is no younger, and reading a thousand units takes 0.2 ms.
+const EVERY_NS: u64 = 6_000_000;
+/// How long a unit rests after a move, and a load takes to show a unit that came.
+const REST_NS: u64 = 30_000_000;
+/// How long a placement counts as not yet measured.
+const LATELY_NS: u64 = 10_000_000;
+
+/// A unit of an interface.
+type Place = (String, UnitId);
+
+/// What a unit had done when it was last looked at.
+#[derive(Clone, Copy)]
+struct Seen {
+    frames: u64,
+    core: Option<CoreId>,
+    load: Load,
+    moved_at_ns: u64,
+}
+
+/// What the agent remembers to ask the policy well.
+#[derive(Default)]
+pub struct Mover {
+    looked_at_ns: u64,
+    seen: HashMap<Place, Seen>,
+    /// Frames of all units of a core, and nanoseconds that it spent on them, at the last look.
+    spent: HashMap<CoreId, u64>,
+    placed: VecDeque<(u64, CoreId)>,
+}
+
+impl Mover {
+    /// A unit was placed on a core.
+    pub fn placed(&mut self, core: CoreId, at_ns: u64) {
+        self.placed.push_back((at_ns, core));
+        while self.placed.front().is_some_and(|&(at, _)| at + LATELY_NS < at_ns) {
+            self.placed.pop_front();
+        }
+    }
+
+    /// Units placed on a core too lately to show in its load.
+    pub fn placed_lately(&self, core: CoreId, now_ns: u64) -> u32 {
+        let lately = |&&(at, placed): &&(u64, CoreId)| placed == core && at + LATELY_NS >= now_ns;
+        self.placed.iter().filter(lately).count() as u32
+    }
+}
+
+/// Units of all interfaces under numbers of their own, as the policy sees them.
+struct Board {
+    places: Vec<Place>,
+    loads: Vec<UnitLoad>,
+}
+
+impl Agent {
+    /// Asks the policy what should move, and has it moved.
+    pub(super) fn repair(&mut self) {
+        let window = self.now_ns.saturating_sub(self.mover.looked_at_ns);
+        if window < EVERY_NS {
+            return;
+        }
+        let units = all_units(&mut self.interfaces);
+        let board = self.board(units, window);
+        self.mover.looked_at_ns = self.now_ns;
+        // Moves that are done since the last look shifted loads.
+        self.refresh_loads();
+        for step in self.chooser().repair(&self.table, &board.loads) {
+            let Some(place) = board.places.get(step.unit.0 as usize) else { continue };
+            self.make(place, &step);
+        }
+    }
+
+    fn board(&mut self, units: Vec<(String, UnitStatus)>, window: u64) -> Board {
+        let costs = self.frame_costs(&units);
+        let mut board = Board { places: Vec::new(), loads: Vec::new() };
+        let mut seen = HashMap::with_capacity(units.len());
+        for (name, unit) in units {
+            let place = (name, unit.unit);
+            let before = self.mover.seen.get(&place).copied();
+            let frames = unit.frames.saturating_sub(before.map_or(unit.frames, |seen| seen.frames));
+            let moved = before.is_some_and(|seen| seen.core != unit.core);
+            if let (true, Some(seen), Some(to)) = (moved, before, unit.core)
+                && let Some(from) = seen.core
+            {
+                self.meter.shift(from, to, seen.load);
+            }
+            let moved_at_ns = match before {
+                Some(seen) if !moved => seen.moved_at_ns,
+                _ => unit.decided_at_ns,
+            };
+            let cost = unit.core.and_then(|core| costs.get(&core)).copied().unwrap_or(0);
+            let load = Load::of(frames.saturating_mul(cost), window);
+            let now = Seen { frames: unit.frames, core: unit.core, load, moved_at_ns };
+            seen.insert(place.clone(), now);
+            let Some(core) = unit.core else { continue };
+            let resting = self.now_ns.saturating_sub(moved_at_ns) < REST_NS || unit.wanted.is_some();
+            board.loads.push(UnitLoad {
+                unit: UnitId(board.places.len() as u32),
+                core: unit.wanted.unwrap_or(core),
+                measured_on: core,
+                load,
+                vm: unit.vm,
+                is_priority: unit.is_priority,
+                hold: match (unit.is_fixed, resting) {
+                    (true, _) => Hold::Fixed,
+                    (false, true) => Hold::Resting,
+                    (false, false) => Hold::Free,
+                },
+            });
+            board.places.push(place);
+        }
+        self.mover.seen = seen;
+        board
+    }
+
+    /// Nanoseconds that a frame costs on each core: what the core spent on frames since the last look, over the frames of its units.
+    /// The packet stage if it has one, else (frames that stayed where they arrived) the driver's.
+    fn frame_costs(&mut self, units: &[(String, UnitStatus)]) -> HashMap<CoreId, u64> {
+        let mut frames: HashMap<CoreId, u64> = HashMap::new();
+        for (name, unit) in units {
+            let before = self.mover.seen.get(&(name.clone(), unit.unit));
+            let Some((before, core)) = before.zip(unit.core) else { continue };
+            *frames.entry(core).or_default() += unit.frames.saturating_sub(before.frames);
+        }
+        let mut costs = HashMap::new();
+        for core in self.table.cores().iter().map(place::Core::id) {
+            let stages = self.meter.spent(core).stages;
+            let (driver, packet) = (stages[Stage::Driver as usize], stages[Stage::Packet as usize]);
+            let spent = if packet > 0 { packet } else { driver };
+            let before = self.mover.spent.insert(core, spent).unwrap_or(spent);
+            if let Some(&frames) = frames.get(&core).filter(|&&frames| frames > 0) {
+                costs.insert(core, spent.saturating_sub(before) / frames);
+            }
+        }
+        costs
+    }
+
+    fn make(&mut self, (name, unit): &Place, step: &Move) {
+        let Some(interface) = self.interfaces.get_mut(name) else { return };
+        let Some(enforcer) = &mut interface.enforcer else { return };
+        match enforcer.want(*unit, step.to, step.reason, urgency(step.reason)) {
+            Ok(()) => {
+                let event = Event {
+                    at_ns: self.now_ns,
+                    unit: *unit,
+                    from: Some(step.from),
+                    core: step.to,
+                    reason: step.reason,
+                    facts: None,
+                };
+                interface.decisions.remember(event, Vec::new());
+            }
+            Err(error) => tracing::warn!("interface {name}: {error}: {}", error.source),
+        }
+    }
+}
+
+/// A unit that leaves an overloaded core may find it never empty: its frames may be dropped, which the core would do anyway.
+fn urgency(reason: Reason) -> Urgency {
+    match reason {
+        Reason::Overload | Reason::YieldedToPriority => Urgency::DropToDrain,
+        _ => Urgency::WhenDrained,
+    }
+}
+
+fn all_units(
+    interfaces: &mut std::collections::BTreeMap<String, Interface>,
+) -> Vec<(String, UnitStatus)> {
+    let mut all = Vec::new();
+    for (name, interface) in interfaces {
+        let units = interface.enforcer.as_mut().map(|enforcer| enforcer.units());
+        match units {
+            Some(Ok(units)) => all.extend(units.into_iter().map(|unit| (name.clone(), unit))),
+            Some(Err(error)) => tracing::debug!("interface {name}: {error}: {}", error.source),
+            None => {}
+        }
+    }
+    all
+}

@@ -1,0 +1,44 @@
+//! The action `place`.
+
+use place::CoreId;
+use std::fmt;
+
+/// Where frames of a rule are processed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Placing {
+    /// The core, or who chooses it.
+    pub target: Target,
+    /// A priority flow: it prefers unpinned, lightly loaded cores and is never moved to make room.
+    pub priority: bool,
+    /// Under overcommit, on its own virtual machine's core.
+    pub own: bool,
+}
+
+/// The core, or who chooses it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Target {
+    /// The policy, when the first frame comes, and again when it moves.
+    Auto,
+    /// The operator.
+    Core(CoreId),
+    /// The frame's hash: what RSS would do over the allowed cores.
+    Hash,
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.write_str("auto"),
+            Self::Core(core) => write!(f, "{}", core.0),
+            Self::Hash => f.write_str("hash"),
+        }
+    }
+}
+
+impl fmt::Display for Placing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = |said: bool, word| if said { word } else { "" };
+        let (priority, own) = (word(self.priority, ",priority"), word(self.own, ",own"));
+        write!(f, "place(core={}{priority}{own})", self.target)
+    }
+}

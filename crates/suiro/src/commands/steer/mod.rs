@@ -1,0 +1,153 @@
+//! `suiro steer`.
+
+mod background;
+mod flows;
+mod show;
+mod top;
+mod why;
+
+use super::{Context, out};
+use crate::args::{Cores, Mode, OnOff, PolicyCommand, PolicyName, SteerCommand, Unmatched, VmCommand};
+use crate::client::quoted;
+use crate::failure::Failure;
+use hyper::Method;
+use node::fault::Fault;
+use node::service::Detached;
+use node::spec::IfName;
+use node::steer::{
+    InterfaceSpec, InterfaceView, ModeWanted, PolicyKind, PolicyPatch, PolicySpec, SteerView,
+    VmSpec, VmView,
+};
+
+/// Does what the command says.
+pub fn run(context: &Context, command: SteerCommand) -> Result<(), Failure> {
+    // Here the way to a node is shorter than elsewhere.
+    obey(context, command).map_err(|failure| match failure {
+        Failure::NoNode(fault) => {
+            let remedy = "begin with: suiro steer attach INTERFACE; or name a node's socket with --api or SUIRO_API";
+            Failure::NoNode(Fault { remedy: remedy.into(), ..fault })
+        }
+        other => other,
+    })
+}
+
+fn obey(context: &Context, command: SteerCommand) -> Result<(), Failure> {
+    match command {
+        SteerCommand::Attach { interfaces, mode, unmatched, groups, fcf } => {
+            let (mode, unmatched) = (wanted(mode), left(unmatched));
+            let spec = InterfaceSpec { mode, unmatched, groups, fcf };
+            attach(context, &interfaces, &spec)
+        }
+        SteerCommand::Detach { interfaces, all } => detach(context, interfaces, all),
+        SteerCommand::List => {
+            let view = look(context)?;
+            context.print(&view.interfaces, |views| show::interfaces(views))
+        }
+        SteerCommand::Flow(command) => flows::run(context, command),
+        SteerCommand::Why(args) => why::run(context, &args),
+        SteerCommand::Top(args) => top::run(context, &args),
+        SteerCommand::Vm(command) => vm(context, command),
+        SteerCommand::Cores => {
+            let view = look(context)?;
+            context.print(&view.cores, |cores| show::cores(cores))
+        }
+        SteerCommand::Policy(PolicyCommand::Show) => {
+            let view = look(context)?;
+            context.print(&view.policy, show::policy)
+        }
+        SteerCommand::Policy(PolicyCommand::Set { policy, threshold, cores, reserved, moves }) => {
+            let patch = PolicyPatch {
+                policy: policy.map(kind),
+                threshold_percent: threshold,
+                cores: cores.map(|Cores(cores)| cores),
+                reserved: reserved.map(|Cores(cores)| cores),
+                moves: moves.map(|moves| moves == OnOff::On),
+                ..PolicyPatch::default()
+            };
+            let policy: PolicySpec =
+                context.client.send(Method::PATCH, "/v1/steer/policy", &patch)?;
+            context.print(&policy, show::policy)
+        }
+    }
+}
+
+fn look(context: &Context) -> Result<SteerView, Failure> {
+    context.client.get("/v1/steer")
+}
+
+fn wanted(mode: Mode) -> ModeWanted {
+    match mode {
+        Mode::Auto => ModeWanted::Auto,
+        Mode::Native => ModeWanted::Native,
+        Mode::Generic => ModeWanted::Generic,
+    }
+}
+
+fn left(unmatched: Unmatched) -> node::steer::Unmatched {
+    match unmatched {
+        Unmatched::Place => node::steer::Unmatched::Place,
+        Unmatched::Stay => node::steer::Unmatched::Stay,
+    }
+}
+
+fn kind(policy: PolicyName) -> PolicyKind {
+    match policy {
+        PolicyName::Vse => PolicyKind::Vse,
+        PolicyName::Hash => PolicyKind::Hash,
+    }
+}
+
+fn path(interface: &str) -> String {
+    format!("/v1/steer/interfaces/{}", quoted(interface))
+}
+
+fn attach(context: &Context, interfaces: &[IfName], spec: &InterfaceSpec) -> Result<(), Failure> {
+    let started = background::ensure_node(context)?;
+    if let (Some(node), false) = (&started, context.json) {
+        out(&format!("no node ran: started one, process {}, log {}\n", node.pid, node.log.display()))?;
+    }
+    let mut views = Vec::new();
+    for interface in interfaces {
+        let view = context.client.send::<InterfaceView>(Method::PUT, &path(interface), spec);
+        views.push(view.inspect_err(|_| background::end_if_idle(context, started.as_ref()))?);
+    }
+    context.print(&views, |views| views.iter().map(show::attached).collect())
+}
+
+fn detach(context: &Context, interfaces: Vec<IfName>, all: bool) -> Result<(), Failure> {
+    let names: Vec<String> = if all {
+        look(context)?.interfaces.into_iter().map(|view| view.name).collect()
+    } else {
+        interfaces.iter().map(ToString::to_string).collect()
+    };
+    for name in &names {
+        let detached: Detached = context.client.take(&path(name))?;
+        if context.json {
+            continue;
+        }
+        out(&format!("interface {name} is not steered any more\n"))?;
+        if detached.node_ends {
+            out("the node that was started for steering ends\n")?;
+        }
+    }
+    Ok(())
+}
+
+fn vm(context: &Context, command: VmCommand) -> Result<(), Failure> {
+    let path = |name: &str| format!("/v1/steer/vms/{}", quoted(name));
+    match command {
+        VmCommand::List => {
+            let view = look(context)?;
+            context.print(&view.vms, |vms| show::vms(vms))
+        }
+        VmCommand::Add { name, id, tenant, cores, addresses } => {
+            let spec = VmSpec { id, tenant, cores, addresses };
+            let view: VmView = context.client.send(Method::PUT, &path(&name), &spec)?;
+            context.print(&view, |view| show::vms(std::slice::from_ref(view)))
+        }
+        VmCommand::Del { names } => names.iter().try_for_each(|name| {
+            context.client.delete(&path(name))?;
+            if context.json { Ok(()) } else { out(&format!("machine {name} forgotten\n")) }
+        }),
+    }
+}

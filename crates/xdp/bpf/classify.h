@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which unit a frame belongs to: its entry's, or that of its flow group.
+ *
+ * Bounded for every frame: one look-up for exact entries, at most STEER_MASKS for wildcard entries,
+ * fewer when what was found has a higher priority than all masks to come. The number of entries
+ * costs nothing.
+ *
+ * While entries change, a flow has two units: the one that it had, and the one that it will have.
+ */
+#ifndef SUIRO_CLASSIFY_H
+#define SUIRO_CLASSIFY_H
+
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+#include "abi.h"
+#include "dissect.h"
+#include "hash.h"
+
+#define NO_UNIT 0xffffffff
+/* Above every priority: OpenFlow 1.0 section 3.4. */
+#define PRIORITY_EXACT 0x100000000ULL
+#define SALT_EXACT 0x100
+#define SALT_GROUP 0x101
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, STEER_ENTRIES);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, __u64);
+	__type(value, struct steer_entry);
+} exact SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, STEER_ENTRIES);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, __u64);
+	__type(value, struct steer_entry);
+} wild SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 2);
+	__type(key, __u32);
+	__type(value, struct steer_masks);
+} masks SEC(".maps");
+
+/* Units of datagrams in pieces: the first piece has the ports and writes it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct steer_fragment);
+	__type(value, __u32);
+} fragments SEC(".maps");
+
+/* What was found in this core's frame, and what is made of it: too large for the stack. */
+struct bench {
+	struct packet packet;
+	__u64 flow[STEER_FLOW_WORDS];
+	__u64 masked[STEER_WORDS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct bench);
+} benches SEC(".maps");
+
+/* The best entry so far, for flows as they were and as they will be. */
+struct found {
+	__u64 priority_old; /* one more than the entry's; 0: none */
+	__u64 priority_new;
+	__u32 unit_old;
+	__u32 unit_new;
+};
+
+static __always_inline void consider(struct found *found, const struct steer_entry *entry, __u64 priority)
+{
+	if (entry->change != STEER_COMING && priority > found->priority_old) {
+		found->priority_old = priority;
+		found->unit_old = entry->unit;
+	}
+	if (entry->change != STEER_GOING && priority > found->priority_new) {
+		found->priority_new = priority;
+		found->unit_new = entry->unit;
+	}
+}
+
+/* The words that tell flows apart. */
+static __always_inline void set_flow(struct bench *bench)
+{
+	int i;
+
+#pragma unroll
+	for (i = 0; i < STEER_FLOW_WORDS; i++)
+		bench->flow[i] = bench->packet.words[i];
+	bench->flow[5] &= STEER_FLOW_WORD5;
+}
+
+static __always_inline void find_exact(struct found *found, const __u64 *flow, __u64 hash)
+{
+	struct steer_entry *entry = bpf_map_lookup_elem(&exact, &hash);
+	__u64 differs = 0;
+	int i;
+
+	if (!entry)
+		return;
+#pragma unroll
+	for (i = 0; i < STEER_FLOW_WORDS; i++)
+		differs |= entry->words[i] ^ flow[i];
+	if (!differs)
+		consider(found, entry, PRIORITY_EXACT);
+}
+
+static __always_inline void find_masked(struct found *found, const struct steer_mask *mask, struct bench *bench,
+					const struct steer_config *config)
+{
+	__u64 *masked = bench->masked, differs = 0, hash;
+	struct steer_entry *entry;
+	int i;
+
+#pragma unroll
+	for (i = 0; i < STEER_WORDS; i++)
+		masked[i] = bench->packet.words[i] & mask->words[i];
+	hash = hash_words(masked, STEER_WORDS, config->secrets, mask->id);
+	entry = bpf_map_lookup_elem(&wild, &hash);
+	if (!entry)
+		return;
+#pragma unroll
+	for (i = 0; i < STEER_WORDS; i++)
+		differs |= entry->words[i] ^ masked[i];
+	if (!differs)
+		consider(found, entry, (__u64)entry->priority + 1);
+}
+
+static __always_inline void find_wild(struct found *found, struct bench *bench, const struct steer_config *config)
+{
+	__u32 active = config->masks, i;
+	struct steer_masks *list = bpf_map_lookup_elem(&masks, &active);
+
+	if (!list)
+		return;
+#pragma clang loop unroll(disable)
+	for (i = 0; i < STEER_MASKS; i++) {
+		const struct steer_mask *mask = &list->masks[i];
+		__u64 priority = (__u64)mask->priority + 1;
+
+		if (i >= list->len || (found->priority_old >= priority && found->priority_new >= priority))
+			return;
+		find_masked(found, mask, bench, config);
+	}
+}
+
+static __always_inline void fragment_key(const struct packet *packet, struct steer_fragment *key)
+{
+	key->src[0] = packet->words[0];
+	key->src[1] = packet->words[1];
+	key->dst[0] = packet->words[2];
+	key->dst[1] = packet->words[3];
+	key->tunnel = packet->words[4] >> 32;
+	key->id = packet->fragment_id;
+	key->proto = packet->words[5] >> 40 & 0xff;
+	key->reserved = 0;
+}
+
+/* The later pieces of this frame's datagram, and of the packet around it, will go where it goes. */
+static __always_inline void remember_fragments(const struct packet *packet, __u32 unit)
+{
+	struct steer_fragment key;
+
+	if (packet->words[5] & STEER_FRAG_ANY && !(packet->words[5] & STEER_FRAG_LATER)) {
+		fragment_key(packet, &key);
+		bpf_map_update_elem(&fragments, &key, &unit, BPF_ANY);
+	}
+	if (!packet->is_outer_fragment)
+		return;
+	key.src[0] = packet->words[6];
+	key.src[1] = packet->words[7];
+	key.dst[0] = packet->words[8];
+	key.dst[1] = packet->words[9];
+	key.tunnel = 0;
+	key.id = packet->outer_id;
+	key.proto = packet->outer_proto;
+	key.reserved = 0;
+	bpf_map_update_elem(&fragments, &key, &unit, BPF_ANY);
+}
+
+/* The unit of frames that no entry matches. */
+static __always_inline __u32 default_unit(const struct bench *bench, const struct steer_config *config)
+{
+	__u32 fcf = bench->packet.words[5] >> 8 & 0xff;
+
+	if (config->is_fcf && fcf >> 1)
+		return STEER_FCF_FIRST + fcf;
+	if (!config->groups)
+		return NO_UNIT;
+	return hash_words(bench->flow, STEER_FLOW_WORDS, config->secrets, SALT_GROUP) & (config->groups - 1);
+}
+
+/* Both units of a frame that is no later fragment, or whose first one was not seen; the hash of its flow. */
+static __always_inline __u32 classify(struct found *found, struct bench *bench, const struct steer_config *config)
+{
+	__u64 hash;
+	__u32 unit;
+
+	set_flow(bench);
+	hash = hash_words(bench->flow, STEER_FLOW_WORDS, config->secrets, SALT_EXACT);
+	if (config->exact)
+		find_exact(found, bench->flow, hash);
+	find_wild(found, bench, config);
+	if (found->priority_old && found->priority_new)
+		return hash >> 32;
+	unit = default_unit(bench, config);
+	if (!found->priority_old)
+		found->unit_old = unit;
+	if (!found->priority_new)
+		found->unit_new = unit;
+	return hash >> 32;
+}
+
+#endif

@@ -1,0 +1,350 @@
+//! The Rust mirror of the steering part of `bpf/abi.h`: same names, same order. A test compares every struct with the objects' BTF, and
+//! every number with the header.
+
+/// Words of a flow key.
+pub(crate) const WORDS: usize = 12;
+/// Words of a flow key that tell flows apart.
+pub(crate) const FLOW_WORDS: usize = 6;
+/// Of the last of them, these bits.
+pub(crate) const FLOW_WORD5: u64 = 0xffff_ff00_0000_0000;
+/// Masks that the wildcard entries of one interface may have.
+pub const MASKS: usize = 32;
+pub(crate) const PINNED: usize = 16;
+pub(crate) const CORES: usize = 128;
+/// Interfaces steered at a time on one host.
+pub const SLOTS: u32 = 64;
+/// Processors that steering has room for.
+pub const CPUS: u32 = 512;
+/// Most flow groups of an interface.
+pub const GROUPS_MAX: u32 = 1024;
+pub(crate) const FCF_FIRST: u32 = 1024;
+pub(crate) const FCF_UNITS: u32 = 256;
+pub(crate) const ENTRY_FIRST: u32 = 1280;
+/// Most wildcard entries of an interface, and most exact ones.
+pub const ENTRIES_MAX: u32 = 131_072;
+
+pub(crate) const TUNNEL: u32 = 0x100_0000;
+pub(crate) const VLAN: u16 = 0x1000;
+
+pub(crate) const POLICY_HASH: u32 = 0;
+pub(crate) const POLICY_VSE: u32 = 1;
+
+pub(crate) const IS_PRIORITY: u32 = 1;
+pub(crate) const WANTS_OWN: u32 = 2;
+pub(crate) const BY_HASH: u32 = 4;
+
+pub(crate) const SENT_BITS: u32 = 52;
+pub(crate) const LOCAL: u32 = 0x800;
+pub(crate) const ROUTE_NONE: u32 = 0x7ff;
+pub(crate) const UNDECIDED: u32 = 0xffff;
+pub(crate) const URGENT: u32 = 0x100_0000;
+pub(crate) const REASON_SHIFT: u32 = 16;
+
+pub(crate) const COMING: u32 = 1;
+pub(crate) const GOING: u32 = 2;
+
+pub(crate) const EVENT_PLACED: u32 = 1;
+pub(crate) const EVENT_MOVED: u32 = 2;
+pub(crate) const EVENT_GIVEN_UP: u32 = 3;
+
+pub(crate) const TIMES: usize = 6;
+pub(crate) const NO_CLOCK: u32 = u32::MAX;
+pub(crate) const COUNTS: u32 = 12;
+
+/// A struct of `abi.h`: its name there, and each field's name and offset.
+#[cfg_attr(not(test), expect(dead_code, reason = "read by the test of the layout"))]
+pub(crate) trait Mirror {
+    const NAME: &'static str;
+    const FIELDS: &'static [(&'static str, usize)];
+}
+
+/// A table of structs; a function cannot take field names.
+macro_rules! mirrors {
+    ($($(#[$doc:meta])* $name:ident = $c:literal { $($(#[$field_doc:meta])* $field:ident: $ty:ty,)* })*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        #[repr(C)]
+        pub(crate) struct $name { $($(#[$field_doc])* pub(crate) $field: $ty,)* }
+
+        impl Mirror for $name {
+            const NAME: &'static str = $c;
+            const FIELDS: &'static [(&'static str, usize)] =
+                &[$((stringify!($field), std::mem::offset_of!($name, $field)),)*];
+        }
+    )*};
+}
+
+mirrors! {
+    /// `struct steer_config`.
+    SteerConfig = "steer_config" {
+        /// Of the host's tables.
+        slot: u32,
+        /// A power of two; 0: frames that no entry matches stay.
+        groups: u32,
+        /// Policy.
+        policy: u32,
+        /// 1: the outermost ToS byte holds the flow control field.
+        is_fcf: u32,
+        /// Vxlan port.
+        vxlan_port: u32,
+        /// Frames that may wait for one core.
+        queue: u32,
+        /// An urgent move drops frames after so long.
+        drain_ns: u32,
+        /// And is given up after so much longer.
+        give_up_ns: u32,
+        /// Entries of map `exact`.
+        exact: u32,
+        /// Which of map `masks` to read.
+        masks: u32,
+        /// Generation of the change of entries that is under way.
+        change: u32,
+        /// Of frames on their way to a core.
+        tag: u32,
+        /// For the next owner of the pins.
+        ifindex: u32,
+        /// Likewise: 1 if the driver does not call the program itself.
+        is_generic: u32,
+        /// Of the hash.
+        secrets: [u64; WORDS + 1],
+    }
+    /// `struct steer_mask`.
+    SteerMask = "steer_mask" {
+        /// Words.
+        words: [u64; WORDS],
+        /// 0..MASKS, for its life.
+        id: u32,
+        /// Highest of its entries.
+        priority: u32,
+    }
+    /// `struct steer_masks`.
+    SteerMasks = "steer_masks" {
+        /// Len.
+        len: u32,
+        /// Zero.
+        reserved: u32,
+        /// By falling priority.
+        masks: [SteerMask; MASKS],
+    }
+    /// `struct steer_entry`.
+    SteerEntry = "steer_entry" {
+        /// What the key must be, masked.
+        words: [u64; WORDS],
+        /// Its id; ~0 of exact entries.
+        mask: u32,
+        /// Unit.
+        unit: u32,
+        /// Priority.
+        priority: u32,
+        /// COMING, GOING or 0.
+        change: u32,
+    }
+    /// `struct steer_unit`.
+    SteerUnit = "steer_unit" {
+        /// State.
+        state: u64,
+        /// Wanted.
+        wanted: u32,
+        /// Flags.
+        flags: u32,
+        /// When, on the monotonic clock.
+        wanted_ns: u64,
+        /// When it went to the core where it is.
+        moved_ns: u64,
+        /// Frames: queue full, or draining.
+        dropped: u64,
+        /// Moves.
+        moves: u32,
+        /// Generation of the core table that was asked last.
+        table: u32,
+        /// Generation of the last change of entries that its flows may follow.
+        latch: u32,
+        /// That it was placed by.
+        hash: u32,
+        /// 0: not known.
+        vm: u16,
+        /// Reason.
+        reason: u8,
+        /// Zero.
+        reserved: [u8; 5],
+    }
+    /// `struct steer_done`.
+    SteerDone = "steer_done" {
+        /// That reached the core.
+        frames: u64,
+        /// Bytes.
+        bytes: u64,
+        /// Then: steer_clock.epoch, or steer_core.quiet if the frame was on its core already.
+        mark: u64,
+        /// Is local.
+        is_local: u64,
+        /// Zero.
+        reserved: [u64; 4],
+    }
+    /// `struct steer_ring`.
+    SteerRing = "steer_ring" {
+        /// Sent.
+        sent: u64,
+        /// Senders' copy of `left`.
+        left_seen: u64,
+        /// Frames that found it full.
+        refused: u64,
+        /// Zero.
+        reserved: [u64; 5],
+        /// Left.
+        left: u64,
+        /// Zero.
+        reserved_2: [u64; 7],
+    }
+    /// `struct steer_received`.
+    SteerReceived = "steer_received" {
+        /// Frames that the driver received here.
+        arrived: u64,
+        /// Frames that the stack got here.
+        frames: u64,
+        /// Bytes.
+        bytes: u64,
+        /// Steer_core.quiet at the last frame that no entry matched.
+        mark: u64,
+        /// As of a unit: for those frames.
+        latch: u32,
+        /// Zero.
+        reserved: u32,
+    }
+    /// `struct steer_count`.
+    SteerCount = "steer_count" {
+        /// Frames.
+        frames: u64,
+        /// Bytes.
+        bytes: u64,
+    }
+    /// `struct steer_fragment`.
+    SteerFragment = "steer_fragment" {
+        /// Src.
+        src: [u64; 2],
+        /// Dst.
+        dst: [u64; 2],
+        /// Tunnel.
+        tunnel: u32,
+        /// Id.
+        id: u32,
+        /// Proto.
+        proto: u32,
+        /// Zero.
+        reserved: u32,
+    }
+    /// `struct steer_event`.
+    SteerEvent = "steer_event" {
+        /// At ns.
+        at_ns: u64,
+        /// From the wish to the move.
+        waited_ns: u64,
+        /// Kind.
+        kind: u32,
+        /// Unit.
+        unit: u32,
+        /// From.
+        from: u16,
+        /// To.
+        to: u16,
+        /// Reason.
+        reason: u8,
+        /// Zero.
+        reserved: [u8; 3],
+        /// Key of the frame.
+        words: [u64; WORDS],
+    }
+    /// `struct steer_table_core`.
+    SteerTableCore = "steer_table_core" {
+        /// All stages, parts per million.
+        load: u32,
+        /// Placed.
+        placed: u32,
+        /// Id.
+        id: u16,
+        /// ROLE_...
+        role: u8,
+        /// Is pinned.
+        is_pinned: u8,
+        /// 0: none.
+        pinned: [u16; PINNED],
+    }
+    /// `struct steer_table`.
+    SteerTable = "steer_table" {
+        /// Len.
+        len: u32,
+        /// Generation.
+        generation: u32,
+        /// Threshold.
+        threshold: u32,
+        /// Priority threshold.
+        priority_threshold: u32,
+        /// Unit cost.
+        unit_cost: u32,
+        /// Cores whose role is ROLE_ALLOWED.
+        allowed: u32,
+        /// Cores.
+        cores: [SteerTableCore; CORES],
+    }
+    /// `struct steer_host`.
+    SteerHost = "steer_host" {
+        /// Which of map `tables` to read.
+        table: u32,
+        /// Zero.
+        reserved: u32,
+    }
+    /// `struct steer_placed`.
+    SteerPlaced = "steer_placed" {
+        /// Generation.
+        generation: u32,
+        /// Units.
+        units: u32,
+    }
+    /// `struct steer_core`.
+    SteerCore = "steer_core" {
+        /// Times that the receive soft interrupt had nothing left.
+        quiet: u64,
+        /// It was asked for and has not begun.
+        is_raised: u32,
+        /// Is running.
+        is_running: u32,
+        /// The time since then is not in `ns` yet.
+        since_ns: u64,
+        /// That it belongs to: TIME_...
+        stage: u32,
+        /// Stage that a running soft interrupt interrupts.
+        outer: u32,
+        /// Ns.
+        ns: [u64; TIMES],
+        /// Receive soft interrupts.
+        softirqs: u64,
+        /// Of threads.
+        switches: u64,
+        /// Zero.
+        reserved: [u64; 4],
+    }
+    /// `struct steer_clock`.
+    SteerClock = "steer_clock" {
+        /// Epoch.
+        epoch: u64,
+        /// Steer_core.quiet must be this when the epoch counts.
+        quiet: u64,
+        /// Taken out of the queue.
+        frames: u64,
+        /// Of a window of a queue that never sleeps.
+        armed_frames: u64,
+        /// Window ns.
+        window_ns: u64,
+        /// Is armed.
+        is_armed: u32,
+        /// Zero.
+        reserved: [u32; 5],
+    }
+    /// `struct steer_thread`.
+    SteerThread = "steer_thread" {
+        /// TIME_...
+        stage: u32,
+        /// Key of map `clocks`; NO_CLOCK if none.
+        clock: u32,
+    }
+}

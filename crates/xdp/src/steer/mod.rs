@@ -1,0 +1,70 @@
+//! # steer: each flow's packets on the core that the policy picks
+//!
+//! **Question answered**: how does the kernel's receive path put every flow's packets on a chosen core, in front of any switch, and move a
+//! flow to another core without reordering it?
+//!
+//! ## Types
+//!
+//! * [`Host`]: what all steered interfaces share, once for each host: the core table ([`Host::set_cores`]) and, by tracing programs, where
+//!   each core's time goes ([`Host::times`]).
+//! * [`Attached`]: a steered interface: program, entries, units, queues to other cores. Made by [`Attached::attach`], taken over by
+//!   [`Attached::adopt`], ended by [`Attached::detach`].
+//! * [`Entry`] ([`Match`], [`Target`]): which frames are steered how. Each has a *unit*; frames that no entry matches belong to the unit of
+//!   their flow group, or stay where they are ([`Missed`]).
+//! * [`Unit`]: what is placed and moved as one. [`Attached::want`] asks for a move, [`Event`]s tell when it was made.
+//! * [`Steered`], [`Count`], [`CoreCount`]: what became of frames, and which core had them.
+//!
+//! ## A frame's way (`bpf/steer.bpf.c`)
+//!
+//! dissect (`dissect.h`) → entry or group (`classify.h`) → the unit's core, chosen now if it has none (`place.h`) → if the unit is to move,
+//! whether it may yet (`order.h`) → stay, or through the queue of the core (a cpumap) to its program, and into the stack there.
+//!
+//! ## A move loses no order
+//!
+//! A unit goes to another core with a frame that finds none of the unit's frames under way through the old core's stack. `bpf/order.h` has
+//! the argument, `docs/decisions/0013-moves-never-reorder.md` the figures. While frames come without a pause into a core that is
+//! always behind, that never happens: then a move that is [`Urgency::Urgent`] drops frames, counted, until it does, and gives up after a
+//! while. A change of entries is a move of the flows that it concerns, by the same rule ([`Attached::settle`]).
+//!
+//! ## Invariants
+//!
+//! * Traffic needs no process: programs, links and maps are pinned. Who dies changes nothing, and the next owner adopts the pins.
+//! * An interface with another XDP program is refused, never overwritten.
+//! * One slot, one set of maps, queues and counters for each interface: none sees another's. Only the core table and the clocks are shared.
+//! * A frame costs one look-up for exact entries and at most [`MASKS`] for wildcard entries, however many entries there are.
+//! * A frame that nothing wants passes. The programs drop only for want of room, and for urgent moves; both are counted by unit.
+//!
+//! Order holds within a receive queue of the interface, which a flow does not change; it is the kernel's own business where the kernel moves
+//! a flow (a migrated interrupt, threaded NAPI, RPS behind us), and where the work behind the stack is not in soft interrupts (asynchronous
+//! encryption). Threads: a `Host` and an `Attached` are used by one thread at a time; several processes hold each other off with a lock.
+
+pub(crate) mod abi;
+mod attached;
+mod counts;
+mod entries;
+mod error;
+mod events;
+mod hash;
+mod host;
+mod key;
+mod maps;
+mod missed;
+mod occupant;
+mod options;
+mod order;
+mod pins;
+mod times;
+mod units;
+
+pub use abi::{CPUS, ENTRIES_MAX, GROUPS_MAX, MASKS, SLOTS};
+pub use attached::{Attached, Interface};
+pub use counts::{CoreCount, Count, Steered};
+pub use entries::{Entry, Target};
+pub use error::{ChangeError, SteerError};
+pub use events::{Event, EventKind, Events};
+pub use host::Host;
+pub use key::{Field, Key, Match};
+pub use options::{Missed, Options, Placement};
+pub use pins::PIN_ROOT;
+pub use times::CoreTimes;
+pub use units::{Unit, UnitKind, Urgency};

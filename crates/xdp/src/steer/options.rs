@@ -1,0 +1,84 @@
+//! How an interface is steered.
+
+use crate::Hook;
+use place::CoreId;
+use std::time::Duration;
+
+/// How an interface is steered; all of it but the name's owner can be read back from the pins.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// Where the kernel is to call the program; `None`: in the driver if it can, else after it.
+    pub hook: Option<Hook>,
+    /// What happens to frames that no entry matches.
+    pub missed: Missed,
+    /// How undecided units are placed.
+    pub placement: Placement,
+    /// The outermost type-of-service byte is the paper's flow control field: guest's id in 7 bits, then priority. Frames with an id that no
+    /// entry matches have a unit for each value.
+    pub is_fcf: bool,
+    /// The UDP port of VXLAN.
+    pub vxlan_port: u16,
+    /// Frames that may wait for one core; ordinary flows use seven eighths of it. 64 to 16384.
+    pub queue: u32,
+    /// An urgent move begins to drop its unit's frames when the old core has not finished after so long.
+    pub drain: Duration,
+    /// An urgent move is given up when it has dropped for so long.
+    pub give_up: Duration,
+    /// Entries at most.
+    pub entries: u32,
+    /// Cores that flows may be sent to. Each has a kernel thread; more can be added later.
+    pub cores: Vec<CoreId>,
+}
+
+/// What happens to frames that no entry matches.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Missed {
+    /// They stay on the core that they came in on: the paper.
+    Stay,
+    /// Flows are put into so many groups by hash, each a unit: a power of two, at most [`GROUPS_MAX`](super::GROUPS_MAX).
+    Groups(u32),
+}
+
+/// How undecided units are placed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Placement {
+    /// As [`place::Hash`].
+    Hash,
+    /// As [`place::Vse`].
+    Vse,
+}
+
+/// Longest queue that the kernel makes for a core (`cpu_map_alloc`).
+pub(crate) const QUEUE_MAX: u32 = 16384;
+/// Shortest that leaves something after the kernel's batches.
+pub(crate) const QUEUE_MIN: u32 = 64;
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            hook: None,
+            missed: Missed::Groups(1024),
+            placement: Placement::Vse,
+            is_fcf: false,
+            vxlan_port: 4789,
+            queue: 2048,
+            drain: Duration::from_millis(2),
+            give_up: Duration::from_millis(20),
+            entries: 16384,
+            cores: Vec::new(),
+        }
+    }
+}
+
+impl Missed {
+    pub(crate) fn groups(self) -> u32 {
+        match self {
+            Self::Stay => 0,
+            Self::Groups(groups) => groups.clamp(1, super::GROUPS_MAX).next_power_of_two(),
+        }
+    }
+
+    pub(crate) fn from_groups(groups: u32) -> Self {
+        if groups == 0 { Self::Stay } else { Self::Groups(groups) }
+    }
+}

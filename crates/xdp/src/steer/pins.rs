@@ -1,0 +1,123 @@
+//! Where programs, links and maps are pinned, so that they outlive the process.
+//!
+//! ```text
+//! <root>/host/…               one copy for the host: what each core does
+//! <root>/interfaces/<name>/…  one for each steered interface
+//! ```
+//! In each directory the pin [`LINK`] is made last and removed first: without it, the rest is what a killed process left half done.
+
+use super::error::SteerError;
+use rustix::fs::{FlockOperation, flock, statfs};
+use rustix::mount::{MountFlags, mount};
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Where everything is unless the user says otherwise.
+pub const PIN_ROOT: &str = "/sys/fs/bpf/suiro/steer";
+/// Where the kernel's file system of pins is by convention.
+const BPFFS: &str = "/sys/fs/bpf";
+/// `BPF_FS_MAGIC` of linux/magic.h.
+const BPF_FS_MAGIC: u64 = 0xcafe_4a11;
+/// The pin that says that a directory is complete.
+pub(crate) const LINK: &str = "link";
+
+/// The directories below one root.
+#[derive(Clone, Debug)]
+pub(crate) struct Pins {
+    root: PathBuf,
+}
+
+impl Pins {
+    /// Makes the root; mounts the file system where it belongs by convention.
+    pub(crate) fn at(root: &Path) -> Result<Self, SteerError> {
+        let pins = Self { root: root.to_owned() };
+        let step = "make it: needs a mounted bpf file system (mount -t bpf bpf /sys/fs/bpf)";
+        if root.starts_with(BPFFS) && !is_bpffs(Path::new(BPFFS)) {
+            let mounted = mount("bpf", BPFFS, "bpf", MountFlags::empty(), None::<&std::ffi::CStr>);
+            mounted.map_err(|errno| pin_error(Path::new(BPFFS), step)(errno.into()))?;
+        }
+        let parent = root.ancestors().find(|path| path.is_dir()).unwrap_or(Path::new("/"));
+        if !is_bpffs(parent) {
+            return Err(pin_error(root, step)(io::ErrorKind::Unsupported.into()));
+        }
+        for directory in [pins.host(), pins.interfaces()] {
+            fs::create_dir_all(&directory).map_err(pin_error(&directory, step))?;
+        }
+        Ok(pins)
+    }
+
+    /// Holds off other processes until it is dropped.
+    pub(crate) fn lock(&self) -> Result<File, SteerError> {
+        let file = File::open(&self.root).map_err(pin_error(&self.root, "open it"))?;
+        let locked = flock(&file, FlockOperation::LockExclusive);
+        locked.map_err(|errno| pin_error(&self.root, "lock it")(errno.into()))?;
+        Ok(file)
+    }
+
+    pub(crate) fn host(&self) -> PathBuf {
+        self.root.join("host")
+    }
+
+    fn interfaces(&self) -> PathBuf {
+        self.root.join("interfaces")
+    }
+
+    /// The file system takes no dots, and an interface's name no colon.
+    pub(crate) fn interface(&self, name: &str) -> PathBuf {
+        self.interfaces().join(name.replace('.', ":"))
+    }
+
+    /// Names of the interfaces that are completely pinned.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.interfaces()).into_iter().flatten().flatten();
+        let complete = entries.filter(|entry| entry.path().join(LINK).exists());
+        let mut names: Vec<_> = complete
+            .filter_map(|entry| Some(entry.file_name().to_str()?.replace(':', ".")))
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// Removes the root, and what is empty above it as far as it was ours to make.
+    pub(crate) fn remove(&self) -> Result<(), SteerError> {
+        for directory in [self.host(), self.interfaces(), self.root.clone()] {
+            remove(&directory)?;
+        }
+        let ours = self.root.ancestors().skip(1).take_while(|path| path.ends_with("suiro"));
+        for directory in ours {
+            // Another part of suiro may have pins there.
+            let _ = fs::remove_dir(directory);
+        }
+        Ok(())
+    }
+}
+
+/// Removes a directory of pins, the link first; no directory is none.
+pub(crate) fn remove(directory: &Path) -> Result<(), SteerError> {
+    let links = [directory.join(LINK)];
+    let pins = fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
+    for pin in links.into_iter().filter(|link| link.exists()).chain(pins) {
+        match fs::remove_file(&pin) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(pin_error(&pin, "remove it")(error));
+            }
+            _ => {}
+        }
+    }
+    match fs::remove_dir(directory) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(pin_error(directory, "remove it")(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+pub(crate) fn pin_error(path: &Path, step: &'static str) -> impl FnOnce(io::Error) -> SteerError {
+    let path = path.to_owned();
+    move |source| SteerError::Pin { path, step, source }
+}
+
+fn is_bpffs(path: &Path) -> bool {
+    statfs(path).is_ok_and(|found| found.f_type as u64 == BPF_FS_MAGIC)
+}
