@@ -5,7 +5,7 @@
 //! * [`testbed`]: two hosts and their VMs in namespaces; [`stage`]: what stands for encryption, and counts who did it; [`layout`]: who runs on
 //!   which core; [`scale`]: the papers' rates made smaller by one factor.
 //! * [`traffic`]: numbered datagrams; [`window`]: one measurement; [`steering`]: the contenders, put in place in turn.
-//! * [`trial`]: what all experiments share; `collision`, `two_flows`, `priority`, `fragments`: the experiments.
+//! * [`trial`]: what all experiments share; `collision`, `two_flows`, `priority`, `entries`, `redirect`, `fragments`: the experiments; `flood`: what the cheap ones need.
 //! * [`paper`]: the papers' figures (`data/papers.json`); [`findings`]: ours beside them; `print`, `csv`, `page`: for a terminal, a program, a
 //!   reader.
 //!
@@ -14,7 +14,9 @@
 
 mod collision;
 mod csv;
+mod entries;
 mod findings;
+mod flood;
 mod fragments;
 mod frame;
 mod layout;
@@ -22,6 +24,7 @@ mod page;
 mod paper;
 mod print;
 mod priority;
+mod redirect;
 mod scale;
 mod stage;
 mod steering;
@@ -149,13 +152,24 @@ static EXPERIMENTS: [Experiment; NAMES.len()] = [
     },
     Experiment {
         name: NAMES[3],
+        about: "cost of a frame with 10 to 100 000 rules (VSE slides)",
+        run: entries::run,
+    },
+    Experiment {
+        name: NAMES[4],
+        about: "throughput of the interrupted core alone, and of two in a row (VSE slides)",
+        run: redirect::run,
+    },
+    Experiment {
+        name: NAMES[5],
         about: "datagrams in fragments beside whole ones (VS-extend, table 6)",
         run: fragments::run,
     },
 ];
 
 /// Their names.
-pub const NAMES: [&str; 4] = ["vse-collision", "vse-two-flows", "vse-priority", "fragments"];
+pub const NAMES: [&str; 6] =
+    ["vse-collision", "vse-two-flows", "vse-priority", "vse-entries", "vse-redirect", "fragments"];
 
 /// A whole run.
 #[derive(Debug, Serialize)]

@@ -136,7 +136,7 @@ impl<'t> Lab<'t> {
     /// None of many ports does.
     pub fn port_where(&mut self, vm: u8, fits: impl Fn(usize) -> bool) -> Result<u16> {
         let ports: Vec<u16> = (0..PORT_TRIES).map(|_| self.any_port()).collect();
-        let _in_place = self.steerer.put(Steering::Rps, Told { vms: &[], priority: None })?;
+        let _in_place = self.steerer.put(Steering::Rps, Told::default())?;
         for port in ports {
             if fits(self.windows.core_of(self.flow(vm, port, 256))?) {
                 return Ok(port);
@@ -158,7 +158,7 @@ impl<'t> Lab<'t> {
     /// # Errors
     /// The step that failed.
     pub fn measure(&mut self, trial: &Trial) -> Result<Measured> {
-        let told = Told { vms: &trial.vms, priority: trial.priority };
+        let told = Told { vms: &trial.vms, priority: trial.priority, ..Told::default() };
         let in_place = self.steerer.put(trial.steering, told);
         let in_place = in_place
             .with_context(|| format!("{}: cannot be put in place", trial.steering.name()))?;
