@@ -71,11 +71,24 @@ impl Shared {
     /// Ends an interface's steering, and the host's part with the last one.
     pub(crate) fn detach(&self, attached: Attached) -> Result<(), SteerError> {
         self.with(|host| attached.detach(host))?;
+        self.close()
+    }
+
+    /// Gives the host up; its pins go when no interface needs them.
+    fn close(&self) -> Result<(), SteerError> {
         let mut state = self.lock();
+        // The next one who opens it tells its threads anew.
         state.threads.clear();
         match state.host.take() {
             Some(host) => host.remove_if_unused().map(drop),
             None => Ok(()),
+        }
+    }
+
+    /// The same after a failure, which is what the user hears of.
+    fn close_if_unused(&self) {
+        if let Err(error) = self.close() {
+            tracing::warn!("what steering pins for the host stays: {error}");
         }
     }
 }
@@ -147,7 +160,10 @@ impl Opener for Kernel {
         let interface = Interface { name: pin_name(interface), index };
         let options = options(spec, table);
         let attached = self.shared.with(|host| Attached::attach(host, &interface, &options));
-        let attached = attached.map_err(refused)?;
+        let attached = attached.map_err(|error| {
+            self.shared.close_if_unused();
+            refused(error)
+        })?;
         Ok(Box::new(Steered::new(self.shared.clone(), attached, Some(spec.mode)).map_err(refused)?))
     }
 }
