@@ -1,9 +1,10 @@
-//! # lab: our benchmarks as commands
+//! # lab: our benchmarks and the papers' experiments as commands
 //!
 //! **Question answered**: how fast is suiro beside what people use today, on this machine, in this run?
 //!
 //! * [`mod@bench`]: the commands of `suiro bench`. Each starts the peers from their Debian packages, gives all contenders the same
 //!   namespaces, cores and traffic, alternates them round by round, and prints medians, spread, ratio and placement class.
+//! * [`mod@experiments`]: the commands of `suiro lab`: the papers' experiments, the papers' tables beside ours.
 //! * `peer`: the contenders (suiro, Open vSwitch, Linux bridge) behind one trait.
 //! * [`driver`]: guests on vhost-user ports, played in this process.
 //! * `traffic`: what loads them: live XDP frames, iperf3, a latency probe, an OpenFlow client.
@@ -17,6 +18,7 @@
 pub mod bench;
 mod conversation;
 pub mod driver;
+pub mod experiments;
 pub mod guest;
 mod keeper;
 mod machine;

@@ -3,11 +3,14 @@
 
 use anyhow::{Context, Result, bail};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 const BPF_PROG_LOAD: libc::c_long = 5;
 const BPF_PROG_TEST_RUN: libc::c_long = 10;
+const BPF_PROG_GET_FD_BY_ID: libc::c_long = 13;
+const BPF_OBJ_GET_INFO_BY_FD: libc::c_long = 15;
 const BPF_LINK_CREATE: libc::c_long = 28;
+const BPF_ENABLE_STATS: libc::c_long = 32;
 const BPF_PROG_TYPE_XDP: u32 = 6;
 const BPF_XDP: u32 = 37;
 const BPF_F_TEST_XDP_LIVE_FRAMES: u32 = 2;
@@ -192,6 +195,82 @@ impl XdpProgram {
             Err(error) => bail!("sending live XDP frames failed: {error}"),
         }
     }
+}
+
+/// What the kernel knows of a program; `struct bpf_prog_info` up to the fields that are wanted (byte offsets by the kernel's ABI, which only grows).
+#[repr(C)]
+struct ProgInfo {
+    before: [u8; 192],
+    run_time_ns: u64,
+    run_cnt: u64,
+}
+
+impl Default for ProgInfo {
+    fn default() -> Self {
+        Self { before: [0; 192], run_time_ns: 0, run_cnt: 0 }
+    }
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct InfoByFd {
+    bpf_fd: u32,
+    info_len: u32,
+    info: u64,
+}
+
+/// Time and number of a program's runs.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Runs {
+    /// Time of all of them, in ns.
+    pub ns: u64,
+    /// How many.
+    pub count: u64,
+}
+
+impl Runs {
+    /// Those since `before`, in ns each.
+    pub fn ns_each_since(self, before: Self) -> f64 {
+        self.ns.saturating_sub(before.ns) as f64 / self.count.saturating_sub(before.count).max(1) as f64
+    }
+}
+
+/// Makes the kernel measure all BPF programs for as long as the result lives.
+pub fn measure_programs() -> Result<OwnedFd> {
+    // The only kind of statistics, BPF_STATS_RUN_TIME, is 0.
+    let mut attribute = 0u32;
+    let descriptor = bpf(BPF_ENABLE_STATS, &mut attribute);
+    Ok(owned(descriptor.context("measuring BPF programs (needs Linux 5.8)")?))
+}
+
+/// What has been measured of the program with this number.
+pub fn runs_of(program: u32) -> Result<Runs> {
+    // `{ prog_id, next_id, open_flags }`
+    let mut by_id = [program, 0, 0];
+    let descriptor = bpf(BPF_PROG_GET_FD_BY_ID, &mut by_id);
+    let descriptor = owned(descriptor.with_context(|| format!("BPF program {program}"))?);
+    let mut info = ProgInfo::default();
+    let mut attribute = InfoByFd {
+        bpf_fd: descriptor.as_raw_fd() as u32,
+        info_len: size_of::<ProgInfo>() as u32,
+        info: std::ptr::from_mut(&mut info) as u64,
+    };
+    bpf(BPF_OBJ_GET_INFO_BY_FD, &mut attribute)
+        .with_context(|| format!("BPF program {program}: what the kernel knows"))?;
+    Ok(Runs { ns: info.run_time_ns, count: info.run_cnt })
+}
+
+/// Nanoseconds of one run of a program over a frame, on average over `repeat` runs in one system call.
+pub fn run_time(program: BorrowedFd<'_>, frame: &[u8], repeat: u32) -> Result<f64> {
+    let mut attribute = TestRun {
+        prog_fd: program.as_raw_fd() as u32,
+        data_size_in: frame.len() as u32,
+        data_in: frame.as_ptr() as u64,
+        repeat,
+        ..Default::default()
+    };
+    bpf(BPF_PROG_TEST_RUN, &mut attribute).context("running a BPF program for a test failed")?;
+    Ok(f64::from(attribute.duration))
 }
 
 /// Index of an interface in the calling thread's namespace.

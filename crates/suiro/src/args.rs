@@ -139,6 +139,13 @@ The busiest ports come first. WAITING counts the frames in a queue, all else is 
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
+    /// Repeat the papers' experiments on this host: their tables beside ours
+    #[command(disable_help_flag = true)]
+    Lab {
+        /// `list`, or `run` and experiments; `suiro lab --help` says more
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
     /// Print completions for a shell
     #[command(after_help = "Example:\n  suiro completions bash > /etc/bash_completion.d/suiro")]
     Completions {

@@ -51,6 +51,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Doctor { interfaces } => commands::doctor::run(&context, &interfaces),
         Command::Top(args) => top::run(&context, &args),
         Command::Bench { arguments } => lab::bench::run(arguments).map_err(Failure::from),
+        Command::Lab { arguments } => lab::experiments::run(arguments).map_err(Failure::from),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "suiro", &mut std::io::stdout());
             Ok(())

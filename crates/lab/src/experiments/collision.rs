@@ -1,0 +1,117 @@
+//! `vse-collision`: what does it cost when two flows meet on one core, or a flow meets a VM? (table 4)
+//!
+//! Two flows whose hashes agree share a core with RPS as they do without it; steered, each has one. A VM that works for what it receives is pinned to
+//! the interrupted core; its flow is processed there, or elsewhere. "One flow alone" is the collision-free rate that a freed flow is held to.
+
+use super::findings::{Findings, Goal};
+use super::steering::Steering;
+use super::traffic::Flow;
+use super::traffic::receiver::Vm;
+use super::trial::{Lab, Trial, key, prepare};
+use super::{Experiment, Settings};
+use anyhow::Result;
+
+/// Work of the VM for a byte, as a share of the stage's. Chosen: its core is busy for a quarter with it, and with the flow's stage as well it is overloaded.
+const VM_WORK: f64 = 0.3;
+
+const ALONE: &str = "one flow alone";
+const FLOWS: &str = "flow collision";
+const NO_FLOWS: &str = "no flow collision";
+const VM: &str = "flow-VM collision";
+const NO_VM: &str = "no flow-VM collision";
+
+/// Source ports by what RPS makes of them.
+struct Ports {
+    /// VM 1's, on the interrupted core.
+    here: u16,
+    /// VM 2's, on the interrupted core as well.
+    collides: u16,
+    /// VM 1's and VM 2's, on another core.
+    away: [u16; 2],
+}
+
+/// Runs it.
+///
+/// # Errors
+/// The step that failed.
+pub fn run(experiment: &Experiment, settings: &Settings) -> Result<Findings> {
+    let testbed = prepare(settings, 2)?;
+    let mut lab = Lab::new(settings, &testbed)?;
+    let rx = testbed.layout.rx;
+    let ports = Ports {
+        here: lab.port_where(1, |core| core == rx)?,
+        collides: lab.port_where(2, |core| core == rx)?,
+        away: [lab.port_where(1, |core| core != rx)?, lab.port_where(2, |core| core != rx)?],
+    };
+    for &size in &settings.sizes {
+        let trials = trials(&lab, &ports, size);
+        for round in 1..=settings.rounds {
+            eprintln!("{}: {size} B, round {round}/{}", experiment.name, settings.rounds);
+            for trial in &trials {
+                let measured = lab.measure(trial)?;
+                lab.note(trial, &measured);
+            }
+        }
+    }
+    let goals = settings.sizes.iter().flat_map(|&size| goals(&lab, size)).collect();
+    lab.findings(experiment, goals)
+}
+
+fn trials(lab: &Lab<'_>, ports: &Ports, size: usize) -> Vec<Trial> {
+    use Steering::{Default, Rps, Vse};
+    let idle = |number| lab.vm(number, None, 0.0);
+    let rx = lab.testbed.layout.rx;
+    let one = |port| vec![lab.flow(1, port, size)];
+    let two = |first, second| vec![lab.flow(1, first, size), lab.flow(2, second, size)];
+    let both = vec![idle(1), idle(2)];
+    let pinned = vec![lab.vm(1, Some(rx), VM_WORK)];
+    let elsewhere = vec![lab.vm(1, lab.testbed.layout.others().first().copied(), VM_WORK)];
+    // Fragments have no ports to hash, so that no port keeps them apart.
+    let is_hashed = size <= 1400;
+    let table: Vec<(&'static str, Steering, Vec<Flow>, &Vec<Vm>, bool)> = vec![
+        (ALONE, Default, one(ports.here), &both, true),
+        (FLOWS, Default, two(ports.here, ports.collides), &both, true),
+        (FLOWS, Rps, two(ports.here, ports.collides), &both, is_hashed),
+        (NO_FLOWS, Rps, two(ports.here, ports.away[1]), &both, is_hashed),
+        (NO_FLOWS, Vse, two(ports.here, ports.collides), &both, true),
+        (VM, Default, one(ports.here), &pinned, true),
+        (NO_VM, Default, one(ports.here), &elsewhere, true),
+        (NO_VM, Rps, one(ports.away[0]), &pinned, is_hashed),
+        (NO_VM, Vse, one(ports.here), &pinned, true),
+    ];
+    let wanted = table
+        .into_iter()
+        .filter(|&(_, steering, .., is_possible)| is_possible && lab.wants(steering));
+    wanted
+        .map(|(case, steering, flows, vms, _)| {
+            let vms = vms.clone();
+            Trial { case, steering, flows, vms, priority: None }
+        })
+        .collect()
+}
+
+fn goals(lab: &Lab<'_>, size: usize) -> Vec<Goal> {
+    let median =
+        |case, steering, vm| lab.sheet.median(&key(case, steering, "throughput", vm, size));
+    let freed = |vm| {
+        let (rate, alone) = (
+            median(NO_FLOWS, Steering::Vse, Some(vm))?,
+            median(ALONE, Steering::Default, Some(1))?,
+        );
+        let claim =
+            format!("{size} B: VM {vm}'s flow freed from another flow, of its collision-free rate");
+        Some(Goal::at_least(claim, rate / alone, 0.95))
+    };
+    let freed_from_vm = || {
+        let (rate, alone) =
+            (median(NO_VM, Steering::Vse, Some(1))?, median(NO_VM, Steering::Default, Some(1))?);
+        let claim = format!("{size} B: flow freed from its VM's core, of its collision-free rate");
+        Some(Goal::at_least(claim, rate / alone, 0.95))
+    };
+    let left_behind = || {
+        let counts = lab.sheet.counts(NO_VM, Steering::Vse.name(), size)?;
+        let claim = format!("{size} B: frames left on the VM's core while another is free");
+        Some(Goal::at_most(claim, counts.frames[lab.testbed.layout.rx] as f64, 0.0))
+    };
+    [freed(1), freed(2), freed_from_vm(), left_behind()].into_iter().flatten().collect()
+}

@@ -1,0 +1,301 @@
+//! What came of an experiment: figures beside the paper's, counts by core, rates over time, goals.
+
+use super::paper::{Key, Paper};
+use super::scale::Scale;
+use super::stage::Counts;
+use crate::report::Spread;
+use anyhow::Result;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// All of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Findings {
+    /// The experiment.
+    pub experiment: &'static str,
+    /// What it shows.
+    pub about: &'static str,
+    /// Where the paper's figures are from.
+    pub source: String,
+    /// Our rates over the paper's.
+    pub scale: f64,
+    /// Who ran where, and what else a reader must know.
+    pub notes: Vec<String>,
+    /// The figures.
+    pub results: Vec<Row>,
+    /// Who processed what.
+    pub by_core: Vec<ByCore>,
+    /// Rates over time.
+    pub over_time: Vec<OverTime>,
+    /// What was promised.
+    pub goals: Vec<Goal>,
+}
+
+/// One figure of all rounds.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// What was tried.
+    pub case: String,
+    /// Who chose the cores.
+    pub steering: String,
+    /// What was measured.
+    pub quantity: &'static str,
+    /// Of which VM; of all if there is none.
+    pub vm: Option<u8>,
+    /// Bytes of a datagram.
+    pub size: Option<usize>,
+    /// Unit of ours and of the paper's.
+    pub unit: &'static str,
+    /// Placement classes of the cores while it was measured.
+    pub cores: String,
+    /// Median and range.
+    pub ours: Spread,
+    /// Each round's.
+    pub rounds: Vec<f64>,
+    /// What the paper measured.
+    pub paper: Option<f64>,
+    /// The same at the scale of this run.
+    pub paper_scaled: Option<f64>,
+}
+
+/// Frames by core, all rounds together: table 5.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ByCore {
+    /// What was tried.
+    pub case: String,
+    /// Who chose the cores.
+    pub steering: String,
+    /// Bytes of a datagram.
+    pub size: usize,
+    /// Frames that each core processed.
+    pub frames: Vec<u64>,
+    /// The same for each VM.
+    pub frames_of_vm: BTreeMap<u8, Vec<u64>>,
+    /// The paper's shares of its four cores, percent.
+    pub paper_percent: Option<Vec<f64>>,
+}
+
+/// A rate over time: figure 6.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct OverTime {
+    /// Who chose the cores.
+    pub steering: String,
+    /// Bytes of a datagram.
+    pub size: usize,
+    /// Seconds of counted time, and the rate from there to the next point.
+    pub points: Vec<(f64, f64)>,
+    /// Unit of the rate.
+    pub unit: &'static str,
+}
+
+/// A promise and what came of it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Goal {
+    /// What was promised.
+    pub claim: String,
+    /// What was measured.
+    pub value: f64,
+    /// The bound.
+    pub bound: f64,
+    /// Whether the value may not be below it, or not above it.
+    pub at_least: bool,
+    /// Whether it is kept.
+    pub is_met: bool,
+}
+
+impl Goal {
+    /// `value` must reach `bound`.
+    pub fn at_least(claim: String, value: f64, bound: f64) -> Self {
+        Self { claim, value, bound, at_least: true, is_met: value >= bound }
+    }
+
+    /// `value` must not exceed `bound`.
+    pub fn at_most(claim: String, value: f64, bound: f64) -> Self {
+        Self { claim, value, bound, at_least: false, is_met: value <= bound }
+    }
+}
+
+/// Gathers figures round by round, in the order in which they first come.
+#[derive(Default)]
+pub struct Sheet {
+    gathered: Vec<Gathered>,
+    by_core: Vec<ByCore>,
+}
+
+struct Gathered {
+    key: Key,
+    unit: &'static str,
+    rounds: Vec<f64>,
+    classes: BTreeMap<&'static str, u32>,
+}
+
+impl Sheet {
+    /// Adds a figure of one round.
+    pub fn add(&mut self, key: Key, unit: &'static str, value: f64, class: &'static str) {
+        let at = self.gathered.iter().position(|gathered| gathered.key == key);
+        let at = at.unwrap_or_else(|| {
+            let (rounds, classes) = (Vec::new(), BTreeMap::new());
+            self.gathered.push(Gathered { key, unit, rounds, classes });
+            self.gathered.len() - 1
+        });
+        self.gathered[at].rounds.push(value);
+        *self.gathered[at].classes.entry(class).or_default() += 1;
+    }
+
+    /// Adds who processed what in one round.
+    pub fn add_counts(&mut self, key: &Key, counts: &Counts, cores: usize, vms: u8) {
+        let size = key.size.unwrap_or(0);
+        let is_it = |line: &ByCore| {
+            line.case == key.case && line.steering == key.steering && line.size == size
+        };
+        let at = self.by_core.iter().position(is_it).unwrap_or_else(|| {
+            self.by_core.push(ByCore {
+                case: key.case.clone(),
+                steering: key.steering.clone(),
+                size,
+                frames: vec![0; cores],
+                frames_of_vm: BTreeMap::new(),
+                paper_percent: None,
+            });
+            self.by_core.len() - 1
+        });
+        let line = &mut self.by_core[at];
+        add(&mut line.frames, &counts.frames(cores));
+        for vm in 1..=vms {
+            let of_vm = line.frames_of_vm.entry(vm).or_insert_with(|| vec![0; cores]);
+            add(of_vm, &counts.frames_of(vm, cores));
+        }
+    }
+
+    /// Rows beside the paper's figures.
+    ///
+    /// # Errors
+    /// The paper's file does not know the experiment.
+    pub fn rows(&self, experiment: &str, scale: Scale) -> Result<Vec<Row>> {
+        let paper = Paper::of(experiment)?;
+        Ok(self.gathered.iter().map(|gathered| gathered.row(&paper, scale)).collect())
+    }
+
+    /// Lines of table 5 beside the paper's.
+    ///
+    /// # Errors
+    /// The paper's file does not know the experiment.
+    pub fn by_core(&self, experiment: &str) -> Result<Vec<ByCore>> {
+        let paper = Paper::of(experiment)?;
+        let line = |line: &ByCore| {
+            let paper_percent = paper.shares(&line.steering, line.size);
+            ByCore { paper_percent, ..line.clone() }
+        };
+        Ok(self.by_core.iter().map(line).collect())
+    }
+
+    /// Median of a figure over all rounds, if it was measured.
+    pub fn median(&self, key: &Key) -> Option<f64> {
+        let gathered = self.gathered.iter().find(|gathered| gathered.key == *key)?;
+        Some(Spread::of(gathered.rounds.clone()).median)
+    }
+
+    /// Who processed what, if it was measured.
+    pub fn counts(&self, case: &str, steering: &str, size: usize) -> Option<&ByCore> {
+        let is_it =
+            |line: &&ByCore| line.case == case && line.steering == steering && line.size == size;
+        self.by_core.iter().find(is_it)
+    }
+}
+
+impl Gathered {
+    fn row(&self, paper: &Paper, scale: Scale) -> Row {
+        let Key { case, steering, quantity, vm, size } = self.key.clone();
+        let figure = paper.figure(&self.key);
+        // Shares and counts are what they are at any scale.
+        let factor = if self.unit == "Mbit/s" { scale.factor() } else { 1.0 };
+        let class = |(class, count): (&&str, &u32)| format!("{class}{count}");
+        Row {
+            case,
+            steering,
+            quantity,
+            vm,
+            size,
+            unit: self.unit,
+            cores: self.classes.iter().map(class).collect::<Vec<_>>().join("+"),
+            ours: Spread::of(self.rounds.clone()),
+            rounds: self.rounds.clone(),
+            paper: figure,
+            paper_scaled: figure.map(|figure| figure * factor),
+        }
+    }
+}
+
+fn add(sums: &mut [u64], counts: &[u64]) {
+    sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::stage::Count;
+    use super::*;
+
+    fn key(steering: &str) -> Key {
+        let (case, steering) = ("two flows".into(), steering.into());
+        Key { case, steering, quantity: "loss", vm: Some(1), size: Some(1400) }
+    }
+
+    #[test]
+    fn rounds_of_a_figure_come_together_beside_the_papers() {
+        let mut sheet = Sheet::default();
+        for (value, class) in [(3.0, "CCX"), (1.0, "SMT"), (2.0, "CCX")] {
+            sheet.add(key("default"), "%", value, class);
+            sheet.add(key("rps"), "%", 0.0, class);
+        }
+        let rows = sheet.rows("vse-two-flows", Scale { capacity: 95.49 }).unwrap();
+        assert_eq!(
+            (rows.len(), rows[0].ours.median, rows[0].cores.as_str()),
+            (2, 2.0, "CCX2+SMT1")
+        );
+        assert_eq!(rows[0].rounds, [3.0, 1.0, 2.0]);
+        assert_eq!(
+            (rows[0].paper, rows[0].paper_scaled),
+            (Some(34.5), Some(34.5)),
+            "a share is not scaled"
+        );
+        assert_eq!(sheet.median(&key("default")), Some(2.0));
+        assert_eq!(sheet.median(&key("vse")), None);
+    }
+
+    #[test]
+    fn a_rate_of_the_paper_is_scaled() {
+        let mut sheet = Sheet::default();
+        let case = "flow collision".into();
+        let key = Key {
+            case,
+            steering: "default".into(),
+            quantity: "throughput",
+            vm: None,
+            size: Some(1400),
+        };
+        sheet.add(key, "Mbit/s", 90.0, "CCX");
+        let rows = sheet.rows("vse-collision", Scale { capacity: 95.49 }).unwrap();
+        assert!((rows[0].paper_scaled.unwrap() - 95.49).abs() < 1e-9);
+    }
+
+    #[test]
+    fn counts_of_all_rounds_add_up_by_core_and_vm() {
+        let frames = |frames| Count { frames, ..Count::default() };
+        let counts =
+            Counts::by_vm(vec![vec![], vec![frames(1), frames(2)], vec![frames(4), frames(0)]]);
+        let mut sheet = Sheet::default();
+        sheet.add_counts(&key("vse"), &counts, 2, 2);
+        sheet.add_counts(&key("vse"), &counts, 2, 2);
+        let line = sheet.counts("two flows", "vse", 1400).unwrap();
+        assert_eq!(line.frames, [10, 4]);
+        assert_eq!(line.frames_of_vm[&1], [2, 4]);
+        let lines = sheet.by_core("vse-two-flows").unwrap();
+        assert_eq!(lines[0].paper_percent.as_ref().unwrap().len(), 4);
+    }
+
+    #[test]
+    fn a_goal_is_met_on_its_own_side_of_the_bound() {
+        assert!(Goal::at_least(String::new(), 0.95, 0.95).is_met);
+        assert!(!Goal::at_most(String::new(), 1.06, 1.05).is_met);
+    }
+}

@@ -1,0 +1,244 @@
+//! The papers' experiments on this host: the commands of `suiro lab`.
+//!
+//! **Question answered**: what did the papers' authors measure, and what comes of the same here, without any steering, with the kernel's, and with suiro's?
+//!
+//! * [`testbed`]: two hosts and their VMs in namespaces; [`stage`]: what stands for encryption, and counts who did it; [`layout`]: who runs on
+//!   which core; [`scale`]: the papers' rates made smaller by one factor.
+//! * [`traffic`]: numbered datagrams; [`window`]: one measurement; [`steering`]: the contenders, put in place in turn.
+//! * [`trial`]: what all experiments share; `collision`, `two_flows`, `priority`, `entries`, `redirect`, `fragments`: the experiments; `flood`: what the cheap ones need.
+//! * [`paper`]: the papers' figures (`data/papers.json`); [`findings`]: ours beside them; `print`, `csv`, `page`: for a terminal, a program, a
+//!   reader.
+//!
+//! **Invariants**: all that a run makes belongs to a value that removes it; a killed run is cleared up by its keeper. Contenders alternate within each round. No
+//! figure is compared across runs. Loss counts every datagram that was due, also one that the sender had no time for.
+
+mod collision;
+mod csv;
+mod entries;
+mod findings;
+mod flood;
+mod fragments;
+mod frame;
+mod layout;
+mod page;
+mod paper;
+mod print;
+mod priority;
+mod redirect;
+mod scale;
+mod stage;
+mod steering;
+mod testbed;
+mod traffic;
+mod trial;
+mod two_flows;
+mod window;
+
+use crate::keeper::Keeper;
+use crate::machine::Machine;
+use anyhow::{Context, Result, bail};
+use clap::{Args, Parser, Subcommand};
+use findings::Findings;
+use scale::Scale;
+use serde::Serialize;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use steering::Steering;
+
+/// The papers' experiments on this host, each with the paper's figures beside ours.
+#[derive(Parser)]
+#[command(name = "suiro lab")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Say which experiments there are
+    List,
+    /// Run experiments, one after the other, and print their tables (root)
+    #[command(after_help = "\
+Examples:
+  suiro lab run vse-collision --report collision.html
+  suiro lab run all --json figures.json --csv figures
+  suiro lab run vse-two-flows --sizes 1400 --steering default,rps --rounds 1")]
+    Run(Settings),
+}
+
+/// What a user may ask for.
+#[derive(Args, Clone, Debug)]
+pub struct Settings {
+    /// Experiments by name, or `all`
+    #[arg(required = true, value_name = "EXPERIMENT")]
+    experiments: Vec<String>,
+    /// Rounds; the contenders alternate within each
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub rounds: u32,
+    /// Counted time of one measurement
+    #[arg(long, default_value_t = 1.0)]
+    pub seconds: f64,
+    /// Mbit/s of 1400-byte datagrams that one core is to carry; the paper's carried 954.9, and its rates are scaled by the same factor
+    #[arg(long, default_value_t = 95.5, value_name = "MBPS")]
+    pub capacity: f64,
+    /// Bytes of a datagram; above 1400 they travel in fragments
+    #[arg(long, value_delimiter = ',', default_values_t = [64, 1400, 8192])]
+    pub sizes: Vec<usize>,
+    /// Who chooses the cores, in turn
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Steering::Default, Steering::Rps, Steering::Vse])]
+    pub steering: Vec<Steering>,
+    /// Also write the figures as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Also write the figures as CSV, a few files for each experiment
+    #[arg(long, value_name = "DIRECTORY")]
+    csv: Option<PathBuf>,
+    /// Also write a page with tables and plots (HTML)
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+}
+
+impl Settings {
+    /// The factor on the papers' rates.
+    pub fn scale(&self) -> Scale {
+        Scale { capacity: self.capacity }
+    }
+
+    fn check(&self) -> Result<()> {
+        anyhow::ensure!((0.05..=600.0).contains(&self.seconds), "--seconds: 0.05 to 600");
+        anyhow::ensure!((1.0..=10_000.0).contains(&self.capacity), "--capacity: 1 to 10000 Mbit/s");
+        let are_possible = self.sizes.iter().all(|size| (64..=8192).contains(size));
+        anyhow::ensure!(are_possible, "--sizes: 64 to 8192 bytes");
+        Ok(())
+    }
+
+    fn wanted(&self) -> Result<Vec<&'static Experiment>> {
+        if self.experiments.iter().any(|name| name == "all") {
+            return Ok(EXPERIMENTS.iter().collect());
+        }
+        let find = |name: &String| {
+            let found = EXPERIMENTS.iter().find(|experiment| experiment.name == name);
+            found
+                .with_context(|| format!("no experiment {name:?}; there are: {}", NAMES.join(", ")))
+        };
+        self.experiments.iter().map(find).collect()
+    }
+}
+
+/// One of the papers' experiments.
+pub struct Experiment {
+    /// As typed.
+    pub name: &'static str,
+    /// What it shows, in one line.
+    pub about: &'static str,
+    run: fn(&Experiment, &Settings) -> Result<Findings>,
+}
+
+static EXPERIMENTS: [Experiment; NAMES.len()] = [
+    Experiment {
+        name: NAMES[0],
+        about: "two flows on one core or two, a flow on its VM's core or another (VS-extend, table 4)",
+        run: collision::run,
+    },
+    Experiment {
+        name: NAMES[1],
+        about: "two flows with ever new ports: throughput over time, loss, who processed what (VS-extend, figure 6, tables 5 and 6)",
+        run: two_flows::run,
+    },
+    Experiment {
+        name: NAMES[2],
+        about: "three VMs on too few cores, one with priority (VS-extend, table 7)",
+        run: priority::run,
+    },
+    Experiment {
+        name: NAMES[3],
+        about: "cost of a frame with 10 to 100 000 rules (VSE slides)",
+        run: entries::run,
+    },
+    Experiment {
+        name: NAMES[4],
+        about: "throughput of the interrupted core alone, and of two in a row (VSE slides)",
+        run: redirect::run,
+    },
+    Experiment {
+        name: NAMES[5],
+        about: "datagrams in fragments beside whole ones (VS-extend, table 6)",
+        run: fragments::run,
+    },
+];
+
+/// Their names.
+pub const NAMES: [&str; 6] =
+    ["vse-collision", "vse-two-flows", "vse-priority", "vse-entries", "vse-redirect", "fragments"];
+
+/// A whole run.
+#[derive(Debug, Serialize)]
+struct Run {
+    bench: &'static str,
+    machine: Machine,
+    rounds: u32,
+    seconds: f64,
+    capacity_mbps: f64,
+    experiments: Vec<Findings>,
+}
+
+/// Does what the command line behind `suiro lab` says. Help and usage errors end the process, as they do for every command.
+///
+/// # Errors
+/// The step that failed, with its remedy; whatever had been started is gone by then.
+pub fn run(arguments: Vec<OsString>) -> Result<()> {
+    let cli = Cli::parse_from(std::iter::once(OsString::from("suiro lab")).chain(arguments));
+    match cli.command {
+        Command::List => {
+            let width = NAMES.iter().map(|name| name.len()).max().unwrap_or(0);
+            EXPERIMENTS.iter().for_each(|experiment| {
+                println!("{:<width$}  {}", experiment.name, experiment.about)
+            });
+            Ok(())
+        }
+        Command::Run(settings) => run_all(&settings),
+    }
+}
+
+fn run_all(settings: &Settings) -> Result<()> {
+    settings.check()?;
+    let wanted = settings.wanted()?;
+    if !rustix::process::geteuid().is_root() {
+        bail!("the experiments make network namespaces and load BPF programs: run as root");
+    }
+    let _keeper = Keeper::start()?;
+    let mut run = Run {
+        bench: "lab",
+        machine: Machine::here(),
+        rounds: settings.rounds,
+        seconds: settings.seconds,
+        capacity_mbps: settings.capacity,
+        experiments: Vec::new(),
+    };
+    println!("{}", run.machine);
+    for experiment in wanted {
+        let findings = (experiment.run)(experiment, settings).context(experiment.name)?;
+        print::print(&findings);
+        run.experiments.push(findings);
+        // What there is so far is kept if a later experiment fails.
+        write(settings, &run)?;
+    }
+    Ok(())
+}
+
+fn write(settings: &Settings, run: &Run) -> Result<()> {
+    if let Some(path) = &settings.json {
+        let text = serde_json::to_string_pretty(run)? + "\n";
+        std::fs::write(path, text)
+            .with_context(|| format!("{}: cannot be written", path.display()))?;
+    }
+    if let Some(directory) = &settings.csv {
+        run.experiments.iter().try_for_each(|findings| csv::write(directory, findings))?;
+    }
+    if let Some(path) = &settings.report {
+        let text = page::page(&run.machine, &run.experiments)?;
+        std::fs::write(path, text)
+            .with_context(|| format!("{}: cannot be written", path.display()))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,193 @@
+//! Findings as tables: a line for each case and contender, a column for each size, the paper's figure at this run's scale in brackets.
+
+use super::findings::{ByCore, Findings, Row};
+
+/// One line of a table.
+pub struct Line<'f> {
+    /// What was tried, by whom, and what of it.
+    pub head: [String; 3],
+    /// By size, as in [`Table::sizes`].
+    pub cells: Vec<Option<&'f Row>>,
+}
+
+/// All figures of an experiment, sizes side by side.
+pub struct Table<'f> {
+    /// Bytes of a datagram, or nothing where sizes make no difference.
+    pub sizes: Vec<Option<usize>>,
+    /// The lines, in the order in which they were measured.
+    pub lines: Vec<Line<'f>>,
+}
+
+impl<'f> Table<'f> {
+    /// Of these findings.
+    pub fn of(findings: &'f Findings) -> Self {
+        let mut sizes: Vec<_> = findings.results.iter().map(|row| row.size).collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        let mut lines: Vec<Line<'f>> = Vec::new();
+        for row in &findings.results {
+            let head = head(row);
+            let at = lines.iter().position(|line| line.head == head).unwrap_or_else(|| {
+                lines.push(Line { head, cells: vec![None; sizes.len()] });
+                lines.len() - 1
+            });
+            if let Some(column) = sizes.iter().position(|size| *size == row.size) {
+                lines[at].cells[column] = Some(row);
+            }
+        }
+        Self { sizes, lines }
+    }
+}
+
+impl Table<'_> {
+    /// Only what the paper has as well, and sums over all VMs: the rest is in the files.
+    fn headlines(mut self) -> Self {
+        self.lines.retain(|line| {
+            let mut rows = line.cells.iter().flatten();
+            rows.any(|row| row.paper.is_some() || (row.vm.is_none() && row.ours.max != 0.0))
+        });
+        self
+    }
+}
+
+fn head(row: &Row) -> [String; 3] {
+    let vm = row.vm.map_or(String::new(), |vm| format!(" VM {vm}"));
+    let unit = if row.unit.is_empty() { String::new() } else { format!(", {}", row.unit) };
+    [row.case.clone(), row.steering.clone(), format!("{}{vm}{unit}", row.quantity)]
+}
+
+/// Median, range, and the paper's figure.
+pub fn cell(row: &Row) -> String {
+    let digits = digits(row.ours.median);
+    let ours = format!(
+        "{:.digits$} [{:.digits$}..{:.digits$}]",
+        row.ours.median, row.ours.min, row.ours.max
+    );
+    row.paper_scaled.map_or(ours.clone(), |paper| format!("{ours} ({paper:.digits$})"))
+}
+
+fn digits(value: f64) -> usize {
+    match value.abs() {
+        1000.0.. => 0,
+        10.0.. => 1,
+        _ => 2,
+    }
+}
+
+/// Who processed what, in percent, as in table 5.
+pub fn shares(line: &ByCore) -> Vec<f64> {
+    let sum: u64 = line.frames.iter().sum();
+    line.frames.iter().map(|&frames| frames as f64 * 100.0 / sum.max(1) as f64).collect()
+}
+
+/// Name of a column.
+pub fn column(size: Option<usize>) -> String {
+    size.map_or("figure".into(), |size| format!("{size} B"))
+}
+
+/// Prints an experiment's tables and goals.
+pub fn print(findings: &Findings) {
+    println!("\n{}: {}", findings.experiment, findings.about);
+    println!(
+        "  (in brackets: the paper's figure, its rates times {:.4}; {})",
+        findings.scale, findings.source
+    );
+    findings.notes.iter().for_each(|note| println!("  {note}"));
+    print_table(&Table::of(findings).headlines());
+    print_by_core(&findings.by_core);
+    for goal in &findings.goals {
+        let (verdict, sign) = (
+            if goal.is_met { "kept" } else { "NOT KEPT" },
+            if goal.at_least { ">=" } else { "<=" },
+        );
+        println!("  goal {verdict}: {}: {:.3} ({sign} {})", goal.claim, goal.value, goal.bound);
+    }
+}
+
+fn print_table(table: &Table<'_>) {
+    let texts: Vec<Vec<String>> =
+        std::iter::once(header(table)).chain(table.lines.iter().map(words)).collect();
+    let columns = texts.first().map_or(0, Vec::len);
+    let width =
+        |column: usize| texts.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<_> = (0..columns).map(width).collect();
+    for line in &texts {
+        let cells = line.iter().zip(&widths).map(|(text, &width)| format!("{text:<width$}"));
+        println!("  {}", cells.collect::<Vec<_>>().join("  ").trim_end());
+    }
+}
+
+fn header(table: &Table<'_>) -> Vec<String> {
+    let sizes = table.sizes.iter().map(|&size| column(size));
+    ["case", "steering", "figure"].map(str::to_owned).into_iter().chain(sizes).collect()
+}
+
+fn words(line: &Line<'_>) -> Vec<String> {
+    let cells = line.cells.iter().map(|row| row.map_or("-".into(), cell));
+    line.head.iter().cloned().chain(cells).collect()
+}
+
+fn print_by_core(lines: &[ByCore]) {
+    for line in lines {
+        let shares =
+            shares(line).iter().map(|share| format!("{share:.1}")).collect::<Vec<_>>().join(" / ");
+        let percent = |shares: &Vec<f64>| {
+            let shares: Vec<_> = shares.iter().map(|share| format!("{share:.1}")).collect();
+            format!(" (paper's cores: {})", shares.join(" / "))
+        };
+        let paper = line.paper_percent.as_ref().map(percent).unwrap_or_default();
+        println!(
+            "  frames by core, {}, {}, {} B: {:?} = {shares} %{paper}",
+            line.case, line.steering, line.size, line.frames
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::Spread;
+
+    fn row(steering: &str, size: usize, median: f64, paper: Option<f64>) -> Row {
+        Row {
+            case: "two flows".into(),
+            steering: steering.into(),
+            quantity: "loss",
+            vm: Some(2),
+            size: Some(size),
+            unit: "%",
+            cores: "CCX5".into(),
+            ours: Spread { median, min: median, max: median },
+            rounds: vec![median],
+            paper,
+            paper_scaled: paper,
+        }
+    }
+
+    #[test]
+    fn sizes_stand_side_by_side_and_what_was_not_measured_is_a_dash() {
+        let results = vec![
+            row("rps", 8192, 50.0, Some(43.5)),
+            row("rps", 1400, 0.5, None),
+            row("vse", 1400, 0.0, None),
+        ];
+        let findings = Findings {
+            experiment: "x",
+            about: "",
+            source: String::new(),
+            scale: 1.0,
+            notes: vec![],
+            results,
+            by_core: vec![],
+            over_time: vec![],
+            goals: vec![],
+        };
+        let table = Table::of(&findings);
+        assert_eq!(table.sizes, [Some(1400), Some(8192)]);
+        assert_eq!(
+            words(&table.lines[0]),
+            ["two flows", "rps", "loss VM 2, %", "0.50 [0.50..0.50]", "50.0 [50.0..50.0] (43.5)"]
+        );
+        assert_eq!(words(&table.lines[1])[3..], ["0.00 [0.00..0.00]", "-"]);
+    }
+}

@@ -1,0 +1,119 @@
+//! Who chooses the cores.
+//!
+//! The contenders take turns on one testbed: each is put in place for a window and removed behind it. Ours is used as a user would: the binary, a node in the
+//! receiving host's namespace, `suiro steer …`.
+
+mod node;
+
+use super::testbed::Testbed;
+use super::traffic::receiver::Vm;
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use node::Node;
+use std::path::PathBuf;
+
+/// A contender.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Steering {
+    /// Nobody: all work is done where the interrupt was.
+    Default,
+    /// The kernel, by a hash over the packet's header (RPS, which does in software what RSS does in a network card).
+    Rps,
+    /// suiro, by the paper's policy.
+    Vse,
+}
+
+impl Steering {
+    /// As in tables and data files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::Rps => "rps",
+            Self::Vse => "vse",
+        }
+    }
+}
+
+/// What a contender is told.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Told<'v> {
+    /// The VMs and their cores.
+    pub vms: &'v [Vm],
+    /// The VM whose flow has priority; the interrupted core is kept for it, and the flows of the others run on their own VM's core.
+    pub priority: Option<u8>,
+    /// The one core that all flows go to, instead of a choice.
+    pub core: Option<usize>,
+    /// Rules that match nothing that is sent.
+    pub idle_rules: u32,
+}
+
+/// Puts contenders in place.
+pub struct Steerer<'t> {
+    testbed: &'t Testbed,
+    node: Option<Node>,
+}
+
+/// Removes what was put in place.
+pub struct InPlace<'s> {
+    steerer: &'s Steerer<'s>,
+    steering: Steering,
+    vms: Vec<u8>,
+}
+
+impl<'t> Steerer<'t> {
+    /// Starts a node if one of the contenders needs it.
+    ///
+    /// # Errors
+    /// The node does not come up; its log says why.
+    pub fn new(testbed: &'t Testbed, contenders: &[Steering]) -> Result<Self> {
+        let wanted = contenders.contains(&Steering::Vse);
+        let node = wanted.then(|| Node::start(testbed)).transpose()?;
+        Ok(Self { testbed, node })
+    }
+
+    /// Puts one in place until the value is dropped.
+    ///
+    /// # Errors
+    /// The step that failed.
+    pub fn put(&self, steering: Steering, told: Told<'_>) -> Result<InPlace<'_>> {
+        let vms = told.vms.iter().map(|vm| vm.number).collect();
+        let in_place = InPlace { steerer: self, steering, vms };
+        match steering {
+            Steering::Default => {}
+            Steering::Rps => {
+                let all = self.testbed.layout.mask();
+                self.testbed.set_rps(told.core.map_or(all, |core| 1 << core))?;
+            }
+            Steering::Vse => self.node()?.steer(told, &self.testbed.layout)?,
+        }
+        Ok(in_place)
+    }
+
+    fn node(&self) -> Result<&Node> {
+        self.node.as_ref().context("vse: no node was started")
+    }
+
+    fn remove(&self, steering: Steering, vms: &[u8]) -> Result<()> {
+        match steering {
+            Steering::Default => Ok(()),
+            Steering::Rps => self.testbed.set_rps(0),
+            Steering::Vse => self.node()?.leave(vms),
+        }
+    }
+}
+
+impl Drop for InPlace<'_> {
+    fn drop(&mut self) {
+        if let Err(error) = self.steerer.remove(self.steering, &self.vms) {
+            eprintln!("{}: removing it failed: {error:#}", self.steering.name());
+        }
+    }
+}
+
+/// The program that runs: the lab is a part of it. Tests are their own program, and name it.
+pub fn binary() -> Result<PathBuf> {
+    match std::env::var_os("SUIRO_BINARY") {
+        Some(path) => Ok(path.into()),
+        None => std::env::current_exe().context("own program: path is unknown"),
+    }
+}

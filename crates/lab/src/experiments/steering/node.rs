@@ -1,0 +1,142 @@
+//! suiro, as a user has it: a node in the receiving host's namespace, and `suiro steer …`.
+
+use super::super::layout::Layout;
+use super::super::testbed::{Testbed, address};
+use super::{Told, binary};
+use crate::netns::run;
+use crate::peer::Process;
+use anyhow::{Context, Result, bail};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// Longest start of a node. Chosen: ten times what it takes.
+const START: Duration = Duration::from_secs(20);
+
+/// A node in the receiving host, with no switch.
+pub struct Node {
+    api: PathBuf,
+    _process: Process,
+    directory: tempfile::TempDir,
+}
+
+impl Node {
+    /// Starts it and waits until it answers.
+    ///
+    /// # Errors
+    /// It does not; its log says why.
+    pub fn start(testbed: &Testbed) -> Result<Self> {
+        let directory = tempfile::tempdir().context("a directory for the node")?;
+        let (path, log) = (directory.path().to_owned(), directory.path().join("node.log"));
+        let config = path.join("node.toml");
+        let place = path.display();
+        std::fs::write(
+            &config,
+            format!("[node]\nrun_dir = \"{place}\"\nstate_dir = \"{place}\"\n"),
+        )?;
+        let mut command = Command::new(binary()?);
+        command.args(["node", "--config"]).arg(&config);
+        // Not by `ip netns exec`: that would hide the file system in which programs and maps are pinned.
+        let process = testbed.host.enter(|| Process::start(&mut command, &log))?;
+        let node = Self { api: path.join("api.sock"), _process: process, directory };
+        let deadline = Instant::now() + START;
+        while node.run(&["status"]).is_err() {
+            if Instant::now() >= deadline {
+                bail!(
+                    "the node does not answer: {}",
+                    std::fs::read_to_string(&log).unwrap_or_default()
+                );
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(node)
+    }
+
+    fn run(&self, arguments: &[&str]) -> Result<String> {
+        run(Command::new(binary()?).arg("--api").arg(&self.api).args(arguments))
+    }
+
+    /// Steers `eth0` by the paper's policy: what no rule names stays, and what is placed is not moved.
+    ///
+    /// # Errors
+    /// What suiro says.
+    pub fn steer(&self, told: Told<'_>, layout: &Layout) -> Result<()> {
+        let cores = format!("0-{}", layout.host - 1);
+        let reserved = told.priority.map_or("none".into(), |_| layout.rx.to_string());
+        let policy = ["--cores", &cores, "--reserved", &reserved, "--moves", "off"];
+        self.run(&[&["steer", "policy", "set", "vse"][..], &policy].concat())?;
+        for vm in told.vms {
+            let (name, number) = (name(vm.number), vm.number.to_string());
+            let (address, core) = (address(vm.number), vm.core.map(|core| core.to_string()));
+            let words = ["steer", "vm", "add", &name, "--id", &number, "--address", &address];
+            let cores = core.iter().flat_map(|core| ["--cores", core]);
+            self.run(&words.into_iter().chain(cores).collect::<Vec<_>>())?;
+            self.run(&["steer", "flow", "add", &rule(vm.number, told)])?;
+        }
+        self.add_idle_rules(told.idle_rules)?;
+        self.run(&["steer", "attach", "eth0", "--unmatched", "stay"]).map(drop)
+    }
+
+    fn add_idle_rules(&self, count: u32) -> Result<()> {
+        if count == 0 {
+            return Ok(());
+        }
+        let path: &Path = &self.directory.path().join("rules");
+        let lines: Vec<_> = (0..count).map(idle_rule).collect();
+        std::fs::write(path, lines.join("\n") + "\n")?;
+        let file = path.to_str().context("the rules' file: path is not UTF-8")?;
+        self.run(&["steer", "flow", "add", "--file", file]).map(drop)
+    }
+
+    /// Takes all of it back.
+    ///
+    /// # Errors
+    /// What suiro said first; the rest is done nevertheless.
+    pub fn leave(&self, vms: &[u8]) -> Result<()> {
+        let results = [self.run(&["steer", "detach", "eth0"]), self.run(&["steer", "flow", "del", "--all"])];
+        let forgotten: Vec<_> =
+            vms.iter().map(|&vm| self.run(&["steer", "vm", "del", &name(vm)])).collect();
+        results.into_iter().chain(forgotten).collect::<Result<Vec<_>>>().map(drop)
+    }
+}
+
+fn name(vm: u8) -> String {
+    format!("vm{vm}")
+}
+
+/// The rule for a VM's flow: by the VM's address inside the tunnel.
+fn rule(vm: u8, told: Told<'_>) -> String {
+    let place = match (told.core, told.priority) {
+        (Some(core), _) => format!("place(core={core})"),
+        (None, Some(first)) if first == vm => "place(core=auto,priority)".into(),
+        (None, Some(_)) => "place(core=auto,own)".into(),
+        (None, None) => "place(core=auto)".into(),
+    };
+    format!("ip,vm_id={vm} actions={place}")
+}
+
+/// A rule for an address that nothing is sent to.
+fn idle_rule(number: u32) -> String {
+    let [_, high, middle, low] = number.to_be_bytes();
+    format!("ip,nw_dst=10.{}.{middle}.{low} actions=place(core=auto)", 100 + high)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_name_the_vm_and_who_goes_first() {
+        let told = Told { priority: Some(1), ..Told::default() };
+        assert_eq!(rule(2, Told::default()), "ip,vm_id=2 actions=place(core=auto)");
+        assert!(rule(1, told).ends_with("place(core=auto,priority)"));
+        assert!(rule(2, told).ends_with("place(core=auto,own)"));
+        assert!(rule(2, Told { core: Some(3), ..told }).ends_with("place(core=3)"));
+    }
+
+    #[test]
+    fn idle_rules_are_all_different_and_name_no_vm() {
+        assert_eq!(idle_rule(0), "ip,nw_dst=10.100.0.0 actions=place(core=auto)");
+        assert_eq!(idle_rule(99_999), "ip,nw_dst=10.101.134.159 actions=place(core=auto)");
+    }
+}

@@ -1,0 +1,159 @@
+//! Sends all flows of a window from one core.
+//!
+//! A tick each half millisecond; whatever is due by then is sent. A generator that lost its core for a while catches up, but what is overdue by more
+//! than [`PATIENCE`] is never sent: it counts as due and unsent.
+
+use super::Flow;
+use super::stamp::{Stamp, now_ns};
+use anyhow::{Context, Result};
+use rustix::net::sockopt::{set_ip_tos, set_socket_send_buffer_size_force};
+use std::net::{SocketAddr, UdpSocket};
+use std::time::Duration;
+
+const TICK: Duration = Duration::from_micros(500);
+
+/// Chosen: longer than any softirq holds a core, shorter than what would come out as a burst.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// Bytes under way that a flow may have: more than all queues hold.
+const BUFFER: usize = 64 << 20;
+
+/// When a window runs, in ns of the monotonic clock.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    /// Its number.
+    pub run: u32,
+    /// The first datagram is due.
+    pub start: u64,
+    /// From here on is counted.
+    pub begin: u64,
+    /// No datagram is due any more.
+    pub end: u64,
+}
+
+/// What was sent of a flow in the counted time.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Sent {
+    /// Datagrams that were due.
+    pub due: u64,
+    /// Of these, not sent.
+    pub unsent: u64,
+}
+
+/// One flow on its socket.
+pub struct Source {
+    flow: Flow,
+    socket: UdpSocket,
+    to: SocketAddr,
+    payload: Vec<u8>,
+    /// Number of the next datagram.
+    next: u64,
+    sent: Sent,
+}
+
+impl Source {
+    /// Opens the socket, in the calling thread's namespace. It stays unconnected: a connected one has a random hash of its own, which the tunnel would take for
+    /// the flow's.
+    ///
+    /// # Errors
+    /// The address is not there or the port is taken.
+    pub fn open(flow: Flow, from: &str, to: &str) -> Result<Self> {
+        let socket = UdpSocket::bind((from, flow.port)).with_context(|| {
+            format!("{from}:{}: the sender's socket cannot be bound", flow.port)
+        })?;
+        let to = to.parse().with_context(|| format!("{to}: not an address"))?;
+        set_ip_tos(&socket, flow.tos).context("type of service")?;
+        // Datagrams count as the socket's until the receiving host takes them out of its queue: they must not hold the sender back.
+        set_socket_send_buffer_size_force(&socket, BUFFER).context("the sender's buffer")?;
+        socket.set_nonblocking(true)?;
+        Ok(Self { flow, socket, to, payload: vec![0; flow.size], next: 0, sent: Sent::default() })
+    }
+
+    /// Sends a few at once, which belong to no window.
+    pub fn probe(mut self, datagrams: u64) {
+        for number in 0..datagrams {
+            self.next = number;
+            self.send(0, 0);
+        }
+    }
+
+    /// Datagrams that are due before a moment.
+    fn due_by(&self, now: u64, times: &Times) -> u64 {
+        due_by(self.flow.rate, now.min(times.end).saturating_sub(times.start))
+    }
+
+    fn send_due(&mut self, now: u64, times: &Times) {
+        let due = self.due_by(now, times);
+        let oldest = self.due_by(now.saturating_sub(PATIENCE.as_nanos() as u64), times);
+        while self.next < due {
+            let due_ns = times.start + (self.next as f64 / self.flow.rate * 1e9) as u64;
+            let is_sent = self.next >= oldest && self.send(due_ns, times.run);
+            if self.next >= first_counted(&self.flow, times) {
+                self.sent.due += 1;
+                self.sent.unsent += u64::from(!is_sent);
+            }
+            self.next += 1;
+        }
+    }
+
+    fn send(&mut self, due_ns: u64, run: u32) -> bool {
+        let stamp = Stamp { run, vm: self.flow.vm.into(), number: self.next, due_ns };
+        stamp.write(&mut self.payload);
+        self.socket.send_to(&self.payload, self.to).is_ok()
+    }
+}
+
+/// Number of the first datagram that counts.
+pub fn first_counted(flow: &Flow, times: &Times) -> u64 {
+    due_by(flow.rate, times.begin - times.start)
+}
+
+/// Datagrams at `rate` a second that are due within so many ns, the first one at once.
+fn due_by(rate: f64, ns: u64) -> u64 {
+    (ns as f64 * rate / 1e9).ceil() as u64
+}
+
+/// Sends until the end; the caller's thread is on the senders' core. What was sent, by flow.
+pub fn send(mut sources: Vec<Source>, times: &Times) -> Vec<Sent> {
+    // Before all others, but not at real-time priority: what a softirq does in this thread's name would be taken for its own, and held back.
+    // Without the privilege the thread stays as it is.
+    let _ = rustix::process::nice(-20);
+    loop {
+        let now = now_ns();
+        sources.iter_mut().for_each(|source| source.send_due(now, times));
+        if now >= times.end {
+            return sources.iter().map(|source| source.sent).collect();
+        }
+        std::thread::sleep(TICK);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn datagrams_are_due_evenly_and_the_first_at_once() {
+        assert_eq!(due_by(1000.0, 0), 0);
+        assert_eq!(due_by(1000.0, 1), 1);
+        assert_eq!(due_by(1000.0, 1_000_000), 1);
+        assert_eq!(due_by(1000.0, 1_000_001), 2);
+        let flow = Flow { vm: 1, port: 0, size: 64, rate: 1000.0, tos: 0 };
+        let times = Times { run: 0, start: 5, begin: 1_000_000_005, end: 2_000_000_005 };
+        assert_eq!(first_counted(&flow, &times), 1000);
+    }
+
+    #[test]
+    fn what_is_overdue_for_too_long_counts_as_due_but_is_not_sent() {
+        let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let to = receiver.local_addr().unwrap().to_string();
+        let flow = Flow { vm: 1, port: 0, size: 64, rate: 1000.0, tos: 0 };
+        let mut source = Source::open(flow, "127.0.0.1", &to).unwrap();
+        let times = Times { run: 1, start: 0, begin: 0, end: 1_000_000_000 };
+        source.send_due(100_000_000, &times);
+        assert_eq!(source.sent, Sent { due: 100, unsent: 50 });
+        let mut payload = [0; 64];
+        receiver.recv(&mut payload).unwrap();
+        assert_eq!(Stamp::read(&payload).unwrap().number, 50);
+    }
+}

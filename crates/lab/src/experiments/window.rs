@@ -1,0 +1,202 @@
+//! One measurement: all flows at once for a while, and both ends of each side by side.
+
+use super::stage::Counts;
+use super::testbed::{Testbed, address, peer};
+use super::traffic::generator::{self, Sent, Source, Times};
+use super::traffic::receiver::{self, PORT, Vm};
+use super::traffic::{Flow, Outcome, Tally, Work};
+use crate::machine::placement_class;
+use anyhow::{Result, ensure};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+
+/// From the threads' start to the first datagram.
+const LEAD: Duration = Duration::from_millis(20);
+
+/// Datagrams run for so long before they count: queues fill, steering decides.
+const WARM_UP: Duration = Duration::from_millis(200);
+
+/// After the last one is due: what waits in queues still comes; fragments whose others are lost are given up after a second.
+const DRAIN: Duration = Duration::from_millis(300);
+const DRAIN_FRAGMENTS: Duration = Duration::from_millis(1300);
+
+/// Largest datagram that the tunnel takes through an MTU of 1500 whole.
+const WHOLE: usize = 1500 - 20 - 8 - 8 - 14 - 20 - 8;
+
+/// What came of a window.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// In the order of the flows.
+    pub outcomes: Vec<Outcome>,
+    /// Who processed what, warm-up included.
+    pub counts: Counts,
+    /// Placement class of the first two cores just before.
+    pub class: &'static str,
+}
+
+impl Measured {
+    /// Mbit/s of all flows.
+    pub fn total(&self) -> f64 {
+        self.outcomes.iter().map(Outcome::throughput).sum()
+    }
+
+    /// The flow to a VM.
+    pub fn of(&self, vm: u8) -> Option<&Outcome> {
+        self.outcomes.iter().find(|outcome| outcome.flow.vm == vm)
+    }
+
+    /// Percent of the VMs' frames that were processed on another core than most of the same VM's.
+    pub fn strays(&self, cores: usize) -> f64 {
+        let (mut all, mut strays) = (0, 0);
+        for outcome in &self.outcomes {
+            let frames = self.counts.frames_of(outcome.flow.vm, cores);
+            let sum: u64 = frames.iter().sum();
+            all += sum;
+            strays += sum - frames.iter().max().copied().unwrap_or(0);
+        }
+        if all == 0 { 0.0 } else { strays as f64 / all as f64 * 100.0 }
+    }
+
+    /// Datagrams that came behind later ones.
+    pub fn late(&self) -> u64 {
+        self.outcomes.iter().map(|outcome| outcome.tally.late).sum()
+    }
+}
+
+/// Runs windows on a testbed.
+pub struct Windows<'t> {
+    /// The testbed.
+    pub testbed: &'t Testbed,
+    /// How fast VMs work.
+    pub work: Work,
+    /// The counted time.
+    pub length: Duration,
+    /// Numbers the windows, so that datagrams of an earlier one are told.
+    next: AtomicU32,
+}
+
+impl<'t> Windows<'t> {
+    /// On this testbed.
+    pub fn new(testbed: &'t Testbed, length: Duration) -> Self {
+        Self { testbed, work: Work::measure(), length, next: AtomicU32::new(1) }
+    }
+
+    /// Sends these flows to these VMs for a window; a VM has one flow at most.
+    ///
+    /// # Errors
+    /// A socket that cannot be opened.
+    pub fn run(&self, flows: &[Flow], vms: &[Vm]) -> Result<Measured> {
+        let class = placement_class();
+        let sources = self.open(flows)?;
+        let before = self.testbed.counts()?;
+        let (sent, tallies, times) = self.exchange(sources, flows, vms)?;
+        let counts = self.testbed.counts()?.since(&before);
+        let seconds = Duration::from_nanos(times.end - times.begin).as_secs_f64();
+        let outcome = |((&flow, sent), tally): ((&Flow, Sent), Tally)| Outcome {
+            flow,
+            due: sent.due,
+            unsent: sent.unsent,
+            tally,
+            seconds,
+        };
+        let outcomes = flows.iter().zip(sent).zip(tallies).map(outcome).collect();
+        Ok(Measured { outcomes, counts, class })
+    }
+
+    /// Sends a few datagrams of a flow and says which core of the host processed the most of them.
+    ///
+    /// # Errors
+    /// None of them arrived.
+    pub fn core_of(&self, flow: Flow) -> Result<usize> {
+        const DATAGRAMS: u64 = 4;
+        const ARRIVED: Duration = Duration::from_millis(5);
+        let before = self.testbed.counts()?;
+        let from = peer(flow.vm);
+        let to = format!("{}:{PORT}", address(flow.vm));
+        self.testbed.sender.enter(|| {
+            Source::open(flow, &from, &to)?.probe(DATAGRAMS);
+            Ok(())
+        })?;
+        std::thread::sleep(ARRIVED);
+        let counts = self.testbed.counts()?.since(&before);
+        let frames = counts.frames_of(flow.vm, self.testbed.layout.host);
+        let most = frames.iter().copied().enumerate().max_by_key(|&(_, frames)| frames);
+        ensure!(
+            frames.iter().any(|&frames| frames > 0),
+            "VM {}: no datagram reaches the host",
+            flow.vm
+        );
+        Ok(most.map_or(0, |(core, _)| core))
+    }
+
+    fn open(&self, flows: &[Flow]) -> Result<Vec<Source>> {
+        self.testbed.sender.enter(|| {
+            let source = |flow: &Flow| {
+                let to = format!("{}:{PORT}", address(flow.vm));
+                Source::open(*flow, &peer(flow.vm), &to)
+            };
+            flows.iter().map(source).collect()
+        })
+    }
+
+    fn exchange(
+        &self,
+        sources: Vec<Source>,
+        flows: &[Flow],
+        vms: &[Vm],
+    ) -> Result<(Vec<Sent>, Vec<Tally>, Times)> {
+        let sockets: Vec<_> = vms
+            .iter()
+            .map(|vm| {
+                let space = &self.testbed.vms[usize::from(vm.number) - 1];
+                space.enter(|| receiver::open(&address(vm.number)))
+            })
+            .collect::<Result<_>>()?;
+        let times = self.times();
+        let (over, work) = (AtomicBool::new(false), self.work);
+        let (sent, mut tallies) = std::thread::scope(|scope| {
+            let receivers: Vec<_> = vms
+                .iter()
+                .zip(&sockets)
+                .map(|(&vm, socket)| {
+                    let flow = flows.iter().find(|flow| flow.vm == vm.number);
+                    let first = flow.map_or(0, |flow| generator::first_counted(flow, &times));
+                    let tally = Tally::new(first, times.begin, times.end);
+                    let over = &over;
+                    let receive =
+                        move || receiver::receive(vm, socket, times.run, work, tally, over);
+                    (vm.number, scope.spawn(receive))
+                })
+                .collect();
+            let core = self.testbed.layout.sender;
+            let sender = scope.spawn(move || {
+                crate::sys::pin(core);
+                generator::send(sources, &times)
+            });
+            let sent = sender.join().expect("the sender does not panic");
+            std::thread::sleep(drain(flows));
+            over.store(true, Ordering::Relaxed);
+            let tallies: Vec<_> = receivers
+                .into_iter()
+                .map(|(vm, thread)| (vm, thread.join().expect("a VM does not panic")))
+                .collect();
+            (sent, tallies)
+        });
+        let of = |flow: &Flow| {
+            let at = tallies.iter().position(|&(vm, _)| vm == flow.vm);
+            at.map_or_else(|| Tally::new(0, 0, 0), |at| tallies.swap_remove(at).1)
+        };
+        Ok((sent, flows.iter().map(of).collect(), times))
+    }
+
+    fn times(&self) -> Times {
+        let start = super::traffic::now_ns() + LEAD.as_nanos() as u64;
+        let begin = start + WARM_UP.as_nanos() as u64;
+        let end = begin + self.length.as_nanos() as u64;
+        Times { run: self.next.fetch_add(1, Ordering::Relaxed), start, begin, end }
+    }
+}
+
+fn drain(flows: &[Flow]) -> Duration {
+    if flows.iter().any(|flow| flow.size > WHOLE) { DRAIN_FRAGMENTS } else { DRAIN }
+}
