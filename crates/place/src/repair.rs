@@ -19,6 +19,10 @@ use crate::{Core, CoreTable, Hold, Load, Move, Moves, Reason, Role, UnitLoad};
 /// A core up to a 25th above the mean is not too full: what is left to 5 %, the most that we promise, is for the error of measurements.
 const EVEN_PART: u64 = 25;
 
+/// Parts per million of a core below which moving a unit relieves nobody: a thousand of them are a quarter of a core. Without it a flow of some
+/// frames a second would follow every change of what else the cores do.
+const LEAST: u64 = 250;
+
 /// Plans at most [`Moves::at_once`] moves.
 pub(crate) fn plan(table: &CoreTable, units: &[UnitLoad], moves: Moves) -> Vec<Move> {
     let mut board = Board::new(table, units, moves);
@@ -189,11 +193,11 @@ impl<'a> Board<'a> {
             .min_by_key(|&unit| gap.abs_diff(2 * load(unit)))
     }
 
-    /// Ordinary units that use something and may move, the heaviest first.
+    /// Ordinary units that are worth a move and may move, the heaviest first.
     fn ordinary_by_falling_load(&self, from: usize) -> Vec<usize> {
         let units = &self.seats[from].units;
         let fits = |unit: &UnitLoad| {
-            unit.hold == Hold::Free && !unit.is_priority && unit.load > Load::ZERO
+            unit.hold == Hold::Free && !unit.is_priority && ppm(unit.load) >= LEAST
         };
         let mut found: Vec<_> = (0..units.len()).filter(|&at| fits(&units[at])).collect();
         found.sort_by_key(|&at| (Reverse(units[at].load), units[at].unit));

@@ -132,7 +132,8 @@ impl Testbed {
             sender.ip(&["addr", "add", &source, "dev", "vxlan0"])?;
             // Locked: otherwise the kernel learns from its own tunnel what fits in there whole, and cuts up the inner packet instead of the outer.
             let (to, from) = (address(vm), peer(vm));
-            let route = ["route", "replace", &to, "dev", "vxlan0", "src", &from, "mtu", "lock", MTU];
+            let route =
+                ["route", "replace", &to, "dev", "vxlan0", "src", &from, "mtu", "lock", MTU];
             sender.ip(&route)?;
             sender.ip(&[
                 "neigh",

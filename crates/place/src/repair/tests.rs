@@ -42,6 +42,14 @@ fn planned(table: &CoreTable, units: &[UnitLoad]) -> Vec<(u32, u16, u16, Reason)
 }
 
 #[test]
+fn a_unit_that_uses_next_to_nothing_does_not_follow_the_load_of_others() {
+    let light = UnitLoad { load: Load::ppm(200), ..unit(0, 0, 0) };
+    assert_eq!(planned(&table(&[(97, 0), (10, 0)]), &[light]), []);
+    let worth = UnitLoad { load: Load::ppm(2500), ..light };
+    assert_eq!(planned(&table(&[(97, 0), (10, 0)]), &[worth]), [(0, 0, 1, Reason::Overload)]);
+}
+
+#[test]
 fn a_unit_leaves_a_guests_core_as_soon_as_another_is_free() {
     let found = planned(&table(&[(60, 1), (30, 0)]), &[unit(0, 0, 40)]);
     assert_eq!(found, [(0, 0, 1, Reason::Collision)]);

@@ -208,7 +208,9 @@ fn ours(lab: &Lab) -> Vec<(&'static str, u32)> {
         names.iter().map(|name| lab.root().join(directory).join(name)).collect()
     };
     let links = pins("host", &["raise", "enter", "exit", "batch", "link"]);
-    let of_link = |path: &PathBuf| FdLink::from(PinnedLink::from_pin(path).unwrap()).info().unwrap().program_id();
+    let of_link = |path: &PathBuf| {
+        FdLink::from(PinnedLink::from_pin(path).unwrap()).info().unwrap().program_id()
+    };
     let traced: Vec<_> = links.iter().map(of_link).collect();
     let programs = pins("interfaces/eth0", &["steer", "arrive"]);
     let pinned = programs.iter().map(|path| ProgramInfo::from_pin(path).unwrap().id());

@@ -93,7 +93,8 @@ impl Node {
     /// # Errors
     /// What suiro said first; the rest is done nevertheless.
     pub fn leave(&self, vms: &[u8]) -> Result<()> {
-        let results = [self.run(&["steer", "detach", "eth0"]), self.run(&["steer", "flow", "del", "--all"])];
+        let results =
+            [self.run(&["steer", "detach", "eth0"]), self.run(&["steer", "flow", "del", "--all"])];
         let forgotten: Vec<_> =
             vms.iter().map(|&vm| self.run(&["steer", "vm", "del", &name(vm)])).collect();
         results.into_iter().chain(forgotten).collect::<Result<Vec<_>>>().map(drop)
