@@ -17,7 +17,9 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use xdp::steer::{Attached, Dissector, Entry, Field, Host, Interface, Match, Missed, Options, Rehearsal, Target};
+use xdp::steer::{
+    Attached, Dissector, Entry, Field, Host, Interface, Match, Missed, Options, Rehearsal, Target,
+};
 
 const REPEAT: u32 = 1_000_000;
 const WINDOW: Duration = Duration::from_secs(2);
@@ -54,7 +56,12 @@ impl Bed {
 
     fn attach(&mut self, missed: Missed, entries: &[Entry]) -> Result<Attached> {
         let host = self.host.as_mut().context("the host's programs are loaded")?;
-        let options = Options { missed, entries: 131_072, cores: vec![CoreId(0), CoreId(1)], ..Options::default() };
+        let options = Options {
+            missed,
+            entries: 131_072,
+            cores: vec![CoreId(0), CoreId(1)],
+            ..Options::default()
+        };
         let mut attached = self.near.enter(|| {
             let interface = Interface { name: "v1".into(), index: interface_index("v1")? };
             Ok(Attached::attach(host, &interface, &options)?)
@@ -87,13 +94,15 @@ impl Bed {
         let output = self.near.command("cat").arg("/proc/net/snmp").output()?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let counters = text.lines().filter(|line| line.starts_with("Udp:")).nth(1);
-        let counter = counters.and_then(|line| line.split(' ').nth(2)).context("no UDP counters")?;
+        let counter =
+            counters.and_then(|line| line.split(' ').nth(2)).context("no UDP counters")?;
         Ok(counter.parse()?)
     }
 
     fn rps(&self, cores: &str) -> Result<()> {
         let file = "/sys/class/net/v1/queues/rx-0/rps_cpus";
-        let done = self.near.command("sh").args(["-c", &format!("echo {cores} > {file}")]).status()?;
+        let done =
+            self.near.command("sh").args(["-c", &format!("echo {cores} > {file}")]).status()?;
         anyhow::ensure!(done.success(), "{file}: writing {cores} failed");
         Ok(())
     }
@@ -113,7 +122,13 @@ fn frame(port: u16) -> Vec<u8> {
 
 /// An entry to core 0, where the measuring thread is: a hit stays.
 fn entry(matching: Match) -> Entry {
-    Entry { matching, target: Target::Core(CoreId(0)), is_priority: false, wants_own_core: false, vm: None }
+    Entry {
+        matching,
+        target: Target::Core(CoreId(0)),
+        is_priority: false,
+        wants_own_core: false,
+        vm: None,
+    }
 }
 
 /// `count` exact flows of other addresses, and the measured one.
@@ -128,9 +143,13 @@ fn wild(count: usize, masks: usize) -> Vec<Entry> {
     let address = u128::from(u32::from_be_bytes([10, 0, 0, 1]));
     let other = |at: usize| {
         let mask = (1_u128 << 32) - (1 << (at % masks));
-        entry(Match::fields(2, [(Field::NwSrc, (at as u128 + 1) << 40 >> 8 | mask & (at as u128 + 77) << 8, mask)]))
+        entry(Match::fields(
+            2,
+            [(Field::NwSrc, (at as u128 + 1) << 40 >> 8 | mask & (at as u128 + 77) << 8, mask)],
+        ))
     };
-    let measured = Match::fields(1, [(Field::NwSrc, address, Field::NwSrc.full()), (Field::TpSrc, 7, 0xffff)]);
+    let measured =
+        Match::fields(1, [(Field::NwSrc, address, Field::NwSrc.full()), (Field::TpSrc, 7, 0xffff)]);
     let mut entries: Vec<Entry> = Vec::with_capacity(count);
     let mut seen = std::collections::HashSet::new();
     let distinct = (0..).map(other).filter(|entry| seen.insert(entry.matching));
@@ -164,7 +183,9 @@ fn program_rows(bed: &mut Bed, common: &Common) -> Result<Vec<Row>> {
     }
     cases.push(("wildcard hit of 1000, last of 32 masks".into(), Missed::Stay, wild(1000, 31)));
     let mut rows = Vec::new();
-    for (case, missed, entries) in cases.into_iter().filter(|(case, ..)| case.contains(&common.only)) {
+    for (case, missed, entries) in
+        cases.into_iter().filter(|(case, ..)| case.contains(&common.only))
+    {
         let cores = placement_class();
         let attached = bed.attach(missed, &entries)?;
         if let Missed::Groups(_) = missed {
@@ -172,7 +193,8 @@ fn program_rows(bed: &mut Bed, common: &Common) -> Result<Vec<Row>> {
             bed.host.as_mut().context("the host's programs are loaded")?.set_cores(&idle)?;
         }
         let run = attached.rehearsal()?;
-        let figures = (0..common.rounds).map(|_| run_ns(&run, &frame(7))).collect::<Result<Vec<_>>>()?;
+        let figures =
+            (0..common.rounds).map(|_| run_ns(&run, &frame(7))).collect::<Result<Vec<_>>>()?;
         let row = row(case, "ns", figures, cores);
         eprintln!("  {}: {:.1} ns (budget of a hit: {BUDGET})", row.case, row.ours.median);
         rows.push(row);
@@ -197,7 +219,7 @@ fn placement_rows(bed: &mut Bed, common: &Common) -> Result<Vec<Row>> {
             let attached = bed.attach(Missed::Groups(1024), &[])?;
             bed.host.as_mut().context("the host's programs are loaded")?.set_cores(&table)?;
             let run = attached.rehearsal()?;
-            let mut mean = || -> Result<f64> {
+            let mean = || -> Result<f64> {
                 let before = run.spent()?;
                 pin(0);
                 (0..FIRST_FRAMES).try_for_each(|port| run.run(&frame(port), 1).map(drop))?;
@@ -216,14 +238,19 @@ fn placement_rows(bed: &mut Bed, common: &Common) -> Result<Vec<Row>> {
 /// Frames that the stack processes: on the core that received them, and on another one, sent there by us and by RPS.
 fn live_rows(bed: &mut Bed, common: &Common) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
-    for (case, core, rps) in [("stack on the receiving core", 0, "0"), ("stack on the other core", 1, "2")] {
+    for (case, core, rps) in
+        [("stack on the receiving core", 0, "0"), ("stack on the other core", 1, "2")]
+    {
         if !case.contains(&common.only) {
             continue;
         }
         let class = placement_class();
         let (mut ours, mut peer) = (Vec::new(), Vec::new());
         for _ in 0..common.rounds {
-            let all = Entry { target: Target::Core(CoreId(core)), ..entry(Match::fields(1, [(Field::NwProto, 17, 0xff)])) };
+            let all = Entry {
+                target: Target::Core(CoreId(core)),
+                ..entry(Match::fields(1, [(Field::NwProto, 17, 0xff)]))
+            };
             let attached = bed.attach(Missed::Stay, &[all])?;
             ours.push(bed.processed()?);
             bed.detach(attached)?;

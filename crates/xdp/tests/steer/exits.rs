@@ -171,7 +171,8 @@ fn later_fragments_go_with_their_first_one() {
     let header = Ipv4 { src: [11, 0, 0, 1].into(), ..Ipv4::default() };
     let first = Frame::ethernet([2; 6], [4; 6]).ipv4(outer(0x2000)).udp(5, 4789).vxlan(3);
     let first = first.inner_ethernet([6; 6], [8; 6]).ipv4(header).udp(1, 2).finish();
-    let later = Frame::ethernet([2; 6], [4; 6]).ipv4(outer(0x0009)).udp(0, 0).payload(&[0; 40]).finish();
+    let later =
+        Frame::ethernet([2; 6], [4; 6]).ipv4(outer(0x0009)).udp(0, 0).payload(&[0; 40]).finish();
     let (actions, _) = play(attached, &[first, later]);
     assert_eq!(actions, [XDP_REDIRECT, XDP_REDIRECT]);
 }
