@@ -219,7 +219,7 @@ fn placement_rows(bed: &mut Bed, common: &Common) -> Result<Vec<Row>> {
             let attached = bed.attach(Missed::Groups(1024), &[])?;
             bed.host.as_mut().context("the host's programs are loaded")?.set_cores(&table)?;
             let run = attached.rehearsal()?;
-            let mut mean = || -> Result<f64> {
+            let mean = || -> Result<f64> {
                 let before = run.spent()?;
                 pin(0);
                 (0..FIRST_FRAMES).try_for_each(|port| run.run(&frame(port), 1).map(drop))?;

@@ -44,8 +44,8 @@ fn send(lab: &Lab, count: usize) -> usize {
             });
             let mut buffer = [0; 128];
             (0..count).take_while(|_| receiver.recv(&mut buffer).is_ok_and(|len| len == 64)).count()
-        });
-    });
+        })
+    })
 }
 
 /// Frames that each core's stack had.
@@ -57,8 +57,8 @@ fn by_core(attached: &Attached) -> Vec<u64> {
 fn frames_are_processed_on_the_core_of_their_entry() {
     let Some(mut lab) = Lab::new("cores") else { return };
     for hook in [Hook::Native, Hook::Generic] {
-        let attached =
-            &mut lab.attach(&Options { missed: Missed::Stay, hook: Some(hook), ..options() });
+        let mut attached =
+            lab.attach(&Options { missed: Missed::Stay, hook: Some(hook), ..options() });
         assert_eq!(attached.hook(), hook);
         let unit = attached.insert(&[all_udp(1)]).unwrap()[0];
         attached.settle_now().unwrap();
