@@ -49,7 +49,7 @@ mod vms;
 pub use agent::{Agent, CoreReport, HostReport, PlacementReport, Strictness};
 pub use desired::{Change, Desired, Discard, Journal};
 pub use enforcer::{
-    CoreTimes, Counts, EnforceError, Enforcer, Entry, EntryKey, EntryStatus, Event, OpenError,
+    CoreTimes, EnforceError, Enforcer, Entry, EntryKey, EntryStatus, Event, OpenError,
     Opener, Step, UnitStatus, Urgency,
 };
 pub use error::{SteerError, SteerErrorKind};
