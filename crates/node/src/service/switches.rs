@@ -10,7 +10,8 @@ use crate::agent::steering::Permit;
 use crate::agent::{Agent, BindError, Endpoints, Timing};
 use crate::fault::{Fault, chain};
 use crate::spec::{
-    AUXILIARY_MAX, ECHO_INTERVAL_MAX_S, FAIL_AFTER_MAX_S, Protocol, SteeringAccess, SwitchPatch, SwitchSpec,
+    AUXILIARY_MAX, ECHO_INTERVAL_MAX_S, FAIL_AFTER_MAX_S, Protocol, SteeringAccess, SwitchPatch,
+    SwitchSpec,
 };
 use crate::switch::{FailPolicy, NewSwitch, Switch};
 use crate::tls::{Credentials, Tls, TlsFault};

@@ -9,12 +9,12 @@ use openflow::steering::{
 use openflow::{FixedText, FlowModCommand, Match, OxmField};
 use place::{Core, CoreId, CoreTable, UnitId, VmId};
 use std::collections::BTreeMap;
-use xdp::steer::Key;
 use steer::{
-    Agent, CoreTimes, Counts, EnforceError, Enforcer, Entry, EntryStatus, Event,
-    InterfaceSpec, OpenError, Opener, PolicyKind, PolicyPatch, SeenVm, Step, Surroundings, UnitStatus,
-    Urgency, VmSpec,
+    Agent, CoreTimes, Counts, EnforceError, Enforcer, Entry, EntryStatus, Event, InterfaceSpec,
+    OpenError, Opener, PolicyKind, PolicyPatch, SeenVm, Step, Surroundings, UnitStatus, Urgency,
+    VmSpec,
 };
+use xdp::steer::Key;
 
 /// An interface that takes everything; of each entry a frame came, and of group 7.
 #[derive(Default)]
@@ -130,7 +130,12 @@ impl Opener for Takers {
         Ok(None)
     }
 
-    fn attach(&self, _: &str, _: &InterfaceSpec, _: &CoreTable) -> Result<Box<dyn Enforcer>, OpenError> {
+    fn attach(
+        &self,
+        _: &str,
+        _: &InterfaceSpec,
+        _: &CoreTable,
+    ) -> Result<Box<dyn Enforcer>, OpenError> {
         Ok(Box::<Taker>::default())
     }
 }
