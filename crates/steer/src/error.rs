@@ -159,7 +159,7 @@ impl SteerError {
         };
         let mut texts: Vec<String> = Vec::new();
         while let Some(error) = next {
-            let text = error.to_string();
+            let text = shortened(error.to_string());
             if !texts.iter().any(|outer| outer.contains(&text)) {
                 texts.push(text);
             }
@@ -171,19 +171,54 @@ impl SteerError {
     /// What the user can do.
     pub fn remedy(&self) -> String {
         match self {
-            Self::NotSteered { .. } => "see `suiro steer list`; attach it with `suiro steer attach`".into(),
+            Self::NotSteered { .. } => {
+                "see `suiro steer list`; attach it with `suiro steer attach`".into()
+            }
             Self::OtherOptions { interface } => {
                 format!("detach it first: suiro steer detach {interface}")
             }
             Self::Open { interface, source } => source.remedy(interface),
             Self::Enforce { .. } => {
-                "see `suiro doctor`; if it names nothing, please report this with the node's log".into()
+                "see `suiro doctor`; if it names nothing, please report this with the node's log"
+                    .into()
             }
             Self::Text { source, .. } => source.remedy.clone().into_owned(),
             Self::Machine { remedy, .. } | Self::Setting { remedy, .. } => remedy.clone(),
-            Self::NoVm { .. } => "see `suiro steer vm list`; one that was found is not declared".into(),
+            Self::NoVm { .. } => {
+                "see `suiro steer vm list`; one that was found is not declared".into()
+            }
             Self::BadVm { remedy, .. } => (*remedy).into(),
             Self::Which { .. } => "name it with --on, from `suiro steer list`".into(),
         }
+    }
+}
+
+/// Longest part of a cause. Chosen: a paragraph.
+const CAUSE_MAX: usize = 400;
+
+/// A refused program comes with a protocol of its verification, of thousands of lines: how it begins and how it ends says why.
+fn shortened(text: String) -> String {
+    if text.len() <= CAUSE_MAX {
+        return text;
+    }
+    let part = |text: &str, from: usize, to: usize| {
+        text.chars().skip(from).take(to - from).collect::<String>()
+    };
+    let length = text.chars().count();
+    let half = CAUSE_MAX / 2;
+    let (begin, end) = (part(&text, 0, half), part(&text, length.saturating_sub(half), length));
+    format!("{} … {}", begin.trim_end(), end.trim()).replace('\n', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_of_thousands_of_lines_keeps_its_begin_and_its_end() {
+        let long = format!("refused: {}too large\n", "line\n".repeat(10_000));
+        let short = shortened(long);
+        assert!(short.len() < 500 && short.starts_with("refused") && short.ends_with("too large"));
+        assert_eq!(shortened("as it is".into()), "as it is");
     }
 }

@@ -97,7 +97,11 @@ fn run(inbox: &Receiver<Message>, back: Sender<Message>) {
     loop {
         let wait = agent.tick(clock.now().0);
         match inbox.recv_timeout(wait) {
-            Ok(Message::Ask(ask)) => ask(&mut agent),
+            Ok(Message::Ask(ask)) => {
+                // What is asked is answered as of now, not as of the last tick.
+                agent.tick(clock.now().0);
+                ask(&mut agent);
+            }
             Err(RecvTimeoutError::Timeout) => {}
             Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => break,
         }
@@ -118,8 +122,5 @@ pub fn refusal(error: &SteerError) -> Refusal {
 
 fn ended() -> Refusal {
     let remedy = "restart suiro; please report its last log lines";
-    Refusal::new(
-        Why::Impossible,
-        Fault::new("steering", "ask its thread", "it has ended", remedy),
-    )
+    Refusal::new(Why::Impossible, Fault::new("steering", "ask its thread", "it has ended", remedy))
 }

@@ -3,7 +3,7 @@
 //! **Question answered**: what has been asked for, what is it like on the cores now, and what follows for each interface?
 //!
 //! The agent is called, it does not wait: requests come as method calls, and [`Agent::tick`] says when it wants to be called next (every
-//! 2 ms while frames flow, 50 ms while none do). Time comes from the caller as nanoseconds of the monotonic clock.
+//! 2 ms while frames flow, 50 ms while none do, not at all while nothing is steered). Time comes from the caller as nanoseconds of the monotonic clock.
 //!
 //! ## A tick
 //!
@@ -52,6 +52,9 @@ const BUSY: Duration = Duration::from_millis(2);
 /// Between ticks while none do: an idle host must not notice.
 const IDLE: Duration = Duration::from_millis(50);
 
+/// While nothing is steered nothing is to be done but by request.
+const UNUSED: Duration = Duration::from_secs(3600);
+
 /// The agent. One thread owns it.
 pub struct Agent {
     opener: Box<dyn Opener>,
@@ -96,13 +99,18 @@ impl Agent {
         self.policy = desired.policy;
         self.vms = desired.vms;
         let id = |on: Option<String>, rule: &Rule| RuleId { on, key: rule.key() };
-        self.rules =
-            desired.rules.into_iter().map(|(on, rule)| (id(on, &rule), rule)).collect();
+        self.rules = desired.rules.into_iter().map(|(on, rule)| (id(on, &rule), rule)).collect();
         self.refresh_roles();
         for (name, spec) in desired.interfaces {
             self.interfaces.insert(name.clone(), Interface::wanted(spec));
             if let Err(error) = self.open(&name) {
-                tracing::error!(remedy = error.remedy(), "{}: {}: {}", error.thing(), error.step(), error.cause());
+                tracing::error!(
+                    remedy = error.remedy(),
+                    "{}: {}: {}",
+                    error.thing(),
+                    error.step(),
+                    error.cause()
+                );
             }
         }
         self.journal = Box::new(journal);
@@ -121,7 +129,11 @@ impl Agent {
             self.repair();
         }
         self.look_after_interfaces();
-        if busy { BUSY } else { IDLE }
+        match (self.interfaces.is_empty(), busy) {
+            (true, _) => UNUSED,
+            (false, true) => BUSY,
+            (false, false) => IDLE,
+        }
     }
 
     /// What the host is like now: cores and machines found.
@@ -153,9 +165,7 @@ impl Agent {
 
     fn chooser(&self) -> Box<dyn Policy> {
         match self.policy.policy {
-            PolicyKind::Vse => {
-                Box::new(Vse { moves: self.policy.moves.then(Moves::default) })
-            }
+            PolicyKind::Vse => Box::new(Vse { moves: self.policy.moves.then(Moves::default) }),
             PolicyKind::Hash => Box::new(Hash),
         }
     }
@@ -167,7 +177,8 @@ impl Agent {
 
     /// Loads, by the first interface that can tell: all see the same cores.
     fn measure(&mut self) {
-        let enforcers = self.interfaces.iter_mut().filter_map(|(name, i)| Some((name, i.enforcer.as_mut()?)));
+        let enforcers =
+            self.interfaces.iter_mut().filter_map(|(name, i)| Some((name, i.enforcer.as_mut()?)));
         for (name, enforcer) in enforcers {
             match enforcer.times() {
                 Ok(times) if times.is_empty() => {}
@@ -198,7 +209,8 @@ impl Agent {
 
     /// Frames of all interfaces.
     fn count(&mut self) -> u64 {
-        let counts = self.interfaces.values_mut().filter_map(|i| i.enforcer.as_mut()?.counts().ok());
+        let counts =
+            self.interfaces.values_mut().filter_map(|i| i.enforcer.as_mut()?.counts().ok());
         counts.flat_map(|counts| counts.by_verdict).map(|(_, frames)| frames).sum()
     }
 

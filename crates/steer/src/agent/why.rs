@@ -22,8 +22,8 @@ impl Agent {
     pub fn why(&mut self, flow: &str, on: Option<&str>) -> Result<WhyView, SteerError> {
         let name = self.one_interface(on)?;
         let text = format!("{},actions=place(core=auto)", flow.trim().trim_end_matches(','));
-        let flow = parse_rule(&text)
-            .map_err(|source| SteerError::Text { text: flow.into(), source })?;
+        let flow =
+            parse_rule(&text).map_err(|source| SteerError::Text { text: flow.into(), source })?;
         let key = self.key_of(&flow);
         let now_ns = self.now_ns;
         let Some(interface) = self.interfaces.get_mut(&name) else {
@@ -76,7 +76,8 @@ impl Agent {
         };
         let key = flow.own.vm.and_then(as_vm).unwrap_or(plain).key;
         // Outside a tunnel the outermost header is the only one.
-        let is_plain = [Field::TunId, Field::TunSrc, Field::TunDst].iter().all(|&field| key.get(field) == 0);
+        let is_plain =
+            [Field::TunId, Field::TunSrc, Field::TunDst].iter().all(|&field| key.get(field) == 0);
         if !is_plain {
             return key;
         }
@@ -93,15 +94,15 @@ struct Found {
     status: Option<UnitStatus>,
 }
 
-fn find(
-    interface: &mut Interface,
-    key: &Key,
-) -> Result<Found, crate::enforcer::EnforceError> {
+fn find(interface: &mut Interface, key: &Key) -> Result<Found, crate::enforcer::EnforceError> {
     let none = Found { key: None, unit: None, status: None };
     let Some(enforcer) = &mut interface.enforcer else { return Ok(none) };
     let takes = |status: &EntryStatus| status.entry.key.selector.selects(key);
     let entries = enforcer.entries()?;
-    let best = entries.iter().filter(|status| takes(status)).max_by_key(|status| status.entry.key.priority);
+    let best = entries
+        .iter()
+        .filter(|status| takes(status))
+        .max_by_key(|status| status.entry.key.priority);
     let unit = best.map(|status| status.unit).or_else(|| enforcer.missed_unit(key));
     let units = enforcer.units()?;
     let status = units.into_iter().find(|status| Some(status.unit) == unit);
@@ -113,7 +114,7 @@ fn decision_view(decision: &Decision, now_ns: u64) -> DecisionView {
     let candidates = decision.candidates.iter();
     DecisionView {
         at_ns: event.at_ns,
-        age_ms: now_ns.saturating_sub(event.at_ns) / 1_000_000,
+        age_ms: age(event.at_ns, now_ns),
         from: event.from.map(|core| core.0),
         core: event.core.0,
         reason: event.reason.to_string(),
@@ -121,11 +122,16 @@ fn decision_view(decision: &Decision, now_ns: u64) -> DecisionView {
     }
 }
 
+/// Milliseconds since then; a unit that a rule put where it is from the beginning has no such time.
+fn age(at_ns: u64, now_ns: u64) -> Option<u64> {
+    (at_ns > 0).then(|| now_ns.saturating_sub(at_ns) / 1_000_000)
+}
+
 /// A decision that is no longer remembered, as far as the unit itself tells.
 fn standing(unit: &UnitStatus, now_ns: u64) -> Option<DecisionView> {
     Some(DecisionView {
         at_ns: unit.decided_at_ns,
-        age_ms: now_ns.saturating_sub(unit.decided_at_ns) / 1_000_000,
+        age_ms: age(unit.decided_at_ns, now_ns),
         from: None,
         core: unit.core?.0,
         reason: unit.reason?.to_string(),
