@@ -49,7 +49,7 @@ pub struct PlacementReport {
     pub rule: Option<Rule>,
     /// Bytes, which only rules count.
     pub bytes: u64,
-    /// How long ago it was decided; `None` while it was not.
+    /// How long ago it was decided; `None` while it was not, or when nobody remembers.
     pub age_ns: Option<u64>,
 }
 
@@ -130,7 +130,8 @@ impl Agent {
                     interface: name.clone(),
                     rule: rule.and_then(|id| self.rules.get(id)).cloned(),
                     bytes: own.iter().map(|status| status.bytes).sum(),
-                    age_ns: unit.core.map(|_| self.now_ns.saturating_sub(unit.decided_at_ns)),
+                    age_ns: (unit.decided_at_ns != 0)
+                        .then(|| self.now_ns.saturating_sub(unit.decided_at_ns)),
                     unit,
                 });
             }
