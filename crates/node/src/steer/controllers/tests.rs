@@ -150,7 +150,7 @@ fn agent() -> Agent {
         ..SeenVm::default()
     };
     let mut agent =
-        Agent::new(Takers, Surroundings { cores, vms: vec![seen], ..Surroundings::default() });
+        Agent::new(Takers, Surroundings { cores, vms: vec![seen] });
     agent.attach("eth0", InterfaceSpec::default()).unwrap();
     let addresses = vec!["10.0.0.3".parse().unwrap()];
     agent.put_vm("vm3", VmSpec { id: 3, tenant: 7, cores: vec![0], addresses }).unwrap();
