@@ -1,7 +1,5 @@
 //! Steering's messages: decode ∘ encode = identity, and what is refused or skipped.
 
-#![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
-
 use openflow::steering::*;
 use openflow::{
     Action, ErrorCode, Experimenter, FixedText, FlowMod, FlowModCommand, Instruction, Match,

@@ -6,6 +6,8 @@
 //! ports' thread it keeps privileges (eBPF programs, maps and pins need them) and does what may block in the kernel. A second
 //! thread, without privileges, looks for virtual machines: reading `/proc` of a busy host takes longer than a tick may.
 //!
+//! Users ask by the local API (`service`), controllers by suiro's OpenFlow extension ([`Controllers`]).
+//!
 //! What the agent was asked for is kept in the store ([`kept`]); what the kernel does goes on without us, and is taken up again at the
 //! next start.
 

@@ -49,7 +49,7 @@ pub struct PlacementReport {
     pub rule: Option<Rule>,
     /// Bytes, which only rules count.
     pub bytes: u64,
-    /// How long ago it was decided; `None` while it was not.
+    /// How long ago it was decided; `None` while it was not, or when nobody remembers.
     pub age_ns: Option<u64>,
 }
 
@@ -89,7 +89,7 @@ impl Agent {
             for core in enforcer.units().map_err(failed)?.iter().filter_map(|unit| unit.core) {
                 *units.entry(core).or_insert(0) += 1;
             }
-            for (core, count) in enforcer.counts().map_err(failed)?.by_core {
+            for (core, count) in enforcer.core_counts().map_err(failed)? {
                 *frames.entry(core).or_insert(0) += count;
             }
         }
@@ -130,7 +130,8 @@ impl Agent {
                     interface: name.clone(),
                     rule: rule.and_then(|id| self.rules.get(id)).cloned(),
                     bytes: own.iter().map(|status| status.bytes).sum(),
-                    age_ns: unit.core.map(|_| self.now_ns.saturating_sub(unit.decided_at_ns)),
+                    age_ns: (unit.decided_at_ns != 0)
+                        .then(|| self.now_ns.saturating_sub(unit.decided_at_ns)),
                     unit,
                 });
             }

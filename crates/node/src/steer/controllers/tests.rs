@@ -27,7 +27,7 @@ impl Taker {
             core: Some(CoreId(1)),
             wanted: None,
             reason: Some(place::Reason::LeastLoaded),
-            decided_at_ns: 0,
+            decided_at_ns: 1_000_000_000,
             frames: 10,
             moves: 2,
             vm,
@@ -150,7 +150,7 @@ fn agent() -> Agent {
         ..SeenVm::default()
     };
     let mut agent =
-        Agent::new(Takers, Surroundings { cores, vms: vec![seen], ..Surroundings::default() });
+        Agent::new(Takers, Surroundings { cores, vms: vec![seen] });
     agent.attach("eth0", InterfaceSpec::default()).unwrap();
     let addresses = vec!["10.0.0.3".parse().unwrap()];
     agent.put_vm("vm3", VmSpec { id: 3, tenant: 7, cores: vec![0], addresses }).unwrap();
@@ -325,7 +325,7 @@ fn reports_tell_the_host_its_machines_and_what_is_placed_where() {
     );
     assert_eq!(
         (entry.vm, entry.packets, entry.bytes, entry.moves, entry.age_ns),
-        (3, 10, 640, 2, 5_000_000_000)
+        (3, 10, 640, 2, 4_000_000_000)
     );
     let group = &ask(PlacementKinds::GROUPS, 0, "")[0];
     assert_eq!((group.unit, group.cookie, group.bytes, group.place), (7, 0, 0, AUTO));
