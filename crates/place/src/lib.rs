@@ -20,8 +20,9 @@
 //! * A decision's core is one of the table's, or the unit's own `rx_core`.
 //! * Placing allocates nothing and costs one walk over at most [`CORES_MAX`] cores.
 //!
-//! Sources: seed 000 (VS-extend) for the algorithm, seed 003 for the stage models. `docs/placement.md` says, rule by rule, what
-//! the paper says and what is our reading.
+//! Sources: "the paper" is VS-extend (Muramatsu, Kawashima, Saito, Matsuo: Priority-based Load Distribution Method for Tunneling Processes in
+//! Virtual Switches); the stage models are in the same authors' slides on VSE and light processing (2015). `docs/placement.md` says, rule by
+//! rule, what the paper says and what is our reading.
 
 mod decision;
 mod hash;
