@@ -49,14 +49,14 @@ mod vms;
 pub use agent::{Agent, Strictness};
 pub use desired::{Change, Desired, Discard, Journal};
 pub use enforcer::{
-    CoreTimes, Counts, EnforceError, Enforcer, Entry, EntryKey, EntryStatus, Event, OpenError,
+    CoreTimes, EnforceError, Enforcer, Entry, EntryKey, EntryStatus, Event, OpenError,
     Opener, Step, UnitStatus, Urgency,
 };
 pub use error::{SteerError, SteerErrorKind};
 pub use kernel::Kernel;
-pub use selector::Selector;
 pub use look::{Roots, look_around};
 pub use rule::{Filter, Frag, Own, Placing, Rule, Target, Underlay, parse_filter, parse_rule};
+pub use selector::Selector;
 pub use spec::{
     GROUPS_RANGE, InterfaceSpec, ModeWanted, PolicyKind, PolicyPatch, PolicySpec, Unmatched, VmSpec,
 };

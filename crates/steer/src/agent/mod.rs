@@ -97,13 +97,18 @@ impl Agent {
         self.policy = desired.policy;
         self.vms = desired.vms;
         let id = |on: Option<String>, rule: &Rule| RuleId { on, key: rule.key() };
-        self.rules =
-            desired.rules.into_iter().map(|(on, rule)| (id(on, &rule), rule)).collect();
+        self.rules = desired.rules.into_iter().map(|(on, rule)| (id(on, &rule), rule)).collect();
         self.refresh_roles();
         for (name, spec) in desired.interfaces {
             self.interfaces.insert(name.clone(), Interface::wanted(spec));
             if let Err(error) = self.open(&name) {
-                tracing::error!(remedy = error.remedy(), "{}: {}: {}", error.thing(), error.step(), error.cause());
+                tracing::error!(
+                    remedy = error.remedy(),
+                    "{}: {}: {}",
+                    error.thing(),
+                    error.step(),
+                    error.cause()
+                );
             }
         }
         self.journal = Box::new(journal);
@@ -158,9 +163,7 @@ impl Agent {
 
     fn chooser(&self) -> Box<dyn Policy> {
         match self.policy.policy {
-            PolicyKind::Vse => {
-                Box::new(Vse { moves: self.policy.moves.then(Moves::default) })
-            }
+            PolicyKind::Vse => Box::new(Vse { moves: self.policy.moves.then(Moves::default) }),
             PolicyKind::Hash => Box::new(Hash),
         }
     }
@@ -172,7 +175,8 @@ impl Agent {
 
     /// Loads, by the first interface that can tell: all see the same cores.
     fn measure(&mut self) {
-        let enforcers = self.interfaces.iter_mut().filter_map(|(name, i)| Some((name, i.enforcer.as_mut()?)));
+        let enforcers =
+            self.interfaces.iter_mut().filter_map(|(name, i)| Some((name, i.enforcer.as_mut()?)));
         for (name, enforcer) in enforcers {
             match enforcer.times() {
                 Ok(times) if times.is_empty() => {}
@@ -203,8 +207,9 @@ impl Agent {
 
     /// Frames of all interfaces.
     fn count(&mut self) -> u64 {
-        let counts = self.interfaces.values_mut().filter_map(|i| i.enforcer.as_mut()?.counts().ok());
-        counts.flat_map(|counts| counts.by_verdict).map(|(_, frames)| frames).sum()
+        let enforcers = self.interfaces.values_mut().filter_map(|i| i.enforcer.as_mut());
+        let counts = enforcers.filter_map(|enforcer| enforcer.counts().ok()).flatten();
+        counts.map(|(_, frames)| frames).sum()
     }
 
     fn remember_events(&mut self) {

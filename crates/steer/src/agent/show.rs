@@ -15,10 +15,8 @@ impl Agent {
     /// The kernel refuses to say.
     pub fn view(&mut self) -> Result<SteerView, SteerError> {
         let names = self.interface_names();
-        let interfaces = names
-            .iter()
-            .map(|name| self.interface_view(name))
-            .collect::<Result<Vec<_>, _>>()?;
+        let interfaces =
+            names.iter().map(|name| self.interface_view(name)).collect::<Result<Vec<_>, _>>()?;
         Ok(SteerView {
             at_ns: self.now_ns,
             policy: self.policy.clone(),
@@ -51,7 +49,9 @@ impl Agent {
                 .entries()
                 .map_err(failed)?
                 .into_iter()
-                .filter_map(|status| Some((status.unit, interface.claims.rule_of(&status.entry.key)?)))
+                .filter_map(|status| {
+                    Some((status.unit, interface.claims.rule_of(&status.entry.key)?))
+                })
                 .collect();
             for unit in enforcer.units().map_err(failed)? {
                 let rule = rules.get(&unit.unit).and_then(|id| self.rules.get(*id));
@@ -131,9 +131,8 @@ fn interface_view(name: &str, interface: &mut Interface) -> Result<InterfaceView
     };
     let Some(enforcer) = &mut interface.enforcer else { return Ok(view) };
     (view.hook, view.note) = (Some(enforcer.hook().into()), enforcer.note());
-    let counts = enforcer.counts()?;
-    view.frames = counts.by_verdict.into_iter().map(|(word, n)| (word.to_owned(), n)).collect();
-    view.frames_by_core = counts.by_core.into_iter().map(|(core, n)| (core.0, n)).collect();
+    view.frames = enforcer.counts()?.into_iter().map(|(word, n)| (word.to_owned(), n)).collect();
+    view.frames_by_core = enforcer.core_counts()?.into_iter().map(|(core, n)| (core.0, n)).collect();
     let units = enforcer.units()?;
     view.placed = units.iter().filter(|unit| unit.core.is_some()).count();
     view.moves = units.iter().map(|unit| unit.moves).sum();

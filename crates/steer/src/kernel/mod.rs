@@ -19,7 +19,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with
 use std::collections::HashMap;
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use xdp::Hook;
 use xdp::steer::{Attached, Host, Interface, Missed, Options, PIN_ROOT, SteerError};
@@ -57,7 +57,10 @@ impl Shared {
         let mut state = self.lock();
         let State { host: Some(host), threads: watched, .. } = &mut *state else { return Ok(()) };
         let wanted: HashMap<u32, Stage> = threads.iter().copied().collect();
-        watched.keys().filter(|thread| !wanted.contains_key(thread)).for_each(|&thread| host.forget(thread));
+        watched
+            .keys()
+            .filter(|thread| !wanted.contains_key(thread))
+            .for_each(|&thread| host.forget(thread));
         watched.retain(|thread, _| wanted.contains_key(thread));
         for (&thread, &stage) in &wanted {
             if watched.get(&thread) != Some(&stage) {
@@ -102,7 +105,13 @@ impl Kernel {
     /// With pins where they are by convention.
     pub fn new() -> Self {
         let root = PathBuf::from(PIN_ROOT);
-        Self { shared: Shared(Arc::new(Mutex::new(State { root, host: None, threads: HashMap::new() }))) }
+        Self {
+            shared: Shared(Arc::new(Mutex::new(State {
+                root,
+                host: None,
+                threads: HashMap::new(),
+            }))),
+        }
     }
 
     /// Removes what is pinned of the interfaces of this network namespace, whether or not they are still there. Returns their names.
@@ -113,7 +122,8 @@ impl Kernel {
         let mut purged = Vec::new();
         for name in self.pinned()? {
             let Some(interface) = interface_of(&name) else { continue };
-            let attached = self.shared.with(|host| Attached::adopt(host, &name)).map_err(refused)?;
+            let attached =
+                self.shared.with(|host| Attached::adopt(host, &name)).map_err(refused)?;
             self.shared.detach(attached).map_err(refused)?;
             purged.push(interface);
         }
@@ -143,7 +153,9 @@ impl Opener for Kernel {
         }
         let attached = self.shared.with(|host| Attached::adopt(host, &name)).map_err(refused)?;
         if attached.is_alive() {
-            return Ok(Some(Box::new(Steered::new(self.shared.clone(), attached, None).map_err(refused)?)));
+            return Ok(Some(Box::new(
+                Steered::new(self.shared.clone(), attached, None).map_err(refused)?,
+            )));
         }
         // What is pinned was on an interface that is gone.
         self.shared.detach(attached).map_err(refused)?;
@@ -191,25 +203,17 @@ fn index(interface: &str) -> io::Result<u32> {
     Ok(netdevice::name_to_index(&socket, interface)?)
 }
 
-/// The interface's own name, with the namespace's number behind it anywhere but in the namespace of process 1: two namespaces may both
-/// have an `eth0`, and pins are the host's.
+/// The interface's own name and its namespace's number: two namespaces may both have an `eth0`, and pins are the host's.
 fn pin_name(interface: &str) -> String {
-    match foreign_namespace() {
-        Some(number) => format!("{interface}@{number}"),
-        None => interface.into(),
-    }
+    // The number is the same for every process, as long as the namespace lives; without it a host has one namespace.
+    let number = std::fs::metadata("/proc/thread-self/ns/net").map_or(0, |file| file.ino());
+    format!("{interface}@{number}")
 }
 
 /// The interface of a pin's name, if it is in this namespace.
 fn interface_of(pin: &str) -> Option<String> {
     let interface = pin.split('@').next()?;
     (pin_name(interface) == pin).then(|| interface.to_owned())
-}
-
-fn foreign_namespace() -> Option<u64> {
-    let number = |path: &str| std::fs::metadata(Path::new(path)).map(|file| file.ino()).ok();
-    let (ours, first) = (number("/proc/thread-self/ns/net")?, number("/proc/1/ns/net")?);
-    (ours != first).then_some(ours)
 }
 
 /// An error of crate `xdp` as a user meets it.
@@ -219,14 +223,14 @@ fn refused(error: SteerError) -> OpenError {
             let program = program.clone().unwrap_or_else(|| "its name is not known".into());
             return OpenError::Occupied { program };
         }
-        SteerError::Refused { .. } => (
-            "attaching the program",
-            "see `suiro doctor`; --mode generic works with any driver",
-        ),
-        SteerError::Load { .. } => ("loading the programs", "run as root, and see `suiro doctor`"),
-        SteerError::Pin { .. } => {
-            ("pinning", "run as root, and see that /sys/fs/bpf can be written: mount -t bpf bpf /sys/fs/bpf")
+        SteerError::Refused { .. } => {
+            ("attaching the program", "see `suiro doctor`; --mode generic works with any driver")
         }
+        SteerError::Load { .. } => ("loading the programs", "run as root, and see `suiro doctor`"),
+        SteerError::Pin { .. } => (
+            "pinning",
+            "run as root, and see that /sys/fs/bpf can be written: mount -t bpf bpf /sys/fs/bpf",
+        ),
         SteerError::Version { .. } => (
             "taking up what is pinned",
             "detach with the version of suiro that attached it, or remove /sys/fs/bpf/suiro/steer",

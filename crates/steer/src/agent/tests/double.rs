@@ -1,7 +1,7 @@
 //! Interfaces that are none: they take what the agent gives and say what the test wants.
 
 use crate::enforcer::{
-    CoreTimes, Counts, EnforceError, Enforcer, Entry, EntryKey, EntryStatus, Event, OpenError,
+    CoreTimes, EnforceError, Enforcer, Entry, EntryKey, EntryStatus, Event, OpenError,
     Opener, Step, UnitStatus, Urgency,
 };
 use crate::spec::{InterfaceSpec, PolicyKind};
@@ -143,7 +143,12 @@ impl Opener for Double {
         Ok(attached.map(|port| self.opened(name, port.generation)))
     }
 
-    fn attach(&self, name: &str, _: &InterfaceSpec, _: &CoreTable) -> Result<Box<dyn Enforcer>, OpenError> {
+    fn attach(
+        &self,
+        name: &str,
+        _: &InterfaceSpec,
+        _: &CoreTable,
+    ) -> Result<Box<dyn Enforcer>, OpenError> {
         let mut state = self.0.lock();
         let port = state.ports.get_mut(name).ok_or(OpenError::NoInterface)?;
         port.attached = true;
@@ -205,7 +210,8 @@ impl Enforcer for Opened {
     }
 
     fn entries(&mut self) -> Result<Vec<EntryStatus>, EnforceError> {
-        let status = |&(entry, unit): &(Entry, UnitId)| EntryStatus { entry, unit, frames: 0, bytes: 0 };
+        let status =
+            |&(entry, unit): &(Entry, UnitId)| EntryStatus { entry, unit, frames: 0, bytes: 0 };
         self.port(|port| port.entries.values().map(status).collect())
     }
 
@@ -213,7 +219,13 @@ impl Enforcer for Opened {
         self.port(|port| port.units.clone())
     }
 
-    fn want(&mut self, unit: UnitId, core: CoreId, _: Reason, _: Urgency) -> Result<(), EnforceError> {
+    fn want(
+        &mut self,
+        unit: UnitId,
+        core: CoreId,
+        _: Reason,
+        _: Urgency,
+    ) -> Result<(), EnforceError> {
         self.port(|port| port.moves.push((unit, core)))
     }
 
@@ -226,8 +238,12 @@ impl Enforcer for Opened {
         self.port(|port| std::mem::take(&mut port.events)).unwrap_or_default()
     }
 
-    fn counts(&mut self) -> Result<Counts, EnforceError> {
-        self.port(|port| Counts { by_verdict: vec![("steered", port.frames)], by_core: Vec::new() })
+    fn counts(&mut self) -> Result<Vec<(&'static str, u64)>, EnforceError> {
+        self.port(|port| vec![("sent", port.frames)])
+    }
+
+    fn core_counts(&mut self) -> Result<Vec<(CoreId, u64)>, EnforceError> {
+        Ok(Vec::new())
     }
 
     fn missed_unit(&self, key: &Key) -> Option<UnitId> {
