@@ -11,7 +11,7 @@
 //! * [`Smoothed`]: a core's load for the table, which knows of placements and moves before they show in measurements.
 //! * [`Facts`] of a unit (a flow group, or the flows of one entry) go into a [`Policy`], a [`Decision`] comes out: a core and a [`Reason`].
 //!   [`Policy::candidates`] tells what was thought of every core, [`Policy::repair`] which units should move.
-//! * [`Hash`]: what RSS and RPS do. [`Vse`]: the paper's algorithm.
+//! * [`struct@Hash`]: what RSS and RPS do. [`Vse`]: the paper's algorithm.
 //! * [`StageModel`]: which cores run the driver, the packet processing, vhost and the guest of a flow; [`Stages`] is the answer.
 //!
 //! ## Invariants
