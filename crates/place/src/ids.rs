@@ -16,7 +16,7 @@ pub struct NumaNode(pub u16);
 pub struct VmId(NonZeroU16);
 
 impl VmId {
-    /// The largest that the flow control field carries: 7 bits (seed 000 §3.4, figure 3).
+    /// The largest that the flow control field carries: 7 bits (VS-extend §3.4, figure 3).
     pub const FCF_MAX: u16 = 127;
 
     /// `None` for 0.

@@ -11,7 +11,7 @@
 //! * [`Smoothed`]: a core's load for the table, which knows of placements and moves before they show in measurements.
 //! * [`Facts`] of a unit (a flow group, or the flows of one entry) go into a [`Policy`], a [`Decision`] comes out: a core and a [`Reason`].
 //!   [`Policy::candidates`] tells what was thought of every core, [`Policy::repair`] which units should move.
-//! * [`Hash`]: what RSS and RPS do. [`Vse`]: the paper's algorithm.
+//! * [`struct@Hash`]: what RSS and RPS do. [`Vse`]: the paper's algorithm.
 //! * [`StageModel`]: which cores run the driver, the packet processing, vhost and the guest of a flow; [`Stages`] is the answer.
 //!
 //! ## Invariants
@@ -20,8 +20,9 @@
 //! * A decision's core is one of the table's, or the unit's own `rx_core`.
 //! * Placing allocates nothing and costs one walk over at most [`CORES_MAX`] cores.
 //!
-//! Sources: seed 000 (VS-extend) for the algorithm, seed 003 for the stage models. `docs/placement.md` says, rule by rule, what
-//! the paper says and what is our reading.
+//! Sources: "the paper" is VS-extend (Muramatsu, Kawashima, Saito, Matsuo: Priority-based Load Distribution Method for Tunneling Processes in
+//! Virtual Switches); the stage models are in the same authors' slides on VSE and light processing (2015). `docs/placement.md` says, rule by
+//! rule, what the paper says and what is our reading.
 
 mod decision;
 mod hash;

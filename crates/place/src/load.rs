@@ -67,7 +67,7 @@ impl fmt::Display for Load {
     }
 }
 
-/// A step of the way of a received packet to its guest (seed 003, models A to D).
+/// A step of the way of a received packet to its guest (the stages of the models A to D).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stage {
     /// The driver's poll and the XDP program: the core that the NIC interrupts.

@@ -157,7 +157,7 @@ impl<'a> Board<'a> {
         ppm(self.moves.margin).max(load / EVEN_PART)
     }
 
-    /// Where a priority unit suffers, ordinary ones make room at the cost of the guests that receive them (seed 000 §5.3).
+    /// Where a priority unit suffers, ordinary ones make room at the cost of the guests that receive them (VS-extend §5.3).
     fn make_room(&self, from: usize) -> Option<Step> {
         let is_shared = self.seats[from].units.iter().any(|unit| unit.is_priority);
         let ordinary = if is_shared { self.ordinary_by_falling_load(from) } else { Vec::new() };

@@ -1,4 +1,4 @@
-//! Which core runs which stage of a flow's way to its guest: the models A to D of seed 003.
+//! Which core runs which stage of a flow's way to its guest: the models A to D of the authors' slides of 2015.
 //!
 //! | model | cores, from the wire to the guest |
 //! |---|---|

@@ -117,7 +117,7 @@ impl Core {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CoreTable {
     cores: Vec<Core>,
-    /// A core above this load takes no ordinary flow. The paper's 50 (seed 000 §4).
+    /// A core above this load takes no ordinary flow. The paper's 50 (VS-extend §4).
     pub threshold: Load,
     /// A core above this load takes no priority flow. Ours: the paper has one threshold.
     pub priority_threshold: Load,

@@ -1,4 +1,4 @@
-//! The paper's algorithm (seed 000 §3.2 to §3.5, §4, §5.3).
+//! The paper's algorithm (VS-extend, §3.2 to §3.5, §4, §5.3).
 //!
 //! [`Vse::place`] is one walk over the table with integers only, and the kernel program (`crates/xdp/bpf`) has the same walk, line
 //! for line; `crates/xdp` tests the two against each other.
