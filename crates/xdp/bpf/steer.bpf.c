@@ -93,7 +93,7 @@ static __always_inline struct steer_received *this_core(void)
 }
 
 /* The kernel's stack has it now, on this core. */
-static __always_inline int pass(__u32 verdict, __u32 bytes)
+static __always_inline void note_received(__u32 bytes)
 {
 	struct steer_received *here = this_core();
 
@@ -101,6 +101,11 @@ static __always_inline int pass(__u32 verdict, __u32 bytes)
 		here->frames++;
 		here->bytes += bytes;
 	}
+}
+
+static __always_inline int pass(__u32 verdict, __u32 bytes)
+{
+	note_received(bytes);
 	count(verdict, bytes);
 	return XDP_PASS;
 }
@@ -468,28 +473,15 @@ int suiro_arrive(struct xdp_md *ctx)
 	/* Only the queue's thread writes this. */
 	if (ring)
 		volatile_read(ring->left) = ring->left + 1;
-	/* In generic mode the kernel forgets the metadata and keeps the bytes. */
-	if ((void *)(label + 1) > (void *)(long)ctx->data) {
-		if (bpf_xdp_adjust_meta(ctx, -(int)sizeof(*label)))
-			return pass(STEER_UNKNOWN, bytes);
-		label = (void *)(long)ctx->data_meta;
-		if ((void *)(label + 1) > (void *)(long)ctx->data)
-			return pass(STEER_UNKNOWN, bytes);
-	}
+	if ((void *)(label + 1) > (void *)(long)ctx->data)
+		return pass(STEER_UNKNOWN, bytes);
 	unit = label->unit;
 	if (!known || label->tag != known->tag || bpf_xdp_adjust_meta(ctx, sizeof(*label)))
 		return pass(STEER_UNKNOWN, bytes);
 	key = known->slot * STEER_CPUS + cpu;
 	clock = bpf_map_lookup_elem(&clocks, &key);
 	note_done(unit, clock ? volatile_read(clock->epoch) : 0, 0, bytes);
-	{
-		struct steer_received *here = this_core();
-
-		if (here) {
-			here->frames++;
-			here->bytes += bytes;
-		}
-	}
+	note_received(bytes);
 	return XDP_PASS;
 }
 

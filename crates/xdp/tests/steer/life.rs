@@ -56,21 +56,28 @@ fn by_core(attached: &Attached) -> Vec<u64> {
 #[test]
 fn frames_are_processed_on_the_core_of_their_entry() {
     let Some(mut lab) = Lab::new("cores") else { return };
-    for hook in [Hook::Native, Hook::Generic] {
-        let mut attached =
-            lab.attach(&Options { missed: Missed::Stay, hook: Some(hook), ..options() });
-        assert_eq!(attached.hook(), hook);
-        let unit = attached.insert(&[all_udp(1)]).unwrap()[0];
-        attached.settle_now().unwrap();
-        let before = by_core(&attached);
-        let received = send(&lab, 200);
-        assert_eq!(received, 200, "{hook:?}: {:?}", attached.counts());
-        let after = by_core(&attached);
-        assert_eq!(after[1] - before[1], 200, "{hook:?}: {before:?} {after:?}");
-        let unit = attached.unit(unit).unwrap();
-        assert_eq!((unit.frames, unit.in_flight, unit.core), (200, 0, Some(CoreId(1))));
-        attached.detach(lab.host()).unwrap();
-    }
+    let attached = &mut lab.attach(&Options { missed: Missed::Stay, ..options() });
+    assert_eq!(attached.hook(), Hook::Native);
+    let unit = attached.insert(&[all_udp(1)]).unwrap()[0];
+    attached.settle_now().unwrap();
+    let before = by_core(attached);
+    assert_eq!(send(&lab, 200), 200);
+    let after = by_core(attached);
+    assert_eq!(after[1] - before[1], 200, "{before:?} {after:?}");
+    let unit = attached.unit(unit).unwrap();
+    assert_eq!((unit.frames, unit.in_flight, unit.core), (200, 0, Some(CoreId(1))));
+}
+
+#[test]
+fn behind_the_driver_nobody_is_steered_because_frames_would_be_lost() {
+    let Some(mut lab) = Lab::new("generic") else { return };
+    let (netns, interface) = (lab.netns("near"), lab.interface());
+    let generic = Options { hook: Some(Hook::Generic), ..options() };
+    let host = lab.host();
+    let refused = inside(&netns, || Attached::attach(host, &interface, &generic));
+    assert!(matches!(refused, Err(SteerError::NotNative { .. })));
+    assert!(lab.host().interfaces().is_empty());
+    assert!(!lab.ip("near", "link show dev eth0").contains("xdp"));
 }
 
 #[test]
