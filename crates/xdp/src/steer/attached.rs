@@ -178,7 +178,7 @@ impl Attached {
         &self.interface
     }
 
-    /// Where the kernel calls the program: in the driver, see [`SteerError::NotNative`].
+    /// Where the kernel calls the program: in the driver, see [`SteerError::Refused`].
     pub fn hook(&self) -> Hook {
         Hook::Native
     }
@@ -316,7 +316,7 @@ fn attach(
     hook: Option<Hook>,
     directory: &Path,
 ) -> Result<(), SteerError> {
-    let not_native = |source| SteerError::NotNative { interface: interface.name.clone(), source };
+    let not_native = |source| SteerError::Refused { interface: interface.name.clone(), source };
     if hook == Some(Hook::Generic) {
         return Err(not_native(io::ErrorKind::Unsupported.into()));
     }

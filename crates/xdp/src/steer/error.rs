@@ -33,7 +33,7 @@ pub enum SteerError {
         "{interface}: its driver runs no XDP program, and behind the driver Linux loses frames that are sent to another core: \
          use RPS for it (/sys/class/net/{interface}/queues/rx-*/rps_cpus)"
     )]
-    NotNative {
+    Refused {
         /// The interface.
         interface: String,
         /// The reason.

@@ -75,7 +75,7 @@ fn behind_the_driver_nobody_is_steered_because_frames_would_be_lost() {
     let generic = Options { hook: Some(Hook::Generic), ..options() };
     let host = lab.host();
     let refused = inside(&netns, || Attached::attach(host, &interface, &generic));
-    assert!(matches!(refused, Err(SteerError::NotNative { .. })));
+    assert!(matches!(refused, Err(SteerError::Refused { .. })));
     assert!(lab.host().interfaces().is_empty());
     assert!(!lab.ip("near", "link show dev eth0").contains("xdp"));
 }
