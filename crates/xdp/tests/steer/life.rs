@@ -31,16 +31,20 @@ fn all_udp(core: u16) -> Entry {
 fn send(lab: &Lab, count: usize) -> usize {
     let (near, far) = (lab.netns("near"), lab.netns("far"));
     inside(&near, || {
-        let receiver = UdpSocket::bind((HERE, 0)).unwrap();
-        receiver.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
-        let port = receiver.local_addr().unwrap().port();
+        let receiver = UdpSocket::bind((HERE, 0)).expect("the kernel obliges");
+        receiver.set_read_timeout(Some(Duration::from_secs(5))).expect("the kernel obliges");
+        let port = receiver.local_addr().expect("the kernel obliges").port();
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 enter(&far);
                 pin(0);
-                let sender = UdpSocket::bind("10.9.0.2:0").unwrap();
-                (0..count)
-                    .for_each(|_| assert_eq!(sender.send_to(&[7; 64], (HERE, port)).unwrap(), 64));
+                let sender = UdpSocket::bind("10.9.0.2:0").expect("the kernel obliges");
+                (0..count).for_each(|_| {
+                    assert_eq!(
+                        sender.send_to(&[7; 64], (HERE, port)).expect("the kernel obliges"),
+                        64
+                    )
+                });
             });
             let mut buffer = [0; 128];
             (0..count).take_while(|_| receiver.recv(&mut buffer).is_ok_and(|len| len == 64)).count()
@@ -50,7 +54,12 @@ fn send(lab: &Lab, count: usize) -> usize {
 
 /// Frames that each core's stack had.
 fn by_core(attached: &Attached) -> Vec<u64> {
-    attached.core_counts().unwrap().iter().map(|(_, core)| core.processed.frames).collect()
+    attached
+        .core_counts()
+        .expect("the kernel obliges")
+        .iter()
+        .map(|(_, core)| core.processed.frames)
+        .collect()
 }
 
 #[test]
@@ -216,16 +225,29 @@ fn ours(lab: &Lab) -> Vec<(&'static str, u32)> {
     };
     let links = pins("host", &["raise", "enter", "exit", "batch", "link"]);
     let of_link = |path: &PathBuf| {
-        FdLink::from(PinnedLink::from_pin(path).unwrap()).info().unwrap().program_id()
+        FdLink::from(PinnedLink::from_pin(path).expect("the kernel obliges"))
+            .info()
+            .expect("the kernel obliges")
+            .program_id()
     };
     let traced: Vec<_> = links.iter().map(of_link).collect();
     let programs = pins("interfaces/eth0", &["steer", "arrive"]);
-    let pinned = programs.iter().map(|path| ProgramInfo::from_pin(path).unwrap().id());
+    let pinned =
+        programs.iter().map(|path| ProgramInfo::from_pin(path).expect("the kernel obliges").id());
     let mut held = Vec::new();
     for id in traced.into_iter().chain(pinned) {
         held.push(("program", id));
-        let info = loaded_programs().flatten().find(|program| program.id() == id).unwrap();
-        held.extend(info.map_ids().unwrap().unwrap_or_default().into_iter().map(|id| ("map", id)));
+        let info = loaded_programs()
+            .flatten()
+            .find(|program| program.id() == id)
+            .expect("the kernel obliges");
+        held.extend(
+            info.map_ids()
+                .expect("the kernel obliges")
+                .unwrap_or_default()
+                .into_iter()
+                .map(|id| ("map", id)),
+        );
     }
     held
 }
