@@ -153,7 +153,7 @@ struct steer_config {
 	__u32 change; /* generation of the change of entries that is under way */
 	__u32 tag; /* of frames on their way to a core */
 	__u32 ifindex; /* for the next owner of the pins */
-	__u32 is_generic; /* likewise: 1 if the driver does not call the program itself */
+	__u32 reserved;
 	__u64 secrets[STEER_WORDS + 1]; /* of the hash */
 };
 
@@ -162,6 +162,8 @@ struct steer_mask {
 	__u64 words[STEER_WORDS];
 	__u32 id; /* 0..STEER_MASKS, for its life */
 	__u32 priority; /* highest of its entries */
+	__u32 is_short; /* 1: nothing behind the words that tell flows apart is looked at, or hashed */
+	__u32 reserved;
 };
 
 /* The value of map `masks`, which has two: user space fills one while the program reads the other. */

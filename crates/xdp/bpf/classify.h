@@ -122,7 +122,8 @@ struct search {
 	const struct steer_masks *list;
 };
 
-static __always_inline void find_masked(const struct search *search, const struct steer_mask *mask)
+/* `len` is a constant in each caller, so that short masks cost half. */
+static __always_inline void find_masked(const struct search *search, const struct steer_mask *mask, const int len)
 {
 	const __u64 *words = search->bench->packet.words;
 	__u64 *masked = search->bench->masked, differs = 0, hash;
@@ -130,14 +131,14 @@ static __always_inline void find_masked(const struct search *search, const struc
 	int i;
 
 #pragma unroll
-	for (i = 0; i < STEER_WORDS; i++)
+	for (i = 0; i < len; i++)
 		masked[i] = words[i] & mask->words[i];
-	hash = hash_words(masked, STEER_WORDS, search->config->secrets, mask->id);
+	hash = hash_words(masked, len, search->config->secrets, mask->id);
 	entry = bpf_map_lookup_elem(&wild, &hash);
 	if (!entry)
 		return;
 #pragma unroll
-	for (i = 0; i < STEER_WORDS; i++)
+	for (i = 0; i < len; i++)
 		differs |= entry->words[i] ^ masked[i];
 	if (!differs)
 		consider(search->found, entry, (__u64)entry->priority + 1);
@@ -156,7 +157,10 @@ static long try_mask(__u32 at, void *context)
 	priority = (__u64)mask->priority + 1;
 	if (search->found->priority_old >= priority && search->found->priority_new >= priority)
 		return 1;
-	find_masked(search, mask);
+	if (mask->is_short)
+		find_masked(search, mask, STEER_FLOW_WORDS);
+	else
+		find_masked(search, mask, STEER_WORDS);
 	return 0;
 }
 

@@ -15,133 +15,9 @@
 #include "classify.h"
 #include "dissect.h"
 #include "order.h"
+#include "passage.h"
 #include "place.h"
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct steer_config);
-} config SEC(".maps");
-
-/* The queues: a kernel thread for each core that flows may be on. */
-struct {
-	__uint(type, BPF_MAP_TYPE_CPUMAP);
-	__uint(max_entries, STEER_CPUS);
-	__type(key, __u32);
-	__type(value, struct bpf_cpumap_val);
-} queues SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, STEER_CPUS);
-	__type(key, __u32);
-	__type(value, struct steer_ring);
-} rings SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct steer_received);
-} received SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, STEER_COUNTS);
-	__type(key, __u32);
-	__type(value, struct steer_count);
-} steered SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, STEER_EVENT_BYTES);
-} events SEC(".maps");
-
-/* What a frame takes along to its core. */
-struct label {
-	__u32 unit;
-	__u32 tag;
-};
-
-/* A frame on its way through suiro_steer. */
-struct passage {
-	struct bench *bench;
-	const struct steer_config *config;
-	struct found found;
-	__u32 hash;
-	__u32 cpu;
-	__u32 bytes;
-};
-
-static __always_inline void count(__u32 what, __u32 bytes)
-{
-	struct steer_count *counter = bpf_map_lookup_elem(&steered, &what);
-
-	if (counter) {
-		counter->frames++;
-		counter->bytes += bytes;
-	}
-}
-
-static __always_inline struct steer_received *this_core(void)
-{
-	__u32 key = 0;
-
-	return bpf_map_lookup_elem(&received, &key);
-}
-
-/* The kernel's stack has it now, on this core. */
-static __always_inline int pass(__u32 verdict, __u32 bytes)
-{
-	struct steer_received *here = this_core();
-
-	if (here) {
-		here->frames++;
-		here->bytes += bytes;
-	}
-	count(verdict, bytes);
-	return XDP_PASS;
-}
-
-static __always_inline int drop(__u32 verdict, struct steer_unit *unit, __u32 bytes)
-{
-	__sync_fetch_and_add(&unit->dropped, 1);
-	count(verdict, bytes);
-	return XDP_DROP;
-}
-
-/* Not inlined, for the object's type information to have the struct. */
-static __noinline void set_words(struct steer_event *event, const struct bench *bench)
-{
-	int i;
-
-	if (!event || !bench)
-		return;
-	for (i = 0; i < STEER_WORDS; i++)
-		event->words[i] = bench->packet.words[i];
-}
-
-static __always_inline void tell(const struct passage *passage, __u32 kind, __u32 number, __u16 from, __u16 to,
-				 __u8 reason, __u64 waited_ns)
-{
-	struct steer_event *event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
-
-	/* A full ring: nobody reads, and the units tell what became of it. */
-	if (!event)
-		return;
-	event->at_ns = bpf_ktime_get_ns();
-	event->waited_ns = waited_ns;
-	event->kind = kind;
-	event->unit = number;
-	event->from = from;
-	event->to = to;
-	event->reason = reason;
-	event->reserved[0] = event->reserved[1] = event->reserved[2] = 0;
-	set_words(event, passage->bench);
-	bpf_ringbuf_submit(event, 0);
-}
+#include "route.h"
 
 /* What a group is placed by is the group, not the flow that came first. */
 static __always_inline __u32 hash_of(const struct passage *passage, __u32 number)
@@ -190,160 +66,6 @@ static __always_inline __u16 decide(struct passage *passage, struct steer_unit *
 		tell(passage, STEER_EVENT_PLACED, number, here, core, choice.reason, 0);
 	}
 	return core;
-}
-
-/* The frame stays on this core, where its unit is. */
-static __always_inline int stay(struct passage *passage, __u32 number)
-{
-	note_done(number, quiet_of(passage->cpu), 1, passage->bytes);
-	return pass(STEER_STAYED, passage->bytes);
-}
-
-/* Whether the queue has room; the last eighth is for priority flows. */
-static __always_inline int has_room(struct steer_ring *ring, const struct steer_unit *unit, __u32 limit)
-{
-	if (!(unit->flags & STEER_IS_PRIORITY))
-		limit -= limit / 8;
-	if (volatile_read(ring->sent) - ring->left_seen < limit)
-		return 1;
-	/* The receiver's line is read only when it matters. */
-	ring->left_seen = volatile_read(ring->left);
-	return volatile_read(ring->sent) - ring->left_seen < limit;
-}
-
-/* Counts a frame of the unit, with the route `next` if nobody changed `state` meanwhile; the route that it is counted with. */
-static __always_inline __u32 count_in(struct steer_unit *unit, __u64 state, __u64 next)
-{
-	__u64 seen = next;
-
-	if (state == next)
-		seen = __sync_fetch_and_add(&unit->state, 1);
-	else if (__sync_val_compare_and_swap(&unit->state, state, next + 1) != state)
-		seen = __sync_fetch_and_add(&unit->state, 1);
-	return seen >> STEER_SENT_BITS;
-}
-
-/* Puts the unit's number in front of the frame; 0 if the driver has left no room. */
-static __always_inline int put_label(struct xdp_md *ctx, __u32 unit, __u32 tag)
-{
-	struct label *label;
-
-	if (bpf_xdp_adjust_meta(ctx, -(int)sizeof(*label)))
-		return 0;
-	label = (void *)(long)ctx->data_meta;
-	if ((void *)(label + 1) > (void *)(long)ctx->data)
-		return 0;
-	label->unit = unit;
-	label->tag = tag;
-	return 1;
-}
-
-/* The frame, labelled and counted, through the queue of its core. */
-static __always_inline int send(const struct passage *passage, __u32 core)
-{
-	struct steer_ring *ring = bpf_map_lookup_elem(&rings, &core);
-
-	if (!ring)
-		return pass(STEER_ODD, passage->bytes);
-	__sync_fetch_and_add(&ring->sent, 1);
-	count(STEER_SENT, passage->bytes);
-	return XDP_REDIRECT;
-}
-
-/* Another core moved the unit while this one looked: the frame is counted there, so it goes there. */
-static __always_inline int follow(struct xdp_md *ctx, struct passage *passage, __u32 number, __u32 route, int is_labelled)
-{
-	__u32 core = route & ~STEER_LOCAL;
-
-	if (core == passage->cpu && route & STEER_LOCAL) {
-		if (is_labelled)
-			bpf_xdp_adjust_meta(ctx, sizeof(struct label));
-		return stay(passage, number);
-	}
-	if (!is_labelled && !put_label(ctx, number, passage->config->tag))
-		return pass(STEER_NO_META, passage->bytes);
-	bpf_redirect_map(&queues, core, XDP_PASS);
-	return send(passage, core);
-}
-
-/*
- * The frame goes along the route of `next`, which is the unit's from now on, unless another core was
- * faster. All that can refuse the frame does so before it is counted.
- */
-static __always_inline int go(struct xdp_md *ctx, struct passage *passage, struct steer_unit *unit, __u32 number,
-			      __u64 state, __u64 next)
-{
-	__u32 route = next >> STEER_SENT_BITS, core = route & ~STEER_LOCAL, seen;
-	struct steer_ring *ring;
-
-	if (core == passage->cpu && route & STEER_LOCAL) {
-		seen = count_in(unit, state, next);
-		return seen == route ? stay(passage, number) : follow(ctx, passage, number, seen, 0);
-	}
-	ring = bpf_map_lookup_elem(&rings, &core);
-	if (!ring)
-		return pass(STEER_ODD, passage->bytes);
-	if (!has_room(ring, unit, passage->config->queue)) {
-		__sync_fetch_and_add(&ring->refused, 1);
-		return drop(STEER_QUEUE_FULL, unit, passage->bytes);
-	}
-	if (bpf_redirect_map(&queues, core, XDP_PASS) != XDP_REDIRECT)
-		return pass(STEER_NO_QUEUE, passage->bytes);
-	if (!put_label(ctx, number, passage->config->tag))
-		return pass(STEER_NO_META, passage->bytes);
-	seen = count_in(unit, state, next);
-	return seen == route ? send(passage, core) : follow(ctx, passage, number, seen, 1);
-}
-
-/* The unit's frames go elsewhere from this one on. */
-static __always_inline void note_moved(const struct passage *passage, struct steer_unit *unit, __u32 number,
-				       __u16 from, __u16 to, __u8 reason)
-{
-	__u64 now = bpf_ktime_get_ns();
-
-	unit->moved_ns = now;
-	unit->moves++;
-	/* None: nobody decided, the interface's own core has changed. */
-	if (reason)
-		unit->reason = reason;
-	tell(passage, STEER_EVENT_MOVED, number, from, to, reason, now - unit->wanted_ns);
-}
-
-/* An urgent move that cannot be made yet: the unit's frames wait no longer than they must. */
-static __always_inline int hurry(struct xdp_md *ctx, struct passage *passage, struct steer_unit *unit, __u32 number,
-				 __u64 state, __u32 wanted)
-{
-	__u32 from = state >> STEER_SENT_BITS & ~STEER_LOCAL;
-	__s64 waited = bpf_ktime_get_ns() - unit->wanted_ns, drain = passage->config->drain_ns;
-
-	if (waited < drain)
-		return go(ctx, passage, unit, number, state, state);
-	if (waited < drain + passage->config->give_up_ns)
-		return drop(STEER_DRAINING, unit, passage->bytes);
-	/* The old core does not come to rest: the flow keeps its order, and stays. */
-	if (__sync_val_compare_and_swap(&unit->wanted, wanted, (__u32)unit->reason << STEER_REASON_SHIFT | from) == wanted)
-		tell(passage, STEER_EVENT_GIVEN_UP, number, from, wanted, wanted >> STEER_REASON_SHIFT, waited);
-	return go(ctx, passage, unit, number, state, state);
-}
-
-/* A unit whose route is not the wanted one: it moves if it may, else its frames go where they went. */
-static __always_inline int move(struct xdp_md *ctx, struct passage *passage, struct steer_unit *unit, __u32 number,
-				__u64 state, __u32 wanted, __u32 route)
-{
-	__u32 old = state >> STEER_SENT_BITS, from = old & ~STEER_LOCAL, to = route & ~STEER_LOCAL;
-	__u64 next = (state & SENT_MASK) | (__u64)route << STEER_SENT_BITS;
-	int action;
-
-	/* It stayed on its core, whose frames come in on another one now: they go to it by its queue. */
-	if (from == to && old & STEER_LOCAL)
-		return go(ctx, passage, unit, number, state, next);
-	if (old != STEER_ROUTE_NONE && !is_through(number, state, passage->config->slot))
-		return wanted & STEER_URGENT ? hurry(ctx, passage, unit, number, state, wanted) :
-					       go(ctx, passage, unit, number, state, state);
-	action = go(ctx, passage, unit, number, state, next);
-	if (old != STEER_ROUTE_NONE && from != to && volatile_read(unit->state) >> STEER_SENT_BITS == route)
-		note_moved(passage, unit, number, from, to, wanted >> STEER_REASON_SHIFT);
-	return action;
 }
 
 static __always_inline int steer(struct xdp_md *ctx, struct passage *passage, __u32 number)
@@ -468,28 +190,15 @@ int suiro_arrive(struct xdp_md *ctx)
 	/* Only the queue's thread writes this. */
 	if (ring)
 		volatile_read(ring->left) = ring->left + 1;
-	/* In generic mode the kernel forgets the metadata and keeps the bytes. */
-	if ((void *)(label + 1) > (void *)(long)ctx->data) {
-		if (bpf_xdp_adjust_meta(ctx, -(int)sizeof(*label)))
-			return pass(STEER_UNKNOWN, bytes);
-		label = (void *)(long)ctx->data_meta;
-		if ((void *)(label + 1) > (void *)(long)ctx->data)
-			return pass(STEER_UNKNOWN, bytes);
-	}
+	if ((void *)(label + 1) > (void *)(long)ctx->data)
+		return pass(STEER_UNKNOWN, bytes);
 	unit = label->unit;
 	if (!known || label->tag != known->tag || bpf_xdp_adjust_meta(ctx, sizeof(*label)))
 		return pass(STEER_UNKNOWN, bytes);
 	key = known->slot * STEER_CPUS + cpu;
 	clock = bpf_map_lookup_elem(&clocks, &key);
 	note_done(unit, clock ? volatile_read(clock->epoch) : 0, 0, bytes);
-	{
-		struct steer_received *here = this_core();
-
-		if (here) {
-			here->frames++;
-			here->bytes += bytes;
-		}
-	}
+	note_received(bytes);
 	return XDP_PASS;
 }
 

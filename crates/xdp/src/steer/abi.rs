@@ -103,8 +103,8 @@ mirrors! {
         tag: u32,
         /// For the next owner of the pins.
         ifindex: u32,
-        /// Likewise: 1 if the driver does not call the program itself.
-        is_generic: u32,
+        /// Zero.
+        reserved: u32,
         /// Of the hash.
         secrets: [u64; WORDS + 1],
     }
@@ -116,6 +116,10 @@ mirrors! {
         id: u32,
         /// Highest of its entries.
         priority: u32,
+        /// 1: nothing behind the words that tell flows apart is looked at, or hashed.
+        is_short: u32,
+        /// Zero.
+        reserved: u32,
     }
     /// `struct steer_masks`.
     SteerMasks = "steer_masks" {

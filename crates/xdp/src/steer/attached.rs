@@ -117,11 +117,7 @@ impl Attached {
             for &core in &options.cores {
                 attached.add_queue(core)?;
             }
-            let hook = attach(&mut ebpf, interface, options.hook, directory)?;
-            attached
-                .config
-                .u32_at(0, offset_of!(SteerConfig, is_generic))
-                .store(u32::from(hook == Hook::Generic), Relaxed);
+            attach(&mut ebpf, interface, options.hook, directory)?;
             Ok(attached)
         });
         started.inspect_err(|_| host.free(queues, slot))
@@ -182,9 +178,9 @@ impl Attached {
         &self.interface
     }
 
-    /// Where the kernel calls the program.
+    /// Where the kernel calls the program: in the driver, see [`SteerError::Refused`].
     pub fn hook(&self) -> Hook {
-        if self.config.get(0).is_generic == 1 { Hook::Generic } else { Hook::Native }
+        Hook::Native
     }
 
     /// Whether the interface still has the program: one that was deleted and made anew has not. Looks in the calling thread's namespace.
@@ -316,53 +312,32 @@ fn program<'a>(ebpf: &'a mut Ebpf, name: &'static str) -> Result<&'a mut Xdp, St
     program.ok_or(SteerError::BrokenBuild(name))
 }
 
-/// In the driver if nobody says otherwise and it can.
 fn attach(
     ebpf: &mut Ebpf,
     interface: &Interface,
     hook: Option<Hook>,
     directory: &Path,
-) -> Result<Hook, SteerError> {
+) -> Result<(), SteerError> {
+    let not_native = |source| SteerError::Refused { interface: interface.name.clone(), source };
+    if hook == Some(Hook::Generic) {
+        return Err(not_native(io::ErrorKind::Unsupported.into()));
+    }
     let steer = program(ebpf, STEER)?;
     let path = directory.join("steer");
     steer
         .pin(&path)
         .map_err(|error| pin_error(&path, "pin the program")(io::Error::other(error)))?;
-    let mut link = |hook| -> Result<FdLink, AttachError> {
-        let mode = match hook {
-            Hook::Native => XdpMode::Driver,
-            Hook::Generic => XdpMode::Skb,
-        };
-        let link =
-            steer.attach_to_if_index(interface.index, mode).and_then(|id| steer.take_link(id));
-        let link = link.map_err(|error| AttachError::refused(hook, error))?;
-        FdLink::try_from(link).map_err(|_| AttachError::NoLink)
-    };
-    let (used, linked) = match hook {
-        Some(hook) => (hook, link(hook)),
-        None => match link(Hook::Native) {
-            Err(AttachError::Refused { .. }) => (Hook::Generic, link(Hook::Generic)),
-            other => (Hook::Native, other),
-        },
-    };
-    let linked = linked.map_err(|error| refusal(interface, used, error))?;
-    let path = directory.join(LINK);
-    linked.pin(&path).map_err(|error| pin_error(&path, "pin the link")(io::Error::other(error)))?;
-    Ok(used)
-}
-
-fn refusal(interface: &Interface, hook: Hook, error: AttachError) -> SteerError {
-    match error {
+    let link = steer.attach_to_if_index(interface.index, XdpMode::Driver);
+    let link = link.and_then(|id| steer.take_link(id));
+    let link = link.map_err(|error| match AttachError::refused(Hook::Native, error) {
         AttachError::Occupied => occupied(interface),
-        AttachError::Refused { hook, source } => {
-            SteerError::Refused { interface: interface.name.clone(), hook, source }
-        }
-        other => SteerError::Refused {
-            interface: interface.name.clone(),
-            hook,
-            source: io::Error::other(other),
-        },
-    }
+        AttachError::Refused { source, .. } => not_native(source),
+        other => not_native(io::Error::other(other)),
+    })?;
+    let link = FdLink::try_from(link).map_err(|error| not_native(io::Error::other(error)))?;
+    let path = directory.join(LINK);
+    link.pin(&path).map_err(|error| pin_error(&path, "pin the link")(io::Error::other(error)))?;
+    Ok(())
 }
 
 fn occupied(interface: &Interface) -> SteerError {
@@ -395,7 +370,7 @@ fn raw_config(interface: &Interface, options: &Options, slot: u32) -> SteerConfi
         change: 1,
         tag: random.hash_one("tag") as u32,
         ifindex: interface.index,
-        is_generic: 0,
+        reserved: 0,
         secrets,
     }
 }

@@ -157,7 +157,7 @@ impl Entries {
                 let id = self.uses.iter().position(same);
                 let id = id.or_else(|| self.uses.iter().position(Option::is_none));
                 let id = id.ok_or(ChangeError::Masks)? as u32;
-                Ok((hash::of(&key.and(&mask).0, &self.secrets, id.into()), id))
+                Ok((hash::of(&key.and(&mask).0[..looked_at(&mask)], &self.secrets, id.into()), id))
             }
         }
     }
@@ -190,12 +190,14 @@ impl Entries {
                 }
             }
         }
-        let empty = SteerMask { words: [0; WORDS], id: 0, priority: 0 };
+        let empty = SteerMask { words: [0; WORDS], id: 0, priority: 0, is_short: 0, reserved: 0 };
         let mut list = SteerMasks { len: 0, reserved: 0, masks: [empty; MASKS] };
         for (id, (used, priority)) in self.uses.iter().zip(priorities).enumerate() {
             if let (Some(used), Some(priority)) = (used, priority) {
+                let is_short = u32::from(looked_at(&used.mask) == FLOW_WORDS);
+                let (words, id) = (used.mask.0, id as u32);
                 list.masks[list.len as usize] =
-                    SteerMask { words: used.mask.0, id: id as u32, priority };
+                    SteerMask { words, id, priority, is_short, reserved: 0 };
                 list.len += 1;
             }
         }
@@ -207,6 +209,11 @@ impl Entries {
         config.u32_at(0, offset_of!(SteerConfig, exact)).store(exact, Release);
         Ok(())
     }
+}
+
+/// Words of a key that are hashed for a mask.
+fn looked_at(mask: &Key) -> usize {
+    if mask.0[FLOW_WORDS..].iter().all(|&word| word == 0) { FLOW_WORDS } else { WORDS }
 }
 
 impl Attached {

@@ -1,6 +1,6 @@
 //! Why steering could not be started, changed or ended.
 
-use crate::{Hook, MapError};
+use crate::MapError;
 use aya::EbpfError;
 use std::io;
 use std::path::PathBuf;
@@ -27,13 +27,15 @@ pub enum SteerError {
         /// The program's name.
         program: Option<String>,
     },
-    /// The interface takes no XDP program at this hook.
-    #[error("{interface}: {} XDP refused", hook.name())]
+    /// The driver does not run XDP programs itself. In generic mode the kernel (6.18, `skb_pp_cow_data`) forgets the length of the Ethernet
+    /// header of a frame that it had to copy, and loses it on its way to another core: nobody is steered so.
+    #[error(
+        "{interface}: its driver runs no XDP program, and behind the driver Linux loses frames that are sent to another core: \
+         use RPS for it (/sys/class/net/{interface}/queues/rx-*/rps_cpus)"
+    )]
     Refused {
         /// The interface.
         interface: String,
-        /// The hook.
-        hook: Hook,
         /// The reason.
         source: io::Error,
     },

@@ -36,6 +36,8 @@
 //!
 //! * A frame that goes to another core comes to the stack there as from a wire: with its checksum, or not at all. On a veth, the other end must
 //!   not leave checksums to be computed later (`ethtool -K <peer> tx off`), as for every XDP redirect.
+//! * Only drivers that run XDP programs themselves are steered: behind them, Linux loses frames on their way to another core
+//!   ([`SteerError::Refused`]).
 //!
 //! Order holds within a receive queue of the interface, which a flow does not change; it is the kernel's own business where the kernel moves
 //! a flow (a migrated interrupt, threaded NAPI, RPS behind us), and where the work behind the stack is not in soft interrupts (asynchronous

@@ -7,7 +7,7 @@ use std::time::Duration;
 /// How an interface is steered; all of it but the name's owner can be read back from the pins.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// Where the kernel is to call the program; `None`: in the driver if it can, else after it.
+    /// Where the kernel is to call the program. Only the driver will do, see [`SteerError::Refused`](super::SteerError::Refused).
     pub hook: Option<Hook>,
     /// What happens to frames that no entry matches.
     pub missed: Missed,

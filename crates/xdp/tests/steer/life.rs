@@ -31,16 +31,20 @@ fn all_udp(core: u16) -> Entry {
 fn send(lab: &Lab, count: usize) -> usize {
     let (near, far) = (lab.netns("near"), lab.netns("far"));
     inside(&near, || {
-        let receiver = UdpSocket::bind((HERE, 0)).unwrap();
-        receiver.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
-        let port = receiver.local_addr().unwrap().port();
+        let receiver = UdpSocket::bind((HERE, 0)).expect("the kernel obliges");
+        receiver.set_read_timeout(Some(Duration::from_secs(5))).expect("the kernel obliges");
+        let port = receiver.local_addr().expect("the kernel obliges").port();
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 enter(&far);
                 pin(0);
-                let sender = UdpSocket::bind("10.9.0.2:0").unwrap();
-                (0..count)
-                    .for_each(|_| assert_eq!(sender.send_to(&[7; 64], (HERE, port)).unwrap(), 64));
+                let sender = UdpSocket::bind("10.9.0.2:0").expect("the kernel obliges");
+                (0..count).for_each(|_| {
+                    assert_eq!(
+                        sender.send_to(&[7; 64], (HERE, port)).expect("the kernel obliges"),
+                        64
+                    )
+                });
             });
             let mut buffer = [0; 128];
             (0..count).take_while(|_| receiver.recv(&mut buffer).is_ok_and(|len| len == 64)).count()
@@ -50,27 +54,39 @@ fn send(lab: &Lab, count: usize) -> usize {
 
 /// Frames that each core's stack had.
 fn by_core(attached: &Attached) -> Vec<u64> {
-    attached.core_counts().unwrap().iter().map(|(_, core)| core.processed.frames).collect()
+    attached
+        .core_counts()
+        .expect("the kernel obliges")
+        .iter()
+        .map(|(_, core)| core.processed.frames)
+        .collect()
 }
 
 #[test]
 fn frames_are_processed_on_the_core_of_their_entry() {
     let Some(mut lab) = Lab::new("cores") else { return };
-    for hook in [Hook::Native, Hook::Generic] {
-        let mut attached =
-            lab.attach(&Options { missed: Missed::Stay, hook: Some(hook), ..options() });
-        assert_eq!(attached.hook(), hook);
-        let unit = attached.insert(&[all_udp(1)]).unwrap()[0];
-        attached.settle_now().unwrap();
-        let before = by_core(&attached);
-        let received = send(&lab, 200);
-        assert_eq!(received, 200, "{hook:?}: {:?}", attached.counts());
-        let after = by_core(&attached);
-        assert_eq!(after[1] - before[1], 200, "{hook:?}: {before:?} {after:?}");
-        let unit = attached.unit(unit).unwrap();
-        assert_eq!((unit.frames, unit.in_flight, unit.core), (200, 0, Some(CoreId(1))));
-        attached.detach(lab.host()).unwrap();
-    }
+    let attached = &mut lab.attach(&Options { missed: Missed::Stay, ..options() });
+    assert_eq!(attached.hook(), Hook::Native);
+    let unit = attached.insert(&[all_udp(1)]).unwrap()[0];
+    attached.settle_now().unwrap();
+    let before = by_core(attached);
+    assert_eq!(send(&lab, 200), 200);
+    let after = by_core(attached);
+    assert_eq!(after[1] - before[1], 200, "{before:?} {after:?}");
+    let unit = attached.unit(unit).unwrap();
+    assert_eq!((unit.frames, unit.in_flight, unit.core), (200, 0, Some(CoreId(1))));
+}
+
+#[test]
+fn behind_the_driver_nobody_is_steered_because_frames_would_be_lost() {
+    let Some(mut lab) = Lab::new("generic") else { return };
+    let (netns, interface) = (lab.netns("near"), lab.interface());
+    let generic = Options { hook: Some(Hook::Generic), ..options() };
+    let host = lab.host();
+    let refused = inside(&netns, || Attached::attach(host, &interface, &generic));
+    assert!(matches!(refused, Err(SteerError::Refused { .. })));
+    assert!(lab.host().interfaces().is_empty());
+    assert!(!lab.ip("near", "link show dev eth0").contains("xdp"));
 }
 
 #[test]
@@ -209,16 +225,29 @@ fn ours(lab: &Lab) -> Vec<(&'static str, u32)> {
     };
     let links = pins("host", &["raise", "enter", "exit", "batch", "link"]);
     let of_link = |path: &PathBuf| {
-        FdLink::from(PinnedLink::from_pin(path).unwrap()).info().unwrap().program_id()
+        FdLink::from(PinnedLink::from_pin(path).expect("the kernel obliges"))
+            .info()
+            .expect("the kernel obliges")
+            .program_id()
     };
     let traced: Vec<_> = links.iter().map(of_link).collect();
     let programs = pins("interfaces/eth0", &["steer", "arrive"]);
-    let pinned = programs.iter().map(|path| ProgramInfo::from_pin(path).unwrap().id());
+    let pinned =
+        programs.iter().map(|path| ProgramInfo::from_pin(path).expect("the kernel obliges").id());
     let mut held = Vec::new();
     for id in traced.into_iter().chain(pinned) {
         held.push(("program", id));
-        let info = loaded_programs().flatten().find(|program| program.id() == id).unwrap();
-        held.extend(info.map_ids().unwrap().unwrap_or_default().into_iter().map(|id| ("map", id)));
+        let info = loaded_programs()
+            .flatten()
+            .find(|program| program.id() == id)
+            .expect("the kernel obliges");
+        held.extend(
+            info.map_ids()
+                .expect("the kernel obliges")
+                .unwrap_or_default()
+                .into_iter()
+                .map(|id| ("map", id)),
+        );
     }
     held
 }

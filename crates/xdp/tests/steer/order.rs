@@ -22,7 +22,9 @@ struct Seen {
 
 impl Seen {
     fn take(&mut self, datagram: &[u8]) {
-        let word = |at: usize| u64::from_le_bytes(datagram[at..at + 8].try_into().unwrap());
+        let word = |at: usize| {
+            u64::from_le_bytes(datagram[at..at + 8].try_into().expect("the kernel obliges"))
+        };
         let (flow, sequence) = (word(0) as usize, word(8));
         self.frames += 1;
         if sequence < self.highest[flow] {
@@ -34,8 +36,8 @@ impl Seen {
 
 /// Reads until the sender is done and nothing has come for a while.
 fn receive(socket: &UdpSocket, is_done: &AtomicBool) -> Seen {
-    socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
-    set_socket_recv_buffer_size_force(socket, 64 << 20).unwrap();
+    socket.set_read_timeout(Some(Duration::from_millis(200))).expect("the kernel obliges");
+    set_socket_recv_buffer_size_force(socket, 64 << 20).expect("the kernel obliges");
     let (mut seen, mut buffer) = (Seen::default(), [0; 64]);
     loop {
         match socket.recv(&mut buffer) {
@@ -48,8 +50,9 @@ fn receive(socket: &UdpSocket, is_done: &AtomicBool) -> Seen {
 
 /// Sends `frames` datagrams of many flows from core 0, and asks every millisecond for a move of one unit to the other core.
 fn send_and_move(attached: &Attached, port: u16, frames: u64, urgency: Urgency) -> (u64, Duration) {
-    let sockets: Vec<_> = (0..FLOWS).map(|_| UdpSocket::bind("10.9.0.2:0").unwrap()).collect();
-    sockets.iter().for_each(|socket| socket.connect((HERE, port)).unwrap());
+    let sockets: Vec<_> =
+        (0..FLOWS).map(|_| UdpSocket::bind("10.9.0.2:0").expect("the kernel obliges")).collect();
+    sockets.iter().for_each(|socket| socket.connect((HERE, port)).expect("the kernel obliges"));
     let begun = Instant::now();
     let (mut wishes, mut last) = (0, begun);
     let mut units = Vec::new();
@@ -58,7 +61,7 @@ fn send_and_move(attached: &Attached, port: u16, frames: u64, urgency: Urgency) 
             let mut datagram = [0; 18];
             datagram[..8].copy_from_slice(&(flow as u64).to_le_bytes());
             datagram[8..16].copy_from_slice(&sequence.to_le_bytes());
-            socket.send(&datagram).unwrap();
+            socket.send(&datagram).expect("the kernel obliges");
         }
         if sequence % (BURST / FLOWS as u64) != 0 || last.elapsed() < Duration::from_millis(1) {
             continue;
@@ -67,7 +70,7 @@ fn send_and_move(attached: &Attached, port: u16, frames: u64, urgency: Urgency) 
         if units.is_empty() {
             units = attached.units().into_iter().map(|unit| unit.id).collect();
         }
-        let unit = attached.unit(units[wishes as usize % units.len()]).unwrap();
+        let unit = attached.unit(units[wishes as usize % units.len()]).expect("the kernel obliges");
         let other = CoreId(1 - unit.wanted.unwrap_or(CoreId(0)).0);
         attached.want(unit.id, other, Reason::Balance, urgency);
         wishes += 1;
@@ -89,12 +92,12 @@ fn play(test: &str, frames: u64, urgency: Urgency, hogs: usize) {
     let (missed, placement) = (Missed::Groups(1024), Placement::Hash);
     let drain = Duration::from_micros(200);
     let attached = lab.attach(&Options { missed, placement, drain, ..options() });
-    lab.host().set_cores(&two_cores()).unwrap();
+    lab.host().set_cores(&two_cores()).expect("the kernel obliges");
     let (near, far) = (lab.netns("near"), lab.netns("far"));
     let is_done = AtomicBool::new(false);
     let (seen, (wishes, time)) = inside(&near, || {
-        let receiver = UdpSocket::bind((HERE, 0)).unwrap();
-        let port = receiver.local_addr().unwrap().port();
+        let receiver = UdpSocket::bind((HERE, 0)).expect("the kernel obliges");
+        let port = receiver.local_addr().expect("the kernel obliges").port();
         std::thread::scope(|scope| {
             let sender = scope.spawn(|| {
                 enter(&far);
@@ -105,14 +108,14 @@ fn play(test: &str, frames: u64, urgency: Urgency, hogs: usize) {
             });
             (0..hogs).for_each(|_| drop(scope.spawn(|| hog(1, &is_done))));
             let seen = receive(&receiver, &is_done);
-            (seen, sender.join().unwrap())
+            (seen, sender.join().expect("the kernel obliges"))
         })
     });
     let moves: u32 = attached.units().iter().map(|unit| unit.moves).sum();
     let dropped: u64 = attached.units().iter().map(|unit| unit.dropped).sum();
     let mut waits: Vec<_> = attached
         .events()
-        .unwrap()
+        .expect("the kernel obliges")
         .filter(|event| event.kind == EventKind::Moved)
         .map(|event| event.waited)
         .collect();
@@ -129,7 +132,7 @@ fn play(test: &str, frames: u64, urgency: Urgency, hogs: usize) {
     );
     assert_eq!(seen.reordered, 0, "{seen:?}");
     assert!(moves > 0 && seen.frames > frames / 10);
-    attached.detach(lab.host()).unwrap();
+    attached.detach(lab.host()).expect("the kernel obliges");
 }
 
 /// `SUIRO_ORDER_FRAMES` makes it longer.
