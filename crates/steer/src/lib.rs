@@ -49,8 +49,8 @@ mod vms;
 pub use agent::{Agent, CoreReport, HostReport, PlacementReport, Strictness};
 pub use desired::{Change, Desired, Discard, Journal};
 pub use enforcer::{
-    CoreTimes, EnforceError, Enforcer, Entry, EntryKey, EntryStatus, Event, OpenError,
-    Opener, Step, UnitStatus, Urgency,
+    CoreTimes, EnforceError, Enforcer, Entry, EntryKey, EntryStatus, Event, OpenError, Opener,
+    Step, UnitStatus, Urgency,
 };
 pub use error::{SteerError, SteerErrorKind};
 pub use kernel::Kernel;
