@@ -43,10 +43,9 @@ fn select(bench: &mut Bench, frame: &Frame) {
 /// The whole byte, then its lowest bit alone.
 fn set(bench: &mut Bench, frame: &Frame) {
     let bytes = with(frame, 0xf4);
-    for (priority, oxm, becomes) in [
-        (1, Oxm::exact(OxmField::Fcf, 0x0b), 0x0b),
-        (2, Oxm::masked(OxmField::Fcf, 1, 1), 0xf5),
-    ] {
+    for (priority, oxm, becomes) in
+        [(1, Oxm::exact(OxmField::Fcf, 0x0b), 0x0b), (2, Oxm::masked(OxmField::Fcf, 1, 1), 0xf5)]
+    {
         bench.add(&entry(priority, ip(frame), vec![Action::SetField(oxm), output(2)]));
         bench.send(1, &bytes).is_only(2, &with(frame, becomes));
     }

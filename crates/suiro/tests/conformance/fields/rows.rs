@@ -156,11 +156,8 @@ pub fn needs(field: OxmField, frame: &Frame) -> Match {
         }
         F::Fcf => with(none(), F::EthType),
         // Of steering entries alone; no row has them.
-        F::VmId
-        | F::IpFrag
-        | F::TunIpv4Src
-        | F::TunIpv4Dst
-        | F::TunIpv6Src
-        | F::TunIpv6Dst => none(),
+        F::VmId | F::IpFrag | F::TunIpv4Src | F::TunIpv4Dst | F::TunIpv6Src | F::TunIpv6Dst => {
+            none()
+        }
     }
 }
