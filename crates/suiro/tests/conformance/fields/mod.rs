@@ -1,5 +1,6 @@
 //! Match fields: what they select, and what is refused.
 
+mod flow_control;
 mod pipeline;
 mod refusals;
 mod rows;
@@ -13,5 +14,6 @@ use crate::harness::Suite;
 pub fn cases(suite: &mut Suite) {
     selection::cases(suite);
     pipeline::cases(suite);
+    flow_control::cases(suite);
     refusals::cases(suite);
 }

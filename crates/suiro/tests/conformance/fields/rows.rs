@@ -154,5 +154,10 @@ pub fn needs(field: OxmField, frame: &Frame) -> Match {
         F::InPort | F::Metadata | F::EthDst | F::EthSrc | F::EthType | F::VlanVid | F::TunnelId => {
             none()
         }
+        F::Fcf => with(none(), F::EthType),
+        // Of steering entries alone; no row has them.
+        F::VmId | F::IpFrag | F::TunIpv4Src | F::TunIpv4Dst | F::TunIpv6Src | F::TunIpv6Dst => {
+            none()
+        }
     }
 }
