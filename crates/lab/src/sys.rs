@@ -231,7 +231,8 @@ pub struct Runs {
 impl Runs {
     /// Those since `before`, in ns each.
     pub fn ns_each_since(self, before: Self) -> f64 {
-        self.ns.saturating_sub(before.ns) as f64 / self.count.saturating_sub(before.count).max(1) as f64
+        self.ns.saturating_sub(before.ns) as f64
+            / self.count.saturating_sub(before.count).max(1) as f64
     }
 }
 

@@ -41,8 +41,17 @@ pub fn run(experiment: &Experiment, settings: &Settings) -> Result<Findings> {
             let in_place = lab.put(steering, Told { vms: &vms, core, ..Told::default() })?;
             let flooded = flood(&testbed, Duration::from_secs_f64(settings.seconds))?;
             drop(in_place);
-            eprintln!("round {round}/{}: {case}, {}: {flooded:.0?}, {class}", settings.rounds, steering.name());
-            lab.sheet.add(key(case, steering, "throughput"), "k frames/s", flooded.delivered, class);
+            eprintln!(
+                "round {round}/{}: {case}, {}: {flooded:.0?}, {class}",
+                settings.rounds,
+                steering.name()
+            );
+            lab.sheet.add(
+                key(case, steering, "throughput"),
+                "k frames/s",
+                flooded.delivered,
+                class,
+            );
             lab.sheet.add(key(case, steering, "offered"), "k frames/s", flooded.offered, class);
         }
     }
@@ -60,7 +69,11 @@ fn goals(lab: &Lab<'_>) -> Vec<Goal> {
         let (ours, theirs) = (median(case, Steering::Vse)?, median(case, peer)?);
         Some(Goal::at_least(claim.into(), ours / theirs, 0.97))
     };
-    let here = against("steered to the core that it is on, of unsteered throughput", HERE, Steering::Default);
+    let here = against(
+        "steered to the core that it is on, of unsteered throughput",
+        HERE,
+        Steering::Default,
+    );
     let away = against("handed to another core, of RPS's throughput", AWAY, Steering::Rps);
     [here, away].into_iter().flatten().collect()
 }

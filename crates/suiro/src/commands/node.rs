@@ -31,8 +31,11 @@ pub fn run(args: NodeArgs) -> Result<(), Failure> {
             .try_for_each(|file| out(&format!("removed {}\n", file.display())));
     }
     let on_conflict = if args.forget_conflicts { OnConflict::Forget } else { OnConflict::Refuse };
-        let background = args.background;
-    Ok(node::run::run(&Options { host, config_file: args.config, on_conflict, background }, &config)?)
+    let background = args.background;
+    Ok(node::run::run(
+        &Options { host, config_file: args.config, on_conflict, background },
+        &config,
+    )?)
 }
 
 fn checked(config: &Config) -> String {
