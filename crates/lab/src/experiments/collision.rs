@@ -66,28 +66,25 @@ fn trials(lab: &Lab<'_>, ports: &Ports, size: usize) -> Vec<Trial> {
     let both = vec![idle(1), idle(2)];
     let pinned = vec![lab.vm(1, Some(rx), VM_WORK)];
     let elsewhere = vec![lab.vm(1, lab.testbed.layout.others().first().copied(), VM_WORK)];
+    let wanted = |steering| lab.wants(steering);
     // Fragments have no ports to hash, so that no port keeps them apart.
-    let is_hashed = size <= 1400;
-    let table: Vec<(&'static str, Steering, Vec<Flow>, &Vec<Vm>, bool)> = vec![
-        (ALONE, Default, one(ports.here), &both, true),
-        (FLOWS, Default, two(ports.here, ports.collides), &both, true),
-        (FLOWS, Rps, two(ports.here, ports.collides), &both, is_hashed),
-        (NO_FLOWS, Rps, two(ports.here, ports.away[1]), &both, is_hashed),
-        (NO_FLOWS, Vse, two(ports.here, ports.collides), &both, true),
-        (VM, Default, one(ports.here), &pinned, true),
-        (NO_VM, Default, one(ports.here), &elsewhere, true),
-        (NO_VM, Rps, one(ports.away[0]), &pinned, is_hashed),
-        (NO_VM, Vse, one(ports.here), &pinned, true),
+    let hashed = |steering| size <= 1400 && lab.wants(steering);
+    let trial = |case, steering, flows: Vec<Flow>, vms: &[Vm]| {
+        Trial { case, steering, flows, vms: vms.to_vec(), priority: None }
+    };
+    let colliding = || two(ports.here, ports.collides);
+    let table = [
+        (wanted(Default), trial(ALONE, Default, one(ports.here), &both)),
+        (wanted(Default), trial(FLOWS, Default, colliding(), &both)),
+        (hashed(Rps), trial(FLOWS, Rps, colliding(), &both)),
+        (hashed(Rps), trial(NO_FLOWS, Rps, two(ports.here, ports.away[1]), &both)),
+        (wanted(Vse), trial(NO_FLOWS, Vse, colliding(), &both)),
+        (wanted(Default), trial(VM, Default, one(ports.here), &pinned)),
+        (wanted(Default), trial(NO_VM, Default, one(ports.here), &elsewhere)),
+        (hashed(Rps), trial(NO_VM, Rps, one(ports.away[0]), &pinned)),
+        (wanted(Vse), trial(NO_VM, Vse, one(ports.here), &pinned)),
     ];
-    let wanted = table
-        .into_iter()
-        .filter(|&(_, steering, .., is_possible)| is_possible && lab.wants(steering));
-    wanted
-        .map(|(case, steering, flows, vms, _)| {
-            let vms = vms.clone();
-            Trial { case, steering, flows, vms, priority: None }
-        })
-        .collect()
+    table.into_iter().filter(|(is_wanted, _)| *is_wanted).map(|(_, trial)| trial).collect()
 }
 
 fn goals(lab: &Lab<'_>, size: usize) -> Vec<Goal> {

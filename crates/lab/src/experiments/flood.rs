@@ -33,6 +33,9 @@ pub struct Flooded {
 /// The kernel takes no live frames.
 pub fn flood(testbed: &Testbed, window: Duration) -> Result<Flooded> {
     let vm = &testbed.vms[0];
+    // A veth pair takes an XDP program only if a frame fits into a page.
+    testbed.host.ip(&["link", "set", "v1", "mtu", "1500"])?;
+    vm.ip(&["link", "set", "eth0", "mtu", "1500"])?;
     let _receiver = vm.enter(|| XdpProgram::load(RECEIVER)?.attach(interface_index("eth0")?))?;
     let core = testbed.layout.rx;
     testbed.wire.enter(|| {

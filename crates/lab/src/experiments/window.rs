@@ -40,11 +40,6 @@ impl Measured {
         self.outcomes.iter().map(Outcome::throughput).sum()
     }
 
-    /// The flow to a VM.
-    pub fn of(&self, vm: u8) -> Option<&Outcome> {
-        self.outcomes.iter().find(|outcome| outcome.flow.vm == vm)
-    }
-
     /// Percent of the VMs' frames that were processed on another core than most of the same VM's.
     pub fn strays(&self, cores: usize) -> f64 {
         let (mut all, mut strays) = (0, 0);

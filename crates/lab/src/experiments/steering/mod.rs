@@ -110,10 +110,7 @@ impl Drop for InPlace<'_> {
     }
 }
 
-/// The program that runs: the lab is a part of it. Tests are their own program, and name it.
-pub fn binary() -> Result<PathBuf> {
-    match std::env::var_os("SUIRO_BINARY") {
-        Some(path) => Ok(path.into()),
-        None => std::env::current_exe().context("own program: path is unknown"),
-    }
+/// The program that runs: the lab is a part of it.
+fn binary() -> Result<PathBuf> {
+    std::env::current_exe().context("own program: path is unknown")
 }

@@ -34,10 +34,11 @@ impl Node {
             &config,
             format!("[node]\nrun_dir = \"{place}\"\nstate_dir = \"{place}\"\n"),
         )?;
-        let mut command = Command::new(binary()?);
-        command.args(["node", "--config"]).arg(&config);
-        // Not by `ip netns exec`: that would hide the file system in which programs and maps are pinned.
-        let process = testbed.host.enter(|| Process::start(&mut command, &log))?;
+        // `ip netns exec` gives it a /sys of its own as well: what it pins there is in nobody's way, and goes with it. It ends with this process, however that ends.
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "TERM", "ip", "netns", "exec", testbed.host.name()]);
+        command.arg(binary()?).args(["node", "--config"]).arg(&config);
+        let process = Process::start(&mut command, &log)?;
         let node = Self { api: path.join("api.sock"), _process: process, directory };
         let deadline = Instant::now() + START;
         while node.run(&["status"]).is_err() {

@@ -49,6 +49,8 @@ pub struct Source {
     /// Number of the next datagram.
     next: u64,
     sent: Sent,
+    /// Among the sources that were given.
+    place: usize,
 }
 
 impl Source {
@@ -66,7 +68,7 @@ impl Source {
         // Datagrams count as the socket's until the receiving host takes them out of its queue: they must not hold the sender back.
         set_socket_send_buffer_size_force(&socket, BUFFER).context("the sender's buffer")?;
         socket.set_nonblocking(true)?;
-        Ok(Self { flow, socket, to, payload: vec![0; flow.size], next: 0, sent: Sent::default() })
+        Ok(Self { flow, socket, to, payload: vec![0; flow.size], next: 0, sent: Sent::default(), place: 0 })
     }
 
     /// Sends a few at once, which belong to no window.
@@ -82,18 +84,20 @@ impl Source {
         due_by(self.flow.rate, now.min(times.end).saturating_sub(times.start))
     }
 
-    fn send_due(&mut self, now: u64, times: &Times) {
-        let due = self.due_by(now, times);
-        let oldest = self.due_by(now.saturating_sub(PATIENCE.as_nanos() as u64), times);
-        while self.next < due {
-            let due_ns = times.start + (self.next as f64 / self.flow.rate * 1e9) as u64;
-            let is_sent = self.next >= oldest && self.send(due_ns, times.run);
-            if self.next >= first_counted(&self.flow, times) {
-                self.sent.due += 1;
-                self.sent.unsent += u64::from(!is_sent);
-            }
-            self.next += 1;
+    /// Sends the next datagram if it is due; whether it was.
+    fn send_next(&mut self, now: u64, times: &Times) -> bool {
+        if self.next >= self.due_by(now, times) {
+            return false;
         }
+        let oldest = self.due_by(now.saturating_sub(PATIENCE.as_nanos() as u64), times);
+        let due_ns = times.start + (self.next as f64 / self.flow.rate * 1e9) as u64;
+        let is_sent = self.next >= oldest && self.send(due_ns, times.run);
+        if self.next >= first_counted(&self.flow, times) {
+            self.sent.due += 1;
+            self.sent.unsent += u64::from(!is_sent);
+        }
+        self.next += 1;
+        true
     }
 
     fn send(&mut self, due_ns: u64, run: u32) -> bool {
@@ -101,6 +105,11 @@ impl Source {
         stamp.write(&mut self.payload);
         self.socket.send_to(&self.payload, self.to).is_ok()
     }
+}
+
+/// Sends all that is due, one datagram of each flow in turn.
+fn send_due(sources: &mut [Source], now: u64, times: &Times) {
+    while sources.iter_mut().fold(false, |any, source| source.send_next(now, times) || any) {}
 }
 
 /// Number of the first datagram that counts.
@@ -118,10 +127,14 @@ pub fn send(mut sources: Vec<Source>, times: &Times) -> Vec<Sent> {
     // Before all others, but not at real-time priority: what a softirq does in this thread's name would be taken for its own, and held back.
     // Without the privilege the thread stays as it is.
     let _ = rustix::process::nice(-20);
+    (0..).zip(&mut sources).for_each(|(place, source)| source.place = place);
     loop {
         let now = now_ns();
-        sources.iter_mut().for_each(|source| source.send_due(now, times));
+        send_due(&mut sources, now, times);
+        // Another flow is first each time: whoever comes last finds the queues fullest.
+        sources.rotate_left(1);
         if now >= times.end {
+            sources.sort_by_key(|source| source.place);
             return sources.iter().map(|source| source.sent).collect();
         }
         std::thread::sleep(TICK);
@@ -150,7 +163,7 @@ mod tests {
         let flow = Flow { vm: 1, port: 0, size: 64, rate: 1000.0, tos: 0 };
         let mut source = Source::open(flow, "127.0.0.1", &to).unwrap();
         let times = Times { run: 1, start: 0, begin: 0, end: 1_000_000_000 };
-        source.send_due(100_000_000, &times);
+        send_due(std::slice::from_mut(&mut source), 100_000_000, &times);
         assert_eq!(source.sent, Sent { due: 100, unsent: 50 });
         let mut payload = [0; 64];
         receiver.recv(&mut payload).unwrap();
