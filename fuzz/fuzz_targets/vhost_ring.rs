@@ -167,7 +167,7 @@ impl Device {
             if let Some(ring) = destination {
                 let (header, body) = (NetHeader::of(&[how; HEADER_MAX]), Payload::Guest(slices));
                 let frame = Frame { header, head: &head[..len], body };
-                fault |= ring.put_run([frame; 2].into_iter()) < 2 && is_fault(ring.put(frame));
+                fault |= ring.put_run([frame; 2].into_iter()).frames < 2 && is_fault(ring.put(frame));
             }
         }
         source.give_back();

@@ -62,7 +62,9 @@ pub use inflight::{InflightError, InflightMemory, InflightRing, Layout};
 pub use log::DirtyLog;
 pub use memory::{GuestMemory, GuestSlice, MemoryError, RegionFacts, RegionSpec};
 pub use record::{RecordError, Records, RingRecord};
-pub use ring::{Base, Chains, Frame, HEADER_MAX, NetHeader, Payload, Refused, Vring, VringConfig};
+pub use ring::{
+    Base, Chains, Frame, HEADER_MAX, NetHeader, Payload, Put, Refused, Vring, VringConfig,
+};
 pub use session::{
     Attachment, Connection, LastTrouble, Look, OFFERED, Report, RingReport, Role, Session,
     Settings, Trouble, converse,

@@ -62,13 +62,16 @@ impl VhostRx {
         let slots = batch.free();
         let taken = ring.take(slots.len(), &mut self.chains)?;
         let features = ring.features();
-        let mut kept = 0;
-        for index in 0..taken {
-            let Some(slot) = slots.get_mut(kept) else { break };
+        let (mut index, mut kept) = (0, 0);
+        while index < taken && kept < slots.len() {
+            let plain = self.chains.take_plain(index, features, &mut slots[kept..], area, plain);
+            (index, kept) = (index + plain, kept + plain);
+            let Some(slot) = slots.get_mut(kept).filter(|_| index < taken) else { break };
             match fill(slot, &mut self.chains, index, features)? {
                 Ok(()) => kept += 1,
                 Err(reason) => drops.add(reason, 1),
             }
+            index += 1;
         }
         if taken > 0 && kept == 0 {
             ring.give_back();
@@ -124,11 +127,28 @@ impl RxQueue for VhostRx {
     }
 }
 
+/// Where a slot's head goes.
+#[inline(always)]
+fn area(slot: &mut RxSlot) -> &mut [u8; HEAD_MAX] {
+    slot.head.area()
+}
+
+/// Makes a slot of chain `index`, of which nothing is said and whose head is in its place.
+#[inline(always)]
+fn plain(slot: &mut RxSlot, index: usize, head: usize, body: usize) {
+    slot.head.set_len(head);
+    slot.offload = Offload::default();
+    slot.body = match body {
+        0 => BodyAt::Nowhere,
+        rest => BodyAt::Port { at: index as u64, len: rest as u32 },
+    };
+}
+
 /// Makes a slot of chain `index`: header and head are copied, once.
 ///
 /// # Errors
 /// Outside: the ring must stop. Inside: only this frame is wrong.
-#[inline]
+#[inline(never)]
 fn fill(
     slot: &mut RxSlot,
     chains: &mut Chains,
@@ -138,20 +158,11 @@ fn fill(
     let Some((header, head)) = chains.take_head(index, features, slot.head.area()) else {
         return Err(Fault::NoHeader(chains.remaining(index) as u32));
     };
-    slot.head.set_len(head);
     let body = chains.remaining(index);
-    slot.body = match body {
-        0 => BodyAt::Nowhere,
-        rest => BodyAt::Port { at: index as u64, len: rest as u32 },
-    };
-    if header::is_plain(header) && body <= BODY_MAX {
-        slot.offload = Offload::default();
-        return Ok(Ok(()));
-    }
+    plain(slot, index, head, body);
     Ok(set_offload(slot, header, head + body, features))
 }
 
-#[inline(never)]
 fn set_offload(
     slot: &mut RxSlot,
     header: NetHeader,

@@ -6,7 +6,7 @@ use crate::plain::{self, Room};
 use crate::queue::{Drops, Sent, TxFrame, TxQueue};
 use crate::vnet;
 use std::sync::Arc;
-use vhost::{Attachment, Fault, Features, Frame, NetHeader, Refused, Slot, Vring};
+use vhost::{Attachment, Fault, Features, Frame, NetHeader, Put, Refused, Slot, Vring};
 use wire::{DropReason, PartialChecksum, checksum};
 
 /// One worker's way into a guest.
@@ -129,11 +129,11 @@ impl Run<'_> {
     ) -> Sent {
         let features = self.features;
         let as_it_is = frames.clone().map_while(|frame| as_it_is(frame, features));
-        let count = self.ring.put_run(as_it_is);
-        frames.take(count).fold(Sent::default(), |mut sent, frame| {
-            sent.count(frame.len());
-            sent
-        })
+        let Put { frames: count, bytes } = self.ring.put_run(as_it_is);
+        if count > 0 {
+            frames.nth(count - 1);
+        }
+        Sent { frames: count as u64, bytes }
     }
 
     /// Sends a frame in another form, or into more than one buffer.

@@ -4,7 +4,7 @@ use super::header::{HEADER_MAX, NetHeader};
 use crate::fault::Fault;
 use crate::features::Features;
 use crate::memory::{GuestMemory, GuestSlice};
-use crate::sys::{Adder, Buffer, For, Held, prefetch_lines};
+use crate::sys::{Adder, Buffer, Copier, For, Held, prefetch_lines};
 use std::slice;
 use std::sync::Arc;
 
@@ -16,6 +16,9 @@ const PARTS_MAX: usize = 1024;
 
 /// Bytes in all after which no further chain is begun: a round of 64 KiB frames is over in about a tenth of a millisecond.
 const BYTES_MAX: u64 = 1 << 20;
+
+/// Most bytes of a frame with nothing to say of it, header included. Chosen: longer ones are looked at one by one, whether they are too long.
+const PLAIN_MAX: usize = 1 << 16;
 
 /// What is noted of a buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -31,6 +34,12 @@ pub(super) struct Mark {
 }
 
 impl Mark {
+    /// Of a chain of one buffer.
+    #[inline]
+    fn one(id: u16) -> Self {
+        Self { id, places: 1, first: 0, end: 0 }
+    }
+
     #[inline]
     fn is_single(self) -> bool {
         self.first == self.end
@@ -113,6 +122,34 @@ impl Chains {
             }
             None => self.take_parts(index, header as usize, area),
         }
+    }
+
+    /// The same for the chains from `from` on, into the areas of one place each, up to the first of which there is more to say: whose header says
+    /// something of the frame, or that has several slices, or less than a header, or more than 64 KiB. `taken` is told the bytes of each head and each body.
+    ///
+    /// # Panics
+    /// When there are fewer chains than `from`.
+    #[inline(always)] // one loop with `area` and `taken`
+    pub fn take_plain<P, const AREA: usize>(
+        &mut self,
+        from: usize,
+        features: Features,
+        places: &mut [P],
+        area: impl Fn(&mut P) -> &mut [u8; AREA],
+        taken: impl Fn(&mut P, usize, usize, usize),
+    ) -> usize {
+        let (header, mut index, mut places) = (features.header(), from, places.iter_mut());
+        let copy = Copier::here();
+        self.held.cut_each(from, |slice, mark| {
+            let place = places.next()?;
+            if !mark.is_single() || slice.len() > PLAIN_MAX {
+                return None;
+            }
+            let head = slice.read_plain(header, area(place), copy)?;
+            taken(place, index, head, slice.len() - (header as usize + head));
+            index += 1;
+            Some(header as usize + head)
+        })
     }
 
     /// The same of a header and a head that lie in several slices.
@@ -251,14 +288,19 @@ impl<'c> Gather<'c> {
         self.adder.parts() >= PARTS_MAX || *self.bytes >= BYTES_MAX
     }
 
-    /// Adds a chain of one buffer, which takes one place; false, and nothing is added, unless the buffer lies in the largest region.
-    #[inline]
-    pub(super) fn one(&mut self, guest: u64, len: u32, id: u16) -> bool {
-        let mark = Mark { id, places: 1, first: 0, end: 0 };
-        let Some(slice) = self.adder.push_near(guest, len, mark) else { return false };
-        prefetch_lines(slice.as_ptr(), slice.len(), self.purpose);
-        *self.bytes += u64::from(len);
-        true
+    /// Adds chains of one buffer, which take one place each, up to the first that does not lie in the largest region, and no more than make a
+    /// round full. Returns how many; `offers` has at most `max`.
+    #[inline(always)] // one loop with `offers`
+    pub(super) fn run(
+        &mut self,
+        offers: impl Iterator<Item = (u64, u32, u16)>,
+        max: usize,
+    ) -> usize {
+        let limit = BYTES_MAX.saturating_sub(*self.bytes).max(1);
+        let marked = offers.map(|(guest, len, id)| (guest, len, Mark::one(id)));
+        let (count, bytes) = self.adder.push_run(marked, max, limit, self.purpose);
+        *self.bytes += bytes;
+        count
     }
 
     /// Begins a chain of any kind.

@@ -12,6 +12,9 @@ use crate::sys::{BURST, Burst};
 /// Buffers read ahead at once; their memory stays in the nearest caches until they are filled.
 const AHEAD: usize = BURST;
 
+/// Filled buffers that are forgotten together: what stands behind them has to be moved then.
+const KEPT: usize = 3 * AHEAD;
+
 /// The bytes of a frame after its head.
 #[derive(Clone, Copy, Debug)]
 pub enum Payload<'a> {
@@ -74,6 +77,15 @@ impl Frame<'_> {
     }
 }
 
+/// What went into a ring.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Put {
+    /// Frames.
+    pub frames: usize,
+    /// Their bytes, without headers.
+    pub bytes: u64,
+}
+
 /// A frame did not go into a ring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Refused {
@@ -117,40 +129,41 @@ impl Vring {
         Ok(true)
     }
 
-    /// Copies frames into the driver's buffers, one buffer each, as long as they are there and have room; returns how many. The driver does
-    /// not see them before [`Vring::publish`].
+    /// Copies frames into the driver's buffers, one buffer each, as long as they are there and have room; returns what that is. The
+    /// driver does not see them before [`Vring::publish`].
     ///
     /// The frames' headers and heads are written together, then their bodies.
     #[inline]
-    pub fn put_run<'f>(&mut self, frames: impl Iterator<Item = Frame<'f>> + Clone) -> usize {
+    pub fn put_run<'f>(&mut self, frames: impl Iterator<Item = Frame<'f>> + Clone) -> Put {
         if self.log.is_some() {
-            return 0; // [`Vring::put`] notes what it writes
+            return Put::default(); // [`Vring::put`] notes what it writes
         }
         if let Layout::Split(split) = &self.layout {
             split.expect_more();
         }
         let header = self.features.header();
         let room = self.room.buffers_from(self.filled);
-        let (mut burst, mut body_len) = (Burst::new(header), 0);
-        for (frame, buffer) in frames.clone().zip(room) {
-            let (body, head) = (frame.body.len(), header as usize + frame.head.len());
-            let fits = buffer.slice.len() >= head + body;
-            if !fits || !burst.add(buffer.slice, frame.header.with_buffers(1).0, frame.head) {
-                break;
-            }
-            body_len += body;
-            self.used.push(Used::of(buffer.mark, (head + body) as u32));
-        }
-        let count = burst.len();
+        let offers = room.iter().zip(frames.clone());
+        let mut burst = Burst::new(header);
+        burst.fill(offers.map(|(buffer, Frame { header, head, body })| {
+            (buffer.slice, header.0, head, body.len())
+        }));
+        let mut put = Put::default();
+        self.used.extend(room.iter().zip(burst.totals()).map(|(buffer, total)| {
+            put.bytes += u64::from(total);
+            Used::of(buffer.mark, total)
+        }));
+        put.frames = burst.totals().len();
+        put.bytes -= (put.frames * header as usize) as u64;
         burst.write();
-        if body_len > 0 {
-            for (frame, buffer) in frames.zip(room).take(count) {
+        if burst.has_bodies() {
+            for (frame, buffer) in frames.zip(room).take(put.frames) {
                 let head = header as usize + frame.head.len();
                 write_body(buffer.slice.split_at(head).1, frame.body);
             }
         }
-        self.filled += count;
-        count
+        self.filled += put.frames;
+        put
     }
 
     /// Copies a frame into as many of the driver's buffers as it takes, likewise.
@@ -158,7 +171,7 @@ impl Vring {
     /// # Errors
     /// No room, or the driver broke the rules; no buffer is lost to a frame that is refused.
     pub fn put(&mut self, frame: Frame<'_>) -> Result<(), Refused> {
-        if self.put_run(std::iter::once(frame)) == 1 {
+        if self.put_run(std::iter::once(frame)).frames == 1 {
             return Ok(());
         }
         let Frame { header, head, body } = frame;
@@ -224,7 +237,7 @@ impl Vring {
         if self.filled == self.room.len() {
             self.room.reset(&self.memory);
             self.filled = 0;
-        } else if self.filled >= AHEAD || self.room.is_full() {
+        } else if self.filled >= KEPT || self.room.is_full() {
             self.room.discard(self.filled);
             self.filled = 0;
         }

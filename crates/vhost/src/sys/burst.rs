@@ -4,79 +4,120 @@
 //! the same lowest 12 bits as one of them waits too. So the loop reads little (one entry for each frame, and its head) and writes little
 //! (whole registers): with the bookkeeping in it, a frame cost three times as much when the guest's core was far away.
 
-use super::copy::{Wide, copy_wide};
+use super::copy::{Copier, For, prefetch_lines};
 use super::slice::{GuestSlice, Header};
-use arrayvec::ArrayVec;
 use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 
 /// Frames of a burst.
 pub(crate) const BURST: usize = 64;
+
+/// `num_buffers` in a header's last four bytes (VIRTIO 1.2 §5.1.6).
+const ONE_BUFFER: u32 = 1 << 16;
 
 /// One frame's way: room for header and head was checked.
 #[derive(Clone, Copy)]
 struct Way {
     to: *mut u8,
     from: *const u8,
-    /// The header's first eight bytes, and the others.
+    /// The header's first eight bytes, and the next two; the last two, if it has twelve, say that the frame takes one buffer.
     first: u64,
-    second: u32,
-    /// Bytes of the head.
-    len: u32,
+    second: u16,
+    /// Bytes of the head …
+    head: u16,
+    /// … and of header, head and body.
+    total: u32,
 }
+
+/// A frame for a burst: the buffer, its header (ten bytes), its head, and the bytes of its body.
+pub(crate) type Offer<'a> = (GuestSlice<'a>, u128, &'a [u8], usize);
 
 /// What will be written. `'a` is a borrow of the heads, and of whoever keeps the guest's regions mapped.
 pub(crate) struct Burst<'a> {
     header: Header,
-    ways: ArrayVec<Way, BURST>,
+    ways: [MaybeUninit<Way>; BURST],
+    count: usize,
     borrows: PhantomData<&'a [u8]>,
 }
 
 impl<'a> Burst<'a> {
+    /// An empty one, to be filled where it lies.
+    #[inline]
     pub(crate) fn new(header: Header) -> Self {
-        Self { header, ways: ArrayVec::new(), borrows: PhantomData }
+        let ways = [const { MaybeUninit::uninit() }; BURST];
+        Self { header, ways, count: 0, borrows: PhantomData }
     }
 
-    /// Frames in it.
-    #[inline]
-    pub(crate) fn len(&self) -> usize {
-        self.ways.len()
+    /// Takes the first of these frames, as many as a burst holds, up to one that does not fit into its buffer.
+    #[inline(always)] // one loop with `offers`
+    pub(crate) fn fill(&mut self, offers: impl Iterator<Item = Offer<'a>>) {
+        let mut count = 0;
+        for (place, (to, number, head, body)) in self.ways.iter_mut().zip(offers) {
+            let before = self.header as usize + head.len();
+            let total = before + body;
+            let (Ok(head_len), true) = (u16::try_from(head.len()), total <= to.len()) else {
+                break;
+            };
+            // Asked for when the buffer was read, they may have moved to a farther cache of ours since.
+            prefetch_lines(to.as_ptr(), total, For::Writing);
+            place.write(Way {
+                to: to.as_ptr().as_ptr(),
+                from: head.as_ptr(),
+                first: (number as u64).to_le(),
+                second: ((number >> 64) as u16).to_le(),
+                head: head_len,
+                total: total as u32,
+            });
+            count += 1;
+        }
+        self.count = count;
     }
 
-    /// Adds a frame; false, and nothing is added, when the burst is full or the buffer has no room for header and head.
+    /// Header, head and body of each frame: bytes in all.
+    pub(crate) fn totals(&self) -> impl ExactSizeIterator<Item = u32> {
+        self.ways().iter().map(|way| way.total)
+    }
+
+    /// Whether some frame has a body.
+    pub(crate) fn has_bodies(&self) -> bool {
+        let heads = self.ways().iter().map(|way| self.header as usize + usize::from(way.head));
+        heads.zip(self.totals()).any(|(head, total)| head < total as usize)
+    }
+
     #[inline]
-    pub(crate) fn add(&mut self, to: GuestSlice<'a>, number: u128, head: &'a [u8]) -> bool {
-        let fits = self.header as usize + head.len() <= to.len();
-        let (first, second) = ((number as u64).to_le(), ((number >> 64) as u32).to_le());
-        let (to, from, len) = (to.as_ptr().as_ptr(), head.as_ptr(), head.len() as u32);
-        fits && self.ways.try_push(Way { to, from, first, second, len }).is_ok()
+    fn ways(&self) -> &[Way] {
+        let written = &self.ways[..self.count];
+        // SAFETY: `fill` wrote the first `count`.
+        unsafe { &*(std::ptr::from_ref(written) as *const [Way]) }
     }
 
     /// Writes all of them.
-    pub(crate) fn write(self) {
-        let wide = Wide::here();
+    pub(crate) fn write(&self) {
+        let copier = Copier::here();
         match self.header {
-            Header::Twelve => self.each(wide, |to, way| {
-                // SAFETY: `add` checked that twelve bytes and the head lie in the slice.
-                unsafe { to.cast::<u32>().write_unaligned(way.second) }
+            Header::Twelve => self.each(copier, |to, way| {
+                let second = (u32::from(u16::from_le(way.second)) | ONE_BUFFER).to_le();
+                // SAFETY: `fill` checked that twelve bytes and the head lie in the slice.
+                unsafe { to.cast::<u32>().write_unaligned(second) }
             }),
-            Header::Ten => self.each(wide, |to, way| {
+            Header::Ten => self.each(copier, |to, way| {
                 // SAFETY: likewise ten bytes.
-                unsafe { to.cast::<u16>().write_unaligned(way.second as u16) }
+                unsafe { to.cast::<u16>().write_unaligned(way.second) }
             }),
         }
     }
 
     /// `rest` writes a header from its ninth byte on.
     #[inline(always)] // one loop for each kind of header
-    fn each(&self, wide: Wide, rest: impl Fn(*mut u8, &Way)) {
-        for way in &self.ways {
+    fn each(&self, copier: Copier, rest: impl Fn(*mut u8, &Way)) {
+        for way in self.ways() {
             // SAFETY: as in `write`.
             unsafe { way.to.cast::<u64>().write_unaligned(way.first) };
             rest(way.to.wrapping_add(8), way);
             let behind = way.to.wrapping_add(self.header as usize);
-            // SAFETY: `add` checked that the head lies in the slice, behind the header; it is borrowed for `'a`, and private memory does not
+            // SAFETY: `fill` checked that the head lies in the slice, behind the header; it is borrowed for `'a`, and private memory does not
             // overlap a mapping.
-            unsafe { copy_wide(behind, way.from, way.len as usize, wide) };
+            unsafe { copier.copy(behind, way.from, usize::from(way.head)) };
         }
     }
 }

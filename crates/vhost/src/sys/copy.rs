@@ -8,22 +8,32 @@ const STRING_MIN: usize = 512;
 
 /// What the processor's widest stores are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Wide {
+pub(crate) enum Copier {
     /// 64 bytes and 32.
     Avx512,
     /// What every processor of the architecture has.
     Common,
 }
 
-impl Wide {
+impl Copier {
     /// This processor's.
     #[inline]
-    pub(super) fn here() -> Self {
+    pub(crate) fn here() -> Self {
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl") {
             return Self::Avx512;
         }
         Self::Common
+    }
+
+    /// Copies as [`copy`] does.
+    ///
+    /// # Safety
+    /// As for [`copy`].
+    #[inline(always)]
+    pub(super) unsafe fn copy(self, to: *mut u8, from: *const u8, len: usize) {
+        // SAFETY: the caller's promise.
+        unsafe { copy_wide(to, from, len, self) };
     }
 }
 
@@ -34,7 +44,7 @@ impl Wide {
 #[inline]
 pub(super) unsafe fn copy(to: *mut u8, from: *const u8, len: usize) {
     // SAFETY: the caller's promise.
-    unsafe { copy_wide(to, from, len, Wide::here()) };
+    unsafe { copy_wide(to, from, len, Copier::here()) };
 }
 
 /// The same, by whoever has asked for the widest stores before.
@@ -42,7 +52,7 @@ pub(super) unsafe fn copy(to: *mut u8, from: *const u8, len: usize) {
 /// # Safety
 /// As for [`copy`].
 #[inline]
-pub(super) unsafe fn copy_wide(to: *mut u8, from: *const u8, len: usize, wide: Wide) {
+pub(super) unsafe fn copy_wide(to: *mut u8, from: *const u8, len: usize, wide: Copier) {
     match len {
         // SAFETY: the caller's promise.
         STRING_MIN.. => unsafe { string(to, from, len) },
@@ -69,7 +79,7 @@ pub(super) unsafe fn copy_wide(to: *mut u8, from: *const u8, len: usize, wide: W
 /// # Safety
 /// As for [`copy`], and `len >= 64`.
 #[inline]
-unsafe fn blocks(to: *mut u8, from: *const u8, len: usize, wide: Wide) {
+unsafe fn blocks(to: *mut u8, from: *const u8, len: usize, wide: Copier) {
     let last = len - 64;
     let mut at = 0;
     while at < last {
@@ -86,11 +96,11 @@ unsafe fn blocks(to: *mut u8, from: *const u8, len: usize, wide: Wide) {
 /// # Safety
 /// As for [`copy`].
 #[inline]
-unsafe fn line(to: *mut u8, from: *const u8, wide: Wide) {
+unsafe fn line(to: *mut u8, from: *const u8, wide: Copier) {
     match wide {
         // SAFETY: the caller's promise, and the processor can.
         #[cfg(target_arch = "x86_64")]
-        Wide::Avx512 => unsafe { line_avx512(to, from) },
+        Copier::Avx512 => unsafe { line_avx512(to, from) },
         // SAFETY: the caller's promise.
         _ => unsafe { one::<64>(to, from) },
     }
@@ -101,11 +111,11 @@ unsafe fn line(to: *mut u8, from: *const u8, wide: Wide) {
 /// # Safety
 /// As for [`copy`].
 #[inline]
-unsafe fn halves(to: *mut u8, from: *const u8, len: usize, wide: Wide) {
+unsafe fn halves(to: *mut u8, from: *const u8, len: usize, wide: Copier) {
     let last = len - 32;
     match wide {
         #[cfg(target_arch = "x86_64")]
-        Wide::Avx512 => {
+        Copier::Avx512 => {
             // SAFETY: the caller's promise, and the processor can.
             unsafe { half_avx512(to, from) };
             // SAFETY: `last + 32 == len`.
@@ -253,7 +263,7 @@ mod tests {
     fn every_length_is_copied_whole_and_nothing_else() {
         let from: Vec<u8> = (0..1300).map(|at| (at % 251) as u8 + 1).collect();
         for len in (0..700).chain([1023, 1024, 1025, 1299]) {
-            for wide in [Wide::here(), Wide::Common] {
+            for wide in [Copier::here(), Copier::Common] {
                 let mut to = vec![0; 1400];
                 let (into, out) = (to.as_mut_ptr().wrapping_add(3), from.as_ptr().wrapping_add(1));
                 // SAFETY: both are longer, from the third byte on.

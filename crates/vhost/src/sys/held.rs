@@ -1,5 +1,6 @@
 //! Buffers in guest memory together with what keeps them mapped.
 
+use super::copy::{For, prefetch_lines};
 use super::slice::GuestSlice;
 use crate::memory::{GuestMemory, Near};
 use std::sync::Arc;
@@ -70,6 +71,22 @@ impl<M> Held<M> {
         &mut self.buffers[index].mark
     }
 
+    /// Shows the only slices of the buffers from `from` on, one after the other with what was noted, and cuts as many bytes off the front of each as
+    /// `used` says, up to the first of which it says nothing. Returns how many.
+    #[inline(always)] // one loop with `used`
+    pub(crate) fn cut_each(
+        &mut self,
+        from: usize,
+        mut used: impl FnMut(GuestSlice<'_>, &M) -> Option<usize>,
+    ) -> usize {
+        let buffers = &mut self.buffers[from..];
+        for (count, Buffer { slice, mark }) in buffers.iter_mut().enumerate() {
+            let Some(bytes) = used(*slice, mark) else { return count };
+            *slice = slice.split_at(bytes).1;
+        }
+        buffers.len()
+    }
+
     /// Cuts `count` bytes off the front of a buffer's only slice.
     #[inline]
     pub(crate) fn cut(&mut self, index: usize, count: usize) {
@@ -110,12 +127,31 @@ pub(crate) struct Adder<'h, M> {
 }
 
 impl<M> Adder<'_, M> {
-    /// Adds a buffer of one slice of the largest region; `None`, and nothing is added, when it does not lie there.
-    #[inline]
-    pub(crate) fn push_near(&mut self, guest: u64, len: u32, mark: M) -> Option<GuestSlice<'_>> {
-        let slice = lasting(self.near.slice(guest, len.into())?);
-        self.buffers.push(Buffer { slice, mark });
-        Some(slice)
+    /// Adds buffers of one slice of the largest region each, and asks for their first lines; up to the first that does not lie there, and at
+    /// most `max` buffers or `bytes` bytes, the last of them whole. Returns how many there are now more, and their bytes.
+    #[inline(always)] // one loop with `offers`
+    pub(crate) fn push_run(
+        &mut self,
+        offers: impl Iterator<Item = (u64, u32, M)>,
+        max: usize,
+        limit: u64,
+        purpose: For,
+    ) -> (usize, u64) {
+        self.buffers.reserve(max);
+        let (mut count, mut bytes) = (0, 0);
+        let room = &mut self.buffers.spare_capacity_mut()[..max];
+        for ((guest, len, mark), place) in offers.zip(room) {
+            let Some(slice) = self.near.slice(guest, len.into()) else { break };
+            prefetch_lines(slice.as_ptr(), slice.len(), purpose);
+            place.write(Buffer { slice: lasting(slice), mark });
+            (count, bytes) = (count + 1, bytes + u64::from(len));
+            if bytes >= limit {
+                break;
+            }
+        }
+        // SAFETY: the loop wrote the next `count` places.
+        unsafe { self.buffers.set_len(self.buffers.len() + count) };
+        (count, bytes)
     }
 
     /// Adds a part; `None` when the range is not in one of the memory's regions.

@@ -28,7 +28,7 @@ mod uring;
 pub(crate) use aio::Aio;
 pub(crate) use area::Area;
 pub(crate) use burst::{BURST, Burst};
-pub(crate) use copy::{For, prefetch_lines};
+pub(crate) use copy::{Copier, For, prefetch_lines};
 pub(crate) use guard::hits;
 pub(crate) use held::{Adder, Buffer, Held};
 pub(crate) use mapping::{MapError, Mapping};

@@ -1,6 +1,6 @@
 //! Bytes in a guest's memory.
 
-use super::copy::copy;
+use super::copy::{Copier, copy};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -110,6 +110,29 @@ impl<'m> GuestSlice<'m> {
         let start = unsafe { self.start.add(self.len - rest) };
         let number = u128::from(first.to_le()) | u128::from(second.to_le()) << 64;
         Some((number, Self { start, len: rest, ..self }))
+    }
+
+    /// Reads as many of the bytes behind a header as there are and as fit; returns how many. `None` when the header says anything of the frame (its
+    /// first two bytes are not zero), or there are fewer bytes than it has; it may have been read then. Each is read once.
+    #[inline(always)] // as above
+    pub(crate) fn read_plain<const AREA: usize>(
+        self,
+        header: Header,
+        into: &mut [u8; AREA],
+        copier: Copier,
+    ) -> Option<usize> {
+        let len = self.len.checked_sub(header as usize)?.min(AREA);
+        let start = self.start.as_ptr();
+        // SAFETY: a header has ten bytes at least, and they are inside; any bytes are a number, at any address.
+        let said = unsafe { start.cast::<u16>().read_unaligned() };
+        if said != 0 {
+            return None;
+        }
+        // SAFETY: behind the header `len` bytes are inside, and `into` has room for them; private memory does not overlap a mapping.
+        unsafe { copier.copy(into.as_mut_ptr(), start.wrapping_add(header as usize), len) };
+        // As for `read`.
+        compiler_fence(Ordering::SeqCst);
+        Some(len)
     }
 
     /// Copies `from` to the first bytes.

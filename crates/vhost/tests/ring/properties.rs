@@ -122,6 +122,54 @@ proptest! {
     }
 
     #[test]
+    fn heads_taken_in_runs_are_those_taken_one_by_one(
+        ring in rings(),
+        frames in vec((any::<bool>(), pieces()), 1..40),
+    ) {
+        let features = ring.1;
+        let outcome = |in_runs: bool| {
+            let (mut driver, mut device) = pair(ring);
+            for (number, (is_plain, (pieces, indirect))) in frames.iter().enumerate() {
+                let mut pieces = pieces.clone();
+                pieces[0] += HEADER_MAX as u32;
+                let mut bytes = pattern(number, pieces.iter().sum::<u32>() as usize);
+                if *is_plain {
+                    bytes[..2].fill(0);
+                }
+                driver.send(&bytes, &pieces, *indirect);
+            }
+            let mut chains = Chains::default();
+            let taken = device.take(64, &mut chains).unwrap();
+            let mut places = vec![([0; 48], None); taken];
+            let mut index = 0;
+            while index < taken {
+                if in_runs {
+                    index += chains.take_plain(
+                        index,
+                        features,
+                        &mut places[index..],
+                        |(head, _)| head,
+                        |(_, told), at, head, body| *told = Some((at, head, body)),
+                    );
+                }
+                let Some((head, told)) = places.get_mut(index) else { break };
+                let (_, len) = chains.take_head(index, features, head).unwrap();
+                *told = Some((index, len, chains.remaining(index)));
+                index += 1;
+            }
+            let rest = |index| chains.slices(index).iter().fold(Vec::new(), |mut rest, slice| {
+                let mut part = vec![0; slice.len()];
+                slice.read(&mut part);
+                rest.extend(part);
+                rest
+            });
+            let rests: Vec<_> = (0..taken).map(rest).collect();
+            (places, rests)
+        };
+        prop_assert_eq!(outcome(true), outcome(false));
+    }
+
+    #[test]
     fn frames_put_in_runs_arrive_as_those_put_one_by_one(
         ring in rings(),
         buffers in vec(pieces(), 0..40),
@@ -150,8 +198,9 @@ proptest! {
             let (mut rest, mut refused) = (frames.clone(), Vec::new());
             loop {
                 if in_runs {
-                    let count = device.put_run(rest.clone());
-                    rest.by_ref().take(count).for_each(drop);
+                    let put = device.put_run(rest.clone());
+                    let sent = rest.by_ref().take(put.frames).map(|frame| frame.len() as u64);
+                    assert_eq!(sent.sum::<u64>(), put.bytes);
                 }
                 let Some(frame) = rest.next() else { break };
                 refused.extend(device.put(frame).err().map(|why| (rest.len(), why)));

@@ -279,10 +279,11 @@ impl Packed {
             return Ok(false);
         }
         // Most are one descriptor.
-        let places = match queue.is_alone(flags) && gather.one(guest, len, id) {
-            true => 1,
-            false => self.walk((guest, len, id, flags), queue, gather)?,
-        };
+        let places =
+            match queue.is_alone(flags) && gather.run(std::iter::once((guest, len, id)), 1) == 1 {
+                true => 1,
+                false => self.walk((guest, len, id, flags), queue, gather)?,
+            };
         self.avail = self.avail.forth(places, self.size);
         self.taken += places;
         Ok(true)

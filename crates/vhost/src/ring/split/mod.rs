@@ -157,16 +157,17 @@ impl Split {
         let (count, old) = self.heads(max.min(BATCH), &mut heads)?;
         self.expect_used(count, queue);
         let (mut done, mut gather) = (0, chains.gather(queue.purpose()));
-        for &head in &heads[..count] {
-            if done > 0 && gather.is_full() {
-                break;
-            }
-            let first = self.table.descriptor(head.into());
+        while done < count && (done == 0 || !gather.is_full()) {
             // Most are one descriptor.
-            if !(queue.is_alone(first.third) && gather.one(first.addr, first.len, head)) {
-                self.walk(head, queue, &mut gather)?;
+            let offers = heads[done..count].iter().map_while(|&head| {
+                let first = self.table.descriptor(head.into());
+                queue.is_alone(first.third).then_some((first.addr, first.len, head))
+            });
+            let alone = gather.run(offers, count - done);
+            if alone == 0 {
+                self.walk(heads[done], queue, &mut gather)?;
             }
-            done += 1;
+            done += alone.max(1);
         }
         if queue == Queue::Transmit
             && let Some(inflight) = &mut self.inflight
