@@ -127,6 +127,6 @@ fn pin(core: usize) -> io::Result<()> {
 }
 
 /// Unpredictable bits: the standard library draws the keys of its hash maps from the operating system.
-fn random() -> u64 {
+pub(super) fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }
