@@ -6,6 +6,13 @@ use std::os::fd::{AsFd, OwnedFd};
 
 const GLINKSETTINGS: u32 = 0x4c;
 const GCHANNELS: u32 = 0x3c;
+const GRXRINGS: u32 = 0x2d;
+const GRXCLSRLCNT: u32 = 0x2e;
+const GRXFHINDIR: u32 = 0x38;
+/// `struct ethtool_rxnfc`: `cmd`, `flow_type`, `data` (64 bits) at 8, a rule of 168 bytes, their number.
+const RXNFC: usize = 192;
+/// `struct ethtool_rxfh_indir` without its table: `cmd`, `size`.
+const RXFH_INDIR: usize = 8;
 /// `struct ethtool_channels`: `cmd`, four maxima, then `rx` at 20, `tx`, `other`, `combined` at 32.
 const CHANNELS: usize = 36;
 /// `struct ethtool_link_settings`: `cmd` 0..4, `speed` 4..8, …, `link_mode_masks_nwords` (i8) at 15.
@@ -70,6 +77,32 @@ impl Ethtool {
         command[..4].copy_from_slice(&GCHANNELS.to_ne_bytes());
         let asked = ethtool(self.socket.as_fd(), self.name, &mut command);
         asked.map_or(1, |()| (word(&command, 20) + word(&command, 32)).max(1))
+    }
+
+    /// Whether the driver names rings that a hash chooses among.
+    pub(crate) fn has_rings(&self) -> bool {
+        let rings = self.receive_facts(GRXRINGS);
+        rings
+            .is_ok_and(|facts| u64::from_ne_bytes(*facts[8..].first_chunk().expect("8 of 192")) > 1)
+    }
+
+    /// Whether the driver takes rules for single flows. Asked for their number, others say that they do not know the question.
+    pub(crate) fn has_rules(&self) -> bool {
+        self.receive_facts(GRXCLSRLCNT).is_ok()
+    }
+
+    /// Whether there is a table from hash to queue. Asked with room for none of it, the kernel tells its size.
+    pub(crate) fn has_rss_table(&self) -> bool {
+        let mut command = [0; RXFH_INDIR];
+        command[..4].copy_from_slice(&GRXFHINDIR.to_ne_bytes());
+        ethtool(self.socket.as_fd(), self.name, &mut command).is_ok() && word(&command, 4) > 0
+    }
+
+    fn receive_facts(&self, number: u32) -> io::Result<[u8; RXNFC]> {
+        let mut command = [0; RXNFC];
+        command[..4].copy_from_slice(&number.to_ne_bytes());
+        ethtool(self.socket.as_fd(), self.name, &mut command)?;
+        Ok(command)
     }
 
     /// Whether the offload is on.

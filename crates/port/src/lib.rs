@@ -11,6 +11,7 @@
 //!   buffer is not shared memory. One per worker, whatever the number of ports.
 //! * [`Body`]: the bytes after the head, still in the source buffer: in the batch, in a UMEM, and later in guest memory.
 //! * [`Opener`] turns a [`PortSpec`] into an [`OpenPort`]: queues, [`PortFacts`], and the [`PortControl`] half that the node keeps.
+//! * [`abilities()`]: what an interface can do to spread frames over cores by itself.
 //! * [`LinkMonitor`]: news of a namespace's interfaces, so that a port whose interface went is reopened when it is back.
 //! * [`testing`]: a port in memory.
 //!
@@ -36,6 +37,7 @@
 //! * Threads: an `RxQueue` and a `TxQueue` are used by one worker; [`PortControl`] by the node's control thread. They share only
 //!   file descriptors and atomics.
 
+mod abilities;
 mod af_packet;
 mod af_xdp;
 mod batch;
@@ -57,6 +59,7 @@ pub mod testing;
 mod vhost_user;
 mod vnet;
 
+pub use abilities::{Abilities, abilities};
 pub use batch::{BATCH, BODY_MAX, BodyAt, RxBatch, Slot};
 pub use control::{Keep, PortControl};
 pub use error::{ControlError, OpenError};

@@ -270,3 +270,17 @@ fn a_larger_mtu_takes_larger_buffers() {
         TxFrame { head: &[0xff; 200], body: Body::private(&body), offload: Offload::default() };
     assert_eq!(port.tx[0].tx(&[frame], &mut Drops::default()).bytes, 3014);
 }
+
+#[test]
+fn a_veth_runs_xdp_in_its_driver_and_takes_no_rules() {
+    let Some(lab) = Lab::new("abilities") else { return };
+    lab.veth("a");
+    let found = std::thread::scope(|scope| {
+        lab.inside(scope, "s", || port::abilities("porta")).join().expect("no panic")
+    });
+    let found = found.expect("the interface is there");
+    // A kernel before 6.3 does not tell.
+    assert_ne!(found.has_xdp, Some(false));
+    assert!(found.rx_queues >= 1);
+    assert!(!found.has_ntuple && !found.has_rss_table, "{found:?}");
+}

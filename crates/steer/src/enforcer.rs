@@ -6,11 +6,12 @@
 //! are meant to be the third. An enforcer places undecided units by itself, with the core table that it was given last: the agent is
 //! never on the path of a frame.
 
-use crate::headers::{Headers, Selector};
 use crate::rule::Target;
+use crate::selector::Selector;
 use crate::spec::{InterfaceSpec, PolicyKind};
 use place::{CoreId, CoreTable, Facts, Reason, UnitId, VmId};
 use std::error::Error;
+use xdp::steer::Key;
 
 /// One entry: frames, and where they go. Entries of the same priority and selector are the same entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,12 +29,21 @@ pub struct Entry {
 }
 
 /// Which entry.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct EntryKey {
     /// The highest that selects wins.
     pub priority: u16,
     /// Which frames.
     pub selector: Selector,
+}
+
+/// A change of one entry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// Add it, or let the one of its key do this from now on.
+    Put(Entry),
+    /// Remove it. One that is not there is no error.
+    Remove(EntryKey),
 }
 
 /// An entry as it is in force.
@@ -145,17 +155,14 @@ pub trait Enforcer: Send {
     /// The kernel refuses.
     fn set_core_table(&mut self, table: &CoreTable, policy: PolicyKind) -> Result<(), EnforceError>;
 
-    /// Adds an entry, or changes what the one of its key does; its counters stay then.
+    /// Changes entries; of several steps for one key the last counts. Many at once cost little more than one.
     ///
     /// # Errors
-    /// No room, too many different masks, or the kernel refuses.
-    fn insert(&mut self, entry: &Entry) -> Result<(), EnforceError>;
+    /// No room, too many different masks, or the kernel refuses; what was there is there still, as far as it was not to be removed.
+    fn change(&mut self, steps: &[Step]) -> Result<(), EnforceError>;
 
-    /// Removes an entry. One that is not there is no error.
-    ///
-    /// # Errors
-    /// The kernel refuses.
-    fn remove(&mut self, key: &EntryKey) -> Result<(), EnforceError>;
+    /// Does what is left of the last change, without waiting.
+    fn settle(&mut self);
 
     /// Every entry, with its counters.
     ///
@@ -196,14 +203,17 @@ pub trait Enforcer: Send {
     /// The kernel refuses.
     fn counts(&mut self) -> Result<Counts, EnforceError>;
 
-    /// The unit that frames with these headers are in, when no entry takes them.
-    fn group_of(&self, headers: &Headers) -> Option<UnitId>;
+    /// The unit that frames of this key are in, when no entry takes them.
+    fn missed_unit(&self, key: &Key) -> Option<UnitId>;
 
     /// Says which threads are which part of a guest, for [`Enforcer::times`].
     ///
     /// # Errors
     /// The kernel refuses.
     fn set_threads(&mut self, threads: &[(u32, place::Stage)]) -> Result<(), EnforceError>;
+
+    /// Whether the interface is still there and steered by this: it may have been removed, and made anew.
+    fn is_alive(&self) -> bool;
 
     /// Ends steering; nothing of it is left.
     ///
@@ -220,7 +230,7 @@ pub trait Opener: Send {
     /// There is something, but it cannot be taken up.
     fn adopt(&self, interface: &str) -> Result<Option<Box<dyn Enforcer>>, OpenError>;
 
-    /// Begins to steer an interface.
+    /// Begins to steer an interface, to any of the table's cores.
     ///
     /// # Errors
     /// No such interface, another program is on it, or the kernel refuses.
@@ -228,10 +238,8 @@ pub trait Opener: Send {
         &self,
         interface: &str,
         spec: &InterfaceSpec,
+        table: &CoreTable,
     ) -> Result<Box<dyn Enforcer>, OpenError>;
-
-    /// Whether what was opened is still on an interface of that name: it may have been removed, and made anew.
-    fn is_on(&self, interface: &str, enforcer: &dyn Enforcer) -> bool;
 }
 
 /// Why an interface is not steered.

@@ -159,7 +159,7 @@ impl SteerError {
         };
         let mut texts: Vec<String> = Vec::new();
         while let Some(error) = next {
-            let text = error.to_string();
+            let text = shortened(error.to_string());
             if !texts.iter().any(|outer| outer.contains(&text)) {
                 texts.push(text);
             }
@@ -185,5 +185,33 @@ impl SteerError {
             Self::BadVm { remedy, .. } => (*remedy).into(),
             Self::Which { .. } => "name it with --on, from `suiro steer list`".into(),
         }
+    }
+}
+
+/// Longest part of a cause. Chosen: a paragraph.
+const CAUSE_MAX: usize = 400;
+
+/// A refused program comes with a protocol of its verification, of thousands of lines: how it begins and how it ends says why.
+fn shortened(text: String) -> String {
+    if text.len() <= CAUSE_MAX {
+        return text;
+    }
+    let part = |text: &str, from: usize, to: usize| text.chars().skip(from).take(to - from).collect::<String>();
+    let length = text.chars().count();
+    let half = CAUSE_MAX / 2;
+    let (begin, end) = (part(&text, 0, half), part(&text, length.saturating_sub(half), length));
+    format!("{} … {}", begin.trim_end(), end.trim()).replace('\n', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_of_thousands_of_lines_keeps_its_begin_and_its_end() {
+        let long = format!("refused: {}too large\n", "line\n".repeat(10_000));
+        let short = shortened(long);
+        assert!(short.len() < 500 && short.starts_with("refused") && short.ends_with("too large"));
+        assert_eq!(shortened("as it is".into()), "as it is");
     }
 }

@@ -20,7 +20,7 @@
 //! ## Types
 //!
 //! * [`Agent`]: takes requests, is called at every [tick](Agent::tick), tells what is true.
-//! * [`Rule`]: which frames, where to; text in, text out. [`Headers`] and [`Selector`]: the same as bits.
+//! * [`Rule`]: which frames, where to; text in, text out. [`Selector`]: the same as bits.
 //! * [`Enforcer`], [`Opener`]: what an enforcement point must do. [`Kernel`] opens the kernel's.
 //! * [`Desired`], [`Journal`]: what a restart brings back. [`InterfaceSpec`], [`PolicySpec`], [`VmSpec`]: what may be asked for.
 //! * [`Surroundings`]: what [`look_around`] found on the host.
@@ -37,9 +37,10 @@ mod cores;
 mod desired;
 mod enforcer;
 mod error;
-mod headers;
+mod kernel;
 mod look;
 mod rule;
+mod selector;
 mod spec;
 mod surroundings;
 mod view;
@@ -49,10 +50,11 @@ pub use agent::{Agent, Strictness};
 pub use desired::{Change, Desired, Discard, Journal};
 pub use enforcer::{
     CoreTimes, Counts, EnforceError, Enforcer, Entry, EntryKey, EntryStatus, Event, OpenError,
-    Opener, UnitStatus, Urgency,
+    Opener, Step, UnitStatus, Urgency,
 };
 pub use error::{SteerError, SteerErrorKind};
-pub use headers::{Headers, Selector};
+pub use kernel::Kernel;
+pub use selector::Selector;
 pub use look::{Roots, look_around};
 pub use rule::{Filter, Frag, Own, Placing, Rule, Target, Underlay, parse_filter, parse_rule};
 pub use spec::{

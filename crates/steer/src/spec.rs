@@ -45,11 +45,13 @@ pub struct InterfaceSpec {
     pub unmatched: Unmatched,
     /// Groups that their flows are gathered in: a power of two, 256 to 1024.
     pub groups: u16,
+    /// Whether the outermost ToS byte is the paper's flow control field: 7 bits of a machine's id, then priority.
+    pub fcf: bool,
 }
 
 impl Default for InterfaceSpec {
     fn default() -> Self {
-        Self { mode: ModeWanted::Auto, unmatched: Unmatched::Place, groups: GROUPS }
+        Self { mode: ModeWanted::Auto, unmatched: Unmatched::Place, groups: GROUPS, fcf: false }
     }
 }
 

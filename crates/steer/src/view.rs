@@ -172,8 +172,8 @@ pub struct WhyView {
 pub struct DecisionView {
     /// When: nanoseconds of the monotonic clock.
     pub at_ns: u64,
-    /// How long ago, in milliseconds.
-    pub age_ms: u64,
+    /// How long ago, in milliseconds; absent when that is not remembered.
+    pub age_ms: Option<u64>,
     /// The core before it.
     pub from: Option<u16>,
     /// The core chosen.

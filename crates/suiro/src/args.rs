@@ -73,7 +73,7 @@ Examples:
   suiro node                              an empty node; make switches with `suiro switch add`
   suiro node --config node.toml           what the file declares, and what was made before
   suiro node --config node.toml --check   every error in the file, and nothing else
-  suiro node --config node.toml --purge   remove its stored state and its TAP interfaces
+  suiro node --config node.toml --purge   remove its stored state, its TAP interfaces and all steering
 
 docs/node.example.toml shows every key. Signals: SIGTERM and SIGINT end the node and leave the TAPs, with their
 addresses, for its next start; SIGHUP reads the file again.
@@ -165,7 +165,7 @@ pub struct NodeArgs {
     /// Check the configuration, report every error in it, and end
     #[arg(long, conflicts_with = "purge")]
     pub check: bool,
-    /// Remove the node's stored state and its TAP interfaces, and end; the node must not run
+    /// Remove the node's stored state, its TAP interfaces and all steering, and end; the node must not run
     #[arg(long)]
     pub purge: bool,
     /// Forget what was made through the API and contradicts the configuration file

@@ -114,17 +114,25 @@ static __always_inline void find_exact(struct found *found, const __u64 *flow, _
 		consider(found, entry, PRIORITY_EXACT);
 }
 
-static __always_inline void find_masked(struct found *found, const struct steer_mask *mask, struct bench *bench,
-					const struct steer_config *config)
+/* A walk over the masks. */
+struct search {
+	struct found *found;
+	struct bench *bench;
+	const struct steer_config *config;
+	const struct steer_masks *list;
+};
+
+static __always_inline void find_masked(const struct search *search, const struct steer_mask *mask)
 {
-	__u64 *masked = bench->masked, differs = 0, hash;
+	const __u64 *words = search->bench->packet.words;
+	__u64 *masked = search->bench->masked, differs = 0, hash;
 	struct steer_entry *entry;
 	int i;
 
 #pragma unroll
 	for (i = 0; i < STEER_WORDS; i++)
-		masked[i] = bench->packet.words[i] & mask->words[i];
-	hash = hash_words(masked, STEER_WORDS, config->secrets, mask->id);
+		masked[i] = words[i] & mask->words[i];
+	hash = hash_words(masked, STEER_WORDS, search->config->secrets, mask->id);
 	entry = bpf_map_lookup_elem(&wild, &hash);
 	if (!entry)
 		return;
@@ -132,25 +140,35 @@ static __always_inline void find_masked(struct found *found, const struct steer_
 	for (i = 0; i < STEER_WORDS; i++)
 		differs |= entry->words[i] ^ masked[i];
 	if (!differs)
-		consider(found, entry, (__u64)entry->priority + 1);
+		consider(search->found, entry, (__u64)entry->priority + 1);
+}
+
+/* One mask, for bpf_loop(); 1 ends the walk: nothing stronger is to come. */
+static long try_mask(__u32 at, void *context)
+{
+	const struct search *search = context;
+	const struct steer_mask *mask;
+	__u64 priority;
+
+	if (at >= STEER_MASKS)
+		return 1;
+	mask = &search->list->masks[at];
+	priority = (__u64)mask->priority + 1;
+	if (search->found->priority_old >= priority && search->found->priority_new >= priority)
+		return 1;
+	find_masked(search, mask);
+	return 0;
 }
 
 static __always_inline void find_wild(struct found *found, struct bench *bench, const struct steer_config *config)
 {
-	__u32 active = config->masks, i;
-	struct steer_masks *list = bpf_map_lookup_elem(&masks, &active);
+	__u32 active = config->masks, len;
+	struct search search = { found, bench, config, bpf_map_lookup_elem(&masks, &active) };
 
-	if (!list)
+	if (!search.list)
 		return;
-#pragma clang loop unroll(disable)
-	for (i = 0; i < STEER_MASKS; i++) {
-		const struct steer_mask *mask = &list->masks[i];
-		__u64 priority = (__u64)mask->priority + 1;
-
-		if (i >= list->len || (found->priority_old >= priority && found->priority_new >= priority))
-			return;
-		find_masked(found, mask, bench, config);
-	}
+	len = search.list->len;
+	bpf_loop(len < STEER_MASKS ? len : STEER_MASKS, try_mask, &search, 0);
 }
 
 static __always_inline void fragment_key(const struct packet *packet, struct steer_fragment *key)

@@ -7,7 +7,10 @@
  * takes bytes away, so that padding is not taken for a header. One level of VXLAN is looked into
  * (RFC 7348); the key is then the inner headers', and tun_* and outer_tos stay the outer ones'.
  *
- * No helper of the kernel's is called: the same text is compiled for user space by the fuzz target.
+ * How far the dissector is, it keeps in the packet, in a map's memory, and reads it anew at each
+ * layer: the verifier then knows no more of it than its type, and need not follow every way through
+ * the layers above. The one helper used, bpf_loop(), is all that user space must supply to compile
+ * the same text, which the fuzz target does.
  */
 #ifndef SUIRO_DISSECT_H
 #define SUIRO_DISSECT_H
@@ -44,14 +47,10 @@
 #define EXTENSIONS_MAX 6
 /* Tags that are looked behind. */
 #define TAGS_MAX 2
+/* Where a header may begin. Whoever puts more in front of it is not steered by it. */
+#define HEADERS_MAX 1023
 
-/* The rest of a frame. */
-struct cursor {
-	const __u8 *at;
-	const __u8 *end;
-};
-
-/* What the dissector finds. */
+/* What the dissector finds, and how far it is. */
 struct packet {
 	__u64 words[STEER_WORDS];
 	__u32 fragment_id; /* of the IP header that the key is of, if it says STEER_FRAG_ANY */
@@ -59,14 +58,23 @@ struct packet {
 	__u8 is_ip;
 	__u8 is_outer_fragment; /* the outer packet is in pieces, and this is the first */
 	__u8 outer_proto;
+	__u8 proto; /* of what comes next in an IP packet */
+	__u8 is_found; /* what comes next is a transport header, and in this packet */
+	__u8 frag; /* of the IPv6 headers so far */
+	__u16 eth_type; /* of what comes next behind Ethernet */
+	__u32 at; /* where the next header begins */
+	__u32 left; /* bytes of the IP packet from there on */
 };
 
-/* What an IP header says of what follows it. */
-struct transport {
-	__u32 left; /* bytes of the IP packet behind its headers */
-	__u8 proto;
-	__u8 is_found; /* there is a transport header, and it is in this packet */
+/* A frame, and what is found in it. */
+struct view {
+	const __u8 *data;
+	const __u8 *end;
+	struct packet *packet;
 };
+
+/* Read from memory, whatever the compiler knows. */
+#define anew(object) (*(volatile typeof(object) *)&(object))
 
 /* Network order, at any alignment: the processors that run XDP take it. */
 static __always_inline __u16 be16(const __u8 *at)
@@ -85,32 +93,45 @@ static __always_inline __u64 be64(const __u8 *at)
 }
 
 /* The next bytes, taken; null if there are not so many. */
-static __always_inline const __u8 *take(struct cursor *cursor, __u32 len)
+static __always_inline const __u8 *take(const struct view *view, __u32 len)
 {
-	const __u8 *at = cursor->at;
+	__u32 at = anew(view->packet->at);
+	const __u8 *header = view->data + at;
 
-	if (at + len > cursor->end)
+	if (at > HEADERS_MAX || header + len > view->end)
 		return 0;
-	cursor->at = at + len;
-	return at;
+	anew(view->packet->at) = at + len;
+	return header;
 }
 
-/* dl_type is returned; 0 if there is no header. */
-static __always_inline __u16 ethernet(struct cursor *cursor, __u64 *words)
+/* RFC 791's and RFC 8200's own length: what lies behind it is no header. */
+static __always_inline int take_left(struct packet *packet, __u32 len)
 {
-	const __u8 *header = take(cursor, 14);
+	__u32 left = anew(packet->left);
+
+	if (left < len)
+		return 0;
+	packet->left = left - len;
+	return 1;
+}
+
+static __always_inline void ethernet(const struct view *view)
+{
+	__u64 *words = view->packet->words;
+	const __u8 *header = take(view, 14);
 	__u16 type, vlan = 0;
 	int tag;
 
+	view->packet->eth_type = 0;
 	if (!header)
-		return 0;
+		return;
 	words[11] = be64(header) & ~0xffffULL;
 	words[10] = ((__u64)be32(header + 6) << 16 | be16(header + 10)) << 16;
 	type = be16(header + 12);
 	for (tag = 0; tag < TAGS_MAX; tag++) {
 		if (type != ETH_VLAN && type != ETH_QINQ)
 			break;
-		header = take(cursor, 4);
+		header = take(view, 4);
 		if (!header)
 			break;
 		if (tag == 0)
@@ -120,7 +141,7 @@ static __always_inline __u16 ethernet(struct cursor *cursor, __u64 *words)
 	if (type < ETH_TYPE_MIN)
 		type = ETH_NO_TYPE;
 	words[5] = (__u64)type << 48 | (__u64)vlan << 16 | (words[5] & 0xff00);
-	return type;
+	anew(view->packet->eth_type) = type;
 }
 
 static __always_inline void set_ip(struct packet *packet, __u8 proto, __u8 tos, __u8 frag)
@@ -130,9 +151,10 @@ static __always_inline void set_ip(struct packet *packet, __u8 proto, __u8 tos, 
 }
 
 /* RFC 791. */
-static __always_inline void ipv4(struct cursor *cursor, struct packet *packet, struct transport *next)
+static __always_inline void ipv4(const struct view *view)
 {
-	const __u8 *header = take(cursor, 20);
+	const __u8 *header = take(view, 20);
+	struct packet *packet = view->packet;
 	__u32 len, total, fragment;
 	__u8 frag = 0;
 
@@ -142,21 +164,21 @@ static __always_inline void ipv4(struct cursor *cursor, struct packet *packet, s
 	total = be16(header + 2);
 	if (header[0] >> 4 != 4 || len < 20 || total < len)
 		return;
-	if (len > 20 && !take(cursor, len - 20))
-		return;
 	fragment = be16(header + 6) & 0x3fff;
 	if (fragment)
 		frag = STEER_FRAG_ANY;
 	if (fragment & 0x1fff)
 		frag |= STEER_FRAG_LATER;
+	if (len > 20 && !take(view, len - 20))
+		return;
 	packet->fragment_id = be16(header + 4);
 	packet->words[0] = packet->words[2] = 0;
 	packet->words[1] = be32(header + 12);
 	packet->words[3] = be32(header + 16);
 	set_ip(packet, header[9], header[1], frag);
-	next->proto = header[9];
-	next->left = total - len;
-	next->is_found = !(frag & STEER_FRAG_LATER);
+	packet->proto = header[9];
+	packet->left = total - len;
+	packet->is_found = !(frag & STEER_FRAG_LATER);
 }
 
 static __always_inline int is_extension(__u8 proto)
@@ -165,44 +187,55 @@ static __always_inline int is_extension(__u8 proto)
 	       proto == PROTO_AUTH || proto == PROTO_DESTINATION;
 }
 
-/* One extension header; 0 ends the walk. */
-static __always_inline int extension(struct cursor *cursor, struct packet *packet, struct transport *next, __u8 *frag)
+/* The next extension header is a fragment's. */
+static __always_inline void fragment(struct packet *packet, const __u8 *header)
 {
-	const __u8 *header = take(cursor, 8);
-	__u8 proto = next->proto;
+	__u16 offset = be16(header + 2);
+
+	/* RFC 6946: offset 0 and no more to come is not a fragment. */
+	if (offset & 0xfff9)
+		packet->frag |= STEER_FRAG_ANY;
+	if (offset & 0xfff8)
+		packet->frag |= STEER_FRAG_LATER;
+	packet->fragment_id = be32(header + 4);
+}
+
+/* One extension header, for bpf_loop(); 1 ends the walk. */
+static long extension(__u32 step, void *context)
+{
+	const struct view *view = context;
+	struct packet *packet = view->packet;
+	__u8 proto = anew(packet->proto);
+	const __u8 *header;
 	__u32 len = 8;
 
-	if (!header || next->left < 8)
+	(void)step;
+	if (!is_extension(proto) || anew(packet->frag) & STEER_FRAG_LATER)
+		return 1;
+	header = take(view, 8);
+	if (!header)
 		goto cut;
 	if (proto == PROTO_AUTH)
 		len = ((__u32)header[1] + 2) * 4;
 	else if (proto != PROTO_FRAGMENT)
 		len = ((__u32)header[1] + 1) * 8;
-	if (len > next->left || (len > 8 && !take(cursor, len - 8)))
+	if (!take_left(packet, len) || (len > 8 && !take(view, len - 8)))
 		goto cut;
-	next->left -= len;
-	next->proto = header[0];
-	if (proto != PROTO_FRAGMENT)
-		return 1;
-	/* RFC 6946: offset 0 and no more to come is not a fragment. */
-	if (be16(header + 2) & 0xfff9)
-		*frag |= STEER_FRAG_ANY;
-	packet->fragment_id = be32(header + 4);
-	if (!(be16(header + 2) & 0xfff8))
-		return 1;
-	*frag |= STEER_FRAG_LATER;
+	packet->proto = header[0];
+	if (proto == PROTO_FRAGMENT)
+		fragment(packet, header);
 	return 0;
 cut:
-	next->is_found = 0;
-	return 0;
+	packet->is_found = 0;
+	return 1;
 }
 
 /* RFC 8200. */
-static __always_inline void ipv6(struct cursor *cursor, struct packet *packet, struct transport *next)
+static __always_inline void ipv6(const struct view *view)
 {
-	const __u8 *header = take(cursor, 40);
-	__u8 frag = 0;
-	int i;
+	struct packet *packet = view->packet;
+	const __u8 *header = take(view, 40);
+	__u8 traffic_class;
 
 	if (!header || header[0] >> 4 != 6)
 		return;
@@ -210,100 +243,106 @@ static __always_inline void ipv6(struct cursor *cursor, struct packet *packet, s
 	packet->words[1] = be64(header + 16);
 	packet->words[2] = be64(header + 24);
 	packet->words[3] = be64(header + 32);
-	next->proto = header[6];
-	next->left = be16(header + 4);
-	next->is_found = 1;
-	for (i = 0; i < EXTENSIONS_MAX; i++) {
-		if (!is_extension(next->proto) || !extension(cursor, packet, next, &frag))
-			break;
-	}
-	if (is_extension(next->proto) || (frag & STEER_FRAG_LATER))
-		next->is_found = 0;
-	set_ip(packet, next->proto, (__u8)(be16(header) >> 4), frag);
+	packet->left = be16(header + 4);
+	packet->is_found = 1;
+	packet->frag = 0;
+	traffic_class = be16(header) >> 4;
+	packet->proto = header[6];
+	if (is_extension(packet->proto))
+		bpf_loop(EXTENSIONS_MAX, extension, (void *)view, 0);
+	if (is_extension(anew(packet->proto)) || anew(packet->frag) & STEER_FRAG_LATER)
+		packet->is_found = 0;
+	set_ip(packet, anew(packet->proto), traffic_class, anew(packet->frag));
 }
 
-/* IP and the transport's ports. What follows UDP's header is left at `cursor`. */
-static __always_inline void network(struct cursor *cursor, struct packet *packet, struct transport *next, __u16 type)
+/* Bytes of a transport header that must be there for its ports, or SPI, to be believed; 0: it has none. */
+static __always_inline __u32 transport_len(__u8 proto)
 {
-	const __u8 *header;
-	__u32 need;
+	switch (proto) {
+	case PROTO_UDP:
+	case PROTO_ESP:
+		return 8;
+	case PROTO_SCTP:
+		return 12;
+	case PROTO_TCP:
+		return 20;
+	default:
+		return 0;
+	}
+}
 
-	next->is_found = 0;
-	next->proto = 0;
-	next->left = 0;
+/* IP and the transport's ports; packet->is_found: they are there. */
+static __always_inline void network(const struct view *view)
+{
+	struct packet *packet = view->packet;
+	__u16 type = anew(packet->eth_type);
+	const __u8 *header;
+	__u32 len;
+
+	anew(packet->is_found) = 0;
 	if (type == ETH_IPV4)
-		ipv4(cursor, packet, next);
+		ipv4(view);
 	else if (type == ETH_IPV6)
-		ipv6(cursor, packet, next);
-	if (!next->is_found)
+		ipv6(view);
+	if (!anew(packet->is_found))
 		return;
-	next->is_found = 0;
-	if (next->proto == PROTO_UDP)
-		need = 8;
-	else if (next->proto == PROTO_SCTP)
-		need = 12;
-	else if (next->proto == PROTO_TCP)
-		need = 20;
-	else if (next->proto == PROTO_ESP)
-		need = 8;
-	else
+	anew(packet->is_found) = 0;
+	len = transport_len(anew(packet->proto));
+	if (!len || !take_left(packet, len))
 		return;
-	if (next->left < need)
+	header = take(view, 8);
+	if (!header || (len > 8 && !take(view, len - 8)))
 		return;
-	header = take(cursor, need);
-	if (!header)
-		return;
-	next->is_found = 1;
-	next->left -= need;
 	packet->words[4] |= be32(header);
+	anew(packet->is_found) = 1;
 }
 
 /* RFC 7348; 1 if there is a whole inner Ethernet header behind it, of which the key is now. */
-static __always_inline int vxlan(struct cursor *cursor, struct packet *packet, struct transport *next, __u16 *type)
+static __always_inline int vxlan(const struct view *view)
 {
-	const __u8 *header = take(cursor, 8);
+	struct packet *packet = view->packet;
 	__u64 outer_tos = packet->words[5] & 0xff00;
+	const __u8 *header = take(view, 8 + 14);
 
-	if (!header || !(header[0] & 0x08) || next->left < 22 || cursor->at + 14 > cursor->end)
+	if (!header || !(header[0] & 0x08) || !take_left(packet, 8 + 14))
 		return 0;
+	anew(packet->at) -= 14;
 	packet->words[0] = packet->words[1] = packet->words[2] = packet->words[3] = 0;
 	packet->words[4] = (__u64)(STEER_TUNNEL | be32(header + 4) >> 8) << 32;
 	packet->words[5] = outer_tos;
-	*type = ethernet(cursor, packet->words);
+	ethernet(view);
 	return 1;
 }
 
 /* The whole frame. */
 static __always_inline void dissect(struct packet *packet, const void *data, const void *end, __u16 vxlan_port)
 {
-	struct cursor cursor = { data, end };
-	struct transport next;
+	struct view view = { data, end, packet };
 	__u8 outer_frag;
-	__u16 type;
 	int word;
 
 	for (word = 0; word < STEER_WORDS; word++)
 		packet->words[word] = 0;
-	packet->fragment_id = packet->outer_id = 0;
-	packet->is_ip = packet->is_outer_fragment = packet->outer_proto = 0;
-	type = ethernet(&cursor, packet->words);
-	network(&cursor, packet, &next, type);
-	if (!packet->is_ip)
+	packet->fragment_id = packet->outer_id = packet->at = packet->left = 0;
+	packet->is_ip = packet->is_outer_fragment = packet->outer_proto = packet->proto = packet->frag = 0;
+	ethernet(&view);
+	network(&view);
+	if (!anew(packet->is_ip))
 		return;
 	for (word = 0; word < 4; word++)
 		packet->words[6 + word] = packet->words[word];
 	packet->words[5] |= (packet->words[5] >> 32 & 0xff) << 8;
-	if (!next.is_found || next.proto != PROTO_UDP || (packet->words[4] & 0xffff) != vxlan_port)
+	if (!anew(packet->is_found) || anew(packet->proto) != PROTO_UDP || (anew(packet->words[4]) & 0xffff) != vxlan_port)
 		return;
 	outer_frag = packet->words[5] & STEER_FRAG_ANY;
-	if (!vxlan(&cursor, packet, &next, &type))
+	if (!vxlan(&view))
 		return;
 	/* Pieces of the outer packet follow this one by its addresses, whatever the inner packet is. */
 	packet->is_outer_fragment = outer_frag;
 	packet->outer_id = packet->fragment_id;
 	packet->outer_proto = PROTO_UDP;
 	packet->fragment_id = 0;
-	network(&cursor, packet, &next, type);
+	network(&view);
 }
 
 #endif

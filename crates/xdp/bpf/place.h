@@ -70,12 +70,14 @@ static __always_inline __u32 score(const struct choice *choice, const struct ste
 
 static __always_inline int is_own(const struct choice *choice, const struct steer_table_core *core)
 {
-	int i, found = 0;
+	__u32 found = 0;
+	int i;
 
+	/* Without branches: the verifier would follow each way through all of them. Only 0 - 1 has the highest bit. */
 #pragma unroll
 	for (i = 0; i < STEER_PINNED; i++)
-		found |= core->pinned[i] == choice->vm;
-	return choice->vm && found;
+		found |= (__u32)(core->pinned[i] ^ choice->vm) - 1;
+	return choice->vm && found >> 31;
 }
 
 static __always_inline void see(struct choice *choice, const struct steer_table_core *core)

@@ -112,11 +112,21 @@ static __always_inline int drop(__u32 verdict, struct steer_unit *unit, __u32 by
 	return XDP_DROP;
 }
 
+/* Not inlined, for the object's type information to have the struct. */
+static __noinline void set_words(struct steer_event *event, const struct bench *bench)
+{
+	int i;
+
+	if (!event || !bench)
+		return;
+	for (i = 0; i < STEER_WORDS; i++)
+		event->words[i] = bench->packet.words[i];
+}
+
 static __always_inline void tell(const struct passage *passage, __u32 kind, __u32 number, __u16 from, __u16 to,
 				 __u8 reason, __u64 waited_ns)
 {
 	struct steer_event *event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
-	int i;
 
 	/* A full ring: nobody reads, and the units tell what became of it. */
 	if (!event)
@@ -129,8 +139,7 @@ static __always_inline void tell(const struct passage *passage, __u32 kind, __u3
 	event->to = to;
 	event->reason = reason;
 	event->reserved[0] = event->reserved[1] = event->reserved[2] = 0;
-	for (i = 0; i < STEER_WORDS; i++)
-		event->words[i] = passage->bench->packet.words[i];
+	set_words(event, passage->bench);
 	bpf_ringbuf_submit(event, 0);
 }
 

@@ -15,11 +15,13 @@ use std::path::PathBuf;
 pub struct Purged {
     /// TAP interfaces.
     pub taps: Vec<String>,
+    /// Interfaces that were steered.
+    pub steered: Vec<String>,
     /// Files.
     pub files: Vec<PathBuf>,
 }
 
-/// Removes TAPs and state of a node that does not run.
+/// Removes TAPs, steering and state of a node that does not run.
 ///
 /// # Errors
 /// The node runs, or the system refuses.
@@ -32,6 +34,10 @@ pub fn purge(config: &Config) -> Result<Purged, RunError> {
     let mut purged = Purged::default();
     for spec in wanted_taps(config)? {
         remove_tap(&spec, &mut purged);
+    }
+    match steer::Kernel::new().purge() {
+        Ok(interfaces) => purged.steered = interfaces,
+        Err(error) => tracing::warn!("steering: {}", chain(&error)),
     }
     let records = run_dir.ring_records();
     if records.exists() {

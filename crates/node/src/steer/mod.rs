@@ -88,12 +88,16 @@ impl Steer {
 
 fn run(inbox: &Receiver<Message>, back: Sender<Message>) {
     let clock = MonotonicClock;
-    let mut agent = Agent::new(Kernel, look_around());
+    let mut agent = Agent::new(Kernel::new(), look_around());
     let _scout = Scout::start(back);
     loop {
         let wait = agent.tick(clock.now().0);
         match inbox.recv_timeout(wait) {
-            Ok(Message::Ask(ask)) => ask(&mut agent),
+            Ok(Message::Ask(ask)) => {
+                // What is asked is answered as of now, not as of the last tick.
+                agent.tick(clock.now().0);
+                ask(&mut agent);
+            }
             Err(RecvTimeoutError::Timeout) => {}
             Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => break,
         }

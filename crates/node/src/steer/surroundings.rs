@@ -1,13 +1,18 @@
-//! The scout: a thread that looks for virtual machines and tells the agent.
+//! The scout: a thread that looks for virtual machines and tells the agent. While nothing is steered it looks rarely.
 
 use super::Message;
 use crate::fault::chain;
 use crate::host::privilege;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
+use steer::Agent;
 
 /// Between two looks. Chosen: a machine takes longer than that to boot, and one look costs milliseconds on a busy host.
 const EVERY: Duration = Duration::from_secs(2);
+/// While nothing is steered, one look for so many times [`EVERY`]: half a minute.
+const RARELY: usize = 15;
 
 /// The thread; it ends when this is dropped.
 pub struct Scout {
@@ -22,9 +27,16 @@ impl Scout {
             if let Err(error) = privilege::drop_all() {
                 tracing::debug!("{}", chain(&error));
             }
-            loop {
-                let seen = steer::look_around();
-                let told = agent.send(Message::Ask(Box::new(move |agent| agent.see(seen))));
+            let steers = Arc::new(AtomicBool::new(false));
+            for turn in 0.. {
+                let looks = turn % RARELY == 0 || steers.load(Relaxed);
+                let seen = looks.then(steer::look_around);
+                let steers = steers.clone();
+                let tell = move |agent: &mut Agent| {
+                    seen.into_iter().for_each(|seen| agent.see(seen));
+                    steers.store(!agent.interface_names().is_empty(), Relaxed);
+                };
+                let told = agent.send(Message::Ask(Box::new(tell)));
                 let stay = matches!(ended.recv_timeout(EVERY), Err(RecvTimeoutError::Timeout));
                 if told.is_err() || !stay {
                     break;

@@ -41,7 +41,7 @@ impl LinkMonitor {
     /// The namespace cannot be entered.
     pub fn new(netns: Option<&NetnsRef>) -> io::Result<Self> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let socket = Netns::open(netns)?.run(|| socket(flags, GROUP_LINK))??;
+        let socket = Netns::open(netns)?.run(|| socket(None, flags, GROUP_LINK))??;
         Ok(Self { socket, datagram: vec![0; DATAGRAM] })
     }
 

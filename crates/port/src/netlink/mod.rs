@@ -5,9 +5,11 @@
 
 mod codec;
 mod events;
+mod features;
 mod link;
 
 pub use events::{LinkEvent, LinkMonitor};
+pub(crate) use features::{XdpFeatures, xdp_features};
 pub use link::{Link, Peer};
 
 use codec::{
@@ -15,7 +17,7 @@ use codec::{
 };
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
+use rustix::net::{AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType};
 use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -45,7 +47,12 @@ pub(crate) enum Change {
 impl Netlink {
     /// A socket in the calling thread's namespace.
     pub(crate) fn new() -> io::Result<Self> {
-        let socket = socket(SocketFlags::CLOEXEC, 0)?;
+        Self::of(None)
+    }
+
+    /// A socket of another protocol than `NETLINK_ROUTE`.
+    fn of(protocol: Option<Protocol>) -> io::Result<Self> {
+        let socket = socket(protocol, SocketFlags::CLOEXEC, 0)?;
         set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE))?;
         Ok(Self { socket, sequence: Cell::new(1) })
     }
@@ -127,9 +134,10 @@ fn acknowledged(body: &[u8]) -> io::Result<()> {
     }
 }
 
-fn socket(flags: SocketFlags, groups: u32) -> io::Result<OwnedFd> {
-    // Protocol 0 is NETLINK_ROUTE.
-    let socket = rustix::net::socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None)?;
+/// No protocol is `NETLINK_ROUTE`, whose number is 0.
+fn socket(protocol: Option<Protocol>, flags: SocketFlags, groups: u32) -> io::Result<OwnedFd> {
+    let socket =
+        rustix::net::socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, protocol)?;
     rustix::net::bind(&socket, &SocketAddrNetlink::new(0, groups))?;
     Ok(socket)
 }

@@ -3,7 +3,7 @@
 //! Rules become entries (a rule for a machine with two addresses becomes two). Two rules may become the same entry, by an alias or
 //! because one is for all interfaces and one for this: each has a *claim*, and the best claim is in force. When it goes, the next one is.
 
-use crate::enforcer::{Entry, EntryKey};
+use crate::enforcer::{Entry, EntryKey, Step};
 use std::collections::{BTreeMap, HashMap};
 
 /// Which rule: its interface (`None` is all of them) and its key.
@@ -13,15 +13,6 @@ pub struct RuleId {
     pub on: Option<String>,
     /// Priority and match, as text.
     pub key: String,
-}
-
-/// What must be done to the enforcer.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Step {
-    /// Insert, or change.
-    Insert(Entry),
-    /// Remove.
-    Remove(EntryKey),
 }
 
 /// The claims on one interface's entries.
@@ -52,7 +43,7 @@ impl Claims {
             };
             claims.insert(at, (rule.clone(), *entry));
             let now = claims.last().map(|(_, entry)| *entry);
-            steps.extend(now.filter(|_| now != was).map(Step::Insert));
+            steps.extend(now.filter(|_| now != was).map(Step::Put));
         }
         if !keys.is_empty() {
             self.by_rule.insert(rule.clone(), keys);
@@ -65,7 +56,7 @@ impl Claims {
         let was = claims.last().map(|(_, entry)| *entry);
         claims.retain(|(other, _)| other != rule);
         match claims.last() {
-            Some((_, entry)) => (Some(*entry) != was).then_some(Step::Insert(*entry)),
+            Some((_, entry)) => (Some(*entry) != was).then_some(Step::Put(*entry)),
             None => {
                 self.by_entry.remove(key);
                 Some(Step::Remove(*key))
@@ -97,7 +88,7 @@ impl Claims {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::headers::Selector;
+    use crate::selector::Selector;
     use crate::rule::Target;
     use place::CoreId;
 
@@ -119,10 +110,10 @@ mod tests {
     fn the_rule_of_the_interface_stands_above_the_one_for_all_whichever_came_first() {
         let mut claims = Claims::default();
         let (all, here) = (rule(None, "ip"), rule(Some("eth0"), "ip"));
-        assert_eq!(claims.claim(&here, &[entry(1, 5)]), [Step::Insert(entry(1, 5))]);
+        assert_eq!(claims.claim(&here, &[entry(1, 5)]), [Step::Put(entry(1, 5))]);
         assert_eq!(claims.claim(&all, &[entry(1, 3)]), []);
         assert_eq!(claims.rule_of(&entry(1, 0).key), Some(&here));
-        assert_eq!(claims.claim(&here, &[]), [Step::Insert(entry(1, 3))]);
+        assert_eq!(claims.claim(&here, &[]), [Step::Put(entry(1, 3))]);
         assert_eq!(claims.claim(&all, &[]), [Step::Remove(entry(1, 0).key)]);
         assert_eq!(claims.len(), 0);
     }
@@ -131,8 +122,8 @@ mod tests {
     fn of_two_rules_alike_the_later_is_in_force_and_the_earlier_comes_back() {
         let mut claims = Claims::default();
         claims.claim(&rule(None, "a"), &[entry(1, 1)]);
-        assert_eq!(claims.claim(&rule(None, "b"), &[entry(1, 2)]), [Step::Insert(entry(1, 2))]);
-        assert_eq!(claims.claim(&rule(None, "b"), &[]), [Step::Insert(entry(1, 1))]);
+        assert_eq!(claims.claim(&rule(None, "b"), &[entry(1, 2)]), [Step::Put(entry(1, 2))]);
+        assert_eq!(claims.claim(&rule(None, "b"), &[]), [Step::Put(entry(1, 1))]);
     }
 
     #[test]
@@ -141,7 +132,7 @@ mod tests {
         let id = rule(None, "vm_id=1");
         claims.claim(&id, &[entry(1, 1), entry(2, 1)]);
         let steps = claims.claim(&id, &[entry(2, 1), entry(3, 1)]);
-        assert_eq!(steps, [Step::Remove(entry(1, 0).key), Step::Insert(entry(3, 1))]);
+        assert_eq!(steps, [Step::Remove(entry(1, 0).key), Step::Put(entry(3, 1))]);
         assert_eq!(claims.in_force().count(), 2);
     }
 }

@@ -1,10 +1,10 @@
 //! Interfaces: how they come to be steered, and how that ends.
 
 use super::Agent;
-use super::claims::{Claims, RuleId, Step};
+use super::claims::{Claims, RuleId};
 use super::decisions::Decisions;
 use crate::desired::Change;
-use crate::enforcer::{EnforceError, Enforcer, EntryKey};
+use crate::enforcer::{EnforceError, Enforcer, EntryKey, Step};
 use crate::error::SteerError;
 use crate::spec::{GROUPS_RANGE, InterfaceSpec};
 use crate::view::{FaultView, InterfaceView};
@@ -44,22 +44,18 @@ impl Interface {
         let Some(enforcer) = &mut self.enforcer else { return Ok(()) };
         let there: HashMap<EntryKey, _> =
             enforcer.entries()?.into_iter().map(|status| (status.entry.key, status.entry)).collect();
-        for entry in self.claims.in_force() {
-            if there.get(&entry.key) != Some(entry) {
-                enforcer.insert(entry)?;
-            }
-        }
         let stale = there.keys().filter(|key| self.claims.entry(key).is_none());
-        stale.into_iter().try_for_each(|key| enforcer.remove(key))
+        let lacking = self.claims.in_force().filter(|entry| there.get(&entry.key) != Some(entry));
+        let steps: Vec<Step> = stale.copied().map(Step::Remove).chain(lacking.copied().map(Step::Put)).collect();
+        enforcer.change(&steps)
     }
 
-    /// Carries steps out, all or none: what was done before one that fails is taken back.
+    /// Carries steps out.
     pub(super) fn carry_out(&mut self, steps: &[Step]) -> Result<(), EnforceError> {
-        let Some(enforcer) = &mut self.enforcer else { return Ok(()) };
-        steps.iter().try_for_each(|step| match step {
-            Step::Insert(entry) => enforcer.insert(entry),
-            Step::Remove(key) => enforcer.remove(key),
-        })
+        match &mut self.enforcer {
+            Some(enforcer) if !steps.is_empty() => enforcer.change(steps),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -148,7 +144,7 @@ impl Agent {
         interface.adopted = adopted.is_some();
         interface.enforcer = Some(match adopted {
             Some(enforcer) => enforcer,
-            None => self.opener.attach(name, &interface.spec).map_err(failed)?,
+            None => self.opener.attach(name, &interface.spec, &self.table).map_err(failed)?,
         });
         Ok(())
     }
@@ -190,7 +186,7 @@ impl Agent {
             let Some(interface) = self.interfaces.get_mut(&name) else { continue };
             interface.looked_at_ns = self.now_ns;
             if let Some(enforcer) = &interface.enforcer {
-                if self.opener.is_on(&name, enforcer.as_ref()) {
+                if enforcer.is_alive() {
                     continue;
                 }
                 tracing::warn!("interface {name}: it is gone");

@@ -3,7 +3,7 @@
 //! **Question answered**: what has been asked for, what is it like on the cores now, and what follows for each interface?
 //!
 //! The agent is called, it does not wait: requests come as method calls, and [`Agent::tick`] says when it wants to be called next (every
-//! 2 ms while frames flow, 50 ms while none do). Time comes from the caller as nanoseconds of the monotonic clock.
+//! 2 ms while frames flow, 50 ms while none do, not at all while nothing is steered). Time comes from the caller as nanoseconds of the monotonic clock.
 //!
 //! ## A tick
 //!
@@ -15,8 +15,8 @@
 //!
 //! ## Invariants
 //!
-//! * What was asked for and granted is in [`Desired`] and noted in the journal before the answer; what failed changed nothing, except that
-//!   of several rules in one request those before the refused one stand.
+//! * What was asked for and granted is noted in the journal before the answer; what failed changed nothing: of several rules in one
+//!   request all are in force, or none.
 //! * Every interface has the entries that its [`claims`] say, or a fault.
 
 mod claims;
@@ -49,6 +49,9 @@ use std::time::Duration;
 const BUSY: Duration = Duration::from_millis(2);
 /// Between ticks while none do: an idle host must not notice.
 const IDLE: Duration = Duration::from_millis(50);
+
+/// While nothing is steered nothing is to be done but by request.
+const UNUSED: Duration = Duration::from_secs(3600);
 
 /// The agent. One thread owns it.
 pub struct Agent {
@@ -119,7 +122,11 @@ impl Agent {
             self.repair();
         }
         self.look_after_interfaces();
-        if busy { BUSY } else { IDLE }
+        match (self.interfaces.is_empty(), busy) {
+            (true, _) => UNUSED,
+            (false, true) => BUSY,
+            (false, false) => IDLE,
+        }
     }
 
     /// What the host is like now: cores and machines found.
@@ -204,6 +211,7 @@ impl Agent {
         let chooser = self.chooser();
         for interface in self.interfaces.values_mut() {
             let Some(enforcer) = &mut interface.enforcer else { continue };
+            enforcer.settle();
             for event in enforcer.events() {
                 self.mover.placed(event.core, event.at_ns);
                 let candidates = event.facts.map(|facts| chooser.candidates(&self.table, &facts));

@@ -5,8 +5,8 @@ use super::claims::RuleId;
 use crate::desired::Change;
 use crate::enforcer::{Entry, EntryKey, EntryStatus};
 use crate::error::SteerError;
-use crate::headers::{Selector, unmapped};
-use crate::rule::{Filter, Rule, parse_filter, parse_rule};
+use crate::selector::Selector;
+use crate::rule::{Filter, Rule, Target, parse_filter, parse_rule};
 use crate::spec::VmSpec;
 use crate::view::FlowView;
 use place::VmId;
@@ -25,38 +25,54 @@ impl Agent {
     /// Adds rules for one interface or (`None`) for all that are steered and will be. Returns how many.
     ///
     /// # Errors
-    /// The first that is refused; those before it stand.
+    /// The first that is refused; none is in force then.
     pub fn add_rules(&mut self, on: Option<&str>, texts: &[String]) -> Result<usize, SteerError> {
         self.check_on(on)?;
         let read = |text: &String| {
             parse_rule(text).map_err(|source| SteerError::Text { text: text.clone(), source })
         };
-        // Read all before any is in force: a typing error changes nothing.
         let rules: Vec<Rule> = texts.iter().map(read).collect::<Result<_, _>>()?;
+        self.put_rules(on, rules)
+    }
+
+    /// Adds rules that were read already. Returns how many.
+    ///
+    /// # Errors
+    /// As [`Agent::add_rules`].
+    pub fn put_rules(&mut self, on: Option<&str>, rules: Vec<Rule>) -> Result<usize, SteerError> {
+        let id = |rule: &Rule| RuleId { on: on.map(str::to_owned), key: rule.key() };
+        let mut wanted = Vec::with_capacity(rules.len());
+        for rule in &rules {
+            self.check_cores(rule)?;
+            wanted.push((id(rule), self.entries_of(rule)?));
+        }
+        let before = |(id, _): &(RuleId, Vec<Entry>)| {
+            let old = self.rules.get(id).map(|old| self.entries_of(old));
+            (id.clone(), old.and_then(Result::ok).unwrap_or_default())
+        };
+        let before: Vec<_> = wanted.iter().map(before).collect();
+        if let Err(error) = self.put_entries(&wanted) {
+            // What took them must be as it was; the interface that refused has a reason to refuse that too, which is no news.
+            let _ = self.put_entries(&before);
+            return Err(error);
+        }
         let count = rules.len();
-        rules.into_iter().try_for_each(|rule| self.add_rule(on, rule))?;
+        for (rule, (id, _)) in rules.into_iter().zip(wanted) {
+            self.journal.note(Change::Rule { on, rule: &rule, wanted: true });
+            self.rules.insert(id, rule);
+        }
         Ok(count)
     }
 
-    /// Adds one rule that was read already.
-    ///
-    /// # Errors
-    /// The rule cannot be in force.
-    pub fn add_rule(&mut self, on: Option<&str>, rule: Rule) -> Result<(), SteerError> {
-        let entries = self.entries_of(&rule)?;
-        let id = RuleId { on: on.map(str::to_owned), key: rule.key() };
-        let before = match self.rules.get(&id).map(|old| self.entries_of(old)) {
-            Some(Ok(entries)) => entries,
-            _ => Vec::new(),
-        };
-        if let Err(error) = self.put_entries(&id, &entries) {
-            // What took it must be as it was; the interface that refused has a reason to refuse that too, which is no news.
-            let _ = self.put_entries(&id, &before);
-            return Err(error);
+    fn check_cores(&self, rule: &Rule) -> Result<(), SteerError> {
+        match rule.placing.target {
+            Target::Core(core) if self.table.core(core).is_none() => Err(SteerError::Setting {
+                thing: format!("rule {:?}", rule.to_string()),
+                cause: format!("this host has no core {core}"),
+                remedy: "see `suiro steer cores`".into(),
+            }),
+            _ => Ok(()),
         }
-        self.journal.note(Change::Rule { on, rule: &rule, wanted: true });
-        self.rules.insert(id, rule);
-        Ok(())
     }
 
     /// Deletes rules; `on` as they were added, or all when `None`. Returns how many.
@@ -82,8 +98,9 @@ impl Agent {
         let here = |id: &RuleId| on.is_none() || id.on.as_deref() == on;
         let found = self.rules.iter().filter(|(id, rule)| here(id) && means(rule));
         let ids: Vec<RuleId> = found.map(|(id, _)| id.clone()).collect();
+        let none: Vec<_> = ids.iter().map(|id| (id.clone(), Vec::new())).collect();
+        self.put_entries(&none)?;
         for id in &ids {
-            self.put_entries(id, &[])?;
             if let Some(rule) = self.rules.remove(id) {
                 self.journal.note(Change::Rule { on: id.on.as_deref(), rule: &rule, wanted: false });
             }
@@ -165,8 +182,7 @@ impl Agent {
             vm,
         };
         let Some(vm) = rule.own.vm else {
-            let whole = plain.mask.dst == u128::MAX;
-            let vm = whole.then(|| self.vm_of(unmapped(plain.value.dst))).flatten();
+            let vm = plain.destination().and_then(|address| self.vm_of(address));
             return Ok(vec![entry(plain, vm)]);
         };
         let addresses = self.addresses_of(vm);
@@ -190,13 +206,12 @@ impl Agent {
         Err(SteerError::Machine { rule: rule.to_string(), cause, remedy })
     }
 
-    /// Gives a rule these entries on every interface that it is for.
-    fn put_entries(&mut self, id: &RuleId, entries: &[Entry]) -> Result<(), SteerError> {
+    /// Gives each rule its entries, and no others, on every interface that it is for.
+    fn put_entries(&mut self, rules: &[(RuleId, Vec<Entry>)]) -> Result<(), SteerError> {
         for (name, interface) in &mut self.interfaces {
-            if id.on.as_deref().is_some_and(|on| on != name) {
-                continue;
-            }
-            let steps = interface.claims.claim(id, entries);
+            let here = rules.iter().filter(|(id, _)| id.on.as_deref().is_none_or(|on| on == name));
+            let steps: Vec<_> =
+                here.flat_map(|(id, entries)| interface.claims.claim(id, entries)).collect();
             let done = interface.carry_out(&steps);
             done.map_err(|source| SteerError::Enforce { interface: name.clone(), source })?;
         }
@@ -206,8 +221,7 @@ impl Agent {
     /// A machine changed: rules that name it, or its addresses, become other entries.
     pub(super) fn follow_vm(&mut self, specs: [Option<&VmSpec>; 2]) -> Result<(), SteerError> {
         let concerns = |rule: &Rule| {
-            let dst = Selector::of(rule);
-            let address = (dst.mask.dst == u128::MAX).then(|| unmapped(dst.value.dst));
+            let address = Selector::of(rule).destination();
             specs.iter().flatten().any(|spec| {
                 rule.own.vm.is_some_and(|vm| vm.get() == spec.id)
                     || address.is_some_and(|address| spec.addresses.contains(&address))
@@ -219,11 +233,12 @@ impl Agent {
             .filter(|(_, rule)| concerns(rule))
             .map(|(id, _)| id.clone())
             .collect();
-        for id in ids {
+        let entries = |id: RuleId| {
             let entries = self.entries_of(&self.rules[&id])?;
-            self.put_entries(&id, &entries)?;
-        }
-        Ok(())
+            Ok((id, entries))
+        };
+        let rules: Vec<_> = ids.into_iter().map(entries).collect::<Result<_, SteerError>>()?;
+        self.put_entries(&rules)
     }
 
     /// An interface that a rule is for must be wanted: a typing error would wait for ever.

@@ -4,7 +4,8 @@ use super::*;
 use crate::desired::Change;
 use crate::enforcer::{CoreTimes, Entry, Event, UnitStatus};
 use crate::error::SteerErrorKind;
-use crate::headers::mapped;
+use crate::selector::bits;
+use xdp::steer::Field;
 use crate::rule::Target;
 use crate::spec::{InterfaceSpec, VmSpec};
 use double::{World, four_cores};
@@ -72,10 +73,10 @@ fn a_machine_is_its_addresses_once_they_are_declared() {
     let (mut agent, world) = steering(&["eth0"]);
     add(&mut agent, &["vm_id=5,actions=place(core=auto,own)"]);
     let fcf = world.entries("eth0")[0].key.selector;
-    assert_eq!((fcf.value.outer_tos, fcf.mask.outer_tos), (10, 0xfe));
+    assert_eq!((fcf.key.get(Field::OuterTos), fcf.mask.get(Field::OuterTos)), (10, 0xfe));
     agent.put_vm("vm5", vm(5, &["10.0.0.5", "fd00::5"])).unwrap();
-    let mut found: Vec<_> = world.entries("eth0").iter().map(|e| e.key.selector.value.dst).collect();
-    let mut wanted = ["10.0.0.5", "fd00::5"].map(|text| mapped(text.parse().unwrap()));
+    let mut found: Vec<_> = world.entries("eth0").iter().map(|e| e.key.selector.key.get(Field::NwDst)).collect();
+    let mut wanted = ["10.0.0.5", "fd00::5"].map(|text| bits(text.parse().unwrap()));
     found.sort_unstable();
     wanted.sort_unstable();
     assert_eq!(found, wanted);
@@ -238,7 +239,7 @@ fn why_names_rule_core_reason_and_what_was_thought_of_every_core() {
     let why = agent.why("udp,nw_src=10.0.0.1,nw_dst=10.0.0.2,tp_src=9,tp_dst=53", None).unwrap();
     assert_eq!(why.rule.as_deref(), Some("udp,nw_dst=10.0.0.2,actions=place(core=auto)"));
     let decision = why.decision.unwrap();
-    assert_eq!((decision.core, decision.age_ms, decision.candidates.len()), (1, 100, 4));
+    assert_eq!((decision.core, decision.age_ms, decision.candidates.len()), (1, Some(100), 4));
     assert!(decision.candidates[1].verdict.starts_with("chosen"), "{decision:?}");
     let other = agent.why("tcp,nw_dst=10.0.0.2", None).unwrap();
     assert_eq!(other.rule.as_deref(), Some("priority=5,ip,actions=place(core=hash)"));
@@ -254,6 +255,8 @@ fn while_nothing_flows_the_agent_wants_to_be_called_rarely() {
     world.set_frames("eth0", 1);
     assert_eq!(agent.tick(2 * MS), BUSY);
     assert_eq!(agent.tick(3 * MS), IDLE);
+    agent.detach("eth0").unwrap();
+    assert_eq!(agent.tick(4 * MS), UNUSED);
 }
 
 #[test]

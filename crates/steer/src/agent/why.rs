@@ -5,10 +5,11 @@ use super::decisions::Decision;
 use super::interfaces::Interface;
 use crate::enforcer::{EntryKey, EntryStatus, UnitStatus};
 use crate::error::SteerError;
-use crate::headers::{Headers, Selector};
 use crate::rule::{Rule, parse_rule};
+use crate::selector::Selector;
 use crate::view::{CandidateView, DecisionView, WhyView};
 use place::{Candidate, CoreId, UnitId, Verdict};
+use xdp::steer::{Field, Key};
 
 /// Decisions told beside the last one. Chosen: a screen.
 const EARLIER: usize = 10;
@@ -23,13 +24,13 @@ impl Agent {
         let text = format!("{},actions=place(core=auto)", flow.trim().trim_end_matches(','));
         let flow = parse_rule(&text)
             .map_err(|source| SteerError::Text { text: flow.into(), source })?;
-        let headers = self.headers_of(&flow);
+        let key = self.key_of(&flow);
         let now_ns = self.now_ns;
         let Some(interface) = self.interfaces.get_mut(&name) else {
             return Err(SteerError::NotSteered { interface: name });
         };
         let failed = |source| SteerError::Enforce { interface: name.clone(), source };
-        let found = find(interface, &headers).map_err(failed)?;
+        let found = find(interface, &key).map_err(failed)?;
         let rule = found.key.and_then(|key| self.rules.get(interface.claims.rule_of(&key)?));
         let about = found.unit.map(|unit| interface.decisions.about(unit));
         let view = |decision: &Decision| decision_view(decision, now_ns);
@@ -41,7 +42,10 @@ impl Agent {
             rule: rule.map(Rule::to_string),
             unit: found.unit.map(|unit| match found.key {
                 Some(_) => "the rule's".to_owned(),
-                None => format!("flow group {} of {}", unit.0, interface.spec.groups),
+                None if unit.0 < interface.spec.groups.into() => {
+                    format!("flow group {} of {}", unit.0, interface.spec.groups)
+                }
+                None => "its flow control field's".to_owned(),
             }),
             core: found.status.and_then(|unit| unit.core).map(|core| core.0),
             wanted: found.status.and_then(|unit| unit.wanted).map(|core| core.0),
@@ -63,12 +67,22 @@ impl Agent {
         }
     }
 
-    /// The headers of a frame of the flow. A machine is its first address, or else its flow control field.
-    fn headers_of(&self, flow: &Rule) -> Headers {
+    /// The key of a frame of the flow. A machine is its first address, or else its flow control field.
+    fn key_of(&self, flow: &Rule) -> Key {
         let plain = Selector::of(flow);
-        let Some(vm) = flow.own.vm else { return plain.value };
-        let address = self.addresses_of(vm).iter().find_map(|&address| plain.to_address(address));
-        address.or_else(|| plain.to_fcf(vm)).unwrap_or(plain).value
+        let as_vm = |vm| {
+            let by_address = self.addresses_of(vm).iter().find_map(|&to| plain.to_address(to));
+            by_address.or_else(|| plain.to_fcf(vm))
+        };
+        let key = flow.own.vm.and_then(as_vm).unwrap_or(plain).key;
+        // Outside a tunnel the outermost header is the only one.
+        let is_plain = [Field::TunId, Field::TunSrc, Field::TunDst].iter().all(|&field| key.get(field) == 0);
+        if !is_plain {
+            return key;
+        }
+        let outer_tos = key.get(Field::OuterTos) | key.get(Field::NwTos);
+        let key = key.with(Field::TunSrc, key.get(Field::NwSrc)).with(Field::OuterTos, outer_tos);
+        key.with(Field::TunDst, key.get(Field::NwDst)).with(Field::NwTos, outer_tos)
     }
 }
 
@@ -81,14 +95,14 @@ struct Found {
 
 fn find(
     interface: &mut Interface,
-    headers: &Headers,
+    key: &Key,
 ) -> Result<Found, crate::enforcer::EnforceError> {
     let none = Found { key: None, unit: None, status: None };
     let Some(enforcer) = &mut interface.enforcer else { return Ok(none) };
-    let takes = |status: &EntryStatus| status.entry.key.selector.selects(headers);
+    let takes = |status: &EntryStatus| status.entry.key.selector.selects(key);
     let entries = enforcer.entries()?;
-    let best = entries.iter().filter(|status| takes(status)).max_by_key(|status| status.entry.key);
-    let unit = best.map(|status| status.unit).or_else(|| enforcer.group_of(headers));
+    let best = entries.iter().filter(|status| takes(status)).max_by_key(|status| status.entry.key.priority);
+    let unit = best.map(|status| status.unit).or_else(|| enforcer.missed_unit(key));
     let units = enforcer.units()?;
     let status = units.into_iter().find(|status| Some(status.unit) == unit);
     Ok(Found { key: best.map(|status| status.entry.key), unit, status })
@@ -99,7 +113,7 @@ fn decision_view(decision: &Decision, now_ns: u64) -> DecisionView {
     let candidates = decision.candidates.iter();
     DecisionView {
         at_ns: event.at_ns,
-        age_ms: now_ns.saturating_sub(event.at_ns) / 1_000_000,
+        age_ms: age(event.at_ns, now_ns),
         from: event.from.map(|core| core.0),
         core: event.core.0,
         reason: event.reason.to_string(),
@@ -107,11 +121,16 @@ fn decision_view(decision: &Decision, now_ns: u64) -> DecisionView {
     }
 }
 
+/// Milliseconds since then; a unit that a rule put where it is from the beginning has no such time.
+fn age(at_ns: u64, now_ns: u64) -> Option<u64> {
+    (at_ns > 0).then(|| now_ns.saturating_sub(at_ns) / 1_000_000)
+}
+
 /// A decision that is no longer remembered, as far as the unit itself tells.
 fn standing(unit: &UnitStatus, now_ns: u64) -> Option<DecisionView> {
     Some(DecisionView {
         at_ns: unit.decided_at_ns,
-        age_ms: now_ns.saturating_sub(unit.decided_at_ns) / 1_000_000,
+        age_ms: age(unit.decided_at_ns, now_ns),
         from: None,
         core: unit.core?.0,
         reason: unit.reason?.to_string(),

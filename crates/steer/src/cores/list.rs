@@ -28,6 +28,7 @@ pub(crate) fn parse_list(text: &str) -> Result<Vec<CoreId>, BadList> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn numbers(text: &str) -> Option<Vec<u16>> {
         Some(parse_list(text).ok()?.into_iter().map(|core| core.0).collect())
@@ -38,6 +39,32 @@ mod tests {
         assert_eq!(numbers("0-3,8,10-11\n"), Some(vec![0, 1, 2, 3, 8, 10, 11]));
         assert_eq!(numbers("5"), Some(vec![5]));
         assert_eq!(numbers("\n"), Some(vec![]));
+    }
+
+    proptest! {
+        #[test]
+        fn rising_numbers_written_by_the_kernel_are_read_back(cores in proptest::collection::btree_set(0u16..300, 0..40)) {
+            let mut text: Vec<String> = Vec::new();
+            let mut last = None;
+            for &core in &cores {
+                match (last, text.last_mut()) {
+                    (Some(before), Some(part)) if before + 1 == core => {
+                        let first = part.split('-').next().unwrap_or_default();
+                        *part = format!("{first}-{core}");
+                    }
+                    _ => text.push(core.to_string()),
+                }
+                last = Some(core);
+            }
+            prop_assert_eq!(numbers(&text.join(",")), Some(cores.into_iter().collect()));
+        }
+
+        #[test]
+        fn any_text_is_read_or_refused(text in "[-0-9, x]{0,30}") {
+            if let Some(cores) = numbers(&text) {
+                prop_assert!(cores.windows(2).all(|pair| pair[0] < pair[1]));
+            }
+        }
     }
 
     #[test]

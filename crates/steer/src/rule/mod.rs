@@ -13,7 +13,7 @@
 //!
 //! All other fields mean the headers inside a tunnel when there is one, as they do in Open vSwitch.
 //!
-//! The one action is `place(core=auto|N|hash|rx[,priority][,own])`: see [`Placing`].
+//! The one action is `place(core=auto|N|hash[,priority][,own])`: see [`Placing`].
 //!
 //! Invariant: what is printed reads back as the same value, so the printed form is what the store keeps.
 

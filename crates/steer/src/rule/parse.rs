@@ -15,7 +15,8 @@ use std::ops::Range;
 const SEEN: &[OxmField] = &[
     OxmField::EthType,
     OxmField::VlanVid,
-    OxmField::VlanPcp,
+    OxmField::EthSrc,
+    OxmField::EthDst,
     OxmField::IpDscp,
     OxmField::IpEcn,
     OxmField::IpProto,
@@ -31,7 +32,10 @@ const SEEN: &[OxmField] = &[
     OxmField::SctpDst,
     OxmField::TunnelId,
 ];
-const SEEN_TEXT: &str = "match on dl_type, vlan, nw_src, nw_dst, ipv6_src, ipv6_dst, nw_proto, nw_tos, nw_ecn, tp_src, tp_dst, tun_id, tun_src, tun_dst, vm_id, ip_frag";
+const SEEN_TEXT: &str = "match on dl_src, dl_dst, dl_type, dl_vlan, nw_src, nw_dst, ipv6_src, ipv6_dst, nw_proto, nw_tos, nw_ecn, tp_src, tp_dst, tun_id, tun_src, tun_dst, vm_id, ip_frag";
+
+/// VXLAN's network id has 24 bits (RFC 7348 §5).
+const TUN_ID_MAX: u128 = 0xff_ffff;
 
 /// Which rules are meant: those at least as specific as this.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -195,6 +199,11 @@ impl Parts {
             let word = Word { at, text: name };
             return Err(word.error("the steering program does not look at this field", SEEN_TEXT));
         }
+        let wide = fields.get(OxmField::TunnelId).is_some_and(|(value, _)| value > TUN_ID_MAX);
+        if wide {
+            let word = Word { at: text.find("tun").unwrap_or(0), text: "tun_id" };
+            return Err(word.error("a VXLAN network id has 24 bits", "give 0 to 16777215"));
+        }
         Ok(fields)
     }
 }
@@ -249,7 +258,7 @@ fn frag(text: &str, word: Word<'_>) -> Result<Frag, TextError> {
     })
 }
 
-const PLACE_FORM: &str = "write place(core=auto|N|hash|rx[,priority][,own])";
+const PLACE_FORM: &str = "write place(core=auto|N|hash[,priority][,own])";
 
 fn parse_placing(word: Word<'_>) -> Result<Placing, TextError> {
     let text = word.text.trim();
@@ -277,7 +286,6 @@ fn parse_target(text: &str, word: Word<'_>) -> Result<Target, TextError> {
     match text {
         "auto" => Ok(Target::Auto),
         "hash" => Ok(Target::Hash),
-        "rx" => Ok(Target::Rx),
         number => {
             let core = number.parse().map(|core| Target::Core(CoreId(core)));
             core.map_err(|_| word.error("no core of that name", PLACE_FORM))

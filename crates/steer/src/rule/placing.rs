@@ -23,8 +23,6 @@ pub enum Target {
     Core(CoreId),
     /// The frame's hash: what RSS would do over the allowed cores.
     Hash,
-    /// The core that the frame arrived on: as if no rule had matched.
-    Rx,
 }
 
 impl fmt::Display for Target {
@@ -33,7 +31,6 @@ impl fmt::Display for Target {
             Self::Auto => f.write_str("auto"),
             Self::Core(core) => write!(f, "{}", core.0),
             Self::Hash => f.write_str("hash"),
-            Self::Rx => f.write_str("rx"),
         }
     }
 }

@@ -12,7 +12,7 @@ fn what_is_printed_reads_back_as_the_same_rule() {
         "priority=7,udp,nw_dst=10.1.0.0/16,tp_dst=5001,actions=place(core=3)",
         "cookie=0xbeef,ipv6,ipv6_dst=fd00::/8,ip_frag=later,actions=place(core=hash)",
         "tun_id=0x1f,tun_src=192.0.2.1,tun_dst=192.0.2.0/24,actions=place(core=auto,own)",
-        "tun_src=2001:db8::/32,actions=place(core=rx)",
+        "tun_src=2001:db8::/32,dl_dst=02:00:00:00:00:01,actions=place(core=7)",
         "priority=1,actions=place(core=auto)",
         "dl_vlan=7,tcp,nw_tos=32,actions=place(core=auto,priority,own)",
     ] {
@@ -48,6 +48,7 @@ fn an_error_names_the_word_its_place_and_what_to_write() {
         ("ip,actions=place(core=fast)", 11, "place(core="),
         ("ip,actions=place(core=1,priority)", 11, "core=auto"),
         ("icmp,icmp_type=8,actions=place(core=auto)", 5, "tun_id"),
+        ("tun_id=0x1000000,actions=place(core=auto)", 0, "24 bits"),
         ("tp_dst=80,actions=place(core=auto)", 0, "add tcp"),
     ] {
         let error = parse_rule(text).expect_err(text);

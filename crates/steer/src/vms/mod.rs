@@ -8,10 +8,10 @@
 //! |---|---|
 //! | QEMU's process | `qemu-system-…`, `qemu-kvm` (Red Hat), `kvm` (Proxmox) |
 //! | virtual CPU *n* | `CPU n/KVM`, `CPU n/TCG`: with `-name …,debug-threads=on`, which libvirt sets |
-//! | virtual CPU, unnamed | has spent time as a guest (field 43 of `stat`): KVM only |
+//! | virtual CPU, unnamed | has spent time as a guest (field 43 of `stat`): KVM, and not on every kernel |
 //! | vhost worker | `vhost-PID` of its owner: a thread of that process since Linux 6.4, before that a kernel thread |
 //!
-//! A machine of which no virtual CPU can be told has its process's threads counted as such: right for `taskset -c 2 qemu-system-x86_64 …`.
+//! Of a machine whose virtual CPUs cannot be told, all threads that QEMU gave no name count as such: right for `taskset -c 2 qemu-system-x86_64 …`.
 //!
 //! *Pinned* is a virtual CPU that may not run everywhere: `Cpus_allowed_list` of `status` lacks a core that is online. The kernel keeps that list within
 //! the cgroup's cpuset, so `taskset`, libvirt's `<vcpupin>` and a cpuset of the machine's or of the whole slice all show there.
@@ -55,11 +55,11 @@ pub(crate) fn running(proc: &Path, online: &[CoreId]) -> io::Result<Vec<SeenVm>>
 }
 
 fn machine(process: &Process, online: &[CoreId]) -> Option<SeenVm> {
-    let arguments = process.arguments()?;
+    let (program, arguments) = (process.name()?, process.arguments()?);
     let threads = process.threads()?;
     let (workers, others): (Vec<_>, Vec<_>) =
         threads.iter().partition(|thread| vhost_owner(&thread.name) == Some(process.pid));
-    let vcpus = vcpus(others);
+    let vcpus = vcpus(&others, &program);
     let cores = vcpus.iter().flat_map(|thread| pinned_to(&thread.allowed, online));
     let cores: BTreeSet<CoreId> = cores.collect();
     let guest = vcpus.iter().map(|thread| (thread.tid, Stage::Guest));
@@ -73,14 +73,16 @@ fn machine(process: &Process, online: &[CoreId]) -> Option<SeenVm> {
     })
 }
 
-/// The virtual CPUs among a machine's threads: by name, else by what they did, else all of them.
-fn vcpus(threads: Vec<&Thread>) -> Vec<&Thread> {
-    let which = |is_one: fn(&Thread) -> bool| -> Vec<&Thread> {
+/// The virtual CPUs among a machine's threads: by name, else by what they did, else all without a name of their own.
+fn vcpus<'a>(threads: &[&'a Thread], program: &str) -> Vec<&'a Thread> {
+    let is_vcpu: [&dyn Fn(&Thread) -> bool; 3] =
+        [&|thread| qemu::is_vcpu(&thread.name), &|thread| thread.guest_ticks > 0, &|thread| {
+            thread.name == program
+        }];
+    let those = |is_one: &dyn Fn(&Thread) -> bool| -> Vec<&'a Thread> {
         threads.iter().copied().filter(|thread| is_one(thread)).collect()
     };
-    let named = which(|thread| qemu::is_vcpu(&thread.name));
-    let busy = which(|thread| thread.guest_ticks > 0);
-    [named, busy].into_iter().find(|found| !found.is_empty()).unwrap_or(threads)
+    is_vcpu.into_iter().map(those).find(|found| !found.is_empty()).unwrap_or_default()
 }
 
 /// The process that a vhost worker serves, by the worker's name.

@@ -64,6 +64,7 @@ fn printable(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn named(arguments: &str) -> Option<String> {
         name(&arguments.split(' ').map(str::to_owned).collect::<Vec<_>>())
@@ -100,6 +101,15 @@ mod tests {
             named(&format!("qemu -name {}", "x".repeat(100))).map(|name| name.len()),
             Some(64)
         );
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_the_arguments_a_name_is_short_and_plain(arguments in proptest::collection::vec("-?-?(name|uuid|.{0,9})|(guest=)?.{0,80}", 0..6)) {
+            let found = name(&arguments).unwrap_or_else(|| "none".into());
+            prop_assert!((1..=NAME_MAX).contains(&found.len()));
+            prop_assert!(found.bytes().all(|byte| byte.is_ascii_graphic()));
+        }
     }
 
     #[test]

@@ -127,7 +127,8 @@ fn a_machine_pinned_as_a_whole_is_pinned_though_its_threads_have_no_names() {
     proc.process(40, "qemu-system-x86", "qemu -uuid 12-34")
         .thread(40, 40, "qemu-system-x86", "2")
         .thread(40, 41, "qemu-system-x86", "2")
-        .thread(40, 42, "vhost-40", "0-3");
+        .thread(40, 42, "vhost-40", "0-3")
+        .thread(40, 43, "kvm-nx-lpage-re", "0-3");
     let vm = proc.only();
     assert_eq!((vm.name.as_str(), vm.source, numbers(&vm.cores)), ("12-34", "qemu", vec![2]));
     assert_eq!(vm.threads, [(40, Stage::Guest), (41, Stage::Guest), (42, Stage::Vhost)]);

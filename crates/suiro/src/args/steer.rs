@@ -30,6 +30,9 @@ Examples:
         /// Groups that flows without a rule are gathered in: 256, 512 or 1024
         #[arg(long, default_value = "256", value_parser = groups)]
         groups: u16,
+        /// The outermost ToS byte is a flow control field: a machine's id in 7 bits, then priority
+        #[arg(long)]
+        fcf: bool,
     },
     /// Stop steering interfaces; nothing of suiro is left on them
     #[command(after_help = "\
@@ -118,7 +121,7 @@ The action is place(core=WHICH[,priority][,own]):
   core=hash     by hash over the allowed cores, as RSS does
   core=rx       the core that the frame arrived on
   priority      prefers unpinned, lightly loaded cores and is not moved to make room for others
-  own           when no other core is free, the core of its own machine
+  own           the core of its own machine, also while others are free (without it: when none is)
 
 Examples:
   suiro steer flow add 'ip,nw_src=10.0.0.1,vm_id=1 actions=place(core=auto,priority)'

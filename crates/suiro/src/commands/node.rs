@@ -25,6 +25,10 @@ pub fn run(args: NodeArgs) -> Result<(), Failure> {
     if args.purge {
         let purged = purge(&config)?;
         purged.taps.iter().try_for_each(|tap| out(&format!("removed TAP {tap}\n")))?;
+        purged
+            .steered
+            .iter()
+            .try_for_each(|interface| out(&format!("interface {interface} is not steered any more\n")))?;
         return purged
             .files
             .iter()

@@ -326,7 +326,7 @@ fn a_second_node_in_the_same_directory_is_refused_and_the_first_goes_on() {
 }
 
 #[test]
-fn only_the_thread_of_the_ports_keeps_privileges() {
+fn only_the_threads_of_ports_and_steering_keep_privileges() {
     if !privileged() {
         return;
     }
@@ -341,13 +341,21 @@ fn only_the_thread_of_the_ports_keeps_privileges() {
         assert!(status.contains("NoNewPrivs:\t1"), "{name}");
         assert_eq!(
             held("CapEff") || held("CapPrm") || held("CapInh"),
-            name == "suiro-ports",
+            ["suiro-ports", "suiro-steer"].contains(&name.as_str()),
             "{name}: {status}"
         );
         names.push(name);
     }
     for expected in
-        ["suiro-ports", "suiro-worker-0", "suiro-store", "suiro-events", "suiro-control"]
+        [
+        "suiro-ports",
+        "suiro-steer",
+        "suiro-scout",
+        "suiro-worker-0",
+        "suiro-store",
+        "suiro-events",
+        "suiro-control",
+    ]
     {
         assert!(names.iter().any(|name| name == expected), "{expected} is not among {names:?}");
     }

@@ -31,8 +31,6 @@ impl Host {
         let lab = Lab::new(&["g1"]);
         lab.cable("g1");
         sh(&["ip", "-n", &lab.netns, "addr", "add", &format!("{ADDRESS}/24"), "dev", "g1"]);
-        // Native XDP on a veth hands frames on only while its peer takes them the same way.
-        sh(&["ip", "netns", "exec", &lab.guest("g1"), "ethtool", "-K", "eth0", "gro", "on"]);
         let netns_id = std::fs::metadata(format!("/run/netns/{}", lab.netns)).unwrap().ino();
         Self { lab, netns_id }
     }

@@ -218,21 +218,6 @@ mirrors! {
         /// Bytes.
         bytes: u64,
     }
-    /// `struct steer_fragment`.
-    SteerFragment = "steer_fragment" {
-        /// Src.
-        src: [u64; 2],
-        /// Dst.
-        dst: [u64; 2],
-        /// Tunnel.
-        tunnel: u32,
-        /// Id.
-        id: u32,
-        /// Proto.
-        proto: u32,
-        /// Zero.
-        reserved: u32,
-    }
     /// `struct steer_event`.
     SteerEvent = "steer_event" {
         /// At ns.
@@ -346,5 +331,32 @@ mirrors! {
         stage: u32,
         /// Key of map `clocks`; NO_CLOCK if none.
         clock: u32,
+    }
+    /// `struct packet` of `dissect.h`.
+    Packet = "packet" {
+        /// The key.
+        words: [u64; WORDS],
+        /// Of the IP header that the key is of, if it is a fragment.
+        fragment_id: u32,
+        /// Of the IP header around a tunnel, likewise.
+        outer_id: u32,
+        /// There is an IP header.
+        is_ip: u8,
+        /// The outer packet is in pieces, and this is the first.
+        is_outer_fragment: u8,
+        /// Of the outer packet.
+        outer_proto: u8,
+        /// Of what comes next in an IP packet.
+        proto: u8,
+        /// What comes next is a transport header, and in this packet.
+        is_found: u8,
+        /// Of the IPv6 headers so far.
+        frag: u8,
+        /// Of what comes next behind Ethernet.
+        eth_type: u16,
+        /// Where the next header begins.
+        at: u32,
+        /// Bytes of the IP packet from there on.
+        left: u32,
     }
 }

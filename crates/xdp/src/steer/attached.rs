@@ -61,7 +61,7 @@ pub struct Interface {
 /// A steered interface. Dropping it changes nothing, nor does the death of the process: all of it is pinned.
 pub struct Attached {
     interface: Interface,
-    directory: PathBuf,
+    pub(crate) directory: PathBuf,
     pub(crate) config: Mapped<SteerConfig>,
     pub(crate) units: Mapped<SteerUnit>,
     pub(crate) done: Mapped<SteerDone>,
@@ -292,9 +292,13 @@ fn load(host: &Path, directory: &Path, options: &Options) -> Result<Ebpf, SteerE
     for (map, path) in &paths {
         loader.map_pin_path(map, path.as_path());
     }
+    // The kernel refuses more queues than it has processors.
+    loader.map_max_entries(QUEUES, aya::util::nr_cpus().map_or(1, |cpus| cpus as u32));
     for map in ["units", "done"] {
         loader.map_max_entries(map, ENTRY_FIRST + entries);
     }
+    // The kernel makes no queues for processors that cannot be.
+    loader.map_max_entries(QUEUES, (aya::util::nr_cpus().unwrap_or(1) as u32).min(super::CPUS));
     for map in ["exact", "wild"] {
         loader.map_max_entries(map, entries);
     }

@@ -41,23 +41,29 @@
 pub(crate) mod abi;
 mod attached;
 mod counts;
+mod dissect;
 mod entries;
 mod error;
 mod events;
 mod hash;
 mod host;
 mod key;
+#[cfg(test)]
+mod layout_tests;
 mod maps;
+mod missed;
 mod occupant;
 mod options;
 mod order;
 mod pins;
+mod rehearsal;
 mod times;
 mod units;
 
 pub use abi::{CPUS, ENTRIES_MAX, GROUPS_MAX, MASKS, SLOTS};
 pub use attached::{Attached, Interface};
 pub use counts::{CoreCount, Count, Steered};
+pub use dissect::{Dissected, Dissector};
 pub use entries::{Entry, Target};
 pub use error::{ChangeError, SteerError};
 pub use events::{Event, EventKind, Events};
@@ -65,5 +71,10 @@ pub use host::Host;
 pub use key::{Field, Key, Match};
 pub use options::{Missed, Options, Placement};
 pub use pins::PIN_ROOT;
+pub use rehearsal::Rehearsal;
 pub use times::CoreTimes;
 pub use units::{Unit, UnitKind, Urgency};
+
+/// The compiled objects, for the test that compares their BTF with the Rust mirror.
+#[cfg(test)]
+pub(crate) static OBJECTS: [&[u8]; 3] = [attached::OBJECT, host::OBJECT, dissect::OBJECT];

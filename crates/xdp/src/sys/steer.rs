@@ -1,9 +1,9 @@
 //! Maps of the steering programs: which structs may be read from them, and maps in our address space.
 
 use crate::steer::abi::{
-    Mirror, SteerClock, SteerConfig, SteerCore, SteerCount, SteerDone, SteerEntry, SteerEvent,
-    SteerHost, SteerMasks, SteerPlaced, SteerReceived, SteerRing, SteerTable, SteerThread,
-    SteerUnit,
+    Mirror, Packet, SteerClock, SteerConfig, SteerCore, SteerCount, SteerDone, SteerEntry,
+    SteerEvent, SteerHost, SteerMasks, SteerPlaced, SteerReceived, SteerRing, SteerTable,
+    SteerThread, SteerUnit,
 };
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::io;
@@ -23,6 +23,7 @@ macro_rules! pod {
 }
 
 pod!(
+    Packet,
     SteerClock,
     SteerConfig,
     SteerCore,

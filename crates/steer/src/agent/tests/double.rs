@@ -2,14 +2,14 @@
 
 use crate::enforcer::{
     CoreTimes, Counts, EnforceError, Enforcer, Entry, EntryKey, EntryStatus, Event, OpenError,
-    Opener, UnitStatus, Urgency,
+    Opener, Step, UnitStatus, Urgency,
 };
-use crate::headers::Headers;
 use crate::spec::{InterfaceSpec, PolicyKind};
 use crate::surroundings::Surroundings;
 use place::{Core, CoreId, CoreTable, Reason, Stage, UnitId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard};
+use xdp::steer::{Field, Key};
 
 /// A host of four idle cores.
 pub fn four_cores() -> Surroundings {
@@ -26,7 +26,7 @@ struct Port {
     attached: bool,
     attachments: u32,
     refuses: bool,
-    entries: BTreeMap<EntryKey, (Entry, UnitId)>,
+    entries: HashMap<EntryKey, (Entry, UnitId)>,
     changes: u32,
     units: Vec<UnitStatus>,
     frames: u64,
@@ -143,17 +143,12 @@ impl Opener for Double {
         Ok(attached.map(|port| self.opened(name, port.generation)))
     }
 
-    fn attach(&self, name: &str, _: &InterfaceSpec) -> Result<Box<dyn Enforcer>, OpenError> {
+    fn attach(&self, name: &str, _: &InterfaceSpec, _: &CoreTable) -> Result<Box<dyn Enforcer>, OpenError> {
         let mut state = self.0.lock();
         let port = state.ports.get_mut(name).ok_or(OpenError::NoInterface)?;
         port.attached = true;
         port.attachments += 1;
         Ok(self.opened(name, port.generation))
-    }
-
-    fn is_on(&self, name: &str, enforcer: &dyn Enforcer) -> bool {
-        let state = self.0.lock();
-        state.ports.get(name).is_some_and(|port| enforcer.note() == Some(port.generation.to_string()))
     }
 }
 
@@ -176,31 +171,37 @@ impl Enforcer for Opened {
     }
 
     fn note(&self) -> Option<String> {
-        Some(self.generation.to_string())
+        None
     }
+
+    fn is_alive(&self) -> bool {
+        self.port(|_| ()).is_ok()
+    }
+
+    fn settle(&mut self) {}
 
     fn set_core_table(&mut self, table: &CoreTable, _: PolicyKind) -> Result<(), EnforceError> {
         self.port(|port| port.table = Some(table.clone()))
     }
 
-    fn insert(&mut self, entry: &Entry) -> Result<(), EnforceError> {
+    fn change(&mut self, steps: &[Step]) -> Result<(), EnforceError> {
         self.port(|port| {
-            if port.refuses {
+            if port.refuses && steps.iter().any(|step| matches!(step, Step::Put(_))) {
                 return Err(refused("insert an entry"));
             }
-            port.changes += 1;
-            let unit = UnitId(1024 + port.changes);
-            let unit = port.entries.get(&entry.key).map_or(unit, |(_, unit)| *unit);
-            port.entries.insert(entry.key, (*entry, unit));
+            for step in steps {
+                port.changes += 1;
+                let unit = UnitId(1024 + port.changes);
+                match step {
+                    Step::Put(entry) => {
+                        let unit = port.entries.get(&entry.key).map_or(unit, |(_, unit)| *unit);
+                        port.entries.insert(entry.key, (*entry, unit));
+                    }
+                    Step::Remove(key) => drop(port.entries.remove(key)),
+                }
+            }
             Ok(())
         })?
-    }
-
-    fn remove(&mut self, key: &EntryKey) -> Result<(), EnforceError> {
-        self.port(|port| {
-            port.changes += 1;
-            port.entries.remove(key);
-        })
     }
 
     fn entries(&mut self) -> Result<Vec<EntryStatus>, EnforceError> {
@@ -229,8 +230,8 @@ impl Enforcer for Opened {
         self.port(|port| Counts { by_verdict: vec![("steered", port.frames)], by_core: Vec::new() })
     }
 
-    fn group_of(&self, headers: &Headers) -> Option<UnitId> {
-        Some(UnitId((headers.dst & 0xff) as u32))
+    fn missed_unit(&self, key: &Key) -> Option<UnitId> {
+        Some(UnitId((key.get(Field::NwDst) & 0xff) as u32))
     }
 
     fn set_threads(&mut self, _: &[(u32, Stage)]) -> Result<(), EnforceError> {

@@ -11,6 +11,7 @@ use crate::args::{Cores, Mode, OnOff, PolicyCommand, PolicyName, SteerCommand, U
 use crate::client::quoted;
 use crate::failure::Failure;
 use hyper::Method;
+use node::fault::Fault;
 use node::service::Detached;
 use node::spec::IfName;
 use node::steer::{
@@ -20,9 +21,21 @@ use node::steer::{
 
 /// Does what the command says.
 pub fn run(context: &Context, command: SteerCommand) -> Result<(), Failure> {
+    // Here the way to a node is shorter than elsewhere.
+    obey(context, command).map_err(|failure| match failure {
+        Failure::NoNode(fault) => {
+            let remedy = "begin with: suiro steer attach INTERFACE; or name a node's socket with --api or SUIRO_API";
+            Failure::NoNode(Fault { remedy: remedy.into(), ..fault })
+        }
+        other => other,
+    })
+}
+
+fn obey(context: &Context, command: SteerCommand) -> Result<(), Failure> {
     match command {
-        SteerCommand::Attach { interfaces, mode, unmatched, groups } => {
-            let spec = InterfaceSpec { mode: wanted(mode), unmatched: left(unmatched), groups };
+        SteerCommand::Attach { interfaces, mode, unmatched, groups, fcf } => {
+            let (mode, unmatched) = (wanted(mode), left(unmatched));
+            let spec = InterfaceSpec { mode, unmatched, groups, fcf };
             attach(context, &interfaces, &spec)
         }
         SteerCommand::Detach { interfaces, all } => detach(context, interfaces, all),

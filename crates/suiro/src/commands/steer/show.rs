@@ -67,7 +67,9 @@ impl Sums {
         for (verdict, frames) in &view.frames {
             match verdict.as_str() {
                 "sent" => sums.sent += frames,
-                word if word.starts_with("dropped") => sums.dropped += frames,
+                "queue-full" | "draining" => sums.dropped += frames,
+                // Counted beside what became of the frame.
+                "fragment-followed" | "fragment-orphan" | "unknown" => {}
                 _ => sums.stayed += frames,
             }
         }

@@ -28,7 +28,7 @@ fn page(view: &WhyView) -> String {
     let moving = view.wanted.map_or_else(String::new, |to| format!(", on its way to {to}"));
     text += &format!("  core      {core}{moving}\n");
     if let Some(decision) = &view.decision {
-        text += &format!("  because   {}, {} ago\n", decision.reason, age(decision.age_ms));
+        text += &format!("  because   {}{}\n", decision.reason, ago(decision.age_ms));
         text += &candidates(decision);
     }
     if !view.earlier.is_empty() {
@@ -36,7 +36,7 @@ fn page(view: &WhyView) -> String {
     }
     let earlier = view.earlier.iter().map(|decision| {
         let core = decision.core;
-        format!("    {} ago  core {core}: {}\n", age(decision.age_ms), decision.reason)
+        format!("    core {core}: {}{}\n", decision.reason, ago(decision.age_ms))
     });
     text + &earlier.collect::<String>()
 }
@@ -56,11 +56,13 @@ fn candidates(decision: &DecisionView) -> String {
     table.to_string()
 }
 
-fn age(ms: u64) -> String {
+/// `, 12 s ago`, or nothing when that is not known.
+fn ago(ms: Option<u64>) -> String {
     match ms {
-        0..=9_999 => format!("{ms} ms"),
-        10_000..=599_999 => format!("{} s", ms / 1000),
-        _ => format!("{} min", ms / 60_000),
+        None => String::new(),
+        Some(ms @ 0..=9_999) => format!(", {ms} ms ago"),
+        Some(ms @ 10_000..=599_999) => format!(", {} s ago", ms / 1000),
+        Some(ms) => format!(", {} min ago", ms / 60_000),
     }
 }
 
@@ -74,13 +76,13 @@ mod tests {
         let candidate = |core, score, verdict: &str| CandidateView { core, score, verdict: verdict.into() };
         let decision = DecisionView {
             at_ns: 0,
-            age_ms: 12_000,
+            age_ms: Some(12_000),
             from: None,
             core: 2,
             reason: "least loaded core".into(),
             candidates: vec![candidate(1, None, "a guest is pinned to it"), candidate(2, Some(7), "chosen: free")],
         };
-        let earlier = DecisionView { core: 3, age_ms: 20, candidates: Vec::new(), ..decision.clone() };
+        let earlier = DecisionView { core: 3, age_ms: Some(20), candidates: Vec::new(), ..decision.clone() };
         let view = WhyView {
             on: "eth0".into(),
             flow: "udp,tp_dst=9".into(),
@@ -102,7 +104,7 @@ udp,tp_dst=9 on eth0
     1         -  a guest is pinned to it
     2         7  chosen: free
   before
-    20 ms ago  core 3: least loaded core
+    core 3: least loaded core, 20 ms ago
 ";
         assert_eq!(page(&view), expected);
     }

@@ -1,0 +1,198 @@
+//! One interface, steered by the kernel.
+
+use super::Shared;
+use crate::enforcer::{
+    CoreTimes, Counts, EnforceError, Enforcer, Entry, EntryKey, EntryStatus, Event, Step,
+    UnitStatus, Urgency,
+};
+use crate::spec::{ModeWanted, PolicyKind};
+use place::{CoreId, CoreTable, Facts, Reason, Stage, UnitId};
+use std::collections::HashMap;
+use xdp::Hook;
+use xdp::steer::{self, Attached, EventKind, Key, Placement, SteerError, Unit, UnitKind};
+
+/// The interface.
+pub(super) struct Steered {
+    pub(super) shared: Shared,
+    pub(super) attached: Attached,
+    events: steer::Events,
+    /// Entries in force, with their units.
+    pub(super) entries: HashMap<EntryKey, (Entry, UnitId)>,
+    note: Option<String>,
+    placement: Option<Placement>,
+}
+
+pub(super) fn failed<E: std::error::Error + Send + Sync + 'static>(
+    step: &'static str,
+) -> impl FnOnce(E) -> EnforceError {
+    move |source| EnforceError { step, source: Box::new(source) }
+}
+
+impl Steered {
+    /// Takes an attached or adopted interface; `wanted` is how it was asked for just now.
+    pub(super) fn new(
+        shared: Shared,
+        attached: Attached,
+        wanted: Option<ModeWanted>,
+    ) -> Result<Self, SteerError> {
+        let events = attached.events()?;
+        let there = attached.entries();
+        let entries = there.iter().filter_map(|(unit, entry)| {
+            let entry = super::change::from_kernel(entry)?;
+            Some((entry.key, (entry, *unit)))
+        });
+        let note = (wanted == Some(ModeWanted::Auto) && attached.hook() == Hook::Generic)
+            .then(|| "its driver takes no XDP program".to_owned());
+        Ok(Self { events, entries: entries.collect(), shared, attached, note, placement: None })
+    }
+
+    fn facts(&self, event: &steer::Event) -> Option<Facts> {
+        let unit = self.attached.unit(event.unit)?;
+        (event.kind == EventKind::Placed).then_some(Facts {
+            hash: unit.hash,
+            vm: unit.vm,
+            is_priority: unit.is_priority,
+            wants_own_core: unit.wants_own_core,
+            rx_core: event.from,
+        })
+    }
+
+    fn status(&self, unit: &Unit, targets: &HashMap<UnitId, &Entry>) -> UnitStatus {
+        use crate::rule::Target;
+        let target = targets.get(&unit.id).map(|entry| entry.target);
+        UnitStatus {
+            unit: unit.id,
+            core: unit.core,
+            wanted: unit.wanted.filter(|&wanted| unit.core.is_some_and(|core| core != wanted)),
+            reason: unit.reason,
+            decided_at_ns: unit.moved_at.as_nanos() as u64,
+            frames: unit.frames,
+            moves: unit.moves.into(),
+            vm: unit.vm,
+            is_priority: unit.is_priority,
+            is_fixed: matches!(target, Some(Target::Core(_) | Target::Hash)) || unit.wants_own_core,
+        }
+    }
+}
+
+impl Enforcer for Steered {
+    fn hook(&self) -> &'static str {
+        self.attached.hook().name()
+    }
+
+    fn note(&self) -> Option<String> {
+        self.note.clone()
+    }
+
+    fn set_core_table(&mut self, table: &CoreTable, policy: PolicyKind) -> Result<(), EnforceError> {
+        let placement = match policy {
+            PolicyKind::Vse => Placement::Vse,
+            PolicyKind::Hash => Placement::Hash,
+        };
+        if self.placement != Some(placement) {
+            self.attached.set_placement(placement);
+            self.placement = Some(placement);
+        }
+        self.shared.with(|host| host.set_cores(table)).map_err(failed("write the core table"))
+    }
+
+    fn change(&mut self, steps: &[Step]) -> Result<(), EnforceError> {
+        self.change_entries(steps)
+    }
+
+    fn settle(&mut self) {
+        if let Err(error) = self.attached.settle() {
+            tracing::debug!("a change of entries does not settle: {error}");
+        }
+    }
+
+    fn entries(&mut self) -> Result<Vec<EntryStatus>, EnforceError> {
+        let status = |&(entry, unit): &(Entry, UnitId)| {
+            let counted = self.attached.unit(unit);
+            let (frames, bytes) = counted.map_or((0, 0), |unit| (unit.frames, unit.bytes));
+            EntryStatus { entry, unit, frames, bytes }
+        };
+        Ok(self.entries.values().map(status).collect())
+    }
+
+    fn units(&mut self) -> Result<Vec<UnitStatus>, EnforceError> {
+        let targets = self.entries.values().map(|(entry, unit)| (*unit, entry)).collect();
+        let units = self.attached.units();
+        let used = units.iter().filter(|unit| unit.core.is_some() || unit.kind == UnitKind::Entry);
+        Ok(used.map(|unit| self.status(unit, &targets)).collect())
+    }
+
+    fn want(
+        &mut self,
+        unit: UnitId,
+        core: CoreId,
+        reason: Reason,
+        urgency: Urgency,
+    ) -> Result<(), EnforceError> {
+        let urgency = match urgency {
+            Urgency::WhenDrained => steer::Urgency::Whenever,
+            Urgency::DropToDrain => steer::Urgency::Urgent,
+        };
+        self.attached.want(unit, core, reason, urgency);
+        Ok(())
+    }
+
+    fn times(&mut self) -> Result<Vec<(CoreId, CoreTimes)>, EnforceError> {
+        let times = self.shared.with(|host| Ok(host.times())).map_err(failed("read the cores' times"))?;
+        let convert = |times: steer::CoreTimes| CoreTimes {
+            stages: Stage::ALL.map(|stage| times.stage(stage)),
+            other: times.other(),
+            idle: times.idle(),
+        };
+        Ok(times.into_iter().map(|(core, times)| (core, convert(times))).collect())
+    }
+
+    fn events(&mut self) -> Vec<Event> {
+        let news: Vec<steer::Event> = self.events.by_ref().collect();
+        let convert = |event: &steer::Event| {
+            if event.kind == EventKind::GivenUp {
+                tracing::info!(
+                    "unit {} stays on core {}: it was never idle while it was to go to core {}",
+                    event.unit, event.from, event.to
+                );
+                return None;
+            }
+            Some(Event {
+                at_ns: event.at.as_nanos() as u64,
+                unit: event.unit,
+                from: (event.kind == EventKind::Moved).then_some(event.from),
+                core: event.to,
+                reason: event.reason?,
+                facts: self.facts(event),
+            })
+        };
+        news.iter().filter_map(convert).collect()
+    }
+
+    fn counts(&mut self) -> Result<Counts, EnforceError> {
+        let verdicts = self.attached.counts().map_err(failed("count frames"))?;
+        let cores = self.attached.core_counts().map_err(failed("count frames by core"))?;
+        Ok(Counts {
+            by_verdict: verdicts.into_iter().map(|(what, count)| (what.name(), count.frames)).collect(),
+            by_core: cores.into_iter().map(|(core, count)| (core, count.processed.frames)).collect(),
+        })
+    }
+
+    fn missed_unit(&self, key: &Key) -> Option<UnitId> {
+        self.attached.missed_unit(key)
+    }
+
+    fn set_threads(&mut self, threads: &[(u32, Stage)]) -> Result<(), EnforceError> {
+        self.shared.watch(threads).map_err(failed("watch the guests' threads"))
+    }
+
+    fn is_alive(&self) -> bool {
+        self.attached.is_alive()
+    }
+
+    fn detach(self: Box<Self>) -> Result<(), EnforceError> {
+        let Self { shared, attached, events, .. } = *self;
+        drop(events);
+        shared.detach(attached).map_err(failed("detach it"))
+    }
+}

@@ -1,0 +1,59 @@
+//! The program of an interface, run on a frame that no wire carried: for tests and for measuring what it costs.
+
+use super::attached::Attached;
+use super::error::SteerError;
+use super::pins::pin_error;
+use aya::programs::{TestRun, TestRunAttrs, TestRunOptions, Xdp};
+use aya_obj::programs::XdpAttachType;
+use std::io;
+use std::time::Duration;
+
+/// The program of an interface, to be run by hand. What it counts and decides is the interface's.
+pub struct Rehearsal {
+    program: Xdp,
+}
+
+impl Attached {
+    /// Opens the interface's program.
+    ///
+    /// # Errors
+    /// It is not pinned.
+    pub fn rehearsal(&self) -> Result<Rehearsal, SteerError> {
+        let path = self.directory.join("steer");
+        let program = Xdp::from_pin(&path, XdpAttachType::Interface)
+            .map_err(|error| pin_error(&path, "open the program")(io::Error::other(error)))?;
+        Ok(Rehearsal { program })
+    }
+}
+
+impl Rehearsal {
+    /// Runs it `repeat` times in a row on a frame, on the calling thread's core; the last run's action (`XDP_…`) and the mean time of one.
+    /// Nothing is sent: a redirected frame stays on its way for ever.
+    ///
+    /// # Errors
+    /// The kernel refuses: the frame is shorter than an Ethernet header or longer than a page.
+    pub fn run(&self, frame: &[u8], repeat: u32) -> Result<(u32, Duration), SteerError> {
+        let options = TestRunOptions { data_in: Some(frame), repeat, ..TestRunOptions::new() };
+        let result = self.program.test_run(options).map_err(refused)?;
+        Ok((result.return_value, result.duration))
+    }
+
+    /// Runs it on `count` copies of a frame that are really passed to the stack or sent to their core, as if received by the loopback
+    /// interface of the calling thread's namespace, `batch` at a time.
+    ///
+    /// # Errors
+    /// As of [`Rehearsal::run`].
+    pub fn run_live(&self, frame: &[u8], count: u32, batch: u32) -> Result<(), SteerError> {
+        let options = TestRunOptions {
+            data_in: Some(frame),
+            repeat: count,
+            attrs: TestRunAttrs::new().xdp_live_frames(batch),
+            ..TestRunOptions::new()
+        };
+        self.program.test_run(options).map(|_| ()).map_err(refused)
+    }
+}
+
+fn refused(error: aya::programs::ProgramError) -> SteerError {
+    SteerError::Load { step: "run the program", source: Box::new(error.into()) }
+}

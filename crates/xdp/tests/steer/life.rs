@@ -1,0 +1,225 @@
+//! Beginning, death and end: what stays, what is adopted, what is left.
+
+use crate::lab::{HERE, Lab, enter, inside, options, pin, run, two_cores};
+use aya::maps::loaded_maps;
+use aya::programs::loaded_programs;
+use place::CoreId;
+use std::io::{BufRead, BufReader};
+use std::net::UdpSocket;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use xdp::steer::{
+    Attached, Entry, Field, Host, Interface, Match, Missed, Options, SteerError, Target, Urgency,
+};
+use xdp::{Hook, Loaded};
+
+/// All UDP to that core.
+fn all_udp(core: u16) -> Entry {
+    let matching = Match::fields(1, [(Field::NwProto, 17, 0xff)]);
+    Entry {
+        matching,
+        target: Target::Core(CoreId(core)),
+        is_priority: false,
+        wants_own_core: false,
+        vm: None,
+    }
+}
+
+/// Sends datagrams from core 0 of the far end, and waits for the last of each burst at the near end: nothing overruns.
+fn send(lab: &Lab, count: usize) {
+    let (near, far) = (lab.netns("near"), lab.netns("far"));
+    inside(&near, || {
+        let receiver = UdpSocket::bind((HERE, 0)).unwrap();
+        let port = receiver.local_addr().unwrap().port();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                enter(&far);
+                pin(0);
+                let sender = UdpSocket::bind("10.9.0.2:0").unwrap();
+                (0..count)
+                    .for_each(|_| assert_eq!(sender.send_to(&[7; 64], (HERE, port)).unwrap(), 64));
+            });
+            let mut buffer = [0; 128];
+            (0..count).for_each(|_| assert_eq!(receiver.recv(&mut buffer).unwrap(), 64));
+        });
+    });
+}
+
+/// Frames that each core's stack had.
+fn by_core(attached: &Attached) -> Vec<u64> {
+    attached.core_counts().unwrap().iter().map(|(_, core)| core.processed.frames).collect()
+}
+
+#[test]
+fn frames_are_processed_on_the_core_of_their_entry() {
+    let Some(mut lab) = Lab::new("cores") else { return };
+    for hook in [Hook::Native, Hook::Generic] {
+        let attached =
+            &mut lab.attach(&Options { missed: Missed::Stay, hook: Some(hook), ..options() });
+        assert_eq!(attached.hook(), hook);
+        let unit = attached.insert(&[all_udp(1)]).unwrap()[0];
+        let before = by_core(attached);
+        send(&lab, 200);
+        let after = by_core(attached);
+        assert_eq!(after[1] - before[1], 200, "{hook:?}: {before:?} {after:?}");
+        let unit = attached.unit(unit).unwrap();
+        assert_eq!((unit.frames, unit.in_flight, unit.core), (200, 0, Some(CoreId(1))));
+        let again = Attached::adopt(lab.host(), "eth0").unwrap();
+        again.detach(lab.host()).unwrap();
+    }
+}
+
+#[test]
+fn where_time_goes_is_known_by_core_and_stage() {
+    let Some(mut lab) = Lab::new("times") else { return };
+    let attached = &mut lab.attach(&Options { missed: Missed::Stay, ..options() });
+    attached.insert(&[all_udp(1)]).unwrap();
+    let before = lab.host().times();
+    send(&lab, 2000);
+    let after = lab.host().times();
+    let spent = |core: usize, stage| after[core].1.stage(stage) - before[core].1.stage(stage);
+    assert!(spent(0, place::Stage::Driver) > 0, "the driver's part is on core 0");
+    assert!(spent(1, place::Stage::Packet) > 0, "the packets' part is on core 1");
+    for ((_, before), (_, after)) in before.iter().zip(&after) {
+        let loads = after.loads_since(before);
+        let window = after.at_ns - before.at_ns;
+        let idle = (after.idle() - before.idle()) as f64 / window as f64;
+        let busy = f64::from(loads.total().as_ppm()) / 1e6;
+        assert!((idle + busy - 1.0).abs() < 0.02, "idle {idle} and busy {busy} are all there is");
+    }
+}
+
+#[test]
+fn another_program_is_refused_by_name_and_left_alone() {
+    let Some(mut lab) = Lab::new("refused") else { return };
+    let (netns, interface) = (lab.netns("near"), lab.interface());
+    let other =
+        inside(&netns, || Loaded::new(1).unwrap().attach(interface.index, Hook::Native)).unwrap();
+    let host = lab.host();
+    let refused = inside(&netns, || Attached::attach(host, &interface, &options()));
+    let Err(SteerError::Occupied { program, .. }) = refused else { panic!("{:?}", refused.err()) };
+    assert_eq!(program.as_deref(), Some("suiro_ingress"));
+    assert!(lab.host().interfaces().is_empty());
+    assert!(lab.ip("near", "link show dev eth0").contains("xdp"));
+    drop(other);
+    let attached = lab.attach(&options());
+    let host = lab.host();
+    let twice = inside(&netns, || Attached::attach(host, &interface, &options()));
+    assert!(matches!(twice, Err(SteerError::Occupied { .. })));
+    assert!(inside(&netns, || attached.is_alive()));
+}
+
+/// The part of the next test that is killed; does nothing unless asked by it.
+#[test]
+fn owner_to_be_killed() {
+    let (Some(root), Some(index)) =
+        (std::env::var_os("SUIRO_TEST_ROOT"), std::env::var("SUIRO_TEST_INDEX").ok())
+    else {
+        return;
+    };
+    let mut host = Host::open(&PathBuf::from(root)).unwrap();
+    let interface = Interface { name: "eth0".into(), index: index.parse().unwrap() };
+    let mut attached =
+        Attached::attach(&mut host, &interface, &Options { missed: Missed::Stay, ..options() })
+            .unwrap();
+    attached.insert(&[all_udp(1)]).unwrap();
+    host.set_cores(&two_cores()).unwrap();
+    println!("ready");
+    loop {
+        std::thread::park();
+    }
+}
+
+#[test]
+fn a_killed_owner_changes_nothing_and_the_next_one_goes_on() {
+    let Some(mut lab) = Lab::new("killed") else { return };
+    // The child is to start what is shared, too.
+    assert!(lab.host.take().unwrap().remove_if_unused().unwrap());
+    let index = lab.interface().index.to_string();
+    let me = std::env::current_exe().unwrap();
+    let mut child = Command::new("ip")
+        .args(["netns", "exec", &lab.netns("near")])
+        // `ip netns exec` has a mount namespace of its own, but sees the pins.
+        .arg(me)
+        .args(["--exact", "life::owner_to_be_killed", "--nocapture"])
+        .env("SUIRO_TEST_ROOT", lab.root())
+        .env("SUIRO_TEST_INDEX", index)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().contains("ready")));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    lab.host = Some(Host::open(&lab.root()).unwrap());
+    assert_eq!(lab.host().interfaces(), ["eth0"]);
+    let mut attached = Attached::adopt(lab.host(), "eth0").unwrap();
+    send(&lab, 100);
+    assert_eq!(by_core(&attached)[1], 100);
+    let entries = attached.entries();
+    assert_eq!(entries.iter().map(|(_, entry)| *entry).collect::<Vec<_>>(), [all_udp(1)]);
+    assert_eq!(
+        attached.options().unwrap(),
+        Options { missed: Missed::Stay, hook: Some(Hook::Native), ..options() }
+    );
+    // The new owner moves what the old one placed.
+    attached.settle().unwrap();
+    attached.want(entries[0].0, CoreId(0), place::Reason::Overload, Urgency::Whenever);
+    send(&lab, 100);
+    assert_eq!(attached.unit(entries[0].0).unwrap().core, Some(CoreId(0)));
+}
+
+#[test]
+fn detaching_leaves_nothing() {
+    let Some(mut lab) = Lab::new("nothing") else { return };
+    let attached = lab.attach(&options());
+    send(&lab, 10);
+    let programs: Vec<_> = ours();
+    assert!(lab.ip("near", "link show dev eth0").contains("xdp"));
+    attached.detach(lab.host()).unwrap();
+    assert!(!lab.ip("near", "link show dev eth0").contains("xdp"));
+    assert!(lab.host.take().unwrap().remove_if_unused().unwrap());
+    assert!(!lab.root().exists());
+    assert!(!lab.root().parent().unwrap().exists());
+    // The kernel frees what nobody holds when its readers have passed.
+    let held = |kind: &str, id: u32| match kind {
+        "map" => loaded_maps().flatten().any(|map| map.id() == id),
+        _ => loaded_programs().flatten().any(|program| program.id() == id),
+    };
+    for (kind, id) in programs {
+        while held(kind, id) {
+            std::thread::yield_now();
+        }
+    }
+    assert_eq!(
+        run(&format!("find {} -mindepth 1", lab.root().ancestors().nth(2).unwrap().display())),
+        ""
+    );
+}
+
+/// Programs and maps that this process holds by its pins, of all that the kernel has.
+fn ours() -> Vec<(&'static str, u32)> {
+    let programs = loaded_programs().flatten();
+    let names = [
+        "suiro_steer",
+        "suiro_arrive",
+        "suiro_switch",
+        "suiro_raise",
+        "suiro_enter",
+        "suiro_exit",
+        "suiro_batch",
+    ];
+    let newest = |name: &str| {
+        let of = loaded_programs().flatten().filter(|program| program.name_as_str() == Some(name));
+        of.max_by_key(|program| program.id())
+    };
+    assert!(programs.count() >= names.len());
+    let mut held = Vec::new();
+    for program in names.iter().filter_map(|name| newest(name)) {
+        held.push(("program", program.id()));
+        held.extend(
+            program.map_ids().unwrap().unwrap_or_default().into_iter().map(|id| ("map", id)),
+        );
+    }
+    held
+}

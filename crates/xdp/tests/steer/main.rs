@@ -1,0 +1,8 @@
+//! Steering by the real programs: by `BPF_PROG_TEST_RUN`, and on real veth pairs in namespaces of the test's own.
+
+mod dissect;
+mod exits;
+mod lab;
+mod life;
+mod order;
+mod placement;
