@@ -115,7 +115,7 @@ impl<C: Clock> Worker<C> {
         if self.handover.is_some() {
             self.settle(now);
         }
-        if self.queues.is_quiet() {
+        if self.queues.is_quiet() && !self.expects_frames(now) {
             self.sleep(now);
         } else if now.since(self.looked) >= self.spin {
             self.look(now, Some(Duration::ZERO));
@@ -155,10 +155,12 @@ impl<C: Clock> Worker<C> {
         self.queues.get_mut(ix).is_some_and(|queue| handover.pauses(queue.switch))
     }
 
+    /// Whether other workers handed frames over lately, or frames wait here for what others do.
+    fn expects_frames(&self, now: Nanos) -> bool {
+        self.handover.as_ref().is_some_and(|handover| handover.is_awake(now, self.spin))
+    }
+
     fn sleep(&mut self, now: Nanos) {
-        if self.handover.as_ref().is_some_and(|handover| handover.is_awake(now, self.spin)) {
-            return;
-        }
         let mut limit = self.queues.forgive(now, &self.poller);
         if let Some(next) = self.engine.scratch.backlog.next() {
             if next <= now {

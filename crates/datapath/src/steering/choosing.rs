@@ -53,7 +53,7 @@ impl Choosing {
         std::mem::replace(&mut self.table, table)
     }
 
-    pub(crate) fn choose(&mut self, unit: UnitId, is_hashed: bool, facts: &Facts, now: u64) -> Decision {
+    pub(crate) fn choose(&mut self, is_hashed: bool, facts: &Facts) -> Decision {
         let decision = match self.chooser {
             Chooser::Vse if !is_hashed => Vse::default().place(&self.table, facts),
             _ => Hash.place(&self.table, facts),
@@ -63,12 +63,16 @@ impl Choosing {
         {
             core.placed += 1;
         }
+        decision
+    }
+
+    /// Notes a decision for the control thread.
+    pub(crate) fn remember(&mut self, unit: UnitId, decision: Decision, facts: &Facts, now: u64) {
         if self.placed.len() == EVENTS {
             self.placed.pop_front();
         }
         let Decision { core, reason } = decision;
         self.placed.push_back(Placed { at_ns: now, unit, core, reason, facts: *facts });
-        decision
     }
 
     /// What happened since the last call; the oldest of very many are forgotten.

@@ -7,6 +7,7 @@ use super::options::{SteeringEntry, Target, Unmatched};
 use place::{UnitId, VmId};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher};
+use wire::eth_type;
 use xdp::steer::{Field, Key, MASKS};
 
 /// Units 0..GROUPS_MAX are flow groups.
@@ -120,6 +121,7 @@ impl Classifier {
     fn missed(&self, key: &Key, hash: u32) -> Option<UnitId> {
         let fcf = key.get(Field::OuterTos) as u32;
         match self.unmatched {
+            _ if !has_ip(key) => None, // nothing tells its flows apart
             _ if self.is_fcf && fcf >> 1 != 0 => Some(UnitId(FCF_FIRST + fcf)),
             Unmatched::Groups(groups) => Some(UnitId(hash & (u32::from(groups) - 1))),
             Unmatched::Stay => None,
@@ -139,6 +141,11 @@ impl Classifier {
             },
         }
     }
+}
+
+fn has_ip(key: &Key) -> bool {
+    let (ether_type, tunnel) = (key.get(Field::DlType), key.get(Field::TunId));
+    tunnel != 0 || ether_type == eth_type::IPV4.into() || ether_type == eth_type::IPV6.into()
 }
 
 /// Multiply and fold, under two secrets.

@@ -79,6 +79,11 @@ impl Steering {
         Ok(unit)
     }
 
+    /// A unit from [`Steering::free_unit`] that no entry got.
+    pub fn return_unit(&mut self, unit: UnitId) {
+        self.free.push_back(unit);
+    }
+
     /// Puts these entries in force in place of those that were. An entry that stays, by unit, keeps its place and counters. Waits until
     /// every worker classifies by them: microseconds, a millisecond when ports have queues that are full.
     ///

@@ -45,7 +45,7 @@
 //! * A move costs nothing while the old worker keeps up. With [`Haste::Hold`] up to [`HOLDS`] units have frames wait, up to
 //!   [`HOLD_BYTES`] each; more are dropped (`hold_full`); after [`GIVE_UP_NS`] the move is given up until the next wish.
 //! * Nothing is allocated after start of steering. Memory: [`RING_BYTES`] for each ordered pair of workers and [`HOLDS`] holds for each
-//!   worker, from the first steered switch to the last; 2.6 MiB of units and counters for each steered switch and worker.
+//!   worker, from the first steered switch to the last; for each steered switch 0.5 MiB of units, and 1.2 MiB for each worker.
 //! * A switch that is not steered costs one branch for each batch, a worker without steering one for each turn.
 //! * A panic at the target costs the frames of its round, like any other; the ring goes on.
 

@@ -28,7 +28,6 @@ const SWITCH: SwitchId = SwitchId(7);
 const IX: SwitchIx = SwitchIx(0);
 
 /// Time as the scheduler says.
-#[derive(Default)]
 struct Given(AtomicU64);
 
 impl Clock for Given {
@@ -145,7 +144,7 @@ struct Host {
 impl Host {
     /// Workers with one switch: port 1, received by worker 0, to port 2; all groups of flows steered.
     fn new(count: usize) -> Self {
-        let clock = Arc::new(Given::default());
+        let clock = Arc::new(Given(AtomicU64::new(1_000_000_000)));
         let events = EventRing::new(64).unwrap();
         let mailboxes: Vec<_> = (0..count).map(|_| Mailbox::new().unwrap()).collect();
         let config = Config { cache_entries: 1024, ..Config::default() };

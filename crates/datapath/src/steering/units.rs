@@ -8,10 +8,10 @@ use super::classifier::{ENTRY_FIRST, UnitFacts};
 use super::options::{Haste, SteeringEntry, Target};
 use crate::counters::{Count, blocks};
 use place::{CoreId, Facts, Reason, UnitId};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-/// Entries of one switch. Chosen: beside the groups 16 thousand units, which take 1 MiB, and 1.6 MiB for each worker.
+/// Entries of one switch. Chosen: beside the groups 16 thousand units, which take 0.5 MiB, and 1.2 MiB for each worker.
 pub(crate) const ENTRIES_MAX: usize = 16_384;
 /// All units.
 pub(crate) const UNITS: usize = ENTRY_FIRST as usize + ENTRIES_MAX;
@@ -57,12 +57,14 @@ struct UnitShared {
     wish: AtomicU64,
     decided_at: AtomicU64,
     moves: AtomicU64,
+    /// Why it stays where it arrives, while nothing was decided: the reason's code.
+    stays: AtomicU8,
 }
 
 impl Default for UnitShared {
     fn default() -> Self {
         let wish = AtomicU64::new(Wish::UNDECIDED.0);
-        Self { wish, decided_at: AtomicU64::new(0), moves: AtomicU64::new(0) }
+        Self { wish, decided_at: AtomicU64::new(0), moves: AtomicU64::new(0), stays: AtomicU8::new(0) }
     }
 }
 
@@ -185,10 +187,16 @@ impl Shared {
         if let Some(place) = self.wish(unit).place() {
             return Some(place); // by another worker, meanwhile
         }
-        let decision = choosing.choose(unit, is_hashed, facts, now);
-        self.units[unit.0 as usize].decided_at.store(now, Relaxed);
+        let decision = choosing.choose(is_hashed, facts);
         let place = self.worker_on(decision.core)?;
-        if !decision.reason.is_settled() {
+        let known = &self.units[unit.0 as usize];
+        let stays = if decision.reason.is_settled() { 0 } else { decision.reason.code() };
+        // That it goes on staying for the same reason is no news.
+        if known.stays.swap(stays, Relaxed) != stays || stays == 0 {
+            known.decided_at.store(now, Relaxed);
+            choosing.remember(unit, decision, facts, now);
+        }
+        if stays != 0 {
             return None;
         }
         let decided = |wish: Wish| {
@@ -231,7 +239,7 @@ impl Shared {
             unit: id,
             core: now.and_then(core),
             wanted: behind.and(wish.place()).and_then(core),
-            reason: wish.reason(),
+            reason: wish.reason().or_else(|| Reason::from_code(unit.stays.load(Relaxed))),
             decided_at_ns: unit.decided_at.load(Relaxed),
             frames: sum(|block| &block.frames),
             bytes: sum(|block| &block.bytes),
@@ -252,7 +260,7 @@ pub struct SteeredUnit {
     pub core: Option<CoreId>,
     /// Where they will go when no order is lost.
     pub wanted: Option<CoreId>,
-    /// Why; `None` while they only stay where they arrive.
+    /// Why.
     pub reason: Option<Reason>,
     /// When it was decided, or moved: nanoseconds of the datapath's clock.
     pub decided_at_ns: u64,

@@ -170,18 +170,38 @@ impl Agent {
         table::set_roles(&mut self.table, &self.policy, &machines);
     }
 
-    /// Loads, by the first interface that can tell: all see the same cores.
+    /// Loads, by the first interface that can tell: all see the same cores. Of its own cores an enforcer knows better: to the host a worker
+    /// that waits for frames is busy.
     fn measure(&mut self) {
+        let (mut source, mut sum) = (String::new(), BTreeMap::new());
+        let mut is_host_known = false;
         let enforcers = self.interfaces.iter_mut().filter_map(|(name, i)| Some((name, i.enforcer.as_mut()?)));
         for (name, enforcer) in enforcers {
-            match enforcer.times() {
-                Ok(times) if times.is_empty() => {}
-                Ok(times) => {
-                    self.meter.measure(self.now_ns, name, &times);
-                    break;
-                }
-                Err(error) => tracing::debug!("interface {name}: {error}: {}", error.source),
+            let is_own = enforcer.cores().is_some();
+            if !is_own && is_host_known {
+                continue;
             }
+            let times = match enforcer.times() {
+                Ok(times) if times.is_empty() => continue,
+                Ok(times) => times,
+                Err(error) => {
+                    tracing::debug!("interface {name}: {error}: {}", error.source);
+                    continue;
+                }
+            };
+            source += name;
+            is_host_known |= !is_own;
+            for (core, times) in times {
+                if is_own {
+                    sum.insert(core, times);
+                } else {
+                    sum.entry(core).or_insert(times);
+                }
+            }
+        }
+        if !sum.is_empty() {
+            let times: Vec<_> = sum.into_iter().collect();
+            self.meter.measure(self.now_ns, &source, &times);
         }
     }
 
@@ -212,9 +232,13 @@ impl Agent {
         for interface in self.interfaces.values_mut() {
             let Some(enforcer) = &mut interface.enforcer else { continue };
             enforcer.settle();
-            for event in enforcer.events() {
+            let events = enforcer.events();
+            let cores = enforcer.cores().filter(|_| !events.is_empty());
+            let limited = cores.map(|cores| table::limited(&self.table, &cores));
+            for event in events {
                 self.mover.placed(event.core, event.at_ns);
-                let candidates = event.facts.map(|facts| chooser.candidates(&self.table, &facts));
+                let table = limited.as_ref().unwrap_or(&self.table);
+                let candidates = event.facts.map(|facts| chooser.candidates(table, &facts));
                 interface.decisions.remember(event, candidates.unwrap_or_default());
             }
         }

@@ -16,6 +16,10 @@ fn classifier(entries: &[SteeringEntry], unmatched: Unmatched) -> Classifier {
     Classifier::new(entries, (unmatched, false), [3, 5]).unwrap()
 }
 
+fn ip() -> Key {
+    Key::default().with(Field::DlType, eth_type::IPV4.into())
+}
+
 /// Few bits, so that entries overlap.
 fn entries() -> impl Strategy<Value = Vec<SteeringEntry>> {
     let one = (0..4u16, 0..4u128, 0..4u128, 0..4u128, 0..4u128);
@@ -45,7 +49,7 @@ fn flows_spread_over_all_groups() {
     let classifier = classifier(&[], Unmatched::Groups(256));
     let mut groups = [0; 256];
     for flow in 0..25_600 {
-        let (unit, _) = classifier.unit(&Key::default().with(Field::TpSrc, flow)).unwrap();
+        let (unit, _) = classifier.unit(&ip().with(Field::TpSrc, flow)).unwrap();
         groups[unit.0 as usize] += 1;
     }
     assert!(groups.iter().all(|count| (40..180).contains(count)), "{groups:?}");
@@ -58,17 +62,18 @@ fn frames_that_nothing_selects_stay_unless_groups_take_them() {
     assert_eq!(stay.unit(&Key::default()), None);
     let dns = Key::default().with(Field::TpDst, 53);
     assert_eq!(stay.unit(&dns).unwrap().0, UnitId(ENTRY_FIRST));
-    assert!(classifier(&some, Unmatched::Groups(256)).unit(&Key::default()).unwrap().0.0 < 256);
+    assert!(classifier(&some, Unmatched::Groups(256)).unit(&ip()).unwrap().0.0 < 256);
+    assert_eq!(classifier(&some, Unmatched::Groups(256)).unit(&Key::default()), None, "no flow");
 }
 
 #[test]
 fn the_flow_control_field_names_a_unit_of_its_own() {
     let classifier = Classifier::new(&[], (Unmatched::Stay, true), [3, 5]).unwrap();
-    let key = Key::default().with(Field::OuterTos, 5 << 1 | 1);
+    let key = ip().with(Field::OuterTos, 5 << 1 | 1);
     let unit = classifier.unit(&key).unwrap().0;
     let facts = classifier.facts(unit);
     assert_eq!((facts.vm, facts.is_priority), (VmId::new(5), true));
-    assert_eq!(classifier.unit(&Key::default().with(Field::OuterTos, 1)), None);
+    assert_eq!(classifier.unit(&ip().with(Field::OuterTos, 1)), None);
 }
 
 #[test]
