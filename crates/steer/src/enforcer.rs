@@ -158,7 +158,8 @@ pub trait Enforcer: Send {
     ///
     /// # Errors
     /// The kernel refuses.
-    fn set_core_table(&mut self, table: &CoreTable, policy: PolicyKind) -> Result<(), EnforceError>;
+    fn set_core_table(&mut self, table: &CoreTable, policy: PolicyKind)
+    -> Result<(), EnforceError>;
 
     /// Changes entries; of several steps for one key the last counts. Many at once cost little more than one.
     ///
@@ -276,7 +277,9 @@ impl OpenError {
     /// What the user can do.
     pub fn remedy(&self, interface: &str) -> String {
         match self {
-            Self::NoInterface => "see `ip link` for the interfaces of this network namespace".into(),
+            Self::NoInterface => {
+                "see `ip link` for the interfaces of this network namespace".into()
+            }
             Self::Occupied { .. } => format!(
                 "see whose it is with `ip link show {interface}`; end that program, or remove its own with `ip link set dev {interface} xdp off`"
             ),

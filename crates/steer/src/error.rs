@@ -171,17 +171,22 @@ impl SteerError {
     /// What the user can do.
     pub fn remedy(&self) -> String {
         match self {
-            Self::NotSteered { .. } => "see `suiro steer list`; attach it with `suiro steer attach`".into(),
+            Self::NotSteered { .. } => {
+                "see `suiro steer list`; attach it with `suiro steer attach`".into()
+            }
             Self::OtherOptions { interface } => {
                 format!("detach it first: suiro steer detach {interface}")
             }
             Self::Open { interface, source } => source.remedy(interface),
             Self::Enforce { .. } => {
-                "see `suiro doctor`; if it names nothing, please report this with the node's log".into()
+                "see `suiro doctor`; if it names nothing, please report this with the node's log"
+                    .into()
             }
             Self::Text { source, .. } => source.remedy.clone().into_owned(),
             Self::Machine { remedy, .. } | Self::Setting { remedy, .. } => remedy.clone(),
-            Self::NoVm { .. } => "see `suiro steer vm list`; one that was found is not declared".into(),
+            Self::NoVm { .. } => {
+                "see `suiro steer vm list`; one that was found is not declared".into()
+            }
             Self::BadVm { remedy, .. } => (*remedy).into(),
             Self::Which { .. } => "name it with --on, from `suiro steer list`".into(),
         }
@@ -196,7 +201,9 @@ fn shortened(text: String) -> String {
     if text.len() <= CAUSE_MAX {
         return text;
     }
-    let part = |text: &str, from: usize, to: usize| text.chars().skip(from).take(to - from).collect::<String>();
+    let part = |text: &str, from: usize, to: usize| {
+        text.chars().skip(from).take(to - from).collect::<String>()
+    };
     let length = text.chars().count();
     let half = CAUSE_MAX / 2;
     let (begin, end) = (part(&text, 0, half), part(&text, length.saturating_sub(half), length));

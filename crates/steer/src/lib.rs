@@ -55,9 +55,9 @@ pub use enforcer::{
 };
 pub use error::{SteerError, SteerErrorKind};
 pub use kernel::Kernel;
-pub use selector::Selector;
 pub use look::{Roots, look_around};
 pub use rule::{Filter, Frag, Own, Placing, Rule, Target, Underlay, parse_filter, parse_rule};
+pub use selector::Selector;
 pub use spec::{
     GROUPS_RANGE, InterfaceSpec, ModeWanted, PolicyKind, PolicyPatch, PolicySpec, Unmatched, VmSpec,
 };

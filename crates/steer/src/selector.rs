@@ -47,7 +47,9 @@ impl Selector {
             let (value, mask) = frag.bits();
             selector.set(Field::IpFrag, value.into(), mask.into());
         }
-        for (field, underlay) in [(Field::TunSrc, rule.own.tun_src), (Field::TunDst, rule.own.tun_dst)] {
+        for (field, underlay) in
+            [(Field::TunSrc, rule.own.tun_src), (Field::TunDst, rule.own.tun_dst)]
+        {
             if let Some((value, mask)) = underlay.map(addresses) {
                 selector.set(field, value, mask);
             }
@@ -85,7 +87,9 @@ impl Selector {
                 self.set(Field::TpDst, value, mask);
             }
             // A network id is matched in a tunnel, never outside one.
-            OxmField::TunnelId => self.set(Field::TunId, Key::vni(value as u32), Key::vni(mask as u32)),
+            OxmField::TunnelId => {
+                self.set(Field::TunId, Key::vni(value as u32), Key::vni(mask as u32))
+            }
             _ => {}
         }
     }
@@ -178,7 +182,10 @@ mod tests {
     fn an_ipv4_rule_never_selects_an_ipv6_frame_that_ends_in_the_same_bits() {
         let frame = udp("10.0.0.1").with(Field::NwDst, 0xfd << 120 | 0x0a00_0001);
         assert!(!selector("ip,nw_dst=10.0.0.1").selects(&frame));
-        assert!(!selector("tun_dst=10.0.0.1").selects(&frame.with(Field::TunDst, 0xfd << 120 | 0x0a00_0001)));
+        assert!(
+            !selector("tun_dst=10.0.0.1")
+                .selects(&frame.with(Field::TunDst, 0xfd << 120 | 0x0a00_0001))
+        );
     }
 
     #[test]

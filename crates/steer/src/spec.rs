@@ -135,10 +135,8 @@ impl PolicyPatch {
             priority_threshold_percent: self
                 .priority_threshold_percent
                 .unwrap_or(to.priority_threshold_percent),
-            cores: cores.map_or_else(
-                || to.cores.clone(),
-                |cores| (!cores.is_empty()).then_some(cores),
-            ),
+            cores: cores
+                .map_or_else(|| to.cores.clone(), |cores| (!cores.is_empty()).then_some(cores)),
             reserved: self.reserved.as_deref().map_or_else(|| to.reserved.clone(), in_order),
             moves: self.moves.unwrap_or(to.moves),
         }

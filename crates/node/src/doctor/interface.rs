@@ -12,14 +12,23 @@ pub(super) fn usual(root: &Path) -> Vec<String> {
     let class = root.join("sys/class/net");
     let physical: Vec<String> =
         names.iter().filter(|name| class.join(name).join("device").exists()).cloned().collect();
-    if physical.is_empty() { names.into_iter().filter(|name| name != "lo").collect() } else { physical }
+    if physical.is_empty() {
+        names.into_iter().filter(|name| name != "lo").collect()
+    } else {
+        physical
+    }
 }
 
 pub(super) fn examine(root: &Path, name: &str, features: XdpFeatures) -> Vec<Finding> {
     if features == XdpFeatures::NoInterface {
         let thing = format!("interface {name}");
         let means = "nothing can be said of it";
-        return vec![Finding::missing(thing, "there is no interface of that name here", means, "see `ip link`")];
+        return vec![Finding::missing(
+            thing,
+            "there is no interface of that name here",
+            means,
+            "see `ip link`",
+        )];
     }
     vec![xdp(root, name, features), rps(root, name)]
 }
@@ -38,12 +47,22 @@ fn xdp(root: &Path, name: &str, features: XdpFeatures) -> Finding {
         }
         XdpFeatures::Known { basic: false, .. } => {
             let found = format!("not in the driver, {driver}");
-            Finding::limited(thing, found, generic, "use an interface whose driver has XDP, where every cycle counts")
+            Finding::limited(
+                thing,
+                found,
+                generic,
+                "use an interface whose driver has XDP, where every cycle counts",
+            )
         }
         _ => {
             let found = format!("the kernel does not say (needs Linux 6.3), {driver}");
             let means = "whether it is native shows when it is attached";
-            Finding::limited(thing, found, means, format!("try: suiro steer attach {name}; suiro steer list"))
+            Finding::limited(
+                thing,
+                found,
+                means,
+                format!("try: suiro steer attach {name}; suiro steer list"),
+            )
         }
     }
 }
@@ -65,6 +84,7 @@ fn rps(root: &Path, name: &str) -> Finding {
         return Finding::ok(thing, "off");
     }
     let means = "the kernel moves frames once more, by hash, after they were steered: they are not processed where the policy says";
-    let remedy = format!("for f in /sys/class/net/{name}/queues/rx-*/rps_cpus; do echo 0 >$f; done");
+    let remedy =
+        format!("for f in /sys/class/net/{name}/queues/rx-*/rps_cpus; do echo 0 >$f; done");
     Finding::limited(thing, "on", means, remedy)
 }

@@ -8,8 +8,18 @@ const WITHOUT_STEERING: &str =
 
 /// A function of the kernel by whose presence a feature is known: every kernel with it lists it.
 const FEATURES: &[(&str, &str, &str, &str)] = &[
-    ("XDP links", "bpf_xdp_link_attach", WITHOUT_STEERING, "use Linux 5.9 or later with CONFIG_BPF_SYSCALL"),
-    ("cpumap programs", "cpu_map_kthread_run", WITHOUT_STEERING, "use Linux 5.9 or later with CONFIG_BPF_SYSCALL"),
+    (
+        "XDP links",
+        "bpf_xdp_link_attach",
+        WITHOUT_STEERING,
+        "use Linux 5.9 or later with CONFIG_BPF_SYSCALL",
+    ),
+    (
+        "cpumap programs",
+        "cpu_map_kthread_run",
+        WITHOUT_STEERING,
+        "use Linux 5.9 or later with CONFIG_BPF_SYSCALL",
+    ),
     (
         "tracepoints",
         "__traceiter_sched_switch",
@@ -53,7 +63,12 @@ fn btf(root: &Path) -> Finding {
 fn features(root: &Path) -> Vec<Finding> {
     let Ok(symbols) = std::fs::read_to_string(root.join("proc/kallsyms")) else {
         let means = "whether XDP links, cpumap programs and tracepoints are there is not known";
-        return vec![Finding::limited("kernel symbols", "/proc/kallsyms cannot be read", means, "run as root")];
+        return vec![Finding::limited(
+            "kernel symbols",
+            "/proc/kallsyms cannot be read",
+            means,
+            "run as root",
+        )];
     };
     let has = |name: &str| symbols.lines().any(|line| line.split(' ').nth(2) == Some(name));
     let finding = |&(thing, symbol, means, remedy): &(&str, &str, &str, &str)| match has(symbol) {
@@ -80,8 +95,14 @@ fn jit(root: &Path) -> Finding {
     let setting = std::fs::read_to_string(root.join("proc/sys/net/core/bpf_jit_enable"));
     match setting.as_deref().map(str::trim) {
         Ok("0") => {
-            let means = "programs are interpreted: steering and af_xdp ports work, several times slower";
-            Finding::limited("eBPF compiler", "switched off", means, "sysctl net.core.bpf_jit_enable=1")
+            let means =
+                "programs are interpreted: steering and af_xdp ports work, several times slower";
+            Finding::limited(
+                "eBPF compiler",
+                "switched off",
+                means,
+                "sysctl net.core.bpf_jit_enable=1",
+            )
         }
         _ => Finding::ok("eBPF compiler", "on"),
     }

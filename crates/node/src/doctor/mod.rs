@@ -47,12 +47,22 @@ impl Finding {
         Self { thing, state: State::Ok, found, means: String::new(), remedy: String::new() }
     }
 
-    fn limited(thing: impl Into<String>, found: impl Into<String>, means: &str, remedy: impl Into<String>) -> Self {
+    fn limited(
+        thing: impl Into<String>,
+        found: impl Into<String>,
+        means: &str,
+        remedy: impl Into<String>,
+    ) -> Self {
         let (means, remedy) = (means.into(), remedy.into());
         Self { state: State::Limited, means, remedy, ..Self::ok(thing, found) }
     }
 
-    fn missing(thing: impl Into<String>, found: impl Into<String>, means: &str, remedy: impl Into<String>) -> Self {
+    fn missing(
+        thing: impl Into<String>,
+        found: impl Into<String>,
+        means: &str,
+        remedy: impl Into<String>,
+    ) -> Self {
         Self { state: State::Missing, ..Self::limited(thing, found, means, remedy) }
     }
 }
@@ -64,7 +74,9 @@ pub fn examine(interfaces: &[String]) -> Vec<Finding> {
     findings.push(privileges());
     findings.extend(host::examine(root));
     let names = if interfaces.is_empty() { interface::usual(root) } else { interfaces.to_vec() };
-    findings.extend(names.iter().flat_map(|name| interface::examine(root, name, netdev::xdp_features(name))));
+    findings.extend(
+        names.iter().flat_map(|name| interface::examine(root, name, netdev::xdp_features(name))),
+    );
     findings
 }
 
@@ -73,10 +85,14 @@ fn privileges() -> Finding {
     if missing.is_empty() {
         return Finding::ok("privileges", "all that suiro uses");
     }
-    let list: Vec<_> =
-        missing.iter().map(|(cap, purpose)| format!("{cap} ({purpose})")).collect();
+    let list: Vec<_> = missing.iter().map(|(cap, purpose)| format!("{cap} ({purpose})")).collect();
     let means = "a node started like this cannot do what stands in brackets";
-    Finding::missing("privileges", format!("missing: {}", list.join(", ")), means, "run as root, or give the service these capabilities")
+    Finding::missing(
+        "privileges",
+        format!("missing: {}", list.join(", ")),
+        means,
+        "run as root, or give the service these capabilities",
+    )
 }
 
 #[cfg(test)]

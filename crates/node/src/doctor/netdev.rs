@@ -54,7 +54,12 @@ pub fn xdp_features(name: &str) -> XdpFeatures {
 }
 
 fn index(name: &str) -> io::Result<u32> {
-    let socket = rustix::net::socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+    let socket = rustix::net::socket_with(
+        AddressFamily::INET,
+        SocketType::DGRAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )?;
     Ok(rustix::net::netdevice::name_to_index(&socket, name)?)
 }
 
@@ -68,8 +73,11 @@ fn ask(index: u32) -> io::Result<Option<u64>> {
     set_socket_timeout(&socket, Timeout::Recv, Some(Duration::from_secs(2)))?;
     rustix::net::bind(&socket, &SocketAddrNetlink::new(0, 0))?;
     let name = b"netdev\0";
-    let family = exchange(&socket, &request(GENL_ID_CTRL, CTRL_CMD_GETFAMILY, CTRL_ATTR_FAMILY_NAME, name))?;
-    let Some(family) = attribute(&family, CTRL_ATTR_FAMILY_ID).and_then(|value| value.first_chunk()) else {
+    let family =
+        exchange(&socket, &request(GENL_ID_CTRL, CTRL_CMD_GETFAMILY, CTRL_ATTR_FAMILY_NAME, name))?;
+    let Some(family) =
+        attribute(&family, CTRL_ATTR_FAMILY_ID).and_then(|value| value.first_chunk())
+    else {
         return Ok(None);
     };
     let family = u16::from_ne_bytes(*family);
@@ -102,7 +110,9 @@ fn exchange(socket: &OwnedFd, request: &[u8]) -> io::Result<Vec<u8>> {
     answer.truncate(length);
     let kind = answer.get(4..6).map(|kind| u16::from_ne_bytes([kind[0], kind[1]]));
     match kind {
-        Some(kind) if kind != NLMSG_ERROR && answer.len() >= HEADERS => Ok(answer.split_off(HEADERS)),
+        Some(kind) if kind != NLMSG_ERROR && answer.len() >= HEADERS => {
+            Ok(answer.split_off(HEADERS))
+        }
         _ => Err(io::ErrorKind::Unsupported.into()),
     }
 }

@@ -6,7 +6,8 @@ use std::os::unix::fs::symlink;
 /// A made-up host with nothing wrong.
 fn host() -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
-    let symbols = "0 T bpf_xdp_link_attach\n0 t cpu_map_kthread_run\n0 T __traceiter_sched_switch\n";
+    let symbols =
+        "0 T bpf_xdp_link_attach\n0 t cpu_map_kthread_run\n0 T __traceiter_sched_switch\n";
     for (path, text) in [
         ("proc/sys/kernel/osrelease", "6.18.44-x\n"),
         ("proc/kallsyms", symbols),
@@ -20,7 +21,8 @@ fn host() -> tempfile::TempDir {
     ] {
         write(root.path(), path, text);
     }
-    symlink("../../../drivers/ixgbe", root.path().join("sys/class/net/eth0/device/driver")).unwrap();
+    symlink("../../../drivers/ixgbe", root.path().join("sys/class/net/eth0/device/driver"))
+        .unwrap();
     root
 }
 
@@ -40,7 +42,10 @@ fn a_host_with_nothing_wrong_needs_no_remedy() {
     let root = host();
     let findings = all(root.path());
     assert!(findings.len() >= 8);
-    assert!(findings.iter().all(|finding| finding.state == State::Ok && finding.remedy.is_empty()), "{findings:?}");
+    assert!(
+        findings.iter().all(|finding| finding.state == State::Ok && finding.remedy.is_empty()),
+        "{findings:?}"
+    );
     assert_eq!(findings.last().unwrap().found, "off");
     assert!(findings.iter().any(|finding| finding.found == "native, driver ixgbe"));
 }
@@ -49,11 +54,21 @@ fn a_host_with_nothing_wrong_needs_no_remedy() {
 fn each_fault_is_found_with_what_still_works_and_the_fix() {
     for (path, text, thing, state) in [
         ("proc/sys/kernel/osrelease", "5.4.0-1\n", "kernel", State::Missing),
-        ("proc/kallsyms", "0 T bpf_xdp_link_attach\n0 t cpu_map_kthread_run\n", "tracepoints", State::Missing),
+        (
+            "proc/kallsyms",
+            "0 T bpf_xdp_link_attach\n0 t cpu_map_kthread_run\n",
+            "tracepoints",
+            State::Missing,
+        ),
         ("proc/self/mounts", "sysfs /sys sysfs rw 0 0\n", "bpffs", State::Limited),
         ("proc/sys/net/core/bpf_jit_enable", "0\n", "eBPF compiler", State::Limited),
         ("proc/17/comm", "irqbalance\n", "irqbalance", State::Limited),
-        ("sys/class/net/eth0/queues/rx-0/rps_cpus", "00000000,0000000c\n", "eth0: RPS", State::Limited),
+        (
+            "sys/class/net/eth0/queues/rx-0/rps_cpus",
+            "00000000,0000000c\n",
+            "eth0: RPS",
+            State::Limited,
+        ),
     ] {
         let root = host();
         write(root.path(), path, text);
@@ -65,7 +80,11 @@ fn each_fault_is_found_with_what_still_works_and_the_fix() {
     }
     let root = host();
     std::fs::remove_file(root.path().join("sys/kernel/btf/vmlinux")).unwrap();
-    assert!(all(root.path()).iter().any(|finding| finding.thing == "BTF" && finding.state == State::Missing));
+    assert!(
+        all(root.path())
+            .iter()
+            .any(|finding| finding.thing == "BTF" && finding.state == State::Missing)
+    );
 }
 
 #[test]

@@ -47,7 +47,12 @@ impl Node {
             Ok(())
         });
         if let Err(refusal) = restored.await {
-            tracing::error!(remedy = refusal.fault.remedy, "{}: {}", refusal.fault.thing, refusal.fault.cause);
+            tracing::error!(
+                remedy = refusal.fault.remedy,
+                "{}: {}",
+                refusal.fault.thing,
+                refusal.fault.cause
+            );
         }
         Ok(())
     }
@@ -63,7 +68,11 @@ impl Node {
     }
 
     /// Steers an interface.
-    pub async fn steer_attach(&self, name: String, spec: InterfaceSpec) -> Result<InterfaceView, Refusal> {
+    pub async fn steer_attach(
+        &self,
+        name: String,
+        spec: InterfaceSpec,
+    ) -> Result<InterfaceView, Refusal> {
         let view = self.steer.ask(move |agent| agent.attach(&name, spec)).await?;
         self.saved(THING).await?;
         Ok(view)
@@ -105,7 +114,11 @@ impl Node {
     }
 
     /// Rules with counters.
-    pub async fn steer_flows(&self, on: Option<String>, filter: String) -> Result<Vec<FlowView>, Refusal> {
+    pub async fn steer_flows(
+        &self,
+        on: Option<String>,
+        filter: String,
+    ) -> Result<Vec<FlowView>, Refusal> {
         self.steer.ask(move |agent| agent.flows(on.as_deref(), &filter)).await
     }
 

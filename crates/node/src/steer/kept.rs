@@ -85,7 +85,8 @@ mod tests {
 
     #[test]
     fn what_was_kept_is_what_is_restored() {
-        let policy = PolicySpec { threshold_percent: 40, cores: Some(vec![2]), ..PolicySpec::default() };
+        let policy =
+            PolicySpec { threshold_percent: 40, cores: Some(vec![2]), ..PolicySpec::default() };
         let vm = VmSpec { id: 3, addresses: vec!["fd00::1".parse().unwrap()], ..VmSpec::default() };
         let rule = parse_rule("priority=3,ip,vm_id=3,actions=place(core=auto)").unwrap();
         let interface = InterfaceSpec::default();
@@ -102,7 +103,10 @@ mod tests {
             read(&mut desired, &id, &record.unwrap()).unwrap();
         }
         assert_eq!(desired.policy, policy);
-        assert_eq!(desired.interfaces.into_iter().collect::<Vec<_>>(), [("eth0".into(), interface)]);
+        assert_eq!(
+            desired.interfaces.into_iter().collect::<Vec<_>>(),
+            [("eth0".into(), interface)]
+        );
         assert_eq!(desired.vms.into_iter().collect::<Vec<_>>(), [("a/b".into(), vm)]);
         assert_eq!(desired.rules, [(None, rule.clone()), (Some("eth0".into()), rule)]);
     }
@@ -110,7 +114,9 @@ mod tests {
     #[test]
     fn a_record_of_another_kind_is_left_out() {
         let mut desired = Desired::default();
-        for (id, record) in [("rule/eth0", "ip"), ("rule//x", "ip,actions=drop"), ("colour", "red"), ("vm/a", "{")] {
+        for (id, record) in
+            [("rule/eth0", "ip"), ("rule//x", "ip,actions=drop"), ("colour", "red"), ("vm/a", "{")]
+        {
             assert_eq!(read(&mut desired, id, record.as_bytes()), None, "{id}");
         }
     }

@@ -132,8 +132,5 @@ pub fn refusal(error: &SteerError) -> Refusal {
 
 fn ended() -> Refusal {
     let remedy = "restart suiro; please report its last log lines";
-    Refusal::new(
-        Why::Impossible,
-        Fault::new("steering", "ask its thread", "it has ended", remedy),
-    )
+    Refusal::new(Why::Impossible, Fault::new("steering", "ask its thread", "it has ended", remedy))
 }

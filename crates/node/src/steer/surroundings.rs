@@ -44,7 +44,9 @@ impl Scout {
             }
         };
         if let Err(error) = std::thread::Builder::new().name("suiro-scout".into()).spawn(look) {
-            tracing::warn!("no thread to look for virtual machines: {error}; declare them with suiro steer vm add");
+            tracing::warn!(
+                "no thread to look for virtual machines: {error}; declare them with suiro steer vm add"
+            );
         }
         Self { _end: end }
     }

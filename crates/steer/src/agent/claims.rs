@@ -88,8 +88,8 @@ impl Claims {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::selector::Selector;
     use crate::rule::Target;
+    use crate::selector::Selector;
     use place::CoreId;
 
     fn entry(priority: u16, core: u16) -> Entry {

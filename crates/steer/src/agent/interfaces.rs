@@ -42,11 +42,15 @@ impl Interface {
     /// Gives the enforcer what it lacks, and takes from it what nobody wants: nothing else is touched, so frames notice nothing.
     fn reconcile(&mut self) -> Result<(), EnforceError> {
         let Some(enforcer) = &mut self.enforcer else { return Ok(()) };
-        let there: HashMap<EntryKey, _> =
-            enforcer.entries()?.into_iter().map(|status| (status.entry.key, status.entry)).collect();
+        let there: HashMap<EntryKey, _> = enforcer
+            .entries()?
+            .into_iter()
+            .map(|status| (status.entry.key, status.entry))
+            .collect();
         let stale = there.keys().filter(|key| self.claims.entry(key).is_none());
         let lacking = self.claims.in_force().filter(|entry| there.get(&entry.key) != Some(entry));
-        let steps: Vec<Step> = stale.copied().map(Step::Remove).chain(lacking.copied().map(Step::Put)).collect();
+        let steps: Vec<Step> =
+            stale.copied().map(Step::Remove).chain(lacking.copied().map(Step::Put)).collect();
         enforcer.change(&steps)
     }
 
@@ -95,10 +99,10 @@ impl Agent {
         let known = wanted.is_some();
         let enforcer = match wanted.and_then(|interface| interface.enforcer) {
             Some(enforcer) => Some(enforcer),
-            None => self.opener.adopt(name).map_err(|source| SteerError::Open {
-                interface: name.into(),
-                source,
-            })?,
+            None => self
+                .opener
+                .adopt(name)
+                .map_err(|source| SteerError::Open { interface: name.into(), source })?,
         };
         match enforcer {
             Some(enforcer) => enforcer
@@ -138,7 +142,9 @@ impl Agent {
         let failed = |source| SteerError::Open { interface: name.to_owned(), source };
         let Some(interface) = self.interfaces.get_mut(name) else { return Ok(()) };
         let adopted = self.opener.adopt(name).unwrap_or_else(|error| {
-            tracing::warn!("interface {name}: what an earlier node left cannot be taken up: {error}");
+            tracing::warn!(
+                "interface {name}: what an earlier node left cannot be taken up: {error}"
+            );
             None
         });
         interface.adopted = adopted.is_some();
@@ -173,9 +179,8 @@ impl Agent {
 
     /// Interfaces that vanished are let go; those that are not steered are tried again.
     pub(super) fn look_after_interfaces(&mut self) {
-        let due = |interface: &Interface| {
-            self.now_ns.saturating_sub(interface.looked_at_ns) >= RETRY_NS
-        };
+        let due =
+            |interface: &Interface| self.now_ns.saturating_sub(interface.looked_at_ns) >= RETRY_NS;
         let names: Vec<String> = self
             .interfaces
             .iter()
@@ -200,7 +205,13 @@ impl Agent {
             if let Err(error) = tried
                 && self.interfaces.get(&name).is_some_and(|interface| interface.fault != known)
             {
-                tracing::warn!(remedy = error.remedy(), "{}: {}: {}", error.thing(), error.step(), error.cause());
+                tracing::warn!(
+                    remedy = error.remedy(),
+                    "{}: {}: {}",
+                    error.thing(),
+                    error.step(),
+                    error.cause()
+                );
             }
         }
     }

@@ -56,7 +56,11 @@ impl Agent {
         }
         self.refresh_roles();
         self.journal.note(Change::Vm(name, Some(&spec)));
-        Ok(self.vm_views().into_iter().find(|view| view.name == name).expect("it was just declared"))
+        Ok(self
+            .vm_views()
+            .into_iter()
+            .find(|view| view.name == name)
+            .expect("it was just declared"))
     }
 
     /// Forgets a declared machine. Rules that name it fall back on the flow control field.
@@ -73,10 +77,14 @@ impl Agent {
     }
 
     fn check_vm(&self, name: &str, spec: &VmSpec) -> Result<(), SteerError> {
-        let bad = |cause: String, remedy| Err(SteerError::BadVm { name: name.into(), cause, remedy });
+        let bad =
+            |cause: String, remedy| Err(SteerError::BadVm { name: name.into(), cause, remedy });
         let plain = |c: char| c.is_ascii_alphanumeric() || "_-.:+@".contains(c);
         if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
-            return bad("its name is no name".into(), "use 1 to 64 letters, digits, `_`, `-`, `.`, `:`, `+`, `@`");
+            return bad(
+                "its name is no name".into(),
+                "use 1 to 64 letters, digits, `_`, `-`, `.`, `:`, `+`, `@`",
+            );
         }
         let Some(id) = VmId::new(spec.id) else {
             return bad("its id is 0, which means none".into(), "give an id of 1 to 127");
@@ -89,7 +97,9 @@ impl Agent {
         if let Some((other, _)) = self.vms.iter().find(same) {
             return bad(format!("id {} is {other}'s", spec.id), "give it another id");
         }
-        if let Some(missing) = spec.cores.iter().find(|&&core| self.table.core(CoreId(core)).is_none()) {
+        if let Some(missing) =
+            spec.cores.iter().find(|&&core| self.table.core(CoreId(core)).is_none())
+        {
             return bad(format!("this host has no core {missing}"), "see `suiro steer cores`");
         }
         Ok(())

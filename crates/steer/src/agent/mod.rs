@@ -97,13 +97,18 @@ impl Agent {
         self.policy = desired.policy;
         self.vms = desired.vms;
         let id = |on: Option<String>, rule: &Rule| RuleId { on, key: rule.key() };
-        self.rules =
-            desired.rules.into_iter().map(|(on, rule)| (id(on, &rule), rule)).collect();
+        self.rules = desired.rules.into_iter().map(|(on, rule)| (id(on, &rule), rule)).collect();
         self.refresh_roles();
         for (name, spec) in desired.interfaces {
             self.interfaces.insert(name.clone(), Interface::wanted(spec));
             if let Err(error) = self.open(&name) {
-                tracing::error!(remedy = error.remedy(), "{}: {}: {}", error.thing(), error.step(), error.cause());
+                tracing::error!(
+                    remedy = error.remedy(),
+                    "{}: {}: {}",
+                    error.thing(),
+                    error.step(),
+                    error.cause()
+                );
             }
         }
         self.journal = Box::new(journal);
@@ -158,9 +163,7 @@ impl Agent {
 
     fn chooser(&self) -> Box<dyn Policy> {
         match self.policy.policy {
-            PolicyKind::Vse => {
-                Box::new(Vse { moves: self.policy.moves.then(Moves::default) })
-            }
+            PolicyKind::Vse => Box::new(Vse { moves: self.policy.moves.then(Moves::default) }),
             PolicyKind::Hash => Box::new(Hash),
         }
     }
@@ -175,7 +178,8 @@ impl Agent {
     fn measure(&mut self) {
         let (mut source, mut sum) = (String::new(), BTreeMap::new());
         let mut is_host_known = false;
-        let enforcers = self.interfaces.iter_mut().filter_map(|(name, i)| Some((name, i.enforcer.as_mut()?)));
+        let enforcers =
+            self.interfaces.iter_mut().filter_map(|(name, i)| Some((name, i.enforcer.as_mut()?)));
         for (name, enforcer) in enforcers {
             let is_own = enforcer.cores().is_some();
             if !is_own && is_host_known {
@@ -223,7 +227,8 @@ impl Agent {
 
     /// Frames of all interfaces.
     fn count(&mut self) -> u64 {
-        let counts = self.interfaces.values_mut().filter_map(|i| i.enforcer.as_mut()?.counts().ok());
+        let counts =
+            self.interfaces.values_mut().filter_map(|i| i.enforcer.as_mut()?.counts().ok());
         counts.flat_map(|counts| counts.by_verdict).map(|(_, frames)| frames).sum()
     }
 

@@ -118,7 +118,8 @@ impl Agent {
             let now = Seen { frames: unit.frames, core: unit.core, load, moved_at_ns };
             seen.insert(place.clone(), now);
             let Some(core) = unit.core else { continue };
-            let resting = self.now_ns.saturating_sub(moved_at_ns) < REST_NS || unit.wanted.is_some();
+            let resting =
+                self.now_ns.saturating_sub(moved_at_ns) < REST_NS || unit.wanted.is_some();
             board.loads.push(UnitLoad {
                 unit: UnitId(board.places.len() as u32),
                 core: unit.wanted.unwrap_or(core),

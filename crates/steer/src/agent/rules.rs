@@ -5,8 +5,8 @@ use super::claims::RuleId;
 use crate::desired::Change;
 use crate::enforcer::{Entry, EntryKey, EntryStatus};
 use crate::error::SteerError;
-use crate::selector::Selector;
 use crate::rule::{Filter, Rule, Target, parse_filter, parse_rule};
+use crate::selector::Selector;
 use crate::spec::VmSpec;
 use crate::view::FlowView;
 use place::VmId;
@@ -102,7 +102,11 @@ impl Agent {
         self.put_entries(&none)?;
         for id in &ids {
             if let Some(rule) = self.rules.remove(id) {
-                self.journal.note(Change::Rule { on: id.on.as_deref(), rule: &rule, wanted: false });
+                self.journal.note(Change::Rule {
+                    on: id.on.as_deref(),
+                    rule: &rule,
+                    wanted: false,
+                });
             }
         }
         Ok(ids.len())
@@ -135,7 +139,9 @@ impl Agent {
             }
             for (id, entries) in by_rule {
                 unplaced.remove(id);
-                let Some(rule) = self.rules.get(id).filter(|rule| filter.selects(rule)) else { continue };
+                let Some(rule) = self.rules.get(id).filter(|rule| filter.selects(rule)) else {
+                    continue;
+                };
                 let unit = entries.first().and_then(|status| units.get(&status.unit));
                 views.push(FlowView {
                     on: id.on.clone(),
@@ -148,7 +154,8 @@ impl Agent {
                 });
             }
         }
-        let of_no_interface = unplaced.into_keys().filter(|id| on.is_none() || id.on.as_deref() == on);
+        let of_no_interface =
+            unplaced.into_keys().filter(|id| on.is_none() || id.on.as_deref() == on);
         let of_no_interface = of_no_interface.filter_map(|id| {
             let rule = self.rules.get(&id).filter(|rule| filter.selects(rule))?;
             Some(FlowView {
@@ -195,11 +202,20 @@ impl Agent {
         }
         let (cause, remedy) = match addresses {
             [] => (
-                format!("machine {} has no addresses, and the flow control field has no room for its id", vm.get()),
-                format!("declare its addresses: suiro steer vm add NAME --id {} --address ADDRESS", vm.get()),
+                format!(
+                    "machine {} has no addresses, and the flow control field has no room for its id",
+                    vm.get()
+                ),
+                format!(
+                    "declare its addresses: suiro steer vm add NAME --id {} --address ADDRESS",
+                    vm.get()
+                ),
             ),
             _ => (
-                format!("none of the addresses of machine {} is among the destinations that the rule names", vm.get()),
+                format!(
+                    "none of the addresses of machine {} is among the destinations that the rule names",
+                    vm.get()
+                ),
                 "leave nw_dst out, or see `suiro steer vm list` for the addresses".into(),
             ),
         };

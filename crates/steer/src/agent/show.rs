@@ -15,10 +15,8 @@ impl Agent {
     /// The kernel refuses to say.
     pub fn view(&mut self) -> Result<SteerView, SteerError> {
         let names = self.interface_names();
-        let interfaces = names
-            .iter()
-            .map(|name| self.interface_view(name))
-            .collect::<Result<Vec<_>, _>>()?;
+        let interfaces =
+            names.iter().map(|name| self.interface_view(name)).collect::<Result<Vec<_>, _>>()?;
         Ok(SteerView {
             at_ns: self.now_ns,
             policy: self.policy.clone(),
@@ -51,7 +49,9 @@ impl Agent {
                 .entries()
                 .map_err(failed)?
                 .into_iter()
-                .filter_map(|status| Some((status.unit, interface.claims.rule_of(&status.entry.key)?)))
+                .filter_map(|status| {
+                    Some((status.unit, interface.claims.rule_of(&status.entry.key)?))
+                })
                 .collect();
             for unit in enforcer.units().map_err(failed)? {
                 let rule = rules.get(&unit.unit).and_then(|id| self.rules.get(*id));

@@ -9,10 +9,7 @@ use place::{CORES_MAX, Core, CoreId, CoreTable, Load, Pinned, Role};
 /// The table of these cores, as many as a table holds.
 pub fn of(cores: &[Core]) -> CoreTable {
     if cores.len() > CORES_MAX {
-        tracing::warn!(
-            "{} cores: only the first {CORES_MAX} are steered to",
-            cores.len()
-        );
+        tracing::warn!("{} cores: only the first {CORES_MAX} are steered to", cores.len());
     }
     let first = cores.iter().take(CORES_MAX).cloned().collect();
     CoreTable::new(first).unwrap_or_else(|error| {

@@ -4,13 +4,13 @@ use super::*;
 use crate::desired::Change;
 use crate::enforcer::{CoreTimes, Entry, Event, UnitStatus};
 use crate::error::SteerErrorKind;
-use crate::selector::bits;
-use xdp::steer::Field;
 use crate::rule::Target;
+use crate::selector::bits;
 use crate::spec::{InterfaceSpec, VmSpec};
 use double::{World, four_cores};
 use place::{CoreId, Facts, Reason, Role, UnitId, VmId};
 use std::sync::{Arc, Mutex};
+use xdp::steer::Field;
 
 const MS: u64 = 1_000_000;
 
@@ -75,7 +75,8 @@ fn a_machine_is_its_addresses_once_they_are_declared() {
     let fcf = world.entries("eth0")[0].key.selector;
     assert_eq!((fcf.key.get(Field::OuterTos), fcf.mask.get(Field::OuterTos)), (10, 0xfe));
     agent.put_vm("vm5", vm(5, &["10.0.0.5", "fd00::5"])).unwrap();
-    let mut found: Vec<_> = world.entries("eth0").iter().map(|e| e.key.selector.key.get(Field::NwDst)).collect();
+    let mut found: Vec<_> =
+        world.entries("eth0").iter().map(|e| e.key.selector.key.get(Field::NwDst)).collect();
     let mut wanted = ["10.0.0.5", "fd00::5"].map(|text| bits(text.parse().unwrap()));
     found.sort_unstable();
     wanted.sort_unstable();
@@ -212,7 +213,10 @@ fn an_overloaded_core_sheds_a_unit_within_ten_milliseconds_and_says_why() {
         let now = (start + tick * 2) * MS;
         let busy = if tick < 20 { tick * MS / 10 } else { 2 * MS + (tick - 20) * 2 * MS };
         world.set_times(1, CoreTimes { stages: [0, busy, 0, 0], ..CoreTimes::default() });
-        world.set_units("eth0", vec![unit(0, 1, tick * 1000), unit(1, 1, tick * 500), unit(2, 1, tick * 400)]);
+        world.set_units(
+            "eth0",
+            vec![unit(0, 1, tick * 1000), unit(1, 1, tick * 500), unit(2, 1, tick * 400)],
+        );
         world.set_frames("eth0", tick * 2000);
         agent.tick(now);
         if tick >= 20 && overload_at.is_none() && !world.moves("eth0").is_empty() {
@@ -230,10 +234,21 @@ fn an_overloaded_core_sheds_a_unit_within_ten_milliseconds_and_says_why() {
 #[test]
 fn why_names_rule_core_reason_and_what_was_thought_of_every_core() {
     let (mut agent, world) = steering(&["eth0"]);
-    add(&mut agent, &["priority=5,ip,actions=place(core=hash)", "udp,nw_dst=10.0.0.2,actions=place(core=auto)"]);
+    add(
+        &mut agent,
+        &["priority=5,ip,actions=place(core=hash)", "udp,nw_dst=10.0.0.2,actions=place(core=auto)"],
+    );
     let unit = world.unit_of("eth0", |entry: &Entry| entry.target == Target::Auto);
-    let facts = Facts { hash: 7, vm: None, is_priority: false, wants_own_core: false, rx_core: CoreId(0) };
-    let event = Event { at_ns: 5 * MS, unit, from: None, core: CoreId(1), reason: Reason::LeastLoaded, facts: Some(facts) };
+    let facts =
+        Facts { hash: 7, vm: None, is_priority: false, wants_own_core: false, rx_core: CoreId(0) };
+    let event = Event {
+        at_ns: 5 * MS,
+        unit,
+        from: None,
+        core: CoreId(1),
+        reason: Reason::LeastLoaded,
+        facts: Some(facts),
+    };
     world.happen("eth0", event);
     agent.tick(105 * MS);
     let why = agent.why("udp,nw_src=10.0.0.1,nw_dst=10.0.0.2,tp_src=9,tp_dst=53", None).unwrap();
@@ -284,7 +299,9 @@ fn what_took_effect_is_noted_and_what_was_refused_is_not() {
     agent.put_vm("a", vm(1, &[])).unwrap();
     let _ = agent.put_vm("b", vm(1, &[]));
     agent.del_rules(None, &["".into()], Strictness::Loose).unwrap();
-    agent.set_policy(&PolicyPatch { policy: Some(PolicyKind::Hash), ..PolicyPatch::default() }).unwrap();
+    agent
+        .set_policy(&PolicyPatch { policy: Some(PolicyKind::Hash), ..PolicyPatch::default() })
+        .unwrap();
     agent.detach("eth0").unwrap();
     let expected = [
         "eth0 true",

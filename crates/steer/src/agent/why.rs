@@ -22,8 +22,8 @@ impl Agent {
     pub fn why(&mut self, flow: &str, on: Option<&str>) -> Result<WhyView, SteerError> {
         let name = self.one_interface(on)?;
         let text = format!("{},actions=place(core=auto)", flow.trim().trim_end_matches(','));
-        let flow = parse_rule(&text)
-            .map_err(|source| SteerError::Text { text: flow.into(), source })?;
+        let flow =
+            parse_rule(&text).map_err(|source| SteerError::Text { text: flow.into(), source })?;
         let key = self.key_of(&flow);
         let now_ns = self.now_ns;
         let Some(interface) = self.interfaces.get_mut(&name) else {
@@ -76,7 +76,8 @@ impl Agent {
         };
         let key = flow.own.vm.and_then(as_vm).unwrap_or(plain).key;
         // Outside a tunnel the outermost header is the only one.
-        let is_plain = [Field::TunId, Field::TunSrc, Field::TunDst].iter().all(|&field| key.get(field) == 0);
+        let is_plain =
+            [Field::TunId, Field::TunSrc, Field::TunDst].iter().all(|&field| key.get(field) == 0);
         if !is_plain {
             return key;
         }
@@ -93,15 +94,15 @@ struct Found {
     status: Option<UnitStatus>,
 }
 
-fn find(
-    interface: &mut Interface,
-    key: &Key,
-) -> Result<Found, crate::enforcer::EnforceError> {
+fn find(interface: &mut Interface, key: &Key) -> Result<Found, crate::enforcer::EnforceError> {
     let none = Found { key: None, unit: None, status: None };
     let Some(enforcer) = &mut interface.enforcer else { return Ok(none) };
     let takes = |status: &EntryStatus| status.entry.key.selector.selects(key);
     let entries = enforcer.entries()?;
-    let best = entries.iter().filter(|status| takes(status)).max_by_key(|status| status.entry.key.priority);
+    let best = entries
+        .iter()
+        .filter(|status| takes(status))
+        .max_by_key(|status| status.entry.key.priority);
     let unit = best.map(|status| status.unit).or_else(|| enforcer.missed_unit(key));
     let units = enforcer.units()?;
     let status = units.into_iter().find(|status| Some(status.unit) == unit);

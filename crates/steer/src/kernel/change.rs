@@ -58,7 +58,8 @@ impl Steered {
     }
 
     fn plan(&self, steps: &[Step]) -> Plan {
-        let last: HashMap<EntryKey, &Step> = steps.iter().map(|step| (key_of(step), step)).collect();
+        let last: HashMap<EntryKey, &Step> =
+            steps.iter().map(|step| (key_of(step), step)).collect();
         let mut plan = Plan::default();
         for (key, step) in last {
             match (step, self.entries.get(&key)) {
@@ -85,7 +86,8 @@ impl Steered {
         self.wait_until_settled()?;
         let raw: Vec<steer::Entry> = entries.iter().map(to_kernel).collect();
         let units = self.attached.insert(&raw).map_err(failed("add entries"))?;
-        self.entries.extend(entries.iter().zip(units).map(|(entry, unit)| (entry.key, (*entry, unit))));
+        self.entries
+            .extend(entries.iter().zip(units).map(|(entry, unit)| (entry.key, (*entry, unit))));
         Ok(())
     }
 

@@ -84,7 +84,11 @@ impl Enforcer for Steered {
         self.note.clone()
     }
 
-    fn set_core_table(&mut self, table: &CoreTable, policy: PolicyKind) -> Result<(), EnforceError> {
+    fn set_core_table(
+        &mut self,
+        table: &CoreTable,
+        policy: PolicyKind,
+    ) -> Result<(), EnforceError> {
         let placement = match policy {
             PolicyKind::Vse => Placement::Vse,
             PolicyKind::Hash => Placement::Hash,
@@ -138,7 +142,8 @@ impl Enforcer for Steered {
     }
 
     fn times(&mut self) -> Result<Vec<(CoreId, CoreTimes)>, EnforceError> {
-        let times = self.shared.with(|host| Ok(host.times())).map_err(failed("read the cores' times"))?;
+        let times =
+            self.shared.with(|host| Ok(host.times())).map_err(failed("read the cores' times"))?;
         let convert = |times: steer::CoreTimes| CoreTimes {
             stages: Stage::ALL.map(|stage| times.stage(stage)),
             other: times.other(),
@@ -153,7 +158,9 @@ impl Enforcer for Steered {
             if event.kind == EventKind::GivenUp {
                 tracing::info!(
                     "unit {} stays on core {}: it was never idle while it was to go to core {}",
-                    event.unit, event.from, event.to
+                    event.unit,
+                    event.from,
+                    event.to
                 );
                 return None;
             }
@@ -173,8 +180,14 @@ impl Enforcer for Steered {
         let verdicts = self.attached.counts().map_err(failed("count frames"))?;
         let cores = self.attached.core_counts().map_err(failed("count frames by core"))?;
         Ok(Counts {
-            by_verdict: verdicts.into_iter().map(|(what, count)| (what.name(), count.frames)).collect(),
-            by_core: cores.into_iter().map(|(core, count)| (core, count.processed.frames)).collect(),
+            by_verdict: verdicts
+                .into_iter()
+                .map(|(what, count)| (what.name(), count.frames))
+                .collect(),
+            by_core: cores
+                .into_iter()
+                .map(|(core, count)| (core, count.processed.frames))
+                .collect(),
         })
     }
 

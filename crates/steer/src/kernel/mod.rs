@@ -57,7 +57,10 @@ impl Shared {
         let mut state = self.lock();
         let State { host: Some(host), threads: watched, .. } = &mut *state else { return Ok(()) };
         let wanted: HashMap<u32, Stage> = threads.iter().copied().collect();
-        watched.keys().filter(|thread| !wanted.contains_key(thread)).for_each(|&thread| host.forget(thread));
+        watched
+            .keys()
+            .filter(|thread| !wanted.contains_key(thread))
+            .for_each(|&thread| host.forget(thread));
         watched.retain(|thread, _| wanted.contains_key(thread));
         for (&thread, &stage) in &wanted {
             if watched.get(&thread) != Some(&stage) {
@@ -102,7 +105,13 @@ impl Kernel {
     /// With pins where they are by convention.
     pub fn new() -> Self {
         let root = PathBuf::from(PIN_ROOT);
-        Self { shared: Shared(Arc::new(Mutex::new(State { root, host: None, threads: HashMap::new() }))) }
+        Self {
+            shared: Shared(Arc::new(Mutex::new(State {
+                root,
+                host: None,
+                threads: HashMap::new(),
+            }))),
+        }
     }
 
     /// Removes what is pinned of the interfaces of this network namespace, whether or not they are still there. Returns their names.
@@ -113,7 +122,8 @@ impl Kernel {
         let mut purged = Vec::new();
         for name in self.pinned()? {
             let Some(interface) = interface_of(&name) else { continue };
-            let attached = self.shared.with(|host| Attached::adopt(host, &name)).map_err(refused)?;
+            let attached =
+                self.shared.with(|host| Attached::adopt(host, &name)).map_err(refused)?;
             self.shared.detach(attached).map_err(refused)?;
             purged.push(interface);
         }
@@ -143,7 +153,9 @@ impl Opener for Kernel {
         }
         let attached = self.shared.with(|host| Attached::adopt(host, &name)).map_err(refused)?;
         if attached.is_alive() {
-            return Ok(Some(Box::new(Steered::new(self.shared.clone(), attached, None).map_err(refused)?)));
+            return Ok(Some(Box::new(
+                Steered::new(self.shared.clone(), attached, None).map_err(refused)?,
+            )));
         }
         // What is pinned was on an interface that is gone.
         self.shared.detach(attached).map_err(refused)?;
@@ -219,14 +231,14 @@ fn refused(error: SteerError) -> OpenError {
             let program = program.clone().unwrap_or_else(|| "its name is not known".into());
             return OpenError::Occupied { program };
         }
-        SteerError::Refused { .. } => (
-            "attaching the program",
-            "see `suiro doctor`; --mode generic works with any driver",
-        ),
-        SteerError::Load { .. } => ("loading the programs", "run as root, and see `suiro doctor`"),
-        SteerError::Pin { .. } => {
-            ("pinning", "run as root, and see that /sys/fs/bpf can be written: mount -t bpf bpf /sys/fs/bpf")
+        SteerError::Refused { .. } => {
+            ("attaching the program", "see `suiro doctor`; --mode generic works with any driver")
         }
+        SteerError::Load { .. } => ("loading the programs", "run as root, and see `suiro doctor`"),
+        SteerError::Pin { .. } => (
+            "pinning",
+            "run as root, and see that /sys/fs/bpf can be written: mount -t bpf bpf /sys/fs/bpf",
+        ),
         SteerError::Version { .. } => (
             "taking up what is pinned",
             "detach with the version of suiro that attached it, or remove /sys/fs/bpf/suiro/steer",

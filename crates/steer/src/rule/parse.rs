@@ -3,9 +3,9 @@
 //! Steering's own words are taken out of the text, blanks put in their place, and the rest is `openflow::text`'s: its errors keep their
 //! columns.
 
+use super::Rule;
 use super::own::{self, Frag, Own, Underlay};
 use super::placing::{Placing, Target};
-use super::Rule;
 use openflow::text::{TextError, no_ports};
 use openflow::{DEFAULT_PRIORITY, Match, Oxm, OxmField};
 use place::{CoreId, VmId};
@@ -225,7 +225,8 @@ fn cut(word: &str) -> (&str, &str) {
 fn number(text: &str, max: u64, word: Word<'_>) -> Result<u64, TextError> {
     let hex = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
     let read = hex.map_or_else(|| text.parse(), |digits| u64::from_str_radix(digits, 16));
-    let found = read.map_err(|_| word.error("not a number", "write it as in key=17 or key=0x11"))?;
+    let found =
+        read.map_err(|_| word.error("not a number", "write it as in key=17 or key=0x11"))?;
     if found > max {
         return Err(word.error("the number is too large", "see `suiro steer flow add --help`"));
     }

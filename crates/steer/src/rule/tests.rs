@@ -66,7 +66,9 @@ fn a_filter_selects_rules_at_least_as_specific() {
     {
         assert!(selects(filter, http), "{filter}");
     }
-    for filter in ["udp", "ip,nw_dst=11.0.0.0/8", "vm_id=4", "ip_frag=no", "cookie=1/-1", "tun_src=::/0"] {
+    for filter in
+        ["udp", "ip,nw_dst=11.0.0.0/8", "vm_id=4", "ip_frag=no", "cookie=1/-1", "tun_src=::/0"]
+    {
         assert!(!selects(filter, http), "{filter}");
     }
 }

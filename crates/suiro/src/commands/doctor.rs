@@ -11,7 +11,8 @@ pub fn run(context: &Context, interfaces: &[IfName]) -> Result<(), Failure> {
     let names: Vec<String> = interfaces.iter().map(ToString::to_string).collect();
     let findings = examine(&names);
     context.print(&findings, |findings| page(findings))?;
-    let missing: Vec<_> = of(&findings, State::Missing).map(|finding| finding.thing.as_str()).collect();
+    let missing: Vec<_> =
+        of(&findings, State::Missing).map(|finding| finding.thing.as_str()).collect();
     if missing.is_empty() {
         if !context.json {
             out(&verdict(of(&findings, State::Limited).count()))?;

@@ -25,18 +25,20 @@ pub fn run(args: NodeArgs) -> Result<(), Failure> {
     if args.purge {
         let purged = purge(&config)?;
         purged.taps.iter().try_for_each(|tap| out(&format!("removed TAP {tap}\n")))?;
-        purged
-            .steered
-            .iter()
-            .try_for_each(|interface| out(&format!("interface {interface} is not steered any more\n")))?;
+        purged.steered.iter().try_for_each(|interface| {
+            out(&format!("interface {interface} is not steered any more\n"))
+        })?;
         return purged
             .files
             .iter()
             .try_for_each(|file| out(&format!("removed {}\n", file.display())));
     }
     let on_conflict = if args.forget_conflicts { OnConflict::Forget } else { OnConflict::Refuse };
-        let background = args.background;
-    Ok(node::run::run(&Options { host, config_file: args.config, on_conflict, background }, &config)?)
+    let background = args.background;
+    Ok(node::run::run(
+        &Options { host, config_file: args.config, on_conflict, background },
+        &config,
+    )?)
 }
 
 fn checked(config: &Config) -> String {

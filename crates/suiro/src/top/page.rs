@@ -36,11 +36,7 @@ pub fn fitted(page: String, all: &str) -> String {
     if lines.len() <= room {
         return page;
     }
-    format!(
-        "{}\n… {} more lines: {all}\n",
-        lines[..room - 1].join("\n"),
-        lines.len() - room + 1
-    )
+    format!("{}\n… {} more lines: {all}\n", lines[..room - 1].join("\n"), lines.len() - room + 1)
 }
 
 fn header(rates: &Rates) -> String {

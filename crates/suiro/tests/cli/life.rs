@@ -346,8 +346,7 @@ fn only_the_threads_of_ports_and_steering_keep_privileges() {
         );
         names.push(name);
     }
-    for expected in
-        [
+    for expected in [
         "suiro-ports",
         "suiro-steer",
         "suiro-scout",
@@ -355,8 +354,7 @@ fn only_the_threads_of_ports_and_steering_keep_privileges() {
         "suiro-store",
         "suiro-events",
         "suiro-control",
-    ]
-    {
+    ] {
         assert!(names.iter().any(|name| name == expected), "{expected} is not among {names:?}");
     }
 }

@@ -46,7 +46,8 @@ pub struct Said {
 }
 
 impl Said {
-    fn of(output: Output) -> Self {
+    /// What it said, of a finished one.
+    pub fn of(output: Output) -> Self {
         Self {
             code: output.status.code().unwrap_or(-1),
             out: String::from_utf8_lossy(&output.stdout).into_owned(),

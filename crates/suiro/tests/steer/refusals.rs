@@ -10,7 +10,9 @@ fn an_interface_that_is_not_there_is_refused_and_the_node_that_was_started_for_i
     let host = Host::new();
     let said = host.says(&["steer", "attach", "nosuch0"]);
     assert_eq!(said.code, 1);
-    for part in ["interface nosuch0: attach it:", "no interface of that name", "remedy: see `ip link`"] {
+    for part in
+        ["interface nosuch0: attach it:", "no interface of that name", "remedy: see `ip link`"]
+    {
         assert!(said.err.contains(part), "{part}: {}", said.err);
     }
     until("the node is gone", || host.node().is_none());
@@ -60,7 +62,11 @@ fn wrong_rules_machines_and_policies_are_refused_with_a_remedy_and_change_nothin
     ] {
         let said = host.says(words);
         assert_eq!(said.code, 1, "{words:?}: {}", said.out);
-        assert!(said.err.contains("remedy: ") && said.err.contains(part), "{words:?}: {}", said.err);
+        assert!(
+            said.err.contains("remedy: ") && said.err.contains(part),
+            "{words:?}: {}",
+            said.err
+        );
     }
     for words in [
         &["steer", "attach"][..],
@@ -119,7 +125,8 @@ fn doctor_says_what_the_host_has_and_names_a_missing_interface() {
     assert!(text.contains("MISSING  interface nosuch0"), "{text}");
     let (_, text) = suiro(&["--json", "doctor", "lo"]);
     let findings: serde_json::Value = serde_json::from_str(&text).unwrap();
-    let things: Vec<_> = findings.as_array().unwrap().iter().map(|finding| finding["thing"].clone()).collect();
+    let things: Vec<_> =
+        findings.as_array().unwrap().iter().map(|finding| finding["thing"].clone()).collect();
     for thing in ["kernel", "BTF", "bpffs", "privileges", "irqbalance", "lo: XDP", "lo: RPS"] {
         assert!(things.iter().any(|found| found == thing), "{thing}: {things:?}");
     }

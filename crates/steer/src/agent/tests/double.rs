@@ -143,7 +143,12 @@ impl Opener for Double {
         Ok(attached.map(|port| self.opened(name, port.generation)))
     }
 
-    fn attach(&self, name: &str, _: &InterfaceSpec, _: &CoreTable) -> Result<Box<dyn Enforcer>, OpenError> {
+    fn attach(
+        &self,
+        name: &str,
+        _: &InterfaceSpec,
+        _: &CoreTable,
+    ) -> Result<Box<dyn Enforcer>, OpenError> {
         let mut state = self.0.lock();
         let port = state.ports.get_mut(name).ok_or(OpenError::NoInterface)?;
         port.attached = true;
@@ -205,7 +210,8 @@ impl Enforcer for Opened {
     }
 
     fn entries(&mut self) -> Result<Vec<EntryStatus>, EnforceError> {
-        let status = |&(entry, unit): &(Entry, UnitId)| EntryStatus { entry, unit, frames: 0, bytes: 0 };
+        let status =
+            |&(entry, unit): &(Entry, UnitId)| EntryStatus { entry, unit, frames: 0, bytes: 0 };
         self.port(|port| port.entries.values().map(status).collect())
     }
 
@@ -213,7 +219,13 @@ impl Enforcer for Opened {
         self.port(|port| port.units.clone())
     }
 
-    fn want(&mut self, unit: UnitId, core: CoreId, _: Reason, _: Urgency) -> Result<(), EnforceError> {
+    fn want(
+        &mut self,
+        unit: UnitId,
+        core: CoreId,
+        _: Reason,
+        _: Urgency,
+    ) -> Result<(), EnforceError> {
         self.port(|port| port.moves.push((unit, core)))
     }
 

@@ -37,13 +37,20 @@ pub fn ensure_node(context: &Context) -> Result<Option<Started>, Failure> {
     let failed = |step: &'static str, cause: String, remedy: &str| {
         Failure::Refused(Fault::new("node", step, cause, remedy))
     };
-    let directory = socket.parent().filter(|_| socket.file_name().is_some_and(|name| name == SOCKET));
+    let directory =
+        socket.parent().filter(|_| socket.file_name().is_some_and(|name| name == SOCKET));
     let Some(directory) = directory else {
         let cause = format!("a node listens at DIRECTORY/{SOCKET}, not at {}", socket.display());
-        return Err(failed("start one in the background", cause, "start a node yourself, or give such a path to --api"));
+        return Err(failed(
+            "start one in the background",
+            cause,
+            "start a node yourself, or give such a path to --api",
+        ));
     };
-    let io = |step: &'static str| move |error: io::Error| {
-        failed(step, error.to_string(), "run as root, or start a node yourself: suiro node")
+    let io = |step: &'static str| {
+        move |error: io::Error| {
+            failed(step, error.to_string(), "run as root, or start a node yourself: suiro node")
+        }
     };
     std::fs::create_dir_all(directory).map_err(io("make its run directory"))?;
     let log = directory.join("node.log");
@@ -83,7 +90,12 @@ fn wait(context: &Context, node: &mut Child, log: &Path, from: u64) -> Result<()
             None => format!("it does not answer after {} s", PATIENCE.as_secs()),
         };
         let remedy = format!("see {}; or start a node yourself: suiro node", log.display());
-        return Err(Failure::Refused(Fault::new("node", "start one in the background", cause, remedy)));
+        return Err(Failure::Refused(Fault::new(
+            "node",
+            "start one in the background",
+            cause,
+            remedy,
+        )));
     }
 }
 

@@ -2,8 +2,8 @@
 
 use crate::args::{SteerFlowCommand, SteerRuleTexts};
 use crate::client::quoted;
-use crate::commands::rules::read;
 use crate::commands::Context;
+use crate::commands::rules::read;
 use crate::failure::Failure;
 use hyper::Method;
 use node::api::Applied;
@@ -55,7 +55,8 @@ fn collect(texts: SteerRuleTexts, strict: bool) -> Result<SteerRules, Failure> {
         rules.extend(read(file)?);
     }
     if rules.is_empty() {
-        let remedy = "write them as arguments, name a file with --file, or (to delete all) add --all";
+        let remedy =
+            "write them as arguments, name a file with --file, or (to delete all) add --all";
         return Err(Failure::Usage(Fault::new("rules", "read them", "none given", remedy)));
     }
     let on = texts.on.map(|on| on.to_string());

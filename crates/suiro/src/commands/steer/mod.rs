@@ -7,7 +7,9 @@ mod top;
 mod why;
 
 use super::{Context, out};
-use crate::args::{Cores, Mode, OnOff, PolicyCommand, PolicyName, SteerCommand, Unmatched, VmCommand};
+use crate::args::{
+    Cores, Mode, OnOff, PolicyCommand, PolicyName, SteerCommand, Unmatched, VmCommand,
+};
 use crate::client::quoted;
 use crate::failure::Failure;
 use hyper::Method;
@@ -104,7 +106,11 @@ fn path(interface: &str) -> String {
 fn attach(context: &Context, interfaces: &[SteerPoint], spec: &InterfaceSpec) -> Result<(), Failure> {
     let started = background::ensure_node(context)?;
     if let (Some(node), false) = (&started, context.json) {
-        out(&format!("no node ran: started one, process {}, log {}\n", node.pid, node.log.display()))?;
+        out(&format!(
+            "no node ran: started one, process {}, log {}\n",
+            node.pid,
+            node.log.display()
+        ))?;
     }
     let mut views = Vec::new();
     for interface in interfaces {

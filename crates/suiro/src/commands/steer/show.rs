@@ -14,7 +14,16 @@ pub fn attached(view: &InterfaceView) -> String {
 /// All interfaces, with notes and faults below.
 pub fn interfaces(views: &[InterfaceView]) -> String {
     let mut table = Table::new(&[
-        "INTERFACE", "XDP", ">FRAMES", ">SENT", ">STAYED", ">DROPPED", ">RULES", ">PLACED", ">MOVES", "FRAMES BY CORE",
+        "INTERFACE",
+        "XDP",
+        ">FRAMES",
+        ">SENT",
+        ">STAYED",
+        ">DROPPED",
+        ">RULES",
+        ">PLACED",
+        ">MOVES",
+        "FRAMES BY CORE",
     ]);
     for view in views {
         let by_core = view.frames_by_core.iter().filter(|(_, frames)| **frames > 0);
@@ -85,8 +94,8 @@ impl Sums {
 /// The core table.
 pub fn cores(views: &[CoreView]) -> String {
     let mut table = Table::new(&[
-        "CORE", ">NUMA", ">SIBLING", "ROLE", ">DRIVER%", ">PACKET%", ">VHOST%", ">GUEST%", ">OTHER%", ">LOAD%",
-        ">UNITS", ">FRAMES", "PINNED",
+        "CORE", ">NUMA", ">SIBLING", "ROLE", ">DRIVER%", ">PACKET%", ">VHOST%", ">GUEST%",
+        ">OTHER%", ">LOAD%", ">UNITS", ">FRAMES", "PINNED",
     ]);
     for view in views {
         let load = |stage: &str| {
@@ -113,7 +122,8 @@ pub fn cores(views: &[CoreView]) -> String {
 
 /// Virtual machines.
 pub fn vms(views: &[VmView]) -> String {
-    let mut table = Table::new(&["MACHINE", ">ID", ">TENANT", "CORES", "ADDRESSES", "KNOWN BY", ">PROCESS"]);
+    let mut table =
+        Table::new(&["MACHINE", ">ID", ">TENANT", "CORES", "ADDRESSES", "KNOWN BY", ">PROCESS"]);
     for view in views {
         let list = |parts: Vec<String>| dash(Some(parts.join(",")).filter(|text| !text.is_empty()));
         let spec = &view.spec;
@@ -133,8 +143,7 @@ pub fn vms(views: &[VmView]) -> String {
 /// The policy, in lines.
 pub fn policy(policy: &PolicySpec) -> String {
     let list = |cores: &[u16]| cores.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
-    let reserved =
-        if policy.reserved.is_empty() { "none".into() } else { list(&policy.reserved) };
+    let reserved = if policy.reserved.is_empty() { "none".into() } else { list(&policy.reserved) };
     format!(
         "policy      {}\nthreshold   {} %, priority flows {} %\ncores       {}\nreserved    {reserved}\nmoves       {}\n",
         policy.policy.name(),

@@ -140,15 +140,31 @@ fn between(before: &Look, now: &Look) -> Rates {
 }
 
 fn page(rates: &Rates, units: usize) -> String {
-    format!("{}\n{}\n{}", cores(&rates.cores), interfaces(&rates.interfaces), busiest(&rates.units, units))
+    format!(
+        "{}\n{}\n{}",
+        cores(&rates.cores),
+        interfaces(&rates.interfaces),
+        busiest(&rates.units, units)
+    )
 }
 
 fn cores(cores: &[CoreRates]) -> String {
     let mut table = Table::new(&[
-        "CORE", "ROLE", ">DRIVER%", ">PACKET%", ">VHOST%", ">GUEST%", ">OTHER%", ">IDLE%", ">FRAMES/S", ">UNITS", "PINNED",
+        "CORE",
+        "ROLE",
+        ">DRIVER%",
+        ">PACKET%",
+        ">VHOST%",
+        ">GUEST%",
+        ">OTHER%",
+        ">IDLE%",
+        ">FRAMES/S",
+        ">UNITS",
+        "PINNED",
     ]);
     for core in cores {
-        let stage = |name: &str| format!("{:.1}", core.percent.get(name).copied().unwrap_or_default());
+        let stage =
+            |name: &str| format!("{:.1}", core.percent.get(name).copied().unwrap_or_default());
         table.row(vec![
             core.core.to_string(),
             core.role.clone(),
@@ -170,8 +186,15 @@ fn interfaces(interfaces: &[InterfaceRates]) -> String {
     if interfaces.is_empty() {
         return "no interface is steered: suiro steer attach INTERFACE\n".into();
     }
-    let mut table =
-        Table::new(&["INTERFACE", "XDP", ">SENT/S", ">STAYED/S", ">DROPPED/S", ">MOVES/S", "FAULT"]);
+    let mut table = Table::new(&[
+        "INTERFACE",
+        "XDP",
+        ">SENT/S",
+        ">STAYED/S",
+        ">DROPPED/S",
+        ">MOVES/S",
+        "FAULT",
+    ]);
     for view in interfaces {
         table.row(vec![
             view.name.clone(),

@@ -17,14 +17,16 @@ pub fn run(context: &Context, args: &WhyArgs) -> Result<(), Failure> {
 }
 
 fn page(view: &WhyView) -> String {
-    let mut text = format!("{} on {}\n", if view.flow.is_empty() { "any flow" } else { &view.flow }, view.on);
+    let mut text =
+        format!("{} on {}\n", if view.flow.is_empty() { "any flow" } else { &view.flow }, view.on);
     text += &format!("  rule      {}\n", view.rule.as_deref().unwrap_or("none matches"));
     let Some(unit) = &view.unit else {
         text += "  core      the one that it arrives on: it is not steered\n";
         return text;
     };
     text += &format!("  unit      {unit}, {} frames\n", view.frames);
-    let core = view.core.map_or_else(|| "none yet: no frame came".to_owned(), |core| core.to_string());
+    let core =
+        view.core.map_or_else(|| "none yet: no frame came".to_owned(), |core| core.to_string());
     let moving = view.wanted.map_or_else(String::new, |to| format!(", on its way to {to}"));
     text += &format!("  core      {core}{moving}\n");
     if let Some(decision) = &view.decision {
@@ -73,16 +75,21 @@ mod tests {
 
     #[test]
     fn the_page_names_rule_core_reason_and_every_core() {
-        let candidate = |core, score, verdict: &str| CandidateView { core, score, verdict: verdict.into() };
+        let candidate =
+            |core, score, verdict: &str| CandidateView { core, score, verdict: verdict.into() };
         let decision = DecisionView {
             at_ns: 0,
             age_ms: Some(12_000),
             from: None,
             core: 2,
             reason: "least loaded core".into(),
-            candidates: vec![candidate(1, None, "a guest is pinned to it"), candidate(2, Some(7), "chosen: free")],
+            candidates: vec![
+                candidate(1, None, "a guest is pinned to it"),
+                candidate(2, Some(7), "chosen: free"),
+            ],
         };
-        let earlier = DecisionView { core: 3, age_ms: Some(20), candidates: Vec::new(), ..decision.clone() };
+        let earlier =
+            DecisionView { core: 3, age_ms: Some(20), candidates: Vec::new(), ..decision.clone() };
         let view = WhyView {
             on: "eth0".into(),
             flow: "udp,tp_dst=9".into(),
