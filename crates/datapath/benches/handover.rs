@@ -68,7 +68,12 @@ impl TxQueue for Sink {
 
 /// Busy cycles per frame over one window: of the worker that receives and of the other one; `None` without frames.
 fn window(datapath: &Datapath) -> [Option<f64>; 2] {
-    let look = || datapath.worker_stats().into_iter().map(|worker| (worker.frames + worker.taken_over, worker.cycles));
+    let look = || {
+        datapath
+            .worker_stats()
+            .into_iter()
+            .map(|worker| (worker.frames + worker.taken_over, worker.cycles))
+    };
     let before: Vec<_> = look().collect();
     std::thread::sleep(WINDOW);
     let mut per_frame = look().zip(before).map(|((frames, now), (frames_before, before))| {
@@ -93,7 +98,8 @@ fn measure(name: &str, to: Option<CoreId>) {
     let queues = |rx: Vec<Box<dyn RxQueue>>| Queues { rx, tx: vec![sink(), sink()], mtu: 1500 };
     datapath.attach(PortAt { switch: SWITCH, port: 2 }, queues(vec![])).unwrap();
     let _steering = to.map(|core| steer(&datapath, core));
-    let frame = Frame::ethernet([2; 6], [4; 6]).ipv4(Ipv4::default()).udp(1, 2).payload(&[0; 22]).finish();
+    let frame =
+        Frame::ethernet([2; 6], [4; 6]).ipv4(Ipv4::default()).udp(1, 2).payload(&[0; 22]).finish();
     let ready = eventfd(1, EventfdFlags::NONBLOCK).unwrap();
     let source = Source { ready, frame, made: 0, sent: Arc::clone(&sent) };
     datapath.attach(PortAt { switch: SWITCH, port: 1 }, queues(vec![Box::new(source)])).unwrap();
@@ -114,7 +120,16 @@ fn steer(datapath: &Datapath, core: CoreId) -> Steering {
     steering.set_core_table(&CoreTable::new(cores).unwrap(), Chooser::Vse);
     let (key, mask, target) = (Key::default(), Key::default(), Target::Core(core));
     let unit = steering.free_unit().unwrap();
-    let entry = SteeringEntry { unit, key, mask, priority: 1, target, is_priority: false, wants_own_core: false, vm: None };
+    let entry = SteeringEntry {
+        unit,
+        key,
+        mask,
+        priority: 1,
+        target,
+        is_priority: false,
+        wants_own_core: false,
+        vm: None,
+    };
     steering.set_entries(datapath, vec![entry]).unwrap();
     steering
 }

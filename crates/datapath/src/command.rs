@@ -67,7 +67,9 @@ pub(crate) enum Reply {
     /// Done; what the worker knew of the switch.
     Steered(#[expect(dead_code, reason = "only dropped, by the asking thread")] Box<Steered>),
     /// Done; the worker's part in steering.
-    Handover(#[expect(dead_code, reason = "only dropped, by the asking thread")] Option<Box<Handover>>),
+    Handover(
+        #[expect(dead_code, reason = "only dropped, by the asking thread")] Option<Box<Handover>>,
+    ),
     /// A receive queue cannot be watched; the worker holds nothing of the port.
     Failed(
         io::Error,

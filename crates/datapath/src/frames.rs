@@ -70,7 +70,13 @@ impl<'a> Frames<'a> {
     }
 
     /// Adds a frame that was received earlier and came in at `in_port`: `head` is filled, and `bytes` are all of the frame.
-    pub(crate) fn push(&mut self, head: &'a mut Head, bytes: &'a [u8], offload: Offload, in_port: PortNo) {
+    pub(crate) fn push(
+        &mut self,
+        head: &'a mut Head,
+        bytes: &'a [u8],
+        offload: Offload,
+        in_port: PortNo,
+    ) {
         let len = bytes.len().min(HEAD_MAX);
         head.area()[..len].copy_from_slice(&bytes[..len]);
         head.set_len(len);

@@ -89,7 +89,9 @@ pub use event::{Event, Events, Punt};
 pub use id::{PortAt, SwitchId};
 pub use packet_in::HeldFrame;
 pub use shape::{BadQueues, BitRate, PortQueues, QUEUES_MAX, QueueCounters, QueueRates};
-pub use stats::{Assignment, PortCounters, PortLoad, StageCycles, SwitchCounters, WorkerStats, WorkerTimes};
+pub use stats::{
+    Assignment, PortCounters, PortLoad, StageCycles, SwitchCounters, WorkerStats, WorkerTimes,
+};
 pub use steering::{
     Chooser, HandoverCounts, Haste, Placed, SteeredUnit, Steering, SteeringEntry, SteeringError,
     SteeringOptions, Target, Unmatched,

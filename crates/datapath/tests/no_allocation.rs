@@ -11,8 +11,8 @@ use rustix::event::{EventfdFlags, eventfd};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 use wire::Field;
 use wire::build::{Frame, Ipv4};
 
@@ -105,7 +105,8 @@ fn frames_handed_over_and_units_that_move_allocate_nothing() {
     let config = Config { cores: vec![0, 1], cache_entries: 4096, ..Config::default() };
     let (datapath, _events) = Datapath::start(config).unwrap();
     let at = |port| PortAt { switch: SwitchId(1), port };
-    let _one = datapath.add_switch(SwitchId(1), tables(1, &[1, 2], vec![Action::Output(Output::Port(2))]));
+    let _one =
+        datapath.add_switch(SwitchId(1), tables(1, &[1, 2], vec![Action::Output(Output::Port(2))]));
     let sent = Arc::new(AtomicU64::new(0));
     let sink = || Box::new(Sink(Arc::clone(&sent))) as Box<dyn TxQueue>;
     let queues = |rx: Vec<Box<dyn RxQueue>>| Queues { rx, tx: vec![sink(), sink()], mtu: 1500 };
@@ -119,7 +120,12 @@ fn frames_handed_over_and_units_that_move_allocate_nothing() {
         let until = sent.load(Relaxed) + more;
         while sent.load(Relaxed) < until {
             let haste = if turn % 2 == 0 { Haste::Hold } else { Haste::WhenDrained };
-            steering.want(UnitId(turn % 256), CoreId((turn / 256 % 2) as u16), Reason::Balance, haste);
+            steering.want(
+                UnitId(turn % 256),
+                CoreId((turn / 256 % 2) as u16),
+                Reason::Balance,
+                haste,
+            );
             turn += 1;
             std::thread::yield_now();
         }
@@ -128,7 +134,11 @@ fn frames_handed_over_and_units_that_move_allocate_nothing() {
     let before = ALLOCATIONS.load(Relaxed);
     move_until(600_000);
     assert_eq!(ALLOCATIONS.load(Relaxed) - before, 0);
-    assert!(steering.handovers().iter().all(|pair| pair.taken > 1000), "{:?}", steering.handovers());
+    assert!(
+        steering.handovers().iter().all(|pair| pair.taken > 1000),
+        "{:?}",
+        steering.handovers()
+    );
 }
 
 #[test]

@@ -66,4 +66,4 @@ pub use view::{
     CandidateView, CoreView, DecisionView, FaultView, FlowView, InterfaceView, SteerView, UnitView,
     VmView, WhyView,
 };
-pub use workers::{Rungs, SWITCH_PREFIX, Workers};
+pub use workers::{Rungs, SWITCH_PREFIX, Workers, called};

@@ -97,7 +97,9 @@ impl Datapath {
         let mut registry = self.registry();
         let ix = registry.take_switch_place();
         self.ask_all(|_, reply| Command::AddSwitch { ix, shared: Arc::clone(&shared), reply });
-        registry.switches.insert(switch, SwitchEntry { ix, shared: Arc::clone(&shared), steered: None });
+        registry
+            .switches
+            .insert(switch, SwitchEntry { ix, shared: Arc::clone(&shared), steered: None });
         Publisher::new(shared)
     }
 

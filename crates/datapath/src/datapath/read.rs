@@ -1,7 +1,7 @@
 //! Counters and assignments, read.
 
-use super::{Datapath, Handle};
 use super::registry::PortEntry;
+use super::{Datapath, Handle};
 use crate::counters::{Count, PortBlock};
 use crate::id::{PortAt, SwitchId};
 use crate::stats::{
@@ -42,7 +42,8 @@ impl Datapath {
 
     /// What each worker's time went into, by worker: a few loads, for those who ask often.
     pub fn worker_times(&self) -> Vec<WorkerTimes> {
-        let (per_s, since_start_ns) = (u128::from(self.started.cycles_per_s().max(1)), self.started.age());
+        let (per_s, since_start_ns) =
+            (u128::from(self.started.cycles_per_s().max(1)), self.started.age());
         let ns = |count: &Count| (u128::from(count.get()) * 1_000_000_000 / per_s) as u64;
         let times = |handle: &Handle| {
             let counters = &handle.mailbox.counters;

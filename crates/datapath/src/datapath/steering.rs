@@ -6,7 +6,8 @@ use super::{Command, Datapath, Reply};
 use crate::id::SwitchId;
 use crate::local::SwitchIx;
 use crate::steering::{
-    self, Choosing, Classifier, Shared, Steered, Steering, SteeringError, SteeringOptions, Unmatched,
+    self, Choosing, Classifier, Shared, Steered, Steering, SteeringError, SteeringOptions,
+    Unmatched,
 };
 use place::CoreId;
 use std::sync::Arc;
@@ -17,7 +18,11 @@ impl Datapath {
     ///
     /// # Errors
     /// [`SteeringError`]: nothing is steered then.
-    pub fn steer(&self, switch: SwitchId, options: SteeringOptions) -> Result<Steering, SteeringError> {
+    pub fn steer(
+        &self,
+        switch: SwitchId,
+        options: SteeringOptions,
+    ) -> Result<Steering, SteeringError> {
         if self.workers.len() < 2 {
             return Err(SteeringError::OneWorker);
         }
@@ -29,7 +34,8 @@ impl Datapath {
         let secret = [random(), random()];
         let classifier = Classifier::new(&[], (options.unmatched, options.is_fcf), secret);
         let classifier = Arc::new(classifier.map_err(|_| SteeringError::Masks)?);
-        let cores: Box<[CoreId]> = self.workers.iter().map(|worker| CoreId(worker.core as u16)).collect();
+        let cores: Box<[CoreId]> =
+            self.workers.iter().map(|worker| CoreId(worker.core as u16)).collect();
         let shared = Arc::new(Shared::new(cores, Choosing::new()));
         let mut registry = self.registry();
         let is_first = !registry.is_steering();
@@ -39,8 +45,10 @@ impl Datapath {
         }
         entry.steered = Some(Arc::clone(&shared));
         let ix = entry.ix;
-        let mailboxes: Vec<_> = self.workers.iter().map(|worker| Arc::clone(&worker.mailbox)).collect();
-        let mut parts = if is_first { steering::connect(&mailboxes) } else { Vec::new() }.into_iter();
+        let mailboxes: Vec<_> =
+            self.workers.iter().map(|worker| Arc::clone(&worker.mailbox)).collect();
+        let mut parts =
+            if is_first { steering::connect(&mailboxes) } else { Vec::new() }.into_iter();
         self.ask_all(|_, reply| {
             let steered = Steered::new(switch, Arc::clone(&shared), Arc::clone(&classifier));
             Command::Steer { ix, part: parts.next(), steered: Box::new(steered), reply }
@@ -69,7 +77,11 @@ impl Datapath {
         let registry = self.registry();
         let ix = registry.ix_of(steering).ok_or(SteeringError::NoSwitch(steering.switch()))?;
         // The answers hold the entries that were: they end on this thread.
-        self.ask_all(|_, reply| Command::Reclassify { ix, classifier: Arc::clone(classifier), reply });
+        self.ask_all(|_, reply| Command::Reclassify {
+            ix,
+            classifier: Arc::clone(classifier),
+            reply,
+        });
         Ok(())
     }
 

@@ -42,7 +42,12 @@ impl Choosing {
     }
 
     /// Takes the cores as they are now; those without a worker are not chosen. What was there comes back, to be dropped elsewhere.
-    pub(crate) fn set(&mut self, mut table: CoreTable, chooser: Chooser, workers: &[CoreId]) -> CoreTable {
+    pub(crate) fn set(
+        &mut self,
+        mut table: CoreTable,
+        chooser: Chooser,
+        workers: &[CoreId],
+    ) -> CoreTable {
         let ids: Vec<CoreId> = table.cores().iter().map(place::Core::id).collect();
         for id in ids.into_iter().filter(|id| !workers.contains(id)) {
             if let Some(core) = table.core_mut(id) {

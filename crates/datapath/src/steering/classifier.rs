@@ -62,10 +62,14 @@ impl Classifier {
         let mut masks: HashMap<Key, Mask> = HashMap::new();
         let mut facts = Vec::new();
         for entry in entries {
-            let made = || Mask { mask: entry.mask, highest: 0, entries: HashMap::with_hasher(keyed) };
+            let made =
+                || Mask { mask: entry.mask, highest: 0, entries: HashMap::with_hasher(keyed) };
             let mask = masks.entry(entry.mask).or_insert_with(made);
             mask.highest = mask.highest.max(entry.priority);
-            let slot = mask.entries.entry(entry.key.and(&entry.mask)).or_insert((entry.priority, entry.unit));
+            let slot = mask
+                .entries
+                .entry(entry.key.and(&entry.mask))
+                .or_insert((entry.priority, entry.unit));
             if slot.0 < entry.priority {
                 *slot = (entry.priority, entry.unit);
             }
@@ -113,7 +117,10 @@ impl Classifier {
                 break;
             }
             let here = mask.entries.get(&key.and(&mask.mask)).copied();
-            found = found.into_iter().chain(here).max_by_key(|&(priority, unit)| (priority, std::cmp::Reverse(unit)));
+            found = found
+                .into_iter()
+                .chain(here)
+                .max_by_key(|&(priority, unit)| (priority, std::cmp::Reverse(unit)));
         }
         found.map(|(_, unit)| unit)
     }

@@ -94,9 +94,13 @@ impl Steering {
         datapath: &Datapath,
         entries: Vec<SteeringEntry>,
     ) -> Result<(), SteeringError> {
-        let before: HashMap<UnitId, SteeringEntry> =
-            std::mem::take(&mut self.entries).into_iter().map(|entry| (entry.unit, entry)).collect();
-        let same = |entry: &SteeringEntry| before.get(&entry.unit).is_some_and(|old| is_same_but_target(old, entry));
+        let before: HashMap<UnitId, SteeringEntry> = std::mem::take(&mut self.entries)
+            .into_iter()
+            .map(|entry| (entry.unit, entry))
+            .collect();
+        let same = |entry: &SteeringEntry| {
+            before.get(&entry.unit).is_some_and(|old| is_same_but_target(old, entry))
+        };
         let changed = entries.len() != before.len() || !entries.iter().all(same);
         if changed && let Err(error) = self.reclassify(datapath, &entries, &before) {
             self.entries = before.into_values().collect();
@@ -107,7 +111,8 @@ impl Steering {
                 self.shared.set_target(entry);
             }
         }
-        let stays: std::collections::HashSet<UnitId> = entries.iter().map(|entry| entry.unit).collect();
+        let stays: std::collections::HashSet<UnitId> =
+            entries.iter().map(|entry| entry.unit).collect();
         self.free.extend(before.keys().filter(|unit| !stays.contains(unit)));
         self.entries = entries;
         Ok(())
@@ -155,7 +160,10 @@ impl Steering {
             Unmatched::Stay => 0..0,
         };
         let fields = if self.options.is_fcf { FCF_FIRST..ENTRY_FIRST } else { 0..0 };
-        let used = groups.chain(fields).map(|unit| self.unit(UnitId(unit))).filter(|unit| unit.core.is_some());
+        let used = groups
+            .chain(fields)
+            .map(|unit| self.unit(UnitId(unit)))
+            .filter(|unit| unit.core.is_some());
         used.chain(self.entries.iter().map(|entry| self.unit(entry.unit))).collect()
     }
 
@@ -203,5 +211,6 @@ impl Steering {
 
 fn is_same_but_target(one: &SteeringEntry, other: &SteeringEntry) -> bool {
     use super::options::Target::Hash;
-    (one.target == Hash) == (other.target == Hash) && SteeringEntry { target: other.target, ..*one } == *other
+    (one.target == Hash) == (other.target == Hash)
+        && SteeringEntry { target: other.target, ..*one } == *other
 }

@@ -78,7 +78,8 @@ impl Handover {
                     self.holds[hold].unit = None;
                 }
                 _ if unit.place == self.me => {
-                    (unit.last, switch.last[usize::from(self.me)]) = (self.passes + 1, self.passes + 1);
+                    (unit.last, switch.last[usize::from(self.me)]) =
+                        (self.passes + 1, self.passes + 1);
                     release = Release::Pass;
                 }
                 to => {
@@ -93,7 +94,10 @@ impl Handover {
                 }
             }
         }
-        debug_assert!(switch.units[id.0 as usize].place != NOWHERE, "a unit without a place is never held");
+        debug_assert!(
+            switch.units[id.0 as usize].place != NOWHERE,
+            "a unit without a place is never held"
+        );
         self.switches[at] = Some(switch);
         release
     }

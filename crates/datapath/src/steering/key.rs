@@ -65,7 +65,8 @@ fn network(steer: &mut Key, key: &wire::Key, layers: &Layers, head: &Head) -> bo
             steer.set(Field::TpDst, key.get(Wire::TpDst));
         }
         ip_proto::ESP if key.get(Wire::IpFrag) & LATER == 0 && layers.payload != 0 => {
-            let spi = head.bytes().get(usize::from(layers.payload)..).and_then(|rest| rest.first_chunk());
+            let spi =
+                head.bytes().get(usize::from(layers.payload)..).and_then(|rest| rest.first_chunk());
             let spi = u128::from(spi.map_or(0, |bytes| u32::from_be_bytes(*bytes)));
             steer.set(Field::TpSrc, spi >> 16);
             steer.set(Field::TpDst, spi);
@@ -104,17 +105,34 @@ mod tests {
     }
 
     fn udp(src: u32, port: u16, payload: &[u8]) -> Vec<u8> {
-        let ip = Ipv4 { src: src.to_be_bytes().into(), dst: [10, 0, 0, 9].into(), ..Ipv4::default() };
-        Frame::ethernet([2; 6], [4; 6]).vlan(0x8100, 7).ipv4(ip).udp(1234, port).payload(payload).finish()
+        let ip =
+            Ipv4 { src: src.to_be_bytes().into(), dst: [10, 0, 0, 9].into(), ..Ipv4::default() };
+        Frame::ethernet([2; 6], [4; 6])
+            .vlan(0x8100, 7)
+            .ipv4(ip)
+            .udp(1234, port)
+            .payload(payload)
+            .finish()
     }
 
     #[test]
     fn a_plain_frame_is_known_by_its_own_headers() {
         let key = key(&udp(0x0a00_0001, 53, &[0; 40]));
-        let fields = [Field::NwSrc, Field::NwDst, Field::TpSrc, Field::TpDst, Field::NwProto, Field::DlType, Field::DlVlan];
+        let fields = [
+            Field::NwSrc,
+            Field::NwDst,
+            Field::TpSrc,
+            Field::TpDst,
+            Field::NwProto,
+            Field::DlType,
+            Field::DlVlan,
+        ];
         let values = [0x0a00_0001, 0x0a00_0009, 1234, 53, 17, 0x0800, Key::vlan(7)];
         assert_eq!(fields.map(|field| key.get(field)), values);
-        assert_eq!([Field::TunSrc, Field::TunDst, Field::TunId].map(|field| key.get(field)), [0x0a00_0001, 0x0a00_0009, 0]);
+        assert_eq!(
+            [Field::TunSrc, Field::TunDst, Field::TunId].map(|field| key.get(field)),
+            [0x0a00_0001, 0x0a00_0009, 0]
+        );
     }
 
     #[test]
@@ -123,7 +141,10 @@ mod tests {
         payload.extend(udp(0x0b00_0001, 53, &[0; 10]));
         let key = key(&udp(0x0a00_0001, VXLAN_PORT, &payload));
         let fields = [Field::NwSrc, Field::TunSrc, Field::TpDst, Field::TunId];
-        assert_eq!(fields.map(|field| key.get(field)), [0x0b00_0001, 0x0a00_0001, 53, Key::vni(77)]);
+        assert_eq!(
+            fields.map(|field| key.get(field)),
+            [0x0b00_0001, 0x0a00_0001, 53, Key::vni(77)]
+        );
     }
 
     #[test]
@@ -131,6 +152,9 @@ mod tests {
         let mut arp = vec![0xff; 60];
         arp[12..14].copy_from_slice(&[8, 6]);
         let key = key(&arp);
-        assert_eq!((key.get(Field::DlType), key.get(Field::NwSrc), key.get(Field::TunSrc)), (0x0806, 0, 0));
+        assert_eq!(
+            (key.get(Field::DlType), key.get(Field::NwSrc), key.get(Field::TunSrc)),
+            (0x0806, 0, 0)
+        );
     }
 }

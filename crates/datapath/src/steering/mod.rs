@@ -68,7 +68,9 @@ pub(crate) use units::Shared;
 
 pub use choosing::Placed;
 pub use control::{HandoverCounts, Steering};
-pub use options::{Chooser, Haste, SteeringEntry, SteeringError, SteeringOptions, Target, Unmatched};
+pub use options::{
+    Chooser, Haste, SteeringEntry, SteeringError, SteeringOptions, Target, Unmatched,
+};
 pub use units::SteeredUnit;
 
 use crate::command::{Mailbox, Reply};
@@ -172,7 +174,8 @@ pub(crate) struct Handover {
 pub(crate) fn connect(mailboxes: &[Arc<Mailbox>]) -> Vec<Box<Handover>> {
     let count = mailboxes.len();
     let none = || (0..count).map(|_| (0..count).map(|_| None).collect()).collect::<Vec<Vec<_>>>();
-    let (mut out, mut inlets) = (none(), (0..count).map(|_| (0..count).map(|_| None).collect()).collect::<Vec<Vec<_>>>());
+    let (mut out, mut inlets) =
+        (none(), (0..count).map(|_| (0..count).map(|_| None).collect()).collect::<Vec<Vec<_>>>());
     for (from, to) in (0..count).flat_map(|from| (0..count).map(move |to| (from, to))) {
         if from != to {
             let (writer, reader) = ring(RING_BYTES);
@@ -220,13 +223,19 @@ impl Handover {
     #[inline]
     pub(crate) fn pauses(&self, ix: SwitchIx) -> bool {
         self.changing > 0
-            && self.switches.get(ix.0 as usize).is_some_and(|switch| {
-                switch.as_ref().is_some_and(|switch| switch.change.is_some())
-            })
+            && self
+                .switches
+                .get(ix.0 as usize)
+                .is_some_and(|switch| switch.as_ref().is_some_and(|switch| switch.change.is_some()))
     }
 
     /// Has the switch's entries changed, or (`None`) its steering ended, as soon as no order is lost; who waits is answered then.
-    pub(crate) fn change(&mut self, ix: SwitchIx, classifier: Option<Arc<Classifier>>, reply: Sender<Reply>) {
+    pub(crate) fn change(
+        &mut self,
+        ix: SwitchIx,
+        classifier: Option<Arc<Classifier>>,
+        reply: Sender<Reply>,
+    ) {
         if let Some(Some(switch)) = self.switches.get_mut(ix.0 as usize) {
             switch.change = Some(Change { classifier, reply, since: None });
             self.changing += 1;
@@ -281,10 +290,15 @@ impl Handover {
             return None;
         }
         for at in 0..self.switches.len() {
-            let Some(mut switch) = self.switches[at].take_if(|switch| switch.change.is_some()) else { continue };
+            let Some(mut switch) = self.switches[at].take_if(|switch| switch.change.is_some())
+            else {
+                continue;
+            };
             if let Some(change) = self.ended(SwitchIx(at as u32), &mut switch, now) {
                 self.changing -= 1;
-                let Some(classifier) = change.classifier else { return Some((switch, change.reply)) };
+                let Some(classifier) = change.classifier else {
+                    return Some((switch, change.reply));
+                };
                 let before = std::mem::replace(&mut switch.classifier, classifier);
                 // Who asked may have gone.
                 let _ = change.reply.send(Reply::Classifier(before));

@@ -95,7 +95,10 @@ pub enum SteeringError {
     #[error("{0} flow groups: give a power of two, at most 1024")]
     Groups(u16),
     /// A frame would cost too much.
-    #[error("the entries have more than {} different masks: match on the same fields in more of them", xdp::steer::MASKS)]
+    #[error(
+        "the entries have more than {} different masks: match on the same fields in more of them",
+        xdp::steer::MASKS
+    )]
     Masks,
     /// No unit is left.
     #[error("there is room for {0} entries: gather flows in fewer, wider ones")]

@@ -37,7 +37,8 @@ impl Label {
     }
 
     pub(crate) fn of(words: &Words) -> Self {
-        let [(ix, switch), (unit, in_port)] = [words[0], words[1]].map(|word| ((word >> 32) as u32, word as u32));
+        let [(ix, switch), (unit, in_port)] =
+            [words[0], words[1]].map(|word| ((word >> 32) as u32, word as u32));
         Self {
             ix: SwitchIx(ix),
             switch: SwitchId(switch),
@@ -55,7 +56,8 @@ fn pair(high: u32, low: u32) -> u64 {
 fn packed(offload: &Offload) -> u64 {
     let Offload { checksum, gso, gso_size, gso_ecn, verified } = *offload;
     let flag = |is: bool, bit: u64| if is { bit } else { 0 };
-    let PartialChecksum { start, offset } = checksum.unwrap_or(PartialChecksum { start: 0, offset: 0 });
+    let PartialChecksum { start, offset } =
+        checksum.unwrap_or(PartialChecksum { start: 0, offset: 0 });
     u64::from(start)
         | u64::from(offset) << 16
         | u64::from(gso_size) << 32

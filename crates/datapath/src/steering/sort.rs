@@ -130,7 +130,8 @@ impl Handover {
             self.settle_at(switch, id, wanted, arrival.now);
             return self.to(wanted);
         }
-        if wish.holds() && unit.given_up != Some(wish)
+        if wish.holds()
+            && unit.given_up != Some(wish)
             && let Some(hold) = self.free_hold()
         {
             self.holds[hold].take(arrival.ix, id, arrival.now);

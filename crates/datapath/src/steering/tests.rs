@@ -158,7 +158,8 @@ impl Host {
         let apply = vec![Action::Output(Output::Port(2))];
         let instructions = Instructions { apply, ..Instructions::default() };
         pipeline.flow_mod(&FlowMod { instructions, ..FlowMod::default() }, Nanos(1)).unwrap();
-        let switch = SwitchShared::new(SWITCH, pipeline.snapshot(), Quota::new(1000, events.share()), count);
+        let switch =
+            SwitchShared::new(SWITCH, pipeline.snapshot(), Quota::new(1000, events.share()), count);
         let cores = (0..count as u16).map(CoreId).collect();
         let mut host = Self {
             clock,
@@ -180,9 +181,16 @@ impl Host {
         let frame = Frame::ethernet([2; 6], [4; 6]).ipv4(Ipv4::default());
         let template = frame.udp(0, 9).payload(&[0; 20]).finish();
         let ready = Arc::clone(&self.ready);
-        let source = Source { ready, template, allowed: Arc::clone(&self.allowed), next: 0, numbers: [0; 64] };
+        let source = Source {
+            ready,
+            template,
+            allowed: Arc::clone(&self.allowed),
+            next: 0,
+            numbers: [0; 64],
+        };
         let mut rx: Vec<Box<dyn RxQueue>> = vec![Box::new(source)];
-        let ports = [1, 2].map(|port| PortShared::new(PortAt { switch: SWITCH, port }, 1500, self.workers.len()));
+        let ports = [1, 2]
+            .map(|port| PortShared::new(PortAt { switch: SWITCH, port }, 1500, self.workers.len()));
         let classifier = classifier(1024);
         let mut parts = connect(&self.mailboxes).into_iter();
         for worker in 0..self.workers.len() {
@@ -201,7 +209,11 @@ impl Host {
     }
 
     /// Asks a worker, which answers in its next turn or a later one.
-    fn ask(&mut self, worker: usize, command: impl FnOnce(Sender<Reply>) -> Command) -> Receiver<Reply> {
+    fn ask(
+        &mut self,
+        worker: usize,
+        command: impl FnOnce(Sender<Reply>) -> Command,
+    ) -> Receiver<Reply> {
         let (reply, answer) = channel();
         self.mailboxes[worker].command(command(reply));
         self.turn(worker);
@@ -243,7 +255,8 @@ impl Host {
     }
 
     fn moves(&self) -> u64 {
-        let status = |unit| self.shared.status(UnitId(unit), classifier::UnitFacts::default()).moves;
+        let status =
+            |unit| self.shared.status(UnitId(unit), classifier::UnitFacts::default()).moves;
         (0..1024).map(status).sum()
     }
 }
@@ -304,7 +317,11 @@ fn moves_without_end_and_entries_that_change_reorder_nothing() {
             let answers: Vec<_> = (0..host.workers.len())
                 .map(|worker| {
                     let groups = classifier(256 << (round % 3));
-                    host.ask(worker, |reply| Command::Reclassify { ix: IX, classifier: groups, reply })
+                    host.ask(worker, |reply| Command::Reclassify {
+                        ix: IX,
+                        classifier: groups,
+                        reply,
+                    })
                 })
                 .collect();
             host.rest();
@@ -315,9 +332,11 @@ fn moves_without_end_and_entries_that_change_reorder_nothing() {
 }
 
 #[test]
-fn a_move_that_the_old_worker_never_finishes_for_is_given_up_and_nothing_is_lost_before_the_hold_is_full() {
+fn a_move_that_the_old_worker_never_finishes_for_is_given_up_and_nothing_is_lost_before_the_hold_is_full()
+ {
     let mut host = Host::new(2);
-    (0..1024).for_each(|unit| host.shared.want(UnitId(unit), 1, Reason::Balance, Haste::WhenDrained));
+    (0..1024)
+        .for_each(|unit| host.shared.want(UnitId(unit), 1, Reason::Balance, Haste::WhenDrained));
     host.give(640);
     (0..20).for_each(|_| host.turn(0)); // all on their way to worker 1, which does nothing
     (0..8).for_each(|unit| host.shared.want(UnitId(unit), 0, Reason::Balance, Haste::Hold));
@@ -340,7 +359,9 @@ fn a_move_that_the_old_worker_never_finishes_for_is_given_up_and_nothing_is_lost
 #[test]
 fn a_full_ring_costs_its_target_only() {
     let mut host = Host::new(3);
-    (0..1024).for_each(|unit| host.shared.want(UnitId(unit), 1 + unit as u16 % 2, Reason::Balance, Haste::WhenDrained));
+    (0..1024).for_each(|unit| {
+        host.shared.want(UnitId(unit), 1 + unit as u16 % 2, Reason::Balance, Haste::WhenDrained)
+    });
     for _ in 0..2000 {
         host.give(64);
         host.turn(0);

@@ -64,7 +64,12 @@ struct UnitShared {
 impl Default for UnitShared {
     fn default() -> Self {
         let wish = AtomicU64::new(Wish::UNDECIDED.0);
-        Self { wish, decided_at: AtomicU64::new(0), moves: AtomicU64::new(0), stays: AtomicU8::new(0) }
+        Self {
+            wish,
+            decided_at: AtomicU64::new(0),
+            moves: AtomicU64::new(0),
+            stays: AtomicU8::new(0),
+        }
     }
 }
 
@@ -178,7 +183,13 @@ impl Shared {
 
     /// Places an undecided unit, for the worker that received its frame; `None`: it stays there for now. Never waits: while another
     /// worker chooses, a frame stays.
-    pub(crate) fn decide(&self, unit: UnitId, is_hashed: bool, facts: &Facts, now: u64) -> Option<u16> {
+    pub(crate) fn decide(
+        &self,
+        unit: UnitId,
+        is_hashed: bool,
+        facts: &Facts,
+        now: u64,
+    ) -> Option<u16> {
         let mut choosing = match self.choosing.try_lock() {
             Ok(choosing) => choosing,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
@@ -231,7 +242,9 @@ impl Shared {
         let blocks = || self.workers.iter().map(|worker| &worker.units[id.0 as usize]);
         let sum = |of: fn(&UnitBlock) -> &Count| blocks().map(|block| of(block).get()).sum();
         let core = |place: u16| self.cores.get(usize::from(place)).copied();
-        let places = || blocks().filter_map(|block| block.place.get().checked_sub(1)).map(|place| place as u16);
+        let places = || {
+            blocks().filter_map(|block| block.place.get().checked_sub(1)).map(|place| place as u16)
+        };
         // One that has not followed yet tells where the unit is.
         let behind = places().find(|&place| wish.place().is_some_and(|wanted| wanted != place));
         let now = behind.or_else(|| places().next());

@@ -38,7 +38,8 @@ struct Shared {
 /// Makes a ring of `bytes` (a power of two): the end that puts, and the one that takes.
 pub(crate) fn ring(bytes: usize) -> (Writer, Reader) {
     assert!(bytes.is_power_of_two() && bytes >= 64, "a ring of {bytes} bytes");
-    let words: Box<[AtomicU64]> = std::iter::repeat_with(AtomicU64::default).take(bytes / 8).collect();
+    let words: Box<[AtomicU64]> =
+        std::iter::repeat_with(AtomicU64::default).take(bytes / 8).collect();
     let zero = || Apart(AtomicU64::new(0));
     let lines = (words.len() / LINE) as u64;
     let shared = Arc::new(Shared { words, lines, put: zero(), taken: zero(), through: zero() });

@@ -6,8 +6,8 @@ use crate::clock::Clock;
 use crate::command::Reply;
 use crate::engine::Engine;
 use crate::frames::Frames;
-use crate::pass::{Done, Work};
 use crate::local::SwitchIx;
+use crate::pass::{Done, Work};
 use crate::steering::{Classifier, Handover, Inlet, Label, Release};
 use crate::touch::Touch;
 use flow::Nanos;
@@ -59,7 +59,9 @@ impl<C: Clock> Worker<C> {
         pass_through(engine, handover);
         for hold in 0..handover.holds.len() {
             while handover.release(hold, now) == Release::Pass {
-                let Some(taken) = take(engine, batch, &mut handover.holds[hold].inlet, now) else { break };
+                let Some(taken) = take(engine, batch, &mut handover.holds[hold].inlet, now) else {
+                    break;
+                };
                 handover.passed();
                 handover.count_passed(&taken.label, taken.frames, taken.bytes);
             }
@@ -125,7 +127,9 @@ fn take<C: Clock>(
     let mut frames = Frames::default();
     for slot in batch.free() {
         let of = records.peek().map(|words| Label::of(&words));
-        let Some(of) = of.filter(|of| (of.ix, of.switch) == (label.ix, label.switch)) else { break };
+        let Some(of) = of.filter(|of| (of.ix, of.switch) == (label.ix, label.switch)) else {
+            break;
+        };
         let Some((_, bytes)) = records.next() else { break };
         frames.push(&mut slot.head, bytes, of.offload, of.in_port);
     }
@@ -134,7 +138,8 @@ fn take<C: Clock>(
     *round = Some((end, count));
     let received = engine.clock.cycles();
     engine.touching.set(Touch::Handed);
-    let is_there = engine.world.switch(label.ix).is_some_and(|switch| switch.shared.id == label.switch);
+    let is_there =
+        engine.world.switch(label.ix).is_some_and(|switch| switch.shared.id == label.switch);
     let done = match is_there {
         true => engine.pass(now, &mut frames, label.ix, Work::Tables),
         false => Done::default(), // it went out of service, and its counters with it

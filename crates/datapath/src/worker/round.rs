@@ -61,7 +61,8 @@ impl<C: Clock> Worker<C> {
         let count = self.batch.frames().len();
         if count > 0 {
             engine.touching.set(Touch::Pipeline(ix));
-            let Done { at, tx_cycles } = decide(engine, &mut self.batch, queue, now, self.handover.as_deref_mut());
+            let Done { at, tx_cycles } =
+                decide(engine, &mut self.batch, queue, now, self.handover.as_deref_mut());
             let decided = at.max(received);
             engine.touching.set(Touch::Rx(ix));
             queue.rx.release();

@@ -43,8 +43,20 @@ fn table(loads: [u32; 2]) -> CoreTable {
 
 /// An entry for frames of these UDP source ports: `port` under `mask`.
 fn entry(unit: UnitId, port: u16, mask: u16, target: Target) -> SteeringEntry {
-    let (key, mask) = (Key::default().with(Field::TpSrc, port.into()), Key::default().with(Field::TpSrc, mask.into()));
-    SteeringEntry { unit, key, mask, priority: 10, target, is_priority: false, wants_own_core: false, vm: None }
+    let (key, mask) = (
+        Key::default().with(Field::TpSrc, port.into()),
+        Key::default().with(Field::TpSrc, mask.into()),
+    );
+    SteeringEntry {
+        unit,
+        key,
+        mask,
+        priority: 10,
+        target,
+        is_priority: false,
+        wants_own_core: false,
+        vm: None,
+    }
 }
 
 /// Waits until all that was handed over was taken, and passed.
@@ -77,9 +89,14 @@ fn sent_by(rig: &Rig) -> [u64; 2] {
 fn frames_of_an_entry_are_processed_on_its_core_and_others_stay() {
     let rig = rig();
     let (here, there) = cores(&rig);
-    let mut steering = rig.datapath.steer(ONE, SteeringOptions { unmatched: Unmatched::Stay, is_fcf: false }).unwrap();
+    let mut steering = rig
+        .datapath
+        .steer(ONE, SteeringOptions { unmatched: Unmatched::Stay, is_fcf: false })
+        .unwrap();
     let unit = steering.free_unit().unwrap();
-    steering.set_entries(&rig.datapath, vec![entry(unit, 1000, 0xffff, Target::Core(there))]).unwrap();
+    steering
+        .set_entries(&rig.datapath, vec![entry(unit, 1000, 0xffff, Target::Core(there))])
+        .unwrap();
     rig.line(1, 1).put((0..300u16).map(|flow| udp(flow % 3, 0, 20)));
     settle(&rig, &steering);
     let sent = sent_by(&rig);
@@ -105,7 +122,9 @@ fn groups_go_to_the_least_loaded_worker_and_say_why() {
     settle(&rig, &steering);
     assert_eq!(sent_by(&rig)[usize::from(there.0)], 50);
     let placed = steering.placed();
-    assert!(placed.iter().all(|placed| placed.core == there && placed.reason == Reason::LeastLoaded));
+    assert!(
+        placed.iter().all(|placed| placed.core == there && placed.reason == Reason::LeastLoaded)
+    );
     assert!(placed.iter().all(|placed| placed.facts.rx_core == here));
     assert_eq!(placed.len(), steering.units().len());
 }
@@ -121,7 +140,10 @@ fn without_a_core_below_the_threshold_flows_stay() {
     assert_eq!(sent_by(&rig)[usize::from(here.0)], 50);
     assert!(steering.placed().iter().all(|placed| placed.reason == Reason::AboveThreshold));
     // When there is one, they go.
-    steering.set_core_table(&table([if here.0 == 0 { 90 } else { 1 }, if here.0 == 1 { 90 } else { 1 }]), Chooser::Vse);
+    steering.set_core_table(
+        &table([if here.0 == 0 { 90 } else { 1 }, if here.0 == 1 { 90 } else { 1 }]),
+        Chooser::Vse,
+    );
     rig.line(1, 1).put((0..50).map(|flow| udp(flow, 0, 20)));
     settle(&rig, &steering);
     assert_eq!(sent_by(&rig), [50, 50]);
@@ -136,7 +158,10 @@ fn frames_are_handed_over_with_their_bodies_and_their_state() {
     steering.set_entries(&rig.datapath, vec![entry(unit, 0, 0, Target::Core(there))]).unwrap();
     let offload = Offload { gso: Gso::Udp, gso_size: 1400, gso_ecn: false, ..Offload::default() };
     let frames: Vec<Wired> = [20, 300, 1400, 60_000]
-        .map(|len| Wired { bytes: udp(1, len as u8, len), offload: if len > 1500 { offload } else { Offload::default() } })
+        .map(|len| Wired {
+            bytes: udp(1, len as u8, len),
+            offload: if len > 1500 { offload } else { Offload::default() },
+        })
         .into();
     rig.line(1, 1).put(frames.clone());
     settle(&rig, &steering);
@@ -151,7 +176,13 @@ fn no_frame_is_lost_without_a_reason_while_flows_are_steered() {
     steering.set_core_table(&table([0, 0]), Chooser::Hash);
     let source = (wire::Field::TpSrc, 1003);
     let matched = vec![(wire::Field::EthType, 0x0800), (wire::Field::IpProto, 17), source];
-    rig.rules(1, &[(20, matched.clone(), vec![controller(60)]), (30, vec![matched[0], matched[1], (source.0, 1005)], vec![])]);
+    rig.rules(
+        1,
+        &[
+            (20, matched.clone(), vec![controller(60)]),
+            (30, vec![matched[0], matched[1], (source.0, 1005)], vec![]),
+        ],
+    );
     rig.line(1, 1).put((0..4000).map(|flow| udp(flow % 50, 0, 20)));
     settle(&rig, &steering);
     let counters = rig.datapath.switch_counters(ONE).unwrap();
@@ -191,7 +222,10 @@ fn steering_ends_with_its_switch_and_begins_again() {
     assert_eq!(again.err(), Some(SteeringError::Steered(ONE)));
     rig.datapath.remove_switch(ONE);
     assert!(!rig.datapath.is_steered(&steering));
-    assert_eq!(rig.datapath.steer(ONE, SteeringOptions::default()).err(), Some(SteeringError::NoSwitch(ONE)));
+    assert_eq!(
+        rig.datapath.steer(ONE, SteeringOptions::default()).err(),
+        Some(SteeringError::NoSwitch(ONE))
+    );
     rig.switch(1, &[1, 2], &[from(1, vec![output(2)])]);
     let steering = rig.datapath.steer(ONE, SteeringOptions::default()).unwrap();
     rig.datapath.unsteer(&steering);
@@ -203,7 +237,10 @@ fn steering_ends_with_its_switch_and_begins_again() {
 fn what_cannot_be_steered_is_refused() {
     let mut rig = Rig::new(1);
     rig.switch(1, &[1], &[]);
-    assert_eq!(rig.datapath.steer(ONE, SteeringOptions::default()).err(), Some(SteeringError::OneWorker));
+    assert_eq!(
+        rig.datapath.steer(ONE, SteeringOptions::default()).err(),
+        Some(SteeringError::OneWorker)
+    );
     let rig = Rig::new(2);
     let groups = SteeringOptions { unmatched: Unmatched::Groups(300), is_fcf: false };
     assert_eq!(rig.datapath.steer(ONE, groups).err(), Some(SteeringError::Groups(300)));
@@ -262,7 +299,10 @@ impl TxQueue for Checked {
     fn tx(&mut self, frames: &[TxFrame<'_>], _: &mut Drops) -> Sent {
         let (mut seen, mut sent) = (self.seen.lock().unwrap(), Sent::default());
         for frame in frames {
-            let (flow, number) = (usize::from(frame.head[35]), u64::from_be_bytes(*frame.head.last_chunk().unwrap()));
+            let (flow, number) = (
+                usize::from(frame.head[35]),
+                u64::from_be_bytes(*frame.head.last_chunk().unwrap()),
+            );
             self.reordered.fetch_add(u64::from(number <= seen[flow]), Relaxed);
             seen[flow] = number;
             sent.count(frame.len());
@@ -275,22 +315,38 @@ impl TxQueue for Checked {
 /// Runs until so many frames have come out, with a thousand wishes a second for units that have flows; `SUIRO_STEERED_FRAMES` asks for more.
 #[test]
 fn a_million_frames_through_two_threads_under_a_thousand_moves_a_second_stay_in_order() {
-    let frames = std::env::var("SUIRO_STEERED_FRAMES").ok().and_then(|text| text.parse().ok()).unwrap_or(1_000_000);
+    let frames = std::env::var("SUIRO_STEERED_FRAMES")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(1_000_000);
     let mut rig = Rig::new(2);
     rig.switch(1, &[], &[(1, vec![], vec![output(2)])]);
-    let (seen, sent, reordered) = (Arc::new(Mutex::new([0; 64])), Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
+    let (seen, sent, reordered) =
+        (Arc::new(Mutex::new([0; 64])), Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
     let (made, stop) = (Arc::<AtomicU64>::default(), Arc::<AtomicBool>::default());
     let checked = || {
-        let (seen, sent, reordered) = (Arc::clone(&seen), Arc::clone(&sent), Arc::clone(&reordered));
+        let (seen, sent, reordered) =
+            (Arc::clone(&seen), Arc::clone(&sent), Arc::clone(&reordered));
         Box::new(Checked { seen, sent, reordered }) as Box<dyn TxQueue>
     };
     let ready = eventfd(1, EventfdFlags::NONBLOCK).unwrap();
     let (counted, made_too, stop_too) = (Arc::clone(&sent), Arc::clone(&made), Arc::clone(&stop));
-    let source = Numbered { ready, template: udp(0, 0, 20), sent: counted, made: made_too, stop: stop_too, numbers: [0; 64] };
+    let source = Numbered {
+        ready,
+        template: udp(0, 0, 20),
+        sent: counted,
+        made: made_too,
+        stop: stop_too,
+        numbers: [0; 64],
+    };
     let rx: Vec<Box<dyn RxQueue>> = vec![Box::new(source)];
     rig.ports(1, &[1, 2]);
-    rig.datapath.attach(at(1, 2), Queues { rx: vec![], tx: vec![checked(), checked()], mtu: 1500 }).unwrap();
-    rig.datapath.attach(at(1, 1), Queues { rx, tx: vec![checked(), checked()], mtu: 1500 }).unwrap();
+    rig.datapath
+        .attach(at(1, 2), Queues { rx: vec![], tx: vec![checked(), checked()], mtu: 1500 })
+        .unwrap();
+    rig.datapath
+        .attach(at(1, 1), Queues { rx, tx: vec![checked(), checked()], mtu: 1500 })
+        .unwrap();
     let steering = rig.datapath.steer(ONE, SteeringOptions::default()).unwrap();
     steering.set_core_table(&table([0, 0]), Chooser::Vse);
     let begin = Instant::now();
@@ -302,7 +358,9 @@ fn a_million_frames_through_two_threads_under_a_thousand_moves_a_second_stay_in_
             continue;
         }
         let units = steering.units();
-        let Some(unit) = units.get((wishes * 31 % 97) as usize % units.len().max(1)) else { continue };
+        let Some(unit) = units.get((wishes * 31 % 97) as usize % units.len().max(1)) else {
+            continue;
+        };
         let to = CoreId(1 - unit.core.map_or(0, |core| core.0));
         let haste = if wishes % 2 == 0 { Haste::Hold } else { Haste::WhenDrained };
         steering.want(unit.unit, to, Reason::Balance, haste);
@@ -312,7 +370,10 @@ fn a_million_frames_through_two_threads_under_a_thousand_moves_a_second_stay_in_
     let moves: u64 = steering.units().iter().map(|unit| unit.moves).sum();
     let all: u64 = steering.handovers().iter().map(|pair| pair.given).sum();
     let lost: u64 = steering.handovers().iter().map(|pair| pair.full + pair.held_out).sum();
-    eprintln!("{all} frames in {} ms, {wishes} wishes, {moves} moves, {lost} lost", begin.elapsed().as_millis());
+    eprintln!(
+        "{all} frames in {} ms, {wishes} wishes, {moves} moves, {lost} lost",
+        begin.elapsed().as_millis()
+    );
     assert_eq!(reordered.load(Relaxed), 0);
     assert!(moves * 2 > wishes, "{moves} moves of {wishes}");
 }

@@ -18,6 +18,7 @@ pub use kept::{Journal, restore};
 pub use steer::{
     CandidateView, CoreView, DecisionView, FlowView, InterfaceSpec, InterfaceView, ModeWanted,
     PolicyKind, PolicyPatch, PolicySpec, SteerView, UnitView, Unmatched, VmSpec, VmView, WhyView,
+    called,
 };
 
 use crate::fault::Fault;

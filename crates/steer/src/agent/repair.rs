@@ -73,7 +73,8 @@ impl Agent {
         for cores in self.core_sets() {
             let limited = cores.as_ref().map(|cores| table::limited(&self.table, cores));
             let table = limited.as_ref().unwrap_or(&self.table);
-            let is_of = |load: &&UnitLoad| self.cores_of(&board.places[load.unit.0 as usize].0) == cores;
+            let is_of =
+                |load: &&UnitLoad| self.cores_of(&board.places[load.unit.0 as usize].0) == cores;
             let loads: Vec<UnitLoad> = board.loads.iter().filter(is_of).copied().collect();
             for step in self.chooser().repair(table, &loads) {
                 let Some(place) = board.places.get(step.unit.0 as usize) else { continue };

@@ -7,7 +7,9 @@ use crate::enforcer::{
 use crate::rule::Target;
 use crate::selector::Selector;
 use crate::spec::PolicyKind;
-use datapath::{Chooser, Datapath, Haste, Placed, SteeredUnit, Steering, SteeringEntry, SteeringError};
+use datapath::{
+    Chooser, Datapath, Haste, Placed, SteeredUnit, Steering, SteeringEntry, SteeringError,
+};
 use place::{CoreId, CoreTable, Reason, Stage, UnitId};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -32,7 +34,10 @@ impl Steered {
     }
 
     /// Puts these in force; units that only they have are free again if that fails.
-    fn put_in_force(&mut self, wanted: HashMap<EntryKey, (Entry, UnitId)>) -> Result<(), SteeringError> {
+    fn put_in_force(
+        &mut self,
+        wanted: HashMap<EntryKey, (Entry, UnitId)>,
+    ) -> Result<(), SteeringError> {
         let entries = wanted.values().map(|(entry, unit)| to_datapath(entry, *unit)).collect();
         let done = self.steering.set_entries(&self.datapath, entries);
         match &done {
@@ -46,13 +51,17 @@ impl Steered {
     }
 
     /// The entries after these steps, new ones with new units.
-    fn after(&mut self, steps: &[Step]) -> Result<HashMap<EntryKey, (Entry, UnitId)>, SteeringError> {
+    fn after(
+        &mut self,
+        steps: &[Step],
+    ) -> Result<HashMap<EntryKey, (Entry, UnitId)>, SteeringError> {
         let mut wanted = self.entries.clone();
         for step in steps {
             match step {
                 Step::Remove(key) => drop(wanted.remove(key)),
                 Step::Put(entry) => {
-                    let unit = match wanted.get(&entry.key).or_else(|| self.entries.get(&entry.key)) {
+                    let unit = match wanted.get(&entry.key).or_else(|| self.entries.get(&entry.key))
+                    {
                         Some((_, unit)) => *unit,
                         None => self.steering.free_unit()?,
                     };
@@ -65,7 +74,8 @@ impl Steered {
 
     fn status(&self, unit: &SteeredUnit, targets: &HashMap<UnitId, &Entry>) -> UnitStatus {
         let entry = targets.get(&unit.unit);
-        let is_fixed = entry.is_some_and(|entry| entry.target != Target::Auto || entry.wants_own_core);
+        let is_fixed =
+            entry.is_some_and(|entry| entry.target != Target::Auto || entry.wants_own_core);
         UnitStatus {
             unit: unit.unit,
             core: unit.core,
@@ -121,7 +131,11 @@ impl Enforcer for Steered {
         Some(self.steering.cores().to_vec())
     }
 
-    fn set_core_table(&mut self, table: &CoreTable, policy: PolicyKind) -> Result<(), EnforceError> {
+    fn set_core_table(
+        &mut self,
+        table: &CoreTable,
+        policy: PolicyKind,
+    ) -> Result<(), EnforceError> {
         let chooser = match policy {
             PolicyKind::Vse => Chooser::Vse,
             PolicyKind::Hash => Chooser::Hash,

@@ -20,6 +20,14 @@ use std::sync::{Arc, OnceLock};
 /// What a steered switch's name begins with.
 pub const SWITCH_PREFIX: &str = "switch:";
 
+/// What people call it: `switch sw0`, `interface eth0`.
+pub fn called(name: &str) -> String {
+    match name.strip_prefix(SWITCH_PREFIX) {
+        Some(switch) => format!("switch {switch}"),
+        None => format!("interface {name}"),
+    }
+}
+
 /// The number of the switch of that name.
 type Find = dyn Fn(&str) -> Option<SwitchId> + Send + Sync;
 
@@ -60,12 +68,21 @@ impl Workers {
             source: Box::new(source),
         };
         if spec.mode != ModeWanted::Auto {
-            return Err(refused("choosing a mode", "leave --mode out: workers have one only", NotServed::Mode));
+            return Err(refused(
+                "choosing a mode",
+                "leave --mode out: workers have one only",
+                NotServed::Mode,
+            ));
         }
         let finding = "finding the switch";
-        let served = self.0.get().ok_or_else(|| refused(finding, "try again", NotServed::NoWorkers))?;
+        let served =
+            self.0.get().ok_or_else(|| refused(finding, "try again", NotServed::NoWorkers))?;
         let id = (served.find)(switch).ok_or_else(|| {
-            refused(finding, "see `suiro switch list` for the switches of this node", NotServed::NoSwitch)
+            refused(
+                finding,
+                "see `suiro switch list` for the switches of this node",
+                NotServed::NoSwitch,
+            )
         })?;
         let unmatched = match spec.unmatched {
             Unmatched::Place => datapath::Unmatched::Groups(spec.groups),
@@ -83,7 +100,9 @@ impl Workers {
 
 fn remedy(error: &SteeringError) -> &'static str {
     match error {
-        SteeringError::OneWorker => "give the node several cores in its configuration: [node] cores = [1, 2]",
+        SteeringError::OneWorker => {
+            "give the node several cores in its configuration: [node] cores = [1, 2]"
+        }
         SteeringError::Steered(_) => "detach it first: suiro steer detach switch:NAME",
         _ => "see `suiro switch list`, and the node's log",
     }
@@ -107,7 +126,12 @@ impl Opener for Workers {
         Ok(None)
     }
 
-    fn attach(&self, name: &str, spec: &InterfaceSpec, _: &CoreTable) -> Result<Box<dyn Enforcer>, OpenError> {
+    fn attach(
+        &self,
+        name: &str,
+        spec: &InterfaceSpec,
+        _: &CoreTable,
+    ) -> Result<Box<dyn Enforcer>, OpenError> {
         let switch = name.strip_prefix(SWITCH_PREFIX).unwrap_or(name);
         Ok(Box::new(self.open(switch, spec)?))
     }
@@ -115,7 +139,11 @@ impl Opener for Workers {
 
 impl Opener for Rungs {
     fn adopt(&self, name: &str) -> Result<Option<Box<dyn Enforcer>>, OpenError> {
-        if name.starts_with(SWITCH_PREFIX) { self.workers.adopt(name) } else { self.kernel.adopt(name) }
+        if name.starts_with(SWITCH_PREFIX) {
+            self.workers.adopt(name)
+        } else {
+            self.kernel.adopt(name)
+        }
     }
 
     fn attach(

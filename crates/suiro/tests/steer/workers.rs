@@ -10,7 +10,8 @@ fn two_workers() -> Lab {
     let mut lab = Lab::new(&["g1", "g2"]);
     let home = lab.path("");
     let home = home.display();
-    let text = format!("[node]\nrun_dir = \"{home}/run\"\nstate_dir = \"{home}/state\"\ncores = [0, 1]\n");
+    let text =
+        format!("[node]\nrun_dir = \"{home}/run\"\nstate_dir = \"{home}/state\"\ncores = [0, 1]\n");
     std::fs::write(lab.file(), text).unwrap();
     lab.start();
     lab.suiro(&["switch", "add", "sw0"]);
@@ -25,7 +26,11 @@ fn two_workers() -> Lab {
 
 fn frames(lab: &Lab, word: &str) -> u64 {
     let list: Value = lab.json(&["steer", "list"]);
-    assert_eq!((&list[0]["name"], &list[0]["hook"]), (&"switch:sw0".into(), &"workers".into()), "{list}");
+    assert_eq!(
+        (&list[0]["name"], &list[0]["hook"]),
+        (&"switch:sw0".into(), &"workers".into()),
+        "{list}"
+    );
     list[0]["frames"][word].as_u64().unwrap()
 }
 
@@ -36,7 +41,7 @@ fn a_switchs_flow_is_processed_by_the_worker_that_a_rule_names_and_why_says_so()
     }
     let lab = two_workers();
     let said = lab.suiro(&["steer", "attach", "switch:sw0", "--unmatched", "stay"]);
-    assert!(said.contains("switch:sw0"), "{said}");
+    assert!(said.contains("switch sw0 is steered, workers"), "{said}");
     assert_eq!(lab.exchange("g1", "g2", 30), 30);
     assert_eq!((frames(&lab, "sent"), frames(&lab, "stayed")), (0, 0), "no rule yet");
     let place = |core: u32| format!("icmp,nw_src={},actions=place(core={core})", Lab::ip("g1"));
@@ -45,7 +50,11 @@ fn a_switchs_flow_is_processed_by_the_worker_that_a_rule_names_and_why_says_so()
         lab.suiro(&["steer", "flow", "add", &place(core)]);
         assert_eq!(lab.exchange("g1", "g2", 40), 40);
         counted.push((frames(&lab, "sent"), frames(&lab, "stayed")));
-        let why = lab.json(&["steer", "why", &format!("icmp,nw_src={},nw_dst={}", Lab::ip("g1"), Lab::ip("g2"))]);
+        let why = lab.json(&[
+            "steer",
+            "why",
+            &format!("icmp,nw_src={},nw_dst={}", Lab::ip("g1"), Lab::ip("g2")),
+        ]);
         assert_eq!(why["core"], core, "{why}");
     }
     // One of the two workers receives what g1 sends: its core is where frames stay, the other where they are sent.
@@ -53,7 +62,7 @@ fn a_switchs_flow_is_processed_by_the_worker_that_a_rule_names_and_why_says_so()
     let view = lab.json(&["steer", "list"]);
     assert_eq!(view[0]["frames_by_core"], serde_json::json!({"0": 40, "1": 40}), "{view}");
     let said = lab.suiro(&["steer", "detach", "switch:sw0"]);
-    assert!(said.contains("switch:sw0 is not steered any more"), "{said}");
+    assert!(said.contains("switch sw0 is not steered any more"), "{said}");
     assert_eq!(lab.exchange("g1", "g2", 10), 10);
 }
 
@@ -83,9 +92,19 @@ fn what_cannot_be_steered_says_why_and_what_to_do() {
     lab.suiro(&["switch", "add", "sw0"]);
     let refused = |lab: &Lab, name: &str| -> Said { lab.says(&["steer", "attach", name]) };
     let said = refused(&lab, "switch:sw0");
-    assert!(said.code != 0 && said.err.contains("one worker runs") && said.err.contains("cores = [1, 2]"), "{}", said.err);
+    assert!(
+        said.code != 0
+            && said.err.contains("one worker runs")
+            && said.err.contains("cores = [1, 2]"),
+        "{}",
+        said.err
+    );
     let said = refused(&lab, "switch:none");
-    assert!(said.err.contains("no switch of that name") && said.err.contains("suiro switch list"), "{}", said.err);
+    assert!(
+        said.err.contains("no switch of that name") && said.err.contains("suiro switch list"),
+        "{}",
+        said.err
+    );
     let said = refused(&lab, "switch:");
     assert!(said.code != 0 && said.err.contains("switch:NAME"), "{}", said.err);
     lab.end(Signal::TERM);

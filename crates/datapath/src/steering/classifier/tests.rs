@@ -9,7 +9,16 @@ fn entry(unit: u32, priority: u16, fields: &[(Field, u128, u128)]) -> SteeringEn
     }
     let unit = UnitId(ENTRY_FIRST + unit);
     let (target, vm) = (Target::Auto, None);
-    SteeringEntry { unit, key, mask, priority, target, is_priority: false, wants_own_core: false, vm }
+    SteeringEntry {
+        unit,
+        key,
+        mask,
+        priority,
+        target,
+        is_priority: false,
+        wants_own_core: false,
+        vm,
+    }
 }
 
 fn classifier(entries: &[SteeringEntry], unmatched: Unmatched) -> Classifier {
@@ -24,7 +33,10 @@ fn ip() -> Key {
 fn entries() -> impl Strategy<Value = Vec<SteeringEntry>> {
     let one = (0..4u16, 0..4u128, 0..4u128, 0..4u128, 0..4u128);
     proptest::collection::vec(one, 0..12).prop_map(|all| {
-        let made = |(at, (priority, src, src_mask, dst, dst_mask)): (u32, (u16, u128, u128, u128, u128))| {
+        let made = |(at, (priority, src, src_mask, dst, dst_mask)): (
+            u32,
+            (u16, u128, u128, u128, u128),
+        )| {
             entry(at, priority, &[(Field::NwSrc, src, src_mask), (Field::TpDst, dst, dst_mask)])
         };
         (0..).zip(all).map(made).collect()

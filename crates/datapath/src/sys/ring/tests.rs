@@ -10,7 +10,9 @@ fn put(writer: &mut Writer, number: u64, len: usize) -> bool {
 }
 
 fn is(record: (Words, &[u8]), (number, len): (u64, usize)) -> bool {
-    record.0 == [number; 3] && record.1.len() == len && record.1.iter().all(|&byte| byte == number as u8)
+    record.0 == [number; 3]
+        && record.1.len() == len
+        && record.1.iter().all(|&byte| byte == number as u8)
 }
 
 proptest! {

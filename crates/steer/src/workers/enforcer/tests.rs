@@ -103,7 +103,8 @@ fn groups_are_placed_on_cores_with_workers_only_and_why_says_so() {
     host.pass(0..200, counted);
     let units = host.agent.unit_views().unwrap();
     assert!(units.iter().all(|unit| unit.core.is_some_and(|core| core < 2)), "{units:?}");
-    let why = host.agent.why("udp,nw_src=10.0.0.1,nw_dst=10.0.0.2,tp_src=5,tp_dst=9", None).unwrap();
+    let why =
+        host.agent.why("udp,nw_src=10.0.0.1,nw_dst=10.0.0.2,tp_src=5,tp_dst=9", None).unwrap();
     assert!(why.unit.unwrap().contains("flow group"));
     let view = host.agent.view().unwrap();
     assert!(view.cores.iter().all(|core| core.frames == 0 || core.core < 2));

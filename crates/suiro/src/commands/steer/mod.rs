@@ -18,7 +18,7 @@ use node::service::Detached;
 use node::spec::SteerPoint;
 use node::steer::{
     InterfaceSpec, InterfaceView, ModeWanted, PolicyKind, PolicyPatch, PolicySpec, SteerView,
-    VmSpec, VmView,
+    VmSpec, VmView, called,
 };
 
 /// Does what the command says.
@@ -103,7 +103,11 @@ fn path(interface: &str) -> String {
     format!("/v1/steer/interfaces/{}", quoted(interface))
 }
 
-fn attach(context: &Context, interfaces: &[SteerPoint], spec: &InterfaceSpec) -> Result<(), Failure> {
+fn attach(
+    context: &Context,
+    interfaces: &[SteerPoint],
+    spec: &InterfaceSpec,
+) -> Result<(), Failure> {
     let started = background::ensure_node(context)?;
     if let (Some(node), false) = (&started, context.json) {
         out(&format!(
@@ -131,8 +135,7 @@ fn detach(context: &Context, interfaces: Vec<SteerPoint>, all: bool) -> Result<(
         if context.json {
             continue;
         }
-        let kind = if name.starts_with("switch:") { "" } else { "interface " };
-        out(&format!("{kind}{name} is not steered any more\n"))?;
+        out(&format!("{} is not steered any more\n", called(name)))?;
         if detached.node_ends {
             out("the node that was started for steering ends\n")?;
         }
