@@ -35,6 +35,9 @@
 //!    queues of ports (rates) no longer hold up a change: this is the one way to reorder a flow, and it needs a rule that changes, a
 //!    flow that changes worker by it, and a port with rates.
 //!
+//! To leave is to be taken by the destination's `tx`. Where halves of different workers are different queues of a NIC, the NIC may transmit
+//! in another order what lies in two of them at the same moment.
+//!
 //! Fragments: the first has ports, the others have not; both go by addresses and protocol alone. Order between a flow's fragments
 //! and its whole packets is not kept.
 //!
