@@ -112,15 +112,6 @@ pub struct Event {
     pub facts: Option<Facts>,
 }
 
-/// What became of frames, by the enforcer's own words, and by core.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Counts {
-    /// Frames by verdict.
-    pub by_verdict: Vec<(&'static str, u64)>,
-    /// Frames handed to each core.
-    pub by_core: Vec<(CoreId, u64)>,
-}
-
 /// How urgent a move is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Urgency {
@@ -203,11 +194,17 @@ pub trait Enforcer: Send {
     /// What happened since the last call.
     fn events(&mut self) -> Vec<Event>;
 
-    /// Frames so far.
+    /// Frames so far by what became of them, in the enforcer's own words.
     ///
     /// # Errors
     /// The kernel refuses.
-    fn counts(&mut self) -> Result<Counts, EnforceError>;
+    fn counts(&mut self) -> Result<Vec<(&'static str, u64)>, EnforceError>;
+
+    /// Frames so far that each core's stack had.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    fn core_counts(&mut self) -> Result<Vec<(CoreId, u64)>, EnforceError>;
 
     /// The unit that frames of this key are in, when no entry takes them.
     fn missed_unit(&self, key: &Key) -> Option<UnitId>;

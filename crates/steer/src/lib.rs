@@ -50,7 +50,7 @@ mod workers;
 pub use agent::{Agent, Strictness};
 pub use desired::{Change, Desired, Discard, Journal};
 pub use enforcer::{
-    CoreTimes, Counts, EnforceError, Enforcer, Entry, EntryKey, EntryStatus, Event, OpenError,
+    CoreTimes, EnforceError, Enforcer, Entry, EntryKey, EntryStatus, Event, OpenError,
     Opener, Step, UnitStatus, Urgency,
 };
 pub use error::{SteerError, SteerErrorKind};

@@ -157,7 +157,8 @@ static __always_inline __u32 hash_of(const struct passage *passage, __u32 number
 static __always_inline __u16 decide(struct passage *passage, struct steer_unit *unit, __u32 number)
 {
 	__u32 zero = 0, active, undecided, route = unit->state >> STEER_SENT_BITS;
-	__u16 here = route == STEER_ROUTE_NONE ? passage->cpu : route & ~STEER_LOCAL, core;
+	/* Who stays, stays where its frames come in. */
+	__u16 here = route == STEER_ROUTE_NONE || route & STEER_LOCAL ? passage->cpu : route, core;
 	struct steer_host *that = bpf_map_lookup_elem(&host, &zero);
 	struct steer_table *table;
 	struct choice choice = {};
@@ -210,26 +211,74 @@ static __always_inline int has_room(struct steer_ring *ring, const struct steer_
 	return volatile_read(ring->sent) - ring->left_seen < limit;
 }
 
+/* Counts a frame of the unit, with the route `next` if nobody changed `state` meanwhile; the route that it is counted with. */
+static __always_inline __u32 count_in(struct steer_unit *unit, __u64 state, __u64 next)
+{
+	__u64 seen = next;
+
+	if (state == next)
+		seen = __sync_fetch_and_add(&unit->state, 1);
+	else if (__sync_val_compare_and_swap(&unit->state, state, next + 1) != state)
+		seen = __sync_fetch_and_add(&unit->state, 1);
+	return seen >> STEER_SENT_BITS;
+}
+
+/* Puts the unit's number in front of the frame; 0 if the driver has left no room. */
+static __always_inline int put_label(struct xdp_md *ctx, __u32 unit, __u32 tag)
+{
+	struct label *label;
+
+	if (bpf_xdp_adjust_meta(ctx, -(int)sizeof(*label)))
+		return 0;
+	label = (void *)(long)ctx->data_meta;
+	if ((void *)(label + 1) > (void *)(long)ctx->data)
+		return 0;
+	label->unit = unit;
+	label->tag = tag;
+	return 1;
+}
+
+/* The frame, labelled and counted, through the queue of its core. */
+static __always_inline int send(const struct passage *passage, __u32 core)
+{
+	struct steer_ring *ring = bpf_map_lookup_elem(&rings, &core);
+
+	if (!ring)
+		return pass(STEER_ODD, passage->bytes);
+	__sync_fetch_and_add(&ring->sent, 1);
+	count(STEER_SENT, passage->bytes);
+	return XDP_REDIRECT;
+}
+
+/* Another core moved the unit while this one looked: the frame is counted there, so it goes there. */
+static __always_inline int follow(struct xdp_md *ctx, struct passage *passage, __u32 number, __u32 route, int is_labelled)
+{
+	__u32 core = route & ~STEER_LOCAL;
+
+	if (core == passage->cpu && route & STEER_LOCAL) {
+		if (is_labelled)
+			bpf_xdp_adjust_meta(ctx, sizeof(struct label));
+		return stay(passage, number);
+	}
+	if (!is_labelled && !put_label(ctx, number, passage->config->tag))
+		return pass(STEER_NO_META, passage->bytes);
+	bpf_redirect_map(&queues, core, XDP_PASS);
+	return send(passage, core);
+}
+
 /*
- * The frame goes along `state`'s route, and is counted in it. Everything that can refuse it does so
- * before it is counted.
+ * The frame goes along the route of `next`, which is the unit's from now on, unless another core was
+ * faster. All that can refuse the frame does so before it is counted.
  */
 static __always_inline int go(struct xdp_md *ctx, struct passage *passage, struct steer_unit *unit, __u32 number,
 			      __u64 state, __u64 next)
 {
-	__u32 route = next >> STEER_SENT_BITS, core = route & ~STEER_LOCAL;
+	__u32 route = next >> STEER_SENT_BITS, core = route & ~STEER_LOCAL, seen;
 	struct steer_ring *ring;
-	struct label *label;
-	__u64 seen;
 
 	if (core == passage->cpu && route & STEER_LOCAL) {
-		/* Counted with the route of this moment: if another core has just moved the unit, it is here all the
-		 * same, for this flow was here before. */
-		if (state == next)
-			__sync_fetch_and_add(&unit->state, 1);
-		else if (__sync_val_compare_and_swap(&unit->state, state, next + 1) != state)
-			__sync_fetch_and_add(&unit->state, 1);
-		return stay(passage, number);
+		seen = count_in(unit, state, next);
+		return seen == route ? stay(passage, number) : follow(ctx, passage, number, seen, 0);
 	}
 	ring = bpf_map_lookup_elem(&rings, &core);
 	if (!ring)
@@ -240,30 +289,41 @@ static __always_inline int go(struct xdp_md *ctx, struct passage *passage, struc
 	}
 	if (bpf_redirect_map(&queues, core, XDP_PASS) != XDP_REDIRECT)
 		return pass(STEER_NO_QUEUE, passage->bytes);
-	if (bpf_xdp_adjust_meta(ctx, -(int)sizeof(*label)))
+	if (!put_label(ctx, number, passage->config->tag))
 		return pass(STEER_NO_META, passage->bytes);
-	label = (void *)(long)ctx->data_meta;
-	if ((void *)(label + 1) > (void *)(long)ctx->data)
-		return pass(STEER_ODD, passage->bytes);
-	label->unit = number;
-	label->tag = passage->config->tag;
-	if (state == next)
-		seen = __sync_fetch_and_add(&unit->state, 1);
-	else if (__sync_val_compare_and_swap(&unit->state, state, next + 1) != state)
-		seen = __sync_fetch_and_add(&unit->state, 1);
-	else
-		seen = next;
-	/* Another core moved the unit since: it is counted there, so it goes there. */
-	if ((seen ^ next) >> STEER_SENT_BITS) {
-		core = seen >> STEER_SENT_BITS & ~STEER_LOCAL;
-		ring = bpf_map_lookup_elem(&rings, &core);
-		if (!ring)
-			return pass(STEER_ODD, passage->bytes);
-		bpf_redirect_map(&queues, core, XDP_PASS);
-	}
-	__sync_fetch_and_add(&ring->sent, 1);
-	count(STEER_SENT, passage->bytes);
-	return XDP_REDIRECT;
+	seen = count_in(unit, state, next);
+	return seen == route ? send(passage, core) : follow(ctx, passage, number, seen, 1);
+}
+
+/* The unit's frames go elsewhere from this one on. */
+static __always_inline void note_moved(const struct passage *passage, struct steer_unit *unit, __u32 number,
+				       __u16 from, __u16 to, __u8 reason)
+{
+	__u64 now = bpf_ktime_get_ns();
+
+	unit->moved_ns = now;
+	unit->moves++;
+	/* None: nobody decided, the interface's own core has changed. */
+	if (reason)
+		unit->reason = reason;
+	tell(passage, STEER_EVENT_MOVED, number, from, to, reason, now - unit->wanted_ns);
+}
+
+/* An urgent move that cannot be made yet: the unit's frames wait no longer than they must. */
+static __always_inline int hurry(struct xdp_md *ctx, struct passage *passage, struct steer_unit *unit, __u32 number,
+				 __u64 state, __u32 wanted)
+{
+	__u32 from = state >> STEER_SENT_BITS & ~STEER_LOCAL;
+	__s64 waited = bpf_ktime_get_ns() - unit->wanted_ns, drain = passage->config->drain_ns;
+
+	if (waited < drain)
+		return go(ctx, passage, unit, number, state, state);
+	if (waited < drain + passage->config->give_up_ns)
+		return drop(STEER_DRAINING, unit, passage->bytes);
+	/* The old core does not come to rest: the flow keeps its order, and stays. */
+	if (__sync_val_compare_and_swap(&unit->wanted, wanted, (__u32)unit->reason << STEER_REASON_SHIFT | from) == wanted)
+		tell(passage, STEER_EVENT_GIVEN_UP, number, from, wanted, wanted >> STEER_REASON_SHIFT, waited);
+	return go(ctx, passage, unit, number, state, state);
 }
 
 /* A unit whose route is not the wanted one: it moves if it may, else its frames go where they went. */
@@ -271,34 +331,19 @@ static __always_inline int move(struct xdp_md *ctx, struct passage *passage, str
 				__u64 state, __u32 wanted, __u32 route)
 {
 	__u32 old = state >> STEER_SENT_BITS, from = old & ~STEER_LOCAL, to = route & ~STEER_LOCAL;
-	__u64 next = (state & SENT_MASK) | (__u64)route << STEER_SENT_BITS, now, waited;
-	int is_first = old == STEER_ROUTE_NONE;
+	__u64 next = (state & SENT_MASK) | (__u64)route << STEER_SENT_BITS;
+	int action;
 
 	/* It stayed on its core, whose frames come in on another one now: they go to it by its queue. */
 	if (from == to && old & STEER_LOCAL)
 		return go(ctx, passage, unit, number, state, next);
-	if (is_first || is_through(number, state, passage->config->slot)) {
-		if (!is_first && from != to) {
-			now = bpf_ktime_get_ns();
-			waited = now - unit->wanted_ns;
-			unit->moved_ns = now;
-			unit->moves++;
-			unit->reason = wanted >> STEER_REASON_SHIFT;
-			tell(passage, STEER_EVENT_MOVED, number, from, to, unit->reason, waited);
-		}
-		return go(ctx, passage, unit, number, state, next);
-	}
-	if (!(wanted & STEER_URGENT))
-		return go(ctx, passage, unit, number, state, state);
-	waited = bpf_ktime_get_ns() - unit->wanted_ns;
-	if ((__s64)waited < passage->config->drain_ns)
-		return go(ctx, passage, unit, number, state, state);
-	if (waited < (__u64)passage->config->drain_ns + passage->config->give_up_ns)
-		return drop(STEER_DRAINING, unit, passage->bytes);
-	/* The old core does not come to rest: the flow keeps its order, and stays. */
-	if (__sync_val_compare_and_swap(&unit->wanted, wanted, (__u32)unit->reason << STEER_REASON_SHIFT | from) == wanted)
-		tell(passage, STEER_EVENT_GIVEN_UP, number, from, to, wanted >> STEER_REASON_SHIFT, waited);
-	return go(ctx, passage, unit, number, state, state);
+	if (old != STEER_ROUTE_NONE && !is_through(number, state, passage->config->slot))
+		return wanted & STEER_URGENT ? hurry(ctx, passage, unit, number, state, wanted) :
+					       go(ctx, passage, unit, number, state, state);
+	action = go(ctx, passage, unit, number, state, next);
+	if (old != STEER_ROUTE_NONE && from != to && volatile_read(unit->state) >> STEER_SENT_BITS == route)
+		note_moved(passage, unit, number, from, to, wanted >> STEER_REASON_SHIFT);
+	return action;
 }
 
 static __always_inline int steer(struct xdp_md *ctx, struct passage *passage, __u32 number)

@@ -4,10 +4,11 @@ use crate::abi::{QUEUES_MAX, Verdict, VerdictCount};
 use crate::error::{AttachError, MapError};
 use aya::maps::{PerCpuArray, XskMap};
 use aya::programs::xdp::XdpLink;
-use aya::programs::{ProgramError, Xdp, XdpMode, loaded_programs};
+use aya::programs::{ProgramError, TestRun, TestRunOptions, Xdp, XdpMode, loaded_programs};
 use aya::util::KernelVersion;
 use aya::{Ebpf, EbpfLoader};
 use std::os::fd::{AsFd, AsRawFd};
+use std::time::Duration;
 
 pub(crate) static OBJECT: &[u8] =
     aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/suiro.bpf.o"));
@@ -99,6 +100,20 @@ impl Loaded {
     /// The embedded object lacks the program: a broken build.
     pub fn program(&mut self) -> Result<&mut Xdp, AttachError> {
         program(&mut self.ebpf)
+    }
+
+    /// Runs it `repeat` times on a frame, on the calling thread's core; the mean time of a run.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn run(&mut self, frame: &[u8], repeat: u32) -> Result<Duration, AttachError> {
+        let options = TestRunOptions { data_in: Some(frame), repeat, ..TestRunOptions::new() };
+        let run = program(&mut self.ebpf)?.test_run(options);
+        let refused = |error: ProgramError| AttachError::Load {
+            step: "run the program",
+            source: Box::new(error.into()),
+        };
+        Ok(run.map_err(refused)?.duration)
     }
 
     /// The counters so far.

@@ -14,11 +14,14 @@
 //!   an [`Exit`], and leave together in one system call; [`Outcome`] tells how many the drivers took. On no interface: one anonymous
 //!   namespace each keeps it known to the kernel.
 //!
+//! * [`steer`]: the programs that put each flow's packets on the core that a policy picks, in front of the kernel's own stack or any switch.
+//!   A module with an essay of its own.
+//!
 //! ## Invariants
 //!
 //! * The shared layout is defined in `bpf/abi.h` alone; [`Verdict`], [`VerdictCount`], [`Slot`] and [`Burst`] mirror it, and a test compares
 //!   them with the objects' BTF.
-//! * Attached by `bpf_link`: when the process dies, the kernel detaches. An interface that has another program is refused, never overwritten.
+//! * Attached by `bpf_link`: when the process dies, the kernel detaches; steering is pinned instead, and outlives it. An interface that has another program is refused, never overwritten.
 //! * A frame that no stage takes passes to the kernel.
 //! * A burst is sent whole before the call returns, or not at all: nothing of it is left to leave later.
 //!

@@ -4,6 +4,7 @@ mod cases;
 mod flow;
 mod node;
 mod openflow;
+mod steer;
 mod vhost;
 mod wire;
 
@@ -29,6 +30,8 @@ enum Bench {
     Node(Common),
     /// Flow-mods, packet-ins and packet-outs, and a dump of a million entries, beside Open vSwitch (root; about 8 minutes).
     Openflow(Common),
+    /// What steering costs a frame: hits, misses, placement, frames to another core, beside Linux RPS (root; about 4 minutes).
+    Steer(Common),
     /// Guests on vhost-user ports beside Open vSwitch with DPDK: sizes, rules, flows, attacks, large segments, latency,
     /// kill -9, idle guests (root; about 25 minutes).
     Vhost(vhost::Options),
@@ -69,6 +72,7 @@ pub fn run(arguments: Vec<OsString>) -> Result<()> {
         Bench::Flow(common) => (flow::run(&common)?, common),
         Bench::Node(common) => (node::run(&common)?, common),
         Bench::Openflow(common) => (openflow::run(&common)?, common),
+        Bench::Steer(common) => (steer::run(&common)?, common),
         Bench::Vhost(options) => (vhost::run(&options)?, options.common),
         Bench::Player(options) => return vhost::player::run(&options),
         Bench::Wire(common) => (wire::run(&common)?, common),

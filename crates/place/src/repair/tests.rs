@@ -59,6 +59,18 @@ fn a_unit_stays_on_a_guests_core_while_the_others_are_above_the_threshold() {
 }
 
 #[test]
+fn a_core_at_the_threshold_is_free_for_a_unit_on_a_guests_core() {
+    let found = planned(&table(&[(60, 1), (50, 0)]), &[unit(0, 0, 10)]);
+    assert_eq!(found, [(0, 0, 1, Reason::Collision)]);
+}
+
+/// The guest pays for what it receives, also when that fills its core.
+#[test]
+fn an_overloaded_core_of_a_guest_sheds_nothing_to_cores_above_the_threshold() {
+    assert_eq!(planned(&table(&[(99, 1), (60, 0)]), &[of(1, unit(0, 0, 10))]), []);
+}
+
+#[test]
 fn a_unit_leaves_a_core_that_was_excluded() {
     let mut table = table(&[(20, 0), (10, 0)]);
     table.core_mut(CoreId(0)).unwrap().role = Role::Excluded;
@@ -118,6 +130,13 @@ fn the_fullest_core_gives_to_the_emptiest_until_they_are_even() {
     assert!(
         found.iter().all(|&(_, from, to, reason)| (from, to, reason) == (0, 1, Reason::Balance))
     );
+}
+
+#[test]
+fn the_unit_that_brings_two_cores_closest_together_goes() {
+    let units = [unit(0, 0, 5), unit(1, 0, 18), unit(2, 0, 30)];
+    let found = planned(&table(&[(53, 0), (13, 0)]), &units);
+    assert_eq!(found, [(1, 0, 1, Reason::Balance)]);
 }
 
 #[test]

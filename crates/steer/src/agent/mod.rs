@@ -227,9 +227,9 @@ impl Agent {
 
     /// Frames of all interfaces.
     fn count(&mut self) -> u64 {
-        let counts =
-            self.interfaces.values_mut().filter_map(|i| i.enforcer.as_mut()?.counts().ok());
-        counts.flat_map(|counts| counts.by_verdict).map(|(_, frames)| frames).sum()
+        let enforcers = self.interfaces.values_mut().filter_map(|i| i.enforcer.as_mut());
+        let counts = enforcers.filter_map(|enforcer| enforcer.counts().ok()).flatten();
+        counts.map(|(_, frames)| frames).sum()
     }
 
     fn remember_events(&mut self) {

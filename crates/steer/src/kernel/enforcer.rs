@@ -2,7 +2,7 @@
 
 use super::Shared;
 use crate::enforcer::{
-    CoreTimes, Counts, EnforceError, Enforcer, Entry, EntryKey, EntryStatus, Event, Step,
+    CoreTimes, EnforceError, Enforcer, Entry, EntryKey, EntryStatus, Event, Step,
     UnitStatus, Urgency,
 };
 use crate::spec::{ModeWanted, PolicyKind};
@@ -176,19 +176,14 @@ impl Enforcer for Steered {
         news.iter().filter_map(convert).collect()
     }
 
-    fn counts(&mut self) -> Result<Counts, EnforceError> {
+    fn counts(&mut self) -> Result<Vec<(&'static str, u64)>, EnforceError> {
         let verdicts = self.attached.counts().map_err(failed("count frames"))?;
+        Ok(verdicts.into_iter().map(|(what, count)| (what.name(), count.frames)).collect())
+    }
+
+    fn core_counts(&mut self) -> Result<Vec<(CoreId, u64)>, EnforceError> {
         let cores = self.attached.core_counts().map_err(failed("count frames by core"))?;
-        Ok(Counts {
-            by_verdict: verdicts
-                .into_iter()
-                .map(|(what, count)| (what.name(), count.frames))
-                .collect(),
-            by_core: cores
-                .into_iter()
-                .map(|(core, count)| (core, count.processed.frames))
-                .collect(),
-        })
+        Ok(cores.into_iter().map(|(core, count)| (core, count.processed.frames)).collect())
     }
 
     fn missed_unit(&self, key: &Key) -> Option<UnitId> {

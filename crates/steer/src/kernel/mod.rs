@@ -19,7 +19,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with
 use std::collections::HashMap;
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use xdp::Hook;
 use xdp::steer::{Attached, Host, Interface, Missed, Options, PIN_ROOT, SteerError};
@@ -203,25 +203,17 @@ fn index(interface: &str) -> io::Result<u32> {
     Ok(netdevice::name_to_index(&socket, interface)?)
 }
 
-/// The interface's own name, with the namespace's number behind it anywhere but in the namespace of process 1: two namespaces may both
-/// have an `eth0`, and pins are the host's.
+/// The interface's own name and its namespace's number: two namespaces may both have an `eth0`, and pins are the host's.
 fn pin_name(interface: &str) -> String {
-    match foreign_namespace() {
-        Some(number) => format!("{interface}@{number}"),
-        None => interface.into(),
-    }
+    // The number is the same for every process, as long as the namespace lives; without it a host has one namespace.
+    let number = std::fs::metadata("/proc/thread-self/ns/net").map_or(0, |file| file.ino());
+    format!("{interface}@{number}")
 }
 
 /// The interface of a pin's name, if it is in this namespace.
 fn interface_of(pin: &str) -> Option<String> {
     let interface = pin.split('@').next()?;
     (pin_name(interface) == pin).then(|| interface.to_owned())
-}
-
-fn foreign_namespace() -> Option<u64> {
-    let number = |path: &str| std::fs::metadata(Path::new(path)).map(|file| file.ino()).ok();
-    let (ours, first) = (number("/proc/thread-self/ns/net")?, number("/proc/1/ns/net")?);
-    (ours != first).then_some(ours)
 }
 
 /// An error of crate `xdp` as a user meets it.

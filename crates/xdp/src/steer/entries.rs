@@ -216,7 +216,7 @@ impl Attached {
     /// The last change is not settled; no room; too many masks; one has a match that is there already.
     pub fn insert(&mut self, entries: &[Entry]) -> Result<Vec<UnitId>, ChangeError> {
         self.begin()?;
-        let before = (self.entries.uses, self.entries.next);
+        let before = (self.entries.uses, self.entries.next, self.entries.freed.clone());
         let mut added = Vec::with_capacity(entries.len());
         for entry in entries {
             match self.add(entry) {
@@ -224,7 +224,7 @@ impl Attached {
                 Err(error) => {
                     // Nobody has seen them: their masks are not published yet, and those that were there had other entries.
                     added.iter().for_each(|&UnitId(unit)| self.erase(unit));
-                    (self.entries.uses, self.entries.next) = before;
+                    (self.entries.uses, self.entries.next, self.entries.freed) = before;
                     return Err(error);
                 }
             }

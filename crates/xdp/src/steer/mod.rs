@@ -34,6 +34,9 @@
 //! * A frame costs one look-up for exact entries and at most [`MASKS`] for wildcard entries, however many entries there are.
 //! * A frame that nothing wants passes. The programs drop only for want of room, and for urgent moves; both are counted by unit.
 //!
+//! * A frame that goes to another core comes to the stack there as from a wire: with its checksum, or not at all. On a veth, the other end must
+//!   not leave checksums to be computed later (`ethtool -K <peer> tx off`), as for every XDP redirect.
+//!
 //! Order holds within a receive queue of the interface, which a flow does not change; it is the kernel's own business where the kernel moves
 //! a flow (a migrated interrupt, threaded NAPI, RPS behind us), and where the work behind the stack is not in soft interrupts (asynchronous
 //! encryption). Threads: a `Host` and an `Attached` are used by one thread at a time; several processes hold each other off with a lock.
@@ -71,7 +74,7 @@ pub use host::Host;
 pub use key::{Field, Key, Match};
 pub use options::{Missed, Options, Placement};
 pub use pins::PIN_ROOT;
-pub use rehearsal::Rehearsal;
+pub use rehearsal::{Rehearsal, count_runs};
 pub use times::CoreTimes;
 pub use units::{Unit, UnitKind, Urgency};
 

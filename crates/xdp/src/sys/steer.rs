@@ -55,7 +55,7 @@ unsafe impl<T> Sync for Mapped<T> {}
 
 impl<T: Mirror + aya::Pod> Mapped<T> {
     const WORDS: usize = {
-        assert!(size_of::<T>() % 8 == 0, "the kernel rounds values up to 8 bytes");
+        assert!(size_of::<T>().is_multiple_of(8), "the kernel rounds values up to 8 bytes");
         size_of::<T>() / 8
     };
 
@@ -111,13 +111,13 @@ impl<T: Mirror + aya::Pod> Mapped<T> {
 
     /// The field of 64 bits at that offset, which `offset_of!` names.
     pub(crate) fn u64_at(&self, index: usize, offset: usize) -> &AtomicU64 {
-        assert!(offset % 8 == 0, "a field of 64 bits");
+        assert!(offset.is_multiple_of(8), "a field of 64 bits");
         self.word(index, offset / 8)
     }
 
     /// The field of 32 bits at that offset, which `offset_of!` names.
     pub(crate) fn u32_at(&self, index: usize, offset: usize) -> &AtomicU32 {
-        assert!(offset % 4 == 0, "a field of 32 bits");
+        assert!(offset.is_multiple_of(4), "a field of 32 bits");
         let word = std::ptr::from_ref(self.word(index, offset / 8)).cast::<AtomicU32>();
         // SAFETY: one of the two halves of the word.
         let at = unsafe { word.add(offset % 8 / 4) };

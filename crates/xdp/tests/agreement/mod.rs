@@ -14,7 +14,9 @@ pub fn difference(frame: &[u8], words: &Words, is_ip: bool) -> Option<String> {
         return None;
     }
     if !matches!(eth_type, 0x800 | 0x86dd) || frame.len() > wire::HEAD_MAX {
-        return is_ip.then(|| "IP where there is none".to_owned()).filter(|_| eth_type != 0x800 && eth_type != 0x86dd);
+        return is_ip
+            .then(|| "IP where there is none".to_owned())
+            .filter(|_| eth_type != 0x800 && eth_type != 0x86dd);
     }
     if is_ip != (layers.ip != 0) {
         return Some(format!("is_ip {is_ip}, ip at {}", layers.ip));

@@ -259,7 +259,8 @@ fn frames() -> impl Strategy<Value = Vec<u8>> {
 #[test]
 fn the_switchs_parser_and_the_dissector_see_the_same() {
     let Some(dissector) = dissector() else { return };
-    let mut runner = TestRunner::new(Config { cases: 4096, ..Config::default() });
+    let mut runner =
+        TestRunner::new(Config { cases: 4096, failure_persistence: None, ..Config::default() });
     let result = runner.run(&frames(), |frame| {
         let found = dissector.dissect(&frame).expect("it runs");
         prop_assert_eq!(difference(&frame, &found.key.0, found.is_ip), None);

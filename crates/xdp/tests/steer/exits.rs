@@ -1,7 +1,7 @@
 //! Every way out of the program, and what it counts.
 
 use crate::lab::{Lab, inside, options, pin, two_cores, udp};
-use place::{CoreId, Reason, VmId};
+use place::{CoreId, Reason, UnitId, VmId};
 use std::collections::HashMap;
 use std::time::Duration;
 use wire::build::{Arp, Frame, Ipv4};
@@ -23,6 +23,13 @@ fn entry(priority: u32, fields: &[(Field, u128)], target: Target) -> Entry {
 
 fn from_port(port: u16, core: u16) -> Entry {
     entry(10, &[(Field::TpSrc, port.into())], Target::Core(CoreId(core)))
+}
+
+/// Adds entries of which every frame is to know at once.
+fn put(attached: &mut Attached, entries: &[Entry]) -> Vec<UnitId> {
+    let units = attached.insert(entries).unwrap();
+    attached.settle_now().unwrap();
+    units
 }
 
 /// The actions of a run of frames on core 0, and what they changed of the counters.
@@ -48,7 +55,7 @@ fn every_exit_has_its_action_and_its_counter() {
     let Some(mut lab) = Lab::new("exits") else { return };
     let attached = &mut lab.attach(&Options { missed: Missed::Stay, queue: 64, ..options() });
     let entries = [from_port(1, 0), from_port(2, 1), from_port(3, 7)];
-    attached.insert(&entries).unwrap();
+    put(attached, &entries);
     let one = |frame: Vec<u8>, action: u32, what: Steered| {
         let (actions, counts) = play(attached, &[frame]);
         assert_eq!((actions[0], &counts), (action, &HashMap::from([(what, 1)])));
@@ -78,9 +85,16 @@ fn every_exit_has_its_action_and_its_counter() {
 fn a_frame_without_room_for_its_number_passes() {
     let Some(mut lab) = Lab::new("meta") else { return };
     let attached = &mut lab.attach(&Options { missed: Missed::Stay, ..options() });
-    attached.insert(&[from_port(2, 1)]).unwrap();
+    put(attached, &[from_port(2, 1)]);
     // The kernel keeps what a repeated run has put in front of the frame: after 31 times 8 bytes there is no room.
-    let (action, _) = attached.rehearsal().unwrap().run(&udp(2), 32).unwrap();
+    let run = attached.rehearsal().unwrap();
+    let (action, _) = std::thread::scope(|scope| {
+        let runner = scope.spawn(|| {
+            pin(0);
+            run.run(&udp(2), 32).unwrap()
+        });
+        runner.join().unwrap()
+    });
     assert_eq!(action, XDP_PASS);
     let counts: HashMap<_, _> = attached.counts().unwrap().into_iter().collect();
     assert_eq!((counts[&Steered::Sent].frames, counts[&Steered::NoMeta].frames), (31, 1));
@@ -98,11 +112,10 @@ fn the_highest_priority_decides_and_an_exact_flow_before_all() {
         entry(9, &[(Field::TpSrc, 4)], Target::Core(CoreId(1))),
         Entry { matching: flow, ..from_port(5, 1) },
     ];
-    let units = attached.insert(&entries).unwrap();
+    let units = put(attached, &entries);
     let (actions, _) = play(attached, &[udp(3), udp(4), udp(5)]);
     assert_eq!(actions, [XDP_PASS, XDP_REDIRECT, XDP_REDIRECT]);
     // What was removed is not found any more, and the next best is.
-    attached.settle_now().unwrap();
     attached.remove(&units[1..2]).unwrap();
     attached.settle_now().unwrap();
     let (actions, _) = play(attached, &[udp(3)]);
@@ -114,7 +127,7 @@ fn the_highest_priority_decides_and_an_exact_flow_before_all() {
 fn changes_that_cannot_be_made_change_nothing() {
     let Some(mut lab) = Lab::new("changes") else { return };
     let attached = &mut lab.attach(&Options { missed: Missed::Stay, entries: 40, ..options() });
-    let first = attached.insert(&[from_port(1, 0)]).unwrap();
+    let first = put(attached, &[from_port(1, 0)]);
     let taken = attached.insert(&[from_port(2, 0), from_port(1, 1)]);
     assert!(matches!(taken, Err(ChangeError::Taken { unit }) if unit == first[0]), "{taken:?}");
     assert_eq!(attached.entries(), [(first[0], from_port(1, 0))]);
@@ -128,18 +141,20 @@ fn changes_that_cannot_be_made_change_nothing() {
         matches!(attached.insert(&masks), Err(ChangeError::Masks)),
         "one mask is taken, 31 are free"
     );
-    assert_eq!(attached.insert(&masks[..31]).unwrap().len(), 31);
+    attached.settle_now().unwrap();
+    assert_eq!(put(attached, &masks[..31]).len(), 31);
     let many: Vec<_> = (100..109).map(|port| from_port(port, 0)).collect();
     assert!(matches!(attached.insert(&many), Err(ChangeError::Full)));
-    assert_eq!(attached.insert(&many[..8]).unwrap().len(), 8);
-    assert!(matches!(attached.remove(&[place::UnitId(5)]), Err(ChangeError::Missing { .. })));
+    attached.settle_now().unwrap();
+    assert_eq!(put(attached, &many[..8]).len(), 8);
+    assert!(matches!(attached.remove(&[UnitId(5)]), Err(ChangeError::Missing { .. })));
 }
 
 #[test]
 fn later_fragments_go_with_their_first_one() {
     let Some(mut lab) = Lab::new("fragments") else { return };
     let attached = &mut lab.attach(&Options { missed: Missed::Stay, ..options() });
-    attached.insert(&[from_port(2, 1)]).unwrap();
+    put(attached, &[from_port(2, 1)]);
     let piece = |fragment, id| {
         let header = Ipv4 { fragment, id, ..Ipv4::default() };
         Frame::ethernet([2; 6], [4; 6]).ipv4(header).udp(2, 9).payload(&[0; 40]).finish()
@@ -151,13 +166,13 @@ fn later_fragments_go_with_their_first_one() {
     assert_eq!((counts[&Steered::FragmentOrphan], counts[&Steered::FragmentFollowed]), (1, 2));
     // So do the pieces of a tunnel's packet, whose own headers only the first piece has.
     let inner = entry(20, &[(Field::NwSrc, 0x0b00_0001)], Target::Core(CoreId(1)));
-    attached.settle_now().unwrap();
-    attached.insert(&[inner]).unwrap();
+    put(attached, &[inner]);
     let outer = |fragment| Ipv4 { fragment, id: 8, ..Ipv4::default() };
     let header = Ipv4 { src: [11, 0, 0, 1].into(), ..Ipv4::default() };
     let first = Frame::ethernet([2; 6], [4; 6]).ipv4(outer(0x2000)).udp(5, 4789).vxlan(3);
     let first = first.inner_ethernet([6; 6], [8; 6]).ipv4(header).udp(1, 2).finish();
-    let later = Frame::ethernet([2; 6], [4; 6]).ipv4(outer(0x0009)).payload(&[0; 40]).finish();
+    let later =
+        Frame::ethernet([2; 6], [4; 6]).ipv4(outer(0x0009)).udp(0, 0).payload(&[0; 40]).finish();
     let (actions, _) = play(attached, &[first, later]);
     assert_eq!(actions, [XDP_REDIRECT, XDP_REDIRECT]);
 }
@@ -190,7 +205,7 @@ fn an_urgent_move_drops_then_gives_up_and_another_waits() {
     let options =
         Options { drain: Duration::ZERO, give_up: Duration::from_millis(100), ..options() };
     let attached = &mut lab.attach(&Options { missed: Missed::Stay, ..options });
-    let unit = attached.insert(&[from_port(2, 1)]).unwrap()[0];
+    let unit = put(attached, &[from_port(2, 1)])[0];
     let mut events = attached.events().unwrap();
     // What was sent by hand never arrives, so the old core never finishes.
     let (actions, _) = play(attached, &[udp(2)]);

@@ -47,10 +47,11 @@ fn receive(socket: &UdpSocket, is_done: &AtomicBool) -> Seen {
 }
 
 /// Sends `frames` datagrams of many flows from core 0, and asks every millisecond for a move of one unit to the other core.
-fn send_and_move(attached: &Attached, port: u16, frames: u64, urgency: Urgency) -> u64 {
+fn send_and_move(attached: &Attached, port: u16, frames: u64, urgency: Urgency) -> (u64, Duration) {
     let sockets: Vec<_> = (0..FLOWS).map(|_| UdpSocket::bind("10.9.0.2:0").unwrap()).collect();
     sockets.iter().for_each(|socket| socket.connect((HERE, port)).unwrap());
-    let (mut wishes, mut last) = (0, Instant::now());
+    let begun = Instant::now();
+    let (mut wishes, mut last) = (0, begun);
     let mut units = Vec::new();
     for sequence in 0..frames / FLOWS as u64 {
         for (flow, socket) in sockets.iter().enumerate() {
@@ -71,19 +72,27 @@ fn send_and_move(attached: &Attached, port: u16, frames: u64, urgency: Urgency) 
         attached.want(unit.id, other, Reason::Balance, urgency);
         wishes += 1;
     }
-    wishes
+    (wishes, begun.elapsed())
 }
 
-/// Frames sent, seen, and moves made.
-fn play(test: &str, frames: u64, urgency: Urgency) {
+/// Keeps a core busy.
+fn hog(core: usize, is_done: &AtomicBool) {
+    pin(core);
+    while !is_done.load(Ordering::Relaxed) {
+        std::hint::spin_loop();
+    }
+}
+
+/// Sends, moves, receives, and prints what came of it. With `hogs`, so many other threads want the second core.
+fn play(test: &str, frames: u64, urgency: Urgency, hogs: usize) {
     let Some(mut lab) = Lab::new(test) else { return };
-    let missed = Missed::Groups(1024);
-    let attached = lab.attach(&Options { missed, placement: Placement::Hash, ..options() });
+    let (missed, placement) = (Missed::Groups(1024), Placement::Hash);
+    let drain = Duration::from_micros(200);
+    let attached = lab.attach(&Options { missed, placement, drain, ..options() });
     lab.host().set_cores(&two_cores()).unwrap();
     let (near, far) = (lab.netns("near"), lab.netns("far"));
     let is_done = AtomicBool::new(false);
-    let begun = Instant::now();
-    let (seen, wishes) = inside(&near, || {
+    let (seen, (wishes, time)) = inside(&near, || {
         let receiver = UdpSocket::bind((HERE, 0)).unwrap();
         let port = receiver.local_addr().unwrap().port();
         std::thread::scope(|scope| {
@@ -94,6 +103,7 @@ fn play(test: &str, frames: u64, urgency: Urgency) {
                 is_done.store(true, Ordering::Relaxed);
                 wishes
             });
+            (0..hogs).for_each(|_| drop(scope.spawn(|| hog(1, &is_done))));
             let seen = receive(&receiver, &is_done);
             (seen, sender.join().unwrap())
         })
@@ -110,15 +120,15 @@ fn play(test: &str, frames: u64, urgency: Urgency) {
     println!(
         "{frames} frames of {FLOWS} flows in {:.1} s; {wishes} wishes, {moves} moves ({:.0} a second), waited p50 {:?}, p99 {:?}; \
          {} received, {dropped} dropped, {} reordered",
-        begun.elapsed().as_secs_f64(),
-        f64::from(moves) / begun.elapsed().as_secs_f64(),
+        time.as_secs_f64(),
+        f64::from(moves) / time.as_secs_f64(),
         waits.get(waits.len() / 2),
         waits.get(waits.len() * 99 / 100),
         seen.frames,
         seen.reordered,
     );
     assert_eq!(seen.reordered, 0, "{seen:?}");
-    assert!(moves > 0 && seen.frames > frames / 2);
+    assert!(moves > 0 && seen.frames > frames / 10);
     attached.detach(lab.host()).unwrap();
 }
 
@@ -129,10 +139,10 @@ fn frames(least: u64) -> u64 {
 
 #[test]
 fn a_million_frames_keep_their_order_through_a_thousand_moves_a_second() {
-    play("order", frames(1_000_000), Urgency::Whenever);
+    play("order", frames(1_000_000), Urgency::Whenever, 0);
 }
 
 #[test]
-fn urgent_moves_keep_the_order_too() {
-    play("urge", frames(200_000), Urgency::Urgent);
+fn moves_away_from_a_core_that_is_always_behind_keep_the_order_too() {
+    play("behind", frames(300_000), Urgency::Urgent, 2);
 }

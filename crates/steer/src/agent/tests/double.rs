@@ -1,7 +1,7 @@
 //! Interfaces that are none: they take what the agent gives and say what the test wants.
 
 use crate::enforcer::{
-    CoreTimes, Counts, EnforceError, Enforcer, Entry, EntryKey, EntryStatus, Event, OpenError,
+    CoreTimes, EnforceError, Enforcer, Entry, EntryKey, EntryStatus, Event, OpenError,
     Opener, Step, UnitStatus, Urgency,
 };
 use crate::spec::{InterfaceSpec, PolicyKind};
@@ -238,8 +238,12 @@ impl Enforcer for Opened {
         self.port(|port| std::mem::take(&mut port.events)).unwrap_or_default()
     }
 
-    fn counts(&mut self) -> Result<Counts, EnforceError> {
-        self.port(|port| Counts { by_verdict: vec![("steered", port.frames)], by_core: Vec::new() })
+    fn counts(&mut self) -> Result<Vec<(&'static str, u64)>, EnforceError> {
+        self.port(|port| vec![("sent", port.frames)])
+    }
+
+    fn core_counts(&mut self) -> Result<Vec<(CoreId, u64)>, EnforceError> {
+        Ok(Vec::new())
     }
 
     fn missed_unit(&self, key: &Key) -> Option<UnitId> {
