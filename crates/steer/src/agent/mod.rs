@@ -38,6 +38,7 @@ use crate::error::SteerError;
 use crate::rule::Rule;
 use crate::spec::{PolicyKind, PolicyPatch, PolicySpec};
 use crate::surroundings::{SeenVm, Surroundings};
+use crate::workers::{SWITCH_PREFIX, called};
 use claims::RuleId;
 use interfaces::Interface;
 use meter::Meter;
@@ -101,14 +102,19 @@ impl Agent {
         self.refresh_roles();
         for (name, spec) in desired.interfaces {
             self.interfaces.insert(name.clone(), Interface::wanted(spec));
-            if let Err(error) = self.open(&name) {
-                tracing::error!(
+            match self.open(&name) {
+                Ok(()) => {}
+                // Switches come into service after steering.
+                Err(_) if name.starts_with(SWITCH_PREFIX) => {
+                    tracing::info!("{}: steered as soon as it is in service", called(&name));
+                }
+                Err(error) => tracing::error!(
                     remedy = error.remedy(),
                     "{}: {}: {}",
                     error.thing(),
                     error.step(),
                     error.cause()
-                );
+                ),
             }
         }
         self.journal = Box::new(journal);

@@ -1,7 +1,7 @@
 //! One switch, steered between the workers.
 
 use crate::enforcer::{
-    CoreTimes, Counts, EnforceError, Enforcer, Entry, EntryKey, EntryStatus, Event, Step,
+    CoreTimes, EnforceError, Enforcer, Entry, EntryKey, EntryStatus, Event, Step,
     UnitStatus, Urgency,
 };
 use crate::rule::Target;
@@ -202,24 +202,29 @@ impl Enforcer for Steered {
         self.steering.placed().into_iter().map(event).collect()
     }
 
-    fn counts(&mut self) -> Result<Counts, EnforceError> {
-        let mut by_core = BTreeMap::new();
+    /// In the words that the kernel's program has for the same.
+    fn counts(&mut self) -> Result<Vec<(&'static str, u64)>, EnforceError> {
         let (mut stayed, mut sent, mut full, mut draining) = (0, 0, 0, 0);
         for pair in self.steering.handovers() {
-            *by_core.entry(pair.to).or_insert(0) += pair.given;
             *(if pair.from == pair.to { &mut stayed } else { &mut sent }) += pair.given;
             full += pair.full;
             draining += pair.held_out;
         }
-        // The words that the kernel's program has for the same.
-        let by_verdict = vec![
+        Ok(vec![
             ("sent", sent),
             ("stayed", stayed),
             ("missed", self.steering.unsteered()),
             ("queue-full", full),
             ("draining", draining),
-        ];
-        Ok(Counts { by_verdict, by_core: by_core.into_iter().collect() })
+        ])
+    }
+
+    fn core_counts(&mut self) -> Result<Vec<(CoreId, u64)>, EnforceError> {
+        let mut by_core = BTreeMap::new();
+        for pair in self.steering.handovers() {
+            *by_core.entry(pair.to).or_insert(0) += pair.taken;
+        }
+        Ok(by_core.into_iter().collect())
     }
 
     fn missed_unit(&self, key: &Key) -> Option<UnitId> {
