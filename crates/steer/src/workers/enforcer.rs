@@ -33,13 +33,13 @@ impl Steered {
         Self { datapath, steering, entries: HashMap::new() }
     }
 
-    /// Puts these in force; units that only they have are free again if that fails.
-    fn put_in_force(
-        &mut self,
-        wanted: HashMap<EntryKey, (Entry, UnitId)>,
-    ) -> Result<(), SteeringError> {
-        let entries = wanted.values().map(|(entry, unit)| to_datapath(entry, *unit)).collect();
-        let done = self.steering.set_entries(&self.datapath, entries);
+    /// Carries steps out, all or none.
+    fn carry_out(&mut self, steps: &[Step]) -> Result<(), SteeringError> {
+        let mut wanted = self.entries.clone();
+        let done = self.plan(steps, &mut wanted).and_then(|()| {
+            let entries = wanted.values().map(|(entry, unit)| to_datapath(entry, *unit)).collect();
+            self.steering.set_entries(&self.datapath, entries)
+        });
         match &done {
             Ok(()) => self.entries = wanted,
             Err(_) => {
@@ -50,18 +50,18 @@ impl Steered {
         done
     }
 
-    /// The entries after these steps, new ones with new units.
-    fn after(
+    /// Changes `wanted` as the steps say; new entries get new units.
+    fn plan(
         &mut self,
         steps: &[Step],
-    ) -> Result<HashMap<EntryKey, (Entry, UnitId)>, SteeringError> {
-        let mut wanted = self.entries.clone();
+        wanted: &mut HashMap<EntryKey, (Entry, UnitId)>,
+    ) -> Result<(), SteeringError> {
         for step in steps {
             match step {
                 Step::Remove(key) => drop(wanted.remove(key)),
                 Step::Put(entry) => {
-                    let unit = match wanted.get(&entry.key).or_else(|| self.entries.get(&entry.key))
-                    {
+                    let there = wanted.get(&entry.key).or_else(|| self.entries.get(&entry.key));
+                    let unit = match there {
                         Some((_, unit)) => *unit,
                         None => self.steering.free_unit()?,
                     };
@@ -69,7 +69,7 @@ impl Steered {
                 }
             }
         }
-        Ok(wanted)
+        Ok(())
     }
 
     fn status(&self, unit: &SteeredUnit, targets: &HashMap<UnitId, &Entry>) -> UnitStatus {
@@ -89,10 +89,6 @@ impl Steered {
             is_fixed,
         }
     }
-}
-
-fn failed(step: &'static str) -> impl FnOnce(SteeringError) -> EnforceError {
-    move |source| EnforceError { step, source: Box::new(source) }
 }
 
 fn to_datapath(entry: &Entry, unit: UnitId) -> SteeringEntry {
@@ -145,9 +141,8 @@ impl Enforcer for Steered {
     }
 
     fn change(&mut self, steps: &[Step]) -> Result<(), EnforceError> {
-        let step = "change entries";
-        let wanted = self.after(steps).map_err(failed(step))?;
-        self.put_in_force(wanted).map_err(failed(step))
+        self.carry_out(steps)
+            .map_err(|source| EnforceError { step: "change entries", source: Box::new(source) })
     }
 
     fn settle(&mut self) {
