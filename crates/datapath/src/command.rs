@@ -6,6 +6,7 @@ use crate::counters::WorkerBlock;
 use crate::id::SwitchId;
 use crate::local::{LocalPort, LocalSwitch, PortIx, SwitchIx};
 use crate::shape::Shaper;
+use crate::steering::{Classifier, Handover, Steered};
 use crate::switch::SwitchShared;
 use crossbeam_queue::ArrayQueue;
 use flow::{Action, PortNo};
@@ -37,6 +38,14 @@ pub(crate) enum Command {
     Detach { ix: PortIx, reply: Sender<Reply> },
     /// Give a port queues and rates, or take them away.
     SetQueues { ix: PortIx, shaper: Option<Box<Shaper>>, reply: Sender<Reply> },
+    /// Steer a switch; with the worker's part in steering if it has none yet.
+    Steer { ix: SwitchIx, part: Option<Box<Handover>>, steered: Box<Steered>, reply: Sender<Reply> },
+    /// Steer it by other entries, when no order is lost: answered then.
+    Reclassify { ix: SwitchIx, classifier: Arc<Classifier>, reply: Sender<Reply> },
+    /// Steer it no more, when no order is lost: answered then.
+    Unsteer { ix: SwitchIx, reply: Sender<Reply> },
+    /// Give up the worker's part in steering: nothing is steered any more.
+    Disconnect { reply: Sender<Reply> },
     /// Say that no round is under way that began before.
     Barrier { reply: Sender<Reply> },
     /// End.
@@ -53,6 +62,14 @@ pub(crate) enum Reply {
     Switch(#[expect(dead_code, reason = "only dropped, by the asking thread")] Box<LocalSwitch>),
     /// Done; the queues that the port had.
     Shaper(#[expect(dead_code, reason = "only dropped, by the asking thread")] Option<Box<Shaper>>),
+    /// Done; the entries that were.
+    Classifier(#[expect(dead_code, reason = "only dropped, by the asking thread")] Arc<Classifier>),
+    /// Done; what the worker knew of the switch.
+    Steered(#[expect(dead_code, reason = "only dropped, by the asking thread")] Box<Steered>),
+    /// Done; the worker's part in steering.
+    Handover(
+        #[expect(dead_code, reason = "only dropped, by the asking thread")] Option<Box<Handover>>,
+    ),
     /// A receive queue cannot be watched; the worker holds nothing of the port.
     Failed(
         io::Error,
@@ -124,7 +141,8 @@ impl Mailbox {
         fits
     }
 
-    fn tell(&self) {
+    /// Wakes the worker if it sleeps; what it is to see was published before.
+    pub(crate) fn tell(&self) {
         fence(Ordering::SeqCst); // the push before the look at `asleep`; pairs with `fall_asleep`
         if self.asleep.load(Ordering::SeqCst) {
             let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes()); // refused only when it is readable anyway

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use wire::DropReason;
 
 /// A counter with a single writer.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Count(AtomicU64);
 
 impl Count {
@@ -22,6 +22,12 @@ impl Count {
     #[inline]
     pub(crate) fn sub(&self, count: u64) {
         self.add(count.wrapping_neg());
+    }
+
+    /// Says what it is; only the owning worker may call this.
+    #[inline]
+    pub(crate) fn set(&self, value: u64) {
+        self.0.store(value, Relaxed);
     }
 
     /// The value.
@@ -109,6 +115,8 @@ pub(crate) struct WorkerBlock {
     pub(crate) cycles_pipeline: Count,
     pub(crate) cycles_tx: Count,
     pub(crate) cycles_polling: Count,
+    /// Frames of other workers.
+    pub(crate) taken_over: Count,
 }
 
 /// One block for each worker.

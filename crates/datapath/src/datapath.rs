@@ -5,6 +5,7 @@ mod queues;
 mod read;
 mod registry;
 mod start;
+mod steering;
 
 use crate::command::{Command, Mailbox, Reply};
 use crate::config::Config;

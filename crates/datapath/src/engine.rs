@@ -74,6 +74,7 @@ impl<C: Clock> Engine<C> {
             ports,
             cache: &mut self.cache,
             scratch: &mut self.scratch,
+            parsed: frames.parsed,
             packets: &mut frames.packets,
             bodies: &frames.bodies,
             events: &self.events,

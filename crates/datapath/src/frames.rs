@@ -3,21 +3,33 @@
 use arrayvec::ArrayVec;
 use flow::{Packet, PortNo};
 use port::{BATCH, Body, BodyAt, RxBatch, RxQueue, Sent, Slot};
-use wire::{Field, Head, Key, Layers, Offload};
+use wire::{Depth, Field, HEAD_MAX, Head, Key, Layers, Offload};
 
 /// Shortest frame with an Ethernet header.
 const ETHERNET_HEADER: usize = 14;
 
 /// Heads to edit and bodies to read, frame by frame. Large: made where it stays, and not moved.
-#[derive(Default)]
 pub(crate) struct Frames<'a> {
-    /// Not parsed yet.
     pub(crate) packets: ArrayVec<Packet<'a>, BATCH>,
     pub(crate) bodies: ArrayVec<Body<'a>, BATCH>,
     /// What is here.
     pub(crate) received: Sent,
     /// Frames left out because they have no Ethernet header.
     pub(crate) runts: u64,
+    /// How far the packets have been parsed.
+    pub(crate) parsed: Depth,
+}
+
+impl Default for Frames<'_> {
+    fn default() -> Self {
+        Self {
+            packets: ArrayVec::new(),
+            bodies: ArrayVec::new(),
+            received: Sent::default(),
+            runts: 0,
+            parsed: Depth::Nothing,
+        }
+    }
 }
 
 impl<'a> Frames<'a> {
@@ -55,6 +67,41 @@ impl<'a> Frames<'a> {
             }
         }
         self.received = Sent { frames: self.packets.len() as u64, bytes };
+    }
+
+    /// Adds a frame that was received earlier and came in at `in_port`: `head` is filled, and `bytes` are all of the frame.
+    pub(crate) fn push(
+        &mut self,
+        head: &'a mut Head,
+        bytes: &'a [u8],
+        offload: Offload,
+        in_port: PortNo,
+    ) {
+        let len = bytes.len().min(HEAD_MAX);
+        head.area()[..len].copy_from_slice(&bytes[..len]);
+        head.set_len(len);
+        self.bodies.push(Body::private(&bytes[len..]));
+        self.packets.push(unparsed(head, offload, bytes.len() as u32));
+        if let Some(packet) = self.packets.last_mut() {
+            packet.key.set(Field::InPort, u128::from(in_port));
+        }
+        self.received.count(bytes.len());
+    }
+
+    /// Forgets all frames but those whose bit is set, in order.
+    pub(crate) fn keep(&mut self, bits: u64) {
+        let mut kept = 0;
+        for at in 0..self.packets.len() {
+            if bits & 1 << at != 0 {
+                if kept != at {
+                    self.packets.swap(kept, at);
+                    self.bodies.swap(kept, at);
+                }
+                kept += 1;
+            }
+        }
+        self.packets.truncate(kept);
+        self.bodies.truncate(kept);
     }
 }
 

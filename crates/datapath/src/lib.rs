@@ -10,6 +10,7 @@
 //! * [`Events`]: packet-ins, faults and restarts, behind a file descriptor that a runtime can wait on.
 //! * [`Clock`]: time, handed in.
 //! * [`PortQueues`]: queues and rates of a port; [`Datapath::set_queues`] puts them in force (module `shape` says how).
+//! * [`Steering`]: which worker processes which flows of a switch; [`Datapath::steer`] begins it (module `steering` says how).
 //! * [`PortCounters`], [`QueueCounters`], [`SwitchCounters`], [`WorkerStats`]: what was counted.
 //!
 //! ## A worker
@@ -39,13 +40,15 @@
 //!
 //! * **Copy on write.** An output that more edits follow, and a frame that goes to several switches, gets a copy of the head, never of
 //!   the body. Any other output shares the head.
-//! * **Order.** Frames of one flow leave each destination in the order in which they came, whatever memory runs out.
+//! * **Order.** Frames of one flow leave each destination in the order in which they came, whatever memory runs out and whatever
+//!   worker the flow moves to.
 //! * **Bounds.** One received frame causes at most 512 deliveries over vlinks, 16 in a row, and in each switch the copies that
 //!   `flow` allows a program, whatever else is in the batch. All memory is allocated at start and attach; only when a tree of
 //!   switches holds more than 608 edited copies of one batch at once are further ones dropped (`too_many_copies`).
 //! * **Conservation.** Per switch: received + packet-outs = sent + dropped (each with its reason) + packet-ins, counted in copies.
 //! * **No sharing.** Counters belong to one worker each and are summed when read. Tables are immutable and never freed on a worker; queues
-//!   are dropped by the thread that detaches them. Workers meet only in the token bucket of a switch's packet-ins and in the event ring.
+//!   are dropped by the thread that detaches them. Workers meet only in the token bucket of a switch's packet-ins, in the event ring, and
+//!   for switches that are steered in rings of one writer and one reader.
 //! * **Faults stay where they are.** A source that fails is parked and reported. A panic costs the round's frames: the worker goes
 //!   on with its ports and an empty cache, and who panics repeatedly is parked.
 
@@ -72,6 +75,7 @@ mod queues;
 mod quota;
 mod shape;
 mod stats;
+mod steering;
 mod switch;
 mod sys;
 mod touch;
@@ -85,5 +89,11 @@ pub use event::{Event, Events, Punt};
 pub use id::{PortAt, SwitchId};
 pub use packet_in::HeldFrame;
 pub use shape::{BadQueues, BitRate, PortQueues, QUEUES_MAX, QueueCounters, QueueRates};
-pub use stats::{Assignment, PortCounters, PortLoad, StageCycles, SwitchCounters, WorkerStats};
+pub use stats::{
+    Assignment, PortCounters, PortLoad, StageCycles, SwitchCounters, WorkerStats, WorkerTimes,
+};
+pub use steering::{
+    Chooser, HandoverCounts, Haste, Placed, SteeredUnit, Steering, SteeringEntry, SteeringError,
+    SteeringOptions, Target, Unmatched,
+};
 pub use switch::Publisher;

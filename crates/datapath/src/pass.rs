@@ -121,6 +121,8 @@ pub(crate) struct Pass<'a, 'f, C> {
     pub(crate) ports: &'a mut [Option<LocalPort>],
     pub(crate) cache: &'a mut Cache,
     pub(crate) scratch: &'a mut Scratch,
+    /// How far the packets have been parsed.
+    pub(crate) parsed: Depth,
     pub(crate) packets: &'a mut [Packet<'f>],
     pub(crate) bodies: &'a [Body<'f>],
     pub(crate) events: &'a EventRing,
@@ -137,7 +139,7 @@ impl<C: Clock> Pass<'_, '_, C> {
         while from < frames {
             let Some(limit) = self.make_room(switch, 0) else { break };
             let to = frames.min(from + limit);
-            let way = Way { hops: 0, depth: Depth::Nothing };
+            let way = Way { hops: 0, depth: self.parsed };
             let depth = self.pipeline(switch, Input::Batch(from..to), work, way);
             self.cross(0, Way { hops: 1, depth });
             from = to;

@@ -49,6 +49,21 @@ impl StageCycles {
     }
 }
 
+/// What a worker's time went into: nanoseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct WorkerTimes {
+    /// Core it is pinned to.
+    pub core: usize,
+    /// Taking frames from their sources, and handing them over to other workers.
+    pub rx_ns: u64,
+    /// Parsing, tables, actions, vlinks.
+    pub pipeline_ns: u64,
+    /// Handing frames to their destinations.
+    pub tx_ns: u64,
+    /// Since the workers' start.
+    pub since_start_ns: u64,
+}
+
 /// A port's traffic at one worker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PortLoad {
@@ -69,8 +84,10 @@ pub struct WorkerStats {
     pub worker: usize,
     /// Core it is pinned to.
     pub core: usize,
-    /// Frames received.
+    /// Frames received from its queues.
     pub frames: u64,
+    /// Frames that other workers received and handed over to it.
+    pub taken_over: u64,
     /// Rounds that had frames.
     pub batches: u64,
     /// Polls that found none.

@@ -1,4 +1,7 @@
-//! The one machine instruction that the standard library does not offer.
+//! The one machine instruction that the standard library does not offer, and memory that two threads share without a lock.
+
+#[expect(unsafe_code, reason = "lines of the ring change hands between two threads")]
+pub(crate) mod ring;
 
 /// The timestamp counter: constant rate, synchronous over cores on every x86 of the last fifteen years.
 #[cfg(target_arch = "x86_64")]

@@ -17,6 +17,8 @@ pub(crate) enum Touch {
     Rx(QueueIx),
     /// The pipeline's, with frames of this queue.
     Pipeline(QueueIx),
+    /// The pipeline's, with frames of another worker, or that waited for a move.
+    Handed,
     /// The pipeline's, with a packet-out.
     PacketOut,
     /// A destination's.

@@ -1,5 +1,6 @@
 //! One worker: a thread that polls its queues while they have frames, and sleeps when none has.
 
+mod handed;
 mod round;
 
 use crate::clock::Clock;
@@ -11,6 +12,7 @@ use crate::id::PortAt;
 use crate::local::{LocalPort, PortIx, World};
 use crate::poller::{Poller, Ready};
 use crate::queues::{Queue, Queues};
+use crate::steering::Handover;
 use crate::touch::{QueueIx, Touch};
 use flow::Nanos;
 use port::{RxBatch, RxQueue};
@@ -34,6 +36,8 @@ pub(crate) struct Worker<C> {
     queues: Queues,
     batch: RxBatch,
     engine: Engine<C>,
+    /// What it needs to hand frames over to other workers, while any switch is steered.
+    pub(crate) handover: Option<Box<Handover>>,
     /// The queue whose round it is.
     serving: Option<QueueIx>,
     /// A source that still has its buffers since a panic, and what it keeps locked with them; also one that is parked for it.
@@ -66,6 +70,7 @@ impl<C: Clock> Worker<C> {
             queues: Queues::new(config.spin),
             batch: RxBatch::default(),
             engine: Engine::new(number, cache_of, Arc::clone(&clock), events),
+            handover: None,
             serving: None,
             unreleased: None,
             looked: Nanos::default(),
@@ -102,9 +107,15 @@ impl<C: Clock> Worker<C> {
             self.obey(command)?;
         }
         self.inject(PACKET_OUTS_PER_TURN);
-        let now = self.poll_active();
+        let mut now = self.poll_active();
+        if self.handover.is_some() {
+            now = self.take_handed(now);
+        }
         self.engine.depart(now);
-        if self.queues.is_quiet() {
+        if self.handover.is_some() {
+            self.settle(now);
+        }
+        if self.queues.is_quiet() && !self.expects_frames(now) {
             self.sleep(now);
         } else if now.since(self.looked) >= self.spin {
             self.look(now, Some(Duration::ZERO));
@@ -120,6 +131,10 @@ impl<C: Clock> Worker<C> {
             if stale {
                 now = self.clock.now();
             }
+            if self.is_paused(ix) {
+                (place, stale) = (place + 1, false);
+                continue;
+            }
             let outcome = self.round(ix, now);
             stale = matches!(outcome, Ok(1..));
             match outcome {
@@ -134,6 +149,17 @@ impl<C: Clock> Worker<C> {
         now
     }
 
+    /// Whether its switch's steering is about to change: its frames wait in the source until then.
+    fn is_paused(&mut self, ix: QueueIx) -> bool {
+        let Some(handover) = &self.handover else { return false };
+        self.queues.get_mut(ix).is_some_and(|queue| handover.pauses(queue.switch))
+    }
+
+    /// Whether other workers handed frames over lately, or frames wait here for what others do.
+    fn expects_frames(&self, now: Nanos) -> bool {
+        self.handover.as_ref().is_some_and(|handover| handover.is_awake(now, self.spin))
+    }
+
     fn sleep(&mut self, now: Nanos) {
         let mut limit = self.queues.forgive(now, &self.poller);
         if let Some(next) = self.engine.scratch.backlog.next() {
@@ -145,6 +171,9 @@ impl<C: Clock> Worker<C> {
         }
         if !self.queues.is_quiet() || !self.mailbox.fall_asleep() {
             return;
+        }
+        if self.handover.as_ref().is_some_and(|handover| !handover.has_heard_all()) {
+            return self.mailbox.awake();
         }
         self.mailbox.counters.sleeps.add(1);
         self.look(now, limit);
@@ -187,6 +216,22 @@ impl<C: Clock> Worker<C> {
             Command::SetQueues { ix, shaper, reply } => {
                 (reply, Reply::Shaper(self.engine.set_shaper(ix, shaper)))
             }
+            Command::Steer { ix, part, steered, reply } => {
+                self.handover = part.or(self.handover.take());
+                if let Some(handover) = &mut self.handover {
+                    handover.add(ix, steered);
+                }
+                (reply, Reply::Done)
+            }
+            Command::Reclassify { ix, classifier, reply } => {
+                self.change_steering(ix, Some(classifier), reply);
+                return ControlFlow::Continue(());
+            }
+            Command::Unsteer { ix, reply } => {
+                self.change_steering(ix, None, reply);
+                return ControlFlow::Continue(());
+            }
+            Command::Disconnect { reply } => (reply, Reply::Handover(self.handover.take())),
             Command::Barrier { reply } => {
                 self.inject(self.mailbox.packet_outs.len());
                 (reply, Reply::Done)
@@ -250,6 +295,7 @@ impl<C: Clock> Worker<C> {
         self.mailbox.counters.restarts.add(1);
         self.mailbox.awake();
         let touch = self.engine.recover();
+        self.recover_handed();
         let served = self.serving.take();
         self.count_lost(served);
         self.batch.clear();
@@ -257,7 +303,7 @@ impl<C: Clock> Worker<C> {
         let at = match touch {
             Touch::Rx(ix) | Touch::Pipeline(ix) => self.strike_queue(ix),
             Touch::Tx(ix) => self.strike_port(ix),
-            Touch::PacketOut | Touch::Nothing => None,
+            Touch::Handed | Touch::PacketOut | Touch::Nothing => None,
         };
         let message = message_of(panic);
         self.engine.events.notice(Event::WorkerDied { worker: self.engine.number, at, message });

@@ -3,15 +3,16 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 #![expect(unsafe_code, reason = "a global allocator that counts")]
 
-use datapath::{Config, Datapath, PortAt, Queues, SwitchId};
+use datapath::{Config, Datapath, Haste, PortAt, Queues, SteeringOptions, SwitchId};
 use flow::{Action, FlowMod, Instructions, Limits, Nanos, Output, Pipeline, PortState};
+use place::{CoreId, Reason, UnitId};
 use port::{BodyAt, Drops, RxBatch, RxQueue, Sent, TxFrame, TxQueue};
 use rustix::event::{EventfdFlags, eventfd};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 use wire::Field;
 use wire::build::{Frame, Ipv4};
 
@@ -95,8 +96,43 @@ fn wait_for(counter: &AtomicU64, more: u64) {
     }
 }
 
+/// One test at a time: all allocations of the process are counted.
+static ALONE: Mutex<()> = Mutex::new(());
+
+#[test]
+fn frames_handed_over_and_units_that_move_allocate_nothing() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let config = Config { cores: vec![0, 1], cache_entries: 4096, ..Config::default() };
+    let (datapath, _events) = Datapath::start(config).unwrap();
+    let at = |port| PortAt { switch: SwitchId(1), port };
+    let _one =
+        datapath.add_switch(SwitchId(1), tables(1, &[1, 2], vec![Action::Output(Output::Port(2))]));
+    let sent = Arc::new(AtomicU64::new(0));
+    let sink = || Box::new(Sink(Arc::clone(&sent))) as Box<dyn TxQueue>;
+    let queues = |rx: Vec<Box<dyn RxQueue>>| Queues { rx, tx: vec![sink(), sink()], mtu: 1500 };
+    datapath.attach(at(2), queues(vec![])).unwrap();
+    let ready = eventfd(1, EventfdFlags::NONBLOCK).unwrap();
+    let frames = (0..1000).map(frame).collect();
+    datapath.attach(at(1), queues(vec![Box::new(Source { ready, frames, next: 0 })])).unwrap();
+    let steering = datapath.steer(SwitchId(1), SteeringOptions::default()).unwrap();
+    let move_all = |turn: u16| {
+        let haste = if turn % 4 < 2 { Haste::Hold } else { Haste::WhenDrained };
+        for unit in 0..256 {
+            steering.want(UnitId(unit), CoreId(turn % 2), Reason::Balance, haste);
+        }
+        wait_for(&sent, 20_000);
+    };
+    (0..10).for_each(move_all);
+    let before = ALLOCATIONS.load(Relaxed);
+    (0..40).for_each(move_all);
+    assert_eq!(ALLOCATIONS.load(Relaxed) - before, 0);
+    let over = steering.handovers().into_iter().filter(|pair| pair.from != pair.to);
+    assert!(over.map(|pair| pair.taken).sum::<u64>() > 100_000, "{:?}", steering.handovers());
+}
+
 #[test]
 fn floods_edits_and_vlinks_allocate_nothing() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let config = Config { cores: vec![1], cache_entries: 4096, ..Config::default() };
     let (datapath, _events) = Datapath::start(config).unwrap();
     let at = |switch, port| PortAt { switch: SwitchId(switch), port };

@@ -2,8 +2,8 @@
 //!
 //! **Question answered**: what must an enforcement point be able to do, so that the agent can steer with it?
 //!
-//! The kernel's program on one interface is one ([`Kernel`](crate::Kernel) opens it); the tests' double is another; the switch's workers
-//! are meant to be the third. An enforcer places undecided units by itself, with the core table that it was given last: the agent is
+//! The kernel's program on one interface is one ([`Kernel`](crate::Kernel) opens it); the tests' double is another; the
+//! switch's workers ([`Workers`](crate::Workers)) are the third. An enforcer places undecided units by itself, with the core table that it was given last: the agent is
 //! never on the path of a frame.
 
 use crate::rule::Target;
@@ -139,6 +139,11 @@ pub trait Enforcer: Send {
 
     /// Why the hook is not the best one, if it is not.
     fn note(&self) -> Option<String>;
+
+    /// The only cores that it can steer to; `None`: any of the table's.
+    fn cores(&self) -> Option<Vec<CoreId>> {
+        None
+    }
 
     /// Gives it the cores, as they are now, and who chooses among them.
     ///

@@ -45,6 +45,7 @@ mod spec;
 mod surroundings;
 mod view;
 mod vms;
+mod workers;
 
 pub use agent::{Agent, CoreReport, HostReport, PlacementReport, Strictness};
 pub use desired::{Change, Desired, Discard, Journal};
@@ -65,3 +66,4 @@ pub use view::{
     CandidateView, CoreView, DecisionView, FaultView, FlowView, InterfaceView, SteerView, UnitView,
     VmView, WhyView,
 };
+pub use workers::{Rungs, SWITCH_PREFIX, Workers, called};

@@ -70,4 +70,8 @@ reasons! {
     RxFull = "rx_full";
     /// The port's queue (`set_queue`) was full: it gets more than its rate.
     QueueFull = "queue_full";
+    /// The ring to the worker that its flow is placed on was full: that worker gets more than it can do.
+    HandoverFull = "handover_full";
+    /// Its flow was about to move to another worker, and more frames than may wait for that came before the old worker was done.
+    HoldFull = "hold_full";
 }

@@ -97,13 +97,16 @@ impl Datapath {
         let mut registry = self.registry();
         let ix = registry.take_switch_place();
         self.ask_all(|_, reply| Command::AddSwitch { ix, shared: Arc::clone(&shared), reply });
-        registry.switches.insert(switch, SwitchEntry { ix, shared: Arc::clone(&shared) });
+        registry
+            .switches
+            .insert(switch, SwitchEntry { ix, shared: Arc::clone(&shared), steered: None });
         Publisher::new(shared)
     }
 
     /// Takes a switch and its ports out of service. Nothing happens if it is not there.
     pub fn remove_switch(&self, switch: SwitchId) {
         let mut registry = self.registry();
+        self.end_steering(&mut registry, switch);
         let ports: Vec<PortAt> = registry.ports_of(switch).map(|(&at, _)| at).collect();
         for at in ports {
             self.take_out(&mut registry, at);

@@ -1,10 +1,12 @@
 //! Counters and assignments, read.
 
-use super::Datapath;
 use super::registry::PortEntry;
-use crate::counters::PortBlock;
+use super::{Datapath, Handle};
+use crate::counters::{Count, PortBlock};
 use crate::id::{PortAt, SwitchId};
-use crate::stats::{Assignment, PortCounters, PortLoad, StageCycles, SwitchCounters, WorkerStats};
+use crate::stats::{
+    Assignment, PortCounters, PortLoad, StageCycles, SwitchCounters, WorkerStats, WorkerTimes,
+};
 use port::{Drops, Sent};
 
 impl Datapath {
@@ -38,6 +40,24 @@ impl Datapath {
         (0..self.workers.len()).map(|worker| self.stats_of(worker)).collect()
     }
 
+    /// What each worker's time went into, by worker: a few loads, for those who ask often.
+    pub fn worker_times(&self) -> Vec<WorkerTimes> {
+        let (per_s, since_start_ns) =
+            (u128::from(self.started.cycles_per_s().max(1)), self.started.age());
+        let ns = |count: &Count| (u128::from(count.get()) * 1_000_000_000 / per_s) as u64;
+        let times = |handle: &Handle| {
+            let counters = &handle.mailbox.counters;
+            WorkerTimes {
+                core: handle.core,
+                rx_ns: ns(&counters.cycles_rx),
+                pipeline_ns: ns(&counters.cycles_pipeline),
+                tx_ns: ns(&counters.cycles_tx),
+                since_start_ns,
+            }
+        };
+        self.workers.iter().map(times).collect()
+    }
+
     /// Which workers poll a port's receive queues; `None` if the port is not in service.
     pub fn assignments(&self, at: PortAt) -> Option<Vec<Assignment>> {
         let registry = self.registry();
@@ -69,6 +89,7 @@ impl Datapath {
             worker,
             core: handle.core,
             frames: counters.frames.get(),
+            taken_over: counters.taken_over.get(),
             batches: counters.batches.get(),
             empty_polls: counters.empty_polls.get(),
             sleeps: counters.sleeps.get(),

@@ -3,6 +3,7 @@
 use crate::id::{PortAt, SwitchId};
 use crate::local::{PortIx, PortShared, SwitchIx};
 use crate::shape::PortQueuesShared;
+use crate::steering::Shared as Steered;
 use crate::switch::SwitchShared;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -11,6 +12,8 @@ use std::sync::Arc;
 pub(super) struct SwitchEntry {
     pub(super) ix: SwitchIx,
     pub(super) shared: Arc<SwitchShared>,
+    /// How its flows are steered between workers, if they are.
+    pub(super) steered: Option<Arc<Steered>>,
 }
 
 /// A port in service.

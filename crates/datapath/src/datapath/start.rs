@@ -31,6 +31,11 @@ impl Started {
         self.clock.now()
     }
 
+    /// Nanoseconds since the start.
+    pub(super) fn age(&self) -> u64 {
+        self.clock.now().since(self.now)
+    }
+
     /// Cycles per second since the start; 0 when no time has passed.
     pub(super) fn cycles_per_s(&self) -> u64 {
         let elapsed = u128::from(self.clock.now().since(self.now));
@@ -127,6 +132,6 @@ fn pin(core: usize) -> io::Result<()> {
 }
 
 /// Unpredictable bits: the standard library draws the keys of its hash maps from the operating system.
-fn random() -> u64 {
+pub(super) fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }

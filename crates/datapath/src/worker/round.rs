@@ -1,6 +1,7 @@
 //! A round: frames of one source, or a packet-out, through a pass.
 
 use super::Worker;
+use super::handed::pass_through;
 use crate::clock::Clock;
 use crate::command::Injected;
 use crate::counters::WorkerBlock;
@@ -8,6 +9,7 @@ use crate::engine::Engine;
 use crate::frames::Frames;
 use crate::pass::{Done, Work};
 use crate::queues::Queue;
+use crate::steering::{Arrival, Handover};
 use crate::touch::{QueueIx, Touch};
 use flow::Nanos;
 use port::{BODY_MAX, RxBatch};
@@ -16,16 +18,17 @@ use std::sync::atomic::Ordering::Relaxed;
 use wire::{DropReason, HEAD_MAX, Offload};
 
 /// Timestamps within a round.
-struct Marks {
-    begin: u64,
-    received: u64,
-    decided: u64,
-    released: u64,
-    tx_cycles: u64,
+pub(super) struct Marks {
+    pub(super) begin: u64,
+    pub(super) received: u64,
+    pub(super) decided: u64,
+    pub(super) released: u64,
+    pub(super) tx_cycles: u64,
 }
 
 impl Marks {
-    fn count(&self, frames: usize, counters: &WorkerBlock) {
+    /// Counts the round, which received so many frames.
+    pub(super) fn count(&self, frames: usize, counters: &WorkerBlock) {
         let decide = self.decided.wrapping_sub(self.received);
         let rx = self
             .received
@@ -58,7 +61,8 @@ impl<C: Clock> Worker<C> {
         let count = self.batch.frames().len();
         if count > 0 {
             engine.touching.set(Touch::Pipeline(ix));
-            let Done { at, tx_cycles } = decide(engine, &mut self.batch, queue, now);
+            let Done { at, tx_cycles } =
+                decide(engine, &mut self.batch, queue, now, self.handover.as_deref_mut());
             let decided = at.max(received);
             engine.touching.set(Touch::Rx(ix));
             queue.rx.release();
@@ -111,6 +115,7 @@ fn decide<C: Clock>(
     batch: &mut RxBatch,
     queue: &Queue,
     now: Nanos,
+    handover: Option<&mut Handover>,
 ) -> Done {
     let counters = &queue.shared.counters[engine.number];
     let mut frames = Frames::default();
@@ -123,7 +128,32 @@ fn decide<C: Clock>(
         return Done::default();
     }
     counters.rx.add(frames.received);
-    engine.pass(now, &mut frames, queue.switch, Work::Tables)
+    match handover.filter(|handover| handover.steers(queue.switch)) {
+        Some(handover) => decide_steered(engine, &mut frames, queue, now, handover),
+        None => engine.pass(now, &mut frames, queue.switch, Work::Tables),
+    }
+}
+
+/// Takes to their destinations the frames that are this worker's to process, and hands over the others.
+#[inline(never)]
+fn decide_steered<C: Clock>(
+    engine: &mut Engine<C>,
+    frames: &mut Frames<'_>,
+    queue: &Queue,
+    now: Nanos,
+    handover: &mut Handover,
+) -> Done {
+    let Some(switch) = engine.world.switch(queue.switch) else { return Done::default() };
+    let drops = &switch.counters(engine.number).drops;
+    let in_port = queue.shared.at.port;
+    handover.sort(frames, Arrival { ix: queue.switch, in_port, now, drops });
+    if frames.packets.is_empty() {
+        return Done::default();
+    }
+    let done = engine.pass(now, frames, queue.switch, Work::Tables);
+    handover.passed();
+    pass_through(engine, handover);
+    done
 }
 
 /// Makes `frame` the batch's only frame.

@@ -11,5 +11,6 @@ mod line;
 mod many;
 mod queues;
 mod rig;
+mod steering;
 mod time;
 mod vlinks;

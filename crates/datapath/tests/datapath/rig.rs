@@ -142,6 +142,11 @@ impl Rig {
         &self.lines[&at(switch, port)]
     }
 
+    /// Tells the pipeline that the test brings these ports itself.
+    pub fn ports(&mut self, switch: u32, ports: &[PortNo]) {
+        ports.iter().for_each(|&port| self.know(at(switch, port)));
+    }
+
     /// Tells the pipeline that a port is there.
     fn know(&mut self, at: PortAt) {
         let switch = self.switches.get_mut(&at.switch.0).unwrap();

@@ -119,6 +119,9 @@ impl Node {
     pub fn new(parts: Parts) -> io::Result<Arc<Self>> {
         parts.ports.serve(parts.datapath.clone());
         let directory = Arc::new(Directory::default());
+        let switches = directory.clone();
+        let find = move |name: &str| switches.by_name(name).map(|member| member.id);
+        parts.steer.serve(parts.datapath.clone(), find);
         let pump = Pump::start(parts.events, directory.clone(), parts.ports.clone())?;
         let tls = Mutex::new(parts.config.tls.clone());
         Ok(Arc::new(Self {

@@ -22,5 +22,7 @@ pub use switch::{
     AUXILIARY_MAX, DEFAULT_MISS_SEND_LEN, ECHO_INTERVAL_MAX_S, FAIL_AFTER_MAX_S, FailMode, Rules,
     SteeringAccess, SwitchPatch, SwitchSpec,
 };
-pub use text::{BadText, Dpid, IfName, Mac, Netns, Peer, PortName, SocketPath, SwitchName};
+pub use text::{
+    BadText, Dpid, IfName, Mac, Netns, Peer, PortName, SocketPath, SteerPoint, SwitchName,
+};
 pub use tls::{Pin, TlsSpec};

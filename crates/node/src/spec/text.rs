@@ -93,6 +93,14 @@ text_type! {
     |text| is_interface(text).then(|| text.to_owned())
 }
 text_type! {
+    /// What flows are steered at: an interface, or (`switch:NAME`) a switch, between its workers. No interface has a colon in its name.
+    SteerPoint(String), "an interface or a switch", "an interface's name, as `ip link` shows it, or switch:NAME", "eth0",
+    |text| {
+        let is_switch = text.strip_prefix(steer::SWITCH_PREFIX).is_some_and(|name| plain_word(name, 32).is_some());
+        (is_switch || is_interface(text)).then(|| text.to_owned())
+    }
+}
+text_type! {
     /// A network namespace: a name under `/run/netns`, or a path such as `/proc/1234/ns/net`.
     Netns(String), "a network namespace", "a name that `ip netns` shows, or an absolute path such as /proc/1234/ns/net", "guest1",
     |text| is_netns(text).then(|| text.to_owned())
@@ -102,7 +110,7 @@ text_type! {
     SocketPath(String), "a socket's path", "an absolute path of at most 107 bytes, such as \"/run/suiro/vm1.sock\"", "/run/suiro/vm1.sock",
     |text| (text.len() <= 107 && text.starts_with('/') && !text.ends_with('/') && !text.contains(char::is_control)).then(|| text.to_owned())
 }
-shown_as_inner!(SwitchName PortName IfName Netns SocketPath);
+shown_as_inner!(SwitchName PortName IfName SteerPoint Netns SocketPath);
 
 text_type! {
     /// An OpenFlow datapath id.
@@ -262,6 +270,10 @@ mod tests {
         }
         refuse::<SwitchName>(&["", "../x", "a/b", ".hidden", "-x", "a b", &"x".repeat(33), "ü"]);
         refuse::<PortName>(&["sixteen-bytes-xx", ""]);
+        refuse::<SteerPoint>(&["", "a:1", "switch:", "switch:a/b"]);
+        for name in ["eth0", "switch:sw0"] {
+            assert_eq!(name.parse::<SteerPoint>().unwrap().to_string(), name);
+        }
         refuse::<IfName>(&["", ".", "..", "a/b", "a:1", "a b", "sixteen-bytes-xx"]);
         refuse::<Netns>(&["", "a/b", "..", "x\n"]);
         refuse::<SocketPath>(&[

@@ -7,6 +7,7 @@
 //! thread, without privileges, looks for virtual machines: reading `/proc` of a busy host takes longer than a tick may.
 //!
 //! Users ask by the local API (`service`), controllers by suiro's OpenFlow extension ([`Controllers`]).
+//! The agent steers interfaces by the kernel and switches by the workers; it learns of these when the node has them ([`Steer::serve`]).
 //!
 //! What the agent was asked for is kept in the store ([`kept`]); what the kernel does goes on without us, and is taken up again at the
 //! next start.
@@ -20,16 +21,17 @@ pub use kept::{Journal, restore};
 pub use steer::{
     CandidateView, CoreView, DecisionView, FlowView, InterfaceSpec, InterfaceView, ModeWanted,
     PolicyKind, PolicyPatch, PolicySpec, SteerView, UnitView, Unmatched, VmSpec, VmView, WhyView,
+    called,
 };
 
 use crate::fault::Fault;
 use crate::service::{Refusal, Why};
-use datapath::{Clock, MonotonicClock};
+use datapath::{Clock, Datapath, MonotonicClock, SwitchId};
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use steer::{Agent, Kernel, SteerError, SteerErrorKind, look_around};
+use steer::{Agent, Kernel, Rungs, SteerError, SteerErrorKind, Workers, look_around};
 use surroundings::Scout;
 use tokio::sync::oneshot;
 
@@ -42,6 +44,7 @@ enum Message {
 pub struct Steer {
     messages: Sender<Message>,
     thread: Mutex<Option<JoinHandle<()>>>,
+    workers: Workers,
 }
 
 impl Steer {
@@ -53,8 +56,19 @@ impl Steer {
         let (messages, inbox) = channel();
         let name = std::thread::Builder::new().name("suiro-steer".into());
         let back = messages.clone();
-        let thread = name.spawn(move || run(&inbox, back))?;
-        Ok(Self { messages, thread: Mutex::new(Some(thread)) })
+        let workers = Workers::default();
+        let rungs = Rungs::new(Kernel::new(), workers.clone());
+        let thread = name.spawn(move || run(&inbox, back, rungs))?;
+        Ok(Self { messages, thread: Mutex::new(Some(thread)), workers })
+    }
+
+    /// From now on switches, which `find` finds by name, can be steered between these workers.
+    pub fn serve(
+        &self,
+        datapath: Arc<Datapath>,
+        find: impl Fn(&str) -> Option<SwitchId> + Send + Sync + 'static,
+    ) {
+        self.workers.serve(datapath, find);
     }
 
     /// Has the agent do something.
@@ -90,9 +104,9 @@ impl Steer {
     }
 }
 
-fn run(inbox: &Receiver<Message>, back: Sender<Message>) {
+fn run(inbox: &Receiver<Message>, back: Sender<Message>, rungs: Rungs) {
     let clock = MonotonicClock;
-    let mut agent = Agent::new(Kernel::new(), look_around());
+    let mut agent = Agent::new(rungs, look_around());
     let _scout = Scout::start(back);
     loop {
         let wait = agent.tick(clock.now().0);

@@ -8,6 +8,7 @@ use crate::enforcer::{EnforceError, Enforcer, EntryKey, Step};
 use crate::error::SteerError;
 use crate::spec::{GROUPS_RANGE, InterfaceSpec};
 use crate::view::{FaultView, InterfaceView};
+use crate::workers::called;
 use std::collections::HashMap;
 
 /// Between two attempts to steer an interface that cannot be steered, and between two looks whether it is still there. As the
@@ -173,7 +174,7 @@ impl Agent {
         let threads: Vec<_> = self.seen.iter().flat_map(|vm| vm.threads.iter().copied()).collect();
         enforcer.set_threads(&threads).map_err(failed)?;
         let how = if interface.adopted { "taken up again" } else { "steered" };
-        tracing::info!("interface {name}: {how}, {}", enforcer.hook());
+        tracing::info!("{}: {how}, {}", called(name), enforcer.hook());
         interface.reconcile().map_err(failed)
     }
 
@@ -194,7 +195,7 @@ impl Agent {
                 if enforcer.is_alive() {
                     continue;
                 }
-                tracing::warn!("interface {name}: it is gone");
+                tracing::warn!("{}: it is gone", called(&name));
                 // Its program went with it; what is left are maps and pins.
                 if let Some(enforcer) = interface.enforcer.take() {
                     let _ = enforcer.detach();

@@ -40,6 +40,7 @@ use crate::error::SteerError;
 use crate::rule::Rule;
 use crate::spec::{PolicyKind, PolicyPatch, PolicySpec};
 use crate::surroundings::{SeenVm, Surroundings};
+use crate::workers::{SWITCH_PREFIX, called};
 use claims::RuleId;
 use interfaces::Interface;
 use meter::Meter;
@@ -103,14 +104,19 @@ impl Agent {
         self.refresh_roles();
         for (name, spec) in desired.interfaces {
             self.interfaces.insert(name.clone(), Interface::wanted(spec));
-            if let Err(error) = self.open(&name) {
-                tracing::error!(
+            match self.open(&name) {
+                Ok(()) => {}
+                // Switches come into service after steering.
+                Err(_) if name.starts_with(SWITCH_PREFIX) => {
+                    tracing::info!("{}: steered as soon as it is in service", called(&name));
+                }
+                Err(error) => tracing::error!(
                     remedy = error.remedy(),
                     "{}: {}: {}",
                     error.thing(),
                     error.step(),
                     error.cause()
-                );
+                ),
             }
         }
         self.journal = Box::new(journal);
@@ -175,19 +181,39 @@ impl Agent {
         table::set_roles(&mut self.table, &self.policy, &machines);
     }
 
-    /// Loads, by the first interface that can tell: all see the same cores.
+    /// Loads, by the first interface that can tell: all see the same cores. Of its own cores an enforcer knows better: to the host a worker
+    /// that waits for frames is busy.
     fn measure(&mut self) {
+        let (mut source, mut sum) = (String::new(), BTreeMap::new());
+        let mut is_host_known = false;
         let enforcers =
             self.interfaces.iter_mut().filter_map(|(name, i)| Some((name, i.enforcer.as_mut()?)));
         for (name, enforcer) in enforcers {
-            match enforcer.times() {
-                Ok(times) if times.is_empty() => {}
-                Ok(times) => {
-                    self.meter.measure(self.now_ns, name, &times);
-                    break;
-                }
-                Err(error) => tracing::debug!("interface {name}: {error}: {}", error.source),
+            let is_own = enforcer.cores().is_some();
+            if !is_own && is_host_known {
+                continue;
             }
+            let times = match enforcer.times() {
+                Ok(times) if times.is_empty() => continue,
+                Ok(times) => times,
+                Err(error) => {
+                    tracing::debug!("interface {name}: {error}: {}", error.source);
+                    continue;
+                }
+            };
+            source += name;
+            is_host_known |= !is_own;
+            for (core, times) in times {
+                if is_own {
+                    sum.insert(core, times);
+                } else {
+                    sum.entry(core).or_insert(times);
+                }
+            }
+        }
+        if !sum.is_empty() {
+            let times: Vec<_> = sum.into_iter().collect();
+            self.meter.measure(self.now_ns, &source, &times);
         }
     }
 
@@ -219,9 +245,13 @@ impl Agent {
         for interface in self.interfaces.values_mut() {
             let Some(enforcer) = &mut interface.enforcer else { continue };
             enforcer.settle();
-            for event in enforcer.events() {
+            let events = enforcer.events();
+            let cores = enforcer.cores().filter(|_| !events.is_empty());
+            let limited = cores.map(|cores| table::limited(&self.table, &cores));
+            for event in events {
                 self.mover.placed(event.core, event.at_ns);
-                let candidates = event.facts.map(|facts| chooser.candidates(&self.table, &facts));
+                let table = limited.as_ref().unwrap_or(&self.table);
+                let candidates = event.facts.map(|facts| chooser.candidates(table, &facts));
                 interface.decisions.remember(event, candidates.unwrap_or_default());
             }
         }

@@ -2,6 +2,7 @@
 
 use super::Agent;
 use super::interfaces::Interface;
+use super::table;
 use crate::enforcer::{Event, UnitStatus, Urgency};
 use place::{CoreId, Hold, Load, Move, Reason, Stage, UnitId, UnitLoad};
 use std::collections::{HashMap, VecDeque};
@@ -69,10 +70,30 @@ impl Agent {
         self.mover.looked_at_ns = self.now_ns;
         // Moves that are done since the last look shifted loads.
         self.refresh_loads();
-        for step in self.chooser().repair(&self.table, &board.loads) {
-            let Some(place) = board.places.get(step.unit.0 as usize) else { continue };
-            self.make(place, &step);
+        for cores in self.core_sets() {
+            let limited = cores.as_ref().map(|cores| table::limited(&self.table, cores));
+            let table = limited.as_ref().unwrap_or(&self.table);
+            let is_of =
+                |load: &&UnitLoad| self.cores_of(&board.places[load.unit.0 as usize].0) == cores;
+            let loads: Vec<UnitLoad> = board.loads.iter().filter(is_of).copied().collect();
+            for step in self.chooser().repair(table, &loads) {
+                let Some(place) = board.places.get(step.unit.0 as usize) else { continue };
+                self.make(place, &step);
+            }
         }
+    }
+
+    /// The cores that an interface's units can go to; `None` is all.
+    fn cores_of(&self, interface: &str) -> Option<Vec<CoreId>> {
+        self.interfaces.get(interface)?.enforcer.as_ref()?.cores()
+    }
+
+    /// Each set of cores that some interface is limited to, once.
+    fn core_sets(&self) -> Vec<Option<Vec<CoreId>>> {
+        let mut sets: Vec<_> = self.interfaces.keys().map(|name| self.cores_of(name)).collect();
+        sets.sort();
+        sets.dedup();
+        sets
     }
 
     fn board(&mut self, units: Vec<(String, UnitStatus)>, window: u64) -> Board {

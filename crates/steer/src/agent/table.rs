@@ -54,6 +54,17 @@ pub fn set_loads(table: &mut CoreTable, meter: &Meter, placed: impl Fn(CoreId) -
     }
 }
 
+/// The same, as an enforcer sees it that can steer to these cores only.
+pub fn limited(table: &CoreTable, cores: &[CoreId]) -> CoreTable {
+    let mut limited = table.clone();
+    for id in table.cores().iter().map(Core::id).filter(|id| !cores.contains(id)) {
+        if let Some(core) = limited.core_mut(id) {
+            core.role = Role::Excluded;
+        }
+    }
+    limited
+}
+
 /// Whether a policy can be, on these cores.
 pub fn check(policy: &PolicySpec, table: &CoreTable) -> Result<(), SteerError> {
     let bad = |cause: String, remedy: &str| {

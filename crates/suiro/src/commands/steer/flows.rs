@@ -9,7 +9,7 @@ use hyper::Method;
 use node::api::Applied;
 use node::fault::Fault;
 use node::service::SteerRules;
-use node::spec::IfName;
+use node::spec::SteerPoint;
 use node::steer::FlowView;
 
 const PATH: &str = "/v1/steer/flows";
@@ -40,7 +40,7 @@ pub fn run(context: &Context, command: SteerFlowCommand) -> Result<(), Failure> 
 }
 
 /// The part of a query that names an interface.
-pub fn with_interface(on: Option<&IfName>) -> String {
+pub fn with_interface(on: Option<&SteerPoint>) -> String {
     on.map_or_else(String::new, |on| format!("&on={}", quoted(on)))
 }
 

@@ -15,10 +15,10 @@ use crate::failure::Failure;
 use hyper::Method;
 use node::fault::Fault;
 use node::service::Detached;
-use node::spec::IfName;
+use node::spec::SteerPoint;
 use node::steer::{
     InterfaceSpec, InterfaceView, ModeWanted, PolicyKind, PolicyPatch, PolicySpec, SteerView,
-    VmSpec, VmView,
+    VmSpec, VmView, called,
 };
 
 /// Does what the command says.
@@ -103,7 +103,11 @@ fn path(interface: &str) -> String {
     format!("/v1/steer/interfaces/{}", quoted(interface))
 }
 
-fn attach(context: &Context, interfaces: &[IfName], spec: &InterfaceSpec) -> Result<(), Failure> {
+fn attach(
+    context: &Context,
+    interfaces: &[SteerPoint],
+    spec: &InterfaceSpec,
+) -> Result<(), Failure> {
     let started = background::ensure_node(context)?;
     if let (Some(node), false) = (&started, context.json) {
         out(&format!(
@@ -120,7 +124,7 @@ fn attach(context: &Context, interfaces: &[IfName], spec: &InterfaceSpec) -> Res
     context.print(&views, |views| views.iter().map(show::attached).collect())
 }
 
-fn detach(context: &Context, interfaces: Vec<IfName>, all: bool) -> Result<(), Failure> {
+fn detach(context: &Context, interfaces: Vec<SteerPoint>, all: bool) -> Result<(), Failure> {
     let names: Vec<String> = if all {
         look(context)?.interfaces.into_iter().map(|view| view.name).collect()
     } else {
@@ -131,7 +135,7 @@ fn detach(context: &Context, interfaces: Vec<IfName>, all: bool) -> Result<(), F
         if context.json {
             continue;
         }
-        out(&format!("interface {name} is not steered any more\n"))?;
+        out(&format!("{} is not steered any more\n", called(name)))?;
         if detached.node_ends {
             out("the node that was started for steering ends\n")?;
         }

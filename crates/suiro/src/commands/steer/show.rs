@@ -1,14 +1,14 @@
 //! Steering as tables and lines.
 
 use crate::table::{Table, dash, short};
-use node::steer::{CoreView, InterfaceView, PolicySpec, VmView};
+use node::steer::{CoreView, InterfaceView, PolicySpec, VmView, called};
 
 /// What was attached.
 pub fn attached(view: &InterfaceView) -> String {
     let hook = view.hook.as_deref().unwrap_or("not steered");
     let note = view.note.as_ref().map_or_else(String::new, |note| format!(" ({note})"));
     let again = if view.adopted { ", taken up from an earlier node" } else { "" };
-    format!("interface {} is steered, {hook}{note}{again}\n", view.name)
+    format!("{} is steered, {hook}{note}{again}\n", called(&view.name))
 }
 
 /// All interfaces, with notes and faults below.

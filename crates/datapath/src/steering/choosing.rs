@@ -1,0 +1,87 @@
+//! Who goes where, for units that nobody decided: the same policies on the same table as in the kernel (crate `place`).
+//!
+//! Behind a lock that workers only ever try: a unit is placed once, and its frames stay where they arrive until then.
+
+use super::options::Chooser;
+use place::{CoreId, CoreTable, Decision, Facts, Hash, Policy, Reason, Role, UnitId, Vse};
+use std::collections::VecDeque;
+
+/// Events kept for the control thread. Chosen: all groups of a switch at once, twice.
+const EVENTS: usize = 2048;
+
+/// A unit was placed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Placed {
+    /// When: nanoseconds of the datapath's clock.
+    pub at_ns: u64,
+    /// The unit.
+    pub unit: UnitId,
+    /// Its core.
+    pub core: CoreId,
+    /// Why.
+    pub reason: Reason,
+    /// What was known of it.
+    pub facts: Facts,
+}
+
+/// Table, policy, and what they led to.
+pub(crate) struct Choosing {
+    table: CoreTable,
+    chooser: Chooser,
+    placed: VecDeque<Placed>,
+}
+
+impl Choosing {
+    /// Without a table, units stay where their frames arrive.
+    pub(crate) fn new() -> Self {
+        Self {
+            table: CoreTable::new(Vec::new()).expect("no cores are in order"),
+            chooser: Chooser::default(),
+            placed: VecDeque::with_capacity(EVENTS),
+        }
+    }
+
+    /// Takes the cores as they are now; those without a worker are not chosen. What was there comes back, to be dropped elsewhere.
+    pub(crate) fn set(
+        &mut self,
+        mut table: CoreTable,
+        chooser: Chooser,
+        workers: &[CoreId],
+    ) -> CoreTable {
+        let ids: Vec<CoreId> = table.cores().iter().map(place::Core::id).collect();
+        for id in ids.into_iter().filter(|id| !workers.contains(id)) {
+            if let Some(core) = table.core_mut(id) {
+                core.role = Role::Excluded;
+            }
+        }
+        self.chooser = chooser;
+        std::mem::replace(&mut self.table, table)
+    }
+
+    pub(crate) fn choose(&mut self, is_hashed: bool, facts: &Facts) -> Decision {
+        let decision = match self.chooser {
+            Chooser::Vse if !is_hashed => Vse::default().place(&self.table, facts),
+            _ => Hash.place(&self.table, facts),
+        };
+        if decision.reason.is_settled()
+            && let Some(core) = self.table.core_mut(decision.core)
+        {
+            core.placed += 1;
+        }
+        decision
+    }
+
+    /// Notes a decision for the control thread.
+    pub(crate) fn remember(&mut self, unit: UnitId, decision: Decision, facts: &Facts, now: u64) {
+        if self.placed.len() == EVENTS {
+            self.placed.pop_front();
+        }
+        let Decision { core, reason } = decision;
+        self.placed.push_back(Placed { at_ns: now, unit, core, reason, facts: *facts });
+    }
+
+    /// What happened since the last call; the oldest of very many are forgotten.
+    pub(crate) fn take_placed(&mut self) -> Vec<Placed> {
+        self.placed.drain(..).collect()
+    }
+}

@@ -1,0 +1,152 @@
+//! Rounds of frames that other workers handed over, or that waited for a move; and what steering needs between rounds.
+
+use super::Worker;
+use super::round::Marks;
+use crate::clock::Clock;
+use crate::command::Reply;
+use crate::engine::Engine;
+use crate::frames::Frames;
+use crate::local::SwitchIx;
+use crate::pass::{Done, Work};
+use crate::steering::{Classifier, Handover, Inlet, Label, Release};
+use crate::touch::Touch;
+use flow::Nanos;
+use port::{Drops, RxBatch};
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+
+/// What a round took of a ring.
+struct Taken {
+    label: Label,
+    frames: u64,
+    bytes: u64,
+    /// When the frames were out of the ring, in cycles.
+    received: u64,
+    done: Done,
+}
+
+impl<C: Clock> Worker<C> {
+    /// A round of what each other worker handed over; returns the time then.
+    pub(super) fn take_handed(&mut self, now: Nanos) -> Nanos {
+        let Some(handover) = self.handover.as_deref_mut() else { return now };
+        let (engine, batch, mut now) = (&mut self.engine, &mut self.batch, now);
+        let mut any = false;
+        for from in 0..handover.inlets.len() {
+            let Some(inlet) = &mut handover.inlets[from] else { continue };
+            if !inlet.reader.look() {
+                continue;
+            }
+            if any {
+                now = self.clock.now();
+            }
+            any = true;
+            let begin = self.clock.cycles();
+            let Some(taken) = take(engine, batch, inlet, now) else { continue };
+            self.mailbox.counters.taken_over.add(taken.frames);
+            taken.marks(begin, self.clock.cycles()).count(0, &self.mailbox.counters);
+            handover.count_taken(from, &taken.label, taken.frames);
+        }
+        if any {
+            handover.hear(now);
+        }
+        now
+    }
+
+    /// Between rounds: tells others what has left, gives free what waited for it.
+    pub(super) fn settle(&mut self, now: Nanos) {
+        let Some(handover) = self.handover.as_deref_mut() else { return };
+        let (engine, batch) = (&mut self.engine, &mut self.batch);
+        pass_through(engine, handover);
+        for hold in 0..handover.holds.len() {
+            while handover.release(hold, now) == Release::Pass {
+                let Some(taken) = take(engine, batch, &mut handover.holds[hold].inlet, now) else {
+                    break;
+                };
+                handover.passed();
+                handover.count_passed(&taken.label, taken.frames, taken.bytes);
+            }
+        }
+        pass_through(engine, handover);
+        while let Some((steered, reply)) = handover.settle_changes(now) {
+            // Who asked may have gone; then it ends here.
+            let _ = reply.send(Reply::Steered(steered));
+        }
+    }
+
+    /// Answered when no order is lost.
+    pub(super) fn change_steering(
+        &mut self,
+        ix: SwitchIx,
+        classifier: Option<Arc<Classifier>>,
+        reply: Sender<Reply>,
+    ) {
+        if let Some(handover) = &mut self.handover {
+            handover.change(ix, classifier, reply);
+        }
+    }
+
+    /// After a panic.
+    pub(super) fn recover_handed(&mut self) {
+        let Some(handover) = self.handover.as_deref_mut() else { return };
+        let (engine, mut drops) = (&self.engine, Drops::default());
+        handover.recover(|label, frames| {
+            let switch = engine.world.switch(label.ix);
+            if let Some(switch) = switch.filter(|switch| switch.shared.id == label.switch) {
+                drops.add(wire::DropReason::WorkerFault, frames);
+                switch.counters(engine.number).drops.take(&mut drops);
+            }
+        });
+    }
+}
+
+impl Taken {
+    fn marks(&self, begin: u64, released: u64) -> Marks {
+        let Self { received, done: Done { at, tx_cycles }, .. } = *self;
+        Marks { begin, received, decided: at.max(received), released, tx_cycles }
+    }
+}
+
+/// What was passed has left, if nothing waits in queues of ports.
+pub(super) fn pass_through<C: Clock>(engine: &Engine<C>, handover: &mut Handover) {
+    if engine.scratch.backlog.next().is_none() {
+        handover.pass_through();
+    }
+}
+
+/// Takes up to a batch of frames of one switch out of a ring, through a pass, and gives them back.
+fn take<C: Clock>(
+    engine: &mut Engine<C>,
+    batch: &mut RxBatch,
+    inlet: &mut Inlet,
+    now: Nanos,
+) -> Option<Taken> {
+    batch.clear();
+    let Inlet { reader, round } = inlet;
+    let mut records = reader.records();
+    let label = Label::of(&records.peek()?);
+    let mut frames = Frames::default();
+    for slot in batch.free() {
+        let of = records.peek().map(|words| Label::of(&words));
+        let Some(of) = of.filter(|of| (of.ix, of.switch) == (label.ix, label.switch)) else {
+            break;
+        };
+        let Some((_, bytes)) = records.next() else { break };
+        frames.push(&mut slot.head, bytes, of.offload, of.in_port);
+    }
+    let end = records.position();
+    let port::Sent { frames: count, bytes } = frames.received;
+    *round = Some((end, count));
+    let received = engine.clock.cycles();
+    engine.touching.set(Touch::Handed);
+    let is_there =
+        engine.world.switch(label.ix).is_some_and(|switch| switch.shared.id == label.switch);
+    let done = match is_there {
+        true => engine.pass(now, &mut frames, label.ix, Work::Tables),
+        false => Done::default(), // it went out of service, and its counters with it
+    };
+    engine.touching.set(Touch::Nothing);
+    drop(frames);
+    *round = None;
+    reader.release(end);
+    Some(Taken { label, frames: count, bytes, received, done })
+}

@@ -1,0 +1,159 @@
+//! # The workers, as enforcement points
+//!
+//! **Question answered**: how do the rules and policies that steer the kernel's interfaces steer a switch's flows between the workers of the
+//! userspace switch?
+//!
+//! A steered switch goes by the name `switch:NAME` (no interface has a colon in its name), takes the same rules, and is asked the same
+//! questions. What carries it out is `datapath::Steering`; only cores with a worker can be chosen. Nothing outlives the node: there is nothing
+//! to adopt, and a node that starts again steers again when its switches are back.
+
+mod enforcer;
+
+use crate::enforcer::{Enforcer, OpenError, Opener};
+use crate::kernel::Kernel;
+use crate::spec::{InterfaceSpec, ModeWanted, Unmatched};
+use datapath::{Datapath, SteeringError, SteeringOptions, SwitchId};
+use enforcer::Steered;
+use place::CoreTable;
+use std::sync::{Arc, OnceLock};
+
+/// What a steered switch's name begins with.
+pub const SWITCH_PREFIX: &str = "switch:";
+
+/// What people call it: `switch sw0`, `interface eth0`.
+pub fn called(name: &str) -> String {
+    match name.strip_prefix(SWITCH_PREFIX) {
+        Some(switch) => format!("switch {switch}"),
+        None => format!("interface {name}"),
+    }
+}
+
+/// The number of the switch of that name.
+type Find = dyn Fn(&str) -> Option<SwitchId> + Send + Sync;
+
+struct Served {
+    datapath: Arc<Datapath>,
+    find: Box<Find>,
+}
+
+/// The workers of this process, once there are any.
+#[derive(Clone, Default)]
+pub struct Workers(Arc<OnceLock<Served>>);
+
+/// Why a switch is not steered.
+#[derive(Debug, thiserror::Error)]
+enum NotServed {
+    #[error("no workers run yet")]
+    NoWorkers,
+    #[error("there is no switch of that name")]
+    NoSwitch,
+    #[error("--mode is for interfaces")]
+    Mode,
+}
+
+impl Workers {
+    /// These are the workers, and this finds switches by name. Only the first call counts.
+    pub fn serve(
+        &self,
+        datapath: Arc<Datapath>,
+        find: impl Fn(&str) -> Option<SwitchId> + Send + Sync + 'static,
+    ) {
+        let _ = self.0.set(Served { datapath, find: Box::new(find) });
+    }
+
+    fn open(&self, switch: &str, spec: &InterfaceSpec) -> Result<Steered, OpenError> {
+        let refused = |step, remedy: &str, source: NotServed| OpenError::Refused {
+            step,
+            remedy: remedy.into(),
+            source: Box::new(source),
+        };
+        if spec.mode != ModeWanted::Auto {
+            return Err(refused(
+                "choosing a mode",
+                "leave --mode out: workers have one only",
+                NotServed::Mode,
+            ));
+        }
+        let finding = "finding the switch";
+        let served =
+            self.0.get().ok_or_else(|| refused(finding, "try again", NotServed::NoWorkers))?;
+        let id = (served.find)(switch).ok_or_else(|| {
+            refused(
+                finding,
+                "see `suiro switch list` for the switches of this node",
+                NotServed::NoSwitch,
+            )
+        })?;
+        let unmatched = match spec.unmatched {
+            Unmatched::Place => datapath::Unmatched::Groups(spec.groups),
+            Unmatched::Stay => datapath::Unmatched::Stay,
+        };
+        let options = SteeringOptions { unmatched, is_fcf: spec.fcf };
+        let steering = served.datapath.steer(id, options).map_err(|error| OpenError::Refused {
+            step: "connecting the workers",
+            remedy: remedy(&error).into(),
+            source: Box::new(error),
+        })?;
+        Ok(Steered::new(Arc::clone(&served.datapath), steering))
+    }
+}
+
+fn remedy(error: &SteeringError) -> &'static str {
+    match error {
+        SteeringError::OneWorker => {
+            "give the node several cores in its configuration: [node] cores = [1, 2]"
+        }
+        SteeringError::Steered(_) => "detach it first: suiro steer detach switch:NAME",
+        _ => "see `suiro switch list`, and the node's log",
+    }
+}
+
+/// Interfaces by the kernel, switches by the workers.
+pub struct Rungs {
+    kernel: Kernel,
+    workers: Workers,
+}
+
+impl Rungs {
+    /// Both.
+    pub fn new(kernel: Kernel, workers: Workers) -> Self {
+        Self { kernel, workers }
+    }
+}
+
+impl Opener for Workers {
+    fn adopt(&self, _: &str) -> Result<Option<Box<dyn Enforcer>>, OpenError> {
+        Ok(None)
+    }
+
+    fn attach(
+        &self,
+        name: &str,
+        spec: &InterfaceSpec,
+        _: &CoreTable,
+    ) -> Result<Box<dyn Enforcer>, OpenError> {
+        let switch = name.strip_prefix(SWITCH_PREFIX).unwrap_or(name);
+        Ok(Box::new(self.open(switch, spec)?))
+    }
+}
+
+impl Opener for Rungs {
+    fn adopt(&self, name: &str) -> Result<Option<Box<dyn Enforcer>>, OpenError> {
+        if name.starts_with(SWITCH_PREFIX) {
+            self.workers.adopt(name)
+        } else {
+            self.kernel.adopt(name)
+        }
+    }
+
+    fn attach(
+        &self,
+        name: &str,
+        spec: &InterfaceSpec,
+        table: &CoreTable,
+    ) -> Result<Box<dyn Enforcer>, OpenError> {
+        let is_switch = name.starts_with(SWITCH_PREFIX);
+        let opener: &dyn Opener = if is_switch { &self.workers } else { &self.kernel };
+        opener.attach(name, spec, table)
+    }
+}
