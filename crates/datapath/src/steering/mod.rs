@@ -174,6 +174,7 @@ pub(crate) struct Handover {
 }
 
 /// Makes every worker's part, all connected.
+#[expect(clippy::vec_box, reason = "each goes to a worker of its own, which keeps it as a box")]
 pub(crate) fn connect(mailboxes: &[Arc<Mailbox>]) -> Vec<Box<Handover>> {
     let count = mailboxes.len();
     let none = || (0..count).map(|_| (0..count).map(|_| None).collect()).collect::<Vec<Vec<_>>>();

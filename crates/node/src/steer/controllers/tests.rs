@@ -10,9 +10,8 @@ use openflow::{FixedText, FlowModCommand, Match, OxmField};
 use place::{Core, CoreId, CoreTable, UnitId, VmId};
 use std::collections::BTreeMap;
 use steer::{
-    Agent, CoreTimes, Counts, EnforceError, Enforcer, Entry, EntryStatus, Event, InterfaceSpec,
-    OpenError, Opener, PolicyKind, PolicyPatch, SeenVm, Step, Surroundings, UnitStatus, Urgency,
-    VmSpec,
+    Agent, CoreTimes, EnforceError, Enforcer, Entry, EntryStatus, Event, InterfaceSpec, OpenError,
+    Opener, PolicyKind, PolicyPatch, SeenVm, Step, Surroundings, UnitStatus, Urgency, VmSpec,
 };
 use xdp::steer::Key;
 
@@ -101,8 +100,12 @@ impl Enforcer for Taker {
         Vec::new()
     }
 
-    fn counts(&mut self) -> Result<Counts, EnforceError> {
-        Ok(Counts { by_verdict: Vec::new(), by_core: vec![(CoreId(1), 500)] })
+    fn counts(&mut self) -> Result<Vec<(&'static str, u64)>, EnforceError> {
+        Ok(Vec::new())
+    }
+
+    fn core_counts(&mut self) -> Result<Vec<(CoreId, u64)>, EnforceError> {
+        Ok(vec![(CoreId(1), 500)])
     }
 
     fn missed_unit(&self, _: &Key) -> Option<UnitId> {
@@ -149,8 +152,7 @@ fn agent() -> Agent {
         source: "qemu",
         ..SeenVm::default()
     };
-    let mut agent =
-        Agent::new(Takers, Surroundings { cores, vms: vec![seen] });
+    let mut agent = Agent::new(Takers, Surroundings { cores, vms: vec![seen] });
     agent.attach("eth0", InterfaceSpec::default()).unwrap();
     let addresses = vec!["10.0.0.3".parse().unwrap()];
     agent.put_vm("vm3", VmSpec { id: 3, tenant: 7, cores: vec![0], addresses }).unwrap();
