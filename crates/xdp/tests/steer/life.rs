@@ -5,6 +5,7 @@ use aya::maps::loaded_maps;
 use aya::programs::links::{FdLink, PinnedLink};
 use aya::programs::{ProgramInfo, loaded_programs};
 use place::CoreId;
+use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;
 use std::path::PathBuf;
@@ -27,11 +28,12 @@ fn all_udp(core: u16) -> Entry {
     }
 }
 
-/// Sends datagrams from core 0 of the far end, and waits for the last of each burst at the near end: nothing overruns.
+/// Sends datagrams from core 0 of the far end to a socket of the near end that has room for all; how many came.
 fn send(lab: &Lab, count: usize) -> usize {
     let (near, far) = (lab.netns("near"), lab.netns("far"));
     inside(&near, || {
         let receiver = UdpSocket::bind((HERE, 0)).expect("the kernel obliges");
+        set_socket_recv_buffer_size_force(&receiver, 64 << 20).expect("root may");
         receiver.set_read_timeout(Some(Duration::from_secs(5))).expect("the kernel obliges");
         let port = receiver.local_addr().expect("the kernel obliges").port();
         std::thread::scope(|scope| {
@@ -72,7 +74,7 @@ fn frames_are_processed_on_the_core_of_their_entry() {
     let before = by_core(attached);
     assert_eq!(send(&lab, 200), 200);
     let after = by_core(attached);
-    assert_eq!(after[1] - before[1], 200, "{before:?} {after:?}");
+    assert!(after[1] - before[1] >= 200, "{before:?} {after:?}");
     let unit = attached.unit(unit).unwrap();
     assert_eq!((unit.frames, unit.in_flight, unit.core), (200, 0, Some(CoreId(1))));
 }
@@ -96,7 +98,7 @@ fn where_time_goes_is_known_by_core_and_stage() {
     attached.insert(&[all_udp(1)]).unwrap();
     attached.settle_now().unwrap();
     let before = lab.host().times();
-    assert_eq!(send(&lab, 2000), 2000);
+    assert_eq!(send(&lab, 1500), 1500);
     let after = lab.host().times();
     let spent = |core: usize, stage| after[core].1.stage(stage) - before[core].1.stage(stage);
     assert!(spent(0, place::Stage::Driver) > 0, "the driver's part is on core 0");
@@ -177,8 +179,10 @@ fn a_killed_owner_changes_nothing_and_the_next_one_goes_on() {
     assert_eq!(lab.host().interfaces(), ["eth0"]);
     let mut attached = Attached::adopt(lab.host(), "eth0").unwrap();
     assert_eq!(send(&lab, 100), 100);
-    assert_eq!(by_core(&attached)[1], 100);
     let entries = attached.entries();
+    // The core may have had frames of the namespace's own, too.
+    assert!(by_core(&attached)[1] >= 100);
+    assert_eq!(attached.unit(entries[0].0).unwrap().frames, 100);
     assert_eq!(entries.iter().map(|(_, entry)| *entry).collect::<Vec<_>>(), [all_udp(1)]);
     assert_eq!(
         attached.options().unwrap(),
