@@ -16,7 +16,9 @@ kernel does with it: its own stack, a bridge, Open vSwitch, Docker, libvirt. Ste
 Examples:
   suiro steer attach eth0
   suiro steer attach eth0 eth1 --unmatched stay      only what rules name; all else stays where it arrived
-  suiro steer attach veth0 --mode generic            a driver without XDP")]
+  suiro steer attach veth0 --mode generic            a driver without XDP
+
+A veth's far end must finish its checksums itself: ethtool -K eth0 tx off (docs/steering.md).")]
     Attach {
         /// The interfaces
         #[arg(required = true)]
