@@ -69,8 +69,12 @@ fn trials(lab: &Lab<'_>, ports: &Ports, size: usize) -> Vec<Trial> {
     let wanted = |steering| lab.wants(steering);
     // Fragments have no ports to hash, so that no port keeps them apart.
     let hashed = |steering| size <= 1400 && lab.wants(steering);
-    let trial = |case, steering, flows: Vec<Flow>, vms: &[Vm]| {
-        Trial { case, steering, flows, vms: vms.to_vec(), priority: None }
+    let trial = |case, steering, flows: Vec<Flow>, vms: &[Vm]| Trial {
+        case,
+        steering,
+        flows,
+        vms: vms.to_vec(),
+        priority: None,
     };
     let colliding = || two(ports.here, ports.collides);
     let table = [

@@ -68,7 +68,15 @@ impl Source {
         // Datagrams count as the socket's until the receiving host takes them out of its queue: they must not hold the sender back.
         set_socket_send_buffer_size_force(&socket, BUFFER).context("the sender's buffer")?;
         socket.set_nonblocking(true)?;
-        Ok(Self { flow, socket, to, payload: vec![0; flow.size], next: 0, sent: Sent::default(), place: 0 })
+        Ok(Self {
+            flow,
+            socket,
+            to,
+            payload: vec![0; flow.size],
+            next: 0,
+            sent: Sent::default(),
+            place: 0,
+        })
     }
 
     /// Sends a few at once, which belong to no window.
@@ -109,7 +117,10 @@ impl Source {
 
 /// Sends all that is due, one datagram of each flow in turn.
 fn send_due(sources: &mut [Source], now: u64, times: &Times) {
-    while sources.iter_mut().fold(false, |any, source| source.send_next(now, times) || any) {}
+    let mut sent = 1;
+    while sent > 0 {
+        sent = sources.iter_mut().map(|source| u32::from(source.send_next(now, times))).sum();
+    }
 }
 
 /// Number of the first datagram that counts.
