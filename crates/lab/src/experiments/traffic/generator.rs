@@ -117,14 +117,9 @@ impl Source {
 
 /// Sends all that is due, one datagram of each flow in turn.
 fn send_due(sources: &mut [Source], now: u64, times: &Times) {
-    loop {
-        let mut any = false;
-        for source in &mut *sources {
-            any |= source.send_next(now, times);
-        }
-        if !any {
-            return;
-        }
+    let mut sent = 1;
+    while sent > 0 {
+        sent = sources.iter_mut().map(|source| u32::from(source.send_next(now, times))).sum();
     }
 }
 
