@@ -50,8 +50,8 @@ mod workers;
 pub use agent::{Agent, Strictness};
 pub use desired::{Change, Desired, Discard, Journal};
 pub use enforcer::{
-    CoreTimes, EnforceError, Enforcer, Entry, EntryKey, EntryStatus, Event, OpenError,
-    Opener, Step, UnitStatus, Urgency,
+    CoreTimes, EnforceError, Enforcer, Entry, EntryKey, EntryStatus, Event, OpenError, Opener,
+    Step, UnitStatus, Urgency,
 };
 pub use error::{SteerError, SteerErrorKind};
 pub use kernel::Kernel;

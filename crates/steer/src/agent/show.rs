@@ -132,7 +132,8 @@ fn interface_view(name: &str, interface: &mut Interface) -> Result<InterfaceView
     let Some(enforcer) = &mut interface.enforcer else { return Ok(view) };
     (view.hook, view.note) = (Some(enforcer.hook().into()), enforcer.note());
     view.frames = enforcer.counts()?.into_iter().map(|(word, n)| (word.to_owned(), n)).collect();
-    view.frames_by_core = enforcer.core_counts()?.into_iter().map(|(core, n)| (core.0, n)).collect();
+    view.frames_by_core =
+        enforcer.core_counts()?.into_iter().map(|(core, n)| (core.0, n)).collect();
     let units = enforcer.units()?;
     view.placed = units.iter().filter(|unit| unit.core.is_some()).count();
     view.moves = units.iter().map(|unit| unit.moves).sum();

@@ -2,8 +2,8 @@
 
 use super::Shared;
 use crate::enforcer::{
-    CoreTimes, EnforceError, Enforcer, Entry, EntryKey, EntryStatus, Event, Step,
-    UnitStatus, Urgency,
+    CoreTimes, EnforceError, Enforcer, Entry, EntryKey, EntryStatus, Event, Step, UnitStatus,
+    Urgency,
 };
 use crate::spec::{ModeWanted, PolicyKind};
 use place::{CoreId, CoreTable, Facts, Reason, Stage, UnitId};

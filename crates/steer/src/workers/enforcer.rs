@@ -1,8 +1,8 @@
 //! One switch, steered between the workers.
 
 use crate::enforcer::{
-    CoreTimes, EnforceError, Enforcer, Entry, EntryKey, EntryStatus, Event, Step,
-    UnitStatus, Urgency,
+    CoreTimes, EnforceError, Enforcer, Entry, EntryKey, EntryStatus, Event, Step, UnitStatus,
+    Urgency,
 };
 use crate::rule::Target;
 use crate::selector::Selector;

@@ -1,8 +1,8 @@
 //! Interfaces that are none: they take what the agent gives and say what the test wants.
 
 use crate::enforcer::{
-    CoreTimes, EnforceError, Enforcer, Entry, EntryKey, EntryStatus, Event, OpenError,
-    Opener, Step, UnitStatus, Urgency,
+    CoreTimes, EnforceError, Enforcer, Entry, EntryKey, EntryStatus, Event, OpenError, Opener,
+    Step, UnitStatus, Urgency,
 };
 use crate::spec::{InterfaceSpec, PolicyKind};
 use crate::surroundings::Surroundings;
