@@ -5,7 +5,7 @@
 
 use crate::Lab;
 use crate::support::{Said, inside, sh, until};
-use rustix::net::sockopt::socket_incoming_cpu;
+use rustix::net::sockopt::{set_socket_recv_buffer_size_force, socket_incoming_cpu};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::net::UdpSocket;
@@ -108,9 +108,19 @@ impl Host {
         })
     }
 
+    /// A receiver and the one sender that it listens to: only such a socket knows the core that its last datagram came by
+    /// (`SO_INCOMING_CPU`, socket(7)).
+    pub fn pair(&self, port: u16) -> (UdpSocket, UdpSocket) {
+        let (receiver, sender) = (self.receiver(port), self.sender(port));
+        receiver.connect((Lab::ip("g1"), sender.local_addr().unwrap().port())).unwrap();
+        // A receiver that has to wait for a processor of this machine loses nothing.
+        set_socket_recv_buffer_size_force(&receiver, 32 << 20).unwrap();
+        (receiver, sender)
+    }
+
     /// Sends so many datagrams to a port, one after the other, and tells on which cores the kernel's stack had them.
     pub fn cores_of(&self, port: u16, count: usize) -> Vec<u32> {
-        let (receiver, sender) = (self.receiver(port), self.sender(port));
+        let (receiver, sender) = self.pair(port);
         let mut buffer = [0; 64];
         let one = |number: usize| {
             sender.send(&number.to_be_bytes()).unwrap();

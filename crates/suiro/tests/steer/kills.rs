@@ -3,10 +3,10 @@
 use crate::{Host, privileged, until};
 use rustix::net::sockopt::socket_incoming_cpu;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Between two datagrams of the stream.
-const PACE: Duration = Duration::from_micros(200);
+const PACE: Duration = Duration::from_micros(100);
 
 /// What became of a stream of numbered datagrams.
 #[derive(Debug, Default)]
@@ -18,9 +18,18 @@ struct Stream {
     elsewhere: u64,
 }
 
+/// Ends the stream, also when what happens meanwhile fails.
+struct EndOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for EndOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Sends numbered datagrams to port 5001 while `meanwhile` does its work; counts what arrives, and where.
 fn stream(host: &Host, core: u32, meanwhile: impl FnOnce()) -> Stream {
-    let (receiver, sender) = (host.receiver(5001), host.sender(5001));
+    let (receiver, sender) = host.pair(5001);
     receiver.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
     let ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -29,10 +38,7 @@ fn stream(host: &Host, core: u32, meanwhile: impl FnOnce()) -> Stream {
             while !ended.load(Ordering::Relaxed) {
                 sender.send(&sent.to_be_bytes()).unwrap();
                 sent += 1;
-                let next = Instant::now() + PACE;
-                while Instant::now() < next {
-                    std::hint::spin_loop();
-                }
+                std::thread::sleep(PACE);
             }
             sent
         });
@@ -50,8 +56,9 @@ fn stream(host: &Host, core: u32, meanwhile: impl FnOnce()) -> Stream {
             }
             stream
         });
+        let end = EndOnDrop(&ended);
         meanwhile();
-        ended.store(true, Ordering::Relaxed);
+        drop(end);
         let sent = sending.join().unwrap();
         Stream { sent, ..receiving.join().unwrap() }
     })
