@@ -137,7 +137,8 @@ proptest::proptest! {
         let text = row.join(separator);
         if let Ok(read) = parse_rule(&text) {
             let printed = read.to_string();
-            proptest::prop_assert_eq!(parse_rule(&printed).as_ref(), Ok(&read), "{}", printed);
+            let again = parse_rule(&printed);
+            proptest::prop_assert_eq!(again.as_ref(), Ok(&read), "{}", printed);
             proptest::prop_assert!(parse_filter(&read.key()).is_ok_and(|filter| filter.selects(&read)));
         }
     }
