@@ -174,8 +174,7 @@ pub(crate) struct Handover {
 }
 
 /// Makes every worker's part, all connected.
-#[expect(clippy::vec_box, reason = "each goes to a worker of its own, which keeps it as a box")]
-pub(crate) fn connect(mailboxes: &[Arc<Mailbox>]) -> Vec<Box<Handover>> {
+pub(crate) fn connect(mailboxes: &[Arc<Mailbox>]) -> Vec<Handover> {
     let count = mailboxes.len();
     let none = || (0..count).map(|_| (0..count).map(|_| None).collect()).collect::<Vec<Vec<_>>>();
     let (mut out, mut inlets) =
@@ -189,26 +188,24 @@ pub(crate) fn connect(mailboxes: &[Arc<Mailbox>]) -> Vec<Box<Handover>> {
     }
     let parts = out.into_iter().zip(inlets).enumerate();
     parts
-        .map(|(me, (out, inlets))| {
-            Box::new(Handover {
-                me: me as u16,
-                peers: mailboxes.into(),
-                out: out.into(),
-                inlets: inlets.into(),
-                holds: (0..HOLDS).map(|_| Hold::new(HOLD_BYTES)).collect(),
-                switches: Vec::new(),
-                passes: 0,
-                through: 0,
-                changing: 0,
-                heard: Nanos::default(),
-                inner: Head::default(),
-            })
+        .map(|(me, (out, inlets))| Handover {
+            me: me as u16,
+            peers: mailboxes.into(),
+            out: out.into(),
+            inlets: inlets.into(),
+            holds: (0..HOLDS).map(|_| Hold::new(HOLD_BYTES)).collect(),
+            switches: Vec::new(),
+            passes: 0,
+            through: 0,
+            changing: 0,
+            heard: Nanos::default(),
+            inner: Head::default(),
         })
         .collect()
 }
 
 impl Handover {
-    /// Takes up a switch. `room` is for the list of switches, which must not grow while frames flow.
+    /// Takes up a switch.
     pub(crate) fn add(&mut self, ix: SwitchIx, steered: Box<Steered>) {
         let at = ix.0 as usize;
         if self.switches.len() <= at {

@@ -203,7 +203,7 @@ impl Host {
                 self.ask(worker, |reply| Command::Attach { ix, port: Box::new(port), rx, reply });
             }
             let steered = Steered::new(SWITCH, Arc::clone(&self.shared), Arc::clone(&classifier));
-            let (part, steered) = (parts.next(), Box::new(steered));
+            let (part, steered) = (parts.next().map(Box::new), Box::new(steered));
             self.ask(worker, |reply| Command::Steer { ix: IX, part, steered, reply });
         }
     }
