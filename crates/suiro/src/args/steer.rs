@@ -1,7 +1,7 @@
 //! `suiro steer`.
 
 use clap::{Args, Subcommand, ValueEnum};
-use node::spec::IfName;
+use node::spec::SteerPoint;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -17,12 +17,13 @@ Examples:
   suiro steer attach eth0
   suiro steer attach eth0 eth1 --unmatched stay      only what rules name; all else stays where it arrived
   suiro steer attach veth0 --mode generic            a driver without XDP
+  suiro steer attach switch:sw0                      what switch sw0 receives, between the node's workers
 
 A veth's far end must finish its checksums itself: ethtool -K eth0 tx off (docs/steering.md).")]
     Attach {
-        /// The interfaces
+        /// The interfaces, or switches of the node as switch:NAME
         #[arg(required = true)]
-        interfaces: Vec<IfName>,
+        interfaces: Vec<SteerPoint>,
         /// Where the program runs: in the driver if it can, or only there, or after it
         #[arg(long, value_enum, default_value = "auto")]
         mode: Mode,
@@ -47,7 +48,7 @@ policy are kept for the next attach.")]
     Detach {
         /// The interfaces
         #[arg(required_unless_present = "all")]
-        interfaces: Vec<IfName>,
+        interfaces: Vec<SteerPoint>,
         /// All of them
         #[arg(long, conflicts_with = "interfaces")]
         all: bool,
@@ -142,7 +143,7 @@ Examples:
         filter: String,
         /// Only on this interface
         #[arg(long, value_name = "INTERFACE")]
-        on: Option<IfName>,
+        on: Option<SteerPoint>,
     },
     /// Delete rules: those that a match selects, or all with --all
     #[command(
@@ -183,7 +184,7 @@ pub struct WhyArgs {
     pub flow: String,
     /// The interface that receives it; the only one when left out
     #[arg(long, value_name = "INTERFACE")]
-    pub on: Option<IfName>,
+    pub on: Option<SteerPoint>,
 }
 
 /// Texts of rules: as arguments, from a file, or from standard input.
@@ -196,7 +197,7 @@ pub struct SteerRuleTexts {
     pub file: Option<PathBuf>,
     /// The interface; all that are steered, and will be, when left out
     #[arg(long, value_name = "INTERFACE")]
-    pub on: Option<IfName>,
+    pub on: Option<SteerPoint>,
 }
 
 /// Virtual machines.
