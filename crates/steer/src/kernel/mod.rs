@@ -224,7 +224,10 @@ fn refused(error: SteerError) -> OpenError {
             return OpenError::Occupied { program };
         }
         SteerError::Refused { .. } => {
-            ("attaching the program", "see `suiro doctor`; --mode generic works with any driver")
+            (
+            "attaching the program",
+            "see `suiro doctor`; for a driver without XDP use RPS (/sys/class/net/INTERFACE/queues/rx-*/rps_cpus)",
+        )
         }
         SteerError::Load { .. } => ("loading the programs", "run as root, and see `suiro doctor`"),
         SteerError::Pin { .. } => (

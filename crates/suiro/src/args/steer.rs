@@ -16,7 +16,6 @@ kernel does with it: its own stack, a bridge, Open vSwitch, Docker, libvirt. Ste
 Examples:
   suiro steer attach eth0
   suiro steer attach eth0 eth1 --unmatched stay      only what rules name; all else stays where it arrived
-  suiro steer attach veth0 --mode generic            a driver without XDP
   suiro steer attach switch:sw0                      what switch sw0 receives, between the node's workers
 
 A veth's far end must finish its checksums itself: ethtool -K eth0 tx off (docs/steering.md).")]
@@ -24,7 +23,7 @@ A veth's far end must finish its checksums itself: ethtool -K eth0 tx off (docs/
         /// The interfaces, or switches of the node as switch:NAME
         #[arg(required = true)]
         interfaces: Vec<SteerPoint>,
-        /// Where the program runs: in the driver if it can, or only there, or after it
+        /// Where the program runs
         #[arg(long, value_enum, default_value = "auto")]
         mode: Mode,
         /// Flows that no rule names: place them too, or leave them on the core they arrived on
@@ -53,7 +52,7 @@ policy are kept for the next attach.")]
         #[arg(long, conflicts_with = "interfaces")]
         all: bool,
     },
-    /// List steered interfaces: native or generic and why, frames, units, moves
+    /// List what is steered: where, frames, units, moves
     List,
     /// Add, show and delete rules: which flows go to which core
     #[command(subcommand)]
@@ -87,11 +86,11 @@ Example:
 /// Where the program runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Mode {
-    /// In the driver if it can, after it otherwise
+    /// In the driver
     Auto,
     /// In the driver
     Native,
-    /// After the driver
+    /// After the driver: refused, as Linux loses frames that are sent to another core from there
     Generic,
 }
 
