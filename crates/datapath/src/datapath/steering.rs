@@ -51,7 +51,12 @@ impl Datapath {
             if is_first { steering::connect(&mailboxes) } else { Vec::new() }.into_iter();
         self.ask_all(|_, reply| {
             let steered = Steered::new(switch, Arc::clone(&shared), Arc::clone(&classifier));
-            Command::Steer { ix, part: parts.next().map(Box::new), steered: Box::new(steered), reply }
+            Command::Steer {
+                ix,
+                part: parts.next().map(Box::new),
+                steered: Box::new(steered),
+                reply,
+            }
         });
         Ok(Steering::new((switch, shared), options, secret, classifier))
     }

@@ -362,7 +362,7 @@ fn a_million_frames_through_two_threads_under_a_thousand_moves_a_second_stay_in_
             continue;
         };
         let to = CoreId(1 - unit.core.map_or(0, |core| core.0));
-        let haste = if wishes % 2 == 0 { Haste::Hold } else { Haste::WhenDrained };
+        let haste = if wishes.is_multiple_of(2) { Haste::Hold } else { Haste::WhenDrained };
         steering.want(unit.unit, to, Reason::Balance, haste);
         wishes += 1;
     }
