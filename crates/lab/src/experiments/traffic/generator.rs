@@ -117,7 +117,7 @@ impl Source {
 
 /// Sends all that is due, one datagram of each flow in turn.
 fn send_due(sources: &mut [Source], now: u64, times: &Times) {
-    let mut sent = 1;
+    let mut sent = 1_u32;
     while sent > 0 {
         sent = sources.iter_mut().map(|source| u32::from(source.send_next(now, times))).sum();
     }
