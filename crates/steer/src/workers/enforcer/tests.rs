@@ -97,8 +97,11 @@ fn the_same_rules_steer_a_switchs_flows_between_workers() {
 fn groups_are_placed_on_cores_with_workers_only_and_why_says_so() {
     let mut host = Host::new();
     host.attach(Unmatched::Place);
+    // A unit's frames are counted when they are sent on their way, a core's when they have come to their end.
     let counted = |agent: &mut Agent| {
-        agent.unit_views().unwrap().iter().map(|unit| unit.frames).sum::<u64>() == 200
+        let units: u64 = agent.unit_views().unwrap().iter().map(|unit| unit.frames).sum();
+        let cores: u64 = agent.view().unwrap().cores.iter().map(|core| core.frames).sum();
+        (units, cores) == (200, 200)
     };
     host.pass(0..200, counted);
     let units = host.agent.unit_views().unwrap();
