@@ -223,12 +223,10 @@ fn refused(error: SteerError) -> OpenError {
             let program = program.clone().unwrap_or_else(|| "its name is not known".into());
             return OpenError::Occupied { program };
         }
-        SteerError::Refused { .. } => {
-            (
+        SteerError::Refused { .. } => (
             "attaching the program",
             "see `suiro doctor`; for a driver without XDP use RPS (/sys/class/net/INTERFACE/queues/rx-*/rps_cpus)",
-        )
-        }
+        ),
         SteerError::Load { .. } => ("loading the programs", "run as root, and see `suiro doctor`"),
         SteerError::Pin { .. } => (
             "pinning",
