@@ -41,7 +41,7 @@ pub enum Target {
 /// Which frames go where, as one unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SteeringEntry {
-    /// The unit: [`crate::Steering::entry_units`] are free to be used.
+    /// The unit: one that no other entry has, above those of the groups.
     pub unit: UnitId,
     /// What its frames have in the bits of `mask`; 0 in all others.
     pub key: Key,
