@@ -5,10 +5,9 @@ use crate::enforcer::{
     CoreTimes, EnforceError, Enforcer, Entry, EntryKey, EntryStatus, Event, Step, UnitStatus,
     Urgency,
 };
-use crate::spec::{ModeWanted, PolicyKind};
+use crate::spec::PolicyKind;
 use place::{CoreId, CoreTable, Facts, Reason, Stage, UnitId};
 use std::collections::HashMap;
-use xdp::Hook;
 use xdp::steer::{self, Attached, EventKind, Key, Placement, SteerError, Unit, UnitKind};
 
 /// The interface.
@@ -29,11 +28,11 @@ pub(super) fn failed<E: std::error::Error + Send + Sync + 'static>(
 }
 
 impl Steered {
-    /// Takes an attached or adopted interface; `wanted` is how it was asked for just now.
+    /// Takes an attached or adopted interface; `note` is what its user must know.
     pub(super) fn new(
         shared: Shared,
         attached: Attached,
-        wanted: Option<ModeWanted>,
+        note: Option<String>,
     ) -> Result<Self, SteerError> {
         let events = attached.events()?;
         let there = attached.entries();
@@ -41,8 +40,6 @@ impl Steered {
             let entry = super::change::from_kernel(entry)?;
             Some((entry.key, (entry, *unit)))
         });
-        let note = (wanted == Some(ModeWanted::Auto) && attached.hook() == Hook::Generic)
-            .then(|| "its driver takes no XDP program".to_owned());
         Ok(Self { events, entries: entries.collect(), shared, attached, note, placement: None })
     }
 
