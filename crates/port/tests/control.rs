@@ -53,6 +53,17 @@ fn wait_for(monitor: &mut LinkMonitor, mut fits: impl FnMut(&LinkEvent) -> bool)
     }
 }
 
+/// Ends a TAP port that is up as kill -9 does: nothing is closed in order. A child of another test may hold its files until it has
+/// become another program, so that they are closed only when the interface says so.
+fn killed(lab: &Lab, port: OpenPort) {
+    let mut monitor = LinkMonitor::new(Some(&NetnsRef::Name(lab.netns("a")))).expect("listens");
+    drop(port);
+    wait_for(
+        &mut monitor,
+        |news| matches!(news, LinkEvent::Changed(link) if link.name == "eth0" && !link.carrier),
+    );
+}
+
 #[test]
 fn facts_follow_what_control_sets() {
     for kind in KINDS {
@@ -125,8 +136,7 @@ fn a_tap_outlives_its_port_and_is_taken_over_with_its_addresses() {
     let Some(lab) = Lab::new("keep") else { return };
     let port = opened(&lab, PortKind::Tap);
     let index = port.facts.index;
-    // As after kill -9: nothing is closed in order.
-    drop(port);
+    killed(&lab, port);
     let port = open(&lab.spec(PortKind::Tap, "a"), 1).expect("taken over");
     assert_eq!(port.facts.index, index);
     assert!(lab.ip("a", "addr show dev eth0").contains("10.9.0.1/24"));
@@ -142,7 +152,7 @@ fn several_queues_open_on_every_kind() {
     let spec = PortSpec { queues: 3, ..lab.spec(PortKind::Tap, "a") };
     let port = open(&spec, 2).expect("a multi-queue TAP");
     assert_eq!((port.rx.len(), port.tx.len()), (3, 2));
-    drop(port);
+    killed(&lab, port);
     // A multi-queue TAP serves a single queue after a restart, too.
     let port = open(&lab.spec(PortKind::Tap, "a"), 1).expect("taken over");
     assert_eq!(port.rx.len(), 1);
