@@ -134,10 +134,10 @@ pub struct EnforceError {
 
 /// One enforcement point.
 pub trait Enforcer: Send {
-    /// `native`, `generic`, or what else there may be.
+    /// Where it is done: `native` (in the driver), or `workers`.
     fn hook(&self) -> &'static str;
 
-    /// Why the hook is not the best one, if it is not.
+    /// What the user must know of it, if anything.
     fn note(&self) -> Option<String>;
 
     /// The only cores that it can steer to; `None`: any of the table's.

@@ -11,19 +11,6 @@ pub const GROUPS_RANGE: std::ops::RangeInclusive<u16> = 256..=1024;
 /// The paper's threshold.
 const THRESHOLD_PERCENT: u8 = 50;
 
-/// Where in an interface's receive path the program is to run.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ModeWanted {
-    /// In the driver if it can, after it otherwise.
-    #[default]
-    Auto,
-    /// In the driver, or not at all.
-    Native,
-    /// After the driver.
-    Generic,
-}
-
 /// What becomes of frames that no rule matches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -39,8 +26,6 @@ pub enum Unmatched {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct InterfaceSpec {
-    /// Where the program runs.
-    pub mode: ModeWanted,
     /// Frames that no rule matches.
     pub unmatched: Unmatched,
     /// Groups that their flows are gathered in: a power of two, 256 to 1024.
@@ -51,7 +36,7 @@ pub struct InterfaceSpec {
 
 impl Default for InterfaceSpec {
     fn default() -> Self {
-        Self { mode: ModeWanted::Auto, unmatched: Unmatched::Place, groups: GROUPS, fcf: false }
+        Self { unmatched: Unmatched::Place, groups: GROUPS, fcf: false }
     }
 }
 

@@ -32,7 +32,7 @@ pub struct InterfaceView {
     /// What was asked for.
     #[serde(flatten)]
     pub spec: InterfaceSpec,
-    /// `native` or `generic`; absent while it is not attached.
+    /// `native` (in the driver) or `workers`; absent while it is not attached.
     pub hook: Option<String>,
     /// Why it is not in the driver, or another thing to know.
     pub note: Option<String>,

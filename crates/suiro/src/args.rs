@@ -7,7 +7,7 @@ mod steer;
 pub use queue::QueueCommand;
 pub use rules::{FlowCommand, RuleTexts, RulesCommand};
 pub use steer::{
-    Cores, Mode, OnOff, PolicyCommand, PolicyName, SteerCommand, SteerFlowCommand, SteerRuleTexts,
+    Cores, OnOff, PolicyCommand, PolicyName, SteerCommand, SteerFlowCommand, SteerRuleTexts,
     Unmatched, VmCommand, WhyArgs,
 };
 

@@ -36,23 +36,19 @@ pub(super) fn examine(root: &Path, name: &str, features: XdpFeatures) -> Vec<Fin
 fn xdp(root: &Path, name: &str, features: XdpFeatures) -> Finding {
     let thing = format!("{name}: XDP");
     let driver = driver(root, name);
-    let generic = "steering works after the driver (generic), at several times the cost per frame";
+    let means = "it cannot be steered: Linux loses frames that are sent to another core from behind the driver";
+    let remedy = "use another driver, or RPS for it (rps_cpus)";
     match features {
         XdpFeatures::Known { basic: true, redirect: true } => {
             Finding::ok(thing, format!("native, {driver}"))
         }
         XdpFeatures::Known { basic: true, redirect: false } => {
             let found = format!("native without redirection, {driver}");
-            Finding::limited(thing, found, generic, "use another driver, or --mode generic")
+            Finding::limited(thing, found, means, remedy)
         }
         XdpFeatures::Known { basic: false, .. } => {
             let found = format!("not in the driver, {driver}");
-            Finding::limited(
-                thing,
-                found,
-                generic,
-                "use an interface whose driver has XDP, where every cycle counts",
-            )
+            Finding::limited(thing, found, means, remedy)
         }
         _ => {
             let found = format!("the kernel does not say (needs Linux 6.3), {driver}");

@@ -19,9 +19,8 @@ mod surroundings;
 pub use controllers::Controllers;
 pub use kept::{Journal, restore};
 pub use steer::{
-    CandidateView, CoreView, DecisionView, FlowView, InterfaceSpec, InterfaceView, ModeWanted,
-    PolicyKind, PolicyPatch, PolicySpec, SteerView, UnitView, Unmatched, VmSpec, VmView, WhyView,
-    called,
+    CandidateView, CoreView, DecisionView, FlowView, InterfaceSpec, InterfaceView, PolicyKind,
+    PolicyPatch, PolicySpec, SteerView, UnitView, Unmatched, VmSpec, VmView, WhyView, called,
 };
 
 use crate::fault::Fault;

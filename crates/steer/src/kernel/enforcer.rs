@@ -8,6 +8,7 @@ use crate::enforcer::{
 use crate::spec::PolicyKind;
 use place::{CoreId, CoreTable, Facts, Reason, Stage, UnitId};
 use std::collections::HashMap;
+use xdp::Hook;
 use xdp::steer::{self, Attached, EventKind, Key, Placement, SteerError, Unit, UnitKind};
 
 /// The interface.
@@ -74,7 +75,7 @@ impl Steered {
 
 impl Enforcer for Steered {
     fn hook(&self) -> &'static str {
-        self.attached.hook().name()
+        Hook::Native.name()
     }
 
     fn note(&self) -> Option<String> {

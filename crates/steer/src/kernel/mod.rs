@@ -13,7 +13,7 @@ mod enforcer;
 mod veth;
 
 use crate::enforcer::{Enforcer, OpenError, Opener};
-use crate::spec::{InterfaceSpec, ModeWanted, Unmatched};
+use crate::spec::{InterfaceSpec, Unmatched};
 use enforcer::Steered;
 use place::{Core, CoreTable, Stage};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
@@ -22,7 +22,6 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use xdp::Hook;
 use xdp::steer::{Attached, Host, Interface, Missed, Options, PIN_ROOT, SteerError};
 
 /// What all interfaces of the host share. Only the agent's thread takes the lock; it is there because an enforcer may be sent.
@@ -188,11 +187,6 @@ fn note(interface: &str) -> Option<String> {
 
 fn options(spec: &InterfaceSpec, table: &CoreTable) -> Options {
     Options {
-        hook: match spec.mode {
-            ModeWanted::Auto => None,
-            ModeWanted::Native => Some(Hook::Native),
-            ModeWanted::Generic => Some(Hook::Generic),
-        },
         missed: match spec.unmatched {
             Unmatched::Place => Missed::Groups(spec.groups.into()),
             Unmatched::Stay => Missed::Stay,

@@ -11,7 +11,7 @@ mod enforcer;
 
 use crate::enforcer::{Enforcer, OpenError, Opener};
 use crate::kernel::Kernel;
-use crate::spec::{InterfaceSpec, ModeWanted, Unmatched};
+use crate::spec::{InterfaceSpec, Unmatched};
 use datapath::{Datapath, SteeringError, SteeringOptions, SwitchId};
 use enforcer::Steered;
 use place::CoreTable;
@@ -47,8 +47,6 @@ enum NotServed {
     NoWorkers,
     #[error("there is no switch of that name")]
     NoSwitch,
-    #[error("--mode is for interfaces")]
-    Mode,
 }
 
 impl Workers {
@@ -67,13 +65,6 @@ impl Workers {
             remedy: remedy.into(),
             source: Box::new(source),
         };
-        if spec.mode != ModeWanted::Auto {
-            return Err(refused(
-                "choosing a mode",
-                "leave --mode out: workers have one only",
-                NotServed::Mode,
-            ));
-        }
         let finding = "finding the switch";
         let served =
             self.0.get().ok_or_else(|| refused(finding, "try again", NotServed::NoWorkers))?;

@@ -23,9 +23,6 @@ A veth's far end must finish its checksums itself: ethtool -K eth0 tx off (docs/
         /// The interfaces, or switches of the node as switch:NAME
         #[arg(required = true)]
         interfaces: Vec<SteerPoint>,
-        /// Where the program runs
-        #[arg(long, value_enum, default_value = "auto")]
-        mode: Mode,
         /// Flows that no rule names: place them too, or leave them on the core they arrived on
         #[arg(long, value_enum, default_value = "place")]
         unmatched: Unmatched,
@@ -81,17 +78,6 @@ Example:
     /// Show or change how cores are chosen
     #[command(subcommand)]
     Policy(PolicyCommand),
-}
-
-/// Where the program runs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum Mode {
-    /// In the driver
-    Auto,
-    /// In the driver
-    Native,
-    /// After the driver: refused, as Linux loses frames that are sent to another core from there
-    Generic,
 }
 
 /// Frames that no rule matches.

@@ -117,7 +117,7 @@ impl Attached {
             for &core in &options.cores {
                 attached.add_queue(core)?;
             }
-            attach(&mut ebpf, interface, options.hook, directory)?;
+            attach(&mut ebpf, interface, directory)?;
             Ok(attached)
         });
         started.inspect_err(|_| host.free(queues, slot))
@@ -178,11 +178,6 @@ impl Attached {
         &self.interface
     }
 
-    /// Where the kernel calls the program: in the driver, see [`SteerError::Refused`].
-    pub fn hook(&self) -> Hook {
-        Hook::Native
-    }
-
     /// Whether the interface still has the program: one that was deleted and made anew has not. Looks in the calling thread's namespace.
     pub fn is_alive(&self) -> bool {
         let pinned = ProgramInfo::from_pin(self.directory.join("steer")).map(|info| info.id());
@@ -196,7 +191,6 @@ impl Attached {
     pub fn options(&self) -> Result<Options, SteerError> {
         let config = self.config.get(0);
         Ok(Options {
-            hook: Some(self.hook()),
             missed: Missed::from_groups(config.groups),
             placement: if config.policy == POLICY_HASH { Placement::Hash } else { Placement::Vse },
             is_fcf: config.is_fcf == 1,
@@ -312,16 +306,9 @@ fn program<'a>(ebpf: &'a mut Ebpf, name: &'static str) -> Result<&'a mut Xdp, St
     program.ok_or(SteerError::BrokenBuild(name))
 }
 
-fn attach(
-    ebpf: &mut Ebpf,
-    interface: &Interface,
-    hook: Option<Hook>,
-    directory: &Path,
-) -> Result<(), SteerError> {
+/// In the driver, see [`SteerError::Refused`].
+fn attach(ebpf: &mut Ebpf, interface: &Interface, directory: &Path) -> Result<(), SteerError> {
     let not_native = |source| SteerError::Refused { interface: interface.name.clone(), source };
-    if hook == Some(Hook::Generic) {
-        return Err(not_native(io::ErrorKind::Unsupported.into()));
-    }
     let steer = program(ebpf, STEER)?;
     let path = directory.join("steer");
     steer

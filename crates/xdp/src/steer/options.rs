@@ -1,14 +1,11 @@
 //! How an interface is steered.
 
-use crate::Hook;
 use place::CoreId;
 use std::time::Duration;
 
 /// How an interface is steered; all of it but the name's owner can be read back from the pins.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// Where the kernel is to call the program. Only the driver will do, see [`SteerError::Refused`](super::SteerError::Refused).
-    pub hook: Option<Hook>,
     /// What happens to frames that no entry matches.
     pub missed: Missed,
     /// How undecided units are placed.
@@ -56,7 +53,6 @@ pub(crate) const QUEUE_MIN: u32 = 64;
 impl Default for Options {
     fn default() -> Self {
         Self {
-            hook: None,
             missed: Missed::Groups(1024),
             placement: Placement::Vse,
             is_fcf: false,

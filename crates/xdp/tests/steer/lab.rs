@@ -74,9 +74,14 @@ impl Lab {
 
     /// The near end of the veth.
     pub fn interface(&self) -> Interface {
-        let text = self.ip("near", "-o link show dev eth0");
+        self.interface_of("eth0")
+    }
+
+    /// One beside it.
+    pub fn interface_of(&self, name: &str) -> Interface {
+        let text = self.ip("near", &format!("-o link show dev {name}"));
         let index = text.split(':').next().and_then(|index| index.trim().parse().ok());
-        Interface { name: "eth0".into(), index: index.expect("an index") }
+        Interface { name: name.into(), index: index.expect("an index") }
     }
 
     /// Steers the near end.

@@ -68,7 +68,6 @@ fn by_core(attached: &Attached) -> Vec<u64> {
 fn frames_are_processed_on_the_core_of_their_entry() {
     let Some(mut lab) = Lab::new("cores") else { return };
     let attached = &mut lab.attach(&Options { missed: Missed::Stay, ..options() });
-    assert_eq!(attached.hook(), Hook::Native);
     let unit = attached.insert(&[all_udp(1)]).unwrap()[0];
     attached.settle_now().unwrap();
     let before = by_core(attached);
@@ -80,15 +79,15 @@ fn frames_are_processed_on_the_core_of_their_entry() {
 }
 
 #[test]
-fn behind_the_driver_nobody_is_steered_because_frames_would_be_lost() {
-    let Some(mut lab) = Lab::new("generic") else { return };
-    let (netns, interface) = (lab.netns("near"), lab.interface());
-    let generic = Options { hook: Some(Hook::Generic), ..options() };
+fn a_driver_without_xdp_is_refused_and_left_as_it_was() {
+    let Some(mut lab) = Lab::new("driver") else { return };
+    lab.ip("near", "link add none type bridge");
+    let (netns, interface) = (lab.netns("near"), lab.interface_of("none"));
     let host = lab.host();
-    let refused = inside(&netns, || Attached::attach(host, &interface, &generic));
+    let refused = inside(&netns, || Attached::attach(host, &interface, &options()));
     assert!(matches!(refused, Err(SteerError::Refused { .. })));
     assert!(lab.host().interfaces().is_empty());
-    assert!(!lab.ip("near", "link show dev eth0").contains("xdp"));
+    assert!(!lab.ip("near", "link show dev none").contains("xdp"));
 }
 
 #[test]
@@ -184,10 +183,7 @@ fn a_killed_owner_changes_nothing_and_the_next_one_goes_on() {
     assert!(by_core(&attached)[1] >= 100);
     assert_eq!(attached.unit(entries[0].0).unwrap().frames, 100);
     assert_eq!(entries.iter().map(|(_, entry)| *entry).collect::<Vec<_>>(), [all_udp(1)]);
-    assert_eq!(
-        attached.options().unwrap(),
-        Options { missed: Missed::Stay, hook: Some(Hook::Native), ..options() }
-    );
+    assert_eq!(attached.options().unwrap(), Options { missed: Missed::Stay, ..options() });
     // The new owner moves what the old one placed.
     attached.settle().unwrap();
     attached.want(entries[0].0, CoreId(0), place::Reason::Overload, Urgency::Whenever);

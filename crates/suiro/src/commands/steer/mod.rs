@@ -7,9 +7,7 @@ mod top;
 mod why;
 
 use super::{Context, out};
-use crate::args::{
-    Cores, Mode, OnOff, PolicyCommand, PolicyName, SteerCommand, Unmatched, VmCommand,
-};
+use crate::args::{Cores, OnOff, PolicyCommand, PolicyName, SteerCommand, Unmatched, VmCommand};
 use crate::client::quoted;
 use crate::failure::Failure;
 use hyper::Method;
@@ -17,8 +15,8 @@ use node::fault::Fault;
 use node::service::Detached;
 use node::spec::SteerPoint;
 use node::steer::{
-    InterfaceSpec, InterfaceView, ModeWanted, PolicyKind, PolicyPatch, PolicySpec, SteerView,
-    VmSpec, VmView, called,
+    InterfaceSpec, InterfaceView, PolicyKind, PolicyPatch, PolicySpec, SteerView, VmSpec, VmView,
+    called,
 };
 
 /// Does what the command says.
@@ -35,9 +33,8 @@ pub fn run(context: &Context, command: SteerCommand) -> Result<(), Failure> {
 
 fn obey(context: &Context, command: SteerCommand) -> Result<(), Failure> {
     match command {
-        SteerCommand::Attach { interfaces, mode, unmatched, groups, fcf } => {
-            let (mode, unmatched) = (wanted(mode), left(unmatched));
-            let spec = InterfaceSpec { mode, unmatched, groups, fcf };
+        SteerCommand::Attach { interfaces, unmatched, groups, fcf } => {
+            let spec = InterfaceSpec { unmatched: left(unmatched), groups, fcf };
             attach(context, &interfaces, &spec)
         }
         SteerCommand::Detach { interfaces, all } => detach(context, interfaces, all),
@@ -75,14 +72,6 @@ fn obey(context: &Context, command: SteerCommand) -> Result<(), Failure> {
 
 fn look(context: &Context) -> Result<SteerView, Failure> {
     context.client.get("/v1/steer")
-}
-
-fn wanted(mode: Mode) -> ModeWanted {
-    match mode {
-        Mode::Auto => ModeWanted::Auto,
-        Mode::Native => ModeWanted::Native,
-        Mode::Generic => ModeWanted::Generic,
-    }
 }
 
 fn left(unmatched: Unmatched) -> node::steer::Unmatched {
