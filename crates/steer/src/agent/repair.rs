@@ -5,14 +5,12 @@ use super::interfaces::Interface;
 use super::table;
 use crate::enforcer::{Event, UnitStatus, Urgency};
 use place::{CoreId, Hold, Load, Move, Reason, Stage, UnitId, UnitLoad};
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 
 /// Between two looks at all units. Chosen: the measurement of a load is no younger, and reading a thousand units takes 0.2 ms.
 const EVERY_NS: u64 = 6_000_000;
 /// How long a unit rests after a move, and a load takes to show a unit that came.
 const REST_NS: u64 = 30_000_000;
-/// How long a placement counts as not yet measured.
-const LATELY_NS: u64 = 10_000_000;
 
 /// A unit of an interface.
 type Place = (String, UnitId);
@@ -33,23 +31,6 @@ pub struct Mover {
     seen: HashMap<Place, Seen>,
     /// Frames of all units of a core, and nanoseconds that it spent on them, at the last look.
     spent: HashMap<CoreId, u64>,
-    placed: VecDeque<(u64, CoreId)>,
-}
-
-impl Mover {
-    /// A unit was placed on a core.
-    pub fn placed(&mut self, core: CoreId, at_ns: u64) {
-        self.placed.push_back((at_ns, core));
-        while self.placed.front().is_some_and(|&(at, _)| at + LATELY_NS < at_ns) {
-            self.placed.pop_front();
-        }
-    }
-
-    /// Units placed on a core too lately to show in its load.
-    pub fn placed_lately(&self, core: CoreId, now_ns: u64) -> u32 {
-        let lately = |&&(at, placed): &&(u64, CoreId)| placed == core && at + LATELY_NS >= now_ns;
-        self.placed.iter().filter(lately).count() as u32
-    }
 }
 
 /// Units of all interfaces under numbers of their own, as the policy sees them.
