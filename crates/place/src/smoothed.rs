@@ -3,6 +3,9 @@
 //! A measurement of two milliseconds is noisy, and smoothing it makes it late. Late loads and a policy that acts on them swing: it would
 //! see the old imbalance, and move more, too far. So whoever moves a unit says so here, the load is shifted at once by what the
 //! unit is believed to cost, and later measurements correct the belief. Of a new unit nothing is believed: it is counted ([`Arrivals`](crate::Arrivals)).
+//!
+//! Smoothing would also hide for 14 ms that a core has nothing left to give. A core without any idle time for some milliseconds is overloaded,
+//! whatever it did before: then the load is what was measured last.
 
 use std::time::Duration;
 
@@ -12,13 +15,33 @@ use crate::{Load, Stage, StageLoads};
 /// a step of load is still acted upon within the 10 ms that we promise.
 const HALF_LIFE: Duration = Duration::from_millis(6);
 
+/// A core that spends so much of its time, for [`FULL_AFTER`], has nothing left.
+const FULL: Load = Load::percent(98);
+const NEARLY_FULL: Load = Load::percent(90);
+/// Chosen: longer than the bursts of a NIC or a guest's short requests, and short enough to leave the rest of 10 ms to the move.
+const FULL_AFTER: Duration = Duration::from_millis(3);
+/// For so long a core that became full deserves to be looked at more often; one that a guest keeps full for ever does not.
+const FILLING: Duration = Duration::from_millis(12);
+
 /// One core's load as [`CoreTable`](crate::CoreTable) should show it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Smoothed(StageLoads);
+pub struct Smoothed {
+    loads: StageLoads,
+    /// For so long there was no idle time.
+    full: Duration,
+}
 
 impl Smoothed {
     /// Takes in what was measured over `window`, however long that was.
     pub fn measure(&mut self, sample: &StageLoads, window: Duration) {
+        let before = self.full;
+        // Full stays full until it clearly is not: else noise would begin it anew each time.
+        let least = if before.is_zero() { FULL } else { NEARLY_FULL };
+        self.full = if sample.total() >= least { before + window } else { Duration::ZERO };
+        if before < FULL_AFTER && self.full >= FULL_AFTER {
+            self.loads = *sample;
+            return;
+        }
         let mix = |seen: Load, now: Load| {
             let (window, life) = (window.as_nanos(), HALF_LIFE.as_nanos());
             let parts = |load: Load| u128::from(load.as_ppm());
@@ -26,24 +49,34 @@ impl Smoothed {
             Load::ppm(u32::try_from(sum / (window + life)).expect("between two loads"))
         };
         for stage in Stage::ALL {
-            self.0[stage] = mix(self.0[stage], sample[stage]);
+            self.loads[stage] = mix(self.loads[stage], sample[stage]);
         }
-        self.0.other = mix(self.0.other, sample.other);
+        self.loads.other = mix(self.loads.other, sample.other);
     }
 
     /// A unit has come that costs about `load`.
     pub fn gain(&mut self, stage: Stage, load: Load) {
-        self.0[stage] = self.0[stage].plus(load);
+        self.loads[stage] = self.loads[stage].plus(load);
     }
 
     /// A unit has gone that cost about `load`.
     pub fn lose(&mut self, stage: Stage, load: Load) {
-        self.0[stage] = self.0[stage].minus(load);
+        self.loads[stage] = self.loads[stage].minus(load);
     }
 
     /// The load.
     pub fn loads(&self) -> StageLoads {
-        self.0
+        self.loads
+    }
+
+    /// Whether there has been no idle time since the last measurement at least.
+    pub fn is_full(&self) -> bool {
+        self.full > Duration::ZERO
+    }
+
+    /// Whether that began lately: what follows from it is not done yet.
+    pub fn is_filling(&self) -> bool {
+        self.is_full() && self.full <= FILLING
     }
 }
 
@@ -68,6 +101,21 @@ mod tests {
         assert_eq!(after(2), Load::percent(20));
         assert_eq!(after(6), Load::percent(40));
         assert_eq!(after(594), Load::ppm(792_000));
+    }
+
+    #[test]
+    fn a_core_that_has_been_full_for_three_milliseconds_shows_it_at_once() {
+        let mut smoothed = Smoothed::default();
+        let ms = Duration::from_millis;
+        smoothed.measure(&packets(Load::percent(20)), ms(500));
+        smoothed.measure(&packets(Load::percent(100)), ms(2));
+        assert!(smoothed.is_full() && smoothed.loads().total() < Load::percent(50));
+        smoothed.measure(&packets(Load::percent(100)), ms(1));
+        assert_eq!(smoothed.loads().total(), Load::percent(100));
+        smoothed.measure(&packets(Load::percent(40)), ms(2));
+        assert!(!smoothed.is_full() && smoothed.loads().total() == Load::percent(85));
+        smoothed.measure(&packets(Load::percent(100)), ms(13));
+        assert!(smoothed.is_full() && !smoothed.is_filling());
     }
 
     #[test]

@@ -75,6 +75,8 @@ pub struct UnitStatus {
     pub decided_at_ns: u64,
     /// Frames so far.
     pub frames: u64,
+    /// Their bytes.
+    pub bytes: u64,
     /// Times that it moved.
     pub moves: u64,
     /// The machine that its frames are for.

@@ -67,3 +67,4 @@ pub use view::{
     VmView, WhyView,
 };
 pub use workers::{Rungs, SWITCH_PREFIX, Workers, called};
+pub use xdp::steer::set_prompt;

@@ -98,7 +98,7 @@ struct burst {
 #define STEER_STAYED 2 /* passed: its core is the one that it came in on */
 #define STEER_SENT 3 /* sent to another core */
 #define STEER_QUEUE_FULL 4 /* dropped: its core's queue is full */
-#define STEER_DRAINING 5 /* dropped: its move was urgent and the old core had not finished */
+#define STEER_DRAINING 5 /* dropped: for an urgent move whose old core had not finished */
 #define STEER_NO_QUEUE 6 /* passed: its core has no queue */
 #define STEER_NO_META 7 /* passed: the driver has no room for the unit's number */
 #define STEER_ODD 8 /* passed: a map lacks what it must have */
@@ -216,7 +216,9 @@ struct steer_ring {
 	__u64 sent;
 	__u64 left_seen; /* senders' copy of `left` */
 	__u64 refused; /* frames that found it full */
-	__u64 reserved[5];
+	__u64 hush_ns; /* until then no ordinary frame enters; 0: all do */
+	__u64 hush_epoch; /* steer_clock.epoch when that began */
+	__u64 reserved[3];
 	__u64 left;
 	__u64 reserved_2[7];
 };

@@ -15,11 +15,49 @@
 #include "order.h"
 #include "passage.h"
 
+/* A queue with more than the kernel takes at twice is behind: what waits in it is worth dropping frames for. */
+#define BEHIND_FRAMES 16
+
 /* The frame stays on this core, where its unit is. */
 static __always_inline int stay(struct passage *passage, __u32 number)
 {
 	note_done(number, quiet_of(passage->cpu), 1, passage->bytes);
 	return pass(STEER_STAYED, passage->bytes);
+}
+
+static __always_inline __u64 epoch_of(const struct passage *passage, __u32 core)
+{
+	__u32 key = passage->config->slot * STEER_CPUS + core;
+	struct steer_clock *clock = bpf_map_lookup_elem(&clocks, &key);
+
+	return clock ? volatile_read(clock->epoch) : 0;
+}
+
+/*
+ * For an urgent move away from a core that is behind, ordinary frames stay out of its queue until its
+ * thread has come to the end of it once and slept. That takes as long as what waits already; a
+ * thread that never sleeps would be through only with two windows of frames more (trace.bpf.c).
+ */
+static __always_inline void hush(const struct passage *passage, struct steer_ring *ring, __u32 core, __u64 until_ns)
+{
+	if (ring->hush_ns)
+		return;
+	ring->hush_epoch = epoch_of(passage, core);
+	compiler_barrier();
+	volatile_read(ring->hush_ns) = until_ns;
+}
+
+static __always_inline int is_hushed(const struct passage *passage, struct steer_ring *ring, __u32 core)
+{
+	__u64 until = volatile_read(ring->hush_ns);
+
+	if (!until)
+		return 0;
+	compiler_barrier();
+	if (epoch_of(passage, core) < ring->hush_epoch + EPOCHS_NEEDED && bpf_ktime_get_ns() < until)
+		return 1;
+	volatile_read(ring->hush_ns) = 0;
+	return 0;
 }
 
 /* Whether the queue has room; the last eighth is for priority flows. */
@@ -106,6 +144,8 @@ static __always_inline int go(struct xdp_md *ctx, struct passage *passage, struc
 	ring = bpf_map_lookup_elem(&rings, &core);
 	if (!ring)
 		return pass(STEER_ODD, passage->bytes);
+	if (is_hushed(passage, ring, core) && !(unit->flags & STEER_IS_PRIORITY))
+		return drop(STEER_DRAINING, unit, passage->bytes);
 	if (!has_room(ring, unit, passage->config->queue)) {
 		__sync_fetch_and_add(&ring->refused, 1);
 		return drop(STEER_QUEUE_FULL, unit, passage->bytes);
@@ -132,17 +172,29 @@ static __always_inline void note_moved(const struct passage *passage, struct ste
 	tell(passage, STEER_EVENT_MOVED, number, from, to, reason, now - unit->wanted_ns);
 }
 
+static __always_inline int is_behind(const struct steer_ring *ring)
+{
+	return volatile_read(ring->sent) - volatile_read(ring->left) > BEHIND_FRAMES;
+}
+
 /* An urgent move that cannot be made yet: the unit's frames wait no longer than they must. */
 static __always_inline int hurry(struct xdp_md *ctx, struct passage *passage, struct steer_unit *unit, __u32 number,
 				 __u64 state, __u32 wanted)
 {
-	__u32 from = state >> STEER_SENT_BITS & ~STEER_LOCAL;
+	__u32 route = state >> STEER_SENT_BITS, from = route & ~STEER_LOCAL;
+	struct steer_ring *ring = route & STEER_LOCAL ? 0 : bpf_map_lookup_elem(&rings, &from);
+	__u64 end = unit->wanted_ns + passage->config->drain_ns + passage->config->give_up_ns;
 	__s64 waited = bpf_ktime_get_ns() - unit->wanted_ns, drain = passage->config->drain_ns;
 
+	if (ring && is_behind(ring))
+		drain = 0;
 	if (waited < drain)
 		return go(ctx, passage, unit, number, state, state);
-	if (waited < drain + passage->config->give_up_ns)
+	if ((__s64)(end - unit->wanted_ns) > waited) {
+		if (ring && is_behind(ring))
+			hush(passage, ring, from, end);
 		return drop(STEER_DRAINING, unit, passage->bytes);
+	}
 	/* The old core does not come to rest: the flow keeps its order, and stays. */
 	if (__sync_val_compare_and_swap(&unit->wanted, wanted, (__u32)unit->reason << STEER_REASON_SHIFT | from) == wanted)
 		tell(passage, STEER_EVENT_GIVEN_UP, number, from, wanted, wanted >> STEER_REASON_SHIFT, waited);

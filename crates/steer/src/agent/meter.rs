@@ -41,6 +41,16 @@ impl Meter {
         self.loads.get(&core).copied().unwrap_or_default().loads()
     }
 
+    /// Whether the core had no idle time at the last measurement.
+    pub fn is_full(&self, core: CoreId) -> bool {
+        self.loads.get(&core).is_some_and(Smoothed::is_full)
+    }
+
+    /// Whether any core has lately become full.
+    pub fn is_any_filling(&self) -> bool {
+        self.loads.values().any(Smoothed::is_filling)
+    }
+
     /// A unit that costs `load` went from a core to another: both show it at once, measurements correct it.
     pub fn shift(&mut self, from: CoreId, to: CoreId, load: Load) {
         self.loads.entry(from).or_default().lose(Stage::Packet, load);

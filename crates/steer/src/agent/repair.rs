@@ -2,7 +2,7 @@
 
 use super::interfaces::Interface;
 use super::table;
-use super::{Agent, BUSY};
+use super::{Agent, HOT};
 use crate::enforcer::{Event, UnitStatus, Urgency};
 use place::{CoreId, CoreTable, Hold, Load, Move, Reason, Stage, UnitId, UnitLoad};
 use std::collections::HashMap;
@@ -11,7 +11,11 @@ use std::collections::HashMap;
 const EVERY_NS: u64 = 6_000_000;
 /// While a core's load rises so much between two ticks, units are looked at with each: whatever has begun there fills the core within milliseconds.
 const RISE: Load = Load::percent(4);
-/// How long a unit rests after a move, and a load takes to show a unit that came.
+/// A core above this is overloaded.
+const OVERLOAD: Load = Load::percent(90);
+/// On a full core a unit may want more than it gets: what it got before is believed, and half of it after so long.
+const BELIEVED_NS: u64 = 24_000_000;
+/// How long a unit rests after a move or one that was given up, and a load takes to show a unit that came.
 const REST_NS: u64 = 30_000_000;
 
 /// A unit of an interface.
@@ -21,9 +25,32 @@ type Place = (String, UnitId);
 #[derive(Clone, Copy)]
 struct Seen {
     frames: u64,
+    bytes: u64,
     core: Option<CoreId>,
     load: Load,
     moved_at_ns: u64,
+    /// Where it is to go urgently.
+    urged: Option<CoreId>,
+}
+
+/// What frames cost on a core: half of it by number, half by length. Protocols cost by the frame, ciphers and copies by the byte; nobody knows a
+/// host's mix, and this is wrong by a factor of two at most, at whatever lengths.
+#[derive(Clone, Copy, Default)]
+struct Cost {
+    frame_ns: f64,
+    byte_ns: f64,
+}
+
+impl Cost {
+    /// Of frames and bytes that took so long together.
+    fn of(spent_ns: u64, frames: u64, bytes: u64) -> Self {
+        let half = spent_ns as f64 / 2.0;
+        Self { frame_ns: half / frames.max(1) as f64, byte_ns: half / bytes.max(1) as f64 }
+    }
+
+    fn ns(&self, frames: u64, bytes: u64) -> u64 {
+        (frames as f64 * self.frame_ns + bytes as f64 * self.byte_ns) as u64
+    }
 }
 
 /// What the agent remembers to ask the policy well.
@@ -33,11 +60,19 @@ pub struct Mover {
     seen: HashMap<Place, Seen>,
     /// Nanoseconds that a core had spent on frames at the last look.
     spent: HashMap<CoreId, u64>,
+    /// Of frames on a core, when it had any last.
+    costs: HashMap<CoreId, Cost>,
     /// Cores' loads at the last tick.
     loads: HashMap<CoreId, Load>,
 }
 
 impl Mover {
+    /// What a unit was believed to cost at the last look.
+    #[cfg(test)]
+    pub fn load_of(&self, interface: &str, unit: UnitId) -> Option<Load> {
+        self.seen.get(&(interface.to_owned(), unit)).map(|seen| seen.load)
+    }
+
     /// Whether any core has clearly more to do than at the last tick.
     fn is_rising(&mut self, table: &CoreTable) -> bool {
         let now: HashMap<_, _> =
@@ -59,11 +94,12 @@ impl Agent {
     /// Asks the policy what should move, and has it moved.
     pub(super) fn repair(&mut self) {
         let window = self.now_ns.saturating_sub(self.mover.looked_at_ns);
-        let is_rising = self.mover.is_rising(&self.table);
-        if window < EVERY_NS && !(is_rising && window >= BUSY.as_nanos() as u64) {
+        let is_hot = self.mover.is_rising(&self.table) || self.meter.is_any_filling();
+        if window < EVERY_NS && !(is_hot && window >= HOT.as_nanos() as u64) {
             return;
         }
         let units = all_units(&mut self.interfaces);
+        self.urge(&units);
         let board = self.board(units, window);
         self.mover.looked_at_ns = self.now_ns;
         // Moves that are done since the last look shifted loads.
@@ -95,26 +131,43 @@ impl Agent {
     }
 
     fn board(&mut self, units: Vec<(String, UnitStatus)>, window: u64) -> Board {
-        let costs = self.frame_costs(&units);
+        self.learn_costs(&units);
         let mut board = Board { places: Vec::new(), loads: Vec::new() };
         let mut seen = HashMap::with_capacity(units.len());
         for (name, unit) in units {
             let place = (name, unit.unit);
             let before = self.mover.seen.get(&place).copied();
             let frames = unit.frames.saturating_sub(before.map_or(unit.frames, |seen| seen.frames));
+            let bytes = unit.bytes.saturating_sub(before.map_or(unit.bytes, |seen| seen.bytes));
             let moved = before.is_some_and(|seen| seen.core != unit.core);
             if let (true, Some(seen), Some(to)) = (moved, before, unit.core)
                 && let Some(from) = seen.core
             {
                 self.meter.shift(from, to, seen.load);
             }
+            let is_given_up =
+                !moved && unit.wanted.is_none() && before.is_some_and(|seen| seen.urged.is_some());
             let moved_at_ns = match before {
+                _ if is_given_up => self.now_ns,
                 Some(seen) if !moved => seen.moved_at_ns,
                 _ => unit.decided_at_ns,
             };
-            let cost = unit.core.and_then(|core| costs.get(&core)).copied().unwrap_or(0);
-            let load = Load::of(frames.saturating_mul(cost), window);
-            let now = Seen { frames: unit.frames, core: unit.core, load, moved_at_ns };
+            let cost = unit.core.and_then(|core| self.mover.costs.get(&core)).copied();
+            let mut load = Load::of(cost.unwrap_or_default().ns(frames, bytes), window);
+            if let (Some(seen), false) = (before, moved)
+                && unit.core.is_some_and(|core| self.meter.is_full(core))
+            {
+                load = load.max(believed(seen.load, window));
+            }
+            let urged = before.and_then(|seen| seen.urged).filter(|_| unit.wanted.is_some());
+            let now = Seen {
+                frames: unit.frames,
+                bytes: unit.bytes,
+                core: unit.core,
+                load,
+                moved_at_ns,
+                urged,
+            };
             seen.insert(place.clone(), now);
             let Some(core) = unit.core else { continue };
             let resting =
@@ -138,33 +191,51 @@ impl Agent {
         board
     }
 
-    /// Nanoseconds that a frame costs on each core: what the core spent on frames since the last look, over the frames of its units.
+    /// What frames cost on each core: what the core spent on them since the last look, over those of its units.
     /// The packet stage if it has one, else (frames that stayed where they arrived) the driver's.
-    fn frame_costs(&mut self, units: &[(String, UnitStatus)]) -> HashMap<CoreId, u64> {
-        let mut frames: HashMap<CoreId, u64> = HashMap::new();
+    fn learn_costs(&mut self, units: &[(String, UnitStatus)]) {
+        let mut done: HashMap<CoreId, (u64, u64)> = HashMap::new();
         for (name, unit) in units {
             let before = self.mover.seen.get(&(name.clone(), unit.unit));
             let Some((before, core)) = before.zip(unit.core) else { continue };
-            *frames.entry(core).or_default() += unit.frames.saturating_sub(before.frames);
+            let (frames, bytes) = done.entry(core).or_default();
+            *frames += unit.frames.saturating_sub(before.frames);
+            *bytes += unit.bytes.saturating_sub(before.bytes);
         }
-        let mut costs = HashMap::new();
         for core in self.table.cores().iter().map(place::Core::id) {
             let stages = self.meter.spent(core).stages;
             let (driver, packet) = (stages[Stage::Driver as usize], stages[Stage::Packet as usize]);
             let spent = if packet > 0 { packet } else { driver };
             let before = self.mover.spent.insert(core, spent).unwrap_or(spent);
-            if let Some(&frames) = frames.get(&core).filter(|&&frames| frames > 0) {
-                costs.insert(core, spent.saturating_sub(before) / frames);
+            if let Some(&(frames, bytes)) = done.get(&core).filter(|(frames, _)| *frames > 0) {
+                let cost = Cost::of(spent.saturating_sub(before), frames, bytes);
+                self.mover.costs.insert(core, cost);
             }
         }
-        costs
+    }
+
+    /// A unit that was to leave its core when that is through with it, for balance, finds it full now: it would wait for ever.
+    fn urge(&mut self, units: &[(String, UnitStatus)]) {
+        for (name, unit) in units.iter().filter(|(_, unit)| !unit.is_fixed) {
+            let Some((from, to)) = unit.core.zip(unit.wanted) else { continue };
+            let place = (name.clone(), unit.unit);
+            let is_urged = self.mover.seen.get(&place).is_some_and(|seen| seen.urged == Some(to));
+            if is_urged || !self.meter.is_full(from) || self.meter.load(from).total() < OVERLOAD {
+                continue;
+            }
+            self.make(&place, &Move { unit: unit.unit, from, to, reason: Reason::Overload });
+        }
     }
 
     fn make(&mut self, (name, unit): &Place, step: &Move) {
         let Some(interface) = self.interfaces.get_mut(name) else { return };
         let Some(enforcer) = &mut interface.enforcer else { return };
-        match enforcer.want(*unit, step.to, step.reason, urgency(step.reason)) {
+        let urgency = urgency(step.reason);
+        match enforcer.want(*unit, step.to, step.reason, urgency) {
             Ok(()) => {
+                if let Some(seen) = self.mover.seen.get_mut(&(name.clone(), *unit)) {
+                    seen.urged = (urgency == Urgency::DropToDrain).then_some(step.to);
+                }
                 let event = Event {
                     at_ns: self.now_ns,
                     unit: *unit,
@@ -186,6 +257,11 @@ fn urgency(reason: Reason) -> Urgency {
         Reason::Overload | Reason::YieldedToPriority => Urgency::DropToDrain,
         _ => Urgency::WhenDrained,
     }
+}
+
+/// What is left of a load that was seen `window` ns ago.
+fn believed(load: Load, window: u64) -> Load {
+    Load::of(u64::from(load.as_ppm()) * BELIEVED_NS / (BELIEVED_NS + window), 1_000_000)
 }
 
 fn all_units(

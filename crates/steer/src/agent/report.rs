@@ -153,6 +153,7 @@ fn undecided(unit: UnitId) -> UnitStatus {
         reason: None,
         decided_at_ns: 0,
         frames: 0,
+        bytes: 0,
         moves: 0,
         vm: None,
         is_priority: false,

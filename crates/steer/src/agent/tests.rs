@@ -204,21 +204,26 @@ fn a_unit_that_came_counts_in_the_table_until_loads_show_it() {
     assert_eq!([102, 104, 125, 126].map(&mut placed), [1, 1, 1, 0]);
 }
 
-#[test]
-fn an_overloaded_core_sheds_a_unit_within_ten_milliseconds_and_says_why() {
-    let (mut agent, world) = steering(&["eth0"]);
-    let unit = |unit, core, frames| UnitStatus {
+/// A unit that carried frames of 100 bytes, and stays where it is.
+fn carried(unit: u32, core: u16, frames: u64) -> UnitStatus {
+    UnitStatus {
         unit: UnitId(unit),
         core: Some(CoreId(core)),
         wanted: None,
         reason: Some(Reason::LeastLoaded),
         decided_at_ns: 0,
         frames,
+        bytes: frames * 100,
         moves: 0,
         vm: None,
         is_priority: false,
         is_fixed: false,
-    };
+    }
+}
+
+#[test]
+fn an_overloaded_core_sheds_a_unit_within_ten_milliseconds_and_says_why() {
+    let (mut agent, world) = steering(&["eth0"]);
     let start = 1000;
     let mut overload_at = None;
     for tick in 0..40 {
@@ -227,7 +232,7 @@ fn an_overloaded_core_sheds_a_unit_within_ten_milliseconds_and_says_why() {
         world.set_times(1, CoreTimes { stages: [0, busy, 0, 0], ..CoreTimes::default() });
         world.set_units(
             "eth0",
-            vec![unit(0, 1, tick * 1000), unit(1, 1, tick * 500), unit(2, 1, tick * 400)],
+            vec![carried(0, 1, tick * 1000), carried(1, 1, tick * 500), carried(2, 1, tick * 400)],
         );
         world.set_frames("eth0", tick * 2000);
         agent.tick(now);
@@ -241,6 +246,44 @@ fn an_overloaded_core_sheds_a_unit_within_ten_milliseconds_and_says_why() {
     let moved = moves[0].0;
     let about: Vec<_> = agent.interfaces["eth0"].decisions.about(moved).collect();
     assert_eq!(about[0].event.from, Some(CoreId(1)));
+}
+
+#[test]
+fn a_unit_on_its_way_out_is_urged_once_when_its_core_becomes_full() {
+    let (mut agent, world) = steering(&["eth0"]);
+    let mut urged_at = None;
+    for tick in 0..40 {
+        let busy = if tick < 20 { tick * MS / 2 } else { 10 * MS + (tick - 20) * 2 * MS };
+        world.set_times(1, CoreTimes { stages: [0, busy, 0, 0], ..CoreTimes::default() });
+        let leaving = UnitStatus { wanted: Some(CoreId(2)), ..carried(0, 1, tick * 10) };
+        world.set_units("eth0", vec![leaving]);
+        world.set_frames("eth0", tick * 10);
+        agent.tick((1000 + tick * 2) * MS);
+        if urged_at.is_none() && !world.urged("eth0").is_empty() {
+            urged_at = Some(tick - 20);
+        }
+    }
+    assert!(urged_at.is_some_and(|tick| tick <= 3), "{urged_at:?}");
+    assert_eq!(world.urged("eth0"), [(UnitId(0), CoreId(2))]);
+}
+
+#[test]
+fn half_of_what_frames_cost_is_by_their_number_and_half_by_their_length() {
+    let (mut agent, world) = steering(&["eth0"]);
+    for tick in 0..40 {
+        let stages = [0, tick * 2 * MS, 0, 0];
+        world.set_times(1, CoreTimes { stages, ..CoreTimes::default() });
+        // As many of 60 bytes as of 1500, 1500 being too much for any other core to be the better for.
+        let short = UnitStatus { bytes: tick * 6000, ..carried(0, 1, tick * 100) };
+        let long = UnitStatus { bytes: tick * 150_000, ..carried(1, 1, tick * 100) };
+        world.set_units("eth0", vec![short, long]);
+        world.set_frames("eth0", tick * 200);
+        agent.tick((1000 + tick * 2) * MS);
+    }
+    let loads: Vec<_> = [0, 1]
+        .map(|unit| agent.mover.load_of("eth0", UnitId(unit)).unwrap().as_per_mille())
+        .to_vec();
+    assert!((255..=285).contains(&loads[0]) && (715..=745).contains(&loads[1]), "{loads:?}");
 }
 
 #[test]

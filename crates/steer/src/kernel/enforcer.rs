@@ -65,6 +65,7 @@ impl Steered {
             reason: unit.reason,
             decided_at_ns: unit.moved_at.as_nanos() as u64,
             frames: unit.frames,
+            bytes: unit.bytes,
             moves: unit.moves.into(),
             vm: unit.vm,
             is_priority: unit.is_priority,

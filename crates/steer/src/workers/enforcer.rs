@@ -83,6 +83,7 @@ impl Steered {
             reason: unit.reason,
             decided_at_ns: unit.decided_at_ns,
             frames: unit.frames,
+            bytes: unit.bytes,
             moves: unit.moves,
             vm: unit.vm,
             is_priority: unit.is_priority,

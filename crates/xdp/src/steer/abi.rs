@@ -193,8 +193,12 @@ mirrors! {
         left_seen: u64,
         /// Frames that found it full.
         refused: u64,
+        /// Until then no ordinary frame enters; 0: all do.
+        hush_ns: u64,
+        /// `steer_clock.epoch` when that began.
+        hush_epoch: u64,
         /// Zero.
-        reserved: [u64; 5],
+        reserved: [u64; 3],
         /// Left.
         left: u64,
         /// Zero.

@@ -80,6 +80,12 @@ pub use rehearsal::{Rehearsal, count_runs};
 pub use times::CoreTimes;
 pub use units::{Unit, UnitKind, Urgency};
 
+/// Has the calling thread run before all ordinary ones, or as one of them: what watches over busy cores must not wait for one. Without the
+/// privilege nothing changes.
+pub fn set_prompt(is_prompt: bool) {
+    crate::sys::schedule::set_prompt(is_prompt);
+}
+
 /// The compiled objects, for the test that compares their BTF with the Rust mirror.
 #[cfg(test)]
 pub(crate) static OBJECTS: [&[u8]; 3] = [attached::OBJECT, host::OBJECT, dissect::OBJECT];

@@ -235,3 +235,24 @@ fn an_urgent_move_drops_then_gives_up_and_another_waits() {
     assert!(event.waited >= Duration::from_millis(100));
     assert_eq!(attached.unit(unit).unwrap().wanted, Some(CoreId(1)));
 }
+
+#[test]
+fn an_urgent_move_from_a_core_that_is_behind_empties_its_queue_first() {
+    let Some(mut lab) = Lab::new("hush") else { return };
+    let (drain, give_up) = (Duration::from_millis(50), Duration::from_millis(100));
+    let options = Options { drain, give_up, missed: Missed::Stay, ..options() };
+    let attached = &mut lab.attach(&options);
+    let unit = put(attached, &[from_port(2, 1), from_port(3, 1)])[0];
+    // What was sent by hand never arrives: the queue is as long as what was sent.
+    let (actions, _) = play(attached, &vec![udp(2); 20]);
+    assert_eq!(actions, [XDP_REDIRECT; 20]);
+    attached.want(unit, CoreId(0), Reason::Overload, Urgency::Urgent);
+    let (actions, counts) = play(attached, &[udp(2), udp(3)]);
+    assert_eq!(actions, [XDP_DROP; 2], "without waiting, and the other unit's too");
+    assert_eq!(counts, HashMap::from([(Steered::Draining, 2)]));
+    let begun = std::time::Instant::now();
+    while play(attached, &[udp(3)]).0 == [XDP_DROP] {
+        assert!(begun.elapsed() < Duration::from_secs(5), "others are kept out for ever");
+    }
+    assert!(begun.elapsed() > Duration::from_millis(50), "{:?}", begun.elapsed());
+}

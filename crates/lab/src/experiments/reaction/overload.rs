@@ -60,6 +60,8 @@ impl Kind {
 pub struct Taken {
     /// The core that was overloaded.
     pub from: usize,
+    /// When it began, on the monotonic clock.
+    pub begun_ns: u64,
     /// From its begin to the flow's first frame on another core; `None`: there was none.
     pub ns: Option<u64>,
     /// How often the flow changed core.
@@ -192,6 +194,7 @@ impl<'l, 't> Bench<'l, 't> {
             let tally = receiver.join().expect("a VM does not panic");
             Ok(Taken {
                 from: before.core,
+                begun_ns: begun,
                 ns: first.map(|at| at.saturating_sub(begun)),
                 changes: testbed.stage.home(FLOW)?.changes.wrapping_sub(before.changes),
                 late: tally.late,

@@ -28,6 +28,7 @@ impl Taker {
             reason: Some(place::Reason::LeastLoaded),
             decided_at_ns: 1_000_000_000,
             frames: 10,
+            bytes: 1000,
             moves: 2,
             vm,
             is_priority: false,

@@ -34,6 +34,7 @@ struct Port {
     came: BTreeMap<CoreId, u32>,
     events: Vec<Event>,
     moves: Vec<(UnitId, CoreId)>,
+    urged: Vec<(UnitId, CoreId)>,
 }
 
 #[derive(Default)]
@@ -103,6 +104,11 @@ impl World {
 
     pub fn moves(&self, name: &str) -> Vec<(UnitId, CoreId)> {
         self.port(name, |port| port.moves.clone())
+    }
+
+    /// Those moves that were urgent.
+    pub fn urged(&self, name: &str) -> Vec<(UnitId, CoreId)> {
+        self.port(name, |port| port.urged.clone())
     }
 
     pub fn set_units(&self, name: &str, units: Vec<UnitStatus>) {
@@ -233,9 +239,14 @@ impl Enforcer for Opened {
         unit: UnitId,
         core: CoreId,
         _: Reason,
-        _: Urgency,
+        urgency: Urgency,
     ) -> Result<(), EnforceError> {
-        self.port(|port| port.moves.push((unit, core)))
+        self.port(|port| {
+            port.moves.push((unit, core));
+            if urgency == Urgency::DropToDrain {
+                port.urged.push((unit, core));
+            }
+        })
     }
 
     fn times(&mut self) -> Result<Vec<(CoreId, CoreTimes)>, EnforceError> {
