@@ -15,6 +15,7 @@ const NEEDED: &[(Capability, &str)] = &[
     (Capability::CAP_BPF, "load XDP programs and maps"),
     (Capability::CAP_PERFMON, "XDP programs with pointer arithmetic"),
     (Capability::CAP_IPC_LOCK, "AF_XDP memory beyond the locked-memory limit"),
+    (Capability::CAP_SYS_NICE, "steering reacts in time when every core is busy"),
 ];
 
 /// The system refused to drop something: nothing is kept that was not there, so this is for the log.

@@ -65,7 +65,7 @@ fn all(lab: &mut Lab<'_>) -> Result<Vec<Case>> {
                 let taken = bench.overload(kind)?;
                 let place = if taken.from == rx { "the interrupted core" } else { "another core" };
                 let name = format!("{} on {place}", kind.name());
-                eprintln!("turn {turn}: {name}: {taken:?}");
+                eprintln!("turn {turn}: {name}: {taken}");
                 let at = cases.iter().position(|case| case.name == name).unwrap_or_else(|| {
                     cases.push(Case { name, class, taken: Vec::new() });
                     cases.len() - 1

@@ -8,6 +8,7 @@ use super::super::trial::Lab;
 use crate::driver::flows::Random;
 use anyhow::Result;
 use rustix::process::setpriority_process;
+use std::fmt;
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -70,6 +71,19 @@ pub struct Taken {
     pub late: u64,
     /// See `late`.
     pub lost: u64,
+}
+
+/// For the log; with when it began, to be found again in `suiro steer why --json`.
+impl fmt::Display for Taken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { from, begun_ns, changes, late, lost, .. } = self;
+        write!(f, "core {from} from {begun_ns} ns on: ")?;
+        match self.ns {
+            Some(ns) => write!(f, "left after {:.2} ms", ns as f64 / 1e6)?,
+            None => write!(f, "stayed")?,
+        }
+        write!(f, ", {changes} changes of core, {late} late, {lost} lost")
+    }
 }
 
 impl Taken {
