@@ -137,46 +137,22 @@ impl Agent {
         for (name, unit) in units {
             let place = (name, unit.unit);
             let before = self.mover.seen.get(&place).copied();
-            let frames = unit.frames.saturating_sub(before.map_or(unit.frames, |seen| seen.frames));
-            let bytes = unit.bytes.saturating_sub(before.map_or(unit.bytes, |seen| seen.bytes));
             let moved = before.is_some_and(|seen| seen.core != unit.core);
             if let (true, Some(seen), Some(to)) = (moved, before, unit.core)
                 && let Some(from) = seen.core
             {
                 self.meter.shift(from, to, seen.load);
             }
-            let is_given_up =
-                !moved && unit.wanted.is_none() && before.is_some_and(|seen| seen.urged.is_some());
-            let moved_at_ns = match before {
-                _ if is_given_up => self.now_ns,
-                Some(seen) if !moved => seen.moved_at_ns,
-                _ => unit.decided_at_ns,
-            };
-            let cost = unit.core.and_then(|core| self.mover.costs.get(&core)).copied();
-            let mut load = Load::of(cost.unwrap_or_default().ns(frames, bytes), window);
-            if let (Some(seen), false) = (before, moved)
-                && unit.core.is_some_and(|core| self.meter.is_full(core))
-            {
-                load = load.max(believed(seen.load, window));
-            }
-            let urged = before.and_then(|seen| seen.urged).filter(|_| unit.wanted.is_some());
-            let now = Seen {
-                frames: unit.frames,
-                bytes: unit.bytes,
-                core: unit.core,
-                load,
-                moved_at_ns,
-                urged,
-            };
+            let now = self.look(&unit, before, window);
             seen.insert(place.clone(), now);
             let Some(core) = unit.core else { continue };
             let resting =
-                self.now_ns.saturating_sub(moved_at_ns) < REST_NS || unit.wanted.is_some();
+                self.now_ns.saturating_sub(now.moved_at_ns) < REST_NS || unit.wanted.is_some();
             board.loads.push(UnitLoad {
                 unit: UnitId(board.places.len() as u32),
                 core: unit.wanted.unwrap_or(core),
                 measured_on: core,
-                load,
+                load: now.load,
                 vm: unit.vm,
                 is_priority: unit.is_priority,
                 hold: match (unit.is_fixed, resting) {
@@ -189,6 +165,34 @@ impl Agent {
         }
         self.mover.seen = seen;
         board
+    }
+
+    /// What is to be remembered of a unit.
+    fn look(&self, unit: &UnitStatus, before: Option<Seen>, window: u64) -> Seen {
+        let stayed = before.filter(|seen| seen.core == unit.core);
+        let is_given_up = unit.wanted.is_none() && stayed.is_some_and(|seen| seen.urged.is_some());
+        Seen {
+            frames: unit.frames,
+            bytes: unit.bytes,
+            core: unit.core,
+            load: self.load_of(unit, before, window),
+            moved_at_ns: match stayed {
+                _ if is_given_up => self.now_ns,
+                Some(seen) => seen.moved_at_ns,
+                None => unit.decided_at_ns,
+            },
+            urged: before.and_then(|seen| seen.urged).filter(|_| unit.wanted.is_some()),
+        }
+    }
+
+    fn load_of(&self, unit: &UnitStatus, before: Option<Seen>, window: u64) -> Load {
+        let (Some(before), Some(core)) = (before, unit.core) else { return Load::ZERO };
+        let frames = unit.frames.saturating_sub(before.frames);
+        let bytes = unit.bytes.saturating_sub(before.bytes);
+        let cost = self.mover.costs.get(&core).copied().unwrap_or_default();
+        let load = Load::of(cost.ns(frames, bytes), window);
+        let is_squeezed = before.core == unit.core && self.meter.is_full(core);
+        if is_squeezed { load.max(believed(before.load, window)) } else { load }
     }
 
     /// What frames cost on each core: what the core spent on them since the last look, over those of its units.
