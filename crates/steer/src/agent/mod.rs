@@ -74,6 +74,8 @@ pub struct Agent {
     now_ns: u64,
     /// Frames that all interfaces had counted at the last tick.
     frames: u64,
+    /// When there were more of them than before.
+    flowed_at_ns: u64,
 }
 
 impl Agent {
@@ -93,6 +95,7 @@ impl Agent {
             mover: repair::Mover::default(),
             now_ns: 0,
             frames: 0,
+            flowed_at_ns: 0,
         };
         agent.see(host);
         agent
@@ -131,8 +134,13 @@ impl Agent {
         self.now_ns = now_ns;
         self.remember_events();
         let frames = self.count();
-        let busy = frames != self.frames;
+        if frames != self.frames {
+            self.flowed_at_ns = now_ns;
+        }
         self.frames = frames;
+        // A pause of a tick or two is none: a full core may bring it about, and is to be watched the more.
+        let busy = self.flowed_at_ns > 0
+            && now_ns.saturating_sub(self.flowed_at_ns) < IDLE.as_nanos() as u64;
         self.measure();
         self.count_arrivals();
         self.hand_out_table();
