@@ -1,7 +1,7 @@
 //! One contender of an experiment, and what all experiments share to measure it.
 
 use super::Settings;
-use super::findings::{ByCore, Findings, Goal, OverTime, Sheet};
+use super::findings::{ByCore, Findings, Goal, OverTime, REORDERED, Sheet};
 use super::frame::tunnelled;
 use super::layout::Layout;
 use super::paper::{Key, Paper};
@@ -181,7 +181,7 @@ impl<'t> Lab<'t> {
             self.sheet.add(trial.key("loss", vm), "%", outcome.loss(), class);
             self.sheet.add(trial.key("delay p99", vm), "us", outcome.tally.delay_us(99), class);
         }
-        self.sheet.add(trial.key("reordered", None), "", measured.late() as f64, class);
+        self.sheet.add(trial.key(REORDERED, None), "", measured.late() as f64, class);
     }
 
     fn log(&self, trial: &Trial, measured: &Measured) {
