@@ -139,7 +139,7 @@ mod tests {
         let (_, arguments) = command.split_once(" lab run ").unwrap();
         assert_eq!(
             arguments,
-            "fragments --counts --rounds 1 --seconds 0.5 --capacity 4 --sizes 1400 --steering default,vse --csv /tmp/csv"
+            "fragments --counts --rounds 1 --seconds 0.5 --capacity 2 --sizes 1400 --steering default,vse --csv /tmp/csv"
         );
         let again = Line::try_parse_from(format!("x {arguments}").split(' ')).unwrap().settings;
         assert!(again.counts && !again.guest);

@@ -75,7 +75,7 @@ pub struct Settings {
     /// Experiments by name, or `all`
     #[arg(required = true, value_name = "EXPERIMENT")]
     experiments: Vec<String>,
-    /// Inside a machine of six cores that QEMU emulates (no root; counts only; by default one round, and a capacity of 4)
+    /// Inside a machine of six cores that QEMU emulates (no root; counts only; by default one round, and a capacity of 2)
     #[arg(long)]
     pub guest: bool,
     /// Only say who processed what: no rate, no loss, no delay
@@ -91,7 +91,7 @@ pub struct Settings {
     #[arg(
         long,
         default_value_t = 95.5,
-        default_value_if("guest", "true", "4"),
+        default_value_if("guest", "true", "2"),
         value_name = "MBPS"
     )]
     pub capacity: f64,

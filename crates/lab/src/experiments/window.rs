@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 /// From the threads' start to the first datagram.
 const LEAD: Duration = Duration::from_millis(20);
 
-/// Datagrams run for so long before they count: queues fill, steering decides.
-const WARM_UP: Duration = Duration::from_millis(200);
+/// Datagrams run for so long before they count: flows begin one by one, queues fill, steering decides.
+const WARM_UP: Duration = Duration::from_millis(400);
 
 /// After the last one is due: what waits in queues still comes; fragments whose others are lost are given up after a second.
 const DRAIN: Duration = Duration::from_millis(300);
@@ -182,8 +182,10 @@ impl<'t> Windows<'t> {
                 .iter()
                 .zip(&sockets)
                 .map(|(&vm, socket)| {
-                    let flow = flows.iter().find(|flow| flow.vm == vm.number);
-                    let first = flow.map_or(0, |flow| generator::first_counted(flow, &times));
+                    let flow = flows.iter().enumerate().find(|(_, flow)| flow.vm == vm.number);
+                    let first = flow.map_or(0, |(place, flow)| {
+                        generator::first_counted(flow, &times.of(place))
+                    });
                     let tally = Tally::new(first, times.begin, times.end);
                     let over = &over;
                     let receive =
