@@ -43,9 +43,11 @@ use clap::{Args, Parser, Subcommand};
 use findings::Findings;
 use scale::Scale;
 use serde::Serialize;
+use stage::NsPerByte;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use steering::Steering;
+use traffic::generator::Pace;
 
 /// The papers' experiments on this host, each with the paper's figures beside ours.
 #[derive(Parser)]
@@ -75,7 +77,7 @@ pub struct Settings {
     /// Experiments by name, or `all`
     #[arg(required = true, value_name = "EXPERIMENT")]
     experiments: Vec<String>,
-    /// Inside a machine of six cores that QEMU emulates (no root; counts only; by default one round, and a capacity of 2)
+    /// Inside a machine of six cores that QEMU emulates (no root; only counts; by default one round of 2 seconds, and a capacity of 2)
     #[arg(long)]
     pub guest: bool,
     /// Only say who processed what: no rate, no loss, no delay
@@ -85,7 +87,7 @@ pub struct Settings {
     #[arg(long, default_value_t = 5, default_value_if("guest", "true", "1"), value_parser = clap::value_parser!(u32).range(1..=100))]
     pub rounds: u32,
     /// Counted time of one measurement
-    #[arg(long, default_value_t = 1.0)]
+    #[arg(long, default_value_t = 1.0, default_value_if("guest", "true", "2"))]
     pub seconds: f64,
     /// Mbit/s of 1400-byte datagrams that one core is to carry; the paper's carried 954.9, and its rates are scaled by the same factor
     #[arg(
@@ -116,6 +118,18 @@ impl Settings {
     /// The factor on the papers' rates.
     pub fn scale(&self) -> Scale {
         Scale { capacity: self.capacity }
+    }
+
+    /// Work of the stage for each byte of a frame. Where only counts matter, two flows are to fit on one core, so that nothing is lost that would be counted.
+    pub fn work(&self) -> NsPerByte {
+        const LIGHT: f64 = 0.4;
+        let NsPerByte(work) = self.scale().work();
+        NsPerByte(if self.counts { work * LIGHT } else { work })
+    }
+
+    /// How flows begin.
+    pub fn pace(&self) -> Pace {
+        if self.counts { Pace::SLOW } else { Pace::USUAL }
     }
 
     /// Whether rates mean nothing.

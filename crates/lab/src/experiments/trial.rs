@@ -79,14 +79,17 @@ pub struct Lab<'t> {
 /// # Errors
 /// The step that failed.
 pub fn prepare(settings: &Settings, vms: u8) -> Result<Testbed> {
+    // Another experiment of the same run may have left this thread on one core.
+    crate::sys::unpin();
     let layout = Layout::of(std::thread::available_parallelism().map_or(1, usize::from))?;
     let mut testbed = Testbed::build(vms, &layout)?;
     let frame = tunnelled(1, 1400);
     // The calibration is done where the work will be: an interrupt's cache is as warm.
     crate::sys::pin(layout.rx);
-    let rounds = testbed.stage.calibrate(settings.scale().work(), &frame);
-    crate::sys::unpin();
-    let NsPerByte(work) = settings.scale().work();
+    let rounds = testbed.stage.calibrate(settings.work(), &frame);
+    // Whatever is started from here on inherits it.
+    layout.rest.map_or_else(crate::sys::unpin, crate::sys::pin);
+    let NsPerByte(work) = settings.work();
     eprintln!("stage: {work:.1} ns a byte, {} rounds; {}", rounds?, layout.describe());
     Ok(testbed)
 }
@@ -103,7 +106,7 @@ impl<'t> Lab<'t> {
             testbed,
             sheet: Sheet::default(),
             over_time: Vec::new(),
-            windows: Windows::new(testbed, length),
+            windows: Windows::new(testbed, length, settings.pace()),
             steerer: Steerer::new(testbed, &settings.steering)?,
             random: Random(0x5eed),
         })
@@ -116,7 +119,7 @@ impl<'t> Lab<'t> {
 
     /// A VM that works `share` of what the stage works for each byte.
     pub fn vm(&self, number: u8, core: Option<usize>, share: f64) -> Vm {
-        let NsPerByte(work) = self.settings.scale().work();
+        let NsPerByte(work) = self.settings.work();
         Vm { number, core, work_ns_per_byte: work * share }
     }
 

@@ -2,7 +2,7 @@
 
 use super::stage::Counts;
 use super::testbed::{Testbed, address, peer};
-use super::traffic::generator::{self, Sent, Source, Times};
+use super::traffic::generator::{self, Pace, Sent, Source, Times};
 use super::traffic::receiver::{self, PORT, Vm};
 use super::traffic::{Flow, Outcome, Tally, Work};
 use crate::machine::placement_class;
@@ -12,9 +12,6 @@ use std::time::{Duration, Instant};
 
 /// From the threads' start to the first datagram.
 const LEAD: Duration = Duration::from_millis(20);
-
-/// Datagrams run for so long before they count: flows begin one by one, queues fill, steering decides.
-const WARM_UP: Duration = Duration::from_millis(400);
 
 /// After the last one is due: what waits in queues still comes; fragments whose others are lost are given up after a second.
 const DRAIN: Duration = Duration::from_millis(300);
@@ -83,14 +80,16 @@ pub struct Windows<'t> {
     pub work: Work,
     /// The counted time.
     pub length: Duration,
+    /// What comes before it.
+    pub pace: Pace,
     /// Numbers the windows, so that datagrams of an earlier one are told.
     next: AtomicU32,
 }
 
 impl<'t> Windows<'t> {
     /// On this testbed.
-    pub fn new(testbed: &'t Testbed, length: Duration) -> Self {
-        Self { testbed, work: Work::measure(), length, next: AtomicU32::new(1) }
+    pub fn new(testbed: &'t Testbed, length: Duration, pace: Pace) -> Self {
+        Self { testbed, work: Work::measure(), length, pace, next: AtomicU32::new(1) }
     }
 
     /// Sends these flows to these VMs for a window; a VM has one flow at most.
@@ -216,9 +215,10 @@ impl<'t> Windows<'t> {
 
     fn times(&self) -> Times {
         let start = super::traffic::now_ns() + LEAD.as_nanos() as u64;
-        let begin = start + WARM_UP.as_nanos() as u64;
+        let begin = start + self.pace.warm_up.as_nanos() as u64;
         let end = begin + self.length.as_nanos() as u64;
-        Times { run: self.next.fetch_add(1, Ordering::Relaxed), start, begin, end }
+        let step = self.pace.step.as_nanos() as u64;
+        Times { run: self.next.fetch_add(1, Ordering::Relaxed), start, begin, end, step }
     }
 }
 
