@@ -83,7 +83,7 @@ fn a_guest_goes_also_in_the_middle_of_a_command_and_its_log_has_what_was_said_by
     let spec = GuestSpec::new("busy").log().program("/usr/bin/env".into()).modules(&["veth"]);
     let Guest { mut qemu, channel, directory: _directory, log, .. } = Guest::boot(&spec).unwrap();
     let mut channel = channel.into_inner().unwrap();
-    let said = channel.ask("ip link add a type veth && ls /bin/env", START).unwrap();
+    let said = channel.ask("ip link add name x0 type veth && ls /bin/env", START).unwrap();
     assert_eq!((said.status, said.output.trim()), (0, "/bin/env"));
     let mut lines = BufReader::new(log.unwrap()).lines();
     channel.send(&format!("echo begun >{LOG}; sleep 600"), START * 10).unwrap();
