@@ -24,11 +24,16 @@ const MEMORY_MIB: u32 = 1536;
 /// What the testbed is made of. Modules that no kernel loads by itself in a machine that has no `/sbin/modprobe`.
 const MODULES: [&str; 6] = ["veth", "bridge", "vxlan", "sch_ingress", "cls_bpf", "act_bpf"];
 
-/// Longest run. Chosen: a hundred rounds of everything.
-const RUN: Duration = Duration::from_secs(48 * 3600);
+/// Longest setting up of a testbed, longest time between two windows, and most windows of a size in a round. Chosen: several times what two busy cores need.
+const SET_UP: Duration = Duration::from_secs(120);
+const BETWEEN: Duration = Duration::from_secs(30);
+const WINDOWS: u32 = 16;
 
 /// Longest copy of a file out of the machine.
 const COPY: Duration = Duration::from_secs(60);
+
+/// Status of a command that lasted too long ([`crate::guest::Said`]).
+const KILLED: i32 = 137;
 
 /// Files inside; names as in [`Settings`].
 const JSON: &str = "/tmp/figures.json";
@@ -47,14 +52,26 @@ pub fn run(settings: &Settings, wanted: &[&Experiment]) -> Result<()> {
     eprintln!("guest: Linux {}, at work after {:.0} s", guest.release, guest.start.as_secs_f64());
     let log = guest.log.take().context("the guest's log was asked for")?;
     let progress = std::thread::spawn(move || repeat(log));
-    let said = guest.says(&format!("{} 2>{LOG}", command(settings, &names)?), RUN)?;
+    let limit = longest(settings, names.len());
+    let said = guest.says(&format!("{} 2>{LOG}", command(settings, &names)?), limit)?;
     print!("{}", said.output);
     let copied = copy_out(settings, &guest);
     let status = said.status;
     drop(guest);
     progress.join().expect("who repeats the progress does not panic");
+    ensure!(
+        status != KILLED,
+        "the run inside the guest was ended after {limit:?}; see how far it came above"
+    );
     ensure!(status == 0, "the run inside the guest ended with {status}; the lines above say why");
     copied
+}
+
+/// How long so many experiments may take.
+fn longest(settings: &Settings, experiments: usize) -> Duration {
+    let window = Duration::from_secs_f64(settings.seconds) + BETWEEN;
+    let of_one = window * settings.rounds * WINDOWS * settings.sizes.len().max(2) as u32;
+    (SET_UP + of_one) * experiments as u32
 }
 
 /// The names of experiments that count something.

@@ -13,7 +13,6 @@ use super::traffic::{Flow, Outcome};
 use super::window::{Measured, Windows};
 use crate::driver::flows::Random;
 use anyhow::{Context, Result};
-use std::time::Duration;
 
 /// Source ports are taken from here on.
 const PORTS: u16 = 20_000;
@@ -100,13 +99,12 @@ impl<'t> Lab<'t> {
     /// # Errors
     /// `vse` is among the contenders and its node does not start.
     pub fn new(settings: &'t Settings, testbed: &'t Testbed) -> Result<Self> {
-        let length = Duration::from_secs_f64(settings.seconds);
         Ok(Self {
             settings,
             testbed,
             sheet: Sheet::default(),
             over_time: Vec::new(),
-            windows: Windows::new(testbed, length, settings.pace()),
+            windows: Windows::new(testbed, settings),
             steerer: Steerer::new(testbed, &settings.steering)?,
             random: Random(0x5eed),
         })

@@ -1,5 +1,6 @@
 //! One measurement: all flows at once for a while, and both ends of each side by side.
 
+use super::Settings;
 use super::stage::Counts;
 use super::testbed::{Testbed, address, peer};
 use super::traffic::generator::{self, Pace, Sent, Source, Times};
@@ -82,14 +83,19 @@ pub struct Windows<'t> {
     pub length: Duration,
     /// What comes before it.
     pub pace: Pace,
+    /// Says how far apart the first two cores are.
+    pub class: fn() -> &'static str,
     /// Numbers the windows, so that datagrams of an earlier one are told.
     next: AtomicU32,
 }
 
 impl<'t> Windows<'t> {
     /// On this testbed.
-    pub fn new(testbed: &'t Testbed, length: Duration, pace: Pace) -> Self {
-        Self { testbed, work: Work::measure(), length, pace, next: AtomicU32::new(1) }
+    pub fn new(testbed: &'t Testbed, settings: &Settings) -> Self {
+        let (work, next) = (Work::measure(), AtomicU32::new(1));
+        let length = Duration::from_secs_f64(settings.seconds);
+        let class = if settings.counts { || "-" } else { placement_class };
+        Self { testbed, work, length, pace: settings.pace(), class, next }
     }
 
     /// Sends these flows to these VMs for a window; a VM has one flow at most.
@@ -97,7 +103,7 @@ impl<'t> Windows<'t> {
     /// # Errors
     /// A socket that cannot be opened.
     pub fn run(&self, flows: &[Flow], vms: &[Vm]) -> Result<Measured> {
-        let class = placement_class();
+        let class = (self.class)();
         let sources = self.open(flows)?;
         let before = self.testbed.counts()?;
         let (sent, tallies, times) = self.exchange(sources, flows, vms)?;
