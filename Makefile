@@ -6,7 +6,7 @@ STAY ?= 0
 export CARGO_TERM_COLOR ?= auto
 SUIRO := target/release/suiro
 
-.PHONY: help setup build demo test check bench fuzz clean
+.PHONY: help setup build demo test check bench order fuzz clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,6 +30,10 @@ bench: build ## our figures beside Open vSwitch's and the Linux bridge's (about 
 	@$(SUIRO) bench flow
 	@$(SUIRO) bench node
 	@$(SUIRO) bench wire
+
+order: setup ## frames under a thousand moves a second, kernel and workers: none may be overtaken; FRAMES=10000000
+	@SUIRO_ORDER_FRAMES=$(or $(FRAMES),10000000) cargo test --release --locked -p suiro-xdp --test steer order:: -- --nocapture --test-threads=1
+	@SUIRO_STEERED_FRAMES=$(or $(FRAMES),10000000) cargo test --release --locked -p suiro-datapath --test datapath stay_in_order -- --nocapture
 
 fuzz: setup ## every fuzz target, SECONDS_EACH=60, from the kept corpora
 	@scripts/fuzz $(or $(SECONDS_EACH),60)

@@ -31,6 +31,13 @@ struct {
 	__type(value, struct stage_count);
 } counts SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, STAGE_VMS);
+	__type(key, __u32);
+	__type(value, struct stage_home);
+} homes SEC(".maps");
+
 /* IP id of a fragmented packet whose first fragment was seen -> its VM. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -126,6 +133,18 @@ static __always_inline __u32 vm_of(struct __sk_buff *skb)
 	return vm;
 }
 
+static __always_inline void note_home(__u32 vm, __u64 now)
+{
+	struct stage_home *home = bpf_map_lookup_elem(&homes, &vm);
+	__u32 core = bpf_get_smp_processor_id();
+
+	if (!home || home->core == core)
+		return;
+	home->core = core;
+	home->since_ns = now;
+	home->changes++;
+}
+
 SEC("classifier")
 int stage(struct __sk_buff *skb)
 {
@@ -137,6 +156,7 @@ int stage(struct __sk_buff *skb)
 
 	if (!settings || !count)
 		return TC_ACT_UNSPEC;
+	note_home(vm, begin);
 	walk.rounds = settings->rounds;
 	if (vm != STAGE_OTHER && walk.rounds)
 		bpf_loop(skb->len / STAGE_CHUNK, chunk, &walk, 0);

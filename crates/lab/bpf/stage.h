@@ -26,4 +26,11 @@ struct stage_count {
 	__u64 mixed;
 };
 
+/* The value of map `homes`, by VM: where its frames are processed. */
+struct stage_home {
+	__u32 core;
+	__u32 changes; /* of the core */
+	__u64 since_ns; /* the first frame there, on the monotonic clock */
+};
+
 #endif

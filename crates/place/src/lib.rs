@@ -8,7 +8,7 @@
 //! ## Types
 //!
 //! * [`CoreTable`], [`Core`]: the paper's Core Table. Each core's [`StageLoads`], guests [`Pinned`] to it, [`Role`].
-//! * [`Smoothed`]: a core's load for the table, which knows of placements and moves before they show in measurements.
+//! * [`Smoothed`]: a core's load for the table, which knows of moves before they show in measurements. [`Arrivals`]: the units that it does not show yet.
 //! * [`Facts`] of a unit (a flow group, or the flows of one entry) go into a [`Policy`], a [`Decision`] comes out: a core and a [`Reason`].
 //!   [`Policy::candidates`] tells what was thought of every core, [`Policy::repair`] which units should move.
 //! * [`struct@Hash`]: what RSS and RPS do. [`Vse`]: the paper's algorithm.
@@ -24,6 +24,7 @@
 //! Virtual Switches); the stage models are in the same authors' slides on VSE and light processing (2015). `docs/placement.md` says, rule by
 //! rule, what the paper says and what is our reading.
 
+mod arrivals;
 mod decision;
 mod hash;
 mod ids;
@@ -35,6 +36,7 @@ mod stages;
 mod table;
 mod vse;
 
+pub use arrivals::Arrivals;
 pub use decision::{Candidate, Decision, Facts, Hold, Move, Reason, UnitLoad, Verdict, WhyNot};
 pub use hash::Hash;
 pub use ids::{CoreId, NumaNode, TenantId, UnitId, VmId};

@@ -1,8 +1,8 @@
 //! One core's load, smoothed, and ahead of its measurements.
 //!
 //! A measurement of two milliseconds is noisy, and smoothing it makes it late. Late loads and a policy that acts on them swing: it would
-//! see the old imbalance, and move more, too far. So whoever places or moves a unit says so here, the load is shifted at once by what the
-//! unit is believed to cost, and later measurements correct the belief.
+//! see the old imbalance, and move more, too far. So whoever moves a unit says so here, the load is shifted at once by what the
+//! unit is believed to cost, and later measurements correct the belief. Of a new unit nothing is believed: it is counted ([`Arrivals`](crate::Arrivals)).
 
 use std::time::Duration;
 

@@ -88,8 +88,7 @@ pub struct Core {
     pub pinned: Pinned,
     /// Measured until [`CoreTable::at`], and smoothed ([`Smoothed`](crate::Smoothed)).
     pub load: StageLoads,
-    /// Units placed here that `load` does not know of. The kernel program counts them up; who refreshes the table lets
-    /// [`Smoothed::gain`](crate::Smoothed::gain) know of them and begins again at 0.
+    /// Units placed here that `load` does not show ([`Arrivals`](crate::Arrivals)). Who places counts them up until the table is refreshed.
     pub placed: u32,
 }
 
@@ -121,8 +120,6 @@ pub struct CoreTable {
     pub threshold: Load,
     /// A core above this load takes no priority flow. Ours: the paper has one threshold.
     pub priority_threshold: Load,
-    /// What one placed unit is believed to cost until it is measured. Orders cores; never compared with a threshold.
-    pub unit_cost: Load,
     /// When the loads were measured, on a clock of the caller's.
     pub at: Duration,
 }
@@ -130,9 +127,6 @@ pub struct CoreTable {
 impl CoreTable {
     /// The paper's threshold.
     pub const THRESHOLD: Load = Load::percent(50);
-
-    /// Until anything was measured: 250 such units bring a core to the threshold. Chosen.
-    pub const UNIT_COST: Load = Load::per_mille(2);
 
     /// A table of `cores`, with the paper's threshold, and no limit for priority flows.
     ///
@@ -149,7 +143,6 @@ impl CoreTable {
             cores,
             threshold: Self::THRESHOLD,
             priority_threshold: Load::FULL,
-            unit_cost: Self::UNIT_COST,
             at: Duration::ZERO,
         })
     }

@@ -32,16 +32,15 @@ impl Default for Moves {
     }
 }
 
-/// A score is this wide, so that a `u32` holds it with one bit to spare for the order of reserved cores.
-const SCORE_MAX: u64 = 0x3fff_ffff;
+/// Above this, more units are no more: a score is a `u32`, of which a load takes 20 bits.
+const PLACED_MAX: u32 = (1 << 11) - 1;
 
-/// What a core's load will be, as far as known, in parts per million: measured, plus what came since.
-fn score(table: &CoreTable, core: &Core, facts: &Facts) -> u32 {
-    let since = u64::from(core.placed) * u64::from(table.unit_cost.as_ppm());
-    let expected = (u64::from(core.load.total().as_ppm()) + since).min(SCORE_MAX);
+/// The order of the cores that fit, the lowest first: the fewest units that `load` does not show, then the least load. So units that come together go to
+/// different cores, whatever small difference there is between the loads of these: any of them may turn out to fill a core.
+fn score(core: &Core, facts: &Facts) -> u32 {
     // Of two equally loaded cores, a priority flow takes the reserved one and leaves the other to ordinary flows.
-    let last = u64::from(facts.is_priority && core.role != Role::Reserved);
-    u32::try_from(expected * 2 + last).expect("SCORE_MAX leaves room for the bit")
+    let last = u32::from(facts.is_priority && core.role != Role::Reserved);
+    core.placed.min(PLACED_MAX) << 21 | core.load.total().as_ppm() << 1 | last
 }
 
 /// What `core` is to this unit.
@@ -51,11 +50,7 @@ fn verdict(table: &CoreTable, core: &Core, facts: &Facts) -> Verdict {
     }
     if !core.pinned.is_empty() {
         let is_own = facts.vm.is_some_and(|vm| core.pinned.contains(vm));
-        return if is_own {
-            Verdict::Own(score(table, core, facts))
-        } else {
-            Verdict::No(WhyNot::Pinned)
-        };
+        return if is_own { Verdict::Own(score(core, facts)) } else { Verdict::No(WhyNot::Pinned) };
     }
     if core.role == Role::Reserved && !facts.is_priority {
         return Verdict::No(WhyNot::Reserved);
@@ -65,7 +60,7 @@ fn verdict(table: &CoreTable, core: &Core, facts: &Facts) -> Verdict {
     if load > threshold {
         return Verdict::No(WhyNot::AboveThreshold { load, threshold });
     }
-    Verdict::Free(score(table, core, facts))
+    Verdict::Free(score(core, facts))
 }
 
 /// The best core of each kind so far.

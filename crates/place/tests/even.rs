@@ -3,11 +3,12 @@
 //!
 //! Goal (issue 5, M1): the fullest allowed core at most 5 % above the mean, from 256 groups of equal rate on.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use place::{
-    Core, CoreId, CoreTable, Decision, Facts, Hash, Hold, Load, Moves, Policy, Role, Smoothed,
-    Stage, StageLoads, UnitId, UnitLoad, VmId, Vse,
+    Arrivals, Core, CoreId, CoreTable, Decision, Facts, Hash, Hold, Load, Moves, Policy, Role,
+    Smoothed, Stage, StageLoads, UnitId, UnitLoad, VmId, Vse,
 };
 
 /// A measurement.
@@ -51,6 +52,9 @@ struct Host<'a> {
     /// Load that is not ours, by core.
     base: Vec<f64>,
     seen: Vec<Smoothed>,
+    /// Groups that ever came to each core.
+    came: BTreeMap<CoreId, u32>,
+    arrivals: Arrivals,
     groups: Vec<Group>,
     tick: u32,
     dice: Dice,
@@ -79,7 +83,8 @@ impl<'a> Host<'a> {
         let groups = (0..count).map(group).collect();
         let base = vec![0.0; usize::from(cores)];
         let seen = vec![Smoothed::default(); usize::from(cores)];
-        Self { policy, table, base, seen, groups, tick: 0, dice, moves: 0 }
+        let (came, arrivals) = (BTreeMap::new(), Arrivals::default());
+        Self { policy, table, base, seen, came, arrivals, groups, tick: 0, dice, moves: 0 }
     }
 
     /// True loads, what nobody can serve included.
@@ -120,6 +125,7 @@ impl<'a> Host<'a> {
             if decision.reason.is_settled() {
                 let core = self.table.core_mut(decision.core);
                 core.expect("one of the table's").placed += 1;
+                *self.came.entry(decision.core).or_default() += 1;
                 group.came = self.tick;
             }
         }
@@ -132,24 +138,16 @@ impl<'a> Host<'a> {
             sample[Stage::Packet] = part(load);
             sample
         };
-        let cost = u64::from(self.table.unit_cost.as_ppm());
+        self.arrivals.count(TICK * self.tick, self.came.clone());
         for (at, load) in self.loads().into_iter().enumerate() {
             let id = self.table.cores()[at].id();
             let core = self.table.core_mut(id).expect("one of the table's");
-            let placed = u64::from(std::mem::take(&mut core.placed)) * cost;
-            self.seen[at].gain(Stage::Packet, Load::of(placed, 1_000_000));
+            core.placed = self.arrivals.unmeasured(id);
             self.seen[at].measure(&sample(load.min(1.0) * self.dice.noise()), TICK);
             core.load = self.seen[at].loads();
         }
-        let mut sum = 0;
-        let mut known = 0;
         for group in self.groups.iter_mut().filter(|group| group.now.is_some()) {
             group.seen.measure(&sample(group.load * self.dice.noise()), TICK);
-            sum += group.seen.loads().total().as_ppm();
-            known += 1;
-        }
-        if let Some(mean) = sum.checked_div(known) {
-            self.table.unit_cost = Load::ppm(mean);
         }
     }
 

@@ -26,7 +26,7 @@ fn core() -> impl Strategy<Value = Core> {
 
 fn table() -> impl Strategy<Value = CoreTable> {
     let cores = proptest::collection::vec((core(), 1u16..4), 0..20);
-    (cores, 0u32..=10, 0u32..=10, 0u32..=3).prop_map(|(cores, threshold, above, cost)| {
+    (cores, 0u32..=10, 0u32..=10).prop_map(|(cores, threshold, above)| {
         let mut next = 0;
         let numbered = cores.into_iter().map(|(core, step)| {
             next += step;
@@ -40,7 +40,6 @@ fn table() -> impl Strategy<Value = CoreTable> {
         let mut table = CoreTable::new(numbered.collect()).expect("ids rise");
         table.threshold = Load::percent(threshold * 10);
         table.priority_threshold = Load::percent((threshold + above) * 10);
-        table.unit_cost = Load::percent(cost);
         table
     })
 }
@@ -58,14 +57,11 @@ fn facts() -> impl Strategy<Value = Facts> {
 
 /// The rules in the order of docs/placement.md, each as a sorted list.
 fn oracle(table: &CoreTable, facts: &Facts) -> Decision {
-    let cost = u64::from(table.unit_cost.as_ppm());
-    let expected =
-        |core: &Core| u64::from(core.load.total().as_ppm()) + u64::from(core.placed) * cost;
     let best = |fits: &dyn Fn(&Core) -> bool| {
         let mut found: Vec<&Core> = table.cores().iter().filter(|core| fits(core)).collect();
         found.sort_by_key(|core| {
             let is_second = facts.is_priority && core.role != Role::Reserved;
-            (expected(core), is_second, core.id())
+            (core.placed, core.load.total(), is_second, core.id())
         });
         found.first().map(|core| core.id())
     };

@@ -10,6 +10,7 @@ use crate::rule::Target;
 use crate::selector::Selector;
 use crate::spec::{InterfaceSpec, PolicyKind};
 use place::{CoreId, CoreTable, Facts, Reason, UnitId, VmId};
+use std::collections::BTreeMap;
 use std::error::Error;
 use xdp::steer::Key;
 
@@ -145,7 +146,14 @@ pub trait Enforcer: Send {
         None
     }
 
-    /// Gives it the cores, as they are now, and who chooses among them.
+    /// How many units it ever placed on each core; enforcers that steer to all cores count together.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    fn arrivals(&mut self) -> Result<BTreeMap<CoreId, u32>, EnforceError>;
+
+    /// Gives it the cores, as they are now, and who chooses among them. What it places counts in addition to [`Core::placed`](place::Core::placed) from the last
+    /// [`Enforcer::arrivals`] on.
     ///
     /// # Errors
     /// The kernel refuses.

@@ -98,6 +98,8 @@ pub enum SteerErrorKind {
     Invalid,
     /// The host does not allow it now.
     Impossible,
+    /// There is no room for more rules, or for more different sets of fields.
+    Full,
 }
 
 impl SteerError {
@@ -108,6 +110,7 @@ impl SteerError {
             Self::OtherOptions { .. } => SteerErrorKind::Conflict,
             Self::Open { source: OpenError::NoInterface, .. } => SteerErrorKind::NotFound,
             Self::Open { source: OpenError::Occupied { .. }, .. } => SteerErrorKind::Conflict,
+            Self::Enforce { source, .. } if is_full(source) => SteerErrorKind::Full,
             Self::Open { .. } | Self::Enforce { .. } => SteerErrorKind::Impossible,
             Self::Text { .. }
             | Self::Machine { .. }
@@ -178,6 +181,9 @@ impl SteerError {
                 format!("detach it first: suiro steer detach {interface}")
             }
             Self::Open { interface, source } => source.remedy(interface),
+            Self::Enforce { source, .. } if is_full(source) => {
+                "delete rules, or write them with fewer different sets of fields and masks".into()
+            }
             Self::Enforce { .. } => {
                 "see `suiro doctor`; if it names nothing, please report this with the node's log"
                     .into()
@@ -191,6 +197,17 @@ impl SteerError {
             Self::Which { .. } => "name it with --on, from `suiro steer list`".into(),
         }
     }
+}
+
+/// Whether an enforcer, of either kind, has no room.
+fn is_full(error: &EnforceError) -> bool {
+    let kernel = error.source.downcast_ref::<xdp::steer::ChangeError>();
+    let workers = error.source.downcast_ref::<datapath::SteeringError>();
+    kernel.is_some_and(|error| {
+        matches!(error, xdp::steer::ChangeError::Full | xdp::steer::ChangeError::Masks)
+    }) || workers.is_some_and(|error| {
+        matches!(error, datapath::SteeringError::Full(_) | datapath::SteeringError::Masks)
+    })
 }
 
 /// Longest part of a cause. Chosen: a paragraph.
@@ -213,6 +230,17 @@ fn shortened(text: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_room_for_a_rule_is_told_from_a_kernel_that_refuses() {
+        let kind = |source: Box<dyn Error + Send + Sync>| {
+            let source = EnforceError { step: "add entries", source };
+            SteerError::Enforce { interface: "eth0".into(), source }.kind()
+        };
+        assert_eq!(kind(Box::new(xdp::steer::ChangeError::Masks)), SteerErrorKind::Full);
+        assert_eq!(kind(Box::new(datapath::SteeringError::Full(9))), SteerErrorKind::Full);
+        assert_eq!(kind("no".into()), SteerErrorKind::Impossible);
+    }
 
     #[test]
     fn a_cause_of_thousands_of_lines_keeps_its_begin_and_its_end() {

@@ -266,7 +266,7 @@ struct steer_event {
 /* One core of the core table; see place::Core. */
 struct steer_table_core {
 	__u32 load; /* all stages, parts per million */
-	__u32 placed;
+	__u32 measured; /* steer_placed.units that `load` shows */
 	__u16 id;
 	__u8 role; /* STEER_ROLE_... */
 	__u8 is_pinned;
@@ -282,8 +282,8 @@ struct steer_table {
 	__u32 generation;
 	__u32 threshold;
 	__u32 priority_threshold;
-	__u32 unit_cost;
 	__u32 allowed; /* cores whose role is STEER_ROLE_ALLOWED */
+	__u32 reserved;
 	struct steer_table_core cores[STEER_CORES];
 };
 
@@ -293,10 +293,10 @@ struct steer_host {
 	__u32 reserved;
 };
 
-/* The value of map `placed`, by core: units placed there since the core table of that generation. */
+/* The value of map `placed`, by core. */
 struct steer_placed {
-	__u32 generation;
-	__u32 units;
+	__u32 units; /* that were ever placed there */
+	__u32 reserved;
 };
 
 /* What a core's time goes to. */

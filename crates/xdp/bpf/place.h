@@ -9,6 +9,7 @@
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 #include "abi.h"
+#include "clocks.h"
 
 /* The host's core tables: user space fills one while the programs read the other. */
 struct {
@@ -27,6 +28,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, STEER_CPUS);
 	__type(key, __u32);
 	__type(value, struct steer_placed);
@@ -46,26 +48,36 @@ struct choice {
 	__u8 reason;
 	__u32 free_score;
 	__u32 own_score;
+	__u16 core; /* the answer */
 	__u16 free_core;
 	__u16 own_core;
+	__u32 free_units; /* steer_placed.units of that core, as scored */
+	__u32 own_units;
 	__u32 skip; /* hash: allowed cores before the one that is meant */
 };
 
-#define SCORE_MAX 0x3fffffff
+/* place::vse::score: units that the load does not show yet, then the load, in 20 bits. */
+#define UNITS_MAX 0x7ff
+#define UNITS_SHIFT 21
+/* Receiving cores that choose at once look again, so often. */
+#define CLAIMS 3
 
-static __always_inline __u32 score(const struct choice *choice, const struct steer_table_core *core)
+/* Units that ever came to a core. */
+static __always_inline __u32 units_of(const struct steer_table_core *core)
 {
 	__u32 id = core->id;
-	const struct steer_placed *since = bpf_map_lookup_elem(&placed, &id);
-	__u64 units = core->placed;
-	__u64 expected;
+	const struct steer_placed *those = bpf_map_lookup_elem(&placed, &id);
 
-	if (since && since->generation == choice->table->generation)
-		units += since->units;
-	expected = core->load + units * choice->table->unit_cost;
-	if (expected > SCORE_MAX)
-		expected = SCORE_MAX;
-	return expected * 2 + (choice->is_priority && core->role != STEER_ROLE_RESERVED);
+	return those ? volatile_read(those->units) : core->measured;
+}
+
+static __always_inline __u32 score(const struct choice *choice, const struct steer_table_core *core, __u32 units)
+{
+	__u32 unmeasured = units - core->measured;
+
+	if (unmeasured > UNITS_MAX)
+		unmeasured = UNITS_MAX;
+	return unmeasured << UNITS_SHIFT | core->load << 1 | (choice->is_priority && core->role != STEER_ROLE_RESERVED);
 }
 
 static __always_inline int is_own(const struct choice *choice, const struct steer_table_core *core)
@@ -83,18 +95,20 @@ static __always_inline int is_own(const struct choice *choice, const struct stee
 static __always_inline void see(struct choice *choice, const struct steer_table_core *core)
 {
 	const struct steer_table *table = choice->table;
-	__u32 this;
+	__u32 this, units;
 
 	if (core->role == STEER_ROLE_EXCLUDED)
 		return;
 	if (core->is_pinned) {
 		if (!is_own(choice, core))
 			return;
-		this = score(choice, core);
+		units = units_of(core);
+		this = score(choice, core, units);
 		if (!choice->has_own || this < choice->own_score) {
 			choice->has_own = 1;
 			choice->own_score = this;
 			choice->own_core = core->id;
+			choice->own_units = units;
 		}
 		return;
 	}
@@ -104,11 +118,13 @@ static __always_inline void see(struct choice *choice, const struct steer_table_
 		choice->is_any_above = 1;
 		return;
 	}
-	this = score(choice, core);
+	units = units_of(core);
+	this = score(choice, core, units);
 	if (!choice->has_free || this < choice->free_score) {
 		choice->has_free = 1;
 		choice->free_score = this;
 		choice->free_core = core->id;
+		choice->free_units = units;
 	}
 }
 
@@ -131,48 +147,70 @@ static long walk(__u32 at, void *context)
 		return 0;
 	choice->has_free = 1;
 	choice->free_core = core->id;
+	choice->free_units = units_of(core);
 	return 1;
 }
 
-static __always_inline __u16 answer(struct choice *choice, __u16 core, __u8 reason)
+/* A core that was chosen: the unit counts there from now on. 0: another unit came to it meanwhile. */
+static __always_inline int claim(__u16 core, __u32 units)
 {
-	choice->reason = reason;
-	return core;
+	__u32 id = core;
+	struct steer_placed *those = bpf_map_lookup_elem(&placed, &id);
+
+	return !those || __sync_val_compare_and_swap(&those->units, units, units + 1) == units;
 }
 
-/* The core, `rx` if it stays there; the reason is in `choice`. */
-static __always_inline __u16 place(struct choice *choice, __u16 rx)
+static __always_inline int take_free(struct choice *choice, __u8 reason)
+{
+	choice->core = choice->free_core;
+	choice->reason = reason;
+	return claim(choice->free_core, choice->free_units);
+}
+
+static __always_inline int take_own(struct choice *choice, __u8 reason)
+{
+	choice->core = choice->own_core;
+	choice->reason = reason;
+	return claim(choice->own_core, choice->own_units);
+}
+
+static __always_inline int stay_on(struct choice *choice, __u16 rx, __u8 reason)
+{
+	choice->core = rx;
+	choice->reason = reason;
+	return 1;
+}
+
+/* 0: to be done again. */
+static __always_inline int choose(struct choice *choice, __u16 rx)
 {
 	__u32 cores = choice->table->len;
 
+	choice->is_any_above = choice->has_free = choice->has_own = 0;
 	choice->skip = (__u64)choice->hash * choice->table->allowed >> 32;
 	bpf_loop(cores < STEER_CORES ? cores : STEER_CORES, walk, choice, 0);
 	if (choice->policy != STEER_POLICY_VSE)
-		return choice->has_free ? answer(choice, choice->free_core, STEER_REASON_HASH) :
-					  answer(choice, rx, STEER_REASON_NO_CORE);
+		return choice->has_free ? take_free(choice, STEER_REASON_HASH) :
+					  stay_on(choice, rx, STEER_REASON_NO_CORE);
 	if (choice->wants_own && choice->has_own)
-		return answer(choice, choice->own_core, STEER_REASON_OWN_CORE_WANTED);
+		return take_own(choice, STEER_REASON_OWN_CORE_WANTED);
 	if (choice->has_free)
-		return answer(choice, choice->free_core,
-			      choice->is_priority ? STEER_REASON_PRIORITY : STEER_REASON_LEAST_LOADED);
+		return take_free(choice, choice->is_priority ? STEER_REASON_PRIORITY : STEER_REASON_LEAST_LOADED);
 	if (!choice->is_priority && choice->has_own)
-		return answer(choice, choice->own_core, STEER_REASON_OWN_CORE);
-	return answer(choice, rx, choice->is_any_above ? STEER_REASON_ABOVE_THRESHOLD : STEER_REASON_NO_CORE);
+		return take_own(choice, STEER_REASON_OWN_CORE);
+	return stay_on(choice, rx, choice->is_any_above ? STEER_REASON_ABOVE_THRESHOLD : STEER_REASON_NO_CORE);
 }
 
-/* Remembers that a unit came to `core` since its load was measured. */
-static __always_inline void note_placed(__u32 core, __u32 generation)
+/* The core, `rx` if it stays there; the reason is in `choice`. It counts as having come, also if another core decides the same unit first:
+ * once too often, until the next measurements. */
+static __always_inline __u16 place(struct choice *choice, __u16 rx)
 {
-	struct steer_placed *since = bpf_map_lookup_elem(&placed, &core);
+	int i;
 
-	if (!since)
-		return;
-	/* Two cores may do this at once; what they lose is one unit's expected cost, until the next measurement. */
-	if (since->generation != generation) {
-		since->generation = generation;
-		since->units = 0;
-	}
-	__sync_fetch_and_add(&since->units, 1);
+	for (i = 0; i < CLAIMS; i++)
+		if (choose(choice, rx))
+			break;
+	return choice->core;
 }
 
 #endif

@@ -61,10 +61,8 @@ static __always_inline __u16 decide(struct passage *passage, struct steer_unit *
 		return undecided & STEER_UNDECIDED;
 	unit->wanted_ns = bpf_ktime_get_ns();
 	if (__sync_val_compare_and_swap(&unit->wanted, undecided,
-					(__u32)choice.reason << STEER_REASON_SHIFT | core) == undecided) {
-		note_placed(core, table->generation);
+					(__u32)choice.reason << STEER_REASON_SHIFT | core) == undecided)
 		tell(passage, STEER_EVENT_PLACED, number, here, core, choice.reason, 0);
-	}
 	return core;
 }
 

@@ -4,7 +4,7 @@
 
 use super::options::Chooser;
 use place::{CoreId, CoreTable, Decision, Facts, Hash, Policy, Reason, Role, UnitId, Vse};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Events kept for the control thread. Chosen: all groups of a switch at once, twice.
 const EVENTS: usize = 2048;
@@ -29,6 +29,9 @@ pub(crate) struct Choosing {
     table: CoreTable,
     chooser: Chooser,
     placed: VecDeque<Placed>,
+    /// Units that were ever placed on each core, now and at the last [`Choosing::arrivals`].
+    came: BTreeMap<CoreId, u32>,
+    counted: BTreeMap<CoreId, u32>,
 }
 
 impl Choosing {
@@ -38,10 +41,19 @@ impl Choosing {
             table: CoreTable::new(Vec::new()).expect("no cores are in order"),
             chooser: Chooser::default(),
             placed: VecDeque::with_capacity(EVENTS),
+            came: BTreeMap::new(),
+            counted: BTreeMap::new(),
         }
     }
 
-    /// Takes the cores as they are now; those without a worker are not chosen. What was there comes back, to be dropped elsewhere.
+    /// How many units were ever placed on each core.
+    pub(crate) fn arrivals(&mut self) -> BTreeMap<CoreId, u32> {
+        self.counted = self.came.clone();
+        self.came.clone()
+    }
+
+    /// Takes the cores as they are now; those without a worker are not chosen, and what came since the last [`Choosing::arrivals`] counts. What was there
+    /// comes back, to be dropped elsewhere.
     pub(crate) fn set(
         &mut self,
         mut table: CoreTable,
@@ -52,6 +64,12 @@ impl Choosing {
         for id in ids.into_iter().filter(|id| !workers.contains(id)) {
             if let Some(core) = table.core_mut(id) {
                 core.role = Role::Excluded;
+            }
+        }
+        for &id in workers {
+            let came = *self.came.entry(id).or_default();
+            if let Some(core) = table.core_mut(id) {
+                core.placed += came - self.counted.get(&id).copied().unwrap_or(0);
             }
         }
         self.chooser = chooser;
@@ -67,6 +85,9 @@ impl Choosing {
             && let Some(core) = self.table.core_mut(decision.core)
         {
             core.placed += 1;
+            if let Some(came) = self.came.get_mut(&decision.core) {
+                *came += 1;
+            }
         }
         decision
     }

@@ -7,7 +7,7 @@ use super::{Classifier, Placed, Shared};
 use crate::datapath::Datapath;
 use crate::id::SwitchId;
 use place::{CoreId, CoreTable, Reason, UnitId};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use xdp::steer::Key;
 
@@ -132,6 +132,11 @@ impl Steering {
         datapath.reclassify(self, &classifier)?;
         self.classifier = classifier;
         Ok(())
+    }
+
+    /// How many units were ever placed on each core.
+    pub fn arrivals(&self) -> BTreeMap<CoreId, u32> {
+        self.shared.choosing().arrivals()
     }
 
     /// Gives it the cores as they are now, and who chooses among those that have a worker.

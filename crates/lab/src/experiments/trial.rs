@@ -154,6 +154,14 @@ impl<'t> Lab<'t> {
         self.steerer.put(steering, told)
     }
 
+    /// Has a VM's flow go to another core from now on, steered by suiro already.
+    ///
+    /// # Errors
+    /// What suiro says.
+    pub fn send_to(&self, vm: u8, core: usize) -> Result<()> {
+        self.steerer.send_to(vm, core)
+    }
+
     /// One window of one contender.
     ///
     /// # Errors

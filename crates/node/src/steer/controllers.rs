@@ -13,10 +13,11 @@ use crate::service::{Refusal, Why};
 use openflow::steering::{
     CoreStats, HostInfo, PlaceMod, PlacementRequest, PlacementStats, SteerError as Told, Vm,
 };
+use openflow::{ErrorCode, ErrorKind};
 use port::NicFacts;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use steer::{Agent, SteerError};
+use steer::{Agent, SteerError, SteerErrorKind};
 
 /// The steering thread, as controllers ask it.
 pub struct Controllers(pub Arc<Steer>);
@@ -69,6 +70,10 @@ impl Host for Controllers {
             done.map_err(|error| match error {
                 change::Problem::NoCore => {
                     Refused::new(Told::BadCore, "no such core, or an excluded one")
+                }
+                change::Problem::Steer(error) if error.kind() == SteerErrorKind::Full => {
+                    let kind = ErrorKind::Known(ErrorCode::FlowModFailedTableFull);
+                    Refused { kind, what: error.cause() }
                 }
                 change::Problem::Steer(error) => refused(super::refusal(&error)),
             })

@@ -127,7 +127,7 @@ pub fn refusal(error: &SteerError) -> Refusal {
         SteerErrorKind::NotFound => Why::NotFound,
         SteerErrorKind::Conflict => Why::Conflict,
         SteerErrorKind::Invalid => Why::Invalid,
-        SteerErrorKind::Impossible => Why::Impossible,
+        SteerErrorKind::Impossible | SteerErrorKind::Full => Why::Impossible,
     };
     let (thing, step) = (error.thing(), error.step());
     Refusal::new(why, Fault::new(thing, step, error.cause(), error.remedy()))

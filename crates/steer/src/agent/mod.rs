@@ -35,7 +35,7 @@ pub use report::{CoreReport, HostReport, PlacementReport};
 pub use rules::Strictness;
 
 use crate::desired::{Change, Desired, Discard, Journal};
-use crate::enforcer::Opener;
+use crate::enforcer::{Enforcer, Opener};
 use crate::error::SteerError;
 use crate::rule::Rule;
 use crate::spec::{PolicyKind, PolicyPatch, PolicySpec};
@@ -44,7 +44,7 @@ use crate::workers::{SWITCH_PREFIX, called};
 use claims::RuleId;
 use interfaces::Interface;
 use meter::Meter;
-use place::{CoreTable, Hash, Moves, Policy, Vse};
+use place::{Arrivals, CoreId, CoreTable, Hash, Moves, Policy, Vse};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -67,6 +67,7 @@ pub struct Agent {
     policy: PolicySpec,
     table: CoreTable,
     meter: Meter,
+    arrivals: Arrivals,
     mover: repair::Mover,
     now_ns: u64,
     /// Frames that all interfaces had counted at the last tick.
@@ -86,6 +87,7 @@ impl Agent {
             policy: PolicySpec::default(),
             table: table::of(&host.cores),
             meter: Meter::default(),
+            arrivals: Arrivals::default(),
             mover: repair::Mover::default(),
             now_ns: 0,
             frames: 0,
@@ -130,6 +132,7 @@ impl Agent {
         let busy = frames != self.frames;
         self.frames = frames;
         self.measure();
+        self.count_arrivals();
         self.hand_out_table();
         if busy && self.policy.moves {
             self.repair();
@@ -181,18 +184,11 @@ impl Agent {
         table::set_roles(&mut self.table, &self.policy, &machines);
     }
 
-    /// Loads, by the first interface that can tell: all see the same cores. Of its own cores an enforcer knows better: to the host a worker
-    /// that waits for frames is busy.
+    /// Loads. Of its own cores an enforcer knows better: to the host a worker that waits for frames is busy.
     fn measure(&mut self) {
         let (mut source, mut sum) = (String::new(), BTreeMap::new());
-        let mut is_host_known = false;
-        let enforcers =
-            self.interfaces.iter_mut().filter_map(|(name, i)| Some((name, i.enforcer.as_mut()?)));
-        for (name, enforcer) in enforcers {
+        for (name, enforcer) in sources(&mut self.interfaces) {
             let is_own = enforcer.cores().is_some();
-            if !is_own && is_host_known {
-                continue;
-            }
             let times = match enforcer.times() {
                 Ok(times) if times.is_empty() => continue,
                 Ok(times) => times,
@@ -202,7 +198,6 @@ impl Agent {
                 }
             };
             source += name;
-            is_host_known |= !is_own;
             for (core, times) in times {
                 if is_own {
                     sum.insert(core, times);
@@ -217,6 +212,20 @@ impl Agent {
         }
     }
 
+    /// Counts what came until now; loads were measured just before.
+    fn count_arrivals(&mut self) {
+        let mut sum: BTreeMap<CoreId, u32> = BTreeMap::new();
+        for (name, enforcer) in sources(&mut self.interfaces) {
+            match enforcer.arrivals() {
+                Ok(came) => {
+                    came.into_iter().for_each(|(core, n)| *sum.entry(core).or_default() += n)
+                }
+                Err(error) => tracing::debug!("interface {name}: {error}: {}", error.source),
+            }
+        }
+        self.arrivals.count(Duration::from_nanos(self.now_ns), sum);
+    }
+
     fn hand_out_table(&mut self) {
         self.table.at = Duration::from_nanos(self.now_ns);
         self.refresh_loads();
@@ -229,8 +238,7 @@ impl Agent {
     }
 
     fn refresh_loads(&mut self) {
-        let placed = |core| self.mover.placed_lately(core, self.now_ns);
-        table::set_loads(&mut self.table, &self.meter, placed);
+        table::set_loads(&mut self.table, &self.meter, &self.arrivals);
     }
 
     /// Frames of all interfaces.
@@ -247,11 +255,14 @@ impl Agent {
             enforcer.settle();
             let events = enforcer.events();
             let cores = enforcer.cores().filter(|_| !events.is_empty());
-            let limited = cores.map(|cores| table::limited(&self.table, &cores));
+            let mut limited = cores.map(|cores| table::limited(&self.table, &cores));
             for event in events {
-                self.mover.placed(event.core, event.at_ns);
-                let table = limited.as_ref().unwrap_or(&self.table);
+                let table = limited.as_mut().unwrap_or(&mut self.table);
                 let candidates = event.facts.map(|facts| chooser.candidates(table, &facts));
+                // The next one was decided by a table that knew of this one.
+                if let (Some(_), Some(core)) = (event.facts, table.core_mut(event.core)) {
+                    core.placed += 1;
+                }
                 interface.decisions.remember(event, candidates.unwrap_or_default());
             }
         }
@@ -266,6 +277,19 @@ impl Agent {
             }
         }
     }
+}
+
+/// Enforcers that know of different cores: those of some cores only, and the first of all others, which share what they know.
+fn sources(
+    interfaces: &mut BTreeMap<String, Interface>,
+) -> impl Iterator<Item = (&String, &mut Box<dyn Enforcer>)> {
+    let mut is_host_known = false;
+    let enforcers = interfaces
+        .iter_mut()
+        .filter_map(|(name, interface)| Some((name, interface.enforcer.as_mut()?)));
+    enforcers.filter(move |(_, enforcer)| {
+        enforcer.cores().is_some() || !std::mem::replace(&mut is_host_known, true)
+    })
 }
 
 #[cfg(test)]

@@ -1,18 +1,18 @@
 //! Moves: what each unit costs, what the policy wants moved, and telling the interfaces.
 
-use super::Agent;
 use super::interfaces::Interface;
 use super::table;
+use super::{Agent, BUSY};
 use crate::enforcer::{Event, UnitStatus, Urgency};
-use place::{CoreId, Hold, Load, Move, Reason, Stage, UnitId, UnitLoad};
-use std::collections::{HashMap, VecDeque};
+use place::{CoreId, CoreTable, Hold, Load, Move, Reason, Stage, UnitId, UnitLoad};
+use std::collections::HashMap;
 
 /// Between two looks at all units. Chosen: the measurement of a load is no younger, and reading a thousand units takes 0.2 ms.
 const EVERY_NS: u64 = 6_000_000;
+/// While a core's load rises so much between two ticks, units are looked at with each: whatever has begun there fills the core within milliseconds.
+const RISE: Load = Load::percent(4);
 /// How long a unit rests after a move, and a load takes to show a unit that came.
 const REST_NS: u64 = 30_000_000;
-/// How long a placement counts as not yet measured.
-const LATELY_NS: u64 = 10_000_000;
 
 /// A unit of an interface.
 type Place = (String, UnitId);
@@ -31,24 +31,21 @@ struct Seen {
 pub struct Mover {
     looked_at_ns: u64,
     seen: HashMap<Place, Seen>,
-    /// Frames of all units of a core, and nanoseconds that it spent on them, at the last look.
+    /// Nanoseconds that a core had spent on frames at the last look.
     spent: HashMap<CoreId, u64>,
-    placed: VecDeque<(u64, CoreId)>,
+    /// Cores' loads at the last tick.
+    loads: HashMap<CoreId, Load>,
 }
 
 impl Mover {
-    /// A unit was placed on a core.
-    pub fn placed(&mut self, core: CoreId, at_ns: u64) {
-        self.placed.push_back((at_ns, core));
-        while self.placed.front().is_some_and(|&(at, _)| at + LATELY_NS < at_ns) {
-            self.placed.pop_front();
-        }
-    }
-
-    /// Units placed on a core too lately to show in its load.
-    pub fn placed_lately(&self, core: CoreId, now_ns: u64) -> u32 {
-        let lately = |&&(at, placed): &&(u64, CoreId)| placed == core && at + LATELY_NS >= now_ns;
-        self.placed.iter().filter(lately).count() as u32
+    /// Whether any core has clearly more to do than at the last tick.
+    fn is_rising(&mut self, table: &CoreTable) -> bool {
+        let now: HashMap<_, _> =
+            table.cores().iter().map(|core| (core.id(), core.load.total())).collect();
+        let before = std::mem::replace(&mut self.loads, now);
+        let rise =
+            |(core, now): (&CoreId, &Load)| now.minus(before.get(core).copied().unwrap_or(*now));
+        self.loads.iter().any(|core| rise(core) > RISE)
     }
 }
 
@@ -62,7 +59,8 @@ impl Agent {
     /// Asks the policy what should move, and has it moved.
     pub(super) fn repair(&mut self) {
         let window = self.now_ns.saturating_sub(self.mover.looked_at_ns);
-        if window < EVERY_NS {
+        let is_rising = self.mover.is_rising(&self.table);
+        if window < EVERY_NS && !(is_rising && window >= BUSY.as_nanos() as u64) {
             return;
         }
         let units = all_units(&mut self.interfaces);

@@ -4,7 +4,7 @@ use super::machines::Machine;
 use super::meter::Meter;
 use crate::error::SteerError;
 use crate::spec::PolicySpec;
-use place::{CORES_MAX, Core, CoreId, CoreTable, Load, Pinned, Role};
+use place::{Arrivals, CORES_MAX, Core, CoreId, CoreTable, Load, Pinned, Role};
 
 /// The table of these cores, as many as a table holds.
 pub fn of(cores: &[Core]) -> CoreTable {
@@ -45,12 +45,12 @@ pub fn set_roles(table: &mut CoreTable, policy: &PolicySpec, machines: &[Machine
 }
 
 /// Gives each core its load, and what was placed on it too lately to show in that.
-pub fn set_loads(table: &mut CoreTable, meter: &Meter, placed: impl Fn(CoreId) -> u32) {
+pub fn set_loads(table: &mut CoreTable, meter: &Meter, arrivals: &Arrivals) {
     let ids: Vec<CoreId> = table.cores().iter().map(Core::id).collect();
     for id in ids {
         let Some(core) = table.core_mut(id) else { continue };
         core.load = meter.load(id);
-        core.placed = placed(id);
+        core.placed = arrivals.unmeasured(id);
     }
 }
 

@@ -193,6 +193,18 @@ fn the_core_table_has_what_the_operator_allows_what_is_pinned_and_what_is_measur
 }
 
 #[test]
+fn a_unit_that_came_counts_in_the_table_until_loads_show_it() {
+    let (mut agent, world) = steering(&["eth0", "eth1"]);
+    agent.tick(100 * MS);
+    world.come("eth0", 2);
+    let mut placed = |ms| {
+        agent.tick(ms * MS);
+        world.table("eth1").unwrap().core(CoreId(2)).unwrap().placed
+    };
+    assert_eq!([102, 104, 125, 126].map(&mut placed), [1, 1, 1, 0]);
+}
+
+#[test]
 fn an_overloaded_core_sheds_a_unit_within_ten_milliseconds_and_says_why() {
     let (mut agent, world) = steering(&["eth0"]);
     let unit = |unit, core, frames| UnitStatus {

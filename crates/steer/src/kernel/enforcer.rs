@@ -7,7 +7,7 @@ use crate::enforcer::{
 };
 use crate::spec::PolicyKind;
 use place::{CoreId, CoreTable, Facts, Reason, Stage, UnitId};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use xdp::Hook;
 use xdp::steer::{self, Attached, EventKind, Key, Placement, SteerError, Unit, UnitKind};
 
@@ -80,6 +80,10 @@ impl Enforcer for Steered {
 
     fn note(&self) -> Option<String> {
         self.note.clone()
+    }
+
+    fn arrivals(&mut self) -> Result<BTreeMap<CoreId, u32>, EnforceError> {
+        self.shared.with(|host| host.arrivals()).map_err(failed("count what was placed"))
     }
 
     fn set_core_table(

@@ -127,6 +127,10 @@ impl Enforcer for Steered {
         Some(self.steering.cores().to_vec())
     }
 
+    fn arrivals(&mut self) -> Result<BTreeMap<CoreId, u32>, EnforceError> {
+        Ok(self.steering.arrivals())
+    }
+
     fn set_core_table(
         &mut self,
         table: &CoreTable,

@@ -10,6 +10,7 @@ mod refusals;
 #[expect(dead_code, unused_imports, reason = "each test program uses its part")]
 #[path = "../support/mod.rs"]
 mod support;
+mod traces;
 mod workers;
 
 use host::Host;

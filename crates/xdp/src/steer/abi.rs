@@ -247,8 +247,8 @@ mirrors! {
     SteerTableCore = "steer_table_core" {
         /// All stages, parts per million.
         load: u32,
-        /// Placed.
-        placed: u32,
+        /// `SteerPlaced::units` that `load` shows.
+        measured: u32,
         /// Id.
         id: u16,
         /// ROLE_...
@@ -268,10 +268,10 @@ mirrors! {
         threshold: u32,
         /// Priority threshold.
         priority_threshold: u32,
-        /// Unit cost.
-        unit_cost: u32,
         /// Cores whose role is ROLE_ALLOWED.
         allowed: u32,
+        /// Zero.
+        reserved: u32,
         /// Cores.
         cores: [SteerTableCore; CORES],
     }
@@ -284,10 +284,10 @@ mirrors! {
     }
     /// `struct steer_placed`.
     SteerPlaced = "steer_placed" {
-        /// Generation.
-        generation: u32,
-        /// Units.
+        /// That were ever placed there.
         units: u32,
+        /// Zero.
+        reserved: u32,
     }
     /// `struct steer_core`.
     SteerCore = "steer_core" {

@@ -1,7 +1,8 @@
 //! What all steered interfaces of a host share: the core table, and what each core does.
 
 use super::abi::{
-    CORES, CPUS, NO_CLOCK, PINNED, SteerCore, SteerHost, SteerTable, SteerTableCore, SteerThread,
+    CORES, CPUS, NO_CLOCK, PINNED, SteerCore, SteerHost, SteerPlaced, SteerTable, SteerTableCore,
+    SteerThread,
 };
 use super::error::SteerError;
 use super::maps::{Maps, access};
@@ -14,6 +15,7 @@ use aya::programs::BtfTracePoint;
 use aya::programs::links::FdLink;
 use aya::{Btf, EbpfError, EbpfLoader};
 use place::{CoreId, CoreTable, Role, Stage};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -38,6 +40,10 @@ pub struct Host {
     pub(crate) cores: Mapped<SteerCore>,
     pub(crate) threads: HashMap<MapData, u32, SteerThread>,
     pub(crate) slots: HashMap<MapData, u32, u32>,
+    /// From the first reading on: the first interface brings the map.
+    placed: Option<Mapped<SteerPlaced>>,
+    /// Units that were ever placed on each core, as of the last reading.
+    arrived: Vec<u32>,
 }
 
 impl Host {
@@ -58,6 +64,8 @@ impl Host {
             cores: maps.mapped("cores")?,
             threads: maps.hash("threads")?,
             slots: maps.hash("slots")?,
+            placed: None,
+            arrived: Vec::new(),
             pins,
         })
     }
@@ -67,17 +75,37 @@ impl Host {
         self.pins.names()
     }
 
-    /// Writes the core table that undecided units are placed by, on every interface; the programs see the old one or the new one.
+    /// How many units were ever placed on each core, by all interfaces.
+    ///
+    /// # Errors
+    /// No interface is steered.
+    pub fn arrivals(&mut self) -> Result<BTreeMap<CoreId, u32>, SteerError> {
+        let placed = match self.placed.take() {
+            Some(placed) => placed,
+            None => Maps(self.pins.host()).mapped("placed")?,
+        };
+        self.arrived = (0..placed.len()).map(|cpu| placed.get(cpu).units).collect();
+        self.placed = Some(placed);
+        let possible = aya::util::nr_cpus().unwrap_or(1);
+        let cores = (0..).map(CoreId).zip(self.arrived.iter().copied());
+        Ok(cores.take(possible).collect())
+    }
+
+    /// Writes the core table that undecided units are placed by, on every interface; the programs see the old one or the new one. Units that came since the
+    /// last [`Host::arrivals`] count in addition to those of the table.
     ///
     /// # Errors
     /// No interface is steered, or the kernel refuses.
     pub fn set_cores(&mut self, table: &CoreTable) -> Result<(), SteerError> {
+        if self.placed.is_none() {
+            self.arrivals()?;
+        }
         let maps = Maps(self.pins.host());
         let mut tables: Array<MapData, SteerTable> = maps.array("tables")?;
         let mut host: Array<MapData, SteerHost> = maps.array("host")?;
         let active = host.get(&0, 0).map_err(access("host"))?.table & 1;
         let before = tables.get(&active, 0).map_err(access("tables"))?.generation;
-        let value = raw_table(table, before.wrapping_add(1).max(1));
+        let value = raw_table(table, before.wrapping_add(1).max(1), &self.arrived);
         tables.set(1 - active, value, 0).map_err(access("tables"))?;
         let switched = host.set(0, SteerHost { table: 1 - active, reserved: 0 }, 0);
         Ok(switched.map_err(access("host"))?)
@@ -170,21 +198,22 @@ fn start(directory: &Path) -> Result<(), SteerError> {
     Ok(())
 }
 
-fn raw_table(table: &CoreTable, generation: u32) -> SteerTable {
+fn raw_table(table: &CoreTable, generation: u32, arrived: &[u32]) -> SteerTable {
     let empty =
-        SteerTableCore { load: 0, placed: 0, id: 0, role: 0, is_pinned: 0, pinned: [0; PINNED] };
+        SteerTableCore { load: 0, measured: 0, id: 0, role: 0, is_pinned: 0, pinned: [0; PINNED] };
     let mut value = SteerTable {
         len: table.cores().len() as u32,
         generation,
         threshold: table.threshold.as_ppm(),
         priority_threshold: table.priority_threshold.as_ppm(),
-        unit_cost: table.unit_cost.as_ppm(),
         allowed: table.cores().iter().filter(|core| core.role == Role::Allowed).count() as u32,
+        reserved: 0,
         cores: [empty; CORES],
     };
     for (raw, core) in value.cores.iter_mut().zip(table.cores()) {
         raw.load = core.load.total().as_ppm();
-        raw.placed = core.placed;
+        let arrived = arrived.get(usize::from(core.id().0)).copied().unwrap_or(0);
+        raw.measured = arrived.wrapping_sub(core.placed);
         raw.id = core.id().0;
         raw.role = match core.role {
             Role::Allowed => 0,

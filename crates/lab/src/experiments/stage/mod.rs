@@ -45,6 +45,17 @@ impl NsPerByte {
     }
 }
 
+/// Where a VM's frames are processed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Home {
+    /// The core.
+    pub core: usize,
+    /// How often it was another one than before.
+    pub changes: u32,
+    /// When the first frame was there, in ns of the monotonic clock.
+    pub since_ns: u64,
+}
+
 /// The program.
 pub struct Stage {
     ebpf: Ebpf,
@@ -127,6 +138,17 @@ impl Stage {
         let descriptor = program(&mut self.ebpf, STAGE)?.fd().context("stage")?.as_fd();
         let times = (0..TRIES).map(|_| run_time(descriptor, frame, REPEAT));
         times.collect::<Result<Vec<_>>>()?.into_iter().reduce(f64::min).context("no measurement")
+    }
+
+    /// Where a VM's frames are processed now.
+    pub fn home(&self, vm: u8) -> Result<Home> {
+        let map = self.ebpf.map("homes").context("stage: no map homes")?;
+        let [core, changes, low, high] =
+            Array::<_, [u32; 4]>::try_from(map)?.get(&vm.into(), 0).context("stage: homes")?;
+        // A number of 64 bits, as this machine has it in memory.
+        let [l, h] = [low, high].map(u32::to_ne_bytes);
+        let since_ns = u64::from_ne_bytes([l[0], l[1], l[2], l[3], h[0], h[1], h[2], h[3]]);
+        Ok(Home { core: core as usize, changes, since_ns })
     }
 
     /// What was counted since it was loaded.

@@ -43,6 +43,10 @@ pub struct Told<'v> {
     pub priority: Option<u8>,
     /// The one core that all flows go to, instead of a choice.
     pub core: Option<usize>,
+    /// One VM whose flow goes to one core, whatever the others do.
+    pub fixed: Option<(u8, usize)>,
+    /// Whether flows that were placed may be moved; the paper's stay.
+    pub moves: bool,
     /// Rules that match nothing that is sent.
     pub idle_rules: u32,
 }
@@ -87,6 +91,14 @@ impl<'t> Steerer<'t> {
             Steering::Vse => self.node()?.steer(told, &self.testbed.layout)?,
         }
         Ok(in_place)
+    }
+
+    /// Has a VM's flow go to another core from now on, steered by suiro already.
+    ///
+    /// # Errors
+    /// What suiro says.
+    pub fn send_to(&self, vm: u8, core: usize) -> Result<()> {
+        self.node()?.add_rule(vm, Told { core: Some(core), ..Told::default() })
     }
 
     fn node(&self) -> Result<&Node> {

@@ -57,14 +57,15 @@ impl Node {
         run(Command::new(binary()?).arg("--api").arg(&self.api).args(arguments))
     }
 
-    /// Steers `eth0` by the paper's policy: what no rule names stays, and what is placed is not moved.
+    /// Steers `eth0` by the paper's policy: what no rule names stays, and what is placed is not moved unless told so.
     ///
     /// # Errors
     /// What suiro says.
     pub fn steer(&self, told: Told<'_>, layout: &Layout) -> Result<()> {
         let cores = format!("0-{}", layout.host - 1);
         let reserved = told.priority.map_or("none".into(), |_| layout.rx.to_string());
-        let policy = ["--cores", &cores, "--reserved", &reserved, "--moves", "off"];
+        let moves = if told.moves { "on" } else { "off" };
+        let policy = ["--cores", &cores, "--reserved", &reserved, "--moves", moves];
         self.run(&[&["steer", "policy", "set", "vse"][..], &policy].concat())?;
         for vm in told.vms {
             let (name, number) = (name(vm.number), vm.number.to_string());
@@ -72,10 +73,18 @@ impl Node {
             let words = ["steer", "vm", "add", &name, "--id", &number, "--address", &address];
             let cores = core.iter().flat_map(|core| ["--cores", core]);
             self.run(&words.into_iter().chain(cores).collect::<Vec<_>>())?;
-            self.run(&["steer", "flow", "add", &rule(vm.number, told)])?;
+            self.add_rule(vm.number, told)?;
         }
         self.add_idle_rules(told.idle_rules)?;
         self.run(&["steer", "attach", "eth0", "--unmatched", "stay"]).map(drop)
+    }
+
+    /// Adds a VM's rule, or replaces it.
+    ///
+    /// # Errors
+    /// What suiro says.
+    pub fn add_rule(&self, vm: u8, told: Told<'_>) -> Result<()> {
+        self.run(&["steer", "flow", "add", &rule(vm, told)]).map(drop)
     }
 
     fn add_idle_rules(&self, count: u32) -> Result<()> {
@@ -108,7 +117,8 @@ fn name(vm: u8) -> String {
 
 /// The rule for a VM's flow: by the VM's address inside the tunnel.
 fn rule(vm: u8, told: Told<'_>) -> String {
-    let place = match (told.core, told.priority) {
+    let fixed = told.fixed.and_then(|(of, core)| (of == vm).then_some(core));
+    let place = match (told.core.or(fixed), told.priority) {
         (Some(core), _) => format!("place(core={core})"),
         (None, Some(first)) if first == vm => "place(core=auto,priority)".into(),
         (None, Some(_)) => "place(core=auto,own)".into(),
@@ -133,6 +143,11 @@ mod tests {
         assert_eq!(rule(2, Told::default()), "ip,vm_id=2 actions=place(core=auto)");
         assert!(rule(1, told).ends_with("place(core=auto,priority)"));
         assert!(rule(2, told).ends_with("place(core=auto,own)"));
+        let fixed = Told { fixed: Some((2, 1)), ..Told::default() };
+        assert!(
+            rule(2, fixed).ends_with("place(core=1)")
+                && rule(1, fixed).ends_with("place(core=auto)")
+        );
         assert!(rule(2, Told { core: Some(3), ..told }).ends_with("place(core=3)"));
     }
 

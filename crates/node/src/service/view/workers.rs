@@ -29,8 +29,10 @@ pub struct WorkerView {
     pub worker: usize,
     /// Its core.
     pub core: usize,
-    /// Frames received.
+    /// Frames received from its ports.
     pub frames: u64,
+    /// Frames that other workers received and handed over to it.
+    pub taken_over: u64,
     /// Rounds that had frames.
     pub batches: u64,
     /// Polls that found none.
@@ -83,6 +85,7 @@ impl Node {
             worker: stats.worker,
             core: stats.core,
             frames: stats.frames,
+            taken_over: stats.taken_over,
             batches: stats.batches,
             empty_polls: stats.empty_polls,
             sleeps: stats.sleeps,

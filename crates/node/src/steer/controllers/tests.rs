@@ -45,6 +45,10 @@ impl Enforcer for Taker {
         None
     }
 
+    fn arrivals(&mut self) -> Result<BTreeMap<CoreId, u32>, EnforceError> {
+        Ok(BTreeMap::new())
+    }
+
     fn set_core_table(&mut self, _: &CoreTable, _: PolicyKind) -> Result<(), EnforceError> {
         Ok(())
     }

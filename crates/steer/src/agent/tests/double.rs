@@ -31,6 +31,7 @@ struct Port {
     units: Vec<UnitStatus>,
     frames: u64,
     table: Option<CoreTable>,
+    came: BTreeMap<CoreId, u32>,
     events: Vec<Event>,
     moves: Vec<(UnitId, CoreId)>,
 }
@@ -116,6 +117,10 @@ impl World {
         self.lock().times.insert(core, times);
     }
 
+    pub fn come(&self, name: &str, core: u16) {
+        self.port(name, |port| *port.came.entry(CoreId(core)).or_default() += 1);
+    }
+
     pub fn happen(&self, name: &str, event: Event) {
         self.port(name, |port| port.events.push(event));
     }
@@ -184,6 +189,10 @@ impl Enforcer for Opened {
     }
 
     fn settle(&mut self) {}
+
+    fn arrivals(&mut self) -> Result<BTreeMap<CoreId, u32>, EnforceError> {
+        self.port(|port| port.came.clone())
+    }
 
     fn set_core_table(&mut self, table: &CoreTable, _: PolicyKind) -> Result<(), EnforceError> {
         self.port(|port| port.table = Some(table.clone()))

@@ -15,7 +15,7 @@ pub fn attached(view: &InterfaceView) -> String {
 pub fn interfaces(views: &[InterfaceView]) -> String {
     let mut table = Table::new(&[
         "INTERFACE",
-        "XDP",
+        "HOOK",
         ">FRAMES",
         ">SENT",
         ">STAYED",

@@ -188,7 +188,7 @@ fn interfaces(interfaces: &[InterfaceRates]) -> String {
     }
     let mut table = Table::new(&[
         "INTERFACE",
-        "XDP",
+        "HOOK",
         ">SENT/S",
         ">STAYED/S",
         ">DROPPED/S",
