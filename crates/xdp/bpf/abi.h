@@ -341,4 +341,23 @@ struct steer_thread {
 #define STEER_NO_CLOCK 0xffffffff
 #define STEER_THREADS 4096
 
+/* ---- Tunnels: tunnel.bpf.c, one for each group of sockets ---- */
+
+/* Ports of one group. */
+#define TUNNEL_PORTS_MAX 16384
+/* Their sockets, and the one that is nobody's. */
+#define TUNNEL_SOCKETS_MAX 65536
+
+/* The key of map `owners`. */
+struct tunnel_key {
+	__u32 vni; /* host order */
+	__u32 remote[4]; /* the sender: IPv6, or IPv4 mapped into it; network order */
+};
+
+/* The value of map `owners`. */
+struct tunnel_owner {
+	__u32 first; /* its sockets in map `sockets` */
+	__u32 sockets;
+};
+
 #endif
