@@ -82,7 +82,6 @@ struct burst {
 #define STEER_CPUS 512
 /* Most flow groups of an interface. */
 #define STEER_GROUPS_MAX 1024
-/* Units of an interface: the groups, one for each value of the flow control field, the entries'. */
 /* Units of an interface: first the groups, then one for each value of the flow control field, then the entries'. */
 #define STEER_FCF_FIRST 1024
 #define STEER_ENTRY_FIRST 1280
@@ -102,12 +101,14 @@ struct burst {
 #define STEER_NO_QUEUE 6 /* passed: its core has no queue */
 #define STEER_NO_META 7 /* passed: the driver has no room for the unit's number */
 #define STEER_ODD 8 /* passed: a map lacks what it must have */
-#define STEER_VERDICTS 9
+#define STEER_UNSUMMED 9 /* passed: an unfinished checksum may be where the program does not look */
+#define STEER_VERDICTS 10
 /* Counted beside the verdict. */
-#define STEER_FRAG_FOLLOWED 9 /* a later fragment went with its first one */
-#define STEER_FRAG_ORPHAN 10 /* a later fragment whose first one was not seen */
-#define STEER_UNKNOWN 11 /* on the target core: a frame without a unit's number */
-#define STEER_COUNTS 12
+#define STEER_FRAG_FOLLOWED 10 /* a later fragment went with its first one */
+#define STEER_FRAG_ORPHAN 11 /* a later fragment whose first one was not seen */
+#define STEER_SUMMED 12 /* its checksum was finished for another core */
+#define STEER_UNKNOWN 13 /* on the target core: a frame without a unit's number */
+#define STEER_COUNTS 14
 
 /* Numbers of place::Reason that the programs write. */
 #define STEER_REASON_FIXED 1
@@ -153,7 +154,7 @@ struct steer_config {
 	__u32 change; /* generation of the change of entries that is under way */
 	__u32 tag; /* of frames on their way to a core */
 	__u32 ifindex; /* for the next owner of the pins */
-	__u32 reserved;
+	__u32 may_be_unfinished; /* 1: senders on this host leave checksums to a device */
 	__u64 secrets[STEER_WORDS + 1]; /* of the hash */
 };
 

@@ -14,10 +14,13 @@
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 #include "abi.h"
+#include "checksum.h"
 #include "dissect.h"
 #include "hash.h"
 
 #define NO_UNIT 0xffffffff
+/* Of datagrams in pieces that stay where they come in. */
+#define STAYS 0xfffffffe
 /* Above every priority: OpenFlow 1.0 section 3.4. */
 #define PRIORITY_EXACT 0x100000000ULL
 #define SALT_EXACT 0x100
@@ -59,6 +62,7 @@ struct bench {
 	struct packet packet;
 	__u64 flow[STEER_FLOW_WORDS];
 	__u64 masked[STEER_WORDS];
+	struct summing summing;
 };
 
 struct {

@@ -167,6 +167,13 @@ int suiro_steer(struct xdp_md *ctx)
 		return pass(STEER_NOT_IP, passage.bytes);
 	if (passage.bench->packet.words[5] & STEER_FRAG_LATER)
 		number = unit_of_fragment(&passage.bench->packet, passage.bytes);
+	if (number == NO_UNIT && passage.config->may_be_unfinished &&
+	    may_hide_sum(&passage.bench->packet, passage.config->vxlan_port)) {
+		number = STAYS;
+		remember_fragments(&passage.bench->packet, number);
+	}
+	if (number == STAYS)
+		return pass(STEER_UNSUMMED, passage.bytes);
 	if (number == NO_UNIT) {
 		passage.hash = classify(&passage.found, passage.bench, passage.config);
 		number = unit_of(&passage);

@@ -16,9 +16,7 @@ kernel does with it: its own stack, a bridge, Open vSwitch, Docker, libvirt. Ste
 Examples:
   suiro steer attach eth0
   suiro steer attach eth0 eth1 --unmatched stay      only what rules name; all else stays where it arrived
-  suiro steer attach switch:sw0                      what switch sw0 receives, between the node's workers
-
-A veth's far end must finish its checksums itself: ethtool -K eth0 tx off (docs/steering.md).")]
+  suiro steer attach switch:sw0                      what switch sw0 receives, between the node's workers")]
     Attach {
         /// The interfaces, or switches of the node as switch:NAME
         #[arg(required = true)]

@@ -49,7 +49,7 @@ pub(crate) const EVENT_GIVEN_UP: u32 = 3;
 
 pub(crate) const TIMES: usize = 6;
 pub(crate) const NO_CLOCK: u32 = u32::MAX;
-pub(crate) const COUNTS: u32 = 12;
+pub(crate) const COUNTS: u32 = 14;
 
 /// A struct of `abi.h`: its name there, and each field's name and offset.
 #[cfg_attr(not(test), expect(dead_code, reason = "read by the test of the layout"))]
@@ -103,8 +103,8 @@ mirrors! {
         tag: u32,
         /// For the next owner of the pins.
         ifindex: u32,
-        /// Zero.
-        reserved: u32,
+        /// 1: senders on this host leave checksums to a device.
+        may_be_unfinished: u32,
         /// Of the hash.
         secrets: [u64; WORDS + 1],
     }
@@ -336,10 +336,25 @@ mirrors! {
         /// Key of map `clocks`; NO_CLOCK if none.
         clock: u32,
     }
+    /// `struct packet_sum` of `dissect.h`.
+    PacketSum = "packet_sum" {
+        /// Where the transport header begins.
+        at: u32,
+        /// Bytes from there on; 0: no such checksum.
+        len: u32,
+        /// What it says, host order.
+        check: u16,
+        /// Protocol.
+        proto: u8,
+        /// Zero.
+        reserved: u8,
+    }
     /// `struct packet` of `dissect.h`.
     Packet = "packet" {
         /// The key.
         words: [u64; WORDS],
+        /// Of the outermost transport header, and of the one in its tunnel.
+        sums: [PacketSum; 2],
         /// Of the IP header that the key is of, if it is a fragment.
         fragment_id: u32,
         /// Of the IP header around a tunnel, likewise.
@@ -362,5 +377,9 @@ mirrors! {
         at: u32,
         /// Bytes of the IP packet from there on.
         left: u32,
+        /// An IPv6 routing header.
+        is_routed: u8,
+        /// Zero.
+        reserved: [u8; 7],
     }
 }

@@ -7,8 +7,8 @@ use super::abi::{
 use super::entries::Entries;
 use super::error::SteerError;
 use super::host::{Host, SHARED_MAPS};
+use super::link::{is_virtual, program_on};
 use super::maps::{self, Maps, access};
-use super::occupant::program_on;
 use super::options::{Missed, Options, Placement, QUEUE_MAX, QUEUE_MIN};
 use super::order::Clocks;
 use super::pins::{LINK, pin_error, remove};
@@ -357,7 +357,7 @@ fn raw_config(interface: &Interface, options: &Options, slot: u32) -> SteerConfi
         change: 1,
         tag: random.hash_one("tag") as u32,
         ifindex: interface.index,
-        reserved: 0,
+        may_be_unfinished: u32::from(is_virtual(interface.index)),
         secrets,
     }
 }

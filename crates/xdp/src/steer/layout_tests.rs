@@ -4,9 +4,9 @@
 mod btf;
 
 use super::abi::{
-    self, Mirror, Packet, SteerClock, SteerConfig, SteerCore, SteerCount, SteerDone, SteerEntry,
-    SteerEvent, SteerHost, SteerMask, SteerMasks, SteerPlaced, SteerReceived, SteerRing,
-    SteerTable, SteerTableCore, SteerThread, SteerUnit,
+    self, Mirror, Packet, PacketSum, SteerClock, SteerConfig, SteerCore, SteerCount, SteerDone,
+    SteerEntry, SteerEvent, SteerHost, SteerMask, SteerMasks, SteerPlaced, SteerReceived,
+    SteerRing, SteerTable, SteerTableCore, SteerThread, SteerUnit,
 };
 use super::{OBJECTS, Steered};
 use btf::{Btf, Layout};
@@ -42,6 +42,7 @@ fn structs_are_laid_out_as_in_the_programs() {
     same::<SteerClock>(TRACE);
     same::<SteerThread>(TRACE);
     same::<Packet>(DISSECT);
+    same::<PacketSum>(DISSECT);
 }
 
 /// A number of the header; `#define NAME NUMBER`.
@@ -110,8 +111,10 @@ fn what_became_of_frames_and_reasons_have_the_headers_numbers() {
         "NO_QUEUE",
         "NO_META",
         "ODD",
+        "UNSUMMED",
         "FRAG_FOLLOWED",
         "FRAG_ORPHAN",
+        "SUMMED",
         "UNKNOWN",
     ];
     for (name, what) in names.iter().zip(Steered::ALL) {

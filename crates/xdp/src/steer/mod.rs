@@ -34,8 +34,8 @@
 //! * A frame costs one look-up for exact entries and at most [`MASKS`] for wildcard entries, however many entries there are.
 //! * A frame that nothing wants passes. The programs drop only for want of room, and for urgent moves; both are counted by unit.
 //!
-//! * A frame that goes to another core comes to the stack there as from a wire: with its checksum, or not at all. On a veth, the other end must
-//!   not leave checksums to be computed later (`ethtool -K <peer> tx off`), as for every XDP redirect.
+//! * A frame that goes to another core comes to the stack there as from a wire, with its checksum: where its sender is on this host and has
+//!   left that to a device, the program finishes it (`checksum.h`).
 //! * Only drivers that run XDP programs themselves are steered: behind them, Linux loses frames on their way to another core
 //!   ([`SteerError::Refused`]).
 //!
@@ -55,9 +55,9 @@ mod host;
 mod key;
 #[cfg(test)]
 mod layout_tests;
+mod link;
 mod maps;
 mod missed;
-mod occupant;
 mod options;
 mod order;
 mod pins;
