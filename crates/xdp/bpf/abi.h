@@ -86,8 +86,10 @@ struct burst {
 #define STEER_FCF_FIRST 1024
 #define STEER_ENTRY_FIRST 1280
 #define STEER_UNITS 132352
-/* Wildcard and exact entries each. */
+/* Wildcard and exact entries together. */
 #define STEER_ENTRIES 131072
+/* Entries that one line of their index has places for: as many as a cache line. */
+#define STEER_PLACES 8
 /* Bytes of the ring of events. */
 #define STEER_EVENT_BYTES 262144
 
@@ -155,6 +157,8 @@ struct steer_config {
 	__u32 tag; /* of frames on their way to a core */
 	__u32 ifindex; /* for the next owner of the pins */
 	__u32 may_be_unfinished; /* 1: senders on this host leave checksums to a device */
+	__u32 last_line; /* of map `lines`, which has a power of two */
+	__u32 reserved;
 	__u64 secrets[STEER_WORDS + 1]; /* of the hash */
 };
 
@@ -163,9 +167,13 @@ struct steer_mask {
 	__u64 words[STEER_WORDS];
 	__u32 id; /* 0..STEER_MASKS, for its life */
 	__u32 priority; /* highest of its entries */
-	__u32 is_short; /* 1: nothing behind the words that tell flows apart is looked at, or hashed */
+	__u32 shape; /* which words are looked at, and hashed: STEER_SHAPE_... */
 	__u32 reserved;
 };
+#define STEER_SHAPE_ALL 0
+#define STEER_SHAPE_FLOW 1 /* those that tell flows apart */
+#define STEER_SHAPE_IPV4 2 /* of those, without the upper halves of IPv6 addresses: 1, 3, 4 and 5 */
+#define STEER_IPV4_WORDS 4
 
 /* The value of map `masks`, which has two: user space fills one while the program reads the other. */
 struct steer_masks {
@@ -174,14 +182,21 @@ struct steer_masks {
 	struct steer_mask masks[STEER_MASKS]; /* by falling priority */
 };
 
-/* The value of map `exact` (key: hash of the flow words) and of map `wild` (key: hash of the masked words and the mask's id). */
+/* The value of map `entries`, by unit, less STEER_ENTRY_FIRST. What tells flows apart is in its first cache line. */
 struct steer_entry {
-	__u64 words[STEER_WORDS]; /* what the key must be, masked */
 	__u32 mask; /* its id; ~0 of exact entries */
 	__u32 unit;
 	__u32 priority;
 	__u32 change; /* STEER_COMING, STEER_GOING or 0 */
+	__u64 words[STEER_WORDS]; /* what the key must be, masked */
+	__u64 reserved[2];
 };
+/* The value of map `lines`, by hash of the masked words (index.h). A place is 0, or the hash's upper half and the unit below it. */
+struct steer_line {
+	__u64 places[STEER_PLACES];
+};
+/* A place whose entry is gone. */
+#define STEER_PLACE_LEFT 0xffffffff
 /* An entry is new, or about to go: a flow changes to its other unit when that loses no order. */
 #define STEER_COMING 1
 #define STEER_GOING 2

@@ -186,6 +186,7 @@ fn options(spec: &InterfaceSpec, table: &CoreTable) -> Options {
             Unmatched::Stay => Missed::Stay,
         },
         is_fcf: spec.fcf,
+        entries: spec.rules_max,
         cores: table.cores().iter().map(Core::id).collect(),
         ..Options::default()
     }

@@ -27,6 +27,9 @@ Examples:
         /// Groups that flows without a rule are gathered in: 256, 512 or 1024
         #[arg(long, default_value = "256", value_parser = groups)]
         groups: u16,
+        /// Rules that there is room for, 64 to 131072: up to 41 MiB of the kernel's memory
+        #[arg(long, default_value = "16384", value_parser = clap::value_parser!(u32).range(64..=131_072))]
+        rules: u32,
         /// The outermost ToS byte is a flow control field: a machine's id in 7 bits, then priority
         #[arg(long)]
         fcf: bool,

@@ -36,8 +36,8 @@ const MAPS: [&str; 11] = [
     "config",
     "units",
     "done",
-    "exact",
-    "wild",
+    "entries",
+    "lines",
     "masks",
     "fragments",
     QUEUES,
@@ -289,9 +289,8 @@ fn load(host: &Path, directory: &Path, options: &Options) -> Result<Ebpf, SteerE
     }
     // The kernel makes no queues for processors that cannot be.
     loader.map_max_entries(QUEUES, (aya::util::nr_cpus().unwrap_or(1) as u32).min(super::CPUS));
-    for map in ["exact", "wild"] {
-        loader.map_max_entries(map, entries);
-    }
+    loader.map_max_entries("entries", entries);
+    loader.map_max_entries("lines", entries.next_power_of_two());
     let step = |step| move |error: EbpfError| SteerError::Load { step, source: Box::new(error) };
     let mut ebpf = loader.load(OBJECT).map_err(step("load the maps of an interface"))?;
     for name in [ARRIVE, STEER] {
@@ -358,6 +357,8 @@ fn raw_config(interface: &Interface, options: &Options, slot: u32) -> SteerConfi
         tag: random.hash_one("tag") as u32,
         ifindex: interface.index,
         may_be_unfinished: u32::from(is_virtual(interface.index)),
+        last_line: options.entries.clamp(1, super::ENTRIES_MAX).next_power_of_two() - 1,
+        reserved: 0,
         secrets,
     }
 }

@@ -31,7 +31,7 @@
 //! * Traffic needs no process: programs, links and maps are pinned. Who dies changes nothing, and the next owner adopts the pins.
 //! * An interface with another XDP program is refused, never overwritten.
 //! * One slot, one set of maps, queues and counters for each interface: none sees another's. Only the core table and the clocks are shared.
-//! * A frame costs one look-up for exact entries and at most [`MASKS`] for wildcard entries, however many entries there are.
+//! * A frame costs one search for exact entries and at most [`MASKS`] for wildcard entries, however many entries there are.
 //! * A frame that nothing wants passes. The programs drop only for want of room, and for urgent moves; both are counted by unit.
 //!
 //! * A frame that goes to another core comes to the stack there as from a wire, with its checksum: where its sender is on this host and has
@@ -52,6 +52,7 @@ mod error;
 mod events;
 mod hash;
 mod host;
+mod index;
 mod key;
 #[cfg(test)]
 mod layout_tests;

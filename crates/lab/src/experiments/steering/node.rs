@@ -75,7 +75,7 @@ impl Node {
             self.run(&["steer", "flow", "add", &rule(vm.number, told)])?;
         }
         self.add_idle_rules(told.idle_rules)?;
-        self.run(&["steer", "attach", "eth0", "--unmatched", "stay"]).map(drop)
+        self.run(&["steer", "attach", "eth0", "--unmatched", "stay", "--rules", "131072"]).map(drop)
     }
 
     fn add_idle_rules(&self, count: u32) -> Result<()> {
