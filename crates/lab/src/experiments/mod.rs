@@ -192,7 +192,7 @@ static EXPERIMENTS: [Experiment; NAMES.len()] = [
     },
     Experiment {
         name: NAMES[3],
-        about: "cost of a frame with 10 to 16 000 rules (VSE slides)",
+        about: "cost of a frame with 10 to 100 000 rules (VSE slides)",
         counts: false,
         run: entries::run,
     },
