@@ -318,6 +318,7 @@ pub struct SwitchSettings {
 
 /// `suiro port`.
 #[derive(Subcommand)]
+#[expect(clippy::large_enum_variant, reason = "there is one, from the command line")]
 pub enum PortCommand {
     /// Make a port
     #[command(after_help = "\
@@ -330,7 +331,7 @@ Examples:
   suiro port add sw0 vm2 --type vhost-user --socket /run/suiro/vm2.sock --server --queues 4   the same, called by the machine
   suiro port add sw0 to-sw1 --type vlink --peer sw1:to-sw0           a link to another switch:
   suiro port add sw1 to-sw0 --type vlink --peer sw0:to-sw1           both ends name each other")]
-    Add(Box<PortAdd>),
+    Add(PortAdd),
     /// List the ports of one switch, or of all
     List {
         /// The switch

@@ -16,7 +16,7 @@ pub fn run(context: &Context, command: PortCommand) -> Result<(), Failure> {
     match command {
         PortCommand::Add(args) => {
             let path = format!("/v1/switches/{}/ports", args.switch);
-            let view: PortView = context.client.send(Method::POST, &path, &spec(*args)?)?;
+            let view: PortView = context.client.send(Method::POST, &path, &spec(args)?)?;
             context.print(&view, made)
         }
         PortCommand::List { switch } => {
