@@ -11,9 +11,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, ipproto, recv, socket_with};
 use std::net::{IpAddr, UdpSocket};
 use std::thread;
+use std::time::{Duration, Instant};
 use wire::build::{Frame, Ipv4, Tcp};
 use wire::tunnel::{Dscp, Vxlan};
-use wire::{DropReason, Gso, Offload, PartialChecksum};
+use wire::{DropReason, Gso, Offload};
 
 const NEAR: &str = "192.0.2.1";
 const FAR: &str = "192.0.2.2";
@@ -39,6 +40,15 @@ fn spec(lab: &Lab, place: &str, vni: u32) -> PortSpec {
 
 fn end(lab: &Lab, place: &str, vni: u32) -> OpenPort {
     port::open(&spec(lab, place, vni), 1).expect("a tunnel")
+}
+
+/// Closes a port and waits until its sockets are gone: a child of another test may hold them until it has become another program.
+fn close(lab: &Lab, place: &str, port: OpenPort) {
+    drop(port);
+    let begin = Instant::now();
+    while !lab.exec(place, "ss -Hun -a").is_empty() {
+        assert!(begin.elapsed() < Duration::from_secs(10), "the sockets stay");
+    }
 }
 
 /// The frames that come until there are so many, and what was lost meanwhile.
@@ -99,7 +109,7 @@ fn a_frame_comes_out_as_it_went_in() {
 }
 
 #[test]
-fn a_large_segment_comes_out_as_the_segments_that_it_is_cut_to() {
+fn a_large_segment_crosses_in_pieces_and_comes_out_whole() {
     let Some(lab) = hosts("cut") else { return };
     let (mut near, mut far) = (end(&lab, "s", 7), end(&lab, "b", 7));
     let payload: Vec<u8> = (0..30_000).map(|at| (at % 251) as u8).collect();
@@ -108,17 +118,7 @@ fn a_large_segment_comes_out_as_the_segments_that_it_is_cut_to() {
     let offload =
         Offload { checksum: Some(checksum), gso: Gso::TcpV4, gso_size: 1400, ..Offload::default() };
     assert!(send(&mut near, &frame, offload).is_empty());
-    let (frames, _) = received(&mut far, 30_000_usize.div_ceil(1400));
-    let all: Vec<u8> = frames.iter().flat_map(|frame| frame[54..].to_vec()).collect();
-    assert_eq!(all, payload);
-    for frame in frames {
-        let mut again = frame.clone();
-        let partial = PartialChecksum { start: 34, offset: 16 };
-        let sum = wire::checksum::pseudo_ipv4(0x0a00_0001, 0x0a00_0002, 6, frame.len() as u32 - 34);
-        again[50..52].copy_from_slice(&wire::checksum::fold(sum).to_be_bytes());
-        wire::checksum::complete(&mut again, partial).expect("TCP");
-        assert_eq!(again, frame, "a right checksum");
-    }
+    assert_eq!(received(&mut far, 1).0, [frame]);
 }
 
 #[test]
@@ -175,6 +175,7 @@ fn the_outer_packet_has_the_ecn_inside_and_the_dscp_that_was_asked_for() {
         let mut packet = [0; 2048];
         let (len, _) = recv(&raw, &mut packet[..], RecvFlags::empty()).expect("a packet");
         assert!(len > 36 && packet[1] == outer, "TOS {:#x}", packet[1]);
+        close(&lab, "s", near);
     }
 }
 
@@ -206,8 +207,8 @@ fn a_udp_port_that_another_tunnel_end_has_is_refused_and_free_again_after_it() {
     assert!(matches!(busy, OpenError::Busy { .. }), "{busy}");
     assert!(busy.remedy().contains("ip -d link show type vxlan"), "{}", busy.remedy());
     lab.ip("b", "link del vx0");
-    drop(end(&lab, "b", 7));
-    drop(end(&lab, "b", 7));
+    close(&lab, "b", end(&lab, "b", 7));
+    close(&lab, "b", end(&lab, "b", 7));
 }
 
 #[test]

@@ -39,7 +39,7 @@ impl Vxlan {
 }
 
 /// Where the IP header of an Ethernet frame is, behind whatever tags.
-fn network(head: &[u8]) -> Option<usize> {
+pub(crate) fn network(head: &[u8]) -> Option<usize> {
     let (mut key, mut layers) = (Key::default(), Layers::default());
     parse_ethernet(head, &mut key, &mut layers);
     (layers.ip != 0).then_some(usize::from(layers.ip))

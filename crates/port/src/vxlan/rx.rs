@@ -5,8 +5,10 @@ use crate::queue::{Body, Drops, RxQueue};
 use crate::spec::Tunnel;
 use crate::sys::datagram::{self, Arrived};
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use wire::merge::Train;
 use wire::tunnel::{Dscp, Vxlan, decapsulate_ds};
 use wire::{DropReason, Gso, HEAD_MAX, Head, Layers, Offload};
 
@@ -73,47 +75,102 @@ impl VxlanRx {
     }
 
     /// Makes frames of as much of the run as there are slots for; returns the rest.
-    fn take(&self, mut run: Run, batch: &mut RxBatch, drops: &mut Drops) -> Option<Run> {
-        let buffer = &self.buffers[run.buffer];
-        while run.at < run.end {
+    fn take(&mut self, mut run: Run, batch: &mut RxBatch, drops: &mut Drops) -> Option<Run> {
+        while let Some(frame) = run.frame() {
             let Some(slot) = batch.free().first_mut() else { return Some(run) };
-            let end = run.end.min(run.at + run.segment);
-            let base = (run.buffer * BUFFER + run.at + Vxlan::LEN) as u64;
-            match self.decapsulate(slot, &buffer[run.at..end], base, run.ds) {
+            let is_ours = self.is_ours(&run);
+            let ds = run.ds;
+            run.advance();
+            // A run may hold datagrams of other ports: the kernel puts together what only its outer headers tell apart.
+            let outcome = match is_ours {
+                true => {
+                    let merged = self.merge(frame, &mut run);
+                    self.decapsulate(slot, merged, run.buffer, ds)
+                }
+                false => Err(DropReason::BadSource),
+            };
+            match outcome {
                 Ok(()) => batch.advance(1),
                 Err(reason) => drops.add(reason, 1),
             }
-            run.at = end;
         }
         None
     }
 
-    /// Makes a slot of one datagram, whose frame begins at `base`.
+    /// Whether the run's next datagram is VXLAN with this port's VNI.
+    fn is_ours(&self, run: &Run) -> bool {
+        let header = Vxlan::parse(&self.buffers[run.buffer][run.at..run.end]);
+        header.is_some_and(|header| header.vni == self.vni)
+    }
+
+    /// Puts the segments that follow `frame` in the run behind it; the frame that they are now, and its state.
+    fn merge(&mut self, frame: Range<usize>, run: &mut Run) -> (Range<usize>, Offload) {
+        let Range { start, mut end } = frame;
+        let is_alone = run.frame().is_none();
+        let begun = (!is_alone).then(|| Train::begin(&self.buffers[run.buffer][start..end]));
+        let Some(mut train) = begun.flatten() else { return (start..end, Offload::default()) };
+        while let Some(next) = run.frame().filter(|_| self.is_ours(run)) {
+            let buffer = &mut self.buffers[run.buffer];
+            if !train.precedes(&buffer[start..], &buffer[next.clone()]) {
+                break;
+            }
+            let headers = train.add(&buffer[next.clone()]);
+            buffer.copy_within(next.start + headers..next.end, end);
+            end += next.len() - headers;
+            run.advance();
+        }
+        (start..end, train.finish(&mut self.buffers[run.buffer][start..]))
+    }
+
+    /// Makes a slot of a frame.
     fn decapsulate(
         &self,
         slot: &mut Slot,
-        datagram: &[u8],
-        base: u64,
+        (range, offload): (Range<usize>, Offload),
+        buffer: usize,
         ds: u8,
     ) -> Result<(), DropReason> {
-        // A run may hold datagrams of other ports: the kernel puts together what only its outer headers tell apart.
-        let is_ours = Vxlan::parse(datagram).is_some_and(|header| header.vni == self.vni);
-        let frame = datagram.get(Vxlan::LEN..).filter(|_| is_ours).ok_or(DropReason::BadSource)?;
+        let frame = &self.buffers[buffer][range.clone()];
         let (head, body) = frame.split_at(frame.len().min(HEAD_MAX));
         slot.head.area()[..head.len()].copy_from_slice(head);
         slot.head.set_len(head.len());
         slot.body = match body.len() {
             0 => BodyAt::Nowhere,
-            len => BodyAt::Port { at: base + HEAD_MAX as u64, len: len as u32 },
+            len => BodyAt::Port {
+                at: (buffer * BUFFER + range.start + HEAD_MAX) as u64,
+                len: len as u32,
+            },
         };
-        let (_, layers) = wire::parse(&slot.head, 0);
-        let checksum = wire::is_partial(&slot.head, &layers);
-        slot.offload = Offload { checksum, ..Offload::default() };
-        if frame.len() > ETHERNET + usize::from(self.mtu) {
-            slot.offload = large(&slot.head, &layers, frame.len(), slot.offload, self.mtu);
+        slot.offload = offload;
+        if offload.gso == Gso::None {
+            slot.offload = self.found(&slot.head, frame.len());
         }
         let kept = decapsulate_ds(slot.head.bytes_mut(), ds, self.dscp);
         if kept { Ok(()) } else { Err(DropReason::Ecn) }
+    }
+
+    /// The state of a frame, of which a socket says nothing.
+    fn found(&self, head: &Head, len: usize) -> Offload {
+        let (_, layers) = wire::parse(head, 0);
+        let checksum = wire::is_partial(head, &layers);
+        let offload = Offload { checksum, ..Offload::default() };
+        match len > ETHERNET + usize::from(self.mtu) {
+            true => large(head, &layers, len, offload, self.mtu),
+            false => offload,
+        }
+    }
+}
+
+impl Run {
+    /// Where the next datagram's frame is; empty for one that ends before.
+    fn frame(&self) -> Option<Range<usize>> {
+        let end = self.end.min(self.at + self.segment);
+        (self.at < self.end).then(|| (self.at + Vxlan::LEN).min(end)..end)
+    }
+
+    /// Past the next datagram.
+    fn advance(&mut self) {
+        self.at = self.end.min(self.at + self.segment);
     }
 }
 
