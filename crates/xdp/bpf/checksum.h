@@ -80,9 +80,10 @@ static long sum_chunk(__u32 step, void *context)
 		return 1;
 	if (size > SUM_CHUNK)
 		size = SUM_CHUNK;
-	/* The verifier is to see the bound in the register that is used. */
+	/* 1 to SUM_CHUNK still, said so that the verifier of Linux 6.1 sees both bounds in the register that is used. */
 	asm volatile("" : "+r"(size));
-	if (!size || size > SUM_CHUNK || bpf_xdp_load_bytes(walk->ctx, walk->at + done, summing->chunk, size))
+	size = ((size - 1) & (SUM_CHUNK - 1)) + 1;
+	if (bpf_xdp_load_bytes(walk->ctx, walk->at + done, summing->chunk, size))
 		return 1;
 	/* Whole words: behind the last byte are zeroes. */
 	summing->chunk[size] = summing->chunk[size + 1] = summing->chunk[size + 2] = 0;

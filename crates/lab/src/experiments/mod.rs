@@ -47,8 +47,8 @@ use serde::Serialize;
 use stage::NsPerByte;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::time::Duration;
 use steering::Steering;
+use traffic::generator::Pace;
 
 /// The papers' experiments on this host, each with the paper's figures beside ours.
 #[derive(Parser)]
@@ -128,9 +128,9 @@ impl Settings {
         NsPerByte(if self.counts { work * LIGHT } else { work })
     }
 
-    /// From the first datagram until datagrams count. Chosen: a hundred of the agent's looks at the loads (2 ms), and twice that where cores are slow.
-    pub fn warm_up(&self) -> Duration {
-        Duration::from_millis(if self.counts { 400 } else { 200 })
+    /// How flows begin.
+    pub fn pace(&self) -> Pace {
+        if self.counts { Pace::SLOW } else { Pace::USUAL }
     }
 
     /// Whether rates mean nothing.

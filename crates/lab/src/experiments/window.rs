@@ -3,7 +3,7 @@
 use super::Settings;
 use super::stage::Counts;
 use super::testbed::{Testbed, address, peer};
-use super::traffic::generator::{self, Sent, Source, Times};
+use super::traffic::generator::{self, Pace, Sent, Source, Times};
 use super::traffic::receiver::{self, PORT, Vm};
 use super::traffic::{Flow, Outcome, Tally, Work};
 use crate::machine::placement_class;
@@ -81,8 +81,8 @@ pub struct Windows<'t> {
     pub work: Work,
     /// The counted time.
     pub length: Duration,
-    /// Datagrams run for so long before it: queues fill, steering decides.
-    pub warm_up: Duration,
+    /// What comes before it.
+    pub pace: Pace,
     /// Says how far apart the first two cores are.
     pub class: fn() -> &'static str,
     /// Numbers the windows, so that datagrams of an earlier one are told.
@@ -95,7 +95,7 @@ impl<'t> Windows<'t> {
         let (work, next) = (Work::measure(), AtomicU32::new(1));
         let length = Duration::from_secs_f64(settings.seconds);
         let class = if settings.counts { || "-" } else { placement_class };
-        Self { testbed, work, length, warm_up: settings.warm_up(), class, next }
+        Self { testbed, work, length, pace: settings.pace(), class, next }
     }
 
     /// Sends these flows to these VMs for a window; a VM has one flow at most.
@@ -187,8 +187,10 @@ impl<'t> Windows<'t> {
                 .iter()
                 .zip(&sockets)
                 .map(|(&vm, socket)| {
-                    let flow = flows.iter().find(|flow| flow.vm == vm.number);
-                    let first = flow.map_or(0, |flow| generator::first_counted(flow, &times));
+                    let flow = flows.iter().enumerate().find(|(_, flow)| flow.vm == vm.number);
+                    let first = flow.map_or(0, |(place, flow)| {
+                        generator::first_counted(flow, &times.of(place))
+                    });
                     let tally = Tally::new(first, times.begin, times.end);
                     let over = &over;
                     let receive =
@@ -219,9 +221,10 @@ impl<'t> Windows<'t> {
 
     fn times(&self) -> Times {
         let start = super::traffic::now_ns() + LEAD.as_nanos() as u64;
-        let begin = start + self.warm_up.as_nanos() as u64;
+        let begin = start + self.pace.warm_up.as_nanos() as u64;
         let end = begin + self.length.as_nanos() as u64;
-        Times { run: self.next.fetch_add(1, Ordering::Relaxed), start, begin, end }
+        let step = self.pace.step.as_nanos() as u64;
+        Times { run: self.next.fetch_add(1, Ordering::Relaxed), start, begin, end, step }
     }
 }
 
