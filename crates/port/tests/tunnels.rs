@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use wire::build::{Frame, Ipv4, Tcp};
 use wire::tunnel::{Dscp, Vxlan};
-use wire::{DropReason, Gso, Offload};
+use wire::{DropReason, Gso, Offload, PartialChecksum};
 
 const NEAR: &str = "192.0.2.1";
 const FAR: &str = "192.0.2.2";
@@ -119,6 +119,20 @@ fn a_large_segment_crosses_in_pieces_and_comes_out_whole() {
         Offload { checksum: Some(checksum), gso: Gso::TcpV4, gso_size: 1400, ..Offload::default() };
     assert!(send(&mut near, &frame, offload).is_empty());
     assert_eq!(received(&mut far, 1).0, [frame]);
+}
+
+#[test]
+fn of_a_frame_whose_state_is_a_lie_nothing_leaves_with_the_next_one() {
+    let Some(lab) = hosts("lie") else { return };
+    let (mut near, mut far) = (end(&lab, "s", 7), end(&lab, "b", 7));
+    let state = |start| Offload {
+        checksum: Some(PartialChecksum { start, offset: 6 }),
+        ..Offload::default()
+    };
+    assert_eq!(lost(&send(&mut near, &udp(60, 0), state(5000))), [(DropReason::BadOffload, 1)]);
+    assert!(send(&mut near, &udp(61, 0), state(34)).is_empty());
+    let (frames, _) = received(&mut far, 1);
+    assert_eq!((frames.len(), frames[0].len()), (1, udp(61, 0).len()));
 }
 
 #[test]

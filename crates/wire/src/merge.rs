@@ -7,7 +7,7 @@ use crate::checksum::{fold, sum};
 use crate::ip::{self, IpPacket};
 use crate::parse::chunk;
 use crate::tunnel::network;
-use crate::{Gso, Offload, PartialChecksum, ip_proto};
+use crate::{Gso, HEAD_MAX, Offload, PartialChecksum, ip_proto};
 
 /// Least payload of a segment, as [`crate::segment::plan`] has it.
 const LEAST: usize = 8;
@@ -54,7 +54,8 @@ impl Train {
             packet.proto == ip_proto::TCP && !packet.is_fragment && packet.end == Some(frame.len());
         let is_plain = header[12] & 0xf == 0 && header[13] & !(ECE | LAST) == ACK;
         let payload = frame.len().checked_sub(headers)?;
-        let fits = headers >= l4 + 20 && payload >= LEAST;
+        // Who cuts it again looks for all headers in a frame's head.
+        let fits = (l4 + 20..=HEAD_MAX).contains(&headers) && payload >= LEAST;
         let is_v6 = packet.version == 6;
         let last = header[13] & LAST;
         (is_whole && is_plain && fits).then_some(Self {

@@ -56,8 +56,14 @@ impl VxlanTx {
             return self.send_parts(frame, flow, ds);
         }
         (self.run.flow, self.run.ds) = (flow, ds);
-        plain::send(frame, usize::MAX, self)?;
-        self.flush()
+        match plain::send(frame, usize::MAX, self) {
+            Ok(()) => self.flush(),
+            Err(reason) => {
+                // What is left of a frame that cannot be sent must not leave with the next one.
+                self.run.clear();
+                Err(reason)
+            }
+        }
     }
 
     /// Sends a frame that needs nothing done, from where it lies.
@@ -76,9 +82,16 @@ impl VxlanTx {
         let segment = (run.count > 1).then_some(run.segment as u16);
         let parts = [Part::private(&run.bytes)];
         let sent = datagram::send(&self.senders[run.flow], &self.to, &parts, segment, run.ds);
-        run.bytes.clear();
-        (run.count, run.is_closed) = (0, false);
+        run.clear();
         sent.map_err(|error| reason(&error))
+    }
+}
+
+impl Run {
+    /// Forgets its datagrams.
+    fn clear(&mut self) {
+        self.bytes.clear();
+        (self.count, self.is_closed) = (0, false);
     }
 }
 
