@@ -2,7 +2,6 @@
 
 use crate::queue::TxFrame;
 use crate::sys::parts::Part;
-use crate::vnet;
 use arrayvec::ArrayVec;
 use std::io;
 use vhost::Payload;
@@ -20,7 +19,7 @@ pub(crate) fn is_scattered(frame: &TxFrame<'_>) -> bool {
 }
 
 /// `header`, head and body of a frame that is not scattered.
-pub(crate) fn gather<'a>(header: &'a [u8; vnet::LEN], frame: &TxFrame<'a>) -> Parts<'a> {
+pub(crate) fn gather<'a>(header: &'a [u8], frame: &TxFrame<'a>) -> Parts<'a> {
     let mut parts = Parts::new();
     parts.push(Part::private(header));
     parts.push(Part::private(frame.head));

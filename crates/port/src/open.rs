@@ -6,6 +6,7 @@ use crate::error::OpenError;
 use crate::facts::PortFacts;
 use crate::queue::{RxQueue, TxQueue};
 use crate::spec::{PortKind, PortSpec};
+use crate::vxlan::Groups;
 use std::cell::OnceCell;
 use std::path::PathBuf;
 
@@ -28,12 +29,14 @@ pub struct Opener {
     records: Option<PathBuf>,
     /// Made for the first port that can use them.
     transmitters: OnceCell<Result<Transmitters, String>>,
+    /// Who gets which tunnel's datagrams.
+    groups: Groups,
 }
 
 impl Opener {
     /// For `workers` workers.
     pub fn new(workers: usize) -> Self {
-        Self { workers, records: None, transmitters: OnceCell::new() }
+        Self { workers, records: None, transmitters: OnceCell::new(), groups: Groups::default() }
     }
 
     /// Notes in this directory, which must be on a tmpfs, where guests' packed rings stand: they outlive a process that is killed.
@@ -55,6 +58,7 @@ impl Opener {
             PortKind::VhostUser => {
                 crate::vhost_user::open(spec, self.workers, self.records.as_deref())
             }
+            PortKind::Vxlan => crate::vxlan::open(spec, self.workers, &self.groups),
         }
     }
 

@@ -1,17 +1,19 @@
 //! What a port shall be: the values that configuration hands to [`crate::open()`].
 
 use std::fmt;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use vhost::Role;
+use wire::tunnel::{Dscp, VXLAN_PORT, Vxlan};
 
 /// The port that is wanted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PortSpec {
     /// By which door.
     pub kind: PortKind,
-    /// The kernel interface's name, at most 15 bytes; of a vhost-user port, which has none, the port's own.
+    /// The kernel interface's name, at most 15 bytes; of a port that has none, the port's own.
     pub interface: String,
-    /// The namespace where the interface is (or, for a TAP, shall be); `None` is the node's own.
+    /// The namespace where the interface is (or, for a TAP, shall be), or that a tunnel goes out from; `None` is the node's own.
     pub netns: Option<NetnsRef>,
     /// Rx queues wanted, of a vhost-user port the most pairs. 0: one, but for AF_XDP all that the interface has (whose other
     /// queues' frames would pass suiro by).
@@ -26,6 +28,38 @@ pub struct PortSpec {
     pub socket: PathBuf,
     /// Who listens on it.
     pub role: Role,
+    /// The tunnel of a VXLAN port; other kinds have none.
+    pub tunnel: Option<Tunnel>,
+}
+
+/// A tunnel to one other end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tunnel {
+    /// The other end.
+    pub remote: IpAddr,
+    /// This end's address; the one of the route when left out.
+    pub local: Option<IpAddr>,
+    /// VXLAN network identifier, 24 bits.
+    pub vni: u32,
+    /// UDP port of both ends.
+    pub port: u16,
+    /// What becomes of the DSCP.
+    pub dscp: Dscp,
+    /// TTL or hop limit of the outer packet.
+    pub ttl: u8,
+}
+
+impl Tunnel {
+    /// To that end, everything else as usual: UDP port 4789, DSCP 0 outside, TTL 64.
+    pub fn new(remote: IpAddr, vni: u32) -> Self {
+        Self { remote, local: None, vni, port: VXLAN_PORT, dscp: Dscp::Pipe(0), ttl: 64 }
+    }
+
+    /// Bytes of the headers around a frame: IP, UDP, VXLAN.
+    pub fn overhead(&self) -> u32 {
+        let ip = if self.remote.is_ipv4() { 20 } else { 40 };
+        ip + 8 + Vxlan::LEN as u32
+    }
 }
 
 impl PortSpec {
@@ -42,6 +76,7 @@ impl PortSpec {
             xdp_mode: XdpMode::Auto,
             socket: PathBuf::new(),
             role: Role::Client,
+            tunnel: None,
         }
     }
 
@@ -64,6 +99,8 @@ pub enum PortKind {
     AfXdp,
     /// A virtual machine's memory, by the vhost-user protocol.
     VhostUser,
+    /// Another host, by VXLAN over this one's own network.
+    Vxlan,
 }
 
 impl PortKind {
@@ -74,6 +111,7 @@ impl PortKind {
             Self::AfPacket => "af_packet",
             Self::AfXdp => "af_xdp",
             Self::VhostUser => "vhost-user",
+            Self::Vxlan => "vxlan",
         }
     }
 }

@@ -3,7 +3,7 @@
 mod lab;
 
 use lab::{Lab, Seen, forward};
-use port::{OpenPort, PortKind, PortSpec, XdpMode};
+use port::{OpenPort, PortKind, PortSpec, Tunnel, XdpMode};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -169,4 +169,46 @@ fn generic_af_xdp_switches_its_peers_large_segments_off() {
         return;
     };
     assert!(seen.longest[0] <= 1514, "{:?}", seen.longest);
+}
+
+/// A guest, and the kernel's own VXLAN interface behind a tunnel.
+fn carries_to_the_kernels_vxlan(test: &str, near: &str, far: &str) {
+    let Some(lab) = Lab::new(test) else { return };
+    lab.veth("b");
+    for (place, interface, address) in [("s", "portb", near), ("b", "eth0", far)] {
+        let nodad = if near.contains(':') { "nodad" } else { "" };
+        lab.ip(place, &format!("addr add {address} dev {interface} {nodad}"));
+        lab.ip(place, &format!("link set {interface} up"));
+    }
+    let [near, far] = [near, far].map(|address| address.split('/').next().expect("an address"));
+    lab.ip(
+        "b",
+        &format!("link add vx0 type vxlan id 7 local {far} remote {near} dstport 4789 dev eth0"),
+    );
+    lab.ip("b", "addr add 10.9.0.2/24 dev vx0");
+    lab.ip("b", "link set vx0 up");
+    let remote = far.parse().expect("an address");
+    let tunnel = PortSpec {
+        tunnel: Some(Tunnel::new(remote, 7)),
+        ..PortSpec::new(PortKind::Vxlan, "tun0").in_netns(&*lab.netns("s"))
+    };
+    let mut right = port::open(&tunnel, 1).expect("a tunnel");
+    assert!(right.facts.carrier);
+    let tap = PortSpec { mtu: Some(right.facts.mtu), ..lab.spec(PortKind::Tap, "a") };
+    let mut left = lab.guest(&tap, "a", 1);
+    let seen = exchange(&lab, &mut left, &mut right);
+    let drops: Vec<_> =
+        seen.drops.iter().filter(|(reason, _)| reason.name() != "rx_full").collect();
+    assert!(drops.is_empty(), "lost frames: {drops:?}");
+    assert!(seen.longest.iter().all(|&longest| longest > LARGE), "{:?}", seen.longest);
+}
+
+#[test]
+fn a_tunnel_to_the_kernels_vxlan_over_ipv4_carries_everything() {
+    carries_to_the_kernels_vxlan("v4", "192.0.2.1/24", "192.0.2.2/24");
+}
+
+#[test]
+fn a_tunnel_to_the_kernels_vxlan_over_ipv6_carries_everything() {
+    carries_to_the_kernels_vxlan("v6", "2001:db8::1/64", "2001:db8::2/64");
 }

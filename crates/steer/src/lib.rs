@@ -59,7 +59,8 @@ pub use look::{Roots, look_around};
 pub use rule::{Filter, Frag, Own, Placing, Rule, Target, Underlay, parse_filter, parse_rule};
 pub use selector::Selector;
 pub use spec::{
-    GROUPS_RANGE, InterfaceSpec, PolicyKind, PolicyPatch, PolicySpec, Unmatched, VmSpec,
+    GROUPS_RANGE, InterfaceSpec, PolicyKind, PolicyPatch, PolicySpec, RULES_RANGE, Unmatched,
+    VmSpec,
 };
 pub use surroundings::{SeenVm, Surroundings};
 pub use view::{

@@ -8,6 +8,10 @@ use utoipa::ToSchema;
 const GROUPS: u16 = 256;
 /// Fewest and most groups (design.md §5).
 pub const GROUPS_RANGE: std::ops::RangeInclusive<u16> = 256..=1024;
+/// Rules that an interface has room for unless told otherwise. Chosen: they take 5 MiB of the kernel's memory, the most 41.
+const RULES: u32 = 16_384;
+/// Fewest and most of them.
+pub const RULES_RANGE: std::ops::RangeInclusive<u32> = 64..=131_072;
 /// The paper's threshold.
 const THRESHOLD_PERCENT: u8 = 50;
 
@@ -30,13 +34,15 @@ pub struct InterfaceSpec {
     pub unmatched: Unmatched,
     /// Groups that their flows are gathered in: a power of two, 256 to 1024.
     pub groups: u16,
+    /// Rules that there is room for, 64 to 131072.
+    pub rules_max: u32,
     /// Whether the outermost ToS byte is the paper's flow control field: 7 bits of a machine's id, then priority.
     pub fcf: bool,
 }
 
 impl Default for InterfaceSpec {
     fn default() -> Self {
-        Self { unmatched: Unmatched::Place, groups: GROUPS, fcf: false }
+        Self { unmatched: Unmatched::Place, groups: GROUPS, rules_max: RULES, fcf: false }
     }
 }
 

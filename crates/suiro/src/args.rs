@@ -16,11 +16,12 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use node::spec::{
-    BadText, Controller, Dpid, IfName, Listen, Mac, Netns, NewRate, Peer, Pin, PortName,
+    BadText, Controller, Dpid, Dscp, IfName, Listen, Mac, Netns, NewRate, Peer, Pin, PortName,
     PortNumber, Protocol, Rate, SocketPath, SwitchName,
 };
 use std::error::Error;
 use std::ffi::OsString;
+use std::net::IpAddr;
 use std::num::{IntErrorKind, ParseIntError};
 use std::path::PathBuf;
 
@@ -32,7 +33,7 @@ const STYLES: Styles = Styles::styled()
 /// Where options stand in the help that every command has: after its own.
 const LAST: usize = 900;
 
-/// A virtual switch for hosts of many tenants: OpenFlow switches with TAP, AF_PACKET, AF_XDP and vhost-user ports, in user space.
+/// A virtual switch for hosts of many tenants: OpenFlow switches with TAP, AF_PACKET, AF_XDP, vhost-user and VXLAN ports, in user space.
 #[derive(Parser)]
 #[command(name = "suiro", version, styles = STYLES, max_term_width = 110, after_help = "\
 First steps, as root:
@@ -317,6 +318,7 @@ pub struct SwitchSettings {
 
 /// `suiro port`.
 #[derive(Subcommand)]
+#[expect(clippy::large_enum_variant, reason = "there is one, from the command line")]
 pub enum PortCommand {
     /// Make a port
     #[command(after_help = "\
@@ -384,7 +386,7 @@ pub struct PortAdd {
     /// Its name
     pub name: PortName,
     /// Its kind
-    #[arg(long = "type", value_name = "TYPE", value_parser = ["tap", "af_packet", "af_xdp", "vlink", "vhost-user"])]
+    #[arg(long = "type", value_name = "TYPE", value_parser = ["tap", "af_packet", "af_xdp", "vlink", "vhost-user", "vxlan"])]
     pub kind: String,
     /// The interface, for tap the one to make; the one of the port's name when left out
     #[arg(long, short)]
@@ -416,6 +418,24 @@ pub struct PortAdd {
     /// Listen on the socket; without it suiro calls, which lets guests outlive its restarts (vhost-user)
     #[arg(long)]
     pub server: bool,
+    /// The address of the tunnel's other end (vxlan)
+    #[arg(long, value_name = "ADDRESS")]
+    pub remote: Option<IpAddr>,
+    /// The address of its near end; the one of the route when left out (vxlan)
+    #[arg(long, value_name = "ADDRESS")]
+    pub local: Option<IpAddr>,
+    /// The tunnel's VNI (vxlan)
+    #[arg(long, value_name = "VNI")]
+    pub key: Option<u32>,
+    /// UDP port of both ends; 4789 when left out (vxlan)
+    #[arg(long, value_name = "PORT")]
+    pub udp_port: Option<u16>,
+    /// DSCP outside, or uniform for the inner packet's; 0 when left out (vxlan)
+    #[arg(long, value_name = "0..63|uniform")]
+    pub dscp: Option<Dscp>,
+    /// TTL or hop limit outside; 64 when left out (vxlan)
+    #[arg(long)]
+    pub ttl: Option<u8>,
     /// Bit/s that leave by it in all, such as 1G
     #[arg(long)]
     pub rate: Option<Rate>,

@@ -74,4 +74,6 @@ reasons! {
     HandoverFull = "handover_full";
     /// Its flow was about to move to another worker, and more frames than may wait for that came before the old worker was done.
     HoldFull = "hold_full";
+    /// Congestion was marked on the tunnel's packet, and the frame inside cannot say so (RFC 6040 §4.2).
+    Ecn = "ecn";
 }

@@ -1,6 +1,14 @@
-//! GRE and VXLAN headers as values. They are not part of the flow key; tunnel ports read and write them.
+//! GRE and VXLAN headers as values, and what a tunnel's ends do to the frame inside. They are not part of the flow key; tunnel ports read
+//! and write them.
 
-use crate::parse::chunk;
+mod ds;
+mod entropy;
+
+pub use ds::{Dscp, Ecn, decapsulate_ds, outer_ds};
+pub use entropy::entropy;
+
+use crate::parse::{chunk, parse_ethernet};
+use crate::{Key, Layers};
 
 /// UDP port of VXLAN (RFC 7348 §5).
 pub const VXLAN_PORT: u16 = 4789;
@@ -28,6 +36,13 @@ impl Vxlan {
         let [_, high, middle, low] = self.vni.to_be_bytes();
         [0x08, 0, 0, 0, high, middle, low, 0]
     }
+}
+
+/// Where the IP header of an Ethernet frame is, behind whatever tags.
+pub(crate) fn network(head: &[u8]) -> Option<usize> {
+    let (mut key, mut layers) = (Key::default(), Layers::default());
+    parse_ethernet(head, &mut key, &mut layers);
+    (layers.ip != 0).then_some(usize::from(layers.ip))
 }
 
 /// A GRE header (RFC 2784, RFC 2890): flags and version 16, protocol 16, then checksum, key and sequence number if present.

@@ -82,13 +82,14 @@ struct burst {
 #define STEER_CPUS 512
 /* Most flow groups of an interface. */
 #define STEER_GROUPS_MAX 1024
-/* Units of an interface: the groups, one for each value of the flow control field, the entries'. */
 /* Units of an interface: first the groups, then one for each value of the flow control field, then the entries'. */
 #define STEER_FCF_FIRST 1024
 #define STEER_ENTRY_FIRST 1280
 #define STEER_UNITS 132352
-/* Wildcard and exact entries each. */
+/* Wildcard and exact entries together. */
 #define STEER_ENTRIES 131072
+/* Entries that one line of their index has places for: as many as a cache line. */
+#define STEER_PLACES 8
 /* Bytes of the ring of events. */
 #define STEER_EVENT_BYTES 262144
 
@@ -102,12 +103,14 @@ struct burst {
 #define STEER_NO_QUEUE 6 /* passed: its core has no queue */
 #define STEER_NO_META 7 /* passed: the driver has no room for the unit's number */
 #define STEER_ODD 8 /* passed: a map lacks what it must have */
-#define STEER_VERDICTS 9
+#define STEER_UNSUMMED 9 /* passed: an unfinished checksum may be where the program does not look */
+#define STEER_VERDICTS 10
 /* Counted beside the verdict. */
-#define STEER_FRAG_FOLLOWED 9 /* a later fragment went with its first one */
-#define STEER_FRAG_ORPHAN 10 /* a later fragment whose first one was not seen */
-#define STEER_UNKNOWN 11 /* on the target core: a frame without a unit's number */
-#define STEER_COUNTS 12
+#define STEER_FRAG_FOLLOWED 10 /* a later fragment went with its first one */
+#define STEER_FRAG_ORPHAN 11 /* a later fragment whose first one was not seen */
+#define STEER_SUMMED 12 /* its checksum was finished for another core */
+#define STEER_UNKNOWN 13 /* on the target core: a frame without a unit's number */
+#define STEER_COUNTS 14
 
 /* Numbers of place::Reason that the programs write. */
 #define STEER_REASON_FIXED 1
@@ -153,6 +156,8 @@ struct steer_config {
 	__u32 change; /* generation of the change of entries that is under way */
 	__u32 tag; /* of frames on their way to a core */
 	__u32 ifindex; /* for the next owner of the pins */
+	__u32 may_be_unfinished; /* 1: senders on this host leave checksums to a device */
+	__u32 last_line; /* of map `lines`, which has a power of two */
 	__u32 reserved;
 	__u64 secrets[STEER_WORDS + 1]; /* of the hash */
 };
@@ -162,9 +167,13 @@ struct steer_mask {
 	__u64 words[STEER_WORDS];
 	__u32 id; /* 0..STEER_MASKS, for its life */
 	__u32 priority; /* highest of its entries */
-	__u32 is_short; /* 1: nothing behind the words that tell flows apart is looked at, or hashed */
+	__u32 shape; /* which words are looked at, and hashed: STEER_SHAPE_... */
 	__u32 reserved;
 };
+#define STEER_SHAPE_ALL 0
+#define STEER_SHAPE_FLOW 1 /* those that tell flows apart */
+#define STEER_SHAPE_IPV4 2 /* of those, without the upper halves of IPv6 addresses: 1, 3, 4 and 5 */
+#define STEER_IPV4_WORDS 4
 
 /* The value of map `masks`, which has two: user space fills one while the program reads the other. */
 struct steer_masks {
@@ -173,14 +182,21 @@ struct steer_masks {
 	struct steer_mask masks[STEER_MASKS]; /* by falling priority */
 };
 
-/* The value of map `exact` (key: hash of the flow words) and of map `wild` (key: hash of the masked words and the mask's id). */
+/* The value of map `entries`, by unit, less STEER_ENTRY_FIRST. What tells flows apart is in its first cache line. */
 struct steer_entry {
-	__u64 words[STEER_WORDS]; /* what the key must be, masked */
 	__u32 mask; /* its id; ~0 of exact entries */
 	__u32 unit;
 	__u32 priority;
 	__u32 change; /* STEER_COMING, STEER_GOING or 0 */
+	__u64 words[STEER_WORDS]; /* what the key must be, masked */
+	__u64 reserved[2];
 };
+/* The value of map `lines`, by hash of the masked words (index.h). A place is 0, or the hash's upper half and the unit below it. */
+struct steer_line {
+	__u64 places[STEER_PLACES];
+};
+/* A place whose entry is gone. */
+#define STEER_PLACE_LEFT 0xffffffff
 /* An entry is new, or about to go: a flow changes to its other unit when that loses no order. */
 #define STEER_COMING 1
 #define STEER_GOING 2
@@ -342,5 +358,24 @@ struct steer_thread {
 };
 #define STEER_NO_CLOCK 0xffffffff
 #define STEER_THREADS 4096
+
+/* ---- Tunnels: tunnel.bpf.c, one for each group of sockets ---- */
+
+/* Ports of one group. */
+#define TUNNEL_PORTS_MAX 16384
+/* Their sockets, and the one that is nobody's. */
+#define TUNNEL_SOCKETS_MAX 65536
+
+/* The key of map `owners`. */
+struct tunnel_key {
+	__u32 vni; /* host order */
+	__u32 remote[4]; /* the sender: IPv6, or IPv4 mapped into it; network order */
+};
+
+/* The value of map `owners`. */
+struct tunnel_owner {
+	__u32 first; /* its sockets in map `sockets` */
+	__u32 sockets;
+};
 
 #endif

@@ -2,7 +2,7 @@
  *
  * Which unit a frame belongs to: its entry's, or that of its flow group.
  *
- * Bounded for every frame: one look-up for exact entries, at most STEER_MASKS for wildcard entries,
+ * Bounded for every frame: one search for exact entries, at most STEER_MASKS for wildcard entries,
  * fewer when what was found has a higher priority than all masks to come. The number of entries
  * costs nothing.
  *
@@ -14,30 +14,19 @@
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 #include "abi.h"
+#include "checksum.h"
 #include "dissect.h"
 #include "hash.h"
+#include "index.h"
 
 #define NO_UNIT 0xffffffff
+/* Of datagrams in pieces that stay where they come in. */
+#define STAYS 0xfffffffe
 /* Above every priority: OpenFlow 1.0 section 3.4. */
 #define PRIORITY_EXACT 0x100000000ULL
 #define SALT_EXACT 0x100
+#define EXACT_MASK 0xffffffff
 #define SALT_GROUP 0x101
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, STEER_ENTRIES);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, __u64);
-	__type(value, struct steer_entry);
-} exact SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, STEER_ENTRIES);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, __u64);
-	__type(value, struct steer_entry);
-} wild SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -58,7 +47,7 @@ struct {
 struct bench {
 	struct packet packet;
 	__u64 flow[STEER_FLOW_WORDS];
-	__u64 masked[STEER_WORDS];
+	struct summing summing;
 };
 
 struct {
@@ -99,18 +88,18 @@ static __always_inline void set_flow(struct bench *bench)
 	bench->flow[5] &= STEER_FLOW_WORD5;
 }
 
-static __always_inline void find_exact(struct found *found, const __u64 *flow, __u64 hash)
+static __always_inline __u64 hash_flow(const struct bench *bench, const struct steer_config *config, __u64 salt)
 {
-	struct steer_entry *entry = bpf_map_lookup_elem(&exact, &hash);
-	__u64 differs = 0;
-	int i;
+	return hash_words(bench->flow, STEER_FLOW_WORDS, config->secrets, salt);
+}
 
-	if (!entry)
-		return;
-#pragma unroll
-	for (i = 0; i < STEER_FLOW_WORDS; i++)
-		differs |= entry->words[i] ^ flow[i];
-	if (!differs)
+/* The flow's words are masked already. */
+static __always_inline void find_exact(struct found *found, const struct bench *bench, const struct steer_config *config)
+{
+	struct wanted wanted = { bench->flow, bench->flow, hash_flow(bench, config, SALT_EXACT), EXACT_MASK };
+	const struct steer_entry *entry = find(&wanted, config->last_line, STEER_SHAPE_FLOW);
+
+	if (entry)
 		consider(found, entry, PRIORITY_EXACT);
 }
 
@@ -122,25 +111,24 @@ struct search {
 	const struct steer_masks *list;
 };
 
-/* `len` is a constant in each caller, so that short masks cost half. */
-static __always_inline void find_masked(const struct search *search, const struct steer_mask *mask, const int len)
+/* `shape` is a constant in each caller, so that narrow masks cost less. */
+static __always_inline void find_masked(const struct search *search, const struct steer_mask *mask, const int shape)
 {
-	const __u64 *words = search->bench->packet.words;
-	__u64 *masked = search->bench->masked, differs = 0, hash;
-	struct steer_entry *entry;
-	int i;
+	const struct steer_config *config = search->config;
+	struct wanted wanted = { search->bench->packet.words, mask->words, 0, mask->id };
+	const struct steer_entry *entry;
+	struct sums sums = {};
+	int at;
 
 #pragma unroll
-	for (i = 0; i < len; i++)
-		masked[i] = words[i] & mask->words[i];
-	hash = hash_words(masked, len, search->config->secrets, mask->id);
-	entry = bpf_map_lookup_elem(&wild, &hash);
-	if (!entry)
-		return;
-#pragma unroll
-	for (i = 0; i < len; i++)
-		differs |= entry->words[i] ^ masked[i];
-	if (!differs)
+	for (at = 0; at < words_of(shape); at++) {
+		int word = word_of(shape, at);
+
+		hash_word(&sums, wanted.words[word] & wanted.mask[word], config->secrets, at);
+	}
+	wanted.hash = hash_end(&sums, mask->id);
+	entry = find(&wanted, config->last_line, shape);
+	if (entry)
 		consider(search->found, entry, (__u64)entry->priority + 1);
 }
 
@@ -157,10 +145,12 @@ static long try_mask(__u32 at, void *context)
 	priority = (__u64)mask->priority + 1;
 	if (search->found->priority_old >= priority && search->found->priority_new >= priority)
 		return 1;
-	if (mask->is_short)
-		find_masked(search, mask, STEER_FLOW_WORDS);
+	if (mask->shape == STEER_SHAPE_IPV4)
+		find_masked(search, mask, STEER_SHAPE_IPV4);
+	else if (mask->shape == STEER_SHAPE_FLOW)
+		find_masked(search, mask, STEER_SHAPE_FLOW);
 	else
-		find_masked(search, mask, STEER_WORDS);
+		find_masked(search, mask, STEER_SHAPE_ALL);
 	return 0;
 }
 
@@ -218,28 +208,32 @@ static __always_inline __u32 default_unit(const struct bench *bench, const struc
 		return STEER_FCF_FIRST + fcf;
 	if (!config->groups)
 		return NO_UNIT;
-	return hash_words(bench->flow, STEER_FLOW_WORDS, config->secrets, SALT_GROUP) & (config->groups - 1);
+	return hash_flow(bench, config, SALT_GROUP) & (config->groups - 1);
 }
 
-/* Both units of a frame that is no later fragment, or whose first one was not seen; the hash of its flow. */
-static __always_inline __u32 classify(struct found *found, struct bench *bench, const struct steer_config *config)
+/* What a flow is placed by. */
+static __always_inline __u32 flow_hash(struct bench *bench, const struct steer_config *config)
 {
-	__u64 hash;
+	set_flow(bench);
+	return hash_flow(bench, config, SALT_EXACT) >> 32;
+}
+
+/* Both units of a frame that is no later fragment, or whose first one was not seen. */
+static __always_inline void classify(struct found *found, struct bench *bench, const struct steer_config *config)
+{
 	__u32 unit;
 
 	set_flow(bench);
-	hash = hash_words(bench->flow, STEER_FLOW_WORDS, config->secrets, SALT_EXACT);
 	if (config->exact)
-		find_exact(found, bench->flow, hash);
+		find_exact(found, bench, config);
 	find_wild(found, bench, config);
 	if (found->priority_old && found->priority_new)
-		return hash >> 32;
+		return;
 	unit = default_unit(bench, config);
 	if (!found->priority_old)
 		found->unit_old = unit;
 	if (!found->priority_new)
 		found->unit_new = unit;
-	return hash >> 32;
 }
 
 #endif

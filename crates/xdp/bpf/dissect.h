@@ -34,10 +34,13 @@
 #define ETH_NO_TYPE 0x05ff
 
 #define PROTO_HOP_BY_HOP 0
+#define PROTO_IPIP 4
 #define PROTO_TCP 6
 #define PROTO_UDP 17
+#define PROTO_IPV6 41
 #define PROTO_ROUTING 43
 #define PROTO_FRAGMENT 44
+#define PROTO_GRE 47
 #define PROTO_ESP 50
 #define PROTO_AUTH 51
 #define PROTO_DESTINATION 60
@@ -50,9 +53,19 @@
 /* Where a header may begin. Whoever puts more in front of it is not steered by it. */
 #define HEADERS_MAX 1023
 
+/* The checksum of a whole TCP segment or UDP datagram. */
+struct packet_sum {
+	__u32 at; /* where the transport header begins */
+	__u32 len; /* bytes from there on; 0: no such checksum */
+	__u16 check; /* what it says, host order */
+	__u8 proto;
+	__u8 reserved;
+};
+
 /* What the dissector finds, and how far it is. */
 struct packet {
 	__u64 words[STEER_WORDS];
+	struct packet_sum sums[2]; /* of the outermost transport header, and of the one in its tunnel */
 	__u32 fragment_id; /* of the IP header that the key is of, if it says STEER_FRAG_ANY */
 	__u32 outer_id; /* of the IP header around a tunnel, likewise */
 	__u8 is_ip;
@@ -64,6 +77,8 @@ struct packet {
 	__u16 eth_type; /* of what comes next behind Ethernet */
 	__u32 at; /* where the next header begins */
 	__u32 left; /* bytes of the IP packet from there on */
+	__u8 is_routed; /* an IPv6 routing header: the packet's destination is not where it goes */
+	__u8 reserved[7];
 };
 
 /* A frame, and what is found in it. */
@@ -222,6 +237,8 @@ static long extension(__u32 step, void *context)
 	if (!take_left(packet, len) || (len > 8 && !take(view, len - 8)))
 		goto cut;
 	packet->proto = header[0];
+	if (proto == PROTO_ROUTING)
+		packet->is_routed = 1;
 	if (proto == PROTO_FRAGMENT)
 		fragment(packet, header);
 	return 0;
@@ -271,8 +288,29 @@ static __always_inline __u32 transport_len(__u8 proto)
 	}
 }
 
+/* What the transport's checksum is of, if it has one and the packet is whole. */
+static __always_inline void note_sum(const struct view *view, struct packet_sum *sum, const __u8 *header, __u32 len)
+{
+	struct packet *packet = view->packet;
+	__u8 proto = anew(packet->proto);
+	/* RFC 9293 section 3.1 and RFC 768. */
+	const __u8 *check = header + (proto == PROTO_TCP ? 16 : 6);
+
+	if (anew(packet->words[5]) & STEER_FRAG_ANY || (proto != PROTO_TCP && proto != PROTO_UDP))
+		return;
+	/* In TCP's header, the verifier is not sure of it. */
+	if (check + 2 > view->end)
+		return;
+	sum->check = be16(check);
+	sum->proto = proto;
+	sum->at = anew(packet->at) - len;
+	/* 0 in UDP says that there is none. */
+	if (sum->check || proto == PROTO_TCP)
+		sum->len = anew(packet->left) + len;
+}
+
 /* IP and the transport's ports; packet->is_found: they are there. */
-static __always_inline void network(const struct view *view)
+static __always_inline void network(const struct view *view, struct packet_sum *sum)
 {
 	struct packet *packet = view->packet;
 	__u16 type = anew(packet->eth_type);
@@ -295,6 +333,7 @@ static __always_inline void network(const struct view *view)
 		return;
 	packet->words[4] |= be32(header);
 	anew(packet->is_found) = 1;
+	note_sum(view, sum, header, len);
 }
 
 /* RFC 7348; 1 if there is a whole inner Ethernet header behind it, of which the key is now. */
@@ -325,8 +364,9 @@ static __always_inline void dissect(struct packet *packet, const void *data, con
 		packet->words[word] = 0;
 	packet->fragment_id = packet->outer_id = packet->at = packet->left = 0;
 	packet->is_ip = packet->is_outer_fragment = packet->outer_proto = packet->proto = packet->frag = 0;
+	packet->sums[0].len = packet->sums[1].len = packet->is_routed = 0;
 	ethernet(&view);
-	network(&view);
+	network(&view, &packet->sums[0]);
 	if (!anew(packet->is_ip))
 		return;
 	for (word = 0; word < 4; word++)
@@ -342,7 +382,7 @@ static __always_inline void dissect(struct packet *packet, const void *data, con
 	packet->outer_id = packet->fragment_id;
 	packet->outer_proto = PROTO_UDP;
 	packet->fragment_id = 0;
-	network(&view);
+	network(&view, &packet->sums[1]);
 }
 
 #endif

@@ -12,24 +12,40 @@
 
 #include "abi.h"
 
-/* Of the first `len` words that `secrets` has one more of; `salt` tells tables apart. */
+struct sums {
+	__u64 a;
+	__u64 b;
+};
+
+/* One more word; `secrets` has one more than there are words. */
+static __always_inline void hash_word(struct sums *sums, __u64 word, const __u64 *secrets, int at)
+{
+	__u32 low = (__u32)word, high = (__u32)(word >> 32);
+
+	sums->a += (__u64)(__u32)(low + (__u32)secrets[at]) * (__u32)(high + (__u32)(secrets[at] >> 32));
+	sums->b += (__u64)(__u32)(low + (__u32)secrets[at + 1]) * (__u32)(high + (__u32)(secrets[at + 1] >> 32));
+}
+
+/* `salt` tells tables apart. */
+static __always_inline __u64 hash_end(const struct sums *sums, __u64 salt)
+{
+	__u64 hash = sums->a;
+
+	hash ^= (sums->b << 32 | sums->b >> 32) + salt * 0x9e3779b97f4a7c15;
+	hash ^= hash >> 32;
+	hash *= 0xd6e8feb86659fd93;
+	return hash ^ hash >> 32;
+}
+
 static __always_inline __u64 hash_words(const __u64 *words, int len, const __u64 *secrets, __u64 salt)
 {
-	__u64 a = 0, b = 0;
-	int i;
+	struct sums sums = {};
+	int at;
 
 #pragma unroll
-	for (i = 0; i < len; i++) {
-		__u32 low = (__u32)words[i], high = (__u32)(words[i] >> 32);
-
-		a += (__u64)(__u32)(low + (__u32)secrets[i]) * (__u32)(high + (__u32)(secrets[i] >> 32));
-		b += (__u64)(__u32)(low + (__u32)secrets[i + 1]) * (__u32)(high + (__u32)(secrets[i + 1] >> 32));
-	}
-	a ^= (b << 32 | b >> 32) + salt * 0x9e3779b97f4a7c15;
-	a ^= a >> 32;
-	a *= 0xd6e8feb86659fd93;
-	a ^= a >> 32;
-	return a;
+	for (at = 0; at < len; at++)
+		hash_word(&sums, words[at], secrets, at);
+	return hash_end(&sums, salt);
 }
 
 #endif

@@ -63,7 +63,6 @@ struct passage {
 	struct bench *bench;
 	const struct steer_config *config;
 	struct found found;
-	__u32 hash;
 	__u32 cpu;
 	__u32 bytes;
 };

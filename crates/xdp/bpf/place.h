@@ -207,6 +207,8 @@ static __always_inline __u16 place(struct choice *choice, __u16 rx)
 {
 	int i;
 
+	/* Without a jump back: Linux 6.1 refuses one around a call. */
+#pragma clang loop unroll(full)
 	for (i = 0; i < CLAIMS; i++)
 		if (choose(choice, rx))
 			break;

@@ -100,12 +100,16 @@ static __always_inline int put_label(struct xdp_md *ctx, __u32 unit, __u32 tag)
 }
 
 /* The frame, labelled and counted, through the queue of its core. */
-static __always_inline int send(const struct passage *passage, __u32 core)
+static __always_inline int send(struct xdp_md *ctx, const struct passage *passage, __u32 core)
 {
 	struct steer_ring *ring = bpf_map_lookup_elem(&rings, &core);
 
 	if (!ring)
 		return pass(STEER_ODD, passage->bytes);
+	/* Only now: a frame that stays has its mark still, and must not be finished. */
+	if (passage->config->may_be_unfinished &&
+	    finish_sums(ctx, &passage->bench->packet, &passage->bench->summing))
+		count(STEER_SUMMED, passage->bytes);
 	__sync_fetch_and_add(&ring->sent, 1);
 	count(STEER_SENT, passage->bytes);
 	return XDP_REDIRECT;
@@ -124,7 +128,7 @@ static __always_inline int follow(struct xdp_md *ctx, struct passage *passage, _
 	if (!is_labelled && !put_label(ctx, number, passage->config->tag))
 		return pass(STEER_NO_META, passage->bytes);
 	bpf_redirect_map(&queues, core, XDP_PASS);
-	return send(passage, core);
+	return send(ctx, passage, core);
 }
 
 /*
@@ -155,7 +159,7 @@ static __always_inline int go(struct xdp_md *ctx, struct passage *passage, struc
 	if (!put_label(ctx, number, passage->config->tag))
 		return pass(STEER_NO_META, passage->bytes);
 	seen = count_in(unit, state, next);
-	return seen == route ? send(passage, core) : follow(ctx, passage, number, seen, 1);
+	return seen == route ? send(ctx, passage, core) : follow(ctx, passage, number, seen, 1);
 }
 
 /* The unit's frames go elsewhere from this one on. */

@@ -25,7 +25,7 @@ static __always_inline __u32 hash_of(const struct passage *passage, __u32 number
 	__u32 groups = passage->config->groups;
 
 	if (number >= STEER_FCF_FIRST || !groups)
-		return passage->hash;
+		return flow_hash(passage->bench, passage->config);
 	return (((__u64)number << 32) / groups);
 }
 
@@ -165,8 +165,15 @@ int suiro_steer(struct xdp_md *ctx)
 		return pass(STEER_NOT_IP, passage.bytes);
 	if (passage.bench->packet.words[5] & STEER_FRAG_LATER)
 		number = unit_of_fragment(&passage.bench->packet, passage.bytes);
+	if (number == NO_UNIT && passage.config->may_be_unfinished &&
+	    may_hide_sum(&passage.bench->packet, passage.config->vxlan_port)) {
+		number = STAYS;
+		remember_fragments(&passage.bench->packet, number);
+	}
+	if (number == STAYS)
+		return pass(STEER_UNSUMMED, passage.bytes);
 	if (number == NO_UNIT) {
-		passage.hash = classify(&passage.found, passage.bench, passage.config);
+		classify(&passage.found, passage.bench, passage.config);
 		number = unit_of(&passage);
 		remember_fragments(&passage.bench->packet, number);
 	}

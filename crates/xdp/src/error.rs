@@ -37,6 +37,12 @@ pub enum AttachError {
         /// The reason.
         source: io::Error,
     },
+    /// A map of the program could not be filled.
+    #[error("the program's maps cannot be filled")]
+    Fill {
+        /// The reason.
+        source: MapError,
+    },
     /// The embedded object lacks its program.
     #[error("the embedded object has no program")]
     BrokenBuild,

@@ -17,6 +17,8 @@
 //! * [`steer`]: the programs that put each flow's packets on the core that a policy picks, in front of the kernel's own stack or any switch.
 //!   A module with an essay of its own.
 //!
+//! * [`TunnelDemux`]: the program `suiro_tunnel` (`bpf/tunnel.bpf.c`) that gives each VXLAN datagram to the socket of the port that owns it.
+//!
 //! ## Invariants
 //!
 //! * The shared layout is defined in `bpf/abi.h` alone; [`Verdict`], [`VerdictCount`], [`Slot`] and [`Burst`] mirror it, and a test compares
@@ -33,11 +35,13 @@ mod ingress;
 pub mod steer;
 mod sys;
 mod transmit;
+mod tunnel;
 
 pub use abi::{BURST_MAX, Burst, EXITS_MAX, QUEUES_MAX, SLOT_BYTES, Slot, Verdict, VerdictCount};
 pub use error::{AttachError, MapError};
 pub use ingress::{Hook, Ingress, Loaded, program_name};
 pub use transmit::{Exit, Outcome, Transmitter};
+pub use tunnel::TunnelDemux;
 
 /// The compiled object, for the test that compares its BTF with the Rust mirror.
 pub static OBJECT: &[u8] = ingress::OBJECT;

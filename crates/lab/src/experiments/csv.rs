@@ -124,7 +124,7 @@ mod tests {
             size: 64,
             frames: vec![1, 5],
             frames_of_vm: BTreeMap::from([(1, vec![1, 2]), (2, vec![0, 3])]),
-            paper_percent: None,
+            paper: None,
         };
         assert_eq!(
             by_core(&[line])[1..],

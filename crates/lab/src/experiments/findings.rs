@@ -31,6 +31,30 @@ pub struct Findings {
     pub goals: Vec<Goal>,
 }
 
+/// Figures that are counts, whatever a machine's sense of time.
+const COUNTED: [&str; 3] = [REORDERED, STRAYS, SHARED];
+
+/// Datagrams behind later ones.
+pub const REORDERED: &str = "reordered";
+/// Percent of frames that another core processed than most of the same flow's.
+pub const STRAYS: &str = "frames off their flow's core";
+/// Percent of frames on a core that processed frames of another flow as well.
+pub const SHARED: &str = "frames on a shared core";
+
+impl Findings {
+    /// What there is to say where time means nothing.
+    pub fn counts_only(mut self) -> Self {
+        self.results.retain(|row| COUNTED.contains(&row.quantity));
+        self.goals.retain(|goal| goal.basis == Basis::Counts);
+        self.over_time.clear();
+        self.notes.push(
+            "only counts are shown: an emulated core's rates, losses and delays mean nothing"
+                .into(),
+        );
+        self
+    }
+}
+
 /// One figure of all rounds.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
@@ -71,8 +95,8 @@ pub struct ByCore {
     pub frames: Vec<u64>,
     /// The same for each VM.
     pub frames_of_vm: BTreeMap<u8, Vec<u64>>,
-    /// The paper's shares of its four cores, percent.
-    pub paper_percent: Option<Vec<f64>>,
+    /// Soft-IRQs of the paper's four cores.
+    pub paper: Option<Vec<u64>>,
 }
 
 /// A rate over time: figure 6.
@@ -101,17 +125,34 @@ pub struct Goal {
     pub at_least: bool,
     /// Whether it is kept.
     pub is_met: bool,
+    /// What the value was made from.
+    pub basis: Basis,
+}
+
+/// What a figure rests on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Basis {
+    /// Something measured in time: a rate, a loss.
+    Time,
+    /// Something counted, which is true however slow the machine is.
+    Counts,
 }
 
 impl Goal {
     /// `value` must reach `bound`.
     pub fn at_least(claim: String, value: f64, bound: f64) -> Self {
-        Self { claim, value, bound, at_least: true, is_met: value >= bound }
+        Self { claim, value, bound, at_least: true, is_met: value >= bound, basis: Basis::Time }
     }
 
     /// `value` must not exceed `bound`.
     pub fn at_most(claim: String, value: f64, bound: f64) -> Self {
-        Self { claim, value, bound, at_least: false, is_met: value <= bound }
+        Self { claim, value, bound, at_least: false, is_met: value <= bound, basis: Basis::Time }
+    }
+
+    /// The same, of a count.
+    pub fn counted(self) -> Self {
+        Self { basis: Basis::Counts, ..self }
     }
 }
 
@@ -155,7 +196,7 @@ impl Sheet {
                 size,
                 frames: vec![0; cores],
                 frames_of_vm: BTreeMap::new(),
-                paper_percent: None,
+                paper: None,
             });
             self.by_core.len() - 1
         });
@@ -183,8 +224,8 @@ impl Sheet {
     pub fn by_core(&self, experiment: &str) -> Result<Vec<ByCore>> {
         let paper = Paper::of(experiment)?;
         let line = |line: &ByCore| {
-            let paper_percent = paper.shares(&line.steering, line.size);
-            ByCore { paper_percent, ..line.clone() }
+            let paper = paper.counts(&line.steering, line.size);
+            ByCore { paper, ..line.clone() }
         };
         Ok(self.by_core.iter().map(line).collect())
     }
@@ -193,6 +234,12 @@ impl Sheet {
     pub fn median(&self, key: &Key) -> Option<f64> {
         let gathered = self.gathered.iter().find(|gathered| gathered.key == *key)?;
         Some(Spread::of(gathered.rounds.clone()).median)
+    }
+
+    /// Largest of a figure over all rounds, if it was measured.
+    pub fn largest(&self, key: &Key) -> Option<f64> {
+        let gathered = self.gathered.iter().find(|gathered| gathered.key == *key)?;
+        Some(Spread::of(gathered.rounds.clone()).max)
     }
 
     /// Who processed what, if it was measured.
@@ -290,12 +337,35 @@ mod tests {
         assert_eq!(line.frames, [10, 4]);
         assert_eq!(line.frames_of_vm[&1], [2, 4]);
         let lines = sheet.by_core("vse-two-flows").unwrap();
-        assert_eq!(lines[0].paper_percent.as_ref().unwrap().len(), 4);
+        assert_eq!(lines[0].paper.as_ref().unwrap().len(), 4);
     }
 
     #[test]
     fn a_goal_is_met_on_its_own_side_of_the_bound() {
         assert!(Goal::at_least(String::new(), 0.95, 0.95).is_met);
         assert!(!Goal::at_most(String::new(), 1.06, 1.05).is_met);
+    }
+
+    #[test]
+    fn where_time_means_nothing_only_counts_are_left() {
+        let mut sheet = Sheet::default();
+        for quantity in ["throughput", STRAYS] {
+            sheet.add(Key { quantity, ..key("vse") }, "%", 1.0, "CCX");
+        }
+        let goal = |claim: &str| Goal::at_most(claim.into(), 0.0, 0.0);
+        let findings = Findings {
+            experiment: "vse-two-flows",
+            about: "",
+            source: String::new(),
+            scale: 1.0,
+            notes: vec![],
+            results: sheet.rows("vse-two-flows", Scale { capacity: 4.0 }).unwrap(),
+            by_core: vec![],
+            over_time: vec![],
+            goals: vec![goal("a loss"), goal("a count").counted()],
+        };
+        let left = findings.counts_only();
+        assert_eq!(left.results.iter().map(|row| row.quantity).collect::<Vec<_>>(), [STRAYS]);
+        assert_eq!(left.goals.iter().map(|goal| &*goal.claim).collect::<Vec<_>>(), ["a count"]);
     }
 }

@@ -3,7 +3,7 @@
 //! Only the first fragment of a packet has ports, and none but the first shows what is inside the tunnel. A hash over what all have, the addresses of two hosts, puts
 //! all flows between them on one core. Steered, fragments follow their first.
 
-use super::findings::{Findings, Goal};
+use super::findings::{Findings, Goal, STRAYS};
 use super::steering::Steering;
 use super::trial::{Lab, Trial, key, prepare};
 use super::{Experiment, Settings};
@@ -37,12 +37,7 @@ pub fn run(experiment: &Experiment, settings: &Settings) -> Result<Findings> {
                 let mean = losses.sum::<f64>() / measured.outcomes.len() as f64;
                 lab.sheet.add(trial.key("loss", None), "%", mean, measured.class);
                 let strays = measured.strays(lab.testbed.layout.host);
-                lab.sheet.add(
-                    trial.key("frames off their flow's core", None),
-                    "%",
-                    strays,
-                    measured.class,
-                );
+                lab.sheet.add(trial.key(STRAYS, None), "%", strays, measured.class);
             }
         }
     }
@@ -61,8 +56,9 @@ fn goals(lab: &Lab<'_>) -> Vec<Goal> {
         ))
     };
     let strays = || {
-        let strays = median("frames off their flow's core", FRAGMENTED)?;
-        Some(Goal::at_most("fragments that did not follow their first, %".into(), strays, 0.0))
+        let strays = median(STRAYS, FRAGMENTED)?;
+        let claim = "fragments that did not follow their first, %";
+        Some(Goal::at_most(claim.into(), strays, 0.0).counted())
     };
     [loss(), strays()].into_iter().flatten().collect()
 }

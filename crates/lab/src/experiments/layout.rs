@@ -18,6 +18,8 @@ pub struct Layout {
     pub rx: usize,
     /// The core that sends.
     pub sender: usize,
+    /// The core of all else: commands, the node's own threads. Without one they run anywhere, and are load where they run.
+    pub rest: Option<usize>,
 }
 
 impl Layout {
@@ -31,10 +33,11 @@ impl Layout {
             "this machine has one core; the experiments need two (or --guest, which emulates six)"
         );
         if cores == 2 {
-            return Ok(Self { host: 2, rx: 0, sender: 1 });
+            return Ok(Self { host: 2, rx: 0, sender: 1, rest: None });
         }
         let host = (cores - 1).min(HOST_CORES);
-        Ok(Self { host, rx: host - 1, sender: host })
+        let rest = (cores > host + 1).then_some(host + 1);
+        Ok(Self { host, rx: host - 1, sender: host, rest })
     }
 
     /// Cores of the host that are not interrupted.
@@ -60,8 +63,9 @@ impl Layout {
     /// In words, for a report.
     pub fn describe(&self) -> String {
         let shared = if self.sender < self.host { " (shared with the host)" } else { "" };
+        let rest = self.rest.map_or(String::new(), |core| format!("; all else: core {core}"));
         format!(
-            "receiving host: cores 0..={}, interrupted core {}; senders: core {}{shared}",
+            "receiving host: cores 0..={}, interrupted core {}; senders: core {}{shared}{rest}",
             self.host - 1,
             self.rx,
             self.sender
@@ -79,6 +83,7 @@ mod tests {
         assert_eq!((layout.host, layout.rx, layout.sender, layout.mask()), (4, 3, 4, 0xf));
         assert_eq!(layout.pinned(3), [0, 1, 2]);
         assert!(layout.is_roomy(2) && !layout.is_roomy(3));
+        assert_eq!((layout.rest, Layout::of(5).unwrap().rest), (Some(5), None));
     }
 
     #[test]

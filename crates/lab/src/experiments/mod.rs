@@ -5,7 +5,8 @@
 //! * [`testbed`]: two hosts and their VMs in namespaces; [`stage`]: what stands for encryption, and counts who did it; [`layout`]: who runs on
 //!   which core; [`scale`]: the papers' rates made smaller by one factor.
 //! * [`traffic`]: numbered datagrams; [`window`]: one measurement; [`steering`]: the contenders, put in place in turn.
-//! * [`trial`]: what all experiments share; `collision`, `two_flows`, `priority`, `entries`, `redirect`, `fragments`, `reaction`: the experiments; `flood`: what the cheap ones need.
+//! * [`trial`]: what all experiments share; `collision`, `two_flows`, `priority`, `entries`, `redirect`, `fragments`, `reaction`: the experiments; `flood`: what the cheap ones need;
+//!   [`emulated`]: all of it inside a machine with more cores.
 //! * [`paper`]: the papers' figures (`data/papers.json`); [`findings`]: ours beside them; `print`, `csv`, `page`: for a terminal, a program, a
 //!   reader.
 //!
@@ -14,6 +15,7 @@
 
 mod collision;
 mod csv;
+mod emulated;
 mod entries;
 mod findings;
 mod flood;
@@ -42,9 +44,11 @@ use clap::{Args, Parser, Subcommand};
 use findings::Findings;
 use scale::Scale;
 use serde::Serialize;
+use stage::NsPerByte;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use steering::Steering;
+use traffic::generator::Pace;
 
 /// The papers' experiments on this host, each with the paper's figures beside ours.
 #[derive(Parser)]
@@ -63,6 +67,7 @@ enum Command {
 Examples:
   suiro lab run vse-collision --report collision.html
   suiro lab run all --json figures.json --csv figures
+  suiro lab run vse-two-flows --guest
   suiro lab run vse-two-flows --sizes 1400 --steering default,rps --rounds 1")]
     Run(Settings),
 }
@@ -73,14 +78,25 @@ pub struct Settings {
     /// Experiments by name, or `all`
     #[arg(required = true, value_name = "EXPERIMENT")]
     experiments: Vec<String>,
+    /// Inside a machine of six cores that QEMU emulates (no root; only counts; by default one round of 2 seconds, and a capacity of 2)
+    #[arg(long)]
+    pub guest: bool,
+    /// Only say who processed what: no rate, no loss, no delay
+    #[arg(long)]
+    pub counts: bool,
     /// Rounds; the contenders alternate within each
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(long, default_value_t = 5, default_value_if("guest", "true", "1"), value_parser = clap::value_parser!(u32).range(1..=100))]
     pub rounds: u32,
     /// Counted time of one measurement
-    #[arg(long, default_value_t = 1.0)]
+    #[arg(long, default_value_t = 1.0, default_value_if("guest", "true", "2"))]
     pub seconds: f64,
     /// Mbit/s of 1400-byte datagrams that one core is to carry; the paper's carried 954.9, and its rates are scaled by the same factor
-    #[arg(long, default_value_t = 95.5, value_name = "MBPS")]
+    #[arg(
+        long,
+        default_value_t = 95.5,
+        default_value_if("guest", "true", "2"),
+        value_name = "MBPS"
+    )]
     pub capacity: f64,
     /// Bytes of a datagram; above 1400 they travel in fragments
     #[arg(long, value_delimiter = ',', default_values_t = [64, 1400, 8192])]
@@ -105,6 +121,23 @@ impl Settings {
         Scale { capacity: self.capacity }
     }
 
+    /// Work of the stage for each byte of a frame. Where only counts matter, two flows are to fit on one core, so that nothing is lost that would be counted.
+    pub fn work(&self) -> NsPerByte {
+        const LIGHT: f64 = 0.4;
+        let NsPerByte(work) = self.scale().work();
+        NsPerByte(if self.counts { work * LIGHT } else { work })
+    }
+
+    /// How flows begin.
+    pub fn pace(&self) -> Pace {
+        if self.counts { Pace::SLOW } else { Pace::USUAL }
+    }
+
+    /// Whether rates mean nothing.
+    fn counts_only(&self) -> bool {
+        self.guest || self.counts
+    }
+
     fn check(&self) -> Result<()> {
         anyhow::ensure!((0.05..=600.0).contains(&self.seconds), "--seconds: 0.05 to 600");
         anyhow::ensure!((1.0..=10_000.0).contains(&self.capacity), "--capacity: 1 to 10000 Mbit/s");
@@ -115,7 +148,8 @@ impl Settings {
 
     fn wanted(&self) -> Result<Vec<&'static Experiment>> {
         if self.experiments.iter().any(|name| name == "all") {
-            return Ok(EXPERIMENTS.iter().collect());
+            let is_meant = |experiment: &&Experiment| experiment.counts || !self.counts_only();
+            return Ok(EXPERIMENTS.iter().filter(is_meant).collect());
         }
         let find = |name: &String| {
             let found = EXPERIMENTS.iter().find(|experiment| experiment.name == name);
@@ -132,6 +166,8 @@ pub struct Experiment {
     pub name: &'static str,
     /// What it shows, in one line.
     pub about: &'static str,
+    /// Whether it counts who processed what, which an emulated machine can show.
+    pub counts: bool,
     run: fn(&Experiment, &Settings) -> Result<Findings>,
 }
 
@@ -139,36 +175,43 @@ static EXPERIMENTS: [Experiment; NAMES.len()] = [
     Experiment {
         name: NAMES[0],
         about: "two flows on one core or two, a flow on its VM's core or another (VS-extend, table 4)",
+        counts: true,
         run: collision::run,
     },
     Experiment {
         name: NAMES[1],
         about: "two flows with ever new ports: throughput over time, loss, who processed what (VS-extend, figure 6, tables 5 and 6)",
+        counts: true,
         run: two_flows::run,
     },
     Experiment {
         name: NAMES[2],
         about: "three VMs on too few cores, one with priority (VS-extend, table 7)",
+        counts: true,
         run: priority::run,
     },
     Experiment {
         name: NAMES[3],
-        about: "cost of a frame with 10 to 16 000 rules (VSE slides)",
+        about: "cost of a frame with 10 to 100 000 rules (VSE slides)",
+        counts: false,
         run: entries::run,
     },
     Experiment {
         name: NAMES[4],
         about: "throughput of the interrupted core alone, and of two in a row (VSE slides)",
+        counts: false,
         run: redirect::run,
     },
     Experiment {
         name: NAMES[5],
         about: "datagrams in fragments beside whole ones (VS-extend, table 6)",
+        counts: true,
         run: fragments::run,
     },
     Experiment {
         name: NAMES[6],
         about: "from a core's overload to a flow's first frame on another (not in the papers; Open vSwitch takes a minute or more)",
+        counts: false,
         run: reaction::run,
     },
 ];
@@ -216,6 +259,10 @@ pub fn run(arguments: Vec<OsString>) -> Result<()> {
 fn run_all(settings: &Settings) -> Result<()> {
     settings.check()?;
     let wanted = settings.wanted()?;
+    if settings.guest {
+        let _keeper = Keeper::start()?;
+        return emulated::run(settings, &wanted);
+    }
     if !rustix::process::geteuid().is_root() {
         bail!("the experiments make network namespaces and load BPF programs: run as root");
     }
@@ -231,6 +278,7 @@ fn run_all(settings: &Settings) -> Result<()> {
     println!("{}", run.machine);
     for experiment in wanted {
         let findings = (experiment.run)(experiment, settings).context(experiment.name)?;
+        let findings = if settings.counts { findings.counts_only() } else { findings };
         print::print(&findings);
         run.experiments.push(findings);
         // What there is so far is kept if a later experiment fails.

@@ -74,12 +74,10 @@ impl Paper {
         *by_size.get(&key.size?.to_string())?
     }
 
-    /// Soft-IRQs of the four cores as percent of their sum.
-    pub fn shares(&self, steering: &str, size: usize) -> Option<Vec<f64>> {
+    /// Soft-IRQs of the four cores: table 5.
+    pub fn counts(&self, steering: &str, size: usize) -> Option<Vec<u64>> {
         let is_it = |line: &&ByCore| line.steering == steering && line.size == size;
-        let line = self.by_core.iter().find(is_it)?;
-        let sum: u64 = line.counts.iter().sum();
-        Some(line.counts.iter().map(|&count| count as f64 / sum as f64 * 100.0).collect())
+        self.by_core.iter().find(is_it).map(|line| line.counts.clone())
     }
 }
 
@@ -106,9 +104,9 @@ mod tests {
     }
 
     #[test]
-    fn shares_of_cores_add_up() {
-        let shares = Paper::of("vse-two-flows").unwrap().shares("rps", 8192).unwrap();
-        assert_eq!(shares.len(), 4);
-        assert!((shares.iter().sum::<f64>() - 100.0).abs() < 1e-9 && shares[0] > 89.0);
+    fn table_5_is_found_by_contender_and_size() {
+        let paper = Paper::of("vse-two-flows").unwrap();
+        assert_eq!(paper.counts("vse", 8192).unwrap(), [0, 0, 171_580_236, 171_738_991]);
+        assert_eq!(paper.counts("vse", 9000), None);
     }
 }

@@ -74,10 +74,19 @@ fn digits(value: f64) -> usize {
     }
 }
 
-/// Who processed what, in percent, as in table 5.
-pub fn shares(line: &ByCore) -> Vec<f64> {
-    let sum: u64 = line.frames.iter().sum();
-    line.frames.iter().map(|&frames| frames as f64 * 100.0 / sum.max(1) as f64).collect()
+/// Counts by core as percent of their sum.
+pub fn shares(counts: &[u64]) -> Vec<f64> {
+    let sum: u64 = counts.iter().sum();
+    counts.iter().map(|&count| count as f64 * 100.0 / sum.max(1) as f64).collect()
+}
+
+/// The paper's soft-IRQs by core, in millions.
+pub fn millions(counts: &[u64]) -> String {
+    let word = |&count: &u64| match count {
+        0 => "0".to_owned(),
+        count => format!("{:.1}M", count as f64 / 1e6),
+    };
+    counts.iter().map(word).collect::<Vec<_>>().join(" / ")
 }
 
 /// Name of a column.
@@ -105,13 +114,18 @@ pub fn print(findings: &Findings) {
 }
 
 fn print_table(table: &Table<'_>) {
-    let texts: Vec<Vec<String>> =
-        std::iter::once(header(table)).chain(table.lines.iter().map(words)).collect();
+    if !table.lines.is_empty() {
+        let lines = table.lines.iter().map(words);
+        print_aligned(&std::iter::once(header(table)).chain(lines).collect::<Vec<_>>());
+    }
+}
+
+fn print_aligned(texts: &[Vec<String>]) {
     let columns = texts.first().map_or(0, Vec::len);
     let width =
         |column: usize| texts.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<_> = (0..columns).map(width).collect();
-    for line in &texts {
+    for line in texts {
         let cells = line.iter().zip(&widths).map(|(text, &width)| format!("{text:<width$}"));
         println!("  {}", cells.collect::<Vec<_>>().join("  ").trim_end());
     }
@@ -127,20 +141,31 @@ fn words(line: &Line<'_>) -> Vec<String> {
     line.head.iter().cloned().chain(cells).collect()
 }
 
+/// Table 5: who processed what, and of which VM.
 fn print_by_core(lines: &[ByCore]) {
-    for line in lines {
-        let shares =
-            shares(line).iter().map(|share| format!("{share:.1}")).collect::<Vec<_>>().join(" / ");
-        let percent = |shares: &Vec<f64>| {
-            let shares: Vec<_> = shares.iter().map(|share| format!("{share:.1}")).collect();
-            format!(" (paper's cores: {})", shares.join(" / "))
+    let Some(first) = lines.first() else { return };
+    let cores = (0..first.frames.len()).map(|core| format!("core {core}"));
+    let head = ["frames processed", "steering", "size", "of"].map(str::to_owned);
+    let head = head.into_iter().chain(cores).chain(["paper: soft-IRQs by core".into()]).collect();
+    print_aligned(&std::iter::once(head).chain(lines.iter().flat_map(by_core)).collect::<Vec<_>>());
+}
+
+fn by_core(line: &ByCore) -> Vec<Vec<String>> {
+    let words = |whose: String, frames: &[u64], paper: String| {
+        let share = |(&count, share): (&u64, f64)| match count {
+            0 => "0".to_owned(),
+            count => format!("{count} ({share:.1} %)"),
         };
-        let paper = line.paper_percent.as_ref().map(percent).unwrap_or_default();
-        println!(
-            "  frames by core, {}, {}, {} B: {:?} = {shares} %{paper}",
-            line.case, line.steering, line.size, line.frames
-        );
-    }
+        let head = [line.case.clone(), line.steering.clone(), format!("{} B", line.size), whose];
+        head.into_iter()
+            .chain(frames.iter().zip(shares(frames)).map(share))
+            .chain([paper])
+            .collect()
+    };
+    let paper = line.paper.as_deref().map_or(String::new(), millions);
+    let all = words("all".into(), &line.frames, paper);
+    let vm = |(vm, frames): (&u8, &Vec<u64>)| words(format!("VM {vm}"), frames, String::new());
+    std::iter::once(all).chain(line.frames_of_vm.iter().map(vm)).collect()
 }
 
 #[cfg(test)]
@@ -162,6 +187,24 @@ mod tests {
             paper,
             paper_scaled: paper,
         }
+    }
+
+    #[test]
+    fn counts_stand_beside_the_papers_and_below_them_whose_frames_they_were() {
+        let line = ByCore {
+            case: "two flows".into(),
+            steering: "vse".into(),
+            size: 8192,
+            frames: vec![0, 0, 30, 10],
+            frames_of_vm: [(1, vec![0, 0, 30, 0]), (2, vec![0, 0, 0, 10])].into(),
+            paper: Some(vec![0, 0, 171_580_236, 171_738_991]),
+        };
+        let lines = by_core(&line);
+        assert_eq!(
+            lines[0][3..],
+            ["all", "0", "0", "30 (75.0 %)", "10 (25.0 %)", "0 / 0 / 171.6M / 171.7M"]
+        );
+        assert_eq!(lines[2][3..], ["VM 2", "0", "0", "0", "10 (100.0 %)", ""]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! One contender of an experiment, and what all experiments share to measure it.
 
 use super::Settings;
-use super::findings::{ByCore, Findings, Goal, OverTime, Sheet};
+use super::findings::{ByCore, Findings, Goal, OverTime, REORDERED, Sheet};
 use super::frame::tunnelled;
 use super::layout::Layout;
 use super::paper::{Key, Paper};
@@ -13,7 +13,6 @@ use super::traffic::{Flow, Outcome};
 use super::window::{Measured, Windows};
 use crate::driver::flows::Random;
 use anyhow::{Context, Result};
-use std::time::Duration;
 
 /// Source ports are taken from here on.
 const PORTS: u16 = 20_000;
@@ -79,14 +78,17 @@ pub struct Lab<'t> {
 /// # Errors
 /// The step that failed.
 pub fn prepare(settings: &Settings, vms: u8) -> Result<Testbed> {
+    // Another experiment of the same run may have left this thread on one core.
+    crate::sys::unpin();
     let layout = Layout::of(std::thread::available_parallelism().map_or(1, usize::from))?;
     let mut testbed = Testbed::build(vms, &layout)?;
     let frame = tunnelled(1, 1400);
     // The calibration is done where the work will be: an interrupt's cache is as warm.
     crate::sys::pin(layout.rx);
-    let rounds = testbed.stage.calibrate(settings.scale().work(), &frame);
-    crate::sys::unpin();
-    let NsPerByte(work) = settings.scale().work();
+    let rounds = testbed.stage.calibrate(settings.work(), &frame);
+    // Whatever is started from here on inherits it.
+    layout.rest.map_or_else(crate::sys::unpin, crate::sys::pin);
+    let NsPerByte(work) = settings.work();
     eprintln!("stage: {work:.1} ns a byte, {} rounds; {}", rounds?, layout.describe());
     Ok(testbed)
 }
@@ -97,13 +99,12 @@ impl<'t> Lab<'t> {
     /// # Errors
     /// `vse` is among the contenders and its node does not start.
     pub fn new(settings: &'t Settings, testbed: &'t Testbed) -> Result<Self> {
-        let length = Duration::from_secs_f64(settings.seconds);
         Ok(Self {
             settings,
             testbed,
             sheet: Sheet::default(),
             over_time: Vec::new(),
-            windows: Windows::new(testbed, length),
+            windows: Windows::new(testbed, settings),
             steerer: Steerer::new(testbed, &settings.steering)?,
             random: Random(0x5eed),
         })
@@ -116,7 +117,7 @@ impl<'t> Lab<'t> {
 
     /// A VM that works `share` of what the stage works for each byte.
     pub fn vm(&self, number: u8, core: Option<usize>, share: f64) -> Vm {
-        let NsPerByte(work) = self.settings.scale().work();
+        let NsPerByte(work) = self.settings.work();
         Vm { number, core, work_ns_per_byte: work * share }
     }
 
@@ -189,7 +190,7 @@ impl<'t> Lab<'t> {
             self.sheet.add(trial.key("loss", vm), "%", outcome.loss(), class);
             self.sheet.add(trial.key("delay p99", vm), "us", outcome.tally.delay_us(99), class);
         }
-        self.sheet.add(trial.key("reordered", None), "", measured.late() as f64, class);
+        self.sheet.add(trial.key(REORDERED, None), "", measured.late() as f64, class);
     }
 
     fn log(&self, trial: &Trial, measured: &Measured) {

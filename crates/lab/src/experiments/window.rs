@@ -1,24 +1,25 @@
 //! One measurement: all flows at once for a while, and both ends of each side by side.
 
+use super::Settings;
 use super::stage::Counts;
 use super::testbed::{Testbed, address, peer};
-use super::traffic::generator::{self, Sent, Source, Times};
+use super::traffic::generator::{self, Pace, Sent, Source, Times};
 use super::traffic::receiver::{self, PORT, Vm};
 use super::traffic::{Flow, Outcome, Tally, Work};
 use crate::machine::placement_class;
 use anyhow::{Result, ensure};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// From the threads' start to the first datagram.
 const LEAD: Duration = Duration::from_millis(20);
 
-/// Datagrams run for so long before they count: queues fill, steering decides.
-const WARM_UP: Duration = Duration::from_millis(200);
-
 /// After the last one is due: what waits in queues still comes; fragments whose others are lost are given up after a second.
 const DRAIN: Duration = Duration::from_millis(300);
 const DRAIN_FRAGMENTS: Duration = Duration::from_millis(1300);
+
+/// Longest way of a datagram through an idle testbed. Chosen: far above what an emulated core needs.
+const ARRIVED: Duration = Duration::from_secs(5);
 
 /// Largest datagram that the tunnel takes through an MTU of 1500 whole.
 const WHOLE: usize = 1500 - 20 - 8 - 8 - 14 - 20 - 8;
@@ -52,6 +53,20 @@ impl Measured {
         if all == 0 { 0.0 } else { strays as f64 / all as f64 * 100.0 }
     }
 
+    /// Percent of the VMs' frames that were processed on a core which processed another VM's as well.
+    pub fn shared(&self, cores: usize) -> f64 {
+        let of_vms: Vec<_> = self
+            .outcomes
+            .iter()
+            .map(|outcome| self.counts.frames_of(outcome.flow.vm, cores))
+            .collect();
+        let frames: Vec<u64> =
+            (0..cores).map(|core| of_vms.iter().map(|of_vm| of_vm[core]).sum()).collect();
+        let is_shared = |core: &usize| of_vms.iter().filter(|of_vm| of_vm[*core] > 0).count() > 1;
+        let shared: u64 = (0..cores).filter(is_shared).map(|core| frames[core]).sum();
+        shared as f64 / frames.iter().sum::<u64>().max(1) as f64 * 100.0
+    }
+
     /// Datagrams that came behind later ones.
     pub fn late(&self) -> u64 {
         self.outcomes.iter().map(|outcome| outcome.tally.late).sum()
@@ -66,14 +81,21 @@ pub struct Windows<'t> {
     pub work: Work,
     /// The counted time.
     pub length: Duration,
+    /// What comes before it.
+    pub pace: Pace,
+    /// Says how far apart the first two cores are.
+    pub class: fn() -> &'static str,
     /// Numbers the windows, so that datagrams of an earlier one are told.
     next: AtomicU32,
 }
 
 impl<'t> Windows<'t> {
     /// On this testbed.
-    pub fn new(testbed: &'t Testbed, length: Duration) -> Self {
-        Self { testbed, work: Work::measure(), length, next: AtomicU32::new(1) }
+    pub fn new(testbed: &'t Testbed, settings: &Settings) -> Self {
+        let (work, next) = (Work::measure(), AtomicU32::new(1));
+        let length = Duration::from_secs_f64(settings.seconds);
+        let class = if settings.counts { || "-" } else { placement_class };
+        Self { testbed, work, length, pace: settings.pace(), class, next }
     }
 
     /// Sends these flows to these VMs for a window; a VM has one flow at most.
@@ -81,7 +103,7 @@ impl<'t> Windows<'t> {
     /// # Errors
     /// A socket that cannot be opened.
     pub fn run(&self, flows: &[Flow], vms: &[Vm]) -> Result<Measured> {
-        let class = placement_class();
+        let class = (self.class)();
         let sources = self.open(flows)?;
         let before = self.testbed.counts()?;
         let (sent, tallies, times) = self.exchange(sources, flows, vms)?;
@@ -104,7 +126,6 @@ impl<'t> Windows<'t> {
     /// None of them arrived.
     pub fn core_of(&self, flow: Flow) -> Result<usize> {
         const DATAGRAMS: u64 = 4;
-        const ARRIVED: Duration = Duration::from_millis(5);
         let before = self.testbed.counts()?;
         let from = peer(flow.vm);
         let to = format!("{}:{PORT}", address(flow.vm));
@@ -112,16 +133,28 @@ impl<'t> Windows<'t> {
             Source::open(flow, &from, &to)?.probe(DATAGRAMS);
             Ok(())
         })?;
-        std::thread::sleep(ARRIVED);
-        let counts = self.testbed.counts()?.since(&before);
-        let frames = counts.frames_of(flow.vm, self.testbed.layout.host);
+        let frames = self.arrived(flow.vm, DATAGRAMS, &before)?;
         let most = frames.iter().copied().enumerate().max_by_key(|&(_, frames)| frames);
-        ensure!(
-            frames.iter().any(|&frames| frames > 0),
-            "VM {}: no datagram reaches the host",
-            flow.vm
-        );
         Ok(most.map_or(0, |(core, _)| core))
+    }
+
+    /// Frames of a VM by core, once so many have been processed.
+    fn arrived(&self, vm: u8, wanted: u64, before: &Counts) -> Result<Vec<u64>> {
+        const LOOK: Duration = Duration::from_millis(1);
+        let deadline = Instant::now() + ARRIVED;
+        loop {
+            let counts = self.testbed.counts()?.since(before);
+            let frames = counts.frames_of(vm, self.testbed.layout.host);
+            let sum: u64 = frames.iter().sum();
+            if sum >= wanted {
+                return Ok(frames);
+            }
+            ensure!(
+                Instant::now() < deadline,
+                "VM {vm}: {sum} of {wanted} datagrams have reached the host within {ARRIVED:?}"
+            );
+            std::thread::sleep(LOOK);
+        }
     }
 
     fn open(&self, flows: &[Flow]) -> Result<Vec<Source>> {
@@ -154,8 +187,10 @@ impl<'t> Windows<'t> {
                 .iter()
                 .zip(&sockets)
                 .map(|(&vm, socket)| {
-                    let flow = flows.iter().find(|flow| flow.vm == vm.number);
-                    let first = flow.map_or(0, |flow| generator::first_counted(flow, &times));
+                    let flow = flows.iter().enumerate().find(|(_, flow)| flow.vm == vm.number);
+                    let first = flow.map_or(0, |(place, flow)| {
+                        generator::first_counted(flow, &times.of(place))
+                    });
                     let tally = Tally::new(first, times.begin, times.end);
                     let over = &over;
                     let receive =
@@ -186,9 +221,10 @@ impl<'t> Windows<'t> {
 
     fn times(&self) -> Times {
         let start = super::traffic::now_ns() + LEAD.as_nanos() as u64;
-        let begin = start + WARM_UP.as_nanos() as u64;
+        let begin = start + self.pace.warm_up.as_nanos() as u64;
         let end = begin + self.length.as_nanos() as u64;
-        Times { run: self.next.fetch_add(1, Ordering::Relaxed), start, begin, end }
+        let step = self.pace.step.as_nanos() as u64;
+        Times { run: self.next.fetch_add(1, Ordering::Relaxed), start, begin, end, step }
     }
 }
 

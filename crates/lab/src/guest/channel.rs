@@ -40,11 +40,16 @@ impl Channel {
 
     /// Runs one command for at most so long.
     pub fn ask(&mut self, command: &str, limit: Duration) -> Result<Said> {
+        self.send(command, limit)?;
+        self.answer(Instant::now() + limit + SLACK)
+    }
+
+    /// The request alone.
+    pub(super) fn send(&mut self, command: &str, limit: Duration) -> Result<()> {
         ensure!(!command.contains('\n'), "a command for a guest is one line");
         self.requests += 1;
         let seconds = limit.as_secs().max(1);
-        self.conversation.say(&format!("{} {seconds} {command}\n", self.requests))?;
-        self.answer(Instant::now() + limit + SLACK)
+        self.conversation.say(&format!("{} {seconds} {command}\n", self.requests))
     }
 
     fn answer(&mut self, deadline: Instant) -> Result<Said> {

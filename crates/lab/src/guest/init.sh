@@ -23,8 +23,12 @@ answer() { # number, status; the output is in /tmp/output
 uname -r >/tmp/output
 answer 0 0
 while read -r number seconds command <&3; do
+  # The host says nothing while it waits for an answer: what ends this is that it has hung up.
+  { read -r _ <&3; poweroff -f; } &
   # busybox has an `ip` of its own, which its shell prefers.
   timeout -s KILL "$seconds" sh -c "ip() { /bin/ip \"\$@\"; }; $command" >/tmp/output 2>&1 </dev/null 3>&-
-  answer "$number" $?
+  status=$?
+  kill $! && wait $!
+  answer "$number" $status
 done
 poweroff -f

@@ -1,11 +1,12 @@
 //! What is in a guest?
 //!
-//! Debian's static busybox, iperf3, ethtool and iproute2 as installed on the host, with the libraries that `ldd` names; the modules
-//! of the network; and `init.sh`. The archive is named after a hash of its content, so a newer package or a changed script gives a
-//! new file, and all guests share one.
+//! Debian's static busybox, iperf3, ethtool, iproute2 and setpriv as installed on the host, with the libraries that `ldd` names; the
+//! modules of the network; what a [`GuestSpec`] wants beside them; and `init.sh`. An archive without such wishes is named after a hash
+//! of its content, so a newer package or a changed script gives a new file, and all guests share one; any other is its guest's own.
 
 use super::cpio::Archive;
 use super::kernel::Kernel;
+use super::spec::GuestSpec;
 use anyhow::{Context, Result};
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -16,18 +17,28 @@ use std::process::Command;
 const INIT: &str = include_str!("init.sh");
 
 /// Programs besides busybox, with the Debian package that has each.
-const PROGRAMS: [(&str, &str); 3] =
-    [("iperf3", "iperf3"), ("ethtool", "ethtool"), ("ip", "iproute2")];
+const PROGRAMS: [(&str, &str); 5] = [
+    ("iperf3", "iperf3"),
+    ("ethtool", "ethtool"),
+    ("ip", "iproute2"),
+    ("bridge", "iproute2"),
+    ("setpriv", "util-linux"),
+];
 
 /// Modules that the guest loads at its start, in this order: its bus, the port to the host, the network.
 const MODULES: [&str; 5] = ["virtio_pci", "virtio_console", "virtio_net", "8021q", "af_packet"];
 
-/// The archive's file; written now unless it is there.
-pub fn prepare(kernel: &Kernel) -> Result<PathBuf> {
-    let bytes = build(kernel)?;
-    let mut hasher = DefaultHasher::new();
-    bytes.hash(&mut hasher);
-    let path = kernel.cache().join(format!("initramfs-{:016x}.cpio", hasher.finish()));
+/// The archive's file; written now unless it is one that all share and is there. `directory` is the guest's own.
+pub fn prepare(kernel: &Kernel, spec: &GuestSpec, directory: &Path) -> Result<PathBuf> {
+    let bytes = build(kernel, spec)?;
+    let is_own = !spec.programs.is_empty() || !spec.modules.is_empty();
+    let path = if is_own {
+        directory.join("initramfs.cpio")
+    } else {
+        let mut hasher = DefaultHasher::new();
+        bytes.hash(&mut hasher);
+        kernel.cache().join(format!("initramfs-{:016x}.cpio", hasher.finish()))
+    };
     if !path.exists() {
         store(&path, &bytes).with_context(|| format!("{}: cannot be written", path.display()))?;
     }
@@ -42,21 +53,24 @@ fn store(path: &Path, bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
-fn build(kernel: &Kernel) -> Result<Vec<u8>> {
+fn build(kernel: &Kernel, spec: &GuestSpec) -> Result<Vec<u8>> {
     let mut archive = Archive::default();
     // The kernel gives `init` this as its output before anything is mounted.
     archive.character_device("/dev/console", (5, 1));
     archive.file("/init", INIT.as_bytes());
     archive.file("/bin/busybox", &read(&find("busybox", "busybox-static")?)?);
-    add_programs(&mut archive)?;
-    add_modules(&mut archive, kernel)?;
+    add_programs(&mut archive, &spec.programs)?;
+    add_modules(&mut archive, kernel, &[&MODULES[..], &spec.modules].concat())?;
     Ok(archive.finish())
 }
 
-fn add_programs(archive: &mut Archive) -> Result<()> {
+fn add_programs(archive: &mut Archive, others: &[PathBuf]) -> Result<()> {
+    let usual = PROGRAMS.iter().map(|(name, package)| find(name, package));
     let mut libraries = BTreeSet::new();
-    for (name, package) in PROGRAMS {
-        let path = find(name, package)?;
+    for path in usual.chain(others.iter().cloned().map(Ok)) {
+        let path = path?;
+        let name = path.file_name().and_then(|name| name.to_str());
+        let name = name.with_context(|| format!("{}: no name for a program", path.display()))?;
         archive.file(&format!("/bin/{name}"), &read(&path)?);
         libraries.extend(libraries_of(&path)?);
     }
@@ -66,15 +80,15 @@ fn add_programs(archive: &mut Archive) -> Result<()> {
     })
 }
 
-fn add_modules(archive: &mut Archive, kernel: &Kernel) -> Result<()> {
-    let lines = kernel.dependencies(&MODULES)?;
+fn add_modules(archive: &mut Archive, kernel: &Kernel, wanted: &[&str]) -> Result<()> {
+    let lines = kernel.dependencies(wanted)?;
     let directory = kernel.modules_directory();
     for file in lines.iter().filter_map(|line| line.split(':').next()) {
         archive.file(&format!("{directory}{file}"), &read(&kernel.file(file))?);
     }
     let is_there =
         |module: &&&str| lines.iter().any(|line| line.contains(&format!("/{module}.ko:")));
-    let names: Vec<_> = MODULES.iter().filter(is_there).copied().collect();
+    let names: Vec<_> = wanted.iter().filter(is_there).copied().collect();
     archive.file("/etc/modules", names.join("\n").as_bytes());
     archive.file(&format!("{directory}modules.dep"), (lines.join("\n") + "\n").as_bytes());
     Ok(())

@@ -38,6 +38,9 @@ const START: Duration = Duration::from_secs(60);
 /// Longest command unless the caller gives a limit.
 const COMMAND: Duration = Duration::from_secs(30);
 
+/// Where a command inside writes what the host is to see at once, if [`GuestSpec::log`] was wanted.
+pub const LOG: &str = "/dev/vport0p2";
+
 /// A machine at work.
 pub struct Guest {
     name: String,
@@ -49,6 +52,8 @@ pub struct Guest {
     pub release: String,
     /// How long it took from nothing to the first command.
     pub start: Duration,
+    /// What commands write to [`LOG`]; ends with the machine. Whoever wants to read it takes it.
+    pub log: Option<UnixStream>,
 }
 
 impl Guest {
@@ -60,26 +65,33 @@ impl Guest {
     pub fn boot(spec: &GuestSpec) -> Result<Self> {
         let begin = Instant::now();
         let kernel = kernel::Kernel::find()?;
-        let initramfs = initramfs::prepare(&kernel)?;
         let directory = tempfile::tempdir().context("a directory for a guest cannot be made")?;
-        let socket = directory.path().join("channel");
-        let listener = UnixListener::bind(&socket).context("the guest's channel cannot be made")?;
+        let initramfs = initramfs::prepare(&kernel, spec, directory.path())?;
+        let [channel, log] = ["channel", "log"].map(|name| directory.path().join(name));
+        let listen = |path: &Path| {
+            UnixListener::bind(path).with_context(|| format!("{}: no socket", path.display()))
+        };
+        let (listener, log_listener) = (listen(&channel)?, listen(&log)?);
         let files = spec::Files {
             kernel: &kernel.image(),
             initramfs: &initramfs,
             console: &directory.path().join("console"),
-            channel: &socket,
+            channel: &channel,
+            log: &log,
         };
         let mut qemu = Qemu::start(spec, &files, &directory.path().join("qemu.log"))?;
         let deadline = begin + START;
-        let opened =
-            accept(&listener, &qemu, deadline).and_then(|stream| Channel::open(stream, deadline));
-        let (channel, release) = opened.with_context(|| {
+        let opened = || {
+            let stream = accept(&listener, &qemu, deadline)?;
+            let log = spec.log.then(|| accept(&log_listener, &qemu, deadline)).transpose()?;
+            Ok::<_, anyhow::Error>((Channel::open(stream, deadline)?, log))
+        };
+        let ((channel, release), log) = opened().with_context(|| {
             let (name, said) = (&spec.name, tail(directory.path()));
             format!("guest {name}: takes no commands; {}{said}", qemu.state())
         })?;
         let (name, channel, start) = (spec.name.clone(), Mutex::new(channel), begin.elapsed());
-        Ok(Self { name, qemu, channel, directory, release: release.trim().into(), start })
+        Ok(Self { name, qemu, channel, directory, release: release.trim().into(), start, log })
     }
 
     /// Starts several at a time, which takes hardly longer than one.

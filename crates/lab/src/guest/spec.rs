@@ -15,17 +15,53 @@ pub struct GuestSpec {
     pub nics: Vec<Nic>,
     /// Cores of the host that it may run on; empty means all.
     pub cores: Vec<usize>,
+    /// Programs of the host that it has in `/bin` beside the usual ones, with their libraries.
+    pub programs: Vec<PathBuf>,
+    /// Modules that it loads behind the usual ones, in this order.
+    pub modules: Vec<&'static str>,
+    /// A second port to the host, [`LOG`](super::LOG) inside, on which a command can talk while it runs.
+    pub log: bool,
 }
 
 impl GuestSpec {
     /// A machine without interfaces.
     pub fn new(name: &str) -> Self {
-        Self { name: name.into(), cpus: 1, memory_mib: 192, nics: Vec::new(), cores: Vec::new() }
+        Self {
+            name: name.into(),
+            cpus: 1,
+            memory_mib: 192,
+            nics: Vec::new(),
+            cores: Vec::new(),
+            programs: Vec::new(),
+            modules: Vec::new(),
+            log: false,
+        }
     }
 
     /// The same with so many processors.
     pub fn cpus(self, cpus: u8) -> Self {
         Self { cpus, ..self }
+    }
+
+    /// The same with so much memory.
+    pub fn memory_mib(self, memory_mib: u32) -> Self {
+        Self { memory_mib, ..self }
+    }
+
+    /// The same with this program of the host.
+    pub fn program(mut self, path: PathBuf) -> Self {
+        self.programs.push(path);
+        self
+    }
+
+    /// The same with these modules.
+    pub fn modules(self, modules: &[&'static str]) -> Self {
+        Self { modules: modules.to_vec(), ..self }
+    }
+
+    /// The same with a log.
+    pub fn log(self) -> Self {
+        Self { log: true, ..self }
     }
 
     /// The same with one interface more.
@@ -184,6 +220,8 @@ pub struct Files<'f> {
     pub console: &'f Path,
     /// The host's end of the channel.
     pub channel: &'f Path,
+    /// The host's end of the log.
+    pub log: &'f Path,
 }
 
 /// QEMU's arguments for a machine.
@@ -204,13 +242,20 @@ pub fn arguments(spec: &GuestSpec, files: &Files<'_>) -> Vec<String> {
         ("-initrd", escaped(files.initramfs)),
         ("-append", append.into()),
         ("-serial", format!("file:{}", files.console.display())),
-        ("-device", "virtio-serial-pci,disable-legacy=on,max_ports=2".into()),
+        ("-device", "virtio-serial-pci,disable-legacy=on,max_ports=3".into()),
         ("-device", "virtserialport,chardev=channel,nr=1,name=suiro".into()),
     ];
+    let log = [
+        ("-chardev", format!("socket,id=log,path={}", escaped(files.log))),
+        ("-device", "virtserialport,chardev=log,nr=2,name=log".into()),
+    ];
+    let log = log.into_iter().filter(|_| spec.log);
     let switches = ["-nodefaults", "-no-user-config", "-no-reboot"].map(str::to_owned);
     let display = ["-display", "none", "-monitor", "none", "-parallel", "none"].map(str::to_owned);
     let mut words: Vec<_> = switches.into_iter().chain(display).collect();
-    words.extend(pairs.into_iter().flat_map(|(option, value)| [option.to_owned(), value]));
+    words.extend(
+        pairs.into_iter().chain(log).flat_map(|(option, value)| [option.to_owned(), value]),
+    );
     words.extend(spec.nics.iter().enumerate().flat_map(|(number, nic)| nic.arguments(number)));
     words
 }
@@ -225,6 +270,7 @@ mod tests {
             initramfs: Path::new("initramfs"),
             console: Path::new("console"),
             channel: Path::new("channel"),
+            log: Path::new("log"),
         };
         arguments(&GuestSpec::new("a").nic(nic), &files).join(" ")
     }

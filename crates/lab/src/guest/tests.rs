@@ -1,4 +1,5 @@
 use super::*;
+use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 
 /// Whether tests that boot machines may run; they need what `make setup` installs, but not root.
@@ -72,4 +73,22 @@ fn a_guest_goes_when_whoever_holds_its_channel_goes() {
         Guest::boot(&GuestSpec::new("orphan")).unwrap();
     drop(channel);
     assert!(qemu.0.wait().unwrap().success());
+}
+
+#[test]
+fn a_guest_goes_also_in_the_middle_of_a_command_and_its_log_has_what_was_said_by_then() {
+    if !wanted() {
+        return;
+    }
+    let spec = GuestSpec::new("busy").log().program("/usr/bin/env".into()).modules(&["veth"]);
+    let Guest { mut qemu, channel, directory: _directory, log, .. } = Guest::boot(&spec).unwrap();
+    let mut channel = channel.into_inner().unwrap();
+    let said = channel.ask("ip link add name x0 type veth && ls /bin/env", START).unwrap();
+    assert_eq!((said.status, said.output.trim()), (0, "/bin/env"));
+    let mut lines = BufReader::new(log.unwrap()).lines();
+    channel.send(&format!("echo begun >{LOG}; sleep 600"), START * 10).unwrap();
+    assert_eq!(lines.next().unwrap().unwrap(), "begun");
+    drop(channel);
+    assert!(qemu.0.wait().unwrap().success());
+    assert!(lines.next().is_none(), "the log ends with the machine");
 }

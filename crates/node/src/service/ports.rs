@@ -180,7 +180,7 @@ fn door(member: &Member, number: u32, spec: &PortSpec) -> Door {
         return Door::Vlink { end, peer: peer.to_string(), mac };
     }
     let mut wanted = interface_of(spec);
-    if spec.kind == PortKind::VhostUser {
+    if matches!(spec.kind, PortKind::VhostUser | PortKind::Vxlan) {
         wanted.mac.get_or_insert_with(|| own_mac(member.switch.datapath_id(), number));
     }
     Door::Interface(wanted)
@@ -204,8 +204,20 @@ fn interface_of(spec: &PortSpec) -> port::PortSpec {
         xdp_mode: xdp_mode(spec.xdp_mode.unwrap_or_default()),
         socket: spec.socket.as_deref().unwrap_or_default().into(),
         role: if spec.server == Some(true) { port::Role::Server } else { port::Role::Client },
+        tunnel: tunnel(spec),
         ..port::PortSpec::new(kind(spec.kind), interface)
     }
+}
+
+fn tunnel(spec: &PortSpec) -> Option<port::Tunnel> {
+    let usual = port::Tunnel::new(spec.remote?, spec.key?);
+    Some(port::Tunnel {
+        local: spec.local,
+        port: spec.udp_port.unwrap_or(usual.port),
+        dscp: spec.dscp.as_ref().map_or(usual.dscp, spec::Dscp::get),
+        ttl: spec.ttl.unwrap_or(usual.ttl),
+        ..usual
+    })
 }
 
 fn kind(kind: PortKind) -> port::PortKind {
@@ -213,6 +225,7 @@ fn kind(kind: PortKind) -> port::PortKind {
         PortKind::Tap => port::PortKind::Tap,
         PortKind::AfXdp => port::PortKind::AfXdp,
         PortKind::VhostUser => port::PortKind::VhostUser,
+        PortKind::Vxlan => port::PortKind::Vxlan,
         PortKind::AfPacket | PortKind::Vlink => port::PortKind::AfPacket,
     }
 }

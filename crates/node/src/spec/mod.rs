@@ -23,6 +23,6 @@ pub use switch::{
     SteeringAccess, SwitchPatch, SwitchSpec,
 };
 pub use text::{
-    BadText, Dpid, IfName, Mac, Netns, Peer, PortName, SocketPath, SteerPoint, SwitchName,
+    BadText, Dpid, Dscp, IfName, Mac, Netns, Peer, PortName, SocketPath, SteerPoint, SwitchName,
 };
 pub use tls::{Pin, TlsSpec};

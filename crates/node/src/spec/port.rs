@@ -1,8 +1,9 @@
 //! What a user may ask of a port.
 
-use super::text::{IfName, Mac, Netns, Peer, PortName, SocketPath};
+use super::text::{Dscp, IfName, Mac, Netns, Peer, PortName, SocketPath};
 use super::{NewRate, PortNumber, QueueSpec, Rate};
 use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
 use utoipa::ToSchema;
 
 /// Least MTU: IPv4's (RFC 791).
@@ -29,12 +30,14 @@ pub enum PortKind {
     /// A virtual machine's memory, by the vhost-user protocol.
     #[serde(rename = "vhost-user")]
     VhostUser,
+    /// Another host, by VXLAN over this one's own network.
+    Vxlan,
 }
 
 impl PortKind {
     /// The words users write.
     pub const WORDS: &'static [&'static str] =
-        &["tap", "af_packet", "af_xdp", "vlink", "vhost-user"];
+        &["tap", "af_packet", "af_xdp", "vlink", "vhost-user", "vxlan"];
 
     /// The kind of that word.
     pub fn of(word: &str) -> Option<Self> {
@@ -44,6 +47,7 @@ impl PortKind {
             "af_xdp" => Some(Self::AfXdp),
             "vlink" => Some(Self::Vlink),
             "vhost-user" => Some(Self::VhostUser),
+            "vxlan" => Some(Self::Vxlan),
             _ => None,
         }
     }
@@ -56,6 +60,7 @@ impl PortKind {
             Self::AfXdp => "af_xdp",
             Self::Vlink => "vlink",
             Self::VhostUser => "vhost-user",
+            Self::Vxlan => "vxlan",
         }
     }
 }
@@ -131,6 +136,26 @@ pub struct PortSpec {
     /// Whether suiro listens on it and the front-end calls (`vhost-user` only); the other way round when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<bool>,
+    /// The address of the tunnel's other end (`vxlan` only).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, example = "192.0.2.2")]
+    pub remote: Option<IpAddr>,
+    /// The address of its near end; the one of the route when left out (`vxlan` only).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, example = "192.0.2.2")]
+    pub local: Option<IpAddr>,
+    /// The tunnel's key: a VNI, 0 to 16777215 (`vxlan` only).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<u32>,
+    /// The UDP port of both ends; 4789 when left out (`vxlan` only).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub udp_port: Option<u16>,
+    /// The DSCP outside: 0 to 63, or `uniform` for the inner packet's; 0 when left out (`vxlan` only).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dscp: Option<Dscp>,
+    /// TTL or hop limit outside; 64 when left out (`vxlan` only).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl: Option<u8>,
     /// Bit/s that leave by it in all; what the interface can do when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
@@ -176,6 +201,12 @@ impl PortSpec {
             peer: None,
             socket: None,
             server: None,
+            remote: None,
+            local: None,
+            key: None,
+            udp_port: None,
+            dscp: None,
+            ttl: None,
             rate: None,
             queue: Vec::new(),
         }
@@ -186,9 +217,9 @@ impl PortSpec {
         self.name.clone().or_else(|| self.interface.as_deref()?.parse().ok())
     }
 
-    /// The interface: the one given, or the one of the port's name; a vlink and a vhost-user port have none.
+    /// The interface: the one given, or the one of the port's name; a vlink, a vhost-user and a vxlan port have none.
     pub fn effective_interface(&self) -> Option<IfName> {
-        let has_one = !matches!(self.kind, PortKind::Vlink | PortKind::VhostUser);
+        let has_one = matches!(self.kind, PortKind::Tap | PortKind::AfPacket | PortKind::AfXdp);
         let named_alike = || has_one.then(|| self.name.as_deref()?.parse().ok()).flatten();
         self.interface.clone().or_else(named_alike)
     }
@@ -198,6 +229,7 @@ impl PortSpec {
         let mut faults = Vec::new();
         self.check_naming(&mut faults);
         self.check_kind(&mut faults);
+        self.check_tunnel(&mut faults);
         self.check_ranges(&mut faults);
         self.check_queues(&mut faults);
         faults
@@ -232,14 +264,22 @@ impl PortSpec {
         };
         let kernel = [PortKind::Tap, PortKind::AfPacket, PortKind::AfXdp];
         only(self.interface.is_some(), "interface", &kernel);
-        only(self.netns.is_some(), "netns", &kernel);
-        let queued = [&kernel[..], &[PortKind::VhostUser]].concat();
+        let in_namespaces = [&kernel[..], &[PortKind::Vxlan]].concat();
+        only(self.netns.is_some(), "netns", &in_namespaces);
+        let queued = [&in_namespaces[..], &[PortKind::VhostUser]].concat();
         only(self.queues.is_some(), "queues", &queued);
-        only(self.mac.is_some(), "mac", &[PortKind::Tap, PortKind::VhostUser]);
+        only(self.mac.is_some(), "mac", &[PortKind::Tap, PortKind::VhostUser, PortKind::Vxlan]);
         only(self.xdp_mode.is_some(), "xdp_mode", &[PortKind::AfXdp]);
         only(self.peer.is_some(), "peer", &[PortKind::Vlink]);
         only(self.socket.is_some(), "socket", &[PortKind::VhostUser]);
         only(self.server.is_some(), "server", &[PortKind::VhostUser]);
+        let tunnel = [PortKind::Vxlan];
+        only(self.remote.is_some(), "remote", &tunnel);
+        only(self.local.is_some(), "local", &tunnel);
+        only(self.key.is_some(), "key", &tunnel);
+        only(self.udp_port.is_some(), "udp_port", &tunnel);
+        only(self.dscp.is_some(), "dscp", &tunnel);
+        only(self.ttl.is_some(), "ttl", &tunnel);
         if self.kind == PortKind::Vlink && self.peer.is_none() {
             faults.push(Fault::new(
                 "peer",
@@ -256,6 +296,24 @@ impl PortSpec {
         }
     }
 
+    fn check_tunnel(&self, faults: &mut Vec<Fault>) {
+        if self.kind != PortKind::Vxlan {
+            return;
+        }
+        let mut missing = |is_missing: bool, key: &'static str, cause: &str, remedy: &str| {
+            if is_missing {
+                faults.push(Fault::new(key, cause, remedy));
+            }
+        };
+        let remote = "a tunnel needs the address of its other end";
+        missing(self.remote.is_none(), "remote", remote, "add remote = \"192.0.2.2\"");
+        missing(self.key.is_none(), "key", "a tunnel needs its VNI", "add key = 7");
+        let families = self.local.zip(self.remote);
+        let differ = families.is_some_and(|(local, remote)| local.is_ipv4() != remote.is_ipv4());
+        let alike = "the tunnel's ends have addresses of two families";
+        missing(differ, "local", alike, "give both ends IPv4 addresses, or both IPv6");
+    }
+
     fn check_ranges(&self, faults: &mut Vec<Fault>) {
         let mut within = |key: &'static str, value: Option<u32>, low: u32, high: u32| {
             if let Some(value) = value.filter(|value| !(low..=high).contains(value)) {
@@ -266,6 +324,9 @@ impl PortSpec {
         within("mtu", self.mtu, MTU_MIN, MTU_MAX);
         let queues_max = if self.kind == PortKind::VhostUser { PAIRS_MAX } else { QUEUES_MAX };
         within("queues", self.queues.map(u32::from), 1, queues_max.into());
+        within("key", self.key, 0, (1 << 24) - 1);
+        within("udp_port", self.udp_port.map(u32::from), 1, u16::MAX.into());
+        within("ttl", self.ttl.map(u32::from), 1, u8::MAX.into());
     }
 }
 
@@ -312,6 +373,22 @@ mod tests {
         assert_eq!(spec.effective_interface(), None);
         spec.kind = PortKind::Tap;
         assert_eq!(keys(&spec), ["socket"]);
+    }
+
+    #[test]
+    fn a_tunnel_needs_its_other_end_and_its_key() {
+        let mut spec = PortSpec::of(PortKind::Vxlan);
+        spec.name = Some("tun0".parse().unwrap());
+        spec.dscp = Some("46".parse().unwrap());
+        assert_eq!(keys(&spec), ["remote", "key"]);
+        (spec.remote, spec.local) = ("2001:db8::2".parse().ok(), "192.0.2.1".parse().ok());
+        spec.key = Some(1 << 24);
+        assert_eq!(keys(&spec), ["local", "key"]);
+        (spec.local, spec.key) = (None, Some(7));
+        assert_eq!(keys(&spec), [""; 0]);
+        assert_eq!(spec.effective_interface(), None);
+        spec.kind = PortKind::Tap;
+        assert_eq!(keys(&spec), ["remote", "key", "dscp"]);
     }
 
     #[test]

@@ -134,6 +134,31 @@ text_type! {
         Some((switch.parse().ok()?, port.parse().ok()?))
     }
 }
+text_type! {
+    /// The DSCP outside a tunnel (RFC 2983): one for all packets, or `uniform`.
+    Dscp(Option<u8>), "a DSCP", "0 to 63, or \"uniform\" for the one of the packet inside", "46",
+    |text| {
+        let number = || text.parse().ok().filter(|dscp| *dscp < 64 && !text.starts_with('+'));
+        if text == "uniform" { Some(None) } else { number().map(Some) }
+    }
+}
+
+impl Dscp {
+    /// What it means at the tunnel's ends.
+    pub fn get(&self) -> wire::tunnel::Dscp {
+        self.0.map_or(wire::tunnel::Dscp::Uniform, wire::tunnel::Dscp::Pipe)
+    }
+}
+
+impl fmt::Display for Dscp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(dscp) => dscp.fmt(f),
+            None => f.write_str("uniform"),
+        }
+    }
+}
+
 impl Dpid {
     /// A datapath id from its number.
     pub fn new(id: u64) -> Self {
@@ -258,6 +283,7 @@ mod tests {
         check::<Mac>(&["02:00:00:00:00:01", "FE:ff:ff:ff:ff:ff"]);
         check::<Peer>(&["sw1:to-sw0"]);
         check::<Netns>(&["guest1", "/proc/1/ns/net"]);
+        check::<Dscp>(&["0", "63", "uniform"]);
         check::<SocketPath>(&["/run/suiro/vm1.sock", &format!("/{}", "x".repeat(106))]);
     }
 
@@ -276,6 +302,7 @@ mod tests {
         }
         refuse::<IfName>(&["", ".", "..", "a/b", "a:1", "a b", "sixteen-bytes-xx"]);
         refuse::<Netns>(&["", "a/b", "..", "x\n"]);
+        refuse::<Dscp>(&["", "64", "-1", "+1", "pipe"]);
         refuse::<SocketPath>(&[
             "",
             "vm1.sock",

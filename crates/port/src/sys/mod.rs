@@ -4,6 +4,7 @@
 
 #![expect(unsafe_code, reason = "system calls and shared memory")]
 
+pub(crate) mod datagram;
 pub(crate) mod ioctl;
 mod memory;
 pub(crate) mod packet;

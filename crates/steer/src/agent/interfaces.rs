@@ -6,7 +6,7 @@ use super::decisions::Decisions;
 use crate::desired::Change;
 use crate::enforcer::{EnforceError, Enforcer, EntryKey, Step};
 use crate::error::SteerError;
-use crate::spec::{GROUPS_RANGE, InterfaceSpec};
+use crate::spec::{GROUPS_RANGE, InterfaceSpec, RULES_RANGE};
 use crate::view::{FaultView, InterfaceView};
 use crate::workers::called;
 use std::collections::HashMap;
@@ -219,13 +219,15 @@ impl Agent {
 }
 
 fn check(name: &str, spec: &InterfaceSpec) -> Result<(), SteerError> {
-    let right = spec.groups.is_power_of_two() && GROUPS_RANGE.contains(&spec.groups);
-    if right {
-        return Ok(());
+    let wrong = |cause, remedy: &str| {
+        let thing = format!("interface {name}");
+        Err(SteerError::Setting { thing, cause, remedy: remedy.into() })
+    };
+    if !spec.groups.is_power_of_two() || !GROUPS_RANGE.contains(&spec.groups) {
+        return wrong(format!("{} flow groups", spec.groups), "give 256, 512 or 1024");
     }
-    Err(SteerError::Setting {
-        thing: format!("interface {name}"),
-        cause: format!("{} flow groups", spec.groups),
-        remedy: "give 256, 512 or 1024".into(),
-    })
+    if !RULES_RANGE.contains(&spec.rules_max) {
+        return wrong(format!("room for {} rules", spec.rules_max), "give 64 to 131072");
+    }
+    Ok(())
 }

@@ -18,7 +18,6 @@ pub(super) struct Steered {
     events: steer::Events,
     /// Entries in force, with their units.
     pub(super) entries: HashMap<EntryKey, (Entry, UnitId)>,
-    note: Option<String>,
     placement: Option<Placement>,
 }
 
@@ -29,19 +28,15 @@ pub(super) fn failed<E: std::error::Error + Send + Sync + 'static>(
 }
 
 impl Steered {
-    /// Takes an attached or adopted interface; `note` is what its user must know.
-    pub(super) fn new(
-        shared: Shared,
-        attached: Attached,
-        note: Option<String>,
-    ) -> Result<Self, SteerError> {
+    /// Takes an attached or adopted interface.
+    pub(super) fn new(shared: Shared, attached: Attached) -> Result<Self, SteerError> {
         let events = attached.events()?;
         let there = attached.entries();
         let entries = there.iter().filter_map(|(unit, entry)| {
             let entry = super::change::from_kernel(entry)?;
             Some((entry.key, (entry, *unit)))
         });
-        Ok(Self { events, entries: entries.collect(), shared, attached, note, placement: None })
+        Ok(Self { events, entries: entries.collect(), shared, attached, placement: None })
     }
 
     fn facts(&self, event: &steer::Event) -> Option<Facts> {
@@ -80,7 +75,7 @@ impl Enforcer for Steered {
     }
 
     fn note(&self) -> Option<String> {
-        self.note.clone()
+        None
     }
 
     fn arrivals(&mut self) -> Result<BTreeMap<CoreId, u32>, EnforceError> {

@@ -10,7 +10,6 @@
 
 mod change;
 mod enforcer;
-mod veth;
 
 use crate::enforcer::{Enforcer, OpenError, Opener};
 use crate::spec::{InterfaceSpec, Unmatched};
@@ -20,7 +19,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with
 use std::collections::HashMap;
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use xdp::steer::{Attached, Host, Interface, Missed, Options, PIN_ROOT, SteerError};
 
@@ -154,7 +153,7 @@ impl Opener for Kernel {
         let attached = self.shared.with(|host| Attached::adopt(host, &name)).map_err(refused)?;
         if attached.is_alive() {
             return Ok(Some(Box::new(
-                Steered::new(self.shared.clone(), attached, note(interface)).map_err(refused)?,
+                Steered::new(self.shared.clone(), attached).map_err(refused)?,
             )));
         }
         // What is pinned was on an interface that is gone.
@@ -169,20 +168,15 @@ impl Opener for Kernel {
         table: &CoreTable,
     ) -> Result<Box<dyn Enforcer>, OpenError> {
         let index = index(interface).map_err(|_| OpenError::NoInterface)?;
-        let (note, options) = (note(interface), options(spec, table));
         let interface = Interface { name: pin_name(interface), index };
+        let options = options(spec, table);
         let attached = self.shared.with(|host| Attached::attach(host, &interface, &options));
         let attached = attached.map_err(|error| {
             self.shared.close_if_unused();
             refused(error)
         })?;
-        Ok(Box::new(Steered::new(self.shared.clone(), attached, note).map_err(refused)?))
+        Ok(Box::new(Steered::new(self.shared.clone(), attached).map_err(refused)?))
     }
-}
-
-/// What the user of an interface must know.
-fn note(interface: &str) -> Option<String> {
-    veth::note(Path::new("/sys/class/net"), interface)
 }
 
 fn options(spec: &InterfaceSpec, table: &CoreTable) -> Options {
@@ -192,6 +186,7 @@ fn options(spec: &InterfaceSpec, table: &CoreTable) -> Options {
             Unmatched::Stay => Missed::Stay,
         },
         is_fcf: spec.fcf,
+        entries: spec.rules_max,
         cores: table.cores().iter().map(Core::id).collect(),
         ..Options::default()
     }

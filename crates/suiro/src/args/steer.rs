@@ -16,9 +16,7 @@ kernel does with it: its own stack, a bridge, Open vSwitch, Docker, libvirt. Ste
 Examples:
   suiro steer attach eth0
   suiro steer attach eth0 eth1 --unmatched stay      only what rules name; all else stays where it arrived
-  suiro steer attach switch:sw0                      what switch sw0 receives, between the node's workers
-
-A veth's far end must finish its checksums itself: ethtool -K eth0 tx off (docs/steering.md).")]
+  suiro steer attach switch:sw0                      what switch sw0 receives, between the node's workers")]
     Attach {
         /// The interfaces, or switches of the node as switch:NAME
         #[arg(required = true)]
@@ -29,6 +27,9 @@ A veth's far end must finish its checksums itself: ethtool -K eth0 tx off (docs/
         /// Groups that flows without a rule are gathered in: 256, 512 or 1024
         #[arg(long, default_value = "256", value_parser = groups)]
         groups: u16,
+        /// Rules that there is room for, 64 to 131072: up to 41 MiB of the kernel's memory
+        #[arg(long, default_value = "16384", value_parser = clap::value_parser!(u32).range(64..=131_072))]
+        rules: u32,
         /// The outermost ToS byte is a flow control field: a machine's id in 7 bits, then priority
         #[arg(long)]
         fcf: bool,

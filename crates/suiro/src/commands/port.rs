@@ -86,6 +86,12 @@ fn spec(args: PortAdd) -> Result<PortSpec, Failure> {
         peer: args.peer,
         socket: args.socket,
         server: args.server.then_some(true),
+        remote: args.remote,
+        local: args.local,
+        key: args.key,
+        udp_port: args.udp_port,
+        dscp: args.dscp,
+        ttl: args.ttl,
         rate: args.rate,
         ..PortSpec::of(kind)
     })

@@ -7,3 +7,4 @@ mod life;
 mod place;
 mod queues;
 mod refusals;
+mod tunnels;

@@ -27,10 +27,16 @@ pub fn privileged() -> bool {
 
 /// Waits until `check` says yes.
 #[track_caller]
-pub fn until(what: &str, mut check: impl FnMut() -> bool) {
+pub fn until(what: &str, check: impl FnMut() -> bool) {
+    until_within(PATIENCE, what, check);
+}
+
+/// Waits until `check` says yes, for at most so long.
+#[track_caller]
+pub fn until_within(limit: Duration, what: &str, mut check: impl FnMut() -> bool) {
     let start = Instant::now();
     while !check() {
-        assert!(start.elapsed() < PATIENCE, "waited in vain until {what}");
+        assert!(start.elapsed() < limit, "waited in vain until {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

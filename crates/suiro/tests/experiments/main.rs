@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+mod guest;
 #[expect(dead_code, unused_imports, reason = "each test program uses its part")]
 #[path = "../support/mod.rs"]
 mod support;

@@ -19,5 +19,5 @@ pub use frames::{inside, received, send_datagrams};
 pub use lab::{Kind, Lab};
 pub use ofctl::Ofctl;
 pub use ping::Pings;
-pub use place::{Said, privileged, sh, until};
+pub use place::{Said, privileged, sh, until, until_within};
 pub use speaker::{Speaker, encode};

@@ -20,8 +20,17 @@ pub const GROUPS_MAX: u32 = 1024;
 pub(crate) const FCF_FIRST: u32 = 1024;
 pub(crate) const FCF_UNITS: u32 = 256;
 pub(crate) const ENTRY_FIRST: u32 = 1280;
-/// Most wildcard entries of an interface, and most exact ones.
+/// Most entries of an interface.
 pub const ENTRIES_MAX: u32 = 131_072;
+/// Entries that a line of their index has places for.
+pub(crate) const PLACES: usize = 8;
+/// A place whose entry is gone.
+pub(crate) const PLACE_LEFT: u32 = u32::MAX;
+pub(crate) const SHAPE_ALL: u32 = 0;
+pub(crate) const SHAPE_FLOW: u32 = 1;
+pub(crate) const SHAPE_IPV4: u32 = 2;
+/// Words that an entry of that shape is about.
+pub(crate) const IPV4_WORDS: [usize; 4] = [1, 3, 4, 5];
 
 pub(crate) const TUNNEL: u32 = 0x100_0000;
 pub(crate) const VLAN: u16 = 0x1000;
@@ -49,7 +58,7 @@ pub(crate) const EVENT_GIVEN_UP: u32 = 3;
 
 pub(crate) const TIMES: usize = 6;
 pub(crate) const NO_CLOCK: u32 = u32::MAX;
-pub(crate) const COUNTS: u32 = 12;
+pub(crate) const COUNTS: u32 = 14;
 
 /// A struct of `abi.h`: its name there, and each field's name and offset.
 #[cfg_attr(not(test), expect(dead_code, reason = "read by the test of the layout"))]
@@ -93,7 +102,7 @@ mirrors! {
         drain_ns: u32,
         /// And is given up after so much longer.
         give_up_ns: u32,
-        /// Entries of map `exact`.
+        /// Exact entries.
         exact: u32,
         /// Which of map `masks` to read.
         masks: u32,
@@ -103,6 +112,10 @@ mirrors! {
         tag: u32,
         /// For the next owner of the pins.
         ifindex: u32,
+        /// 1: senders on this host leave checksums to a device.
+        may_be_unfinished: u32,
+        /// Of map `lines`, which has a power of two.
+        last_line: u32,
         /// Zero.
         reserved: u32,
         /// Of the hash.
@@ -116,8 +129,8 @@ mirrors! {
         id: u32,
         /// Highest of its entries.
         priority: u32,
-        /// 1: nothing behind the words that tell flows apart is looked at, or hashed.
-        is_short: u32,
+        /// Which words are looked at, and hashed.
+        shape: u32,
         /// Zero.
         reserved: u32,
     }
@@ -132,8 +145,6 @@ mirrors! {
     }
     /// `struct steer_entry`.
     SteerEntry = "steer_entry" {
-        /// What the key must be, masked.
-        words: [u64; WORDS],
         /// Its id; ~0 of exact entries.
         mask: u32,
         /// Unit.
@@ -142,6 +153,15 @@ mirrors! {
         priority: u32,
         /// COMING, GOING or 0.
         change: u32,
+        /// What the key must be, masked.
+        words: [u64; WORDS],
+        /// Zero.
+        reserved: [u64; 2],
+    }
+    /// `struct steer_line`.
+    SteerLine = "steer_line" {
+        /// By falling age.
+        places: [u64; PLACES],
     }
     /// `struct steer_unit`.
     SteerUnit = "steer_unit" {
@@ -340,10 +360,25 @@ mirrors! {
         /// Key of map `clocks`; NO_CLOCK if none.
         clock: u32,
     }
+    /// `struct packet_sum` of `dissect.h`.
+    PacketSum = "packet_sum" {
+        /// Where the transport header begins.
+        at: u32,
+        /// Bytes from there on; 0: no such checksum.
+        len: u32,
+        /// What it says, host order.
+        check: u16,
+        /// Protocol.
+        proto: u8,
+        /// Zero.
+        reserved: u8,
+    }
     /// `struct packet` of `dissect.h`.
     Packet = "packet" {
         /// The key.
         words: [u64; WORDS],
+        /// Of the outermost transport header, and of the one in its tunnel.
+        sums: [PacketSum; 2],
         /// Of the IP header that the key is of, if it is a fragment.
         fragment_id: u32,
         /// Of the IP header around a tunnel, likewise.
@@ -366,5 +401,9 @@ mirrors! {
         at: u32,
         /// Bytes of the IP packet from there on.
         left: u32,
+        /// An IPv6 routing header.
+        is_routed: u8,
+        /// Zero.
+        reserved: [u8; 7],
     }
 }

@@ -7,8 +7,8 @@ use super::abi::{
 use super::entries::Entries;
 use super::error::SteerError;
 use super::host::{Host, SHARED_MAPS};
+use super::link::{is_virtual, program_on};
 use super::maps::{self, Maps, access};
-use super::occupant::program_on;
 use super::options::{Missed, Options, Placement, QUEUE_MAX, QUEUE_MIN};
 use super::order::Clocks;
 use super::pins::{LINK, pin_error, remove};
@@ -36,8 +36,8 @@ const MAPS: [&str; 11] = [
     "config",
     "units",
     "done",
-    "exact",
-    "wild",
+    "entries",
+    "lines",
     "masks",
     "fragments",
     QUEUES,
@@ -289,9 +289,8 @@ fn load(host: &Path, directory: &Path, options: &Options) -> Result<Ebpf, SteerE
     }
     // The kernel makes no queues for processors that cannot be.
     loader.map_max_entries(QUEUES, (aya::util::nr_cpus().unwrap_or(1) as u32).min(super::CPUS));
-    for map in ["exact", "wild"] {
-        loader.map_max_entries(map, entries);
-    }
+    loader.map_max_entries("entries", entries);
+    loader.map_max_entries("lines", entries.next_power_of_two());
     let step = |step| move |error: EbpfError| SteerError::Load { step, source: Box::new(error) };
     let mut ebpf = loader.load(OBJECT).map_err(step("load the maps of an interface"))?;
     for name in [ARRIVE, STEER] {
@@ -357,6 +356,8 @@ fn raw_config(interface: &Interface, options: &Options, slot: u32) -> SteerConfi
         change: 1,
         tag: random.hash_one("tag") as u32,
         ifindex: interface.index,
+        may_be_unfinished: u32::from(is_virtual(interface.index)),
+        last_line: options.entries.clamp(1, super::ENTRIES_MAX).next_power_of_two() - 1,
         reserved: 0,
         secrets,
     }

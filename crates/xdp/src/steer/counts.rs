@@ -6,7 +6,7 @@ use super::attached::Attached;
 use super::maps::access;
 use place::CoreId;
 
-/// What became of a frame; the last three are counted beside it.
+/// What became of a frame; the last four are counted beside it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u32)]
 pub enum Steered {
@@ -28,12 +28,16 @@ pub enum Steered {
     NoMeta = 7,
     /// Passed: a map lacks what it must have.
     Odd = 8,
+    /// Passed: a sender on this host may have left its checksum open where the program does not look (SCTP, tunnels in tunnels).
+    Unsummed = 9,
     /// A later fragment went with its first one.
-    FragmentFollowed = 9,
+    FragmentFollowed = 10,
     /// A later fragment whose first one was not seen.
-    FragmentOrphan = 10,
+    FragmentOrphan = 11,
+    /// Its checksum, which its sender on this host had left open, was finished for another core.
+    Summed = 12,
     /// On the target core: a frame without a unit's number.
-    Unknown = 11,
+    Unknown = 13,
 }
 
 impl Steered {
@@ -48,8 +52,10 @@ impl Steered {
         Self::NoQueue,
         Self::NoMeta,
         Self::Odd,
+        Self::Unsummed,
         Self::FragmentFollowed,
         Self::FragmentOrphan,
+        Self::Summed,
         Self::Unknown,
     ];
 
@@ -67,6 +73,8 @@ impl Steered {
             Self::Odd => "odd",
             Self::FragmentFollowed => "fragment-followed",
             Self::FragmentOrphan => "fragment-orphan",
+            Self::Unsummed => "unsummed",
+            Self::Summed => "summed",
             Self::Unknown => "unknown",
         }
     }

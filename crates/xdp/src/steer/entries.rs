@@ -5,16 +5,18 @@
 //! that is true of every unit. One change at a time.
 
 use super::abi::{
-    BY_HASH, COMING, ENTRY_FIRST, FLOW_WORDS, GOING, IS_PRIORITY, MASKS, REASON_SHIFT, SteerConfig,
-    SteerEntry, SteerMask, SteerMasks, SteerUnit, UNDECIDED, WANTS_OWN, WORDS,
+    BY_HASH, COMING, ENTRY_FIRST, FLOW_WORDS, GOING, IPV4_WORDS, IS_PRIORITY, MASKS, REASON_SHIFT,
+    SHAPE_ALL, SHAPE_FLOW, SHAPE_IPV4, SteerConfig, SteerEntry, SteerMask, SteerMasks, SteerUnit,
+    UNDECIDED, WANTS_OWN, WORDS,
 };
 use super::attached::{Attached, blank_unit};
 use super::error::{ChangeError, SteerError};
 use super::hash::{self, SALT_EXACT, Secrets};
+use super::index::{Index, Name};
 use super::key::{Key, Match};
 use super::maps::{Maps, access};
 use crate::sys::steer::Mapped;
-use aya::maps::{Array, HashMap, MapData};
+use aya::maps::{Array, MapData};
 use place::{CoreId, Reason, UnitId, VmId};
 use std::collections::BTreeMap;
 use std::mem::offset_of;
@@ -53,7 +55,6 @@ pub enum Target {
 #[derive(Clone, Copy, Debug)]
 struct Record {
     entry: Entry,
-    /// In its map.
     hash: u64,
     mask: u32,
     change: u32,
@@ -68,8 +69,7 @@ struct MaskUse {
 
 /// The tables, and what we know to be in them.
 pub(crate) struct Entries {
-    exact: HashMap<MapData, u64, SteerEntry>,
-    wild: HashMap<MapData, u64, SteerEntry>,
+    index: Index,
     masks: Array<MapData, SteerMasks>,
     secrets: Secrets,
     /// By unit.
@@ -86,8 +86,7 @@ impl Entries {
     pub(crate) fn read(maps: &Maps, config: &SteerConfig) -> Result<Self, SteerError> {
         let units: Mapped<SteerUnit> = maps.mapped("units")?;
         let mut entries = Self {
-            exact: maps.hash("exact")?,
-            wild: maps.hash("wild")?,
+            index: Index::open(maps)?,
             masks: maps.array("masks")?,
             secrets: config.secrets,
             records: BTreeMap::new(),
@@ -101,11 +100,10 @@ impl Entries {
         for mask in known.iter().filter(|mask| (mask.id as usize) < MASKS) {
             entries.uses[mask.id as usize] = Some(MaskUse { mask: Key(mask.words), entries: 0 });
         }
-        let found: Vec<_> = entries.exact.iter().chain(entries.wild.iter()).collect();
-        for pair in found {
-            let (hash, value) = pair.map_err(access("wild"))?;
+        let found: Vec<_> = entries.index.all().collect();
+        for value in found {
             if (ENTRY_FIRST as usize..units.len()).contains(&(value.unit as usize)) {
-                entries.adopt(hash, &value, &units.get(value.unit as usize));
+                entries.adopt(&value, &units.get(value.unit as usize));
             }
         }
         entries.freed = (ENTRY_FIRST..entries.next)
@@ -114,7 +112,7 @@ impl Entries {
         Ok(entries)
     }
 
-    fn adopt(&mut self, hash: u64, value: &SteerEntry, unit: &SteerUnit) {
+    fn adopt(&mut self, value: &SteerEntry, unit: &SteerUnit) {
         let key = Key(value.words);
         let matching = match self.uses.get_mut(value.mask as usize) {
             Some(Some(used)) => {
@@ -139,7 +137,8 @@ impl Entries {
         };
         self.is_changing |= value.change != 0;
         self.next = self.next.max(value.unit + 1);
-        let record = Record { entry, hash, mask: value.mask, change: value.change };
+        let Name { hash, mask, .. } = self.name(&matching, value.mask);
+        let record = Record { entry, hash, mask, change: value.change };
         self.records.insert(value.unit, record);
     }
 
@@ -147,34 +146,26 @@ impl Entries {
         self.records.keys().copied().map(UnitId)
     }
 
-    fn record(&self, matching: &Match) -> Result<(u64, u32), ChangeError> {
-        match *matching {
-            Match::Flow(key) => {
-                Ok((hash::of(&key.flow().0[..FLOW_WORDS], &self.secrets, SALT_EXACT), NO_MASK))
-            }
-            Match::Wild { key, mask, .. } => {
-                let same = |used: &Option<MaskUse>| used.is_some_and(|used| used.mask == mask);
-                let id = self.uses.iter().position(same);
-                let id = id.or_else(|| self.uses.iter().position(Option::is_none));
-                let id = id.ok_or(ChangeError::Masks)? as u32;
-                Ok((hash::of(&key.and(&mask).0[..looked_at(&mask)], &self.secrets, id.into()), id))
-            }
-        }
+    /// The number of a match's mask: its own, or the one that it would get.
+    fn mask_of(&self, matching: &Match) -> Result<u32, ChangeError> {
+        let Match::Wild { mask, .. } = *matching else { return Ok(NO_MASK) };
+        let same = |used: &Option<MaskUse>| used.is_some_and(|used| used.mask == mask);
+        let id = self.uses.iter().position(same);
+        let id = id.or_else(|| self.uses.iter().position(Option::is_none));
+        Ok(id.ok_or(ChangeError::Masks)? as u32)
     }
 
-    fn write(&mut self, unit: u32, record: &Record) -> Result<(), ChangeError> {
-        let (words, priority) = match record.entry.matching {
-            Match::Flow(key) => (key.flow(), 0),
-            Match::Wild { key, mask, priority } => (key.and(&mask), priority),
+    fn name(&self, matching: &Match, mask: u32) -> Name {
+        let (words, shape, salt) = match *matching {
+            Match::Flow(key) => (key.flow().0, SHAPE_FLOW, SALT_EXACT),
+            Match::Wild { key, mask: ones, .. } => (key.and(&ones).0, shape(&ones), mask.into()),
         };
-        let (mask, change) = (record.mask, record.change);
-        let value = SteerEntry { words: words.0, mask, unit, priority, change };
-        let (map, name) = self.map_of(mask);
-        Ok(map.insert(record.hash, value, 0).map_err(access(name))?)
-    }
-
-    fn map_of(&mut self, mask: u32) -> (&mut HashMap<MapData, u64, SteerEntry>, &'static str) {
-        if mask == NO_MASK { (&mut self.exact, "exact") } else { (&mut self.wild, "wild") }
+        let hash = match shape {
+            SHAPE_IPV4 => hash::of(&IPV4_WORDS.map(|word| words[word]), &self.secrets, salt),
+            SHAPE_FLOW => hash::of(&words[..FLOW_WORDS], &self.secrets, salt),
+            _ => hash::of(&words, &self.secrets, salt),
+        };
+        Name { words, mask, hash }
     }
 
     /// The masks by falling priority, into the list that the program does not read, which it does from then on.
@@ -190,14 +181,13 @@ impl Entries {
                 }
             }
         }
-        let empty = SteerMask { words: [0; WORDS], id: 0, priority: 0, is_short: 0, reserved: 0 };
+        let empty = SteerMask { words: [0; WORDS], id: 0, priority: 0, shape: 0, reserved: 0 };
         let mut list = SteerMasks { len: 0, reserved: 0, masks: [empty; MASKS] };
         for (id, (used, priority)) in self.uses.iter().zip(priorities).enumerate() {
             if let (Some(used), Some(priority)) = (used, priority) {
-                let is_short = u32::from(looked_at(&used.mask) == FLOW_WORDS);
-                let (words, id) = (used.mask.0, id as u32);
+                let (words, id, shape) = (used.mask.0, id as u32, shape(&used.mask));
                 list.masks[list.len as usize] =
-                    SteerMask { words, id, priority, is_short, reserved: 0 };
+                    SteerMask { words, id, priority, shape, reserved: 0 };
                 list.len += 1;
             }
         }
@@ -211,9 +201,14 @@ impl Entries {
     }
 }
 
-/// Words of a key that are hashed for a mask.
-fn looked_at(mask: &Key) -> usize {
-    if mask.0[FLOW_WORDS..].iter().all(|&word| word == 0) { FLOW_WORDS } else { WORDS }
+/// Which words of a key are looked at, and hashed, for a mask.
+fn shape(mask: &Key) -> u32 {
+    let is_free = |word: usize| mask.0[word] == 0;
+    match () {
+        () if !(FLOW_WORDS..WORDS).all(is_free) => SHAPE_ALL,
+        () if [0, 2].into_iter().all(is_free) => SHAPE_IPV4,
+        () => SHAPE_FLOW,
+    }
 }
 
 impl Attached {
@@ -253,7 +248,7 @@ impl Attached {
         for unit in units {
             let mut record = self.entries.records[&unit.0];
             record.change = GOING;
-            self.entries.write(unit.0, &record)?;
+            self.entries.index.set_change(unit.0, GOING);
             self.entries.records.insert(unit.0, record);
             self.entries.is_changing = true;
         }
@@ -296,15 +291,19 @@ impl Attached {
     }
 
     fn add(&mut self, entry: &Entry) -> Result<UnitId, ChangeError> {
-        let (hash, mask) = self.entries.record(&entry.matching)?;
-        let (map, _) = self.entries.map_of(mask);
-        if let Ok(taken) = map.get(&hash, 0) {
-            return Err(ChangeError::Taken { unit: UnitId(taken.unit) });
+        let mask = self.entries.mask_of(&entry.matching)?;
+        let name = self.entries.name(&entry.matching, mask);
+        if let Some(taken) = self.entries.index.find(&name) {
+            return Err(ChangeError::Taken { unit: UnitId(taken) });
         }
         let unit = self.free_unit().ok_or(ChangeError::Full)?;
-        let record = Record { entry: *entry, hash, mask, change: COMING };
+        let record = Record { entry: *entry, hash: name.hash, mask, change: COMING };
         self.units.set(unit as usize, &raw_unit(entry));
-        self.entries.write(unit, &record)?;
+        let priority = if let Match::Wild { priority, .. } = entry.matching { priority } else { 0 };
+        if !self.entries.index.insert(&name, unit, priority, COMING) {
+            self.entries.freed.push(unit);
+            return Err(ChangeError::Full);
+        }
         if let Match::Wild { mask: words, .. } = entry.matching {
             let used =
                 self.entries.uses[mask as usize].get_or_insert(MaskUse { mask: words, entries: 0 });
@@ -333,8 +332,7 @@ impl Attached {
 
     fn erase(&mut self, unit: u32) {
         let Some(record) = self.entries.records.remove(&unit) else { return };
-        let (map, _) = self.entries.map_of(record.mask);
-        let _ = map.remove(&record.hash);
+        self.entries.index.remove(record.hash, unit);
         if let Some(slot) = self.entries.uses.get_mut(record.mask as usize)
             && let Some(used) = slot
         {
@@ -354,7 +352,7 @@ impl Attached {
         let (coming, going) = (changed(COMING), changed(GOING));
         for (unit, mut record) in coming {
             record.change = 0;
-            self.entries.write(unit, &record)?;
+            self.entries.index.set_change(unit, 0);
             self.entries.records.insert(unit, record);
         }
         for (unit, _) in &going {

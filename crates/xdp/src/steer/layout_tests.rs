@@ -4,9 +4,9 @@
 mod btf;
 
 use super::abi::{
-    self, Mirror, Packet, SteerClock, SteerConfig, SteerCore, SteerCount, SteerDone, SteerEntry,
-    SteerEvent, SteerHost, SteerMask, SteerMasks, SteerPlaced, SteerReceived, SteerRing,
-    SteerTable, SteerTableCore, SteerThread, SteerUnit,
+    self, Mirror, Packet, PacketSum, SteerClock, SteerConfig, SteerCore, SteerCount, SteerDone,
+    SteerEntry, SteerEvent, SteerHost, SteerLine, SteerMask, SteerMasks, SteerPlaced,
+    SteerReceived, SteerRing, SteerTable, SteerTableCore, SteerThread, SteerUnit,
 };
 use super::{OBJECTS, Steered};
 use btf::{Btf, Layout};
@@ -28,6 +28,7 @@ fn structs_are_laid_out_as_in_the_programs() {
     same::<SteerMask>(STEER);
     same::<SteerMasks>(STEER);
     same::<SteerEntry>(STEER);
+    same::<SteerLine>(STEER);
     same::<SteerUnit>(STEER);
     same::<SteerDone>(STEER);
     same::<SteerRing>(STEER);
@@ -42,6 +43,7 @@ fn structs_are_laid_out_as_in_the_programs() {
     same::<SteerClock>(TRACE);
     same::<SteerThread>(TRACE);
     same::<Packet>(DISSECT);
+    same::<PacketSum>(DISSECT);
 }
 
 /// A number of the header; `#define NAME NUMBER`.
@@ -57,7 +59,7 @@ fn define(name: &str) -> u64 {
 
 #[test]
 fn numbers_are_those_of_the_header() {
-    let numbers: [(&str, u64); 32] = [
+    let numbers: [(&str, u64); 38] = [
         ("STEER_WORDS", abi::WORDS as u64),
         ("STEER_FLOW_WORDS", abi::FLOW_WORDS as u64),
         ("STEER_FLOW_WORD5", abi::FLOW_WORD5),
@@ -70,6 +72,12 @@ fn numbers_are_those_of_the_header() {
         ("STEER_FCF_FIRST", abi::FCF_FIRST.into()),
         ("STEER_ENTRY_FIRST", abi::ENTRY_FIRST.into()),
         ("STEER_ENTRIES", abi::ENTRIES_MAX.into()),
+        ("STEER_PLACES", abi::PLACES as u64),
+        ("STEER_PLACE_LEFT", abi::PLACE_LEFT.into()),
+        ("STEER_SHAPE_ALL", abi::SHAPE_ALL.into()),
+        ("STEER_SHAPE_FLOW", abi::SHAPE_FLOW.into()),
+        ("STEER_SHAPE_IPV4", abi::SHAPE_IPV4.into()),
+        ("STEER_IPV4_WORDS", abi::IPV4_WORDS.len() as u64),
         ("STEER_TUNNEL", abi::TUNNEL.into()),
         ("STEER_VLAN", abi::VLAN.into()),
         ("STEER_POLICY_HASH", abi::POLICY_HASH.into()),
@@ -110,8 +118,10 @@ fn what_became_of_frames_and_reasons_have_the_headers_numbers() {
         "NO_QUEUE",
         "NO_META",
         "ODD",
+        "UNSUMMED",
         "FRAG_FOLLOWED",
         "FRAG_ORPHAN",
+        "SUMMED",
         "UNKNOWN",
     ];
     for (name, what) in names.iter().zip(Steered::ALL) {

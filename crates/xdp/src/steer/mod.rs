@@ -31,11 +31,11 @@
 //! * Traffic needs no process: programs, links and maps are pinned. Who dies changes nothing, and the next owner adopts the pins.
 //! * An interface with another XDP program is refused, never overwritten.
 //! * One slot, one set of maps, queues and counters for each interface: none sees another's. Only the core table and the clocks are shared.
-//! * A frame costs one look-up for exact entries and at most [`MASKS`] for wildcard entries, however many entries there are.
+//! * A frame costs one search for exact entries and at most [`MASKS`] for wildcard entries, however many entries there are.
 //! * A frame that nothing wants passes. The programs drop only for want of room, and for urgent moves; both are counted by unit.
 //!
-//! * A frame that goes to another core comes to the stack there as from a wire: with its checksum, or not at all. On a veth, the other end must
-//!   not leave checksums to be computed later (`ethtool -K <peer> tx off`), as for every XDP redirect.
+//! * A frame that goes to another core comes to the stack there as from a wire, with its checksum: where its sender is on this host and has
+//!   left that to a device, the program finishes it (`checksum.h`).
 //! * Only drivers that run XDP programs themselves are steered: behind them, Linux loses frames on their way to another core
 //!   ([`SteerError::Refused`]).
 //!
@@ -52,12 +52,13 @@ mod error;
 mod events;
 mod hash;
 mod host;
+mod index;
 mod key;
 #[cfg(test)]
 mod layout_tests;
+mod link;
 mod maps;
 mod missed;
-mod occupant;
 mod options;
 mod order;
 mod pins;

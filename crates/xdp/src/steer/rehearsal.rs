@@ -10,6 +10,9 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+/// `struct label`: what the program puts in front of a frame.
+const LABEL: usize = 8;
+
 /// The program of an interface, to be run by hand. What it counts and decides is the interface's.
 pub struct Rehearsal {
     program: Xdp,
@@ -38,6 +41,20 @@ impl Rehearsal {
         let options = TestRunOptions { data_in: Some(frame), repeat, ..TestRunOptions::new() };
         let result = self.program.test_run(options).map_err(refused)?;
         Ok((result.return_value, result.duration))
+    }
+
+    /// Runs it once; the action, and the frame as the program left it.
+    ///
+    /// # Errors
+    /// As of [`Rehearsal::run`]. A frame may be longer than a page here.
+    pub fn see(&self, frame: &[u8]) -> Result<(u32, Vec<u8>), SteerError> {
+        let mut left = vec![0; LABEL + frame.len()];
+        let (data_in, data_out) = (Some(frame), Some(&mut left[..]));
+        let options = TestRunOptions { data_in, data_out, ..TestRunOptions::new() };
+        let result = self.program.test_run(options).map_err(refused)?;
+        // What is put in front of a frame comes with it.
+        let label = (result.data_size_out as usize).saturating_sub(frame.len()).min(LABEL);
+        Ok((result.return_value, left[label..label + frame.len()].to_vec()))
     }
 
     /// The time of all its runs and their number, while somebody has [`count_runs`].

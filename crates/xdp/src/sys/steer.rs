@@ -2,8 +2,8 @@
 
 use crate::steer::abi::{
     Mirror, Packet, SteerClock, SteerConfig, SteerCore, SteerCount, SteerDone, SteerEntry,
-    SteerEvent, SteerHost, SteerMasks, SteerPlaced, SteerReceived, SteerRing, SteerTable,
-    SteerThread, SteerUnit,
+    SteerEvent, SteerHost, SteerLine, SteerMasks, SteerPlaced, SteerReceived, SteerRing,
+    SteerTable, SteerThread, SteerUnit,
 };
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::io;
@@ -32,6 +32,7 @@ pod!(
     SteerEntry,
     SteerEvent,
     SteerHost,
+    SteerLine,
     SteerMasks,
     SteerPlaced,
     SteerReceived,

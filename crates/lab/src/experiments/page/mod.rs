@@ -3,7 +3,7 @@
 mod plot;
 
 use super::findings::{ByCore, Findings, Goal};
-use super::print::{Table, cell, column, shares};
+use super::print::{Table, cell, column, millions, shares};
 use crate::machine::Machine;
 use anyhow::Result;
 use plot::{Bar, Group, bars, lines};
@@ -149,7 +149,7 @@ fn by_core(text: &mut String, lines: &[ByCore]) -> Result<()> {
     if lines.is_empty() {
         return Ok(());
     }
-    text.push_str("<table><tr><th>who processed what<th>steering<th>size<th>frames by core<th>percent<th>paper's cores, percent</tr>\n");
+    text.push_str("<table><tr><th>who processed what<th>steering<th>size<th>frames by core<th>percent<th>paper: soft-IRQs by core</tr>\n");
     let percent = |shares: &[f64]| {
         shares.iter().map(|share| format!("{share:.1}")).collect::<Vec<_>>().join(" / ")
     };
@@ -162,8 +162,8 @@ fn by_core(text: &mut String, lines: &[ByCore]) -> Result<()> {
             escaped(&line.steering),
             line.size,
             frames.join(" / "),
-            percent(&shares(line)),
-            line.paper_percent.as_deref().map_or("-".into(), percent),
+            percent(&shares(&line.frames)),
+            line.paper.as_deref().map_or("-".into(), millions),
         )?;
     }
     text.push_str("</table>\n");

@@ -142,7 +142,7 @@ impl<'l, 't> Bench<'l, 't> {
     pub fn rest(&mut self) -> Result<()> {
         self.run += 1;
         let start = now_ns();
-        let times = Times { run: self.run, start, begin: start, end: start + ns(STEADY) };
+        let times = Times { run: self.run, start, begin: start, end: start + ns(STEADY), step: 0 };
         let steady =
             vec![open(self.lab.testbed, self.flow)?, open(self.lab.testbed, self.neighbour)?];
         let core = self.lab.testbed.layout.sender;
@@ -166,7 +166,8 @@ impl<'l, 't> Bench<'l, 't> {
         let phase = Duration::from_micros(self.random.below(PHASE_US).into());
         let start = now_ns() + LOOK.as_nanos() as u64;
         let begin = start + (STEADY + phase).as_nanos() as u64;
-        let times = Times { run: self.run, start, begin: start, end: begin + ns(OVERLOAD) };
+        let times =
+            Times { run: self.run, start, begin: start, end: begin + ns(OVERLOAD), step: 0 };
         self.exchange(kind, begin, times)
     }
 

@@ -123,6 +123,6 @@ impl Drop for InPlace<'_> {
 }
 
 /// The program that runs: the lab is a part of it.
-fn binary() -> Result<PathBuf> {
+pub fn binary() -> Result<PathBuf> {
     std::env::current_exe().context("own program: path is unknown")
 }

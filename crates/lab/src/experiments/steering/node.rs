@@ -76,7 +76,7 @@ impl Node {
             self.add_rule(vm.number, told)?;
         }
         self.add_idle_rules(told.idle_rules)?;
-        self.run(&["steer", "attach", "eth0", "--unmatched", "stay"]).map(drop)
+        self.run(&["steer", "attach", "eth0", "--unmatched", "stay", "--rules", "131072"]).map(drop)
     }
 
     /// Adds a VM's rule, or replaces it.

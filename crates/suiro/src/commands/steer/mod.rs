@@ -33,8 +33,8 @@ pub fn run(context: &Context, command: SteerCommand) -> Result<(), Failure> {
 
 fn obey(context: &Context, command: SteerCommand) -> Result<(), Failure> {
     match command {
-        SteerCommand::Attach { interfaces, unmatched, groups, fcf } => {
-            let spec = InterfaceSpec { unmatched: left(unmatched), groups, fcf };
+        SteerCommand::Attach { interfaces, unmatched, groups, rules, fcf } => {
+            let spec = InterfaceSpec { unmatched: left(unmatched), groups, rules_max: rules, fcf };
             attach(context, &interfaces, &spec)
         }
         SteerCommand::Detach { interfaces, all } => detach(context, interfaces, all),

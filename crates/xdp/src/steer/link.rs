@@ -1,4 +1,4 @@
-//! Which XDP program is on an interface: one question to rtnetlink.
+//! What the kernel says of an interface: one question to rtnetlink.
 
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
@@ -12,6 +12,8 @@ use std::time::Duration;
 const RTM_GETLINK: u16 = 18;
 const RTM_NEWLINK: u16 = 16;
 const NLM_F_REQUEST: u16 = 1;
+const IFLA_LINKINFO: u16 = 18;
+const IFLA_INFO_KIND: u16 = 1;
 const IFLA_XDP: u16 = 43;
 const IFLA_XDP_PROG_ID: u16 = 4;
 /// Of an attribute's type, the bits that are no flags.
@@ -24,13 +26,23 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// The program's number in the kernel; `None` for no program, no interface or no answer. In the calling thread's namespace.
 pub(crate) fn program_on(index: u32) -> Option<u32> {
     let answer = ask(index).ok()?;
+    let id = find(find(attributes(&answer)?, IFLA_XDP)?, IFLA_XDP_PROG_ID)?;
+    Some(u32::from_ne_bytes(id.try_into().ok()?))
+}
+
+/// Whether the kernel made it (veth, TAP …): what it receives was sent on this host, and no device has finished its checksums.
+pub(crate) fn is_virtual(index: u32) -> bool {
+    let kind = |answer: &[u8]| {
+        find(find(attributes(answer)?, IFLA_LINKINFO)?, IFLA_INFO_KIND).map(|kind| !kind.is_empty())
+    };
+    ask(index).ok().and_then(|answer| kind(&answer)).unwrap_or(false)
+}
+
+/// Of an answer that is about an interface.
+fn attributes(answer: &[u8]) -> Option<&[u8]> {
     let (header, attributes) = answer.split_at_checked(HEADERS)?;
     let kind = u16::from_ne_bytes(header[4..6].try_into().ok()?);
-    if kind != RTM_NEWLINK {
-        return None;
-    }
-    let id = find(find(attributes, IFLA_XDP)?, IFLA_XDP_PROG_ID)?;
-    Some(u32::from_ne_bytes(id.try_into().ok()?))
+    (kind == RTM_NEWLINK).then_some(attributes)
 }
 
 fn ask(index: u32) -> io::Result<Vec<u8>> {

@@ -1,0 +1,173 @@
+//! The experiments inside a machine that has the cores which this one lacks: QEMU, in software emulation.
+//!
+//! **Question answered**: who processes which frame, where there are as many cores as the papers' hosts had and one more for the senders?
+//!
+//! The machine boots Debian's kernel with this very program, which does there what it does here and says `--counts`: an emulated core is slow, and two of them
+//! may be one of ours, so that a count means something and a rate does not. What it says of its progress comes through at once; its tables and files at the end.
+//! It needs no privilege on this host, steers nothing here, and ends with this process ([`crate::guest`]).
+
+use super::steering::binary;
+use super::{Experiment, Settings};
+use crate::guest::{Guest, GuestSpec, LOG};
+use anyhow::{Context, Result, ensure};
+use std::io::{BufRead, BufReader};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+/// Four for the receiving host as in the papers, one for the senders, one for everything else.
+const CORES: u8 = 6;
+
+/// Room for a program with its line tables twice (as the kernel gets it, and unpacked), and for the run.
+const MEMORY_MIB: u32 = 1536;
+
+/// What the testbed is made of. Modules that no kernel loads by itself in a machine that has no `/sbin/modprobe`.
+const MODULES: [&str; 6] = ["veth", "bridge", "vxlan", "sch_ingress", "cls_bpf", "act_bpf"];
+
+/// Longest setting up of a testbed, longest time between two windows, and most windows of a size in a round. Chosen: several times what two busy cores need.
+const SET_UP: Duration = Duration::from_secs(120);
+const BETWEEN: Duration = Duration::from_secs(30);
+const WINDOWS: u32 = 16;
+
+/// Longest copy of a file out of the machine.
+const COPY: Duration = Duration::from_secs(60);
+
+/// Status of a command that lasted too long ([`crate::guest::Said`]).
+const KILLED: i32 = 137;
+
+/// Files inside; names as in [`Settings`].
+const JSON: &str = "/tmp/figures.json";
+const CSV: &str = "/tmp/csv";
+const REPORT: &str = "/tmp/report.html";
+
+/// Runs experiments there.
+///
+/// # Errors
+/// What is not installed, an experiment that only measures time, or what went wrong inside.
+pub fn run(settings: &Settings, wanted: &[&Experiment]) -> Result<()> {
+    let names = countable(wanted)?;
+    eprintln!("guest: a machine of {CORES} cores starts in software emulation");
+    let spec = GuestSpec::new("lab").cpus(CORES).memory_mib(MEMORY_MIB).modules(&MODULES).log();
+    let mut guest = Guest::boot(&spec.program(binary()?))?;
+    eprintln!("guest: Linux {}, at work after {:.0} s", guest.release, guest.start.as_secs_f64());
+    let log = guest.log.take().context("the guest's log was asked for")?;
+    let progress = std::thread::spawn(move || repeat(log));
+    let limit = longest(settings, names.len());
+    let said = guest.says(&format!("{} 2>{LOG}", command(settings, &names)?), limit)?;
+    print!("{}", said.output);
+    let copied = copy_out(settings, &guest);
+    let status = said.status;
+    drop(guest);
+    progress.join().expect("who repeats the progress does not panic");
+    ensure!(
+        status != KILLED,
+        "the run inside the guest was ended after {limit:?}; see how far it came above"
+    );
+    ensure!(status == 0, "the run inside the guest ended with {status}; the lines above say why");
+    copied
+}
+
+/// How long so many experiments may take.
+fn longest(settings: &Settings, experiments: usize) -> Duration {
+    let window = Duration::from_secs_f64(settings.seconds) + BETWEEN;
+    let of_one = window * settings.rounds * WINDOWS * settings.sizes.len().max(2) as u32;
+    (SET_UP + of_one) * experiments as u32
+}
+
+/// The names of experiments that count something.
+fn countable<'e>(wanted: &[&'e Experiment]) -> Result<Vec<&'e str>> {
+    let name = |experiment: &&'e Experiment| {
+        ensure!(
+            experiment.counts,
+            "{}: measures time, of which an emulated machine knows nothing; run it without --guest",
+            experiment.name
+        );
+        Ok(experiment.name)
+    };
+    wanted.iter().map(name).collect()
+}
+
+/// What is typed inside.
+fn command(settings: &Settings, names: &[&str]) -> Result<String> {
+    let program = binary()?;
+    let program = program.file_name().and_then(|name| name.to_str());
+    let mut words = vec![program.context("own program: no name")?.to_owned(), "lab run".into()];
+    words.extend(names.iter().map(|&name| name.to_owned()));
+    let list = |items: Vec<String>| items.join(",");
+    words.extend([
+        "--counts".into(),
+        format!("--rounds {}", settings.rounds),
+        format!("--seconds {}", settings.seconds),
+        format!("--capacity {}", settings.capacity),
+        format!("--sizes {}", list(settings.sizes.iter().map(usize::to_string).collect())),
+        format!(
+            "--steering {}",
+            list(settings.steering.iter().map(|steering| steering.name().into()).collect())
+        ),
+    ]);
+    words.extend(settings.json.iter().map(|_| format!("--json {JSON}")));
+    words.extend(settings.csv.iter().map(|_| format!("--csv {CSV}")));
+    words.extend(settings.report.iter().map(|_| format!("--report {REPORT}")));
+    Ok(words.join(" "))
+}
+
+/// Says what is said inside, until the machine ends.
+fn repeat(log: UnixStream) {
+    BufReader::new(log).lines().map_while(Result::ok).for_each(|line| eprintln!("guest: {line}"));
+}
+
+/// The files that the user asked for, as far as the run came.
+fn copy_out(settings: &Settings, guest: &Guest) -> Result<()> {
+    let files = [(JSON, &settings.json), (REPORT, &settings.report)];
+    for (inside, here) in files {
+        here.iter().try_for_each(|here| copy(guest, inside, here))?;
+    }
+    let Some(directory) = &settings.csv else { return Ok(()) };
+    std::fs::create_dir_all(directory)
+        .with_context(|| format!("{}: cannot be made", directory.display()))?;
+    let names = guest.run(&format!("ls {CSV}"))?;
+    names.lines().try_for_each(|name| copy(guest, &format!("{CSV}/{name}"), &directory.join(name)))
+}
+
+fn copy(guest: &Guest, inside: &str, here: &Path) -> Result<()> {
+    let said = guest.says(&format!("cat {inside}"), COPY)?;
+    ensure!(said.status == 0, "{inside} inside the guest: {}", said.output.trim());
+    std::fs::write(here, said.output)
+        .with_context(|| format!("{}: cannot be written", here.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::EXPERIMENTS;
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        settings: Settings,
+    }
+
+    #[test]
+    fn the_guest_is_asked_for_the_same_and_for_counts() {
+        let typed = "x fragments --guest --sizes 1400 --steering default,vse --seconds 0.5 --csv d";
+        let Line { settings } = Line::try_parse_from(typed.split(' ')).unwrap();
+        let command = command(&settings, &["fragments"]).unwrap();
+        let (_, arguments) = command.split_once(" lab run ").unwrap();
+        assert_eq!(
+            arguments,
+            "fragments --counts --rounds 1 --seconds 0.5 --capacity 2 --sizes 1400 --steering default,vse --csv /tmp/csv"
+        );
+        let again = Line::try_parse_from(format!("x {arguments}").split(' ')).unwrap().settings;
+        assert!(again.counts && !again.guest);
+    }
+
+    #[test]
+    fn what_only_measures_time_is_refused_by_name() {
+        let all: Vec<_> = EXPERIMENTS.iter().collect();
+        let error = countable(&all).unwrap_err().to_string();
+        assert!(error.starts_with("vse-entries: measures time"), "{error}");
+        let counting: Vec<_> = EXPERIMENTS.iter().filter(|one| one.counts).collect();
+        assert_eq!(countable(&counting).unwrap().len(), 4);
+    }
+}

@@ -1,0 +1,112 @@
+//! What the node keeps of a tunnel.
+
+use super::group::Membership;
+use crate::control::{Keep, PortControl};
+use crate::error::ControlError;
+use crate::facts::PortFacts;
+use crate::spec::{PortSpec, Tunnel};
+use crate::sys::datagram;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU32};
+
+/// Bytes of the frame's own header, which an MTU does not count.
+const ETHERNET: u32 = 14;
+/// What an underlay of 1500 leaves, as long as no path is known.
+const USUAL: u32 = 1500;
+
+pub(super) struct VxlanControl {
+    name: String,
+    mac: [u8; 6],
+    tunnel: Tunnel,
+    /// Connected anew for every question about the path; nothing is sent on it.
+    probe: OwnedFd,
+    membership: Membership,
+    up: AtomicBool,
+    /// The MTU that was asked for; 0: as much as the path takes.
+    mtu: AtomicU32,
+}
+
+impl VxlanControl {
+    pub(super) fn new(
+        spec: &PortSpec,
+        tunnel: Tunnel,
+        probe: OwnedFd,
+        membership: Membership,
+    ) -> Self {
+        Self {
+            name: spec.interface.clone(),
+            mac: spec.mac.unwrap_or_default(),
+            tunnel,
+            probe,
+            membership,
+            up: true.into(),
+            mtu: spec.mtu.unwrap_or(0).into(),
+        }
+    }
+
+    pub(super) fn read(&self) -> PortFacts {
+        let path = self.path_mtu();
+        let fits = path
+            .as_ref()
+            .map_or(USUAL, |mtu| *mtu)
+            .saturating_sub(self.tunnel.overhead() + ETHERNET);
+        let wanted = self.mtu.load(Relaxed);
+        PortFacts {
+            interface: self.name.clone(),
+            mac: self.mac,
+            mtu: if wanted == 0 { fits } else { wanted },
+            up: self.up.load(Relaxed),
+            carrier: path.is_ok(),
+            mode: format!("vxlan to {}, vni {}", self.tunnel.remote, self.tunnel.vni),
+            notes: self.notes(path, fits),
+            ..PortFacts::default()
+        }
+    }
+
+    fn notes(&self, path: io::Result<u32>, fits: u32) -> Vec<String> {
+        let remote = self.tunnel.remote;
+        let wanted = self.mtu.load(Relaxed);
+        let strays = self.membership.strays();
+        let no_route = path.err().map(|error| format!("no route to {remote}: {error}"));
+        let too_long = (wanted > fits).then(|| {
+            format!("the path to {remote} carries frames of MTU {fits}, less than the {wanted} asked for")
+        });
+        let strays = (strays > 0).then(|| {
+            format!(
+                "{strays} datagrams came to UDP port {} whose VNI or sender no port has",
+                self.tunnel.port
+            )
+        });
+        [no_route, too_long, strays].into_iter().flatten().collect()
+    }
+
+    /// What the path takes now, or why there is none.
+    fn path_mtu(&self) -> io::Result<u32> {
+        datagram::connect(&self.probe, SocketAddr::new(self.tunnel.remote, self.tunnel.port))?;
+        datagram::path_mtu(&self.probe, self.tunnel.remote.is_ipv4())
+    }
+}
+
+impl PortControl for VxlanControl {
+    fn facts(&self) -> Result<PortFacts, ControlError> {
+        Ok(self.read())
+    }
+
+    fn set_admin(&self, up: bool) -> Result<(), ControlError> {
+        self.up.store(up, Relaxed);
+        Ok(())
+    }
+
+    fn set_mtu(&self, mtu: u32) -> Result<(), ControlError> {
+        self.mtu.store(mtu, Relaxed);
+        Ok(())
+    }
+
+    /// There is nothing to keep: the sockets go, and the last one's program with them.
+    fn close(self: Box<Self>, _: Keep) -> Result<(), ControlError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,144 @@
+//! The sockets that share a UDP port in a namespace, and who of them gets what.
+
+use super::any;
+use crate::error::OpenError;
+use crate::spec::Tunnel;
+use crate::sys::datagram;
+use std::fs::metadata;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use xdp::TunnelDemux;
+
+/// As a packet socket's: some 10 ms of a fast sender.
+const RECEIVE_BUFFER: i32 = 32 << 20;
+/// The nobody's socket keeps no byte: the least that the kernel allows, never read.
+const LEAST_BUFFER: i32 = 1;
+
+/// Namespace (device and inode), IPv4, UDP port.
+type Place = (u64, u64, bool, u16);
+
+/// All groups of a node.
+#[derive(Default)]
+pub(crate) struct Groups(Mutex<Vec<(Place, Weak<Group>)>>);
+
+/// One group.
+struct Group {
+    demux: Mutex<TunnelDemux>,
+    /// First of the group, and the last to go.
+    _nobody: OwnedFd,
+}
+
+/// A port's sockets in its group, which it leaves when this goes.
+pub(super) struct Membership {
+    pub(super) sockets: Vec<Arc<OwnedFd>>,
+    group: Arc<Group>,
+    owned: (u32, IpAddr),
+    first: u32,
+}
+
+impl Groups {
+    /// Opens a port's receiving sockets in the calling thread's namespace.
+    pub(super) fn join(
+        &self,
+        name: &str,
+        tunnel: &Tunnel,
+        queues: u16,
+    ) -> Result<Membership, OpenError> {
+        let failed = |step| move |source| OpenError::io(name, step, source);
+        let group = self.group(name, tunnel)?;
+        let owned = (tunnel.vni, tunnel.remote);
+        let sockets =
+            (0..queues).map(|_| receiver(tunnel).map(Arc::new)).collect::<io::Result<Vec<_>>>();
+        let sockets = sockets.map_err(failed("open the receiving sockets"))?;
+        let mut demux = lock(&group.demux);
+        let refused = |source| failed("take over the tunnel's datagrams")(io::Error::other(source));
+        if demux.is_owned(tunnel.vni, tunnel.remote).map_err(refused)? {
+            return Err(OpenError::Busy {
+                interface: name.to_owned(),
+                holder: format!("another port has VNI {} of {}", tunnel.vni, tunnel.remote),
+                remedy: "choose another key, or delete the other port".into(),
+            });
+        }
+        let first = demux.add(owned, &sockets).map_err(refused)?;
+        drop(demux);
+        Ok(Membership { sockets, group, owned, first })
+    }
+
+    /// The group of the tunnel's UDP port in the calling thread's namespace.
+    fn group(&self, name: &str, tunnel: &Tunnel) -> Result<Arc<Group>, OpenError> {
+        let failed = |step| move |source| OpenError::io(name, step, source);
+        let file = metadata("/proc/thread-self/ns/net")
+            .map_err(failed("look at the network namespace"))?;
+        let place = (file.dev(), file.ino(), tunnel.remote.is_ipv4(), tunnel.port);
+        let mut groups = lock(&self.0);
+        groups.retain(|(_, group)| group.strong_count() > 0);
+        let found = groups.iter().find(|(other, _)| *other == place);
+        if let Some(group) = found.and_then(|(_, group)| group.upgrade()) {
+            return Ok(group);
+        }
+        let nobody = first_of_group(tunnel).map_err(|source| match source.kind() {
+            io::ErrorKind::AddrInUse => OpenError::Busy {
+                interface: name.to_owned(),
+                holder: format!("UDP port {} is taken: another tunnel end is here", tunnel.port),
+                remedy: "remove it (`ip -d link show type vxlan`, `ss -lunp`), or choose another UDP port at both ends"
+                    .into(),
+            },
+            _ => OpenError::io(name, "open the tunnel's UDP port", source),
+        })?;
+        let demux = TunnelDemux::new(&nobody).map_err(|source| {
+            failed("load the program that sorts datagrams")(io::Error::other(source))
+        })?;
+        let group = Arc::new(Group { demux: Mutex::new(demux), _nobody: nobody });
+        groups.push((place, Arc::downgrade(&group)));
+        Ok(group)
+    }
+}
+
+impl Membership {
+    /// Datagrams of the group's UDP port that no port owns.
+    pub(super) fn strays(&self) -> u64 {
+        lock(&self.group.demux).strays().unwrap_or(0)
+    }
+}
+
+impl Drop for Membership {
+    fn drop(&mut self) {
+        // What is refused here is over with the group's last socket.
+        let _ = lock(&self.group.demux).remove(self.owned, self.first, self.sockets.len());
+    }
+}
+
+/// The socket that gets what nobody owns.
+///
+/// # Errors
+/// Someone else has the UDP port: asked with a socket that would not share it.
+fn first_of_group(tunnel: &Tunnel) -> io::Result<OwnedFd> {
+    datagram::bind(datagram::socket(tunnel.remote)?, here(tunnel))?;
+    let nobody = datagram::socket(tunnel.remote)?;
+    datagram::set(&nobody, libc::SOL_SOCKET, libc::SO_RCVBUF, LEAST_BUFFER)?;
+    datagram::set(&nobody, libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)?;
+    datagram::bind(&nobody, here(tunnel))?;
+    Ok(nobody)
+}
+
+fn receiver(tunnel: &Tunnel) -> io::Result<OwnedFd> {
+    let socket = datagram::socket(tunnel.remote)?;
+    let buffer = |option| datagram::set(&socket, libc::SOL_SOCKET, option, RECEIVE_BUFFER);
+    buffer(libc::SO_RCVBUFFORCE).or_else(|_| buffer(libc::SO_RCVBUF))?;
+    datagram::receive_runs(&socket, tunnel.remote.is_ipv4())?;
+    datagram::set(&socket, libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)?;
+    datagram::bind(&socket, here(tunnel))?;
+    Ok(socket)
+}
+
+/// Any address: a group has one, and a port may be told its own later.
+fn here(tunnel: &Tunnel) -> SocketAddr {
+    SocketAddr::new(any(tunnel.remote.is_ipv4()), tunnel.port)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,92 @@
+//! VXLAN (RFC 7348): frames to and from another host in UDP datagrams, one port for each VNI and other end.
+//!
+//! The underlay is the host's own: the kernel routes, resolves neighbours and sums the outer checksum, and a port is a handful of UDP
+//! sockets. Datagrams find their port in the kernel ([`xdp::TunnelDemux`]): every port has its own queue, which no other tenant fills.
+//!
+//! * **Flows stay apart** on the way: a port sends from [`FLOWS`] source ports, chosen by the inner flow (RFC 7348 §5).
+//! * **ECN** is RFC 6040's, **DSCP** uniform or a pipe ([`wire::tunnel::Dscp`]).
+//! * **Never fragmented**: an outer packet that the path does not take is refused here.
+//! * **Large segments** are cut as they are put into datagrams, which leave in one system call (`UDP_SEGMENT`); a run of datagrams
+//!   arrives in one (`UDP_GRO`) and is put together again ([`wire::merge`]).
+
+mod control;
+mod group;
+mod rx;
+mod tx;
+
+pub(crate) use group::Groups;
+
+use crate::error::OpenError;
+use crate::interface::{cannot_enter, open_netns};
+use crate::open::OpenPort;
+use crate::queue::{RxQueue, TxQueue};
+use crate::spec::{PortSpec, Tunnel};
+use crate::sys::datagram;
+use control::VxlanControl;
+use rx::VxlanRx;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use tx::VxlanTx;
+
+/// Source ports of one port: enough for the receive queues of any host that suiro meets, and few descriptors.
+const FLOWS: usize = 32;
+/// Chosen: the queues of one tunnel are the cores that its traffic may occupy.
+const QUEUES_MAX: u16 = 64;
+
+/// Opens a tunnel to one other end.
+pub(crate) fn open(
+    spec: &PortSpec,
+    workers: usize,
+    groups: &Groups,
+) -> Result<OpenPort, OpenError> {
+    let name = &spec.interface;
+    let Some(tunnel) = spec.tunnel else {
+        let why = "a VXLAN port needs another end and a VNI";
+        return Err(OpenError::WrongInterface { interface: name.clone(), why });
+    };
+    let queues = spec.queues.max(1);
+    if queues > QUEUES_MAX {
+        let interface = name.clone();
+        return Err(OpenError::Queues { interface, asked: queues, available: QUEUES_MAX });
+    }
+    let netns = open_netns(spec)?;
+    let made = netns.run(|| -> Result<_, OpenError> {
+        let membership = groups.join(name, &tunnel, queues)?;
+        let senders = senders(&tunnel)
+            .map_err(|source| OpenError::io(name, "open the sending sockets", source))?;
+        let probe = datagram::socket(tunnel.remote).map_err(|source| {
+            OpenError::io(name, "open the socket that asks for the path", source)
+        })?;
+        Ok((membership, senders, probe))
+    });
+    let (membership, senders, probe) = made.map_err(|source| cannot_enter(spec, source))??;
+    let senders: Arc<[OwnedFd]> = senders.into();
+    let sockets = membership.sockets.clone();
+    let control = VxlanControl::new(spec, tunnel, probe, membership);
+    let facts = control.read();
+    let mtu = facts.mtu.min(u16::MAX.into()) as u16;
+    let rx = sockets.into_iter().map(|socket| Box::new(VxlanRx::new(socket, &tunnel, mtu)) as _);
+    let rx: Vec<Box<dyn RxQueue>> = rx.collect();
+    let tx = (0..workers).map(|_| Box::new(VxlanTx::new(senders.clone(), &tunnel)) as _);
+    let tx: Vec<Box<dyn TxQueue>> = tx.collect();
+    Ok(OpenPort { facts, rx, tx, control: Box::new(control) })
+}
+
+/// The sending sockets, each with a source port of its own.
+fn senders(tunnel: &Tunnel) -> io::Result<Vec<OwnedFd>> {
+    let is_v4 = tunnel.remote.is_ipv4();
+    let sender = |_| {
+        let socket = datagram::socket(tunnel.remote)?;
+        datagram::send_whole(&socket, is_v4, tunnel.ttl)?;
+        datagram::bind(&socket, SocketAddr::new(tunnel.local.unwrap_or(any(is_v4)), 0))?;
+        Ok(socket)
+    };
+    (0..FLOWS).map(sender).collect()
+}
+
+/// No address in particular.
+fn any(is_v4: bool) -> IpAddr {
+    if is_v4 { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() }
+}

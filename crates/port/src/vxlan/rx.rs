@@ -1,0 +1,221 @@
+//! From a run of datagrams to frames.
+
+use crate::batch::{BATCH, BodyAt, RxBatch, Slot};
+use crate::queue::{Body, Drops, RxQueue};
+use crate::spec::Tunnel;
+use crate::sys::datagram::{self, Arrived};
+use std::io;
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use wire::merge::Train;
+use wire::tunnel::{Dscp, Vxlan, decapsulate_ds};
+use wire::{DropReason, Gso, HEAD_MAX, Head, Layers, Offload};
+
+/// Bytes of a buffer: the longest run that the kernel puts together.
+const BUFFER: usize = 1 << 16;
+/// Runs received in one round.
+const BUFFERS: usize = 16;
+
+/// Where a TCP header has its checksum (RFC 9293 §3.1).
+const TCP_CHECKSUM: u16 = 16;
+/// Bytes of the frame's own header, which an MTU does not count.
+const ETHERNET: usize = 14;
+
+/// One receiving socket.
+pub(super) struct VxlanRx {
+    socket: Arc<OwnedFd>,
+    is_v4: bool,
+    vni: u32,
+    dscp: Dscp,
+    /// No frame on the wire is longer than this and its Ethernet header.
+    mtu: u16,
+    buffers: Vec<Box<[u8]>>,
+    /// Buffers whose frames are out.
+    used: usize,
+    /// Of the last run, what the last round had no slots for.
+    left: Option<Run>,
+}
+
+/// Datagrams in a buffer that have not become frames.
+#[derive(Clone, Copy)]
+struct Run {
+    buffer: usize,
+    at: usize,
+    end: usize,
+    segment: usize,
+    ds: u8,
+}
+
+impl VxlanRx {
+    pub(super) fn new(socket: Arc<OwnedFd>, tunnel: &Tunnel, mtu: u16) -> Self {
+        let buffers = (0..BUFFERS).map(|_| vec![0; BUFFER].into_boxed_slice()).collect();
+        let Tunnel { remote, vni, dscp, .. } = *tunnel;
+        Self { socket, is_v4: remote.is_ipv4(), vni, dscp, mtu, buffers, used: 0, left: None }
+    }
+
+    /// The next run, if one is there and there is a buffer for it.
+    fn next_run(&mut self) -> io::Result<Option<Run>> {
+        if let Some(run) = self.left.take() {
+            return Ok(Some(run));
+        }
+        let Some(buffer) = self.buffers.get_mut(self.used) else { return Ok(None) };
+        match datagram::receive(&self.socket, self.is_v4, buffer) {
+            Ok(Arrived { len, segment, ds }) => {
+                let buffer = self.used;
+                self.used += 1;
+                let segment = if segment == 0 { len } else { segment };
+                Ok(Some(Run { buffer, at: 0, end: len, segment: segment.max(1), ds }))
+            }
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EINTR)) => {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Makes frames of as much of the run as there are slots for; returns the rest.
+    fn take(&mut self, mut run: Run, batch: &mut RxBatch, drops: &mut Drops) -> Option<Run> {
+        while let Some(frame) = run.frame() {
+            let Some(slot) = batch.free().first_mut() else { return Some(run) };
+            let is_ours = self.is_ours(&run);
+            let ds = run.ds;
+            run.advance();
+            // A run may hold datagrams of other ports: the kernel puts together what only its outer headers tell apart.
+            let outcome = match is_ours {
+                true => {
+                    let merged = self.merge(frame, &mut run);
+                    self.decapsulate(slot, merged, run.buffer, ds)
+                }
+                false => Err(DropReason::BadSource),
+            };
+            match outcome {
+                Ok(()) => batch.advance(1),
+                Err(reason) => drops.add(reason, 1),
+            }
+        }
+        None
+    }
+
+    /// Whether the run's next datagram is VXLAN with this port's VNI.
+    fn is_ours(&self, run: &Run) -> bool {
+        let header = Vxlan::parse(&self.buffers[run.buffer][run.at..run.end]);
+        header.is_some_and(|header| header.vni == self.vni)
+    }
+
+    /// Puts the segments that follow `frame` in the run behind it; the frame that they are now, and its state.
+    fn merge(&mut self, frame: Range<usize>, run: &mut Run) -> (Range<usize>, Offload) {
+        let Range { start, mut end } = frame;
+        let is_alone = run.frame().is_none();
+        let begun = (!is_alone).then(|| Train::begin(&self.buffers[run.buffer][start..end]));
+        let Some(mut train) = begun.flatten() else { return (start..end, Offload::default()) };
+        while let Some(next) = run.frame().filter(|_| self.is_ours(run)) {
+            let buffer = &mut self.buffers[run.buffer];
+            if !train.precedes(&buffer[start..], &buffer[next.clone()]) {
+                break;
+            }
+            let headers = train.add(&buffer[next.clone()]);
+            buffer.copy_within(next.start + headers..next.end, end);
+            end += next.len() - headers;
+            run.advance();
+        }
+        (start..end, train.finish(&mut self.buffers[run.buffer][start..]))
+    }
+
+    /// Makes a slot of a frame.
+    fn decapsulate(
+        &self,
+        slot: &mut Slot,
+        (range, offload): (Range<usize>, Offload),
+        buffer: usize,
+        ds: u8,
+    ) -> Result<(), DropReason> {
+        let frame = &self.buffers[buffer][range.clone()];
+        let (head, body) = frame.split_at(frame.len().min(HEAD_MAX));
+        slot.head.area()[..head.len()].copy_from_slice(head);
+        slot.head.set_len(head.len());
+        slot.body = match body.len() {
+            0 => BodyAt::Nowhere,
+            len => BodyAt::Port {
+                at: (buffer * BUFFER + range.start + HEAD_MAX) as u64,
+                len: len as u32,
+            },
+        };
+        slot.offload = offload;
+        if offload.gso == Gso::None {
+            slot.offload = self.found(&slot.head, frame.len());
+        }
+        let kept = decapsulate_ds(slot.head.bytes_mut(), ds, self.dscp);
+        if kept { Ok(()) } else { Err(DropReason::Ecn) }
+    }
+
+    /// The state of a frame, of which a socket says nothing.
+    fn found(&self, head: &Head, len: usize) -> Offload {
+        let (_, layers) = wire::parse(head, 0);
+        let checksum = wire::is_partial(head, &layers);
+        let offload = Offload { checksum, ..Offload::default() };
+        match len > ETHERNET + usize::from(self.mtu) {
+            true => large(head, &layers, len, offload, self.mtu),
+            false => offload,
+        }
+    }
+}
+
+impl Run {
+    /// Where the next datagram's frame is; empty for one that ends before.
+    fn frame(&self) -> Option<Range<usize>> {
+        let end = self.end.min(self.at + self.segment);
+        (self.at < self.end).then(|| (self.at + Vxlan::LEN).min(end)..end)
+    }
+
+    /// Past the next datagram.
+    fn advance(&mut self) {
+        self.at = self.end.min(self.at + self.segment);
+    }
+}
+
+/// The state of a TCP segment that is longer than any frame on the wire: the kernel between two of its own interfaces (a veth) did not cut
+/// it, and a socket is not told so. What it would have been cut to is not known either; the path's MTU is.
+fn large(head: &Head, layers: &Layers, len: usize, offload: Offload, mtu: u16) -> Offload {
+    let headers = usize::from(layers.payload.saturating_sub(layers.ip));
+    let is_v4 = head.bytes().get(usize::from(layers.ip)).is_some_and(|byte| byte >> 4 == 4);
+    let is_tcp = offload.checksum.is_some_and(|partial| partial.offset == TCP_CHECKSUM);
+    if !is_tcp || layers.payload == 0 || headers >= usize::from(mtu) || len <= headers {
+        return offload;
+    }
+    let gso = if is_v4 { Gso::TcpV4 } else { Gso::TcpV6 };
+    Offload { gso, gso_size: mtu - headers as u16, ..offload }
+}
+
+impl RxQueue for VxlanRx {
+    fn rx(&mut self, batch: &mut RxBatch, drops: &mut Drops) -> io::Result<usize> {
+        let before = batch.frames().len();
+        while batch.frames().len() < BATCH {
+            let Some(run) = self.next_run()? else { break };
+            self.left = self.take(run, batch, drops);
+        }
+        Ok(batch.frames().len() - before)
+    }
+
+    fn body(&self, at: u64, len: u32) -> Body<'_> {
+        let (buffer, at) = (at as usize / BUFFER, at as usize % BUFFER);
+        Body::private(&self.buffers[buffer][at..at + len as usize])
+    }
+
+    fn release(&mut self) {
+        self.used = 0;
+        if let Some(run) = &mut self.left {
+            self.buffers.swap(0, run.buffer);
+            (run.buffer, self.used) = (0, 1);
+        }
+    }
+
+    /// What is left of a run is told by no one.
+    fn arm(&mut self) -> bool {
+        self.left.is_none()
+    }
+
+    fn readiness(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}

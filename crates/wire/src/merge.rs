@@ -1,0 +1,170 @@
+//! Putting TCP segments together again (GRO), the inverse of [`crate::segment`]: cut there, what was merged here is the same frames again.
+//!
+//! Segments are merged that a sender cut from one: the same headers but for lengths, checksums, sequence numbers and IPv4 ids that count up, all of one
+//! length but the last, PSH and FIN on the last alone, and every checksum right (or left to do, between interfaces of one host).
+
+use crate::checksum::{fold, sum};
+use crate::ip::{self, IpPacket};
+use crate::parse::chunk;
+use crate::tunnel::network;
+use crate::{Gso, HEAD_MAX, Offload, PartialChecksum, ip_proto};
+
+/// Least payload of a segment, as [`crate::segment::plan`] has it.
+const LEAST: usize = 8;
+/// Where a TCP header has its checksum (RFC 9293 §3.1).
+const CHECKSUM: usize = 16;
+
+const ACK: u8 = 0x10;
+const ECE: u8 = 0x40;
+/// Flags that say that no segment follows.
+const LAST: u8 = 0x09; // PSH, FIN
+
+/// Segments that follow each other.
+#[derive(Clone, Copy, Debug)]
+pub struct Train {
+    ip: usize,
+    l4: usize,
+    /// Bytes of headers in front of each payload.
+    headers: usize,
+    is_v6: bool,
+    /// Addresses and protocol.
+    pseudo: u64,
+    /// Payload of each segment but the last.
+    size: usize,
+    /// Payload of all.
+    payload: usize,
+    count: usize,
+    /// [`LAST`] of the last one.
+    last: u8,
+}
+
+impl Train {
+    /// A train of this frame alone; `None` for one that no other may follow.
+    pub fn begin(frame: &[u8]) -> Option<Self> {
+        let packet = network(frame).and_then(|at| ip::packet(frame, at))?;
+        let train = Self::of(&packet, frame)?;
+        train.is_right(frame).then_some(train)
+    }
+
+    fn of(packet: &IpPacket, frame: &[u8]) -> Option<Self> {
+        let (l4, pseudo) = (packet.l4?, packet.addresses? + u64::from(packet.proto));
+        let header: &[u8; 20] = chunk(frame, l4)?;
+        let headers = l4 + usize::from(header[12] >> 4) * 4;
+        let is_whole =
+            packet.proto == ip_proto::TCP && !packet.is_fragment && packet.end == Some(frame.len());
+        let is_plain = header[12] & 0xf == 0 && header[13] & !(ECE | LAST) == ACK;
+        let payload = frame.len().checked_sub(headers)?;
+        // Who cuts it again looks for all headers in a frame's head.
+        let fits = (l4 + 20..=HEAD_MAX).contains(&headers) && payload >= LEAST;
+        let is_v6 = packet.version == 6;
+        let last = header[13] & LAST;
+        (is_whole && is_plain && fits).then_some(Self {
+            ip: packet.at,
+            l4,
+            headers,
+            is_v6,
+            pseudo,
+            size: payload,
+            payload,
+            count: 1,
+            last,
+        })
+    }
+
+    /// Whether the checksums of a frame with these headers are right; the TCP one may also be left to do.
+    fn is_right(&self, frame: &[u8]) -> bool {
+        let segment = &frame[self.l4..];
+        let pseudo = self.pseudo + segment.len() as u64;
+        let field = u16::from_be_bytes([segment[CHECKSUM], segment[CHECKSUM + 1]]);
+        let is_header_right = self.is_v6 || fold(sum(&frame[self.ip..self.l4])) == 0xffff;
+        is_header_right && (field == fold(pseudo) || fold(sum(segment) + pseudo) == 0xffff)
+    }
+
+    /// Whether `frame` is the next segment after those in the train, the first of which begins with `first`.
+    pub fn precedes(&self, first: &[u8], frame: &[u8]) -> bool {
+        let payload = frame.len().saturating_sub(self.headers);
+        let is_room = self.headers - self.ip + self.payload + payload <= usize::from(u16::MAX);
+        let may_follow = self.last == 0 && self.payload == self.count * self.size;
+        may_follow
+            && is_room
+            && (1..=self.size).contains(&payload)
+            && self.is_alike(&first[..self.headers], &frame[..self.headers], frame.len())
+            && self.is_right(frame)
+    }
+
+    /// Whether the headers are those that cutting would have given the next segment, checksums aside.
+    fn is_alike(&self, first: &[u8], next: &[u8], len: usize) -> bool {
+        let (ip, l4) = (self.ip, self.l4);
+        let number = |at: usize| u32::from(word(first, at)) << 16 | u32::from(word(first, at + 2));
+        let sequence = number(l4 + 4).wrapping_add(self.payload as u32).to_be_bytes();
+        let is_network_alike = if self.is_v6 {
+            word(next, ip + 4) == (len - ip - 40) as u16
+                && first[..ip + 4] == next[..ip + 4]
+                && first[ip + 6..l4] == next[ip + 6..l4]
+        } else {
+            word(next, ip + 2) == (len - ip) as u16
+                && word(next, ip + 4) == word(first, ip + 4).wrapping_add(self.count as u16)
+                && first[..ip + 2] == next[..ip + 2]
+                && first[ip + 6..ip + 10] == next[ip + 6..ip + 10]
+                && first[ip + 12..l4] == next[ip + 12..l4]
+        };
+        is_network_alike
+            && next[l4 + 4..l4 + 8] == sequence
+            && first[l4..l4 + 4] == next[l4..l4 + 4]
+            && first[l4 + 8..l4 + 13] == next[l4 + 8..l4 + 13]
+            && (first[l4 + 13] ^ next[l4 + 13]) & !LAST == 0
+            && first[l4 + 14..l4 + CHECKSUM] == next[l4 + 14..l4 + CHECKSUM]
+            && first[l4 + CHECKSUM + 2..] == next[l4 + CHECKSUM + 2..]
+    }
+
+    /// Takes `frame`, which it [precedes](Self::precedes); returns the bytes of headers before its payload, which goes behind the others.
+    pub fn add(&mut self, frame: &[u8]) -> usize {
+        self.payload += frame.len() - self.headers;
+        self.count += 1;
+        self.last = frame[self.l4 + 13] & LAST;
+        self.headers
+    }
+
+    /// Bytes of the whole frame.
+    pub fn len(&self) -> usize {
+        self.headers + self.payload
+    }
+
+    /// Never: a train has a segment.
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// Makes of the first segment's headers those of the whole frame; its state, in which its checksum is left to do. A train of one stays as it is.
+    pub fn finish(&self, first: &mut [u8]) -> Offload {
+        if self.count == 1 {
+            return Offload::default();
+        }
+        let (ip, l4, end) = (self.ip, self.l4, self.len());
+        if self.is_v6 {
+            put(first, ip + 4, (end - ip - 40) as u16);
+        } else {
+            put(first, ip + 2, (end - ip) as u16);
+            put(first, ip + 10, 0);
+            let checksum = !fold(sum(&first[ip..l4]));
+            put(first, ip + 10, checksum);
+        }
+        first[l4 + 13] |= self.last;
+        put(first, l4 + CHECKSUM, fold(self.pseudo + (end - l4) as u64));
+        Offload {
+            checksum: Some(PartialChecksum { start: l4 as u16, offset: CHECKSUM as u16 }),
+            gso: if self.is_v6 { Gso::TcpV6 } else { Gso::TcpV4 },
+            gso_size: self.size as u16,
+            ..Offload::default()
+        }
+    }
+}
+
+/// The 16-bit word at `at`, inside the headers of a train.
+fn word(headers: &[u8], at: usize) -> u16 {
+    u16::from_be_bytes([headers[at], headers[at + 1]])
+}
+
+fn put(headers: &mut [u8], at: usize, value: u16) {
+    headers[at..at + 2].copy_from_slice(&value.to_be_bytes());
+}
