@@ -27,6 +27,8 @@ const FILLING: Duration = Duration::from_millis(12);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Smoothed {
     loads: StageLoads,
+    /// What was measured last.
+    last: StageLoads,
     /// For so long there was no idle time.
     full: Duration,
 }
@@ -34,14 +36,10 @@ pub struct Smoothed {
 impl Smoothed {
     /// Takes in what was measured over `window`, however long that was.
     pub fn measure(&mut self, sample: &StageLoads, window: Duration) {
-        let before = self.full;
         // Full stays full until it clearly is not: else noise would begin it anew each time.
-        let least = if before.is_zero() { FULL } else { NEARLY_FULL };
-        self.full = if sample.total() >= least { before + window } else { Duration::ZERO };
-        if before < FULL_AFTER && self.full >= FULL_AFTER {
-            self.loads = *sample;
-            return;
-        }
+        let least = if self.full.is_zero() { FULL } else { NEARLY_FULL };
+        self.full = if sample.total() >= least { self.full + window } else { Duration::ZERO };
+        self.last = *sample;
         let mix = |seen: Load, now: Load| {
             let (window, life) = (window.as_nanos(), HALF_LIFE.as_nanos());
             let parts = |load: Load| u128::from(load.as_ppm());
@@ -56,17 +54,21 @@ impl Smoothed {
 
     /// A unit has come that costs about `load`.
     pub fn gain(&mut self, stage: Stage, load: Load) {
-        self.loads[stage] = self.loads[stage].plus(load);
+        for loads in [&mut self.loads, &mut self.last] {
+            loads[stage] = loads[stage].plus(load);
+        }
     }
 
     /// A unit has gone that cost about `load`.
     pub fn lose(&mut self, stage: Stage, load: Load) {
-        self.loads[stage] = self.loads[stage].minus(load);
+        for loads in [&mut self.loads, &mut self.last] {
+            loads[stage] = loads[stage].minus(load);
+        }
     }
 
     /// The load.
     pub fn loads(&self) -> StageLoads {
-        self.loads
+        if self.full >= FULL_AFTER { self.last } else { self.loads }
     }
 
     /// Whether there has been no idle time since the last measurement at least.
@@ -113,7 +115,7 @@ mod tests {
         smoothed.measure(&packets(Load::percent(100)), ms(1));
         assert_eq!(smoothed.loads().total(), Load::percent(100));
         smoothed.measure(&packets(Load::percent(40)), ms(2));
-        assert!(!smoothed.is_full() && smoothed.loads().total() == Load::percent(85));
+        assert!(!smoothed.is_full() && smoothed.loads().total() < Load::percent(60));
         smoothed.measure(&packets(Load::percent(100)), ms(13));
         assert!(smoothed.is_full() && !smoothed.is_filling());
     }

@@ -236,7 +236,8 @@ struct steer_ring {
 	__u64 hush_epoch; /* steer_clock.epoch when that began */
 	__u64 reserved[3];
 	__u64 left;
-	__u64 reserved_2[7];
+	__u64 purge; /* ordinary frames up to this one (counted as `left`) are dropped: an urgent move waits behind them */
+	__u64 reserved_2[6];
 };
 
 /* The value of map `received`, one per CPU: what this interface's frames did to this core. */

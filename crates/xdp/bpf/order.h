@@ -71,6 +71,15 @@ static __always_inline int is_through(__u32 unit, __u64 state, __u32 slot)
 	return quiet_of(core) >= volatile_read(clock->quiet);
 }
 
+/* A frame of the unit reached this core, and was dropped there: nothing of it is in the stack. */
+static __always_inline void note_gone(__u32 unit)
+{
+	struct steer_done *last = bpf_map_lookup_elem(&done, &unit);
+
+	if (last)
+		volatile_read(last->frames) = (last->frames + 1) & SENT_MASK;
+}
+
 /* A frame of the unit is in this core's stack. Only its core writes this. */
 static __always_inline void note_done(__u32 unit, __u64 mark, __u64 is_local, __u64 bytes)
 {

@@ -34,15 +34,17 @@ static __always_inline __u64 epoch_of(const struct passage *passage, __u32 core)
 }
 
 /*
- * For an urgent move away from a core that is behind, ordinary frames stay out of its queue until its
- * thread has come to the end of it once and slept. That takes as long as what waits already; a
- * thread that never sleeps would be through only with two windows of frames more (trace.bpf.c).
+ * For an urgent move away from a core that is behind, the ordinary frames that wait in its queue are
+ * dropped, and no new ones enter until its thread has come to the end of it and slept: that is what it
+ * has in hand, a batch. A thread that never slept would be through only with two windows of frames
+ * more (trace.bpf.c), behind all that waits.
  */
 static __always_inline void hush(const struct passage *passage, struct steer_ring *ring, __u32 core, __u64 until_ns)
 {
 	if (ring->hush_ns)
 		return;
 	ring->hush_epoch = epoch_of(passage, core);
+	volatile_read(ring->purge) = volatile_read(ring->sent);
 	compiler_barrier();
 	volatile_read(ring->hush_ns) = until_ns;
 }

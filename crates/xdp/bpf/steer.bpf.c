@@ -182,6 +182,12 @@ int suiro_steer(struct xdp_md *ctx)
 	return steer(ctx, &passage, number);
 }
 
+/* Whether the unit's frames are dropped for another unit's urgent move. */
+static __always_inline int is_ordinary(const struct steer_unit *unit)
+{
+	return unit && !(unit->flags & STEER_IS_PRIORITY);
+}
+
 SEC("xdp.frags/cpumap")
 int suiro_arrive(struct xdp_md *ctx)
 {
@@ -189,17 +195,28 @@ int suiro_arrive(struct xdp_md *ctx)
 	const struct steer_config *known = bpf_map_lookup_elem(&config, &zero);
 	struct steer_ring *ring = bpf_map_lookup_elem(&rings, &cpu);
 	struct label *label = (void *)(long)ctx->data_meta;
+	struct steer_unit *owner;
 	struct steer_clock *clock;
+	int is_purged = 0;
 	__u32 unit;
 
 	/* Only the queue's thread writes this. */
-	if (ring)
+	if (ring) {
 		volatile_read(ring->left) = ring->left + 1;
+		is_purged = ring->left <= volatile_read(ring->purge);
+	}
 	if ((void *)(label + 1) > (void *)(long)ctx->data)
 		return pass(STEER_UNKNOWN, bytes);
 	unit = label->unit;
 	if (!known || label->tag != known->tag || bpf_xdp_adjust_meta(ctx, sizeof(*label)))
 		return pass(STEER_UNKNOWN, bytes);
+	if (is_purged) {
+		owner = bpf_map_lookup_elem(&units, &unit);
+		if (is_ordinary(owner)) {
+			note_gone(unit);
+			return drop(STEER_DRAINING, owner, bytes);
+		}
+	}
 	key = known->slot * STEER_CPUS + cpu;
 	clock = bpf_map_lookup_elem(&clocks, &key);
 	note_done(unit, clock ? volatile_read(clock->epoch) : 0, 0, bytes);

@@ -15,6 +15,7 @@
 mod controllers;
 mod kept;
 mod surroundings;
+mod watch;
 
 pub use controllers::Controllers;
 pub use kept::{Journal, restore};
@@ -30,9 +31,10 @@ use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use steer::{Agent, Kernel, Rungs, SteerError, SteerErrorKind, Workers, look_around, set_prompt};
+use steer::{Agent, Kernel, Rungs, SteerError, SteerErrorKind, Workers, look_around};
 use surroundings::Scout;
 use tokio::sync::oneshot;
+use watch::Watch;
 
 enum Message {
     Ask(Box<dyn FnOnce(&mut Agent) + Send>),
@@ -107,18 +109,16 @@ fn run(inbox: &Receiver<Message>, back: Sender<Message>, rungs: Rungs) {
     let clock = MonotonicClock;
     let mut agent = Agent::new(rungs, look_around());
     let _scout = Scout::start(back);
-    // A tick is short, and its cores may be full. What is asked may take long: then it is a thread like others.
-    set_prompt(true);
+    let mut watch = Watch::begin();
     loop {
         let wait = agent.tick(clock.now().0);
+        watch.look(agent.receiving());
         match inbox.recv_timeout(wait) {
-            Ok(Message::Ask(ask)) => {
-                set_prompt(false);
+            Ok(Message::Ask(ask)) => watch.aside(|| {
                 // What is asked is answered as of now, not as of the last tick.
                 agent.tick(clock.now().0);
                 ask(&mut agent);
-                set_prompt(true);
-            }
+            }),
             Err(RecvTimeoutError::Timeout) => {}
             Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => break,
         }

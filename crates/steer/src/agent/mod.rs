@@ -44,7 +44,7 @@ use crate::workers::{SWITCH_PREFIX, called};
 use claims::RuleId;
 use interfaces::Interface;
 use meter::Meter;
-use place::{Arrivals, CoreId, CoreTable, Hash, Moves, Policy, Vse};
+use place::{Arrivals, CoreId, CoreTable, Hash, Load, Moves, Policy, Stage, Vse};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -181,6 +181,11 @@ impl Agent {
         self.hand_out_table();
         self.journal.note(Change::Policy(&self.policy));
         Ok(self.policy.clone())
+    }
+
+    /// What each core spends on receiving, where its interrupts are.
+    pub fn receiving(&self) -> impl Iterator<Item = (CoreId, Load)> {
+        self.table.cores().iter().map(|core| (core.id(), core.load[Stage::Driver]))
     }
 
     fn chooser(&self) -> Box<dyn Policy> {

@@ -17,6 +17,10 @@ const OVERLOAD: Load = Load::percent(90);
 const BELIEVED_NS: u64 = 24_000_000;
 /// How long a unit rests after a move or one that was given up, and a load takes to show a unit that came.
 const REST_NS: u64 = 30_000_000;
+/// On a full core it rests no longer than its new core's load takes to show it: it may have come just before what fills the core.
+const SHORT_REST_NS: u64 = 6_000_000;
+/// What is seen of a unit in so short a time counts half, what was seen before the other half: a millisecond has few frames.
+const UNIT_HALF_LIFE_NS: u64 = 4_000_000;
 
 /// A unit of an interface.
 type Place = (String, UnitId);
@@ -146,8 +150,9 @@ impl Agent {
             let now = self.look(&unit, before, window);
             seen.insert(place.clone(), now);
             let Some(core) = unit.core else { continue };
+            let rest = if self.meter.is_full(core) { SHORT_REST_NS } else { REST_NS };
             let resting =
-                self.now_ns.saturating_sub(now.moved_at_ns) < REST_NS || unit.wanted.is_some();
+                self.now_ns.saturating_sub(now.moved_at_ns) < rest || unit.wanted.is_some();
             board.loads.push(UnitLoad {
                 unit: UnitId(board.places.len() as u32),
                 core: unit.wanted.unwrap_or(core),
@@ -190,7 +195,7 @@ impl Agent {
         let frames = unit.frames.saturating_sub(before.frames);
         let bytes = unit.bytes.saturating_sub(before.bytes);
         let cost = self.mover.costs.get(&core).copied().unwrap_or_default();
-        let load = Load::of(cost.ns(frames, bytes), window);
+        let load = mixed(before.load, Load::of(cost.ns(frames, bytes), window), window);
         let is_squeezed = before.core == unit.core && self.meter.is_full(core);
         if is_squeezed { load.max(believed(before.load, window)) } else { load }
     }
@@ -261,6 +266,16 @@ fn urgency(reason: Reason) -> Urgency {
         Reason::Overload | Reason::YieldedToPriority => Urgency::DropToDrain,
         _ => Urgency::WhenDrained,
     }
+}
+
+/// A unit's load, of which `now` was seen for `window` ns. One that had none is as it is seen.
+fn mixed(before: Load, now: Load, window: u64) -> Load {
+    if before == Load::ZERO {
+        return now;
+    }
+    let parts = |load: Load| u64::from(load.as_ppm());
+    let sum = parts(before) * UNIT_HALF_LIFE_NS + parts(now) * window;
+    Load::of(sum / (UNIT_HALF_LIFE_NS + window), 1_000_000)
 }
 
 /// What is left of a load that was seen `window` ns ago.

@@ -221,8 +221,10 @@ mirrors! {
         reserved: [u64; 3],
         /// Left.
         left: u64,
+        /// Ordinary frames up to this one (counted as `left`) are dropped.
+        purge: u64,
         /// Zero.
-        reserved_2: [u64; 7],
+        reserved_2: [u64; 6],
     }
     /// `struct steer_received`.
     SteerReceived = "steer_received" {

@@ -62,7 +62,10 @@ fn all(lab: &mut Lab<'_>) -> Result<Vec<Case>> {
         for turn in 0..lab.settings.rounds * A_ROUND {
             for &kind in kinds {
                 let class = placement_class();
-                let taken = bench.overload(kind)?;
+                let Some(taken) = bench.overload(kind)? else {
+                    eprintln!("turn {turn}: {}: the flow had just left; not counted", kind.name());
+                    continue;
+                };
                 let place = if taken.from == rx { "the interrupted core" } else { "another core" };
                 let name = format!("{} on {place}", kind.name());
                 eprintln!("turn {turn}: {name}: {taken}");

@@ -8,6 +8,7 @@ use super::super::trial::Lab;
 use crate::driver::flows::Random;
 use anyhow::Result;
 use rustix::process::setpriority_process;
+use std::cell::Cell;
 use std::fmt;
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,6 +31,8 @@ const OTHER_SIZE: usize = 1400;
 /// The flow runs so long before; and up to so much longer, so that overloads begin at any moment of the agent's own time.
 const STEADY: Duration = Duration::from_millis(120);
 const PHASE_US: u32 = 20_000;
+/// So long before an overload by another flow that one's rule is set. Chosen: three times what the command takes.
+const AIM: Duration = Duration::from_millis(60);
 /// An overload lasts so long, also when the flow has left.
 pub const OVERLOAD: Duration = Duration::from_millis(100);
 /// What is in queues behind it comes in this time.
@@ -102,7 +105,7 @@ pub struct Bench<'l, 't> {
     sockets: [UdpSocket; 3],
     work: Work,
     /// Where the other flow's rule sends it.
-    sent_to: usize,
+    sent_to: Cell<usize>,
     run: u32,
     random: Random,
 }
@@ -123,7 +126,7 @@ impl<'l, 't> Bench<'l, 't> {
             neighbour: flow(NEIGHBOUR, ports[2], OTHER_SIZE, NEIGHBOURS_LOAD),
             sockets: [listen(FLOW)?, listen(OTHER)?, listen(NEIGHBOUR)?],
             work: Work::measure(),
-            sent_to: away,
+            sent_to: Cell::new(away),
             run: 0,
             random: Random(0x10ad),
             lab,
@@ -155,13 +158,8 @@ impl<'l, 't> Bench<'l, 't> {
         Ok(())
     }
 
-    /// Lets the flow run, overloads the core that it is on, and waits until all is over.
-    pub fn overload(&mut self, kind: Kind) -> Result<Taken> {
-        let home = self.home()?;
-        if kind == Kind::Flow && home != self.sent_to {
-            self.lab.send_to(OTHER, home)?;
-            self.sent_to = home;
-        }
+    /// Lets the flow run, overloads the core that it is on, and waits until all is over. `None`: it left that core by itself in the moment before.
+    pub fn overload(&mut self, kind: Kind) -> Result<Option<Taken>> {
         self.run += 1;
         let phase = Duration::from_micros(self.random.below(PHASE_US).into());
         let start = now_ns() + LOOK.as_nanos() as u64;
@@ -171,7 +169,17 @@ impl<'l, 't> Bench<'l, 't> {
         self.exchange(kind, begin, times)
     }
 
-    fn exchange(&self, kind: Kind, begin: u64, times: Times) -> Result<Taken> {
+    /// Has the other flow's rule send it where the watched flow is.
+    fn aim(&self) -> Result<()> {
+        let home = self.home()?;
+        if home != self.sent_to.get() {
+            self.lab.send_to(OTHER, home)?;
+            self.sent_to.set(home);
+        }
+        Ok(())
+    }
+
+    fn exchange(&self, kind: Kind, begin: u64, times: Times) -> Result<Option<Taken>> {
         let testbed = self.lab.testbed;
         let steady = vec![open(testbed, self.flow)?, open(testbed, self.neighbour)?];
         let other = open(testbed, self.other)?;
@@ -190,6 +198,10 @@ impl<'l, 't> Bench<'l, 't> {
                 crate::sys::pin(core);
                 generator::send(steady, &times)
             });
+            if kind == Kind::Flow {
+                sleep_until(begin - ns(AIM));
+                self.aim()?;
+            }
             sleep_until(begin);
             let before = testbed.stage.home(FLOW)?;
             let overload = scope.spawn(move || match kind {
@@ -207,14 +219,16 @@ impl<'l, 't> Bench<'l, 't> {
             std::thread::sleep(DRAIN);
             over.store(true, Ordering::Relaxed);
             let tally = receiver.join().expect("a VM does not panic");
-            Ok(Taken {
+            let changes = testbed.stage.home(FLOW)?.changes;
+            let is_beside = kind == Kind::Flow && before.core != self.sent_to.get();
+            Ok((!is_beside).then(|| Taken {
                 from: before.core,
                 begun_ns: begun,
                 ns: first.map(|at| at.saturating_sub(begun)),
-                changes: testbed.stage.home(FLOW)?.changes.wrapping_sub(before.changes),
+                changes: changes.wrapping_sub(before.changes),
                 late: tally.late,
                 lost: sent[0].due.saturating_sub(tally.received),
-            })
+            }))
         })
     }
 }
