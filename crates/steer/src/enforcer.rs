@@ -98,6 +98,13 @@ pub struct CoreTimes {
     pub idle: u64,
 }
 
+impl CoreTimes {
+    /// All of it.
+    pub fn whole(&self) -> u64 {
+        self.stages.iter().sum::<u64>() + self.other + self.idle
+    }
+}
+
 /// A decision that the enforcer made by itself, or carried out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Event {

@@ -28,9 +28,11 @@ impl Meter {
             let Some(before) = self.last.insert(core, now) else { continue };
             let spent = difference(&before, &now);
             add(self.spent.entry(core).or_default(), &spent);
-            if window > 0 {
+            // What its time adds up to, and not `window`: times are read somewhat after `now_ns`, not always as much.
+            let whole = spent.whole();
+            if window > 0 && whole > 0 {
                 let load = self.loads.entry(core).or_default();
-                load.measure(&sample(&spent, window), Duration::from_nanos(window));
+                load.measure(&sample(&spent, whole), Duration::from_nanos(window));
             }
         }
         self.last_at_ns = now_ns;
@@ -94,17 +96,19 @@ mod tests {
     const MS: u64 = 1_000_000;
     const CORE: CoreId = CoreId(3);
 
-    fn busy(packet: u64) -> [(CoreId, CoreTimes); 1] {
-        [(CORE, CoreTimes { stages: [0, packet, 0, 0], ..CoreTimes::default() })]
+    fn times(packet: u64, idle: u64) -> [(CoreId, CoreTimes); 1] {
+        [(CORE, CoreTimes { stages: [0, packet, 0, 0], other: 0, idle })]
     }
 
     #[test]
     fn a_core_that_becomes_busy_shows_it_within_ten_milliseconds() {
         let mut meter = Meter::default();
-        (0..=5).for_each(|tick| meter.measure(tick * 2 * MS, "a", &busy(tick * 2 * MS)));
+        (0..=5).for_each(|tick| meter.measure(tick * 2 * MS, "a", &times(tick * 2 * MS, 0)));
         let load = meter.load(CORE)[Stage::Packet];
         assert!(load > Load::percent(75), "{load}");
-        (6..=30).for_each(|tick| meter.measure(tick * 2 * MS, "a", &busy(10 * MS)));
+        (6..=30).for_each(|tick| {
+            meter.measure(tick * 2 * MS, "a", &times(10 * MS, (tick - 5) * 2 * MS))
+        });
         assert!(meter.load(CORE).total() < Load::percent(1));
         assert_eq!(meter.spent(CORE).stages[1], 10 * MS);
     }
@@ -112,16 +116,18 @@ mod tests {
     #[test]
     fn a_steady_load_is_measured_as_it_is() {
         let mut meter = Meter::default();
-        (0..200).for_each(|tick| meter.measure(tick * 2 * MS, "a", &busy(tick * MS / 2)));
+        (0..200).for_each(|tick| {
+            meter.measure(tick * 2 * MS, "a", &times(tick * MS / 2, tick * 3 * MS / 2))
+        });
         assert_eq!(meter.load(CORE).total().as_per_mille(), 250);
     }
 
     #[test]
     fn times_that_begin_anew_are_no_load() {
         let mut meter = Meter::default();
-        meter.measure(0, "a", &busy(900 * MS));
-        meter.measure(2 * MS, "a", &busy(0));
-        meter.measure(4 * MS, "b", &busy(900 * MS));
+        meter.measure(0, "a", &times(900 * MS, 0));
+        meter.measure(2 * MS, "a", &times(0, 0));
+        meter.measure(4 * MS, "b", &times(900 * MS, 0));
         assert_eq!(meter.load(CORE).total(), Load::ZERO);
     }
 }

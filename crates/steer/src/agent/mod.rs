@@ -3,7 +3,7 @@
 //! **Question answered**: what has been asked for, what is it like on the cores now, and what follows for each interface?
 //!
 //! The agent is called, it does not wait: requests come as method calls, and [`Agent::tick`] says when it wants to be called next (every
-//! 2 ms while frames flow, 1 ms while a core becomes full, 50 ms while none do, not at all while nothing is steered). Time comes from the caller as nanoseconds of the monotonic clock.
+//! 2 ms while frames flow, 1 ms while a core fills, 50 ms while none do, not at all while nothing is steered). Time comes from the caller as nanoseconds of the monotonic clock.
 //!
 //! ## A tick
 //!
@@ -150,7 +150,7 @@ impl Agent {
         self.look_after_interfaces();
         match (self.interfaces.is_empty(), busy) {
             (true, _) => UNUSED,
-            (false, true) if self.meter.is_any_filling() => HOT,
+            (false, true) if self.is_hot() => HOT,
             (false, true) => BUSY,
             (false, false) => IDLE,
         }
@@ -186,6 +186,11 @@ impl Agent {
     /// What each core spends on receiving, where its interrupts are.
     pub fn receiving(&self) -> impl Iterator<Item = (CoreId, Load)> {
         self.table.cores().iter().map(|core| (core.id(), core.load[Stage::Driver]))
+    }
+
+    /// Whether a core has become full lately, or may be about to.
+    fn is_hot(&self) -> bool {
+        self.mover.is_rising || self.meter.is_any_filling()
     }
 
     fn chooser(&self) -> Box<dyn Policy> {

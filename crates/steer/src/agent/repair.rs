@@ -68,6 +68,8 @@ pub struct Mover {
     costs: HashMap<CoreId, Cost>,
     /// Cores' loads at the last tick.
     loads: HashMap<CoreId, Load>,
+    /// Whether any core had clearly more to do then than at the tick before.
+    pub is_rising: bool,
 }
 
 impl Mover {
@@ -77,14 +79,13 @@ impl Mover {
         self.seen.get(&(interface.to_owned(), unit)).map(|seen| seen.load)
     }
 
-    /// Whether any core has clearly more to do than at the last tick.
-    fn is_rising(&mut self, table: &CoreTable) -> bool {
+    fn note_loads(&mut self, table: &CoreTable) {
         let now: HashMap<_, _> =
             table.cores().iter().map(|core| (core.id(), core.load.total())).collect();
         let before = std::mem::replace(&mut self.loads, now);
         let rise =
             |(core, now): (&CoreId, &Load)| now.minus(before.get(core).copied().unwrap_or(*now));
-        self.loads.iter().any(|core| rise(core) > RISE)
+        self.is_rising = self.loads.iter().any(|core| rise(core) > RISE);
     }
 }
 
@@ -98,7 +99,8 @@ impl Agent {
     /// Asks the policy what should move, and has it moved.
     pub(super) fn repair(&mut self) {
         let window = self.now_ns.saturating_sub(self.mover.looked_at_ns);
-        let is_hot = self.mover.is_rising(&self.table) || self.meter.is_any_filling();
+        self.mover.note_loads(&self.table);
+        let is_hot = self.is_hot();
         if window < EVERY_NS && !(is_hot && window >= HOT.as_nanos() as u64) {
             return;
         }

@@ -178,7 +178,7 @@ fn the_core_table_has_what_the_operator_allows_what_is_pinned_and_what_is_measur
     agent.set_policy(&patch).unwrap();
     agent.put_vm("vm1", VmSpec { cores: vec![1], ..vm(1, &[]) }).unwrap();
     for tick in 0..20 {
-        world.set_times(2, CoreTimes { stages: [0, tick * MS, 0, 0], ..CoreTimes::default() });
+        world.set_times(2, tick * MS, tick * 2 * MS);
         agent.tick(tick * 2 * MS);
     }
     let table = world.table("eth0").unwrap();
@@ -229,7 +229,7 @@ fn an_overloaded_core_sheds_a_unit_within_ten_milliseconds_and_says_why() {
     for tick in 0..40 {
         let now = (start + tick * 2) * MS;
         let busy = if tick < 20 { tick * MS / 10 } else { 2 * MS + (tick - 20) * 2 * MS };
-        world.set_times(1, CoreTimes { stages: [0, busy, 0, 0], ..CoreTimes::default() });
+        world.set_times(1, busy, tick * 2 * MS);
         world.set_units(
             "eth0",
             vec![carried(0, 1, tick * 1000), carried(1, 1, tick * 500), carried(2, 1, tick * 400)],
@@ -254,7 +254,7 @@ fn a_unit_on_its_way_out_is_urged_once_when_its_core_becomes_full() {
     let mut urged_at = None;
     for tick in 0..40 {
         let busy = if tick < 20 { tick * MS / 2 } else { 10 * MS + (tick - 20) * 2 * MS };
-        world.set_times(1, CoreTimes { stages: [0, busy, 0, 0], ..CoreTimes::default() });
+        world.set_times(1, busy, tick * 2 * MS);
         let leaving = UnitStatus { wanted: Some(CoreId(2)), ..carried(0, 1, tick * 10) };
         world.set_units("eth0", vec![leaving]);
         world.set_frames("eth0", tick * 10);
@@ -271,8 +271,7 @@ fn a_unit_on_its_way_out_is_urged_once_when_its_core_becomes_full() {
 fn half_of_what_frames_cost_is_by_their_number_and_half_by_their_length() {
     let (mut agent, world) = steering(&["eth0"]);
     for tick in 0..40 {
-        let stages = [0, tick * 2 * MS, 0, 0];
-        world.set_times(1, CoreTimes { stages, ..CoreTimes::default() });
+        world.set_times(1, tick * 2 * MS, tick * 2 * MS);
         // As many of 60 bytes as of 1500, 1500 being too much for any other core to be the better for.
         let short = UnitStatus { bytes: tick * 6000, ..carried(0, 1, tick * 100) };
         let long = UnitStatus { bytes: tick * 150_000, ..carried(1, 1, tick * 100) };

@@ -119,7 +119,9 @@ impl World {
         self.port(name, |port| port.frames = frames);
     }
 
-    pub fn set_times(&self, core: u16, times: CoreTimes) {
+    /// A core has worked on packets for `packet` of `whole` nanoseconds.
+    pub fn set_times(&self, core: u16, packet: u64, whole: u64) {
+        let times = CoreTimes { stages: [0, packet, 0, 0], other: 0, idle: whole - packet };
         self.lock().times.insert(core, times);
     }
 
