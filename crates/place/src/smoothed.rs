@@ -4,8 +4,8 @@
 //! see the old imbalance, and move more, too far. So whoever moves a unit says so here, the load is shifted at once by what the
 //! unit is believed to cost, and later measurements correct the belief. Of a new unit nothing is believed: it is counted ([`Arrivals`](crate::Arrivals)).
 //!
-//! Smoothing would also hide for 14 ms that a core has nothing left to give. A core without any idle time for some milliseconds is overloaded,
-//! whatever it did before: then the load is what was measured last.
+//! Smoothing would also hide for 14 ms that a core has nothing left to give. A core without any idle time for two milliseconds is overloaded,
+//! whatever it did before: then the load is what was measured last, until it has some again.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ const HALF_LIFE: Duration = Duration::from_millis(6);
 const FULL: Load = Load::percent(98);
 const NEARLY_FULL: Load = Load::percent(90);
 /// Chosen: longer than the bursts of a NIC or a guest's short requests, and short enough to leave the rest of 10 ms to the move.
-const FULL_AFTER: Duration = Duration::from_millis(3);
+const FULL_AFTER: Duration = Duration::from_millis(2);
 /// For so long a core that became full deserves to be looked at more often; one that a guest keeps full for ever does not.
 const FILLING: Duration = Duration::from_millis(12);
 
@@ -106,11 +106,11 @@ mod tests {
     }
 
     #[test]
-    fn a_core_that_has_been_full_for_three_milliseconds_shows_it_at_once() {
+    fn a_core_that_has_been_full_for_two_milliseconds_shows_it_at_once_and_not_for_longer() {
         let mut smoothed = Smoothed::default();
         let ms = Duration::from_millis;
         smoothed.measure(&packets(Load::percent(20)), ms(500));
-        smoothed.measure(&packets(Load::percent(100)), ms(2));
+        smoothed.measure(&packets(Load::percent(100)), ms(1));
         assert!(smoothed.is_full() && smoothed.loads().total() < Load::percent(50));
         smoothed.measure(&packets(Load::percent(100)), ms(1));
         assert_eq!(smoothed.loads().total(), Load::percent(100));

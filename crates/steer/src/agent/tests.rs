@@ -2,7 +2,7 @@ mod double;
 
 use super::*;
 use crate::desired::Change;
-use crate::enforcer::{CoreTimes, Entry, Event, UnitStatus};
+use crate::enforcer::{Entry, Event, UnitStatus};
 use crate::error::SteerErrorKind;
 use crate::rule::Target;
 use crate::selector::bits;
