@@ -19,7 +19,7 @@ const DRAIN: Duration = Duration::from_millis(300);
 const DRAIN_FRAGMENTS: Duration = Duration::from_millis(1300);
 
 /// Longest way of a datagram through an idle testbed. Chosen: far above what an emulated core needs.
-const ARRIVED: Duration = Duration::from_secs(5);
+pub const ARRIVED: Duration = Duration::from_secs(5);
 
 /// Largest datagram that the tunnel takes through an MTU of 1500 whole.
 const WHOLE: usize = 1500 - 20 - 8 - 8 - 14 - 20 - 8;
@@ -150,15 +150,21 @@ impl<'t> Windows<'t> {
     pub fn core_of(&self, flow: Flow) -> Result<usize> {
         const DATAGRAMS: u64 = 4;
         let before = self.testbed.counts()?;
-        let from = peer(flow.vm);
-        let to = format!("{}:{PORT}", address(flow.vm));
-        self.testbed.sender.enter(|| {
-            Source::open(flow, &from, &to)?.probe(DATAGRAMS);
-            Ok(())
-        })?;
+        self.probe(flow, DATAGRAMS)?;
         let frames = self.arrived(flow.vm, DATAGRAMS, &before)?;
         let most = frames.iter().copied().enumerate().max_by_key(|&(_, frames)| frames);
         Ok(most.map_or(0, |(core, _)| core))
+    }
+
+    /// Sends so many datagrams of a flow at once, which are no window's.
+    ///
+    /// # Errors
+    /// The socket cannot be opened.
+    pub fn probe(&self, flow: Flow, datagrams: u64) -> Result<()> {
+        self.testbed.sender.enter(|| {
+            self.open_one(&flow)?.probe(datagrams);
+            Ok(())
+        })
     }
 
     /// Frames of a VM by core, once so many have been processed.
@@ -181,13 +187,13 @@ impl<'t> Windows<'t> {
     }
 
     fn open(&self, flows: &[Flow]) -> Result<Vec<Source>> {
-        self.testbed.sender.enter(|| {
-            let source = |flow: &Flow| {
-                let to = format!("{}:{PORT}", address(flow.vm));
-                Source::open(*flow, &peer(flow.vm), &to)
-            };
-            flows.iter().map(source).collect()
-        })
+        self.testbed.sender.enter(|| flows.iter().map(|flow| self.open_one(flow)).collect())
+    }
+
+    /// In the sender's namespace.
+    fn open_one(&self, flow: &Flow) -> Result<Source> {
+        let to = format!("{}:{PORT}", address(flow.vm));
+        Source::open(*flow, &peer(flow.vm), &to)
     }
 
     fn exchange(

@@ -1,11 +1,11 @@
 //! `models`: driver, packet processing, vhost and guest of one flow, shared out over cores as in the models A to D of the authors' slides.
 //!
-//! VM 1's flow is watched. Each model's cores are those that [`place::StageModel`] assigns; the packet stage goes there by a rule
-//! (`place(core=…)`), vhost and guest are threads ([`vhost`]) that are pinned there; the driver is where the wire interrupts. VM 2 is a neighbour with a flow of the same rate, which no
-//! rule names: its packets are processed where they are interrupted, its threads run anywhere but on the watched guest's core.
+//! VM 1's flow is watched. Each model's cores are those that [`place::StageModel`] assigns: the packet stage goes there by a rule (`place(core=…)`), vhost and guest are
+//! threads ([`vhost`]) that are pinned there, the driver is where the wire interrupts. VM 2 is a neighbour with a flow of the same rate, which the policy places
+//! (`place(core=auto)`) knowing where VM 1 is pinned; its threads run anywhere but there, as an administrator would have it.
 //!
-//! Beside the models: no model at all, with the kernel's choices of cores (`default`, `rps`) and all threads wherever the scheduler puts them; and "packet only", where suiro chooses the watched flow's core and
-//! the scheduler the threads', which the slides call soft-IRQ only. A model that the host has too few cores for is named with what is missing.
+//! Beside the models: no model, with the kernel's choices of cores (`default`, `rps`) and all threads wherever the scheduler puts them; and "packet only", where the policy places both flows
+//! and the scheduler the threads: the slides' "soft-IRQ only". A model that the host has too few cores for is named with what is missing.
 //!
 //! The packet stage's program counts who processed which frame, each thread counts for itself. The driver's frames are not counted: the wire knows one core.
 
@@ -16,9 +16,10 @@ use super::findings::{ByCore, Findings, Goal, REORDERED};
 use super::paper::Key;
 use super::stage::{Count, Counts};
 use super::steering::{Steering, Told};
-use super::traffic::{Flow, receiver};
+use super::traffic::receiver::{self, Vm};
+use super::traffic::{Flow, Work};
 use super::trial::{Lab, Trial, key, prepare};
-use super::window::{Measured, Receiver, Windows};
+use super::window::{Measured, Receiver};
 use super::{Experiment, Settings};
 use anyhow::Result;
 use contender::Contender;
@@ -34,6 +35,10 @@ const NEIGHBOUR: u8 = 2;
 /// Work of a guest for a byte, as a share of the stage's: where there is a core for it, and where the watched guest shares one with all else.
 const WORK: f64 = 0.3;
 const WORK_SHARED: f64 = 0.1;
+
+/// Datagrams of the watched flow that go ahead of a window and are nobody's. Rules come into force when the interrupted core has worked off what it had received before
+/// (`docs/steering.md`); of a core that has not received anything yet, that is seen by the first frames.
+const AHEAD: u64 = 4;
 
 /// The stages that are counted.
 const COUNTED: [(Stage, &str); 3] =
@@ -81,45 +86,49 @@ fn share(lab: &Lab<'_>) -> f64 {
 
 fn trial(lab: &Lab<'_>, contender: &Contender, flows: &[Flow]) -> Trial {
     let Contender { case, steering, .. } = *contender;
-    let vms = vec![lab.vm(WATCHED, contender.core(Stage::Guest), share(lab))];
+    let vm = |number, core| lab.vm(number, core, share(lab));
+    let vms = vec![vm(WATCHED, contender.core(Stage::Guest)), vm(NEIGHBOUR, None)];
     Trial { case, steering, flows: flows.to_vec(), vms, priority: None }
 }
 
-/// One window. Only the watched VM is named to suiro, with its core if a model gives it one.
+/// One window.
 fn measure(
     lab: &Lab<'_>,
     contender: &Contender,
     trial: &Trial,
     taps: &[OwnedFd],
 ) -> Result<(Measured, [Served; 2])> {
-    let core = contender.core(Stage::Packet);
-    let told = Told { vms: &trial.vms, core, ..Told::default() };
+    let fixed = contender.core(Stage::Packet).map(|core| (WATCHED, core));
+    let told = Told { vms: &trial.vms, fixed, ..Told::default() };
     let mut served = <[Served; 2]>::default();
     let measured = lab.measure_by(trial, told, |windows| {
-        let vms = (WATCHED..).zip(taps).zip(&mut served);
-        let receiver = |((vm, tap), served)| receiver(lab, contender, windows, (vm, tap), served);
+        windows.probe(trial.flows[0], AHEAD)?;
+        (0..AHEAD).try_for_each(|_| vhost::discard(taps[0].as_fd()))?;
+        let vms = trial.vms.iter().zip(taps).zip(&mut served);
+        let receiver = |((&vm, tap), served): ((&Vm, _), _)| {
+            let cores = |stage| contender.cores(vm.number, stage, &lab.testbed.layout);
+            let cores = Cores { vhost: cores(Stage::Vhost), guest: cores(Stage::Guest) };
+            receiver(vm, tap, cores, windows.work, served)
+        };
         windows.run_to(&trial.flows, vms.map(receiver).collect())
     })?;
     Ok((measured, served))
 }
 
-/// A VM behind its TAP.
+/// A VM behind its TAP, for one window.
 fn receiver<'r>(
-    lab: &Lab<'_>,
-    contender: &Contender,
-    windows: &Windows<'_>,
-    (number, tap): (u8, &'r OwnedFd),
+    vm: Vm,
+    tap: &'r OwnedFd,
+    cores: Cores,
+    work: Work,
     served: &'r mut Served,
 ) -> Receiver<'r> {
-    let cores = |stage| contender.cores(number, stage, &lab.testbed.layout);
-    let cores = Cores { vhost: cores(Stage::Vhost), guest: cores(Stage::Guest) };
-    let (vm, work) = (lab.vm(number, None, share(lab)), windows.work);
     let receive = move |run, mut tally, over: &AtomicBool| {
         let take = |payload: &[u8]| receiver::take(vm, payload, run, work, &mut tally);
         *served = vhost::serve(tap.as_fd(), &cores, over, take)?;
         Ok(tally)
     };
-    (number, Box::new(receive))
+    (vm.number, Box::new(receive))
 }
 
 /// The name of a stage's counts.
