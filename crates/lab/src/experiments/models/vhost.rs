@@ -101,7 +101,8 @@ pub fn serve(
     std::thread::scope(|scope| {
         let vhost =
             scope.spawn(move || on(&cores.vhost, |done| relay(tap, &empty, &fill, over, done)));
-        let guest = on(&cores.guest, |done| {
+        // Its ends of the channels go with it: vhost never waits for a guest that is no more.
+        let guest = on(&cores.guest, move |done| {
             consume(&filled, &give, take, done);
             Ok(())
         });
