@@ -38,11 +38,24 @@ pub fn of_process(pid: u32) -> Result<Switches> {
         let name = thread?.file_name().to_string_lossy().into_owned();
         // A thread may end between the listing and the reading.
         let status = std::fs::read_to_string(format!("{path}/{name}/status")).unwrap_or_default();
-        let counts = status.lines().filter(|line| line.contains("voluntary_ctxt_switches:"));
-        let count = counts.filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
-        switches.0.insert(name, count.sum());
+        switches.0.insert(name, in_status(&status));
     }
     Ok(switches)
+}
+
+/// Context switches of the calling thread, voluntary or not, since its start.
+///
+/// # Errors
+/// There is no `/proc`.
+pub fn of_this_thread() -> Result<u64> {
+    const PATH: &str = "/proc/thread-self/status";
+    Ok(in_status(&std::fs::read_to_string(PATH).context(PATH)?))
+}
+
+/// Both lines of a thread's status: "voluntary_…" and "nonvoluntary_…".
+fn in_status(status: &str) -> u64 {
+    let counts = status.lines().filter(|line| line.contains("voluntary_ctxt_switches:"));
+    counts.filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok()).sum()
 }
 
 #[cfg(test)]
@@ -59,6 +72,7 @@ mod tests {
         std::thread::sleep(std::time::Duration::from_millis(1));
         let after = of_process(std::process::id()).unwrap();
         assert!(after.since(&before) >= 1);
+        assert!(of_this_thread().unwrap() >= 1, "this thread has just slept");
         assert!(of_host().unwrap() > host);
     }
 }

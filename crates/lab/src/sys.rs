@@ -1,7 +1,8 @@
-//! The system calls that no safe crate offers: `bpf(2)` for two-instruction XDP programs, and pinning.
-#![expect(unsafe_code, reason = "bpf(2) takes a raw attribute block")]
+//! The system calls that no safe crate offers: `bpf(2)` for two-instruction XDP programs, a TAP, and pinning.
+#![expect(unsafe_code, reason = "bpf(2) and ioctl(2) take raw blocks")]
 
 use anyhow::{Context, Result, bail};
+use rustix::fs::{Mode, OFlags};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
@@ -47,16 +48,40 @@ const fn instruction(
 
 /// Runs the calling thread on one core only; a core that does not exist leaves it as it is.
 pub fn pin(core: usize) {
-    let mut set = rustix::thread::CpuSet::new();
-    set.set(core);
-    let _ = rustix::thread::sched_setaffinity(None, &set);
+    keep_to([core]);
 }
 
 /// Lets the calling thread run everywhere again.
 pub fn unpin() {
+    keep_to(0..rustix::thread::CpuSet::MAX_CPU);
+}
+
+/// Runs the calling thread on these cores only; if none of them exists it stays as it is.
+pub fn keep_to(cores: impl IntoIterator<Item = usize>) {
     let mut set = rustix::thread::CpuSet::new();
-    (0..rustix::thread::CpuSet::MAX_CPU).for_each(|core| set.set(core));
+    cores.into_iter().for_each(|core| set.set(core));
     let _ = rustix::thread::sched_setaffinity(None, &set);
+}
+
+/// Makes a TAP in the calling thread's namespace: what the host sends out of it is read from the file, a whole frame a time, without waiting. It goes with
+/// the file.
+pub fn open_tap(name: &str) -> Result<OwnedFd> {
+    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let file = rustix::fs::open("/dev/net/tun", flags, Mode::empty())
+        .context("/dev/net/tun: cannot be opened (needs the module tun)")?;
+    let mut ifr_name = [0; libc::IFNAMSIZ];
+    // The last byte stays the string's end.
+    let places = ifr_name[..libc::IFNAMSIZ - 1].iter_mut();
+    places.zip(name.bytes()).for_each(|(place, byte)| *place = byte as libc::c_char);
+    let ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI) as libc::c_short;
+    let request = libc::ifreq { ifr_name, ifr_ifru: libc::__c_anonymous_ifr_ifru { ifru_flags } };
+    // SAFETY: TUNSETIFF reads and writes a `struct ifreq`, which `request` is for the whole call; the kernel writes the name's bytes and flags only.
+    let result = unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF, &raw const request) };
+    if result < 0 {
+        let error = io::Error::last_os_error();
+        return Err(error).with_context(|| format!("TAP {name}: cannot be made"));
+    }
+    Ok(file)
 }
 
 /// Runs the calling thread before all ordinary ones (SCHED_FIFO), for as long as it lives; without the privilege it stays as it is.

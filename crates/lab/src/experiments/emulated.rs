@@ -22,7 +22,7 @@ const CORES: u8 = 6;
 const MEMORY_MIB: u32 = 1536;
 
 /// What the testbed is made of. Modules that no kernel loads by itself in a machine that has no `/sbin/modprobe`.
-const MODULES: [&str; 6] = ["veth", "bridge", "vxlan", "sch_ingress", "cls_bpf", "act_bpf"];
+const MODULES: [&str; 7] = ["veth", "tun", "bridge", "vxlan", "sch_ingress", "cls_bpf", "act_bpf"];
 
 /// Longest setting up of a testbed, longest time between two windows, and most windows of a size in a round. Chosen: several times what two busy cores need.
 const SET_UP: Duration = Duration::from_secs(120);
@@ -168,6 +168,6 @@ mod tests {
         let error = countable(&all).unwrap_err().to_string();
         assert!(error.starts_with("vse-entries: measures time"), "{error}");
         let counting: Vec<_> = EXPERIMENTS.iter().filter(|one| one.counts).collect();
-        assert_eq!(countable(&counting).unwrap().len(), 4);
+        assert_eq!(countable(&counting).unwrap().len(), 5);
     }
 }

@@ -5,7 +5,7 @@
 //! * [`testbed`]: two hosts and their VMs in namespaces; [`stage`]: what stands for encryption, and counts who did it; [`layout`]: who runs on
 //!   which core; [`scale`]: the papers' rates made smaller by one factor.
 //! * [`traffic`]: numbered datagrams; [`window`]: one measurement; [`steering`]: the contenders, put in place in turn.
-//! * [`trial`]: what all experiments share; `collision`, `two_flows`, `priority`, `entries`, `redirect`, `fragments`, `reaction`: the experiments; `flood`: what the cheap ones need;
+//! * [`trial`]: what all experiments share; `collision`, `two_flows`, `priority`, `entries`, `redirect`, `fragments`, `reaction`, `models`: the experiments; `flood`: what the cheap ones need;
 //!   [`emulated`]: all of it inside a machine with more cores.
 //! * [`paper`]: the papers' figures (`data/papers.json`); [`findings`]: ours beside them; `print`, `csv`, `page`: for a terminal, a program, a
 //!   reader.
@@ -22,6 +22,7 @@ mod flood;
 mod fragments;
 mod frame;
 mod layout;
+mod models;
 mod page;
 mod paper;
 mod print;
@@ -214,10 +215,16 @@ static EXPERIMENTS: [Experiment; NAMES.len()] = [
         counts: false,
         run: reaction::run,
     },
+    Experiment {
+        name: NAMES[7],
+        about: "driver, packet processing, vhost and guest of one flow on cores of their own or shared: models A to D (VSE slides)",
+        counts: true,
+        run: models::run,
+    },
 ];
 
 /// Their names.
-pub const NAMES: [&str; 7] = [
+pub const NAMES: [&str; 8] = [
     "vse-collision",
     "vse-two-flows",
     "vse-priority",
@@ -225,6 +232,7 @@ pub const NAMES: [&str; 7] = [
     "vse-redirect",
     "fragments",
     "vse-reaction",
+    "models",
 ];
 
 /// A whole run.

@@ -20,6 +20,7 @@ use super::layout::Layout;
 use super::stage::{Counts, Stage};
 use crate::netns::{Namespace, run};
 use anyhow::{Context, Result};
+use std::os::fd::OwnedFd;
 
 /// The tunnel's network identifier.
 pub const VNI: u32 = 7;
@@ -217,10 +218,29 @@ impl Testbed {
         space.ip(&["addr", "add", &(address(vm) + "/24"), "dev", "eth0"])?;
         space.ip(&["link", "set", "eth0", "up"])?;
         own_queue((space, "eth0"), (host, &port))?;
-        run(host
-            .command("bridge")
-            .args(["fdb", "replace", &hardware, "dev", &port, "master", "static"]))
-        .map(drop)
+        self.lead_to(vm)
+    }
+
+    /// Joins a VM to the bridge by a TAP instead of its veth pair: what is sent to the VM is read from the file, and the interface goes with it.
+    ///
+    /// # Errors
+    /// The step that failed; the VM has no interface then.
+    pub fn join_by_tap(&self, vm: u8) -> Result<OwnedFd> {
+        let (host, port) = (&self.host, format!("v{vm}"));
+        host.ip(&["link", "del", &port])?;
+        let tap = host.enter(|| crate::sys::open_tap(&port))?;
+        // A queue as long as a veth pair's.
+        host.ip(&["link", "set", &port, "txqueuelen", "256", "mtu", MTU, "master", "br0", "up"])?;
+        self.lead_to(vm)?;
+        Ok(tap)
+    }
+
+    /// Tells the bridge which port a VM is behind.
+    fn lead_to(&self, vm: u8) -> Result<()> {
+        let (port, hardware) = (format!("v{vm}"), mac(vm));
+        let mut command = self.host.command("bridge");
+        command.args(["fdb", "replace", &hardware, "dev", &port, "master", "static"]);
+        run(&mut command).map(drop)
     }
 
     fn attach_programs(mut self) -> Result<Self> {

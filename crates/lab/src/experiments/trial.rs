@@ -5,7 +5,7 @@ use super::findings::{ByCore, Findings, Goal, OverTime, REORDERED, Sheet};
 use super::frame::tunnelled;
 use super::layout::Layout;
 use super::paper::{Key, Paper};
-use super::stage::NsPerByte;
+use super::stage::{Counts, NsPerByte};
 use super::steering::{InPlace, Steerer, Steering, Told};
 use super::testbed::Testbed;
 use super::traffic::receiver::Vm;
@@ -168,16 +168,35 @@ impl<'t> Lab<'t> {
     /// The step that failed.
     pub fn measure(&mut self, trial: &Trial) -> Result<Measured> {
         let told = Told { vms: &trial.vms, priority: trial.priority, ..Told::default() };
+        let run = |windows: &Windows<'_>| windows.run(&trial.flows, &trial.vms);
+        let measured = self.measure_by(trial, told, run)?;
+        self.count(&trial.key("frames", None), &measured.counts);
+        Ok(measured)
+    }
+
+    /// One window of one contender that is told something else, or whose VMs are something else than sockets; counts nothing by core.
+    ///
+    /// # Errors
+    /// The step that failed.
+    pub fn measure_by(
+        &self,
+        trial: &Trial,
+        told: Told<'_>,
+        run: impl FnOnce(&Windows<'_>) -> Result<Measured>,
+    ) -> Result<Measured> {
         let in_place = self.steerer.put(trial.steering, told);
         let in_place = in_place
             .with_context(|| format!("{}: cannot be put in place", trial.steering.name()))?;
-        let measured = self.windows.run(&trial.flows, &trial.vms)?;
+        let measured = run(&self.windows)?;
         drop(in_place);
-        let vms = self.testbed.vms.len() as u8;
-        let cores = self.testbed.layout.host;
-        self.sheet.add_counts(&trial.key("frames", None), &measured.counts, cores, vms);
         self.log(trial, &measured);
         Ok(measured)
+    }
+
+    /// Writes into the sheet who processed what.
+    pub fn count(&mut self, key: &Key, counts: &Counts) {
+        let (cores, vms) = (self.testbed.layout.host, self.testbed.vms.len() as u8);
+        self.sheet.add_counts(key, counts, cores, vms);
     }
 
     /// Writes total, and throughput and loss of each VM, into the sheet.

@@ -19,7 +19,7 @@ const DRAIN: Duration = Duration::from_millis(300);
 const DRAIN_FRAGMENTS: Duration = Duration::from_millis(1300);
 
 /// Longest way of a datagram through an idle testbed. Chosen: far above what an emulated core needs.
-const ARRIVED: Duration = Duration::from_secs(5);
+pub const ARRIVED: Duration = Duration::from_secs(5);
 
 /// Largest datagram that the tunnel takes through an MTU of 1500 whole.
 const WHOLE: usize = 1500 - 20 - 8 - 8 - 14 - 20 - 8;
@@ -73,6 +73,9 @@ impl Measured {
     }
 }
 
+/// A VM and what it does in its thread with a window's datagrams: takes those of the window's number into the tally until the window is over.
+pub type Receiver<'r> = (u8, Box<dyn FnOnce(u32, Tally, &AtomicBool) -> Result<Tally> + Send + 'r>);
+
 /// Runs windows on a testbed.
 pub struct Windows<'t> {
     /// The testbed.
@@ -98,15 +101,35 @@ impl<'t> Windows<'t> {
         Self { testbed, work, length, pace: settings.pace(), class, next }
     }
 
-    /// Sends these flows to these VMs for a window; a VM has one flow at most.
+    /// Sends these flows to these VMs' sockets for a window; a VM has one flow at most.
     ///
     /// # Errors
     /// A socket that cannot be opened.
     pub fn run(&self, flows: &[Flow], vms: &[Vm]) -> Result<Measured> {
+        let open = |vm: &Vm| {
+            let space = &self.testbed.vms[usize::from(vm.number) - 1];
+            space.enter(|| receiver::open(&address(vm.number)))
+        };
+        let sockets = vms.iter().map(open).collect::<Result<Vec<_>>>()?;
+        let work = self.work;
+        let receiver = |(&vm, socket)| -> Receiver<'_> {
+            let receive = move |run, tally, over: &AtomicBool| {
+                Ok(receiver::receive(vm, socket, run, work, tally, over))
+            };
+            (vm.number, Box::new(receive))
+        };
+        self.run_to(flows, vms.iter().zip(&sockets).map(receiver).collect())
+    }
+
+    /// Sends these flows for a window, whoever receives them.
+    ///
+    /// # Errors
+    /// A socket that cannot be opened, or what a receiver says.
+    pub fn run_to(&self, flows: &[Flow], receivers: Vec<Receiver<'_>>) -> Result<Measured> {
         let class = (self.class)();
         let sources = self.open(flows)?;
         let before = self.testbed.counts()?;
-        let (sent, tallies, times) = self.exchange(sources, flows, vms)?;
+        let (sent, tallies, times) = self.exchange(sources, flows, receivers)?;
         let counts = self.testbed.counts()?.since(&before);
         let seconds = Duration::from_nanos(times.end - times.begin).as_secs_f64();
         let outcome = |((&flow, sent), tally): ((&Flow, Sent), Tally)| Outcome {
@@ -127,15 +150,21 @@ impl<'t> Windows<'t> {
     pub fn core_of(&self, flow: Flow) -> Result<usize> {
         const DATAGRAMS: u64 = 4;
         let before = self.testbed.counts()?;
-        let from = peer(flow.vm);
-        let to = format!("{}:{PORT}", address(flow.vm));
-        self.testbed.sender.enter(|| {
-            Source::open(flow, &from, &to)?.probe(DATAGRAMS);
-            Ok(())
-        })?;
+        self.probe(flow, DATAGRAMS)?;
         let frames = self.arrived(flow.vm, DATAGRAMS, &before)?;
         let most = frames.iter().copied().enumerate().max_by_key(|&(_, frames)| frames);
         Ok(most.map_or(0, |(core, _)| core))
+    }
+
+    /// Sends so many datagrams of a flow at once, which are no window's.
+    ///
+    /// # Errors
+    /// The socket cannot be opened.
+    pub fn probe(&self, flow: Flow, datagrams: u64) -> Result<()> {
+        self.testbed.sender.enter(|| {
+            self.open_one(&flow)?.probe(datagrams);
+            Ok(())
+        })
     }
 
     /// Frames of a VM by core, once so many have been processed.
@@ -158,44 +187,35 @@ impl<'t> Windows<'t> {
     }
 
     fn open(&self, flows: &[Flow]) -> Result<Vec<Source>> {
-        self.testbed.sender.enter(|| {
-            let source = |flow: &Flow| {
-                let to = format!("{}:{PORT}", address(flow.vm));
-                Source::open(*flow, &peer(flow.vm), &to)
-            };
-            flows.iter().map(source).collect()
-        })
+        self.testbed.sender.enter(|| flows.iter().map(|flow| self.open_one(flow)).collect())
+    }
+
+    /// In the sender's namespace.
+    fn open_one(&self, flow: &Flow) -> Result<Source> {
+        let to = format!("{}:{PORT}", address(flow.vm));
+        Source::open(*flow, &peer(flow.vm), &to)
     }
 
     fn exchange(
         &self,
         sources: Vec<Source>,
         flows: &[Flow],
-        vms: &[Vm],
+        receivers: Vec<Receiver<'_>>,
     ) -> Result<(Vec<Sent>, Vec<Tally>, Times)> {
-        let sockets: Vec<_> = vms
-            .iter()
-            .map(|vm| {
-                let space = &self.testbed.vms[usize::from(vm.number) - 1];
-                space.enter(|| receiver::open(&address(vm.number)))
-            })
-            .collect::<Result<_>>()?;
         let times = self.times();
-        let (over, work) = (AtomicBool::new(false), self.work);
+        let over = AtomicBool::new(false);
+        let tally = |vm| {
+            let flow = flows.iter().enumerate().find(|(_, flow)| flow.vm == vm);
+            let first =
+                flow.map_or(0, |(place, flow)| generator::first_counted(flow, &times.of(place)));
+            Tally::new(first, times.begin, times.end)
+        };
         let (sent, mut tallies) = std::thread::scope(|scope| {
-            let receivers: Vec<_> = vms
-                .iter()
-                .zip(&sockets)
-                .map(|(&vm, socket)| {
-                    let flow = flows.iter().enumerate().find(|(_, flow)| flow.vm == vm.number);
-                    let first = flow.map_or(0, |(place, flow)| {
-                        generator::first_counted(flow, &times.of(place))
-                    });
-                    let tally = Tally::new(first, times.begin, times.end);
-                    let over = &over;
-                    let receive =
-                        move || receiver::receive(vm, socket, times.run, work, tally, over);
-                    (vm.number, scope.spawn(receive))
+            let threads: Vec<_> = receivers
+                .into_iter()
+                .map(|(vm, receive)| {
+                    let (over, tally) = (&over, tally(vm));
+                    (vm, scope.spawn(move || receive(times.run, tally, over)))
                 })
                 .collect();
             let core = self.testbed.layout.sender;
@@ -206,12 +226,12 @@ impl<'t> Windows<'t> {
             let sent = sender.join().expect("the sender does not panic");
             std::thread::sleep(drain(flows));
             over.store(true, Ordering::Relaxed);
-            let tallies: Vec<_> = receivers
+            let tallies = threads
                 .into_iter()
-                .map(|(vm, thread)| (vm, thread.join().expect("a VM does not panic")))
-                .collect();
-            (sent, tallies)
-        });
+                .map(|(vm, thread)| Ok((vm, thread.join().expect("a VM does not panic")?)))
+                .collect::<Result<Vec<_>>>()?;
+            anyhow::Ok((sent, tallies))
+        })?;
         let of = |flow: &Flow| {
             let at = tallies.iter().position(|&(vm, _)| vm == flow.vm);
             at.map_or_else(|| Tally::new(0, 0, 0), |at| tallies.swap_remove(at).1)

@@ -60,12 +60,16 @@ pub fn receive(
     let mut payload = vec![0; 1 << 16];
     while !over.load(Ordering::Relaxed) {
         let Ok(length) = socket.recv(&mut payload) else { continue };
-        let Some(stamp) = Stamp::read(&payload[..length]) else { continue };
-        if stamp.run != run || stamp.vm != u32::from(vm.number) {
-            continue;
-        }
-        work.of_ns(vm.work_ns_per_byte * length as f64);
-        tally.take(stamp.number, stamp.due_ns, now_ns());
+        take(vm, &payload[..length], run, work, &mut tally);
     }
     tally
+}
+
+/// Works for a datagram and notes it, if it is one of this window for this VM.
+pub fn take(vm: Vm, payload: &[u8], run: u32, work: Work, tally: &mut Tally) {
+    let is_ours = |stamp: &Stamp| stamp.run == run && stamp.vm == u32::from(vm.number);
+    if let Some(stamp) = Stamp::read(payload).filter(is_ours) {
+        work.of_ns(vm.work_ns_per_byte * payload.len() as f64);
+        tally.take(stamp.number, stamp.due_ns, now_ns());
+    }
 }
