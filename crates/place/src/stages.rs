@@ -48,9 +48,13 @@ impl StageModel {
     /// The cores of one unit's stages.
     ///
     /// # Errors
-    /// The model needs a free core that the table does not have, or a guest's core that nobody knows. [`StageModel::Auto`] never fails.
+    /// The model needs a free core that the table does not have, a guest's core that nobody knows, or one that is not the driver's.
+    /// [`StageModel::Auto`] never fails.
     pub fn assign(self, table: &CoreTable, facts: &Facts) -> Result<Stages, NoStages> {
         let cores = Cores::of(table, facts);
+        if self != Self::Auto && cores.guest == Some(cores.driver) {
+            return Err(NoStages::DriversCore { model: self, core: cores.driver });
+        }
         match self {
             Self::A => cores.a(),
             Self::B => cores.b(),
@@ -122,6 +126,16 @@ pub enum NoStages {
         need: usize,
         /// Free cores that there are, counted no further than `need`.
         have: usize,
+    },
+    /// Every model has the guest away from the driver's core.
+    #[error(
+        "model {model} keeps the guest off core {core}, where the interface's interrupts are, and the guest is pinned there: pin it to another core or move the interrupts"
+    )]
+    DriversCore {
+        /// The model.
+        model: StageModel,
+        /// The core.
+        core: CoreId,
     },
     /// The model puts work on the guest's core.
     #[error(

@@ -224,7 +224,8 @@ struct steer_done {
 	__u64 bytes;
 	__u64 mark; /* then: steer_clock.epoch, or steer_core.quiet if the frame was on its core already */
 	__u64 is_local;
-	__u64 reserved[4];
+	__u64 core; /* whose mark it is */
+	__u64 reserved[3];
 };
 
 /* The value of map `rings`, by core: frames on their way to it. Two lines: senders', receiver's. */

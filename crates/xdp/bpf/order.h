@@ -71,17 +71,27 @@ static __always_inline int is_through(__u32 unit, __u64 state, __u32 slot)
 	return quiet_of(core) >= volatile_read(clock->quiet);
 }
 
-/* A frame of the unit reached this core, and was dropped there: nothing of it is in the stack. */
-static __always_inline void note_gone(__u32 unit)
+/*
+ * A frame of the unit reached this core through its queue, and was dropped there: nothing of it is in the stack. What is noted of
+ * another core or way was through before the unit came here, and must not be compared with this core's numbers.
+ */
+static __always_inline void note_gone(__u32 unit, __u32 cpu)
 {
 	struct steer_done *last = bpf_map_lookup_elem(&done, &unit);
 
-	if (last)
-		volatile_read(last->frames) = (last->frames + 1) & SENT_MASK;
+	if (!last)
+		return;
+	if (last->is_local || last->core != cpu) {
+		last->is_local = 0;
+		last->core = cpu;
+		volatile_read(last->mark) = 0;
+	}
+	compiler_barrier();
+	volatile_read(last->frames) = (last->frames + 1) & SENT_MASK;
 }
 
 /* A frame of the unit is in this core's stack. Only its core writes this. */
-static __always_inline void note_done(__u32 unit, __u64 mark, __u64 is_local, __u64 bytes)
+static __always_inline void note_done(__u32 unit, __u32 cpu, __u64 mark, __u64 is_local, __u64 bytes)
 {
 	struct steer_done *last = bpf_map_lookup_elem(&done, &unit);
 
@@ -89,6 +99,7 @@ static __always_inline void note_done(__u32 unit, __u64 mark, __u64 is_local, __
 		return;
 	last->bytes += bytes;
 	last->is_local = is_local;
+	last->core = cpu;
 	volatile_read(last->mark) = mark;
 	compiler_barrier();
 	volatile_read(last->frames) = (last->frames + 1) & SENT_MASK;

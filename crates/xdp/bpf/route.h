@@ -21,7 +21,7 @@
 /* The frame stays on this core, where its unit is. */
 static __always_inline int stay(struct passage *passage, __u32 number)
 {
-	note_done(number, quiet_of(passage->cpu), 1, passage->bytes);
+	note_done(number, passage->cpu, quiet_of(passage->cpu), 1, passage->bytes);
 	return pass(STEER_STAYED, passage->bytes);
 }
 

@@ -213,13 +213,13 @@ int suiro_arrive(struct xdp_md *ctx)
 	if (is_purged) {
 		owner = bpf_map_lookup_elem(&units, &unit);
 		if (is_ordinary(owner)) {
-			note_gone(unit);
+			note_gone(unit, cpu);
 			return drop(STEER_DRAINING, owner, bytes);
 		}
 	}
 	key = known->slot * STEER_CPUS + cpu;
 	clock = bpf_map_lookup_elem(&clocks, &key);
-	note_done(unit, clock ? volatile_read(clock->epoch) : 0, 0, bytes);
+	note_done(unit, cpu, clock ? volatile_read(clock->epoch) : 0, 0, bytes);
 	note_received(bytes);
 	return XDP_PASS;
 }

@@ -94,3 +94,13 @@ fn models_are_written_in_either_case() {
     assert_eq!("auto".parse(), Ok(StageModel::Auto));
     assert_eq!("e".parse::<StageModel>(), Err(BadModel));
 }
+
+#[test]
+fn a_guest_on_the_drivers_core_has_no_model_and_auto_still_frees_it_of_packets() {
+    let table = table(&[(7, 0), (0, 10), (0, 20)]);
+    for model in [StageModel::A, StageModel::B, StageModel::C, StageModel::D] {
+        let refused = Err(NoStages::DriversCore { model, core: CoreId(0) });
+        assert_eq!(model.assign(&table, &facts(7, false)), refused);
+    }
+    assert_eq!(assign(StageModel::Auto, &table, &facts(7, false)), "c: 0 1 1 0");
+}

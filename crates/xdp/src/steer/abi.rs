@@ -202,8 +202,10 @@ mirrors! {
         mark: u64,
         /// Is local.
         is_local: u64,
+        /// Whose mark it is.
+        core: u64,
         /// Zero.
-        reserved: [u64; 4],
+        reserved: [u64; 3],
     }
     /// `struct steer_ring`.
     SteerRing = "steer_ring" {
