@@ -43,6 +43,11 @@ impl Meter {
         self.loads.get(&core).copied().unwrap_or_default().loads()
     }
 
+    /// Its load, or, if it has had no idle time for a while, what it does now.
+    pub fn strain(&self, core: CoreId) -> StageLoads {
+        self.loads.get(&core).copied().unwrap_or_default().strain()
+    }
+
     /// Whether the core had no idle time at the last measurement.
     pub fn is_full(&self, core: CoreId) -> bool {
         self.loads.get(&core).is_some_and(Smoothed::is_full)

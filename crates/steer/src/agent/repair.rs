@@ -110,9 +110,10 @@ impl Agent {
         self.mover.looked_at_ns = self.now_ns;
         // Moves that are done since the last look shifted loads.
         self.refresh_loads();
+        let strained = table::strained(&self.table, &self.meter);
         for cores in self.core_sets() {
-            let limited = cores.as_ref().map(|cores| table::limited(&self.table, cores));
-            let table = limited.as_ref().unwrap_or(&self.table);
+            let limited = cores.as_ref().map(|cores| table::limited(&strained, cores));
+            let table = limited.as_ref().unwrap_or(&strained);
             let is_of =
                 |load: &&UnitLoad| self.cores_of(&board.places[load.unit.0 as usize].0) == cores;
             let loads: Vec<UnitLoad> = board.loads.iter().filter(is_of).copied().collect();
@@ -231,7 +232,7 @@ impl Agent {
             let Some((from, to)) = unit.core.zip(unit.wanted) else { continue };
             let place = (name.clone(), unit.unit);
             let is_urged = self.mover.seen.get(&place).is_some_and(|seen| seen.urged == Some(to));
-            if is_urged || !self.meter.is_full(from) || self.meter.load(from).total() < OVERLOAD {
+            if is_urged || !self.meter.is_full(from) || self.meter.strain(from).total() < OVERLOAD {
                 continue;
             }
             self.make(&place, &Move { unit: unit.unit, from, to, reason: Reason::Overload });

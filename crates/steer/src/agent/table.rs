@@ -54,6 +54,17 @@ pub fn set_loads(table: &mut CoreTable, meter: &Meter, arrivals: &Arrivals) {
     }
 }
 
+/// The same, with the loads that units are moved by.
+pub fn strained(table: &CoreTable, meter: &Meter) -> CoreTable {
+    let mut strained = table.clone();
+    for id in table.cores().iter().map(Core::id) {
+        if let Some(core) = strained.core_mut(id) {
+            core.load = meter.strain(id);
+        }
+    }
+    strained
+}
+
 /// The same, as an enforcer sees it that can steer to these cores only.
 pub fn limited(table: &CoreTable, cores: &[CoreId]) -> CoreTable {
     let mut limited = table.clone();
