@@ -28,11 +28,13 @@ impl Meter {
             let Some(before) = self.last.insert(core, now) else { continue };
             let spent = difference(&before, &now);
             add(self.spent.entry(core).or_default(), &spent);
-            // What its time adds up to, and not `window`: times are read somewhat after `now_ns`, not always as much.
+            // What its time adds up to, and not the time between two calls: times are read somewhat after `now_ns`, not always as much. They are
+            // kept only while something is steered; of the rest nothing is known, which counts as rest.
             let whole = spent.whole();
-            if window > 0 && whole > 0 {
+            let of = if whole < window / 10 * 9 { window } else { whole };
+            if of > 0 {
                 let load = self.loads.entry(core).or_default();
-                load.measure(&sample(&spent, whole), Duration::from_nanos(window));
+                load.measure(&sample(&spent, of), Duration::from_nanos(of));
             }
         }
         self.last_at_ns = now_ns;
@@ -125,6 +127,15 @@ mod tests {
             meter.measure(tick * 2 * MS, "a", &times(tick * MS / 2, tick * 3 * MS / 2))
         });
         assert_eq!(meter.load(CORE).total().as_per_mille(), 250);
+    }
+
+    #[test]
+    fn a_core_whose_time_was_not_kept_for_long_is_not_judged_by_the_moment_since() {
+        let mut meter = Meter::default();
+        (0..50).for_each(|tick| meter.measure(tick * 2 * MS, "a", &times(tick * MS, tick * MS)));
+        meter.measure(900 * MS, "a", &times(50 * MS, 49 * MS));
+        let load = meter.load(CORE).total();
+        assert!(load < Load::percent(20), "{load}");
     }
 
     #[test]
