@@ -59,42 +59,6 @@ fn two_flows_are_processed_on_both_free_cores_and_none_on_a_vms() {
 }
 
 #[test]
-fn each_stage_is_processed_on_its_models_core_and_in_c_and_d_the_guests_is_its_own() {
-    if !privileged() {
-        return;
-    }
-    let directory = tempfile::tempdir().unwrap();
-    let json = directory.path().join("figures.json");
-    let asked = "run models --guest --sizes 1400 --steering vse --seconds 0.5 --json";
-    let output = run(&asked.split(' ').chain([json.to_str().unwrap()]).collect::<Vec<_>>());
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-
-    let figures: Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
-    let findings = &figures["experiments"][0];
-    // Packet processing, vhost, guest; VM 1 is pinned to core 0, and free are cores 1 and 2.
-    let models = [("A", [0, 0, 0]), ("B", [1, 0, 0]), ("C", [1, 1, 0]), ("D", [1, 2, 0])];
-    for (model, cores) in models {
-        let mut on_guests_core = 0;
-        for (stage, core) in ["packet", "vhost", "guest"].into_iter().zip(cores) {
-            let case = format!("model {model}: {stage}");
-            let lines = findings["by_core"].as_array().unwrap();
-            let line = lines.iter().find(|line| line["case"] == *case).unwrap();
-            let [watched, neighbour] = ["1", "2"].map(|vm| numbers(&line["frames_of_vm"][vm]));
-            let sum: u64 = watched.iter().sum();
-            assert!(sum > 0 && watched[core] == sum, "{case}: {watched:?}, not all on {core}");
-            assert!(neighbour.iter().sum::<u64>() > 0, "{case}: the neighbour is there, too");
-            on_guests_core += numbers(&line["frames"])[0];
-            if stage == "guest" && ["C", "D"].contains(&model) {
-                assert_eq!(on_guests_core, sum, "{case}: others are on the guest's core");
-            }
-        }
-    }
-    let goals = findings["goals"].as_array().unwrap();
-    assert_eq!(goals.len(), 2 * models.len() + 2, "{goals:?}");
-    assert!(goals.iter().all(|goal| goal["is_met"] == true), "{goals:?}");
-}
-
-#[test]
 fn an_experiment_that_only_measures_time_is_refused_before_a_machine_starts() {
     let output = run(&["run", "vse-entries", "--guest"]);
     let said = String::from_utf8_lossy(&output.stderr);
