@@ -116,7 +116,11 @@ impl Drop for Membership {
 /// # Errors
 /// Someone else has the UDP port: asked with a socket that would not share it.
 fn first_of_group(tunnel: &Tunnel) -> io::Result<OwnedFd> {
-    datagram::bind(datagram::socket(tunnel.remote)?, here(tunnel))?;
+    let alone = datagram::socket(tunnel.remote)?;
+    datagram::bind(&alone, here(tunnel))?;
+    // From then on it shares the port, and the group's first one joins it: for as long as a child of this process, not yet at its `exec`, has it
+    // open as well, the port stays taken.
+    datagram::set(&alone, libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)?;
     let nobody = datagram::socket(tunnel.remote)?;
     datagram::set(&nobody, libc::SOL_SOCKET, libc::SO_RCVBUF, LEAST_BUFFER)?;
     datagram::set(&nobody, libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)?;
