@@ -1,23 +1,31 @@
-//! Compiles the experiments' stage with clang; the object is embedded in the crate.
+//! Compiles the experiments' programs with clang; the objects are embedded in the crate.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-const SOURCE: &str = "bpf/stage.bpf.c";
+/// Below `bpf`, without ending.
+const PROGRAMS: [&str; 2] = ["stage", "witness"];
 
 fn main() {
     println!("cargo::rerun-if-changed=bpf");
     println!("cargo::rerun-if-env-changed=CLANG");
     let clang = env::var("CLANG").unwrap_or_else(|_| "clang".into());
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
-    let mut command = Command::new(&clang);
+    for program in PROGRAMS {
+        compile(&clang, program, &out);
+    }
+}
+
+fn compile(clang: &str, program: &str, out: &Path) {
+    let source = format!("bpf/{program}.bpf.c");
+    let mut command = Command::new(clang);
     command.args(["-target", "bpf", "-O2", "-g", "-Wall", "-Wextra", "-Wno-unused-parameter"]);
-    command.args(["-Werror", "-c", SOURCE]).args(multiarch_headers());
-    match command.arg("-o").arg(out.join("stage.bpf.o")).output() {
+    command.args(["-Werror", "-c", &source]).args(multiarch_headers());
+    match command.arg("-o").arg(out.join(format!("{program}.bpf.o"))).output() {
         Ok(output) if output.status.success() => {}
         Ok(output) => panic!(
-            "{clang} cannot compile {SOURCE} (needs the packages clang, libbpf-dev and linux-libc-dev):\n{}",
+            "{clang} cannot compile {source} (needs the packages clang, libbpf-dev and linux-libc-dev):\n{}",
             String::from_utf8_lossy(&output.stderr)
         ),
         Err(error) => {

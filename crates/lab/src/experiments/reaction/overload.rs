@@ -5,6 +5,7 @@ use super::super::traffic::generator::{self, Source, Times};
 use super::super::traffic::receiver::{self, PORT, Vm};
 use super::super::traffic::{Flow, Tally, Work, now_ns};
 use super::super::trial::Lab;
+use super::witness::{Held, Witness};
 use crate::driver::flows::Random;
 use anyhow::Result;
 use rustix::process::setpriority_process;
@@ -37,6 +38,10 @@ const AIM: Duration = Duration::from_millis(60);
 pub const OVERLOAD: Duration = Duration::from_millis(100);
 /// What is in queues behind it comes in this time.
 const DRAIN: Duration = Duration::from_millis(50);
+/// What others take of the other cores counts from an overload's begin on for so long: the promise's time.
+const CHANCE: Duration = Duration::from_millis(10);
+/// Others hold a core that they take so much of that. Chosen: a tenth.
+const TAKEN_BY_OTHERS: Duration = Duration::from_millis(1);
 /// Between two looks where the flow is.
 const LOOK: Duration = Duration::from_millis(1);
 
@@ -60,7 +65,7 @@ impl Kind {
 }
 
 /// What came of one overload.
-#[derive(Clone, Copy, Default, Debug)]
+#[derive(Clone, Default, Debug)]
 pub struct Taken {
     /// The core that was overloaded.
     pub from: usize,
@@ -74,6 +79,8 @@ pub struct Taken {
     pub late: u64,
     /// See `late`.
     pub lost: u64,
+    /// The name of a program that held the other cores meanwhile, if none was free.
+    pub held_by: Option<String>,
 }
 
 /// For the log; with when it began, to be found again in `suiro steer why --json`.
@@ -85,7 +92,8 @@ impl fmt::Display for Taken {
             Some(ns) => write!(f, "left after {:.2} ms", ns as f64 / 1e6)?,
             None => write!(f, "stayed")?,
         }
-        write!(f, ", {changes} changes of core, {late} late, {lost} lost")
+        write!(f, ", {changes} changes of core, {late} late, {lost} lost")?;
+        self.held_by.as_ref().map_or(Ok(()), |by| write!(f, "; no other core free: {by}"))
     }
 }
 
@@ -104,6 +112,7 @@ pub struct Bench<'l, 't> {
     neighbour: Flow,
     sockets: [UdpSocket; 3],
     work: Work,
+    witness: Witness,
     /// Where the other flow's rule sends it.
     sent_to: Cell<usize>,
     run: u32,
@@ -126,6 +135,7 @@ impl<'l, 't> Bench<'l, 't> {
             neighbour: flow(NEIGHBOUR, ports[2], OTHER_SIZE, NEIGHBOURS_LOAD),
             sockets: [listen(FLOW)?, listen(OTHER)?, listen(NEIGHBOUR)?],
             work: Work::measure(),
+            witness: Witness::start()?,
             sent_to: Cell::new(away),
             run: 0,
             random: Random(0x10ad),
@@ -208,11 +218,16 @@ impl<'l, 't> Bench<'l, 't> {
                 Kind::Thread => spin(before.core, times.end),
                 Kind::Flow => flood(core, other, times),
             });
-            let mut first = None;
+            let held = self.witness.look()?;
+            let (mut first, mut held_by) = (None, None);
+            let mut chance = Some(begin + ns(CHANCE));
             while now_ns() < times.end {
                 std::thread::sleep(LOOK);
                 let now = testbed.stage.home(FLOW)?;
                 first = first.or((now.changes != before.changes).then_some(now.since_ns));
+                if chance.take_if(|end| now_ns() >= *end).is_some() {
+                    held_by = self.held_by(&held, before.core)?;
+                }
             }
             let sent = sender.join().expect("the sender does not panic");
             let begun = overload.join().expect("the overload does not panic");
@@ -228,8 +243,16 @@ impl<'l, 't> Bench<'l, 't> {
                 changes: changes.wrapping_sub(before.changes),
                 late: tally.late,
                 lost: sent[0].due.saturating_sub(tally.received),
+                held_by,
             }))
         })
+    }
+
+    /// Who held the cores but one since then, if none was free.
+    fn held_by(&self, since: &Held, overloaded: usize) -> Result<Option<String>> {
+        let others: Vec<_> =
+            (0..self.lab.testbed.layout.host).filter(|&core| core != overloaded).collect();
+        Ok(self.witness.look()?.all_since(since, &others, ns(TAKEN_BY_OTHERS)))
     }
 }
 
