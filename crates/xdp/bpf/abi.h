@@ -104,13 +104,14 @@ struct burst {
 #define STEER_NO_META 7 /* passed: the driver has no room for the unit's number */
 #define STEER_ODD 8 /* passed: a map lacks what it must have */
 #define STEER_UNSUMMED 9 /* passed: an unfinished checksum may be where the program does not look */
-#define STEER_VERDICTS 10
+#define STEER_PIECE 10 /* dropped: a fragment of a datagram of which one was dropped before */
+#define STEER_VERDICTS 11
 /* Counted beside the verdict. */
-#define STEER_FRAG_FOLLOWED 10 /* a later fragment went with its first one */
-#define STEER_FRAG_ORPHAN 11 /* a later fragment whose first one was not seen */
-#define STEER_SUMMED 12 /* its checksum was finished for another core */
-#define STEER_UNKNOWN 13 /* on the target core: a frame without a unit's number */
-#define STEER_COUNTS 14
+#define STEER_FRAG_FOLLOWED 11 /* a later fragment went with its first one */
+#define STEER_FRAG_ORPHAN 12 /* a later fragment whose first one was not seen */
+#define STEER_SUMMED 13 /* its checksum was finished for another core */
+#define STEER_UNKNOWN 14 /* on the target core: a frame without a unit's number */
+#define STEER_COUNTS 15
 
 /* Numbers of place::Reason that the programs write. */
 #define STEER_REASON_FIXED 1

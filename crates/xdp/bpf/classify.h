@@ -22,6 +22,9 @@
 #define NO_UNIT 0xffffffff
 /* Of datagrams in pieces that stay where they come in. */
 #define STAYS 0xfffffffe
+/* Beside a unit's number: a piece of the datagram was dropped. The others are of no use to anybody, and would fill the host's memory for
+ * reassembly, which all flows share. */
+#define IS_LOST 0x40000000
 /* Above every priority: OpenFlow 1.0 section 3.4. */
 #define PRIORITY_EXACT 0x100000000ULL
 #define SALT_EXACT 0x100
@@ -177,12 +180,12 @@ static __always_inline void fragment_key(const struct packet *packet, struct ste
 	key->reserved = 0;
 }
 
-/* The later pieces of this frame's datagram, and of the packet around it, will go where it goes. */
-static __always_inline void remember_fragments(const struct packet *packet, __u32 unit)
+/* Writes the unit of a frame's datagram, and of the packet around it, if they are in pieces and the frame's piece is none of `but`. */
+static __always_inline void write_fragments(const struct packet *packet, __u32 unit, __u32 but)
 {
 	struct steer_fragment key;
 
-	if (packet->words[5] & STEER_FRAG_ANY && !(packet->words[5] & STEER_FRAG_LATER)) {
+	if (packet->words[5] & STEER_FRAG_ANY && !(packet->words[5] & but)) {
 		fragment_key(packet, &key);
 		bpf_map_update_elem(&fragments, &key, &unit, BPF_ANY);
 	}
@@ -197,6 +200,18 @@ static __always_inline void remember_fragments(const struct packet *packet, __u3
 	key.proto = packet->outer_proto;
 	key.reserved = 0;
 	bpf_map_update_elem(&fragments, &key, &unit, BPF_ANY);
+}
+
+/* The later pieces will go where this frame goes. */
+static __always_inline void remember_fragments(const struct packet *packet, __u32 unit)
+{
+	write_fragments(packet, unit, STEER_FRAG_LATER);
+}
+
+/* This frame is dropped: so are the pieces that are to come. */
+static __always_inline void forget_fragments(const struct packet *packet, __u32 unit)
+{
+	write_fragments(packet, unit | IS_LOST, 0);
 }
 
 /* The unit of frames that no entry matches. */

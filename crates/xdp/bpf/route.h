@@ -62,16 +62,26 @@ static __always_inline int is_hushed(const struct passage *passage, struct steer
 	return 0;
 }
 
-/* Whether the queue has room; the last eighth is for priority flows. */
-static __always_inline int has_room(struct steer_ring *ring, const struct steer_unit *unit, __u32 limit)
+/*
+ * Whether the queue has room. The last eighth is for priority flows; half of it is also for the later
+ * pieces of a datagram, whose first ones would have come in vain.
+ */
+static __always_inline int has_room(struct steer_ring *ring, const struct steer_unit *unit, __u32 limit, int is_later_piece)
 {
 	if (!(unit->flags & STEER_IS_PRIORITY))
-		limit -= limit / 8;
+		limit -= limit / (is_later_piece ? 16 : 8);
 	if (volatile_read(ring->sent) - ring->left_seen < limit)
 		return 1;
 	/* The receiver's line is read only when it matters. */
 	ring->left_seen = volatile_read(ring->left);
 	return volatile_read(ring->sent) - ring->left_seen < limit;
+}
+
+/* A frame of the unit is dropped, and with it what is to come of its datagram. */
+static __always_inline int refuse(const struct passage *passage, struct steer_unit *unit, __u32 number, __u32 verdict)
+{
+	forget_fragments(&passage->bench->packet, number);
+	return drop(verdict, unit, passage->bytes);
 }
 
 /* Counts a frame of the unit, with the route `next` if nobody changed `state` meanwhile; the route that it is counted with. */
@@ -151,10 +161,10 @@ static __always_inline int go(struct xdp_md *ctx, struct passage *passage, struc
 	if (!ring)
 		return pass(STEER_ODD, passage->bytes);
 	if (is_hushed(passage, ring, core) && !(unit->flags & STEER_IS_PRIORITY))
-		return drop(STEER_DRAINING, unit, passage->bytes);
-	if (!has_room(ring, unit, passage->config->queue)) {
+		return refuse(passage, unit, number, STEER_DRAINING);
+	if (!has_room(ring, unit, passage->config->queue, !!(passage->bench->packet.words[5] & STEER_FRAG_LATER))) {
 		__sync_fetch_and_add(&ring->refused, 1);
-		return drop(STEER_QUEUE_FULL, unit, passage->bytes);
+		return refuse(passage, unit, number, STEER_QUEUE_FULL);
 	}
 	if (bpf_redirect_map(&queues, core, XDP_PASS) != XDP_REDIRECT)
 		return pass(STEER_NO_QUEUE, passage->bytes);
@@ -199,7 +209,7 @@ static __always_inline int hurry(struct xdp_md *ctx, struct passage *passage, st
 	if ((__s64)(end - unit->wanted_ns) > waited) {
 		if (ring && is_behind(ring))
 			hush(passage, ring, from, end);
-		return drop(STEER_DRAINING, unit, passage->bytes);
+		return refuse(passage, unit, number, STEER_DRAINING);
 	}
 	/* The old core does not come to rest: the flow keeps its order, and stays. */
 	if (__sync_val_compare_and_swap(&unit->wanted, wanted, (__u32)unit->reason << STEER_REASON_SHIFT | from) == wanted)

@@ -7,7 +7,8 @@
  * unit may go there yet (order.h). suiro_arrive runs on the core that a frame was sent to.
  *
  * Frames that nothing here wants pass to the kernel where they came in. The only frames ever
- * dropped are those whose core has no room for them, and those of an urgent move.
+ * dropped are those whose core has no room for them, those of an urgent move, and the fragments
+ * whose datagram lost one of them so.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
@@ -145,6 +146,14 @@ static __always_inline __u32 unit_of_fragment(const struct packet *packet, __u32
 	return unit ? *unit : NO_UNIT;
 }
 
+/* A piece whose datagram cannot be put together any more. */
+static __always_inline int drop_piece(__u32 number, __u32 bytes)
+{
+	struct steer_unit *unit = bpf_map_lookup_elem(&units, &number);
+
+	return unit ? drop(STEER_PIECE, unit, bytes) : pass(STEER_ODD, bytes);
+}
+
 SEC("xdp.frags")
 int suiro_steer(struct xdp_md *ctx)
 {
@@ -172,6 +181,8 @@ int suiro_steer(struct xdp_md *ctx)
 	}
 	if (number == STAYS)
 		return pass(STEER_UNSUMMED, passage.bytes);
+	if (number != NO_UNIT && number & IS_LOST)
+		return drop_piece(number & ~IS_LOST, passage.bytes);
 	if (number == NO_UNIT) {
 		classify(&passage.found, passage.bench, passage.config);
 		number = unit_of(&passage);

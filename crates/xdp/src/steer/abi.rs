@@ -58,7 +58,7 @@ pub(crate) const EVENT_GIVEN_UP: u32 = 3;
 
 pub(crate) const TIMES: usize = 6;
 pub(crate) const NO_CLOCK: u32 = u32::MAX;
-pub(crate) const COUNTS: u32 = 14;
+pub(crate) const COUNTS: u32 = 15;
 
 /// A struct of `abi.h`: its name there, and each field's name and offset.
 #[cfg_attr(not(test), expect(dead_code, reason = "read by the test of the layout"))]

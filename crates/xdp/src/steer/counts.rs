@@ -30,14 +30,16 @@ pub enum Steered {
     Odd = 8,
     /// Passed: a sender on this host may have left its checksum open where the program does not look (SCTP, tunnels in tunnels).
     Unsummed = 9,
+    /// Dropped: a fragment of a datagram of which one was dropped before.
+    Piece = 10,
     /// A later fragment went with its first one.
-    FragmentFollowed = 10,
+    FragmentFollowed = 11,
     /// A later fragment whose first one was not seen.
-    FragmentOrphan = 11,
+    FragmentOrphan = 12,
     /// Its checksum, which its sender on this host had left open, was finished for another core.
-    Summed = 12,
+    Summed = 13,
     /// On the target core: a frame without a unit's number.
-    Unknown = 13,
+    Unknown = 14,
 }
 
 impl Steered {
@@ -53,6 +55,7 @@ impl Steered {
         Self::NoMeta,
         Self::Odd,
         Self::Unsummed,
+        Self::Piece,
         Self::FragmentFollowed,
         Self::FragmentOrphan,
         Self::Summed,
@@ -74,6 +77,7 @@ impl Steered {
             Self::FragmentFollowed => "fragment-followed",
             Self::FragmentOrphan => "fragment-orphan",
             Self::Unsummed => "unsummed",
+            Self::Piece => "piece",
             Self::Summed => "summed",
             Self::Unknown => "unknown",
         }

@@ -119,6 +119,7 @@ fn what_became_of_frames_and_reasons_have_the_headers_numbers() {
         "NO_META",
         "ODD",
         "UNSUMMED",
+        "PIECE",
         "FRAG_FOLLOWED",
         "FRAG_ORPHAN",
         "SUMMED",

@@ -183,6 +183,33 @@ fn later_fragments_go_with_their_first_one() {
     assert_eq!(actions, [XDP_REDIRECT, XDP_REDIRECT]);
 }
 
+/// A datagram is admitted with its first piece, has some room more for the others, and is dropped whole from the first loss on.
+#[test]
+fn what_is_left_of_a_datagram_is_dropped_with_the_piece_that_found_no_room() {
+    let Some(mut lab) = Lab::new("pieces") else { return };
+    let attached = &mut lab.attach(&Options { missed: Missed::Stay, queue: 64, ..options() });
+    put(attached, &[from_port(2, 1)]);
+    let piece = |fragment, id| {
+        let header = Ipv4 { fragment, id, ..Ipv4::default() };
+        Frame::ethernet([2; 6], [4; 6]).ipv4(header).udp(2, 9).payload(&[0; 40]).finish()
+    };
+    let (first, later) = (|id| piece(0x2000, id), |id| piece(0x2005, id));
+    // Room for 28 ordinary frames, 30 if they are later pieces.
+    let filled =
+        [vec![udp(2); 27], vec![first(7), first(8), later(7), later(7), later(7)]].concat();
+    let (actions, counts) = play(attached, &filled);
+    assert_eq!(actions[27..], [XDP_REDIRECT, XDP_DROP, XDP_REDIRECT, XDP_REDIRECT, XDP_DROP]);
+    assert_eq!((counts[&Steered::Sent], counts[&Steered::QueueFull]), (30, 2));
+    // Both datagrams have lost a piece now.
+    let (actions, counts) = play(attached, &[later(7), later(8), piece(0x000a, 8)]);
+    assert_eq!(actions, [XDP_DROP; 3]);
+    assert_eq!(counts[&Steered::Piece], 3);
+    assert_eq!(attached.units().iter().map(|unit| unit.dropped).sum::<u64>(), 5);
+    // A new datagram with an old one's number begins anew.
+    let (_, counts) = play(attached, &[first(8)]);
+    assert_eq!(counts, HashMap::from([(Steered::QueueFull, 1)]));
+}
+
 #[test]
 fn frames_with_a_flow_control_field_go_by_it() {
     let Some(mut lab) = Lab::new("fcf") else { return };

@@ -76,9 +76,9 @@ impl Sums {
         for (verdict, frames) in &view.frames {
             match verdict.as_str() {
                 "sent" => sums.sent += frames,
-                "queue-full" | "draining" => sums.dropped += frames,
+                "queue-full" | "draining" | "piece" => sums.dropped += frames,
                 // Counted beside what became of the frame.
-                "fragment-followed" | "fragment-orphan" | "unknown" => {}
+                "fragment-followed" | "fragment-orphan" | "summed" | "unknown" => {}
                 _ => sums.stayed += frames,
             }
         }
