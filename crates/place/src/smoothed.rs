@@ -4,7 +4,7 @@
 //! see the old imbalance, and move more, too far. So whoever moves a unit says so here, the load is shifted at once by what the
 //! unit is believed to cost, and later measurements correct the belief. Of a new unit nothing is believed: it is counted ([`Arrivals`](crate::Arrivals)).
 //!
-//! Smoothing would also hide for 14 ms that a core has nothing left to give. A core without any idle time for two milliseconds is overloaded,
+//! Smoothing would also hide for 14 ms that a core has nothing left to give. A core without any idle time for nearly two milliseconds is overloaded,
 //! whatever it did before: then its [strain](Smoothed::strain) is what was measured last, until it has some again. Units are moved by that. New ones are placed by the
 //! smoothed load: they stay for longer than a burst.
 
@@ -19,8 +19,9 @@ const HALF_LIFE: Duration = Duration::from_millis(6);
 /// A core that spends so much of its time, for [`FULL_AFTER`], has nothing left.
 const FULL: Load = Load::percent(98);
 const NEARLY_FULL: Load = Load::percent(90);
-/// Chosen: longer than the bursts of a NIC or a guest's short requests, and short enough to leave the rest of 10 ms to the move.
-const FULL_AFTER: Duration = Duration::from_millis(2);
+/// Chosen: longer than the bursts of a NIC or a guest's short requests, and short enough to leave the rest of 10 ms to the move. Two measurements a millisecond apart
+/// reach it, also if a timer was a little early.
+const FULL_AFTER: Duration = Duration::from_micros(1800);
 /// For so long a core that became full deserves to be looked at more often; one that a guest keeps full for ever does not.
 const FILLING: Duration = Duration::from_millis(12);
 

@@ -31,6 +31,7 @@ use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 use steer::{Agent, Kernel, Rungs, SteerError, SteerErrorKind, Workers, look_around};
 use surroundings::Scout;
 use tokio::sync::oneshot;
@@ -111,9 +112,10 @@ fn run(inbox: &Receiver<Message>, back: Sender<Message>, rungs: Rungs) {
     let _scout = Scout::start(back);
     let mut watch = Watch::begin();
     loop {
-        let wait = agent.tick(clock.now().0);
+        let begun = clock.now().0;
+        let every = agent.tick(begun);
         watch.look(agent.receiving());
-        match inbox.recv_timeout(wait) {
+        match inbox.recv_timeout(rest_of(every, Duration::from_nanos(clock.now().0 - begun))) {
             Ok(Message::Ask(ask)) => watch.aside(|| {
                 // What is asked is answered as of now, not as of the last tick.
                 agent.tick(clock.now().0);
@@ -123,6 +125,11 @@ fn run(inbox: &Receiver<Message>, back: Sender<Message>, rungs: Rungs) {
             Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => break,
         }
     }
+}
+
+/// What is left between two ticks behind the work of the first: half of it at least, for a thread that goes before all others must let them run.
+fn rest_of(every: Duration, worked: Duration) -> Duration {
+    every.saturating_sub(worked).max(every / 2)
 }
 
 /// An error of steering as the API answers it.
@@ -140,4 +147,17 @@ pub fn refusal(error: &SteerError) -> Refusal {
 fn ended() -> Refusal {
     let remedy = "restart suiro; please report its last log lines";
     Refusal::new(Why::Impossible, Fault::new("steering", "ask its thread", "it has ended", remedy))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_come_at_their_pace_and_leave_others_half_of_the_time() {
+        let us = Duration::from_micros;
+        assert_eq!(rest_of(us(1000), us(0)), us(1000));
+        assert_eq!(rest_of(us(1000), us(200)), us(800));
+        assert_eq!(rest_of(us(1000), us(5000)), us(500));
+    }
 }

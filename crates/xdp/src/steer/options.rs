@@ -58,7 +58,7 @@ impl Default for Options {
             is_fcf: false,
             vxlan_port: 4789,
             queue: 2048,
-            drain: Duration::from_millis(2),
+            drain: Duration::from_millis(1),
             give_up: Duration::from_millis(20),
             entries: 16384,
             cores: Vec::new(),
