@@ -322,6 +322,7 @@ fn read_port(mut scope: Scope<'_>, switch: &str) -> Option<Located<PortSpec>> {
     spec.peer = scope.text("peer");
     spec.socket = scope.text("socket");
     spec.server = scope.flag("server");
+    read_tunnel(&scope, &mut spec);
     spec.rate = scope.text_or_number("rate");
     let queues = scope.tables("queue", "switch.port.queue");
     spec.queue = queues.into_iter().filter_map(|queue| read_queue(queue, &scope.thing)).collect();
@@ -334,6 +335,15 @@ fn read_port(mut scope: Scope<'_>, switch: &str) -> Option<Located<PortSpec>> {
     let line = scope.line;
     scope.close();
     kind.map(|_| Located { value: spec, line })
+}
+
+/// The keys of a tunnel, whose ranges are [`PortSpec::faults`]' to check.
+fn read_tunnel(scope: &Scope<'_>, spec: &mut PortSpec) {
+    (spec.remote, spec.local) = (scope.address("remote"), scope.address("local"));
+    spec.key = scope.number("key", 0..=u64::from(u32::MAX)).map(|n| n as u32);
+    spec.udp_port = scope.number("udp_port", 0..=u64::from(u16::MAX)).map(|n| n as u16);
+    spec.dscp = scope.text_or_number("dscp");
+    spec.ttl = scope.number("ttl", 0..=u64::from(u8::MAX)).map(|n| n as u8);
 }
 
 fn read_queue(mut scope: Scope<'_>, port: &str) -> Option<QueueSpec> {

@@ -86,6 +86,34 @@ fn protocols_are_versions_of_openflow_and_all_of_them_when_left_out() {
 }
 
 #[test]
+fn a_tunnel_has_its_ends_its_key_and_what_its_outer_packets_carry() {
+    let tunnel = |keys: &str| {
+        let text =
+            format!("[[switch]]\nname = 'a'\n[[switch.port]]\nname = 't'\ntype = 'vxlan'\n{keys}");
+        Config::parse(&text, "", &host()).map_err(|problems| problems.to_string())
+    };
+    let config = tunnel(
+        "remote = '2001:db8::2'\nlocal = '2001:db8::1'\nkey = 7\nudp_port = 4790\ndscp = 46\nttl = 9",
+    );
+    let shown = serde_json::to_value(&config.unwrap().switches[0].ports[0].value).unwrap();
+    let wanted = [
+        ("remote", "2001:db8::2".into()),
+        ("local", "2001:db8::1".into()),
+        ("key", 7.into()),
+        ("udp_port", 4790.into()),
+        ("dscp", serde_json::json!("46")),
+        ("ttl", 9.into()),
+    ];
+    wanted
+        .iter()
+        .for_each(|(key, value): &(&str, serde_json::Value)| assert_eq!(shown[key], *value));
+    let refused = tunnel("remote = 'host2'\nkey = 16777216\ndscp = 64").unwrap_err();
+    for words in ["\"host2\" is not an IP address", "outside 0 to 16777215", "not a DSCP"] {
+        assert!(refused.contains(words), "{refused}");
+    }
+}
+
+#[test]
 fn a_ports_queues_have_rates_as_text_or_as_numbers() {
     let text = "[[switch]]\nname = 'a'\n[[switch.port]]\nname = 'x'\ntype = 'tap'\nrate = '1G'\n[[switch.port.queue]]\nid = 7\nmin_rate = 64_000\nmax_rate = '2.5M'\n[[switch.port.queue]]\nid = 0";
     let config = Config::parse(text, "", &host()).unwrap();
