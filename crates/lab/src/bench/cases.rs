@@ -5,7 +5,7 @@
 
 use super::Common;
 use crate::machine::{Machine, placement_class};
-use crate::peer::{Attach, Contender, Running, Switch};
+use crate::peer::{Attach, Contend, Contender, Switch};
 use crate::report::{Peer, Report, Row, Spread};
 use anyhow::Result;
 use std::collections::BTreeMap;
@@ -18,14 +18,14 @@ pub enum Better {
 }
 
 /// One row of rows.
-pub struct Case {
+pub struct Case<C: Contend = Contender> {
     pub name: &'static str,
     pub unit: &'static str,
     pub better: Better,
-    pub ours: Contender,
+    pub ours: C,
     /// The others, each with the ratio that was promised.
-    pub peers: Vec<(Contender, Option<f64>)>,
-    pub measure: fn(&Running) -> Result<f64>,
+    pub peers: Vec<(C, Option<f64>)>,
+    pub measure: fn(&C::Running) -> Result<f64>,
 }
 
 /// suiro, attached like this.
@@ -43,7 +43,11 @@ pub const BRIDGE: Contender =
     Contender { switch: Switch::Bridge { offloads: true }, attach: Attach::Kernel };
 
 /// Runs the cases that `common` asks for.
-pub fn run(bench: &'static str, cases: Vec<Case>, common: &Common) -> Result<Report> {
+pub fn run<C: Contend>(
+    bench: &'static str,
+    cases: Vec<Case<C>>,
+    common: &Common,
+) -> Result<Report> {
     let mut results = Vec::new();
     for case in cases.into_iter().filter(|case| case.name.contains(&common.only)) {
         results.extend(measure(&case, common.rounds)?);
@@ -52,8 +56,8 @@ pub fn run(bench: &'static str, cases: Vec<Case>, common: &Common) -> Result<Rep
 }
 
 /// All rounds of one case; one row per peer.
-fn measure(case: &Case, rounds: u32) -> Result<Vec<Row>> {
-    let contenders: Vec<Contender> = std::iter::once(case.ours)
+fn measure<C: Contend>(case: &Case<C>, rounds: u32) -> Result<Vec<Row>> {
+    let contenders: Vec<C> = std::iter::once(case.ours)
         .chain(case.peers.iter().map(|&(contender, _)| contender))
         .collect();
     let mut figures = vec![Vec::new(); contenders.len()];
@@ -87,10 +91,10 @@ fn measure(case: &Case, rounds: u32) -> Result<Vec<Row>> {
         .collect())
 }
 
-fn row(
-    case: &Case,
+fn row<C: Contend>(
+    case: &Case<C>,
     ours: Spread,
-    (peer, goal): (Contender, Option<f64>),
+    (peer, goal): (C, Option<f64>),
     spread: Spread,
     cores: &str,
 ) -> Row {

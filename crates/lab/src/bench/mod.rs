@@ -5,6 +5,7 @@ mod flow;
 mod node;
 mod openflow;
 mod steer;
+mod tunnel;
 mod vhost;
 mod wire;
 
@@ -32,6 +33,9 @@ enum Bench {
     Openflow(Common),
     /// What steering costs a frame: hits, misses, placement, frames to another core, beside Linux RPS (root; about 4 minutes).
     Steer(Common),
+    /// Guests on two hosts joined by VXLAN, beside the kernel's own with a Linux bridge and Open vSwitch's: TCP, frames, latency
+    /// (root; about 10 minutes).
+    Tunnel(Common),
     /// Guests on vhost-user ports beside Open vSwitch with DPDK: sizes, rules, flows, attacks, large segments, latency,
     /// kill -9, idle guests (root; about 25 minutes).
     Vhost(vhost::Options),
@@ -73,6 +77,7 @@ pub fn run(arguments: Vec<OsString>) -> Result<()> {
         Bench::Node(common) => (node::run(&common)?, common),
         Bench::Openflow(common) => (openflow::run(&common)?, common),
         Bench::Steer(common) => (steer::run(&common)?, common),
+        Bench::Tunnel(common) => (tunnel::run(&common)?, common),
         Bench::Vhost(options) => (vhost::run(&options)?, options.common),
         Bench::Player(options) => return vhost::player::run(&options),
         Bench::Wire(common) => (wire::run(&common)?, common),

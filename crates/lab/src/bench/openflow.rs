@@ -16,8 +16,10 @@ const PROBES: usize = 1000;
 fn relayed_frames(running: &Running) -> Result<f64> {
     let [a, b] = &running.guests;
     running.accept_live_frames()?;
-    let delivered =
-        openflow::relaying(running, || frames::flood(a, b, Receiver::Program, WINDOW))?.delivered;
+    let delivered = openflow::relaying(running, || {
+        frames::flood(a, b, Receiver::Program, frames::SMALLEST, WINDOW)
+    })?
+    .delivered;
     Ok(delivered / 1e3)
 }
 

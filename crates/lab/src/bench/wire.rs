@@ -28,7 +28,7 @@ fn mega_frames_to_stack(running: &Running) -> Result<f64> {
 fn to(receiver: Receiver, running: &Running) -> Result<f64> {
     let [a, b] = &running.guests;
     running.accept_live_frames()?;
-    let result = frames::flood(a, b, receiver, WINDOW)?;
+    let result = frames::flood(a, b, receiver, frames::SMALLEST, WINDOW)?;
     eprintln!("  offered {:.2} Mpps", result.offered / 1e6);
     Ok(result.delivered / 1e6)
 }

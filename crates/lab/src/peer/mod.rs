@@ -3,6 +3,7 @@
 mod bridge;
 mod ovs;
 mod suiro;
+pub mod tunnel;
 pub mod vhost;
 
 use crate::netns::{Guest, Namespace, run};
@@ -64,6 +65,18 @@ pub enum Switch {
     },
 }
 
+/// What can be set beside others: started afresh for each figure, gone with what it returns.
+pub trait Contend: Copy {
+    /// At work.
+    type Running;
+
+    /// As it stands in the reports.
+    fn name(self) -> String;
+
+    /// Starts it with guests that reach each other, or says which step failed.
+    fn start(self) -> Result<Self::Running>;
+}
+
 /// A switch and how it is attached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Contender {
@@ -73,9 +86,10 @@ pub struct Contender {
     pub attach: Attach,
 }
 
-impl Contender {
-    /// As it stands in the reports.
-    pub fn name(self) -> String {
+impl Contend for Contender {
+    type Running = Running;
+
+    fn name(self) -> String {
         let attach = self.attach.name();
         match self.switch {
             Switch::Suiro => format!("suiro {attach}"),
@@ -86,8 +100,7 @@ impl Contender {
         }
     }
 
-    /// Starts the switch with two guests that reach each other, or says which step failed.
-    pub fn start(self) -> Result<Running> {
+    fn start(self) -> Result<Running> {
         let switch = Namespace::create("sw")?;
         let guests = match self.attach {
             Attach::Tap => [Guest::bare(1)?, Guest::bare(2)?],
@@ -100,7 +113,7 @@ impl Contender {
         };
         let state = state.with_context(|| format!("{}: starting failed", self.name()))?;
         let running = Running { state, guests, switch };
-        running.wait_until_joined().with_context(|| self.name())?;
+        wait_until_joined(&running.guests).with_context(|| self.name())?;
         Ok(running)
     }
 }
@@ -131,27 +144,26 @@ impl Running {
         self.state.processes.last().context("this contender is no process")?.memory_kib()
     }
 
-    /// Turns NAPI on at the switch's ends of the veth pairs: without it (or XDP) they take no live XDP frames.
+    /// Turns NAPI on at the switch's ends of the veth pairs.
     pub fn accept_live_frames(&self) -> Result<()> {
-        for guest in &self.guests {
-            run(self.switch.command("ethtool").args(["-K", &guest.port, "gro", "on"]))?;
-        }
-        Ok(())
+        self.guests.iter().try_for_each(|guest| accept_live_frames(&self.switch, guest))
     }
+}
 
-    fn wait_until_joined(&self) -> Result<()> {
-        let [a, b] = &self.guests;
-        let deadline = Instant::now() + Duration::from_secs(15);
-        loop {
-            let answered = run(a.namespace.command("ping").args(["-c1", "-W1", "-q", &b.address]));
-            match answered {
-                Ok(_) => return Ok(()),
-                Err(_) if Instant::now() < deadline => {
-                    std::thread::sleep(Duration::from_millis(50))
-                }
-                Err(error) => {
-                    return Err(error.context("the guests do not reach each other after 15 s"));
-                }
+/// Turns NAPI on at the switch's end of a guest's veth pair: without it (or XDP) it takes no live XDP frames.
+fn accept_live_frames(switch: &Namespace, guest: &Guest) -> Result<()> {
+    run(switch.command("ethtool").args(["-K", &guest.port, "gro", "on"])).map(drop)
+}
+
+fn wait_until_joined([a, b]: &[Guest; 2]) -> Result<()> {
+    let deadline = Instant::now() + Duration::from_secs(15);
+    loop {
+        let answered = run(a.namespace.command("ping").args(["-c1", "-W1", "-q", &b.address]));
+        match answered {
+            Ok(_) => return Ok(()),
+            Err(_) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(50)),
+            Err(error) => {
+                return Err(error.context("the guests do not reach each other after 15 s"));
             }
         }
     }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 const SCHEMA: &str = "/usr/share/openvswitch/vswitch.ovsschema";
 
 /// The daemon of Debian's `openvswitch-switch`, by its own path: `ovs-vswitchd` is an alternative that may name the build with DPDK.
-const PLAIN: &str = "/usr/lib/openvswitch-switch/ovs-vswitchd";
+pub(super) const PLAIN: &str = "/usr/lib/openvswitch-switch/ovs-vswitchd";
 
 /// The daemon of Debian's `openvswitch-switch-dpdk`.
 pub(super) const WITH_DPDK: &str = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk";
@@ -24,13 +24,17 @@ pub fn version() -> String {
 pub fn start(switch: &Namespace, guests: &[Guest; 2], attach: Attach, tso: bool) -> Result<State> {
     let directory = tempfile::tempdir()?;
     let mut ovs = Ovs::new(switch, directory.path());
-    let tso_setting: &[&str] = if tso { &["userspace-tso-enable=true"] } else { &[] };
-    ovs.boot(PLAIN, tso_setting)?;
+    ovs.boot(PLAIN, tso_setting(tso))?;
     for guest in guests {
         ovs.add_port(guest, attach, tso)?;
     }
     let management = Some(directory.path().join("br0.mgmt"));
     Ok(State { processes: ovs.processes, _directory: Some(directory), management })
+}
+
+/// The setting that lets large segments through, or none.
+pub(super) fn tso_setting(tso: bool) -> &'static [&'static str] {
+    if tso { &["userspace-tso-enable=true"] } else { &[] }
 }
 
 /// An instance in a namespace, with all its files in one directory.
@@ -92,7 +96,7 @@ impl<'a> Ovs<'a> {
         self.directory.join("vswitchd.ctl")
     }
 
-    fn add_port(&self, guest: &Guest, attach: Attach, tso: bool) -> Result<()> {
+    pub(super) fn add_port(&self, guest: &Guest, attach: Attach, tso: bool) -> Result<()> {
         let port = guest.port.as_str();
         match attach {
             Attach::Tap => {
@@ -125,21 +129,27 @@ impl<'a> Ovs<'a> {
                         .command("ethtool")
                         .args(["-K", "eth0", "tx", "off", "tso", "off", "gso", "off"]))?;
                 }
-                self.vsctl(&["add-port", "br0", port])
+                self.add_interface("br0", port, attach)
             }
-            Attach::AfXdpNative => self.add_afxdp(guest, "native"),
-            Attach::AfXdpGeneric => self.add_afxdp(guest, "generic"),
+            Attach::AfXdpNative | Attach::AfXdpGeneric => {
+                run(guest
+                    .namespace
+                    .command("ethtool")
+                    .args(["-K", "eth0", "tx", "off", "tso", "off", "gso", "off"]))?;
+                self.add_interface("br0", port, attach)
+            }
         }
     }
 
-    fn add_afxdp(&self, guest: &Guest, mode: &str) -> Result<()> {
-        let port = guest.port.as_str();
-        run(guest
-            .namespace
-            .command("ethtool")
-            .args(["-K", "eth0", "tx", "off", "tso", "off", "gso", "off"]))?;
-        let mode = format!("options:xdp-mode={mode}");
-        self.vsctl(&["add-port", "br0", port, "--", "set", "interface", port, "type=afxdp", &mode])
+    /// Adds an existing interface to a bridge, by AF_XDP where that is the way of attaching, else by packet socket.
+    pub(super) fn add_interface(&self, bridge: &str, port: &str, attach: Attach) -> Result<()> {
+        let mode = match attach {
+            Attach::AfXdpNative => "options:xdp-mode=native",
+            Attach::AfXdpGeneric => "options:xdp-mode=generic",
+            _ => return self.vsctl(&["add-port", bridge, port]),
+        };
+        let add = ["add-port", bridge, port, "--", "set", "interface", port, "type=afxdp", mode];
+        self.vsctl(&add)
     }
 }
 

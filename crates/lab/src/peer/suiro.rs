@@ -8,9 +8,19 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 pub fn start(switch: &Namespace, guests: &[Guest; 2], attach: Attach) -> Result<State> {
+    start_node(switch, guests, attach, "")
+}
+
+/// Starts a node with a switch of these guests and the ports that `more` describes.
+pub(super) fn start_node(
+    switch: &Namespace,
+    guests: &[Guest],
+    attach: Attach,
+    more: &str,
+) -> Result<State> {
     let directory = tempfile::tempdir()?;
     let config = directory.path().join("node.toml");
-    std::fs::write(&config, configuration(directory.path(), guests, attach)?)?;
+    std::fs::write(&config, configuration(directory.path(), guests, attach)? + more)?;
     let binary = std::env::current_exe().context("own binary")?;
     let binary = binary.to_str().context("own binary: path is not UTF-8")?;
     let log = directory.path().join("node.log");
@@ -26,7 +36,7 @@ pub fn start(switch: &Namespace, guests: &[Guest; 2], attach: Attach) -> Result<
     Ok(state)
 }
 
-fn configuration(directory: &Path, guests: &[Guest; 2], attach: Attach) -> Result<String> {
+fn configuration(directory: &Path, guests: &[Guest], attach: Attach) -> Result<String> {
     let directory = directory.display();
     let mut text = format!(
         "[node]\nrun_dir = \"{directory}\"\nstate_dir = \"{directory}\"\ncores = [{SWITCH_CORE}]\n\n[[switch]]\nname = \"sw0\"\nfail_mode = \"standalone\"\nmax_packet_in_per_s = 100000000\n"
@@ -52,12 +62,7 @@ fn configuration(directory: &Path, guests: &[Guest; 2], attach: Attach) -> Resul
 }
 
 /// Waits for the node's socket, then for the guests' interfaces, and gives these their addresses.
-fn wait_for_ports(
-    state: &mut State,
-    guests: &[Guest; 2],
-    attach: Attach,
-    log: &Path,
-) -> Result<()> {
+fn wait_for_ports(state: &mut State, guests: &[Guest], attach: Attach, log: &Path) -> Result<()> {
     let deadline = Instant::now() + Duration::from_secs(10);
     let management = state.management.clone().context("management socket")?;
     let ready = |guest: &Guest| {

@@ -33,8 +33,17 @@ pub struct Delivered {
     pub delivered: f64,
 }
 
-/// Sends from one guest to another for about `window`, from core 0, after a trial that is not counted.
-pub fn flood(from: &Guest, to: &Guest, by: Receiver, window: Duration) -> Result<Delivered> {
+/// UDP payload of the smallest frame, 60 bytes without FCS.
+pub const SMALLEST: u16 = 18;
+
+/// Sends frames with that much UDP payload from one guest to another for about `window`, from core 0, after a trial that is not counted.
+pub fn flood(
+    from: &Guest,
+    to: &Guest,
+    by: Receiver,
+    payload: u16,
+    window: Duration,
+) -> Result<Delivered> {
     let drop_all = || XdpProgram::load(RECEIVER)?.attach(interface_index("eth0")?);
     let _receiver = match by {
         Receiver::Program => Some(to.namespace.enter(drop_all)?),
@@ -44,7 +53,7 @@ pub fn flood(from: &Guest, to: &Guest, by: Receiver, window: Duration) -> Result
             None
         }
     };
-    let frame = udp_frame(from, to, 10_048, 18);
+    let frame = udp_frame(from, to, 10_048, payload);
     from.namespace.enter(|| {
         let source = Source::new(&frame)?;
         let count = source.frames_in(window)?;
@@ -96,7 +105,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Ethernet, IPv4, UDP without checksum (RFC 768 allows 0), `payload` zero bytes; 18 make the smallest frame, 60 bytes without FCS.
+/// Ethernet, IPv4, UDP without checksum (RFC 768 allows 0), `payload` zero bytes.
 pub fn udp_frame(from: &Guest, to: &Guest, source_port: u16, payload: u16) -> Vec<u8> {
     let address =
         |text: &str| text.split('.').map(|part| part.parse().unwrap_or(0)).collect::<Vec<u8>>();

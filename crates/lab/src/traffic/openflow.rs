@@ -81,7 +81,7 @@ pub fn packet_ins(running: &Running) -> Result<f64> {
     client.ask_for_packet_ins(128)?;
     running.accept_live_frames()?;
     let [a, b] = &running.guests;
-    let frame = frames::udp_frame(a, b, 10_048, 18);
+    let frame = frames::udp_frame(a, b, 10_048, frames::SMALLEST);
     let window = PACKET_IN_WINDOW;
     std::thread::scope(|scope| {
         let flood = scope.spawn(move || frames::send(a, &frame, 2 * window));
