@@ -12,7 +12,7 @@
 //! * [`Edit`]: every OpenFlow 1.3 action that changes a frame, with all checksums updated from the change alone.
 //! * [`Offload`]: checksum and segmentation state of a frame, with virtio-net header semantics. [`checksum::complete`] and
 //!   [`segment::plan`] resolve it for a destination that cannot; [`is_partial`] finds it again where a source lost it.
-//! * [`merge::Train`] puts segments together again.
+//! * [`merge::Train`] puts segments together again; [`too_big::answer`] tells a sender that the path takes less, [`mss::clamp`] tells TCP before.
 //! * [`checksum`]: Internet checksums and CRC32c; [`tunnel`]: GRE and VXLAN headers; [`build`]: frames layer by layer.
 //! * [`DropReason`]: why a frame went no further; one variant and one counter per cause.
 //!
@@ -40,11 +40,13 @@ mod ip;
 mod key;
 mod layers;
 pub mod merge;
+pub mod mss;
 mod offload;
 mod parse;
 mod partial;
 mod proto;
 pub mod segment;
+pub mod too_big;
 pub mod tunnel;
 
 pub use depth::Depth;

@@ -237,9 +237,16 @@ impl Frame {
 
     /// Appends an ICMP header with zero rest.
     #[must_use]
-    pub fn icmp(mut self, icmp_type: u8, code: u8) -> Self {
+    pub fn icmp(self, icmp_type: u8, code: u8) -> Self {
+        self.icmp_with(icmp_type, code, [0; 4])
+    }
+
+    /// Appends an ICMP header that ends with `rest`, which means what the type says.
+    #[must_use]
+    pub fn icmp_with(mut self, icmp_type: u8, code: u8, rest: [u8; 4]) -> Self {
         let at = self.begin_transport(ip_proto::ICMP);
-        self.append(&[icmp_type, code, 0, 0, 0, 0, 0, 0]);
+        self.append(&[icmp_type, code, 0, 0]);
+        self.append(&rest);
         self.open.push(Open::Transport { at, proto: ip_proto::ICMP });
         self
     }
