@@ -172,6 +172,22 @@ pub trait TxQueue: Send {
     fn tx(&mut self, frames: &[TxFrame<'_>], drops: &mut Drops) -> Sent;
 }
 
+/// Sends frames one by one; each that was not sent is counted in `drops`.
+pub(crate) fn send_each<'a>(
+    frames: &[TxFrame<'a>],
+    drops: &mut Drops,
+    mut send: impl FnMut(&TxFrame<'a>) -> Result<(), DropReason>,
+) -> Sent {
+    let mut sent = Sent::default();
+    for frame in frames {
+        match send(frame) {
+            Ok(()) => sent.count(frame.len()),
+            Err(reason) => drops.add(reason, 1),
+        }
+    }
+    sent
+}
+
 /// What a [`TxQueue`] got rid of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Sent {

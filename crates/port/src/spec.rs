@@ -47,12 +47,22 @@ pub struct Tunnel {
     pub dscp: Dscp,
     /// TTL or hop limit of the outer packet.
     pub ttl: u8,
+    /// Whether TCP's offers are lowered, both ways, to segments that the path carries.
+    pub mss_clamp: bool,
 }
 
 impl Tunnel {
     /// To that end, everything else as usual: UDP port 4789, DSCP 0 outside, TTL 64.
     pub fn new(remote: IpAddr, vni: u32) -> Self {
-        Self { remote, local: None, vni, port: VXLAN_PORT, dscp: Dscp::Pipe(0), ttl: 64 }
+        Self {
+            remote,
+            local: None,
+            vni,
+            port: VXLAN_PORT,
+            dscp: Dscp::Pipe(0),
+            ttl: 64,
+            mss_clamp: false,
+        }
     }
 
     /// Bytes of the headers around a frame: IP, UDP, VXLAN.

@@ -12,7 +12,7 @@ use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, ipproto, re
 use std::net::{IpAddr, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
-use wire::build::{Frame, Ipv4, Tcp};
+use wire::build::{Frame, Ipv4, Ipv6, Tcp};
 use wire::tunnel::{Dscp, Vxlan};
 use wire::{DropReason, Gso, Offload, PartialChecksum};
 
@@ -119,6 +119,89 @@ fn a_large_segment_crosses_in_pieces_and_comes_out_whole() {
         Offload { checksum: Some(checksum), gso: Gso::TcpV4, gso_size: 1400, ..Offload::default() };
     assert!(send(&mut near, &frame, offload).is_empty());
     assert_eq!(received(&mut far, 1).0, [frame]);
+}
+
+/// What an answer to the frame says: the MTU, behind that many bytes of IP and ICMP headers.
+fn told(port: &mut OpenPort, frame: &[u8]) -> u32 {
+    let (frames, drops) = received(port, 1);
+    let [answer] = &frames[..] else { panic!("{} answers", frames.len()) };
+    assert!(drops.is_empty());
+    let mtu = if frame[12] == 0x86 { 14 + 44 } else { 14 + 24 };
+    let mtu = u32::from_be_bytes(answer[mtu..mtu + 4].try_into().expect("four bytes"));
+    assert_eq!(wire::too_big::answer(frame, mtu as usize + 14).as_ref(), Some(answer));
+    mtu
+}
+
+#[test]
+fn the_sender_of_a_frame_that_is_too_long_is_told_what_the_path_takes_now() {
+    let Some(lab) = hosts("told") else { return };
+    let mut near = end(&lab, "s", 7);
+    let too_long = [(DropReason::TooBig, 1)];
+    let v6 = Frame::ethernet([2; 6], [4; 6]).ipv6(Ipv6::default()).udp(1, 2);
+    let v6 = v6.payload(&[0; 1403]).finish();
+    for frame in [udp(1423, 0), v6] {
+        assert_eq!(lost(&send(&mut near, &frame, Offload::default())), too_long);
+        assert_eq!(told(&mut near, &frame), 1450);
+    }
+    for mtu in [1400, 1390] {
+        lab.ip("s", &format!("route replace {FAR}/32 dev portb mtu {mtu}"));
+        let frame = udp(1400, 0);
+        assert_eq!(lost(&send(&mut near, &frame, Offload::default())), too_long);
+        assert_eq!(told(&mut near, &frame), mtu - 50);
+    }
+}
+
+#[test]
+fn segments_that_would_be_too_long_are_too() {
+    let Some(lab) = hosts("told-cut") else { return };
+    let mut near = end(&lab, "s", 7);
+    let frame = Frame::ethernet([2; 6], [4; 6]).ipv4(Ipv4::default()).tcp(Tcp::default());
+    let (frame, checksum) = frame.payload(&[7; 30_000]).finish_partial().expect("TCP");
+    let offload =
+        Offload { checksum: Some(checksum), gso: Gso::TcpV4, gso_size: 1460, ..Offload::default() };
+    assert_eq!(lost(&send(&mut near, &frame, offload)), [(DropReason::TooBig, 1)]);
+    assert_eq!(told(&mut near, &frame), 1450);
+}
+
+#[test]
+fn many_frames_that_are_too_long_are_not_all_answered() {
+    let Some(lab) = hosts("told-many") else { return };
+    let mut near = end(&lab, "s", 7);
+    let frame = udp(1423, 0);
+    (0..1000).for_each(|_| drop(send(&mut near, &frame, Offload::default())));
+    let (answers, _) = received(&mut near, 50);
+    assert!(answers.len() <= 64, "{} answers", answers.len());
+    let rx = near.rx[0].as_mut();
+    assert!(rx.arm(), "nothing more is to come");
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let ready = poll(&mut [PollFd::from_borrowed_fd(rx.readiness(), PollFlags::IN)], Some(&now));
+    assert_eq!(ready, Ok(0), "a worker may sleep");
+}
+
+#[test]
+fn a_syn_offers_what_the_path_carries_on_both_ends_of_a_tunnel_that_clamps() {
+    let Some(lab) = hosts("mss") else { return };
+    let clamped = |place| {
+        let mut spec = spec(&lab, place, 7);
+        spec.tunnel.as_mut().expect("a tunnel").mss_clamp = true;
+        port::open(&spec, 1).expect("a tunnel")
+    };
+    let syn = |mss: u16| {
+        let [high, low] = mss.to_be_bytes();
+        let header = Tcp { flags: 2, options: &[2, 4, high, low], ..Tcp::default() };
+        Frame::ethernet([2; 6], [4; 6]).ipv4(Ipv4::default()).tcp(header)
+    };
+    lab.ip("s", &format!("route replace {FAR}/32 dev portb mtu 1400"));
+    let (mut near, mut far) = (clamped("s"), end(&lab, "b", 7));
+    let plain = Offload::default();
+    let (partial, checksum) = syn(1460).finish_partial().expect("TCP");
+    let left = Offload { checksum: Some(checksum), ..plain };
+    for (frame, offload) in [(syn(1460).finish(), plain), (partial, left)] {
+        assert!(send(&mut near, &frame, offload).is_empty());
+        assert_eq!(received(&mut far, 1).0, [syn(1310).finish()]);
+    }
+    assert!(send(&mut far, &syn(1460).finish(), plain).is_empty());
+    assert_eq!(received(&mut near, 1).0, [syn(1310).finish()]);
 }
 
 #[test]
@@ -236,6 +319,13 @@ fn without_a_route_the_port_is_there_and_says_so() {
     lab.ip("s", "route add 203.0.113.0/24 via 192.0.2.2 mtu 1400");
     let facts = port.control.facts().expect("facts");
     assert_eq!((facts.carrier, facts.mtu, facts.notes), (true, 1350, vec![]));
+    lab.ip("s", "route del 203.0.113.0/24");
+    lab.ip("s", "addr add 198.51.100.1/24 dev portb");
+    lab.ip("s", &format!("addr del {NEAR}/24 dev portb"));
+    lab.ip("s", "route add 203.0.113.0/24 via 198.51.100.2 mtu 1300");
+    let facts = port.control.facts().expect("facts");
+    assert_eq!((facts.carrier, facts.mtu), (true, 1250), "from another address of this host");
+    assert!(facts.notes[0].contains("less than the 1280 that IPv6 needs"), "{:?}", facts.notes);
 }
 
 fn inside<T: Send>(lab: &Lab, place: &str, work: impl FnOnce() -> T + Send) -> T {

@@ -2,7 +2,7 @@
 
 use crate::checksum::{sum, update};
 use crate::parse::{chunk, parse_ethernet};
-use crate::{Key, Layers, ip_proto, Field};
+use crate::{Field, Key, Layers, ip_proto};
 use std::ops::Range;
 
 /// No sender takes less for granted (Linux `TCP_MIN_SND_MSS`); a path that carries less is no path for TCP.

@@ -20,8 +20,8 @@ const QUOTE_V6: usize = LEAST_V6 - 40 - 8;
 const LEAST_V4: usize = 68;
 const LEAST_V6: usize = 1280;
 
-/// Network control (RFC 1812 §4.3.2.5): precedence 6, no ECN.
-const CONTROL: u8 = 0xc0;
+/// The DS field of an answer: network control (RFC 1812 §4.3.2.5, precedence 6), no ECN.
+pub const CONTROL: u8 = 0xc0;
 const HOPS: u8 = 64;
 
 /// The frame to send back to the sender of a frame that begins with `frame` and was lost because the path carries frames of at most

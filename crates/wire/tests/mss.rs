@@ -78,8 +78,7 @@ fn what_is_no_syn_or_offers_nothing_stays() {
     assert_eq!((&data, is_syn(&data)), (&before, false));
     let frame = Frame::ethernet([2; 6], [4; 6]).ipv4(Ipv4::default());
     for options in [&[][..], &[0, 2, 4, 5, 180, 0, 0, 0], &[3, 0, 0, 0], &[2, 3, 255, 255]] {
-        let mut silent =
-            frame.clone().tcp(Tcp { flags: SYN, options, ..Tcp::default() }).finish();
+        let mut silent = frame.clone().tcp(Tcp { flags: SYN, options, ..Tcp::default() }).finish();
         let before = silent.clone();
         clamp(&mut silent, 1000, false);
         assert_eq!(silent, before, "{options:?}");

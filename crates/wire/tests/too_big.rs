@@ -21,13 +21,15 @@ fn is_sound(frame: &[u8], carries: usize, answer: &[u8]) {
     assert_eq!(asked.get(Field::IpFrag) & 2, 0, "no later fragments");
     assert!(check(answer, None).iter().all(|state| matches!(state, State::Right | State::Unknown)));
     let is_v4 = asked.get(Field::EthType) == 0x0800;
-    let (src, dst) = if is_v4 { (Field::Ipv4Src, Field::Ipv4Dst) } else { (Field::Ipv6Src, Field::Ipv6Dst) };
+    let (src, dst) =
+        if is_v4 { (Field::Ipv4Src, Field::Ipv4Dst) } else { (Field::Ipv6Src, Field::Ipv6Dst) };
     assert_eq!((told.get(src), told.get(dst)), (asked.get(dst), asked.get(src)));
     let proto = asked.get(Field::IpProto);
     let about = asked.get(Field::IcmpType);
     assert!(!(is_v4 && proto == 1 && [3, 4, 5, 11, 12].contains(&about)), "no ICMP errors");
     assert!(!(!is_v4 && proto == 58 && (about < 128 || about == 137)), "no ICMPv6 errors");
-    let (head, most, least, kind) = if is_v4 { (28, 576, 68, (3, 4)) } else { (48, 1280, 1280, (2, 0)) };
+    let (head, most, least, kind) =
+        if is_v4 { (28, 576, 68, (3, 4)) } else { (48, 1280, 1280, (2, 0)) };
     assert_eq!((told.get(Field::IcmpType), told.get(Field::IcmpCode)), kind);
     let mtu = u32::from_be_bytes(answer[at + head - 4..at + head].try_into().unwrap());
     assert_eq!(mtu as usize, (carries - at).min(if is_v4 { 65_535 } else { usize::MAX }));

@@ -3,7 +3,7 @@
 use crate::batch::BODIES;
 use crate::gather::{Parts, gather, is_scattered, lacks_uso, reason};
 use crate::plain::{self, Room, Scratch};
-use crate::queue::{Drops, Sent, TxFrame, TxQueue};
+use crate::queue::{Drops, Sent, TxFrame, TxQueue, send_each};
 use crate::sys::packet;
 use crate::sys::parts::Part;
 use crate::vnet;
@@ -27,12 +27,7 @@ impl PacketTx {
     fn send(&mut self, frames: &[TxFrame<'_>], drops: &mut Drops, sent: &mut Sent) {
         for run in frames.chunk_by(|one, next| goes_alone(one) == goes_alone(next)) {
             if run.first().is_some_and(goes_alone) {
-                for frame in run {
-                    match self.send_alone(frame) {
-                        Ok(()) => sent.count(frame.len()),
-                        Err(reason) => drops.add(reason, 1),
-                    }
-                }
+                sent.add(send_each(run, drops, |frame| self.send_alone(frame)));
             } else {
                 self.send_as_they_are(run, drops, sent);
             }

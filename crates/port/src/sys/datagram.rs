@@ -106,6 +106,16 @@ pub(crate) fn connect(socket: impl AsFd, address: SocketAddr) -> io::Result<()> 
     Ok(())
 }
 
+/// Forgets the peer, and the address that the path there gave the socket.
+pub(crate) fn disconnect(socket: impl AsFd) -> io::Result<()> {
+    // SAFETY: all-zero is a value of `sockaddr`, of the family `AF_UNSPEC`.
+    let nowhere: libc::sockaddr = unsafe { zeroed() };
+    let (address, len) = (&raw const nowhere, size_of::<libc::sockaddr>() as u32);
+    // SAFETY: `address` is one of `len` bytes.
+    check(unsafe { libc::connect(socket.as_fd().as_raw_fd(), address, len) })?;
+    Ok(())
+}
+
 /// Sends the parts as one datagram, or, with a segment length, as datagrams of that length (the last may be shorter), under this DS field.
 pub(crate) fn send(
     socket: impl AsFd,

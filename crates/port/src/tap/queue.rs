@@ -3,7 +3,7 @@
 use crate::batch::{BODIES, RxBatch, Slot};
 use crate::gather::{gather, is_scattered, lacks_uso, reason};
 use crate::plain::{self, Room, Scratch};
-use crate::queue::{Drops, RxQueue, Sent, TxFrame, TxQueue};
+use crate::queue::{Drops, RxQueue, Sent, TxFrame, TxQueue, send_each};
 use crate::sys::parts::{self, Part};
 use crate::vnet;
 use rustix::io::Errno;
@@ -103,14 +103,7 @@ impl TapTx {
 
 impl TxQueue for TapTx {
     fn tx(&mut self, frames: &[TxFrame<'_>], drops: &mut Drops) -> Sent {
-        let mut sent = Sent::default();
-        for frame in frames {
-            match self.send(frame) {
-                Ok(()) => sent.count(frame.len()),
-                Err(reason) => drops.add(reason, 1),
-            }
-        }
-        sent
+        send_each(frames, drops, |frame| self.send(frame))
     }
 }
 

@@ -1,28 +1,24 @@
 //! What the node keeps of a tunnel.
 
 use super::group::Membership;
+use super::path::Path;
 use crate::control::{Keep, PortControl};
 use crate::error::ControlError;
 use crate::facts::PortFacts;
 use crate::spec::{PortSpec, Tunnel};
-use crate::sys::datagram;
 use std::io;
-use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 
-/// Bytes of the frame's own header, which an MTU does not count.
-const ETHERNET: u32 = 14;
-/// What an underlay of 1500 leaves, as long as no path is known.
-const USUAL: u32 = 1500;
+/// The least MTU of any IPv6 link (RFC 8200 §5).
+const LEAST_V6: u32 = 1280;
 
 pub(super) struct VxlanControl {
     name: String,
     mac: [u8; 6],
     tunnel: Tunnel,
-    /// Connected anew for every question about the path; nothing is sent on it.
-    probe: OwnedFd,
+    path: Arc<Path>,
     membership: Membership,
     up: AtomicBool,
     /// The MTU that was asked for; 0: as much as the path takes.
@@ -33,14 +29,14 @@ impl VxlanControl {
     pub(super) fn new(
         spec: &PortSpec,
         tunnel: Tunnel,
-        probe: OwnedFd,
+        path: Arc<Path>,
         membership: Membership,
     ) -> Self {
         Self {
             name: spec.interface.clone(),
             mac: spec.mac.unwrap_or_default(),
             tunnel,
-            probe,
+            path,
             membership,
             up: true.into(),
             mtu: spec.mtu.unwrap_or(0).into(),
@@ -48,11 +44,8 @@ impl VxlanControl {
     }
 
     pub(super) fn read(&self) -> PortFacts {
-        let path = self.path_mtu();
-        let fits = path
-            .as_ref()
-            .map_or(USUAL, |mtu| *mtu)
-            .saturating_sub(self.tunnel.overhead() + ETHERNET);
+        let path = self.path.mtu();
+        let fits = path.as_ref().map_or(self.path.usual_mtu(), |mtu| *mtu);
         let wanted = self.mtu.load(Relaxed);
         PortFacts {
             interface: self.name.clone(),
@@ -80,13 +73,12 @@ impl VxlanControl {
                 self.tunnel.port
             )
         });
-        [no_route, too_long, strays].into_iter().flatten().collect()
-    }
-
-    /// What the path takes now, or why there is none.
-    fn path_mtu(&self) -> io::Result<u32> {
-        datagram::connect(&self.probe, SocketAddr::new(self.tunnel.remote, self.tunnel.port))?;
-        datagram::path_mtu(&self.probe, self.tunnel.remote.is_ipv4())
+        let short = (fits < LEAST_V6).then(|| {
+            format!(
+                "the path to {remote} carries MTU {fits}, less than the {LEAST_V6} that IPv6 needs"
+            )
+        });
+        [no_route, too_long, short, strays].into_iter().flatten().collect()
     }
 }
 

@@ -5,13 +5,16 @@
 //!
 //! * **Flows stay apart** on the way: a port sends from [`FLOWS`] source ports, chosen by the inner flow (RFC 7348 §5).
 //! * **ECN** is RFC 6040's, **DSCP** uniform or a pipe ([`wire::tunnel::Dscp`]).
-//! * **Never fragmented**: an outer packet that the path does not take is refused here.
+//! * **Never fragmented**: an outer packet that the path does not take is refused here, and the sender of the one inside is told ([`wire::too_big`]).
 //! * **Large segments** are cut as they are put into datagrams, which leave in one system call (`UDP_SEGMENT`); a run of datagrams
 //!   arrives in one (`UDP_GRO`) and is put together again ([`wire::merge`]).
 
+mod answers;
 mod control;
 mod group;
+mod path;
 mod rx;
+mod tell;
 mod tx;
 
 pub(crate) use group::Groups;
@@ -22,12 +25,15 @@ use crate::open::OpenPort;
 use crate::queue::{RxQueue, TxQueue};
 use crate::spec::{PortSpec, Tunnel};
 use crate::sys::datagram;
+use answers::Answers;
 use control::VxlanControl;
+use path::Path;
 use rx::VxlanRx;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use tell::Teller;
 use tx::VxlanTx;
 
 /// Source ports of one port: enough for the receive queues of any host that suiro meets, and few descriptors.
@@ -56,21 +62,28 @@ pub(crate) fn open(
         let membership = groups.join(name, &tunnel, queues)?;
         let senders = senders(&tunnel)
             .map_err(|source| OpenError::io(name, "open the sending sockets", source))?;
-        let probe = datagram::socket(tunnel.remote).map_err(|source| {
+        let path = Path::new(&tunnel).map_err(|source| {
             OpenError::io(name, "open the socket that asks for the path", source)
         })?;
-        Ok((membership, senders, probe))
+        Ok((membership, senders, Arc::new(path)))
     });
-    let (membership, senders, probe) = made.map_err(|source| cannot_enter(spec, source))??;
+    let (membership, senders, path) = made.map_err(|source| cannot_enter(spec, source))??;
     let senders: Arc<[OwnedFd]> = senders.into();
     let sockets = membership.sockets.clone();
-    let control = VxlanControl::new(spec, tunnel, probe, membership);
+    let answers = Answers::new().map(Arc::new);
+    let answers = answers.map_err(|source| OpenError::io(name, "make an event counter", source))?;
+    let control = VxlanControl::new(spec, tunnel, path.clone(), membership);
     let facts = control.read();
     let mtu = facts.mtu.min(u16::MAX.into()) as u16;
-    let rx = sockets.into_iter().map(|socket| Box::new(VxlanRx::new(socket, &tunnel, mtu)) as _);
-    let rx: Vec<Box<dyn RxQueue>> = rx.collect();
-    let tx = (0..workers).map(|_| Box::new(VxlanTx::new(senders.clone(), &tunnel)) as _);
-    let tx: Vec<Box<dyn TxQueue>> = tx.collect();
+    let clamp = tunnel.mss_clamp.then_some(&path);
+    let rx = sockets.into_iter().map(|socket| VxlanRx::new(socket, &tunnel, mtu).clamped_to(clamp));
+    let mut rx: Vec<VxlanRx> = rx.collect();
+    let first = rx.remove(0).with(answers.clone());
+    rx.insert(0, first.map_err(|source| OpenError::io(name, "watch two files as one", source))?);
+    let rx = rx.into_iter().map(|rx| Box::new(rx) as Box<dyn RxQueue>).collect();
+    let teller = || Teller::new(path.clone(), answers.clone());
+    let tx = (0..workers).map(|_| VxlanTx::new(senders.clone(), &tunnel, teller(), clamp.cloned()));
+    let tx = tx.map(|tx| Box::new(tx) as Box<dyn TxQueue>).collect();
     Ok(OpenPort { facts, rx, tx, control: Box::new(control) })
 }
 

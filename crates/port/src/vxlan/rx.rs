@@ -1,9 +1,12 @@
 //! From a run of datagrams to frames.
 
+use super::answers::Answers;
+use super::path::Path;
 use crate::batch::{BATCH, BodyAt, RxBatch, Slot};
 use crate::queue::{Body, Drops, RxQueue};
 use crate::spec::Tunnel;
 use crate::sys::datagram::{self, Arrived};
+use rustix::event::epoll;
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -26,6 +29,22 @@ const ETHERNET: usize = 14;
 pub(super) struct VxlanRx {
     socket: Arc<OwnedFd>,
     is_v4: bool,
+    /// Of the port's first queue.
+    own: Option<Own>,
+    /// Whose MTU the offers of TCP are lowered to.
+    clamp: Option<Arc<Path>>,
+    frames: Frames,
+}
+
+/// What comes from the port itself.
+struct Own {
+    answers: Arc<Answers>,
+    /// Readable when an answer waits or the socket is readable.
+    either: OwnedFd,
+}
+
+/// From a run of datagrams to frames; knows no socket.
+struct Frames {
     vni: u32,
     dscp: Dscp,
     /// No frame on the wire is longer than this and its Ethernet header.
@@ -49,29 +68,59 @@ struct Run {
 
 impl VxlanRx {
     pub(super) fn new(socket: Arc<OwnedFd>, tunnel: &Tunnel, mtu: u16) -> Self {
-        let buffers = (0..BUFFERS).map(|_| vec![0; BUFFER].into_boxed_slice()).collect();
-        let Tunnel { remote, vni, dscp, .. } = *tunnel;
-        Self { socket, is_v4: remote.is_ipv4(), vni, dscp, mtu, buffers, used: 0, left: None }
+        let frames = Frames::new(tunnel.vni, tunnel.dscp, mtu);
+        Self { socket, is_v4: tunnel.remote.is_ipv4(), own: None, clamp: None, frames }
+    }
+
+    /// The same queue, which also brings in what the port itself answers.
+    pub(super) fn with(mut self, answers: Arc<Answers>) -> io::Result<Self> {
+        let either = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        for source in [self.socket.as_fd(), answers.as_fd()] {
+            epoll::add(&either, source, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
+        }
+        self.own = Some(Own { answers, either });
+        Ok(self)
+    }
+
+    /// The same queue, with the offers of TCP lowered to what this path carries.
+    pub(super) fn clamped_to(mut self, path: Option<&Arc<Path>>) -> Self {
+        self.clamp = path.cloned();
+        self
     }
 
     /// The next run, if one is there and there is a buffer for it.
     fn next_run(&mut self) -> io::Result<Option<Run>> {
-        if let Some(run) = self.left.take() {
+        if let Some(run) = self.frames.left.take() {
             return Ok(Some(run));
         }
-        let Some(buffer) = self.buffers.get_mut(self.used) else { return Ok(None) };
-        match datagram::receive(&self.socket, self.is_v4, buffer) {
-            Ok(Arrived { len, segment, ds }) => {
-                let buffer = self.used;
-                self.used += 1;
-                let segment = if segment == 0 { len } else { segment };
-                Ok(Some(Run { buffer, at: 0, end: len, segment: segment.max(1), ds }))
-            }
+        let Some(buffer) = self.frames.buffers.get_mut(self.frames.used) else { return Ok(None) };
+        let answer = self.own.as_ref().and_then(|own| own.answers.pop());
+        let arrived = match answer {
+            Some(datagram) => Ok(copy(&datagram, buffer)),
+            None => datagram::receive(&self.socket, self.is_v4, buffer),
+        };
+        match arrived {
+            Ok(arrived) => Ok(Some(self.frames.run(arrived))),
             Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EINTR)) => {
                 Ok(None)
             }
             Err(error) => Err(error),
         }
+    }
+}
+
+impl Frames {
+    fn new(vni: u32, dscp: Dscp, mtu: u16) -> Self {
+        let buffers = (0..BUFFERS).map(|_| vec![0; BUFFER].into_boxed_slice()).collect();
+        Self { vni, dscp, mtu, buffers, used: 0, left: None }
+    }
+
+    /// The run that arrived in the next buffer.
+    fn run(&mut self, Arrived { len, segment, ds }: Arrived) -> Run {
+        let buffer = self.used;
+        self.used += 1;
+        let segment = if segment == 0 { len } else { segment };
+        Run { buffer, at: 0, end: len, segment: segment.max(1), ds }
     }
 
     /// Makes frames of as much of the run as there are slots for; returns the rest.
@@ -149,6 +198,19 @@ impl VxlanRx {
         if kept { Ok(()) } else { Err(DropReason::Ecn) }
     }
 
+    fn body(&self, at: u64, len: u32) -> Body<'_> {
+        let (buffer, at) = (at as usize / BUFFER, at as usize % BUFFER);
+        Body::private(&self.buffers[buffer][at..at + len as usize])
+    }
+
+    fn release(&mut self) {
+        self.used = 0;
+        if let Some(run) = &mut self.left {
+            self.buffers.swap(0, run.buffer);
+            (run.buffer, self.used) = (0, 1);
+        }
+    }
+
     /// The state of a frame, of which a socket says nothing.
     fn found(&self, head: &Head, len: usize) -> Offload {
         let (_, layers) = wire::parse(head, 0);
@@ -192,30 +254,37 @@ impl RxQueue for VxlanRx {
         let before = batch.frames().len();
         while batch.frames().len() < BATCH {
             let Some(run) = self.next_run()? else { break };
-            self.left = self.take(run, batch, drops);
+            self.frames.left = self.frames.take(run, batch, drops);
+        }
+        if let Some(path) = &self.clamp {
+            for slot in &mut batch.frames_mut()[before..] {
+                path.clamp(slot.head.bytes_mut(), slot.offload.checksum.is_some());
+            }
         }
         Ok(batch.frames().len() - before)
     }
 
     fn body(&self, at: u64, len: u32) -> Body<'_> {
-        let (buffer, at) = (at as usize / BUFFER, at as usize % BUFFER);
-        Body::private(&self.buffers[buffer][at..at + len as usize])
+        self.frames.body(at, len)
     }
 
     fn release(&mut self) {
-        self.used = 0;
-        if let Some(run) = &mut self.left {
-            self.buffers.swap(0, run.buffer);
-            (run.buffer, self.used) = (0, 1);
-        }
+        self.frames.release();
     }
 
     /// What is left of a run is told by no one.
     fn arm(&mut self) -> bool {
-        self.left.is_none()
+        let is_silent = self.own.as_ref().is_none_or(|own| own.answers.rest());
+        self.frames.left.is_none() && is_silent
     }
 
     fn readiness(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+        self.own.as_ref().map_or(self.socket.as_fd(), |own| own.either.as_fd())
     }
+}
+
+/// Puts a datagram where one that arrives would be; what it may say inside is left as it is.
+fn copy(datagram: &[u8], buffer: &mut [u8]) -> Arrived {
+    buffer[..datagram.len()].copy_from_slice(datagram);
+    Arrived { len: datagram.len(), segment: 0, ds: wire::too_big::CONTROL }
 }

@@ -1,0 +1,85 @@
+//! What the way to the other end takes now, as the kernel knows it: from its routes and from what routers on the way told it.
+
+use crate::spec::Tunnel;
+use crate::sys::datagram;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::time::Instant;
+use wire::mss;
+
+/// Bytes of the frame's own header, which an MTU does not count.
+pub(super) const ETHERNET: u32 = 14;
+/// What an underlay takes of which nothing is known.
+const USUAL: u32 = 1500;
+/// How long an answer is good for where asking for every packet would cost too much. Chosen: TCP sends a lost SYN again after a second.
+const FRESH_MS: u64 = 1000;
+
+/// The way of one tunnel, of which all its halves know.
+pub(super) struct Path {
+    /// Connected anew for every question; nothing is sent on it.
+    probe: OwnedFd,
+    to: SocketAddr,
+    overhead: u32,
+    /// The last answer; 0: none yet.
+    known: AtomicU32,
+    opened: Instant,
+    /// When it was asked for by [`Path::recent_mtu`], in ms since then.
+    asked: AtomicU64,
+}
+
+impl Path {
+    /// From the calling thread's namespace.
+    pub(super) fn new(tunnel: &Tunnel) -> io::Result<Self> {
+        let probe = datagram::socket(tunnel.remote)?;
+        if let Some(local) = tunnel.local {
+            datagram::bind(&probe, SocketAddr::new(local, 0))?;
+        }
+        let to = SocketAddr::new(tunnel.remote, tunnel.port);
+        let (known, asked) = (0.into(), 0.into());
+        Ok(Self { probe, to, overhead: tunnel.overhead(), known, opened: Instant::now(), asked })
+    }
+
+    /// The MTU of the packets inside: what is left of the path's.
+    ///
+    /// # Errors
+    /// There is no way.
+    pub(super) fn mtu(&self) -> io::Result<u32> {
+        // Bound to no address that it had by an earlier route.
+        datagram::disconnect(&self.probe)?;
+        datagram::connect(&self.probe, self.to)?;
+        let mtu = datagram::path_mtu(&self.probe, self.to.is_ipv4())?;
+        self.known.store(mtu, Relaxed);
+        Ok(self.inside(mtu))
+    }
+
+    /// The same as it was within the last second, or when there last was a way.
+    pub(super) fn recent_mtu(&self, now: Instant) -> u32 {
+        let now = now.saturating_duration_since(self.opened).as_millis() as u64;
+        let known = self.known.load(Relaxed);
+        if known != 0 && now.saturating_sub(self.asked.load(Relaxed)) < FRESH_MS {
+            return self.inside(known);
+        }
+        self.asked.store(now, Relaxed);
+        self.mtu().unwrap_or_else(|_| self.inside(if known == 0 { USUAL } else { known }))
+    }
+
+    /// Of nothing known.
+    pub(super) fn usual_mtu(&self) -> u32 {
+        self.inside(USUAL)
+    }
+
+    /// Lowers what a frame offers, if it is TCP's SYN, to what the path carries.
+    pub(super) fn clamp(&self, frame: &mut [u8], is_partial: bool) {
+        if mss::is_syn(frame) {
+            let mtu = self.recent_mtu(Instant::now());
+            mss::clamp(frame, (mtu + ETHERNET) as usize, is_partial);
+        }
+    }
+
+    fn inside(&self, mtu: u32) -> u32 {
+        mtu.saturating_sub(self.overhead + ETHERNET)
+    }
+}
