@@ -11,6 +11,8 @@ pub struct PortFacts {
     pub mac: [u8; 6],
     /// Its MTU: payload bytes of an untagged Ethernet frame.
     pub mtu: u32,
+    /// What is longer, the port itself refuses, and tells its sender: no one has to keep it away.
+    pub refuses_longer: bool,
     /// Administratively up.
     pub up: bool,
     /// A frame sent now would reach a peer.
@@ -21,4 +23,11 @@ pub struct PortFacts {
     pub mode: String,
     /// Which faster door is missing and why, and what was changed on the interface.
     pub notes: Vec<String>,
+}
+
+impl PortFacts {
+    /// Bytes after the Ethernet header of the longest packet that may be handed to the port.
+    pub fn longest(&self) -> u32 {
+        if self.refuses_longer || self.mtu == 0 { u32::MAX } else { self.mtu }
+    }
 }

@@ -98,6 +98,7 @@ impl Interface {
             interface: link.name,
             mode: mode.to_owned(),
             notes: notes.to_vec(),
+            ..PortFacts::default()
         }
     }
 

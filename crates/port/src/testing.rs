@@ -4,6 +4,8 @@
 //! user that keeps a body too long is caught.
 
 use crate::batch::{BodyAt, RxBatch};
+pub use crate::vxlan::Decapsulator;
+
 use crate::queue::{Body, Drops, RxQueue, Sent, TxFrame, TxQueue};
 use rustix::event::{EventfdFlags, eventfd};
 use std::collections::VecDeque;

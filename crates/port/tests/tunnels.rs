@@ -3,6 +3,7 @@
 mod lab;
 
 use lab::Lab;
+use port::testing::Decapsulator;
 use port::{
     Body, BodyAt, Drops, OpenError, OpenPort, PortKind, PortSpec, RxBatch, RxQueue, Slot, Tunnel,
     TxFrame,
@@ -147,8 +148,15 @@ fn the_sender_of_a_frame_that_is_too_long_is_told_what_the_path_takes_now() {
         lab.ip("s", &format!("route replace {FAR}/32 dev portb mtu {mtu}"));
         let frame = udp(1400, 0);
         assert_eq!(lost(&send(&mut near, &frame, Offload::default())), too_long);
+        assert!(near.control.has_news());
+        assert_eq!(near.control.facts().expect("facts").mtu, mtu - 50);
         assert_eq!(told(&mut near, &frame), mtu - 50);
+        assert!(!near.control.has_news());
     }
+    near.control.set_mtu(1200).expect("any");
+    assert_eq!(lost(&send(&mut near, &udp(1173, 0), Offload::default())), too_long);
+    assert_eq!(told(&mut near, &udp(1173, 0)), 1200);
+    assert!(send(&mut near, &udp(1172, 0), Offload::default()).is_empty());
 }
 
 #[test]
@@ -202,6 +210,62 @@ fn a_syn_offers_what_the_path_carries_on_both_ends_of_a_tunnel_that_clamps() {
     }
     assert!(send(&mut far, &syn(1460).finish(), plain).is_empty());
     assert_eq!(received(&mut near, 1).0, [syn(1310).finish()]);
+}
+
+#[test]
+fn a_burst_comes_out_whole_and_each_flow_in_order() {
+    let Some(lab) = hosts("burst") else { return };
+    let (mut near, mut far) = (end(&lab, "s", 7), end(&lab, "b", 7));
+    let frame = |number: usize| {
+        let flow = Frame::ethernet([2; 6], [4; 6]).ipv4(Ipv4::default()).udp(number as u16 % 5, 2);
+        let len = if number % 7 == 3 { 300 } else { 60 + number / 50 * 1300 };
+        flow.payload(&vec![number as u8; len])
+    };
+    let whole: Vec<_> = (0..100).map(|number| frame(number).finish()).collect();
+    let partial: Vec<_> = (0..100).map(|number| frame(number).finish_partial().unwrap()).collect();
+    let tx = |number: usize| {
+        let (bytes, checksum) = match number % 2 {
+            0 => (&whole[number], None),
+            _ => (&partial[number].0, Some(partial[number].1)),
+        };
+        let (head, body) = bytes.split_at(bytes.len().min(wire::HEAD_MAX));
+        let offload = Offload { checksum, ..Offload::default() };
+        TxFrame { head, body: Body::private(body), offload }
+    };
+    let burst: Vec<_> = (0..100).map(tx).collect();
+    let mut drops = Drops::default();
+    assert_eq!(near.tx[0].tx(&burst, &mut drops).frames, 100);
+    assert!(drops.is_empty());
+    let (came, _) = received(&mut far, 100);
+    let of_flow = |frames: &[Vec<u8>], flow: u8| -> Vec<Vec<u8>> {
+        frames.iter().filter(|frame| frame[35] == flow).cloned().collect()
+    };
+    (0..5).for_each(|flow| assert_eq!(of_flow(&came, flow), of_flow(&whole, flow), "flow {flow}"));
+}
+
+#[test]
+fn of_a_burst_that_is_too_long_each_frame_is_counted_and_what_fits_leaves() {
+    let Some(lab) = hosts("burst-long") else { return };
+    let (mut near, mut far) = (end(&lab, "s", 7), end(&lab, "b", 7));
+    let (long, short) = (udp(1423, 0), udp(1422, 0));
+    let tx = |bytes| {
+        let (head, body) = <[u8]>::split_at(bytes, wire::HEAD_MAX);
+        TxFrame { head, body: Body::private(body), offload: Offload::default() }
+    };
+    let mut drops = Drops::default();
+    let burst = [tx(&long), tx(&long), tx(&short), tx(&short), tx(&long)];
+    assert_eq!(near.tx[0].tx(&burst, &mut drops).frames, 2);
+    assert_eq!(lost(&drops), [(DropReason::TooBig, 3)]);
+    assert_eq!(received(&mut far, 2).0, [&short[..], &short]);
+}
+
+#[test]
+fn a_datagram_that_ends_inside_its_header_is_not_read_on_into_the_next() {
+    let header = Vxlan { vni: 7 }.emit();
+    let tunnel = Tunnel::new(FAR.parse().expect("an address"), 7);
+    let mut end = Decapsulator::new(&tunnel, 1450);
+    let (frames, drops) = end.frames_of(&[header, header].concat(), 5, 0);
+    assert_eq!((frames, lost(&drops)), (vec![], vec![(DropReason::BadSource, 4)]));
 }
 
 #[test]

@@ -21,8 +21,8 @@ pub(super) struct VxlanControl {
     path: Arc<Path>,
     membership: Membership,
     up: AtomicBool,
-    /// The MTU that was asked for; 0: as much as the path takes.
-    mtu: AtomicU32,
+    /// The path's MTU that the facts last told; 0: there was none.
+    told: AtomicU32,
 }
 
 impl VxlanControl {
@@ -39,18 +39,20 @@ impl VxlanControl {
             path,
             membership,
             up: true.into(),
-            mtu: spec.mtu.unwrap_or(0).into(),
+            told: 0.into(),
         }
     }
 
     pub(super) fn read(&self) -> PortFacts {
         let path = self.path.mtu();
         let fits = path.as_ref().map_or(self.path.usual_mtu(), |mtu| *mtu);
-        let wanted = self.mtu.load(Relaxed);
+        self.told.store(path.as_ref().map_or(0, |mtu| *mtu), Relaxed);
+        let wanted = self.path.wanted();
         PortFacts {
             interface: self.name.clone(),
             mac: self.mac,
             mtu: if wanted == 0 { fits } else { wanted },
+            refuses_longer: true,
             up: self.up.load(Relaxed),
             carrier: path.is_ok(),
             mode: format!("vxlan to {}, vni {}", self.tunnel.remote, self.tunnel.vni),
@@ -61,7 +63,7 @@ impl VxlanControl {
 
     fn notes(&self, path: io::Result<u32>, fits: u32) -> Vec<String> {
         let remote = self.tunnel.remote;
-        let wanted = self.mtu.load(Relaxed);
+        let wanted = self.path.wanted();
         let strays = self.membership.strays();
         let no_route = path.err().map(|error| format!("no route to {remote}: {error}"));
         let too_long = (wanted > fits).then(|| {
@@ -87,13 +89,18 @@ impl PortControl for VxlanControl {
         Ok(self.read())
     }
 
+    /// The path's MTU: no link tells of a route or of a router's message.
+    fn has_news(&self) -> bool {
+        self.path.mtu().unwrap_or(0) != self.told.load(Relaxed)
+    }
+
     fn set_admin(&self, up: bool) -> Result<(), ControlError> {
         self.up.store(up, Relaxed);
         Ok(())
     }
 
     fn set_mtu(&self, mtu: u32) -> Result<(), ControlError> {
-        self.mtu.store(mtu, Relaxed);
+        self.path.want(mtu);
         Ok(())
     }
 

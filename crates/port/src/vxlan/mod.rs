@@ -15,9 +15,11 @@ mod group;
 mod path;
 mod rx;
 mod tell;
+mod testing;
 mod tx;
 
 pub(crate) use group::Groups;
+pub use testing::Decapsulator;
 
 use crate::error::OpenError;
 use crate::interface::{cannot_enter, open_netns};
@@ -62,7 +64,7 @@ pub(crate) fn open(
         let membership = groups.join(name, &tunnel, queues)?;
         let senders = senders(&tunnel)
             .map_err(|source| OpenError::io(name, "open the sending sockets", source))?;
-        let path = Path::new(&tunnel).map_err(|source| {
+        let path = Path::new(&tunnel, spec.mtu.unwrap_or(0)).map_err(|source| {
             OpenError::io(name, "open the socket that asks for the path", source)
         })?;
         Ok((membership, senders, Arc::new(path)))
@@ -82,7 +84,7 @@ pub(crate) fn open(
     rx.insert(0, first.map_err(|source| OpenError::io(name, "watch two files as one", source))?);
     let rx = rx.into_iter().map(|rx| Box::new(rx) as Box<dyn RxQueue>).collect();
     let teller = || Teller::new(path.clone(), answers.clone());
-    let tx = (0..workers).map(|_| VxlanTx::new(senders.clone(), &tunnel, teller(), clamp.cloned()));
+    let tx = (0..workers).map(|_| VxlanTx::new(senders.clone(), &tunnel, path.clone(), teller()));
     let tx = tx.map(|tx| Box::new(tx) as Box<dyn TxQueue>).collect();
     Ok(OpenPort { facts, rx, tx, control: Box::new(control) })
 }

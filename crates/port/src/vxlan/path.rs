@@ -25,6 +25,8 @@ pub(super) struct Path {
     overhead: u32,
     /// The last answer; 0: none yet.
     known: AtomicU32,
+    /// The MTU that was asked for; 0: as much as the path takes.
+    wanted: AtomicU32,
     opened: Instant,
     /// When it was asked for by [`Path::recent_mtu`], in ms since then.
     asked: AtomicU64,
@@ -32,14 +34,15 @@ pub(super) struct Path {
 
 impl Path {
     /// From the calling thread's namespace.
-    pub(super) fn new(tunnel: &Tunnel) -> io::Result<Self> {
+    pub(super) fn new(tunnel: &Tunnel, wanted: u32) -> io::Result<Self> {
         let probe = datagram::socket(tunnel.remote)?;
         if let Some(local) = tunnel.local {
             datagram::bind(&probe, SocketAddr::new(local, 0))?;
         }
         let to = SocketAddr::new(tunnel.remote, tunnel.port);
-        let (known, asked) = (0.into(), 0.into());
-        Ok(Self { probe, to, overhead: tunnel.overhead(), known, opened: Instant::now(), asked })
+        let (overhead, opened) = (tunnel.overhead(), Instant::now());
+        let (known, asked, wanted) = (0.into(), 0.into(), wanted.into());
+        Ok(Self { probe, to, overhead, known, wanted, opened, asked })
     }
 
     /// The MTU of the packets inside: what is left of the path's.
@@ -53,6 +56,23 @@ impl Path {
         let mtu = datagram::path_mtu(&self.probe, self.to.is_ipv4())?;
         self.known.store(mtu, Relaxed);
         Ok(self.inside(mtu))
+    }
+
+    /// Bytes of the longest frame that the port shall send, its header and tags included: `usize::MAX`, whatever the path takes.
+    pub(super) fn longest(&self) -> usize {
+        match self.wanted() {
+            0 => usize::MAX,
+            mtu => (mtu + ETHERNET) as usize,
+        }
+    }
+
+    /// The MTU that was asked for; 0: none.
+    pub(super) fn wanted(&self) -> u32 {
+        self.wanted.load(Relaxed)
+    }
+
+    pub(super) fn want(&self, mtu: u32) {
+        self.wanted.store(mtu, Relaxed);
     }
 
     /// The same as it was within the last second, or when there last was a way.
@@ -74,8 +94,8 @@ impl Path {
     /// Lowers what a frame offers, if it is TCP's SYN, to what the path carries.
     pub(super) fn clamp(&self, frame: &mut [u8], is_partial: bool) {
         if mss::is_syn(frame) {
-            let mtu = self.recent_mtu(Instant::now());
-            mss::clamp(frame, (mtu + ETHERNET) as usize, is_partial);
+            let carries = (self.recent_mtu(Instant::now()) + ETHERNET) as usize;
+            mss::clamp(frame, carries.min(self.longest()), is_partial);
         }
     }
 

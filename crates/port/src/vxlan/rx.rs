@@ -44,7 +44,7 @@ struct Own {
 }
 
 /// From a run of datagrams to frames; knows no socket.
-struct Frames {
+pub(super) struct Frames {
     vni: u32,
     dscp: Dscp,
     /// No frame on the wire is longer than this and its Ethernet header.
@@ -58,7 +58,7 @@ struct Frames {
 
 /// Datagrams in a buffer that have not become frames.
 #[derive(Clone, Copy)]
-struct Run {
+pub(super) struct Run {
     buffer: usize,
     at: usize,
     end: usize,
@@ -93,7 +93,7 @@ impl VxlanRx {
         if let Some(run) = self.frames.left.take() {
             return Ok(Some(run));
         }
-        let Some(buffer) = self.frames.buffers.get_mut(self.frames.used) else { return Ok(None) };
+        let Some(buffer) = self.frames.next_buffer() else { return Ok(None) };
         let answer = self.own.as_ref().and_then(|own| own.answers.pop());
         let arrived = match answer {
             Some(datagram) => Ok(copy(&datagram, buffer)),
@@ -110,13 +110,18 @@ impl VxlanRx {
 }
 
 impl Frames {
-    fn new(vni: u32, dscp: Dscp, mtu: u16) -> Self {
+    pub(super) fn new(vni: u32, dscp: Dscp, mtu: u16) -> Self {
         let buffers = (0..BUFFERS).map(|_| vec![0; BUFFER].into_boxed_slice()).collect();
         Self { vni, dscp, mtu, buffers, used: 0, left: None }
     }
 
+    /// Where the next run goes, if there is room for one.
+    pub(super) fn next_buffer(&mut self) -> Option<&mut [u8]> {
+        self.buffers.get_mut(self.used).map(|buffer| &mut buffer[..])
+    }
+
     /// The run that arrived in the next buffer.
-    fn run(&mut self, Arrived { len, segment, ds }: Arrived) -> Run {
+    pub(super) fn run(&mut self, Arrived { len, segment, ds }: Arrived) -> Run {
         let buffer = self.used;
         self.used += 1;
         let segment = if segment == 0 { len } else { segment };
@@ -124,7 +129,12 @@ impl Frames {
     }
 
     /// Makes frames of as much of the run as there are slots for; returns the rest.
-    fn take(&mut self, mut run: Run, batch: &mut RxBatch, drops: &mut Drops) -> Option<Run> {
+    pub(super) fn take(
+        &mut self,
+        mut run: Run,
+        batch: &mut RxBatch,
+        drops: &mut Drops,
+    ) -> Option<Run> {
         while let Some(frame) = run.frame() {
             let Some(slot) = batch.free().first_mut() else { return Some(run) };
             let is_ours = self.is_ours(&run);
@@ -148,7 +158,7 @@ impl Frames {
 
     /// Whether the run's next datagram is VXLAN with this port's VNI.
     fn is_ours(&self, run: &Run) -> bool {
-        let header = Vxlan::parse(&self.buffers[run.buffer][run.at..run.end]);
+        let header = run.datagram().and_then(|at| Vxlan::parse(&self.buffers[run.buffer][at]));
         header.is_some_and(|header| header.vni == self.vni)
     }
 
@@ -198,12 +208,12 @@ impl Frames {
         if kept { Ok(()) } else { Err(DropReason::Ecn) }
     }
 
-    fn body(&self, at: u64, len: u32) -> Body<'_> {
+    pub(super) fn body(&self, at: u64, len: u32) -> Body<'_> {
         let (buffer, at) = (at as usize / BUFFER, at as usize % BUFFER);
         Body::private(&self.buffers[buffer][at..at + len as usize])
     }
 
-    fn release(&mut self) {
+    pub(super) fn release(&mut self) {
         self.used = 0;
         if let Some(run) = &mut self.left {
             self.buffers.swap(0, run.buffer);
@@ -224,10 +234,14 @@ impl Frames {
 }
 
 impl Run {
-    /// Where the next datagram's frame is; empty for one that ends before.
+    /// Where the next datagram is.
+    fn datagram(&self) -> Option<Range<usize>> {
+        (self.at < self.end).then(|| self.at..self.end.min(self.at + self.segment))
+    }
+
+    /// Where its frame is; empty for one that ends before.
     fn frame(&self) -> Option<Range<usize>> {
-        let end = self.end.min(self.at + self.segment);
-        (self.at < self.end).then(|| (self.at + Vxlan::LEN).min(end)..end)
+        self.datagram().map(|Range { start, end }| (start + Vxlan::LEN).min(end)..end)
     }
 
     /// Past the next datagram.

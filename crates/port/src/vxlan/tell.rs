@@ -30,7 +30,8 @@ impl Teller {
             return;
         }
         let Ok(mtu) = self.path.mtu() else { return };
-        let told = answer(&beginning(frame), (mtu + ETHERNET) as usize);
+        let carries = self.path.longest().min((mtu + ETHERNET) as usize);
+        let told = answer(&beginning(frame), carries);
         if let Some(answer) = told {
             self.answers.push([header, &answer].concat());
         }

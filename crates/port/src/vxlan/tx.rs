@@ -2,12 +2,14 @@
 
 use super::path::Path;
 use super::tell::Teller;
+use crate::batch::BATCH;
 use crate::gather::{Parts, gather, is_scattered, reason};
 use crate::plain::{self, Room};
 use crate::queue::{Drops, Sent, TxFrame, TxQueue, send_each};
 use crate::spec::Tunnel;
 use crate::sys::datagram::{self, Address};
 use crate::sys::parts::Part;
+use arrayvec::ArrayVec;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -27,10 +29,11 @@ pub(super) struct VxlanTx {
     to: Address,
     header: [u8; Vxlan::LEN],
     dscp: Dscp,
+    path: Arc<Path>,
+    /// Whether the offers of TCP are lowered to what the path carries.
+    clamps: bool,
     /// Tells the senders of frames that are too long.
     teller: Teller,
-    /// Whose MTU the offers of TCP are lowered to.
-    clamp: Option<Arc<Path>>,
     /// Datagrams that leave together.
     run: Run,
 }
@@ -49,55 +52,85 @@ struct Run {
     ds: u8,
 }
 
+/// What frames have in common that leave as the datagrams of one run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Way {
+    len: usize,
+    gso: Gso,
+    /// Which socket sends them, and under which DS field.
+    flow: usize,
+    ds: u8,
+}
+
+impl Way {
+    /// How many such frames fit into one run; a large one fills its own.
+    fn most(self) -> usize {
+        let fit = RUN_MAX.min(RUN_BYTES / (Vxlan::LEN + self.len));
+        if self.gso == Gso::None { fit.max(1) } else { 1 }
+    }
+}
+
 impl VxlanTx {
     pub(super) fn new(
         senders: Arc<[OwnedFd]>,
         tunnel: &Tunnel,
+        path: Arc<Path>,
         teller: Teller,
-        clamp: Option<Arc<Path>>,
     ) -> Self {
         let to = Address::new(SocketAddr::new(tunnel.remote, tunnel.port));
         let header = Vxlan { vni: tunnel.vni }.emit();
-        Self { senders, to, header, dscp: tunnel.dscp, teller, clamp, run: Run::default() }
+        let Tunnel { dscp, mss_clamp: clamps, .. } = *tunnel;
+        Self { senders, to, header, dscp, path, clamps, teller, run: Run::default() }
     }
 
     /// Sends a frame; one that the path does not take is answered.
-    fn send(&mut self, frame: &TxFrame<'_>) -> Result<(), DropReason> {
-        let sent = self.send_alone(frame);
+    fn send(&mut self, frame: &TxFrame<'_>, way: Way) -> Result<(), DropReason> {
+        let is_simple = way.gso == Gso::None && frame.offload.checksum.is_none();
+        let is_clamped = self.clamps && mss::is_syn(frame.head);
+        let sent = match is_simple && !is_clamped && !is_scattered(frame) {
+            true => self.send_parts(frame, way),
+            false => self.send_run(&[*frame], way),
+        };
         if sent == Err(DropReason::TooBig) {
             self.teller.tell(frame, &self.header, Instant::now());
         }
         sent
     }
 
-    fn send_alone(&mut self, frame: &TxFrame<'_>) -> Result<(), DropReason> {
-        let (flow, ds) = (self.flow(frame), outer_ds(frame.head, self.dscp));
-        let is_simple = frame.offload.gso == Gso::None && frame.offload.checksum.is_none();
-        let is_clamped = self.clamp.is_some() && mss::is_syn(frame.head);
-        if is_simple && !is_clamped && !is_scattered(frame) {
-            return self.send_parts(frame, flow, ds);
+    /// Sends frames that go the same way and fit into one run.
+    fn send_alike(&mut self, frames: &[TxFrame<'_>], way: Way, drops: &mut Drops) -> Sent {
+        if frames.len() > 1 && self.send_run(frames, way).is_ok() {
+            let mut sent = Sent::default();
+            frames.iter().for_each(|frame| sent.count(frame.len()));
+            return sent;
         }
-        self.send_run(&[*frame], flow, ds)
+        send_each(frames, drops, |frame| self.send(frame, way))
     }
 
-    /// Sends frames of one flow and DS field together, all or some of them, in order.
-    fn send_run(&mut self, frames: &[TxFrame<'_>], flow: usize, ds: u8) -> Result<(), DropReason> {
-        (self.run.flow, self.run.ds) = (flow, ds);
-        let gathered = frames.iter().try_for_each(|frame| plain::send(frame, usize::MAX, self));
+    /// Sends frames that go the same way together, and in order. Of frames that fit into one run, all or none.
+    fn send_run(&mut self, frames: &[TxFrame<'_>], way: Way) -> Result<(), DropReason> {
+        (self.run.flow, self.run.ds) = (way.flow, way.ds);
+        let longest = self.path.longest();
+        let gathered = frames.iter().try_for_each(|frame| plain::send(frame, longest, self));
         let sent = gathered.and_then(|()| self.flush());
         // What is left of a frame that cannot be sent must not leave with the next one.
         self.run.clear();
         sent
     }
 
-    fn flow(&self, frame: &TxFrame<'_>) -> usize {
-        entropy(frame.head) as usize % self.senders.len()
+    fn way(&self, frame: &TxFrame<'_>) -> Way {
+        let flow = entropy(frame.head) as usize % self.senders.len();
+        let ds = outer_ds(frame.head, self.dscp);
+        Way { len: frame.len(), gso: frame.offload.gso, flow, ds }
     }
 
     /// Sends a frame that needs nothing done, from where it lies.
-    fn send_parts(&mut self, frame: &TxFrame<'_>, flow: usize, ds: u8) -> Result<(), DropReason> {
+    fn send_parts(&mut self, frame: &TxFrame<'_>, way: Way) -> Result<(), DropReason> {
+        if way.len > self.path.longest() {
+            return Err(DropReason::TooBig);
+        }
         let parts: Parts<'_> = gather(&self.header, frame);
-        let sent = datagram::send(&self.senders[flow], &self.to, &parts, None, ds);
+        let sent = datagram::send(&self.senders[way.flow], &self.to, &parts, None, way.ds);
         sent.map_err(|error| reason(&error))
     }
 
@@ -131,8 +164,31 @@ impl Run {
 
 impl TxQueue for VxlanTx {
     fn tx(&mut self, frames: &[TxFrame<'_>], drops: &mut Drops) -> Sent {
-        send_each(frames, drops, |frame| self.send(frame))
+        let mut sent = Sent::default();
+        for batch in frames.chunks(BATCH) {
+            let ways: ArrayVec<Way, BATCH> = batch.iter().map(|frame| self.way(frame)).collect();
+            let mut left = u64::MAX >> (BATCH - batch.len());
+            while left != 0 {
+                let (first, together) = (left.trailing_zeros() as usize, alike(&ways, left));
+                left &= !together;
+                let run = batch.iter().enumerate().filter(|(at, _)| together >> at & 1 == 1);
+                let run: ArrayVec<TxFrame<'_>, BATCH> = run.map(|(_, frame)| *frame).collect();
+                sent.add(self.send_alike(&run, ways[first], drops));
+            }
+        }
+        sent
     }
+}
+
+const _: () = assert!(BATCH == u64::BITS as usize); // a bit for each frame
+
+/// Of the frames that are left, as bits, those that leave in one run with the first of them: none passes another frame of its flow.
+fn alike(ways: &[Way], left: u64) -> u64 {
+    let mut left = (0..ways.len()).filter(|at| left >> at & 1 == 1).peekable();
+    let Some(way) = left.peek().map(|first| ways[*first]) else { return 0 };
+    let may_follow = left.take_while(|at| ways[*at] == way || ways[*at].flow != way.flow);
+    let together = may_follow.filter(|at| ways[*at] == way).take(way.most());
+    together.fold(0, |together, at| together | 1 << at)
 }
 
 /// Segments gather in a run.
@@ -164,12 +220,47 @@ impl Room for VxlanTx {
         let (header, frame) = run.bytes[at..].split_at_mut(Vxlan::LEN);
         header.copy_from_slice(&self.header);
         fill(frame);
-        if let Some(path) = &self.clamp {
-            path.clamp(frame, checksum.is_some());
+        if self.clamps {
+            self.path.clamp(frame, checksum.is_some());
         }
         match checksum {
             Some(partial) => checksum::complete(frame, partial).map_err(|_| DropReason::BadOffload),
             None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    fn way() -> impl Strategy<Value = Way> {
+        let gso = prop_oneof![4 => Just(Gso::None), 1 => Just(Gso::TcpV4)];
+        (prop_oneof![Just(60), Just(1400)], gso, 0usize..3, 0u8..2)
+            .prop_map(|(len, gso, flow, ds)| Way { len, gso, flow, ds })
+    }
+
+    proptest! {
+        #[test]
+        fn every_frame_leaves_once_with_its_like_and_in_the_order_of_its_flow(ways in vec(way(), 1..=BATCH)) {
+            let mut left = u64::MAX >> (BATCH - ways.len());
+            let mut order = Vec::new();
+            while left != 0 {
+                let run = alike(&ways, left);
+                prop_assert!(run != 0 && run & !left == 0);
+                left &= !run;
+                let run: Vec<usize> = (0..ways.len()).filter(|at| run >> at & 1 == 1).collect();
+                let way = ways[run[0]];
+                prop_assert!(run.len() <= way.most() && run.iter().all(|at| ways[*at] == way));
+                order.extend(run);
+            }
+            prop_assert_eq!(order.len(), ways.len());
+            for flow in 0..3 {
+                let of_flow: Vec<usize> = order.iter().copied().filter(|at| ways[*at].flow == flow).collect();
+                prop_assert!(of_flow.is_sorted());
+            }
         }
     }
 }
