@@ -436,6 +436,9 @@ pub struct PortAdd {
     /// TTL or hop limit outside; 64 when left out (vxlan)
     #[arg(long)]
     pub ttl: Option<u8>,
+    /// Lower the MSS that TCP offers, both ways, to what the path carries (vxlan)
+    #[arg(long)]
+    pub mss_clamp: bool,
     /// Bit/s that leave by it in all, such as 1G
     #[arg(long)]
     pub rate: Option<Rate>,

@@ -185,7 +185,8 @@ impl Keeper {
             .opener
             .open(spec)
             .map_err(|error| Fault::new(label, error.step(), chain(&error), error.remedy()))?;
-        let attached = self.datapath.attach(entry.wanted.at, Queues { rx, tx, mtu: facts.mtu });
+        let attached =
+            self.datapath.attach(entry.wanted.at, Queues { rx, tx, mtu: facts.longest() });
         attached
             .map_err(|error| Fault::new(label, "hand it to the workers", chain(&error), REPORT))?;
         if !entry.wanted.queues.is_empty() {
@@ -218,7 +219,7 @@ impl Keeper {
     /// New facts, for everybody who can see them.
     fn show_facts(&mut self, at: PortAt, facts: PortFacts) {
         let Some(entry) = self.entries.get(&at) else { return };
-        self.datapath.set_mtu(at, if facts.mtu == 0 { u32::MAX } else { facts.mtu });
+        self.datapath.set_mtu(at, facts.longest());
         self.datapath.set_up(at, entry.admin_up && facts.up);
         tell_switch(entry, &facts);
         self.board.lock().insert(at, PortStatus { facts, fault: None });

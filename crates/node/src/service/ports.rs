@@ -216,6 +216,7 @@ fn tunnel(spec: &PortSpec) -> Option<port::Tunnel> {
         port: spec.udp_port.unwrap_or(usual.port),
         dscp: spec.dscp.as_ref().map_or(usual.dscp, spec::Dscp::get),
         ttl: spec.ttl.unwrap_or(usual.ttl),
+        mss_clamp: spec.mss_clamp.unwrap_or(usual.mss_clamp),
         ..usual
     })
 }

@@ -156,6 +156,9 @@ pub struct PortSpec {
     /// TTL or hop limit outside; 64 when left out (`vxlan` only).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl: Option<u8>,
+    /// Whether the MSS that TCP offers is lowered, both ways, to what the path carries (`vxlan` only).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mss_clamp: Option<bool>,
     /// Bit/s that leave by it in all; what the interface can do when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
@@ -207,6 +210,7 @@ impl PortSpec {
             udp_port: None,
             dscp: None,
             ttl: None,
+            mss_clamp: None,
             rate: None,
             queue: Vec::new(),
         }
@@ -280,6 +284,7 @@ impl PortSpec {
         only(self.udp_port.is_some(), "udp_port", &tunnel);
         only(self.dscp.is_some(), "dscp", &tunnel);
         only(self.ttl.is_some(), "ttl", &tunnel);
+        only(self.mss_clamp.is_some(), "mss_clamp", &tunnel);
         if self.kind == PortKind::Vlink && self.peer.is_none() {
             faults.push(Fault::new(
                 "peer",

@@ -7,7 +7,7 @@
 //! * **ECN** is RFC 6040's, **DSCP** uniform or a pipe ([`wire::tunnel::Dscp`]).
 //! * **Never fragmented**: an outer packet that the path does not take is refused here, and the sender of the one inside is told ([`wire::too_big`]).
 //! * **Large segments** are cut as they are put into datagrams, which leave in one system call (`UDP_SEGMENT`); a run of datagrams
-//!   arrives in one (`UDP_GRO`) and is put together again ([`wire::merge`]).
+//!   arrives in one (`UDP_GRO`) and is put together again ([`wire::merge`]). Small frames of one flow and length leave in one call, too.
 
 mod answers;
 mod control;

@@ -92,6 +92,7 @@ fn spec(args: PortAdd) -> Result<PortSpec, Failure> {
         udp_port: args.udp_port,
         dscp: args.dscp,
         ttl: args.ttl,
+        mss_clamp: args.mss_clamp.then_some(true),
         rate: args.rate,
         ..PortSpec::of(kind)
     })

@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 mod life;
+mod ovs;
+mod paths;
 #[expect(dead_code, reason = "each test program uses its part")]
 mod place;
 mod queues;
