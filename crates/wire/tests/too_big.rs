@@ -31,7 +31,7 @@ fn is_sound(frame: &[u8], carries: usize, answer: &[u8]) {
     let (head, most, least, kind) =
         if is_v4 { (28, 576, 68, (3, 4)) } else { (48, 1280, 1280, (2, 0)) };
     assert_eq!((told.get(Field::IcmpType), told.get(Field::IcmpCode)), kind);
-    let mtu = u32::from_be_bytes(answer[at + head - 4..at + head].try_into().unwrap());
+    let mtu = u32::from_be_bytes(answer[at + head - 4..at + head].try_into().expect("four bytes"));
     assert_eq!(mtu as usize, (carries - at).min(if is_v4 { 65_535 } else { usize::MAX }));
     assert!(mtu >= least && answer.len() - at <= most);
     let quote = &answer[at + head..];

@@ -344,6 +344,7 @@ fn read_tunnel(scope: &Scope<'_>, spec: &mut PortSpec) {
     spec.udp_port = scope.number("udp_port", 0..=u64::from(u16::MAX)).map(|n| n as u16);
     spec.dscp = scope.text_or_number("dscp");
     spec.ttl = scope.number("ttl", 0..=u64::from(u8::MAX)).map(|n| n as u8);
+    spec.mss_clamp = scope.flag("mss_clamp");
 }
 
 fn read_queue(mut scope: Scope<'_>, port: &str) -> Option<QueueSpec> {

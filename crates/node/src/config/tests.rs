@@ -93,7 +93,7 @@ fn a_tunnel_has_its_ends_its_key_and_what_its_outer_packets_carry() {
         Config::parse(&text, "", &host()).map_err(|problems| problems.to_string())
     };
     let config = tunnel(
-        "remote = '2001:db8::2'\nlocal = '2001:db8::1'\nkey = 7\nudp_port = 4790\ndscp = 46\nttl = 9",
+        "remote = '2001:db8::2'\nlocal = '2001:db8::1'\nkey = 7\nudp_port = 4790\ndscp = 46\nttl = 9\nmss_clamp = true",
     );
     let shown = serde_json::to_value(&config.unwrap().switches[0].ports[0].value).unwrap();
     let wanted = [
@@ -103,6 +103,7 @@ fn a_tunnel_has_its_ends_its_key_and_what_its_outer_packets_carry() {
         ("udp_port", 4790.into()),
         ("dscp", serde_json::json!("46")),
         ("ttl", 9.into()),
+        ("mss_clamp", true.into()),
     ];
     wanted
         .iter()

@@ -14,8 +14,8 @@ use wire::mss;
 pub(super) const ETHERNET: u32 = 14;
 /// What an underlay takes of which nothing is known.
 const USUAL: u32 = 1500;
-/// How long an answer is good for where asking for every packet would cost too much. Chosen: TCP sends a lost SYN again after a second.
-const FRESH_MS: u64 = 1000;
+/// How long an answer is good for where asking for every packet would cost too much. Chosen: 10 questions a second are nothing.
+const FRESH_MS: u64 = 100;
 
 /// The way of one tunnel, of which all its halves know.
 pub(super) struct Path {
@@ -75,7 +75,7 @@ impl Path {
         self.wanted.store(mtu, Relaxed);
     }
 
-    /// The same as it was within the last second, or when there last was a way.
+    /// The same as it was within the last tenth of a second, or when there last was a way.
     pub(super) fn recent_mtu(&self, now: Instant) -> u32 {
         let now = now.saturating_duration_since(self.opened).as_millis() as u64;
         let known = self.known.load(Relaxed);
