@@ -1,4 +1,4 @@
-//! The DS field at both ends of a tunnel: ECN by RFC 6040, DSCP uniform or pipe (RFC 2983).
+//! The DS field at both ends of a tunnel: ECN by RFC 6040, DSCP uniform or pipe (RFC 2983), or what of it identifies the flow outside.
 //!
 //! The field is the IPv4 TOS byte or the IPv6 traffic class: DSCP 6 bits, ECN 2 bits (RFC 2474, RFC 3168).
 
@@ -41,13 +41,24 @@ impl Ecn {
     }
 }
 
-/// What the DSCP does at the tunnel's ends (RFC 2983 §3).
+/// What the DSCP does at the tunnel's ends: as RFC 2983 §3 has it, or as the identity of the flow.
+///
+/// | | outer DSCP | outer ECN | inner DSCP at the end | inner ECN at the end |
+/// |---|---|---|---|---|
+/// | `Pipe(n)` | n | inner | inner | RFC 6040 |
+/// | `Uniform` | inner | inner | outer | RFC 6040 |
+/// | `Identity` | inner | inner | inner | RFC 6040 |
+/// | `WholeByte` | inner | inner | inner | inner |
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Dscp {
     /// The outer packet has this one, 6 bits; the inner stays as it is.
     Pipe(u8),
     /// The outer packet has the inner one's, and the inner takes over the outer's at the end.
     Uniform,
+    /// The outer packet has the inner one's, for whoever looks at it on the way, and the inner keeps its own.
+    Identity,
+    /// Likewise the whole field, whose ECN bits then mean no congestion: RFC 6040 does not hold, and nothing is brought inside.
+    WholeByte,
 }
 
 /// The outer DS field of a frame that begins with `head`: its ECN is copied (RFC 6040 §4.1, normal mode). Not IP: no ECN.
@@ -55,13 +66,16 @@ pub fn outer_ds(head: &[u8], dscp: Dscp) -> u8 {
     let inner = field(head).map_or(0, |(_, inner)| inner);
     match dscp {
         Dscp::Pipe(outer) => outer << 2 | inner & 3,
-        Dscp::Uniform => inner,
+        Dscp::Uniform | Dscp::Identity | Dscp::WholeByte => inner,
     }
 }
 
 /// Brings into a frame that begins with `head` what happened to the outer DS field; false: the frame must be dropped.
 #[must_use]
 pub fn decapsulate_ds(head: &mut [u8], outer: u8, dscp: Dscp) -> bool {
+    if dscp == Dscp::WholeByte {
+        return true;
+    }
     let Some((at, inner)) = field(head) else { return true };
     let Some(ecn) = Ecn::of(inner).decapsulated(Ecn::of(outer)) else { return false };
     let above = if dscp == Dscp::Uniform { outer } else { inner };
@@ -126,31 +140,71 @@ mod tests {
         frame.udp(1, 2).payload(&[0; 18]).finish()
     }
 
-    proptest! {
-        #[test]
-        fn a_frame_comes_out_as_if_it_had_been_built_with_the_field_that_follows(
-            is_v6: bool, inner: u8, outer: u8, uniform: bool,
-        ) {
-            let dscp = if uniform { Dscp::Uniform } else { Dscp::Pipe(9) };
-            let mut bytes = frame(is_v6, inner);
-            prop_assert_eq!(outer_ds(&bytes, dscp), if uniform { inner } else { 9 << 2 | inner & 3 });
-            let kept = decapsulate_ds(&mut bytes, outer, dscp);
-            match Ecn::of(inner).decapsulated(Ecn::of(outer)) {
-                None => prop_assert!(!kept),
-                Some(ecn) => {
-                    let above = if uniform { outer } else { inner };
-                    prop_assert!(kept);
-                    prop_assert_eq!(&bytes, &frame(is_v6, above & 0xfc | ecn as u8));
-                    prop_assert!(is_v6 || fold(sum(&bytes[18..38])) == 0xffff);
-                }
+    /// Figure 4 of RFC 6040, §4.2, as it is printed: a row for each inner field, a column for each outer one, both in the order Not-ECT, ECT(0),
+    /// ECT(1), CE. `None`: drop.
+    const FIGURE_4: [(u8, [Option<u8>; 4]); 4] = [
+        (0b00, [Some(0b00), Some(0b00), Some(0b00), None]),
+        (0b10, [Some(0b10), Some(0b10), Some(0b01), Some(0b11)]),
+        (0b01, [Some(0b01), Some(0b01), Some(0b01), Some(0b11)]),
+        (0b11, [Some(0b11), Some(0b11), Some(0b11), Some(0b11)]),
+    ];
+
+    fn figure_4(inner: u8, outer: u8) -> Option<u8> {
+        let column = [0b00, 0b10, 0b01, 0b11].iter().position(|&ecn| ecn == outer % 4);
+        let row = FIGURE_4.iter().find(|row| row.0 == inner % 4);
+        row.expect("a row").1[column.expect("a column")]
+    }
+
+    /// Outer field at the beginning, and inner field at the end (`None`: dropped), by the columns of [`Dscp`].
+    fn expected(dscp: Dscp, inner: u8, outer: u8) -> (u8, Option<u8>) {
+        let ecn = figure_4(inner, outer);
+        let joined = |dscp: u8| ecn.map(|ecn| dscp / 4 * 4 + ecn);
+        match dscp {
+            Dscp::Pipe(number) => (number * 4 + inner % 4, joined(inner)),
+            Dscp::Uniform => (inner, joined(outer)),
+            Dscp::Identity => (inner, joined(inner)),
+            Dscp::WholeByte => (inner, Some(inner)),
+        }
+    }
+
+    const MODES: [Dscp; 5] =
+        [Dscp::Pipe(0), Dscp::Pipe(46), Dscp::Uniform, Dscp::Identity, Dscp::WholeByte];
+
+    #[test]
+    fn every_field_inside_and_outside_comes_out_as_the_table_of_its_mode_says() {
+        let frames: [Vec<_>; 2] =
+            [false, true].map(|is_v6| (0..=255).map(|field| frame(is_v6, field)).collect());
+        for (frames, is_v6) in frames.iter().zip([false, true]) {
+            for (mode, inner, outer) in every_case() {
+                let mut bytes = frames[usize::from(inner)].clone();
+                let (begun, ended) = expected(mode, inner, outer);
+                let case = || format!("{mode:?}, inner {inner:#x}, outer {outer:#x}");
+                assert_eq!(outer_ds(&bytes, mode), begun, "{}", case());
+                let kept = decapsulate_ds(&mut bytes, outer, mode);
+                assert_eq!(kept, ended.is_some(), "{}", case());
+                let field = usize::from(ended.unwrap_or(inner));
+                assert!(bytes == frames[field], "{}", case());
+                assert!(is_v6 || fold(sum(&bytes[18..38])) == 0xffff, "{}", case());
             }
         }
+    }
 
+    fn every_case() -> impl Iterator<Item = (Dscp, u8, u8)> {
+        let fields =
+            || (0..=255_u8).flat_map(|inner| (0..=255_u8).map(move |outer| (inner, outer)));
+        MODES
+            .into_iter()
+            .flat_map(move |mode| fields().map(move |(inner, outer)| (mode, inner, outer)))
+    }
+
+    proptest! {
         #[test]
         fn no_bytes_make_it_fail(mut bytes in proptest::collection::vec(any::<u8>(), 0..64), outer: u8) {
             let before = bytes.len();
-            let _ = decapsulate_ds(&mut bytes, outer, Dscp::Uniform);
-            prop_assert_eq!(bytes.len(), before);
+            for mode in MODES {
+                let _ = (outer_ds(&bytes, mode), decapsulate_ds(&mut bytes, outer, mode));
+                prop_assert_eq!(bytes.len(), before);
+            }
         }
     }
 }
