@@ -98,6 +98,7 @@ impl Collector<'_, '_> {
         if let Some(spare) = spare_index(at) {
             let carried = &mut self.carried[spare];
             (carried.offload, carried.frame_len) = (packet.offload, packet.frame_len);
+            carried.tunnel_id = *packet.key.tunnel_id();
         }
     }
 
@@ -282,7 +283,7 @@ impl Collector<'_, '_> {
             total_len: packet.frame_len,
             why,
             metadata: packet.key.get(Field::Metadata) as u64,
-            tunnel_id: packet.key.get(Field::TunnelId) as u64,
+            tunnel_id: *packet.key.tunnel_id(),
         };
         let fits = self.events.packet_in(switch, punt, places);
         if !fits {

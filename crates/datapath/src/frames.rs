@@ -41,7 +41,8 @@ impl<'a> Frames<'a> {
         in_port: PortNo,
     ) {
         let mut bytes = 0;
-        for Slot { head, body, offload, buffer } in batch.frames_mut() {
+        let tunnel_ids = tunnel_ids(batch);
+        for Slot { head, body, offload, buffer, .. } in batch.frames_mut() {
             // Each pushes its own: a body that was put together before would be read while it is still being written.
             match (*body, source) {
                 (BodyAt::Nowhere, _) | (BodyAt::Port { .. }, None) => {
@@ -66,6 +67,9 @@ impl<'a> Frames<'a> {
                 packet.key.set(Field::InPort, u128::from(in_port));
             }
         }
+        for (packet, tunnel_id) in self.packets.iter_mut().zip(tunnel_ids) {
+            packet.key.set(Field::TunnelId, tunnel_id.into());
+        }
         self.received = Sent { frames: self.packets.len() as u64, bytes };
     }
 
@@ -88,6 +92,13 @@ impl<'a> Frames<'a> {
         self.received.count(bytes.len());
     }
 
+    /// Says by which tunnel the frame pushed last had come.
+    pub(crate) fn push_tunnel_id(&mut self, tunnel_id: u64) {
+        if let Some(packet) = self.packets.last_mut() {
+            packet.key.set(Field::TunnelId, tunnel_id.into());
+        }
+    }
+
     /// Forgets all frames but those whose bit is set, in order.
     pub(crate) fn keep(&mut self, bits: u64) {
         let mut kept = 0;
@@ -102,6 +113,18 @@ impl<'a> Frames<'a> {
         }
         self.packets.truncate(kept);
         self.bodies.truncate(kept);
+    }
+}
+
+/// The tunnel ids of a batch's frames, but for runts; of a batch that has none nothing is looked at.
+#[inline]
+fn tunnel_ids(batch: &RxBatch) -> ArrayVec<u32, BATCH> {
+    match batch.has_tunnel_ids() {
+        true => {
+            let frames = batch.frames().iter().filter(|slot| slot.frame_len() >= ETHERNET_HEADER);
+            frames.map(|slot| slot.tunnel_id).collect()
+        }
+        false => ArrayVec::new(),
     }
 }
 

@@ -27,6 +27,7 @@ pub(crate) struct Carried {
     pub(crate) frame_len: u32,
     /// Frame of the batch that it came from: whose body it has.
     pub(crate) origin: u8,
+    pub(crate) tunnel_id: u64,
 }
 
 /// What a spare head that crosses a vlink needs besides, so that it need not be parsed again.
@@ -36,7 +37,7 @@ pub(crate) struct Parsed {
     pub(crate) layers: Layers,
 }
 
-/// A frame as it waits for the end of the pass. By reference: a copy of the offload state is made where it stays.
+/// A frame as it waits for the end of the pass. By reference: a copy of the offload state is made where it stays, and few read a tunnel id.
 #[derive(Clone, Copy)]
 pub(crate) struct Waiting<'h> {
     pub(crate) head: &'h Head,
@@ -44,28 +45,31 @@ pub(crate) struct Waiting<'h> {
     pub(crate) frame_len: u32,
     /// Frame of the batch whose body it has.
     pub(crate) origin: u8,
+    pub(crate) tunnel_id: &'h u64,
 }
 
 impl<'h> Waiting<'h> {
     /// Frame `index` of the batch.
     #[inline]
     pub(crate) fn own(packets: &'h [Packet<'_>], index: usize) -> Self {
-        let Packet { head, offload, frame_len, .. } = &packets[index];
-        Self { head, offload, frame_len: *frame_len, origin: index as u8 }
+        let Packet { head, offload, frame_len, key, .. } = &packets[index];
+        let tunnel_id = key.tunnel_id();
+        Self { head, offload, frame_len: *frame_len, origin: index as u8, tunnel_id }
     }
 
     /// A frame in a spare head.
     #[inline]
     pub(crate) fn spare(head: &'h Head, carried: &'h Carried) -> Self {
-        let Carried { offload, frame_len, origin } = carried;
-        Self { head, offload, frame_len: *frame_len, origin: *origin }
+        let Carried { offload, frame_len, origin, tunnel_id } = carried;
+        Self { head, offload, frame_len: *frame_len, origin: *origin, tunnel_id }
     }
 
-    /// As it is handed to a destination; `bodies` are those of the batch.
+    /// As it is handed to a destination, with its tunnel id if that is wanted; `bodies` are those of the batch.
     #[inline]
-    pub(crate) fn to_send(self, bodies: &[Body<'h>]) -> TxFrame<'h> {
+    pub(crate) fn to_send(self, bodies: &[Body<'h>], ids: bool) -> TxFrame<'h> {
         let body = bodies[usize::from(self.origin)];
-        TxFrame { head: self.head.bytes(), body, offload: *self.offload }
+        let tunnel_id = if ids { u32::try_from(*self.tunnel_id).unwrap_or(u32::MAX) } else { 0 };
+        TxFrame { head: self.head.bytes(), body, offload: *self.offload, tunnel_id }
     }
 
     /// Whether a port that takes packets of up to `mtu` bytes after Ethernet header and tags takes it.

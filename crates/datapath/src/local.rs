@@ -52,6 +52,8 @@ pub(crate) struct LocalPort {
     pub(crate) shared: Arc<PortShared>,
     pub(crate) switch: SwitchIx,
     pub(crate) way: Way,
+    /// Whether frames that leave by it tell their tunnel ids.
+    pub(crate) wants_tunnel_ids: bool,
     /// Frames that wait for the end of the pass.
     pub(crate) chain: Chain,
     /// Its queues and rates, if it has any.
@@ -64,7 +66,12 @@ const STRIKES: u32 = 3;
 
 impl LocalPort {
     pub(crate) fn new(shared: Arc<PortShared>, switch: SwitchIx, way: Way) -> Self {
-        Self { shared, switch, way, chain: Chain::default(), shaper: None, strikes: 0 }
+        let wants_tunnel_ids = match &way {
+            Way::Queue(queue) => queue.wants_tunnel_ids(),
+            Way::Vlink(_) => false,
+        };
+        let chain = Chain::default();
+        Self { shared, switch, way, wants_tunnel_ids, chain, shaper: None, strikes: 0 }
     }
 
     /// Its code panicked; true when it goes out of service for that.

@@ -374,8 +374,9 @@ fn copy_head(heads: &mut Heads, batch: &[Packet<'_>], from: HeadAt) -> Option<He
         None => {
             let (origin, packet) = (from.0 as u8, &batch[usize::from(from.0)]);
             let &Packet { offload, frame_len, key, layers, .. } = packet;
+            let tunnel_id = *key.tunnel_id();
             copy.copy_from(packet.head);
-            heads.carried[to] = Carried { offload, frame_len, origin };
+            heads.carried[to] = Carried { offload, frame_len, origin, tunnel_id };
             heads.parsed[to] = Parsed { key, layers };
         }
     }

@@ -52,6 +52,7 @@ impl Transmit<'_> {
             return self.flush_shaped(to, frame_of);
         }
         let gate = Gate::of(port);
+        let ids = port.wants_tunnel_ids;
         let LocalPort { shared, way: Way::Queue(queue), chain, .. } = port else { return };
         let counters = &shared.counters[self.worker];
         let mut waiting = std::mem::take(chain);
@@ -76,7 +77,7 @@ impl Transmit<'_> {
                     self.users[usize::from(entry.head().0)] -= 1;
                 }
                 match gate.pass(&frame) {
-                    Ok(()) => frames.push(frame.to_send(self.bodies)),
+                    Ok(()) => frames.push(frame.to_send(self.bodies, ids)),
                     Err(reason) => counters.tx_drops.add(reason, 1),
                 }
             }
@@ -91,6 +92,7 @@ impl Transmit<'_> {
     fn flush_shaped<'h>(&mut self, to: PortIx, frame_of: &impl Fn(HeadAt) -> Option<Waiting<'h>>) {
         let Some(Some(port)) = self.ports.get_mut(to.0 as usize) else { return };
         let gate = Gate::of(port);
+        let ids = port.wants_tunnel_ids;
         let mut waiting = std::mem::take(&mut port.chain);
         let mut left = Chain::default();
         let Some((mut exit, shaper)) = port.exit(to) else { return };
@@ -113,7 +115,7 @@ impl Transmit<'_> {
                     exit.lose(shaper.queue(lane), reason, worker);
                     continue;
                 }
-                let frame = waiting.to_send(self.bodies);
+                let frame = waiting.to_send(self.bodies, ids);
                 let wire_len = wire_len(waiting.head, &frame);
                 let mut admission = shaper.admit(lane, &frame, wire_len, now);
                 if admission == Admission::Full {

@@ -112,7 +112,8 @@ fn pump(way: &mut Way) {
     head[..6].fill(0xff);
     head[6] = 2;
     head[12..14].copy_from_slice(&[0x88, 0xb5]);
-    let frame = TxFrame { head: &head, body: Body::default(), offload: Offload::default() };
+    let frame =
+        TxFrame { head: &head, body: Body::default(), offload: Offload::default(), tunnel_id: 0 };
     let began = Instant::now();
     let sent = way.to.tx(&[frame; port::BATCH], &mut way.drops);
     (way.sent.frames, way.sent.bytes) =
@@ -126,7 +127,7 @@ fn frame<'a>(slot: &'a Slot, rx: &'a dyn RxQueue) -> TxFrame<'a> {
         BodyAt::Slot(len) => Body::private(&slot.buffer[..len as usize]),
         BodyAt::Port { at, len } => rx.body(at, len),
     };
-    TxFrame { head: slot.head.bytes(), body, offload: slot.offload }
+    TxFrame { head: slot.head.bytes(), body, offload: slot.offload, tunnel_id: 0 }
 }
 
 fn options() -> Result<Options, Box<dyn Error>> {

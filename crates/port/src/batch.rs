@@ -37,6 +37,9 @@ pub struct Slot {
     pub body: BodyAt,
     /// Checksum and segmentation state.
     pub offload: Offload,
+    /// The key of the tunnel that it came by, of a batch that [has them](RxBatch::set_tunnel_ids); else whatever was here before. It lies where
+    /// nothing else does.
+    pub tunnel_id: u32,
     /// Bytes for a body that was read from a file descriptor; filled by the port. Empty in slots after the first [`BODIES`].
     pub buffer: Box<[u8]>,
 }
@@ -67,6 +70,7 @@ const _: () = assert!(size_of::<Slot>() == 7 * 64); // an odd number of lines, s
 pub struct RxBatch {
     slots: Vec<Slot>,
     len: usize,
+    has_tunnel_ids: bool,
 }
 
 impl Default for RxBatch {
@@ -75,16 +79,28 @@ impl Default for RxBatch {
             head: Head::default(),
             body: BodyAt::Nowhere,
             offload: Offload::default(),
+            tunnel_id: 0,
             buffer: vec![0; if index < BODIES { BODY_MAX } else { 0 }].into_boxed_slice(),
         };
-        Self { slots: (0..BATCH).map(slot).collect(), len: 0 }
+        Self { slots: (0..BATCH).map(slot).collect(), len: 0, has_tunnel_ids: false }
     }
 }
 
 impl RxBatch {
     /// Forgets the frames of the last round.
     pub fn clear(&mut self) {
-        self.len = 0;
+        (self.len, self.has_tunnel_ids) = (0, false);
+    }
+
+    /// Declares that every frame of the batch has a tunnel id. Said once for all: a batch from any other port has nothing to clear, and its
+    /// reader one thing to ask.
+    pub fn set_tunnel_ids(&mut self) {
+        self.has_tunnel_ids = true;
+    }
+
+    /// Whether its frames have tunnel ids.
+    pub fn has_tunnel_ids(&self) -> bool {
+        self.has_tunnel_ids
     }
 
     /// The free slots, for a port to fill from the first on.

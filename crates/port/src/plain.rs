@@ -155,8 +155,12 @@ mod tests {
 
     #[test]
     fn head_and_body_are_joined() {
-        let frame =
-            TxFrame { head: &[1; 20], body: Body::private(&[2; 30]), offload: Offload::default() };
+        let frame = TxFrame {
+            head: &[1; 20],
+            body: Body::private(&[2; 30]),
+            offload: Offload::default(),
+            tunnel_id: 0,
+        };
         let mut room = Frames(Vec::new(), 1);
         assert_eq!(send(&frame, 50, &mut room), Ok(()));
         assert_eq!(room.0, vec![[vec![1; 20], vec![2; 30]].concat()]);
@@ -182,6 +186,7 @@ mod tests {
             head: &[1, 2, 3, 4],
             body: Body::private(&[5, 6, 7, 8]),
             offload: Offload::default(),
+            tunnel_id: 0,
         };
         for (at, expected) in [(0, [1, 2, 3]), (2, [3, 4, 5]), (4, [5, 6, 7]), (5, [6, 7, 8])] {
             let mut out = [0; 3];

@@ -87,6 +87,8 @@ pub struct TxFrame<'a> {
     pub body: Body<'a>,
     /// What is still to be done to it.
     pub offload: Offload,
+    /// The tunnel's key that rules chose; only for a [`TxQueue::wants_tunnel_ids`], else 0.
+    pub tunnel_id: u32,
 }
 
 impl TxFrame<'_> {
@@ -170,6 +172,11 @@ pub trait TxQueue: Send {
     /// Sends the frames, in order; each frame not sent is counted in `drops`. Returns frames and bytes sent
     /// (a large frame that is segmented counts once, with its own length).
     fn tx(&mut self, frames: &[TxFrame<'_>], drops: &mut Drops) -> Sent;
+
+    /// Whether [`TxFrame::tunnel_id`] shall be told: always the same answer.
+    fn wants_tunnel_ids(&self) -> bool {
+        false
+    }
 }
 
 /// Sends frames one by one; each that was not sent is counted in `drops`.

@@ -183,8 +183,12 @@ mod tests {
         assert_eq!(rx.rx(&mut batch, &mut drops).unwrap(), 1);
         let slot = &batch.frames()[0];
         let BodyAt::Port { at, len } = slot.body else { panic!("a long frame has a body") };
-        let out =
-            TxFrame { head: slot.head.bytes(), body: rx.body(at, len), offload: slot.offload };
+        let out = TxFrame {
+            head: slot.head.bytes(),
+            body: rx.body(at, len),
+            offload: slot.offload,
+            tunnel_id: 0,
+        };
         assert_eq!(tx.tx(&[out], &mut drops), Sent { frames: 1, bytes: 1000 });
         assert_eq!(right.take(), vec![frame]);
     }
@@ -194,7 +198,12 @@ mod tests {
         let port = Memory::new().unwrap();
         port.limit(0);
         let (mut tx, mut drops) = (port.tx(), Drops::default());
-        let frame = TxFrame { head: &[0; 60], body: Body::default(), offload: Offload::default() };
+        let frame = TxFrame {
+            head: &[0; 60],
+            body: Body::default(),
+            offload: Offload::default(),
+            tunnel_id: 0,
+        };
         assert_eq!(tx.tx(&[frame], &mut drops), Sent::default());
         assert_eq!(drops.iter().collect::<Vec<_>>(), vec![(DropReason::TxFull, 1)]);
     }

@@ -27,7 +27,7 @@ fn opened(lab: &Lab, kind: PortKind) -> OpenPort {
 
 fn send(port: &mut OpenPort, head: &[u8]) -> (u64, Vec<(DropReason, u64)>) {
     let mut drops = Drops::default();
-    let frame = TxFrame { head, body: Body::default(), offload: Offload::default() };
+    let frame = TxFrame { head, body: Body::default(), offload: Offload::default(), tunnel_id: 0 };
     let sent = port.tx[0].tx(&[frame], &mut drops);
     (sent.frames, drops.iter().collect())
 }
@@ -177,8 +177,12 @@ fn several_queues_open_on_every_kind() {
     lab.ip("b", "link set eth0 up");
     for tx in &mut port.tx {
         let mut drops = Drops::default();
-        let frame =
-            TxFrame { head: &[0xff; 60], body: Body::default(), offload: Offload::default() };
+        let frame = TxFrame {
+            head: &[0xff; 60],
+            body: Body::default(),
+            offload: Offload::default(),
+            tunnel_id: 0,
+        };
         assert_eq!(tx.tx(&[frame], &mut drops).frames, 1, "{:?}", drops.iter().collect::<Vec<_>>());
     }
 }
@@ -276,8 +280,12 @@ fn a_larger_mtu_takes_larger_buffers() {
     lab.ip("a", "link set eth0 mtu 3000");
     assert_eq!(send(&mut port, &[0xff; 200]).0, 1);
     let body = [0x5a; 2814];
-    let frame =
-        TxFrame { head: &[0xff; 200], body: Body::private(&body), offload: Offload::default() };
+    let frame = TxFrame {
+        head: &[0xff; 200],
+        body: Body::private(&body),
+        offload: Offload::default(),
+        tunnel_id: 0,
+    };
     assert_eq!(port.tx[0].tx(&[frame], &mut Drops::default()).bytes, 3014);
 }
 

@@ -76,4 +76,6 @@ reasons! {
     HoldFull = "hold_full";
     /// Congestion was marked on the tunnel's packet, and the frame inside cannot say so (RFC 6040 §4.2).
     Ecn = "ecn";
+    /// The tunnel id that a rule chose is longer than the tunnel's key (VXLAN: 24 bits).
+    TunnelId = "tunnel_id";
 }

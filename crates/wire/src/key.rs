@@ -27,6 +27,9 @@ pub const WORDS: usize = 16;
 /// The word that holds `in_port`; the only part of a parsed key that changes when a frame crosses a vlink.
 pub const IN_PORT_WORD: usize = 2;
 
+/// The word that is `tunnel_id`.
+pub(crate) const TUNNEL_ID_WORD: usize = 14;
+
 /// Bit of [`Field::VlanVid`] that says "there is a tag" (`OFPVID_PRESENT`, OpenFlow 1.3.5 §7.2.3.7).
 pub const VLAN_PRESENT: u16 = 0x1000;
 
@@ -168,6 +171,12 @@ impl Key {
         }
         let mask = (field.full() as u64) << shift;
         self.0[word] = self.0[word] & !mask | ((value as u64) << shift) & mask;
+    }
+
+    /// [`Field::TunnelId`], which has a word of its own, where it lies: who will not look need not read it.
+    #[inline]
+    pub const fn tunnel_id(&self) -> &u64 {
+        &self.0[TUNNEL_ID_WORD]
     }
 
     /// Bitwise and, word by word: a key under a mask.

@@ -20,11 +20,11 @@ pub(crate) use ipv6::chain;
 pub(crate) use nd::{link_layer_option, nd_option_for};
 pub(crate) use shim::ITAG;
 
+use crate::key::TUNNEL_ID_WORD;
 use crate::{Depth, Field, Head, IN_PORT_WORD, Key, Layers, WORDS};
 
-/// Words of the key that hold what is not in the frame, whole but for `in_port`.
+/// The word of the key that is `metadata`: like `tunnel_id`, and `in_port` in its word, it is not in the frame.
 const METADATA_WORD: usize = 13;
-const TUNNEL_ID_WORD: usize = 14;
 const IN_PORT_BITS: u64 = 0xffff_ffff << 32;
 
 /// Parses the head of a frame that came in at `in_port`. `metadata` and `tunnel_id` are 0.

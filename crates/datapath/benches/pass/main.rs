@@ -169,6 +169,7 @@ fn measure_ports() {
                 head,
                 body: port::Body::default(),
                 offload: wire::Offload::default(),
+                tunnel_id: 0,
             })
             .collect();
         let filled = MonotonicClock.cycles();

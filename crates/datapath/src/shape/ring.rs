@@ -14,6 +14,7 @@ pub(crate) struct Stored {
     len: u32,
     /// Bytes that it puts on the wire.
     pub(crate) wire_len: u32,
+    tunnel_id: u32,
     offload: Offload,
 }
 
@@ -52,9 +53,10 @@ impl Ring {
         let room = &mut self.bytes[at..at + len];
         room[..head].copy_from_slice(frame.head);
         frame.body.copy_to(0, &mut room[head..]);
+        let TxFrame { offload, tunnel_id, .. } = *frame;
         let (at32, head, len32) = (at as u32, head as u32, len as u32);
         self.frames[(self.first + self.count) % FRAMES] =
-            Stored { at: at32, head, len: len32, wire_len, offload: frame.offload };
+            Stored { at: at32, head, len: len32, wire_len, tunnel_id, offload };
         self.count += 1;
         self.end = at + len;
         true
@@ -92,7 +94,12 @@ impl Ring {
     pub(crate) fn frame(&self, stored: &Stored) -> TxFrame<'_> {
         let (at, head, len) = (stored.at as usize, stored.head as usize, stored.len as usize);
         let (head, body) = self.bytes[at..at + len].split_at(head);
-        TxFrame { head, body: Body::private(body), offload: stored.offload }
+        TxFrame {
+            head,
+            body: Body::private(body),
+            offload: stored.offload,
+            tunnel_id: stored.tunnel_id,
+        }
     }
 }
 
@@ -122,7 +129,7 @@ mod tests {
                 }
                 let (head, body) = (vec![step as u8; head], vec![!step as u8; body]);
                 let frame =
-                    TxFrame { head: &head, body: Body::private(&body), offload: Offload::default() };
+                    TxFrame { head: &head, body: Body::private(&body), offload: Offload::default(), tunnel_id: 0 };
                 if ring.push(&frame, 0) {
                     oracle.push_back(bytes_of(&frame));
                 } else {
@@ -138,7 +145,12 @@ mod tests {
     #[test]
     fn frames_are_bounded_as_their_bytes_are() {
         let mut ring = Ring::new(1 << 20);
-        let frame = TxFrame { head: &[0; 60], body: Body::default(), offload: Offload::default() };
+        let frame = TxFrame {
+            head: &[0; 60],
+            body: Body::default(),
+            offload: Offload::default(),
+            tunnel_id: 0,
+        };
         assert_eq!((0..5000).filter(|_| ring.push(&frame, 60)).count(), FRAMES);
         let mut small = Ring::new(150);
         assert_eq!((0..5000).filter(|_| small.push(&frame, 60)).count(), 2);

@@ -22,6 +22,7 @@ pub(crate) struct Label {
     pub(crate) switch: SwitchId,
     pub(crate) unit: UnitId,
     pub(crate) in_port: PortNo,
+    pub(crate) tunnel_id: u64,
     pub(crate) offload: Offload,
 }
 
@@ -32,8 +33,8 @@ const KINDS: [Gso; 4] = [Gso::None, Gso::TcpV4, Gso::TcpV6, Gso::Udp];
 
 impl Label {
     pub(crate) fn words(&self) -> Words {
-        let Self { ix, switch, unit, in_port, offload } = *self;
-        [pair(ix.0, switch.0), pair(unit.0, in_port), packed(&offload)]
+        let Self { ix, switch, unit, in_port, tunnel_id, offload } = *self;
+        [pair(ix.0, switch.0), pair(unit.0, in_port), packed(&offload), tunnel_id]
     }
 
     pub(crate) fn of(words: &Words) -> Self {
@@ -44,6 +45,7 @@ impl Label {
             switch: SwitchId(switch),
             unit: UnitId(unit),
             in_port,
+            tunnel_id: words[3],
             offload: unpacked(words[2]),
         }
     }
@@ -100,7 +102,8 @@ mod tests {
         let verified = Offload { verified: true, ..Offload::default() };
         for offload in KINDS.map(large).into_iter().chain([Offload::default(), verified]) {
             let (ix, switch, unit) = (SwitchIx(3), SwitchId(u32::MAX), UnitId(1280));
-            let label = Label { ix, switch, unit, in_port: 0xffff_ff00, offload };
+            let (in_port, tunnel_id) = (0xffff_ff00, 0xff_ffff);
+            let label = Label { ix, switch, unit, in_port, tunnel_id, offload };
             assert_eq!(Label::of(&label.words()), label);
         }
     }

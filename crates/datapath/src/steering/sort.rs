@@ -73,6 +73,7 @@ impl Handover {
             switch: switch.id,
             unit,
             in_port: arrival.in_port,
+            tunnel_id: *packet.key.tunnel_id(),
             offload: packet.offload,
         };
         let count = |given: &Count| {

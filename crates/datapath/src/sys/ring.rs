@@ -13,12 +13,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 /// What goes with the bytes of a record.
-pub(crate) type Words = [u64; 3];
+pub(crate) type Words = [u64; 4];
 
 /// Words of a line: records begin where a line does.
 const LINE: usize = 8;
 /// Words in front of a record's bytes: their number, and what goes with them.
-const FRONT: usize = 4;
+const FRONT: usize = 5;
 /// In place of a number of bytes: the next record is at the ring's beginning.
 const SKIP: u64 = u64::MAX;
 

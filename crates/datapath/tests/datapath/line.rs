@@ -51,6 +51,8 @@ struct State {
     waiting: VecDeque<Wired>,
     in_round: usize,
     sent: Vec<Wired>,
+    /// Of a tunnel: those of the frames that wait, and of those sent.
+    tunnel_ids: Option<(VecDeque<u32>, Vec<u32>)>,
     fault: Option<Fault>,
     rounds: u64,
     keep_ready: bool,
@@ -95,6 +97,27 @@ impl Line {
     pub fn new() -> Self {
         let ready = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).unwrap();
         Self(Arc::new(Shared { state: Mutex::default(), changed: Condvar::new(), ready }))
+    }
+
+    /// A port whose frames have tunnel ids.
+    pub fn tunnel() -> Self {
+        let line = Self::new();
+        line.0.state().tunnel_ids = Some(Default::default());
+        line
+    }
+
+    /// Puts a frame on a tunnel's line, with its tunnel id.
+    pub fn put_by(&self, tunnel_id: u32, frame: Vec<u8>) {
+        let mut state = self.0.state();
+        state.tunnel_ids.as_mut().expect("a tunnel").0.push_back(tunnel_id);
+        state.waiting.push_back(frame.into());
+        drop(state);
+        self.wake();
+    }
+
+    /// The tunnel ids of what the switch sent since the last call.
+    pub fn take_tunnel_ids(&self) -> Vec<u32> {
+        std::mem::take(&mut self.0.state().tunnel_ids.as_mut().expect("a tunnel").1)
     }
 
     /// One receive queue, and a sending half for each worker.
@@ -191,6 +214,9 @@ impl Rx {
             let (head, rest) = frame.bytes.split_at(frame.bytes.len().min(HEAD_MAX));
             slot.head.area()[..head.len()].copy_from_slice(head);
             slot.head.set_len(head.len());
+            if let Some((waiting, _)) = &mut state.tunnel_ids {
+                slot.tunnel_id = waiting.pop_front().expect("each frame has one");
+            }
             slot.offload = frame.offload;
             slot.body = BodyAt::Nowhere;
             if !rest.is_empty() {
@@ -220,6 +246,9 @@ impl RxQueue for Rx {
             _ => {}
         }
         let count = self.take(batch);
+        if self.shared.state().tunnel_ids.is_some() {
+            batch.set_tunnel_ids();
+        }
         assert!(fault != Some(Fault::RxPanicsHolding) || count == 0, "rx of the double");
         batch.advance(count);
         Ok(count)
@@ -250,6 +279,10 @@ impl Drop for Rx {
 struct Tx(Arc<Shared>);
 
 impl TxQueue for Tx {
+    fn wants_tunnel_ids(&self) -> bool {
+        self.0.state().tunnel_ids.is_some()
+    }
+
     fn tx(&mut self, frames: &[TxFrame<'_>], drops: &mut Drops) -> Sent {
         let fault = self.0.state().fault;
         match fault {
@@ -266,7 +299,12 @@ impl TxQueue for Tx {
             frame.body.append_to(&mut bytes);
             sent.frames += 1;
             sent.bytes += bytes.len() as u64;
-            self.0.state().sent.push(Wired { bytes, offload: frame.offload });
+            let mut state = self.0.state();
+            state.sent.push(Wired { bytes, offload: frame.offload });
+            match &mut state.tunnel_ids {
+                Some((_, sent)) => sent.push(frame.tunnel_id),
+                None => assert_eq!(frame.tunnel_id, 0, "nobody asked"),
+            }
         }
         sent
     }

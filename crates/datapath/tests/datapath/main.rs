@@ -13,4 +13,5 @@ mod queues;
 mod rig;
 mod steering;
 mod time;
+mod tunnels;
 mod vlinks;

@@ -147,6 +147,14 @@ impl Rig {
         ports.iter().for_each(|&port| self.know(at(switch, port)));
     }
 
+    /// Adds a port whose frames have tunnel ids.
+    pub fn tunnel(&mut self, switch: u32, port: PortNo) {
+        let line = Line::tunnel();
+        self.datapath.attach(at(switch, port), line.queues(self.workers)).unwrap();
+        self.lines.insert(at(switch, port), line);
+        self.know(at(switch, port));
+    }
+
     /// Tells the pipeline that a port is there.
     fn know(&mut self, at: PortAt) {
         let switch = self.switches.get_mut(&at.switch.0).unwrap();

@@ -169,6 +169,24 @@ fn frames_are_handed_over_with_their_bodies_and_their_state() {
 }
 
 #[test]
+fn frames_are_handed_over_with_their_tunnel_ids() {
+    let mut rig = Rig::new(2);
+    rig.switch(1, &[2], &[]);
+    rig.tunnel(1, 1);
+    rig.rules(1, &[(10, vec![(wire::Field::TunnelId, 7)], vec![output(2)])]);
+    let (_, there) = cores(&rig);
+    let mut steering = rig.datapath.steer(ONE, SteeringOptions::default()).unwrap();
+    let unit = steering.free_unit().unwrap();
+    steering.set_entries(&rig.datapath, vec![entry(unit, 0, 0, Target::Core(there))]).unwrap();
+    for id in [7, 8, 7] {
+        rig.line(1, 1).put_by(id, udp(1, id as u8, 20));
+    }
+    settle(&rig, &steering);
+    assert_eq!(rig.line(1, 2).take_bytes(), [udp(1, 7, 20), udp(1, 7, 20)]);
+    assert_eq!(sent_by(&rig)[usize::from(there.0)], 2);
+}
+
+#[test]
 fn no_frame_is_lost_without_a_reason_while_flows_are_steered() {
     let mut rig = rig();
     let steering = rig.datapath.steer(ONE, SteeringOptions::default()).unwrap();

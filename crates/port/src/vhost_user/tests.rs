@@ -58,7 +58,7 @@ impl Rig {
                     BodyAt::Port { at, len } => self.rx.body(at, len),
                     _ => Body::default(),
                 };
-                TxFrame { head: slot.head.bytes(), body, offload: slot.offload }
+                TxFrame { head: slot.head.bytes(), body, offload: slot.offload, tunnel_id: 0 }
             })
             .collect();
         let sent = self.tx.tx(&frames, &mut self.drops);
@@ -242,7 +242,12 @@ fn the_flows_of_a_worker_spread_over_its_pairs_and_keep_their_order() {
     let all: Vec<_> = (0..120).map(|at: u8| frame(at % 10, at / 10)).collect();
     let frames: Vec<_> = all
         .iter()
-        .map(|head| TxFrame { head, body: Body::default(), offload: Offload::default() })
+        .map(|head| TxFrame {
+            head,
+            body: Body::default(),
+            offload: Offload::default(),
+            tunnel_id: 0,
+        })
         .collect();
     assert_eq!(tx.tx(&frames, &mut Drops::default()).frames, 120);
     let mut used = 0;

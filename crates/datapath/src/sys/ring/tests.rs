@@ -3,14 +3,14 @@ use proptest::prelude::*;
 use std::collections::VecDeque;
 
 fn put(writer: &mut Writer, number: u64, len: usize) -> bool {
-    let Some(bytes) = writer.reserve([number; 3], len) else { return false };
+    let Some(bytes) = writer.reserve([number; 4], len) else { return false };
     bytes.fill(number as u8);
     writer.commit();
     true
 }
 
 fn is(record: (Words, &[u8]), (number, len): (u64, usize)) -> bool {
-    record.0 == [number; 3]
+    record.0 == [number; 4]
         && record.1.len() == len
         && record.1.iter().all(|&byte| byte == number as u8)
 }
@@ -60,7 +60,7 @@ fn what_is_not_published_is_not_seen() {
 #[test]
 fn what_is_reserved_and_not_committed_is_no_record() {
     let (mut writer, mut reader) = ring(1024);
-    writer.reserve([7; 3], 100).unwrap().fill(7);
+    writer.reserve([7; 4], 100).unwrap().fill(7);
     writer.publish();
     assert!(!reader.look());
     assert!(put(&mut writer, 1, 10));
