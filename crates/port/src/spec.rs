@@ -33,17 +33,19 @@ pub struct PortSpec {
 }
 
 /// A tunnel to one other end.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Tunnel {
-    /// The other end.
+    /// The other end: where datagrams go.
     pub remote: IpAddr,
-    /// This end's address; the one of the route when left out.
-    pub local: Option<IpAddr>,
-    /// VXLAN network identifier, 24 bits.
-    pub vni: u32,
+    /// Its other addresses, from which datagrams come as well.
+    pub from: Vec<IpAddr>,
+    /// This end's addresses, over which flows spread; none: the one of the route.
+    pub local: Vec<IpAddr>,
+    /// VXLAN network identifier, 24 bits; `None`: of each frame its tunnel id, and received is whatever VNI no other port has.
+    pub vni: Option<u32>,
     /// UDP port of both ends.
     pub port: u16,
-    /// What becomes of the DSCP.
+    /// What becomes of the DSCP, and whether it identifies flows.
     pub dscp: Dscp,
     /// TTL or hop limit of the outer packet.
     pub ttl: u8,
@@ -56,13 +58,19 @@ impl Tunnel {
     pub fn new(remote: IpAddr, vni: u32) -> Self {
         Self {
             remote,
-            local: None,
-            vni,
+            from: Vec::new(),
+            local: Vec::new(),
+            vni: Some(vni),
             port: VXLAN_PORT,
             dscp: Dscp::Pipe(0),
             ttl: 64,
             mss_clamp: false,
         }
+    }
+
+    /// Every address that datagrams come from.
+    pub fn senders(&self) -> Vec<IpAddr> {
+        [&[self.remote], &self.from[..]].concat()
     }
 
     /// Bytes of the headers around a frame: IP, UDP, VXLAN.

@@ -1,5 +1,7 @@
 //! Tunnels: what comes out, what is refused, and who gets what.
 
+#[path = "tunnels/flows.rs"]
+mod flows;
 mod lab;
 #[path = "tunnels/long.rs"]
 mod long;
@@ -81,7 +83,8 @@ fn bytes(slot: &Slot, rx: &dyn RxQueue) -> Vec<u8> {
 fn send(port: &mut OpenPort, frame: &[u8], offload: Offload) -> Drops {
     let mut drops = Drops::default();
     let (head, body) = frame.split_at(frame.len().min(wire::HEAD_MAX));
-    port.tx[0].tx(&[TxFrame { head, body: Body::private(body), offload }], &mut drops);
+    port.tx[0]
+        .tx(&[TxFrame { head, body: Body::private(body), offload, tunnel_id: 0 }], &mut drops);
     drops
 }
 

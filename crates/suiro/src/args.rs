@@ -16,12 +16,11 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use node::spec::{
-    BadText, Controller, Dpid, Dscp, IfName, Listen, Mac, Netns, NewRate, Peer, Pin, PortName,
-    PortNumber, Protocol, Rate, SocketPath, SwitchName,
+    Addresses, BadText, Controller, Dpid, Dscp, FlowId, IfName, Listen, Mac, Netns, NewRate, Peer,
+    Pin, PortName, PortNumber, Protocol, Rate, SocketPath, SwitchName, TunnelKey,
 };
 use std::error::Error;
 use std::ffi::OsString;
-use std::net::IpAddr;
 use std::num::{IntErrorKind, ParseIntError};
 use std::path::PathBuf;
 
@@ -418,15 +417,18 @@ pub struct PortAdd {
     /// Listen on the socket; without it suiro calls, which lets guests outlive its restarts (vhost-user)
     #[arg(long)]
     pub server: bool,
-    /// The address of the tunnel's other end (vxlan)
-    #[arg(long, value_name = "ADDRESS")]
-    pub remote: Option<IpAddr>,
-    /// The address of its near end; the one of the route when left out (vxlan)
-    #[arg(long, value_name = "ADDRESS")]
-    pub local: Option<IpAddr>,
-    /// The tunnel's VNI (vxlan)
-    #[arg(long, value_name = "VNI")]
-    pub key: Option<u32>,
+    /// The address of the tunnel's other end, and, with commas, others that it sends from (vxlan)
+    #[arg(long, value_name = "ADDRESS[,ADDRESS]")]
+    pub remote: Option<Addresses>,
+    /// The address of its near end, or several over which flows spread; the one of the route when left out (vxlan)
+    #[arg(long, value_name = "ADDRESS[,ADDRESS]")]
+    pub local: Option<Addresses>,
+    /// The tunnel's VNI, or flow: each frame's tunnel id, for rules to match and set (vxlan)
+    #[arg(long, value_name = "VNI|flow")]
+    pub key: Option<TunnelKey>,
+    /// How a flow shows outside: by one of several --local addresses, by the DSCP inside, or by the whole ToS byte, which breaks ECN (vxlan)
+    #[arg(long, value_parser = FlowId::WORDS.to_vec())]
+    pub flow_id: Option<String>,
     /// UDP port of both ends; 4789 when left out (vxlan)
     #[arg(long, value_name = "PORT")]
     pub udp_port: Option<u16>,

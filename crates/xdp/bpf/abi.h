@@ -369,9 +369,12 @@ struct steer_thread {
 /* Their sockets, and the one that is nobody's. */
 #define TUNNEL_SOCKETS_MAX 65536
 
+/* In place of a VNI, whose bits are 24: whatever no other port has of this sender. */
+#define TUNNEL_ANY_VNI 0x1000000
+
 /* The key of map `owners`. */
 struct tunnel_key {
-	__u32 vni; /* host order */
+	__u32 vni; /* host order, or TUNNEL_ANY_VNI */
 	__u32 remote[4]; /* the sender: IPv6, or IPv4 mapped into it; network order */
 };
 

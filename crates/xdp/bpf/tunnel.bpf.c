@@ -57,6 +57,17 @@ static __always_inline int read_key(struct sk_reuseport_md *md, struct tunnel_ke
 	return !bpf_skb_load_bytes_relative(md, IPV6_SOURCE, key->remote, 16, BPF_HDR_START_NET);
 }
 
+/* Who owns the VNI of this sender, else who owns the rest of that sender's. */
+static __always_inline struct tunnel_owner *owner_of(struct tunnel_key *key)
+{
+	struct tunnel_owner *owner = bpf_map_lookup_elem(&owners, key);
+
+	if (owner)
+		return owner;
+	key->vni = TUNNEL_ANY_VNI;
+	return bpf_map_lookup_elem(&owners, key);
+}
+
 SEC("sk_reuseport")
 int suiro_tunnel(struct sk_reuseport_md *md)
 {
@@ -66,7 +77,7 @@ int suiro_tunnel(struct sk_reuseport_md *md)
 	__u64 *stray;
 
 	if (read_key(md, &key)) {
-		owner = bpf_map_lookup_elem(&owners, &key);
+		owner = owner_of(&key);
 		if (owner && owner->sockets) {
 			index = owner->first + md->hash % owner->sockets;
 			if (!bpf_sk_select_reuseport(md, &sockets, &index, 0))

@@ -12,6 +12,8 @@ const OWNERS: &str = "owners";
 const SOCKETS: &str = "sockets";
 const STRAYS: &str = "strays";
 
+/// `TUNNEL_ANY_VNI`.
+const ANY_VNI: u32 = 1 << 24;
 /// `TUNNEL_SOCKETS_MAX`.
 const SOCKETS_MAX: usize = 65_536;
 
@@ -50,30 +52,48 @@ impl TunnelDemux {
         Ok(demux)
     }
 
-    /// Gives datagrams of this VNI from this sender to these sockets of the group, by the hash of their addresses. Returns the place of the
-    /// first, for [`TunnelDemux::remove`].
+    /// Gives datagrams of this VNI from these senders to these sockets of the group, by the hash of their addresses; without a VNI those of
+    /// every VNI that no other port has of the sender. Returns the place of the first, for [`TunnelDemux::remove`].
     ///
     /// # Errors
-    /// The kernel refuses, or there are too many ports.
+    /// The kernel refuses, or there are too many ports; then nothing is given.
     pub fn add<S: AsFd>(
         &mut self,
-        (vni, remote): (u32, IpAddr),
+        vni: Option<u32>,
+        remotes: &[IpAddr],
         sockets: &[S],
     ) -> Result<u32, MapError> {
         let first = self.take(sockets.len())?;
+        let filled = self.fill(vni, remotes, first, sockets);
+        if filled.is_err() {
+            // What was not given yet cannot be taken back, which is no matter.
+            let _ = self.remove(vni, remotes, first, sockets.len());
+        }
+        filled.map(|()| first)
+    }
+
+    fn fill<S: AsFd>(
+        &mut self,
+        vni: Option<u32>,
+        remotes: &[IpAddr],
+        first: u32,
+        sockets: &[S],
+    ) -> Result<(), MapError> {
         for (place, socket) in (first..).zip(sockets) {
             self.set_socket(place, socket.as_fd().as_raw_fd())?;
         }
         let owner = [first, sockets.len() as u32];
-        self.owners()?.insert(key(vni, remote), owner, 0).map_err(MapError::access(OWNERS))?;
-        Ok(first)
+        let mut owners = self.owners()?;
+        remotes.iter().try_for_each(|&remote| {
+            owners.insert(key(vni, remote), owner, 0).map_err(MapError::access(OWNERS))
+        })
     }
 
-    /// Whether someone owns this VNI from this sender.
+    /// Whether someone owns this VNI, or, without one, the rest, from this sender.
     ///
     /// # Errors
     /// The kernel refuses to read the map.
-    pub fn is_owned(&mut self, vni: u32, remote: IpAddr) -> Result<bool, MapError> {
+    pub fn is_owned(&mut self, vni: Option<u32>, remote: IpAddr) -> Result<bool, MapError> {
         Ok(self.owners()?.get(&key(vni, remote), 0).is_ok())
     }
 
@@ -83,13 +103,17 @@ impl TunnelDemux {
     /// The kernel refuses to change the map.
     pub fn remove(
         &mut self,
-        (vni, remote): (u32, IpAddr),
+        vni: Option<u32>,
+        remotes: &[IpAddr],
         first: u32,
         sockets: usize,
     ) -> Result<(), MapError> {
         let range = first as usize..first as usize + sockets;
         self.taken[range].fill(false);
-        self.owners()?.remove(&key(vni, remote)).map_err(MapError::access(OWNERS))
+        let mut owners = self.owners()?;
+        let removed = remotes.iter().map(|&remote| owners.remove(&key(vni, remote)));
+        let outcomes: Vec<_> = removed.collect();
+        outcomes.into_iter().collect::<Result<(), _>>().map_err(MapError::access(OWNERS))
     }
 
     /// Datagrams so far that nobody owned.
@@ -127,7 +151,8 @@ impl TunnelDemux {
     }
 }
 
-fn key(vni: u32, remote: IpAddr) -> Key {
+fn key(vni: Option<u32>, remote: IpAddr) -> Key {
+    let vni = vni.unwrap_or(ANY_VNI);
     let remote = match remote {
         IpAddr::V4(remote) => remote.to_ipv6_mapped(),
         IpAddr::V6(remote) => remote,

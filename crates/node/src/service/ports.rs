@@ -7,7 +7,9 @@ use super::refusal::{Refusal, Why};
 use super::view::PortView;
 use crate::fault::Fault;
 use crate::ports::{Door, OnFailure, Wanted};
-use crate::spec::{self, NewRate, Peer, PortKind, PortName, PortNumber, PortPatch, PortSpec};
+use crate::spec::{
+    self, FlowId, NewRate, Peer, PortKind, PortName, PortNumber, PortPatch, PortSpec,
+};
 use openflow::{Mac, PortConfig, PortFeatures, PortMod, PortNo};
 use port::Keep;
 use std::collections::HashMap;
@@ -210,11 +212,19 @@ fn interface_of(spec: &PortSpec) -> port::PortSpec {
 }
 
 fn tunnel(spec: &PortSpec) -> Option<port::Tunnel> {
-    let usual = port::Tunnel::new(spec.remote?, spec.key?);
+    let (&remote, from) = spec.remote.as_ref()?.get().split_first()?;
+    let usual = port::Tunnel::new(remote, 0);
+    let dscp = || spec.dscp.as_ref().map_or(usual.dscp, spec::Dscp::get);
     Some(port::Tunnel {
-        local: spec.local,
+        from: from.to_vec(),
+        local: spec.local.as_ref().map_or_else(Vec::new, |local| local.get().to_vec()),
+        vni: spec.key?.vni(),
         port: spec.udp_port.unwrap_or(usual.port),
-        dscp: spec.dscp.as_ref().map_or(usual.dscp, spec::Dscp::get),
+        dscp: match spec.flow_id {
+            Some(FlowId::Dscp) => wire::tunnel::Dscp::Identity,
+            Some(FlowId::Tos) => wire::tunnel::Dscp::WholeByte,
+            Some(FlowId::Underlay) | None => dscp(),
+        },
         ttl: spec.ttl.unwrap_or(usual.ttl),
         mss_clamp: spec.mss_clamp.unwrap_or(usual.mss_clamp),
         ..usual

@@ -11,6 +11,7 @@ mod queue;
 mod rate;
 mod switch;
 mod tls;
+mod tunnel;
 
 pub use endpoint::{Controller, Host, Listen, OPENFLOW_PORT, Place, Target, Transport};
 pub use number::PortNumber;
@@ -26,3 +27,4 @@ pub use text::{
     BadText, Dpid, Dscp, IfName, Mac, Netns, Peer, PortName, SocketPath, SteerPoint, SwitchName,
 };
 pub use tls::{Pin, TlsSpec};
+pub use tunnel::{Addresses, FlowId, TunnelKey};

@@ -1,9 +1,9 @@
 //! What a user may ask of a port.
 
 use super::text::{Dscp, IfName, Mac, Netns, Peer, PortName, SocketPath};
+use super::tunnel::{self, Addresses, FlowId, TunnelKey};
 use super::{NewRate, PortNumber, QueueSpec, Rate};
 use serde::{Deserialize, Serialize};
-use std::net::IpAddr;
 use utoipa::ToSchema;
 
 /// Least MTU: IPv4's (RFC 791).
@@ -136,17 +136,18 @@ pub struct PortSpec {
     /// Whether suiro listens on it and the front-end calls (`vhost-user` only); the other way round when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<bool>,
-    /// The address of the tunnel's other end (`vxlan` only).
+    /// The address of the tunnel's other end; of several the first, and what comes from the others is the tunnel's too (`vxlan` only).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, example = "192.0.2.2")]
-    pub remote: Option<IpAddr>,
-    /// The address of its near end; the one of the route when left out (`vxlan` only).
+    pub remote: Option<Addresses>,
+    /// The address of its near end; of several one for each group of flows; the one of the route when left out (`vxlan` only).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, example = "192.0.2.2")]
-    pub local: Option<IpAddr>,
-    /// The tunnel's key: a VNI, 0 to 16777215 (`vxlan` only).
+    pub local: Option<Addresses>,
+    /// The tunnel's key: a VNI, 0 to 16777215, or `flow` for the tunnel id of each frame (`vxlan` only).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub key: Option<u32>,
+    pub key: Option<TunnelKey>,
+    /// How a flow shows outside, beside the UDP source port (`vxlan` only).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flow_id: Option<FlowId>,
     /// The UDP port of both ends; 4789 when left out (`vxlan` only).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub udp_port: Option<u16>,
@@ -207,6 +208,7 @@ impl PortSpec {
             remote: None,
             local: None,
             key: None,
+            flow_id: None,
             udp_port: None,
             dscp: None,
             ttl: None,
@@ -233,7 +235,7 @@ impl PortSpec {
         let mut faults = Vec::new();
         self.check_naming(&mut faults);
         self.check_kind(&mut faults);
-        self.check_tunnel(&mut faults);
+        tunnel::check(self, &mut faults);
         self.check_ranges(&mut faults);
         self.check_queues(&mut faults);
         faults
@@ -281,6 +283,7 @@ impl PortSpec {
         only(self.remote.is_some(), "remote", &tunnel);
         only(self.local.is_some(), "local", &tunnel);
         only(self.key.is_some(), "key", &tunnel);
+        only(self.flow_id.is_some(), "flow_id", &tunnel);
         only(self.udp_port.is_some(), "udp_port", &tunnel);
         only(self.dscp.is_some(), "dscp", &tunnel);
         only(self.ttl.is_some(), "ttl", &tunnel);
@@ -301,24 +304,6 @@ impl PortSpec {
         }
     }
 
-    fn check_tunnel(&self, faults: &mut Vec<Fault>) {
-        if self.kind != PortKind::Vxlan {
-            return;
-        }
-        let mut missing = |is_missing: bool, key: &'static str, cause: &str, remedy: &str| {
-            if is_missing {
-                faults.push(Fault::new(key, cause, remedy));
-            }
-        };
-        let remote = "a tunnel needs the address of its other end";
-        missing(self.remote.is_none(), "remote", remote, "add remote = \"192.0.2.2\"");
-        missing(self.key.is_none(), "key", "a tunnel needs its VNI", "add key = 7");
-        let families = self.local.zip(self.remote);
-        let differ = families.is_some_and(|(local, remote)| local.is_ipv4() != remote.is_ipv4());
-        let alike = "the tunnel's ends have addresses of two families";
-        missing(differ, "local", alike, "give both ends IPv4 addresses, or both IPv6");
-    }
-
     fn check_ranges(&self, faults: &mut Vec<Fault>) {
         let mut within = |key: &'static str, value: Option<u32>, low: u32, high: u32| {
             if let Some(value) = value.filter(|value| !(low..=high).contains(value)) {
@@ -329,7 +314,6 @@ impl PortSpec {
         within("mtu", self.mtu, MTU_MIN, MTU_MAX);
         let queues_max = if self.kind == PortKind::VhostUser { PAIRS_MAX } else { QUEUES_MAX };
         within("queues", self.queues.map(u32::from), 1, queues_max.into());
-        within("key", self.key, 0, (1 << 24) - 1);
         within("udp_port", self.udp_port.map(u32::from), 1, u16::MAX.into());
         within("ttl", self.ttl.map(u32::from), 1, u8::MAX.into());
     }
@@ -387,9 +371,9 @@ mod tests {
         spec.dscp = Some("46".parse().unwrap());
         assert_eq!(keys(&spec), ["remote", "key"]);
         (spec.remote, spec.local) = ("2001:db8::2".parse().ok(), "192.0.2.1".parse().ok());
-        spec.key = Some(1 << 24);
-        assert_eq!(keys(&spec), ["local", "key"]);
-        (spec.local, spec.key) = (None, Some(7));
+        spec.key = Some(TunnelKey::Vni(7));
+        assert_eq!(keys(&spec), ["local"]);
+        spec.local = None;
         assert_eq!(keys(&spec), [""; 0]);
         assert_eq!(spec.effective_interface(), None);
         spec.kind = PortKind::Tap;

@@ -9,7 +9,8 @@ use crate::spec::{PortSpec, Tunnel};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use wire::tunnel::Dscp;
 
 /// The least MTU of any IPv6 link (RFC 8200 §5).
 const LEAST_V6: u32 = 1280;
@@ -23,6 +24,8 @@ pub(super) struct VxlanControl {
     up: AtomicBool,
     /// The path's MTU that the facts last told; 0: there was none.
     told: AtomicU32,
+    /// The strays that they last told.
+    strays_told: AtomicU64,
 }
 
 impl VxlanControl {
@@ -40,6 +43,7 @@ impl VxlanControl {
             membership,
             up: true.into(),
             told: 0.into(),
+            strays_told: 0.into(),
         }
     }
 
@@ -55,16 +59,22 @@ impl VxlanControl {
             refuses_longer: true,
             up: self.up.load(Relaxed),
             carrier: path.is_ok(),
-            mode: format!("vxlan to {}, vni {}", self.tunnel.remote, self.tunnel.vni),
+            mode: self.mode(),
             notes: self.notes(path, fits),
             ..PortFacts::default()
         }
+    }
+
+    fn mode(&self) -> String {
+        let vni = self.tunnel.vni.map_or("of each flow".into(), |vni| vni.to_string());
+        format!("vxlan to {}, vni {vni}", self.tunnel.remote)
     }
 
     fn notes(&self, path: io::Result<u32>, fits: u32) -> Vec<String> {
         let remote = self.tunnel.remote;
         let wanted = self.path.wanted();
         let strays = self.membership.strays();
+        self.strays_told.store(strays, Relaxed);
         let no_route = path.err().map(|error| format!("no route to {remote}: {error}"));
         let too_long = (wanted > fits).then(|| {
             format!("the path to {remote} carries frames of MTU {fits}, less than the {wanted} asked for")
@@ -80,7 +90,11 @@ impl VxlanControl {
                 "the path to {remote} carries MTU {fits}, less than the {LEAST_V6} that IPv6 needs"
             )
         });
-        [no_route, too_long, short, strays].into_iter().flatten().collect()
+        let no_ecn = (self.tunnel.dscp == Dscp::WholeByte).then(|| {
+            "flow_id tos: the ECN bits outside are the flow's identity, so no congestion that the underlay marks reaches a guest; flow_id dscp keeps ECN"
+                .into()
+        });
+        [no_route, too_long, short, strays, no_ecn].into_iter().flatten().collect()
     }
 }
 
@@ -89,9 +103,10 @@ impl PortControl for VxlanControl {
         Ok(self.read())
     }
 
-    /// The path's MTU: no link tells of a route or of a router's message.
+    /// The path's MTU and what nobody got: no link tells of a route, of a router's message or of a stray.
     fn has_news(&self) -> bool {
         self.path.mtu().unwrap_or(0) != self.told.load(Relaxed)
+            || self.membership.strays() != self.strays_told.load(Relaxed)
     }
 
     fn set_admin(&self, up: bool) -> Result<(), ControlError> {

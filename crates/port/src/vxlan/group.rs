@@ -35,8 +35,16 @@ struct Group {
 pub(super) struct Membership {
     pub(super) sockets: Vec<Arc<OwnedFd>>,
     group: Arc<Group>,
-    owned: (u32, IpAddr),
+    vni: Option<u32>,
+    remotes: Vec<IpAddr>,
     first: u32,
+}
+
+/// What of a sender other ports of the group own.
+#[derive(Clone)]
+pub(super) struct Others {
+    group: Arc<Group>,
+    remotes: Vec<IpAddr>,
 }
 
 impl Groups {
@@ -49,22 +57,25 @@ impl Groups {
     ) -> Result<Membership, OpenError> {
         let failed = |step| move |source| OpenError::io(name, step, source);
         let group = self.group(name, tunnel)?;
-        let owned = (tunnel.vni, tunnel.remote);
+        let (vni, remotes) = (tunnel.vni, tunnel.senders());
         let sockets =
             (0..queues).map(|_| receiver(tunnel).map(Arc::new)).collect::<io::Result<Vec<_>>>();
         let sockets = sockets.map_err(failed("open the receiving sockets"))?;
         let mut demux = lock(&group.demux);
         let refused = |source| failed("take over the tunnel's datagrams")(io::Error::other(source));
-        if demux.is_owned(tunnel.vni, tunnel.remote).map_err(refused)? {
-            return Err(OpenError::Busy {
-                interface: name.to_owned(),
-                holder: format!("another port has VNI {} of {}", tunnel.vni, tunnel.remote),
-                remedy: "choose another key, or delete the other port".into(),
-            });
+        for &remote in &remotes {
+            if demux.is_owned(vni, remote).map_err(refused)? {
+                let what = vni.map_or("every other VNI".into(), |vni| format!("VNI {vni}"));
+                return Err(OpenError::Busy {
+                    interface: name.to_owned(),
+                    holder: format!("another port has {what} of {remote}"),
+                    remedy: "choose another key, or delete the other port".into(),
+                });
+            }
         }
-        let first = demux.add(owned, &sockets).map_err(refused)?;
+        let first = demux.add(vni, &remotes, &sockets).map_err(refused)?;
         drop(demux);
-        Ok(Membership { sockets, group, owned, first })
+        Ok(Membership { sockets, group, vni, remotes, first })
     }
 
     /// The group of the tunnel's UDP port in the calling thread's namespace.
@@ -104,10 +115,26 @@ impl Membership {
     }
 }
 
+impl Membership {
+    /// Who is asked what other ports own.
+    pub(super) fn others(&self) -> Others {
+        Others { group: Arc::clone(&self.group), remotes: self.remotes.clone() }
+    }
+}
+
+impl Others {
+    /// Whether one of them owns this VNI of the sender.
+    pub(super) fn own(&self, vni: u32) -> bool {
+        let mut demux = lock(&self.group.demux);
+        self.remotes.iter().any(|&remote| demux.is_owned(Some(vni), remote).unwrap_or(true))
+    }
+}
+
 impl Drop for Membership {
     fn drop(&mut self) {
         // What is refused here is over with the group's last socket.
-        let _ = lock(&self.group.demux).remove(self.owned, self.first, self.sockets.len());
+        let mut demux = lock(&self.group.demux);
+        let _ = demux.remove(self.vni, &self.remotes, self.first, self.sockets.len());
     }
 }
 

@@ -3,8 +3,10 @@
 //! The underlay is the host's own: the kernel routes, resolves neighbours and sums the outer checksum, and a port is a handful of UDP
 //! sockets. Datagrams find their port in the kernel ([`xdp::TunnelDemux`]): every port has its own queue, which no other tenant fills.
 //!
-//! * **Flows stay apart** on the way: a port sends from [`FLOWS`] source ports, chosen by the inner flow (RFC 7348 §5).
-//! * **ECN** is RFC 6040's, **DSCP** uniform or a pipe ([`wire::tunnel::Dscp`]).
+//! * **Flows stay apart** on the way: a port sends from [`FLOWS`] source ports, chosen by the inner flow (RFC 7348 §5), and from as many
+//!   addresses as it is given: a network that cannot see the ports tells flows apart by these.
+//! * **ECN** is RFC 6040's, **DSCP** uniform, a pipe or the flow's identity ([`wire::tunnel::Dscp`]).
+//! * **One port for many VNIs**: without one of its own, a frame's tunnel id is its VNI, both ways ([`vni`]).
 //! * **Never fragmented**: an outer packet that the path does not take is refused here, and the sender of the one inside is told ([`wire::too_big`]).
 //! * **Large segments** are cut as they are put into datagrams, which leave in one system call (`UDP_SEGMENT`); a run of datagrams
 //!   arrives in one (`UDP_GRO`) and is put together again ([`wire::merge`]). Small frames of one flow and length leave in one call, too.
@@ -17,6 +19,7 @@ mod rx;
 mod tell;
 mod testing;
 mod tx;
+mod vni;
 
 pub(crate) use group::Groups;
 pub use testing::Decapsulator;
@@ -37,6 +40,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use tell::Teller;
 use tx::VxlanTx;
+use vni::Received;
 
 /// Source ports of one port: enough for the receive queues of any host that suiro meets, and few descriptors.
 const FLOWS: usize = 32;
@@ -50,7 +54,7 @@ pub(crate) fn open(
     groups: &Groups,
 ) -> Result<OpenPort, OpenError> {
     let name = &spec.interface;
-    let Some(tunnel) = spec.tunnel else {
+    let Some(tunnel) = spec.tunnel.clone() else {
         let why = "a VXLAN port needs another end and a VNI";
         return Err(OpenError::WrongInterface { interface: name.clone(), why });
     };
@@ -74,11 +78,14 @@ pub(crate) fn open(
     let sockets = membership.sockets.clone();
     let answers = Answers::new().map(Arc::new);
     let answers = answers.map_err(|source| OpenError::io(name, "make an event counter", source))?;
-    let control = VxlanControl::new(spec, tunnel, path.clone(), membership);
+    let rest = membership.others();
+    let control = VxlanControl::new(spec, tunnel.clone(), path.clone(), membership);
     let facts = control.read();
     let mtu = facts.mtu.min(u16::MAX.into()) as u16;
     let clamp = tunnel.mss_clamp.then_some(&path);
-    let rx = sockets.into_iter().map(|socket| VxlanRx::new(socket, &tunnel, mtu).clamped_to(clamp));
+    let received = || Received::of(tunnel.vni, &rest);
+    let queue = |socket| VxlanRx::new(socket, &tunnel, received(), mtu).clamped_to(clamp);
+    let rx = sockets.into_iter().map(queue);
     let mut rx: Vec<VxlanRx> = rx.collect();
     let first = rx.remove(0).with(answers.clone());
     rx.insert(0, first.map_err(|source| OpenError::io(name, "watch two files as one", source))?);
@@ -89,13 +96,17 @@ pub(crate) fn open(
     Ok(OpenPort { facts, rx, tx, control: Box::new(control) })
 }
 
-/// The sending sockets, each with a source port of its own.
+/// The sending sockets, each with a source port of its own; they take turns with this end's addresses.
 fn senders(tunnel: &Tunnel) -> io::Result<Vec<OwnedFd>> {
     let is_v4 = tunnel.remote.is_ipv4();
-    let sender = |_| {
+    let local = |flow: usize| match tunnel.local.len() {
+        0 => any(is_v4),
+        addresses => tunnel.local[flow % addresses],
+    };
+    let sender = |flow| {
         let socket = datagram::socket(tunnel.remote)?;
         datagram::send_whole(&socket, is_v4, tunnel.ttl)?;
-        datagram::bind(&socket, SocketAddr::new(tunnel.local.unwrap_or(any(is_v4)), 0))?;
+        datagram::bind(&socket, SocketAddr::new(local(flow), 0))?;
         Ok(socket)
     };
     (0..FLOWS).map(sender).collect()

@@ -36,7 +36,7 @@ impl Path {
     /// From the calling thread's namespace.
     pub(super) fn new(tunnel: &Tunnel, wanted: u32) -> io::Result<Self> {
         let probe = datagram::socket(tunnel.remote)?;
-        if let Some(local) = tunnel.local {
+        if let Some(&local) = tunnel.local.first() {
             datagram::bind(&probe, SocketAddr::new(local, 0))?;
         }
         let to = SocketAddr::new(tunnel.remote, tunnel.port);

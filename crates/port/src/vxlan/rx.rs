@@ -2,6 +2,7 @@
 
 use super::answers::Answers;
 use super::path::Path;
+use super::vni::Received;
 use crate::batch::{BATCH, BodyAt, RxBatch, Slot};
 use crate::queue::{Body, Drops, RxQueue};
 use crate::spec::Tunnel;
@@ -45,7 +46,7 @@ struct Own {
 
 /// From a run of datagrams to frames; knows no socket.
 pub(super) struct Frames {
-    vni: u32,
+    received: Received,
     dscp: Dscp,
     /// No frame on the wire is longer than this and its Ethernet header.
     mtu: u16,
@@ -64,11 +65,13 @@ pub(super) struct Run {
     end: usize,
     segment: usize,
     ds: u8,
+    /// VNI of the first, if it is VXLAN.
+    first: Option<u32>,
 }
 
 impl VxlanRx {
-    pub(super) fn new(socket: Arc<OwnedFd>, tunnel: &Tunnel, mtu: u16) -> Self {
-        let frames = Frames::new(tunnel.vni, tunnel.dscp, mtu);
+    pub(super) fn new(socket: Arc<OwnedFd>, tunnel: &Tunnel, received: Received, mtu: u16) -> Self {
+        let frames = Frames::new(received, tunnel.dscp, mtu);
         Self { socket, is_v4: tunnel.remote.is_ipv4(), own: None, clamp: None, frames }
     }
 
@@ -110,9 +113,9 @@ impl VxlanRx {
 }
 
 impl Frames {
-    pub(super) fn new(vni: u32, dscp: Dscp, mtu: u16) -> Self {
+    pub(super) fn new(received: Received, dscp: Dscp, mtu: u16) -> Self {
         let buffers = (0..BUFFERS).map(|_| vec![0; BUFFER].into_boxed_slice()).collect();
-        Self { vni, dscp, mtu, buffers, used: 0, left: None }
+        Self { received, dscp, mtu, buffers, used: 0, left: None }
     }
 
     /// Where the next run goes, if there is room for one.
@@ -125,7 +128,9 @@ impl Frames {
         let buffer = self.used;
         self.used += 1;
         let segment = if segment == 0 { len } else { segment };
-        Run { buffer, at: 0, end: len, segment: segment.max(1), ds }
+        let mut run = Run { buffer, at: 0, end: len, segment: segment.max(1), ds, first: None };
+        run.first = self.vni_of(&run);
+        run
     }
 
     /// Makes frames of as much of the run as there are slots for; returns the rest.
@@ -137,16 +142,17 @@ impl Frames {
     ) -> Option<Run> {
         while let Some(frame) = run.frame() {
             let Some(slot) = batch.free().first_mut() else { return Some(run) };
-            let is_ours = self.is_ours(&run);
+            let vni = self.vni_of(&run).filter(|&vni| self.received.has(vni, run.first));
             let ds = run.ds;
             run.advance();
             // A run may hold datagrams of other ports: the kernel puts together what only its outer headers tell apart.
-            let outcome = match is_ours {
-                true => {
-                    let merged = self.merge(frame, &mut run);
+            let outcome = match vni {
+                Some(vni) => {
+                    slot.tunnel_id = vni;
+                    let merged = self.merge(frame, vni, &mut run);
                     self.decapsulate(slot, merged, run.buffer, ds)
                 }
-                false => Err(DropReason::BadSource),
+                None => Err(DropReason::BadSource),
             };
             match outcome {
                 Ok(()) => batch.advance(1),
@@ -156,19 +162,19 @@ impl Frames {
         None
     }
 
-    /// Whether the run's next datagram is VXLAN with this port's VNI.
-    fn is_ours(&self, run: &Run) -> bool {
+    /// The VNI of the run's next datagram, if it is VXLAN.
+    fn vni_of(&self, run: &Run) -> Option<u32> {
         let header = run.datagram().and_then(|at| Vxlan::parse(&self.buffers[run.buffer][at]));
-        header.is_some_and(|header| header.vni == self.vni)
+        header.map(|header| header.vni)
     }
 
-    /// Puts the segments that follow `frame` in the run behind it; the frame that they are now, and its state.
-    fn merge(&mut self, frame: Range<usize>, run: &mut Run) -> (Range<usize>, Offload) {
+    /// Puts the segments of the same VNI that follow `frame` in the run behind it; the frame that they are now, and its state.
+    fn merge(&mut self, frame: Range<usize>, vni: u32, run: &mut Run) -> (Range<usize>, Offload) {
         let Range { start, mut end } = frame;
         let is_alone = run.frame().is_none();
         let begun = (!is_alone).then(|| Train::begin(&self.buffers[run.buffer][start..end]));
         let Some(mut train) = begun.flatten() else { return (start..end, Offload::default()) };
-        while let Some(next) = run.frame().filter(|_| self.is_ours(run)) {
+        while let Some(next) = run.frame().filter(|_| self.vni_of(run) == Some(vni)) {
             let buffer = &mut self.buffers[run.buffer];
             if !train.precedes(&buffer[start..], &buffer[next.clone()]) {
                 break;
@@ -266,6 +272,7 @@ fn large(head: &Head, layers: &Layers, len: usize, offload: Offload, mtu: u16) -
 impl RxQueue for VxlanRx {
     fn rx(&mut self, batch: &mut RxBatch, drops: &mut Drops) -> io::Result<usize> {
         let before = batch.frames().len();
+        batch.set_tunnel_ids();
         while batch.frames().len() < BATCH {
             let Some(run) = self.next_run()? else { break };
             self.frames.left = self.frames.take(run, batch, drops);

@@ -94,8 +94,12 @@ mod tests {
     #[test]
     fn an_answer_sees_the_beginning_of_a_frame_across_head_and_body() {
         let (head, body) = ([1; 256], [2; 2000]);
-        let frame =
-            |body| TxFrame { head: &head, body: Body::private(body), offload: Offload::default() };
+        let frame = |body| TxFrame {
+            head: &head,
+            body: Body::private(body),
+            offload: Offload::default(),
+            tunnel_id: 0,
+        };
         assert_eq!(beginning(&frame(&body)), [vec![1; 256], vec![2; ENOUGH - 256]].concat());
         assert_eq!(beginning(&frame(&[])), head);
     }

@@ -1,6 +1,7 @@
 //! The receiving side without a socket.
 
 use super::rx::Frames;
+use super::vni::Received;
 use crate::batch::{BodyAt, RxBatch};
 use crate::queue::Drops;
 use crate::spec::Tunnel;
@@ -16,7 +17,9 @@ pub struct Decapsulator {
 impl Decapsulator {
     /// The far end of a tunnel on whose path frames are `mtu` and an Ethernet header long at most.
     pub fn new(tunnel: &Tunnel, mtu: u16) -> Self {
-        Self { frames: Frames::new(tunnel.vni, tunnel.dscp, mtu), batch: RxBatch::default() }
+        let received =
+            tunnel.vni.map_or_else(|| Received::Rest(Box::new(|_| false)), Received::One);
+        Self { frames: Frames::new(received, tunnel.dscp, mtu), batch: RxBatch::default() }
     }
 
     /// The frames of a run, at most 64 KiB, of datagrams of `segment` bytes each but the last (0: it is one), which came under the DS field

@@ -23,10 +23,16 @@ const RUN_MAX: usize = 64;
 /// Bytes in one call: a UDP datagram's most, less an IPv6 header that some paths count.
 const RUN_BYTES: usize = 65_535 - 8 - 40;
 
+/// 24 bits (RFC 7348 §5).
+const VNI_MAX: u32 = (1 << 24) - 1;
+
 /// One worker's way out.
 pub(super) struct VxlanTx {
     senders: Arc<[OwnedFd]>,
     to: Address,
+    /// Its VNI, if there is one for all frames.
+    vni: Option<u32>,
+    /// Of the frames in hand.
     header: [u8; Vxlan::LEN],
     dscp: Dscp,
     path: Arc<Path>,
@@ -60,6 +66,8 @@ struct Way {
     /// Which socket sends them, and under which DS field.
     flow: usize,
     ds: u8,
+    /// Of a port with no VNI of its own, the frames' tunnel id; else 0.
+    vni: u32,
 }
 
 impl Way {
@@ -78,9 +86,9 @@ impl VxlanTx {
         teller: Teller,
     ) -> Self {
         let to = Address::new(SocketAddr::new(tunnel.remote, tunnel.port));
-        let header = Vxlan { vni: tunnel.vni }.emit();
-        let Tunnel { dscp, mss_clamp: clamps, .. } = *tunnel;
-        Self { senders, to, header, dscp, path, clamps, teller, run: Run::default() }
+        let &Tunnel { vni, dscp, mss_clamp: clamps, .. } = tunnel;
+        let header = Vxlan { vni: vni.unwrap_or(0) }.emit();
+        Self { senders, to, vni, header, dscp, path, clamps, teller, run: Run::default() }
     }
 
     /// Sends a frame; one that the path does not take is answered.
@@ -99,6 +107,10 @@ impl VxlanTx {
 
     /// Sends frames that go the same way and fit into one run.
     fn send_alike(&mut self, frames: &[TxFrame<'_>], way: Way, drops: &mut Drops) -> Sent {
+        if let Err(reason) = self.choose_vni(way) {
+            drops.add(reason, frames.len() as u64);
+            return Sent::default();
+        }
         if frames.len() > 1 && self.send_run(frames, way).is_ok() {
             let mut sent = Sent::default();
             frames.iter().for_each(|frame| sent.count(frame.len()));
@@ -119,9 +131,23 @@ impl VxlanTx {
     }
 
     fn way(&self, frame: &TxFrame<'_>) -> Way {
-        let flow = entropy(frame.head) as usize % self.senders.len();
+        let vni = self.vni.map_or(frame.tunnel_id, |_| 0);
+        // Equal flows of two tenants go two ways.
+        let flow = entropy(frame.head).wrapping_add(vni) as usize % self.senders.len();
         let ds = outer_ds(frame.head, self.dscp);
-        Way { len: frame.len(), gso: frame.offload.gso, flow, ds }
+        Way { len: frame.len(), gso: frame.offload.gso, flow, ds, vni }
+    }
+
+    /// Brings the header to the VNI of frames that are sent next.
+    fn choose_vni(&mut self, way: Way) -> Result<(), DropReason> {
+        if self.vni.is_some() {
+            return Ok(());
+        }
+        if way.vni > VNI_MAX {
+            return Err(DropReason::TunnelId);
+        }
+        self.header = Vxlan { vni: way.vni }.emit();
+        Ok(())
     }
 
     /// Sends a frame that needs nothing done, from where it lies.
@@ -163,6 +189,10 @@ impl Run {
 }
 
 impl TxQueue for VxlanTx {
+    fn wants_tunnel_ids(&self) -> bool {
+        self.vni.is_none()
+    }
+
     fn tx(&mut self, frames: &[TxFrame<'_>], drops: &mut Drops) -> Sent {
         let mut sent = Sent::default();
         for batch in frames.chunks(BATCH) {
@@ -238,8 +268,8 @@ mod tests {
 
     fn way() -> impl Strategy<Value = Way> {
         let gso = prop_oneof![4 => Just(Gso::None), 1 => Just(Gso::TcpV4)];
-        (prop_oneof![Just(60), Just(1400)], gso, 0usize..3, 0u8..2)
-            .prop_map(|(len, gso, flow, ds)| Way { len, gso, flow, ds })
+        (prop_oneof![Just(60), Just(1400)], gso, 0usize..3, 0u8..2, 7u32..9)
+            .prop_map(|(len, gso, flow, ds, vni)| Way { len, gso, flow, ds, vni })
     }
 
     proptest! {

@@ -9,7 +9,7 @@ use crate::table::{Table, dash};
 use hyper::Method;
 use node::fault::Fault;
 use node::service::PortView;
-use node::spec::{PortKind, PortNumber, PortPatch, PortSpec, XdpMode};
+use node::spec::{FlowId, PortKind, PortNumber, PortPatch, PortSpec, XdpMode};
 
 /// Does what the command says.
 pub fn run(context: &Context, command: PortCommand) -> Result<(), Failure> {
@@ -89,6 +89,7 @@ fn spec(args: PortAdd) -> Result<PortSpec, Failure> {
         remote: args.remote,
         local: args.local,
         key: args.key,
+        flow_id: args.flow_id.as_deref().and_then(FlowId::of),
         udp_port: args.udp_port,
         dscp: args.dscp,
         ttl: args.ttl,

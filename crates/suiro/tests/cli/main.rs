@@ -9,4 +9,5 @@ mod paths;
 mod place;
 mod queues;
 mod refusals;
+mod tenants;
 mod tunnels;

@@ -11,6 +11,7 @@ mod refusals;
 #[path = "../support/mod.rs"]
 mod support;
 mod traces;
+mod tunnels;
 mod workers;
 
 use host::Host;
