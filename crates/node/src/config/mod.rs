@@ -12,7 +12,7 @@ mod tls;
 
 use crate::spec::{
     AUXILIARY_MAX, DEFAULT_MISS_SEND_LEN, Dpid, ECHO_INTERVAL_MAX_S, FAIL_AFTER_MAX_S, FailMode,
-    Listen, PortKind, PortSpec, QUEUES_MAX, QueueSpec, Rules, SteeringAccess, SwitchName,
+    FlowId, Listen, PortKind, PortSpec, QUEUES_MAX, QueueSpec, Rules, SteeringAccess, SwitchName,
     SwitchPatch, SwitchSpec, TlsSpec, XdpMode,
 };
 use flow::Limits;
@@ -339,8 +339,9 @@ fn read_port(mut scope: Scope<'_>, switch: &str) -> Option<Located<PortSpec>> {
 
 /// The keys of a tunnel, whose ranges are [`PortSpec::faults`]' to check.
 fn read_tunnel(scope: &Scope<'_>, spec: &mut PortSpec) {
-    (spec.remote, spec.local) = (scope.address("remote"), scope.address("local"));
-    spec.key = scope.number("key", 0..=u64::from(u32::MAX)).map(|n| n as u32);
+    (spec.remote, spec.local) = (scope.text("remote"), scope.text("local"));
+    spec.key = scope.text_or_number("key");
+    spec.flow_id = scope.word("flow_id", FlowId::WORDS, FlowId::of);
     spec.udp_port = scope.number("udp_port", 0..=u64::from(u16::MAX)).map(|n| n as u16);
     spec.dscp = scope.text_or_number("dscp");
     spec.ttl = scope.number("ttl", 0..=u64::from(u8::MAX)).map(|n| n as u8);

@@ -7,7 +7,6 @@ use super::problem::{Lines, Problem, nearest};
 use super::syntax::BrokenLine;
 use crate::spec::BadText;
 use std::cell::RefCell;
-use std::net::IpAddr;
 use std::ops::{Range, RangeInclusive};
 use std::str::FromStr;
 use toml::Spanned;
@@ -148,21 +147,6 @@ impl<'t> Scope<'t> {
         let text = u64::from_str_radix(integer.as_str(), integer.radix())
             .map_or_else(|_| integer.to_string(), |number| number.to_string());
         self.parsed(key, &Located { value: text, line })
-    }
-
-    /// An IPv4 or IPv6 address.
-    pub fn address(&self, key: &'static str) -> Option<IpAddr> {
-        let Located { value, line } = self.string(key)?;
-        let note = |_| {
-            let cause = format!("{key}: {value:?} is not an IP address");
-            self.notes.add(
-                line,
-                &self.thing,
-                cause,
-                "write it as \"192.0.2.2\" or \"2001:db8::2\"",
-            );
-        };
-        value.parse().map_err(note).ok()
     }
 
     /// One of a few words.

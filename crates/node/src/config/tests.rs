@@ -93,13 +93,14 @@ fn a_tunnel_has_its_ends_its_key_and_what_its_outer_packets_carry() {
         Config::parse(&text, "", &host()).map_err(|problems| problems.to_string())
     };
     let config = tunnel(
-        "remote = '2001:db8::2'\nlocal = '2001:db8::1'\nkey = 7\nudp_port = 4790\ndscp = 46\nttl = 9\nmss_clamp = true",
+        "remote = '2001:db8::2'\nlocal = '2001:db8::1,2001:db8::3'\nkey = 7\nflow_id = 'underlay'\nudp_port = 4790\ndscp = 46\nttl = 9\nmss_clamp = true",
     );
     let shown = serde_json::to_value(&config.unwrap().switches[0].ports[0].value).unwrap();
     let wanted = [
         ("remote", "2001:db8::2".into()),
-        ("local", "2001:db8::1".into()),
+        ("local", "2001:db8::1,2001:db8::3".into()),
         ("key", 7.into()),
+        ("flow_id", "underlay".into()),
         ("udp_port", 4790.into()),
         ("dscp", serde_json::json!("46")),
         ("ttl", 9.into()),
@@ -109,9 +110,14 @@ fn a_tunnel_has_its_ends_its_key_and_what_its_outer_packets_carry() {
         .iter()
         .for_each(|(key, value): &(&str, serde_json::Value)| assert_eq!(shown[key], *value));
     let refused = tunnel("remote = 'host2'\nkey = 16777216\ndscp = 64").unwrap_err();
-    for words in ["\"host2\" is not an IP address", "outside 0 to 16777215", "not a DSCP"] {
+    for words in ["\"host2\" is not the address", "a VNI from 0 to 16777215", "not a DSCP"] {
         assert!(refused.contains(words), "{refused}");
     }
+    let many = tunnel("remote = '192.0.2.2'\nkey = 'flow'\nflow_id = 'tos'").unwrap();
+    let shown = serde_json::to_value(&many.switches[0].ports[0].value).unwrap();
+    assert_eq!((&shown["key"], &shown["flow_id"]), (&"flow".into(), &"tos".into()));
+    let refused = tunnel("remote = '192.0.2.2'\nkey = 'flow'\nflow_id = 'tso'").unwrap_err();
+    assert!(refused.contains("did you mean \"tos\"?"), "{refused}");
 }
 
 #[test]

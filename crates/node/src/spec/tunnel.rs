@@ -17,7 +17,7 @@ const VNI_MAX: u32 = (1 << 24) - 1;
 
 text_type! {
     /// The addresses of a tunnel's end: one, or several of one family with commas between them.
-    Addresses(Vec<IpAddr>), "the addresses of a tunnel's end", "an IP address, or up to 32 different ones of one family with commas between them, such as \"192.0.2.1,192.0.2.3\"", "192.0.2.1",
+    Addresses(Vec<IpAddr>), "the address of a tunnel's end", "an IP address, or up to 32 different ones of one family with commas between them, such as \"192.0.2.1,192.0.2.3\"", "192.0.2.1",
     |text| {
         let addresses = text.split(',').map(|address| address.parse().ok()).collect::<Option<Vec<IpAddr>>>()?;
         let is_one_family = addresses.iter().all(|address| address.is_ipv4() == addresses[0].is_ipv4());
