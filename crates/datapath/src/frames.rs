@@ -67,7 +67,7 @@ impl<'a> Frames<'a> {
                 packet.key.set(Field::InPort, u128::from(in_port));
             }
         }
-        for (packet, tunnel_id) in self.packets.iter_mut().zip(tunnel_ids) {
+        for (packet, &tunnel_id) in self.packets.iter_mut().zip(&tunnel_ids) {
             packet.key.set(Field::TunnelId, tunnel_id.into());
         }
         self.received = Sent { frames: self.packets.len() as u64, bytes };

@@ -109,10 +109,11 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::VecDeque;
 
-    fn bytes_of(frame: &TxFrame<'_>) -> Vec<u8> {
+    /// Its bytes, and its tunnel id.
+    fn told_of(frame: &TxFrame<'_>) -> (Vec<u8>, u32) {
         let mut bytes = frame.head.to_vec();
         frame.body.append_to(&mut bytes);
-        bytes
+        (bytes, frame.tunnel_id)
     }
 
     proptest! {
@@ -123,17 +124,17 @@ mod tests {
             let (mut ring, mut oracle) = (Ring::new(1000), VecDeque::new());
             for (step, (push, head, body)) in steps.into_iter().enumerate() {
                 if !push {
-                    let out = ring.pop().map(|stored| bytes_of(&ring.frame(&stored)));
+                    let out = ring.pop().map(|stored| told_of(&ring.frame(&stored)));
                     prop_assert_eq!(out, oracle.pop_front());
                     continue;
                 }
                 let (head, body) = (vec![step as u8; head], vec![!step as u8; body]);
                 let frame =
-                    TxFrame { head: &head, body: Body::private(&body), offload: Offload::default(), tunnel_id: 0 };
+                    TxFrame { head: &head, body: Body::private(&body), offload: Offload::default(), tunnel_id: step as u32 };
                 if ring.push(&frame, 0) {
-                    oracle.push_back(bytes_of(&frame));
+                    oracle.push_back(told_of(&frame));
                 } else {
-                    let used: usize = oracle.iter().map(Vec::len).sum();
+                    let used: usize = oracle.iter().map(|(bytes, _)| bytes.len()).sum();
                     // At the end of the memory lies a piece that was too short for some frame, 800 bytes at most.
                     prop_assert!(used + frame.len() + 800 > 1000);
                 }
