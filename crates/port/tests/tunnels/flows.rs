@@ -23,9 +23,20 @@ fn flow(port: u16) -> Vec<u8> {
 
 /// Sends a frame under a VNI.
 fn send_by(port: &mut OpenPort, tunnel_id: u32, head: &[u8]) -> Drops {
+    send_burst(port, head, &[tunnel_id])
+}
+
+/// Sends a frame under each of these VNIs, all in one call.
+fn send_burst(port: &mut OpenPort, head: &[u8], tunnel_ids: &[u32]) -> Drops {
     let mut drops = Drops::default();
     let (body, offload) = (Body::default(), Offload::default());
-    port.tx[0].tx(&[TxFrame { head, body, offload, tunnel_id }], &mut drops);
+    let frame = |&tunnel_id: &u32| TxFrame { head, body, offload, tunnel_id };
+    let frames: Vec<_> = tunnel_ids.iter().map(frame).collect();
+    let sent = port.tx[0].tx(&frames, &mut drops);
+    assert_eq!(
+        sent.frames + drops.iter().map(|(_, count)| count).sum::<u64>(),
+        frames.len() as u64
+    );
     drops
 }
 
@@ -94,12 +105,16 @@ fn a_port_without_a_vni_tells_each_frames_and_sends_the_one_it_is_told() {
     for (len, id) in [(1, 7), (2, 0), (3, 0xff_ffff), (4, 7)] {
         assert!(send_by(&mut near, id, &udp(len, 0)).is_empty());
     }
-    let (ids, drops) = ids(&mut far, 4);
-    let ids: Vec<_> = ids.iter().map(|&(id, len)| (id, len - udp(0, 0).len())).collect();
-    assert_eq!(ids, [(7, 1), (0, 2), (0xff_ffff, 3), (7, 4)]);
+    let (frames, drops) = ids(&mut far, 4);
+    let told: Vec<_> = frames.iter().map(|&(id, len)| (id, len - udp(0, 0).len())).collect();
+    assert_eq!(told, [(7, 1), (0, 2), (0xff_ffff, 3), (7, 4)]);
     assert!(drops.is_empty());
-    let too_long = send_by(&mut near, 1 << 24, &udp(5, 0));
-    assert_eq!(lost(&too_long), [(DropReason::TunnelId, 1)]);
+    let burst = [7, 8, 7, 1 << 24, 8, u32::MAX, 7];
+    let too_long = send_burst(&mut near, &udp(5, 0), &burst);
+    assert_eq!(lost(&too_long), [(DropReason::TunnelId, 2)]);
+    let mut told: Vec<u32> = ids(&mut far, 5).0.iter().map(|&(id, _)| id).collect();
+    told.sort_unstable();
+    assert_eq!(told, [7, 7, 7, 8, 8]);
 }
 
 #[test]
