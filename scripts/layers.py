@@ -14,7 +14,7 @@ import sys
 
 # Low to high. Crates of one band do not use each other.
 BANDS = [
-    {"suiro-wire", "suiro-openflow", "suiro-place"},
+    {"suiro-wire", "suiro-openflow", "suiro-place", "suiro-esp"},
     {"suiro-flow"},
     {"suiro-xdp", "suiro-vhost"},
     {"suiro-port"},
@@ -28,6 +28,7 @@ PURE = {
     "suiro-wire": set(),
     "suiro-openflow": {"thiserror", "bitflags"},
     "suiro-place": {"thiserror"},
+    "suiro-esp": {"thiserror", "ring", "zeroize"},
     "suiro-flow": {"thiserror", "arrayvec"},
 }
 LICENCES = {
