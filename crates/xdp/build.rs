@@ -7,7 +7,7 @@ use std::{env, fs};
 fn main() {
     println!("cargo::rerun-if-changed=bpf");
     println!("cargo::rerun-if-env-changed=CLANG");
-    for program in ["suiro", "transmit", "steer", "trace", "dissect", "tunnel"] {
+    for program in ["suiro", "transmit", "steer", "trace", "dissect", "tunnel", "spi"] {
         compile(program);
     }
 }

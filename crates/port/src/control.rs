@@ -2,6 +2,7 @@
 
 use crate::error::ControlError;
 use crate::facts::PortFacts;
+use crate::vxlan::Security;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use vhost::Attachment;
@@ -36,6 +37,19 @@ pub trait PortControl: Send {
     /// The guest whose memory frames go to and come from, on a vhost-user port.
     fn guest(&self) -> Option<Arc<Attachment>> {
         None
+    }
+
+    /// The encryption of a tunnel that has one.
+    fn security(&self) -> Option<Arc<Security>> {
+        None
+    }
+
+    /// Reads again what the port has from files: a tunnel's keys. What goes on using the same keys does not notice.
+    ///
+    /// # Errors
+    /// They cannot be used; the port goes on as it was.
+    fn reload(&self) -> Result<(), ControlError> {
+        Ok(())
     }
 
     /// Sets the interface administratively up or down.

@@ -2,6 +2,7 @@
 
 use crate::spec::NetnsRef;
 use std::io;
+use std::path::PathBuf;
 
 /// [`crate::open()`] failed; nothing that it changed remains.
 #[derive(Debug, thiserror::Error)]
@@ -86,6 +87,18 @@ pub enum OpenError {
         /// Each mode tried, with the reason.
         refused: Vec<String>,
     },
+    /// A tunnel's file of keys is not to be used.
+    #[error("{interface}: keys of {}: {cause}", file.display())]
+    Keys {
+        /// The interface.
+        interface: String,
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        cause: String,
+        /// How to mend it.
+        remedy: String,
+    },
     /// Anything else.
     #[error("{interface}: {step} failed")]
     System {
@@ -118,6 +131,7 @@ impl OpenError {
             Self::Mtu { .. } => "set the MTU",
             Self::Queues { .. } => "open the queues",
             Self::Xdp { .. } => "attach the XDP program",
+            Self::Keys { .. } => "read its keys",
             Self::Permission { step, .. } | Self::System { step, .. } => step,
         }
     }
@@ -129,7 +143,7 @@ impl OpenError {
             Self::Netns { netns, .. } => format!("create it first (`ip netns add {netns}`), or correct `netns`"),
             Self::Missing { interface, .. } => format!("create it (`ip link add {interface} …`), or correct `interface`"),
             Self::WrongInterface { .. } => "choose another name, or the port type that fits this interface".into(),
-            Self::Busy { remedy, .. } => remedy.clone(),
+            Self::Busy { remedy, .. } | Self::Keys { remedy, .. } => remedy.clone(),
             Self::Permission { .. } => {
                 "run as root, or with CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_ADMIN, CAP_BPF and CAP_IPC_LOCK".into()
             }
@@ -151,6 +165,12 @@ impl OpenError {
 /// A [`crate::PortControl`] call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
+    /// The keys that it was to take into use are not to be used; those before them are in use on.
+    #[error("its keys stay as they were")]
+    Keys {
+        /// What is wrong with them.
+        source: OpenError,
+    },
     /// The interface has vanished.
     #[error("{interface}: the interface is gone")]
     Gone {
@@ -192,6 +212,7 @@ impl ControlError {
     /// What was being done.
     pub fn step(&self) -> &'static str {
         match self {
+            Self::Keys { .. } => "read its keys again",
             Self::Gone { .. } => "find the interface",
             Self::Mtu { .. } => "set the MTU",
             Self::System { step, .. } => step,
@@ -201,6 +222,7 @@ impl ControlError {
     /// What the user can do.
     pub fn remedy(&self) -> String {
         match self {
+            Self::Keys { source } => source.remedy(),
             Self::Gone { interface } => {
                 format!("create {interface} again; the port comes back by itself")
             }

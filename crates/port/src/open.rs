@@ -6,9 +6,10 @@ use crate::error::OpenError;
 use crate::facts::PortFacts;
 use crate::queue::{RxQueue, TxQueue};
 use crate::spec::{PortKind, PortSpec};
-use crate::vxlan::Groups;
+use crate::vxlan::{Groups, Ledger};
 use std::cell::OnceCell;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// An open port.
 pub struct OpenPort {
@@ -31,18 +32,34 @@ pub struct Opener {
     transmitters: OnceCell<Result<Transmitters, String>>,
     /// Who gets which tunnel's datagrams.
     groups: Groups,
+    /// Which numbers of tunnels' keys are used.
+    ledger: Arc<Ledger>,
 }
 
 impl Opener {
     /// For `workers` workers.
     pub fn new(workers: usize) -> Self {
-        Self { workers, records: None, transmitters: OnceCell::new(), groups: Groups::default() }
+        Self {
+            workers,
+            records: None,
+            transmitters: OnceCell::new(),
+            groups: Groups::default(),
+            ledger: Arc::new(Ledger::new(None)),
+        }
     }
 
     /// Notes in this directory, which must be on a tmpfs, where guests' packed rings stand: they outlive a process that is killed.
     #[must_use]
     pub fn with_records(mut self, directory: PathBuf) -> Self {
         self.records = Some(directory);
+        self
+    }
+
+    /// Notes in this directory, which must outlive a power cut, which sequence numbers of tunnels' keys are used. Without one no tunnel is
+    /// encrypted; without what is in it keys must not be used again.
+    #[must_use]
+    pub fn with_ledger(mut self, directory: PathBuf) -> Self {
+        self.ledger = Arc::new(Ledger::new(Some(directory)));
         self
     }
 
@@ -58,7 +75,7 @@ impl Opener {
             PortKind::VhostUser => {
                 crate::vhost_user::open(spec, self.workers, self.records.as_deref())
             }
-            PortKind::Vxlan => crate::vxlan::open(spec, self.workers, &self.groups),
+            PortKind::Vxlan => crate::vxlan::open(spec, self.workers, &self.groups, &self.ledger),
         }
     }
 

@@ -30,6 +30,8 @@ pub struct PortSpec {
     pub role: Role,
     /// The tunnel of a VXLAN port; other kinds have none.
     pub tunnel: Option<Tunnel>,
+    /// The file of keys that a tunnel is encrypted with; `None`: it is not.
+    pub encrypt: Option<PathBuf>,
 }
 
 /// A tunnel to one other end.
@@ -95,6 +97,7 @@ impl PortSpec {
             socket: PathBuf::new(),
             role: Role::Client,
             tunnel: None,
+            encrypt: None,
         }
     }
 

@@ -78,4 +78,18 @@ reasons! {
     Ecn = "ecn";
     /// The tunnel id that a rule chose is longer than the tunnel's key (VXLAN: 24 bits).
     TunnelId = "tunnel_id";
+    /// An ESP packet of no SA.
+    EspSpi = "esp_spi";
+    /// An ESP packet that was there before.
+    EspReplay = "esp_replay";
+    /// An ESP packet of which is no more known whether it was there before.
+    EspOld = "esp_old";
+    /// An ESP packet that was changed on the way, or made by someone else.
+    EspIcv = "esp_icv";
+    /// No ESP packet, or one that holds something else than the tunnel's.
+    EspMalformed = "esp_malformed";
+    /// The tunnel's SA has no sequence number left, or cannot note on disk which ones it uses.
+    EspExhausted = "esp_exhausted";
+    /// It came unencrypted to a tunnel that is encrypted.
+    Plaintext = "plaintext";
 }

@@ -372,6 +372,9 @@ struct steer_thread {
 /* In place of a VNI, whose bits are 24: whatever no other port has of this sender. */
 #define TUNNEL_ANY_VNI 0x1000000
 
+/* SPIs of all encrypted ports of one group: spi.bpf.c. */
+#define TUNNEL_SPIS_MAX 65536
+
 /* The key of map `owners`. */
 struct tunnel_key {
 	__u32 vni; /* host order, or TUNNEL_ANY_VNI */

@@ -19,6 +19,8 @@
 //!
 //! * [`TunnelDemux`]: the program `suiro_tunnel` (`bpf/tunnel.bpf.c`) that gives each VXLAN datagram to the socket of the port that owns it.
 //!
+//! * [`SpiDemux`]: the program `suiro_spi` (`bpf/spi.bpf.c`) that gives each ESP packet behind a UDP header to the socket that owns its SPI.
+//!
 //! ## Invariants
 //!
 //! * The shared layout is defined in `bpf/abi.h` alone; [`Verdict`], [`VerdictCount`], [`Slot`] and [`Burst`] mirror it, and a test compares
@@ -32,6 +34,7 @@
 mod abi;
 mod error;
 mod ingress;
+mod spi;
 pub mod steer;
 mod sys;
 mod transmit;
@@ -40,6 +43,7 @@ mod tunnel;
 pub use abi::{BURST_MAX, Burst, EXITS_MAX, QUEUES_MAX, SLOT_BYTES, Slot, Verdict, VerdictCount};
 pub use error::{AttachError, MapError};
 pub use ingress::{Hook, Ingress, Loaded, program_name};
+pub use spi::SpiDemux;
 pub use transmit::{Exit, Outcome, Transmitter};
 pub use tunnel::TunnelDemux;
 

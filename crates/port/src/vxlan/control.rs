@@ -2,6 +2,7 @@
 
 use super::group::Membership;
 use super::path::Path;
+use super::security::{Sealed, Security};
 use crate::control::{Keep, PortControl};
 use crate::error::ControlError;
 use crate::facts::PortFacts;
@@ -21,6 +22,7 @@ pub(super) struct VxlanControl {
     tunnel: Tunnel,
     path: Arc<Path>,
     membership: Membership,
+    sealed: Option<Sealed>,
     up: AtomicBool,
     /// The path's MTU that the facts last told; 0: there was none.
     told: AtomicU32,
@@ -34,6 +36,7 @@ impl VxlanControl {
         tunnel: Tunnel,
         path: Arc<Path>,
         membership: Membership,
+        sealed: Option<Sealed>,
     ) -> Self {
         Self {
             name: spec.interface.clone(),
@@ -41,6 +44,7 @@ impl VxlanControl {
             tunnel,
             path,
             membership,
+            sealed,
             up: true.into(),
             told: 0.into(),
             strays_told: 0.into(),
@@ -65,9 +69,16 @@ impl VxlanControl {
         }
     }
 
+    /// Of an encrypted port.
+    pub(super) fn sealed(&self) -> Option<&Sealed> {
+        self.sealed.as_ref()
+    }
+
     fn mode(&self) -> String {
         let vni = self.tunnel.vni.map_or("of each flow".into(), |vni| vni.to_string());
-        format!("vxlan to {}, vni {vni}", self.tunnel.remote)
+        let plain = format!("vxlan to {}, vni {vni}", self.tunnel.remote);
+        let sealed = self.sealed.as_ref().map(|sealed| format!(", {}", sealed.security().words()));
+        plain + &sealed.unwrap_or_default()
     }
 
     fn notes(&self, path: io::Result<u32>, fits: u32) -> Vec<String> {
@@ -94,7 +105,8 @@ impl VxlanControl {
             "flow_id tos: the ECN bits outside are the flow's identity, so no congestion that the underlay marks reaches a guest; flow_id dscp keeps ECN"
                 .into()
         });
-        [no_route, too_long, short, strays, no_ecn].into_iter().flatten().collect()
+        let sealed = self.sealed.iter().flat_map(Sealed::notes);
+        [no_route, too_long, short, strays, no_ecn].into_iter().flatten().chain(sealed).collect()
     }
 }
 
@@ -107,6 +119,14 @@ impl PortControl for VxlanControl {
     fn has_news(&self) -> bool {
         self.path.mtu().unwrap_or(0) != self.told.load(Relaxed)
             || self.membership.strays() != self.strays_told.load(Relaxed)
+    }
+
+    fn security(&self) -> Option<Arc<Security>> {
+        self.sealed.as_ref().map(|sealed| sealed.security().clone())
+    }
+
+    fn reload(&self) -> Result<(), ControlError> {
+        self.sealed.as_ref().map_or(Ok(()), Sealed::reload)
     }
 
     fn set_admin(&self, up: bool) -> Result<(), ControlError> {

@@ -18,7 +18,7 @@ const RECEIVE_BUFFER: i32 = 32 << 20;
 const LEAST_BUFFER: i32 = 1;
 
 /// Namespace (device and inode), IPv4, UDP port.
-type Place = (u64, u64, bool, u16);
+pub(super) type Place = (u64, u64, bool, u16);
 
 /// All groups of a node.
 #[derive(Default)]
@@ -81,9 +81,7 @@ impl Groups {
     /// The group of the tunnel's UDP port in the calling thread's namespace.
     fn group(&self, name: &str, tunnel: &Tunnel) -> Result<Arc<Group>, OpenError> {
         let failed = |step| move |source| OpenError::io(name, step, source);
-        let file = metadata("/proc/thread-self/ns/net")
-            .map_err(failed("look at the network namespace"))?;
-        let place = (file.dev(), file.ino(), tunnel.remote.is_ipv4(), tunnel.port);
+        let place = namespace(tunnel).map_err(failed("look at the network namespace"))?;
         let mut groups = lock(&self.0);
         groups.retain(|(_, group)| group.strong_count() > 0);
         let found = groups.iter().find(|(other, _)| *other == place);
@@ -138,11 +136,17 @@ impl Drop for Membership {
     }
 }
 
+/// The place of a tunnel's group: in the calling thread's namespace.
+pub(super) fn namespace(tunnel: &Tunnel) -> io::Result<Place> {
+    let file = metadata("/proc/thread-self/ns/net")?;
+    Ok((file.dev(), file.ino(), tunnel.remote.is_ipv4(), tunnel.port))
+}
+
 /// The socket that gets what nobody owns.
 ///
 /// # Errors
 /// Someone else has the UDP port: asked with a socket that would not share it.
-fn first_of_group(tunnel: &Tunnel) -> io::Result<OwnedFd> {
+pub(super) fn first_of_group(tunnel: &Tunnel) -> io::Result<OwnedFd> {
     let alone = datagram::socket(tunnel.remote)?;
     datagram::bind(&alone, here(tunnel))?;
     // From then on it shares the port, and the group's first one joins it: for as long as a child of this process, not yet at its `exec`, has it
@@ -155,7 +159,7 @@ fn first_of_group(tunnel: &Tunnel) -> io::Result<OwnedFd> {
     Ok(nobody)
 }
 
-fn receiver(tunnel: &Tunnel) -> io::Result<OwnedFd> {
+pub(super) fn receiver(tunnel: &Tunnel) -> io::Result<OwnedFd> {
     let socket = datagram::socket(tunnel.remote)?;
     let buffer = |option| datagram::set(&socket, libc::SOL_SOCKET, option, RECEIVE_BUFFER);
     buffer(libc::SO_RCVBUFFORCE).or_else(|_| buffer(libc::SO_RCVBUF))?;

@@ -7,6 +7,7 @@
 //!   addresses as it is given: a network that cannot see the ports tells flows apart by these.
 //! * **ECN** is RFC 6040's, **DSCP** uniform, a pipe or the flow's identity ([`wire::tunnel::Dscp`]).
 //! * **One port for many VNIs**: without one of its own, a frame's tunnel id is its VNI, both ways ([`vni`]).
+//! * **Encrypted** when there are keys: what would be a datagram is an ESP packet in one ([`security`]).
 //! * **Never fragmented**: an outer packet that the path does not take is refused here, and the sender of the one inside is told ([`wire::too_big`]).
 //! * **Large segments** are cut as they are put into datagrams, which leave in one system call (`UDP_SEGMENT`); a run of datagrams
 //!   arrives in one (`UDP_GRO`) and is put together again ([`wire::merge`]). Small frames of one flow and length leave in one call, too.
@@ -16,12 +17,14 @@ mod control;
 mod group;
 mod path;
 mod rx;
+mod security;
 mod tell;
 mod testing;
 mod tx;
 mod vni;
 
-pub(crate) use group::Groups;
+pub(crate) use security::Ledger;
+pub use security::{SaFacts, Security};
 pub use testing::Decapsulator;
 
 use crate::error::OpenError;
@@ -34,6 +37,7 @@ use answers::Answers;
 use control::VxlanControl;
 use path::Path;
 use rx::VxlanRx;
+use security::{Sealed, SpiGroups, refusers};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
@@ -41,6 +45,13 @@ use std::sync::Arc;
 use tell::Teller;
 use tx::VxlanTx;
 use vni::Received;
+
+/// The groups of sockets of a node.
+#[derive(Default)]
+pub(crate) struct Groups {
+    plain: group::Groups,
+    sealed: SpiGroups,
+}
 
 /// Source ports of one port: enough for the receive queues of any host that suiro meets, and few descriptors.
 const FLOWS: usize = 32;
@@ -52,6 +63,7 @@ pub(crate) fn open(
     spec: &PortSpec,
     workers: usize,
     groups: &Groups,
+    ledger: &Arc<Ledger>,
 ) -> Result<OpenPort, OpenError> {
     let name = &spec.interface;
     let Some(tunnel) = spec.tunnel.clone() else {
@@ -64,34 +76,48 @@ pub(crate) fn open(
         return Err(OpenError::Queues { interface, asked: queues, available: QUEUES_MAX });
     }
     let netns = open_netns(spec)?;
+    let security = Security::open(spec, &tunnel, ledger)?;
     let made = netns.run(|| -> Result<_, OpenError> {
-        let membership = groups.join(name, &tunnel, queues)?;
+        // Of an encrypted tunnel what comes plain is received too, by one queue, to be refused.
+        let plain = if security.is_some() { 1 } else { queues };
+        let membership = groups.plain.join(name, &tunnel, plain)?;
+        let join = |security: &Arc<Security>| groups.sealed.join(spec, &tunnel, security.clone());
+        let sealed = security.as_ref().map(join).transpose()?;
         let senders = senders(&tunnel)
             .map_err(|source| OpenError::io(name, "open the sending sockets", source))?;
         let path = Path::new(&tunnel, spec.mtu.unwrap_or(0)).map_err(|source| {
             OpenError::io(name, "open the socket that asks for the path", source)
         })?;
-        Ok((membership, senders, Arc::new(path)))
+        Ok((membership, sealed, senders, Arc::new(path.behind(security.clone()))))
     });
-    let (membership, senders, path) = made.map_err(|source| cannot_enter(spec, source))??;
+    let (membership, sealed, senders, path) =
+        made.map_err(|source| cannot_enter(spec, source))??;
     let senders: Arc<[OwnedFd]> = senders.into();
-    let sockets = membership.sockets.clone();
+    let sealed = sealed.map(|sealed| Sealed::new(name, sealed)).transpose()?;
+    let plain = membership.sockets.clone();
     let answers = Answers::new().map(Arc::new);
     let answers = answers.map_err(|source| OpenError::io(name, "make an event counter", source))?;
     let rest = membership.others();
-    let control = VxlanControl::new(spec, tunnel.clone(), path.clone(), membership);
+    let control = VxlanControl::new(spec, tunnel.clone(), path.clone(), membership, sealed);
     let facts = control.read();
     let mtu = facts.mtu.min(u16::MAX.into()) as u16;
     let clamp = tunnel.mss_clamp.then_some(&path);
+    let (sockets, refused) = match control.sealed() {
+        None => (plain, Vec::new()),
+        Some(sealed) => (sealed.sockets(), plain),
+    };
     let received = || Received::of(tunnel.vni, &rest);
+    let opening = || control.sealed().map(Sealed::opening);
     let queue = |socket| VxlanRx::new(socket, &tunnel, received(), mtu).clamped_to(clamp);
-    let rx = sockets.into_iter().map(queue);
+    let rx = sockets.into_iter().map(|socket| queue(socket).behind(opening()));
     let mut rx: Vec<VxlanRx> = rx.collect();
     let first = rx.remove(0).with(answers.clone());
     rx.insert(0, first.map_err(|source| OpenError::io(name, "watch two files as one", source))?);
-    let rx = rx.into_iter().map(|rx| Box::new(rx) as Box<dyn RxQueue>).collect();
+    let rx = rx.into_iter().map(|rx| Box::new(rx) as Box<dyn RxQueue>);
+    let rx = rx.chain(refusers(refused, &tunnel)).collect();
     let teller = || Teller::new(path.clone(), answers.clone());
     let tx = (0..workers).map(|_| VxlanTx::new(senders.clone(), &tunnel, path.clone(), teller()));
+    let tx = tx.map(|tx| tx.behind(control.sealed().map(Sealed::sealer), tunnel.remote));
     let tx = tx.map(|tx| Box::new(tx) as Box<dyn TxQueue>).collect();
     Ok(OpenPort { facts, rx, tx, control: Box::new(control) })
 }

@@ -1,10 +1,12 @@
 //! What the way to the other end takes now, as the kernel knows it: from its routes and from what routers on the way told it.
 
+use super::security::Security;
 use crate::spec::Tunnel;
 use crate::sys::datagram;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::time::Instant;
@@ -23,6 +25,8 @@ pub(super) struct Path {
     probe: OwnedFd,
     to: SocketAddr,
     overhead: u32,
+    /// Of an encrypted port.
+    security: Option<Arc<Security>>,
     /// The last answer; 0: none yet.
     known: AtomicU32,
     /// The MTU that was asked for; 0: as much as the path takes.
@@ -42,7 +46,12 @@ impl Path {
         let to = SocketAddr::new(tunnel.remote, tunnel.port);
         let (overhead, opened) = (tunnel.overhead(), Instant::now());
         let (known, asked, wanted) = (0.into(), 0.into(), wanted.into());
-        Ok(Self { probe, to, overhead, known, wanted, opened, asked })
+        Ok(Self { probe, to, overhead, security: None, known, wanted, opened, asked })
+    }
+
+    /// The same of a port that is encrypted.
+    pub(super) fn behind(self, security: Option<Arc<Security>>) -> Self {
+        Self { security, ..self }
     }
 
     /// The MTU of the packets inside: what is left of the path's.
@@ -100,6 +109,9 @@ impl Path {
     }
 
     fn inside(&self, mtu: u32) -> u32 {
-        mtu.saturating_sub(self.overhead + ETHERNET)
+        match &self.security {
+            None => mtu.saturating_sub(self.overhead + ETHERNET),
+            Some(security) => security.fits(mtu),
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::answers::Answers;
 use super::path::Path;
+use super::security::Opening;
 use super::vni::Received;
 use crate::batch::{BATCH, BodyAt, RxBatch, Slot};
 use crate::queue::{Body, Drops, RxQueue};
@@ -34,6 +35,8 @@ pub(super) struct VxlanRx {
     own: Option<Own>,
     /// Whose MTU the offers of TCP are lowered to.
     clamp: Option<Arc<Path>>,
+    /// Of an encrypted port: what its datagrams go through.
+    opening: Option<Opening>,
     frames: Frames,
 }
 
@@ -72,7 +75,13 @@ pub(super) struct Run {
 impl VxlanRx {
     pub(super) fn new(socket: Arc<OwnedFd>, tunnel: &Tunnel, received: Received, mtu: u16) -> Self {
         let frames = Frames::new(received, tunnel.dscp, mtu);
-        Self { socket, is_v4: tunnel.remote.is_ipv4(), own: None, clamp: None, frames }
+        let is_v4 = tunnel.remote.is_ipv4();
+        Self { socket, is_v4, own: None, clamp: None, opening: None, frames }
+    }
+
+    /// The same queue of an encrypted port.
+    pub(super) fn behind(self, opening: Option<Opening>) -> Self {
+        Self { opening, ..self }
     }
 
     /// The same queue, which also brings in what the port itself answers.
@@ -100,7 +109,10 @@ impl VxlanRx {
         let answer = self.own.as_ref().and_then(|own| own.answers.pop());
         let arrived = match answer {
             Some(datagram) => Ok(copy(&datagram, buffer)),
-            None => datagram::receive(&self.socket, self.is_v4, buffer),
+            None => match &mut self.opening {
+                None => datagram::receive(&self.socket, self.is_v4, buffer),
+                Some(opening) => opening.receive(&self.socket, self.is_v4, buffer),
+            },
         };
         match arrived {
             Ok(arrived) => Ok(Some(self.frames.run(arrived))),
@@ -277,6 +289,7 @@ impl RxQueue for VxlanRx {
             let Some(run) = self.next_run()? else { break };
             self.frames.left = self.frames.take(run, batch, drops);
         }
+        self.opening.iter_mut().for_each(|opening| opening.count_into(drops));
         if let Some(path) = &self.clamp {
             for slot in &mut batch.frames_mut()[before..] {
                 path.clamp(slot.head.bytes_mut(), slot.offload.checksum.is_some());
@@ -296,7 +309,8 @@ impl RxQueue for VxlanRx {
     /// What is left of a run is told by no one.
     fn arm(&mut self) -> bool {
         let is_silent = self.own.as_ref().is_none_or(|own| own.answers.rest());
-        self.frames.left.is_none() && is_silent
+        let is_opened = !self.opening.as_ref().is_some_and(Opening::has_more);
+        self.frames.left.is_none() && is_opened && is_silent
     }
 
     fn readiness(&self) -> BorrowedFd<'_> {

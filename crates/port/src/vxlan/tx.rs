@@ -1,6 +1,7 @@
 //! From frames to datagrams.
 
 use super::path::Path;
+use super::security::{SEALED_MOST, Sealer};
 use super::tell::Teller;
 use crate::batch::BATCH;
 use crate::gather::{Parts, gather, is_scattered, reason};
@@ -11,7 +12,7 @@ use crate::sys::datagram::{self, Address};
 use crate::sys::parts::Part;
 use arrayvec::ArrayVec;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Instant;
@@ -40,6 +41,8 @@ pub(super) struct VxlanTx {
     clamps: bool,
     /// Tells the senders of frames that are too long.
     teller: Teller,
+    /// Of an encrypted port: what its datagrams go through.
+    sealer: Option<Sealer>,
     /// Datagrams that leave together.
     run: Run,
 }
@@ -63,6 +66,8 @@ struct Run {
 struct Way {
     len: usize,
     gso: Gso,
+    /// Bytes that encryption adds at most.
+    sealed: usize,
     /// Which socket sends them, and under which DS field.
     flow: usize,
     ds: u8,
@@ -73,7 +78,7 @@ struct Way {
 impl Way {
     /// How many such frames fit into one run; a large one fills its own.
     fn most(self) -> usize {
-        let fit = RUN_MAX.min(RUN_BYTES / (Vxlan::LEN + self.len));
+        let fit = RUN_MAX.min(RUN_BYTES / (Vxlan::LEN + self.len + self.sealed));
         if self.gso == Gso::None { fit.max(1) } else { 1 }
     }
 }
@@ -88,14 +93,27 @@ impl VxlanTx {
         let to = Address::new(SocketAddr::new(tunnel.remote, tunnel.port));
         let &Tunnel { vni, dscp, mss_clamp: clamps, .. } = tunnel;
         let header = Vxlan { vni: vni.unwrap_or(0) }.emit();
-        Self { senders, to, vni, header, dscp, path, clamps, teller, run: Run::default() }
+        let (sealer, run) = (None, Run::default());
+        Self { senders, to, vni, header, dscp, path, clamps, teller, sealer, run }
+    }
+
+    /// The same of an encrypted port.
+    pub(super) fn behind(self, sealer: Option<Sealer>, remote: IpAddr) -> Self {
+        match sealer {
+            None => self,
+            Some(_) => {
+                let to = Address::new(SocketAddr::new(remote, esp::udp::PORT));
+                Self { sealer, to, ..self }
+            }
+        }
     }
 
     /// Sends a frame; one that the path does not take is answered.
     fn send(&mut self, frame: &TxFrame<'_>, way: Way) -> Result<(), DropReason> {
         let is_simple = way.gso == Gso::None && frame.offload.checksum.is_none();
         let is_clamped = self.clamps && mss::is_syn(frame.head);
-        let sent = match is_simple && !is_clamped && !is_scattered(frame) {
+        let from_where_it_lies = is_simple && !is_clamped && self.sealer.is_none();
+        let sent = match from_where_it_lies && !is_scattered(frame) {
             true => self.send_parts(frame, way),
             false => self.send_run(&[*frame], way),
         };
@@ -135,7 +153,8 @@ impl VxlanTx {
         // Equal flows of two tenants go two ways.
         let flow = entropy(frame.head).wrapping_add(vni) as usize % self.senders.len();
         let ds = outer_ds(frame.head, self.dscp);
-        Way { len: frame.len(), gso: frame.offload.gso, flow, ds, vni }
+        let sealed = if self.sealer.is_some() { SEALED_MOST } else { 0 };
+        Way { len: frame.len(), gso: frame.offload.gso, sealed, flow, ds, vni }
     }
 
     /// Brings the header to the VNI of frames that are sent next.
@@ -166,6 +185,12 @@ impl VxlanTx {
         if run.count == 0 {
             return Ok(());
         }
+        if let Some(sealer) = &mut self.sealer {
+            let (socket, flow) = (&self.senders[run.flow], run.flow);
+            let sent = sealer.send((&run.bytes, run.segment), (socket, &self.to), flow, run.ds);
+            run.clear();
+            return sent;
+        }
         let segment = (run.count > 1).then_some(run.segment as u16);
         let parts = [Part::private(&run.bytes)];
         let sent = datagram::send(&self.senders[run.flow], &self.to, &parts, segment, run.ds);
@@ -175,7 +200,7 @@ impl VxlanTx {
 }
 
 /// Why the kernel refused a run: Linux before 6.14 says `EINVAL` where one of its datagrams is too long.
-fn reason_of_run(error: &io::Error) -> DropReason {
+pub(super) fn reason_of_run(error: &io::Error) -> DropReason {
     let is_too_big = error.raw_os_error() == Some(libc::EINVAL);
     if is_too_big { DropReason::TooBig } else { reason(error) }
 }
@@ -269,7 +294,7 @@ mod tests {
     fn way() -> impl Strategy<Value = Way> {
         let gso = prop_oneof![4 => Just(Gso::None), 1 => Just(Gso::TcpV4)];
         (prop_oneof![Just(60), Just(1400)], gso, 0usize..3, 0u8..2, 7u32..9)
-            .prop_map(|(len, gso, flow, ds, vni)| Way { len, gso, flow, ds, vni })
+            .prop_map(|(len, gso, flow, ds, vni)| Way { len, gso, sealed: 0, flow, ds, vni })
     }
 
     proptest! {

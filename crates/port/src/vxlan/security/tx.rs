@@ -1,0 +1,80 @@
+//! From datagrams to sealed ones.
+
+use super::Security;
+use crate::gather::reason;
+use crate::sys::datagram::{self, Address};
+use crate::sys::parts::Part;
+use crate::vxlan::tx::reason_of_run;
+use esp::{HEADER, ICV, sealed_len};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use wire::DropReason;
+
+/// Bytes in one call: a UDP datagram's most, less an IPv6 header that some paths count.
+const RUN_BYTES: usize = 65_535 - 8 - 40;
+
+/// Bytes that sealing adds to a VXLAN packet at most: ESP's header, IPv6 and UDP inside, padding and trailer, ICV.
+pub(in crate::vxlan) const SEALED_MOST: usize = HEADER + 48 + 3 + 2 + ICV;
+
+/// One worker's.
+pub(in crate::vxlan) struct Sealer {
+    security: Arc<Security>,
+    /// Sealed and not sent yet.
+    bytes: Vec<u8>,
+    /// Length of the first of them.
+    segment: usize,
+    count: usize,
+}
+
+impl Sealer {
+    pub(in crate::vxlan) fn new(security: Arc<Security>) -> Self {
+        Self { security, bytes: Vec::new(), segment: 0, count: 0 }
+    }
+
+    /// Seals the VXLAN packets in `run`, each of `segment` bytes but for the last, and sends them: together, as far as they fit.
+    pub(in crate::vxlan) fn send(
+        &mut self,
+        (run, segment): (&[u8], usize),
+        (socket, to): (&OwnedFd, &Address),
+        flow: usize,
+        ds: u8,
+    ) -> Result<(), DropReason> {
+        // What is left of a frame that could not be sent must not leave with the next one.
+        self.clear();
+        let sas = self.security.sas.load();
+        let sender = self.security.sender_of(&sas, flow).ok_or(DropReason::EspExhausted)?;
+        drop(sas);
+        let envelope = self.security.envelope;
+        for vxlan in run.chunks(segment.max(1)) {
+            let payload = envelope.len() + vxlan.len();
+            let whole = sealed_len(payload);
+            if self.count > 0 && self.bytes.len() + whole > RUN_BYTES {
+                self.flush(socket, to, ds)?;
+            }
+            let at = self.bytes.len();
+            self.bytes.resize(at + whole, 0);
+            let packet = &mut self.bytes[at..];
+            packet[HEADER + envelope.len()..HEADER + payload].copy_from_slice(vxlan);
+            envelope.write(&mut packet[HEADER..HEADER + payload], flow as u16, ds);
+            let sealed = sender.outbound.seal(packet, payload, envelope.next_header());
+            sealed.map_err(|_| DropReason::EspExhausted)?;
+            if self.count == 0 {
+                self.segment = whole;
+            }
+            self.count += 1;
+        }
+        self.flush(socket, to, ds)
+    }
+
+    fn flush(&mut self, socket: &OwnedFd, to: &Address, ds: u8) -> Result<(), DropReason> {
+        let segment = (self.count > 1).then_some(self.segment as u16);
+        let sent = datagram::send(socket, to, &[Part::private(&self.bytes)], segment, ds);
+        self.clear();
+        sent.map_err(|error| if segment.is_some() { reason_of_run(&error) } else { reason(&error) })
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.count = 0;
+    }
+}
