@@ -37,8 +37,13 @@ impl Count {
 }
 
 /// Frames lost, by reason.
-#[derive(Default)]
 pub(crate) struct DropCounts([Count; DropReason::ALL.len()]);
+
+impl Default for DropCounts {
+    fn default() -> Self {
+        Self(std::array::from_fn(|_| Count::default()))
+    }
+}
 
 impl DropCounts {
     #[inline]

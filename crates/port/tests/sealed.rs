@@ -116,7 +116,7 @@ fn received(port: &mut OpenPort, count: usize) -> (Vec<Vec<u8>>, Vec<(DropReason
     while frames.len() as u64 + drops.iter().map(|(_, count)| count).sum::<u64>() < count as u64 {
         let patience = Timespec { tv_sec: 5, tv_nsec: 0 };
         // What waits in a queue already is told by no descriptor.
-        if port.rx.iter_mut().map(|rx| rx.arm()).fold(true, |all, armed| all && armed) {
+        if !port.rx.iter_mut().any(|rx| !rx.arm()) {
             let watched =
                 port.rx.iter().map(|rx| PollFd::from_borrowed_fd(rx.readiness(), PollFlags::IN));
             let mut fds: Vec<_> = watched.collect();

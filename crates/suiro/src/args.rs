@@ -16,7 +16,7 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use node::spec::{
-    Addresses, BadText, Controller, Dpid, Dscp, FlowId, IfName, Listen, Mac, Netns, NewRate, Peer,
+    Addresses, BadText, Controller, Dpid, Dscp, FlowId, IfName, KeyPath, Listen, Mac, Netns, NewRate, Peer,
     Pin, PortName, PortNumber, Protocol, Rate, SocketPath, SwitchName, TunnelKey,
 };
 use std::error::Error;
@@ -359,6 +359,9 @@ Examples:
         /// Bit/s that leave by it in all, such as 1G; none takes it back
         #[arg(long)]
         rate: Option<NewRate>,
+        /// Read the file of a tunnel's keys again: what it still has goes on without a gap
+        #[arg(long)]
+        rekey: bool,
         /// Set it up
         #[arg(long, conflicts_with = "down")]
         up: bool,
@@ -441,6 +444,9 @@ pub struct PortAdd {
     /// Lower the MSS that TCP offers, both ways, to what the path carries (vxlan)
     #[arg(long)]
     pub mss_clamp: bool,
+    /// Encrypt it with the keys of this file, absolute path (vxlan): see the guide
+    #[arg(long, value_name = "FILE")]
+    pub encrypt: Option<KeyPath>,
     /// Bit/s that leave by it in all, such as 1G
     #[arg(long)]
     pub rate: Option<Rate>,

@@ -3,7 +3,7 @@
 use super::quota::LogQuota;
 use super::vlink::vlink_facts;
 use super::watch::{News, Watch};
-use super::{Answer, Board, Door, OnFailure, PortStatus, RETRY, Request, Wanted};
+use super::{Answer, Board, Directories, Door, OnFailure, PortStatus, RETRY, Request, Wanted};
 use crate::fault::{Fault, chain};
 use datapath::{Datapath, PortAt, PortQueues, Queues, QueuesError};
 use openflow::{PortConfig, PortNo};
@@ -11,7 +11,6 @@ use port::{ControlError, Keep, LinkEvent, NetnsRef, OpenPort, PortControl, PortF
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Instant;
@@ -75,7 +74,7 @@ impl Keeper {
         datapath: Arc<Datapath>,
         board: Arc<Board>,
         wake: Arc<OwnedFd>,
-        records: PathBuf,
+        Directories { records, ledger }: Directories,
     ) -> Self {
         let workers = datapath.worker_stats().len();
         let mut watch = Watch::new(wake);
@@ -85,7 +84,7 @@ impl Keeper {
             board,
             watch,
             entries: BTreeMap::new(),
-            opener: port::Opener::new(workers).with_records(records),
+            opener: port::Opener::new(workers).with_records(records).with_ledger(ledger),
             next_retry: Instant::now() + RETRY,
         }
     }
@@ -115,6 +114,7 @@ impl Keeper {
             Request::Remove(at, keep, answer) => tell(answer, self.remove(at, keep)),
             Request::SetMtu(at, mtu, answer) => tell(answer, self.set_mtu(at, mtu)),
             Request::SetQueues(at, queues, answer) => tell(answer, self.set_queues(at, queues)),
+            Request::Reload(at, answer) => tell(answer, self.reload(at)),
             Request::SetAdmin(at, up) => self.set_admin(at, up),
             Request::Faulted(at, error) => self.faulted(at, &error),
             Request::Serve(_) | Request::Stop(..) => {}
@@ -209,6 +209,7 @@ impl Keeper {
         }
         if let Opened::Interface(control) = &opened {
             self.board.guests().extend(control.guest().map(|guest| (at, guest)));
+            self.board.securities().extend(control.security().map(|security| (at, security)));
         }
         entry.open = Some(opened);
         tracing::info!("{}: open, {}", entry.wanted.label, facts.mode);
@@ -268,6 +269,7 @@ impl Keeper {
         // The queues end here, on the thread that may close them.
         self.datapath.detach(at);
         self.board.guests().remove(&at);
+        self.board.securities().remove(&at);
         match opened {
             Opened::Interface(control) => {
                 let label = &self.entries[&at].wanted.label;
@@ -312,6 +314,17 @@ impl Keeper {
             control.set_mtu(mtu).map_err(|error| control_fault(&entry.wanted.label, &error))?;
         }
         spec.mtu = Some(mtu);
+        self.refresh(at);
+        Ok(())
+    }
+
+    /// A port that is not open reads them when it is.
+    fn reload(&mut self, at: PortAt) -> Result<(), Fault> {
+        let Some(entry) = self.entries.get(&at) else { return Ok(()) };
+        if let Some(Opened::Interface(control)) = &entry.open {
+            control.reload().map_err(|error| control_fault(&entry.wanted.label, &error))?;
+            tracing::info!("{}: its keys are read again", entry.wanted.label);
+        }
         self.refresh(at);
         Ok(())
     }

@@ -23,7 +23,7 @@ use crate::switch::Switch;
 use datapath::{Datapath, PortAt, PortQueues};
 use keeper::Keeper;
 use openflow::PortConfig;
-use port::{Attachment, Keep, PortFacts};
+use port::{Attachment, Keep, PortFacts, Security};
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -95,6 +95,8 @@ struct Board {
     ports: Mutex<HashMap<PortAt, PortStatus>>,
     /// Of open vhost-user ports: what changes too often to be told as news is read where it is.
     guests: Mutex<HashMap<PortAt, Arc<Attachment>>>,
+    /// The same of open ports that are encrypted.
+    securities: Mutex<HashMap<PortAt, Arc<Security>>>,
 }
 
 impl Board {
@@ -104,6 +106,10 @@ impl Board {
 
     fn guests(&self) -> MutexGuard<'_, HashMap<PortAt, Arc<Attachment>>> {
         self.guests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn securities(&self) -> MutexGuard<'_, HashMap<PortAt, Arc<Security>>> {
+        self.securities.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -116,6 +122,7 @@ enum Request {
     SetAdmin(PortAt, bool),
     SetMtu(PortAt, u32, Answer),
     SetQueues(PortAt, PortQueues, Answer),
+    Reload(PortAt, Answer),
     Faulted(PortAt, io::Error),
     Stop(Keep, oneshot::Sender<()>),
 }
@@ -129,15 +136,17 @@ pub struct Ports {
 }
 
 impl Ports {
-    /// Starts the thread, which has the capabilities of its caller and keeps them. `records` is where ports keep what must outlive a kill.
+    /// Starts the thread, which has the capabilities of its caller and keeps them. `records` is where ports keep what must outlive a kill,
+    /// `ledger` what must outlive the host.
     ///
     /// # Errors
     /// The system refuses a thread or an eventfd.
-    pub fn start(records: PathBuf) -> io::Result<Arc<Self>> {
+    pub fn start(records: PathBuf, ledger: PathBuf) -> io::Result<Arc<Self>> {
         let (requests, inbox) = channel();
         let wake = Arc::new(watch::wake_fd()?);
         let board = Arc::new(Board::default());
-        let thread = spawn(inbox, records, wake.clone(), board.clone())?;
+        let directories = Directories { records, ledger };
+        let thread = spawn(inbox, directories, wake.clone(), board.clone())?;
         Ok(Arc::new(Self { requests, wake, board, thread: Mutex::new(Some(thread)) }))
     }
 
@@ -178,6 +187,14 @@ impl Ports {
         self.ask(|answer| Request::SetQueues(at, queues, answer)).await
     }
 
+    /// Reads a port's files again: a tunnel's keys.
+    ///
+    /// # Errors
+    /// They cannot be used: the port goes on as it was.
+    pub async fn reload(&self, at: PortAt) -> Result<(), Fault> {
+        self.ask(|answer| Request::Reload(at, answer)).await
+    }
+
     /// Sets a port's interface up or down, some time soon. Never waits.
     pub fn set_admin(&self, at: PortAt, up: bool) {
         self.send(Request::SetAdmin(at, up));
@@ -196,6 +213,11 @@ impl Ports {
     /// The guest on an open vhost-user port.
     pub fn guest(&self, at: PortAt) -> Option<Arc<Attachment>> {
         self.board.guests().get(&at).cloned()
+    }
+
+    /// The encryption of an open tunnel.
+    pub fn security(&self, at: PortAt) -> Option<Arc<Security>> {
+        self.board.securities().get(&at).cloned()
     }
 
     /// Closes every port and ends the thread.
@@ -229,16 +251,22 @@ impl Ports {
     }
 }
 
+/// Where ports keep things.
+struct Directories {
+    records: PathBuf,
+    ledger: PathBuf,
+}
+
 fn spawn(
     inbox: Receiver<Request>,
-    records: PathBuf,
+    directories: Directories,
     wake: Arc<OwnedFd>,
     board: Arc<Board>,
 ) -> io::Result<JoinHandle<()>> {
     let run = move || {
         // The first message brings the datapath; without one there is nothing to do.
         if let Ok(Request::Serve(datapath)) = inbox.recv() {
-            Keeper::new(datapath, board, wake, records).run(&inbox);
+            Keeper::new(datapath, board, wake, directories).run(&inbox);
         }
     };
     std::thread::Builder::new().name("suiro-ports".into()).spawn(run)

@@ -124,7 +124,7 @@ pub fn run(options: &Options, config: &Config) -> Result<(), RunError> {
     let files = host::raise_open_files();
     tracing::debug!("up to {files} open files");
     stay_off_worker_cores(&config.node);
-    let privileged = start_with_privileges(&run_dir)?;
+    let privileged = start_with_privileges(&run_dir, &config.node)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(CONTROL_THREADS)
         .thread_name("suiro-control")
@@ -140,13 +140,14 @@ struct Privileged {
     steer: Arc<Steer>,
 }
 
-fn start_with_privileges(run_dir: &RunDir) -> Result<Privileged, RunError> {
+fn start_with_privileges(run_dir: &RunDir, config: &NodeConfig) -> Result<Privileged, RunError> {
     let log = |error: privilege::PrivilegeError| tracing::warn!("{}", chain(&error));
     privilege::keep_what_ports_need().unwrap_or_else(log);
     for (capability, purpose) in privilege::missing() {
         tracing::warn!("{capability} is missing: suiro cannot {purpose}");
     }
-    let ports = Ports::start(run_dir.ring_records()).map_err(system("start its ports' thread"))?;
+    let ports = Ports::start(run_dir.ring_records(), config.state_dir.join("esp"))
+        .map_err(system("start its ports' thread"))?;
     let steer = Steer::start().map_err(system("start its steering thread"))?;
     privilege::drop_all().unwrap_or_else(log);
     Ok(Privileged { ports, steer: Arc::new(steer) })

@@ -38,8 +38,8 @@ pub use start::{OnConflict, StartError, StartFault};
 pub use steering::{Detached, SteerRules};
 pub use view::{
     ConnectionView, DropView, EndpointView, GuestErrorView, GuestView, MemoryView, NodeView,
-    PortCountersView, PortLoadView, PortQueueView, PortView, QueueView, RingView, StoreView,
-    SwitchView, TroubleView, WorkerView, WorkersView,
+    PortCountersView, PortLoadView, PortQueueView, PortView, QueueView, RingView, SaView,
+    StoreView, SwitchView, TroubleView, WorkerView, WorkersView,
 };
 
 use crate::agent::steering::Desk;

@@ -92,6 +92,10 @@ impl Node {
             let spec = PortSpec { rate, ..port.spec.clone() };
             self.change_queues(&member, (&name, &port), spec).await?;
         }
+        if patch.rekey == Some(true) {
+            let read = self.ports.reload(member.at(port.number)).await;
+            read.map_err(|fault| Refusal::new(Why::Impossible, fault))?;
+        }
         if let Some(up) = patch.up {
             set_up(&member, port.number, up).map_err(|fault| rejected(&thing, &fault))?;
         }
@@ -207,6 +211,7 @@ fn interface_of(spec: &PortSpec) -> port::PortSpec {
         socket: spec.socket.as_deref().unwrap_or_default().into(),
         role: if spec.server == Some(true) { port::Role::Server } else { port::Role::Client },
         tunnel: tunnel(spec),
+        encrypt: spec.encrypt.as_deref().map(Into::into),
         ..port::PortSpec::new(kind(spec.kind), interface)
     }
 }

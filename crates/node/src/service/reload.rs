@@ -57,6 +57,20 @@ impl Node {
                 );
             }
         }
+        self.rekey().await;
+    }
+
+    /// Reads the keys of all tunnels again, also of those that the API made. A file that is wrong changes nothing.
+    async fn rekey(&self) {
+        for member in self.directory.all() {
+            let ports = member.state().ports.clone();
+            for port in ports.values().filter(|port| port.spec.encrypt.is_some()) {
+                if let Err(fault) = self.ports.reload(member.at(port.number)).await {
+                    let remedy = &fault.remedy;
+                    tracing::error!(remedy, "{}: {}: {}", fault.thing, fault.step, fault.cause);
+                }
+            }
+        }
     }
 
     async fn reload_switch(&self, declared: &SwitchConfig) -> Result<(), Refusal> {

@@ -24,7 +24,8 @@ pub use switch::{
     SteeringAccess, SwitchPatch, SwitchSpec,
 };
 pub use text::{
-    BadText, Dpid, Dscp, IfName, Mac, Netns, Peer, PortName, SocketPath, SteerPoint, SwitchName,
+    BadText, Dpid, Dscp, IfName, KeyPath, Mac, Netns, Peer, PortName, SocketPath, SteerPoint,
+    SwitchName,
 };
 pub use tls::{Pin, TlsSpec};
 pub use tunnel::{Addresses, FlowId, TunnelKey};

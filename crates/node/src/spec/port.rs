@@ -1,6 +1,6 @@
 //! What a user may ask of a port.
 
-use super::text::{Dscp, IfName, Mac, Netns, Peer, PortName, SocketPath};
+use super::text::{Dscp, IfName, KeyPath, Mac, Netns, Peer, PortName, SocketPath};
 use super::tunnel::{self, Addresses, FlowId, TunnelKey};
 use super::{NewRate, PortNumber, QueueSpec, Rate};
 use serde::{Deserialize, Serialize};
@@ -160,6 +160,10 @@ pub struct PortSpec {
     /// Whether the MSS that TCP offers is lowered, both ways, to what the path carries (`vxlan` only).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mss_clamp: Option<bool>,
+    /// The file of the keys that it is encrypted with (ESP, AES-GCM), to be read by its owner alone; not encrypted when left out (`vxlan`
+    /// only).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encrypt: Option<KeyPath>,
     /// Bit/s that leave by it in all; what the interface can do when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
@@ -213,6 +217,7 @@ impl PortSpec {
             dscp: None,
             ttl: None,
             mss_clamp: None,
+            encrypt: None,
             rate: None,
             queue: Vec::new(),
         }
@@ -288,6 +293,7 @@ impl PortSpec {
         only(self.dscp.is_some(), "dscp", &tunnel);
         only(self.ttl.is_some(), "ttl", &tunnel);
         only(self.mss_clamp.is_some(), "mss_clamp", &tunnel);
+        only(self.encrypt.is_some(), "encrypt", &tunnel);
         if self.kind == PortKind::Vlink && self.peer.is_none() {
             faults.push(Fault::new(
                 "peer",
@@ -332,6 +338,9 @@ pub struct PortPatch {
     /// Bit/s that leave by it in all, or `none`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<NewRate>,
+    /// `true`: the file of a tunnel's keys is read again. SAs that it still has go on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rekey: Option<bool>,
 }
 
 #[cfg(test)]

@@ -110,7 +110,12 @@ text_type! {
     SocketPath(String), "a socket's path", "an absolute path of at most 107 bytes, such as \"/run/suiro/vm1.sock\"", "/run/suiro/vm1.sock",
     |text| (text.len() <= 107 && text.starts_with('/') && !text.ends_with('/') && !text.contains(char::is_control)).then(|| text.to_owned())
 }
-shown_as_inner!(SwitchName PortName IfName SteerPoint Netns SocketPath);
+text_type! {
+    /// A file of a tunnel's keys.
+    KeyPath(String), "the path of a file of keys", "an absolute path, such as \"/etc/suiro/tun0.keys\"", "/etc/suiro/tun0.keys",
+    |text| (text.starts_with('/') && !text.ends_with('/') && !text.contains(char::is_control)).then(|| text.to_owned())
+}
+shown_as_inner!(SwitchName PortName IfName SteerPoint Netns SocketPath KeyPath);
 
 text_type! {
     /// An OpenFlow datapath id.
@@ -310,6 +315,7 @@ mod tests {
             "/run/\n",
             &format!("/{}", "x".repeat(107)),
         ]);
+        refuse::<KeyPath>(&["", "tun0.keys", "/etc/", "/etc/\n"]);
         refuse::<Dpid>(&["", "0x", "12345678901234567", "+1", "x"]);
         refuse::<Mac>(&[
             "01:00:00:00:00:01",

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::table::{Table, dash};
 use hyper::Method;
 use node::fault::Fault;
-use node::service::PortView;
+use node::service::{PortView, SaView};
 use node::spec::{FlowId, PortKind, PortNumber, PortPatch, PortSpec, XdpMode};
 
 /// Does what the command says.
@@ -31,10 +31,11 @@ pub fn run(context: &Context, command: PortCommand) -> Result<(), Failure> {
             let view: PortView = context.client.get(&path(&switch, &port))?;
             context.print(&view, show)
         }
-        PortCommand::Mod { switch, port, mtu, rate, up, down } => {
-            let patch = PortPatch { mtu, up: (up || down).then_some(up), rate };
+        PortCommand::Mod { switch, port, mtu, rate, rekey, up, down } => {
+            let up = (up || down).then_some(up);
+            let patch = PortPatch { mtu, up, rate, rekey: rekey.then_some(true) };
             if patch == PortPatch::default() {
-                let remedy = "name what to change: --mtu, --rate, --up or --down";
+                let remedy = "name what to change: --mtu, --rate, --rekey, --up or --down";
                 return Err(Failure::Usage(Fault::new(
                     format!("port {port}"),
                     "change it",
@@ -94,6 +95,7 @@ fn spec(args: PortAdd) -> Result<PortSpec, Failure> {
         dscp: args.dscp,
         ttl: args.ttl,
         mss_clamp: args.mss_clamp.then_some(true),
+        encrypt: args.encrypt,
         rate: args.rate,
         ..PortSpec::of(kind)
     })
@@ -125,6 +127,17 @@ pub fn state(view: &PortView) -> &'static str {
         (None, false, _) => "down",
         (None, true, true) => "up",
         (None, true, false) => "no link",
+    }
+}
+
+/// One SA. Of those that send nothing is refused.
+fn sa_line(sa: &SaView) -> String {
+    let SaView { direction, spi, packets, sequence, replayed, bad_icv, malformed } = sa;
+    match &**direction {
+        "out" => format!("SA out {spi:#010x}  {packets} packets, next sequence number {sequence}"),
+        _ => format!(
+            "SA in  {spi:#010x}  {packets} packets, highest sequence number {sequence}; refused: {replayed} replayed, {bad_icv} not authentic, {malformed} malformed"
+        ),
     }
 }
 
@@ -193,6 +206,7 @@ fn show(view: &PortView) -> String {
     text += &drops("  rx dropped ", &counters.rx_drops);
     text += &drops("  tx dropped ", &counters.tx_drops);
     view.guest.iter().for_each(|guest| text += &super::guest::show(guest));
+    view.sas.iter().for_each(|sa| text += &format!("  {}\n", sa_line(sa)));
     view.notes.iter().for_each(|note| text += &format!("  note: {note}\n"));
     view.fault.iter().for_each(|fault| text += &format!("  FAULT: {fault}\n"));
     text

@@ -9,5 +9,6 @@ mod paths;
 mod place;
 mod queues;
 mod refusals;
+mod sealed;
 mod tenants;
 mod tunnels;

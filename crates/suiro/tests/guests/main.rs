@@ -15,6 +15,7 @@ mod streams;
 #[path = "../support/mod.rs"]
 mod support;
 mod talk;
+mod xfrm;
 
 use libtest_mimic::{Arguments, Trial};
 use rig::Rig;
@@ -67,6 +68,7 @@ fn main() -> ExitCode {
     talk::cases(&mut suite);
     streams::cases(&mut suite);
     segments::cases(&mut suite);
+    xfrm::cases(&mut suite);
     kills::cases(&mut suite);
     suite.run()
 }

@@ -8,6 +8,7 @@ use crate::service::directory::{Member, MemberPort};
 use crate::spec::{IfName, Mac, Netns, Peer, PortKind, PortName, Rate, SwitchName};
 use datapath::PortCounters;
 use openflow::PortConfig;
+use port::SaFacts;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use utoipa::ToSchema;
@@ -106,8 +107,38 @@ pub struct PortView {
     /// The guest of a vhost-user port that is open.
     #[serde(default)]
     pub guest: Option<GuestView>,
+    /// The SAs of a tunnel that is encrypted.
+    #[serde(default)]
+    pub sas: Vec<SaView>,
     /// Why it is not open, if it is not.
     pub fault: Option<Fault>,
+}
+
+/// A security association of an encrypted tunnel (ESP).
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct SaView {
+    /// `out` or `in`.
+    pub direction: String,
+    /// Its security parameters index.
+    pub spi: u32,
+    /// Packets sealed or opened since it came into use.
+    pub packets: u64,
+    /// The next sequence number to be sent, or the highest received.
+    pub sequence: u64,
+    /// Packets refused because they were there before, or are too old to know.
+    pub replayed: u64,
+    /// Packets refused because they were changed, or are of another key.
+    pub bad_icv: u64,
+    /// Packets refused because they were cut short or held something else.
+    pub malformed: u64,
+}
+
+impl From<SaFacts> for SaView {
+    fn from(facts: SaFacts) -> Self {
+        let SaFacts { sends, spi, packets, sequence, replayed, bad_icv, malformed } = facts;
+        let direction = if sends { "out" } else { "in" }.into();
+        Self { direction, spi, packets, sequence, replayed, bad_icv, malformed }
+    }
 }
 
 impl Node {
@@ -125,6 +156,7 @@ impl Node {
         let queues = self.datapath.assignments(at).unwrap_or_default();
         let cores = queues.iter().map(|found| (found.queue, found.core)).collect();
         let guest = self.ports.guest(at);
+        let sas = self.ports.security(at).map(|security| security.facts()).unwrap_or_default();
         PortView {
             switch: member.name(),
             name: name.clone(),
@@ -150,6 +182,7 @@ impl Node {
             queue: self.view_port_queues(at, &port.spec),
             counters: view_counters(&self.datapath.port_counters(at).unwrap_or_default()),
             guest: guest.and_then(|guest| GuestView::of(&port.spec, &guest, &cores)),
+            sas: sas.into_iter().map(SaView::from).collect(),
             fault: status.fault,
         }
     }
