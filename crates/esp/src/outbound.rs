@@ -73,6 +73,8 @@ impl Outbound {
         let end = if self.has_esn { u64::MAX } else { 1 << 32 };
         // Neither counter may wrap, and the IV's is the further one.
         let end = end.min(self.first.sequence.saturating_add(u64::MAX - self.first.iv));
+        // A key that was used with ESN has no number left without it.
+        let end = end.max(self.first.sequence);
         let sequence = self.next.load(Relaxed).saturating_add(count).min(end);
         Counters { sequence, iv: self.iv(sequence) }
     }
@@ -169,6 +171,13 @@ mod tests {
         let outbound = sender(false, Counters { sequence: u64::from(u32::MAX), iv: 0 });
         outbound.allow(outbound.after(100));
         assert_eq!(seal(&outbound), Ok((u32::MAX, 0)));
+        outbound.allow(outbound.after(100));
+        assert_eq!(seal(&outbound), Err(Exhausted));
+    }
+
+    #[test]
+    fn a_key_that_had_esn_and_many_packets_has_no_number_left_without() {
+        let outbound = sender(false, Counters { sequence: 5 << 32, iv: 9 });
         outbound.allow(outbound.after(100));
         assert_eq!(seal(&outbound), Err(Exhausted));
     }

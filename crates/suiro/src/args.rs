@@ -16,8 +16,8 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use node::spec::{
-    Addresses, BadText, Controller, Dpid, Dscp, FlowId, IfName, KeyPath, Listen, Mac, Netns, NewRate, Peer,
-    Pin, PortName, PortNumber, Protocol, Rate, SocketPath, SwitchName, TunnelKey,
+    Addresses, BadText, Controller, Dpid, Dscp, FlowId, IfName, KeyPath, Listen, Mac, Netns,
+    NewRate, Peer, Pin, PortName, PortNumber, Protocol, Rate, SocketPath, SwitchName, TunnelKey,
 };
 use std::error::Error;
 use std::ffi::OsString;

@@ -3,7 +3,7 @@
 use crate::error::OpenError;
 use esp::keys::{SaPair, parse};
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use zeroize::Zeroizing;
@@ -16,9 +16,6 @@ const LONGEST: u64 = 1 << 20;
 /// # Errors
 /// It is not there, others may read or write it, or what it says is wrong; each with a remedy.
 pub(super) fn read(name: &str, path: &Path) -> Result<Vec<SaPair>, OpenError> {
-    let failed = |step| move |source| OpenError::io(name, step, source);
-    let mut file = File::open(path).map_err(failed("open the file of keys"))?;
-    let meta = file.metadata().map_err(failed("look at the file of keys"))?;
     let own = rustix::process::geteuid().as_raw();
     let wrong = |cause: String, remedy: String| OpenError::Keys {
         interface: name.to_owned(),
@@ -27,6 +24,16 @@ pub(super) fn read(name: &str, path: &Path) -> Result<Vec<SaPair>, OpenError> {
         remedy,
     };
     let shown = path.display();
+    let unreadable = |error: io::Error| {
+        wrong(
+            error.to_string(),
+            format!(
+                "write it as user {own} may read it, mode 600: see the guide, Encrypted tunnels"
+            ),
+        )
+    };
+    let mut file = File::open(path).map_err(unreadable)?;
+    let meta = file.metadata().map_err(unreadable)?;
     if !meta.is_file() || meta.len() > LONGEST {
         return Err(wrong("it is no file of keys".into(), "give the file's own path".into()));
     }
@@ -43,7 +50,7 @@ pub(super) fn read(name: &str, path: &Path) -> Result<Vec<SaPair>, OpenError> {
     }
     // Room from the beginning: a text that grows leaves copies behind.
     let mut text = Zeroizing::new(String::with_capacity(meta.len() as usize + 1));
-    file.read_to_string(&mut text).map_err(failed("read the file of keys"))?;
+    file.read_to_string(&mut text).map_err(unreadable)?;
     parse(&text).map_err(|error| wrong(error.to_string(), error.remedy))
 }
 
