@@ -11,8 +11,19 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// What the kernel loads by itself where there is a `modprobe` that knows aliases.
-const MODULES: [&str; 7] = ["ctr", "ghash-generic", "gcm", "seqiv", "xfrm_user", "esp4", "vxlan"];
+/// What the kernel loads by itself where there is a `modprobe` that knows aliases; the random numbers are for IVs.
+const MODULES: [&str; 10] = [
+    "sha512_generic",
+    "jitterentropy_rng",
+    "ctr",
+    "drbg",
+    "ghash-generic",
+    "gcm",
+    "seqiv",
+    "xfrm_user",
+    "esp4",
+    "vxlan",
+];
 
 /// A socket that hands ESP behind a UDP header to the kernel (`UDP_ENCAP`, `UDP_ENCAP_ESPINUDP`), as an IKE daemon has one.
 const ENCAPSULATION: &str = r#"socket(S,2,2,17)&&setsockopt(S,17,100,pack("i",2))&&bind(S,pack("SnNx8",2,4500,0))||die;sleep"#;
@@ -83,6 +94,7 @@ impl Rig {
     /// Both ends by one agreement; what was there before goes.
     fn agree(&self, agreement: &Agreement) {
         let Agreement { keys, spis, mode, has_esn } = agreement;
+        self.inside("ip xfrm state flush; ip xfrm policy flush; ip link del vx0 2>/dev/null; true");
         let file = self.lab.path("keys");
         let text = format!(
             "[[sa]]\nspi_out = {:#x}\nkey_out = \"{}\"\nspi_in = {:#x}\nkey_in = \"{}\"\nmode = \"{mode}\"\nesn = {has_esn}\n",
@@ -96,7 +108,6 @@ impl Rig {
         let add =
             ["port", "add", "over", "tun0", "--type", "vxlan", "--encrypt", file.to_str().unwrap()];
         self.lab.suiro(&[&add[..], &tunnel].concat());
-        self.inside("ip xfrm state flush; ip xfrm policy flush; ip link del vx0 2>/dev/null; true");
         let (here, there) = ("192.0.2.2", "192.0.2.1");
         let flag = if *has_esn { "flag esn" } else { "" };
         for (src, dst, direction, at) in [(there, here, "in", 0), (here, there, "out", 1)] {
@@ -106,10 +117,18 @@ impl Rig {
                 spis[at]
             ));
             self.inside(&format!(
-                "ip xfrm policy add src {src}/32 dst {dst}/32 proto udp dport 4789 dir {direction} tmpl src {src} dst {dst} proto esp mode {mode}"
+                "ip xfrm policy add src {src}/32 dst {dst}/32 proto 17 dport 4789 dir {direction} tmpl src {src} dst {dst} proto esp mode {mode}"
             ));
         }
-        self.inside("ip link add vx0 mtu 1380 type vxlan id 7 remote 192.0.2.1 dstport 4789 && ip link set vx0 up && ip addr add 10.0.0.2/24 dev vx0");
+        self.inside("ip link add vx0 mtu 1380 address 02:00:00:00:01:07 type vxlan id 7 remote 192.0.2.1 dstport 4789 && ip link set vx0 up && ip addr add 10.0.0.2/24 dev vx0");
+    }
+
+    /// Both ends as they see themselves, for errors.
+    fn ends(&self) -> String {
+        let inside =
+            "ip -s xfrm state; ip xfrm policy; ip -s link show vx0; cat /proc/net/xfrm_stat";
+        let said = self.machine.says(inside, std::time::Duration::from_secs(10)).unwrap();
+        self.lab.suiro(&["port", "show", "over", "tun0"]) + &said.output + &self.lab.log()
     }
 
     /// The file crosses both ways, in TCP, and comes out as it went in.
@@ -149,7 +168,10 @@ fn key(digit: char, bytes: usize) -> String {
 fn talks(rig: &Rig, agreement: &Agreement) {
     rig.agree(agreement);
     let netns = rig.lab.guest("g");
-    sh(&["ip", "netns", "exec", &netns, "ping", "-c", "5", "-i", "0.2", "-W", "5", "10.0.0.2"]);
+    let ping = ["netns", "exec", &netns, "ping", "-c", "5", "-i", "0.2", "-W", "5", "10.0.0.2"];
+    let status =
+        Command::new("ip").args(ping).stdout(std::process::Stdio::null()).status().unwrap();
+    assert!(status.success(), "no ping passes\n{}", rig.ends());
     rig.fetch();
     let shown = rig.lab.json(&["port", "show", "over", "tun0"]);
     for sa in shown["sas"].as_array().unwrap() {
@@ -161,7 +183,8 @@ fn talks(rig: &Rig, agreement: &Agreement) {
     }
     assert_eq!(shown["counters"]["rx_drops"].as_array().unwrap().len(), 0, "{shown}");
     let states = rig.inside("ip -s xfrm state");
-    println!("  {} ESN {}: {states}", agreement.mode, agreement.has_esn);
+    let unharmed = states.matches("replay-window 0 replay 0 failed 0").count();
+    assert_eq!(unharmed, 2, "{states}");
     // Without its SAs nothing gets out of the machine in clear that would get in here, nor the other way.
     rig.inside(
         "ip xfrm policy flush; ip xfrm state flush; ping -c 1 -W 1 10.0.0.1 >/dev/null 2>&1; true",
