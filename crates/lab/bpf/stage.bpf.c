@@ -9,7 +9,9 @@
  * and VM. The frame goes on unchanged.
  *
  * The VM is the last byte of the inner destination address (the testbed's own plan). Fragments
- * after the first carry no inner header; they are told by the IP id of the first.
+ * after the first carry no inner header; they are told by the IP id of the first. Of an encrypted
+ * frame, whole or in fragments, it is the upper seven bits of the ToS (the papers' flow control
+ * field).
  */
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>
@@ -69,6 +71,7 @@ struct headers {
 
 #define ETH_P_IP 0x0800
 #define UDP 17
+#define ESP 50
 #define VXLAN 4789
 #define MORE_FRAGMENTS 0x2000
 #define OFFSET_MASK 0x1fff
@@ -115,7 +118,11 @@ static __always_inline __u32 vm_of(struct __sk_buff *skb)
 	if (bpf_skb_load_bytes(skb, 0, &headers, sizeof(headers)) &&
 	    bpf_skb_load_bytes(skb, 0, &headers, 34))
 		return STAGE_OTHER;
-	if (headers.ethertype != bpf_htons(ETH_P_IP) || headers.protocol != UDP)
+	if (headers.ethertype != bpf_htons(ETH_P_IP))
+		return STAGE_OTHER;
+	if (headers.protocol == ESP && headers.tos >> 1 < STAGE_VMS)
+		return headers.tos >> 1;
+	if (headers.protocol != UDP)
 		return STAGE_OTHER;
 	fragment = bpf_ntohs(headers.fragment);
 	id = headers.id;

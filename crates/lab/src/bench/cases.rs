@@ -98,17 +98,21 @@ fn row<C: Contend>(
     spread: Spread,
     cores: &str,
 ) -> Row {
-    let ratio = match case.better {
-        Better::More => ours.median / spread.median,
-        Better::Less => spread.median / ours.median,
-    };
     Row {
         case: case.name.into(),
         unit: case.unit,
         cores: cores.into(),
         ours,
         peer: Some(Peer { name: peer.name(), spread }),
-        ratio: Some(ratio),
+        ratio: Some(ratio(case.better, ours, spread)),
         goal,
+    }
+}
+
+/// How many times better ours is.
+pub fn ratio(better: Better, ours: Spread, peer: Spread) -> f64 {
+    match better {
+        Better::More => ours.median / peer.median,
+        Better::Less => peer.median / ours.median,
     }
 }

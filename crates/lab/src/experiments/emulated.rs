@@ -22,7 +22,25 @@ const CORES: u8 = 6;
 const MEMORY_MIB: u32 = 1536;
 
 /// What the testbed is made of. Modules that no kernel loads by itself in a machine that has no `/sbin/modprobe`.
-const MODULES: [&str; 7] = ["veth", "tun", "bridge", "vxlan", "sch_ingress", "cls_bpf", "act_bpf"];
+const MODULES: [&str; 16] = [
+    "veth",
+    "tun",
+    "bridge",
+    "vxlan",
+    "sch_ingress",
+    "cls_bpf",
+    "act_bpf",
+    // What `seqiv(rfc4106(gcm(aes)))` is made of, a random number for its first IV included.
+    "ctr",
+    "ghash-generic",
+    "gcm",
+    "sha512_generic",
+    "jitterentropy_rng",
+    "drbg",
+    "seqiv",
+    "esp4",
+    "xfrm_user",
+];
 
 /// Longest setting up of a testbed, longest time between two windows, and most windows of a size in a round. Chosen: several times what two busy cores need.
 const SET_UP: Duration = Duration::from_secs(120);

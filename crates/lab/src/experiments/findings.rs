@@ -42,6 +42,16 @@ pub const STRAYS: &str = "frames off their flow's core";
 pub const SHARED: &str = "frames on a shared core";
 
 impl Findings {
+    /// These, and those of another part of the same experiment.
+    pub fn and(mut self, more: Self) -> Self {
+        self.notes.extend(more.notes.into_iter().skip(1)); // the first tells who ran where
+        self.results.extend(more.results);
+        self.by_core.extend(more.by_core);
+        self.over_time.extend(more.over_time);
+        self.goals.extend(more.goals);
+        self
+    }
+
     /// What there is to say where time means nothing.
     pub fn counts_only(mut self) -> Self {
         self.results.retain(|row| COUNTED.contains(&row.quantity));

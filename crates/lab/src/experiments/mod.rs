@@ -3,9 +3,9 @@
 //! **Question answered**: what did the papers' authors measure, and what comes of the same here, without any steering, with the kernel's, and with suiro's?
 //!
 //! * [`testbed`]: two hosts and their VMs in namespaces; [`stage`]: what stands for encryption, and counts who did it; [`layout`]: who runs on
-//!   which core; [`scale`]: the papers' rates made smaller by one factor.
+//!   which core; [`scale`]: the papers' rates made smaller by one factor; [`cipher`]: the kernel's own encryption.
 //! * [`traffic`]: numbered datagrams; [`window`]: one measurement; [`steering`]: the contenders, put in place in turn.
-//! * [`trial`]: what all experiments share; `collision`, `two_flows`, `priority`, `entries`, `redirect`, `fragments`, `reaction`, `models`: the experiments; `flood`: what the cheap ones need;
+//! * [`trial`]: what all experiments share; `collision`, `two_flows`, `priority`, `entries`, `redirect`, `fragments`, `reaction`, `models`, `ipsec`: the experiments; `flood`: what the cheap ones need;
 //!   [`emulated`]: all of it inside a machine with more cores.
 //! * [`paper`]: the papers' figures (`data/papers.json`); [`findings`]: ours beside them; `print`, `csv`, `page`: for a terminal, a program, a
 //!   reader.
@@ -13,6 +13,7 @@
 //! **Invariants**: all that a run makes belongs to a value that removes it; a killed run is cleared up by its keeper. Contenders alternate within each round. No
 //! figure is compared across runs. Loss counts every datagram that was due, also one that the sender had no time for.
 
+mod cipher;
 mod collision;
 mod csv;
 mod emulated;
@@ -21,6 +22,7 @@ mod findings;
 mod flood;
 mod fragments;
 mod frame;
+mod ipsec;
 mod layout;
 mod models;
 mod page;
@@ -41,6 +43,7 @@ mod window;
 use crate::keeper::Keeper;
 use crate::machine::Machine;
 use anyhow::{Context, Result, bail};
+use cipher::Cipher;
 use clap::{Args, Parser, Subcommand};
 use findings::Findings;
 use scale::Scale;
@@ -76,7 +79,7 @@ Examples:
 /// What a user may ask for.
 #[derive(Args, Clone, Debug)]
 pub struct Settings {
-    /// Experiments by name, or `all`
+    /// Experiments by name, or `all` (but vse-ipsec, which not every kernel can run without --guest)
     #[arg(required = true, value_name = "EXPERIMENT")]
     experiments: Vec<String>,
     /// Inside a machine of six cores that QEMU emulates (no root; only counts; by default one round of 2 seconds, and a capacity of 2)
@@ -105,6 +108,9 @@ pub struct Settings {
     /// Who chooses the cores, in turn
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Steering::Default, Steering::Rps, Steering::Vse])]
     pub steering: Vec<Steering>,
+    /// Who encrypts; an experiment's own choice
+    #[arg(skip)]
+    pub cipher: Cipher,
     /// Also write the figures as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -149,7 +155,11 @@ impl Settings {
 
     fn wanted(&self) -> Result<Vec<&'static Experiment>> {
         if self.experiments.iter().any(|name| name == "all") {
-            let is_meant = |experiment: &&Experiment| experiment.counts || !self.counts_only();
+            // Inside, the machine says `--counts` of a kernel that is known.
+            let has_esp = self.guest || self.counts;
+            let is_meant = |experiment: &&Experiment| {
+                (experiment.counts || !self.counts_only()) && (experiment.name != IPSEC || has_esp)
+            };
             return Ok(EXPERIMENTS.iter().filter(is_meant).collect());
         }
         let find = |name: &String| {
@@ -221,10 +231,16 @@ static EXPERIMENTS: [Experiment; NAMES.len()] = [
         counts: true,
         run: models::run,
     },
+    Experiment {
+        name: NAMES[8],
+        about: "two flows, and three VMs of which one has priority, through a tunnel that the kernel encrypts (VS-extend, tables 5, 6 and 7; needs a kernel with ESP, or --guest)",
+        counts: true,
+        run: ipsec::run,
+    },
 ];
 
 /// Their names.
-pub const NAMES: [&str; 8] = [
+pub const NAMES: [&str; 9] = [
     "vse-collision",
     "vse-two-flows",
     "vse-priority",
@@ -233,7 +249,11 @@ pub const NAMES: [&str; 8] = [
     "fragments",
     "vse-reaction",
     "models",
+    IPSEC,
 ];
+
+/// The one that needs the kernel's ESP.
+const IPSEC: &str = "vse-ipsec";
 
 /// A whole run.
 #[derive(Debug, Serialize)]

@@ -14,6 +14,9 @@ pub struct Paper {
     figures: Vec<Figure>,
     #[serde(default)]
     by_core: Vec<ByCore>,
+    /// Experiments whose figures are this one's too: the papers have them from one setting.
+    #[serde(default)]
+    also: Vec<String>,
 }
 
 /// One line of a table.
@@ -58,8 +61,16 @@ impl Paper {
     pub fn of(experiment: &str) -> Result<Self> {
         let mut all: BTreeMap<String, Self> =
             serde_json::from_str(FILE).context("data/papers.json cannot be read")?;
-        all.remove(experiment)
-            .with_context(|| format!("data/papers.json says nothing of {experiment}"))
+        let mut take = |name: &str| {
+            all.remove(name).with_context(|| format!("data/papers.json says nothing of {name}"))
+        };
+        let mut paper = take(experiment)?;
+        for name in std::mem::take(&mut paper.also) {
+            let Self { figures, by_core, .. } = take(&name)?;
+            paper.figures.extend(figures);
+            paper.by_core.extend(by_core);
+        }
+        Ok(paper)
     }
 
     /// The figure, if the paper has it.

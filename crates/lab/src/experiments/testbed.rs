@@ -16,6 +16,7 @@
 //! of the core would hold frames before *and* behind the expensive work, and overload would throw away work already done. Nothing is learned or resolved:
 //! addresses are static.
 
+use super::cipher::{Cipher, encrypt};
 use super::layout::Layout;
 use super::stage::{Counts, Stage};
 use crate::netns::{Namespace, run};
@@ -68,7 +69,7 @@ impl Testbed {
     ///
     /// # Errors
     /// The command that failed; what was made is gone by then.
-    pub fn build(vms: u8, layout: &Layout) -> Result<Self> {
+    pub fn build(vms: u8, layout: &Layout, cipher: Cipher) -> Result<Self> {
         let testbed = Self {
             sender: Namespace::create("tx")?,
             wire: Namespace::create("wi")?,
@@ -81,6 +82,9 @@ impl Testbed {
         testbed.lay_wire()?;
         testbed.set_up_sender(vms)?;
         testbed.set_up_host()?;
+        if cipher == Cipher::Esp {
+            encrypt(&testbed.sender, &testbed.host)?;
+        }
         (1..=vms).try_for_each(|vm| testbed.add_vm(vm))?;
         testbed.attach_programs()
     }

@@ -1,6 +1,7 @@
 //! One contender of an experiment, and what all experiments share to measure it.
 
 use super::Settings;
+use super::cipher::Cipher;
 use super::findings::{ByCore, Findings, Goal, OverTime, REORDERED, Sheet};
 use super::frame::tunnelled;
 use super::layout::Layout;
@@ -81,7 +82,13 @@ pub fn prepare(settings: &Settings, vms: u8) -> Result<Testbed> {
     // Another experiment of the same run may have left this thread on one core.
     crate::sys::unpin();
     let layout = Layout::of(std::thread::available_parallelism().map_or(1, usize::from))?;
-    let mut testbed = Testbed::build(vms, &layout)?;
+    let mut testbed = Testbed::build(vms, &layout, settings.cipher)?;
+    // Where only counts matter the program works as well: flows are to weigh what they do in other experiments, and an emulated core's cipher is nobody's.
+    if settings.cipher == Cipher::Esp && !settings.counts {
+        layout.rest.map_or_else(crate::sys::unpin, crate::sys::pin);
+        eprintln!("encrypted by the kernel; {}", layout.describe());
+        return Ok(testbed);
+    }
     let frame = tunnelled(1, 1400);
     // The calibration is done where the work will be: an interrupt's cache is as warm.
     crate::sys::pin(layout.rx);
@@ -105,7 +112,7 @@ impl<'t> Lab<'t> {
             sheet: Sheet::default(),
             over_time: Vec::new(),
             windows: Windows::new(testbed, settings),
-            steerer: Steerer::new(testbed, &settings.steering)?,
+            steerer: Steerer::new(testbed, &settings.steering, settings.cipher)?,
             random: Random(0x5eed),
         })
     }
@@ -123,7 +130,13 @@ impl<'t> Lab<'t> {
 
     /// A flow as the paper's, to the scale.
     pub fn flow(&self, vm: u8, port: u16, size: usize) -> Flow {
-        Flow { vm, port, size, rate: self.settings.scale().datagrams(size), tos: 0 }
+        Flow {
+            vm,
+            port,
+            size,
+            rate: self.settings.scale().datagrams(size),
+            tos: self.settings.cipher.tos(vm),
+        }
     }
 
     /// Some source port; every run has the same in the same order.

@@ -5,6 +5,7 @@
 
 mod node;
 
+use super::cipher::Cipher;
 use super::testbed::Testbed;
 use super::traffic::receiver::Vm;
 use anyhow::{Context, Result};
@@ -69,9 +70,9 @@ impl<'t> Steerer<'t> {
     ///
     /// # Errors
     /// The node does not come up; its log says why.
-    pub fn new(testbed: &'t Testbed, contenders: &[Steering]) -> Result<Self> {
+    pub fn new(testbed: &'t Testbed, contenders: &[Steering], cipher: Cipher) -> Result<Self> {
         let wanted = contenders.contains(&Steering::Vse);
-        let node = wanted.then(|| Node::start(testbed)).transpose()?;
+        let node = wanted.then(|| Node::start(testbed, cipher)).transpose()?;
         Ok(Self { testbed, node })
     }
 

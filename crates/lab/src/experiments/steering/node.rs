@@ -1,5 +1,6 @@
 //! suiro, as a user has it: a node in the receiving host's namespace, and `suiro steer …`.
 
+use super::super::cipher::Cipher;
 use super::super::layout::Layout;
 use super::super::testbed::{Testbed, address};
 use super::{Told, binary};
@@ -16,6 +17,7 @@ const START: Duration = Duration::from_secs(20);
 /// A node in the receiving host, with no switch.
 pub struct Node {
     api: PathBuf,
+    cipher: Cipher,
     _process: Process,
     directory: tempfile::TempDir,
 }
@@ -25,7 +27,7 @@ impl Node {
     ///
     /// # Errors
     /// It does not; its log says why.
-    pub fn start(testbed: &Testbed) -> Result<Self> {
+    pub fn start(testbed: &Testbed, cipher: Cipher) -> Result<Self> {
         let directory = tempfile::tempdir().context("a directory for the node")?;
         let (path, log) = (directory.path().to_owned(), directory.path().join("node.log"));
         let config = path.join("node.toml");
@@ -39,7 +41,7 @@ impl Node {
         command.args(["--pdeathsig", "TERM", "ip", "netns", "exec", testbed.host.name()]);
         command.arg(binary()?).args(["node", "--config"]).arg(&config);
         let process = Process::start(&mut command, &log)?;
-        let node = Self { api: path.join("api.sock"), _process: process, directory };
+        let node = Self { api: path.join("api.sock"), cipher, _process: process, directory };
         let deadline = Instant::now() + START;
         while node.run(&["status"]).is_err() {
             if Instant::now() >= deadline {
@@ -76,7 +78,9 @@ impl Node {
             self.add_rule(vm.number, told)?;
         }
         self.add_idle_rules(told.idle_rules)?;
-        self.run(&["steer", "attach", "eth0", "--unmatched", "stay", "--rules", "131072"]).map(drop)
+        let attach = ["steer", "attach", "eth0", "--unmatched", "stay", "--rules", "131072"];
+        let by_fcf: &[_] = if self.cipher == Cipher::Esp { &["--fcf"] } else { &[] };
+        self.run(&[&attach[..], by_fcf].concat()).map(drop)
     }
 
     /// Adds a VM's rule, or replaces it.

@@ -4,7 +4,7 @@ use super::{Side, State, VNI};
 use anyhow::Result;
 
 pub fn start(side: &Side<'_>) -> Result<State> {
-    let Side { host, guest, local, remote } = *side;
+    let Side { host, guest, local, remote, .. } = *side;
     let key = VNI.to_string();
     let ends = ["id", &key, "local", local, "remote", remote, "dstport", "4789"];
     host.ip(&[&["link", "add", "vx0", "type", "vxlan"][..], &ends].concat())?;

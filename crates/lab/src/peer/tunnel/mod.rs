@@ -10,11 +10,14 @@ mod suiro;
 use super::{Contend, Contender, State, Switch, accept_live_frames, wait_until_joined};
 use crate::netns::{Guest, Namespace};
 use anyhow::{Context, Result};
+use std::io::Read;
 
 /// The tenant's key.
 const VNI: u32 = 7;
 /// Bytes of a packet on the wire.
 const WIRE: u32 = 1500;
+/// Bytes that ESP adds: its header, the UDP header inside, padding and trailer, and the integrity check value.
+const SEALED: u32 = 16 + 8 + 5 + 16;
 /// The wire's end in each host.
 const UPLINK: &str = "u0";
 
@@ -34,6 +37,8 @@ pub struct Tunnelled {
     pub by: Contender,
     /// The wire's addresses.
     pub underlay: Underlay,
+    /// Whether suiro encrypts what it sends.
+    pub is_encrypted: bool,
 }
 
 /// A contender at work on both hosts; what it started goes before the namespaces.
@@ -50,6 +55,8 @@ struct Side<'a> {
     guest: &'a Guest,
     local: &'static str,
     remote: &'static str,
+    /// Its file of keys, if any.
+    keys: Option<&'a str>,
 }
 
 impl Contend for Tunnelled {
@@ -60,23 +67,25 @@ impl Contend for Tunnelled {
             Switch::Bridge { .. } => "linux vxlan + bridge".into(),
             _ => self.by.name(),
         };
-        match self.underlay {
-            Underlay::V4 => switch,
-            Underlay::V6 => format!("{switch}, IPv6"),
-        }
+        let v6 = if self.underlay == Underlay::V6 { ", IPv6" } else { "" };
+        let encrypted = if self.is_encrypted { ", encrypted" } else { "" };
+        format!("{switch}{v6}{encrypted}")
     }
 
     fn start(self) -> Result<Joined> {
         let hosts = [Namespace::create("h1")?, Namespace::create("h2")?];
         join(&hosts)?;
         let guests = [Guest::on_veth(&hosts[0], 1)?, Guest::on_veth(&hosts[1], 2)?];
-        let mtu = (WIRE - self.underlay.overhead()).to_string();
+        let keys = if self.is_encrypted { Some(keys()?) } else { None };
+        let sealed = if self.is_encrypted { SEALED } else { 0 };
+        let mtu = (WIRE - self.underlay.overhead() - sealed).to_string();
         for guest in &guests {
             guest.namespace.ip(&["link", "set", "eth0", "mtu", &mtu])?;
         }
         let side = |here: usize| {
             let [local, remote] = [here, 1 - here].map(|host| self.underlay.address(host));
-            let side = Side { host: &hosts[here], guest: &guests[here], local, remote };
+            let keys = keys.as_ref().map(|keys| &*keys[here]);
+            let side = Side { host: &hosts[here], guest: &guests[here], local, remote, keys };
             let started = match self.by.switch {
                 Switch::Suiro => suiro::start(&side, self.by.attach),
                 Switch::Ovs { tso } => ovs::start(&side, self.by.attach, tso),
@@ -129,4 +138,27 @@ fn join(hosts: &[Namespace; 2]) -> Result<()> {
         host.ip(&["link", "set", UPLINK, "up"])?;
     }
     Ok(())
+}
+
+/// Key files of both hosts, with keys of this run only: two SAs each way.
+fn keys() -> Result<[String; 2]> {
+    let mut files = [String::new(), String::new()];
+    for number in 1..=2 {
+        let (there, back) = (random()?, random()?);
+        let [there, back] = [(0x1000 + number, there), (0x2000 + number, back)];
+        for (file, (out, into)) in files.iter_mut().zip([(&there, &back), (&back, &there)]) {
+            *file += &format!(
+                "[[sa]]\nspi_out = {}\nkey_out = \"{}\"\nspi_in = {}\nkey_in = \"{}\"\n",
+                out.0, out.1, into.0, into.1
+            );
+        }
+    }
+    Ok(files)
+}
+
+/// A key of 16 bytes and its salt, in hexadecimal digits.
+fn random() -> Result<String> {
+    let mut bytes = [0; 20];
+    std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }

@@ -11,7 +11,7 @@ use anyhow::Result;
 const PHYSICAL: &str = "br-phy";
 
 pub fn start(side: &Side<'_>, attach: Attach, tso: bool) -> Result<State> {
-    let Side { host, guest, local, remote } = *side;
+    let Side { host, guest, local, remote, .. } = *side;
     let directory = tempfile::tempdir()?;
     let mut ovs = Ovs::new(host, directory.path());
     ovs.boot(PLAIN, tso_setting(tso))?;

@@ -1,5 +1,7 @@
 //! `suiro bench tunnel`: what guests on two hosts see.
 
+mod cipher;
+
 use super::Common;
 use super::cases::{self, BRIDGE, Better, Case, ovs, suiro};
 use crate::peer::Attach::{AfPacket, AfXdpGeneric, AfXdpNative};
@@ -15,7 +17,7 @@ use std::time::Duration;
 const WINDOW: Duration = Duration::from_secs(3);
 const TCP_SECONDS: u32 = 4;
 const PROBES: usize = 1000;
-/// UDP payload of a packet of 1400 bytes.
+/// UDP payload of the longest packet that ESP leaves room for in 1500 bytes, in round figures.
 const LONG: u16 = 1400 - 28;
 
 fn tcp_gbits(joined: &Joined) -> Result<f64> {
@@ -52,8 +54,9 @@ fn latency(joined: &Joined) -> Result<RoundTrip> {
 /// The table of cases; goals are the "must" column of the project's performance plan.
 fn cases() -> Vec<Case<Tunnelled>> {
     use Better::{Less, More};
-    let over = |by: Contender| Tunnelled { by, underlay: Underlay::V4 };
-    let over_v6 = |by: Contender| Tunnelled { by, underlay: Underlay::V6 };
+    let over = |by: Contender| Tunnelled { by, underlay: Underlay::V4, is_encrypted: false };
+    let over_v6 = |by: Contender| Tunnelled { underlay: Underlay::V6, ..over(by) };
+    let encrypted = |by: Contender| Tunnelled { is_encrypted: true, ..over(by) };
     let kernel = over(BRIDGE);
     let frames_peers = || {
         let ovs = |attach| (over(ovs(attach, false)), None);
@@ -94,8 +97,24 @@ fn cases() -> Vec<Case<Tunnelled>> {
             vec![(over_v6(BRIDGE), Some(0.8))],
             tcp_gbits,
         ),
+        case(
+            "TCP, encrypted; the others are not",
+            "Gbit/s",
+            More,
+            encrypted(suiro(AfPacket)),
+            vec![(packet, None), (kernel, None), (over(ovs(AfPacket, false)), None)],
+            tcp_gbits,
+        ),
         case("60 B UDP", "Mpps", More, xdp, frames_peers(), mega_frames),
         case("1400 B UDP", "Mpps", More, xdp, frames_peers(), mega_frames_long),
+        case(
+            "1400 B UDP, encrypted; the other is not",
+            "Mpps",
+            More,
+            encrypted(suiro(AfXdpNative)),
+            vec![(xdp, None)],
+            mega_frames_long,
+        ),
         case("round trip p50", "us", Less, packet, vec![(kernel, None)], |joined| {
             Ok(latency(joined)?.p50)
         }),
@@ -107,5 +126,7 @@ fn cases() -> Vec<Case<Tunnelled>> {
 
 /// Runs them.
 pub fn run(common: &Common) -> Result<Report> {
-    cases::run("tunnel", cases(), common)
+    let mut report = cases::run("tunnel", cases(), common)?;
+    report.results.extend(cipher::rows(common)?);
+    Ok(report)
 }
