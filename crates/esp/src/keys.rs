@@ -165,8 +165,7 @@ fn check_together(pairs: &[(usize, SaPair)]) -> Result<(), KeysError> {
         for key in [Some(&pair.key_in), out.map(|(_, key)| key)].into_iter().flatten() {
             if keys.iter().any(|other| other.aes() == key.aes()) {
                 let cause = "a key is there twice: two senders of one AES-GCM key give it away";
-                let remedy =
-                    "make one for each SA and direction: head -c 20 /dev/urandom | xxd -p -c 40";
+                let remedy = "make one for each SA and direction: od -An -v -tx1 -N20 /dev/urandom | tr -d ' \\n'";
                 return Err(KeysError::new(*line, cause, remedy));
             }
             keys.push(key);
@@ -186,7 +185,7 @@ fn spi(line: usize, name: &str, value: Value<'_>) -> Result<u32, KeysError> {
 }
 
 fn key(line: usize, name: &str, value: Value<'_>) -> Result<Key, KeysError> {
-    let remedy = "head -c 20 /dev/urandom | xxd -p -c 40 makes one (36 and 72 for AES-256)";
+    let remedy = "od -An -v -tx1 -N20 /dev/urandom | tr -d ' \\n' makes one (-N36 for AES-256)";
     let text = if let Value::Text(text) = value { text } else { "" };
     Key::from_hex(text).map_err(|error| KeysError::new(line, format!("`{name}`: {error}"), remedy))
 }
