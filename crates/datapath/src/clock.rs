@@ -11,6 +11,11 @@ pub trait Clock: Send + Sync + 'static {
 
     /// A cheaper counter for the cost of stages; any unit that goes up steadily.
     fn cycles(&self) -> u64;
+
+    /// Lets others have the core who wait for it.
+    fn give_way(&self) {
+        std::thread::yield_now();
+    }
 }
 
 /// The machine's own clocks: `CLOCK_MONOTONIC` (about 20 ns, no system call) and the timestamp counter.

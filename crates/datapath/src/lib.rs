@@ -66,6 +66,7 @@ mod frames;
 mod heads;
 mod id;
 mod local;
+mod neighbours;
 mod packet_in;
 mod pass;
 mod pending;

@@ -51,25 +51,16 @@ pub(crate) struct Queue {
 }
 
 /// All of a worker's.
+#[derive(Default)]
 pub(crate) struct Queues {
     table: Vec<Option<Queue>>,
     /// Those with [`Watch::Polled`].
     active: Vec<QueueIx>,
     /// Those with [`Watch::Until`].
     late: Vec<QueueIx>,
-    spin: u64,
 }
 
 impl Queues {
-    pub(crate) fn new(spin: Duration) -> Self {
-        Self {
-            table: Vec::new(),
-            active: Vec::new(),
-            late: Vec::new(),
-            spin: spin.as_nanos() as u64,
-        }
-    }
-
     /// The queue, if it is there.
     pub(crate) fn get_mut(&mut self, ix: QueueIx) -> Option<&mut Queue> {
         self.table.get_mut(ix.0 as usize)?.as_mut()
@@ -168,9 +159,14 @@ impl Queues {
         }
     }
 
-    /// The polled queue at `place` had none; true when it has now left the active set.
-    pub(crate) fn fruitless(&mut self, place: usize, now: Nanos, poller: &Poller) -> bool {
-        let (ix, spin) = (self.active[place], self.spin);
+    /// The polled queue at `place` had none; true when it has now left the active set, for it had none for `spin` ns.
+    pub(crate) fn fruitless(
+        &mut self,
+        place: usize,
+        (now, spin): (Nanos, u64),
+        poller: &Poller,
+    ) -> bool {
+        let ix = self.active[place];
         let Some(queue) = self.get_mut(ix) else { return false };
         if now.since(queue.last) < spin {
             return false;
@@ -285,19 +281,18 @@ mod tests {
     fn a_source_that_cannot_notify_now_stays_polled() {
         let event = || eventfd(0, EventfdFlags::NONBLOCK).unwrap();
         let (mailbox, notifies) = (event(), Arc::new(AtomicBool::new(false)));
-        let (poller, mut queues) =
-            (Poller::new(mailbox.as_fd()).unwrap(), Queues::new(Duration::from_nanos(10)));
+        let (poller, mut queues) = (Poller::new(mailbox.as_fd()).unwrap(), Queues::default());
         let shared = PortShared::new(PortAt { switch: SwitchId(1), port: 1 }, 1500, 1);
         let source = Box::new(Source { ready: event(), notifies: Arc::clone(&notifies) });
         let place = (PortIx(0), SwitchIx(0));
         assert!(queues.add(source, place, &shared, Nanos(0), &poller).is_ok());
         queues.woken(QueueIx(0), Nanos(0));
-        queues.fruitless(0, Nanos(20), &poller);
+        queues.fruitless(0, (Nanos(20), 10), &poller);
         assert_eq!(queues.active(0), Some(QueueIx(0)), "frames came, or there is no way to notify");
         notifies.store(true, Relaxed);
-        queues.fruitless(0, Nanos(25), &poller);
+        queues.fruitless(0, (Nanos(25), 10), &poller);
         assert_eq!(queues.active(0), Some(QueueIx(0)), "for a while, as if a frame had come");
-        queues.fruitless(0, Nanos(30), &poller);
+        queues.fruitless(0, (Nanos(30), 10), &poller);
         assert!(queues.is_quiet());
     }
 }

@@ -10,6 +10,7 @@ use crate::engine::{CacheOf, Engine};
 use crate::event::{Event, EventRing};
 use crate::id::PortAt;
 use crate::local::{LocalPort, PortIx, World};
+use crate::neighbours::Neighbours;
 use crate::poller::{Poller, Ready};
 use crate::queues::{Queue, Queues};
 use crate::steering::Handover;
@@ -44,7 +45,9 @@ pub(crate) struct Worker<C> {
     unreleased: Option<QueueIx>,
     /// When the kernel was last asked about the queues that are not polled.
     looked: Nanos,
+    /// How long, in ns, to poll in vain.
     spin: u64,
+    neighbours: Neighbours,
 }
 
 /// What is left of a worker, for the thread that drops it.
@@ -67,7 +70,7 @@ impl<C: Clock> Worker<C> {
         let cache_of = CacheOf { worker: number as u8, secret, entries: config.cache_entries };
         Ok(Self {
             poller: Poller::new(mailbox.wake.as_fd())?,
-            queues: Queues::new(config.spin),
+            queues: Queues::default(),
             batch: RxBatch::default(),
             engine: Engine::new(number, cache_of, Arc::clone(&clock), events),
             handover: None,
@@ -75,6 +78,7 @@ impl<C: Clock> Worker<C> {
             unreleased: None,
             looked: Nanos::default(),
             spin: config.spin.as_nanos() as u64,
+            neighbours: Neighbours::default(),
             clock,
             mailbox,
         })
@@ -107,7 +111,7 @@ impl<C: Clock> Worker<C> {
             self.obey(command)?;
         }
         self.inject(PACKET_OUTS_PER_TURN);
-        let mut now = self.poll_active();
+        let (mut now, found) = self.poll_active();
         if self.handover.is_some() {
             now = self.take_handed(now);
         }
@@ -117,16 +121,32 @@ impl<C: Clock> Worker<C> {
         }
         if self.queues.is_quiet() && !self.expects_frames(now) {
             self.sleep(now);
-        } else if now.since(self.looked) >= self.spin {
+            return ControlFlow::Continue(());
+        }
+        if now.since(self.looked) >= self.spin {
             self.look(now, Some(Duration::ZERO));
+        }
+        if !found {
+            self.give_way(now);
         }
         ControlFlow::Continue(())
     }
 
-    /// One round for each queue that had traffic lately. The clock is read once for each batch of frames.
-    fn poll_active(&mut self) -> Nanos {
+    /// Offers the core to whoever else wants it.
+    fn give_way(&mut self, now: Nanos) {
+        let clock = &self.clock;
+        self.neighbours.offer(now, || {
+            clock.give_way();
+            clock.now()
+        });
+    }
+
+    /// One round for each queue that had traffic lately; also says whether there were any frames. The clock is read once for each batch
+    /// of frames.
+    fn poll_active(&mut self) -> (Nanos, bool) {
         let mut now = self.clock.now();
-        let (mut place, mut stale) = (0, false);
+        let spin = self.neighbours.spin(now, self.spin);
+        let (mut place, mut stale, mut found) = (0, false, false);
         while let Some(ix) = self.queues.active(place) {
             if stale {
                 now = self.clock.now();
@@ -138,15 +158,18 @@ impl<C: Clock> Worker<C> {
             let outcome = self.round(ix, now);
             stale = matches!(outcome, Ok(1..));
             match outcome {
-                Ok(0) => place += usize::from(!self.queues.fruitless(place, now, &self.poller)),
+                Ok(0) => {
+                    place += usize::from(!self.queues.fruitless(place, (now, spin), &self.poller))
+                }
                 Ok(_) => {
+                    found = true;
                     self.queues.fruitful(place, now);
                     place += 1;
                 }
                 Err(error) => self.park(ix, error),
             }
         }
-        now
+        (now, found)
     }
 
     /// Whether its switch's steering is about to change: its frames wait in the source until then.
@@ -157,7 +180,9 @@ impl<C: Clock> Worker<C> {
 
     /// Whether other workers handed frames over lately, or frames wait here for what others do.
     fn expects_frames(&self, now: Nanos) -> bool {
-        self.handover.as_ref().is_some_and(|handover| handover.is_awake(now, self.spin))
+        self.handover
+            .as_ref()
+            .is_some_and(|handover| handover.is_awake(now, self.neighbours.spin(now, self.spin)))
     }
 
     fn sleep(&mut self, now: Nanos) {

@@ -1,6 +1,6 @@
 //! Encryption of a tunnel: ESP behind a UDP header ([`esp`]), by the keys of a file.
 //!
-//! * [`Security`] is shared by a port's halves: SAs now in use, changed as a whole by [`Security::reload`]. An SA that the new file
+//! * [`Security`] is shared by a port's halves: SAs now in use, changed as a whole when the file is read again. An SA that the new file
 //!   has as well goes on with its numbers and its window, so nothing is lost.
 //! * Sending: each flow has its SA, and [`tx::Sealer`] seals what leaves together.
 //! * Receiving: each SA belongs to one of the port's queues, which the kernel finds by the SPI ([`group`]); [`rx::Opening`] hands on what was
