@@ -43,10 +43,11 @@ impl Neighbours {
         }
         self.offered = give_way();
         let until = Nanos(self.offered.0 + REMEMBERED);
-        match self.offered.since(now) {
-            0..=UNTAKEN => {}
-            ..=LONG => self.wanted = until,
-            _ => self.wanted_long = until,
+        let taken = self.offered.since(now);
+        if taken > LONG {
+            self.wanted_long = until;
+        } else if taken > UNTAKEN {
+            self.wanted = until;
         }
     }
 }
