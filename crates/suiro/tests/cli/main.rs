@@ -4,11 +4,12 @@
 
 mod life;
 mod ovs;
+mod pair;
 mod paths;
-#[expect(dead_code, reason = "each test program uses its part")]
 mod place;
 mod queues;
 mod refusals;
 mod sealed;
+mod storms;
 mod tenants;
 mod tunnels;

@@ -85,9 +85,14 @@ fn address(place: &Place, name: &str, interface: &str, address: &str) {
     sh(&[&add[..], nodad].concat());
 }
 
-/// Does something in a namespace.
+/// Does something in a guest's namespace.
 pub fn inside<T: Send>(place: &Place, name: &str, work: impl FnOnce() -> T + Send) -> T {
-    let file = File::open(format!("/run/netns/{}", place.guest(name))).unwrap();
+    within(&place.guest(name), work)
+}
+
+/// Does something in a namespace.
+pub fn within<T: Send>(netns: &str, work: impl FnOnce() -> T + Send) -> T {
+    let file = File::open(format!("/run/netns/{netns}")).unwrap();
     let enter = || {
         move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
         work()

@@ -26,7 +26,7 @@ fn hosts() -> Place {
 }
 
 /// Writes both ends' files: each of these numbers is a pair of SAs, with what else its table says.
-fn keys(place: &Place, pairs: &[(u32, &str)]) {
+pub fn keys(place: &Place, pairs: &[(u32, &str)]) {
     for (host, out, back) in [("1", "out", "in"), ("2", "in", "out")] {
         let table = |(number, more): &(u32, &str)| {
             let key = |salt: u32| format!("{:08x}", number << 8 | salt).repeat(9);
