@@ -9,6 +9,7 @@ mod paths;
 mod place;
 mod queues;
 mod refusals;
+mod restarts;
 mod sealed;
 mod storms;
 mod tenants;
