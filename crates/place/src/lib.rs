@@ -12,6 +12,7 @@
 //! * [`Facts`] of a unit (a flow group, or the flows of one entry) go into a [`Policy`], a [`Decision`] comes out: a core and a [`Reason`].
 //!   [`Policy::candidates`] tells what was thought of every core, [`Policy::repair`] which units should move.
 //! * [`struct@Hash`]: what RSS and RPS do. [`Vse`]: the paper's algorithm.
+//! * [`sealing_core`]: which core encrypts a tunnel's packets when none that forwards shall.
 //! * [`StageModel`]: which cores run the driver, the packet processing, vhost and the guest of a flow; [`Stages`] is the answer.
 //!
 //! ## Invariants
@@ -31,6 +32,7 @@ mod ids;
 mod load;
 mod policy;
 mod repair;
+mod sealing;
 mod smoothed;
 mod stages;
 mod table;
@@ -42,6 +44,7 @@ pub use hash::Hash;
 pub use ids::{CoreId, NumaNode, TenantId, UnitId, VmId};
 pub use load::{Load, Stage, StageLoads};
 pub use policy::Policy;
+pub use sealing::{NoFreeCore, sealing_core};
 pub use smoothed::Smoothed;
 pub use stages::{BadModel, NoStages, StageModel, Stages};
 pub use table::{BadCores, CORES_MAX, Core, CoreTable, PINNED_MAX, Pinned, Role};

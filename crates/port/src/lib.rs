@@ -73,4 +73,4 @@ pub use open::{OpenPort, Opener, open};
 pub use queue::{Body, Drops, RxQueue, Sent, TxFrame, TxQueue};
 pub use spec::{NetnsRef, PortKind, PortSpec, Tunnel, XdpMode};
 pub use vhost::{Attachment, Role};
-pub use vxlan::{SaFacts, Security};
+pub use vxlan::{SaFacts, SealOn, Sealing, Security};

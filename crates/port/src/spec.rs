@@ -1,5 +1,6 @@
 //! What a port shall be: the values that configuration hands to [`crate::open()`].
 
+use crate::vxlan::SealOn;
 use std::fmt;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -32,6 +33,8 @@ pub struct PortSpec {
     pub tunnel: Option<Tunnel>,
     /// The file of keys that a tunnel is encrypted with; `None`: it is not.
     pub encrypt: Option<PathBuf>,
+    /// Where its packets are sealed then.
+    pub seal_on: SealOn,
 }
 
 /// A tunnel to one other end.
@@ -98,6 +101,7 @@ impl PortSpec {
             role: Role::Client,
             tunnel: None,
             encrypt: None,
+            seal_on: SealOn::default(),
         }
     }
 

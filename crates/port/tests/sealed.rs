@@ -1,6 +1,8 @@
 //! Encrypted tunnels: what comes out, what an attacker on the way can do, and how keys change.
 
 mod lab;
+#[path = "sealed/stage.rs"]
+mod stage;
 
 use lab::Lab;
 use port::{

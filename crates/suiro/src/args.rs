@@ -17,7 +17,8 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use node::spec::{
     Addresses, BadText, Controller, Dpid, Dscp, FlowId, IfName, KeyPath, Listen, Mac, Netns,
-    NewRate, Peer, Pin, PortName, PortNumber, Protocol, Rate, SocketPath, SwitchName, TunnelKey,
+    NewRate, Peer, Pin, PortName, PortNumber, Protocol, Rate, SealCore, SocketPath, SwitchName,
+    TunnelKey,
 };
 use std::error::Error;
 use std::ffi::OsString;
@@ -362,6 +363,9 @@ Examples:
         /// Read the file of a tunnel's keys again: what it still has goes on without a gap
         #[arg(long)]
         rekey: bool,
+        /// Where an encrypted tunnel's packets are encrypted: a core, auto (chosen anew), or with-forwarding
+        #[arg(long, value_name = "CORE|auto|with-forwarding")]
+        seal_core: Option<SealCore>,
         /// Set it up
         #[arg(long, conflicts_with = "down")]
         up: bool,
@@ -447,6 +451,9 @@ pub struct PortAdd {
     /// Encrypt it with the keys of this file, absolute path (vxlan): see the guide
     #[arg(long, value_name = "FILE")]
     pub encrypt: Option<KeyPath>,
+    /// Where that is done: a core for a thread of its own, auto for one without worker and guest, or with-forwarding as without this (vxlan)
+    #[arg(long, value_name = "CORE|auto|with-forwarding")]
+    pub seal_core: Option<SealCore>,
     /// Bit/s that leave by it in all, such as 1G
     #[arg(long)]
     pub rate: Option<Rate>,

@@ -92,4 +92,6 @@ reasons! {
     EspExhausted = "esp_exhausted";
     /// It came unencrypted to a tunnel that is encrypted.
     Plaintext = "plaintext";
+    /// The thread that seals the tunnel's packets (`seal_core`) gets more than it can do.
+    SealFull = "seal_full";
 }

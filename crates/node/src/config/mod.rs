@@ -347,6 +347,7 @@ fn read_tunnel(scope: &Scope<'_>, spec: &mut PortSpec) {
     spec.ttl = scope.number("ttl", 0..=u64::from(u8::MAX)).map(|n| n as u8);
     spec.mss_clamp = scope.flag("mss_clamp");
     spec.encrypt = scope.text("encrypt");
+    spec.seal_core = scope.text_or_number("seal_core");
 }
 
 fn read_queue(mut scope: Scope<'_>, port: &str) -> Option<QueueSpec> {

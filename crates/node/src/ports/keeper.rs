@@ -7,7 +7,7 @@ use super::{Answer, Board, Directories, Door, OnFailure, PortStatus, RETRY, Requ
 use crate::fault::{Fault, chain};
 use datapath::{Datapath, PortAt, PortQueues, Queues, QueuesError};
 use openflow::{PortConfig, PortNo};
-use port::{ControlError, Keep, LinkEvent, NetnsRef, OpenPort, PortControl, PortFacts};
+use port::{ControlError, Keep, LinkEvent, NetnsRef, OpenPort, PortControl, PortFacts, SealOn};
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -114,6 +114,7 @@ impl Keeper {
             Request::Remove(at, keep, answer) => tell(answer, self.remove(at, keep)),
             Request::SetMtu(at, mtu, answer) => tell(answer, self.set_mtu(at, mtu)),
             Request::SetQueues(at, queues, answer) => tell(answer, self.set_queues(at, queues)),
+            Request::SetSealing(at, on, answer) => tell(answer, self.set_sealing(at, on)),
             Request::Reload(at, answer) => tell(answer, self.reload(at)),
             Request::SetAdmin(at, up) => self.set_admin(at, up),
             Request::Faulted(at, error) => self.faulted(at, &error),
@@ -314,6 +315,20 @@ impl Keeper {
             control.set_mtu(mtu).map_err(|error| control_fault(&entry.wanted.label, &error))?;
         }
         spec.mtu = Some(mtu);
+        self.refresh(at);
+        Ok(())
+    }
+
+    /// A port that is not open begins there when it is.
+    fn set_sealing(&mut self, at: PortAt, on: SealOn) -> Result<(), Fault> {
+        let Some(entry) = self.entries.get_mut(&at) else { return Ok(()) };
+        if let Some(Opened::Interface(control)) = &entry.open {
+            let set = control.set_sealing(on.clone());
+            set.map_err(|error| control_fault(&entry.wanted.label, &error))?;
+        }
+        if let Door::Interface(spec) = &mut entry.wanted.door {
+            spec.seal_on = on;
+        }
         self.refresh(at);
         Ok(())
     }

@@ -23,7 +23,7 @@ use crate::switch::Switch;
 use datapath::{Datapath, PortAt, PortQueues};
 use keeper::Keeper;
 use openflow::PortConfig;
-use port::{Attachment, Keep, PortFacts, Security};
+use port::{Attachment, Keep, PortFacts, SealOn, Security};
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -122,6 +122,7 @@ enum Request {
     SetAdmin(PortAt, bool),
     SetMtu(PortAt, u32, Answer),
     SetQueues(PortAt, PortQueues, Answer),
+    SetSealing(PortAt, SealOn, Answer),
     Reload(PortAt, Answer),
     Faulted(PortAt, io::Error),
     Stop(Keep, oneshot::Sender<()>),
@@ -187,6 +188,14 @@ impl Ports {
         self.ask(|answer| Request::SetQueues(at, queues, answer)).await
     }
 
+    /// Has an encrypted tunnel's packets sealed there from now on.
+    ///
+    /// # Errors
+    /// The system refuses a thread.
+    pub async fn set_sealing(&self, at: PortAt, on: SealOn) -> Result<(), Fault> {
+        self.ask(|answer| Request::SetSealing(at, on, answer)).await
+    }
+
     /// Reads a port's files again: a tunnel's keys.
     ///
     /// # Errors
@@ -218,6 +227,11 @@ impl Ports {
     /// The encryption of an open tunnel.
     pub fn security(&self, at: PortAt) -> Option<Arc<Security>> {
         self.board.securities().get(&at).cloned()
+    }
+
+    /// The cores that open tunnels' own threads seal on, each as often as there are such threads.
+    pub fn sealing_cores(&self) -> Vec<usize> {
+        self.board.securities().values().filter_map(|security| security.sealing().on.core).collect()
     }
 
     /// Closes every port and ends the thread.

@@ -29,6 +29,11 @@ impl Facts {
         Self { config, config_file, set_aside, started: Instant::now(), host }
     }
 
+    /// The cores that the node may run on.
+    pub fn cores(&self) -> &[usize] {
+        &self.host.cores
+    }
+
     /// The datapath id of a switch that was given none.
     pub fn derived_dpid(&self, name: &SwitchName) -> Dpid {
         Dpid::derived(&self.host.node_id, name)

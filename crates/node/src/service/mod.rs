@@ -23,6 +23,7 @@ mod queues;
 mod refusal;
 mod reload;
 mod rules;
+mod sealing;
 mod start;
 mod steering;
 mod switches;
@@ -39,7 +40,7 @@ pub use steering::{Detached, SteerRules};
 pub use view::{
     ConnectionView, DropView, EndpointView, GuestErrorView, GuestView, MemoryView, NodeView,
     PortCountersView, PortLoadView, PortQueueView, PortView, QueueView, RingView, SaView,
-    StoreView, SwitchView, TroubleView, WorkerView, WorkersView,
+    SealingView, StoreView, SwitchView, TroubleView, WorkerView, WorkersView,
 };
 
 use crate::agent::steering::Desk;

@@ -36,7 +36,8 @@ impl Node {
         };
         spec.number = Some(number);
         let number = number.get();
-        let wanted = wanted(&member, &name, &spec, PortConfig::empty());
+        self.check_sealing(&thing, spec.seal_core)?;
+        let wanted = self.wanted(&member, &name, &spec, PortConfig::empty()).await;
         let added = self.ports.add(wanted, OnFailure::Forget).await;
         added.map_err(|fault| Refusal::new(Why::Impossible, fault))?;
         let port = MemberPort { spec: spec.clone(), number, origin: Origin::Api };
@@ -91,6 +92,11 @@ impl Node {
             let (name, port) = member.port(key).ok_or_else(|| Refusal::no_port(switch, key))?;
             let spec = PortSpec { rate, ..port.spec.clone() };
             self.change_queues(&member, (&name, &port), spec).await?;
+        }
+        if patch.seal_core.is_some() {
+            let (name, port) = member.port(key).ok_or_else(|| Refusal::no_port(switch, key))?;
+            let spec = PortSpec { seal_core: patch.seal_core, ..port.spec.clone() };
+            self.change_sealing(&member, (&name, &port), &spec).await?;
         }
         if patch.rekey == Some(true) {
             let read = self.ports.reload(member.at(port.number)).await;
@@ -160,22 +166,29 @@ impl Node {
     }
 }
 
-/// The port as its thread wants to know it.
-pub(super) fn wanted(
-    member: &Member,
-    name: &PortName,
-    spec: &PortSpec,
-    config: PortConfig,
-) -> Wanted {
-    let number = spec.number.map_or(0, PortNumber::get);
-    Wanted {
-        at: member.at(number),
-        label: label(&member.name(), name),
-        name: name.to_string(),
-        door: door(member, number, spec),
-        config,
-        queues: spec.port_queues(),
-        switch: member.switch.clone(),
+impl Node {
+    /// The port as its thread wants to know it.
+    pub(super) async fn wanted(
+        &self,
+        member: &Member,
+        name: &PortName,
+        spec: &PortSpec,
+        config: PortConfig,
+    ) -> Wanted {
+        let number = spec.number.map_or(0, PortNumber::get);
+        let mut door = door(member, number, spec);
+        if let Door::Interface(wanted) = &mut door {
+            wanted.seal_on = self.sealing(spec).await;
+        }
+        Wanted {
+            at: member.at(number),
+            label: label(&member.name(), name),
+            name: name.to_string(),
+            door,
+            config,
+            queues: spec.port_queues(),
+            switch: member.switch.clone(),
+        }
     }
 }
 

@@ -3,7 +3,6 @@
 use super::Node;
 use super::directory::{Member, MemberPort};
 use super::plan::Origin;
-use super::ports::wanted;
 use super::refusal::Refusal;
 use super::start::declare_rules;
 use super::switches::{apply_settings, connects_otherwise};
@@ -151,7 +150,11 @@ impl Node {
     ) -> Result<(), Refusal> {
         let kept = member.state().ports.get(name).cloned();
         if let Some(port) = kept.filter(|port| port.origin == Origin::File) {
-            let spec = PortSpec { rate: spec.rate, queue: spec.queue.clone(), ..port.spec.clone() };
+            if spec.seal_core != port.spec.seal_core {
+                self.reseal(member, (name, &port), spec).await?;
+            }
+            let (rate, queue, seal_core) = (spec.rate, spec.queue.clone(), spec.seal_core);
+            let spec = PortSpec { rate, queue, seal_core, ..port.spec.clone() };
             return self.requeue(member, (name, &port), spec).await;
         }
         let taken = self.taken();
@@ -165,8 +168,8 @@ impl Node {
         let port = MemberPort { spec: spec.clone(), number, origin: Origin::File };
         member.state().ports.insert(name.clone(), port);
         // The fault is the port's state, and logged by the ports' thread.
-        let _ =
-            self.ports.add(wanted(member, name, &spec, PortConfig::empty()), OnFailure::Keep).await;
+        let wanted = self.wanted(member, name, &spec, PortConfig::empty()).await;
+        let _ = self.ports.add(wanted, OnFailure::Keep).await;
         Ok(())
     }
 }
@@ -178,9 +181,9 @@ fn is_same_switch(member: &Member, declared: &SwitchConfig) -> bool {
         == (&declared.spec.name, &declared.spec.dpid, declared.spec.miss_send_len)
 }
 
-/// Nothing can change on an open port but what the node itself decided, its ordinary number, and its queues.
+/// Nothing can change on an open port but what the node itself decided, its ordinary number, its queues, and where it seals.
 fn is_same_port(port: &MemberPort, declared: &PortSpec) -> bool {
     let number = declared.number.or(port.spec.number.filter(PortNumber::is_ordinary));
-    let (rate, queue) = (port.spec.rate, port.spec.queue.clone());
-    port.spec == PortSpec { number, rate, queue, ..declared.clone() }
+    let (rate, queue, seal_core) = (port.spec.rate, port.spec.queue.clone(), port.spec.seal_core);
+    port.spec == PortSpec { number, rate, queue, seal_core, ..declared.clone() }
 }

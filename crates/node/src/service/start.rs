@@ -3,7 +3,6 @@
 use super::Node;
 use super::directory::{Member, MemberPort};
 use super::plan::{KeptThings, Plan, PlannedPort, PlannedSwitch, plan};
-use super::ports::wanted;
 use super::rules::{Parsed, RuleChange, RuleVerb};
 use crate::config::{Config, Located};
 use crate::fault::Fault;
@@ -144,8 +143,8 @@ impl Node {
         let number = port.spec.number.map_or(0, PortNumber::get);
         let config = configs.get(&number).copied().unwrap_or_default();
         // The fault is the port's state, and logged by the ports' thread.
-        let _ =
-            self.ports.add(wanted(member, &port.name, &port.spec, config), OnFailure::Keep).await;
+        let wanted = self.wanted(member, &port.name, &port.spec, config).await;
+        let _ = self.ports.add(wanted, OnFailure::Keep).await;
     }
 }
 

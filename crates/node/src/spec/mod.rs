@@ -9,6 +9,7 @@ mod port;
 mod protocol;
 mod queue;
 mod rate;
+mod sealing;
 mod switch;
 mod tls;
 mod tunnel;
@@ -19,6 +20,7 @@ pub use port::{Fault, PAIRS_MAX, PortKind, PortPatch, PortSpec, QUEUES_MAX, XdpM
 pub use protocol::Protocol;
 pub use queue::{QueueLimits, QueueSpec};
 pub use rate::{NewRate, Rate};
+pub use sealing::SealCore;
 pub use switch::{
     AUXILIARY_MAX, DEFAULT_MISS_SEND_LEN, ECHO_INTERVAL_MAX_S, FAIL_AFTER_MAX_S, FailMode, Rules,
     SteeringAccess, SwitchPatch, SwitchSpec,

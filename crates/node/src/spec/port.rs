@@ -2,7 +2,7 @@
 
 use super::text::{Dscp, IfName, KeyPath, Mac, Netns, Peer, PortName, SocketPath};
 use super::tunnel::{self, Addresses, FlowId, TunnelKey};
-use super::{NewRate, PortNumber, QueueSpec, Rate};
+use super::{NewRate, PortNumber, QueueSpec, Rate, SealCore};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -164,6 +164,10 @@ pub struct PortSpec {
     /// only).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encrypt: Option<KeyPath>,
+    /// Where its packets are encrypted: on a core that a thread of their own is kept on, `auto` for one that has no worker and no guest, or
+    /// `with-forwarding`, which it is when left out (`vxlan` with `encrypt` only).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seal_core: Option<SealCore>,
     /// Bit/s that leave by it in all; what the interface can do when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
@@ -218,6 +222,7 @@ impl PortSpec {
             ttl: None,
             mss_clamp: None,
             encrypt: None,
+            seal_core: None,
             rate: None,
             queue: Vec::new(),
         }
@@ -294,6 +299,7 @@ impl PortSpec {
         only(self.ttl.is_some(), "ttl", &tunnel);
         only(self.mss_clamp.is_some(), "mss_clamp", &tunnel);
         only(self.encrypt.is_some(), "encrypt", &tunnel);
+        only(self.seal_core.is_some(), "seal_core", &tunnel);
         if self.kind == PortKind::Vlink && self.peer.is_none() {
             faults.push(Fault::new(
                 "peer",
@@ -341,6 +347,9 @@ pub struct PortPatch {
     /// `true`: the file of a tunnel's keys is read again. SAs that it still has go on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rekey: Option<bool>,
+    /// Where an encrypted tunnel's packets are encrypted from now on; `auto` chooses anew.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seal_core: Option<SealCore>,
 }
 
 #[cfg(test)]

@@ -91,22 +91,29 @@ impl fmt::Display for TunnelKey {
     }
 }
 
-/// Both forms that a key may have in JSON.
+/// Both forms that a number or a word may have in JSON.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
-enum Written {
+pub(super) enum Written {
     Number(u64),
     Text(String),
+}
+
+impl Written {
+    /// As text.
+    pub(super) fn text(self) -> String {
+        match self {
+            Self::Number(number) => number.to_string(),
+            Self::Text(text) => text,
+        }
+    }
 }
 
 impl TryFrom<Written> for TunnelKey {
     type Error = BadText;
 
     fn try_from(written: Written) -> Result<Self, BadText> {
-        match written {
-            Written::Number(number) => number.to_string().parse(),
-            Written::Text(text) => text.parse(),
-        }
+        written.text().parse()
     }
 }
 
@@ -187,6 +194,9 @@ pub(super) fn check(spec: &PortSpec, faults: &mut Vec<Fault>) {
     let shown = matches!(spec.flow_id, Some(FlowId::Dscp | FlowId::Tos));
     let many = "several addresses of this end tell flows apart, and so would flow_id";
     wrong(shown && locals > 1, "local", many, "choose flow_id = \"underlay\", or one address");
+    let plain = "nothing is sealed on a tunnel that is not encrypted";
+    let is_plain = spec.seal_core.is_some() && spec.encrypt.is_none();
+    wrong(is_plain, "seal_core", plain, "add encrypt = \"/etc/suiro/NAME.keys\", or remove it");
     let taken = "the DSCP outside is the flow's identity, so that it cannot be another";
     wrong(shown && spec.dscp.is_some(), "dscp", taken, "remove dscp, or flow_id");
 }

@@ -2,7 +2,7 @@
 
 use super::group::Membership;
 use super::path::Path;
-use super::security::{Sealed, Security};
+use super::security::{SealOn, Sealed, Security};
 use crate::control::{Keep, PortControl};
 use crate::error::ControlError;
 use crate::facts::PortFacts;
@@ -127,6 +127,13 @@ impl PortControl for VxlanControl {
 
     fn reload(&self) -> Result<(), ControlError> {
         self.sealed.as_ref().map_or(Ok(()), Sealed::reload)
+    }
+
+    fn set_sealing(&self, on: SealOn) -> Result<(), ControlError> {
+        let Some(sealed) = &self.sealed else { return Ok(()) };
+        sealed
+            .seal_on(on)
+            .map_err(|source| ControlError::io(&self.name, "start the thread that seals", source))
     }
 
     fn set_admin(&self, up: bool) -> Result<(), ControlError> {

@@ -25,7 +25,7 @@ mod tx;
 mod vni;
 
 pub(crate) use security::Ledger;
-pub use security::{SaFacts, Security};
+pub use security::{SaFacts, SealOn, Sealing, Security};
 pub use testing::Decapsulator;
 
 use crate::error::OpenError;
@@ -94,7 +94,9 @@ pub(crate) fn open(
     let (membership, sealed, senders, path) =
         made.map_err(|source| cannot_enter(spec, source))??;
     let senders: Arc<[OwnedFd]> = senders.into();
-    let sealed = sealed.map(|sealed| Sealed::new(name, sealed)).transpose()?;
+    let sealed = sealed
+        .map(|sealed| Sealed::new(spec, sealed, senders.clone(), path.clone()))
+        .transpose()?;
     let plain = membership.sockets.clone();
     let answers = Answers::new().map(Arc::new);
     let answers = answers.map_err(|source| OpenError::io(name, "make an event counter", source))?;

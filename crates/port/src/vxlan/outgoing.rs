@@ -8,6 +8,11 @@ pub(super) struct Outgoing {
 }
 
 impl Outgoing {
+    /// With memory for so many bytes, touched only as far as it is used.
+    pub(super) fn of(bytes: usize) -> Self {
+        Self { bytes: vec![0; bytes], len: 0 }
+    }
+
     /// Room for so many bytes more. They hold what was sent before, perhaps another tenant's: the caller writes all of them.
     pub(super) fn append(&mut self, len: usize) -> &mut [u8] {
         let at = self.len;

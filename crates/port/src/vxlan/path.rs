@@ -95,6 +95,12 @@ impl Path {
         self.mtu().unwrap_or_else(|_| self.inside(if known == 0 { USUAL } else { known }))
     }
 
+    /// Bytes of the longest frame that the port sends and the path carried within the last tenth of a second.
+    pub(super) fn carries(&self) -> usize {
+        let carries = (self.recent_mtu(Instant::now()) + ETHERNET) as usize;
+        carries.min(self.longest())
+    }
+
     /// Of nothing known.
     pub(super) fn usual_mtu(&self) -> u32 {
         self.inside(USUAL)
@@ -103,8 +109,7 @@ impl Path {
     /// Lowers what a frame offers, if it is TCP's SYN, to what the path carries.
     pub(super) fn clamp(&self, frame: &mut [u8], is_partial: bool) {
         if mss::is_syn(frame) {
-            let carries = (self.recent_mtu(Instant::now()) + ETHERNET) as usize;
-            mss::clamp(frame, carries.min(self.longest()), is_partial);
+            mss::clamp(frame, self.carries(), is_partial);
         }
     }
 

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::table::{Table, dash};
 use hyper::Method;
 use node::fault::Fault;
-use node::service::{PortView, SaView};
+use node::service::{PortView, SaView, SealingView};
 use node::spec::{FlowId, PortKind, PortNumber, PortPatch, PortSpec, XdpMode};
 
 /// Does what the command says.
@@ -31,11 +31,12 @@ pub fn run(context: &Context, command: PortCommand) -> Result<(), Failure> {
             let view: PortView = context.client.get(&path(&switch, &port))?;
             context.print(&view, show)
         }
-        PortCommand::Mod { switch, port, mtu, rate, rekey, up, down } => {
+        PortCommand::Mod { switch, port, mtu, rate, rekey, seal_core, up, down } => {
             let up = (up || down).then_some(up);
-            let patch = PortPatch { mtu, up, rate, rekey: rekey.then_some(true) };
+            let patch = PortPatch { mtu, up, rate, rekey: rekey.then_some(true), seal_core };
             if patch == PortPatch::default() {
-                let remedy = "name what to change: --mtu, --rate, --rekey, --up or --down";
+                let remedy =
+                    "name what to change: --mtu, --rate, --rekey, --seal-core, --up or --down";
                 return Err(Failure::Usage(Fault::new(
                     format!("port {port}"),
                     "change it",
@@ -96,6 +97,7 @@ fn spec(args: PortAdd) -> Result<PortSpec, Failure> {
         ttl: args.ttl,
         mss_clamp: args.mss_clamp.then_some(true),
         encrypt: args.encrypt,
+        seal_core: args.seal_core,
         rate: args.rate,
         ..PortSpec::of(kind)
     })
@@ -139,6 +141,16 @@ fn sa_line(sa: &SaView) -> String {
             "SA in  {spi:#010x}  {packets} packets, highest sequence number {sequence}; refused: {replayed} replayed, {bad_icv} not authentic, {malformed} malformed"
         ),
     }
+}
+
+/// Where it seals.
+fn sealing(view: &SealingView) -> String {
+    let SealingView { core, why, packets, lost } = view;
+    let place = core.map_or_else(|| "with forwarding".into(), |core| format!("on core {core}"));
+    let own = (core.is_some() || *packets > 0)
+        .then(|| format!("; {packets} packets by a thread of its own"));
+    let line = format!("  sealing     {place} ({why}){}\n", own.unwrap_or_default());
+    line + &drops("  lost there ", lost)
 }
 
 fn list(views: &[PortView]) -> String {
@@ -206,6 +218,7 @@ fn show(view: &PortView) -> String {
     text += &drops("  rx dropped ", &counters.rx_drops);
     text += &drops("  tx dropped ", &counters.tx_drops);
     view.guest.iter().for_each(|guest| text += &super::guest::show(guest));
+    view.sealing.iter().for_each(|view| text += &sealing(view));
     view.sas.iter().for_each(|sa| text += &format!("  {}\n", sa_line(sa)));
     view.notes.iter().for_each(|note| text += &format!("  note: {note}\n"));
     view.fault.iter().for_each(|fault| text += &format!("  FAULT: {fault}\n"));

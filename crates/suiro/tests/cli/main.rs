@@ -11,6 +11,7 @@ mod queues;
 mod refusals;
 mod restarts;
 mod sealed;
+mod sealing;
 mod storms;
 mod tenants;
 mod tunnels;

@@ -1,9 +1,9 @@
 //! Two hosts with a node each, joined by an underlay; guests on both, and a tunnel between.
 
-use crate::paths::inside;
+use crate::paths::{exchange, inside};
 use crate::place::{Place, sh};
 use crate::sealed::keys;
-use std::net::UdpSocket;
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
@@ -110,6 +110,14 @@ impl Pair {
             near.send(&[]).unwrap();
             number
         })
+    }
+
+    /// Sends bytes both ways between the guests `g` by their kernels' TCP; all must arrive.
+    pub fn transfer(&self, bytes: usize) {
+        let listener = inside(&self.hosts[1], "g", || TcpListener::bind("10.0.0.2:0").unwrap());
+        let there = listener.local_addr().unwrap();
+        let near = inside(&self.hosts[0], "g", || TcpStream::connect(there).unwrap());
+        exchange(&near, &listener.accept().unwrap().0, bytes);
     }
 
     /// A counter of one host's kernel, by the name that `nstat` has for it.

@@ -106,8 +106,12 @@ pub fn transfer(place: &Place, [from, to]: [&str; 2], address: &str, bytes: usiz
     let listener = inside(place, to, || TcpListener::bind(SocketAddr::new(address, 0)).unwrap());
     let there = listener.local_addr().unwrap();
     let near = inside(place, from, || TcpStream::connect_timeout(&there, PATIENCE).unwrap());
-    let (far, _) = listener.accept().unwrap();
-    for (from, to) in [(&near, &far), (&far, &near)] {
+    exchange(&near, &listener.accept().unwrap().0, bytes);
+}
+
+/// Sends bytes both ways between two ends; all must arrive.
+pub fn exchange(near: &TcpStream, far: &TcpStream, bytes: usize) {
+    for (from, to) in [(near, far), (far, near)] {
         [from, to].iter().for_each(|end| {
             end.set_read_timeout(Some(PATIENCE)).unwrap();
             end.set_write_timeout(Some(PATIENCE)).unwrap();

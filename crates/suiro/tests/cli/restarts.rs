@@ -16,11 +16,11 @@ use std::time::{Duration, Instant};
 /// Frames in a second, and so the precision of times.
 const RATE: u32 = 1000;
 /// Frames that must pass before something happens, and after it.
-const QUIET: u64 = 500;
+pub const QUIET: u64 = 500;
 
 /// Numbered datagrams at a constant rate from guest `g` to the other, whatever becomes of them, and which came when.
 #[derive(Default)]
-struct Stream {
+pub struct Stream {
     sent: AtomicU64,
     came: Mutex<Vec<(u64, Instant)>>,
     done: AtomicBool,
@@ -49,7 +49,7 @@ impl Stream {
     }
 
     /// Waits until so many frames more than have been sent by now have come, or would have.
-    fn flow(&self, what: &str, frames: u64) {
+    pub fn flow(&self, what: &str, frames: u64) {
         let enough = self.sent.load(Relaxed) + frames;
         let last = || self.came.lock().unwrap().last().map_or(0, |&(number, _)| number);
         until(what, || last() >= enough);
@@ -58,9 +58,10 @@ impl Stream {
 
 /// A run of numbers that did not come, and the time without traffic around it.
 #[derive(Debug)]
-struct Hole {
-    lost: u64,
-    pause: Duration,
+pub struct Hole {
+    /// Frames.
+    pub lost: u64,
+    pub pause: Duration,
 }
 
 /// The holes between the numbers that came, which rise: nothing came twice, or late.
@@ -84,7 +85,7 @@ fn introduce(pair: &Pair) {
 }
 
 /// The stream from one host's guest to the other's while `change` does something to the hosts; what it cost.
-fn beside(kind: Kind, change: impl FnOnce(&mut Pair, &Stream)) -> Vec<Hole> {
+pub fn beside(kind: Kind, change: impl FnOnce(&mut Pair, &Stream)) -> Vec<Hole> {
     let mut pair = Pair::new(kind);
     introduce(&pair);
     let bound = || UdpSocket::bind("0.0.0.0:7007").unwrap();

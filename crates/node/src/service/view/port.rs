@@ -8,7 +8,7 @@ use crate::service::directory::{Member, MemberPort};
 use crate::spec::{IfName, Mac, Netns, Peer, PortKind, PortName, Rate, SwitchName};
 use datapath::PortCounters;
 use openflow::PortConfig;
-use port::SaFacts;
+use port::{SaFacts, Sealing};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use utoipa::ToSchema;
@@ -110,6 +110,9 @@ pub struct PortView {
     /// The SAs of a tunnel that is encrypted.
     #[serde(default)]
     pub sas: Vec<SaView>,
+    /// Where a tunnel that is encrypted seals.
+    #[serde(default)]
+    pub sealing: Option<SealingView>,
     /// Why it is not open, if it is not.
     pub fault: Option<Fault>,
 }
@@ -131,6 +134,26 @@ pub struct SaView {
     pub bad_icv: u64,
     /// Packets refused because they were cut short or held something else.
     pub malformed: u64,
+}
+
+/// Where an encrypted tunnel seals.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct SealingView {
+    /// The core of a thread of its own; `null`: each packet where its frame is forwarded.
+    pub core: Option<usize>,
+    /// Why there.
+    pub why: String,
+    /// Packets that threads of its own have sealed and sent.
+    pub packets: u64,
+    /// Packets that they could not send, though their frames were counted as sent.
+    pub lost: Vec<DropView>,
+}
+
+impl From<Sealing> for SealingView {
+    fn from(Sealing { on, packets, lost }: Sealing) -> Self {
+        let lost: Vec<_> = lost.iter().collect();
+        Self { core: on.core, why: on.why, packets, lost: view_drops(&lost) }
+    }
 }
 
 impl From<SaFacts> for SaView {
@@ -156,7 +179,8 @@ impl Node {
         let queues = self.datapath.assignments(at).unwrap_or_default();
         let cores = queues.iter().map(|found| (found.queue, found.core)).collect();
         let guest = self.ports.guest(at);
-        let sas = self.ports.security(at).map(|security| security.facts()).unwrap_or_default();
+        let security = self.ports.security(at);
+        let sas = security.as_ref().map(|security| security.facts()).unwrap_or_default();
         PortView {
             switch: member.name(),
             name: name.clone(),
@@ -183,6 +207,7 @@ impl Node {
             counters: view_counters(&self.datapath.port_counters(at).unwrap_or_default()),
             guest: guest.and_then(|guest| GuestView::of(&port.spec, &guest, &cores)),
             sas: sas.into_iter().map(SaView::from).collect(),
+            sealing: security.map(|security| security.sealing().into()),
             fault: status.fault,
         }
     }

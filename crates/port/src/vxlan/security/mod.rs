@@ -5,6 +5,7 @@
 //! * Sending: each flow has its SA, and [`tx::Sealer`] seals what leaves together.
 //! * Receiving: each SA belongs to one of the port's queues, which the kernel finds by the SPI ([`group`]); [`rx::Opening`] hands on what was
 //!   inside. What comes unencrypted is counted and dropped ([`rx::Refuser`]).
+//! * [`stage`]: sealing by a thread of the port's own ([`SealOn`]), instead of the worker that forwards.
 //! * [`ledger`]: numbers on disk; [`scribe`]: the thread that keeps them there; [`keyfile`]: who may read keys.
 
 mod group;
@@ -12,18 +13,21 @@ mod keyfile;
 mod ledger;
 mod rx;
 mod scribe;
+mod stage;
 mod tx;
 
 pub(crate) use group::Groups as SpiGroups;
 pub(crate) use ledger::Ledger;
 pub(super) use rx::Opening;
+pub use stage::{SealOn, Sealing};
 pub(super) use tx::{SEALED_MOST, Sealer};
 
 use super::any;
+use super::path::Path;
 use crate::error::{ControlError, OpenError};
 use crate::queue::RxQueue;
 use crate::spec::{PortSpec, Tunnel};
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use esp::keys::SaPair;
 use esp::{
     Counters, Envelope, Inbound, InboundCounts, Inbounds, Mode, Outbound, Refusal, payload_max,
@@ -32,10 +36,11 @@ use group::Membership;
 use ledger::{Claim, Fingerprint};
 use rx::Refuser;
 use scribe::Scribe;
+use stage::{Counts, Running, Stage};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 use wire::tunnel::Vxlan;
 
@@ -54,6 +59,10 @@ pub struct Security {
     envelope: Envelope,
     ledger: Arc<Ledger>,
     sas: ArcSwap<Sas>,
+    /// Where packets are sealed, if not by who forwards them.
+    stage: ArcSwapOption<Stage>,
+    seal_on: ArcSwap<SealOn>,
+    counts: Arc<Counts>,
 }
 
 /// The SAs in use.
@@ -102,15 +111,49 @@ pub struct SaFacts {
 pub(super) struct Sealed {
     membership: Membership,
     scribe: Scribe,
+    senders: Arc<[OwnedFd]>,
+    path: Arc<Path>,
+    stage: Mutex<Option<Running>>,
 }
 
 impl Sealed {
     /// Begins to keep the ledger.
-    pub(super) fn new(name: &str, membership: Membership) -> Result<Self, OpenError> {
+    pub(super) fn new(
+        spec: &PortSpec,
+        membership: Membership,
+        senders: Arc<[OwnedFd]>,
+        path: Arc<Path>,
+    ) -> Result<Self, OpenError> {
+        let name = &spec.interface;
         let scribe = Scribe::start(membership.security.clone()).map_err(|source| {
             OpenError::io(name, "start the thread that notes sequence numbers", source)
         })?;
-        Ok(Self { membership, scribe })
+        let sealed = Self { membership, scribe, senders, path, stage: Mutex::default() };
+        sealed
+            .seal_on(spec.seal_on.clone())
+            .map_err(|source| OpenError::io(name, "start the thread that seals", source))?;
+        Ok(sealed)
+    }
+
+    /// Has packets sealed there from now on. What was given to a thread before leaves before.
+    pub(super) fn seal_on(&self, seal_on: SealOn) -> io::Result<()> {
+        let security = self.security();
+        let mut running = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
+        match (seal_on.core, &*running) {
+            (Some(core), Some(running)) => running.go_to(core),
+            (Some(core), None) => {
+                let shared = (security.counts.clone(), self.path.clone());
+                let begun = Running::start(core, shared, self.sealer(), self.senders.clone())?;
+                security.stage.store(Some(begun.stage.clone()));
+                *running = Some(begun);
+            }
+            (None, _) => {
+                drop(running.take());
+                security.stage.store(None);
+            }
+        }
+        security.seal_on.store(Arc::new(seal_on));
+        Ok(())
     }
 
     /// The sockets of the port's receiving halves.
@@ -147,7 +190,18 @@ impl Sealed {
         let strays = (strays > 0).then(|| {
             format!("{strays} datagrams came to UDP port {} whose SPI no port has", esp::udp::PORT)
         });
-        fault.into_iter().chain(strays)
+        let unpinned =
+            self.security().sealing().on.core.filter(|_| self.security().counts.strays());
+        let unpinned = unpinned
+            .map(|core| format!("the kernel does not let the thread that seals be on core {core}"));
+        fault.into_iter().chain(strays).chain(unpinned)
+    }
+}
+
+impl Drop for Sealed {
+    fn drop(&mut self) {
+        // Without a thread nothing is refused.
+        let _ = self.seal_on(SealOn::default());
     }
 }
 
@@ -161,6 +215,16 @@ pub(super) fn refusers(
 }
 
 impl Security {
+    fn new(name: String, file: PathBuf, envelope: Envelope, ledger: Arc<Ledger>) -> Self {
+        let (sas, stage, seal_on, counts) = Default::default();
+        Self { name, file, envelope, ledger, sas, stage, seal_on, counts }
+    }
+
+    /// Where packets are sealed, and what was sealed there.
+    pub fn sealing(&self) -> Sealing {
+        self.counts.read(self.seal_on.load().as_ref().clone())
+    }
+
     /// Reads the keys, if there are to be some, and takes them into use. Nothing is received before the SPIs are owned.
     pub(super) fn open(
         spec: &PortSpec,
@@ -183,8 +247,7 @@ impl Security {
             remedy: "give the port `local`, this end's address".into(),
         })?;
         let envelope = Envelope { mode, local, remote: tunnel.remote, port: tunnel.port };
-        let security =
-            Self { name, file, envelope, ledger: ledger.clone(), sas: ArcSwap::default() };
+        let security = Self::new(name, file, envelope, ledger.clone());
         let sas = security.made(&pairs)?;
         security.sas.store(Arc::new(sas));
         Ok(Some(Arc::new(security)))

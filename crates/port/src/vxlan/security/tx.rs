@@ -1,6 +1,7 @@
 //! From datagrams to sealed ones.
 
 use super::Security;
+use super::stage::Run;
 use crate::gather::reason;
 use crate::sys::datagram::{self, Address};
 use crate::sys::parts::Part;
@@ -32,8 +33,23 @@ impl Sealer {
         Self { security, bytes: Outgoing::default(), segment: 0, count: 0 }
     }
 
-    /// Seals the VXLAN packets in `run`, each of `segment` bytes but for the last, and sends them: together, as far as they fit.
+    /// Has the VXLAN packets in `run`, each of `segment` bytes but for the last, sealed and sent: by the port's stage, or here.
     pub(in crate::vxlan) fn send(
+        &mut self,
+        (run, segment): (&[u8], usize),
+        (socket, to): (&OwnedFd, &Address),
+        flow: usize,
+        ds: u8,
+    ) -> Result<(), DropReason> {
+        let of = Run { segment, flow, to: *to, ds, len: run.len() };
+        let stage = self.security.stage.load();
+        let put = stage.as_deref().and_then(|stage| stage.put(of, run));
+        drop(stage);
+        put.unwrap_or_else(|| self.seal((run, segment), (socket, to), flow, ds))
+    }
+
+    /// Seals them and sends them: together, as far as they fit.
+    pub(super) fn seal(
         &mut self,
         (run, segment): (&[u8], usize),
         (socket, to): (&OwnedFd, &Address),
