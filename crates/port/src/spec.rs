@@ -56,6 +56,8 @@ pub struct Tunnel {
     pub ttl: u8,
     /// Whether TCP's offers are lowered, both ways, to segments that the path carries.
     pub mss_clamp: bool,
+    /// Whether the outer UDP header has a checksum; without one none is asked for either.
+    pub checksum: bool,
 }
 
 impl Tunnel {
@@ -70,6 +72,7 @@ impl Tunnel {
             dscp: Dscp::Pipe(0),
             ttl: 64,
             mss_clamp: false,
+            checksum: true,
         }
     }
 

@@ -1,5 +1,7 @@
 //! Encrypted tunnels: what comes out, what an attacker on the way can do, and how keys change.
 
+#[path = "sealed/checksum.rs"]
+mod checksum;
 mod lab;
 #[path = "sealed/stage.rs"]
 mod stage;

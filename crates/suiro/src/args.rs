@@ -448,6 +448,9 @@ pub struct PortAdd {
     /// Lower the MSS that TCP offers, both ways, to what the path carries (vxlan)
     #[arg(long)]
     pub mss_clamp: bool,
+    /// Whether the outer UDP header has a checksum, and over IPv6 must have one; on when left out (vxlan)
+    #[arg(long, value_name = "on|off", value_parser = ["on", "off"])]
+    pub outer_checksum: Option<String>,
     /// Encrypt it with the keys of this file, absolute path (vxlan): see the guide
     #[arg(long, value_name = "FILE")]
     pub encrypt: Option<KeyPath>,

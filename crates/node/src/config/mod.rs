@@ -346,6 +346,7 @@ fn read_tunnel(scope: &Scope<'_>, spec: &mut PortSpec) {
     spec.dscp = scope.text_or_number("dscp");
     spec.ttl = scope.number("ttl", 0..=u64::from(u8::MAX)).map(|n| n as u8);
     spec.mss_clamp = scope.flag("mss_clamp");
+    spec.outer_checksum = scope.flag("outer_checksum");
     spec.encrypt = scope.text("encrypt");
     spec.seal_core = scope.text_or_number("seal_core");
 }

@@ -245,6 +245,7 @@ fn tunnel(spec: &PortSpec) -> Option<port::Tunnel> {
         },
         ttl: spec.ttl.unwrap_or(usual.ttl),
         mss_clamp: spec.mss_clamp.unwrap_or(usual.mss_clamp),
+        checksum: spec.outer_checksum.unwrap_or(usual.checksum),
         ..usual
     })
 }

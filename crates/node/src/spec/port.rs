@@ -160,6 +160,10 @@ pub struct PortSpec {
     /// Whether the MSS that TCP offers is lowered, both ways, to what the path carries (`vxlan` only).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mss_clamp: Option<bool>,
+    /// Whether the outer UDP header has a checksum; `true` when left out. With `false` none is sent and, over IPv6 too, none asked for
+    /// (`vxlan` only).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outer_checksum: Option<bool>,
     /// The file of the keys that it is encrypted with (ESP, AES-GCM), to be read by its owner alone; not encrypted when left out (`vxlan`
     /// only).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -221,6 +225,7 @@ impl PortSpec {
             dscp: None,
             ttl: None,
             mss_clamp: None,
+            outer_checksum: None,
             encrypt: None,
             seal_core: None,
             rate: None,
@@ -298,6 +303,7 @@ impl PortSpec {
         only(self.dscp.is_some(), "dscp", &tunnel);
         only(self.ttl.is_some(), "ttl", &tunnel);
         only(self.mss_clamp.is_some(), "mss_clamp", &tunnel);
+        only(self.outer_checksum.is_some(), "outer_checksum", &tunnel);
         only(self.encrypt.is_some(), "encrypt", &tunnel);
         only(self.seal_core.is_some(), "seal_core", &tunnel);
         if self.kind == PortKind::Vlink && self.peer.is_none() {

@@ -9,6 +9,8 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 /// `linux/udp.h`.
 const UDP_SEGMENT: i32 = 103;
 const UDP_GRO: i32 = 104;
+const UDP_NO_CHECK6_TX: i32 = 101;
+const UDP_NO_CHECK6_RX: i32 = 102;
 /// `linux/in.h`, `linux/in6.h`: never fragmented, and refused when longer than the path takes.
 const PMTUDISC_DO: i32 = 2;
 /// Room for the ancillary data of one call: two values of at most 4 bytes, each with its header, aligned.
@@ -69,6 +71,17 @@ pub(crate) fn send_whole(socket: impl AsFd, is_v4: bool, ttl: u8) -> io::Result<
             set(&socket, libc::IPPROTO_IPV6, libc::IPV6_UNICAST_HOPS, ttl.into())
         }
     }
+}
+
+/// Has it send without UDP's checksum (RFC 768; over IPv6 RFC 6935), and over IPv6 receive what has none. Over IPv4 every socket does.
+///
+/// The kernel cuts no runs then (`UDP_SEGMENT`): [`send_apart`].
+pub(crate) fn without_checksum(socket: impl AsFd, is_v4: bool) -> io::Result<()> {
+    if is_v4 {
+        return set(&socket, libc::SOL_SOCKET, libc::SO_NO_CHECK, 1);
+    }
+    let options = [UDP_NO_CHECK6_TX, UDP_NO_CHECK6_RX];
+    options.into_iter().try_for_each(|option| set(&socket, libc::SOL_UDP, option, 1))
 }
 
 /// Bytes of the longest packet that the path to the connected peer takes, IP header included.
@@ -142,6 +155,18 @@ pub(crate) fn send(
     // SAFETY: the kernel only reads: an address of `len` bytes, parts that their borrows keep mapped, `used` bytes of whole messages.
     let sent = unsafe { libc::sendmsg(socket.as_fd().as_raw_fd(), &raw const message, 0) };
     if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Sends datagrams of `segment` bytes (the last may be shorter) one by one, up to the first that is refused.
+pub(crate) fn send_apart(
+    socket: impl AsFd,
+    to: &Address,
+    bytes: &[u8],
+    segment: usize,
+    ds: u8,
+) -> io::Result<()> {
+    let mut datagrams = bytes.chunks(segment.max(1));
+    datagrams.try_for_each(|datagram| send(&socket, to, &[Part::private(datagram)], None, ds))
 }
 
 /// Receives a run of datagrams.

@@ -164,6 +164,9 @@ pub(super) fn receiver(tunnel: &Tunnel) -> io::Result<OwnedFd> {
     let buffer = |option| datagram::set(&socket, libc::SOL_SOCKET, option, RECEIVE_BUFFER);
     buffer(libc::SO_RCVBUFFORCE).or_else(|_| buffer(libc::SO_RCVBUF))?;
     datagram::receive_runs(&socket, tunnel.remote.is_ipv4())?;
+    if !tunnel.checksum {
+        datagram::without_checksum(&socket, tunnel.remote.is_ipv4())?;
+    }
     datagram::set(&socket, libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)?;
     datagram::bind(&socket, here(tunnel))?;
     Ok(socket)

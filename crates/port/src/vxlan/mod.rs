@@ -135,6 +135,9 @@ fn senders(tunnel: &Tunnel) -> io::Result<Vec<OwnedFd>> {
     let sender = |flow| {
         let socket = datagram::socket(tunnel.remote)?;
         datagram::send_whole(&socket, is_v4, tunnel.ttl)?;
+        if !tunnel.checksum {
+            datagram::without_checksum(&socket, is_v4)?;
+        }
         datagram::bind(&socket, SocketAddr::new(local(flow), 0))?;
         Ok(socket)
     };

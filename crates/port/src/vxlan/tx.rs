@@ -60,6 +60,8 @@ struct Run {
     /// Which socket sends it, and under which DS field.
     flow: usize,
     ds: u8,
+    /// Whether its datagrams leave one by one and hold one frame: they have no checksums, and the kernel cuts none such.
+    is_apart: bool,
 }
 
 /// What frames have in common that leave as the datagrams of one run.
@@ -94,7 +96,7 @@ impl VxlanTx {
         let to = Address::new(SocketAddr::new(tunnel.remote, tunnel.port));
         let &Tunnel { vni, dscp, mss_clamp: clamps, .. } = tunnel;
         let header = Vxlan { vni: vni.unwrap_or(0) }.emit();
-        let (sealer, run) = (None, Run::default());
+        let (sealer, run) = (None, Run { is_apart: !tunnel.checksum, ..Run::default() });
         Self { senders, to, vni, header, dscp, path, clamps, teller, sealer, run }
     }
 
@@ -130,7 +132,8 @@ impl VxlanTx {
             drops.add(reason, frames.len() as u64);
             return Sent::default();
         }
-        if frames.len() > 1 && self.send_run(frames, way).is_ok() {
+        let may_run = frames.len() > 1 && !self.run.is_apart;
+        if may_run && self.send_run(frames, way).is_ok() {
             let mut sent = Sent::default();
             frames.iter().for_each(|frame| sent.count(frame.len()));
             return sent;
@@ -194,8 +197,11 @@ impl VxlanTx {
             return sent;
         }
         let segment = (run.count > 1).then_some(run.segment as u16);
-        let parts = [Part::private(run.bytes.bytes())];
-        let sent = datagram::send(&self.senders[run.flow], &self.to, &parts, segment, run.ds);
+        let (socket, bytes) = (&self.senders[run.flow], run.bytes.bytes());
+        let sent = match run.is_apart {
+            true => datagram::send_apart(socket, &self.to, bytes, run.segment, run.ds),
+            false => datagram::send(socket, &self.to, &[Part::private(bytes)], segment, run.ds),
+        };
         run.clear();
         sent.map_err(|error| if segment.is_some() { reason_of_run(&error) } else { reason(&error) })
     }

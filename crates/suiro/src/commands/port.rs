@@ -96,6 +96,7 @@ fn spec(args: PortAdd) -> Result<PortSpec, Failure> {
         dscp: args.dscp,
         ttl: args.ttl,
         mss_clamp: args.mss_clamp.then_some(true),
+        outer_checksum: args.outer_checksum.map(|word| word == "on"),
         encrypt: args.encrypt,
         seal_core: args.seal_core,
         rate: args.rate,

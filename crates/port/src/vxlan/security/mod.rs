@@ -13,34 +13,30 @@ mod keyfile;
 mod ledger;
 mod rx;
 mod scribe;
+mod sealed;
 mod stage;
 mod tx;
 
 pub(crate) use group::Groups as SpiGroups;
 pub(crate) use ledger::Ledger;
 pub(super) use rx::Opening;
+pub(super) use sealed::{Sealed, refusers};
 pub use stage::{SealOn, Sealing};
 pub(super) use tx::{SEALED_MOST, Sealer};
 
 use super::any;
-use super::path::Path;
-use crate::error::{ControlError, OpenError};
-use crate::queue::RxQueue;
+use crate::error::OpenError;
 use crate::spec::{PortSpec, Tunnel};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use esp::keys::SaPair;
 use esp::{
     Counters, Envelope, Inbound, InboundCounts, Inbounds, Mode, Outbound, Refusal, payload_max,
 };
-use group::Membership;
 use ledger::{Claim, Fingerprint};
-use rx::Refuser;
-use scribe::Scribe;
-use stage::{Counts, Running, Stage};
+use stage::{Counts, Stage};
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use wire::tunnel::Vxlan;
 
@@ -57,6 +53,8 @@ pub struct Security {
     name: String,
     file: PathBuf,
     envelope: Envelope,
+    /// Whether datagrams leave one by one: without a checksum outside the kernel cuts no runs.
+    is_apart: bool,
     ledger: Arc<Ledger>,
     sas: ArcSwap<Sas>,
     /// Where packets are sealed, if not by who forwards them.
@@ -107,119 +105,7 @@ pub struct SaFacts {
     pub malformed: u64,
 }
 
-/// What an encrypted port's control half keeps.
-pub(super) struct Sealed {
-    membership: Membership,
-    scribe: Scribe,
-    senders: Arc<[OwnedFd]>,
-    path: Arc<Path>,
-    stage: Mutex<Option<Running>>,
-}
-
-impl Sealed {
-    /// Begins to keep the ledger.
-    pub(super) fn new(
-        spec: &PortSpec,
-        membership: Membership,
-        senders: Arc<[OwnedFd]>,
-        path: Arc<Path>,
-    ) -> Result<Self, OpenError> {
-        let name = &spec.interface;
-        let scribe = Scribe::start(membership.security.clone()).map_err(|source| {
-            OpenError::io(name, "start the thread that notes sequence numbers", source)
-        })?;
-        let sealed = Self { membership, scribe, senders, path, stage: Mutex::default() };
-        sealed
-            .seal_on(spec.seal_on.clone())
-            .map_err(|source| OpenError::io(name, "start the thread that seals", source))?;
-        Ok(sealed)
-    }
-
-    /// Has packets sealed there from now on. What was given to a thread before leaves before.
-    pub(super) fn seal_on(&self, seal_on: SealOn) -> io::Result<()> {
-        let security = self.security();
-        let mut running = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
-        match (seal_on.core, &*running) {
-            (Some(core), Some(running)) => running.go_to(core),
-            (Some(core), None) => {
-                let shared = (security.counts.clone(), self.path.clone());
-                let begun = Running::start(core, shared, self.sealer(), self.senders.clone())?;
-                security.stage.store(Some(begun.stage.clone()));
-                *running = Some(begun);
-            }
-            (None, _) => {
-                drop(running.take());
-                security.stage.store(None);
-            }
-        }
-        security.seal_on.store(Arc::new(seal_on));
-        Ok(())
-    }
-
-    /// The sockets of the port's receiving halves.
-    pub(super) fn sockets(&self) -> Vec<Arc<OwnedFd>> {
-        self.membership.sockets.clone()
-    }
-
-    /// A receiving half's.
-    pub(super) fn opening(&self) -> Opening {
-        Opening::new(self.security().clone())
-    }
-
-    /// A sending half's.
-    pub(super) fn sealer(&self) -> Sealer {
-        Sealer::new(self.security().clone())
-    }
-
-    /// What the halves share.
-    pub(super) fn security(&self) -> &Arc<Security> {
-        &self.membership.security
-    }
-
-    /// Takes the keys of the file as it is now into use.
-    pub(super) fn reload(&self) -> Result<(), ControlError> {
-        self.membership.reload().map_err(|source| ControlError::Keys { source })
-    }
-
-    /// What users should know.
-    pub(super) fn notes(&self) -> impl Iterator<Item = String> {
-        let strays = self.membership.strays();
-        let fault = self.scribe.fault();
-        let fault = fault
-            .map(|fault| format!("sequence numbers cannot be noted, sending will stop: {fault}"));
-        let strays = (strays > 0).then(|| {
-            format!("{strays} datagrams came to UDP port {} whose SPI no port has", esp::udp::PORT)
-        });
-        let unpinned =
-            self.security().sealing().on.core.filter(|_| self.security().counts.strays());
-        let unpinned = unpinned
-            .map(|core| format!("the kernel does not let the thread that seals be on core {core}"));
-        fault.into_iter().chain(strays).chain(unpinned)
-    }
-}
-
-impl Drop for Sealed {
-    fn drop(&mut self) {
-        // Without a thread nothing is refused.
-        let _ = self.seal_on(SealOn::default());
-    }
-}
-
-/// The queues of what comes to the plain sockets of an encrypted port.
-pub(super) fn refusers(
-    sockets: Vec<Arc<OwnedFd>>,
-    tunnel: &Tunnel,
-) -> impl Iterator<Item = Box<dyn RxQueue>> {
-    let is_v4 = tunnel.remote.is_ipv4();
-    sockets.into_iter().map(move |socket| Box::new(Refuser::new(socket, is_v4)) as _)
-}
-
 impl Security {
-    fn new(name: String, file: PathBuf, envelope: Envelope, ledger: Arc<Ledger>) -> Self {
-        let (sas, stage, seal_on, counts) = Default::default();
-        Self { name, file, envelope, ledger, sas, stage, seal_on, counts }
-    }
-
     /// Where packets are sealed, and what was sealed there.
     pub fn sealing(&self) -> Sealing {
         self.counts.read(self.seal_on.load().as_ref().clone())
@@ -247,7 +133,17 @@ impl Security {
             remedy: "give the port `local`, this end's address".into(),
         })?;
         let envelope = Envelope { mode, local, remote: tunnel.remote, port: tunnel.port };
-        let security = Self::new(name, file, envelope, ledger.clone());
+        let security = Self {
+            name,
+            file,
+            envelope,
+            is_apart: !tunnel.checksum,
+            ledger: ledger.clone(),
+            sas: ArcSwap::default(),
+            stage: ArcSwapOption::default(),
+            seal_on: ArcSwap::default(),
+            counts: Arc::default(),
+        };
         let sas = security.made(&pairs)?;
         security.sas.store(Arc::new(sas));
         Ok(Some(Arc::new(security)))

@@ -199,13 +199,11 @@ impl Stage {
 
 impl Counts {
     /// For users.
-    pub(super) fn read(&self, on: SealOn) -> Sealing {
+    pub(super) fn read(&self, mut on: SealOn) -> Sealing {
+        if on.core.is_some() && self.strays.load(Relaxed) {
+            on.why += ", but the kernel does not let it be there";
+        }
         Sealing { on, packets: self.packets.load(Relaxed), lost: lock(&self.lost).clone() }
-    }
-
-    /// Whether the kernel refused the core that was last asked for.
-    pub(super) fn strays(&self) -> bool {
-        self.strays.load(Relaxed)
     }
 }
 
@@ -312,6 +310,11 @@ mod tests {
     fn what_waits_is_bounded_in_bytes_and_in_runs() {
         assert_eq!(room(1000, 60_000), ROOM / 60_000);
         assert_eq!(room(64, 64), RUNS);
+    }
+
+    #[test]
+    fn a_core_that_no_machine_has_is_refused() {
+        assert!(pin(CpuSet::MAX_CPU).is_err() && pin(CpuSet::MAX_CPU - 1).is_err());
     }
 
     #[test]

@@ -83,7 +83,11 @@ impl Sealer {
 
     fn flush(&mut self, socket: &OwnedFd, to: &Address, ds: u8) -> Result<(), DropReason> {
         let segment = (self.count > 1).then_some(self.segment as u16);
-        let sent = datagram::send(socket, to, &[Part::private(self.bytes.bytes())], segment, ds);
+        let bytes = self.bytes.bytes();
+        let sent = match self.security.is_apart {
+            true => datagram::send_apart(socket, to, bytes, self.segment, ds),
+            false => datagram::send(socket, to, &[Part::private(bytes)], segment, ds),
+        };
         self.clear();
         sent.map_err(|error| if segment.is_some() { reason_of_run(&error) } else { reason(&error) })
     }
