@@ -58,6 +58,7 @@ mod spec;
 mod sys;
 mod tap;
 pub mod testing;
+mod unprivileged;
 mod vhost_user;
 mod vnet;
 mod vxlan;

@@ -1,12 +1,13 @@
 //! An encrypted tunnel that seals on a core of its own: who seals is counted, and a stream does not notice when that changes.
 
 use crate::pair::{Kind, Pair};
-use crate::place::{Place, privileged};
+use crate::place::{Place, privileged, until};
 use crate::restarts::{QUIET, beside};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs::read_to_string;
 
+const NO_CAPABILITIES: &str = "0000000000000000";
 const SEALED: Kind = Kind { is_v6: false, is_sealed: true };
 
 /// The core that the host's tunnel seals on, and how many packets a thread of its own has sealed.
@@ -17,14 +18,31 @@ fn sealing(host: &Place) -> (Value, u64) {
 
 /// The cores that the node's sealing threads may be on.
 fn threads(host: &Place) -> Vec<String> {
-    let tasks = std::fs::read_dir(format!("/proc/{}/task", host.pid())).unwrap();
-    let cores = |task: std::path::PathBuf| {
-        let is_it = read_to_string(task.join("comm")).is_ok_and(|name| name == "suiro-seal\n");
-        let status = is_it.then(|| read_to_string(task.join("status")).unwrap())?;
-        let line = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-        Some(line.unwrap().trim().to_owned())
-    };
-    tasks.filter_map(|task| cores(task.unwrap().path())).collect()
+    let mut found = None;
+    until("threads of tunnels have no privileges", || {
+        found = unprivileged_threads(host);
+        found.is_some()
+    });
+    found.unwrap()
+}
+
+/// The same; `None` while a thread of a tunnel has privileges.
+fn unprivileged_threads(host: &Place) -> Option<Vec<String>> {
+    let mut cores = Vec::new();
+    for task in std::fs::read_dir(format!("/proc/{}/task", host.pid())).unwrap() {
+        let path = task.unwrap().path();
+        let read = |name: &str| read_to_string(path.join(name)).unwrap_or_default();
+        let (name, status) = (read("comm"), read("status"));
+        let says =
+            |key: &str| status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(":\t"));
+        let is_a_tunnels = ["suiro-seal\n", "suiro-esp\n"].contains(&name.as_str());
+        if is_a_tunnels && ["CapEff", "CapPrm"].iter().any(|set| says(set) != Some(NO_CAPABILITIES))
+        {
+            return None;
+        }
+        cores.extend(says("Cpus_allowed_list").filter(|_| name == "suiro-seal\n").map(Into::into));
+    }
+    Some(cores)
 }
 
 fn seal_on(host: &Place, core: &str) {

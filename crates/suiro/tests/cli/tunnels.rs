@@ -21,13 +21,14 @@ fn hosts() -> Place {
         sh(&["ip", "-n", host, "link", "set", "u", "up"]);
     }
     place.start();
-    for (tenant, key) in [("r", "7"), ("b", "8")] {
+    for (tenant, key, sums) in [("r", "7", "on"), ("b", "8", "off")] {
         for (host, remote) in [("1", "192.0.2.2"), ("2", "192.0.2.1")] {
             let (switch, guest) = (format!("{tenant}-sw{host}"), format!("{tenant}{host}"));
             place.suiro(&["switch", "add", &switch]);
             let tap = ["--interface", "eth0", "--netns", &place.guest(&guest), "--mtu", "1450"];
             place.suiro(&[&["port", "add", &switch, "guest", "--type", "tap"][..], &tap].concat());
-            tunnel(&place, &switch, "tun0", host, &["--remote", remote, "--key", key]);
+            let options = ["--remote", remote, "--key", key, "--outer-checksum", sums];
+            tunnel(&place, &switch, "tun0", host, &options);
             let address = format!("10.0.0.{host}/24");
             place.address(&guest, "eth0", &address);
         }

@@ -1,6 +1,7 @@
 //! The thread that keeps the ledger: no worker waits for a disk.
 
 use super::Security;
+use crate::unprivileged::drop_privileges;
 use std::io;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,12 +25,15 @@ impl Scribe {
         let (stop, stopped) = channel::<()>();
         let fault = Arc::new(Mutex::new(None));
         let shown = fault.clone();
-        let work = move || loop {
-            let ended = stopped.recv_timeout(PERIOD) != Err(RecvTimeoutError::Timeout);
-            let noted = security.note().err().map(|error| error.to_string());
-            *shown.lock().unwrap_or_else(PoisonError::into_inner) = noted;
-            if ended {
-                return;
+        let work = move || {
+            drop_privileges();
+            loop {
+                let ended = stopped.recv_timeout(PERIOD) != Err(RecvTimeoutError::Timeout);
+                let noted = security.note().err().map(|error| error.to_string());
+                *shown.lock().unwrap_or_else(PoisonError::into_inner) = noted;
+                if ended {
+                    return;
+                }
             }
         };
         let thread = std::thread::Builder::new().name("suiro-esp".into()).spawn(work)?;

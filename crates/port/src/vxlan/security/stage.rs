@@ -16,6 +16,7 @@
 use super::tx::Sealer;
 use crate::queue::Drops;
 use crate::sys::datagram::Address;
+use crate::unprivileged::drop_privileges;
 use crate::vxlan::outgoing::Outgoing;
 use crate::vxlan::path::Path;
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -141,6 +142,7 @@ impl Stage {
     /// The thread's work.
     fn serve(&self, mut sealer: Sealer, senders: &[OwnedFd]) {
         let _ended = Ended(self);
+        drop_privileges();
         let mut back = Filled::new();
         loop {
             let mut queue = self.wait();
