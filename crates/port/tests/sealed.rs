@@ -92,6 +92,14 @@ impl Hosts {
         self.opener(place).open(&self.spec(place, 0)).expect("a tunnel")
     }
 
+    /// Closes a port and waits until its sockets are gone: a child of another test may hold them until it has become another program.
+    fn close(&self, place: &str, port: OpenPort) {
+        drop(port);
+        while !self.lab.exec(place, "ss -Hun -a").is_empty() {
+            thread::yield_now();
+        }
+    }
+
     fn inside<T: Send>(&self, place: &str, work: impl FnOnce() -> T + Send) -> T {
         thread::scope(|scope| self.lab.inside(scope, place, work).join().expect("done"))
     }

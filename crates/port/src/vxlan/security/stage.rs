@@ -191,11 +191,11 @@ impl Stage {
     }
 
     fn lose(&self, reason: DropReason, packets: u64) {
-        lock(&self.counts.lost).add(reason, packets);
         if reason == DropReason::TooBig {
             // The next one is refused where its sender is told.
             let _ = self.path.mtu();
         }
+        lock(&self.counts.lost).add(reason, packets);
     }
 }
 
