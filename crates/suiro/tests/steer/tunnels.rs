@@ -2,7 +2,6 @@
 
 use crate::host::ADDRESS;
 use crate::{Host, Kind, Lab, privileged};
-use std::process::Command;
 
 /// Machine 5, priority.
 const FCF: u32 = 5 << 1 | 1;
