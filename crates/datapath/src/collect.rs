@@ -98,7 +98,7 @@ impl Collector<'_, '_> {
         if let Some(spare) = spare_index(at) {
             let carried = &mut self.carried[spare];
             (carried.offload, carried.frame_len) = (packet.offload, packet.frame_len);
-            carried.tunnel_id = *packet.key.tunnel_id();
+            carried.tunnel = *packet.key.tunnel().0;
         }
     }
 
@@ -283,7 +283,9 @@ impl Collector<'_, '_> {
             total_len: packet.frame_len,
             why,
             metadata: packet.key.get(Field::Metadata) as u64,
-            tunnel_id: *packet.key.tunnel_id(),
+            tunnel_id: packet.key.get(Field::TunnelId) as u64,
+            tun_src: packet.key.get(Field::TunSrc) as u16,
+            tun_dst: packet.key.get(Field::TunDst) as u16,
         };
         let fits = self.events.packet_in(switch, punt, places);
         if !fits {

@@ -46,6 +46,10 @@ pub struct Punt {
     pub metadata: u64,
     /// Tunnel id, likewise.
     pub tunnel_id: u64,
+    /// Number of the tunnel's end that sent it, likewise ([`port::Ends`]).
+    pub tun_src: u16,
+    /// Number of the end that it was to go to, likewise.
+    pub tun_dst: u16,
 }
 
 /// Something that a worker saw.

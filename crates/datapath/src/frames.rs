@@ -41,7 +41,7 @@ impl<'a> Frames<'a> {
         in_port: PortNo,
     ) {
         let mut bytes = 0;
-        let tunnel_ids = tunnel_ids(batch);
+        let tunnels = tunnels(batch);
         for Slot { head, body, offload, buffer, .. } in batch.frames_mut() {
             // Each pushes its own: a body that was put together before would be read while it is still being written.
             match (*body, source) {
@@ -67,8 +67,9 @@ impl<'a> Frames<'a> {
                 packet.key.set(Field::InPort, u128::from(in_port));
             }
         }
-        for (packet, &tunnel_id) in self.packets.iter_mut().zip(&tunnel_ids) {
+        for (packet, &(tunnel_id, tun_src)) in self.packets.iter_mut().zip(&tunnels) {
             packet.key.set(Field::TunnelId, tunnel_id.into());
+            packet.key.set(Field::TunSrc, tun_src.into());
         }
         self.received = Sent { frames: self.packets.len() as u64, bytes };
     }
@@ -93,9 +94,10 @@ impl<'a> Frames<'a> {
     }
 
     /// Says by which tunnel the frame pushed last had come.
-    pub(crate) fn push_tunnel_id(&mut self, tunnel_id: u64) {
+    pub(crate) fn push_tunnel(&mut self, tunnel_id: u32, tun_src: u16) {
         if let Some(packet) = self.packets.last_mut() {
             packet.key.set(Field::TunnelId, tunnel_id.into());
+            packet.key.set(Field::TunSrc, tun_src.into());
         }
     }
 
@@ -116,13 +118,13 @@ impl<'a> Frames<'a> {
     }
 }
 
-/// The tunnel ids of a batch's frames, but for runts; of a batch that has none nothing is looked at.
+/// Tunnel id and sender of a batch's frames, but for runts; of a batch that has none nothing is looked at.
 #[inline]
-fn tunnel_ids(batch: &RxBatch) -> ArrayVec<u32, BATCH> {
+fn tunnels(batch: &RxBatch) -> ArrayVec<(u32, u16), BATCH> {
     match batch.has_tunnel_ids() {
         true => {
             let frames = batch.frames().iter().filter(|slot| slot.frame_len() >= ETHERNET_HEADER);
-            frames.map(|slot| slot.tunnel_id).collect()
+            frames.map(|slot| (slot.tunnel_id, slot.tun_src)).collect()
         }
         false => ArrayVec::new(),
     }

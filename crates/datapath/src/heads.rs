@@ -7,7 +7,7 @@
 use crate::pending::HeadAt;
 use flow::Packet;
 use port::{BATCH, Body, TxFrame};
-use wire::{Gso, Head, Key, Layers, Offload};
+use wire::{Gso, Head, Key, Layers, Offload, TunnelOut};
 
 /// Bytes before the tags and what the MTU limits.
 const ETHERNET_HEADER: u32 = 14;
@@ -27,7 +27,8 @@ pub(crate) struct Carried {
     pub(crate) frame_len: u32,
     /// Frame of the batch that it came from: whose body it has.
     pub(crate) origin: u8,
-    pub(crate) tunnel_id: u64,
+    /// As [`Key::tunnel`].
+    pub(crate) tunnel: [u64; 2],
 }
 
 /// What a spare head that crosses a vlink needs besides, so that it need not be parsed again.
@@ -37,7 +38,7 @@ pub(crate) struct Parsed {
     pub(crate) layers: Layers,
 }
 
-/// A frame as it waits for the end of the pass. By reference: a copy of the offload state is made where it stays, and few read a tunnel id.
+/// A frame as it waits for the end of the pass. By reference: a copy of the offload state is made where it stays, and few read what is for a tunnel.
 #[derive(Clone, Copy)]
 pub(crate) struct Waiting<'h> {
     pub(crate) head: &'h Head,
@@ -45,7 +46,7 @@ pub(crate) struct Waiting<'h> {
     pub(crate) frame_len: u32,
     /// Frame of the batch whose body it has.
     pub(crate) origin: u8,
-    pub(crate) tunnel_id: &'h u64,
+    pub(crate) tunnel: TunnelOut<'h>,
 }
 
 impl<'h> Waiting<'h> {
@@ -53,23 +54,27 @@ impl<'h> Waiting<'h> {
     #[inline]
     pub(crate) fn own(packets: &'h [Packet<'_>], index: usize) -> Self {
         let Packet { head, offload, frame_len, key, .. } = &packets[index];
-        let tunnel_id = key.tunnel_id();
-        Self { head, offload, frame_len: *frame_len, origin: index as u8, tunnel_id }
+        let tunnel = key.tunnel();
+        Self { head, offload, frame_len: *frame_len, origin: index as u8, tunnel }
     }
 
     /// A frame in a spare head.
     #[inline]
     pub(crate) fn spare(head: &'h Head, carried: &'h Carried) -> Self {
-        let Carried { offload, frame_len, origin, tunnel_id } = carried;
-        Self { head, offload, frame_len: *frame_len, origin: *origin, tunnel_id }
+        let Carried { offload, frame_len, origin, tunnel } = carried;
+        let tunnel = TunnelOut(tunnel);
+        Self { head, offload, frame_len: *frame_len, origin: *origin, tunnel }
     }
 
-    /// As it is handed to a destination, with its tunnel id if that is wanted; `bodies` are those of the batch.
+    /// As it is handed to a destination, with what rules said of tunnels if that is wanted; `bodies` are those of the batch.
     #[inline]
-    pub(crate) fn to_send(self, bodies: &[Body<'h>], ids: bool) -> TxFrame<'h> {
+    pub(crate) fn to_send(self, bodies: &[Body<'h>], by_tunnel: bool) -> TxFrame<'h> {
         let body = bodies[usize::from(self.origin)];
-        let tunnel_id = if ids { u32::try_from(*self.tunnel_id).unwrap_or(u32::MAX) } else { 0 };
-        TxFrame { head: self.head.bytes(), body, offload: *self.offload, tunnel_id }
+        let (tunnel_id, tun_dst) = match by_tunnel {
+            true => (u32::try_from(self.tunnel.id()).unwrap_or(u32::MAX), self.tunnel.dst()),
+            false => (0, 0),
+        };
+        TxFrame { head: self.head.bytes(), body, offload: *self.offload, tunnel_id, tun_dst }
     }
 
     /// Whether a port that takes packets of up to `mtu` bytes after Ethernet header and tags takes it.

@@ -52,7 +52,7 @@ pub(crate) struct LocalPort {
     pub(crate) shared: Arc<PortShared>,
     pub(crate) switch: SwitchIx,
     pub(crate) way: Way,
-    /// Whether frames that leave by it tell their tunnel ids.
+    /// Whether frames that leave by it tell what rules said of tunnels.
     pub(crate) wants_tunnel_ids: bool,
     /// Frames that wait for the end of the pass.
     pub(crate) chain: Chain,

@@ -337,14 +337,14 @@ fn parse(packets: &mut [&mut Packet<'_>], depth: Depth) {
     }
 }
 
-/// Makes it a packet that comes in over a vlink: its key is kept. Metadata, tunnel id and queue stay behind: they mean something to the
+/// Makes it a packet that comes in over a vlink: its key is kept. Metadata, tunnel and queue stay behind: they mean something to the
 /// switch that set them, and must not let its owner speak for another.
 #[inline]
 fn enter(packet: &mut Packet<'_>, in_port: PortNo) {
     packet.queue = 0;
     packet.key.set(Field::InPort, u128::from(in_port));
     packet.key.set(Field::Metadata, 0);
-    packet.key.set(Field::TunnelId, 0);
+    packet.key.clear_tunnel();
 }
 
 /// The batch's own packets of `places`, each there once.
@@ -374,9 +374,9 @@ fn copy_head(heads: &mut Heads, batch: &[Packet<'_>], from: HeadAt) -> Option<He
         None => {
             let (origin, packet) = (from.0 as u8, &batch[usize::from(from.0)]);
             let &Packet { offload, frame_len, key, layers, .. } = packet;
-            let tunnel_id = *key.tunnel_id();
+            let tunnel = *key.tunnel().0;
             copy.copy_from(packet.head);
-            heads.carried[to] = Carried { offload, frame_len, origin, tunnel_id };
+            heads.carried[to] = Carried { offload, frame_len, origin, tunnel };
             heads.parsed[to] = Parsed { key, layers };
         }
     }

@@ -77,7 +77,7 @@ fn depth(action: &Action) -> Depth {
     match action {
         Action::Output(Output::Normal) => Depth::Link,
         Action::Output(_) | Action::SetQueue(_) => Depth::Nothing,
-        Action::SetField { field: Field::TunnelId, .. } => Depth::Nothing,
+        Action::SetField { field: Field::TunnelId | Field::TunDst, .. } => Depth::Nothing,
         Action::SetField {
             field: Field::EthDst | Field::EthSrc | Field::VlanVid | Field::VlanPcp,
             of: None,

@@ -112,8 +112,13 @@ fn pump(way: &mut Way) {
     head[..6].fill(0xff);
     head[6] = 2;
     head[12..14].copy_from_slice(&[0x88, 0xb5]);
-    let frame =
-        TxFrame { head: &head, body: Body::default(), offload: Offload::default(), tunnel_id: 0 };
+    let frame = TxFrame {
+        head: &head,
+        body: Body::default(),
+        offload: Offload::default(),
+        tunnel_id: 0,
+        tun_dst: 0,
+    };
     let began = Instant::now();
     let sent = way.to.tx(&[frame; port::BATCH], &mut way.drops);
     (way.sent.frames, way.sent.bytes) =
@@ -127,7 +132,7 @@ fn frame<'a>(slot: &'a Slot, rx: &'a dyn RxQueue) -> TxFrame<'a> {
         BodyAt::Slot(len) => Body::private(&slot.buffer[..len as usize]),
         BodyAt::Port { at, len } => rx.body(at, len),
     };
-    TxFrame { head: slot.head.bytes(), body, offload: slot.offload, tunnel_id: 0 }
+    TxFrame { head: slot.head.bytes(), body, offload: slot.offload, tunnel_id: 0, tun_dst: 0 }
 }
 
 fn options() -> Result<Options, Box<dyn Error>> {

@@ -33,6 +33,9 @@ pub enum BodyAt {
 pub struct Slot {
     /// First bytes, private.
     pub head: Head,
+    /// Number of the tunnel's end that sent it ([`Ends`](crate::Ends)), of a batch that [has tunnel ids](RxBatch::set_tunnel_ids). It lies where
+    /// nothing else does.
+    pub tun_src: u16,
     /// Where the rest is.
     pub body: BodyAt,
     /// Checksum and segmentation state.
@@ -77,6 +80,7 @@ impl Default for RxBatch {
     fn default() -> Self {
         let slot = |index| Slot {
             head: Head::default(),
+            tun_src: 0,
             body: BodyAt::Nowhere,
             offload: Offload::default(),
             tunnel_id: 0,
@@ -92,7 +96,7 @@ impl RxBatch {
         (self.len, self.has_tunnel_ids) = (0, false);
     }
 
-    /// Declares that every frame of the batch has a tunnel id. Said once for all: a batch from any other port has nothing to clear, and its
+    /// Declares that every frame of the batch has a tunnel id, and the number of who sent it. Said once for all: a batch from any other port has nothing to clear, and its
     /// reader one thing to ask.
     pub fn set_tunnel_ids(&mut self) {
         self.has_tunnel_ids = true;

@@ -11,6 +11,7 @@
 //!   buffer is not shared memory. One per worker, whatever the number of ports.
 //! * [`Body`]: the bytes after the head, still in the source buffer: in the batch, in a UMEM, and later in guest memory.
 //! * [`Opener`] turns a [`PortSpec`] into an [`OpenPort`]: queues, [`PortFacts`], and the [`PortControl`] half that the node keeps.
+//! * [`Ends`]: small numbers for the addresses of tunnels' ends, as flow keys have them.
 //! * [`abilities()`]: what an interface can do to spread frames over cores by itself.
 //! * [`LinkMonitor`]: news of a namespace's interfaces, so that a port whose interface went is reopened when it is back.
 //! * [`testing`]: a port in memory.
@@ -43,6 +44,7 @@ mod af_packet;
 mod af_xdp;
 mod batch;
 mod control;
+mod ends;
 mod error;
 mod ethtool;
 mod facts;
@@ -66,6 +68,7 @@ mod vxlan;
 pub use abilities::{Abilities, abilities};
 pub use batch::{BATCH, BODY_MAX, BodyAt, RxBatch, Slot};
 pub use control::{Keep, PortControl};
+pub use ends::{Ends, NoNumber};
 pub use error::{ControlError, OpenError};
 pub use facts::PortFacts;
 pub use netlink::{Link, LinkEvent, LinkMonitor, Peer};

@@ -2,11 +2,12 @@
 
 use crate::af_xdp::{Transmitters, without};
 use crate::control::PortControl;
+use crate::ends::Ends;
 use crate::error::OpenError;
 use crate::facts::PortFacts;
 use crate::queue::{RxQueue, TxQueue};
 use crate::spec::{PortKind, PortSpec};
-use crate::vxlan::{Groups, Ledger};
+use crate::vxlan::{Groups, Ledger, Node};
 use std::cell::OnceCell;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -34,6 +35,8 @@ pub struct Opener {
     groups: Groups,
     /// Which numbers of tunnels' keys are used.
     ledger: Arc<Ledger>,
+    /// The numbers of tunnels' ends.
+    ends: Arc<Ends>,
 }
 
 impl Opener {
@@ -45,6 +48,7 @@ impl Opener {
             transmitters: OnceCell::new(),
             groups: Groups::default(),
             ledger: Arc::new(Ledger::new(None)),
+            ends: Arc::default(),
         }
     }
 
@@ -63,6 +67,13 @@ impl Opener {
         self
     }
 
+    /// Has tunnels tell and be told ends by these numbers, which are the node's.
+    #[must_use]
+    pub fn with_ends(mut self, ends: Arc<Ends>) -> Self {
+        self.ends = ends;
+        self
+    }
+
     /// Opens a port. Blocks for some milliseconds: control thread only.
     ///
     /// # Errors
@@ -75,7 +86,10 @@ impl Opener {
             PortKind::VhostUser => {
                 crate::vhost_user::open(spec, self.workers, self.records.as_deref())
             }
-            PortKind::Vxlan => crate::vxlan::open(spec, self.workers, &self.groups, &self.ledger),
+            PortKind::Vxlan => {
+                let (groups, ledger, ends) = (&self.groups, &self.ledger, &self.ends);
+                crate::vxlan::open(spec, self.workers, Node { groups, ledger, ends })
+            }
         }
     }
 

@@ -160,6 +160,7 @@ mod tests {
             body: Body::private(&[2; 30]),
             offload: Offload::default(),
             tunnel_id: 0,
+            tun_dst: 0,
         };
         let mut room = Frames(Vec::new(), 1);
         assert_eq!(send(&frame, 50, &mut room), Ok(()));
@@ -187,6 +188,7 @@ mod tests {
             body: Body::private(&[5, 6, 7, 8]),
             offload: Offload::default(),
             tunnel_id: 0,
+            tun_dst: 0,
         };
         for (at, expected) in [(0, [1, 2, 3]), (2, [3, 4, 5]), (4, [5, 6, 7]), (5, [6, 7, 8])] {
             let mut out = [0; 3];

@@ -89,6 +89,8 @@ pub struct TxFrame<'a> {
     pub offload: Offload,
     /// The tunnel's key that rules chose; only for a [`TxQueue::wants_tunnel_ids`], else 0.
     pub tunnel_id: u32,
+    /// Number of the tunnel's end that rules chose ([`Ends`](crate::Ends)), likewise.
+    pub tun_dst: u16,
 }
 
 impl TxFrame<'_> {
@@ -173,7 +175,7 @@ pub trait TxQueue: Send {
     /// (a large frame that is segmented counts once, with its own length).
     fn tx(&mut self, frames: &[TxFrame<'_>], drops: &mut Drops) -> Sent;
 
-    /// Whether [`TxFrame::tunnel_id`] shall be told: always the same answer.
+    /// Whether [`TxFrame::tunnel_id`] and [`TxFrame::tun_dst`] shall be told: always the same answer.
     fn wants_tunnel_ids(&self) -> bool {
         false
     }

@@ -2,7 +2,7 @@
 
 use crate::vxlan::SealOn;
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 use vhost::Role;
 use wire::tunnel::{Dscp, VXLAN_PORT, Vxlan};
@@ -37,10 +37,11 @@ pub struct PortSpec {
     pub seal_on: SealOn,
 }
 
-/// A tunnel to one other end.
+/// A tunnel to one other end, or to those that rules choose.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Tunnel {
-    /// The other end: where datagrams go.
+    /// The other end: where datagrams go. The unspecified address (`0.0.0.0` or `::`): of each frame the end that rules chose
+    /// ([`crate::Ends`]), and received is what anyone sends and no other port has.
     pub remote: IpAddr,
     /// Its other addresses, from which datagrams come as well.
     pub from: Vec<IpAddr>,
@@ -73,6 +74,21 @@ impl Tunnel {
             ttl: 64,
             mss_clamp: false,
             checksum: true,
+        }
+    }
+
+    /// Whether each frame has an end of its own.
+    pub fn is_flow_based(&self) -> bool {
+        self.remote.is_unspecified()
+    }
+
+    /// The same tunnel for each family of addresses that it goes over, IPv4 first: that of its ends, and both where nothing tells.
+    pub(crate) fn legs(&self) -> Vec<Self> {
+        let any: [IpAddr; 2] = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
+        let leg = |remote| Self { remote, ..self.clone() };
+        match self.is_flow_based() && self.local.is_empty() {
+            true => any.map(leg).into(),
+            false => vec![self.clone()],
         }
     }
 

@@ -188,6 +188,7 @@ mod tests {
             body: rx.body(at, len),
             offload: slot.offload,
             tunnel_id: 0,
+            tun_dst: 0,
         };
         assert_eq!(tx.tx(&[out], &mut drops), Sent { frames: 1, bytes: 1000 });
         assert_eq!(right.take(), vec![frame]);
@@ -203,6 +204,7 @@ mod tests {
             body: Body::default(),
             offload: Offload::default(),
             tunnel_id: 0,
+            tun_dst: 0,
         };
         assert_eq!(tx.tx(&[frame], &mut drops), Sent::default());
         assert_eq!(drops.iter().collect::<Vec<_>>(), vec![(DropReason::TxFull, 1)]);

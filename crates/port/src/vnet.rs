@@ -152,7 +152,7 @@ mod tests {
     proptest! {
         #[test]
         fn encode_then_decode_is_the_identity(offload in offload()) {
-            let frame = TxFrame { head: &[0x50; 200], body: Body::default(), offload, tunnel_id: 0 };
+            let frame = TxFrame { head: &[0x50; 200], body: Body::default(), offload, tunnel_id: 0, tun_dst: 0 };
             prop_assert_eq!(decode(&encode(&frame), frame.len()), Ok(offload));
         }
 

@@ -69,7 +69,7 @@ const TYPE: [u8; 2] = [0x88, 0xb5];
 
 fn tx_frame(frame: &[u8], offload: Offload) -> TxFrame<'_> {
     let (head, body) = frame.split_at(frame.len().min(200));
-    TxFrame { head, body: Body::private(body), offload, tunnel_id: 0 }
+    TxFrame { head, body: Body::private(body), offload, tunnel_id: 0, tun_dst: 0 }
 }
 
 /// Broadcast frames, each with its number and of its own length.

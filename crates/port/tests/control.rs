@@ -27,7 +27,13 @@ fn opened(lab: &Lab, kind: PortKind) -> OpenPort {
 
 fn send(port: &mut OpenPort, head: &[u8]) -> (u64, Vec<(DropReason, u64)>) {
     let mut drops = Drops::default();
-    let frame = TxFrame { head, body: Body::default(), offload: Offload::default(), tunnel_id: 0 };
+    let frame = TxFrame {
+        head,
+        body: Body::default(),
+        offload: Offload::default(),
+        tunnel_id: 0,
+        tun_dst: 0,
+    };
     let sent = port.tx[0].tx(&[frame], &mut drops);
     (sent.frames, drops.iter().collect())
 }
@@ -182,6 +188,7 @@ fn several_queues_open_on_every_kind() {
             body: Body::default(),
             offload: Offload::default(),
             tunnel_id: 0,
+            tun_dst: 0,
         };
         assert_eq!(tx.tx(&[frame], &mut drops).frames, 1, "{:?}", drops.iter().collect::<Vec<_>>());
     }
@@ -285,6 +292,7 @@ fn a_larger_mtu_takes_larger_buffers() {
         body: Body::private(&body),
         offload: Offload::default(),
         tunnel_id: 0,
+        tun_dst: 0,
     };
     assert_eq!(port.tx[0].tx(&[frame], &mut Drops::default()).bytes, 3014);
 }

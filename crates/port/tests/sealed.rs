@@ -154,8 +154,10 @@ fn received(port: &mut OpenPort, count: usize) -> (Vec<Vec<u8>>, Vec<(DropReason
 fn send(port: &mut OpenPort, frame: &[u8], offload: Offload) -> Vec<(DropReason, u64)> {
     let mut drops = Drops::default();
     let (head, body) = frame.split_at(frame.len().min(wire::HEAD_MAX));
-    port.tx[0]
-        .tx(&[TxFrame { head, body: Body::private(body), offload, tunnel_id: 0 }], &mut drops);
+    port.tx[0].tx(
+        &[TxFrame { head, body: Body::private(body), offload, tunnel_id: 0, tun_dst: 0 }],
+        &mut drops,
+    );
     drops.iter().collect()
 }
 

@@ -1,5 +1,7 @@
 //! Tunnels: what comes out, what is refused, and who gets what.
 
+#[path = "tunnels/ends.rs"]
+mod ends;
 #[path = "tunnels/flows.rs"]
 mod flows;
 mod lab;
@@ -83,8 +85,10 @@ fn bytes(slot: &Slot, rx: &dyn RxQueue) -> Vec<u8> {
 fn send(port: &mut OpenPort, frame: &[u8], offload: Offload) -> Drops {
     let mut drops = Drops::default();
     let (head, body) = frame.split_at(frame.len().min(wire::HEAD_MAX));
-    port.tx[0]
-        .tx(&[TxFrame { head, body: Body::private(body), offload, tunnel_id: 0 }], &mut drops);
+    port.tx[0].tx(
+        &[TxFrame { head, body: Body::private(body), offload, tunnel_id: 0, tun_dst: 0 }],
+        &mut drops,
+    );
     drops
 }
 

@@ -18,7 +18,8 @@ impl Depth {
     /// From which depth on every bit of `mask` is known.
     pub fn of(mask: &Key) -> Self {
         let mut deeper = *mask;
-        for field in [Field::InPort, Field::Metadata, Field::TunnelId] {
+        for field in [Field::InPort, Field::Metadata, Field::TunnelId, Field::TunSrc, Field::TunDst]
+        {
             deeper.set(field, 0);
         }
         if deeper == Key::default() {

@@ -78,6 +78,8 @@ reasons! {
     Ecn = "ecn";
     /// The tunnel id that a rule chose is longer than the tunnel's key (VXLAN: 24 bits).
     TunnelId = "tunnel_id";
+    /// No rule said where the tunnel leads, or the port has no address of that family.
+    TunnelEnd = "tunnel_end";
     /// An ESP packet of no SA.
     EspSpi = "esp_spi";
     /// An ESP packet that was there before.

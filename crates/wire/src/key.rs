@@ -15,11 +15,13 @@
 //! | 5, 6 | ipv6_src |
 //! | 7, 8 | ipv6_dst |
 //! | 9, 10 | ipv6_nd_target |
-//! | 11 | arp_sha or ipv6_nd_sll 48, spare 16 |
-//! | 12 | arp_tha or ipv6_nd_tll 48, spare 16 |
-//! | 13 | metadata |
+//! | 11 | arp_sha or ipv6_nd_sll 48, tun_src 16 |
+//! | 12 | metadata |
+//! | 13 | arp_tha or ipv6_nd_tll 48, tun_dst 16 |
 //! | 14 | tunnel_id |
 //! | 15 | mpls_label 20, mpls_tc 3, mpls_bos 1, pbb_isid 24, pbb_uca 1, spare 15 |
+//!
+//! `tun_src` and `tun_dst` are numbers that stand for addresses (docs/decisions/0018); who gave them out knows which.
 
 /// Words in a [`Key`].
 pub const WORDS: usize = 16;
@@ -27,8 +29,16 @@ pub const WORDS: usize = 16;
 /// The word that holds `in_port`; the only part of a parsed key that changes when a frame crosses a vlink.
 pub const IN_PORT_WORD: usize = 2;
 
-/// The word that is `tunnel_id`.
-pub(crate) const TUNNEL_ID_WORD: usize = 14;
+/// The word that is `metadata`.
+pub(crate) const METADATA_WORD: usize = 12;
+
+/// The words that hold `tun_src` and `tun_dst` below an Ethernet address, and their bits there.
+pub(crate) const TUN_SRC_WORD: usize = 11;
+pub(crate) const TUN_DST_WORD: usize = 13;
+pub(crate) const TUN_BITS: u64 = 0xffff;
+
+/// The word that is `tunnel_id`. It follows that of `tun_dst`: what a port needs of both lies in a row.
+pub(crate) const TUNNEL_ID_WORD: usize = TUN_DST_WORD + 1;
 
 /// Bit of [`Field::VlanVid`] that says "there is a tag" (`OFPVID_PRESENT`, OpenFlow 1.3.5 §7.2.3.7).
 pub const VLAN_PRESENT: u16 = 0x1000;
@@ -37,6 +47,24 @@ pub const VLAN_PRESENT: u16 = 0x1000;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(C, align(64))]
 pub struct Key(pub [u64; WORDS]);
+
+/// What of a key the tunnel wants that a frame leaves by: the words of `tun_dst` and `tunnel_id`.
+#[derive(Clone, Copy)]
+pub struct TunnelOut<'k>(pub &'k [u64; 2]);
+
+impl TunnelOut<'_> {
+    /// [`Field::TunnelId`].
+    #[inline]
+    pub const fn id(self) -> u64 {
+        self.0[1]
+    }
+
+    /// [`Field::TunDst`].
+    #[inline]
+    pub const fn dst(self) -> u16 {
+        (self.0[0] & TUN_BITS) as u16
+    }
+}
 
 macro_rules! fields {
     ($($(#[$doc:meta])* $name:ident = $text:literal, $word:literal, $shift:literal, $bits:literal;)*) => {
@@ -66,9 +94,13 @@ fields! {
     /// Switch-local port number of ingress. `in_phy_port` is the same here: suiro has no port on top of a port.
     InPort = "in_port", 2, 32, 32;
     /// Table metadata, 0 at table 0.
-    Metadata = "metadata", 13, 0, 64;
+    Metadata = "metadata", 12, 0, 64;
     /// Logical port's tunnel id (VXLAN VNI, GRE key).
     TunnelId = "tunnel_id", 14, 0, 64;
+    /// Number of the tunnel's end that sent the frame; 0: no tunnel, or an end without a number.
+    TunSrc = "tun_src", 11, 0, 16;
+    /// Number of the tunnel's end that the frame shall go to; 0: none.
+    TunDst = "tun_dst", 13, 0, 16;
     /// Ethernet destination.
     EthDst = "eth_dst", 0, 16, 48;
     /// Ethernet source.
@@ -110,7 +142,7 @@ fields! {
     /// ARP sender hardware address.
     ArpSha = "arp_sha", 11, 16, 48;
     /// ARP target hardware address.
-    ArpTha = "arp_tha", 12, 16, 48;
+    ArpTha = "arp_tha", 13, 16, 48;
     /// IPv6 source.
     Ipv6Src = "ipv6_src", 5, 0, 128;
     /// IPv6 destination.
@@ -122,7 +154,7 @@ fields! {
     /// IPv6 neighbour discovery source link-layer address (shares [`Field::ArpSha`]).
     Ipv6NdSll = "ipv6_nd_sll", 11, 16, 48;
     /// IPv6 neighbour discovery target link-layer address (shares [`Field::ArpTha`]).
-    Ipv6NdTll = "ipv6_nd_tll", 12, 16, 48;
+    Ipv6NdTll = "ipv6_nd_tll", 13, 16, 48;
     /// MPLS label of the first shim.
     MplsLabel = "mpls_label", 15, 44, 20;
     /// MPLS traffic class.
@@ -173,10 +205,19 @@ impl Key {
         self.0[word] = self.0[word] & !mask | ((value as u64) << shift) & mask;
     }
 
-    /// [`Field::TunnelId`], which has a word of its own, where it lies: who will not look need not read it.
+    /// What of a key is for the tunnel that the frame leaves by, where it lies: who will not look need not read it.
     #[inline]
-    pub const fn tunnel_id(&self) -> &u64 {
-        &self.0[TUNNEL_ID_WORD]
+    pub fn tunnel(&self) -> TunnelOut<'_> {
+        let (_, from) = self.0.split_at(TUN_DST_WORD);
+        TunnelOut(from.first_chunk().expect("two words lie there"))
+    }
+
+    /// Forgets what was said of tunnels.
+    #[inline]
+    pub fn clear_tunnel(&mut self) {
+        self.0[TUN_SRC_WORD] &= !TUN_BITS;
+        self.0[TUN_DST_WORD] &= !TUN_BITS;
+        self.0[TUNNEL_ID_WORD] = 0;
     }
 
     /// Bitwise and, word by word: a key under a mask.

@@ -53,7 +53,7 @@ pub use depth::Depth;
 pub use drop::DropReason;
 pub use edit::{Edit, EditError};
 pub use head::{HEAD_MAX, HEADROOM, Head, NoRoom};
-pub use key::{Field, IN_PORT_WORD, Key, VLAN_PRESENT, WORDS};
+pub use key::{Field, IN_PORT_WORD, Key, TunnelOut, VLAN_PRESENT, WORDS};
 pub use layers::Layers;
 pub use offload::{Gso, Offload, PartialChecksum};
 pub use parse::{parse, parse_into, parse_on};

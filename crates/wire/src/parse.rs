@@ -20,14 +20,21 @@ pub(crate) use ipv6::chain;
 pub(crate) use nd::{link_layer_option, nd_option_for};
 pub(crate) use shim::ITAG;
 
-use crate::key::TUNNEL_ID_WORD;
+use crate::key::{METADATA_WORD, TUN_BITS, TUN_DST_WORD, TUN_SRC_WORD, TUNNEL_ID_WORD};
 use crate::{Depth, Field, Head, IN_PORT_WORD, Key, Layers, WORDS};
 
-/// The word of the key that is `metadata`: like `tunnel_id`, and `in_port` in its word, it is not in the frame.
-const METADATA_WORD: usize = 13;
 const IN_PORT_BITS: u64 = 0xffff_ffff << 32;
 
-/// Parses the head of a frame that came in at `in_port`. `metadata` and `tunnel_id` are 0.
+/// What of a key is not in the frame, word by word.
+const NOTED: [(usize, u64); 5] = [
+    (IN_PORT_WORD, IN_PORT_BITS),
+    (TUN_SRC_WORD, TUN_BITS),
+    (METADATA_WORD, u64::MAX),
+    (TUN_DST_WORD, TUN_BITS),
+    (TUNNEL_ID_WORD, u64::MAX),
+];
+
+/// Parses the head of a frame that came in at `in_port`. All else that is not in the frame is 0.
 pub fn parse(head: &Head, in_port: u32) -> (Key, Layers) {
     let (mut key, mut layers) = (Key::default(), Layers::default());
     key.set(Field::InPort, u128::from(in_port));
@@ -46,15 +53,19 @@ pub fn parse_on(head: &Head, to: Depth, key: &mut Key, layers: &mut Layers) {
     }
 }
 
-/// Parses anew into `key` and `layers`; `in_port`, `metadata` and `tunnel_id` stay.
+/// Parses anew into `key` and `layers`; what is not in the frame stays: `in_port`, `metadata`, and what is said of tunnels.
 #[inline]
 pub fn parse_into(head: &Head, key: &mut Key, layers: &mut Layers) {
-    let [metadata, tunnel_id] = [key.0[METADATA_WORD], key.0[TUNNEL_ID_WORD]];
-    let in_port = key.0[IN_PORT_WORD] & IN_PORT_BITS;
+    let noted = NOTED.map(|(word, bits)| key.0[word] & bits);
     key.0 = [0; WORDS];
-    key.0[IN_PORT_WORD] = in_port;
-    (key.0[METADATA_WORD], key.0[TUNNEL_ID_WORD]) = (metadata, tunnel_id);
+    NOTED.iter().zip(noted).for_each(|(&(word, _), noted)| key.0[word] = noted);
     ethernet::parse(head.bytes(), key, layers);
+}
+
+/// Puts an Ethernet address, the low 48 bits of `address`, above a tunnel end's number, which is not in the frame.
+#[inline(always)]
+pub(crate) fn set_link_layer(key: &mut Key, word: usize, address: u64) {
+    key.0[word] = key.0[word] & TUN_BITS | address << 16;
 }
 
 /// The `N` bytes at offset `at`, if they are there.

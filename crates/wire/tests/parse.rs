@@ -50,11 +50,13 @@ proptest! {
     }
 
     #[test]
-    fn a_second_parse_keeps_what_is_not_in_the_frame(frame in frames::hostile(), in_port: u32, metadata: u64, tunnel: u64) {
+    fn a_second_parse_keeps_what_is_not_in_the_frame(frame in frames::hostile(), in_port: u32, metadata: u64, tunnel: u64, ends: [u16; 2]) {
         let head = Head::copy_of(&frame);
         let (mut key, mut layers) = parse(&head, in_port);
         key.set(Field::Metadata, u128::from(metadata));
         key.set(Field::TunnelId, u128::from(tunnel));
+        key.set(Field::TunSrc, u128::from(ends[0]));
+        key.set(Field::TunDst, u128::from(ends[1]));
         let before = (key, layers);
         parse_into(&head, &mut key, &mut layers);
         prop_assert_eq!((key, layers), before);

@@ -378,7 +378,7 @@ struct steer_thread {
 /* The key of map `owners`. */
 struct tunnel_key {
 	__u32 vni; /* host order, or TUNNEL_ANY_VNI */
-	__u32 remote[4]; /* the sender: IPv6, or IPv4 mapped into it; network order */
+	__u32 remote[4]; /* the sender: IPv6, or IPv4 mapped into it; network order; 0: whoever sends */
 };
 
 /* The value of map `owners`. */

@@ -57,11 +57,21 @@ static __always_inline int read_key(struct sk_reuseport_md *md, struct tunnel_ke
 	return !bpf_skb_load_bytes_relative(md, IPV6_SOURCE, key->remote, 16, BPF_HDR_START_NET);
 }
 
-/* Who owns the VNI of this sender, else who owns the rest of that sender's. */
+/* Who owns the VNI of this sender, else the rest of that sender's, else the VNI of whoever sends, else all the rest. */
 static __always_inline struct tunnel_owner *owner_of(struct tunnel_key *key)
 {
 	struct tunnel_owner *owner = bpf_map_lookup_elem(&owners, key);
+	__u32 vni = key->vni;
 
+	if (owner)
+		return owner;
+	key->vni = TUNNEL_ANY_VNI;
+	owner = bpf_map_lookup_elem(&owners, key);
+	if (owner)
+		return owner;
+	__builtin_memset(key->remote, 0, sizeof(key->remote));
+	key->vni = vni;
+	owner = bpf_map_lookup_elem(&owners, key);
 	if (owner)
 		return owner;
 	key->vni = TUNNEL_ANY_VNI;

@@ -17,7 +17,7 @@ const ANY_VNI: u32 = 1 << 24;
 /// `TUNNEL_SOCKETS_MAX`.
 const SOCKETS_MAX: usize = 65_536;
 
-/// `struct tunnel_key`: the VNI, and the sender's address as words in network order.
+/// `struct tunnel_key`: the VNI, and the sender's address as words in network order, or whoever sends.
 type Key = [u32; 5];
 /// `struct tunnel_owner`: place of the first socket, and how many.
 type Owner = [u32; 2];
@@ -53,7 +53,7 @@ impl TunnelDemux {
     }
 
     /// Gives datagrams of this VNI from these senders to these sockets of the group, by the hash of their addresses; without a VNI those of
-    /// every VNI that no other port has of the sender. Returns the place of the first, for [`TunnelDemux::remove`].
+    /// every VNI that no other port has of the sender; with the unspecified address as sender, those of whom no other port has them. Returns the place of the first, for [`TunnelDemux::remove`].
     ///
     /// # Errors
     /// The kernel refuses, or there are too many ports; then nothing is given.
@@ -151,8 +151,12 @@ impl TunnelDemux {
     }
 }
 
+/// The unspecified address stands for whoever sends.
 fn key(vni: Option<u32>, remote: IpAddr) -> Key {
     let vni = vni.unwrap_or(ANY_VNI);
+    if remote.is_unspecified() {
+        return [vni, 0, 0, 0, 0];
+    }
     let remote = match remote {
         IpAddr::V4(remote) => remote.to_ipv6_mapped(),
         IpAddr::V6(remote) => remote,

@@ -170,6 +170,7 @@ fn measure_ports() {
                 body: port::Body::default(),
                 offload: wire::Offload::default(),
                 tunnel_id: 0,
+                tun_dst: 0,
             })
             .collect();
         let filled = MonotonicClock.cycles();

@@ -15,6 +15,7 @@ pub(crate) struct Stored {
     /// Bytes that it puts on the wire.
     pub(crate) wire_len: u32,
     tunnel_id: u32,
+    tun_dst: u16,
     offload: Offload,
 }
 
@@ -53,10 +54,10 @@ impl Ring {
         let room = &mut self.bytes[at..at + len];
         room[..head].copy_from_slice(frame.head);
         frame.body.copy_to(0, &mut room[head..]);
-        let TxFrame { offload, tunnel_id, .. } = *frame;
+        let TxFrame { offload, tunnel_id, tun_dst, .. } = *frame;
         let (at32, head, len32) = (at as u32, head as u32, len as u32);
         self.frames[(self.first + self.count) % FRAMES] =
-            Stored { at: at32, head, len: len32, wire_len, tunnel_id, offload };
+            Stored { at: at32, head, len: len32, wire_len, tunnel_id, tun_dst, offload };
         self.count += 1;
         self.end = at + len;
         true
@@ -99,6 +100,7 @@ impl Ring {
             body: Body::private(body),
             offload: stored.offload,
             tunnel_id: stored.tunnel_id,
+            tun_dst: stored.tun_dst,
         }
     }
 }
@@ -109,11 +111,11 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::VecDeque;
 
-    /// Its bytes, and its tunnel id.
-    fn told_of(frame: &TxFrame<'_>) -> (Vec<u8>, u32) {
+    /// Its bytes, and where it goes.
+    fn told_of(frame: &TxFrame<'_>) -> (Vec<u8>, u32, u16) {
         let mut bytes = frame.head.to_vec();
         frame.body.append_to(&mut bytes);
-        (bytes, frame.tunnel_id)
+        (bytes, frame.tunnel_id, frame.tun_dst)
     }
 
     proptest! {
@@ -130,11 +132,11 @@ mod tests {
                 }
                 let (head, body) = (vec![step as u8; head], vec![!step as u8; body]);
                 let frame =
-                    TxFrame { head: &head, body: Body::private(&body), offload: Offload::default(), tunnel_id: step as u32 };
+                    TxFrame { head: &head, body: Body::private(&body), offload: Offload::default(), tunnel_id: step as u32, tun_dst: !step as u16 };
                 if ring.push(&frame, 0) {
                     oracle.push_back(told_of(&frame));
                 } else {
-                    let used: usize = oracle.iter().map(|(bytes, _)| bytes.len()).sum();
+                    let used: usize = oracle.iter().map(|(bytes, ..)| bytes.len()).sum();
                     // At the end of the memory lies a piece that was too short for some frame, 800 bytes at most.
                     prop_assert!(used + frame.len() + 800 > 1000);
                 }
@@ -151,6 +153,7 @@ mod tests {
             body: Body::default(),
             offload: Offload::default(),
             tunnel_id: 0,
+            tun_dst: 0,
         };
         assert_eq!((0..5000).filter(|_| ring.push(&frame, 60)).count(), FRAMES);
         let mut small = Ring::new(150);

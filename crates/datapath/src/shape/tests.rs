@@ -45,8 +45,13 @@ impl Bench {
         bytes[..4].copy_from_slice(&number.to_be_bytes());
         let head = len.min(60);
         let body = Body::private(&bytes[head..]);
-        let frame =
-            TxFrame { head: &bytes[..head], body, offload: Offload::default(), tunnel_id: 0 };
+        let frame = TxFrame {
+            head: &bytes[..head],
+            body,
+            offload: Offload::default(),
+            tunnel_id: 0,
+            tun_dst: 0,
+        };
         let lane = self.shaper.lane(id);
         let mut admission = self.shaper.admit(lane, &frame, len as u32, Nanos(self.now));
         if admission == Admission::Full {
@@ -242,8 +247,13 @@ fn a_large_segment_costs_what_its_segments_have_on_the_wire() {
         .finish();
     let head = Head::copy_of(&bytes[..100]);
     let offload = Offload { gso: Gso::TcpV4, gso_size: 1460, ..Offload::default() };
-    let frame =
-        TxFrame { head: head.bytes(), body: Body::private(&bytes[100..]), offload, tunnel_id: 0 };
+    let frame = TxFrame {
+        head: head.bytes(),
+        body: Body::private(&bytes[100..]),
+        offload,
+        tunnel_id: 0,
+        tun_dst: 0,
+    };
     assert_eq!(wire_len(&head, &frame), 10 * (54 + 1460));
     assert_eq!(wire_len(&head, &TxFrame { offload: Offload::default(), ..frame }), 54 + 14_600);
 }

@@ -1,9 +1,10 @@
-//! A frame on its way to another worker, as a record of a ring: three words, and all its bytes.
+//! A frame on its way to another worker, as a record of a ring: four words, and all its bytes.
 //!
 //! ```text
 //! word 0   place of the switch 32, number of the switch 32
 //! word 1   unit 32, port that it came in at 32
 //! word 2   offload state: start 16, offset 16, segment 16, flags 8, large frame 8
+//! word 3   number of the tunnel's end that sent it 16, tunnel id 32
 //! ```
 
 use crate::id::SwitchId;
@@ -22,7 +23,9 @@ pub(crate) struct Label {
     pub(crate) switch: SwitchId,
     pub(crate) unit: UnitId,
     pub(crate) in_port: PortNo,
-    pub(crate) tunnel_id: u64,
+    /// As its port told it: rules have not seen it yet.
+    pub(crate) tunnel_id: u32,
+    pub(crate) tun_src: u16,
     pub(crate) offload: Offload,
 }
 
@@ -33,8 +36,9 @@ const KINDS: [Gso; 4] = [Gso::None, Gso::TcpV4, Gso::TcpV6, Gso::Udp];
 
 impl Label {
     pub(crate) fn words(&self) -> Words {
-        let Self { ix, switch, unit, in_port, tunnel_id, offload } = *self;
-        [pair(ix.0, switch.0), pair(unit.0, in_port), packed(&offload), tunnel_id]
+        let Self { ix, switch, unit, in_port, tunnel_id, tun_src, offload } = *self;
+        let tunnel = pair(tun_src.into(), tunnel_id);
+        [pair(ix.0, switch.0), pair(unit.0, in_port), packed(&offload), tunnel]
     }
 
     pub(crate) fn of(words: &Words) -> Self {
@@ -45,7 +49,8 @@ impl Label {
             switch: SwitchId(switch),
             unit: UnitId(unit),
             in_port,
-            tunnel_id: words[3],
+            tunnel_id: words[3] as u32,
+            tun_src: (words[3] >> 32) as u16,
             offload: unpacked(words[2]),
         }
     }
@@ -102,8 +107,8 @@ mod tests {
         let verified = Offload { verified: true, ..Offload::default() };
         for offload in KINDS.map(large).into_iter().chain([Offload::default(), verified]) {
             let (ix, switch, unit) = (SwitchIx(3), SwitchId(u32::MAX), UnitId(1280));
-            let (in_port, tunnel_id) = (0xffff_ff00, 0xff_ffff);
-            let label = Label { ix, switch, unit, in_port, tunnel_id, offload };
+            let (in_port, tunnel_id, tun_src) = (0xffff_ff00, 0xff_ffff, 0xfffe);
+            let label = Label { ix, switch, unit, in_port, tunnel_id, tun_src, offload };
             assert_eq!(Label::of(&label.words()), label);
         }
     }

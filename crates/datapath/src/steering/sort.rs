@@ -73,7 +73,8 @@ impl Handover {
             switch: switch.id,
             unit,
             in_port: arrival.in_port,
-            tunnel_id: *packet.key.tunnel_id(),
+            tunnel_id: packet.key.get(wire::Field::TunnelId) as u32,
+            tun_src: packet.key.get(wire::Field::TunSrc) as u16,
             offload: packet.offload,
         };
         let count = |given: &Count| {

@@ -132,7 +132,7 @@ fn take<C: Clock>(
         };
         let Some((_, bytes)) = records.next() else { break };
         frames.push(&mut slot.head, bytes, of.offload, of.in_port);
-        frames.push_tunnel_id(of.tunnel_id);
+        frames.push_tunnel(of.tunnel_id, of.tun_src);
     }
     let end = records.position();
     let port::Sent { frames: count, bytes } = frames.received;

@@ -46,13 +46,16 @@ pub enum Fault {
     TxFull,
 }
 
+/// What a tunnel is told of a frame: its tunnel id, and the number of the end that it goes to.
+pub type Tunnelled = (u32, u16);
+
 #[derive(Default)]
 struct State {
     waiting: VecDeque<Wired>,
     in_round: usize,
     sent: Vec<Wired>,
     /// Of a tunnel: those of the frames that wait, and of those sent.
-    tunnel_ids: Option<(VecDeque<u32>, Vec<u32>)>,
+    tunnel_ids: Option<(VecDeque<u32>, Vec<Tunnelled>)>,
     fault: Option<Fault>,
     rounds: u64,
     keep_ready: bool,
@@ -106,7 +109,7 @@ impl Line {
         line
     }
 
-    /// Puts a frame on a tunnel's line, with its tunnel id.
+    /// Puts a frame on a tunnel's line, with its tunnel id; who sent it is [`sender`].
     pub fn put_by(&self, tunnel_id: u32, frame: Vec<u8>) {
         let mut state = self.0.state();
         state.tunnel_ids.as_mut().expect("a tunnel").0.push_back(tunnel_id);
@@ -117,6 +120,11 @@ impl Line {
 
     /// The tunnel ids of what the switch sent since the last call.
     pub fn take_tunnel_ids(&self) -> Vec<u32> {
+        self.take_tunnels().into_iter().map(|(id, _)| id).collect()
+    }
+
+    /// The same with the ends that it was to go to.
+    pub fn take_tunnels(&self) -> Vec<Tunnelled> {
         std::mem::take(&mut self.0.state().tunnel_ids.as_mut().expect("a tunnel").1)
     }
 
@@ -216,6 +224,7 @@ impl Rx {
             slot.head.set_len(head.len());
             if let Some((waiting, _)) = &mut state.tunnel_ids {
                 slot.tunnel_id = waiting.pop_front().expect("each frame has one");
+                slot.tun_src = sender(slot.tunnel_id);
             }
             slot.offload = frame.offload;
             slot.body = BodyAt::Nowhere;
@@ -231,6 +240,11 @@ impl Rx {
         }
         count
     }
+}
+
+/// The number of the end that sends the frames of a tunnel id here.
+pub fn sender(tunnel_id: u32) -> u16 {
+    !tunnel_id as u16
 }
 
 impl RxQueue for Rx {
@@ -302,8 +316,8 @@ impl TxQueue for Tx {
             let mut state = self.0.state();
             state.sent.push(Wired { bytes, offload: frame.offload });
             match &mut state.tunnel_ids {
-                Some((_, sent)) => sent.push(frame.tunnel_id),
-                None => assert_eq!(frame.tunnel_id, 0, "nobody asked"),
+                Some((_, sent)) => sent.push((frame.tunnel_id, frame.tun_dst)),
+                None => assert_eq!((frame.tunnel_id, frame.tun_dst), (0, 0), "nobody asked"),
             }
         }
         sent

@@ -1,6 +1,6 @@
 //! Flows of a switch on the worker that they are placed on, with workers that are threads.
 
-use crate::line::{Fault, Wired};
+use crate::line::{Fault, Wired, sender};
 use crate::rig::{Rig, at, controller, from, output, udp};
 use datapath::{
     Chooser, Event, HandoverCounts, Haste, Queues, Steering, SteeringEntry, SteeringError,
@@ -173,7 +173,8 @@ fn frames_are_handed_over_with_their_tunnel_ids() {
     let mut rig = Rig::new(2);
     rig.switch(1, &[2], &[]);
     rig.tunnel(1, 1);
-    rig.rules(1, &[(10, vec![(wire::Field::TunnelId, 7)], vec![output(2)])]);
+    let both = vec![(wire::Field::TunnelId, 7), (wire::Field::TunSrc, sender(7).into())];
+    rig.rules(1, &[(10, both, vec![output(2)])]);
     let (_, there) = cores(&rig);
     let mut steering = rig.datapath.steer(ONE, SteeringOptions::default()).unwrap();
     let unit = steering.free_unit().unwrap();

@@ -3,7 +3,7 @@
 use super::parts::Part;
 use std::io;
 use std::mem::{size_of, zeroed};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
 /// `linux/udp.h`.
@@ -171,6 +171,28 @@ pub(crate) fn send_apart(
 
 /// Receives a run of datagrams.
 pub(crate) fn receive(socket: impl AsFd, is_v4: bool, into: &mut [u8]) -> io::Result<Arrived> {
+    receive_named(socket, is_v4, into, None)
+}
+
+/// The same, and who sent it.
+pub(crate) fn receive_from(
+    socket: impl AsFd,
+    is_v4: bool,
+    into: &mut [u8],
+) -> io::Result<(Arrived, IpAddr)> {
+    let none: IpAddr =
+        if is_v4 { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let mut from = Address::new(SocketAddr::new(none, 0));
+    let arrived = receive_named(socket, is_v4, into, Some(&mut from))?;
+    Ok((arrived, from.ip()))
+}
+
+fn receive_named(
+    socket: impl AsFd,
+    is_v4: bool,
+    into: &mut [u8],
+    from: Option<&mut Address>,
+) -> io::Result<Arrived> {
     let mut control = Control([0; CONTROL]);
     let mut iovec = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
     // SAFETY: all-zero is a value of `msghdr`.
@@ -179,7 +201,11 @@ pub(crate) fn receive(socket: impl AsFd, is_v4: bool, into: &mut [u8]) -> io::Re
     message.msg_iovlen = 1;
     message.msg_control = control.0.as_mut_ptr().cast();
     message.msg_controllen = CONTROL as _;
-    // SAFETY: the kernel writes at most `into.len()` bytes there and `CONTROL` bytes of messages.
+    if let Some(from) = from {
+        message.msg_name = (&raw mut from.storage).cast();
+        message.msg_namelen = size_of::<libc::sockaddr_in6>() as u32;
+    }
+    // SAFETY: the kernel writes at most `into.len()` bytes there, `CONTROL` bytes of messages, and an address into all of `from`'s storage.
     let len = unsafe { libc::recvmsg(socket.as_fd().as_raw_fd(), &raw mut message, 0) };
     let len = usize::try_from(len).map_err(|_| io::Error::last_os_error())?;
     let mut arrived = Arrived { len, ..Arrived::default() };
@@ -238,6 +264,14 @@ fn number(value: &[u8]) -> u32 {
 }
 
 impl Address {
+    /// The address alone.
+    fn ip(&self) -> IpAddr {
+        match i32::from(self.storage.sin6_family) {
+            libc::AF_INET => Ipv4Addr::from(self.storage.sin6_flowinfo.to_ne_bytes()).into(),
+            _ => Ipv6Addr::from(self.storage.sin6_addr.s6_addr).into(),
+        }
+    }
+
     /// Of a peer.
     pub(crate) fn new(address: SocketAddr) -> Self {
         // SAFETY: all-zero is a value of `sockaddr_in6`.

@@ -136,7 +136,8 @@ mod tests {
     fn a_frame_is_taken_as_it_is_only_by_a_driver_that_can() {
         let checksum = Some(PartialChecksum { start: 34, offset: 16 });
         let offload = Offload { checksum, gso: Gso::TcpV4, gso_size: 1448, ..Offload::default() };
-        let frame = TxFrame { head: &[0; 60], body: Body::default(), offload, tunnel_id: 0 };
+        let frame =
+            TxFrame { head: &[0; 60], body: Body::default(), offload, tunnel_id: 0, tun_dst: 0 };
         assert!(takes(Features::GUEST_CSUM | Features::GUEST_TSO4, &frame));
         assert!(!takes(Features::GUEST_CSUM, &frame));
         let crc = Some(PartialChecksum { start: 34, offset: 8 });
@@ -147,7 +148,8 @@ mod tests {
     #[test]
     fn without_guest_csum_there_are_no_flags() {
         let offload = Offload { verified: true, ..Offload::default() };
-        let frame = TxFrame { head: &[0; 60], body: Body::default(), offload, tunnel_id: 0 };
+        let frame =
+            TxFrame { head: &[0; 60], body: Body::default(), offload, tunnel_id: 0, tun_dst: 0 };
         assert_eq!(encode(&frame, Features::empty()), Some(NetHeader::default()));
         assert_eq!(encode(&frame, Features::GUEST_CSUM), Some(NetHeader(2)));
     }

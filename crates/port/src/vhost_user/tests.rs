@@ -58,7 +58,13 @@ impl Rig {
                     BodyAt::Port { at, len } => self.rx.body(at, len),
                     _ => Body::default(),
                 };
-                TxFrame { head: slot.head.bytes(), body, offload: slot.offload, tunnel_id: 0 }
+                TxFrame {
+                    head: slot.head.bytes(),
+                    body,
+                    offload: slot.offload,
+                    tunnel_id: 0,
+                    tun_dst: 0,
+                }
             })
             .collect();
         let sent = self.tx.tx(&frames, &mut self.drops);
@@ -247,6 +253,7 @@ fn the_flows_of_a_worker_spread_over_its_pairs_and_keep_their_order() {
             body: Body::default(),
             offload: Offload::default(),
             tunnel_id: 0,
+            tun_dst: 0,
         })
         .collect();
     assert_eq!(tx.tx(&frames, &mut Drops::default()).frames, 120);

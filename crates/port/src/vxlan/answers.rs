@@ -11,7 +11,8 @@ const ROOM: usize = 64;
 
 /// The answers on their way.
 pub(super) struct Answers {
-    queue: ArrayQueue<Vec<u8>>,
+    /// As if this end had sent it; 0: the port has only one.
+    queue: ArrayQueue<(u16, Vec<u8>)>,
     /// Readable when one waits, sometimes when none does.
     bell: OwnedFd,
 }
@@ -22,16 +23,16 @@ impl Answers {
         Ok(Self { queue: ArrayQueue::new(ROOM), bell })
     }
 
-    /// Adds an answer, if there is room.
-    pub(super) fn push(&self, datagram: Vec<u8>) {
-        if self.queue.push(datagram).is_ok() {
+    /// Adds an answer of an end's, if there is room.
+    pub(super) fn push(&self, end: u16, datagram: Vec<u8>) {
+        if self.queue.push((end, datagram)).is_ok() {
             // Refused only while it rings already.
             let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
         }
     }
 
-    /// The next answer.
-    pub(super) fn pop(&self) -> Option<Vec<u8>> {
+    /// The next answer, and whose it is.
+    pub(super) fn pop(&self) -> Option<(u16, Vec<u8>)> {
         self.queue.pop()
     }
 
@@ -56,9 +57,10 @@ mod tests {
     fn what_is_pushed_comes_out_in_order_and_a_flood_is_cut_off() {
         let answers = Answers::new().unwrap();
         assert!(answers.rest());
-        (0..200).for_each(|number| answers.push(vec![number]));
+        (0..200).for_each(|number| answers.push(7, vec![number]));
         assert!(!answers.rest());
-        let all: Vec<_> = std::iter::from_fn(|| answers.pop()).flatten().collect();
+        let all: Vec<_> =
+            std::iter::from_fn(|| answers.pop()).flat_map(|(_, answer)| answer).collect();
         assert_eq!(all, (0..64).collect::<Vec<u8>>());
         assert!(answers.rest());
     }

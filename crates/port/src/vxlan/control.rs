@@ -21,7 +21,8 @@ pub(super) struct VxlanControl {
     mac: [u8; 6],
     tunnel: Tunnel,
     path: Arc<Path>,
-    membership: Membership,
+    /// One for each family of addresses.
+    memberships: Vec<Membership>,
     sealed: Option<Sealed>,
     up: AtomicBool,
     /// The path's MTU that the facts last told; 0: there was none.
@@ -35,7 +36,7 @@ impl VxlanControl {
         spec: &PortSpec,
         tunnel: Tunnel,
         path: Arc<Path>,
-        membership: Membership,
+        memberships: Vec<Membership>,
         sealed: Option<Sealed>,
     ) -> Self {
         Self {
@@ -43,7 +44,7 @@ impl VxlanControl {
             mac: spec.mac.unwrap_or_default(),
             tunnel,
             path,
-            membership,
+            memberships,
             sealed,
             up: true.into(),
             told: 0.into(),
@@ -76,18 +77,28 @@ impl VxlanControl {
 
     fn mode(&self) -> String {
         let vni = self.tunnel.vni.map_or("of each flow".into(), |vni| vni.to_string());
-        let plain = format!("vxlan to {}, vni {vni}", self.tunnel.remote);
+        let end = match self.tunnel.is_flow_based() {
+            true => "the end of each flow".into(),
+            false => self.tunnel.remote.to_string(),
+        };
+        let plain = format!("vxlan to {end}, vni {vni}");
         let sealed = self.sealed.as_ref().map(|sealed| format!(", {}", sealed.security().words()));
         plain + &sealed.unwrap_or_default()
+    }
+
+    fn strays(&self) -> u64 {
+        self.memberships.iter().map(Membership::strays).sum()
     }
 
     fn notes(&self, path: io::Result<u32>, fits: u32) -> Vec<String> {
         let remote = self.tunnel.remote;
         let wanted = self.path.wanted();
-        let strays = self.membership.strays();
+        let strays = self.strays();
         self.strays_told.store(strays, Relaxed);
         let no_route = path.err().map(|error| format!("no route to {remote}: {error}"));
-        let too_long = (wanted > fits).then(|| {
+        // Of many ends each has its own.
+        let is_known = !self.tunnel.is_flow_based();
+        let too_long = (is_known && wanted > fits).then(|| {
             format!("the path to {remote} carries frames of MTU {fits}, less than the {wanted} asked for")
         });
         let strays = (strays > 0).then(|| {
@@ -118,7 +129,7 @@ impl PortControl for VxlanControl {
     /// The path's MTU and what nobody got: no link tells of a route, of a router's message or of a stray.
     fn has_news(&self) -> bool {
         self.path.mtu().unwrap_or(0) != self.told.load(Relaxed)
-            || self.membership.strays() != self.strays_told.load(Relaxed)
+            || self.strays() != self.strays_told.load(Relaxed)
     }
 
     fn security(&self) -> Option<Arc<Security>> {

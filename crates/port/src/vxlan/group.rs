@@ -66,9 +66,13 @@ impl Groups {
         for &remote in &remotes {
             if demux.is_owned(vni, remote).map_err(refused)? {
                 let what = vni.map_or("every other VNI".into(), |vni| format!("VNI {vni}"));
+                let of = match remote.is_unspecified() {
+                    true => "every other sender".into(),
+                    false => remote.to_string(),
+                };
                 return Err(OpenError::Busy {
                     interface: name.to_owned(),
-                    holder: format!("another port has {what} of {remote}"),
+                    holder: format!("another port has {what} of {of}"),
                     remedy: "choose another key, or delete the other port".into(),
                 });
             }
@@ -121,10 +125,11 @@ impl Membership {
 }
 
 impl Others {
-    /// Whether one of them owns this VNI of the sender.
-    pub(super) fn own(&self, vni: u32) -> bool {
+    /// Whether one of them owns this VNI of the sender, where that is asked for.
+    pub(super) fn own(&self, vni: u32, from: Option<IpAddr>) -> bool {
         let mut demux = lock(&self.group.demux);
-        self.remotes.iter().any(|&remote| demux.is_owned(Some(vni), remote).unwrap_or(true))
+        let mut senders = self.remotes.iter().copied().chain(from);
+        senders.any(|sender| demux.is_owned(Some(vni), sender).unwrap_or(true))
     }
 }
 

@@ -7,6 +7,8 @@
 //!   addresses as it is given: a network that cannot see the ports tells flows apart by these.
 //! * **ECN** is RFC 6040's, **DSCP** uniform, a pipe or the flow's identity ([`wire::tunnel::Dscp`]).
 //! * **One port for many VNIs**: without one of its own, a frame's tunnel id is its VNI, both ways ([`vni`]).
+//! * **One port for many ends**: without a remote of its own, a frame goes to the end that its rules chose ([`destinations`]), over IPv4 and
+//!   IPv6, and what anyone sends is received, with its sender's number ([`origin`]).
 //! * **Encrypted** when there are keys: what would be a datagram is an ESP packet in one ([`security`]).
 //! * **Never fragmented**: an outer packet that the path does not take is refused here, and the sender of the one inside is told ([`wire::too_big`]).
 //! * **Large segments** are cut as they are put into datagrams, which leave in one system call (`UDP_SEGMENT`); a run of datagrams
@@ -14,7 +16,9 @@
 
 mod answers;
 mod control;
+mod destinations;
 mod group;
+mod origin;
 mod outgoing;
 mod path;
 mod rx;
@@ -28,6 +32,7 @@ pub(crate) use security::Ledger;
 pub use security::{SaFacts, SealOn, Sealing, Security};
 pub use testing::Decapsulator;
 
+use crate::ends::Ends;
 use crate::error::OpenError;
 use crate::interface::{cannot_enter, open_netns};
 use crate::open::OpenPort;
@@ -36,13 +41,17 @@ use crate::spec::{PortSpec, Tunnel};
 use crate::sys::datagram;
 use answers::Answers;
 use control::VxlanControl;
+use destinations::{Destinations, Leg};
+use group::{Membership, Others};
+use origin::Origin;
 use path::Path;
-use rx::VxlanRx;
+use rx::{Clamp, VxlanRx};
 use security::{Sealed, SpiGroups, refusers};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 use tell::Teller;
 use tx::VxlanTx;
 use vni::Received;
@@ -59,12 +68,18 @@ const FLOWS: usize = 32;
 /// Chosen: the queues of one tunnel are the cores that its traffic may occupy.
 const QUEUES_MAX: u16 = 64;
 
-/// Opens a tunnel to one other end.
+/// What the ports of a node share.
+pub(crate) struct Node<'n> {
+    pub(crate) groups: &'n Groups,
+    pub(crate) ledger: &'n Arc<Ledger>,
+    pub(crate) ends: &'n Arc<Ends>,
+}
+
+/// Opens a tunnel.
 pub(crate) fn open(
     spec: &PortSpec,
     workers: usize,
-    groups: &Groups,
-    ledger: &Arc<Ledger>,
+    Node { groups, ledger, ends }: Node<'_>,
 ) -> Result<OpenPort, OpenError> {
     let name = &spec.interface;
     let Some(tunnel) = spec.tunnel.clone() else {
@@ -78,51 +93,74 @@ pub(crate) fn open(
     }
     let netns = open_netns(spec)?;
     let security = Security::open(spec, &tunnel, ledger)?;
+    let mtu = Arc::new(AtomicU32::new(spec.mtu.unwrap_or(0)));
     let made = netns.run(|| -> Result<_, OpenError> {
         // Of an encrypted tunnel what comes plain is received too, by one queue, to be refused.
         let plain = if security.is_some() { 1 } else { queues };
-        let membership = groups.plain.join(name, &tunnel, plain)?;
+        let join = |leg: &Tunnel| groups.plain.join(name, leg, plain);
+        let memberships = tunnel.legs().iter().map(join).collect::<Result<Vec<_>, _>>()?;
         let join = |security: &Arc<Security>| groups.sealed.join(spec, &tunnel, security.clone());
         let sealed = security.as_ref().map(join).transpose()?;
-        let senders = senders(&tunnel)
-            .map_err(|source| OpenError::io(name, "open the sending sockets", source))?;
-        let path = Path::new(&tunnel, spec.mtu.unwrap_or(0)).map_err(|source| {
-            OpenError::io(name, "open the socket that asks for the path", source)
-        })?;
-        Ok((membership, sealed, senders, Arc::new(path.behind(security.clone()))))
+        let leg = |tunnel| leg(name, tunnel, security.clone(), &mtu);
+        let legs = tunnel.legs().into_iter().map(leg).collect::<Result<Vec<_>, _>>()?;
+        Ok((memberships, sealed, legs))
     });
-    let (membership, sealed, senders, path) =
-        made.map_err(|source| cannot_enter(spec, source))??;
-    let senders: Arc<[OwnedFd]> = senders.into();
-    let sealed = sealed
-        .map(|sealed| Sealed::new(spec, sealed, senders.clone(), path.clone()))
-        .transpose()?;
-    let plain = membership.sockets.clone();
+    let (memberships, sealed, legs) = made.map_err(|source| cannot_enter(spec, source))??;
+    // An encrypted tunnel goes over one family.
+    let seal = |sealed| Sealed::new(spec, sealed, legs[0].senders.clone(), legs[0].path.clone());
+    let sealed = sealed.map(seal).transpose()?;
     let answers = Answers::new().map(Arc::new);
     let answers = answers.map_err(|source| OpenError::io(name, "make an event counter", source))?;
-    let rest = membership.others();
-    let control = VxlanControl::new(spec, tunnel.clone(), path.clone(), membership, sealed);
+    let others: Vec<_> = memberships.iter().map(Membership::others).collect();
+    let plain: Vec<_> = memberships.iter().map(|joined| joined.sockets.clone()).collect();
+    // Of an end that is not known, what is left beside the longer header.
+    let path = legs.last().expect("a tunnel goes over one family at least").path.clone();
+    let control = VxlanControl::new(spec, tunnel.clone(), path, memberships, sealed);
     let facts = control.read();
     let mtu = facts.mtu.min(u16::MAX.into()) as u16;
-    let clamp = tunnel.mss_clamp.then_some(&path);
     let (sockets, refused) = match control.sealed() {
         None => (plain, Vec::new()),
-        Some(sealed) => (sealed.sockets(), plain),
+        Some(sealed) => (vec![sealed.sockets()], plain.concat()),
     };
-    let received = || Received::of(tunnel.vni, &rest);
-    let opening = || control.sealed().map(Sealed::opening);
-    let queue = |socket| VxlanRx::new(socket, &tunnel, received(), mtu).clamped_to(clamp);
-    let rx = sockets.into_iter().map(|socket| queue(socket).behind(opening()));
-    let mut rx: Vec<VxlanRx> = rx.collect();
+    let each = || tunnel.is_flow_based().then(|| Destinations::new(ends.clone(), legs.clone()));
+    let queue = |socket, (leg, others): (&Leg, &Others)| {
+        let received = Received::of(tunnel.vni, others);
+        let origin = Origin::new(ends.clone(), &leg.tunnel);
+        let clamp = || each().map_or_else(|| Clamp::One(leg.path.clone()), Clamp::Each);
+        VxlanRx::new(socket, &leg.tunnel, received, origin, mtu)
+            .clamped_to(tunnel.mss_clamp.then(clamp))
+            .behind(control.sealed().map(Sealed::opening))
+    };
+    let legs_of = sockets.into_iter().zip(legs.iter().zip(&others));
+    let rx = legs_of.flat_map(|(sockets, leg)| {
+        sockets.into_iter().map(move |socket| (socket, leg)).collect::<Vec<_>>()
+    });
+    let mut rx: Vec<VxlanRx> = rx.map(|(socket, leg)| queue(socket, leg)).collect();
     let first = rx.remove(0).with(answers.clone());
     rx.insert(0, first.map_err(|source| OpenError::io(name, "watch two files as one", source))?);
     let rx = rx.into_iter().map(|rx| Box::new(rx) as Box<dyn RxQueue>);
     let rx = rx.chain(refusers(refused, &tunnel)).collect();
-    let teller = || Teller::new(path.clone(), answers.clone());
+    let Leg { senders, path, .. } = &legs[0];
+    let teller = || Teller::new(answers.clone());
     let tx = (0..workers).map(|_| VxlanTx::new(senders.clone(), &tunnel, path.clone(), teller()));
+    let tx = tx.map(|tx| tx.with_destinations(each()));
     let tx = tx.map(|tx| tx.behind(control.sealed().map(Sealed::sealer), tunnel.remote));
     let tx = tx.map(|tx| Box::new(tx) as Box<dyn TxQueue>).collect();
     Ok(OpenPort { facts, rx, tx, control: Box::new(control) })
+}
+
+/// A family's way out, in the calling thread's namespace.
+fn leg(
+    name: &str,
+    tunnel: Tunnel,
+    security: Option<Arc<Security>>,
+    mtu: &Arc<AtomicU32>,
+) -> Result<Leg, OpenError> {
+    let failed = |step| move |source| OpenError::io(name, step, source);
+    let senders = senders(&tunnel).map_err(failed("open the sending sockets"))?;
+    let path = Path::new(&tunnel, mtu.clone());
+    let path = path.map_err(failed("open the socket that asks for the path"))?;
+    Ok(Leg { senders: senders.into(), path: Arc::new(path.behind(security)), tunnel })
 }
 
 /// The sending sockets, each with a source port of its own; they take turns with this end's addresses.

@@ -4,11 +4,11 @@ use super::security::Security;
 use crate::spec::Tunnel;
 use crate::sys::datagram;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use wire::mss;
 
@@ -19,18 +19,18 @@ const USUAL: u32 = 1500;
 /// How long an answer is good for where asking for every packet would cost too much. Chosen: 10 questions a second are nothing.
 const FRESH_MS: u64 = 100;
 
-/// The way of one tunnel, of which all its halves know.
+/// The way of one tunnel, of which all its halves know; of a tunnel to many ends, the way to one, or (`to` no address) to nobody yet.
 pub(super) struct Path {
-    /// Connected anew for every question; nothing is sent on it.
-    probe: OwnedFd,
+    /// Connected anew for every question; nothing is sent on it. All the ways of a port ask with one.
+    probe: Arc<Mutex<OwnedFd>>,
     to: SocketAddr,
     overhead: u32,
     /// Of an encrypted port.
     security: Option<Arc<Security>>,
     /// The last answer; 0: none yet.
     known: AtomicU32,
-    /// The MTU that was asked for; 0: as much as the path takes.
-    wanted: AtomicU32,
+    /// The MTU that was asked for, of all the ways of a port; 0: as much as the path takes.
+    wanted: Arc<AtomicU32>,
     opened: Instant,
     /// When it was asked for by [`Path::recent_mtu`], in ms since then.
     asked: AtomicU64,
@@ -38,15 +38,33 @@ pub(super) struct Path {
 
 impl Path {
     /// From the calling thread's namespace.
-    pub(super) fn new(tunnel: &Tunnel, wanted: u32) -> io::Result<Self> {
+    pub(super) fn new(tunnel: &Tunnel, wanted: Arc<AtomicU32>) -> io::Result<Self> {
         let probe = datagram::socket(tunnel.remote)?;
         if let Some(&local) = tunnel.local.first() {
             datagram::bind(&probe, SocketAddr::new(local, 0))?;
         }
         let to = SocketAddr::new(tunnel.remote, tunnel.port);
         let (overhead, opened) = (tunnel.overhead(), Instant::now());
-        let (known, asked, wanted) = (0.into(), 0.into(), wanted.into());
+        let (known, asked) = (0.into(), 0.into());
+        let probe = Arc::new(Mutex::new(probe));
         Ok(Self { probe, to, overhead, security: None, known, wanted, opened, asked })
+    }
+
+    /// The way of the same port to this end, of the same family.
+    pub(super) fn towards(&self, end: IpAddr) -> Self {
+        let (probe, wanted) = (self.probe.clone(), self.wanted.clone());
+        let (to, security) = (SocketAddr::new(end, self.to.port()), self.security.clone());
+        let (known, asked) = (0.into(), 0.into());
+        Self {
+            probe,
+            to,
+            security,
+            known,
+            wanted,
+            asked,
+            overhead: self.overhead,
+            opened: self.opened,
+        }
     }
 
     /// The same of a port that is encrypted.
@@ -54,15 +72,20 @@ impl Path {
         Self { security, ..self }
     }
 
-    /// The MTU of the packets inside: what is left of the path's.
+    /// The MTU of the packets inside: what is left of the path's. To nobody, the usual one.
     ///
     /// # Errors
     /// There is no way.
     pub(super) fn mtu(&self) -> io::Result<u32> {
+        if self.to.ip().is_unspecified() {
+            return Ok(self.usual_mtu());
+        }
+        let probe = self.probe.lock().unwrap_or_else(PoisonError::into_inner);
         // Bound to no address that it had by an earlier route.
-        datagram::disconnect(&self.probe)?;
-        datagram::connect(&self.probe, self.to)?;
-        let mtu = datagram::path_mtu(&self.probe, self.to.is_ipv4())?;
+        datagram::disconnect(&*probe)?;
+        datagram::connect(&*probe, self.to)?;
+        let mtu = datagram::path_mtu(&*probe, self.to.is_ipv4())?;
+        drop(probe);
         self.known.store(mtu, Relaxed);
         Ok(self.inside(mtu))
     }

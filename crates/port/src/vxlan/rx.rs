@@ -1,13 +1,15 @@
 //! From a run of datagrams to frames.
 
 use super::answers::Answers;
+use super::destinations::Destinations;
+use super::origin::{Origin, Sender};
 use super::path::Path;
 use super::security::Opening;
 use super::vni::Received;
 use crate::batch::{BATCH, BodyAt, RxBatch, Slot};
 use crate::queue::{Body, Drops, RxQueue};
 use crate::spec::Tunnel;
-use crate::sys::datagram::{self, Arrived};
+use crate::sys::datagram::Arrived;
 use rustix::event::epoll;
 use std::io;
 use std::ops::Range;
@@ -15,7 +17,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use wire::merge::Train;
 use wire::tunnel::{Dscp, Vxlan, decapsulate_ds};
-use wire::{DropReason, Gso, HEAD_MAX, Head, Layers, Offload};
+use wire::{DropReason, Gso, HEAD_MAX, Head, Layers, Offload, mss};
 
 /// Bytes of a buffer: the longest run that the kernel puts together.
 const BUFFER: usize = 1 << 16;
@@ -33,11 +35,18 @@ pub(super) struct VxlanRx {
     is_v4: bool,
     /// Of the port's first queue.
     own: Option<Own>,
+    origin: Origin,
     /// Whose MTU the offers of TCP are lowered to.
-    clamp: Option<Arc<Path>>,
+    clamp: Option<Clamp>,
     /// Of an encrypted port: what its datagrams go through.
     opening: Option<Opening>,
     frames: Frames,
+}
+
+/// The path of all frames, or of each its sender's.
+pub(super) enum Clamp {
+    One(Arc<Path>),
+    Each(Destinations),
 }
 
 /// What comes from the port itself.
@@ -70,13 +79,21 @@ pub(super) struct Run {
     ds: u8,
     /// VNI of the first, if it is VXLAN.
     first: Option<u32>,
+    /// Who sent all of them.
+    from: Sender,
 }
 
 impl VxlanRx {
-    pub(super) fn new(socket: Arc<OwnedFd>, tunnel: &Tunnel, received: Received, mtu: u16) -> Self {
+    pub(super) fn new(
+        socket: Arc<OwnedFd>,
+        tunnel: &Tunnel,
+        received: Received,
+        origin: Origin,
+        mtu: u16,
+    ) -> Self {
         let frames = Frames::new(received, tunnel.dscp, mtu);
         let is_v4 = tunnel.remote.is_ipv4();
-        Self { socket, is_v4, own: None, clamp: None, opening: None, frames }
+        Self { socket, is_v4, own: None, origin, clamp: None, opening: None, frames }
     }
 
     /// The same queue of an encrypted port.
@@ -94,10 +111,9 @@ impl VxlanRx {
         Ok(self)
     }
 
-    /// The same queue, with the offers of TCP lowered to what this path carries.
-    pub(super) fn clamped_to(mut self, path: Option<&Arc<Path>>) -> Self {
-        self.clamp = path.cloned();
-        self
+    /// The same queue, with the offers of TCP lowered to what the path carries.
+    pub(super) fn clamped_to(self, clamp: Option<Clamp>) -> Self {
+        Self { clamp, ..self }
     }
 
     /// The next run, if one is there and there is a buffer for it.
@@ -108,14 +124,17 @@ impl VxlanRx {
         let Some(buffer) = self.frames.next_buffer() else { return Ok(None) };
         let answer = self.own.as_ref().and_then(|own| own.answers.pop());
         let arrived = match answer {
-            Some(datagram) => Ok(copy(&datagram, buffer)),
+            Some((end, datagram)) => Ok((copy(&datagram, buffer), self.origin.end(end))),
             None => match &mut self.opening {
-                None => datagram::receive(&self.socket, self.is_v4, buffer),
-                Some(opening) => opening.receive(&self.socket, self.is_v4, buffer),
+                None => self.origin.receive(&self.socket, self.is_v4, buffer),
+                Some(opening) => {
+                    let arrived = opening.receive(&self.socket, self.is_v4, buffer);
+                    arrived.map(|arrived| (arrived, self.origin.of(None)))
+                }
             },
         };
         match arrived {
-            Ok(arrived) => Ok(Some(self.frames.run(arrived))),
+            Ok((arrived, from)) => Ok(Some(self.frames.run(arrived, from))),
             Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EINTR)) => {
                 Ok(None)
             }
@@ -136,11 +155,12 @@ impl Frames {
     }
 
     /// The run that arrived in the next buffer.
-    pub(super) fn run(&mut self, Arrived { len, segment, ds }: Arrived) -> Run {
+    pub(super) fn run(&mut self, Arrived { len, segment, ds }: Arrived, from: Sender) -> Run {
         let buffer = self.used;
         self.used += 1;
         let segment = if segment == 0 { len } else { segment };
-        let mut run = Run { buffer, at: 0, end: len, segment: segment.max(1), ds, first: None };
+        let segment = segment.max(1);
+        let mut run = Run { buffer, at: 0, end: len, segment, ds, first: None, from };
         run.first = self.vni_of(&run);
         run
     }
@@ -154,13 +174,15 @@ impl Frames {
     ) -> Option<Run> {
         while let Some(frame) = run.frame() {
             let Some(slot) = batch.free().first_mut() else { return Some(run) };
-            let vni = self.vni_of(&run).filter(|&vni| self.received.has(vni, run.first));
+            let vni = self
+                .vni_of(&run)
+                .filter(|&vni| self.received.has(vni, run.from.address, run.first));
             let ds = run.ds;
             run.advance();
             // A run may hold datagrams of other ports: the kernel puts together what only its outer headers tell apart.
             let outcome = match vni {
                 Some(vni) => {
-                    slot.tunnel_id = vni;
+                    (slot.tunnel_id, slot.tun_src) = (vni, run.from.number);
                     let merged = self.merge(frame, vni, &mut run);
                     self.decapsulate(slot, merged, run.buffer, ds)
                 }
@@ -251,6 +273,20 @@ impl Frames {
     }
 }
 
+impl Clamp {
+    fn lower(&mut self, slot: &mut Slot) {
+        let path = match self {
+            Self::One(path) => Some(&*path),
+            Self::Each(_) if !mss::is_syn(slot.head.bytes()) => None,
+            // Of an end that no rule names nothing is known.
+            Self::Each(ends) => ends.find(slot.tun_src).ok().map(|end| &end.path),
+        };
+        if let Some(path) = path {
+            path.clamp(slot.head.bytes_mut(), slot.offload.checksum.is_some());
+        }
+    }
+}
+
 impl Run {
     /// Where the next datagram is.
     fn datagram(&self) -> Option<Range<usize>> {
@@ -290,10 +326,8 @@ impl RxQueue for VxlanRx {
             self.frames.left = self.frames.take(run, batch, drops);
         }
         self.opening.iter_mut().for_each(|opening| opening.count_into(drops));
-        if let Some(path) = &self.clamp {
-            for slot in &mut batch.frames_mut()[before..] {
-                path.clamp(slot.head.bytes_mut(), slot.offload.checksum.is_some());
-            }
+        if let Some(clamp) = &mut self.clamp {
+            batch.frames_mut()[before..].iter_mut().for_each(|slot| clamp.lower(slot));
         }
         Ok(batch.frames().len() - before)
     }

@@ -14,26 +14,25 @@ const BURST: f64 = 50.0;
 
 /// One worker's voice.
 pub(super) struct Teller {
-    path: Arc<Path>,
     answers: Arc<Answers>,
     tokens: Tokens,
 }
 
 impl Teller {
-    pub(super) fn new(path: Arc<Path>, answers: Arc<Answers>) -> Self {
-        Self { path, answers, tokens: Tokens::new(Instant::now()) }
+    pub(super) fn new(answers: Arc<Answers>) -> Self {
+        Self { answers, tokens: Tokens::new(Instant::now()) }
     }
 
     /// Has the frame's sender told what the path takes, behind a tunnel header as if the other end had.
-    pub(super) fn tell(&mut self, frame: &TxFrame<'_>, header: &[u8], now: Instant) {
+    pub(super) fn tell(&mut self, frame: &TxFrame<'_>, header: &[u8], path: &Path, now: Instant) {
         if !self.tokens.take(now) {
             return;
         }
-        let Ok(mtu) = self.path.mtu() else { return };
-        let carries = self.path.longest().min((mtu + ETHERNET) as usize);
+        let Ok(mtu) = path.mtu() else { return };
+        let carries = path.longest().min((mtu + ETHERNET) as usize);
         let told = answer(&beginning(frame), carries);
         if let Some(answer) = told {
-            self.answers.push([header, &answer].concat());
+            self.answers.push(frame.tun_dst, [header, &answer].concat());
         }
     }
 }
@@ -99,6 +98,7 @@ mod tests {
             body: Body::private(body),
             offload: Offload::default(),
             tunnel_id: 0,
+            tun_dst: 0,
         };
         assert_eq!(beginning(&frame(&body)), [vec![1; 256], vec![2; ENOUGH - 256]].concat());
         assert_eq!(beginning(&frame(&[])), head);

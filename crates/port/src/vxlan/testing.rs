@@ -1,5 +1,6 @@
 //! The receiving side without a socket.
 
+use super::origin::Sender;
 use super::rx::Frames;
 use super::vni::Received;
 use crate::batch::{BodyAt, RxBatch};
@@ -18,7 +19,7 @@ impl Decapsulator {
     /// The far end of a tunnel on whose path frames are `mtu` and an Ethernet header long at most.
     pub fn new(tunnel: &Tunnel, mtu: u16) -> Self {
         let received =
-            tunnel.vni.map_or_else(|| Received::Rest(Box::new(|_| false)), Received::One);
+            tunnel.vni.map_or_else(|| Received::Rest(Box::new(|_, _| false)), Received::One);
         Self { frames: Frames::new(received, tunnel.dscp, mtu), batch: RxBatch::default() }
     }
 
@@ -27,7 +28,8 @@ impl Decapsulator {
     pub fn frames_of(&mut self, run: &[u8], segment: usize, ds: u8) -> (Vec<Frame>, Drops) {
         let (mut frames, mut drops) = (Vec::new(), Drops::default());
         self.frames.next_buffer().expect("all are free")[..run.len()].copy_from_slice(run);
-        let mut left = Some(self.frames.run(Arrived { len: run.len(), segment, ds }));
+        let mut left =
+            Some(self.frames.run(Arrived { len: run.len(), segment, ds }, Sender::default()));
         while let Some(run) = left {
             self.batch.clear();
             left = self.frames.take(run, &mut self.batch, &mut drops);

@@ -1,5 +1,6 @@
 //! From frames to datagrams.
 
+use super::destinations::{Destination, Destinations};
 use super::outgoing::Outgoing;
 use super::path::Path;
 use super::security::{SEALED_MOST, Sealer};
@@ -38,6 +39,8 @@ pub(super) struct VxlanTx {
     header: [u8; Vxlan::LEN],
     dscp: Dscp,
     path: Arc<Path>,
+    /// Of a port whose frames have ends of their own: where they are. What is above is of the frames in hand.
+    destinations: Option<Destinations>,
     /// Whether the offers of TCP are lowered to what the path carries.
     clamps: bool,
     /// Tells the senders of frames that are too long.
@@ -76,6 +79,8 @@ struct Way {
     ds: u8,
     /// Of a port with no VNI of its own, the frames' tunnel id; else 0.
     vni: u32,
+    /// Of a port with no other end of its own, the frames'; else 0.
+    end: u16,
 }
 
 impl Way {
@@ -97,7 +102,13 @@ impl VxlanTx {
         let &Tunnel { vni, dscp, mss_clamp: clamps, .. } = tunnel;
         let header = Vxlan { vni: vni.unwrap_or(0) }.emit();
         let (sealer, run) = (None, Run { is_apart: !tunnel.checksum, ..Run::default() });
-        Self { senders, to, vni, header, dscp, path, clamps, teller, sealer, run }
+        let destinations = None;
+        Self { senders, to, vni, header, dscp, path, destinations, clamps, teller, sealer, run }
+    }
+
+    /// The same of a port whose frames have ends of their own.
+    pub(super) fn with_destinations(self, destinations: Option<Destinations>) -> Self {
+        Self { destinations, ..self }
     }
 
     /// The same of an encrypted port.
@@ -121,14 +132,14 @@ impl VxlanTx {
             false => self.send_run(&[*frame], way),
         };
         if sent == Err(DropReason::TooBig) {
-            self.teller.tell(frame, &self.header, Instant::now());
+            self.teller.tell(frame, &self.header, &self.path, Instant::now());
         }
         sent
     }
 
     /// Sends frames that go the same way and fit into one run.
     fn send_alike(&mut self, frames: &[TxFrame<'_>], way: Way, drops: &mut Drops) -> Sent {
-        if let Err(reason) = self.choose_vni(way) {
+        if let Err(reason) = self.choose_vni(way).and_then(|()| self.choose_end(way)) {
             drops.add(reason, frames.len() as u64);
             return Sent::default();
         }
@@ -154,11 +165,12 @@ impl VxlanTx {
 
     fn way(&self, frame: &TxFrame<'_>) -> Way {
         let vni = self.vni.map_or(frame.tunnel_id, |_| 0);
+        let end = self.destinations.as_ref().map_or(0, |_| frame.tun_dst);
         // Equal flows of two tenants go two ways.
         let flow = entropy(frame.head).wrapping_add(vni) as usize % self.senders.len();
         let ds = outer_ds(frame.head, self.dscp);
         let sealed = if self.sealer.is_some() { SEALED_MOST } else { 0 };
-        Way { len: frame.len(), gso: frame.offload.gso, sealed, flow, ds, vni }
+        Way { len: frame.len(), gso: frame.offload.gso, sealed, flow, ds, vni, end }
     }
 
     /// Brings the header to the VNI of frames that are sent next.
@@ -170,6 +182,15 @@ impl VxlanTx {
             return Err(DropReason::TunnelId);
         }
         self.header = Vxlan { vni: way.vni }.emit();
+        Ok(())
+    }
+
+    /// Brings address and path to the end of frames that are sent next.
+    fn choose_end(&mut self, way: Way) -> Result<(), DropReason> {
+        if let Some(destinations) = &mut self.destinations {
+            let Destination { to, senders, path } = destinations.find(way.end)?.clone();
+            (self.to, self.senders, self.path) = (to, senders, path);
+        }
         Ok(())
     }
 
@@ -223,7 +244,7 @@ impl Run {
 
 impl TxQueue for VxlanTx {
     fn wants_tunnel_ids(&self) -> bool {
-        self.vni.is_none()
+        self.vni.is_none() || self.destinations.is_some()
     }
 
     fn tx(&mut self, frames: &[TxFrame<'_>], drops: &mut Drops) -> Sent {
@@ -299,8 +320,9 @@ mod tests {
 
     fn way() -> impl Strategy<Value = Way> {
         let gso = prop_oneof![4 => Just(Gso::None), 1 => Just(Gso::TcpV4)];
-        (prop_oneof![Just(60), Just(1400)], gso, 0usize..3, 0u8..2, 7u32..9)
-            .prop_map(|(len, gso, flow, ds, vni)| Way { len, gso, sealed: 0, flow, ds, vni })
+        (prop_oneof![Just(60), Just(1400)], gso, 0usize..3, 0u8..2, 7u32..9).prop_map(
+            |(len, gso, flow, ds, vni)| Way { len, gso, sealed: 0, flow, ds, vni, end: 0 },
+        )
     }
 
     proptest! {

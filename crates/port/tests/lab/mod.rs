@@ -186,7 +186,7 @@ pub fn frame<'a>(slot: &'a Slot, rx: &'a dyn RxQueue) -> TxFrame<'a> {
         BodyAt::Slot(len) => Body::private(&slot.buffer[..len as usize]),
         BodyAt::Port { at, len } => rx.body(at, len),
     };
-    TxFrame { head: slot.head.bytes(), body, offload: slot.offload, tunnel_id: 0 }
+    TxFrame { head: slot.head.bytes(), body, offload: slot.offload, tunnel_id: 0, tun_dst: 0 }
 }
 
 /// All bytes of a received frame.

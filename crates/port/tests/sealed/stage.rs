@@ -90,7 +90,10 @@ fn a_flow_that_moves_between_workers_stays_in_order_while_sealing_moves_between_
                     for number in own * EACH..(own + 1) * EACH {
                         let head = numbered(number);
                         let (body, offload) = (Body::default(), Offload::default());
-                        tx.tx(&[TxFrame { head: &head, body, offload, tunnel_id: 0 }], &mut drops);
+                        tx.tx(
+                            &[TxFrame { head: &head, body, offload, tunnel_id: 0, tun_dst: 0 }],
+                            &mut drops,
+                        );
                     }
                     assert!(drops.is_empty(), "{drops:?}");
                     turn.store(own + 1, Release);

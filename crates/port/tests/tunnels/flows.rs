@@ -30,7 +30,7 @@ fn send_by(port: &mut OpenPort, tunnel_id: u32, head: &[u8]) -> Drops {
 fn send_burst(port: &mut OpenPort, head: &[u8], tunnel_ids: &[u32]) -> Drops {
     let mut drops = Drops::default();
     let (body, offload) = (Body::default(), Offload::default());
-    let frame = |&tunnel_id: &u32| TxFrame { head, body, offload, tunnel_id };
+    let frame = |&tunnel_id: &u32| TxFrame { head, body, offload, tunnel_id, tun_dst: 0 };
     let frames: Vec<_> = tunnel_ids.iter().map(frame).collect();
     let sent = port.tx[0].tx(&frames, &mut drops);
     assert_eq!(

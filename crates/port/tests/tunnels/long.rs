@@ -114,7 +114,7 @@ fn a_burst_comes_out_whole_and_each_flow_in_order() {
         };
         let (head, body) = bytes.split_at(bytes.len().min(wire::HEAD_MAX));
         let offload = Offload { checksum, ..Offload::default() };
-        TxFrame { head, body: Body::private(body), offload, tunnel_id: 0 }
+        TxFrame { head, body: Body::private(body), offload, tunnel_id: 0, tun_dst: 0 }
     };
     let burst: Vec<_> = (0..100).map(tx).collect();
     let mut drops = Drops::default();
@@ -134,7 +134,13 @@ fn of_a_burst_that_is_too_long_each_frame_is_counted_and_what_fits_leaves() {
     let (long, short) = (udp(1423, 0), udp(1422, 0));
     let tx = |bytes| {
         let (head, body) = <[u8]>::split_at(bytes, wire::HEAD_MAX);
-        TxFrame { head, body: Body::private(body), offload: Offload::default(), tunnel_id: 0 }
+        TxFrame {
+            head,
+            body: Body::private(body),
+            offload: Offload::default(),
+            tunnel_id: 0,
+            tun_dst: 0,
+        }
     };
     let mut drops = Drops::default();
     let burst = [tx(&long), tx(&long), tx(&short), tx(&short), tx(&long)];

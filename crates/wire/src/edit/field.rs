@@ -9,10 +9,13 @@ use crate::{Field, VLAN_PRESENT, eth_type, ip_proto};
 const ADDRESS: u64 = !0xffff;
 
 impl Field {
-    /// Whether `set_field` accepts it. The rest is not in the frame (`in_port`), not one place in it (`ip_frag`, `ipv6_exthdr`), or
-    /// written by its own instruction (`metadata`).
+    /// Whether `set_field` accepts it. The rest is not in the frame (`in_port`, `tun_src`), not one place in it (`ip_frag`, `ipv6_exthdr`),
+    /// or written by its own instruction (`metadata`).
     pub const fn is_settable(self) -> bool {
-        !matches!(self, Self::InPort | Self::Metadata | Self::IpFrag | Self::Ipv6Exthdr)
+        !matches!(
+            self,
+            Self::InPort | Self::Metadata | Self::TunSrc | Self::IpFrag | Self::Ipv6Exthdr
+        )
     }
 }
 
@@ -96,7 +99,7 @@ impl Edit<'_> {
     pub fn set_field(&mut self, field: Field, value: u128, mask: u128) -> Result<(), EditError> {
         let bits = |address: u128| (address as u64) << 16;
         match field {
-            Field::TunnelId => {
+            Field::TunnelId | Field::TunDst => {
                 let old = self.key.get(field);
                 self.key.set(field, old & !mask | value & mask);
                 Ok(())
@@ -218,10 +221,15 @@ impl Edit<'_> {
             Field::PbbIsid => Ok(self.itag()?.bits(0, 24)),
             Field::PbbUca => Ok(self.itag()?.bits(27, 1)),
             // Not settable, or written by `set_field` itself.
-            Field::InPort | Field::Metadata | Field::IpFrag | Field::Ipv6Exthdr => {
-                Err(EditError::NotPresent)
-            }
-            Field::TunnelId | Field::EthDst | Field::EthSrc => Err(EditError::NotPresent),
+            Field::InPort
+            | Field::Metadata
+            | Field::TunSrc
+            | Field::IpFrag
+            | Field::Ipv6Exthdr
+            | Field::TunnelId
+            | Field::TunDst
+            | Field::EthDst
+            | Field::EthSrc => Err(EditError::NotPresent),
         }
     }
 

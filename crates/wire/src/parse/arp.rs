@@ -1,6 +1,7 @@
 //! ARP for IPv4 over Ethernet (RFC 826).
 
-use super::{be, chunk};
+use super::{be, chunk, set_link_layer};
+use crate::key::{TUN_DST_WORD, TUN_SRC_WORD};
 use crate::{Key, Layers};
 
 /// Bytes of an ARP packet with 6-byte and 4-byte addresses.
@@ -17,7 +18,7 @@ pub(super) fn parse(bytes: &[u8], at: usize, key: &mut Key, layers: Layers) -> L
     }
     key.0[3] = u64::from(be!(u32, arp, 14)) << 32 | u64::from(be!(u32, arp, 24));
     key.0[4] = fixed << 48;
-    key.0[11] = be!(u64, arp, 8) & !0xffff;
-    key.0[12] = be!(u64, arp, 18) & !0xffff;
+    set_link_layer(key, TUN_SRC_WORD, be!(u64, arp, 8) >> 16);
+    set_link_layer(key, TUN_DST_WORD, be!(u64, arp, 18) >> 16);
     Layers { payload: (at + LEN) as u16, ..layers }
 }

@@ -1,6 +1,7 @@
 //! Neighbour solicitation and advertisement (RFC 4861 §4.3, §4.4).
 
-use super::{be, chunk};
+use super::{be, chunk, set_link_layer};
+use crate::key::{TUN_DST_WORD, TUN_SRC_WORD};
 use crate::{Key, Layers};
 
 /// ICMPv6 type of a neighbour solicitation.
@@ -27,8 +28,8 @@ pub(super) fn parse(packet: &[u8], key: &mut Key, layers: Layers) -> Layers {
     if let Some(address) =
         link_layer_option(packet, at, wanted).and_then(|at| chunk::<8>(packet, at - 2))
     {
-        let word = if wanted == 1 { 11 } else { 12 };
-        key.0[word] = be!(u64, address, 0) << 16;
+        let word = if wanted == 1 { TUN_SRC_WORD } else { TUN_DST_WORD };
+        set_link_layer(key, word, be!(u64, address, 0));
     }
     layers
 }

@@ -112,7 +112,9 @@ impl Subject {
     /// Key and layers equal a fresh parse; the length is the frame's.
     fn is_in_step(&self, op: Op) {
         let (mut key, layers) = parse(&self.head, 3);
-        key.set(Field::TunnelId, self.key.get(Field::TunnelId));
+        for noted in [Field::TunnelId, Field::TunDst] {
+            key.set(noted, self.key.get(noted));
+        }
         assert_eq!((self.key, self.layers), (key, layers), "{op:?}");
         assert_eq!(self.frame_len as usize, self.frame().len(), "{op:?}");
     }

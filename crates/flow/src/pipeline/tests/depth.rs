@@ -41,6 +41,7 @@ fn edit_strategy() -> impl Strategy<Value = Action> {
         Just(set(Field::EthSrc, 0x0a0b_0c0d_0e0f)),
         Just(set(Field::VlanVid, 0x1055)),
         Just(set(Field::TunnelId, 3)),
+        Just(set(Field::TunDst, 3)),
         Just(set(Field::Ipv4Dst, 0x0b00_0001)),
         Just(set(Field::TpDst, 99)),
         Just(Action::PushVlan(0x8100)),

@@ -290,7 +290,8 @@ mod tests {
     use std::net::{Ipv4Addr, SocketAddr};
 
     fn stage() -> Stage {
-        let path = Path::new(&Tunnel::new(Ipv4Addr::LOCALHOST.into(), 7), 0).expect("a socket");
+        let path = Path::new(&Tunnel::new(Ipv4Addr::LOCALHOST.into(), 7), Arc::default())
+            .expect("a socket");
         Stage::new(0, Arc::default(), Arc::new(path))
     }
 

@@ -1,0 +1,96 @@
+//! Who sent what a port receives.
+
+use crate::ends::Ends;
+use crate::spec::Tunnel;
+use crate::sys::datagram::{self, Arrived};
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+/// A sender, and its number.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Sender {
+    /// If it was asked for.
+    pub(super) address: Option<IpAddr>,
+    pub(super) number: u16,
+}
+
+/// Finds the numbers of one queue's senders.
+pub(super) struct Origin {
+    ends: Arc<Ends>,
+    /// The other end, of a port that has one.
+    remote: Option<IpAddr>,
+    /// Whether others send too: the socket is asked.
+    has_others: bool,
+    /// Whose number was found last, and how many ends had numbers then.
+    last: Option<(IpAddr, u16, u32)>,
+}
+
+impl Origin {
+    /// Of a port of this tunnel.
+    pub(super) fn new(ends: Arc<Ends>, tunnel: &Tunnel) -> Self {
+        let remote = (!tunnel.is_flow_based()).then_some(tunnel.remote);
+        let has_others = remote.is_none() || !tunnel.from.is_empty();
+        Self { ends, remote, has_others, last: None }
+    }
+
+    /// Receives a run of datagrams, and says who sent it; the socket is asked only where there are several.
+    pub(super) fn receive(
+        &mut self,
+        socket: impl AsFd,
+        is_v4: bool,
+        into: &mut [u8],
+    ) -> io::Result<(Arrived, Sender)> {
+        if !self.has_others {
+            return Ok((datagram::receive(socket, is_v4, into)?, self.of(None)));
+        }
+        let (arrived, from) = datagram::receive_from(socket, is_v4, into)?;
+        Ok((arrived, self.of(Some(from))))
+    }
+
+    /// The end of this number, which the port itself speaks for; 0: the one that it has.
+    pub(super) fn end(&mut self, number: u16) -> Sender {
+        match self.ends.address(number) {
+            Some(address) => Sender { address: Some(address), number },
+            None => self.of(None),
+        }
+    }
+
+    /// The sender that the socket told, or the other end.
+    pub(super) fn of(&mut self, told: Option<IpAddr>) -> Sender {
+        let Some(address) = told.or(self.remote) else { return Sender::default() };
+        let count = self.ends.count();
+        let number = match self.last {
+            // A number is for ever; that there is none holds until someone is given one.
+            Some((last, number, then)) if last == address && (number != 0 || then == count) => {
+                number
+            }
+            _ => self.ends.number(address).unwrap_or(Ends::NONE),
+        };
+        self.last = Some((address, number, count));
+        Sender { address: Some(address), number }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+
+    #[test]
+    fn an_unknown_sender_is_number_0_until_it_has_one() {
+        let ends = Arc::new(Ends::default());
+        let [one, two]: [IpAddr; 2] = ["192.0.2.1", "2001:db8::2"].map(|end| end.parse().unwrap());
+        let any = Ipv4Addr::UNSPECIFIED.into();
+        let [mut all, mut only] =
+            [any, one].map(|remote| Origin::new(ends.clone(), &Tunnel::new(remote, 7)));
+        assert_eq!((all.has_others, only.has_others), (true, false));
+        assert_eq!((all.of(Some(one)).number, only.of(None).number), (0, 0));
+        assert_eq!(ends.name(two), Ok(1));
+        assert_eq!((all.of(Some(one)).number, all.of(Some(two)).number), (0, 1));
+        assert_eq!(ends.name(one), Ok(2));
+        assert_eq!((all.of(Some(one)).number, only.of(None).number), (2, 2));
+        assert_eq!(only.of(None).address, Some(one));
+    }
+}
