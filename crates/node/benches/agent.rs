@@ -204,6 +204,8 @@ fn measure_packet_ins(client: &mut Client, switch: &Switch) {
         why,
         metadata: 0,
         tunnel_id: 0,
+        tun_src: 0,
+        tun_dst: 0,
     };
     let mut rates = Vec::new();
     for _ in 0..ROUNDS {
@@ -258,6 +260,7 @@ fn serve(socket: &Path) -> (tokio::runtime::Runtime, Arc<Switch>, Agent) {
         fail_mode: FailMode::Secure,
         miss_send_len: 128,
         limits: Limits::default(),
+        ends: Arc::default(),
     };
     let switch = Switch::new(new, Arc::new(Discard), |_| Arc::new(Nothing(Instant::now())));
     runtime.spawn(switch.clone().keep_published());

@@ -7,7 +7,7 @@ use crate::error::{ErrorCode, Fault};
 use crate::flow_mod::{FlowMod, FlowModCommand, FlowModFlags};
 use crate::group::{GroupMod, GroupModCommand, GroupType};
 use crate::ids::{GroupId, MeterId, PortNo, TableId};
-use crate::matching::Match;
+use crate::matching::{Match, is_no_end};
 use crate::meter::{BandKind, MeterFlags, MeterMod, MeterModCommand};
 use crate::oxm::{Oxm, OxmField, Prerequisite, SUIRO, VLAN_PRESENT};
 use crate::packet::PacketOut;
@@ -279,6 +279,12 @@ impl Knowledge {
             return Err(Fault::new(
                 ErrorCode::BadActionBadSetArgument,
                 "a value that the field cannot have",
+            ));
+        }
+        if field.is_end() && (mask.is_some() || is_no_end(*field, *value)) {
+            return Err(Fault::new(
+                ErrorCode::BadActionBadSetArgument,
+                "a tunnel address under a mask, or :: (0.0.0.0 says that there is no tunnel)",
             ));
         }
         if *field == OxmField::VlanVid

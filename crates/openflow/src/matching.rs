@@ -46,7 +46,31 @@ impl Match {
     /// The first of: unknown field, duplicate, mask not allowed, value or mask too wide, value bits outside the mask,
     /// prerequisite missing.
     pub fn check(&self) -> Result<(), Fault> {
-        self.check_fields(|field| field == OxmField::Fcf || !OxmField::STEERING.contains(&field))
+        self.check_fields(|field| field == OxmField::Fcf || !OxmField::STEERING.contains(&field))?;
+        self.check_ends()
+    }
+
+    /// The tables know the ends of tunnels by numbers: which of them is all that can be asked, and of both families one at most.
+    fn check_ends(&self) -> Result<(), Fault> {
+        for oxm in &self.0 {
+            let (field, value, mask) = known(oxm)?;
+            if field.is_end() && mask.is_some() {
+                let what = "a tunnel address under a mask: tables match these whole";
+                return Err(Fault::new(ErrorCode::BadMatchBadNwAddrMask, what));
+            }
+            if field.is_end() && is_no_end(field, value) {
+                let what =
+                    "no tunnel is tun_src=0.0.0.0 or tun_dst=0.0.0.0, also where it goes over IPv6";
+                return Err(Fault::new(ErrorCode::BadMatchBadValue, what));
+            }
+        }
+        for (v4, v6) in ENDS {
+            if self.get(v4).is_some() && self.get(v6).is_some() {
+                let what = "a tunnel's address twice: one of IPv4 and one of IPv6";
+                return Err(Fault::new(ErrorCode::BadMatchDupField, what));
+            }
+        }
+        Ok(())
     }
 
     /// As [`Match::check`], for the tables that know the fields of which `is_known` says so.
@@ -99,6 +123,15 @@ impl Match {
             }
         }
     }
+}
+
+/// The two names of either end of a tunnel.
+const ENDS: [(OxmField, OxmField); 2] =
+    [(OxmField::TunIpv4Src, OxmField::TunIpv6Src), (OxmField::TunIpv4Dst, OxmField::TunIpv6Dst)];
+
+/// Whether it is IPv6's way to say that there is no tunnel: IPv4's is the only one here, or a dump could not tell which was meant.
+pub(crate) fn is_no_end(field: OxmField, value: u128) -> bool {
+    matches!(field, OxmField::TunIpv6Src | OxmField::TunIpv6Dst) && value == 0
 }
 
 /// A bit for each field of which `field` has bits: the flow control field is DSCP and ECN.
@@ -219,6 +252,22 @@ mod tests {
             let expected = (!field.spec().maskable).then(|| mask_code(field));
             assert_eq!(code(fields), expected, "{field:?}");
         }
+    }
+
+    #[test]
+    fn a_tunnels_address_is_matched_whole_and_once() {
+        let exact = |field| Match::default().with(field, 1);
+        for &field in OxmField::ENDS {
+            assert_eq!(code(exact(field)), None);
+            let masked = Match::default().with_masked(field, 0, 1);
+            assert_eq!(code(masked), Some(ErrorCode::BadMatchBadNwAddrMask));
+        }
+        let both = exact(OxmField::TunIpv6Src).with(OxmField::TunIpv4Src, 1);
+        assert_eq!(code(both), Some(ErrorCode::BadMatchDupField));
+        assert_eq!(code(exact(OxmField::TunIpv4Src).with(OxmField::TunIpv6Dst, 1)), None);
+        let none = |field| code(Match::default().with(field, 0));
+        assert_eq!(none(OxmField::TunIpv4Src), None);
+        assert_eq!(none(OxmField::TunIpv6Dst), Some(ErrorCode::BadMatchBadValue));
     }
 
     #[test]

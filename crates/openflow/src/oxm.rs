@@ -1,5 +1,5 @@
-//! Match fields: the 40 of OpenFlow 1.3.5 (§7.2.3.7, table 12), the TCP flags of the ONF extension, and those of steering
-//! (`docs/openflow-extension.md`): suiro's own two, and five that Nicira numbered.
+//! Match fields: the 40 of OpenFlow 1.3.5 (§7.2.3.7, table 12), the TCP flags of the ONF extension, the addresses of tunnels as Nicira
+//! numbered them, and those of steering (`docs/openflow-extension.md`): suiro's own two, and one of Nicira's.
 //!
 //! One table row per field says all there is to know: wire numbers, width, whether a mask is allowed, what else must be
 //! matched first, whether set-field may name it, and its name in the ovs-ofctl syntax.
@@ -124,7 +124,7 @@ macro_rules! fields {
 }
 
 fields! {
-    /// Every field of a switch's tables, in order of wire number.
+    /// Every field of OpenFlow that a switch's tables know, in order of wire number.
     ALL: [
         /// Ingress port.
         InPort = BASIC 0, 32, exact, fixed, None, Port, "in_port";
@@ -209,7 +209,19 @@ fields! {
         /// TCP flags (ONF extension 109, OpenFlow 1.5).
         TcpFlags = OF_ONF 42, 12, mask, fixed, IpProto(6), TcpFlags, "tcp_flags";
     ]
-    /// The fields of steering, which follow those of the tables. Of these a switch's tables know [`OxmField::Fcf`] alone, as the
+    /// The addresses of tunnels, which Nicira numbered. The tables of a switch match them whole ([`crate::Match::check`]), and let a
+    /// set-field name where a frame shall go; steering matches them under any mask.
+    ENDS: [
+        /// IPv4 address that the tunnel's packet came from.
+        TunIpv4Src = NXM_1 31, 32, mask, fixed, None, Ipv4, "tun_src";
+        /// IPv4 address that it goes to.
+        TunIpv4Dst = NXM_1 32, 32, mask, set, None, Ipv4, "tun_dst";
+        /// IPv6 address that it came from.
+        TunIpv6Src = NXM_1 109, 128, mask, fixed, None, Ipv6, "tun_ipv6_src";
+        /// IPv6 address that it goes to.
+        TunIpv6Dst = NXM_1 110, 128, mask, set, None, Ipv6, "tun_ipv6_dst";
+    ]
+    /// The other fields of steering. Of these a switch's tables know [`OxmField::Fcf`] alone, as the
     /// two fields that it consists of ([`Oxm::parts`]).
     STEERING: [
         /// Flow control field: the whole ToS byte of the outermost IP header, read as VM id (7 bits) and priority (the lowest bit).
@@ -218,14 +230,6 @@ fields! {
         VmId = OF_SUIRO 1, 16, exact, fixed, None, Decimal, "vm_id";
         /// Which fragments: bit 0 is set in every fragment, bit 1 in all but the first.
         IpFrag = NXM_1 26, 8, mask, fixed, None, Fragment, "ip_frag";
-        /// IPv4 source of the tunnel.
-        TunIpv4Src = NXM_1 31, 32, mask, fixed, None, Ipv4, "tun_src";
-        /// IPv4 destination of the tunnel.
-        TunIpv4Dst = NXM_1 32, 32, mask, fixed, None, Ipv4, "tun_dst";
-        /// IPv6 source of the tunnel.
-        TunIpv6Src = NXM_1 109, 128, mask, fixed, None, Ipv6, "tun_ipv6_src";
-        /// IPv6 destination of the tunnel.
-        TunIpv6Dst = NXM_1 110, 128, mask, fixed, None, Ipv6, "tun_ipv6_dst";
     ]
 }
 
@@ -250,7 +254,19 @@ impl OxmField {
 
     /// Every field, those of steering last.
     pub fn every() -> impl Iterator<Item = OxmField> {
-        Self::ALL.iter().chain(Self::STEERING).copied()
+        Self::ALL.iter().chain(Self::ENDS).chain(Self::STEERING).copied()
+    }
+
+    /// Every field that a switch's tables can tell apart, and whether they take a mask of it.
+    pub fn of_tables() -> impl Iterator<Item = (OxmField, bool)> {
+        let all = Self::ALL.iter().map(|field| (*field, field.spec().maskable));
+        all.chain(Self::ENDS.iter().map(|end| (*end, false)))
+    }
+
+    /// Whether it is the address of a tunnel's end.
+    pub const fn is_end(self) -> bool {
+        use OxmField::{TunIpv4Dst, TunIpv4Src, TunIpv6Dst, TunIpv6Src};
+        matches!(self, TunIpv4Src | TunIpv4Dst | TunIpv6Src | TunIpv6Dst)
     }
 
     /// The field with these wire numbers; `experimenter` counts only in the experimenter class.
@@ -410,9 +426,11 @@ mod tests {
         assert_eq!(OxmId::of(OxmField::Ipv4Src, true).header, 0x8000_1708);
         assert_eq!(OxmField::from_wire(CLASS_EXPERIMENTER, 42, 1), None);
         assert_eq!(OxmField::from_wire(CLASS_EXPERIMENTER, 42, SUIRO), None);
-        // As Open vSwitch has them (nicira-ext.h: NXM_NX_IP_FRAG, NXM_NX_TUN_IPV4_SRC).
+        // As Open vSwitch has them (nicira-ext.h: NXM_NX_IP_FRAG, NXM_NX_TUN_IPV4_SRC and the three after it).
         assert_eq!(OxmId::of(OxmField::IpFrag, false).header, 0x0001_3401);
-        assert_eq!(OxmId::of(OxmField::TunIpv4Src, false).header, 0x0001_3e04);
+        let ends = [0x0001_3e04, 0x0001_4004, 0x0001_da10, 0x0001_dc10];
+        let headers = OxmField::ENDS.iter().map(|end| OxmId::of(*end, false).header);
+        assert_eq!(headers.collect::<Vec<_>>(), ends);
     }
 
     #[test]

@@ -336,5 +336,7 @@ fn the_tables_of_a_switch_refuse_what_is_for_steering() {
     let set = Action::SetField(Oxm::exact(OxmField::Fcf, 3));
     assert_eq!(code(ip.clone(), vec![set.clone()]), None);
     assert_eq!(code(Match::default(), vec![set]), Some(ErrorCode::BadActionMatchInconsistent));
-    assert_eq!(code(ip.with(OxmField::TunIpv4Src, 1), vec![]), Some(ErrorCode::BadMatchBadField));
+    assert_eq!(code(ip.clone().with(OxmField::VmId, 1), vec![]), Some(ErrorCode::BadMatchBadField));
+    let masked = ip.with_masked(OxmField::TunIpv4Src, 0, 1);
+    assert_eq!(code(masked, vec![]), Some(ErrorCode::BadMatchBadNwAddrMask));
 }

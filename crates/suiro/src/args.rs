@@ -17,8 +17,8 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use node::spec::{
     Addresses, BadText, Controller, Dpid, Dscp, FlowId, IfName, KeyPath, Listen, Mac, Netns,
-    NewRate, Peer, Pin, PortName, PortNumber, Protocol, Rate, SealCore, SocketPath, SwitchName,
-    TunnelKey,
+    NewRate, Peer, Pin, PortName, PortNumber, Protocol, Rate, Remote, SealCore, SocketPath,
+    SwitchName, TunnelKey,
 };
 use std::error::Error;
 use std::ffi::OsString;
@@ -424,9 +424,9 @@ pub struct PortAdd {
     /// Listen on the socket; without it suiro calls, which lets guests outlive its restarts (vhost-user)
     #[arg(long)]
     pub server: bool,
-    /// The address of the tunnel's other end, and, with commas, others that it sends from (vxlan)
-    #[arg(long, value_name = "ADDRESS[,ADDRESS]")]
-    pub remote: Option<Addresses>,
+    /// The address of the tunnel's other end, and, with commas, others that it sends from; or flow: each frame's tun_dst, for rules to set (vxlan)
+    #[arg(long, value_name = "ADDRESS[,ADDRESS]|flow")]
+    pub remote: Option<Remote>,
     /// The address of its near end, or several over which flows spread; the one of the route when left out (vxlan)
     #[arg(long, value_name = "ADDRESS[,ADDRESS]")]
     pub local: Option<Addresses>,

@@ -10,7 +10,7 @@ mod tests;
 
 use crate::agent::channel::{Channel, Kind};
 use crate::agent::outbox::Outbox;
-use crate::switch::translate::{flow_removed, port_desc};
+use crate::switch::translate::port_desc;
 use crate::switch::{Connection, Event, Listener, PacketInEvent, PortEvent};
 use openflow::{AsyncConfig, Message, PacketInReason, PortReason, PortStatus, Role, Version};
 use std::sync::Arc;
@@ -220,9 +220,8 @@ impl Listener for Peer {
         match event {
             Event::PacketIn(event) => self.packet_in(event),
             Event::FlowRemoved(removed) => {
-                let message = flow_removed(removed);
-                self.notice(Kind::FlowRemoved, message.reason.wire(), || {
-                    Message::FlowRemoved(message)
+                self.notice(Kind::FlowRemoved, removed.reason.wire(), || {
+                    Message::FlowRemoved(removed.clone())
                 });
             }
             Event::Port(event, port) => {

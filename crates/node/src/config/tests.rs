@@ -113,7 +113,8 @@ fn a_tunnel_has_its_ends_its_key_and_what_its_outer_packets_carry() {
         .iter()
         .for_each(|(key, value): &(&str, serde_json::Value)| assert_eq!(shown[key], *value));
     let refused = tunnel("remote = 'host2'\nkey = 16777216\ndscp = 64").unwrap_err();
-    for words in ["\"host2\" is not the address", "a VNI from 0 to 16777215", "not a DSCP"] {
+    for words in ["\"host2\" is not a tunnel's other end", "a VNI from 0 to 16777215", "not a DSCP"]
+    {
         assert!(refused.contains(words), "{refused}");
     }
     let many = tunnel("remote = '192.0.2.2'\nkey = 'flow'\nflow_id = 'tos'").unwrap();

@@ -3,7 +3,7 @@
 use super::quota::LogQuota;
 use super::vlink::vlink_facts;
 use super::watch::{News, Watch};
-use super::{Answer, Board, Directories, Door, OnFailure, PortStatus, RETRY, Request, Wanted};
+use super::{Answer, Board, Door, OnFailure, Own, PortStatus, RETRY, Request, Wanted};
 use crate::fault::{Fault, chain};
 use datapath::{Datapath, PortAt, PortQueues, Queues, QueuesError};
 use openflow::{PortConfig, PortNo};
@@ -74,7 +74,7 @@ impl Keeper {
         datapath: Arc<Datapath>,
         board: Arc<Board>,
         wake: Arc<OwnedFd>,
-        Directories { records, ledger }: Directories,
+        Own { records, ledger, ends }: Own,
     ) -> Self {
         let workers = datapath.worker_stats().len();
         let mut watch = Watch::new(wake);
@@ -84,7 +84,10 @@ impl Keeper {
             board,
             watch,
             entries: BTreeMap::new(),
-            opener: port::Opener::new(workers).with_records(records).with_ledger(ledger),
+            opener: port::Opener::new(workers)
+                .with_records(records)
+                .with_ledger(ledger)
+                .with_ends(ends),
             next_retry: Instant::now() + RETRY,
         }
     }

@@ -23,7 +23,7 @@ use crate::switch::Switch;
 use datapath::{Datapath, PortAt, PortQueues};
 use keeper::Keeper;
 use openflow::PortConfig;
-use port::{Attachment, Keep, PortFacts, SealOn, Security};
+use port::{Attachment, Ends, Keep, PortFacts, SealOn, Security};
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -133,6 +133,7 @@ pub struct Ports {
     requests: Sender<Request>,
     wake: Arc<OwnedFd>,
     board: Arc<Board>,
+    ends: Arc<Ends>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -146,9 +147,15 @@ impl Ports {
         let (requests, inbox) = channel();
         let wake = Arc::new(watch::wake_fd()?);
         let board = Arc::new(Board::default());
-        let directories = Directories { records, ledger };
-        let thread = spawn(inbox, directories, wake.clone(), board.clone())?;
-        Ok(Arc::new(Self { requests, wake, board, thread: Mutex::new(Some(thread)) }))
+        let ends = Arc::<Ends>::default();
+        let own = Own { records, ledger, ends: ends.clone() };
+        let thread = spawn(inbox, own, wake.clone(), board.clone())?;
+        Ok(Arc::new(Self { requests, wake, board, ends, thread: Mutex::new(Some(thread)) }))
+    }
+
+    /// The numbers of tunnels' ends: the node's only table of them.
+    pub fn ends(&self) -> &Arc<Ends> {
+        &self.ends
     }
 
     /// The datapath that ports are attached to; before it nothing can be added.
@@ -265,22 +272,23 @@ impl Ports {
     }
 }
 
-/// Where ports keep things.
-struct Directories {
+/// Where ports keep things, and by which numbers their tunnels tell ends.
+struct Own {
     records: PathBuf,
     ledger: PathBuf,
+    ends: Arc<Ends>,
 }
 
 fn spawn(
     inbox: Receiver<Request>,
-    directories: Directories,
+    own: Own,
     wake: Arc<OwnedFd>,
     board: Arc<Board>,
 ) -> io::Result<JoinHandle<()>> {
     let run = move || {
         // The first message brings the datapath; without one there is nothing to do.
         if let Ok(Request::Serve(datapath)) = inbox.recv() {
-            Keeper::new(datapath, board, wake, directories).run(&inbox);
+            Keeper::new(datapath, board, wake, own).run(&inbox);
         }
     };
     std::thread::Builder::new().name("suiro-ports".into()).spawn(run)

@@ -169,7 +169,7 @@ async fn serve(
     run_dir: Arc<RunDir>,
     Privileged { ports, steer }: Privileged,
 ) -> Result<(), RunError> {
-    let (store, kept) = Store::open(&config.node.state_dir)?;
+    let (store, kept) = Store::open(&config.node.state_dir, ports.ends())?;
     let (datapath, events) = start_datapath(&config.node)?;
     let node = Node::new(Parts {
         config: config.node.clone(),

@@ -9,6 +9,7 @@ use crate::spec::{PortKind, PortSpec};
 use crate::store::{FILE_NAME, Store};
 use port::Keep;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// What was removed.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -60,7 +61,7 @@ fn wanted_taps(config: &Config) -> Result<Vec<PortSpec>, RunError> {
         .flat_map(|switch| switch.ports.iter().map(|port| port.value.clone()))
         .collect();
     if config.node.state_dir.join(FILE_NAME).exists() {
-        let (_store, kept) = Store::open(&config.node.state_dir)?;
+        let (_store, kept) = Store::open(&config.node.state_dir, &Arc::default())?;
         ports.extend(kept.all_ports()?);
     }
     ports.retain(|port| port.kind == PortKind::Tap);

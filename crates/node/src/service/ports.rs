@@ -13,6 +13,7 @@ use crate::spec::{
 use openflow::{Mac, PortConfig, PortFeatures, PortMod, PortNo};
 use port::Keep;
 use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 impl Node {
     /// Makes a port.
@@ -230,12 +231,20 @@ fn interface_of(spec: &PortSpec) -> port::PortSpec {
 }
 
 fn tunnel(spec: &PortSpec) -> Option<port::Tunnel> {
-    let (&remote, from) = spec.remote.as_ref()?.get().split_first()?;
+    let local = spec.local.as_ref().map_or_else(Vec::new, |local| local.get().to_vec());
+    let (remote, from) = match spec.remote.as_ref()?.addresses() {
+        Some(addresses) => addresses.split_first().map(|(first, from)| (*first, from))?,
+        // Each frame's own, of the family of this end's addresses if it has any.
+        None if local.first().is_some_and(IpAddr::is_ipv6) => {
+            (Ipv6Addr::UNSPECIFIED.into(), &[][..])
+        }
+        None => (Ipv4Addr::UNSPECIFIED.into(), &[][..]),
+    };
     let usual = port::Tunnel::new(remote, 0);
     let dscp = || spec.dscp.as_ref().map_or(usual.dscp, spec::Dscp::get);
     Some(port::Tunnel {
         from: from.to_vec(),
-        local: spec.local.as_ref().map_or_else(Vec::new, |local| local.get().to_vec()),
+        local,
         vni: spec.key?.vni(),
         port: spec.udp_port.unwrap_or(usual.port),
         dscp: match spec.flow_id {

@@ -162,6 +162,7 @@ impl Node {
             fail_mode: spec.fail_mode,
             miss_send_len: spec.miss_send_len,
             limits,
+            ends: self.ports.ends().clone(),
         };
         let versions = Protocol::set(&spec.protocols);
         let mut publisher = None;

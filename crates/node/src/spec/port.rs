@@ -1,7 +1,7 @@
 //! What a user may ask of a port.
 
 use super::text::{Dscp, IfName, KeyPath, Mac, Netns, Peer, PortName, SocketPath};
-use super::tunnel::{self, Addresses, FlowId, TunnelKey};
+use super::tunnel::{self, Addresses, FlowId, Remote, TunnelKey};
 use super::{NewRate, PortNumber, QueueSpec, Rate, SealCore};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -136,9 +136,10 @@ pub struct PortSpec {
     /// Whether suiro listens on it and the front-end calls (`vhost-user` only); the other way round when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<bool>,
-    /// The address of the tunnel's other end; of several the first, and what comes from the others is the tunnel's too (`vxlan` only).
+    /// The address of the tunnel's other end; of several the first, and what comes from the others is the tunnel's too; or `flow` for the end
+    /// that rules choose for each frame, by `tun_dst` (`vxlan` only).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub remote: Option<Addresses>,
+    pub remote: Option<Remote>,
     /// The address of its near end; of several one for each group of flows; the one of the route when left out (`vxlan` only).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub local: Option<Addresses>,

@@ -42,6 +42,31 @@ impl fmt::Display for Addresses {
     }
 }
 
+text_type! {
+    /// A tunnel's other end: its addresses, or `flow`: each frame's own, in its OpenFlow field `tun_dst`.
+    Remote(Option<Addresses>), "a tunnel's other end", "an IP address, up to 32 different ones of one family with commas between them, or \"flow\" for the end that rules choose for each frame", "192.0.2.2",
+    |text| match text {
+        FLOW => Some(None),
+        text => text.parse().ok().map(Some),
+    }
+}
+
+impl Remote {
+    /// The addresses; none of a tunnel whose frames have ends of their own.
+    pub fn addresses(&self) -> Option<&[IpAddr]> {
+        self.0.as_ref().map(Addresses::get)
+    }
+}
+
+impl fmt::Display for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Some(addresses) => addresses.fmt(f),
+            None => f.write_str(FLOW),
+        }
+    }
+}
+
 /// A tunnel's key: one VNI, or `flow`: each frame's own, in its OpenFlow field `tunnel_id`.
 ///
 /// Read from a number or a text.
@@ -54,7 +79,7 @@ pub enum TunnelKey {
     Flow,
 }
 
-/// The word for each frame's own key.
+/// The word for each frame's own key or end.
 const FLOW: &str = "flow";
 
 impl TunnelKey {
@@ -177,10 +202,20 @@ pub(super) fn check(spec: &PortSpec, faults: &mut Vec<Fault>) {
         }
     };
     let remote = "a tunnel needs the address of its other end";
-    wrong(spec.remote.is_none(), "remote", remote, "add remote = \"192.0.2.2\"");
+    let some = "add remote = \"192.0.2.2\", or remote = \"flow\"";
+    wrong(spec.remote.is_none(), "remote", remote, some);
+    let addresses = spec.remote.as_ref().and_then(Remote::addresses);
+    let nobody = "0.0.0.0 and :: are no host's addresses";
+    let is_nobody = addresses.is_some_and(|all| all.iter().any(IpAddr::is_unspecified));
+    wrong(is_nobody, "remote", nobody, some);
+    let is_flow = spec.remote.is_some() && addresses.is_none();
+    let has_peer = "a key is shared with one other end, and this tunnel has as many as rules name";
+    let each = "give each end an encrypted port of its own, or remove encrypt";
+    wrong(is_flow && spec.encrypt.is_some(), "encrypt", has_peer, each);
     wrong(spec.key.is_none(), "key", "a tunnel needs its VNI", "add key = 7");
-    let is_v4 = |addresses: &Addresses| addresses.get()[0].is_ipv4();
-    let differ = spec.local.as_ref().map(is_v4).zip(spec.remote.as_ref().map(is_v4));
+    let is_v4 = |addresses: &[IpAddr]| addresses[0].is_ipv4();
+    let local = spec.local.as_ref().map(Addresses::get);
+    let differ = local.map(is_v4).zip(addresses.map(is_v4));
     let alike = "the tunnel's ends have addresses of two families";
     let differ = differ.is_some_and(|(local, remote)| local != remote);
     wrong(differ, "local", alike, "give both ends IPv4 addresses, or both IPv6");
@@ -235,6 +270,33 @@ mod tests {
         {
             assert!(text.parse::<Addresses>().is_err(), "{text:?}");
         }
+    }
+
+    #[test]
+    fn an_end_is_addresses_or_flow_and_flow_is_not_encrypted() {
+        for text in ["flow", "192.0.2.1", "2001:db8::1,2001:db8::2"] {
+            let remote: Remote = text.parse().unwrap();
+            assert_eq!(
+                (remote.to_string().as_str(), remote.addresses().is_none()),
+                (text, text == FLOW)
+            );
+        }
+        assert!("flow,192.0.2.1".parse::<Remote>().is_err());
+        let keys = |remote: &str, local: Option<&str>, encrypt: Option<&str>| {
+            let spec = PortSpec {
+                name: Some("tun0".parse().unwrap()),
+                remote: Some(remote.parse().unwrap()),
+                key: Some(TunnelKey::Flow),
+                local: local.map(|local| local.parse().unwrap()),
+                encrypt: encrypt.map(|path| path.parse().unwrap()),
+                ..PortSpec::of(PortKind::Vxlan)
+            };
+            spec.faults().iter().map(|fault| fault.key).collect::<Vec<_>>()
+        };
+        assert_eq!(keys("flow", None, None), [""; 0]);
+        assert_eq!(keys("flow", Some("2001:db8::1"), None), [""; 0]);
+        assert_eq!(keys("flow", None, Some("/etc/suiro/keys")), ["encrypt"]);
+        assert_eq!(keys("0.0.0.0", None, None), ["remote"]);
     }
 
     #[test]

@@ -4,7 +4,8 @@
 //! ([`FIELDS`]), and each action has a stable tag. All numbers are big-endian.
 //!
 //! ```text
-//! id     = table:1 priority:2 (field:1 value:n mask:n)*          n = the field's width in whole bytes
+//! id     = table:1 priority:2 (field:1 value:n mask:n)*          n = the field's width in whole bytes; a tunnel's end is its address:
+//!                                                                 value:16, IPv6 or IPv4 mapped into it (RFC 4291 §2.5.5.2), `::` no end
 //! entry  = cookie:8 idle:2 hard:2 flags:2 instruction*
 //! instruction = 1 meter:4 | 2 count:4 action* | 3 | 4 count:4 action* | 5 value:8 mask:8 | 6 table:1
 //! action = tag:1 operands, see `action_tag`
@@ -12,6 +13,8 @@
 
 use crate::journal::{FlowEntry, FlowId};
 use flow::{Action, Instructions, Output, Transport};
+use port::Ends;
+use std::net::{IpAddr, Ipv6Addr};
 use wire::{Field, Key};
 
 /// Bytes that are no rule of this format.
@@ -58,10 +61,12 @@ const FIELDS: &[(u8, Field)] = &[
     (34, Field::PbbIsid),
     (35, Field::PbbUca),
     (36, Field::Ipv6Exthdr),
+    (37, Field::TunSrc),
+    (38, Field::TunDst),
 ];
 
 /// Which rule, as the store's key: rules of one table and priority lie together.
-pub fn id_bytes(id: &FlowId) -> Vec<u8> {
+pub fn id_bytes(id: &FlowId, ends: &Ends) -> Vec<u8> {
     let mut out = Vec::with_capacity(64);
     out.push(id.table);
     out.extend(id.priority.to_be_bytes());
@@ -71,7 +76,7 @@ pub fn id_bytes(id: &FlowId) -> Vec<u8> {
         if mask != 0 {
             left.set(field, 0);
             out.push(code);
-            put_wide(&mut out, field, id.key.get(field) & mask);
+            put_value(&mut out, ends, field, id.key.get(field) & mask);
             put_wide(&mut out, field, mask);
         }
     }
@@ -80,27 +85,27 @@ pub fn id_bytes(id: &FlowId) -> Vec<u8> {
 }
 
 /// The rest of a rule.
-pub fn entry_bytes(entry: &FlowEntry) -> Vec<u8> {
+pub fn entry_bytes(entry: &FlowEntry, ends: &Ends) -> Vec<u8> {
     let mut out = Vec::with_capacity(64);
     out.extend(entry.cookie.to_be_bytes());
     out.extend(entry.idle_timeout_s.to_be_bytes());
     out.extend(entry.hard_timeout_s.to_be_bytes());
     out.extend(entry.flags.to_be_bytes());
-    put_instructions(&mut out, &entry.instructions);
+    put_instructions(&mut out, ends, &entry.instructions);
     out
 }
 
 /// Reads [`id_bytes`].
 ///
 /// # Errors
-/// Anything else.
-pub fn read_id(bytes: &[u8]) -> Result<FlowId, BadRecord> {
-    let mut bytes = Reader(bytes);
+/// Anything else, or no number is left for an end.
+pub fn read_id(bytes: &[u8], ends: &Ends) -> Result<FlowId, BadRecord> {
+    let mut bytes = Reader(bytes, ends);
     let (table, priority) = (bytes.u8()?, bytes.u16()?);
     let (mut key, mut mask) = (Key::default(), Key::default());
     while !bytes.0.is_empty() {
         let field = bytes.field()?;
-        key.set(field, bytes.wide(field)?);
+        key.set(field, bytes.value(field)?);
         mask.set(field, bytes.wide(field)?);
     }
     Ok(FlowId { table, priority, key, mask })
@@ -109,9 +114,9 @@ pub fn read_id(bytes: &[u8]) -> Result<FlowId, BadRecord> {
 /// Reads [`entry_bytes`].
 ///
 /// # Errors
-/// Anything else.
-pub fn read_entry(bytes: &[u8]) -> Result<FlowEntry, BadRecord> {
-    let mut bytes = Reader(bytes);
+/// Anything else, or no number is left for an end.
+pub fn read_entry(bytes: &[u8], ends: &Ends) -> Result<FlowEntry, BadRecord> {
+    let mut bytes = Reader(bytes, ends);
     Ok(FlowEntry {
         cookie: bytes.u64()?,
         idle_timeout_s: bytes.u16()?,
@@ -121,17 +126,17 @@ pub fn read_entry(bytes: &[u8]) -> Result<FlowEntry, BadRecord> {
     })
 }
 
-fn put_instructions(out: &mut Vec<u8>, instructions: &Instructions) {
+fn put_instructions(out: &mut Vec<u8>, ends: &Ends, instructions: &Instructions) {
     let Instructions { meter, apply, clear, write, metadata, goto } = instructions;
     if let Some(meter) = meter {
         out.push(1);
         out.extend(meter.to_be_bytes());
     }
-    put_actions(out, 2, apply);
+    put_actions(out, ends, 2, apply);
     if *clear {
         out.push(3);
     }
-    put_actions(out, 4, write);
+    put_actions(out, ends, 4, write);
     if let Some((value, mask)) = metadata {
         out.push(5);
         out.extend(value.to_be_bytes());
@@ -158,11 +163,11 @@ fn read_instructions(bytes: &mut Reader<'_>) -> Result<Instructions, BadRecord> 
     Ok(all)
 }
 
-fn put_actions(out: &mut Vec<u8>, tag: u8, actions: &[Action]) {
+fn put_actions(out: &mut Vec<u8>, ends: &Ends, tag: u8, actions: &[Action]) {
     if !actions.is_empty() {
         out.push(tag);
         out.extend((actions.len() as u32).to_be_bytes());
-        actions.iter().for_each(|action| put_action(out, action));
+        actions.iter().for_each(|action| put_action(out, ends, action));
     }
 }
 
@@ -171,7 +176,7 @@ fn read_actions(bytes: &mut Reader<'_>) -> Result<Vec<Action>, BadRecord> {
     (0..count).map(|_| read_action(bytes)).collect()
 }
 
-fn put_action(out: &mut Vec<u8>, action: &Action) {
+fn put_action(out: &mut Vec<u8>, ends: &Ends, action: &Action) {
     match *action {
         Action::Output(output) => put_output(out, output),
         Action::Group(id) => put_u32(out, 10, id),
@@ -188,7 +193,7 @@ fn put_action(out: &mut Vec<u8>, action: &Action) {
                 None => out.extend([18, code_of(field)]),
                 Some(transport) => out.extend([26, transport_code(transport), code_of(field)]),
             }
-            put_wide(out, field, value);
+            put_value(out, ends, field, value);
             put_wide(out, field, mask);
         }
         Action::CopyTtlOut => out.push(19),
@@ -249,7 +254,7 @@ fn read_action(bytes: &mut Reader<'_>) -> Result<Action, BadRecord> {
 
 fn read_set_field(bytes: &mut Reader<'_>, of: Option<Transport>) -> Result<Action, BadRecord> {
     let field = bytes.field()?;
-    Ok(Action::SetField { field, of, value: bytes.wide(field)?, mask: bytes.wide(field)? })
+    Ok(Action::SetField { field, of, value: bytes.value(field)?, mask: bytes.wide(field)? })
 }
 
 /// The codes of the transports whose field a `set_field` may be of: for ever, as those of [`FIELDS`].
@@ -278,6 +283,23 @@ fn put_u32(out: &mut Vec<u8>, tag: u8, value: u32) {
     out.extend(value.to_be_bytes());
 }
 
+/// A number means nothing to the next process: of a tunnel's end its address is kept.
+fn put_value(out: &mut Vec<u8>, ends: &Ends, field: Field, value: u128) {
+    if !is_end(field) {
+        return put_wide(out, field, value);
+    }
+    let address = match ends.address(value as u16) {
+        None => Ipv6Addr::UNSPECIFIED,
+        Some(IpAddr::V4(address)) => address.to_ipv6_mapped(),
+        Some(IpAddr::V6(address)) => address,
+    };
+    out.extend(address.octets());
+}
+
+fn is_end(field: Field) -> bool {
+    matches!(field, Field::TunSrc | Field::TunDst)
+}
+
 fn put_wide(out: &mut Vec<u8>, field: Field, value: u128) {
     let bytes = value.to_be_bytes();
     out.extend(&bytes[bytes.len() - width(field)..]);
@@ -287,8 +309,8 @@ fn width(field: Field) -> usize {
     field.bits().div_ceil(8) as usize
 }
 
-/// Takes numbers off the front.
-struct Reader<'a>(&'a [u8]);
+/// Takes numbers off the front, and gives ends theirs.
+struct Reader<'a>(&'a [u8], &'a Ends);
 
 impl Reader<'_> {
     fn take<const N: usize>(&mut self) -> Result<[u8; N], BadRecord> {
@@ -327,6 +349,18 @@ impl Reader<'_> {
             5 => Transport::Icmpv6,
             _ => return Err(BadRecord),
         })
+    }
+
+    /// As [`put_value`] wrote it.
+    fn value(&mut self, field: Field) -> Result<u128, BadRecord> {
+        if !is_end(field) {
+            return self.wide(field);
+        }
+        let end = Ipv6Addr::from(self.take::<16>()?).to_canonical();
+        if end.is_unspecified() {
+            return Ok(Ends::NONE.into());
+        }
+        self.1.name(end).map(u128::from).map_err(|_| BadRecord)
     }
 
     fn wide(&mut self, field: Field) -> Result<u128, BadRecord> {

@@ -31,6 +31,7 @@ use crate::journal::{Change, FlowEntry, FlowId, Journal, TableNames, Wait};
 use crate::spec::{PortName, PortSpec, SwitchName, SwitchSpec};
 use database::File;
 use pending::{Kind, Record, Thing};
+use port::Ends;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -52,22 +53,24 @@ pub struct Store {
     shared: Arc<Shared>,
     writer: Option<JoinHandle<()>>,
     path: PathBuf,
+    ends: Arc<Ends>,
 }
 
 /// What an earlier process left; drop it when everything is restored.
 pub struct Kept {
     file: Arc<File>,
     path: PathBuf,
+    ends: Arc<Ends>,
     /// Where a damaged file went, if there was one.
     pub set_aside: Option<PathBuf>,
 }
 
 impl Store {
-    /// Opens the store of a state directory, making both if need be.
+    /// Opens the store of a state directory, making both if need be. Rules have these numbers of tunnels' ends; the store keeps addresses.
     ///
     /// # Errors
     /// No store can be had there. A damaged one is set aside instead.
-    pub fn open(directory: &Path) -> Result<(Self, Kept), StoreError> {
+    pub fn open(directory: &Path, ends: &Arc<Ends>) -> Result<(Self, Kept), StoreError> {
         std::fs::create_dir_all(directory)
             .map_err(|source| StoreError::Directory { path: directory.into(), source })?;
         let path = directory.join(FILE_NAME);
@@ -75,8 +78,8 @@ impl Store {
         let file = Arc::new(file);
         let shared = Arc::new(Shared::new());
         let writer = spawn_writer(&shared, &path, &file);
-        let kept = Kept { file, path: path.clone(), set_aside };
-        Ok((Self { shared, writer: Some(writer), path }, kept))
+        let kept = Kept { file, path: path.clone(), ends: ends.clone(), set_aside };
+        Ok((Self { shared, writer: Some(writer), path, ends: ends.clone() }, kept))
     }
 
     /// The file.
@@ -142,7 +145,8 @@ impl Store {
 
     /// The journal of one switch.
     pub fn journal(&self, switch: &SwitchName) -> Arc<dyn Journal> {
-        Arc::new(SwitchJournal { shared: self.shared.clone(), switch: (**switch).into() })
+        let (shared, ends) = (self.shared.clone(), self.ends.clone());
+        Arc::new(SwitchJournal { shared, ends, switch: (**switch).into() })
     }
 }
 
@@ -280,7 +284,7 @@ impl Kept {
     ) -> Result<(), StoreError> {
         for kind in [Kind::Meter, Kind::Group, Kind::Flow] {
             self.file.read(&self.path, kind, Some(switch), |_, id, record| {
-                match read_change(kind, id, record) {
+                match read_change(kind, id, record, &self.ends) {
                     Some(change) => restore(change),
                     None => tracing::warn!(
                         "switch {switch}: one record of {} is unreadable: left out",
@@ -332,12 +336,15 @@ fn number(bytes: &[u8]) -> Option<u32> {
     bytes.try_into().map(u32::from_be_bytes).ok()
 }
 
-fn read_change(kind: Kind, id: &[u8], record: &[u8]) -> Option<Change> {
+fn read_change(kind: Kind, id: &[u8], record: &[u8], ends: &Ends) -> Option<Change> {
     let text = || String::from_utf8(record.to_vec()).ok();
     Some(match kind {
         Kind::Meter => Change::MeterSet(number(id)?, text()?),
         Kind::Group => Change::GroupSet(number(id)?, text()?),
-        Kind::Flow => Change::FlowSet(encode::read_id(id).ok()?, encode::read_entry(record).ok()?),
+        Kind::Flow => {
+            let entry = encode::read_entry(record, ends).ok()?;
+            Change::FlowSet(encode::read_id(id, ends).ok()?, entry)
+        }
         Kind::Switch
         | Kind::Port
         | Kind::Number
@@ -350,6 +357,7 @@ fn read_change(kind: Kind, id: &[u8], record: &[u8]) -> Option<Change> {
 /// The journal of one switch: encodes each change and hands it to the writer.
 struct SwitchJournal {
     shared: Arc<Shared>,
+    ends: Arc<Ends>,
     switch: Arc<str>,
 }
 
@@ -360,7 +368,8 @@ impl SwitchJournal {
     }
 
     fn put_flow(&self, id: &FlowId, entry: Option<&FlowEntry>) {
-        self.put(Kind::Flow, encode::id_bytes(id), entry.map(encode::entry_bytes));
+        let entry = entry.map(|entry| encode::entry_bytes(entry, &self.ends));
+        self.put(Kind::Flow, encode::id_bytes(id, &self.ends), entry);
     }
 
     fn put_numbered(&self, kind: Kind, id: u32, record: Option<Vec<u8>>) {

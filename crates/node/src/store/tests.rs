@@ -53,7 +53,7 @@ fn everything_put_comes_back_in_an_order_that_can_be_added() {
         Change::PortConfig { port: 1, bits: 5 },
     ];
     {
-        let (store, kept) = Store::open(home.path()).unwrap();
+        let (store, kept) = Store::open(home.path(), &Arc::default()).unwrap();
         drop(kept);
         store.put_switch(&spec);
         store.put_port(&spec.name, &"p1".parse().unwrap(), &port);
@@ -62,7 +62,7 @@ fn everything_put_comes_back_in_an_order_that_can_be_added() {
         changes.iter().for_each(|change| journal.record(change.clone()));
         store.journal(&sw("sw0-other")).record(rule(77));
     }
-    let (_store, kept) = Store::open(home.path()).unwrap();
+    let (_store, kept) = Store::open(home.path(), &Arc::default()).unwrap();
     assert_eq!(kept.switches().unwrap(), std::slice::from_ref(&spec));
     assert_eq!(kept.ports(&spec.name).unwrap(), [port]);
     assert_eq!(kept.numbers(&spec.name).unwrap(), [("p1".parse().unwrap(), 9)]);
@@ -82,11 +82,11 @@ fn the_tables_of_a_pipeline_are_kept_until_they_are_the_usual_ones() {
     let home = tempfile::tempdir().unwrap();
     let tables = TableNames::from([(0, "".into()), (9, "routes".into())]);
     for wanted in [Some(tables), None] {
-        let (store, kept) = Store::open(home.path()).unwrap();
+        let (store, kept) = Store::open(home.path(), &Arc::default()).unwrap();
         drop(kept);
         store.journal(&sw("sw0")).record(Change::Tables(wanted.clone()));
         drop(store);
-        let (_store, kept) = Store::open(home.path()).unwrap();
+        let (_store, kept) = Store::open(home.path(), &Arc::default()).unwrap();
         assert_eq!(kept.tables(&sw("sw0")).unwrap(), wanted);
         assert_eq!(kept.tables(&sw("sw")).unwrap(), None);
     }
@@ -96,7 +96,7 @@ fn the_tables_of_a_pipeline_are_kept_until_they_are_the_usual_ones() {
 fn a_forgotten_switch_leaves_nothing_and_takes_no_neighbour_along() {
     let home = tempfile::tempdir().unwrap();
     {
-        let (store, _) = Store::open(home.path()).unwrap();
+        let (store, _) = Store::open(home.path(), &Arc::default()).unwrap();
         for name in ["sw1", "sw10", "sw2"] {
             store.put_switch(&SwitchSpec::named(sw(name)));
             store.journal(&sw(name)).record(rule(1));
@@ -104,7 +104,7 @@ fn a_forgotten_switch_leaves_nothing_and_takes_no_neighbour_along() {
         runtime().block_on(store.flushed());
         store.forget_switch(&sw("sw1"));
     }
-    let (_store, kept) = Store::open(home.path()).unwrap();
+    let (_store, kept) = Store::open(home.path(), &Arc::default()).unwrap();
     let names: Vec<_> =
         kept.switches().unwrap().into_iter().map(|spec| spec.name.to_string()).collect();
     assert_eq!(names, ["sw10", "sw2"]);
@@ -115,22 +115,22 @@ fn a_forgotten_switch_leaves_nothing_and_takes_no_neighbour_along() {
 fn deleted_things_stay_deleted() {
     let home = tempfile::tempdir().unwrap();
     {
-        let (store, _) = Store::open(home.path()).unwrap();
+        let (store, _) = Store::open(home.path(), &Arc::default()).unwrap();
         let journal = store.journal(&sw("sw0"));
         (0..10).for_each(|number| journal.record(rule(number)));
         runtime().block_on(store.flushed());
         let Change::FlowSet(id, _) = rule(3) else { unreachable!() };
         journal.record(Change::FlowGone(id));
     }
-    let (_store, kept) = Store::open(home.path()).unwrap();
+    let (_store, kept) = Store::open(home.path(), &Arc::default()).unwrap();
     assert_eq!(cookies(&kept, "sw0"), [0, 1, 2, 4, 5, 6, 7, 8, 9]);
 }
 
 #[test]
 fn a_second_process_on_the_same_state_is_told_so() {
     let home = tempfile::tempdir().unwrap();
-    let first = Store::open(home.path()).unwrap();
-    let error = Store::open(home.path()).map(|_| ()).unwrap_err();
+    let first = Store::open(home.path(), &Arc::default()).unwrap();
+    let error = Store::open(home.path(), &Arc::default()).map(|_| ()).unwrap_err();
     assert!(matches!(error, StoreError::InUse { .. }), "{error}");
     assert!(error.remedy().contains("state_dir"));
     drop(first);
@@ -142,7 +142,7 @@ fn a_damaged_file_is_set_aside_and_a_fresh_one_works() {
     for content in [&b"not a database"[..], &garbage, &[0; 4096]] {
         let home = tempfile::tempdir().unwrap();
         fs::write(home.path().join(FILE_NAME), content).unwrap();
-        let (store, kept) = Store::open(home.path()).unwrap();
+        let (store, kept) = Store::open(home.path(), &Arc::default()).unwrap();
         assert_eq!(fs::read(kept.set_aside.as_ref().unwrap()).unwrap(), content);
         drop(kept);
         store.put_switch(&SwitchSpec::named(sw("sw0")));
@@ -155,14 +155,14 @@ fn a_damaged_file_is_set_aside_and_a_fresh_one_works() {
 fn a_file_cut_short_is_set_aside_too() {
     let home = tempfile::tempdir().unwrap();
     {
-        let (store, _) = Store::open(home.path()).unwrap();
+        let (store, _) = Store::open(home.path(), &Arc::default()).unwrap();
         let journal = store.journal(&sw("sw0"));
         (0..10_000).for_each(|number| journal.record(rule(number)));
     }
     let path = home.path().join(FILE_NAME);
     let length = fs::metadata(&path).unwrap().len();
     fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(length / 2).unwrap();
-    let (_store, kept) = Store::open(home.path()).unwrap();
+    let (_store, kept) = Store::open(home.path(), &Arc::default()).unwrap();
     assert!(kept.set_aside.is_some());
 }
 
@@ -180,7 +180,7 @@ fn a_file_of_a_later_format_is_refused_and_left_alone() {
             .unwrap();
         transaction.commit().unwrap();
     }
-    let error = Store::open(home.path()).map(|_| ()).unwrap_err();
+    let error = Store::open(home.path(), &Arc::default()).map(|_| ()).unwrap_err();
     assert!(matches!(error, StoreError::Format { found: 99, .. }), "{error}");
     assert!(path.exists());
 }
@@ -188,7 +188,7 @@ fn a_file_of_a_later_format_is_refused_and_left_alone() {
 #[test]
 fn a_session_without_room_waits_for_the_disk_and_its_neighbour_does_not() {
     let home = tempfile::tempdir().unwrap();
-    let (store, _) = Store::open(home.path()).unwrap();
+    let (store, _) = Store::open(home.path(), &Arc::default()).unwrap();
     let (busy, idle) = (store.journal(&sw("busy")), store.journal(&sw("idle")));
     (0..2 * ROOM as u32).for_each(|number| busy.record(rule(number)));
     runtime().block_on(async {
@@ -221,7 +221,7 @@ fn child_home() -> Option<PathBuf> {
 #[ignore = "a child process of killed_in_the_middle_of_writing_nothing_promised_is_lost"]
 fn child_writes_until_killed() {
     let Some(home) = child_home() else { return };
-    let (store, kept) = Store::open(&home).unwrap();
+    let (store, kept) = Store::open(&home, &Arc::default()).unwrap();
     drop(kept);
     let journal = store.journal(&sw("sw0"));
     for round in 0.. {
@@ -244,7 +244,7 @@ fn killed_in_the_middle_of_writing_nothing_promised_is_lost() {
         let promised = promises.take(3 * round).last().unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
-        let (_store, kept) = Store::open(home.path()).unwrap();
+        let (_store, kept) = Store::open(home.path(), &Arc::default()).unwrap();
         assert_eq!(kept.set_aside, None);
         let found = cookies(&kept, "sw0");
         assert!(found.len() as u64 >= promised, "{} of {promised}", found.len());
@@ -260,7 +260,7 @@ fn killed_in_the_middle_of_writing_nothing_promised_is_lost() {
 fn child_fills_its_disk() {
     let Some(home) = child_home() else { return };
     let filler = home.join("filler");
-    let (store, kept) = Store::open(&home).unwrap();
+    let (store, kept) = Store::open(&home, &Arc::default()).unwrap();
     drop(kept);
     let journal = store.journal(&sw("sw0"));
     journal.record(rule(0));
@@ -281,7 +281,7 @@ fn child_fills_its_disk() {
         std::thread::sleep(Duration::from_millis(50));
     }
     drop((journal, store));
-    println!("\nkept {}", cookies(&Store::open(&home).unwrap().1, "sw0").len());
+    println!("\nkept {}", cookies(&Store::open(&home, &Arc::default()).unwrap().1, "sw0").len());
 }
 
 #[test]

@@ -117,7 +117,9 @@ impl Iterator for FlowDump {
     fn next(&mut self) -> Option<FlowStats> {
         loop {
             match self.portion.next() {
-                Some(entry) if self.show(&entry) => return Some(translate::flow_stats(&entry)),
+                Some(entry) if self.show(&entry) => {
+                    return Some(translate::flow_stats(&entry, &self.switch.ends));
+                }
                 Some(_) => {}
                 None if self.read() => {}
                 None => return None,

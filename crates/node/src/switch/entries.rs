@@ -53,7 +53,7 @@ impl Switch {
             matches!(change.command, FlowModCommand::Delete | FlowModCommand::DeleteStrict);
         let buffer = change.buffer_id.filter(|_| !is_delete);
         buffer.map_or(Ok(()), |id| self.check_buffer(id))?;
-        let mut wanted = translate::flow_mod(change);
+        let mut wanted = translate::flow_mod(change, &self.ends)?;
         if change.version.modify_adds_what_it_misses() && !is_there(control, &wanted, now) {
             wanted.command = FlowCommand::Add;
         }
@@ -146,8 +146,9 @@ impl Switch {
 
     /// Tells of the entries that went and that no worker uses any more: their counters are final.
     pub(crate) fn tell_departed(&self, control: &mut Control) {
-        for gone in control.pipeline.departed() {
-            self.listeners.tell(Event::FlowRemoved(&gone));
+        let anybody = self.listeners.any(|_| true);
+        for gone in control.pipeline.departed().into_iter().filter(|_| anybody) {
+            self.listeners.tell(Event::FlowRemoved(&translate::flow_removed(&gone, &self.ends)));
         }
     }
 }

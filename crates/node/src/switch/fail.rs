@@ -211,8 +211,8 @@ impl Switch {
         let groups = GroupMod { command, kind: GroupType::All, id, buckets: Vec::new() };
         let (command, id) = (MeterModCommand::Delete, MeterId::ALL);
         let meters = MeterMod { command, flags: MeterFlags::empty(), id, bands: Vec::new() };
-        let flushed = self
-            .apply(control, translate::flow_mod(&flows), now)
+        let flushed = translate::flow_mod(&flows, &self.ends)
+            .and_then(|flows| self.apply(control, flows, now))
             .and_then(|()| self.apply_group(control, &groups, now))
             .and_then(|()| self.apply_meter(control, &meters, now));
         self.set_tables(control, every_table(&self.limits));

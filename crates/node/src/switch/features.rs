@@ -45,14 +45,11 @@ fn properties(next: Vec<TableId>) -> Vec<TableProperty> {
     let instructions: Vec<TypeId> = instructions.map(TypeId::Standard).collect();
     let actions: Vec<TypeId> = ACTIONS.iter().copied().map(TypeId::Standard).collect();
     let all: Vec<OxmId> =
-        OxmField::ALL.iter().map(|&field| OxmId::of(field, field.spec().maskable)).collect();
-    let wildcards: Vec<OxmId> =
-        OxmField::ALL.iter().map(|&field| OxmId::of(field, false)).collect();
-    let settable: Vec<OxmId> = OxmField::ALL
-        .iter()
-        .filter(|field| field.spec().settable)
-        .map(|&field| OxmId::of(field, false))
-        .collect();
+        OxmField::of_tables().map(|(field, maskable)| OxmId::of(field, maskable)).collect();
+    let fields = || OxmField::of_tables().map(|(field, _)| field);
+    let wildcards: Vec<OxmId> = fields().map(|field| OxmId::of(field, false)).collect();
+    let settable = fields().filter(|field| field.spec().settable);
+    let settable: Vec<OxmId> = settable.map(|field| OxmId::of(field, false)).collect();
     let mut found = vec![TableProperty::Match(all), TableProperty::Wildcards(wildcards)];
     for scope in [EntryScope::Regular, EntryScope::Miss] {
         found.push(TableProperty::Instructions(scope, instructions.clone()));

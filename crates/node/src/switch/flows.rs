@@ -12,7 +12,7 @@ impl Switch {
     /// `OFPBRC_BAD_TABLE_ID`, or the `OFPBMC_*` fault of its match.
     pub fn flows(self: &Arc<Self>, request: &FlowStatsRequest) -> Result<FlowDump, Fault> {
         self.check_request(request)?;
-        Ok(FlowDump::new(self.clone(), translate::filter(request)))
+        Ok(FlowDump::new(self.clone(), translate::filter(request, &self.ends)))
     }
 
     /// Sums over the entries that a request asks for.
@@ -21,7 +21,7 @@ impl Switch {
     /// `OFPBRC_BAD_TABLE_ID`, or the `OFPBMC_*` fault of its match.
     pub fn aggregate(&self, request: &FlowStatsRequest) -> Result<AggregateStats, Fault> {
         self.check_request(request)?;
-        let sums = self.control().pipeline.aggregate(&translate::filter(request));
+        let sums = self.control().pipeline.aggregate(&translate::filter(request, &self.ends));
         Ok(AggregateStats {
             packet_count: sums.packets,
             byte_count: sums.bytes,

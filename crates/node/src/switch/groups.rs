@@ -27,10 +27,8 @@ impl Switch {
         change: &GroupMod,
         now: Nanos,
     ) -> Result<(), Fault> {
-        let removed = control
-            .pipeline
-            .group_mod(translate::group_change(change), now)
-            .map_err(translate::group_fault)?;
+        let wanted = translate::group_change(change, &self.ends)?;
+        let removed = control.pipeline.group_mod(wanted, now).map_err(translate::group_fault)?;
         self.touch(control);
         match change.command {
             GroupModCommand::Add | GroupModCommand::Modify => self.keep_group(control, change),

@@ -1,8 +1,9 @@
 //! Who hears of a switch's events: controllers, and whoever else asked. The switch knows them only by this trait.
 
 use crate::switch::port::SwitchPort;
-use flow::{PacketIn, PacketInReason, PortNo, Removed};
-use openflow::Role;
+use flow::{PacketIn, PacketInReason, PortNo};
+use openflow::{FlowRemoved, Role};
+use std::net::IpAddr;
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// A frame on its way to the controllers, borrowed from the datapath's event.
@@ -20,6 +21,10 @@ pub struct PacketInEvent<'a> {
     pub metadata: u64,
     /// Tunnel id.
     pub tunnel_id: u64,
+    /// The tunnel's end that sent it, if it has a number.
+    pub tun_src: Option<IpAddr>,
+    /// The end that rules chose for it.
+    pub tun_dst: Option<IpAddr>,
     /// Where the switch keeps the whole frame, if it does.
     pub buffer_id: Option<u32>,
 }
@@ -48,7 +53,7 @@ pub enum Event<'a> {
     /// A frame for the controller.
     PacketIn(&'a PacketInEvent<'a>),
     /// An entry is gone.
-    FlowRemoved(&'a Removed),
+    FlowRemoved(&'a FlowRemoved),
     /// A port came, went or changed.
     Port(PortEvent, &'a SwitchPort),
 }

@@ -48,6 +48,7 @@ pub use restore::NotRestored;
 
 use crate::journal::{Change, Journal, TableNames};
 use crate::spec::FailMode;
+use ::port::Ends;
 use buffers::PacketBuffers;
 use datapath::PortQueues;
 use fail::Attendance;
@@ -76,6 +77,8 @@ pub struct NewSwitch {
     pub miss_send_len: u16,
     /// What its tables may grow to.
     pub limits: Limits,
+    /// The node's numbers of tunnels' ends.
+    pub ends: Arc<Ends>,
 }
 
 /// One switch. Shared by sessions, API and event pump; every method may be called from any thread.
@@ -86,6 +89,7 @@ pub struct Switch {
     /// The OpenFlow versions that it speaks, as [`openflow::VersionSet`].
     versions: AtomicU32,
     limits: Limits,
+    ends: Arc<Ends>,
     plane: Arc<dyn Plane>,
     journal: Arc<dyn Journal>,
     listeners: Listeners,
@@ -144,6 +148,7 @@ impl Switch {
             miss_send_len: spec.miss_send_len,
             versions: AtomicU32::new(VersionSet::of(Version::ALL).0),
             limits: spec.limits,
+            ends: spec.ends,
             plane,
             journal,
             listeners: Listeners::default(),

@@ -14,9 +14,19 @@ impl Switch {
     /// uses it sends the frame. While no buffer is free they get the frame in full (OpenFlow 1.3.5 §7.4.1).
     pub fn on_packet_in(&self, punt: Punt) -> Option<HeldFrame> {
         let Punt { in_port, frame, total_len, why, metadata, tunnel_id, .. } = punt;
+        let [tun_src, tun_dst] = [punt.tun_src, punt.tun_dst].map(|end| self.ends.address(end));
         let data = frame.bytes();
-        let mut event =
-            PacketInEvent { in_port, data, total_len, why, metadata, tunnel_id, buffer_id: None };
+        let mut event = PacketInEvent {
+            in_port,
+            data,
+            total_len,
+            why,
+            metadata,
+            tunnel_id,
+            tun_src,
+            tun_dst,
+            buffer_id: None,
+        };
         if !frame.is_whole() || !self.listeners.any(|listener| listener.wants_buffer(&event)) {
             self.listeners.tell(Event::PacketIn(&event));
             return Some(frame);

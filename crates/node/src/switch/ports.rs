@@ -3,7 +3,7 @@
 use crate::journal::Change;
 use crate::switch::listener::{Event, PortEvent};
 use crate::switch::port::SwitchPort;
-use crate::switch::translate::{action_fault, port_desc, port_state, seconds};
+use crate::switch::translate::{action_fault, actions, no_number, port_desc, port_state, seconds};
 use crate::switch::{Control, Emission, Switch};
 use datapath::PortCounters;
 use flow::{Action, Output};
@@ -135,7 +135,8 @@ impl Switch {
                 "a frame shorter than an Ethernet header",
             ));
         }
-        let actions = super::translate::actions(&request.actions);
+        let actions = actions(&request.actions, &self.ends)
+            .map_err(|full| no_number(ErrorCode::BadActionTooMany, full))?;
         let in_port = self.check_packet_out(request.in_port, &actions)?;
         // Last, so that a refused message does not use the buffer up.
         let (frame, offload) = match request.buffer_id {

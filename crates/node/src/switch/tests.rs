@@ -1,5 +1,6 @@
 //! What a switch does with changes: tables, journal, listeners, publication, fail mode.
 
+mod ends;
 mod tables;
 
 use super::*;
@@ -72,6 +73,7 @@ pub(crate) fn switch_with(
         fail_mode,
         miss_send_len: 128,
         limits: Limits::default(),
+        ends: Arc::default(),
     };
     let switch = Switch::new(new, journal, |_| Arc::new(plane.clone()));
     (switch, plane)
@@ -91,6 +93,8 @@ pub(crate) fn punt(in_port: PortNo32, len: usize, why: PacketIn) -> Punt {
         why,
         metadata: 0,
         tunnel_id: 0,
+        tun_src: 0,
+        tun_dst: 0,
     }
 }
 

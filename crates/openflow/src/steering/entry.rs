@@ -30,7 +30,7 @@ pub struct PlaceMod {
     pub fields: Match,
 }
 
-/// The fields of OpenFlow that steering knows, beside [`OxmField::STEERING`].
+/// The fields of OpenFlow that steering knows, beside [`OxmField::STEERING`] and the ends of tunnels.
 const KNOWN: &[OxmField] = &[
     OxmField::EthDst,
     OxmField::EthSrc,
@@ -58,8 +58,10 @@ impl PlaceMod {
     /// # Errors
     /// The error to answer with.
     pub fn check(&self) -> Result<(), Fault> {
-        self.fields
-            .check_fields(|field| KNOWN.contains(&field) || OxmField::STEERING.contains(&field))?;
+        self.fields.check_fields(|field| {
+            let own = field.is_end() || OxmField::STEERING.contains(&field);
+            own || KNOWN.contains(&field)
+        })?;
         if self.fields.0.contains(&Oxm::exact(OxmField::VmId, 0)) {
             return Err(Fault::new(ErrorCode::BadMatchBadValue, "0 names no virtual machine"));
         }

@@ -2,8 +2,7 @@
 //!
 //! What OpenFlow 1.3 has is read; what only Open vSwitch has (registers, `learn`, `ct`, ...) is refused by name. Beyond
 //! ovs-ofctl, `copy_ttl_in`, `copy_ttl_out`, `push_pbb`, `pop_pbb`, `pbb_isid`, `in_phy_port` and `ipv6_exthdr` are read
-//! too, and `apply_actions(...)`; and of steering the fields `fcf`, `vm_id`, `ip_frag`, `tun_src` and `tun_dst`, of which flows may have
-//! `fcf` alone, and the action `place(core=auto|N|hash[,priority][,own])`, which [`parse_place`] reads.
+//! too, and `apply_actions(...)`; and of steering the fields `fcf`, `vm_id` and `ip_frag`, of which flows may have `fcf` alone, and the action `place(core=auto|N|hash[,priority][,own])`, which [`parse_place`] reads.
 //!
 //! Printing is that of `ovs-ofctl -O OpenFlow13` 3.1, byte for byte, and what is printed reads back as the same value.
 //! Reading gives fields in the order of their numbers, so that prerequisites come first, and instructions in the order

@@ -398,6 +398,35 @@ fn the_fields_of_steering_are_read_and_printed() {
 }
 
 #[test]
+fn tunnels_addresses_are_read_and_printed_and_masks_of_them_refused() {
+    for text in [
+        "in_port=1 actions=set_field:0x7->tun_id,set_field:192.0.2.2->tun_dst,output:2",
+        "tun_id=0x7,tun_src=192.0.2.2 actions=output:1",
+        "tun_ipv6_src=2001:db8::2,in_port=1 actions=set_field:2001:db8::2->tun_ipv6_dst,output:2",
+        "tun_src=0.0.0.0,tun_dst=192.0.2.2 actions=drop",
+    ] {
+        let flow = add(&text.replace(" actions", ",actions")).unwrap();
+        assert_eq!(print_flow_mod(&flow, &no_names), text);
+        let message = Message::FlowMod(flow);
+        let bytes = message.encode(Version::V1_3, 1).unwrap();
+        assert_eq!(Message::decode(&bytes).unwrap().1, message, "{text}");
+    }
+    for text in [
+        "tun_src=192.0.2.0/24,actions=drop",
+        "tun_src=192.0.2.2,tun_ipv6_src=2001:db8::2,actions=drop",
+        "tun_ipv6_dst=::,actions=drop",
+        "actions=set_field:192.0.2.2->tun_src,output:1",
+        "actions=set_field:192.0.2.2/255.255.255.0->tun_dst,output:1",
+    ] {
+        let refused = add(text).unwrap_err();
+        assert!(
+            refused.problem.contains("tun") || refused.problem.contains("cannot be set"),
+            "{text}: {refused}"
+        );
+    }
+}
+
+#[test]
 fn what_is_for_steering_alone_is_refused_in_flows_by_name() {
     let error = |text| parse_flow(text, FlowModCommand::Add, &no_ports).unwrap_err();
     let place = error("actions=place(core=auto)");

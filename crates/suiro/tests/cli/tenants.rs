@@ -1,6 +1,7 @@
 //! Many tenants by one tunnel: two nodes, each with one switch whose rules tell the tenants apart by their VNIs.
 
 use crate::place::{Place, privileged, sh, until};
+use rustix::process::Signal;
 use serde_json::Value;
 
 /// The underlay's addresses of the two hosts.
@@ -135,4 +136,51 @@ fn linux_has_an_interface_for_each_vni_of_one_tunnel() {
         let other = usize::from(guest == "r");
         assert_eq!([got(&near, "r"), got(&near, "b")][other], before[other], "{guest}'s alone");
     }
+}
+
+#[test]
+fn rules_choose_the_other_end_of_one_tunnel_and_know_who_sent_what_also_after_a_restart() {
+    if !privileged() {
+        return;
+    }
+    let [mut near, mut far] = hosts();
+    for (number, host) in [&mut near, &mut far].into_iter().enumerate() {
+        host.start();
+        host.suiro(&["switch", "add", "sw0", "--fail-mode", "secure"]);
+        let netns = host.guest("r");
+        let tap = ["--type", "tap", "--number", "1", "--interface", "eth0", "--netns", &netns];
+        host.suiro(&[&["port", "add", "sw0", "r"][..], &tap, &["--mtu", "1450"]].concat());
+        host.address("r", "eth0", &format!("10.0.0.{}/24", number + 1));
+        let tunnel = ["--type", "vxlan", "--number", TUNNEL, "--key", "flow", "--remote", "flow"];
+        let made = host.suiro(&[&["port", "add", "sw0", "tun0"][..], &tunnel].concat());
+        assert!(made.contains("vxlan to the end of each flow"), "{made}");
+        let other = HOSTS[1 - number];
+        let there = format!("set_field:7->tun_id,set_field:{other}->tun_dst,output:{TUNNEL}");
+        rule(host, &format!("in_port=1,actions={there}"));
+        rule(host, &format!("in_port={TUNNEL},tun_src={other},tun_id=7,actions=output:1"));
+    }
+    assert!(near.reaches("r", "10.0.0.2"), "{}\n{}", near.log(), far.log());
+    far.end(Signal::KILL);
+    far.start();
+    assert!(near.reaches("r", "10.0.0.2"), "{}", far.log());
+    let list = far.suiro(&["flow", "list", "sw0"]);
+    for part in ["tun_id=0x7,tun_src=192.0.2.1", "set_field:192.0.2.1->tun_dst"] {
+        assert!(list.contains(part), "{part}: {list}");
+    }
+    // An address that no rule of the other host knows, and none at all.
+    sh(&["ip", "-n", &near.netns, "addr", "add", "192.0.2.9/32", "dev", "u"]);
+    let source = ["route", "change", "192.0.2.0/24", "dev", "u", "src", "192.0.2.9"];
+    sh(&[&["ip", "-n", &near.netns][..], &source].concat());
+    assert!(!near.reaches("r", "10.0.0.2"));
+    assert!(unmatched(&far) > 0, "from a stranger");
+    rule(&near, &format!("in_port=1,actions=set_field:7->tun_id,output:{TUNNEL}"));
+    assert!(!near.reaches("r", "10.0.0.2"));
+    let shown = near.json(&["port", "show", "sw0", "tun0"]).to_string();
+    assert!(shown.contains("\"tunnel_end\""), "{shown}");
+    let refused = near.says(&["flow", "add", "sw0", "tun_src=192.0.2.0/24,actions=drop"]).err;
+    assert!(refused.contains("a tunnel address under a mask"), "{refused}");
+    let sealed =
+        ["port", "add", "sw0", "tun1", "--type", "vxlan", "--remote", "flow", "--key", "7"];
+    let refused = near.says(&[&sealed[..], &["--encrypt", "/etc/suiro/keys"]].concat()).err;
+    assert!(refused.contains("give each end an encrypted port of its own"), "{refused}");
 }

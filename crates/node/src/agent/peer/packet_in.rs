@@ -2,10 +2,12 @@
 
 use super::Peer;
 use crate::agent::channel::Kind;
+use crate::switch::translate::oxm_end;
 use crate::switch::{Listener, PacketInEvent};
 use flow::PacketInReason as Why;
 use openflow::{Match, Message, OxmField, PacketIn, PacketInReason, TableId};
 use std::sync::atomic::Ordering::Relaxed;
+use wire::Field;
 
 /// Bytes of a frame that fit a packet-in of 65535 bytes beside its header and match.
 const LONGEST_PACKET_IN: usize = 65_535 - 128;
@@ -84,5 +86,9 @@ fn pipeline_fields(event: &PacketInEvent<'_>) -> Match {
     let always = Match::default().with(OxmField::InPort, event.in_port.into());
     let others = [(OxmField::Metadata, event.metadata), (OxmField::TunnelId, event.tunnel_id)];
     let present = others.into_iter().filter(|(_, value)| *value != 0);
-    present.fold(always, |fields, (field, value)| fields.with(field, value.into()))
+    let mut found = present.fold(always, |fields, (field, value)| fields.with(field, value.into()));
+    for (place, end) in [(Field::TunSrc, event.tun_src), (Field::TunDst, event.tun_dst)] {
+        found.0.extend(end.map(|end| oxm_end(place, Some(end))));
+    }
+    found
 }

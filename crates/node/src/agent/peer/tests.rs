@@ -17,6 +17,8 @@ fn hears(peer: &Peer, reason: Why) -> bool {
         why,
         metadata: 0,
         tunnel_id: 7,
+        tun_src: "2001:db8::2".parse().ok(),
+        tun_dst: "192.0.2.2".parse().ok(),
         buffer_id: None,
     };
     let before = peer.describe().packet_ins;
@@ -64,6 +66,8 @@ async fn a_packet_in_says_where_the_frame_came_from() {
     assert_eq!((found.total_len, found.table, found.cookie), (300, TableId(3), 9));
     assert_eq!(found.fields.exact(OxmField::InPort), Some(5));
     assert_eq!(found.fields.exact(OxmField::TunnelId), Some(7));
+    assert_eq!(found.fields.exact(OxmField::TunIpv6Src), Some(0x2001_0db8 << 96 | 2));
+    assert_eq!(found.fields.exact(OxmField::TunIpv4Dst), Some(0xc000_0202));
     assert_eq!(found.fields.get(OxmField::Metadata), None);
     assert_eq!(found.data.len(), 200);
 }
@@ -78,6 +82,8 @@ fn shown(peer: &Peer, reason: Why, max_len: u16, buffer_id: Option<u32>) -> (Opt
         why,
         metadata: 0,
         tunnel_id: 0,
+        tun_src: None,
+        tun_dst: None,
         buffer_id,
     };
     let (buffer_id, data) = peer.shown(&event);

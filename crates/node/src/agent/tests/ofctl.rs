@@ -167,6 +167,51 @@ async fn flows_are_added_dumped_modified_and_deleted() {
 }
 
 #[tokio::test]
+async fn tunnels_ends_are_matched_and_chosen_by_their_addresses() {
+    let Some(bench) = Bench::new().await else { return };
+    let given = [
+        "priority=9,in_port=1 actions=set_field:0x7->tun_id,set_field:192.0.2.2->tun_dst,output:2",
+        "priority=8,in_port=1 actions=set_field:2001:db8::2->tun_ipv6_dst,output:2",
+        "priority=7,tun_id=0x7,tun_src=192.0.2.2 actions=output:1",
+        "priority=6,tun_ipv6_src=2001:db8::2,in_port=2 actions=output:1",
+        "priority=5,tun_src=0.0.0.0,in_port=2 actions=drop",
+        "priority=4,tun_dst=192.0.2.2 actions=output:1",
+    ];
+    for flow in given {
+        bench.run("add-flow", &[&flow.replace(" actions", ",actions")]).await;
+    }
+    let dumped = bench.run("--no-stats dump-flows", &[]).await;
+    for flow in given {
+        assert!(dumped.contains(flow), "{flow}\n{dumped}");
+    }
+    let count = async |filter| {
+        let text = bench.run("dump-aggregate", &[filter]).await;
+        text.trim().rsplit('=').next().unwrap().parse::<u32>().unwrap()
+    };
+    assert_eq!(count("tun_src=192.0.2.2").await, 1);
+    assert_eq!(count("tun_ipv6_src=2001:db8::2").await, 1);
+    assert_eq!(count("tun_src=192.0.2.99").await, 0, "an end that no rule names");
+    bench.run("del-flows", &["tun_src=192.0.2.99"]).await;
+    bench.run("del-flows", &["tun_ipv6_src=2001:db8::2"]).await;
+    assert_eq!(count("").await, 5);
+    for (flow, why) in [
+        ("tun_src=192.0.2.0/24,actions=drop", "OFPBMC_BAD_NW_ADDR_MASK"),
+        ("tun_src=192.0.2.2,tun_ipv6_src=2001:db8::2,actions=drop", "OFPBMC_DUP_FIELD"),
+        ("in_port=1,actions=set_field:192.0.2.1->tun_src,output:2", "OFPBAC_BAD_SET_TYPE"),
+    ] {
+        let refused = bench.fail("add-flow", &[flow]).await;
+        assert!(refused.contains(why), "{flow}: {refused}");
+    }
+    let features = bench.run("dump-table-features", &[]).await;
+    for fields in [
+        "exact match or wildcard: tun_{src,dst,ipv6_{src,dst}}",
+        "Set-Field: tun_{id,dst,ipv6_dst}",
+    ] {
+        assert!(features.contains(fields), "{features}");
+    }
+}
+
+#[tokio::test]
 async fn groups_and_meters_are_added_dumped_and_deleted() {
     let Some(bench) = Bench::new().await else { return };
     bench.run("add-group", &["group_id=1,type=select,bucket=weight:3,actions=output:1,bucket=weight:1,actions=output:2"]).await;

@@ -28,11 +28,26 @@ fn a_match() -> impl Strategy<Value = (Key, Key)> {
     vec((a_field(), any::<u128>(), any::<u128>()), 0..6).prop_map(|parts| {
         let (mut key, mut mask) = (Key::default(), Key::default());
         for (field, value, bits) in parts {
+            let (value, bits) = of_an_end(field, value, bits);
             key.set(field, value);
             mask.set(field, bits);
         }
         (key.masked(&mask), mask)
     })
+}
+
+/// The ends that have numbers here.
+fn ends() -> Ends {
+    let ends = Ends::default();
+    for end in ["192.0.2.2", "2001:db8::2", "192.0.2.3"] {
+        ends.name(end.parse().unwrap()).unwrap();
+    }
+    ends
+}
+
+/// Of a tunnel's end the number of one, or none, and all of the mask; any other field stays.
+fn of_an_end(field: Field, value: u128, mask: u128) -> (u128, u128) {
+    if is_end(field) { (value % 4, field.full()) } else { (value, mask) }
 }
 
 fn a_transport() -> impl Strategy<Value = Transport> {
@@ -66,7 +81,7 @@ fn an_action() -> impl Strategy<Value = Action> {
         Just(Action::PopPbb),
         (a_field(), option::of(a_transport()), any::<u128>(), any::<u128>()).prop_map(
             |(field, of, value, mask)| {
-                let (value, mask) = (value & field.full(), mask & field.full());
+                let (value, mask) = of_an_end(field, value & field.full(), mask & field.full());
                 Action::SetField { field, of, value, mask }
             }
         ),
@@ -106,16 +121,16 @@ proptest! {
         table: u8, priority: u16, (key, mask) in a_match(),
         cookie: u64, idle_timeout_s: u16, hard_timeout_s: u16, flags: u16, instructions in instructions(),
     ) {
-        let id = FlowId { table, priority, key, mask };
-        assert_eq!(read_id(&id_bytes(&id)), Ok(id));
+        let (id, ends) = (FlowId { table, priority, key, mask }, ends());
+        assert_eq!(read_id(&id_bytes(&id, &ends), &ends), Ok(id));
         let entry = FlowEntry { cookie, idle_timeout_s, hard_timeout_s, flags, instructions };
-        assert_eq!(read_entry(&entry_bytes(&entry)), Ok(entry));
+        assert_eq!(read_entry(&entry_bytes(&entry, &ends), &ends), Ok(entry));
     }
 
     #[test]
     fn damaged_records_are_refused_without_a_panic(bytes in vec(any::<u8>(), 0..64)) {
-        let _ = read_id(&bytes);
-        let _ = read_entry(&bytes);
+        let _ = read_id(&bytes, &Ends::default());
+        let _ = read_entry(&bytes, &Ends::default());
     }
 }
 
@@ -128,7 +143,10 @@ fn the_bytes_of_format_1_stay_as_they_are() {
         id.key.set(field, value);
         id.mask.set(field, mask);
     }
-    assert_eq!(id_bytes(&id), [2, 0, 10, 6, 8, 0, 0xff, 0xff, 14, 10, 0, 0, 0, 0xff, 0, 0, 0]);
+    assert_eq!(
+        id_bytes(&id, &Ends::default()),
+        [2, 0, 10, 6, 8, 0, 0xff, 0xff, 14, 10, 0, 0, 0, 0xff, 0, 0, 0]
+    );
     let instructions = Instructions {
         apply: vec![
             Action::SetField { field: Field::VlanVid, of: None, value: 0x1005, mask: 0x1fff },
@@ -148,5 +166,20 @@ fn the_bytes_of_format_1_stay_as_they_are() {
     let head = [0, 0, 0, 0, 0, 0, 0, 1, 0, 2, 0, 3, 0, 1];
     let apply = [2, 0, 0, 0, 3, 18, 7, 0x10, 0x05, 0x1f, 0xff, 26, 2, 16, 0, 53, 0xff, 0xff];
     let tail = [1, 0, 0, 0, 3, 6, 4];
-    assert_eq!(entry_bytes(&entry), [&head[..], &apply[..], &tail[..]].concat());
+    assert_eq!(entry_bytes(&entry, &Ends::default()), [&head[..], &apply[..], &tail[..]].concat());
+}
+
+#[test]
+fn an_end_is_kept_as_its_address_and_has_another_number_in_another_process() {
+    let (before, after) = (ends(), Ends::default());
+    let with = |number: u128| {
+        let (mut key, mut mask) = (Key::default(), Key::default());
+        key.set(Field::TunSrc, number);
+        mask.set(Field::TunSrc, Field::TunSrc.full());
+        FlowId { table: 0, priority: 1, key, mask }
+    };
+    for (number, then) in [(3, 1), (2, 2), (0, 0)] {
+        assert_eq!(read_id(&id_bytes(&with(number), &before), &after), Ok(with(then)));
+    }
+    assert_eq!(after.address(2), "2001:db8::2".parse().ok());
 }

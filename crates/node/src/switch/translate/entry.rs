@@ -1,18 +1,27 @@
 //! Flow entries: changes, filters, statistics.
 
 use super::action::{instructions, output, oxm_instructions};
+use super::end::Naming;
+use super::fault::no_number;
 use super::matching::{KeyMask, key_mask, oxm_match};
 use crate::journal::{FlowEntry, FlowId};
 use flow::{FlowCommand, FlowFilter, FlowFlags, Output, RemovedReason};
 use openflow::{
-    FlowMod, FlowModCommand, FlowModFlags, FlowRemoved, FlowRemovedReason, FlowStats,
-    FlowStatsRequest, GroupId, PortNo, TableId,
+    ErrorCode, Fault, FlowMod, FlowModCommand, FlowModFlags, FlowRemoved, FlowRemovedReason,
+    FlowStats, FlowStatsRequest, GroupId, PortNo, TableId,
 };
+use port::Ends;
 
 /// A flow-mod that [`FlowMod::check`] found good.
-pub fn flow_mod(change: &FlowMod) -> flow::FlowMod {
-    let KeyMask { key, mask } = key_mask(&change.fields);
-    flow::FlowMod {
+///
+/// # Errors
+/// No number is left for a tunnel's end.
+pub fn flow_mod(change: &FlowMod, ends: &Ends) -> Result<flow::FlowMod, Fault> {
+    let full = |full| no_number(ErrorCode::FlowModFailedTableFull, full);
+    let deletes = matches!(change.command, FlowModCommand::Delete | FlowModCommand::DeleteStrict);
+    let naming = if deletes { Naming::Look(ends) } else { Naming::Give(ends) };
+    let KeyMask { key, mask } = key_mask(&change.fields, naming).map_err(full)?;
+    Ok(flow::FlowMod {
         command: command(change.command),
         table: table(change.table),
         key,
@@ -23,11 +32,11 @@ pub fn flow_mod(change: &FlowMod) -> flow::FlowMod {
         idle_timeout_s: change.idle_timeout_s,
         hard_timeout_s: change.hard_timeout_s,
         flags: flags(change.flags),
-        instructions: instructions(&change.instructions),
+        instructions: instructions(&change.instructions, ends).map_err(full)?,
         may_miss_headers: !change.version.demands_promised_headers(),
         out_port: out_port(change.out_port),
         out_group: group(change.out_group),
-    }
+    })
 }
 
 /// The add that brings a kept entry back: it was judged when it came, by the rules of the version in which it came.
@@ -48,8 +57,9 @@ pub fn flow_mod_of(id: &FlowId, entry: &FlowEntry) -> flow::FlowMod {
 }
 
 /// Which entries a statistics request is about.
-pub fn filter(request: &FlowStatsRequest) -> FlowFilter {
-    let KeyMask { key, mask } = key_mask(&request.fields);
+pub fn filter(request: &FlowStatsRequest, ends: &Ends) -> FlowFilter {
+    let looked = key_mask(&request.fields, Naming::Look(ends));
+    let KeyMask { key, mask } = looked.expect("only giving numbers needs one");
     FlowFilter {
         table: table(request.table),
         key,
@@ -62,7 +72,7 @@ pub fn filter(request: &FlowStatsRequest) -> FlowFilter {
 }
 
 /// An entry for a dump.
-pub fn flow_stats(entry: &flow::FlowStats) -> FlowStats {
+pub fn flow_stats(entry: &flow::FlowStats, ends: &Ends) -> FlowStats {
     let matched = KeyMask { key: entry.key, mask: entry.mask };
     let (duration_s, duration_ns) = seconds(entry.age_ns);
     FlowStats {
@@ -76,13 +86,13 @@ pub fn flow_stats(entry: &flow::FlowStats) -> FlowStats {
         cookie: entry.cookie,
         packet_count: entry.packets,
         byte_count: entry.bytes,
-        fields: oxm_match(&matched),
-        instructions: oxm_instructions(&entry.instructions),
+        fields: oxm_match(&matched, ends),
+        instructions: oxm_instructions(&entry.instructions, ends),
     }
 }
 
 /// News of an entry that went.
-pub fn flow_removed(removed: &flow::Removed) -> FlowRemoved {
+pub fn flow_removed(removed: &flow::Removed, ends: &Ends) -> FlowRemoved {
     let entry = &removed.flow;
     let (duration_s, duration_ns) = seconds(entry.age_ns);
     FlowRemoved {
@@ -102,7 +112,7 @@ pub fn flow_removed(removed: &flow::Removed) -> FlowRemoved {
         hard_timeout_s: entry.hard_timeout_s,
         packet_count: entry.packets,
         byte_count: entry.bytes,
-        fields: oxm_match(&KeyMask { key: entry.key, mask: entry.mask }),
+        fields: oxm_match(&KeyMask { key: entry.key, mask: entry.mask }, ends),
     }
 }
 
@@ -178,7 +188,7 @@ mod tests {
             instructions: vec![Instruction::ApplyActions(vec![Action::output(PortNo(9))])],
             version: Version::V1_0,
         };
-        let found = flow_mod(&change);
+        let found = flow_mod(&change, &Ends::default()).unwrap();
         assert_eq!((found.command, found.table), (FlowCommand::DeleteStrict, None));
         assert_eq!((found.cookie, found.cookie_mask, found.priority), (1, 2, 5));
         assert_eq!((found.idle_timeout_s, found.hard_timeout_s), (3, 4));
@@ -190,7 +200,7 @@ mod tests {
 
     #[test]
     fn any_port_and_any_group_filter_nothing() {
-        let found = filter(&FlowStatsRequest::default());
+        let found = filter(&FlowStatsRequest::default(), &Ends::default());
         assert_eq!(found, FlowFilter::default());
     }
 
@@ -198,7 +208,11 @@ mod tests {
     fn a_port_that_nothing_is_sent_to_filters_everything() {
         for number in [0, 0xffff_ff01] {
             let request = FlowStatsRequest { out_port: PortNo(number), ..Default::default() };
-            assert_eq!(filter(&request).out_port, Some(Output::Port(0)), "{number:#x}");
+            assert_eq!(
+                filter(&request, &Ends::default()).out_port,
+                Some(Output::Port(0)),
+                "{number:#x}"
+            );
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use flow::{ActionError, FlowModError, GroupModError, MeterModError};
 use openflow::{ErrorCode, Fault};
+use port::NoNumber;
 
 /// A refused flow-mod.
 pub fn flow_mod_fault(error: FlowModError) -> Fault {
@@ -17,6 +18,11 @@ pub fn flow_mod_fault(error: FlowModError) -> Fault {
         FlowModError::Action(error) => return action_fault(error),
     };
     Fault::new(code, what)
+}
+
+/// A refused end of a tunnel, with the code for what it stands in.
+pub fn no_number(code: ErrorCode, NoNumber: NoNumber) -> Fault {
+    Fault::new(code, "one tunnel end more than a node can tell apart (65534, until it restarts)")
 }
 
 /// A refused group-mod.

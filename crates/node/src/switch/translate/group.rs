@@ -2,23 +2,31 @@
 
 use super::action::actions;
 use super::entry::seconds;
+use super::fault::no_number;
 use flow::{Counted, GroupKind, MeterUnit};
 use openflow::{
-    BandKind, Bucket, Counter, GroupId, GroupMod, GroupModCommand, GroupStats, GroupType,
-    MeterBand, MeterFlags, MeterId, MeterMod, MeterModCommand, MeterStats, PortNo,
+    BandKind, Bucket, Counter, ErrorCode, Fault, GroupId, GroupMod, GroupModCommand, GroupStats,
+    GroupType, MeterBand, MeterFlags, MeterId, MeterMod, MeterModCommand, MeterStats, PortNo,
 };
+use port::{Ends, NoNumber};
 
 /// A group-mod that [`GroupMod::check`] found good.
-pub fn group_change(change: &GroupMod) -> flow::GroupMod {
+///
+/// # Errors
+/// No number is left for a tunnel's end.
+pub fn group_change(change: &GroupMod, ends: &Ends) -> Result<flow::GroupMod, Fault> {
     let id = change.id.0;
     let kind = kind(change.kind);
-    let buckets = || change.buckets.iter().map(bucket).collect();
-    match change.command {
-        GroupModCommand::Add => flow::GroupMod::Add { id, kind, buckets: buckets() },
-        GroupModCommand::Modify => flow::GroupMod::Modify { id, kind, buckets: buckets() },
+    let buckets = || {
+        let buckets: Result<_, _> = change.buckets.iter().map(|one| bucket(one, ends)).collect();
+        buckets.map_err(|full| no_number(ErrorCode::GroupModFailedOutOfBuckets, full))
+    };
+    Ok(match change.command {
+        GroupModCommand::Add => flow::GroupMod::Add { id, kind, buckets: buckets()? },
+        GroupModCommand::Modify => flow::GroupMod::Modify { id, kind, buckets: buckets()? },
         GroupModCommand::Delete if change.id == GroupId::ALL => flow::GroupMod::DeleteAll,
         GroupModCommand::Delete => flow::GroupMod::Delete { id },
-    }
+    })
 }
 
 fn kind(kind: GroupType) -> GroupKind {
@@ -30,13 +38,13 @@ fn kind(kind: GroupType) -> GroupKind {
     }
 }
 
-fn bucket(bucket: &Bucket) -> flow::Bucket {
-    flow::Bucket {
+fn bucket(bucket: &Bucket, ends: &Ends) -> Result<flow::Bucket, NoNumber> {
+    Ok(flow::Bucket {
         weight: bucket.weight,
         watch_port: (bucket.watch_port != PortNo::ANY).then_some(bucket.watch_port.0),
         watch_group: (bucket.watch_group != GroupId::ANY).then_some(bucket.watch_group.0),
-        actions: actions(&bucket.actions),
-    }
+        actions: actions(&bucket.actions, ends)?,
+    })
 }
 
 /// A meter-mod that [`MeterMod::check`] found good.

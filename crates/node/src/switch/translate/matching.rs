@@ -6,9 +6,13 @@
 //!
 //! The flow control field of steering is DSCP and ECN here ([`Oxm::parts`]). On the way back these go by their own names, unless they
 //! are under masks, for which OpenFlow has no word: then they are the flow control field again.
+//!
+//! The addresses of a tunnel are numbers here ([`super::end`]), one for both families.
 
+use super::end::{Naming, oxm_end};
 use flow::Transport;
 use openflow::{Match, Oxm, OxmField, Prerequisite};
+use port::{Ends, NoNumber};
 use wire::{Field, Key, WORDS};
 
 /// A match as the tables take it: `key` is already under `mask`.
@@ -58,13 +62,9 @@ pub const fn field(oxm: OxmField) -> Option<Field> {
         OxmField::TunnelId => Field::TunnelId,
         OxmField::Ipv6Exthdr => Field::Ipv6Exthdr,
         OxmField::TcpFlags => Field::TcpFlags,
-        OxmField::Fcf
-        | OxmField::VmId
-        | OxmField::IpFrag
-        | OxmField::TunIpv4Src
-        | OxmField::TunIpv4Dst
-        | OxmField::TunIpv6Src
-        | OxmField::TunIpv6Dst => return None,
+        OxmField::Fcf | OxmField::VmId | OxmField::IpFrag => return None,
+        OxmField::TunIpv4Src | OxmField::TunIpv6Src => Field::TunSrc,
+        OxmField::TunIpv4Dst | OxmField::TunIpv6Dst => Field::TunDst,
     })
 }
 
@@ -81,22 +81,26 @@ pub const fn transport(oxm: OxmField) -> Option<Transport> {
 }
 
 /// The key and mask of a match that [`Match::check`] found good; fields that suiro does not know are not there then.
-pub fn key_mask(fields: &Match) -> KeyMask {
+///
+/// # Errors
+/// No number is left for a tunnel's end.
+pub fn key_mask(fields: &Match, naming: Naming<'_>) -> Result<KeyMask, NoNumber> {
     let mut found = KeyMask::default();
     for oxm in fields.0.iter().flat_map(Oxm::parts) {
         if let Oxm::Known { field: name, value, mask } = oxm
             && let Some(place) = field(name)
         {
+            let value = if name.is_end() { naming.number(name, value)?.into() } else { value };
             let mask = mask.unwrap_or(place.full());
             found.mask.set(place, mask);
             found.key.set(place, value & mask);
         }
     }
-    found
+    Ok(found)
 }
 
 /// The match of a key and mask, its fields in wire order, which puts prerequisites first.
-pub fn oxm_match(matched: &KeyMask) -> Match {
+pub fn oxm_match(matched: &KeyMask, ends: &Ends) -> Match {
     let mut fields = Vec::with_capacity(4);
     let mut candidates = candidates(&matched.mask);
     while candidates != 0 {
@@ -108,9 +112,15 @@ pub fn oxm_match(matched: &KeyMask) -> Match {
             fields.push(Oxm::masked(name, matched.key.get(place), mask));
         }
     }
+    let ends_matched = ENDS.iter().filter(|end| matched.mask.get(**end) != 0);
+    fields
+        .extend(ends_matched.map(|end| oxm_end(*end, ends.address(matched.key.get(*end) as u16))));
     join_flow_control(&mut fields);
     Match(fields)
 }
+
+/// The fields that are numbers of tunnels' ends, matched whole or not at all.
+const ENDS: [Field; 2] = [Field::TunSrc, Field::TunDst];
 
 /// Makes DSCP and ECN the flow control field if one of them is under a mask.
 fn join_flow_control(fields: &mut Vec<Oxm>) {
@@ -182,6 +192,12 @@ fn holds(prerequisite: Prerequisite, matched: &KeyMask) -> bool {
 mod tests {
     use super::*;
 
+    /// There and back.
+    fn round(fields: &Match) -> Match {
+        let ends = Ends::default();
+        oxm_match(&key_mask(fields, Naming::Give(&ends)).unwrap(), &ends)
+    }
+
     /// A match on `name` alone with what it needs, every value different from 0 where it may be.
     fn with_prerequisites(name: OxmField, value: u128) -> Match {
         let ip = |ether: u128, proto: u128| {
@@ -206,14 +222,14 @@ mod tests {
 
     #[test]
     fn every_field_comes_back_under_its_own_name() {
-        for &name in OxmField::ALL {
+        for (name, _) in OxmField::of_tables() {
             if name == OxmField::InPhyPort {
                 continue;
             }
             let value = if name == OxmField::VlanVid { 0x1abc } else { (name.full() / 3) | 1 };
             let fields = with_prerequisites(name, value);
             fields.check().unwrap();
-            assert_eq!(oxm_match(&key_mask(&fields)), fields, "{name:?}");
+            assert_eq!(round(&fields), fields, "{name:?}");
         }
     }
 
@@ -235,9 +251,10 @@ mod tests {
             0x0a00_0000,
             0xff00_0000,
         );
-        let found = key_mask(&fields);
+        let ends = Ends::default();
+        let found = key_mask(&fields, Naming::Give(&ends)).unwrap();
         assert_eq!(found.key.masked(&found.mask), found.key);
-        assert_eq!(oxm_match(&found), fields);
+        assert_eq!(oxm_match(&found, &ends), fields);
     }
 
     #[test]
@@ -245,24 +262,43 @@ mod tests {
         let ip = Match::default().with(OxmField::EthType, 0x86dd);
         for (value, mask) in [(1, 1), (2, 0xfe), (0x84, 0xfc | 1), (0, 3 << 6)] {
             let fields = ip.clone().with_masked(OxmField::Fcf, value, mask);
-            assert_eq!(oxm_match(&key_mask(&fields)), fields, "{value:#x}/{mask:#x}");
+            assert_eq!(round(&fields), fields, "{value:#x}/{mask:#x}");
         }
         let whole = ip.clone().with(OxmField::Fcf, 0x0b);
         let parts = ip.with(OxmField::IpDscp, 2).with(OxmField::IpEcn, 3);
-        assert_eq!(oxm_match(&key_mask(&whole)), parts);
+        assert_eq!(round(&whole), parts);
+    }
+
+    #[test]
+    fn an_end_is_one_number_in_whatever_words_and_one_that_nobody_named_matches_nothing() {
+        let ends = Ends::default();
+        let of = |field, value, naming| {
+            let found = key_mask(&Match::default().with(field, value), naming).unwrap();
+            assert_eq!(found.mask.get(Field::TunSrc), 0xffff);
+            found.key.get(Field::TunSrc) as u16
+        };
+        let (v4, v6) = (OxmField::TunIpv4Src, OxmField::TunIpv6Src);
+        let (give, look) = (Naming::Give(&ends), Naming::Look(&ends));
+        assert_eq!(of(v4, 0xc000_0202, look), Ends::NOBODY);
+        assert_eq!(ends.count(), 0);
+        assert_eq!((of(v4, 0xc000_0202, give), of(v6, 9, give)), (1, 2));
+        assert_eq!((of(v4, 0xc000_0202, look), of(v6, 0xffff_c000_0202, give)), (1, 1));
+        assert_eq!((of(v4, 0, give), ends.count()), (Ends::NONE, 2));
+        let none = Match::default().with(v4, 0);
+        assert_eq!(round(&none), none);
     }
 
     #[test]
     fn untagged_and_any_tag_are_told_apart() {
         let untagged = Match::default().with(OxmField::VlanVid, 0);
         let tagged = Match::default().with_masked(OxmField::VlanVid, 0x1000, 0x1000);
-        assert_eq!(oxm_match(&key_mask(&untagged)), untagged);
-        assert_eq!(oxm_match(&key_mask(&tagged)), tagged);
+        assert_eq!(round(&untagged), untagged);
+        assert_eq!(round(&tagged), tagged);
     }
 
     #[test]
     fn the_physical_port_is_the_port() {
         let fields = Match::default().with(OxmField::InPort, 3).with(OxmField::InPhyPort, 3);
-        assert_eq!(oxm_match(&key_mask(&fields)), Match::default().with(OxmField::InPort, 3));
+        assert_eq!(round(&fields), Match::default().with(OxmField::InPort, 3));
     }
 }

@@ -116,11 +116,15 @@ pub fn rows() -> Vec<Row> {
             },
         ),
         never(Code::BadActionEperm, PERMITTED),
-        sent(Code::BadActionTooMany, "more than 512 actions in one list", |bench, code| {
-            let list = vec![Action::output(PortNo(2)); 513];
-            let change = entry(Match::default(), vec![Instruction::ApplyActions(list)]);
-            refuse(bench, code, [Message::FlowMod(change)]);
-        }),
+        sent(
+            Code::BadActionTooMany,
+            "more than 512 actions in one list; in a packet-out, a tunnel end more than a node can tell apart",
+            |bench, code| {
+                let list = vec![Action::output(PortNo(2)); 513];
+                let change = entry(Match::default(), vec![Instruction::ApplyActions(list)]);
+                refuse(bench, code, [Message::FlowMod(change)]);
+            },
+        ),
         sent(Code::BadActionBadQueue, "all queues at once (OFPQ_ALL)", |bench, code| {
             refuse(bench, code, everywhere(Action::SetQueue(u32::MAX)));
         }),

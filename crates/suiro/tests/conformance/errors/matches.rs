@@ -48,13 +48,16 @@ pub fn rows() -> Vec<Row> {
         ),
         sent(
             Code::BadMatchBadNwAddrMask,
-            "a mask on an IP address that has none",
+            "a mask on an IP address that has none, tunnel addresses among them",
             |bench, code| {
                 refuse(
                     bench,
                     code,
                     with(masked(neighbour_discovery(), OxmField::Ipv6NdTarget, 0, 1)),
                 );
+                for &end in OxmField::ENDS {
+                    refuse(bench, code, with(masked(Match::default(), end, 0, 1)));
+                }
             },
         ),
         sent(Code::BadMatchBadWildcards, "a value with bits outside its mask", |bench, code| {
@@ -75,9 +78,12 @@ pub fn rows() -> Vec<Row> {
                 fields.0.push(Oxm::Known { field, value, mask: None });
                 fields
             };
-            for (field, value) in
-                [(OxmField::IpDscp, 64), (OxmField::VlanVid, 0x2000), (OxmField::VlanVid, 5)]
-            {
+            for (field, value) in [
+                (OxmField::IpDscp, 64),
+                (OxmField::VlanVid, 0x2000),
+                (OxmField::VlanVid, 5),
+                (OxmField::TunIpv6Src, 0),
+            ] {
                 refuse(bench, code, with(with_value(field, value)));
             }
         }),
@@ -96,13 +102,19 @@ pub fn rows() -> Vec<Row> {
                 refuse(bench, code, with(Match::default().with(field, 0)));
             }
         }),
-        sent(Code::BadMatchDupField, "a field twice", |bench, code| {
-            refuse(
-                bench,
-                code,
-                with(Match::default().with(OxmField::InPort, 1).with(OxmField::InPort, 2)),
-            );
-        }),
+        sent(
+            Code::BadMatchDupField,
+            "a field twice, or a tunnel's address of both families",
+            |bench, code| {
+                refuse(
+                    bench,
+                    code,
+                    with(Match::default().with(OxmField::InPort, 1).with(OxmField::InPort, 2)),
+                );
+                let ends = Match::default().with(OxmField::TunIpv4Src, 1);
+                refuse(bench, code, with(ends.with(OxmField::TunIpv6Src, 1)));
+            },
+        ),
         never(Code::BadMatchEperm, PERMITTED),
     ]
 }

@@ -1,4 +1,4 @@
-//! Fields that are not in the frame: ports, metadata, tunnel id.
+//! Fields that are not in the frame: ports, metadata, tunnel id, tunnel addresses.
 
 use crate::harness::{Bench, Suite, entry, output};
 use crate::oracle::{Framing, Sample};
@@ -24,6 +24,19 @@ pub fn cases(suite: &mut Suite) {
                     bench.send(port, &frame).is_only(4, &frame);
                 }
             });
+            for (what, to, fields, hits) in ends() {
+                let frame = bytes.clone();
+                suite.case(name(what), move |bench| {
+                    let set = vec![Action::SetField(to)];
+                    through_two_tables(
+                        bench,
+                        vec![Instruction::ApplyActions(set)],
+                        fields,
+                        hits,
+                        &frame,
+                    );
+                });
+            }
             for (what, first) in [("metadata", metadata()), ("tunnel_id", tunnel_id())] {
                 let field =
                     if what == "metadata" { OxmField::Metadata } else { OxmField::TunnelId };
@@ -76,6 +89,25 @@ fn wide(field: OxmField) -> Vec<(&'static str, Match, bool)> {
         ("masked", masked(value), true),
         ("masked_other", masked(value ^ 1), false),
         ("absent", Match::default(), true),
+    ]
+}
+
+/// Where a set-field says that a frame shall go, a match on a tunnel's address, and whether it selects the frame.
+fn ends() -> Vec<(&'static str, Oxm, Match, bool)> {
+    let [v4, v6] = [0xc000_0202, 0x2001_0db8 << 96 | 2];
+    let to_v4 = || Oxm::exact(OxmField::TunIpv4Dst, v4);
+    let to_v6 = || Oxm::exact(OxmField::TunIpv6Dst, v6);
+    let with = |field, value| Match::default().with(field, value);
+    vec![
+        ("exact::tun_dst", to_v4(), with(OxmField::TunIpv4Dst, v4), true),
+        ("exact_other::tun_dst", to_v4(), with(OxmField::TunIpv4Dst, v4 + 1), false),
+        ("exact::tun_ipv6_dst", to_v6(), with(OxmField::TunIpv6Dst, v6), true),
+        ("exact_other::tun_ipv6_dst", to_v6(), with(OxmField::TunIpv4Dst, v4), false),
+        ("absent::tun_dst", to_v6(), Match::default(), true),
+        // No frame here came by a tunnel.
+        ("exact::tun_src", to_v4(), with(OxmField::TunIpv4Src, 0), true),
+        ("exact_other::tun_src", to_v4(), with(OxmField::TunIpv4Src, v4), false),
+        ("exact::tun_ipv6_src", to_v6(), with(OxmField::TunIpv6Src, v6), false),
     ]
 }
 

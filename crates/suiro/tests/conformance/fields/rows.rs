@@ -155,7 +155,7 @@ pub fn needs(field: OxmField, frame: &Frame) -> Match {
             none()
         }
         F::Fcf => with(none(), F::EthType),
-        // Of steering entries alone; no row has them.
+        // Not of the specification: no row has them.
         F::VmId | F::IpFrag | F::TunIpv4Src | F::TunIpv4Dst | F::TunIpv6Src | F::TunIpv6Dst => {
             none()
         }
