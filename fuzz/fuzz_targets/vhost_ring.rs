@@ -167,7 +167,8 @@ impl Device {
             if let Some(ring) = destination {
                 let (header, body) = (NetHeader::of(&[how; HEADER_MAX]), Payload::Guest(slices));
                 let frame = Frame { header, head: &head[..len], body };
-                fault |= ring.put_run([frame; 2].into_iter()).frames < 2 && is_fault(ring.put(frame));
+                let put = ring.put_run([frame.outline(); 2].into_iter(), [body; 2].into_iter());
+                fault |= put.frames < 2 && is_fault(ring.put(frame));
             }
         }
         source.give_back();

@@ -34,7 +34,7 @@ pub(crate) struct Engine<C> {
     pub(crate) world: World,
     pub(crate) scratch: Scratch,
     pub(crate) touching: Touching,
-    cache: Cache,
+    pub(crate) cache: Cache,
     cache_of: CacheOf,
 }
 

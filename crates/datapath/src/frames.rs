@@ -6,7 +6,7 @@ use port::{BATCH, Body, BodyAt, RxBatch, RxQueue, Sent, Slot};
 use wire::{Depth, Field, HEAD_MAX, Head, Key, Layers, Offload};
 
 /// Shortest frame with an Ethernet header.
-const ETHERNET_HEADER: usize = 14;
+pub(crate) const ETHERNET_HEADER: usize = 14;
 
 /// Heads to edit and bodies to read, frame by frame. Large: made where it stays, and not moved.
 pub(crate) struct Frames<'a> {

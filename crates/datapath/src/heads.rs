@@ -76,15 +76,10 @@ impl<'h> Waiting<'h> {
         };
         TxFrame { head: self.head.bytes(), body, offload: *self.offload, tunnel_id, tun_dst }
     }
-
-    /// Whether a port that takes packets of up to `mtu` bytes after Ethernet header and tags takes it.
-    #[inline]
-    pub(crate) fn fits(&self, mtu: u32) -> bool {
-        fits(self.head, self.offload, self.frame_len, mtu)
-    }
 }
 
-/// As [`Waiting::fits`]. What fits without a look at its headers fits.
+/// Whether a port that takes packets of up to `mtu` bytes after Ethernet header and tags takes a frame. What fits without a look at its
+/// headers fits.
 #[inline]
 pub(crate) fn fits(head: &Head, offload: &Offload, frame_len: u32, mtu: u32) -> bool {
     frame_len <= mtu.saturating_add(ETHERNET_HEADER) || packet_len(head, offload, frame_len) <= mtu

@@ -28,7 +28,7 @@
 //! A *round* is one call of a source's `rx` and the *pass* of what it gave: heads are parsed in place, as deep as the switch's tables and
 //! programs look, `flow::process` tells a sink where each packet goes, frames that crossed a vlink go through the next switch in the same pass
 //! (their key is kept), and at the end each destination gets all its frames in one `tx` call. Bodies stay in the source's memory until
-//! then; the source gets its buffers back when the pass is over.
+//! then; the source gets its buffers back when the pass is over. A batch that goes one way whatever is in it takes no pass (module `unseen`).
 //!
 //! ## Polling
 //!
@@ -81,6 +81,7 @@ mod switch;
 mod sys;
 mod touch;
 mod transmit;
+mod unseen;
 mod worker;
 
 pub use clock::{Clock, MonotonicClock};

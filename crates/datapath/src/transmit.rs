@@ -1,6 +1,6 @@
 //! Tx: the frames that wait go to their destinations, one call for each destination.
 
-use crate::heads::{HEADS, Waiting};
+use crate::heads::{HEADS, Waiting, fits};
 use crate::local::{LocalPort, PortIx, Way};
 use crate::pending::{Chain, HeadAt, Pending};
 use crate::shape::{Admission, Backlog, Sending, depart, wire_len};
@@ -9,7 +9,7 @@ use arrayvec::ArrayVec;
 use flow::Nanos;
 use port::{BATCH, Body, Drops, TxFrame};
 use std::sync::atomic::Ordering::Relaxed;
-use wire::DropReason;
+use wire::{DropReason, Head, Offload};
 
 /// Frames handed to a destination in one call: a batch, and as many again when its frames leave twice.
 const TX_BATCH: usize = 2 * BATCH;
@@ -150,21 +150,35 @@ impl Transmit<'_> {
 }
 
 /// What a frame must meet to leave by a port, read once for all frames that wait for it.
-struct Gate {
+pub(crate) struct Gate {
     shut: Option<DropReason>,
     mtu: u32,
 }
 
 impl Gate {
-    fn of(port: &LocalPort) -> Self {
+    pub(crate) fn of(port: &LocalPort) -> Self {
         Self { shut: port.shut(), mtu: port.shared.mtu.load(Relaxed) }
     }
 
     #[inline]
     fn pass(&self, frame: &Waiting<'_>) -> Result<(), DropReason> {
+        self.check(frame.head, frame.offload, frame.frame_len)
+    }
+
+    /// Whether a frame of this head and length passes.
+    ///
+    /// # Errors
+    /// Why not.
+    #[inline]
+    pub(crate) fn check(
+        &self,
+        head: &Head,
+        offload: &Offload,
+        frame_len: u32,
+    ) -> Result<(), DropReason> {
         match self.shut {
             Some(reason) => Err(reason),
-            None if !frame.fits(self.mtu) => Err(DropReason::TooBig),
+            None if !fits(head, offload, frame_len, self.mtu) => Err(DropReason::TooBig),
             None => Ok(()),
         }
     }

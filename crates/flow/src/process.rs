@@ -9,6 +9,7 @@
 //!    before a further table, the rest of its way is looked up then.
 
 mod direct;
+mod through;
 pub(crate) mod trace;
 mod walk;
 
@@ -19,6 +20,7 @@ use crate::exec::{Leaving, Run, leave, packet_out};
 use crate::packet::{Packet, Sink};
 use crate::snapshot::Snapshot;
 use crate::time::Nanos;
+pub use through::Through;
 use walk::Walker;
 use wire::{DropReason, Field, Key, WORDS};
 

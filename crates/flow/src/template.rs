@@ -126,6 +126,26 @@ impl Template {
         }
     }
 
+    /// The entry that every packet finds which has this key as far as [`Depth::Nothing`] goes, whatever else is in it; `None` if they find
+    /// different ones, or none, or if that cannot be told cheaply.
+    pub fn search_blind(
+        &self,
+        at: Searched<'_>,
+        key: &Key,
+        scratch: &mut Scratch,
+    ) -> Option<RecordId> {
+        let found = match self {
+            Self::One(single) => single.search_blind(key)?,
+            Self::Exact(probe, rest) => match (probe.search_blind(at, key, scratch)?, rest) {
+                (RecordId::NONE, Some(rest)) => rest.search_blind(key)?,
+                (found, _) => found,
+            },
+            Self::Masks(masks) => masks.search_blind(at, key, scratch)?,
+            Self::Empty | Self::Prefix(_) | Self::Ternary(_) => RecordId::NONE,
+        };
+        Some(found).filter(|found| found.is_some())
+    }
+
     /// Searches for each of at most [`BATCH`] keys. Returns the probes made, all together.
     pub fn search(
         &self,

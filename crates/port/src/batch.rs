@@ -1,5 +1,6 @@
 //! The worker's memory for one rx round.
 
+use crate::queue::{Body, RxQueue, TxFrame};
 use wire::{HEAD_MAX, Head, Offload};
 
 /// Frames per round: as many as the kernel makes pages for at once when they leave as a burst (docs/decisions/0007).
@@ -28,6 +29,22 @@ pub enum BodyAt {
     },
 }
 
+impl BodyAt {
+    /// Bytes.
+    #[inline]
+    pub fn len(self) -> usize {
+        match self {
+            Self::Nowhere => 0,
+            Self::Slot(len) | Self::Port { len, .. } => len as usize,
+        }
+    }
+
+    /// Whether the frame ends inside its head.
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+}
+
 /// One received frame: a short one takes two cache lines, that of its bytes and that of all the rest.
 #[repr(C, align(64))]
 pub struct Slot {
@@ -49,12 +66,20 @@ pub struct Slot {
 
 impl Slot {
     /// Bytes of the whole frame.
+    #[inline]
     pub fn frame_len(&self) -> usize {
-        self.head.bytes().len()
-            + match self.body {
-                BodyAt::Nowhere => 0,
-                BodyAt::Slot(len) | BodyAt::Port { len, .. } => len as usize,
-            }
+        self.head.bytes().len() + self.body.len()
+    }
+
+    /// The frame as it came, to be sent; `source` has the bodies that are not in the batch.
+    #[inline]
+    pub fn to_send<'a>(&'a self, source: &'a dyn RxQueue) -> TxFrame<'a> {
+        let body = match self.body {
+            BodyAt::Nowhere => Body::default(),
+            BodyAt::Slot(len) => Body::private(&self.buffer[..len as usize]),
+            BodyAt::Port { at, len } => source.body(at, len),
+        };
+        TxFrame { head: self.head.bytes(), body, offload: self.offload, tunnel_id: 0, tun_dst: 0 }
     }
 
     /// Declares that `total` bytes were read: first into the head's area, the rest into `buffer`.

@@ -1,6 +1,7 @@
 //! The two halves of a port's queue, and a frame on its way out.
 
-use crate::batch::RxBatch;
+use crate::batch::{BATCH, RxBatch, Slot};
+use arrayvec::ArrayVec;
 use std::io;
 use std::os::fd::BorrowedFd;
 use vhost::{GuestSlice, Payload};
@@ -174,6 +175,12 @@ pub trait TxQueue: Send {
     /// Sends the frames, in order; each frame not sent is counted in `drops`. Returns frames and bytes sent
     /// (a large frame that is segmented counts once, with its own length).
     fn tx(&mut self, frames: &[TxFrame<'_>], drops: &mut Drops) -> Sent;
+
+    /// Sends received frames as they are, likewise; `source` is where they came from. No tunnel ids are told.
+    fn tx_received(&mut self, slots: &[Slot], source: &dyn RxQueue, drops: &mut Drops) -> Sent {
+        let frames: ArrayVec<_, BATCH> = slots.iter().map(|slot| slot.to_send(source)).collect();
+        self.tx(&frames, drops)
+    }
 
     /// Whether [`TxFrame::tunnel_id`] and [`TxFrame::tun_dst`] shall be told: always the same answer.
     fn wants_tunnel_ids(&self) -> bool {

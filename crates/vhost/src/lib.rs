@@ -63,7 +63,7 @@ pub use log::DirtyLog;
 pub use memory::{GuestMemory, GuestSlice, MemoryError, RegionFacts, RegionSpec};
 pub use record::{RecordError, Records, RingRecord};
 pub use ring::{
-    Base, Chains, Frame, HEADER_MAX, NetHeader, Payload, Put, Refused, Vring, VringConfig,
+    Base, Chains, Frame, HEADER_MAX, NetHeader, Outline, Payload, Put, Refused, Vring, VringConfig,
 };
 pub use session::{
     Attachment, Connection, LastTrouble, Look, OFFERED, Report, RingReport, Role, Session,

@@ -117,6 +117,12 @@ fn decide<C: Clock>(
     now: Nanos,
     handover: Option<&mut Handover>,
 ) -> Done {
+    let handover = handover.filter(|handover| handover.steers(queue.switch));
+    if handover.is_none()
+        && let Some(done) = engine.send_unseen(now, batch, queue)
+    {
+        return done;
+    }
     let counters = &queue.shared.counters[engine.number];
     let mut frames = Frames::default();
     frames.take(batch, Some(&*queue.rx), queue.shared.at.port);
@@ -128,7 +134,7 @@ fn decide<C: Clock>(
         return Done::default();
     }
     counters.rx.add(frames.received);
-    match handover.filter(|handover| handover.steers(queue.switch)) {
+    match handover {
         Some(handover) => decide_steered(engine, &mut frames, queue, now, handover),
         None => engine.pass(now, &mut frames, queue.switch, Work::Tables),
     }

@@ -4,6 +4,7 @@ mod chains;
 mod depth;
 mod removed_tables;
 mod semantics;
+mod through;
 
 use super::*;
 use crate::{

@@ -44,6 +44,27 @@ impl Masks {
         self.improve(at, keys, scratch, found, &mut best)
     }
 
+    /// What every packet finds of which only this is known, if all find the same: see [`super::Template::search_blind`].
+    pub fn search_blind(
+        &self,
+        at: Searched<'_>,
+        key: &Key,
+        scratch: &mut Scratch,
+    ) -> Option<RecordId> {
+        let (mut best, mut found) = (None, RecordId::NONE);
+        for probe in &self.probes {
+            if best >= Some(probe.top) {
+                break;
+            }
+            let hit = probe.search_blind(at, key, scratch)?;
+            let priority = hit.is_some().then(|| priority(at, hit));
+            if best < priority {
+                (best, found) = (priority, hit);
+            }
+        }
+        Some(found)
+    }
+
     /// Replaces what was found where a mask has something of higher priority. `best` is the priority of what was found.
     pub fn improve(
         &self,
@@ -68,7 +89,7 @@ impl Masks {
             let mut hits = [RecordId::NONE; BATCH];
             probes += probe.search(at, &some[..left], scratch, &mut hits);
             for (&lane, &hit) in lanes[..left].iter().zip(&hits).filter(|(_, hit)| hit.is_some()) {
-                let priority = Some(at.arena.line(hit).map_or(0, |line| line.rule().priority));
+                let priority = Some(priority(at, hit));
                 if best[lane as usize] < priority {
                     (best[lane as usize], found[lane as usize]) = (priority, hit);
                 }
@@ -76,4 +97,8 @@ impl Masks {
         }
         probes
     }
+}
+
+fn priority(at: Searched<'_>, hit: RecordId) -> u16 {
+    at.arena.line(hit).map_or(0, |line| line.rule().priority)
 }

@@ -10,7 +10,7 @@ use crate::store::{Bucket, FIRST_WORDS, IndexView, Line, Plan, RecordId};
 use crate::table::Tuple;
 use std::hint::black_box;
 use std::sync::Arc;
-use wire::{Key, WORDS};
+use wire::{Depth, Key, WORDS};
 
 /// Entries from which on lines are brought in by passes of their own. Chosen: 64 B each, a core has about 1 MB.
 const FAR: u32 = 4096;
@@ -44,6 +44,8 @@ pub(crate) struct Probe {
     pub top: u16,
     /// The entries do not fit a core's own caches: worth passes that only bring lines in.
     far: bool,
+    /// How far a packet must have been parsed for it.
+    depth: Depth,
 }
 
 impl Probe {
@@ -55,7 +57,23 @@ impl Probe {
             index: tuple.index.view().clone(),
             top: tuple.priorities().0,
             far: tuple.rules > FAR,
+            depth: Depth::of(tuple.plan.mask()),
         }
+    }
+
+    /// What every packet finds of which only this is known, if all find the same: see [`super::Template::search_blind`].
+    pub fn search_blind(
+        &self,
+        at: Searched<'_>,
+        key: &Key,
+        scratch: &mut Scratch,
+    ) -> Option<RecordId> {
+        if self.depth != Depth::Nothing {
+            return None;
+        }
+        let mut found = [RecordId::NONE; BATCH];
+        self.search(at, &[key], scratch, &mut found);
+        Some(found[0])
     }
 
     /// Searches for each key.

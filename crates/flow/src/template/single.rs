@@ -4,7 +4,7 @@ use super::Found;
 use crate::pipeline::Store;
 use crate::store::RecordId;
 use crate::table::{Tuple, key_of};
-use wire::{Key, WORDS};
+use wire::{Depth, Key, WORDS};
 
 /// A mask and a key, word by word, where the mask has bits.
 pub(crate) struct Words(Box<[(u8, u64, u64)]>);
@@ -33,6 +33,8 @@ impl Words {
 pub(crate) struct Single {
     words: Words,
     record: RecordId,
+    /// How far a packet must have been parsed for it.
+    depth: Depth,
 }
 
 impl Single {
@@ -43,7 +45,9 @@ impl Single {
         if visible.next().is_some() {
             return None;
         }
-        Some(Self { words: Words::new(tuple.plan.mask(), &key_of(store, tuple, record)), record })
+        let mask = tuple.plan.mask();
+        let words = Words::new(mask, &key_of(store, tuple, record));
+        Some(Self { words, record, depth: Depth::of(mask) })
     }
 
     /// Searches for each key.
@@ -52,6 +56,12 @@ impl Single {
             *slot = if self.words.matches(key) { self.record } else { RecordId::NONE };
         }
         keys.len() as u32
+    }
+
+    /// What every packet finds of which only this is known, if all find the same: see [`super::Template::search_blind`].
+    pub fn search_blind(&self, key: &Key) -> Option<RecordId> {
+        let found = if self.words.matches(key) { self.record } else { RecordId::NONE };
+        (self.depth == Depth::Nothing).then_some(found)
     }
 
     /// Searches for each key for which nothing was found.

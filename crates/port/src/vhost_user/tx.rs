@@ -2,12 +2,15 @@
 
 use super::header;
 use super::spread;
+use crate::batch::Slot as RxSlot;
 use crate::plain::{self, Room};
-use crate::queue::{Drops, Sent, TxFrame, TxQueue};
+use crate::queue::{Drops, RxQueue, Sent, TxFrame, TxQueue};
 use crate::vnet;
 use std::sync::Arc;
-use vhost::{Attachment, Fault, Features, Frame, NetHeader, Put, Refused, Slot, Vring};
-use wire::{DropReason, PartialChecksum, checksum};
+use vhost::{
+    Attachment, Fault, Features, Frame, NetHeader, Outline, Payload, Put, Refused, Slot, Vring,
+};
+use wire::{DropReason, Offload, PartialChecksum, checksum};
 
 /// One worker's way into a guest.
 pub(super) struct VhostTx {
@@ -36,23 +39,95 @@ impl VhostTx {
 
 impl TxQueue for VhostTx {
     fn tx(&mut self, frames: &[TxFrame<'_>], drops: &mut Drops) -> Sent {
+        self.send_all(frames.len(), &frames, drops)
+    }
+
+    fn tx_received(&mut self, slots: &[RxSlot], source: &dyn RxQueue, drops: &mut Drops) -> Sent {
+        self.send_all(slots.len(), &Received { slots, source }, drops)
+    }
+}
+
+/// Frames, by their places in a batch.
+trait Batch {
+    /// What a driver of these features must know of a frame that it takes as it is; `None` if it does not.
+    fn outline(&self, place: usize, features: Features) -> Option<Outline<'_>>;
+    fn frame(&self, place: usize) -> TxFrame<'_>;
+    fn body(&self, place: usize) -> Payload<'_>;
+}
+
+impl Batch for &[TxFrame<'_>] {
+    #[inline(always)] // a frame is never put together in memory, to be read as it is still being written
+    fn outline(&self, place: usize, features: Features) -> Option<Outline<'_>> {
+        let TxFrame { head, body, .. } = self[place];
+        outline(&self[place].offload, head, body.len(), || header::encode(&self[place], features))
+    }
+
+    fn frame(&self, place: usize) -> TxFrame<'_> {
+        self[place]
+    }
+
+    #[inline]
+    fn body(&self, place: usize) -> Payload<'_> {
+        self[place].body.payload()
+    }
+}
+
+/// A batch as it was received.
+struct Received<'f> {
+    slots: &'f [RxSlot],
+    source: &'f dyn RxQueue,
+}
+
+impl Batch for Received<'_> {
+    #[inline(always)] // likewise
+    fn outline(&self, place: usize, features: Features) -> Option<Outline<'_>> {
+        let slot = &self.slots[place];
+        let (head, body) = (slot.head.bytes(), slot.body.len());
+        outline(&slot.offload, head, body, || header::encode(&self.frame(place), features))
+    }
+
+    #[inline(never)]
+    fn frame(&self, place: usize) -> TxFrame<'_> {
+        self.slots[place].to_send(self.source)
+    }
+
+    #[inline]
+    fn body(&self, place: usize) -> Payload<'_> {
+        self.slots[place].to_send(self.source).body.payload()
+    }
+}
+
+/// The outline of a frame with this state: of most there is nothing to encode.
+#[inline(always)] // as for a batch
+fn outline<'f>(
+    offload: &Offload,
+    head: &'f [u8],
+    body: usize,
+    encode: impl FnOnce() -> Option<NetHeader>,
+) -> Option<Outline<'f>> {
+    let header = if offload.is_none() { NetHeader::default() } else { encode()? };
+    Some(Outline { header, head, body })
+}
+
+impl VhostTx {
+    /// Sends the first `count` frames of a batch.
+    fn send_all(&mut self, count: usize, batch: &impl Batch, drops: &mut Drops) -> Sent {
         let running = self.slots.iter().enumerate().filter(|(_, slot)| slot.is_running());
         spread::choose(running.map(|(pair, _)| pair), (self.worker, self.workers), &mut self.ours);
         let (slots, scratch) = (&self.slots, &mut self.scratch);
         match self.ours[..] {
             [] => {
-                drops.add(DropReason::PortDown, frames.len() as u64);
+                drops.add(DropReason::PortDown, count as u64);
                 Sent::default()
             }
-            [pair] => send(&slots[pair], frames.iter(), scratch, drops),
+            [pair] => send(&slots[pair], (0..count, batch), scratch, drops),
             ref ours => {
                 let (places, mut sent) = (&mut self.places, Sent::default());
                 places.clear();
-                places.extend(frames.iter().map(|frame| spread::place(frame.head, ours.len())));
+                places.extend((0..count).map(|at| spread::place(batch.frame(at).head, ours.len())));
                 for (place, &pair) in ours.iter().enumerate() {
-                    let its = frames.iter().zip(&*places).filter(|&(_, &its)| its == place);
-                    let its = its.map(|(frame, _)| frame);
-                    sent.add(send(&slots[pair], its, scratch, drops));
+                    let its = (0..count).filter(|&at| places[at] == place);
+                    sent.add(send(&slots[pair], (its, batch), scratch, drops));
                 }
                 sent
             }
@@ -60,26 +135,26 @@ impl TxQueue for VhostTx {
     }
 }
 
-/// Sends frames into one ring, and notifies its driver once.
-fn send<'a, 'f: 'a>(
+/// Sends the frames of these places into one ring, and notifies its driver once.
+fn send(
     slot: &Arc<Slot>,
-    mut frames: impl Iterator<Item = &'a TxFrame<'f>> + Clone,
+    (mut places, batch): (impl Iterator<Item = usize> + Clone, &impl Batch),
     scratch: &mut Vec<u8>,
     drops: &mut Drops,
 ) -> Sent {
     let mut guard = slot.lock();
     let Some(ring) = guard.ring() else {
-        drops.add(DropReason::PortDown, frames.count() as u64);
+        drops.add(DropReason::PortDown, places.count() as u64);
         return Sent::default();
     };
     let mut run = Run { features: ring.features(), ring, scratch, fault: None };
     let (mut sent, mut lost) = (Sent::default(), 0);
-    let count = frames.size_hint().1.unwrap_or(1);
+    let count = places.size_hint().1.unwrap_or(1);
     run.reserve(count);
     while run.fault.is_none() {
-        sent.add(run.put_run(&mut frames));
-        let Some(frame) = frames.next() else { break };
-        match run.put(frame) {
+        sent.add(run.put_run(&mut places, batch));
+        let Some(frame) = places.next().map(|place| batch.frame(place)) else { break };
+        match run.put(&frame) {
             Ok(()) => sent.count(frame.len()),
             Err(_) if run.fault.is_some() => lost += 1,
             Err(reason) => drops.add(reason, 1),
@@ -99,7 +174,7 @@ fn send<'a, 'f: 'a>(
         Some(fault) => {
             // The driver sees none of them any more.
             guard.fail(fault);
-            drops.add(DropReason::PortDown, sent.frames + lost + frames.count() as u64);
+            drops.add(DropReason::PortDown, sent.frames + lost + places.count() as u64);
             Sent::default()
         }
     }
@@ -123,23 +198,28 @@ impl Run<'_> {
 
     /// Sends the first of the frames, as many as the driver takes as they are and has a buffer for.
     #[inline]
-    fn put_run<'a, 'f: 'a>(
+    fn put_run(
         &mut self,
-        frames: &mut (impl Iterator<Item = &'a TxFrame<'f>> + Clone),
+        places: &mut (impl Iterator<Item = usize> + Clone),
+        batch: &impl Batch,
     ) -> Sent {
-        let features = self.features;
-        let as_it_is = frames.clone().map_while(|frame| as_it_is(frame, features));
-        let Put { frames: count, bytes } = self.ring.put_run(as_it_is);
+        let outlines = AsTheyAre { places: places.clone(), batch, features: self.features };
+        let bodies = places.clone().map(|place| batch.body(place));
+        let Put { frames: count, bytes } = self.ring.put_run(outlines, bodies);
         if count > 0 {
-            frames.nth(count - 1);
+            places.nth(count - 1);
         }
         Sent { frames: count as u64, bytes }
     }
 
     /// Sends a frame in another form, or into more than one buffer.
     fn put(&mut self, frame: &TxFrame<'_>) -> Result<(), DropReason> {
-        match as_it_is(frame, self.features) {
-            Some(frame) => self.ring.put(frame).map_err(|refused| self.reason(refused)),
+        let encode = || header::encode(frame, self.features);
+        match outline(&frame.offload, frame.head, 0, encode) {
+            Some(Outline { header, head, .. }) => {
+                let frame = Frame { header, head, body: frame.body.payload() };
+                self.ring.put(frame).map_err(|refused| self.reason(refused))
+            }
             None => plain::send(frame, usize::MAX, self),
         }
     }
@@ -156,14 +236,20 @@ impl Run<'_> {
     }
 }
 
-/// The frame for a driver that takes it as it is; `None` if this one does not.
-#[inline]
-fn as_it_is<'f>(frame: &TxFrame<'f>, features: Features) -> Option<Frame<'f>> {
-    let header = match frame.offload.is_none() {
-        true => NetHeader::default(),
-        false => header::encode(frame, features)?,
-    };
-    Some(Frame { header, head: frame.head, body: frame.body.payload() })
+/// The frames of these places, up to the first that a driver of these features does not take as it is.
+struct AsTheyAre<'f, I, B> {
+    places: I,
+    batch: &'f B,
+    features: Features,
+}
+
+impl<'f, I: Iterator<Item = usize>, B: Batch> Iterator for AsTheyAre<'f, I, B> {
+    type Item = Outline<'f>;
+
+    #[inline(always)] // as for a batch
+    fn next(&mut self) -> Option<Outline<'f>> {
+        self.batch.outline(self.places.next()?, self.features)
+    }
 }
 
 /// Segments, and frames that need their checksum completed, for a driver that takes nothing else.

@@ -8,6 +8,8 @@ use crate::features::Features;
 use crate::log::DirtyLog;
 use crate::memory::{GuestMemory, GuestSlice};
 use crate::sys::{BURST, Burst};
+use arrayvec::ArrayVec;
+use std::iter::once;
 
 /// Buffers read ahead at once; their memory stays in the nearest caches until they are filled.
 const AHEAD: usize = BURST;
@@ -64,7 +66,24 @@ pub struct Frame<'a> {
     pub body: Payload<'a>,
 }
 
-impl Frame<'_> {
+/// What a ring must know of a frame before it copies the body.
+#[derive(Clone, Copy, Debug)]
+pub struct Outline<'a> {
+    /// As [`Frame::header`].
+    pub header: NetHeader,
+    /// As [`Frame::head`].
+    pub head: &'a [u8],
+    /// Bytes of the body.
+    pub body: usize,
+}
+
+impl<'a> Frame<'a> {
+    /// Its outline.
+    #[inline]
+    pub fn outline(&self) -> Outline<'a> {
+        Outline { header: self.header, head: self.head, body: self.body.len() }
+    }
+
     /// Bytes, the header apart.
     #[inline]
     pub fn len(&self) -> usize {
@@ -132,9 +151,13 @@ impl Vring {
     /// Copies frames into the driver's buffers, one buffer each, as long as they are there and have room; returns what that is. The
     /// driver does not see them before [`Vring::publish`].
     ///
-    /// The frames' headers and heads are written together, then their bodies.
+    /// The frames' headers and heads are written together, then their bodies, which are asked for only if there are any.
     #[inline]
-    pub fn put_run<'f>(&mut self, frames: impl Iterator<Item = Frame<'f>> + Clone) -> Put {
+    pub fn put_run<'f>(
+        &mut self,
+        outlines: impl Iterator<Item = Outline<'f>>,
+        bodies: impl Iterator<Item = Payload<'f>>,
+    ) -> Put {
         if self.log.is_some() {
             return Put::default(); // [`Vring::put`] notes what it writes
         }
@@ -143,11 +166,8 @@ impl Vring {
         }
         let header = self.features.header();
         let room = self.room.buffers_from(self.filled);
-        let offers = room.iter().zip(frames.clone());
         let mut burst = Burst::new(header);
-        burst.fill(offers.map(|(buffer, Frame { header, head, body })| {
-            (buffer.slice, header.0, head, body.len())
-        }));
+        burst.fill(room.iter().map(|buffer| buffer.slice), outlines);
         let mut put = Put::default();
         self.used.extend(room.iter().zip(burst.totals()).map(|(buffer, total)| {
             put.bytes += u64::from(total);
@@ -155,13 +175,15 @@ impl Vring {
         }));
         put.frames = burst.totals().len();
         put.bytes -= (put.frames * header as usize) as u64;
-        burst.write();
+        // Before anything is written: once stores to the guest wait, whoever looks for a body may wait for all of them.
+        let mut moves = ArrayVec::<(GuestSlice<'_>, Payload<'_>), BURST>::new();
         if burst.has_bodies() {
-            for (frame, buffer) in frames.zip(room).take(put.frames) {
-                let head = header as usize + frame.head.len();
-                write_body(buffer.slice.split_at(head).1, frame.body);
-            }
+            let rests = burst.befores().zip(room);
+            let rests = rests.map(|(before, buffer)| buffer.slice.split_at(before).1);
+            moves.extend(rests.zip(bodies));
         }
+        burst.write();
+        moves.iter().for_each(|&(to, body)| write_body(to, body));
         self.filled += put.frames;
         put
     }
@@ -171,7 +193,7 @@ impl Vring {
     /// # Errors
     /// No room, or the driver broke the rules; no buffer is lost to a frame that is refused.
     pub fn put(&mut self, frame: Frame<'_>) -> Result<(), Refused> {
-        if self.put_run(std::iter::once(frame)).frames == 1 {
+        if self.put_run(once(frame.outline()), once(frame.body)).frames == 1 {
             return Ok(());
         }
         let Frame { header, head, body } = frame;

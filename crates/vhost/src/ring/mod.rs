@@ -15,7 +15,7 @@ mod vring;
 
 pub use chains::Chains;
 pub use config::{Base, VringConfig};
-pub use fill::{Frame, Payload, Put, Refused};
+pub use fill::{Frame, Outline, Payload, Put, Refused};
 pub use header::{HEADER_MAX, NetHeader};
 pub use vring::Vring;
 

@@ -6,6 +6,7 @@
 
 use super::copy::{Copier, For, prefetch_lines};
 use super::slice::{GuestSlice, Header};
+use crate::ring::{NetHeader, Outline};
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
@@ -29,9 +30,6 @@ struct Way {
     total: u32,
 }
 
-/// A frame for a burst: the buffer, its header (ten bytes), its head, and the bytes of its body.
-pub(crate) type Offer<'a> = (GuestSlice<'a>, u128, &'a [u8], usize);
-
 /// What will be written. `'a` is a borrow of the heads, and of whoever keeps the guest's regions mapped.
 pub(crate) struct Burst<'a> {
     header: Header,
@@ -48,11 +46,16 @@ impl<'a> Burst<'a> {
         Self { header, ways, count: 0, borrows: PhantomData }
     }
 
-    /// Takes the first of these frames, as many as a burst holds, up to one that does not fit into its buffer.
-    #[inline(always)] // one loop with `offers`
-    pub(crate) fn fill(&mut self, offers: impl Iterator<Item = Offer<'a>>) {
+    /// Takes the first of these frames, as many as a burst holds and as there are buffers, up to one that does not fit into its own.
+    #[inline(always)] // one loop with the iterators
+    pub(crate) fn fill<'f: 'a>(
+        &mut self,
+        buffers: impl Iterator<Item = GuestSlice<'a>>,
+        outlines: impl Iterator<Item = Outline<'f>>,
+    ) {
         let mut count = 0;
-        for (place, (to, number, head, body)) in self.ways.iter_mut().zip(offers) {
+        for ((place, to), outline) in self.ways.iter_mut().zip(buffers).zip(outlines) {
+            let Outline { header: NetHeader(number), head, body } = outline;
             let before = self.header as usize + head.len();
             let total = before + body;
             let (Ok(head_len), true) = (u16::try_from(head.len()), total <= to.len()) else {
@@ -78,10 +81,14 @@ impl<'a> Burst<'a> {
         self.ways().iter().map(|way| way.total)
     }
 
+    /// Header and head of each frame: bytes before its body.
+    pub(crate) fn befores(&self) -> impl Iterator<Item = usize> {
+        self.ways().iter().map(|way| self.header as usize + usize::from(way.head))
+    }
+
     /// Whether some frame has a body.
     pub(crate) fn has_bodies(&self) -> bool {
-        let heads = self.ways().iter().map(|way| self.header as usize + usize::from(way.head));
-        heads.zip(self.totals()).any(|(head, total)| head < total as usize)
+        self.befores().zip(self.totals()).any(|(before, total)| before < total as usize)
     }
 
     #[inline]

@@ -198,7 +198,8 @@ proptest! {
             let (mut rest, mut refused) = (frames.clone(), Vec::new());
             loop {
                 if in_runs {
-                    let put = device.put_run(rest.clone());
+                    let bodies = rest.clone().map(|frame| frame.body);
+                    let put = device.put_run(rest.clone().map(|frame| frame.outline()), bodies);
                     let sent = rest.by_ref().take(put.frames).map(|frame| frame.len() as u64);
                     assert_eq!(sent.sum::<u64>(), put.bytes);
                 }

@@ -88,7 +88,9 @@ fn forward(
         body: Payload::Guest(chains.slices(index)),
         ..Frame::default()
     });
-    assert_eq!(destination.put_run(frames).frames, count);
+    let (outlines, bodies) =
+        (frames.clone().map(|frame| frame.outline()), frames.map(|frame| frame.body));
+    assert_eq!(destination.put_run(outlines, bodies).frames, count);
     destination.publish();
     source.give_back();
     count
