@@ -138,6 +138,15 @@ pub(crate) struct Spot<'t> {
 }
 
 impl Spot<'_> {
+    /// What is there.
+    #[inline]
+    fn find(&self) -> Found {
+        match self.set.find_own(self.key, self.own) {
+            Some(value) => Found::At { at: self.own, value },
+            None => self.set.find(self.key, self.own),
+        }
+    }
+
     /// Brings it into the cache: give the result to something that cannot be optimised away.
     #[inline]
     pub fn touch(&self) -> u64 {
@@ -159,7 +168,7 @@ impl<'t> Macs<'t> {
     /// As [`MacTable::learn`].
     #[inline]
     pub fn learn(&self, spot: &Spot<'_>, port: PortNo) {
-        match spot.set.find(spot.key, spot.own) {
+        match spot.find() {
             Found::Busy => {}
             Found::At { at, value } if set::port(value) == port => {
                 spot.set.refresh(at, value, self.now_s);
@@ -173,7 +182,7 @@ impl<'t> Macs<'t> {
     /// As [`MacTable::lookup`].
     #[inline]
     pub fn lookup(&self, spot: &Spot<'_>) -> Option<PortNo> {
-        let Found::At { value, .. } = spot.set.find(spot.key, spot.own) else { return None };
+        let Found::At { value, .. } = spot.find() else { return None };
         (set::age(value, self.now_s) <= self.ageing_s).then(|| set::port(value))
     }
 }

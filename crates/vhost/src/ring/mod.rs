@@ -69,11 +69,11 @@ impl Queue {
     }
 }
 
-/// A buffer to give back.
+/// A buffer to give back, or several, of which it has the last one's number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Used {
     id: u16,
-    /// Places that it took in a packed ring.
+    /// Places that it took in a packed ring; in a split one, how many there are.
     places: u16,
     /// Bytes that we wrote.
     len: u32,

@@ -109,8 +109,23 @@ impl Vring {
         if self.armed {
             self.disarm();
         }
-        self.used.extend(chains.marks().map(|mark| Used::of(mark, 0)));
+        self.note_taken(chains);
         Ok(count)
+    }
+
+    /// Notes what is to be given back. In order, one note stands for all of it, with the number of the last (VIRTIO 1.2 §2.7.9, §2.8.9),
+    /// unless someone else is to hear of each.
+    #[inline]
+    fn note_taken(&mut self, chains: &Chains) {
+        let together = self.features.contains(Features::IN_ORDER)
+            && !each!(&self.layout, layout => layout.has_inflight());
+        match chains.buffers_from(0).last().filter(|_| together) {
+            Some(last) => {
+                let places = chains.marks().map(|mark| mark.places).sum();
+                self.used.push(Used { id: last.mark.id, places, len: 0 });
+            }
+            None => self.used.extend(chains.marks().map(|mark| Used::of(mark, 0))),
+        }
     }
 
     /// Gives everything taken back, in order, and tells the driver if it wants to know.

@@ -364,6 +364,11 @@ impl Packed {
         Err(Fault::ChainTooLong(most.into()))
     }
 
+    /// Whether a front-end keeps an account of each buffer taken: it keeps one of positions.
+    pub(super) fn has_inflight(&self) -> bool {
+        false
+    }
+
     /// Writes the used descriptors, the first one last.
     #[inline]
     pub(super) fn publish(&mut self, used: &[Used]) {
@@ -391,11 +396,20 @@ impl Packed {
             // In order, buffers without data need one descriptor, which names the last of them (VIRTIO 1.2 §2.8.9).
             return self.write(start, others.last().copied().unwrap_or(first), Ordering::Release);
         }
-        let mut at = start.forth(used.iter().map(|used| used.places).sum(), self.size);
-        for one in others.iter().rev() {
-            at = at.back(one.places, self.size);
-            self.write(at, *one, Ordering::Relaxed);
-            compiler_fence(Ordering::SeqCst);
+        let total: u16 = used.iter().map(|used| used.places).sum();
+        if usize::from(total) == used.len() && start.place + total <= self.size {
+            // One place each, and no end of the ring between: as most batches are.
+            for (place, one) in (start.place..start.place + total).zip(used).skip(1).rev() {
+                self.write(Position { place, ..start }, *one, Ordering::Relaxed);
+                compiler_fence(Ordering::SeqCst);
+            }
+        } else {
+            let mut at = start.forth(total, self.size);
+            for one in others.iter().rev() {
+                at = at.back(one.places, self.size);
+                self.write(at, *one, Ordering::Relaxed);
+                compiler_fence(Ordering::SeqCst);
+            }
         }
         fence(Ordering::Release);
         self.write(start, first, Ordering::Release);

@@ -265,10 +265,16 @@ impl Split {
         Err(Fault::ChainTooLong(most))
     }
 
+    /// Whether a front-end keeps an account of each buffer taken.
+    pub(super) fn has_inflight(&self) -> bool {
+        self.inflight.is_some()
+    }
+
     /// Writes the entries, then the index.
     #[inline]
     pub(super) fn publish(&mut self, used: &[Used]) {
-        let new = self.used_index.wrapping_add(used.len() as u16);
+        let buffers: u16 = used.iter().map(|used| used.places).sum();
+        let new = self.used_index.wrapping_add(buffers);
         match used.last() {
             // In order, buffers without data need one entry, which names the last of them (VIRTIO 1.2 §2.7.9).
             Some(last)
