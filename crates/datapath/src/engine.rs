@@ -65,8 +65,27 @@ impl<C: Clock> Engine<C> {
         switch: SwitchIx,
         work: Work<'_>,
     ) -> Done {
+        let mut pass = self.begin(now, frames);
+        pass.run(switch, work);
+        pass.done
+    }
+
+    /// The same by the tables; a port: all frames leave there as they came, and nothing was sent.
+    pub(crate) fn pass_whole(
+        &mut self,
+        now: Nanos,
+        frames: &mut Frames<'_>,
+        switch: SwitchIx,
+    ) -> (Done, Option<PortIx>) {
+        let mut pass = self.begin(now, frames);
+        let whole = pass.run_whole(switch);
+        (pass.done, whole)
+    }
+
+    #[inline]
+    fn begin<'a, 'f>(&'a mut self, now: Nanos, frames: &'a mut Frames<'f>) -> Pass<'a, 'f, C> {
         let (switches, ports) = self.world.parts();
-        let mut pass = Pass {
+        Pass {
             worker: self.number,
             clock: &*self.clock,
             now,
@@ -80,9 +99,9 @@ impl<C: Clock> Engine<C> {
             events: &self.events,
             touching: &self.touching,
             done: Done::default(),
-        };
-        pass.run(switch, work);
-        pass.done
+            longest: frames.longest,
+            changed: false,
+        }
     }
 
     /// Sends what waited in ports' queues and may leave by now.

@@ -14,6 +14,8 @@ pub(crate) struct Frames<'a> {
     pub(crate) bodies: ArrayVec<Body<'a>, BATCH>,
     /// What is here.
     pub(crate) received: Sent,
+    /// Bytes of the longest.
+    pub(crate) longest: u32,
     /// Frames left out because they have no Ethernet header.
     pub(crate) runts: u64,
     /// How far the packets have been parsed.
@@ -26,6 +28,7 @@ impl Default for Frames<'_> {
             packets: ArrayVec::new(),
             bodies: ArrayVec::new(),
             received: Sent::default(),
+            longest: 0,
             runts: 0,
             parsed: Depth::Nothing,
         }
@@ -40,7 +43,7 @@ impl<'a> Frames<'a> {
         source: Option<&'a dyn RxQueue>,
         in_port: PortNo,
     ) {
-        let mut bytes = 0;
+        let (mut bytes, mut longest) = (0, 0);
         let tunnels = tunnels(batch);
         for Slot { head, body, offload, buffer, .. } in batch.frames_mut() {
             // Each pushes its own: a body that was put together before would be read while it is still being written.
@@ -61,7 +64,7 @@ impl<'a> Frames<'a> {
                 self.bodies.pop();
                 continue;
             }
-            bytes += len as u64;
+            (bytes, longest) = (bytes + len as u64, len.max(longest));
             self.packets.push(unparsed(head, *offload, len as u32));
             if let Some(packet) = self.packets.last_mut() {
                 packet.key.set(Field::InPort, u128::from(in_port));
@@ -72,6 +75,7 @@ impl<'a> Frames<'a> {
             packet.key.set(Field::TunSrc, tun_src.into());
         }
         self.received = Sent { frames: self.packets.len() as u64, bytes };
+        self.longest = longest as u32;
     }
 
     /// Adds a frame that was received earlier and came in at `in_port`: `head` is filled, and `bytes` are all of the frame.
@@ -91,6 +95,7 @@ impl<'a> Frames<'a> {
             packet.key.set(Field::InPort, u128::from(in_port));
         }
         self.received.count(bytes.len());
+        self.longest = self.longest.max(bytes.len() as u32);
     }
 
     /// Says by which tunnel the frame pushed last had come.

@@ -14,7 +14,7 @@ use crate::local::{LocalPort, LocalSwitch, PortIx, SwitchIx};
 use crate::pending::{HeadAt, Pending};
 use crate::shape::Backlog;
 use crate::touch::Touching;
-use crate::transmit::Transmit;
+use crate::transmit::{Gate, Transmit};
 use arrayvec::ArrayVec;
 use flow::{Action, Cache, Nanos, Packet, PortNo, Snapshot};
 use port::{BATCH, Body, Drops, Sent};
@@ -128,11 +128,47 @@ pub(crate) struct Pass<'a, 'f, C> {
     pub(crate) events: &'a EventRing,
     pub(crate) touching: &'a Touching,
     pub(crate) done: Done,
+    /// Bytes of the longest frame.
+    pub(crate) longest: u32,
+    /// Some switch on the way may have changed frames.
+    pub(crate) changed: bool,
 }
 
 impl<C: Clock> Pass<'_, '_, C> {
     /// Takes the whole batch, which came in at `switch`, to its destinations.
     pub(crate) fn run(&mut self, switch: SwitchIx, work: Work<'_>) {
+        self.decide(switch, work);
+        self.flush();
+    }
+
+    /// The same by the tables, but if all frames leave by one port as they came, they are left to whoever has them: that is the port.
+    pub(crate) fn run_whole(&mut self, switch: SwitchIx) -> Option<PortIx> {
+        self.decide(switch, Work::Tables);
+        let whole = self.take_whole();
+        if whole.is_none() {
+            self.flush();
+        }
+        whole
+    }
+
+    /// What waits is forgotten if it is the whole batch, at one port that takes all of it as it came.
+    fn take_whole(&mut self) -> Option<PortIx> {
+        let Self { ports, scratch, packets, longest, changed: false, .. } = self else {
+            return None;
+        };
+        let port_at = |to: PortIx| ports.get(to.0 as usize)?.as_ref();
+        let chain_at = |to| Some(port_at(to)?.chain);
+        let to = scratch.pending.whole(packets.len(), chain_at)?;
+        let port = port_at(to).filter(|port| port.is_plain() && !port.wants_tunnel_ids)?;
+        if !Gate::of(port).passes_up_to(*longest) {
+            return None;
+        }
+        let port = ports.get_mut(to.0 as usize)?.as_mut()?;
+        scratch.pending.forget(std::mem::take(&mut port.chain));
+        Some(to)
+    }
+
+    fn decide(&mut self, switch: SwitchIx, work: Work<'_>) {
         self.begin();
         let frames = self.packets.len();
         let mut from = 0;
@@ -144,7 +180,6 @@ impl<C: Clock> Pass<'_, '_, C> {
             self.cross(0, Way { hops: 1, depth });
             from = to;
         }
-        self.flush();
     }
 
     fn begin(&mut self) {
@@ -218,6 +253,7 @@ impl<C: Clock> Pass<'_, '_, C> {
         let Some(Some(switch)) = self.switches.get(switch.0 as usize) else { return way.depth };
         let tables = switch.shared.tables.load();
         let depth = work.depth(&tables).max(way.depth);
+        self.changed |= tables.changes_frames() || matches!(work, Work::Actions(_));
         let Scratch { pending, heads, crossings, drops, backlog } = &mut *self.scratch;
         let Heads { spare, top, carried, parsed, users } = heads;
         let base = *top;

@@ -190,6 +190,37 @@ impl Pending {
         Some(first + 1..if is_last { end } else { first + BLOCK })
     }
 
+    /// The port at which the first `count` heads of the batch wait, all of them, in order and alone, if that is all that waits.
+    pub(crate) fn whole(
+        &self,
+        count: usize,
+        chain_of: impl Fn(PortIx) -> Option<Chain>,
+    ) -> Option<PortIx> {
+        let [to] = self.dirty[..] else { return None };
+        let chain = chain_of(to)?;
+        let (mut block, mut heads) = (chain.first as usize * BLOCK, 0);
+        loop {
+            let end = chain.place as usize;
+            let is_last = (block + 1..=block + BLOCK).contains(&end);
+            let words = self.words.get(block + 1..if is_last { end } else { block + BLOCK })?;
+            let differ = |(differ, head), word| (differ | (word ^ head), head + 1);
+            let (differ, next) = words.iter().copied().fold((0, heads), differ);
+            if differ != 0 || next > count as u32 {
+                return None;
+            }
+            if is_last {
+                return (next == count as u32).then_some(to);
+            }
+            (block, heads) = (self.words[block] as usize * BLOCK, next);
+        }
+    }
+
+    /// Forgets what waits at a port, the only one.
+    pub(crate) fn forget(&mut self, mut chain: Chain) {
+        while self.pop(&mut chain).is_some() {}
+        self.dirty.clear();
+    }
+
     /// The entry at a place.
     #[inline]
     pub(crate) fn at(&self, place: usize) -> Entry {

@@ -1,6 +1,6 @@
 //! Tx: the frames that wait go to their destinations, one call for each destination.
 
-use crate::heads::{HEADS, Waiting, fits};
+use crate::heads::{HEADS, Waiting, fits, fits_surely};
 use crate::local::{LocalPort, PortIx, Way};
 use crate::pending::{Chain, HeadAt, Pending};
 use crate::shape::{Admission, Backlog, Sending, depart, wire_len};
@@ -163,6 +163,12 @@ impl Gate {
     #[inline]
     fn pass(&self, frame: &Waiting<'_>) -> Result<(), DropReason> {
         self.check(frame.head, frame.offload, frame.frame_len)
+    }
+
+    /// Whether every frame up to this length passes; some longer ones may.
+    #[inline]
+    pub(crate) fn passes_up_to(&self, frame_len: u32) -> bool {
+        self.shut.is_none() && fits_surely(frame_len, self.mtu)
     }
 
     /// Whether a frame of this head and length passes.

@@ -7,7 +7,7 @@
 use crate::clock::Clock;
 use crate::engine::Engine;
 use crate::frames::ETHERNET_HEADER;
-use crate::local::{LocalPort, Way};
+use crate::local::{LocalPort, PortIx, Way};
 use crate::pass::Done;
 use crate::queues::Queue;
 use crate::touch::Touch;
@@ -31,16 +31,23 @@ impl<C: Clock> Engine<C> {
         let to = switch.ports.get(through.port())?;
         let port = ports.get_mut(to.0 as usize)?.as_mut().filter(|port| port.is_plain())?;
         let sum = sum(batch, queue, &Gate::of(port))?;
-        let LocalPort { shared, way: Way::Queue(tx), .. } = port else { return None };
-        let (counters, drops) = (&shared.counters[self.number], &mut self.scratch.drops);
         queue.shared.counters[self.number].rx.add(sum);
         through.count(&self.cache, sum.frames, sum.bytes, now);
+        Some(self.send_whole(to, batch, queue))
+    }
+
+    /// Sends a whole batch of `queue` by one port, as it came.
+    pub(crate) fn send_whole(&mut self, to: PortIx, batch: &RxBatch, queue: &Queue) -> Done {
         let begin = self.clock.cycles();
-        self.touching.set(Touch::Tx(to));
-        counters.tx.add(tx.tx_received(batch.frames(), &*queue.rx, drops));
-        counters.tx_drops.take(drops);
+        let drops = &mut self.scratch.drops;
+        if let Some(LocalPort { shared, way: Way::Queue(tx), .. }) = self.world.port_mut(to) {
+            let counters = &shared.counters[self.number];
+            self.touching.set(Touch::Tx(to));
+            counters.tx.add(tx.tx_received(batch.frames(), &*queue.rx, drops));
+            counters.tx_drops.take(drops);
+        }
         let at = self.clock.cycles();
-        Some(Done { at, tx_cycles: at.wrapping_sub(begin) })
+        Done { at, tx_cycles: at.wrapping_sub(begin) }
     }
 }
 

@@ -48,6 +48,8 @@ pub(crate) struct Program {
     pub straight: Option<Straight>,
     /// How far its packets must have been parsed.
     depth: Depth,
+    /// Its packets may leave as other frames than they came.
+    changes: bool,
 }
 
 impl Program {
@@ -68,7 +70,8 @@ impl Program {
         // A meter may remark the DSCP.
         let metered = instructions.meter.map_or(Depth::Nothing, |_| Depth::Full);
         let depth = actions(&instructions).map(depth).fold(metered, Depth::max);
-        Self { instructions, onward, tells, forwards_to, straight, depth }
+        let changes = instructions.meter.is_some() || actions(&instructions).any(changes_frame);
+        Self { instructions, onward, tells, forwards_to, straight, depth, changes }
     }
 }
 
@@ -100,6 +103,11 @@ fn tells(action: &Action) -> Tells {
 
 fn changes_key(action: &Action) -> bool {
     !matches!(action, Action::Output(_) | Action::Group(_) | Action::SetQueue(_))
+}
+
+/// A group may do anything.
+fn changes_frame(action: &Action) -> bool {
+    !matches!(action, Action::Output(_) | Action::SetQueue(_))
 }
 
 /// Whether `a` and `b` name the same destination; how much of a packet a controller gets does not count.
@@ -145,6 +153,8 @@ pub(crate) struct Interner {
     free: Vec<u32>,
     /// Programs that need their packets parsed to [`Depth::Link`], and to [`Depth::Full`].
     deep: [u32; 2],
+    /// Programs whose packets may leave as other frames than they came.
+    changing: u32,
 }
 
 impl Interner {
@@ -177,6 +187,7 @@ impl Interner {
         if let Some(deep) = self.deep(program.depth) {
             *deep += 1;
         }
+        self.changing += u32::from(program.changes);
         self.view.set(number, Some(Arc::new(program)));
         self.by_content.insert(shared, number);
         self.uses[number as usize] = 1;
@@ -201,6 +212,11 @@ impl Interner {
         }
     }
 
+    /// Whether a packet may leave as another frame than it came.
+    pub fn change_frames(&self) -> bool {
+        self.changing > 0
+    }
+
     /// The number of programs that need this depth.
     fn deep(&mut self, depth: Depth) -> Option<&mut u32> {
         let [link, full] = &mut self.deep;
@@ -221,6 +237,7 @@ impl Interner {
             if let Some(deep) = self.deep(program.depth) {
                 *deep -= 1;
             }
+            self.changing -= u32::from(program.changes);
             self.view.set(number, None);
             self.free.push(number);
         }
@@ -267,6 +284,26 @@ mod tests {
         assert_eq!(interner.depth(), Depth::Link);
         interner.release(tagged);
         assert_eq!((interner.depth(), plain), (Depth::Nothing, Some(0)));
+    }
+
+    #[test]
+    fn outputs_alone_leave_frames_as_they_came() {
+        let with = |meter, action: Option<Action>| {
+            let apply = output(1).apply.into_iter().chain(action).collect();
+            Instructions { meter, apply, ..Instructions::default() }
+        };
+        let mut interner = Interner::default();
+        for same in [with(None, None), with(None, Some(Action::SetQueue(3)))] {
+            interner.take(&same);
+            assert!(!interner.change_frames());
+        }
+        let group = with(None, Some(Action::Group(1)));
+        for other in [with(Some(1), None), with(None, Some(Action::DecNwTtl)), group] {
+            let number = interner.take(&other).unwrap();
+            assert!(interner.change_frames(), "{other:?}");
+            interner.release(number);
+            assert!(!interner.change_frames());
+        }
     }
 
     #[test]

@@ -33,6 +33,8 @@ pub struct Snapshot {
     pub(crate) macs: Arc<MacTable>,
     /// How far packets must be parsed for the programs.
     pub(crate) programs_depth: Depth,
+    /// A packet may leave as another frame than it came.
+    pub(crate) changes_frames: bool,
 }
 
 /// Probes that the cache could not save anything of.
@@ -95,6 +97,11 @@ impl Snapshot {
             Miss::Drop | Miss::Controller => Depth::Nothing,
         };
         self.view.depth.max(self.programs_depth).max(fragments).max(miss)
+    }
+
+    /// Whether a packet may leave as another frame than it came: some entry does more than to send it.
+    pub fn changes_frames(&self) -> bool {
+        self.changes_frames
     }
 
     /// The ports.

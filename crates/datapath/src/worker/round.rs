@@ -7,6 +7,7 @@ use crate::command::Injected;
 use crate::counters::WorkerBlock;
 use crate::engine::Engine;
 use crate::frames::Frames;
+use crate::local::PortIx;
 use crate::pass::{Done, Work};
 use crate::queues::Queue;
 use crate::steering::{Arrival, Handover};
@@ -123,6 +124,18 @@ fn decide<C: Clock>(
     {
         return done;
     }
+    let (done, whole) = decide_seen(engine, batch, queue, now, handover);
+    whole.map_or(done, |to| engine.send_whole(to, batch, queue))
+}
+
+/// The same by a pass. With a port: all of it leaves there as it came, and nothing was sent.
+fn decide_seen<C: Clock>(
+    engine: &mut Engine<C>,
+    batch: &mut RxBatch,
+    queue: &Queue,
+    now: Nanos,
+    handover: Option<&mut Handover>,
+) -> (Done, Option<PortIx>) {
     let counters = &queue.shared.counters[engine.number];
     let mut frames = Frames::default();
     frames.take(batch, Some(&*queue.rx), queue.shared.at.port);
@@ -131,12 +144,14 @@ fn decide<C: Clock>(
     }
     if !queue.shared.up.load(Relaxed) {
         counters.rx_drops.add(DropReason::PortDown, frames.received.frames);
-        return Done::default();
+        return (Done::default(), None);
     }
     counters.rx.add(frames.received);
     match handover {
-        Some(handover) => decide_steered(engine, &mut frames, queue, now, handover),
-        None => engine.pass(now, &mut frames, queue.switch, Work::Tables),
+        Some(handover) => (decide_steered(engine, &mut frames, queue, now, handover), None),
+        // Its places must be those of the packets.
+        None if frames.runts == 0 => engine.pass_whole(now, &mut frames, queue.switch),
+        None => (engine.pass(now, &mut frames, queue.switch, Work::Tables), None),
     }
 }
 
