@@ -25,6 +25,35 @@ fn frames_leave_by_the_ruled_port_whole_and_in_order() {
 }
 
 #[test]
+fn frames_of_one_way_fare_alike_unseen_seen_and_where_others_are_changed() {
+    let ipv4 = (10, vec![(Field::EthType, 0x800)], vec![output(2)]);
+    let arp = (9, vec![(Field::EthType, 0x806)], vec![set(Field::EthSrc, 1), output(2)]);
+    let (mut unseen, mut seen, mut edited) = (Rig::new(1), Rig::new(1), Rig::new(1));
+    unseen.switch(1, &[1, 2], &[from(1, vec![output(2)])]);
+    seen.switch(1, &[1, 2], std::slice::from_ref(&ipv4));
+    edited.switch(1, &[1, 2], &[ipv4, arp]);
+    // Runts, frames that are too long, and batches without either.
+    let long = |n: u16| if n.is_multiple_of(150) { 1500 } else { usize::from(n) * 3 };
+    let mut frames: Vec<_> = (1..=400).map(|n| udp(n % 7, n as u8, long(n))).collect();
+    frames.insert(210, vec![0; 13]);
+    let outcome = |rig: &Rig| {
+        rig.line(1, 1).pass(frames.clone());
+        let counters = [1, 2].map(|port| rig.datapath.port_counters(at(1, port)).unwrap());
+        (rig.line(1, 2).take_bytes(), counters)
+    };
+    let (sent, [rx, tx]) = outcome(&unseen);
+    let fitting = frames.iter().filter(|frame| (14..=1514).contains(&frame.len()));
+    assert_eq!(sent, fitting.cloned().collect::<Vec<_>>());
+    assert_eq!((rx.rx_frames, tx.tx_frames), (400, 398));
+    assert_eq!(
+        (rx.rx_drops.clone(), tx.tx_drops.clone()),
+        (vec![(DropReason::Runt, 1)], vec![(DropReason::TooBig, 2)])
+    );
+    assert_eq!(outcome(&seen), (sent.clone(), [rx.clone(), tx.clone()]));
+    assert_eq!(outcome(&edited), (sent, [rx, tx]));
+}
+
+#[test]
 fn a_flood_leaves_by_every_other_port() {
     let mut rig = Rig::new(1);
     let ports: Vec<u32> = (1..=40).chain([5000, 0xffff_fe00]).collect();
