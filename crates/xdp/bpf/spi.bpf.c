@@ -6,9 +6,8 @@
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
-#include "abi.h"
+#include "group.h"
 
-#define UDP_HEADER 8
 #define KEEPALIVE 0xff /* alone in a datagram: RFC 3948, section 2.3 */
 
 /* SPI, network order, to the place of its socket. */
@@ -19,22 +18,6 @@ struct {
 	__type(key, __u32);
 	__type(value, __u32);
 } spis SEC(".maps");
-
-/* The group's sockets. The first is nobody's and keeps nothing. */
-struct {
-	__uint(type, BPF_MAP_TYPE_REUSEPORT_SOCKARRAY);
-	__uint(max_entries, TUNNEL_SOCKETS_MAX);
-	__type(key, __u32);
-	__type(value, __u32);
-} sockets SEC(".maps");
-
-/* Datagrams that nobody owns. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u64);
-} strays SEC(".maps");
 
 static __always_inline int is_keepalive(struct sk_reuseport_md *md)
 {
@@ -48,23 +31,15 @@ static __always_inline int is_keepalive(struct sk_reuseport_md *md)
 SEC("sk_reuseport")
 int suiro_spi(struct sk_reuseport_md *md)
 {
-	__u32 spi, index, nobody = 0, *place;
-	__u64 *stray;
+	__u32 spi, *place;
 
 	/* An SPI of 0 is the mark of IKE (RFC 3948, section 2.2), which nobody can own. */
 	if (!bpf_skb_load_bytes(md, UDP_HEADER, &spi, sizeof(spi))) {
 		place = bpf_map_lookup_elem(&spis, &spi);
-		if (place) {
-			index = *place;
-			if (!bpf_sk_select_reuseport(md, &sockets, &index, 0))
-				return SK_PASS;
-		}
+		if (place && give(md, *place))
+			return SK_PASS;
 	}
-	stray = bpf_map_lookup_elem(&strays, &nobody);
-	if (stray && !is_keepalive(md))
-		++*stray;
-	/* Dropped here it would be answered with "port unreachable". */
-	bpf_sk_select_reuseport(md, &sockets, &nobody, 0);
+	give_nobody(md, !is_keepalive(md));
 	return SK_PASS;
 }
 

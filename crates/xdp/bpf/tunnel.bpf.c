@@ -7,10 +7,9 @@
 #include <linux/bpf.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
-#include "abi.h"
+#include "group.h"
 
 #define ETH_P_IP 0x0800
-#define UDP_HEADER 8
 #define VXLAN_HAS_VNI 0x08 /* RFC 7348, section 5 */
 #define IPV4_SOURCE 12
 #define IPV6_SOURCE 8
@@ -23,22 +22,6 @@ struct {
 	__type(key, struct tunnel_key);
 	__type(value, struct tunnel_owner);
 } owners SEC(".maps");
-
-/* The group's sockets. The first is nobody's and keeps nothing. */
-struct {
-	__uint(type, BPF_MAP_TYPE_REUSEPORT_SOCKARRAY);
-	__uint(max_entries, TUNNEL_SOCKETS_MAX);
-	__type(key, __u32);
-	__type(value, __u32);
-} sockets SEC(".maps");
-
-/* Datagrams that nobody owns. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u64);
-} strays SEC(".maps");
 
 /* The VNI and the sender; 0 when it is no VXLAN. */
 static __always_inline int read_key(struct sk_reuseport_md *md, struct tunnel_key *key)
@@ -83,22 +66,13 @@ int suiro_tunnel(struct sk_reuseport_md *md)
 {
 	struct tunnel_key key = {};
 	struct tunnel_owner *owner;
-	__u32 index = 0, nobody = 0;
-	__u64 *stray;
 
 	if (read_key(md, &key)) {
 		owner = owner_of(&key);
-		if (owner && owner->sockets) {
-			index = owner->first + md->hash % owner->sockets;
-			if (!bpf_sk_select_reuseport(md, &sockets, &index, 0))
-				return SK_PASS;
-		}
+		if (owner && owner->sockets && give(md, owner->first + md->hash % owner->sockets))
+			return SK_PASS;
 	}
-	stray = bpf_map_lookup_elem(&strays, &nobody);
-	if (stray)
-		++*stray;
-	/* Dropped here it would be answered with "port unreachable", which kills other tunnels. */
-	bpf_sk_select_reuseport(md, &sockets, &nobody, 0);
+	give_nobody(md, 1);
 	return SK_PASS;
 }
 

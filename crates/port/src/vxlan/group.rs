@@ -1,15 +1,14 @@
 //! The sockets that share a UDP port in a namespace, and who of them gets what.
 
 use super::any;
+use super::places::{ByPlace, Group};
 use crate::error::OpenError;
 use crate::spec::Tunnel;
 use crate::sys::datagram;
-use std::fs::metadata;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::MetadataExt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use xdp::TunnelDemux;
 
 /// As a packet socket's: some 10 ms of a fast sender.
@@ -17,24 +16,13 @@ const RECEIVE_BUFFER: i32 = 32 << 20;
 /// The nobody's socket keeps no byte: the least that the kernel allows, never read.
 const LEAST_BUFFER: i32 = 1;
 
-/// Namespace (device and inode), IPv4, UDP port.
-pub(super) type Place = (u64, u64, bool, u16);
-
 /// All groups of a node.
-#[derive(Default)]
-pub(crate) struct Groups(Mutex<Vec<(Place, Weak<Group>)>>);
-
-/// One group.
-struct Group {
-    demux: Mutex<TunnelDemux>,
-    /// First of the group, and the last to go.
-    _nobody: OwnedFd,
-}
+pub(crate) type Groups = ByPlace<TunnelDemux>;
 
 /// A port's sockets in its group, which it leaves when this goes.
 pub(super) struct Membership {
     pub(super) sockets: Vec<Arc<OwnedFd>>,
-    group: Arc<Group>,
+    group: Arc<Group<TunnelDemux>>,
     vni: Option<u32>,
     remotes: Vec<IpAddr>,
     first: u32,
@@ -43,7 +31,7 @@ pub(super) struct Membership {
 /// What of a sender other ports of the group own.
 #[derive(Clone)]
 pub(super) struct Others {
-    group: Arc<Group>,
+    group: Arc<Group<TunnelDemux>>,
     remotes: Vec<IpAddr>,
 }
 
@@ -82,31 +70,16 @@ impl Groups {
         Ok(Membership { sockets, group, vni, remotes, first })
     }
 
-    /// The group of the tunnel's UDP port in the calling thread's namespace.
-    fn group(&self, name: &str, tunnel: &Tunnel) -> Result<Arc<Group>, OpenError> {
-        let failed = |step| move |source| OpenError::io(name, step, source);
-        let place = namespace(tunnel).map_err(failed("look at the network namespace"))?;
-        let mut groups = lock(&self.0);
-        groups.retain(|(_, group)| group.strong_count() > 0);
-        let found = groups.iter().find(|(other, _)| *other == place);
-        if let Some(group) = found.and_then(|(_, group)| group.upgrade()) {
-            return Ok(group);
+    fn group(&self, name: &str, tunnel: &Tunnel) -> Result<Arc<Group<TunnelDemux>>, OpenError> {
+        let taken = || {
+            OpenError::Busy {
+            interface: name.to_owned(),
+            holder: format!("UDP port {} is taken: another tunnel end is here", tunnel.port),
+            remedy: "remove it (`ip -d link show type vxlan`, `ss -lunp`), or choose another UDP port at both ends"
+                .into(),
         }
-        let nobody = first_of_group(tunnel).map_err(|source| match source.kind() {
-            io::ErrorKind::AddrInUse => OpenError::Busy {
-                interface: name.to_owned(),
-                holder: format!("UDP port {} is taken: another tunnel end is here", tunnel.port),
-                remedy: "remove it (`ip -d link show type vxlan`, `ss -lunp`), or choose another UDP port at both ends"
-                    .into(),
-            },
-            _ => OpenError::io(name, "open the tunnel's UDP port", source),
-        })?;
-        let demux = TunnelDemux::new(&nobody).map_err(|source| {
-            failed("load the program that sorts datagrams")(io::Error::other(source))
-        })?;
-        let group = Arc::new(Group { demux: Mutex::new(demux), _nobody: nobody });
-        groups.push((place, Arc::downgrade(&group)));
-        Ok(group)
+        };
+        self.get(name, tunnel, taken, |nobody| TunnelDemux::new(nobody).map_err(io::Error::other))
     }
 }
 
@@ -139,12 +112,6 @@ impl Drop for Membership {
         let mut demux = lock(&self.group.demux);
         let _ = demux.remove(self.vni, &self.remotes, self.first, self.sockets.len());
     }
-}
-
-/// The place of a tunnel's group: in the calling thread's namespace.
-pub(super) fn namespace(tunnel: &Tunnel) -> io::Result<Place> {
-    let file = metadata("/proc/thread-self/ns/net")?;
-    Ok((file.dev(), file.ino(), tunnel.remote.is_ipv4(), tunnel.port))
 }
 
 /// The socket that gets what nobody owns.

@@ -21,6 +21,7 @@ mod group;
 mod origin;
 mod outgoing;
 mod path;
+mod places;
 mod rx;
 mod security;
 mod tell;

@@ -4,29 +4,22 @@ use super::Security;
 use crate::error::OpenError;
 use crate::spec::{PortSpec, Tunnel};
 use crate::vxlan::QUEUES_MAX;
-use crate::vxlan::group::{Place, first_of_group, namespace, receiver};
+use crate::vxlan::group::receiver;
+use crate::vxlan::places::{ByPlace, Group};
 use esp::udp;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use xdp::{MapError, SpiDemux};
 
 /// All groups of a node.
-#[derive(Default)]
-pub(crate) struct Groups(Mutex<Vec<(Place, Weak<Group>)>>);
-
-/// One group.
-struct Group {
-    demux: Mutex<SpiDemux>,
-    /// First of the group, and the last to go.
-    _nobody: OwnedFd,
-}
+pub(crate) type Groups = ByPlace<SpiDemux>;
 
 /// A port's sockets in its group, which it leaves when this goes.
 pub(in crate::vxlan) struct Membership {
     pub(super) sockets: Vec<Arc<OwnedFd>>,
     pub(super) security: Arc<Security>,
-    group: Arc<Group>,
+    group: Arc<Group<SpiDemux>>,
     /// By socket.
     places: Vec<u32>,
     owned: Mutex<Vec<u32>>,
@@ -63,30 +56,13 @@ impl Groups {
         Ok(member)
     }
 
-    /// The group in the calling thread's namespace.
-    fn group(&self, name: &str, tunnel: &Tunnel) -> Result<Arc<Group>, OpenError> {
-        let place = namespace(tunnel)
-            .map_err(|source| OpenError::io(name, "look at the network namespace", source))?;
-        let mut groups = lock(&self.0);
-        groups.retain(|(_, group)| group.strong_count() > 0);
-        let found = groups.iter().find(|(other, _)| *other == place);
-        if let Some(group) = found.and_then(|(_, group)| group.upgrade()) {
-            return Ok(group);
-        }
-        let nobody = first_of_group(tunnel).map_err(|source| match source.kind() {
-            io::ErrorKind::AddrInUse => OpenError::Busy {
-                interface: name.to_owned(),
-                holder: format!("UDP port {}, ESP's, is taken", udp::PORT),
-                remedy: "end the IKE daemon or whatever has it (`ss -lunp sport = 4500`)".into(),
-            },
-            _ => OpenError::io(name, "open ESP's UDP port", source),
-        })?;
-        let demux = SpiDemux::new(&nobody).map_err(|source| {
-            OpenError::io(name, "load the program that sorts ESP packets", io::Error::other(source))
-        })?;
-        let group = Arc::new(Group { demux: Mutex::new(demux), _nobody: nobody });
-        groups.push((place, Arc::downgrade(&group)));
-        Ok(group)
+    fn group(&self, name: &str, tunnel: &Tunnel) -> Result<Arc<Group<SpiDemux>>, OpenError> {
+        let taken = || OpenError::Busy {
+            interface: name.to_owned(),
+            holder: format!("UDP port {}, ESP's, is taken", udp::PORT),
+            remedy: "end the IKE daemon or whatever has it (`ss -lunp sport = 4500`)".into(),
+        };
+        self.get(name, tunnel, taken, |nobody| SpiDemux::new(nobody).map_err(io::Error::other))
     }
 }
 
