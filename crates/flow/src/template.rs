@@ -126,7 +126,7 @@ impl Template {
         }
     }
 
-    /// The entry that every packet finds which has this key as far as [`Depth::Nothing`] goes, whatever else is in it; `None` if they find
+    /// The entry that every packet finds which has this key as far as [`wire::Depth::Nothing`] goes, whatever else is in it; `None` if they find
     /// different ones, or none, or if that cannot be told cheaply.
     pub fn search_blind(
         &self,
