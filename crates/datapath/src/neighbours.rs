@@ -3,7 +3,8 @@
 //! A worker that polls in vain keeps them waiting. So it offers the core now and then while it finds nothing. If somebody took it who
 //! slept soon, like another worker, it goes on polling and offers it every time: whoever has frames runs at once, and the core never
 //! falls asleep between two frames. If somebody took it for long, a time slice would be lost at each offer: then the worker sleeps
-//! whenever it has nothing to do, for the scheduler lets those run at once who wake up.
+//! whenever it has nothing to do, for the scheduler lets those run at once who wake up
+//! (docs/decisions/0020).
 
 use flow::Nanos;
 
