@@ -30,6 +30,8 @@
 #define SALT_EXACT 0x100
 #define EXACT_MASK 0xffffffff
 #define SALT_GROUP 0x101
+/* Masks in a row without a call: where returns are guarded against speculation, one costs as much as a mask. */
+#define MASKS_AT_ONCE 4
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -46,10 +48,20 @@ struct {
 	__type(value, __u32);
 } fragments SEC(".maps");
 
+/* The best entry so far, for flows as they were and as they will be. */
+struct found {
+	__u64 priority_old; /* one more than the entry's; 0: none */
+	__u64 priority_new;
+	__u32 unit_old;
+	__u32 unit_new;
+};
+
 /* What was found in this core's frame, and what is made of it: too large for the stack. */
 struct bench {
 	struct packet packet;
 	__u64 flow[STEER_FLOW_WORDS];
+	struct found found;
+	__u64 place; /* index.h */
 	struct summing summing;
 };
 
@@ -59,14 +71,6 @@ struct {
 	__type(key, __u32);
 	__type(value, struct bench);
 } benches SEC(".maps");
-
-/* The best entry so far, for flows as they were and as they will be. */
-struct found {
-	__u64 priority_old; /* one more than the entry's; 0: none */
-	__u64 priority_new;
-	__u32 unit_old;
-	__u32 unit_new;
-};
 
 static __always_inline void consider(struct found *found, const struct steer_entry *entry, __u64 priority)
 {
@@ -97,18 +101,17 @@ static __always_inline __u64 hash_flow(const struct bench *bench, const struct s
 }
 
 /* The flow's words are masked already. */
-static __always_inline void find_exact(struct found *found, const struct bench *bench, const struct steer_config *config)
+static __always_inline void find_exact(struct bench *bench, const struct steer_config *config)
 {
 	struct wanted wanted = { bench->flow, bench->flow, hash_flow(bench, config, SALT_EXACT), EXACT_MASK };
-	const struct steer_entry *entry = find(&wanted, config->last_line, STEER_SHAPE_FLOW);
+	const struct steer_entry *entry = find(&wanted, config->last_line, STEER_SHAPE_FLOW, &bench->place);
 
 	if (entry)
-		consider(found, entry, PRIORITY_EXACT);
+		consider(&bench->found, entry, PRIORITY_EXACT);
 }
 
 /* A walk over the masks. */
 struct search {
-	struct found *found;
 	struct bench *bench;
 	const struct steer_config *config;
 	const struct steer_masks *list;
@@ -130,23 +133,23 @@ static __always_inline void find_masked(const struct search *search, const struc
 		hash_word(&sums, wanted.words[word] & wanted.mask[word], config->secrets, at);
 	}
 	wanted.hash = hash_end(&sums, mask->id);
-	entry = find(&wanted, config->last_line, shape);
+	entry = find(&wanted, config->last_line, shape, &search->bench->place);
 	if (entry)
-		consider(search->found, entry, (__u64)entry->priority + 1);
+		consider(&search->bench->found, entry, (__u64)entry->priority + 1);
 }
 
-/* One mask, for bpf_loop(); 1 ends the walk: nothing stronger is to come. */
-static long try_mask(__u32 at, void *context)
+/* One mask; 1 ends the walk: nothing stronger is to come. */
+static __always_inline long try_mask(const struct search *search, __u32 at)
 {
-	const struct search *search = context;
+	const struct found *found = &search->bench->found;
 	const struct steer_mask *mask;
 	__u64 priority;
 
-	if (at >= STEER_MASKS)
+	if (at >= STEER_MASKS || at >= search->list->len)
 		return 1;
 	mask = &search->list->masks[at];
 	priority = (__u64)mask->priority + 1;
-	if (search->found->priority_old >= priority && search->found->priority_new >= priority)
+	if (anew(found->priority_old) >= priority && anew(found->priority_new) >= priority)
 		return 1;
 	if (mask->shape == STEER_SHAPE_IPV4)
 		find_masked(search, mask, STEER_SHAPE_IPV4);
@@ -157,15 +160,34 @@ static long try_mask(__u32 at, void *context)
 	return 0;
 }
 
-static __always_inline void find_wild(struct found *found, struct bench *bench, const struct steer_config *config)
+/* Some of them; 1 as of one. */
+static __always_inline long try_masks(const struct search *search, __u32 first)
+{
+	int at;
+
+#pragma unroll
+	for (at = 0; at < MASKS_AT_ONCE; at++)
+		if (try_mask(search, first + at))
+			return 1;
+	return 0;
+}
+
+/* Those behind the first ones, for bpf_loop(). */
+static long try_more(__u32 step, void *context)
+{
+	return try_masks(context, (step + 1) * MASKS_AT_ONCE);
+}
+
+static __always_inline void find_wild(struct bench *bench, const struct steer_config *config)
 {
 	__u32 active = config->masks, len;
-	struct search search = { found, bench, config, bpf_map_lookup_elem(&masks, &active) };
+	struct search search = { bench, config, bpf_map_lookup_elem(&masks, &active) };
 
-	if (!search.list)
+	if (!search.list || try_masks(&search, 0))
 		return;
 	len = search.list->len;
-	bpf_loop(len < STEER_MASKS ? len : STEER_MASKS, try_mask, &search, 0);
+	if (len > MASKS_AT_ONCE && len <= STEER_MASKS)
+		bpf_loop((len - 1) / MASKS_AT_ONCE, try_more, &search, 0);
 }
 
 static __always_inline void fragment_key(const struct packet *packet, struct steer_fragment *key)
@@ -233,21 +255,23 @@ static __always_inline __u32 flow_hash(struct bench *bench, const struct steer_c
 	return hash_flow(bench, config, SALT_EXACT) >> 32;
 }
 
-/* Both units of a frame that is no later fragment, or whose first one was not seen. */
-static __always_inline void classify(struct found *found, struct bench *bench, const struct steer_config *config)
+/* Both units of a frame that is no later fragment, or whose first one was not seen, to bench->found. */
+static __always_inline void classify(struct bench *bench, const struct steer_config *config)
 {
+	struct found *found = &bench->found;
 	__u32 unit;
 
 	set_flow(bench);
+	found->priority_old = found->priority_new = 0;
 	if (config->exact)
-		find_exact(found, bench, config);
-	find_wild(found, bench, config);
-	if (found->priority_old && found->priority_new)
+		find_exact(bench, config);
+	find_wild(bench, config);
+	if (anew(found->priority_old) && anew(found->priority_new))
 		return;
 	unit = default_unit(bench, config);
-	if (!found->priority_old)
+	if (!anew(found->priority_old))
 		found->unit_old = unit;
-	if (!found->priority_new)
+	if (!anew(found->priority_new))
 		found->unit_new = unit;
 }
 

@@ -76,38 +76,41 @@ static __always_inline int is_wanted(const struct steer_entry *entry, const stru
 	return !differs;
 }
 
-/* The place in a line that has the hash's upper half; 0: none. `goes_on`: the line was full once, so there may be another one. */
-static __always_inline __u64 find_in(__u32 number, __u64 hash, int *goes_on)
+/* For a place: the line has others, and was full once, so there may be another line. No unit of an entry is so small. */
+#define GOES_ON 1
+
+/* The place in a line that has the hash's upper half, to `found`; 0: none; or GOES_ON. */
+static __always_inline void find_in(__u32 number, __u64 hash, __u64 *found)
 {
 	const struct steer_line *line = bpf_map_lookup_elem(&lines, &number);
+	__u64 place = 0;
 	int at;
 
-	*goes_on = 0;
 	if (!line)
-		return 0;
+		goto out;
 	for (at = 0; at < STEER_PLACES; at++) {
-		__u64 place = anew(line->places[at]);
-
+		place = anew(line->places[at]);
 		if (!place || place >> 32 == hash >> 32)
-			return place;
+			goto out;
 	}
-	*goes_on = 1;
-	return 0;
+	place = GOES_ON;
+out:
+	anew(*found) = place;
 }
 
-/* No two entries of a line have the same upper half, so the first that has it is the only one. */
-static __always_inline const struct steer_entry *find(const struct wanted *wanted, __u32 last_line, const int shape)
+/*
+ * No two entries of a line have the same upper half, so the first that has it is the only one. `found` is in a map's memory, where the
+ * verifier forgets what a place was: it need not follow each on its way through all that comes after.
+ */
+static __always_inline const struct steer_entry *find(const struct wanted *wanted, __u32 last_line, const int shape, __u64 *found)
 {
 	const struct steer_entry *entry;
-	int goes_on;
-	__u64 place = find_in(wanted->hash & last_line, wanted->hash, &goes_on);
 	__u32 at;
 
-	if (goes_on)
-		place = find_in(wanted->hash >> SECOND_LINE & last_line, wanted->hash, &goes_on);
-	if (!place)
-		return 0;
-	at = (__u32)place - STEER_ENTRY_FIRST;
+	find_in(wanted->hash & last_line, wanted->hash, found);
+	if (anew(*found) == GOES_ON)
+		find_in(wanted->hash >> SECOND_LINE & last_line, wanted->hash, found);
+	at = (__u32)anew(*found) - STEER_ENTRY_FIRST;
 	entry = bpf_map_lookup_elem(&entries, &at);
 	return entry && is_wanted(entry, wanted, shape) ? entry : 0;
 }

@@ -62,7 +62,6 @@ struct label {
 struct passage {
 	struct bench *bench;
 	const struct steer_config *config;
-	struct found found;
 	__u32 cpu;
 	__u32 bytes;
 };

@@ -125,7 +125,7 @@ static __always_inline int may_leave(const struct passage *passage, __u32 number
 /* The one of a frame's two units that it goes with. */
 static __always_inline __u32 unit_of(const struct passage *passage)
 {
-	__u32 old = passage->found.unit_old, new = passage->found.unit_new;
+	__u32 old = passage->bench->found.unit_old, new = passage->bench->found.unit_new;
 
 	if (old == new)
 		return new;
@@ -184,7 +184,7 @@ int suiro_steer(struct xdp_md *ctx)
 	if (number != NO_UNIT && number & IS_LOST)
 		return drop_piece(number & ~IS_LOST, passage.bytes);
 	if (number == NO_UNIT) {
-		classify(&passage.found, passage.bench, passage.config);
+		classify(passage.bench, passage.config);
 		number = unit_of(&passage);
 		remember_fragments(&passage.bench->packet, number);
 	}

@@ -1,8 +1,8 @@
 //! `suiro bench steer`: what the steering program costs a frame, and what frames of one core cost when another one has to process them,
 //! beside Linux RPS.
 //!
-//! The first part runs the program on one frame a million times (`BPF_PROG_TEST_RUN`): figures include what the kernel needs to start a
-//! program, which the row "no steering" shows alone. The second floods a veth whose stack has no socket for the frames, and counts what
+//! The first part runs the program on one frame a million times (`BPF_PROG_TEST_RUN`), in turn with a program that only counts: what the
+//! kernel needs to start a program is in both. The second floods a veth whose stack has no socket for the frames, and counts what
 //! that stack processed.
 
 use super::Common;
@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use xdp::steer::{
-    Attached, Dissector, Entry, Field, Host, Interface, Match, Missed, Options, Rehearsal, Target,
+    Attached, Dissector, Entry, Field, Host, Interface, Match, Missed, Options, Target,
 };
 
 const REPEAT: u32 = 1_000_000;
@@ -161,12 +161,12 @@ fn wild(count: usize, masks: usize) -> Vec<Entry> {
     entries
 }
 
-/// Nanoseconds of one run on core 0.
-fn run_ns(run: &Rehearsal, frame: &[u8]) -> Result<f64> {
+/// Nanoseconds that a run takes, measured on core 0.
+fn on_core_0(run: impl FnOnce() -> Result<Duration>) -> Result<f64> {
     pin(0);
-    let (_, mean) = run.run(frame, REPEAT)?;
+    let mean = run();
     unpin();
-    Ok(mean.as_nanos() as f64)
+    Ok(mean?.as_nanos() as f64)
 }
 
 fn row(case: String, unit: &'static str, figures: Vec<f64>, cores: &str) -> Row {
@@ -174,7 +174,7 @@ fn row(case: String, unit: &'static str, figures: Vec<f64>, cores: &str) -> Row 
     Row { case, unit, cores: cores.to_owned(), ours, peer: None, ratio: None, goal: None }
 }
 
-/// The program alone; what it costs beyond `base`.
+/// The program, beside one that only counts.
 fn program_rows(bed: &mut Bed, common: &Common) -> Result<Vec<Row>> {
     let mut cases: Vec<(String, Missed, Vec<Entry>)> = vec![
         ("no entry, none matches".into(), Missed::Stay, vec![]),
@@ -190,6 +190,7 @@ fn program_rows(bed: &mut Bed, common: &Common) -> Result<Vec<Row>> {
     }
     cases.push(("wildcard hit, first mask".into(), Missed::Stay, wild(1, 1)));
     cases.push(("wildcard hit of 1000, last of 32 masks".into(), Missed::Stay, wild(1000, 31)));
+    let mut bare = xdp::Loaded::new(1)?;
     let mut rows = Vec::new();
     for (case, missed, entries) in
         cases.into_iter().filter(|(case, ..)| case.contains(&common.only))
@@ -201,11 +202,17 @@ fn program_rows(bed: &mut Bed, common: &Common) -> Result<Vec<Row>> {
             bed.host.as_mut().context("the host's programs are loaded")?.set_cores(&idle)?;
         }
         let run = attached.rehearsal()?;
-        let figures =
-            (0..common.rounds).map(|_| run_ns(&run, &frame(7))).collect::<Result<Vec<_>>>()?;
+        let (mut figures, mut base) = (Vec::new(), Vec::new());
+        for _ in 0..common.rounds {
+            base.push(on_core_0(|| Ok(bare.run(&frame(7), REPEAT)?))?);
+            figures.push(on_core_0(|| Ok(run.run(&frame(7), REPEAT)?.1))?);
+        }
+        let base = Spread::of(base);
         let row = row(case, "ns", figures, cores);
-        eprintln!("  {}: {:.1} ns (budget of a hit: {BUDGET})", row.case, row.ours.median);
-        rows.push(row);
+        let added = row.ours.median - base.median;
+        eprintln!("  {}: adds {added:.0} ns (budget of a hit: {BUDGET})", row.case);
+        let peer = Peer { name: "a program that only counts".into(), spread: base };
+        rows.push(Row { peer: Some(peer), ..row });
         bed.detach(attached)?;
     }
     Ok(rows)
@@ -285,18 +292,6 @@ fn live_rows(bed: &mut Bed, common: &Common) -> Result<Vec<Row>> {
 pub fn run(common: &Common) -> Result<Report> {
     let mut bed = Bed::new()?;
     let mut results = Vec::new();
-    if "no steering".contains(&common.only) {
-        let mut bare = xdp::Loaded::new(1)?;
-        let class = placement_class();
-        let mut one = || -> Result<f64> {
-            pin(0);
-            let mean = bare.run(&frame(7), REPEAT)?;
-            unpin();
-            Ok(mean.as_nanos() as f64)
-        };
-        let figures = (0..common.rounds).map(|_| one()).collect::<Result<Vec<_>>>()?;
-        results.push(row("no steering: a program that only counts".into(), "ns", figures, class));
-    }
     results.extend(program_rows(&mut bed, common)?);
     results.extend(placement_rows(&mut bed, common)?);
     results.extend(live_rows(&mut bed, common)?);
