@@ -1,7 +1,7 @@
 //! Frames that nobody has to look at: a batch from its source straight to its destination.
 //!
-//! Where a switch's tables say of a port that all it receives leaves by one other as it is ([`flow::Through`]), a batch needs no packets, no
-//! pipeline, and no list of who waits for what. The way is the same as in a pass, and so is every count; whatever is not as plain as that
+//! Where a switch's tables say of a port that all it receives leaves by one other as it is, or of a batch that its frames are alike in all
+//! that tables look at ([`flow::Through`]), a batch needs no packets, no pipeline, and no list of who waits for what. The way is the same as in a pass, and so is every count; whatever is not as plain as that
 //! takes a pass, and nothing has happened before.
 
 use crate::clock::Clock;
@@ -27,7 +27,11 @@ impl<C: Clock> Engine<C> {
         let (switches, ports) = self.world.parts();
         let switch = switches.get(queue.switch.0 as usize)?.as_ref()?;
         let tables = switch.shared.tables.load();
-        let through = tables.through(&mut self.cache, queue.shared.at.port)?;
+        let (cache, in_port) = (&mut self.cache, queue.shared.at.port);
+        let heads = batch.frames().iter().map(|slot| &slot.head);
+        let through = tables
+            .through(cache, in_port)
+            .or_else(|| tables.through_alike(cache, in_port, heads))?;
         let to = switch.ports.get(through.port())?;
         let port = ports.get_mut(to.0 as usize)?.as_mut().filter(|port| port.is_plain())?;
         let sum = sum(batch, queue, &Gate::of(port))?;
@@ -56,6 +60,12 @@ impl<C: Clock> Engine<C> {
 fn sum(batch: &RxBatch, queue: &Queue, gate: &Gate) -> Option<Sent> {
     if batch.has_tunnel_ids() || !queue.shared.up.load(Relaxed) {
         return None;
+    }
+    if let Some(all) = batch.lengths()
+        && all.shortest as usize >= ETHERNET_HEADER
+        && gate.passes_up_to(all.longest)
+    {
+        return Some(Sent { frames: batch.frames().len() as u64, bytes: all.bytes });
     }
     let mut sum = Sent::default();
     for slot in batch.frames() {

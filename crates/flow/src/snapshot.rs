@@ -12,7 +12,7 @@ use crate::table::Table;
 use crate::template::{Searched, TableView};
 use crate::time::Nanos;
 use std::sync::Arc;
-use wire::{Depth, Key, WORDS};
+use wire::{Depth, Key, Likeness, WORDS};
 
 /// One published state of a switch's tables.
 ///
@@ -47,6 +47,8 @@ pub(crate) struct View {
     pub union: Plan,
     /// How far packets must be parsed for these bits.
     depth: Depth,
+    /// How frames that have the same bits are known, if that is easy.
+    pub likeness: Option<Likeness>,
     pub probe_bound: u32,
 }
 
@@ -60,7 +62,13 @@ impl View {
             Key(std::array::from_fn(|i: usize| all.0[i % WORDS] | mask.0[i % WORDS]))
         });
         let probe_bound = tables.iter().flatten().map(|table| table.template.probe_bound()).sum();
-        Self { tables, depth: Depth::of(&union), union: Plan::new(&union), probe_bound }
+        Self {
+            tables,
+            depth: Depth::of(&union),
+            likeness: Likeness::of(&union),
+            union: Plan::new(&union),
+            probe_bound,
+        }
     }
 
     /// Whether a search can cost more than a look into the cache.

@@ -66,7 +66,7 @@ mod vnet;
 mod vxlan;
 
 pub use abilities::{Abilities, abilities};
-pub use batch::{BATCH, BODY_MAX, BodyAt, RxBatch, Slot};
+pub use batch::{BATCH, BODY_MAX, BodyAt, Lengths, RxBatch, Slot};
 pub use control::{Keep, PortControl};
 pub use ends::{Ends, NoNumber};
 pub use error::{ControlError, OpenError};

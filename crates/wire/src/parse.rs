@@ -82,4 +82,4 @@ macro_rules! be {
         <$word>::from_be_bytes(*rest.first_chunk::<WIDTH>().expect("the array holds the word"))
     }};
 }
-use be;
+pub(crate) use be;

@@ -1,8 +1,10 @@
-//! Packets of which nothing needs to be looked at.
+//! Packets of which nothing needs to be looked at, or the same of all.
 //!
-//! A table may say of all that comes in by one port, whatever it is, that it leaves as it is by one other. Then a batch is one packet: one
-//! search, one addition to each counter, and no key, no parse, no verdict for each. It is what [`super::process`] would do, in less.
+//! A table may say of all that comes in by one port, whatever it is, that it leaves as it is by one other; or of one packet, and others
+//! are like it in all that any table looks at. Then a batch is one packet: one search, one addition to each counter, and no key, no parse,
+//! no verdict for each. It is what [`super::process`] would do, in less.
 
+use super::BATCH;
 use crate::action::PortNo;
 use crate::cache::Cache;
 use crate::config::FragMode;
@@ -10,7 +12,7 @@ use crate::snapshot::Snapshot;
 use crate::store::{RecordId, tick};
 use crate::template::TableView;
 use crate::time::Nanos;
-use wire::{Field, Key};
+use wire::{Field, Head, Key};
 
 /// Where all packets of one port go.
 #[derive(Clone, Copy)]
@@ -30,6 +32,38 @@ impl Snapshot {
         let mut key = Key::default();
         key.set(Field::InPort, in_port.into());
         let entry = view.template.search_blind(self.searched(), &key, &mut cache.scratch)?;
+        self.leads(view, entry, in_port)
+    }
+
+    /// Where these packets go, which came in by `in_port` without a tunnel id, if they all go where the first one does: they are alike in
+    /// all that tables look at. `None` if that is not so or cannot be told, or as above.
+    #[inline]
+    pub fn through_alike<'h>(
+        &self,
+        cache: &mut Cache,
+        in_port: PortNo,
+        heads: impl Iterator<Item = &'h Head> + Clone,
+    ) -> Option<Through<'_>> {
+        let view = self.view.table(0)?;
+        let first = heads.clone().next()?;
+        if !self.view.likeness.as_ref()?.holds(heads) {
+            return None;
+        }
+        let (key, _) = wire::parse(first, in_port);
+        let mut found = [RecordId::NONE; BATCH];
+        view.template.search(self.searched(), &[&key], &mut cache.scratch, &mut found);
+        let entry = Some(found[0]).filter(|entry| entry.is_some())?;
+        self.leads(view, entry, in_port)
+    }
+
+    /// Where an entry of table 0 leads what came in by `in_port`, if it is a port that sends, and if nothing else becomes of it.
+    #[inline]
+    fn leads<'s>(
+        &'s self,
+        view: &'s TableView,
+        entry: RecordId,
+        in_port: PortNo,
+    ) -> Option<Through<'s>> {
         let port = self.programs.get(self.line(entry).rule().program).forwards_to?;
         let admits =
             self.config.fragments == FragMode::Normal && self.ports.ingress(in_port).is_ok();

@@ -5,7 +5,7 @@
 
 use super::announce;
 use super::header;
-use crate::batch::{BODY_MAX, BodyAt, RxBatch, Slot as RxSlot};
+use crate::batch::{BODY_MAX, BodyAt, Lengths, RxBatch, Slot as RxSlot};
 use crate::queue::{Body, Drops, RxQueue};
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -62,13 +62,20 @@ impl VhostRx {
         let slots = batch.free();
         let taken = ring.take(slots.len(), &mut self.chains)?;
         let features = ring.features();
-        let (mut index, mut kept) = (0, 0);
+        let (mut index, mut kept, mut lengths) = (0, 0, Lengths::default());
         while index < taken && kept < slots.len() {
-            let plain = self.chains.take_plain(index, features, &mut slots[kept..], area, plain);
+            let counted = |slot: &mut RxSlot, index, head, body| {
+                lengths.count(head + body);
+                plain(slot, index, head, body);
+            };
+            let plain = self.chains.take_plain(index, features, &mut slots[kept..], area, counted);
             (index, kept) = (index + plain, kept + plain);
             let Some(slot) = slots.get_mut(kept).filter(|_| index < taken) else { break };
             match fill(slot, &mut self.chains, index, features)? {
-                Ok(()) => kept += 1,
+                Ok(()) => {
+                    lengths.count(slot.frame_len());
+                    kept += 1;
+                }
                 Err(reason) => drops.add(reason, 1),
             }
             index += 1;
@@ -76,7 +83,7 @@ impl VhostRx {
         if taken > 0 && kept == 0 {
             ring.give_back();
         }
-        batch.advance(kept);
+        batch.advance_counted(kept, lengths);
         Ok(kept)
     }
 }

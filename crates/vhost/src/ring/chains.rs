@@ -136,7 +136,7 @@ impl Chains {
         features: Features,
         places: &mut [P],
         area: impl Fn(&mut P) -> &mut [u8; AREA],
-        taken: impl Fn(&mut P, usize, usize, usize),
+        mut taken: impl FnMut(&mut P, usize, usize, usize),
     ) -> usize {
         let (header, mut index, mut places) = (features.header(), from, places.iter_mut());
         let copy = Copier::here();

@@ -2,9 +2,21 @@
 
 use super::*;
 use crate::{MeterConfig, MeterMod, MeterUnit};
+use wire::build::{Frame, Ipv4, Ipv6};
 
 fn through(snapshot: &Snapshot, cache: &mut Cache, in_port: PortNo) -> Option<PortNo> {
     snapshot.through(cache, in_port).map(|through| through.port())
+}
+
+fn through_alike(snapshot: &Snapshot, cache: &mut Cache, heads: &[Head]) -> Option<PortNo> {
+    snapshot.through_alike(cache, 1, heads.iter()).map(|through| through.port())
+}
+
+/// UDP over IPv4 to this address and port.
+fn head(dst: [u8; 4], port: u16) -> Head {
+    let ipv4 = Ipv4 { dst: dst.into(), ..Ipv4::default() };
+    let frame = Frame::ethernet([2; 6], [4; 6]).ipv4(ipv4).udp(port, port).payload(&[0; 18]);
+    Head::copy_of(&frame.finish())
 }
 
 /// A rule that compares these fields.
@@ -114,6 +126,121 @@ fn packets_unseen_are_counted_as_packets_seen() {
     assert_eq!((flows[0], flows[0].0), (flows[1], 3));
     let stats = pipeline.table_stats(0);
     assert_eq!((stats.lookups, stats.matches), (6, 6));
+}
+
+#[test]
+fn frames_alike_go_where_the_first_goes() {
+    let mut tens = rule(5, &[IN_PORT(1), IPV4, (Field::Ipv4Dst, 10 << 24)], output(2));
+    tens.mask.set(Field::Ipv4Dst, 0xff00_0000);
+    let mut pipeline = with(std::slice::from_ref(&tens));
+    let mut cache = cache();
+    let heads = [head([10, 0, 0, 1], 1), head([10, 0, 0, 2], 2), head([10, 9, 9, 9], 3)];
+    assert_eq!(through_alike(&pipeline.snapshot(), &mut cache, &heads), Some(2));
+    assert_eq!(through_alike(&pipeline.snapshot(), &mut cache, &[]), None);
+    let arp = Frame::ethernet([2; 6], [4; 6]).eth_type(0x806).payload(&[10; 40]).finish();
+    for other in [head([11, 0, 0, 1], 1), Head::copy_of(&arp)] {
+        let [first, second, _] = heads.clone();
+        let mixed = [first, second, other.clone()];
+        assert_eq!(through_alike(&pipeline.snapshot(), &mut cache, &mixed), None, "not alike");
+        assert_eq!(through_alike(&pipeline.snapshot(), &mut cache, &[other]), None, "a miss");
+    }
+    // Longer prefixes and edits elsewhere: what the first one finds counts.
+    let edits =
+        Action::SetField { field: Field::EthSrc, of: None, value: 1, mask: Field::EthSrc.full() };
+    let nine = rule(7, &[IPV4, (Field::Ipv4Dst, 0x0a09_0909)], vec![edits, output(3).remove(0)]);
+    pipeline.flow_mod(&nine, Nanos(0)).unwrap();
+    assert_eq!(through_alike(&pipeline.snapshot(), &mut cache, &heads), None);
+    let same = [heads[0].clone(), head([10, 0, 0, 1], 9)];
+    assert_eq!(through_alike(&pipeline.snapshot(), &mut cache, &same), Some(2));
+    assert_eq!(through_alike(&pipeline.snapshot(), &mut cache, &heads[2..]), None, "edited");
+    // A rule on ports: nobody can tell.
+    let ports = rule(1, &[IPV4, (Field::IpProto, 17), (Field::TpDst, 53)], output(3));
+    pipeline.flow_mod(&ports, Nanos(0)).unwrap();
+    assert_eq!(through_alike(&pipeline.snapshot(), &mut cache, &same), None);
+}
+
+#[test]
+fn frames_alike_are_counted_as_packets_seen() {
+    let mut pipeline = with(&[rule(5, &[IPV4], output(2))]);
+    let (snapshot, mut cache) = (pipeline.snapshot(), cache());
+    let heads = [head([10, 0, 0, 1], 1), head([10, 0, 0, 2], 2)];
+    snapshot.through_alike(&mut cache, 1, heads.iter()).unwrap().count(&cache, 2, 120, Nanos(7));
+    let told = |flow: crate::FlowStats| (flow.packets, flow.bytes);
+    let flows: Vec<_> = pipeline.flows(&FlowFilter::default(), Nanos(9)).map(told).collect();
+    assert_eq!(flows, [(2, 120)]);
+    let stats = pipeline.table_stats(0);
+    assert_eq!((stats.lookups, stats.matches), (2, 2));
+}
+
+const LOOKED_AT: [Field; 7] = [
+    Field::InPort,
+    Field::EthDst,
+    Field::EthType,
+    Field::VlanVid,
+    Field::Ipv4Src,
+    Field::Ipv4Dst,
+    Field::TpDst,
+];
+
+/// Rules on what some frame has, under masks of their own.
+fn rules_on(frames: Vec<Vec<u8>>) -> impl Strategy<Value = Vec<FlowMod>> {
+    let fields = prop::sample::subsequence(&LOOKED_AT[..], 0..4);
+    let output = prop_oneof![(2_u32..5).prop_map(Output::Port), Just(Output::Flood)];
+    let rule = (0..frames.len(), fields, 0_u32..33, output, 1_u16..5);
+    vec(rule, 1..5).prop_map(move |rules| {
+        let rule = |(frame, fields, len, output, priority): (usize, Vec<Field>, u32, _, _)| {
+            let (key, _) = wire::parse(&Head::copy_of(&frames[frame]), 1);
+            let mut mask = Key::default();
+            for field in fields {
+                let prefix = field.full() & !(field.full() >> (len % field.bits()));
+                let is_address = matches!(field, Field::Ipv4Src | Field::Ipv4Dst);
+                mask.set(field, if is_address { prefix } else { field.full() });
+                mask.set(Field::EthType, Field::EthType.full());
+                if field == Field::TpDst {
+                    mask.set(Field::IpProto, Field::IpProto.full());
+                }
+            }
+            let apply = vec![Action::Output(output)];
+            let instructions = Instructions { apply, ..Instructions::default() };
+            FlowMod { key: key.masked(&mask), mask, priority, instructions, ..FlowMod::default() }
+        };
+        rules.into_iter().map(rule).collect()
+    })
+}
+
+/// Frames of few kinds, so that many are alike.
+fn few_kinds() -> Vec<Vec<u8>> {
+    let plain = [[10, 0, 0, 1], [10, 0, 0, 2], [10, 128, 0, 1], [138, 0, 0, 1]];
+    let mut frames: Vec<_> =
+        plain.iter().flat_map(|&dst| [1, 2].map(|port| head(dst, port).bytes().to_vec())).collect();
+    let ethernet = || Frame::ethernet([2; 6], [4; 6]);
+    frames.push(
+        ethernet().vlan(0x8100, 7).ipv4(Ipv4::default()).udp(1, 2).payload(&[0; 18]).finish(),
+    );
+    frames.push(ethernet().ipv6(Ipv6::default()).udp(1, 2).payload(&[0; 18]).finish());
+    frames
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2048))]
+
+    #[test]
+    fn what_is_told_of_frames_alike_holds_of_each(
+        rules in rules_on(few_kinds()),
+        batch in vec(0..few_kinds().len(), 1..6),
+    ) {
+        let mut pipeline = pipeline(32);
+        for rule in &rules {
+            let _without_prerequisites = pipeline.flow_mod(rule, Nanos(0));
+        }
+        let (snapshot, mut cache) = (pipeline.snapshot(), cache());
+        let kinds = few_kinds();
+        let heads: Vec<Head> = batch.iter().map(|&kind| Head::copy_of(&kinds[kind])).collect();
+        if let Some(out) = through_alike(&snapshot, &mut cache, &heads) {
+            let keys: Vec<Key> = heads.iter().map(|head| wire::parse(head, 1).0).collect();
+            prop_assert_eq!(send(&snapshot, &mut cache, &keys, Nanos(0)), vec![Some(out); keys.len()]);
+        }
+    }
 }
 
 proptest! {

@@ -3,7 +3,6 @@
 use super::Plan;
 use super::cases::{Case, Of, Promise, SCALING};
 use super::rig::{Rig, Window};
-use crate::driver::traffic::Touch;
 use crate::peer::vhost::Kind;
 use crate::report::{Peer, Row, Spread};
 use anyhow::Result;
@@ -23,8 +22,6 @@ const PATIENCE: u32 = 3;
 /// Share of its capacity at which a switch's frames are checked one by one, and for how long.
 const CHECKED_LOAD: f64 = 0.5;
 
-/// Where all bytes are compared, the most of them in a second: more, and the driver would be the one that loses frames.
-const CHECKED_BYTES: f64 = 1e9;
 const CHECKED_TIME: Duration = Duration::from_secs(1);
 
 /// The windows of a contender, by placement class.
@@ -137,23 +134,18 @@ impl<'a> Contender<'a> {
         let slowest = self.windows.0.values().flatten().map(|window| window.mpps).reduce(f64::min);
         let Some(slowest) = slowest else { return Ok(None) };
         self.rig.switch.thaw()?;
-        let load = slowest * 1e6 * CHECKED_LOAD;
-        let rate = match case.touch {
-            Touch::Head => load,
-            Touch::Full => load.min(CHECKED_BYTES / case.frame as f64),
-        };
+        let rate = slowest * 1e6 * CHECKED_LOAD;
         let (totals, check) = self.rig.verify(case, rate, CHECKED_TIME);
         self.rig.switch.freeze()?;
         eprintln!(
-            "checked  {}: {}: {} sent, {} right, {} lost, {} reordered, {} damaged; the driver's longest turn: {:.0} us",
+            "checked  {}: {}: {} sent, {} right, {} lost, {} reordered, {} damaged",
             case.name,
             self.kind.name(),
             totals.sent,
             check.good,
             check.lost,
             check.reordered,
-            check.damaged,
-            self.rig.us(totals.longest_turn)
+            check.damaged
         );
         check.example.iter().for_each(|example| eprintln!("damaged  {example}"));
         let wrong = (check.lost + check.reordered + check.damaged) as f64;

@@ -111,8 +111,6 @@ pub struct Rig {
     /// The switch.
     pub switch: Running,
     cycles: Cycles,
-    /// Of each ring.
-    slots: u16,
     _listeners: [Listener; 2],
     _directory: tempfile::TempDir,
 }
@@ -144,7 +142,6 @@ impl Rig {
             lean,
             switch,
             cycles,
-            slots: shape.slots,
             _listeners: listeners,
             _directory: directory,
         };
@@ -214,28 +211,8 @@ impl Rig {
             .then_some(Timed { class, totals, times })
     }
 
-    /// In microseconds.
-    pub fn us(&self, cycles: u64) -> f64 {
-        self.cycles.us(cycles)
-    }
-
-    /// Checks every frame for so long at a rate in frames a second; again, up to five times, if the driver was kept from its core for
-    /// longer than a ring lasts and frames were lost, which says nothing of the switch.
+    /// Checks every frame for so long at a rate in frames a second.
     pub fn verify(&mut self, case: &Case, rate: f64, time: Duration) -> (Totals, Check) {
-        const TIMES: usize = 5;
-        let lasts = self.cycles.of(Duration::from_secs_f64(f64::from(self.slots) / (rate / 2.0)));
-        let mut result = self.verify_once(case, rate, time);
-        for _ in 1..TIMES {
-            let (totals, check) = &result;
-            if check.lost == 0 || totals.longest_turn < lasts {
-                break;
-            }
-            result = self.verify_once(case, rate, time);
-        }
-        result
-    }
-
-    fn verify_once(&mut self, case: &Case, rate: f64, time: Duration) -> (Totals, Check) {
         let pace = Pace::new(rate, self.cycles.per_s);
         let check = Check::new(traffic(case), case.rules.rewrite());
         let time = self.cycles.of(time);
