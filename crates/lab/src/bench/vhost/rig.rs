@@ -138,13 +138,7 @@ impl Rig {
         let devices = [connect(&listeners[0])?, connect(&listeners[1])?];
         switch.add_rules(&case.rules.text())?;
         let lean = Lean::new(devices, traffic(case));
-        let mut rig = Self {
-            lean,
-            switch,
-            cycles,
-            _listeners: listeners,
-            _directory: directory,
-        };
+        let mut rig = Self { lean, switch, cycles, _listeners: listeners, _directory: directory };
         rig.wait_until_joined(kind)?;
         Ok(rig)
     }
