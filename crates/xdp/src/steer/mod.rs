@@ -63,6 +63,7 @@ mod options;
 mod order;
 mod pins;
 mod rehearsal;
+mod threads;
 mod times;
 mod units;
 
