@@ -12,7 +12,6 @@ use super::maps::{self, Maps, access};
 use super::options::{Missed, Options, Placement, QUEUE_MAX, QUEUE_MIN};
 use super::order::Clocks;
 use super::pins::{LINK, pin_error, remove};
-use super::threads;
 use crate::sys::steer::Mapped;
 use crate::{AttachError, Hook, program_name};
 use aya::maps::{CpuMap, MapData};
@@ -223,12 +222,11 @@ impl Attached {
         let arrive = self.arrive()?;
         let mut queues = self.cpu_map()?;
         let set = queues.set(core.0.into(), length, Some(&arrive), 0);
-        let path = self.directory.join(QUEUES);
         set.map_err(|error| {
-            pin_error(&path, "make a queue for the core")(io::Error::other(error))
-        })?;
-        threads::favour(maps::id(&self.maps.open(QUEUES)?, &path)?, core);
-        Ok(())
+            pin_error(&self.directory.join(QUEUES), "make a queue for the core")(io::Error::other(
+                error,
+            ))
+        })
     }
 
     /// Cores that flows can be sent to.

@@ -63,7 +63,6 @@ mod options;
 mod order;
 mod pins;
 mod rehearsal;
-mod threads;
 mod times;
 mod units;
 

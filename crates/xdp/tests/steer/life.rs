@@ -1,7 +1,7 @@
 //! Beginning, death and end: what stays, what is adopted, what is left.
 
 use crate::lab::{HERE, Lab, enter, inside, options, pin, two_cores};
-use aya::maps::{MapInfo, loaded_maps};
+use aya::maps::loaded_maps;
 use aya::programs::links::{FdLink, PinnedLink};
 use aya::programs::{ProgramInfo, loaded_programs};
 use place::CoreId;
@@ -76,27 +76,6 @@ fn frames_are_processed_on_the_core_of_their_entry() {
     assert!(after[1] - before[1] >= 200, "{before:?} {after:?}");
     let unit = attached.unit(unit).unwrap();
     assert_eq!((unit.frames, unit.in_flight, unit.core), (200, 0, Some(CoreId(1))));
-}
-
-#[test]
-fn the_queues_threads_go_before_ordinary_ones() {
-    let Some(mut lab) = Lab::new("nice") else { return };
-    let attached = lab.attach(&options());
-    let pin = lab.root().join("interfaces").join(&attached.interface().name).join("queues");
-    let id = MapInfo::from_pin(&pin).expect("the queues are pinned").id();
-    let nice_of = |core: u16| {
-        let threads = std::fs::read_dir("/proc").unwrap().flatten();
-        let name = format!("cpumap/{core}/map:{id}\n");
-        let is_its = |path: &PathBuf| {
-            std::fs::read_to_string(path.join("comm")).is_ok_and(|comm| comm == name)
-        };
-        let thread =
-            threads.map(|entry| entry.path()).find(is_its).expect("a thread for each core");
-        let stat = std::fs::read_to_string(thread.join("stat")).unwrap();
-        // proc(5): the 19th field, the 17th behind the name.
-        stat.rsplit(')').next().unwrap().split_whitespace().nth(16).unwrap().parse::<i32>().unwrap()
-    };
-    assert_eq!([0, 1].map(nice_of), [-10, -10]);
 }
 
 #[test]
