@@ -100,7 +100,8 @@ out:
 
 /*
  * No two entries of a line have the same upper half, so the first that has it is the only one. `found` is in a map's memory, where the
- * verifier forgets what a place was: it need not follow each on its way through all that comes after.
+ * verifier forgets what a place was: it need not follow each on its way through all that comes after. What is no entry's place (0, GOES_ON,
+ * STEER_PLACE_LEFT) has no number below the end of map `entries`.
  */
 static __always_inline const struct steer_entry *find(const struct wanted *wanted, __u32 last_line, const int shape, __u64 *found)
 {
