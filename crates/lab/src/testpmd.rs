@@ -129,6 +129,8 @@ impl TestpmdSpec {
 pub struct PortStats {
     /// Frames received.
     pub rx_packets: u64,
+    /// Their bytes.
+    pub rx_bytes: u64,
     /// Frames that testpmd did not receive fast enough.
     pub rx_missed: u64,
     /// Frames sent.
@@ -231,6 +233,7 @@ fn port_stats(text: &str) -> Vec<PortStats> {
     };
     let read = |block: &str| PortStats {
         rx_packets: number(block, "RX-packets:"),
+        rx_bytes: number(block, "RX-bytes:"),
         rx_missed: number(block, "RX-missed:"),
         tx_packets: number(block, "TX-packets:"),
         tx_errors: number(block, "TX-errors:"),
@@ -254,6 +257,7 @@ mod tests {
         let port = |rx_packets, tx_packets| PortStats {
             rx_packets,
             tx_packets,
+            rx_bytes: 9,
             rx_missed: 3,
             tx_errors: 1,
         };

@@ -139,6 +139,7 @@ impl End {
                     let word = descriptors[2 * self.slot(at) + 1].load(Acquire);
                     word & (AVAIL | USED) == if self.wrap(at) { AVAIL } else { USED }
                 };
+                // The first is made available last: no line is looked at that is still being written.
                 (0..BURST).take_while(is_offered).count() as u16
             }
         }

@@ -208,9 +208,9 @@ pub fn own(line: &Line) {
     let _ = line;
 }
 
-/// Asks for a line to read.
+/// Asks for the line of a cell, to read.
 #[inline]
-pub fn fetch(line: &Line) {
+pub fn fetch<T: Cell>(line: &T) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch changes no register and no memory, and faults on no address.
     unsafe {
@@ -218,6 +218,21 @@ pub fn fetch(line: &Line) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = line;
+}
+
+/// What was written before is visible before anything after is read: a guest's `virtio_mb`, as Linux has it on this architecture.
+#[inline(always)]
+pub fn full_fence() {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let mut word = 0_u32;
+        // SAFETY: a locked instruction orders all ordinary memory; it leaves the word, which is ours, as it is.
+        unsafe {
+            std::arch::asm!("lock or dword ptr [{}], 0", in(reg) &raw mut word, options(nostack));
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    std::sync::atomic::fence(Ordering::SeqCst);
 }
 
 /// The descriptor of an event counter, which its crate gives out as a number only.

@@ -295,10 +295,11 @@ impl<'c> Gather<'c> {
         &mut self,
         offers: impl Iterator<Item = (u64, u32, u16)>,
         max: usize,
+        purpose: For, // the same as its own, but known where this is compiled
     ) -> usize {
         let limit = BYTES_MAX.saturating_sub(*self.bytes).max(1);
         let marked = offers.map(|(guest, len, id)| (guest, len, Mark::one(id)));
-        let (count, bytes) = self.adder.push_run(marked, max, limit, self.purpose);
+        let (count, bytes) = self.adder.push_run(marked, max, limit, purpose);
         *self.bytes += bytes;
         count
     }

@@ -30,6 +30,8 @@ const SIZE_MAX: u16 = 1 << 15;
 const NEXT: u16 = 1;
 const WRITE: u16 = 2;
 const INDIRECT: u16 = 4;
+/// All that say what a descriptor is in its chain.
+const CHAIN: u16 = NEXT | WRITE | INDIRECT;
 
 /// What the driver uses the ring for, in its own words.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,10 +50,13 @@ impl Queue {
         }
     }
 
-    /// Whether a descriptor with these flags is a buffer for this direction, and the only one of its chain.
+    /// [`CHAIN`] of a buffer for this direction that is the only one of its chain.
     #[inline]
-    const fn is_alone(self, flags: u16) -> bool {
-        flags & (NEXT | INDIRECT | WRITE) == if matches!(self, Self::Receive) { WRITE } else { 0 }
+    const fn alone(self) -> u16 {
+        match self {
+            Self::Transmit => 0,
+            Self::Receive => WRITE,
+        }
     }
 
     /// # Errors

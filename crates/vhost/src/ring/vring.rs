@@ -14,7 +14,6 @@ use crate::sys;
 use std::fmt;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::{Ordering, fence};
 
 /// A ring in service.
 pub struct Vring {
@@ -144,7 +143,7 @@ impl Vring {
         self.used.clear();
         self.log_ring();
         // The index must be visible before we look whether the driver sleeps: VIRTIO 1.2 §2.7.7.2 and §2.8.21.
-        fence(Ordering::SeqCst);
+        sys::full_fence();
         if each!(&mut self.layout, layout => layout.wants_call()) {
             self.notify();
         }
@@ -159,7 +158,7 @@ impl Vring {
         self.armed = true;
         self.log_ring();
         // The request must be visible before we look a last time: VIRTIO 1.2 §2.7.10.
-        fence(Ordering::SeqCst);
+        sys::full_fence();
         if self.waiting() == 0 {
             return true;
         }

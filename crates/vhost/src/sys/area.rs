@@ -161,13 +161,23 @@ impl Area {
     /// The descriptor at `index`, each of its halves read once.
     #[inline]
     pub(crate) fn descriptor(&self, index: usize) -> Descriptor {
+        self.descriptor_by(index, Ordering::Relaxed)
+    }
+
+    /// The same; its second half, where a packed ring says whether the first is there, before the first.
+    #[inline]
+    pub(crate) fn descriptor_in_place(&self, index: usize) -> Descriptor {
+        self.descriptor_by(index, Ordering::Acquire)
+    }
+
+    #[inline]
+    fn descriptor_by(&self, index: usize, order: Ordering) -> Descriptor {
         assert!(index < self.len / 16, "descriptor outside its table");
         let at = self.start.as_ptr().cast::<u64>().wrapping_add(2 * index);
         // SAFETY: the range was just checked, and a table is aligned to 16; otherwise as for `load_u8`.
-        let addr = u64::from_le(unsafe { AtomicU64::from_ptr(at) }.load(Ordering::Relaxed));
+        let rest = u64::from_le(unsafe { AtomicU64::from_ptr(at.wrapping_add(1)) }.load(order));
         // SAFETY: as above.
-        let rest = unsafe { AtomicU64::from_ptr(at.wrapping_add(1)) }.load(Ordering::Relaxed);
-        let rest = u64::from_le(rest);
+        let addr = u64::from_le(unsafe { AtomicU64::from_ptr(at) }.load(Ordering::Relaxed));
         Descriptor {
             addr,
             len: rest as u32,

@@ -8,6 +8,7 @@
 
 mod cases;
 mod ceiling;
+mod circle;
 mod compare;
 mod idle;
 mod kill;
@@ -93,6 +94,9 @@ pub fn run(options: &Options) -> Result<Report> {
     }
     if plan.wants(segments::NAME) {
         results.extend(segments::run(&plan).context(segments::NAME)?);
+    }
+    if plan.wants(circle::NAME) {
+        results.extend(circle::run(&plan).context(circle::NAME)?);
     }
     if plan.wants(qemu::NAME) {
         results.extend(qemu::run(&plan).context(qemu::NAME)?);

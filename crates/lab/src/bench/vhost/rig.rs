@@ -32,7 +32,8 @@ pub const WARM_UP: Duration = Duration::from_millis(20);
 const PATIENCE: Duration = Duration::from_secs(15);
 
 /// What a guest insists on that sends and takes large segments.
-const LARGE: u64 = feature::CSUM | feature::GUEST_CSUM | feature::HOST_TSO4 | feature::GUEST_TSO4;
+pub const LARGE: u64 =
+    feature::CSUM | feature::GUEST_CSUM | feature::HOST_TSO4 | feature::GUEST_TSO4;
 
 /// Slots of a ring of large segments: 4 MiB, about what a TCP connection has on its way.
 const SEGMENT_SLOTS: u16 = 64;

@@ -16,10 +16,10 @@ use anyhow::Result;
 pub const NAME: &str = "64 KiB TCP segments";
 
 /// Payload of each segment: full Ethernet frames.
-const PAYLOAD: u16 = 1460;
+pub const PAYLOAD: u16 = 1460;
 
 /// Bytes of the largest frame that is cut into full segments: 44 of them, and the headers.
-const FRAME: usize = 44 * PAYLOAD as usize + 54;
+pub const FRAME: usize = 44 * PAYLOAD as usize + 54;
 
 /// Of the peer with TSO.
 const GOAL: f64 = 1.3;
@@ -56,13 +56,30 @@ fn compare(plan: &Plan, large: &Case, small: &Case) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
+/// A contender whose frames are whole segments, or what they are cut into.
+pub trait Segments: Contends {
+    /// Bytes of each frame.
+    fn frame(&self) -> usize;
+    /// Whether they are whole.
+    fn is_whole(&self) -> bool;
+}
+
+impl Segments for Contender<'_> {
+    fn frame(&self) -> usize {
+        self.case.frame
+    }
+
+    fn is_whole(&self) -> bool {
+        self.case.segment.is_some()
+    }
+}
+
 /// For each class a row beside each peer, or one alone.
-fn rows(name: &str, contenders: &[Contender<'_>]) -> Vec<Row> {
+pub fn rows(name: &str, contenders: &[impl Segments]) -> Vec<Row> {
     let Some((ours, peers)) = contenders.split_first() else { return Vec::new() };
     let mut rows = Vec::new();
     for class in ours.windows().0.keys() {
-        let figures = |of: &Contender<'_>| Some(Spread::of(gbit_s(of, of.windows().0.get(class)?)));
-        let Some(own) = figures(ours) else { continue };
+        let Some(own) = figures(ours, class) else { continue };
         let row = |case, peer: Option<Peer>, goal| Row {
             case,
             unit: "Gbit/s",
@@ -73,8 +90,8 @@ fn rows(name: &str, contenders: &[Contender<'_>]) -> Vec<Row> {
             goal,
         };
         let beside = peers.iter().filter_map(|peer| {
-            let spread = figures(peer)?;
-            let is_whole = peer.case.segment.is_some();
+            let spread = figures(peer, class)?;
+            let is_whole = peer.is_whole();
             let case =
                 if is_whole { name.into() } else { format!("{name}; the peer: 1514 B frames") };
             let goal = is_whole.then_some(GOAL);
@@ -89,8 +106,9 @@ fn rows(name: &str, contenders: &[Contender<'_>]) -> Vec<Row> {
     rows
 }
 
-/// Delivered, both directions together, headers included.
-fn gbit_s(of: &Contender<'_>, windows: &[Window]) -> Vec<f64> {
-    let bits = (of.case.frame * 8) as f64;
-    windows.iter().map(|window| window.mpps * bits / 1e3).collect()
+/// Delivered in a class, both directions together, headers included.
+fn figures(of: &impl Segments, class: &str) -> Option<Spread> {
+    let bits = (of.frame() * 8) as f64;
+    let gbit_s = |window: &Window| window.mpps * bits / 1e3;
+    Some(Spread::of(of.windows().0.get(class)?.iter().map(gbit_s).collect()))
 }

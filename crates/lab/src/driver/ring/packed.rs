@@ -1,13 +1,16 @@
 //! VIRTIO 1.2 §2.8, the driver's side.
 
 use super::{Areas, Entry};
-use crate::driver::sys::{Memory, View};
+use crate::driver::sys::{self, Memory, View, full_fence};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Bits of a descriptor's second word: length 0..32, id 32..48, flags 48..64.
 const AVAIL: u64 = 1 << (48 + 7);
 const USED: u64 = 1 << (48 + 15);
+
+/// Descriptors of a cache line.
+const LINE: u16 = 4;
 
 /// Event suppression (§2.8.10): flags in the upper half of the word.
 const EVENTS_OFF: u32 = 1 << 16;
@@ -46,6 +49,12 @@ impl Place {
             Self { slot, ..self }
         }
     }
+
+    /// The marks of an available descriptor here.
+    #[inline]
+    fn available(self) -> u64 {
+        if self.wrap { AVAIL } else { USED }
+    }
 }
 
 impl Packed {
@@ -83,11 +92,30 @@ impl Packed {
             if word & (AVAIL | USED) != used {
                 break;
             }
+            if self.seen == 0 {
+                self.expect(max);
+            }
             let id = (word >> 32) as u16;
-            let more = (id.wrapping_sub(place.slot) & (self.size - 1)) + 1;
-            self.seen = (self.seen + more).min(self.out);
+            // A branch, so that the processor need not know this word to look at the next.
+            let count = if id == place.slot { 1 } else { self.until(id, place) };
+            self.seen = (self.seen + count).min(self.out);
         }
         self.seen.min(max)
+    }
+
+    /// Buffers from a place to the one of this number.
+    #[inline(never)]
+    fn until(&self, id: u16, place: Place) -> u16 {
+        (id.wrapping_sub(place.slot) & (self.size - 1)) + 1
+    }
+
+    /// Asks for the lines behind the first of `max` descriptors: where one has come back there are more.
+    #[inline]
+    fn expect(&self, max: u16) {
+        for n in (LINE..max.min(self.out)).step_by(LINE.into()) {
+            let slot = self.reclaimed.plus(n, self.size).slot;
+            sys::fetch(&self.descriptors[2 * usize::from(slot)]);
+        }
     }
 
     pub(super) fn base(&mut self) -> u32 {
@@ -114,24 +142,29 @@ impl Packed {
     #[inline]
     pub(super) fn offer(&mut self, count: u16) -> bool {
         let first = self.offered;
-        for n in 1..count {
-            self.publish(first.plus(n, self.size), Ordering::Relaxed);
-        }
-        if count > 0 {
-            self.publish(first, Ordering::Release);
-        }
         self.offered = first.plus(count, self.size);
+        if count > 0 {
+            let before_the_end = count.min(self.size - first.slot);
+            self.publish(first.plus(1, self.size), before_the_end - 1);
+            self.publish(first.plus(before_the_end, self.size), count - before_the_end);
+            let (at, marks) = (usize::from(first.slot), first.available());
+            self.descriptors[2 * at + 1].store(self.described[at] | marks, Ordering::Release);
+        }
         self.out += count;
         // As for split rings: first the descriptors, then the switch's wish (§2.8.21.3.1).
-        fence(Ordering::SeqCst);
+        full_fence();
         self.device[0].load(Ordering::Relaxed) & EVENTS != EVENTS_OFF
     }
 
+    /// Makes `count` places from `first` on available, none of them behind the ring's end.
     #[inline]
-    fn publish(&self, place: Place, ordering: Ordering) {
-        let at = usize::from(place.slot);
-        let bits = if place.wrap { AVAIL } else { USED };
-        self.descriptors[2 * at + 1].store(self.described[at] | bits, ordering);
+    fn publish(&self, first: Place, count: u16) {
+        let (at, count) = (usize::from(first.slot), usize::from(count));
+        let marks = first.available();
+        let words = self.descriptors[2 * at..2 * (at + count)].chunks_exact(2);
+        for (word, described) in words.zip(&self.described[at..at + count]) {
+            word[1].store(described | marks, Ordering::Relaxed);
+        }
     }
 
     #[inline]
@@ -151,6 +184,6 @@ impl Packed {
 
     pub(super) fn ask_for_calls(&mut self, wanted: bool) {
         self.driver[0].store(if wanted { 0 } else { EVENTS_OFF }, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
+        full_fence();
     }
 }

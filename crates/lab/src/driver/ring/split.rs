@@ -1,9 +1,9 @@
 //! VIRTIO 1.2 §2.7, the driver's side.
 
 use super::{Areas, Entry};
-use crate::driver::sys::{Memory, View};
+use crate::driver::sys::{Memory, View, full_fence};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 /// `VIRTQ_AVAIL_F_NO_INTERRUPT` and `VIRTQ_USED_F_NO_NOTIFY`.
 const QUIET: u16 = 1;
@@ -70,7 +70,7 @@ impl Split {
         self.offered = self.offered.wrapping_add(count);
         self.avail[1].store(self.offered, Ordering::Release);
         // The index must be visible before the switch's wish is read, or both sides would wait for each other (§2.7.13).
-        fence(Ordering::SeqCst);
+        full_fence();
         self.used[0].load(Ordering::Relaxed) as u16 & QUIET == 0
     }
 
@@ -91,6 +91,6 @@ impl Split {
 
     pub(super) fn ask_for_calls(&mut self, wanted: bool) {
         self.avail[0].store(if wanted { 0 } else { QUIET }, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
+        full_fence();
     }
 }

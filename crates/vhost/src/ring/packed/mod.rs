@@ -12,14 +12,14 @@ mod record;
 use super::chains::{Building, CHAIN_MAX, Chains, Gather, Unused};
 use super::config::Base;
 use super::indirect::Table;
-use super::{INDIRECT, NEXT, Places, Queue, SIZE_MAX, Used, WRITE, passed};
+use super::{CHAIN, INDIRECT, NEXT, Places, Queue, SIZE_MAX, Used, WRITE, passed};
 use crate::fault::{Fault, Part};
 use crate::features::Features;
 use crate::inflight::InflightRing;
 use crate::log::DirtyLog;
 use crate::memory::GuestMemory;
 use crate::record::RingRecord;
-use crate::sys::{Area, For};
+use crate::sys::{Area, Descriptor, For};
 use inflight::Inflight;
 use position::{AVAIL, Position, USED};
 use record::Record;
@@ -166,7 +166,7 @@ impl Packed {
         }
         let is_torn = left > 0;
         if is_torn {
-            self.write_all(old, &whole);
+            self.write_all(old, &whole, total(&whole));
         }
         is_torn
     }
@@ -253,21 +253,29 @@ impl Packed {
     /// Adds up to `max` chains of one descriptor, as most are, before the ring's end; returns how many.
     #[inline]
     fn alone(&mut self, max: usize, queue: Queue, gather: &mut Gather<'_>) -> usize {
-        let (first, wrap) = (self.avail.place, self.avail.wrap);
+        let first = self.avail.place;
         let room = (self.size - self.taken).min(self.size - first).min(max as u16);
-        let offers = (first..first + room).map_while(|place| {
-            let at = Position { place, wrap };
-            if place > first && self.line_is_being_filled(at) {
-                return None;
-            }
-            let (guest, len, id, flags) = self.descriptor(at);
-            let fits = at.is_available(flags) && queue.is_alone(flags);
-            fits.then_some((guest, len, id))
+        let wanted = queue.alone() | self.avail.available();
+        let offers = (first..first + self.in_filled_lines(room)).map_while(|place| {
+            let (guest, len, id, flags) = self.descriptor(Position { place, ..self.avail });
+            (flags & (CHAIN | AVAIL | USED) == wanted).then_some((guest, len, id))
         });
-        let count = gather.run(offers, room.into());
+        let count = gather.run(offers, room.into(), queue.purpose());
         self.avail = self.avail.forth(count as u16, self.size);
         self.taken += count as u16;
         count
+    }
+
+    /// How many of the next `room` descriptors, none behind the ring's end, stand before a line that is being filled; those of the line where we
+    /// are count.
+    #[inline]
+    fn in_filled_lines(&self, room: u16) -> u16 {
+        let first = self.avail.place;
+        let (limit, mut end) = (first + room, first / LINE * LINE + LINE);
+        while end < limit && !self.line_is_being_filled(Position { place: end, ..self.avail }) {
+            end += LINE;
+        }
+        end.min(limit) - first
     }
 
     /// Asks for the descriptors' lines, which we will also write, as far as a look ahead finds them available.
@@ -328,10 +336,9 @@ impl Packed {
     /// A descriptor: its second half, which says whether it is available, before its first; each read once.
     #[inline]
     fn descriptor(&self, at: Position) -> (u64, u32, u16, u16) {
-        let offset = 16 * usize::from(at.place);
-        let rest = self.parts.ring.load_u64(offset + 8, Ordering::Acquire);
-        let guest = self.parts.ring.load_u64(offset, Ordering::Relaxed);
-        (guest, rest as u32, (rest >> 32) as u16, (rest >> 48) as u16)
+        let Descriptor { addr, len, third, fourth } =
+            self.parts.ring.descriptor_in_place(at.place.into());
+        (addr, len, third, fourth)
     }
 
     /// A chain of descriptors one after the other, or a table; returns its id, which the last descriptor has, and the places it takes.
@@ -372,7 +379,7 @@ impl Packed {
     /// Writes the used descriptors, the first one last.
     #[inline]
     pub(super) fn publish(&mut self, used: &[Used]) {
-        let total: u16 = used.iter().map(|used| used.places).sum();
+        let total = total(used);
         let (start, end) = (self.used, self.used.forth(total, self.size));
         if let Some(inflight) = &mut self.inflight {
             inflight.begin_giving_back(end);
@@ -380,23 +387,22 @@ impl Packed {
         if let Some(record) = &self.record {
             record.moves(start, end);
         }
-        self.write_all(start, used);
+        self.write_all(start, used, total);
         (self.used, self.taken) = (end, self.taken - total);
         if let Some(inflight) = &mut self.inflight {
             inflight.end_giving_back(end);
         }
     }
 
-    /// Writes used descriptors from `start` on: from the last one back, so that a process that dies between two of them leaves the first ones
+    /// Writes used descriptors, `total` places, from `start` on: from the last one back, so that a process that dies between two of them leaves the first ones
     /// whole (module `record`), and the very first, which shows the others to the driver, after all others.
     #[inline]
-    fn write_all(&self, start: Position, used: &[Used]) {
+    fn write_all(&self, start: Position, used: &[Used], total: u16) {
         let Some((&first, others)) = used.split_first() else { return };
         if self.features.contains(Features::IN_ORDER) && used.iter().all(|used| used.len == 0) {
             // In order, buffers without data need one descriptor, which names the last of them (VIRTIO 1.2 §2.8.9).
             return self.write(start, others.last().copied().unwrap_or(first), Ordering::Release);
         }
-        let total: u16 = used.iter().map(|used| used.places).sum();
         if usize::from(total) == used.len() && start.place + total <= self.size {
             // One place each, and no end of the ring between: as most batches are.
             for (place, one) in (start.place..start.place + total).zip(used).skip(1).rev() {
@@ -461,4 +467,10 @@ impl Packed {
         log.mark(self.parts.ring_guest, 16 * u64::from(self.size));
         log.mark(self.parts.device_guest, SUPPRESSION as u64);
     }
+}
+
+/// Places that these take.
+#[inline]
+fn total(used: &[Used]) -> u16 {
+    used.iter().map(|used| used.places).sum()
 }

@@ -34,7 +34,13 @@ impl Position {
     /// Whether a descriptor of these flags, at this position, is available: AVAIL as the counter, USED not.
     #[inline]
     pub(super) fn is_available(self, flags: u16) -> bool {
-        (flags & AVAIL != 0) == self.wrap && (flags & USED != 0) != self.wrap
+        flags & (AVAIL | USED) == self.available()
+    }
+
+    /// The two marks of an available descriptor here.
+    #[inline]
+    pub(super) fn available(self) -> u16 {
+        if self.wrap { AVAIL } else { USED }
     }
 
     /// Whether one of these flags, at this position, is used: both as the counter (VIRTIO 1.2 §2.8.1).

@@ -8,7 +8,7 @@ mod inflight;
 use super::chains::{Building, CHAIN_MAX, Chains, Gather, Unused};
 use super::config::Base;
 use super::indirect::Table;
-use super::{INDIRECT, NEXT, Places, Queue, SIZE_MAX, Used, passed};
+use super::{CHAIN, INDIRECT, NEXT, Places, Queue, SIZE_MAX, Used, passed};
 use crate::fault::{Fault, Part};
 use crate::features::Features;
 use crate::inflight::InflightRing;
@@ -161,9 +161,9 @@ impl Split {
             // Most are one descriptor.
             let offers = heads[done..count].iter().map_while(|&head| {
                 let first = self.table.descriptor(head.into());
-                queue.is_alone(first.third).then_some((first.addr, first.len, head))
+                (first.third & CHAIN == queue.alone()).then_some((first.addr, first.len, head))
             });
-            let alone = gather.run(offers, count - done);
+            let alone = gather.run(offers, count - done, queue.purpose());
             if alone == 0 {
                 self.walk(heads[done], queue, &mut gather)?;
             }

@@ -1,0 +1,236 @@
+//! Large TCP segments between two ports of DPDK's testpmd, a driver that nobody here wrote.
+//!
+//! testpmd cannot make such segments, but it can pass them on: its `csum` engine takes a frame from one port, asks for segmentation and
+//! checksum anew, and sends it by the other; the switch brings it back to the first. So a third guest, ours, sends a few, and they go round and
+//! round. Open vSwitch as it comes offers no segmentation to its guests; there full Ethernet frames go round (`io` engine, no checksum computed,
+//! which is in its favour).
+
+use super::Plan;
+use super::compare::{Contends, Windows, alternate};
+use super::rig::{LARGE, Window, listen};
+use super::segments::{self, FRAME, PAYLOAD, Segments};
+use crate::driver::flows::{Pattern, order};
+use crate::driver::frontend::{Device, Shape};
+use crate::driver::lean::{Guest, Least};
+use crate::driver::traffic::{Touch, Traffic};
+use crate::machine::placement_class;
+use crate::peer::GENERATORS_CORE;
+use crate::peer::vhost::{Kind, Running};
+use crate::report::Row;
+use crate::testpmd::{PortStats, Testpmd, TestpmdSpec, VirtioUser};
+use anyhow::{Context, Result, ensure};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// As `--only` may name it.
+pub const NAME: &str = "64 KiB TCP segments, testpmd";
+
+/// Bytes of a frame that is not cut.
+const PLAIN_FRAME: usize = 1514;
+
+/// Entries of testpmd's rings.
+const ENTRIES: u16 = 1024;
+
+/// Frames that go round. Chosen: they all fit into one ring (32 buffers of 2 KiB for a large one), so that none is lost wherever they gather.
+const LARGE_ONES: u16 = 24;
+const PLAIN_ONES: u16 = 256;
+
+/// DPDK's `RTE_ETH_RX_OFFLOAD_`: UDP_CKSUM, TCP_CKSUM, TCP_LRO, SCATTER; `RTE_ETH_TX_OFFLOAD_`: UDP_CKSUM, TCP_CKSUM, TCP_TSO, MULTI_SEGS.
+const OFFLOADS: [&str; 2] = ["--rx-offloads=0x201c", "--tx-offloads=0x802c"];
+
+const WARM_UP: Duration = Duration::from_millis(300);
+const WINDOW: Duration = Duration::from_millis(500);
+
+/// How long a switch may take to connect, and then to take what is sent.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+struct Contender {
+    kind: Kind,
+    is_whole: bool,
+    testpmd: Testpmd,
+    source: Guest,
+    switch: Running,
+    windows: Windows,
+    /// Cycles a second.
+    clock: f64,
+    _directory: tempfile::TempDir,
+}
+
+/// Gbit/s that testpmd received, by both ports together.
+pub fn run(plan: &Plan) -> Result<Vec<Row>> {
+    let mut contenders = Vec::new();
+    for &kind in &plan.kinds {
+        if kind == Kind::OvsDpdk {
+            contenders.push(Contender::start(Kind::OvsDpdkTso, plan.cycles.per_s)?);
+        }
+        contenders.push(Contender::start(kind, plan.cycles.per_s)?);
+    }
+    alternate(plan.rounds, &mut contenders)?;
+    Ok(segments::rows(NAME, &contenders))
+}
+
+impl Contender {
+    fn start(kind: Kind, clock: f64) -> Result<Self> {
+        let is_whole = kind != Kind::OvsDpdk;
+        let directory = tempfile::tempdir()?;
+        let [first, second, third] =
+            [1, 2, 3].map(|number| directory.path().join(format!("vm{number}.sock")));
+        let [listener] = listen(std::array::from_ref(&third))?;
+        let switch = Running::start(kind, &[first.clone(), second.clone(), third], 1518)?;
+        switch.add_rules(&rules())?;
+        let device = Device::connect(listener.accept(PATIENCE)?, &shape(is_whole))?;
+        let source = Guest::new(device, traffic(is_whole), 0);
+        let testpmd = start_testpmd(&[first, second], is_whole)?;
+        let windows = Windows::default();
+        let mut contender =
+            Self { kind, is_whole, testpmd, source, switch, windows, clock, _directory: directory };
+        contender.fill().with_context(|| kind.name())?;
+        contender.switch.freeze()?;
+        Ok(contender)
+    }
+
+    /// Sends what is to go round.
+    fn fill(&mut self) -> Result<()> {
+        let mut left = if self.is_whole { LARGE_ONES } else { PLAIN_ONES };
+        let deadline = Instant::now() + PATIENCE;
+        // testpmd has its devices, but links come up later.
+        while self.received()?.packets == 0 {
+            ensure!(Instant::now() < deadline, "no frame of the source reaches testpmd");
+            left -= self.source.send(1, Least::One, |_| 0);
+            self.testpmd.command("start")?;
+            std::thread::sleep(WARM_UP);
+            self.testpmd.command("stop")?;
+            ensure!(left > 0, "no frame of the source comes out of testpmd");
+        }
+        while left > 0 {
+            ensure!(Instant::now() < deadline, "the switch does not take the source's frames");
+            left -= self.source.send(left.min(8), Least::One, |_| 0);
+        }
+        Ok(())
+    }
+
+    /// By both ports.
+    fn received(&mut self) -> Result<Received> {
+        Ok(self.testpmd.stats()?.iter().fold(Received::default(), Received::plus))
+    }
+
+    /// None if the host moved the cores meanwhile.
+    fn window(&mut self) -> Result<Option<Window>> {
+        let class = placement_class();
+        let (from, at_first, before) = (Instant::now(), self.received()?, self.switch.work()?);
+        std::thread::sleep(WINDOW);
+        let (at_last, passed) = (self.received()?, from.elapsed().as_secs_f64());
+        let work = self.switch.work()?.since(before);
+        let frames = at_last.packets - at_first.packets;
+        let length = (at_last.bytes - at_first.bytes) as f64 / frames.max(1) as f64;
+        let wanted = self.frame() as f64;
+        ensure!(frames > 0, "{}: nothing goes round any more", self.kind.name());
+        ensure!(length == wanted, "{}: frames of {length} bytes, not {wanted}", self.kind.name());
+        if placement_class() != class {
+            return Ok(None);
+        }
+        Ok(Some(Window {
+            class,
+            mpps: frames as f64 / passed / 1e6,
+            busy_cycles: work.cycles_per_frame(),
+            switch_idle: 1.0 - work.busy as f64 / (passed * self.clock),
+            driver_busy: 1.0, // it polls all the time
+            upcalls: work.upcalls as f64 / work.frames.max(1) as f64,
+        }))
+    }
+}
+
+impl Contends for Contender {
+    fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    fn windows(&self) -> &Windows {
+        &self.windows
+    }
+
+    fn turn(&mut self, round: u32) -> Result<()> {
+        self.switch.thaw()?;
+        self.testpmd.command("start")?;
+        std::thread::sleep(WARM_UP);
+        if let Some(window) = self.window()? {
+            self.windows.add(round, NAME, self.kind, window);
+        }
+        self.testpmd.command("stop")?;
+        self.switch.freeze()
+    }
+}
+
+impl Segments for Contender {
+    fn frame(&self) -> usize {
+        if self.is_whole { FRAME } else { PLAIN_FRAME }
+    }
+
+    fn is_whole(&self) -> bool {
+        self.is_whole
+    }
+}
+
+/// What testpmd's ports counted.
+#[derive(Clone, Copy, Default)]
+struct Received {
+    packets: u64,
+    bytes: u64,
+}
+
+impl Received {
+    fn plus(self, port: &PortStats) -> Self {
+        Self { packets: self.packets + port.rx_packets, bytes: self.bytes + port.rx_bytes }
+    }
+}
+
+/// Round and round; what the third guest sends joins.
+fn rules() -> Vec<String> {
+    [(1, 2), (2, 1), (3, 1)]
+        .map(|(from, to)| format!("in_port={from},actions=output:{to}"))
+        .to_vec()
+}
+
+fn shape(is_whole: bool) -> Shape {
+    let plain = Shape::default();
+    let (frame, large) = if is_whole { (FRAME, LARGE) } else { (PLAIN_FRAME, 0) };
+    Shape { frame, features: plain.features | large, ..plain }
+}
+
+fn traffic(is_whole: bool) -> Traffic {
+    Traffic {
+        frame: shape(is_whole).frame,
+        touch: Touch::Head,
+        segment: is_whole.then_some(PAYLOAD),
+        pattern: Pattern::Addresses,
+        order: order(10),
+    }
+}
+
+/// With its ports ready to forward: from each to the other.
+fn start_testpmd(sockets: &[PathBuf; 2], is_whole: bool) -> Result<Testpmd> {
+    let depth = [format!("--rxd={ENTRIES}"), format!("--txd={ENTRIES}")];
+    let spec = depth
+        .iter()
+        .fold(TestpmdSpec::new("circle", GENERATORS_CORE), |spec, depth| spec.option(depth));
+    // Or it would throw away what waits when it is started again.
+    let spec = spec.option("--no-flush-rx");
+    let spec = match is_whole {
+        true => OFFLOADS.iter().fold(spec, |spec, option| spec.option(option)),
+        false => spec.option("--forward-mode=io"),
+    };
+    let devices =
+        sockets.each_ref().map(|socket| VirtioUser { entries: ENTRIES, ..VirtioUser::new(socket) });
+    let mut testpmd = Testpmd::start(&devices.iter().fold(spec, TestpmdSpec::driver))?;
+    if is_whole {
+        testpmd.command("set fwd csum")?;
+        // What a port is asked for can only be changed while it is stopped.
+        testpmd.command("port stop all")?;
+        for port in [0, 1] {
+            testpmd.command(&format!("csum set tcp hw {port}"))?;
+            testpmd.command(&format!("tso set {PAYLOAD} {port}"))?;
+        }
+        testpmd.command("port start all")?;
+    }
+    Ok(testpmd)
+}
