@@ -8,7 +8,6 @@
 
 mod cases;
 mod ceiling;
-mod circle;
 mod compare;
 mod idle;
 mod kill;
@@ -27,6 +26,7 @@ use crate::peer::vhost::Kind;
 use crate::report::{Report, Row};
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
+use testpmd::{circle, flowgen};
 
 /// Options of `suiro bench vhost`.
 #[derive(Args, Clone)]
@@ -89,8 +89,8 @@ pub fn run(options: &Options) -> Result<Report> {
     if plan.wants(ceiling::NAME) {
         results.extend(ceiling::run(&plan, &results).context(ceiling::NAME)?);
     }
-    if plan.wants(testpmd::NAME) {
-        results.extend(testpmd::run(&plan).context(testpmd::NAME)?);
+    if plan.wants(flowgen::NAME) {
+        results.extend(flowgen::run(&plan).context(flowgen::NAME)?);
     }
     if plan.wants(segments::NAME) {
         results.extend(segments::run(&plan).context(segments::NAME)?);

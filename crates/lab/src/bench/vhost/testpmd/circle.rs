@@ -1,23 +1,23 @@
-//! Large TCP segments between two ports of DPDK's testpmd, a driver that nobody here wrote.
+//! Large TCP segments between two of its ports.
 //!
 //! testpmd cannot make such segments, but it can pass them on: its `csum` engine takes a frame from one port, asks for segmentation and
 //! checksum anew, and sends it by the other; the switch brings it back to the first. So a third guest, ours, sends a few, and they go round and
 //! round. Open vSwitch as it comes offers no segmentation to its guests; there full Ethernet frames go round (`io` engine, no checksum computed,
 //! which is in its favour).
 
-use super::Plan;
-use super::compare::{Contends, Windows, alternate};
-use super::rig::{LARGE, Window, listen};
-use super::segments::{self, FRAME, PAYLOAD, Segments};
+use super::{Driven, WARM_UP};
+use crate::bench::vhost::Plan;
+use crate::bench::vhost::compare::{Contends, Windows, alternate};
+use crate::bench::vhost::rig::{LARGE, listen};
+use crate::bench::vhost::segments::{self, FRAME, PAYLOAD, Segments};
 use crate::driver::flows::{Pattern, order};
 use crate::driver::frontend::{Device, Shape};
 use crate::driver::lean::{Guest, Least};
 use crate::driver::traffic::{Touch, Traffic};
-use crate::machine::placement_class;
 use crate::peer::GENERATORS_CORE;
 use crate::peer::vhost::{Kind, Running};
 use crate::report::Row;
-use crate::testpmd::{PortStats, Testpmd, TestpmdSpec, VirtioUser};
+use crate::testpmd::{Testpmd, TestpmdSpec, VirtioUser};
 use anyhow::{Context, Result, ensure};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -38,22 +38,13 @@ const PLAIN_ONES: u16 = 256;
 /// DPDK's `RTE_ETH_RX_OFFLOAD_`: UDP_CKSUM, TCP_CKSUM, TCP_LRO, SCATTER; `RTE_ETH_TX_OFFLOAD_`: UDP_CKSUM, TCP_CKSUM, TCP_TSO, MULTI_SEGS.
 const OFFLOADS: [&str; 2] = ["--rx-offloads=0x201c", "--tx-offloads=0x802c"];
 
-const WARM_UP: Duration = Duration::from_millis(300);
-const WINDOW: Duration = Duration::from_millis(500);
-
 /// How long a switch may take to connect, and then to take what is sent.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 struct Contender {
-    kind: Kind,
-    is_whole: bool,
-    testpmd: Testpmd,
+    driven: Driven,
     source: Guest,
-    switch: Running,
-    windows: Windows,
-    /// Cycles a second.
-    clock: f64,
-    _directory: tempfile::TempDir,
+    is_whole: bool,
 }
 
 /// Gbit/s that testpmd received, by both ports together.
@@ -82,10 +73,10 @@ impl Contender {
         let source = Guest::new(device, traffic(is_whole), 0);
         let testpmd = start_testpmd(&[first, second], is_whole)?;
         let windows = Windows::default();
-        let mut contender =
-            Self { kind, is_whole, testpmd, source, switch, windows, clock, _directory: directory };
+        let driven = Driven { kind, testpmd, switch, windows, clock, _directory: directory };
+        let mut contender = Self { driven, source, is_whole };
         contender.fill().with_context(|| kind.name())?;
-        contender.switch.freeze()?;
+        contender.driven.switch.freeze()?;
         Ok(contender)
     }
 
@@ -94,12 +85,12 @@ impl Contender {
         let mut left = if self.is_whole { LARGE_ONES } else { PLAIN_ONES };
         let deadline = Instant::now() + PATIENCE;
         // testpmd has its devices, but links come up later.
-        while self.received()?.packets == 0 {
+        while self.driven.received()?.frames == 0 {
             ensure!(Instant::now() < deadline, "no frame of the source reaches testpmd");
             left -= self.source.send(1, Least::One, |_| 0);
-            self.testpmd.command("start")?;
+            self.driven.testpmd.command("start")?;
             std::thread::sleep(WARM_UP);
-            self.testpmd.command("stop")?;
+            self.driven.testpmd.command("stop")?;
             ensure!(left > 0, "no frame of the source comes out of testpmd");
         }
         while left > 0 {
@@ -108,56 +99,25 @@ impl Contender {
         }
         Ok(())
     }
-
-    /// By both ports.
-    fn received(&mut self) -> Result<Received> {
-        Ok(self.testpmd.stats()?.iter().fold(Received::default(), Received::plus))
-    }
-
-    /// None if the host moved the cores meanwhile.
-    fn window(&mut self) -> Result<Option<Window>> {
-        let class = placement_class();
-        let (from, at_first, before) = (Instant::now(), self.received()?, self.switch.work()?);
-        std::thread::sleep(WINDOW);
-        let (at_last, passed) = (self.received()?, from.elapsed().as_secs_f64());
-        let work = self.switch.work()?.since(before);
-        let frames = at_last.packets - at_first.packets;
-        let length = (at_last.bytes - at_first.bytes) as f64 / frames.max(1) as f64;
-        let wanted = self.frame() as f64;
-        ensure!(frames > 0, "{}: nothing goes round any more", self.kind.name());
-        ensure!(length == wanted, "{}: frames of {length} bytes, not {wanted}", self.kind.name());
-        if placement_class() != class {
-            return Ok(None);
-        }
-        Ok(Some(Window {
-            class,
-            mpps: frames as f64 / passed / 1e6,
-            busy_cycles: work.cycles_per_frame(),
-            switch_idle: 1.0 - work.busy as f64 / (passed * self.clock),
-            driver_busy: 1.0, // it polls all the time
-            upcalls: work.upcalls as f64 / work.frames.max(1) as f64,
-        }))
-    }
 }
 
 impl Contends for Contender {
     fn kind(&self) -> Kind {
-        self.kind
+        self.driven.kind
     }
 
     fn windows(&self) -> &Windows {
-        &self.windows
+        &self.driven.windows
     }
 
     fn turn(&mut self, round: u32) -> Result<()> {
-        self.switch.thaw()?;
-        self.testpmd.command("start")?;
-        std::thread::sleep(WARM_UP);
-        if let Some(window) = self.window()? {
-            self.windows.add(round, NAME, self.kind, window);
-        }
-        self.testpmd.command("stop")?;
-        self.switch.freeze()
+        let received = self.driven.turn(NAME, round)?;
+        let (name, wanted) = (self.kind().name(), self.frame() as u64);
+        ensure!(received.frames > 0, "{name}: nothing goes round any more");
+        // The counters are read while they move.
+        let is_as_sent = (received.bytes / received.frames).abs_diff(wanted) <= wanted / 100;
+        ensure!(is_as_sent, "{name}: not all that goes round has {wanted} bytes");
+        Ok(())
     }
 }
 
@@ -168,19 +128,6 @@ impl Segments for Contender {
 
     fn is_whole(&self) -> bool {
         self.is_whole
-    }
-}
-
-/// What testpmd's ports counted.
-#[derive(Clone, Copy, Default)]
-struct Received {
-    packets: u64,
-    bytes: u64,
-}
-
-impl Received {
-    fn plus(self, port: &PortStats) -> Self {
-        Self { packets: self.packets + port.rx_packets, bytes: self.bytes + port.rx_bytes }
     }
 }
 
