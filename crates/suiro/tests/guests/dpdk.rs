@@ -88,16 +88,16 @@ fn exchange(patch: &Patch, testpmd: &mut Testpmd, size: &str) {
     for command in ["clear port stats all", &format!("set txpkts {size}"), "set fwd rxonly"] {
         run(testpmd, command);
     }
+    let bytes: u64 = size.split(',').map(|part| part.parse::<u64>().unwrap()).sum();
     for burst in 1..=BURSTS {
         run(testpmd, "start tx_first 1");
-        let (all, mut stats) = (
-            PortStats {
-                rx_packets: burst * BURST,
-                tx_packets: burst * BURST,
-                ..PortStats::default()
-            },
-            vec![],
-        );
+        let (frames, mut stats) = (burst * BURST, vec![]);
+        let all = PortStats {
+            rx_packets: frames,
+            rx_bytes: frames * bytes,
+            tx_packets: frames,
+            ..PortStats::default()
+        };
         let start = Instant::now();
         while stats != [all; 2] {
             stats = testpmd.stats().unwrap();
