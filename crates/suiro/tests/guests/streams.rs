@@ -65,7 +65,8 @@ fn tcp(rig: &mut Rig, link: Link, way: Way) {
         link.1,
         rate.as_f64().unwrap() / 1e9
     );
-    assert!(received >= 15 << 20, "{end}");
+    // iperf3 counts until the sender has sent all; what lies in buffers then, a window of 6 MiB at most, arrives uncounted.
+    assert!(received >= 10 << 20, "{end}");
 }
 
 /// 40 Mbit/s for a second; a machine's own queues may lose some on a host that is busy otherwise, but not many.
