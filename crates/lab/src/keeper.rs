@@ -2,7 +2,7 @@
 //!
 //! A shell of its own process group waits on a pipe whose other end is ours. It closes when we end, however that happens; then the shell
 //! deletes the namespaces of this process ([`crate::netns`]) and the directory of all its temporary files. What a run clears up itself is gone
-//! by then. Its processes end with it by themselves ([`crate::peer`]).
+//! by then. Its processes are killed with it ([`crate::peer::Process`]). Our end may close before the shell has said where that directory is; it goes on then.
 
 use anyhow::{Context, Result};
 use std::io::{BufRead, BufReader};
@@ -19,7 +19,7 @@ impl Keeper {
     /// Starts it, and makes temporary files of this process go into a directory of its own from now on.
     pub fn start() -> Result<Self> {
         let script = format!(
-            "directory=$(mktemp -d) && echo \"$directory\"; read -r _; \
+            "trap '' PIPE; directory=$(mktemp -d) && echo \"$directory\" 2>/dev/null; read -r _; \
              for space in /run/netns/su-*-{}; do [ -e \"$space\" ] && ip netns del \"${{space##*/}}\"; done; rm -rf \"$directory\"",
             std::process::id()
         );

@@ -3,8 +3,11 @@
 
 use anyhow::{Context, Result, bail};
 use rustix::fs::{Mode, OFlags};
+use rustix::process::Signal;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 const BPF_PROG_LOAD: libc::c_long = 5;
 const BPF_PROG_TEST_RUN: libc::c_long = 10;
@@ -82,6 +85,14 @@ pub fn open_tap(name: &str) -> Result<OwnedFd> {
         return Err(error).with_context(|| format!("TAP {name}: cannot be made"));
     }
     Ok(file)
+}
+
+/// Makes the command's process be killed (SIGKILL, which ends a stopped one too) when the thread that starts it ends, however that happens:
+/// prctl(2), `PR_SET_PDEATHSIG`. What it executes keeps that.
+pub fn end_with_us(command: &mut Command) {
+    let ask = || Ok(rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?);
+    // SAFETY: between fork and exec only async-signal-safe functions may be called: this is one system call, without allocation or lock.
+    unsafe { command.pre_exec(ask) };
 }
 
 /// Runs the calling thread before all ordinary ones (SCHED_FIFO), for as long as it lives; without the privilege it stays as it is.

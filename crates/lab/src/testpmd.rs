@@ -7,6 +7,7 @@
 //! and what it prints until the next prompt is the answer.
 
 use crate::conversation::Conversation;
+use crate::sys;
 use anyhow::{Context, Result, ensure};
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -139,7 +140,7 @@ pub struct PortStats {
     pub tx_errors: u64,
 }
 
-/// A running testpmd; killed when dropped.
+/// A running testpmd; killed when dropped, or when the thread that started it ends.
 pub struct Testpmd {
     name: String,
     child: Child,
@@ -166,6 +167,7 @@ impl Testpmd {
         command.env("RUNTIME_DIRECTORY", directory.path());
         command.stdin(Stdio::from(OwnedFd::from(there.try_clone()?)));
         command.stdout(Stdio::from(OwnedFd::from(there))).stderr(log);
+        sys::end_with_us(&mut command);
         let missing = "dpdk-testpmd cannot be started (Debian: dpdk-dev); run 'make setup'";
         let child = command.spawn().context(missing)?;
         drop(command);

@@ -7,6 +7,7 @@ pub mod tunnel;
 pub mod vhost;
 
 use crate::netns::{Guest, Namespace, run};
+use crate::sys;
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -169,7 +170,7 @@ fn wait_until_joined([a, b]: &[Guest; 2]) -> Result<()> {
     }
 }
 
-/// A child that is told to end, waited for, and killed after five seconds.
+/// A child that is told to end, waited for, and killed after five seconds; killed at once when we end without dropping it.
 pub struct Process(Child);
 
 impl Process {
@@ -177,6 +178,7 @@ impl Process {
     pub fn start(command: &mut Command, log: &Path) -> Result<Self> {
         let file = std::fs::File::options().create(true).append(true).open(log)?;
         command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
+        sys::end_with_us(command);
         Ok(Self(command.spawn().with_context(|| format!("{command:?}: cannot be started"))?))
     }
 

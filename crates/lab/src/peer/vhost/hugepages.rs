@@ -1,7 +1,8 @@
 //! Pages of 2 MiB for DPDK, reserved for one run and given back however it ends.
 //!
 //! A shell of its own process group reserves them, on top of what others have, and takes as many away again when our end of its pipe
-//! closes: by drop, or because we were killed. Pages still in use then go back to the system when their user ends (they become surplus).
+//! closes: by drop, or because we were killed, be it before the shell could say how many it got. Pages still in use then go back to the
+//! system when their user ends (they become surplus).
 
 use anyhow::{Context, Result, ensure};
 use std::io::{BufRead, BufReader};
@@ -21,13 +22,7 @@ impl Reserved {
     /// # Errors
     /// The kernel has not that much memory in one piece, or we are not root.
     pub fn new(count: u64) -> Result<Self> {
-        let script = format!(
-            "before=$(cat {COUNT}); echo $((before + {count})) >{COUNT}; got=$(($(cat {COUNT}) - before)); echo $got; \
-             read -r _; echo $(($(cat {COUNT}) - got)) >{COUNT}"
-        );
-        let mut command = Command::new("sh");
-        command.args(["-c", &script]).stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
-        let keeper = command.spawn().context("the keeper of huge pages cannot be started")?;
+        let keeper = shell(count).spawn().context("the keeper of huge pages cannot be started")?;
         let mut reserved = Self { keeper };
         let got = reserved.told()?;
         ensure!(
@@ -53,6 +48,18 @@ impl Drop for Reserved {
     }
 }
 
+/// The keeper, to be started. Two may change the number at the same time, ours and another's: one after the other.
+fn shell(count: u64) -> Command {
+    let script = format!(
+        "trap '' PIPE; exec 9<{COUNT}; \
+         change() {{ flock 9; before=$(cat {COUNT}); echo $((before + $1)) >{COUNT}; got=$(($(cat {COUNT}) - before)); flock -u 9; }}; \
+         change {count}; echo $got 2>/dev/null; read -r _; change -$got"
+    );
+    let mut command = Command::new("sh");
+    command.args(["-c", &script]).stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
+    command
+}
+
 /// Huge pages that nobody uses now, from `HugePages_Free` of `/proc/meminfo`.
 ///
 /// # Errors
@@ -61,4 +68,37 @@ pub fn free() -> Result<u64> {
     let text = std::fs::read_to_string("/proc/meminfo")?;
     let line = text.lines().find_map(|line| line.strip_prefix("HugePages_Free:"));
     line.context("HugePages_Free")?.trim().parse().context("HugePages_Free")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reserved() -> String {
+        std::fs::read_to_string(COUNT).expect("huge pages")
+    }
+
+    /// One test, as there is one number.
+    #[test]
+    fn all_pages_go_back() {
+        nobody_hears_how_many_there_are();
+        several_at_a_time();
+    }
+
+    fn nobody_hears_how_many_there_are() {
+        let before = reserved();
+        let (_, nobody_reads) = std::io::pipe().expect("a pipe");
+        let status = shell(2).stdin(Stdio::null()).stdout(nobody_reads).status();
+        assert!(status.expect("a shell").success());
+        assert_eq!(reserved(), before);
+    }
+
+    fn several_at_a_time() {
+        let before = reserved();
+        let mut keepers: Vec<_> = (0..8).map(|_| Reserved::new(1).expect("a huge page")).collect();
+        // All pipes close before any is waited for.
+        keepers.iter_mut().for_each(|kept| drop(kept.keeper.stdin.take()));
+        drop(keepers);
+        assert_eq!(reserved(), before);
+    }
 }
