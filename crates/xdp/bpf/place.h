@@ -36,7 +36,6 @@ struct {
 
 /* place::Facts; and of place::Decision what the walk has found so far. */
 struct choice {
-	const struct steer_table *table;
 	__u32 hash;
 	__u32 policy;
 	__u16 vm; /* 0: not known */
@@ -54,6 +53,24 @@ struct choice {
 	__u32 free_units; /* steer_placed.units of that core, as scored */
 	__u32 own_units;
 	__u32 skip; /* hash: allowed cores before the one that is meant */
+};
+
+/*
+ * Where a core chooses. Not on its stack: before Linux 6.7 the verifier follows a callback of bpf_loop()
+ * once only, takes what the stack holds at the first step for what it holds at every step, and cuts out
+ * the branches that "cannot" be taken, here "there is one already, and it is better". What a map holds it never believes to know.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct choice);
+} choices SEC(".maps");
+
+/* What bpf_loop() takes along; nothing of it changes. */
+struct walk {
+	struct choice *choice;
+	const struct steer_table *table;
 };
 
 /* place::vse::score: units that the load does not show yet, then the load, in 20 bits. */
@@ -92,9 +109,9 @@ static __always_inline int is_own(const struct choice *choice, const struct stee
 	return choice->vm && found >> 31;
 }
 
-static __always_inline void see(struct choice *choice, const struct steer_table_core *core)
+static __always_inline void see(struct choice *choice, const struct steer_table *table,
+				const struct steer_table_core *core)
 {
-	const struct steer_table *table = choice->table;
 	__u32 this, units;
 
 	if (core->role == STEER_ROLE_EXCLUDED)
@@ -129,16 +146,17 @@ static __always_inline void see(struct choice *choice, const struct steer_table_
 }
 
 /* One step of the walk, for bpf_loop(); 1 ends it. */
-static long walk(__u32 at, void *context)
+static long see_core(__u32 at, void *context)
 {
-	struct choice *choice = context;
+	const struct walk *walk = context;
+	struct choice *choice = walk->choice;
 	const struct steer_table_core *core;
 
 	if (at >= STEER_CORES)
 		return 1;
-	core = &choice->table->cores[at];
+	core = &walk->table->cores[at];
 	if (choice->policy == STEER_POLICY_VSE) {
-		see(choice, core);
+		see(choice, walk->table, core);
 		return 0;
 	}
 	if (core->role != STEER_ROLE_ALLOWED)
@@ -182,13 +200,14 @@ static __always_inline int stay_on(struct choice *choice, __u16 rx, __u8 reason)
 }
 
 /* 0: to be done again. */
-static __always_inline int choose(struct choice *choice, __u16 rx)
+static __always_inline int choose(struct choice *choice, const struct steer_table *table, __u16 rx)
 {
-	__u32 cores = choice->table->len;
+	struct walk walk = { choice, table };
+	__u32 cores = table->len;
 
 	choice->is_any_above = choice->has_free = choice->has_own = 0;
-	choice->skip = (__u64)choice->hash * choice->table->allowed >> 32;
-	bpf_loop(cores < STEER_CORES ? cores : STEER_CORES, walk, choice, 0);
+	choice->skip = (__u64)choice->hash * table->allowed >> 32;
+	bpf_loop(cores < STEER_CORES ? cores : STEER_CORES, see_core, &walk, 0);
 	if (choice->policy != STEER_POLICY_VSE)
 		return choice->has_free ? take_free(choice, STEER_REASON_HASH) :
 					  stay_on(choice, rx, STEER_REASON_NO_CORE);
@@ -203,14 +222,14 @@ static __always_inline int choose(struct choice *choice, __u16 rx)
 
 /* The core, `rx` if it stays there; the reason is in `choice`. It counts as having come, also if another core decides the same unit first:
  * once too often, until the next measurements. */
-static __always_inline __u16 place(struct choice *choice, __u16 rx)
+static __always_inline __u16 place(struct choice *choice, const struct steer_table *table, __u16 rx)
 {
 	int i;
 
 	/* Without a jump back: Linux 6.1 refuses one around a call. */
 #pragma clang loop unroll(full)
 	for (i = 0; i < CLAIMS; i++)
-		if (choose(choice, rx))
+		if (choose(choice, table, rx))
 			break;
 	return choice->core;
 }

@@ -37,33 +37,32 @@ static __always_inline __u16 decide(struct passage *passage, struct steer_unit *
 	/* Who stays, stays where its frames come in. */
 	__u16 here = route == STEER_ROUTE_NONE || route & STEER_LOCAL ? passage->cpu : route, core;
 	struct steer_host *that = bpf_map_lookup_elem(&host, &zero);
+	struct choice *choice = bpf_map_lookup_elem(&choices, &zero);
 	struct steer_table *table;
-	struct choice choice = {};
 
-	if (!that)
+	if (!that || !choice)
 		return here;
 	active = that->table;
 	table = bpf_map_lookup_elem(&tables, &active);
 	if (!table || (route != STEER_ROUTE_NONE && unit->table == table->generation))
 		return here;
 	unit->table = table->generation;
-	choice.table = table;
-	choice.hash = unit->hash = hash_of(passage, number);
-	choice.vm = unit->vm;
-	choice.is_priority = !!(unit->flags & STEER_IS_PRIORITY);
-	choice.wants_own = !!(unit->flags & STEER_WANTS_OWN);
-	choice.policy = unit->flags & STEER_BY_HASH ? STEER_POLICY_HASH : passage->config->policy;
-	core = place(&choice, here);
-	unit->reason = choice.reason;
-	if (choice.reason == STEER_REASON_ABOVE_THRESHOLD || choice.reason == STEER_REASON_NO_CORE)
+	choice->hash = unit->hash = hash_of(passage, number);
+	choice->vm = unit->vm;
+	choice->is_priority = !!(unit->flags & STEER_IS_PRIORITY);
+	choice->wants_own = !!(unit->flags & STEER_WANTS_OWN);
+	choice->policy = unit->flags & STEER_BY_HASH ? STEER_POLICY_HASH : passage->config->policy;
+	core = place(choice, table, here);
+	unit->reason = choice->reason;
+	if (choice->reason == STEER_REASON_ABOVE_THRESHOLD || choice->reason == STEER_REASON_NO_CORE)
 		return core;
 	undecided = unit->wanted;
 	if ((undecided & STEER_UNDECIDED) != STEER_UNDECIDED)
 		return undecided & STEER_UNDECIDED;
 	unit->wanted_ns = bpf_ktime_get_ns();
 	if (__sync_val_compare_and_swap(&unit->wanted, undecided,
-					(__u32)choice.reason << STEER_REASON_SHIFT | core) == undecided)
-		tell(passage, STEER_EVENT_PLACED, number, here, core, choice.reason, 0);
+					(__u32)choice->reason << STEER_REASON_SHIFT | core) == undecided)
+		tell(passage, STEER_EVENT_PLACED, number, here, core, choice->reason, 0);
 	return core;
 }
 

@@ -5,5 +5,6 @@ mod dissect;
 mod exits;
 mod lab;
 mod life;
+mod linux_6_1;
 mod order;
 mod placement;
