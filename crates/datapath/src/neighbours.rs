@@ -4,7 +4,8 @@
 //! slept soon, like another worker, it goes on polling and offers it every time: whoever has frames runs at once, and the core never
 //! falls asleep between two frames. If somebody took it for long, a time slice would be lost at each offer: then the worker sleeps
 //! whenever it has nothing to do, for the scheduler lets those run at once who wake up
-//! (docs/decisions/0020).
+//! (docs/decisions/0020). A host that paused this machine looks the same, and comes once; so it sleeps for a little while at first, and twice
+//! as long each time that the next offer is taken for long again.
 
 use flow::Nanos;
 
@@ -20,6 +21,9 @@ const LONG: u64 = 500_000;
 /// For so long, in ns, a core is taken to be wanted. A time slice (about 3 ms) that an offer may cost is 1.5 % of it.
 const REMEMBERED: u64 = 200_000_000;
 
+/// For so long, in ns, the first time that it was taken for long. Who has it all the time is believed that after five time slices.
+const REMEMBERED_FIRST: u64 = 10_000_000;
+
 /// What a worker knows of them.
 #[derive(Default)]
 pub(crate) struct Neighbours {
@@ -29,6 +33,8 @@ pub(crate) struct Neighbours {
     wanted: Nanos,
     /// Until when somebody is taken to want it for long.
     wanted_long: Nanos,
+    /// For how long, in ns, that was.
+    remembered: u64,
 }
 
 impl Neighbours {
@@ -43,12 +49,15 @@ impl Neighbours {
             return;
         }
         self.offered = give_way();
-        let until = Nanos(self.offered.0 + REMEMBERED);
         let taken = self.offered.since(now);
         if taken > LONG {
-            self.wanted_long = until;
+            // Once more, and not long after the last time had passed.
+            let is_again = now.since(self.wanted_long) < self.remembered;
+            let longer = if is_again { 2 * self.remembered } else { REMEMBERED_FIRST };
+            self.remembered = longer.min(REMEMBERED);
+            self.wanted_long = Nanos(self.offered.0 + self.remembered);
         } else if taken > UNTAKEN {
-            self.wanted = until;
+            self.wanted = Nanos(self.offered.0 + REMEMBERED);
         }
     }
 }
@@ -87,10 +96,26 @@ mod tests {
     }
 
     #[test]
-    fn who_shares_it_with_somebody_who_does_not_sleep_does_not_poll_in_vain_for_a_while() {
+    fn who_shares_it_with_somebody_who_does_not_sleep_polls_in_vain_ever_more_rarely() {
         let mut neighbours = Neighbours::default();
-        neighbours.offer(Nanos(10_000), || Nanos(3_000_000));
-        assert_eq!(neighbours.spin(Nanos(3_000_000), 30_000), 0);
-        assert_eq!(neighbours.spin(Nanos(3_000_000 + REMEMBERED), 30_000), 30_000);
+        let mut now = 10_000;
+        for remembered in [10, 20, 40, 80, 160, 200, 200].map(|ms| ms * 1_000_000) {
+            neighbours.offer(Nanos(now), || Nanos(now + 3_000_000));
+            now += 3_000_000;
+            assert_eq!(neighbours.spin(Nanos(now + remembered - 1), 30_000), 0);
+            now += remembered;
+            assert_eq!(neighbours.spin(Nanos(now), 30_000), 30_000);
+        }
+    }
+
+    #[test]
+    fn a_pause_now_and_then_is_forgotten_soon() {
+        let mut neighbours = Neighbours::default();
+        for now in [10_000, 100_000_000, 130_000_000].map(Nanos) {
+            neighbours.offer(now, || Nanos(now.0 + 1_000_000));
+            let back = now.0 + 1_000_000;
+            assert_eq!(neighbours.spin(Nanos(back + REMEMBERED_FIRST - 1), 30_000), 0);
+            assert_eq!(neighbours.spin(Nanos(back + REMEMBERED_FIRST), 30_000), 30_000);
+        }
     }
 }

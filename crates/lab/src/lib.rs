@@ -10,6 +10,7 @@
 //! * `traffic`: what loads them: live XDP frames, iperf3, a latency probe, an OpenFlow client.
 //! * [`guest`]: a virtual machine with Debian's kernel; [`testpmd`]: DPDK's driver. Both are what no one here wrote, for benchmarks and tests.
 //! * `keeper`: clears up after a run that was interrupted.
+//! * [`unbroken()`]: waits that go on after the machine was stopped for a moment.
 //! * `netns`, `machine`, `scheduler`, `report`: where it runs, on what, how often the host switches threads, and what came out.
 //!
 //! Everything that a run makes (namespaces, processes, files) belongs to a value that removes it when dropped. The lab talks to
@@ -29,3 +30,6 @@ mod scheduler;
 mod sys;
 pub mod testpmd;
 mod traffic;
+mod unbroken;
+
+pub use unbroken::unbroken;

@@ -2,7 +2,7 @@
 
 mod lab;
 
-use lab::{Lab, Seen, forward};
+use lab::{Lab, Seen, datagram, forward};
 use port::{OpenPort, PortKind, PortSpec, Tunnel, XdpMode};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -56,7 +56,7 @@ fn udp(lab: &Lab) {
             ready.send(()).expect("the test waits");
             let mut buffer = [0; 65_536];
             for _ in sizes {
-                let (len, from) = socket.recv_from(&mut buffer).expect("a datagram");
+                let (len, from) = datagram(&socket, &mut buffer);
                 socket.send_to(&buffer[..len], from).expect("an answer");
             }
         });
@@ -68,7 +68,7 @@ fn udp(lab: &Lab) {
                 let data: Vec<u8> = (0..size).map(pattern).collect();
                 socket.send_to(&data, "10.9.0.2:7000").expect("a datagram goes");
                 let mut buffer = [0; 65_536];
-                let len = socket.recv(&mut buffer).expect("an answer comes");
+                let (len, _) = datagram(&socket, &mut buffer);
                 assert_eq!(&buffer[..len], &data[..], "datagram of {size} bytes");
             }
         });

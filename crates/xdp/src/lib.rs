@@ -39,6 +39,7 @@ pub mod steer;
 mod sys;
 mod transmit;
 mod tunnel;
+mod verified;
 
 pub use abi::{BURST_MAX, Burst, EXITS_MAX, QUEUES_MAX, SLOT_BYTES, Slot, Verdict, VerdictCount};
 pub use error::{AttachError, MapError};

@@ -9,6 +9,7 @@ use crate::netns::{self, Guest, Namespace};
 use crate::peer::Process;
 use crate::report::{Report, Row, Spread};
 use crate::traffic::openflow::Client;
+use crate::unbroken;
 use anyhow::{Context, Result, bail, ensure};
 use std::fmt::Write;
 use std::net::UdpSocket;
@@ -177,7 +178,7 @@ impl Fleet {
         let process = Process::start(&mut command, &self.path("node.log"))?;
         let mut buffer = [0; 4096];
         loop {
-            let Ok(len) = ready.recv(&mut buffer) else {
+            let Ok(len) = unbroken(|| ready.recv(&mut buffer)) else {
                 bail!("the node was not ready after 60 s:\n{}", self.last_words());
             };
             if String::from_utf8_lossy(&buffer[..len]).lines().any(|line| line == "READY=1") {

@@ -1,6 +1,7 @@
 //! Round trips of small UDP datagrams at low load: what a sleeping switch costs.
 
 use crate::netns::Guest;
+use crate::unbroken;
 use anyhow::{Context, Result};
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -57,8 +58,8 @@ fn one(probe: &UdpSocket, number: usize) -> Result<f64> {
     let start = Instant::now();
     probe.send(&(number as u64).to_be_bytes())?;
     let mut buffer = [0; 64];
-    let len =
-        probe.recv(&mut buffer).with_context(|| format!("latency probe {number} was lost"))?;
+    let len = unbroken(|| probe.recv(&mut buffer))
+        .with_context(|| format!("latency probe {number} was lost"))?;
     anyhow::ensure!(
         buffer[..len] == (number as u64).to_be_bytes(),
         "latency probe {number}: another one came back"

@@ -2,6 +2,7 @@
 
 use crate::peer::Running;
 use crate::traffic::frames;
+use crate::unbroken;
 use anyhow::{Context, Result, bail};
 use openflow::{
     Action, AsyncConfig, FlowMod, FlowModCommand, FlowStatsRequest, FragmentMode, Hello,
@@ -183,7 +184,8 @@ impl Client {
 
     fn fill(&mut self) -> Result<()> {
         let mut chunk = [0; 65_536];
-        let count = self.stream.read(&mut chunk).context("waiting for the switch's answer")?;
+        let count =
+            unbroken(|| self.stream.read(&mut chunk)).context("waiting for the switch's answer")?;
         anyhow::ensure!(count > 0, "the switch closed the connection");
         self.buffer.extend_from_slice(&chunk[..count]);
         Ok(())

@@ -4,6 +4,7 @@
 //! Two requests: the family's number by its name, then the device. Message header, 16 bytes: `len` 0..4, `type` 4..6, `flags` 6..8,
 //! `sequence` 8..12, `port` 12..16; `struct genlmsghdr`, 4 bytes: `cmd`, `version`; attributes: `len` 0..2, `type` 2..4, value padded to 4.
 
+use rustix::io::retry_on_intr;
 use rustix::net::netlink::{self, SocketAddrNetlink};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
@@ -106,7 +107,8 @@ fn request(family: u16, command: u8, attribute: u16, value: &[u8]) -> Vec<u8> {
 fn exchange(socket: &OwnedFd, request: &[u8]) -> io::Result<Vec<u8>> {
     rustix::net::send(socket, request, SendFlags::empty())?;
     let mut answer = vec![0; 16 * 1024];
-    let (length, _) = rustix::net::recv(socket, &mut answer[..], RecvFlags::empty())?;
+    let (length, _) =
+        retry_on_intr(|| rustix::net::recv(socket, &mut answer[..], RecvFlags::empty()))?;
     answer.truncate(length);
     let kind = answer.get(4..6).map(|kind| u16::from_ne_bytes([kind[0], kind[1]]));
     match kind {

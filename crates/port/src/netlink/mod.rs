@@ -15,6 +15,7 @@ pub use link::{Link, Peer};
 use codec::{
     Message, NLMSG_ERROR, RTM_GETLINK, RTM_GETNSID, RTM_NEWLINK, Request, messages, read_u32,
 };
+use rustix::io::retry_on_intr;
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType};
@@ -113,7 +114,9 @@ impl Netlink {
         rustix::net::send(&self.socket, &request.finish(sequence), SendFlags::empty())?;
         let mut datagram = vec![0; DATAGRAM];
         loop {
-            let (len, _) = rustix::net::recv(&self.socket, &mut datagram[..], RecvFlags::empty())?;
+            let (len, _) = retry_on_intr(|| {
+                rustix::net::recv(&self.socket, &mut datagram[..], RecvFlags::empty())
+            })?;
             for message in messages(&datagram[..len]).filter(|message| message.sequence == sequence)
             {
                 match message.kind {

@@ -9,6 +9,8 @@ use port::{
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fs::File;
+use std::io::ErrorKind;
+use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::process::{Command, id};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -126,6 +128,19 @@ pub fn run(line: &str) -> String {
         .unwrap_or_else(|error| panic!("{line}: {error}"));
     assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// The next datagram: how long it is and who sent it. Waits on if the machine was stopped for a moment (`EINTR`, signal(7)).
+///
+/// # Panics
+/// If none comes before the socket's timeout.
+pub fn datagram(socket: &UdpSocket, bytes: &mut [u8]) -> (usize, SocketAddr) {
+    loop {
+        match socket.recv_from(bytes) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            got => return got.expect("a datagram"),
+        }
+    }
 }
 
 /// What the forwarder saw.

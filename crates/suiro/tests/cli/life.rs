@@ -1,6 +1,7 @@
 //! A node's life as its user sees it: guests talk, it is killed, everything is back; interfaces and files come and go.
 
 use crate::place::{Place, privileged, sh, until};
+use lab::unbroken;
 use rustix::process::Signal;
 use std::time::Instant;
 
@@ -274,8 +275,7 @@ fn systemd_hears_that_the_node_is_ready_alive_and_ending() {
     let mut hear_until = |word: &str| {
         let mut buffer = [0; 4096];
         while !heard.contains(word) {
-            let length = notices
-                .recv(&mut buffer)
+            let length = unbroken(|| notices.recv(&mut buffer))
                 .unwrap_or_else(|error| panic!("no {word} ({error}) after:\n{heard}"));
             heard += &format!("{}\n", String::from_utf8_lossy(&buffer[..length]));
         }

@@ -3,6 +3,7 @@
 use crate::paths::{exchange, inside};
 use crate::place::{Place, sh};
 use crate::sealed::keys;
+use lab::unbroken;
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -96,7 +97,7 @@ impl Pair {
         thread::scope(|scope| {
             scope.spawn(|| {
                 let mut bytes = [0; 9000];
-                while let Ok((len @ 1.., from)) = far.recv_from(&mut bytes) {
+                while let Ok((len @ 1.., from)) = unbroken(|| far.recv_from(&mut bytes)) {
                     far.send_to(&bytes[..len], from).unwrap();
                 }
                 assert!(ended.load(Relaxed), "the other guest hears nothing any more");
@@ -145,8 +146,8 @@ fn window(socket: &UdpSocket, first: u64, len: usize) {
         socket.send(&bytes).unwrap();
     }
     for number in first..first + WINDOW {
-        let got =
-            socket.recv(&mut bytes).unwrap_or_else(|error| panic!("{number} is lost: {error}"));
+        let got = unbroken(|| socket.recv(&mut bytes))
+            .unwrap_or_else(|error| panic!("{number} is lost: {error}"));
         assert_eq!((got, &bytes[..8]), (len, &number.to_be_bytes()[..]), "out of order");
     }
 }

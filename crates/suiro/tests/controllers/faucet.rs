@@ -6,6 +6,7 @@
 
 use crate::ofctl::set_link;
 use crate::support::{Controller, Kind, Lab, Ofctl, inside, privileged, sh, until};
+use lab::unbroken;
 use std::io::ErrorKind;
 use std::iter;
 use std::net::{IpAddr, UdpSocket};
@@ -182,7 +183,10 @@ fn arrives(lab: &Lab, from: &str, to: &str, address: &str, ports: [u16; 2]) -> b
         }
     });
     let mut bytes = [0; 9];
-    assert_eq!(sockets[1].recv(&mut bytes).expect("the open port gets its datagram"), 5);
+    assert_eq!(
+        unbroken(|| sockets[1].recv(&mut bytes)).expect("the open port gets its datagram"),
+        5
+    );
     sockets[0].set_nonblocking(true).unwrap();
     match sockets[0].recv(&mut bytes) {
         Ok(length) => length == 5,

@@ -2,6 +2,7 @@
 
 use crate::support::{Lab, Ofctl, inside, privileged, received, sh, until};
 use crate::{GUESTS, connect_all};
+use lab::unbroken;
 use std::net::UdpSocket;
 use std::time::Duration;
 
@@ -84,7 +85,8 @@ pub fn a_packet_out_arrives(lab: &Lab, ofctl: &Ofctl<'_>) {
         socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
         ofctl.run("packet-out", &[&packet]);
         let mut found = [0; 100];
-        let (length, from) = socket.recv_from(&mut found).expect("the datagram arrives");
+        let (length, from) =
+            unbroken(|| socket.recv_from(&mut found)).expect("the datagram arrives");
         assert_eq!((&found[..length], from.ip().to_string().as_str()), (&text[..], "10.0.0.77"));
     });
 }

@@ -5,6 +5,7 @@
 
 use crate::Lab;
 use crate::support::{Said, inside, sh, until};
+use lab::unbroken;
 use rustix::net::sockopt::{set_socket_recv_buffer_size_force, socket_incoming_cpu};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -124,7 +125,7 @@ impl Host {
         let mut buffer = [0; 64];
         let one = |number: usize| {
             sender.send(&number.to_be_bytes()).unwrap();
-            let length = receiver.recv(&mut buffer).unwrap();
+            let length = unbroken(|| receiver.recv(&mut buffer)).unwrap();
             assert_eq!(buffer[..length], number.to_be_bytes());
             socket_incoming_cpu(&receiver).unwrap()
         };

@@ -1,6 +1,7 @@
 //! The node is killed while frames flow.
 
 use crate::{Host, privileged, until};
+use lab::unbroken;
 use rustix::net::sockopt::socket_incoming_cpu;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -47,7 +48,7 @@ fn stream(host: &Host, core: u32, meanwhile: impl FnOnce()) -> Stream {
             let mut next = 0;
             let mut buffer = [0; 8];
             // The timeout comes when the sender has ended.
-            while receiver.recv(&mut buffer).is_ok() {
+            while unbroken(|| receiver.recv(&mut buffer)).is_ok() {
                 let number = u64::from_be_bytes(buffer);
                 stream.out_of_order += u64::from(number < next);
                 next = number + 1;

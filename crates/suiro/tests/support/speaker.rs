@@ -1,5 +1,6 @@
 //! A controller's end of a connection, by OpenFlow 1.3.
 
+use lab::unbroken;
 use openflow::{Header, Hello, Message, Version, VersionSet, next_frame};
 use std::io::{Read, Write};
 
@@ -69,7 +70,7 @@ impl<S: Read + Write> Speaker<S> {
             }
             self.bytes.drain(..at);
             let mut chunk = [0; 65_536];
-            let count = self.stream.read(&mut chunk).expect("the switch answers");
+            let count = unbroken(|| self.stream.read(&mut chunk)).expect("the switch answers");
             assert!(count > 0, "the switch hung up");
             self.bytes.extend_from_slice(&chunk[..count]);
         }

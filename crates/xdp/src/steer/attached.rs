@@ -13,6 +13,7 @@ use super::options::{Missed, Options, Placement, QUEUE_MAX, QUEUE_MIN};
 use super::order::Clocks;
 use super::pins::{LINK, pin_error, remove};
 use crate::sys::steer::Mapped;
+use crate::verified::verified;
 use crate::{AttachError, Hook, program_name};
 use aya::maps::{CpuMap, MapData};
 use aya::programs::links::{FdLink, PinnedLink};
@@ -294,7 +295,8 @@ fn load(host: &Path, directory: &Path, options: &Options) -> Result<Ebpf, SteerE
     let step = |step| move |error: EbpfError| SteerError::Load { step, source: Box::new(error) };
     let mut ebpf = loader.load(OBJECT).map_err(step("load the maps of an interface"))?;
     for name in [ARRIVE, STEER] {
-        let loaded = program(&mut ebpf, name)?.load();
+        let program = program(&mut ebpf, name)?;
+        let loaded = verified(|| program.load());
         loaded.map_err(|error| step("load the program of an interface")(error.into()))?;
     }
     Ok(ebpf)

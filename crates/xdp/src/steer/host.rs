@@ -10,6 +10,7 @@ use super::pins::{LINK, Pins, pin_error, remove};
 use super::times::CoreTimes;
 use crate::MapError;
 use crate::sys::steer::Mapped;
+use crate::verified::verified;
 use aya::maps::{Array, HashMap, MapData};
 use aya::programs::BtfTracePoint;
 use aya::programs::links::FdLink;
@@ -188,7 +189,7 @@ fn start(directory: &Path) -> Result<(), SteerError> {
             .and_then(|program| program.try_into().ok())
             .ok_or(SteerError::BrokenBuild(name))?;
         let step = "trace what cores do";
-        program.load(tracepoint, &btf).map_err(|error| load(step)(error.into()))?;
+        verified(|| program.load(tracepoint, &btf)).map_err(|error| load(step)(error.into()))?;
         let link = program.attach().and_then(|id| program.take_link(id));
         let link = FdLink::from(link.map_err(|error| load(step)(error.into()))?);
         let path = directory.join(pin);

@@ -1,5 +1,6 @@
 //! What the kernel says of an interface: one question to rtnetlink.
 
+use rustix::io::retry_on_intr;
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{
@@ -56,7 +57,7 @@ fn ask(index: u32) -> io::Result<Vec<u8>> {
     request[20..24].copy_from_slice(&index.to_ne_bytes());
     sendto(&socket, &request, SendFlags::empty(), &SocketAddrNetlink::new(0, 0))?;
     let mut answer = vec![0; 64 * 1024];
-    let (len, _) = recv(&socket, &mut answer[..], RecvFlags::empty())?;
+    let (len, _) = retry_on_intr(|| recv(&socket, &mut answer[..], RecvFlags::empty()))?;
     answer.truncate(len);
     Ok(answer)
 }

@@ -4,6 +4,7 @@ use crate::lab::{HERE, Lab, enter, inside, options, pin, two_cores};
 use aya::maps::loaded_maps;
 use aya::programs::links::{FdLink, PinnedLink};
 use aya::programs::{ProgramInfo, loaded_programs};
+use lab::unbroken;
 use place::CoreId;
 use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 use std::io::{BufRead, BufReader};
@@ -49,7 +50,9 @@ fn send(lab: &Lab, count: usize) -> usize {
                 });
             });
             let mut buffer = [0; 128];
-            (0..count).take_while(|_| receiver.recv(&mut buffer).is_ok_and(|len| len == 64)).count()
+            (0..count)
+                .take_while(|_| unbroken(|| receiver.recv(&mut buffer)).is_ok_and(|len| len == 64))
+                .count()
         })
     })
 }

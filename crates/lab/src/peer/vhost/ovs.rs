@@ -5,6 +5,7 @@ use super::super::{GENERATORS_CORE, SWITCH_CORE};
 use super::hugepages::Reserved;
 use super::{Kind, Running, Work, last_lines, port_name};
 use crate::netns::Namespace;
+use crate::unbroken;
 use anyhow::{Context, Result, ensure};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -69,7 +70,7 @@ pub fn work(control: &Path) -> Result<Work> {
     let mut answer = Vec::new();
     let mut buffer = [0; 4096];
     let answer: serde_json::Value = loop {
-        let len = stream.read(&mut buffer)?;
+        let len = unbroken(|| stream.read(&mut buffer))?;
         ensure!(len > 0, "the answer ended early");
         answer.extend_from_slice(&buffer[..len]);
         if let Ok(value) = serde_json::from_slice(&answer) {

@@ -1,6 +1,7 @@
 //! A small OpenFlow controller: one connection that waits for answers and barriers, never for time.
 
 use super::guest::PATIENCE;
+use lab::unbroken;
 use openflow::{
     ErrorCode, ErrorKind, ErrorMsg, HEADER_LEN, Hello, Message, MultipartReply, MultipartRequest,
     Part, Version, VersionSet, next_frame,
@@ -81,7 +82,7 @@ impl Session {
                 }
             } else {
                 let mut chunk = [0; 1 << 14];
-                let read = self.stream.read(&mut chunk);
+                let read = unbroken(|| self.stream.read(&mut chunk));
                 match read.unwrap_or_else(|error| panic!("nothing more from the switch: {error}")) {
                     0 => panic!("the switch hung up; inbox: {:?}", self.inbox),
                     count => self.buffer.extend_from_slice(&chunk[..count]),

@@ -91,9 +91,10 @@ impl PacketSocket {
 
     /// The next frame, with the outer VLAN tag that the kernel keeps beside it put back in.
     pub fn receive(&self) -> io::Result<Vec<u8>> {
-        match self.take(0) {
+        let taken = || lab::unbroken(|| self.take(0));
+        match taken() {
             // Told once of an interface that was down meanwhile.
-            Err(error) if error.raw_os_error() == Some(libc::ENETDOWN) => self.take(0),
+            Err(error) if error.raw_os_error() == Some(libc::ENETDOWN) => taken(),
             result => result,
         }
     }
