@@ -129,7 +129,7 @@ impl fmt::Display for Reason {
             Self::Fixed => "the rule names the core",
             Self::Hash => "by hash",
             Self::LeastLoaded => "least loaded core without a guest, within the threshold",
-            Self::Priority => "priority: least loaded core without a guest",
+            Self::Priority => "priority: least loaded core without a guest, a reserved one first",
             Self::OwnCore => "no core is free: on its guest's own core",
             Self::OwnCoreWanted => "the rule wants its guest's own core",
             Self::AboveThreshold => "stayed: every core is above the threshold",

@@ -32,15 +32,17 @@ impl Default for Moves {
     }
 }
 
-/// Above this, more units are no more: a score is a `u32`, of which a load takes 20 bits.
+/// Above this, more units are no more: a score is a `u32`, of which two loads, 20 bits each, take 21 together.
 const PLACED_MAX: u32 = (1 << 11) - 1;
 
 /// The order of the cores that fit, the lowest first: the fewest units that `load` does not show, then the least load. So units that come together go to
 /// different cores, whatever small difference there is between the loads of these: any of them may turn out to fill a core.
-fn score(core: &Core, facts: &Facts) -> u32 {
-    // Of two equally loaded cores, a priority flow takes the reserved one and leaves the other to ordinary flows.
-    let last = u32::from(facts.is_priority && core.role != Role::Reserved);
-    core.placed.min(PLACED_MAX) << 21 | core.load.total().as_ppm() << 1 | last
+fn score(table: &CoreTable, core: &Core, facts: &Facts) -> u32 {
+    // What no ordinary flow will ever join is worth some load: to a priority flow, a core that is not reserved counts as fuller by the threshold
+    // (and of equals the reserved one comes first).
+    let open = facts.is_priority && core.role != Role::Reserved;
+    let more = if open { table.threshold.as_ppm() + 1 } else { 0 };
+    core.placed.min(PLACED_MAX) << 21 | (core.load.total().as_ppm() + more)
 }
 
 /// What `core` is to this unit.
@@ -50,7 +52,11 @@ fn verdict(table: &CoreTable, core: &Core, facts: &Facts) -> Verdict {
     }
     if !core.pinned.is_empty() {
         let is_own = facts.vm.is_some_and(|vm| core.pinned.contains(vm));
-        return if is_own { Verdict::Own(score(core, facts)) } else { Verdict::No(WhyNot::Pinned) };
+        return if is_own {
+            Verdict::Own(score(table, core, facts))
+        } else {
+            Verdict::No(WhyNot::Pinned)
+        };
     }
     if core.role == Role::Reserved && !facts.is_priority {
         return Verdict::No(WhyNot::Reserved);
@@ -60,7 +66,7 @@ fn verdict(table: &CoreTable, core: &Core, facts: &Facts) -> Verdict {
     if load > threshold {
         return Verdict::No(WhyNot::AboveThreshold { load, threshold });
     }
-    Verdict::Free(score(core, facts))
+    Verdict::Free(score(table, core, facts))
 }
 
 /// The best core of each kind so far.

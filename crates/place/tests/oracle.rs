@@ -60,8 +60,10 @@ fn oracle(table: &CoreTable, facts: &Facts) -> Decision {
     let best = |fits: &dyn Fn(&Core) -> bool| {
         let mut found: Vec<&Core> = table.cores().iter().filter(|core| fits(core)).collect();
         found.sort_by_key(|core| {
-            let is_second = facts.is_priority && core.role != Role::Reserved;
-            (core.placed, core.load.total(), is_second, core.id())
+            let is_open = facts.is_priority && core.role != Role::Reserved;
+            let more = if is_open { table.threshold } else { Load::default() };
+            let counted = core.load.total().as_ppm() + more.as_ppm();
+            (core.placed, counted, is_open, core.id())
         });
         found.first().map(|core| core.id())
     };

@@ -73,7 +73,7 @@ struct walk {
 	const struct steer_table *table;
 };
 
-/* place::vse::score: units that the load does not show yet, then the load, in 20 bits. */
+/* place::vse::score: units that the load does not show yet, then the load, for a priority unit with the threshold where the core is not reserved; 20 bits each. */
 #define UNITS_MAX 0x7ff
 #define UNITS_SHIFT 21
 /* Receiving cores that choose at once look again, so often. */
@@ -88,13 +88,15 @@ static __always_inline __u32 units_of(const struct steer_table_core *core)
 	return those ? volatile_read(those->units) : core->measured;
 }
 
-static __always_inline __u32 score(const struct choice *choice, const struct steer_table_core *core, __u32 units)
+static __always_inline __u32 score(const struct choice *choice, const struct steer_table *table,
+				   const struct steer_table_core *core, __u32 units)
 {
 	__u32 unmeasured = units - core->measured;
+	__u32 more = choice->is_priority && core->role != STEER_ROLE_RESERVED ? table->threshold + 1 : 0;
 
 	if (unmeasured > UNITS_MAX)
 		unmeasured = UNITS_MAX;
-	return unmeasured << UNITS_SHIFT | core->load << 1 | (choice->is_priority && core->role != STEER_ROLE_RESERVED);
+	return unmeasured << UNITS_SHIFT | (core->load + more);
 }
 
 static __always_inline int is_own(const struct choice *choice, const struct steer_table_core *core)
@@ -120,7 +122,7 @@ static __always_inline void see(struct choice *choice, const struct steer_table 
 		if (!is_own(choice, core))
 			return;
 		units = units_of(core);
-		this = score(choice, core, units);
+		this = score(choice, table, core, units);
 		if (!choice->has_own || this < choice->own_score) {
 			choice->has_own = 1;
 			choice->own_score = this;
@@ -136,7 +138,7 @@ static __always_inline void see(struct choice *choice, const struct steer_table 
 		return;
 	}
 	units = units_of(core);
-	this = score(choice, core, units);
+	this = score(choice, table, core, units);
 	if (!choice->has_free || this < choice->free_score) {
 		choice->has_free = 1;
 		choice->free_score = this;

@@ -161,6 +161,15 @@ fn of_equals_a_priority_flow_takes_the_reserved_core() {
 }
 
 #[test]
+fn a_priority_flow_takes_the_reserved_core_unless_it_is_fuller_by_more_than_the_threshold() {
+    for (reserved, chosen) in [(71, 1), (90, 1), (100, 0)] {
+        let mut table = table(&[(40, 0), (reserved, 0)]);
+        change(&mut table, 1).role = Role::Reserved;
+        assert_eq!(place(&table, &priority(0)).0, chosen, "{reserved} %");
+    }
+}
+
+#[test]
 fn a_rule_that_wants_the_own_core_gets_it_though_others_are_free() {
     let own = Facts { wants_own_core: true, ..facts(1) };
     assert_eq!(place(&paper(), &own), (0, Reason::OwnCoreWanted));
@@ -197,9 +206,9 @@ fn why_tells_what_was_thought_of_every_core() {
     assert_eq!(
         verdicts(&facts(1)),
         [
-            Verdict::Own(200_000),
+            Verdict::Own(100_000),
             Verdict::No(WhyNot::Pinned),
-            Verdict::Free(400_000),
+            Verdict::Free(200_000),
             Verdict::No(WhyNot::AboveThreshold { load, threshold }),
             Verdict::No(WhyNot::Excluded),
             Verdict::No(WhyNot::Reserved),
