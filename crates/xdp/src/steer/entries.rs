@@ -224,7 +224,7 @@ impl Attached {
             match self.add(entry) {
                 Ok(unit) => added.push(unit),
                 Err(error) => {
-                    // Nobody has seen them: their masks are not published yet, and those that were there had other entries.
+                    // Frames have seen them at most by masks that were published before: the change stays open until none of these is under way.
                     added.iter().for_each(|&UnitId(unit)| self.erase(unit));
                     (self.entries.uses, self.entries.next, self.entries.freed) = before;
                     return Err(error);

@@ -137,6 +137,8 @@ fn changes_that_cannot_be_made_change_nothing() {
     let taken = attached.insert(&[from_port(2, 0), from_port(1, 1)]);
     assert!(matches!(taken, Err(ChangeError::Taken { unit }) if unit == first[0]), "{taken:?}");
     assert_eq!(attached.entries(), [(first[0], from_port(1, 0))]);
+    // A frame may have seen what was taken back.
+    attached.settle_now().unwrap();
     let masks: Vec<_> = (0..32)
         .map(|bit| Entry {
             matching: Match::fields(1, [(Field::NwSrc, 0, 1 << bit)]),
