@@ -3,6 +3,7 @@
 //! Two flows whose hashes agree share a core with RPS as they do without it; steered, each has one. A VM that works for what it receives is pinned to
 //! the interrupted core; its flow is processed there, or elsewhere. "One flow alone" is the collision-free rate that a freed flow is held to.
 
+use super::cipher::Cipher;
 use super::findings::{Findings, Goal};
 use super::steering::Steering;
 use super::traffic::Flow;
@@ -26,8 +27,25 @@ struct Ports {
     here: u16,
     /// VM 2's, on the interrupted core as well.
     collides: u16,
-    /// VM 1's and VM 2's, on another core.
-    away: [u16; 2],
+    /// VM 1's and VM 2's, on another core; none in a tunnel whose packets show no ports.
+    away: Option<[u16; 2]>,
+}
+
+impl Ports {
+    fn by_hash(lab: &mut Lab<'_>, rx: usize) -> Result<Self> {
+        Ok(Self {
+            here: lab.port_where(1, |core| core == rx)?,
+            collides: lab.port_where(2, |core| core == rx)?,
+            away: Some([
+                lab.port_where(1, |core| core != rx)?,
+                lab.port_where(2, |core| core != rx)?,
+            ]),
+        })
+    }
+
+    fn hidden(lab: &mut Lab<'_>) -> Self {
+        Self { here: lab.any_port(), collides: lab.any_port(), away: None }
+    }
 }
 
 /// Runs it.
@@ -37,11 +55,9 @@ struct Ports {
 pub fn run(experiment: &Experiment, settings: &Settings) -> Result<Findings> {
     let testbed = prepare(settings, 2)?;
     let mut lab = Lab::new(settings, &testbed)?;
-    let rx = testbed.layout.rx;
-    let ports = Ports {
-        here: lab.port_where(1, |core| core == rx)?,
-        collides: lab.port_where(2, |core| core == rx)?,
-        away: [lab.port_where(1, |core| core != rx)?, lab.port_where(2, |core| core != rx)?],
+    let ports = match settings.cipher {
+        Cipher::InPlace => Ports::by_hash(&mut lab, testbed.layout.rx)?,
+        Cipher::Esp => Ports::hidden(&mut lab),
     };
     for &size in &settings.sizes {
         let trials = trials(&lab, &ports, size);
@@ -68,7 +84,9 @@ fn trials(lab: &Lab<'_>, ports: &Ports, size: usize) -> Vec<Trial> {
     let elsewhere = vec![lab.vm(1, lab.testbed.layout.others().first().copied(), VM_WORK)];
     let wanted = |steering| lab.wants(steering);
     // Fragments have no ports to hash, so that no port keeps them apart.
-    let hashed = |steering| size <= 1400 && lab.wants(steering);
+    let away = ports.away.filter(|_| size <= 1400);
+    let hashed = |steering| away.is_some() && lab.wants(steering);
+    let away = away.unwrap_or_default();
     let trial = |case, steering, flows: Vec<Flow>, vms: &[Vm]| Trial {
         case,
         steering,
@@ -81,11 +99,11 @@ fn trials(lab: &Lab<'_>, ports: &Ports, size: usize) -> Vec<Trial> {
         (wanted(Default), trial(ALONE, Default, one(ports.here), &both)),
         (wanted(Default), trial(FLOWS, Default, colliding(), &both)),
         (hashed(Rps), trial(FLOWS, Rps, colliding(), &both)),
-        (hashed(Rps), trial(NO_FLOWS, Rps, two(ports.here, ports.away[1]), &both)),
+        (hashed(Rps), trial(NO_FLOWS, Rps, two(ports.here, away[1]), &both)),
         (wanted(Vse), trial(NO_FLOWS, Vse, colliding(), &both)),
         (wanted(Default), trial(VM, Default, one(ports.here), &pinned)),
         (wanted(Default), trial(NO_VM, Default, one(ports.here), &elsewhere)),
-        (hashed(Rps), trial(NO_VM, Rps, one(ports.away[0]), &pinned)),
+        (hashed(Rps), trial(NO_VM, Rps, one(away[0]), &pinned)),
         (wanted(Vse), trial(NO_VM, Vse, one(ports.here), &pinned)),
     ];
     table.into_iter().filter(|(is_wanted, _)| *is_wanted).map(|(_, trial)| trial).collect()

@@ -234,7 +234,7 @@ impl Sheet {
     pub fn by_core(&self, experiment: &str) -> Result<Vec<ByCore>> {
         let paper = Paper::of(experiment)?;
         let line = |line: &ByCore| {
-            let paper = paper.counts(&line.steering, line.size);
+            let paper = paper.counts(&line.case, &line.steering, line.size);
             ByCore { paper, ..line.clone() }
         };
         Ok(self.by_core.iter().map(line).collect())

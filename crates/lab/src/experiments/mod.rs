@@ -233,7 +233,7 @@ static EXPERIMENTS: [Experiment; NAMES.len()] = [
     },
     Experiment {
         name: NAMES[8],
-        about: "two flows, and three VMs of which one has priority, through a tunnel that the kernel encrypts (VS-extend, tables 5, 6 and 7; needs a kernel with ESP, or --guest)",
+        about: "collisions, two flows, and three VMs of which one has priority, through a tunnel that the kernel encrypts (VS-extend, tables 4 to 7; needs a kernel with ESP, or --guest)",
         counts: true,
         run: ipsec::run,
     },
