@@ -42,6 +42,8 @@ impl Lab {
         lab.host = Some(Host::open(&lab.root()).expect("the host's programs load"));
         for place in ["far", "near"] {
             run(&format!("ip netns add {}", lab.netns(place)));
+            // Else its neighbour discovery comes through the program whenever it likes, and is counted.
+            lab.set_ipv6(place, "default", false);
         }
         let (far, near) = (lab.netns("far"), lab.netns("near"));
         run(&format!("ip -n {near} link add eth0 type veth peer name eth0 netns {far}"));
@@ -68,6 +70,13 @@ impl Lab {
 
     pub fn ip(&self, place: &str, arguments: &str) -> String {
         run(&format!("ip -n {} {arguments}", self.netns(place)))
+    }
+
+    /// Whether an interface, or those to come (`default`), speak IPv6.
+    pub fn set_ipv6(&self, place: &str, interface: &str, on: bool) {
+        let path = format!("/proc/sys/net/ipv6/conf/{interface}/disable_ipv6");
+        inside(&self.netns(place), || std::fs::write(path, if on { "0" } else { "1" }))
+            .expect("root may");
     }
 
     /// The near end of the veth.
