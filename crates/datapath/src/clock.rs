@@ -16,6 +16,11 @@ pub trait Clock: Send + Sync + 'static {
     fn give_way(&self) {
         std::thread::yield_now();
     }
+
+    /// How often the calling thread has lost its core to another one, or left it.
+    fn switches(&self) -> u64 {
+        sys::switches()
+    }
 }
 
 /// The machine's own clocks: `CLOCK_MONOTONIC` (about 20 ns, no system call) and the timestamp counter.

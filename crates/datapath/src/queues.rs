@@ -81,11 +81,6 @@ impl Queues {
         self.active.is_empty()
     }
 
-    /// Whether the kernel watches any queue.
-    pub(crate) fn has_watched(&self) -> bool {
-        self.active.len() < self.table.len()
-    }
-
     /// Adds a queue and polls it at first.
     ///
     /// # Errors
@@ -138,7 +133,22 @@ impl Queues {
         removed
     }
 
-    /// The kernel says that a frame waits.
+    /// Looks into the memory of those that the kernel watches; whether the kernel has to be asked of some.
+    pub(crate) fn look(&mut self, now: Nanos) -> bool {
+        let mut asks_kernel = false;
+        for index in 0..self.table.len() {
+            let ix = QueueIx(index as u32);
+            let watched = self.get_mut(ix).filter(|queue| queue.watch == Watch::Kernel);
+            match watched.map(|queue| queue.rx.has_frames()) {
+                Some(Some(true)) => self.woken(ix, now),
+                Some(None) => asks_kernel = true,
+                Some(Some(false)) | None => {}
+            }
+        }
+        asks_kernel
+    }
+
+    /// A frame waits, so the kernel says, or the source's memory.
     pub(crate) fn woken(&mut self, ix: QueueIx, now: Nanos) {
         let Some(queue) = self.get_mut(ix) else { return };
         if queue.watch != Watch::Kernel {
@@ -257,10 +267,11 @@ mod tests {
     use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-    /// A source without frames, which can notify or cannot.
+    /// A source without frames, which can notify or cannot, and says whether it has some or does not.
     struct Source {
         ready: OwnedFd,
         notifies: Arc<AtomicBool>,
+        shows: Option<bool>,
     }
 
     impl RxQueue for Source {
@@ -272,20 +283,47 @@ mod tests {
             self.notifies.load(Relaxed)
         }
 
+        fn has_frames(&mut self) -> Option<bool> {
+            self.shows
+        }
+
         fn readiness(&self) -> BorrowedFd<'_> {
             self.ready.as_fd()
         }
     }
 
-    #[test]
-    fn a_source_that_cannot_notify_now_stays_polled() {
-        let event = || eventfd(0, EventfdFlags::NONBLOCK).unwrap();
-        let (mailbox, notifies) = (event(), Arc::new(AtomicBool::new(false)));
+    fn source(shows: Option<bool>) -> (Box<Source>, Arc<AtomicBool>) {
+        let ready = eventfd(0, EventfdFlags::NONBLOCK).unwrap();
+        let notifies = Arc::new(AtomicBool::new(true));
+        (Box::new(Source { ready, notifies: notifies.clone(), shows }), notifies)
+    }
+
+    fn worker_with(sources: impl IntoIterator<Item = Box<Source>>) -> (Queues, Poller) {
+        let mailbox = eventfd(0, EventfdFlags::NONBLOCK).unwrap();
         let (poller, mut queues) = (Poller::new(mailbox.as_fd()).unwrap(), Queues::default());
         let shared = PortShared::new(PortAt { switch: SwitchId(1), port: 1 }, 1500, 1);
-        let source = Box::new(Source { ready: event(), notifies: Arc::clone(&notifies) });
-        let place = (PortIx(0), SwitchIx(0));
-        assert!(queues.add(source, place, &shared, Nanos(0), &poller).is_ok());
+        for source in sources {
+            let place = (PortIx(0), SwitchIx(0));
+            assert!(queues.add(source, place, &shared, Nanos(0), &poller).is_ok());
+        }
+        (queues, poller)
+    }
+
+    #[test]
+    fn a_source_that_shows_its_frames_is_found_without_the_kernel() {
+        let [some, none, unknown] = [Some(true), Some(false), None].map(|shows| source(shows).0);
+        let (mut queues, _poller) = worker_with([none, some]);
+        assert!(!queues.look(Nanos(5)), "both show what they have");
+        assert_eq!((queues.active(0), queues.active(1)), (Some(QueueIx(1)), None));
+        let (mut queues, _poller) = worker_with([unknown]);
+        assert!(queues.look(Nanos(5)) && queues.is_quiet(), "the kernel knows");
+    }
+
+    #[test]
+    fn a_source_that_cannot_notify_now_stays_polled() {
+        let (source, notifies) = source(None);
+        notifies.store(false, Relaxed);
+        let (mut queues, poller) = worker_with([source]);
         queues.woken(QueueIx(0), Nanos(0));
         queues.fruitless(0, (Nanos(20), 10), &poller);
         assert_eq!(queues.active(0), Some(QueueIx(0)), "frames came, or there is no way to notify");

@@ -134,11 +134,7 @@ impl<C: Clock> Worker<C> {
 
     /// Offers the core to whoever else wants it.
     fn give_way(&mut self, now: Nanos) {
-        let clock = &self.clock;
-        self.neighbours.offer(now, || {
-            clock.give_way();
-            clock.now()
-        });
+        self.neighbours.offer(now, &*self.clock);
     }
 
     /// One round for each queue that had traffic lately; also says whether there were any frames. The clock is read once for each batch
@@ -205,14 +201,15 @@ impl<C: Clock> Worker<C> {
         self.mailbox.awake();
     }
 
-    /// Asks the kernel which watched queues have frames, waiting for `limit` at most.
+    /// Finds the watched queues that have frames, waiting for `limit` at most. The kernel is asked where that means to wait, and of sources that do
+    /// not show what they have: a frame that comes during a system call is late.
     fn look(&mut self, now: Nanos, limit: Option<Duration>) {
         if limit == Some(Duration::ZERO) {
             self.looked = now;
-            if !self.queues.has_watched() {
+            self.queues.forgive(now, &self.poller);
+            if !self.queues.look(now) {
                 return;
             }
-            self.queues.forgive(now, &self.poller);
         }
         let ready = self.poller.wait(limit);
         let now = self.clock.now();

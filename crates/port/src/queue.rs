@@ -166,6 +166,11 @@ pub trait RxQueue: Send {
         true
     }
 
+    /// Whether a frame waits, of a source that can tell without a system call; else `None`.
+    fn has_frames(&mut self) -> Option<bool> {
+        None
+    }
+
     /// Readable when a frame waits: what a sleeping worker waits for.
     fn readiness(&self) -> BorrowedFd<'_>;
 }

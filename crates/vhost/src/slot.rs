@@ -210,6 +210,15 @@ impl Slot {
         }
     }
 
+    /// Whether the driver has made buffers available that nobody has taken. `None`: only its kick will tell, of a ring that may not have been started.
+    pub fn has_frames(&self) -> Option<bool> {
+        match &self.inner.lock().state {
+            State::Running(ring) => Some(ring.waiting() > 0),
+            State::Disabled(_) => None,
+            State::Empty | State::Faulted { .. } => Some(false),
+        }
+    }
+
     /// Readable when the driver kicked or the slot changed since [`Slot::arm`]; the same file for ever.
     pub fn readiness(&self) -> BorrowedFd<'_> {
         self.links.readiness.epoll.as_fd()

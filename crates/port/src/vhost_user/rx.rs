@@ -129,6 +129,13 @@ impl RxQueue for VhostRx {
         quiet && !self.announcements.as_ref().is_some_and(|of| of.has_announcement())
     }
 
+    fn has_frames(&mut self) -> Option<bool> {
+        match self.announcements.as_ref().is_some_and(|of| of.has_announcement()) {
+            true => Some(true),
+            false => self.slot.has_frames(),
+        }
+    }
+
     fn readiness(&self) -> BorrowedFd<'_> {
         self.slot.readiness()
     }
