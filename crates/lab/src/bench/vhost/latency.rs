@@ -1,8 +1,9 @@
 //! How long a frame takes through the switch at three loads.
 //!
 //! Frames are sent evenly whatever becomes of them, and timed from the moment when they were due ([`Pace`](crate::driver::latency::Pace)).
-//! A load is a share of what a switch can carry in the placement class of the moment. Because that is more frames a second for the faster
-//! switch, ours is also measured at the peer's loads, frame for frame.
+//! A load is a share of what a switch can carry in the placement class of the moment, measured right before: the host's pace changes within
+//! seconds. Because that is more frames a second for the faster switch, ours is also measured at the peer's loads, frame for frame. The switches
+//! take turns of half a second, one window for each load, so that what the host does to one it does to the other.
 
 use super::Plan;
 use super::cases::cases;
@@ -30,9 +31,10 @@ const GOAL: f64 = 0.77;
 /// Windows that are tried until the host lets one be.
 const TRIES: usize = 4;
 
-/// Windows at each load of a turn. Each gives a figure: a virtual machine's processors are taken away for milliseconds now and then. What the
-/// driver loses so is left out; what the switch loses spoils a window's highest percentiles, but not the median of many windows'.
-const WINDOWS: usize = 12;
+/// Turns of each switch in a round, so windows at each load. Each gives a figure: a virtual machine's processors are taken away for milliseconds
+/// now and then. What the driver loses so is left out; what the switch loses spoils a window's highest percentiles, but not the median of
+/// many windows'.
+const TURNS: usize = 24;
 
 /// Whose capacity a load is a share of.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -50,11 +52,11 @@ struct Key {
     figure: &'static str,
 }
 
-/// A switch, what it can carry by placement class, in frames a second, and its figures.
+/// A switch, what it can carry by placement class, as measured last, in frames a second, and its figures.
 struct Contender {
     kind: Kind,
     rig: Rig,
-    carries: BTreeMap<&'static str, Vec<f64>>,
+    carries: BTreeMap<&'static str, f64>,
     figures: BTreeMap<Key, Vec<f64>>,
 }
 
@@ -67,7 +69,7 @@ pub fn run(plan: &Plan) -> Result<Vec<Row>> {
         let (carries, figures) = (BTreeMap::new(), BTreeMap::new());
         contenders.push(Contender { kind, rig, carries, figures });
     }
-    for round in 1..=plan.rounds {
+    for round in (1..=plan.rounds).flat_map(|round| [round; TURNS]) {
         contenders.iter_mut().try_for_each(|contender| contender.turn(plan, round))?;
         if let [ours, peer, ..] = &mut contenders[..] {
             ours.at_loads_of(peer, plan, round)?;
@@ -82,7 +84,7 @@ impl Contender {
         self.rig.switch.thaw()?;
         if let Some(window) = self.window()? {
             let rate = window.mpps * 1e6;
-            self.carries.entry(window.class).or_default().push(rate);
+            self.carries.insert(window.class, rate);
             self.at_loads_in(window.class, Capacity::Own, rate, plan, round);
         }
         self.rig.switch.freeze()
@@ -100,9 +102,10 @@ impl Contender {
     /// Measures at the peer's loads, if it is known what the peer carries in the class of this moment.
     fn at_loads_of(&mut self, peer: &Self, plan: &Plan, round: u32) -> Result<()> {
         let class = placement_class();
-        let Some(rates) = peer.carries.get(class) else { return Ok(()) };
-        let rate = Spread::of(rates.clone()).median;
+        let Some(&rate) = peer.carries.get(class) else { return Ok(()) };
         self.rig.switch.thaw()?;
+        // As in a turn: what fell due while it was stopped is done by then.
+        self.window()?;
         self.at_loads_in(class, Capacity::Peers, rate, plan, round);
         self.rig.switch.freeze()
     }
@@ -115,7 +118,7 @@ impl Contender {
         plan: &Plan,
         round: u32,
     ) {
-        for load in LOADS.into_iter().flat_map(|load| [load; WINDOWS]) {
+        for load in LOADS {
             // In another class the switch carries something else, and this would be another load.
             let timed = self.rig.timed(rate * f64::from(load) / 100.0);
             let Some(timed) = timed.filter(|timed| timed.class == class) else { continue };

@@ -199,9 +199,11 @@ impl Rig {
     /// from its core, which then times its own absence.
     pub fn timed(&mut self, rate: f64) -> Option<Timed> {
         let class = placement_class();
-        let time = self.cycles.of(TIMED);
         let pace = Pace::new(rate, self.cycles.per_s);
-        let (totals, times) = on_the_generators_core(|| self.lean.time(time, pace));
+        let (totals, times) = on_the_generators_core(|| {
+            self.lean.time(self.cycles.of(WARM_UP), pace);
+            self.lean.time(self.cycles.of(TIMED), pace)
+        });
         (placement_class() == class && totals.longest_turn < self.cycles.of(ABSENT))
             .then_some(Timed { class, totals, times })
     }
