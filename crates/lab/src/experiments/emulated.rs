@@ -1,9 +1,10 @@
 //! The experiments inside a machine that has the cores which this one lacks: QEMU, in software emulation.
 //!
-//! **Question answered**: who processes which frame, where there are as many cores as the papers' hosts had and one more for the senders?
+//! **Question answered**: who processes which frame, where there are as many cores as the papers' hosts had and one more for the senders? And what comes of the
+//! experiments under a kernel that has what this one lacks (ESP)?
 //!
-//! The machine boots Debian's kernel with this very program, which does there what it does here and says `--counts`: an emulated core is slow, and two of them
-//! may be one of ours, so that a count means something and a rate does not. What it says of its progress comes through at once; its tables and files at the end.
+//! The machine boots Debian's kernel with this very program, which does there what it does here. With more cores than this host has it says `--counts`: two of them
+//! may be one of ours, so that a count means something and a rate does not. With no more, each is slow and all are as slow: then rates are to scale. What it says of its progress comes through at once; its tables and files at the end.
 //! It needs no privilege on this host, steers nothing here, and ends with this process ([`crate::guest`]).
 
 use super::steering::binary;
@@ -14,9 +15,6 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
-
-/// Four for the receiving host as in the papers, one for the senders, one for everything else.
-const CORES: u8 = 6;
 
 /// Room for a program with its line tables twice (as the kernel gets it, and unpacked), and for the run.
 const MEMORY_MIB: u32 = 1536;
@@ -64,8 +62,9 @@ const REPORT: &str = "/tmp/report.html";
 /// What is not installed, an experiment that only measures time, or what went wrong inside.
 pub fn run(settings: &Settings, wanted: &[&Experiment]) -> Result<()> {
     let names = countable(wanted)?;
-    eprintln!("guest: a machine of {CORES} cores starts in software emulation");
-    let spec = GuestSpec::new("lab").cpus(CORES).memory_mib(MEMORY_MIB).modules(&MODULES).log();
+    let cores = settings.cores;
+    eprintln!("guest: a machine of {cores} cores starts in software emulation");
+    let spec = GuestSpec::new("lab").cpus(cores).memory_mib(MEMORY_MIB).modules(&MODULES).log();
     let mut guest = Guest::boot(&spec.program(binary()?))?;
     eprintln!("guest: Linux {}, at work after {:.0} s", guest.release, guest.start.as_secs_f64());
     let log = guest.log.take().context("the guest's log was asked for")?;
@@ -112,8 +111,8 @@ fn command(settings: &Settings, names: &[&str]) -> Result<String> {
     let mut words = vec![program.context("own program: no name")?.to_owned(), "lab run".into()];
     words.extend(names.iter().map(|&name| name.to_owned()));
     let list = |items: Vec<String>| items.join(",");
+    words.extend(settings.counts_only().then(|| "--counts".into()));
     words.extend([
-        "--counts".into(),
         format!("--rounds {}", settings.rounds),
         format!("--seconds {}", settings.seconds),
         format!("--capacity {}", settings.capacity),
@@ -168,7 +167,7 @@ mod tests {
 
     #[test]
     fn the_guest_is_asked_for_the_same_and_for_counts() {
-        let typed = "x fragments --guest --sizes 1400 --steering default,vse --seconds 0.5 --csv d";
+        let typed = "x fragments --guest --cores 16 --sizes 1400 --steering default,vse --seconds 0.5 --csv d";
         let Line { settings } = Line::try_parse_from(typed.split(' ')).unwrap();
         let command = command(&settings, &["fragments"]).unwrap();
         let (_, arguments) = command.split_once(" lab run ").unwrap();

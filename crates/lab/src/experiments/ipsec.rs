@@ -1,6 +1,6 @@
 //! `vse-ipsec`: the papers' setting to the letter, a tunnel that the kernel encrypts.
 //!
-//! `vse-collision`, `vse-two-flows` and `vse-priority` once more, with ESP where the others have a program that stands for it. Nothing of the inner packet can be seen where a core is
+//! `vse-collision`, `vse-two-flows` and `vse-priority` once more, with ESP beside the program that stands for it in the others. Nothing of the inner packet can be seen where a core is
 //! chosen, and fragments are those of the encrypted packet: a hash finds one flow, suiro reads the flow control field.
 
 use super::cipher::Cipher;

@@ -1,7 +1,6 @@
 //! One contender of an experiment, and what all experiments share to measure it.
 
 use super::Settings;
-use super::cipher::Cipher;
 use super::findings::{ByCore, Findings, Goal, OverTime, REORDERED, Sheet};
 use super::frame::tunnelled;
 use super::layout::Layout;
@@ -83,12 +82,7 @@ pub fn prepare(settings: &Settings, vms: u8) -> Result<Testbed> {
     crate::sys::unpin();
     let layout = Layout::of(std::thread::available_parallelism().map_or(1, usize::from))?;
     let mut testbed = Testbed::build(vms, &layout, settings.cipher)?;
-    // Where only counts matter the program works as well: flows are to weigh what they do in other experiments, and an emulated core's cipher is nobody's.
-    if settings.cipher == Cipher::Esp && !settings.counts {
-        layout.rest.map_or_else(crate::sys::unpin, crate::sys::pin);
-        eprintln!("encrypted by the kernel; {}", layout.describe());
-        return Ok(testbed);
-    }
+    // Beside the kernel's encryption as well: flows are to weigh what they do in other experiments, whatever a core's cipher takes.
     let frame = tunnelled(1, 1400);
     // The calibration is done where the work will be: an interrupt's cache is as warm.
     crate::sys::pin(layout.rx);

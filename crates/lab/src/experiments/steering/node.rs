@@ -72,9 +72,17 @@ impl Node {
         for vm in told.vms {
             let (name, number) = (name(vm.number), vm.number.to_string());
             let (address, core) = (address(vm.number), vm.core.map(|core| core.to_string()));
-            let words = ["steer", "vm", "add", &name, "--id", &number, "--address", &address];
+            let words = ["steer", "vm", "add", &name, "--id", &number];
+            // A machine with addresses is known by these, which encryption hides: then by the flow control field.
+            let address = (self.cipher == Cipher::InPlace).then_some(["--address", &address]);
             let cores = core.iter().flat_map(|core| ["--cores", core]);
-            self.run(&words.into_iter().chain(cores).collect::<Vec<_>>())?;
+            self.run(
+                &words
+                    .into_iter()
+                    .chain(address.into_iter().flatten())
+                    .chain(cores)
+                    .collect::<Vec<_>>(),
+            )?;
             self.add_rule(vm.number, told)?;
         }
         self.add_idle_rules(told.idle_rules)?;
