@@ -7,8 +7,8 @@ mod oracle;
 
 use libfuzzer_sys::fuzz_target;
 use oracle::naive;
-use wire::tunnel::{Gre, Vxlan};
-use wire::{Gso, Head, Offload, checksum, is_partial, parse, parse_into, segment};
+use wire::tunnel::{Datagram, Gre, Vxlan};
+use wire::{Field, Gso, Head, Offload, checksum, is_partial, parse, parse_into, segment};
 
 fuzz_target!(|frame: &[u8]| {
     let head = Head::copy_of(frame);
@@ -30,7 +30,25 @@ fuzz_target!(|frame: &[u8]| {
     }
     segments_stay_in_bounds(frame, &head);
     let _ = (Gre::parse(frame), Vxlan::parse(frame));
+    a_datagram_is_what_the_parser_sees(frame, &head);
 });
+
+/// A datagram that is found in a frame lies in it, and is the one that the parser sees there.
+fn a_datagram_is_what_the_parser_sees(frame: &[u8], head: &Head) {
+    let gso_size = frame.last().map_or(1, |&byte| u16::from(byte) * 9);
+    let large = Offload { gso: Gso::Udp, gso_size, ..Offload::default() };
+    for offload in [Offload::default(), large] {
+        let Some(found) = Datagram::find(head.bytes(), frame.len(), &offload) else { continue };
+        let (key, layers) = parse(head, 0);
+        assert!(found.payload.start <= found.payload.end && found.payload.end <= frame.len());
+        assert_eq!(found.payload.start, usize::from(layers.l4) + 8);
+        assert_eq!(key.get(Field::IpProto), u128::from(wire::ip_proto::UDP));
+        assert_eq!(key.get(Field::IpFrag), 0);
+        let ports = (key.get(Field::TpSrc), key.get(Field::TpDst));
+        assert_eq!(ports, (found.ports.0.into(), found.ports.1.into()));
+        assert_eq!(found.from.is_ipv4(), key.get(Field::EthType) == 0x0800);
+    }
+}
 
 /// Every kind of cut: refused, or gapless and inside the frame.
 fn segments_stay_in_bounds(frame: &[u8], head: &Head) {

@@ -45,6 +45,8 @@ pub(crate) struct Worker<C> {
     unreleased: Option<QueueIx>,
     /// When the kernel was last asked about the queues that are not polled.
     looked: Nanos,
+    /// How often bells had rung then ([`port::rings`]).
+    rings: u64,
     /// How long, in ns, to poll in vain.
     spin: u64,
     neighbours: Neighbours,
@@ -77,6 +79,7 @@ impl<C: Clock> Worker<C> {
             serving: None,
             unreleased: None,
             looked: Nanos::default(),
+            rings: 0,
             spin: config.spin.as_nanos() as u64,
             neighbours: Neighbours::default(),
             clock,
@@ -123,7 +126,9 @@ impl<C: Clock> Worker<C> {
             self.sleep(now);
             return ControlFlow::Continue(());
         }
-        if now.since(self.looked) >= self.spin {
+        let rings = port::rings();
+        if now.since(self.looked) >= self.spin || rings != self.rings {
+            self.rings = rings;
             self.look(now, Some(Duration::ZERO));
         }
         if !found {

@@ -1,5 +1,6 @@
 //! The half of a port that the node keeps.
 
+use crate::bypass::Outlet;
 use crate::error::ControlError;
 use crate::facts::PortFacts;
 use crate::vxlan::{SealOn, Security};
@@ -41,6 +42,11 @@ pub trait PortControl: Send {
 
     /// The encryption of a tunnel that has one.
     fn security(&self) -> Option<Arc<Security>> {
+        None
+    }
+
+    /// The way past the kernel of a tunnel that has one.
+    fn outlet(&self) -> Option<Arc<Outlet>> {
         None
     }
 

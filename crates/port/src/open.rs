@@ -1,6 +1,7 @@
 //! One entrance for every kind of kernel-backed port.
 
 use crate::af_xdp::{Transmitters, without};
+use crate::bypass::Doors;
 use crate::control::PortControl;
 use crate::ends::Ends;
 use crate::error::OpenError;
@@ -37,6 +38,8 @@ pub struct Opener {
     ledger: Arc<Ledger>,
     /// The numbers of tunnels' ends.
     ends: Arc<Ends>,
+    /// Where tunnels and TAPs meet past the kernel.
+    doors: Doors,
 }
 
 impl Opener {
@@ -49,6 +52,7 @@ impl Opener {
             groups: Groups::default(),
             ledger: Arc::new(Ledger::new(None)),
             ends: Arc::default(),
+            doors: Doors::default(),
         }
     }
 
@@ -80,15 +84,15 @@ impl Opener {
     /// Every one names the interface, the step, the cause and a remedy; nothing is left behind.
     pub fn open(&self, spec: &PortSpec) -> Result<OpenPort, OpenError> {
         match spec.kind {
-            PortKind::Tap => crate::tap::open(spec, self.workers),
+            PortKind::Tap => crate::tap::open(spec, self.workers, &self.doors),
             PortKind::AfPacket => crate::af_packet::open(spec, self.workers),
             PortKind::AfXdp => crate::af_xdp::open(spec, self.workers, || self.transmitters()),
             PortKind::VhostUser => {
                 crate::vhost_user::open(spec, self.workers, self.records.as_deref())
             }
             PortKind::Vxlan => {
-                let (groups, ledger, ends) = (&self.groups, &self.ledger, &self.ends);
-                crate::vxlan::open(spec, self.workers, Node { groups, ledger, ends })
+                let Self { groups, ledger, ends, doors, .. } = self;
+                crate::vxlan::open(spec, self.workers, Node { groups, ledger, ends, doors })
             }
         }
     }

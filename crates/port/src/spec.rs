@@ -59,6 +59,28 @@ pub struct Tunnel {
     pub mss_clamp: bool,
     /// Whether the outer UDP header has a checksum; without one none is asked for either.
     pub checksum: bool,
+    /// Who carries its packets between the port and the switch that has the NIC.
+    pub forwarding: Forwarding,
+}
+
+/// Who carries a tunnel's packets on this host.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Forwarding {
+    /// The kernel, by UDP sockets.
+    #[default]
+    Kernel,
+    /// suiro, past the kernel, where the way to the other end leaves by a TAP of one of its switches.
+    Own,
+}
+
+impl Forwarding {
+    /// The name in configuration, API and messages.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Kernel => "kernel",
+            Self::Own => "own",
+        }
+    }
 }
 
 impl Tunnel {
@@ -74,6 +96,7 @@ impl Tunnel {
             ttl: 64,
             mss_clamp: false,
             checksum: true,
+            forwarding: Forwarding::Kernel,
         }
     }
 

@@ -16,8 +16,8 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use node::spec::{
-    Addresses, BadText, Controller, Dpid, Dscp, FlowId, IfName, KeyPath, Listen, Mac, Netns,
-    NewRate, Peer, Pin, PortName, PortNumber, Protocol, Rate, Remote, SealCore, SocketPath,
+    Addresses, BadText, Controller, Dpid, Dscp, FlowId, Forwarding, IfName, KeyPath, Listen, Mac,
+    Netns, NewRate, Peer, Pin, PortName, PortNumber, Protocol, Rate, Remote, SealCore, SocketPath,
     SwitchName, TunnelKey,
 };
 use std::error::Error;
@@ -451,6 +451,10 @@ pub struct PortAdd {
     /// Whether the outer UDP header has a checksum, and over IPv6 must have one; on when left out (vxlan)
     #[arg(long, value_name = "on|off", value_parser = ["on", "off"])]
     pub outer_checksum: Option<String>,
+    /// Who carries its packets between the port and the network: own is suiro, past the kernel, where the route to the other end leaves by a TAP
+    /// of one of its switches; kernel when left out (vxlan)
+    #[arg(long, value_name = "kernel|own", value_parser = Forwarding::WORDS.to_vec())]
+    pub forwarding: Option<String>,
     /// Encrypt it with the keys of this file, absolute path (vxlan): see the guide
     #[arg(long, value_name = "FILE")]
     pub encrypt: Option<KeyPath>,

@@ -3,9 +3,11 @@
 
 mod ds;
 mod entropy;
+mod outer;
 
 pub use ds::{Dscp, Ecn, decapsulate_ds, outer_ds};
 pub use entropy::entropy;
+pub use outer::{Datagram, Outer};
 
 use crate::parse::{chunk, parse_ethernet};
 use crate::{Key, Layers};

@@ -48,17 +48,21 @@ fn configuration(directory: &Path, guests: &[Guest], attach: Attach) -> Result<S
             Attach::Tap => {
                 writeln!(text, "type = \"tap\"\ninterface = \"eth0\"\nnetns = \"{netns}\"")?
             }
-            Attach::AfPacket => writeln!(text, "type = \"af_packet\"\ninterface = \"{name}\"")?,
-            Attach::AfXdpNative => {
-                writeln!(text, "type = \"af_xdp\"\ninterface = \"{name}\"\nxdp_mode = \"native\"")?
-            }
-            Attach::AfXdpGeneric => {
-                writeln!(text, "type = \"af_xdp\"\ninterface = \"{name}\"\nxdp_mode = \"generic\"")?
-            }
-            Attach::Kernel => bail!("suiro has no port inside the kernel yet"),
+            _ => text += &interface(name, attach)?,
         }
     }
     Ok(text)
+}
+
+/// What a port of an existing interface has in its configuration.
+pub(super) fn interface(name: &str, attach: Attach) -> Result<String> {
+    let of = |kind: &str, more: &str| format!("type = \"{kind}\"\ninterface = \"{name}\"\n{more}");
+    Ok(match attach {
+        Attach::AfPacket => of("af_packet", ""),
+        Attach::AfXdpNative => of("af_xdp", "xdp_mode = \"native\"\n"),
+        Attach::AfXdpGeneric => of("af_xdp", "xdp_mode = \"generic\"\n"),
+        Attach::Tap | Attach::Kernel => bail!("suiro has no port of this kind"),
+    })
 }
 
 /// Waits for the node's socket, then for the guests' interfaces, and gives these their addresses.

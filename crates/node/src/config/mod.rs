@@ -12,8 +12,8 @@ mod tls;
 
 use crate::spec::{
     AUXILIARY_MAX, DEFAULT_MISS_SEND_LEN, Dpid, ECHO_INTERVAL_MAX_S, FAIL_AFTER_MAX_S, FailMode,
-    FlowId, Listen, PortKind, PortSpec, QUEUES_MAX, QueueSpec, Rules, SteeringAccess, SwitchName,
-    SwitchPatch, SwitchSpec, TlsSpec, XdpMode,
+    FlowId, Forwarding, Listen, PortKind, PortSpec, QUEUES_MAX, QueueSpec, Rules, SteeringAccess,
+    SwitchName, SwitchPatch, SwitchSpec, TlsSpec, XdpMode,
 };
 use flow::Limits;
 use std::io;
@@ -347,6 +347,7 @@ fn read_tunnel(scope: &Scope<'_>, spec: &mut PortSpec) {
     spec.ttl = scope.number("ttl", 0..=u64::from(u8::MAX)).map(|n| n as u8);
     spec.mss_clamp = scope.flag("mss_clamp");
     spec.outer_checksum = scope.flag("outer_checksum");
+    spec.forwarding = scope.word("forwarding", Forwarding::WORDS, Forwarding::of);
     spec.encrypt = scope.text("encrypt");
     spec.seal_core = scope.text_or_number("seal_core");
 }

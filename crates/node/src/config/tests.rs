@@ -93,7 +93,7 @@ fn a_tunnel_has_its_ends_its_key_and_what_its_outer_packets_carry() {
         Config::parse(&text, "", &host()).map_err(|problems| problems.to_string())
     };
     let config = tunnel(
-        "remote = '2001:db8::2'\nlocal = '2001:db8::1,2001:db8::3'\nkey = 7\nflow_id = 'underlay'\nudp_port = 4790\ndscp = 46\nttl = 9\nmss_clamp = true\nouter_checksum = false\nencrypt = '/etc/suiro/t.keys'\nseal_core = 1",
+        "remote = '2001:db8::2'\nlocal = '2001:db8::1,2001:db8::3'\nkey = 7\nflow_id = 'underlay'\nudp_port = 4790\ndscp = 46\nttl = 9\nmss_clamp = true\nouter_checksum = false\nforwarding = 'own'\nencrypt = '/etc/suiro/t.keys'\nseal_core = 1",
     );
     let shown = serde_json::to_value(&config.unwrap().switches[0].ports[0].value).unwrap();
     let wanted = [
@@ -106,6 +106,7 @@ fn a_tunnel_has_its_ends_its_key_and_what_its_outer_packets_carry() {
         ("ttl", 9.into()),
         ("mss_clamp", true.into()),
         ("outer_checksum", false.into()),
+        ("forwarding", "own".into()),
         ("encrypt", "/etc/suiro/t.keys".into()),
         ("seal_core", 1.into()),
     ];
@@ -120,6 +121,8 @@ fn a_tunnel_has_its_ends_its_key_and_what_its_outer_packets_carry() {
     let many = tunnel("remote = '192.0.2.2'\nkey = 'flow'\nflow_id = 'tos'").unwrap();
     let shown = serde_json::to_value(&many.switches[0].ports[0].value).unwrap();
     assert_eq!((&shown["key"], &shown["flow_id"]), (&"flow".into(), &"tos".into()));
+    let refused = tunnel("remote = '192.0.2.2'\nkey = 'flow'\nforwarding = 'own'").unwrap_err();
+    assert!(refused.contains("one other end and one VNI"), "{refused}");
     let refused = tunnel("remote = '192.0.2.2'\nkey = 'flow'\nflow_id = 'tso'").unwrap_err();
     assert!(refused.contains("did you mean \"tos\"?"), "{refused}");
 }

@@ -214,6 +214,7 @@ impl Keeper {
         if let Opened::Interface(control) = &opened {
             self.board.guests().extend(control.guest().map(|guest| (at, guest)));
             self.board.securities().extend(control.security().map(|security| (at, security)));
+            self.board.outlets().extend(control.outlet().map(|outlet| (at, outlet)));
         }
         entry.open = Some(opened);
         tracing::info!("{}: open, {}", entry.wanted.label, facts.mode);
@@ -274,6 +275,7 @@ impl Keeper {
         self.datapath.detach(at);
         self.board.guests().remove(&at);
         self.board.securities().remove(&at);
+        self.board.outlets().remove(&at);
         match opened {
             Opened::Interface(control) => {
                 let label = &self.entries[&at].wanted.label;

@@ -23,7 +23,7 @@ use crate::switch::Switch;
 use datapath::{Datapath, PortAt, PortQueues};
 use keeper::Keeper;
 use openflow::PortConfig;
-use port::{Attachment, Ends, Keep, PortFacts, SealOn, Security};
+use port::{Attachment, Ends, Keep, Outlet, PortFacts, SealOn, Security};
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -97,6 +97,8 @@ struct Board {
     guests: Mutex<HashMap<PortAt, Arc<Attachment>>>,
     /// The same of open ports that are encrypted.
     securities: Mutex<HashMap<PortAt, Arc<Security>>>,
+    /// The same of open tunnels that go past the kernel.
+    outlets: Mutex<HashMap<PortAt, Arc<Outlet>>>,
 }
 
 impl Board {
@@ -106,6 +108,10 @@ impl Board {
 
     fn guests(&self) -> MutexGuard<'_, HashMap<PortAt, Arc<Attachment>>> {
         self.guests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn outlets(&self) -> MutexGuard<'_, HashMap<PortAt, Arc<Outlet>>> {
+        self.outlets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn securities(&self) -> MutexGuard<'_, HashMap<PortAt, Arc<Security>>> {
@@ -234,6 +240,11 @@ impl Ports {
     /// The encryption of an open tunnel.
     pub fn security(&self, at: PortAt) -> Option<Arc<Security>> {
         self.board.securities().get(&at).cloned()
+    }
+
+    /// The way past the kernel of an open tunnel.
+    pub fn outlet(&self, at: PortAt) -> Option<Arc<Outlet>> {
+        self.board.outlets().get(&at).cloned()
     }
 
     /// The cores that open tunnels' own threads seal on, each as often as there are such threads.

@@ -38,8 +38,8 @@ pub use rules::{FlowLine, FlowLines, GroupView, MeterView, RuleChange, RuleVerb}
 pub use start::{OnConflict, StartError, StartFault};
 pub use steering::{Detached, SteerRules};
 pub use view::{
-    ConnectionView, DropView, EndpointView, GuestErrorView, GuestView, MemoryView, NodeView,
-    PortCountersView, PortLoadView, PortQueueView, PortView, QueueView, RingView, SaView,
+    ConnectionView, DropView, EndpointView, ForwardingView, GuestErrorView, GuestView, MemoryView,
+    NodeView, PortCountersView, PortLoadView, PortQueueView, PortView, QueueView, RingView, SaView,
     SealingView, StoreView, SwitchView, TroubleView, WorkerView, WorkersView,
 };
 

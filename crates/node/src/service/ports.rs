@@ -8,7 +8,7 @@ use super::view::PortView;
 use crate::fault::Fault;
 use crate::ports::{Door, OnFailure, Wanted};
 use crate::spec::{
-    self, FlowId, NewRate, Peer, PortKind, PortName, PortNumber, PortPatch, PortSpec,
+    self, FlowId, Forwarding, NewRate, Peer, PortKind, PortName, PortNumber, PortPatch, PortSpec,
 };
 use openflow::{Mac, PortConfig, PortFeatures, PortMod, PortNo};
 use port::Keep;
@@ -255,6 +255,10 @@ fn tunnel(spec: &PortSpec) -> Option<port::Tunnel> {
         ttl: spec.ttl.unwrap_or(usual.ttl),
         mss_clamp: spec.mss_clamp.unwrap_or(usual.mss_clamp),
         checksum: spec.outer_checksum.unwrap_or(usual.checksum),
+        forwarding: match spec.forwarding {
+            Some(Forwarding::Own) => port::Forwarding::Own,
+            Some(Forwarding::Kernel) | None => port::Forwarding::Kernel,
+        },
         ..usual
     })
 }

@@ -30,4 +30,4 @@ pub use text::{
     SwitchName,
 };
 pub use tls::{Pin, TlsSpec};
-pub use tunnel::{Addresses, FlowId, Remote, TunnelKey};
+pub use tunnel::{Addresses, FlowId, Forwarding, Remote, TunnelKey};

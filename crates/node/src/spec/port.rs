@@ -1,7 +1,7 @@
 //! What a user may ask of a port.
 
 use super::text::{Dscp, IfName, KeyPath, Mac, Netns, Peer, PortName, SocketPath};
-use super::tunnel::{self, Addresses, FlowId, Remote, TunnelKey};
+use super::tunnel::{self, Addresses, FlowId, Forwarding, Remote, TunnelKey};
 use super::{NewRate, PortNumber, QueueSpec, Rate, SealCore};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -165,6 +165,10 @@ pub struct PortSpec {
     /// (`vxlan` only).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outer_checksum: Option<bool>,
+    /// Who carries its packets between the port and the network: the kernel, or suiro past it, where the kernel's route to the other end leaves by a
+    /// TAP of one of its switches; `kernel` when left out (`vxlan` only).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forwarding: Option<Forwarding>,
     /// The file of the keys that it is encrypted with (ESP, AES-GCM), to be read by its owner alone; not encrypted when left out (`vxlan`
     /// only).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -227,6 +231,7 @@ impl PortSpec {
             ttl: None,
             mss_clamp: None,
             outer_checksum: None,
+            forwarding: None,
             encrypt: None,
             seal_core: None,
             rate: None,
@@ -305,6 +310,7 @@ impl PortSpec {
         only(self.ttl.is_some(), "ttl", &tunnel);
         only(self.mss_clamp.is_some(), "mss_clamp", &tunnel);
         only(self.outer_checksum.is_some(), "outer_checksum", &tunnel);
+        only(self.forwarding.is_some(), "forwarding", &tunnel);
         only(self.encrypt.is_some(), "encrypt", &tunnel);
         only(self.seal_core.is_some(), "seal_core", &tunnel);
         if self.kind == PortKind::Vlink && self.peer.is_none() {

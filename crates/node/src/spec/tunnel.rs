@@ -191,6 +191,27 @@ impl FlowId {
     }
 }
 
+/// Who carries a tunnel's packets between its port and the network.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Forwarding {
+    /// The kernel, by UDP sockets.
+    Kernel,
+    /// suiro itself, where the kernel's routes lead to a TAP of one of its switches.
+    Own,
+}
+
+impl Forwarding {
+    /// The words users write.
+    pub const WORDS: &'static [&'static str] = &["kernel", "own"];
+
+    /// The one of that word.
+    pub fn of(word: &str) -> Option<Self> {
+        let all = [Self::Kernel, Self::Own];
+        Self::WORDS.iter().zip(all).find(|(other, _)| **other == word).map(|(_, who)| who)
+    }
+}
+
 /// What is wrong with a port's tunnel.
 pub(super) fn check(spec: &PortSpec, faults: &mut Vec<Fault>) {
     if spec.kind != PortKind::Vxlan {
@@ -229,6 +250,11 @@ pub(super) fn check(spec: &PortSpec, faults: &mut Vec<Fault>) {
     let shown = matches!(spec.flow_id, Some(FlowId::Dscp | FlowId::Tos));
     let many = "several addresses of this end tell flows apart, and so would flow_id";
     wrong(shown && locals > 1, "local", many, "choose flow_id = \"underlay\", or one address");
+    let has_ways = is_flow || spec.key.is_some_and(|key| key.vni().is_none());
+    let is_own = spec.forwarding == Some(Forwarding::Own);
+    let one = "suiro's own forwarding is for tunnels with one other end and one VNI, and rules choose this one's";
+    let kernel = "remove forwarding, or give remote an address and key a VNI";
+    wrong(has_ways && is_own, "forwarding", one, kernel);
     let plain = "nothing is sealed on a tunnel that is not encrypted";
     let is_plain = spec.seal_core.is_some() && spec.encrypt.is_none();
     wrong(is_plain, "seal_core", plain, "add encrypt = \"/etc/suiro/NAME.keys\", or remove it");

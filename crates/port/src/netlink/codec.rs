@@ -4,12 +4,26 @@
 //! `len` 0..2, `type` 2..4, value padded to 4. Host byte order. Unknown attributes are skipped, short ones ignored, so a newer
 //! kernel cannot break us.
 
+use std::net::IpAddr;
+
 pub(super) const NLMSG_ERROR: u16 = 2;
+pub(super) const NLMSG_DONE: u16 = 3;
 pub(super) const NLM_F_REQUEST: u16 = 1;
 pub(super) const NLM_F_ACK: u16 = 4;
+pub(super) const NLM_F_DUMP: u16 = 0x300;
+pub(super) const NLM_F_CREATE: u16 = 0x400;
 pub(super) const RTM_NEWLINK: u16 = 16;
 pub(super) const RTM_DELLINK: u16 = 17;
 pub(super) const RTM_GETLINK: u16 = 18;
+pub(super) const RTM_NEWADDR: u16 = 20;
+pub(super) const RTM_DELADDR: u16 = 21;
+pub(super) const RTM_GETADDR: u16 = 22;
+pub(super) const RTM_NEWROUTE: u16 = 24;
+pub(super) const RTM_DELROUTE: u16 = 25;
+pub(super) const RTM_GETROUTE: u16 = 26;
+pub(super) const RTM_NEWNEIGH: u16 = 28;
+pub(super) const RTM_DELNEIGH: u16 = 29;
+pub(super) const RTM_GETNEIGH: u16 = 30;
 pub(super) const RTM_GETNSID: u16 = 90;
 
 const MESSAGE_HEADER: usize = 16;
@@ -32,6 +46,21 @@ impl Request {
         bytes[6..8].copy_from_slice(&(NLM_F_REQUEST | NLM_F_ACK).to_ne_bytes());
         bytes.extend_from_slice(body);
         Self(bytes)
+    }
+
+    /// The same with these flags, too.
+    pub(super) fn flagged(mut self, flags: u16) -> Self {
+        let flags = u16::from_ne_bytes([self.0[6], self.0[7]]) | flags;
+        self.0[6..8].copy_from_slice(&flags.to_ne_bytes());
+        self
+    }
+
+    /// Appends an attribute whose value is an IP address.
+    pub(super) fn address(self, kind: u16, value: IpAddr) -> Self {
+        match value {
+            IpAddr::V4(value) => self.attribute(kind, &value.octets()),
+            IpAddr::V6(value) => self.attribute(kind, &value.octets()),
+        }
     }
 
     /// Appends an attribute.
@@ -95,6 +124,18 @@ pub(super) fn read_u16(bytes: &[u8]) -> Option<u16> {
 /// The first four bytes as a number.
 pub(super) fn read_u32(bytes: &[u8]) -> Option<u32> {
     bytes.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes))
+}
+
+/// An address: its family is as the number of bytes says.
+pub(super) fn read_address(bytes: &[u8]) -> Option<IpAddr> {
+    let v4 = || <[u8; 4]>::try_from(bytes).ok().map(IpAddr::from);
+    v4().or_else(|| <[u8; 16]>::try_from(bytes).ok().map(IpAddr::from))
+}
+
+/// `AF_INET` or `AF_INET6`.
+pub(super) fn family(address: IpAddr) -> u8 {
+    let family = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+    family as u8
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ pub(super) const MTU: u16 = 4;
 pub(super) const LINK: u16 = 5;
 pub(super) const QDISC: u16 = 6;
 pub(super) const LINKINFO: u16 = 18;
+pub(super) const AF_SPEC: u16 = 26;
 pub(super) const NUM_RX_QUEUES: u16 = 32;
 pub(super) const CARRIER: u16 = 33;
 pub(super) const LINK_NETNSID: u16 = 37;
@@ -20,6 +21,9 @@ pub(super) const MIN_MTU: u16 = 50;
 pub(super) const MAX_MTU: u16 = 51;
 const INFO_KIND: u16 = 1;
 const XDP_PROG_ID: u16 = 4;
+const INET6_CONF: u16 = 2;
+/// Where it is among the numbers of `INET6_CONF` (`DEVCONF_MTU6`, linux/ipv6.h).
+const MTU6: usize = 2;
 const IFF_UP: u32 = 1;
 
 /// An interface's state.
@@ -35,6 +39,8 @@ pub struct Link {
     pub mac: [u8; 6],
     /// MTU.
     pub mtu: u32,
+    /// IPv6's own MTU, which a router may have advertised as less than the interface's; `None` without IPv6.
+    pub(crate) ipv6_mtu: Option<u32>,
     /// Least and greatest MTU that the driver takes; a greatest of 0 means that it does not say.
     pub mtu_range: (u32, u32),
     /// Administratively up.
@@ -94,13 +100,19 @@ impl Link {
             NUM_RX_QUEUES => self.rx_queues = number(),
             CARRIER => self.carrier = value.first() == Some(&1),
             LINKINFO => self.kind = nested(value, INFO_KIND).map(text).unwrap_or_default(),
+            AF_SPEC => self.ipv6_mtu = ipv6_mtu(value),
             XDP => self.xdp_program = nested(value, XDP_PROG_ID).and_then(read_u32).unwrap_or(0),
             _ => {}
         }
     }
 }
 
-fn nested(bytes: &[u8], wanted: u16) -> Option<&[u8]> {
+fn ipv6_mtu(families: &[u8]) -> Option<u32> {
+    let conf = nested(nested(families, libc::AF_INET6 as u16)?, INET6_CONF)?;
+    conf.get(4 * MTU6..).and_then(read_u32)
+}
+
+pub(super) fn nested(bytes: &[u8], wanted: u16) -> Option<&[u8]> {
     attributes(bytes).find(|&(kind, _)| kind == wanted).map(|(_, value)| value)
 }
 

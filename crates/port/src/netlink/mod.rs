@@ -1,19 +1,27 @@
-//! Interfaces as the kernel tells them, and changes to them: one blocking rtnetlink socket.
+//! Interfaces, routes, neighbours and addresses as the kernel tells them, and changes to them: one blocking rtnetlink socket.
 //!
-//! A socket belongs to the namespace it was made in. The messages are written here and not taken from a crate: five request
-//! shapes and a dozen attributes are shorter than the use of a general library, and a strict one breaks on newer kernels.
+//! A socket belongs to the namespace it was made in. The messages are written here and not taken from a crate: nine request
+//! shapes and two dozen attributes are shorter than the use of a general library, and a strict one breaks on newer kernels.
 
+mod address;
 mod codec;
 mod events;
 mod features;
 mod link;
+mod neighbour;
+mod news;
+mod route;
 
 pub use events::{LinkEvent, LinkMonitor};
 pub(crate) use features::{XdpFeatures, xdp_features};
 pub use link::{Link, Peer};
+pub(crate) use neighbour::{Neighbour, Via};
+pub(crate) use news::{News, TableMonitor};
+pub(crate) use route::Route;
 
 use codec::{
-    Message, NLMSG_ERROR, RTM_GETLINK, RTM_GETNSID, RTM_NEWLINK, Request, messages, read_u32,
+    Message, NLMSG_DONE, NLMSG_ERROR, RTM_GETLINK, RTM_GETNSID, RTM_NEWLINK, Request, messages,
+    read_u32,
 };
 use rustix::io::retry_on_intr;
 use rustix::net::netlink::SocketAddrNetlink;
@@ -108,7 +116,7 @@ impl Netlink {
         Ok(id.filter(|&id| id as i32 >= 0))
     }
 
-    /// Sends a request, hands every answer to `take`, and waits for the acknowledgement.
+    /// Sends a request, hands every answer to `take`, and waits for the acknowledgement, or for the end of a dump.
     fn ask(&self, request: Request, mut take: impl FnMut(Message<'_>)) -> io::Result<()> {
         let sequence = self.sequence.replace(self.sequence.get().wrapping_add(1));
         rustix::net::send(&self.socket, &request.finish(sequence), SendFlags::empty())?;
@@ -120,7 +128,7 @@ impl Netlink {
             for message in messages(&datagram[..len]).filter(|message| message.sequence == sequence)
             {
                 match message.kind {
-                    NLMSG_ERROR => return acknowledged(message.body),
+                    NLMSG_ERROR | NLMSG_DONE => return acknowledged(message.body),
                     _ => take(message),
                 }
             }
@@ -128,7 +136,7 @@ impl Netlink {
     }
 }
 
-/// `NLMSG_ERROR` carries 0 or a negative errno.
+/// `NLMSG_ERROR` and `NLMSG_DONE` carry 0 or a negative errno.
 fn acknowledged(body: &[u8]) -> io::Result<()> {
     match read_u32(body).map(|code| code as i32) {
         Some(0) => Ok(()),

@@ -108,6 +108,16 @@ pub(crate) fn bind(socket: impl AsFd, address: SocketAddr) -> io::Result<()> {
     Ok(())
 }
 
+/// The port that it is bound to.
+pub(crate) fn port(socket: impl AsFd) -> io::Result<u16> {
+    let mut address = Address::new(SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), 0));
+    let name = (&raw mut address.storage).cast();
+    // SAFETY: the kernel writes an address of at most `len` bytes, which `storage` has.
+    check(unsafe { libc::getsockname(socket.as_fd().as_raw_fd(), name, &raw mut address.len) })?;
+    // In both families' addresses it is the second word.
+    Ok(u16::from_be(address.storage.sin6_port))
+}
+
 /// Finds the path there.
 ///
 /// # Errors

@@ -6,6 +6,7 @@
 
 mod queue;
 
+use crate::bypass::{Door, DoorKeeper, Doors, Sorter};
 use crate::control::{Keep, PortControl};
 use crate::error::{ControlError, OpenError};
 use crate::facts::PortFacts;
@@ -36,7 +37,7 @@ const TCP_OFFLOADS: u32 = 0x01 | 0x02 | 0x04 | 0x08;
 const UDP_OFFLOADS: u32 = 0x20 | 0x40;
 
 /// Opens or takes over a TAP.
-pub(crate) fn open(spec: &PortSpec, workers: usize) -> Result<OpenPort, OpenError> {
+pub(crate) fn open(spec: &PortSpec, workers: usize, doors: &Doors) -> Result<OpenPort, OpenError> {
     let netns = open_netns(spec)?;
     let interface = Interface::new(spec, &netns)?;
     let queues = spec.queues.max(1);
@@ -50,16 +51,14 @@ pub(crate) fn open(spec: &PortSpec, workers: usize) -> Result<OpenPort, OpenErro
     }
     let mut notes = Vec::new();
     let files = open_queues(spec, &netns, queues, before.as_ref(), &mut notes)?;
-    match finish(spec, &interface, &files, &mut notes) {
-        Ok(link) => Ok(assemble(interface, link, files, workers, notes)),
-        Err(error) => {
-            if before.is_none() {
-                // Made by us just now: it goes with its last file.
-                let _ = ioctl::tun_set_persistent(&files[0], false);
-            }
-            Err(error)
-        }
+    let files: Vec<_> = files.into_iter().map(Arc::new).collect();
+    let opened = finish(spec, &interface, &files, &mut notes)
+        .and_then(|link| assemble((spec, &netns, doors), interface, link, &files, workers, notes));
+    if opened.is_err() && before.is_none() {
+        // Made by us just now: it goes with its last file.
+        let _ = ioctl::tun_set_persistent(&files[0], false);
     }
+    opened
 }
 
 /// An interface that exists must be a TAP that no one holds: the driver shows a carrier exactly while a file is attached.
@@ -134,7 +133,7 @@ fn open_queue(name: Name, multi: bool) -> io::Result<OwnedFd> {
 fn finish(
     spec: &PortSpec,
     interface: &Interface,
-    files: &[OwnedFd],
+    files: &[Arc<OwnedFd>],
     notes: &mut Vec<String>,
 ) -> Result<Link, OpenError> {
     let failed = |step| move |source| OpenError::io(&spec.interface, step, source);
@@ -149,31 +148,41 @@ fn finish(
 }
 
 fn assemble(
+    (spec, netns, doors): (&PortSpec, &Netns, &Doors),
     interface: Interface,
     link: Link,
-    files: Vec<OwnedFd>,
+    files: &[Arc<OwnedFd>],
     workers: usize,
     notes: Vec<String>,
-) -> OpenPort {
-    let files: Vec<_> = files.into_iter().map(Arc::new).collect();
+) -> Result<OpenPort, OpenError> {
+    let failed = |step| move |source| OpenError::io(&spec.interface, step, source);
+    let place = doors.place(netns).map_err(failed("look at the network namespace"))?;
+    let door = Door::new(files.len(), link.mac).map_err(failed("make event counters"))?;
     let plural = if files.len() == 1 { "" } else { "s" };
     let mode = format!("tap, {} queue{plural}", files.len());
-    let rx = files
-        .iter()
-        .map(|file| Box::new(TapRx::new(Arc::clone(file))) as Box<dyn RxQueue>)
-        .collect();
+    let queue = |(queue, file): (usize, &Arc<OwnedFd>)| {
+        let rx = TapRx::new(Arc::clone(file), door.clone(), queue);
+        rx.map(|rx| Box::new(rx) as Box<dyn RxQueue>)
+    };
+    let rx = files.iter().enumerate().map(queue).collect::<io::Result<Vec<_>>>();
+    let rx = rx.map_err(failed("watch two files as one"))?;
     let tx = files.iter().cycle().take(workers);
-    let tx = tx.map(|file| Box::new(TapTx::new(Arc::clone(file))) as Box<dyn TxQueue>).collect();
+    let sorter = || Sorter::new(place.clone(), door.clone());
+    let tx = tx.map(|file| Box::new(TapTx::new(Arc::clone(file), sorter())) as Box<dyn TxQueue>);
+    let tx = tx.collect();
     let facts = interface.facts(link, &mode, &notes);
-    let control =
-        TapControl { index: facts.index, interface, file: Arc::clone(&files[0]), mode, notes };
-    OpenPort { facts, rx, tx, control: Box::new(control) }
+    let keeper = DoorKeeper::new(place, facts.index, door);
+    let file = Arc::clone(&files[0]);
+    let control = TapControl { index: facts.index, interface, file, keeper, mode, notes };
+    Ok(OpenPort { facts, rx, tx, control: Box::new(control) })
 }
 
 struct TapControl {
     interface: Interface,
     index: u32,
     file: Arc<OwnedFd>,
+    /// The side entrance, open as long as the port is.
+    keeper: DoorKeeper,
     mode: String,
     notes: Vec<String>,
 }
@@ -181,6 +190,7 @@ struct TapControl {
 impl PortControl for TapControl {
     fn facts(&self) -> Result<PortFacts, ControlError> {
         let link = self.interface.link(self.index)?;
+        self.keeper.door.set_mac(link.mac);
         Ok(self.interface.facts(link, &self.mode, &self.notes))
     }
 

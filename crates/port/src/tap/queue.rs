@@ -1,25 +1,59 @@
-//! One TAP file: `readv` and `writev`, a frame each.
+//! One TAP file: `readv` and `writev`, a frame each; and the side entrance, where tunnels come in past the kernel ([`crate::bypass`]).
 
-use crate::batch::{BODIES, RxBatch, Slot};
+use crate::batch::{BATCH, BODIES, BodyAt, RxBatch, Slot};
+use crate::bypass::{Door, Injected, Sorter};
 use crate::gather::{gather, is_scattered, lacks_uso, reason};
+use crate::mailbox::Mailbox;
 use crate::plain::{self, Room, Scratch};
-use crate::queue::{Drops, RxQueue, Sent, TxFrame, TxQueue, send_each};
+use crate::queue::{Body, Drops, RxQueue, Sent, TxFrame, TxQueue};
 use crate::sys::parts::{self, Part};
 use crate::vnet;
+use rustix::event::epoll;
 use rustix::io::Errno;
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use wire::{DropReason, PartialChecksum};
+use wire::{DropReason, HEAD_MAX, PartialChecksum};
 
 /// Receives.
 pub(super) struct TapRx {
     file: Arc<OwnedFd>,
+    door: Arc<Door>,
+    lane: Arc<Mailbox<Injected>>,
+    /// Readable when the file is, or a frame waits at the side entrance.
+    either: OwnedFd,
+    /// Frames of the last round that came in there.
+    held: Vec<Injected>,
 }
 
 impl TapRx {
-    pub(super) fn new(file: Arc<OwnedFd>) -> Self {
-        Self { file }
+    pub(super) fn new(file: Arc<OwnedFd>, door: Arc<Door>, queue: usize) -> io::Result<Self> {
+        let lane = door.lane(queue).clone();
+        let either = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        for source in [file.as_fd(), lane.as_fd()] {
+            epoll::add(&either, source, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
+        }
+        Ok(Self { file, door, lane, either, held: Vec::with_capacity(BATCH) })
+    }
+
+    /// Takes what came in at the side entrance; how many frames.
+    fn take_injected(&mut self, batch: &mut RxBatch) -> usize {
+        let mut taken = 0;
+        while let Some(slot) = batch.free().first_mut() {
+            let Some(frame) = self.lane.pop() else { break };
+            let (head, body) = frame.bytes.split_at(frame.bytes.len().min(HEAD_MAX));
+            slot.head.area()[..head.len()].copy_from_slice(head);
+            slot.head.set_len(head.len());
+            slot.body = match body.len() {
+                0 => BodyAt::Nowhere,
+                len => BodyAt::Port { at: self.held.len() as u64, len: len as u32 },
+            };
+            slot.offload = frame.offload;
+            self.held.push(frame);
+            batch.advance(1);
+            taken += 1;
+        }
+        taken
     }
 
     /// Reads one frame; `Ok(None)` when there is none.
@@ -61,25 +95,50 @@ impl RxQueue for TapRx {
                 Some(Err(reason)) => drops.add(reason, 1),
             }
         }
-        Ok(received)
+        // Behind these there is always room for as many, so neither keeps the other waiting.
+        Ok(received + self.take_injected(batch))
+    }
+
+    fn body(&self, at: u64, len: u32) -> Body<'_> {
+        Body::private(&self.held[at as usize].bytes[HEAD_MAX..HEAD_MAX + len as usize])
+    }
+
+    fn release(&mut self) {
+        self.held.drain(..).for_each(|frame| self.door.give_back(frame.bytes));
+    }
+
+    fn arm(&mut self) -> bool {
+        self.lane.leave()
+    }
+
+    fn has_frames(&mut self) -> Option<bool> {
+        self.lane.has_some().then_some(true)
     }
 
     fn readiness(&self) -> BorrowedFd<'_> {
-        self.file.as_fd()
+        self.either.as_fd()
     }
 }
 
 /// Sends.
 pub(super) struct TapTx {
+    sorter: Sorter,
+    writer: Writer,
+}
+
+/// Writes frames to the file.
+struct Writer {
     file: Arc<OwnedFd>,
     scratch: Scratch,
 }
 
 impl TapTx {
-    pub(super) fn new(file: Arc<OwnedFd>) -> Self {
-        Self { file, scratch: Scratch::default() }
+    pub(super) fn new(file: Arc<OwnedFd>, sorter: Sorter) -> Self {
+        Self { sorter, writer: Writer { file, scratch: Scratch::default() } }
     }
+}
 
+impl Writer {
     fn send(&mut self, frame: &TxFrame<'_>) -> Result<(), DropReason> {
         if plain::is_needed(frame) {
             return plain::send(frame, usize::MAX, self);
@@ -103,12 +162,12 @@ impl TapTx {
 
 impl TxQueue for TapTx {
     fn tx(&mut self, frames: &[TxFrame<'_>], drops: &mut Drops) -> Sent {
-        send_each(frames, drops, |frame| self.send(frame))
+        self.sorter.sort(frames, drops, |frame| self.writer.send(frame))
     }
 }
 
 /// Segments are written one by one; the kernel's queue takes what it takes.
-impl Room for TapTx {
+impl Room for Writer {
     fn fits(&mut self, _: usize) -> bool {
         true
     }

@@ -3,14 +3,16 @@
 use super::group::Membership;
 use super::path::Path;
 use super::security::{SealOn, Sealed, Security};
+use super::senders::Senders;
+use crate::bypass::{Claims, Outlet};
 use crate::control::{Keep, PortControl};
 use crate::error::ControlError;
 use crate::facts::PortFacts;
 use crate::spec::{PortSpec, Tunnel};
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wire::tunnel::Dscp;
 
 /// The least MTU of any IPv6 link (RFC 8200 §5).
@@ -24,11 +26,15 @@ pub(super) struct VxlanControl {
     /// One for each family of addresses.
     memberships: Vec<Membership>,
     sealed: Option<Sealed>,
+    /// Of a port that goes past the kernel: its way there, and what comes by it.
+    past: Option<(Arc<Senders>, Option<Claims>)>,
     up: AtomicBool,
     /// The path's MTU that the facts last told; 0: there was none.
     told: AtomicU32,
     /// The strays that they last told.
     strays_told: AtomicU64,
+    /// Why packets went through the kernel, as they last told.
+    hindrance_told: Mutex<Option<String>>,
 }
 
 impl VxlanControl {
@@ -46,10 +52,22 @@ impl VxlanControl {
             path,
             memberships,
             sealed,
+            past: None,
             up: true.into(),
             told: 0.into(),
             strays_told: 0.into(),
+            hindrance_told: Mutex::default(),
         }
+    }
+
+    /// The same of a port with these ways out, which holds these claims.
+    pub(super) fn past(self, senders: Arc<Senders>, claims: Option<Claims>) -> Self {
+        let past = senders.outlet().is_some().then_some((senders.clone(), claims));
+        Self { past, ..self }
+    }
+
+    fn hindrance(&self) -> Option<String> {
+        self.past.as_ref()?.0.outlet()?.hindrance()
     }
 
     pub(super) fn read(&self) -> PortFacts {
@@ -83,7 +101,8 @@ impl VxlanControl {
         };
         let plain = format!("vxlan to {end}, vni {vni}");
         let sealed = self.sealed.as_ref().map(|sealed| format!(", {}", sealed.security().words()));
-        plain + &sealed.unwrap_or_default()
+        let past = self.past.as_ref().map_or("", |_| ", past the kernel");
+        plain + &sealed.unwrap_or_default() + past
     }
 
     fn strays(&self) -> u64 {
@@ -117,7 +136,14 @@ impl VxlanControl {
                 .into()
         });
         let sealed = self.sealed.iter().flat_map(Sealed::notes);
-        [no_route, too_long, short, strays, no_ecn].into_iter().flatten().chain(sealed).collect()
+        let hindrance = self.hindrance();
+        lock(&self.hindrance_told).clone_from(&hindrance);
+        let through = hindrance.map(|why| format!("packets go through the kernel: {why}"));
+        [no_route, through, too_long, short, strays, no_ecn]
+            .into_iter()
+            .flatten()
+            .chain(sealed)
+            .collect()
     }
 }
 
@@ -130,10 +156,15 @@ impl PortControl for VxlanControl {
     fn has_news(&self) -> bool {
         self.path.mtu().unwrap_or(0) != self.told.load(Relaxed)
             || self.strays() != self.strays_told.load(Relaxed)
+            || self.hindrance() != *lock(&self.hindrance_told)
     }
 
     fn security(&self) -> Option<Arc<Security>> {
         self.sealed.as_ref().map(|sealed| sealed.security().clone())
+    }
+
+    fn outlet(&self) -> Option<Arc<Outlet>> {
+        self.past.as_ref()?.0.outlet().cloned()
     }
 
     fn reload(&self) -> Result<(), ControlError> {
@@ -161,4 +192,8 @@ impl PortControl for VxlanControl {
     fn close(self: Box<Self>, _: Keep) -> Result<(), ControlError> {
         Ok(())
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,12 +1,12 @@
 //! Where the frames of a port without a remote of its own go: each to the end that its rules chose.
 
 use super::path::Path;
+use super::senders::Senders;
 use crate::ends::Ends;
 use crate::spec::Tunnel;
 use crate::sys::datagram::Address;
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use wire::DropReason;
 
@@ -18,7 +18,7 @@ const KNOWN_MAX: usize = 1024;
 pub(super) struct Leg {
     /// As if it went over this family alone.
     pub(super) tunnel: Tunnel,
-    pub(super) senders: Arc<[OwnedFd]>,
+    pub(super) senders: Arc<Senders>,
     pub(super) path: Arc<Path>,
 }
 
@@ -26,7 +26,7 @@ pub(super) struct Leg {
 #[derive(Clone)]
 pub(super) struct Destination {
     pub(super) to: Address,
-    pub(super) senders: Arc<[OwnedFd]>,
+    pub(super) senders: Arc<Senders>,
     pub(super) path: Arc<Path>,
 }
 

@@ -1,7 +1,8 @@
 //! VXLAN (RFC 7348): frames to and from another host in UDP datagrams, one port for each VNI and other end.
 //!
 //! The underlay is the host's own: the kernel routes, resolves neighbours and sums the outer checksum, and a port is a handful of UDP
-//! sockets. Datagrams find their port in the kernel ([`xdp::TunnelDemux`]): every port has its own queue, which no other tenant fills.
+//! sockets. Datagrams find their port in the kernel ([`xdp::TunnelDemux`]): every port has its own queue, which no other tenant fills. Where
+//! suiro has the NIC itself, packets may go past the kernel, as its tables say ([`crate::bypass`], [`senders`]).
 //!
 //! * **Flows stay apart** on the way: a port sends from [`FLOWS`] source ports, chosen by the inner flow (RFC 7348 §5), and from as many
 //!   addresses as it is given: a network that cannot see the ports tells flows apart by these.
@@ -14,7 +15,6 @@
 //! * **Large segments** are cut as they are put into datagrams, which leave in one system call (`UDP_SEGMENT`); a run of datagrams
 //!   arrives in one (`UDP_GRO`) and is put together again ([`wire::merge`]). Small frames of one flow and length leave in one call, too.
 
-mod answers;
 mod control;
 mod destinations;
 mod group;
@@ -24,6 +24,7 @@ mod path;
 mod places;
 mod rx;
 mod security;
+mod senders;
 mod tell;
 mod testing;
 mod tx;
@@ -33,14 +34,15 @@ pub(crate) use security::Ledger;
 pub use security::{SaFacts, SealOn, Sealing, Security};
 pub use testing::Decapsulator;
 
+use crate::bypass::{self, Claims, Doors, Outlet, Whose};
 use crate::ends::Ends;
 use crate::error::OpenError;
 use crate::interface::{cannot_enter, open_netns};
+use crate::netns::Netns;
 use crate::open::OpenPort;
 use crate::queue::{RxQueue, TxQueue};
-use crate::spec::{PortSpec, Tunnel};
-use crate::sys::datagram;
-use answers::Answers;
+use crate::spec::{Forwarding, PortSpec, Tunnel};
+use crate::underlay::Underlay;
 use control::VxlanControl;
 use destinations::{Destinations, Leg};
 use group::{Membership, Others};
@@ -48,12 +50,12 @@ use origin::Origin;
 use path::Path;
 use rx::{Clamp, VxlanRx};
 use security::{Sealed, SpiGroups, refusers};
+use senders::Senders;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::OwnedFd;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
-use tell::Teller;
+use tell::{Answers, Teller};
 use tx::VxlanTx;
 use vni::Received;
 
@@ -64,8 +66,6 @@ pub(crate) struct Groups {
     sealed: SpiGroups,
 }
 
-/// Source ports of one port: enough for the receive queues of any host that suiro meets, and few descriptors.
-const FLOWS: usize = 32;
 /// Chosen: the queues of one tunnel are the cores that its traffic may occupy.
 const QUEUES_MAX: u16 = 64;
 
@@ -74,19 +74,21 @@ pub(crate) struct Node<'n> {
     pub(crate) groups: &'n Groups,
     pub(crate) ledger: &'n Arc<Ledger>,
     pub(crate) ends: &'n Arc<Ends>,
+    pub(crate) doors: &'n Doors,
 }
 
 /// Opens a tunnel.
 pub(crate) fn open(
     spec: &PortSpec,
     workers: usize,
-    Node { groups, ledger, ends }: Node<'_>,
+    Node { groups, ledger, ends, doors }: Node<'_>,
 ) -> Result<OpenPort, OpenError> {
     let name = &spec.interface;
     let Some(tunnel) = spec.tunnel.clone() else {
         let why = "a VXLAN port needs another end and a VNI";
         return Err(OpenError::WrongInterface { interface: name.clone(), why });
     };
+    let failed = |step| move |source| OpenError::io(name, step, source);
     let queues = spec.queues.max(1);
     if queues > QUEUES_MAX {
         let interface = name.clone();
@@ -94,15 +96,18 @@ pub(crate) fn open(
     }
     let netns = open_netns(spec)?;
     let security = Security::open(spec, &tunnel, ledger)?;
+    let past = Past::open(spec, &tunnel, &netns, doors)?;
     let mtu = Arc::new(AtomicU32::new(spec.mtu.unwrap_or(0)));
     let made = netns.run(|| -> Result<_, OpenError> {
         // Of an encrypted tunnel what comes plain is received too, by one queue, to be refused.
         let plain = if security.is_some() { 1 } else { queues };
         let join = |leg: &Tunnel| groups.plain.join(name, leg, plain);
         let memberships = tunnel.legs().iter().map(join).collect::<Result<Vec<_>, _>>()?;
-        let join = |security: &Arc<Security>| groups.sealed.join(spec, &tunnel, security.clone());
+        let claims = past.as_ref().map(Past::claims);
+        let join =
+            |security: &Arc<Security>| groups.sealed.join(spec, &tunnel, security.clone(), claims);
         let sealed = security.as_ref().map(join).transpose()?;
-        let leg = |tunnel| leg(name, tunnel, security.clone(), &mtu);
+        let leg = |tunnel| leg(name, tunnel, security.clone(), &mtu, past.as_ref());
         let legs = tunnel.legs().into_iter().map(leg).collect::<Result<Vec<_>, _>>()?;
         Ok((memberships, sealed, legs))
     });
@@ -110,13 +115,25 @@ pub(crate) fn open(
     // An encrypted tunnel goes over one family.
     let seal = |sealed| Sealed::new(spec, sealed, legs[0].senders.clone(), legs[0].path.clone());
     let sealed = sealed.map(seal).transpose()?;
-    let answers = Answers::new().map(Arc::new);
-    let answers = answers.map_err(|source| OpenError::io(name, "make an event counter", source))?;
+    let answers = Answers::new(tell::ROOM).map(Arc::new);
+    let answers = answers.map_err(failed("make an event counter"))?;
     let others: Vec<_> = memberships.iter().map(Membership::others).collect();
     let plain: Vec<_> = memberships.iter().map(|joined| joined.sockets.clone()).collect();
     // Of an end that is not known, what is left beside the longer header.
     let path = legs.last().expect("a tunnel goes over one family at least").path.clone();
-    let control = VxlanControl::new(spec, tunnel.clone(), path, memberships, sealed);
+    let inboxes = match (&past, &sealed) {
+        (Some(_), Some(sealed)) => sealed.inboxes(),
+        (Some(_), None) => (0..queues)
+            .map(|_| Claims::inbox())
+            .collect::<io::Result<_>>()
+            .map_err(failed("make event counters"))?,
+        (None, _) => Vec::new(),
+    };
+    let claims =
+        past.as_ref().filter(|_| sealed.is_none()).map(|past| past.claimed(&tunnel, &inboxes));
+    let senders = legs[0].senders.clone();
+    let control =
+        VxlanControl::new(spec, tunnel.clone(), path, memberships, sealed).past(senders, claims);
     let facts = control.read();
     let mtu = facts.mtu.min(u16::MAX.into()) as u16;
     let (sockets, refused) = match control.sealed() {
@@ -136,11 +153,14 @@ pub(crate) fn open(
     let rx = legs_of.flat_map(|(sockets, leg)| {
         sockets.into_iter().map(move |socket| (socket, leg)).collect::<Vec<_>>()
     });
-    let mut rx: Vec<VxlanRx> = rx.map(|(socket, leg)| queue(socket, leg)).collect();
-    let first = rx.remove(0).with(answers.clone());
-    rx.insert(0, first.map_err(|source| OpenError::io(name, "watch two files as one", source))?);
-    let rx = rx.into_iter().map(|rx| Box::new(rx) as Box<dyn RxQueue>);
-    let rx = rx.chain(refusers(refused, &tunnel)).collect();
+    let with = |(index, (socket, leg))| {
+        let answers = (index == 0).then(|| answers.clone());
+        let rx = queue(socket, leg).with(answers, inboxes.get(index).cloned())?;
+        Ok(Box::new(rx) as Box<dyn RxQueue>)
+    };
+    let rx = rx.enumerate().map(with).collect::<io::Result<Vec<_>>>();
+    let rx = rx.map_err(failed("watch several files as one"))?;
+    let rx = rx.into_iter().chain(refusers(refused, &tunnel)).collect();
     let Leg { senders, path, .. } = &legs[0];
     let teller = || Teller::new(answers.clone());
     let tx = (0..workers).map(|_| VxlanTx::new(senders.clone(), &tunnel, path.clone(), teller()));
@@ -156,31 +176,77 @@ fn leg(
     tunnel: Tunnel,
     security: Option<Arc<Security>>,
     mtu: &Arc<AtomicU32>,
+    past: Option<&Past>,
 ) -> Result<Leg, OpenError> {
     let failed = |step| move |source| OpenError::io(name, step, source);
-    let senders = senders(&tunnel).map_err(failed("open the sending sockets"))?;
+    let senders = Senders::new(&tunnel).map_err(failed("open the sending sockets"))?;
+    let senders = match past {
+        None => senders,
+        Some(past) => senders
+            .past_the_kernel(|ports| past.outlet(&tunnel, security.is_some(), ports))
+            .map_err(failed("read the sending sockets' ports"))?,
+    };
     let path = Path::new(&tunnel, mtu.clone());
     let path = path.map_err(failed("open the socket that asks for the path"))?;
-    Ok(Leg { senders: senders.into(), path: Arc::new(path.behind(security)), tunnel })
+    Ok(Leg { senders: Arc::new(senders), path: Arc::new(path.behind(security)), tunnel })
 }
 
-/// The sending sockets, each with a source port of its own; they take turns with this end's addresses.
-fn senders(tunnel: &Tunnel) -> io::Result<Vec<OwnedFd>> {
-    let is_v4 = tunnel.remote.is_ipv4();
-    let local = |flow: usize| match tunnel.local.len() {
-        0 => any(is_v4),
-        addresses => tunnel.local[flow % addresses],
-    };
-    let sender = |flow| {
-        let socket = datagram::socket(tunnel.remote)?;
-        datagram::send_whole(&socket, is_v4, tunnel.ttl)?;
-        if !tunnel.checksum {
-            datagram::without_checksum(&socket, is_v4)?;
+/// What a tunnel needs to go past the kernel.
+struct Past {
+    place: Arc<bypass::Place>,
+    underlay: Arc<Underlay>,
+}
+
+impl Past {
+    /// If the tunnel shall.
+    fn open(
+        spec: &PortSpec,
+        tunnel: &Tunnel,
+        netns: &Netns,
+        doors: &Doors,
+    ) -> Result<Option<Self>, OpenError> {
+        let name = &spec.interface;
+        if tunnel.forwarding == Forwarding::Kernel {
+            return Ok(None);
         }
-        datagram::bind(&socket, SocketAddr::new(local(flow), 0))?;
-        Ok(socket)
-    };
-    (0..FLOWS).map(sender).collect()
+        if tunnel.is_flow_based() || tunnel.vni.is_none() {
+            let why = "a tunnel past the kernel has one other end and one VNI: where rules choose them, the kernel forwards";
+            return Err(OpenError::WrongInterface { interface: name.clone(), why });
+        }
+        let failed = |step| move |source| OpenError::io(name, step, source);
+        let place = doors.place(netns).map_err(failed("look at the network namespace"))?;
+        let underlay = place.underlay(spec.netns.as_ref());
+        let underlay = underlay.map_err(failed("follow the kernel's routes and neighbours"))?;
+        Ok(Some(Self { place, underlay }))
+    }
+
+    fn outlet(&self, tunnel: &Tunnel, is_sealed: bool, ports: Vec<u16>) -> Outlet {
+        let &Tunnel { remote: to, ttl, checksum, .. } = tunnel;
+        let port = if is_sealed { esp::udp::PORT } else { tunnel.port };
+        let ends = bypass::Ends { to, port, ttl, checksum };
+        let ways = match &tunnel.local[..] {
+            [] => vec![self.underlay.watch(to, None)],
+            local => local.iter().map(|&from| self.underlay.watch(to, Some(from))).collect(),
+        };
+        Outlet::new(self.place.clone(), ends, ways, ports)
+    }
+
+    fn claims(&self) -> Claims {
+        Claims::new(self.place.clone(), self.underlay.clone())
+    }
+
+    /// The claims of a tunnel that is not encrypted.
+    fn claimed(&self, tunnel: &Tunnel, inboxes: &[Arc<bypass::Inbox>]) -> Claims {
+        let mut claims = self.claims();
+        for sender in tunnel
+            .vni
+            .iter()
+            .flat_map(|&vni| tunnel.senders().into_iter().map(move |sender| (vni, sender)))
+        {
+            claims.claim(Whose::Vni(tunnel.port, sender.0, sender.1), inboxes.into());
+        }
+        claims
+    }
 }
 
 /// No address in particular.

@@ -1,17 +1,19 @@
 //! From a run of datagrams to frames.
 
-use super::answers::Answers;
 use super::destinations::Destinations;
 use super::origin::{Origin, Sender};
 use super::path::Path;
 use super::security::Opening;
+use super::tell::Answers;
 use super::vni::Received;
 use crate::batch::{BATCH, BodyAt, RxBatch, Slot};
+use crate::bypass::{Arrival, Inbox};
 use crate::queue::{Body, Drops, RxQueue};
 use crate::spec::Tunnel;
-use crate::sys::datagram::Arrived;
+use crate::sys::datagram::{self, Arrived};
 use rustix::event::epoll;
 use std::io;
+use std::net::IpAddr;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -33,8 +35,8 @@ const ETHERNET: usize = 14;
 pub(super) struct VxlanRx {
     socket: Arc<OwnedFd>,
     is_v4: bool,
-    /// Of the port's first queue.
-    own: Option<Own>,
+    /// What comes in by other ways than the socket.
+    inside: Option<Inside>,
     origin: Origin,
     /// Whose MTU the offers of TCP are lowered to.
     clamp: Option<Clamp>,
@@ -49,11 +51,14 @@ pub(super) enum Clamp {
     Each(Destinations),
 }
 
-/// What comes from the port itself.
-struct Own {
-    answers: Arc<Answers>,
-    /// Readable when an answer waits or the socket is readable.
-    either: OwnedFd,
+/// What comes from this process.
+struct Inside {
+    /// From the port itself, to its first queue.
+    answers: Option<Arc<Answers>>,
+    /// From a TAP, past the kernel.
+    inbox: Option<Arc<Inbox>>,
+    /// Readable when something of these waits or the socket is readable.
+    any: OwnedFd,
 }
 
 /// From a run of datagrams to frames; knows no socket.
@@ -93,7 +98,7 @@ impl VxlanRx {
     ) -> Self {
         let frames = Frames::new(received, tunnel.dscp, mtu);
         let is_v4 = tunnel.remote.is_ipv4();
-        Self { socket, is_v4, own: None, origin, clamp: None, opening: None, frames }
+        Self { socket, is_v4, inside: None, origin, clamp: None, opening: None, frames }
     }
 
     /// The same queue of an encrypted port.
@@ -101,13 +106,21 @@ impl VxlanRx {
         Self { opening, ..self }
     }
 
-    /// The same queue, which also brings in what the port itself answers.
-    pub(super) fn with(mut self, answers: Arc<Answers>) -> io::Result<Self> {
-        let either = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        for source in [self.socket.as_fd(), answers.as_fd()] {
-            epoll::add(&either, source, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
+    /// The same queue, which also brings in what comes from this process, if anything does.
+    pub(super) fn with(
+        mut self,
+        answers: Option<Arc<Answers>>,
+        inbox: Option<Arc<Inbox>>,
+    ) -> io::Result<Self> {
+        let bells = [answers.as_ref().map(AsFd::as_fd), inbox.as_ref().map(AsFd::as_fd)];
+        if bells.iter().all(Option::is_none) {
+            return Ok(self);
         }
-        self.own = Some(Own { answers, either });
+        let any = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        for source in bells.into_iter().flatten().chain([self.socket.as_fd()]) {
+            epoll::add(&any, source, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
+        }
+        self.inside = Some(Inside { answers, inbox, any });
         Ok(self)
     }
 
@@ -121,32 +134,96 @@ impl VxlanRx {
         if let Some(run) = self.frames.left.take() {
             return Ok(Some(run));
         }
+        let is_first = self.frames.is_empty();
         let Some(buffer) = self.frames.next_buffer() else { return Ok(None) };
-        let answer = self.own.as_ref().and_then(|own| own.answers.pop());
-        let arrived = match answer {
-            Some((end, datagram)) => Ok((copy(&datagram, buffer), self.origin.end(end))),
-            None => match &mut self.opening {
-                None => self.origin.receive(&self.socket, self.is_v4, buffer),
-                Some(opening) => {
-                    let arrived = opening.receive(&self.socket, self.is_v4, buffer);
-                    arrived.map(|arrived| (arrived, self.origin.of(None)))
+        if let Some((end, datagram)) = self.inside.as_ref().and_then(Inside::answer) {
+            let arrived = Arrived { len: datagram.len(), segment: 0, ds: wire::too_big::CONTROL };
+            buffer[..datagram.len()].copy_from_slice(&datagram);
+            let from = self.origin.end(end);
+            return Ok(Some(self.frames.run(arrived, from)));
+        }
+        let (socket, is_v4, inside) = (&self.socket, self.is_v4, self.inside.as_ref());
+        let inbox = inside.and_then(|inside| inside.inbox.as_deref());
+        let arrived = match &mut self.opening {
+            None => {
+                let by_socket = |buffer: &mut [u8]| self.origin.receive(socket, is_v4, buffer);
+                match either(is_first, inbox, buffer, by_socket)? {
+                    Some(Came::BySocket(came)) => Some(came),
+                    Some(Came::ByInbox(arrived, from)) => {
+                        Some((arrived, self.origin.of(Some(from))))
+                    }
+                    None => None,
                 }
-            },
-        };
-        match arrived {
-            Ok((arrived, from)) => Ok(Some(self.frames.run(arrived, from))),
-            Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EINTR)) => {
-                Ok(None)
             }
-            Err(error) => Err(error),
+            Some(opening) => {
+                let by_socket = |buffer: &mut [u8]| datagram::receive(socket, is_v4, buffer);
+                let receive = |into: &mut [u8]| {
+                    let came = either(is_first, inbox, into, by_socket)?;
+                    Ok(came.map(|came| match came {
+                        Came::BySocket(arrived) | Came::ByInbox(arrived, _) => arrived,
+                    }))
+                };
+                opening.receive(receive, buffer)?.map(|arrived| (arrived, self.origin.of(None)))
+            }
+        };
+        Ok(arrived.map(|(arrived, from)| self.frames.run(arrived, from)))
+    }
+}
+
+impl Inside {
+    fn answer(&self) -> Option<(u16, Vec<u8>)> {
+        self.answers.as_ref()?.pop()
+    }
+
+    /// The worker goes; whether nothing waits.
+    fn leave(&self) -> bool {
+        let answers = self.answers.as_ref().is_none_or(|answers| answers.leave());
+        self.inbox.as_ref().is_none_or(|inbox| inbox.leave()) && answers
+    }
+}
+
+/// A run, by the way that it came.
+enum Came<T> {
+    BySocket(T),
+    ByInbox(Arrived, IpAddr),
+}
+
+/// Receives a run by one of two ways. The socket is asked first in each round, so that a full inbox cannot hide it, and then when nothing else
+/// is there, for that costs a system call.
+fn either<T>(
+    is_first: bool,
+    inbox: Option<&Inbox>,
+    into: &mut [u8],
+    mut by_socket: impl FnMut(&mut [u8]) -> io::Result<T>,
+) -> io::Result<Option<Came<T>>> {
+    let mut by_socket = |into: &mut [u8]| match by_socket(into) {
+        Ok(came) => Ok(Some(Came::BySocket(came))),
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EINTR)) => Ok(None),
+        Err(error) => Err(error),
+    };
+    let Some(inbox) = inbox else { return by_socket(into) };
+    if is_first {
+        let came = by_socket(into)?;
+        if came.is_some() {
+            return Ok(came);
         }
     }
+    let Some(Arrival { bytes, segment, ds, from }) = inbox.pop() else {
+        return if is_first { Ok(None) } else { by_socket(into) };
+    };
+    into[..bytes.len()].copy_from_slice(&bytes);
+    Ok(Some(Came::ByInbox(Arrived { len: bytes.len(), segment, ds }, from)))
 }
 
 impl Frames {
     pub(super) fn new(received: Received, dscp: Dscp, mtu: u16) -> Self {
         let buffers = (0..BUFFERS).map(|_| vec![0; BUFFER].into_boxed_slice()).collect();
         Self { received, dscp, mtu, buffers, used: 0, left: None }
+    }
+
+    /// Whether the round has brought nothing yet.
+    fn is_empty(&self) -> bool {
+        self.used == 0
     }
 
     /// Where the next run goes, if there is room for one.
@@ -342,18 +419,17 @@ impl RxQueue for VxlanRx {
 
     /// What is left of a run is told by no one.
     fn arm(&mut self) -> bool {
-        let is_silent = self.own.as_ref().is_none_or(|own| own.answers.rest());
+        let is_silent = self.inside.as_ref().is_none_or(Inside::leave);
         let is_opened = !self.opening.as_ref().is_some_and(Opening::has_more);
         self.frames.left.is_none() && is_opened && is_silent
     }
 
-    fn readiness(&self) -> BorrowedFd<'_> {
-        self.own.as_ref().map_or(self.socket.as_fd(), |own| own.either.as_fd())
+    fn has_frames(&mut self) -> Option<bool> {
+        let inbox = self.inside.as_ref().and_then(|inside| inside.inbox.as_ref());
+        inbox.is_some_and(|inbox| inbox.has_some()).then_some(true)
     }
-}
 
-/// Puts a datagram where one that arrives would be; what it may say inside is left as it is.
-fn copy(datagram: &[u8], buffer: &mut [u8]) -> Arrived {
-    buffer[..datagram.len()].copy_from_slice(datagram);
-    Arrived { len: datagram.len(), segment: 0, ds: wire::too_big::CONTROL }
+    fn readiness(&self) -> BorrowedFd<'_> {
+        self.inside.as_ref().map_or(self.socket.as_fd(), |inside| inside.any.as_fd())
+    }
 }

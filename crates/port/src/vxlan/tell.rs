@@ -1,7 +1,7 @@
 //! Telling the sender of a frame that it was too long (docs/decisions/0017).
 
-use super::answers::Answers;
 use super::path::{ETHERNET, Path};
+use crate::mailbox::Mailbox;
 use crate::queue::TxFrame;
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,6 +11,13 @@ use wire::too_big::{ENOUGH, answer};
 /// a host send without end.
 const RATE: f64 = 100.0;
 const BURST: f64 = 50.0;
+
+/// Answers that wait. Chosen: a burst's worth; what a flood adds is not missed.
+pub(super) const ROOM: usize = 64;
+
+/// What a tunnel port says to the guests of its own switch: from its sending halves, which find a frame too long, to its receiving half, which
+/// brings the answer in as if the other end had sent it. Each with that end's number; 0: the port has only one.
+pub(super) type Answers = Mailbox<(u16, Vec<u8>)>;
 
 /// One worker's voice.
 pub(super) struct Teller {
@@ -32,7 +39,8 @@ impl Teller {
         let carries = path.longest().min((mtu + ETHERNET) as usize);
         let told = answer(&beginning(frame), carries);
         if let Some(answer) = told {
-            self.answers.push(frame.tun_dst, [header, &answer].concat());
+            // One that finds no room is as if it had not been due.
+            let _ = self.answers.push((frame.tun_dst, [header, &answer].concat()));
         }
     }
 }

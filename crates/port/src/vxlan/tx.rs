@@ -4,18 +4,17 @@ use super::destinations::{Destination, Destinations};
 use super::outgoing::Outgoing;
 use super::path::Path;
 use super::security::{SEALED_MOST, Sealer};
+use super::senders::Senders;
 use super::tell::Teller;
 use crate::batch::BATCH;
+use crate::bypass::Datagrams;
 use crate::gather::{Parts, gather, is_scattered, reason};
 use crate::plain::{self, Room};
 use crate::queue::{Drops, Sent, TxFrame, TxQueue, send_each};
 use crate::spec::Tunnel;
 use crate::sys::datagram::{self, Address};
-use crate::sys::parts::Part;
 use arrayvec::ArrayVec;
-use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Instant;
 use wire::tunnel::{Dscp, Vxlan, entropy, outer_ds};
@@ -31,7 +30,7 @@ const VNI_MAX: u32 = (1 << 24) - 1;
 
 /// One worker's way out.
 pub(super) struct VxlanTx {
-    senders: Arc<[OwnedFd]>,
+    senders: Arc<Senders>,
     to: Address,
     /// Its VNI, if there is one for all frames.
     vni: Option<u32>,
@@ -93,7 +92,7 @@ impl Way {
 
 impl VxlanTx {
     pub(super) fn new(
-        senders: Arc<[OwnedFd]>,
+        senders: Arc<Senders>,
         tunnel: &Tunnel,
         path: Arc<Path>,
         teller: Teller,
@@ -126,8 +125,8 @@ impl VxlanTx {
     fn send(&mut self, frame: &TxFrame<'_>, way: Way) -> Result<(), DropReason> {
         let is_simple = way.gso == Gso::None && frame.offload.checksum.is_none();
         let is_clamped = self.clamps && mss::is_syn(frame.head);
-        let from_where_it_lies = is_simple && !is_clamped && self.sealer.is_none();
-        let sent = match from_where_it_lies && !is_scattered(frame) {
+        let may_lie = is_simple && !is_clamped && self.sealer.is_none() && !is_scattered(frame);
+        let sent = match may_lie && self.senders.socket(way.flow).is_some() {
             true => self.send_parts(frame, way),
             false => self.send_run(&[*frame], way),
         };
@@ -167,7 +166,7 @@ impl VxlanTx {
         let vni = self.vni.map_or(frame.tunnel_id, |_| 0);
         let end = self.destinations.as_ref().map_or(0, |_| frame.tun_dst);
         // Equal flows of two tenants go two ways.
-        let flow = entropy(frame.head).wrapping_add(vni) as usize % self.senders.len();
+        let flow = entropy(frame.head).wrapping_add(vni) as usize % self.senders.flows();
         let ds = outer_ds(frame.head, self.dscp);
         let sealed = if self.sealer.is_some() { SEALED_MOST } else { 0 };
         Way { len: frame.len(), gso: frame.offload.gso, sealed, flow, ds, vni, end }
@@ -199,8 +198,11 @@ impl VxlanTx {
         if way.len > self.path.longest() {
             return Err(DropReason::TooBig);
         }
+        let Some(socket) = self.senders.socket(way.flow) else {
+            return self.send_run(&[*frame], way);
+        };
         let parts: Parts<'_> = gather(&self.header, frame);
-        let sent = datagram::send(&self.senders[way.flow], &self.to, &parts, None, way.ds);
+        let sent = datagram::send(socket, &self.to, &parts, None, way.ds);
         sent.map_err(|error| reason(&error))
     }
 
@@ -210,28 +212,18 @@ impl VxlanTx {
         if run.count == 0 {
             return Ok(());
         }
-        if let Some(sealer) = &mut self.sealer {
-            let (socket, flow) = (&self.senders[run.flow], run.flow);
-            let sent =
-                sealer.send((run.bytes.bytes(), run.segment), (socket, &self.to), flow, run.ds);
-            run.clear();
-            return sent;
-        }
-        let segment = (run.count > 1).then_some(run.segment as u16);
-        let (socket, bytes) = (&self.senders[run.flow], run.bytes.bytes());
-        let sent = match run.is_apart {
-            true => datagram::send_apart(socket, &self.to, bytes, run.segment, run.ds),
-            false => datagram::send(socket, &self.to, &[Part::private(bytes)], segment, run.ds),
+        let &mut Run { segment, count, flow, ds, is_apart, .. } = run;
+        let bytes = run.bytes.bytes();
+        let sent = match &mut self.sealer {
+            Some(sealer) => sealer.send((bytes, segment), (&self.senders, &self.to), flow, ds),
+            None => {
+                let datagrams = Datagrams { bytes, segment, count, ds };
+                self.senders.send((flow, &self.to), datagrams, is_apart)
+            }
         };
         run.clear();
-        sent.map_err(|error| if segment.is_some() { reason_of_run(&error) } else { reason(&error) })
+        sent
     }
-}
-
-/// Why the kernel refused a run: Linux before 6.14 says `EINVAL` where one of its datagrams is too long.
-pub(super) fn reason_of_run(error: &io::Error) -> DropReason {
-    let is_too_big = error.raw_os_error() == Some(libc::EINVAL);
-    if is_too_big { DropReason::TooBig } else { reason(error) }
 }
 
 impl Run {

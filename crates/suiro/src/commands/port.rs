@@ -8,8 +8,8 @@ use crate::failure::Failure;
 use crate::table::{Table, dash};
 use hyper::Method;
 use node::fault::Fault;
-use node::service::{PortView, SaView, SealingView};
-use node::spec::{FlowId, PortKind, PortNumber, PortPatch, PortSpec, XdpMode};
+use node::service::{ForwardingView, PortView, SaView, SealingView};
+use node::spec::{FlowId, Forwarding, PortKind, PortNumber, PortPatch, PortSpec, XdpMode};
 
 /// Does what the command says.
 pub fn run(context: &Context, command: PortCommand) -> Result<(), Failure> {
@@ -97,6 +97,7 @@ fn spec(args: PortAdd) -> Result<PortSpec, Failure> {
         ttl: args.ttl,
         mss_clamp: args.mss_clamp.then_some(true),
         outer_checksum: args.outer_checksum.map(|word| word == "on"),
+        forwarding: args.forwarding.as_deref().and_then(Forwarding::of),
         encrypt: args.encrypt,
         seal_core: args.seal_core,
         rate: args.rate,
@@ -142,6 +143,11 @@ fn sa_line(sa: &SaView) -> String {
             "SA in  {spi:#010x}  {packets} packets, highest sequence number {sequence}; refused: {replayed} replayed, {bad_icv} not authentic, {malformed} malformed"
         ),
     }
+}
+
+/// Who carries its packets.
+fn forwarding(ForwardingView { past, through, .. }: &ForwardingView) -> String {
+    format!("  forwarding  own: {past} packets sent past the kernel, {through} through it\n")
 }
 
 /// Where it seals.
@@ -220,6 +226,7 @@ fn show(view: &PortView) -> String {
     text += &drops("  tx dropped ", &counters.tx_drops);
     view.guest.iter().for_each(|guest| text += &super::guest::show(guest));
     view.sealing.iter().for_each(|view| text += &sealing(view));
+    view.forwarding.iter().for_each(|view| text += &forwarding(view));
     view.sas.iter().for_each(|sa| text += &format!("  {}\n", sa_line(sa)));
     view.notes.iter().for_each(|note| text += &format!("  note: {note}\n"));
     view.fault.iter().for_each(|fault| text += &format!("  FAULT: {fault}\n"));

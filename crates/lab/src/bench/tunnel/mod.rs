@@ -6,7 +6,7 @@ use super::Common;
 use super::cases::{self, BRIDGE, Better, Case, ovs, suiro};
 use crate::peer::Attach::{AfPacket, AfXdpGeneric, AfXdpNative};
 use crate::peer::Contender;
-use crate::peer::tunnel::{Joined, Tunnelled, Underlay};
+use crate::peer::tunnel::{Joined, Tunnelled, Underlay, Wire};
 use crate::report::Report;
 use crate::traffic::frames::{self, Receiver};
 use crate::traffic::latency::{RoundTrip, round_trips};
@@ -54,7 +54,12 @@ fn latency(joined: &Joined) -> Result<RoundTrip> {
 /// The table of cases; goals are the "must" column of the project's performance plan.
 fn cases() -> Vec<Case<Tunnelled>> {
     use Better::{Less, More};
-    let over = |by: Contender| Tunnelled { by, underlay: Underlay::V4, is_encrypted: false };
+    let over = |by: Contender| Tunnelled {
+        by,
+        underlay: Underlay::V4,
+        is_encrypted: false,
+        wire: Wire::Kernels,
+    };
     let over_v6 = |by: Contender| Tunnelled { underlay: Underlay::V6, ..over(by) };
     let encrypted = |by: Contender| Tunnelled { is_encrypted: true, ..over(by) };
     let kernel = over(BRIDGE);
@@ -71,6 +76,12 @@ fn cases() -> Vec<Case<Tunnelled>> {
         measure,
     };
     let packet = over(suiro(AfPacket));
+    let past = Tunnelled { wire: Wire::SwitchsPastKernel, ..over(suiro(AfXdpNative)) };
+    let wire_peers = || {
+        let through = Tunnelled { wire: Wire::Switchs, ..past };
+        let ovs = |attach| (over(ovs(attach, false)), None);
+        vec![(through, None), ovs(AfPacket), ovs(AfXdpNative), ovs(AfXdpGeneric)]
+    };
     let xdp = over(suiro(AfXdpNative));
     vec![
         case(
@@ -115,6 +126,19 @@ fn cases() -> Vec<Case<Tunnelled>> {
             vec![(xdp, None)],
             mega_frames_long,
         ),
+        case("TCP, the switch has the wire", "Gbit/s", More, past, wire_peers(), tcp_gbits),
+        case("60 B UDP, the switch has the wire", "Mpps", More, past, wire_peers(), mega_frames),
+        case(
+            "1400 B UDP, the switch has the wire",
+            "Mpps",
+            More,
+            past,
+            wire_peers(),
+            mega_frames_long,
+        ),
+        case("round trip p50, the switch has the wire", "us", Less, past, wire_peers(), |joined| {
+            Ok(latency(joined)?.p50)
+        }),
         case("round trip p50", "us", Less, packet, vec![(kernel, None)], |joined| {
             Ok(latency(joined)?.p50)
         }),

@@ -39,6 +39,19 @@ pub struct Tunnelled {
     pub underlay: Underlay,
     /// Whether suiro encrypts what it sends.
     pub is_encrypted: bool,
+    /// Who has suiro's wire. Open vSwitch always has its own.
+    pub wire: Wire,
+}
+
+/// Who has the wire on a host.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wire {
+    /// The kernel.
+    Kernels,
+    /// A switch, with the host's address on a TAP; the tunnel's packets go through the kernel between.
+    Switchs,
+    /// The same, and the tunnel's packets go past the kernel.
+    SwitchsPastKernel,
 }
 
 /// A contender at work on both hosts; what it started goes before the namespaces.
@@ -69,7 +82,12 @@ impl Contend for Tunnelled {
         };
         let v6 = if self.underlay == Underlay::V6 { ", IPv6" } else { "" };
         let encrypted = if self.is_encrypted { ", encrypted" } else { "" };
-        format!("{switch}{v6}{encrypted}")
+        let wire = match self.wire {
+            Wire::Kernels => "",
+            Wire::Switchs => ", through the kernel",
+            Wire::SwitchsPastKernel => ", past the kernel",
+        };
+        format!("{switch}{v6}{encrypted}{wire}")
     }
 
     fn start(self) -> Result<Joined> {
@@ -87,7 +105,7 @@ impl Contend for Tunnelled {
             let keys = keys.as_ref().map(|keys| &*keys[here]);
             let side = Side { host: &hosts[here], guest: &guests[here], local, remote, keys };
             let started = match self.by.switch {
-                Switch::Suiro => suiro::start(&side, self.by.attach),
+                Switch::Suiro => suiro::start(&side, self.by.attach, self.wire),
                 Switch::Ovs { tso } => ovs::start(&side, self.by.attach, tso),
                 Switch::Bridge { .. } => bridge::start(&side),
             };

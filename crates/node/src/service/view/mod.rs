@@ -8,7 +8,9 @@ mod workers;
 
 pub use guest::{GuestErrorView, GuestView, MemoryView, RingView};
 pub use node::{NodeView, StoreView};
-pub use port::{PortCountersView, PortQueueView, PortView, QueueView, SaView, SealingView};
+pub use port::{
+    ForwardingView, PortCountersView, PortQueueView, PortView, QueueView, SaView, SealingView,
+};
 pub use switch::{ConnectionView, EndpointView, SwitchView, TroubleView};
 pub use workers::{PortLoadView, WorkerView, WorkersView};
 

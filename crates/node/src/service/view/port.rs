@@ -8,7 +8,7 @@ use crate::service::directory::{Member, MemberPort};
 use crate::spec::{IfName, Mac, Netns, Peer, PortKind, PortName, Rate, SwitchName};
 use datapath::PortCounters;
 use openflow::PortConfig;
-use port::{SaFacts, Sealing};
+use port::{OutletFacts, SaFacts, Sealing};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use utoipa::ToSchema;
@@ -113,6 +113,9 @@ pub struct PortView {
     /// Where a tunnel that is encrypted seals.
     #[serde(default)]
     pub sealing: Option<SealingView>,
+    /// What suiro forwards itself of a tunnel's packets, if it was asked to.
+    #[serde(default)]
+    pub forwarding: Option<ForwardingView>,
     /// Why it is not open, if it is not.
     pub fault: Option<Fault>,
 }
@@ -147,6 +150,23 @@ pub struct SealingView {
     pub packets: u64,
     /// Packets that they could not send, though their frames were counted as sent.
     pub lost: Vec<DropView>,
+}
+
+/// What suiro forwards itself of a tunnel's packets.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct ForwardingView {
+    /// Packets that left past the kernel.
+    pub past: u64,
+    /// Packets that left through the kernel, which had to find the way, or to refuse them.
+    pub through: u64,
+    /// Why packets go through the kernel now, if they do.
+    pub hindrance: Option<String>,
+}
+
+impl From<OutletFacts> for ForwardingView {
+    fn from(OutletFacts { past, through, hindrance }: OutletFacts) -> Self {
+        Self { past, through, hindrance }
+    }
 }
 
 impl From<Sealing> for SealingView {
@@ -208,6 +228,7 @@ impl Node {
             guest: guest.and_then(|guest| GuestView::of(&port.spec, &guest, &cores)),
             sas: sas.into_iter().map(SaView::from).collect(),
             sealing: security.map(|security| security.sealing().into()),
+            forwarding: self.ports.outlet(at).map(|outlet| outlet.facts().into()),
             fault: status.fault,
         }
     }

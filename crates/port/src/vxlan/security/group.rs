@@ -1,6 +1,7 @@
 //! The sockets that share UDP port 4500 in a namespace, and which SPI is whose.
 
 use super::Security;
+use crate::bypass::{Claims, Inbox, Whose};
 use crate::error::OpenError;
 use crate::spec::{PortSpec, Tunnel};
 use crate::vxlan::QUEUES_MAX;
@@ -23,6 +24,10 @@ pub(in crate::vxlan) struct Membership {
     /// By socket.
     places: Vec<u32>,
     owned: Mutex<Vec<u32>>,
+    /// By socket, of a port whose packets come past the kernel as well.
+    pub(super) inboxes: Vec<Arc<Inbox>>,
+    claims: Option<Mutex<Claims>>,
+    is_v4: bool,
 }
 
 impl Groups {
@@ -33,6 +38,7 @@ impl Groups {
         spec: &PortSpec,
         tunnel: &Tunnel,
         security: Arc<Security>,
+        claims: Option<Claims>,
     ) -> Result<Membership, OpenError> {
         let (name, spis) = (&*spec.interface, security.spis());
         let failed = |step| move |source| OpenError::io(name, step, source);
@@ -43,8 +49,20 @@ impl Groups {
         let sockets =
             (0..queues).map(|_| receiver(&tunnel).map(Arc::new)).collect::<io::Result<_>>();
         let sockets: Vec<_> = sockets.map_err(failed("open the receiving sockets"))?;
-        let mut member =
-            Membership { sockets, security, group, places: Vec::new(), owned: Mutex::default() };
+        let inboxes = match claims {
+            Some(_) => sockets.iter().map(|_| Claims::inbox()).collect::<io::Result<_>>(),
+            None => Ok(Vec::new()),
+        };
+        let mut member = Membership {
+            sockets,
+            security,
+            group,
+            places: Vec::new(),
+            owned: Mutex::default(),
+            inboxes: inboxes.map_err(failed("make event counters"))?,
+            claims: claims.map(Mutex::new),
+            is_v4: tunnel.remote.is_ipv4(),
+        };
         let mut demux = lock(&member.group.demux);
         for socket in &member.sockets {
             let place = demux.add(socket).map_err(|source| refused(name, source))?;
@@ -91,13 +109,26 @@ impl Membership {
             if !owned.contains(&spi) {
                 demux.own(spi, place).map_err(|source| refused(&self.security.name, source))?;
                 owned.push(spi);
+                self.claim(spi, place);
             }
         }
         Ok(())
     }
 
+    /// Has an SA's packets come past the kernel too, to the queue that has this place.
+    fn claim(&self, spi: u32, place: u32) {
+        let queue = self.places.iter().position(|&other| other == place);
+        let inbox = queue.and_then(|queue| self.inboxes.get(queue));
+        if let (Some(claims), Some(inbox)) = (&self.claims, inbox) {
+            lock(claims).claim(Whose::Spi(self.is_v4, spi), [inbox.clone()].into());
+        }
+    }
+
     /// Gives back the SPIs that are not among these.
     fn keep(&self, spis: &[u32]) {
+        if let Some(claims) = &self.claims {
+            lock(claims).keep(|whose| matches!(whose, Whose::Spi(_, spi) if spis.contains(&spi)));
+        }
         let mut demux = lock(&self.group.demux);
         lock(&self.owned).retain(|spi| {
             let is_kept = spis.contains(spi);

@@ -43,17 +43,16 @@ impl Opening {
         }
     }
 
-    /// Receives a run as [`datagram::receive`] does: VXLAN packets of one length and DS field, but for the last, which may be shorter. A
-    /// run may be empty: all that came was refused.
+    /// Opens what `receive` receives, sealed: a run of VXLAN packets of one length and DS field, but for the last, which may be shorter. A
+    /// run may be empty: all that came was refused. `None`: nothing came.
     pub(in crate::vxlan) fn receive(
         &mut self,
-        socket: impl AsFd,
-        is_v4: bool,
+        receive: impl FnOnce(&mut [u8]) -> io::Result<Option<Arrived>>,
         into: &mut [u8],
-    ) -> io::Result<Arrived> {
+    ) -> io::Result<Option<Arrived>> {
         if !self.has_more() {
-            self.arrived = datagram::receive(socket, is_v4, &mut self.buffer)?;
-            self.at = 0;
+            let Some(arrived) = receive(&mut self.buffer)? else { return Ok(None) };
+            (self.arrived, self.at) = (arrived, 0);
         }
         let mut run = Arrived::default();
         while let Some((packet, ds)) = self.held.take().or_else(|| self.next()) {
@@ -70,7 +69,7 @@ impl Opening {
             into[run.len..run.len + packet.len()].copy_from_slice(&self.buffer[packet.clone()]);
             run.len += packet.len();
         }
-        Ok(run)
+        Ok(Some(run))
     }
 
     /// Whether something waits here that no socket tells of.

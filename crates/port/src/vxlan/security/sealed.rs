@@ -6,10 +6,12 @@ use super::rx::{Opening, Refuser};
 use super::scribe::Scribe;
 use super::stage::{Running, SealOn};
 use super::tx::Sealer;
+use crate::bypass::Inbox;
 use crate::error::{ControlError, OpenError};
 use crate::queue::RxQueue;
 use crate::spec::{PortSpec, Tunnel};
 use crate::vxlan::path::Path;
+use crate::vxlan::senders::Senders;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,7 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(in crate::vxlan) struct Sealed {
     membership: Membership,
     scribe: Scribe,
-    senders: Arc<[OwnedFd]>,
+    senders: Arc<Senders>,
     path: Arc<Path>,
     stage: Mutex<Option<Running>>,
 }
@@ -28,7 +30,7 @@ impl Sealed {
     pub(in crate::vxlan) fn new(
         spec: &PortSpec,
         membership: Membership,
-        senders: Arc<[OwnedFd]>,
+        senders: Arc<Senders>,
         path: Arc<Path>,
     ) -> Result<Self, OpenError> {
         let name = &spec.interface;
@@ -66,6 +68,11 @@ impl Sealed {
     /// The sockets of the port's receiving halves.
     pub(in crate::vxlan) fn sockets(&self) -> Vec<Arc<OwnedFd>> {
         self.membership.sockets.clone()
+    }
+
+    /// What comes past the kernel, by receiving half; none if nothing does.
+    pub(in crate::vxlan) fn inboxes(&self) -> Vec<Arc<Inbox>> {
+        self.membership.inboxes.clone()
     }
 
     /// A receiving half's.

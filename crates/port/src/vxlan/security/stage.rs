@@ -19,9 +19,9 @@ use crate::sys::datagram::Address;
 use crate::unprivileged::drop_privileges;
 use crate::vxlan::outgoing::Outgoing;
 use crate::vxlan::path::Path;
+use crate::vxlan::senders::Senders;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::io;
-use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -140,7 +140,7 @@ impl Stage {
     }
 
     /// The thread's work.
-    fn serve(&self, mut sealer: Sealer, senders: &[OwnedFd]) {
+    fn serve(&self, mut sealer: Sealer, senders: &Senders) {
         let _ended = Ended(self);
         drop_privileges();
         let mut back = Filled::new();
@@ -176,13 +176,13 @@ impl Stage {
         queue
     }
 
-    fn seal(&self, filled: &mut Filled, sealer: &mut Sealer, senders: &[OwnedFd]) {
+    fn seal(&self, filled: &mut Filled, sealer: &mut Sealer, senders: &Senders) {
         let mut at = 0;
         for run in filled.runs.drain(..) {
             let bytes = &filled.bytes.bytes()[at..at + run.len];
             at += run.len;
             let Run { segment, flow, to, ds, .. } = run;
-            match sealer.seal((bytes, segment), (&senders[flow], &to), flow, ds) {
+            match sealer.seal((bytes, segment), (senders, &to), flow, ds) {
                 Ok(()) => drop(self.counts.packets.fetch_add(run.packets(), Relaxed)),
                 Err(reason) => self.lose(reason, run.packets()),
             }
@@ -245,7 +245,7 @@ impl Running {
         core: usize,
         (counts, path): (Arc<Counts>, Arc<Path>),
         sealer: Sealer,
-        senders: Arc<[OwnedFd]>,
+        senders: Arc<Senders>,
     ) -> io::Result<Self> {
         let stage = Arc::new(Stage::new(core, counts, path));
         let shared = stage.clone();

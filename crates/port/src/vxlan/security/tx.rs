@@ -2,13 +2,11 @@
 
 use super::Security;
 use super::stage::Run;
-use crate::gather::reason;
-use crate::sys::datagram::{self, Address};
-use crate::sys::parts::Part;
+use crate::bypass::Datagrams;
+use crate::sys::datagram::Address;
 use crate::vxlan::outgoing::Outgoing;
-use crate::vxlan::tx::reason_of_run;
+use crate::vxlan::senders::Senders;
 use esp::{HEADER, ICV, sealed_len};
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use wire::DropReason;
 
@@ -37,7 +35,7 @@ impl Sealer {
     pub(in crate::vxlan) fn send(
         &mut self,
         (run, segment): (&[u8], usize),
-        (socket, to): (&OwnedFd, &Address),
+        (senders, to): (&Senders, &Address),
         flow: usize,
         ds: u8,
     ) -> Result<(), DropReason> {
@@ -45,14 +43,14 @@ impl Sealer {
         let stage = self.security.stage.load();
         let put = stage.as_deref().and_then(|stage| stage.put(of, run));
         drop(stage);
-        put.unwrap_or_else(|| self.seal((run, segment), (socket, to), flow, ds))
+        put.unwrap_or_else(|| self.seal((run, segment), (senders, to), flow, ds))
     }
 
     /// Seals them and sends them: together, as far as they fit.
     pub(super) fn seal(
         &mut self,
         (run, segment): (&[u8], usize),
-        (socket, to): (&OwnedFd, &Address),
+        (senders, to): (&Senders, &Address),
         flow: usize,
         ds: u8,
     ) -> Result<(), DropReason> {
@@ -66,7 +64,7 @@ impl Sealer {
             let payload = envelope.len() + vxlan.len();
             let whole = sealed_len(payload);
             if self.count > 0 && self.bytes.len() + whole > RUN_BYTES {
-                self.flush(socket, to, ds)?;
+                self.flush(senders, (flow, to), ds)?;
             }
             let packet = self.bytes.append(whole);
             packet[HEADER + envelope.len()..HEADER + payload].copy_from_slice(vxlan);
@@ -78,18 +76,20 @@ impl Sealer {
             }
             self.count += 1;
         }
-        self.flush(socket, to, ds)
+        self.flush(senders, (flow, to), ds)
     }
 
-    fn flush(&mut self, socket: &OwnedFd, to: &Address, ds: u8) -> Result<(), DropReason> {
-        let segment = (self.count > 1).then_some(self.segment as u16);
-        let bytes = self.bytes.bytes();
-        let sent = match self.security.is_apart {
-            true => datagram::send_apart(socket, to, bytes, self.segment, ds),
-            false => datagram::send(socket, to, &[Part::private(bytes)], segment, ds),
-        };
+    fn flush(
+        &mut self,
+        senders: &Senders,
+        way: (usize, &Address),
+        ds: u8,
+    ) -> Result<(), DropReason> {
+        let (bytes, segment, count) = (self.bytes.bytes(), self.segment, self.count);
+        let sent =
+            senders.send(way, Datagrams { bytes, segment, count, ds }, self.security.is_apart);
         self.clear();
-        sent.map_err(|error| if segment.is_some() { reason_of_run(&error) } else { reason(&error) })
+        sent
     }
 
     fn clear(&mut self) {

@@ -1,0 +1,140 @@
+//! A TAP's side entrance.
+
+use super::Place;
+use crate::mailbox::Mailbox;
+use crossbeam_queue::ArrayQueue;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use wire::Offload;
+
+/// Of an interface, in its namespace.
+pub(super) type Index = u32;
+
+/// Frames that wait at a queue. Chosen: as many as a TAP's own queue in the kernel (`txqueuelen` 1000), each perhaps 64 KiB.
+const ROOM: usize = 1024;
+/// Buffers that are kept for the next frames.
+const SPARE: usize = 256;
+/// Longer ones are not kept.
+const KEPT: usize = 1 << 16;
+
+/// A frame on its way in.
+pub(crate) struct Injected {
+    /// All of it.
+    pub(crate) bytes: Vec<u8>,
+    /// What is still to be done to it.
+    pub(crate) offload: Offload,
+}
+
+/// The entrance, of which its port and all tunnels know.
+pub(crate) struct Door {
+    /// One for each receiving queue of the TAP.
+    lanes: Box<[Arc<Mailbox<Injected>>]>,
+    spare: ArrayQueue<Vec<u8>>,
+    /// The TAP's MAC address, as a number.
+    mac: AtomicU64,
+}
+
+impl Door {
+    /// Of a TAP with so many queues.
+    ///
+    /// # Errors
+    /// There are no more descriptors.
+    pub(crate) fn new(queues: usize, mac: [u8; 6]) -> io::Result<Arc<Self>> {
+        let lanes =
+            (0..queues).map(|_| Mailbox::new(ROOM).map(Arc::new)).collect::<io::Result<_>>();
+        let door = Self { lanes: lanes?, spare: ArrayQueue::new(SPARE), mac: AtomicU64::default() };
+        door.set_mac(mac);
+        Ok(Arc::new(door))
+    }
+
+    /// What a receiving queue looks into.
+    pub(crate) fn lane(&self, queue: usize) -> &Arc<Mailbox<Injected>> {
+        &self.lanes[queue]
+    }
+
+    /// Has a frame come in, with others of its flow in order; false if there is no room.
+    pub(crate) fn inject(&self, flow: usize, frame: Injected) -> bool {
+        let refused = self.lanes[flow % self.lanes.len()].push(frame);
+        refused.map_err(|frame| self.give_back(frame.bytes)).is_ok()
+    }
+
+    /// An empty buffer.
+    pub(crate) fn buffer(&self) -> Vec<u8> {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    /// For the next frame.
+    pub(crate) fn give_back(&self, mut buffer: Vec<u8>) {
+        buffer.clear();
+        if buffer.capacity() <= KEPT {
+            let _ = self.spare.push(buffer);
+        }
+    }
+
+    pub(crate) fn set_mac(&self, mac: [u8; 6]) {
+        self.mac.store(number(mac), Relaxed);
+    }
+
+    /// Whether the kernel takes frames to this MAC address for the host's.
+    pub(crate) fn is_mac(&self, mac: [u8; 6]) -> bool {
+        self.mac.load(Relaxed) == number(mac)
+    }
+}
+
+fn number([a, b, c, d, e, f]: [u8; 6]) -> u64 {
+    u64::from_be_bytes([0, 0, a, b, c, d, e, f])
+}
+
+/// Keeps a door open; closes it when dropped.
+pub(crate) struct DoorKeeper {
+    pub(crate) door: Arc<Door>,
+    place: Arc<Place>,
+    index: Index,
+}
+
+impl DoorKeeper {
+    /// Opens it to the tunnels of its namespace.
+    pub(crate) fn new(place: Arc<Place>, index: Index, door: Arc<Door>) -> Self {
+        place.change_doors(|doors| drop(doors.insert(index, door.clone())));
+        Self { door, place, index }
+    }
+}
+
+impl Drop for DoorKeeper {
+    fn drop(&mut self) {
+        self.place.change_doors(|doors| drop(doors.remove(&self.index)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(number: u8) -> Injected {
+        Injected { bytes: vec![number], offload: Offload::default() }
+    }
+
+    #[test]
+    fn flows_keep_to_their_lanes_and_what_finds_no_room_is_refused() {
+        let door = Door::new(2, [2; 6]).unwrap();
+        assert!((0..4).all(|flow| door.inject(flow.into(), frame(flow))));
+        let lane = |lane| std::iter::from_fn(|| door.lane(lane).pop()).map(|frame| frame.bytes[0]);
+        assert_eq!(
+            (lane(0).collect::<Vec<_>>(), lane(1).collect::<Vec<_>>()),
+            (vec![0, 2], vec![1, 3])
+        );
+        assert_eq!((0..2000).filter(|_| door.inject(7, frame(1))).count(), ROOM);
+        assert!(door.is_mac([2; 6]) && !door.is_mac([2, 2, 2, 2, 2, 3]));
+    }
+
+    #[test]
+    fn a_door_is_there_while_somebody_keeps_it() {
+        let place = Arc::new(Place::default());
+        let door = Door::new(1, [2; 6]).unwrap();
+        let keeper = DoorKeeper::new(place.clone(), 7, door.clone());
+        assert!(Arc::ptr_eq(&place.door(7).unwrap(), &door) && place.door(8).is_none());
+        drop(keeper);
+        assert!(place.door(7).is_none());
+    }
+}

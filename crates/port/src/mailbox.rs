@@ -1,0 +1,132 @@
+//! What threads of this process hand to a receiving queue: a bounded line, and a bell for a worker that sleeps.
+
+use crossbeam_queue::ArrayQueue;
+use rustix::event::{EventfdFlags, eventfd};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+/// How often any of this process's bells rang. A worker that polls other queues looks at this one word, and at the kernel only when it changed.
+static RINGS: AtomicU64 = AtomicU64::new(0);
+
+/// Changes whenever something comes to a queue of this process, from this process, that nobody polls.
+pub fn rings() -> u64 {
+    RINGS.load(Relaxed)
+}
+
+/// A line of `T`s from any thread to one.
+pub(crate) struct Mailbox<T> {
+    line: ArrayQueue<T>,
+    /// Readable when something waits for who is away, sometimes when nothing does.
+    bell: OwnedFd,
+    /// Nobody looks: who adds something rings.
+    is_away: AtomicBool,
+}
+
+impl<T> Mailbox<T> {
+    /// For `room` of them, away.
+    ///
+    /// # Errors
+    /// There are no more descriptors.
+    pub(crate) fn new(room: usize) -> io::Result<Self> {
+        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Self { line: ArrayQueue::new(room), bell, is_away: true.into() })
+    }
+
+    /// Adds one; gives it back if there is no room.
+    pub(crate) fn push(&self, item: T) -> Result<(), T> {
+        self.line.push(item)?;
+        // Either this sees that the reader is away, or the reader, who says so before its last look, sees the item.
+        if self.is_away.swap(false, SeqCst) {
+            // Refused only while it rings already.
+            let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+            RINGS.fetch_add(1, Relaxed);
+        }
+        Ok(())
+    }
+
+    /// The next one. Whoever asks is not away.
+    pub(crate) fn pop(&self) -> Option<T> {
+        self.line.pop()
+    }
+
+    /// Whether something waits.
+    pub(crate) fn has_some(&self) -> bool {
+        !self.line.is_empty()
+    }
+
+    /// The reader goes: what comes from now on rings. False if something waits.
+    pub(crate) fn leave(&self) -> bool {
+        let _ = rustix::io::read(&self.bell, &mut [0; 8]);
+        self.is_away.store(true, SeqCst);
+        self.line.is_empty()
+    }
+}
+
+impl<T> AsFd for Mailbox<T> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::event::{PollFd, PollFlags, poll};
+
+    fn rings(mailbox: &Mailbox<u32>) -> bool {
+        let now = Some(&rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 });
+        poll(&mut [PollFd::new(mailbox, PollFlags::IN)], now).unwrap() == 1
+    }
+
+    #[test]
+    fn what_is_pushed_comes_out_in_order_and_a_flood_is_cut_off() {
+        let mailbox = Mailbox::new(64).unwrap();
+        let kept = (0..200).filter(|&number| mailbox.push(number).is_ok()).count();
+        assert_eq!((kept, mailbox.has_some()), (64, true));
+        let all: Vec<_> = std::iter::from_fn(|| mailbox.pop()).collect();
+        assert_eq!(all, (0..64).collect::<Vec<u32>>());
+        assert!(!mailbox.has_some());
+    }
+
+    #[test]
+    fn it_rings_once_for_who_is_away_and_not_for_who_looks() {
+        let mailbox = Mailbox::new(4).unwrap();
+        assert!(mailbox.leave() && !rings(&mailbox));
+        mailbox.push(1).unwrap();
+        assert!(rings(&mailbox) && !mailbox.leave());
+        mailbox.pop();
+        assert!(mailbox.leave() && !rings(&mailbox));
+        mailbox.push(2).unwrap();
+        mailbox.pop();
+        // Still there from before: it may ring for nothing, once.
+        assert!(mailbox.leave() && !rings(&mailbox));
+    }
+
+    #[test]
+    fn nobody_who_leaves_misses_anything() {
+        let mailbox = Mailbox::new(8).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for number in 0..20_000 {
+                    while mailbox.push(number).is_err() {
+                        std::thread::yield_now();
+                    }
+                }
+            });
+            let mut next = 0;
+            while next < 20_000 {
+                while let Some(number) = mailbox.pop() {
+                    assert_eq!(number, next);
+                    next += 1;
+                }
+                if next < 20_000 && mailbox.leave() {
+                    let limit = Some(&rustix::event::Timespec { tv_sec: 10, tv_nsec: 0 });
+                    let woken = poll(&mut [PollFd::new(&mailbox, PollFlags::IN)], limit).unwrap();
+                    assert_eq!(woken, 1, "{next} came, and then nobody rang");
+                }
+            }
+        });
+    }
+}

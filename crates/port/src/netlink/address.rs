@@ -1,0 +1,83 @@
+//! The addresses of a namespace.
+
+use super::Netlink;
+use super::codec::{
+    NLM_F_DUMP, RTM_GETADDR, RTM_NEWADDR, Request, attributes, read_address, read_u32,
+};
+use std::io;
+use std::net::IpAddr;
+
+/// `struct ifaddrmsg` (linux/if_addr.h): `family` 0, `prefixlen` 1, `flags` 2, `scope` 3, `index` 4..8.
+const IFADDRMSG: usize = 8;
+const IFA_ADDRESS: u16 = 1;
+const IFA_LOCAL: u16 = 2;
+const IFA_FLAGS: u16 = 8;
+const IFA_F_OPTIMISTIC: u32 = 0x04;
+const IFA_F_TENTATIVE: u32 = 0x40;
+
+impl Netlink {
+    /// All addresses of the namespace that it answers to: not those that another host may turn out to have (RFC 4862 §5.4).
+    ///
+    /// One that changes meanwhile may be missing or not: news of it follows.
+    pub(crate) fn addresses(&self) -> io::Result<Vec<IpAddr>> {
+        let mut found = Vec::new();
+        let request = Request::new(RTM_GETADDR, &[0; IFADDRMSG]).flagged(NLM_F_DUMP);
+        self.ask(request, |message| {
+            if message.kind == RTM_NEWADDR {
+                found.extend(parse(message.body));
+            }
+        })?;
+        Ok(found)
+    }
+}
+
+/// The address in the body of an `RTM_NEWADDR`, if it may be used.
+fn parse(body: &[u8]) -> Option<IpAddr> {
+    let (header, rest) = body.split_first_chunk::<IFADDRMSG>()?;
+    let (mut local, mut address, mut flags) = (None, None, header[2].into());
+    for (kind, value) in attributes(rest) {
+        match kind {
+            IFA_LOCAL => local = read_address(value),
+            // Of a point-to-point interface it is the other end's, and `IFA_LOCAL` ours.
+            IFA_ADDRESS => address = read_address(value),
+            IFA_FLAGS => flags = read_u32(value).unwrap_or(flags),
+            _ => {}
+        }
+    }
+    let is_usable = flags & (IFA_F_TENTATIVE | IFA_F_OPTIMISTIC) != IFA_F_TENTATIVE;
+    local.or(address).filter(|_| is_usable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn read(flags: u32, attributes: &[(u16, &[u8])]) -> Option<IpAddr> {
+        let request = Request::new(RTM_NEWADDR, &[2, 24, flags as u8, 0, 3, 0, 0, 0]);
+        let request = attributes
+            .iter()
+            .fold(request, |request, (kind, value)| request.attribute(*kind, value));
+        let bytes = request.attribute(IFA_FLAGS, &flags.to_ne_bytes()).finish(1);
+        parse(&bytes[16..])
+    }
+
+    #[test]
+    fn the_local_address_counts_and_a_tentative_one_does_not() {
+        let (ours, theirs) = ([10, 0, 0, 1], [10, 0, 0, 2]);
+        assert_eq!(read(0x80, &[(IFA_ADDRESS, &theirs), (IFA_LOCAL, &ours)]), Some(ours.into()));
+        let v6: &[u8] = &[0xfd; 16];
+        assert_eq!(read(0x80, &[(IFA_ADDRESS, v6)]), Some([0xfd; 16].into()));
+        assert_eq!(read(0x80 | IFA_F_TENTATIVE, &[(IFA_ADDRESS, v6)]), None);
+        let optimistic = IFA_F_TENTATIVE | IFA_F_OPTIMISTIC;
+        assert_eq!(read(optimistic, &[(IFA_ADDRESS, v6)]), Some([0xfd; 16].into()));
+        assert_eq!(read(0, &[(IFA_ADDRESS, &[1, 2, 3])]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_body_is_read_without_a_panic(body in prop::collection::vec(any::<u8>(), 0..80)) {
+            parse(&body);
+        }
+    }
+}
