@@ -24,7 +24,7 @@
 //! | `af_packet` | any | whole, both ways | as state, both ways | a socket for each worker |
 //! | `af_xdp` | any with XDP | cut at tx, switched off at the source | recognised at rx, completed by the kernel or here | a packet socket |
 //! | `vhost-user` | none: a guest's memory | whole, both ways, as far as the guest can take them | as state, both ways | the same rings, locked for a batch |
-//! | `vxlan` | none: UDP sockets (encrypted: ESP in UDP), whose underlay is the kernel's | TCP is cut and put together here | completed here, found again at rx | the same sockets |
+//! | `vxlan` | none: UDP sockets (encrypted: ESP in UDP), whose underlay is the kernel's; or past the kernel to a TAP | TCP is cut and put together here | completed here, found again at rx | the same sockets |
 //! | `vlink` | none: a function call in `datapath` | | | |
 //!
 //! Needs `CAP_NET_ADMIN` and `CAP_NET_RAW`; `CAP_SYS_ADMIN` to enter namespaces; `CAP_BPF` and, beyond the memlock limit,

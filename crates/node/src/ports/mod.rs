@@ -59,7 +59,7 @@ pub struct Wanted {
 /// How frames get to a port.
 pub enum Door {
     /// By an interface.
-    Interface(port::PortSpec),
+    Interface(Box<port::PortSpec>),
     /// By the other end of a vlink.
     Vlink {
         /// This end, `sw0:to-sw1`.

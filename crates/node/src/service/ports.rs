@@ -203,7 +203,7 @@ fn door(member: &Member, number: u32, spec: &PortSpec) -> Door {
     if matches!(spec.kind, PortKind::VhostUser | PortKind::Vxlan) {
         wanted.mac.get_or_insert_with(|| own_mac(member.switch.datapath_id(), number));
     }
-    Door::Interface(wanted)
+    Door::Interface(wanted.into())
 }
 
 /// A TAP as the port crate wants to know it.

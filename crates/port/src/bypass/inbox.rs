@@ -130,8 +130,9 @@ impl Sorter {
     ) -> Sent {
         let inboxes = self.place.inboxes.load_full();
         let mut sent = Sent::default();
-        for frame in frames {
-            let is_taken = !inboxes.of.is_empty() && self.take(&inboxes, frame, drops);
+        for (index, frame) in frames.iter().enumerate() {
+            let left = frames.len() - index;
+            let is_taken = !inboxes.of.is_empty() && self.take(&inboxes, (frame, left), drops);
             match if is_taken { Ok(()) } else { send(frame) } {
                 Ok(()) => sent.count(frame.len()),
                 Err(reason) => drops.add(reason, 1),
@@ -141,8 +142,13 @@ impl Sorter {
         sent
     }
 
-    /// Whether the frame goes to a tunnel; else it is the kernel's.
-    fn take(&mut self, inboxes: &Inboxes, frame: &TxFrame<'_>, drops: &mut Drops) -> bool {
+    /// Whether the frame, the first of so many, goes to a tunnel; else it is the kernel's.
+    fn take(
+        &mut self,
+        inboxes: &Inboxes,
+        (frame, left): (&TxFrame<'_>, usize),
+        drops: &mut Drops,
+    ) -> bool {
         let Some(datagram) = Datagram::find(frame.head, frame.len(), &frame.offload) else {
             return false;
         };
@@ -154,7 +160,7 @@ impl Sorter {
         let len = datagram.payload.len();
         if !self.open.as_ref().is_some_and(|open| open.takes(whose, &datagram)) {
             self.hand_over(drops);
-            self.open = Some(Open::new(whose, &datagram, lanes));
+            self.open = Some(Open::new(whose, &datagram, lanes, left));
         }
         let Some(open) = &mut self.open else { return false };
         let at = open.arrival.bytes.len();
@@ -178,10 +184,12 @@ impl Sorter {
 }
 
 impl Open {
-    fn new(whose: Whose, datagram: &Datagram, Lanes { inboxes, .. }: &Lanes) -> Self {
+    /// With memory for so many like it.
+    fn new(whose: Whose, datagram: &Datagram, Lanes { inboxes, .. }: &Lanes, count: usize) -> Self {
         let (port, ds, from) = (datagram.ports.0, datagram.ds, datagram.from);
         let inbox = inboxes[usize::from(port) % inboxes.len()].clone();
-        let arrival = Arrival { bytes: Vec::new(), segment: 0, ds, from };
+        let bytes = Vec::with_capacity((count * datagram.payload.len()).min(RUN_BYTES));
+        let arrival = Arrival { bytes, segment: 0, ds, from };
         Self { inbox, whose, port, arrival, first: 0, is_closed: false, count: 0 }
     }
 

@@ -3,7 +3,7 @@
 use crate::batch::{BATCH, BODIES, BodyAt, RxBatch, Slot};
 use crate::bypass::{Door, Injected, Sorter};
 use crate::gather::{gather, is_scattered, lacks_uso, reason};
-use crate::mailbox::Mailbox;
+use crate::mailbox::{Mailbox, Turns};
 use crate::plain::{self, Room, Scratch};
 use crate::queue::{Body, Drops, RxQueue, Sent, TxFrame, TxQueue};
 use crate::sys::parts::{self, Part};
@@ -24,6 +24,7 @@ pub(super) struct TapRx {
     either: OwnedFd,
     /// Frames of the last round that came in there.
     held: Vec<Injected>,
+    turns: Turns,
 }
 
 impl TapRx {
@@ -33,7 +34,8 @@ impl TapRx {
         for source in [file.as_fd(), lane.as_fd()] {
             epoll::add(&either, source, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
         }
-        Ok(Self { file, door, lane, either, held: Vec::with_capacity(BATCH) })
+        let (held, turns) = (Vec::with_capacity(BATCH), Turns::default());
+        Ok(Self { file, door, lane, either, held, turns })
     }
 
     /// Takes what came in at the side entrance; how many frames.
@@ -83,8 +85,9 @@ impl TapRx {
 impl RxQueue for TapRx {
     fn rx(&mut self, batch: &mut RxBatch, drops: &mut Drops) -> io::Result<usize> {
         let mut received = 0;
+        let most = if self.turns.asks_kernel(self.lane.has_some()) { BODIES } else { 0 };
         // The bound also counts refused frames, so that a flood of them cannot hold the worker here.
-        for _ in 0..BODIES {
+        for _ in 0..most {
             let Some(slot) = batch.free_with_bodies().first_mut() else { break };
             match self.read(slot)? {
                 None => break,

@@ -4,7 +4,7 @@
 //! sockets. Datagrams find their port in the kernel ([`xdp::TunnelDemux`]): every port has its own queue, which no other tenant fills. Where
 //! suiro has the NIC itself, packets may go past the kernel, as its tables say ([`crate::bypass`], [`senders`]).
 //!
-//! * **Flows stay apart** on the way: a port sends from [`FLOWS`] source ports, chosen by the inner flow (RFC 7348 §5), and from as many
+//! * **Flows stay apart** on the way: a port sends from [32](senders::FLOWS) source ports, chosen by the inner flow (RFC 7348 §5), and from as many
 //!   addresses as it is given: a network that cannot see the ports tells flows apart by these.
 //! * **ECN** is RFC 6040's, **DSCP** uniform, a pipe or the flow's identity ([`wire::tunnel::Dscp`]).
 //! * **One port for many VNIs**: without one of its own, a frame's tunnel id is its VNI, both ways ([`vni`]).

@@ -8,6 +8,7 @@ use super::tell::Answers;
 use super::vni::Received;
 use crate::batch::{BATCH, BodyAt, RxBatch, Slot};
 use crate::bypass::{Arrival, Inbox};
+use crate::mailbox::Turns;
 use crate::queue::{Body, Drops, RxQueue};
 use crate::spec::Tunnel;
 use crate::sys::datagram::{self, Arrived};
@@ -59,6 +60,9 @@ struct Inside {
     inbox: Option<Arc<Inbox>>,
     /// Readable when something of these waits or the socket is readable.
     any: OwnedFd,
+    turns: Turns,
+    /// Whether this round asks the socket.
+    asks_socket: bool,
 }
 
 /// From a run of datagrams to frames; knows no socket.
@@ -120,7 +124,8 @@ impl VxlanRx {
         for source in bells.into_iter().flatten().chain([self.socket.as_fd()]) {
             epoll::add(&any, source, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
         }
-        self.inside = Some(Inside { answers, inbox, any });
+        let (turns, asks_socket) = (Turns::default(), true);
+        self.inside = Some(Inside { answers, inbox, any, turns, asks_socket });
         Ok(self)
     }
 
@@ -134,7 +139,8 @@ impl VxlanRx {
         if let Some(run) = self.frames.left.take() {
             return Ok(Some(run));
         }
-        let is_first = self.frames.is_empty();
+        let asks = self.inside.as_ref().is_none_or(|inside| inside.asks_socket);
+        let turn = (asks, self.frames.is_empty());
         let Some(buffer) = self.frames.next_buffer() else { return Ok(None) };
         if let Some((end, datagram)) = self.inside.as_ref().and_then(Inside::answer) {
             let arrived = Arrived { len: datagram.len(), segment: 0, ds: wire::too_big::CONTROL };
@@ -147,7 +153,7 @@ impl VxlanRx {
         let arrived = match &mut self.opening {
             None => {
                 let by_socket = |buffer: &mut [u8]| self.origin.receive(socket, is_v4, buffer);
-                match either(is_first, inbox, buffer, by_socket)? {
+                match either(turn, inbox, buffer, by_socket)? {
                     Some(Came::BySocket(came)) => Some(came),
                     Some(Came::ByInbox(arrived, from)) => {
                         Some((arrived, self.origin.of(Some(from))))
@@ -158,7 +164,7 @@ impl VxlanRx {
             Some(opening) => {
                 let by_socket = |buffer: &mut [u8]| datagram::receive(socket, is_v4, buffer);
                 let receive = |into: &mut [u8]| {
-                    let came = either(is_first, inbox, into, by_socket)?;
+                    let came = either(turn, inbox, into, by_socket)?;
                     Ok(came.map(|came| match came {
                         Came::BySocket(arrived) | Came::ByInbox(arrived, _) => arrived,
                     }))
@@ -175,6 +181,11 @@ impl Inside {
         self.answers.as_ref()?.pop()
     }
 
+    fn begin_round(&mut self) {
+        let has_mail = self.inbox.as_ref().is_some_and(|inbox| inbox.has_some());
+        self.asks_socket = self.turns.asks_kernel(has_mail);
+    }
+
     /// The worker goes; whether nothing waits.
     fn leave(&self) -> bool {
         let answers = self.answers.as_ref().is_none_or(|answers| answers.leave());
@@ -188,10 +199,10 @@ enum Came<T> {
     ByInbox(Arrived, IpAddr),
 }
 
-/// Receives a run by one of two ways. The socket is asked first in each round, so that a full inbox cannot hide it, and then when nothing else
-/// is there, for that costs a system call.
+/// Receives a run by one of two ways. The socket is asked only in some rounds, for that costs a system call: first, so that a full inbox cannot
+/// hide it, and when nothing else is there any more.
 fn either<T>(
-    is_first: bool,
+    (asks, is_first): (bool, bool),
     inbox: Option<&Inbox>,
     into: &mut [u8],
     mut by_socket: impl FnMut(&mut [u8]) -> io::Result<T>,
@@ -202,14 +213,14 @@ fn either<T>(
         Err(error) => Err(error),
     };
     let Some(inbox) = inbox else { return by_socket(into) };
-    if is_first {
+    if asks && is_first {
         let came = by_socket(into)?;
         if came.is_some() {
             return Ok(came);
         }
     }
     let Some(Arrival { bytes, segment, ds, from }) = inbox.pop() else {
-        return if is_first { Ok(None) } else { by_socket(into) };
+        return if asks && !is_first { by_socket(into) } else { Ok(None) };
     };
     into[..bytes.len()].copy_from_slice(&bytes);
     Ok(Some(Came::ByInbox(Arrived { len: bytes.len(), segment, ds }, from)))
@@ -398,6 +409,7 @@ impl RxQueue for VxlanRx {
     fn rx(&mut self, batch: &mut RxBatch, drops: &mut Drops) -> io::Result<usize> {
         let before = batch.frames().len();
         batch.set_tunnel_ids();
+        self.inside.iter_mut().for_each(Inside::begin_round);
         while batch.frames().len() < BATCH {
             let Some(run) = self.next_run()? else { break };
             self.frames.left = self.frames.take(run, batch, drops);

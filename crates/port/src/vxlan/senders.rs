@@ -13,7 +13,7 @@ use std::sync::Arc;
 use wire::DropReason;
 
 /// Source ports of one port: enough for the receive queues of any host that suiro meets, and few descriptors.
-const FLOWS: usize = 32;
+pub(super) const FLOWS: usize = 32;
 
 /// The ways out of a port, by flow; all workers share them.
 pub(super) struct Senders {

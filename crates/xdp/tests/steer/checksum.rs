@@ -249,7 +249,9 @@ fn send(datagrams: SocketAddr, stream: SocketAddr) {
 fn addresses(lab: &Lab) -> Vec<IpAddr> {
     for (place, here, there) in [("near", 1, 2), ("far", 2, 1)] {
         let ip = |line: &str| drop(lab.ip(place, line));
-        ["default", "eth0"].map(|interface| lab.set_ipv6(place, interface, true));
+        for interface in ["default", "eth0"] {
+            lab.set_ipv6(place, interface, true);
+        }
         ip(&format!("addr add fd09::{here}/64 dev eth0 nodad"));
         let (v4, v6) = (format!("10.9.0.{there}"), format!("fd09::{there}"));
         ip(&format!("link add x1 type vxlan id 1 remote {v4} dstport 4789 dev eth0 noudpcsum"));
