@@ -4,6 +4,7 @@ use crossbeam_queue::ArrayQueue;
 use rustix::event::{EventfdFlags, eventfd};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
@@ -17,7 +18,9 @@ pub fn rings() -> u64 {
 
 /// A line of `T`s from any thread to one.
 pub(crate) struct Mailbox<T> {
-    line: ArrayQueue<T>,
+    /// Made for the first that comes: most never see one.
+    line: OnceLock<ArrayQueue<T>>,
+    room: usize,
     /// Readable when something waits for who is away, sometimes when nothing does.
     bell: OwnedFd,
     /// Nobody looks: who adds something rings.
@@ -31,12 +34,12 @@ impl<T> Mailbox<T> {
     /// There are no more descriptors.
     pub(crate) fn new(room: usize) -> io::Result<Self> {
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Self { line: ArrayQueue::new(room), bell, is_away: true.into() })
+        Ok(Self { line: OnceLock::new(), room, bell, is_away: true.into() })
     }
 
     /// Adds one; gives it back if there is no room.
     pub(crate) fn push(&self, item: T) -> Result<(), T> {
-        self.line.push(item)?;
+        self.line.get_or_init(|| ArrayQueue::new(self.room)).push(item)?;
         // Either this sees that the reader is away, or the reader, who says so before its last look, sees the item.
         if self.is_away.swap(false, SeqCst) {
             // Refused only while it rings already.
@@ -48,19 +51,19 @@ impl<T> Mailbox<T> {
 
     /// The next one. Whoever asks is not away.
     pub(crate) fn pop(&self) -> Option<T> {
-        self.line.pop()
+        self.line.get()?.pop()
     }
 
     /// Whether something waits.
     pub(crate) fn has_some(&self) -> bool {
-        !self.line.is_empty()
+        self.line.get().is_some_and(|line| !line.is_empty())
     }
 
     /// The reader goes: what comes from now on rings. False if something waits.
     pub(crate) fn leave(&self) -> bool {
         let _ = rustix::io::read(&self.bell, &mut [0; 8]);
         self.is_away.store(true, SeqCst);
-        self.line.is_empty()
+        !self.has_some()
     }
 }
 

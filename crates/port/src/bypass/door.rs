@@ -4,15 +4,15 @@ use super::Place;
 use crate::mailbox::Mailbox;
 use crossbeam_queue::ArrayQueue;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use wire::Offload;
 
 /// Of an interface, in its namespace.
 pub(super) type Index = u32;
 
-/// Frames that wait at a queue. Chosen: as many as a TAP's own queue in the kernel (`txqueuelen` 1000), each perhaps 64 KiB.
-const ROOM: usize = 1024;
+/// Frames that wait at a queue. Chosen: eight rounds of a worker's, each frame perhaps 64 KiB.
+const ROOM: usize = 512;
 /// Buffers that are kept for the next frames.
 const SPARE: usize = 256;
 /// Longer ones are not kept.
@@ -30,7 +30,8 @@ pub(crate) struct Injected {
 pub(crate) struct Door {
     /// One for each receiving queue of the TAP.
     lanes: Box<[Arc<Mailbox<Injected>>]>,
-    spare: ArrayQueue<Vec<u8>>,
+    /// Made for the first frame: most TAPs never see one.
+    spare: OnceLock<ArrayQueue<Vec<u8>>>,
     /// The TAP's MAC address, as a number.
     mac: AtomicU64,
 }
@@ -43,9 +44,7 @@ impl Door {
     pub(crate) fn new(queues: usize, mac: [u8; 6]) -> io::Result<Arc<Self>> {
         let lanes =
             (0..queues).map(|_| Mailbox::new(ROOM).map(Arc::new)).collect::<io::Result<_>>();
-        let door = Self { lanes: lanes?, spare: ArrayQueue::new(SPARE), mac: AtomicU64::default() };
-        door.set_mac(mac);
-        Ok(Arc::new(door))
+        Ok(Arc::new(Self { lanes: lanes?, spare: OnceLock::new(), mac: number(mac).into() }))
     }
 
     /// What a receiving queue looks into.
@@ -61,14 +60,14 @@ impl Door {
 
     /// An empty buffer.
     pub(crate) fn buffer(&self) -> Vec<u8> {
-        self.spare.pop().unwrap_or_default()
+        self.spare.get().and_then(ArrayQueue::pop).unwrap_or_default()
     }
 
     /// For the next frame.
     pub(crate) fn give_back(&self, mut buffer: Vec<u8>) {
         buffer.clear();
         if buffer.capacity() <= KEPT {
-            let _ = self.spare.push(buffer);
+            let _ = self.spare.get_or_init(|| ArrayQueue::new(SPARE)).push(buffer);
         }
     }
 

@@ -13,7 +13,7 @@ use wire::checksum::{append, fold};
 use wire::tunnel::{Datagram, Vxlan};
 
 /// Runs that wait at a queue of a tunnel. Chosen: some milliseconds of a fast sender.
-const ROOM: usize = 1024;
+const ROOM: usize = 512;
 /// Bytes of the longest run.
 const RUN_BYTES: usize = 65_535;
 
@@ -251,4 +251,113 @@ fn copy(frame: &TxFrame<'_>, datagram: &Datagram, bytes: &mut Vec<u8>) {
 /// Whether UDP's checksum is right, if there is one.
 fn is_right(datagram: &Datagram, payload: &[u8]) -> bool {
     datagram.sum.is_none_or(|before| fold(append(before, 0, payload)) == 0xffff)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::Body;
+    use std::net::Ipv4Addr;
+    use wire::build::{Frame, Ipv4};
+    use wire::{HEAD_MAX, Offload};
+
+    const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
+    const SENDER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
+
+    /// A tunnel of VNI 7 to [`SENDER`], whose address here is the loopback's.
+    struct Bench {
+        sorter: Sorter,
+        inbox: Arc<Inbox>,
+        _claims: Claims,
+    }
+
+    fn bench() -> Bench {
+        let place = Arc::new(Place::default());
+        let underlay = place.underlay(None).expect("the kernel tells its addresses");
+        let mut claims = Claims::new(place.clone(), underlay);
+        let inbox = Claims::inbox().unwrap();
+        claims.claim(Whose::Vni(4789, 7, SENDER.into()), [inbox.clone()].into());
+        let sorter = Sorter::new(place, Door::new(1, MAC).unwrap());
+        Bench { sorter, inbox, _claims: claims }
+    }
+
+    /// A tunnel's packet as it comes from the wire: `len` bytes behind the VXLAN header.
+    fn packet(mac: [u8; 6], port: u16, vni: u32, len: usize) -> Vec<u8> {
+        let ip = Ipv4 { src: SENDER, dst: Ipv4Addr::LOCALHOST, ..Ipv4::default() };
+        let inside = [&Vxlan { vni }.emit()[..], &vec![len as u8; len]].concat();
+        Frame::ethernet(mac, [2; 6]).ipv4(ip).udp(port, 4789).payload(&inside).finish()
+    }
+
+    impl Bench {
+        /// Which frames are taken, and the runs that they make: how many bytes, and of each datagram.
+        fn sort(&mut self, frames: &[Vec<u8>]) -> (Vec<bool>, Vec<(usize, usize)>) {
+            let frames: Vec<TxFrame<'_>> = frames.iter().map(|bytes| as_sent(bytes)).collect();
+            let mut drops = Drops::default();
+            let mut given = Vec::new();
+            let sent = self.sorter.sort(&frames, &mut drops, |frame| {
+                given.push(frame.head.as_ptr());
+                Ok(())
+            });
+            assert_eq!(sent.frames as usize, frames.len());
+            let taken = frames.iter().map(|frame| !given.contains(&frame.head.as_ptr())).collect();
+            let runs = std::iter::from_fn(|| self.inbox.pop());
+            (taken, runs.map(|run| (run.bytes.len(), run.segment)).collect())
+        }
+    }
+
+    fn as_sent(bytes: &[u8]) -> TxFrame<'_> {
+        let (head, body) = bytes.split_at(bytes.len().min(HEAD_MAX));
+        let (body, offload) = (Body::private(body), Offload::default());
+        TxFrame { head, body, offload, tunnel_id: 0, tun_dst: 0 }
+    }
+
+    #[test]
+    fn datagrams_of_one_flow_and_length_make_a_run_that_a_shorter_one_ends() {
+        let mut bench = bench();
+        let [a, b] = [5000, 5001].map(|port| move |len| packet(MAC, port, 7, len));
+        let frames = [a(1000), a(1000), a(600), a(600), b(600), b(700), a(40)];
+        let (taken, runs) = bench.sort(&frames);
+        assert_eq!(taken, [true; 7]);
+        assert_eq!(runs, [(1008 * 2 + 608, 1008), (608, 0), (608, 0), (708, 0), (48, 0)]);
+        let many: Vec<_> = (0..64).map(|_| a(1400)).collect();
+        let (_, runs) = bench.sort(&many);
+        assert_eq!(runs, [(46 * 1408, 1408), (18 * 1408, 1408)], "no longer than a datagram");
+    }
+
+    #[test]
+    fn what_is_not_plainly_the_tunnels_is_the_kernels() {
+        let mut bench = bench();
+        let right = packet(MAC, 5000, 7, 300);
+        let mut damaged = right.clone();
+        *damaged.last_mut().unwrap() ^= 1;
+        let frames = [
+            packet([2, 0, 0, 0, 0, 9], 5000, 7, 300),
+            packet(MAC, 5000, 8, 300),
+            damaged,
+            right[..30].to_vec(),
+            right,
+        ];
+        let (taken, runs) = bench.sort(&frames);
+        assert_eq!(taken, [false, false, false, false, true]);
+        assert_eq!(runs, [(308, 0)]);
+    }
+
+    #[test]
+    fn a_full_inbox_loses_what_comes_and_nothing_else() {
+        let mut bench = bench();
+        let frame = packet(MAC, 5000, 7, 100);
+        let mut drops = Drops::default();
+        for _ in 0..ROOM + 3 {
+            bench.sorter.sort(&[as_sent(&frame)], &mut drops, |_| Ok(()));
+        }
+        assert_eq!(drops.iter().collect::<Vec<_>>(), [(DropReason::TxFull, 3)]);
+    }
+
+    #[test]
+    fn claims_end_with_who_made_them() {
+        let mut bench = bench();
+        let frame = packet(MAC, 5000, 7, 100);
+        bench._claims.keep(|whose| whose != Whose::Vni(4789, 7, SENDER.into()));
+        assert_eq!(bench.sort(&[frame]).0, [false]);
+    }
 }
