@@ -113,7 +113,8 @@ struct Open {
     /// Bytes of the first; where one was shorter none follows.
     first: usize,
     is_closed: bool,
-    count: u64,
+    /// As they came to the TAP.
+    frames: Sent,
 }
 
 impl Sorter {
@@ -132,13 +133,15 @@ impl Sorter {
         let mut sent = Sent::default();
         for (index, frame) in frames.iter().enumerate() {
             let left = frames.len() - index;
-            let is_taken = !inboxes.of.is_empty() && self.take(&inboxes, (frame, left), drops);
-            match if is_taken { Ok(()) } else { send(frame) } {
+            if !inboxes.of.is_empty() && self.take(&inboxes, (frame, left), (&mut sent, drops)) {
+                continue;
+            }
+            match send(frame) {
                 Ok(()) => sent.count(frame.len()),
                 Err(reason) => drops.add(reason, 1),
             }
         }
-        self.hand_over(drops);
+        self.hand_over((&mut sent, drops));
         sent
     }
 
@@ -147,7 +150,7 @@ impl Sorter {
         &mut self,
         inboxes: &Inboxes,
         (frame, left): (&TxFrame<'_>, usize),
-        drops: &mut Drops,
+        (sent, drops): (&mut Sent, &mut Drops),
     ) -> bool {
         let Some(datagram) = Datagram::find(frame.head, frame.len(), &frame.offload) else {
             return false;
@@ -159,7 +162,7 @@ impl Sorter {
         }
         let len = datagram.payload.len();
         if !self.open.as_ref().is_some_and(|open| open.takes(whose, &datagram)) {
-            self.hand_over(drops);
+            self.hand_over((sent, drops));
             self.open = Some(Open::new(whose, &datagram, lanes, left));
         }
         let Some(open) = &mut self.open else { return false };
@@ -170,15 +173,16 @@ impl Sorter {
             open.arrival.bytes.truncate(at);
             return false;
         }
-        open.add(len, datagram.segment);
+        open.add(frame, len, datagram.segment);
         true
     }
 
-    /// Gives what is together to its tunnel.
-    fn hand_over(&mut self, drops: &mut Drops) {
-        let Some(open) = self.open.take().filter(|open| open.count > 0) else { return };
-        if open.inbox.push(open.arrival).is_err() {
-            drops.add(DropReason::TxFull, open.count);
+    /// Gives what is together to its tunnel: only then is it sent.
+    fn hand_over(&mut self, (sent, drops): (&mut Sent, &mut Drops)) {
+        let Some(open) = self.open.take().filter(|open| open.frames.frames > 0) else { return };
+        match open.inbox.push(open.arrival) {
+            Ok(()) => sent.add(open.frames),
+            Err(_) => drops.add(DropReason::TxFull, open.frames.frames),
         }
     }
 }
@@ -190,7 +194,7 @@ impl Open {
         let inbox = inboxes[usize::from(port) % inboxes.len()].clone();
         let bytes = Vec::with_capacity((count * datagram.payload.len()).min(RUN_BYTES));
         let arrival = Arrival { bytes, segment: 0, ds, from };
-        Self { inbox, whose, port, arrival, first: 0, is_closed: false, count: 0 }
+        Self { inbox, whose, port, arrival, first: 0, is_closed: false, frames: Sent::default() }
     }
 
     /// Whether a datagram may follow.
@@ -208,10 +212,9 @@ impl Open {
     }
 
     /// One more is there, or a large one, which comes first and alone.
-    fn add(&mut self, len: usize, segment: usize) {
-        self.count += 1;
-        match self.count {
-            1 => {
+    fn add(&mut self, frame: &TxFrame<'_>, len: usize, segment: usize) {
+        match self.frames.frames {
+            0 => {
                 self.first = len;
                 self.is_closed = segment != 0;
                 self.arrival.segment = segment;
@@ -221,6 +224,7 @@ impl Open {
                 self.is_closed = len < self.first;
             }
         }
+        self.frames.count(frame.len());
     }
 }
 
@@ -347,9 +351,12 @@ mod tests {
         let mut bench = bench();
         let frame = packet(MAC, 5000, 7, 100);
         let mut drops = Drops::default();
+        let mut sent = Sent::default();
         for _ in 0..ROOM + 3 {
-            bench.sorter.sort(&[as_sent(&frame)], &mut drops, |_| Ok(()));
+            sent.add(bench.sorter.sort(&[as_sent(&frame)], &mut drops, |_| Ok(())));
         }
+        let bytes = (ROOM * frame.len()) as u64;
+        assert_eq!(sent, Sent { frames: ROOM as u64, bytes }, "what is lost was not sent");
         assert_eq!(drops.iter().collect::<Vec<_>>(), [(DropReason::TxFull, 3)]);
     }
 
