@@ -195,8 +195,9 @@ impl<'t> Lab<'t> {
         let in_place = in_place
             .with_context(|| format!("{}: cannot be put in place", trial.steering.name()))?;
         let measured = run(&self.windows)?;
-        drop(in_place);
         self.log(trial, &measured);
+        self.explain(trial, &measured)?;
+        drop(in_place);
         Ok(measured)
     }
 
@@ -242,6 +243,21 @@ impl<'t> Lab<'t> {
             measured.late(),
             measured.class,
         );
+    }
+
+    /// Where flows met each other or a VM, what the contender says of that. With priority some do.
+    fn explain(&self, trial: &Trial, measured: &Measured) -> Result<()> {
+        let frames = measured.counts.frames(self.testbed.layout.host);
+        let is_met = |vm: &Vm| vm.core.is_some_and(|core| frames[core] > 0);
+        let is_odd = measured.shared(frames.len()) > 0.0 || trial.vms.iter().any(is_met);
+        if trial.priority.is_some() || !is_odd {
+            return Ok(());
+        }
+        for vm in measured.outcomes.iter().map(|outcome| outcome.flow.vm) {
+            let said = self.steerer.why(trial.steering, vm)?.unwrap_or_default();
+            said.lines().for_each(|line| eprintln!("    {line}"));
+        }
+        Ok(())
     }
 
     /// Everything, for the report.

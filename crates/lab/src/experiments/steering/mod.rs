@@ -102,6 +102,17 @@ impl<'t> Steerer<'t> {
         self.node()?.add_rule(vm, Told { core: Some(core), ..Told::default() })
     }
 
+    /// What a contender says of where a VM's flow goes, and why; only suiro says anything.
+    ///
+    /// # Errors
+    /// What suiro says instead.
+    pub fn why(&self, steering: Steering, vm: u8) -> Result<Option<String>> {
+        match steering {
+            Steering::Default | Steering::Rps => Ok(None),
+            Steering::Vse => self.node()?.why(vm).map(Some),
+        }
+    }
+
     fn node(&self) -> Result<&Node> {
         self.node.as_ref().context("vse: no node was started")
     }

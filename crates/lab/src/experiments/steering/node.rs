@@ -99,6 +99,14 @@ impl Node {
         self.run(&["steer", "flow", "add", &rule(vm, told)]).map(drop)
     }
 
+    /// What suiro says of where a VM's flow goes, and why.
+    ///
+    /// # Errors
+    /// What suiro says instead.
+    pub fn why(&self, vm: u8) -> Result<String> {
+        self.run(&["steer", "why", &format!("ip,vm_id={vm}")])
+    }
+
     fn add_idle_rules(&self, count: u32) -> Result<()> {
         if count == 0 {
             return Ok(());
