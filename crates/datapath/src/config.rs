@@ -8,8 +8,8 @@ use std::time::Duration;
 pub struct Config {
     /// One worker thread is pinned to each of these cores.
     pub cores: Vec<usize>,
-    /// A queue is polled for this long after its last frame before it is left to the kernel to watch; a worker
-    /// without such a queue sleeps.
+    /// A queue is polled for this long after its last frame, and for longer if it had frames for long, before it is left to the kernel to watch; a
+    /// worker without such a queue sleeps.
     pub spin: Duration,
     /// Entries of each worker's exact-match cache.
     pub cache_entries: usize,

@@ -16,6 +16,13 @@ const BARREN: u32 = 16;
 /// How long such a queue is left alone: at ~10 µs a wake-up, a broken source costs a thousandth of the core.
 const PENANCE: Duration = Duration::from_millis(10);
 
+/// A queue is polled in vain for this part of the time for which it had frames before, where that is more than asked for: its frames will go on, and
+/// were held up where they come from. What a worker may lose so is in proportion to its work (docs/decisions/0020).
+const PATIENCE_PART: u64 = 8;
+
+/// But no longer, in ns: longer than a host's pauses usually are, and than kernel threads keep a guest's core.
+const PATIENCE_MAX: u64 = 1_000_000;
+
 /// Panics that a queue may cause within [`STRIKE_WINDOW`] before it is taken out of service.
 const STRIKES: u32 = 3;
 
@@ -42,12 +49,22 @@ pub(crate) struct Queue {
     pub(crate) switch: SwitchIx,
     pub(crate) shared: Arc<PortShared>,
     watch: Watch,
+    /// Since when it is polled.
+    since: Nanos,
     /// When it last had a frame, or was woken.
     last: Nanos,
     /// Wake-ups without a frame.
     barren: u32,
     strikes: u32,
     struck: Nanos,
+}
+
+impl Queue {
+    /// How long, in ns, it may have no frame before it is left to the kernel.
+    fn patience(&self, spin: u64) -> u64 {
+        let earned = self.last.since(self.since) / PATIENCE_PART;
+        if spin == 0 { 0 } else { spin.max(earned.min(PATIENCE_MAX)) }
+    }
 }
 
 /// All of a worker's.
@@ -112,6 +129,7 @@ impl Queues {
             switch,
             shared,
             watch,
+            since: now,
             last: now,
             barren: 0,
             strikes: 0,
@@ -155,7 +173,7 @@ impl Queues {
             return;
         }
         queue.watch = Watch::Polled;
-        queue.last = now;
+        (queue.since, queue.last) = (now, now);
         queue.barren += 1;
         self.active.push(ix);
     }
@@ -169,7 +187,8 @@ impl Queues {
         }
     }
 
-    /// The polled queue at `place` had none; true when it has now left the active set, for it had none for `spin` ns.
+    /// The polled queue at `place` had none; true when it has now left the active set, for it had none for `spin` ns, and for longer if it had some
+    /// for long. With a `spin` of 0 it leaves at once: somebody waits for the core.
     pub(crate) fn fruitless(
         &mut self,
         place: usize,
@@ -178,7 +197,7 @@ impl Queues {
     ) -> bool {
         let ix = self.active[place];
         let Some(queue) = self.get_mut(ix) else { return false };
-        if now.since(queue.last) < spin {
+        if now.since(queue.last) < queue.patience(spin) {
             return false;
         }
         self.active.swap_remove(place);
@@ -190,7 +209,8 @@ impl Queues {
     fn leave(&mut self, ix: QueueIx, now: Nanos, poller: &Poller) {
         let Some(queue) = self.get_mut(ix) else { return };
         if queue.barren < BARREN && !queue.rx.arm() {
-            (queue.watch, queue.last) = (Watch::Polled, now);
+            queue.watch = Watch::Polled;
+            (queue.since, queue.last) = (now, now);
             self.active.push(ix);
             return;
         }
@@ -317,6 +337,26 @@ mod tests {
         assert_eq!((queues.active(0), queues.active(1)), (Some(QueueIx(1)), None));
         let (mut queues, _poller) = worker_with([unknown]);
         assert!(queues.look(Nanos(5)) && queues.is_quiet(), "the kernel knows");
+    }
+
+    /// How long the queue is polled in vain that had frames for so many ns.
+    fn polled_after(had_frames: u64, spin: u64) -> u64 {
+        let (mut queues, poller) = worker_with([source(None).0]);
+        queues.woken(QueueIx(0), Nanos(1000));
+        queues.fruitful(0, Nanos(1000 + had_frames));
+        let mut leaves =
+            |after: u64| queues.fruitless(0, (Nanos(1000 + had_frames + after), spin), &poller);
+        (0..=PATIENCE_MAX).step_by(1000).find(|&after| leaves(after)).unwrap()
+    }
+
+    #[test]
+    fn who_had_frames_for_long_is_polled_for_longer_and_nobody_while_the_core_is_wanted() {
+        const SPIN: u64 = 50_000;
+        let cases = [(0, 50), (400, 50), (800, 100), (4000, 500), (8000, 1000), (90_000, 1000)];
+        for (had_us, us) in cases {
+            assert_eq!(polled_after(had_us * 1000, SPIN), us * 1000, "after {had_us} us of frames");
+        }
+        assert_eq!(polled_after(90_000_000, 0), 0);
     }
 
     #[test]
