@@ -135,6 +135,8 @@ pub struct Queue {
     pub buffers: Buffers,
     /// We tell the switch.
     kick: EventFd,
+    /// How often it wanted to be told.
+    pub kicks: u64,
     /// The switch tells us.
     call: EventFd,
 }
@@ -145,6 +147,7 @@ impl Queue {
     pub fn offer(&mut self, count: u16) {
         if self.ring.offer(count) {
             self.kick();
+            self.kicks += 1;
         }
     }
 
@@ -264,7 +267,7 @@ impl Device {
     ) -> Self {
         let queue = |(ring, (kick, call)), index: usize| {
             let buffers = places.buffers[index];
-            Queue { ring, buffers, kick, call }
+            Queue { ring, buffers, kick, kicks: 0, call }
         };
         let (mut receive, mut transmit) = (queue(receive, RECEIVE), queue(transmit, TRANSMIT));
         describe(&mut receive, shape.slots, shape.buffer, Direction::Receive);

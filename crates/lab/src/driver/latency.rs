@@ -125,6 +125,44 @@ impl Histogram {
     }
 }
 
+/// Absences that are remembered. Chosen: with a tick each 4 ms, those of the last 30 ms.
+const REMEMBERED: usize = 8;
+
+/// How long frames took. A frame that was due, or came, while the driver was kept from its core took no longer than the driver noticed: [`Times::present`] is without the
+/// time in which the driver was away, as far as it is remembered; what the switch was away, or took to come back, is in it.
+#[derive(Clone, Debug, Default)]
+pub struct Times {
+    /// From the moment when it was due until it was found.
+    pub whole: Histogram,
+    /// The same without the driver's absences.
+    pub present: Histogram,
+    absences: [(u64, u64); REMEMBERED],
+    /// Absences so far.
+    count: usize,
+}
+
+impl Times {
+    /// Counts a frame that was due in one cycle and found in another.
+    #[inline]
+    pub fn add(&mut self, due: u64, found: u64) {
+        let time = found.saturating_sub(due);
+        self.whole.add(time);
+        self.present.add(time - self.away_between(due, found).min(time));
+    }
+
+    /// The driver was away from one cycle to another.
+    pub fn away(&mut self, begin: u64, end: u64) {
+        self.absences[self.count % REMEMBERED] = (begin, end);
+        self.count += 1;
+    }
+
+    #[inline]
+    fn away_between(&self, from: u64, to: u64) -> u64 {
+        let overlap = |&(begin, end): &(u64, u64)| end.min(to).saturating_sub(begin.max(from));
+        self.absences.iter().map(overlap).sum()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -146,6 +184,37 @@ mod tests {
             let end = Histogram::end(Histogram::class(cycles));
             assert!(end >= cycles && end - cycles <= cycles / 16, "{cycles}: {end}");
         }
+    }
+
+    #[test]
+    fn what_the_driver_was_away_is_not_the_switchs() {
+        let mut times = Times::default();
+        times.away(1000, 3000);
+        times.away(9000, 9500);
+        // Before, over its beginning, in the midst, over its end, all of it, over both, behind.
+        let frames = [
+            (500, 900, 400),
+            (500, 1500, 500),
+            (1500, 2500, 0),
+            (2000, 3100, 100),
+            (900, 3100, 200),
+            (900, 10_000, 6600),
+            (3000, 3300, 300),
+        ];
+        for (due, found, time) in frames {
+            assert_eq!(found - due - times.away_between(due, found), time, "{due} to {found}");
+            times.add(due, found);
+        }
+        assert_eq!((times.whole.total(), times.present.total()), (7, 7));
+        let [whole, present] = [&times.whole, &times.present].map(|all| all.percentile(0.5));
+        assert!((1000..1040).contains(&whole.unwrap()) && (300..310).contains(&present.unwrap()));
+    }
+
+    #[test]
+    fn more_absences_than_are_remembered_count_as_the_switchs() {
+        let mut times = Times::default();
+        (0..REMEMBERED as u64 + 2).for_each(|n| times.away(n * 1000, n * 1000 + 10));
+        assert_eq!(times.away_between(0, 1_000_000), 10 * REMEMBERED as u64);
     }
 
     #[test]

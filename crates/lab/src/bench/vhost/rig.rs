@@ -3,7 +3,7 @@
 use super::cases::Case;
 use crate::driver::flows::order;
 use crate::driver::frontend::{Device, Listener, Shape, feature};
-use crate::driver::latency::{Histogram, Pace};
+use crate::driver::latency::{Pace, Times};
 use crate::driver::lean::{Lean, Totals};
 use crate::driver::sys::Pages;
 use crate::driver::traffic::Traffic;
@@ -94,7 +94,7 @@ pub struct Timed {
     /// Frames; all that will come have come.
     pub totals: Totals,
     /// How long they took.
-    pub times: Histogram,
+    pub times: Times,
 }
 
 impl Timed {
