@@ -1,9 +1,11 @@
 //! Whoever clears up when a run cannot: after Ctrl-C, or a kill.
 //!
 //! A shell of its own process group waits on a pipe whose other end is ours. It closes when we end, however that happens; then the shell
-//! deletes the namespaces of this process ([`crate::netns`]) and the directory of all its temporary files. What a run clears up itself is gone
+//! deletes the namespaces of this process ([`crate::netns`]), ends the machines that hang and do not see that we have gone ([`crate::guest`]), and deletes the directory of all its
+//! temporary files. What a run clears up itself is gone
 //! by then. Its processes are killed with it ([`crate::peer::Process`]). Our end may close before the shell has said where that directory is; it goes on then.
 
+use crate::guest::PID_FILE;
 use anyhow::{Context, Result};
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
@@ -20,6 +22,7 @@ impl Keeper {
     pub fn start() -> Result<Self> {
         let script = format!(
             "trap '' PIPE; directory=$(mktemp -d) && echo \"$directory\" 2>/dev/null; read -r _; \
+             for pid in \"$directory\"/.tmp*/{PID_FILE}; do [ -e \"$pid\" ] && kill -9 \"$(cat \"$pid\")\"; done 2>/dev/null; \
              for space in /run/netns/su-*-{}; do [ -e \"$space\" ] && ip netns del \"${{space##*/}}\"; done; rm -rf \"$directory\"",
             std::process::id()
         );

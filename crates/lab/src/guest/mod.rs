@@ -9,7 +9,7 @@
 //! * `kernel`, `initramfs`, `cpio`: what it boots; `channel`: how it is talked to.
 //!
 //! **Invariants**: a guest ends with its value (killed by process id), and by itself when the process that holds the value ends in any
-//! way: the channel breaks and `init.sh` turns the machine off. Its files are in a directory that goes with it.
+//! way: the channel breaks and `init.sh` turns the machine off; one that hangs is ended by the run's [keeper](crate::keeper). Its files are in a directory that goes with it.
 
 mod channel;
 mod cpio;
@@ -40,6 +40,9 @@ const COMMAND: Duration = Duration::from_secs(30);
 
 /// Where a command inside writes what the host is to see at once, if [`GuestSpec::log`] was wanted.
 pub const LOG: &str = "/dev/vport0p2";
+
+/// QEMU's process number, in a machine's directory: for who ends a machine that hangs, and cannot end itself.
+pub const PID_FILE: &str = "pid";
 
 /// A machine at work.
 pub struct Guest {
@@ -78,6 +81,7 @@ impl Guest {
             console: &directory.path().join("console"),
             channel: &channel,
             log: &log,
+            pid: &directory.path().join(PID_FILE),
         };
         let mut qemu = Qemu::start(spec, &files, &directory.path().join("qemu.log"))?;
         let deadline = begin + START;

@@ -17,7 +17,8 @@ const LIMIT: Duration = Duration::from_secs(240);
 fn what_the_programs_decide_holds_under_linux_6_1() {
     let myself = std::env::current_exe().expect("this program");
     let name = myself.file_name().and_then(|name| name.to_str()).expect("a name").to_owned();
-    let spec = GuestSpec::new("linux").cpus(2).memory_mib(1024).modules(&MODULES).program(myself);
+    let spec = GuestSpec::new("linux").cpus(2).in_turn().memory_mib(1024);
+    let spec = spec.modules(&MODULES).program(myself);
     let guest = Guest::boot(&spec).unwrap_or_else(|error| panic!("{error:#}"));
     assert!(guest.release.starts_with("6.1."), "Linux {}", guest.release);
     let said = guest.says(&format!("{name} --test-threads=1 {TESTS}"), LIMIT);
