@@ -23,6 +23,10 @@ pub const BURST: u16 = 32;
 /// Bytes of a burst: large segments come in fewer. Chosen: the bursts of four rings fit into a core's own cache of a MiB.
 const BURST_BYTES: usize = 1 << 18;
 
+/// Lines of the next frame that are asked for before the whole of one is written: stores wait for their lines one after another, and asked for together they come
+/// sooner. Chosen: a frame of 1518 bytes (14.9 instead of 14.2 Mpps); all 141 lines of 9000 bytes, which a core can't wait for at once, cost a fifth.
+const AHEAD: usize = 24;
+
 /// Pauses after a turn in which nothing was to be done. Chosen: the driver's ceiling is the same within its spread with 0, 1 and 4 of them,
 /// and a tenth lower with 16.
 const PAUSES: usize = 4;
@@ -347,6 +351,11 @@ impl Guest {
             let rest = template.rest(fields, *sequence, stamp(n));
             frame::write(&lines[at / LINE], template.head(fields), rest);
             if traffic.touch == Touch::Full && traffic.frame > LINE {
+                let next = queue.buffers.frame((first + n + 1) & slots) / LINE;
+                lines[next..]
+                    .iter()
+                    .take(traffic.frame.div_ceil(LINE).min(AHEAD))
+                    .for_each(sys::own);
                 device.memory.fill(at + LINE, traffic.frame - LINE, *sequence as u8);
             }
             *sequence += 1;
