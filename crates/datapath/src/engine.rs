@@ -70,7 +70,7 @@ impl<C: Clock> Engine<C> {
         pass.done
     }
 
-    /// The same by the tables; a port: all frames leave there as they came, and nothing was sent.
+    /// The same by the tables; a port: all frames leave there as they lie, and nothing was sent.
     pub(crate) fn pass_whole(
         &mut self,
         now: Nanos,
@@ -100,7 +100,7 @@ impl<C: Clock> Engine<C> {
             touching: &self.touching,
             done: Done::default(),
             longest: frames.longest,
-            changed: false,
+            reshaped: false,
         }
     }
 

@@ -130,8 +130,8 @@ pub(crate) struct Pass<'a, 'f, C> {
     pub(crate) done: Done,
     /// Bytes of the longest frame.
     pub(crate) longest: u32,
-    /// Some switch on the way may have changed frames.
-    pub(crate) changed: bool,
+    /// Some switch on the way may have made frames longer or shorter.
+    pub(crate) reshaped: bool,
 }
 
 impl<C: Clock> Pass<'_, '_, C> {
@@ -141,7 +141,8 @@ impl<C: Clock> Pass<'_, '_, C> {
         self.flush();
     }
 
-    /// The same by the tables, but if all frames leave by one port as they came, they are left to whoever has them: that is the port.
+    /// The same by the tables, but if all frames leave by one port in the order and at the length in which they came, they are left to whoever has them, edited in their places:
+    /// that is the port.
     pub(crate) fn run_whole(&mut self, switch: SwitchIx) -> Option<PortIx> {
         self.decide(switch, Work::Tables);
         let whole = self.take_whole();
@@ -151,9 +152,9 @@ impl<C: Clock> Pass<'_, '_, C> {
         whole
     }
 
-    /// What waits is forgotten if it is the whole batch, at one port that takes all of it as it came.
+    /// What waits is forgotten if it is the whole batch, at one port that takes all of it as it lies.
     fn take_whole(&mut self) -> Option<PortIx> {
-        let Self { ports, scratch, packets, longest, changed: false, .. } = self else {
+        let Self { ports, scratch, packets, longest, reshaped: false, .. } = self else {
             return None;
         };
         let port_at = |to: PortIx| ports.get(to.0 as usize)?.as_ref();
@@ -253,7 +254,7 @@ impl<C: Clock> Pass<'_, '_, C> {
         let Some(Some(switch)) = self.switches.get(switch.0 as usize) else { return way.depth };
         let tables = switch.shared.tables.load();
         let depth = work.depth(&tables).max(way.depth);
-        self.changed |= tables.changes_frames() || matches!(work, Work::Actions(_));
+        self.reshaped |= tables.reshapes_frames() || matches!(work, Work::Actions(_));
         let Scratch { pending, heads, crossings, drops, backlog } = &mut *self.scratch;
         let Heads { spare, top, carried, parsed, users } = heads;
         let base = *top;

@@ -1,8 +1,8 @@
 //! Frames that nobody has to look at: a batch from its source straight to its destination.
 //!
 //! Where a switch's tables say of a port that all it receives leaves by one other as it is, or of a batch that its frames are alike in all
-//! that tables look at ([`flow::Through`]), a batch needs no packets, no pipeline, and no list of who waits for what. The way is the same as in a pass, and so is every count; whatever is not as plain as that
-//! takes a pass, and nothing has happened before.
+//! that tables look at ([`flow::Through`]), or that they leave together after the same edits ([`flow::Together`]), a batch needs no packets, no pipeline, and no list of who waits for what. The
+//! way is the same as in a pass, and so is every count; whatever is not as plain as that takes a pass, and nothing has happened before.
 
 use crate::clock::Clock;
 use crate::engine::Engine;
@@ -21,7 +21,7 @@ impl<C: Clock> Engine<C> {
     pub(crate) fn send_unseen(
         &mut self,
         now: Nanos,
-        batch: &RxBatch,
+        batch: &mut RxBatch,
         queue: &Queue,
     ) -> Option<Done> {
         let (switches, ports) = self.world.parts();
@@ -29,14 +29,31 @@ impl<C: Clock> Engine<C> {
         let tables = switch.shared.tables.load();
         let (cache, in_port) = (&mut self.cache, queue.shared.at.port);
         let heads = batch.frames().iter().map(|slot| &slot.head);
-        let through = tables
-            .through(cache, in_port)
-            .or_else(|| tables.through_alike(cache, in_port, heads))?;
-        let to = switch.ports.get(through.port())?;
-        let port = ports.get_mut(to.0 as usize)?.as_mut().filter(|port| port.is_plain())?;
-        let sum = sum(batch, queue, &Gate::of(port))?;
-        queue.shared.counters[self.number].rx.add(sum);
-        through.count(&self.cache, sum.frames, sum.bytes, now);
+        let exit = |number| {
+            let to = switch.ports.get(number)?;
+            let port = ports.get(to.0 as usize)?.as_ref().filter(|port| port.is_plain())?;
+            Some((to, Gate::of(port)))
+        };
+        let rx = &queue.shared.counters[self.number].rx;
+        if let Some(through) = tables.through_batch(cache, in_port, heads.clone()) {
+            let (to, gate) = exit(through.port())?;
+            let sum = sum(batch, queue, &gate)?;
+            rx.add(sum);
+            through.count(cache, sum.frames, sum.bytes, now);
+            return Some(self.send_whole(to, batch, queue));
+        }
+        if batch.has_tunnel_ids() || has_runts(batch) {
+            return None;
+        }
+        let together = tables.together(cache, in_port, heads, now)?;
+        let (to, gate) = exit(together.port())?;
+        let sum = sum(batch, queue, &gate)?;
+        rx.add(sum);
+        let packets = batch.frames_mut().iter_mut().map(|slot| {
+            let len = slot.frame_len();
+            (&mut slot.head, len)
+        });
+        together.run(cache, packets, now);
         Some(self.send_whole(to, batch, queue))
     }
 
@@ -52,6 +69,15 @@ impl<C: Clock> Engine<C> {
         }
         let at = self.clock.cycles();
         Done { at, tx_cycles: at.wrapping_sub(begin) }
+    }
+}
+
+/// Whether a frame is too short to have an Ethernet header.
+#[inline]
+fn has_runts(batch: &RxBatch) -> bool {
+    match batch.lengths() {
+        Some(all) => (all.shortest as usize) < ETHERNET_HEADER,
+        None => batch.frames().iter().any(|slot| slot.frame_len() < ETHERNET_HEADER),
     }
 }
 

@@ -16,6 +16,7 @@ mod lines;
 mod policy;
 
 use crate::process::BATCH;
+use crate::process::together::Aside;
 use crate::process::trace::{Trace, Traces};
 use crate::snapshot::Snapshot;
 use crate::store::Secret;
@@ -33,6 +34,8 @@ pub struct Cache {
     pub(crate) keys: Box<[Key; BATCH]>,
     /// Traces of the batch in work.
     pub(crate) traces: Box<Traces>,
+    /// What is known of a batch that may leave together.
+    pub(crate) aside: Box<Aside>,
     rows: Box<[[u64; BATCH]; WORDS]>,
     hashes: [u64; BATCH],
     secret: Secret,
@@ -55,6 +58,7 @@ impl Cache {
             scratch: Scratch::default(),
             keys: Box::new([Key::default(); BATCH]),
             traces: Box::default(),
+            aside: Box::default(),
             rows: Box::new([[0; BATCH]; WORDS]),
             hashes: [0; BATCH],
             secret: Secret::new(secret),

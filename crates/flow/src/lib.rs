@@ -32,8 +32,9 @@
 //! A table in which more than 8192 entries lie outside its K largest masks refuses entries with
 //! [`FlowModError::TableFull`]: the bound is kept by refusing, never by slowing down.
 //!
-//! A packet need not be parsed deeper than the tables and programs of its switch look: [`Snapshot::depth`] says how deep that is. Where every
-//! packet of a port goes one way, packets need not be looked at at all: [`Snapshot::through`].
+//! A packet need not be parsed deeper than the tables and programs of its switch look: [`Snapshot::depth`] says how deep that is. Where a batch goes one
+//! way as it is, its packets need not be looked at one by one ([`Snapshot::through_batch`]); where it goes one way after the same edits, nothing is kept of each but its key
+//! ([`Snapshot::together`]).
 //!
 //! In front of the tables, each worker has a [`Cache`] of finished traces, used while it pays and passed by when not.
 //!
@@ -84,7 +85,7 @@ pub use meter::{
 pub use packet::{Packet, PacketIn, PacketInReason, Sink, Then};
 pub use pipeline::{EntryId, Pipeline, TableSet};
 pub use ports::{PortState, PortTable};
-pub use process::{BATCH, Through, execute, process};
+pub use process::{BATCH, Through, Together, execute, process};
 pub use snapshot::Snapshot;
 pub use stats::{Aggregate, FlowFilter, FlowStats, Removed, RemovedReason, TableStats};
 pub use tally::{Counted, Tally};

@@ -215,7 +215,7 @@ impl Pipeline {
             meters: self.meters.clone(),
             macs: self.macs.clone(),
             programs_depth: self.store.programs.depth(),
-            changes_frames: self.store.programs.change_frames(),
+            reshapes_frames: self.store.programs.reshape_frames(),
         }
     }
 

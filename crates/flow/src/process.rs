@@ -10,6 +10,7 @@
 
 mod direct;
 mod through;
+pub(crate) mod together;
 pub(crate) mod trace;
 mod walk;
 
@@ -21,6 +22,7 @@ use crate::packet::{Packet, Sink};
 use crate::snapshot::Snapshot;
 use crate::time::Nanos;
 pub use through::Through;
+pub use together::Together;
 use walk::Walker;
 use wire::{DropReason, Field, Key, WORDS};
 

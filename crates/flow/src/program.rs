@@ -48,8 +48,8 @@ pub(crate) struct Program {
     pub straight: Option<Straight>,
     /// How far its packets must have been parsed.
     depth: Depth,
-    /// Its packets may leave as other frames than they came.
-    changes: bool,
+    /// Its packets' headers may leave longer or shorter than they came.
+    reshapes: bool,
 }
 
 impl Program {
@@ -70,8 +70,8 @@ impl Program {
         // A meter may remark the DSCP.
         let metered = instructions.meter.map_or(Depth::Nothing, |_| Depth::Full);
         let depth = actions(&instructions).map(depth).fold(metered, Depth::max);
-        let changes = instructions.meter.is_some() || actions(&instructions).any(changes_frame);
-        Self { instructions, onward, tells, forwards_to, straight, depth, changes }
+        let reshapes = actions(&instructions).any(reshapes);
+        Self { instructions, onward, tells, forwards_to, straight, depth, reshapes }
     }
 }
 
@@ -105,9 +105,16 @@ fn changes_key(action: &Action) -> bool {
     !matches!(action, Action::Output(_) | Action::Group(_) | Action::SetQueue(_))
 }
 
-/// A group may do anything.
-fn changes_frame(action: &Action) -> bool {
-    !matches!(action, Action::Output(_) | Action::SetQueue(_))
+/// Whether an action may leave a packet longer or shorter: others change bytes in their places. A group may do anything.
+fn reshapes(action: &Action) -> bool {
+    match action {
+        Action::PushVlan(_) | Action::EnsureVlan | Action::PopVlan => true,
+        Action::PushMpls(_) | Action::PopMpls(_) | Action::PushPbb(_) | Action::PopPbb => true,
+        Action::Group(_) => true,
+        Action::Output(_) | Action::SetQueue(_) | Action::SetField { .. } => false,
+        Action::CopyTtlOut | Action::CopyTtlIn | Action::SetMplsTtl(_) => false,
+        Action::DecMplsTtl | Action::SetNwTtl(_) | Action::DecNwTtl => false,
+    }
 }
 
 /// Whether `a` and `b` name the same destination; how much of a packet a controller gets does not count.
@@ -153,8 +160,8 @@ pub(crate) struct Interner {
     free: Vec<u32>,
     /// Programs that need their packets parsed to [`Depth::Link`], and to [`Depth::Full`].
     deep: [u32; 2],
-    /// Programs whose packets may leave as other frames than they came.
-    changing: u32,
+    /// Programs whose packets' headers may leave longer or shorter than they came.
+    reshaping: u32,
 }
 
 impl Interner {
@@ -187,7 +194,7 @@ impl Interner {
         if let Some(deep) = self.deep(program.depth) {
             *deep += 1;
         }
-        self.changing += u32::from(program.changes);
+        self.reshaping += u32::from(program.reshapes);
         self.view.set(number, Some(Arc::new(program)));
         self.by_content.insert(shared, number);
         self.uses[number as usize] = 1;
@@ -212,9 +219,9 @@ impl Interner {
         }
     }
 
-    /// Whether a packet may leave as another frame than it came.
-    pub fn change_frames(&self) -> bool {
-        self.changing > 0
+    /// Whether a packet's headers may leave longer or shorter than they came.
+    pub fn reshape_frames(&self) -> bool {
+        self.reshaping > 0
     }
 
     /// The number of programs that need this depth.
@@ -237,7 +244,7 @@ impl Interner {
             if let Some(deep) = self.deep(program.depth) {
                 *deep -= 1;
             }
-            self.changing -= u32::from(program.changes);
+            self.reshaping -= u32::from(program.reshapes);
             self.view.set(number, None);
             self.free.push(number);
         }
@@ -287,22 +294,23 @@ mod tests {
     }
 
     #[test]
-    fn outputs_alone_leave_frames_as_they_came() {
+    fn frames_keep_their_length_unless_something_is_pushed_or_popped() {
         let with = |meter, action: Option<Action>| {
             let apply = output(1).apply.into_iter().chain(action).collect();
             Instructions { meter, apply, ..Instructions::default() }
         };
         let mut interner = Interner::default();
-        for same in [with(None, None), with(None, Some(Action::SetQueue(3)))] {
+        let others = [None, Some(Action::SetQueue(3)), Some(Action::DecNwTtl)];
+        for same in others.map(|action| with(None, action)).into_iter().chain([with(Some(1), None)])
+        {
             interner.take(&same);
-            assert!(!interner.change_frames());
+            assert!(!interner.reshape_frames(), "{same:?}");
         }
-        let group = with(None, Some(Action::Group(1)));
-        for other in [with(Some(1), None), with(None, Some(Action::DecNwTtl)), group] {
-            let number = interner.take(&other).unwrap();
-            assert!(interner.change_frames(), "{other:?}");
+        for other in [Action::Group(1), Action::PopVlan, Action::PushMpls(0x8847)] {
+            let number = interner.take(&with(None, Some(other))).unwrap();
+            assert!(interner.reshape_frames(), "{other:?}");
             interner.release(number);
-            assert!(!interner.change_frames());
+            assert!(!interner.reshape_frames());
         }
     }
 

@@ -34,7 +34,7 @@ pub struct Snapshot {
     /// How far packets must be parsed for the programs.
     pub(crate) programs_depth: Depth,
     /// A packet may leave as another frame than it came.
-    pub(crate) changes_frames: bool,
+    pub(crate) reshapes_frames: bool,
 }
 
 /// Probes that the cache could not save anything of.
@@ -107,9 +107,9 @@ impl Snapshot {
         self.view.depth.max(self.programs_depth).max(fragments).max(miss)
     }
 
-    /// Whether a packet may leave as another frame than it came: some entry does more than to send it.
-    pub fn changes_frames(&self) -> bool {
-        self.changes_frames
+    /// Whether a packet's headers may leave longer or shorter than they came: some entry pushes or pops one. Else a frame's length and its offload state are what they were.
+    pub fn reshapes_frames(&self) -> bool {
+        self.reshapes_frames
     }
 
     /// The ports.

@@ -12,6 +12,8 @@ mod sums;
 mod ttl;
 mod vlan;
 
+pub use ttl::nw_ttl;
+
 use crate::parse::{chunk, parse_into};
 use crate::{Field, Head, Key, Layers, NoRoom, Offload, PartialChecksum, eth_type};
 use std::error::Error;

@@ -53,7 +53,7 @@ pub mod tunnel;
 
 pub use depth::Depth;
 pub use drop::DropReason;
-pub use edit::{Edit, EditError};
+pub use edit::{Edit, EditError, nw_ttl};
 pub use head::{HEAD_MAX, HEADROOM, Head, NoRoom};
 pub use key::{Field, IN_PORT_WORD, Key, TunnelOut, VLAN_PRESENT, WORDS};
 pub use layers::Layers;

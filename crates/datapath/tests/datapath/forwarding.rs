@@ -69,6 +69,42 @@ fn frames_of_one_way_fare_alike_unseen_seen_and_where_others_are_changed() {
 }
 
 #[test]
+fn frames_that_are_edited_fare_alike_together_in_their_places_and_one_by_one() {
+    let edits = || vec![set(Field::EthDst, 7), set(Field::EthSrc, 8), Action::DecNwTtl];
+    let rig = |edits: &[Action], others: &[_]| {
+        let rule = |flow: u128| {
+            let udp = [(Field::EthType, 0x800), (Field::IpProto, 17)];
+            let fields = udp.into_iter().chain([(Field::TpSrc, 1000 + flow)]);
+            (10, fields.collect::<Vec<_>>(), edits.iter().copied().chain([output(2)]).collect())
+        };
+        let mut rig = Rig::new(1);
+        let rules: Vec<_> = (0..7).map(rule).chain(others.iter().cloned()).collect();
+        rig.switch(1, &[1, 2], &rules);
+        rig
+    };
+    // It has nothing to do here, but nobody knows that beforehand.
+    let longer: Vec<_> = edits().into_iter().chain([Action::CopyTtlIn]).collect();
+    let tagged = (9, vec![(Field::EthType, 0x806)], vec![Action::PushVlan(0x8100), output(2)]);
+    let rigs = [rig(&edits(), &[]), rig(&longer, &[]), rig(&longer, &[tagged])];
+    // Runts, frames that are too long, and batches without either.
+    let long = |n: u16| if n.is_multiple_of(150) { 1500 } else { usize::from(n) * 3 };
+    let mut frames: Vec<_> = (1..=400).map(|n| udp(n % 7, n as u8, long(n))).collect();
+    frames.insert(210, vec![0; 13]);
+    let [together, others @ ..] = rigs.map(|rig| {
+        rig.line(1, 1).pass(frames.clone());
+        let counters = [1, 2].map(|port| rig.datapath.port_counters(at(1, port)).unwrap());
+        (rig.line(1, 2).take_bytes(), counters)
+    });
+    let (sent, [rx, tx]) = &together;
+    assert_eq!((rx.rx_frames, tx.tx_frames, sent.len()), (400, 398, 398));
+    assert_eq!(tx.tx_drops, [(DropReason::TooBig, 2)]);
+    let edited =
+        |frame: &Vec<u8>| frame[..12] == [0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 8] && frame[22] == 63;
+    assert!(sent.iter().all(edited));
+    assert_eq!(others, [together.clone(), together]);
+}
+
+#[test]
 fn a_flood_leaves_by_every_other_port() {
     let mut rig = Rig::new(1);
     let ports: Vec<u32> = (1..=40).chain([5000, 0xffff_fe00]).collect();

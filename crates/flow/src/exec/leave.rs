@@ -8,7 +8,7 @@ use wire::DropReason;
 
 /// Where a packet leaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Leaves<'a> {
+pub(crate) enum Leaves<'a> {
     /// By one port, which can send.
     By(PortNo),
     /// By several ports, which can send; not empty.

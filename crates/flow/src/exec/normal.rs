@@ -8,7 +8,7 @@ use crate::packet::Packet;
 use crate::process::BATCH;
 use arrayvec::ArrayVec;
 use std::hint::black_box;
-use wire::{DropReason, Field};
+use wire::{DropReason, Field, Key};
 
 /// Group bit of an Ethernet address.
 const GROUP: u64 = 1 << 40;
@@ -25,8 +25,7 @@ struct Stations<'a> {
 
 impl<'a> Stations<'a> {
     #[inline]
-    fn of(packet: &Packet<'_>, macs: &Macs<'a>) -> Self {
-        let key = &packet.key;
+    fn of(key: &Key, macs: &Macs<'a>) -> Self {
         let vid = key.get(Field::VlanVid) as u16; // a priority tag is in the untagged frames' VLAN
         Self {
             source: macs.spot(vid, key.get(Field::EthSrc) as u64),
@@ -39,35 +38,35 @@ impl<'a> Env<'a> {
     /// Learns where the packet came from and finds where it goes.
     pub(super) fn bridged(&self, packet: &Packet<'_>) -> Leaves<'a> {
         let macs = self.macs.at(self.now);
-        self.bridge(packet, &macs, &Stations::of(packet, &macs))
+        self.bridge(&packet.key, &macs, &Stations::of(&packet.key, &macs))
     }
 
     /// The same for neighbours, one after the other: `leaves` is told of each. Their stations are looked for in a pass ahead, so that the
     /// cache misses of all of them overlap.
     #[inline]
-    pub(super) fn bridged_each<'p, 'h: 'p>(
+    pub(crate) fn bridged_each<'k>(
         &self,
-        packets: impl Iterator<Item = &'p Packet<'h>> + Clone,
+        keys: impl Iterator<Item = &'k Key> + Clone,
         mut leaves: impl FnMut(Leaves<'a>),
     ) {
         let macs = self.macs.at(self.now);
         let stations: ArrayVec<_, BATCH> =
-            packets.clone().map(|packet| Stations::of(packet, &macs)).collect();
+            keys.clone().map(|key| Stations::of(key, &macs)).collect();
         black_box(
             stations
                 .iter()
                 .fold(0, |sum, Stations { source, target }| sum ^ source.touch() ^ target.touch()),
         );
-        for (packet, stations) in packets.zip(&stations) {
-            leaves(self.bridge(packet, &macs, stations));
+        for (key, stations) in keys.zip(&stations) {
+            leaves(self.bridge(key, &macs, stations));
         }
     }
 
     #[inline]
-    fn bridge(&self, packet: &Packet<'_>, macs: &Macs<'_>, stations: &Stations<'_>) -> Leaves<'a> {
-        let (in_port, ports) = (packet.in_port(), self.ports);
-        let source = packet.key.get(Field::EthSrc) as u64;
-        let target = packet.key.get(Field::EthDst) as u64;
+    fn bridge(&self, key: &Key, macs: &Macs<'_>, stations: &Stations<'_>) -> Leaves<'a> {
+        let (in_port, ports) = (key.get(Field::InPort) as PortNo, self.ports);
+        let source = key.get(Field::EthSrc) as u64;
+        let target = key.get(Field::EthDst) as u64;
         if target & RESERVED_MASK == RESERVED {
             return Leaves::Nowhere(DropReason::ReservedAddress);
         }

@@ -10,7 +10,7 @@ use crate::action::{Action, Instructions, Output};
 use crate::action_set::ActionSet;
 use crate::packet::{Packet, Sink, Then};
 use std::ops::Range;
-use wire::{EditError, Field};
+use wire::{Edit, EditError, Field, Head, Key, Layers, Offload};
 
 /// Edits in their order, then one output.
 #[derive(Debug)]
@@ -51,6 +51,49 @@ impl Straight {
     /// The output, if nothing is edited.
     pub fn bare_output(&self) -> Option<Output> {
         self.edits.is_empty().then_some(self.to)
+    }
+
+    /// Where its packets go.
+    pub fn to(&self) -> Output {
+        self.to
+    }
+
+    /// Whether it changes them.
+    pub fn edits(&self) -> bool {
+        !self.edits.is_empty()
+    }
+
+    /// Whether all that it does to these packets is to replace Ethernet addresses and to decrement TTLs, and none runs out. Heads with what was parsed of them.
+    #[inline]
+    pub fn surely_routes<'h, 'k>(
+        &self,
+        mut packets: impl Iterator<Item = (&'h Head, (&'k Key, &'k Layers))>,
+    ) -> bool {
+        let is_ttl = |step: &Step| matches!(step, Step::One(Action::DecNwTtl));
+        let is_address = |step: &Step| matches!(step, Step::Addresses { .. });
+        match self.edits.iter().filter(|step| is_ttl(step)).count() {
+            _ if !self.edits.iter().all(|step| is_ttl(step) || is_address(step)) => false,
+            0 => true,
+            1 => packets.all(|(head, (key, layers))| {
+                wire::nw_ttl(head, key, layers).is_none_or(|ttl| ttl > 1)
+            }),
+            _ => false,
+        }
+    }
+
+    /// Does that to one of them.
+    #[inline]
+    pub fn route(&self, head: &mut Head, key: &mut Key, layers: &mut Layers) {
+        // Neither step looks at these, or changes them.
+        let (mut offload, mut frame_len) = (Offload::default(), 0);
+        let mut edit = Edit { head, key, layers, offload: &mut offload, frame_len: &mut frame_len };
+        for step in &self.edits {
+            // What a packet does not have stays as it is.
+            let _done_or_not_present = match step {
+                Step::Addresses { masks, values } => edit.set_addresses(*masks, *values),
+                Step::One(_) => edit.dec_nw_ttl(),
+            };
+        }
     }
 
     /// Runs the program for neighbours that came in by one port, and tells the one verdict of each. `origin` is asked for only if the
@@ -104,7 +147,7 @@ impl Straight {
         match self.to {
             Output::Normal => {
                 let mut each = which.clone();
-                let bridged = packets[which].iter().map(|packet| &**packet);
+                let bridged = packets[which].iter().map(|packet| &packet.key);
                 env.bridged_each(bridged, |leaves| {
                     let index = each.next().unwrap_or_default();
                     tell(leaves, index..index + 1, packets, leaving);

@@ -5,6 +5,7 @@ mod depth;
 mod removed_tables;
 mod semantics;
 mod through;
+mod together;
 
 use super::*;
 use crate::{

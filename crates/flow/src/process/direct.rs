@@ -109,41 +109,63 @@ fn count<'s>(
     tick: u32,
     programs: &mut Programs<'s>,
 ) {
-    let mut same = Same::default();
+    let (mut same, mut programs_of) = (Same::default(), Recent::default());
     for ((packet, &id), program) in packets.iter().zip(found).zip(programs) {
         if id != same.id {
             same.count(snapshot, worker, tick);
             same = Same::of(snapshot, id);
         }
-        same.packets += 1;
-        same.bytes += u64::from(packet.frame_len);
-        *program = same.hit.map(|(_, program)| program);
+        same.add(packet.frame_len.into());
+        *program = same.line.map(|line| programs_of.of(snapshot, line));
     }
     same.count(snapshot, worker, tick);
 }
 
+/// The program seen last: most entries have that of their neighbours.
+#[derive(Default)]
+struct Recent<'s>(Option<(u32, &'s Program)>);
+
+impl<'s> Recent<'s> {
+    #[inline]
+    fn of(&mut self, snapshot: &'s Snapshot, line: &Line) -> &'s Program {
+        let number = line.rule().program;
+        match self.0 {
+            Some((last, program)) if last == number => program,
+            _ => {
+                let program = &**snapshot.programs.get(number);
+                self.0 = Some((number, program));
+                program
+            }
+        }
+    }
+}
+
 /// Neighbours that hit one entry, or none.
 #[derive(Default)]
-struct Same<'s> {
-    id: RecordId,
-    hit: Option<(&'s Line, &'s Program)>,
+pub(super) struct Same<'s> {
+    pub id: RecordId,
+    line: Option<&'s Line>,
     packets: u64,
     bytes: u64,
 }
 
 impl<'s> Same<'s> {
     #[inline]
-    fn of(snapshot: &'s Snapshot, id: RecordId) -> Self {
-        let hit = id.is_some().then(|| {
-            let line = snapshot.line(id);
-            (line, &**snapshot.programs.get(line.rule().program))
-        });
-        Self { id, hit, packets: 0, bytes: 0 }
+    pub fn of(snapshot: &'s Snapshot, id: RecordId) -> Self {
+        let line = id.is_some().then(|| snapshot.line(id));
+        Self { id, line, packets: 0, bytes: 0 }
+    }
+
+    /// One more, of so many bytes.
+    #[inline]
+    pub fn add(&mut self, bytes: u64) {
+        self.packets += 1;
+        self.bytes += bytes;
     }
 
     #[inline]
-    fn count(&self, snapshot: &Snapshot, worker: u8, tick: u32) {
-        if let Some((line, _)) = self.hit {
+    pub fn count(&self, snapshot: &Snapshot, worker: u8, tick: u32) {
+        if let Some(line) = self.line {
             snapshot.arena.count(self.id, line, worker, self.packets, self.bytes, tick);
         }
     }

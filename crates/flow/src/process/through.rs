@@ -24,21 +24,42 @@ pub struct Through<'s> {
 }
 
 impl Snapshot {
+    /// Where these packets go, which came in by `in_port` without a tunnel id, if they all go one way and are alike in all that tables look at, or tables look at nothing; `None` if
+    /// anything else becomes of them than to leave by one port as they are, or if it cannot be told.
+    #[inline]
+    pub fn through_batch<'h>(
+        &self,
+        cache: &mut Cache,
+        in_port: PortNo,
+        heads: impl Iterator<Item = &'h Head> + Clone,
+    ) -> Option<Through<'_>> {
+        let view = self.view.table(0)?;
+        match self.blind(view, cache, in_port) {
+            Some(entry) => self.leads(view, entry, in_port),
+            None => self.through_alike(cache, in_port, heads),
+        }
+    }
+
     /// Where every packet goes that comes in by `in_port` without a tunnel id; `None` if that depends on the packet, or if anything else
     /// becomes of it than to leave by one port as it is.
-    #[inline]
+    #[cfg(test)]
     pub fn through(&self, cache: &mut Cache, in_port: PortNo) -> Option<Through<'_>> {
         let view = self.view.table(0)?;
+        self.leads(view, self.blind(view, cache, in_port)?, in_port)
+    }
+
+    /// The entry that every packet finds which comes in by `in_port`.
+    #[inline]
+    fn blind(&self, view: &TableView, cache: &mut Cache, in_port: PortNo) -> Option<RecordId> {
         let mut key = Key::default();
         key.set(Field::InPort, in_port.into());
-        let entry = view.template.search_blind(self.searched(), &key, &mut cache.scratch)?;
-        self.leads(view, entry, in_port)
+        view.template.search_blind(self.searched(), &key, &mut cache.scratch)
     }
 
     /// Where these packets go, which came in by `in_port` without a tunnel id, if they all go where the first one does: they are alike in
     /// all that tables look at. `None` if that is not so or cannot be told, or as above.
     #[inline]
-    pub fn through_alike<'h>(
+    pub(crate) fn through_alike<'h>(
         &self,
         cache: &mut Cache,
         in_port: PortNo,

@@ -2,7 +2,7 @@
 
 use super::{Edit, EditError, Version, sums};
 use crate::checksum::update;
-use crate::{Field, ip_proto};
+use crate::{Field, Head, Key, Layers, eth_type, ip_proto};
 
 /// Where a TTL lies.
 #[derive(Clone, Copy)]
@@ -13,6 +13,19 @@ enum TtlAt {
     Ipv4(usize),
     /// In the IPv6 header here: the hop limit.
     Ipv6(usize),
+}
+
+/// The IPv4 TTL or the IPv6 hop limit of a parsed head, where [`Edit::dec_nw_ttl`] would decrement one.
+#[inline]
+pub fn nw_ttl(head: &Head, key: &Key, layers: &Layers) -> Option<u8> {
+    let at = usize::from(layers.ip);
+    let offset = match key.get(Field::EthType) as u16 {
+        _ if at == 0 => return None,
+        eth_type::IPV4 => TtlAt::Ipv4(at).offset(),
+        eth_type::IPV6 => TtlAt::Ipv6(at).offset(),
+        _ => return None,
+    };
+    head.bytes().get(offset).copied()
 }
 
 impl Edit<'_> {
@@ -75,7 +88,7 @@ impl Edit<'_> {
 
     /// The IP TTL, if the frame is IP.
     pub(super) fn nw_ttl(&self) -> Option<u8> {
-        self.ip_ttl().and_then(|at| self.read_ttl(at)).ok()
+        nw_ttl(self.head, self.key, self.layers)
     }
 
     fn shim_ttl(&self) -> Result<TtlAt, EditError> {

@@ -13,14 +13,14 @@ fn through_alike(snapshot: &Snapshot, cache: &mut Cache, heads: &[Head]) -> Opti
 }
 
 /// UDP over IPv4 to this address and port.
-fn head(dst: [u8; 4], port: u16) -> Head {
+pub(super) fn head(dst: [u8; 4], port: u16) -> Head {
     let ipv4 = Ipv4 { dst: dst.into(), ..Ipv4::default() };
     let frame = Frame::ethernet([2; 6], [4; 6]).ipv4(ipv4).udp(port, port).payload(&[0; 18]);
     Head::copy_of(&frame.finish())
 }
 
 /// A rule that compares these fields.
-fn rule(priority: u16, fields: &[(Field, u128)], apply: Vec<Action>) -> FlowMod {
+pub(super) fn rule(priority: u16, fields: &[(Field, u128)], apply: Vec<Action>) -> FlowMod {
     let (mut key, mut mask) = (Key::default(), Key::default());
     for &(field, value) in fields {
         key.set(field, value);
