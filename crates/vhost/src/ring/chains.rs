@@ -4,7 +4,7 @@ use super::header::{HEADER_MAX, NetHeader};
 use crate::fault::Fault;
 use crate::features::Features;
 use crate::memory::{GuestMemory, GuestSlice};
-use crate::sys::{Adder, Buffer, Copier, For, Held, prefetch_lines};
+use crate::sys::{ASKED, Adder, Buffer, Copier, For, Held, prefetch_lines};
 use std::slice;
 use std::sync::Arc;
 
@@ -61,10 +61,18 @@ pub(super) struct Unused {
 /// Buffers taken from a ring, with what keeps their memory mapped.
 ///
 /// A chain holds no more than its ring's driver said when it was read: addresses and lengths here are ours.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Chains {
     held: Held<Mark>,
     bytes: u64,
+    /// Bytes of each that are worth asking for as soon as it is read.
+    ahead: usize,
+}
+
+impl Default for Chains {
+    fn default() -> Self {
+        Self { held: Held::default(), bytes: 0, ahead: ASKED }
+    }
 }
 
 impl Chains {
@@ -247,6 +255,12 @@ impl Chains {
         Unused { buffers: unused.len() as u16, places }
     }
 
+    /// So many bytes of each chain that is read from now on are likely to be touched: more are not asked for ahead.
+    #[inline]
+    pub(super) fn expect(&mut self, bytes: usize) {
+        self.ahead = bytes;
+    }
+
     /// To add chains for `purpose`.
     ///
     /// # Panics
@@ -254,7 +268,7 @@ impl Chains {
     #[inline]
     pub(super) fn gather(&mut self, purpose: For) -> Gather<'_> {
         let adder = self.held.adder().expect("reset comes before every use");
-        Gather { adder, bytes: &mut self.bytes, purpose }
+        Gather { adder, bytes: &mut self.bytes, ahead: self.ahead, purpose }
     }
 
     /// Forgets the first `count` chains.
@@ -278,6 +292,7 @@ impl Chains {
 pub(super) struct Gather<'c> {
     adder: Adder<'c, Mark>,
     bytes: &'c mut u64,
+    ahead: usize,
     purpose: For,
 }
 
@@ -299,7 +314,7 @@ impl<'c> Gather<'c> {
     ) -> usize {
         let limit = BYTES_MAX.saturating_sub(*self.bytes).max(1);
         let marked = offers.map(|(guest, len, id)| (guest, len, Mark::one(id)));
-        let (count, bytes) = self.adder.push_run(marked, max, limit, purpose);
+        let (count, bytes) = self.adder.push_run(marked, max, limit, (self.ahead, purpose));
         *self.bytes += bytes;
         count
     }
@@ -326,9 +341,9 @@ impl Building<'_, '_> {
         if len == 0 {
             return Ok(()); // allowed, and nothing
         }
-        let Gather { adder, purpose, bytes } = &mut *self.gather;
+        let Gather { adder, bytes, ahead, purpose } = &mut *self.gather;
         let part = adder.push_part(guest, len).ok_or(Fault::Unmapped { guest, len })?;
-        prefetch_lines(part.as_ptr(), part.len(), *purpose);
+        prefetch_lines(part.as_ptr(), part.len().min(*ahead), *purpose);
         **bytes += u64::from(len);
         Ok(())
     }

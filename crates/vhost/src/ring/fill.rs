@@ -7,7 +7,7 @@ use crate::fault::Fault;
 use crate::features::Features;
 use crate::log::DirtyLog;
 use crate::memory::{GuestMemory, GuestSlice};
-use crate::sys::{BURST, Burst};
+use crate::sys::{self, BURST, Burst, Header};
 use arrayvec::ArrayVec;
 use std::iter::once;
 
@@ -16,6 +16,9 @@ const AHEAD: usize = BURST;
 
 /// Filled buffers that are forgotten together: what stands behind them has to be moved then.
 const KEPT: usize = 3 * AHEAD;
+
+/// Bytes of the shortest frame, header included, to whole lines.
+pub(super) const SHORTEST: usize = 128;
 
 /// The bytes of a frame after its head.
 #[derive(Clone, Copy, Debug)]
@@ -185,6 +188,7 @@ impl Vring {
         burst.write();
         moves.iter().for_each(|&(to, body)| write_body(to, body));
         self.filled += put.frames;
+        self.usual = usual_after(put, header).unwrap_or(self.usual);
         put
     }
 
@@ -263,6 +267,7 @@ impl Vring {
             self.room.discard(self.filled);
             self.filled = 0;
         }
+        self.room.expect(self.usual);
         let found = match &mut self.layout {
             Layout::Split(split) => split.fetch(count, Queue::Receive, &mut self.room),
             Layout::Packed(packed) => packed.fetch(count, Queue::Receive, &mut self.room),
@@ -270,6 +275,14 @@ impl Vring {
         self.check_memory()?;
         found
     }
+}
+
+/// Bytes of a buffer that are worth asking for when it is read, after these frames, if there were any: the next ones are most often as long. Of long ones no more
+/// than of the shortest, or they would fill the nearest cache before their turn comes.
+#[inline]
+fn usual_after(put: Put, header: Header) -> Option<usize> {
+    let usual = put.bytes.checked_div(put.frames as u64)? as usize + header as usize;
+    Some(if usual <= sys::ASKED { usual } else { SHORTEST })
 }
 
 /// Copies a body into one slice that has room for it.
@@ -348,5 +361,19 @@ impl<'a, I: Iterator<Item = GuestSlice<'a>>> Spread<'a, I> {
             bytes = rest;
             self.now = self.later.next().expect("the room was counted");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_short_frames_all_is_asked_for_and_of_long_ones_the_first_lines() {
+        let usual = |frames, bytes| usual_after(Put { frames, bytes }, Header::Twelve);
+        assert_eq!(usual(0, 0), None, "nothing was learned");
+        assert_eq!(usual(64, 64 * 64), Some(76));
+        assert_eq!(usual(2, 64 + 552), Some(320));
+        assert_eq!([usual(1, 309), usual(10, 90_000)], [Some(SHORTEST); 2]);
     }
 }

@@ -2,6 +2,7 @@
 
 use super::chains::Chains;
 use super::config::{Base, VringConfig};
+use super::fill::SHORTEST;
 use super::packed::Packed;
 use super::split::Split;
 use super::{Places, Queue, Used};
@@ -34,6 +35,8 @@ pub struct Vring {
     pub(super) room: Chains,
     /// … of which so many were filled.
     pub(super) filled: usize,
+    /// Bytes of each buffer that are worth asking for when it is read.
+    pub(super) usual: usize,
 }
 
 /// Which layout; the same six questions to both.
@@ -84,6 +87,7 @@ impl Vring {
             used,
             room,
             filled,
+            usual: SHORTEST,
         };
         ring.disarm();
         // Whoever served it before may have died between an index and its notification.

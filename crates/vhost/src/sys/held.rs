@@ -127,7 +127,7 @@ pub(crate) struct Adder<'h, M> {
 }
 
 impl<M> Adder<'_, M> {
-    /// Adds buffers of one slice of the largest region each, and asks for their first lines; up to the first that does not lie there, and at
+    /// Adds buffers of one slice of the largest region each, and asks for their first `ahead` bytes; up to the first that does not lie there, and at
     /// most `max` buffers or `bytes` bytes, the last of them whole. Returns how many there are now more, and their bytes.
     #[inline(always)] // one loop with `offers`
     pub(crate) fn push_run(
@@ -135,14 +135,14 @@ impl<M> Adder<'_, M> {
         offers: impl Iterator<Item = (u64, u32, M)>,
         max: usize,
         limit: u64,
-        purpose: For,
+        (ahead, purpose): (usize, For),
     ) -> (usize, u64) {
         self.buffers.reserve(max);
         let (mut count, mut bytes) = (0, 0);
         let room = &mut self.buffers.spare_capacity_mut()[..max];
         for ((guest, len, mark), place) in offers.zip(room) {
             let Some(slice) = self.near.slice(guest, len.into()) else { break };
-            prefetch_lines(slice.as_ptr(), slice.len(), purpose);
+            prefetch_lines(slice.as_ptr(), slice.len().min(ahead), purpose);
             place.write(Buffer { slice: lasting(slice), mark });
             (count, bytes) = (count + 1, bytes + u64::from(len));
             if bytes >= limit {

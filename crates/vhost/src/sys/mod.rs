@@ -29,7 +29,7 @@ mod uring;
 pub(crate) use aio::Aio;
 pub(crate) use area::{Area, Descriptor};
 pub(crate) use burst::{BURST, Burst};
-pub(crate) use copy::{Copier, For, prefetch_lines};
+pub(crate) use copy::{ASKED, Copier, For, prefetch_lines};
 pub(crate) use fence::full_fence;
 pub(crate) use guard::hits;
 pub(crate) use held::{Adder, Buffer, Held};
