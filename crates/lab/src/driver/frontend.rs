@@ -135,20 +135,18 @@ pub struct Queue {
     pub buffers: Buffers,
     /// We tell the switch.
     kick: EventFd,
-    /// How often it wanted to be told.
-    pub kicks: u64,
+    /// It was not told yet of what was offered last.
+    is_untold: bool,
     /// The switch tells us.
     call: EventFd,
 }
 
 impl Queue {
-    /// Offers the next `count` slots, and tells the switch if it wants to know.
+    /// Offers the next `count` slots. The switch has to be told afterwards: [`tell`].
     #[inline]
     pub fn offer(&mut self, count: u16) {
-        if self.ring.offer(count) {
-            self.kick();
-            self.kicks += 1;
-        }
+        self.ring.offer(count);
+        self.is_untold = true;
     }
 
     /// Tells the switch to look.
@@ -176,6 +174,24 @@ impl Queue {
         let _ = self.call.read();
         Ok(ready > 0)
     }
+}
+
+/// Tells the switch what was offered on these queues since it was told last, where it wants to know. All of a guest's queues, or of several guests', at once: a
+/// fence waits until everything written has reached the switch, and each look afterwards may fetch a line from it. Whether it wanted to know of any.
+#[inline]
+pub fn tell<const N: usize>(queues: [&mut Queue; N]) -> bool {
+    if !queues.iter().any(|queue| queue.is_untold) {
+        return false;
+    }
+    sys::full_fence();
+    let mut was_wanted = false;
+    for queue in queues {
+        if std::mem::take(&mut queue.is_untold) && queue.ring.wants_kick() {
+            queue.kick();
+            was_wanted = true;
+        }
+    }
+    was_wanted
 }
 
 /// A guest's network device with one pair of queues, served by a switch until it is dropped.
@@ -267,12 +283,13 @@ impl Device {
     ) -> Self {
         let queue = |(ring, (kick, call)), index: usize| {
             let buffers = places.buffers[index];
-            Queue { ring, buffers, kick, kicks: 0, call }
+            Queue { ring, buffers, kick, is_untold: false, call }
         };
         let (mut receive, mut transmit) = (queue(receive, RECEIVE), queue(transmit, TRANSMIT));
         describe(&mut receive, shape.slots, shape.buffer, Direction::Receive);
         describe(&mut transmit, shape.slots, shape.frame, Direction::Transmit);
         receive.offer(shape.slots);
+        tell([&mut receive]);
         let (slots, frame, areas) = (shape.slots, shape.frame, places.areas);
         Self { memory, transmit, receive, slots, frame, areas, frontend }
     }

@@ -1,6 +1,6 @@
 //! A guest that sends and receives one frame at a time, for tests: it sleeps while it waits, and nothing about it is quick.
 
-use super::frontend::{Device, HEADER, Shape};
+use super::frontend::{Device, HEADER, Shape, tell};
 use super::ring::Direction;
 use anyhow::{Result, ensure};
 use std::os::unix::net::UnixStream;
@@ -60,6 +60,7 @@ impl PlainGuest {
         let len = (HEADER + frame.len()) as u32;
         queue.ring.describe(slot, at as u64, len, Direction::Transmit);
         queue.offer(1);
+        tell([queue]);
         Ok(())
     }
 
@@ -119,6 +120,7 @@ impl PlainGuest {
         }
         queue.ring.reclaim(buffers);
         queue.offer(buffers);
+        tell([queue]);
         Ok(Received { header, bytes })
     }
 }

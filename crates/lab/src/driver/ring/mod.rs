@@ -119,10 +119,17 @@ impl Ring {
         either!(self, ring => ring.reclaim(count));
     }
 
-    /// Offers the next `count` slots to the switch; whether it wants to be told.
+    /// Offers the next `count` slots to the switch.
     #[inline]
-    pub fn offer(&mut self, count: u16) -> bool {
-        either!(self, ring => ring.offer(count))
+    pub fn offer(&mut self, count: u16) {
+        either!(self, ring => ring.offer(count));
+    }
+
+    /// Whether the switch wants to be told of what was offered. A full fence comes before this: what was offered must be visible before the switch's wish
+    /// is read, or both sides would wait for each other (§2.7.13, §2.8.21.3.1).
+    #[inline]
+    pub fn wants_kick(&self) -> bool {
+        either!(self, ring => ring.wants_kick())
     }
 
     /// The slot that is offered next.

@@ -140,7 +140,7 @@ impl Packed {
     }
 
     #[inline]
-    pub(super) fn offer(&mut self, count: u16) -> bool {
+    pub(super) fn offer(&mut self, count: u16) {
         let first = self.offered;
         self.offered = first.plus(count, self.size);
         if count > 0 {
@@ -151,8 +151,10 @@ impl Packed {
             self.descriptors[2 * at + 1].store(self.described[at] | marks, Ordering::Release);
         }
         self.out += count;
-        // As for split rings: first the descriptors, then the switch's wish (§2.8.21.3.1).
-        full_fence();
+    }
+
+    #[inline]
+    pub(super) fn wants_kick(&self) -> bool {
         self.device[0].load(Ordering::Relaxed) & EVENTS != EVENTS_OFF
     }
 

@@ -66,11 +66,13 @@ impl Split {
     }
 
     #[inline]
-    pub(super) fn offer(&mut self, count: u16) -> bool {
+    pub(super) fn offer(&mut self, count: u16) {
         self.offered = self.offered.wrapping_add(count);
         self.avail[1].store(self.offered, Ordering::Release);
-        // The index must be visible before the switch's wish is read, or both sides would wait for each other (§2.7.13).
-        full_fence();
+    }
+
+    #[inline]
+    pub(super) fn wants_kick(&self) -> bool {
         self.used[0].load(Ordering::Relaxed) as u16 & QUIET == 0
     }
 

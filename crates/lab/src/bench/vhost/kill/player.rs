@@ -138,7 +138,9 @@ impl Player {
         let (start, mut sent) = (Instant::now(), 0);
         let stamp = self.counters.get(Cell::Session);
         while !hung_up(session)? {
-            while guest.receive(1, &mut self.judge) > 0 {}
+            while guest.receive(1, &mut self.judge) > 0 {
+                guest.tell();
+            }
             self.tell();
             let due = start.elapsed().as_micros() as u64 * RATE / 1_000_000;
             while sent < due {
@@ -146,6 +148,7 @@ impl Player {
                 // Who is killed between this and the sending has lost frames that never were; the other way round they would come twice.
                 self.counters.set(Cell::Sequence, guest.sequence + u64::from(burst));
                 let went = guest.send(burst, Least::One, |_| stamp);
+                guest.tell();
                 if went < burst {
                     // The switch takes no more: what is due now never is.
                     self.counters.set(Cell::Sequence, guest.sequence);

@@ -88,6 +88,7 @@ impl Contender {
         while self.driven.received()?.frames == 0 {
             ensure!(Instant::now() < deadline, "no frame of the source reaches testpmd");
             left -= self.source.send(1, Least::One, |_| 0);
+            self.source.tell();
             self.driven.testpmd.command("start")?;
             std::thread::sleep(WARM_UP);
             self.driven.testpmd.command("stop")?;
@@ -96,6 +97,7 @@ impl Contender {
         while left > 0 {
             ensure!(Instant::now() < deadline, "the switch does not take the source's frames");
             left -= self.source.send(left.min(8), Least::One, |_| 0);
+            self.source.tell();
         }
         Ok(())
     }
