@@ -46,7 +46,7 @@ impl Queue {
     const fn purpose(self) -> For {
         match self {
             Self::Transmit => For::Reading,
-            Self::Receive => For::Writing,
+            Self::Receive => For::Reserving,
         }
     }
 
