@@ -11,7 +11,7 @@
 //! * **Lock order**: `control` → `buffers` → listeners → a connection's queue. Nothing waits (no I/O, no channel) under any of them.
 //! * **Publication**: a change reaches the workers at the latest about [`PUBLISH_WITHIN`] after it was made, and always before
 //!   [`Switch::publish`] returns, which sessions call before a barrier's reply and the API before its answer. A flood of
-//!   changes costs one snapshot per interval, not one per change.
+//!   changes costs one snapshot per interval, not one per change. A change of the ports is published before anyone hears of it.
 //! * **Journal**: every accepted change is recorded under the lock, in the order in which it took effect.
 //! * **Fail mode**: without a controller a standalone switch forwards what no entry matches as a learning switch; a secure
 //!   one drops it. Entries stay as they are (OpenFlow 1.3.5 §6.3.2) unless the [`FailPolicy`] says otherwise.

@@ -163,11 +163,12 @@ impl Switch {
         }
     }
 
-    /// Hands the ports to the tables and tells the listeners.
+    /// Hands the ports to the tables, and once workers see them, tells the listeners: who hears that a port is up may send to it.
     fn ports_changed(&self, control: &mut Control, event: PortEvent, port: &SwitchPort) {
         let states = control.ports.values().map(port_state).collect();
         control.pipeline.set_ports(states);
-        self.touch(control);
+        control.dirty = true;
+        self.publish_locked(control);
         self.listeners.tell(Event::Port(event, port));
     }
 }

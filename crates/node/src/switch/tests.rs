@@ -127,6 +127,8 @@ struct Memory {
     changes: Mutex<Vec<Change>>,
     heard: Mutex<Vec<String>>,
     demoted: AtomicU64,
+    /// Where to look which snapshot is the newest when a port changes.
+    plane: Option<Arc<TestPlane>>,
 }
 
 impl Memory {
@@ -166,7 +168,12 @@ impl Listener for Memory {
         let text = match event {
             Event::PacketIn(event) => format!("packet-in {}", event.in_port),
             Event::FlowRemoved(removed) => format!("removed {:?}", removed.reason),
-            Event::Port(event, port) => format!("{event:?} {}", port.number),
+            Event::Port(event, port) => {
+                let newest = |plane: &Arc<TestPlane>| plane.snapshots.load(Ordering::Relaxed);
+                let snapshot =
+                    self.plane.iter().map(|plane| format!(" in snapshot {}", newest(plane)));
+                format!("{event:?} {}{}", port.number, snapshot.collect::<String>())
+            }
         };
         self.heard.lock().unwrap().push(text);
     }
@@ -402,6 +409,19 @@ fn ports_come_change_and_go_and_are_told() {
     assert_eq!(memory.heard(), ["Added 3", "Changed 3", "Removed 3"]);
     assert_eq!(switch.port_stats(PortNo(3)).unwrap_err().code, ErrorCode::BadRequestBadPort);
     assert_eq!(switch.port_stats(PortNo::ANY).unwrap(), []);
+}
+
+#[test]
+fn workers_see_a_port_before_anyone_hears_of_it() {
+    let (switch, plane) = switch();
+    let memory = Arc::new(Memory { plane: Some(plane), ..Memory::default() });
+    switch.join(memory.clone());
+    switch.add_port(PortNo(3), "eth3", &PortFacts { carrier: false, ..up() }, PortConfig::empty());
+    switch.port_changed(PortNo(3), &up());
+    switch.port_changed(PortNo(3), &up());
+    switch.remove_port(PortNo(3));
+    let heard = ["Added 3 in snapshot 1", "Changed 3 in snapshot 2", "Removed 3 in snapshot 3"];
+    assert_eq!(memory.heard(), heard);
 }
 
 #[test]

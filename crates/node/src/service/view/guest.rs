@@ -15,7 +15,7 @@ pub struct GuestView {
     pub socket: SocketPath,
     /// Whether suiro listens on it.
     pub server: bool,
-    /// `waiting` for a front-end, `connected`, or `ready`: the driver takes frames.
+    /// `waiting` for a front-end, `connected`, or `ready`: the driver takes frames, and the switch sends it some.
     pub state: String,
     /// Why there is no front-end, if there is none.
     pub waits_for: Option<String>,
@@ -79,10 +79,10 @@ pub struct RingView {
 }
 
 impl GuestView {
-    /// What is known of a port that is open; `cores` says who serves which receive queue.
+    /// What is known of a port that is open, whose link the switch was told is up or not; `cores` says who serves which receive queue.
     pub(in crate::service) fn of(
         spec: &PortSpec,
-        attachment: &Attachment,
+        (attachment, link_up): (&Attachment, bool),
         cores: &HashMap<usize, usize>,
     ) -> Option<Self> {
         let Look { connection, trouble, report, slots } = attachment.look();
@@ -98,7 +98,7 @@ impl GuestView {
             Connection::Waiting(_) => None,
             Connection::Connected { since, .. } => Some(since.elapsed().as_secs()),
         };
-        let state = match (connected_s, attachment.is_ready()) {
+        let state = match (connected_s, link_up && attachment.is_ready()) {
             (None, _) => "waiting",
             (Some(_), false) => "connected",
             (Some(_), true) => "ready",

@@ -225,7 +225,8 @@ impl Node {
             rate: port.spec.rate,
             queue: self.view_port_queues(at, &port.spec),
             counters: view_counters(&self.datapath.port_counters(at).unwrap_or_default()),
-            guest: guest.and_then(|guest| GuestView::of(&port.spec, &guest, &cores)),
+            guest: guest
+                .and_then(|guest| GuestView::of(&port.spec, (&guest, facts.carrier), &cores)),
             sas: sas.into_iter().map(SaView::from).collect(),
             sealing: security.map(|security| security.sealing().into()),
             forwarding: self.ports.outlet(at).map(|outlet| outlet.facts().into()),
