@@ -21,6 +21,7 @@ mod conversation;
 pub mod driver;
 pub mod experiments;
 pub mod guest;
+mod hugepages;
 mod keeper;
 mod machine;
 mod netns;

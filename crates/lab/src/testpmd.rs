@@ -3,10 +3,12 @@
 //! **Question answered**: does a polling driver in user space get on with our ports, whatever virtqueue layout it asks for?
 //!
 //! Its interfaces are virtio-user devices, which are drivers of vhost-user like a guest's. Memory is one anonymous file
-//! (`--no-huge`; DPDK makes it shareable), so neither huge pages nor files in any directory are needed. Commands go in at its prompt,
-//! and what it prints until the next prompt is the answer.
+//! (DPDK makes it shareable), on ordinary pages unless huge ones are asked for, which it then has reserved for itself; no files in any
+//! directory are needed. Commands go in at its prompt, and what it prints until the next prompt is the answer.
 
 use crate::conversation::Conversation;
+use crate::driver::sys::Pages;
+use crate::hugepages::Reserved;
 use crate::sys;
 use anyhow::{Context, Result, ensure};
 use std::fs::File;
@@ -79,6 +81,8 @@ pub struct TestpmdSpec {
     pub core: usize,
     /// Memory for all its buffers.
     pub memory_mib: u32,
+    /// What that memory is made of; huge pages are reserved for as long as it runs.
+    pub pages: Pages,
     /// More of testpmd's own options, as `--forward-mode=rxonly`.
     pub options: Vec<String>,
 }
@@ -87,7 +91,8 @@ impl TestpmdSpec {
     /// Without devices yet.
     pub fn new(name: &str, core: usize) -> Self {
         let (devices, sockets, options) = (Vec::new(), Vec::new(), Vec::new());
-        Self { name: name.into(), devices, sockets, core, memory_mib: 256, options }
+        let (memory_mib, pages) = (256, Pages::Plain);
+        Self { name: name.into(), devices, sockets, core, memory_mib, pages, options }
     }
 
     /// With one more port, a driver of vhost-user.
@@ -104,6 +109,12 @@ impl TestpmdSpec {
         self
     }
 
+    /// With memory on such pages.
+    pub fn on(mut self, pages: Pages) -> Self {
+        self.pages = pages;
+        self
+    }
+
     /// With one more of testpmd's own options.
     pub fn option(mut self, option: &str) -> Self {
         self.options.push(option.into());
@@ -115,8 +126,12 @@ impl TestpmdSpec {
         let memory = self.memory_mib.to_string();
         // Two threads on one core: the first reads commands, the second forwards.
         let lcores = format!("0@{core},1@{core}");
-        let eal = ["--no-huge", "-m", &memory, "--no-pci", "--no-telemetry", "--no-shconf"];
-        let mut words: Vec<String> = eal.map(str::to_owned).into();
+        let kind: &[_] = match self.pages {
+            Pages::Plain => &["--no-huge"],
+            Pages::Huge => &["--in-memory", "--single-file-segments"],
+        };
+        let eal = [kind, &["-m", &memory, "--no-pci", "--no-telemetry", "--no-shconf"]].concat();
+        let mut words: Vec<String> = eal.into_iter().map(str::to_owned).collect();
         words.extend(["--lcores".into(), lcores, "--file-prefix".into(), self.name.clone()]);
         words.extend(self.devices.iter().map(|device| format!("--vdev={device}")));
         words.extend(["--".into(), "-i".into(), format!("--total-num-mbufs={BUFFERS}")]);
@@ -146,6 +161,7 @@ pub struct Testpmd {
     child: Child,
     conversation: Conversation,
     directory: tempfile::TempDir,
+    _pages: Option<Reserved>,
 }
 
 impl Testpmd {
@@ -155,6 +171,10 @@ impl Testpmd {
     /// What is missing, or what testpmd said last.
     pub fn start(spec: &TestpmdSpec) -> Result<Self> {
         let directory = tempfile::tempdir().context("a directory for testpmd cannot be made")?;
+        let pages = match spec.pages {
+            Pages::Plain => None,
+            Pages::Huge => Some(Reserved::of(u64::from(spec.memory_mib) << 20)?),
+        };
         // A testpmd that was killed leaves its sockets, and the next one cannot make them.
         spec.sockets.iter().for_each(|socket| drop(std::fs::remove_file(socket)));
         let log =
@@ -172,7 +192,7 @@ impl Testpmd {
         let child = command.spawn().context(missing)?;
         drop(command);
         let (name, conversation) = (spec.name.clone(), Conversation::new(here));
-        let mut testpmd = Self { name, child, conversation, directory };
+        let mut testpmd = Self { name, child, conversation, directory, _pages: pages };
         testpmd.answer("start")?;
         // It comes up without the devices that it cannot have.
         let (ports, wanted) = (testpmd.stats()?.len(), spec.devices.len());

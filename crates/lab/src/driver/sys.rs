@@ -4,6 +4,7 @@
 //! them that keeps the mapping alive. Each byte is viewed with one width, except by [`Memory::fill`] and [`Memory::copy_in`].
 #![expect(unsafe_code, reason = "mmap, and memory that another process writes")]
 
+use crate::hugepages;
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::io;
@@ -17,9 +18,6 @@ use vmm_sys_util::eventfd::EventFd;
 
 /// Bytes of a cache line.
 pub const LINE: usize = 64;
-
-/// Bytes of the large pages asked for by [`Pages::Huge`].
-const HUGE: usize = 2 << 20;
 
 /// What the guest's memory is made of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -68,7 +66,9 @@ impl Memory {
     pub fn new(len: usize, pages: Pages) -> io::Result<Arc<Self>> {
         let (flags, page) = match pages {
             Pages::Plain => (MemfdFlags::CLOEXEC, 4096),
-            Pages::Huge => (MemfdFlags::CLOEXEC | MemfdFlags::HUGETLB | MemfdFlags::HUGE_2MB, HUGE),
+            Pages::Huge => {
+                (MemfdFlags::CLOEXEC | MemfdFlags::HUGETLB | MemfdFlags::HUGE_2MB, hugepages::BYTES)
+            }
         };
         let len = len.max(1).next_multiple_of(page);
         let file = memfd_create("suiro-guest", flags)?;

@@ -89,9 +89,7 @@ pub fn run(options: &Options) -> Result<Report> {
     if plan.wants(ceiling::NAME) {
         results.extend(ceiling::run(&plan, &results).context(ceiling::NAME)?);
     }
-    if plan.wants(flowgen::NAME) {
-        results.extend(flowgen::run(&plan).context(flowgen::NAME)?);
-    }
+    results.extend(flowgen::run(&plan)?);
     if plan.wants(segments::NAME) {
         results.extend(segments::run(&plan).context(segments::NAME)?);
     }

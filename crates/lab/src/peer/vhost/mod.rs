@@ -3,11 +3,11 @@
 //! Each connects to one socket per guest, numbers its ports from 1 in the guests' order, forwards on the switch's core alone, and
 //! does nothing that its rules do not say (fail mode secure). Both get the same rules, word by word, by `ovs-ofctl`.
 
-pub mod hugepages;
 mod ovs;
 mod suiro;
 
 use super::Process;
+use crate::hugepages::Reserved;
 use crate::netns::{Namespace, run};
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
@@ -75,7 +75,7 @@ pub struct Running {
     management: PathBuf,
     /// Where it tells its counters.
     control: PathBuf,
-    _pages: Option<hugepages::Reserved>,
+    _pages: Option<Reserved>,
     namespace: Namespace,
     directory: tempfile::TempDir,
 }

@@ -2,8 +2,8 @@
 
 use super::super::ovs::{Ovs, WITH_DPDK};
 use super::super::{GENERATORS_CORE, SWITCH_CORE};
-use super::hugepages::Reserved;
 use super::{Kind, Running, Work, last_lines, port_name};
+use crate::hugepages::Reserved;
 use crate::netns::Namespace;
 use crate::unbroken;
 use anyhow::{Context, Result, ensure};

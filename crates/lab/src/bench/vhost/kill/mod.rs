@@ -10,8 +10,8 @@ pub mod player;
 
 use super::Plan;
 use crate::driver::sys::Pages;
+use crate::hugepages::{self, Reserved};
 use crate::peer::Process;
-use crate::peer::vhost::hugepages::{self, Reserved};
 use crate::peer::vhost::{Kind, Running};
 use crate::report::{Row, Spread};
 use anyhow::{Context, Result, bail, ensure};

@@ -13,6 +13,7 @@ use crate::bench::vhost::segments::{self, FRAME, PAYLOAD, Segments};
 use crate::driver::flows::{Pattern, order};
 use crate::driver::frontend::{Device, Shape};
 use crate::driver::lean::{Guest, Least};
+use crate::driver::sys::Pages;
 use crate::driver::traffic::{Touch, Traffic};
 use crate::peer::GENERATORS_CORE;
 use crate::peer::vhost::{Kind, Running};
@@ -159,9 +160,8 @@ fn traffic(is_whole: bool) -> Traffic {
 /// With its ports ready to forward: from each to the other.
 fn start_testpmd(sockets: &[PathBuf; 2], is_whole: bool) -> Result<Testpmd> {
     let depth = [format!("--rxd={ENTRIES}"), format!("--txd={ENTRIES}")];
-    let spec = depth
-        .iter()
-        .fold(TestpmdSpec::new("circle", GENERATORS_CORE), |spec, depth| spec.option(depth));
+    let spec = TestpmdSpec::new("circle", GENERATORS_CORE).on(Pages::Huge);
+    let spec = depth.iter().fold(spec, |spec, depth| spec.option(depth));
     // Or it would throw away what waits when it is started again.
     let spec = spec.option("--no-flush-rx");
     let spec = match is_whole {

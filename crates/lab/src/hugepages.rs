@@ -9,6 +9,9 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
+/// Bytes of one.
+pub const BYTES: usize = 2 << 20;
+
 const COUNT: &str = "/proc/sys/vm/nr_hugepages";
 
 /// A reservation; dropping it gives the pages back.
@@ -30,6 +33,14 @@ impl Reserved {
             "only {got} of {count} huge pages could be reserved ({COUNT}); run as root, free memory, or reboot"
         );
         Ok(reserved)
+    }
+
+    /// Reserves pages for so many bytes.
+    ///
+    /// # Errors
+    /// As of [`Self::new`].
+    pub fn of(bytes: u64) -> Result<Self> {
+        Self::new(bytes.div_ceil(BYTES as u64))
     }
 
     /// How many the keeper got.
