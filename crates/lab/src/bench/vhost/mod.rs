@@ -33,7 +33,7 @@ use testpmd::{circle, flowgen};
 pub struct Options {
     #[command(flatten)]
     pub common: Common,
-    /// Guests' memory on huge pages, which must have been reserved (vm.nr_hugepages).
+    /// Memory of the guests that the benchmark plays itself on huge pages, which must have been reserved (vm.nr_hugepages); testpmd's have their own.
     #[arg(long)]
     hugepages: bool,
     /// Measure one switch only.
