@@ -10,7 +10,10 @@ mod memory;
 
 use libfuzzer_sys::fuzz_target;
 use memory::{Memory, USER};
-use vhost::{Base, Chains, Features, Frame, GuestSlice, HEADER_MAX, NetHeader, Payload, Refused, Vring, VringConfig};
+use vhost::{
+    Base, Chains, Features, Frame, GuestSlice, HEADER_MAX, NetHeader, Payload, Refused, Unread, Vring,
+    VringConfig,
+};
 
 /// Where a ring's three areas may lie: apart; on top of each other; at the end of a region; across two.
 const AREAS: [[u64; 3]; 6] = [
@@ -145,7 +148,7 @@ impl Device {
         self.offered[which] = self.offered[which].wrapping_add(1);
     }
 
-    /// Takes a round; every other time the driver changes its memory before the frames are read. They go into the receive queue.
+    /// Takes a round; every other time the driver changes its memory before the frames are read. They go into the receive queue, sometimes the first ones as they are.
     fn take(&mut self, most: usize, how: u8) {
         let [Some(source), destination] = &mut self.rings else { return };
         let Ok(count) = source.take(most, &mut self.chains) else {
@@ -156,8 +159,15 @@ impl Device {
         if how & 1 == 1 {
             (0..64).for_each(|word| self.memory.poke(word * 16 + u64::from(how), &[how; 8]));
         }
-        let mut fault = false;
-        for index in 0..count {
+        let (mut fault, mut sent) = (false, 0);
+        if how & 2 == 2
+            && let Some(ring) = destination
+        {
+            fault |= ring.reserve(count).is_err();
+            let unread = Unread::new(&self.chains, self.features);
+            sent = ring.put_unread(unread, &(usize::from(how)..=2000)).frames;
+        }
+        for index in sent..count {
             let total = self.chains.remaining(index);
             let mut head = [0; 268];
             let len = total.min(head.len());

@@ -35,6 +35,8 @@ pub(crate) struct Engine<C> {
     pub(crate) scratch: Scratch,
     pub(crate) touching: Touching,
     pub(crate) cache: Cache,
+    /// Frames that a destination takes from their source's memory just now.
+    pub(crate) in_hand: u64,
     cache_of: CacheOf,
 }
 
@@ -53,6 +55,7 @@ impl<C: Clock> Engine<C> {
             scratch: Scratch::default(),
             touching: Touching::default(),
             cache: cache_of.make(),
+            in_hand: 0,
             cache_of,
         }
     }

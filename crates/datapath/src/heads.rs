@@ -82,13 +82,13 @@ impl<'h> Waiting<'h> {
 /// headers fits.
 #[inline]
 pub(crate) fn fits(head: &Head, offload: &Offload, frame_len: u32, mtu: u32) -> bool {
-    fits_surely(frame_len, mtu) || packet_len(head, offload, frame_len) <= mtu
+    frame_len <= surely_fits(mtu) || packet_len(head, offload, frame_len) <= mtu
 }
 
-/// Whether any frame of this length fits, whatever its headers say.
+/// The length up to which every frame fits, whatever its headers say.
 #[inline]
-pub(crate) fn fits_surely(frame_len: u32, mtu: u32) -> bool {
-    frame_len <= mtu.saturating_add(ETHERNET_HEADER)
+pub(crate) fn surely_fits(mtu: u32) -> u32 {
+    mtu.saturating_add(ETHERNET_HEADER)
 }
 
 /// Bytes after the Ethernet header and tags of the longest frame on the wire.

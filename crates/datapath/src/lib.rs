@@ -28,7 +28,8 @@
 //! A *round* is one call of a source's `rx` and the *pass* of what it gave: heads are parsed in place, as deep as the switch's tables and
 //! programs look, `flow::process` tells a sink where each packet goes, frames that crossed a vlink go through the next switch in the same pass
 //! (their key is kept), and at the end each destination gets all its frames in one `tx` call. Bodies stay in the source's memory until
-//! then; the source gets its buffers back when the pass is over. A batch that goes one way whatever is in it takes no pass (module `unseen`).
+//! then; the source gets its buffers back when the pass is over. A batch that goes one way whatever is in it takes no pass,
+//! and from guest to guest its frames are not even received (module `unseen`).
 //!
 //! ## Polling
 //!

@@ -1,6 +1,6 @@
 //! Tx: the frames that wait go to their destinations, one call for each destination.
 
-use crate::heads::{HEADS, Waiting, fits, fits_surely};
+use crate::heads::{HEADS, Waiting, fits, surely_fits};
 use crate::local::{LocalPort, PortIx, Way};
 use crate::pending::{Chain, HeadAt, Pending};
 use crate::shape::{Admission, Backlog, Sending, depart, wire_len};
@@ -165,10 +165,16 @@ impl Gate {
         self.check(frame.head, frame.offload, frame.frame_len)
     }
 
-    /// Whether every frame up to this length passes; some longer ones may.
+    /// The length up to which every frame passes; some longer ones may.
+    #[inline]
+    pub(crate) fn surely_passes(&self) -> Option<u32> {
+        self.shut.is_none().then(|| surely_fits(self.mtu))
+    }
+
+    /// Whether every frame up to this length passes.
     #[inline]
     pub(crate) fn passes_up_to(&self, frame_len: u32) -> bool {
-        self.shut.is_none() && fits_surely(frame_len, self.mtu)
+        self.surely_passes().is_some_and(|longest| frame_len <= longest)
     }
 
     /// Whether a frame of this head and length passes.

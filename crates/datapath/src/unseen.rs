@@ -3,20 +3,73 @@
 //! Where a switch's tables say of a port that all it receives leaves by one other as it is, or of a batch that its frames are alike in all
 //! that tables look at ([`flow::Through`]), or that they leave together after the same edits ([`flow::Together`]), a batch needs no packets, no pipeline, and no list of who waits for what. The
 //! way is the same as in a pass, and so is every count; whatever is not as plain as that takes a pass, and nothing has happened before.
+//!
+//! Where it depends on nothing but the port, and frames go from guest to guest, they do not come here at all: the destination copies them from where the source has them.
 
 use crate::clock::Clock;
 use crate::engine::Engine;
 use crate::frames::ETHERNET_HEADER;
-use crate::local::{LocalPort, PortIx, Way};
+use crate::local::{LocalPort, PortIx, PortShared, SwitchIx, Way};
 use crate::pass::Done;
 use crate::queues::Queue;
 use crate::touch::Touch;
 use crate::transmit::Gate;
 use flow::Nanos;
-use port::{RxBatch, Sent};
+use port::{RxBatch, Sent, Unread};
 use std::sync::atomic::Ordering::Relaxed;
 
+/// What became of frames that were not read.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Onward {
+    /// So many were sent.
+    pub(crate) sent: usize,
+    /// … which took so long ([`Clock::cycles`]).
+    pub(crate) cycles: u64,
+}
+
 impl<C: Clock> Engine<C> {
+    /// Sends the first of these frames, which came in by a port of a switch, from where their guest has them: as many as go one way whatever is in them, and as their
+    /// destination takes as they are.
+    pub(crate) fn send_unread(
+        &mut self,
+        now: Nanos,
+        frames: Unread<'_>,
+        by: (&PortShared, SwitchIx),
+    ) -> Onward {
+        let begin = self.clock.cycles();
+        let Some(Sent { frames: sent @ 1.., .. }) = self.try_unread(now, frames, by) else {
+            return Onward::default();
+        };
+        Onward { sent: sent as usize, cycles: self.clock.cycles().wrapping_sub(begin) }
+    }
+
+    fn try_unread(
+        &mut self,
+        now: Nanos,
+        frames: Unread<'_>,
+        (from, switch): (&PortShared, SwitchIx),
+    ) -> Option<Sent> {
+        let (switches, ports) = self.world.parts();
+        let switch = switches.get(switch.0 as usize)?.as_ref()?;
+        let tables = switch.shared.tables.load();
+        let through = tables.through(&mut self.cache, from.at.port)?;
+        let to = switch.ports.get(through.port())?;
+        let port = ports.get_mut(to.0 as usize)?.as_mut().filter(|port| port.is_plain())?;
+        let longest = Gate::of(port).surely_passes().filter(|_| from.up.load(Relaxed))?;
+        let LocalPort { shared, way: Way::Queue(tx), .. } = port else { return None };
+        self.in_hand = frames.len() as u64;
+        let before = self.touching.replace(Touch::Tx(to));
+        let sent = tx.tx_unread(frames, &(ETHERNET_HEADER..=longest as usize));
+        self.touching.set(before);
+        self.in_hand = 0;
+        if sent.frames > 0 {
+            from.counters[self.number].rx.add(sent);
+            through.count(&self.cache, sent.frames, sent.bytes, now);
+            shared.counters[self.number].tx.add(sent);
+        }
+        Some(sent)
+    }
+
     /// Sends a whole batch of `queue` where all that comes in by its port goes. `None`: it needs a pass.
     pub(crate) fn send_unseen(
         &mut self,

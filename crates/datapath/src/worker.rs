@@ -16,7 +16,7 @@ use crate::queues::{Queue, Queues};
 use crate::steering::Handover;
 use crate::touch::{QueueIx, Touch};
 use flow::Nanos;
-use port::{RxBatch, RxQueue};
+use port::{Drops, RxBatch, RxQueue};
 use std::any::Any;
 use std::io;
 use std::ops::ControlFlow;
@@ -36,6 +36,8 @@ pub(crate) struct Worker<C> {
     poller: Poller,
     queues: Queues,
     batch: RxBatch,
+    /// What a source left out of its round.
+    left_out: Drops,
     engine: Engine<C>,
     /// What it needs to hand frames over to other workers, while any switch is steered.
     pub(crate) handover: Option<Box<Handover>>,
@@ -74,6 +76,7 @@ impl<C: Clock> Worker<C> {
             poller: Poller::new(mailbox.wake.as_fd())?,
             queues: Queues::default(),
             batch: RxBatch::default(),
+            left_out: Drops::default(),
             engine: Engine::new(number, cache_of, Arc::clone(&clock), events),
             handover: None,
             serving: None,
@@ -321,6 +324,7 @@ impl<C: Clock> Worker<C> {
     fn recover(&mut self, panic: &(dyn Any + Send)) {
         self.mailbox.counters.restarts.add(1);
         self.mailbox.awake();
+        self.left_out = Drops::default();
         let touch = self.engine.recover();
         self.recover_handed();
         let served = self.serving.take();
@@ -338,7 +342,7 @@ impl<C: Clock> Worker<C> {
 
     /// The round's frames are lost, as far as they had not left.
     fn count_lost(&mut self, served: Option<QueueIx>) {
-        let lost = self.batch.frames().len() as u64;
+        let lost = self.batch.frames().len() as u64 + std::mem::take(&mut self.engine.in_hand);
         if let Some(queue) = served.and_then(|ix| self.queues.get_mut(ix)) {
             queue.shared.counters[self.engine.number].rx_drops.add(DropReason::WorkerFault, lost);
         }

@@ -3,8 +3,9 @@
 use crate::batch::{BATCH, RxBatch, Slot};
 use arrayvec::ArrayVec;
 use std::io;
+use std::ops::RangeInclusive;
 use std::os::fd::BorrowedFd;
-use vhost::{GuestSlice, Payload};
+use vhost::{GuestSlice, Payload, Unread};
 use wire::{DropReason, Offload};
 
 /// The bytes of a frame after its head, in their source buffer: private, or segments of a guest's memory, which change while we look.
@@ -151,6 +152,21 @@ pub trait RxQueue: Send {
     /// The interface is gone or broken; the worker reports it and stops polling this queue.
     fn rx(&mut self, batch: &mut RxBatch, drops: &mut Drops) -> io::Result<usize>;
 
+    /// The same, but a source whose frames lie in memory that a destination can copy from shows them to `onward` first, where they are. As many as
+    /// that says it sent, from the first on, do not come into the batch.
+    ///
+    /// # Errors
+    /// As [`RxQueue::rx`].
+    fn rx_onward(
+        &mut self,
+        batch: &mut RxBatch,
+        drops: &mut Drops,
+        onward: &mut dyn FnMut(Unread<'_>) -> usize,
+    ) -> io::Result<()> {
+        let _ = onward;
+        self.rx(batch, drops).map(drop)
+    }
+
     /// The bytes that [`crate::BodyAt::Port`] names; only ports that hand out such addresses implement it.
     fn body(&self, at: u64, len: u32) -> Body<'_> {
         let _ = (at, len);
@@ -185,6 +201,13 @@ pub trait TxQueue: Send {
     fn tx_received(&mut self, slots: &[Slot], source: &dyn RxQueue, drops: &mut Drops) -> Sent {
         let frames: ArrayVec<_, BATCH> = slots.iter().map(|slot| slot.to_send(source)).collect();
         self.tx(&frames, drops)
+    }
+
+    /// Sends frames of these lengths from where their source has them, as they are: the first ones, up to one that it cannot send so. It drops none; what is left comes by
+    /// the other ways.
+    fn tx_unread(&mut self, frames: Unread<'_>, lengths: &RangeInclusive<usize>) -> Sent {
+        let _ = (frames, lengths);
+        Sent::default()
     }
 
     /// Whether [`TxFrame::tunnel_id`] and [`TxFrame::tun_dst`] shall be told: always the same answer.

@@ -12,6 +12,7 @@
 //! * [`Vring`]: one ring, split or packed, seen from the device. As a *source* (the driver's transmit queue): [`Vring::take`], then
 //!   [`Vring::give_back`]. As a *destination* (the driver's receive queue): [`Vring::put_run`] a batch,
 //!   [`Vring::put`] what takes more than one buffer, then [`Vring::publish`].
+//! * [`Unread`]: frames that a source took and nobody reads, for a destination to copy from buffer to buffer ([`Vring::put_unread`]).
 //! * [`Chains`]: what `take` took: each frame as slices of guest memory, every address and length already checked.
 //! * [`Slot`]: where the control thread, which starts and stops a ring, and the worker, which serves it, meet.
 //! * [`InflightMemory`], [`Records`], [`DirtyLog`]: what a restart, a kill and a live migration need to know.
@@ -27,6 +28,7 @@
 //! It can write anything anywhere in what it shares, at any moment, and it can take the memory away. So:
 //!
 //! * An index, descriptor, length or header is read **once**, into private memory, and checked there. Nothing is looked up again.
+//! * What is decided by a frame's bytes is decided by the private copy that leaves. A frame that goes straight from guest to guest is decided by none of them.
 //! * A range is checked against one region, without overflow, before an address is made of it.
 //! * A walk over a chain ends after as many descriptors as the ring has, whatever `next` says.
 //! * No `&[u8]` to guest memory ever exists: [`GuestSlice`] only copies. Raw access is in `sys`, and only there.
@@ -63,7 +65,8 @@ pub use log::DirtyLog;
 pub use memory::{GuestMemory, GuestSlice, MemoryError, RegionFacts, RegionSpec};
 pub use record::{RecordError, Records, RingRecord};
 pub use ring::{
-    Base, Chains, Frame, HEADER_MAX, NetHeader, Outline, Payload, Put, Refused, Vring, VringConfig,
+    Base, Chains, Frame, HEADER_MAX, NetHeader, Outline, Payload, Put, Refused, Unread, Vring,
+    VringConfig,
 };
 pub use session::{
     Attachment, Connection, LastTrouble, Look, OFFERED, Report, RingReport, Role, Session,

@@ -102,7 +102,7 @@ impl<C: Clock> Worker<C> {
 impl Taken {
     fn marks(&self, begin: u64, released: u64) -> Marks {
         let Self { received, done: Done { at, tx_cycles }, .. } = *self;
-        Marks { begin, received, decided: at.max(received), released, tx_cycles }
+        Marks { begin, received, decided: at.max(received), released, onward: 0, tx_cycles }
     }
 }
 

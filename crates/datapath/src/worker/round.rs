@@ -12,8 +12,9 @@ use crate::pass::{Done, Work};
 use crate::queues::Queue;
 use crate::steering::{Arrival, Handover};
 use crate::touch::{QueueIx, Touch};
+use crate::unseen::Onward;
 use flow::Nanos;
-use port::{BODY_MAX, RxBatch};
+use port::{BODY_MAX, RxBatch, Unread};
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 use wire::{DropReason, HEAD_MAX, Offload};
@@ -24,6 +25,9 @@ pub(super) struct Marks {
     pub(super) received: u64,
     pub(super) decided: u64,
     pub(super) released: u64,
+    /// Of the time until it had received: sending what was not read.
+    pub(super) onward: u64,
+    /// Of the time until it had decided: sending the others.
     pub(super) tx_cycles: u64,
 }
 
@@ -34,12 +38,13 @@ impl Marks {
         let rx = self
             .received
             .wrapping_sub(self.begin)
+            .wrapping_sub(self.onward)
             .wrapping_add(self.released.wrapping_sub(self.decided));
         counters.frames.add(frames as u64);
         counters.batches.add(1);
         counters.cycles_rx.add(rx);
         counters.cycles_pipeline.add(decide.saturating_sub(self.tx_cycles));
-        counters.cycles_tx.add(self.tx_cycles);
+        counters.cycles_tx.add(self.onward + self.tx_cycles);
     }
 }
 
@@ -55,19 +60,35 @@ impl<C: Clock> Worker<C> {
         self.serving = Some(ix);
         engine.touching.set(Touch::Rx(ix));
         self.batch.clear();
-        let outcome = queue.rx.rx(&mut self.batch, &mut engine.scratch.drops);
-        let counters = &queue.shared.counters[engine.number];
-        counters.rx_drops.take(&mut engine.scratch.drops);
+        let steered = self.handover.as_ref().is_some_and(|by| by.steers(queue.switch));
+        let Queue { rx, shared, switch, .. } = queue;
+        let mut onward = Onward::default();
+        let mut send = |frames: Unread<'_>| {
+            onward = engine.send_unread(now, frames, (shared, *switch));
+            onward.sent
+        };
+        let outcome = match steered {
+            false => rx.rx_onward(&mut self.batch, &mut self.left_out, &mut send),
+            true => rx.rx(&mut self.batch, &mut self.left_out).map(drop),
+        };
+        let counters = &shared.counters[engine.number];
+        counters.rx_drops.take(&mut self.left_out);
         let received = clock.cycles();
-        let count = self.batch.frames().len();
+        let batch = self.batch.frames().len();
+        let count = onward.sent + batch;
         if count > 0 {
-            engine.touching.set(Touch::Pipeline(ix));
-            let Done { at, tx_cycles } =
-                decide(engine, &mut self.batch, queue, now, self.handover.as_deref_mut());
-            let decided = at.max(received);
-            engine.touching.set(Touch::Rx(ix));
+            let (decided, released) = (received, 0);
+            let mut marks =
+                Marks { begin, received, decided, released, onward: onward.cycles, tx_cycles: 0 };
+            if batch > 0 {
+                engine.touching.set(Touch::Pipeline(ix));
+                let Done { at, tx_cycles } =
+                    decide(engine, &mut self.batch, queue, now, self.handover.as_deref_mut());
+                (marks.decided, marks.tx_cycles) = (at.max(received), tx_cycles);
+                engine.touching.set(Touch::Rx(ix));
+            }
             queue.rx.release();
-            let marks = Marks { begin, received, decided, released: clock.cycles(), tx_cycles };
+            marks.released = clock.cycles();
             marks.count(count, &self.mailbox.counters);
         } else {
             self.mailbox.counters.empty_polls.add(1);
@@ -75,7 +96,7 @@ impl<C: Clock> Worker<C> {
         }
         engine.touching.set(Touch::Nothing);
         self.serving = None;
-        outcome.map(|_| count)
+        outcome.map(|()| count)
     }
 
     /// Sends a controller's frame by its actions.

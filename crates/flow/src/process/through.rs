@@ -42,7 +42,7 @@ impl Snapshot {
 
     /// Where every packet goes that comes in by `in_port` without a tunnel id; `None` if that depends on the packet, or if anything else
     /// becomes of it than to leave by one port as it is.
-    #[cfg(test)]
+    #[inline]
     pub fn through(&self, cache: &mut Cache, in_port: PortNo) -> Option<Through<'_>> {
         let view = self.view.table(0)?;
         self.leads(view, self.blind(view, cache, in_port)?, in_port)

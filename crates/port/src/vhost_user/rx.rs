@@ -1,7 +1,7 @@
 //! From a guest's transmit queue.
 //!
-//! The head is copied to private memory before anyone looks at it; the body stays in the guest's memory until tx copies it once. The slot is
-//! locked from `rx` until `release`, so the session cannot stop the ring in between: what it takes away has been given back.
+//! The head is copied to private memory before anyone looks at it; the body stays in the guest's memory until tx copies it once. Where nobody looks at any
+//! frame, neither comes here. The slot is locked from `rx` until `release`, so the session cannot stop the ring in between: what it takes away has been given back.
 
 use super::announce;
 use super::header;
@@ -10,8 +10,11 @@ use crate::queue::{Body, Drops, RxQueue};
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use vhost::{Attachment, Chains, Fault, Features, NetHeader, Slot, SlotGuard};
+use vhost::{Attachment, Chains, Fault, Features, NetHeader, Slot, SlotGuard, Unread};
 use wire::{DropReason, HEAD_MAX, Offload};
+
+/// Sends frames from where they are; how many.
+type Onward<'o> = dyn FnMut(Unread<'_>) -> usize + 'o;
 
 /// Receives from one queue pair.
 pub(super) struct VhostRx {
@@ -38,76 +41,50 @@ impl VhostRx {
     }
 
     /// An address that the front-end wants announced, as a frame.
-    fn announce(&self, batch: &mut RxBatch) -> usize {
+    fn announce(&self, batch: &mut RxBatch) -> bool {
         let Some(mac) = self.announcements.as_ref().and_then(|of| of.take_announcement()) else {
-            return 0;
+            return false;
         };
-        let Some(slot) = batch.free().first_mut() else { return 0 };
+        let Some(slot) = batch.free().first_mut() else { return false };
         announce::fill(slot, mac);
         batch.advance(1);
-        1
+        true
     }
 
     /// Takes a round's frames, or stops the ring.
-    fn take(
-        &mut self,
-        guard: &mut SlotGuard,
-        batch: &mut RxBatch,
-        drops: &mut Drops,
-    ) -> Result<usize, Fault> {
-        let Some(ring) = guard.ring() else {
-            drops.add(DropReason::PortDown, guard.discard());
-            return Ok(0);
-        };
-        let slots = batch.free();
-        let taken = ring.take(slots.len(), &mut self.chains)?;
-        let features = ring.features();
-        let (mut index, mut kept, mut lengths) = (0, 0, Lengths::default());
-        while index < taken && kept < slots.len() {
-            let counted = |slot: &mut RxSlot, index, head, body| {
-                lengths.count(head + body);
-                plain(slot, index, head, body);
-            };
-            let plain = self.chains.take_plain(index, features, &mut slots[kept..], area, counted);
-            (index, kept) = (index + plain, kept + plain);
-            let Some(slot) = slots.get_mut(kept).filter(|_| index < taken) else { break };
-            match fill(slot, &mut self.chains, index, features)? {
-                Ok(()) => {
-                    lengths.count(slot.frame_len());
-                    kept += 1;
-                }
-                Err(reason) => drops.add(reason, 1),
+    fn receive(&mut self, batch: &mut RxBatch, drops: &mut Drops, onward: &mut Onward<'_>) {
+        self.release();
+        if self.announce(batch) {
+            return;
+        }
+        let guard = self.held.insert(self.slot.lock());
+        match take(guard, &mut self.chains, batch, drops, onward) {
+            Ok(0) => self.release(),
+            Ok(_) => {}
+            Err(fault) => {
+                self.chains.forget();
+                guard.fail(fault);
+                self.held = None;
             }
-            index += 1;
         }
-        if taken > 0 && kept == 0 {
-            ring.give_back();
-        }
-        batch.advance_counted(kept, lengths);
-        Ok(kept)
     }
 }
 
 impl RxQueue for VhostRx {
     fn rx(&mut self, batch: &mut RxBatch, drops: &mut Drops) -> io::Result<usize> {
-        self.release();
-        let announced = self.announce(batch);
-        if announced > 0 {
-            return Ok(announced);
-        }
-        let mut guard = self.slot.lock();
-        match self.take(&mut guard, batch, drops) {
-            Ok(0) => {}
-            Ok(count) => {
-                self.held = Some(guard);
-                return Ok(count);
-            }
-            Err(fault) => {
-                self.chains.forget();
-                guard.fail(fault);
-            }
-        }
-        Ok(0)
+        let before = batch.frames().len();
+        self.receive(batch, drops, &mut |_| 0);
+        Ok(batch.frames().len() - before)
+    }
+
+    fn rx_onward(
+        &mut self,
+        batch: &mut RxBatch,
+        drops: &mut Drops,
+        onward: &mut Onward<'_>,
+    ) -> io::Result<()> {
+        self.receive(batch, drops, onward);
+        Ok(())
     }
 
     fn body(&self, at: u64, _: u32) -> Body<'_> {
@@ -139,6 +116,51 @@ impl RxQueue for VhostRx {
     fn readiness(&self) -> BorrowedFd<'_> {
         self.slot.readiness()
     }
+}
+
+/// Takes a round's frames from the ring in a slot, the first ones onward, as many as are sent from where they are, and the others to the batch. Returns how many
+/// that is, of those whose buffers must be kept.
+///
+/// # Errors
+/// The ring must stop.
+fn take(
+    guard: &mut SlotGuard,
+    chains: &mut Chains,
+    batch: &mut RxBatch,
+    drops: &mut Drops,
+    onward: &mut Onward<'_>,
+) -> Result<usize, Fault> {
+    let Some(ring) = guard.ring() else {
+        drops.add(DropReason::PortDown, guard.discard());
+        return Ok(0);
+    };
+    let slots = batch.free();
+    let taken = ring.take(slots.len(), chains)?;
+    if taken == 0 {
+        return Ok(0);
+    }
+    let features = ring.features();
+    let sent = onward(Unread::new(chains, features));
+    let (mut index, mut kept, mut lengths) = (sent, 0, Lengths::default());
+    while index < taken && kept < slots.len() {
+        let counted = |slot: &mut RxSlot, index, head, body| {
+            lengths.count(head + body);
+            plain(slot, index, head, body);
+        };
+        let plain = chains.take_plain(index, features, &mut slots[kept..], area, counted);
+        (index, kept) = (index + plain, kept + plain);
+        let Some(slot) = slots.get_mut(kept).filter(|_| index < taken) else { break };
+        match fill(slot, chains, index, features)? {
+            Ok(()) => {
+                lengths.count(slot.frame_len());
+                kept += 1;
+            }
+            Err(reason) => drops.add(reason, 1),
+        }
+        index += 1;
+    }
+    batch.advance_counted(kept, lengths);
+    Ok(sent + kept)
 }
 
 /// Where a slot's head goes.

@@ -10,11 +10,11 @@ mod guest;
 use super::rx::VhostRx;
 use super::tx::VhostTx;
 use crate::batch::{BodyAt, RxBatch};
-use crate::queue::{Body, Drops, RxQueue, TxFrame, TxQueue};
+use crate::queue::{Body, Drops, RxQueue, Sent, TxFrame, TxQueue};
 use driver::Driver;
 use rustix::event::{EventfdFlags, eventfd};
 use std::sync::Arc;
-use vhost::{Fault, Features, HEADER_MAX, Slot, SlotState};
+use vhost::{Fault, Features, HEADER_MAX, Slot, SlotState, Unread};
 use wire::{DropReason, Offload, checksum};
 
 const PLAIN: Features = Features::VERSION_1;
@@ -72,12 +72,34 @@ impl Rig {
         sent.frames
     }
 
+    /// A round of a port whose frames all go one way; returns how many went without being read, and how many came into the batch. Those are
+    /// sent after them.
+    fn forward_unread(&mut self) -> (u64, u64) {
+        let (mut batch, mut sent) = (RxBatch::default(), Sent::default());
+        let tx = &mut self.tx;
+        let mut onward = |frames: Unread<'_>| {
+            sent = tx.tx_unread(frames, &(14..=1514));
+            sent.frames as usize
+        };
+        self.rx.rx_onward(&mut batch, &mut self.drops, &mut onward).unwrap();
+        let rest = self.tx.tx_received(batch.frames(), &self.rx, &mut self.drops);
+        self.rx.release();
+        assert_eq!(rest.frames, batch.frames().len() as u64);
+        (sent.frames, rest.frames)
+    }
+
     fn send(&mut self, header: [u8; HEADER_MAX], frame: &[u8]) {
         let whole = [&header[..], frame].concat();
         // Two pieces, the seam somewhere in the first head.
         let seam = whole.len().min(100) as u32;
         let pieces = [seam, whole.len() as u32 - seam];
         assert!(self.from.send(&whole, if pieces[1] == 0 { &pieces[..1] } else { &pieces }, false));
+    }
+
+    /// The same, in one piece.
+    fn send_whole(&mut self, header: [u8; HEADER_MAX], frame: &[u8]) {
+        let whole = [&header[..], frame].concat();
+        assert!(self.from.send(&whole, &[whole.len() as u32], false));
     }
 
     /// A frame that arrived, put together, and its header.
@@ -112,6 +134,87 @@ fn frames_of_all_lengths_arrive_whole_through_every_kind_of_ring() {
         }
         assert_eq!(rig.drops(), []);
     }
+}
+
+#[test]
+fn what_nobody_reads_goes_straight_and_the_rest_after_it() {
+    for (from, to) in [(SENDS_LARGE, MERGEABLE), (PACKED, MERGEABLE), (MERGEABLE, PACKED)] {
+        let mut rig = Rig::new(from, to);
+        (0..9).for_each(|_| assert!(rig.to.post(&[1600], false)));
+        let frames = [14, 60, 1514, 1515, 64, 13, 256].map(pattern);
+        frames.iter().for_each(|frame| rig.send_whole([0; HEADER_MAX], frame));
+        let mut rounds = vec![rig.forward_unread()];
+        assert_eq!(rounds[0].0, 3, "the fourth is too long");
+        // A packed ring's round ends before a line that is being filled.
+        while rounds.iter().map(|(straight, read)| straight + read).sum::<u64>() < 7 {
+            rounds.push(rig.forward_unread());
+        }
+        for frame in &frames {
+            let (header, got) = rig.received().unwrap();
+            assert_eq!(header, [vec![0; 10], vec![1, 0]].concat());
+            assert!(got == *frame, "{} bytes", frame.len());
+            assert!(rig.from.reap().is_some());
+        }
+        rig.send([0; HEADER_MAX], &frames[2]);
+        assert_eq!(rig.forward_unread(), (0, 1), "it lies in two pieces");
+        assert_eq!(rig.drops(), []);
+    }
+}
+
+#[test]
+fn what_a_header_says_something_of_is_read() {
+    let mut rig = Rig::new(SENDS_LARGE, MERGEABLE | Features::GUEST_CSUM | Features::GUEST_TSO4);
+    (0..5).for_each(|_| assert!(rig.to.post(&[1600], false)));
+    rig.send_whole([0; HEADER_MAX], &pattern(60));
+    rig.send_whole(LARGE, &large(1000));
+    rig.send_whole([0; HEADER_MAX], &pattern(64));
+    assert_eq!(rig.forward_unread(), (1, 2));
+    let headers: Vec<_> = std::iter::from_fn(|| rig.received()).map(|(header, _)| header).collect();
+    assert_eq!(headers.iter().map(|header| header[0]).collect::<Vec<_>>(), [0, 1, 0]);
+}
+
+#[test]
+fn nothing_goes_straight_where_a_flow_has_its_pair_or_no_ring_runs() {
+    let mut rig = Rig::new(PLAIN, MERGEABLE);
+    let mut drivers = [Driver::new(64, PLAIN), Driver::new(64, PLAIN)];
+    drivers.iter_mut().for_each(|driver| assert!(driver.post(&[1600], false)));
+    rig.tx = VhostTx::of(drivers.iter().map(slot).collect(), 0, 1);
+    rig.send_whole([0; HEADER_MAX], &pattern(60));
+    assert_eq!(rig.forward_unread(), (0, 1));
+    rig.tx = VhostTx::of([].into(), 0, 1);
+    rig.send_whole([0; HEADER_MAX], &pattern(60));
+    let mut batch = RxBatch::default();
+    let tx = &mut rig.tx;
+    let mut onward = |frames: Unread<'_>| tx.tx_unread(frames, &(14..=1514)).frames as usize;
+    rig.rx.rx_onward(&mut batch, &mut rig.drops, &mut onward).unwrap();
+    assert_eq!(batch.frames().len(), 1, "whose loss is then counted under its reason");
+}
+
+#[test]
+fn a_destination_that_breaks_the_rules_stops_and_the_frames_are_read() {
+    let mut rig = Rig::new(PLAIN, MERGEABLE);
+    let mut to = Driver::new(64, PLAIN);
+    let destination = slot(&to);
+    rig.tx = VhostTx::of([Arc::clone(&destination)].into(), 0, 1);
+    // A buffer of the wrong direction.
+    assert!(to.send(&[0; 100], &[100], false));
+    rig.send_whole([0; HEADER_MAX], &pattern(60));
+    let (mut batch, tx) = (RxBatch::default(), &mut rig.tx);
+    let mut onward = |frames: Unread<'_>| tx.tx_unread(frames, &(14..=1514)).frames as usize;
+    rig.rx.rx_onward(&mut batch, &mut rig.drops, &mut onward).unwrap();
+    assert_eq!(batch.frames().len(), 1);
+    assert!(matches!(destination.state(), SlotState::Faulted(Fault::WrongDirection { .. })));
+}
+
+#[test]
+fn a_source_that_breaks_the_rules_after_frames_left_loses_its_ring() {
+    let mut rig = Rig::new(PLAIN, MERGEABLE);
+    (0..2).for_each(|_| assert!(rig.to.post(&[1600], false)));
+    rig.send_whole([0; HEADER_MAX], &pattern(60));
+    assert!(rig.from.send(&[0; 11], &[11], false));
+    assert_eq!(rig.forward_unread(), (1, 0));
+    assert_eq!(rig.source.state(), SlotState::Faulted(Fault::NoHeader(11)));
+    assert_eq!(rig.received().unwrap().1, pattern(60));
 }
 
 /// `needs_csum`, TCP over IPv4, segments of 1448 bytes, checksum from 34 at 16.

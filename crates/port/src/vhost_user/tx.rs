@@ -6,9 +6,11 @@ use crate::batch::Slot as RxSlot;
 use crate::plain::{self, Room};
 use crate::queue::{Drops, RxQueue, Sent, TxFrame, TxQueue};
 use crate::vnet;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use vhost::{
-    Attachment, Fault, Features, Frame, NetHeader, Outline, Payload, Put, Refused, Slot, Vring,
+    Attachment, Fault, Features, Frame, NetHeader, Outline, Payload, Put, Refused, Slot, Unread,
+    Vring,
 };
 use wire::{DropReason, Offload, PartialChecksum, checksum};
 
@@ -45,6 +47,42 @@ impl TxQueue for VhostTx {
     fn tx_received(&mut self, slots: &[RxSlot], source: &dyn RxQueue, drops: &mut Drops) -> Sent {
         self.send_all(slots.len(), &Received { slots, source }, drops)
     }
+
+    fn tx_unread(&mut self, frames: Unread<'_>, lengths: &RangeInclusive<usize>) -> Sent {
+        self.choose();
+        // With several, a frame's flow says which.
+        let &[pair] = &self.ours[..] else { return Sent::default() };
+        let mut guard = self.slots[pair].lock();
+        let Some(ring) = guard.ring() else { return Sent::default() };
+        let mut sent = Sent::default();
+        if let Err(fault) = put_unread(ring, frames, lengths, &mut sent) {
+            guard.fail(fault);
+        }
+        sent
+    }
+}
+
+/// Fills one ring with the first of these frames, and notifies its driver once.
+///
+/// # Errors
+/// The driver broke the rules, before it saw any of them or after all that were sent.
+fn put_unread(
+    ring: &mut Vring,
+    frames: Unread<'_>,
+    lengths: &RangeInclusive<usize>,
+    sent: &mut Sent,
+) -> Result<(), Fault> {
+    let count = frames.len();
+    ring.reserve(count)?;
+    let Put { frames, bytes } = ring.put_unread(frames, lengths);
+    if frames == 0 {
+        return Ok(());
+    }
+    *sent = Sent { frames: frames as u64, bytes };
+    // As in `send`.
+    let next = ring.reserve(count);
+    ring.publish();
+    next
 }
 
 /// Frames, by their places in a batch.
@@ -110,10 +148,16 @@ fn outline<'f>(
 }
 
 impl VhostTx {
-    /// Sends the first `count` frames of a batch.
-    fn send_all(&mut self, count: usize, batch: &impl Batch, drops: &mut Drops) -> Sent {
+    /// Finds the pairs that are ours now.
+    #[inline]
+    fn choose(&mut self) {
         let running = self.slots.iter().enumerate().filter(|(_, slot)| slot.is_running());
         spread::choose(running.map(|(pair, _)| pair), (self.worker, self.workers), &mut self.ours);
+    }
+
+    /// Sends the first `count` frames of a batch.
+    fn send_all(&mut self, count: usize, batch: &impl Batch, drops: &mut Drops) -> Sent {
+        self.choose();
         let (slots, scratch) = (&self.slots, &mut self.scratch);
         match self.ours[..] {
             [] => {

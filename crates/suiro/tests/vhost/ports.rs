@@ -85,6 +85,52 @@ fn frames_of_every_length_pass_between_guests_unchanged() {
 }
 
 #[test]
+fn a_rule_that_looks_at_nothing_counts_every_frame_and_loses_only_what_is_too_long() {
+    if !privileged() {
+        return;
+    }
+    let mut guests = Guests::called(0);
+    for index in 1..=2 {
+        guests.listen(index);
+        guests.add(index, &["--mtu", "1500"]);
+    }
+    let ofctl = Ofctl::management(&guests.lab, "sw0");
+    ofctl.run("del-flows", &[]);
+    ofctl.run("add-flow", &["in_port=1,actions=output:2"]);
+    for ring in [Kind::Split, Kind::Packed] {
+        let shape = Shape { ring, frame: 9000, buffer: 2048, ..Shape::default() };
+        let (mut one, mut other) = (guests.connect(1, shape), guests.connect(2, shape));
+        guests.until(1, "ready");
+        guests.until(2, "ready");
+        let before = [1, 2].map(|index| counters(&guests, index));
+        for (number, len) in [60_usize, 1514, 1515, 60, 3000, 256].into_iter().enumerate() {
+            let mut sent = frame(1, &format!("frame {number}"));
+            sent.resize(len, number as u8);
+            one.send(&sent, PATIENCE).unwrap();
+            if len <= 1514 {
+                let got = other.receive(PATIENCE).unwrap().expect("the frame comes in time");
+                assert!(got.bytes == sent, "frame {number} by {ring:?}");
+            }
+        }
+        let after = [1, 2].map(|index| counters(&guests, index));
+        let grown = |index: usize, what: &str| {
+            after[index][what].as_u64().unwrap() - before[index][what].as_u64().unwrap()
+        };
+        assert_eq!((grown(0, "rx_frames"), grown(0, "rx_bytes")), (6, 6405));
+        assert_eq!((grown(1, "tx_frames"), grown(1, "tx_bytes")), (4, 1890));
+    }
+    let flows = ofctl.run("dump-flows", &[]);
+    assert!(flows.contains("n_packets=12, n_bytes=12810"), "{flows}");
+    let lost = counters(&guests, 2)["tx_drops"].clone();
+    assert_eq!(lost, serde_json::json!([{ "reason": "too_big", "frames": 4 }]));
+}
+
+/// What was counted at a port.
+fn counters(guests: &Guests, index: usize) -> serde_json::Value {
+    guests.lab.json(&["port", "show", "sw0", &format!("vm{index}")])["counters"].clone()
+}
+
+#[test]
 fn a_port_is_removed_under_its_guest_and_made_again() {
     if !privileged() {
         return;

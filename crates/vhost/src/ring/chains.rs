@@ -4,7 +4,8 @@ use super::header::{HEADER_MAX, NetHeader};
 use crate::fault::Fault;
 use crate::features::Features;
 use crate::memory::{GuestMemory, GuestSlice};
-use crate::sys::{ASKED, Adder, Buffer, Copier, For, Held, prefetch_lines};
+use crate::sys::{ASKED, Adder, Buffer, Copier, For, Header, Held, prefetch_lines};
+use std::ops::RangeInclusive;
 use std::slice;
 use std::sync::Arc;
 
@@ -285,6 +286,42 @@ impl Chains {
                 (mark.first, mark.end) = (mark.first - parts, mark.end - parts);
             }
         }
+    }
+}
+
+/// Frames as they lie in a driver's transmit buffers: nothing of them was read yet.
+#[derive(Clone, Copy, Debug)]
+pub struct Unread<'c> {
+    chains: &'c Chains,
+    header: Header,
+}
+
+impl<'c> Unread<'c> {
+    /// The frames in these chains, of which nothing was taken, by a driver of these features.
+    pub fn new(chains: &'c Chains, features: Features) -> Self {
+        Self { chains, header: features.header() }
+    }
+
+    /// Frames.
+    pub fn len(self) -> usize {
+        self.chains.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(self) -> bool {
+        self.chains.is_empty()
+    }
+
+    /// The frames' bytes, up to the first of which there is more to say: whose header says something of it, or that lies in several slices, or that has fewer or
+    /// more bytes.
+    #[inline(always)] // one loop with whoever takes them
+    pub(super) fn plain(
+        self,
+        lengths: &RangeInclusive<usize>,
+    ) -> impl Iterator<Item = GuestSlice<'c>> {
+        // A buffer of several slices has an empty one here.
+        let all = self.chains.buffers_from(0).iter();
+        all.map_while(move |buffer| buffer.slice.plain(self.header, lengths))
     }
 }
 

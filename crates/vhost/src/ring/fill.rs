@@ -1,5 +1,6 @@
 //! A frame into the driver's receive buffers.
 
+use super::chains::Unread;
 use super::header::NetHeader;
 use super::vring::{Layout, Vring};
 use super::{Queue, Used};
@@ -7,9 +8,10 @@ use crate::fault::Fault;
 use crate::features::Features;
 use crate::log::DirtyLog;
 use crate::memory::{GuestMemory, GuestSlice};
-use crate::sys::{self, BURST, Burst, Header};
+use crate::sys::{self, BURST, Burst, Header, Piece};
 use arrayvec::ArrayVec;
-use std::iter::once;
+use std::iter::{empty, once};
+use std::ops::RangeInclusive;
 
 /// Buffers read ahead at once; their memory stays in the nearest caches until they are filled.
 const AHEAD: usize = BURST;
@@ -161,6 +163,21 @@ impl Vring {
         outlines: impl Iterator<Item = Outline<'f>>,
         bodies: impl Iterator<Item = Payload<'f>>,
     ) -> Put {
+        self.put_pieces(outlines.map(Piece::from), bodies)
+    }
+
+    /// Copies frames likewise from where another driver has them, up to the first of another length, or of which there is more to say, or that does not fit.
+    #[inline]
+    pub fn put_unread(&mut self, frames: Unread<'_>, lengths: &RangeInclusive<usize>) -> Put {
+        self.put_pieces(frames.plain(lengths).map(Piece::from), empty())
+    }
+
+    #[inline(always)] // one loop with the iterators
+    fn put_pieces<'f>(
+        &mut self,
+        pieces: impl Iterator<Item = Piece<'f>>,
+        bodies: impl Iterator<Item = Payload<'f>>,
+    ) -> Put {
         if self.log.is_some() {
             return Put::default(); // [`Vring::put`] notes what it writes
         }
@@ -170,14 +187,11 @@ impl Vring {
         let header = self.features.header();
         let room = self.room.buffers_from(self.filled);
         let mut burst = Burst::new(header);
-        burst.fill(room.iter().map(|buffer| buffer.slice), outlines);
-        let mut put = Put::default();
-        self.used.extend(room.iter().zip(burst.totals()).map(|(buffer, total)| {
-            put.bytes += u64::from(total);
-            Used::of(buffer.mark, total)
-        }));
-        put.frames = burst.totals().len();
-        put.bytes -= (put.frames * header as usize) as u64;
+        burst.fill(room.iter().map(|buffer| buffer.slice), pieces);
+        let totals = burst.totals();
+        let put = Put { frames: totals.len(), bytes: burst.bytes() };
+        self.used
+            .extend(room.iter().zip(totals).map(|(buffer, total)| Used::of(buffer.mark, total)));
         // Before anything is written: once stores to the guest wait, whoever looks for a body may wait for all of them.
         let mut moves = ArrayVec::<(GuestSlice<'_>, Payload<'_>), BURST>::new();
         if burst.has_bodies() {

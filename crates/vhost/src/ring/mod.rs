@@ -13,7 +13,7 @@ mod packed;
 mod split;
 mod vring;
 
-pub use chains::Chains;
+pub use chains::{Chains, Unread};
 pub use config::{Base, VringConfig};
 pub use fill::{Frame, Outline, Payload, Put, Refused};
 pub use header::{HEADER_MAX, NetHeader};

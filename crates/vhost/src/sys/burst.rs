@@ -1,4 +1,4 @@
-//! Headers and heads of many frames into a guest's buffers, in a loop that does nothing else.
+//! The first bytes of many frames into a guest's buffers, in a loop that does nothing else.
 //!
 //! A guest's lines are long on their way: until they are here, stores to them wait in a queue of some 64 places, and a load whose address has
 //! the same lowest 12 bits as one of them waits too. So the loop reads little (one entry for each frame, and its head) and writes little
@@ -16,7 +16,7 @@ pub(crate) const BURST: usize = 64;
 /// `num_buffers` in a header's last four bytes (VIRTIO 1.2 §5.1.6).
 const ONE_BUFFER: u32 = 1 << 16;
 
-/// One frame's way: room for header and head was checked.
+/// One frame's way: room for header and piece was checked.
 #[derive(Clone, Copy)]
 struct Way {
     to: *mut u8,
@@ -24,17 +24,46 @@ struct Way {
     /// The header's first eight bytes, and the next two; the last two, if it has twelve, say that the frame takes one buffer.
     first: u64,
     second: u16,
-    /// Bytes of the head …
+    /// Bytes of the piece …
     head: u16,
-    /// … and of header, head and body.
+    /// … and of header, piece and body.
     total: u32,
 }
 
-/// What will be written. `'a` is a borrow of the heads, and of whoever keeps the guest's regions mapped.
+/// What is written of a frame: a header, then bytes from private memory or from a guest's. `'a` is a borrow of whoever keeps them.
+#[derive(Clone, Copy)]
+pub(crate) struct Piece<'a> {
+    header: NetHeader,
+    from: *const u8,
+    len: usize,
+    /// Bytes of the frame behind these, which are not written here.
+    body: usize,
+    borrow: PhantomData<&'a [u8]>,
+}
+
+impl<'a> From<Outline<'a>> for Piece<'a> {
+    #[inline(always)] // it is never put together in memory
+    fn from(Outline { header, head, body }: Outline<'a>) -> Self {
+        Self { header, from: head.as_ptr(), len: head.len(), body, borrow: PhantomData }
+    }
+}
+
+/// A plain frame, whole.
+impl<'a> From<GuestSlice<'a>> for Piece<'a> {
+    #[inline(always)] // likewise
+    fn from(frame: GuestSlice<'a>) -> Self {
+        let (from, len) = (frame.as_ptr().as_ptr().cast_const(), frame.len());
+        Self { header: NetHeader::default(), from, len, body: 0, borrow: PhantomData }
+    }
+}
+
+/// What will be written. `'a` is a borrow of the pieces, and of whoever keeps the guests' regions mapped.
 pub(crate) struct Burst<'a> {
     header: Header,
     ways: [MaybeUninit<Way>; BURST],
     count: usize,
+    bytes: u64,
+    has_bodies: bool,
     borrows: PhantomData<&'a [u8]>,
 }
 
@@ -43,7 +72,7 @@ impl<'a> Burst<'a> {
     #[inline]
     pub(crate) fn new(header: Header) -> Self {
         let ways = [const { MaybeUninit::uninit() }; BURST];
-        Self { header, ways, count: 0, borrows: PhantomData }
+        Self { header, ways, count: 0, bytes: 0, has_bodies: false, borrows: PhantomData }
     }
 
     /// Takes the first of these frames, as many as a burst holds and as there are buffers, up to one that does not fit into its own.
@@ -51,44 +80,48 @@ impl<'a> Burst<'a> {
     pub(crate) fn fill<'f: 'a>(
         &mut self,
         buffers: impl Iterator<Item = GuestSlice<'a>>,
-        outlines: impl Iterator<Item = Outline<'f>>,
+        pieces: impl Iterator<Item = Piece<'f>>,
     ) {
-        let mut count = 0;
-        for ((place, to), outline) in self.ways.iter_mut().zip(buffers).zip(outlines) {
-            let Outline { header: NetHeader(number), head, body } = outline;
-            let before = self.header as usize + head.len();
-            let total = before + body;
-            let (Ok(head_len), true) = (u16::try_from(head.len()), total <= to.len()) else {
+        let (mut count, mut bytes, mut bodies) = (0, 0, 0);
+        for ((place, to), piece) in self.ways.iter_mut().zip(buffers).zip(pieces) {
+            let Piece { header: NetHeader(number), from, len, body, .. } = piece;
+            let total = self.header as usize + len + body;
+            let (Ok(head), true) = (u16::try_from(len), total <= to.len()) else {
                 break;
             };
             // Asked for when the buffer was read, they may have moved to a farther cache of ours since.
             prefetch_lines(to.as_ptr(), total, For::Writing);
             place.write(Way {
                 to: to.as_ptr().as_ptr(),
-                from: head.as_ptr(),
+                from,
                 first: (number as u64).to_le(),
                 second: ((number >> 64) as u16).to_le(),
-                head: head_len,
+                head,
                 total: total as u32,
             });
-            count += 1;
+            (count, bytes, bodies) = (count + 1, bytes + total as u64, bodies | body);
         }
-        self.count = count;
+        (self.count, self.bytes, self.has_bodies) = (count, bytes, bodies > 0);
     }
 
-    /// Header, head and body of each frame: bytes in all.
+    /// Bytes of all frames, without headers.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes - (self.count * self.header as usize) as u64
+    }
+
+    /// Header, piece and body of each frame: bytes in all.
     pub(crate) fn totals(&self) -> impl ExactSizeIterator<Item = u32> {
         self.ways().iter().map(|way| way.total)
     }
 
-    /// Header and head of each frame: bytes before its body.
+    /// Header and piece of each frame: bytes before its body.
     pub(crate) fn befores(&self) -> impl Iterator<Item = usize> {
         self.ways().iter().map(|way| self.header as usize + usize::from(way.head))
     }
 
     /// Whether some frame has a body.
     pub(crate) fn has_bodies(&self) -> bool {
-        self.befores().zip(self.totals()).any(|(before, total)| before < total as usize)
+        self.has_bodies
     }
 
     #[inline]
@@ -122,8 +155,8 @@ impl<'a> Burst<'a> {
             unsafe { way.to.cast::<u64>().write_unaligned(way.first) };
             rest(way.to.wrapping_add(8), way);
             let behind = way.to.wrapping_add(self.header as usize);
-            // SAFETY: `fill` checked that the head lies in the slice, behind the header; it is borrowed for `'a`, and private memory does not
-            // overlap a mapping.
+            // SAFETY: `fill` checked that the piece lies in the slice, behind the header; it is borrowed for `'a`. Private memory does not overlap a
+            // mapping; a guest that sends to itself may make two buffers overlap, and what arrives then is its own affair.
             unsafe { copier.copy(behind, way.from, usize::from(way.head)) };
         }
     }

@@ -28,7 +28,7 @@ mod uring;
 
 pub(crate) use aio::Aio;
 pub(crate) use area::{Area, Descriptor};
-pub(crate) use burst::{BURST, Burst};
+pub(crate) use burst::{BURST, Burst, Piece};
 pub(crate) use copy::{ASKED, Copier, For, prefetch_lines};
 pub(crate) use fence::full_fence;
 pub(crate) use guard::hits;

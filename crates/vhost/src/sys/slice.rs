@@ -3,6 +3,7 @@
 use super::copy::{Copier, copy};
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::RangeInclusive;
 use std::ptr::NonNull;
 use std::sync::atomic::{Ordering, compiler_fence};
 
@@ -133,6 +134,18 @@ impl<'m> GuestSlice<'m> {
         // As for `read`.
         compiler_fence(Ordering::SeqCst);
         Some(len)
+    }
+
+    /// The frame behind a header that says nothing of it (its first two bytes are zero), if it has so many bytes. The header is read once.
+    #[inline(always)] // as above
+    pub(crate) fn plain(self, header: Header, lengths: &RangeInclusive<usize>) -> Option<Self> {
+        let len = self.len.checked_sub(header as usize)?;
+        if !lengths.contains(&len) {
+            return None;
+        }
+        // SAFETY: as in `read_plain`.
+        let said = unsafe { self.start.as_ptr().cast::<u16>().read_unaligned() };
+        (said == 0).then(|| self.split_at(header as usize).1)
     }
 
     /// Copies `from` to the first bytes.

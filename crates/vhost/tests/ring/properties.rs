@@ -4,7 +4,7 @@ use crate::driver::Driver;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::VecDeque;
-use vhost::{Chains, Features, Frame, HEADER_MAX, NetHeader, Payload, Refused, Vring};
+use vhost::{Chains, Features, Frame, HEADER_MAX, NetHeader, Payload, Refused, Unread, Vring};
 
 /// A driver and a device on one ring.
 fn pair((size, features, start): (u16, Features, u16)) -> (Driver, Vring) {
@@ -33,6 +33,18 @@ fn rings() -> impl Strategy<Value = (u16, Features, u16)> {
 /// Lengths of a buffer's pieces, and whether they are in a table of their own.
 fn pieces() -> impl Strategy<Value = (Vec<u32>, bool)> {
     (vec(prop_oneof![1_u32..20, 64_u32..300], 1..6), any::<bool>())
+}
+
+/// Lengths of the pieces of a buffer, most often one, that holds a frame's bytes.
+fn one_piece() -> impl Strategy<Value = Vec<u32>> {
+    prop_oneof![9 => vec(prop_oneof![1_u32..20, 60_u32..420], 1), 1 => vec(20_u32..300, 2..4)]
+}
+
+/// The same with room for a header.
+fn with_header(pieces: &[u32]) -> Vec<u32> {
+    let mut pieces = pieces.to_vec();
+    pieces[0] += HEADER_MAX as u32;
+    pieces
 }
 
 #[derive(Clone, Debug)]
@@ -211,6 +223,56 @@ proptest! {
             (refused, arrived)
         };
         prop_assert_eq!(outcome(true), outcome(false));
+    }
+
+    #[test]
+    fn frames_that_were_not_read_go_as_they_are_up_to_the_first_that_cannot(
+        (from, to) in (rings(), rings()),
+        frames in vec((prop::bool::weighted(0.9), one_piece()), 1..40),
+        buffers in vec(one_piece(), 1..40),
+        longest in 100_usize..400,
+    ) {
+        let ((mut sender, mut source), (mut receiver, mut device)) = (pair(from), pair(to));
+        let lengths = 14..=longest;
+        let mut sent = Vec::new();
+        for (number, (is_plain, pieces)) in frames.iter().enumerate() {
+            let mut bytes = pattern(number, HEADER_MAX + pieces.iter().sum::<u32>() as usize);
+            bytes[..2].fill(u8::from(!is_plain));
+            let pieces = with_header(pieces);
+            if sender.send(&bytes, &pieces, false) {
+                let frame = bytes.split_off(HEADER_MAX);
+                let passes = *is_plain && pieces.len() == 1 && lengths.contains(&frame.len());
+                sent.push((passes, frame));
+            }
+        }
+        let room: Vec<_> = buffers
+            .iter()
+            .map(|pieces| with_header(pieces))
+            .filter(|pieces| receiver.post(pieces, false))
+            .collect();
+        let mut chains = Chains::default();
+        let taken = source.take(64, &mut chains).unwrap();
+        device.reserve(taken).unwrap();
+        let fits = |frame: &[u8], pieces: &[u32]| pieces.len() == 1 && frame.len() + HEADER_MAX <= pieces[0] as usize;
+        let expected = sent[..taken].iter().zip(&room)
+            .take_while(|((passes, frame), pieces)| *passes && fits(frame, pieces));
+        let put = device.put_unread(Unread::new(&chains, from.1), &lengths);
+        device.publish();
+        prop_assert_eq!(put.frames, expected.clone().count());
+        prop_assert_eq!(put.bytes, expected.map(|((_, frame), _)| frame.len() as u64).sum::<u64>());
+        for (_, frame) in &sent[..put.frames] {
+            let arrived = receiver.reap().unwrap();
+            let mut header = [0; HEADER_MAX];
+            header[10] = 1;
+            prop_assert_eq!(arrived, [&header[..], frame].concat());
+        }
+        prop_assert_eq!(receiver.reap(), None);
+        // The others are still there to be read.
+        for (index, (_, frame)) in sent[..taken].iter().enumerate().skip(put.frames) {
+            let mut bytes = vec![0; HEADER_MAX + frame.len()];
+            chains.read(index, &mut bytes);
+            prop_assert_eq!(&bytes[HEADER_MAX..], frame);
+        }
     }
 
     #[test]

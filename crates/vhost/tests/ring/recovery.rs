@@ -6,7 +6,8 @@ use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use vhost::{
-    Base, Chains, DirtyLog, Fault, Features, Frame, InflightMemory, Layout, Vring, VringConfig,
+    Base, Chains, DirtyLog, Fault, Features, Frame, InflightMemory, Layout, Put, Unread, Vring,
+    VringConfig,
 };
 
 const SIZE: u16 = 16;
@@ -152,6 +153,12 @@ fn the_log_names_the_pages_that_were_written_and_no_others() {
     let log_used_at = Some(GUEST + driver.areas[2]);
     let mut device =
         Vring::new(VringConfig { log: Some(log), log_used_at, ..driver.config() }).unwrap();
+    let (mut sender, mut chains) = (Driver::new(SIZE, Features::VERSION_1), Chains::default());
+    assert!(sender.send(&[0; 76], &[76], false));
+    assert_eq!(sender.device().take(1, &mut chains), Ok(1));
+    device.reserve(1).unwrap();
+    let unread = Unread::new(&chains, Features::VERSION_1);
+    assert_eq!(device.put_unread(unread, &(14..=1514)), Put::default(), "it would not be noted");
     device.put(Frame { head: &[7; 150], ..Frame::default() }).unwrap();
     device.publish();
     let file = File::from(file);
