@@ -123,15 +123,16 @@ impl<'a> Board<'a> {
         astray.into_iter().find_map(step)
     }
 
-    /// The core that the paper's rule gives the unit, if it would not have to shed it at once. A unit larger than a core can do is
-    /// still better off alone than on a guest's core; it stays there, as no core that takes it has less to do.
+    /// The core that the paper's rule gives the unit, if it would not have to shed it at once. A unit that alone is more than a core can do is
+    /// still better off without others than on a guest's core; it stays there, as no core that takes it has less to do.
     fn free_for(&self, unit: &UnitLoad) -> Option<usize> {
         let threshold =
             if unit.is_priority { self.table.priority_threshold } else { self.table.threshold };
         let to = self.least_loaded(|seat| seat.takes(unit) && seat.load <= ppm(threshold))?;
         let shed = ppm(self.moves.overload.minus(self.moves.margin));
-        let seat = &self.seats[to];
-        (seat.units.is_empty() || seat.load + ppm(unit.load) <= shed).then_some(to)
+        let (seat, load) = (&self.seats[to], ppm(unit.load));
+        let is_hopeless = load > shed && seat.units.is_empty();
+        (is_hopeless || seat.load + load <= shed).then_some(to)
     }
 
     /// Step 2: away from a core above the mark.

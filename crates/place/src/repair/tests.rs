@@ -78,6 +78,20 @@ fn an_overloaded_core_of_a_guest_sheds_nothing_to_cores_above_the_threshold() {
     assert_eq!(planned(&table(&[(99, 1), (60, 0)]), &[of(1, unit(0, 0, 10))]), []);
 }
 
+/// It would be shed to where it has to make room for priority, and come back here, for ever.
+#[test]
+fn a_unit_stays_on_a_guests_core_if_an_empty_one_would_shed_it_at_once() {
+    let with_other = |load| {
+        let mut table = table(&[(60, 1), (load, 0)]);
+        table.threshold = Load::percent(90);
+        planned(&table, &[unit(0, 0, 20)])
+    };
+    let mark = Moves::default().overload.minus(Moves::default().margin);
+    let most = mark.minus(Load::percent(20)).as_per_mille() / 10;
+    assert_eq!(with_other(most), [(0, 0, 1, Reason::Collision)]);
+    assert_eq!(with_other(most + 1), []);
+}
+
 #[test]
 fn a_unit_leaves_a_core_that_was_excluded() {
     let mut table = table(&[(20, 0), (10, 0)]);
