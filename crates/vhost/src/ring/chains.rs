@@ -389,6 +389,10 @@ impl Building<'_, '_> {
     pub(super) fn end(self, id: u16, places: u16) {
         let Self { gather, first } = self;
         let end = gather.adder.parts() as u32;
-        gather.adder.push(Mark { id, places, first, end });
+        if end == first + 1 {
+            gather.adder.push_only(Mark { places, ..Mark::one(id) });
+        } else {
+            gather.adder.push(Mark { id, places, first, end });
+        }
     }
 }

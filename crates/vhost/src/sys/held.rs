@@ -166,6 +166,12 @@ impl<M> Adder<'_, M> {
         self.buffers.push(Buffer { slice: GuestSlice::empty(), mark });
     }
 
+    /// Adds a buffer of which the last part is the only slice.
+    pub(crate) fn push_only(&mut self, mark: M) {
+        let slice = self.parts.pop().expect("it was added before");
+        self.buffers.push(Buffer { slice, mark });
+    }
+
     /// Parts in the list.
     #[inline]
     pub(crate) fn parts(&self) -> usize {
