@@ -64,8 +64,7 @@ pub fn run(settings: &Settings, wanted: &[&Experiment]) -> Result<()> {
     let names = countable(wanted)?;
     let cores = settings.cores;
     eprintln!("guest: a machine of {cores} cores starts in software emulation");
-    let spec = GuestSpec::new("lab").cpus(cores).memory_mib(MEMORY_MIB).modules(&MODULES).log();
-    let mut guest = Guest::boot(&spec.program(binary()?))?;
+    let mut guest = Guest::boot(&machine(settings).program(binary()?))?;
     eprintln!("guest: Linux {}, at work after {:.0} s", guest.release, guest.start.as_secs_f64());
     let log = guest.log.take().context("the guest's log was asked for")?;
     let progress = std::thread::spawn(move || repeat(log));
@@ -82,6 +81,13 @@ pub fn run(settings: &Settings, wanted: &[&Experiment]) -> Result<()> {
     );
     ensure!(status == 0, "the run inside the guest ended with {status}; the lines above say why");
     copied
+}
+
+/// The machine; where rates mean nothing its processors take turns, which is as fast when they are more than this host's.
+fn machine(settings: &Settings) -> GuestSpec {
+    let spec =
+        GuestSpec::new("lab").cpus(settings.cores).memory_mib(MEMORY_MIB).modules(&MODULES).log();
+    if settings.counts_only() { spec.in_turn() } else { spec }
 }
 
 /// How long so many experiments may take.
@@ -177,6 +183,14 @@ mod tests {
         );
         let again = Line::try_parse_from(format!("x {arguments}").split(' ')).unwrap().settings;
         assert!(again.counts && !again.guest);
+    }
+
+    #[test]
+    fn processors_take_turns_where_rates_mean_nothing() {
+        let asked = |line: &str| Line::try_parse_from(line.split(' ')).unwrap().settings;
+        assert!(machine(&asked("x x --guest --cores 2 --counts")).in_turn);
+        let has_two = std::thread::available_parallelism().unwrap().get() >= 2;
+        assert_eq!(machine(&asked("x x --guest --cores 2")).in_turn, !has_two);
     }
 
     #[test]
