@@ -367,7 +367,7 @@ impl<'a, I: Iterator<Item = GuestSlice<'a>>> Spread<'a, I> {
     fn copy_from(&mut self, mut bytes: GuestSlice<'_>) {
         loop {
             let (part, rest) = bytes.split_at(bytes.len().min(self.now.len()));
-            self.now.copy_from(part);
+            self.now.copy_part_from(part);
             self.now = self.now.split_at(part.len()).1;
             if rest.is_empty() {
                 return;

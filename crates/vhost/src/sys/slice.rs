@@ -1,6 +1,6 @@
 //! Bytes in a guest's memory.
 
-use super::copy::{Copier, copy};
+use super::copy::{Copier, copy, copy_part};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::RangeInclusive;
@@ -169,6 +169,17 @@ impl<'m> GuestSlice<'m> {
         inside(from.len <= self.len);
         // SAFETY: both ranges are mapped; `copy` reads and writes exactly `from.len` bytes, in whatever order.
         unsafe { copy(self.start.as_ptr(), from.start.as_ptr(), from.len) };
+    }
+
+    /// The same of a frame that lies in several buffers.
+    ///
+    /// # Panics
+    /// When there are fewer.
+    #[inline]
+    pub fn copy_part_from(self, from: GuestSlice<'_>) {
+        inside(from.len <= self.len);
+        // SAFETY: as for `copy_from`.
+        unsafe { copy_part(self.start.as_ptr(), from.start.as_ptr(), from.len) };
     }
 }
 
