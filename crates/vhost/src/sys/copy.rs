@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 const STRING_MIN: usize = 512;
 
 /// From here on a frame's body is a large segment. Below, a processor without AVX-512 moves it line by line: its string move sends the lines on to where the reader finds them only slowly once
-/// others of the host want the last-level cache (Zen 3: 9000-byte frames whose payload is read, 0.9 Mpps, by lines 2.1; 1518 bytes 5.4 to 12.7, by lines 9.7 to 13.0). Large segments come from cold
+/// others of the host want the last-level cache (Zen 3: 9000-byte frames whose payload is read, 0.9 Mpps, by lines 2.1; 1518 bytes 5.4 to 12.7, by lines 8.1 to 13.0). Large segments come from cold
 /// memory and go to cold memory, and there the string move is faster everywhere (docs/decisions/0012).
 const SEGMENT_MIN: usize = 16 << 10;
 
