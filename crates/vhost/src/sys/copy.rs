@@ -2,11 +2,11 @@
 
 use std::ptr::NonNull;
 
-/// From here on a string move: it takes whole lines without reading what they held (1518-byte frames whose payload the receiver reads:
+/// From here on a string move, but where lines are better ([`SEGMENT_MIN`]): it takes whole lines without reading what they held (1518-byte frames whose payload the receiver reads:
 /// 546 → 357 cycles when it sits on another cache, 137 → 124 on the same). Below, the processor's start-up costs more.
 const STRING_MIN: usize = 512;
 
-/// From here on a frame's body is a large segment. Below, a processor without AVX-512 moves it line by line: its string move sends the lines on to where the reader finds them only slowly once
+/// From here on what is copied at once is a large segment. Below, a processor without AVX-512 moves it line by line: its string move sends the lines on to where the reader finds them only slowly once
 /// others of the host want the last-level cache (Zen 3: 9000-byte frames whose payload is read, 0.9 Mpps, by lines 2.1; 1518 bytes 5.4 to 12.7, by lines 8.1 to 13.0). Large segments come from cold
 /// memory and go to cold memory, and there the string move is faster everywhere (docs/decisions/0012).
 const SEGMENT_MIN: usize = 16 << 10;
@@ -58,19 +58,17 @@ pub(super) unsafe fn copy(to: *mut u8, from: *const u8, len: usize) {
     unsafe { copy_wide(to, from, len, Copier::here()) };
 }
 
-/// The same for a part of something larger: long ones are string moves whatever the processor.
+/// The same for a part of a frame that goes to several buffers, large segments mostly: from [`STRING_MIN`] on a string move whatever the processor.
 ///
 /// # Safety
 /// As for [`copy`].
 #[inline]
 pub(super) unsafe fn copy_part(to: *mut u8, from: *const u8, len: usize) {
-    let wide = Copier::here();
-    if len < STRING_MIN {
-        // SAFETY: the caller's promise.
-        unsafe { copy_wide(to, from, len, wide) };
-    } else {
+    match len {
         // SAFETY: the caller's promise, and 64 < len.
-        unsafe { long(to, from, len, wide) };
+        STRING_MIN.. => unsafe { long(to, from, len, Copier::here()) },
+        // SAFETY: the caller's promise.
+        _ => unsafe { copy(to, from, len) },
     }
 }
 

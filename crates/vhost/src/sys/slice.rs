@@ -171,7 +171,7 @@ impl<'m> GuestSlice<'m> {
         unsafe { copy(self.start.as_ptr(), from.start.as_ptr(), from.len) };
     }
 
-    /// The same of a frame that lies in several buffers.
+    /// The same for one of several buffers of a frame.
     ///
     /// # Panics
     /// When there are fewer.
