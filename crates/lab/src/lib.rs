@@ -11,7 +11,7 @@
 //! * [`guest`]: a virtual machine with Debian's kernel; [`testpmd`]: DPDK's driver. Both are what no one here wrote, for benchmarks and tests.
 //! * `keeper`: clears up after a run that was interrupted.
 //! * [`unbroken()`]: waits that go on after the machine was stopped for a moment.
-//! * `netns`, `machine`, `scheduler`, `report`: where it runs, on what, how often the host switches threads, and what came out.
+//! * `netns`, `programs`, `machine`, `scheduler`, `report`: where it runs, with and on what, how often the host switches threads, and what came out.
 //!
 //! Everything that a run makes (namespaces, processes, files) belongs to a value that removes it when dropped. The lab talks to
 //! a node as a user does: through the binary, its API and OpenFlow; it links only pure crates.
@@ -26,6 +26,7 @@ mod keeper;
 mod machine;
 mod netns;
 mod peer;
+mod programs;
 mod report;
 mod scheduler;
 mod sys;

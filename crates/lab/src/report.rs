@@ -55,13 +55,16 @@ pub struct Row {
     pub goal: Option<f64>,
 }
 
-/// A whole run.
+/// A run.
 #[derive(Debug, Serialize)]
 pub struct Report {
     /// Name of the benchmark.
     pub bench: &'static str,
     /// Where it ran.
     pub machine: Machine,
+    /// What ended the run before its end, if anything did: rows are missing then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cut_short: Option<String>,
     /// The rows.
     pub results: Vec<Row>,
 }
@@ -95,6 +98,9 @@ impl Report {
                 row.ratio.map_or("-".into(), |ratio| format!("{ratio:.2}x")),
                 row.goal.map_or("-".into(), |goal| format!("{goal}x")),
             );
+        }
+        if self.cut_short.is_some() {
+            println!("Not all of it: the run was cut short.");
         }
     }
 }

@@ -9,6 +9,7 @@
 use crate::conversation::Conversation;
 use crate::driver::sys::Pages;
 use crate::hugepages::Reserved;
+use crate::programs::require;
 use crate::sys;
 use anyhow::{Context, Result, ensure};
 use std::fs::File;
@@ -17,6 +18,8 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+
+const PROGRAM: &str = "dpdk-testpmd";
 
 const PROMPT: &str = "testpmd> ";
 
@@ -164,12 +167,21 @@ pub struct Testpmd {
     _pages: Option<Reserved>,
 }
 
+/// That it can be started here.
+///
+/// # Errors
+/// It is not installed.
+pub fn installed() -> Result<()> {
+    require(PROGRAM, "dpdk-dev")
+}
+
 impl Testpmd {
     /// Starts it and waits for its prompt, that is until every device that listens has its switch.
     ///
     /// # Errors
     /// What is missing, or what testpmd said last.
     pub fn start(spec: &TestpmdSpec) -> Result<Self> {
+        installed()?;
         let directory = tempfile::tempdir().context("a directory for testpmd cannot be made")?;
         let pages = match spec.pages {
             Pages::Plain => None,
@@ -182,14 +194,13 @@ impl Testpmd {
         let (here, there) = UnixStream::pair()?;
         // Line by line: its prompt and its answers come by different ways and would overtake each other.
         let mut command = Command::new("stdbuf");
-        command.args(["-oL", "dpdk-testpmd"]).args(spec.arguments());
+        command.args(["-oL", PROGRAM]).args(spec.arguments());
         // DPDK makes a directory here even when it has nothing to share.
         command.env("RUNTIME_DIRECTORY", directory.path());
         command.stdin(Stdio::from(OwnedFd::from(there.try_clone()?)));
         command.stdout(Stdio::from(OwnedFd::from(there))).stderr(log);
         sys::end_with_us(&mut command);
-        let missing = "dpdk-testpmd cannot be started (Debian: dpdk-dev); run 'make setup'";
-        let child = command.spawn().context(missing)?;
+        let child = command.spawn().context("stdbuf, which starts testpmd, cannot be started")?;
         drop(command);
         let (name, conversation) = (spec.name.clone(), Conversation::new(here));
         let mut testpmd = Self { name, child, conversation, directory, _pages: pages };

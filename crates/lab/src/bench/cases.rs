@@ -4,9 +4,9 @@
 //! meets all alike (A B C A B C …). The first contender is suiro's; the ratio is taken to each of the others.
 
 use super::Common;
-use crate::machine::{Machine, placement_class};
+use crate::machine::placement_class;
 use crate::peer::{Attach, Contend, Contender, Switch};
-use crate::report::{Peer, Report, Row, Spread};
+use crate::report::{Peer, Row, Spread};
 use anyhow::Result;
 use std::collections::BTreeMap;
 
@@ -43,16 +43,11 @@ pub const BRIDGE: Contender =
     Contender { switch: Switch::Bridge { offloads: true }, attach: Attach::Kernel };
 
 /// Runs the cases that `common` asks for.
-pub fn run<C: Contend>(
-    bench: &'static str,
-    cases: Vec<Case<C>>,
-    common: &Common,
-) -> Result<Report> {
-    let mut results = Vec::new();
+pub fn run<C: Contend>(cases: Vec<Case<C>>, common: &Common, rows: &mut Vec<Row>) -> Result<()> {
     for case in cases.into_iter().filter(|case| case.name.contains(&common.only)) {
-        results.extend(measure(&case, common.rounds)?);
+        rows.extend(measure(&case, common.rounds)?);
     }
-    Ok(Report { bench, machine: Machine::here(), results })
+    Ok(())
 }
 
 /// All rounds of one case; one row per peer.

@@ -1,8 +1,8 @@
 //! `suiro bench flow`: the classifier alone, case by case, without a port or a system call in the measured part.
 
 use super::Common;
-use crate::machine::{Machine, placement_class};
-use crate::report::{Report, Row, Spread};
+use crate::machine::placement_class;
+use crate::report::{Row, Spread};
 use anyhow::{Result, ensure};
 use flow::bench::{CASES, Case, Measured, measure};
 use std::net::Ipv4Addr;
@@ -24,7 +24,7 @@ struct Figures {
     cores: &'static str,
 }
 
-pub fn run(common: &Common) -> Result<Report> {
+pub fn run(common: &Common, rows: &mut Vec<Row>) -> Result<()> {
     println!(
         "{:<36} {:>8} {:>8} {:>10} {:>22} {:>22} {:>7} {:>6} {:>8} {:>10}",
         "cycles per packet",
@@ -49,10 +49,12 @@ pub fn run(common: &Common) -> Result<Report> {
     print_range("look up", &figures, |one| one.classify.median);
     print_range("classify: parse and look up", &figures, |one| parse + one.classify.median);
     print_range("parse, look up and run actions", &figures, |one| parse + one.whole.median);
-    let results = figures
-        .iter()
-        .flat_map(|one| [row(one, "look up", one.classify), row(one, "with actions", one.whole)]);
-    Ok(Report { bench: "flow", machine: Machine::here(), results: results.collect() })
+    rows.extend(
+        figures.iter().flat_map(|one| {
+            [row(one, "look up", one.classify), row(one, "with actions", one.whole)]
+        }),
+    );
+    Ok(())
 }
 
 fn rounds(case: &Case, count: u32) -> Result<Figures> {

@@ -10,7 +10,9 @@ mod vhost;
 mod wire;
 
 use crate::keeper::Keeper;
-use anyhow::{Result, ensure};
+use crate::machine::Machine;
+use crate::report::{Report, Row};
+use anyhow::{Result, bail};
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -72,21 +74,32 @@ pub fn run(arguments: Vec<OsString>) -> Result<()> {
         Bench::Player(_) => None,
         _ => Some(Keeper::start()?),
     };
-    let (report, common) = match cli.bench {
-        Bench::Flow(common) => (flow::run(&common)?, common),
-        Bench::Node(common) => (node::run(&common)?, common),
-        Bench::Openflow(common) => (openflow::run(&common)?, common),
-        Bench::Steer(common) => (steer::run(&common)?, common),
-        Bench::Tunnel(common) => (tunnel::run(&common)?, common),
-        Bench::Vhost(options) => (vhost::run(&options)?, options.common),
-        Bench::Player(options) => return vhost::player::run(&options),
-        Bench::Wire(common) => (wire::run(&common)?, common),
+    let mut rows = Vec::new();
+    let (bench, common, end) = match &cli.bench {
+        Bench::Flow(common) => ("flow", common, flow::run(common, &mut rows)),
+        Bench::Node(common) => ("node", common, node::run(common, &mut rows)),
+        Bench::Openflow(common) => ("openflow", common, openflow::run(common, &mut rows)),
+        Bench::Steer(common) => ("steer", common, steer::run(common, &mut rows)),
+        Bench::Tunnel(common) => ("tunnel", common, tunnel::run(common, &mut rows)),
+        Bench::Vhost(options) => ("vhost", &options.common, vhost::run(options, &mut rows)),
+        Bench::Player(options) => return vhost::player::run(options),
+        Bench::Wire(common) => ("wire", common, wire::run(common, &mut rows)),
     };
-    ensure!(
-        !report.results.is_empty(),
-        "no case of this bench has {:?} in its name; without --only all are run",
-        common.only
-    );
+    tell(bench, common, rows, end)
+}
+
+/// Prints and saves what was measured, also of a run that did not come to its end.
+fn tell(bench: &'static str, common: &Common, rows: Vec<Row>, end: Result<()>) -> Result<()> {
+    if rows.is_empty() {
+        end?;
+        bail!(
+            "no case of this bench has {:?} in its name; without --only all are run",
+            common.only
+        );
+    }
+    let cut_short = end.as_ref().err().map(|error| format!("{error:#}"));
+    let report = Report { bench, machine: Machine::here(), cut_short, results: rows };
     report.print();
-    common.json.map_or(Ok(()), |path| report.save(&path))
+    let saved = common.json.as_ref().map_or(Ok(()), |path| report.save(path));
+    end.and(saved)
 }

@@ -6,9 +6,9 @@
 //! that stack processed.
 
 use super::Common;
-use crate::machine::{Machine, placement_class};
+use crate::machine::placement_class;
 use crate::netns::{Guest, Namespace};
-use crate::report::{Peer, Report, Row, Spread};
+use crate::report::{Peer, Row, Spread};
 use crate::sys::{interface_index, pin, unpin};
 use crate::traffic::frames;
 use anyhow::{Context, Result};
@@ -289,14 +289,13 @@ fn live_rows(bed: &mut Bed, common: &Common) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-pub fn run(common: &Common) -> Result<Report> {
+pub fn run(common: &Common, rows: &mut Vec<Row>) -> Result<()> {
     let mut bed = Bed::new()?;
-    let mut results = Vec::new();
-    results.extend(program_rows(&mut bed, common)?);
-    results.extend(placement_rows(&mut bed, common)?);
-    results.extend(live_rows(&mut bed, common)?);
+    rows.extend(program_rows(&mut bed, common)?);
+    rows.extend(placement_rows(&mut bed, common)?);
+    rows.extend(live_rows(&mut bed, common)?);
     if let Some(host) = bed.host.take() {
         host.remove_if_unused()?;
     }
-    Ok(Report { bench: "steer", machine: Machine::here(), results })
+    Ok(())
 }

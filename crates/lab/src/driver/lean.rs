@@ -178,24 +178,30 @@ impl Lean {
         self.run(cycles, &mut Count, None, u64::MAX)
     }
 
-    /// Sends at a pace and measures how long each frame takes from the moment when it was due, the last ones included.
-    pub fn time(&mut self, cycles: u64, pace: Pace) -> (Totals, Times) {
+    /// Sends at a pace for as long as `warm_up`, and then measures how long each frame takes from the moment when it was due, the last ones included. There is no pause
+    /// between the two, in which a switch could fall asleep.
+    pub fn time(&mut self, warm_up: u64, cycles: u64, mut pace: Pace) -> (Totals, Times) {
         // What a flood left behind carries no time.
         self.drain(None, &mut Count);
+        let left =
+            self.run(warm_up, &mut Times::default(), Some(&mut pace), u64::MAX).outstanding();
+        pace.forgive();
         let mut times = Times::default();
-        let mut totals = self.run(cycles, &mut times, Some(pace), u64::MAX);
-        totals.received += self.drain(Some(totals.outstanding()), &mut times);
+        let mut totals = self.run(cycles, &mut times, Some(&mut pace), u64::MAX);
+        let awaited = (left + totals.sent).saturating_sub(totals.received);
+        totals.received += self.drain(Some(awaited), &mut times);
+        totals.received = totals.received.saturating_sub(left);
         (totals, times)
     }
 
     /// Sends at a pace and checks each frame, then waits for the last ones. Each guest has at most half a ring of frames on their way: there is
     /// always room for them at the other, whoever is kept from its core and catches up, so none may be lost.
-    pub fn verify(&mut self, cycles: u64, pace: Pace, mut check: Check) -> (Totals, Check) {
+    pub fn verify(&mut self, cycles: u64, mut pace: Pace, mut check: Check) -> (Totals, Check) {
         self.drain(None, &mut Count);
         let start = [0, 1].map(|side: usize| self.guests[side].sequence);
         check.begin(start);
         let most = u64::from(self.guests[0].device.slots) / 2;
-        let mut totals = self.run(cycles, &mut check, Some(pace), most);
+        let mut totals = self.run(cycles, &mut check, Some(&mut pace), most);
         totals.received += self.drain(Some(totals.outstanding()), &mut check);
         check.end([0, 1].map(|side: usize| self.guests[side].sequence));
         (totals, check)
@@ -206,7 +212,7 @@ impl Lean {
         &mut self,
         window: u64,
         sink: &mut impl Sink,
-        mut pace: Option<Pace>,
+        mut pace: Option<&mut Pace>,
         most: u64,
     ) -> Totals {
         let mut totals = Totals::default();

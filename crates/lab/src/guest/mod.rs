@@ -17,6 +17,7 @@ mod initramfs;
 mod kernel;
 mod spec;
 
+use crate::programs::require;
 use anyhow::{Context, Result, ensure};
 use channel::Channel;
 use rustix::event::{PollFd, PollFlags};
@@ -44,6 +45,15 @@ pub const LOG: &str = "/dev/vport0p2";
 /// QEMU's process number, in a machine's directory: for who ends a machine that hangs, and cannot end itself.
 pub const PID_FILE: &str = "pid";
 
+/// That machines can be started here: kernel and emulator.
+///
+/// # Errors
+/// What is missing.
+pub fn installed() -> Result<()> {
+    kernel::Kernel::find()?;
+    require(Qemu::PROGRAM, "qemu-system-x86")
+}
+
 /// A machine at work.
 pub struct Guest {
     name: String,
@@ -67,6 +77,7 @@ impl Guest {
     /// What is not installed, or what QEMU and the console said last.
     pub fn boot(spec: &GuestSpec) -> Result<Self> {
         let begin = Instant::now();
+        installed()?;
         let kernel = kernel::Kernel::find()?;
         let directory = tempfile::tempdir().context("a directory for a guest cannot be made")?;
         let initramfs = initramfs::prepare(&kernel, spec, directory.path())?;
@@ -164,10 +175,9 @@ impl Qemu {
         let mut command = Self::command(&spec.cores);
         command.args(spec::arguments(spec, files)).stdin(Stdio::null());
         command.stdout(log.try_clone()?).stderr(log);
-        let (name, program) = (&spec.name, Self::PROGRAM);
-        let child = command.spawn().with_context(|| {
-            format!("guest {name}: {program} cannot be started (Debian: qemu-system-x86); run 'make setup'")
-        })?;
+        let child = command.spawn();
+        let child =
+            child.with_context(|| format!("guest {}: QEMU cannot be started", spec.name))?;
         Ok(Self(child))
     }
 

@@ -1,8 +1,8 @@
 //! How long a frame takes through the switch at three loads.
 //!
 //! Frames are sent evenly whatever becomes of them, and timed from the moment when they were due ([`Pace`](crate::driver::latency::Pace)).
-//! A load is a share of what a switch can carry in the placement class of the moment, measured right before: the host's pace changes within
-//! seconds. The driver takes its own absences off: two of three frames that took long had met one, with any switch; p99 with them stands beside.
+//! A load is a share of what a switch can carry in the placement class of the moment, measured right before, with frames that are timed as well, lest the driver be the limit
+//! at 90 %: the host's pace changes within seconds. The driver takes its own absences off: two of three frames that took long had met one, with any switch; p99 with them stands beside.
 //! Because that is more frames a second for the faster switch, ours is also measured at the peer's loads, frame for frame. The switches
 //! take turns of half a second, one window for each load, so that what the host does to one it does to the other.
 
@@ -87,21 +87,15 @@ impl Contender {
     /// Measures what it carries now, and then its times at shares of that.
     fn turn(&mut self, plan: &Plan, round: u32) -> Result<()> {
         self.rig.switch.thaw()?;
-        if let Some(window) = self.window()? {
-            let rate = window.mpps * 1e6;
-            self.carries.insert(window.class, rate);
-            self.at_loads_in(window.class, Capacity::Own, rate, plan, round);
+        if let Some((class, rate)) = self.carries_now() {
+            self.carries.insert(class, rate);
+            self.at_loads_in(class, Capacity::Own, rate, plan, round);
         }
         self.rig.switch.freeze()
     }
 
-    fn window(&mut self) -> Result<Option<super::rig::Window>> {
-        for _ in 0..TRIES {
-            if let Some(window) = self.rig.window()? {
-                return Ok(Some(window));
-            }
-        }
-        Ok(None)
+    fn carries_now(&mut self) -> Option<(&'static str, f64)> {
+        (0..TRIES).find_map(|_| self.rig.carries())
     }
 
     /// Measures at the peer's loads, if it is known what the peer carries in the class of this moment.
@@ -110,7 +104,7 @@ impl Contender {
         let Some(&rate) = peer.carries.get(class) else { return Ok(()) };
         self.rig.switch.thaw()?;
         // As in a turn: what fell due while it was stopped is done by then.
-        self.window()?;
+        self.carries_now();
         self.at_loads_in(class, Capacity::Peers, rate, plan, round);
         self.rig.switch.freeze()
     }
@@ -129,9 +123,9 @@ impl Contender {
             let Some(timed) = timed.filter(|timed| timed.class == class) else { continue };
             let us =
                 |times: &Histogram, share| plan.cycles.us(times.percentile(share).unwrap_or(0));
-            let [p50, p99, p999] =
-                SHARES.map(|(name, share)| (name, us(&timed.times.present, share)));
-            let times = [p50, p99, p999, (WHOLE, us(&timed.times.whole, 0.99))];
+            let present = timed.times.present();
+            let [p50, p99, p999] = SHARES.map(|(name, share)| (name, us(&present, share)));
+            let times = [p50, p99, p999, (WHOLE, us(&timed.times.whole(), 0.99))];
             eprintln!(
                 "round {round}  {NAME} at {load} % of {} capacity, {:.1} Mpps: {} {}, {:.3} % lost, {class}",
                 if capacity == Capacity::Own { "its own" } else { "the peer's" },

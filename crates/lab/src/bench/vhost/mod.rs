@@ -21,9 +21,8 @@ pub use kill::player;
 
 use super::Common;
 use crate::driver::sys::Pages;
-use crate::machine::Machine;
 use crate::peer::vhost::Kind;
-use crate::report::{Report, Row};
+use crate::report::Row;
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use testpmd::{circle, flowgen};
@@ -76,37 +75,48 @@ impl Plan {
     fn wants(&self, name: &str) -> bool {
         name.contains(&self.only)
     }
+
+    /// What the first cases do not need, and the later ones would miss after ten minutes.
+    fn look_for_what_comes_late(&self) -> Result<()> {
+        if self.wants(qemu::NAME) {
+            crate::guest::installed()?;
+        }
+        if self.wants(circle::NAME) || flowgen::is_wanted(self) {
+            crate::testpmd::installed()?;
+        }
+        Ok(())
+    }
 }
 
 /// Runs the cases, the latencies and the idle node.
-pub fn run(options: &Options) -> Result<Report> {
+pub fn run(options: &Options, rows: &mut Vec<Row>) -> Result<()> {
     let plan = Plan::new(options);
-    let mut results: Vec<Row> = Vec::new();
+    plan.look_for_what_comes_late()?;
     for case in cases::cases().iter().filter(|case| plan.wants(case.name)) {
-        results.extend(compare::run(&plan, case).with_context(|| case.name)?);
+        rows.extend(compare::run(&plan, case).with_context(|| case.name)?);
     }
-    results.extend(compare::scaling(&results));
+    rows.extend(compare::scaling(rows));
     if plan.wants(ceiling::NAME) {
-        results.extend(ceiling::run(&plan, &results).context(ceiling::NAME)?);
+        rows.extend(ceiling::run(&plan, rows).context(ceiling::NAME)?);
     }
-    results.extend(flowgen::run(&plan)?);
+    rows.extend(flowgen::run(&plan)?);
     if plan.wants(segments::NAME) {
-        results.extend(segments::run(&plan).context(segments::NAME)?);
+        rows.extend(segments::run(&plan).context(segments::NAME)?);
     }
     if plan.wants(circle::NAME) {
-        results.extend(circle::run(&plan).context(circle::NAME)?);
+        rows.extend(circle::run(&plan).context(circle::NAME)?);
     }
     if plan.wants(qemu::NAME) {
-        results.extend(qemu::run(&plan).context(qemu::NAME)?);
+        rows.extend(qemu::run(&plan).context(qemu::NAME)?);
     }
     if plan.wants(latency::NAME) {
-        results.extend(latency::run(&plan).context(latency::NAME)?);
+        rows.extend(latency::run(&plan).context(latency::NAME)?);
     }
     if plan.wants(kill::NAME) {
-        results.extend(kill::run(&plan).context(kill::NAME)?);
+        rows.extend(kill::run(&plan).context(kill::NAME)?);
     }
     if plan.wants(idle::NAME) {
-        results.extend(idle::run(&plan).context(idle::NAME)?);
+        rows.extend(idle::run(&plan).context(idle::NAME)?);
     }
-    Ok(Report { bench: "vhost", machine: Machine::here(), results })
+    Ok(())
 }

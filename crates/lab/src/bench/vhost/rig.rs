@@ -22,6 +22,9 @@ pub const WINDOW: Duration = Duration::from_millis(250);
 /// A window in which frames are timed. Shorter, for the host takes each core away for some milliseconds many times a second.
 const TIMED: Duration = Duration::from_millis(50);
 
+/// Frames a second that nothing here carries.
+const MORE_THAN_ANY: f64 = 1e9;
+
 /// From here on the driver was absent. Chosen: a turn of 32 frames each way takes some microseconds.
 const ABSENT: Duration = Duration::from_micros(100);
 
@@ -195,15 +198,24 @@ impl Rig {
         }
     }
 
+    /// Frames a second that come through, both directions together, when they are sent as fast as the switch takes them by a driver that
+    /// times each, which is more work for it than a flood; none if the host moved the cores.
+    pub fn carries(&mut self) -> Option<(&'static str, f64)> {
+        let class = placement_class();
+        let pace = Pace::new(MORE_THAN_ANY, self.cycles.per_s);
+        let (warm_up, time) = (self.cycles.of(WARM_UP), self.cycles.of(WINDOW));
+        let (totals, _) = on_the_generators_core(|| self.lean.time(warm_up, time, pace));
+        let rate = self.cycles.rate(totals.received, totals.cycles);
+        (placement_class() == class).then_some((class, rate))
+    }
+
     /// A window at a rate in frames a second, with the times that frames took; none if the host moved the cores in it, or kept the driver
     /// from its core, which then times its own absence.
     pub fn timed(&mut self, rate: f64) -> Option<Timed> {
         let class = placement_class();
         let pace = Pace::new(rate, self.cycles.per_s);
-        let (totals, times) = on_the_generators_core(|| {
-            self.lean.time(self.cycles.of(WARM_UP), pace);
-            self.lean.time(self.cycles.of(TIMED), pace)
-        });
+        let (warm_up, time) = (self.cycles.of(WARM_UP), self.cycles.of(TIMED));
+        let (totals, times) = on_the_generators_core(|| self.lean.time(warm_up, time, pace));
         (placement_class() == class && totals.longest_turn < self.cycles.of(ABSENT))
             .then_some(Timed { class, totals, times })
     }

@@ -39,6 +39,11 @@ struct Contender {
     driven: Driven,
 }
 
+/// Whether any of its cases is.
+pub fn is_wanted(plan: &Plan) -> bool {
+    CASES.iter().any(|case| plan.wants(case.name))
+}
+
 pub fn run(plan: &Plan) -> Result<Vec<Row>> {
     let mut results = Vec::new();
     for case in CASES.iter().filter(|case| plan.wants(case.name)) {
