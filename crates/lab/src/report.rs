@@ -3,7 +3,7 @@
 use crate::machine::Machine;
 use anyhow::{Context, Result};
 use serde::Serialize;
-use std::path::Path;
+use std::path::PathBuf;
 
 /// Median and range of several rounds.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
@@ -59,26 +59,63 @@ pub struct Row {
 #[derive(Debug, Serialize)]
 pub struct Report {
     /// Name of the benchmark.
-    pub bench: &'static str,
+    bench: &'static str,
     /// Where it ran.
-    pub machine: Machine,
+    machine: Machine,
     /// What ended the run before its end, if anything did: rows are missing then.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub cut_short: Option<String>,
+    cut_short: Option<String>,
     /// The rows.
-    pub results: Vec<Row>,
+    results: Vec<Row>,
+    /// Where its JSON form goes.
+    #[serde(skip)]
+    path: Option<PathBuf>,
 }
 
 impl Report {
-    /// Writes the JSON form.
-    pub fn save(&self, path: &Path) -> Result<()> {
+    /// Of a run that begins.
+    pub fn new(bench: &'static str, path: Option<PathBuf>) -> Self {
+        let cut_short = Some("interrupted".into());
+        Self { bench, machine: Machine::here(), cut_short, results: Vec::new(), path }
+    }
+
+    /// The rows so far.
+    pub fn rows(&self) -> &[Row] {
+        &self.results
+    }
+
+    /// Takes rows and saves all so far: what was measured outlives an interrupted run, and a file that cannot be written is found out after the first rows.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn add(&mut self, rows: impl IntoIterator<Item = Row>) -> Result<()> {
+        self.results.extend(rows);
+        self.save()
+    }
+
+    /// The run is over: prints and saves what was measured, also if it failed.
+    ///
+    /// # Errors
+    /// What the run failed with, or the file cannot be written.
+    pub fn end(mut self, end: Result<()>) -> Result<()> {
+        self.cut_short = end.as_ref().err().map(|error| format!("{error:#}"));
+        if !self.results.is_empty() {
+            self.print();
+        }
+        end.and(self.save())
+    }
+
+    fn save(&self) -> Result<()> {
+        // A run that measured nothing leaves an earlier one's file alone.
+        let Some(path) = self.path.as_ref().filter(|_| !self.results.is_empty()) else {
+            return Ok(());
+        };
         let text = serde_json::to_string_pretty(self)?;
         std::fs::write(path, text + "\n")
             .with_context(|| format!("{}: writing the report failed", path.display()))
     }
 
-    /// Prints the table.
-    pub fn print(&self) {
+    fn print(&self) {
         println!("{}", self.machine);
         let width = self.results.iter().map(|row| row.case.len()).fold(50, usize::max);
         println!(
@@ -125,5 +162,51 @@ mod tests {
         let spread = Spread::of(vec![4.0, 1.0, 3.0, 2.0]);
         assert_eq!((spread.median, spread.min, spread.max), (2.5, 1.0, 4.0));
         assert_eq!(Spread::of(vec![7.0]).median, 7.0);
+    }
+
+    #[test]
+    fn what_was_measured_outlives_an_interruption_and_a_failure() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let saved = || std::fs::read_to_string(file.path()).unwrap();
+        let begin = || Report::new("none", Some(file.path().into()));
+        let row = |case: &str| Row {
+            case: case.into(),
+            unit: "ms",
+            cores: String::new(),
+            ours: Spread::of(vec![1.0]),
+            peer: None,
+            ratio: None,
+            goal: None,
+        };
+
+        let mut report = begin();
+        report.add([row("a first case")]).unwrap();
+        drop(report);
+        assert!(
+            saved().contains("a first case") && saved().contains(r#""cut_short": "interrupted""#)
+        );
+
+        // One that fails before it has measured anything leaves the file as it is.
+        let mut report = begin();
+        report.add([]).unwrap();
+        assert!(report.end(Err(anyhow::anyhow!("no such peer"))).is_err());
+        assert!(saved().contains("a first case"));
+
+        let mut report = begin();
+        report.add([row("another case")]).unwrap();
+        let error = report.end(Err(anyhow::anyhow!("no such peer"))).unwrap_err();
+        assert_eq!(error.to_string(), "no such peer");
+        assert!(
+            saved().contains("another case") && saved().contains(r#""cut_short": "no such peer""#)
+        );
+
+        let mut report = begin();
+        report.add([row("the last case")]).unwrap();
+        report.end(Ok(())).unwrap();
+        assert!(saved().contains("the last case") && !saved().contains("cut_short"));
+
+        let mut report = Report::new("none", Some("/no/such/directory".into()));
+        let error = report.add([row("a case")]).unwrap_err();
+        assert!(error.to_string().starts_with("/no/such/directory: writing the report failed"));
     }
 }

@@ -6,7 +6,7 @@
 use super::Common;
 use crate::machine::placement_class;
 use crate::peer::{Attach, Contend, Contender, Switch};
-use crate::report::{Peer, Row, Spread};
+use crate::report::{Peer, Report, Row, Spread};
 use anyhow::Result;
 use std::collections::BTreeMap;
 
@@ -43,9 +43,9 @@ pub const BRIDGE: Contender =
     Contender { switch: Switch::Bridge { offloads: true }, attach: Attach::Kernel };
 
 /// Runs the cases that `common` asks for.
-pub fn run<C: Contend>(cases: Vec<Case<C>>, common: &Common, rows: &mut Vec<Row>) -> Result<()> {
+pub fn run<C: Contend>(cases: Vec<Case<C>>, common: &Common, report: &mut Report) -> Result<()> {
     for case in cases.into_iter().filter(|case| case.name.contains(&common.only)) {
-        rows.extend(measure(&case, common.rounds)?);
+        report.add(measure(&case, common.rounds)?)?;
     }
     Ok(())
 }

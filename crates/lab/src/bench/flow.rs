@@ -2,7 +2,7 @@
 
 use super::Common;
 use crate::machine::placement_class;
-use crate::report::{Row, Spread};
+use crate::report::{Report, Row, Spread};
 use anyhow::{Result, ensure};
 use flow::bench::{CASES, Case, Measured, measure};
 use std::net::Ipv4Addr;
@@ -24,7 +24,7 @@ struct Figures {
     cores: &'static str,
 }
 
-pub fn run(common: &Common, rows: &mut Vec<Row>) -> Result<()> {
+pub fn run(common: &Common, report: &mut Report) -> Result<()> {
     println!(
         "{:<36} {:>8} {:>8} {:>10} {:>22} {:>22} {:>7} {:>6} {:>8} {:>10}",
         "cycles per packet",
@@ -49,12 +49,11 @@ pub fn run(common: &Common, rows: &mut Vec<Row>) -> Result<()> {
     print_range("look up", &figures, |one| one.classify.median);
     print_range("classify: parse and look up", &figures, |one| parse + one.classify.median);
     print_range("parse, look up and run actions", &figures, |one| parse + one.whole.median);
-    rows.extend(
+    report.add(
         figures.iter().flat_map(|one| {
             [row(one, "look up", one.classify), row(one, "with actions", one.whole)]
         }),
-    );
-    Ok(())
+    )
 }
 
 fn rounds(case: &Case, count: u32) -> Result<Figures> {

@@ -10,9 +10,8 @@ mod vhost;
 mod wire;
 
 use crate::keeper::Keeper;
-use crate::machine::Machine;
-use crate::report::{Report, Row};
-use anyhow::{Result, bail};
+use crate::report::Report;
+use anyhow::{Result, ensure};
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -74,32 +73,38 @@ pub fn run(arguments: Vec<OsString>) -> Result<()> {
         Bench::Player(_) => None,
         _ => Some(Keeper::start()?),
     };
-    let mut rows = Vec::new();
-    let (bench, common, end) = match &cli.bench {
-        Bench::Flow(common) => ("flow", common, flow::run(common, &mut rows)),
-        Bench::Node(common) => ("node", common, node::run(common, &mut rows)),
-        Bench::Openflow(common) => ("openflow", common, openflow::run(common, &mut rows)),
-        Bench::Steer(common) => ("steer", common, steer::run(common, &mut rows)),
-        Bench::Tunnel(common) => ("tunnel", common, tunnel::run(common, &mut rows)),
-        Bench::Vhost(options) => ("vhost", &options.common, vhost::run(options, &mut rows)),
-        Bench::Player(options) => return vhost::player::run(options),
-        Bench::Wire(common) => ("wire", common, wire::run(common, &mut rows)),
-    };
-    tell(bench, common, rows, end)
+    match &cli.bench {
+        Bench::Flow(common) => common.report("flow", |report| flow::run(common, report)),
+        Bench::Node(common) => common.report("node", |report| node::run(common, report)),
+        Bench::Openflow(common) => {
+            common.report("openflow", |report| openflow::run(common, report))
+        }
+        Bench::Steer(common) => common.report("steer", |report| steer::run(common, report)),
+        Bench::Tunnel(common) => common.report("tunnel", |report| tunnel::run(common, report)),
+        Bench::Vhost(options) => {
+            options.common.report("vhost", |report| vhost::run(options, report))
+        }
+        Bench::Player(options) => vhost::player::run(options),
+        Bench::Wire(common) => common.report("wire", |report| wire::run(common, report)),
+    }
 }
 
-/// Prints and saves what was measured, also of a run that did not come to its end.
-fn tell(bench: &'static str, common: &Common, rows: Vec<Row>, end: Result<()>) -> Result<()> {
-    if rows.is_empty() {
-        end?;
-        bail!(
-            "no case of this bench has {:?} in its name; without --only all are run",
-            common.only
-        );
+impl Common {
+    /// Runs a benchmark and tells what it measured.
+    fn report(
+        &self,
+        bench: &'static str,
+        run: impl FnOnce(&mut Report) -> Result<()>,
+    ) -> Result<()> {
+        let mut report = Report::new(bench, self.json.clone());
+        let end = run(&mut report).and_then(|()| {
+            let only = &self.only;
+            ensure!(
+                !report.rows().is_empty(),
+                "no case of this bench has {only:?} in its name; without --only all are run"
+            );
+            Ok(())
+        });
+        report.end(end)
     }
-    let cut_short = end.as_ref().err().map(|error| format!("{error:#}"));
-    let report = Report { bench, machine: Machine::here(), cut_short, results: rows };
-    report.print();
-    let saved = common.json.as_ref().map_or(Ok(()), |path| report.save(path));
-    end.and(saved)
 }

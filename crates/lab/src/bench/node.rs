@@ -7,7 +7,7 @@ use super::Common;
 use crate::machine::placement_class;
 use crate::netns::{self, Guest, Namespace};
 use crate::peer::Process;
-use crate::report::{Row, Spread};
+use crate::report::{Report, Row, Spread};
 use crate::traffic::openflow::Client;
 use crate::unbroken;
 use anyhow::{Context, Result, bail, ensure};
@@ -26,7 +26,7 @@ const UDP_PORT: u16 = 7778;
 /// The guests ask again for their neighbours after a second.
 const RESUMED: Duration = Duration::from_secs(10);
 
-pub fn run(common: &Common, rows: &mut Vec<Row>) -> Result<()> {
+pub fn run(common: &Common, report: &mut Report) -> Result<()> {
     let mut figures: [Vec<f64>; 6] = Default::default();
     for round in 1..=common.rounds {
         let one = Round::run().with_context(|| format!("round {round}"))?;
@@ -49,7 +49,7 @@ pub fn run(common: &Common, rows: &mut Vec<Row>) -> Result<()> {
         ("outage seen by traffic".into(), "ms", None),
         ("datagrams lost (1000/s)".into(), "", None),
     ];
-    rows.extend(names.into_iter().zip(figures).map(|((case, unit, goal), figures)| Row {
+    report.add(names.into_iter().zip(figures).map(|((case, unit, goal), figures)| Row {
         case,
         unit,
         cores: placement_class().into(),
@@ -57,8 +57,7 @@ pub fn run(common: &Common, rows: &mut Vec<Row>) -> Result<()> {
         peer: None,
         ratio: None,
         goal,
-    }));
-    Ok(())
+    }))
 }
 
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use super::Common;
 use super::cases::{self, Better, Case, ovs, suiro};
 use crate::peer::{Attach, Running};
-use crate::report::Row;
+use crate::report::Report;
 use crate::traffic::frames::Receiver;
 use crate::traffic::{frames, latency, openflow};
 use anyhow::Result;
@@ -57,6 +57,6 @@ fn cases() -> Vec<Case> {
 }
 
 /// Runs them.
-pub fn run(common: &Common, rows: &mut Vec<Row>) -> Result<()> {
-    cases::run(cases(), common, rows)
+pub fn run(common: &Common, report: &mut Report) -> Result<()> {
+    cases::run(cases(), common, report)
 }

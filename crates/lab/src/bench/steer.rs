@@ -8,7 +8,7 @@
 use super::Common;
 use crate::machine::placement_class;
 use crate::netns::{Guest, Namespace};
-use crate::report::{Peer, Row, Spread};
+use crate::report::{Peer, Report, Row, Spread};
 use crate::sys::{interface_index, pin, unpin};
 use crate::traffic::frames;
 use anyhow::{Context, Result};
@@ -289,11 +289,11 @@ fn live_rows(bed: &mut Bed, common: &Common) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-pub fn run(common: &Common, rows: &mut Vec<Row>) -> Result<()> {
+pub fn run(common: &Common, report: &mut Report) -> Result<()> {
     let mut bed = Bed::new()?;
-    rows.extend(program_rows(&mut bed, common)?);
-    rows.extend(placement_rows(&mut bed, common)?);
-    rows.extend(live_rows(&mut bed, common)?);
+    report.add(program_rows(&mut bed, common)?)?;
+    report.add(placement_rows(&mut bed, common)?)?;
+    report.add(live_rows(&mut bed, common)?)?;
     if let Some(host) = bed.host.take() {
         host.remove_if_unused()?;
     }

@@ -158,6 +158,11 @@ impl Guest {
         self.qemu.0.id()
     }
 
+    /// The same, for who ends a machine that another thread waits for.
+    pub fn process(&self) -> Pid {
+        Pid::from_child(&self.qemu.0)
+    }
+
     /// Ends it as a power cut does.
     pub fn kill(self) {
         drop(self);

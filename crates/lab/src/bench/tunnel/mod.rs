@@ -7,7 +7,7 @@ use super::cases::{self, BRIDGE, Better, Case, ovs, suiro};
 use crate::peer::Attach::{AfPacket, AfXdpGeneric, AfXdpNative};
 use crate::peer::Contender;
 use crate::peer::tunnel::{Joined, Tunnelled, Underlay, Wire};
-use crate::report::Row;
+use crate::report::Report;
 use crate::traffic::frames::{self, Receiver};
 use crate::traffic::latency::{RoundTrip, round_trips};
 use crate::traffic::tcp::{self, Cores};
@@ -149,8 +149,8 @@ fn cases() -> Vec<Case<Tunnelled>> {
 }
 
 /// Runs them.
-pub fn run(common: &Common, rows: &mut Vec<Row>) -> Result<()> {
-    cases::run(cases(), common, rows)?;
-    rows.extend(cipher::rows(common)?);
+pub fn run(common: &Common, report: &mut Report) -> Result<()> {
+    cases::run(cases(), common, report)?;
+    report.add(cipher::rows(common)?)?;
     Ok(())
 }

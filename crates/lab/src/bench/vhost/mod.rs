@@ -22,7 +22,7 @@ pub use kill::player;
 use super::Common;
 use crate::driver::sys::Pages;
 use crate::peer::vhost::Kind;
-use crate::report::Row;
+use crate::report::Report;
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use testpmd::{circle, flowgen};
@@ -89,34 +89,34 @@ impl Plan {
 }
 
 /// Runs the cases, the latencies and the idle node.
-pub fn run(options: &Options, rows: &mut Vec<Row>) -> Result<()> {
+pub fn run(options: &Options, report: &mut Report) -> Result<()> {
     let plan = Plan::new(options);
     plan.look_for_what_comes_late()?;
     for case in cases::cases().iter().filter(|case| plan.wants(case.name)) {
-        rows.extend(compare::run(&plan, case).with_context(|| case.name)?);
+        report.add(compare::run(&plan, case).with_context(|| case.name)?)?;
     }
-    rows.extend(compare::scaling(rows));
+    report.add(compare::scaling(report.rows()))?;
     if plan.wants(ceiling::NAME) {
-        rows.extend(ceiling::run(&plan, rows).context(ceiling::NAME)?);
+        report.add(ceiling::run(&plan, report.rows()).context(ceiling::NAME)?)?;
     }
-    rows.extend(flowgen::run(&plan)?);
+    report.add(flowgen::run(&plan)?)?;
     if plan.wants(segments::NAME) {
-        rows.extend(segments::run(&plan).context(segments::NAME)?);
+        report.add(segments::run(&plan).context(segments::NAME)?)?;
     }
     if plan.wants(circle::NAME) {
-        rows.extend(circle::run(&plan).context(circle::NAME)?);
+        report.add(circle::run(&plan).context(circle::NAME)?)?;
     }
     if plan.wants(qemu::NAME) {
-        rows.extend(qemu::run(&plan).context(qemu::NAME)?);
+        report.add(qemu::run(&plan).context(qemu::NAME)?)?;
     }
     if plan.wants(latency::NAME) {
-        rows.extend(latency::run(&plan).context(latency::NAME)?);
+        report.add(latency::run(&plan).context(latency::NAME)?)?;
     }
     if plan.wants(kill::NAME) {
-        rows.extend(kill::run(&plan).context(kill::NAME)?);
+        report.add(kill::run(&plan).context(kill::NAME)?)?;
     }
     if plan.wants(idle::NAME) {
-        rows.extend(idle::run(&plan).context(idle::NAME)?);
+        report.add(idle::run(&plan).context(idle::NAME)?)?;
     }
     Ok(())
 }
