@@ -82,6 +82,7 @@ impl<'a> Burst<'a> {
         buffers: impl Iterator<Item = GuestSlice<'a>>,
         pieces: impl Iterator<Item = Piece<'f>>,
     ) {
+        let copier = Copier::here();
         let (mut count, mut bytes, mut bodies) = (0, 0, 0);
         for ((place, to), piece) in self.ways.iter_mut().zip(buffers).zip(pieces) {
             let Piece { header: NetHeader(number), from, len, body, .. } = piece;
@@ -90,7 +91,7 @@ impl<'a> Burst<'a> {
                 break;
             };
             // Asked for when the buffer was read, they may have moved to a farther cache of ours since.
-            prefetch_lines(to.as_ptr(), total, For::Writing);
+            prefetch_lines(to.as_ptr(), copier.asked(total), For::Writing);
             place.write(Way {
                 to: to.as_ptr().as_ptr(),
                 from,

@@ -1,40 +1,92 @@
 //! Copies between memories that others may write, and prefetching.
 
 use std::ptr::NonNull;
+use std::sync::LazyLock;
 
-/// From here on a string move, but where lines are better ([`SEGMENT_MIN`]): it takes whole lines without reading what they held (1518-byte frames whose payload the receiver reads:
-/// 546 → 357 cycles when it sits on another cache, 137 → 124 on the same). Below, the processor's start-up costs more.
-const STRING_MIN: usize = 512;
+/// From here on the processor's own way of moving what is long ([`Long`]). Below, what it takes to begin costs more.
+const LONG_MIN: usize = 512;
 
-/// From here on what is copied at once is a large segment. Below, a processor without AVX-512 moves it line by line: its string move sends the lines on to where the reader finds them only slowly once
-/// others of the host want the last-level cache (Zen 3: 9000-byte frames whose payload is read, 0.9 Mpps, by lines 2.1; 1518 bytes 5.4 to 12.7, by lines 8.1 to 13.0). Large segments come from cold
-/// memory and go to cold memory, and there the string move is faster everywhere (docs/decisions/0012).
-const SEGMENT_MIN: usize = 16 << 10;
+/// Bytes that are on their way before they are written ([`Long::Ahead`]). Twice as many are no better, and three times worse.
+const AHEAD: usize = 8 * 64;
 
-/// What the processor's widest stores are.
+/// Header and head of a frame, wherever in a line they begin.
+const LOOKED_AT: usize = 2 * 64;
+
+/// How this processor copies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Copier {
+pub(crate) struct Copier {
+    stores: Stores,
+    long: Long,
+}
+
+/// The widest stores.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stores {
     /// 64 bytes and 32.
     Avx512,
     /// What every processor of the architecture has.
     Common,
 }
 
+/// How 512 bytes and more are moved (docs/decisions/0012 has the figures).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Long {
+    /// By a string move. It takes whole lines without reading what they held (Zen 4, 1518-byte frames whose payload the receiver reads: 546 → 357 cycles when it sits on another cache, 137 → 124 on the same).
+    String,
+    /// Line by line, but large segments by a string move. That of a processor without AVX-512 sends the lines on to where the reader finds them only slowly once
+    /// others of the host want the last-level cache (Zen 3: 9000-byte frames whose payload is read, 0.9 Mpps, by lines 2.1; 1518 bytes 5.4 to 12.7, by lines 8.1 to 13.0). Large segments, which come from cold memory and go to cold
+    /// memory, are faster by it everywhere.
+    Lines,
+    /// Line by line, with those of the destination asked for [`AHEAD`], but jumbo frames by a string move, which is as fast for them. Intel's stores wait for their lines one after the other, a string move's too, where they could be on
+    /// their way together (a Xeon, 1518-byte frames as above: 459 → 340 cycles).
+    Ahead,
+}
+
+impl Long {
+    /// From so many bytes on a string move.
+    #[inline]
+    fn string_min(self) -> usize {
+        match self {
+            Self::String => LONG_MIN,
+            Self::Lines => 16 << 10,
+            Self::Ahead => 4 << 10,
+        }
+    }
+}
+
+/// Asked once: within a virtual machine the processor's answer costs a way to the host.
+static HERE: LazyLock<Copier> = LazyLock::new(Copier::ask);
+
 impl Copier {
     /// This processor's.
     #[inline]
     pub(crate) fn here() -> Self {
-        #[cfg(target_arch = "x86_64")]
-        if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl") {
-            return Self::Avx512;
-        }
-        Self::Common
+        *HERE
     }
 
-    /// Whether so many bytes, 512 or more, are better moved line by line than by a string move.
+    #[cfg(target_arch = "x86_64")]
+    fn ask() -> Self {
+        let has_avx512 =
+            is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl");
+        match has_avx512 {
+            true if is_intel() => Self { stores: Stores::Avx512, long: Long::Ahead },
+            true => Self { stores: Stores::Avx512, long: Long::String },
+            false => Self { stores: Stores::Common, long: Long::Lines },
+        }
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    fn ask() -> Self {
+        Self { stores: Stores::Common, long: Long::String }
+    }
+
+    /// Of a frame of `len` bytes, how many at its beginning are worth asking for before its turn comes ([`prefetch_lines`]). Of one that is moved by [`Long::Ahead`] only what is looked at or written before that: what else is on its way
+    /// then is in the way.
     #[inline]
-    fn prefers_lines(self, len: usize) -> bool {
-        cfg!(target_arch = "x86_64") && self == Self::Common && len < SEGMENT_MIN
+    pub(crate) fn asked(self, len: usize) -> usize {
+        let is_ahead =
+            self.long == Long::Ahead && (LONG_MIN..self.long.string_min()).contains(&len);
+        if is_ahead { LOOKED_AT } else { len.min(ASKED) }
     }
 
     /// Copies as [`copy`] does.
@@ -44,8 +96,15 @@ impl Copier {
     #[inline(always)]
     pub(super) unsafe fn copy(self, to: *mut u8, from: *const u8, len: usize) {
         // SAFETY: the caller's promise.
-        unsafe { copy_wide(to, from, len, self) };
+        unsafe { copy_by(to, from, len, self) };
     }
+}
+
+/// Leaf 0 spells it (Intel's manual, volume 2A, CPUID).
+#[cfg(target_arch = "x86_64")]
+fn is_intel() -> bool {
+    let vendor = std::arch::x86_64::__cpuid(0);
+    [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).concat() == b"GenuineIntel"
 }
 
 /// Copies `len` bytes. Some may be read and written twice.
@@ -55,36 +114,39 @@ impl Copier {
 #[inline]
 pub(super) unsafe fn copy(to: *mut u8, from: *const u8, len: usize) {
     // SAFETY: the caller's promise.
-    unsafe { copy_wide(to, from, len, Copier::here()) };
+    unsafe { copy_by(to, from, len, Copier::here()) };
 }
 
-/// The same for a part of a frame that goes to several buffers, large segments mostly: from [`STRING_MIN`] on a string move whatever the processor.
+/// The same for a part of a frame that goes to several buffers, large segments mostly: from [`LONG_MIN`] on a string move whatever the processor.
 ///
 /// # Safety
 /// As for [`copy`].
 #[inline]
 pub(super) unsafe fn copy_part(to: *mut u8, from: *const u8, len: usize) {
+    let copier = Copier::here();
     match len {
-        // SAFETY: the caller's promise, and 64 < len.
-        STRING_MIN.. => unsafe { long(to, from, len, Copier::here()) },
+        // SAFETY: the caller's promise, and 64 <= len.
+        LONG_MIN.. => unsafe { move_string(to, from, len, copier.stores) },
         // SAFETY: the caller's promise.
-        _ => unsafe { copy(to, from, len) },
+        _ => unsafe { copy_by(to, from, len, copier) },
     }
 }
 
-/// The same, by whoever has asked for the widest stores before.
+/// The same as [`copy`], by whoever has asked how before.
 ///
 /// # Safety
 /// As for [`copy`].
 #[inline]
-pub(super) unsafe fn copy_wide(to: *mut u8, from: *const u8, len: usize, wide: Copier) {
+unsafe fn copy_by(to: *mut u8, from: *const u8, len: usize, Copier { stores, long }: Copier) {
     match len {
-        // SAFETY: the caller's promise, and 64 < len.
-        STRING_MIN.. if !wide.prefers_lines(len) => unsafe { long(to, from, len, wide) },
         // SAFETY: the caller's promise, and 64 <= len.
-        64.. => unsafe { blocks(to, from, len, wide) },
+        LONG_MIN.. if len >= long.string_min() => unsafe { move_string(to, from, len, stores) },
+        // SAFETY: the caller's promise, and 128 <= len.
+        LONG_MIN.. if long == Long::Ahead => unsafe { ahead(to, from, len, stores) },
+        // SAFETY: the caller's promise, and 64 <= len.
+        64.. => unsafe { lines(to, from, len, stores) },
         // SAFETY: in each arm, the caller's promise and the arm's range.
-        32.. => unsafe { halves(to, from, len, wide) },
+        32.. => unsafe { halves(to, from, len, stores) },
         // SAFETY: as above.
         16.. => unsafe { ends::<16>(to, from, len) },
         // SAFETY: as above.
@@ -104,13 +166,43 @@ pub(super) unsafe fn copy_wide(to: *mut u8, from: *const u8, len: usize, wide: C
 /// # Safety
 /// As for [`copy`], and `len >= 64`.
 #[inline]
-unsafe fn long(to: *mut u8, from: *const u8, len: usize, wide: Copier) {
-    // 1 to 64.
-    let before = 64 - to.addr() % 64;
+unsafe fn move_string(to: *mut u8, from: *const u8, len: usize, stores: Stores) {
+    let before = to_next_line(to);
     // SAFETY: `64 <= len`.
-    unsafe { line(to, from, wide) };
+    unsafe { line(to, from, stores) };
     // SAFETY: `before <= 64 <= len`.
     unsafe { string(to.wrapping_add(before), from.wrapping_add(before), len - before) };
+}
+
+/// Line by line of the destination, each asked for [`AHEAD`] bytes before it is written, and none behind the last.
+///
+/// # Safety
+/// As for [`copy`], and `len >= 128`.
+#[inline]
+unsafe fn ahead(to: *mut u8, from: *const u8, len: usize, stores: Stores) {
+    let (first, before) = (to, to_next_line(to));
+    let (to, body, len) = (to.wrapping_add(before), from.wrapping_add(before), len - before);
+    own_soon(first);
+    for at in (0..len.min(AHEAD)).step_by(64) {
+        own_soon(to.wrapping_add(at));
+    }
+    // SAFETY: `64 <= len`.
+    unsafe { line(first, from, stores) };
+    let mut at = 0;
+    while at + AHEAD < len {
+        own_soon(to.wrapping_add(at + AHEAD));
+        // SAFETY: `at + 64 < len`.
+        unsafe { line(to.wrapping_add(at), body.wrapping_add(at), stores) };
+        at += 64;
+    }
+    // SAFETY: what is left, at least 64 bytes: there were, and the loop ends where more than `AHEAD - 64` are left.
+    unsafe { lines(to.wrapping_add(at), body.wrapping_add(at), len - at, stores) };
+}
+
+/// Bytes up to where the next line begins, 1 to 64.
+#[inline]
+fn to_next_line(at: *mut u8) -> usize {
+    64 - at.addr() % 64
 }
 
 /// `len` bytes by 64, the last ones counted from the end.
@@ -118,16 +210,16 @@ unsafe fn long(to: *mut u8, from: *const u8, len: usize, wide: Copier) {
 /// # Safety
 /// As for [`copy`], and `len >= 64`.
 #[inline]
-unsafe fn blocks(to: *mut u8, from: *const u8, len: usize, wide: Copier) {
+unsafe fn lines(to: *mut u8, from: *const u8, len: usize, stores: Stores) {
     let last = len - 64;
     let mut at = 0;
     while at < last {
         // SAFETY: `at + 64 < len`.
-        unsafe { line(to.wrapping_add(at), from.wrapping_add(at), wide) };
+        unsafe { line(to.wrapping_add(at), from.wrapping_add(at), stores) };
         at += 64;
     }
     // SAFETY: `last + 64 == len`.
-    unsafe { line(to.wrapping_add(last), from.wrapping_add(last), wide) };
+    unsafe { line(to.wrapping_add(last), from.wrapping_add(last), stores) };
 }
 
 /// 64 bytes.
@@ -135,11 +227,11 @@ unsafe fn blocks(to: *mut u8, from: *const u8, len: usize, wide: Copier) {
 /// # Safety
 /// As for [`copy`].
 #[inline]
-unsafe fn line(to: *mut u8, from: *const u8, wide: Copier) {
-    match wide {
+unsafe fn line(to: *mut u8, from: *const u8, stores: Stores) {
+    match stores {
         // SAFETY: the caller's promise, and the processor can.
         #[cfg(target_arch = "x86_64")]
-        Copier::Avx512 => unsafe { line_avx512(to, from) },
+        Stores::Avx512 => unsafe { line_avx512(to, from) },
         // SAFETY: the caller's promise.
         _ => unsafe { one::<64>(to, from) },
     }
@@ -150,11 +242,11 @@ unsafe fn line(to: *mut u8, from: *const u8, wide: Copier) {
 /// # Safety
 /// As for [`copy`].
 #[inline]
-unsafe fn halves(to: *mut u8, from: *const u8, len: usize, wide: Copier) {
+unsafe fn halves(to: *mut u8, from: *const u8, len: usize, stores: Stores) {
     let last = len - 32;
-    match wide {
+    match stores {
         #[cfg(target_arch = "x86_64")]
-        Copier::Avx512 => {
+        Stores::Avx512 => {
             // SAFETY: the caller's promise, and the processor can.
             unsafe { half_avx512(to, from) };
             // SAFETY: `last + 32 == len`.
@@ -256,6 +348,20 @@ unsafe fn string(to: *mut u8, from: *const u8, len: usize) {
     unsafe { std::ptr::copy(from, to, len) };
 }
 
+/// Asks for a line as our own, as [`For::Writing`] does for several.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+fn own_soon(at: *mut u8) {
+    // SAFETY: a prefetch changes nothing and faults nowhere.
+    unsafe {
+        std::arch::asm!("prefetchw [{at}]", at = in(reg) at, options(nostack, readonly, preserves_flags))
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+#[inline]
+fn own_soon(_at: *mut u8) {}
+
 /// What prefetched lines are for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum For {
@@ -352,17 +458,27 @@ pub(crate) fn prefetch_lines(at: NonNull<u8>, bytes: usize, purpose: For) {
 mod tests {
     use super::*;
 
+    /// Every one that this processor can.
+    fn ways() -> impl Iterator<Item = Copier> {
+        let all = [Long::String, Long::Lines, Long::Ahead];
+        let stores = [Copier::here().stores, Stores::Common];
+        stores.into_iter().flat_map(move |stores| all.map(|long| Copier { stores, long }))
+    }
+
     #[test]
     fn every_length_is_copied_whole_and_nothing_else() {
         let from: Vec<u8> = (0..20_000).map(|at| (at % 251) as u8 + 1).collect();
         for len in (0..700).chain([1023, 1024, 1025, 1299, 9001, 16_383, 16_384, 19_999]) {
-            for wide in [Copier::here(), Copier::Common] {
+            for copier in ways() {
                 let mut to = vec![0; 20_100];
                 let (into, out) = (to.as_mut_ptr().wrapping_add(3), from.as_ptr().wrapping_add(1));
                 // SAFETY: both are longer, from the third byte on.
-                unsafe { copy_wide(into, out, len, wide) };
-                assert_eq!(to[3..3 + len], from[1..1 + len], "{len}");
-                assert!(to[..3].iter().chain(&to[3 + len..]).all(|&byte| byte == 0), "{len}");
+                unsafe { copy_by(into, out, len, copier) };
+                assert_eq!(to[3..3 + len], from[1..1 + len], "{len} {copier:?}");
+                assert!(
+                    to[..3].iter().chain(&to[3 + len..]).all(|&byte| byte == 0),
+                    "{len} {copier:?}"
+                );
 
                 to.fill(0);
                 // SAFETY: likewise.

@@ -1,6 +1,6 @@
 //! Buffers in guest memory together with what keeps them mapped.
 
-use super::copy::{For, prefetch_lines};
+use super::copy::{Copier, For, prefetch_lines};
 use super::slice::GuestSlice;
 use crate::memory::{GuestMemory, Near};
 use std::sync::Arc;
@@ -138,11 +138,17 @@ impl<M> Adder<'_, M> {
         (ahead, purpose): (usize, For),
     ) -> (usize, u64) {
         self.buffers.reserve(max);
+        let copier = Copier::here();
         let (mut count, mut bytes) = (0, 0);
         let room = &mut self.buffers.spare_capacity_mut()[..max];
         for ((guest, len, mark), place) in offers.zip(room) {
             let Some(slice) = self.near.slice(guest, len.into()) else { break };
-            prefetch_lines(slice.as_ptr(), slice.len().min(ahead), purpose);
+            // What is read is as long as its frame; what is written, as its buffer.
+            let touched = match purpose {
+                For::Reading => copier.asked(slice.len()),
+                For::Writing | For::Reserving => slice.len(),
+            };
+            prefetch_lines(slice.as_ptr(), touched.min(ahead), purpose);
             place.write(Buffer { slice: lasting(slice), mark });
             (count, bytes) = (count + 1, bytes + u64::from(len));
             if bytes >= limit {
