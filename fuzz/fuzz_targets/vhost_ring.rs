@@ -54,6 +54,7 @@ impl Device {
             Features::EVENT_IDX,
             Features::MRG_RXBUF,
             Features::INDIRECT_DESC,
+            Features::CSUM,
         ];
         let chosen = bits.iter().enumerate().filter(|(bit, _)| features >> bit & 1 == 1);
         let features = chosen.fold(Features::VERSION_1, |all, (_, one)| all | *one);

@@ -1,7 +1,8 @@
 //! Feature bits of VIRTIO and of its network device, as driver and device agree on them.
 
-use crate::sys::Header;
+use crate::sys::{ASKED, Header, SentHeader};
 use bitflags::bitflags;
+use std::ops::Range;
 
 bitflags! {
     /// Bits of VIRTIO 1.2 §5.1.3 (0..=63 but 24..=50) and §6 (24..=50), and two of vhost-user's own.
@@ -76,6 +77,22 @@ impl Features {
         }
     }
 
+    /// Before each frame that the driver sends. Without CSUM and all of HOST_* its `flags` and `gso_type` are zero (VIRTIO 1.2 §5.1.6.2.1).
+    #[inline]
+    pub(crate) const fn sent_header(self) -> SentHeader {
+        let large = Self::HOST_TSO4.union(Self::HOST_TSO6).union(Self::HOST_USO);
+        let said = Self::CSUM.union(large).union(Self::HOST_ECN);
+        SentHeader { header: self.header(), speaks: self.intersects(said) }
+    }
+
+    /// The bytes of what the driver sends that are worth asking for as soon as it is there: not those of a header that is not read.
+    #[inline]
+    pub(crate) const fn asked_of_sent(self) -> Range<usize> {
+        let SentHeader { header, speaks } = self.sent_header();
+        let from = if speaks { 0 } else { header as usize };
+        from..ASKED
+    }
+
     /// Names of the bits that are set, in order, for people.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         self.iter_names().map(|(name, _)| name)
@@ -85,6 +102,15 @@ impl Features {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_header_speaks_of_what_was_negotiated_and_of_nothing_else() {
+        let silent = Features::VERSION_1 | Features::MRG_RXBUF | Features::GUEST_CSUM;
+        assert_eq!(silent.asked_of_sent(), 12..ASKED);
+        for one in [Features::CSUM, Features::HOST_TSO4, Features::HOST_TSO6, Features::HOST_USO] {
+            assert_eq!((silent | one).asked_of_sent(), 0..ASKED, "{one:?}");
+        }
+    }
 
     #[test]
     fn the_header_has_num_buffers_from_version_1_on() {

@@ -265,8 +265,8 @@ fn to_one_that_does_not_it_goes_in_segments_with_their_sums() {
 }
 
 #[test]
-fn a_header_that_was_not_negotiated_costs_the_frame_and_nothing_else() {
-    let mut rig = Rig::new(PLAIN, MERGEABLE);
+fn a_header_that_says_what_was_not_negotiated_costs_the_frame_and_nothing_else() {
+    let mut rig = Rig::new(PLAIN | Features::CSUM, MERGEABLE);
     assert!(rig.to.post(&[1600], false));
     rig.send(LARGE, &large(100));
     assert_eq!(rig.forward(), 0);
@@ -274,6 +274,21 @@ fn a_header_that_was_not_negotiated_costs_the_frame_and_nothing_else() {
     assert!(rig.from.reap().is_some(), "its buffer came back");
     rig.send([0; HEADER_MAX], &pattern(60));
     assert_eq!(rig.forward(), 1);
+}
+
+#[test]
+fn a_header_that_can_say_nothing_is_not_read() {
+    let mut rig = Rig::new(PLAIN, MERGEABLE);
+    (0..3).for_each(|_| assert!(rig.to.post(&[1600], false)));
+    rig.send_whole(LARGE, &large(100));
+    assert_eq!(rig.forward_unread(), (1, 0));
+    rig.send_whole(LARGE, &large(100));
+    rig.send(LARGE, &large(100));
+    assert_eq!(rig.forward(), 2);
+    while let Some((header, frame)) = rig.received() {
+        assert_eq!((header[..10].to_vec(), frame), (vec![0; 10], large(100)));
+    }
+    assert_eq!((rig.drops(), rig.to.reap()), (vec![], None));
 }
 
 #[test]

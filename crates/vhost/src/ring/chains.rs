@@ -4,8 +4,8 @@ use super::header::{HEADER_MAX, NetHeader};
 use crate::fault::Fault;
 use crate::features::Features;
 use crate::memory::{GuestMemory, GuestSlice};
-use crate::sys::{ASKED, Adder, Buffer, Copier, For, Header, Held, prefetch_lines};
-use std::ops::RangeInclusive;
+use crate::sys::{Adder, Buffer, Copier, For, Held, SentHeader, prefetch_lines};
+use std::ops::{Range, RangeInclusive};
 use std::slice;
 use std::sync::Arc;
 
@@ -62,18 +62,12 @@ pub(super) struct Unused {
 /// Buffers taken from a ring, with what keeps their memory mapped.
 ///
 /// A chain holds no more than its ring's driver said when it was read: addresses and lengths here are ours.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Chains {
     held: Held<Mark>,
     bytes: u64,
-    /// Bytes of each that are worth asking for as soon as it is read.
-    ahead: usize,
-}
-
-impl Default for Chains {
-    fn default() -> Self {
-        Self { held: Held::default(), bytes: 0, ahead: ASKED }
-    }
+    /// The bytes of each that are worth asking for as soon as it is read.
+    ahead: Range<usize>,
 }
 
 impl Chains {
@@ -121,15 +115,16 @@ impl Chains {
         features: Features,
         area: &mut [u8],
     ) -> Option<(NetHeader, usize)> {
-        let (slice, header) = (self.held.buffers()[index].slice, features.header());
+        let (slice, sent) = (self.held.buffers()[index].slice, features.sent_header());
+        let header = sent.header;
         let len = slice.len().saturating_sub(header as usize).min(area.len());
         // A buffer of several slices has an empty one here.
-        match slice.read_frame(header, &mut area[..len]) {
+        match slice.read_frame(sent, &mut area[..len]) {
             Some((number, rest)) => {
                 self.held.cut(index, slice.len() - rest.len());
                 Some((NetHeader(number), len))
             }
-            None => self.take_parts(index, header as usize, area),
+            None => self.take_parts(index, sent, area),
         }
     }
 
@@ -147,17 +142,17 @@ impl Chains {
         area: impl Fn(&mut P) -> &mut [u8; AREA],
         mut taken: impl FnMut(&mut P, usize, usize, usize),
     ) -> usize {
-        let (header, mut index, mut places) = (features.header(), from, places.iter_mut());
-        let copy = Copier::here();
+        let (sent, mut index, mut places) = (features.sent_header(), from, places.iter_mut());
+        let (copier, header) = (Copier::here(), sent.header as usize);
         self.held.cut_each(from, |slice, mark| {
             let place = places.next()?;
             if !mark.is_single() || slice.len() > PLAIN_MAX {
                 return None;
             }
-            let head = slice.read_plain(header, area(place), copy)?;
-            taken(place, index, head, slice.len() - (header as usize + head));
+            let head = slice.read_plain(sent, area(place), copier)?;
+            taken(place, index, head, slice.len() - (header + head));
             index += 1;
-            Some(header as usize + head)
+            Some(header + head)
         })
     }
 
@@ -166,14 +161,15 @@ impl Chains {
     fn take_parts(
         &mut self,
         index: usize,
-        header_len: usize,
+        SentHeader { header, speaks }: SentHeader,
         area: &mut [u8],
     ) -> Option<(NetHeader, usize)> {
+        let header_len = header as usize;
         let len = self.remaining(index).checked_sub(header_len)?.min(area.len());
         let mut header = [0; HEADER_MAX];
         self.read(index, &mut header[..header_len]);
         self.read(index, &mut area[..len]);
-        Some((NetHeader::of(&header), len))
+        Some((if speaks { NetHeader::of(&header) } else { NetHeader::default() }, len))
     }
 
     /// Moves the first `into.len()` bytes of chain `index` to private memory; what remains is the rest.
@@ -256,9 +252,9 @@ impl Chains {
         Unused { buffers: unused.len() as u16, places }
     }
 
-    /// So many bytes of each chain that is read from now on are likely to be touched: more are not asked for ahead.
+    /// These bytes of each chain that is read from now on are likely to be touched: others are not asked for ahead.
     #[inline]
-    pub(super) fn expect(&mut self, bytes: usize) {
+    pub(super) fn expect(&mut self, bytes: Range<usize>) {
         self.ahead = bytes;
     }
 
@@ -269,7 +265,7 @@ impl Chains {
     #[inline]
     pub(super) fn gather(&mut self, purpose: For) -> Gather<'_> {
         let adder = self.held.adder().expect("reset comes before every use");
-        Gather { adder, bytes: &mut self.bytes, ahead: self.ahead, purpose }
+        Gather { adder, bytes: &mut self.bytes, ahead: self.ahead.clone(), purpose }
     }
 
     /// Forgets the first `count` chains.
@@ -293,13 +289,13 @@ impl Chains {
 #[derive(Clone, Copy, Debug)]
 pub struct Unread<'c> {
     chains: &'c Chains,
-    header: Header,
+    sent: SentHeader,
 }
 
 impl<'c> Unread<'c> {
     /// The frames in these chains, of which nothing was taken, by a driver of these features.
     pub fn new(chains: &'c Chains, features: Features) -> Self {
-        Self { chains, header: features.header() }
+        Self { chains, sent: features.sent_header() }
     }
 
     /// Frames.
@@ -321,7 +317,7 @@ impl<'c> Unread<'c> {
     ) -> impl Iterator<Item = GuestSlice<'c>> {
         // A buffer of several slices has an empty one here.
         let all = self.chains.buffers_from(0).iter();
-        all.map_while(move |buffer| buffer.slice.plain(self.header, lengths))
+        all.map_while(move |buffer| buffer.slice.plain(self.sent, lengths))
     }
 }
 
@@ -329,7 +325,7 @@ impl<'c> Unread<'c> {
 pub(super) struct Gather<'c> {
     adder: Adder<'c, Mark>,
     bytes: &'c mut u64,
-    ahead: usize,
+    ahead: Range<usize>,
     purpose: For,
 }
 
@@ -351,7 +347,7 @@ impl<'c> Gather<'c> {
     ) -> usize {
         let limit = BYTES_MAX.saturating_sub(*self.bytes).max(1);
         let marked = offers.map(|(guest, len, id)| (guest, len, Mark::one(id)));
-        let (count, bytes) = self.adder.push_run(marked, max, limit, (self.ahead, purpose));
+        let (count, bytes) = self.adder.push_run(marked, max, limit, (&self.ahead, purpose));
         *self.bytes += bytes;
         count
     }
@@ -380,7 +376,7 @@ impl Building<'_, '_> {
         }
         let Gather { adder, bytes, ahead, purpose } = &mut *self.gather;
         let part = adder.push_part(guest, len).ok_or(Fault::Unmapped { guest, len })?;
-        prefetch_lines(part.as_ptr(), part.len().min(*ahead), *purpose);
+        prefetch_lines(part.as_ptr(), part.len().min(ahead.end), *purpose);
         **bytes += u64::from(len);
         Ok(())
     }

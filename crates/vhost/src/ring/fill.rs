@@ -281,7 +281,7 @@ impl Vring {
             self.room.discard(self.filled);
             self.filled = 0;
         }
-        self.room.expect(self.usual);
+        self.room.expect(0..self.usual);
         let found = match &mut self.layout {
             Layout::Split(split) => split.fetch(count, Queue::Receive, &mut self.room),
             Layout::Packed(packed) => packed.fetch(count, Queue::Receive, &mut self.room),

@@ -102,6 +102,7 @@ impl Vring {
     #[inline]
     pub fn take(&mut self, max: usize, chains: &mut Chains) -> Result<usize, Fault> {
         chains.reset(&self.memory);
+        chains.expect(self.features.asked_of_sent());
         let count = each!(&mut self.layout, layout => layout.fetch(max, Queue::Transmit, chains));
         // First: what was read from memory that is gone may have been anything.
         self.check_memory()?;

@@ -3,6 +3,7 @@
 use super::copy::{Copier, For, prefetch_lines};
 use super::slice::GuestSlice;
 use crate::memory::{GuestMemory, Near};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A list of buffers of one [`GuestMemory`], which it keeps alive; `M` is what its user notes of each.
@@ -127,7 +128,7 @@ pub(crate) struct Adder<'h, M> {
 }
 
 impl<M> Adder<'_, M> {
-    /// Adds buffers of one slice of the largest region each, and asks for their first `ahead` bytes; up to the first that does not lie there, and at
+    /// Adds buffers of one slice of the largest region each, and asks for the bytes `ahead` of what is read, for all up to its end of what is written; up to the first that does not lie there, and at
     /// most `max` buffers or `bytes` bytes, the last of them whole. Returns how many there are now more, and their bytes.
     #[inline(always)] // one loop with `offers`
     pub(crate) fn push_run(
@@ -135,7 +136,7 @@ impl<M> Adder<'_, M> {
         offers: impl Iterator<Item = (u64, u32, M)>,
         max: usize,
         limit: u64,
-        (ahead, purpose): (usize, For),
+        (ahead, purpose): (&Range<usize>, For),
     ) -> (usize, u64) {
         self.buffers.reserve(max);
         let copier = Copier::here();
@@ -144,11 +145,14 @@ impl<M> Adder<'_, M> {
         for ((guest, len, mark), place) in offers.zip(room) {
             let Some(slice) = self.near.slice(guest, len.into()) else { break };
             // What is read is as long as its frame; what is written, as its buffer.
-            let touched = match purpose {
-                For::Reading => copier.asked(slice.len()),
-                For::Writing | For::Reserving => slice.len(),
+            let (touched, most) = match purpose {
+                For::Reading => {
+                    let touched = slice.split_at(ahead.start.min(slice.len())).1;
+                    (touched, copier.asked(touched.len()))
+                }
+                For::Writing | For::Reserving => (slice, slice.len()),
             };
-            prefetch_lines(slice.as_ptr(), touched.min(ahead), purpose);
+            prefetch_lines(touched.as_ptr(), most.min(ahead.end), purpose);
             place.write(Buffer { slice: lasting(slice), mark });
             (count, bytes) = (count + 1, bytes + u64::from(len));
             if bytes >= limit {

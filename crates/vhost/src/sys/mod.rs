@@ -35,5 +35,5 @@ pub(crate) use guard::hits;
 pub(crate) use held::{Adder, Buffer, Held};
 pub(crate) use mapping::{MapError, Mapping};
 pub use slice::GuestSlice;
-pub(crate) use slice::Header;
+pub(crate) use slice::{Header, SentHeader};
 pub(crate) use uring::Uring;

@@ -89,44 +89,38 @@ impl<'m> GuestSlice<'m> {
         compiler_fence(Ordering::SeqCst);
     }
 
-    /// Reads the header before a frame, and the frame's first bytes into `head`; returns the header and what is left. `None`, and nothing
+    /// Reads the header before a frame, and the frame's first bytes into `head`; returns the header (0 if it says nothing) and what is left. `None`, and nothing
     /// is read, when there are fewer bytes. Each is read once.
     #[inline(always)] // one check and eight moves: a call would double it
-    pub(crate) fn read_frame(self, header: Header, head: &mut [u8]) -> Option<(u128, Self)> {
+    pub(crate) fn read_frame(self, sent: SentHeader, head: &mut [u8]) -> Option<(u128, Self)> {
+        let SentHeader { header, speaks } = sent;
         let rest = self.len.checked_sub(header as usize + head.len())?;
         let start = self.start.as_ptr();
-        // SAFETY: the header's bytes are inside, by the check above; any bytes are a number, at any address.
-        let first = unsafe { start.cast::<u64>().read_unaligned() };
-        let second = match header {
-            // SAFETY: as above.
-            Header::Twelve => unsafe { start.wrapping_add(8).cast::<u32>().read_unaligned() },
-            // SAFETY: as above.
-            Header::Ten => unsafe { start.wrapping_add(8).cast::<u16>().read_unaligned() }.into(),
-        };
+        // SAFETY: the header's bytes are inside, by the check above.
+        let number = if speaks { unsafe { header.number(start) } } else { 0 };
         // SAFETY: the head's bytes lie behind the header, inside; private memory does not overlap a mapping.
         unsafe { copy(head.as_mut_ptr(), start.wrapping_add(header as usize), head.len()) };
         // As for `read`.
         compiler_fence(Ordering::SeqCst);
         // SAFETY: the sum was checked, so this is inside or just behind.
         let start = unsafe { self.start.add(self.len - rest) };
-        let number = u128::from(first.to_le()) | u128::from(second.to_le()) << 64;
         Some((number, Self { start, len: rest, ..self }))
     }
 
-    /// Reads as many of the bytes behind a header as there are and as fit; returns how many. `None` when the header says anything of the frame (its
-    /// first two bytes are not zero), or there are fewer bytes than it has; it may have been read then. Each is read once.
+    /// Reads as many of the bytes behind a header as there are and as fit; returns how many. `None` when the header says anything of the frame
+    /// ([`SentHeader::says`]), or there are fewer bytes than it has; it may have been read then. Each is read once.
     #[inline(always)] // as above
     pub(crate) fn read_plain<const AREA: usize>(
         self,
-        header: Header,
+        sent: SentHeader,
         into: &mut [u8; AREA],
         copier: Copier,
     ) -> Option<usize> {
+        let header = sent.header;
         let len = self.len.checked_sub(header as usize)?.min(AREA);
         let start = self.start.as_ptr();
-        // SAFETY: a header has ten bytes at least, and they are inside; any bytes are a number, at any address.
-        let said = unsafe { start.cast::<u16>().read_unaligned() };
-        if said != 0 {
+        // SAFETY: the header's bytes are inside.
+        if unsafe { sent.says(self.start) } {
             return None;
         }
         // SAFETY: behind the header `len` bytes are inside, and `into` has room for them; private memory does not overlap a mapping.
@@ -136,16 +130,16 @@ impl<'m> GuestSlice<'m> {
         Some(len)
     }
 
-    /// The frame behind a header that says nothing of it (its first two bytes are zero), if it has so many bytes. The header is read once.
+    /// The frame behind a header that says nothing of it ([`SentHeader::says`]), if it has so many bytes. The header is read once.
     #[inline(always)] // as above
-    pub(crate) fn plain(self, header: Header, lengths: &RangeInclusive<usize>) -> Option<Self> {
-        let len = self.len.checked_sub(header as usize)?;
+    pub(crate) fn plain(self, sent: SentHeader, lengths: &RangeInclusive<usize>) -> Option<Self> {
+        let len = self.len.checked_sub(sent.header as usize)?;
         if !lengths.contains(&len) {
             return None;
         }
-        // SAFETY: as in `read_plain`.
-        let said = unsafe { self.start.as_ptr().cast::<u16>().read_unaligned() };
-        (said == 0).then(|| self.split_at(header as usize).1)
+        // SAFETY: the header's bytes are inside.
+        let says = unsafe { sent.says(self.start) };
+        (!says).then(|| self.split_at(sent.header as usize).1)
     }
 
     /// Copies `from` to the first bytes.
@@ -195,6 +189,46 @@ fn inside(fits: bool) {
 pub(crate) enum Header {
     Ten = 10,
     Twelve = 12,
+}
+
+impl Header {
+    /// Its bytes as a number, the first one lowest. They are read once.
+    ///
+    /// # Safety
+    /// They are mapped from `start` on.
+    #[inline(always)] // as `GuestSlice::read_frame`
+    unsafe fn number(self, start: *const u8) -> u128 {
+        // SAFETY: the caller's promise; any bytes are a number, at any address.
+        let first = unsafe { start.cast::<u64>().read_unaligned() };
+        let behind = start.wrapping_add(8);
+        let second = match self {
+            // SAFETY: as above.
+            Self::Twelve => unsafe { behind.cast::<u32>().read_unaligned() },
+            // SAFETY: as above.
+            Self::Ten => unsafe { behind.cast::<u16>().read_unaligned() }.into(),
+        };
+        u128::from(first.to_le()) | u128::from(second.to_le()) << 64
+    }
+}
+
+/// The header before a frame that a driver sends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct SentHeader {
+    pub(crate) header: Header,
+    /// Whether driver and device agreed on anything that it could say. If not it is not read: with DPDK's drivers it ends a line of its own, before the frame's.
+    pub(crate) speaks: bool,
+}
+
+impl SentHeader {
+    /// Whether one says anything of its frame: its first two bytes (`flags`, `gso_type`) are not zero. They are read once.
+    ///
+    /// # Safety
+    /// Its bytes are mapped from `start` on.
+    #[inline(always)] // as above
+    unsafe fn says(self, start: NonNull<u8>) -> bool {
+        // SAFETY: a header has ten bytes at least; any bytes are a number, at any address.
+        self.speaks && unsafe { start.cast::<u16>().read_unaligned() } != 0
+    }
 }
 
 impl fmt::Debug for GuestSlice<'_> {

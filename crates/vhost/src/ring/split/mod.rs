@@ -210,11 +210,17 @@ impl Split {
         self.avail.prefetch(INDEX, For::Reading);
     }
 
-    /// Asks for the lines that the used entries of the next `count` buffers will be written to.
+    /// Asks for the lines that the used entries of the next `count` buffers will be written to; of what the driver sends, which is given back soon, the used index's
+    /// too.
     #[inline]
     fn expect_used(&self, count: usize, queue: Queue) {
-        if queue == Queue::Transmit && self.features.contains(Features::IN_ORDER) {
-            return; // one entry for all of them
+        if queue == Queue::Transmit && count > 0 {
+            self.used.prefetch(INDEX, For::Writing);
+            if self.features.contains(Features::IN_ORDER) {
+                // One entry for all of them.
+                let place = usize::from(self.used_index & (self.size - 1));
+                return self.used.prefetch(ENTRIES + 8 * place, For::Writing);
+            }
         }
         let first = usize::from(self.next & (self.size - 1));
         for place in (first..first + count).step_by(LINE / 8) {
