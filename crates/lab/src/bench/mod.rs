@@ -53,7 +53,7 @@ struct Common {
     /// Rounds; the contenders alternate within each.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=50))]
     rounds: u32,
-    /// Also write the figures as JSON.
+    /// Also write the figures as JSON, case by case as they are measured.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Only cases whose name contains this.
