@@ -68,6 +68,8 @@ pub struct Chains {
     bytes: u64,
     /// The bytes of each that are worth asking for as soon as it is read.
     ahead: Range<usize>,
+    /// Whether heads were taken of the last ones: they will be of the next, most often, and are worth asking for.
+    are_looked_at: bool,
 }
 
 impl Chains {
@@ -115,6 +117,7 @@ impl Chains {
         features: Features,
         area: &mut [u8],
     ) -> Option<(NetHeader, usize)> {
+        self.are_looked_at = true;
         let (slice, sent) = (self.held.buffers()[index].slice, features.sent_header());
         let header = sent.header;
         let len = slice.len().saturating_sub(header as usize).min(area.len());
@@ -144,6 +147,7 @@ impl Chains {
     ) -> usize {
         let (sent, mut index, mut places) = (features.sent_header(), from, places.iter_mut());
         let (copier, header) = (Copier::here(), sent.header as usize);
+        self.are_looked_at = true;
         self.held.cut_each(from, |slice, mark| {
             let place = places.next()?;
             if !mark.is_single() || slice.len() > PLAIN_MAX {
@@ -258,6 +262,12 @@ impl Chains {
         self.ahead = bytes;
     }
 
+    /// They are there, and nobody has looked at them yet.
+    #[inline]
+    pub(super) fn begin(&mut self) {
+        self.are_looked_at = false;
+    }
+
     /// To add chains for `purpose`.
     ///
     /// # Panics
@@ -265,7 +275,8 @@ impl Chains {
     #[inline]
     pub(super) fn gather(&mut self, purpose: For) -> Gather<'_> {
         let adder = self.held.adder().expect("reset comes before every use");
-        Gather { adder, bytes: &mut self.bytes, ahead: self.ahead.clone(), purpose }
+        let ahead = (self.ahead.clone(), self.are_looked_at);
+        Gather { adder, bytes: &mut self.bytes, ahead, purpose }
     }
 
     /// Forgets the first `count` chains.
@@ -325,7 +336,8 @@ impl<'c> Unread<'c> {
 pub(super) struct Gather<'c> {
     adder: Adder<'c, Mark>,
     bytes: &'c mut u64,
-    ahead: Range<usize>,
+    /// As of the chains: which bytes, and whether they are looked at.
+    ahead: (Range<usize>, bool),
     purpose: For,
 }
 
@@ -347,7 +359,8 @@ impl<'c> Gather<'c> {
     ) -> usize {
         let limit = BYTES_MAX.saturating_sub(*self.bytes).max(1);
         let marked = offers.map(|(guest, len, id)| (guest, len, Mark::one(id)));
-        let (count, bytes) = self.adder.push_run(marked, max, limit, (&self.ahead, purpose));
+        let ahead = (&self.ahead.0, self.ahead.1);
+        let (count, bytes) = self.adder.push_run(marked, max, limit, ahead, purpose);
         *self.bytes += bytes;
         count
     }
@@ -376,7 +389,7 @@ impl Building<'_, '_> {
         }
         let Gather { adder, bytes, ahead, purpose } = &mut *self.gather;
         let part = adder.push_part(guest, len).ok_or(Fault::Unmapped { guest, len })?;
-        prefetch_lines(part.as_ptr(), part.len().min(ahead.end), *purpose);
+        prefetch_lines(part.as_ptr(), part.len().min(ahead.0.end), *purpose);
         **bytes += u64::from(len);
         Ok(())
     }

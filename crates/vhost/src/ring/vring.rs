@@ -113,6 +113,7 @@ impl Vring {
         if self.armed {
             self.disarm();
         }
+        chains.begin();
         self.note_taken(chains);
         Ok(count)
     }

@@ -91,7 +91,7 @@ impl<'a> Burst<'a> {
                 break;
             };
             // Asked for when the buffer was read, they may have moved to a farther cache of ours since.
-            prefetch_lines(to.as_ptr(), copier.asked(total), For::Writing);
+            prefetch_lines(to.as_ptr(), copier.asked(total, false), For::Writing);
             place.write(Way {
                 to: to.as_ptr().as_ptr(),
                 from,

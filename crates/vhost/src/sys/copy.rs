@@ -9,8 +9,11 @@ const LONG_MIN: usize = 512;
 /// Bytes that are on their way before they are written ([`Long::Ahead`]). Twice as many are no better, and three times worse.
 const AHEAD: usize = 8 * 64;
 
-/// The first line of a long frame: whoever follows finds the next ones on their way.
+/// The first line of a long frame that is copied whole: the copy finds the next ones on their way.
 const FIRST: usize = 64;
+
+/// Header and head of one that is looked at, wherever in a line they begin.
+const LOOKED_AT: usize = 2 * 64;
 
 /// How this processor copies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,13 +83,17 @@ impl Copier {
         Self { stores: Stores::Common, long: Long::String }
     }
 
-    /// Of a frame of `len` bytes, how many at its beginning are worth asking for before its turn comes ([`prefetch_lines`]). Of one that is moved by [`Long::Ahead`] only the first line: what else is on its way
-    /// then is in the way.
+    /// Of a frame of `len` bytes, how many at its beginning are worth asking for before its turn comes ([`prefetch_lines`]). Of one that is moved by [`Long::Ahead`] only the
+    /// first line, or what is looked at: what else is on its way then is in the way.
     #[inline]
-    pub(crate) fn asked(self, len: usize) -> usize {
+    pub(crate) fn asked(self, len: usize, is_looked_at: bool) -> usize {
         let is_ahead =
             self.long == Long::Ahead && (LONG_MIN..self.long.string_min()).contains(&len);
-        if is_ahead { FIRST } else { len.min(ASKED) }
+        match (is_ahead, is_looked_at) {
+            (false, _) => len.min(ASKED),
+            (true, false) => FIRST,
+            (true, true) => LOOKED_AT,
+        }
     }
 
     /// Copies as [`copy`] does.

@@ -136,7 +136,8 @@ impl<M> Adder<'_, M> {
         offers: impl Iterator<Item = (u64, u32, M)>,
         max: usize,
         limit: u64,
-        (ahead, purpose): (&Range<usize>, For),
+        (ahead, is_looked_at): (&Range<usize>, bool),
+        purpose: For,
     ) -> (usize, u64) {
         self.buffers.reserve(max);
         let copier = Copier::here();
@@ -148,7 +149,7 @@ impl<M> Adder<'_, M> {
             let (touched, most) = match purpose {
                 For::Reading => {
                     let touched = slice.split_at(ahead.start.min(slice.len())).1;
-                    (touched, copier.asked(touched.len()))
+                    (touched, copier.asked(touched.len(), is_looked_at))
                 }
                 For::Writing | For::Reserving => (slice, slice.len()),
             };
