@@ -4,7 +4,7 @@ use super::header::{HEADER_MAX, NetHeader};
 use crate::fault::Fault;
 use crate::features::Features;
 use crate::memory::{GuestMemory, GuestSlice};
-use crate::sys::{Adder, Buffer, Copier, For, Held, SentHeader, prefetch_lines};
+use crate::sys::{Adder, Buffer, Copier, Expected, For, Held, SentHeader, prefetch_lines};
 use std::ops::{Range, RangeInclusive};
 use std::slice;
 use std::sync::Arc;
@@ -66,10 +66,8 @@ pub(super) struct Unused {
 pub struct Chains {
     held: Held<Mark>,
     bytes: u64,
-    /// The bytes of each that are worth asking for as soon as it is read.
-    ahead: Range<usize>,
-    /// Whether heads were taken of the last ones: they will be of the next, most often, and are worth asking for.
-    are_looked_at: bool,
+    /// Of those that are read from now on.
+    expected: Expected,
 }
 
 impl Chains {
@@ -117,7 +115,7 @@ impl Chains {
         features: Features,
         area: &mut [u8],
     ) -> Option<(NetHeader, usize)> {
-        self.are_looked_at = true;
+        self.expected.are_looked_at = true;
         let (slice, sent) = (self.held.buffers()[index].slice, features.sent_header());
         let header = sent.header;
         let len = slice.len().saturating_sub(header as usize).min(area.len());
@@ -147,7 +145,7 @@ impl Chains {
     ) -> usize {
         let (sent, mut index, mut places) = (features.sent_header(), from, places.iter_mut());
         let (copier, header) = (Copier::here(), sent.header as usize);
-        self.are_looked_at = true;
+        self.expected.are_looked_at = true;
         self.held.cut_each(from, |slice, mark| {
             let place = places.next()?;
             if !mark.is_single() || slice.len() > PLAIN_MAX {
@@ -259,13 +257,13 @@ impl Chains {
     /// These bytes of each chain that is read from now on are likely to be touched: others are not asked for ahead.
     #[inline]
     pub(super) fn expect(&mut self, bytes: Range<usize>) {
-        self.ahead = bytes;
+        self.expected.bytes = bytes;
     }
 
     /// They are there, and nobody has looked at them yet.
     #[inline]
     pub(super) fn begin(&mut self) {
-        self.are_looked_at = false;
+        self.expected.are_looked_at = false;
     }
 
     /// To add chains for `purpose`.
@@ -275,8 +273,7 @@ impl Chains {
     #[inline]
     pub(super) fn gather(&mut self, purpose: For) -> Gather<'_> {
         let adder = self.held.adder().expect("reset comes before every use");
-        let ahead = (self.ahead.clone(), self.are_looked_at);
-        Gather { adder, bytes: &mut self.bytes, ahead, purpose }
+        Gather { adder, bytes: &mut self.bytes, expected: &self.expected, purpose }
     }
 
     /// Forgets the first `count` chains.
@@ -336,8 +333,7 @@ impl<'c> Unread<'c> {
 pub(super) struct Gather<'c> {
     adder: Adder<'c, Mark>,
     bytes: &'c mut u64,
-    /// As of the chains: which bytes, and whether they are looked at.
-    ahead: (Range<usize>, bool),
+    expected: &'c Expected,
     purpose: For,
 }
 
@@ -359,8 +355,7 @@ impl<'c> Gather<'c> {
     ) -> usize {
         let limit = BYTES_MAX.saturating_sub(*self.bytes).max(1);
         let marked = offers.map(|(guest, len, id)| (guest, len, Mark::one(id)));
-        let ahead = (&self.ahead.0, self.ahead.1);
-        let (count, bytes) = self.adder.push_run(marked, max, limit, ahead, purpose);
+        let (count, bytes) = self.adder.push_run(marked, max, limit, self.expected, purpose);
         *self.bytes += bytes;
         count
     }
@@ -387,9 +382,9 @@ impl Building<'_, '_> {
         if len == 0 {
             return Ok(()); // allowed, and nothing
         }
-        let Gather { adder, bytes, ahead, purpose } = &mut *self.gather;
+        let Gather { adder, bytes, expected, purpose } = &mut *self.gather;
         let part = adder.push_part(guest, len).ok_or(Fault::Unmapped { guest, len })?;
-        prefetch_lines(part.as_ptr(), part.len().min(ahead.0.end), *purpose);
+        prefetch_lines(part.as_ptr(), part.len().min(expected.bytes.end), *purpose);
         **bytes += u64::from(len);
         Ok(())
     }

@@ -8,7 +8,7 @@ use crate::fault::Fault;
 use crate::features::Features;
 use crate::log::DirtyLog;
 use crate::memory::{GuestMemory, GuestSlice};
-use crate::sys::{self, BURST, Burst, Header, Piece};
+use crate::sys::{self, BURST, Backwards, Burst, Header, Piece};
 use arrayvec::ArrayVec;
 use std::iter::{empty, once};
 use std::ops::RangeInclusive;
@@ -200,7 +200,7 @@ impl Vring {
             moves.extend(rests.zip(bodies));
         }
         burst.write();
-        moves.iter().for_each(|&(to, body)| write_body(to, body));
+        write_bodies(&moves);
         self.filled += put.frames;
         self.usual = usual_after(put, header).unwrap_or(self.usual);
         put
@@ -299,7 +299,16 @@ fn usual_after(put: Put, header: Header) -> Option<usize> {
     Some(if usual <= sys::ASKED { usual } else { SHORTEST })
 }
 
-/// Copies a body into one slice that has room for it.
+/// Copies bodies, each into one slice that has room for it.
+#[inline]
+fn write_bodies<'a>(moves: &'a [(GuestSlice<'a>, Payload<'a>)]) {
+    let longest = moves.iter().map(|(_, body)| body.len()).max().unwrap_or_default();
+    match Backwards::of(longest) {
+        Some(backwards) => write_backwards(backwards, moves),
+        None => moves.iter().for_each(|&(to, body)| write_body(to, body)),
+    }
+}
+
 #[inline]
 fn write_body(mut to: GuestSlice<'_>, body: Payload<'_>) {
     match body {
@@ -312,6 +321,22 @@ fn write_body(mut to: GuestSlice<'_>, body: Payload<'_>) {
             }
         }
     }
+}
+
+fn write_backwards<'a>(mut backwards: Backwards<'a>, moves: &'a [(GuestSlice<'a>, Payload<'a>)]) {
+    for &(to, body) in moves.iter().rev() {
+        match body {
+            Payload::Private(bytes) => backwards.take_private(to, bytes),
+            Payload::Guest(parts) => {
+                let mut end = body.len();
+                for part in parts.iter().rev() {
+                    end -= part.len();
+                    backwards.take_from(to.split_at(end).1, *part);
+                }
+            }
+        }
+    }
+    backwards.finish();
 }
 
 /// Marks the pages of the first `total` bytes of `slices`.

@@ -4,6 +4,7 @@
 //! the same lowest 12 bits as one of them waits too. So the loop reads little (one entry for each frame, and its head) and writes little
 //! (whole registers): with the bookkeeping in it, a frame cost three times as much when the guest's core was far away.
 
+use super::backwards::Backwards;
 use super::copy::{Copier, For, prefetch_lines};
 use super::slice::{GuestSlice, Header};
 use crate::ring::{NetHeader, Outline};
@@ -64,6 +65,8 @@ pub(crate) struct Burst<'a> {
     count: usize,
     bytes: u64,
     has_bodies: bool,
+    /// Not below the longest piece, nor twice as much.
+    longest: usize,
     borrows: PhantomData<&'a [u8]>,
 }
 
@@ -72,7 +75,8 @@ impl<'a> Burst<'a> {
     #[inline]
     pub(crate) fn new(header: Header) -> Self {
         let ways = [const { MaybeUninit::uninit() }; BURST];
-        Self { header, ways, count: 0, bytes: 0, has_bodies: false, borrows: PhantomData }
+        let (has_bodies, longest, borrows) = (false, 0, PhantomData);
+        Self { header, ways, count: 0, bytes: 0, has_bodies, longest, borrows }
     }
 
     /// Takes the first of these frames, as many as a burst holds and as there are buffers, up to one that does not fit into its own.
@@ -83,7 +87,7 @@ impl<'a> Burst<'a> {
         pieces: impl Iterator<Item = Piece<'f>>,
     ) {
         let copier = Copier::here();
-        let (mut count, mut bytes, mut bodies) = (0, 0, 0);
+        let (mut count, mut bytes, mut bodies, mut lengths) = (0, 0, 0, 0);
         for ((place, to), piece) in self.ways.iter_mut().zip(buffers).zip(pieces) {
             let Piece { header: NetHeader(number), from, len, body, .. } = piece;
             let total = self.header as usize + len + body;
@@ -100,9 +104,11 @@ impl<'a> Burst<'a> {
                 head,
                 total: total as u32,
             });
-            (count, bytes, bodies) = (count + 1, bytes + total as u64, bodies | body);
+            (count, bytes) = (count + 1, bytes + total as u64);
+            (bodies, lengths) = (bodies | body, lengths | len);
         }
         (self.count, self.bytes, self.has_bodies) = (count, bytes, bodies > 0);
+        self.longest = lengths;
     }
 
     /// Bytes of all frames, without headers.
@@ -151,14 +157,38 @@ impl<'a> Burst<'a> {
     /// `rest` writes a header from its ninth byte on.
     #[inline(always)] // one loop for each kind of header
     fn each(&self, copier: Copier, rest: impl Fn(*mut u8, &Way)) {
+        if let Some(backwards) = Backwards::of(self.longest) {
+            return self.each_long(backwards, rest);
+        }
         for way in self.ways() {
-            // SAFETY: as in `write`.
-            unsafe { way.to.cast::<u64>().write_unaligned(way.first) };
-            rest(way.to.wrapping_add(8), way);
-            let behind = way.to.wrapping_add(self.header as usize);
+            self.write_header(way, &rest);
             // SAFETY: `fill` checked that the piece lies in the slice, behind the header; it is borrowed for `'a`. Private memory does not overlap a
             // mapping; a guest that sends to itself may make two buffers overlap, and what arrives then is its own affair.
-            unsafe { copier.copy(behind, way.from, usize::from(way.head)) };
+            unsafe { copier.copy(self.behind(way), way.from, usize::from(way.head)) };
         }
+    }
+
+    /// The same for long pieces: the headers first, whose lines were asked for.
+    #[inline(never)]
+    fn each_long(&self, mut backwards: Backwards<'_>, rest: impl Fn(*mut u8, &Way)) {
+        self.ways().iter().for_each(|way| self.write_header(way, &rest));
+        for way in self.ways().iter().rev() {
+            // SAFETY: as in `each`.
+            unsafe { backwards.take(self.behind(way), way.from, usize::from(way.head)) };
+        }
+        backwards.finish();
+    }
+
+    #[inline(always)]
+    fn write_header(&self, way: &Way, rest: &impl Fn(*mut u8, &Way)) {
+        // SAFETY: as in `write`.
+        unsafe { way.to.cast::<u64>().write_unaligned(way.first) };
+        rest(way.to.wrapping_add(8), way);
+    }
+
+    /// Where the frame begins.
+    #[inline(always)]
+    fn behind(&self, way: &Way) -> *mut u8 {
+        way.to.wrapping_add(self.header as usize)
     }
 }

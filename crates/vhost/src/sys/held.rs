@@ -119,6 +119,15 @@ impl<M> Held<M> {
     }
 }
 
+/// What is likely to be done with buffers that are read from now on.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Expected {
+    /// The bytes of each that will be touched: others are not asked for ahead.
+    pub(crate) bytes: Range<usize>,
+    /// Whether heads were taken of the last ones: they will be of the next, most often.
+    pub(crate) are_looked_at: bool,
+}
+
 /// Adds to a list.
 pub(crate) struct Adder<'h, M> {
     buffers: &'h mut Vec<Buffer<'static, M>>,
@@ -128,7 +137,7 @@ pub(crate) struct Adder<'h, M> {
 }
 
 impl<M> Adder<'_, M> {
-    /// Adds buffers of one slice of the largest region each, and asks for the bytes `ahead` of what is read, for all up to its end of what is written; up to the first that does not lie there, and at
+    /// Adds buffers of one slice of the largest region each, and asks for the bytes `expected` of what is read, for all up to its end of what is written; up to the first that does not lie there, and at
     /// most `max` buffers or `bytes` bytes, the last of them whole. Returns how many there are now more, and their bytes.
     #[inline(always)] // one loop with `offers`
     pub(crate) fn push_run(
@@ -136,11 +145,12 @@ impl<M> Adder<'_, M> {
         offers: impl Iterator<Item = (u64, u32, M)>,
         max: usize,
         limit: u64,
-        (ahead, is_looked_at): (&Range<usize>, bool),
+        expected: &Expected,
         purpose: For,
     ) -> (usize, u64) {
         self.buffers.reserve(max);
         let copier = Copier::here();
+        let Expected { bytes: ahead, are_looked_at } = expected;
         let (mut count, mut bytes) = (0, 0);
         let room = &mut self.buffers.spare_capacity_mut()[..max];
         for ((guest, len, mark), place) in offers.zip(room) {
@@ -149,7 +159,7 @@ impl<M> Adder<'_, M> {
             let (touched, most) = match purpose {
                 For::Reading => {
                     let touched = slice.split_at(ahead.start.min(slice.len())).1;
-                    (touched, copier.asked(touched.len(), is_looked_at))
+                    (touched, copier.asked(touched.len(), *are_looked_at))
                 }
                 For::Writing | For::Reserving => (slice, slice.len()),
             };

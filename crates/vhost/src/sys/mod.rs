@@ -17,6 +17,7 @@
 
 mod aio;
 mod area;
+mod backwards;
 mod burst;
 mod copy;
 mod fence;
@@ -28,11 +29,12 @@ mod uring;
 
 pub(crate) use aio::Aio;
 pub(crate) use area::{Area, Descriptor};
+pub(crate) use backwards::Backwards;
 pub(crate) use burst::{BURST, Burst, Piece};
 pub(crate) use copy::{ASKED, Copier, For, prefetch_lines};
 pub(crate) use fence::full_fence;
 pub(crate) use guard::hits;
-pub(crate) use held::{Adder, Buffer, Held};
+pub(crate) use held::{Adder, Buffer, Expected, Held};
 pub(crate) use mapping::{MapError, Mapping};
 pub use slice::GuestSlice;
 pub(crate) use slice::{Header, SentHeader};

@@ -174,6 +174,8 @@ pub fn cases() -> Vec<Case> {
         Case::new("256 B port forward", 256, Rules::Ports, 1000).touched().goal(2.0, 2.0),
         Case::new("1518 B port forward", 1518, Rules::Ports, 1000).touched().goal(1.7, 1.7),
         Case::new("9000 B port forward", 9000, Rules::Ports, 1000).touched().goal(1.5, 1.5),
+        Case::new("1518 B one IP rule, 1k flows", 1518, Rules::Network, 1000).touched(),
+        Case::new("1518 B 1000 MACs a side, 1M flows", 1518, Rules::Learning, MILLION).touched(),
         Case::new("64 B one IP rule, 1 flow", 64, Rules::Network, 1),
         Case::new("64 B one IP rule, 10 flows", 64, Rules::Network, 10),
         Case::new("64 B one IP rule, 1k flows", 64, Rules::Network, 1000).goal(2.5, 1.7),
