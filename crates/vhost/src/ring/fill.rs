@@ -199,8 +199,17 @@ impl Vring {
             let rests = rests.map(|(before, buffer)| buffer.slice.split_at(before).1);
             moves.extend(rests.zip(bodies));
         }
-        burst.write();
-        write_bodies(&moves);
+        match Backwards::of(burst.longest()) {
+            Some(backwards) => burst.write_backwards(backwards, |backwards, number| {
+                if let Some(&(to, body)) = moves.get(number) {
+                    take_body(backwards, to, body);
+                }
+            }),
+            None => {
+                burst.write();
+                moves.iter().for_each(|&(to, body)| write_body(to, body));
+            }
+        }
         self.filled += put.frames;
         self.usual = usual_after(put, header).unwrap_or(self.usual);
         put
@@ -299,16 +308,7 @@ fn usual_after(put: Put, header: Header) -> Option<usize> {
     Some(if usual <= sys::ASKED { usual } else { SHORTEST })
 }
 
-/// Copies bodies, each into one slice that has room for it.
-#[inline]
-fn write_bodies<'a>(moves: &'a [(GuestSlice<'a>, Payload<'a>)]) {
-    let longest = moves.iter().map(|(_, body)| body.len()).max().unwrap_or_default();
-    match Backwards::of(longest) {
-        Some(backwards) => write_backwards(backwards, moves),
-        None => moves.iter().for_each(|&(to, body)| write_body(to, body)),
-    }
-}
-
+/// Copies a body into one slice that has room for it.
 #[inline]
 fn write_body(mut to: GuestSlice<'_>, body: Payload<'_>) {
     match body {
@@ -323,20 +323,18 @@ fn write_body(mut to: GuestSlice<'_>, body: Payload<'_>) {
     }
 }
 
-fn write_backwards<'a>(mut backwards: Backwards<'a>, moves: &'a [(GuestSlice<'a>, Payload<'a>)]) {
-    for &(to, body) in moves.iter().rev() {
-        match body {
-            Payload::Private(bytes) => backwards.take_private(to, bytes),
-            Payload::Guest(parts) => {
-                let mut end = body.len();
-                for part in parts.iter().rev() {
-                    end -= part.len();
-                    backwards.take_from(to.split_at(end).1, *part);
-                }
+/// The same, from the last of its parts to the first.
+fn take_body<'a>(backwards: &mut Backwards<'a>, to: GuestSlice<'a>, body: Payload<'a>) {
+    match body {
+        Payload::Private(bytes) => backwards.take_private(to, bytes),
+        Payload::Guest(parts) => {
+            let mut end = body.len();
+            for part in parts.iter().rev() {
+                end -= part.len();
+                backwards.take_from(to.split_at(end).1, *part);
             }
         }
     }
-    backwards.finish();
 }
 
 /// Marks the pages of the first `total` bytes of `slices`.

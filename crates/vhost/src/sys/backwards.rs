@@ -29,7 +29,7 @@ pub(crate) struct Backwards<'a> {
 }
 
 impl<'a> Backwards<'a> {
-    /// For copies of which the longest has so many bytes, if that is how this processor is best made to do them.
+    /// For frames of which the longest has so many bytes, if that is how this processor copies them best.
     #[inline]
     pub(crate) fn of(longest: usize) -> Option<Self> {
         let copier = Copier::here();
@@ -37,7 +37,7 @@ impl<'a> Backwards<'a> {
     }
 
     #[inline]
-    fn by(copier: Copier) -> Self {
+    pub(super) fn by(copier: Copier) -> Self {
         Self { copier, asked: None, bytes: PhantomData }
     }
 

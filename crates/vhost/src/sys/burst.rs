@@ -65,7 +65,6 @@ pub(crate) struct Burst<'a> {
     count: usize,
     bytes: u64,
     has_bodies: bool,
-    /// Not below the longest piece, nor twice as much.
     longest: usize,
     borrows: PhantomData<&'a [u8]>,
 }
@@ -105,7 +104,7 @@ impl<'a> Burst<'a> {
                 total: total as u32,
             });
             (count, bytes) = (count + 1, bytes + total as u64);
-            (bodies, lengths) = (bodies | body, lengths | len);
+            (bodies, lengths) = (bodies | body, lengths | total);
         }
         (self.count, self.bytes, self.has_bodies) = (count, bytes, bodies > 0);
         self.longest = lengths;
@@ -138,57 +137,129 @@ impl<'a> Burst<'a> {
         unsafe { &*(std::ptr::from_ref(written) as *const [Way]) }
     }
 
+    /// Bytes of the longest frame, header included, or more, but less than the next power of two.
+    pub(crate) fn longest(&self) -> usize {
+        self.longest
+    }
+
     /// Writes all of them.
     pub(crate) fn write(&self) {
         let copier = Copier::here();
         match self.header {
-            Header::Twelve => self.each(copier, |to, way| {
-                let second = (u32::from(u16::from_le(way.second)) | ONE_BUFFER).to_le();
-                // SAFETY: `fill` checked that twelve bytes and the head lie in the slice.
-                unsafe { to.cast::<u32>().write_unaligned(second) }
-            }),
-            Header::Ten => self.each(copier, |to, way| {
-                // SAFETY: likewise ten bytes.
-                unsafe { to.cast::<u16>().write_unaligned(way.second) }
-            }),
+            Header::Twelve => self.each(copier, Header::Twelve),
+            Header::Ten => self.each(copier, Header::Ten),
         }
     }
 
-    /// `rest` writes a header from its ninth byte on.
     #[inline(always)] // one loop for each kind of header
-    fn each(&self, copier: Copier, rest: impl Fn(*mut u8, &Way)) {
-        if let Some(backwards) = Backwards::of(self.longest) {
-            return self.each_long(backwards, rest);
-        }
+    fn each(&self, copier: Copier, header: Header) {
         for way in self.ways() {
-            self.write_header(way, &rest);
+            way.write_header(header);
             // SAFETY: `fill` checked that the piece lies in the slice, behind the header; it is borrowed for `'a`. Private memory does not overlap a
             // mapping; a guest that sends to itself may make two buffers overlap, and what arrives then is its own affair.
-            unsafe { copier.copy(self.behind(way), way.from, usize::from(way.head)) };
+            unsafe { copier.copy(way.behind(header), way.from, usize::from(way.head)) };
         }
     }
 
-    /// The same for long pieces: the headers first, whose lines were asked for.
-    #[inline(never)]
-    fn each_long(&self, mut backwards: Backwards<'_>, rest: impl Fn(*mut u8, &Way)) {
-        self.ways().iter().for_each(|way| self.write_header(way, &rest));
-        for way in self.ways().iter().rev() {
-            // SAFETY: as in `each`.
-            unsafe { backwards.take(self.behind(way), way.from, usize::from(way.head)) };
+    /// The same from the last to the first, but for the headers, whose lines were asked for; `body` takes the body of the frame of this number, before which its piece comes.
+    pub(crate) fn write_backwards<'b>(
+        &'b self,
+        mut backwards: Backwards<'b>,
+        mut body: impl FnMut(&mut Backwards<'b>, usize),
+    ) {
+        self.ways().iter().for_each(|way| way.write_header(self.header));
+        for (number, way) in self.ways().iter().enumerate().rev() {
+            body(&mut backwards, number);
+            // SAFETY: as in `each`; `'a` is longer than `'b`.
+            unsafe { backwards.take(way.behind(self.header), way.from, usize::from(way.head)) };
         }
         backwards.finish();
     }
+}
 
-    #[inline(always)]
-    fn write_header(&self, way: &Way, rest: &impl Fn(*mut u8, &Way)) {
-        // SAFETY: as in `write`.
-        unsafe { way.to.cast::<u64>().write_unaligned(way.first) };
-        rest(way.to.wrapping_add(8), way);
+impl Way {
+    #[inline(always)] // in a loop that does nothing else
+    fn write_header(&self, header: Header) {
+        // SAFETY: `fill` checked that the header's ten or twelve bytes lie in the slice.
+        unsafe { self.to.cast::<u64>().write_unaligned(self.first) };
+        let rest = self.to.wrapping_add(8);
+        match header {
+            Header::Twelve => {
+                let second = (u32::from(u16::from_le(self.second)) | ONE_BUFFER).to_le();
+                // SAFETY: as above, twelve.
+                unsafe { rest.cast::<u32>().write_unaligned(second) }
+            }
+            // SAFETY: as above, ten.
+            Header::Ten => unsafe { rest.cast::<u16>().write_unaligned(self.second) },
+        }
     }
 
     /// Where the frame begins.
-    #[inline(always)]
-    fn behind(&self, way: &Way) -> *mut u8 {
-        way.to.wrapping_add(self.header as usize)
+    #[inline(always)] // likewise
+    fn behind(&self, header: Header) -> *mut u8 {
+        self.to.wrapping_add(header as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ptr::NonNull;
+
+    /// Bytes from one buffer to the next.
+    const STRIDE: usize = 2048;
+
+    fn slice(bytes: &mut [u8]) -> GuestSlice<'_> {
+        let start = NonNull::new(bytes.as_mut_ptr()).expect("a slice is somewhere");
+        // SAFETY: the bytes are borrowed as long as the slice.
+        unsafe { GuestSlice::new(start, bytes.len()) }
+    }
+
+    /// Backwards arrives what arrives forwards: headers of both kinds, heads and bodies of all lengths, and nothing behind them.
+    #[test]
+    fn both_directions_write_the_same() {
+        let bytes: Vec<u8> = (0..4096).map(|at| (at % 251) as u8 + 1).collect();
+        let lengths = [0, 1, 60, 64, 256, 511, 512, 1000, 1023, 1024, 1025];
+        let frames: Vec<(usize, usize)> = lengths
+            .into_iter()
+            .flat_map(|head| [0, 1, 300, 512, 990].map(|body| (head, body)))
+            .collect();
+        for header in [Header::Ten, Header::Twelve] {
+            let written = [false, true].map(|is_backwards| {
+                let mut memory = vec![0; frames.len() * STRIDE];
+                let buffers: Vec<_> = memory.chunks_mut(STRIDE).map(slice).collect();
+                let pieces = (1..).zip(&frames).map(|(number, &(len, body))| Piece {
+                    header: NetHeader(number << 40 | number),
+                    from: bytes.as_ptr(),
+                    len,
+                    body,
+                    borrow: PhantomData,
+                });
+                let mut burst = Burst::new(header);
+                burst.fill(buffers.iter().copied(), pieces);
+                assert_eq!(burst.totals().len(), frames.len());
+                let rest = |number: usize, before| {
+                    (buffers[number].split_at(before).1, &bytes[1000..1000 + frames[number].1])
+                };
+                let rests: Vec<_> =
+                    burst.befores().enumerate().map(|(n, at)| rest(n, at)).collect();
+                if is_backwards {
+                    burst.write_backwards(Backwards::by(Copier::here()), |backwards, number| {
+                        backwards.take_private(rests[number].0, rests[number].1);
+                    });
+                } else {
+                    burst.write();
+                    rests.iter().for_each(|(to, body)| to.write(body));
+                }
+                drop(rests);
+                memory
+            });
+            assert!(written[0] == written[1], "{header:?}");
+            assert!(written[0].chunks(STRIDE).zip(&frames).all(|(buffer, (head, body))| {
+                let total = header as usize + head + body;
+                buffer[header as usize..total].iter().all(|&byte| byte > 0)
+                    && buffer[total..].iter().all(|&byte| byte == 0)
+            }));
+        }
     }
 }
