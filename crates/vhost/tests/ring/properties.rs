@@ -327,6 +327,45 @@ proptest! {
         prop_assert!(put.is_empty(), "every frame arrives");
     }
 
+    /// Long enough for a device that has seen headers it need not write to meet some that it must, in all orders of the two.
+    #[test]
+    fn whatever_a_driver_leaves_in_its_headers_frames_arrive_with_their_own(
+        (size, features, start) in rings(),
+        stretches in vec((any::<bool>(), any::<bool>(), 1_usize..100), 1..12),
+        len in 1_usize..700,
+    ) {
+        let is_index = !features.contains(Features::RING_PACKED) || start | 1 < size;
+        let start = if is_index { start | 1 } else { start };
+        let (mut driver, mut device) = pair((size, features, start));
+        let frame = pattern(1, len);
+        let (head, body) = frame.split_at(len / 3);
+        for (number, (leaves, is_plain, batches)) in stretches.into_iter().enumerate() {
+            let mut header = [0; HEADER_MAX];
+            if !is_plain {
+                header[..10].copy_from_slice(&pattern(number, 10));
+            }
+            let outline = Frame { header: NetHeader::of(&header), head, body: Payload::Private(body) };
+            header[10] = 1;
+            for _ in 0..batches {
+                let mut posted = 0;
+                while driver.post(&[HEADER_MAX as u32 + 700], false) {
+                    posted += 1;
+                    if !leaves {
+                        driver.write_next_header(&[0xee; HEADER_MAX]);
+                    }
+                }
+                let frames = vec![outline; posted];
+                device.has_buffers(posted).unwrap();
+                let put = device.put_run(frames.iter().map(Frame::outline), frames.iter().map(|frame| frame.body));
+                device.publish();
+                prop_assert_eq!(put.frames, posted);
+                for _ in 0..posted {
+                    prop_assert_eq!(driver.reap(), Some([&header[..], &frame[..]].concat()));
+                }
+            }
+        }
+    }
+
     #[test]
     fn nobody_sleeps_while_there_is_work(ring in rings(), steps in steps()) {
         let (mut driver, mut device) = pair(ring);

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
-use vhost::{Base, Call, Features, Vring, VringConfig};
+use vhost::{Base, Call, Features, HEADER_MAX, Vring, VringConfig};
 
 pub const NEXT: u16 = 1;
 pub const WRITE: u16 = 2;
@@ -77,7 +77,7 @@ impl Driver {
         Self::starting_at(size, features, 0)
     }
 
-    /// A ring whose indices have come to `start` already (split: any; packed: less than its size).
+    /// A ring whose indices have come to `start` already (split: any; packed: less than its size). If that is odd, headers end where lines of the cache do, as DPDK's.
     pub fn starting_at(size: u16, features: Features, start: u16) -> Self {
         let mut guest =
             Guest::new((u64::from(size) * (SPACE + TABLE * 16) + (1 << 20)).next_multiple_of(4096));
@@ -90,7 +90,8 @@ impl Driver {
         };
         let areas = areas.map(|(len, align)| guest.allocate(len, align));
         let tables = guest.allocate(long * TABLE * 16, 16);
-        let buffers = guest.allocate(long * SPACE, SPACE);
+        let before = if start % 2 == 1 { 64 - HEADER_MAX as u64 } else { 0 };
+        let buffers = guest.allocate(long * SPACE + before, SPACE) + before;
         let event = || Arc::new(eventfd(0, EventfdFlags::NONBLOCK).unwrap());
         let layout: Box<dyn Layout + Send> = if packed {
             Box::new(packed::Packed::new(areas, size, features, start))
@@ -164,6 +165,13 @@ impl Driver {
         let Some(chain) = self.prepare(pieces, indirect) else { return false };
         self.offer(chain, WRITE, indirect);
         true
+    }
+
+    /// Writes into the header of the buffer that is offered next.
+    pub fn write_next_header(&self, header: &[u8; HEADER_MAX]) {
+        if let Some(&id) = self.free_ids.front() {
+            self.guest.write(self.buffer(id.into()), header);
+        }
     }
 
     /// Notifies if the device wants it; returns whether it did.
