@@ -1,6 +1,7 @@
 //! A frame into the driver's receive buffers.
 
 use super::chains::Unread;
+use super::distance::{Course, Distance, worth};
 use super::header::NetHeader;
 use super::vring::{Layout, Vring};
 use super::{Queue, Used};
@@ -8,7 +9,7 @@ use crate::fault::Fault;
 use crate::features::Features;
 use crate::log::DirtyLog;
 use crate::memory::{GuestMemory, GuestSlice};
-use crate::sys::{self, BURST, Backwards, Burst, Header, Piece};
+use crate::sys::{self, BURST, Backwards, Burst, Header, LINE, PAST_MIN, Past, Piece};
 use arrayvec::ArrayVec;
 use std::iter::{empty, once};
 use std::ops::RangeInclusive;
@@ -163,17 +164,18 @@ impl Vring {
         outlines: impl Iterator<Item = Outline<'f>>,
         bodies: impl Iterator<Item = Payload<'f>>,
     ) -> Put {
-        self.put_pieces(outlines.map(Piece::from), bodies)
+        self.put_pieces::<false>(outlines.map(Piece::from), bodies)
     }
 
     /// Copies frames likewise from where another driver has them, up to the first of another length, or of which there is more to say, or that does not fit.
     #[inline]
     pub fn put_unread(&mut self, frames: Unread<'_>, lengths: &RangeInclusive<usize>) -> Put {
-        self.put_pieces(frames.plain(lengths).map(Piece::from), empty())
+        self.put_pieces::<true>(frames.plain(lengths).map(Piece::from), empty())
     }
 
+    /// `SENT` says that the pieces are in a guest's memory.
     #[inline(always)] // one loop with the iterators
-    fn put_pieces<'f>(
+    fn put_pieces<'f, const SENT: bool>(
         &mut self,
         pieces: impl Iterator<Item = Piece<'f>>,
         bodies: impl Iterator<Item = Payload<'f>>,
@@ -187,7 +189,12 @@ impl Vring {
         let header = self.features.header();
         let room = self.room.buffers_from(self.filled);
         let mut burst = Burst::new(header);
-        burst.fill(room.iter().map(|buffer| buffer.slice), pieces);
+        let buffers = room.iter().map(|buffer| buffer.slice);
+        let (past, course) = (Past::here(), self.course());
+        match course {
+            Course::Far => burst.fill::<true>(buffers.clone(), pieces),
+            Course::Near | Course::Look => burst.fill::<false>(buffers.clone(), pieces),
+        }
         let totals = burst.totals();
         let put = Put { frames: totals.len(), bytes: burst.bytes() };
         self.used
@@ -199,19 +206,29 @@ impl Vring {
             let rests = rests.map(|(before, buffer)| buffer.slice.split_at(before).1);
             moves.extend(rests.zip(bodies));
         }
-        match Backwards::of(burst.longest()) {
-            Some(backwards) => burst.write_backwards(backwards, |backwards, number| {
+        let lines = worth(burst.lines()).filter(|_| burst.longest() >= PAST_MIN);
+        let look = Look::at(lines, course);
+        match past.filter(|_| lines.is_some() && course == Course::Far) {
+            Some(past) => burst.write_past::<SENT>(past, buffers, |number| {
                 if let Some(&(to, body)) = moves.get(number) {
-                    take_body(backwards, to, body);
+                    write_body_past(past, to, body);
                 }
             }),
-            None => {
-                burst.write();
-                moves.iter().for_each(|&(to, body)| write_body(to, body));
-            }
+            None => match Backwards::of(burst.longest()) {
+                Some(backwards) => burst.write_backwards(backwards, |backwards, number| {
+                    if let Some(&(to, body)) = moves.get(number) {
+                        take_body(backwards, to, body);
+                    }
+                }),
+                None => {
+                    burst.write();
+                    moves.iter().for_each(|&(to, body)| write_body(to, body));
+                }
+            },
         }
+        look.end(&mut self.distance);
         self.filled += put.frames;
-        self.usual = usual_after(put, header).unwrap_or(self.usual);
+        self.usual = usual_after(put, header, self.is_far()).unwrap_or(self.usual);
         put
     }
 
@@ -228,6 +245,12 @@ impl Vring {
         self.put_over(header, head, body, total)
     }
 
+    /// How the next batch of long frames is written.
+    #[inline]
+    fn course(&self) -> Course {
+        Past::here().map_or(Course::Near, |_| self.distance.next())
+    }
+
     /// The same over several buffers, or several pieces of one, or when there is none yet.
     fn put_over(
         &mut self,
@@ -238,15 +261,21 @@ impl Vring {
     ) -> Result<(), Refused> {
         let header_len = self.features.header_len();
         let count = self.buffers_for(total, header_len)?;
+        let course = self.course();
+        let lines = worth(total / LINE);
+        let past = Past::here().filter(|_| lines.is_some() && course == Course::Far);
+        let look = Look::at(lines, course);
         let header = header.with_buffers(count as u16).bytes();
         let slices = self.room.run(self.filled, count);
-        let mut spread = Spread::new(slices.clone());
+        let mut spread = Spread::new(slices.clone(), past);
         spread.write(&header[..header_len]);
         spread.write(head);
         match body {
             Payload::Private(bytes) => spread.write(bytes),
             Payload::Guest(parts) => parts.iter().for_each(|part| spread.copy_from(*part)),
         }
+        past.into_iter().for_each(Past::finish);
+        look.end(&mut self.distance);
         if let Some(log) = &self.log {
             log_slices(log, &self.memory, slices, total);
         }
@@ -300,12 +329,39 @@ impl Vring {
     }
 }
 
+/// A batch of long frames under way; the counter is read only if it is a look.
+struct Look {
+    lines: Option<usize>,
+    start: Option<u64>,
+}
+
+impl Look {
+    #[inline]
+    fn at(lines: Option<usize>, course: Course) -> Self {
+        let is_look = lines.is_some() && course == Course::Look;
+        Self { lines, start: is_look.then(sys::cycles) }
+    }
+
+    #[inline]
+    fn end(self, distance: &mut Distance) {
+        match (self.lines, self.start) {
+            (Some(lines), Some(start)) => distance.saw(sys::cycles() - start, lines),
+            (Some(_), None) => distance.went(),
+            (None, _) => {}
+        }
+    }
+}
+
 /// Bytes of a buffer that are worth asking for when it is read, after these frames, if there were any: the next ones are most often as long. Of long ones no more
 /// than of the shortest, or they would fill the nearest cache before their turn comes.
 #[inline]
-fn usual_after(put: Put, header: Header) -> Option<usize> {
+fn usual_after(put: Put, header: Header, is_far: bool) -> Option<usize> {
     let usual = put.bytes.checked_div(put.frames as u64)? as usize + header as usize;
-    Some(if usual <= sys::ASKED { usual } else { SHORTEST })
+    Some(match usual {
+        PAST_MIN.. if is_far => 0,
+        ..=sys::ASKED => usual,
+        _ => SHORTEST,
+    })
 }
 
 /// Copies a body into one slice that has room for it.
@@ -317,6 +373,19 @@ fn write_body(mut to: GuestSlice<'_>, body: Payload<'_>) {
         Payload::Guest(parts) => {
             for part in parts {
                 to.copy_from(*part);
+                to = to.split_at(part.len()).1;
+            }
+        }
+    }
+}
+
+/// The same, past the caches.
+fn write_body_past(past: Past, mut to: GuestSlice<'_>, body: Payload<'_>) {
+    match body {
+        Payload::Private(bytes) => past.write(to, bytes, true),
+        Payload::Guest(parts) => {
+            for (left, part) in (0..parts.len()).rev().zip(parts) {
+                past.copy_from(to, *part, left == 0);
                 to = to.split_at(part.len()).1;
             }
         }
@@ -359,15 +428,17 @@ struct Spread<'a, I> {
     /// What is left of the slice in work.
     now: GuestSlice<'a>,
     later: I,
+    /// Past the caches.
+    past: Option<Past>,
 }
 
 impl<'a, I: Iterator<Item = GuestSlice<'a>>> Spread<'a, I> {
     /// # Panics
     /// Without a slice: a buffer that holds a header has one.
     #[inline]
-    fn new(mut slices: I) -> Self {
+    fn new(mut slices: I, past: Option<Past>) -> Self {
         let now = slices.next().expect("a buffer with room has a slice");
-        Self { now, later: slices }
+        Self { now, later: slices, past }
     }
 
     /// # Panics
@@ -376,7 +447,10 @@ impl<'a, I: Iterator<Item = GuestSlice<'a>>> Spread<'a, I> {
     fn write(&mut self, mut bytes: &[u8]) {
         loop {
             let (part, rest) = bytes.split_at(bytes.len().min(self.now.len()));
-            self.now.write(part);
+            match self.past {
+                Some(past) => past.write(self.now, part, false),
+                None => self.now.write(part),
+            }
             self.now = self.now.split_at(part.len()).1;
             if rest.is_empty() {
                 return;
@@ -390,7 +464,10 @@ impl<'a, I: Iterator<Item = GuestSlice<'a>>> Spread<'a, I> {
     fn copy_from(&mut self, mut bytes: GuestSlice<'_>) {
         loop {
             let (part, rest) = bytes.split_at(bytes.len().min(self.now.len()));
-            self.now.copy_part_from(part);
+            match self.past {
+                Some(past) => past.copy_from(self.now, part, false),
+                None => self.now.copy_part_from(part),
+            }
             self.now = self.now.split_at(part.len()).1;
             if rest.is_empty() {
                 return;
@@ -407,7 +484,7 @@ mod tests {
 
     #[test]
     fn of_short_frames_all_is_asked_for_and_of_long_ones_the_first_lines() {
-        let usual = |frames, bytes| usual_after(Put { frames, bytes }, Header::Twelve);
+        let usual = |frames, bytes| usual_after(Put { frames, bytes }, Header::Twelve, false);
         assert_eq!(usual(0, 0), None, "nothing was learned");
         assert_eq!(usual(64, 64 * 64), Some(76));
         assert_eq!(usual(2, 64 + 552), Some(320));

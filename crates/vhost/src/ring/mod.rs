@@ -6,6 +6,7 @@
 
 mod chains;
 mod config;
+mod distance;
 mod fill;
 mod header;
 mod indirect;

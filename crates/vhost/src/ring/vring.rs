@@ -2,6 +2,7 @@
 
 use super::chains::Chains;
 use super::config::{Base, VringConfig};
+use super::distance::Distance;
 use super::fill::SHORTEST;
 use super::packed::Packed;
 use super::split::Split;
@@ -11,7 +12,7 @@ use crate::fault::Fault;
 use crate::features::Features;
 use crate::log::DirtyLog;
 use crate::memory::GuestMemory;
-use crate::sys;
+use crate::sys::{self, Past};
 use std::fmt;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -37,6 +38,8 @@ pub struct Vring {
     pub(super) filled: usize,
     /// Bytes of each buffer that are worth asking for when it is read.
     pub(super) usual: usize,
+    /// … and how far away its driver is.
+    pub(super) distance: Distance,
 }
 
 /// Which layout; the same six questions to both.
@@ -88,6 +91,7 @@ impl Vring {
             room,
             filled,
             usual: SHORTEST,
+            distance: Distance::default(),
         };
         ring.disarm();
         // Whoever served it before may have died between an index and its notification.
@@ -188,6 +192,16 @@ impl Vring {
     /// Descriptors.
     pub fn size(&self) -> u16 {
         self.places.size
+    }
+
+    /// Whether the driver's core was found to share no cache with ours, by what its lines cost when long frames were last written to it, so that they go through memory. Only on processors that gain by it.
+    pub fn is_far(&self) -> bool {
+        self.distance.is_far() && Past::here().is_some()
+    }
+
+    /// Takes the driver for one that is far away, until it is looked at next.
+    pub fn take_for_far(&mut self) {
+        self.distance = Distance::far();
     }
 
     /// What driver and device agreed on.

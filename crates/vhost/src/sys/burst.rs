@@ -5,7 +5,8 @@
 //! (whole registers): with the bookkeeping in it, a frame cost three times as much when the guest's core was far away.
 
 use super::backwards::Backwards;
-use super::copy::{Copier, For, prefetch_lines};
+use super::copy::{Copier, For, LINE, prefetch_lines};
+use super::past::{PAST_MIN, Past};
 use super::slice::{GuestSlice, Header};
 use crate::ring::{NetHeader, Outline};
 use std::marker::PhantomData;
@@ -78,9 +79,10 @@ impl<'a> Burst<'a> {
         Self { header, ways, count: 0, bytes: 0, has_bodies, longest, borrows }
     }
 
-    /// Takes the first of these frames, as many as a burst holds and as there are buffers, up to one that does not fit into its own.
+    /// Takes the first of these frames, as many as a burst holds and as there are buffers, up to one that does not fit into its own. Of `FAR` ones ([`Burst::write_past`]) nothing is asked
+    /// for but the header that may be there.
     #[inline(always)] // one loop with the iterators
-    pub(crate) fn fill<'f: 'a>(
+    pub(crate) fn fill<'f: 'a, const FAR: bool>(
         &mut self,
         buffers: impl Iterator<Item = GuestSlice<'a>>,
         pieces: impl Iterator<Item = Piece<'f>>,
@@ -93,8 +95,12 @@ impl<'a> Burst<'a> {
             let (Ok(head), true) = (u16::try_from(len), total <= to.len()) else {
                 break;
             };
-            // Asked for when the buffer was read, they may have moved to a farther cache of ours since.
-            prefetch_lines(to.as_ptr(), copier.asked(total, false), For::Writing);
+            if FAR && total >= PAST_MIN {
+                prefetch_lines(to.as_ptr(), 1, For::Reading);
+            } else {
+                // Asked for when the buffer was read, they may have moved to a farther cache of ours since.
+                prefetch_lines(to.as_ptr(), copier.asked(total, false), For::Writing);
+            }
             place.write(Way {
                 to: to.as_ptr().as_ptr(),
                 from,
@@ -161,6 +167,39 @@ impl<'a> Burst<'a> {
         }
     }
 
+    /// Lines of all frames, about.
+    #[inline]
+    pub(crate) fn lines(&self) -> usize {
+        self.bytes as usize / LINE + self.count
+    }
+
+    /// The same past the caches into these buffers, those that it was filled for, but for headers that are there already: they are not written. `body` takes the body of the frame of this number. `SENT` says
+    /// that all of it comes from a guest's memory.
+    pub(crate) fn write_past<'b, const SENT: bool>(
+        &self,
+        past: Past,
+        buffers: impl Iterator<Item = GuestSlice<'b>>,
+        mut body: impl FnMut(usize),
+    ) {
+        // In a pass of their own: a line that has to be waited for would hold up whole frames behind it.
+        self.ways()
+            .iter()
+            .filter(|way| !way.has_header(self.header))
+            .for_each(|way| way.write_header(self.header));
+        for (number, (way, buffer)) in self.ways().iter().zip(buffers).enumerate() {
+            let (len, before) = (usize::from(way.head), self.header as usize);
+            let is_whole = before + len == way.total as usize;
+            let room = if is_whole { buffer.len() - (before + len) } else { 0 };
+            // SAFETY: as in `each`; the buffer is the one that the frame was found to fit into.
+            unsafe { past.copy(way.behind(self.header), way.from, len, room) };
+            if SENT {
+                past.leave(way.from, len);
+            }
+            body(number);
+        }
+        past.finish();
+    }
+
     /// The same from the last to the first, but for the headers, whose lines were asked for; `body` takes the body of the frame of this number, before which its piece comes.
     pub(crate) fn write_backwards<'b>(
         &'b self,
@@ -185,13 +224,36 @@ impl Way {
         let rest = self.to.wrapping_add(8);
         match header {
             Header::Twelve => {
-                let second = (u32::from(u16::from_le(self.second)) | ONE_BUFFER).to_le();
                 // SAFETY: as above, twelve.
-                unsafe { rest.cast::<u32>().write_unaligned(second) }
+                unsafe { rest.cast::<u32>().write_unaligned(self.twelve()) }
             }
             // SAFETY: as above, ten.
             Header::Ten => unsafe { rest.cast::<u16>().write_unaligned(self.second) },
         }
+    }
+
+    /// Whether the header is there already, as it would be written, and at the end of a line: a driver that only reads such a line, as DPDK's do, shares it with us.
+    #[inline(always)] // likewise
+    fn has_header(&self, header: Header) -> bool {
+        if self.behind(header).addr() % LINE != 0 {
+            return false;
+        }
+        // SAFETY: `fill` checked that the header's ten or twelve bytes lie in the slice; any bytes are numbers, at any address.
+        let first = unsafe { self.to.cast::<u64>().read_unaligned() };
+        let rest = self.to.wrapping_add(8);
+        let is_rest = match header {
+            // SAFETY: as above, twelve.
+            Header::Twelve => unsafe { rest.cast::<u32>().read_unaligned() == self.twelve() },
+            // SAFETY: as above, ten.
+            Header::Ten => unsafe { rest.cast::<u16>().read_unaligned() == self.second },
+        };
+        first == self.first && is_rest
+    }
+
+    /// The last four bytes of a header of twelve.
+    #[inline(always)] // likewise
+    fn twelve(&self) -> u32 {
+        (u32::from(u16::from_le(self.second)) | ONE_BUFFER).to_le()
     }
 
     /// Where the frame begins.
@@ -215,9 +277,16 @@ mod tests {
         unsafe { GuestSlice::new(start, bytes.len()) }
     }
 
-    /// Backwards arrives what arrives forwards: headers of both kinds, heads and bodies of all lengths, and nothing behind them.
+    /// Of writing.
+    enum Course {
+        Forwards,
+        Backwards,
+        Past,
+    }
+
+    /// Backwards and past the caches arrives what arrives forwards: headers of both kinds, heads and bodies of all lengths, and nothing behind them but zeros.
     #[test]
-    fn both_directions_write_the_same() {
+    fn all_ways_write_the_same() {
         let bytes: Vec<u8> = (0..4096).map(|at| (at % 251) as u8 + 1).collect();
         let lengths = [0, 1, 60, 64, 256, 511, 512, 1000, 1023, 1024, 1025];
         let frames: Vec<(usize, usize)> = lengths
@@ -225,7 +294,7 @@ mod tests {
             .flat_map(|head| [0, 1, 300, 512, 990].map(|body| (head, body)))
             .collect();
         for header in [Header::Ten, Header::Twelve] {
-            let written = [false, true].map(|is_backwards| {
+            let written = [Course::Forwards, Course::Backwards, Course::Past].map(|course| {
                 let mut memory = vec![0; frames.len() * STRIDE];
                 let buffers: Vec<_> = memory.chunks_mut(STRIDE).map(slice).collect();
                 let pieces = (1..).zip(&frames).map(|(number, &(len, body))| Piece {
@@ -236,25 +305,37 @@ mod tests {
                     borrow: PhantomData,
                 });
                 let mut burst = Burst::new(header);
-                burst.fill(buffers.iter().copied(), pieces);
+                burst.fill::<false>(buffers.iter().copied(), pieces);
                 assert_eq!(burst.totals().len(), frames.len());
                 let rest = |number: usize, before| {
                     (buffers[number].split_at(before).1, &bytes[1000..1000 + frames[number].1])
                 };
                 let rests: Vec<_> =
                     burst.befores().enumerate().map(|(n, at)| rest(n, at)).collect();
-                if is_backwards {
-                    burst.write_backwards(Backwards::by(Copier::here()), |backwards, number| {
-                        backwards.take_private(rests[number].0, rests[number].1);
-                    });
-                } else {
-                    burst.write();
-                    rests.iter().for_each(|(to, body)| to.write(body));
+                match course {
+                    Course::Forwards => {
+                        burst.write();
+                        rests.iter().for_each(|(to, body)| to.write(body));
+                    }
+                    Course::Backwards => {
+                        burst.write_backwards(
+                            Backwards::by(Copier::here()),
+                            |backwards, number| {
+                                backwards.take_private(rests[number].0, rests[number].1);
+                            },
+                        );
+                    }
+                    Course::Past => {
+                        let past = Past::by(Copier::here());
+                        burst.write_past::<false>(past, buffers.iter().copied(), |number| {
+                            past.write(rests[number].0, rests[number].1, true);
+                        });
+                    }
                 }
                 drop(rests);
                 memory
             });
-            assert!(written[0] == written[1], "{header:?}");
+            assert!(written.iter().all(|memory| *memory == written[0]), "{header:?}");
             assert!(written[0].chunks(STRIDE).zip(&frames).all(|(buffer, (head, body))| {
                 let total = header as usize + head + body;
                 buffer[header as usize..total].iter().all(|&byte| byte > 0)

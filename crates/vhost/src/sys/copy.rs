@@ -4,7 +4,7 @@ use std::ptr::NonNull;
 use std::sync::LazyLock;
 
 /// Bytes of a cache line.
-pub(super) const LINE: usize = 64;
+pub(crate) const LINE: usize = 64;
 
 /// From here on the processor's own way of moving what is long ([`Long`]). Below, what it takes to begin costs more.
 const LONG_MIN: usize = 512;
@@ -75,7 +75,7 @@ impl Copier {
     #[cfg(target_arch = "x86_64")]
     fn ask() -> Self {
         let has_avx512 =
-            is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl");
+            is_x86_feature_detected!("avx512vl") && is_x86_feature_detected!("avx512bw");
         let stores = if has_avx512 { Stores::Avx512 } else { Stores::Common };
         let long = match (vendor(), family()) {
             (AMD, 25) => Long::Backwards,
@@ -94,7 +94,13 @@ impl Copier {
     /// Whether copies of which the longest has so many bytes are best taken from the last to the first ([`Backwards`](super::backwards)).
     #[inline]
     pub(super) fn goes_backwards(self, longest: usize) -> bool {
-        self.long == Long::Backwards && longest >= LONG_MIN
+        self.long == Long::Backwards && (LONG_MIN..self.long.string_min()).contains(&longest)
+    }
+
+    /// Whether what goes to a guest on another cache is best written past ours ([`Past`](super::past)).
+    #[inline]
+    pub(super) fn goes_past(self) -> bool {
+        self.long == Long::Backwards
     }
 
     /// Of a frame of `len` bytes, how many at its beginning are worth asking for before its turn comes ([`prefetch_lines`]). Of one whose lines are asked for when it is copied, only the
@@ -386,6 +392,101 @@ unsafe fn string(to: *mut u8, from: *const u8, len: usize) {
     unsafe { std::ptr::copy(from, to, len) };
 }
 
+/// 64 bytes past the caches, in one piece.
+///
+/// # Safety
+/// As for [`copy`]; `to` begins a line.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(super) unsafe fn line_past(to: *mut u8, from: *const u8, copier: Copier) {
+    match copier.stores {
+        // SAFETY: as for `line_avx512`, and where a line begins.
+        Stores::Avx512 => unsafe {
+            std::arch::asm!(
+                "vmovdqu64 zmm16, [{from}]",
+                "vmovntdq [{to}], zmm16",
+                from = in(reg) from,
+                to = in(reg) to,
+                options(nostack, preserves_flags)
+            );
+        },
+        // SAFETY: as above; every processor of the architecture has these.
+        Stores::Common => unsafe {
+            std::arch::asm!(
+                "movdqu {a}, [{from}]",
+                "movdqu {b}, [{from} + 16]",
+                "movdqu {c}, [{from} + 32]",
+                "movdqu {d}, [{from} + 48]",
+                "movntdq [{to}], {a}",
+                "movntdq [{to} + 16], {b}",
+                "movntdq [{to} + 32], {c}",
+                "movntdq [{to} + 48], {d}",
+                from = in(reg) from,
+                to = in(reg) to,
+                a = out(xmm_reg) _,
+                b = out(xmm_reg) _,
+                c = out(xmm_reg) _,
+                d = out(xmm_reg) _,
+                options(nostack, preserves_flags)
+            );
+        },
+    }
+}
+
+/// A line past the caches of which only the first `len` bytes are copied, 1 to 63, and the others are zero; false, and nothing is done, where the processor cannot leave them unread.
+///
+/// # Safety
+/// `from` is readable for `len` bytes and `to`, where a line begins, writable for 64; otherwise as for [`copy`].
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(super) unsafe fn part_past(to: *mut u8, from: *const u8, len: usize, copier: Copier) -> bool {
+    if copier.stores != Stores::Avx512 {
+        return false;
+    }
+    let mask = (1_u64 << len) - 1;
+    // SAFETY: bytes outside the mask are not read. Otherwise as for `line_avx512`, and the mask register is one that only such code uses.
+    unsafe {
+        std::arch::asm!(
+            "kmovq k1, {mask}",
+            "vmovdqu8 zmm16 {{k1}} {{z}}, [{from}]",
+            "vmovntdq [{to}], zmm16",
+            mask = in(reg) mask,
+            from = in(reg) from,
+            to = in(reg) to,
+            out("k1") _,
+            options(nostack, preserves_flags)
+        );
+    }
+    true
+}
+
+/// Writes a line back to memory, if it was changed, and forgets it, here and in every other cache.
+///
+/// # Safety
+/// A byte of it is readable. The processor knows `clflushopt` ([`Copier::goes_past`]: family 25 does; AMD's manual, volume 3).
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(super) unsafe fn send_away(at: *const u8) {
+    // SAFETY: nothing changes but where the line is; the caller's promise.
+    unsafe {
+        std::arch::asm!("clflushopt [{at}]", at = in(reg) at, options(nostack, preserves_flags));
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) unsafe fn line_past(to: *mut u8, from: *const u8, copier: Copier) {
+    // SAFETY: the caller's promise.
+    unsafe { line(to, from, copier.stores) }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) unsafe fn part_past(_: *mut u8, _: *const u8, _: usize, _: Copier) -> bool {
+    false
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) unsafe fn send_away(_: *const u8) {}
+
 /// Asks for a line as our own, as [`For::Writing`] does for several.
 #[cfg(target_arch = "x86_64")]
 #[inline]
@@ -488,6 +589,7 @@ pub(crate) fn prefetch_lines(at: NonNull<u8>, bytes: usize, purpose: For) {
         For::Reading => ask!("prefetcht0", at.as_ptr(), bytes),
         // Processors without it take it for a no-op. (The compiler's intrinsic needs a target feature to use it.)
         For::Writing => ask!("prefetchw", at.as_ptr(), bytes),
+        For::Reserving if bytes == 0 => {}
         For::Reserving => ask_by_one!("prefetchw", at.as_ptr(), bytes),
     }
 }

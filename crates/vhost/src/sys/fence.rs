@@ -1,4 +1,4 @@
-//! A full fence.
+//! Fences, and the counter.
 
 /// As `fence(Ordering::SeqCst)`: what was written before is visible before anything after is read. That one is `mfence` here, which also waits for
 /// what is none of ours (62 cycles); a locked instruction orders ordinary memory likewise (AMD64 Architecture Programmer's Manual 2, §7.1; 16
@@ -15,4 +15,26 @@ pub(crate) fn full_fence() {
     }
     #[cfg(not(target_arch = "x86_64"))]
     std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+}
+
+/// What was stored before, past the caches too, is visible before what is stored after.
+#[inline(always)]
+pub(crate) fn store_fence() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a fence; the compiler takes it for code that may touch any memory, and moves nothing over it.
+    unsafe {
+        std::arch::asm!("sfence", options(nostack, preserves_flags));
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    std::sync::atomic::fence(std::sync::atomic::Ordering::Release);
+}
+
+/// The timestamp counter; it stands still where there is none.
+#[inline(always)]
+pub(crate) fn cycles() -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: RDTSC exists on every x86-64 processor, touches no memory, and Linux lets user space run it.
+    return unsafe { std::arch::x86_64::_rdtsc() };
+    #[cfg(not(target_arch = "x86_64"))]
+    0
 }

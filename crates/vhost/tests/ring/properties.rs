@@ -9,7 +9,10 @@ use vhost::{Chains, Features, Frame, HEADER_MAX, NetHeader, Payload, Refused, Un
 /// A driver and a device on one ring.
 fn pair((size, features, start): (u16, Features, u16)) -> (Driver, Vring) {
     let driver = Driver::starting_at(size, features, start);
-    let device = driver.device();
+    let mut device = driver.device();
+    if start & 2 != 0 {
+        device.take_for_far();
+    }
     (driver, device)
 }
 

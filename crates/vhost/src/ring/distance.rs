@@ -1,0 +1,147 @@
+//! How far the core of a ring's driver is from ours, judged by what its lines cost.
+//!
+//! Where a guest's processor shares our last-level cache, its lines are 3 to 20 cycles each to write, and it reads what we wrote from that cache. Where it does not they are 40 to 75, and that for a
+//! way which its next read does not shorten: from memory it has the frame as soon ([`Past`](crate::sys::Past)). Nobody tells a switch where a guest's processors are, and a host moves them. So
+//! a ring looks: now and then it writes a batch of long frames as to a near one, and takes the time. Figures: docs/decisions/0023.
+
+/// Cycles of a line (64 bytes, read and written) from which on its owner is far. Chosen, Zen 4, batches of 256 to 9000 bytes: of 2000 looks at a near driver all but 15 at most took 2 to 20, of as many at a far one 30 to 70.
+const FAR: u64 = 26;
+
+/// Cycles of a line that no line takes: the thread was kept from its core meanwhile.
+const ABSURD: u64 = 400;
+
+/// Batches between looks: at a near driver's they cost nothing but two readings of the counter, at a far one's a batch is three to five times as dear as the others, 4 to 6 % in all.
+const BETWEEN_NEAR: u8 = 16;
+const BETWEEN_FAR: u8 = 64;
+
+/// Lines of a batch from which on its way matters. Fewer are soon there, and their reader, who waits for them, has them sooner from a cache.
+const LINES_MIN: usize = 64;
+
+/// The lines of a batch, if its way matters.
+#[inline]
+pub(super) fn worth(lines: usize) -> Option<usize> {
+    (lines >= LINES_MIN).then_some(lines)
+}
+
+/// Where the driver is, as of the last looks; near before the first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Distance {
+    is_far: bool,
+    /// The last look found it otherwise. Believed if the next batch does too: of a thousand looks at a near driver two or three are disturbed.
+    is_doubted: bool,
+    /// Batches until the next look.
+    left: u8,
+}
+
+/// How a batch is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Course {
+    Near,
+    /// The same, and timed.
+    Look,
+    Far,
+}
+
+impl Distance {
+    /// Far, until the next look.
+    pub(super) fn far() -> Self {
+        Self { is_far: true, is_doubted: false, left: BETWEEN_FAR }
+    }
+
+    /// Whether the driver was far when last looked at.
+    pub(super) fn is_far(self) -> bool {
+        self.is_far
+    }
+
+    /// How the next batch of long frames is written.
+    #[inline]
+    pub(super) fn next(self) -> Course {
+        match self {
+            Self { left: 0, .. } => Course::Look,
+            Self { is_far: true, .. } => Course::Far,
+            Self { is_far: false, .. } => Course::Near,
+        }
+    }
+
+    /// It was written so.
+    #[inline]
+    pub(super) fn went(&mut self) {
+        self.left = self.left.saturating_sub(1);
+    }
+
+    /// It was a look, at so many lines.
+    pub(super) fn saw(&mut self, cycles: u64, lines: usize) {
+        let lines = lines as u64;
+        let is_other = cycles < ABSURD * lines && (cycles >= FAR * lines) != self.is_far;
+        self.is_far ^= is_other && self.is_doubted;
+        self.is_doubted = is_other && !self.is_doubted;
+        self.left = match self {
+            Self { is_doubted: true, .. } => 0,
+            Self { is_far: true, .. } => BETWEEN_FAR,
+            Self { is_far: false, .. } => BETWEEN_NEAR,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Batches up to the next look, and their course.
+    fn courses(distance: &mut Distance) -> Vec<Course> {
+        let mut courses = Vec::new();
+        while distance.next() != Course::Look {
+            courses.push(distance.next());
+            distance.went();
+        }
+        courses
+    }
+
+    /// Two looks, the second right after the first if that was a surprise.
+    fn look_twice(distance: &mut Distance, cost: u64) {
+        distance.saw(100 * cost, 100);
+        if distance.next() == Course::Look {
+            distance.saw(100 * cost, 100);
+        }
+    }
+
+    #[test]
+    fn a_driver_is_where_two_looks_found_it() {
+        let mut distance = Distance::default();
+        assert_eq!(distance.next(), Course::Look, "nothing is known");
+        let costs = [(11, Course::Near), (45, Course::Far), (45, Course::Far), (5, Course::Near)];
+        for (cost, course) in costs {
+            look_twice(&mut distance, cost);
+            let courses = courses(&mut distance);
+            assert!(courses.len() >= 16 && courses.iter().all(|&went| went == course), "{cost}");
+        }
+    }
+
+    #[test]
+    fn one_look_that_was_disturbed_changes_nothing() {
+        for (usual, other, course) in [(11, 45, Course::Near), (45, 11, Course::Far)] {
+            let mut distance = Distance::default();
+            look_twice(&mut distance, usual);
+            courses(&mut distance);
+            distance.saw(100 * other, 100);
+            assert_eq!(distance.next(), Course::Look, "at once");
+            distance.saw(100 * usual, 100);
+            assert!(courses(&mut distance).iter().all(|&went| went == course), "{other}");
+            distance.saw(100 * other, 100);
+            assert_eq!(distance.next(), Course::Look, "the look before is forgotten");
+            assert_eq!(distance.is_far(), course == Course::Far);
+        }
+    }
+
+    #[test]
+    fn a_look_that_was_interrupted_tells_nothing() {
+        for (cost, course) in [(11, Course::Near), (45, Course::Far)] {
+            let mut distance = Distance::default();
+            look_twice(&mut distance, cost);
+            courses(&mut distance);
+            distance.saw(1_000_000, 100);
+            let courses = courses(&mut distance);
+            assert!(courses.len() >= 16 && courses.iter().all(|&went| went == course), "{cost}");
+        }
+    }
+}
