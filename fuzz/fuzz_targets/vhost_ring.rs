@@ -44,6 +44,8 @@ struct Device {
     /// Descriptors that a driver in its right mind would have written.
     offered: [u16; 2],
     chains: Chains,
+    /// The driver is taken for one on a far core.
+    is_far: bool,
 }
 
 impl Device {
@@ -57,6 +59,7 @@ impl Device {
             Features::CSUM,
         ];
         let chosen = bits.iter().enumerate().filter(|(bit, _)| features >> bit & 1 == 1);
+        let is_far = features >> bits.len() & 1 == 1;
         let features = chosen.fold(Features::VERSION_1, |all, (_, one)| all | *one);
         let packed = features.contains(Features::RING_PACKED);
         let size = if packed { 1 + u16::from(size % 64) } else { 1 << (size % 7) };
@@ -69,6 +72,7 @@ impl Device {
             areas: [area(places), area(places / 16).map(|at| at ^ 0x2000)],
             offered: [0; 2],
             chains: Chains::default(),
+            is_far,
         };
         let base = Base::from_bits(0x8000_8000, packed);
         (0..2).for_each(|which| device.start(which, base));
@@ -92,7 +96,9 @@ impl Device {
             record: None,
             log: None,
         };
-        self.rings[which] = Vring::new(config).ok();
+        let mut ring = Vring::new(config).ok();
+        ring.iter_mut().filter(|_| self.is_far).for_each(Vring::take_for_far);
+        self.rings[which] = ring;
     }
 
     fn step(&mut self, what: u8, a: u8, b: u8, c: u8) {

@@ -65,8 +65,8 @@ pub use log::DirtyLog;
 pub use memory::{GuestMemory, GuestSlice, MemoryError, RegionFacts, RegionSpec};
 pub use record::{RecordError, Records, RingRecord};
 pub use ring::{
-    Base, Chains, Frame, HEADER_MAX, NetHeader, Outline, Payload, Put, Refused, Unread, Vring,
-    VringConfig,
+    Base, Chains, Frame, HEADER_MAX, NetHeader, Outline, Payload, Put, Reach, Refused, Unread,
+    Vring, VringConfig,
 };
 pub use session::{
     Attachment, Connection, LastTrouble, Look, OFFERED, Report, RingReport, Role, Session,

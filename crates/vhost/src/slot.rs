@@ -4,7 +4,7 @@ use crate::call::Call;
 use crate::fault::Fault;
 use crate::log::DirtyLog;
 use crate::memory::GuestMemory;
-use crate::ring::{Base, Chains, Vring};
+use crate::ring::{Base, Chains, Reach, Vring};
 use parking_lot::{ArcMutexGuard, Mutex, RawMutex};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
 use std::io;
@@ -68,6 +68,8 @@ pub enum SlotState {
         size: u16,
         /// Buffers that the driver has made available and we have not taken.
         waiting: u16,
+        /// Of a driver's receive queue: where the driver was found ([`Vring::reach`]).
+        reach: Option<Reach>,
     },
     /// A transmit queue that is not enabled: its frames are discarded.
     Disabled,
@@ -179,7 +181,8 @@ impl Slot {
         match &self.inner.lock().state {
             State::Empty => SlotState::Idle,
             State::Running(ring) => {
-                SlotState::Running { size: ring.size(), waiting: ring.waiting() }
+                let (size, waiting, reach) = (ring.size(), ring.waiting(), ring.reach());
+                SlotState::Running { size, waiting, reach }
             }
             State::Disabled(_) => SlotState::Disabled,
             State::Faulted { fault, .. } => SlotState::Faulted(*fault),

@@ -41,6 +41,7 @@ fn rings(rings: &[RingView]) -> String {
         "STATE",
         ">SIZE",
         ">AVAILABLE",
+        "REACH",
         "WHY",
     ]);
     for ring in rings {
@@ -53,6 +54,7 @@ fn rings(rings: &[RingView]) -> String {
             ring.state.clone(),
             dash((ring.size > 0).then_some(ring.size)),
             ring.available.to_string(),
+            dash(ring.reach.as_deref()),
             ring.why.clone().unwrap_or_default(),
         ]);
     }

@@ -33,6 +33,15 @@ pub(super) struct Distance {
     left: u8,
 }
 
+/// Whether a driver's core shares a cache with ours.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reach {
+    /// It does.
+    Near,
+    /// It does not: what is long goes to it through memory.
+    Far,
+}
+
 /// How a batch is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Course {
@@ -48,9 +57,13 @@ impl Distance {
         Self { is_far: true, is_doubted: false, left: BETWEEN_FAR }
     }
 
-    /// Whether the driver was far when last looked at.
-    pub(super) fn is_far(self) -> bool {
-        self.is_far
+    /// Where the driver was when last looked at; nothing before the first look.
+    pub(super) fn reach(self) -> Option<Reach> {
+        match self {
+            Self { is_far: true, .. } => Some(Reach::Far),
+            _ if self == Self::default() => None,
+            _ => Some(Reach::Near),
+        }
     }
 
     /// How the next batch of long frames is written.
@@ -108,7 +121,7 @@ mod tests {
     #[test]
     fn a_driver_is_where_two_looks_found_it() {
         let mut distance = Distance::default();
-        assert_eq!(distance.next(), Course::Look, "nothing is known");
+        assert_eq!((distance.next(), distance.reach()), (Course::Look, None));
         let costs = [(11, Course::Near), (45, Course::Far), (45, Course::Far), (5, Course::Near)];
         for (cost, course) in costs {
             look_twice(&mut distance, cost);
@@ -129,7 +142,8 @@ mod tests {
             assert!(courses(&mut distance).iter().all(|&went| went == course), "{other}");
             distance.saw(100 * other, 100);
             assert_eq!(distance.next(), Course::Look, "the look before is forgotten");
-            assert_eq!(distance.is_far(), course == Course::Far);
+            let reach = if course == Course::Far { Reach::Far } else { Reach::Near };
+            assert_eq!(distance.reach(), Some(reach));
         }
     }
 

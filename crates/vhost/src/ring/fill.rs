@@ -228,7 +228,7 @@ impl Vring {
         }
         look.end(&mut self.distance);
         self.filled += put.frames;
-        self.usual = usual_after(put, header, self.is_far()).unwrap_or(self.usual);
+        self.usual = usual_after(put, header, course == Course::Far).unwrap_or(self.usual);
         put
     }
 

@@ -16,6 +16,7 @@ mod vring;
 
 pub use chains::{Chains, Unread};
 pub use config::{Base, VringConfig};
+pub use distance::Reach;
 pub use fill::{Frame, Outline, Payload, Put, Refused};
 pub use header::{HEADER_MAX, NetHeader};
 pub use vring::Vring;

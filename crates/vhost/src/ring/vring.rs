@@ -2,7 +2,7 @@
 
 use super::chains::Chains;
 use super::config::{Base, VringConfig};
-use super::distance::Distance;
+use super::distance::{Distance, Reach};
 use super::fill::SHORTEST;
 use super::packed::Packed;
 use super::split::Split;
@@ -194,9 +194,9 @@ impl Vring {
         self.places.size
     }
 
-    /// Whether the driver's core was found to share no cache with ours, by what its lines cost when long frames were last written to it, so that they go through memory. Only on processors that gain by it.
-    pub fn is_far(&self) -> bool {
-        self.distance.is_far() && Past::here().is_some()
+    /// Whether the driver's core was found to share a cache with ours, by what its lines cost when long frames were last written to it; nothing before there were any, and on processors that gain nothing by knowing it.
+    pub fn reach(&self) -> Option<Reach> {
+        self.distance.reach().filter(|_| Past::here().is_some())
     }
 
     /// Takes the driver for one that is far away, until it is looked at next.

@@ -122,7 +122,7 @@ fn a_faulted_slot_keeps_its_reason_and_can_be_started_again() {
     assert_eq!(slot.stop(), Some(driver.config().base));
     assert_eq!(slot.state(), SlotState::Idle);
     slot.start(driver.device()).unwrap();
-    assert_eq!(slot.state(), SlotState::Running { size: 16, waiting: 0 });
+    assert_eq!(slot.state(), SlotState::Running { size: 16, waiting: 0, reach: None });
 }
 
 #[test]
