@@ -189,11 +189,15 @@ impl<'a> Burst<'a> {
         for (number, (way, buffer)) in self.ways().iter().zip(buffers).enumerate() {
             let (len, before) = (usize::from(way.head), self.header as usize);
             let is_whole = before + len == way.total as usize;
-            let room = if is_whole { buffer.len() - (before + len) } else { 0 };
-            // SAFETY: as in `each`; the buffer is the one that the frame was found to fit into.
+            let room = match is_whole && buffer.as_ptr().as_ptr() == way.to {
+                true => buffer.len().saturating_sub(before + len),
+                false => 0,
+            };
+            // SAFETY: as in `each`; the room is behind the frame in a slice that begins where its header does.
             unsafe { past.copy(way.behind(self.header), way.from, len, room) };
             if SENT {
-                past.leave(way.from, len);
+                // SAFETY: the piece is borrowed for `'a`.
+                unsafe { past.leave(way.from, len) };
             }
             body(number);
         }

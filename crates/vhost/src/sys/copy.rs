@@ -23,6 +23,8 @@ const LOOKED_AT: usize = 2 * LINE;
 pub(crate) struct Copier {
     stores: Stores,
     long: Long,
+    /// To a guest on another cache, past ours.
+    goes_past: bool,
 }
 
 /// The widest stores.
@@ -83,12 +85,13 @@ impl Copier {
             _ if has_avx512 => Long::String,
             _ => Long::Lines,
         };
-        Self { stores, long }
+        let goes_past = long == Long::Backwards && has_clflushopt();
+        Self { stores, long, goes_past }
     }
 
     #[cfg(not(target_arch = "x86_64"))]
     fn ask() -> Self {
-        Self { stores: Stores::Common, long: Long::String }
+        Self { stores: Stores::Common, long: Long::String, goes_past: false }
     }
 
     /// Whether copies of which the longest has so many bytes are best taken from the last to the first ([`Backwards`](super::backwards)).
@@ -100,7 +103,7 @@ impl Copier {
     /// Whether what goes to a guest on another cache is best written past ours ([`Past`](super::past)).
     #[inline]
     pub(super) fn goes_past(self) -> bool {
-        self.long == Long::Backwards
+        self.goes_past
     }
 
     /// Of a frame of `len` bytes, how many at its beginning are worth asking for before its turn comes ([`prefetch_lines`]). Of one whose lines are asked for when it is copied, only the
@@ -151,6 +154,13 @@ fn family() -> u32 {
     }
 }
 
+/// Leaf 7 (AMD's manual, volume 3, appendix E.3.6). The standard library's macro does not know of it.
+#[cfg(target_arch = "x86_64")]
+fn has_clflushopt() -> bool {
+    std::arch::x86_64::__cpuid(0).eax >= 7
+        && std::arch::x86_64::__cpuid_count(7, 0).ebx >> 23 & 1 == 1
+}
+
 /// Copies `len` bytes. Some may be read and written twice.
 ///
 /// # Safety
@@ -181,7 +191,8 @@ pub(super) unsafe fn copy_part(to: *mut u8, from: *const u8, len: usize) {
 /// # Safety
 /// As for [`copy`].
 #[inline]
-unsafe fn copy_by(to: *mut u8, from: *const u8, len: usize, Copier { stores, long }: Copier) {
+unsafe fn copy_by(to: *mut u8, from: *const u8, len: usize, copier: Copier) {
+    let Copier { stores, long, .. } = copier;
     match len {
         // SAFETY: the caller's promise, and 64 <= len.
         LONG_MIN.. if len >= long.string_min() => unsafe { move_string(to, from, len, stores) },
@@ -463,7 +474,7 @@ pub(super) unsafe fn part_past(to: *mut u8, from: *const u8, len: usize, copier:
 /// Writes a line back to memory, if it was changed, and forgets it, here and in every other cache.
 ///
 /// # Safety
-/// A byte of it is readable. The processor knows `clflushopt` ([`Copier::goes_past`]: family 25 does; AMD's manual, volume 3).
+/// A byte of it is readable. The processor knows `clflushopt` ([`Copier::goes_past`]).
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(super) unsafe fn send_away(at: *const u8) {
@@ -602,7 +613,9 @@ mod tests {
     fn ways() -> impl Iterator<Item = Copier> {
         let all = [Long::String, Long::Lines, Long::Backwards, Long::Ahead];
         let stores = [Copier::here().stores, Stores::Common];
-        stores.into_iter().flat_map(move |stores| all.map(|long| Copier { stores, long }))
+        stores
+            .into_iter()
+            .flat_map(move |stores| all.map(|long| Copier { stores, long, goes_past: false }))
     }
 
     #[test]

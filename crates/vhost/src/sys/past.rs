@@ -41,7 +41,8 @@ impl Past {
         let room = if is_last { rest.len() } else { 0 };
         // SAFETY: both have `len` bytes, and `to` so many more.
         unsafe { self.copy(to, from, len, room) };
-        self.leave(from, len);
+        // SAFETY: as above.
+        unsafe { self.leave(from, len) };
     }
 
     /// The same from private memory.
@@ -87,16 +88,22 @@ impl Past {
     }
 
     /// Sends lines that were read to memory.
+    ///
+    /// # Safety
+    /// `from` is readable for `len` bytes.
     #[inline]
-    pub(super) fn leave(self, from: *const u8, len: usize) {
+    pub(super) unsafe fn leave(self, from: *const u8, len: usize) {
+        if len == 0 {
+            return;
+        }
         let skew = from.addr() % LINE;
         for at in (0..skew + len).step_by(LINE) {
-            // SAFETY: each of these lines holds a byte that is readable.
+            // SAFETY: each of these lines holds one of the bytes.
             unsafe { send_away(from.wrapping_sub(skew).wrapping_add(at)) };
         }
     }
 
-    /// What was copied can be seen before anything that is written from here on (AMD64 Architecture Programmer's Manual 1, §5.5.5: such stores are weakly ordered).
+    /// What was copied can be seen before anything that is written from here on (AMD's manual, volume 4, MOVNTDQ: such stores are weakly ordered; volume 3, SFENCE).
     #[inline]
     pub(crate) fn finish(self) {
         super::fence::store_fence();
