@@ -239,7 +239,7 @@ impl Way {
     /// Whether the header is there already, as it would be written, and at the end of a line: a driver that only reads such a line, as DPDK's do, shares it with us.
     #[inline(always)] // likewise
     fn has_header(&self, header: Header) -> bool {
-        if self.behind(header).addr() % LINE != 0 {
+        if !self.behind(header).addr().is_multiple_of(LINE) {
             return false;
         }
         // SAFETY: `fill` checked that the header's ten or twelve bytes lie in the slice; any bytes are numbers, at any address.
