@@ -12,6 +12,7 @@
 //! * [`Vring`]: one ring, split or packed, seen from the device. As a *source* (the driver's transmit queue): [`Vring::take`], then
 //!   [`Vring::give_back`]. As a *destination* (the driver's receive queue): [`Vring::put_run`] a batch,
 //!   [`Vring::put`] what takes more than one buffer, then [`Vring::publish`].
+//! * [`Reach`]: whether a driver's core shares a cache with ours. Nobody says it; a ring finds out by what the driver's lines cost, and sends what is long through memory if not.
 //! * [`Unread`]: frames that a source took and nobody reads, for a destination to copy from buffer to buffer ([`Vring::put_unread`]).
 //! * [`Chains`]: what `take` took: each frame as slices of guest memory, every address and length already checked.
 //! * [`Slot`]: where the control thread, which starts and stops a ring, and the worker, which serves it, meet.

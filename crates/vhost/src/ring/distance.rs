@@ -1,6 +1,6 @@
 //! How far the core of a ring's driver is from ours, judged by what its lines cost.
 //!
-//! Where a guest's processor shares our last-level cache, its lines are 3 to 20 cycles each to write, and it reads what we wrote from that cache. Where it does not they are 40 to 75, and that for a
+//! Where a guest's processor shares our last-level cache, its lines are 2 to 20 cycles each to write, and it reads what we wrote from that cache. Where it does not they are 30 to 70, and that for a
 //! way which its next read does not shorten: from memory it has the frame as soon ([`Past`](crate::sys::Past)). Nobody tells a switch where a guest's processors are, and a host moves them. So
 //! a ring looks: now and then it writes a batch of long frames as to a near one, and takes the time. Figures: docs/decisions/0023.
 
@@ -10,7 +10,7 @@ const FAR: u64 = 26;
 /// Cycles of a line that no line takes: the thread was kept from its core meanwhile.
 const ABSURD: u64 = 400;
 
-/// Batches between looks: at a near driver's they cost nothing but two readings of the counter, at a far one's a batch is three to five times as dear as the others, 4 to 6 % in all.
+/// Batches between looks: at a near driver's they cost nothing but two readings of the counter, at a far one's a batch is two to three times as dear as the others, 2 to 3 % in all.
 const BETWEEN_NEAR: u8 = 16;
 const BETWEEN_FAR: u8 = 64;
 
@@ -23,10 +23,11 @@ pub(super) fn worth(lines: usize) -> Option<usize> {
     (lines >= LINES_MIN).then_some(lines)
 }
 
-/// Where the driver is, as of the last looks; near before the first.
+/// Where the driver is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Distance {
-    is_far: bool,
+    /// As of the last looks; taken for near before the first.
+    found: Option<Reach>,
     /// The last look found it otherwise. Believed if the next batch does too: of a thousand looks at a near driver two or three are disturbed.
     is_doubted: bool,
     /// Batches until the next look.
@@ -54,16 +55,12 @@ pub(super) enum Course {
 impl Distance {
     /// Far, until the next look.
     pub(super) fn far() -> Self {
-        Self { is_far: true, is_doubted: false, left: BETWEEN_FAR }
+        Self { found: Some(Reach::Far), is_doubted: false, left: BETWEEN_FAR }
     }
 
     /// Where the driver was when last looked at; nothing before the first look.
     pub(super) fn reach(self) -> Option<Reach> {
-        match self {
-            Self { is_far: true, .. } => Some(Reach::Far),
-            _ if self == Self::default() => None,
-            _ => Some(Reach::Near),
-        }
+        self.found
     }
 
     /// How the next batch of long frames is written.
@@ -71,8 +68,8 @@ impl Distance {
     pub(super) fn next(self) -> Course {
         match self {
             Self { left: 0, .. } => Course::Look,
-            Self { is_far: true, .. } => Course::Far,
-            Self { is_far: false, .. } => Course::Near,
+            Self { found: Some(Reach::Far), .. } => Course::Far,
+            Self { found: Some(Reach::Near) | None, .. } => Course::Near,
         }
     }
 
@@ -85,13 +82,20 @@ impl Distance {
     /// It was a look, at so many lines.
     pub(super) fn saw(&mut self, cycles: u64, lines: usize) {
         let lines = lines as u64;
-        let is_other = cycles < ABSURD * lines && (cycles >= FAR * lines) != self.is_far;
-        self.is_far ^= is_other && self.is_doubted;
+        let seen = match cycles {
+            _ if cycles >= ABSURD * lines => None,
+            _ if cycles >= FAR * lines => Some(Reach::Far),
+            _ => Some(Reach::Near),
+        };
+        let is_other = seen.is_some_and(|seen| seen != self.found.unwrap_or(Reach::Near));
+        if !is_other || self.is_doubted {
+            self.found = seen.or(self.found);
+        }
         self.is_doubted = is_other && !self.is_doubted;
         self.left = match self {
             Self { is_doubted: true, .. } => 0,
-            Self { is_far: true, .. } => BETWEEN_FAR,
-            Self { is_far: false, .. } => BETWEEN_NEAR,
+            Self { found: Some(Reach::Far), .. } => BETWEEN_FAR,
+            Self { found: Some(Reach::Near) | None, .. } => BETWEEN_NEAR,
         };
     }
 }
@@ -127,6 +131,8 @@ mod tests {
             look_twice(&mut distance, cost);
             let courses = courses(&mut distance);
             assert!(courses.len() >= 16 && courses.iter().all(|&went| went == course), "{cost}");
+            let reach = if course == Course::Far { Reach::Far } else { Reach::Near };
+            assert_eq!(distance.reach(), Some(reach), "also when the next look is due");
         }
     }
 
@@ -157,5 +163,8 @@ mod tests {
             let courses = courses(&mut distance);
             assert!(courses.len() >= 16 && courses.iter().all(|&went| went == course), "{cost}");
         }
+        let mut distance = Distance::default();
+        distance.saw(1_000_000, 100);
+        assert_eq!(distance.reach(), None);
     }
 }

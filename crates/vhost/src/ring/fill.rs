@@ -485,9 +485,11 @@ mod tests {
     #[test]
     fn of_short_frames_all_is_asked_for_and_of_long_ones_the_first_lines() {
         let usual = |frames, bytes| usual_after(Put { frames, bytes }, Header::Twelve, false);
+        let far = |frames, bytes| usual_after(Put { frames, bytes }, Header::Twelve, true);
         assert_eq!(usual(0, 0), None, "nothing was learned");
         assert_eq!(usual(64, 64 * 64), Some(76));
         assert_eq!(usual(2, 64 + 552), Some(320));
         assert_eq!([usual(1, 309), usual(10, 90_000)], [Some(SHORTEST); 2]);
+        assert_eq!([far(64, 64 * 64), far(1, 180)], [Some(76), Some(0)], "past the caches nothing");
     }
 }

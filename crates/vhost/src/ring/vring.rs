@@ -199,7 +199,7 @@ impl Vring {
         self.distance.reach().filter(|_| Past::here().is_some())
     }
 
-    /// Takes the driver for one that is far away, until it is looked at next.
+    /// Takes the driver for one that is far away, until it is looked at next. For tests, which have none.
     pub fn take_for_far(&mut self) {
         self.distance = Distance::far();
     }

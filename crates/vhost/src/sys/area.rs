@@ -1,7 +1,7 @@
 //! A ring's words in shared memory.
 
-use super::copy::{For, prefetch_lines};
 use super::mapping::Mapping;
+use super::prefetch::{For, prefetch_lines};
 use super::slice::GuestSlice;
 use std::ptr::NonNull;
 use std::sync::Arc;

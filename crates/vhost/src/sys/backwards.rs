@@ -5,7 +5,8 @@
 //! next frame's buffer, which comes as shared then and which every store has to ask for once more; backwards it is what has just been written. Within a piece the bytes go
 //! forwards. Figures, and for which processors: docs/decisions/0012.
 
-use super::copy::{Copier, LINE, own_soon};
+use super::copy::{Copier, LINE};
+use super::prefetch::own_soon;
 use super::slice::GuestSlice;
 use std::marker::PhantomData;
 

@@ -5,8 +5,9 @@
 //! (whole registers): with the bookkeeping in it, a frame cost three times as much when the guest's core was far away.
 
 use super::backwards::Backwards;
-use super::copy::{Copier, For, LINE, prefetch_lines};
+use super::copy::{Copier, LINE};
 use super::past::{PAST_MIN, Past};
+use super::prefetch::{For, prefetch_lines};
 use super::slice::{GuestSlice, Header};
 use crate::ring::{NetHeader, Outline};
 use std::marker::PhantomData;

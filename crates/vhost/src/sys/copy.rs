@@ -1,6 +1,6 @@
-//! Copies between memories that others may write, and prefetching.
+//! Copies between memories that others may write.
 
-use std::ptr::NonNull;
+use super::prefetch::{ASKED, own_soon};
 use std::sync::LazyLock;
 
 /// Bytes of a cache line.
@@ -29,7 +29,7 @@ pub(crate) struct Copier {
 
 /// The widest stores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Stores {
+pub(super) enum Stores {
     /// 64 bytes and 32.
     Avx512,
     /// What every processor of the architecture has.
@@ -100,13 +100,19 @@ impl Copier {
         self.long == Long::Backwards && (LONG_MIN..self.long.string_min()).contains(&longest)
     }
 
+    /// The widest stores.
+    #[inline]
+    pub(super) fn stores(self) -> Stores {
+        self.stores
+    }
+
     /// Whether what goes to a guest on another cache is best written past ours ([`Past`](super::past)).
     #[inline]
     pub(super) fn goes_past(self) -> bool {
         self.goes_past
     }
 
-    /// Of a frame of `len` bytes, how many at its beginning are worth asking for before its turn comes ([`prefetch_lines`]). Of one whose lines are asked for when it is copied, only the
+    /// Of a frame of `len` bytes, how many at its beginning are worth asking for before its turn comes ([`prefetch_lines`](super::prefetch::prefetch_lines)). Of one whose lines are asked for when it is copied, only the
     /// first, or what is looked at: what else is on its way then is in the way.
     #[inline]
     pub(crate) fn asked(self, len: usize, is_looked_at: bool) -> usize {
@@ -401,208 +407,6 @@ unsafe fn string(to: *mut u8, from: *const u8, len: usize) {
 unsafe fn string(to: *mut u8, from: *const u8, len: usize) {
     // SAFETY: the caller's promise; `ptr::copy` allows overlap.
     unsafe { std::ptr::copy(from, to, len) };
-}
-
-/// 64 bytes past the caches, in one piece.
-///
-/// # Safety
-/// As for [`copy`]; `to` begins a line.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-pub(super) unsafe fn line_past(to: *mut u8, from: *const u8, copier: Copier) {
-    match copier.stores {
-        // SAFETY: as for `line_avx512`, and where a line begins.
-        Stores::Avx512 => unsafe {
-            std::arch::asm!(
-                "vmovdqu64 zmm16, [{from}]",
-                "vmovntdq [{to}], zmm16",
-                from = in(reg) from,
-                to = in(reg) to,
-                options(nostack, preserves_flags)
-            );
-        },
-        // SAFETY: as above; every processor of the architecture has these.
-        Stores::Common => unsafe {
-            std::arch::asm!(
-                "movdqu {a}, [{from}]",
-                "movdqu {b}, [{from} + 16]",
-                "movdqu {c}, [{from} + 32]",
-                "movdqu {d}, [{from} + 48]",
-                "movntdq [{to}], {a}",
-                "movntdq [{to} + 16], {b}",
-                "movntdq [{to} + 32], {c}",
-                "movntdq [{to} + 48], {d}",
-                from = in(reg) from,
-                to = in(reg) to,
-                a = out(xmm_reg) _,
-                b = out(xmm_reg) _,
-                c = out(xmm_reg) _,
-                d = out(xmm_reg) _,
-                options(nostack, preserves_flags)
-            );
-        },
-    }
-}
-
-/// A line past the caches of which only the first `len` bytes are copied, 1 to 63, and the others are zero; false, and nothing is done, where the processor cannot leave them unread.
-///
-/// # Safety
-/// `from` is readable for `len` bytes and `to`, where a line begins, writable for 64; otherwise as for [`copy`].
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-pub(super) unsafe fn part_past(to: *mut u8, from: *const u8, len: usize, copier: Copier) -> bool {
-    if copier.stores != Stores::Avx512 {
-        return false;
-    }
-    let mask = (1_u64 << len) - 1;
-    // SAFETY: bytes outside the mask are not read. Otherwise as for `line_avx512`, and the mask register is one that only such code uses.
-    unsafe {
-        std::arch::asm!(
-            "kmovq k1, {mask}",
-            "vmovdqu8 zmm16 {{k1}} {{z}}, [{from}]",
-            "vmovntdq [{to}], zmm16",
-            mask = in(reg) mask,
-            from = in(reg) from,
-            to = in(reg) to,
-            out("k1") _,
-            options(nostack, preserves_flags)
-        );
-    }
-    true
-}
-
-/// Writes a line back to memory, if it was changed, and forgets it, here and in every other cache.
-///
-/// # Safety
-/// A byte of it is readable. The processor knows `clflushopt` ([`Copier::goes_past`]).
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-pub(super) unsafe fn send_away(at: *const u8) {
-    // SAFETY: nothing changes but where the line is; the caller's promise.
-    unsafe {
-        std::arch::asm!("clflushopt [{at}]", at = in(reg) at, options(nostack, preserves_flags));
-    }
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-pub(super) unsafe fn line_past(to: *mut u8, from: *const u8, copier: Copier) {
-    // SAFETY: the caller's promise.
-    unsafe { line(to, from, copier.stores) }
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-pub(super) unsafe fn part_past(_: *mut u8, _: *const u8, _: usize, _: Copier) -> bool {
-    false
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-pub(super) unsafe fn send_away(_: *const u8) {}
-
-/// Asks for a line as our own, as [`For::Writing`] does for several.
-#[cfg(target_arch = "x86_64")]
-#[inline]
-pub(super) fn own_soon(at: *mut u8) {
-    // SAFETY: a prefetch changes nothing and faults nowhere.
-    unsafe {
-        std::arch::asm!("prefetchw [{at}]", at = in(reg) at, options(nostack, readonly, preserves_flags))
-    }
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-#[inline]
-pub(super) fn own_soon(_at: *mut u8) {}
-
-/// What prefetched lines are for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum For {
-    /// They will be read.
-    Reading,
-    /// They will be written: fetched as our own, so that the write need not ask again.
-    Writing,
-    /// The same, but later, and of buffers behind which the driver may be at work on the next.
-    Reserving,
-}
-
-/// One line of assembly for each line of memory, and no register: this stands in the innermost loop over frames, and as a loop or a call of its own it made the shortest ones 3 to 8 cycles
-/// dearer.
-#[cfg(target_arch = "x86_64")]
-macro_rules! ask {
-    ($prefetch:literal, $at:expr, $bytes:expr) => {
-        // SAFETY: a prefetch changes nothing and faults nowhere.
-        unsafe {
-            std::arch::asm!(
-                concat!($prefetch, " [{at}]"),
-                "cmp {bytes}, 64",
-                "jbe 2f",
-                concat!($prefetch, " [{at} + 64]"),
-                "cmp {bytes}, 128",
-                "jbe 2f",
-                concat!($prefetch, " [{at} + 128]"),
-                "cmp {bytes}, 192",
-                "jbe 2f",
-                concat!($prefetch, " [{at} + 192]"),
-                "cmp {bytes}, 256",
-                "jbe 2f",
-                concat!($prefetch, " [{at} + 256]"),
-                "2:",
-                at = in(reg) $at,
-                bytes = in(reg) $bytes,
-                options(nostack, readonly)
-            )
-        }
-    };
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-macro_rules! ask {
-    ($prefetch:literal, $at:expr, $bytes:expr) => {
-        _ = ($at, $bytes)
-    };
-}
-
-/// The same by one instruction for all lines, for [`For::Reserving`]. Of [`ask`]'s, each steps from buffer to buffer; processors learn the steps between the addresses of one instruction
-/// and fetch by themselves what would come next: buffers that the driver has not given back, from which they take away what it still reads. A step of one line, then one of what is
-/// left to the next buffer, they do not follow (docs/decisions/0012: a fifth to a third of a frame's cycles where the driver's core is far away).
-#[cfg(target_arch = "x86_64")]
-macro_rules! ask_by_one {
-    ($prefetch:literal, $at:expr, $bytes:expr) => {
-        // SAFETY: a prefetch changes nothing and faults nowhere.
-        unsafe {
-            std::arch::asm!(
-                "2:",
-                concat!($prefetch, " [{at}]"),
-                "add {at}, 64",
-                "sub {bytes}, 64",
-                "ja 2b",
-                at = inout(reg) $at => _,
-                bytes = inout(reg) $bytes => _,
-                options(nostack, readonly)
-            )
-        }
-    };
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-macro_rules! ask_by_one {
-    ($prefetch:literal, $at:expr, $bytes:expr) => {
-        _ = ($at, $bytes)
-    };
-}
-
-/// Bytes that are asked for ahead, at most: a header and a head of 256. What is not asked for is waited for when it is touched, frame by frame; of what is longer the processor
-/// finds the rest by itself (docs/decisions/0012).
-pub(crate) const ASKED: usize = 5 * 64;
-
-/// Asks for the first `bytes` from `at` on, which are best at most [`ASKED`].
-#[inline]
-pub(crate) fn prefetch_lines(at: NonNull<u8>, bytes: usize, purpose: For) {
-    match purpose {
-        For::Reading => ask!("prefetcht0", at.as_ptr(), bytes),
-        // Processors without it take it for a no-op. (The compiler's intrinsic needs a target feature to use it.)
-        For::Writing => ask!("prefetchw", at.as_ptr(), bytes),
-        For::Reserving if bytes == 0 => {}
-        For::Reserving => ask_by_one!("prefetchw", at.as_ptr(), bytes),
-    }
 }
 
 #[cfg(test)]

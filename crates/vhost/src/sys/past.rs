@@ -4,7 +4,9 @@
 //! it is not waited for, and is read from there as soon. What was read is sent there too: its sender, who will write it again, need not take it from us then. Figures, and for which
 //! processors: docs/decisions/0023.
 
-use super::copy::{Copier, LINE, line_past, part_past, send_away};
+#[cfg(not(target_arch = "x86_64"))]
+use super::copy::copy;
+use super::copy::{Copier, LINE, Stores};
 use super::slice::GuestSlice;
 
 /// Frames of fewer bytes are written as to anyone: their lines are on their way together with their headers'.
@@ -64,6 +66,7 @@ impl Past {
     #[inline]
     pub(super) unsafe fn copy(self, to: *mut u8, from: *const u8, len: usize, room: usize) {
         let Self(copier) = self;
+        let stores = copier.stores();
         let before = to.addr().wrapping_neg() % LINE;
         if len < before + LINE {
             // SAFETY: the caller's promise.
@@ -74,13 +77,13 @@ impl Past {
         let mut at = before;
         while at + LINE <= len {
             // SAFETY: the caller's promise, and `to + before` begins a line.
-            unsafe { line_past(to.wrapping_add(at), from.wrapping_add(at), copier) };
+            unsafe { line_past(to.wrapping_add(at), from.wrapping_add(at), stores) };
             at += LINE;
         }
         let (to, from, left) = (to.wrapping_add(at), from.wrapping_add(at), len - at);
         // SAFETY: the caller's promise; the rest of the line is in the room.
         let is_done =
-            left == 0 || left + room >= LINE && unsafe { part_past(to, from, left, copier) };
+            left == 0 || left + room >= LINE && unsafe { part_past(to, from, left, stores) };
         if !is_done {
             // SAFETY: the caller's promise.
             unsafe { copier.copy(to, from, left) };
@@ -109,6 +112,105 @@ impl Past {
         super::fence::store_fence();
     }
 }
+
+/// 64 bytes past the caches, in one piece.
+///
+/// # Safety
+/// As for [`Copier::copy`]; `to` begins a line.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn line_past(to: *mut u8, from: *const u8, stores: Stores) {
+    match stores {
+        // SAFETY: reads and writes exactly what the caller promised. Register 16 exists only for code that knows of AVX-512: no one else keeps anything there.
+        Stores::Avx512 => unsafe {
+            std::arch::asm!(
+                "vmovdqu64 zmm16, [{from}]",
+                "vmovntdq [{to}], zmm16",
+                from = in(reg) from,
+                to = in(reg) to,
+                options(nostack, preserves_flags)
+            );
+        },
+        // SAFETY: as above; every processor of the architecture has these.
+        Stores::Common => unsafe {
+            std::arch::asm!(
+                "movdqu {a}, [{from}]",
+                "movdqu {b}, [{from} + 16]",
+                "movdqu {c}, [{from} + 32]",
+                "movdqu {d}, [{from} + 48]",
+                "movntdq [{to}], {a}",
+                "movntdq [{to} + 16], {b}",
+                "movntdq [{to} + 32], {c}",
+                "movntdq [{to} + 48], {d}",
+                from = in(reg) from,
+                to = in(reg) to,
+                a = out(xmm_reg) _,
+                b = out(xmm_reg) _,
+                c = out(xmm_reg) _,
+                d = out(xmm_reg) _,
+                options(nostack, preserves_flags)
+            );
+        },
+    }
+}
+
+/// A line past the caches of which only the first `len` bytes are copied, 1 to 63, and the others are zero; false, and nothing is done, where the processor cannot leave them unread.
+///
+/// # Safety
+/// `from` is readable for `len` bytes and `to`, where a line begins, writable for 64; otherwise as for [`Copier::copy`].
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn part_past(to: *mut u8, from: *const u8, len: usize, stores: Stores) -> bool {
+    if stores != Stores::Avx512 {
+        return false;
+    }
+    let mask = (1_u64 << len) - 1;
+    // SAFETY: bytes outside the mask are not read. Otherwise as for `line_past`.
+    unsafe {
+        std::arch::asm!(
+            "kmovq k1, {mask}",
+            "vmovdqu8 zmm16 {{k1}} {{z}}, [{from}]",
+            "vmovntdq [{to}], zmm16",
+            mask = in(reg) mask,
+            from = in(reg) from,
+            to = in(reg) to,
+            out("k1") _,
+            options(nostack, preserves_flags)
+        );
+    }
+    true
+}
+
+/// Writes a line back to memory, if it was changed, and forgets it, here and in every other cache.
+///
+/// # Safety
+/// A byte of it is readable. The processor knows `clflushopt` ([`Copier::goes_past`]).
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn send_away(at: *const u8) {
+    // SAFETY: nothing changes but where the line is; the caller's promise.
+    unsafe {
+        std::arch::asm!("clflushopt [{at}]", at = in(reg) at, options(nostack, preserves_flags));
+    }
+}
+
+/// Where nobody goes past: an ordinary copy.
+///
+/// # Safety
+/// As above.
+#[cfg(not(target_arch = "x86_64"))]
+unsafe fn line_past(to: *mut u8, from: *const u8, _: Stores) {
+    // SAFETY: the caller's promise.
+    unsafe { copy(to, from, LINE) }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+unsafe fn part_past(_: *mut u8, _: *const u8, _: usize, _: Stores) -> bool {
+    false
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+unsafe fn send_away(_: *const u8) {}
 
 #[cfg(test)]
 mod tests {
