@@ -5,6 +5,7 @@
 //! buffers never move. So one core of it loads a switch that testpmd on one core cannot ([`Totals::busy`] says how near to its own
 //! limit it was).
 
+use super::filling::{Choice, Filling, pieces_ahead, pieces_backwards};
 use super::flows::Fields;
 use super::frame::{self, Template};
 use super::frontend::{Device, HEADER, tell};
@@ -23,13 +24,6 @@ pub const BURST: u16 = 32;
 /// Bytes of a burst: large segments come in fewer. Chosen: the bursts of four rings fit into a core's own cache of a MiB.
 const BURST_BYTES: usize = 1 << 18;
 
-/// Lines that are asked for before they are written: stores wait for their lines one after another, and asked for together they come sooner. Chosen: a frame of 1518
-/// bytes (14.9 instead of 14.2 Mpps), and so six of 256 (on far caches 16 instead of 12 Mpps); all 141 lines of 9000 bytes, which a core can't wait for at once, cost a fifth.
-const AHEAD: usize = 24;
-
-/// Lines of a piece of a long frame, at most: the unit of asking and writing. Chosen: Zen 4, far caches, writing frames of 9000 bytes, 5050 cycles; 6800 with half as many, 5600 with 24.
-const PIECE: usize = 16;
-
 /// Pauses after a turn in which nothing was to be done. Chosen: the driver's ceiling is the same within its spread with 0, 1 and 4 of them,
 /// and a tenth lower with 16.
 const PAUSES: usize = 4;
@@ -37,26 +31,6 @@ const PAUSES: usize = 4;
 /// Cycles without a look at the rings that are an absence: about 10 us. Chosen: more than four bursts take from another cache, less than a tick of the kernel's timer in a
 /// virtual machine.
 const AWAY: u64 = 25_000;
-
-/// The bytes of the pieces of `count` frames of `len` bytes, the last piece of the last frame first: processors follow an ascending row of accesses and fetch by themselves what comes
-/// next, which would be the next frame's buffer, from which the switch may still read.
-fn pieces_backwards(count: u16, len: usize) -> impl Iterator<Item = (u16, Range<usize>)> + Clone {
-    let (pieces, piece) = pieces_of(len);
-    let frame = (0..pieces).rev().map(move |n| n * piece..((n + 1) * piece).min(len));
-    (0..count).rev().flat_map(move |n| frame.clone().map(move |bytes| (n, bytes)))
-}
-
-/// Pieces of a frame of `len` bytes, and bytes of the longest, whole lines.
-fn pieces_of(len: usize) -> (usize, usize) {
-    let lines = len.div_ceil(LINE);
-    let pieces = lines.div_ceil(PIECE);
-    (pieces, lines.div_ceil(pieces) * LINE)
-}
-
-/// Pieces that are asked for ahead.
-fn pieces_ahead(len: usize) -> usize {
-    (AHEAD * LINE / pieces_of(len).1).max(1)
-}
 
 /// What a guest makes of too few free buffers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -122,6 +96,7 @@ pub struct Guest {
     template: Template,
     side: u8,
     burst: u16,
+    choice: Choice,
     /// Number of the next frame it sends.
     pub sequence: u64,
 }
@@ -327,7 +302,16 @@ impl Guest {
             device.memory.copy_in(device.transmit.buffers.header(slot), &header);
         });
         let burst = (BURST_BYTES / traffic.frame).clamp(4, BURST.into()) as u16;
-        Self { device, lines, traffic, template, side, burst, sequence: 0 }
+        Self {
+            device,
+            lines,
+            traffic,
+            template,
+            side,
+            burst,
+            choice: Choice::default(),
+            sequence: 0,
+        }
     }
 
     /// Tells the switch what was sent, and what was received and given back, if it wants to know; whether it wanted to.
@@ -337,10 +321,17 @@ impl Guest {
         tell([receive, transmit])
     }
 
+    /// Whether there is a payload, and it is written.
+    #[inline]
+    fn fills(&self) -> bool {
+        self.traffic.touch == Touch::Full && self.traffic.frame > LINE
+    }
+
     /// Asks for the lines that this turn is going to read and write. Both guests do so before either of them works: what the switch has
     /// touched last comes from its cache, and one wait is shorter than four.
     #[inline]
     fn prepare(&mut self, least: u16) {
+        let is_straight = self.fills() && self.choice.filling() == Filling::Straight;
         let Self { device, lines, burst, .. } = self;
         let (lines, slots): (&[Line], u16) = (lines, device.slots - 1);
         let received = device.receive.ring.returned(*burst);
@@ -354,7 +345,7 @@ impl Guest {
         }
         let queue = &mut device.transmit;
         queue.reclaim_for(least);
-        if queue.ring.free() >= least {
+        if queue.ring.free() >= least && !is_straight {
             let first = queue.ring.next_to_offer();
             for n in 0..queue.ring.free().min(*burst) {
                 sys::own(&lines[queue.buffers.frame((first + n) & slots) / LINE]);
@@ -365,7 +356,8 @@ impl Guest {
     /// Sends up to `count` frames, or with `All` that many or none; each with a stamp by its place among them. Returns how many. [`Guest::tell`] comes afterwards.
     #[inline]
     pub fn send(&mut self, count: u16, least: Least, stamp: impl Fn(u16) -> u64) -> u16 {
-        let Self { device, lines, traffic, template, side, sequence, .. } = self;
+        let fills = self.fills();
+        let Self { device, lines, traffic, template, side, sequence, burst, choice, .. } = self;
         let queue = &mut device.transmit;
         queue.reclaim_for(count);
         let count = match queue.ring.free() {
@@ -387,27 +379,38 @@ impl Guest {
             let rest = template.rest(fields, sequence, stamp(n));
             frame::write(&lines[at(n) / LINE], template.head(fields), rest);
         };
-        if traffic.touch == Touch::Full && traffic.frame > LINE {
-            let ask = |(n, piece): (u16, Range<usize>)| {
-                let line = at(n) / LINE;
-                lines[line..][piece.start / LINE..piece.end.div_ceil(LINE)]
-                    .iter()
-                    .for_each(sys::own);
-            };
-            let pieces = pieces_backwards(count, traffic.frame);
-            let mut asked = pieces.clone();
-            asked.by_ref().take(pieces_ahead(traffic.frame)).for_each(ask);
-            for (n, piece) in pieces {
-                asked.next().map(ask);
-                if piece.start == 0 {
-                    write_head(n);
+        let fill = |n: u16, payload: Range<usize>| {
+            let byte = (*sequence + u64::from(n)) as u8;
+            device.memory.fill(at(n) + payload.start, payload.len(), byte);
+        };
+        let start = fills.then(cycles);
+        match choice.filling() {
+            _ if !fills => (0..count).for_each(write_head),
+            Filling::Straight => (0..count).for_each(|n| {
+                write_head(n);
+                fill(n, LINE..traffic.frame);
+            }),
+            Filling::Asking => {
+                let ask = |(n, piece): (u16, Range<usize>)| {
+                    let line = at(n) / LINE;
+                    lines[line..][piece.start / LINE..piece.end.div_ceil(LINE)]
+                        .iter()
+                        .for_each(sys::own);
+                };
+                let pieces = pieces_backwards(count, traffic.frame);
+                let mut asked = pieces.clone();
+                asked.by_ref().take(pieces_ahead(traffic.frame)).for_each(ask);
+                for (n, piece) in pieces {
+                    asked.next().map(ask);
+                    if piece.start == 0 {
+                        write_head(n);
+                    }
+                    fill(n, piece.start.max(LINE)..piece.end);
                 }
-                let payload = piece.start.max(LINE)..piece.end;
-                let byte = (*sequence + u64::from(n)) as u8;
-                device.memory.fill(at(n) + payload.start, payload.len(), byte);
             }
-        } else {
-            (0..count).for_each(write_head);
+        }
+        if let Some(start) = start.filter(|_| count == *burst) {
+            choice.took(cycles() - start);
         }
         *sequence += u64::from(count);
         queue.offer(count);

@@ -14,6 +14,7 @@
 //! The opposite, a hostile driver against the switch, is the business of the ring's own tests.
 
 pub mod echo;
+mod filling;
 pub mod flows;
 pub mod frame;
 pub mod frontend;
