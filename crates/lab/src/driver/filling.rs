@@ -2,7 +2,7 @@
 //!
 //! It depends on where the buffers' lines are. Those that the switch has read and both still have must be taken back from it: asked for together, a piece ahead and backwards, they come fastest. Those that
 //! nobody has, as the switch has sent them to memory, need not come at all if they are written whole, one after the other, and nothing has asked for them. A Zen 4, cycles a line: 11 and 19 in the first state on the same
-//! cache; 17 to 22 and 7 to 9 in the second. So the driver tries both all the time and is at its limit beside any switch.
+//! cache; 17 to 22 and 7 to 9 in the second. So the driver tries both all the time, and is at its best beside any switch.
 
 use super::sys::LINE;
 use std::ops::Range;
@@ -73,7 +73,7 @@ impl Choice {
         }
     }
 
-    /// A burst, filled so, took that many cycles. All are of the same length.
+    /// Filling a burst so took that many cycles; what its stores hold up afterwards is not counted. All bursts are of the same length.
     pub(super) fn took(&mut self, cycles: u64) {
         if let Some(tried) = self.tried.get_mut(self.count / TRIED) {
             tried[self.count % TRIED] = cycles;
