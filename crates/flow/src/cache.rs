@@ -14,6 +14,7 @@
 
 mod lines;
 mod policy;
+mod ways;
 
 use crate::process::BATCH;
 use crate::process::together::Aside;
@@ -23,6 +24,7 @@ use crate::store::Secret;
 use crate::template::Scratch;
 use lines::Lines;
 use policy::Policy;
+pub(crate) use ways::{Known, Ways};
 use wire::{Key, WORDS};
 
 /// One worker's cache and working memory.
@@ -30,6 +32,7 @@ pub struct Cache {
     /// Owner of counters: 1..=255.
     pub(crate) worker: u8,
     pub(crate) scratch: Scratch,
+    pub(crate) ways: Ways,
     /// Keys with metadata written to them.
     pub(crate) keys: Box<[Key; BATCH]>,
     /// Traces of the batch in work.
@@ -56,6 +59,7 @@ impl Cache {
         Self {
             worker: worker.saturating_add(1),
             scratch: Scratch::default(),
+            ways: Ways::default(),
             keys: Box::new([Key::default(); BATCH]),
             traces: Box::default(),
             aside: Box::default(),

@@ -30,10 +30,14 @@ use crate::table::Table;
 use crate::time::Nanos;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use timers::Timers;
 
 /// Addresses a switch learns. Chosen: as Open vSwitch allows by default, times four.
 const LEARNED_ADDRESSES: usize = 8192;
+
+/// Serials of snapshots, of all pipelines: what a worker keeps of one must not be taken for another's, also when its switch has gone and its number has been given to a new one.
+static SERIALS: AtomicU64 = AtomicU64::new(1);
 
 /// The tables of one switch, as their owner sees them.
 pub struct Pipeline {
@@ -52,7 +56,7 @@ pub struct Pipeline {
     issued: VecDeque<Arc<Snapshot>>,
     /// The latest snapshot no longer says what the pipeline holds.
     changed: bool,
-    /// Counts publications with changed tables.
+    /// The serial of the first snapshot with the tables as they are, unless they have changed since the latest.
     epoch: u64,
     tables_changed: bool,
     /// Where the walk that keeps generations comparable is.
@@ -175,8 +179,11 @@ impl Pipeline {
         if let Some(latest) = self.issued.back().filter(|_| !self.changed) {
             return latest.clone();
         }
-        self.epoch += u64::from(std::mem::take(&mut self.tables_changed));
-        let snapshot = Arc::new(self.publish());
+        let serial = SERIALS.fetch_add(1, Relaxed);
+        if std::mem::take(&mut self.tables_changed) {
+            self.epoch = serial;
+        }
+        let snapshot = Arc::new(self.publish(serial));
         self.issued.push_back(snapshot.clone());
         self.changed = false;
         self.store.next = self.store.next.wrapping_add(1);
@@ -185,7 +192,7 @@ impl Pipeline {
         snapshot
     }
 
-    fn publish(&mut self) -> Snapshot {
+    fn publish(&mut self, serial: u64) -> Snapshot {
         let before = self.issued.back();
         let same_tables =
             before.filter(|_| self.tables.iter().flatten().all(|table| !table.is_stale()));
@@ -204,6 +211,7 @@ impl Pipeline {
         Snapshot {
             switch: self.limits.switch,
             generation: self.store.next,
+            serial,
             epoch: self.epoch,
             secret: self.store.secret,
             arena: self.store.arena.view().clone(),

@@ -20,7 +20,9 @@ use wire::{Depth, Key, Likeness, WORDS};
 pub struct Snapshot {
     pub(crate) switch: u32,
     pub(crate) generation: u32,
-    /// Changes when any table does.
+    /// No other snapshot of any switch has it.
+    pub(crate) serial: u64,
+    /// The serial of the first one with these tables.
     pub(crate) epoch: u64,
     pub(crate) secret: Secret,
     pub(crate) arena: ArenaView,

@@ -12,12 +12,14 @@
 //! Templates that only probe hash indexes see new entries without being made again: the index is shared, and a record's
 //! generation says who sees it. The others are made again for the next snapshot, in the parts that changed.
 
+mod counters;
 mod masks;
 pub(crate) mod prefix;
 mod probe;
 mod single;
 pub(crate) mod ternary;
 
+pub(crate) use counters::TableCounters;
 pub(crate) use masks::Masks;
 pub(crate) use probe::{Probe, Scratch};
 pub(crate) use single::Single;
@@ -26,7 +28,6 @@ use crate::process::BATCH;
 use crate::store::{ArenaView, RecordId, Secret};
 use prefix::Prefix;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use ternary::Ternary;
 use wire::Key;
 
@@ -62,33 +63,6 @@ pub(crate) struct TableView {
     pub all: Option<u16>,
     /// No entry leads to another table.
     pub is_last: bool,
-}
-
-/// Counts of one table, shared by all its views.
-#[derive(Default)]
-#[repr(align(64))]
-pub(crate) struct TableCounters {
-    lookups: AtomicU64,
-    matches: AtomicU64,
-    probes: AtomicU64,
-}
-
-impl TableCounters {
-    /// Counts a batch.
-    pub fn add(&self, lookups: u64, matches: u64, probes: u64) {
-        for (counter, more) in
-            [(&self.lookups, lookups), (&self.matches, matches), (&self.probes, probes)]
-        {
-            if more > 0 {
-                counter.fetch_add(more, Relaxed);
-            }
-        }
-    }
-
-    /// Lookups, matches, probes.
-    pub fn read(&self) -> (u64, u64, u64) {
-        (self.lookups.load(Relaxed), self.matches.load(Relaxed), self.probes.load(Relaxed))
-    }
 }
 
 impl Template {

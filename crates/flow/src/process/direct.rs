@@ -22,7 +22,7 @@ pub(super) fn search(
     let mut found = [RecordId::NONE; BATCH];
     let probes = view.template.search(snapshot.searched(), keys, &mut cache.scratch, &mut found);
     let matches = found[..keys.len()].iter().filter(|id| id.is_some()).count();
-    view.counters.add(keys.len() as u64, matches as u64, u64::from(probes));
+    view.counters.add(cache.worker, keys.len() as u64, matches as u64, u64::from(probes));
     found
 }
 

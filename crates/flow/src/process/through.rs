@@ -6,11 +6,11 @@
 
 use super::BATCH;
 use crate::action::PortNo;
-use crate::cache::Cache;
+use crate::cache::{Cache, Known};
 use crate::config::FragMode;
 use crate::snapshot::Snapshot;
 use crate::store::{RecordId, tick};
-use crate::template::TableView;
+use crate::template::{Scratch, TableView};
 use crate::time::Nanos;
 use wire::{Field, Head, Key};
 
@@ -33,9 +33,8 @@ impl Snapshot {
         in_port: PortNo,
         heads: impl Iterator<Item = &'h Head> + Clone,
     ) -> Option<Through<'_>> {
-        let view = self.view.table(0)?;
-        match self.blind(view, cache, in_port) {
-            Some(entry) => self.leads(view, entry, in_port),
+        match self.blind(cache, in_port) {
+            Some((entry, port)) => self.way(entry, port?),
             None => self.through_alike(cache, in_port, heads),
         }
     }
@@ -44,16 +43,24 @@ impl Snapshot {
     /// becomes of it than to leave by one port as it is.
     #[inline]
     pub fn through(&self, cache: &mut Cache, in_port: PortNo) -> Option<Through<'_>> {
-        let view = self.view.table(0)?;
-        self.leads(view, self.blind(view, cache, in_port)?, in_port)
+        let (entry, port) = self.blind(cache, in_port)?;
+        self.way(entry, port?)
     }
 
-    /// The entry that every packet finds which comes in by `in_port`.
+    /// What is known of every packet that comes in by `in_port`.
     #[inline]
-    fn blind(&self, view: &TableView, cache: &mut Cache, in_port: PortNo) -> Option<RecordId> {
+    fn blind(&self, cache: &mut Cache, in_port: PortNo) -> Known {
+        let Cache { ways, scratch, .. } = cache;
+        ways.of(self.serial, in_port, || self.search_blind(scratch, in_port))
+    }
+
+    /// The same, found out.
+    #[inline(never)]
+    fn search_blind(&self, scratch: &mut Scratch, in_port: PortNo) -> Known {
         let mut key = Key::default();
         key.set(Field::InPort, in_port.into());
-        view.template.search_blind(self.searched(), &key, &mut cache.scratch)
+        let entry = self.view.table(0)?.template.search_blind(self.searched(), &key, scratch)?;
+        Some((entry, self.leads(entry, in_port)))
     }
 
     /// Where these packets go, which came in by `in_port` without a tunnel id, if they all go where the first one does: they are alike in
@@ -74,22 +81,22 @@ impl Snapshot {
         let mut found = [RecordId::NONE; BATCH];
         view.template.search(self.searched(), &[&key], &mut cache.scratch, &mut found);
         let entry = Some(found[0]).filter(|entry| entry.is_some())?;
-        self.leads(view, entry, in_port)
+        self.way(entry, self.leads(entry, in_port)?)
+    }
+
+    #[inline]
+    fn way(&self, entry: RecordId, port: PortNo) -> Option<Through<'_>> {
+        Some(Through { snapshot: self, view: self.view.table(0)?, entry, port })
     }
 
     /// Where an entry of table 0 leads what came in by `in_port`, if it is a port that sends, and if nothing else becomes of it.
     #[inline]
-    fn leads<'s>(
-        &'s self,
-        view: &'s TableView,
-        entry: RecordId,
-        in_port: PortNo,
-    ) -> Option<Through<'s>> {
+    fn leads(&self, entry: RecordId, in_port: PortNo) -> Option<PortNo> {
         let port = self.programs.get(self.line(entry).rule().program).forwards_to?;
         let admits =
             self.config.fragments == FragMode::Normal && self.ports.ingress(in_port).is_ok();
         let leaves = port != in_port && self.ports.surely_sends(port);
-        (admits && leaves).then_some(Through { snapshot: self, view, entry, port })
+        (admits && leaves).then_some(port)
     }
 }
 
@@ -101,7 +108,7 @@ impl Through<'_> {
 
     /// Counts packets that go this way.
     pub fn count(&self, cache: &Cache, packets: u64, bytes: u64, now: Nanos) {
-        self.view.counters.add(packets, packets, 1);
+        self.view.counters.add(cache.worker, packets, packets, 1);
         let line = self.snapshot.line(self.entry);
         self.snapshot.arena.count(self.entry, line, cache.worker, packets, bytes, tick(now));
     }

@@ -205,6 +205,6 @@ impl Together<'_> {
             count += 1;
         }
         same.count(snapshot, *worker, tick(now));
-        view.counters.add(count, count, u64::from(probes));
+        view.counters.add(*worker, count, count, u64::from(probes));
     }
 }

@@ -163,7 +163,7 @@ impl Tracer<'_, '_> {
                 &mut found,
             );
             let matches = found[..count].iter().filter(|id| id.is_some()).count();
-            view.counters.add(count as u64, matches as u64, u64::from(probes));
+            view.counters.add(cache.worker, count as u64, matches as u64, u64::from(probes));
         }
         self.send_on(cache, table, count, &found);
         probes
@@ -288,7 +288,7 @@ pub(super) fn count_again(
             let at = tables[..known].iter().position(|&(number, ..)| number == table);
             let at = at.unwrap_or_else(|| {
                 if known == tables.len() {
-                    flush(snapshot, &mut tables[..]);
+                    flush(snapshot, cache.worker, &mut tables[..]);
                     known = 0;
                 }
                 tables[known] = (table, 0, 0);
@@ -299,13 +299,13 @@ pub(super) fn count_again(
             tables[at].2 += u64::from(found);
         }
     }
-    flush(snapshot, &mut tables[..known]);
+    flush(snapshot, cache.worker, &mut tables[..known]);
 }
 
-fn flush(snapshot: &Snapshot, tables: &mut [(u8, u64, u64)]) {
+fn flush(snapshot: &Snapshot, worker: u8, tables: &mut [(u8, u64, u64)]) {
     for (table, lookups, matches) in tables {
         if let Some(view) = snapshot.view.table(*table) {
-            view.counters.add(*lookups, *matches, 0);
+            view.counters.add(worker, *lookups, *matches, 0);
         }
     }
 }

@@ -84,7 +84,7 @@ impl<'w> Walker<'w> {
             &mut found,
         );
         let id = found[0];
-        view.counters.add(1, u64::from(id.is_some()), u64::from(probes));
+        view.counters.add(self.worker, 1, u64::from(id.is_some()), u64::from(probes));
         if id.is_some() {
             self.snapshot.arena.count(
                 id,

@@ -260,6 +260,34 @@ fn a_record_may_outlive_its_mask_whose_number_is_used_again() {
     assert_eq!(send(&snapshot, &mut cache(), &[packet(7)], Nanos(0)), [Some(3)]);
 }
 
+/// A worker keeps its cache when a switch goes and its number is given to a new one.
+#[test]
+fn what_is_cached_of_a_switch_is_not_found_by_a_later_one_of_its_number() {
+    let mut cache = cache();
+    let lengths: [[u32; 3]; 2] = [[22, 23, 24], [24, 23, 22]];
+    for (first, lengths) in [100, 200].into_iter().zip(lengths) {
+        let mut pipeline = pipeline(8);
+        for length in lengths {
+            // The wider, the more important: no prefix table.
+            let change = add(0x0a00_0000, length, 32 - length as u16, first + length);
+            apply(&mut pipeline, &change);
+        }
+        let snapshot = pipeline.snapshot();
+        for _ in 0..3 {
+            let sent = send(&snapshot, &mut cache, &[packet(0x0a00_0001); 4], Nanos(0));
+            assert_eq!(sent, [Some(first + 22); 4]);
+        }
+        let through = |snapshot: &Snapshot, cache: &mut Cache| {
+            snapshot.through(cache, 1).map(|through| through.port())
+        };
+        assert_eq!(through(&snapshot, &mut cache), None);
+        apply(&mut pipeline, &FlowMod { command: FlowCommand::Delete, ..FlowMod::default() });
+        let all = FlowMod { instructions: to_port(first), ..FlowMod::default() };
+        apply(&mut pipeline, &all);
+        assert_eq!(through(&pipeline.snapshot(), &mut cache), Some(first));
+    }
+}
+
 #[test]
 fn a_held_snapshot_keeps_its_records_and_only_them() {
     let mut pipeline = pipeline(32);
