@@ -13,6 +13,12 @@ pub trait Clock: Send + Sync + 'static {
     /// A cheaper counter for the cost of stages; any unit that goes up steadily.
     fn cycles(&self) -> u64;
 
+    /// The time when [`Clock::cycles`] said `count`, just now.
+    fn time_of(&self, count: u64) -> Nanos {
+        let _ = count;
+        self.now()
+    }
+
     /// Lets others have the core who wait for it.
     fn give_way(&self) {
         std::thread::yield_now();
@@ -32,9 +38,15 @@ pub trait Clock: Send + Sync + 'static {
 pub struct MonotonicClock;
 
 impl Clock for MonotonicClock {
+    #[inline]
     fn now(&self) -> Nanos {
+        self.time_of(sys::cycles())
+    }
+
+    #[inline]
+    fn time_of(&self, count: u64) -> Nanos {
         NEAR.with(|near| {
-            let (next, now) = near.get().tell(sys::cycles(), || (monotonic(), sys::cycles()));
+            let (next, now) = near.get().tell(count, || (monotonic(), sys::cycles()));
             near.set(next);
             now
         })

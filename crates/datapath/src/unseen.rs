@@ -23,8 +23,10 @@ use std::sync::atomic::Ordering::Relaxed;
 pub(crate) struct Onward {
     /// So many were sent.
     pub(crate) sent: usize,
-    /// … which took so long ([`Clock::cycles`]).
+    /// … which took so long ([`Clock::cycles`]) …
     pub(crate) cycles: u64,
+    /// … and ended then.
+    pub(crate) end: u64,
 }
 
 impl<C: Clock> Engine<C> {
@@ -40,7 +42,8 @@ impl<C: Clock> Engine<C> {
         let Some(Sent { frames: sent @ 1.., .. }) = self.try_unread(now, frames, by) else {
             return Onward::default();
         };
-        Onward { sent: sent as usize, cycles: self.clock.cycles().wrapping_sub(begin) }
+        let end = self.clock.cycles();
+        Onward { sent: sent as usize, cycles: end.wrapping_sub(begin), end }
     }
 
     fn try_unread(

@@ -145,24 +145,25 @@ impl<C: Clock> Worker<C> {
         self.neighbours.offer(now, &*self.clock);
     }
 
-    /// One round for each queue that had traffic lately; also says whether there were any frames. The clock is read once for each batch
-    /// of frames.
+    /// One round for each queue that had traffic lately; also says whether there were any frames. The time is told once for each batch of frames, by the count at which the one before ended.
     fn poll_active(&mut self) -> (Nanos, bool) {
-        let mut now = self.clock.now();
+        let mut at = self.clock.cycles();
+        let mut now = self.clock.time_of(at);
         let spin = self.neighbours.spin(now, self.spin);
         let (mut place, mut stale, mut found) = (0, false, false);
         while let Some(ix) = self.queues.active(place) {
             if stale {
-                now = self.clock.now();
+                now = self.clock.time_of(at);
             }
             if self.is_paused(ix) {
                 (place, stale) = (place + 1, false);
                 continue;
             }
-            let outcome = self.round(ix, now);
-            stale = matches!(outcome, Ok(1..));
+            let outcome = self.round(ix, (at, now));
+            stale = matches!(outcome, Ok((1.., _)));
+            at = outcome.as_ref().map_or_else(|_| self.clock.cycles(), |&(_, end)| end);
             match outcome {
-                Ok(0) => {
+                Ok((0, _)) => {
                     place += usize::from(!self.queues.fruitless(place, (now, spin), &self.poller))
                 }
                 Ok(_) => {

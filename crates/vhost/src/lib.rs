@@ -73,4 +73,4 @@ pub use session::{
     Attachment, Connection, LastTrouble, Look, OFFERED, Report, RingReport, Role, Session,
     Settings, Trouble, converse,
 };
-pub use slot::{Slot, SlotGuard, SlotState};
+pub use slot::{Contents, Slot, SlotKeeper, SlotState};

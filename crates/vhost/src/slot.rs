@@ -5,9 +5,11 @@ use crate::fault::Fault;
 use crate::log::DirtyLog;
 use crate::memory::GuestMemory;
 use crate::ring::{Base, Chains, Reach, Vring};
-use parking_lot::{ArcMutexGuard, Mutex, RawMutex};
+use crate::sys::Keeper;
+use parking_lot::Mutex;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
 use std::io;
+use std::ops::DerefMut;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// One ring's place, for the port's whole life: empty, or with a ring that runs, or with the reason why it was stopped.
 #[derive(Debug)]
 pub struct Slot {
-    inner: Arc<Mutex<Inner>>,
+    inner: Arc<Mutex<Contents>>,
     links: Arc<Links>,
 }
 
@@ -29,9 +31,9 @@ struct Links {
     bell: Arc<OwnedFd>,
 }
 
-/// Behind the lock.
+/// A slot in the hands of who has its lock.
 #[derive(Debug)]
-struct Inner {
+pub struct Contents {
     state: State,
     links: Arc<Links>,
 }
@@ -85,7 +87,7 @@ impl Slot {
     pub fn new(bell: Arc<OwnedFd>) -> io::Result<Arc<Self>> {
         let links = Links { running: AtomicBool::new(false), readiness: Readiness::new()?, bell };
         let links = Arc::new(links);
-        let inner = Inner { state: State::Empty, links: Arc::clone(&links) };
+        let inner = Contents { state: State::Empty, links: Arc::clone(&links) };
         Ok(Arc::new(Self { inner: Arc::new(Mutex::new(inner)), links }))
     }
 
@@ -195,10 +197,15 @@ impl Slot {
         self.links.running.load(Ordering::Relaxed)
     }
 
-    /// The ring, for a worker and one batch. While it is held the control thread waits.
+    /// What is in it, for a worker and one batch. While it is held the control thread waits.
     #[inline]
-    pub fn lock(&self) -> SlotGuard {
-        SlotGuard(self.inner.lock_arc())
+    pub fn lock(&self) -> impl DerefMut<Target = Contents> + '_ {
+        self.inner.lock()
+    }
+
+    /// To hold it likewise from one call to the next.
+    pub fn keeper(&self) -> SlotKeeper {
+        SlotKeeper(Keeper::new(Arc::clone(&self.inner)))
     }
 
     /// Before the worker sleeps: asks the driver to notify. False when buffers came meanwhile, or when it has no way to.
@@ -248,7 +255,38 @@ impl Discarding {
     }
 }
 
-impl Inner {
+impl Contents {
+    /// The ring, if one runs.
+    #[inline]
+    pub fn ring(&mut self) -> Option<&mut Vring> {
+        match &mut self.state {
+            State::Running(ring) => Some(ring),
+            State::Empty | State::Disabled(_) | State::Faulted { .. } => None,
+        }
+    }
+
+    /// Discards what a driver sends by a ring that is not enabled; how many frames. Nothing if there is none.
+    #[cold]
+    pub fn discard(&mut self) -> u64 {
+        let State::Disabled(discarding) = &mut self.state else { return 0 };
+        let discarded = discarding.discard();
+        let count = std::mem::take(&mut discarding.count);
+        if let Err(fault) = discarded {
+            self.fail(fault);
+        }
+        count
+    }
+
+    /// Stops the ring: nobody touches it any more.
+    #[cold]
+    pub fn fail(&mut self, fault: Fault) {
+        if let Some(base) = self.empty() {
+            self.state = State::Faulted { fault, base };
+            // Refused only at a count of 2^64 - 1.
+            let _ = rustix::io::write(&self.links.bell, &1_u64.to_ne_bytes());
+        }
+    }
+
     /// The ring, enabled or not.
     fn any_ring(&mut self) -> Option<&mut Vring> {
         match &mut self.state {
@@ -270,51 +308,29 @@ impl Inner {
             State::Faulted { base, .. } => Some(base),
         }
     }
-
-    #[cold]
-    fn discard(&mut self) {
-        let State::Disabled(discarding) = &mut self.state else { return };
-        if let Err(fault) = discarding.discard() {
-            self.fail(fault);
-        }
-    }
-
-    fn fail(&mut self, fault: Fault) {
-        if let Some(base) = self.empty() {
-            self.state = State::Faulted { fault, base };
-            // Refused only at a count of 2^64 - 1.
-            let _ = rustix::io::write(&self.links.bell, &1_u64.to_ne_bytes());
-        }
-    }
 }
 
-/// A slot in a worker's hands.
-pub struct SlotGuard(ArcMutexGuard<RawMutex, Inner>);
+/// A slot whose lock one worker keeps from one call to the next.
+#[derive(Debug)]
+pub struct SlotKeeper(Keeper<Contents>);
 
-impl SlotGuard {
-    /// The ring, if one runs.
+impl SlotKeeper {
+    /// Locks it, if it is not kept already, until [`SlotKeeper::release`].
     #[inline]
-    pub fn ring(&mut self) -> Option<&mut Vring> {
-        match &mut self.0.state {
-            State::Running(ring) => Some(ring),
-            State::Empty | State::Disabled(_) | State::Faulted { .. } => None,
-        }
+    pub fn keep(&mut self) -> &mut Contents {
+        self.0.keep()
     }
 
-    /// Discards what a driver sends by a ring that is not enabled; how many frames. Nothing if there is none.
-    #[cold]
-    pub fn discard(&mut self) -> u64 {
-        self.0.discard();
-        match &mut self.0.state {
-            State::Disabled(discarding) => std::mem::take(&mut discarding.count),
-            State::Empty | State::Running(_) | State::Faulted { .. } => 0,
-        }
+    /// What is in it, if it is kept.
+    #[inline]
+    pub fn kept(&mut self) -> Option<&mut Contents> {
+        self.0.kept()
     }
 
-    /// Stops the ring: nobody touches it any more.
-    #[cold]
-    pub fn fail(&mut self, fault: Fault) {
-        self.0.fail(fault);
+    /// Lets go of it.
+    #[inline]
+    pub fn release(&mut self) {
+        self.0.release();
     }
 }
 

@@ -49,14 +49,17 @@ impl Marks {
 }
 
 impl<C: Clock> Worker<C> {
-    /// Receives from a queue and takes what came to its destinations; returns how many frames came.
+    /// Receives from a queue and takes what came to its destinations; returns how many frames came, and the count at its end. `begin` is the count at its beginning, which is `now`.
     ///
     /// # Errors
     /// The source is gone or broken.
-    pub(super) fn round(&mut self, ix: QueueIx, now: Nanos) -> io::Result<usize> {
-        let Some(queue) = self.queues.get_mut(ix) else { return Ok(0) };
+    pub(super) fn round(
+        &mut self,
+        ix: QueueIx,
+        (begin, now): (u64, Nanos),
+    ) -> io::Result<(usize, u64)> {
+        let Some(queue) = self.queues.get_mut(ix) else { return Ok((0, begin)) };
         let (engine, clock) = (&mut self.engine, &self.clock);
-        let begin = clock.cycles();
         self.serving = Some(ix);
         engine.touching.set(Touch::Rx(ix));
         self.batch.clear();
@@ -73,9 +76,11 @@ impl<C: Clock> Worker<C> {
         };
         let counters = &shared.counters[engine.number];
         counters.rx_drops.take(&mut self.left_out);
-        let received = clock.cycles();
         let batch = self.batch.frames().len();
         let count = onward.sent + batch;
+        // Where all was sent on, no more was received.
+        let received = if count > 0 && batch == 0 { onward.end } else { clock.cycles() };
+        let mut end = received;
         if count > 0 {
             let (decided, released) = (received, 0);
             let mut marks =
@@ -89,6 +94,7 @@ impl<C: Clock> Worker<C> {
             }
             queue.rx.release();
             marks.released = clock.cycles();
+            end = marks.released;
             marks.count(count, &self.mailbox.counters);
         } else {
             self.mailbox.counters.empty_polls.add(1);
@@ -96,7 +102,7 @@ impl<C: Clock> Worker<C> {
         }
         engine.touching.set(Touch::Nothing);
         self.serving = None;
-        outcome.map(|()| count)
+        outcome.map(|()| (count, end))
     }
 
     /// Sends a controller's frame by its actions.

@@ -10,7 +10,7 @@ use crate::queue::{Body, Drops, RxQueue};
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use vhost::{Attachment, Chains, Fault, Features, NetHeader, Slot, SlotGuard, Unread};
+use vhost::{Attachment, Chains, Contents, Fault, Features, NetHeader, Slot, SlotKeeper, Unread};
 use wire::{DropReason, HEAD_MAX, Offload};
 
 /// Sends frames from where they are; how many.
@@ -23,8 +23,8 @@ pub(super) struct VhostRx {
     announcements: Option<Arc<Attachment>>,
     /// The round's frames.
     chains: Chains,
-    /// The slot's lock, while there are any.
-    held: Option<SlotGuard>,
+    /// The slot's lock, kept while there are any.
+    keeper: SlotKeeper,
 }
 
 impl VhostRx {
@@ -37,7 +37,8 @@ impl VhostRx {
 
     /// Serves the ring in a slot.
     pub(super) fn of(slot: Arc<Slot>) -> Self {
-        Self { slot, announcements: None, chains: Chains::default(), held: None }
+        let keeper = slot.keeper();
+        Self { slot, announcements: None, chains: Chains::default(), keeper }
     }
 
     /// An address that the front-end wants announced, as a frame.
@@ -57,14 +58,14 @@ impl VhostRx {
         if self.announce(batch) {
             return;
         }
-        let guard = self.held.insert(self.slot.lock());
-        match take(guard, &mut self.chains, batch, drops, onward) {
+        let contents = self.keeper.keep();
+        match take(contents, &mut self.chains, batch, drops, onward) {
             Ok(0) => self.release(),
             Ok(_) => {}
             Err(fault) => {
                 self.chains.forget();
-                guard.fail(fault);
-                self.held = None;
+                contents.fail(fault);
+                self.keeper.release();
             }
         }
     }
@@ -92,10 +93,11 @@ impl RxQueue for VhostRx {
     }
 
     fn release(&mut self) {
-        let Some(mut guard) = self.held.take() else { return };
-        if let Some(ring) = guard.ring() {
+        let Some(contents) = self.keeper.kept() else { return };
+        if let Some(ring) = contents.ring() {
             ring.give_back();
         }
+        self.keeper.release();
     }
 
     fn arm(&mut self) -> bool {
@@ -124,14 +126,14 @@ impl RxQueue for VhostRx {
 /// # Errors
 /// The ring must stop.
 fn take(
-    guard: &mut SlotGuard,
+    contents: &mut Contents,
     chains: &mut Chains,
     batch: &mut RxBatch,
     drops: &mut Drops,
     onward: &mut Onward<'_>,
 ) -> Result<usize, Fault> {
-    let Some(ring) = guard.ring() else {
-        drops.add(DropReason::PortDown, guard.discard());
+    let Some(ring) = contents.ring() else {
+        drops.add(DropReason::PortDown, contents.discard());
         return Ok(0);
     };
     let slots = batch.free();

@@ -52,11 +52,11 @@ impl TxQueue for VhostTx {
         self.choose();
         // With several, a frame's flow says which.
         let &[pair] = &self.ours[..] else { return Sent::default() };
-        let mut guard = self.slots[pair].lock();
-        let Some(ring) = guard.ring() else { return Sent::default() };
+        let mut contents = self.slots[pair].lock();
+        let Some(ring) = contents.ring() else { return Sent::default() };
         let mut sent = Sent::default();
         if let Err(fault) = put_unread(ring, frames, lengths, &mut sent) {
-            guard.fail(fault);
+            contents.fail(fault);
         }
         sent
     }
@@ -151,6 +151,10 @@ impl VhostTx {
     /// Finds the pairs that are ours now.
     #[inline]
     fn choose(&mut self) {
+        if let [only] = &*self.slots {
+            self.ours.clear();
+            return self.ours.extend(only.is_running().then_some(0));
+        }
         let running = self.slots.iter().enumerate().filter(|(_, slot)| slot.is_running());
         spread::choose(running.map(|(pair, _)| pair), (self.worker, self.workers), &mut self.ours);
     }
@@ -186,8 +190,8 @@ fn send(
     scratch: &mut Vec<u8>,
     drops: &mut Drops,
 ) -> Sent {
-    let mut guard = slot.lock();
-    let Some(ring) = guard.ring() else {
+    let mut contents = slot.lock();
+    let Some(ring) = contents.ring() else {
         drops.add(DropReason::PortDown, places.count() as u64);
         return Sent::default();
     };
@@ -211,13 +215,13 @@ fn send(
             run.reserve(count);
             run.ring.publish();
             if let Some(fault) = run.fault {
-                guard.fail(fault);
+                contents.fail(fault);
             }
             sent
         }
         Some(fault) => {
             // The driver sees none of them any more.
-            guard.fail(fault);
+            contents.fail(fault);
             drops.add(DropReason::PortDown, sent.frames + lost + places.count() as u64);
             Sent::default()
         }
