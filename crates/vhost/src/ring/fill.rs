@@ -9,7 +9,9 @@ use crate::fault::Fault;
 use crate::features::Features;
 use crate::log::DirtyLog;
 use crate::memory::{GuestMemory, GuestSlice};
-use crate::sys::{self, BURST, Backwards, Burst, Header, LINE, PAST_MIN, Past, Piece};
+use crate::sys::{
+    self, ALL_SHORT, BACKWARDS_MIN, BURST, Backwards, Burst, Header, LINE, PAST_MIN, Past, Piece,
+};
 use arrayvec::ArrayVec;
 use std::iter::{empty, once};
 use std::ops::RangeInclusive;
@@ -191,9 +193,10 @@ impl Vring {
         let mut burst = Burst::new(header);
         let buffers = room.iter().map(|buffer| buffer.slice);
         let (past, course) = (Past::here(), self.course());
-        match course {
-            Course::Far => burst.fill::<true>(buffers.clone(), pieces),
-            Course::Near | Course::Look => burst.fill::<false>(buffers.clone(), pieces),
+        match (course, self.went_backwards) {
+            (Course::Far, _) => burst.fill::<PAST_MIN>(buffers.clone(), pieces),
+            (_, true) => burst.fill::<BACKWARDS_MIN>(buffers.clone(), pieces),
+            (_, false) => burst.fill::<ALL_SHORT>(buffers.clone(), pieces),
         }
         let totals = burst.totals();
         let put = Put { frames: totals.len(), bytes: burst.bytes() };
@@ -208,13 +211,15 @@ impl Vring {
         }
         let lines = worth(burst.lines()).filter(|_| burst.longest() >= PAST_MIN);
         let look = Look::at(lines, course);
+        let backwards = Backwards::of(burst.longest());
+        self.went_backwards = backwards.is_some();
         match past.filter(|_| lines.is_some() && course == Course::Far) {
             Some(past) => burst.write_past::<SENT>(past, buffers, |number| {
                 if let Some(&(to, body)) = moves.get(number) {
                     write_body_past(past, to, body);
                 }
             }),
-            None => match Backwards::of(burst.longest()) {
+            None => match backwards {
                 Some(backwards) => burst.write_backwards(backwards, |backwards, number| {
                     if let Some(&(to, body)) = moves.get(number) {
                         take_body(backwards, to, body);

@@ -40,6 +40,8 @@ pub struct Vring {
     pub(super) usual: usize,
     /// … and how far away its driver is.
     pub(super) distance: Distance,
+    /// Frames were so long last time that they went backwards, or would have to a near driver.
+    pub(super) went_backwards: bool,
 }
 
 /// Which layout; the same six questions to both.
@@ -92,6 +94,7 @@ impl Vring {
             filled,
             usual: SHORTEST,
             distance: Distance::default(),
+            went_backwards: false,
         };
         ring.disarm();
         // Whoever served it before may have died between an index and its notification.

@@ -6,18 +6,21 @@
 
 use super::backwards::Backwards;
 use super::copy::{Copier, LINE};
-use super::past::{PAST_MIN, Past};
-use super::prefetch::{For, prefetch_lines};
+use super::past::Past;
+use super::prefetch::{For, own_soon, prefetch_lines};
 use super::slice::{GuestSlice, Header};
 use crate::ring::{NetHeader, Outline};
 use std::marker::PhantomData;
-use std::mem::MaybeUninit;
+use std::mem::{MaybeUninit, replace};
 
 /// Frames of a burst.
 pub(crate) const BURST: usize = 64;
 
 /// `num_buffers` in a header's last four bytes (VIRTIO 1.2 §5.1.6).
 const ONE_BUFFER: u32 = 1 << 16;
+
+/// What [`Burst::fill`] takes as `LONG` where frames are likely to be short: its loop is shorter then.
+pub(crate) const ALL_SHORT: usize = usize::MAX;
 
 /// One frame's way: room for header and piece was checked.
 #[derive(Clone, Copy)]
@@ -80,10 +83,10 @@ impl<'a> Burst<'a> {
         Self { header, ways, count: 0, bytes: 0, has_bodies, longest, borrows }
     }
 
-    /// Takes the first of these frames, as many as a burst holds and as there are buffers, up to one that does not fit into its own. Of `FAR` ones ([`Burst::write_past`]) nothing is asked
-    /// for but the header that may be there.
+    /// Takes the first of these frames, as many as a burst holds and as there are buffers, up to one that does not fit into its own. Of those of `LONG` bytes and more, which will go past the caches
+    /// ([`Burst::write_past`]) or backwards ([`Burst::write_backwards`]), nothing is asked for but the header that may be there.
     #[inline(always)] // one loop with the iterators
-    pub(crate) fn fill<'f: 'a, const FAR: bool>(
+    pub(crate) fn fill<'f: 'a, const LONG: usize>(
         &mut self,
         buffers: impl Iterator<Item = GuestSlice<'a>>,
         pieces: impl Iterator<Item = Piece<'f>>,
@@ -96,8 +99,11 @@ impl<'a> Burst<'a> {
             let (Ok(head), true) = (u16::try_from(len), total <= to.len()) else {
                 break;
             };
-            if FAR && total >= PAST_MIN {
-                prefetch_lines(to.as_ptr(), 1, For::Reading);
+            if total >= LONG {
+                // With a frame's first bytes behind it, its line will be asked for with them, and must not be there shared.
+                if ends_line(to.as_ptr().as_ptr().wrapping_add(self.header as usize)) {
+                    prefetch_lines(to.as_ptr(), 1, For::Reading);
+                }
             } else {
                 // Asked for when the buffer was read, they may have moved to a farther cache of ours since.
                 prefetch_lines(to.as_ptr(), copier.asked(total, false), For::Writing);
@@ -205,19 +211,24 @@ impl<'a> Burst<'a> {
         past.finish();
     }
 
-    /// The same from the last to the first, but for the headers, whose lines were asked for; `body` takes the body of the frame of this number, before which its piece comes.
+    /// The same from the last to the first, but for headers that are there already, as in [`Burst::write_past`]; `body` takes the body of the frame of this number, before which its piece comes.
     pub(crate) fn write_backwards<'b>(
         &'b self,
         mut backwards: Backwards<'b>,
         mut body: impl FnMut(&mut Backwards<'b>, usize),
     ) {
-        self.ways().iter().for_each(|way| way.write_header(self.header));
+        // Each is written a frame after its line was asked for: before, the other stores would wait for it.
+        let mut asked: Option<&Way> = None;
         for (number, way) in self.ways().iter().enumerate().rev() {
+            let missing = Some(way).filter(|way| !way.has_header(self.header));
+            missing.into_iter().for_each(|way| own_soon(way.to));
             body(&mut backwards, number);
             // SAFETY: as in `each`; `'a` is longer than `'b`.
             unsafe { backwards.take(way.behind(self.header), way.from, usize::from(way.head)) };
+            replace(&mut asked, missing).into_iter().for_each(|way| way.write_header(self.header));
         }
         backwards.finish();
+        asked.into_iter().for_each(|way| way.write_header(self.header));
     }
 }
 
@@ -240,7 +251,7 @@ impl Way {
     /// Whether the header is there already, as it would be written, and at the end of a line: a driver that only reads such a line, as DPDK's do, shares it with us.
     #[inline(always)] // likewise
     fn has_header(&self, header: Header) -> bool {
-        if !self.behind(header).addr().is_multiple_of(LINE) {
+        if !ends_line(self.behind(header)) {
             return false;
         }
         // SAFETY: `fill` checked that the header's ten or twelve bytes lie in the slice; any bytes are numbers, at any address.
@@ -266,6 +277,12 @@ impl Way {
     fn behind(&self, header: Header) -> *mut u8 {
         self.to.wrapping_add(header as usize)
     }
+}
+
+/// Whether a line of memory ends before `at`.
+#[inline(always)] // likewise
+fn ends_line(at: *mut u8) -> bool {
+    at.addr().is_multiple_of(LINE)
 }
 
 #[cfg(test)]
@@ -310,7 +327,7 @@ mod tests {
                     borrow: PhantomData,
                 });
                 let mut burst = Burst::new(header);
-                burst.fill::<false>(buffers.iter().copied(), pieces);
+                burst.fill::<ALL_SHORT>(buffers.iter().copied(), pieces);
                 assert_eq!(burst.totals().len(), frames.len());
                 let rest = |number: usize, before| {
                     (buffers[number].split_at(before).1, &bytes[1000..1000 + frames[number].1])

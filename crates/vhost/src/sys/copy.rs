@@ -9,6 +9,9 @@ pub(crate) const LINE: usize = 64;
 /// From here on the processor's own way of moving what is long ([`Long`]). Below, what it takes to begin costs more.
 const LONG_MIN: usize = 512;
 
+/// The shortest batch of frames that goes backwards, by its longest frame ([`Backwards`](super::backwards)).
+pub(crate) const BACKWARDS_MIN: usize = LONG_MIN;
+
 /// Bytes that are on their way before they are written ([`Long::Ahead`]). Twice as many are no better, and three times worse.
 const AHEAD: usize = 8 * LINE;
 
@@ -97,7 +100,7 @@ impl Copier {
     /// Whether copies of which the longest has so many bytes are best taken from the last to the first ([`Backwards`](super::backwards)).
     #[inline]
     pub(super) fn goes_backwards(self, longest: usize) -> bool {
-        self.long == Long::Backwards && (LONG_MIN..self.long.string_min()).contains(&longest)
+        self.long == Long::Backwards && (BACKWARDS_MIN..self.long.string_min()).contains(&longest)
     }
 
     /// The widest stores.
