@@ -14,8 +14,7 @@ pub trait Clock: Send + Sync + 'static {
     fn cycles(&self) -> u64;
 
     /// The time when [`Clock::cycles`] said `count`, just now.
-    fn time_of(&self, count: u64) -> Nanos {
-        let _ = count;
+    fn time_of(&self, _count: u64) -> Nanos {
         self.now()
     }
 

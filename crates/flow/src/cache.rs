@@ -4,8 +4,8 @@
 //! hits and how its way ends. A pipeline that looks at addresses of stations only thus shares a line among all their
 //! connections.
 //!
-//! **Validity.** A line holds for one switch and one epoch of its tables; any change of them is a new epoch, and old lines
-//! are simply no longer found. Counting is not the cache's business: a hit counts on the entries' own records as a
+//! **Validity.** A line holds for one epoch of one switch's tables; any change of them is a new epoch, which no other tables ever had, so old lines
+//! are simply no longer found, also those of a switch that has gone and whose number another has now. What becomes of all packets of a port ([`ways`]) holds for one snapshot. Counting is not the cache's business: a hit counts on the entries' own records as a
 //! search does, so statistics are exact and never late.
 //!
 //! **Isolation.** The hash is keyed with a secret of the worker. A switch may hold at most its *quota* of lines, an even

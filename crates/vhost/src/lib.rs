@@ -15,7 +15,7 @@
 //! * [`Reach`]: whether a driver's core shares a cache with ours. Nobody says it; a ring finds out by what the driver's lines cost, and sends what is long through memory if not.
 //! * [`Unread`]: frames that a source took and nobody reads, for a destination to copy from buffer to buffer ([`Vring::put_unread`]).
 //! * [`Chains`]: what `take` took: each frame as slices of guest memory, every address and length already checked.
-//! * [`Slot`]: where the control thread, which starts and stops a ring, and the worker, which serves it, meet.
+//! * [`Slot`]: where the control thread, which starts and stops a ring, and the worker, which serves it, meet; [`SlotKeeper`]: a worker's hold on it from `take` until `give_back`.
 //! * [`InflightMemory`], [`Records`], [`DirtyLog`]: what a restart, a kill and a live migration need to know.
 //! * [`Fault`]: why a ring was stopped, in words for the guest's owner.
 //!

@@ -52,8 +52,6 @@ enum State {
 struct Discarding {
     ring: Vring,
     chains: Chains,
-    /// Frames, since they were last counted.
-    count: u64,
 }
 
 /// Frames discarded at once. Chosen: a worker is held up no longer than by a round of its own.
@@ -105,7 +103,7 @@ impl Slot {
     /// # Errors
     /// As [`Slot::start`].
     pub fn start_disabled(&self, ring: Vring) -> io::Result<()> {
-        let discarding = |ring| Discarding { ring, chains: Chains::default(), count: 0 };
+        let discarding = |ring| Discarding { ring, chains: Chains::default() };
         self.fill(ring, |ring| State::Disabled(Box::new(discarding(ring))))
     }
 
@@ -244,14 +242,15 @@ impl Discarding {
         poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)
     }
 
-    /// Takes a round's frames and gives them back.
-    fn discard(&mut self) -> Result<(), Fault> {
-        if self.is_started() {
-            self.count += self.ring.take(ROUND, &mut self.chains)? as u64;
-            self.ring.give_back();
-            self.chains.forget();
+    /// Takes a round's frames and gives them back; how many.
+    fn discard(&mut self) -> Result<usize, Fault> {
+        if !self.is_started() {
+            return Ok(0);
         }
-        Ok(())
+        let count = self.ring.take(ROUND, &mut self.chains)?;
+        self.ring.give_back();
+        self.chains.forget();
+        Ok(count)
     }
 }
 
@@ -269,12 +268,13 @@ impl Contents {
     #[cold]
     pub fn discard(&mut self) -> u64 {
         let State::Disabled(discarding) = &mut self.state else { return 0 };
-        let discarded = discarding.discard();
-        let count = std::mem::take(&mut discarding.count);
-        if let Err(fault) = discarded {
-            self.fail(fault);
+        match discarding.discard() {
+            Ok(count) => count as u64,
+            Err(fault) => {
+                self.fail(fault);
+                0
+            }
         }
-        count
     }
 
     /// Stops the ring: nobody touches it any more.

@@ -365,4 +365,50 @@ mod tests {
             }));
         }
     }
+
+    /// A header that ends a line is right after a burst, whether it was there already, or another, or nothing; whichever way and whatever was asked for.
+    #[test]
+    fn headers_are_right_whether_they_were_there_or_not() {
+        #[repr(align(64))]
+        struct Lines([u8; 4 * STRIDE]);
+        let bytes = [7; 1500];
+        for header in [Header::Ten, Header::Twelve] {
+            let before = LINE - header as usize;
+            let mut lines = Box::new(Lines([0; 4 * STRIDE]));
+            let mut put = |backwards: bool, spoilt: usize, number: u128| {
+                lines.0[spoilt * STRIDE + before] ^= 1;
+                let buffers: Vec<_> =
+                    lines.0.chunks_mut(STRIDE).map(|chunk| slice(&mut chunk[before..])).collect();
+                let pieces = [0, 0, number, 0].map(|number| Piece {
+                    header: NetHeader(number),
+                    from: bytes.as_ptr(),
+                    len: bytes.len(),
+                    body: 0,
+                    borrow: PhantomData,
+                });
+                let mut burst = Burst::new(header);
+                burst.fill::<512>(buffers.iter().copied(), pieces.into_iter());
+                let past = Past::by(Copier::here());
+                match backwards {
+                    true => burst.write_backwards(Backwards::by(Copier::here()), |_, _| {}),
+                    false => burst.write_past::<false>(past, buffers.iter().copied(), |_| {}),
+                }
+                lines
+                    .0
+                    .chunks(STRIDE)
+                    .map(|chunk| chunk[before..][..16].to_vec())
+                    .collect::<Vec<_>>()
+            };
+            let said = |number: u8| {
+                let twelve = [number, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0];
+                [&twelve[..header as usize], &bytes[..16 - header as usize]].concat()
+            };
+            for backwards in [true, false, true] {
+                for (spoilt, number) in [(0, 0), (3, 0), (1, 5), (2, 0), (0, 9)] {
+                    let expected = [said(0), said(0), said(number), said(0)];
+                    assert_eq!(put(backwards, spoilt, number.into()), expected, "{header:?}");
+                }
+            }
+        }
+    }
 }

@@ -40,7 +40,7 @@ impl<T> Keeper<T> {
     #[inline]
     pub(crate) fn release(&mut self) {
         if std::mem::take(&mut self.keeps) {
-            // SAFETY: it was locked here and its guard forgotten; a lock may be let go of by another thread than took it (the crate's `send_guard`).
+            // SAFETY: it was locked here and its guard forgotten; a lock may be let go of by another thread than took it (`parking_lot`'s feature `send_guard`).
             unsafe { self.mutex.force_unlock() };
         }
     }

@@ -8,6 +8,7 @@
 //! * **Others write.** No reference to the bytes is ever made. Words of a ring are atomics; bytes are copied through raw pointers into
 //!   private memory or into other such memory. What a copy brings may be torn: callers check the copy, and a compiler fence
 //!   keeps the compiler from looking at the source again.
+//! * **Locks.** What a mutex guards is reached without its guard only by a [`Keeper`], which locked it and has not let go of it.
 //! * **Faults.** A page that is gone raises SIGBUS; [`guard`] puts an empty page there, so that every access ends.
 
 #![expect(
