@@ -1,11 +1,8 @@
 //! How far the core of a ring's driver is from ours, judged by what its lines cost.
 //!
-//! Where a guest's processor shares our last-level cache, its lines are 2 to 20 cycles each to write, and it reads what we wrote from that cache. Where it does not they are 30 to 70, and that for a
+//! Where a guest's processor shares our last-level cache, its lines are 2 to 20 cycles each to write (Zen 4; Zen 3 3 to 9), and it reads what we wrote from that cache. Where it does not they are 30 to 70 (15 to 50), and that for a
 //! way which its next read does not shorten: from memory it has the frame as soon ([`Past`](crate::sys::Past)). Nobody tells a switch where a guest's processors are, and a host moves them. So
 //! a ring looks: now and then it writes a batch of long frames as to a near one, and takes the time. Figures: docs/decisions/0023.
-
-/// Cycles of a line (64 bytes, read and written) from which on its owner is far. Chosen, Zen 4, batches of 256 to 9000 bytes: of 2000 looks at a near driver all but 15 at most took 2 to 20, of as many at a far one 30 to 70.
-const FAR: u64 = 26;
 
 /// Cycles of a line that no line takes: the thread was kept from its core meanwhile.
 const ABSURD: u64 = 400;
@@ -79,12 +76,12 @@ impl Distance {
         self.left = self.left.saturating_sub(1);
     }
 
-    /// It was a look, at so many lines.
-    pub(super) fn saw(&mut self, cycles: u64, lines: usize) {
+    /// It was a look, at so many lines, of which each takes `far` cycles and more if the driver is far.
+    pub(super) fn saw(&mut self, cycles: u64, lines: usize, far: u64) {
         let lines = lines as u64;
         let seen = match cycles {
             _ if cycles >= ABSURD * lines => None,
-            _ if cycles >= FAR * lines => Some(Reach::Far),
+            _ if cycles >= far * lines => Some(Reach::Far),
             _ => Some(Reach::Near),
         };
         let is_other = seen.is_some_and(|seen| seen != self.found.unwrap_or(Reach::Near));
@@ -104,6 +101,8 @@ impl Distance {
 mod tests {
     use super::*;
 
+    const FAR: u64 = 26;
+
     /// Batches up to the next look, and their course.
     fn courses(distance: &mut Distance) -> Vec<Course> {
         let mut courses = Vec::new();
@@ -116,9 +115,9 @@ mod tests {
 
     /// Two looks, the second right after the first if that was a surprise.
     fn look_twice(distance: &mut Distance, cost: u64) {
-        distance.saw(100 * cost, 100);
+        distance.saw(100 * cost, 100, FAR);
         if distance.next() == Course::Look {
-            distance.saw(100 * cost, 100);
+            distance.saw(100 * cost, 100, FAR);
         }
     }
 
@@ -142,11 +141,11 @@ mod tests {
             let mut distance = Distance::default();
             look_twice(&mut distance, usual);
             courses(&mut distance);
-            distance.saw(100 * other, 100);
+            distance.saw(100 * other, 100, FAR);
             assert_eq!(distance.next(), Course::Look, "at once");
-            distance.saw(100 * usual, 100);
+            distance.saw(100 * usual, 100, FAR);
             assert!(courses(&mut distance).iter().all(|&went| went == course), "{other}");
-            distance.saw(100 * other, 100);
+            distance.saw(100 * other, 100, FAR);
             assert_eq!(distance.next(), Course::Look, "the look before is forgotten");
             let reach = if course == Course::Far { Reach::Far } else { Reach::Near };
             assert_eq!(distance.reach(), Some(reach));
@@ -159,12 +158,12 @@ mod tests {
             let mut distance = Distance::default();
             look_twice(&mut distance, cost);
             courses(&mut distance);
-            distance.saw(1_000_000, 100);
+            distance.saw(1_000_000, 100, FAR);
             let courses = courses(&mut distance);
             assert!(courses.len() >= 16 && courses.iter().all(|&went| went == course), "{cost}");
         }
         let mut distance = Distance::default();
-        distance.saw(1_000_000, 100);
+        distance.saw(1_000_000, 100, FAR);
         assert_eq!(distance.reach(), None);
     }
 }

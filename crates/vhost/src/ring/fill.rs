@@ -10,7 +10,8 @@ use crate::features::Features;
 use crate::log::DirtyLog;
 use crate::memory::{GuestMemory, GuestSlice};
 use crate::sys::{
-    self, ALL_SHORT, BACKWARDS_MIN, BURST, Backwards, Burst, Header, LINE, PAST_MIN, Past, Piece,
+    self, ALL_SHORT, BACKWARDS_MIN, BURST, Backwards, Burst, Copier, Header, LINE, PAST_MIN, Past,
+    Piece,
 };
 use arrayvec::ArrayVec;
 use std::iter::{empty, once};
@@ -210,7 +211,7 @@ impl Vring {
             moves.extend(rests.zip(bodies));
         }
         let lines = worth(burst.lines()).filter(|_| burst.longest() >= PAST_MIN);
-        let look = Look::at(lines, course);
+        let look = Look::at(lines, course, burst.longest());
         let backwards = Backwards::of(burst.longest());
         self.went_backwards = backwards.is_some();
         match past.filter(|_| lines.is_some() && course == Course::Far) {
@@ -269,7 +270,7 @@ impl Vring {
         let course = self.course();
         let lines = worth(total / LINE);
         let past = Past::here().filter(|_| lines.is_some() && course == Course::Far);
-        let look = Look::at(lines, course);
+        let look = Look::at(lines, course, total);
         let header = header.with_buffers(count as u16).bytes();
         let slices = self.room.run(self.filled, count);
         let mut spread = Spread::new(slices.clone(), past);
@@ -337,20 +338,22 @@ impl Vring {
 /// A batch of long frames under way; the counter is read only if it is a look.
 struct Look {
     lines: Option<usize>,
-    start: Option<u64>,
+    /// The counter, and [`Copier::far_line`].
+    start: Option<(u64, u64)>,
 }
 
 impl Look {
     #[inline]
-    fn at(lines: Option<usize>, course: Course) -> Self {
+    fn at(lines: Option<usize>, course: Course, longest: usize) -> Self {
         let is_look = lines.is_some() && course == Course::Look;
-        Self { lines, start: is_look.then(sys::cycles) }
+        let far = Copier::here().far_line(longest).filter(|_| is_look);
+        Self { lines, start: far.map(|far| (sys::cycles(), far)) }
     }
 
     #[inline]
     fn end(self, distance: &mut Distance) {
         match (self.lines, self.start) {
-            (Some(lines), Some(start)) => distance.saw(sys::cycles() - start, lines),
+            (Some(lines), Some((start, far))) => distance.saw(sys::cycles() - start, lines, far),
             (Some(_), None) => distance.went(),
             (None, _) => {}
         }

@@ -21,13 +21,19 @@ const FIRST: usize = LINE;
 /// Header and head of one that is looked at, wherever in a line they begin.
 const LOOKED_AT: usize = 2 * LINE;
 
+/// Cycles of a line to a guest on another cache, at least ([`Copier::far_line`]). Chosen, Zen 4, batches of 256 to 9000 bytes: of 2000 looks at a near driver all but 15 at most took 2 to 20, of as many at a far one 30 to 70.
+const FAR: u64 = 26;
+
+/// The same, Zen 3, of what goes line by line: of 20 000 looks and more at a near driver 99 in a hundred took 3 to 9, of as many at a far one 15 to 50, most of them 18 to 28. Not of large segments: from cold memory they take 17 wherever the driver is.
+const FAR_ZEN_3: u64 = 13;
+
 /// How this processor copies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Copier {
     stores: Stores,
     long: Long,
-    /// To a guest on another cache, past ours.
-    goes_past: bool,
+    /// To a guest on another cache, past ours: from so many cycles a line on, of what goes line by line, it is taken to be on one.
+    far_line: Option<u64>,
 }
 
 /// The widest stores.
@@ -48,7 +54,7 @@ enum Long {
     /// others of the host want the last-level cache (Zen 3: 9000-byte frames whose payload is read, 0.9 Mpps, by lines 2.1; 1518 bytes 5.4 to 12.7, by lines 8.1 to 13.0). Large segments, which come from cold memory and go to cold
     /// memory, are faster by it everywhere.
     Lines,
-    /// The same, and a batch of frames backwards ([`Backwards`](super::backwards)): of AMD's family 25 (Zen 4, 1518-byte frames as above: 1900 → 1190 cycles when it sits on another cache, 410 → 320 on the same).
+    /// The same, and a batch of frames backwards ([`Backwards`](super::backwards)): of AMD's family 25 with AVX-512 (Zen 4, 1518-byte frames as above: 1900 → 1190 cycles when it sits on another cache, 410 → 320 on the same).
     Backwards,
     /// Line by line, with those of the destination asked for [`AHEAD`], but jumbo frames by a string move, which is as fast for them. Intel's stores wait for their lines one after the other, a string move's too, where they could be on
     /// their way together (a Xeon, 1518-byte frames as above: 459 → 340 cycles).
@@ -82,19 +88,19 @@ impl Copier {
         let has_avx512 =
             is_x86_feature_detected!("avx512vl") && is_x86_feature_detected!("avx512bw");
         let stores = if has_avx512 { Stores::Avx512 } else { Stores::Common };
-        let long = match (vendor(), family()) {
-            (AMD, 25) => Long::Backwards,
-            (INTEL, _) if has_avx512 => Long::Ahead,
-            _ if has_avx512 => Long::String,
-            _ => Long::Lines,
+        let (long, far_line) = match (vendor(), family()) {
+            (AMD, 25) if has_avx512 => (Long::Backwards, Some(FAR)),
+            (AMD, 25) => (Long::Lines, Some(FAR_ZEN_3)),
+            (INTEL, _) if has_avx512 => (Long::Ahead, None),
+            _ if has_avx512 => (Long::String, None),
+            _ => (Long::Lines, None),
         };
-        let goes_past = long == Long::Backwards && has_clflushopt();
-        Self { stores, long, goes_past }
+        Self { stores, long, far_line: far_line.filter(|_| has_clflushopt()) }
     }
 
     #[cfg(not(target_arch = "x86_64"))]
     fn ask() -> Self {
-        Self { stores: Stores::Common, long: Long::String, goes_past: false }
+        Self { stores: Stores::Common, long: Long::String, far_line: None }
     }
 
     /// Whether copies of which the longest has so many bytes are best taken from the last to the first ([`Backwards`](super::backwards)).
@@ -112,7 +118,14 @@ impl Copier {
     /// Whether what goes to a guest on another cache is best written past ours ([`Past`](super::past)).
     #[inline]
     pub(super) fn goes_past(self) -> bool {
-        self.goes_past
+        self.far_line.is_some()
+    }
+
+    /// If so, the cycles that a line (64 bytes, read and written) of copies of which the longest has so many bytes takes at least if its guest is on one.
+    #[inline]
+    pub(crate) fn far_line(self, longest: usize) -> Option<u64> {
+        let is_large = longest >= self.long.string_min();
+        self.far_line.map(|far| if is_large { FAR } else { far })
     }
 
     /// Of a frame of `len` bytes, how many at its beginning are worth asking for before its turn comes ([`prefetch_lines`](super::prefetch::prefetch_lines)). Of one whose lines are asked for when it is copied, only the
@@ -153,7 +166,7 @@ fn vendor() -> [u8; 12] {
     name
 }
 
-/// Leaf 1: the base family, and if that is 15 the extended one added (AMD's manual, volume 3, appendix E.3.2). 25 is Zen 3 and Zen 4.
+/// Leaf 1: the base family, and if that is 15 the extended one added (AMD's manual, volume 3, appendix E.3.2). 25 is Zen 3 and, with AVX-512, Zen 4.
 #[cfg(target_arch = "x86_64")]
 fn family() -> u32 {
     let signature = std::arch::x86_64::__cpuid(1).eax;
@@ -422,7 +435,7 @@ mod tests {
         let stores = [Copier::here().stores, Stores::Common];
         stores
             .into_iter()
-            .flat_map(move |stores| all.map(|long| Copier { stores, long, goes_past: false }))
+            .flat_map(move |stores| all.map(|long| Copier { stores, long, far_line: None }))
     }
 
     #[test]
