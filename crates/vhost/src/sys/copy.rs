@@ -461,4 +461,13 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn large_segments_have_a_bound_of_their_own() {
+        let by = |far_line| Copier { stores: Stores::Common, long: Long::Lines, far_line };
+        let bounds = |copier: Copier| [192, 9000, 16 << 10].map(|len| copier.far_line(len));
+        assert_eq!(bounds(by(Some(FAR_ZEN_3))), [Some(13), Some(13), Some(26)]);
+        assert_eq!(bounds(by(None)), [None; 3], "nobody goes past");
+        assert!(!by(None).goes_past() && by(Some(FAR)).goes_past());
+    }
 }
