@@ -92,14 +92,6 @@ impl Hosts {
         self.opener(place).open(&self.spec(place, 0)).expect("a tunnel")
     }
 
-    /// Closes a port and waits until its sockets are gone: a child of another test may hold them until it has become another program.
-    fn close(&self, place: &str, port: OpenPort) {
-        drop(port);
-        while !self.lab.exec(place, "ss -Hun -a").is_empty() {
-            thread::yield_now();
-        }
-    }
-
     fn inside<T: Send>(&self, place: &str, work: impl FnOnce() -> T + Send) -> T {
         thread::scope(|scope| self.lab.inside(scope, place, work).join().expect("done"))
     }
@@ -197,6 +189,8 @@ fn a_frame_comes_out_as_it_went_in_by_either_mode_and_family() {
         }
         let long = udp(1, mtu as usize - 27);
         assert_eq!(send(&mut near, &long, Offload::default()), [(DropReason::TooBig, 1)]);
+        hosts.lab.close("s", near);
+        hosts.lab.close("b", far);
     }
 }
 
@@ -248,7 +242,7 @@ fn what_is_replayed_changed_or_made_up_is_dropped_and_counted() {
         let (len, _) = datagram(&tap, &mut bytes);
         datagrams.push(bytes[..len].to_vec());
     }
-    drop(tap);
+    hosts.lab.close("b", tap);
     let (mut far, attacker) = (hosts.end("b"), hosts.attacker());
     // Reordered: all of them come in. Each a second time: none.
     datagrams.iter().rev().for_each(|datagram| esp(&attacker, datagram));
@@ -391,17 +385,17 @@ fn an_end_that_is_restarted_goes_on_and_neither_repeats_nor_accepts_what_was() {
     sent(&mut near, &udp(1, 10));
     let mut old = [0; 2048];
     let (len, _) = datagram(&tap, &mut old);
-    drop(tap);
+    hosts.lab.close("b", tap);
     let mut far = hosts.end("b");
     sent(&mut near, &udp(1, 11));
     assert_eq!(received(&mut far, 1).0, [udp(1, 11)]);
     let before = facts(&near)[0].sequence;
-    drop(near);
+    hosts.lab.close("s", near);
     let mut near = hosts.end("s");
     assert!(facts(&near)[0].sequence > before, "numbers go on");
     sent(&mut near, &udp(1, 12));
     assert_eq!(received(&mut far, 1), (vec![udp(1, 12)], vec![]));
-    drop(far);
+    hosts.lab.close("b", far);
     let mut far = hosts.end("b");
     esp(&hosts.attacker(), &old[..len]);
     sent(&mut near, &udp(1, 13));
@@ -424,9 +418,9 @@ fn keys_and_spis_have_one_owner_and_their_file_is_its_users_alone() {
     let twice = opener.open(&spec(8)).map(drop).expect_err("the key is taken");
     let said = std::error::Error::source(&twice).expect("a cause").to_string();
     assert!(said.contains("another port sends with the same key"), "{said}");
-    drop(first);
+    hosts.lab.close("s", first);
     let again = opener.open(&spec(8)).expect("it is free again");
-    drop(again);
+    hosts.lab.close("s", again);
     set_permissions(hosts.path("s"), Permissions::from_mode(0o644)).expect("for all");
     let open = opener.open(&spec(7)).map(drop).expect_err("all can read the keys");
     assert!(

@@ -17,7 +17,6 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, ipproto, recv, socket_with};
 use std::net::{IpAddr, UdpSocket};
 use std::thread;
-use std::time::{Duration, Instant};
 use wire::build::{Frame, Ipv4, Tcp};
 use wire::tunnel::{Dscp, Vxlan};
 use wire::{DropReason, Gso, Offload, PartialChecksum};
@@ -46,15 +45,6 @@ fn spec(lab: &Lab, place: &str, vni: u32) -> PortSpec {
 
 fn end(lab: &Lab, place: &str, vni: u32) -> OpenPort {
     port::open(&spec(lab, place, vni), 1).expect("a tunnel")
-}
-
-/// Closes a port and waits until its sockets are gone: a child of another test may hold them until it has become another program.
-fn close(lab: &Lab, place: &str, port: OpenPort) {
-    drop(port);
-    let begin = Instant::now();
-    while !lab.exec(place, "ss -Hun -a").is_empty() {
-        assert!(begin.elapsed() < Duration::from_secs(10), "the sockets stay");
-    }
 }
 
 /// The frames that come until there are so many, and what was lost meanwhile.
@@ -198,7 +188,7 @@ fn the_outer_packet_has_the_ecn_inside_and_the_dscp_that_was_asked_for() {
         let mut packet = [0; 2048];
         let (len, _) = recv(&raw, &mut packet[..], RecvFlags::empty()).expect("a packet");
         assert!(len > 36 && packet[1] == outer, "TOS {:#x}", packet[1]);
-        close(&lab, "s", near);
+        lab.close("s", near);
     }
 }
 
@@ -230,8 +220,8 @@ fn a_udp_port_that_another_tunnel_end_has_is_refused_and_free_again_after_it() {
     assert!(matches!(busy, OpenError::Busy { .. }), "{busy}");
     assert!(busy.remedy().contains("ip -d link show type vxlan"), "{}", busy.remedy());
     lab.ip("b", "link del vx0");
-    close(&lab, "b", end(&lab, "b", 7));
-    close(&lab, "b", end(&lab, "b", 7));
+    lab.close("b", end(&lab, "b", 7));
+    lab.close("b", end(&lab, "b", 7));
 }
 
 #[test]

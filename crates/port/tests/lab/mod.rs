@@ -15,6 +15,7 @@ use std::os::fd::AsFd;
 use std::process::{Command, id};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Scope, ScopedJoinHandle};
+use std::time::{Duration, Instant};
 
 /// Namespaces `su-<test>-<pid>-a`, `-b` (guests) and `-s` (the switch's), removed at the end, also of a panic.
 pub struct Lab {
@@ -98,6 +99,16 @@ impl Lab {
                 .expect("root may enter");
             work()
         })
+    }
+
+    /// Drops what has all UDP sockets of a namespace, and waits until they are gone, so that others may bind to their ports: a child of
+    /// another test has them too until it has become another program.
+    pub fn close<T>(&self, place: &str, sockets: T) {
+        drop(sockets);
+        let begin = Instant::now();
+        while !self.exec(place, "ss -Hun -a").is_empty() {
+            assert!(begin.elapsed() < Duration::from_secs(10), "the sockets in {place} stay");
+        }
     }
 
     /// A counter of `/proc/net/snmp`, as `Tcp InCsumErrors`.

@@ -77,8 +77,8 @@ fn the_outer_checksum_is_there_unless_it_is_off_and_everything_crosses_either_wa
         }
         let seen = wire.checksums();
         assert!(seen.len() >= 2 && seen.iter().all(|sum| (*sum != 0) == checksum), "{seen:?}");
-        hosts.close("s", near);
-        hosts.close("b", far);
+        hosts.lab.close("s", near);
+        hosts.lab.close("b", far);
     }
 }
 
@@ -98,7 +98,7 @@ fn over_ipv6_a_datagram_without_checksum_is_taken_by_who_sends_without_one() {
     while refused() != "1" {
         std::thread::yield_now();
     }
-    hosts.close("b", strict);
+    hosts.lab.close("b", strict);
     let mut far = end(&hosts, "b", 1, (false, false));
     sent(&mut near, &udp(1, 21));
     assert_eq!(received(&mut far, 1), (vec![udp(1, 21)], vec![]));

@@ -44,10 +44,11 @@ fn packets_are_sealed_by_who_was_told_and_in_order_while_that_changes() {
 fn a_frame_that_is_too_long_is_refused_where_its_sender_is_told() {
     let Some(hosts) = Hosts::new("sealbig") else { return };
     hosts.keys(&[(1, "")]);
-    let mut near = hosts.end("s");
+    let (mut near, mut far) = (hosts.end("s"), hosts.end("b"));
     near.control.set_sealing(on(1)).expect("a thread");
     let (fits, longer) = (udp(1, 1408 - 28), udp(1, 1408 - 27));
     sent(&mut near, &fits);
+    assert_eq!(received(&mut far, 1).0, [&fits[..]], "it does not wait for its core any more");
     assert_eq!(send(&mut near, &longer, Offload::default()), [(DropReason::TooBig, 1)]);
     // A path that carries less is known at once or from the first packet that it did not take.
     hosts.lab.ip("s", "link set portb mtu 1400");

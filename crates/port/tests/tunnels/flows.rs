@@ -78,14 +78,14 @@ fn flows_spread_over_this_ends_addresses_and_the_other_end_knows_them_all() {
     senders.sort_unstable();
     senders.dedup();
     assert!(senders.len() > 20, "{} addresses and ports", senders.len());
-    drop(plain);
+    lab.close("b", plain);
     let far = changed(&lab, "b", |tunnel| tunnel.from = vec![ip(NEAR_TOO)]);
     let mut far = port::open(&far, 1).expect("a tunnel");
     for port in 0..64 {
         assert!(send(&mut near, &flow(port), Offload::default()).is_empty());
     }
     assert_eq!(received(&mut far, 64).0.len(), 64);
-    close(&lab, "b", far);
+    lab.close("b", far);
     let mut far = end(&lab, "b", 7);
     for port in 0..64 {
         assert!(send(&mut near, &flow(port), Offload::default()).is_empty());
@@ -213,8 +213,7 @@ fn as_an_identity_the_field_is_shown_outside_and_nothing_but_ecn_comes_inside() 
         let notes = far.control.facts().expect("facts").notes;
         let breaks_ecn = notes.iter().any(|note| note.contains("flow_id tos"));
         assert_eq!(breaks_ecn, dscp == Dscp::WholeByte, "{notes:?}");
-        drop(socket);
-        close(&lab, "s", near);
-        close(&lab, "b", far);
+        lab.close("s", (socket, near));
+        lab.close("b", far);
     }
 }
