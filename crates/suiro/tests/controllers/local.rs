@@ -2,7 +2,7 @@
 //! flows that `ovs-ofctl` writes in 1.3 and in 1.0.
 
 use crate::ofctl::set_link;
-use crate::support::{Kind, Lab, Ofctl, privileged, sh, until};
+use crate::support::{Kind, Lab, Ofctl, at_once, privileged, sh, until};
 use rustix::process::Signal;
 use std::process::Command;
 
@@ -28,11 +28,11 @@ fn lab() -> Lab {
     lab
 }
 
-/// How many of three quick pings from the host to the guest are answered.
+/// How many of three pings at once from the host to the guest are answered.
 fn pings(lab: &Lab) -> usize {
     let mut command = Command::new("ip");
-    command.args(["netns", "exec", &lab.netns, "ping", "-c", "3", "-i", "0.1", "-W", "1"]);
-    let output = command.arg(Lab::ip("g1")).output().unwrap();
+    command.args(["netns", "exec", &lab.netns, "ping", &Lab::ip("g1")]).args(at_once(3));
+    let output = command.output().unwrap();
     String::from_utf8(output.stdout).unwrap().matches("bytes from").count()
 }
 

@@ -6,10 +6,13 @@
 use crate::Lab;
 use crate::support::{Said, inside, sh, until};
 use lab::unbroken;
-use rustix::net::sockopt::{set_socket_recv_buffer_size_force, socket_incoming_cpu};
+use rustix::net::sockopt::{
+    set_socket_recv_buffer_size_force, set_socket_reuseaddr, socket_incoming_cpu,
+};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use std::net::UdpSocket;
+use std::net::{SocketAddrV4, UdpSocket};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -93,9 +96,14 @@ impl Host {
         !links[0]["xdp"].is_null()
     }
 
-    /// A socket of the host on that port.
+    /// A socket of the host on that port, also of one that was closed a moment ago: a child of another test has that one too until it has
+    /// become another program.
     pub fn receiver(&self, port: u16) -> UdpSocket {
-        let socket = inside(&self.lab.netns, || UdpSocket::bind((ADDRESS, port)).unwrap());
+        let open =
+            || socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None);
+        let socket = UdpSocket::from(inside(&self.lab.netns, || open().unwrap()));
+        set_socket_reuseaddr(&socket, true).unwrap();
+        bind(&socket, &SocketAddrV4::new(ADDRESS.parse().unwrap(), port)).unwrap();
         socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
         socket
     }

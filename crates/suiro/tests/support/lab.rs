@@ -1,5 +1,6 @@
 //! A node's place with guests on ports of every kind. Guest `g3` has 10.0.0.3 and 02:00:00:00:00:03 on its `eth0`.
 
+use super::at_once;
 use super::place::{Place, sh};
 use std::ops::{Deref, DerefMut};
 use std::process::{Command, Stdio};
@@ -117,9 +118,9 @@ impl Lab {
         self.ping(from, to, &["-c", "3", "-i", "0.1", "-W", "0.3"]) == 0
     }
 
-    /// Sends so many pings, quickly; returns how many were answered.
+    /// Sends so many pings at once; returns how many were answered.
     pub fn exchange(&self, from: &str, to: &str, count: u32) -> u32 {
-        self.ping(from, to, &["-c", &count.to_string(), "-i", "0.01", "-W", "2"])
+        self.ping(from, to, &at_once(count).each_ref().map(String::as_str))
     }
 
     /// Whether a guest reaches another within some tries.

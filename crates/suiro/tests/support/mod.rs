@@ -18,6 +18,6 @@ pub use controller::{Controller, python};
 pub use frames::{inside, received, send_datagrams};
 pub use lab::{Kind, Lab};
 pub use ofctl::Ofctl;
-pub use ping::Pings;
+pub use ping::{Pings, at_once};
 pub use place::{Said, privileged, sh, until, until_within};
 pub use speaker::{Speaker, encode};
