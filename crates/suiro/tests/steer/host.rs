@@ -96,9 +96,9 @@ impl Host {
         !links[0]["xdp"].is_null()
     }
 
-    /// A socket of the host on that port, also of one that was closed a moment ago: a child of another test has that one too until it has
-    /// become another program.
-    pub fn receiver(&self, port: u16) -> UdpSocket {
+    /// A socket of the host on that port, which shares it with one that was closed a moment ago: a child of another test has that one too until
+    /// it has become another program.
+    fn receiver(&self, port: u16) -> UdpSocket {
         let open =
             || socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None);
         let socket = UdpSocket::from(inside(&self.lab.netns, || open().unwrap()));

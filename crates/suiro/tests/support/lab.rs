@@ -2,6 +2,7 @@
 
 use super::at_once;
 use super::place::{Place, sh};
+use std::ffi::OsStr;
 use std::ops::{Deref, DerefMut};
 use std::process::{Command, Stdio};
 
@@ -120,7 +121,7 @@ impl Lab {
 
     /// Sends so many pings at once; returns how many were answered.
     pub fn exchange(&self, from: &str, to: &str, count: u32) -> u32 {
-        self.ping(from, to, &at_once(count).each_ref().map(String::as_str))
+        self.ping(from, to, &at_once(count))
     }
 
     /// Whether a guest reaches another within some tries.
@@ -128,7 +129,7 @@ impl Lab {
         self.reaches(from, &Self::ip(to))
     }
 
-    fn ping(&self, from: &str, to: &str, options: &[&str]) -> u32 {
+    fn ping(&self, from: &str, to: &str, options: &[impl AsRef<OsStr>]) -> u32 {
         let netns = self.guest(from);
         let words = ["netns", "exec", &netns, "ping", "-q", &Self::ip(to)];
         let output = Command::new("ip").args(words).args(options).stderr(Stdio::null()).output();
