@@ -21,7 +21,7 @@ const OFFER_EVERY: u64 = 4_000;
 /// who comes anew waits for it once.
 const OFFER_EVERY_UNTAKEN: u64 = 1_000_000;
 
-/// … or this many times as long as an offer takes, if that is more: on a busy host the kernel's own lines come from memory, and it takes some us. The longest of late
+/// … or this many times as long as an offer takes, if that is more, as on a busy host, where the kernel's own lines may have to come from memory. The longest of late
 /// counts, …
 const RARER_THAN_IT_TAKES: u64 = 1_000;
 
