@@ -29,6 +29,14 @@ pub(super) enum Filling {
     Straight,
 }
 
+impl Filling {
+    /// Whether the first lines of frames of `len` bytes are to be asked for long before the burst is filled: not where nothing may have asked for them, nor where each frame is as much as
+    /// is asked for ahead anyway (Zen 4, the same cache: 1518 bytes 2 % more frames without, 256 bytes a fifth fewer).
+    pub(super) fn wants_first(self, len: usize) -> bool {
+        self == Self::Asking && len.div_ceil(LINE) < AHEAD
+    }
+}
+
 /// The bytes of the pieces of `count` frames of `len` bytes, the last piece of the last frame first: processors follow an ascending row of accesses and fetch by themselves what comes
 /// next, which would be the next frame's buffer, from which the switch may still read.
 pub(super) fn pieces_backwards(

@@ -331,8 +331,8 @@ impl Guest {
     /// touched last comes from its cache, and one wait is shorter than four.
     #[inline]
     fn prepare(&mut self, least: u16) {
-        let is_straight = self.fills() && self.choice.filling() == Filling::Straight;
-        let Self { device, lines, burst, .. } = self;
+        let filling = self.fills().then(|| self.choice.filling());
+        let Self { device, lines, burst, traffic, .. } = self;
         let (lines, slots): (&[Line], u16) = (lines, device.slots - 1);
         let received = device.receive.ring.returned(*burst);
         if received >= least {
@@ -345,7 +345,7 @@ impl Guest {
         }
         let queue = &mut device.transmit;
         queue.reclaim_for(least);
-        if queue.ring.free() >= least && !is_straight {
+        if queue.ring.free() >= least && filling.is_none_or(|way| way.wants_first(traffic.frame)) {
             let first = queue.ring.next_to_offer();
             for n in 0..queue.ring.free().min(*burst) {
                 sys::own(&lines[queue.buffers.frame((first + n) & slots) / LINE]);

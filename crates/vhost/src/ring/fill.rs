@@ -221,7 +221,7 @@ impl Vring {
                 }
             }),
             None => match backwards {
-                Some(backwards) => burst.write_backwards(backwards, |backwards, number| {
+                Some(backwards) => burst.write_backwards(backwards, |number| {
                     if let Some(&(to, body)) = moves.get(number) {
                         take_body(backwards, to, body);
                     }
@@ -401,7 +401,7 @@ fn write_body_past(past: Past, mut to: GuestSlice<'_>, body: Payload<'_>) {
 }
 
 /// The same, from the last of its parts to the first.
-fn take_body<'a>(backwards: &mut Backwards<'a>, to: GuestSlice<'a>, body: Payload<'a>) {
+fn take_body(backwards: Backwards, to: GuestSlice<'_>, body: Payload<'_>) {
     match body {
         Payload::Private(bytes) => backwards.take_private(to, bytes),
         Payload::Guest(parts) => {

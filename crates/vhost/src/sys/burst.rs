@@ -212,22 +212,17 @@ impl<'a> Burst<'a> {
     }
 
     /// The same from the last to the first, but for headers that are there already, as in [`Burst::write_past`]; `body` takes the body of the frame of this number, before which its piece comes.
-    pub(crate) fn write_backwards<'b>(
-        &'b self,
-        mut backwards: Backwards<'b>,
-        mut body: impl FnMut(&mut Backwards<'b>, usize),
-    ) {
+    pub(crate) fn write_backwards(&self, backwards: Backwards, mut body: impl FnMut(usize)) {
         // Each is written a frame after its line was asked for: before, the other stores would wait for it.
         let mut asked: Option<&Way> = None;
         for (number, way) in self.ways().iter().enumerate().rev() {
             let missing = Some(way).filter(|way| !way.has_header(self.header));
             missing.into_iter().for_each(|way| own_soon(way.to));
-            body(&mut backwards, number);
-            // SAFETY: as in `each`; `'a` is longer than `'b`.
+            body(number);
+            // SAFETY: as in `each`.
             unsafe { backwards.take(way.behind(self.header), way.from, usize::from(way.head)) };
             replace(&mut asked, missing).into_iter().for_each(|way| way.write_header(self.header));
         }
-        backwards.finish();
         asked.into_iter().for_each(|way| way.write_header(self.header));
     }
 }
@@ -340,12 +335,10 @@ mod tests {
                         rests.iter().for_each(|(to, body)| to.write(body));
                     }
                     Course::Backwards => {
-                        burst.write_backwards(
-                            Backwards::by(Copier::here()),
-                            |backwards, number| {
-                                backwards.take_private(rests[number].0, rests[number].1);
-                            },
-                        );
+                        let backwards = Backwards(Copier::here());
+                        burst.write_backwards(backwards, |number| {
+                            backwards.take_private(rests[number].0, rests[number].1);
+                        });
                     }
                     Course::Past => {
                         let past = Past::by(Copier::here());
@@ -390,7 +383,7 @@ mod tests {
                 burst.fill::<512>(buffers.iter().copied(), pieces.into_iter());
                 let past = Past::by(Copier::here());
                 match backwards {
-                    true => burst.write_backwards(Backwards::by(Copier::here()), |_, _| {}),
+                    true => burst.write_backwards(Backwards(Copier::here()), |_| {}),
                     false => burst.write_past::<false>(past, buffers.iter().copied(), |_| {}),
                 }
                 lines
