@@ -4,6 +4,8 @@
 //! way which its next read does not shorten: from memory it has the frame as soon ([`Past`](crate::sys::Past)). Nobody tells a switch where a guest's processors are, and a host moves them. So
 //! a ring looks: now and then it writes a batch of long frames as to a near one, and takes the time. Figures: docs/decisions/0023.
 
+use crate::sys::Bounds;
+
 /// Cycles of a line that no line takes: the thread was kept from its core meanwhile.
 const ABSURD: u64 = 400;
 
@@ -76,9 +78,13 @@ impl Distance {
         self.left = self.left.saturating_sub(1);
     }
 
-    /// It was a look, at so many lines, of which each takes `far` cycles and more if the driver is far.
-    pub(super) fn saw(&mut self, cycles: u64, lines: usize, far: u64) {
+    /// It was a look, at so many lines.
+    pub(super) fn saw(&mut self, cycles: u64, lines: usize, bounds: Bounds) {
         let lines = lines as u64;
+        let far = match self.found {
+            Some(Reach::Far) => bounds.of_far,
+            Some(Reach::Near) | None => bounds.of_near,
+        };
         let seen = match cycles {
             _ if cycles >= ABSURD * lines => None,
             _ if cycles >= far * lines => Some(Reach::Far),
@@ -101,7 +107,7 @@ impl Distance {
 mod tests {
     use super::*;
 
-    const FAR: u64 = 26;
+    const FAR: Bounds = Bounds::one(26);
 
     /// Batches up to the next look, and their course.
     fn courses(distance: &mut Distance) -> Vec<Course> {
@@ -150,6 +156,21 @@ mod tests {
             let reach = if course == Course::Far { Reach::Far } else { Reach::Near };
             assert_eq!(distance.reach(), Some(reach));
         }
+    }
+
+    /// Once a ring's frames went past the caches, the next ones come from cold memory: that alone must not keep it far.
+    #[test]
+    fn a_driver_that_was_far_may_have_a_bound_of_its_own() {
+        let bounds = Bounds { of_near: 40, of_far: 52 };
+        let mut distance = Distance::default();
+        let mut look_twice = |cost: u64| {
+            distance.saw(100 * cost, 100, bounds);
+            distance.saw(100 * cost, 100, bounds);
+            distance.reach()
+        };
+        let costs = [38, 45, 45, 60, 52, 50];
+        let found = [Reach::Near, Reach::Far, Reach::Near, Reach::Far, Reach::Far, Reach::Near];
+        assert_eq!(costs.map(&mut look_twice), found.map(Some));
     }
 
     #[test]

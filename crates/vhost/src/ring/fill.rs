@@ -10,8 +10,8 @@ use crate::features::Features;
 use crate::log::DirtyLog;
 use crate::memory::{GuestMemory, GuestSlice};
 use crate::sys::{
-    self, ALL_SHORT, BACKWARDS_MIN, BURST, Backwards, Burst, Copier, Header, LINE, PAST_MIN, Past,
-    Piece,
+    self, ALL_SHORT, BACKWARDS_MIN, BURST, Backwards, Bounds, Burst, Copier, Header, LINE,
+    PAST_MIN, Past, Piece,
 };
 use arrayvec::ArrayVec;
 use std::iter::{empty, once};
@@ -339,7 +339,7 @@ impl Vring {
 struct Look {
     lines: Option<usize>,
     /// The counter, and [`Copier::far_line`].
-    start: Option<(u64, u64)>,
+    start: Option<(u64, Bounds)>,
 }
 
 impl Look {

@@ -21,19 +21,46 @@ const FIRST: usize = LINE;
 /// Header and head of one that is looked at, wherever in a line they begin.
 const LOOKED_AT: usize = 2 * LINE;
 
-/// Cycles of a line to a guest on another cache, at least ([`Copier::far_line`]). Chosen, Zen 4, batches of 256 to 9000 bytes: of 2000 looks at a near driver all but 15 at most took 2 to 20, of as many at a far one 30 to 70.
-const FAR: u64 = 26;
+/// From how many cycles of a line (64 bytes, read and written) on a guest is taken to be on another cache ([`Copier::far_line`]).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Bounds {
+    /// One that was near until now.
+    pub(crate) of_near: u64,
+    /// One that was far.
+    pub(crate) of_far: u64,
+}
 
-/// The same, Zen 3, of what goes line by line: of 20 000 looks and more at a near driver 99 in a hundred took 3 to 9, of as many at a far one 15 to 50, most of them 18 to 28. Not of large segments: from cold memory they take 17 wherever the driver is.
-const FAR_ZEN_3: u64 = 13;
+impl Bounds {
+    /// The same, wherever it was.
+    pub(crate) const fn one(cycles: u64) -> Self {
+        Self { of_near: cycles, of_far: cycles }
+    }
+}
+
+/// How a processor tells.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Far {
+    /// By frames.
+    frames: Bounds,
+    /// By large segments, which go by string moves.
+    large: Bounds,
+}
+
+/// Zen 4. Chosen, batches of 256 to 9000 bytes: of 2000 looks at a near driver all but 15 at most took 2 to 20, of as many at a far one 30 to 70.
+/// Large segments from cold memory take 16 to 26 wherever the driver is (a busy host, testpmd's, nine in ten of 150 000; one in a hundred 40 and more), and once they went past the caches, which leaves the next ones cold, 22 to 38 (nine in ten of 18 000). Segments
+/// that a far driver reads and writes take 36 to 64, and once they went past the caches never less than 64.
+const ZEN_4: Far = Far { frames: Bounds::one(26), large: Bounds { of_near: 40, of_far: 52 } };
+
+/// Zen 3. Frames: of 20 000 looks and more at a near driver 99 in a hundred took 3 to 9, of as many at a far one 15 to 50, most of them 18 to 28. Large segments: from cold memory they take 17 wherever the driver is.
+const ZEN_3: Far = Far { frames: Bounds::one(13), large: Bounds::one(26) };
 
 /// How this processor copies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Copier {
     stores: Stores,
     long: Long,
-    /// To a guest on another cache, past ours: from so many cycles a line on, of what goes line by line, it is taken to be on one.
-    far_line: Option<u64>,
+    /// To a guest on another cache, past ours; how it is known.
+    far: Option<Far>,
 }
 
 /// The widest stores.
@@ -88,19 +115,19 @@ impl Copier {
         let has_avx512 =
             is_x86_feature_detected!("avx512vl") && is_x86_feature_detected!("avx512bw");
         let stores = if has_avx512 { Stores::Avx512 } else { Stores::Common };
-        let (long, far_line) = match (vendor(), family()) {
-            (AMD, 25) if has_avx512 => (Long::Backwards, Some(FAR)),
-            (AMD, 25) => (Long::Lines, Some(FAR_ZEN_3)),
+        let (long, far) = match (vendor(), family()) {
+            (AMD, 25) if has_avx512 => (Long::Backwards, Some(ZEN_4)),
+            (AMD, 25) => (Long::Lines, Some(ZEN_3)),
             (INTEL, _) if has_avx512 => (Long::Ahead, None),
             _ if has_avx512 => (Long::String, None),
             _ => (Long::Lines, None),
         };
-        Self { stores, long, far_line: far_line.filter(|_| has_clflushopt()) }
+        Self { stores, long, far: far.filter(|_| has_clflushopt()) }
     }
 
     #[cfg(not(target_arch = "x86_64"))]
     fn ask() -> Self {
-        Self { stores: Stores::Common, long: Long::String, far_line: None }
+        Self { stores: Stores::Common, long: Long::String, far: None }
     }
 
     /// Whether copies of which the longest has so many bytes are best taken from the last to the first ([`Backwards`](super::backwards)).
@@ -118,14 +145,14 @@ impl Copier {
     /// Whether what goes to a guest on another cache is best written past ours ([`Past`](super::past)).
     #[inline]
     pub(super) fn goes_past(self) -> bool {
-        self.far_line.is_some()
+        self.far.is_some()
     }
 
-    /// If so, the cycles that a line (64 bytes, read and written) of copies of which the longest has so many bytes takes at least if its guest is on one.
+    /// If so, from how many cycles on, of which the longest of a batch has so many bytes, its guest is on one.
     #[inline]
-    pub(crate) fn far_line(self, longest: usize) -> Option<u64> {
+    pub(crate) fn far_line(self, longest: usize) -> Option<Bounds> {
         let is_large = longest >= self.long.string_min();
-        self.far_line.map(|far| if is_large { FAR } else { far })
+        self.far.map(|far| if is_large { far.large } else { far.frames })
     }
 
     /// Of a frame of `len` bytes, how many at its beginning are worth asking for before its turn comes ([`prefetch_lines`](super::prefetch::prefetch_lines)). Of one whose lines are asked for when it is copied, only the
@@ -435,7 +462,7 @@ mod tests {
         let stores = [Copier::here().stores, Stores::Common];
         stores
             .into_iter()
-            .flat_map(move |stores| all.map(|long| Copier { stores, long, far_line: None }))
+            .flat_map(move |stores| all.map(|long| Copier { stores, long, far: None }))
     }
 
     #[test]
@@ -463,11 +490,13 @@ mod tests {
     }
 
     #[test]
-    fn large_segments_have_a_bound_of_their_own() {
-        let by = |far_line| Copier { stores: Stores::Common, long: Long::Lines, far_line };
+    fn large_segments_have_bounds_of_their_own() {
+        let by = |far| Copier { stores: Stores::Common, long: Long::Lines, far };
         let bounds = |copier: Copier| [192, 9000, 16 << 10].map(|len| copier.far_line(len));
-        assert_eq!(bounds(by(Some(FAR_ZEN_3))), [Some(13), Some(13), Some(26)]);
+        let Far { frames, large } = ZEN_4;
+        assert_ne!(frames, large);
+        assert_eq!(bounds(by(Some(ZEN_4))), [Some(frames), Some(frames), Some(large)]);
         assert_eq!(bounds(by(None)), [None; 3], "nobody goes past");
-        assert!(!by(None).goes_past() && by(Some(FAR)).goes_past());
+        assert!(!by(None).goes_past() && by(Some(ZEN_4)).goes_past());
     }
 }

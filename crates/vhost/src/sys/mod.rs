@@ -35,7 +35,7 @@ pub(crate) use aio::Aio;
 pub(crate) use area::{Area, Descriptor};
 pub(crate) use backwards::Backwards;
 pub(crate) use burst::{ALL_SHORT, BURST, Burst, Piece};
-pub(crate) use copy::{BACKWARDS_MIN, Copier, LINE};
+pub(crate) use copy::{BACKWARDS_MIN, Bounds, Copier, LINE};
 pub(crate) use fence::{cycles, full_fence};
 pub(crate) use guard::hits;
 pub(crate) use held::{Adder, Buffer, Expected, Held};
