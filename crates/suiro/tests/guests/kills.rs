@@ -164,12 +164,14 @@ fn node_comes_back(rig: &mut Rig, links: &[Link]) {
     links.iter().for_each(|&link| fetch(rig, Machine::A, &link.address(Machine::B)));
 }
 
-/// Begins a TCP stream from `a` to `b` that lasts as long as the kills; returns the file of its report.
+/// Begins a TCP stream from `a` to `b` that lasts as long as the kills; returns the file of its report. It is connected then: begun under a kill, it would find no route.
 fn begin_stream(rig: &mut Rig, link: Link) -> String {
     let port = rig.port();
     serve_iperf(rig, Machine::B, port);
     let (to, file) = (link.address(Machine::B), format!("/tmp/stream{port}"));
     rig.run(Machine::A, &format!("iperf3 -c {to} -p {port} -J -i 0 -b 20M -t 12 >{file} 2>&1 &"));
+    let connected = format!("grep -ciE ':{port:04X} 01 ' /proc/net/tcp; true");
+    until("the stream is connected", || rig.run(Machine::A, &connected).trim() != "0");
     file
 }
 
