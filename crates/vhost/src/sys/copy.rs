@@ -47,8 +47,8 @@ struct Far {
 }
 
 /// Zen 4. Chosen, batches of 256 to 9000 bytes: of 2000 looks at a near driver all but 15 at most took 2 to 20, of as many at a far one 30 to 70.
-/// Large segments from cold memory take 16 to 26 wherever the driver is (a busy host, testpmd's, nine in ten of 150 000; one in a hundred 40 and more), and once they went past the caches, which leaves the next ones cold, 22 to 38 (nine in ten of 18 000). Segments
-/// that a far driver reads and writes take 36 to 64, and once they went past the caches never less than 64.
+/// Large segments from cold memory take 26 at most nine times in ten, wherever the driver is (a busy host, testpmd's), and once they went past the caches, which leaves the next ones cold, 22 to 38. Those
+/// that a far driver reads and writes take 36 and more nine times in ten, and once they went past the caches 64 and more (docs/decisions/0023).
 const ZEN_4: Far = Far { frames: Bounds::one(26), large: Bounds { of_near: 40, of_far: 52 } };
 
 /// Zen 3. Frames: of 20 000 looks and more at a near driver 99 in a hundred took 3 to 9, of as many at a far one 15 to 50, most of them 18 to 28. Large segments: from cold memory they take 17 wherever the driver is.
