@@ -5,8 +5,9 @@
 //! next frame's buffer, which comes as shared then and which every store has to ask for once more; backwards it is what has just been written. Within a piece the bytes go
 //! forwards. Figures, and for which processors: docs/decisions/0012.
 
-use super::copy::{Copier, LINE};
+use super::copy::LINE;
 use super::prefetch::own_soon;
+use super::processor::Copier;
 use super::slice::GuestSlice;
 
 /// Bytes of a piece, at most. Chosen, Zen 4, the guest on the same cache, frames of 1518 bytes: 9.1 Mpps; 8.8 and 8.9 with 24 and 16 lines, 7.8 to 8.3 with 6 to 10.

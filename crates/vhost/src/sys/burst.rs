@@ -5,9 +5,10 @@
 //! (whole registers): with the bookkeeping in it, a frame cost three times as much when the guest's core was far away.
 
 use super::backwards::Backwards;
-use super::copy::{Copier, LINE};
+use super::copy::LINE;
 use super::past::Past;
 use super::prefetch::{For, own_soon, prefetch_lines};
+use super::processor::Copier;
 use super::slice::{GuestSlice, Header};
 use crate::ring::{NetHeader, Outline};
 use std::marker::PhantomData;

@@ -1,7 +1,7 @@
 //! Buffers in guest memory together with what keeps them mapped.
 
-use super::copy::Copier;
 use super::prefetch::{For, prefetch_lines};
+use super::processor::Copier;
 use super::slice::GuestSlice;
 use crate::memory::{GuestMemory, Near};
 use std::ops::Range;

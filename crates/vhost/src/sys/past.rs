@@ -4,9 +4,10 @@
 //! it is not waited for, and is read from there as soon. What was read is sent there too: its sender, who will write it again, need not take it from us then. Figures, and for which
 //! processors: docs/decisions/0023.
 
+use super::copy::LINE;
 #[cfg(not(target_arch = "x86_64"))]
 use super::copy::copy;
-use super::copy::{Copier, LINE, Stores};
+use super::processor::{Copier, Stores};
 use super::slice::GuestSlice;
 
 /// Frames of fewer bytes are written as to anyone: their lines are on their way together with their headers'.
@@ -66,7 +67,7 @@ impl Past {
     #[inline]
     pub(super) unsafe fn copy(self, to: *mut u8, from: *const u8, len: usize, room: usize) {
         let Self(copier) = self;
-        let stores = copier.stores();
+        let stores = copier.stores;
         let before = to.addr().wrapping_neg() % LINE;
         if len < before + LINE {
             // SAFETY: the caller's promise.

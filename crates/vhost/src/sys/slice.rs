@@ -1,6 +1,7 @@
 //! Bytes in a guest's memory.
 
-use super::copy::{Copier, copy, copy_part};
+use super::copy::{copy, copy_part};
+use super::processor::Copier;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::RangeInclusive;
