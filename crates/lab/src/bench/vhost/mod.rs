@@ -78,7 +78,7 @@ impl Plan {
 
     /// What the first cases do not need, and the later ones would miss after ten minutes.
     fn look_for_what_comes_late(&self) -> Result<()> {
-        if self.wants(qemu::NAME) {
+        if qemu::is_wanted(self) {
             crate::guest::installed()?;
         }
         if self.wants(circle::NAME) || flowgen::is_wanted(self) {
@@ -106,9 +106,7 @@ pub fn run(options: &Options, report: &mut Report) -> Result<()> {
     if plan.wants(circle::NAME) {
         report.add(circle::run(&plan).context(circle::NAME)?)?;
     }
-    if plan.wants(qemu::NAME) {
-        report.add(qemu::run(&plan).context(qemu::NAME)?)?;
-    }
+    report.add(qemu::run(&plan)?)?;
     if plan.wants(latency::NAME) {
         report.add(latency::run(&plan).context(latency::NAME)?)?;
     }
