@@ -2,6 +2,7 @@
 
 use crate::driver::flows::{MaskRule, PREFIXES, Pattern, network, prefix_rules, scattered_rules};
 use crate::driver::frame::mac_text;
+use crate::driver::frontend::Shape;
 use crate::driver::ring::Kind as Layout;
 use crate::driver::traffic::Touch;
 use crate::driver::verify::{self, Rewrite};
@@ -10,6 +11,12 @@ use std::sync::Arc;
 
 /// Flows of the cases with a million: 2^20.
 pub const MILLION: u32 = 1 << 20;
+
+/// Slots of a ring of large segments: 4 MiB, about what a TCP connection has on its way.
+const SEGMENT_SLOTS: u16 = 64;
+
+/// Slots of a long ring: what Open vSwitch's documentation gives guests with high rates (`rx_queue_size`).
+const LONG_SLOTS: u16 = 1024;
 
 /// Masks of the attack cases.
 const MASKS: usize = 506;
@@ -59,6 +66,8 @@ pub struct Case {
     /// Payload of the segments that a frame may be cut into.
     pub segment: Option<u16>,
     pub layout: Layout,
+    /// Slots of each ring.
+    pub slots: u16,
     pub rules: Rules,
     pub flows: u32,
     pub promise: Option<Promise>,
@@ -134,8 +143,9 @@ fn masked(side: u8, priority: u16, rule: &MaskRule) -> String {
 impl Case {
     /// Plain frames on split rings of which the guests touch the first line.
     pub fn new(name: &'static str, frame: usize, rules: Rules, flows: u32) -> Self {
-        let (touch, layout) = (Touch::Head, Layout::Split);
-        Self { name, frame, touch, segment: None, layout, rules, flows, promise: None }
+        let Shape { ring: layout, slots, .. } = Shape::default();
+        let (touch, segment, promise) = (Touch::Head, None, None);
+        Self { name, frame, touch, segment, layout, slots, rules, flows, promise }
     }
 
     fn goal(self, near: f64, far: f64) -> Self {
@@ -144,7 +154,7 @@ impl Case {
 
     /// With large TCP segments of this payload each.
     pub fn segments(self, payload: u16) -> Self {
-        Self { segment: Some(payload), ..self }
+        Self { segment: Some(payload), slots: SEGMENT_SLOTS, ..self }
     }
 
     /// Bytes of the longest frame that is no large segment.
@@ -156,6 +166,11 @@ impl Case {
     fn packed(self, near: f64, far: f64) -> Self {
         let promise = Some(Promise { of: Of::Cycles, near, far });
         Self { layout: Layout::Packed, promise, ..self }
+    }
+
+    /// On long rings, of which a core's own caches do not hold all buffers.
+    fn long(self) -> Self {
+        Self { slots: LONG_SLOTS, ..self }
     }
 
     /// With the whole payload touched.
@@ -173,6 +188,10 @@ pub fn cases() -> Vec<Case> {
         Case::new("64 B port forward, packed ring", 64, Rules::Ports, 1000).packed(2.5, 1.5),
         Case::new("256 B port forward", 256, Rules::Ports, 1000).touched().goal(2.0, 2.0),
         Case::new("1518 B port forward", 1518, Rules::Ports, 1000).touched().goal(1.7, 1.7),
+        Case::new("1518 B port forward, rings of 1024", 1518, Rules::Ports, 1000)
+            .touched()
+            .long()
+            .goal(1.7, 1.7),
         Case::new("9000 B port forward", 9000, Rules::Ports, 1000).touched().goal(1.5, 1.5),
         Case::new("1518 B one IP rule, 1k flows", 1518, Rules::Network, 1000).touched(),
         Case::new("1518 B 1000 MACs a side, 1M flows", 1518, Rules::Learning, MILLION).touched(),

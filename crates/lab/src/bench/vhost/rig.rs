@@ -38,9 +38,6 @@ const PATIENCE: Duration = Duration::from_secs(15);
 pub const LARGE: u64 =
     feature::CSUM | feature::GUEST_CSUM | feature::HOST_TSO4 | feature::GUEST_TSO4;
 
-/// Slots of a ring of large segments: 4 MiB, about what a TCP connection has on its way.
-const SEGMENT_SLOTS: u16 = 64;
-
 /// The timestamp counter's rate, measured once.
 #[derive(Clone, Copy, Debug)]
 pub struct Cycles {
@@ -134,7 +131,7 @@ impl Rig {
             buffer: case.frame.max(1536),
             pages,
             features: plain.features | large,
-            slots: if case.segment.is_some() { SEGMENT_SLOTS } else { plain.slots },
+            slots: case.slots,
         };
         let connect = |listener: &Listener| {
             Device::connect(listener.accept(PATIENCE)?, &shape).with_context(|| kind.name())
