@@ -38,7 +38,7 @@ enum Bench {
     /// (root; about 10 minutes).
     Tunnel(Common),
     /// Guests on vhost-user ports beside Open vSwitch with DPDK: sizes, rules, flows, attacks, large segments, latency,
-    /// kill -9, idle guests (root; about 25 minutes).
+    /// kill -9, idle guests (root; about half an hour).
     Vhost(vhost::Options),
     /// A guest that `vhost` kills.
     #[command(hide = true)]

@@ -15,7 +15,7 @@ pub const MILLION: u32 = 1 << 20;
 /// Slots of a ring of large segments: 4 MiB, about what a TCP connection has on its way.
 const SEGMENT_SLOTS: u16 = 64;
 
-/// Slots of a long ring: what Open vSwitch's documentation gives guests with high rates (`rx_queue_size`).
+/// Slots of a long ring: the most that QEMU gives a device (`rx_queue_size`).
 const LONG_SLOTS: u16 = 1024;
 
 /// Masks of the attack cases.
