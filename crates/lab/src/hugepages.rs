@@ -1,8 +1,9 @@
 //! Pages of 2 MiB for DPDK, reserved for one run and given back however it ends.
 //!
 //! A shell of its own process group reserves them, on top of what others have, and takes as many away again when our end of its pipe
-//! closes: by drop, or because we were killed, be it before the shell could say how many it got. Pages still in use then go back to the
-//! system when their user ends (they become surplus).
+//! closes: by drop, or because we were killed, be it before the shell could say how many it got. It waits for ten seconds at most until so many are idle, for a
+//! kernel that is told to have fewer pages just when their user ends may keep them as surplus that nobody uses. Pages still in use after that go
+//! back to the system when their user ends.
 
 use anyhow::{Context, Result, ensure};
 use std::io::{BufRead, BufReader};
@@ -64,7 +65,9 @@ fn shell(count: u64) -> Command {
     let script = format!(
         "trap '' PIPE; exec 9<{COUNT}; \
          change() {{ flock 9; before=$(cat {COUNT}); echo $((before + $1)) >{COUNT}; got=$(($(cat {COUNT}) - before)); flock -u 9; }}; \
-         change {count}; echo $got 2>/dev/null; read -r _; change -$got"
+         idle() {{ awk '/^HugePages_Free:/ {{ free = $2 }} /^HugePages_Rsvd:/ {{ promised = $2 }} END {{ print free - promised }}' /proc/meminfo; }}; \
+         change {count}; echo $got 2>/dev/null; read -r _; \
+         tries=0; while [ $(idle) -lt $got ] && [ $tries -lt 100 ]; do sleep 0.1; tries=$((tries + 1)); done; change -$got"
     );
     let mut command = Command::new("sh");
     command.args(["-c", &script]).stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
@@ -84,6 +87,7 @@ pub fn free() -> Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::driver::sys::{Memory, Pages};
 
     fn reserved() -> String {
         std::fs::read_to_string(COUNT).expect("huge pages")
@@ -94,6 +98,7 @@ mod tests {
     fn all_pages_go_back() {
         nobody_hears_how_many_there_are();
         several_at_a_time();
+        some_are_in_use_when_we_end();
     }
 
     fn nobody_hears_how_many_there_are() {
@@ -101,6 +106,17 @@ mod tests {
         let (_, nobody_reads) = std::io::pipe().expect("a pipe");
         let status = shell(2).stdin(Stdio::null()).stdout(nobody_reads).status();
         assert!(status.expect("a shell").success());
+        assert_eq!(reserved(), before);
+    }
+
+    /// The keeper waits for who uses them: it has not taken any away by the time that they are idle.
+    fn some_are_in_use_when_we_end() {
+        let before = reserved();
+        let mut kept = Reserved::new(4).expect("huge pages");
+        let used = Memory::new(4 * BYTES, Pages::Huge).expect("memory on them");
+        drop(kept.keeper.stdin.take());
+        drop(used);
+        drop(kept);
         assert_eq!(reserved(), before);
     }
 
