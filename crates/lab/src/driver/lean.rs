@@ -121,8 +121,8 @@ pub trait Sink {
     /// The guest of this side received a frame.
     fn frame(&mut self, side: u8, got: Got<'_>);
 
-    /// The driver was kept from its core from one cycle to another; told only of a paced one.
-    fn away(&mut self, _begin: u64, _end: u64) {}
+    /// The driver was kept from its core until now; told only of a paced one.
+    fn back(&mut self, _now: u64) {}
 }
 
 /// Reads and forgets.
@@ -141,8 +141,8 @@ impl Sink for Times {
         self.add(got.line.0[frame::STAMP].load(Relaxed), got.now);
     }
 
-    fn away(&mut self, begin: u64, end: u64) {
-        self.away(begin, end);
+    fn back(&mut self, now: u64) {
+        self.back(now);
     }
 }
 
@@ -225,7 +225,7 @@ impl Lean {
                 if pace.is_some() {
                     let now = cycles();
                     if now - there > AWAY {
-                        sink.away(there, now);
+                        sink.back(now);
                     }
                     there = now;
                 }

@@ -155,6 +155,11 @@ impl Nic {
         Self { packed: true, ..self }
     }
 
+    /// The same with so many entries in each queue.
+    pub fn entries(self, entries: u16) -> Self {
+        Self { entries, ..self }
+    }
+
     /// The same with this largest MTU.
     pub fn mtu(self, mtu: u16) -> Self {
         Self { mtu: Some(mtu), ..self }

@@ -2,11 +2,11 @@
 //!
 //! Each machine has three interfaces, so that every case finds the one that it is about:
 //!
-//! | interface | virtqueues | offloads | socket made by |
-//! |---|---|---|---|
-//! | `eth0` | one split pair | all | the machine |
-//! | `eth1` | two packed pairs | all | the machine |
-//! | `eth2` | one split pair, buffers not merged | none | the switch |
+//! | interface | virtqueues | entries | offloads | socket made by |
+//! |---|---|---|---|---|
+//! | `eth0` | one split pair | 256 | all | the machine |
+//! | `eth1` | two packed pairs | 1024 | all | the machine |
+//! | `eth2` | one split pair, buffers not merged | 1024 | none | the switch |
 //!
 //! Any interface of `a` reaches any of `b`: each pair of them has a subnet of its own ([`Link`]).
 
@@ -21,6 +21,9 @@ pub const NICS: usize = 3;
 
 /// Largest MTU anywhere.
 pub const JUMBO: u16 = 9000;
+
+/// Entries of a long virtqueue, the most that QEMU allows.
+pub const LONG: u16 = 1024;
 
 /// The guest on a TAP.
 pub const TAP: &str = "g3";
@@ -180,8 +183,8 @@ impl Rig {
         GuestSpec::new(machine.name())
             .cpus(2)
             .nic(nic(0).mtu(JUMBO))
-            .nic(nic(1).packed().queues(2))
-            .nic(nic(2).without(&plain))
+            .nic(nic(1).packed().queues(2).entries(LONG))
+            .nic(nic(2).without(&plain).entries(LONG))
     }
 
     /// Boots a machine that was killed.

@@ -1,7 +1,7 @@
 //! Frames one by one: pings between all interfaces, VLANs, and frames that are larger than what a driver has room for.
 
 use crate::Suite;
-use crate::rig::{JUMBO, Link, Machine, NICS, Rig, to_tap};
+use crate::rig::{JUMBO, LONG, Link, Machine, NICS, Rig, to_tap};
 
 /// Pings from `a` to `b`, ten a second; every one must be answered. `size` is the length of the payload.
 #[track_caller]
@@ -54,6 +54,13 @@ pub fn cases(suite: &mut Suite) {
             has(0, "MTU") && has(1, "MQ") && !has(2, "CSUM") && !has(2, "MRG_RXBUF"),
             "{shown:?}"
         );
+        let sizes = |nic: usize| {
+            let rings = shown[nic]["rings"].as_array().unwrap();
+            rings.iter().filter_map(|ring| ring["size"].as_u64()).collect::<Vec<_>>()
+        };
+        for (nic, entries) in [256, LONG, LONG].into_iter().enumerate() {
+            assert!(sizes(nic).iter().all(|&size| size == u64::from(entries)), "{nic}: {shown:?}");
+        }
         let running =
             shown[1]["rings"].as_array().unwrap().iter().filter(|ring| ring["state"] == "running");
         assert_eq!(running.count(), 4, "{shown:?}");

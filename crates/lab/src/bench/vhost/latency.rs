@@ -2,7 +2,8 @@
 //!
 //! Frames are sent evenly whatever becomes of them, and timed from the moment when they were due ([`Pace`](crate::driver::latency::Pace)).
 //! A load is a share of what a switch can carry in the placement class of the moment, measured right before, with frames that are timed as well, lest the driver be the limit
-//! at 90 %: the host's pace changes within seconds. The driver takes its own absences off: two of three frames that took long had met one, with any switch; p99 with them stands beside.
+//! at 90 %: the host's pace changes within seconds. Frames that were due while the driver was kept from its core, or shortly after, do not count
+//! ([`Times`](crate::driver::latency::Times)): most that took long are among them, with any switch; p99 with them stands beside.
 //! Because that is more frames a second for the faster switch, ours is also measured at the peer's loads, frame for frame. The switches
 //! take turns of a second or so, so that what the host does to one it does to the other.
 
@@ -26,7 +27,7 @@ const LOADS: [(u32, usize); 3] = [(1, 6), (50, 1), (90, 1)];
 
 const SHARES: [(&str, f64); 3] = [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999)];
 
-/// The figure beside these: with the times in which the driver was kept from its core.
+/// The figure beside these: of all frames.
 const WHOLE: &str = "p99 with the driver's absences";
 
 /// The figure beside the times: frames that were due and never came.
@@ -125,8 +126,8 @@ impl Contender {
             let Some(timed) = timed.filter(|timed| timed.class == class) else { continue };
             let us =
                 |times: &Histogram, share| plan.cycles.us(times.percentile(share).unwrap_or(0));
-            let present = timed.times.present();
-            let [p50, p99, p999] = SHARES.map(|(name, share)| (name, us(&present, share)));
+            let settled = timed.times.settled();
+            let [p50, p99, p999] = SHARES.map(|(name, share)| (name, us(settled, share)));
             let times = [p50, p99, p999, (WHOLE, us(&timed.times.whole(), 0.99))];
             eprintln!(
                 "round {round}  {NAME} at {load} % of {} capacity, {:.1} Mpps: {} {}, {:.3} % lost, {class}",
