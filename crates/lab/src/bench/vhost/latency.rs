@@ -21,8 +21,8 @@ use std::iter::repeat_n;
 /// As `--only` may name it.
 pub const NAME: &str = "64 B latency";
 
-/// Loads in percent of capacity, and the windows of a turn at each. The first is that of a switch that would like to sleep, and has a promise: a window's p99 is there whatever tick or
-/// stolen millisecond it met, 2 to 50 us in the same minute, and the median of 70 windows is good for a third.
+/// Loads in percent of capacity, and the windows of a turn at each. The first is that of a switch that would like to sleep, and has a promise: a window's p99 is there whatever
+/// the host did in it, 1 us to some milliseconds, so it takes many windows to tell two switches apart.
 const LOADS: [(u32, usize); 3] = [(1, 6), (50, 1), (90, 1)];
 
 const SHARES: [(&str, f64); 3] = [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999)];
