@@ -3,7 +3,10 @@
 //! A store to a line that the guest has in its cache waits for a way to the guest's core and back, and behind it all others wait. Asked for together, lines are on their way together.
 //! Backwards, because processors follow an ascending row of accesses and fetch what comes next by themselves: forwards that is the
 //! next frame's buffer, which comes as shared then and which every store has to ask for once more; backwards it is what has just been written. Within a piece the bytes go
-//! forwards. Figures, and for which processors: docs/decisions/0012.
+//! forwards.
+//!
+//! What another guest has sent is asked for before, all of it, and as if it were to be written: that guest will write the next frame there, and takes a line back sooner from one who alone has it than where
+//! both have a copy. Figures, and for which processors: docs/decisions/0012.
 
 use super::copy::LINE;
 use super::prefetch::own_soon;
@@ -32,8 +35,12 @@ impl Backwards {
     #[inline]
     pub(crate) fn take_from(self, to: GuestSlice<'_>, from: GuestSlice<'_>) {
         let to = to.split_at(from.len()).0;
+        let source = from.as_ptr().as_ptr();
+        for at in (0..from.len()).rev().step_by(LINE) {
+            own_soon(source.wrapping_add(at));
+        }
         // SAFETY: both have `from.len()` bytes, and whoever keeps them is borrowed.
-        unsafe { self.take(to.as_ptr().as_ptr(), from.as_ptr().as_ptr(), from.len()) };
+        unsafe { self.take(to.as_ptr().as_ptr(), source, from.len()) };
     }
 
     /// The same from private memory.
