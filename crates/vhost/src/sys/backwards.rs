@@ -36,6 +36,7 @@ impl Backwards {
     pub(crate) fn take_from(self, to: GuestSlice<'_>, from: GuestSlice<'_>) {
         let to = to.split_at(from.len()).0;
         let source = from.as_ptr().as_ptr();
+        // Its first line, which this may leave out, was asked for with its descriptor.
         for at in (0..from.len()).rev().step_by(LINE) {
             own_soon(source.wrapping_add(at));
         }
