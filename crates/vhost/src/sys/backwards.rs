@@ -5,8 +5,8 @@
 //! next frame's buffer, which comes as shared then and which every store has to ask for once more; backwards it is what has just been written. Within a piece the bytes go
 //! forwards.
 //!
-//! What another guest has sent is asked for before, all of it, and as if it were to be written: that guest will write the next frame there, and takes a line back sooner from one who alone has it than where
-//! both have a copy. Figures, and for which processors: docs/decisions/0012.
+//! What another guest has sent is asked for before, all of it, and as if it were to be written: that guest will write the next frame there, and we think that it gets a line back sooner from one who alone has it than
+//! where both have a copy. Figures, and for which processors: docs/decisions/0012.
 
 use super::copy::LINE;
 use super::prefetch::own_soon;
