@@ -14,6 +14,7 @@ use vhost::{
     Base, Chains, Features, Frame, GuestSlice, HEADER_MAX, NetHeader, Payload, Refused, Unread, Vring,
     VringConfig,
 };
+use wire::Pattern;
 
 /// Where a ring's three areas may lie: apart; on top of each other; at the end of a region; across two.
 const AREAS: [[u64; 3]; 6] = [
@@ -172,7 +173,12 @@ impl Device {
         {
             fault |= ring.reserve(count).is_err();
             let unread = Unread::new(&self.chains, self.features);
-            sent = ring.put_unread(unread, &(usize::from(how)..=2000)).frames;
+            let lengths = usize::from(how)..=2000;
+            sent = match how & 4 {
+                0 => ring.put_unread(unread, &lengths),
+                _ => ring.put_alike(unread, &lengths, &like(how)),
+            }
+            .frames;
         }
         for index in sent..count {
             let total = self.chains.remaining(index);
@@ -209,6 +215,15 @@ impl Device {
             self.rings[1] = None;
         }
     }
+}
+
+/// Bits of the third word that are as in `how`, one of which at least is set.
+fn like(how: u8) -> Pattern {
+    let mut like = Pattern { value: [0; 64], mask: [0; 64], some: [0; 64] };
+    like.mask[16..24].fill(how >> 3);
+    like.value[16..24].fill(how & how >> 3);
+    like.some[16..24].fill(!how);
+    like
 }
 
 fn is_fault(put: Result<(), Refused>) -> bool {

@@ -19,7 +19,7 @@ use arrayvec::ArrayVec;
 use flow::{Action, Cache, Nanos, Packet, PortNo, Snapshot};
 use port::{BATCH, Body, Drops, Sent};
 use std::ops::Range;
-use wire::{Depth, DropReason, Field};
+use wire::{Depth, DropReason, Field, Head};
 
 /// A worker's memory for passes, used again and again.
 #[derive(Default)]
@@ -28,6 +28,8 @@ pub(crate) struct Scratch {
     pub(crate) heads: Heads,
     pub(crate) crossings: Crossings,
     pub(crate) drops: Drops,
+    /// The first of frames that are not read otherwise.
+    pub(crate) first: Head,
     /// Ports where frames wait beyond the pass.
     pub(crate) backlog: Backlog,
 }
@@ -255,7 +257,7 @@ impl<C: Clock> Pass<'_, '_, C> {
         let tables = switch.shared.tables.load();
         let depth = work.depth(&tables).max(way.depth);
         self.reshaped |= tables.reshapes_frames() || matches!(work, Work::Actions(_));
-        let Scratch { pending, heads, crossings, drops, backlog } = &mut *self.scratch;
+        let Scratch { pending, heads, crossings, drops, backlog, .. } = &mut *self.scratch;
         let Heads { spare, top, carried, parsed, users } = heads;
         let base = *top;
         let (lent, own) = spare.split_at_mut(base);

@@ -4,19 +4,21 @@
 //! that tables look at ([`flow::Through`]), or that they leave together after the same edits ([`flow::Together`]), a batch needs no packets, no pipeline, and no list of who waits for what. The
 //! way is the same as in a pass, and so is every count; whatever is not as plain as that takes a pass, and nothing has happened before.
 //!
-//! Where it depends on nothing but the port, and frames go from guest to guest, they do not come here at all: the destination copies them from where the source has them.
+//! Where frames go from guest to guest, and it depends on nothing but the port, they do not come here at all: the destination copies them from where the source has them. The same where it depends on a few bytes, if its way of copying
+//! compares these with what the last frames had that were looked up.
 
 use crate::clock::Clock;
 use crate::engine::Engine;
 use crate::frames::ETHERNET_HEADER;
-use crate::local::{LocalPort, PortIx, PortShared, SwitchIx, Way};
+use crate::local::{LocalPort, LocalSwitch, PortIx, PortShared, SwitchIx, Way};
 use crate::pass::Done;
 use crate::queues::Queue;
-use crate::touch::Touch;
+use crate::touch::{Touch, Touching};
 use crate::transmit::Gate;
-use flow::Nanos;
+use flow::{Nanos, Through};
 use port::{RxBatch, Sent, Unread};
 use std::sync::atomic::Ordering::Relaxed;
+use wire::Pattern;
 
 /// What became of frames that were not read.
 #[derive(Clone, Copy, Default)]
@@ -30,7 +32,7 @@ pub(crate) struct Onward {
 }
 
 impl<C: Clock> Engine<C> {
-    /// Sends the first of these frames, which came in by a port of a switch, from where their guest has them: as many as go one way whatever is in them, and as their
+    /// Sends the first of these frames, which came in by a port of a switch, from where their guest has them: as many as go one way whatever is in them, or by what the last ones had in them too, and as their
     /// destination takes as they are.
     pub(crate) fn send_unread(
         &mut self,
@@ -55,22 +57,37 @@ impl<C: Clock> Engine<C> {
         let (switches, ports) = self.world.parts();
         let switch = switches.get(switch.0 as usize)?.as_ref()?;
         let tables = switch.shared.tables.load();
-        let through = tables.through(&mut self.cache, from.at.port)?;
-        let to = switch.ports.get(through.port())?;
-        let port = ports.get_mut(to.0 as usize)?.as_mut().filter(|port| port.is_plain())?;
-        let longest = Gate::of(port).surely_passes().filter(|_| from.up.load(Relaxed))?;
-        let LocalPort { shared, way: Way::Queue(tx), .. } = port else { return None };
-        self.in_hand = frames.len() as u64;
-        let before = self.touching.replace(Touch::Tx(to));
-        let sent = tx.tx_unread(frames, &(ETHERNET_HEADER..=longest as usize));
-        self.touching.set(before);
-        self.in_hand = 0;
-        if sent.frames > 0 {
-            from.counters[self.number].rx.add(sent);
-            through.count(&self.cache, sent.frames, sent.bytes, now);
-            shared.counters[self.number].tx.add(sent);
+        let (cache, in_port, worker) = (&mut self.cache, from.at.port, self.number);
+        let (touching, in_hand) = (&self.touching, &mut self.in_hand);
+        let mut exit = Exit { worker, from, switch, ports, touching, in_hand };
+        if let Some(through) = tables.through(cache, in_port) {
+            let sent = exit.send(&through, frames, None)?;
+            through.count(cache, sent.frames, sent.bytes, now);
+            return Some(sent);
         }
-        Some(sent)
+        if !tables.looks_for_like(cache, in_port) {
+            return None;
+        }
+        for is_known in [true, false] {
+            if !is_known {
+                // Nothing was sent of those that are like the last ones: what is the first like?
+                let first = &mut self.scratch.first;
+                let len = frames.first(first.area())?;
+                first.set_len(len);
+                tables.learn_like(cache, in_port, first)?;
+            }
+            let Some((through, pattern)) = tables.through_like(cache, in_port) else { continue };
+            let sent = exit.send(&through, frames, Some(pattern))?;
+            if sent.frames == 0 {
+                continue;
+            }
+            through.count(cache, sent.frames, sent.bytes, now);
+            if sent.frames as usize * 2 >= frames.len() {
+                tables.found_like(cache, in_port);
+            }
+            return Some(sent);
+        }
+        None
     }
 
     /// Sends a whole batch of `queue` where all that comes in by its port goes. `None`: it needs a pass.
@@ -125,6 +142,41 @@ impl<C: Clock> Engine<C> {
         }
         let at = self.clock.cycles();
         Done { at, tx_cycles: at.wrapping_sub(begin) }
+    }
+}
+
+/// The way of frames that are not read, from one port of a switch to another.
+struct Exit<'a> {
+    worker: usize,
+    from: &'a PortShared,
+    switch: &'a LocalSwitch,
+    ports: &'a mut [Option<LocalPort>],
+    touching: &'a Touching,
+    in_hand: &'a mut u64,
+}
+
+impl Exit<'_> {
+    /// Sends the first of them, up to one that is not like the pattern's if there is one, and counts them at both ports.
+    fn send(
+        &mut self,
+        through: &Through<'_>,
+        frames: Unread<'_>,
+        pattern: Option<&Pattern>,
+    ) -> Option<Sent> {
+        let to = self.switch.ports.get(through.port())?;
+        let port = self.ports.get_mut(to.0 as usize)?.as_mut().filter(|port| port.is_plain())?;
+        let longest = Gate::of(port).surely_passes().filter(|_| self.from.up.load(Relaxed))?;
+        let LocalPort { shared, way: Way::Queue(tx), .. } = port else { return None };
+        *self.in_hand = frames.len() as u64;
+        let before = self.touching.replace(Touch::Tx(to));
+        let sent = tx.tx_unread(frames, &(ETHERNET_HEADER..=longest as usize), pattern);
+        self.touching.set(before);
+        *self.in_hand = 0;
+        if sent.frames > 0 {
+            self.from.counters[self.worker].rx.add(sent);
+            shared.counters[self.worker].tx.add(sent);
+        }
+        Some(sent)
     }
 }
 

@@ -12,7 +12,9 @@
 //! share of all; at its quota it replaces its own lines or stale ones ([`lines`]). Whether a lookup pays is
 //! measured per switch ([`policy`]); while it does not, the cache is passed by.
 
+mod attempts;
 mod lines;
+mod models;
 mod policy;
 mod ways;
 
@@ -22,7 +24,9 @@ use crate::process::trace::{Trace, Traces};
 use crate::snapshot::Snapshot;
 use crate::store::Secret;
 use crate::template::Scratch;
+pub(crate) use attempts::Attempts;
 use lines::Lines;
+pub(crate) use models::{Model, Models};
 use policy::Policy;
 pub(crate) use ways::{Known, Ways};
 use wire::{Key, WORDS};
@@ -33,6 +37,7 @@ pub struct Cache {
     pub(crate) worker: u8,
     pub(crate) scratch: Scratch,
     pub(crate) ways: Ways,
+    pub(crate) models: Models,
     /// Keys with metadata written to them.
     pub(crate) keys: Box<[Key; BATCH]>,
     /// Traces of the batch in work.
@@ -60,6 +65,7 @@ impl Cache {
             worker: worker.saturating_add(1),
             scratch: Scratch::default(),
             ways: Ways::default(),
+            models: Models::default(),
             keys: Box::new([Key::default(); BATCH]),
             traces: Box::default(),
             aside: Box::default(),

@@ -32,7 +32,7 @@
 //!
 //! ## Invariants
 //!
-//! * A frame's head is in private memory before anyone parses it. One that nobody parses may go on from where its source has it ([`RxQueue::rx_onward`], [`TxQueue::tx_unread`]).
+//! * A frame's head is in private memory before anyone parses it. One that nobody parses may go on from where its source has it, compared with a pattern on the way or not ([`RxQueue::rx_onward`], [`TxQueue::tx_unread`]).
 //! * A body is read at most once per destination, by tx, straight into the destination: one copy.
 //! * `RxQueue::release` gives every buffer of the last round back; a round never outlives the next `rx`.
 //! * A frame not sent is counted under one [`wire::DropReason`]; nothing is lost silently.

@@ -6,7 +6,7 @@ use std::io;
 use std::ops::RangeInclusive;
 use std::os::fd::BorrowedFd;
 use vhost::{GuestSlice, Payload, Unread};
-use wire::{DropReason, Offload};
+use wire::{DropReason, Offload, Pattern};
 
 /// The bytes of a frame after its head, in their source buffer: private, or segments of a guest's memory, which change while we look.
 ///
@@ -203,10 +203,15 @@ pub trait TxQueue: Send {
         self.tx(&frames, drops)
     }
 
-    /// Sends frames of these lengths from where their source has them, as they are: the first ones, up to one that it cannot send so. It drops none; what is left comes by
-    /// the other ways.
-    fn tx_unread(&mut self, frames: Unread<'_>, lengths: &RangeInclusive<usize>) -> Sent {
-        let _ = (frames, lengths);
+    /// Sends frames of these lengths from where their source has them, as they are: the first ones, up to one that it cannot send so, or that is not like the pattern's, if there is one: what is compared is
+    /// what leaves. It drops none; what is left comes by the other ways.
+    fn tx_unread(
+        &mut self,
+        frames: Unread<'_>,
+        lengths: &RangeInclusive<usize>,
+        pattern: Option<&Pattern>,
+    ) -> Sent {
+        let _ = (frames, lengths, pattern);
         Sent::default()
     }
 

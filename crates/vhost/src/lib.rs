@@ -13,7 +13,7 @@
 //!   [`Vring::give_back`]. As a *destination* (the driver's receive queue): [`Vring::put_run`] a batch,
 //!   [`Vring::put`] what takes more than one buffer, then [`Vring::publish`].
 //! * [`Reach`]: whether a driver's core shares a cache with ours. Nobody says it; a ring finds out by what the driver's lines cost, and sends what is long through memory if not.
-//! * [`Unread`]: frames that a source took and nobody reads, for a destination to copy from buffer to buffer ([`Vring::put_unread`]).
+//! * [`Unread`]: frames that a source took and nobody reads, for a destination to copy from buffer to buffer ([`Vring::put_unread`]), comparing them with a pattern or not ([`Vring::put_alike`]).
 //! * [`Chains`]: what `take` took: each frame as slices of guest memory, every address and length already checked.
 //! * [`Slot`]: where the control thread, which starts and stops a ring, and the worker, which serves it, meet; [`SlotKeeper`]: a worker's hold on it from `take` until `give_back`.
 //! * [`InflightMemory`], [`Records`], [`DirtyLog`]: what a restart, a kill and a live migration need to know.

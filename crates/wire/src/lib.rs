@@ -9,7 +9,7 @@
 //! * [`Head`]: the first ≤ 256 bytes of a frame in private memory, with room in front for pushed headers.
 //! * [`parse()`] turns a `Head` into a [`Key`] and [`Layers`]: the flow key, 16 words of 64 bits, one layout for parsing, matching, hashing and
 //!   printing ([`Field`] names its parts as OpenFlow does), and where the headers begin, so that edits need no second parse. [`parse_on`] goes only as far as anyone will look ([`Depth`]).
-//! * [`Likeness`] tells without a key whether frames have the same one under a mask.
+//! * [`Likeness`] tells without a key whether frames have the same one under a mask; [`Pattern`] is what those have in their bytes that are like one of them.
 //! * [`Edit`]: every OpenFlow 1.3 action that changes a frame, with all checksums updated from the change alone.
 //! * [`Offload`]: checksum and segmentation state of a frame, with virtio-net header semantics. [`checksum::complete`] and
 //!   [`segment::plan`] resolve it for a destination that cannot; [`is_partial`] finds it again where a source lost it.
@@ -57,7 +57,7 @@ pub use edit::{Edit, EditError, nw_ttl};
 pub use head::{HEAD_MAX, HEADROOM, Head, NoRoom};
 pub use key::{Field, IN_PORT_WORD, Key, TunnelOut, VLAN_PRESENT, WORDS};
 pub use layers::Layers;
-pub use likeness::Likeness;
+pub use likeness::{Likeness, Pattern};
 pub use offload::{Gso, Offload, PartialChecksum};
 pub use parse::{parse, parse_into, parse_on};
 pub use partial::is_partial;

@@ -58,41 +58,68 @@ impl Likeness {
     /// Whether all of these heads are alike. `false` says that some are not, or that it cannot be told; the first one that differs ends the search.
     #[inline]
     pub fn holds<'h>(&self, mut heads: impl Iterator<Item = &'h Head>) -> bool {
-        let Some(first) = heads.next().and_then(|head| head.bytes().first_chunk()) else {
-            return false;
+        let pattern = heads.next().and_then(|first| self.pattern(first));
+        pattern.is_some_and(|pattern| heads.all(|head| pattern.holds(head.bytes())))
+    }
+
+    /// What frames that are alike this one have; `None` if it has not its fields where they are looked for.
+    pub fn pattern(&self, head: &Head) -> Option<Pattern> {
+        let bytes = head.bytes().first_chunk::<SPAN>()?;
+        let kind = be!(u16, bytes, 12);
+        let is_told = match self.is_network {
+            true => kind == eth_type::IPV4 && bytes[14] == 0x45,
+            false => kind >= eth_type::MIN && !eth_type::is_vlan(kind),
         };
-        self.tells(first)
-            && heads.all(|head| {
-                let bytes = head.bytes().first_chunk();
-                bytes.is_some_and(|bytes| self.agree(first, bytes) && self.is_whole(bytes))
-            })
-    }
-
-    /// Whether this frame has its fields where they are looked for.
-    fn tells(&self, first: &[u8; SPAN]) -> bool {
-        match be!(u16, first, 12) {
-            eth_type::IPV4 if self.is_network => first[14] == 0x45 && self.is_whole(first),
-            kind => !self.is_network && kind >= eth_type::MIN && !eth_type::is_vlan(kind),
+        if !is_told {
+            return None;
         }
+        let mut pattern = Pattern { value: [0; 64], mask: [0; 64], some: [0; 64] };
+        pattern.mask[..SPAN].copy_from_slice(&self.bytes);
+        for ((value, byte), mask) in pattern.value.iter_mut().zip(bytes).zip(self.bytes) {
+            *value = byte & mask;
+        }
+        // IPv4's header is one only if the packet is as long as that (see [`crate::parse()`]): 20 bytes, and here 32, of which one bit tells. The type, which is not zero, is no condition.
+        let (at, bits) = if self.is_network { (16, [0xff, 0xe0]) } else { (12, [0xff, 0xff]) };
+        pattern.some[at..at + 2].copy_from_slice(&bits);
+        Some(pattern).filter(|pattern| pattern.holds(bytes))
     }
+}
 
-    /// IPv4's header is one only if the packet is as long as that: see [`crate::parse()`].
-    #[inline(always)]
-    fn is_whole(&self, bytes: &[u8; SPAN]) -> bool {
-        !self.is_network || be!(u16, bytes, 16) >= 20
-    }
+/// What frames that are alike one have in their first bytes: whoever copies a frame can tell it of the bytes in hand, in one step.
+#[derive(Clone, Debug)]
+#[repr(C, align(64))] // a register's each
+pub struct Pattern {
+    /// The bits that count, as that frame has them; the others are zero.
+    pub value: [u8; 64],
+    /// Which count: none behind [`Pattern::SPAN`].
+    pub mask: [u8; 64],
+    /// One of these is set.
+    pub some: [u8; 64],
+}
 
+impl Pattern {
+    /// No frame is like another that has fewer bytes.
+    pub const SPAN: usize = SPAN;
+
+    /// Whether a frame that begins with these bytes is like that one.
     #[inline(always)]
-    fn agree(&self, first: &[u8; SPAN], other: &[u8; SPAN]) -> bool {
-        let differs = |at: usize| (word(first, at) ^ word(other, at)) & word(&self.bytes, at);
+    pub fn holds(&self, bytes: &[u8]) -> bool {
+        let Some(bytes) = bytes.first_chunk::<SPAN>() else { return false };
+        let [value, mask, some] = [&self.value, &self.mask, &self.some];
+        let (mut differs, mut has) = (0, 0);
         // The last word overlaps the one before it.
-        differs(0) | differs(8) | differs(16) | differs(24) | differs(SPAN - 8) == 0
+        for at in [0, 8, 16, 24, SPAN - 8] {
+            let bytes = word(bytes, at);
+            differs |= bytes & word(mask, at) ^ word(value, at);
+            has |= bytes & word(some, at);
+        }
+        differs == 0 && has != 0
     }
 }
 
 /// Eight bytes, in whatever order the machine has them.
 #[inline(always)]
-fn word(bytes: &[u8; SPAN], at: usize) -> u64 {
+fn word<const N: usize>(bytes: &[u8; N], at: usize) -> u64 {
     let (_, rest) = bytes.split_at(at);
     u64::from_ne_bytes(*rest.first_chunk().expect("every caller leaves eight bytes"))
 }

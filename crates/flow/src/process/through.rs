@@ -6,13 +6,13 @@
 
 use super::BATCH;
 use crate::action::PortNo;
-use crate::cache::{Cache, Known};
+use crate::cache::{Cache, Known, Model};
 use crate::config::FragMode;
 use crate::snapshot::Snapshot;
 use crate::store::{RecordId, tick};
 use crate::template::{Scratch, TableView};
 use crate::time::Nanos;
-use wire::{Field, Head, Key};
+use wire::{Field, Head, Key, Pattern};
 
 /// Where all packets of one port go.
 #[derive(Clone, Copy)]
@@ -72,16 +72,60 @@ impl Snapshot {
         in_port: PortNo,
         heads: impl Iterator<Item = &'h Head> + Clone,
     ) -> Option<Through<'_>> {
-        let view = self.view.table(0)?;
         let first = heads.clone().next()?;
         if !self.view.likeness.as_ref()?.holds(heads) {
             return None;
         }
-        let (key, _) = wire::parse(first, in_port);
+        let (entry, port) = self.search_one(cache, in_port, first)?;
+        self.way(entry, port)
+    }
+
+    /// The entry that this packet finds, which came in by `in_port` without a tunnel id, and where it leads.
+    fn search_one(
+        &self,
+        cache: &mut Cache,
+        in_port: PortNo,
+        head: &Head,
+    ) -> Option<(RecordId, PortNo)> {
+        let view = self.view.table(0)?;
+        let (key, _) = wire::parse(head, in_port);
         let mut found = [RecordId::NONE; BATCH];
         view.template.search(self.searched(), &[&key], &mut cache.scratch, &mut found);
         let entry = Some(found[0]).filter(|entry| entry.is_some())?;
-        self.way(entry, self.leads(entry, in_port)?)
+        Some((entry, self.leads(entry, in_port)?))
+    }
+
+    /// Whether to look for packets of the next batch from `in_port` that are like others ([`Snapshot::through_like`]). It is taken to be in vain until
+    /// [`Snapshot::found_like`] is called.
+    #[inline]
+    pub fn looks_for_like(&self, cache: &mut Cache, in_port: PortNo) -> bool {
+        self.view.likeness.is_some() && cache.models.attempts(self.serial, in_port).are_due()
+    }
+
+    /// It was not in vain.
+    #[inline]
+    pub fn found_like(&self, cache: &mut Cache, in_port: PortNo) {
+        cache.models.attempts(self.serial, in_port).succeeded();
+    }
+
+    /// The way of packets that are like the one [learned](Snapshot::learn_like) last of those that came in by `in_port`, and what those are.
+    #[inline]
+    pub fn through_like<'c>(
+        &self,
+        cache: &'c Cache,
+        in_port: PortNo,
+    ) -> Option<(Through<'_>, &'c Pattern)> {
+        let Model { pattern, entry, port } = cache.models.get(self.serial, in_port)?;
+        Some((self.way(*entry, *port)?, pattern))
+    }
+
+    /// Finds out which way packets like this one go, which came in by `in_port` without a tunnel id. `None` if anything else becomes of them than to leave by one port as they are, or if it cannot be told.
+    #[inline(never)]
+    pub fn learn_like(&self, cache: &mut Cache, in_port: PortNo, head: &Head) -> Option<()> {
+        let pattern = self.view.likeness.as_ref()?.pattern(head)?;
+        let (entry, port) = self.search_one(cache, in_port, head)?;
+        cache.models.set(self.serial, in_port, Model { pattern, entry, port });
+        Some(())
     }
 
     #[inline]

@@ -10,7 +10,7 @@
 use super::BATCH;
 use super::direct::Same;
 use crate::action::{Output, PortNo};
-use crate::cache::Cache;
+use crate::cache::{Attempts, Cache};
 use crate::config::FragMode;
 use crate::exec::{Leaves, Straight};
 use crate::snapshot::Snapshot;
@@ -22,15 +22,12 @@ use wire::{Depth, Field, Head, Key, Layers};
 /// Most packets of a batch.
 const MOST: usize = 2 * BATCH;
 
-/// Batches after which it is tried again where it failed; and at most, where it fails again and again: then trying costs less than a hundredth of what a batch costs.
-const REST: u16 = 4;
-const REST_MAX: u16 = 256;
-
 /// A worker's memory for it.
 pub(crate) struct Aside {
     keys: [Key; MOST],
     layers: [Layers; MOST],
     found: [RecordId; MOST],
+    /// Whether it is worth trying at a port: a guess, which ports may share.
     attempts: [Attempts; 16],
 }
 
@@ -42,27 +39,6 @@ impl Default for Aside {
             found: [RecordId::NONE; MOST],
             attempts: Default::default(),
         }
-    }
-}
-
-/// Whether it is worth trying at a port: a guess, which ports may share.
-#[derive(Clone, Copy, Default)]
-struct Attempts {
-    /// Batches to leave alone yet.
-    rest: u16,
-    /// How many there were to leave alone after the last failure.
-    last: u16,
-}
-
-impl Attempts {
-    fn are_due(&mut self) -> bool {
-        self.rest = self.rest.saturating_sub(1);
-        self.rest == 0
-    }
-
-    fn failed(&mut self) {
-        self.last = (2 * self.last).clamp(REST, REST_MAX);
-        self.rest = self.last;
     }
 }
 
@@ -99,8 +75,6 @@ impl Snapshot {
         if !attempts.are_due() {
             return None;
         }
-        // Until it has been done.
-        attempts.failed();
         parse(heads.clone(), (in_port, self.depth()), aside);
         let mut probes = 0;
         for (keys, ids) in
@@ -193,7 +167,7 @@ impl Together<'_> {
         let Self { snapshot, view, straight, in_port, probes, .. } = *self;
         let Cache { aside, worker, .. } = cache;
         let Aside { keys, layers, found, attempts } = &mut **aside;
-        attempts[in_port as usize % 16] = Attempts::default();
+        attempts[in_port as usize % 16].succeeded();
         let (mut same, mut count) = (Same::default(), 0);
         for ((((head, len), &id), key), layers) in packets.zip(&*found).zip(keys).zip(layers) {
             if id != same.id {

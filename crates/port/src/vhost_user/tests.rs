@@ -14,8 +14,8 @@ use crate::queue::{Body, Drops, RxQueue, Sent, TxFrame, TxQueue};
 use driver::Driver;
 use rustix::event::{EventfdFlags, eventfd};
 use std::sync::Arc;
-use vhost::{Fault, Features, HEADER_MAX, Slot, SlotState, Unread};
-use wire::{DropReason, Offload, checksum};
+use vhost::{Fault, Features, HEADER_MAX, Slot, SlotState, Unread, Vring};
+use wire::{DropReason, Offload, Pattern, checksum};
 
 const PLAIN: Features = Features::VERSION_1;
 const MERGEABLE: Features = PLAIN.union(Features::MRG_RXBUF);
@@ -75,10 +75,15 @@ impl Rig {
     /// A round of a port whose frames all go one way; returns how many went without being read, and how many came into the batch. Those are
     /// sent after them.
     fn forward_unread(&mut self) -> (u64, u64) {
+        self.forward_like(None)
+    }
+
+    /// The same of frames like a pattern's.
+    fn forward_like(&mut self, pattern: Option<&Pattern>) -> (u64, u64) {
         let (mut batch, mut sent) = (RxBatch::default(), Sent::default());
         let tx = &mut self.tx;
         let mut onward = |frames: Unread<'_>| {
-            sent = tx.tx_unread(frames, &(14..=1514));
+            sent = tx.tx_unread(frames, &(14..=1514), pattern);
             sent.frames as usize
         };
         self.rx.rx_onward(&mut batch, &mut self.drops, &mut onward).unwrap();
@@ -162,6 +167,32 @@ fn what_nobody_reads_goes_straight_and_the_rest_after_it() {
 }
 
 #[test]
+fn of_frames_that_are_compared_those_go_straight_that_are_like_the_pattern() {
+    let mut like = Pattern { value: [0; 64], mask: [0; 64], some: [0; 64] };
+    (like.value[33], like.mask[33]) = (pattern(34)[33], 0xff);
+    like.some[1] = 0xff;
+    for (from, to) in [(SENDS_LARGE, MERGEABLE), (PACKED, MERGEABLE), (MERGEABLE, PACKED)] {
+        for (place, straight) in [(0, 0), (2, 2), (5, 4)] {
+            let straight = if Vring::compares() { straight } else { 0 };
+            let mut rig = Rig::new(from, to);
+            (0..5).for_each(|_| assert!(rig.to.post(&[1600], false)));
+            let mut frames = [34, 64, 256, 60].map(pattern);
+            if let Some(frame) = frames.get_mut(place) {
+                frame[33] ^= 1;
+            }
+            frames.iter().for_each(|frame| rig.send_whole([0; HEADER_MAX], frame));
+            assert_eq!(rig.forward_like(Some(&like)), (straight, 4 - straight));
+            for frame in &frames {
+                let (header, got) = rig.received().unwrap();
+                assert_eq!(header, [vec![0; 10], vec![1, 0]].concat());
+                assert!(got == *frame, "{} bytes", frame.len());
+            }
+            assert_eq!((rig.received(), rig.drops()), (None, vec![]));
+        }
+    }
+}
+
+#[test]
 fn what_a_header_says_something_of_is_read() {
     let mut rig = Rig::new(SENDS_LARGE, MERGEABLE | Features::GUEST_CSUM | Features::GUEST_TSO4);
     (0..5).for_each(|_| assert!(rig.to.post(&[1600], false)));
@@ -185,7 +216,7 @@ fn nothing_goes_straight_where_a_flow_has_its_pair_or_no_ring_runs() {
     rig.send_whole([0; HEADER_MAX], &pattern(60));
     let mut batch = RxBatch::default();
     let tx = &mut rig.tx;
-    let mut onward = |frames: Unread<'_>| tx.tx_unread(frames, &(14..=1514)).frames as usize;
+    let mut onward = |frames: Unread<'_>| tx.tx_unread(frames, &(14..=1514), None).frames as usize;
     rig.rx.rx_onward(&mut batch, &mut rig.drops, &mut onward).unwrap();
     assert_eq!(batch.frames().len(), 1, "whose loss is then counted under its reason");
 }
@@ -200,7 +231,7 @@ fn a_destination_that_breaks_the_rules_stops_and_the_frames_are_read() {
     assert!(to.send(&[0; 100], &[100], false));
     rig.send_whole([0; HEADER_MAX], &pattern(60));
     let (mut batch, tx) = (RxBatch::default(), &mut rig.tx);
-    let mut onward = |frames: Unread<'_>| tx.tx_unread(frames, &(14..=1514)).frames as usize;
+    let mut onward = |frames: Unread<'_>| tx.tx_unread(frames, &(14..=1514), None).frames as usize;
     rig.rx.rx_onward(&mut batch, &mut rig.drops, &mut onward).unwrap();
     assert_eq!(batch.frames().len(), 1);
     assert!(matches!(destination.state(), SlotState::Faulted(Fault::WrongDirection { .. })));

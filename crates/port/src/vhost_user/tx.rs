@@ -12,7 +12,7 @@ use vhost::{
     Attachment, Fault, Features, Frame, NetHeader, Outline, Payload, Put, Refused, Slot, Unread,
     Vring,
 };
-use wire::{DropReason, Offload, PartialChecksum, checksum};
+use wire::{DropReason, Offload, PartialChecksum, Pattern, checksum};
 
 /// One worker's way into a guest.
 pub(super) struct VhostTx {
@@ -48,14 +48,19 @@ impl TxQueue for VhostTx {
         self.send_all(slots.len(), &Received { slots, source }, drops)
     }
 
-    fn tx_unread(&mut self, frames: Unread<'_>, lengths: &RangeInclusive<usize>) -> Sent {
+    fn tx_unread(
+        &mut self,
+        frames: Unread<'_>,
+        lengths: &RangeInclusive<usize>,
+        pattern: Option<&Pattern>,
+    ) -> Sent {
         self.choose();
         // With several, a frame's flow says which.
         let &[pair] = &self.ours[..] else { return Sent::default() };
         let mut contents = self.slots[pair].lock();
         let Some(ring) = contents.ring() else { return Sent::default() };
         let mut sent = Sent::default();
-        if let Err(fault) = put_unread(ring, frames, lengths, &mut sent) {
+        if let Err(fault) = put_unread(ring, (frames, lengths, pattern), &mut sent) {
             contents.fail(fault);
         }
         sent
@@ -68,13 +73,15 @@ impl TxQueue for VhostTx {
 /// The driver broke the rules, before it saw any of them or after all that were sent.
 fn put_unread(
     ring: &mut Vring,
-    frames: Unread<'_>,
-    lengths: &RangeInclusive<usize>,
+    (frames, lengths, pattern): (Unread<'_>, &RangeInclusive<usize>, Option<&Pattern>),
     sent: &mut Sent,
 ) -> Result<(), Fault> {
     let count = frames.len();
     ring.reserve(count)?;
-    let Put { frames, bytes } = ring.put_unread(frames, lengths);
+    let Put { frames, bytes } = match pattern {
+        None => ring.put_unread(frames, lengths),
+        Some(pattern) => ring.put_alike(frames, lengths, pattern),
+    };
     if frames == 0 {
         return Ok(());
     }

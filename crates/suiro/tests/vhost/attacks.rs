@@ -2,7 +2,7 @@
 //! prints the table that the guide has.
 
 use super::guest::{PATIENCE, talk};
-use super::{Guests, privileged, until};
+use super::{Guests, Ofctl, privileged, until};
 use lab::driver::frontend::{Device, HEADER, Shape, feature};
 use lab::driver::ring::Areas;
 use serde_json::Value;
@@ -88,6 +88,13 @@ impl Liar {
         self.store(self.areas(ring).driver + 2, &index.to_le_bytes());
         let queue = [&self.device.receive, &self.device.transmit][ring];
         queue.kick();
+    }
+
+    /// How many the switch has given back of a split ring.
+    fn returned(&self, ring: usize) -> u16 {
+        let mut index = [0; 2];
+        self.device.memory.copy_out(self.areas(ring).device + 2, &mut index);
+        u16::from_le_bytes(index)
     }
 
     /// Offers one chain of these descriptors for transmission.
@@ -280,6 +287,50 @@ fn headers_and_descriptors_that_change_all_the_time_harm_nobody() {
         stops.join("; ")
     );
     talk(&mut neighbours, "after all");
+}
+
+#[test]
+fn an_address_that_changes_all_the_time_leads_no_frame_astray() {
+    if !privileged() {
+        return;
+    }
+    /// Chosen: some hundred thousand frames pass meanwhile.
+    const SPAN: Duration = Duration::from_millis(500);
+    /// Frames offered before the switch is waited for: less than there are slots.
+    const BURST: usize = 64;
+    let guests = Guests::called(3);
+    let ofctl = Ofctl::management(&guests.lab, "sw0");
+    ofctl.run("del-flows", &[]);
+    ofctl.run("add-flow", &["ip,in_port=1,nw_dst=10.0.0.0/8,actions=output:2"]);
+    ofctl.run("add-flow", &["ip,in_port=1,nw_dst=11.0.0.0/8,actions=output:3"]);
+    // Without it what finds no rule is bridged.
+    ofctl.run("add-flow", &["priority=0,actions=drop"]);
+    let connect = |index| guests.connect(index, Shape::default());
+    let mut receivers = [(10, connect(2), 0), (11, connect(3), 0)];
+    (2..=3).for_each(|index| guests.until(index, "ready"));
+    let mut liar = Liar::connect(&guests);
+    let at = liar.frame([0; HEADER]);
+    let ipv4 = at as usize + HEADER + 12;
+    liar.store(ipv4, &[8, 0, 0x45, 0, 0, 46]);
+    let mut nets = [10, 11].into_iter().cycle();
+    let end = Instant::now() + SPAN;
+    while Instant::now() < end {
+        (0..BURST).for_each(|_| liar.send(&[(at, (HEADER + 60) as u32, 0, 0)]));
+        let deadline = Instant::now() + PATIENCE;
+        while liar.returned(TRANSMIT) != liar.offered[TRANSMIT] {
+            nets.next().into_iter().for_each(|net| liar.store(ipv4 + 18, &[net]));
+            assert!(Instant::now() < deadline, "the switch takes them: {}", guests.lab.log());
+        }
+        for (net, guest, count) in &mut receivers {
+            while let Some(got) = guest.receive(Duration::ZERO).unwrap() {
+                assert_eq!(got.bytes[30], *net, "a frame for somebody else: {got:x?}");
+                *count += 1;
+            }
+        }
+    }
+    let counts = receivers.map(|(_, _, count)| count);
+    assert!(counts.iter().all(|&count| count > 0), "both were sent to: {counts:?}");
+    println!("{:<48} {counts:?} frames, each where its address says", "an address that changes");
 }
 
 /// Looked at now and then: asking takes longer than sending.

@@ -125,6 +125,51 @@ fn a_rule_that_looks_at_nothing_counts_every_frame_and_loses_only_what_is_too_lo
     assert_eq!(lost, serde_json::json!([{ "reason": "too_big", "frames": 4 }]));
 }
 
+#[test]
+fn rules_on_addresses_part_frames_and_count_them_whatever_is_alike() {
+    if !privileged() {
+        return;
+    }
+    let guests = Guests::called(3);
+    let ofctl = Ofctl::management(&guests.lab, "sw0");
+    ofctl.run("del-flows", &[]);
+    ofctl.run("add-flow", &["ip,in_port=1,nw_dst=10.0.0.0/8,actions=output:2"]);
+    ofctl.run("add-flow", &["ip,in_port=1,nw_dst=11.0.0.0/8,actions=output:3"]);
+    // Without it what finds no rule is bridged.
+    ofctl.run("add-flow", &["priority=0,actions=drop"]);
+    for ring in [Kind::Split, Kind::Packed] {
+        let shape = Shape { ring, ..Shape::default() };
+        let mut source = guests.connect(1, shape);
+        let mut exits = [guests.connect(2, shape), guests.connect(3, shape)];
+        (1..=3).for_each(|index| guests.until(index, "ready"));
+        let mut expected = [Vec::new(), Vec::new()];
+        for number in 0..300_usize {
+            // Long runs of one kind, both in turn, and frames that find nothing.
+            let net = if number < 200 { number / 40 % 2 } else { number % 3 };
+            let mut sent = frame(1, "");
+            sent.resize([42, 60, 64, 300, 1514][number % 5], number as u8);
+            sent[12..20].copy_from_slice(&[8, 0, 0x45, 0, 0, 28, 0, number as u8]);
+            sent[17] = (sent.len() - 14) as u8;
+            sent[16] = ((sent.len() - 14) >> 8) as u8;
+            sent[30..34].copy_from_slice(&[10 + net as u8, 1, 2, number as u8]);
+            source.send(&sent, PATIENCE).unwrap();
+            if let Some(expected) = expected.get_mut(net) {
+                expected.push(sent);
+            }
+        }
+        for (exit, expected) in exits.iter_mut().zip(expected) {
+            for sent in expected {
+                let got = exit.receive(PATIENCE).unwrap().expect("the frame comes in time");
+                assert!(got.bytes == sent, "by {ring:?}");
+            }
+        }
+    }
+    let flows = ofctl.run("dump-flows", &[]);
+    let counts = ["n_packets=306", "n_packets=226"];
+    println!("{flows}");
+    assert!(counts.iter().all(|count| flows.contains(count)), "{flows}");
+}
+
 /// What was counted at a port.
 fn counters(guests: &Guests, index: usize) -> serde_json::Value {
     guests.lab.json(&["port", "show", "sw0", &format!("vm{index}")])["counters"].clone()

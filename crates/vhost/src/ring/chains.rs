@@ -316,6 +316,12 @@ impl<'c> Unread<'c> {
         self.chains.is_empty()
     }
 
+    /// Moves the first bytes of the first frame to private memory, as many as there are and as fit; returns how many. `None` if there is more to say of it, or no frame.
+    pub fn first<const AREA: usize>(self, area: &mut [u8; AREA]) -> Option<usize> {
+        let first = self.chains.buffers_from(0).first()?;
+        first.slice.read_plain(self.sent, area, Copier::here())
+    }
+
     /// The frames' bytes, up to the first of which there is more to say: whose header says something of it, or that lies in several slices, or that has fewer or
     /// more bytes.
     #[inline(always)] // one loop with whoever takes them

@@ -10,12 +10,13 @@ use crate::features::Features;
 use crate::log::DirtyLog;
 use crate::memory::{GuestMemory, GuestSlice};
 use crate::sys::{
-    self, ALL_SHORT, BACKWARDS_MIN, BURST, Backwards, Bounds, Burst, Copier, Header, LINE,
+    self, ALL_SHORT, Alike, BACKWARDS_MIN, BURST, Backwards, Bounds, Burst, Copier, Header, LINE,
     PAST_MIN, Past, Piece,
 };
 use arrayvec::ArrayVec;
 use std::iter::{empty, once};
 use std::ops::RangeInclusive;
+use wire::Pattern;
 
 /// Buffers read ahead at once; their memory stays in the nearest caches until they are filled.
 const AHEAD: usize = BURST;
@@ -174,6 +175,52 @@ impl Vring {
     #[inline]
     pub fn put_unread(&mut self, frames: Unread<'_>, lengths: &RangeInclusive<usize>) -> Put {
         self.put_pieces::<true>(frames.plain(lengths).map(Piece::from), empty())
+    }
+
+    /// The same up to the first that is not like the pattern's, or is so long that it is copied in another way; none where [`Vring::compares`] says no. What is compared is what the driver gets, and of a frame that is not
+    /// like it, it gets nothing.
+    pub fn put_alike(
+        &mut self,
+        frames: Unread<'_>,
+        lengths: &RangeInclusive<usize>,
+        pattern: &Pattern,
+    ) -> Put {
+        let Some(alike) = Alike::here().filter(|_| self.log.is_none()) else {
+            return Put::default(); // as in `put_pieces`
+        };
+        if let Layout::Split(split) = &self.layout {
+            split.expect_more();
+        }
+        let header = self.features.header();
+        let long = if self.course() == Course::Far { PAST_MIN } else { BACKWARDS_MIN };
+        let longest = long - 1 - header as usize;
+        let lengths = *lengths.start().max(&Pattern::SPAN)..=*lengths.end().min(&longest);
+        let room = self.room.buffers_from(self.filled);
+        let mut burst = Burst::new(header);
+        let buffers = room.iter().map(|buffer| buffer.slice);
+        burst.fill::<ALL_SHORT>(buffers, frames.plain(&lengths).map(Piece::from));
+        let (before, totals) = (self.used.len(), burst.totals());
+        let all = Put { frames: totals.len(), bytes: burst.bytes() };
+        self.used
+            .extend(room.iter().zip(totals).map(|(buffer, total)| Used::of(buffer.mark, total)));
+        let frames = burst.write_alike(alike, pattern);
+        let put = if frames == all.frames { all } else { self.keep(before, frames) };
+        (self.filled, self.went_backwards) = (self.filled + put.frames, false);
+        self.usual = usual_after(put, header, false).unwrap_or(self.usual);
+        put
+    }
+
+    /// Of the frames noted after the first `before`, these came into the driver's buffers and no others.
+    #[cold]
+    fn keep(&mut self, before: usize, frames: usize) -> Put {
+        self.used.truncate(before + frames);
+        let bytes = self.used[before..].iter().map(|used| u64::from(used.len)).sum::<u64>();
+        Put { frames, bytes: bytes - (frames * self.features.header_len()) as u64 }
+    }
+
+    /// Whether this processor compares while it copies ([`Vring::put_alike`]).
+    pub fn compares() -> bool {
+        Alike::here().is_some()
     }
 
     /// `SENT` says that the pieces are in a guest's memory.

@@ -4,6 +4,10 @@
 //! the same lowest 12 bits as one of them waits too. So the loop reads little (one entry for each frame, and its head) and writes little
 //! (whole registers): with the bookkeeping in it, a frame cost three times as much when the guest's core was far away.
 
+mod alike;
+
+pub(crate) use alike::Alike;
+
 use super::backwards::Backwards;
 use super::copy::LINE;
 use super::past::Past;
@@ -13,6 +17,7 @@ use super::slice::{GuestSlice, Header};
 use crate::ring::{NetHeader, Outline};
 use std::marker::PhantomData;
 use std::mem::{MaybeUninit, replace};
+use wire::Pattern;
 
 /// Frames of a burst.
 pub(crate) const BURST: usize = 64;
@@ -173,6 +178,12 @@ impl<'a> Burst<'a> {
             // mapping; a guest that sends to itself may make two buffers overlap, and what arrives then is its own affair.
             unsafe { copier.copy(way.behind(header), way.from, usize::from(way.head)) };
         }
+    }
+
+    /// Writes the first of them, whole frames that have a pattern's bytes, up to one that is not like it, of which nothing is written; returns how many. What is compared is what is written.
+    pub(crate) fn write_alike(&self, alike: Alike, pattern: &Pattern) -> usize {
+        // SAFETY: as in `each`.
+        unsafe { alike.write(self.ways(), self.header, pattern) }
     }
 
     /// Lines of all frames, about.

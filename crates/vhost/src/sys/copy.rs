@@ -187,6 +187,7 @@ unsafe fn line_avx512(to: *mut u8, from: *const u8) {
             "vmovdqu64 [{to}], zmm16",
             from = in(reg) from,
             to = in(reg) to,
+            out("zmm16") _,
             options(nostack, preserves_flags)
         );
     }
@@ -206,6 +207,7 @@ unsafe fn half_avx512(to: *mut u8, from: *const u8) {
             "vmovdqu64 [{to}], ymm16",
             from = in(reg) from,
             to = in(reg) to,
+            out("zmm16") _,
             options(nostack, preserves_flags)
         );
     }

@@ -35,7 +35,7 @@ mod uring;
 pub(crate) use aio::Aio;
 pub(crate) use area::{Area, Descriptor};
 pub(crate) use backwards::Backwards;
-pub(crate) use burst::{ALL_SHORT, BURST, Burst, Piece};
+pub(crate) use burst::{ALL_SHORT, Alike, BURST, Burst, Piece};
 pub(crate) use copy::LINE;
 pub(crate) use fence::{cycles, full_fence};
 pub(crate) use guard::hits;

@@ -172,6 +172,45 @@ fn frames_alike_are_counted_as_packets_seen() {
     assert_eq!((stats.lookups, stats.matches), (2, 2));
 }
 
+#[test]
+fn packets_like_one_that_was_searched_for_are_known_as_long_as_the_tables_are() {
+    let mut tens = rule(5, &[IN_PORT(1), IPV4, (Field::Ipv4Dst, 10 << 24)], output(2));
+    tens.mask.set(Field::Ipv4Dst, 0xff00_0000);
+    let mut pipeline = with(std::slice::from_ref(&tens));
+    let (snapshot, mut cache) = (pipeline.snapshot(), cache());
+    let through = |snapshot: &Snapshot, cache: &Cache, in_port| {
+        let (through, pattern) = snapshot.through_like(cache, in_port)?;
+        let holds = |dst| pattern.holds(head(dst, 1).bytes());
+        Some((through.port(), holds([10, 9, 8, 7]), holds([11, 0, 0, 1])))
+    };
+    assert_eq!(through(&snapshot, &cache, 1), None);
+    assert!(snapshot.learn_like(&mut cache, 1, &head([11, 0, 0, 1], 1)).is_none(), "a miss");
+    assert!(snapshot.learn_like(&mut cache, 1, &head([10, 0, 0, 1], 1)).is_some());
+    assert_eq!(through(&snapshot, &cache, 1), Some((2, true, false)));
+    assert_eq!(through(&snapshot, &cache, 3), None, "another port");
+    snapshot.through_like(&cache, 1).unwrap().0.count(&cache, 3, 180, Nanos(7));
+    let told = |flow: crate::FlowStats| (flow.packets, flow.bytes);
+    let flows: Vec<_> = pipeline.flows(&FlowFilter::default(), Nanos(9)).map(told).collect();
+    assert_eq!(flows, [(3, 180)]);
+    // A longer prefix, elsewhere: what was known is not believed any more, and to be like means more.
+    let nine = rule(7, &[IPV4, (Field::Ipv4Dst, 0x0a09_0807)], output(3));
+    pipeline.flow_mod(&nine, Nanos(0)).unwrap();
+    let snapshot = pipeline.snapshot();
+    assert_eq!(through(&snapshot, &cache, 1), None);
+    assert!(snapshot.learn_like(&mut cache, 1, &head([10, 0, 0, 1], 1)).is_some());
+    assert_eq!(through(&snapshot, &cache, 1), Some((2, false, false)));
+    assert!(snapshot.looks_for_like(&mut cache, 1) && !snapshot.looks_for_like(&mut cache, 1));
+    snapshot.found_like(&mut cache, 1);
+    assert!(snapshot.looks_for_like(&mut cache, 1));
+    // A rule on ports: nobody can tell.
+    let ports = rule(1, &[IPV4, (Field::IpProto, 17), (Field::TpDst, 53)], output(3));
+    pipeline.flow_mod(&ports, Nanos(0)).unwrap();
+    let snapshot = pipeline.snapshot();
+    assert!(snapshot.learn_like(&mut cache, 1, &head([10, 0, 0, 1], 1)).is_none());
+    snapshot.found_like(&mut cache, 1);
+    assert!(!snapshot.looks_for_like(&mut cache, 1));
+}
+
 const LOOKED_AT: [Field; 7] = [
     Field::InPort,
     Field::EthDst,
@@ -238,6 +277,12 @@ proptest! {
         let heads: Vec<Head> = batch.iter().map(|&kind| Head::copy_of(&kinds[kind])).collect();
         if let Some(out) = through_alike(&snapshot, &mut cache, &heads) {
             let keys: Vec<Key> = heads.iter().map(|head| wire::parse(head, 1).0).collect();
+            prop_assert_eq!(send(&snapshot, &mut cache, &keys, Nanos(0)), vec![Some(out); keys.len()]);
+        }
+        if snapshot.learn_like(&mut cache, 1, &heads[0]).is_some() {
+            let (through, pattern) = snapshot.through_like(&cache, 1).unwrap();
+            let (out, alike) = (through.port(), heads.iter().filter(|head| pattern.holds(head.bytes())));
+            let keys: Vec<Key> = alike.map(|head| wire::parse(head, 1).0).collect();
             prop_assert_eq!(send(&snapshot, &mut cache, &keys, Nanos(0)), vec![Some(out); keys.len()]);
         }
     }
