@@ -217,12 +217,12 @@ impl Device {
     }
 }
 
-/// Bits of the third word that are as in `how`, one of which at least is set.
+/// Some bits of the third word are as in `how`, and of these and each byte's lowest one is set.
 fn like(how: u8) -> Pattern {
     let mut like = Pattern { value: [0; 64], mask: [0; 64], some: [0; 64] };
     like.mask[16..24].fill(how >> 3);
     like.value[16..24].fill(how & how >> 3);
-    like.some[16..24].fill(!how);
+    like.some[16..24].fill(how | 1);
     like
 }
 

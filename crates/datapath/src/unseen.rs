@@ -15,8 +15,8 @@ use crate::pass::Done;
 use crate::queues::Queue;
 use crate::touch::{Touch, Touching};
 use crate::transmit::Gate;
-use flow::{Nanos, Through};
-use port::{RxBatch, Sent, Unread};
+use flow::{Cache, Nanos, Through};
+use port::{RxBatch, Sent, Straight, Unread};
 use std::sync::atomic::Ordering::Relaxed;
 use wire::Pattern;
 
@@ -61,9 +61,7 @@ impl<C: Clock> Engine<C> {
         let (touching, in_hand) = (&self.touching, &mut self.in_hand);
         let mut exit = Exit { worker, from, switch, ports, touching, in_hand };
         if let Some(through) = tables.through(cache, in_port) {
-            let sent = exit.send(&through, frames, None)?;
-            through.count(cache, sent.frames, sent.bytes, now);
-            return Some(sent);
+            return Some(exit.send(&through, frames, None, (&*cache, now))?.sent);
         }
         if !tables.looks_for_like(cache, in_port) {
             return None;
@@ -77,15 +75,14 @@ impl<C: Clock> Engine<C> {
                 tables.learn_like(cache, in_port, first)?;
             }
             let Some((through, pattern)) = tables.through_like(cache, in_port) else { continue };
-            let sent = exit.send(&through, frames, Some(pattern))?;
-            if sent.frames == 0 {
-                continue;
-            }
-            through.count(cache, sent.frames, sent.bytes, now);
-            if sent.frames as usize * 2 >= frames.len() {
+            let Straight { sent, is_full } =
+                exit.send(&through, frames, Some(pattern), (&*cache, now))?;
+            if is_full || sent.frames as usize * 2 >= frames.len() {
                 tables.found_like(cache, in_port);
             }
-            return Some(sent);
+            if is_full || sent.frames > 0 {
+                return Some(sent);
+            }
         }
         None
     }
@@ -156,27 +153,30 @@ struct Exit<'a> {
 }
 
 impl Exit<'_> {
-    /// Sends the first of them, up to one that is not like the pattern's if there is one, and counts them at both ports.
+    /// Sends the first of them, up to one that is not like the pattern's if there is one, and counts them on their entry and at both ports.
     fn send(
         &mut self,
         through: &Through<'_>,
         frames: Unread<'_>,
         pattern: Option<&Pattern>,
-    ) -> Option<Sent> {
+        (cache, now): (&Cache, Nanos),
+    ) -> Option<Straight> {
         let to = self.switch.ports.get(through.port())?;
         let port = self.ports.get_mut(to.0 as usize)?.as_mut().filter(|port| port.is_plain())?;
         let longest = Gate::of(port).surely_passes().filter(|_| self.from.up.load(Relaxed))?;
         let LocalPort { shared, way: Way::Queue(tx), .. } = port else { return None };
         *self.in_hand = frames.len() as u64;
         let before = self.touching.replace(Touch::Tx(to));
-        let sent = tx.tx_unread(frames, &(ETHERNET_HEADER..=longest as usize), pattern);
+        let straight = tx.tx_unread(frames, &(ETHERNET_HEADER..=longest as usize), pattern);
         self.touching.set(before);
         *self.in_hand = 0;
+        let sent = straight.sent;
         if sent.frames > 0 {
+            through.count(cache, sent.frames, sent.bytes, now);
             self.from.counters[self.worker].rx.add(sent);
             shared.counters[self.worker].tx.add(sent);
         }
-        Some(sent)
+        Some(straight)
     }
 }
 

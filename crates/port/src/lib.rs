@@ -80,7 +80,7 @@ pub use mailbox::rings;
 pub use netlink::{Link, LinkEvent, LinkMonitor, Peer};
 pub use nic::NicFacts;
 pub use open::{OpenPort, Opener, open};
-pub use queue::{Body, Drops, RxQueue, Sent, TxFrame, TxQueue};
+pub use queue::{Body, Drops, RxQueue, Sent, Straight, TxFrame, TxQueue};
 pub use spec::{Forwarding, NetnsRef, PortKind, PortSpec, Tunnel, XdpMode};
 pub use vhost::{Attachment, Role, Unread};
 pub use vxlan::{SaFacts, SealOn, Sealing, Security};

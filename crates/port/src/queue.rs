@@ -210,9 +210,9 @@ pub trait TxQueue: Send {
         frames: Unread<'_>,
         lengths: &RangeInclusive<usize>,
         pattern: Option<&Pattern>,
-    ) -> Sent {
+    ) -> Straight {
         let _ = (frames, lengths, pattern);
-        Sent::default()
+        Straight::default()
     }
 
     /// Whether [`TxFrame::tunnel_id`] and [`TxFrame::tun_dst`] shall be told: always the same answer.
@@ -244,6 +244,15 @@ pub struct Sent {
     pub frames: u64,
     /// Bytes, Ethernet header included, no FCS.
     pub bytes: u64,
+}
+
+/// What a [`TxQueue`] sent of frames that were not read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Straight {
+    /// The first ones.
+    pub sent: Sent,
+    /// There was no room for the next, whatever it is.
+    pub is_full: bool,
 }
 
 impl Sent {

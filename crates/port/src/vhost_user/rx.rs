@@ -1,7 +1,7 @@
 //! From a guest's transmit queue.
 //!
 //! The head is copied to private memory before anyone looks at it; the body stays in the guest's memory until tx copies it once. Where nobody looks at any
-//! frame, neither comes here. The slot is locked from `rx` until `release`, so the session cannot stop the ring in between: what it takes away has been given back.
+//! frame, or its bytes are compared while they are copied, neither comes here. The slot is locked from `rx` until `release`, so the session cannot stop the ring in between: what it takes away has been given back.
 
 use super::announce;
 use super::header;

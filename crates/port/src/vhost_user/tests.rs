@@ -10,7 +10,7 @@ mod guest;
 use super::rx::VhostRx;
 use super::tx::VhostTx;
 use crate::batch::{BodyAt, RxBatch};
-use crate::queue::{Body, Drops, RxQueue, Sent, TxFrame, TxQueue};
+use crate::queue::{Body, Drops, RxQueue, Sent, Straight, TxFrame, TxQueue};
 use driver::Driver;
 use rustix::event::{EventfdFlags, eventfd};
 use std::sync::Arc;
@@ -83,7 +83,7 @@ impl Rig {
         let (mut batch, mut sent) = (RxBatch::default(), Sent::default());
         let tx = &mut self.tx;
         let mut onward = |frames: Unread<'_>| {
-            sent = tx.tx_unread(frames, &(14..=1514), pattern);
+            sent = tx.tx_unread(frames, &(14..=1514), pattern).sent;
             sent.frames as usize
         };
         self.rx.rx_onward(&mut batch, &mut self.drops, &mut onward).unwrap();
@@ -193,6 +193,23 @@ fn of_frames_that_are_compared_those_go_straight_that_are_like_the_pattern() {
 }
 
 #[test]
+fn a_full_destination_says_so_whatever_comes_next() {
+    for (room, sent, is_full) in [(0, 0, true), (2, 2, true), (3, 3, false), (4, 3, false)] {
+        let mut rig = Rig::new(PLAIN, MERGEABLE);
+        (0..room).for_each(|_| assert!(rig.to.post(&[1600], false)));
+        [60, 64, 256].map(pattern).iter().for_each(|frame| rig.send_whole([0; 12], frame));
+        let (mut batch, mut straight) = (RxBatch::default(), Straight::default());
+        let tx = &mut rig.tx;
+        let mut onward = |frames: Unread<'_>| {
+            straight = tx.tx_unread(frames, &(14..=1514), None);
+            straight.sent.frames as usize
+        };
+        rig.rx.rx_onward(&mut batch, &mut rig.drops, &mut onward).unwrap();
+        assert_eq!((straight.sent.frames, straight.is_full), (sent, is_full), "{room}");
+    }
+}
+
+#[test]
 fn what_a_header_says_something_of_is_read() {
     let mut rig = Rig::new(SENDS_LARGE, MERGEABLE | Features::GUEST_CSUM | Features::GUEST_TSO4);
     (0..5).for_each(|_| assert!(rig.to.post(&[1600], false)));
@@ -216,7 +233,8 @@ fn nothing_goes_straight_where_a_flow_has_its_pair_or_no_ring_runs() {
     rig.send_whole([0; HEADER_MAX], &pattern(60));
     let mut batch = RxBatch::default();
     let tx = &mut rig.tx;
-    let mut onward = |frames: Unread<'_>| tx.tx_unread(frames, &(14..=1514), None).frames as usize;
+    let mut onward =
+        |frames: Unread<'_>| tx.tx_unread(frames, &(14..=1514), None).sent.frames as usize;
     rig.rx.rx_onward(&mut batch, &mut rig.drops, &mut onward).unwrap();
     assert_eq!(batch.frames().len(), 1, "whose loss is then counted under its reason");
 }
@@ -231,7 +249,8 @@ fn a_destination_that_breaks_the_rules_stops_and_the_frames_are_read() {
     assert!(to.send(&[0; 100], &[100], false));
     rig.send_whole([0; HEADER_MAX], &pattern(60));
     let (mut batch, tx) = (RxBatch::default(), &mut rig.tx);
-    let mut onward = |frames: Unread<'_>| tx.tx_unread(frames, &(14..=1514), None).frames as usize;
+    let mut onward =
+        |frames: Unread<'_>| tx.tx_unread(frames, &(14..=1514), None).sent.frames as usize;
     rig.rx.rx_onward(&mut batch, &mut rig.drops, &mut onward).unwrap();
     assert_eq!(batch.frames().len(), 1);
     assert!(matches!(destination.state(), SlotState::Faulted(Fault::WrongDirection { .. })));

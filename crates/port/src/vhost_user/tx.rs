@@ -4,7 +4,7 @@ use super::header;
 use super::spread;
 use crate::batch::Slot as RxSlot;
 use crate::plain::{self, Room};
-use crate::queue::{Drops, RxQueue, Sent, TxFrame, TxQueue};
+use crate::queue::{Drops, RxQueue, Sent, Straight, TxFrame, TxQueue};
 use crate::vnet;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -53,17 +53,17 @@ impl TxQueue for VhostTx {
         frames: Unread<'_>,
         lengths: &RangeInclusive<usize>,
         pattern: Option<&Pattern>,
-    ) -> Sent {
+    ) -> Straight {
         self.choose();
+        let mut straight = Straight::default();
         // With several, a frame's flow says which.
-        let &[pair] = &self.ours[..] else { return Sent::default() };
+        let &[pair] = &self.ours[..] else { return straight };
         let mut contents = self.slots[pair].lock();
-        let Some(ring) = contents.ring() else { return Sent::default() };
-        let mut sent = Sent::default();
-        if let Err(fault) = put_unread(ring, (frames, lengths, pattern), &mut sent) {
+        let Some(ring) = contents.ring() else { return straight };
+        if let Err(fault) = put_unread(ring, (frames, lengths, pattern), &mut straight) {
             contents.fail(fault);
         }
-        sent
+        straight
     }
 }
 
@@ -74,7 +74,7 @@ impl TxQueue for VhostTx {
 fn put_unread(
     ring: &mut Vring,
     (frames, lengths, pattern): (Unread<'_>, &RangeInclusive<usize>, Option<&Pattern>),
-    sent: &mut Sent,
+    straight: &mut Straight,
 ) -> Result<(), Fault> {
     let count = frames.len();
     ring.reserve(count)?;
@@ -82,10 +82,11 @@ fn put_unread(
         None => ring.put_unread(frames, lengths),
         Some(pattern) => ring.put_alike(frames, lengths, pattern),
     };
+    let sent = Sent { frames: frames as u64, bytes };
+    *straight = Straight { sent, is_full: frames < count && !ring.has_room() };
     if frames == 0 {
         return Ok(());
     }
-    *sent = Sent { frames: frames as u64, bytes };
     // As in `send`.
     let next = ring.reserve(count);
     ring.publish();

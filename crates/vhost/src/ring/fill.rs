@@ -177,8 +177,8 @@ impl Vring {
         self.put_pieces::<true>(frames.plain(lengths).map(Piece::from), empty())
     }
 
-    /// The same up to the first that is not like the pattern's, or is so long that it is copied in another way; none where [`Vring::compares`] says no. What is compared is what the driver gets, and of a frame that is not
-    /// like it, it gets nothing.
+    /// The same up to the first that is not like the pattern's, or is so long that it is copied in another way, or too short to be compared; none where [`Vring::compares`] says no. What is compared is what the driver gets,
+    /// and of a frame that is not like it, it gets nothing.
     pub fn put_alike(
         &mut self,
         frames: Unread<'_>,
@@ -192,7 +192,8 @@ impl Vring {
             split.expect_more();
         }
         let header = self.features.header();
-        let long = if self.course() == Course::Far { PAST_MIN } else { BACKWARDS_MIN };
+        let course = self.course();
+        let long = if course == Course::Far { PAST_MIN } else { BACKWARDS_MIN };
         let longest = long - 1 - header as usize;
         let lengths = *lengths.start().max(&Pattern::SPAN)..=*lengths.end().min(&longest);
         let room = self.room.buffers_from(self.filled);
@@ -203,9 +204,16 @@ impl Vring {
         let all = Put { frames: totals.len(), bytes: burst.bytes() };
         self.used
             .extend(room.iter().zip(totals).map(|(buffer, total)| Used::of(buffer.mark, total)));
+        let lines = worth(burst.lines()).filter(|_| burst.longest() >= PAST_MIN);
+        let look = Look::at(lines, course, burst.longest());
         let frames = burst.write_alike(alike, pattern);
-        let put = if frames == all.frames { all } else { self.keep(before, frames) };
-        (self.filled, self.went_backwards) = (self.filled + put.frames, false);
+        let put = if frames == all.frames {
+            look.end(&mut self.distance);
+            all
+        } else {
+            self.keep(before, frames)
+        };
+        self.filled += put.frames;
         self.usual = usual_after(put, header, false).unwrap_or(self.usual);
         put
     }
@@ -216,6 +224,12 @@ impl Vring {
         self.used.truncate(before + frames);
         let bytes = self.used[before..].iter().map(|used| u64::from(used.len)).sum::<u64>();
         Put { frames, bytes: bytes - (frames * self.features.header_len()) as u64 }
+    }
+
+    /// Whether a buffer that was read is still to be filled.
+    #[inline]
+    pub fn has_room(&self) -> bool {
+        self.filled < self.room.len()
     }
 
     /// Whether this processor compares while it copies ([`Vring::put_alike`]).

@@ -179,8 +179,8 @@ unsafe fn halves(to: *mut u8, from: *const u8, len: usize, stores: Stores) {
 #[cfg(target_arch = "x86_64")]
 #[inline]
 unsafe fn line_avx512(to: *mut u8, from: *const u8) {
-    // SAFETY: reads and writes exactly the ranges that the caller promised, at any address. Register 16 exists only for code that knows of
-    // AVX-512: no one else keeps anything there, and nothing has to be cleared after it.
+    // SAFETY: reads and writes exactly the ranges that the caller promised, at any address. Nothing has to be cleared after
+    // register 16, which older code does not know.
     unsafe {
         std::arch::asm!(
             "vmovdqu64 zmm16, [{from}]",

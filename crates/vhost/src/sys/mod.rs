@@ -7,7 +7,7 @@
 //! * **Bounds.** An address is made only here, from an offset and a length that were checked against the mapping.
 //! * **Others write.** No reference to the bytes is ever made. Words of a ring are atomics; bytes are copied through raw pointers into
 //!   private memory or into other such memory. What a copy brings may be torn: callers check the copy, and a compiler fence
-//!   keeps the compiler from looking at the source again.
+//!   keeps the compiler from looking at the source again; or it is checked in the register that it passes through.
 //! * **Locks.** What a mutex guards is reached without its guard only by a [`Keeper`], which locked it and has not let go of it.
 //! * **Faults.** A page that is gone raises SIGBUS; [`guard`] puts an empty page there, so that every access ends.
 

@@ -122,13 +122,14 @@ impl Past {
 #[inline(always)]
 unsafe fn line_past(to: *mut u8, from: *const u8, stores: Stores) {
     match stores {
-        // SAFETY: reads and writes exactly what the caller promised. Register 16 exists only for code that knows of AVX-512: no one else keeps anything there.
+        // SAFETY: reads and writes exactly what the caller promised. Nothing has to be cleared after register 16, which older code does not know.
         Stores::Avx512 => unsafe {
             std::arch::asm!(
                 "vmovdqu64 zmm16, [{from}]",
                 "vmovntdq [{to}], zmm16",
                 from = in(reg) from,
                 to = in(reg) to,
+                out("zmm16") _,
                 options(nostack, preserves_flags)
             );
         },
@@ -176,6 +177,7 @@ unsafe fn part_past(to: *mut u8, from: *const u8, len: usize, stores: Stores) ->
             from = in(reg) from,
             to = in(reg) to,
             out("k1") _,
+            out("zmm16") _,
             options(nostack, preserves_flags)
         );
     }
