@@ -1,12 +1,10 @@
 //! What packets of a port were like lately that all went one way: the next ones most often are like them, and need no search then.
 
 use super::attempts::Attempts;
+use super::ways;
 use crate::action::PortNo;
 use crate::store::RecordId;
 use wire::Pattern;
-
-/// Ports of which it is kept. Chosen as for [`ways`](super::ways).
-const PLACES: usize = 128;
 
 /// What is known of packets like one: the entry that each finds, and the port by which it leaves as it is.
 pub(crate) struct Model {
@@ -24,12 +22,12 @@ struct Place {
     attempts: Attempts,
 }
 
-/// What is known, by port.
+/// What is known, by port, in places as [`ways`] has them.
 pub(crate) struct Models(Box<[Place]>);
 
 impl Default for Models {
     fn default() -> Self {
-        Self((0..PLACES).map(|_| Place::default()).collect())
+        Self((0..ways::PLACES).map(|_| Place::default()).collect())
     }
 }
 
@@ -37,25 +35,19 @@ impl Models {
     /// What is known of packets of a port of the snapshot with this serial.
     #[inline]
     pub(crate) fn get(&self, serial: u64, in_port: PortNo) -> Option<&Model> {
-        let place = &self.0[index(serial, in_port)];
+        let place = &self.0[ways::place(serial, in_port)];
         place.model.as_ref().filter(|_| (place.serial, place.in_port) == (serial, in_port))
     }
 
     /// Keeps it.
     pub(crate) fn set(&mut self, serial: u64, in_port: PortNo, model: Model) {
-        let place = &mut self.0[index(serial, in_port)];
+        let place = &mut self.0[ways::place(serial, in_port)];
         (place.serial, place.in_port, place.model) = (serial, in_port, Some(model));
     }
 
     /// Whether to try it: a guess, which ports may share.
     #[inline]
     pub(crate) fn attempts(&mut self, serial: u64, in_port: PortNo) -> &mut Attempts {
-        &mut self.0[index(serial, in_port)].attempts
+        &mut self.0[ways::place(serial, in_port)].attempts
     }
-}
-
-/// As [`ways`](super::ways) has it.
-#[inline]
-fn index(serial: u64, in_port: PortNo) -> usize {
-    (serial as usize).wrapping_add(in_port as usize) % PLACES
 }

@@ -8,7 +8,7 @@ use crate::store::RecordId;
 pub(crate) type Known = Option<(RecordId, Option<PortNo>)>;
 
 /// Ports of which it is kept. Chosen: more than a worker has in most hosts; of others it is found out again.
-const PLACES: usize = 128;
+pub(super) const PLACES: usize = 128;
 
 /// One port of one snapshot; no snapshot has serial 0.
 #[derive(Clone, Copy, Default)]
@@ -31,13 +31,18 @@ impl Ways {
     /// What is known of a port of the snapshot with this serial; `find` finds it out.
     #[inline]
     pub fn of(&mut self, serial: u64, in_port: PortNo, find: impl FnOnce() -> Known) -> Known {
-        // Ports of one switch follow one another, and switches' serials are far apart or close together, as it happens.
-        let way = &mut self.0[(serial as usize).wrapping_add(in_port as usize) % PLACES];
+        let way = &mut self.0[place(serial, in_port)];
         if (way.serial, way.in_port) != (serial, in_port) {
             *way = Way { serial, in_port, known: find() };
         }
         way.known
     }
+}
+
+/// The place of a port of a snapshot: ports of one switch follow one another, and switches' serials are far apart or close together, as it happens.
+#[inline]
+pub(super) fn place(serial: u64, in_port: PortNo) -> usize {
+    (serial as usize).wrapping_add(in_port as usize) % PLACES
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! prints the table that the guide has.
 
 use super::guest::{PATIENCE, talk};
-use super::{Guests, Ofctl, privileged, until};
+use super::{Guests, privileged, until};
 use lab::driver::frontend::{Device, HEADER, Shape, feature};
 use lab::driver::ring::Areas;
 use serde_json::Value;
@@ -299,12 +299,7 @@ fn an_address_that_changes_all_the_time_leads_no_frame_astray() {
     /// Frames offered before the switch is waited for: less than there are slots.
     const BURST: usize = 64;
     let guests = Guests::called(3);
-    let ofctl = Ofctl::management(&guests.lab, "sw0");
-    ofctl.run("del-flows", &[]);
-    ofctl.run("add-flow", &["ip,in_port=1,nw_dst=10.0.0.0/8,actions=output:2"]);
-    ofctl.run("add-flow", &["ip,in_port=1,nw_dst=11.0.0.0/8,actions=output:3"]);
-    // Without it what finds no rule is bridged.
-    ofctl.run("add-flow", &["priority=0,actions=drop"]);
+    guests.part_by_address();
     let connect = |index| guests.connect(index, Shape::default());
     let mut receivers = [(10, connect(2), 0), (11, connect(3), 0)];
     (2..=3).for_each(|index| guests.until(index, "ready"));

@@ -1,6 +1,6 @@
 //! Guests of a switch, each with a socket that it listens on.
 
-use super::{Lab, until};
+use super::{Lab, Ofctl, until};
 use lab::driver::frontend::{Device, Listener, Shape};
 use lab::driver::plain::PlainGuest;
 use serde_json::Value;
@@ -72,6 +72,17 @@ impl Guests {
         until(&format!("guest {index} is {state}: {}", self.lab.log()), || {
             self.shown(index)["state"] == state
         });
+    }
+
+    /// What guest 1 sends to 10.0.0.0/8 goes to guest 2, to 11.0.0.0/8 to guest 3, and all else to nobody.
+    pub fn part_by_address(&self) -> Ofctl<'_> {
+        let ofctl = Ofctl::management(&self.lab, "sw0");
+        ofctl.run("del-flows", &[]);
+        ofctl.run("add-flow", &["ip,in_port=1,nw_dst=10.0.0.0/8,actions=output:2"]);
+        ofctl.run("add-flow", &["ip,in_port=1,nw_dst=11.0.0.0/8,actions=output:3"]);
+        // Without it what finds no rule is bridged.
+        ofctl.run("add-flow", &["priority=0,actions=drop"]);
+        ofctl
     }
 
     /// A pair of guests that were seen to be ready.

@@ -131,12 +131,7 @@ fn rules_on_addresses_part_frames_and_count_them_whatever_is_alike() {
         return;
     }
     let guests = Guests::called(3);
-    let ofctl = Ofctl::management(&guests.lab, "sw0");
-    ofctl.run("del-flows", &[]);
-    ofctl.run("add-flow", &["ip,in_port=1,nw_dst=10.0.0.0/8,actions=output:2"]);
-    ofctl.run("add-flow", &["ip,in_port=1,nw_dst=11.0.0.0/8,actions=output:3"]);
-    // Without it what finds no rule is bridged.
-    ofctl.run("add-flow", &["priority=0,actions=drop"]);
+    let ofctl = guests.part_by_address();
     for ring in [Kind::Split, Kind::Packed] {
         let shape = Shape { ring, ..Shape::default() };
         let mut source = guests.connect(1, shape);
