@@ -5,7 +5,7 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// Median and range of several rounds.
+/// Median, range and number of several rounds.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Spread {
     /// Median.
@@ -14,6 +14,8 @@ pub struct Spread {
     pub min: f64,
     /// Largest.
     pub max: f64,
+    /// How many figures these are of.
+    pub count: usize,
 }
 
 impl Spread {
@@ -22,7 +24,7 @@ impl Spread {
         figures.sort_by(f64::total_cmp);
         let last = figures.len() - 1;
         let median = (figures[last / 2] + figures[last.div_ceil(2)]) / 2.0;
-        Self { median, min: figures[0], max: figures[last] }
+        Self { median, min: figures[0], max: figures[last], count: figures.len() }
     }
 }
 
@@ -119,14 +121,14 @@ impl Report {
         println!("{}", self.machine);
         let width = self.results.iter().map(|row| row.case.len()).fold(50, usize::max);
         println!(
-            "{:<width$} {:>6} {:>5} {:>24} {:>24}  {:>6} {:>5}",
+            "{:<width$} {:>6} {:>5} {:>30} {:>30}  {:>6} {:>5}",
             "case", "unit", "cores", "suiro", "peer", "ratio", "goal"
         );
         for row in &self.results {
             let peer = row.peer.as_ref();
             let name = peer.map_or(String::new(), |peer| format!("  ({})", peer.name));
             println!(
-                "{:<width$} {:>6} {:>5} {:>24} {:>24}  {:>6} {:>5}{name}",
+                "{:<width$} {:>6} {:>5} {:>30} {:>30}  {:>6} {:>5}{name}",
                 row.case,
                 row.unit,
                 row.cores,
@@ -150,7 +152,8 @@ fn show(spread: Spread) -> String {
     } else {
         2
     };
-    format!("{:.digits$} [{:.digits$}..{:.digits$}]", spread.median, spread.min, spread.max)
+    let Spread { median, min, max, count } = spread;
+    format!("{median:.digits$} [{min:.digits$}..{max:.digits$}] of {count}")
 }
 
 #[cfg(test)]
@@ -160,7 +163,8 @@ mod tests {
     #[test]
     fn the_median_of_an_even_number_is_between_the_middle_two() {
         let spread = Spread::of(vec![4.0, 1.0, 3.0, 2.0]);
-        assert_eq!((spread.median, spread.min, spread.max), (2.5, 1.0, 4.0));
+        assert_eq!((spread.median, spread.min, spread.max, spread.count), (2.5, 1.0, 4.0, 4));
+        assert_eq!(show(spread), "2.50 [1.00..4.00] of 4");
         assert_eq!(Spread::of(vec![7.0]).median, 7.0);
     }
 

@@ -182,7 +182,7 @@ mod tests {
             size: Some(size),
             unit: "%",
             cores: "CCX5".into(),
-            ours: Spread { median, min: median, max: median },
+            ours: Spread::of(vec![median]),
             rounds: vec![median],
             paper,
             paper_scaled: paper,

@@ -12,10 +12,10 @@ use std::time::Duration;
 /// Windows of a contender's turn.
 const WINDOWS: usize = 2;
 
-/// Windows of a class that make a figure.
-const ENOUGH: usize = 3;
+/// Windows of a class that make a figure: a median of fewer says what the host did in them.
+const ENOUGH: usize = 5;
 
-/// The host may keep the cores in one class for all of one contender's turns; then there are more rounds, up to so many times those
+/// The host may keep the cores in one class for most of one contender's turns; then there are more rounds, up to so many times those
 /// asked for.
 const PATIENCE: u32 = 3;
 
@@ -44,10 +44,13 @@ impl Windows {
         self.0.entry(window.class).or_default().push(window);
     }
 
-    fn count(&self, class: &str) -> usize {
-        self.0.get(class).map_or(0, Vec::len)
+    fn counts(&self) -> Counts {
+        self.0.iter().map(|(&class, windows)| (class, windows.len())).collect()
     }
 }
+
+/// How often each placement class was seen.
+pub type Counts = BTreeMap<&'static str, usize>;
 
 /// Something that takes turns.
 pub trait Contends {
@@ -59,22 +62,35 @@ pub trait Contends {
     fn turn(&mut self, round: u32) -> Result<()>;
 }
 
-/// Lets them take turns for so many rounds, or for more until no class is known of one contender alone.
+/// Lets them take turns for so many rounds, or for more while a class is known well of one contender alone.
 pub fn alternate(rounds: u32, contenders: &mut [impl Contends]) -> Result<()> {
     let mut round = 0;
-    while round < rounds || (round < PATIENCE * rounds && is_unfinished(contenders)) {
+    while goes_on(round, rounds, ENOUGH, || counts(contenders)) {
         round += 1;
         contenders.iter_mut().try_for_each(|contender| contender.turn(round))?;
     }
     Ok(())
 }
 
+fn counts(contenders: &[impl Contends]) -> Vec<Counts> {
+    contenders.iter().map(|contender| contender.windows().counts()).collect()
+}
+
+/// Whether another round is due after so many. What was measured does not matter, only how often, so that no switch gains by it.
+pub fn goes_on(
+    done: u32,
+    rounds: u32,
+    enough: usize,
+    counts: impl FnOnce() -> Vec<Counts>,
+) -> bool {
+    done < rounds || (done < PATIENCE * rounds && is_uneven(&counts(), enough))
+}
+
 /// Whether a class was seen often enough by one contender and not by another.
-fn is_unfinished(contenders: &[impl Contends]) -> bool {
-    let mut classes = contenders.iter().flat_map(|contender| contender.windows().0.keys());
-    classes.any(|class| {
-        let counts = contenders.iter().map(|contender| contender.windows().count(class));
-        counts.clone().max() >= Some(ENOUGH) && counts.min() < Some(ENOUGH)
+fn is_uneven(counts: &[Counts], enough: usize) -> bool {
+    counts.iter().flatten().any(|(class, &seen)| {
+        seen >= enough
+            && counts.iter().any(|counts| counts.get(class).is_none_or(|&seen| seen < enough))
     })
 }
 
@@ -241,4 +257,26 @@ pub fn scaling(rows: &[Row]) -> Vec<Row> {
         }
     }
     made
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts<const N: usize>(each: [&[(&'static str, usize)]; N]) -> Vec<Counts> {
+        each.into_iter().map(|counts| counts.iter().copied().collect()).collect()
+    }
+
+    #[test]
+    fn a_class_that_one_contender_met_is_waited_for() {
+        let even = || counts([&[("CCX", 5), ("FAR", 4)], &[("CCX", 6)]]);
+        let uneven = || counts([&[("CCX", 10)], &[("CCX", 6), ("FAR", 5)]]);
+        let short = || counts([&[("CCX", 10), ("FAR", 4)], &[("CCX", 5), ("FAR", 5)]]);
+        assert!(goes_on(4, 5, 5, even), "not all rounds are over");
+        assert!(!goes_on(5, 5, 5, even));
+        assert!(goes_on(5, 5, 5, uneven) && goes_on(14, 5, 5, uneven));
+        assert!(goes_on(5, 5, 5, short));
+        assert!(!goes_on(15, 5, 5, uneven), "patience is over");
+        assert!(!goes_on(5, 5, 5, || counts([&[("CCX", 10)]])), "nobody to wait for");
+    }
 }

@@ -191,7 +191,7 @@ mod tests {
             size: Some(1400),
             unit: "Mbit/s",
             cores: "CCX1".into(),
-            ours: Spread { median: 95.0, min: 90.0, max: 99.0 },
+            ours: Spread::of(vec![90.0, 95.0, 99.0]),
             rounds: vec![95.0],
             paper: Some(1509.9),
             paper_scaled: Some(151.0),
