@@ -7,6 +7,7 @@ use crate::peer::vhost::Kind;
 use crate::report::{Peer, Row, Spread};
 use anyhow::Result;
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// Windows of a contender's turn.
@@ -65,7 +66,7 @@ pub trait Contends {
 /// Lets them take turns for so many rounds, or for more while a class is known well of one contender alone.
 pub fn alternate(rounds: u32, contenders: &mut [impl Contends]) -> Result<()> {
     let mut round = 0;
-    while goes_on(round, rounds, ENOUGH, || counts(contenders)) {
+    while goes_on(round, rounds..=PATIENCE * rounds, ENOUGH, || counts(contenders)) {
         round += 1;
         contenders.iter_mut().try_for_each(|contender| contender.turn(round))?;
     }
@@ -76,14 +77,15 @@ fn counts(contenders: &[impl Contends]) -> Vec<Counts> {
     contenders.iter().map(|contender| contender.windows().counts()).collect()
 }
 
-/// Whether another round is due after so many. What was measured does not matter, only how often, so that no switch gains by it.
+/// Whether another turn is due after so many, of those that all have and those that they have at most. What was measured does not matter,
+/// only how often, so that no switch gains by it.
 pub fn goes_on(
     done: u32,
-    rounds: u32,
+    turns: RangeInclusive<u32>,
     enough: usize,
     counts: impl FnOnce() -> Vec<Counts>,
 ) -> bool {
-    done < rounds || (done < PATIENCE * rounds && is_uneven(&counts(), enough))
+    done < *turns.start() || (done < *turns.end() && is_uneven(&counts(), enough))
 }
 
 /// Whether a class was seen often enough by one contender and not by another.
@@ -272,11 +274,11 @@ mod tests {
         let even = || counts([&[("CCX", 5), ("FAR", 4)], &[("CCX", 6)]]);
         let uneven = || counts([&[("CCX", 10)], &[("CCX", 6), ("FAR", 5)]]);
         let short = || counts([&[("CCX", 10), ("FAR", 4)], &[("CCX", 5), ("FAR", 5)]]);
-        assert!(goes_on(4, 5, 5, even), "not all rounds are over");
-        assert!(!goes_on(5, 5, 5, even));
-        assert!(goes_on(5, 5, 5, uneven) && goes_on(14, 5, 5, uneven));
-        assert!(goes_on(5, 5, 5, short));
-        assert!(!goes_on(15, 5, 5, uneven), "patience is over");
-        assert!(!goes_on(5, 5, 5, || counts([&[("CCX", 10)]])), "nobody to wait for");
+        assert!(goes_on(4, 5..=15, 5, even), "not all rounds are over");
+        assert!(!goes_on(5, 5..=15, 5, even));
+        assert!(goes_on(5, 5..=15, 5, uneven) && goes_on(14, 5..=15, 5, uneven));
+        assert!(goes_on(5, 5..=15, 5, short));
+        assert!(!goes_on(15, 5..=15, 5, uneven), "patience is over");
+        assert!(!goes_on(5, 5..=15, 5, || counts([&[("CCX", 10)]])), "nobody to wait for");
     }
 }

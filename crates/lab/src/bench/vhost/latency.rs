@@ -46,10 +46,13 @@ const TRIES: usize = 4;
 /// Turns of each switch in a round. Each window gives a figure: a virtual machine's processors are taken away for milliseconds
 /// now and then. What the driver loses so is left out; what the switch loses spoils a window's highest percentiles, but not the median of
 /// many windows'.
-const TURNS: usize = 20;
+const TURNS: u32 = 20;
 
 /// Windows at the lowest load that make a figure.
 const ENOUGH: usize = 12;
+
+/// There may be so many times the rounds asked for until each switch has as many.
+const PATIENCE: u32 = 2;
 
 /// Whose capacity a load is a share of.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -84,14 +87,14 @@ pub fn run(plan: &Plan) -> Result<Vec<Row>> {
         let (carries, figures) = (BTreeMap::new(), BTreeMap::new());
         contenders.push(Contender { kind, rig, carries, figures });
     }
-    let mut round = 0;
-    while goes_on(round, plan.rounds, ENOUGH, || counts(&contenders)) {
-        round += 1;
-        for _ in 0..TURNS {
-            contenders.iter_mut().try_for_each(|contender| contender.turn(plan, round))?;
-            if let [ours, peer, ..] = &mut contenders[..] {
-                ours.at_loads_of(peer, plan, round)?;
-            }
+    let mut turn = 0;
+    let turns = plan.rounds * TURNS..=PATIENCE * plan.rounds * TURNS;
+    while goes_on(turn, turns.clone(), ENOUGH, || counts(&contenders)) {
+        let round = turn / TURNS + 1;
+        turn += 1;
+        contenders.iter_mut().try_for_each(|contender| contender.turn(plan, round))?;
+        if let [ours, peer, ..] = &mut contenders[..] {
+            ours.at_loads_of(peer, plan, round)?;
         }
     }
     Ok(rows(&contenders))
