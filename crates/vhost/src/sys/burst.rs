@@ -5,6 +5,8 @@
 //! (whole registers): with the bookkeeping in it, a frame cost three times as much when the guest's core was far away.
 
 mod alike;
+#[cfg(target_arch = "x86_64")]
+mod wide;
 
 pub(crate) use alike::Alike;
 
@@ -164,6 +166,11 @@ impl<'a> Burst<'a> {
     /// Writes all of them.
     pub(crate) fn write(&self) {
         let copier = Copier::here();
+        #[cfg(target_arch = "x86_64")]
+        if let Some(wide) = wide::Wide::of(copier) {
+            // SAFETY: as in `each`.
+            return unsafe { wide.write(self.ways(), self.header) };
+        }
         match self.header {
             Header::Twelve => self.each(copier, Header::Twelve),
             Header::Ten => self.each(copier, Header::Ten),

@@ -8,15 +8,12 @@ use super::super::processor::{Copier, Stores};
 use super::super::slice::Header;
 use super::Way;
 #[cfg(target_arch = "x86_64")]
-use std::arch::asm;
+use super::wide::{FIRST, ends_in_next_page, load, store};
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::{
-    __m512i, _mm512_and_si512, _mm512_loadu_si512, _mm512_test_epi64_mask, _mm512_xor_si512,
+    _mm512_and_si512, _mm512_loadu_si512, _mm512_test_epi64_mask, _mm512_xor_si512,
 };
 use wire::Pattern;
-
-/// Bytes that are compared, of frames that have so many: a register's.
-const FIRST: usize = 64;
 
 /// Comparing while copying.
 #[derive(Clone, Copy)]
@@ -79,61 +76,6 @@ unsafe fn write_avx512(ways: &[Way], header: Header, copier: Copier, pattern: &P
         unsafe { store(to, first, len) };
     }
     ways.len()
-}
-
-/// Whether 64 bytes from there on reach into another page. If that one is absent, a move by a mask that leaves its bytes alone takes 100 to 160 ns each way all the same: no guest shall make us wait so long for each frame.
-#[cfg(target_arch = "x86_64")]
-#[inline]
-fn ends_in_next_page(at: *const u8) -> bool {
-    at.addr() % 4096 > 4096 - FIRST
-}
-
-/// The first 64 of `len` bytes, or all with zeros behind; each is read once.
-///
-/// # Safety
-/// `len` bytes can be read, one at least; AVX-512 is there.
-#[cfg(target_arch = "x86_64")]
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw")]
-unsafe fn load(from: *const u8, len: usize) -> __m512i {
-    let first;
-    match FIRST.checked_sub(len) {
-        // SAFETY: reads what the caller promised.
-        None | Some(0) => unsafe {
-            asm!("vmovdqu64 {first}, [{from}]", first = out(zmm_reg) first, from = in(reg) from,
-                options(nostack, preserves_flags, readonly));
-        },
-        // SAFETY: likewise; bytes whose bit is not set are neither read nor the cause of a fault.
-        Some(missing) => unsafe {
-            asm!("vmovdqu8 {first}{{{set}}}{{z}}, [{from}]", first = out(zmm_reg) first,
-                set = in(kreg) u64::MAX >> missing, from = in(reg) from,
-                options(nostack, preserves_flags, readonly));
-        },
-    }
-    first
-}
-
-/// Writes what was loaded of `len` bytes.
-///
-/// # Safety
-/// `len` bytes can be written, one at least; AVX-512 is there.
-#[cfg(target_arch = "x86_64")]
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw")]
-unsafe fn store(to: *mut u8, first: __m512i, len: usize) {
-    match FIRST.checked_sub(len) {
-        // SAFETY: writes what the caller promised.
-        None | Some(0) => unsafe {
-            asm!("vmovdqu64 [{to}], {first}", first = in(zmm_reg) first, to = in(reg) to,
-                options(nostack, preserves_flags));
-        },
-        // SAFETY: likewise; bytes whose bit is not set stay as they are.
-        Some(missing) => unsafe {
-            asm!("vmovdqu8 [{to}]{{{set}}}, {first}", first = in(zmm_reg) first,
-                set = in(kreg) u64::MAX >> missing, to = in(reg) to,
-                options(nostack, preserves_flags));
-        },
-    }
 }
 
 #[cfg(test)]
