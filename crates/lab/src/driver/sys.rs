@@ -7,6 +7,8 @@
 use crate::hugepages;
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::{_mm512_mask_storeu_epi8, _mm512_set1_epi8, _mm512_storeu_si512};
 use std::io;
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -130,7 +132,7 @@ impl Memory {
         let at = self.range(offset, len);
         // SAFETY: `range` checked that these bytes are inside the mapping; the ring has given them to the guest, so that the switch
         // does not use them, and if it did nevertheless, it is another process: this one's memory model does not see it.
-        unsafe { std::ptr::write_bytes(at, byte, len) }
+        unsafe { fill(at, len, byte) }
     }
 
     /// Writes a frame into a buffer that belongs to the guest now.
@@ -241,7 +243,62 @@ pub fn descriptor(event: &EventFd) -> BorrowedFd<'_> {
     unsafe { BorrowedFd::borrow_raw(event.as_raw_fd()) }
 }
 
+/// Bytes that are filled here, at most, where the processor has registers of a line: of more the library's way is faster (Zen 4, with the switch between, Mpps, the same cache and another: 256 bytes
+/// 21.9 instead of 19.0, 10.6 instead of 9.6; 1518 bytes 8.7 instead of 9.4, 3.9 instead of 3.6).
+const FEW: usize = 4 * LINE;
+
+/// Writes `byte` to each of the `len` bytes from `at` on.
+///
+/// # Safety
+/// They can be written.
+#[inline]
+unsafe fn fill(at: *mut u8, len: usize, byte: u8) {
+    #[cfg(target_arch = "x86_64")]
+    if len <= FEW && is_x86_feature_detected!("avx512bw") {
+        // SAFETY: the caller's promise, and the processor can.
+        return unsafe { fill_lines(at, len, byte) };
+    }
+    // SAFETY: the caller's promise.
+    unsafe { std::ptr::write_bytes(at, byte, len) }
+}
+
+/// # Safety
+/// As for [`fill`]; AVX-512 is there, for bytes too.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw")]
+unsafe fn fill_lines(at: *mut u8, len: usize, byte: u8) {
+    let all = _mm512_set1_epi8(byte.cast_signed());
+    let (whole, rest) = (len / LINE * LINE, len % LINE);
+    for start in (0..whole).step_by(LINE) {
+        // SAFETY: `start + LINE <= len`.
+        unsafe { _mm512_storeu_si512(at.wrapping_add(start).cast(), all) };
+    }
+    if rest > 0 {
+        // SAFETY: the mask has the bytes that are left, and no other is written.
+        unsafe { _mm512_mask_storeu_epi8(at.wrapping_add(whole).cast(), !(u64::MAX << rest), all) };
+    }
+}
+
 /// Reads each line of a range once.
 pub fn touch(lines: &[Line]) -> u64 {
     lines.iter().fold(0, |sum, line| sum ^ line.0[0].load(Ordering::Relaxed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_filled_is_filled_to_its_end_and_no_further() {
+        for len in 0..2 * FEW {
+            for start in [0, 1, 63] {
+                let mut bytes = vec![0; start + len + LINE];
+                // SAFETY: the vector has them.
+                unsafe { fill(bytes.as_mut_ptr().wrapping_add(start), len, 7) };
+                let expected = (0..bytes.len())
+                    .map(|at| if (start..start + len).contains(&at) { 7 } else { 0 });
+                assert!(bytes.iter().copied().eq(expected), "{len} from {start}");
+            }
+        }
+    }
 }
