@@ -1,4 +1,4 @@
-//! Frames of up to 64 bytes by one load and one store each, with AVX-512: without a look at their length but for the mask, a call, or a jump that depends on it.
+//! Frames of up to 64 bytes by one load and one store each, with AVX-512: without a call, and with no more of their length to ask than whether it is a register's, and whether the register reaches into another page.
 
 use super::super::processor::{Copier, Stores};
 use super::super::slice::Header;
@@ -9,7 +9,7 @@ use std::arch::x86_64::__m512i;
 /// Bytes of a register.
 pub(super) const FIRST: usize = 64;
 
-/// Writing so.
+/// Writing by such registers.
 #[derive(Clone, Copy)]
 pub(super) struct Wide(Copier);
 
