@@ -96,12 +96,14 @@ impl<'a> Burst<'a> {
     #[inline(always)] // one loop with the iterators
     pub(crate) fn fill<'f: 'a, const LONG: usize>(
         &mut self,
-        buffers: impl Iterator<Item = GuestSlice<'a>>,
-        pieces: impl Iterator<Item = Piece<'f>>,
+        mut buffers: impl Iterator<Item = GuestSlice<'a>>,
+        mut pieces: impl Iterator<Item = Piece<'f>>,
     ) {
         let copier = Copier::here();
         let (mut count, mut bytes, mut bodies, mut lengths) = (0, 0, 0, 0);
-        for ((place, to), piece) in self.ways.iter_mut().zip(buffers).zip(pieces) {
+        for place in &mut self.ways {
+            // Not zipped: that would be a call for each frame, which puts the piece together in memory.
+            let (Some(to), Some(piece)) = (buffers.next(), pieces.next()) else { break };
             let Piece { header: NetHeader(number), from, len, body, .. } = piece;
             let total = self.header as usize + len + body;
             let (Ok(head), true) = (u16::try_from(len), total <= to.len()) else {
