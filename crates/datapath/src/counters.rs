@@ -3,6 +3,7 @@
 //! Every block belongs to one worker, so an increment is a load and a store (no locked instruction) and its cache line is
 //! never another worker's. Readers may see a frame in one counter an instant before the other.
 
+use flow::CacheCounts;
 use port::{Drops, Sent};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use wire::DropReason;
@@ -122,6 +123,38 @@ pub(crate) struct WorkerBlock {
     pub(crate) cycles_polling: Count,
     /// Frames of other workers.
     pub(crate) taken_over: Count,
+    pub(crate) cache: CacheBlock,
+}
+
+/// How one worker's flow cache answered.
+#[derive(Default)]
+pub(crate) struct CacheBlock {
+    hits: Count,
+    absent: Count,
+    stale: Count,
+    passed_by: Count,
+}
+
+impl CacheBlock {
+    /// Adds what the cache counted since the last call.
+    #[inline]
+    pub(crate) fn add(&self, counts: CacheCounts) {
+        if counts != CacheCounts::default() {
+            self.hits.add(counts.hits);
+            self.absent.add(counts.absent);
+            self.stale.add(counts.stale);
+            self.passed_by.add(counts.passed_by);
+        }
+    }
+
+    pub(crate) fn get(&self) -> CacheCounts {
+        CacheCounts {
+            hits: self.hits.get(),
+            absent: self.absent.get(),
+            stale: self.stale.get(),
+            passed_by: self.passed_by.get(),
+        }
+    }
 }
 
 /// One block for each worker.

@@ -1,6 +1,7 @@
 //! Counters as they are read: plain values, summed over the workers.
 
 use crate::id::PortAt;
+use flow::CacheCounts;
 use wire::DropReason;
 
 /// What went through a port since it was attached.
@@ -96,6 +97,8 @@ pub struct WorkerStats {
     pub sleeps: u64,
     /// Panics survived.
     pub restarts: u64,
+    /// Answers of its flow cache.
+    pub cache: CacheCounts,
     /// Cost of the rounds that had frames.
     pub cycles: StageCycles,
     /// Cycles spent on polls that found none; neither these nor `cycles` count while it sleeps.

@@ -13,6 +13,7 @@
 //! measured per switch ([`policy`]); while it does not, the cache is passed by.
 
 mod attempts;
+mod counts;
 mod lines;
 mod models;
 mod policy;
@@ -25,7 +26,8 @@ use crate::snapshot::Snapshot;
 use crate::store::Secret;
 use crate::template::Scratch;
 pub(crate) use attempts::Attempts;
-use lines::Lines;
+pub use counts::CacheCounts;
+use lines::{Found, Lines};
 pub(crate) use models::{Model, Models};
 use policy::Policy;
 pub(crate) use ways::{Known, Ways};
@@ -49,6 +51,7 @@ pub struct Cache {
     secret: Secret,
     lines: Lines,
     policies: Vec<Policy>,
+    counts: CacheCounts,
 }
 
 /// What the cache knows of a batch.
@@ -74,7 +77,14 @@ impl Cache {
             secret: Secret::new(secret),
             lines: Lines::new(entries),
             policies: Vec::new(),
+            counts: CacheCounts::default(),
         }
+    }
+
+    /// Takes the counts since the last call.
+    #[inline]
+    pub fn take_counts(&mut self) -> CacheCounts {
+        std::mem::take(&mut self.counts)
     }
 
     /// Looks up every packet of a batch; the traces found are in [`Cache::traces`]. `None` if that does not pay now.
@@ -83,6 +93,7 @@ impl Cache {
             || !self.lines.exist()
             || !self.policy(snapshot).is_on(keys.len())
         {
+            self.counts.passed_by += keys.len() as u64;
             return None;
         }
         let union = &snapshot.view.union;
@@ -95,11 +106,16 @@ impl Cache {
                 self.hashes[lane],
                 &self.packed(union.words(), lane),
             );
-            if let Some(trace) = found {
-                self.traces.set(lane, trace);
-                hits |= 1 << lane;
+            match found {
+                Found::Trace(trace) => {
+                    self.traces.set(lane, trace);
+                    hits |= 1 << lane;
+                }
+                Found::Stale => self.counts.stale += 1,
+                Found::Absent => self.counts.absent += 1,
             }
         }
+        self.counts.hits += u64::from(hits.count_ones());
         self.policy(snapshot).looked_up(keys.len(), hits.count_ones());
         Some(Looked { hits })
     }

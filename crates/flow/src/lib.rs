@@ -70,7 +70,7 @@ mod time;
 mod validate;
 
 pub use action::{Action, Instructions, Output, PortNo, Transport};
-pub use cache::Cache;
+pub use cache::{Cache, CacheCounts};
 pub use config::{FragMode, Limits, Miss, SwitchConfig};
 pub use flow_mod::{FlowCommand, FlowFlags, FlowMod, FlowModError};
 pub use group::{

@@ -94,6 +94,7 @@ impl Datapath {
             empty_polls: counters.empty_polls.get(),
             sleeps: counters.sleeps.get(),
             restarts: counters.restarts.get(),
+            cache: counters.cache.get(),
             cycles: StageCycles {
                 rx: counters.cycles_rx.get(),
                 pipeline: counters.cycles_pipeline.get(),

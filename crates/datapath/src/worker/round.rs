@@ -90,6 +90,7 @@ impl<C: Clock> Worker<C> {
                 let Done { at, tx_cycles } =
                     decide(engine, &mut self.batch, queue, now, self.handover.as_deref_mut());
                 (marks.decided, marks.tx_cycles) = (at.max(received), tx_cycles);
+                self.mailbox.counters.cache.add(engine.cache.take_counts());
                 engine.touching.set(Touch::Rx(ix));
             }
             queue.rx.release();

@@ -21,6 +21,16 @@ struct Line {
     trace: Kept,
 }
 
+/// What a look for a key gave.
+pub(super) enum Found<'l> {
+    /// Its trace.
+    Trace(&'l Kept),
+    /// A trace from before the tables changed.
+    Stale,
+    /// Nothing.
+    Absent,
+}
+
 /// How many lines a switch holds, and which are its current ones.
 #[derive(Clone, Copy, Default)]
 struct Share {
@@ -62,11 +72,20 @@ impl Lines {
     }
 
     /// The trace kept for a key.
-    pub fn find(&self, owner: Owner, hash: u64, key: &Packed) -> Option<&Kept> {
-        let holds = |&at: &usize| {
-            self.lines[at].hash == hash && self.lines[at].owner == owner && self.keys[at] == *key
-        };
-        self.places(owner, hash).into_iter().find(holds).map(|at| &self.lines[at].trace)
+    pub fn find(&self, owner: Owner, hash: u64, key: &Packed) -> Found<'_> {
+        let mut found = Found::Absent;
+        for at in self.places(owner, hash) {
+            let line = &self.lines[at];
+            if line.hash != hash || line.owner.switch != owner.switch || self.keys[at] != *key {
+                continue;
+            }
+            match line.owner.epoch {
+                epoch if epoch == owner.epoch => return Found::Trace(&line.trace),
+                0 => {}
+                _ => found = Found::Stale,
+            }
+        }
+        found
     }
 
     /// Keeps a trace, if the owner's quota has room for it.
@@ -141,8 +160,12 @@ mod tests {
         n.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
     }
 
+    fn holds(lines: &Lines, owner: Owner, n: u64) -> bool {
+        matches!(lines.find(owner, scatter(n), &key(n)), Found::Trace(_))
+    }
+
     fn held(lines: &Lines, owner: Owner, keys: std::ops::Range<u64>) -> usize {
-        keys.filter(|&n| lines.find(owner, scatter(n), &key(n)).is_some()).count()
+        keys.filter(|&n| holds(lines, owner, n)).count()
     }
 
     #[test]
@@ -164,10 +187,15 @@ mod tests {
     fn a_new_epoch_finds_nothing_of_the_old_one() {
         let mut lines = Lines::new(16);
         let (old, new) = (Owner { switch: 0, epoch: 1 }, Owner { switch: 0, epoch: 2 });
+        let found = |lines: &Lines, owner| match lines.find(owner, 7, &key(7)) {
+            Found::Trace(_) => "trace",
+            Found::Stale => "stale",
+            Found::Absent => "absent",
+        };
+        assert_eq!(found(&lines, old), "absent");
         lines.insert(old, 7, &key(7), &Kept::default());
-        assert!(lines.find(old, 7, &key(7)).is_some());
-        assert!(lines.find(new, 7, &key(7)).is_none());
+        assert_eq!((found(&lines, old), found(&lines, new)), ("trace", "stale"));
         lines.insert(new, 7, &key(7), &Kept::default());
-        assert!(lines.find(old, 7, &key(7)).is_none());
+        assert_eq!((found(&lines, old), found(&lines, new)), ("stale", "trace"));
     }
 }

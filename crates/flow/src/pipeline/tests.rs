@@ -1,6 +1,7 @@
 //! The classifier against a linear scan, under random updates, with snapshots taken in between.
 
 mod chains;
+mod churn;
 mod depth;
 mod removed_tables;
 mod semantics;

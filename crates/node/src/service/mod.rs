@@ -38,9 +38,9 @@ pub use rules::{FlowLine, FlowLines, GroupView, MeterView, RuleChange, RuleVerb}
 pub use start::{OnConflict, StartError, StartFault};
 pub use steering::{Detached, SteerRules};
 pub use view::{
-    ConnectionView, DropView, EndpointView, ForwardingView, GuestErrorView, GuestView, MemoryView,
-    NodeView, PortCountersView, PortLoadView, PortQueueView, PortView, QueueView, RingView, SaView,
-    SealingView, StoreView, SwitchView, TroubleView, WorkerView, WorkersView,
+    CacheView, ConnectionView, DropView, EndpointView, ForwardingView, GuestErrorView, GuestView,
+    MemoryView, NodeView, PortCountersView, PortLoadView, PortQueueView, PortView, QueueView,
+    RingView, SaView, SealingView, StoreView, SwitchView, TroubleView, WorkerView, WorkersView,
 };
 
 use crate::agent::steering::Desk;

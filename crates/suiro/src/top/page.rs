@@ -61,6 +61,7 @@ fn cores(rates: &Rates) -> String {
         ">FRAMES/S",
         ">CYCLES/FRAME",
         ">FRAMES/ROUND",
+        ">CACHED %",
         ">QUEUES",
         ">RESTARTS",
     ]);
@@ -72,6 +73,7 @@ fn cores(rates: &Rates) -> String {
             short(worker.frames_per_s),
             format!("{:.0}", worker.cycles_per_frame),
             format!("{:.1}", worker.frames_per_round),
+            worker.cache_hits_percent.map_or("-".into(), |share| format!("{share:.1}")),
             worker.queues.to_string(),
             worker.restarts.to_string(),
         ]);

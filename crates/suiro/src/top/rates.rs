@@ -2,7 +2,7 @@
 
 use super::Look;
 use super::queues::{self, QueueLoad};
-use node::service::{DropView, PortLoadView, PortView, SwitchView, WorkerView};
+use node::service::{CacheView, DropView, PortLoadView, PortView, SwitchView, WorkerView};
 use node::spec::Rate;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -35,6 +35,8 @@ pub struct WorkerRates {
     pub cycles_per_frame: f64,
     /// Frames in a round that had any.
     pub frames_per_round: f64,
+    /// Share of the frames that went by the tables whose way was in the flow cache; absent without such frames.
+    pub cache_hits_percent: Option<f64>,
     /// Receive queues served.
     pub queues: usize,
     /// Panics survived since the start.
@@ -152,9 +154,17 @@ fn worker_rates(before: &WorkerView, now: &WorkerView, seconds: f64) -> WorkerRa
         } else {
             0.0
         },
+        cache_hits_percent: cache_hits_percent(&before.cache, &now.cache),
         queues: now.ports.iter().map(|port| port.rx_queues).sum(),
         restarts: now.restarts,
     }
+}
+
+fn cache_hits_percent(before: &CacheView, now: &CacheView) -> Option<f64> {
+    let all = |cache: &CacheView| cache.hits + cache.absent + cache.stale + cache.passed_by;
+    let frames = all(now).saturating_sub(all(before));
+    let hits = now.hits.saturating_sub(before.hits) as f64;
+    (frames > 0).then(|| 100.0 * hits / frames as f64)
 }
 
 fn switch_rates(

@@ -12,7 +12,7 @@ pub use port::{
     ForwardingView, PortCountersView, PortQueueView, PortView, QueueView, SaView, SealingView,
 };
 pub use switch::{ConnectionView, EndpointView, SwitchView, TroubleView};
-pub use workers::{PortLoadView, WorkerView, WorkersView};
+pub use workers::{CacheView, PortLoadView, WorkerView, WorkersView};
 
 use super::plan::Origin;
 use serde::{Deserialize, Serialize};

@@ -22,6 +22,19 @@ pub struct PortLoadView {
     pub tx_frames: u64,
 }
 
+/// Packets by the answer of a worker's flow cache.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct CacheView {
+    /// Found: no table was searched.
+    pub hits: u64,
+    /// Nothing was kept of them.
+    pub absent: u64,
+    /// What was kept was older than the tables.
+    pub stale: u64,
+    /// Searched for at once, since the cache did not pay.
+    pub passed_by: u64,
+}
+
 /// A worker. Cycles are the timestamp counter's.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct WorkerView {
@@ -41,6 +54,8 @@ pub struct WorkerView {
     pub sleeps: u64,
     /// Panics survived.
     pub restarts: u64,
+    /// Answers of its flow cache, for frames that were decided one by one.
+    pub cache: CacheView,
     /// Cycles spent receiving.
     pub cycles_rx: u64,
     /// Cycles spent in the tables.
@@ -90,6 +105,7 @@ impl Node {
             empty_polls: stats.empty_polls,
             sleeps: stats.sleeps,
             restarts: stats.restarts,
+            cache: view_cache(stats.cache),
             cycles_rx: stats.cycles.rx,
             cycles_pipeline: stats.cycles.pipeline,
             cycles_tx: stats.cycles.tx,
@@ -98,4 +114,9 @@ impl Node {
             ports: stats.ports.iter().filter_map(load).collect(),
         }
     }
+}
+
+fn view_cache(counts: flow::CacheCounts) -> CacheView {
+    let flow::CacheCounts { hits, absent, stale, passed_by } = counts;
+    CacheView { hits, absent, stale, passed_by }
 }
