@@ -2,6 +2,7 @@
 //!
 //! The OpenFlow agent translates protocol values to these and back, so that nothing here knows a protocol version.
 
+use crate::limits::MAX_ACTIONS;
 use wire::{Field, Key, eth_type, ip_proto};
 
 /// A port number local to one switch; the reserved ones are [`Output`] variants.
@@ -144,4 +145,36 @@ pub struct Instructions {
     pub metadata: Option<(u64, u64)>,
     /// Next table, always a later one.
     pub goto: Option<u8>,
+}
+
+/// Why actions or instructions were refused. Each maps to one OpenFlow error.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ActionError {
+    /// `OFPBAC_BAD_OUT_PORT`: a number that no port can have, or the tables outside a packet-out.
+    #[error("no packet can go to {0:?} from here")]
+    BadOutPort(Output),
+    /// `OFPBAC_BAD_ARGUMENT`: an Ethernet type that the pushed header cannot have.
+    #[error("{0:?} has an impossible argument")]
+    BadArgument(Action),
+    /// `OFPBAC_TOO_MANY`.
+    #[error("more than {MAX_ACTIONS} actions")]
+    TooMany,
+    /// `OFPBAC_BAD_QUEUE`.
+    #[error("no packet can go to queue {0:#x}")]
+    BadQueue(u32),
+    /// `OFPBAC_BAD_OUT_GROUP`.
+    #[error("group {0} does not exist")]
+    BadOutGroup(u32),
+    /// `OFPBAC_MATCH_INCONSISTENT`: neither match nor an earlier action promises the header.
+    #[error("the match does not promise the header that {0:?} needs")]
+    MatchInconsistent(Action),
+    /// `OFPBAC_BAD_SET_TYPE`: not in the frame, or no transport has the field, or nothing says which one's it is.
+    #[error("field {} cannot be set", .0.name())]
+    BadSetType(Field),
+    /// `OFPBAC_BAD_SET_ARGUMENT`: value or mask reach past the field, or say that there is no VLAN tag.
+    #[error("field {} cannot have that value", .0.name())]
+    BadSetArgument(Field),
+    /// `OFPMMFC_UNKNOWN_METER`.
+    #[error("meter {0} does not exist")]
+    UnknownMeter(u32),
 }

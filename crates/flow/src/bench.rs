@@ -8,10 +8,10 @@ mod rng;
 
 pub use cases::{CASES, Case};
 
-use crate::cache::Cache;
+use crate::limits::LANES;
 use crate::packet::{Packet, PacketIn, Sink, Then};
 use crate::pipeline::Pipeline;
-use crate::process::{BATCH, classify, process};
+use crate::process::{Workspace, classify, process};
 use crate::time::Nanos;
 use cases::Traffic;
 use rng::Rng;
@@ -81,7 +81,8 @@ pub fn measure(case: &Case, rounds: usize, cycles: &dyn Fn() -> u64) -> Measured
     let per_flow_mod = (cycles() - start) as f64 / rules.len() as f64;
     pipeline.snapshot();
     let publication = publications(&mut pipeline, &rules, cycles);
-    let mut bench = Bench { pipeline, cache: Cache::new(0, [7, 9], 1 << 16), traffic, rng, cycles };
+    let mut bench =
+        Bench { pipeline, work: Workspace::new(0, [7, 9], 1 << 16), traffic, rng, cycles };
     bench.send_before();
     let _warm = [bench.round(Part::All), bench.round(Part::All)];
     let whole = Spent::over(rounds, || bench.round(Part::All));
@@ -154,7 +155,7 @@ impl Spent {
 
 struct Bench<'c> {
     pipeline: Pipeline,
-    cache: Cache,
+    work: Workspace,
     traffic: Traffic,
     rng: Rng,
     cycles: &'c dyn Fn() -> u64,
@@ -165,23 +166,23 @@ impl Bench<'_> {
     fn round(&mut self, part: Part) -> Spent {
         let snapshot = self.pipeline.snapshot();
         let frame = cases::frame();
-        let mut heads = vec![Head::default(); BATCH];
+        let mut heads = vec![Head::default(); LANES];
         let mut sink = Swallow::default();
-        let mut spent = Vec::with_capacity(ROUND / BATCH);
-        for _ in 0..ROUND / BATCH {
+        let mut spent = Vec::with_capacity(ROUND / LANES);
+        for _ in 0..ROUND / LANES {
             let mut packets: Vec<Packet<'_>> =
                 heads.iter_mut().map(|head| self.fill(head, &frame)).collect();
             let mut packets: Vec<&mut Packet<'_>> = packets.iter_mut().collect();
             let start = (self.cycles)();
             match part {
-                Part::All => process(&snapshot, &mut self.cache, &mut packets, NOW, &mut sink),
-                Part::Classify => classify(&snapshot, &mut self.cache, &packets, NOW),
+                Part::All => process(&snapshot, &mut self.work, &mut packets, NOW, &mut sink),
+                Part::Classify => classify(&snapshot, &mut self.work, &packets, NOW),
             }
             spent.push((self.cycles)() - start);
         }
         std::hint::black_box(sink.0);
         spent.sort_unstable();
-        let per_packet = |at: usize| spent[at] as f64 / BATCH as f64;
+        let per_packet = |at: usize| spent[at] as f64 / LANES as f64;
         Spent { median: per_packet(spent.len() / 2), undisturbed: per_packet(spent.len() / 20) }
     }
 
@@ -191,7 +192,7 @@ impl Bench<'_> {
         for &key in &self.traffic.before {
             let mut head = Head::default();
             let mut packets = [&mut packet(&mut head, &frame, key)];
-            process(&snapshot, &mut self.cache, &mut packets, NOW, &mut Swallow::default());
+            process(&snapshot, &mut self.work, &mut packets, NOW, &mut Swallow::default());
         }
     }
 

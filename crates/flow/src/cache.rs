@@ -17,37 +17,26 @@ mod counts;
 mod lines;
 mod models;
 mod policy;
+mod trace;
 mod ways;
 
-use crate::process::BATCH;
-use crate::process::together::Aside;
-use crate::process::trace::{Trace, Traces};
-use crate::snapshot::Snapshot;
-use crate::store::Secret;
-use crate::template::Scratch;
 pub(crate) use attempts::Attempts;
 pub use counts::CacheCounts;
-use lines::{Found, Lines};
 pub(crate) use models::{Model, Models};
-use policy::Policy;
+pub(crate) use trace::{End, STEPS, Trace, Traces};
 pub(crate) use ways::{Known, Ways};
+
+use crate::limits::LANES;
+use crate::snapshot::Snapshot;
+use crate::store::Secret;
+use lines::{Found, Lines};
+use policy::Policy;
 use wire::{Key, WORDS};
 
-/// One worker's cache and working memory.
-pub struct Cache {
-    /// Owner of counters: 1..=255.
-    pub(crate) worker: u8,
-    pub(crate) scratch: Scratch,
-    pub(crate) ways: Ways,
-    pub(crate) models: Models,
-    /// Keys with metadata written to them.
-    pub(crate) keys: Box<[Key; BATCH]>,
-    /// Traces of the batch in work.
-    pub(crate) traces: Box<Traces>,
-    /// What is known of a batch that may leave together.
-    pub(crate) aside: Box<Aside>,
-    rows: Box<[[u64; BATCH]; WORDS]>,
-    hashes: [u64; BATCH],
+/// Finished traces by key, of one worker.
+pub(crate) struct Cache {
+    rows: Box<[[u64; LANES]; WORDS]>,
+    hashes: [u64; LANES],
     secret: Secret,
     lines: Lines,
     policies: Vec<Policy>,
@@ -61,19 +50,11 @@ pub(crate) struct Looked {
 }
 
 impl Cache {
-    /// A cache for worker number `worker` (0..=254, distinct per thread that works on the same switches: it owns
-    /// counters), of about `entries` traces, keyed with a random `secret`. With 0 entries nothing is cached.
-    pub fn new(worker: u8, secret: [u64; 2], entries: usize) -> Self {
+    /// A cache of about `entries` traces, keyed with a random `secret`; none with 0 entries.
+    pub fn new(secret: [u64; 2], entries: usize) -> Self {
         Self {
-            worker: worker.saturating_add(1),
-            scratch: Scratch::default(),
-            ways: Ways::default(),
-            models: Models::default(),
-            keys: Box::new([Key::default(); BATCH]),
-            traces: Box::default(),
-            aside: Box::default(),
-            rows: Box::new([[0; BATCH]; WORDS]),
-            hashes: [0; BATCH],
+            rows: Box::new([[0; LANES]; WORDS]),
+            hashes: [0; LANES],
             secret: Secret::new(secret),
             lines: Lines::new(entries),
             policies: Vec::new(),
@@ -87,8 +68,13 @@ impl Cache {
         std::mem::take(&mut self.counts)
     }
 
-    /// Looks up every packet of a batch; the traces found are in [`Cache::traces`]. `None` if that does not pay now.
-    pub(crate) fn look_up(&mut self, snapshot: &Snapshot, keys: &[&Key]) -> Option<Looked> {
+    /// Looks up every packet of a batch and puts what it finds into `traces`. `None` if that does not pay now.
+    pub fn look_up(
+        &mut self,
+        snapshot: &Snapshot,
+        keys: &[&Key],
+        traces: &mut Traces,
+    ) -> Option<Looked> {
         if !snapshot.view.is_worth_caching()
             || !self.lines.exist()
             || !self.policy(snapshot).is_on(keys.len())
@@ -107,8 +93,8 @@ impl Cache {
                 &self.packed(union.words(), lane),
             );
             match found {
-                Found::Trace(trace) => {
-                    self.traces.set(lane, trace);
+                Found::Hit(trace) => {
+                    traces.set(lane, trace);
                     hits |= 1 << lane;
                 }
                 Found::Stale => self.counts.stale += 1,
@@ -121,24 +107,24 @@ impl Cache {
     }
 
     /// Takes in the traces of the packets that were not found. `probes` is what tracing them cost.
-    pub(crate) fn insert(
+    pub fn insert(
         &mut self,
         snapshot: &Snapshot,
         looked: &Looked,
-        count: usize,
+        (traces, count): (&Traces, usize),
         skip: u32,
         probes: u32,
     ) {
         let words = snapshot.view.union.words();
-        let missed = !(looked.hits | skip) & (u64::from(u32::MAX) >> (BATCH - count)) as u32;
+        let missed = !(looked.hits | skip) & (u64::from(u32::MAX) >> (LANES - count)) as u32;
         self.policy(snapshot).traced(missed.count_ones(), probes);
         for lane in (0..count).filter(|lane| missed & 1 << lane != 0) {
-            let trace = *self.traces.of(lane);
+            let trace = traces.of(lane);
             self.lines.insert(
                 self.owner(snapshot),
                 self.hashes[lane],
                 &self.packed(words, lane),
-                &trace,
+                trace,
             );
         }
     }
@@ -161,6 +147,3 @@ impl Cache {
         &mut self.policies[at]
     }
 }
-
-/// A trace as a line keeps it.
-pub(crate) type Kept = Trace;

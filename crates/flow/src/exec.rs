@@ -11,7 +11,7 @@
 //! * **Late groups.** A group at the end of a program works on the packet itself; only groups and buckets with
 //!   something after them work on copies, which live on the stack.
 //! * **Bounded.** A packet makes at most [`MAX_COPIES`] copies and one per port of the switch; then it stops with
-//!   [`DropReason::TooManyCopies`]. Groups nest at most [`MAX_CHAIN`] deep.
+//!   [`DropReason::TooManyCopies`]. Groups nest at most [`MAX_CHAIN`](crate::limits::MAX_CHAIN) deep.
 
 mod edit;
 mod groups;
@@ -46,9 +46,6 @@ use wire::{DropReason, EditError, Field};
 /// Copies one packet may make, beyond one for each port of the switch. Chosen: four times what a full mirror of a
 /// large switch needs, and a worker is done with them in well under a millisecond.
 pub(crate) const MAX_COPIES: u32 = 1024;
-
-/// How deep groups may nest. Chosen; the group table refuses deeper chains.
-pub(crate) const MAX_CHAIN: u8 = 8;
 
 /// `max_len` that asks for the whole packet (`OFPCML_NO_BUFFER`).
 pub(crate) const WHOLE: u16 = 0xffff;

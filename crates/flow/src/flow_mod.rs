@@ -1,7 +1,6 @@
 //! What a controller asks of the tables, and how it may be refused (OpenFlow 1.3.5 §6.4, §7.3.4.1).
 
-use crate::action::{Instructions, Output};
-use crate::validate::ActionError;
+use crate::action::{ActionError, Instructions, Output};
 use wire::Key;
 
 /// What to do with the entries that a [`FlowMod`] describes.

@@ -10,7 +10,7 @@
 //! * A bucket is **usable** if what it watches is live; one that watches nothing (never in fast failover) is usable
 //!   unless its own output port is down or its own group has no usable bucket.
 //! * A group is **live** if a bucket is usable.
-//! * Groups nest at most [`crate::exec::MAX_CHAIN`] deep, watched groups counted too, and never in a loop.
+//! * Groups nest at most [`MAX_CHAIN`](crate::limits::MAX_CHAIN) deep, watched groups counted too, and never in a loop.
 
 mod change;
 mod entry;
@@ -20,15 +20,16 @@ mod stats;
 #[cfg(test)]
 mod tests;
 
-pub use change::{Bucket, GroupKind, GroupLimits, GroupMod, GroupModError, MAX_GROUP};
+pub use change::{Bucket, GroupKind, GroupLimits, GroupMod, GroupModError};
 pub(crate) use entry::{Group, Program};
 pub use stats::{GroupStats, GroupView};
 
 use crate::idmap::IdMap;
+use crate::limits::{MAX_GROUP, MAX_PORT};
 use crate::ports::PortTable;
 use crate::tally::History;
 use crate::time::Nanos;
-use crate::validate::{MAX_PORT, validate_bucket};
+use crate::validate::validate_bucket;
 use entry::Body;
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -53,6 +53,7 @@ mod exec;
 mod flow_mod;
 mod group;
 mod idmap;
+mod limits;
 mod mac;
 mod meter;
 mod packet;
@@ -69,14 +70,14 @@ mod template;
 mod time;
 mod validate;
 
-pub use action::{Action, Instructions, Output, PortNo, Transport};
-pub use cache::{Cache, CacheCounts};
+pub use action::{Action, ActionError, Instructions, Output, PortNo, Transport};
+pub use cache::CacheCounts;
 pub use config::{FragMode, Limits, Miss, SwitchConfig};
 pub use flow_mod::{FlowCommand, FlowFlags, FlowMod, FlowModError};
 pub use group::{
     Bucket, GroupKind, GroupLimits, GroupMod, GroupModError, GroupStats, GroupTable, GroupView,
-    MAX_GROUP,
 };
+pub use limits::{MAX_GROUP, MAX_PORT};
 pub use mac::{DEFAULT_MAC_AGEING_S, DEFAULT_MAC_ENTRIES, MacEntry, MacTable};
 pub use meter::{
     Band, BandKind, CONTROLLER_METER, MAX_METER, MeterConfig, MeterLimits, MeterMod, MeterModError,
@@ -85,9 +86,10 @@ pub use meter::{
 pub use packet::{Packet, PacketIn, PacketInReason, Sink, Then};
 pub use pipeline::{EntryId, Pipeline, TableSet};
 pub use ports::{PortState, PortTable};
-pub use process::{BATCH, Through, Together, execute, process};
+pub use process::Workspace as Cache;
+pub use process::{Through, Together, execute, process};
 pub use snapshot::Snapshot;
 pub use stats::{Aggregate, FlowFilter, FlowStats, Removed, RemovedReason, TableStats};
 pub use tally::{Counted, Tally};
 pub use time::Nanos;
-pub use validate::{ActionError, MAX_PORT, validate, validate_packet_out};
+pub use validate::{validate, validate_packet_out};

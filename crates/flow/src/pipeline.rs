@@ -8,14 +8,12 @@
 
 mod change;
 mod report;
-mod store;
 mod tables;
 #[cfg(test)]
 mod tests;
 mod timers;
 
 pub use report::EntryId;
-pub(crate) use store::{Afterwards, Store};
 pub use tables::TableSet;
 
 use crate::config::{Limits, SwitchConfig};
@@ -25,7 +23,7 @@ use crate::meter::{MeterMod, MeterModError, MeterTable};
 use crate::ports::{PortState, PortTable};
 use crate::snapshot::{Snapshot, View};
 use crate::stats::{Removed, RemovedReason};
-use crate::store::RecordId;
+use crate::store::{Afterwards, RecordId, Store};
 use crate::table::Table;
 use crate::time::Nanos;
 use std::collections::VecDeque;

@@ -1,6 +1,6 @@
 //! A batch of packets through a switch.
 //!
-//! In passes over at most [`BATCH`] packets, so that cache misses overlap:
+//! In passes over at most [`LANES`] packets, so that cache misses overlap:
 //!
 //! 1. *Admit*: ports that do not receive, fragments that are dropped.
 //! 2. *Trace* ([`trace`]): look up table by table, all packets of a table together, as far as programs leave the key
@@ -10,14 +10,15 @@
 
 mod direct;
 mod through;
-pub(crate) mod together;
-pub(crate) mod trace;
+mod together;
+mod trace;
 mod walk;
+mod workspace;
 
 use crate::action::{Action, Output, PortNo};
-use crate::cache::Cache;
 use crate::config::FragMode;
 use crate::exec::{Leaving, Run, leave, packet_out};
+use crate::limits::LANES;
 use crate::packet::{Packet, Sink};
 use crate::snapshot::Snapshot;
 use crate::time::Nanos;
@@ -25,9 +26,7 @@ pub use through::Through;
 pub use together::Together;
 use walk::Walker;
 use wire::{DropReason, Field, Key, WORDS};
-
-/// Packets worked on together; longer slices are cut.
-pub const BATCH: usize = 32;
+pub use workspace::Workspace;
 
 /// Stands for the keys of packets that a batch does not have.
 static EMPTY: Key = Key([0; WORDS]);
@@ -35,33 +34,33 @@ static EMPTY: Key = Key([0; WORDS]);
 /// Sends every packet through the tables; each verdict goes to `sink`, with the packet's place in `packets`.
 pub fn process(
     snapshot: &Snapshot,
-    cache: &mut Cache,
+    work: &mut Workspace,
     packets: &mut [&mut Packet<'_>],
     now: Nanos,
     sink: &mut impl Sink,
 ) {
     let mut start = 0;
-    for batch in packets.chunks_mut(BATCH) {
+    for batch in packets.chunks_mut(LANES) {
         let size = batch.len();
-        process_batch(snapshot, cache, batch, now, &mut Shifted { sink, start });
+        process_batch(snapshot, work, batch, now, &mut Shifted { sink, start });
         start += size;
     }
 }
 
-/// Looks up and counts at most [`BATCH`] packets, and does nothing with them: what a benchmark times.
+/// Looks up and counts at most [`LANES`] packets, and does nothing with them: what a benchmark times.
 pub(crate) fn classify(
     snapshot: &Snapshot,
-    cache: &mut Cache,
+    work: &mut Workspace,
     packets: &[&mut Packet<'_>],
     now: Nanos,
 ) {
     match snapshot.view.table(0).filter(|view| view.is_last) {
         Some(view) => {
-            let found = direct::search(snapshot, view, cache, &keys(packets)[..packets.len()]);
-            direct::count_only(snapshot, cache.worker, packets, &found, now);
+            let found = direct::search(snapshot, view, work, &keys(packets)[..packets.len()]);
+            direct::count_only(snapshot, work.worker, packets, &found, now);
         }
         None => {
-            trace::trace(snapshot, cache, packets, 0, now);
+            trace::trace(snapshot, work, packets, 0, now);
         }
     }
 }
@@ -69,7 +68,7 @@ pub(crate) fn classify(
 /// Applies an action list to one packet (packet-out), whose place is 0.
 pub fn execute(
     snapshot: &Snapshot,
-    cache: &mut Cache,
+    work: &mut Workspace,
     actions: &[Action],
     packet: &mut Packet<'_>,
     now: Nanos,
@@ -77,12 +76,12 @@ pub fn execute(
 ) {
     let env = snapshot.env(now);
     let run = Run::new(&env, 0, packet, sink);
-    packet_out(run, actions, &mut Walker::new(snapshot, cache.worker, &mut cache.scratch, now));
+    packet_out(run, actions, &mut Walker::new(snapshot, work.worker, &mut work.scratch, now));
 }
 
 fn process_batch(
     snapshot: &Snapshot,
-    cache: &mut Cache,
+    work: &mut Workspace,
     packets: &mut [&mut Packet<'_>],
     now: Nanos,
     sink: &mut impl Sink,
@@ -91,27 +90,27 @@ fn process_batch(
     let refused = admit(snapshot, packets, one_port, sink);
     let keys = keys(packets);
     let keys = &keys[..packets.len()];
-    let looked = cache.look_up(snapshot, keys);
+    let looked = work.cache.look_up(snapshot, keys, &mut work.traces);
     if refused == 0
         && looked.is_none()
         && let Some(view) = snapshot.view.table(0).filter(|view| view.is_last)
     {
-        let found = direct::search(snapshot, view, cache, keys);
-        return direct::run(snapshot, cache, packets, (&found, one_port), now, sink);
+        let found = direct::search(snapshot, view, work, keys);
+        return direct::run(snapshot, work, packets, (&found, one_port), now, sink);
     }
     match looked {
         Some(looked) => {
             let hits = looked.hits & !refused;
-            trace::count_again(snapshot, cache, packets, hits, now);
-            let probes = trace::trace(snapshot, cache, packets, refused | hits, now);
-            cache.insert(snapshot, &looked, packets.len(), refused, probes);
+            trace::count_again(snapshot, work, packets, hits, now);
+            let probes = trace::trace(snapshot, work, packets, refused | hits, now);
+            work.cache.insert(snapshot, &looked, (&work.traces, packets.len()), refused, probes);
         }
         None => {
-            trace::trace(snapshot, cache, packets, refused, now);
+            trace::trace(snapshot, work, packets, refused, now);
         }
     }
     let env = snapshot.env(now);
-    let Cache { worker, scratch, traces, .. } = cache;
+    let Workspace { worker, scratch, traces, .. } = work;
     let mut walker = Walker::new(snapshot, *worker, scratch, now);
     let mut leaving = Leaving::new(sink);
     for index in 0..packets.len() {
@@ -131,8 +130,8 @@ fn process_batch(
 }
 
 /// The packets' keys, with empty ones behind.
-fn keys<'k>(packets: &'k [&mut Packet<'_>]) -> [&'k Key; BATCH] {
-    let mut keys = [&EMPTY; BATCH];
+fn keys<'k>(packets: &'k [&mut Packet<'_>]) -> [&'k Key; LANES] {
+    let mut keys = [&EMPTY; LANES];
     keys.iter_mut().zip(packets).for_each(|(key, packet)| *key = &packet.key);
     keys
 }

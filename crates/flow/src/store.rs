@@ -5,9 +5,11 @@ mod hash;
 mod index;
 mod plan;
 mod record;
+mod records;
 
 pub(crate) use arena::{Arena, ArenaView, Cold};
 pub(crate) use hash::Secret;
 pub(crate) use index::{Bucket, Full, Index, IndexView};
 pub(crate) use plan::Plan;
 pub(crate) use record::{FIRST_WORDS, Line, RecordId, Rule, tick};
+pub(crate) use records::{Afterwards, Store};

@@ -8,16 +8,13 @@
 mod compile;
 mod entry;
 mod select;
-mod tuple;
 
 pub(crate) use entry::NewEntry;
-pub(crate) use select::key_of;
-pub(crate) use tuple::Tuple;
 
-use crate::pipeline::Store;
 use crate::program::Onward;
 use crate::store::RecordId;
-use crate::template::TableView;
+use crate::store::Store;
+use crate::template::{TableView, Tuple};
 use compile::{Changes, Compiler};
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -18,13 +18,15 @@ pub(crate) mod prefix;
 mod probe;
 mod single;
 pub(crate) mod ternary;
+mod tuple;
 
 pub(crate) use counters::TableCounters;
 pub(crate) use masks::Masks;
 pub(crate) use probe::{Probe, Scratch};
 pub(crate) use single::Single;
+pub(crate) use tuple::{Tuple, key_of};
 
-use crate::process::BATCH;
+use crate::limits::LANES;
 use crate::store::{ArenaView, RecordId, Secret};
 use prefix::Prefix;
 use std::sync::Arc;
@@ -40,7 +42,7 @@ pub(crate) struct Searched<'a> {
 }
 
 /// The record found for each key of a batch, or [`RecordId::NONE`].
-pub(crate) type Found = [RecordId; BATCH];
+pub(crate) type Found = [RecordId; LANES];
 
 /// A table's search structure.
 #[derive(Default)]
@@ -120,7 +122,7 @@ impl Template {
         Some(found).filter(|found| found.is_some())
     }
 
-    /// Searches for each of at most [`BATCH`] keys. Returns the probes made, all together.
+    /// Searches for each of at most [`LANES`] keys. Returns the probes made, all together.
     pub fn search(
         &self,
         at: Searched<'_>,

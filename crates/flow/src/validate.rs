@@ -9,76 +9,36 @@ mod promise;
 #[cfg(test)]
 mod tests;
 
-use crate::action::{Action, Output, Transport};
+use crate::action::{Action, ActionError, Output, Transport};
 use crate::action_set::ActionSet;
 use crate::flow_mod::FlowMod;
-use crate::group::{GroupTable, MAX_GROUP};
-use crate::meter::MeterTable;
+use crate::limits::{MAX_ACTIONS, MAX_GROUP, MAX_PORT};
 use promise::{Promise, REVEALED};
 use wire::{Field, VLAN_PRESENT, eth_type};
-
-/// Highest number of a port that is no reserved one (`OFPP_MAX`).
-pub const MAX_PORT: u32 = 0xffff_ff00;
-
-/// Most actions of one list. Chosen: a packet's copies are bounded apart from this.
-const MAX_ACTIONS: usize = 512;
 
 /// `OFPQ_ALL`, which no packet can go to.
 const ALL_QUEUES: u32 = 0xffff_ffff;
 
-/// Why actions or instructions were refused. Each maps to one OpenFlow error.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum ActionError {
-    /// `OFPBAC_BAD_OUT_PORT`: a number that no port can have, or the tables outside a packet-out.
-    #[error("no packet can go to {0:?} from here")]
-    BadOutPort(Output),
-    /// `OFPBAC_BAD_ARGUMENT`: an Ethernet type that the pushed header cannot have.
-    #[error("{0:?} has an impossible argument")]
-    BadArgument(Action),
-    /// `OFPBAC_TOO_MANY`.
-    #[error("more than {MAX_ACTIONS} actions")]
-    TooMany,
-    /// `OFPBAC_BAD_QUEUE`.
-    #[error("no packet can go to queue {0:#x}")]
-    BadQueue(u32),
-    /// `OFPBAC_BAD_OUT_GROUP`.
-    #[error("group {0} does not exist")]
-    BadOutGroup(u32),
-    /// `OFPBAC_MATCH_INCONSISTENT`: neither match nor an earlier action promises the header.
-    #[error("the match does not promise the header that {0:?} needs")]
-    MatchInconsistent(Action),
-    /// `OFPBAC_BAD_SET_TYPE`: not in the frame, or no transport has the field, or nothing says which one's it is.
-    #[error("field {} cannot be set", .0.name())]
-    BadSetType(Field),
-    /// `OFPBAC_BAD_SET_ARGUMENT`: value or mask reach past the field, or say that there is no VLAN tag.
-    #[error("field {} cannot have that value", .0.name())]
-    BadSetArgument(Field),
-    /// `OFPMMFC_UNKNOWN_METER`.
-    #[error("meter {0} does not exist")]
-    UnknownMeter(u32),
-}
-
 /// Checks the instructions of an entry that `change` adds or modifies.
 ///
-/// A port need not exist: it may be plugged in later, and until then packets to it are dropped.
+/// A port need not exist: it may be plugged in later, and until then packets to it are dropped. Groups and meters must.
 ///
 /// # Errors
 /// The first action that cannot be.
 pub fn validate(
     change: &FlowMod,
-    groups: &GroupTable,
-    meters: &MeterTable,
+    group_exists: impl Fn(u32) -> bool,
+    meter_exists: impl Fn(u32) -> bool,
 ) -> Result<(), ActionError> {
     let instructions = &change.instructions;
-    if let Some(meter) = instructions.meter.filter(|&meter| !meters.contains(meter)) {
+    if let Some(meter) = instructions.meter.filter(|&meter| !meter_exists(meter)) {
         return Err(ActionError::UnknownMeter(meter));
     }
-    let group_exists = |group| groups.contains(group);
     let mut promise = match change.may_miss_headers {
         true => REVEALED,
         false => Promise::of(&change.key, &change.mask),
     };
-    check_list(&instructions.apply, &mut promise, group_exists, Caller::Table)?;
+    check_list(&instructions.apply, &mut promise, &group_exists, Caller::Table)?;
     check_length(&instructions.write)?;
     instructions
         .write
@@ -92,9 +52,11 @@ pub fn validate(
 ///
 /// # Errors
 /// The first action that cannot be.
-pub fn validate_packet_out(actions: &[Action], groups: &GroupTable) -> Result<(), ActionError> {
+pub fn validate_packet_out(
+    actions: &[Action],
+    group_exists: impl Fn(u32) -> bool,
+) -> Result<(), ActionError> {
     check_length(actions)?;
-    let group_exists = |group| groups.contains(group);
     actions.iter().try_for_each(|action| check_argument(action, &group_exists, Caller::PacketOut))
 }
 
@@ -117,12 +79,12 @@ enum Caller {
 fn check_list(
     actions: &[Action],
     promise: &mut Promise,
-    group_exists: impl Fn(u32) -> bool,
+    group_exists: &impl Fn(u32) -> bool,
     caller: Caller,
 ) -> Result<(), ActionError> {
     check_length(actions)?;
     actions.iter().try_for_each(|action| {
-        check_argument(action, &group_exists, caller)?;
+        check_argument(action, group_exists, caller)?;
         promise.admit(action)
     })
 }

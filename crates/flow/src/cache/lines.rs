@@ -1,6 +1,6 @@
 //! The cache's lines: two places per key, replaced within quotas.
 
-use super::Kept;
+use super::Trace;
 use wire::WORDS;
 
 /// A key packed by its switch's union mask, zeros behind.
@@ -18,13 +18,13 @@ pub(super) struct Owner {
 struct Line {
     hash: u64,
     owner: Owner,
-    trace: Kept,
+    trace: Trace,
 }
 
 /// What a look for a key gave.
 pub(super) enum Found<'l> {
     /// Its trace.
-    Trace(&'l Kept),
+    Hit(&'l Trace),
     /// A trace from before the tables changed.
     Stale,
     /// Nothing.
@@ -80,7 +80,7 @@ impl Lines {
                 continue;
             }
             match line.owner.epoch {
-                epoch if epoch == owner.epoch => return Found::Trace(&line.trace),
+                epoch if epoch == owner.epoch => return Found::Hit(&line.trace),
                 0 => {}
                 _ => found = Found::Stale,
             }
@@ -89,7 +89,7 @@ impl Lines {
     }
 
     /// Keeps a trace, if the owner's quota has room for it.
-    pub fn insert(&mut self, owner: Owner, hash: u64, key: &Packed, trace: &Kept) {
+    pub fn insert(&mut self, owner: Owner, hash: u64, key: &Packed, trace: &Trace) {
         let places = self.places(owner, hash);
         let same = |&at: &usize| {
             self.lines[at].hash == hash
@@ -161,7 +161,7 @@ mod tests {
     }
 
     fn holds(lines: &Lines, owner: Owner, n: u64) -> bool {
-        matches!(lines.find(owner, scatter(n), &key(n)), Found::Trace(_))
+        matches!(lines.find(owner, scatter(n), &key(n)), Found::Hit(_))
     }
 
     fn held(lines: &Lines, owner: Owner, keys: std::ops::Range<u64>) -> usize {
@@ -172,9 +172,9 @@ mod tests {
     fn a_flood_of_one_switch_leaves_the_other_its_share() {
         let mut lines = Lines::new(1024);
         let (calm, wild) = (Owner { switch: 1, epoch: 5 }, Owner { switch: 2, epoch: 9 });
-        (0..256).for_each(|n| lines.insert(calm, scatter(n), &key(n), &Kept::default()));
+        (0..256).for_each(|n| lines.insert(calm, scatter(n), &key(n), &Trace::default()));
         let before = held(&lines, calm, 0..256);
-        (1000..101_000).for_each(|n| lines.insert(wild, scatter(n), &key(n), &Kept::default()));
+        (1000..101_000).for_each(|n| lines.insert(wild, scatter(n), &key(n), &Trace::default()));
         // The wild one may fill what is free and take from the calm one only up to half of all lines.
         assert!(
             before > 200 && held(&lines, calm, 0..256) > before / 4,
@@ -188,14 +188,14 @@ mod tests {
         let mut lines = Lines::new(16);
         let (old, new) = (Owner { switch: 0, epoch: 1 }, Owner { switch: 0, epoch: 2 });
         let found = |lines: &Lines, owner| match lines.find(owner, 7, &key(7)) {
-            Found::Trace(_) => "trace",
+            Found::Hit(_) => "trace",
             Found::Stale => "stale",
             Found::Absent => "absent",
         };
         assert_eq!(found(&lines, old), "absent");
-        lines.insert(old, 7, &key(7), &Kept::default());
+        lines.insert(old, 7, &key(7), &Trace::default());
         assert_eq!((found(&lines, old), found(&lines, new)), ("trace", "stale"));
-        lines.insert(new, 7, &key(7), &Kept::default());
+        lines.insert(new, 7, &key(7), &Trace::default());
         assert_eq!((found(&lines, old), found(&lines, new)), ("stale", "trace"));
     }
 }

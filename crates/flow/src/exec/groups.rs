@@ -1,7 +1,8 @@
 //! Groups: each bucket works on a copy of its own, except the last bucket of the last group, which takes the packet.
 
-use super::{Kind, MAX_CHAIN, Origin, Pending, Run, Trail, flow_hash};
+use super::{Kind, Origin, Pending, Run, Trail, flow_hash};
 use crate::group::Program;
+use crate::limits::MAX_CHAIN;
 use crate::packet::{Packet, Sink, Then};
 use std::ops::ControlFlow;
 use wire::DropReason;

@@ -4,21 +4,21 @@
 //! order of the packets.
 
 use crate::action::PortNo;
+use crate::limits::LANES;
 use crate::packet::{Packet, Sink};
-use crate::process::BATCH;
 use std::ops::Range;
 
 /// The ports of packets of which the sink has not heard yet.
 pub(crate) struct Leaving<'s, S> {
     sink: &'s mut S,
-    ports: [PortNo; BATCH],
+    ports: [PortNo; LANES],
     /// Packets of which it has heard.
     told: usize,
 }
 
 impl<'s, S: Sink> Leaving<'s, S> {
     pub fn new(sink: &'s mut S) -> Self {
-        Self { sink, ports: [0; BATCH], told: 0 }
+        Self { sink, ports: [0; LANES], told: 0 }
     }
 
     /// These packets leave by this port, which can send; every packet ahead has been named here or in [`Leaving::otherwise`].

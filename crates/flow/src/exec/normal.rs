@@ -3,9 +3,9 @@
 use super::Env;
 use super::leave::{Leaves, by, by_all};
 use crate::action::PortNo;
+use crate::limits::LANES;
 use crate::mac::{Macs, Spot};
 use crate::packet::Packet;
-use crate::process::BATCH;
 use arrayvec::ArrayVec;
 use std::hint::black_box;
 use wire::{DropReason, Field, Key};
@@ -50,7 +50,7 @@ impl<'a> Env<'a> {
         mut leaves: impl FnMut(Leaves<'a>),
     ) {
         let macs = self.macs.at(self.now);
-        let stations: ArrayVec<_, BATCH> =
+        let stations: ArrayVec<_, LANES> =
             keys.clone().map(|key| Stations::of(key, &macs)).collect();
         black_box(
             stations

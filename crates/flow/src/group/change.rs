@@ -1,11 +1,8 @@
 //! What a controller asks of the group table, and how it may be refused.
 
+use crate::action::ActionError;
 use crate::action::{Action, PortNo};
-use crate::exec::MAX_CHAIN;
-use crate::validate::ActionError;
-
-/// Highest group number (`OFPG_MAX`).
-pub const MAX_GROUP: u32 = 0xffff_ff00;
+use crate::limits::MAX_CHAIN;
 
 /// How a group chooses among its buckets.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

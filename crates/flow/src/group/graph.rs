@@ -3,7 +3,7 @@
 use super::entry::destination;
 use super::{Bucket, Group, GroupModError, GroupTable};
 use crate::action::{Action, Output};
-use crate::exec::MAX_CHAIN;
+use crate::limits::MAX_CHAIN;
 use crate::ports::PortTable;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

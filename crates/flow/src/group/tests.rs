@@ -1,9 +1,9 @@
 use super::*;
+use crate::action::ActionError;
 use crate::action::{Action, Output, PortNo};
-use crate::exec::MAX_CHAIN;
+use crate::limits::MAX_CHAIN;
 use crate::ports::PortState;
 use crate::tally::Counted;
-use crate::validate::ActionError;
 
 const NOW: Nanos = Nanos(5_000);
 

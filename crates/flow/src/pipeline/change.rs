@@ -165,7 +165,7 @@ impl Pipeline {
         {
             return Err(FlowModError::BadGoto { table, goto });
         }
-        validate(change, &self.groups, &self.meters)?;
+        validate(change, |group| self.groups.contains(group), |meter| self.meters.contains(meter))?;
         Ok(table)
     }
 

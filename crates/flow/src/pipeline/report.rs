@@ -4,7 +4,8 @@ use super::Pipeline;
 use crate::Instructions;
 use crate::stats::{Aggregate, FlowFilter, FlowStats, TableStats};
 use crate::store::RecordId;
-use crate::table::{Table, key_of};
+use crate::table::Table;
+use crate::template::key_of;
 use crate::time::Nanos;
 use std::sync::Arc;
 

@@ -9,10 +9,11 @@ mod through;
 mod together;
 
 use super::*;
+use crate::limits::LANES;
 use crate::{
-    Action, Aggregate, BATCH, Cache, FlowCommand, FlowFilter, FlowFlags, FlowMod, FlowModError,
-    FragMode, Instructions, Miss, Output, Packet, PacketIn, PortNo, RemovedReason, Sink,
-    SwitchConfig, Then, process,
+    Action, Aggregate, Cache, FlowCommand, FlowFilter, FlowFlags, FlowMod, FlowModError, FragMode,
+    Instructions, Miss, Output, Packet, PacketIn, PortNo, RemovedReason, Sink, SwitchConfig, Then,
+    process,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;

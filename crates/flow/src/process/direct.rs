@@ -1,9 +1,9 @@
 //! The short way of a batch whose first table is also its last: look up, count, run.
 
-use super::BATCH;
+use super::Workspace;
 use super::walk::Walker;
-use crate::cache::Cache;
 use crate::exec::{Leaving, Run};
+use crate::limits::LANES;
 use crate::packet::{Packet, Sink};
 use crate::program::Program;
 use crate::snapshot::Snapshot;
@@ -16,35 +16,35 @@ use wire::Key;
 pub(super) fn search(
     snapshot: &Snapshot,
     view: &TableView,
-    cache: &mut Cache,
+    work: &mut Workspace,
     keys: &[&Key],
 ) -> Found {
-    let mut found = [RecordId::NONE; BATCH];
-    let probes = view.template.search(snapshot.searched(), keys, &mut cache.scratch, &mut found);
+    let mut found = [RecordId::NONE; LANES];
+    let probes = view.template.search(snapshot.searched(), keys, &mut work.scratch, &mut found);
     let matches = found[..keys.len()].iter().filter(|id| id.is_some()).count();
-    view.counters.add(cache.worker, keys.len() as u64, matches as u64, u64::from(probes));
+    view.counters.add(work.worker, keys.len() as u64, matches as u64, u64::from(probes));
     found
 }
 
 /// Counts a batch, none of which was refused, and runs what was found. `one_port`: all came in by the same one.
 pub(super) fn run(
     snapshot: &Snapshot,
-    cache: &mut Cache,
+    work: &mut Workspace,
     packets: &mut [&mut Packet<'_>],
     (found, one_port): (&Found, bool),
     now: Nanos,
     sink: &mut impl Sink,
 ) {
     // All that may not be in the cache is read in a pass of its own.
-    let mut programs = [None; BATCH];
-    count(snapshot, cache.worker, packets, found, tick(now), &mut programs);
+    let mut programs = [None; LANES];
+    count(snapshot, work.worker, packets, found, tick(now), &mut programs);
     let mut leaving = Leaving::new(sink);
     // Packets are run together if all are alike, else one by one: where short runs end, the processor cannot guess.
     if one_port && all_equal(&found[..packets.len()]) {
         let all = packets.len();
-        run_each((snapshot, cache, now), packets, (found, &programs), &mut leaving, all);
+        run_each((snapshot, work, now), packets, (found, &programs), &mut leaving, all);
     } else {
-        run_each((snapshot, cache, now), packets, (found, &programs), &mut leaving, 1);
+        run_each((snapshot, work, now), packets, (found, &programs), &mut leaving, 1);
     }
     leaving.finish(packets);
 }
@@ -52,14 +52,14 @@ pub(super) fn run(
 /// Runs what was found, `together` packets at a time, which are alike. Inlined, so that one at a time is no loop.
 #[inline(always)]
 fn run_each<S: Sink>(
-    (snapshot, cache, now): (&Snapshot, &mut Cache, Nanos),
+    (snapshot, work, now): (&Snapshot, &mut Workspace, Nanos),
     packets: &mut [&mut Packet<'_>],
     (found, programs): (&Found, &Programs<'_>),
     leaving: &mut Leaving<'_, S>,
     together: usize,
 ) {
     let env = snapshot.env(now);
-    let mut walker = Walker::new(snapshot, cache.worker, &mut cache.scratch, now);
+    let mut walker = Walker::new(snapshot, work.worker, &mut work.scratch, now);
     for from in (0..packets.len()).step_by(together) {
         let (id, which) = (found[from], from..from + together);
         match programs[from].map(|program| (program, &program.straight)) {
@@ -93,11 +93,11 @@ pub(super) fn count_only(
     found: &Found,
     now: Nanos,
 ) {
-    count(snapshot, worker, packets, found, tick(now), &mut [None; BATCH]);
+    count(snapshot, worker, packets, found, tick(now), &mut [None; LANES]);
 }
 
 /// The program of the entry that each packet hit.
-type Programs<'s> = [Option<&'s Program>; BATCH];
+type Programs<'s> = [Option<&'s Program>; LANES];
 
 /// Counts packets on their entries, neighbours on one entry together, and gives the program of each.
 #[inline]

@@ -4,10 +4,11 @@
 //! are like it in all that any table looks at. Then a batch is one packet: one search, one addition to each counter, and no key, no parse,
 //! no verdict for each. It is what [`super::process`] would do, in less.
 
-use super::BATCH;
+use super::Workspace;
 use crate::action::PortNo;
-use crate::cache::{Cache, Known, Model};
+use crate::cache::{Known, Model};
 use crate::config::FragMode;
+use crate::limits::LANES;
 use crate::snapshot::Snapshot;
 use crate::store::{RecordId, tick};
 use crate::template::{Scratch, TableView};
@@ -29,28 +30,28 @@ impl Snapshot {
     #[inline]
     pub fn through_batch<'h>(
         &self,
-        cache: &mut Cache,
+        work: &mut Workspace,
         in_port: PortNo,
         heads: impl Iterator<Item = &'h Head> + Clone,
     ) -> Option<Through<'_>> {
-        match self.blind(cache, in_port) {
+        match self.blind(work, in_port) {
             Some((entry, port)) => self.way(entry, port?),
-            None => self.through_alike(cache, in_port, heads),
+            None => self.through_alike(work, in_port, heads),
         }
     }
 
     /// Where every packet goes that comes in by `in_port` without a tunnel id; `None` if that depends on the packet, or if anything else
     /// becomes of it than to leave by one port as it is.
     #[inline]
-    pub fn through(&self, cache: &mut Cache, in_port: PortNo) -> Option<Through<'_>> {
-        let (entry, port) = self.blind(cache, in_port)?;
+    pub fn through(&self, work: &mut Workspace, in_port: PortNo) -> Option<Through<'_>> {
+        let (entry, port) = self.blind(work, in_port)?;
         self.way(entry, port?)
     }
 
     /// What is known of every packet that comes in by `in_port`.
     #[inline]
-    fn blind(&self, cache: &mut Cache, in_port: PortNo) -> Known {
-        let Cache { ways, scratch, .. } = cache;
+    fn blind(&self, work: &mut Workspace, in_port: PortNo) -> Known {
+        let Workspace { ways, scratch, .. } = work;
         ways.of(self.serial, in_port, || self.search_blind(scratch, in_port))
     }
 
@@ -68,7 +69,7 @@ impl Snapshot {
     #[inline]
     pub(crate) fn through_alike<'h>(
         &self,
-        cache: &mut Cache,
+        work: &mut Workspace,
         in_port: PortNo,
         heads: impl Iterator<Item = &'h Head> + Clone,
     ) -> Option<Through<'_>> {
@@ -76,21 +77,21 @@ impl Snapshot {
         if !self.view.likeness.as_ref()?.holds(heads) {
             return None;
         }
-        let (entry, port) = self.search_one(cache, in_port, first)?;
+        let (entry, port) = self.search_one(work, in_port, first)?;
         self.way(entry, port)
     }
 
     /// The entry that this packet finds, which came in by `in_port` without a tunnel id, and where it leads.
     fn search_one(
         &self,
-        cache: &mut Cache,
+        work: &mut Workspace,
         in_port: PortNo,
         head: &Head,
     ) -> Option<(RecordId, PortNo)> {
         let view = self.view.table(0)?;
         let (key, _) = wire::parse(head, in_port);
-        let mut found = [RecordId::NONE; BATCH];
-        view.template.search(self.searched(), &[&key], &mut cache.scratch, &mut found);
+        let mut found = [RecordId::NONE; LANES];
+        view.template.search(self.searched(), &[&key], &mut work.scratch, &mut found);
         let entry = Some(found[0]).filter(|entry| entry.is_some())?;
         Some((entry, self.leads(entry, in_port)?))
     }
@@ -98,33 +99,33 @@ impl Snapshot {
     /// Whether to look for packets of the next batch from `in_port` that are like others ([`Snapshot::through_like`]). It is taken to be in vain until
     /// [`Snapshot::found_like`] is called.
     #[inline]
-    pub fn looks_for_like(&self, cache: &mut Cache, in_port: PortNo) -> bool {
-        self.view.likeness.is_some() && cache.models.attempts(self.serial, in_port).are_due()
+    pub fn looks_for_like(&self, work: &mut Workspace, in_port: PortNo) -> bool {
+        self.view.likeness.is_some() && work.models.attempts(self.serial, in_port).are_due()
     }
 
     /// It was not in vain.
     #[inline]
-    pub fn found_like(&self, cache: &mut Cache, in_port: PortNo) {
-        cache.models.attempts(self.serial, in_port).succeeded();
+    pub fn found_like(&self, work: &mut Workspace, in_port: PortNo) {
+        work.models.attempts(self.serial, in_port).succeeded();
     }
 
     /// The way of packets that are like the one [learned](Snapshot::learn_like) last of those that came in by `in_port`, and what those are.
     #[inline]
     pub fn through_like<'c>(
         &self,
-        cache: &'c Cache,
+        work: &'c Workspace,
         in_port: PortNo,
     ) -> Option<(Through<'_>, &'c Pattern)> {
-        let Model { pattern, entry, port } = cache.models.get(self.serial, in_port)?;
+        let Model { pattern, entry, port } = work.models.get(self.serial, in_port)?;
         Some((self.way(*entry, *port)?, pattern))
     }
 
     /// Finds out which way packets like this one go, which came in by `in_port` without a tunnel id. `None` if anything else becomes of them than to leave by one port as they are, or if it cannot be told.
     #[inline(never)]
-    pub fn learn_like(&self, cache: &mut Cache, in_port: PortNo, head: &Head) -> Option<()> {
+    pub fn learn_like(&self, work: &mut Workspace, in_port: PortNo, head: &Head) -> Option<()> {
         let pattern = self.view.likeness.as_ref()?.pattern(head)?;
-        let (entry, port) = self.search_one(cache, in_port, head)?;
-        cache.models.set(self.serial, in_port, Model { pattern, entry, port });
+        let (entry, port) = self.search_one(work, in_port, head)?;
+        work.models.set(self.serial, in_port, Model { pattern, entry, port });
         Some(())
     }
 
@@ -151,9 +152,9 @@ impl Through<'_> {
     }
 
     /// Counts packets that go this way.
-    pub fn count(&self, cache: &Cache, packets: u64, bytes: u64, now: Nanos) {
-        self.view.counters.add(cache.worker, packets, packets, 1);
+    pub fn count(&self, work: &Workspace, packets: u64, bytes: u64, now: Nanos) {
+        self.view.counters.add(work.worker, packets, packets, 1);
         let line = self.snapshot.line(self.entry);
-        self.snapshot.arena.count(self.entry, line, cache.worker, packets, bytes, tick(now));
+        self.snapshot.arena.count(self.entry, line, work.worker, packets, bytes, tick(now));
     }
 }

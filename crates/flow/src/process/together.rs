@@ -7,12 +7,13 @@
 //! **Two steps.** [`Snapshot::together`] finds out and changes nothing, but that a bridge learns where stations are, which it would do again. [`Together::run`] counts and edits, once the
 //! caller knows that the port takes them all.
 
-use super::BATCH;
+use super::Workspace;
 use super::direct::Same;
 use crate::action::{Output, PortNo};
-use crate::cache::{Attempts, Cache};
+use crate::cache::Attempts;
 use crate::config::FragMode;
 use crate::exec::{Leaves, Straight};
+use crate::limits::LANES;
 use crate::snapshot::Snapshot;
 use crate::store::{RecordId, tick};
 use crate::template::TableView;
@@ -20,7 +21,7 @@ use crate::time::Nanos;
 use wire::{Depth, Field, Head, Key, Layers};
 
 /// Most packets of a batch.
-const MOST: usize = 2 * BATCH;
+const MOST: usize = 2 * LANES;
 
 /// A worker's memory for it.
 pub(crate) struct Aside {
@@ -58,7 +59,7 @@ impl Snapshot {
     #[inline]
     pub fn together<'h>(
         &self,
-        cache: &mut Cache,
+        work: &mut Workspace,
         in_port: PortNo,
         heads: impl ExactSizeIterator<Item = &'h Head> + Clone,
         now: Nanos,
@@ -70,7 +71,7 @@ impl Snapshot {
         if !admits || self.view.is_worth_caching() || !(1..=MOST).contains(&count) {
             return None;
         }
-        let Cache { aside, scratch, .. } = cache;
+        let Workspace { aside, scratch, .. } = work;
         let attempts = &mut aside.attempts[in_port as usize % 16];
         if !attempts.are_due() {
             return None;
@@ -78,9 +79,9 @@ impl Snapshot {
         parse(heads.clone(), (in_port, self.depth()), aside);
         let mut probes = 0;
         for (keys, ids) in
-            aside.keys[..count].chunks(BATCH).zip(aside.found.chunks_exact_mut(BATCH))
+            aside.keys[..count].chunks(LANES).zip(aside.found.chunks_exact_mut(LANES))
         {
-            let mut each = [&keys[0]; BATCH];
+            let mut each = [&keys[0]; LANES];
             each.iter_mut().zip(keys).for_each(|(at, key)| *at = key);
             let ids = ids.first_chunk_mut()?;
             probes += view.template.search(self.searched(), &each[..keys.len()], scratch, ids);
@@ -123,7 +124,7 @@ impl Snapshot {
             }
             Output::Normal if !straight.edits() => {
                 let (mut exit, mut is_one) = (None, true);
-                for keys in keys.chunks(BATCH) {
+                for keys in keys.chunks(LANES) {
                     env.bridged_each(keys.iter(), |leaves| match leaves {
                         Leaves::By(port) => is_one &= *exit.get_or_insert(port) == port,
                         _ => is_one = false,
@@ -160,12 +161,12 @@ impl Together<'_> {
     #[inline]
     pub fn run<'h>(
         &self,
-        cache: &mut Cache,
+        work: &mut Workspace,
         packets: impl Iterator<Item = (&'h mut Head, usize)>,
         now: Nanos,
     ) {
         let Self { snapshot, view, straight, in_port, probes, .. } = *self;
-        let Cache { aside, worker, .. } = cache;
+        let Workspace { aside, worker, .. } = work;
         let Aside { keys, layers, found, attempts } = &mut **aside;
         attempts[in_port as usize % 16].succeeded();
         let (mut same, mut count) = (Same::default(), 0);

@@ -1,12 +1,12 @@
 //! One packet through its programs, and through further tables where its trace ends early.
 
-use super::trace::{End, Trace};
 use crate::action::{Action, Output};
 use crate::action_set::ActionSet;
+use crate::cache::{End, Trace};
 use crate::config::Miss;
 use crate::exec::{Origin, Run, Tables, Trail, WHOLE};
+use crate::limits::LANES;
 use crate::packet::Sink;
-use crate::process::BATCH;
 use crate::program::{Onward, Program, Tells};
 use crate::snapshot::Snapshot;
 use crate::store::{RecordId, tick};
@@ -75,7 +75,7 @@ impl<'w> Walker<'w> {
     /// Searches one table for the packet as it is now, and counts.
     fn look_up<S: Sink>(&mut self, run: &Run<'_, '_, S>, table: u8) -> Option<RecordId> {
         let view = self.snapshot.view.table(table)?;
-        let mut found = [RecordId::NONE; BATCH];
+        let mut found = [RecordId::NONE; LANES];
         let packet = run.packet();
         let probes = view.template.search(
             self.snapshot.searched(),

@@ -1,9 +1,10 @@
 //! Chooses a table's template and keeps the compiled ones in step with the entries.
 
-use super::select::key_of;
-use super::{Table, Tuple};
-use crate::pipeline::Store;
+use super::Table;
 use crate::store::RecordId;
+use crate::store::Store;
+use crate::template::Tuple;
+use crate::template::key_of;
 use crate::template::{Masks, Probe, Single, Template, prefix, ternary};
 use std::collections::HashSet;
 use wire::Key;

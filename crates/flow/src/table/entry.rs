@@ -2,7 +2,7 @@
 
 use super::Table;
 use crate::flow_mod::FlowFlags;
-use crate::pipeline::{Afterwards, Store};
+use crate::store::{Afterwards, Store};
 use crate::store::{Full, RecordId, Rule};
 use crate::time::Nanos;
 use wire::Key;

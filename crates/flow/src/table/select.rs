@@ -1,11 +1,12 @@
 //! Which entries a filter selects, and which entries overlap.
 
+use super::Table;
 use super::entry::chain;
-use super::{Table, Tuple};
-use crate::pipeline::Store;
 use crate::program::{actions, same_destination};
 use crate::stats::FlowFilter;
 use crate::store::RecordId;
+use crate::store::Store;
+use crate::template::{Tuple, key_of};
 use crate::{Action, Instructions};
 use wire::{Key, WORDS};
 
@@ -53,11 +54,6 @@ impl Table {
                 })
         })
     }
-}
-
-/// The whole key of a record.
-pub(crate) fn key_of(store: &Store, tuple: &Tuple, id: RecordId) -> Key {
-    tuple.plan.unpack(&tuple.key_of(store, id).0)
 }
 
 /// Every entry of a tuple.

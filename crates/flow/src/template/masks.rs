@@ -2,12 +2,12 @@
 
 use super::probe::{Probe, Scratch};
 use super::{Found, Searched};
-use crate::process::BATCH;
+use crate::limits::LANES;
 use crate::store::RecordId;
 use wire::Key;
 
 /// Priority of what was found for each key so far.
-pub(super) type Best = [Option<u16>; BATCH];
+pub(super) type Best = [Option<u16>; LANES];
 
 /// The masks, highest priority first.
 pub(crate) struct Masks {
@@ -40,7 +40,7 @@ impl Masks {
         found: &mut Found,
     ) -> u32 {
         found[..keys.len()].fill(RecordId::NONE);
-        let mut best = [None; BATCH];
+        let mut best = [None; LANES];
         self.improve(at, keys, scratch, found, &mut best)
     }
 
@@ -76,17 +76,17 @@ impl Masks {
     ) -> u32 {
         let mut probes = 0;
         for probe in &self.probes {
-            let mut lanes = [0_u8; BATCH];
+            let mut lanes = [0_u8; LANES];
             let mut left = 0;
             for (lane, best) in best.iter().enumerate().take(keys.len()) {
-                lanes[left % BATCH] = lane as u8;
+                lanes[left % LANES] = lane as u8;
                 left += usize::from(*best < Some(probe.top));
             }
             if left == 0 {
                 break;
             }
-            let some: [&Key; BATCH] = std::array::from_fn(|i| keys[lanes[i] as usize % keys.len()]);
-            let mut hits = [RecordId::NONE; BATCH];
+            let some: [&Key; LANES] = std::array::from_fn(|i| keys[lanes[i] as usize % keys.len()]);
+            let mut hits = [RecordId::NONE; LANES];
             probes += probe.search(at, &some[..left], scratch, &mut hits);
             for (&lane, &hit) in lanes[..left].iter().zip(&hits).filter(|(_, hit)| hit.is_some()) {
                 let priority = Some(priority(at, hit));

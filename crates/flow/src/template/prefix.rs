@@ -10,12 +10,12 @@ mod builder;
 
 pub(crate) use builder::Builder;
 
+use super::Tuple;
 use super::single::{Single, Words};
 use super::{Found, Searched};
-use crate::pipeline::Store;
-use crate::process::BATCH;
+use crate::limits::LANES;
 use crate::store::RecordId;
-use crate::table::Tuple;
+use crate::store::Store;
 use arrayvec::ArrayVec;
 use std::hint::{black_box, select_unpredictable};
 use std::sync::Arc;
@@ -163,8 +163,8 @@ pub(crate) struct Prefix {
 impl Prefix {
     /// Searches for each key, all of them in step, so that their cache misses overlap.
     pub fn search(&self, at: Searched<'_>, keys: &[&Key], found: &mut Found) -> u32 {
-        let mut descents = ArrayVec::<Descent<'_>, BATCH>::new();
-        for key in keys.iter().take(BATCH) {
+        let mut descents = ArrayVec::<Descent<'_>, LANES>::new();
+        for key in keys.iter().take(LANES) {
             let address = (key.0[self.word % WORDS] >> self.shift) as u32;
             descents.push(Descent::begin(&self.pages[(address >> 24) as usize], address));
         }

@@ -3,11 +3,11 @@
 //! Each pass is a loop without dependences between its turns, so the processor has the cache misses of the whole batch
 //! in flight at once; that is worth a factor of ten on a table that does not fit its caches.
 
+use super::Tuple;
 use super::ternary::Work;
 use super::{Found, Searched};
-use crate::process::BATCH;
+use crate::limits::LANES;
 use crate::store::{Bucket, FIRST_WORDS, IndexView, Line, Plan, RecordId};
-use crate::table::Tuple;
 use std::hint::black_box;
 use std::sync::Arc;
 use wire::{Depth, Key, WORDS};
@@ -17,18 +17,18 @@ const FAR: u32 = 4096;
 
 /// Working memory of searches, kept by the worker so that no search has to clear it.
 pub(crate) struct Scratch {
-    rows: [[u64; BATCH]; WORDS],
-    hashes: [u64; BATCH],
-    bits: [u32; BATCH],
+    rows: [[u64; LANES]; WORDS],
+    hashes: [u64; LANES],
+    bits: [u32; LANES],
     pub(super) ternary: Work,
 }
 
 impl Default for Scratch {
     fn default() -> Self {
         Self {
-            rows: [[0; BATCH]; WORDS],
-            hashes: [0; BATCH],
-            bits: [0; BATCH],
+            rows: [[0; LANES]; WORDS],
+            hashes: [0; LANES],
+            bits: [0; LANES],
             ternary: Work::default(),
         }
     }
@@ -71,7 +71,7 @@ impl Probe {
         if self.depth != Depth::Nothing {
             return None;
         }
-        let mut found = [RecordId::NONE; BATCH];
+        let mut found = [RecordId::NONE; LANES];
         self.search(at, &[key], scratch, &mut found);
         Some(found[0])
     }
@@ -102,7 +102,7 @@ impl Probe {
         found: &mut Found,
     ) -> u32 {
         let words = if N == 0 { self.plan.words() } else { N };
-        let all = keys.len().min(BATCH);
+        let all = keys.len().min(LANES);
         let Scratch { rows, hashes, bits, .. } = scratch;
         self.plan.pack_rows(&keys[..all], rows);
         let rows = &rows[..words];
@@ -111,7 +111,7 @@ impl Probe {
         at.secret.hash_rows(rows, count, hashes);
         let (hashes, whole) = (&hashes[..count], found);
         let found = &mut whole[..count];
-        let mut buckets = [self.index.bucket(0); BATCH];
+        let mut buckets = [self.index.bucket(0); LANES];
         buckets.iter_mut().zip(hashes).for_each(|(at, &hash)| *at = self.index.bucket(hash));
         if self.far {
             black_box(buckets[..count].iter().fold(0, |sum, bucket| sum ^ bucket.touch()));
@@ -137,7 +137,7 @@ impl Probe {
     fn compare<const N: usize>(
         &self,
         at: Searched<'_>,
-        rows: &[[u64; BATCH]],
+        rows: &[[u64; LANES]],
         found: &[RecordId],
     ) -> u32 {
         let mut missing = 0;
@@ -152,9 +152,9 @@ impl Probe {
         }
         // Stands in for what is no record.
         let Some(some) = at.arena.short_line(RecordId(0)) else {
-            return u32::MAX >> (BATCH - found.len());
+            return u32::MAX >> (LANES - found.len());
         };
-        let mut lines = [some; BATCH];
+        let mut lines = [some; LANES];
         for (line, &id) in lines.iter_mut().zip(found) {
             *line = at.arena.short_line(id).unwrap_or(some);
         }
@@ -173,7 +173,7 @@ impl Probe {
         at: Searched<'_>,
         hash: u64,
         bits: u32,
-        rows: &[[u64; BATCH]],
+        rows: &[[u64; LANES]],
         lane: usize,
     ) -> RecordId {
         let bucket: &Bucket = self.index.bucket(hash);
@@ -189,9 +189,9 @@ impl Probe {
 
 /// Whether the first `count` keys are the same.
 #[inline]
-fn are_alike(rows: &[[u64; BATCH]], count: usize) -> bool {
-    let differ = |row: &[u64; BATCH]| {
-        row[..count.min(BATCH)].iter().fold(0, |differ, word| differ | (word ^ row[0]))
+fn are_alike(rows: &[[u64; LANES]], count: usize) -> bool {
+    let differ = |row: &[u64; LANES]| {
+        row[..count.min(LANES)].iter().fold(0, |differ, word| differ | (word ^ row[0]))
     };
     rows.iter().all(|row| differ(row) == 0)
 }
@@ -200,7 +200,7 @@ fn are_alike(rows: &[[u64; BATCH]], count: usize) -> bool {
 fn is_hit<const N: usize>(
     at: Searched<'_>,
     id: RecordId,
-    rows: &[[u64; BATCH]],
+    rows: &[[u64; LANES]],
     lane: usize,
 ) -> bool {
     if is_short(N) {
@@ -213,7 +213,7 @@ fn is_hit<const N: usize>(
     let differ = rows
         .iter()
         .enumerate()
-        .fold(0, |differ, (word, row)| differ | row[lane % BATCH] ^ record.key_word(word));
+        .fold(0, |differ, (word, row)| differ | row[lane % LANES] ^ record.key_word(word));
     differ == 0 && record.is_visible(at.generation)
 }
 
@@ -227,10 +227,10 @@ fn is_hit_line<const N: usize>(
     at: Searched<'_>,
     id: RecordId,
     line: &Line,
-    rows: &[[u64; BATCH]],
+    rows: &[[u64; LANES]],
     lane: usize,
 ) -> bool {
     let differ =
-        (0..N).fold(0, |differ, word| differ | rows[word][lane % BATCH] ^ line.key_word(word));
+        (0..N).fold(0, |differ, word| differ | rows[word][lane % LANES] ^ line.key_word(word));
     differ == 0 && line.is_visible(at.generation) && id.is_some()
 }

@@ -1,9 +1,9 @@
 //! One entry, compared directly.
 
 use super::Found;
-use crate::pipeline::Store;
+use super::{Tuple, key_of};
 use crate::store::RecordId;
-use crate::table::{Tuple, key_of};
+use crate::store::Store;
 use wire::{Depth, Key, WORDS};
 
 /// A mask and a key, word by word, where the mask has bits.

@@ -18,7 +18,7 @@ use super::masks::{Best, Masks};
 use super::probe::Scratch;
 use super::single::Words;
 use super::{Found, Searched};
-use crate::process::BATCH;
+use crate::limits::LANES;
 use crate::store::RecordId;
 use strip::{BITS, STRIP, Strip};
 use wire::{Key, WORDS};
@@ -66,7 +66,7 @@ impl Block {
     fn admit(&self, keys: &[&Key], mut lanes: u32, work: &mut Work) -> u32 {
         let mut admitted = 0;
         while lanes != 0 {
-            let lane = lanes.trailing_zeros() as usize % BATCH;
+            let lane = lanes.trailing_zeros() as usize % LANES;
             lanes &= lanes - 1;
             let (key, bytes) = (keys[lane], &mut work.bytes[lane]);
             for &word in &self.words {
@@ -95,7 +95,7 @@ impl Block {
         for strip in 0..STRIPS {
             let mut left = lanes;
             while left != 0 {
-                let lane = left.trailing_zeros() as usize % BATCH;
+                let lane = left.trailing_zeros() as usize % LANES;
                 left &= left - 1;
                 if self.skips && work.groups[lane] >> (strip * STRIP * 4) & GROUPS == 0 {
                     continue;
@@ -138,14 +138,14 @@ fn nibbles(bytes: &Bytes, chunk: u8) -> (usize, usize) {
 
 /// Working memory of a search.
 pub(super) struct Work {
-    bytes: [Bytes; BATCH],
-    groups: [u64; BATCH],
-    places: [u32; BATCH],
+    bytes: [Bytes; LANES],
+    groups: [u64; LANES],
+    places: [u32; LANES],
 }
 
 impl Default for Work {
     fn default() -> Self {
-        Self { bytes: [[0; WORDS * 8]; BATCH], groups: [0; BATCH], places: [0; BATCH] }
+        Self { bytes: [[0; WORDS * 8]; LANES], groups: [0; LANES], places: [0; LANES] }
     }
 }
 
@@ -175,9 +175,9 @@ impl Ternary {
         found: &mut Found,
     ) -> u32 {
         found[..keys.len()].fill(RecordId::NONE);
-        let mut best: Best = [None; BATCH];
+        let mut best: Best = [None; LANES];
         let mut probes = 0;
-        let mut missing = (u64::from(u32::MAX) >> (BATCH - keys.len().min(BATCH))) as u32;
+        let mut missing = (u64::from(u32::MAX) >> (LANES - keys.len().min(LANES))) as u32;
         for block in &self.blocks {
             let admitted = block.admit(keys, missing, &mut scratch.ternary);
             let (left, strips) = block.search(admitted, &mut scratch.ternary);
@@ -185,7 +185,7 @@ impl Ternary {
             let mut hits = admitted & !left;
             missing &= !hits;
             while hits != 0 {
-                let lane = hits.trailing_zeros() as usize % BATCH;
+                let lane = hits.trailing_zeros() as usize % LANES;
                 hits &= hits - 1;
                 let place = scratch.ternary.places[lane] as usize;
                 (best[lane], found[lane]) = (Some(block.priorities[place]), block.records[place]);

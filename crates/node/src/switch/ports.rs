@@ -155,7 +155,8 @@ impl Switch {
     /// all (`OFPP_ANY`, 1.0's `OFPP_NONE`) is the controller.
     fn check_packet_out(&self, in_port: PortNo, actions: &[flow::Action]) -> Result<u32, Fault> {
         let control = self.control();
-        flow::validate_packet_out(actions, control.pipeline.groups()).map_err(action_fault)?;
+        flow::validate_packet_out(actions, |group| control.pipeline.groups().contains(group))
+            .map_err(action_fault)?;
         match in_port {
             PortNo::CONTROLLER | PortNo::ANY => Ok(PortNo::CONTROLLER.0),
             PortNo(number) if control.ports.contains_key(&number) => Ok(number),

@@ -141,13 +141,13 @@ fn several_workers_count_exactly() {
             scope.spawn(move || {
                 let mut cache = Cache::new(worker, [1, 2], 64);
                 (0..1000).for_each(|_| {
-                    verdicts(snapshot, &mut cache, &[key; BATCH]);
+                    verdicts(snapshot, &mut cache, &[key; LANES]);
                 });
             });
         }
     });
     let sum = total(&pipeline);
-    assert_eq!((sum.packets, sum.bytes), (4 * 1000 * BATCH as u64, 4 * 1000 * BATCH as u64 * 60));
+    assert_eq!((sum.packets, sum.bytes), (4 * 1000 * LANES as u64, 4 * 1000 * LANES as u64 * 60));
 }
 
 #[test]

@@ -59,10 +59,10 @@ fn churned(table: u8, rate: u64) -> CacheCounts {
         let change = rule(table, other as u32, key(other), to_port(4));
         pipeline.flow_mod(&FlowMod { command, ..change }, now).unwrap();
         let snapshot = pipeline.snapshot();
-        for _ in 0..rate / BATCH as u64 {
+        for _ in 0..rate / LANES as u64 {
             // Flows come in an order that no batch repeats.
-            let keys: Vec<Key> = (flow..flow + BATCH as u64).map(|n| key(n * 7 % FLOWS)).collect();
-            flow += BATCH as u64;
+            let keys: Vec<Key> = (flow..flow + LANES as u64).map(|n| key(n * 7 % FLOWS)).collect();
+            flow += LANES as u64;
             assert!(send(&snapshot, &mut cache, &keys, now).iter().all(|port| *port == Some(2)));
         }
     }

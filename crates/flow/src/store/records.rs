@@ -4,8 +4,8 @@
 //! what happens between two snapshots is seen by neither or by the later one. A record that some snapshot sees is
 //! *retired*: it waits until the oldest snapshot in use is younger than its death.
 
+use super::{Arena, RecordId, Secret};
 use crate::program::Interner;
-use crate::store::{Arena, RecordId, Secret};
 use std::collections::VecDeque;
 
 /// What is to be done once nobody sees a record.

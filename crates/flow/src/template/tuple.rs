@@ -1,11 +1,9 @@
 //! All entries of one table that share a mask: their packing, their index, their priorities.
 
-use crate::store::{Full, Index, Plan, RecordId};
+use crate::store::{Full, Index, Plan, RecordId, Store};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use wire::Key;
-
-use crate::pipeline::Store;
 
 /// One mask's entries.
 pub(crate) struct Tuple {
@@ -96,7 +94,7 @@ impl Tuple {
 
     /// The packed key of a record of this mask, and its hash.
     pub fn key_of(&self, store: &Store, id: RecordId) -> ([u64; wire::WORDS], u64) {
-        key_of(store, self.plan.words(), id)
+        packed_key(store, self.plan.words(), id)
     }
 
     /// Makes a record findable. Returns whether views of the index are outdated.
@@ -107,7 +105,7 @@ impl Tuple {
         let words = self.plan.words();
         self.index.insert(hash, id, |other| {
             let lives = store.arena.record(other).is_visible(store.next);
-            lives.then(|| key_of(store, words, other).1)
+            lives.then(|| packed_key(store, words, other).1)
         })
     }
 
@@ -117,7 +115,12 @@ impl Tuple {
     }
 }
 
-fn key_of(store: &Store, words: usize, id: RecordId) -> ([u64; wire::WORDS], u64) {
+/// The whole key of a record.
+pub(crate) fn key_of(store: &Store, tuple: &Tuple, id: RecordId) -> Key {
+    tuple.plan.unpack(&tuple.key_of(store, id).0)
+}
+
+fn packed_key(store: &Store, words: usize, id: RecordId) -> ([u64; wire::WORDS], u64) {
     let record = store.arena.record(id);
     let packed = std::array::from_fn(|i| if i < words { record.key_word(i) } else { 0 });
     (packed, store.secret.hash(&packed[..words]))

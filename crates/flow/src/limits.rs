@@ -1,0 +1,16 @@
+//! Numbers that several modules share.
+
+/// Packets looked up together: one bit of a `u32` each.
+pub(crate) const LANES: usize = 32;
+
+/// How deep groups may nest. Chosen; the group table refuses deeper chains.
+pub(crate) const MAX_CHAIN: u8 = 8;
+
+/// Most actions of one list. Chosen: a packet's copies are bounded apart from this.
+pub(crate) const MAX_ACTIONS: usize = 512;
+
+/// Highest group number (`OFPG_MAX`).
+pub const MAX_GROUP: u32 = 0xffff_ff00;
+
+/// Highest number of a port that is no reserved one (`OFPP_MAX`).
+pub const MAX_PORT: u32 = 0xffff_ff00;

@@ -1,0 +1,46 @@
+//! What a worker owns: its cache, and memory for the batch in work.
+
+use super::together::Aside;
+use crate::cache::{Cache, CacheCounts, Models, Traces, Ways};
+use crate::limits::LANES;
+use crate::template::Scratch;
+use wire::Key;
+
+/// One worker's cache and working memory.
+pub struct Workspace {
+    /// Owner of counters: 1..=255.
+    pub(crate) worker: u8,
+    pub(crate) scratch: Scratch,
+    pub(crate) ways: Ways,
+    pub(crate) models: Models,
+    /// Keys with metadata written to them.
+    pub(crate) keys: Box<[Key; LANES]>,
+    /// Traces of the batch in work.
+    pub(crate) traces: Box<Traces>,
+    /// What is known of a batch that may leave together.
+    pub(super) aside: Box<Aside>,
+    pub(super) cache: Cache,
+}
+
+impl Workspace {
+    /// The workspace of worker number `worker` (0..=254, distinct per thread that works on the same switches: it owns
+    /// counters), with a cache of about `entries` traces, keyed with a random `secret`. With 0 entries nothing is cached.
+    pub fn new(worker: u8, secret: [u64; 2], entries: usize) -> Self {
+        Self {
+            worker: worker.saturating_add(1),
+            scratch: Scratch::default(),
+            ways: Ways::default(),
+            models: Models::default(),
+            keys: Box::new([Key::default(); LANES]),
+            traces: Box::default(),
+            aside: Box::default(),
+            cache: Cache::new(secret, entries),
+        }
+    }
+
+    /// Takes the cache's counts since the last call.
+    #[inline]
+    pub fn take_counts(&mut self) -> CacheCounts {
+        self.cache.take_counts()
+    }
+}
