@@ -1,5 +1,6 @@
 //! Why a port could not be opened or changed, and what the user can do about it.
 
+use crate::host_use::HostUse;
 use crate::spec::NetnsRef;
 use std::io;
 use std::path::PathBuf;
@@ -87,6 +88,22 @@ pub enum OpenError {
         /// Each mode tried, with the reason.
         refused: Vec<String>,
     },
+    /// The host itself would lose what it uses the interface for.
+    #[error("{interface}: the host uses it ({uses}) and would be cut off")]
+    HostUse {
+        /// The interface.
+        interface: String,
+        /// For what.
+        uses: HostUse,
+    },
+    /// VLAN tags of its frames would be lost.
+    #[error("{interface}: AF_XDP would lose VLAN tags: {why}")]
+    Tags {
+        /// The interface.
+        interface: String,
+        /// What keeps them beside frames, and why that cannot be changed.
+        why: String,
+    },
     /// A tunnel's file of keys is not to be used.
     #[error("{interface}: keys of {}: {cause}", file.display())]
     Keys {
@@ -127,10 +144,13 @@ impl OpenError {
             Self::BadName { .. } => "read the interface's name",
             Self::Netns { .. } => "enter the network namespace",
             Self::Missing { .. } => "find the interface",
-            Self::WrongInterface { .. } | Self::Busy { .. } => "take the interface",
+            Self::WrongInterface { .. } | Self::Busy { .. } | Self::HostUse { .. } => {
+                "take the interface"
+            }
             Self::Mtu { .. } => "set the MTU",
             Self::Queues { .. } => "open the queues",
             Self::Xdp { .. } => "attach the XDP program",
+            Self::Tags { .. } => "keep VLAN tags in frames",
             Self::Keys { .. } => "read its keys",
             Self::Permission { step, .. } | Self::System { step, .. } => step,
         }
@@ -152,6 +172,13 @@ impl OpenError {
                 format!("set `queues` to {available} or less, or give it more (`ethtool -L {interface} …`)")
             }
             Self::Xdp { .. } => "use type = \"af_packet\", or xdp_mode = \"auto\"".into(),
+            Self::HostUse { .. } => {
+                "move addresses and routes to another interface (a TAP of the switch: --number local), or allow it: --take-over, take_over = true"
+                    .into()
+            }
+            Self::Tags { .. } => {
+                "use type = \"af_packet\"; or give the other end's namespace a name (`ip netns attach NAME PID`)".into()
+            }
             Self::System { source, .. } => match source.raw_os_error() {
                 Some(libc::EMFILE) => "raise the limit of open files (LimitNOFILE=)".into(),
                 Some(libc::ENOMEM | libc::ENOBUFS) => "free memory, or raise the memlock limit (LimitMEMLOCK=)".into(),

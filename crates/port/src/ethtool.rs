@@ -1,4 +1,4 @@
-//! Speed and offloads of an interface, by ethtool's `ioctl` (linux/ethtool.h).
+//! Speed, queues and driver of an interface, by ethtool's `ioctl` (linux/ethtool.h).
 
 use crate::sys::ioctl::{ETHTOOL_MAX, Name, ethtool};
 use std::io;
@@ -22,22 +22,6 @@ const SPEED_UNKNOWN: u32 = u32::MAX;
 const GDRVINFO: u32 = 0x03;
 /// `struct ethtool_drvinfo`: `cmd` 0..4, `driver` 4..36, …
 const DRVINFO: usize = 196;
-
-/// An offload that can be switched off, with its `ETHTOOL_G…` and `ETHTOOL_S…` numbers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Feature {
-    /// As `ethtool -K` calls it.
-    pub(crate) name: &'static str,
-    get: u32,
-    set: u32,
-}
-
-/// Merges received frames: generic XDP would then see frames larger than the MTU.
-pub(crate) const GRO: Feature = Feature { name: "gro", get: 0x2b, set: 0x2c };
-/// Sends frames larger than the MTU, to be cut by the driver.
-pub(crate) const TSO: Feature = Feature { name: "tso", get: 0x1e, set: 0x1f };
-/// Sends frames larger than the MTU, to be cut just before the driver.
-pub(crate) const GSO: Feature = Feature { name: "gso", get: 0x23, set: 0x24 };
 
 /// Asks about one interface; belongs to the namespace it was made in.
 pub(crate) struct Ethtool {
@@ -120,25 +104,6 @@ impl Ethtool {
         command[..4].copy_from_slice(&number.to_ne_bytes());
         ethtool(self.socket.as_fd(), self.name, &mut command)?;
         Ok(command)
-    }
-
-    /// Whether the offload is on.
-    pub(crate) fn is_on(&self, feature: Feature) -> io::Result<bool> {
-        self.value(feature.get, 0).map(|value| value != 0)
-    }
-
-    /// Switches the offload off.
-    pub(crate) fn switch_off(&self, feature: Feature) -> io::Result<()> {
-        self.value(feature.set, 0).map(drop)
-    }
-
-    /// `struct ethtool_value`: `cmd`, `data`.
-    fn value(&self, number: u32, value: u32) -> io::Result<u32> {
-        let mut command = [0; 8];
-        command[..4].copy_from_slice(&number.to_ne_bytes());
-        command[4..].copy_from_slice(&value.to_ne_bytes());
-        ethtool(self.socket.as_fd(), self.name, &mut command)?;
-        Ok(word(&command, 4))
     }
 }
 

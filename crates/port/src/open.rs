@@ -30,6 +30,8 @@ pub struct Opener {
     workers: usize,
     /// Where vhost-user ports note where their guests' rings stand.
     records: Option<PathBuf>,
+    /// Where AF_XDP ports note which offloads they switched off.
+    offloads: Option<PathBuf>,
     /// Made for the first port that can use them.
     transmitters: OnceCell<Result<Transmitters, String>>,
     /// Who gets which tunnel's datagrams.
@@ -48,6 +50,7 @@ impl Opener {
         Self {
             workers,
             records: None,
+            offloads: None,
             transmitters: OnceCell::new(),
             groups: Groups::default(),
             ledger: Arc::new(Ledger::new(None)),
@@ -60,6 +63,13 @@ impl Opener {
     #[must_use]
     pub fn with_records(mut self, directory: PathBuf) -> Self {
         self.records = Some(directory);
+        self
+    }
+
+    /// Notes in this directory, which must be on a tmpfs, which offloads AF_XDP ports switched off: see [`crate::put_back`].
+    #[must_use]
+    pub fn with_offloads(mut self, directory: PathBuf) -> Self {
+        self.offloads = Some(directory);
         self
     }
 
@@ -86,7 +96,10 @@ impl Opener {
         match spec.kind {
             PortKind::Tap => crate::tap::open(spec, self.workers, &self.doors),
             PortKind::AfPacket => crate::af_packet::open(spec, self.workers),
-            PortKind::AfXdp => crate::af_xdp::open(spec, self.workers, || self.transmitters()),
+            PortKind::AfXdp => {
+                let notes = self.offloads.as_deref();
+                crate::af_xdp::open(spec, self.workers, notes, || self.transmitters())
+            }
             PortKind::VhostUser => {
                 crate::vhost_user::open(spec, self.workers, self.records.as_deref())
             }

@@ -25,6 +25,8 @@ pub struct PortSpec {
     pub mac: Option<[u8; 6]>,
     /// The AF_XDP mode wanted; other kinds ignore it.
     pub xdp_mode: XdpMode,
+    /// Whether AF_XDP may take an interface that the host itself uses; other kinds ignore it.
+    pub take_over: bool,
     /// The socket that a vhost-user port shares with the front-end; other kinds ignore it.
     pub socket: PathBuf,
     /// Who listens on it.
@@ -139,6 +141,7 @@ impl PortSpec {
             mtu: None,
             mac: None,
             xdp_mode: XdpMode::Auto,
+            take_over: false,
             socket: PathBuf::new(),
             role: Role::Client,
             tunnel: None,

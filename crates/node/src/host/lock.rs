@@ -98,6 +98,11 @@ impl RunDir {
         self.path.join("rings")
     }
 
+    /// Where AF_XDP ports note which offloads they switched off; outlives the node, not the host, whose interfaces then have their defaults.
+    pub fn offload_notes(&self) -> PathBuf {
+        self.path.join("offloads")
+    }
+
     /// Removes the sockets that a killed node left: the lock says that nobody uses them.
     pub fn remove_stale_sockets(&self) {
         let Ok(entries) = std::fs::read_dir(&self.path) else { return };

@@ -3,7 +3,7 @@
 use super::quota::LogQuota;
 use super::vlink::vlink_facts;
 use super::watch::{News, Watch};
-use super::{Answer, Board, Door, OnFailure, Own, PortStatus, RETRY, Request, Wanted};
+use super::{Answer, Board, Directories, Door, OnFailure, Own, PortStatus, RETRY, Request, Wanted};
 use crate::fault::{Fault, chain};
 use datapath::{Datapath, PortAt, PortQueues, Queues, QueuesError};
 use openflow::{PortConfig, PortNo};
@@ -74,18 +74,23 @@ impl Keeper {
         datapath: Arc<Datapath>,
         board: Arc<Board>,
         wake: Arc<OwnedFd>,
-        Own { records, ledger, ends }: Own,
+        Own { directories, ends }: Own,
     ) -> Self {
         let workers = datapath.worker_stats().len();
         let mut watch = Watch::new(wake);
         watch.add(None);
+        let Directories { rings, offloads, ledger } = directories;
+        if let Err(error) = port::put_back(&offloads) {
+            tracing::warn!("offloads that an earlier node switched off stay so: {error}");
+        }
         Self {
             datapath,
             board,
             watch,
             entries: BTreeMap::new(),
             opener: port::Opener::new(workers)
-                .with_records(records)
+                .with_records(rings)
+                .with_offloads(offloads)
                 .with_ledger(ledger)
                 .with_ends(ends),
             next_retry: Instant::now() + RETRY,

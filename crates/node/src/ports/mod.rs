@@ -144,17 +144,16 @@ pub struct Ports {
 }
 
 impl Ports {
-    /// Starts the thread, which has the capabilities of its caller and keeps them. `records` is where ports keep what must outlive a kill,
-    /// `ledger` what must outlive the host.
+    /// Starts the thread, which has the capabilities of its caller and keeps them.
     ///
     /// # Errors
     /// The system refuses a thread or an eventfd.
-    pub fn start(records: PathBuf, ledger: PathBuf) -> io::Result<Arc<Self>> {
+    pub fn start(directories: Directories) -> io::Result<Arc<Self>> {
         let (requests, inbox) = channel();
         let wake = Arc::new(watch::wake_fd()?);
         let board = Arc::new(Board::default());
         let ends = Arc::<Ends>::default();
-        let own = Own { records, ledger, ends: ends.clone() };
+        let own = Own { directories, ends: ends.clone() };
         let thread = spawn(inbox, own, wake.clone(), board.clone())?;
         Ok(Arc::new(Self { requests, wake, board, ends, thread: Mutex::new(Some(thread)) }))
     }
@@ -283,10 +282,20 @@ impl Ports {
     }
 }
 
-/// Where ports keep things, and by which numbers their tunnels tell ends.
+/// Where ports keep what must outlive the process.
+#[derive(Clone, Debug)]
+pub struct Directories {
+    /// Where guests' packed rings stand; on a tmpfs.
+    pub rings: PathBuf,
+    /// Which offloads were switched off; on a tmpfs.
+    pub offloads: PathBuf,
+    /// Which sequence numbers of tunnels' keys are used; outlives the host.
+    pub ledger: PathBuf,
+}
+
+/// What the ports' thread is given: where ports keep things, and by which numbers their tunnels tell ends.
 struct Own {
-    records: PathBuf,
-    ledger: PathBuf,
+    directories: Directories,
     ends: Arc<Ends>,
 }
 

@@ -7,15 +7,17 @@
 //! What a clean end leaves: the state, and the TAPs with their addresses, so that a guest notices nothing but a pause. What it removes: the
 //! sockets. `suiro node --purge` removes the rest.
 
+mod check;
 mod purge;
 
+pub use check::{Checked, check};
 pub use purge::{Purged, purge};
 
 use crate::api;
 use crate::config::{Config, ConfigError, Host, NodeConfig};
 use crate::fault::{Fault, chain};
 use crate::host::{self, LockError, RunDir, notify, privilege};
-use crate::ports::Ports;
+use crate::ports::{Directories, Ports};
 use crate::service::{Node, OnConflict, Parts, StartError};
 use crate::steer::Steer;
 use crate::store::{Store, StoreError};
@@ -146,8 +148,12 @@ fn start_with_privileges(run_dir: &RunDir, config: &NodeConfig) -> Result<Privil
     for (capability, purpose) in privilege::missing() {
         tracing::warn!("{capability} is missing: suiro cannot {purpose}");
     }
-    let ports = Ports::start(run_dir.ring_records(), config.state_dir.join("esp"))
-        .map_err(system("start its ports' thread"))?;
+    let directories = Directories {
+        rings: run_dir.ring_records(),
+        offloads: run_dir.offload_notes(),
+        ledger: config.state_dir.join("esp"),
+    };
+    let ports = Ports::start(directories).map_err(system("start its ports' thread"))?;
     let steer = Steer::start().map_err(system("start its steering thread"))?;
     privilege::drop_all().unwrap_or_else(log);
     Ok(Privileged { ports, steer: Arc::new(steer) })

@@ -4,7 +4,7 @@ use super::RunError;
 use crate::config::Config;
 use crate::fault::chain;
 use crate::host::{RunDir, privilege};
-use crate::service::tap_of;
+use crate::service::interface_of;
 use crate::spec::{PortKind, PortSpec};
 use crate::store::{FILE_NAME, Store};
 use port::Keep;
@@ -40,6 +40,8 @@ pub fn purge(config: &Config) -> Result<Purged, RunError> {
         Ok(interfaces) => purged.steered = interfaces,
         Err(error) => tracing::warn!("steering: {}", chain(&error)),
     }
+    let offloads = run_dir.offload_notes();
+    port::put_back(&offloads).map_err(super::system("put offloads of interfaces back"))?;
     let records = run_dir.ring_records();
     if records.exists() {
         std::fs::remove_dir_all(&records).map_err(super::system("remove its rings' records"))?;
@@ -70,7 +72,7 @@ fn wanted_taps(config: &Config) -> Result<Vec<PortSpec>, RunError> {
 
 /// A TAP is removed by taking it over and letting it go for good. One that cannot be taken over is gone, or another program's.
 fn remove_tap(spec: &PortSpec, purged: &mut Purged) {
-    let wanted = tap_of(spec);
+    let wanted = interface_of(spec);
     let opened = match port::open(&wanted, 1) {
         Ok(opened) => opened,
         Err(error) => return tracing::warn!("{}", chain(&error)),

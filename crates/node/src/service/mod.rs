@@ -32,7 +32,7 @@ mod view;
 
 pub use facts::Facts;
 pub use plan::Origin;
-pub use ports::tap_of;
+pub use ports::interface_of;
 pub use refusal::{Refusal, Why};
 pub use rules::{FlowLine, FlowLines, GroupView, MeterView, RuleChange, RuleVerb};
 pub use start::{OnConflict, StartError, StartFault};

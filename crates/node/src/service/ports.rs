@@ -206,12 +206,8 @@ fn door(member: &Member, number: u32, spec: &PortSpec) -> Door {
     Door::Interface(wanted.into())
 }
 
-/// A TAP as the port crate wants to know it.
-pub fn tap_of(spec: &PortSpec) -> port::PortSpec {
-    interface_of(spec)
-}
-
-fn interface_of(spec: &PortSpec) -> port::PortSpec {
+/// A port's interface as the port crate wants to know it.
+pub fn interface_of(spec: &PortSpec) -> port::PortSpec {
     let interface = spec.effective_interface().map(|name| name.to_string());
     // Without one, the port's own name stands for it in messages.
     let named = || spec.name.as_ref().map(|name| name.to_string());
@@ -222,6 +218,7 @@ fn interface_of(spec: &PortSpec) -> port::PortSpec {
         mtu: spec.mtu,
         mac: spec.mac.as_ref().map(spec::Mac::bytes),
         xdp_mode: xdp_mode(spec.xdp_mode.unwrap_or_default()),
+        take_over: spec.take_over.unwrap_or_default(),
         socket: spec.socket.as_deref().unwrap_or_default().into(),
         role: if spec.server == Some(true) { port::Role::Server } else { port::Role::Client },
         tunnel: tunnel(spec),

@@ -5,13 +5,14 @@
 //! * Checksums: a veth hands over frames whose checksum the sender left unfinished, without saying so. They are recognised
 //!   (the field holds the pseudo-header's sum) and marked; towards the interface, the kernel completes them, or suiro does.
 //! * Large frames are not for AF_XDP: towards the interface they are cut into UMEM frames, and what could send such frames to us is
-//!   switched off where it can be reached ([`large`]), counted as `too_big` where it cannot.
+//!   switched off where it can be reached ([`offloads`]), counted as `too_big` where it cannot.
+//! * XDP sees no VLAN tag that is beside the frame: while the port is open, tags stay in frames ([`offloads`]).
 //! * A burst of frames leaves as XDP frames where the driver takes them ([`burst`]), which in copy mode costs half.
 //! * A worker without a queue of its own sends through a packet socket: no lock, no ring shared by two threads.
 
 mod burst;
 mod ladder;
-mod large;
+mod offloads;
 mod queue;
 
 pub(crate) use burst::{Transmitters, without};
@@ -20,6 +21,7 @@ use crate::af_packet;
 use crate::control::{Keep, PortControl};
 use crate::error::{ControlError, OpenError};
 use crate::facts::PortFacts;
+use crate::host_use::HostUse;
 use crate::interface::{Interface, cannot_enter, open_netns};
 use crate::netlink::Link;
 use crate::open::OpenPort;
@@ -28,7 +30,9 @@ use crate::spec::PortSpec;
 use crate::sys::xsk::RX_HEADROOM;
 use burst::Seen;
 use ladder::Attached;
+use offloads::Offloads;
 use queue::{Checksums, XdpRx, XdpTx};
+use std::path::Path;
 use std::sync::Arc;
 use xdp::Ingress;
 
@@ -43,12 +47,14 @@ const FRAMES: u32 = 1024;
 pub(crate) fn open<'t>(
     spec: &PortSpec,
     workers: usize,
+    notes_of_offloads: Option<&Path>,
     transmitters: impl FnOnce() -> Result<&'t Transmitters, &'t str>,
 ) -> Result<OpenPort, OpenError> {
     let netns = open_netns(spec)?;
     let interface = Interface::new(spec, &netns)?;
     let link = interface.find(spec)?;
     unoccupied(&link)?;
+    let taken_over = taken_over(spec, &interface, &link)?;
     let available = interface.ethtool().rx_queues();
     if u32::from(spec.queues) > available {
         let interface = spec.interface.clone();
@@ -64,6 +70,8 @@ pub(crate) fn open<'t>(
         why,
     })?;
     let link = interface.configure(spec, &link)?;
+    let mut offloads = Offloads::of(&interface, &link, notes_of_offloads)?;
+    offloads.keep_tags(&link.name)?;
     let Attached { sockets, ingress, mode, zero_copy, mut notes } =
         ladder::attach(spec, &netns, &link, available, chunk)?;
     if u32::from(spec.queues) != available && spec.queues != 0 {
@@ -71,7 +79,8 @@ pub(crate) fn open<'t>(
             "all {available} rx queues are taken: frames on the others would pass suiro by"
         ));
     }
-    large::switch_off(&interface, &link, ingress.hook(), &mut notes);
+    notes.extend(taken_over);
+    offloads.keep_small(ingress.hook(), &link, &mut notes);
     let checksums =
         if link.kind.is_empty() { Checksums::Complete } else { Checksums::MayBePartial };
     let seen = Arc::new(Seen::default());
@@ -105,7 +114,8 @@ pub(crate) fn open<'t>(
         }
     }
     let facts = interface.facts(link, &mode, &notes);
-    let control = XdpControl { index: facts.index, interface, ingress, mode, notes, seen, chunk };
+    let index = facts.index;
+    let control = XdpControl { index, interface, ingress, offloads, mode, notes, seen, chunk };
     Ok(OpenPort { facts, rx, tx, control: Box::new(control) })
 }
 
@@ -115,6 +125,22 @@ fn unoccupied(link: &Link) -> Result<(), OpenError> {
         0 => Ok(()),
         id => Err(occupied(&link.name, id)),
     }
+}
+
+/// What the host loses, as a note, if it may.
+fn taken_over(
+    spec: &PortSpec,
+    interface: &Interface,
+    link: &Link,
+) -> Result<Option<String>, OpenError> {
+    let uses = HostUse::of_link(interface, link.index)?;
+    if uses.is_none() {
+        return Ok(None);
+    }
+    if !spec.take_over {
+        return Err(OpenError::HostUse { interface: link.name.clone(), uses });
+    }
+    Ok(Some(format!("taken over from the host, which cannot use it meanwhile: {uses}")))
 }
 
 fn occupied(interface: &str, id: u32) -> OpenError {
@@ -138,7 +164,9 @@ fn chunk_for(mtu: u32) -> Result<u32, String> {
 struct XdpControl {
     interface: Interface,
     index: u32,
+    // Before the offloads: fields drop in order, and no frame may come without its tag.
     ingress: Ingress,
+    offloads: Offloads,
     mode: String,
     notes: Vec<String>,
     seen: Arc<Seen>,
@@ -177,10 +205,12 @@ impl PortControl for XdpControl {
         }
     }
 
-    /// The program goes with its link; the interface is not ours and stays.
+    /// The program goes with its link; the interface is not ours and stays, with the offloads that it had.
     fn close(self: Box<Self>, _: Keep) -> Result<(), ControlError> {
         drop(self.ingress);
-        Ok(())
+        let put_back = self.offloads.put_back();
+        let name = self.interface.name();
+        put_back.map_err(|source| ControlError::io(name, "put its offloads back", source))
     }
 }
 

@@ -15,11 +15,27 @@ const IFA_FLAGS: u16 = 8;
 const IFA_F_OPTIMISTIC: u32 = 0x04;
 const IFA_F_TENTATIVE: u32 = 0x40;
 
+/// An address and the interface that has it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct InterfaceAddress {
+    /// Index of the interface.
+    pub(crate) interface: u32,
+    /// This end's.
+    pub(crate) address: IpAddr,
+    /// Bits that its network has in common.
+    pub(crate) prefix_len: u8,
+}
+
 impl Netlink {
     /// All addresses of the namespace that it answers to: not those that another host may turn out to have (RFC 4862 §5.4).
     ///
     /// One that changes meanwhile may be missing or not: news of it follows.
     pub(crate) fn addresses(&self) -> io::Result<Vec<IpAddr>> {
+        Ok(self.interface_addresses()?.into_iter().map(|found| found.address).collect())
+    }
+
+    /// The addresses of [`Netlink::addresses`], each with its interface.
+    pub(crate) fn interface_addresses(&self) -> io::Result<Vec<InterfaceAddress>> {
         let mut found = Vec::new();
         let request = Request::new(RTM_GETADDR, &[0; IFADDRMSG]).flagged(NLM_F_DUMP);
         self.ask(request, |message| {
@@ -32,7 +48,7 @@ impl Netlink {
 }
 
 /// The address in the body of an `RTM_NEWADDR`, if it may be used.
-fn parse(body: &[u8]) -> Option<IpAddr> {
+fn parse(body: &[u8]) -> Option<InterfaceAddress> {
     let (header, rest) = body.split_first_chunk::<IFADDRMSG>()?;
     let (mut local, mut address, mut flags) = (None, None, header[2].into());
     for (kind, value) in attributes(rest) {
@@ -45,7 +61,8 @@ fn parse(body: &[u8]) -> Option<IpAddr> {
         }
     }
     let is_usable = flags & (IFA_F_TENTATIVE | IFA_F_OPTIMISTIC) != IFA_F_TENTATIVE;
-    local.or(address).filter(|_| is_usable)
+    let address = local.or(address).filter(|_| is_usable)?;
+    Some(InterfaceAddress { interface: read_u32(&header[4..])?, address, prefix_len: header[1] })
 }
 
 #[cfg(test)]
@@ -53,13 +70,23 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn read(flags: u32, attributes: &[(u16, &[u8])]) -> Option<IpAddr> {
+    fn parsed(flags: u32, attributes: &[(u16, &[u8])]) -> Option<InterfaceAddress> {
         let request = Request::new(RTM_NEWADDR, &[2, 24, flags as u8, 0, 3, 0, 0, 0]);
         let request = attributes
             .iter()
             .fold(request, |request, (kind, value)| request.attribute(*kind, value));
         let bytes = request.attribute(IFA_FLAGS, &flags.to_ne_bytes()).finish(1);
         parse(&bytes[16..])
+    }
+
+    fn read(flags: u32, attributes: &[(u16, &[u8])]) -> Option<IpAddr> {
+        parsed(flags, attributes).map(|found| found.address)
+    }
+
+    #[test]
+    fn an_address_comes_with_its_interface_and_the_length_of_its_network() {
+        let found = parsed(0, &[(IFA_LOCAL, &[10, 0, 0, 1])]).unwrap();
+        assert_eq!((found.interface, found.prefix_len), (3, 24));
     }
 
     #[test]

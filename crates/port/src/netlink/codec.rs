@@ -30,6 +30,8 @@ const MESSAGE_HEADER: usize = 16;
 const ATTRIBUTE_HEADER: usize = 4;
 /// Flags in an attribute's type: nested, network byte order.
 const TYPE_FLAGS: u16 = 0xc000;
+/// The first of them, `NLA_F_NESTED`.
+const NESTED: u16 = 0x8000;
 
 const fn align(len: usize) -> usize {
     (len + 3) & !3
@@ -71,6 +73,15 @@ impl Request {
         self.0.extend_from_slice(value);
         self.0.resize(align(self.0.len()), 0);
         self
+    }
+
+    /// Appends an attribute whose value is the attributes that `fill` appends.
+    pub(super) fn nested(self, kind: u16, fill: impl FnOnce(Self) -> Self) -> Self {
+        let start = self.0.len();
+        let mut filled = fill(self.attribute(kind | NESTED, &[]));
+        let len = (filled.0.len() - start) as u16;
+        filled.0[start..start + 2].copy_from_slice(&len.to_ne_bytes());
+        filled
     }
 
     /// The finished bytes.
@@ -126,6 +137,19 @@ pub(super) fn read_u32(bytes: &[u8]) -> Option<u32> {
     bytes.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes))
 }
 
+/// The name with the 0 that ends it.
+pub(super) fn terminated(name: &str) -> Vec<u8> {
+    let mut bytes = name.as_bytes().to_vec();
+    bytes.push(0);
+    bytes
+}
+
+/// The text before the first 0.
+pub(super) fn text(value: &[u8]) -> String {
+    let text = value.split(|byte| *byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(text).into_owned()
+}
+
 /// An address: its family is as the number of bytes says.
 pub(super) fn read_address(bytes: &[u8]) -> Option<IpAddr> {
     let v4 = || <[u8; 4]>::try_from(bytes).ok().map(IpAddr::from);
@@ -153,6 +177,17 @@ mod tests {
         assert_eq!((message.kind, message.sequence), (RTM_GETLINK, 9));
         let read: Vec<_> = attributes(&message.body[16..]).collect();
         assert_eq!(read, vec![(3, &b"eth0\0"[..]), (4, &[1, 2, 3, 4][..])]);
+    }
+
+    #[test]
+    fn a_nested_attribute_holds_what_was_appended_inside_and_nothing_after_it() {
+        let inside = |request: Request| request.attribute(1, b"ab").attribute(2, &[]);
+        let bytes = Request::new(RTM_GETLINK, &[]).nested(7, inside).attribute(8, &[9]).finish(1);
+        let message = messages(&bytes).next().unwrap();
+        let outer: Vec<_> = attributes(message.body).collect();
+        assert_eq!((outer[0].0, outer[1]), (7, (8, &[9][..])));
+        let inner: Vec<_> = attributes(outer[0].1).collect();
+        assert_eq!(inner, [(1, &b"ab"[..]), (2, &[][..])]);
     }
 
     proptest! {

@@ -1,6 +1,6 @@
 //! A network interface as rtnetlink tells it.
 
-use super::codec::{attributes, read_u32};
+use super::codec::{attributes, read_u32, text};
 
 /// `struct ifinfomsg`: `family` 0, `type` 2..4, `index` 4..8, `flags` 8..12, `change` 12..16.
 pub(super) const IFINFOMSG: usize = 16;
@@ -11,6 +11,7 @@ pub(super) const NAME: u16 = 3;
 pub(super) const MTU: u16 = 4;
 pub(super) const LINK: u16 = 5;
 pub(super) const QDISC: u16 = 6;
+pub(super) const MASTER: u16 = 10;
 pub(super) const LINKINFO: u16 = 18;
 pub(super) const AF_SPEC: u16 = 26;
 pub(super) const NUM_RX_QUEUES: u16 = 32;
@@ -55,6 +56,10 @@ pub struct Link {
     pub xdp_program: u32,
     /// A veth's other end.
     pub peer: Option<Peer>,
+    /// The interface of this namespace that it stands on: a VLAN's, a macvlan's, a tunnel's.
+    pub(crate) lower: Option<u32>,
+    /// The bridge, bond or other interface that it is a member of.
+    pub(crate) master: Option<u32>,
 }
 
 /// A veth's other end, as the kernel tells it to this end.
@@ -83,8 +88,9 @@ impl Link {
                 _ => link.take(kind, value),
             }
         }
-        link.peer =
-            peer_index.filter(|_| link.kind == "veth").map(|index| Peer { index, netns_id });
+        let (is_veth, is_here) = (link.kind == "veth", netns_id.is_none());
+        link.peer = peer_index.filter(|_| is_veth).map(|index| Peer { index, netns_id });
+        link.lower = peer_index.filter(|_| !is_veth && is_here);
         Some(link)
     }
 
@@ -93,6 +99,7 @@ impl Link {
         match kind {
             NAME => self.name = text(value),
             QDISC => self.qdisc = text(value),
+            MASTER => self.master = read_u32(value).filter(|&master| master != 0),
             ADDRESS => self.mac = value.try_into().unwrap_or_default(),
             MTU => self.mtu = number(),
             MIN_MTU => self.mtu_range.0 = number(),
@@ -114,8 +121,4 @@ fn ipv6_mtu(families: &[u8]) -> Option<u32> {
 
 pub(super) fn nested(bytes: &[u8], wanted: u16) -> Option<&[u8]> {
     attributes(bytes).find(|&(kind, _)| kind == wanted).map(|(_, value)| value)
-}
-
-fn text(value: &[u8]) -> String {
-    String::from_utf8_lossy(value.strip_suffix(&[0]).unwrap_or(value)).into_owned()
 }

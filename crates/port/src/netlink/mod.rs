@@ -7,9 +7,11 @@ mod address;
 mod codec;
 mod events;
 mod features;
+mod generic;
 mod link;
 mod neighbour;
 mod news;
+mod offload;
 mod route;
 
 pub use events::{LinkEvent, LinkMonitor};
@@ -17,11 +19,12 @@ pub(crate) use features::{XdpFeatures, xdp_features};
 pub use link::{Link, Peer};
 pub(crate) use neighbour::{Neighbour, Via};
 pub(crate) use news::{News, TableMonitor};
-pub(crate) use route::Route;
+pub(crate) use offload::Offloads;
+pub(crate) use route::{Prefix, Route};
 
 use codec::{
-    Message, NLMSG_DONE, NLMSG_ERROR, RTM_GETLINK, RTM_GETNSID, RTM_NEWLINK, Request, messages,
-    read_u32,
+    Message, NLM_F_DUMP, NLMSG_DONE, NLMSG_ERROR, RTM_GETLINK, RTM_GETNSID, RTM_NEWLINK, Request,
+    messages, read_u32, terminated,
 };
 use rustix::io::retry_on_intr;
 use rustix::net::netlink::SocketAddrNetlink;
@@ -76,6 +79,18 @@ impl Netlink {
     /// The interface of that index, or `None`.
     pub(crate) fn link_at(&self, index: u32) -> io::Result<Option<Link>> {
         self.find(Request::new(RTM_GETLINK, &ifinfomsg(index, 0, 0)))
+    }
+
+    /// All interfaces of the namespace.
+    pub(crate) fn links(&self) -> io::Result<Vec<Link>> {
+        let mut found = Vec::new();
+        let request = Request::new(RTM_GETLINK, &ifinfomsg(0, 0, 0)).flagged(NLM_F_DUMP);
+        self.ask(request, |message| {
+            if message.kind == RTM_NEWLINK {
+                found.extend(Link::parse(message.body));
+            }
+        })?;
+        Ok(found)
     }
 
     fn find(&self, request: Request) -> io::Result<Option<Link>> {
@@ -158,11 +173,5 @@ fn ifinfomsg(index: u32, flags: u32, change: u32) -> [u8; link::IFINFOMSG] {
     bytes[4..8].copy_from_slice(&index.to_ne_bytes());
     bytes[8..12].copy_from_slice(&flags.to_ne_bytes());
     bytes[12..16].copy_from_slice(&change.to_ne_bytes());
-    bytes
-}
-
-fn terminated(name: &str) -> Vec<u8> {
-    let mut bytes = name.as_bytes().to_vec();
-    bytes.push(0);
     bytes
 }

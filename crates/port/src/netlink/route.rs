@@ -2,13 +2,15 @@
 
 use super::Netlink;
 use super::codec::{
-    RTM_GETROUTE, RTM_NEWROUTE, Request, attributes, family, read_address, read_u16, read_u32,
+    NLM_F_DUMP, RTM_GETROUTE, RTM_NEWROUTE, Request, attributes, family, read_address, read_u16,
+    read_u32,
 };
 use super::link::nested;
+use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// `struct rtmsg` (linux/rtnetlink.h): `family` 0, `dst_len` 1, `src_len` 2, `type` 7, `flags` 8..12.
+/// `struct rtmsg` (linux/rtnetlink.h): `family` 0, `dst_len` 1, `src_len` 2, `table` 4, `protocol` 5, `type` 7, `flags` 8..12.
 const RTMSG: usize = 12;
 const RTA_DST: u16 = 1;
 const RTA_SRC: u16 = 2;
@@ -16,11 +18,16 @@ const RTA_OIF: u16 = 4;
 const RTA_GATEWAY: u16 = 5;
 const RTA_PREFSRC: u16 = 7;
 const RTA_METRICS: u16 = 8;
+const RTA_MULTIPATH: u16 = 9;
 const RTA_VIA: u16 = 18;
 const RTA_ENCAP_TYPE: u16 = 21;
 const RTA_ENCAP: u16 = 22;
 const RTAX_MTU: u16 = 2;
 const RTN_UNICAST: u8 = 1;
+const RT_TABLE_LOCAL: u8 = 255;
+const RTPROT_KERNEL: u8 = 2;
+/// `struct rtnexthop`: `len` 0..2, `flags` 2, `hops` 3, `ifindex` 4..8, then attributes up to `len`.
+const RTNEXTHOP: usize = 8;
 
 /// What a lookup answered.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -92,9 +99,58 @@ fn via(value: &[u8]) -> Option<IpAddr> {
     (read_u16(value) == Some(family(address).into())).then_some(address)
 }
 
+/// A route of a table, as somebody has set it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct TableRoute {
+    /// Its destinations.
+    pub(crate) to: Prefix,
+    /// The first one that takes packets there; `None`: their destination itself.
+    pub(crate) gateway: Option<IpAddr>,
+    /// Indices of the interfaces that packets leave by.
+    pub(crate) interfaces: Vec<u32>,
+}
+
+impl TableRoute {
+    /// Reads the body of an `RTM_NEWROUTE`; `None` for one that the kernel made of an address, or that leads to no other host.
+    fn parse(body: &[u8]) -> Option<Self> {
+        let (header, rest) = body.split_first_chunk::<RTMSG>()?;
+        let is_set = header[4] != RT_TABLE_LOCAL && header[5] != RTPROT_KERNEL;
+        if !is_set || header[7] != RTN_UNICAST {
+            return None;
+        }
+        let mut route = Self { to: Prefix::parse(body)?, gateway: None, interfaces: Vec::new() };
+        for (kind, value) in attributes(rest) {
+            match kind {
+                RTA_OIF => route.interfaces.extend(read_u32(value)),
+                RTA_GATEWAY => route.gateway = read_address(value),
+                RTA_VIA => route.gateway = via(value),
+                RTA_MULTIPATH => hops(value).for_each(|hop| route.take_hop(hop)),
+                _ => {}
+            }
+        }
+        Some(route)
+    }
+
+    fn take_hop(&mut self, (interface, rest): (u32, &[u8])) {
+        self.interfaces.push(interface);
+        let gateway = nested(rest, RTA_GATEWAY).and_then(read_address);
+        self.gateway = self.gateway.or(gateway);
+    }
+}
+
+/// Interface and attributes of each next hop; stops at the first one that does not fit.
+fn hops(mut bytes: &[u8]) -> impl Iterator<Item = (u32, &[u8])> {
+    std::iter::from_fn(move || {
+        let len = usize::from(read_u16(bytes)?);
+        let (header, rest) = bytes.get(..len)?.split_at_checked(RTNEXTHOP)?;
+        bytes = bytes.get(len.next_multiple_of(4)..).unwrap_or_default();
+        Some((read_u32(&header[4..])?, rest))
+    })
+}
+
 /// Addresses that begin alike: those that a change of a route can concern.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Prefix {
+pub(crate) struct Prefix {
     address: IpAddr,
     len: u8,
 }
@@ -114,6 +170,11 @@ impl Prefix {
         Some(Self { address, len: header[1] })
     }
 
+    /// Whether every address of its family is among them.
+    pub(crate) fn is_default(&self) -> bool {
+        self.len == 0
+    }
+
     /// Whether the address is among them.
     pub(super) fn contains(&self, address: IpAddr) -> bool {
         let alike = match (self.address, address) {
@@ -129,7 +190,26 @@ impl Prefix {
     }
 }
 
+/// `10.0.0.0/8`.
+impl fmt::Display for Prefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address, self.len)
+    }
+}
+
 impl Netlink {
+    /// The routes of all tables, both families, that lead to other hosts and were set by somebody else than the kernel.
+    pub(crate) fn routes(&self) -> io::Result<Vec<TableRoute>> {
+        let mut found = Vec::new();
+        let request = Request::new(RTM_GETROUTE, &[0; RTMSG]).flagged(NLM_F_DUMP);
+        self.ask(request, |message| {
+            if message.kind == RTM_NEWROUTE {
+                found.extend(TableRoute::parse(message.body));
+            }
+        })?;
+        Ok(found)
+    }
+
     /// The route that packets to this address take now, from this source if one is given, of the same family.
     ///
     /// # Errors
@@ -219,6 +299,22 @@ mod tests {
         assert_eq!(Prefix::parse(&body(libc::AF_MPLS, 20, &[])), None);
     }
 
+    #[test]
+    fn a_route_over_several_hops_names_each_interface_and_one_that_the_kernel_made_is_none() {
+        let mut set = body(libc::AF_INET, 0, &[]);
+        (set[5], set[7]) = (3, RTN_UNICAST);
+        let gateway = Request::new(0, &[]).attribute(RTA_GATEWAY, &[10, 0, 0, 1]).finish(0);
+        let hop = |interface: u8| [&[16, 0, 0, 0, interface, 0, 0, 0][..], &gateway[16..]].concat();
+        let both = [hop(2), hop(3)].concat();
+        let several = Request::new(0, &set).attribute(RTA_MULTIPATH, &both).finish(0);
+        let found = TableRoute::parse(&several[16..]).unwrap();
+        assert_eq!((found.interfaces, found.gateway), (vec![2, 3], Some([10, 0, 0, 1].into())));
+        assert!(found.to.is_default());
+        assert_eq!(found.to.to_string(), "0.0.0.0/0");
+        set[5] = RTPROT_KERNEL;
+        assert_eq!(TableRoute::parse(&set), None);
+    }
+
     proptest! {
         #[test]
         fn any_body_is_read_without_a_panic(
@@ -226,6 +322,7 @@ mod tests {
             to in any::<[u8; 16]>(),
         ) {
             Route::parse(&body);
+            TableRoute::parse(&body);
             let _ = Prefix::parse(&body).map(|prefix| prefix.contains(to.into()));
         }
     }

@@ -5,7 +5,7 @@ use crate::args::NodeArgs;
 use crate::failure::Failure;
 use crate::log;
 use node::config::Config;
-use node::run::{Options, load, purge};
+use node::run::{Checked, Options, RunError, check, load, purge};
 use node::service::{NodeView, OnConflict};
 
 /// Runs a node, or checks its configuration, or removes what it left.
@@ -19,7 +19,7 @@ pub fn run(args: NodeArgs) -> Result<(), Failure> {
         config.node.state_dir = directory;
     }
     if args.check {
-        return out(&checked(&config));
+        return check_here(&config);
     }
     log::start(args.log_format, args.log.as_deref(), config.node.log.as_deref())?;
     if args.purge {
@@ -39,6 +39,16 @@ pub fn run(args: NodeArgs) -> Result<(), Failure> {
         &Options { host, config_file: args.config, on_conflict, background },
         &config,
     )?)
+}
+
+/// Says what is wrong with the configuration on this host, or that nothing is.
+fn check_here(config: &Config) -> Result<(), Failure> {
+    let Checked { refused, notes } = check(config);
+    if !refused.is_empty() {
+        return Err(RunError::Faults(refused).into());
+    }
+    out(&checked(config))?;
+    notes.iter().try_for_each(|note| out(&format!("note: {note}\n")))
 }
 
 fn checked(config: &Config) -> String {

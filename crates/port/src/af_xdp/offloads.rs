@@ -1,0 +1,101 @@
+//! Offloads that AF_XDP cannot live with: switched off while the port is open.
+//!
+//! * A VLAN tag beside the frame: XDP sees the frame without it, so it would be switched in another VLAN. A card keeps its tags in the
+//!   frame when it no longer strips them, a veth when its other end inserts them itself. Where neither can be had, the port is refused.
+//! * Frames larger than a UMEM frame. The native hook of a veth makes the kernel switch off its other end's segmentation by itself; at the
+//!   generic hook, that and the interface's own receive merging are switched off here. What remains is dropped by the kernel and counted
+//!   as `too_big`.
+
+use crate::error::OpenError;
+use crate::interface::Interface;
+use crate::netlink::Link;
+use crate::peer;
+use crate::settings::{Changed, Place};
+use std::io;
+use std::path::Path;
+use xdp::Hook;
+
+/// Tags of received frames, 802.1Q and 802.1ad, are taken out of the frame.
+const STRIP_TAGS: [&str; 2] = ["rx-vlan-hw-parse", "rx-vlan-stag-hw-parse"];
+/// Tags of frames to send are left to be put into the frame by the device.
+const INSERT_TAGS: [&str; 2] = ["tx-vlan-hw-insert", "tx-vlan-stag-hw-insert"];
+/// Received frames are merged.
+const MERGE: [&str; 1] = ["rx-gro"];
+/// Frames larger than the MTU are left to the device, or to the moment before it.
+const SEGMENT: [&str; 6] = [
+    "tx-tcp-segmentation",
+    "tx-tcp-accecn-segmentation",
+    "tx-tcp-ecn-segmentation",
+    "tx-tcp-mangleid-segmentation",
+    "tx-tcp6-segmentation",
+    "tx-generic-segmentation",
+];
+
+/// The interface, its other end if it is a veth, and what was changed on both.
+pub(super) struct Offloads {
+    own: Place,
+    peer: Option<io::Result<Place>>,
+    changed: Changed,
+}
+
+impl Offloads {
+    /// Nothing changed yet; notes of what will be are kept in `notes`.
+    pub(super) fn of(
+        interface: &Interface,
+        link: &Link,
+        notes: Option<&Path>,
+    ) -> Result<Self, OpenError> {
+        let own = Place::new(interface.netns(), link.index);
+        let own = own.map_err(|source| OpenError::io(&link.name, "read its namespace", source))?;
+        let changed = Changed::new(notes, &own);
+        let peer = link.peer.map(|peer| peer::place(interface, peer));
+        Ok(Self { own, peer, changed })
+    }
+
+    /// Has VLAN tags stay in frames, before the first one is received.
+    pub(super) fn keep_tags(&mut self, interface: &str) -> Result<(), OpenError> {
+        let refused = |why: String| OpenError::Tags { interface: interface.to_owned(), why };
+        let (place, names, whose) = match &self.peer {
+            None => (&self.own, &STRIP_TAGS, "its driver takes them out of frames"),
+            Some(Ok(peer)) => (peer, &INSERT_TAGS, "its other end leaves them beside frames"),
+            Some(Err(_)) => {
+                let why = "its other end is in a network namespace that has no name and no process";
+                return Err(refused(why.into()));
+            }
+        };
+        match self.changed.switch_off(place, names) {
+            Ok((_, still)) if still.is_empty() => Ok(()),
+            Ok((_, still)) => {
+                Err(refused(format!("{whose}: {} cannot be switched off", still.join(" and "))))
+            }
+            Err(error) => {
+                Err(refused(format!("{whose}, and that cannot be switched off ({error})")))
+            }
+        }
+    }
+
+    /// Switches off what makes large frames, as far as the kernel does not, and notes it.
+    pub(super) fn keep_small(&mut self, hook: Hook, link: &Link, notes: &mut Vec<String>) {
+        if hook == Hook::Native {
+            return;
+        }
+        let own = self.changed.switch_off(&self.own, &MERGE);
+        note(&link.name, own, notes);
+        if let Some(Ok(peer)) = &self.peer {
+            note("its other end", self.changed.switch_off(peer, &SEGMENT), notes);
+        }
+    }
+
+    /// Everything as it was before.
+    pub(super) fn put_back(mut self) -> io::Result<()> {
+        self.changed.put_back()
+    }
+}
+
+fn note(of: &str, switched: io::Result<(Vec<String>, Vec<String>)>, notes: &mut Vec<String>) {
+    match switched {
+        Ok((off, _)) if off.is_empty() => {}
+        Ok((off, _)) => notes.push(format!("{} of {of} switched off while the port is open", off.join(", "))),
+        Err(error) => notes.push(format!("offloads of {of} cannot be switched off ({error}): larger frames will be dropped as too_big")),
+    }
+}

@@ -1,0 +1,220 @@
+//! Offloads that ports switched off, noted so that they are put back whatever becomes of the process.
+//!
+//! A note is written before its offload changes, and removed after it is as before: by the port that closes, or, after a kill, by the
+//! next process with the same directory. The directory must be on a tmpfs: a host that starts anew has its interfaces' defaults again.
+//! A namespace is noted by path and inode, and never held open: that would keep alive what its owner removes.
+
+use crate::netlink::Offloads;
+use crate::netns::Netns;
+use crate::spec::NetnsRef;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// The namespace of the calling thread; the process's would be that of its first thread.
+const OWN: &str = "/proc/thread-self/ns/net";
+
+/// An interface, as a note names it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Place {
+    /// The file of its namespace.
+    pub(crate) netns: PathBuf,
+    /// That file's inode: another namespace under the same path is not it.
+    pub(crate) inode: u64,
+    /// Its index there.
+    pub(crate) index: u32,
+}
+
+impl Place {
+    /// The interface of that index in that namespace.
+    pub(crate) fn new(netns: Option<&NetnsRef>, index: u32) -> io::Result<Self> {
+        let netns = netns.map_or_else(|| OWN.into(), NetnsRef::path);
+        let inode = fs::metadata(&netns)?.ino();
+        Ok(Self { netns, inode, index })
+    }
+
+    /// Asks for its offloads; nobody is there to be asked if the namespace is another one now.
+    pub(crate) fn offloads<T: Send>(
+        &self,
+        ask: impl FnOnce(&Offloads) -> io::Result<T> + Send,
+    ) -> io::Result<T> {
+        if fs::metadata(&self.netns)?.ino() != self.inode {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        // No privilege is needed to stay.
+        let is_elsewhere = fs::metadata(OWN)?.ino() != self.inode;
+        let netns = is_elsewhere.then(|| NetnsRef::Path(self.netns.clone()));
+        Netns::open(netns.as_ref())?.run(|| ask(&Offloads::new()?))?
+    }
+}
+
+/// Offloads of one interface that were on before a port switched them off.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Note {
+    place: Place,
+    offloads: Vec<String>,
+}
+
+impl Note {
+    /// One that is gone has nothing to be put back.
+    fn put_back(&self) -> io::Result<()> {
+        let put =
+            self.place.offloads(|offloads| offloads.set(self.place.index, &self.offloads, true));
+        match put {
+            Err(error) if is_gone(&error) => Ok(()),
+            put => put,
+        }
+    }
+
+    /// `index inode offload,offload path`.
+    fn to_line(&self) -> String {
+        let Place { netns, inode, index } = &self.place;
+        format!("{index} {inode} {} {}\n", self.offloads.join(","), netns.display())
+    }
+}
+
+impl FromStr for Note {
+    type Err = ();
+
+    fn from_str(line: &str) -> Result<Self, ()> {
+        let mut words = line.splitn(4, ' ');
+        let mut word = || words.next().filter(|word| !word.is_empty()).ok_or(());
+        let index = word()?.parse().map_err(drop)?;
+        let inode = word()?.parse().map_err(drop)?;
+        let offloads = word()?.split(',').map(str::to_owned).collect();
+        Ok(Self { place: Place { netns: word()?.into(), inode, index }, offloads })
+    }
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ENODEV)
+}
+
+/// What one port switched off; put back when it is dropped.
+#[derive(Default)]
+pub(crate) struct Changed {
+    file: Option<PathBuf>,
+    notes: Vec<Note>,
+}
+
+impl Changed {
+    /// Nothing yet. Notes are kept in `directory`; without one they live as long as the process.
+    pub(crate) fn new(directory: Option<&Path>, port: &Place) -> Self {
+        let file = directory.map(|path| path.join(format!("{}-{}", port.inode, port.index)));
+        Self { file, notes: Vec::new() }
+    }
+
+    /// Switches off those of `names` that are on; returns which, and which of them the driver keeps on.
+    pub(crate) fn switch_off(
+        &mut self,
+        place: &Place,
+        names: &[&str],
+    ) -> io::Result<(Vec<String>, Vec<String>)> {
+        let wanted = place.offloads(|offloads| offloads.state(place.index))?.wanted(names);
+        if !wanted.is_empty() {
+            self.notes.push(Note { place: place.clone(), offloads: wanted.clone() });
+            self.write()?;
+        }
+        let after = place.offloads(|offloads| {
+            offloads.set(place.index, &wanted, false)?;
+            offloads.state(place.index)
+        })?;
+        Ok((wanted, after.active(names)))
+    }
+
+    /// Everything as it was.
+    ///
+    /// # Errors
+    /// The kernel refuses, or the note cannot be removed.
+    pub(crate) fn put_back(&mut self) -> io::Result<()> {
+        let mut outcome = Ok(());
+        for note in self.notes.drain(..) {
+            outcome = outcome.and(note.put_back());
+        }
+        outcome.and(self.file.take().map_or(Ok(()), |file| removed(&file)))
+    }
+
+    fn write(&self) -> io::Result<()> {
+        let Some(file) = &self.file else { return Ok(()) };
+        let text: String = self.notes.iter().map(Note::to_line).collect();
+        let parent = file.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(parent)?;
+        let new = parent.join("new");
+        fs::write(&new, text)?;
+        fs::rename(new, file)
+    }
+}
+
+impl Drop for Changed {
+    fn drop(&mut self) {
+        // Whoever wants to know has asked before.
+        let _ = self.put_back();
+    }
+}
+
+/// Puts back what ports of a process that was killed had switched off, as their notes in this directory say.
+///
+/// # Errors
+/// The first one; the others are tried all the same.
+pub fn put_back(directory: &Path) -> io::Result<()> {
+    let entries = match fs::read_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    let mut outcome = Ok(());
+    for file in entries.flatten().map(|entry| entry.path()) {
+        let text = fs::read_to_string(&file)?;
+        // A line that cannot be read is not ours.
+        let notes = text.lines().filter_map(|line| line.parse().ok()).collect();
+        outcome = outcome.and(Changed { file: Some(file), notes }.put_back());
+    }
+    outcome
+}
+
+fn removed(file: &Path) -> io::Result<()> {
+    match fs::remove_file(file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn note(index: u32) -> Note {
+        let place = Place { netns: "/run/netns/a guest".into(), inode: 4026531840, index };
+        Note { place, offloads: vec!["rx-gro".into(), "tx-vlan-hw-insert".into()] }
+    }
+
+    #[test]
+    fn a_note_reads_back_as_it_was_written() {
+        let line = note(7).to_line();
+        assert_eq!(line.trim_end().parse(), Ok(note(7)));
+        for damaged in ["", "7", "7 1 rx-gro", "x 1 rx-gro /a", "7 1  /a"] {
+            assert_eq!(damaged.parse::<Note>(), Err(()), "{damaged}");
+        }
+    }
+
+    #[test]
+    fn what_is_gone_meanwhile_needs_no_putting_back_and_its_note_goes() {
+        let home = tempfile::tempdir().unwrap();
+        let notes = vec![note(7), note(8)];
+        let left = Changed { file: Some(home.path().join("1-2")), notes };
+        left.write().unwrap();
+        std::mem::forget(left);
+        put_back(home.path()).unwrap();
+        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0);
+        put_back(&home.path().join("never-made")).unwrap();
+    }
+
+    proptest! {
+        #[test]
+        fn any_line_is_read_without_a_panic(line in ".{0,80}") {
+            let _ = line.parse::<Note>();
+        }
+    }
+}

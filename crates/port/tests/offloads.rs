@@ -1,0 +1,146 @@
+//! What an AF_XDP port switches off at an interface, and that it is as before afterwards.
+
+mod lab;
+
+use lab::{Lab, bytes, run};
+use port::{
+    Drops, Keep, OpenError, OpenPort, Opener, PortKind, PortSpec, RxBatch, XdpMode, put_back,
+};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::fs;
+use std::net::UdpSocket;
+use std::path::Path;
+
+const MODES: [XdpMode; 2] = [XdpMode::Native, XdpMode::Generic];
+
+fn spec(lab: &Lab, xdp_mode: XdpMode) -> PortSpec {
+    PortSpec { xdp_mode, ..lab.spec(PortKind::AfXdp, "a") }
+}
+
+fn closed(port: OpenPort) {
+    let OpenPort { rx, tx, control, .. } = port;
+    drop((rx, tx));
+    control.close(Keep::Nothing).expect("closes");
+}
+
+/// The offloads of both ends that suiro may touch, as `ethtool` shows them.
+fn offloads(lab: &Lab) -> String {
+    let shown = |place, interface| lab.exec(place, &format!("ethtool -k {interface}"));
+    let both = shown("s", "porta") + &shown("a", "eth0");
+    let touched = |line: &&str| {
+        ["tx-vlan", "rx-vlan", "tcp-seg", "generic-"]
+            .iter()
+            .any(|word| line.trim_start().contains(word))
+    };
+    both.lines().filter(touched).collect::<Vec<_>>().join("\n")
+}
+
+/// The first frame whose bytes after the addresses begin so; frames of neighbour discovery may come before it.
+fn wait_for_frame(port: &mut OpenPort, begin: &[u8]) {
+    let (mut batch, patience) = (RxBatch::default(), Timespec { tv_sec: 5, tv_nsec: 0 });
+    loop {
+        let rx = port.rx[0].as_mut();
+        let readable = &mut [PollFd::from_borrowed_fd(rx.readiness(), PollFlags::IN)];
+        assert_ne!(poll(readable, Some(&patience)).expect("poll"), 0, "no frame with {begin:x?}");
+        batch.clear();
+        rx.rx(&mut batch, &mut Drops::default()).expect("the interface is there");
+        let starts = |frame: Vec<u8>| frame.get(12..).is_some_and(|rest| rest.starts_with(begin));
+        if batch.frames().iter().any(|slot| starts(bytes(slot, port.rx[0].as_ref()))) {
+            return;
+        }
+    }
+}
+
+/// Has the guest put a tag beside each frame that it sends: `q` for 802.1Q, `ad` for 802.1ad.
+fn tag(lab: &Lab, object: &Path, section: &str) {
+    lab.exec("a", "tc qdisc replace dev eth0 clsact");
+    lab.exec("a", "tc filter del dev eth0 egress");
+    let program = format!("bpf da obj {} sec {section}", object.display());
+    lab.exec("a", &format!("tc filter add dev eth0 egress {program}"));
+}
+
+#[test]
+fn a_guests_vlan_tag_arrives_in_its_frame() {
+    let Some(lab) = Lab::new("xdp-tags") else { return };
+    lab.veth("a");
+    lab.ip("a", "addr add 10.8.0.1/24 dev eth0");
+    lab.ip("a", "neigh add 10.8.0.2 lladdr 02:00:00:00:00:02 dev eth0");
+    let home = tempfile::tempdir().expect("a directory");
+    let object = home.path().join("push_tag.o");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/lab/push_tag.bpf.c");
+    let include = format!("/usr/include/{}-linux-gnu", std::env::consts::ARCH);
+    run(&format!("clang -O2 -target bpf -idirafter {include} -c {source} -o {}", object.display()));
+    for mode in MODES {
+        let mut port = port::open(&spec(&lab, mode), 1).expect("opens");
+        for (section, tpid) in [("q", [0x81, 0]), ("ad", [0x88, 0xa8])] {
+            tag(&lab, &object, section);
+            std::thread::scope(|scope| {
+                let send = || UdpSocket::bind("10.8.0.1:0")?.send_to(b"x", "10.8.0.2:9");
+                lab.inside(scope, "a", send).join().expect("no panic").expect("sent")
+            });
+            wait_for_frame(&mut port, &[&tpid[..], &[0, 100, 8, 0]].concat());
+        }
+        closed(port);
+    }
+}
+
+#[test]
+fn offloads_are_as_before_when_the_port_is_gone() {
+    let Some(lab) = Lab::new("xdp-back") else { return };
+    lab.veth("a");
+    lab.exec("a", "ethtool -K eth0 txvlan off tso off");
+    let before = offloads(&lab);
+    for mode in MODES {
+        let port = port::open(&spec(&lab, mode), 1).expect("opens");
+        assert_ne!(offloads(&lab), before, "{mode:?}: something is switched off");
+        closed(port);
+        assert_eq!(offloads(&lab), before, "{mode:?}");
+        drop(port::open(&spec(&lab, mode), 1).expect("opens"));
+        assert_eq!(offloads(&lab), before, "{mode:?}: also when nobody closes it");
+    }
+    let refused = PortSpec { xdp_mode: XdpMode::ZeroCopy, ..spec(&lab, XdpMode::Auto) };
+    assert!(port::open(&refused, 1).is_err());
+    assert_eq!(offloads(&lab), before, "also when the port is refused");
+}
+
+#[test]
+fn what_a_killed_process_switched_off_is_put_back_from_its_notes() {
+    let Some(lab) = Lab::new("xdp-kill") else { return };
+    lab.veth("a");
+    let (home, before) = (tempfile::tempdir().expect("a directory"), offloads(&lab));
+    let notes = home.path().join("offloads");
+    let opener = Opener::new(1).with_offloads(notes.clone());
+    let port = opener.open(&spec(&lab, XdpMode::Generic)).expect("opens");
+    let during = offloads(&lab);
+    let kept: Vec<_> = fs::read_dir(&notes).expect("notes").flatten().collect();
+    let [note] = &kept[..] else { panic!("one port, one note: {kept:?}") };
+    let text = fs::read_to_string(note.path()).expect("a note");
+    closed(port);
+    assert!(!note.path().exists(), "a port that closes leaves no note");
+    // As the kill would have left it.
+    lab.exec("s", "ethtool -K porta gro off");
+    lab.exec("a", "ethtool -K eth0 txvlan off tx-vlan-stag-hw-insert off tso off gso off");
+    assert_eq!(offloads(&lab), during);
+    fs::write(note.path(), text).expect("a note");
+    put_back(&notes).expect("put back");
+    assert_eq!(offloads(&lab), before);
+    assert!(!note.path().exists());
+}
+
+#[test]
+fn a_veth_whose_other_end_nobody_can_reach_is_refused() {
+    let Some(lab) = Lab::new("xdp-lost") else { return };
+    let home = tempfile::tempdir().expect("a directory");
+    let hidden = home.path().join("hidden");
+    fs::write(&hidden, "").expect("a file");
+    let name = format!("{}-hidden", lab.netns("a"));
+    run(&format!("ip netns add {name}"));
+    run(&format!("mount --bind /run/netns/{name} {}", hidden.display()));
+    lab.ip("s", &format!("link add porta type veth peer name eth0 netns {name}"));
+    run(&format!("ip netns del {name}"));
+    let refused = port::open(&spec(&lab, XdpMode::Auto), 1).err();
+    run(&format!("umount {}", hidden.display()));
+    let Some(error @ OpenError::Tags { .. }) = refused else { panic!("{refused:?}") };
+    assert!(error.to_string().contains("has no name and no process"), "{error}");
+    assert!(error.remedy().contains("ip netns attach"), "{}", error.remedy());
+}
