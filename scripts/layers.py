@@ -21,8 +21,10 @@ BANDS = [
     {"suiro-datapath"},
     {"suiro-offload", "suiro-steer"},
     {"suiro-node", "suiro-control", "suiro-sim"},
+    {"suiro-testbed"},
     {"suiro-lab"},
     {"suiro"},
+    {"suiro-acceptance"},
 ]
 PURE = {
     "suiro-wire": set(),
@@ -59,6 +61,8 @@ def layer_errors(package):
         return
     for dependency in package["dependencies"]:
         if dependency["kind"] == "dev":
+            if dependency["name"] == "suiro-lab":
+                yield f"{name} has suiro-lab as a dev-dependency; what tests need of it belongs into suiro-testbed"
             continue
         other = band(dependency["name"])
         if other is not None and other >= own:

@@ -46,6 +46,7 @@
 mod action;
 mod action_set;
 #[doc(hidden)]
+#[cfg(feature = "bench")]
 pub mod bench;
 mod cache;
 mod config;

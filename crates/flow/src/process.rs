@@ -48,6 +48,7 @@ pub fn process(
 }
 
 /// Looks up and counts at most [`LANES`] packets, and does nothing with them: what a benchmark times.
+#[cfg(feature = "bench")]
 pub(crate) fn classify(
     snapshot: &Snapshot,
     work: &mut Workspace,

@@ -1,9 +1,9 @@
 //! Figures side by side: medians, spread, ratio, goal; as a table for people and as JSON for `docs/benchmarks/`.
 
-use crate::machine::Machine;
 use anyhow::{Context, Result};
 use serde::Serialize;
 use std::path::PathBuf;
+use testbed::machine::Machine;
 
 /// Median, range and number of several rounds.
 #[derive(Clone, Copy, Debug, Default, Serialize)]

@@ -14,7 +14,7 @@
 //! * [`Ends`]: small numbers for the addresses of tunnels' ends, as flow keys have them.
 //! * [`abilities()`]: what an interface can do to spread frames over cores by itself.
 //! * [`LinkMonitor`]: news of a namespace's interfaces, so that a port whose interface went is reopened when it is back.
-//! * [`testing`]: a port in memory.
+//! * `testing` (a feature): a port in memory.
 //!
 //! ## Kinds
 //!
@@ -64,6 +64,7 @@ mod settings;
 mod spec;
 mod sys;
 mod tap;
+#[cfg(feature = "testing")]
 pub mod testing;
 
 mod underlay;

@@ -21,6 +21,7 @@ use node::spec::{
     SwitchName, TunnelKey,
 };
 use std::error::Error;
+#[cfg(feature = "lab")]
 use std::ffi::OsString;
 use std::num::{IntErrorKind, ParseIntError};
 use std::path::PathBuf;
@@ -132,6 +133,7 @@ Examples:
 
 The busiest ports come first. WAITING counts the frames in a queue, all else is per second.")]
     Top(TopArgs),
+    #[cfg(feature = "lab")]
     /// Measure suiro, side by side with what people use today
     #[command(disable_help_flag = true)]
     Bench {
@@ -140,6 +142,7 @@ The busiest ports come first. WAITING counts the frames in a queue, all else is 
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
+    #[cfg(feature = "lab")]
     /// Repeat the papers' experiments on this host: their tables beside ours
     #[command(disable_help_flag = true)]
     Lab {

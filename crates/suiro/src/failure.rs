@@ -25,6 +25,7 @@ pub enum Failure {
     /// The node did not run.
     Run(RunError),
     /// A benchmark failed.
+    #[cfg(feature = "lab")]
     Lab(anyhow::Error),
     /// Whoever read our output has gone.
     Closed,
@@ -37,7 +38,9 @@ impl Failure {
             Self::Closed => return ExitCode::SUCCESS,
             Self::Usage(_) => USAGE,
             Self::NoNode(_) => NO_NODE,
-            Self::Refused(_) | Self::Run(_) | Self::Lab(_) => REFUSED,
+            Self::Refused(_) | Self::Run(_) => REFUSED,
+            #[cfg(feature = "lab")]
+            Self::Lab(_) => REFUSED,
         };
         eprintln!("{self}");
         ExitCode::from(code)
@@ -51,6 +54,7 @@ impl fmt::Display for Failure {
                 write!(f, "error: {fault}")
             }
             Self::Run(error) => write!(f, "error: {error}"),
+            #[cfg(feature = "lab")]
             Self::Lab(error) => write!(f, "error: {error:#}"),
             Self::Closed => Ok(()),
         }
@@ -63,6 +67,7 @@ impl From<RunError> for Failure {
     }
 }
 
+#[cfg(feature = "lab")]
 impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {
         Self::Lab(error)

@@ -50,7 +50,9 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Steer(command) => commands::steer::run(&context, command),
         Command::Doctor { interfaces } => commands::doctor::run(&context, &interfaces),
         Command::Top(args) => top::run(&context, &args),
+        #[cfg(feature = "lab")]
         Command::Bench { arguments } => lab::bench::run(arguments).map_err(Failure::from),
+        #[cfg(feature = "lab")]
         Command::Lab { arguments } => lab::experiments::run(arguments).map_err(Failure::from),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "suiro", &mut std::io::stdout());

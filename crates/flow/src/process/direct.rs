@@ -86,6 +86,7 @@ fn all_equal(ids: &[RecordId]) -> bool {
 }
 
 /// Counts a batch and does nothing with it.
+#[cfg(feature = "bench")]
 pub(super) fn count_only(
     snapshot: &Snapshot,
     worker: u8,

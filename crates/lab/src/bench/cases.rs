@@ -4,11 +4,11 @@
 //! meets all alike (A B C A B C …). The first contender is suiro's; the ratio is taken to each of the others.
 
 use super::Common;
-use crate::machine::placement_class;
-use crate::peer::{Attach, Contend, Contender, Switch};
 use crate::report::{Peer, Report, Row, Spread};
 use anyhow::Result;
 use std::collections::BTreeMap;
+use testbed::machine::placement_class;
+use testbed::peer::{Attach, Contend, Contender, Switch};
 
 /// Whether more or less of a figure is better.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -1,11 +1,11 @@
 //! `suiro bench flow`: the classifier alone, case by case, without a port or a system call in the measured part.
 
 use super::Common;
-use crate::machine::placement_class;
 use crate::report::{Report, Row, Spread};
 use anyhow::{Result, ensure};
 use flow::bench::{CASES, Case, Measured, measure};
 use std::net::Ipv4Addr;
+use testbed::machine::placement_class;
 use wire::build::{Frame, Ipv4, Tcp};
 use wire::{Head, Key, Layers, parse_into};
 
@@ -58,10 +58,10 @@ pub fn run(common: &Common, report: &mut Report) -> Result<()> {
 
 fn rounds(case: &Case, count: u32) -> Result<Figures> {
     let cores = placement_class();
-    crate::sys::pin(1);
+    testbed::sys::pin(1);
     let all: Vec<Measured> =
-        (0..count).map(|_| measure(case, ROUNDS, &crate::sys::cycles)).collect();
-    crate::sys::unpin();
+        (0..count).map(|_| measure(case, ROUNDS, &testbed::sys::cycles)).collect();
+    testbed::sys::unpin();
     let classify = Spread::of(all.iter().map(|one| one.cycles_to_classify).collect());
     let whole = Spread::of(all.iter().map(|one| one.cycles).collect());
     let last = all.into_iter().next_back().expect("there is at least one round");
@@ -119,12 +119,12 @@ fn parse_cycles() -> f64 {
     let heads: Vec<Head> = (0..BATCH).map(tcp).collect();
     let (mut key, mut layers) = (Key::default(), Layers::default());
     let round = |_| {
-        let start = crate::sys::cycles();
+        let start = testbed::sys::cycles();
         for head in &heads {
             parse_into(head, &mut key, &mut layers);
             std::hint::black_box((&mut key, &mut layers));
         }
-        (crate::sys::cycles() - start) as f64 / f64::from(BATCH)
+        (testbed::sys::cycles() - start) as f64 / f64::from(BATCH)
     };
     Spread::of((0..PARSE_ROUNDS).map(round).collect()).median
 }

@@ -9,12 +9,12 @@ mod tunnel;
 mod vhost;
 mod wire;
 
-use crate::keeper::Keeper;
 use crate::report::Report;
 use anyhow::{Result, ensure};
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use testbed::keeper::Keeper;
 
 /// Measure suiro, side by side with what people use today.
 #[derive(Parser)]

@@ -4,12 +4,7 @@
 //! one each millisecond, while the node is killed and started again. The outage is the longest silence at the receiver.
 
 use super::Common;
-use crate::machine::placement_class;
-use crate::netns::{self, Guest, Namespace};
-use crate::peer::Process;
 use crate::report::{Report, Row, Spread};
-use crate::traffic::openflow::Client;
-use crate::unbroken;
 use anyhow::{Context, Result, bail, ensure};
 use std::fmt::Write;
 use std::net::UdpSocket;
@@ -17,6 +12,11 @@ use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use testbed::machine::placement_class;
+use testbed::netns::{self, Guest, Namespace};
+use testbed::process::Process;
+use testbed::traffic::openflow::Client;
+use testbed::unbroken;
 
 const SWITCHES: usize = 300;
 const PORTS: usize = 4;

@@ -2,12 +2,12 @@
 
 use super::Common;
 use super::cases::{self, Better, Case, ovs, suiro};
-use crate::peer::{Attach, Running};
 use crate::report::Report;
-use crate::traffic::frames::Receiver;
-use crate::traffic::{frames, latency, openflow};
 use anyhow::Result;
 use std::time::Duration;
+use testbed::peer::{Attach, Running};
+use testbed::traffic::frames::Receiver;
+use testbed::traffic::{frames, latency, openflow};
 
 const WINDOW: Duration = Duration::from_secs(3);
 const PROBES: usize = 1000;

@@ -6,17 +6,17 @@
 //! that stack processed.
 
 use super::Common;
-use crate::machine::placement_class;
-use crate::netns::{Guest, Namespace};
 use crate::report::{Peer, Report, Row, Spread};
-use crate::sys::{interface_index, pin, unpin};
-use crate::traffic::frames;
 use anyhow::{Context, Result};
 use place::{Core, CoreId, CoreTable};
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
+use testbed::machine::placement_class;
+use testbed::netns::{Guest, Namespace};
+use testbed::sys::{interface_index, pin, unpin};
+use testbed::traffic::frames;
 use xdp::steer::{
     Attached, Dissector, Entry, Field, Host, Interface, Match, Missed, Options, Target,
 };

@@ -2,13 +2,13 @@
 
 use super::Common;
 use super::cases::{self, BRIDGE, Better, Case, ovs, suiro};
-use crate::peer::{Attach, Running};
 use crate::report::Report;
-use crate::traffic::frames::Receiver;
-use crate::traffic::tcp::Cores;
-use crate::traffic::{frames, latency, openflow, tcp};
 use anyhow::Result;
 use std::time::Duration;
+use testbed::peer::{Attach, Running};
+use testbed::traffic::frames::Receiver;
+use testbed::traffic::tcp::Cores;
+use testbed::traffic::{frames, latency, openflow, tcp};
 
 const WINDOW: Duration = Duration::from_secs(3);
 const TCP_SECONDS: u32 = 4;

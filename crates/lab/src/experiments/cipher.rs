@@ -4,10 +4,10 @@
 //! with 128 bits (RFC 4106). One security association carries all flows, so that nothing but the outer ToS tells them apart: it is the paper's flow control field, VM in
 //! the upper seven bits, which the senders set and tunnel and ESP copy outwards.
 
-use super::testbed::{HOST, SENDER};
-use crate::netns::Namespace;
+use super::hosts::{HOST, SENDER};
 use anyhow::{Context, Result};
 use std::io::Read;
+use testbed::netns::Namespace;
 
 /// Who encrypts.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]

@@ -53,10 +53,10 @@ impl Ports {
 /// # Errors
 /// The step that failed.
 pub fn run(experiment: &Experiment, settings: &Settings) -> Result<Findings> {
-    let testbed = prepare(settings, 2)?;
-    let mut lab = Lab::new(settings, &testbed)?;
+    let hosts = prepare(settings, 2)?;
+    let mut lab = Lab::new(settings, &hosts)?;
     let ports = match settings.cipher {
-        Cipher::InPlace => Ports::by_hash(&mut lab, testbed.layout.rx)?,
+        Cipher::InPlace => Ports::by_hash(&mut lab, hosts.layout.rx)?,
         Cipher::Esp => Ports::hidden(&mut lab),
     };
     for &size in &settings.sizes {
@@ -76,12 +76,12 @@ pub fn run(experiment: &Experiment, settings: &Settings) -> Result<Findings> {
 fn trials(lab: &Lab<'_>, ports: &Ports, size: usize) -> Vec<Trial> {
     use Steering::{Default, Rps, Vse};
     let idle = |number| lab.vm(number, None, 0.0);
-    let rx = lab.testbed.layout.rx;
+    let rx = lab.hosts.layout.rx;
     let one = |port| vec![lab.flow(1, port, size)];
     let two = |first, second| vec![lab.flow(1, first, size), lab.flow(2, second, size)];
     let both = vec![idle(1), idle(2)];
     let pinned = vec![lab.vm(1, Some(rx), VM_WORK)];
-    let elsewhere = vec![lab.vm(1, lab.testbed.layout.others().first().copied(), VM_WORK)];
+    let elsewhere = vec![lab.vm(1, lab.hosts.layout.others().first().copied(), VM_WORK)];
     let wanted = |steering| lab.wants(steering);
     // Fragments have no ports to hash, so that no port keeps them apart.
     let away = ports.away.filter(|_| size <= 1400);
@@ -130,7 +130,7 @@ fn goals(lab: &Lab<'_>, size: usize) -> Vec<Goal> {
     let left_behind = || {
         let counts = lab.sheet.counts(NO_VM, Steering::Vse.name(), size)?;
         let claim = format!("{size} B: frames left on the VM's core while another is free");
-        Some(Goal::at_most(claim, counts.frames[lab.testbed.layout.rx] as f64, 0.0).counted())
+        Some(Goal::at_most(claim, counts.frames[lab.hosts.layout.rx] as f64, 0.0).counted())
     };
     [freed(1), freed(2), freed_from_vm(), left_behind()].into_iter().flatten().collect()
 }

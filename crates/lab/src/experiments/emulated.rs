@@ -5,17 +5,17 @@
 //!
 //! The machine boots Debian's kernel with this very program, which does there what it does here. With more cores than this host has it says `--counts`: two of them
 //! may be one of ours, so that a count means something and a rate does not. With no more, each is slow and all are as slow: then rates are to scale. What it says of its progress comes through at once; its tables and files at the end.
-//! It needs no privilege on this host, steers nothing here, and ends with this process ([`crate::guest`]).
+//! It needs no privilege on this host, steers nothing here, and ends with this process ([`testbed::guest`]).
 
 use super::steering::binary;
 use super::{Experiment, Settings};
-use crate::guest::{Guest, GuestSpec, LOG};
 use anyhow::{Context, Result, ensure};
 use rustix::process::Signal;
 use std::io::{BufRead, BufReader, ErrorKind};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
+use testbed::guest::{Guest, GuestSpec, LOG};
 
 /// Room for a program with its line tables twice (as the kernel gets it, and unpacked), and for the run.
 const MEMORY_MIB: u32 = 1536;
@@ -49,7 +49,7 @@ const WINDOWS: u32 = 16;
 /// Longest copy of a file out of the machine.
 const COPY: Duration = Duration::from_secs(60);
 
-/// Status of a command that lasted too long ([`crate::guest::Said`]).
+/// Status of a command that lasted too long ([`testbed::guest::Said`]).
 const KILLED: i32 = 137;
 
 /// Files inside; names as in [`Settings`].

@@ -5,15 +5,15 @@
 
 use super::findings::{Findings, Goal};
 use super::flood::flood;
+use super::hosts::Hosts;
 use super::paper::Key;
 use super::steering::{Steering, Told};
-use super::testbed::Testbed;
 use super::trial::{Lab, prepare};
 use super::{Experiment, Settings};
-use crate::machine::placement_class;
-use crate::sys::{self, RECEIVER, XdpProgram, interface_index};
 use anyhow::{Context, Result};
 use std::time::Duration;
+use testbed::machine::placement_class;
+use testbed::sys::{self, RECEIVER, XdpProgram, interface_index};
 
 /// The paper's list was searched one after the other, and held about 50.
 const ENTRIES: [u32; 4] = [10, 50, 1_000, 100_000];
@@ -25,13 +25,13 @@ const NOTHING: &str = "a program that does nothing";
 /// # Errors
 /// The step that failed.
 pub fn run(experiment: &Experiment, settings: &Settings) -> Result<Findings> {
-    let mut testbed = prepare(settings, 2)?;
-    testbed.stage.set_rounds(0)?;
-    let mut lab = Lab::new(settings, &testbed)?;
+    let mut hosts = prepare(settings, 2)?;
+    hosts.stage.set_rounds(0)?;
+    let mut lab = Lab::new(settings, &hosts)?;
     let _measured = sys::measure_programs()?;
     for round in 1..=settings.rounds {
         let class = placement_class();
-        let nothing = nothing(&testbed, settings)?;
+        let nothing = nothing(&hosts, settings)?;
         lab.sheet.add(key(NOTHING), "ns a frame", nothing, class);
         if !lab.wants(Steering::Vse) {
             continue;
@@ -40,10 +40,10 @@ pub fn run(experiment: &Experiment, settings: &Settings) -> Result<Findings> {
             // Frames go to VM 1; only one of the two VMs has a rule.
             for (case, vm) in [("rule found", 1), ("no rule found", 2)] {
                 let vms = [lab.vm(vm, None, 0.0)];
-                let core = Some(testbed.layout.rx);
+                let core = Some(hosts.layout.rx);
                 let told = Told { vms: &vms, core, idle_rules: entries, ..Told::default() };
                 let in_place = lab.put(Steering::Vse, told)?;
-                let (class, cost) = (placement_class(), cost(&testbed, settings)?);
+                let (class, cost) = (placement_class(), cost(&hosts, settings)?);
                 drop(in_place);
                 eprintln!(
                     "round {round}/{}: {case}, {entries} rules: {cost:.0} ns a frame, {class}",
@@ -67,23 +67,23 @@ fn key(case: &str) -> Key {
 }
 
 /// What the measurement itself costs.
-fn nothing(testbed: &Testbed, settings: &Settings) -> Result<f64> {
+fn nothing(hosts: &Hosts, settings: &Settings) -> Result<f64> {
     let attach = || XdpProgram::load(RECEIVER)?.attach(interface_index("eth0")?);
-    let _program = testbed.host.enter(attach)?;
-    cost(testbed, settings)
+    let _program = hosts.host.enter(attach)?;
+    cost(hosts, settings)
 }
 
 /// Time of the program on the host's interface for each frame of a flood.
-fn cost(testbed: &Testbed, settings: &Settings) -> Result<f64> {
-    let program = program(testbed)?;
+fn cost(hosts: &Hosts, settings: &Settings) -> Result<f64> {
+    let program = program(hosts)?;
     let before = sys::runs_of(program)?;
-    flood(testbed, Duration::from_secs_f64(settings.seconds))?;
+    flood(hosts, Duration::from_secs_f64(settings.seconds))?;
     Ok(sys::runs_of(program)?.ns_each_since(before))
 }
 
 /// The number of the XDP program on the host's interface.
-fn program(testbed: &Testbed) -> Result<u32> {
-    let text = testbed.host.ip(&["-j", "-d", "link", "show", "dev", "eth0"])?;
+fn program(hosts: &Hosts) -> Result<u32> {
+    let text = hosts.host.ip(&["-j", "-d", "link", "show", "dev", "eth0"])?;
     let value: serde_json::Value = serde_json::from_str(&text)?;
     let number = value[0]["xdp"]["prog"]["id"].as_u64();
     number.and_then(|number| u32::try_from(number).ok()).context("eth0: has no XDP program")

@@ -4,10 +4,10 @@
 //! card's core is. 64 flows. The VM counts and drops them in front of its stack.
 
 use super::frame::tunnelled;
-use super::testbed::Testbed;
-use crate::sys::{GENERATOR, RECEIVER, XdpProgram, interface_index, pin};
+use super::hosts::Hosts;
 use anyhow::Result;
 use std::time::{Duration, Instant};
+use testbed::sys::{GENERATOR, RECEIVER, XdpProgram, interface_index, pin};
 
 /// Frames of the system call that tells how long the next one has to be.
 const TRIAL: u32 = 50_000;
@@ -31,14 +31,14 @@ pub struct Flooded {
 ///
 /// # Errors
 /// The kernel takes no live frames.
-pub fn flood(testbed: &Testbed, window: Duration) -> Result<Flooded> {
-    let vm = &testbed.vms[0];
+pub fn flood(hosts: &Hosts, window: Duration) -> Result<Flooded> {
+    let vm = &hosts.vms[0];
     // A veth pair takes an XDP program only if a frame fits into a page.
-    testbed.host.ip(&["link", "set", "v1", "mtu", "1500"])?;
+    hosts.host.ip(&["link", "set", "v1", "mtu", "1500"])?;
     vm.ip(&["link", "set", "eth0", "mtu", "1500"])?;
     let _receiver = vm.enter(|| XdpProgram::load(RECEIVER)?.attach(interface_index("eth0")?))?;
-    let core = testbed.layout.rx;
-    testbed.wire.enter(|| {
+    let core = hosts.layout.rx;
+    hosts.wire.enter(|| {
         pin(core);
         let (program, interface) = (XdpProgram::load(GENERATOR)?, interface_index("w1")?);
         let frame = tunnelled(1, PAYLOAD);

@@ -20,8 +20,8 @@ const FRAGMENTED: usize = 8192;
 /// # Errors
 /// The step that failed.
 pub fn run(experiment: &Experiment, settings: &Settings) -> Result<Findings> {
-    let testbed = prepare(settings, 2)?;
-    let mut lab = Lab::new(settings, &testbed)?;
+    let hosts = prepare(settings, 2)?;
+    let mut lab = Lab::new(settings, &hosts)?;
     let vms = [1, 2].map(|number| lab.vm(number, None, 0.0));
     for round in 1..=settings.rounds {
         eprintln!("{}: round {round}/{}", experiment.name, settings.rounds);
@@ -36,7 +36,7 @@ pub fn run(experiment: &Experiment, settings: &Settings) -> Result<Findings> {
                 let losses = measured.outcomes.iter().map(|outcome| outcome.loss());
                 let mean = losses.sum::<f64>() / measured.outcomes.len() as f64;
                 lab.sheet.add(trial.key("loss", None), "%", mean, measured.class);
-                let strays = measured.strays(lab.testbed.layout.host);
+                let strays = measured.strays(lab.hosts.layout.host);
                 lab.sheet.add(trial.key(STRAYS, None), "%", strays, measured.class);
             }
         }

@@ -1,8 +1,8 @@
 //! A frame of the testbed's tunnel, byte by byte: what calibrates the stage, and what is sent where sockets would be too slow; and the datagram in a frame that
 //! has come to a VM without a stack of its own.
 
+use super::hosts::{HOST, SENDER, VNI, address, mac, peer};
 use super::scale::HEADERS;
-use super::testbed::{HOST, SENDER, VNI, address, mac, peer};
 use super::traffic::receiver::PORT;
 use wire::checksum::{fold, pseudo_ipv4, sum};
 

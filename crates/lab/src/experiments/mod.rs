@@ -22,6 +22,7 @@ mod findings;
 mod flood;
 mod fragments;
 mod frame;
+mod hosts;
 mod ipsec;
 mod layout;
 mod models;
@@ -34,14 +35,11 @@ mod redirect;
 mod scale;
 mod stage;
 mod steering;
-mod testbed;
 mod traffic;
 mod trial;
 mod two_flows;
 mod window;
 
-use crate::keeper::Keeper;
-use crate::machine::Machine;
 use anyhow::{Context, Result, bail};
 use cipher::Cipher;
 use clap::{Args, Parser, Subcommand};
@@ -52,6 +50,8 @@ use stage::NsPerByte;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use steering::Steering;
+use testbed::keeper::Keeper;
+use testbed::machine::Machine;
 use traffic::generator::Pace;
 
 /// The papers' experiments on this host, each with the paper's figures beside ours.

@@ -23,9 +23,9 @@ const VM_WORK_SHARED: f64 = 0.1;
 /// # Errors
 /// The step that failed.
 pub fn run(experiment: &Experiment, settings: &Settings) -> Result<Findings> {
-    let testbed = prepare(settings, 3)?;
-    let mut lab = Lab::new(settings, &testbed)?;
-    let cores = testbed.layout.pinned(3);
+    let hosts = prepare(settings, 3)?;
+    let mut lab = Lab::new(settings, &hosts)?;
+    let cores = hosts.layout.pinned(3);
     let share = if cores[0] == cores[1] { VM_WORK_SHARED } else { VM_WORK };
     let vms: Vec<Vm> =
         (1..).zip(&cores).map(|(number, &core)| lab.vm(number, Some(core), share)).collect();
@@ -79,7 +79,7 @@ fn goals(lab: &Lab<'_>, size: usize) -> Vec<Goal> {
         ))
     };
     // The promise is the paper's, whose VMs have a core each: where they share one, what the first is given the others lack.
-    let have_own = lab.testbed.layout.others().len() >= 3;
+    let have_own = lab.hosts.layout.others().len() >= 3;
     let others = |vm| {
         if !have_own {
             return None;

@@ -9,9 +9,9 @@ use super::paper::Key;
 use super::steering::{Steering, Told};
 use super::trial::{Lab, prepare};
 use super::{Experiment, Settings};
-use crate::machine::placement_class;
 use anyhow::Result;
 use std::time::Duration;
+use testbed::machine::placement_class;
 
 const HERE: &str = "on the interrupted core";
 const AWAY: &str = "on another core";
@@ -21,11 +21,11 @@ const AWAY: &str = "on another core";
 /// # Errors
 /// The step that failed.
 pub fn run(experiment: &Experiment, settings: &Settings) -> Result<Findings> {
-    let mut testbed = prepare(settings, 1)?;
-    testbed.stage.set_rounds(0)?;
-    let mut lab = Lab::new(settings, &testbed)?;
+    let mut hosts = prepare(settings, 1)?;
+    hosts.stage.set_rounds(0)?;
+    let mut lab = Lab::new(settings, &hosts)?;
     let vms = [lab.vm(1, None, 0.0)];
-    let (here, away) = (testbed.layout.rx, testbed.layout.others()[0]);
+    let (here, away) = (hosts.layout.rx, hosts.layout.others()[0]);
     let contenders = [
         (HERE, Steering::Default, None),
         (HERE, Steering::Vse, Some(here)),
@@ -39,7 +39,7 @@ pub fn run(experiment: &Experiment, settings: &Settings) -> Result<Findings> {
             }
             let class = placement_class();
             let in_place = lab.put(steering, Told { vms: &vms, core, ..Told::default() })?;
-            let flooded = flood(&testbed, Duration::from_secs_f64(settings.seconds))?;
+            let flooded = flood(&hosts, Duration::from_secs_f64(settings.seconds))?;
             drop(in_place);
             eprintln!(
                 "round {round}/{}: {case}, {}: {flooded:.0?}, {class}",

@@ -3,16 +3,16 @@
 use super::Settings;
 use super::findings::{ByCore, Findings, Goal, OverTime, REORDERED, Sheet};
 use super::frame::tunnelled;
+use super::hosts::Hosts;
 use super::layout::Layout;
 use super::paper::{Key, Paper};
 use super::stage::{Counts, NsPerByte};
 use super::steering::{InPlace, Steerer, Steering, Told};
-use super::testbed::Testbed;
 use super::traffic::receiver::Vm;
 use super::traffic::{Flow, Outcome};
 use super::window::{Measured, Windows};
-use crate::driver::flows::Random;
 use anyhow::{Context, Result};
+use testbed::driver::flows::Random;
 
 /// Source ports are taken from here on.
 const PORTS: u16 = 20_000;
@@ -63,7 +63,7 @@ pub struct Lab<'t> {
     /// What the user asked for.
     pub settings: &'t Settings,
     /// Where it runs.
-    pub testbed: &'t Testbed,
+    pub hosts: &'t Hosts,
     /// Figures so far.
     pub sheet: Sheet,
     /// Rates over time so far.
@@ -77,21 +77,21 @@ pub struct Lab<'t> {
 ///
 /// # Errors
 /// The step that failed.
-pub fn prepare(settings: &Settings, vms: u8) -> Result<Testbed> {
+pub fn prepare(settings: &Settings, vms: u8) -> Result<Hosts> {
     // Another experiment of the same run may have left this thread on one core.
-    crate::sys::unpin();
+    testbed::sys::unpin();
     let layout = Layout::of(std::thread::available_parallelism().map_or(1, usize::from))?;
-    let mut testbed = Testbed::build(vms, &layout, settings.cipher)?;
+    let mut hosts = Hosts::build(vms, &layout, settings.cipher)?;
     // Beside the kernel's encryption as well: flows are to weigh what they do in other experiments, whatever a core's cipher takes.
     let frame = tunnelled(1, 1400);
     // The calibration is done where the work will be: an interrupt's cache is as warm.
-    crate::sys::pin(layout.rx);
-    let rounds = testbed.stage.calibrate(settings.work(), &frame);
+    testbed::sys::pin(layout.rx);
+    let rounds = hosts.stage.calibrate(settings.work(), &frame);
     // Whatever is started from here on inherits it.
-    layout.rest.map_or_else(crate::sys::unpin, crate::sys::pin);
+    layout.rest.map_or_else(testbed::sys::unpin, testbed::sys::pin);
     let NsPerByte(work) = settings.work();
     eprintln!("stage: {work:.1} ns a byte, {} rounds; {}", rounds?, layout.describe());
-    Ok(testbed)
+    Ok(hosts)
 }
 
 impl<'t> Lab<'t> {
@@ -99,14 +99,14 @@ impl<'t> Lab<'t> {
     ///
     /// # Errors
     /// `vse` is among the contenders and its node does not start.
-    pub fn new(settings: &'t Settings, testbed: &'t Testbed) -> Result<Self> {
+    pub fn new(settings: &'t Settings, hosts: &'t Hosts) -> Result<Self> {
         Ok(Self {
             settings,
-            testbed,
+            hosts,
             sheet: Sheet::default(),
             over_time: Vec::new(),
-            windows: Windows::new(testbed, settings),
-            steerer: Steerer::new(testbed, &settings.steering, settings.cipher)?,
+            windows: Windows::new(hosts, settings),
+            steerer: Steerer::new(hosts, &settings.steering, settings.cipher)?,
             random: Random(0x5eed),
         })
     }
@@ -203,7 +203,7 @@ impl<'t> Lab<'t> {
 
     /// Writes into the sheet who processed what.
     pub fn count(&mut self, key: &Key, counts: &Counts) {
-        let (cores, vms) = (self.testbed.layout.host, self.testbed.vms.len() as u8);
+        let (cores, vms) = (self.hosts.layout.host, self.hosts.vms.len() as u8);
         self.sheet.add_counts(key, counts, cores, vms);
     }
 
@@ -239,7 +239,7 @@ impl<'t> Lab<'t> {
             trial.steering.name(),
             measured.total(),
             flows.join(", "),
-            measured.counts.frames(self.testbed.layout.host),
+            measured.counts.frames(self.hosts.layout.host),
             measured.late(),
             measured.class,
         );
@@ -247,7 +247,7 @@ impl<'t> Lab<'t> {
 
     /// Where flows met each other or a VM, what the contender says of that. With priority some do.
     fn explain(&self, trial: &Trial, measured: &Measured) -> Result<()> {
-        let frames = measured.counts.frames(self.testbed.layout.host);
+        let frames = measured.counts.frames(self.hosts.layout.host);
         let is_met = |vm: &Vm| vm.core.is_some_and(|core| frames[core] > 0);
         let is_odd = measured.shared(frames.len()) > 0.0 || trial.vms.iter().any(is_met);
         if trial.priority.is_some() || !is_odd {
@@ -272,7 +272,7 @@ impl<'t> Lab<'t> {
             about: experiment.about,
             source: Paper::of(experiment.name)?.source,
             scale: scale.factor(),
-            notes: vec![self.testbed.layout.describe()],
+            notes: vec![self.hosts.layout.describe()],
             results: self.sheet.rows(experiment.name, scale)?,
             by_core,
             over_time: self.over_time,

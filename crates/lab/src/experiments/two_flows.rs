@@ -29,8 +29,8 @@ const HEAVY: usize = 1400;
 /// # Errors
 /// The step that failed.
 pub fn run(experiment: &Experiment, settings: &Settings) -> Result<Findings> {
-    let testbed = prepare(settings, 2)?;
-    let mut lab = Lab::new(settings, &testbed)?;
+    let hosts = prepare(settings, 2)?;
+    let mut lab = Lab::new(settings, &hosts)?;
     let vms = vms(&lab);
     for &size in &settings.sizes {
         for generation in 1..=settings.rounds * GENERATIONS {
@@ -55,10 +55,10 @@ pub fn run(experiment: &Experiment, settings: &Settings) -> Result<Findings> {
 
 /// Pinned and at work where there are cores for that; else anywhere, for two cores have none to spare.
 fn vms(lab: &Lab<'_>) -> Vec<Vm> {
-    if !lab.testbed.layout.is_roomy(2) {
+    if !lab.hosts.layout.is_roomy(2) {
         return vec![lab.vm(1, None, 0.0), lab.vm(2, None, 0.0)];
     }
-    let cores = lab.testbed.layout.pinned(2);
+    let cores = lab.hosts.layout.pinned(2);
     (1..).zip(cores).map(|(number, core)| lab.vm(number, Some(core), VM_WORK)).collect()
 }
 
@@ -72,7 +72,7 @@ fn describe(vms: &[Vm]) -> String {
 
 /// Whether each flow had a core, and for itself: the sums of all generations cannot tell, for each generation is placed anew.
 fn note_cores(lab: &mut Lab<'_>, trial: &Trial, measured: &Measured) {
-    let cores = lab.testbed.layout.host;
+    let cores = lab.hosts.layout.host;
     for (quantity, percent) in [(STRAYS, measured.strays(cores)), (SHARED, measured.shared(cores))]
     {
         lab.sheet.add(trial.key(quantity, None), "%", percent, measured.class);
@@ -110,7 +110,7 @@ fn rate_in(outcome: &Outcome, slot: usize) -> f64 {
 }
 
 fn goals(lab: &Lab<'_>, vms: &[Vm]) -> Vec<Goal> {
-    let cores = lab.testbed.layout.host;
+    let cores = lab.hosts.layout.host;
     let is_free = |core: &usize| vms.iter().all(|vm| vm.core != Some(*core));
     let free: Vec<usize> = (0..cores).filter(is_free).collect();
     let size = |size: usize| {

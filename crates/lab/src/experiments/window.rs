@@ -1,15 +1,15 @@
 //! One measurement: all flows at once for a while, and both ends of each side by side.
 
 use super::Settings;
+use super::hosts::{Hosts, address, peer};
 use super::stage::Counts;
-use super::testbed::{Testbed, address, peer};
 use super::traffic::generator::{self, Pace, Sent, Source, Times};
 use super::traffic::receiver::{self, PORT, Vm};
 use super::traffic::{Flow, Outcome, Tally, Work};
-use crate::machine::placement_class;
 use anyhow::{Result, ensure};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
+use testbed::machine::placement_class;
 
 /// From the threads' start to the first datagram: what it took to put a contender in place is no longer in the cores' loads. Chosen: five of the agent's looks at an idle
 /// host. On slow cores the loads were half of that work after 20 ms, a core was above the threshold for it, and both flows went to the other.
@@ -80,7 +80,7 @@ pub type Receiver<'r> = (u8, Box<dyn FnOnce(u32, Tally, &AtomicBool) -> Result<T
 /// Runs windows on a testbed.
 pub struct Windows<'t> {
     /// The testbed.
-    pub testbed: &'t Testbed,
+    pub hosts: &'t Hosts,
     /// How fast VMs work.
     pub work: Work,
     /// The counted time.
@@ -95,11 +95,11 @@ pub struct Windows<'t> {
 
 impl<'t> Windows<'t> {
     /// On this testbed.
-    pub fn new(testbed: &'t Testbed, settings: &Settings) -> Self {
+    pub fn new(hosts: &'t Hosts, settings: &Settings) -> Self {
         let (work, next) = (Work::measure(), AtomicU32::new(1));
         let length = Duration::from_secs_f64(settings.seconds);
         let class = if settings.counts { || "-" } else { placement_class };
-        Self { testbed, work, length, pace: settings.pace(), class, next }
+        Self { hosts, work, length, pace: settings.pace(), class, next }
     }
 
     /// Sends these flows to these VMs' sockets for a window; a VM has one flow at most.
@@ -108,7 +108,7 @@ impl<'t> Windows<'t> {
     /// A socket that cannot be opened.
     pub fn run(&self, flows: &[Flow], vms: &[Vm]) -> Result<Measured> {
         let open = |vm: &Vm| {
-            let space = &self.testbed.vms[usize::from(vm.number) - 1];
+            let space = &self.hosts.vms[usize::from(vm.number) - 1];
             space.enter(|| receiver::open(&address(vm.number)))
         };
         let sockets = vms.iter().map(open).collect::<Result<Vec<_>>>()?;
@@ -129,9 +129,9 @@ impl<'t> Windows<'t> {
     pub fn run_to(&self, flows: &[Flow], receivers: Vec<Receiver<'_>>) -> Result<Measured> {
         let class = (self.class)();
         let sources = self.open(flows)?;
-        let before = self.testbed.counts()?;
+        let before = self.hosts.counts()?;
         let (sent, tallies, times) = self.exchange(sources, flows, receivers)?;
-        let counts = self.testbed.counts()?.since(&before);
+        let counts = self.hosts.counts()?.since(&before);
         let seconds = Duration::from_nanos(times.end - times.begin).as_secs_f64();
         let outcome = |((&flow, sent), tally): ((&Flow, Sent), Tally)| Outcome {
             flow,
@@ -150,7 +150,7 @@ impl<'t> Windows<'t> {
     /// None of them arrived.
     pub fn core_of(&self, flow: Flow) -> Result<usize> {
         const DATAGRAMS: u64 = 4;
-        let before = self.testbed.counts()?;
+        let before = self.hosts.counts()?;
         self.probe(flow, DATAGRAMS)?;
         let frames = self.arrived(flow.vm, DATAGRAMS, &before)?;
         let most = frames.iter().copied().enumerate().max_by_key(|&(_, frames)| frames);
@@ -162,7 +162,7 @@ impl<'t> Windows<'t> {
     /// # Errors
     /// The socket cannot be opened.
     pub fn probe(&self, flow: Flow, datagrams: u64) -> Result<()> {
-        self.testbed.sender.enter(|| {
+        self.hosts.sender.enter(|| {
             self.open_one(&flow)?.probe(datagrams);
             Ok(())
         })
@@ -173,8 +173,8 @@ impl<'t> Windows<'t> {
         const LOOK: Duration = Duration::from_millis(1);
         let deadline = Instant::now() + ARRIVED;
         loop {
-            let counts = self.testbed.counts()?.since(before);
-            let frames = counts.frames_of(vm, self.testbed.layout.host);
+            let counts = self.hosts.counts()?.since(before);
+            let frames = counts.frames_of(vm, self.hosts.layout.host);
             let sum: u64 = frames.iter().sum();
             if sum >= wanted {
                 return Ok(frames);
@@ -188,7 +188,7 @@ impl<'t> Windows<'t> {
     }
 
     fn open(&self, flows: &[Flow]) -> Result<Vec<Source>> {
-        self.testbed.sender.enter(|| flows.iter().map(|flow| self.open_one(flow)).collect())
+        self.hosts.sender.enter(|| flows.iter().map(|flow| self.open_one(flow)).collect())
     }
 
     /// In the sender's namespace.
@@ -219,9 +219,9 @@ impl<'t> Windows<'t> {
                     (vm, scope.spawn(move || receive(times.run, tally, over)))
                 })
                 .collect();
-            let core = self.testbed.layout.sender;
+            let core = self.hosts.layout.sender;
             let sender = scope.spawn(move || {
-                crate::sys::pin(core);
+                testbed::sys::pin(core);
                 generator::send(sources, &times)
             });
             let sent = sender.join().expect("the sender does not panic");

@@ -26,12 +26,14 @@ mod rx;
 mod security;
 mod senders;
 mod tell;
+#[cfg(feature = "testing")]
 mod testing;
 mod tx;
 mod vni;
 
 pub(crate) use security::Ledger;
 pub use security::{SaFacts, SealOn, Sealing, Security};
+#[cfg(feature = "testing")]
 pub use testing::Decapsulator;
 
 use crate::bypass::{self, Claims, Doors, Outlet, Whose};

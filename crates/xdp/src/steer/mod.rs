@@ -62,6 +62,7 @@ mod missed;
 mod options;
 mod order;
 mod pins;
+#[cfg(feature = "testing")]
 mod rehearsal;
 mod times;
 mod units;
@@ -77,6 +78,7 @@ pub use host::Host;
 pub use key::{Field, Key, Match};
 pub use options::{Missed, Options, Placement};
 pub use pins::PIN_ROOT;
+#[cfg(feature = "testing")]
 pub use rehearsal::{Rehearsal, count_runs};
 pub use times::CoreTimes;
 pub use units::{Unit, UnitKind, Urgency};

@@ -1,7 +1,6 @@
 //! Checksums that a sender on this host left open: finished for another core, left alone on this one.
 
 use crate::lab::{Lab, enter, inside, options, pin};
-use lab::unbroken;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use rustix::net::sockopt::set_socket_recv_buffer_size_force;
@@ -9,6 +8,7 @@ use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
+use testbed::unbroken;
 use wire::build::{Frame, Ipv4, Ipv6, Tcp};
 use xdp::steer::{Attached, Entry, Match, Missed, Options, Rehearsal, Steered, Target};
 

@@ -4,7 +4,6 @@ use crate::lab::{HERE, Lab, enter, inside, options, pin, two_cores};
 use aya::maps::loaded_maps;
 use aya::programs::links::{FdLink, PinnedLink};
 use aya::programs::{ProgramInfo, loaded_programs};
-use lab::unbroken;
 use place::CoreId;
 use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 use std::io::{BufRead, BufReader};
@@ -12,6 +11,7 @@ use std::net::UdpSocket;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+use testbed::unbroken;
 use xdp::steer::{
     Attached, Entry, Field, Host, Interface, Match, Missed, Options, SteerError, Target, Urgency,
 };

@@ -1,8 +1,8 @@
 //! What the programs decide, once more under Debian 12's kernel, in a machine: its verifier follows programs by other rules than a newer one,
 //! and cuts out what it takes for dead. Only tests that wait for nothing: an emulated core may be slow.
 
-use lab::guest::{Guest, GuestSpec};
 use std::time::Duration;
+use testbed::guest::{Guest, GuestSpec};
 
 /// What the tests make interfaces of. Nothing loads them by itself in a machine that has no `/sbin/modprobe`.
 const MODULES: [&str; 1] = ["veth"];

@@ -2,15 +2,15 @@
 
 use crate::bench::Common;
 use crate::bench::cases::{Better, ratio};
-use crate::machine::placement_class;
-use crate::netns::run;
-use crate::peer::SWITCH_CORE;
 use crate::report::{Peer, Row, Spread};
-use crate::sys::{cycles, pin, unpin};
 use anyhow::{Context, Result};
 use esp::{Counters, Inbound, Key, Mode, Outbound, sealed_len};
 use std::process::Command;
 use std::time::Instant;
+use testbed::machine::placement_class;
+use testbed::netns::run;
+use testbed::peer::SWITCH_CORE;
+use testbed::sys::{cycles, pin, unpin};
 
 /// Bytes of an inner packet.
 const PACKET: usize = 1400;

@@ -4,15 +4,15 @@ mod cipher;
 
 use super::Common;
 use super::cases::{self, BRIDGE, Better, Case, ovs, suiro};
-use crate::peer::Attach::{AfPacket, AfXdpGeneric, AfXdpNative};
-use crate::peer::Contender;
-use crate::peer::tunnel::{Joined, Tunnelled, Underlay, Wire};
 use crate::report::Report;
-use crate::traffic::frames::{self, Receiver};
-use crate::traffic::latency::{RoundTrip, round_trips};
-use crate::traffic::tcp::{self, Cores};
 use anyhow::Result;
 use std::time::Duration;
+use testbed::peer::Attach::{AfPacket, AfXdpGeneric, AfXdpNative};
+use testbed::peer::Contender;
+use testbed::peer::tunnel::{Joined, Tunnelled, Underlay, Wire};
+use testbed::traffic::frames::{self, Receiver};
+use testbed::traffic::latency::{RoundTrip, round_trips};
+use testbed::traffic::tcp::{self, Cores};
 
 const WINDOW: Duration = Duration::from_secs(3);
 const TCP_SECONDS: u32 = 4;

@@ -1,13 +1,13 @@
 //! What is compared: frames, rules, flows, and what was promised.
 
-use crate::driver::flows::{MaskRule, PREFIXES, Pattern, network, prefix_rules, scattered_rules};
-use crate::driver::frame::mac_text;
-use crate::driver::frontend::Shape;
-use crate::driver::ring::Kind as Layout;
-use crate::driver::traffic::Touch;
-use crate::driver::verify::{self, Rewrite};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
+use testbed::driver::flows::{MaskRule, PREFIXES, Pattern, network, prefix_rules, scattered_rules};
+use testbed::driver::frame::mac_text;
+use testbed::driver::frontend::Shape;
+use testbed::driver::ring::Kind as Layout;
+use testbed::driver::traffic::Touch;
+use testbed::driver::verify::{self, Rewrite};
 
 /// Flows of the cases with a million: 2^20.
 pub const MILLION: u32 = 1 << 20;

@@ -5,19 +5,19 @@
 
 use super::Plan;
 use super::rig::{WARM_UP, WINDOW, on_the_generators_core};
-use crate::driver::echo::{Echo, Effort};
-use crate::driver::flows::{Pattern, order};
-use crate::driver::frontend::{Device, Shape};
-use crate::driver::lean::Lean;
-use crate::driver::ring::Kind as Layout;
-use crate::driver::traffic::{Touch, Traffic};
-use crate::machine::placement_class;
-use crate::peer::SWITCH_CORE;
 use crate::report::{Peer, Row, Spread};
-use crate::sys::pin;
 use anyhow::Result;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
+use testbed::driver::echo::{Echo, Effort};
+use testbed::driver::flows::{Pattern, order};
+use testbed::driver::frontend::{Device, Shape};
+use testbed::driver::lean::Lean;
+use testbed::driver::ring::Kind as Layout;
+use testbed::driver::traffic::{Touch, Traffic};
+use testbed::machine::placement_class;
+use testbed::peer::SWITCH_CORE;
+use testbed::sys::pin;
 
 /// As `--only` may name it.
 pub const NAME: &str = "64 B driver ceiling";

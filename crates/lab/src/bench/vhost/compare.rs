@@ -3,12 +3,12 @@
 use super::Plan;
 use super::cases::{Case, Of, Promise, SCALING};
 use super::rig::{Rig, Window};
-use crate::peer::vhost::Kind;
 use crate::report::{Peer, Row, Spread};
 use anyhow::Result;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::time::Duration;
+use testbed::peer::vhost::Kind;
 
 /// Windows of a contender's turn.
 const WINDOWS: usize = 2;

@@ -2,12 +2,12 @@
 
 use super::Plan;
 use super::rig::listen;
-use crate::driver::frontend::{Device, Shape};
-use crate::peer::vhost::{Kind, Running};
 use crate::report::{Peer, Row, Spread};
 use anyhow::{Context, Result};
 use std::path::PathBuf;
 use std::time::Duration;
+use testbed::driver::frontend::{Device, Shape};
+use testbed::peer::vhost::{Kind, Running};
 
 /// As `--only` may name it.
 pub const NAME: &str = "64 idle guests";
@@ -55,7 +55,7 @@ fn measure(kind: Kind) -> Result<Idle> {
     let listeners = listen(&sockets)?;
     let switch = Running::start(kind, &sockets, 1518)?;
     switch.add_rules(&["actions=NORMAL".into()])?;
-    let connect = |listener: &crate::driver::frontend::Listener| {
+    let connect = |listener: &testbed::driver::frontend::Listener| {
         Device::connect(listener.accept(PATIENCE)?, &Shape::default()).with_context(|| kind.name())
     };
     let _devices = listeners.iter().map(connect).collect::<Result<Vec<_>>>()?;

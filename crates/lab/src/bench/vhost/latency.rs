@@ -1,9 +1,9 @@
 //! How long a frame takes through the switch at three loads.
 //!
-//! Frames are sent evenly whatever becomes of them, and timed from the moment when they were due ([`Pace`](crate::driver::latency::Pace)).
+//! Frames are sent evenly whatever becomes of them, and timed from the moment when they were due ([`Pace`](testbed::driver::latency::Pace)).
 //! A load is a share of what a switch can carry in the placement class of the moment, measured right before, with frames that are timed as well, lest the driver be the limit
 //! at 90 %: the host's pace changes within seconds. Frames that were due while the driver was kept from its core, or shortly after, do not count
-//! ([`Times`](crate::driver::latency::Times)): most that took long are among them, with any switch; p99 with them stands beside.
+//! ([`Times`](testbed::driver::latency::Times)): most that took long are among them, with any switch; p99 with them stands beside.
 //! Because that is more frames a second for the faster switch, ours is also measured at the peer's loads, frame for frame. The switches
 //! take turns of a second or so, so that what the host does to one it does to the other.
 
@@ -11,13 +11,13 @@ use super::Plan;
 use super::cases::cases;
 use super::compare::{Counts, goes_on};
 use super::rig::{Rig, Timed};
-use crate::driver::latency::Histogram;
-use crate::machine::placement_class;
-use crate::peer::vhost::Kind;
 use crate::report::{Peer, Row, Spread};
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::iter::repeat_n;
+use testbed::driver::latency::Histogram;
+use testbed::machine::placement_class;
+use testbed::peer::vhost::Kind;
 
 /// As `--only` may name it.
 pub const NAME: &str = "64 B latency";

@@ -1,7 +1,7 @@
 //! `suiro bench vhost`: guests on vhost-user ports, beside Open vSwitch with DPDK.
 //!
 //! Both switches are started once for a case, with the same rules, each with guests of its own that this process plays on the
-//! generators' core ([`crate::driver`]); then they take turns, window by window (A B A B …), the one that is not measured stopped.
+//! generators' core ([`testbed::driver`]); then they take turns, window by window (A B A B …), the one that is not measured stopped.
 //! A window counts only if the cores were in the same placement before and after, and only windows of one placement are compared:
 //! each makes rows of its own. Beside frames a second stand the switch's own busy cycles per frame, because a switch may be faster
 //! than the driver, and idle shares, to show who was the limit.
@@ -20,11 +20,11 @@ mod testpmd;
 pub use kill::player;
 
 use super::Common;
-use crate::driver::sys::Pages;
-use crate::peer::vhost::Kind;
 use crate::report::Report;
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
+use testbed::driver::sys::Pages;
+use testbed::peer::vhost::Kind;
 use testpmd::{circle, flowgen};
 
 /// Options of `suiro bench vhost`.
@@ -79,10 +79,10 @@ impl Plan {
     /// What the first cases do not need, and the later ones would miss after ten minutes.
     fn look_for_what_comes_late(&self) -> Result<()> {
         if qemu::is_wanted(self) {
-            crate::guest::installed()?;
+            testbed::guest::installed()?;
         }
         if self.wants(circle::NAME) || flowgen::is_wanted(self) {
-            crate::testpmd::installed()?;
+            testbed::testpmd::installed()?;
         }
         Ok(())
     }

@@ -6,13 +6,13 @@
 //! stand the figures of RISE 4.0's paper (VM guests of KVM, DPDK switch): 6 Gbit/s by vhost-user, and 500 context switches a second before, 3000 under the load.
 
 use super::Plan;
-use crate::guest::{Guest, GuestSpec, Nic};
-use crate::peer::vhost::{Kind, Running};
-use crate::peer::{GENERATORS_CORE, SWITCH_CORE};
 use crate::report::{Peer, Row, Spread};
 use crate::scheduler::{Switches, of_host, of_process};
 use anyhow::{Context, Result};
 use std::time::{Duration, Instant};
+use testbed::guest::{Guest, GuestSpec, Nic};
+use testbed::peer::vhost::{Kind, Running};
+use testbed::peer::{GENERATORS_CORE, SWITCH_CORE};
 
 /// Where the machines run.
 struct Case {

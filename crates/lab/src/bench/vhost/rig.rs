@@ -1,20 +1,20 @@
 //! A switch with two driven guests, and windows of measurement on it.
 
 use super::cases::Case;
-use crate::driver::flows::order;
-use crate::driver::frontend::{Device, Listener, Shape, feature};
-use crate::driver::latency::{Pace, Times};
-use crate::driver::lean::{Lean, Totals};
-use crate::driver::sys::Pages;
-use crate::driver::traffic::Traffic;
-use crate::driver::verify::Check;
-use crate::machine::placement_class;
-use crate::peer::GENERATORS_CORE;
-use crate::peer::vhost::{Kind, Running, Work};
-use crate::sys::{cycles, pin, unpin};
 use anyhow::{Context, Result, ensure};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use testbed::driver::flows::order;
+use testbed::driver::frontend::{Device, Listener, Shape, feature};
+use testbed::driver::latency::{Pace, Times};
+use testbed::driver::lean::{Lean, Totals};
+use testbed::driver::sys::Pages;
+use testbed::driver::traffic::Traffic;
+use testbed::driver::verify::Check;
+use testbed::machine::placement_class;
+use testbed::peer::GENERATORS_CORE;
+use testbed::peer::vhost::{Kind, Running, Work};
+use testbed::sys::{cycles, pin, unpin};
 
 /// A window. Short enough that the host seldom moves the cores within.
 pub const WINDOW: Duration = Duration::from_millis(250);

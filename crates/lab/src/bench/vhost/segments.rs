@@ -8,9 +8,9 @@ use super::Plan;
 use super::cases::{Case, Rules};
 use super::compare::{Contender, Contends, alternate};
 use super::rig::Window;
-use crate::peer::vhost::Kind;
 use crate::report::{Peer, Row, Spread};
 use anyhow::Result;
+use testbed::peer::vhost::Kind;
 
 /// As `--only` may name it.
 pub const NAME: &str = "64 KiB TCP segments";

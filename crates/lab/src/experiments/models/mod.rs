@@ -51,10 +51,10 @@ const COUNTED: [(Stage, &str); 3] =
 /// # Errors
 /// The step that failed.
 pub fn run(experiment: &Experiment, settings: &Settings) -> Result<Findings> {
-    let testbed = prepare(settings, NEIGHBOUR)?;
-    let taps = [testbed.join_by_tap(WATCHED)?, testbed.join_by_tap(NEIGHBOUR)?];
-    let mut lab = Lab::new(settings, &testbed)?;
-    let (mut contenders, refused) = contender::all(&testbed.layout)?;
+    let hosts = prepare(settings, NEIGHBOUR)?;
+    let taps = [hosts.join_by_tap(WATCHED)?, hosts.join_by_tap(NEIGHBOUR)?];
+    let mut lab = Lab::new(settings, &hosts)?;
+    let (mut contenders, refused) = contender::all(&hosts.layout)?;
     contenders.retain(|contender| lab.wants(contender.steering));
     for &size in &settings.sizes {
         for round in 1..=settings.rounds {
@@ -85,7 +85,7 @@ pub fn run(experiment: &Experiment, settings: &Settings) -> Result<Findings> {
 }
 
 fn share(lab: &Lab<'_>) -> f64 {
-    if lab.testbed.layout.is_roomy(1) { WORK } else { WORK_SHARED }
+    if lab.hosts.layout.is_roomy(1) { WORK } else { WORK_SHARED }
 }
 
 fn trial(lab: &Lab<'_>, contender: &Contender, flows: &[Flow]) -> Trial {
@@ -110,7 +110,7 @@ fn measure(
         (0..AHEAD).try_for_each(|_| vhost::discard(taps[0].as_fd()))?;
         let vms = trial.vms.iter().zip(taps).zip(&mut served);
         let receiver = |((&vm, tap), served): ((&Vm, _), _)| {
-            let cores = |stage| contender.cores(vm.number, stage, &lab.testbed.layout);
+            let cores = |stage| contender.cores(vm.number, stage, &lab.hosts.layout);
             let cores = Cores { vhost: cores(Stage::Vhost), guest: cores(Stage::Guest) };
             receiver(vm, tap, cores, windows.work, served)
         };
@@ -182,7 +182,7 @@ fn note(lab: &mut Lab<'_>, trial: &Trial, measured: &Measured, served: &Served) 
 
 /// Time of the packet stage's program for a frame of the watched flow, in microseconds.
 fn program_us(lab: &Lab<'_>, measured: &Measured) -> f64 {
-    let counts = (0..lab.testbed.layout.host).map(|core| measured.counts.of(core, WATCHED));
+    let counts = (0..lab.hosts.layout.host).map(|core| measured.counts.of(core, WATCHED));
     let (ns, frames) = counts.fold((0, 0), |sum, count| (sum.0 + count.ns, sum.1 + count.frames));
     ns as f64 / 1e3 / frames.max(1) as f64
 }

@@ -125,7 +125,7 @@ pub fn discard(tap: BorrowedFd<'_>) -> Result<()> {
 
 /// Does a thread's work on these cores.
 fn on(cores: &[usize], work: impl FnOnce(&mut Done) -> Result<()>) -> Result<Done> {
-    crate::sys::keep_to(cores.iter().copied());
+    testbed::sys::keep_to(cores.iter().copied());
     let before = (cpu_ns(), scheduler::of_this_thread()?);
     let mut done = Done::default();
     work(&mut done)?;

@@ -4,10 +4,10 @@ mod plot;
 
 use super::findings::{ByCore, Findings, Goal};
 use super::print::{Table, cell, column, millions, shares};
-use crate::machine::Machine;
 use anyhow::Result;
 use plot::{Bar, Group, bars, lines};
 use std::fmt::Write;
+use testbed::machine::Machine;
 
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:72rem;padding:0 1rem;color:#222}\
 table{border-collapse:collapse;margin:1rem 0;font-variant-numeric:tabular-nums}\

@@ -13,9 +13,9 @@ use super::paper::Key;
 use super::steering::{Steering, Told};
 use super::trial::{Lab, prepare};
 use super::{Experiment, Settings};
-use crate::machine::placement_class;
 use anyhow::{Result, ensure};
 use overload::{Bench, FLOW, Kind, NEIGHBOUR, OTHER, Taken};
+use testbed::machine::placement_class;
 
 /// Overloads of each kind in a round; five rounds are a hundred.
 const A_ROUND: u32 = 20;
@@ -36,8 +36,8 @@ struct Case {
 /// # Errors
 /// The step that failed, or suiro is not among the contenders.
 pub fn run(experiment: &Experiment, settings: &Settings) -> Result<Findings> {
-    let testbed = prepare(settings, 3)?;
-    let mut lab = Lab::new(settings, &testbed)?;
+    let hosts = prepare(settings, 3)?;
+    let mut lab = Lab::new(settings, &hosts)?;
     ensure!(lab.wants(Steering::Vse), "only suiro moves flows: leave out --steering, or name vse");
     let cases = all(&mut lab)?;
     for case in &cases {
@@ -50,7 +50,7 @@ pub fn run(experiment: &Experiment, settings: &Settings) -> Result<Findings> {
 /// A neighbour on one core makes the policy put the flow elsewhere; first it is beside the interrupted core, then on it.
 fn all(lab: &mut Lab<'_>) -> Result<Vec<Case>> {
     let vms = [FLOW, OTHER, NEIGHBOUR].map(|number| lab.vm(number, None, 0.0));
-    let (rx, away) = (lab.testbed.layout.rx, lab.testbed.layout.others()[0]);
+    let (rx, away) = (lab.hosts.layout.rx, lab.hosts.layout.others()[0]);
     let ports = [lab.any_port(), lab.any_port(), lab.any_port()];
     let lab = &*lab;
     let told = Told { vms: &vms, fixed: Some((OTHER, away)), moves: true, ..Told::default() };

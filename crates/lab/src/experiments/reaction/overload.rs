@@ -1,12 +1,11 @@
 //! One overload: a steady flow, what takes its core away, and when its next core had the first frame.
 
-use super::super::testbed::{Testbed, address, peer};
+use super::super::hosts::{Hosts, address, peer};
 use super::super::traffic::generator::{self, Source, Times};
 use super::super::traffic::receiver::{self, PORT, Vm};
 use super::super::traffic::{Flow, Tally, Work, now_ns};
 use super::super::trial::Lab;
 use super::witness::{Held, Witness};
-use crate::driver::flows::Random;
 use anyhow::Result;
 use rustix::process::setpriority_process;
 use std::cell::Cell;
@@ -14,6 +13,7 @@ use std::fmt;
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use testbed::driver::flows::Random;
 
 /// The VM of the flow that is watched, of the flow that overloads its core, and of one that is where the first shall not be: a rule holds it there.
 pub const FLOW: u8 = 1;
@@ -128,7 +128,7 @@ impl<'l, 't> Bench<'l, 't> {
             Flow { vm, port, size, rate, tos: 0 }
         };
         let listen =
-            |vm: u8| lab.testbed.vms[usize::from(vm) - 1].enter(|| receiver::open(&address(vm)));
+            |vm: u8| lab.hosts.vms[usize::from(vm) - 1].enter(|| receiver::open(&address(vm)));
         Ok(Self {
             flow: flow(FLOW, ports[0], SIZE, LOAD),
             other: flow(OTHER, ports[1], OTHER_SIZE, TOO_MUCH),
@@ -145,7 +145,7 @@ impl<'l, 't> Bench<'l, 't> {
 
     /// The core that processed the flow's last frame.
     pub fn home(&self) -> Result<usize> {
-        Ok(self.lab.testbed.stage.home(FLOW)?.core)
+        Ok(self.lab.hosts.stage.home(FLOW)?.core)
     }
 
     /// Lets the flows run for as long as an overload, without one: the policy finds places for them.
@@ -156,9 +156,8 @@ impl<'l, 't> Bench<'l, 't> {
         self.run += 1;
         let start = now_ns();
         let times = Times { run: self.run, start, begin: start, end: start + ns(STEADY), step: 0 };
-        let steady =
-            vec![open(self.lab.testbed, self.flow)?, open(self.lab.testbed, self.neighbour)?];
-        let core = self.lab.testbed.layout.sender;
+        let steady = vec![open(self.lab.hosts, self.flow)?, open(self.lab.hosts, self.neighbour)?];
+        let core = self.lab.hosts.layout.sender;
         std::thread::scope(|scope| {
             scope.spawn(move || send(core, steady, &times));
         });
@@ -187,9 +186,9 @@ impl<'l, 't> Bench<'l, 't> {
     }
 
     fn exchange(&self, kind: Kind, begin: u64, times: Times) -> Result<Option<Taken>> {
-        let testbed = self.lab.testbed;
-        let steady = vec![open(testbed, self.flow)?, open(testbed, self.neighbour)?];
-        let other = open(testbed, self.other)?;
+        let hosts = self.lab.hosts;
+        let steady = vec![open(hosts, self.flow)?, open(hosts, self.neighbour)?];
+        let other = open(hosts, self.other)?;
         let over = AtomicBool::new(false);
         let vms = [FLOW, OTHER, NEIGHBOUR].map(|vm| self.lab.vm(vm, None, 0.0));
         std::thread::scope(|scope| {
@@ -200,14 +199,14 @@ impl<'l, 't> Bench<'l, 't> {
                 scope.spawn(move || receiver::receive(vm, socket, times.run, work, tally, over))
             };
             let (receiver, _others) = (receive(0), (receive(1), receive(2)));
-            let core = testbed.layout.sender;
+            let core = hosts.layout.sender;
             let sender = scope.spawn(move || send(core, steady, &times));
             if kind == Kind::Flow {
                 sleep_until(begin - ns(AIM));
                 self.aim()?;
             }
             sleep_until(begin);
-            let before = testbed.stage.home(FLOW)?;
+            let before = hosts.stage.home(FLOW)?;
             let overload = scope.spawn(move || match kind {
                 Kind::Thread => spin(before.core, times.end),
                 Kind::Flow => flood(core, other, times),
@@ -217,7 +216,7 @@ impl<'l, 't> Bench<'l, 't> {
             let mut chance = Some(begin + ns(CHANCE));
             while now_ns() < times.end {
                 std::thread::sleep(LOOK);
-                let now = testbed.stage.home(FLOW)?;
+                let now = hosts.stage.home(FLOW)?;
                 first = first.or((now.changes != before.changes).then_some(now.since_ns));
                 if chance.take_if(|end| now_ns() >= *end).is_some() {
                     held_by = self.held_by(&held, before.core)?;
@@ -228,7 +227,7 @@ impl<'l, 't> Bench<'l, 't> {
             std::thread::sleep(DRAIN);
             over.store(true, Ordering::Relaxed);
             let tally = receiver.join().expect("a VM does not panic");
-            let changes = testbed.stage.home(FLOW)?.changes;
+            let changes = hosts.stage.home(FLOW)?.changes;
             let is_beside = kind == Kind::Flow && before.core != self.sent_to.get();
             Ok((!is_beside).then(|| Taken {
                 from: before.core,
@@ -245,7 +244,7 @@ impl<'l, 't> Bench<'l, 't> {
     /// Who held the cores but one since then, if none was free.
     fn held_by(&self, since: &Held, overloaded: usize) -> Result<Option<String>> {
         let others: Vec<_> =
-            (0..self.lab.testbed.layout.host).filter(|&core| core != overloaded).collect();
+            (0..self.lab.hosts.layout.host).filter(|&core| core != overloaded).collect();
         Ok(self.witness.look()?.all_since(since, &others, ns(TAKEN_BY_OTHERS)))
     }
 }
@@ -254,9 +253,9 @@ fn ns(duration: Duration) -> u64 {
     duration.as_nanos() as u64
 }
 
-fn open(testbed: &Testbed, flow: Flow) -> Result<Source> {
+fn open(hosts: &Hosts, flow: Flow) -> Result<Source> {
     let to = format!("{}:{PORT}", address(flow.vm));
-    testbed.sender.enter(|| Source::open(flow, &peer(flow.vm), &to))
+    hosts.sender.enter(|| Source::open(flow, &peer(flow.vm), &to))
 }
 
 fn sleep_until(at: u64) {
@@ -266,14 +265,14 @@ fn sleep_until(at: u64) {
 /// Sends from the senders' core. On a machine of two it is the very core that is overloaded, and a queue's thread gives it up only at the scheduler's tick (up to 4 ms later):
 /// then nothing would come in meanwhile, and no wire waits for the host that it leads to. So the sender is before all others; it needs a tenth of the core.
 fn send(core: usize, sources: Vec<Source>, times: &Times) -> Vec<generator::Sent> {
-    crate::sys::pin(core);
-    crate::sys::be_urgent();
+    testbed::sys::pin(core);
+    testbed::sys::be_urgent();
     generator::send(sources, times)
 }
 
 /// Takes a core's time until `end`, with no more right to it than any other thread; when it began to.
 fn spin(core: usize, end: u64) -> u64 {
-    crate::sys::pin(core);
+    testbed::sys::pin(core);
     // Of the calling thread alone. Without the privilege it stays as it is, which is no more.
     let _ = setpriority_process(None, 0);
     let begun = now_ns();

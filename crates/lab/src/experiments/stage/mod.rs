@@ -12,12 +12,12 @@
 
 mod counts;
 
-use crate::sys::run_time;
 use anyhow::{Context, Result, ensure};
 use aya::Ebpf;
 use aya::maps::{Array, PerCpuArray};
 use aya::programs::tc::{SchedClassifier, TcAttachType, qdisc_add_clsact};
 use std::os::fd::AsFd;
+use testbed::sys::run_time;
 
 pub use counts::{Count, Counts, max_over_mean};
 

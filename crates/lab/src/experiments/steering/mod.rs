@@ -6,7 +6,7 @@
 mod node;
 
 use super::cipher::Cipher;
-use super::testbed::Testbed;
+use super::hosts::Hosts;
 use super::traffic::receiver::Vm;
 use anyhow::{Context, Result};
 use clap::ValueEnum;
@@ -54,7 +54,7 @@ pub struct Told<'v> {
 
 /// Puts contenders in place.
 pub struct Steerer<'t> {
-    testbed: &'t Testbed,
+    hosts: &'t Hosts,
     node: Option<Node>,
 }
 
@@ -70,10 +70,10 @@ impl<'t> Steerer<'t> {
     ///
     /// # Errors
     /// The node does not come up; its log says why.
-    pub fn new(testbed: &'t Testbed, contenders: &[Steering], cipher: Cipher) -> Result<Self> {
+    pub fn new(hosts: &'t Hosts, contenders: &[Steering], cipher: Cipher) -> Result<Self> {
         let wanted = contenders.contains(&Steering::Vse);
-        let node = wanted.then(|| Node::start(testbed, cipher)).transpose()?;
-        Ok(Self { testbed, node })
+        let node = wanted.then(|| Node::start(hosts, cipher)).transpose()?;
+        Ok(Self { hosts, node })
     }
 
     /// Puts one in place until the value is dropped.
@@ -86,10 +86,10 @@ impl<'t> Steerer<'t> {
         match steering {
             Steering::Default => {}
             Steering::Rps => {
-                let all = self.testbed.layout.mask();
-                self.testbed.set_rps(told.core.map_or(all, |core| 1 << core))?;
+                let all = self.hosts.layout.mask();
+                self.hosts.set_rps(told.core.map_or(all, |core| 1 << core))?;
             }
-            Steering::Vse => self.node()?.steer(told, &self.testbed.layout)?,
+            Steering::Vse => self.node()?.steer(told, &self.hosts.layout)?,
         }
         Ok(in_place)
     }
@@ -120,7 +120,7 @@ impl<'t> Steerer<'t> {
     fn remove(&self, steering: Steering, vms: &[u8]) -> Result<()> {
         match steering {
             Steering::Default => Ok(()),
-            Steering::Rps => self.testbed.set_rps(0),
+            Steering::Rps => self.hosts.set_rps(0),
             Steering::Vse => self.node()?.leave(vms),
         }
     }

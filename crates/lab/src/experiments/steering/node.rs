@@ -1,15 +1,15 @@
 //! suiro, as a user has it: a node in the receiving host's namespace, and `suiro steer …`.
 
 use super::super::cipher::Cipher;
+use super::super::hosts::{Hosts, address};
 use super::super::layout::Layout;
-use super::super::testbed::{Testbed, address};
 use super::{Told, binary};
-use crate::netns::run;
-use crate::peer::Process;
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
+use testbed::netns::run;
+use testbed::process::Process;
 
 /// Longest start of a node. Chosen: ten times what it takes.
 const START: Duration = Duration::from_secs(20);
@@ -27,7 +27,7 @@ impl Node {
     ///
     /// # Errors
     /// It does not; its log says why.
-    pub fn start(testbed: &Testbed, cipher: Cipher) -> Result<Self> {
+    pub fn start(hosts: &Hosts, cipher: Cipher) -> Result<Self> {
         let directory = tempfile::tempdir().context("a directory for the node")?;
         let (path, log) = (directory.path().to_owned(), directory.path().join("node.log"));
         let config = path.join("node.toml");
@@ -38,7 +38,7 @@ impl Node {
         )?;
         // `ip netns exec` gives it a /sys of its own as well: what it pins there is in nobody's way, and goes with it. It ends with this process, however that ends.
         let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "TERM", "ip", "netns", "exec", testbed.host.name()]);
+        command.args(["--pdeathsig", "TERM", "ip", "netns", "exec", hosts.host.name()]);
         command.arg(binary()?).args(["node", "--config"]).arg(&config);
         let process = Process::start(&mut command, &log)?;
         let node = Self { api: path.join("api.sock"), cipher, _process: process, directory };

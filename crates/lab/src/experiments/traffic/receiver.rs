@@ -50,10 +50,10 @@ pub fn receive(
     over: &AtomicBool,
 ) -> Tally {
     match vm.core {
-        Some(core) => crate::sys::pin(core),
+        Some(core) => testbed::sys::pin(core),
         // It stands for a VM on a core that this machine lacks: it takes what is there before others are served.
         None => {
-            crate::sys::unpin();
+            testbed::sys::unpin();
             let _ = rustix::process::nice(-20);
         }
     }

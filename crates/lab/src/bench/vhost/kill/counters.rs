@@ -1,11 +1,11 @@
 //! What a player tells: numbers in a file that it and the bench map, so that a kill -9 loses none of them.
 
-use crate::driver::sys::{Memory, View};
 use anyhow::{Context, Result};
 use std::fs::File;
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Release};
+use testbed::driver::sys::{Memory, View};
 
 /// A number of a player's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

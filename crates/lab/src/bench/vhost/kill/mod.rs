@@ -9,16 +9,16 @@ mod counters;
 pub mod player;
 
 use super::Plan;
-use crate::driver::sys::Pages;
-use crate::hugepages::{self, Reserved};
-use crate::peer::Process;
-use crate::peer::vhost::{Kind, Running};
 use crate::report::{Row, Spread};
 use anyhow::{Context, Result, bail, ensure};
 use counters::{Cell, Counters, now_ns};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
+use testbed::driver::sys::Pages;
+use testbed::hugepages::{self, Reserved};
+use testbed::peer::vhost::{Kind, Running};
+use testbed::process::Process;
 
 /// As `--only` may name it.
 pub const NAME: &str = "kill -9";

@@ -4,15 +4,6 @@
 //! sends. When the switch ends, it waits for the next one with the rings as they are. In its next life it goes on with its numbers.
 
 use super::counters::{Cell, Counters, now_ns};
-use crate::driver::flows::{Pattern, order};
-use crate::driver::frame::STAMP;
-use crate::driver::frontend::{Device, Listener, Shape};
-use crate::driver::lean::{Got, Guest, Least, Sink};
-use crate::driver::sys::Pages;
-use crate::driver::traffic::{Touch, Traffic};
-use crate::driver::verify::{Check, unchanged};
-use crate::peer::GENERATORS_CORE;
-use crate::sys::pin;
 use anyhow::Result;
 use clap::Args;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -20,6 +11,15 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
+use testbed::driver::flows::{Pattern, order};
+use testbed::driver::frame::STAMP;
+use testbed::driver::frontend::{Device, Listener, Shape};
+use testbed::driver::lean::{Got, Guest, Least, Sink};
+use testbed::driver::sys::Pages;
+use testbed::driver::traffic::{Touch, Traffic};
+use testbed::driver::verify::{Check, unchanged};
+use testbed::peer::GENERATORS_CORE;
+use testbed::sys::pin;
 
 /// Frames a second that each player sends, and the slots of its rings: 20 ms of it, for a player may be kept waiting for its core.
 pub const RATE: u64 = 50_000;

@@ -10,18 +10,18 @@ use crate::bench::vhost::Plan;
 use crate::bench::vhost::compare::{Contends, Windows, alternate};
 use crate::bench::vhost::rig::{LARGE, listen};
 use crate::bench::vhost::segments::{self, FRAME, PAYLOAD, Segments};
-use crate::driver::flows::{Pattern, order};
-use crate::driver::frontend::{Device, Shape};
-use crate::driver::lean::{Guest, Least};
-use crate::driver::sys::Pages;
-use crate::driver::traffic::{Touch, Traffic};
-use crate::peer::GENERATORS_CORE;
-use crate::peer::vhost::{Kind, Running};
 use crate::report::Row;
-use crate::testpmd::{Testpmd, TestpmdSpec, VirtioUser};
 use anyhow::{Context, Result, ensure};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use testbed::driver::flows::{Pattern, order};
+use testbed::driver::frontend::{Device, Shape};
+use testbed::driver::lean::{Guest, Least};
+use testbed::driver::sys::Pages;
+use testbed::driver::traffic::{Touch, Traffic};
+use testbed::peer::GENERATORS_CORE;
+use testbed::peer::vhost::{Kind, Running};
+use testbed::testpmd::{Testpmd, TestpmdSpec, VirtioUser};
 
 /// As `--only` may name it.
 pub const NAME: &str = "64 KiB TCP segments, testpmd";

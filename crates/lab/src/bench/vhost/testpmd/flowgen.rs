@@ -8,12 +8,12 @@ use super::Driven;
 use crate::bench::vhost::Plan;
 use crate::bench::vhost::cases::{Of, Promise, Rules};
 use crate::bench::vhost::compare::{Contends, Windows, alternate, rows};
-use crate::driver::sys::Pages;
-use crate::peer::GENERATORS_CORE;
-use crate::peer::vhost::{Kind, Running};
 use crate::report::Row;
-use crate::testpmd::{Testpmd, TestpmdSpec, VirtioUser};
 use anyhow::{Context, Result};
+use testbed::driver::sys::Pages;
+use testbed::peer::GENERATORS_CORE;
+use testbed::peer::vhost::{Kind, Running};
+use testbed::testpmd::{Testpmd, TestpmdSpec, VirtioUser};
 
 /// As `--only` may name them.
 const CASES: [Case; 2] = [

@@ -7,11 +7,11 @@ pub mod flowgen;
 
 use super::compare::Windows;
 use super::rig::Window;
-use crate::machine::placement_class;
-use crate::peer::vhost::{Kind, Running};
-use crate::testpmd::{PortStats, Testpmd};
 use anyhow::Result;
 use std::time::{Duration, Instant};
+use testbed::machine::placement_class;
+use testbed::peer::vhost::{Kind, Running};
+use testbed::testpmd::{PortStats, Testpmd};
 
 const WARM_UP: Duration = Duration::from_millis(300);
 const WINDOW: Duration = Duration::from_millis(500);

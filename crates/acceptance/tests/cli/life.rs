@@ -1,0 +1,360 @@
+//! A node's life as its user sees it: guests talk, it is killed, everything is back; interfaces and files come and go.
+
+use acceptance::{Place, privileged, sh, until};
+use rustix::process::Signal;
+use std::time::Instant;
+use testbed::unbroken;
+
+/// One switch with a TAP for each of two guests, who have addresses.
+fn two_guests(place: &Place) {
+    place.suiro(&["switch", "add", "sw0"]);
+    for (guest, address) in [("g1", "10.0.0.1/24"), ("g2", "10.0.0.2/24")] {
+        place.suiro(&[
+            "port",
+            "add",
+            "sw0",
+            guest,
+            "--type",
+            "tap",
+            "--netns",
+            &place.guest(guest),
+        ]);
+        place.address(guest, guest, address);
+    }
+}
+
+fn flow_texts(place: &Place) -> Vec<String> {
+    let flows = place.json(&["flow", "list", "sw0"])["flows"].clone();
+    let describe = |flow: &serde_json::Value| {
+        format!("{} {} {}", flow["priority"], flow["match"], flow["actions"])
+    };
+    let mut texts: Vec<_> = flows.as_array().unwrap().iter().map(describe).collect();
+    texts.sort();
+    texts
+}
+
+/// What must be the same after a restart: without counters and times.
+fn ports(place: &Place) -> Vec<String> {
+    let ports = place.json(&["port", "list"]);
+    let describe = |port: &serde_json::Value| {
+        format!(
+            "{} {} {} {} up {}",
+            port["switch"], port["name"], port["number"], port["type"], port["up"]
+        )
+    };
+    ports.as_array().unwrap().iter().map(describe).collect()
+}
+
+#[test]
+fn after_kill_9_switches_ports_rules_and_guests_addresses_are_back() {
+    if !privileged() {
+        return;
+    }
+    let mut place = Place::new(&["g1", "g2"]);
+    place.start();
+    two_guests(&place);
+    place.suiro(&["switch", "mod", "sw0", "--fail-mode", "secure"]);
+    place.suiro(&["meter", "add", "sw0", "meter=1,kbps,band=type=drop,rate=100000"]);
+    place.suiro(&["group", "add", "sw0", "group_id=1,type=indirect,bucket=output:2"]);
+    let flows = [
+        "arp,actions=NORMAL",
+        "priority=9,ip,nw_dst=10.0.0.2,actions=meter:1,group:1",
+        "priority=9,ip,nw_dst=10.0.0.1,actions=output:g1",
+    ];
+    place.suiro(&[&["flow", "add", "sw0"][..], &flows].concat());
+    assert!(place.reaches("g1", "10.0.0.2"), "{}", place.log());
+    let (flows_before, ports_before) = (flow_texts(&place), ports(&place));
+    place.end(Signal::KILL);
+    let start = Instant::now();
+    place.start();
+    assert_eq!(flow_texts(&place), flows_before);
+    assert_eq!(ports(&place), ports_before);
+    assert_eq!(place.json(&["switch", "show", "sw0"])["fail_mode"], "secure");
+    assert!(place.suiro(&["meter", "list", "sw0"]).contains("rate=100000"));
+    assert!(place.reaches("g1", "10.0.0.2"), "{}", place.log());
+    println!("back after {} ms", start.elapsed().as_millis());
+    place.suiro(&["flow", "del", "sw0", "--strict", "priority=9,ip,nw_dst=10.0.0.1"]);
+    place.suiro(&["port", "del", "sw0", "g2"]);
+    place.end(Signal::KILL);
+    place.start();
+    assert_eq!(
+        (flow_texts(&place).len(), ports(&place).len()),
+        (2, 1),
+        "what was deleted stays deleted"
+    );
+}
+
+#[test]
+fn a_clean_end_leaves_taps_and_no_sockets_and_a_purge_leaves_nothing() {
+    if !privileged() {
+        return;
+    }
+    let mut place = Place::new(&["g1", "g2"]);
+    place.start();
+    two_guests(&place);
+    let sockets = [place.socket(), place.path("run/sw0.mgmt")];
+    assert!(sockets.iter().all(|socket| socket.exists()));
+    place.end(Signal::TERM);
+    assert!(!sockets.iter().any(|socket| socket.exists()));
+    sh(&["ip", "-n", &place.guest("g1"), "link", "show", "g1"]);
+    let said = place.node_says(&["--purge"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert!(said.out.contains("removed TAP g1") && said.out.contains("state.redb"), "{}", said.out);
+    assert!(!place.path("state/state.redb").exists());
+    let left = std::process::Command::new("ip")
+        .args(["-n", &place.guest("g1"), "link", "show", "g1"])
+        .output()
+        .unwrap();
+    assert!(!left.status.success());
+}
+
+#[test]
+fn an_interface_that_vanishes_is_a_fault_with_a_remedy_and_its_return_ends_that() {
+    if !privileged() {
+        return;
+    }
+    let mut place = Place::new(&["g1"]);
+    let veth = |place: &Place| {
+        sh(&[
+            "ip",
+            "-n",
+            &place.netns,
+            "link",
+            "add",
+            "v1",
+            "type",
+            "veth",
+            "peer",
+            "name",
+            "eth0",
+            "netns",
+            &place.guest("g1"),
+        ]);
+        sh(&["ip", "-n", &place.netns, "link", "set", "v1", "up"]);
+        sh(&["ip", "-n", &place.guest("g1"), "link", "set", "eth0", "up"]);
+    };
+    veth(&place);
+    place.start();
+    place.suiro(&["switch", "add", "sw0"]);
+    place.suiro(&["port", "add", "sw0", "v1", "--type", "af_packet"]);
+    let show = |place: &Place| place.json(&["port", "show", "sw0", "v1"]);
+    until("the port is up", || show(&place)["carrier"] == true);
+    sh(&["ip", "-n", &place.netns, "link", "del", "v1"]);
+    until("the port is at fault", || show(&place)["fault"].is_object());
+    let fault = show(&place)["fault"].clone();
+    assert_eq!(fault["thing"], "port v1 of switch sw0");
+    assert!(fault["remedy"].as_str().unwrap().contains("create"), "{fault}");
+    assert_eq!(show(&place)["carrier"], false);
+    veth(&place);
+    until("the port is up again", || {
+        show(&place)["carrier"] == true && show(&place)["fault"].is_null()
+    });
+    place.end(Signal::KILL);
+    sh(&["ip", "-n", &place.netns, "link", "del", "v1"]);
+    place.start();
+    assert!(show(&place)["fault"].is_object(), "a node starts without the interface of a port");
+    veth(&place);
+    until("the port is up once more", || show(&place)["carrier"] == true);
+}
+
+#[test]
+fn a_namespace_made_anew_gets_its_port_back() {
+    if !privileged() {
+        return;
+    }
+    let mut place = Place::new(&["g1"]);
+    place.start();
+    place.suiro(&["switch", "add", "sw0"]);
+    place.suiro(&["port", "add", "sw0", "g1", "--type", "tap", "--netns", &place.guest("g1")]);
+    sh(&["ip", "netns", "del", &place.guest("g1")]);
+    let show = |place: &Place| place.json(&["port", "show", "sw0", "g1"]);
+    until("the port is at fault", || show(&place)["fault"].is_object());
+    sh(&["ip", "netns", "add", &place.guest("g1")]);
+    until("the port is back", || show(&place)["fault"].is_null() && show(&place)["up"] == true);
+    sh(&["ip", "-n", &place.guest("g1"), "link", "show", "g1"]);
+}
+
+#[test]
+fn a_vlink_joins_two_switches_in_whatever_order_its_ends_come() {
+    if !privileged() {
+        return;
+    }
+    let mut place = Place::new(&["g1", "g2"]);
+    place.start();
+    for (switch, guest, address) in [("sw0", "g1", "10.0.0.1/24"), ("sw1", "g2", "10.0.0.2/24")] {
+        place.suiro(&["switch", "add", switch]);
+        place.suiro(&[
+            "port",
+            "add",
+            switch,
+            guest,
+            "--type",
+            "tap",
+            "--netns",
+            &place.guest(guest),
+        ]);
+        place.address(guest, guest, address);
+    }
+    let waiting = place.suiro(&["port", "add", "sw0", "a", "--type", "vlink", "--peer", "sw1:b"]);
+    assert!(waiting.contains("sw1:b is not there"), "{waiting}");
+    assert!(!place.reaches("g1", "10.0.0.2"));
+    place.suiro(&["port", "add", "sw1", "b", "--type", "vlink", "--peer", "sw0:a"]);
+    assert!(place.reaches("g1", "10.0.0.2"), "{}", place.log());
+    place.suiro(&["port", "del", "sw1", "b"]);
+    assert_eq!(place.json(&["port", "show", "sw0", "a"])["carrier"], false);
+    place.suiro(&["port", "add", "sw1", "b", "--type", "vlink", "--peer", "sw0:a"]);
+    place.end(Signal::KILL);
+    place.start();
+    assert!(place.reaches("g1", "10.0.0.2"), "{}", place.log());
+}
+
+const DECLARED: &str = "[[switch]]\nname = 'sw0'\nflows = ['priority=7,arp,actions=NORMAL']\n";
+
+#[test]
+fn the_file_is_read_again_on_sighup_and_what_the_api_made_stays() {
+    if !privileged() {
+        return;
+    }
+    let mut place = Place::new(&["g1", "g2"]);
+    place.configure(DECLARED);
+    place.start();
+    place.suiro(&["switch", "add", "made"]);
+    place.suiro(&["port", "add", "sw0", "g2", "--type", "tap", "--netns", &place.guest("g2")]);
+    let port =
+        format!("[[switch.port]]\nname = 'g1'\ntype = 'tap'\nnetns = '{}'\n", place.guest("g1"));
+    place.configure(&format!("{DECLARED}{port}[[switch]]\nname = 'sw1'\nfail_mode = 'secure'\n"));
+    place.signal(Signal::HUP);
+    until("the new switch is there", || place.says(&["switch", "show", "sw1"]).code == 0);
+    assert_eq!(ports(&place).len(), 2);
+    assert_eq!(flow_texts(&place).len(), 1);
+    place.configure("[[switch]]\nname = 'sw0'\ncolour = 'red'\n");
+    place.signal(Signal::HUP);
+    until("the wrong file is reported", || place.log().contains("unknown key `colour`"));
+    assert_eq!(
+        place.json(&["switch", "list"]).as_array().unwrap().len(),
+        3,
+        "a wrong file changes nothing"
+    );
+    place.configure("");
+    place.signal(Signal::HUP);
+    until("only what the API made is left", || {
+        place.json(&["switch", "list"]).as_array().unwrap().len() == 1
+    });
+}
+
+#[test]
+fn what_was_made_through_the_api_and_contradicts_the_file_is_an_error_that_names_both() {
+    if !privileged() {
+        return;
+    }
+    let mut place = Place::new(&[]);
+    place.start();
+    place.suiro(&["switch", "add", "sw0"]);
+    place.end(Signal::TERM);
+    place.configure(DECLARED);
+    let said = place.node_says(&[]);
+    assert_eq!(said.code, 1);
+    for part in
+        ["switch sw0", "configuration file, line 5", "made through the API", "--forget-conflicts"]
+    {
+        assert!(said.err.contains(part), "{part}: {}", said.err);
+    }
+}
+
+#[test]
+fn systemd_hears_that_the_node_is_ready_alive_and_ending() {
+    if !privileged() {
+        return;
+    }
+    let mut place = Place::new(&[]);
+    let path = place.path("notify");
+    let notices = std::os::unix::net::UnixDatagram::bind(&path).unwrap();
+    notices.set_read_timeout(Some(std::time::Duration::from_secs(10))).unwrap();
+    place.start_with(&[("NOTIFY_SOCKET", path.to_str().unwrap()), ("WATCHDOG_USEC", "200000")]);
+    let mut heard = String::new();
+    let mut hear_until = |word: &str| {
+        let mut buffer = [0; 4096];
+        while !heard.contains(word) {
+            let length = unbroken(|| notices.recv(&mut buffer))
+                .unwrap_or_else(|error| panic!("no {word} ({error}) after:\n{heard}"));
+            heard += &format!("{}\n", String::from_utf8_lossy(&buffer[..length]));
+        }
+    };
+    ["READY=1", "WATCHDOG=1"].into_iter().for_each(&mut hear_until);
+    place.end(Signal::TERM);
+    hear_until("STOPPING=1");
+}
+
+#[test]
+fn a_rule_that_timed_out_or_was_deleted_with_all_others_does_not_come_back() {
+    if !privileged() {
+        return;
+    }
+    let mut place = Place::new(&[]);
+    place.start();
+    place.suiro(&["switch", "add", "sw0"]);
+    place.suiro(&["flow", "add", "sw0", "idle_timeout=1,ip,actions=drop", "arp,actions=drop"]);
+    until("one rule timed out", || flow_texts(&place).len() == 1);
+    place.end(Signal::TERM);
+    place.start();
+    assert_eq!(flow_texts(&place).len(), 1);
+    place.suiro(&["group", "add", "sw0", "group_id=1,type=all"]);
+    for kind in ["flow", "group", "meter"] {
+        place.suiro(&[kind, "del", "sw0", "--all"]);
+    }
+    place.end(Signal::TERM);
+    place.start();
+    assert_eq!(flow_texts(&place).len(), 0);
+    assert_eq!(place.suiro(&["group", "list", "sw0"]), "");
+}
+
+#[test]
+fn a_second_node_in_the_same_directory_is_refused_and_the_first_goes_on() {
+    if !privileged() {
+        return;
+    }
+    let mut place = Place::new(&[]);
+    let pid = place.start();
+    let said = place.node_says(&[]);
+    assert_eq!(said.code, 1);
+    assert!(
+        said.err.contains(&format!("process {pid}")) && said.err.contains("remedy: "),
+        "{}",
+        said.err
+    );
+    place.suiro(&["status"]);
+}
+
+#[test]
+fn only_the_threads_of_ports_and_steering_keep_privileges() {
+    if !privileged() {
+        return;
+    }
+    let mut place = Place::new(&[]);
+    let pid = place.start();
+    let mut names = Vec::new();
+    for task in std::fs::read_dir(format!("/proc/{pid}/task")).unwrap() {
+        let path = task.unwrap().path();
+        let read = |name: &str| std::fs::read_to_string(path.join(name)).unwrap_or_default();
+        let (name, status) = (read("comm").trim().to_owned(), read("status"));
+        let held = |set: &str| !status.contains(&format!("{set}:\t0000000000000000"));
+        assert!(status.contains("NoNewPrivs:\t1"), "{name}");
+        assert_eq!(
+            held("CapEff") || held("CapPrm") || held("CapInh"),
+            ["suiro-ports", "suiro-steer"].contains(&name.as_str()),
+            "{name}: {status}"
+        );
+        names.push(name);
+    }
+    for expected in [
+        "suiro-ports",
+        "suiro-steer",
+        "suiro-scout",
+        "suiro-worker-0",
+        "suiro-store",
+        "suiro-events",
+        "suiro-control",
+    ] {
+        assert!(names.iter().any(|name| name == expected), "{expected} is not among {names:?}");
+    }
+}

@@ -1,0 +1,18 @@
+//! The command line and the node, by the built binary, in network namespaces.
+
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+mod cards;
+mod forwarding;
+mod life;
+mod ovs;
+mod pair;
+mod paths;
+mod queues;
+mod refusals;
+mod restarts;
+mod sealed;
+mod sealing;
+mod storms;
+mod tenants;
+mod tunnels;

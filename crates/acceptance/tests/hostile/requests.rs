@@ -1,0 +1,82 @@
+//! Requests that cannot be carried out.
+
+use crate::Bystanders;
+use crate::bystanders::says;
+use acceptance::{Kind, Ofctl, privileged};
+
+#[test]
+fn unknown_ports_and_taken_datapath_ids_are_refused_by_name() {
+    if !privileged() {
+        return;
+    }
+    let bystanders = Bystanders::with(&["g1"]);
+    let lab = &bystanders.lab;
+    lab.connect("sw0", "g1", Kind::Tap);
+    let table: &[(&[&str], &[&str])] = &[
+        (
+            &["flow", "add", "sw0", "actions=output:nowhere"],
+            &["switch sw0: read a flow", "nowhere"],
+        ),
+        (
+            &["flow", "add", "sw0", "actions=output:4294967041"],
+            &["switch sw0: read a flow", "nothing can be sent"],
+        ),
+        (&["port", "mod", "sw0", "nowhere", "--down"], &["port nowhere of switch sw0: find it"]),
+        (&["port", "del", "sw0", "77"], &["port 77 of switch sw0: find it"]),
+        (&["switch", "add", "sw1", "--dpid", "1"], &["switch sw1: add it", "taken by switch sw0"]),
+    ];
+    for (words, parts) in table {
+        let said = lab.says(words);
+        assert_eq!(said.code, 1, "{words:?}: {}", said.out);
+        says(&said.err, parts);
+        says(&said.err, &["remedy: "]);
+    }
+    let (status, answer) = lab.http("POST", "/v1/switches", r#"{"name": "sw1", "dpid": "1"}"#);
+    assert_eq!(status, 409, "{answer}");
+    says(&answer, &["switch sw1", "add it", "datapath id 0000000000000001", "choose another dpid"]);
+    let management = Ofctl::management(lab, "sw0");
+    says(&management.says("mod-port", &["77", "down"]).err, &["77"]);
+    bystanders.lost_nothing();
+}
+
+#[test]
+fn a_second_node_in_the_same_directory_is_refused_and_disturbs_nothing() {
+    if !privileged() {
+        return;
+    }
+    let bystanders = Bystanders::with(&[]);
+    let said = bystanders.lab.node_says(&[]);
+    assert_eq!(said.code, 1);
+    says(&said.err, &["node: start", "run_dir", "remedy: "]);
+    bystanders.lab.suiro(&["status"]);
+    bystanders.lost_nothing();
+}
+
+#[test]
+fn a_full_table_refuses_one_more_flow_and_takes_it_when_there_is_room() {
+    if !privileged() {
+        return;
+    }
+    let bystanders = Bystanders::configured("flows_per_table = 1000\n", &[]);
+    let lab = &bystanders.lab;
+    let rules: String =
+        (0..1000).map(|n| format!("priority=9,tcp,tp_dst={n},actions=drop\n")).collect();
+    std::fs::write(lab.path("rules"), rules).unwrap();
+    let file = lab.path("rules");
+    lab.suiro(&["flow", "add", "sw0", "--file", file.to_str().unwrap()]);
+    lab.suiro(&["flow", "add", "sw0", "priority=9,tcp,tp_dst=7,actions=NORMAL"]);
+
+    let one_more = "priority=9,tcp,tp_dst=1000,actions=drop";
+    let said = lab.says(&["flow", "add", "sw0", one_more]);
+    assert_eq!(said.code, 1);
+    says(&said.err, &["switch sw0: change a flow", one_more, "holds as many entries as it may"]);
+    says(&said.err, &["remedy: delete flows first", "flows_per_table"]);
+    let management = Ofctl::management(lab, "sw0");
+    says(&management.says("add-flow", &[one_more]).err, &["OFPFMFC_TABLE_FULL"]);
+
+    lab.suiro(&["flow", "add", "sw0", &format!("table=1,{one_more}")]);
+    management.run("del-flows", &["tcp,tp_dst=0"]);
+    management.run("add-flow", &[one_more]);
+    says(&management.run("dump-aggregate", &["table=0"]), &["flow_count=1000"]);
+    bystanders.lost_nothing();
+}

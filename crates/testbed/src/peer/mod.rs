@@ -1,0 +1,170 @@
+//! The contenders: each joins two guests with one switch, in the same namespaces and on the same core.
+
+mod bridge;
+mod ovs;
+mod suiro;
+pub mod tunnel;
+pub mod vhost;
+
+use crate::netns::{Guest, Namespace, run};
+use crate::process::Process;
+use anyhow::{Context, Result};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+pub use ovs::version as ovs_version;
+
+/// The core that traffic is made on.
+pub const GENERATORS_CORE: usize = 0;
+
+/// The core that the switch runs on.
+pub const SWITCH_CORE: usize = 1;
+
+/// How a switch is attached to its guests.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Attach {
+    /// TAP interfaces in the guests.
+    Tap,
+    /// veth pairs, packet sockets on the switch's ends.
+    AfPacket,
+    /// veth pairs, AF_XDP in the driver's own mode.
+    AfXdpNative,
+    /// veth pairs, AF_XDP on socket buffers.
+    AfXdpGeneric,
+    /// veth pairs, in the kernel.
+    Kernel,
+}
+
+impl Attach {
+    /// As it stands in the reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Attach::Tap => "tap",
+            Attach::AfPacket => "af_packet",
+            Attach::AfXdpNative => "af_xdp native",
+            Attach::AfXdpGeneric => "af_xdp generic",
+            Attach::Kernel => "kernel",
+        }
+    }
+}
+
+/// Which switch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Switch {
+    /// Ours.
+    Suiro,
+    /// Open vSwitch's userspace datapath, with `userspace-tso-enable` or without.
+    Ovs {
+        /// Large segments.
+        tso: bool,
+    },
+    /// The Linux bridge; without `offloads` the guests send no large segments.
+    Bridge {
+        /// Large segments and checksum offload in the guests.
+        offloads: bool,
+    },
+}
+
+/// What can be set beside others: started afresh for each figure, gone with what it returns.
+pub trait Contend: Copy {
+    /// At work.
+    type Running;
+
+    /// As it stands in the reports.
+    fn name(self) -> String;
+
+    /// Starts it with guests that reach each other, or says which step failed.
+    fn start(self) -> Result<Self::Running>;
+}
+
+/// A switch and how it is attached.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Contender {
+    /// Which switch.
+    pub switch: Switch,
+    /// How it is attached.
+    pub attach: Attach,
+}
+
+impl Contend for Contender {
+    type Running = Running;
+
+    fn name(self) -> String {
+        let attach = self.attach.name();
+        match self.switch {
+            Switch::Suiro => format!("suiro {attach}"),
+            Switch::Ovs { tso: false } => format!("ovs {} {attach}", ovs_version()),
+            Switch::Ovs { tso: true } => format!("ovs {} {attach}, tso", ovs_version()),
+            Switch::Bridge { offloads: true } => "linux bridge".into(),
+            Switch::Bridge { offloads: false } => "linux bridge, offloads off".into(),
+        }
+    }
+
+    fn start(self) -> Result<Running> {
+        let switch = Namespace::create("sw")?;
+        let guests = match self.attach {
+            Attach::Tap => [Guest::bare(1)?, Guest::bare(2)?],
+            _ => [Guest::on_veth(&switch, 1)?, Guest::on_veth(&switch, 2)?],
+        };
+        let state = match self.switch {
+            Switch::Suiro => suiro::start(&switch, &guests, self.attach),
+            Switch::Ovs { tso } => ovs::start(&switch, &guests, self.attach, tso),
+            Switch::Bridge { offloads } => bridge::start(&switch, &guests, offloads),
+        };
+        let state = state.with_context(|| format!("{}: starting failed", self.name()))?;
+        let running = Running { state, guests, switch };
+        wait_until_joined(&running.guests).with_context(|| self.name())?;
+        Ok(running)
+    }
+}
+
+/// What a contender left running; dropped first, so that its ports go before their namespaces.
+#[derive(Default)]
+pub struct State {
+    /// Started processes, the switch itself last.
+    processes: Vec<Process>,
+    /// Its files.
+    _directory: Option<tempfile::TempDir>,
+    /// OpenFlow management socket.
+    pub management: Option<PathBuf>,
+}
+
+/// A contender at work.
+pub struct Running {
+    /// Processes and files.
+    pub state: State,
+    /// The two guests.
+    pub guests: [Guest; 2],
+    switch: Namespace,
+}
+
+impl Running {
+    /// Resident memory of the switch process in KiB.
+    pub fn memory_kib(&self) -> Result<u64> {
+        self.state.processes.last().context("this contender is no process")?.memory_kib()
+    }
+
+    /// Turns NAPI on at the switch's ends of the veth pairs.
+    pub fn accept_live_frames(&self) -> Result<()> {
+        self.guests.iter().try_for_each(|guest| accept_live_frames(&self.switch, guest))
+    }
+}
+
+/// Turns NAPI on at the switch's end of a guest's veth pair: without it (or XDP) it takes no live XDP frames.
+fn accept_live_frames(switch: &Namespace, guest: &Guest) -> Result<()> {
+    run(switch.command("ethtool").args(["-K", &guest.port, "gro", "on"])).map(drop)
+}
+
+fn wait_until_joined([a, b]: &[Guest; 2]) -> Result<()> {
+    let deadline = Instant::now() + Duration::from_secs(15);
+    loop {
+        let answered = run(a.namespace.command("ping").args(["-c1", "-W1", "-q", &b.address]));
+        match answered {
+            Ok(_) => return Ok(()),
+            Err(_) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(50)),
+            Err(error) => {
+                return Err(error.context("the guests do not reach each other after 15 s"));
+            }
+        }
+    }
+}
