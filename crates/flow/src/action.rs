@@ -145,6 +145,19 @@ pub struct Instructions {
     pub metadata: Option<(u64, u64)>,
     /// Next table, always a later one.
     pub goto: Option<u8>,
+    /// Parts that change no packet.
+    pub wording: Wording,
+}
+
+/// Parts of instructions that change no packet, kept because statistics repeat them.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Wording {
+    /// `max_len` of each output but to the controller, those of `apply` first; zeros at the end are left out.
+    pub max_len: Vec<u16>,
+    /// There is an apply-actions instruction without actions.
+    pub empty_apply: bool,
+    /// There is a write-actions instruction without actions.
+    pub empty_write: bool,
 }
 
 /// Why actions or instructions were refused. Each maps to one OpenFlow error.

@@ -61,6 +61,14 @@ pub struct FlowMod {
     pub instructions: Instructions,
     /// Actions may be on headers that the match does not promise; they do nothing to packets without (OpenFlow 1.0).
     pub may_miss_headers: bool,
+    /// Kept with an added entry and told in its statistics; the tables never look at it.
+    pub note: u32,
+    /// An entry that replaces an identical one starts its counters afresh, whatever the flags (OpenFlow 1.0.0 §4.6).
+    pub starts_afresh: bool,
+    /// A modified entry takes the cookie of the modification (OpenFlow 1.0).
+    pub gives_cookie: bool,
+    /// How long ago an added entry was added, for one that comes back after a restart: hard timeout and duration count from then.
+    pub age_ns: u64,
     /// Delete only entries with an output there (`OFPP_ANY` is `None`).
     pub out_port: Option<Output>,
     /// Delete only entries with this group (`OFPG_ANY` is `None`).
@@ -82,6 +90,10 @@ impl Default for FlowMod {
             flags: FlowFlags::default(),
             instructions: Instructions::default(),
             may_miss_headers: false,
+            note: 0,
+            starts_afresh: false,
+            gives_cookie: false,
+            age_ns: 0,
             out_port: None,
             out_group: None,
         }

@@ -71,7 +71,7 @@ mod template;
 mod time;
 mod validate;
 
-pub use action::{Action, ActionError, Instructions, Output, PortNo, Transport};
+pub use action::{Action, ActionError, Instructions, Output, PortNo, Transport, Wording};
 pub use cache::CacheCounts;
 pub use config::{FragMode, Limits, Miss, SwitchConfig};
 pub use flow_mod::{FlowCommand, FlowFlags, FlowMod, FlowModError};

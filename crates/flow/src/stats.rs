@@ -43,6 +43,8 @@ pub struct FlowStats {
     pub hard_timeout_s: u16,
     /// Flags it was added with.
     pub flags: FlowFlags,
+    /// The note it was added with ([`crate::FlowMod::note`]).
+    pub note: u32,
     /// What it does.
     pub instructions: Arc<Instructions>,
     /// Packets that matched.

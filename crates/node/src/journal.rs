@@ -11,7 +11,7 @@
 //! While a switch is being restored it has no journal, or [`Discard`].
 
 use flow::Instructions;
-use openflow::FixedText;
+use openflow::{FixedText, GroupDesc, MeterConfig};
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
@@ -30,7 +30,7 @@ pub struct FlowId {
     pub mask: Key,
 }
 
-/// The rest of a rule: everything that a restart must bring back. Counters and ages begin anew.
+/// The rest of a rule: everything that a restart must bring back. Counters begin anew.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct FlowEntry {
     /// Cookie.
@@ -41,6 +41,10 @@ pub struct FlowEntry {
     pub hard_timeout_s: u16,
     /// `OFPFF_*` bits (OpenFlow 1.3.5 §7.3.4.1).
     pub flags: u16,
+    /// How long ago it was added.
+    pub age_ns: u64,
+    /// What its sender said that neither match nor instructions hold ([`flow::FlowMod::note`]).
+    pub note: u32,
     /// What it does.
     pub instructions: Instructions,
 }
@@ -55,12 +59,12 @@ pub enum Change {
     FlowSet(FlowId, FlowEntry),
     /// A rule is gone: deleted, expired or pushed out.
     FlowGone(FlowId),
-    /// A group is there, in the text form of `openflow::text`.
-    GroupSet(u32, String),
+    /// A group is there, added so many nanoseconds ago.
+    GroupSet(GroupDesc, u64),
     /// A group is gone.
     GroupGone(u32),
-    /// A meter is there, in the text form of `openflow::text`.
-    MeterSet(u32, String),
+    /// A meter is there, added so many nanoseconds ago.
+    MeterSet(MeterConfig, u64),
     /// A meter is gone.
     MeterGone(u32),
     /// The pipeline has these tables; `None` means all that there are, with the names that suiro gives them (OpenFlow 1.3.5 §7.3.5.5).

@@ -53,6 +53,18 @@ impl Version {
         self < Version::V1_3
     }
 
+    /// An add that replaces an identical entry begins with counters of 0 (1.0.0 §4.6: the old entry goes with its counters); later
+    /// versions keep them unless a flag says otherwise (1.3.5 §6.4).
+    pub fn adds_start_afresh(self) -> bool {
+        self < Version::V1_3
+    }
+
+    /// A modify gives entries its cookie. 1.0.0 §4.6 leaves it open, and Open vSwitch does so for 1.0; later versions keep the entry's
+    /// own (1.3.5 §6.4).
+    pub fn modify_gives_its_cookie(self) -> bool {
+        self < Version::V1_3
+    }
+
     /// Actions on headers that the match does not promise are refused (1.3.5 §7.2.5). In 1.0 they are taken, and do nothing to
     /// packets without the header (1.0.0 §5.2.4 asks only for arguments that make sense).
     pub fn demands_promised_headers(self) -> bool {

@@ -31,7 +31,7 @@ enum Step {
 impl Straight {
     /// The short form of an entry's instructions, if the entry is the only one on a packet's way and they have such a form.
     pub fn of(instructions: &Instructions) -> Option<Self> {
-        let Instructions { meter: None, metadata: None, goto: None, apply, write, clear: _ } =
+        let Instructions { meter: None, metadata: None, goto: None, apply, write, .. } =
             instructions
         else {
             return None;

@@ -108,6 +108,9 @@ impl Pipeline {
             idle_s: change.idle_timeout_s,
             hard_s: change.hard_timeout_s,
             flags: change.flags,
+            note: change.note,
+            starts_afresh: change.starts_afresh,
+            age_ns: change.age_ns,
             now,
         };
         match table.add(&mut self.store, &entry, usize::from(self.limits.masks)) {
@@ -135,12 +138,15 @@ impl Pipeline {
         for id in ids {
             let program =
                 self.store.programs.take(&change.instructions).ok_or(Full).map_err(full)?;
-            let current = table.set_program(&mut self.store, id, program).map_err(|error| {
+            let mut current = table.set_program(&mut self.store, id, program).map_err(|error| {
                 self.store.programs.release(program);
                 full(error)
             })?;
             if change.flags.reset_counts {
-                table.reset_counts(&mut self.store, current).map_err(full)?;
+                current = table.reset_counts(&mut self.store, current).map_err(full)?;
+            }
+            if change.gives_cookie {
+                self.store.arena.record(current).set_cookie(change.cookie);
             }
         }
         Ok(())
@@ -235,9 +241,8 @@ impl Pipeline {
     /// When the entry goes unless it is used, and when it goes in any case.
     fn deadlines(&self, id: RecordId) -> (Option<Nanos>, Option<Nanos>) {
         let cold = self.store.arena.cold(id);
-        let after =
-            |start: Nanos, seconds: u16| (seconds > 0).then(|| start.plus_seconds(seconds.into()));
-        (after(self.last_use(id), cold.idle_s), after(cold.created, cold.hard_s))
+        let idle = (cold.idle_s > 0).then(|| self.last_use(id).plus_seconds(cold.idle_s.into()));
+        (idle, cold.hard_deadline())
     }
 
     /// Puts an entry on the calendar if it has a timeout.

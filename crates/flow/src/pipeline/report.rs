@@ -101,10 +101,11 @@ impl Pipeline {
             idle_timeout_s: cold.idle_s,
             hard_timeout_s: cold.hard_s,
             flags: cold.flags(),
+            note: cold.note,
             instructions: self.instructions(id),
             packets,
             bytes,
-            age_ns: now.since(cold.created),
+            age_ns: cold.age(now),
             idle_ns: now.since(self.last_use(id)),
         }
     }
@@ -116,7 +117,7 @@ impl Pipeline {
     /// When an entry was last used or, if that is later, added.
     pub(super) fn last_use(&self, id: RecordId) -> Nanos {
         let home = self.store.arena.record(id).home();
-        self.store.arena.record(home).last_use().max(self.store.arena.cold(id).created)
+        self.store.arena.record(home).last_use().max(self.store.arena.cold(id).created())
     }
 
     fn counts(&self, id: RecordId) -> (u64, u64) {

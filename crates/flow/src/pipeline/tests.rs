@@ -13,7 +13,7 @@ use crate::limits::LANES;
 use crate::{
     Action, Aggregate, Cache, FlowCommand, FlowFilter, FlowFlags, FlowMod, FlowModError, FragMode,
     Instructions, Miss, Output, Packet, PacketIn, PortNo, RemovedReason, Sink, SwitchConfig, Then,
-    process,
+    Wording, process,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;

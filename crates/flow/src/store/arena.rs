@@ -33,8 +33,8 @@ impl Page {
 /// The control thread's part of a record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cold {
-    /// When the entry was added.
-    pub created: Nanos,
+    /// When the entry was added, in nanoseconds; before the clock began for one that is older than that.
+    pub created: i64,
     /// The next entry with the same match, of lower priority.
     pub next: RecordId,
     /// Idle timeout.
@@ -47,23 +47,42 @@ pub(crate) struct Cold {
     pub table: u8,
     /// Flags as bits ([`Cold::flags`]).
     pub(crate) bits: u8,
+    /// See [`crate::FlowMod::note`].
+    pub note: u32,
 }
 
 impl Default for Cold {
     fn default() -> Self {
         Self {
-            created: Nanos(0),
+            created: 0,
             next: RecordId::NONE,
             idle_s: 0,
             hard_s: 0,
             version: 0,
             table: 0,
             bits: 0,
+            note: 0,
         }
     }
 }
 
 impl Cold {
+    /// When the entry was added, or when the clock began.
+    pub fn created(&self) -> Nanos {
+        Nanos(self.created.max(0) as u64)
+    }
+
+    /// Nanoseconds since the entry was added.
+    pub fn age(&self, now: Nanos) -> u64 {
+        (now.0 as i64).saturating_sub(self.created).max(0) as u64
+    }
+
+    /// When the entry goes in any case.
+    pub fn hard_deadline(&self) -> Option<Nanos> {
+        let limit = i64::from(self.hard_s) * 1_000_000_000;
+        (limit > 0).then(|| Nanos(self.created.saturating_add(limit).max(0) as u64))
+    }
+
     /// The entry's flags.
     pub fn flags(&self) -> FlowFlags {
         let bit = |n: u8| self.bits & 1 << n != 0;

@@ -19,6 +19,9 @@ pub(crate) struct NewEntry<'a> {
     pub idle_s: u16,
     pub hard_s: u16,
     pub flags: FlowFlags,
+    pub note: u32,
+    pub starts_afresh: bool,
+    pub age_ns: u64,
     pub now: Nanos,
 }
 
@@ -247,7 +250,8 @@ impl Table {
         entry: &NewEntry<'_>,
     ) -> Result<RecordId, Full> {
         let rule = store.arena.record(id).rule();
-        let version = if entry.flags.reset_counts { Version::Afresh } else { Version::Counting };
+        let is_fresh = entry.flags.reset_counts || entry.starts_afresh;
+        let version = if is_fresh { Version::Afresh } else { Version::Counting };
         let current =
             self.change_as_published(store, id, Rule { program: entry.program, ..rule }, version)?;
         self.note_program(store, entry.program, 1);
@@ -342,11 +346,12 @@ fn drop_version(store: &mut Store, id: RecordId) {
 
 fn fill_cold(store: &mut Store, id: RecordId, table: u8, entry: &NewEntry<'_>) {
     let cold = store.arena.cold_mut(id);
-    cold.created = entry.now;
+    cold.created = entry.now.0 as i64 - entry.age_ns as i64;
     cold.idle_s = entry.idle_s;
     cold.hard_s = entry.hard_s;
     cold.table = table;
     cold.set_flags(entry.flags);
+    cold.note = entry.note;
 }
 
 /// The entries of a chain from `head` on.

@@ -130,8 +130,45 @@ impl Node {
             member.switch.restore_tables(tables);
         }
         declare_rules(&member, name, (&planned.flows, &planned.groups, &planned.meters)).await;
-        restore_rules(&member, kept)?;
+        self.restore_rules(&member, kept)?;
         Ok(member)
+    }
+
+    fn restore_rules(&self, member: &Member, kept: &Kept) -> Result<(), StoreError> {
+        let name = member.name();
+        let mut portion = Vec::new();
+        let mut count = 0;
+        kept.changes(&name, |change| {
+            // Meters and groups stay together with the first rules: they refer to each other.
+            let full = portion.len() >= PORTION && matches!(change, Change::FlowSet(..));
+            portion.push(change);
+            if full {
+                count += self.restore_portion(member, std::mem::take(&mut portion));
+            }
+        })?;
+        count += self.restore_portion(member, portion);
+        if count > 0 {
+            tracing::info!("switch {name}: {count} rules, groups and meters restored");
+        }
+        Ok(())
+    }
+
+    /// Returns how many things are in force. What the switch does not take back leaves the store: a controller that deletes everything
+    /// cannot delete what is not there, and must not meet it again.
+    fn restore_portion(&self, member: &Member, portion: Vec<Change>) -> usize {
+        let all = portion.len();
+        let refused = member.switch.restore(portion);
+        for refused in &refused {
+            tracing::error!(
+                remedy = "add it anew if it is still wanted",
+                "switch {}: not restored, and forgotten: {:?}: {}",
+                member.name(),
+                refused.change,
+                refused.fault
+            );
+            self.store.forget_refused(&member.name(), &refused.change);
+        }
+        all - refused.len()
     }
 
     async fn restore_port(
@@ -204,38 +241,6 @@ pub(super) async fn declare_rules(
             refusal.fault.thing,
             refusal.fault.step,
             refusal.fault.cause
-        );
-    }
-}
-
-fn restore_rules(member: &Member, kept: &Kept) -> Result<(), StoreError> {
-    let name = member.name();
-    let mut portion = Vec::new();
-    let mut count = 0;
-    kept.changes(&name, |change| {
-        // Meters and groups stay together with the first rules: they refer to each other.
-        let full = portion.len() >= PORTION && matches!(change, Change::FlowSet(..));
-        portion.push(change);
-        if full {
-            count += portion.len();
-            restore_portion(member, std::mem::take(&mut portion));
-        }
-    })?;
-    count += portion.len();
-    restore_portion(member, portion);
-    if count > 0 {
-        tracing::info!("switch {name}: {count} rules, groups and meters restored");
-    }
-    Ok(())
-}
-
-fn restore_portion(member: &Member, portion: Vec<Change>) {
-    for refused in member.switch.restore(portion) {
-        tracing::error!(
-            "switch {}: not restored: {:?}: {}",
-            member.name(),
-            refused.change,
-            refused.fault
         );
     }
 }

@@ -1,24 +1,32 @@
 //! The file itself: opening, one commit, reading back.
+//!
+//! Each record is under a checksum (see `checksum`). One that is damaged, or that nobody can read, is moved to the table `set_aside` when it
+//! is met: nothing of it is in force, and nothing of it is lost.
 
-use super::StoreError;
 use super::pending::{Kind, Pending};
+use super::stamp::Moment;
+use super::{StoreError, checksum, upgrade};
 use redb::{Database, ReadOnlyTable, ReadableDatabase, ReadableTable, TableDefinition, TableError};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 /// Every table: switch and id → record.
-type Records = TableDefinition<'static, (&'static str, &'static [u8]), &'static [u8]>;
+pub(super) type Records = TableDefinition<'static, (&'static str, &'static [u8]), &'static [u8]>;
 
 type ReadOnlyRecords = ReadOnlyTable<(&'static str, &'static [u8]), &'static [u8]>;
 
 const META: TableDefinition<'static, &str, u64> = TableDefinition::new("meta");
 const FORMAT: &str = "format";
 /// Raised when a release writes what an older one cannot read.
-pub const FORMAT_VERSION: u64 = 1;
+pub const FORMAT_VERSION: u64 = 2;
+/// The format before, which [`upgrade`] reads.
+const FORMAT_BEFORE: u64 = 1;
+/// Records that are not in force: switch, and table and id with a 0 between them → record.
+pub(super) const SET_ASIDE: Records = TableDefinition::new("set_aside");
 /// Chosen: redb's default of 1 GiB would dwarf the switch; reading back is sequential and commits are small.
 const CACHE_BYTES: usize = 32 << 20;
 
-const fn table(kind: Kind) -> Records {
+pub(super) const fn table(kind: Kind) -> Records {
     TableDefinition::new(kind.table())
 }
 
@@ -28,11 +36,11 @@ pub struct File {
 }
 
 impl File {
-    /// Opens or makes the file.
+    /// Opens or makes the file; one of the format before becomes one of this format, as of `now`.
     ///
     /// # Errors
     /// Another process has it, the disk refuses, it is damaged, or it is of a later format.
-    pub fn open(path: &Path) -> Result<Self, StoreError> {
+    pub fn open(path: &Path, now: Moment) -> Result<Self, StoreError> {
         let open = || redb::Builder::new().set_cache_size(CACHE_BYTES).create(path);
         // redb promises errors, not panics, on a damaged file; a promise about hostile bytes is worth a belt.
         let database = match catch_unwind(AssertUnwindSafe(open)) {
@@ -45,16 +53,17 @@ impl File {
             }
         };
         let file = Self { database };
-        file.check_format(path)?;
+        file.check_format(path, now)?;
         Ok(file)
     }
 
-    fn check_format(&self, path: &Path) -> Result<(), StoreError> {
+    fn check_format(&self, path: &Path, now: Moment) -> Result<(), StoreError> {
         let found = self.format().map_err(|source| StoreError::reading(path, source))?;
         match found {
             Some(found) if found > FORMAT_VERSION => {
                 Err(StoreError::Format { path: path.into(), found })
             }
+            Some(FORMAT_BEFORE) => self.upgrade(now).map_err(StoreError::Write),
             Some(_) => Ok(()),
             None => self.write_format().map_err(StoreError::Write),
         }
@@ -75,6 +84,14 @@ impl File {
         })
     }
 
+    fn upgrade(&self, now: Moment) -> Result<(), Box<redb::Error>> {
+        self.commit(|transaction| {
+            upgrade::records(transaction, now)?;
+            transaction.open_table(META)?.insert(FORMAT, FORMAT_VERSION)?;
+            Ok(())
+        })
+    }
+
     /// Writes everything, or nothing.
     ///
     /// # Errors
@@ -90,7 +107,10 @@ impl File {
                 for (switch, thing, record) in run {
                     let key = (*switch, &*thing.id);
                     match record {
-                        Some(record) => records.insert(key, &**record)?,
+                        Some(payload) => {
+                            let record = checksum::seal(thing.kind, switch, &thing.id, payload);
+                            records.insert(key, &*record)?
+                        }
                         None => records.remove(key)?,
                     };
                 }
@@ -111,17 +131,19 @@ impl File {
         transaction.commit().map_err(|error| Box::new(error.into()))
     }
 
-    /// Hands every record of a kind to `visit`, of one switch or of all.
+    /// Hands every record of a kind to `visit`, of one switch or of all. Damaged ones, and those that `visit` cannot read, are set
+    /// aside; returns how many.
     ///
     /// # Errors
-    /// The file cannot be read; what came before was visited.
+    /// The file cannot be read, or nothing be set aside; what came before was visited.
     pub fn read(
         &self,
         path: &Path,
         kind: Kind,
         switch: Option<&str>,
-        mut visit: impl FnMut(&str, &[u8], &[u8]),
-    ) -> Result<(), StoreError> {
+        mut visit: impl FnMut(&str, &[u8], &[u8]) -> Option<()>,
+    ) -> Result<usize, StoreError> {
+        let mut bad = Vec::new();
         let mut read = || -> Result<(), redb::Error> {
             let Some(records) = self.records(kind)? else { return Ok(()) };
             let after = switch.map(successor);
@@ -134,11 +156,42 @@ impl File {
             for entry in range {
                 let (key, record) = entry?;
                 let (switch, id) = key.value();
-                visit(switch, id, record.value());
+                let payload = checksum::open(kind, switch, id, record.value());
+                if payload.and_then(|payload| visit(switch, id, payload)).is_none() {
+                    bad.push((switch.to_owned(), id.to_vec()));
+                }
             }
             Ok(())
         };
-        read().map_err(|source| StoreError::reading(path, source))
+        read().map_err(|source| StoreError::reading(path, source))?;
+        if !bad.is_empty() {
+            self.set_records_aside(kind, &bad).map_err(StoreError::Write)?;
+        }
+        Ok(bad.len())
+    }
+
+    fn set_records_aside(
+        &self,
+        kind: Kind,
+        keys: &[(String, Vec<u8>)],
+    ) -> Result<(), Box<redb::Error>> {
+        for (switch, id) in keys {
+            tracing::error!(
+                remedy = "look at what is there, and make anew what is missing",
+                "state file: a record of {:?}, switch {switch:?}, is damaged (id {}): set aside, not in force",
+                kind.table(),
+                hex(id)
+            );
+        }
+        self.commit(|transaction| {
+            let mut records = transaction.open_table(table(kind))?;
+            for (switch, id) in keys {
+                if let Some(record) = records.remove((switch.as_str(), id.as_slice()))? {
+                    put_aside(transaction, kind, (switch, id), record.value())?;
+                }
+            }
+            Ok(())
+        })
     }
 
     /// The switches that have records of a kind, by one seek each.
@@ -169,6 +222,25 @@ impl File {
     }
 }
 
+/// Puts a record among those that are not in force.
+///
+/// # Errors
+/// The disk refuses.
+pub(super) fn put_aside(
+    transaction: &redb::WriteTransaction,
+    kind: Kind,
+    (switch, id): (&str, &[u8]),
+    record: &[u8],
+) -> Result<(), redb::Error> {
+    let id = [kind.table().as_bytes(), &[0], id].concat();
+    transaction.open_table(SET_ASIDE)?.insert((switch, id.as_slice()), record)?;
+    Ok(())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// The first string after `switch` and everything keyed by it.
 fn successor(switch: &str) -> String {
     format!("{switch}\0")
@@ -176,8 +248,8 @@ fn successor(switch: &str) -> String {
 
 fn forget_switch(transaction: &redb::WriteTransaction, switch: &str) -> Result<(), redb::Error> {
     let after = successor(switch);
-    for kind in Kind::ALL {
-        let mut records = transaction.open_table(table(kind))?;
+    for table in Kind::ALL.map(table).into_iter().chain([SET_ASIDE]) {
+        let mut records = transaction.open_table(table)?;
         records.retain_in((switch, &[][..])..(after.as_str(), &[][..]), |_, _| false)?;
     }
     Ok(())

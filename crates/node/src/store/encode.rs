@@ -1,4 +1,4 @@
-//! Rules as bytes: format 1.
+//! Rules as bytes: format 2.
 //!
 //! Independent of the layout of [`Key`], which may change with any release: a match is a list of fields by their own stable codes
 //! ([`FIELDS`]), and each action has a stable tag. All numbers are big-endian.
@@ -6,11 +6,15 @@
 //! ```text
 //! id     = table:1 priority:2 (field:1 value:n mask:n)*          n = the field's width in whole bytes; a tunnel's end is its address:
 //!                                                                 value:16, IPv6 or IPv4 mapped into it (RFC 4291 §2.5.5.2), `::` no end
-//! entry  = cookie:8 idle:2 hard:2 flags:2 instruction*
-//! instruction = 1 meter:4 | 2 count:4 action* | 3 | 4 count:4 action* | 5 value:8 mask:8 | 6 table:1
-//! action = tag:1 operands, see `action_tag`
+//! entry  = cookie:8 idle:2 hard:2 flags:2 note:4 stamp instruction*
+//! instruction = 1 meter:4 | 2 count:4 action* | 3 | 4 count:4 action* | 5 value:8 mask:8 | 6 table:1 | 7 count:4 max_len:2*
+//! action = tag:1 operands, see `put_action`
 //! ```
+//!
+//! `max_len` is that of the outputs but to the controller, as [`flow::Wording`] lists it. A list of no actions is one that was sent so.
+//! Format 1 had neither note nor stamp (see `upgrade`).
 
+use super::stamp::{self, Moment};
 use crate::journal::{FlowEntry, FlowId};
 use flow::{Action, Instructions, Output, Transport};
 use port::Ends;
@@ -84,13 +88,15 @@ pub fn id_bytes(id: &FlowId, ends: &Ends) -> Vec<u8> {
     out
 }
 
-/// The rest of a rule.
-pub fn entry_bytes(entry: &FlowEntry, ends: &Ends) -> Vec<u8> {
+/// The rest of a rule, written `now`.
+pub fn entry_bytes(entry: &FlowEntry, ends: &Ends, now: Moment) -> Vec<u8> {
     let mut out = Vec::with_capacity(64);
     out.extend(entry.cookie.to_be_bytes());
     out.extend(entry.idle_timeout_s.to_be_bytes());
     out.extend(entry.hard_timeout_s.to_be_bytes());
     out.extend(entry.flags.to_be_bytes());
+    out.extend(entry.note.to_be_bytes());
+    out.extend(stamp::bytes(entry.age_ns, now));
     put_instructions(&mut out, ends, &entry.instructions);
     out
 }
@@ -111,32 +117,41 @@ pub fn read_id(bytes: &[u8], ends: &Ends) -> Result<FlowId, BadRecord> {
     Ok(FlowId { table, priority, key, mask })
 }
 
-/// Reads [`entry_bytes`].
+/// Bytes of an entry before its note, which format 1 did not have.
+pub const BEFORE_NOTE: usize = 14;
+
+/// Reads [`entry_bytes`], `now`.
 ///
 /// # Errors
 /// Anything else, or no number is left for an end.
-pub fn read_entry(bytes: &[u8], ends: &Ends) -> Result<FlowEntry, BadRecord> {
+pub fn read_entry(bytes: &[u8], ends: &Ends, now: Moment) -> Result<FlowEntry, BadRecord> {
     let mut bytes = Reader(bytes, ends);
     Ok(FlowEntry {
         cookie: bytes.u64()?,
         idle_timeout_s: bytes.u16()?,
         hard_timeout_s: bytes.u16()?,
         flags: bytes.u16()?,
+        note: bytes.u32()?,
+        age_ns: stamp::age(&bytes.take()?, now),
         instructions: read_instructions(&mut bytes)?,
     })
 }
 
 fn put_instructions(out: &mut Vec<u8>, ends: &Ends, instructions: &Instructions) {
-    let Instructions { meter, apply, clear, write, metadata, goto } = instructions;
+    let Instructions { meter, apply, clear, write, metadata, goto, wording } = instructions;
     if let Some(meter) = meter {
         out.push(1);
         out.extend(meter.to_be_bytes());
     }
-    put_actions(out, ends, 2, apply);
+    if !apply.is_empty() || wording.empty_apply {
+        put_actions(out, ends, 2, apply);
+    }
     if *clear {
         out.push(3);
     }
-    put_actions(out, ends, 4, write);
+    if !write.is_empty() || wording.empty_write {
+        put_actions(out, ends, 4, write);
+    }
     if let Some((value, mask)) = metadata {
         out.push(5);
         out.extend(value.to_be_bytes());
@@ -145,6 +160,10 @@ fn put_instructions(out: &mut Vec<u8>, ends: &Ends, instructions: &Instructions)
     if let Some(table) = goto {
         out.extend([6, *table]);
     }
+    if !wording.max_len.is_empty() {
+        put_u32(out, 7, wording.max_len.len() as u32);
+        wording.max_len.iter().for_each(|len| out.extend(len.to_be_bytes()));
+    }
 }
 
 fn read_instructions(bytes: &mut Reader<'_>) -> Result<Instructions, BadRecord> {
@@ -152,11 +171,18 @@ fn read_instructions(bytes: &mut Reader<'_>) -> Result<Instructions, BadRecord> 
     while !bytes.0.is_empty() {
         match bytes.u8()? {
             1 => all.meter = Some(bytes.u32()?),
-            2 => all.apply = read_actions(bytes)?,
+            2 => {
+                all.apply = read_actions(bytes)?;
+                all.wording.empty_apply = all.apply.is_empty();
+            }
             3 => all.clear = true,
-            4 => all.write = read_actions(bytes)?,
+            4 => {
+                all.write = read_actions(bytes)?;
+                all.wording.empty_write = all.write.is_empty();
+            }
             5 => all.metadata = Some((bytes.u64()?, bytes.u64()?)),
             6 => all.goto = Some(bytes.u8()?),
+            7 => all.wording.max_len = read_max_len(bytes)?,
             _ => return Err(BadRecord),
         }
     }
@@ -164,11 +190,13 @@ fn read_instructions(bytes: &mut Reader<'_>) -> Result<Instructions, BadRecord> 
 }
 
 fn put_actions(out: &mut Vec<u8>, ends: &Ends, tag: u8, actions: &[Action]) {
-    if !actions.is_empty() {
-        out.push(tag);
-        out.extend((actions.len() as u32).to_be_bytes());
-        actions.iter().for_each(|action| put_action(out, ends, action));
-    }
+    put_u32(out, tag, actions.len() as u32);
+    actions.iter().for_each(|action| put_action(out, ends, action));
+}
+
+fn read_max_len(bytes: &mut Reader<'_>) -> Result<Vec<u16>, BadRecord> {
+    let count = bytes.u32()?;
+    (0..count).map(|_| bytes.u16()).collect()
 }
 
 fn read_actions(bytes: &mut Reader<'_>) -> Result<Vec<Action>, BadRecord> {

@@ -15,16 +15,21 @@
 //! * **A disk that refuses** (full, gone, read-only) stops nothing: changes wait in memory, coalesced by thing, up to
 //!   [`ROOM_WITHOUT_DISK`] per switch; writing is tried each second; the API says so in each answer that depends on it.
 //! * **A damaged file** is renamed, never removed, and the node starts with what its configuration file says.
+//! * **A damaged record** is set aside in the file and said; nothing of it is in force, everything else is ([`Store::left_out`]).
 //!
 //! ## Threads
 //!
 //! One writer thread owns the file after [`Kept`] is dropped. Everybody else puts records into one queue under a short lock.
 
+mod checksum;
 mod database;
+mod described;
 mod encode;
 mod error;
 mod pending;
+mod stamp;
 mod tables;
+mod upgrade;
 mod writer;
 
 use crate::journal::{Change, FlowEntry, FlowId, Journal, TableNames, Wait};
@@ -32,6 +37,7 @@ use crate::spec::{PortName, PortSpec, SwitchName, SwitchSpec};
 use database::File;
 use pending::{Kind, Record, Thing};
 use port::Ends;
+use stamp::{Clock, Moment, machine_clock};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -54,13 +60,16 @@ pub struct Store {
     writer: Option<JoinHandle<()>>,
     path: PathBuf,
     ends: Arc<Ends>,
+    clock: Arc<Clock>,
 }
 
 /// What an earlier process left; drop it when everything is restored.
 pub struct Kept {
     file: Arc<File>,
+    shared: Arc<Shared>,
     path: PathBuf,
     ends: Arc<Ends>,
+    clock: Arc<Clock>,
     /// Where a damaged file went, if there was one.
     pub set_aside: Option<PathBuf>,
 }
@@ -71,15 +80,31 @@ impl Store {
     /// # Errors
     /// No store can be had there. A damaged one is set aside instead.
     pub fn open(directory: &Path, ends: &Arc<Ends>) -> Result<(Self, Kept), StoreError> {
+        Self::open_with(directory, ends, machine_clock().into())
+    }
+
+    fn open_with(
+        directory: &Path,
+        ends: &Arc<Ends>,
+        clock: Arc<Clock>,
+    ) -> Result<(Self, Kept), StoreError> {
         std::fs::create_dir_all(directory)
             .map_err(|source| StoreError::Directory { path: directory.into(), source })?;
         let path = directory.join(FILE_NAME);
-        let (file, set_aside) = open_or_set_aside(&path)?;
+        let (file, set_aside) = open_or_set_aside(&path, &*clock)?;
         let file = Arc::new(file);
         let shared = Arc::new(Shared::new());
-        let writer = spawn_writer(&shared, &path, &file);
-        let kept = Kept { file, path: path.clone(), ends: ends.clone(), set_aside };
-        Ok((Self { shared, writer: Some(writer), path, ends: ends.clone() }, kept))
+        let writer = spawn_writer(&shared, &path, &file, &clock);
+        let (ends, clock) = (ends.clone(), clock.clone());
+        let kept = Kept {
+            file,
+            shared: shared.clone(),
+            path: path.clone(),
+            ends: ends.clone(),
+            clock: clock.clone(),
+            set_aside,
+        };
+        Ok((Self { shared, writer: Some(writer), path, ends, clock }, kept))
     }
 
     /// The file.
@@ -90,6 +115,27 @@ impl Store {
     /// Why the state is not being saved, if it is not.
     pub fn problem(&self) -> Option<Arc<StoreError>> {
         self.shared.problem()
+    }
+
+    /// Things that this start found damaged or could not take back; the log names each.
+    pub fn left_out(&self) -> usize {
+        self.shared.left_out()
+    }
+
+    /// Forgets a thing that the switch does not take back: it would return when the reason has gone, though nobody wants it any more.
+    pub fn forget_refused(&self, switch: &SwitchName, refused: &Change) {
+        self.shared.note_left_out(1);
+        let journal = self.journal(switch);
+        match refused {
+            Change::FlowSet(id, _) => journal.record(Change::FlowGone(id.clone())),
+            Change::GroupSet(group, _) => journal.record(Change::GroupGone(group.id.0)),
+            Change::MeterSet(meter, _) => journal.record(Change::MeterGone(meter.id.0)),
+            Change::FlowGone(_)
+            | Change::GroupGone(_)
+            | Change::MeterGone(_)
+            | Change::Tables(_)
+            | Change::PortConfig { .. } => {}
+        }
     }
 
     /// Ready when everything noted so far is on disk, or was tried: see [`Store::problem`] then.
@@ -146,7 +192,8 @@ impl Store {
     /// The journal of one switch.
     pub fn journal(&self, switch: &SwitchName) -> Arc<dyn Journal> {
         let (shared, ends) = (self.shared.clone(), self.ends.clone());
-        Arc::new(SwitchJournal { shared, ends, switch: (**switch).into() })
+        let clock = self.clock.clone();
+        Arc::new(SwitchJournal { shared, ends, clock, switch: (**switch).into() })
     }
 }
 
@@ -172,22 +219,28 @@ impl Drop for Store {
     }
 }
 
-fn open_or_set_aside(path: &Path) -> Result<(File, Option<PathBuf>), StoreError> {
-    let damaged = match File::open(path) {
+fn open_or_set_aside(path: &Path, clock: &Clock) -> Result<(File, Option<PathBuf>), StoreError> {
+    let damaged = match File::open(path, clock()) {
         Err(damaged @ StoreError::Damaged { .. }) => damaged,
         other => return other.map(|file| (file, None)),
     };
     let set_aside = database::set_aside(path)
         .map_err(|source| StoreError::SetAside { path: path.into(), source })?;
     tracing::error!("{damaged}; kept as {}, starting without it", set_aside.display());
-    Ok((File::open(path)?, Some(set_aside)))
+    Ok((File::open(path, clock())?, Some(set_aside)))
 }
 
-fn spawn_writer(shared: &Arc<Shared>, path: &Path, file: &Arc<File>) -> JoinHandle<()> {
+fn spawn_writer(
+    shared: &Arc<Shared>,
+    path: &Path,
+    file: &Arc<File>,
+    clock: &Arc<Clock>,
+) -> JoinHandle<()> {
     let (shared, path, file) = (shared.clone(), path.to_path_buf(), file.clone());
+    let clock = clock.clone();
     let thread = std::thread::Builder::new().name("suiro-store".into());
     thread
-        .spawn(move || writer::run(&shared, &path, file))
+        .spawn(move || writer::run(&shared, &path, file, &*clock))
         .expect("a process that just started may have one more thread")
 }
 
@@ -203,9 +256,7 @@ impl Kept {
     /// The file is damaged.
     pub fn switches(&self) -> Result<Vec<SwitchSpec>, StoreError> {
         let mut found = Vec::new();
-        self.file.read(&self.path, Kind::Switch, None, |_, _, record| {
-            found.extend(self.parsed(record))
-        })?;
+        self.read(Kind::Switch, None, |_, record| self.parsed(record).map(|one| found.push(one)))?;
         Ok(found)
     }
 
@@ -214,11 +265,7 @@ impl Kept {
     /// # Errors
     /// The file is damaged.
     pub fn ports(&self, switch: &SwitchName) -> Result<Vec<PortSpec>, StoreError> {
-        let mut found = Vec::new();
-        self.file.read(&self.path, Kind::Port, Some(switch), |_, _, record| {
-            found.extend(self.parsed(record))
-        })?;
-        Ok(found)
+        self.ports_of(Some(switch))
     }
 
     /// Every port that the API made, on whatever switch.
@@ -226,9 +273,12 @@ impl Kept {
     /// # Errors
     /// The file is damaged.
     pub fn all_ports(&self) -> Result<Vec<PortSpec>, StoreError> {
+        self.ports_of(None)
+    }
+
+    fn ports_of(&self, switch: Option<&SwitchName>) -> Result<Vec<PortSpec>, StoreError> {
         let mut found = Vec::new();
-        self.file
-            .read(&self.path, Kind::Port, None, |_, _, record| found.extend(self.parsed(record)))?;
+        self.read(Kind::Port, switch, |_, record| self.parsed(record).map(|one| found.push(one)))?;
         Ok(found)
     }
 
@@ -238,9 +288,10 @@ impl Kept {
     /// The file is damaged.
     pub fn numbers(&self, switch: &SwitchName) -> Result<Vec<(PortName, u32)>, StoreError> {
         let mut found = Vec::new();
-        self.file.read(&self.path, Kind::Number, Some(switch), |_, id, record| {
-            let name = std::str::from_utf8(id).ok().and_then(|name| name.parse().ok());
-            found.extend(name.zip(number(record)));
+        self.read(Kind::Number, Some(switch), |id, record| {
+            let name = std::str::from_utf8(id).ok()?.parse().ok()?;
+            found.push((name, number(record)?));
+            Some(())
         })?;
         Ok(found)
     }
@@ -254,10 +305,9 @@ impl Kept {
         switch: &SwitchName,
         mut visit: impl FnMut(u32, u32),
     ) -> Result<(), StoreError> {
-        self.file.read(&self.path, Kind::PortConfig, Some(switch), |_, id, record| {
-            if let Some((port, bits)) = number(id).zip(number(record)) {
-                visit(port, bits);
-            }
+        self.read(Kind::PortConfig, Some(switch), |id, record| {
+            visit(number(id)?, number(record)?);
+            Some(())
         })
     }
 
@@ -267,8 +317,9 @@ impl Kept {
     /// The file is damaged.
     pub fn tables(&self, switch: &SwitchName) -> Result<Option<TableNames>, StoreError> {
         let mut found = None;
-        self.file.read(&self.path, Kind::Tables, Some(switch), |_, _, record| {
-            found = tables::read(record);
+        self.read(Kind::Tables, Some(switch), |_, record| {
+            found = Some(tables::read(record)?);
+            Some(())
         })?;
         Ok(found)
     }
@@ -282,15 +333,11 @@ impl Kept {
         switch: &SwitchName,
         mut restore: impl FnMut(Change),
     ) -> Result<(), StoreError> {
+        let now = (self.clock)();
         for kind in [Kind::Meter, Kind::Group, Kind::Flow] {
-            self.file.read(&self.path, kind, Some(switch), |_, id, record| {
-                match read_change(kind, id, record, &self.ends) {
-                    Some(change) => restore(change),
-                    None => tracing::warn!(
-                        "switch {switch}: one record of {} is unreadable: left out",
-                        kind.table()
-                    ),
-                }
+            self.read(kind, Some(switch), |id, record| {
+                restore(read_change(kind, id, record, &self.ends, now)?);
+                Some(())
             })?;
         }
         Ok(())
@@ -301,11 +348,25 @@ impl Kept {
     /// # Errors
     /// The file is damaged; what came before was handed over.
     pub fn steer(&self, mut visit: impl FnMut(&str, &[u8])) -> Result<(), StoreError> {
-        self.file.read(&self.path, Kind::Steer, Some(NO_SWITCH), |_, id, record| {
-            if let Ok(id) = std::str::from_utf8(id) {
-                visit(id, record);
-            }
-        })
+        self.file
+            .read(&self.path, Kind::Steer, Some(NO_SWITCH), |_, id, record| {
+                visit(std::str::from_utf8(id).ok()?, record);
+                Some(())
+            })
+            .map(|damaged| self.shared.note_left_out(damaged))
+    }
+
+    fn read(
+        &self,
+        kind: Kind,
+        switch: Option<&SwitchName>,
+        mut visit: impl FnMut(&[u8], &[u8]) -> Option<()>,
+    ) -> Result<(), StoreError> {
+        let switch = switch.map(|name| &**name);
+        let damaged =
+            self.file.read(&self.path, kind, switch, |_, id, record| visit(id, record))?;
+        self.shared.note_left_out(damaged);
+        Ok(())
     }
 
     /// Switches that have records but no switch: their configuration file no longer names them.
@@ -336,13 +397,19 @@ fn number(bytes: &[u8]) -> Option<u32> {
     bytes.try_into().map(u32::from_be_bytes).ok()
 }
 
-fn read_change(kind: Kind, id: &[u8], record: &[u8], ends: &Ends) -> Option<Change> {
-    let text = || String::from_utf8(record.to_vec()).ok();
+fn read_change(kind: Kind, id: &[u8], record: &[u8], ends: &Ends, now: Moment) -> Option<Change> {
+    let stamped = || record.split_first_chunk().map(|(at, rest)| (stamp::age(at, now), rest));
     Some(match kind {
-        Kind::Meter => Change::MeterSet(number(id)?, text()?),
-        Kind::Group => Change::GroupSet(number(id)?, text()?),
+        Kind::Meter => {
+            let (age_ns, meter) = stamped()?;
+            Change::MeterSet(described::read_meter(meter).ok()?, age_ns)
+        }
+        Kind::Group => {
+            let (age_ns, group) = stamped()?;
+            Change::GroupSet(described::read_group(group).ok()?, age_ns)
+        }
         Kind::Flow => {
-            let entry = encode::read_entry(record, ends).ok()?;
+            let entry = encode::read_entry(record, ends, now).ok()?;
             Change::FlowSet(encode::read_id(id, ends).ok()?, entry)
         }
         Kind::Switch
@@ -358,6 +425,7 @@ fn read_change(kind: Kind, id: &[u8], record: &[u8], ends: &Ends) -> Option<Chan
 struct SwitchJournal {
     shared: Arc<Shared>,
     ends: Arc<Ends>,
+    clock: Arc<Clock>,
     switch: Arc<str>,
 }
 
@@ -368,8 +436,13 @@ impl SwitchJournal {
     }
 
     fn put_flow(&self, id: &FlowId, entry: Option<&FlowEntry>) {
-        let entry = entry.map(|entry| encode::entry_bytes(entry, &self.ends));
+        let entry = entry.map(|entry| encode::entry_bytes(entry, &self.ends, (self.clock)()));
         self.put(Kind::Flow, encode::id_bytes(id, &self.ends), entry);
+    }
+
+    fn put_described(&self, kind: Kind, id: u32, age_ns: u64, message: Vec<u8>) {
+        let stamp = stamp::bytes(age_ns, (self.clock)());
+        self.put_numbered(kind, id, Some([&stamp[..], &message].concat()));
     }
 
     fn put_numbered(&self, kind: Kind, id: u32, record: Option<Vec<u8>>) {
@@ -382,12 +455,14 @@ impl Journal for SwitchJournal {
         match change {
             Change::FlowSet(id, entry) => self.put_flow(&id, Some(&entry)),
             Change::FlowGone(id) => self.put_flow(&id, None),
-            Change::GroupSet(id, text) => {
-                self.put_numbered(Kind::Group, id, Some(text.into_bytes()))
+            Change::GroupSet(group, age_ns) => {
+                let message = described::group_bytes(&group);
+                self.put_described(Kind::Group, group.id.0, age_ns, message);
             }
             Change::GroupGone(id) => self.put_numbered(Kind::Group, id, None),
-            Change::MeterSet(id, text) => {
-                self.put_numbered(Kind::Meter, id, Some(text.into_bytes()))
+            Change::MeterSet(meter, age_ns) => {
+                let message = described::meter_bytes(&meter);
+                self.put_described(Kind::Meter, meter.id.0, age_ns, message);
             }
             Change::MeterGone(id) => self.put_numbered(Kind::Meter, id, None),
             Change::Tables(tables) => {

@@ -17,9 +17,9 @@ pub enum Kind {
     Number,
     /// `OFPPC_*` bits of a port; id = its number.
     PortConfig,
-    /// A group's text; id = its number.
+    /// A group (see `described`); id = its number.
     Group,
-    /// A meter's text; id = its number.
+    /// A meter (see `described`); id = its number.
     Meter,
     /// A rule (see `encode`).
     Flow,

@@ -1,5 +1,9 @@
+mod damage;
+mod format;
+
 use super::*;
-use flow::{Action, Instructions, Output};
+use flow::{Action, Instructions, Nanos, Output};
+use openflow::{GroupDesc, GroupId, GroupType, MeterConfig, MeterFlags, MeterId};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
@@ -12,6 +16,12 @@ fn sw(name: &str) -> SwitchName {
 
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+/// Opens a store whose clock stands still.
+fn open_at(home: &Path, monotonic: Nanos) -> (Store, Kept) {
+    let now = Moment { boot: 1, monotonic, wall_ms: 1000 };
+    Store::open_with(home, &Arc::default(), Arc::new(move || now)).unwrap()
 }
 
 fn rule(number: u32) -> Change {
@@ -46,14 +56,16 @@ fn everything_put_comes_back_in_an_order_that_can_be_added() {
     let spec = SwitchSpec::named(sw("sw0"));
     let mut port = PortSpec::of(crate::spec::PortKind::Tap);
     port.name = Some("p1".parse().unwrap());
+    let group = GroupDesc { kind: GroupType::All, id: GroupId(3), buckets: vec![] };
+    let meter = MeterConfig { flags: MeterFlags::BURST, id: MeterId(4), bands: vec![] };
     let changes = [
         rule(1),
-        Change::GroupSet(3, "group_id=3,type=all".into()),
-        Change::MeterSet(4, "meter=4".into()),
+        Change::GroupSet(group, 0),
+        Change::MeterSet(meter, 0),
         Change::PortConfig { port: 1, bits: 5 },
     ];
     {
-        let (store, kept) = Store::open(home.path(), &Arc::default()).unwrap();
+        let (store, kept) = open_at(home.path(), Nanos(7));
         drop(kept);
         store.put_switch(&spec);
         store.put_port(&spec.name, &"p1".parse().unwrap(), &port);
@@ -62,7 +74,7 @@ fn everything_put_comes_back_in_an_order_that_can_be_added() {
         changes.iter().for_each(|change| journal.record(change.clone()));
         store.journal(&sw("sw0-other")).record(rule(77));
     }
-    let (_store, kept) = Store::open(home.path(), &Arc::default()).unwrap();
+    let (_store, kept) = open_at(home.path(), Nanos(7));
     assert_eq!(kept.switches().unwrap(), std::slice::from_ref(&spec));
     assert_eq!(kept.ports(&spec.name).unwrap(), [port]);
     assert_eq!(kept.numbers(&spec.name).unwrap(), [("p1".parse().unwrap(), 9)]);
@@ -75,6 +87,24 @@ fn everything_put_comes_back_in_an_order_that_can_be_added() {
     assert_eq!(configs, [(port, bits)]);
     assert_eq!(found, [meter, group, flow]);
     assert_eq!(kept.orphans(std::slice::from_ref(&spec.name)).unwrap(), ["sw0-other"]);
+}
+
+#[test]
+fn ages_go_on_while_nobody_keeps_them() {
+    let home = tempfile::tempdir().unwrap();
+    {
+        let (store, _) = open_at(home.path(), Nanos(100));
+        let Change::FlowSet(id, entry) = rule(1) else { unreachable!() };
+        store.journal(&sw("sw0")).record(Change::FlowSet(id, FlowEntry { age_ns: 30, ..entry }));
+    }
+    let (_store, kept) = open_at(home.path(), Nanos(150));
+    let mut ages = Vec::new();
+    kept.changes(&sw("sw0"), |change| {
+        let Change::FlowSet(_, entry) = change else { panic!("{change:?}") };
+        ages.push(entry.age_ns);
+    })
+    .unwrap();
+    assert_eq!(ages, [80]);
 }
 
 #[test]

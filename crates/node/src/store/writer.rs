@@ -3,7 +3,9 @@
 use super::StoreError;
 use super::database::File;
 use super::pending::{Pending, Record, Thing};
+use super::stamp::Clock;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -32,6 +34,8 @@ pub struct Shared {
     queue: Mutex<Queue>,
     wake: Condvar,
     progress: watch::Sender<Progress>,
+    /// Things of an earlier process that are not in force.
+    left_out: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -48,7 +52,18 @@ impl Shared {
     /// Nothing noted yet.
     pub fn new() -> Self {
         let progress = watch::Sender::new(Progress::default());
-        Self { queue: Mutex::default(), wake: Condvar::new(), progress }
+        let left_out = AtomicUsize::default();
+        Self { queue: Mutex::default(), wake: Condvar::new(), progress, left_out }
+    }
+
+    /// Counts things of an earlier process that are not in force.
+    pub fn note_left_out(&self, things: usize) {
+        self.left_out.fetch_add(things, Relaxed);
+    }
+
+    /// How many were counted.
+    pub fn left_out(&self) -> usize {
+        self.left_out.load(Relaxed)
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
@@ -159,10 +174,10 @@ impl Shared {
 }
 
 /// Runs until [`Shared::close`].
-pub fn run(shared: &Shared, path: &Path, file: Arc<File>) {
+pub fn run(shared: &Shared, path: &Path, file: Arc<File>, clock: &Clock) {
     let mut file = Some(file);
     while let Some((group, noted)) = shared.next_group() {
-        match attempt(&mut file, path, &group) {
+        match attempt(&mut file, path, &group, clock) {
             Ok(()) => shared.written(noted),
             Err(error) => {
                 shared.refused(noted, group, error);
@@ -177,10 +192,15 @@ pub fn run(shared: &Shared, path: &Path, file: Arc<File>) {
     }
 }
 
-fn attempt(file: &mut Option<Arc<File>>, path: &Path, group: &Pending) -> Result<(), StoreError> {
+fn attempt(
+    file: &mut Option<Arc<File>>,
+    path: &Path,
+    group: &Pending,
+    clock: &Clock,
+) -> Result<(), StoreError> {
     let open = match file.take() {
         Some(open) => open,
-        None => Arc::new(File::open(path)?),
+        None => Arc::new(File::open(path, clock())?),
     };
     open.write(group).map_err(StoreError::Write)?;
     *file = Some(open);

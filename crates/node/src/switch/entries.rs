@@ -120,6 +120,8 @@ impl Switch {
                 idle_timeout_s: change.idle_timeout_s,
                 hard_timeout_s: change.hard_timeout_s,
                 flags: flag_bits(change.flags).bits(),
+                age_ns: change.age_ns,
+                note: change.note,
                 instructions: change.instructions,
             };
             Change::FlowSet(id, entry)
@@ -200,6 +202,8 @@ fn set(entry: &FlowStats) -> Change {
         idle_timeout_s: entry.idle_timeout_s,
         hard_timeout_s: entry.hard_timeout_s,
         flags: flag_bits(entry.flags).bits(),
+        age_ns: entry.age_ns,
+        note: entry.note,
         instructions: (*entry.instructions).clone(),
     };
     Change::FlowSet(flow_id(entry), kept)

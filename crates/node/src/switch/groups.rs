@@ -7,7 +7,7 @@ use flow::{Action, GroupLimits, Instructions, MeterLimits, Nanos};
 use openflow::{
     ErrorCode, Fault, GroupCapabilities, GroupDesc, GroupFeatures, GroupId, GroupMod,
     GroupModCommand, GroupStats, MeterConfig, MeterFeatures, MeterFlags, MeterId, MeterMod,
-    MeterModCommand, MeterStats, text,
+    MeterModCommand, MeterStats,
 };
 
 impl Switch {
@@ -31,17 +31,18 @@ impl Switch {
         let removed = control.pipeline.group_mod(wanted, now).map_err(translate::group_fault)?;
         self.touch(control);
         match change.command {
-            GroupModCommand::Add | GroupModCommand::Modify => self.keep_group(control, change),
+            GroupModCommand::Add | GroupModCommand::Modify => self.keep_group(control, change, now),
             GroupModCommand::Delete => self.forget_groups(control, change.id),
         }
         self.after_removal(control, &removed);
         Ok(())
     }
 
-    fn keep_group(&self, control: &mut Control, change: &GroupMod) {
+    fn keep_group(&self, control: &mut Control, change: &GroupMod, now: Nanos) {
         let group = GroupDesc { kind: change.kind, id: change.id, buckets: change.buckets.clone() };
         self.record(control, || {
-            Change::GroupSet(group.id.0, text::print_group(&group, &text::no_names))
+            let stats = control.pipeline.groups().stats(Some(group.id.0), now);
+            Change::GroupSet(group.clone(), stats.first().map_or(0, |stats| stats.age_ns))
         });
         control.groups.insert(group.id, group);
     }
@@ -111,16 +112,19 @@ impl Switch {
             .map_err(translate::meter_fault)?;
         self.touch(control);
         match change.command {
-            MeterModCommand::Add | MeterModCommand::Modify => self.keep_meter(control, change),
+            MeterModCommand::Add | MeterModCommand::Modify => self.keep_meter(control, change, now),
             MeterModCommand::Delete => self.forget_meters(control, change.id),
         }
         self.after_removal(control, &removed);
         Ok(())
     }
 
-    fn keep_meter(&self, control: &mut Control, change: &MeterMod) {
+    fn keep_meter(&self, control: &mut Control, change: &MeterMod, now: Nanos) {
         let meter = MeterConfig { flags: change.flags, id: change.id, bands: change.bands.clone() };
-        self.record(control, || Change::MeterSet(meter.id.0, text::print_meter(&meter)));
+        self.record(control, || {
+            let stats = control.pipeline.meters().stats(Some(meter.id.0), now);
+            Change::MeterSet(meter.clone(), stats.first().map_or(0, |stats| stats.age_ns))
+        });
         control.meters.insert(meter.id, meter);
     }
 

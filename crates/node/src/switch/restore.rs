@@ -3,7 +3,9 @@
 use crate::journal::Change;
 use crate::switch::{Control, Switch, translate};
 use flow::Nanos;
-use openflow::{ErrorCode, Fault, GroupMod, GroupModCommand, MeterMod, MeterModCommand, text};
+use openflow::{
+    Fault, GroupDesc, GroupMod, GroupModCommand, MeterConfig, MeterMod, MeterModCommand,
+};
 
 /// A kept thing that the switch does not take back.
 #[derive(Clone, PartialEq, Debug)]
@@ -66,12 +68,15 @@ impl Switch {
     }
 
     fn restore_one(&self, control: &mut Control, kept: &Change, now: Nanos) -> Result<(), Fault> {
+        let added = |age_ns: &u64| Nanos(now.0.saturating_sub(*age_ns));
         match kept {
             Change::FlowSet(id, entry) => {
                 self.apply(control, translate::flow_mod_of(id, entry), now)
             }
-            Change::GroupSet(_, text) => self.apply_group(control, &group_of(text)?, now),
-            Change::MeterSet(_, text) => self.apply_meter(control, &meter_of(text)?, now),
+            Change::GroupSet(group, age) => self.apply_group(control, &adding(group), added(age)),
+            Change::MeterSet(meter, age) => {
+                self.apply_meter(control, &adding_meter(meter), added(age))
+            }
             Change::FlowGone(_)
             | Change::GroupGone(_)
             | Change::MeterGone(_)
@@ -81,12 +86,12 @@ impl Switch {
     }
 }
 
-fn group_of(kept: &str) -> Result<GroupMod, Fault> {
-    let bad = Fault::new(ErrorCode::GroupModFailedBadCommand, "its kept text cannot be read");
-    text::parse_group(kept, GroupModCommand::Add, &text::no_ports).map_err(|_| bad)
+fn adding(group: &GroupDesc) -> GroupMod {
+    let GroupDesc { kind, id, buckets } = group.clone();
+    GroupMod { command: GroupModCommand::Add, kind, id, buckets }
 }
 
-fn meter_of(kept: &str) -> Result<MeterMod, Fault> {
-    let bad = Fault::new(ErrorCode::MeterModFailedBadCommand, "its kept text cannot be read");
-    text::parse_meter(kept, MeterModCommand::Add).map_err(|_| bad)
+fn adding_meter(meter: &MeterConfig) -> MeterMod {
+    let MeterConfig { flags, id, bands } = meter.clone();
+    MeterMod { command: MeterModCommand::Add, flags, id, bands }
 }

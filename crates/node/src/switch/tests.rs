@@ -286,24 +286,34 @@ fn what_was_kept_comes_back_whatever_its_order() {
         id: GroupId(id),
         buckets: vec![bucket(action)],
     };
-    let band = MeterBand { kind: openflow::BandKind::Drop, rate: 100, burst_size: 0 };
-    let meter = MeterMod {
+    let band = MeterBand { kind: openflow::BandKind::Drop, rate: 100, burst_size: 50 };
+    let meter = |id, flags, bands| MeterMod {
         command: MeterModCommand::Add,
-        flags: MeterFlags::KBPS,
-        id: MeterId(3),
-        bands: vec![band],
+        flags,
+        id: MeterId(id),
+        bands,
     };
-    before.meter_mod(&meter).unwrap();
-    before.group_mod(&group(2, Action::output(PortNo(4)))).unwrap();
+    // Also what people cannot write: no unit, no band, a burst that does not count, one that counts and is 0.
+    before.meter_mod(&meter(3, MeterFlags::empty(), vec![band])).unwrap();
+    before.meter_mod(&meter(4, MeterFlags::KBPS, vec![])).unwrap();
+    let none = MeterBand { burst_size: 0, ..band };
+    before.meter_mod(&meter(5, MeterFlags::PKTPS | MeterFlags::BURST, vec![none])).unwrap();
+    before.group_mod(&group(2, Action::Output { port: PortNo(4), max_len: 0xffe5 })).unwrap();
     before.group_mod(&group(1, Action::Group(GroupId(2)))).unwrap();
     let limited = vec![
         Instruction::Meter(MeterId(3)),
-        Instruction::ApplyActions(vec![Action::Group(GroupId(1))]),
+        Instruction::ApplyActions(vec![
+            Action::Group(GroupId(1)),
+            Action::Output { port: PortNo(2), max_len: 128 },
+        ]),
+        Instruction::WriteActions(vec![]),
     ];
     before.flow_mod(&FlowMod { instructions: limited, cookie: 5, ..entry(1) }).unwrap();
     let mut kept = memory.take();
     kept.reverse();
-    kept.sort_by_key(|change| matches!(change, Change::GroupSet(2, _)));
+    kept.sort_by_key(
+        |change| matches!(change, Change::GroupSet(group, _) if group.id == GroupId(2)),
+    );
 
     let journal = Arc::new(Memory::default());
     let (after, plane) = switch_with(journal.clone(), FailMode::Secure);
@@ -320,7 +330,8 @@ fn what_was_kept_comes_back_whatever_its_order() {
 #[test]
 fn a_kept_thing_that_cannot_be_is_named() {
     let (switch, _) = switch();
-    let refused = switch.restore(vec![Change::GroupSet(1, "group_id=1,type=nonsense".into())]);
+    let group = GroupDesc { kind: GroupType::Indirect, id: GroupId(1), buckets: vec![] };
+    let refused = switch.restore(vec![Change::GroupSet(group, 0)]);
     assert_eq!(refused.len(), 1);
 }
 

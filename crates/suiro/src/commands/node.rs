@@ -83,6 +83,10 @@ pub fn status(context: &Context) -> Result<(), Failure> {
         if let Some(file) = &view.store.set_aside {
             text += &format!("the earlier state was damaged and is kept as {file}\n");
         }
+        if view.store.left_out > 0 {
+            let count = view.store.left_out;
+            text += &format!("NOT IN FORCE: {count} kept things were damaged or not taken back at the start; the log names each\n");
+        }
         text
     })
 }

@@ -74,6 +74,65 @@ fn an_add_over_the_same_match_and_priority_replaces_and_keeps_counters_unless_to
 }
 
 #[test]
+fn an_add_that_starts_afresh_clears_counters_and_does_not_show_in_the_flags() {
+    let mut pipeline = pipeline(32);
+    apply(&mut pipeline, &add(1, 32, 5, 2));
+    hit(&mut pipeline, 1, 3, Nanos(0));
+    apply(&mut pipeline, &FlowMod { starts_afresh: true, ..add(1, 32, 5, 2) });
+    let flow = &all(&pipeline)[0];
+    assert_eq!((flow.packets, flow.flags), (0, FlowFlags::default()));
+}
+
+#[test]
+fn an_entry_that_comes_back_has_its_age_and_its_hard_timeout_but_was_used_just_now() {
+    let mut pipeline = pipeline(32);
+    let now = Nanos(5 * SECOND);
+    let old = FlowMod { age_ns: 8 * SECOND, hard_timeout_s: 10, ..add(1, 32, 5, 2) };
+    pipeline.flow_mod(&old, now).unwrap();
+    let idle = FlowMod { age_ns: 8 * SECOND, idle_timeout_s: 5, ..add(2, 32, 5, 2) };
+    pipeline.flow_mod(&idle, now).unwrap();
+    let ages: Vec<_> =
+        pipeline.flows(&FlowFilter::default(), now).map(|flow| flow.age_ns).collect();
+    assert_eq!(ages, [8 * SECOND; 2]);
+    let gone = |pipeline: &mut Pipeline, seconds| {
+        let gone = pipeline.expire(Nanos(seconds * SECOND));
+        gone.iter().map(|gone| gone.reason).collect::<Vec<_>>()
+    };
+    assert_eq!(gone(&mut pipeline, 6), []);
+    assert_eq!(gone(&mut pipeline, 8), [RemovedReason::HardTimeout]);
+    assert_eq!(gone(&mut pipeline, 11), [RemovedReason::IdleTimeout]);
+}
+
+#[test]
+fn a_modify_that_gives_its_cookie_keeps_counters_and_note() {
+    let mut pipeline = pipeline(32);
+    apply(&mut pipeline, &FlowMod { cookie: 7, note: 1, ..add(1, 32, 5, 2) });
+    hit(&mut pipeline, 1, 3, Nanos(0));
+    let command = FlowCommand::Modify;
+    let modify = FlowMod { command, cookie: 9, note: 2, gives_cookie: true, ..add(1, 32, 5, 3) };
+    apply(&mut pipeline, &modify);
+    let flow = &all(&pipeline)[0];
+    assert_eq!((flow.packets, flow.cookie, flow.note), (3, 9, 1));
+}
+
+#[test]
+fn what_changes_no_packet_is_told_of_each_entry_as_it_was_sent() {
+    let mut pipeline = pipeline(32);
+    let worded = |address, wording: &Wording| {
+        let instructions = Instructions { wording: wording.clone(), ..to_port(2) };
+        FlowMod { instructions, note: address, ..add(address, 32, 5, 2) }
+    };
+    let wordings = [vec![], vec![128]].map(|max_len| Wording { max_len, ..Wording::default() });
+    for (address, wording) in (1..).zip(&wordings) {
+        apply(&mut pipeline, &worded(address, wording));
+    }
+    let mut told = all(&pipeline);
+    told.sort_by_key(|flow| flow.note);
+    let told: Vec<_> = told.iter().map(|flow| &flow.instructions.wording).collect();
+    assert_eq!(told, wordings.iter().collect::<Vec<_>>());
+}
+
+#[test]
 fn an_entry_under_another_with_the_same_match_comes_back_with_its_counters() {
     let mut pipeline = pipeline(32);
     apply(&mut pipeline, &add(1, 32, 5, 2));

@@ -39,6 +39,8 @@ pub struct StoreView {
     pub fault: Option<Fault>,
     /// Where a damaged file went at the start.
     pub set_aside: Option<String>,
+    /// Things that the start found damaged or could not take back: they are not in force, and the log names each.
+    pub left_out: usize,
 }
 
 impl Node {
@@ -63,6 +65,7 @@ impl Node {
                 file: self.store.path().display().to_string(),
                 fault: problem.as_deref().map(store_fault),
                 set_aside: self.facts.set_aside.as_ref().map(|path| path.display().to_string()),
+                left_out: self.store.left_out(),
             },
         }
     }

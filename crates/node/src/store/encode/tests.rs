@@ -1,8 +1,11 @@
 use super::*;
+use flow::Wording;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 use proptest::sample::select;
+
+const NOW: Moment = Moment { boot: 0x0102_0304, monotonic: flow::Nanos(0x20), wall_ms: 0x30 };
 
 #[test]
 fn every_field_has_one_code_and_every_code_one_field() {
@@ -104,14 +107,13 @@ fn instructions() -> impl Strategy<Value = Instructions> {
         actions(),
         metadata,
         option::of(any::<u8>()),
+        (vec(any::<u16>(), 0..4), any::<bool>(), any::<bool>()),
     )
-        .prop_map(|(meter, apply, clear, write, metadata, goto)| Instructions {
-            meter,
-            apply,
-            clear,
-            write,
-            metadata,
-            goto,
+        .prop_map(|(meter, apply, clear, write, metadata, goto, (max_len, first, second))| {
+            let (empty_apply, empty_write) =
+                (first && apply.is_empty(), second && write.is_empty());
+            let wording = Wording { max_len, empty_apply, empty_write };
+            Instructions { meter, apply, clear, write, metadata, goto, wording }
         })
 }
 
@@ -119,23 +121,24 @@ proptest! {
     #[test]
     fn a_rule_read_is_the_rule_written(
         table: u8, priority: u16, (key, mask) in a_match(),
-        cookie: u64, idle_timeout_s: u16, hard_timeout_s: u16, flags: u16, instructions in instructions(),
+        cookie: u64, idle_timeout_s: u16, hard_timeout_s: u16, (flags, note) in any::<(u16, u32)>(), age_ns in 0..u64::MAX >> 2,
+        instructions in instructions(),
     ) {
         let (id, ends) = (FlowId { table, priority, key, mask }, ends());
         assert_eq!(read_id(&id_bytes(&id, &ends), &ends), Ok(id));
-        let entry = FlowEntry { cookie, idle_timeout_s, hard_timeout_s, flags, instructions };
-        assert_eq!(read_entry(&entry_bytes(&entry, &ends), &ends), Ok(entry));
+        let entry = FlowEntry { cookie, idle_timeout_s, hard_timeout_s, flags, age_ns, note, instructions };
+        assert_eq!(read_entry(&entry_bytes(&entry, &ends, NOW), &ends, NOW), Ok(entry));
     }
 
     #[test]
     fn damaged_records_are_refused_without_a_panic(bytes in vec(any::<u8>(), 0..64)) {
         let _ = read_id(&bytes, &Ends::default());
-        let _ = read_entry(&bytes, &Ends::default());
+        let _ = read_entry(&bytes, &Ends::default(), NOW);
     }
 }
 
 #[test]
-fn the_bytes_of_format_1_stay_as_they_are() {
+fn the_bytes_of_format_2_stay_as_they_are() {
     let mut id = FlowId { table: 2, priority: 10, key: Key::default(), mask: Key::default() };
     for (field, value, mask) in
         [(Field::EthType, 0x0800, 0xffff), (Field::Ipv4Dst, 0x0a00_0000, 0xff00_0000)]
@@ -159,14 +162,26 @@ fn the_bytes_of_format_1_stay_as_they_are() {
             Action::Output(Output::Port(3)),
         ],
         goto: Some(4),
+        wording: Wording { max_len: vec![0xffe5], empty_apply: false, empty_write: true },
         ..Instructions::default()
     };
-    let entry =
-        FlowEntry { cookie: 1, idle_timeout_s: 2, hard_timeout_s: 3, flags: 1, instructions };
+    let (age_ns, note) = (0x10, 5);
+    let entry = FlowEntry {
+        cookie: 1,
+        idle_timeout_s: 2,
+        hard_timeout_s: 3,
+        flags: 1,
+        age_ns,
+        note,
+        instructions,
+    };
     let head = [0, 0, 0, 0, 0, 0, 0, 1, 0, 2, 0, 3, 0, 1];
+    let note_and_stamp =
+        [0, 0, 0, 5, 1, 2, 3, 4, 0, 0, 0, 0, 0, 0, 0, 0x10, 0, 0, 0, 0, 0, 0, 0, 0x30];
     let apply = [2, 0, 0, 0, 3, 18, 7, 0x10, 0x05, 0x1f, 0xff, 26, 2, 16, 0, 53, 0xff, 0xff];
-    let tail = [1, 0, 0, 0, 3, 6, 4];
-    assert_eq!(entry_bytes(&entry, &Ends::default()), [&head[..], &apply[..], &tail[..]].concat());
+    let tail = [1, 0, 0, 0, 3, 4, 0, 0, 0, 0, 6, 4, 7, 0, 0, 0, 1, 0xff, 0xe5];
+    let all = [&head[..], &note_and_stamp, &apply, &tail].concat();
+    assert_eq!(entry_bytes(&entry, &Ends::default(), NOW), all);
 }
 
 #[test]

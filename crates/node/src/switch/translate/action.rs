@@ -2,10 +2,12 @@
 //!
 //! Towards the tables the values were judged by `check` of the `openflow` crate, so nothing can be refused here: an action that the
 //! tables do not have (an experimenter's) never arrives.
+//!
+//! What the tables have no use for travels beside the actions, as a [`Wording`]: statistics repeat it.
 
 use super::end::{Naming, oxm_end};
 use super::matching::{field, oxm_field, transport};
-use flow::Output;
+use flow::{Output, Wording};
 use openflow::{Action, GroupId, Instruction, MeterId, Oxm, PortNo, TableId};
 use port::{Ends, NoNumber};
 use wire::Field;
@@ -109,28 +111,67 @@ pub fn instructions(list: &[Instruction], ends: &Ends) -> Result<flow::Instructi
             Instruction::Experimenter { .. } => {}
         }
     }
+    found.wording = wording(list);
     Ok(found)
+}
+
+/// What of the instructions changes no packet.
+fn wording(list: &[Instruction]) -> Wording {
+    let lists = |wanted: fn(&Instruction) -> Option<&Vec<Action>>| list.iter().find_map(wanted);
+    let apply =
+        lists(|one| if let Instruction::ApplyActions(list) = one { Some(list) } else { None });
+    let write =
+        lists(|one| if let Instruction::WriteActions(list) = one { Some(list) } else { None });
+    let actions = [apply, write].into_iter().flatten().flatten();
+    let mut max_len: Vec<u16> = actions.filter_map(unused_len).collect();
+    max_len.truncate(max_len.iter().rposition(|len| *len != 0).map_or(0, |last| last + 1));
+    Wording {
+        max_len,
+        empty_apply: apply.is_some_and(Vec::is_empty),
+        empty_write: write.is_some_and(Vec::is_empty),
+    }
+}
+
+/// The length that an output carries though it limits nothing: any but the controller's.
+fn unused_len(action: &Action) -> Option<u16> {
+    match action {
+        Action::Output { port, max_len } if *port != PortNo::CONTROLLER => Some(*max_len),
+        _ => None,
+    }
 }
 
 /// The way back of [`instructions`], in order of execution.
 pub fn oxm_instructions(found: &flow::Instructions, ends: &Ends) -> Vec<Instruction> {
     let mut list = Vec::with_capacity(2);
+    let mut lens = found.wording.max_len.iter().copied();
     list.extend(found.meter.map(|id| Instruction::Meter(MeterId(id))));
-    if !found.apply.is_empty() {
-        list.push(Instruction::ApplyActions(oxm_actions(&found.apply, ends)));
+    if !found.apply.is_empty() || found.wording.empty_apply {
+        list.push(Instruction::ApplyActions(oxm_actions(&found.apply, &mut lens, ends)));
     }
     list.extend(found.clear.then_some(Instruction::ClearActions));
-    if !found.write.is_empty() {
-        list.push(Instruction::WriteActions(oxm_actions(&found.write, ends)));
+    if !found.write.is_empty() || found.wording.empty_write {
+        list.push(Instruction::WriteActions(oxm_actions(&found.write, &mut lens, ends)));
     }
     list.extend(found.metadata.map(|(value, mask)| Instruction::WriteMetadata { value, mask }));
     list.extend(found.goto.map(|table| Instruction::GotoTable(TableId(table))));
     list
 }
 
-/// The way back of [`actions`]; a set-field that OpenFlow has no name for is left out.
-fn oxm_actions(list: &[flow::Action], ends: &Ends) -> Vec<Action> {
-    list.iter().filter_map(|action| oxm_action(action, ends)).collect()
+/// The way back of [`actions`]; a set-field that OpenFlow has no name for is left out. `lens` are those of [`Wording::max_len`].
+fn oxm_actions(
+    list: &[flow::Action],
+    lens: &mut impl Iterator<Item = u16>,
+    ends: &Ends,
+) -> Vec<Action> {
+    let worded = |mut action| {
+        if let Action::Output { port, max_len } = &mut action
+            && *port != PortNo::CONTROLLER
+        {
+            *max_len = lens.next().unwrap_or(0);
+        }
+        action
+    };
+    list.iter().filter_map(|action| oxm_action(action, ends)).map(worded).collect()
 }
 
 fn oxm_action(action: &flow::Action, ends: &Ends) -> Option<Action> {
@@ -169,11 +210,21 @@ fn oxm_action(action: &flow::Action, ends: &Ends) -> Option<Action> {
 mod tests {
     use super::*;
     use openflow::OxmField;
+    use proptest::collection::vec;
+    use proptest::option;
+    use proptest::prelude::{Just, Strategy, any, prop_assert_eq, prop_oneof, proptest};
+    use proptest::sample::select;
 
     /// There and back.
     fn round(list: &[Action]) -> Vec<Action> {
+        let told = round_all(&[Instruction::ApplyActions(list.to_vec())]);
+        let [Instruction::ApplyActions(told)] = &told[..] else { panic!("{told:?}") };
+        told.clone()
+    }
+
+    fn round_all(list: &[Instruction]) -> Vec<Instruction> {
         let ends = Ends::default();
-        oxm_actions(&actions(list, &ends).unwrap(), &ends)
+        oxm_instructions(&instructions(list, &ends).unwrap(), &ends)
     }
 
     #[test]
@@ -221,6 +272,26 @@ mod tests {
         assert_eq!(round(&bit), [set(Oxm::masked(OxmField::IpEcn, 1, 1))]);
     }
 
+    proptest! {
+        #[test]
+        fn every_output_comes_back_with_the_length_that_was_sent(
+            apply in option::of(vec(an_output(), 0..6)),
+            write in option::of(vec(an_output(), 0..6)),
+        ) {
+            let apply = apply.map(Instruction::ApplyActions);
+            let list: Vec<_> =
+                apply.into_iter().chain(write.map(Instruction::WriteActions)).collect();
+            prop_assert_eq!(round_all(&list), list);
+        }
+    }
+
+    fn an_output() -> impl Strategy<Value = Action> {
+        let ports = [PortNo(7), PortNo::IN_PORT, PortNo::ALL, PortNo::CONTROLLER, PortNo::LOCAL];
+        let max_len = prop_oneof![Just(0), any::<u16>()];
+        (select(ports.to_vec()), max_len)
+            .prop_map(|(port, max_len)| Action::Output { port, max_len })
+    }
+
     #[test]
     fn instructions_come_back_in_order_of_execution() {
         let list = vec![
@@ -233,8 +304,7 @@ mod tests {
         ];
         let mut shuffled = list.clone();
         shuffled.reverse();
-        let ends = Ends::default();
-        assert_eq!(oxm_instructions(&instructions(&shuffled, &ends).unwrap(), &ends), list);
+        assert_eq!(round_all(&shuffled), list);
     }
 
     #[test]

@@ -34,6 +34,10 @@ pub fn flow_mod(change: &FlowMod, ends: &Ends) -> Result<flow::FlowMod, Fault> {
         flags: flags(change.flags),
         instructions: instructions(&change.instructions, ends).map_err(full)?,
         may_miss_headers: !change.version.demands_promised_headers(),
+        note: 0,
+        starts_afresh: change.version.adds_start_afresh(),
+        gives_cookie: change.version.modify_gives_its_cookie(),
+        age_ns: 0,
         out_port: out_port(change.out_port),
         out_group: group(change.out_group),
     })
@@ -51,6 +55,8 @@ pub fn flow_mod_of(id: &FlowId, entry: &FlowEntry) -> flow::FlowMod {
         hard_timeout_s: entry.hard_timeout_s,
         flags: flags(FlowModFlags::from_bits_retain(entry.flags)),
         instructions: entry.instructions.clone(),
+        note: entry.note,
+        age_ns: entry.age_ns,
         may_miss_headers: true,
         ..flow::FlowMod::default()
     }

@@ -1,0 +1,70 @@
+//! Records that are damaged, or that nobody takes back.
+
+use super::*;
+use crate::store::database::{SET_ASIDE, table};
+use redb::{Database, ReadableDatabase, ReadableTableMetadata};
+
+/// Two rules on the disk.
+fn home_with_rules() -> tempfile::TempDir {
+    let home = tempfile::tempdir().unwrap();
+    let (store, _) = Store::open(home.path(), &Arc::default()).unwrap();
+    let journal = store.journal(&sw("sw0"));
+    (0..2).for_each(|number| journal.record(rule(number)));
+    drop((journal, store));
+    home
+}
+
+fn database(home: &Path) -> Database {
+    Database::open(home.join(FILE_NAME)).unwrap()
+}
+
+/// Flips a bit of the second rule: of its record, or of the key that says what it matches.
+fn flip(home: &Path, in_record: bool) {
+    let database = database(home);
+    let transaction = database.begin_write().unwrap();
+    {
+        let mut rules = transaction.open_table(table(Kind::Flow)).unwrap();
+        let (key, record) = rules
+            .pop_last()
+            .unwrap()
+            .map(|(key, record)| (key.value().1.to_vec(), record.value().to_vec()))
+            .unwrap();
+        let (mut key, mut record) = (key, record);
+        let bytes = if in_record { &mut record } else { &mut key };
+        *bytes.last_mut().unwrap() ^= 1;
+        rules.insert(("sw0", &*key), &*record).unwrap();
+    }
+    transaction.commit().unwrap();
+}
+
+fn set_aside(home: &Path) -> u64 {
+    let transaction = database(home).begin_read().unwrap();
+    transaction.open_table(SET_ASIDE).unwrap().len().unwrap()
+}
+
+#[test]
+fn a_flipped_bit_puts_no_other_rule_in_force_and_is_told() {
+    for in_record in [true, false] {
+        let home = home_with_rules();
+        flip(home.path(), in_record);
+        for told in [1, 0] {
+            let (store, kept) = Store::open(home.path(), &Arc::default()).unwrap();
+            assert_eq!(cookies(&kept, "sw0"), [0], "in_record: {in_record}");
+            assert_eq!(store.left_out(), told, "at the start that meets it, and not again");
+        }
+        assert_eq!(set_aside(home.path()), 1);
+    }
+}
+
+#[test]
+fn what_a_switch_does_not_take_back_is_gone_at_the_next_start() {
+    let home = home_with_rules();
+    {
+        let (store, kept) = Store::open(home.path(), &Arc::default()).unwrap();
+        drop(kept);
+        store.forget_refused(&sw("sw0"), &rule(1));
+        assert_eq!(store.left_out(), 1);
+    }
+    let (_store, kept) = Store::open(home.path(), &Arc::default()).unwrap();
+    assert_eq!(cookies(&kept, "sw0"), [0]);
+}
