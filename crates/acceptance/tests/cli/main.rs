@@ -4,6 +4,7 @@
 
 mod cards;
 mod forwarding;
+mod golden;
 mod life;
 mod ovs;
 mod pair;

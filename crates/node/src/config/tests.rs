@@ -36,6 +36,50 @@ fn a_syntax_error_hides_neither_the_next_one_nor_a_wrong_value() {
     assert_messages("syntax");
 }
 
+/// What a file declares, as the API and the store write it.
+fn as_json(config: &Config) -> serde_json::Value {
+    let texts = |list: &[Located<String>]| -> Vec<String> {
+        list.iter().map(|text| text.value.clone()).collect()
+    };
+    let switch = |switch: &SwitchConfig| {
+        let ports: Vec<_> = switch.ports.iter().map(|port| &port.value).collect();
+        serde_json::json!({
+            "switch": switch.spec,
+            "ports": ports,
+            "flows": texts(&switch.flows),
+            "groups": texts(&switch.groups),
+            "meters": texts(&switch.meters),
+        })
+    };
+    let NodeConfig { run_dir, state_dir, cores, spin, flows_per_table, log, tls } = &config.node;
+    serde_json::json!({
+        "node": {
+            "run_dir": run_dir,
+            "state_dir": state_dir,
+            "cores": cores,
+            "spin_us": spin.as_micros(),
+            "flows_per_table": flows_per_table,
+            "log": log,
+            "tls": tls,
+        },
+        "switches": config.switches.iter().map(switch).collect::<Vec<_>>(),
+    })
+}
+
+#[test]
+fn every_kind_and_key_of_a_file_becomes_the_json_that_it_always_was() {
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/src/config/testdata");
+    let text = std::fs::read_to_string(format!("{directory}/rich.toml")).unwrap();
+    let config = Config::parse(&text, "rich.toml", &host()).map_err(|all| all.to_string()).unwrap();
+    let now = serde_json::to_string_pretty(&as_json(&config)).unwrap() + "\n";
+    let kept = std::fs::read_to_string(format!("{directory}/rich.json")).unwrap();
+    assert_eq!(now, kept, "rich.toml means something else now: stores and clients would too");
+    for port in config.switches.iter().flat_map(|switch| &switch.ports) {
+        let json = serde_json::to_string(&port.value).unwrap();
+        assert_eq!(serde_json::from_str::<PortSpec>(&json).unwrap(), port.value, "{json}");
+    }
+}
+
 #[test]
 fn the_annotated_example_is_accepted() {
     let text = include_str!("../../../../docs/node.example.toml");
