@@ -2,7 +2,7 @@
 """The layer rule and the dependency rule, checked on `cargo metadata`.
 
 Layers: a crate may use only crates of lower bands (docs/decisions/0001-layers.md). Pure crates may use no crate that does
-I/O, and say `unsafe` nowhere; elsewhere `unsafe` lives in modules named `sys`.
+I/O, and say `unsafe` nowhere; elsewhere `unsafe` lives in modules named `sys`. `suiro` without features links no node.
 Dependencies: only from the package registry, only under licences on the list below.
 """
 
@@ -15,7 +15,7 @@ import sys
 # Low to high. Crates of one band do not use each other.
 BANDS = [
     {"suiro-wire", "suiro-openflow", "suiro-place", "suiro-esp"},
-    {"suiro-flow"},
+    {"suiro-flow", "suiro-api"},
     {"suiro-xdp", "suiro-vhost"},
     {"suiro-port"},
     {"suiro-datapath"},
@@ -32,11 +32,13 @@ PURE = {
     "suiro-place": {"thiserror"},
     "suiro-esp": {"thiserror", "ring", "zeroize"},
     "suiro-flow": {"thiserror", "arrayvec"},
+    "suiro-api": {"thiserror", "serde", "serde_json", "utoipa"},
 }
 LICENCES = {
     "Apache-2.0", "MIT", "MIT-0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "Zlib", "Unlicense", "CC0-1.0",
     "Unicode-3.0", "BSL-1.0", "0BSD", "Apache-2.0 WITH LLVM-exception",
 }
+CLIENT_CRATES_MAX = 70  # chosen: the client is a small package of its own
 REGISTRY = "registry+https://github.com/rust-lang/crates.io-index"  # the name cargo gives it, not an address we use
 
 
@@ -67,7 +69,8 @@ def layer_errors(package):
         other = band(dependency["name"])
         if other is not None and other >= own:
             yield f"{name} uses {dependency['name']}, which is not in a lower band"
-        if name in PURE and other is None and dependency["name"] not in PURE[name]:
+        # What a feature brings (a client of the API) is asked for by crates that do I/O themselves.
+        if name in PURE and other is None and not dependency["optional"] and dependency["name"] not in PURE[name]:
             yield f"{name} is pure and may not use {dependency['name']}"
 
 
@@ -88,10 +91,20 @@ def dependency_errors(package):
         yield f"{package['name']}: licence '{expression}' is not on the list"
 
 
+def client_errors():
+    """`suiro` without its features is a client: it links no part of a node, and little else."""
+    tree = ["cargo", "tree", "--locked", "--package", "suiro", "--no-default-features", "--edges", "normal", "--prefix", "none", "--format", "{p}"]
+    crates = {line.split()[0] for line in subprocess.check_output(tree, text=True).splitlines() if line}
+    for name in sorted(crates & {"suiro-node", "suiro-datapath", "suiro-lab"}):
+        yield f"suiro without features links {name}"
+    if len(crates) >= CLIENT_CRATES_MAX:
+        yield f"suiro without features links {len(crates)} crates, and {CLIENT_CRATES_MAX} is too many"
+
+
 def main():
     metadata = json.loads(subprocess.check_output(["cargo", "metadata", "--format-version=1", "--locked"]))
     members = set(metadata["workspace_members"])
-    errors = []
+    errors = [*client_errors()]
     for package in metadata["packages"]:
         if package["id"] in members:
             errors += [*layer_errors(package), *unsafe_errors(package)]

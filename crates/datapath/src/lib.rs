@@ -86,13 +86,14 @@ mod transmit;
 mod unseen;
 mod worker;
 
+pub use api::{BadQueues, BitRate, PortQueues, QUEUES_MAX, QueueRates};
 pub use clock::{Clock, MonotonicClock};
 pub use config::{Config, StartError};
 pub use datapath::{AttachError, Datapath, PacketOut, PacketOutError, Queues, QueuesError};
 pub use event::{Event, Events, Punt};
 pub use id::{PortAt, SwitchId};
 pub use packet_in::HeldFrame;
-pub use shape::{BadQueues, BitRate, PortQueues, QUEUES_MAX, QueueCounters, QueueRates};
+pub use shape::QueueCounters;
 pub use stats::{
     Assignment, PortCounters, PortLoad, StageCycles, SwitchCounters, WorkerStats, WorkerTimes,
 };

@@ -10,7 +10,7 @@
 //!
 //! 1. A queue with a `max` sends nothing while its credit of `max` is used up.
 //! 2. A queue whose credit of `min` is open sends before all others, whatever the port's credit says; what it sends is charged to the port.
-//!    The guarantees fit into the port's rate ([`PortQueues::check`]), so that debt stays below what all of them save up in [`bucket::DEPTH`].
+//!    The guarantees fit into the port's rate ([`api::PortQueues::check`]), so that debt stays below what all of them save up in [`bucket::DEPTH`].
 //! 3. What the port has left is shared equally by all queues that want more, queue 0 like any other: start-time fair queueing (Goyal, Vin,
 //!    Cheng 1996) within a worker, so two queues that wait differ by at most one frame of each; among workers, first come, first served.
 //!
@@ -26,18 +26,20 @@
 //! * **Wake-ups**: a worker with frames that wait comes back in time ([`Backlog`]), and at most every [`PAUSE`]; one without is not woken.
 
 mod bucket;
+mod counters;
 mod depart;
-mod rates;
 mod ring;
 mod shared;
 
 #[cfg(test)]
 mod tests;
 
+pub use counters::QueueCounters;
 pub(crate) use depart::{Backlog, Exit, Sending, depart, dissolve};
-pub use rates::{BadQueues, BitRate, PortQueues, QUEUES_MAX, QueueCounters, QueueRates};
+
 pub(crate) use shared::{PortQueuesShared, QueueShared};
 
+use api::BitRate;
 use bucket::Credit;
 use flow::Nanos;
 use port::TxFrame;

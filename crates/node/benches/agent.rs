@@ -5,11 +5,11 @@
 //! `cargo bench -p suiro-node --bench agent [-- FLOWS [SOCKET]]`; SOCKET is the management socket of another switch (Open
 //! vSwitch's `br0.mgmt`) to measure with the same client instead. `-- serve SOCKET` serves until it is killed.
 
+use api::FailMode;
 use datapath::{HeldFrame, PortCounters, Punt, QueueCounters, SwitchId};
 use flow::{Limits, Nanos, PacketIn, PacketInReason, PortNo, Snapshot};
 use node::agent::{Agent, Endpoints, Timing};
 use node::journal::Discard;
-use node::spec::FailMode;
 use node::switch::{Emission, NewSwitch, Plane, Switch};
 use openflow::{
     Action, FlowMod, FlowModCommand, FlowStatsRequest, FragmentMode, Hello, Instruction, Match,

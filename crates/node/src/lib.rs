@@ -11,10 +11,10 @@
 //! * [`service`]: switches and ports in service, and how they come and go; [`ports`]: the thread that holds their interfaces.
 //! * [`steer`]: the thread of the steering agent (crate `steer`).
 //! * [`switch`]: one switch's control state; [`agent`]: its OpenFlow connections; [`tls`]: their certificates.
-//! * [`api`]: the local HTTP API, of which the command line is a client.
+//! * [`http`]: the local API, of which the command line is a client; its values are the crate `api`'s.
 //! * [`doctor`]: what the host has, and the fix for what it lacks.
-//! * [`config`]: the file, with all its errors at once; [`spec`]: what may be asked for, in one form for file, API and store.
-//! * [`store`]: what survives a restart; [`journal`]: how switches tell it; [`fault`]: an error as people meet it.
+//! * [`config`]: the file, with all its errors at once.
+//! * [`store`]: what survives a restart; [`journal`]: how switches tell it; [`refusal`]: why a request is not carried out.
 //!
 //! ## Threads
 //!
@@ -34,16 +34,15 @@
 //! a connection's outbox, the datapath's registry). Nothing waits for a thread under any but the first two.
 
 pub mod agent;
-pub mod api;
 pub mod config;
 pub mod doctor;
-pub mod fault;
 pub mod host;
+pub mod http;
 pub mod journal;
 pub mod ports;
+pub mod refusal;
 pub mod run;
 pub mod service;
-pub mod spec;
 pub mod steer;
 pub mod store;
 pub mod switch;

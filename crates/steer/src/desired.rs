@@ -1,7 +1,7 @@
 //! What steering was asked for: what a restart must bring back, and who is told of changes.
 
 use crate::rule::Rule;
-use crate::spec::{InterfaceSpec, PolicySpec, VmSpec};
+use api::steer::{InterfaceSpec, PolicySpec, VmSpec};
 use std::collections::BTreeMap;
 
 /// All of it.

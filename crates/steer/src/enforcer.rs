@@ -8,7 +8,7 @@
 
 use crate::rule::Target;
 use crate::selector::Selector;
-use crate::spec::{InterfaceSpec, PolicyKind};
+use api::steer::{InterfaceSpec, PolicyKind};
 use place::{CoreId, CoreTable, Facts, Reason, UnitId, VmId};
 use std::collections::BTreeMap;
 use std::error::Error;

@@ -126,7 +126,7 @@ impl SteerError {
             Self::NotSteered { interface }
             | Self::OtherOptions { interface }
             | Self::Open { interface, .. }
-            | Self::Enforce { interface, .. } => crate::workers::called(interface),
+            | Self::Enforce { interface, .. } => api::steer::called(interface),
             Self::Text { text, .. } => format!("rule {text:?}"),
             Self::Machine { rule, .. } => format!("rule {rule:?}"),
             Self::NoVm { name } | Self::BadVm { name, .. } => format!("machine {name}"),

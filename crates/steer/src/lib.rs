@@ -22,7 +22,7 @@
 //! * [`Agent`]: takes requests, is called at every [tick](Agent::tick), tells what is true.
 //! * [`Rule`]: which frames, where to; text in, text out. [`Selector`]: the same as bits.
 //! * [`Enforcer`], [`Opener`]: what an enforcement point must do. [`Kernel`] opens the kernel's.
-//! * [`Desired`], [`Journal`]: what a restart brings back. [`InterfaceSpec`], [`PolicySpec`], [`VmSpec`]: what may be asked for.
+//! * [`Desired`], [`Journal`]: what a restart brings back. What may be asked for and what is shown is in `api::steer`.
 //! * [`Surroundings`]: what [`look_around`] found on the host.
 //!
 //! ## Invariants
@@ -41,9 +41,7 @@ mod kernel;
 mod look;
 mod rule;
 mod selector;
-mod spec;
 mod surroundings;
-mod view;
 mod vms;
 mod workers;
 
@@ -58,14 +56,6 @@ pub use kernel::Kernel;
 pub use look::{Roots, look_around};
 pub use rule::{Filter, Frag, Own, Placing, Rule, Target, Underlay, parse_filter, parse_rule};
 pub use selector::Selector;
-pub use spec::{
-    GROUPS_RANGE, InterfaceSpec, PolicyKind, PolicyPatch, PolicySpec, RULES_RANGE, Unmatched,
-    VmSpec,
-};
 pub use surroundings::{SeenVm, Surroundings};
-pub use view::{
-    CandidateView, CoreView, DecisionView, FaultView, FlowView, InterfaceView, SteerView, UnitView,
-    VmView, WhyView,
-};
-pub use workers::{Rungs, SWITCH_PREFIX, Workers, called};
+pub use workers::{Rungs, Workers};
 pub use xdp::steer::set_prompt;

@@ -1,9 +1,13 @@
 //! What may be typed.
 
+#[cfg(feature = "node")]
+mod node;
 mod queue;
 mod rules;
 mod steer;
 
+#[cfg(feature = "node")]
+pub use node::{LogFormat, NodeArgs};
 pub use queue::QueueCommand;
 pub use rules::{FlowCommand, RuleTexts, RulesCommand};
 pub use steer::{
@@ -11,15 +15,15 @@ pub use steer::{
     Unmatched, VmCommand, WhyArgs,
 };
 
-use clap::builder::StyledStr;
-use clap::builder::styling::{AnsiColor, Styles};
-use clap::error::{ContextKind, ContextValue};
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use node::spec::{
+use api::{
     Addresses, BadText, Controller, Dpid, Dscp, FlowId, Forwarding, IfName, KeyPath, Listen, Mac,
     Netns, NewRate, Peer, Pin, PortName, PortNumber, Protocol, Rate, Remote, SealCore, SocketPath,
     SwitchName, TunnelKey,
 };
+use clap::builder::StyledStr;
+use clap::builder::styling::{AnsiColor, Styles};
+use clap::error::{ContextKind, ContextValue};
+use clap::{Args, Parser, Subcommand};
 use std::error::Error;
 #[cfg(feature = "lab")]
 use std::ffi::OsString;
@@ -45,7 +49,7 @@ First steps, as root:
   suiro flow add sw0 'priority=10,arp,actions=drop'   program the switch
   suiro top                                           watch it work
 
-Exit codes: 0 done, 1 refused or failed, 2 not understood, 3 no node to talk to.")]
+Exit codes: 0 done, 1 refused or failed, 2 not understood, 3 no node to talk to, or none that answers.")]
 pub struct Cli {
     /// Socket of the node's API
     #[arg(
@@ -58,6 +62,16 @@ pub struct Cli {
         display_order = LAST
     )]
     pub api: PathBuf,
+    /// Seconds that the node may be silent before a command gives up
+    #[arg(
+        long,
+        global = true,
+        value_name = "SECONDS",
+        default_value = "15",
+        value_parser = clap::value_parser!(u32).range(1..=86_400),
+        display_order = LAST
+    )]
+    pub timeout: u32,
     /// Print JSON instead of text
     #[arg(long, global = true, display_order = LAST)]
     pub json: bool,
@@ -69,6 +83,7 @@ pub struct Cli {
 /// The commands.
 #[derive(Subcommand)]
 pub enum Command {
+    #[cfg(feature = "node")]
     /// Run a node in the foreground, check its configuration, or remove what it left
     #[command(after_help = "\
 Examples:
@@ -113,6 +128,7 @@ First steps, as root, on a host that runs nothing else of suiro:
   suiro steer detach eth0                             leaves nothing behind"
     )]
     Steer(SteerCommand),
+    #[cfg(feature = "node")]
     /// Check what this host can do, and name the fix for what it cannot
     #[command(after_help = "\
 Examples:
@@ -156,47 +172,6 @@ The busiest ports come first. WAITING counts the frames in a queue, all else is 
         /// The shell
         shell: clap_complete::Shell,
     },
-}
-
-/// How log lines look.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum LogFormat {
-    /// For people
-    Human,
-    /// One JSON object a line
-    Json,
-}
-
-/// `suiro node`.
-#[derive(Args)]
-pub struct NodeArgs {
-    /// Configuration file; an empty node without one
-    #[arg(long, short, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-    /// Check the configuration, report every error in it, and end
-    #[arg(long, conflicts_with = "purge")]
-    pub check: bool,
-    /// Remove the node's stored state, its TAP interfaces and all steering, and end; the node must not run
-    #[arg(long)]
-    pub purge: bool,
-    /// Forget what was made through the API and contradicts the configuration file
-    #[arg(long)]
-    pub forget_conflicts: bool,
-    /// Directory of sockets and lock; the configuration's when left out
-    #[arg(long, value_name = "DIRECTORY")]
-    pub run_dir: Option<PathBuf>,
-    /// Directory of what must survive; the configuration's when left out
-    #[arg(long, value_name = "DIRECTORY")]
-    pub state_dir: Option<PathBuf>,
-    /// Ends when nothing is steered any more and there are no switches; `suiro steer attach` starts such a node
-    #[arg(long, hide = true)]
-    pub background: bool,
-    /// How log lines look
-    #[arg(long, value_enum, default_value = "human")]
-    pub log_format: LogFormat,
-    /// What is logged; SUIRO_LOG and RUST_LOG win
-    #[arg(long, value_name = "FILTER")]
-    pub log: Option<String>,
 }
 
 /// `suiro switch`.

@@ -1,6 +1,7 @@
 //! Errors as the command line reports them, and its exit codes.
 
-use node::fault::Fault;
+use api::{ClientError, Fault};
+#[cfg(feature = "node")]
 use node::run::RunError;
 use std::fmt;
 use std::io;
@@ -10,7 +11,7 @@ use std::process::ExitCode;
 const REFUSED: u8 = 1;
 /// Not understood: what clap uses too.
 const USAGE: u8 = 2;
-/// No node to talk to.
+/// No node to talk to, or none that answers.
 const NO_NODE: u8 = 3;
 
 /// Why a command did not do what it was asked.
@@ -20,9 +21,12 @@ pub enum Failure {
     Refused(Fault),
     /// What was typed makes no sense.
     Usage(Fault),
-    /// There is no node at the socket.
+    /// No node is at the socket.
     NoNode(Fault),
+    /// The node does not answer.
+    Silent(Fault),
     /// The node did not run.
+    #[cfg(feature = "node")]
     Run(RunError),
     /// A benchmark failed.
     #[cfg(feature = "lab")]
@@ -37,8 +41,10 @@ impl Failure {
         let code = match &self {
             Self::Closed => return ExitCode::SUCCESS,
             Self::Usage(_) => USAGE,
-            Self::NoNode(_) => NO_NODE,
-            Self::Refused(_) | Self::Run(_) => REFUSED,
+            Self::NoNode(_) | Self::Silent(_) => NO_NODE,
+            Self::Refused(_) => REFUSED,
+            #[cfg(feature = "node")]
+            Self::Run(_) => REFUSED,
             #[cfg(feature = "lab")]
             Self::Lab(_) => REFUSED,
         };
@@ -50,9 +56,13 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Refused(fault) | Self::Usage(fault) | Self::NoNode(fault) => {
+            Self::Refused(fault)
+            | Self::Usage(fault)
+            | Self::NoNode(fault)
+            | Self::Silent(fault) => {
                 write!(f, "error: {fault}")
             }
+            #[cfg(feature = "node")]
             Self::Run(error) => write!(f, "error: {error}"),
             #[cfg(feature = "lab")]
             Self::Lab(error) => write!(f, "error: {error:#}"),
@@ -61,6 +71,17 @@ impl fmt::Display for Failure {
     }
 }
 
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Self {
+        match error {
+            ClientError::Refused(fault) => Self::Refused(fault),
+            ClientError::NoNode(fault) => Self::NoNode(fault),
+            ClientError::Silent(fault) => Self::Silent(fault),
+        }
+    }
+}
+
+#[cfg(feature = "node")]
 impl From<RunError> for Failure {
     fn from(error: RunError) -> Self {
         Self::Run(error)

@@ -2,7 +2,7 @@
 
 use crate::args::LogFormat;
 use crate::failure::Failure;
-use node::fault::Fault;
+use api::Fault;
 use std::io::IsTerminal;
 use tracing_subscriber::EnvFilter;
 

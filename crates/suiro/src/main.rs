@@ -1,27 +1,28 @@
 //! # suiro: the one binary
 //!
 //! `suiro node` runs a node; every other command is a client of a running node's local API and of nothing else.
+//! Built without its features it is the client alone, which links no part of a node.
 //!
 //! * [`args`]: what may be typed, with examples.
-//! * [`client`]: one request, one answer, over the unix socket.
 //! * [`commands`]: one module per noun.
 //! * [`top`]: the live view.
 //!
 //! Exit codes: 0 done; 1 refused or failed; 2 not understood; 3 no node to talk to.
 
 mod args;
-mod client;
 mod commands;
 mod failure;
+#[cfg(feature = "node")]
 mod log;
 mod table;
 mod top;
 
+use api::Client;
 use args::{Cli, Command};
 use clap::{CommandFactory, Parser};
-use client::Client;
 use failure::Failure;
 use std::process::ExitCode;
+use std::time::Duration;
 
 fn main() -> ExitCode {
     // Output that goes to a closed pipe (`suiro flow list … | head`) ends the program quietly, as with every Unix tool.
@@ -33,10 +34,14 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: Cli) -> Result<(), Failure> {
-    let context = commands::Context { client: Client::new(cli.api), json: cli.json };
+    let context = commands::Context {
+        client: Client::new(cli.api, Duration::from_secs(cli.timeout.into())),
+        json: cli.json,
+    };
     match cli.command {
+        #[cfg(feature = "node")]
         Command::Node(args) => commands::node::run(args),
-        Command::Status => commands::node::status(&context),
+        Command::Status => commands::status::run(&context),
         Command::Switch(command) => commands::switch::run(&context, command),
         Command::Port(command) => commands::port::run(&context, command),
         Command::Queue(command) => commands::queue::run(&context, command),
@@ -48,6 +53,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
             commands::rules::run(&context, &commands::rules::METERS, command)
         }
         Command::Steer(command) => commands::steer::run(&context, command),
+        #[cfg(feature = "node")]
         Command::Doctor { interfaces } => commands::doctor::run(&context, &interfaces),
         Command::Top(args) => top::run(&context, &args),
         #[cfg(feature = "lab")]

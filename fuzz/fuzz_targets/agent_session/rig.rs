@@ -4,7 +4,7 @@ use datapath::{HeldFrame, PortCounters, Punt, QueueCounters, SwitchId};
 use flow::{Limits, Nanos, PacketIn, PacketInReason, PortNo, Snapshot};
 use node::agent::{Caller, Peer, PeerKind, Timing, serve};
 use node::journal::Discard;
-use node::spec::FailMode;
+use api::FailMode;
 use node::switch::{Emission, NewSwitch, Plane, Switch};
 use openflow::{
     Action, FlowMod, FlowStats, FlowStatsRequest, GroupMod, GroupModCommand, GroupType,

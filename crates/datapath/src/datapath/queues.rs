@@ -3,7 +3,8 @@
 use super::Datapath;
 use crate::command::Command;
 use crate::id::PortAt;
-use crate::shape::{BadQueues, PortQueues, PortQueuesShared, QueueCounters, Shaper};
+use crate::shape::{PortQueuesShared, QueueCounters, Shaper};
+use api::{BadQueues, PortQueues};
 
 /// Why a port did not get its queues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]

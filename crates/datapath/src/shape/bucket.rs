@@ -63,7 +63,7 @@ pub(crate) struct Credit {
 }
 
 impl Credit {
-    pub(crate) fn new(rate: super::BitRate) -> Self {
+    pub(crate) fn new(rate: api::BitRate) -> Self {
         Self { rate: rate.get() as i64, left: 0 }
     }
 
@@ -97,7 +97,7 @@ impl Credit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shape::BitRate;
+    use api::BitRate;
     use proptest::prelude::*;
 
     const START: u64 = 1_000_000_000;

@@ -1,8 +1,9 @@
 //! What the workers share of a port's queues, and the control thread reads.
 
+use super::QueueCounters;
 use super::bucket::Timeline;
-use super::{BitRate, PortQueues, QueueCounters, QueueRates};
 use crate::counters::{Count, Traffic, blocks};
+use api::{BitRate, PortQueues, QueueRates};
 use flow::Nanos;
 use port::Sent;
 use std::sync::Arc;

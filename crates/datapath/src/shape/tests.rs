@@ -1,6 +1,7 @@
 //! A shaper against what is obvious: a fluid that fills glasses, a list that keeps its order, a sum that must come out.
 
 use super::*;
+use api::{PortQueues, QueueRates};
 use port::Body;
 use proptest::prelude::*;
 use std::collections::VecDeque;

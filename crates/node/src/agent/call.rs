@@ -1,9 +1,8 @@
 //! Reaching a controller step by step: its name, TCP, TLS. Each step has its own error, time limit and remedy.
 
 use crate::agent::Shared;
-use crate::fault::chain;
-use crate::spec::{Host, Target};
 use crate::tls::{TlsFault, Trouble};
+use api::{Host, Target, chain};
 use rustls::pki_types::ServerName;
 use std::io;
 use std::net::{IpAddr, SocketAddr};

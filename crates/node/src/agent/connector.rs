@@ -8,7 +8,7 @@ use crate::agent::link::{Link, Phase};
 use crate::agent::liveness::Backoff;
 use crate::agent::peer::{Peer, PeerKind};
 use crate::agent::session::{Caller, OnJoin, serve};
-use crate::spec::{Controller, Transport};
+use api::{Controller, Transport};
 use openflow::Version;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::{IpAddr, SocketAddr};

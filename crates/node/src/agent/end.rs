@@ -1,7 +1,7 @@
 //! Why a session ended, in words for the one who has to mend it.
 
-use crate::fault::chain;
 use crate::tls::Trouble;
+use api::chain;
 use openflow::{BadFrame, VersionSet};
 use std::io;
 use thiserror::Error;

@@ -49,9 +49,9 @@ pub use peer::{Peer, PeerKind};
 #[doc(hidden)] // For the fuzz target, whose connections have no address.
 pub use session::{Caller, serve};
 
-use crate::spec::{Controller, Listen};
 use crate::switch::Switch;
 use crate::tls::Tls;
+use api::{Controller, Listen};
 use listener::Bound;
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -2,7 +2,7 @@
 
 use super::read::Notes;
 use super::{Config, SwitchConfig};
-use crate::spec::{Peer, PortKind, PortName, PortSpec};
+use api::{Peer, PortKind, PortName, PortSpec};
 use openflow::text::{self, TextError};
 use openflow::{FlowModCommand, GroupModCommand, MeterModCommand, PortNo};
 use std::collections::HashMap;

@@ -10,10 +10,10 @@ mod read;
 mod syntax;
 mod tls;
 
-use crate::spec::{
+use api::{
     AUXILIARY_MAX, DEFAULT_MISS_SEND_LEN, Dpid, ECHO_INTERVAL_MAX_S, FAIL_AFTER_MAX_S, FailMode,
-    FlowId, Forwarding, Listen, PortKind, PortSpec, QUEUES_MAX, QueueSpec, Rules, SteeringAccess,
-    SwitchName, SwitchPatch, SwitchSpec, TlsSpec, XdpMode,
+    FlowId, Forwarding, Listen, PortKind, PortSpec, QueueSpec, RX_QUEUES_MAX, Rules,
+    SteeringAccess, SwitchName, SwitchPatch, SwitchSpec, TlsSpec, XdpMode,
 };
 use flow::Limits;
 use std::io;
@@ -97,8 +97,6 @@ pub enum ConfigError {
     Problems(#[from] Problems),
 }
 
-/// Where the sockets are unless told otherwise.
-pub const DEFAULT_RUN_DIR: &str = "/run/suiro";
 /// Where the state is unless told otherwise.
 pub const DEFAULT_STATE_DIR: &str = "/var/lib/suiro";
 /// Chosen: several times what waking a thread costs, short enough that an idle node stays below 1 % of a core.
@@ -155,7 +153,7 @@ impl Config {
 impl NodeConfig {
     fn default_on(host: &Host) -> Self {
         Self {
-            run_dir: DEFAULT_RUN_DIR.into(),
+            run_dir: api::DEFAULT_RUN_DIR.into(),
             state_dir: DEFAULT_STATE_DIR.into(),
             cores: default_cores(host),
             spin: DEFAULT_SPIN,
@@ -317,7 +315,7 @@ fn read_port(mut scope: Scope<'_>, switch: &str) -> Option<Located<PortSpec>> {
     spec.number = scope.text_or_number("number");
     spec.mtu = scope.number("mtu", 0..=u64::from(u32::MAX)).map(|n| n as u32);
     spec.mac = scope.text("mac");
-    spec.queues = scope.number("queues", 1..=u64::from(QUEUES_MAX)).map(|n| n as u16);
+    spec.queues = scope.number("queues", 1..=u64::from(RX_QUEUES_MAX)).map(|n| n as u16);
     spec.xdp_mode = scope.word("xdp_mode", XdpMode::WORDS, XdpMode::of);
     spec.take_over = scope.flag("take_over");
     spec.peer = scope.text("peer");

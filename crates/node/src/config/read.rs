@@ -5,7 +5,7 @@
 
 use super::problem::{Lines, Problem, nearest};
 use super::syntax::BrokenLine;
-use crate::spec::BadText;
+use api::BadText;
 use std::cell::RefCell;
 use std::ops::{Range, RangeInclusive};
 use std::str::FromStr;

@@ -123,8 +123,8 @@ fn protocols_are_versions_of_openflow_and_all_of_them_when_left_out() {
         config.map(|config| config.switches[0].spec.protocols.clone())
     };
     assert_eq!(of("protocols = ['1.0']").unwrap(), ["1.0".parse().unwrap()]);
-    assert_eq!(of("").unwrap(), crate::spec::Protocol::all());
-    assert_eq!(of("protocols = []").unwrap(), crate::spec::Protocol::all());
+    assert_eq!(of("").unwrap(), api::Protocol::all());
+    assert_eq!(of("protocols = []").unwrap(), api::Protocol::all());
     let refused = of("protocols = ['1.5']").unwrap_err().to_string();
     assert!(refused.contains("1.0 or 1.3"), "{refused}");
 }

@@ -1,9 +1,8 @@
 //! `tls = { certificate, key, ca, pins }`, of the node and of a switch.
 
 use super::read::{Located, Notes, Scope};
-use crate::fault::chain;
-use crate::spec::TlsSpec;
 use crate::tls::Credentials;
+use api::{TlsSpec, chain};
 use std::path::PathBuf;
 
 /// Cause and remedy of TLS without certificates.

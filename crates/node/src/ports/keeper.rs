@@ -4,7 +4,7 @@ use super::quota::LogQuota;
 use super::vlink::vlink_facts;
 use super::watch::{News, Watch};
 use super::{Answer, Board, Directories, Door, OnFailure, Own, PortStatus, RETRY, Request, Wanted};
-use crate::fault::{Fault, chain};
+use api::{Fault, chain};
 use datapath::{Datapath, PortAt, PortQueues, Queues, QueuesError};
 use openflow::{PortConfig, PortNo};
 use port::{ControlError, Keep, LinkEvent, NetnsRef, OpenPort, PortControl, PortFacts, SealOn};

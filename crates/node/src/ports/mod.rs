@@ -18,8 +18,8 @@ mod quota;
 mod vlink;
 mod watch;
 
-use crate::fault::Fault;
 use crate::switch::Switch;
+use api::Fault;
 use datapath::{Datapath, PortAt, PortQueues};
 use keeper::Keeper;
 use openflow::PortConfig;

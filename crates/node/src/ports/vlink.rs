@@ -2,7 +2,7 @@
 
 use super::Door;
 use super::keeper::{Entry, Keeper, Opened, REPORT};
-use crate::fault::{Fault, chain};
+use api::{Fault, chain};
 use datapath::PortAt;
 use port::PortFacts;
 

@@ -1,9 +1,8 @@
 //! `suiro node --check`: what ports of a configuration would take from this host.
 
 use crate::config::Config;
-use crate::fault::{Fault, chain};
 use crate::service::interface_of;
-use crate::spec::{PortKind, PortSpec};
+use api::{Fault, PortKind, PortSpec, chain};
 use port::{HostUse, OpenError};
 
 /// What a check of the host found.

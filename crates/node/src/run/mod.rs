@@ -13,14 +13,14 @@ mod purge;
 pub use check::{Checked, check};
 pub use purge::{Purged, purge};
 
-use crate::api;
 use crate::config::{Config, ConfigError, Host, NodeConfig};
-use crate::fault::{Fault, chain};
 use crate::host::{self, LockError, RunDir, notify, privilege};
+use crate::http;
 use crate::ports::{Directories, Ports};
 use crate::service::{Node, OnConflict, Parts, StartError};
 use crate::steer::Steer;
 use crate::store::{Store, StoreError};
+use api::{Fault, chain};
 use datapath::Datapath;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::fmt;
@@ -210,7 +210,7 @@ async fn serve_api(options: &Options, node: &Arc<Node>, run_dir: &RunDir) -> Res
     let until = async move {
         let _ = ended.await;
     };
-    let mut server = tokio::spawn(api::serve(listener, node.clone(), until));
+    let mut server = tokio::spawn(http::serve(listener, node.clone(), until));
     let status = format!("serving {}", run_dir.api_socket().display());
     tracing::info!("{status}");
     notify::ready(&status);

@@ -2,11 +2,10 @@
 
 use super::RunError;
 use crate::config::Config;
-use crate::fault::chain;
 use crate::host::{RunDir, privilege};
 use crate::service::interface_of;
-use crate::spec::{PortKind, PortSpec};
 use crate::store::{FILE_NAME, Store};
+use api::{PortKind, PortSpec, chain};
 use port::Keep;
 use std::path::PathBuf;
 use std::sync::Arc;

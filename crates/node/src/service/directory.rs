@@ -3,9 +3,8 @@
 use super::plan::Origin;
 use super::plane::Gate;
 use crate::agent::{Agent, Link, LinkStatus};
-use crate::fault::Fault;
-use crate::spec::{PortName, PortNumber, PortSpec, SwitchName, SwitchSpec};
 use crate::switch::Switch;
+use api::{Fault, PortName, PortNumber, PortSpec, SwitchName, SwitchSpec};
 use datapath::{PortAt, Publisher, SwitchId};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};

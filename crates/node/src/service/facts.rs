@@ -1,7 +1,7 @@
 //! What is true of a node as long as it runs.
 
 use crate::config::{Host, NodeConfig};
-use crate::spec::{Dpid, SwitchName};
+use api::{Dpid, SwitchName};
 use std::path::PathBuf;
 use std::time::Instant;
 

@@ -20,7 +20,6 @@ mod plane;
 mod ports;
 mod pump;
 mod queues;
-mod refusal;
 mod reload;
 mod rules;
 mod sealing;
@@ -33,24 +32,17 @@ mod view;
 pub use facts::Facts;
 pub use plan::Origin;
 pub use ports::interface_of;
-pub use refusal::{Refusal, Why};
-pub use rules::{FlowLine, FlowLines, GroupView, MeterView, RuleChange, RuleVerb};
+pub use rules::{FlowLines, RuleVerb};
 pub use start::{OnConflict, StartError, StartFault};
-pub use steering::{Detached, SteerRules};
-pub use view::{
-    CacheView, ConnectionView, DropView, EndpointView, ForwardingView, GuestErrorView, GuestView,
-    MemoryView, NodeView, PortCountersView, PortLoadView, PortQueueView, PortView, QueueView,
-    RingView, SaView, SealingView, StoreView, SwitchView, TroubleView, WorkerView, WorkersView,
-};
 
 use crate::agent::steering::Desk;
 use crate::config::{Host, NodeConfig};
-use crate::fault::{Fault, chain};
 use crate::host::RunDir;
 use crate::ports::Ports;
-use crate::spec::TlsSpec;
+use crate::refusal::{Refusal, Why};
 use crate::steer::{Controllers, Steer};
 use crate::store::Store;
+use api::{Fault, TlsSpec, chain};
 use datapath::{Datapath, Events};
 use directory::{Directory, Member};
 use port::Keep;

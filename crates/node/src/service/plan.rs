@@ -1,10 +1,9 @@
 //! What to bring up at the start: what the configuration file declares, and what the store kept. Pure.
 
-use super::refusal::Refusal;
 use super::taken::Taken;
 use crate::config::{Config, Located, SwitchConfig};
-use crate::fault::Fault;
-use crate::spec::{PortName, PortNumber, PortSpec, SwitchName, SwitchSpec};
+use crate::refusal::Refusal;
+use api::{Fault, PortName, PortNumber, PortSpec, SwitchName, SwitchSpec};
 use std::collections::BTreeMap;
 
 /// Who wants a switch or a port, and may change it.
@@ -210,7 +209,7 @@ mod tests {
     }
 
     fn tap(name: &str, number: Option<u32>) -> PortSpec {
-        let mut spec = PortSpec::of(crate::spec::PortKind::Tap);
+        let mut spec = PortSpec::of(api::PortKind::Tap);
         spec.name = Some(name.parse().unwrap());
         spec.number = number.and_then(PortNumber::new);
         spec

@@ -3,12 +3,11 @@
 use super::Node;
 use super::directory::{Member, MemberPort};
 use super::plan::Origin;
-use super::refusal::{Refusal, Why};
-use super::view::PortView;
-use crate::fault::Fault;
 use crate::ports::{Door, OnFailure, Wanted};
-use crate::spec::{
-    self, FlowId, Forwarding, NewRate, Peer, PortKind, PortName, PortNumber, PortPatch, PortSpec,
+use crate::refusal::{Refusal, Why};
+use api::{
+    Fault, FlowId, Forwarding, NewRate, Peer, PortKind, PortName, PortNumber, PortPatch, PortSpec,
+    PortView,
 };
 use openflow::{Mac, PortConfig, PortFeatures, PortMod, PortNo};
 use port::Keep;
@@ -216,7 +215,7 @@ pub fn interface_of(spec: &PortSpec) -> port::PortSpec {
         netns: spec.netns.as_deref().map(Into::into),
         queues: spec.queues.unwrap_or(0),
         mtu: spec.mtu,
-        mac: spec.mac.as_ref().map(spec::Mac::bytes),
+        mac: spec.mac.as_ref().map(api::Mac::bytes),
         xdp_mode: xdp_mode(spec.xdp_mode.unwrap_or_default()),
         take_over: spec.take_over.unwrap_or_default(),
         socket: spec.socket.as_deref().unwrap_or_default().into(),
@@ -238,7 +237,7 @@ fn tunnel(spec: &PortSpec) -> Option<port::Tunnel> {
         None => (Ipv4Addr::UNSPECIFIED.into(), &[][..]),
     };
     let usual = port::Tunnel::new(remote, 0);
-    let dscp = || spec.dscp.as_ref().map_or(usual.dscp, spec::Dscp::get);
+    let dscp = || spec.dscp.as_ref().map_or(usual.dscp, api::Dscp::get);
     Some(port::Tunnel {
         from: from.to_vec(),
         local,
@@ -270,12 +269,12 @@ fn kind(kind: PortKind) -> port::PortKind {
     }
 }
 
-fn xdp_mode(mode: spec::XdpMode) -> port::XdpMode {
+fn xdp_mode(mode: api::XdpMode) -> port::XdpMode {
     match mode {
-        spec::XdpMode::Auto => port::XdpMode::Auto,
-        spec::XdpMode::ZeroCopy => port::XdpMode::ZeroCopy,
-        spec::XdpMode::Native => port::XdpMode::Native,
-        spec::XdpMode::Generic => port::XdpMode::Generic,
+        api::XdpMode::Auto => port::XdpMode::Auto,
+        api::XdpMode::ZeroCopy => port::XdpMode::ZeroCopy,
+        api::XdpMode::Native => port::XdpMode::Native,
+        api::XdpMode::Generic => port::XdpMode::Generic,
     }
 }
 

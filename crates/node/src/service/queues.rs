@@ -4,10 +4,8 @@ use super::Node;
 use super::directory::{Member, MemberPort};
 use super::plan::Origin;
 use super::ports::{checked_name, label};
-use super::refusal::{Refusal, Why};
-use super::view::PortQueueView;
-use crate::fault::Fault;
-use crate::spec::{PortName, PortSpec, QueueLimits, QueueSpec};
+use crate::refusal::{Refusal, Why};
+use api::{Fault, PortName, PortQueueView, PortSpec, QueueLimits, QueueSpec};
 use datapath::{PortAt, QueueCounters};
 
 impl Node {

@@ -3,12 +3,12 @@
 use super::Node;
 use super::directory::{Member, MemberPort};
 use super::plan::Origin;
-use super::refusal::Refusal;
 use super::start::declare_rules;
 use super::switches::{apply_settings, connects_otherwise};
 use crate::config::{Config, NodeConfig, SwitchConfig};
 use crate::ports::OnFailure;
-use crate::spec::{PortName, PortNumber, PortSpec};
+use crate::refusal::Refusal;
+use api::{PortName, PortNumber, PortSpec};
 use openflow::PortConfig;
 use port::Keep;
 use std::collections::BTreeMap;

@@ -2,19 +2,16 @@
 
 use super::Node;
 use super::directory::Member;
-use super::refusal::{Refusal, Why};
-use crate::fault::Fault;
-use crate::spec::PortName;
+use crate::refusal::{Refusal, Why};
 use crate::switch::FlowDump;
+use api::{Fault, FlowLine, GroupView, MeterView, PortName, RuleChange};
 use openflow::text::{self, TextError};
 use openflow::{
     ErrorCode, FlowMod, FlowModCommand, FlowStats, FlowStatsRequest, GroupId, GroupMod,
     GroupModCommand, MeterId, MeterMod, MeterModCommand, PortNo,
 };
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use utoipa::ToSchema;
 
 /// Rules applied before others may have a turn at the switch.
 const PORTION: usize = 256;
@@ -28,75 +25,6 @@ pub enum RuleVerb {
     Modify,
     /// Delete them.
     Delete,
-}
-
-/// Rules to add, change or delete.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct RuleChange {
-    /// Rules, in the syntax of `ovs-ofctl`; for a deletion matches without actions, an empty text for all.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schema(example = json!(["priority=10,ip,nw_dst=10.0.0.1,actions=output:2"]))]
-    pub flows: Vec<String>,
-    /// Groups, likewise.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub groups: Vec<String>,
-    /// Meters, likewise.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub meters: Vec<String>,
-    /// Change or delete only rules with exactly this match and priority.
-    #[serde(default)]
-    pub strict: bool,
-}
-
-/// A group and its counters.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
-pub struct GroupView {
-    /// Its number.
-    pub group_id: u32,
-    /// As `ovs-ofctl dump-groups` prints it.
-    pub text: String,
-    /// As `ovs-ofctl dump-group-stats` prints it.
-    pub stats: String,
-}
-
-/// A meter and its counters.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
-pub struct MeterView {
-    /// Its number.
-    pub meter_id: u32,
-    /// As `ovs-ofctl dump-meters` prints it.
-    pub text: String,
-    /// As `ovs-ofctl meter-stats` prints it.
-    pub stats: String,
-}
-
-/// A rule, whole as text and in parts.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
-pub struct FlowLine {
-    /// As `ovs-ofctl dump-flows` prints it.
-    pub text: String,
-    /// Its table.
-    pub table: u8,
-    /// Its priority.
-    pub priority: u16,
-    /// Its cookie.
-    pub cookie: u64,
-    /// Packets that it matched.
-    pub packets: u64,
-    /// Their bytes.
-    pub bytes: u64,
-    /// Seconds since it was added.
-    pub duration_s: f64,
-    /// Seconds without a packet after which it goes; 0: never.
-    pub idle_timeout_s: u16,
-    /// Seconds after which it goes; 0: never.
-    pub hard_timeout_s: u16,
-    /// What it matches.
-    #[serde(rename = "match")]
-    pub matching: String,
-    /// What it does.
-    pub actions: String,
 }
 
 /// Rules on their way out.

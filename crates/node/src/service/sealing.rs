@@ -4,9 +4,8 @@ use super::Node;
 use super::directory::{Member, MemberPort};
 use super::plan::Origin;
 use super::ports::{checked_name, label};
-use super::refusal::{Refusal, Why};
-use crate::fault::Fault;
-use crate::spec::{PortName, PortSpec, SealCore};
+use crate::refusal::{Refusal, Why};
+use api::{Fault, PortName, PortSpec, SealCore};
 use place::{CoreTable, Role, sealing_core};
 use port::SealOn;
 

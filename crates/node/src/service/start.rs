@@ -3,13 +3,12 @@
 use super::Node;
 use super::directory::{Member, MemberPort};
 use super::plan::{KeptThings, Plan, PlannedPort, PlannedSwitch, plan};
-use super::rules::{Parsed, RuleChange, RuleVerb};
+use super::rules::{Parsed, RuleVerb};
 use crate::config::{Config, Located};
-use crate::fault::Fault;
 use crate::journal::Change;
 use crate::ports::OnFailure;
-use crate::spec::{PortNumber, SwitchName};
 use crate::store::{Kept, StoreError};
+use api::{Fault, PortNumber, RuleChange, SwitchName};
 use openflow::PortConfig;
 use std::collections::HashMap;
 use std::fmt;

@@ -1,36 +1,14 @@
 //! Steering, as the API asks for it: the agent does it, what took effect is on disk before it is answered.
 
-use super::{Node, Refusal};
+use super::Node;
+use crate::refusal::Refusal;
 use crate::steer::{Journal, restore};
 use crate::store::{Kept, StoreError};
-use serde::{Deserialize, Serialize};
-use steer::{
-    FlowView, InterfaceSpec, InterfaceView, PolicyPatch, PolicySpec, SteerView, Strictness,
-    UnitView, VmSpec, VmView, WhyView,
+use api::steer::{
+    Detached, FlowView, InterfaceSpec, InterfaceView, PolicyPatch, PolicySpec, SteerRules,
+    SteerView, UnitView, VmSpec, VmView, WhyView,
 };
-use utoipa::ToSchema;
-
-/// Rules of steering, to add or delete.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct SteerRules {
-    /// The rules; for a deletion matches without actions, an empty text for all.
-    #[schema(example = json!(["ip,nw_src=10.0.0.1,vm_id=1,actions=place(core=auto,priority)"]))]
-    pub rules: Vec<String>,
-    /// Their interface; all that are steered, and will be, when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub on: Option<String>,
-    /// Delete only rules with exactly this match and priority.
-    #[serde(default)]
-    pub strict: bool,
-}
-
-/// What became of the node when an interface was detached.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
-pub struct Detached {
-    /// It was started for steering, has no switches, and ends now.
-    pub node_ends: bool,
-}
+use steer::Strictness;
 
 const THING: &str = "steering";
 

@@ -4,17 +4,15 @@ use super::Node;
 use super::directory::Member;
 use super::plan::Origin;
 use super::plane::{DatapathPlane, Gate};
-use super::refusal::{Refusal, Why};
-use super::view::SwitchView;
 use crate::agent::steering::Permit;
 use crate::agent::{Agent, BindError, Endpoints, Timing};
-use crate::fault::{Fault, chain};
-use crate::spec::{
-    AUXILIARY_MAX, ECHO_INTERVAL_MAX_S, FAIL_AFTER_MAX_S, Protocol, SteeringAccess, SwitchPatch,
-    SwitchSpec,
-};
+use crate::refusal::{Refusal, Why};
 use crate::switch::{FailPolicy, NewSwitch, Switch};
 use crate::tls::{Credentials, Tls, TlsFault};
+use api::{
+    AUXILIARY_MAX, ECHO_INTERVAL_MAX_S, FAIL_AFTER_MAX_S, Fault, Protocol, SteeringAccess,
+    SwitchPatch, SwitchSpec, SwitchView, chain,
+};
 use datapath::PortAt;
 use flow::Limits;
 use port::Keep;
@@ -158,7 +156,7 @@ impl Node {
         };
         let made_from = NewSwitch {
             name: spec.name.to_string(),
-            datapath_id: spec.dpid.as_ref().map_or(0, crate::spec::Dpid::get),
+            datapath_id: spec.dpid.as_ref().map_or(0, api::Dpid::get),
             fail_mode: spec.fail_mode,
             miss_send_len: spec.miss_send_len,
             limits,

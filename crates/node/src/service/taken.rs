@@ -1,9 +1,9 @@
 //! What is taken: names, datapath ids, addresses, port numbers and interfaces, each by at most one switch or port of a node.
 
-use super::refusal::{Refusal, Why};
-use crate::fault::Fault;
-use crate::spec::{
-    Dpid, IfName, Listen, Netns, PortName, PortNumber, PortSpec, SocketPath, SwitchName, SwitchSpec,
+use crate::refusal::{Refusal, Why};
+use api::{
+    Dpid, Fault, IfName, Listen, Netns, PortName, PortNumber, PortSpec, SocketPath, SwitchName,
+    SwitchSpec,
 };
 use std::collections::HashMap;
 use std::hash::Hash;

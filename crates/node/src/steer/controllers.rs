@@ -9,7 +9,7 @@ mod tests;
 
 use super::Steer;
 use crate::agent::steering::{Answered, Host, Refused};
-use crate::service::{Refusal, Why};
+use crate::refusal::{Refusal, Why};
 use openflow::steering::{
     CoreStats, HostInfo, PlaceMod, PlacementRequest, PlacementStats, SteerError as Told, Vm,
 };

@@ -81,7 +81,8 @@ fn parsed<T: DeserializeOwned>(record: &[u8]) -> Option<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use steer::{InterfaceSpec, PolicySpec, VmSpec, parse_rule};
+    use api::steer::{InterfaceSpec, PolicySpec, VmSpec};
+    use steer::parse_rule;
 
     #[test]
     fn what_was_kept_is_what_is_restored() {

@@ -17,16 +17,11 @@ mod kept;
 mod surroundings;
 mod watch;
 
+use crate::refusal::{Refusal, Why};
+use api::Fault;
 pub use controllers::Controllers;
-pub use kept::{Journal, restore};
-pub use steer::{
-    CandidateView, CoreView, DecisionView, FlowView, InterfaceSpec, InterfaceView, PolicyKind,
-    PolicyPatch, PolicySpec, SteerView, UnitView, Unmatched, VmSpec, VmView, WhyView, called,
-};
-
-use crate::fault::Fault;
-use crate::service::{Refusal, Why};
 use datapath::{Clock, Datapath, MonotonicClock, SwitchId};
+pub use kept::{Journal, restore};
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,8 +1,8 @@
 //! The scout: a thread that looks for virtual machines and tells the agent. While nothing is steered it looks rarely.
 
 use super::Message;
-use crate::fault::chain;
 use crate::host::privilege;
+use api::chain;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};

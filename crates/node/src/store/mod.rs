@@ -33,7 +33,7 @@ mod upgrade;
 mod writer;
 
 use crate::journal::{Change, FlowEntry, FlowId, Journal, TableNames, Wait};
-use crate::spec::{PortName, PortSpec, SwitchName, SwitchSpec};
+use api::{PortName, PortSpec, SwitchName, SwitchSpec};
 use database::File;
 use pending::{Kind, Record, Thing};
 use port::Ends;

@@ -54,7 +54,7 @@ fn cookies(kept: &Kept, switch: &str) -> Vec<u64> {
 fn everything_put_comes_back_in_an_order_that_can_be_added() {
     let home = tempfile::tempdir().unwrap();
     let spec = SwitchSpec::named(sw("sw0"));
-    let mut port = PortSpec::of(crate::spec::PortKind::Tap);
+    let mut port = PortSpec::of(api::PortKind::Tap);
     port.name = Some("p1".parse().unwrap());
     let group = GroupDesc { kind: GroupType::All, id: GroupId(3), buckets: vec![] };
     let meter = MeterConfig { flags: MeterFlags::BURST, id: MeterId(4), bands: vec![] };
@@ -301,7 +301,7 @@ fn child_fills_its_disk() {
     (0..50_000).for_each(|number| journal.record(rule(number)));
     runtime().block_on(journal.flushed());
     let problem = store.problem().expect("the disk is full");
-    println!("\nproblem {}", crate::fault::chain(&*problem));
+    println!("\nproblem {}", api::chain(&*problem));
     runtime().block_on(journal.room());
     drop(file);
     fs::remove_file(filler).unwrap();

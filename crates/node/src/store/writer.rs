@@ -155,7 +155,7 @@ impl Shared {
 
     fn refused(&self, up_to: u64, group: Pending, error: StoreError) {
         if self.problem().is_none() {
-            let (chain, remedy) = (crate::fault::chain(&error), error.remedy());
+            let (chain, remedy) = (api::chain(&error), error.remedy());
             tracing::error!(%remedy, "{chain}; switches go on forwarding, changes wait in memory");
         }
         self.lock().pending.restore(group);

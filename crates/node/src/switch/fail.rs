@@ -2,10 +2,10 @@
 //!
 //! Time is the plane's; [`Switch::watch_controllers`] is to be called a few times a second.
 
-use crate::spec::{FailMode, Rules};
 use crate::switch::listener::{Audience, Listener};
 use crate::switch::tables::every_table;
 use crate::switch::{Control, Switch, translate};
+use api::{FailMode, Rules};
 use flow::{FragMode, Miss, Nanos, SwitchConfig};
 use openflow::{
     ErrorCode, Fault, FlowMod, FlowModCommand, FragmentMode, GroupId, GroupMod, GroupModCommand,

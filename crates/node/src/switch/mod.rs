@@ -47,8 +47,8 @@ pub use port::SwitchPort;
 pub use restore::NotRestored;
 
 use crate::journal::{Change, Journal, TableNames};
-use crate::spec::FailMode;
 use ::port::Ends;
+use api::FailMode;
 use buffers::PacketBuffers;
 use datapath::PortQueues;
 use fail::Attendance;

@@ -5,8 +5,8 @@ mod tables;
 
 use super::*;
 use crate::journal::Discard;
-use crate::spec::Rules;
 use ::port::PortFacts;
+use api::Rules;
 use datapath::{HeldFrame, PortCounters, Punt, QueueCounters, SwitchId};
 use flow::{Miss, Nanos, PacketIn, PacketInReason};
 use openflow::{

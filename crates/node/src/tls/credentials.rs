@@ -1,7 +1,7 @@
 //! Certificate, key and authorities, read from their files and checked against each other.
 
 use super::verify::Trust;
-use crate::spec::TlsSpec;
+use api::TlsSpec;
 use rustls::client::Resumption;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;

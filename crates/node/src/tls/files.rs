@@ -1,8 +1,7 @@
 //! The files of one `tls` table, read again when one of them has changed.
 
 use super::credentials::{Credentials, TlsFault};
-use crate::fault::chain;
-use crate::spec::TlsSpec;
+use api::{TlsSpec, chain};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};

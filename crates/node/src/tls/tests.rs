@@ -1,8 +1,7 @@
 //! Certificates made on the spot, and what their files may be wrong in.
 
 use super::*;
-use crate::fault::chain;
-use crate::spec::TlsSpec;
+use api::{TlsSpec, chain};
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
     KeyPair, date_time_ymd,

@@ -1,6 +1,6 @@
 //! Whose certificate is taken. The chain by webpki; name and pins here.
 
-use crate::spec::Pin;
+use api::Pin;
 use ring::digest::{SHA256, digest};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};

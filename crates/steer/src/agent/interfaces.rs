@@ -6,9 +6,9 @@ use super::decisions::Decisions;
 use crate::desired::Change;
 use crate::enforcer::{EnforceError, Enforcer, EntryKey, Step};
 use crate::error::SteerError;
-use crate::spec::{GROUPS_RANGE, InterfaceSpec, RULES_RANGE};
-use crate::view::{FaultView, InterfaceView};
-use crate::workers::called;
+use api::steer::called;
+use api::steer::{FaultView, InterfaceView};
+use api::steer::{GROUPS_RANGE, InterfaceSpec, RULES_RANGE};
 use std::collections::HashMap;
 
 /// Between two attempts to steer an interface that cannot be steered, and between two looks whether it is still there. As the

@@ -3,9 +3,9 @@
 use super::Agent;
 use crate::desired::Change;
 use crate::error::SteerError;
-use crate::spec::VmSpec;
 use crate::surroundings::SeenVm;
-use crate::view::VmView;
+use api::steer::VmSpec;
+use api::steer::VmView;
 use place::{CoreId, VmId};
 use std::collections::BTreeMap;
 use std::net::IpAddr;

@@ -38,9 +38,9 @@ use crate::desired::{Change, Desired, Discard, Journal};
 use crate::enforcer::{Enforcer, Opener};
 use crate::error::SteerError;
 use crate::rule::Rule;
-use crate::spec::{PolicyKind, PolicyPatch, PolicySpec};
 use crate::surroundings::{SeenVm, Surroundings};
-use crate::workers::{SWITCH_PREFIX, called};
+use api::steer::{PolicyKind, PolicyPatch, PolicySpec};
+use api::steer::{SWITCH_PREFIX, called};
 use claims::RuleId;
 use interfaces::Interface;
 use meter::Meter;
@@ -64,7 +64,7 @@ pub struct Agent {
     journal: Box<dyn Journal>,
     interfaces: BTreeMap<String, Interface>,
     rules: BTreeMap<RuleId, Rule>,
-    vms: BTreeMap<String, crate::spec::VmSpec>,
+    vms: BTreeMap<String, api::steer::VmSpec>,
     seen: Vec<SeenVm>,
     policy: PolicySpec,
     table: CoreTable,

@@ -5,8 +5,8 @@ use super::Agent;
 use crate::enforcer::{CoreTimes, EntryStatus, UnitStatus};
 use crate::error::SteerError;
 use crate::rule::Rule;
-use crate::spec::PolicySpec;
-use crate::view::VmView;
+use api::steer::PolicySpec;
+use api::steer::VmView;
 use place::{Core, CoreId, UnitId};
 use std::collections::HashMap;
 

@@ -7,8 +7,8 @@ use crate::enforcer::{Entry, EntryKey, EntryStatus};
 use crate::error::SteerError;
 use crate::rule::{Filter, Rule, Target, parse_filter, parse_rule};
 use crate::selector::Selector;
-use crate::spec::VmSpec;
-use crate::view::FlowView;
+use api::steer::FlowView;
+use api::steer::VmSpec;
 use place::VmId;
 use std::collections::HashMap;
 

@@ -4,7 +4,7 @@ use super::Agent;
 use super::interfaces::Interface;
 use crate::enforcer::{CoreTimes, EnforceError, UnitStatus};
 use crate::error::SteerError;
-use crate::view::{CoreView, InterfaceView, SteerView, UnitView};
+use api::steer::{CoreView, InterfaceView, SteerView, UnitView};
 use place::{Core, CoreId, Load, Role, Stage};
 use std::collections::{BTreeMap, HashMap};
 

@@ -3,7 +3,7 @@
 use super::machines::Machine;
 use super::meter::Meter;
 use crate::error::SteerError;
-use crate::spec::PolicySpec;
+use api::steer::PolicySpec;
 use place::{Arrivals, CORES_MAX, Core, CoreId, CoreTable, Load, Pinned, Role};
 
 /// The table of these cores, as many as a table holds.

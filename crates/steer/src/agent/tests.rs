@@ -6,7 +6,7 @@ use crate::enforcer::{Entry, Event, UnitStatus};
 use crate::error::SteerErrorKind;
 use crate::rule::Target;
 use crate::selector::bits;
-use crate::spec::{InterfaceSpec, VmSpec};
+use api::steer::{InterfaceSpec, VmSpec};
 use double::{World, four_cores};
 use place::{CoreId, Facts, Reason, Role, UnitId, VmId};
 use std::sync::{Arc, Mutex};

@@ -7,7 +7,7 @@ use crate::enforcer::{EntryKey, EntryStatus, UnitStatus};
 use crate::error::SteerError;
 use crate::rule::{Rule, parse_rule};
 use crate::selector::Selector;
-use crate::view::{CandidateView, DecisionView, WhyView};
+use api::steer::{CandidateView, DecisionView, WhyView};
 use place::{Candidate, CoreId, UnitId, Verdict};
 use xdp::steer::{Field, Key};
 

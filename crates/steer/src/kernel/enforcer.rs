@@ -5,7 +5,7 @@ use crate::enforcer::{
     CoreTimes, EnforceError, Enforcer, Entry, EntryKey, EntryStatus, Event, Step, UnitStatus,
     Urgency,
 };
-use crate::spec::PolicyKind;
+use api::steer::PolicyKind;
 use place::{CoreId, CoreTable, Facts, Reason, Stage, UnitId};
 use std::collections::{BTreeMap, HashMap};
 use xdp::Hook;

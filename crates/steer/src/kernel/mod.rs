@@ -12,7 +12,7 @@ mod change;
 mod enforcer;
 
 use crate::enforcer::{Enforcer, OpenError, Opener};
-use crate::spec::{InterfaceSpec, Unmatched};
+use api::steer::{InterfaceSpec, Unmatched};
 use enforcer::Steered;
 use place::{Core, CoreTable, Stage};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};

@@ -6,7 +6,7 @@ use crate::enforcer::{
 };
 use crate::rule::Target;
 use crate::selector::Selector;
-use crate::spec::PolicyKind;
+use api::steer::PolicyKind;
 use datapath::{
     Chooser, Datapath, Haste, Placed, SteeredUnit, Steering, SteeringEntry, SteeringError,
 };

@@ -11,22 +11,11 @@ mod enforcer;
 
 use crate::enforcer::{Enforcer, OpenError, Opener};
 use crate::kernel::Kernel;
-use crate::spec::{InterfaceSpec, Unmatched};
+use api::steer::{InterfaceSpec, SWITCH_PREFIX, Unmatched};
 use datapath::{Datapath, SteeringError, SteeringOptions, SwitchId};
 use enforcer::Steered;
 use place::CoreTable;
 use std::sync::{Arc, OnceLock};
-
-/// What a steered switch's name begins with.
-pub const SWITCH_PREFIX: &str = "switch:";
-
-/// What people call it: `switch sw0`, `interface eth0`.
-pub fn called(name: &str) -> String {
-    match name.strip_prefix(SWITCH_PREFIX) {
-        Some(switch) => format!("switch {switch}"),
-        None => format!("interface {name}"),
-    }
-}
 
 /// The number of the switch of that name.
 type Find = dyn Fn(&str) -> Option<SwitchId> + Send + Sync;

@@ -1,7 +1,7 @@
 //! `suiro queue`.
 
+use api::{Rate, SwitchName};
 use clap::Subcommand;
-use node::spec::{Rate, SwitchName};
 
 /// What to do with the queues of ports.
 #[derive(Subcommand)]

@@ -1,7 +1,7 @@
 //! What may be typed about flows, groups and meters.
 
+use api::SwitchName;
 use clap::{Args, Subcommand};
-use node::spec::SwitchName;
 use std::path::PathBuf;
 
 /// `suiro flow`.

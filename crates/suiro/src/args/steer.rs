@@ -1,7 +1,7 @@
 //! `suiro steer`.
 
+use api::SteerPoint;
 use clap::{Args, Subcommand, ValueEnum};
-use node::spec::SteerPoint;
 use std::net::IpAddr;
 use std::path::PathBuf;
 

@@ -2,9 +2,8 @@
 
 use super::{Context, out};
 use crate::failure::Failure;
+use api::{Fault, IfName};
 use node::doctor::{Finding, State, examine};
-use node::fault::Fault;
-use node::spec::IfName;
 
 /// Checks the host. What is missing makes the command fail.
 pub fn run(context: &Context, interfaces: &[IfName]) -> Result<(), Failure> {

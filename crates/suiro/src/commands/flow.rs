@@ -3,10 +3,8 @@
 use super::Context;
 use super::rules::{Deletion, FLOWS, delete, send};
 use crate::args::FlowCommand;
-use crate::client::quoted;
 use crate::failure::Failure;
-use hyper::Method;
-use node::api::FlowsView;
+use api::{FlowsView, Method, quoted};
 
 /// Does what the command says.
 pub fn run(context: &Context, command: FlowCommand) -> Result<(), Failure> {

@@ -1,7 +1,7 @@
 //! The guest of a vhost-user port, as `suiro port show` prints it.
 
 use crate::table::{Table, dash};
-use node::service::{GuestView, RingView};
+use api::{GuestView, RingView};
 
 /// Lines under the port's own.
 pub fn show(guest: &GuestView) -> String {

@@ -1,17 +1,20 @@
 //! One module per noun.
 
+#[cfg(feature = "node")]
 pub mod doctor;
 pub mod flow;
 mod guest;
+#[cfg(feature = "node")]
 pub mod node;
 pub mod port;
 pub mod queue;
 pub mod rules;
+pub mod status;
 pub mod steer;
 pub mod switch;
 
-use crate::client::Client;
 use crate::failure::Failure;
+use api::Client;
 use serde::Serialize;
 use std::io::Write;
 

@@ -1,12 +1,12 @@
-//! `suiro node` and `suiro status`.
+//! `suiro node`.
 
-use super::{Context, out};
+use super::out;
 use crate::args::NodeArgs;
 use crate::failure::Failure;
 use crate::log;
 use node::config::Config;
 use node::run::{Checked, Options, RunError, check, load, purge};
-use node::service::{NodeView, OnConflict};
+use node::service::OnConflict;
 
 /// Runs a node, or checks its configuration, or removes what it left.
 pub fn run(args: NodeArgs) -> Result<(), Failure> {
@@ -58,35 +58,4 @@ fn checked(config: &Config) -> String {
         "the configuration is right: {} switches, {ports} ports, {flows} flows\n",
         config.switches.len()
     )
-}
-
-/// Shows the running node.
-pub fn status(context: &Context) -> Result<(), Failure> {
-    let view: NodeView = context.client.get("/v1/node")?;
-    context.print(&view, |view| {
-        let cores: Vec<_> = view.cores.iter().map(usize::to_string).collect();
-        let mut text = format!(
-            "suiro {}, process {}, up {} s\n{} switches, {} ports; workers on cores {}\nconfiguration {}; sockets in {}\nstate in {}\n",
-            view.version,
-            view.pid,
-            view.uptime_s,
-            view.switches,
-            view.ports,
-            cores.join(", "),
-            view.config_file.as_deref().unwrap_or("none"),
-            view.run_dir,
-            view.store.file,
-        );
-        if let Some(fault) = &view.store.fault {
-            text += &format!("NOT SAVED: {fault}\n");
-        }
-        if let Some(file) = &view.store.set_aside {
-            text += &format!("the earlier state was damaged and is kept as {file}\n");
-        }
-        if view.store.left_out > 0 {
-            let count = view.store.left_out;
-            text += &format!("NOT IN FORCE: {count} kept things were damaged or not taken back at the start; the log names each\n");
-        }
-        text
-    })
 }

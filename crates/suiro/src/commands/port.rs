@@ -3,13 +3,12 @@
 use super::switch::drops;
 use super::{Context, out};
 use crate::args::{PortAdd, PortCommand};
-use crate::client::quoted;
 use crate::failure::Failure;
 use crate::table::{Table, dash};
-use hyper::Method;
-use node::fault::Fault;
-use node::service::{ForwardingView, PortView, SaView, SealingView};
-use node::spec::{FlowId, Forwarding, PortKind, PortNumber, PortPatch, PortSpec, XdpMode};
+use api::{
+    Fault, FlowId, Forwarding, ForwardingView, Method, PortKind, PortNumber, PortPatch, PortSpec,
+    PortView, SaView, SealingView, XdpMode, quoted,
+};
 
 /// Does what the command says.
 pub fn run(context: &Context, command: PortCommand) -> Result<(), Failure> {

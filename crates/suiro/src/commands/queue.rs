@@ -5,10 +5,7 @@ use super::{Context, out};
 use crate::args::QueueCommand;
 use crate::failure::Failure;
 use crate::table::{Table, dash};
-use hyper::Method;
-use node::fault::Fault;
-use node::service::{PortQueueView, PortView};
-use node::spec::{QueueLimits, SwitchName};
+use api::{Fault, Method, PortQueueView, PortView, QueueLimits, SwitchName};
 
 /// Does what the command says.
 pub fn run(context: &Context, command: QueueCommand) -> Result<(), Failure> {
@@ -48,7 +45,7 @@ pub fn run(context: &Context, command: QueueCommand) -> Result<(), Failure> {
 struct Listed {
     switch: String,
     port: String,
-    rate: Option<node::spec::Rate>,
+    rate: Option<api::Rate>,
     queue: Vec<PortQueueView>,
 }
 

@@ -3,11 +3,7 @@
 use super::{Context, out};
 use crate::args::{RuleTexts, RulesCommand};
 use crate::failure::Failure;
-use hyper::Method;
-use node::api::Applied;
-use node::fault::Fault;
-use node::service::{GroupView, MeterView, RuleChange};
-use node::spec::SwitchName;
+use api::{Applied, Fault, GroupView, MeterView, Method, RuleChange, SwitchName};
 use std::io::Read;
 use std::path::Path;
 

@@ -4,10 +4,10 @@ use super::{Context, out};
 use crate::args::{SwitchCommand, SwitchSettings};
 use crate::failure::Failure;
 use crate::table::Table;
-use hyper::Method;
-use node::fault::Fault;
-use node::service::{DropView, EndpointView, SwitchView, TroubleView};
-use node::spec::{FailMode, Rules, SteeringAccess, SwitchPatch, SwitchSpec, TlsSpec};
+use api::{
+    DropView, EndpointView, FailMode, Fault, Method, Rules, SteeringAccess, SwitchPatch,
+    SwitchSpec, SwitchView, TlsSpec, TroubleView,
+};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

@@ -9,7 +9,7 @@ pub use page::fitted;
 use crate::args::TopArgs;
 use crate::commands::{Context, out};
 use crate::failure::Failure;
-use node::service::{PortView, SwitchView, WorkersView};
+use api::{PortView, SwitchView, WorkersView};
 use rates::Rates;
 use std::io::IsTerminal;
 use std::time::Duration;

@@ -2,8 +2,7 @@
 
 use super::rates::{PortRates, pairs, per_second};
 use crate::table::{Table, dash, short};
-use node::service::PortQueueView;
-use node::spec::Rate;
+use api::{PortQueueView, Rate};
 use serde::Serialize;
 
 /// A queue that packets wait in which leave by a port.

@@ -2,8 +2,7 @@
 
 use super::Look;
 use super::queues::{self, QueueLoad};
-use node::service::{CacheView, DropView, PortLoadView, PortView, SwitchView, WorkerView};
-use node::spec::Rate;
+use api::{CacheView, DropView, PortLoadView, PortView, Rate, SwitchView, WorkerView};
 use serde::Serialize;
 use std::collections::BTreeMap;
 

@@ -3,8 +3,8 @@
 use super::client::Client;
 use super::packet_in;
 use crate::agent::{Agent, Endpoints, PeerKind, Timing};
-use crate::spec::{Controller, Transport};
 use crate::switch::tests::switch;
+use api::{Controller, Transport};
 use openflow::{FragmentMode, Message, Role, RoleMsg, SwitchConfig};
 use std::time::Duration;
 use tokio::net::TcpListener;

@@ -2,8 +2,8 @@
 
 use super::client::Client;
 use crate::agent::{Agent, BindError, Endpoints, Timing};
-use crate::spec::{Controller, Listen, Transport};
 use crate::switch::tests::switch;
+use api::{Controller, Listen, Transport};
 use openflow::Message;
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -2,11 +2,11 @@
 
 use super::client::Client;
 use crate::agent::{Agent, Endpoints, LinkStatus, Phase, Timing};
-use crate::spec::{Controller, Host, Listen, Target, TlsSpec, Transport};
 use crate::switch::Switch;
 use crate::switch::tests::switch;
 use crate::tls::tests::Authority;
 use crate::tls::{Credentials, Tls};
+use api::{Controller, Host, Listen, Target, TlsSpec, Transport};
 use openflow::{FragmentMode, Message, SwitchConfig};
 use rcgen::ExtendedKeyUsagePurpose;
 use rustls::pki_types::CertificateDer;

@@ -1,47 +1,7 @@
 //! The node as it is shown.
 
-use crate::fault::{Fault, chain};
 use crate::service::Node;
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
-
-/// The node.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
-pub struct NodeView {
-    /// suiro's version.
-    pub version: String,
-    /// Process id.
-    pub pid: u32,
-    /// Seconds since it began to serve.
-    pub uptime_s: u64,
-    /// The configuration file.
-    pub config_file: Option<String>,
-    /// Sockets.
-    pub run_dir: String,
-    /// Cores of the workers.
-    pub cores: Vec<usize>,
-    /// Switches in service.
-    pub switches: usize,
-    /// Ports, open or not.
-    pub ports: usize,
-    /// The store.
-    pub store: StoreView,
-    /// Whether `suiro steer attach` started it, so that it ends with the last interface.
-    pub background: bool,
-}
-
-/// What survives a restart.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
-pub struct StoreView {
-    /// The file.
-    pub file: String,
-    /// Why changes are not being saved, if they are not; they wait in memory then.
-    pub fault: Option<Fault>,
-    /// Where a damaged file went at the start.
-    pub set_aside: Option<String>,
-    /// Things that the start found damaged or could not take back: they are not in force, and the log names each.
-    pub left_out: usize,
-}
+use api::{Fault, NodeView, StoreView, chain};
 
 impl Node {
     /// The node as it is now.

@@ -1,188 +1,16 @@
 //! A port as it is shown.
 
-use super::guest::GuestView;
-use super::{DropView, origin_word, view_drops};
-use crate::fault::Fault;
+use super::guest::view_guest;
+use super::{origin_word, view_drops};
 use crate::service::Node;
 use crate::service::directory::{Member, MemberPort};
-use crate::spec::{IfName, Mac, Netns, Peer, PortKind, PortName, Rate, SwitchName};
+use api::{
+    ForwardingView, Mac, PortCountersView, PortName, PortView, QueueView, SaView, SealingView,
+};
 use datapath::PortCounters;
 use openflow::PortConfig;
 use port::{OutletFacts, SaFacts, Sealing};
-use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use utoipa::ToSchema;
-
-/// A port's counters.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
-pub struct PortCountersView {
-    /// Frames into the switch.
-    pub rx_frames: u64,
-    /// Their bytes.
-    pub rx_bytes: u64,
-    /// Frames out of the switch.
-    pub tx_frames: u64,
-    /// Their bytes.
-    pub tx_bytes: u64,
-    /// Frames offered that did not get in.
-    pub rx_drops: Vec<DropView>,
-    /// Frames that did not get out.
-    pub tx_drops: Vec<DropView>,
-}
-
-/// Which core serves a receive queue.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
-pub struct QueueView {
-    /// The queue.
-    pub queue: usize,
-    /// The core.
-    pub core: usize,
-}
-
-/// A queue that packets wait in which leave by a port.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
-pub struct PortQueueView {
-    /// Its number.
-    pub id: u32,
-    /// Bit/s that it gets whatever the other queues want.
-    pub min_rate: Option<Rate>,
-    /// Bit/s that it never exceeds.
-    pub max_rate: Option<Rate>,
-    /// Frames that left.
-    pub tx_frames: u64,
-    /// Their bytes.
-    pub tx_bytes: u64,
-    /// Frames that did not leave: too many, or the port dropped them.
-    pub tx_errors: u64,
-    /// Frames that wait now.
-    pub waiting: u64,
-    /// Nanoseconds since it counts; 0 while the port is not open.
-    pub age_ns: u64,
-}
-
-/// A port.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
-pub struct PortView {
-    /// Its switch.
-    pub switch: SwitchName,
-    /// Its name.
-    pub name: PortName,
-    /// Its OpenFlow number; 4294967294 is the switch's local port.
-    pub number: u32,
-    /// Its kind.
-    #[serde(rename = "type")]
-    pub kind: PortKind,
-    /// Its interface.
-    pub interface: Option<IfName>,
-    /// The interface's network namespace.
-    pub netns: Option<Netns>,
-    /// The other end of a vlink.
-    pub peer: Option<Peer>,
-    /// Its MAC address.
-    pub mac: Option<Mac>,
-    /// Its MTU; 0 when it has none.
-    pub mtu: u32,
-    /// Whether it is wanted up.
-    pub admin_up: bool,
-    /// Whether its interface is up.
-    pub up: bool,
-    /// Whether a frame sent now would reach a peer.
-    pub carrier: bool,
-    /// Mbit/s; 0 when unknown.
-    pub speed_mbps: u32,
-    /// How frames are exchanged.
-    pub mode: String,
-    /// Which faster door is missing and why, and what was changed on the interface.
-    pub notes: Vec<String>,
-    /// `file` or `api`: who made it.
-    pub origin: String,
-    /// Which cores serve its receive queues.
-    pub queues: Vec<QueueView>,
-    /// Bit/s that leave by it in all; `null` when it takes what it can.
-    pub rate: Option<Rate>,
-    /// What packets wait in that leave by it, by number.
-    pub queue: Vec<PortQueueView>,
-    /// Its counters.
-    pub counters: PortCountersView,
-    /// The guest of a vhost-user port that is open.
-    #[serde(default)]
-    pub guest: Option<GuestView>,
-    /// The SAs of a tunnel that is encrypted.
-    #[serde(default)]
-    pub sas: Vec<SaView>,
-    /// Where a tunnel that is encrypted seals.
-    #[serde(default)]
-    pub sealing: Option<SealingView>,
-    /// What suiro forwards itself of a tunnel's packets, if it was asked to.
-    #[serde(default)]
-    pub forwarding: Option<ForwardingView>,
-    /// Why it is not open, if it is not.
-    pub fault: Option<Fault>,
-}
-
-/// A security association of an encrypted tunnel (ESP).
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
-pub struct SaView {
-    /// `out` or `in`.
-    pub direction: String,
-    /// Its security parameters index.
-    pub spi: u32,
-    /// Packets sealed or opened since it came into use.
-    pub packets: u64,
-    /// The next sequence number to be sent, or the highest received.
-    pub sequence: u64,
-    /// Packets refused because they were there before, or are too old to know.
-    pub replayed: u64,
-    /// Packets refused because they were changed, or are of another key.
-    pub bad_icv: u64,
-    /// Packets refused because they were cut short or held something else.
-    pub malformed: u64,
-}
-
-/// Where an encrypted tunnel seals.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
-pub struct SealingView {
-    /// The core of a thread of its own; `null`: each packet where its frame is forwarded.
-    pub core: Option<usize>,
-    /// Why there.
-    pub why: String,
-    /// Packets that threads of its own have sealed and sent.
-    pub packets: u64,
-    /// Packets that they could not send, though their frames were counted as sent.
-    pub lost: Vec<DropView>,
-}
-
-/// What suiro forwards itself of a tunnel's packets.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
-pub struct ForwardingView {
-    /// Packets that left past the kernel.
-    pub past: u64,
-    /// Packets that left through the kernel, which had to find the way, or to refuse them.
-    pub through: u64,
-    /// Why packets go through the kernel now, if they do.
-    pub hindrance: Option<String>,
-}
-
-impl From<OutletFacts> for ForwardingView {
-    fn from(OutletFacts { past, through, hindrance }: OutletFacts) -> Self {
-        Self { past, through, hindrance }
-    }
-}
-
-impl From<Sealing> for SealingView {
-    fn from(Sealing { on, packets, lost }: Sealing) -> Self {
-        let lost: Vec<_> = lost.iter().collect();
-        Self { core: on.core, why: on.why, packets, lost: view_drops(&lost) }
-    }
-}
-
-impl From<SaFacts> for SaView {
-    fn from(facts: SaFacts) -> Self {
-        let SaFacts { sends, spi, packets, sequence, replayed, bad_icv, malformed } = facts;
-        let direction = if sends { "out" } else { "in" }.into();
-        Self { direction, spi, packets, sequence, replayed, bad_icv, malformed }
-    }
-}
 
 impl Node {
     pub(in crate::service) fn view_port(
@@ -225,11 +53,10 @@ impl Node {
             rate: port.spec.rate,
             queue: self.view_port_queues(at, &port.spec),
             counters: view_counters(&self.datapath.port_counters(at).unwrap_or_default()),
-            guest: guest
-                .and_then(|guest| GuestView::of(&port.spec, (&guest, facts.carrier), &cores)),
-            sas: sas.into_iter().map(SaView::from).collect(),
-            sealing: security.map(|security| security.sealing().into()),
-            forwarding: self.ports.outlet(at).map(|outlet| outlet.facts().into()),
+            guest: guest.and_then(|guest| view_guest(&port.spec, (&guest, facts.carrier), &cores)),
+            sas: sas.into_iter().map(view_sa).collect(),
+            sealing: security.map(|security| view_sealing(security.sealing())),
+            forwarding: self.ports.outlet(at).map(|outlet| view_forwarding(outlet.facts())),
             fault: status.fault,
         }
     }
@@ -244,4 +71,19 @@ fn view_counters(counters: &PortCounters) -> PortCountersView {
         rx_drops: view_drops(&counters.rx_drops),
         tx_drops: view_drops(&counters.tx_drops),
     }
+}
+
+fn view_forwarding(OutletFacts { past, through, hindrance }: OutletFacts) -> ForwardingView {
+    ForwardingView { past, through, hindrance }
+}
+
+fn view_sealing(Sealing { on, packets, lost }: Sealing) -> SealingView {
+    let lost: Vec<_> = lost.iter().collect();
+    SealingView { core: on.core, why: on.why, packets, lost: view_drops(&lost) }
+}
+
+fn view_sa(facts: SaFacts) -> SaView {
+    let SaFacts { sends, spi, packets, sequence, replayed, bad_icv, malformed } = facts;
+    let direction = if sends { "out" } else { "in" }.into();
+    SaView { direction, spi, packets, sequence, replayed, bad_icv, malformed }
 }

@@ -1,5 +1,6 @@
 //! The agent's reports as the extension's values.
 
+use api::steer::VmView;
 use openflow::steering::{
     CoreRole, CoreStats, HostAbilities, HostCore, HostInfo, HostInterface, InterfaceAbilities,
     PlacementKind, PlacementKinds, PlacementRequest, PlacementStats, Reason, VERSION, Vm,
@@ -10,7 +11,7 @@ use place::{Core, Load, Role, Stage};
 use port::NicFacts;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use steer::{CoreReport, HostReport, PlacementReport, VmView};
+use steer::{CoreReport, HostReport, PlacementReport};
 
 use super::change;
 

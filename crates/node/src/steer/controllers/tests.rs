@@ -2,6 +2,7 @@
 
 use super::change::{Problem, Wanted};
 use super::{change, report};
+use api::steer::{InterfaceSpec, PolicyKind, PolicyPatch, VmSpec};
 use openflow::steering::{
     CoreChoice, HostAbilities, Place, PlaceFlags, PlaceMod, PlacementKind, PlacementKinds,
     PlacementRequest, Reason, SteerError as Told, VmSource, XdpMode,
@@ -10,8 +11,8 @@ use openflow::{FixedText, FlowModCommand, Match, OxmField};
 use place::{Core, CoreId, CoreTable, UnitId, VmId};
 use std::collections::BTreeMap;
 use steer::{
-    Agent, CoreTimes, EnforceError, Enforcer, Entry, EntryStatus, Event, InterfaceSpec, OpenError,
-    Opener, PolicyKind, PolicyPatch, SeenVm, Step, Surroundings, UnitStatus, Urgency, VmSpec,
+    Agent, CoreTimes, EnforceError, Enforcer, Entry, EntryStatus, Event, OpenError, Opener, SeenVm,
+    Step, Surroundings, UnitStatus, Urgency,
 };
 use xdp::steer::Key;
 

@@ -4,8 +4,8 @@ use crate::enforcer::{
     CoreTimes, EnforceError, Enforcer, Entry, EntryKey, EntryStatus, Event, OpenError, Opener,
     Step, UnitStatus, Urgency,
 };
-use crate::spec::{InterfaceSpec, PolicyKind};
 use crate::surroundings::Surroundings;
+use api::steer::{InterfaceSpec, PolicyKind};
 use place::{Core, CoreId, CoreTable, Reason, Stage, UnitId};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard};

@@ -1,9 +1,9 @@
 //! The agent with workers that are real and ports that are not.
 
 use crate::agent::Agent;
-use crate::spec::{InterfaceSpec, PolicyKind, PolicyPatch, Unmatched};
 use crate::surroundings::Surroundings;
 use crate::workers::Workers;
+use api::steer::{InterfaceSpec, PolicyKind, PolicyPatch, Unmatched};
 use datapath::{Clock, Config, Datapath, MonotonicClock, PortAt, Queues, SwitchId};
 use flow::{Action, FlowMod, Instructions, Limits, Nanos, Output, Pipeline, PortState};
 use place::{Core, CoreId};

@@ -1,13 +1,12 @@
 //! A node in the background, for `suiro steer attach` on a host where none runs.
 
-use crate::commands::Context;
+use crate::commands::{Context, out};
 use crate::failure::Failure;
-use node::fault::Fault;
-use node::service::NodeView;
+use api::{Fault, NodeView};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -20,13 +19,8 @@ const SOCKET: &str = "api.sock";
 /// Where a node of another run directory than the usual one keeps its state: beside its sockets.
 const STATE: &str = "state";
 
-/// A node that was started.
-pub struct Started {
-    /// Its process.
-    pub pid: u32,
-    /// Where it logs.
-    pub log: PathBuf,
-}
+/// The process of a node that was started.
+pub struct Started(u32);
 
 /// Starts a node unless one answers. Returns what was started.
 pub fn ensure_node(context: &Context) -> Result<Option<Started>, Failure> {
@@ -59,14 +53,19 @@ pub fn ensure_node(context: &Context) -> Result<Option<Started>, Failure> {
     let start = file.seek(SeekFrom::End(0)).map_err(io("open its log"))?;
     let mut node = spawn(directory, file).map_err(io("start one in the background"))?;
     wait(context, &mut node, &log, start)?;
-    Ok(Some(Started { pid: node.id(), log }))
+    let pid = node.id();
+    if !context.json {
+        let log = log.display();
+        out(&format!("no node ran: started one, process {pid}, log {log}\n"))?;
+    }
+    Ok(Some(Started(pid)))
 }
 
 /// The node is in a session of its own: it gets no signal that is meant for the terminal.
 fn spawn(directory: &Path, log: File) -> io::Result<Child> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["node", "--background", "--run-dir"]).arg(directory);
-    if directory != Path::new(node::config::DEFAULT_RUN_DIR) {
+    if directory != Path::new(api::DEFAULT_RUN_DIR) {
         command.arg("--state-dir").arg(directory.join(STATE));
     }
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).current_dir("/");
@@ -110,10 +109,10 @@ fn tail(log: &Path, from: u64) -> io::Result<String> {
 /// Ends the node that was just started, if what it was started for was refused: nothing must be left of a command that failed.
 pub fn end_if_idle(context: &Context, started: Option<&Started>) {
     let Some(started) = started else { return };
-    let steered = context.client.get::<node::steer::SteerView>("/v1/steer");
+    let steered = context.client.get::<api::steer::SteerView>("/v1/steer");
     let is_idle = steered.is_ok_and(|view| view.interfaces.is_empty());
     let switches = context.client.get::<NodeView>("/v1/node").map_or(1, |view| view.switches);
-    let pid = rustix::process::Pid::from_raw(started.pid as i32);
+    let pid = rustix::process::Pid::from_raw(started.0 as i32);
     if let (true, 0, Some(pid)) = (is_idle, switches, pid) {
         // Ended by itself is ended too.
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);

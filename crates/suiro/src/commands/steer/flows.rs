@@ -1,16 +1,11 @@
 //! `suiro steer flow`.
 
 use crate::args::{SteerFlowCommand, SteerRuleTexts};
-use crate::client::quoted;
 use crate::commands::Context;
 use crate::commands::rules::read;
 use crate::failure::Failure;
-use hyper::Method;
-use node::api::Applied;
-use node::fault::Fault;
-use node::service::SteerRules;
-use node::spec::SteerPoint;
-use node::steer::FlowView;
+use api::steer::{FlowView, SteerRules};
+use api::{Applied, Fault, Method, SteerPoint, quoted};
 
 const PATH: &str = "/v1/steer/flows";
 

@@ -1,5 +1,6 @@
 //! `suiro steer`.
 
+#[cfg(feature = "node")]
 mod background;
 mod flows;
 mod show;
@@ -8,16 +9,12 @@ mod why;
 
 use super::{Context, out};
 use crate::args::{Cores, OnOff, PolicyCommand, PolicyName, SteerCommand, Unmatched, VmCommand};
-use crate::client::quoted;
 use crate::failure::Failure;
-use hyper::Method;
-use node::fault::Fault;
-use node::service::Detached;
-use node::spec::SteerPoint;
-use node::steer::{
-    InterfaceSpec, InterfaceView, PolicyKind, PolicyPatch, PolicySpec, SteerView, VmSpec, VmView,
-    called,
+use api::steer::{
+    Detached, InterfaceSpec, InterfaceView, PolicyKind, PolicyPatch, PolicySpec, SteerView, VmSpec,
+    VmView, called,
 };
+use api::{Fault, Method, SteerPoint, quoted};
 
 /// Does what the command says.
 pub fn run(context: &Context, command: SteerCommand) -> Result<(), Failure> {
@@ -71,13 +68,13 @@ fn obey(context: &Context, command: SteerCommand) -> Result<(), Failure> {
 }
 
 fn look(context: &Context) -> Result<SteerView, Failure> {
-    context.client.get("/v1/steer")
+    Ok(context.client.get("/v1/steer")?)
 }
 
-fn left(unmatched: Unmatched) -> node::steer::Unmatched {
+fn left(unmatched: Unmatched) -> api::steer::Unmatched {
     match unmatched {
-        Unmatched::Place => node::steer::Unmatched::Place,
-        Unmatched::Stay => node::steer::Unmatched::Stay,
+        Unmatched::Place => api::steer::Unmatched::Place,
+        Unmatched::Stay => api::steer::Unmatched::Stay,
     }
 }
 
@@ -97,19 +94,15 @@ fn attach(
     interfaces: &[SteerPoint],
     spec: &InterfaceSpec,
 ) -> Result<(), Failure> {
+    #[cfg(feature = "node")]
     let started = background::ensure_node(context)?;
-    if let (Some(node), false) = (&started, context.json) {
-        out(&format!(
-            "no node ran: started one, process {}, log {}\n",
-            node.pid,
-            node.log.display()
-        ))?;
+    let attach = |interface: &SteerPoint| context.client.send(Method::PUT, &path(interface), spec);
+    let views: Result<Vec<InterfaceView>, _> = interfaces.iter().map(attach).collect();
+    #[cfg(feature = "node")]
+    if views.is_err() {
+        background::end_if_idle(context, started.as_ref());
     }
-    let mut views = Vec::new();
-    for interface in interfaces {
-        let view = context.client.send::<InterfaceView>(Method::PUT, &path(interface), spec);
-        views.push(view.inspect_err(|_| background::end_if_idle(context, started.as_ref()))?);
-    }
+    let views = views?;
     context.print(&views, |views| views.iter().map(show::attached).collect())
 }
 

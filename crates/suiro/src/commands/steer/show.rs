@@ -1,7 +1,7 @@
 //! Steering as tables and lines.
 
 use crate::table::{Table, dash, short};
-use node::steer::{CoreView, InterfaceView, PolicySpec, VmView, called};
+use api::steer::{CoreView, InterfaceView, PolicySpec, VmView, called};
 
 /// What was attached.
 pub fn attached(view: &InterfaceView) -> String {

@@ -6,7 +6,7 @@ use crate::commands::{Context, out};
 use crate::failure::Failure;
 use crate::table::{Table, dash, short};
 use crate::top::{HOME, fitted};
-use node::steer::{SteerView, UnitView};
+use api::steer::{SteerView, UnitView};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::IsTerminal;

@@ -2,11 +2,11 @@
 
 use super::flows::with_interface;
 use crate::args::WhyArgs;
-use crate::client::quoted;
 use crate::commands::Context;
 use crate::failure::Failure;
 use crate::table::{Table, dash};
-use node::steer::{DecisionView, WhyView};
+use api::quoted;
+use api::steer::{DecisionView, WhyView};
 
 /// Asks and says.
 pub fn run(context: &Context, args: &WhyArgs) -> Result<(), Failure> {
@@ -71,7 +71,7 @@ fn ago(ms: Option<u64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use node::steer::CandidateView;
+    use api::steer::CandidateView;
 
     #[test]
     fn the_page_names_rule_core_reason_and_every_core() {

@@ -1,0 +1,236 @@
+//! A client of a node's API: one request, one answer, over its unix socket.
+//!
+//! No request waits for ever: a node that is silent for longer than the client's patience is given up.
+
+use crate::{ErrorBody, Fault, chain};
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::{Method, Request, Response};
+use hyper_util::rt::TokioIo;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::error::Error;
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// More patience for each MiB that is sent: a node carries out all of it before it answers. Chosen: many times what it takes.
+const PATIENCE_PER_MIB: Duration = Duration::from_secs(2);
+
+/// Asks the node at one socket.
+pub struct Client {
+    socket: PathBuf,
+    patience: Duration,
+}
+
+/// Why there is no answer.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ClientError {
+    /// The node refused.
+    Refused(Fault),
+    /// No node is at the socket.
+    NoNode(Fault),
+    /// The node does not answer.
+    Silent(Fault),
+}
+
+impl fmt::Display for ClientError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::Refused(fault) | Self::NoNode(fault) | Self::Silent(fault)) = self;
+        fault.fmt(f)
+    }
+}
+
+impl Error for ClientError {}
+
+impl Client {
+    /// For the node at that socket, which may be silent for so long.
+    pub fn new(socket: PathBuf, patience: Duration) -> Self {
+        Self { socket, patience }
+    }
+
+    /// The socket.
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// Whether a node listens there.
+    pub fn is_served(&self) -> bool {
+        std::os::unix::net::UnixStream::connect(&self.socket).is_ok()
+    }
+
+    /// Asks for something.
+    ///
+    /// # Errors
+    /// No node, or it refuses.
+    pub fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
+        self.ask(Method::GET, path, Bytes::new())
+    }
+
+    /// Sends something with a method that changes.
+    ///
+    /// # Errors
+    /// No node, or it refuses.
+    pub fn send<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<T, ClientError> {
+        let body = serde_json::to_vec(body).expect("requests are plain data");
+        self.ask(method, path, body.into())
+    }
+
+    /// Deletes something that needs no body, and reads the answer.
+    ///
+    /// # Errors
+    /// No node, or it refuses.
+    pub fn take<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
+        self.ask(Method::DELETE, path, Bytes::new())
+    }
+
+    /// Deletes something that needs no body.
+    ///
+    /// # Errors
+    /// No node, or it refuses.
+    pub fn delete(&self, path: &str) -> Result<(), ClientError> {
+        self.exchange(Method::DELETE, path, Bytes::new()).map(drop)
+    }
+
+    fn ask<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: Bytes,
+    ) -> Result<T, ClientError> {
+        let answer = self.exchange(method, path, body)?;
+        let remedy = "use the suiro command of the node's own version";
+        serde_json::from_slice(&answer).map_err(|error| {
+            ClientError::Refused(Fault::new("node", "read its answer", error.to_string(), remedy))
+        })
+    }
+
+    fn exchange(&self, method: Method, path: &str, body: Bytes) -> Result<Bytes, ClientError> {
+        let patience = self.patience + PATIENCE_PER_MIB * (body.len() >> 20) as u32;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| broken(&self.socket, &error))?;
+        let request =
+            Request::builder().method(method).uri(path).header(hyper::header::HOST, "suiro");
+        let request =
+            request.body(Full::new(body)).map_err(|error| broken(&self.socket, &error))?;
+        let call = Call { socket: &self.socket, patience };
+        runtime.block_on(call.exchange(request))
+    }
+}
+
+/// One exchange with a node.
+struct Call<'a> {
+    socket: &'a Path,
+    patience: Duration,
+}
+
+impl Call<'_> {
+    async fn exchange(&self, request: Request<Full<Bytes>>) -> Result<Bytes, ClientError> {
+        let answer = self.heard(self.begin(request)).await??;
+        let status = answer.status();
+        let body = self.read(answer.into_body()).await?;
+        if status.is_success() {
+            return Ok(body.into());
+        }
+        let fault = serde_json::from_slice::<ErrorBody>(&body).map(|body| body.error);
+        Err(ClientError::Refused(fault.unwrap_or_else(|_| {
+            let remedy = "check --api: is this the socket of a suiro node?";
+            let cause = format!("HTTP status {status}");
+            Fault::new(self.socket.display().to_string(), "read its answer", cause, remedy)
+        })))
+    }
+
+    /// Sends the request; returns the head of the answer.
+    async fn begin(
+        &self,
+        request: Request<Full<Bytes>>,
+    ) -> Result<Response<Incoming>, ClientError> {
+        let stream = tokio::net::UnixStream::connect(self.socket).await;
+        let stream = stream.map_err(|error| no_node(self.socket, &error))?;
+        let opened = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
+        let (mut sender, connection) = opened.map_err(|error| broken(self.socket, &error))?;
+        // Ends with the answer; an error of it is the answer's error too.
+        tokio::spawn(connection);
+        sender.send_request(request).await.map_err(|error| broken(self.socket, &error))
+    }
+
+    /// Reads a body, which may take as long as it likes if some of it comes now and then.
+    async fn read(&self, mut body: Incoming) -> Result<Vec<u8>, ClientError> {
+        let mut bytes = Vec::new();
+        while let Some(frame) = self.heard(body.frame()).await? {
+            let frame = frame.map_err(|error| broken(self.socket, &error))?;
+            bytes.extend(frame.data_ref().into_iter().flatten());
+        }
+        Ok(bytes)
+    }
+
+    /// Waits for something of the node, but not for ever.
+    async fn heard<T>(&self, wait: impl Future<Output = T>) -> Result<T, ClientError> {
+        tokio::time::timeout(self.patience, wait).await.map_err(|_| self.silent())
+    }
+
+    fn silent(&self) -> ClientError {
+        let cause = format!("it has not answered for {} s", self.patience.as_secs());
+        let remedy = "see whether it is stopped or its disk hangs (systemctl status suiro), or give it longer with --timeout; a change may still come into force";
+        let step = format!("wait for its answer at {}", self.socket.display());
+        ClientError::Silent(Fault::new("node", step, cause, remedy))
+    }
+}
+
+fn no_node(socket: &Path, error: &io::Error) -> ClientError {
+    let remedy = match error.kind() {
+        io::ErrorKind::PermissionDenied => "run as root, or as a member of the socket's group",
+        _ => {
+            "start a node (suiro node --config node.toml), or name its socket with --api or SUIRO_API"
+        }
+    };
+    let step = format!("connect to {}", socket.display());
+    ClientError::NoNode(Fault::new("node", step, error.to_string(), remedy))
+}
+
+fn broken(socket: &Path, error: &(dyn Error + 'static)) -> ClientError {
+    let remedy = "look at the node's log: it ended or was restarted meanwhile";
+    let step = format!("talk through {}", socket.display());
+    ClientError::NoNode(Fault::new("node", step, chain(error), remedy))
+}
+
+/// A text as part of a query (RFC 3986 §2.1).
+pub fn quoted(text: &str) -> String {
+    let quote = |byte: u8| match byte {
+        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+            char::from(byte).to_string()
+        }
+        other => format!("%{other:02X}"),
+    };
+    text.bytes().map(quote).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_passes_through_a_query_unharmed() {
+        assert_eq!(quoted("ip,nw_dst=10.0.0.0/8 &é"), "ip%2Cnw_dst%3D10.0.0.0%2F8%20%26%C3%A9");
+    }
+
+    #[test]
+    fn a_node_that_listens_and_says_nothing_is_given_up() {
+        let name = format!("suiro-api-silent-{}.sock", std::process::id());
+        let socket = std::env::temp_dir().join(name);
+        let silent = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        let client = Client::new(socket.clone(), Duration::from_millis(50));
+        let answer = client.get::<crate::NodeView>("/v1/node");
+        drop(silent);
+        std::fs::remove_file(socket).unwrap();
+        let Err(ClientError::Silent(fault)) = answer else { panic!("{answer:?}") };
+        assert!(fault.remedy.contains("--timeout"), "{fault}");
+    }
+}

@@ -1,0 +1,68 @@
+//! # api: what may be asked of a node, and what it shows
+//!
+//! **Question answered**: in which values do configuration file, local API, store and command line talk about switches, ports and steering?
+//!
+//! Each noun has a module with what is wished of it (`…Spec`), what may change (`…Patch`) and what is shown (`…View`).
+//! All are plain values. Each word is checked once, when it is read; so every door gives the same cause and the same remedy.
+//!
+//! * Words: [`name`](BadText), [`PortNumber`], [`Rate`], [`Controller`], [`Protocol`].
+//! * Nouns: [`SwitchSpec`], [`PortSpec`], [`QueueSpec`], [`RuleChange`], [`NodeView`], [`WorkersView`]; steering in [`steer`].
+//! * Errors: [`Fault`] is what people and programs meet, [`KeyFault`] is one wrong key.
+//! * With feature `client`: [`Client`] asks a running node.
+//!
+//! ## Invariants
+//!
+//! * No I/O, clock or thread but in `client`.
+//! * What is printed is read back as the same value. What an older release wrote is read.
+
+#[macro_use]
+mod name;
+
+#[cfg(feature = "client")]
+mod client;
+mod drops;
+mod endpoint;
+mod fault;
+mod node;
+mod number;
+mod port;
+mod protocol;
+mod queue;
+mod rate;
+mod rules;
+pub mod steer;
+mod switch;
+mod tls;
+mod worker;
+
+#[cfg(feature = "client")]
+pub use client::{Client, ClientError, quoted};
+pub use drops::DropView;
+pub use endpoint::{Controller, Host, Listen, OPENFLOW_PORT, Place, Target, Transport};
+pub use fault::{ErrorBody, Fault, chain};
+#[cfg(feature = "client")]
+pub use hyper::Method;
+pub use name::{
+    BadText, Dpid, Dscp, IfName, KeyPath, Mac, Netns, Peer, PortName, SocketPath, SteerPoint,
+    SwitchName,
+};
+pub use node::{DEFAULT_RUN_DIR, NodeView, StoreView};
+pub use number::PortNumber;
+pub use port::{
+    Addresses, FlowId, Forwarding, ForwardingView, GuestErrorView, GuestView, KeyFault, MemoryView,
+    PAIRS_MAX, PortCountersView, PortKind, PortPatch, PortSpec, PortView, QueueView, RX_QUEUES_MAX,
+    Remote, RingView, SaView, SealCore, SealingView, TunnelKey, XdpMode,
+};
+pub use protocol::Protocol;
+pub use queue::{
+    BadQueues, PortQueueView, PortQueues, QUEUES_MAX, QueueLimits, QueueRates, QueueSpec,
+};
+pub use rate::{BitRate, NewRate, Rate};
+pub use rules::{Applied, FlowLine, FlowsView, GroupView, MeterView, RuleChange};
+pub use switch::{
+    AUXILIARY_MAX, ConnectionView, DEFAULT_MISS_SEND_LEN, ECHO_INTERVAL_MAX_S, EndpointView,
+    FAIL_AFTER_MAX_S, FailMode, Rules, SteeringAccess, SwitchPatch, SwitchSpec, SwitchView,
+    TroubleView,
+};
+pub use tls::{Pin, TlsSpec};
+pub use worker::{CacheView, PortLoadView, WorkerView, WorkersView};

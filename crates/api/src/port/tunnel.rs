@@ -1,0 +1,349 @@
+//! What users may ask of a tunnel.
+
+use super::{KeyFault, PortKind, PortSpec};
+use crate::BadText;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
+
+/// Most addresses of one end: a tunnel has no more ways to send.
+const ADDRESSES_MAX: usize = 32;
+/// The highest VNI: 24 bits (RFC 7348 §5).
+const VNI_MAX: u32 = (1 << 24) - 1;
+
+text_type! {
+    /// The addresses of a tunnel's end: one, or several of one family with commas between them.
+    Addresses(Vec<IpAddr>), "the address of a tunnel's end", "an IP address, or up to 32 different ones of one family with commas between them, such as \"192.0.2.1,192.0.2.3\"", "192.0.2.1",
+    |text| {
+        let addresses = text.split(',').map(|address| address.parse().ok()).collect::<Option<Vec<IpAddr>>>()?;
+        let is_one_family = addresses.iter().all(|address| address.is_ipv4() == addresses[0].is_ipv4());
+        let mut different = addresses.clone();
+        different.sort_unstable();
+        different.dedup();
+        (is_one_family && different.len() == addresses.len() && different.len() <= ADDRESSES_MAX).then_some(addresses)
+    }
+}
+
+impl Addresses {
+    /// All of them: one at least.
+    pub fn get(&self) -> &[IpAddr] {
+        &self.0
+    }
+}
+
+impl fmt::Display for Addresses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let texts: Vec<_> = self.0.iter().map(IpAddr::to_string).collect();
+        f.write_str(&texts.join(","))
+    }
+}
+
+text_type! {
+    /// A tunnel's other end: its addresses, or `flow`: each frame's own, in its OpenFlow field `tun_dst`.
+    Remote(Option<Addresses>), "a tunnel's other end", "an IP address, up to 32 different ones of one family with commas between them, or \"flow\" for the end that rules choose for each frame", "192.0.2.2",
+    |text| match text {
+        FLOW => Some(None),
+        text => text.parse().ok().map(Some),
+    }
+}
+
+impl Remote {
+    /// The addresses; none of a tunnel whose frames have ends of their own.
+    pub fn addresses(&self) -> Option<&[IpAddr]> {
+        self.0.as_ref().map(Addresses::get)
+    }
+}
+
+impl fmt::Display for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Some(addresses) => addresses.fmt(f),
+            None => f.write_str(FLOW),
+        }
+    }
+}
+
+/// A tunnel's key: one VNI, or `flow`: each frame's own, in its OpenFlow field `tunnel_id`.
+///
+/// Read from a number or a text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(try_from = "Written", into = "Written")]
+pub enum TunnelKey {
+    /// This VNI.
+    Vni(u32),
+    /// Each frame's own.
+    Flow,
+}
+
+/// The word for each frame's own key or end.
+const FLOW: &str = "flow";
+
+impl TunnelKey {
+    /// The VNI that all frames have.
+    pub fn vni(self) -> Option<u32> {
+        match self {
+            Self::Vni(vni) => Some(vni),
+            Self::Flow => None,
+        }
+    }
+}
+
+impl FromStr for TunnelKey {
+    type Err = BadText;
+
+    fn from_str(text: &str) -> Result<Self, BadText> {
+        let plain = || !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let number = || text.parse().ok().filter(|vni| plain() && *vni <= VNI_MAX);
+        let key = if text == FLOW { Some(Self::Flow) } else { number().map(Self::Vni) };
+        key.ok_or_else(|| BadText {
+            given: text.into(),
+            what: "a tunnel's key",
+            form: "a VNI from 0 to 16777215, or \"flow\" for the tunnel id of each frame",
+        })
+    }
+}
+
+impl fmt::Display for TunnelKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Vni(vni) => vni.fmt(f),
+            Self::Flow => f.write_str(FLOW),
+        }
+    }
+}
+
+/// Both forms that a number or a word may have in JSON.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Written {
+    Number(u64),
+    Text(String),
+}
+
+impl Written {
+    /// As text.
+    pub(super) fn text(self) -> String {
+        match self {
+            Self::Number(number) => number.to_string(),
+            Self::Text(text) => text,
+        }
+    }
+}
+
+impl TryFrom<Written> for TunnelKey {
+    type Error = BadText;
+
+    fn try_from(written: Written) -> Result<Self, BadText> {
+        written.text().parse()
+    }
+}
+
+impl From<TunnelKey> for Written {
+    fn from(key: TunnelKey) -> Self {
+        match key {
+            TunnelKey::Vni(vni) => Self::Number(vni.into()),
+            TunnelKey::Flow => Self::Text(FLOW.into()),
+        }
+    }
+}
+
+impl ToSchema for TunnelKey {}
+
+impl PartialSchema for TunnelKey {
+    fn schema() -> RefOr<Schema> {
+        let number = ObjectBuilder::new()
+            .schema_type(Type::Integer)
+            .minimum(Some(0))
+            .maximum(Some(VNI_MAX))
+            .description(Some("the VNI of every frame"));
+        let word = ObjectBuilder::new()
+            .schema_type(Type::String)
+            .examples([FLOW])
+            .description(Some("`flow` for the tunnel id of each frame, or a number as text"));
+        OneOfBuilder::new().item(number).item(word).into()
+    }
+}
+
+/// How a flow shows outside of its tunnel, beside the UDP source port.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FlowId {
+    /// By this end's addresses, one for each group of flows.
+    Underlay,
+    /// By the DSCP of the packet inside.
+    Dscp,
+    /// By the whole ToS byte of the packet inside: the paper's flow control field. No ECN.
+    Tos,
+}
+
+impl FlowId {
+    /// The words users write.
+    pub const WORDS: &'static [&'static str] = &["underlay", "dscp", "tos"];
+
+    /// The one of that word.
+    pub fn of(word: &str) -> Option<Self> {
+        let all = [Self::Underlay, Self::Dscp, Self::Tos];
+        Self::WORDS.iter().zip(all).find(|(other, _)| **other == word).map(|(_, id)| id)
+    }
+}
+
+/// Who carries a tunnel's packets between its port and the network.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Forwarding {
+    /// The kernel, by UDP sockets.
+    Kernel,
+    /// suiro itself, where the kernel's routes lead to a TAP of one of its switches.
+    Own,
+}
+
+impl Forwarding {
+    /// The words users write.
+    pub const WORDS: &'static [&'static str] = &["kernel", "own"];
+
+    /// The one of that word.
+    pub fn of(word: &str) -> Option<Self> {
+        let all = [Self::Kernel, Self::Own];
+        Self::WORDS.iter().zip(all).find(|(other, _)| **other == word).map(|(_, who)| who)
+    }
+}
+
+/// What is wrong with a port's tunnel.
+pub(super) fn check(spec: &PortSpec, faults: &mut Vec<KeyFault>) {
+    if spec.kind != PortKind::Vxlan {
+        return;
+    }
+    let mut wrong = |is_wrong: bool, key: &'static str, cause: &str, remedy: &str| {
+        if is_wrong {
+            faults.push(KeyFault::new(key, cause, remedy));
+        }
+    };
+    let remote = "a tunnel needs the address of its other end";
+    let some = "add remote = \"192.0.2.2\", or remote = \"flow\"";
+    wrong(spec.remote.is_none(), "remote", remote, some);
+    let addresses = spec.remote.as_ref().and_then(Remote::addresses);
+    let nobody = "0.0.0.0 and :: are no host's addresses";
+    let is_nobody = addresses.is_some_and(|all| all.iter().any(IpAddr::is_unspecified));
+    wrong(is_nobody, "remote", nobody, some);
+    let is_flow = spec.remote.is_some() && addresses.is_none();
+    let has_peer = "a key is shared with one other end, and this tunnel has as many as rules name";
+    let each = "give each end an encrypted port of its own, or remove encrypt";
+    wrong(is_flow && spec.encrypt.is_some(), "encrypt", has_peer, each);
+    wrong(spec.key.is_none(), "key", "a tunnel needs its VNI", "add key = 7");
+    let is_v4 = |addresses: &[IpAddr]| addresses[0].is_ipv4();
+    let local = spec.local.as_ref().map(Addresses::get);
+    let differ = local.map(is_v4).zip(addresses.map(is_v4));
+    let alike = "the tunnel's ends have addresses of two families";
+    let differ = differ.is_some_and(|(local, remote)| local != remote);
+    wrong(differ, "local", alike, "give both ends IPv4 addresses, or both IPv6");
+    let locals = spec.local.as_ref().map_or(0, |local| local.get().len());
+    let is_underlay = spec.flow_id == Some(FlowId::Underlay);
+    let few =
+        "flow_id underlay tells flows apart by this end's addresses, and there are not several";
+    let several =
+        "add local = \"192.0.2.1,192.0.2.3\", and name them as the remote of the other end";
+    wrong(is_underlay && locals < 2, "flow_id", few, several);
+    let shown = matches!(spec.flow_id, Some(FlowId::Dscp | FlowId::Tos));
+    let many = "several addresses of this end tell flows apart, and so would flow_id";
+    wrong(shown && locals > 1, "local", many, "choose flow_id = \"underlay\", or one address");
+    let has_ways = is_flow || spec.key.is_some_and(|key| key.vni().is_none());
+    let is_own = spec.forwarding == Some(Forwarding::Own);
+    let one = "suiro's own forwarding is for tunnels with one other end and one VNI, and rules choose this one's";
+    let kernel = "remove forwarding, or give remote an address and key a VNI";
+    wrong(has_ways && is_own, "forwarding", one, kernel);
+    let plain = "nothing is sealed on a tunnel that is not encrypted";
+    let is_plain = spec.seal_core.is_some() && spec.encrypt.is_none();
+    wrong(is_plain, "seal_core", plain, "add encrypt = \"/etc/suiro/NAME.keys\", or remove it");
+    let taken = "the DSCP outside is the flow's identity, so that it cannot be another";
+    wrong(shown && spec.dscp.is_some(), "dscp", taken, "remove dscp, or flow_id");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_a_vni_or_flow_as_a_number_or_as_text() {
+        for (text, key) in [
+            ("0", TunnelKey::Vni(0)),
+            ("16777215", TunnelKey::Vni(VNI_MAX)),
+            ("flow", TunnelKey::Flow),
+        ] {
+            assert_eq!(text.parse(), Ok(key));
+            assert_eq!(key.to_string(), text);
+            let json = serde_json::to_string(&key).unwrap();
+            assert_eq!(serde_json::from_str::<TunnelKey>(&json).unwrap(), key, "{json}");
+        }
+        assert_eq!(serde_json::to_string(&TunnelKey::Vni(7)).unwrap(), "7");
+        for text in ["", "16777216", "+1", "-1", "Flow", "7 "] {
+            assert!(text.parse::<TunnelKey>().is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn addresses_are_different_ones_of_one_family() {
+        for text in ["192.0.2.1", "192.0.2.1,192.0.2.3", "2001:db8::1,2001:db8::2"] {
+            assert_eq!(text.parse::<Addresses>().unwrap().to_string(), text);
+        }
+        let many: Vec<_> = (0..=32).map(|last| format!("192.0.2.{last}")).collect();
+        assert!(many[..32].join(",").parse::<Addresses>().is_ok());
+        for text in
+            ["", "192.0.2.1,", "192.0.2.1,2001:db8::1", "192.0.2.1,192.0.2.1", &many.join(",")]
+        {
+            assert!(text.parse::<Addresses>().is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn an_end_is_addresses_or_flow_and_flow_is_not_encrypted() {
+        for text in ["flow", "192.0.2.1", "2001:db8::1,2001:db8::2"] {
+            let remote: Remote = text.parse().unwrap();
+            assert_eq!(
+                (remote.to_string().as_str(), remote.addresses().is_none()),
+                (text, text == FLOW)
+            );
+        }
+        assert!("flow,192.0.2.1".parse::<Remote>().is_err());
+        let keys = |remote: &str, local: Option<&str>, encrypt: Option<&str>| {
+            let spec = PortSpec {
+                name: Some("tun0".parse().unwrap()),
+                remote: Some(remote.parse().unwrap()),
+                key: Some(TunnelKey::Flow),
+                local: local.map(|local| local.parse().unwrap()),
+                encrypt: encrypt.map(|path| path.parse().unwrap()),
+                ..PortSpec::of(PortKind::Vxlan)
+            };
+            spec.faults().iter().map(|fault| fault.key).collect::<Vec<_>>()
+        };
+        assert_eq!(keys("flow", None, None), [""; 0]);
+        assert_eq!(keys("flow", Some("2001:db8::1"), None), [""; 0]);
+        assert_eq!(keys("flow", None, Some("/etc/suiro/keys")), ["encrypt"]);
+        assert_eq!(keys("0.0.0.0", None, None), ["remote"]);
+    }
+
+    #[test]
+    fn an_identity_that_cannot_be_shown_is_refused() {
+        let keys = |local: Option<&str>, flow_id, dscp: Option<&str>| {
+            let spec = PortSpec {
+                name: Some("tun0".parse().unwrap()),
+                remote: Some("192.0.2.2".parse().unwrap()),
+                key: Some(TunnelKey::Flow),
+                local: local.map(|local| local.parse().unwrap()),
+                dscp: dscp.map(|dscp| dscp.parse().unwrap()),
+                flow_id,
+                ..PortSpec::of(PortKind::Vxlan)
+            };
+            spec.faults().iter().map(|fault| fault.key).collect::<Vec<_>>()
+        };
+        let two = Some("192.0.2.1,192.0.2.3");
+        assert_eq!(keys(two, None, Some("46")), [""; 0]);
+        assert_eq!(keys(two, Some(FlowId::Underlay), None), [""; 0]);
+        assert_eq!(keys(None, Some(FlowId::Tos), None), [""; 0]);
+        assert_eq!(keys(Some("192.0.2.1"), Some(FlowId::Underlay), None), ["flow_id"]);
+        assert_eq!(keys(two, Some(FlowId::Dscp), Some("uniform")), ["local", "dscp"]);
+    }
+}

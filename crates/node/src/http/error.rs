@@ -1,0 +1,64 @@
+//! Refusals as HTTP: the one place where a status is chosen.
+
+use crate::refusal::{Refusal, Why};
+use api::{ErrorBody, Fault, chain};
+use axum::Json;
+use axum::http::{Method, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+
+/// An error on its way out.
+pub struct ApiError {
+    status: StatusCode,
+    fault: Fault,
+}
+
+impl From<Refusal> for ApiError {
+    fn from(refusal: Refusal) -> Self {
+        let status = match refusal.why {
+            Why::NotFound => StatusCode::NOT_FOUND,
+            Why::Conflict => StatusCode::CONFLICT,
+            Why::Invalid => StatusCode::BAD_REQUEST,
+            Why::Impossible => StatusCode::UNPROCESSABLE_ENTITY,
+            Why::NotSaved => StatusCode::INSUFFICIENT_STORAGE,
+        };
+        Self { status, fault: *refusal.fault }
+    }
+}
+
+impl ApiError {
+    /// Something of ours broke.
+    pub fn of_ours(error: &dyn std::error::Error) -> Self {
+        let fault = Fault::new(
+            "API",
+            "do what was asked",
+            chain(error),
+            "please report this with the node's log",
+        );
+        Self { status: StatusCode::INTERNAL_SERVER_ERROR, fault }
+    }
+
+    /// The request itself is wrong; `status` is what axum found.
+    pub fn of_request(status: StatusCode, cause: String) -> Self {
+        let remedy = "see GET /v1/openapi.json, or use the suiro command";
+        Self { status, fault: Fault::new("request", "read it", cause, remedy) }
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        (self.status, Json(ErrorBody { error: self.fault })).into_response()
+    }
+}
+
+/// The answer to a path that nothing serves.
+pub async fn no_route(uri: Uri) -> ApiError {
+    ApiError::of_request(StatusCode::NOT_FOUND, format!("there is nothing at {}", uri.path()))
+}
+
+/// The answer to a method that a path does not have.
+pub async fn no_method(method: Method, uri: Uri) -> ApiError {
+    ApiError::of_request(
+        StatusCode::METHOD_NOT_ALLOWED,
+        format!("{} does not have {method}", uri.path()),
+    )
+}

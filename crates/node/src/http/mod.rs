@@ -1,0 +1,182 @@
+//! # The local API
+//!
+//! **Question answered**: how does anybody on this host see and change what the node does?
+//!
+//! HTTP/1.1 with JSON on a unix socket; whoever may open the socket (mode 0660) may do everything. The document at
+//! `GET /v1/openapi.json` is generated from the handlers and kept in `docs/openapi.json`; a test holds both together.
+//!
+//! * [`error`]: the one place where a refusal becomes a status.
+//! * [`handlers`]: one function per route; each asks the [`Node`] and nothing else.
+//! * [`flows`]: the rules of a switch, streamed: a million of them never wait in memory as JSON.
+
+mod error;
+mod extract;
+mod flows;
+mod handlers;
+mod steering;
+
+use crate::service::Node;
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::routing::{get, post};
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+use tokio::net::UnixListener;
+use utoipa::OpenApi;
+use utoipa::openapi::path::Operation;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+/// Largest body of an ordinary request. Chosen: a switch with a thousand controllers fits.
+const BODY_MAX: usize = 256 << 10;
+/// Largest body of a change of rules. Chosen: about half a million rules.
+const RULES_BODY_MAX: usize = 64 << 20;
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "suiro",
+        description = "The local API of a suiro node, on its unix socket. The `suiro` command is a client of it.",
+        license(name = "Apache-2.0", identifier = "Apache-2.0"),
+        contact(name = "", email = "")
+    ),
+    tags(
+        (name = "node", description = "The node and its workers"),
+        (name = "switches", description = "Switches"),
+        (name = "ports", description = "Ports of a switch"),
+        (name = "steering", description = "On which core what an interface receives is processed"),
+        (name = "rules", description = "Flows, groups and meters of a switch, in the syntax of ovs-ofctl")
+    )
+)]
+struct Document;
+
+const FLOWS: &str = "/v1/switches/{switch}/flows";
+
+fn documented() -> OpenApiRouter<Arc<Node>> {
+    let things = OpenApiRouter::new()
+        .routes(routes!(handlers::show_node))
+        .routes(routes!(handlers::show_workers))
+        .routes(routes!(handlers::list_switches, handlers::add_switch))
+        .routes(routes!(handlers::show_switch, handlers::change_switch, handlers::remove_switch))
+        .routes(routes!(handlers::list_all_ports))
+        .routes(routes!(handlers::list_ports, handlers::add_port))
+        .routes(routes!(handlers::show_port, handlers::change_port, handlers::remove_port))
+        .routes(routes!(handlers::list_queues))
+        .routes(routes!(handlers::put_queue, handlers::remove_queue))
+        .layer(DefaultBodyLimit::max(BODY_MAX));
+    let steering = OpenApiRouter::new()
+        .routes(routes!(steering::show_steering))
+        .routes(routes!(steering::list_units))
+        .routes(routes!(steering::attach, steering::detach))
+        .routes(routes!(steering::list_flows, steering::add_flows, steering::remove_flows))
+        .routes(routes!(steering::why))
+        .routes(routes!(steering::set_policy))
+        .routes(routes!(steering::put_vm, steering::remove_vm))
+        .layer(DefaultBodyLimit::max(RULES_BODY_MAX));
+    let rules = OpenApiRouter::new()
+        .routes(routes!(
+            flows::list_flows,
+            handlers::add_rules,
+            handlers::change_rules,
+            handlers::remove_rules
+        ))
+        .routes(routes!(handlers::list_groups))
+        .routes(routes!(handlers::list_meters));
+    let rules = with_changes_of(with_changes_of(rules, "groups"), "meters")
+        .layer(DefaultBodyLimit::max(RULES_BODY_MAX));
+    OpenApiRouter::with_openapi(Document::openapi()).merge(things).merge(steering).merge(rules)
+}
+
+/// Groups and meters change by the same handlers as flows, which the document says of each path.
+fn with_changes_of(router: OpenApiRouter<Arc<Node>>, kind: &str) -> OpenApiRouter<Arc<Node>> {
+    use handlers::{add_rules, change_rules, remove_rules};
+    let path = FLOWS.replace("flows", kind);
+    let mut router = router.route(&path, post(add_rules).patch(change_rules).delete(remove_rules));
+    let paths = &mut router.get_openapi_mut().paths.paths;
+    let flows = paths[FLOWS].clone();
+    let named = |operation: Option<Operation>| {
+        operation.map(|mut operation| {
+            operation.operation_id = operation.operation_id.map(|id| id.replace("rules", kind));
+            operation
+        })
+    };
+    if let Some(item) = paths.get_mut(&path) {
+        (item.post, item.patch, item.delete) =
+            (named(flows.post), named(flows.patch), named(flows.delete));
+    }
+    router
+}
+
+/// The document, as it is served and kept in `docs/openapi.json`.
+pub fn document() -> String {
+    let (_, document) = documented().split_for_parts();
+    let mut text = document.to_pretty_json().expect("the document is plain data");
+    text.push('\n');
+    text
+}
+
+/// The routes of a node.
+pub fn router(node: Arc<Node>) -> Router {
+    let (router, _) = documented().split_for_parts();
+    let served = document();
+    let json = [(axum::http::header::CONTENT_TYPE, "application/json")];
+    router
+        .route("/v1/openapi.json", get(move || async move { (json, served) }))
+        .fallback(error::no_route)
+        .method_not_allowed_fallback(error::no_method)
+        .with_state(node)
+}
+
+/// Serves until `ended`.
+///
+/// # Errors
+/// The socket is broken.
+pub async fn serve(
+    listener: UnixListener,
+    node: Arc<Node>,
+    ended: impl Future<Output = ()> + Send + 'static,
+) -> io::Result<()> {
+    axum::serve(listener, router(node)).with_graceful_shutdown(ended).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_document_in_the_repository_is_the_one_that_is_served() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json");
+        let (kept, served) = (std::fs::read_to_string(path).unwrap_or_default(), document());
+        if kept != served {
+            if std::env::var_os("SUIRO_UPDATE").is_some() {
+                std::fs::write(path, served).unwrap();
+                return;
+            }
+            panic!(
+                "docs/openapi.json is out of date: run this test with SUIRO_UPDATE=1 and review the change"
+            );
+        }
+    }
+
+    #[test]
+    fn the_document_is_openapi_3_1_and_describes_every_route_and_error() {
+        let document: serde_json::Value = serde_json::from_str(&document()).unwrap();
+        assert_eq!(document["openapi"], "3.1.0");
+        let paths = document["paths"].as_object().unwrap();
+        assert_eq!(paths.len(), 19);
+        for (path, methods) in paths {
+            for (method, operation) in methods.as_object().unwrap() {
+                let described = operation["responses"]
+                    .as_object()
+                    .unwrap()
+                    .keys()
+                    .any(|status| status == "4XX");
+                assert!(
+                    described || method == "get",
+                    "{method} {path} does not describe its errors"
+                );
+            }
+        }
+    }
+}

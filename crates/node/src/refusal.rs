@@ -1,0 +1,74 @@
+//! Why the node does not do what it was asked: a fault for people and its kind for programs.
+
+use api::Fault;
+use std::fmt;
+
+/// Kinds of refusal. The API maps each to one HTTP status.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Why {
+    /// What was asked about is not there.
+    NotFound,
+    /// It contradicts something that is there.
+    Conflict,
+    /// It can never be right.
+    Invalid,
+    /// The host, or the switch's tables, do not allow it now.
+    Impossible,
+    /// It is in force, but not on disk.
+    NotSaved,
+}
+
+/// A request refused.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Refusal {
+    /// Its kind.
+    pub why: Why,
+    /// For people. Boxed: refusals are rare and results are many.
+    pub fault: Box<Fault>,
+}
+
+impl Refusal {
+    /// A refusal of this kind.
+    pub fn new(why: Why, fault: Fault) -> Self {
+        Self { why, fault: Box::new(fault) }
+    }
+
+    /// There is no such switch.
+    pub fn no_switch(name: &str) -> Self {
+        let remedy = "list the switches with: suiro switch list";
+        Self::new(
+            Why::NotFound,
+            Fault::new(
+                format!("switch {name}"),
+                "find it",
+                "there is no switch of that name",
+                remedy,
+            ),
+        )
+    }
+
+    /// There is no such port.
+    pub fn no_port(switch: &str, name: &str) -> Self {
+        let thing = format!("port {name} of switch {switch}");
+        let remedy = format!("list its ports with: suiro port list {switch}");
+        Self::new(
+            Why::NotFound,
+            Fault::new(thing, "find it", "the switch has no port of that name or number", remedy),
+        )
+    }
+
+    /// The thing is the configuration file's.
+    pub fn declared(thing: String, step: &str) -> Self {
+        let cause = "it is declared in the configuration file";
+        let remedy = "change it there, then: systemctl reload suiro (or send SIGHUP)";
+        Self::new(Why::Conflict, Fault::new(thing, step, cause, remedy))
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.fault.fmt(f)
+    }
+}
+
+impl std::error::Error for Refusal {}

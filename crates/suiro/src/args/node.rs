@@ -1,0 +1,45 @@
+//! `suiro node`.
+
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+/// How log lines look.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum LogFormat {
+    /// For people
+    Human,
+    /// One JSON object a line
+    Json,
+}
+
+/// `suiro node`.
+#[derive(Args)]
+pub struct NodeArgs {
+    /// Configuration file; an empty node without one
+    #[arg(long, short, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Check the configuration, report every error in it, and end
+    #[arg(long, conflicts_with = "purge")]
+    pub check: bool,
+    /// Remove the node's stored state, its TAP interfaces and all steering, and end; the node must not run
+    #[arg(long)]
+    pub purge: bool,
+    /// Forget what was made through the API and contradicts the configuration file
+    #[arg(long)]
+    pub forget_conflicts: bool,
+    /// Directory of sockets and lock; the configuration's when left out
+    #[arg(long, value_name = "DIRECTORY")]
+    pub run_dir: Option<PathBuf>,
+    /// Directory of what must survive; the configuration's when left out
+    #[arg(long, value_name = "DIRECTORY")]
+    pub state_dir: Option<PathBuf>,
+    /// Ends when nothing is steered any more and there are no switches; `suiro steer attach` starts such a node
+    #[arg(long, hide = true)]
+    pub background: bool,
+    /// How log lines look
+    #[arg(long, value_enum, default_value = "human")]
+    pub log_format: LogFormat,
+    /// What is logged; SUIRO_LOG and RUST_LOG win
+    #[arg(long, value_name = "FILTER")]
+    pub log: Option<String>,
+}

@@ -1,0 +1,36 @@
+//! `suiro status`.
+
+use super::Context;
+use crate::failure::Failure;
+use api::NodeView;
+
+/// Shows the running node.
+pub fn run(context: &Context) -> Result<(), Failure> {
+    let view: NodeView = context.client.get("/v1/node")?;
+    context.print(&view, |view| {
+        let cores: Vec<_> = view.cores.iter().map(usize::to_string).collect();
+        let mut text = format!(
+            "suiro {}, process {}, up {} s\n{} switches, {} ports; workers on cores {}\nconfiguration {}; sockets in {}\nstate in {}\n",
+            view.version,
+            view.pid,
+            view.uptime_s,
+            view.switches,
+            view.ports,
+            cores.join(", "),
+            view.config_file.as_deref().unwrap_or("none"),
+            view.run_dir,
+            view.store.file,
+        );
+        if let Some(fault) = &view.store.fault {
+            text += &format!("NOT SAVED: {fault}\n");
+        }
+        if let Some(file) = &view.store.set_aside {
+            text += &format!("the earlier state was damaged and is kept as {file}\n");
+        }
+        if view.store.left_out > 0 {
+            let count = view.store.left_out;
+            text += &format!("NOT IN FORCE: {count} kept things were damaged or not taken back at the start; the log names each\n");
+        }
+        text
+    })
+}
