@@ -16,6 +16,7 @@ import sys
 BANDS = [
     {"suiro-wire", "suiro-openflow", "suiro-place", "suiro-esp"},
     {"suiro-flow", "suiro-api"},
+    {"suiro-netlink"},
     {"suiro-xdp", "suiro-vhost"},
     {"suiro-port"},
     {"suiro-datapath"},

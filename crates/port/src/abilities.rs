@@ -2,8 +2,8 @@
 
 use crate::error::OpenError;
 use crate::ethtool::Ethtool;
-use crate::netlink::{Netlink, XdpFeatures, xdp_features};
 use crate::sys::ioctl::Name;
+use netlink::{Netlink, XdpFeatures, xdp_features};
 use std::fs;
 use std::io;
 use std::path::Path;

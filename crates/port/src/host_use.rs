@@ -5,8 +5,8 @@
 
 use crate::error::OpenError;
 use crate::interface::{Interface, open_netns};
-use crate::netlink::{Link, Netlink, Prefix};
 use crate::spec::PortSpec;
+use netlink::{Link, Netlink, Prefix};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::io;

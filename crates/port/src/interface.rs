@@ -5,10 +5,10 @@
 use crate::error::{ControlError, OpenError};
 use crate::ethtool::Ethtool;
 use crate::facts::PortFacts;
-use crate::netlink::{Change, Link, Netlink};
 use crate::netns::Netns;
 use crate::spec::{NetnsRef, PortSpec};
 use crate::sys::ioctl::Name;
+use netlink::{Change, Link, Netlink};
 use std::io;
 
 /// TAPs claim 10 Mbit/s whatever they carry: their speed is unknown.

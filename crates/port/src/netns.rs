@@ -4,6 +4,7 @@
 //! namespace, makes them, and ends; no thread of the node ever changes its own namespace.
 
 use crate::spec::NetnsRef;
+use netlink::LinkMonitor;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fs::File;
 use std::io;
@@ -35,4 +36,12 @@ impl Netns {
             scope.spawn(inside).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
     }
+}
+
+/// Begins to listen to the interfaces of a namespace; `None` is the node's own.
+///
+/// # Errors
+/// The namespace cannot be entered.
+pub fn monitor(netns: Option<&NetnsRef>) -> io::Result<LinkMonitor> {
+    Netns::open(netns)?.run(LinkMonitor::new)?
 }

@@ -4,9 +4,9 @@
 //! next process with the same directory. The directory must be on a tmpfs: a host that starts anew has its interfaces' defaults again.
 //! A namespace is noted by path and inode, and never held open: that would keep alive what its owner removes.
 
-use crate::netlink::Offloads;
 use crate::netns::Netns;
 use crate::spec::NetnsRef;
+use netlink::Offloads;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;

@@ -62,7 +62,7 @@ fn wait_for(monitor: &mut LinkMonitor, mut fits: impl FnMut(&LinkEvent) -> bool)
 /// Ends a TAP port that is up as kill -9 does: nothing is closed in order. A child of another test may hold its files until it has
 /// become another program, so that they are closed only when the interface says so.
 fn killed(lab: &Lab, port: OpenPort) {
-    let mut monitor = LinkMonitor::new(Some(&NetnsRef::Name(lab.netns("a")))).expect("listens");
+    let mut monitor = port::monitor(Some(&NetnsRef::Name(lab.netns("a")))).expect("listens");
     drop(port);
     wait_for(
         &mut monitor,
@@ -199,7 +199,7 @@ fn an_interface_that_vanishes_is_told_and_comes_back() {
     let Some(lab) = Lab::new("vanish") else { return };
     for kind in [PortKind::AfPacket, PortKind::AfXdp] {
         let port = opened(&lab, kind);
-        let mut monitor = LinkMonitor::new(Some(&NetnsRef::Name(lab.netns("s")))).expect("listens");
+        let mut monitor = port::monitor(Some(&NetnsRef::Name(lab.netns("s")))).expect("listens");
         lab.ip("s", "link set porta down");
         wait_for(
             &mut monitor,

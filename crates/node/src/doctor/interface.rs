@@ -1,8 +1,32 @@
 //! What an interface can do, and which of its settings fight steering.
 
 use super::Finding;
-use super::netdev::XdpFeatures;
+use netlink::{Netlink, XdpFeatures, xdp_features};
 use std::path::Path;
+
+/// What the kernel says of an interface's XDP.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Xdp {
+    /// There is no such interface.
+    NoInterface,
+    /// The kernel does not say.
+    Unknown,
+    /// What its driver can do.
+    Driver(XdpFeatures),
+}
+
+impl Xdp {
+    /// Asks about an interface of the calling thread's network namespace.
+    pub(super) fn of(name: &str) -> Self {
+        match Netlink::new().and_then(|netlink| netlink.link(name)) {
+            Ok(Some(link)) => {
+                xdp_features(link.index).ok().flatten().map_or(Self::Unknown, Self::Driver)
+            }
+            Ok(None) => Self::NoInterface,
+            Err(_) => Self::Unknown,
+        }
+    }
+}
 
 /// Interfaces worth a look: those with hardware, or all but the loopback where none has.
 pub(super) fn usual(root: &Path) -> Vec<String> {
@@ -19,8 +43,8 @@ pub(super) fn usual(root: &Path) -> Vec<String> {
     }
 }
 
-pub(super) fn examine(root: &Path, name: &str, features: XdpFeatures) -> Vec<Finding> {
-    if features == XdpFeatures::NoInterface {
+pub(super) fn examine(root: &Path, name: &str, known: Xdp) -> Vec<Finding> {
+    if known == Xdp::NoInterface {
         let thing = format!("interface {name}");
         let means = "nothing can be said of it";
         return vec![Finding::missing(
@@ -30,23 +54,23 @@ pub(super) fn examine(root: &Path, name: &str, features: XdpFeatures) -> Vec<Fin
             "see `ip link`",
         )];
     }
-    vec![xdp(root, name, features), rps(root, name)]
+    vec![xdp(root, name, known), rps(root, name)]
 }
 
-fn xdp(root: &Path, name: &str, features: XdpFeatures) -> Finding {
+fn xdp(root: &Path, name: &str, known: Xdp) -> Finding {
     let thing = format!("{name}: XDP");
     let driver = driver(root, name);
     let means = "it cannot be steered: Linux loses frames that are sent to another core from behind the driver";
     let remedy = "use another driver, or RPS for it (rps_cpus)";
-    match features {
-        XdpFeatures::Known { basic: true, redirect: true } => {
+    match known {
+        Xdp::Driver(features) if features.can_redirect() => {
             Finding::ok(thing, format!("native, {driver}"))
         }
-        XdpFeatures::Known { basic: true, redirect: false } => {
+        Xdp::Driver(features) if features.runs_programs() => {
             let found = format!("native without redirection, {driver}");
             Finding::limited(thing, found, means, remedy)
         }
-        XdpFeatures::Known { basic: false, .. } => {
+        Xdp::Driver(_) => {
             let found = format!("not in the driver, {driver}");
             Finding::limited(thing, found, means, remedy)
         }

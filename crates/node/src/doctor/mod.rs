@@ -8,7 +8,6 @@
 mod host;
 mod interface;
 mod kernel;
-mod netdev;
 
 use crate::host::privilege;
 use serde::Serialize;
@@ -75,7 +74,7 @@ pub fn examine(interfaces: &[String]) -> Vec<Finding> {
     findings.extend(host::examine(root));
     let names = if interfaces.is_empty() { interface::usual(root) } else { interfaces.to_vec() };
     findings.extend(
-        names.iter().flat_map(|name| interface::examine(root, name, netdev::xdp_features(name))),
+        names.iter().flat_map(|name| interface::examine(root, name, interface::Xdp::of(name))),
     );
     findings
 }

@@ -1,6 +1,7 @@
 use super::interface;
-use super::netdev::XdpFeatures;
+use super::interface::Xdp;
 use super::*;
+use netlink::XdpFeatures;
 use std::os::unix::fs::symlink;
 
 /// A made-up host with nothing wrong.
@@ -33,7 +34,7 @@ fn write(root: &Path, path: &str, text: &str) {
 }
 
 fn all(root: &Path) -> Vec<Finding> {
-    let known = XdpFeatures::Known { basic: true, redirect: true };
+    let known = Xdp::Driver(XdpFeatures::of(XdpFeatures::BASIC | XdpFeatures::REDIRECT));
     [kernel::examine(root), host::examine(root), interface::examine(root, "eth0", known)].concat()
 }
 
@@ -91,10 +92,10 @@ fn each_fault_is_found_with_what_still_works_and_the_fix() {
 fn a_driver_without_xdp_is_no_obstacle_and_says_what_it_costs() {
     let root = host();
     for (features, state) in [
-        (XdpFeatures::Known { basic: true, redirect: false }, State::Limited),
-        (XdpFeatures::Known { basic: false, redirect: false }, State::Limited),
-        (XdpFeatures::Unknown, State::Limited),
-        (XdpFeatures::NoInterface, State::Missing),
+        (Xdp::Driver(XdpFeatures::of(XdpFeatures::BASIC)), State::Limited),
+        (Xdp::Driver(XdpFeatures::of(0)), State::Limited),
+        (Xdp::Unknown, State::Limited),
+        (Xdp::NoInterface, State::Missing),
     ] {
         let finding = interface::examine(root.path(), "eth0", features).remove(0);
         assert_eq!(finding.state, state, "{features:?}");

@@ -52,7 +52,7 @@ impl Watch {
         if self.namespaces.contains_key(&netns.cloned()) {
             return;
         }
-        if let Ok(monitor) = LinkMonitor::new(netns) {
+        if let Ok(monitor) = port::monitor(netns) {
             let identity = netns.and_then(identity);
             self.namespaces.insert(netns.cloned(), Watched { monitor, identity });
         }

@@ -9,10 +9,10 @@
 use super::{FRAMES, occupied};
 use crate::error::OpenError;
 use crate::interface::cannot_enter;
-use crate::netlink::Link;
 use crate::netns::Netns;
 use crate::spec::{PortSpec, XdpMode};
 use crate::sys::xsk::{self, Shape, XskRx, XskTx};
+use netlink::Link;
 use std::error::Error;
 use std::io;
 use xdp::{AttachError, Hook, Ingress, Loaded};

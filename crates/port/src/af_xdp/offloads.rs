@@ -8,9 +8,9 @@
 
 use crate::error::OpenError;
 use crate::interface::Interface;
-use crate::netlink::Link;
 use crate::peer;
 use crate::settings::{Changed, Place};
+use netlink::Link;
 use std::io;
 use std::path::Path;
 use xdp::Hook;

@@ -2,9 +2,9 @@
 
 use super::Watch;
 use super::hop::{Found, Wanted, look_up};
-use crate::netlink::{Netlink, News, TableMonitor, Via};
 use crate::unprivileged::keep_only;
 use arc_swap::ArcSwap;
+use netlink::{Netlink, News, TableMonitor, Via};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::thread::CapabilitySet;
 use std::io;

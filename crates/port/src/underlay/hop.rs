@@ -1,6 +1,6 @@
 //! One look at the tables: route, interface, neighbour.
 
-use crate::netlink::{Link, Neighbour, Netlink, Route, Via};
+use netlink::{Link, Neighbour, Netlink, Route, Via};
 use rustix::io::Errno;
 use std::fmt;
 use std::io;

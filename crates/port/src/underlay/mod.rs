@@ -21,12 +21,12 @@ mod tests;
 
 pub(crate) use hop::{NextHop, NoHop};
 
-use crate::netlink::{Netlink, TableMonitor};
 use crate::netns::Netns;
 use crate::spec::NetnsRef;
 use arc_swap::{ArcSwap, Guard};
 use follow::Shared;
 use hop::Wanted;
+use netlink::{Netlink, TableMonitor};
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -7,7 +7,6 @@ use super::abi::{
 use super::entries::Entries;
 use super::error::SteerError;
 use super::host::{Host, SHARED_MAPS};
-use super::link::{is_virtual, program_on};
 use super::maps::{self, Maps, access};
 use super::options::{Missed, Options, Placement, QUEUE_MAX, QUEUE_MIN};
 use super::order::Clocks;
@@ -19,6 +18,7 @@ use aya::maps::{CpuMap, MapData};
 use aya::programs::links::{FdLink, PinnedLink};
 use aya::programs::{ProgramFd, ProgramInfo, Xdp, XdpMode};
 use aya::{Ebpf, EbpfError, EbpfLoader};
+use netlink::{Link, Netlink};
 use place::CoreId;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -26,6 +26,19 @@ use std::mem::offset_of;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
+
+/// The interface of that index in the calling thread's namespace; `None` also where the kernel does not answer.
+fn link_at(index: u32) -> Option<Link> {
+    Netlink::new().and_then(|netlink| netlink.link_at(index)).ok().flatten()
+}
+
+fn program_on(index: u32) -> Option<u32> {
+    link_at(index).map(|link| link.xdp_program).filter(|&program| program != 0)
+}
+
+fn is_virtual(index: u32) -> bool {
+    link_at(index).is_some_and(|link| link.is_virtual())
+}
 
 pub(crate) static OBJECT: &[u8] =
     aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/steer.bpf.o"));

@@ -56,7 +56,6 @@ mod index;
 mod key;
 #[cfg(test)]
 mod layout_tests;
-mod link;
 mod maps;
 mod missed;
 mod options;

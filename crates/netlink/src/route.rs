@@ -1,11 +1,11 @@
 //! The route that the kernel takes to an address.
 
-use super::Netlink;
-use super::codec::{
+use crate::codec::{
     NLM_F_DUMP, RTM_GETROUTE, RTM_NEWROUTE, Request, attributes, family, read_address, read_u16,
     read_u32,
 };
-use super::link::nested;
+use crate::link::nested;
+use crate::socket::Netlink;
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -31,29 +31,29 @@ const RTNEXTHOP: usize = 8;
 
 /// What a lookup answered.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Route {
+pub struct Route {
     /// `RTN_…`.
     kind: u8,
     /// Index of the interface that packets leave by; 0: none.
-    pub(crate) interface: u32,
+    pub interface: u32,
     /// Who takes them there, of either family; `None`: their destination itself.
-    pub(crate) gateway: Option<IpAddr>,
+    pub gateway: Option<IpAddr>,
     /// The source address that the kernel would choose.
-    pub(crate) source: Option<IpAddr>,
+    pub source: Option<IpAddr>,
     /// What the route or a router on the way says that the path takes.
-    pub(crate) mtu: Option<u32>,
+    pub mtu: Option<u32>,
     /// Packets get another header on this way (`ip route … encap`).
-    pub(crate) is_encapsulated: bool,
+    pub is_encapsulated: bool,
 }
 
 impl Route {
     /// It leads to another host.
-    pub(crate) fn is_unicast(&self) -> bool {
+    pub fn is_unicast(&self) -> bool {
         self.kind == RTN_UNICAST
     }
 
     /// The type's name.
-    pub(crate) fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> &'static str {
         const NAMES: [&str; 10] = [
             "unspecified",
             "unicast",
@@ -101,13 +101,13 @@ fn via(value: &[u8]) -> Option<IpAddr> {
 
 /// A route of a table, as somebody has set it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct TableRoute {
+pub struct TableRoute {
     /// Its destinations.
-    pub(crate) to: Prefix,
+    pub to: Prefix,
     /// The first one that takes packets there; `None`: their destination itself.
-    pub(crate) gateway: Option<IpAddr>,
+    pub gateway: Option<IpAddr>,
     /// Indices of the interfaces that packets leave by.
-    pub(crate) interfaces: Vec<u32>,
+    pub interfaces: Vec<u32>,
 }
 
 impl TableRoute {
@@ -150,14 +150,14 @@ fn hops(mut bytes: &[u8]) -> impl Iterator<Item = (u32, &[u8])> {
 
 /// Addresses that begin alike: those that a change of a route can concern.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Prefix {
+pub struct Prefix {
     address: IpAddr,
     len: u8,
 }
 
 impl Prefix {
     /// The destinations of the route in the body of an `RTM_NEWROUTE` or `RTM_DELROUTE`.
-    pub(super) fn parse(body: &[u8]) -> Option<Self> {
+    pub(crate) fn parse(body: &[u8]) -> Option<Self> {
         let (header, rest) = body.split_first_chunk::<RTMSG>()?;
         // A default route has no `RTA_DST`.
         let any: IpAddr = match i32::from(header[0]) {
@@ -171,12 +171,12 @@ impl Prefix {
     }
 
     /// Whether every address of its family is among them.
-    pub(crate) fn is_default(&self) -> bool {
+    pub fn is_default(&self) -> bool {
         self.len == 0
     }
 
     /// Whether the address is among them.
-    pub(super) fn contains(&self, address: IpAddr) -> bool {
+    pub(crate) fn contains(&self, address: IpAddr) -> bool {
         let alike = match (self.address, address) {
             (IpAddr::V4(own), IpAddr::V4(other)) => {
                 (own.to_bits() ^ other.to_bits()).leading_zeros()
@@ -199,7 +199,7 @@ impl fmt::Display for Prefix {
 
 impl Netlink {
     /// The routes of all tables, both families, that lead to other hosts and were set by somebody else than the kernel.
-    pub(crate) fn routes(&self) -> io::Result<Vec<TableRoute>> {
+    pub fn routes(&self) -> io::Result<Vec<TableRoute>> {
         let mut found = Vec::new();
         let request = Request::new(RTM_GETROUTE, &[0; RTMSG]).flagged(NLM_F_DUMP);
         self.ask(request, |message| {
@@ -214,7 +214,7 @@ impl Netlink {
     ///
     /// # Errors
     /// There is none or, of IPv4, the source is not ours (`ENETUNREACH`); one forbids it (`EHOSTUNREACH`, `EACCES`, `EINVAL`).
-    pub(crate) fn route(&self, to: IpAddr, source: Option<IpAddr>) -> io::Result<Route> {
+    pub fn route(&self, to: IpAddr, source: Option<IpAddr>) -> io::Result<Route> {
         let mut header = [0; RTMSG];
         let bits = if to.is_ipv4() { 32 } else { 128 };
         (header[0], header[1]) = (family(to), bits);

@@ -1,12 +1,12 @@
 //! Which of a namespace's tables changed: links, neighbours, routes, rules, addresses.
 
-use super::codec::{
+use crate::codec::{
     Message, RTM_DELADDR, RTM_DELNEIGH, RTM_DELROUTE, RTM_NEWADDR, RTM_NEWNEIGH, RTM_NEWROUTE,
     messages,
 };
-use super::neighbour::Via;
-use super::route::Prefix;
-use super::{DATAGRAM, socket};
+use crate::neighbour::Via;
+use crate::route::Prefix;
+use crate::socket::{DATAGRAM, socket};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SocketFlags};
 use std::collections::HashSet;
@@ -22,7 +22,7 @@ const PREFIXES: usize = 64;
 
 /// What changed since the last look.
 #[derive(Default, Debug)]
-pub(crate) struct News {
+pub struct News {
     /// Something that any route may depend on, or more than there was room for.
     everything: bool,
     /// Addresses of the namespace.
@@ -33,17 +33,17 @@ pub(crate) struct News {
 
 impl News {
     /// An address came or went.
-    pub(crate) fn has_addresses(&self) -> bool {
+    pub fn has_addresses(&self) -> bool {
         self.addresses
     }
 
     /// There is some.
-    pub(crate) fn is_some(&self) -> bool {
+    pub fn is_some(&self) -> bool {
         self.everything || !self.neighbours.is_empty() || !self.prefixes.is_empty()
     }
 
     /// The way to `to`, by the neighbour `via` when last looked at, may be another now.
-    pub(crate) fn concerns(&self, to: IpAddr, via: Option<Via>) -> bool {
+    pub fn concerns(&self, to: IpAddr, via: Option<Via>) -> bool {
         self.everything
             || via.is_some_and(|via| self.neighbours.contains(&via))
             || self.prefixes.iter().any(|prefix| prefix.contains(to))
@@ -68,14 +68,14 @@ impl News {
 }
 
 /// Listens to one namespace.
-pub(crate) struct TableMonitor {
+pub struct TableMonitor {
     socket: OwnedFd,
     datagram: Vec<u8>,
 }
 
 impl TableMonitor {
     /// Begins to listen to the calling thread's namespace.
-    pub(crate) fn new() -> io::Result<Self> {
+    pub fn new() -> io::Result<Self> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let groups = GROUPS.iter().fold(0, |groups, group| groups | 1 << (group - 1));
         Ok(Self { socket: socket(None, flags, groups)?, datagram: vec![0; DATAGRAM] })
@@ -84,7 +84,7 @@ impl TableMonitor {
     /// All news so far, without waiting. Wait for the descriptor ([`AsFd`]) to be readable.
     ///
     /// The kernel tells some before it is done (a route that goes is announced and then removed): look again a little later.
-    pub(crate) fn news(&mut self) -> News {
+    pub fn news(&mut self) -> News {
         let mut news = News::default();
         loop {
             match rustix::net::recv(&self.socket, &mut self.datagram[..], RecvFlags::empty()) {
@@ -109,8 +109,8 @@ impl AsFd for TableMonitor {
 
 #[cfg(test)]
 mod tests {
-    use super::super::codec::{RTM_NEWLINK, Request};
     use super::*;
+    use crate::codec::{RTM_NEWLINK, Request};
     use proptest::prelude::*;
 
     const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 2));

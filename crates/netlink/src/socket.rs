@@ -1,31 +1,10 @@
-//! Interfaces, routes, neighbours and addresses as the kernel tells them, and changes to them: one blocking rtnetlink socket.
-//!
-//! A socket belongs to the namespace it was made in. The messages are written here and not taken from a crate: nine request
-//! shapes and two dozen attributes are shorter than the use of a general library, and a strict one breaks on newer kernels.
+//! One blocking netlink socket: requests, answers, and changes of interfaces.
 
-mod address;
-mod codec;
-mod events;
-mod features;
-mod generic;
-mod link;
-mod neighbour;
-mod news;
-mod offload;
-mod route;
-
-pub use events::{LinkEvent, LinkMonitor};
-pub(crate) use features::{XdpFeatures, xdp_features};
-pub use link::{Link, Peer};
-pub(crate) use neighbour::{Neighbour, Via};
-pub(crate) use news::{News, TableMonitor};
-pub(crate) use offload::Offloads;
-pub(crate) use route::{Prefix, Route};
-
-use codec::{
-    Message, NLM_F_DUMP, NLMSG_DONE, NLMSG_ERROR, RTM_GETLINK, RTM_GETNSID, RTM_NEWLINK, Request,
-    messages, read_u32, terminated,
+use crate::codec::{
+    self, Message, NLM_F_DUMP, NLMSG_DONE, NLMSG_ERROR, RTM_GETLINK, RTM_GETNSID, RTM_NEWLINK,
+    Request, messages, read_u32, terminated,
 };
+use crate::link::{self, Link};
 use rustix::io::retry_on_intr;
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
@@ -38,51 +17,54 @@ use std::time::Duration;
 const NETNSA_NSID: u16 = 1;
 const NETNSA_FD: u16 = 3;
 /// One message with all attributes of an interface with many virtual functions stays below this.
-const DATAGRAM: usize = 64 * 1024;
+pub(crate) const DATAGRAM: usize = 64 * 1024;
 /// The kernel answers at once; a bound so that a bug cannot hang the control thread.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A request socket.
-pub(crate) struct Netlink {
+pub struct Netlink {
     socket: OwnedFd,
     sequence: Cell<u32>,
 }
 
 /// What to change on an interface.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Change {
+pub enum Change {
+    /// Administratively up or down.
     Up(bool),
+    /// Its MTU.
     Mtu(u32),
+    /// Its MAC address.
     Mac([u8; 6]),
 }
 
 impl Netlink {
     /// A socket in the calling thread's namespace.
-    pub(crate) fn new() -> io::Result<Self> {
+    pub fn new() -> io::Result<Self> {
         Self::of(None)
     }
 
     /// A socket of another protocol than `NETLINK_ROUTE`.
-    fn of(protocol: Option<Protocol>) -> io::Result<Self> {
+    pub(crate) fn of(protocol: Option<Protocol>) -> io::Result<Self> {
         let socket = socket(protocol, SocketFlags::CLOEXEC, 0)?;
         set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE))?;
         Ok(Self { socket, sequence: Cell::new(1) })
     }
 
     /// The interface of that name, or `None`.
-    pub(crate) fn link(&self, name: &str) -> io::Result<Option<Link>> {
+    pub fn link(&self, name: &str) -> io::Result<Option<Link>> {
         self.find(
             Request::new(RTM_GETLINK, &ifinfomsg(0, 0, 0)).attribute(link::NAME, &terminated(name)),
         )
     }
 
     /// The interface of that index, or `None`.
-    pub(crate) fn link_at(&self, index: u32) -> io::Result<Option<Link>> {
+    pub fn link_at(&self, index: u32) -> io::Result<Option<Link>> {
         self.find(Request::new(RTM_GETLINK, &ifinfomsg(index, 0, 0)))
     }
 
     /// All interfaces of the namespace.
-    pub(crate) fn links(&self) -> io::Result<Vec<Link>> {
+    pub fn links(&self) -> io::Result<Vec<Link>> {
         let mut found = Vec::new();
         let request = Request::new(RTM_GETLINK, &ifinfomsg(0, 0, 0)).flagged(NLM_F_DUMP);
         self.ask(request, |message| {
@@ -107,7 +89,7 @@ impl Netlink {
     }
 
     /// Changes an interface.
-    pub(crate) fn change(&self, index: u32, change: Change) -> io::Result<()> {
+    pub fn change(&self, index: u32, change: Change) -> io::Result<()> {
         let plain = || Request::new(RTM_NEWLINK, &ifinfomsg(index, 0, 0));
         let request = match change {
             Change::Up(up) => Request::new(RTM_NEWLINK, &ifinfomsg(index, u32::from(up), 1)),
@@ -118,7 +100,7 @@ impl Netlink {
     }
 
     /// The number that this socket's namespace gives to the namespace `file`, or `None`.
-    pub(crate) fn netns_id(&self, file: &impl AsRawFd) -> io::Result<Option<u32>> {
+    pub fn netns_id(&self, file: &impl AsRawFd) -> io::Result<Option<u32>> {
         let mut id = None;
         let request = Request::new(RTM_GETNSID, &[0; 4])
             .attribute(NETNSA_FD, &file.as_raw_fd().to_ne_bytes());
@@ -132,7 +114,11 @@ impl Netlink {
     }
 
     /// Sends a request, hands every answer to `take`, and waits for the acknowledgement, or for the end of a dump.
-    fn ask(&self, request: Request, mut take: impl FnMut(Message<'_>)) -> io::Result<()> {
+    pub(crate) fn ask(
+        &self,
+        request: Request,
+        mut take: impl FnMut(Message<'_>),
+    ) -> io::Result<()> {
         let sequence = self.sequence.replace(self.sequence.get().wrapping_add(1));
         rustix::net::send(&self.socket, &request.finish(sequence), SendFlags::empty())?;
         let mut datagram = vec![0; DATAGRAM];
@@ -161,7 +147,11 @@ fn acknowledged(body: &[u8]) -> io::Result<()> {
 }
 
 /// No protocol is `NETLINK_ROUTE`, whose number is 0.
-fn socket(protocol: Option<Protocol>, flags: SocketFlags, groups: u32) -> io::Result<OwnedFd> {
+pub(crate) fn socket(
+    protocol: Option<Protocol>,
+    flags: SocketFlags,
+    groups: u32,
+) -> io::Result<OwnedFd> {
     let socket =
         rustix::net::socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, protocol)?;
     rustix::net::bind(&socket, &SocketAddrNetlink::new(0, groups))?;

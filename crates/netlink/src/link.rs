@@ -1,26 +1,27 @@
 //! A network interface as rtnetlink tells it.
 
-use super::codec::{attributes, read_u32, text};
+use crate::codec::{attributes, read_u32, text};
 
 /// `struct ifinfomsg`: `family` 0, `type` 2..4, `index` 4..8, `flags` 8..12, `change` 12..16.
-pub(super) const IFINFOMSG: usize = 16;
+pub(crate) const IFINFOMSG: usize = 16;
 
 // `IFLA_…` (linux/if_link.h).
-pub(super) const ADDRESS: u16 = 1;
-pub(super) const NAME: u16 = 3;
-pub(super) const MTU: u16 = 4;
-pub(super) const LINK: u16 = 5;
-pub(super) const QDISC: u16 = 6;
-pub(super) const MASTER: u16 = 10;
-pub(super) const LINKINFO: u16 = 18;
-pub(super) const AF_SPEC: u16 = 26;
-pub(super) const NUM_RX_QUEUES: u16 = 32;
-pub(super) const CARRIER: u16 = 33;
-pub(super) const LINK_NETNSID: u16 = 37;
-pub(super) const XDP: u16 = 43;
-pub(super) const MIN_MTU: u16 = 50;
-pub(super) const MAX_MTU: u16 = 51;
+pub(crate) const ADDRESS: u16 = 1;
+pub(crate) const NAME: u16 = 3;
+pub(crate) const MTU: u16 = 4;
+pub(crate) const LINK: u16 = 5;
+pub(crate) const QDISC: u16 = 6;
+pub(crate) const MASTER: u16 = 10;
+pub(crate) const LINKINFO: u16 = 18;
+pub(crate) const AF_SPEC: u16 = 26;
+pub(crate) const NUM_RX_QUEUES: u16 = 32;
+pub(crate) const CARRIER: u16 = 33;
+pub(crate) const LINK_NETNSID: u16 = 37;
+pub(crate) const XDP: u16 = 43;
+pub(crate) const MIN_MTU: u16 = 50;
+pub(crate) const MAX_MTU: u16 = 51;
 const INFO_KIND: u16 = 1;
+const XDP_ATTACHED: u16 = 2;
 const XDP_PROG_ID: u16 = 4;
 const INET6_CONF: u16 = 2;
 /// Where it is among the numbers of `INET6_CONF` (`DEVCONF_MTU6`, linux/ipv6.h).
@@ -41,7 +42,7 @@ pub struct Link {
     /// MTU.
     pub mtu: u32,
     /// IPv6's own MTU, which a router may have advertised as less than the interface's; `None` without IPv6.
-    pub(crate) ipv6_mtu: Option<u32>,
+    pub ipv6_mtu: Option<u32>,
     /// Least and greatest MTU that the driver takes; a greatest of 0 means that it does not say.
     pub mtu_range: (u32, u32),
     /// Administratively up.
@@ -54,12 +55,39 @@ pub struct Link {
     pub qdisc: String,
     /// The XDP program attached, 0 for none.
     pub xdp_program: u32,
+    /// Where it runs.
+    pub xdp_attached: XdpAttached,
     /// A veth's other end.
     pub peer: Option<Peer>,
     /// The interface of this namespace that it stands on: a VLAN's, a macvlan's, a tunnel's.
-    pub(crate) lower: Option<u32>,
+    pub lower: Option<u32>,
     /// The bridge, bond or other interface that it is a member of.
-    pub(crate) master: Option<u32>,
+    pub master: Option<u32>,
+}
+
+/// Where an interface's XDP program runs (`XDP_ATTACHED_…`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum XdpAttached {
+    /// There is none.
+    #[default]
+    Nowhere,
+    /// In the driver.
+    Native,
+    /// Behind the driver.
+    Generic,
+    /// On the card, or at several places.
+    Elsewhere,
+}
+
+impl XdpAttached {
+    fn of(value: Option<&[u8]>) -> Self {
+        match value.and_then(<[u8]>::first) {
+            None | Some(0) => Self::Nowhere,
+            Some(1) => Self::Native,
+            Some(2) => Self::Generic,
+            Some(_) => Self::Elsewhere,
+        }
+    }
 }
 
 /// A veth's other end, as the kernel tells it to this end.
@@ -72,8 +100,13 @@ pub struct Peer {
 }
 
 impl Link {
+    /// Whether the kernel made it (veth, TAP …): what it receives was sent on this host, and no device has finished its checksums.
+    pub fn is_virtual(&self) -> bool {
+        !self.kind.is_empty()
+    }
+
     /// Reads the body of an `RTM_NEWLINK` or `RTM_DELLINK`.
-    pub(super) fn parse(body: &[u8]) -> Option<Self> {
+    pub(crate) fn parse(body: &[u8]) -> Option<Self> {
         let (header, rest) = body.split_first_chunk::<IFINFOMSG>()?;
         let mut link = Self {
             index: read_u32(&header[4..])?,
@@ -108,7 +141,10 @@ impl Link {
             CARRIER => self.carrier = value.first() == Some(&1),
             LINKINFO => self.kind = nested(value, INFO_KIND).map(text).unwrap_or_default(),
             AF_SPEC => self.ipv6_mtu = ipv6_mtu(value),
-            XDP => self.xdp_program = nested(value, XDP_PROG_ID).and_then(read_u32).unwrap_or(0),
+            XDP => {
+                self.xdp_program = nested(value, XDP_PROG_ID).and_then(read_u32).unwrap_or(0);
+                self.xdp_attached = XdpAttached::of(nested(value, XDP_ATTACHED));
+            }
             _ => {}
         }
     }
@@ -119,6 +155,6 @@ fn ipv6_mtu(families: &[u8]) -> Option<u32> {
     conf.get(4 * MTU6..).and_then(read_u32)
 }
 
-pub(super) fn nested(bytes: &[u8], wanted: u16) -> Option<&[u8]> {
+pub(crate) fn nested(bytes: &[u8], wanted: u16) -> Option<&[u8]> {
     attributes(bytes).find(|&(kind, _)| kind == wanted).map(|(_, value)| value)
 }

@@ -6,25 +6,25 @@
 
 use std::net::IpAddr;
 
-pub(super) const NLMSG_ERROR: u16 = 2;
-pub(super) const NLMSG_DONE: u16 = 3;
-pub(super) const NLM_F_REQUEST: u16 = 1;
-pub(super) const NLM_F_ACK: u16 = 4;
-pub(super) const NLM_F_DUMP: u16 = 0x300;
-pub(super) const NLM_F_CREATE: u16 = 0x400;
-pub(super) const RTM_NEWLINK: u16 = 16;
-pub(super) const RTM_DELLINK: u16 = 17;
-pub(super) const RTM_GETLINK: u16 = 18;
-pub(super) const RTM_NEWADDR: u16 = 20;
-pub(super) const RTM_DELADDR: u16 = 21;
-pub(super) const RTM_GETADDR: u16 = 22;
-pub(super) const RTM_NEWROUTE: u16 = 24;
-pub(super) const RTM_DELROUTE: u16 = 25;
-pub(super) const RTM_GETROUTE: u16 = 26;
-pub(super) const RTM_NEWNEIGH: u16 = 28;
-pub(super) const RTM_DELNEIGH: u16 = 29;
-pub(super) const RTM_GETNEIGH: u16 = 30;
-pub(super) const RTM_GETNSID: u16 = 90;
+pub(crate) const NLMSG_ERROR: u16 = 2;
+pub(crate) const NLMSG_DONE: u16 = 3;
+pub(crate) const NLM_F_REQUEST: u16 = 1;
+pub(crate) const NLM_F_ACK: u16 = 4;
+pub(crate) const NLM_F_DUMP: u16 = 0x300;
+pub(crate) const NLM_F_CREATE: u16 = 0x400;
+pub(crate) const RTM_NEWLINK: u16 = 16;
+pub(crate) const RTM_DELLINK: u16 = 17;
+pub(crate) const RTM_GETLINK: u16 = 18;
+pub(crate) const RTM_NEWADDR: u16 = 20;
+pub(crate) const RTM_DELADDR: u16 = 21;
+pub(crate) const RTM_GETADDR: u16 = 22;
+pub(crate) const RTM_NEWROUTE: u16 = 24;
+pub(crate) const RTM_DELROUTE: u16 = 25;
+pub(crate) const RTM_GETROUTE: u16 = 26;
+pub(crate) const RTM_NEWNEIGH: u16 = 28;
+pub(crate) const RTM_DELNEIGH: u16 = 29;
+pub(crate) const RTM_GETNEIGH: u16 = 30;
+pub(crate) const RTM_GETNSID: u16 = 90;
 
 const MESSAGE_HEADER: usize = 16;
 const ATTRIBUTE_HEADER: usize = 4;
@@ -38,11 +38,11 @@ const fn align(len: usize) -> usize {
 }
 
 /// A message being written.
-pub(super) struct Request(Vec<u8>);
+pub(crate) struct Request(Vec<u8>);
 
 impl Request {
     /// A message of type `kind` beginning with the fixed part `body`.
-    pub(super) fn new(kind: u16, body: &[u8]) -> Self {
+    pub(crate) fn new(kind: u16, body: &[u8]) -> Self {
         let mut bytes = vec![0; MESSAGE_HEADER];
         bytes[4..6].copy_from_slice(&kind.to_ne_bytes());
         bytes[6..8].copy_from_slice(&(NLM_F_REQUEST | NLM_F_ACK).to_ne_bytes());
@@ -51,14 +51,14 @@ impl Request {
     }
 
     /// The same with these flags, too.
-    pub(super) fn flagged(mut self, flags: u16) -> Self {
+    pub(crate) fn flagged(mut self, flags: u16) -> Self {
         let flags = u16::from_ne_bytes([self.0[6], self.0[7]]) | flags;
         self.0[6..8].copy_from_slice(&flags.to_ne_bytes());
         self
     }
 
     /// Appends an attribute whose value is an IP address.
-    pub(super) fn address(self, kind: u16, value: IpAddr) -> Self {
+    pub(crate) fn address(self, kind: u16, value: IpAddr) -> Self {
         match value {
             IpAddr::V4(value) => self.attribute(kind, &value.octets()),
             IpAddr::V6(value) => self.attribute(kind, &value.octets()),
@@ -66,7 +66,7 @@ impl Request {
     }
 
     /// Appends an attribute.
-    pub(super) fn attribute(mut self, kind: u16, value: &[u8]) -> Self {
+    pub(crate) fn attribute(mut self, kind: u16, value: &[u8]) -> Self {
         let len = (ATTRIBUTE_HEADER + value.len()) as u16;
         self.0.extend_from_slice(&len.to_ne_bytes());
         self.0.extend_from_slice(&kind.to_ne_bytes());
@@ -76,7 +76,7 @@ impl Request {
     }
 
     /// Appends an attribute whose value is the attributes that `fill` appends.
-    pub(super) fn nested(self, kind: u16, fill: impl FnOnce(Self) -> Self) -> Self {
+    pub(crate) fn nested(self, kind: u16, fill: impl FnOnce(Self) -> Self) -> Self {
         let start = self.0.len();
         let mut filled = fill(self.attribute(kind | NESTED, &[]));
         let len = (filled.0.len() - start) as u16;
@@ -85,7 +85,7 @@ impl Request {
     }
 
     /// The finished bytes.
-    pub(super) fn finish(mut self, sequence: u32) -> Vec<u8> {
+    pub(crate) fn finish(mut self, sequence: u32) -> Vec<u8> {
         let len = self.0.len() as u32;
         self.0[0..4].copy_from_slice(&len.to_ne_bytes());
         self.0[8..12].copy_from_slice(&sequence.to_ne_bytes());
@@ -95,17 +95,17 @@ impl Request {
 
 /// A message received.
 #[derive(Clone, Copy)]
-pub(super) struct Message<'a> {
+pub(crate) struct Message<'a> {
     /// `RTM_…` or `NLMSG_…`.
-    pub(super) kind: u16,
+    pub(crate) kind: u16,
     /// Which request it answers; 0 for events.
-    pub(super) sequence: u32,
+    pub(crate) sequence: u32,
     /// What follows the header.
-    pub(super) body: &'a [u8],
+    pub(crate) body: &'a [u8],
 }
 
 /// The messages in a datagram; stops at the first one that does not fit.
-pub(super) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Message<'_>> {
+pub(crate) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Message<'_>> {
     std::iter::from_fn(move || {
         let len = read_u32(bytes)? as usize;
         let message = bytes.get(..len).filter(|message| message.len() >= MESSAGE_HEADER)?;
@@ -117,7 +117,7 @@ pub(super) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Message<'_>> {
 }
 
 /// The attributes in `bytes`; stops at the first one that does not fit.
-pub(super) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+pub(crate) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let len = read_u16(bytes)? as usize;
         let kind = read_u16(bytes.get(2..)?)? & !TYPE_FLAGS;
@@ -128,36 +128,36 @@ pub(super) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])>
 }
 
 /// The first two bytes as a number.
-pub(super) fn read_u16(bytes: &[u8]) -> Option<u16> {
+pub(crate) fn read_u16(bytes: &[u8]) -> Option<u16> {
     bytes.first_chunk().map(|bytes| u16::from_ne_bytes(*bytes))
 }
 
 /// The first four bytes as a number.
-pub(super) fn read_u32(bytes: &[u8]) -> Option<u32> {
+pub(crate) fn read_u32(bytes: &[u8]) -> Option<u32> {
     bytes.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes))
 }
 
 /// The name with the 0 that ends it.
-pub(super) fn terminated(name: &str) -> Vec<u8> {
+pub(crate) fn terminated(name: &str) -> Vec<u8> {
     let mut bytes = name.as_bytes().to_vec();
     bytes.push(0);
     bytes
 }
 
 /// The text before the first 0.
-pub(super) fn text(value: &[u8]) -> String {
+pub(crate) fn text(value: &[u8]) -> String {
     let text = value.split(|byte| *byte == 0).next().unwrap_or_default();
     String::from_utf8_lossy(text).into_owned()
 }
 
 /// An address: its family is as the number of bytes says.
-pub(super) fn read_address(bytes: &[u8]) -> Option<IpAddr> {
+pub(crate) fn read_address(bytes: &[u8]) -> Option<IpAddr> {
     let v4 = || <[u8; 4]>::try_from(bytes).ok().map(IpAddr::from);
     v4().or_else(|| <[u8; 16]>::try_from(bytes).ok().map(IpAddr::from))
 }
 
 /// `AF_INET` or `AF_INET6`.
-pub(super) fn family(address: IpAddr) -> u8 {
+pub(crate) fn family(address: IpAddr) -> u8 {
     let family = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
     family as u8
 }

@@ -1,8 +1,8 @@
 //! Offloads of an interface by name, as `ethtool -k` shows them: generic netlink's family `ethtool` (linux/ethtool_netlink.h, Linux 5.7).
 
-use super::codec::{Request, attributes, terminated, text};
-use super::generic::Family;
-use super::link::nested;
+use crate::codec::{Request, attributes, terminated, text};
+use crate::generic::Family;
+use crate::link::nested;
 use std::io;
 
 const FEATURES_GET: u8 = 11;
@@ -17,11 +17,11 @@ const BIT_NAME: u16 = 2;
 const BIT_VALUE: u16 = 3;
 
 /// Reads and sets the offloads of interfaces; belongs to the namespace it was made in.
-pub(crate) struct Offloads(Family);
+pub struct Offloads(Family);
 
 /// The offloads of one interface that are on.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct OffloadState {
+pub struct OffloadState {
     /// Asked for, by the driver's default or by the user.
     wanted: Vec<String>,
     /// In force.
@@ -30,12 +30,12 @@ pub(crate) struct OffloadState {
 
 impl OffloadState {
     /// Those of `names` that were asked for.
-    pub(crate) fn wanted(&self, names: &[&str]) -> Vec<String> {
+    pub fn wanted(&self, names: &[&str]) -> Vec<String> {
         self.wanted.iter().filter(|name| names.contains(&&***name)).cloned().collect()
     }
 
     /// Those of `names` that are in force.
-    pub(crate) fn active(&self, names: &[&str]) -> Vec<String> {
+    pub fn active(&self, names: &[&str]) -> Vec<String> {
         self.active.iter().filter(|name| names.contains(&&***name)).cloned().collect()
     }
 }
@@ -45,12 +45,12 @@ impl Offloads {
     ///
     /// # Errors
     /// `Unsupported` for a kernel without this family.
-    pub(crate) fn new() -> io::Result<Self> {
+    pub fn new() -> io::Result<Self> {
         Family::open("ethtool")?.map(Self).ok_or_else(|| io::ErrorKind::Unsupported.into())
     }
 
     /// The offloads of the interface of that index.
-    pub(crate) fn state(&self, index: u32) -> io::Result<OffloadState> {
+    pub fn state(&self, index: u32) -> io::Result<OffloadState> {
         let mut state = OffloadState::default();
         self.0.ask(self.request(FEATURES_GET, index), |answer| {
             for (kind, bits) in attributes(answer) {
@@ -65,7 +65,7 @@ impl Offloads {
     }
 
     /// Asks for these offloads, or for none of them; what the driver has fixed stays. Needs `CAP_NET_ADMIN`.
-    pub(crate) fn set<S: AsRef<str>>(&self, index: u32, names: &[S], on: bool) -> io::Result<()> {
+    pub fn set<S: AsRef<str>>(&self, index: u32, names: &[S], on: bool) -> io::Result<()> {
         let bit = |request: Request, name: &S| {
             request.nested(BITS_BIT, |bit| {
                 let named = bit.attribute(BIT_NAME, &terminated(name.as_ref()));

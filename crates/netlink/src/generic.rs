@@ -2,8 +2,8 @@
 //!
 //! The messages have a header of 4 bytes (`cmd`, `version`, 2 reserved) before their attributes.
 
-use super::Netlink;
-use super::codec::{Request, attributes, read_u16, terminated};
+use crate::codec::{Request, attributes, read_u16, terminated};
+use crate::socket::Netlink;
 use rustix::net::netlink;
 use std::io;
 
@@ -16,14 +16,14 @@ const VERSION: u8 = 1;
 const HEADER: usize = 4;
 
 /// A family of the kernel's, and the socket to ask it by.
-pub(crate) struct Family {
+pub struct Family {
     netlink: Netlink,
     id: u16,
 }
 
 impl Family {
     /// Finds the family of that name, in the calling thread's namespace; `None` where the kernel has none.
-    pub(crate) fn open(name: &str) -> io::Result<Option<Self>> {
+    pub fn open(name: &str) -> io::Result<Option<Self>> {
         let control = Self { netlink: Netlink::of(Some(netlink::GENERIC))?, id: GENL_ID_CTRL };
         let named = control.request(CTRL_CMD_GETFAMILY);
         let named = named.attribute(CTRL_ATTR_FAMILY_NAME, &terminated(name));
@@ -34,17 +34,17 @@ impl Family {
     }
 
     /// A message that begins with this command.
-    pub(super) fn request(&self, command: u8) -> Request {
+    pub(crate) fn request(&self, command: u8) -> Request {
         Request::new(self.id, &[command, VERSION, 0, 0])
     }
 
     /// Sends a request and hands the attributes of every answer to `take`.
-    pub(super) fn ask(&self, request: Request, mut take: impl FnMut(&[u8])) -> io::Result<()> {
+    pub(crate) fn ask(&self, request: Request, mut take: impl FnMut(&[u8])) -> io::Result<()> {
         self.netlink.ask(request, |message| take(message.body.get(HEADER..).unwrap_or_default()))
     }
 
     /// The first attribute of this kind in the answers.
-    pub(super) fn first<T>(
+    pub(crate) fn first<T>(
         &self,
         request: Request,
         kind: u16,

@@ -1,9 +1,9 @@
 //! The addresses of a namespace.
 
-use super::Netlink;
-use super::codec::{
+use crate::codec::{
     NLM_F_DUMP, RTM_GETADDR, RTM_NEWADDR, Request, attributes, read_address, read_u32,
 };
+use crate::socket::Netlink;
 use std::io;
 use std::net::IpAddr;
 
@@ -17,25 +17,25 @@ const IFA_F_TENTATIVE: u32 = 0x40;
 
 /// An address and the interface that has it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct InterfaceAddress {
+pub struct InterfaceAddress {
     /// Index of the interface.
-    pub(crate) interface: u32,
+    pub interface: u32,
     /// This end's.
-    pub(crate) address: IpAddr,
+    pub address: IpAddr,
     /// Bits that its network has in common.
-    pub(crate) prefix_len: u8,
+    pub prefix_len: u8,
 }
 
 impl Netlink {
     /// All addresses of the namespace that it answers to: not those that another host may turn out to have (RFC 4862 §5.4).
     ///
     /// One that changes meanwhile may be missing or not: news of it follows.
-    pub(crate) fn addresses(&self) -> io::Result<Vec<IpAddr>> {
+    pub fn addresses(&self) -> io::Result<Vec<IpAddr>> {
         Ok(self.interface_addresses()?.into_iter().map(|found| found.address).collect())
     }
 
     /// The addresses of [`Netlink::addresses`], each with its interface.
-    pub(crate) fn interface_addresses(&self) -> io::Result<Vec<InterfaceAddress>> {
+    pub fn interface_addresses(&self) -> io::Result<Vec<InterfaceAddress>> {
         let mut found = Vec::new();
         let request = Request::new(RTM_GETADDR, &[0; IFADDRMSG]).flagged(NLM_F_DUMP);
         self.ask(request, |message| {

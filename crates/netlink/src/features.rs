@@ -1,6 +1,6 @@
 //! XDP features of an interface's driver: generic netlink's family `netdev` (linux/netdev.h, Linux 6.3).
 
-use super::generic::Family;
+use crate::generic::Family;
 use std::io;
 
 const NETDEV_CMD_DEV_GET: u8 = 1;
@@ -9,21 +9,33 @@ const NETDEV_A_DEV_XDP_FEATURES: u16 = 3;
 
 /// `NETDEV_XDP_ACT_…`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct XdpFeatures(u64);
+pub struct XdpFeatures(u64);
 
 impl XdpFeatures {
-    const BASIC: u64 = 1;
-    const REDIRECT: u64 = 2;
+    /// From the kernel's bits.
+    pub const fn of(bits: u64) -> Self {
+        Self(bits)
+    }
 
-    /// The driver runs programs, and they may redirect.
-    pub(crate) fn can_redirect(self) -> bool {
+    /// `NETDEV_XDP_ACT_BASIC`.
+    pub const BASIC: u64 = 1;
+    /// `NETDEV_XDP_ACT_REDIRECT`.
+    pub const REDIRECT: u64 = 2;
+
+    /// Whether the driver runs programs.
+    pub fn runs_programs(self) -> bool {
+        self.0 & Self::BASIC != 0
+    }
+
+    /// Whether the driver runs programs, and they may redirect.
+    pub fn can_redirect(self) -> bool {
         let both = Self::BASIC | Self::REDIRECT;
         self.0 & both == both
     }
 }
 
 /// The features of the interface of that index, in the calling thread's namespace; `None` where the kernel is too old to tell.
-pub(crate) fn xdp_features(index: u32) -> io::Result<Option<XdpFeatures>> {
+pub fn xdp_features(index: u32) -> io::Result<Option<XdpFeatures>> {
     let Some(family) = Family::open("netdev")? else { return Ok(None) };
     let request = family.request(NETDEV_CMD_DEV_GET);
     let request = request.attribute(NETDEV_A_DEV_IFINDEX, &index.to_ne_bytes());

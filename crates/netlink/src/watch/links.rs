@@ -1,9 +1,8 @@
 //! What happens to the interfaces of a namespace, as it happens.
 
-use super::codec::{RTM_DELLINK, RTM_NEWLINK, messages};
-use super::{DATAGRAM, Link, socket};
-use crate::netns::Netns;
-use crate::spec::NetnsRef;
+use crate::codec::{RTM_DELLINK, RTM_NEWLINK, messages};
+use crate::link::Link;
+use crate::socket::{DATAGRAM, socket};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SocketFlags};
 use std::io;
@@ -35,14 +34,13 @@ pub struct LinkMonitor {
 }
 
 impl LinkMonitor {
-    /// Begins to listen; `None` is the node's own namespace.
+    /// Begins to listen to the calling thread's namespace.
     ///
     /// # Errors
-    /// The namespace cannot be entered.
-    pub fn new(netns: Option<&NetnsRef>) -> io::Result<Self> {
+    /// The kernel refuses a socket.
+    pub fn new() -> io::Result<Self> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let socket = Netns::open(netns)?.run(|| socket(None, flags, GROUP_LINK))??;
-        Ok(Self { socket, datagram: vec![0; DATAGRAM] })
+        Ok(Self { socket: socket(None, flags, GROUP_LINK)?, datagram: vec![0; DATAGRAM] })
     }
 
     /// All news so far, without waiting. Wait for the descriptor ([`AsFd`]) to be readable.

@@ -1,10 +1,10 @@
 //! A neighbour as rtnetlink tells it: the MAC behind an address on an interface.
 
-use super::Netlink;
-use super::codec::{
+use crate::codec::{
     NLM_F_CREATE, RTM_GETNEIGH, RTM_NEWNEIGH, Request, attributes, family, read_address, read_u16,
     read_u32,
 };
+use crate::socket::Netlink;
 use std::io;
 use std::net::IpAddr;
 
@@ -25,16 +25,16 @@ const CONFIRMED: u16 = REACHABLE | NOARP | PERMANENT;
 
 /// Who is asked for: an address on an interface.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Via {
+pub struct Via {
     /// Index of the interface.
-    pub(crate) interface: u32,
+    pub interface: u32,
     /// Of either family, whatever the packets' is.
-    pub(crate) address: IpAddr,
+    pub address: IpAddr,
 }
 
 /// What the kernel knows of a neighbour.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Neighbour {
+pub struct Neighbour {
     /// `NUD_…`.
     state: u16,
     /// Of 6 bytes, or none.
@@ -43,18 +43,18 @@ pub(crate) struct Neighbour {
 
 impl Neighbour {
     /// Where frames to it go, perhaps while the kernel finds out whether it is still there.
-    pub(crate) fn mac(&self) -> Option<[u8; 6]> {
+    pub fn mac(&self) -> Option<[u8; 6]> {
         self.mac.filter(|_| self.state & (CONFIRMED | STALE | DELAY | PROBE) != 0)
     }
 
     /// The kernel does not doubt it. It must not be asked to confirm a permanent one, which would no longer be permanent
     /// (`NEIGH_UPDATE_F_USE`, net/core/neighbour.c).
-    pub(crate) fn is_confirmed(&self) -> bool {
+    pub fn is_confirmed(&self) -> bool {
         self.state & CONFIRMED != 0
     }
 
     /// The state's name.
-    pub(crate) fn state(&self) -> &'static str {
+    pub fn state(&self) -> &'static str {
         match self.state {
             INCOMPLETE => "incomplete",
             REACHABLE => "reachable",
@@ -79,7 +79,7 @@ impl Neighbour {
 
 impl Via {
     /// Whom an `RTM_NEWNEIGH` or `RTM_DELNEIGH` speaks of; `None`: of a bridge's table, which has no addresses of IP.
-    pub(super) fn parse(body: &[u8]) -> Option<Self> {
+    pub(crate) fn parse(body: &[u8]) -> Option<Self> {
         let (header, rest) = body.split_first_chunk::<NDMSG>()?;
         let interface = read_u32(&header[4..])?;
         let address = attributes(rest).find(|(kind, _)| *kind == NDA_DST);
@@ -99,7 +99,7 @@ impl Via {
 
 impl Netlink {
     /// What the kernel knows of it, or `None`. Linux 5.0.
-    pub(crate) fn neighbour(&self, via: Via) -> io::Result<Option<Neighbour>> {
+    pub fn neighbour(&self, via: Via) -> io::Result<Option<Neighbour>> {
         let mut found = None;
         let answered = self.ask(via.request(RTM_GETNEIGH, 0), |message| {
             if message.kind == RTM_NEWNEIGH {
@@ -114,7 +114,7 @@ impl Netlink {
 
     /// Has the kernel find or confirm it, as if it had sent it a packet itself (`ip neigh replace … use`). Not for one that is
     /// [confirmed](Neighbour::is_confirmed). Needs `CAP_NET_ADMIN`.
-    pub(crate) fn use_neighbour(&self, via: Via) -> io::Result<()> {
+    pub fn use_neighbour(&self, via: Via) -> io::Result<()> {
         self.ask(via.request(RTM_NEWNEIGH, NTF_USE).flagged(NLM_F_CREATE), |_| ())
     }
 }
