@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
-"""The layer rule and the dependency rule, checked on `cargo metadata`.
+"""The layer rule and the dependency rule, checked on `cargo metadata` and on the sources.
 
-Layers: a crate may use only crates of lower bands (docs/decisions/0001-layers.md). Pure crates may use no crate that does
-I/O, and say `unsafe` nowhere; elsewhere `unsafe` lives in modules named `sys`. `suiro` without features links no node.
+Layers: a crate may use only crates of lower bands (docs/decisions/0001-layers.md), whatever features are on, and `suiro` without
+features links no node. Pure crates may use no crate that does I/O, and say `unsafe` nowhere; elsewhere `unsafe` lives in modules named `sys`. Tests of every crate may
+use the testbed, and none the lab.
+Rooms: the top-level modules of a crate stand in no circle, and nothing that can change is `static`, but for what is listed here.
+Both lists may only shrink.
 Dependencies: only from the package registry, only under licences on the list below.
 """
 
@@ -12,21 +15,24 @@ import re
 import subprocess
 import sys
 
-# Low to high. Crates of one band do not use each other.
+import sources
+
+# Low to high. Crates of one band do not use each other; some are still to come.
 BANDS = [
     {"suiro-wire", "suiro-openflow", "suiro-place", "suiro-esp"},
     {"suiro-flow", "suiro-api"},
     {"suiro-netlink"},
-    {"suiro-xdp", "suiro-vhost"},
+    {"suiro-xdp", "suiro-vhost", "suiro-program"},
     {"suiro-port"},
     {"suiro-datapath"},
-    {"suiro-offload", "suiro-steer"},
-    {"suiro-node", "suiro-control", "suiro-sim"},
+    {"suiro-steer", "suiro-offload", "suiro-domain"},
+    {"suiro-node", "suiro-control"},
     {"suiro-testbed"},
     {"suiro-lab"},
     {"suiro"},
     {"suiro-acceptance"},
 ]
+# What a pure crate may use besides crates of lower bands.
 PURE = {
     "suiro-wire": set(),
     "suiro-openflow": {"thiserror", "bitflags"},
@@ -34,6 +40,23 @@ PURE = {
     "suiro-esp": {"thiserror", "ring", "zeroize"},
     "suiro-flow": {"thiserror", "arrayvec"},
     "suiro-api": {"thiserror", "serde", "serde_json", "utoipa"},
+}
+# What a pure crate may use with a feature on.
+WITH_FEATURES = {"suiro-api": {"http-body-util", "hyper", "hyper-util", "tokio"}}
+# Circles of rooms, by their sizes. `openflow`: a message names its codecs; `vhost`: a ring its memory.
+CIRCLES = {
+    "acceptance": [2], "datapath": [4, 4, 2], "node": [2], "openflow": [14], "place": [2], "port": [17, 2], "suiro": [2],
+    "vhost": [8], "xdp": [2, 2],
+}
+# Statics that can change. `vhost`: a signal handler has nothing else, and a processor is looked at once.
+STATICS = {
+    "acceptance": {"binary.rs: SUIRO", "place.rs: NEXT"},
+    "datapath": {"clock.rs: NEAR"},
+    "flow": {"pipeline.rs: SERIALS"},
+    "port": {"mailbox.rs: RINGS"},
+    "vhost": {
+        "sys/guard.rs: HITS", "sys/guard.rs: INSTALLED", "sys/guard.rs: PREVIOUS", "sys/guard.rs: USED", "sys/processor.rs: HERE",
+    },
 }
 LICENCES = {
     "Apache-2.0", "MIT", "MIT-0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "Zlib", "Unlicense", "CC0-1.0",
@@ -63,16 +86,28 @@ def layer_errors(package):
         yield f"{name}: not in any band; add it to scripts/layers.py and docs/decisions/0001-layers.md"
         return
     for dependency in package["dependencies"]:
+        other, used = band(dependency["name"]), dependency["name"]
         if dependency["kind"] == "dev":
-            if dependency["name"] == "suiro-lab":
-                yield f"{name} has suiro-lab as a dev-dependency; what tests need of it belongs into suiro-testbed"
+            if used == "suiro-lab":
+                yield f"{name}: its tests use suiro-lab; what they need of it belongs into suiro-testbed"
             continue
-        other = band(dependency["name"])
         if other is not None and other >= own:
-            yield f"{name} uses {dependency['name']}, which is not in a lower band"
-        # What a feature brings (a client of the API) is asked for by crates that do I/O themselves.
-        if name in PURE and other is None and not dependency["optional"] and dependency["name"] not in PURE[name]:
-            yield f"{name} is pure and may not use {dependency['name']}"
+            yield f"{name} uses {used}, which is not in a lower band"
+        may = PURE.get(name, set()) | (WITH_FEATURES.get(name, set()) if dependency["optional"] else set())
+        if name in PURE and other is None and used not in may:
+            yield f"{name} is pure and may not use {used}"
+
+
+def room_errors(crate, source):
+    found, listed = [len(circle) for circle in sources.circles(sources.arrows(source))], CIRCLES.get(crate, [])
+    if found != listed:
+        verb = "shrink the list" if sum(found) < sum(listed) else "move what ties them (scripts/figures names it)"
+        yield f"{crate}: circles of rooms {found}, listed in scripts/layers.py {listed}: {verb}"
+    changing, listed = set(sources.statics(source)), STATICS.get(crate, set())
+    for static in sorted(changing - listed):
+        yield f"{crate}/src/{static} is a static that can change; let its owner hand it on"
+    for static in sorted(listed - changing):
+        yield f"{crate}/src/{static} is gone; shrink the list in scripts/layers.py"
 
 
 def unsafe_errors(package):
@@ -105,14 +140,17 @@ def client_errors():
 def main():
     metadata = json.loads(subprocess.check_output(["cargo", "metadata", "--format-version=1", "--locked"]))
     members = set(metadata["workspace_members"])
-    errors = [*client_errors()]
+    errors, public = [*client_errors()], []
     for package in metadata["packages"]:
         if package["id"] in members:
-            errors += [*layer_errors(package), *unsafe_errors(package)]
+            root = pathlib.Path(package["manifest_path"]).parent
+            errors += [*layer_errors(package), *unsafe_errors(package), *room_errors(root.name, root / "src")]
+            public.append(f"{root.name} {sources.public_items(root / 'src')}")
         else:
             errors += dependency_errors(package)
     for error in errors:
         print(f"layers: {error}", file=sys.stderr)
+    print(f"layers: public items: {', '.join(sorted(public))}")
     print(f"layers: {len(members)} crates, {len(metadata['packages']) - len(members)} dependencies, {len(errors)} errors")
     sys.exit(bool(errors))
 
