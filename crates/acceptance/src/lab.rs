@@ -1,6 +1,6 @@
 //! A node's place with guests on ports of every kind. Guest `g3` has 10.0.0.3 and 02:00:00:00:00:03 on its `eth0`.
 
-use crate::{Place, at_once, sh};
+use crate::{Place, sh};
 use std::ffi::OsStr;
 use std::ops::{Deref, DerefMut};
 use std::process::{Command, Stdio};
@@ -141,4 +141,10 @@ impl Lab {
 
 fn number(guest: &str) -> u8 {
     guest.trim_start_matches(char::is_alphabetic).parse().expect("a guest's name ends in a number")
+}
+
+/// Options of ping (iputils) for so many at once, with two seconds for the answers. For what is missing it waits two round trips or one interval,
+/// whichever is longer, so with a short interval a busy machine may answer too late; the first `-l` pings do not wait for the interval.
+pub fn at_once(count: u32) -> [String; 4] {
+    ["-i2".into(), "-W2".into(), format!("-l{count}"), format!("-c{count}")]
 }

@@ -43,12 +43,6 @@ impl Pings {
     }
 }
 
-/// Options of ping (iputils) for so many at once, with two seconds for the answers. For what is missing it waits two round trips or one interval,
-/// whichever is longer, so with a short interval a busy machine may answer too late; the first `-l` pings do not wait for the interval.
-pub fn at_once(count: u32) -> [String; 4] {
-    ["-i2".into(), "-W2".into(), format!("-l{count}"), format!("-c{count}")]
-}
-
 fn answered(output: &str) -> BTreeSet<u64> {
     let sequence = |line: &str| {
         let (_, rest) =
