@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RuleChange {
-    /// Rules, in the syntax of `ovs-ofctl`; for a deletion matches without actions, an empty text for all.
+    /// Rules, in the syntax of `ovs-ofctl`; for a deletion matches without actions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(example = json!(["priority=10,ip,nw_dst=10.0.0.1,actions=output:2"]))]
     pub flows: Vec<String>,
@@ -20,6 +20,21 @@ pub struct RuleChange {
     /// Change or delete only rules with exactly this match and priority.
     #[serde(default)]
     pub strict: bool,
+    /// Of these kinds delete all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub all: Vec<RuleKind>,
+}
+
+/// A kind of rules.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum RuleKind {
+    /// Flows.
+    Flows,
+    /// Groups, and the flows that use them.
+    Groups,
+    /// Meters, and the flows that use them.
+    Meters,
 }
 
 /// A group and its counters.

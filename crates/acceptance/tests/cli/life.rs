@@ -309,6 +309,44 @@ fn a_rule_that_timed_out_or_was_deleted_with_all_others_does_not_come_back() {
 }
 
 #[test]
+fn a_word_that_a_deletion_does_not_obey_deletes_nothing() {
+    if !privileged() {
+        return;
+    }
+    let mut place = Place::new(&[]);
+    place.start();
+    place.suiro(&["switch", "add", "sw0"]);
+    place.suiro(&["flow", "add", "sw0", "priority=1,ip,actions=drop", "arp,actions=drop"]);
+    place.suiro(&["group", "add", "sw0", "group_id=1,type=all"]);
+    place.suiro(&["meter", "add", "sw0", "meter=1,kbps,bands=type=drop,rate=1000"]);
+    let all = || ["flow", "group", "meter"].map(|kind| place.suiro(&[kind, "list", "sw0"]));
+    let before = all().map(|list| list.lines().count());
+    for (kind, text, word) in [
+        ("flow", "priority=1", "priority=1"),
+        ("flow", "arp,hard_timeout=10", "hard_timeout=10"),
+        ("flow", "send_flow_rem", "send_flow_rem"),
+        ("flow", "n_packets=0", "n_packets=0"),
+        ("flow", "", "--all"),
+        ("flow", "table=255", "--all"),
+        ("group", "type=all", "type=all"),
+        ("group", "", "--all"),
+        ("meter", "kbps", "kbps"),
+        ("meter", "", "--all"),
+    ] {
+        let said = place.says(&[kind, "del", "sw0", text]);
+        assert!(said.code == 1 && said.err.contains(word), "{kind} {text}: {}", said.err);
+        assert!(said.err.contains("remedy: "), "{}", said.err);
+    }
+    let said = place.says(&["flow", "mod", "sw0", "priority=1,ip,actions=output:1"]);
+    assert!(said.code == 1 && said.err.contains("--strict"), "{}", said.err);
+    let said = place.says(&["flow", "list", "sw0", "priority=1"]);
+    assert!(said.code == 1 && said.err.contains("priority=1"), "{}", said.err);
+    assert_eq!(all().map(|list| list.lines().count()), before);
+    place.suiro(&["flow", "del", "sw0", "--strict", "priority=1,ip"]);
+    assert_eq!(flow_texts(&place).len(), 1);
+}
+
+#[test]
 fn a_second_node_in_the_same_directory_is_refused_and_the_first_goes_on() {
     if !privileged() {
         return;

@@ -54,6 +54,10 @@ fn what_is_not_understood_is_code_2_before_anything_is_asked() {
         &["port", "mod", "sw0", "p"],
         &["flow", "add", "sw0"],
         &["flow", "del", "sw0"],
+        &["flow", "del", "sw0", "--all", "ip"],
+        &["flow", "del", "sw0", "--all", "--strict"],
+        &["group", "del", "sw0", "--all", "group_id=1"],
+        &["steer", "flow", "del", "--all", "ip"],
         &["node", "--log", "a=b=c"],
         &["frobnicate"],
     ] {

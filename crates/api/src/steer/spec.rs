@@ -163,7 +163,8 @@ pub struct VmSpec {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SteerRules {
-    /// The rules; for a deletion matches without actions, an empty text for all.
+    /// The rules; for a deletion matches without actions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(example = json!(["ip,nw_src=10.0.0.1,vm_id=1,actions=place(core=auto,priority)"]))]
     pub rules: Vec<String>,
     /// Their interface; all that are steered, and will be, when absent.
@@ -172,6 +173,9 @@ pub struct SteerRules {
     /// Delete only rules with exactly this match and priority.
     #[serde(default)]
     pub strict: bool,
+    /// Delete every rule.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub all: bool,
 }
 
 /// What became of the node when an interface was detached.

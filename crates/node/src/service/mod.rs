@@ -14,6 +14,7 @@
 //! * What the configuration file declares, only the file changes ([`Refusal::declared`]); rules and port states belong to controllers.
 
 mod directory;
+mod everything;
 mod facts;
 mod plan;
 mod plane;

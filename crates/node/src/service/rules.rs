@@ -2,9 +2,10 @@
 
 use super::Node;
 use super::directory::Member;
+use super::everything::{self, every_flow, every_group, every_meter};
 use crate::refusal::{Refusal, Why};
 use crate::switch::FlowDump;
-use api::{Fault, FlowLine, GroupView, MeterView, PortName, RuleChange};
+use api::{Fault, FlowLine, GroupView, MeterView, PortName, RuleChange, RuleKind};
 use openflow::text::{self, TextError};
 use openflow::{
     ErrorCode, FlowMod, FlowModCommand, FlowStats, FlowStatsRequest, GroupId, GroupMod,
@@ -161,11 +162,19 @@ impl Parsed {
         let flow = |text: &String| text::parse_flow(text, flow_command, &resolve);
         let group = |text: &String| text::parse_group(text, group_command, &resolve);
         let meter = |text: &String| text::parse_meter(text, meter_command);
-        Ok(Self {
+        let mut parsed = Self {
             meters: read_all(switch, "meter", &change.meters, meter)?,
             groups: read_all(switch, "group", &change.groups, group)?,
             flows: read_all(switch, "flow", &change.flows, flow)?,
-        })
+        };
+        for kind in everything::kinds(switch, verb, change)? {
+            match kind {
+                RuleKind::Flows => parsed.flows.push(every_flow()),
+                RuleKind::Groups => parsed.groups.push(every_group()),
+                RuleKind::Meters => parsed.meters.push(every_meter()),
+            }
+        }
+        Ok(parsed)
     }
 
     fn len(&self) -> usize {
@@ -179,29 +188,32 @@ impl Parsed {
         switch: &str,
         change: &RuleChange,
     ) -> Result<(), Refusal> {
-        for (part, text) in self.meters.iter().zip(&change.meters) {
-            member
-                .switch
-                .meter_mod(part)
-                .map_err(|fault| refused(switch, "change a meter", text, &fault))?;
+        for (index, part) in self.meters.iter().enumerate() {
+            let refused =
+                |fault| refused(switch, "change a meter", said(&change.meters, index), &fault);
+            member.switch.meter_mod(part).map_err(refused)?;
         }
-        for (part, text) in self.groups.iter().zip(&change.groups) {
-            member
-                .switch
-                .group_mod(part)
-                .map_err(|fault| refused(switch, "change a group", text, &fault))?;
+        for (index, part) in self.groups.iter().enumerate() {
+            let refused =
+                |fault| refused(switch, "change a group", said(&change.groups, index), &fault);
+            member.switch.group_mod(part).map_err(refused)?;
         }
-        for (part, texts) in self.flows.chunks(PORTION).zip(change.flows.chunks(PORTION)) {
+        for (portion, part) in self.flows.chunks(PORTION).enumerate() {
             let mut first = None;
             member.switch.flow_mods(part.iter(), |index, fault| {
-                first
-                    .get_or_insert_with(|| refused(switch, "change a flow", &texts[index], &fault));
+                let text = said(&change.flows, portion * PORTION + index);
+                first.get_or_insert_with(|| refused(switch, "change a flow", text, &fault));
             });
             first.map_or(Ok(()), Err)?;
             member.switch.journal().room().await;
         }
         Ok(())
     }
+}
+
+/// The text of a part; what deletes all has none.
+fn said(texts: &[String], index: usize) -> &str {
+    texts.get(index).map_or("all", String::as_str)
 }
 
 fn flow_command(verb: RuleVerb, strict: bool) -> FlowModCommand {

@@ -227,7 +227,7 @@ pub(super) async fn declare_rules(
         flows: text(flows),
         groups: text(groups),
         meters: text(meters),
-        strict: false,
+        ..RuleChange::default()
     };
     let declared = match Parsed::read(member, name, RuleVerb::Add, &change) {
         Ok(parsed) => parsed.apply(member, name, &change).await,

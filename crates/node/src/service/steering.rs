@@ -82,10 +82,12 @@ impl Node {
 
     /// Deletes rules; returns how many.
     pub async fn del_steer_rules(&self, change: SteerRules) -> Result<usize, Refusal> {
-        let SteerRules { rules, on, strict } = change;
+        let SteerRules { rules, on, strict, all } = change;
         let strictness = if strict { Strictness::Strict } else { Strictness::Loose };
-        let deletion =
-            self.steer.ask(move |agent| agent.del_rules(on.as_deref(), &rules, strictness));
+        let deletion = self.steer.ask(move |agent| match all {
+            true => agent.del_all_rules(on.as_deref()),
+            false => agent.del_rules(on.as_deref(), &rules, strictness),
+        });
         let applied = deletion.await?;
         self.saved(THING).await?;
         Ok(applied)

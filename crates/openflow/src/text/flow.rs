@@ -3,18 +3,21 @@
 use super::actions::parse_instructions;
 use super::error::TextError;
 use super::fields::parse_match;
+use super::obeyed::{Use, Word, not_everything};
 use super::ports::{Resolve, port};
 use super::scan::{Item, Span, next_item};
 use super::value;
 use crate::action::Instruction;
 use crate::flow_mod::{DEFAULT_PRIORITY, FlowMod, FlowModCommand, FlowModFlags};
 use crate::ids::{GroupId, PortNo, TableId};
+use crate::matching::Match;
 use crate::multipart::FlowStatsRequest;
 use crate::version::Version;
 
 /// Reads a flow: match, options and, unless it is to be deleted, `actions=...`.
 ///
-/// A line of `dump-flows` can be read back: ages and counters are skipped.
+/// A line of `dump-flows` can be added again: ages and counters are skipped. No other command passes over a word,
+/// and a deletion that would select every flow is refused.
 ///
 /// # Errors
 /// What is wrong, where, and what to write instead.
@@ -24,7 +27,7 @@ pub fn parse_flow(
     resolve: Resolve<'_>,
 ) -> Result<FlowMod, TextError> {
     let deletes = matches!(command, FlowModCommand::Delete | FlowModCommand::DeleteStrict);
-    let parts = Parts::read(Span::whole(text), resolve)?;
+    let parts = Parts::read(Span::whole(text), Use::Change(command), resolve)?;
     let fields = parse_match(&parts.fields, resolve)?;
     let instructions = match (parts.actions, deletes) {
         (Some(actions), false) => parse_instructions(actions, &fields, resolve)?,
@@ -39,6 +42,7 @@ pub fn parse_flow(
     };
     let table = parts.table.unwrap_or(if deletes { TableId::ALL } else { TableId(0) });
     check_table(&parts, table, command, &instructions)?;
+    not_everything(parts.whole, deletes && parts.selects_all(&fields, command))?;
     let (cookie, cookie_mask) = parts.cookie_of(command)?;
     let flow = FlowMod {
         cookie,
@@ -66,7 +70,7 @@ pub fn parse_flow(
 /// # Errors
 /// What is wrong, where, and what to write instead.
 pub fn parse_filter(text: &str, resolve: Resolve<'_>) -> Result<FlowStatsRequest, TextError> {
-    let parts = Parts::read(Span::whole(text), resolve)?;
+    let parts = Parts::read(Span::whole(text), Use::List, resolve)?;
     if let Some(actions) = parts.actions {
         return Err(actions.error("actions in a filter", "leave them out"));
     }
@@ -118,7 +122,7 @@ struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    fn read(whole: Span<'a>, resolve: Resolve<'_>) -> Result<Self, TextError> {
+    fn read(whole: Span<'a>, used: Use, resolve: Resolve<'_>) -> Result<Self, TextError> {
         let mut parts = Parts {
             whole,
             table: None,
@@ -139,14 +143,18 @@ impl<'a> Parts<'a> {
                 parts.actions = Some(whole.from(start.min(whole.text.len())));
                 break;
             }
-            parts.option(item, resolve)?;
+            parts.option(item, used, resolve)?;
             rest = next;
         }
         Ok(parts)
     }
 
-    fn option(&mut self, item: Item<'a>, resolve: Resolve<'_>) -> Result<(), TextError> {
-        match item.key.text.to_ascii_lowercase().as_str() {
+    fn option(&mut self, item: Item<'a>, used: Use, resolve: Resolve<'_>) -> Result<(), TextError> {
+        let name = item.key.text.to_ascii_lowercase();
+        if let Some(word) = word(&name) {
+            used.obeys(&item, word)?;
+        }
+        match name.as_str() {
             "table" => self.table = Some(TableId(value::small(item.required()?, u8::MAX)?)),
             "priority" => self.priority = value::small(item.required()?, u16::MAX)?,
             "idle_timeout" => self.idle_timeout_s = value::small(item.required()?, u16::MAX)?,
@@ -154,30 +162,48 @@ impl<'a> Parts<'a> {
             "cookie" => self.cookie = Some(cookie(item.required()?)?),
             "out_port" => self.out_port = port(item.required()?, resolve)?,
             "out_group" => self.out_group = group(item.required()?)?,
-            "duration" | "n_packets" | "n_bytes" | "idle_age" | "hard_age" => {}
-            name => match FLAGS.iter().find(|(flag, _)| *flag == name) {
-                Some((_, flag)) => {
+            name => match word(name) {
+                Some(Word::Flag(flag)) => {
                     item.bare()?;
-                    self.flags |= *flag;
+                    self.flags |= flag;
                 }
+                Some(_) => {}
                 None => self.fields.push(item),
             },
         }
         Ok(())
     }
 
-    /// Cookie and mask: additions set it, deletions filter by it, modifications do either.
+    /// Whether a deletion names nothing that narrows it. A strict one needs a word, as it means one flow.
+    fn selects_all(&self, fields: &Match, command: FlowModCommand) -> bool {
+        match command {
+            FlowModCommand::DeleteStrict => self.whole.trim().text.is_empty(),
+            _ => {
+                fields.0.is_empty()
+                    && self.table.is_none_or(|table| table == TableId::ALL)
+                    && (self.out_port, self.out_group) == (PortNo::ANY, GroupId::ANY)
+                    && self.cookie.is_none_or(|(_, mask, _)| mask == Some(0))
+            }
+        }
+    }
+
+    /// Cookie and mask: additions set it, everything else filters by it (OpenFlow 1.3.5 §6.4).
     fn cookie_of(&self, command: FlowModCommand) -> Result<(u64, u64), TextError> {
         let Some((value, mask, word)) = self.cookie else { return Ok((0, 0)) };
         match (command, mask) {
             (FlowModCommand::Add, Some(_)) => {
                 Err(word.error("a cookie mask in an addition", "give the value alone"))
             }
+            (FlowModCommand::Add, None) => Ok((value, 0)),
+            (_, Some(mask)) => Ok((value, mask)),
             (FlowModCommand::Delete | FlowModCommand::DeleteStrict, None) => Err(word.error(
                 "a deletion filters by cookie and mask",
                 "write cookie=VALUE/-1 for all its bits",
             )),
-            (_, mask) => Ok((value, mask.unwrap_or(0))),
+            (FlowModCommand::Modify | FlowModCommand::ModifyStrict, None) => Err(word.error(
+                "a change filters by cookie and mask, and sets no cookie",
+                "write cookie=VALUE/-1 for all its bits",
+            )),
         }
     }
 }
@@ -190,6 +216,17 @@ pub(super) const FLAGS: &[(&str, FlowModFlags)] = &[
     ("no_packet_counts", FlowModFlags::NO_PKT_COUNTS),
     ("no_byte_counts", FlowModFlags::NO_BYT_COUNTS),
 ];
+
+/// What kind of word this is, unless it is a match field, `table` or `cookie`.
+fn word(name: &str) -> Option<Word> {
+    match name {
+        "priority" => Some(Word::Priority),
+        "idle_timeout" | "hard_timeout" => Some(Word::Timeout),
+        "out_port" | "out_group" => Some(Word::Output),
+        "duration" | "n_packets" | "n_bytes" | "idle_age" | "hard_age" => Some(Word::Past),
+        _ => FLAGS.iter().find(|(flag, _)| *flag == name).map(|(_, flag)| Word::Flag(*flag)),
+    }
+}
 
 /// `VALUE[/MASK]`; -1 means every bit.
 fn cookie(word: Span<'_>) -> Result<(u64, Option<u64>, Span<'_>), TextError> {

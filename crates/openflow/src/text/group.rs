@@ -3,13 +3,14 @@
 use super::actions::parse_bucket_actions;
 use super::actions_print::print_actions;
 use super::error::TextError;
+use super::obeyed::{not_everything, only_number};
 use super::ports::{Name, Resolve, port, print_port};
 use super::scan::{Item, Span, items, next_item};
 use super::value::{self, print_duration};
 use crate::group::{Bucket, GroupDesc, GroupMod, GroupModCommand, GroupStats, GroupType};
 use crate::ids::{GroupId, PortNo};
 
-/// Reads a group: `group_id=N,type=TYPE,bucket=...,bucket=...`. A deletion takes the id alone; none means all groups.
+/// Reads a group: `group_id=N,type=TYPE,bucket=...,bucket=...`. A deletion takes the number alone.
 ///
 /// # Errors
 /// What is wrong, where, and what to write instead.
@@ -19,6 +20,9 @@ pub fn parse_group(
     resolve: Resolve<'_>,
 ) -> Result<GroupMod, TextError> {
     let whole = Span::whole(text);
+    if command == GroupModCommand::Delete {
+        return deletion(whole);
+    }
     let mut id = None;
     let mut kind = None;
     let mut rest = whole;
@@ -39,25 +43,27 @@ pub fn parse_group(
         }
         rest = next;
     }
-    let deletes = command == GroupModCommand::Delete;
-    let id = match (id, deletes) {
-        (Some(id), _) if id <= GroupId::MAX || deletes && id == GroupId::ALL => id,
-        (None, true) => GroupId::ALL,
-        _ => return Err(whole.error("no group number", "write group_id=N")),
-    };
-    let kind = match (kind, deletes) {
-        (Some(kind), _) => kind,
-        (None, true) => GroupType::All,
-        (None, false) => {
-            return Err(whole.error("no group type", "add type=all, select, indirect or ff"));
-        }
-    };
+    let id = id
+        .filter(|id| *id <= GroupId::MAX)
+        .ok_or_else(|| whole.error("no group number", "write group_id=N"))?;
+    let kind =
+        kind.ok_or_else(|| whole.error("no group type", "add type=all, select, indirect or ff"))?;
     let buckets: Result<Vec<Bucket>, TextError> =
         buckets.iter().map(|b| parse_bucket(*b, kind, resolve)).collect();
     let group = GroupMod { command, kind, id, buckets: buckets? };
     group
         .check()
         .map_err(|fault| whole.error(fault.what, "an indirect group has exactly one bucket"))?;
+    Ok(group)
+}
+
+/// The deletion of the one group that `whole` names.
+fn deletion(whole: Span<'_>) -> Result<GroupMod, TextError> {
+    let id = super::flow::group(only_number(whole, "group_id", "write group_id=N")?)?;
+    not_everything(whole, id == GroupId::ALL)?;
+    let command = GroupModCommand::Delete;
+    let group = GroupMod { command, kind: GroupType::All, id, buckets: Vec::new() };
+    group.check().map_err(|fault| whole.error(fault.what, "write group_id=N"))?;
     Ok(group)
 }
 

@@ -2,6 +2,7 @@
 
 use super::actions_print::print_meter_id;
 use super::error::TextError;
+use super::obeyed::{not_everything, only_number};
 use super::scan::{Item, Span, items};
 use super::value::{self, print_duration};
 use crate::ids::MeterId;
@@ -11,12 +12,15 @@ use crate::meter::{
 
 /// Reads a meter: `meter=N,kbps|pktps[,burst][,stats],bands=type=drop,rate=N[,burst_size=N]...`.
 ///
-/// A deletion takes the number alone; none means all meters.
+/// A deletion takes the number alone.
 ///
 /// # Errors
 /// What is wrong, where, and what to write instead.
 pub fn parse_meter(text: &str, command: MeterModCommand) -> Result<MeterMod, TextError> {
     let whole = Span::whole(text);
+    if command == MeterModCommand::Delete {
+        return deletion(whole);
+    }
     let mut id = None;
     let mut flags = MeterFlags::empty();
     let mut bands = Vec::new();
@@ -31,14 +35,19 @@ pub fn parse_meter(text: &str, command: MeterModCommand) -> Result<MeterMod, Tex
             _ => band_option(&item, bands.last_mut())?,
         }
     }
-    let deletes = command == MeterModCommand::Delete;
-    let id = match id {
-        Some(id) => id,
-        None if deletes => MeterId::ALL,
-        None => return Err(whole.error("no meter number", "write meter=N")),
-    };
+    let id = id.ok_or_else(|| whole.error("no meter number", "write meter=N"))?;
     let meter = MeterMod { command, flags, id, bands };
     check(&meter, whole)?;
+    Ok(meter)
+}
+
+/// The deletion of the one meter that `whole` names.
+fn deletion(whole: Span<'_>) -> Result<MeterMod, TextError> {
+    let id = meter_id(only_number(whole, "meter", "write meter=N")?)?;
+    not_everything(whole, id == MeterId::ALL)?;
+    let command = MeterModCommand::Delete;
+    let meter = MeterMod { command, flags: MeterFlags::empty(), id, bands: Vec::new() };
+    meter.check().map_err(|fault| whole.error(fault.what, "write meter=N"))?;
     Ok(meter)
 }
 
@@ -101,9 +110,6 @@ fn check(meter: &MeterMod, whole: Span<'_>) -> Result<(), TextError> {
     meter.check().map_err(|fault| {
         whole.error(fault.what, "give each band a rate, and one of kbps and pktps")
     })?;
-    if meter.command == MeterModCommand::Delete {
-        return Ok(());
-    }
     if meter.flags.intersection(MeterFlags::KBPS | MeterFlags::PKTPS).is_empty() {
         return Err(whole.error("rates without a unit", "add kbps or pktps"));
     }

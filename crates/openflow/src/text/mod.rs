@@ -19,6 +19,7 @@ mod flow_print;
 mod group;
 mod match_print;
 mod meter;
+mod obeyed;
 mod place;
 mod ports;
 mod scan;

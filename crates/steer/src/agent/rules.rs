@@ -78,7 +78,7 @@ impl Agent {
     /// Deletes rules; `on` as they were added, or all when `None`. Returns how many.
     ///
     /// # Errors
-    /// A text says nothing, or the kernel refuses.
+    /// A text says nothing or selects every rule ([`Self::del_all_rules`] does that), or the kernel refuses.
     pub fn del_rules(
         &mut self,
         on: Option<&str>,
@@ -89,12 +89,35 @@ impl Agent {
             parse_filter(text).map_err(|source| SteerError::Text { text: text.clone(), source })
         };
         let filters: Vec<Filter> = texts.iter().map(read).collect::<Result<_, _>>()?;
+        if strictness == Strictness::Loose && filters.iter().any(Filter::is_everything) {
+            return Err(SteerError::Setting {
+                thing: "rules of steering".into(),
+                cause: "a text selects every rule".into(),
+                remedy: "write --all if that is meant".into(),
+            });
+        }
         let means = |rule: &Rule| {
             filters.iter().any(|filter| match strictness {
                 Strictness::Loose => filter.selects(rule),
                 Strictness::Strict => filter.is_exactly(rule),
             })
         };
+        self.remove_rules(on, means)
+    }
+
+    /// Deletes every rule; `on` as it was added, or all when `None`. Returns how many.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn del_all_rules(&mut self, on: Option<&str>) -> Result<usize, SteerError> {
+        self.remove_rules(on, |_| true)
+    }
+
+    fn remove_rules(
+        &mut self,
+        on: Option<&str>,
+        means: impl Fn(&Rule) -> bool,
+    ) -> Result<usize, SteerError> {
         let here = |id: &RuleId| on.is_none() || id.on.as_deref() == on;
         let found = self.rules.iter().filter(|(id, rule)| here(id) && means(rule));
         let ids: Vec<RuleId> = found.map(|(id, _)| id.clone()).collect();

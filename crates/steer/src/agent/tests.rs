@@ -44,6 +44,8 @@ fn a_rule_is_in_force_on_every_interface_and_on_those_that_come() {
         assert_eq!(entries.len(), 1, "{interface}");
         assert_eq!(entries[0].target, Target::Core(CoreId(2)));
     }
+    let everything = agent.del_rules(None, &["".into()], Strictness::Loose).unwrap_err();
+    assert!(everything.to_string().contains("selects every rule"), "{everything}");
     assert_eq!(agent.del_rules(None, &["ip".into()], Strictness::Loose).unwrap(), 1);
     assert_eq!((world.entries("eth0").len(), world.entries("eth1").len()), (0, 0));
 }
@@ -353,7 +355,7 @@ fn what_took_effect_is_noted_and_what_was_refused_is_not() {
     add(&mut agent, &["ip,actions=place(core=1)"]);
     agent.put_vm("a", vm(1, &[])).unwrap();
     let _ = agent.put_vm("b", vm(1, &[]));
-    agent.del_rules(None, &["".into()], Strictness::Loose).unwrap();
+    agent.del_all_rules(None).unwrap();
     agent
         .set_policy(&PolicyPatch { policy: Some(PolicyKind::Hash), ..PolicyPatch::default() })
         .unwrap();

@@ -63,6 +63,12 @@ impl Filter {
             && self.cookie.is_none_or(|(value, mask)| (rule.cookie ^ value) & mask == 0)
     }
 
+    /// Whether it selects every rule there is.
+    pub fn is_everything(&self) -> bool {
+        let without_cookie = self.cookie.is_none_or(|(_, mask)| mask == 0);
+        without_cookie && Self { cookie: None, ..self.clone() } == Self::default()
+    }
+
     /// Whether a rule has exactly this match and this priority.
     pub fn is_exactly(&self, rule: &Rule) -> bool {
         (&self.fields, &self.own) == (&rule.fields, &rule.own)
@@ -119,6 +125,10 @@ pub fn parse_filter(text: &str) -> Result<Filter, TextError> {
         let actions = Word { at: actions.start, text: &text[actions] };
         return Err(actions.error("actions in a filter", "leave them out"));
     }
+    if let Some((at, word)) = parts.past {
+        let remedy = "select by match, priority or cookie=VALUE/MASK, an interface with --on";
+        return Err(Word { at, text: &word }.error("rules are not selected by this word", remedy));
+    }
     let fields = parts.fields(text)?;
     Ok(Filter { fields, own: parts.own, priority: parts.priority, cookie: parts.cookie })
 }
@@ -143,6 +153,8 @@ struct Parts {
     cookie: Option<(u64, u64)>,
     own: Own,
     actions: Option<Range<usize>>,
+    /// The first word that only a dump has, and where it stands.
+    past: Option<(usize, String)>,
     /// The text with blanks where steering's words and the actions stood.
     rest: String,
 }
@@ -185,7 +197,14 @@ impl Parts {
                 return Err(word.error("a steering rule has no port", remedy));
             }
             // What a line of `dump` says of the past.
-            "n_packets" | "n_bytes" | "duration" | "on" => {}
+            "n_packets" | "n_bytes" | "duration" | "on" => {
+                self.past.get_or_insert_with(|| (word.at, word.text.into()));
+            }
+            "table" | "out_port" | "out_group" => {
+                return Err(
+                    word.error("a steering rule has neither table nor output", "leave it out")
+                );
+            }
             _ => return Ok(false),
         }
         Ok(true)

@@ -74,6 +74,21 @@ fn a_filter_selects_rules_at_least_as_specific() {
 }
 
 #[test]
+fn a_filter_obeys_each_of_its_words_or_names_it() {
+    for word in ["n_packets=5", "n_bytes=5", "duration=1s", "on=eth0", "table=1", "out_port=1"] {
+        assert_eq!(parse_filter(&format!("ip,{word}")).unwrap_err().word, word);
+    }
+    for word in ["idle_timeout=5", "send_flow_rem", "idle_age=1"] {
+        assert_eq!(parse_filter(&format!("ip,{word}")).unwrap_err().word, word);
+        assert!(parse_rule(&format!("ip,{word},actions=place(core=1)")).is_err());
+    }
+    assert!(parse_rule("on=eth0, n_packets=1, n_bytes=60, ip actions=place(core=1)").is_ok());
+    let is_everything = |filter: &str| parse_filter(filter).unwrap().is_everything();
+    assert!(is_everything("") && is_everything("cookie=5/0"));
+    assert!(!is_everything("priority=0") && !is_everything("cookie=0/1") && !is_everything("ip"));
+}
+
+#[test]
 fn only_the_exact_filter_names_one_rule() {
     let wide = rule("priority=5,ip,actions=place(core=1)");
     let exactly = |filter: &str| parse_filter(filter).unwrap().is_exactly(&wide);

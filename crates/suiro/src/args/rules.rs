@@ -18,6 +18,8 @@ Examples:
     #[command(
         visible_alias = "show",
         after_help = "\
+A filter is match, table, cookie=VALUE/MASK, out_port or out_group; other words are refused.
+
 Examples:
   suiro flow list sw0
   suiro flow list sw0 'table=0,ip,nw_dst=10.0.0.0/8'
@@ -34,6 +36,12 @@ Examples:
         names: bool,
     },
     /// Change the actions of flows that are there
+    #[command(after_help = "\
+Timeouts, flags (but reset_counts) and cookies stay as the addition set them; `suiro flow add` replaces a flow.
+
+Examples:
+  suiro flow mod sw0 'ip,nw_dst=10.0.0.0/8,actions=drop'
+  suiro flow mod sw0 --strict 'priority=10,ip,nw_dst=10.0.0.1,actions=output:3'")]
     Mod {
         /// The flows
         #[command(flatten)]
@@ -47,9 +55,13 @@ Examples:
         visible_alias = "rm",
         after_help = "\
 Examples:
-  suiro flow del sw0 'ip,nw_dst=10.0.0.0/8'
+  suiro flow del sw0 'ip,nw_dst=10.0.0.0/8'           every flow at least as specific
+  suiro flow del sw0 'table=1' 'cookie=0x5/-1'        and out_port=PORT, out_group=N
   suiro flow del sw0 --strict 'priority=10,ip,nw_dst=10.0.0.1'
-  suiro flow del sw0 --all"
+  suiro flow del sw0 --all
+
+A word that does not select flows is refused: priority needs --strict; timeouts, flags and counters never do.
+An empty text is refused, too: all flows go only by --all."
     )]
     Del {
         /// What to delete
@@ -59,7 +71,7 @@ Examples:
         #[arg(long)]
         strict: bool,
         /// Every flow of the switch
-        #[arg(long)]
+        #[arg(long, conflicts_with_all = ["texts", "file", "strict"])]
         all: bool,
     },
 }
@@ -84,14 +96,14 @@ Examples:
     /// Delete them, and the flows that use them
     #[command(
         visible_alias = "rm",
-        after_help = "Examples:\n  suiro group del sw0 group_id=1\n  suiro meter del sw0 meter=1\n  suiro group del sw0 --all"
+        after_help = "Examples:\n  suiro group del sw0 group_id=1\n  suiro meter del sw0 meter=1\n  suiro group del sw0 --all\n\nA deletion takes the number alone; all of them go only by --all."
     )]
     Del {
         /// What to delete
         #[command(flatten)]
         texts: RuleTexts,
         /// All of them
-        #[arg(long)]
+        #[arg(long, conflicts_with_all = ["texts", "file"])]
         all: bool,
     },
 }

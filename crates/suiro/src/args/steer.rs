@@ -148,7 +148,7 @@ Examples:
         #[arg(long)]
         strict: bool,
         /// Every rule
-        #[arg(long)]
+        #[arg(long, conflicts_with_all = ["texts", "file", "strict"])]
         all: bool,
     },
     /// Say why a flow is processed where it is

@@ -3,7 +3,7 @@
 use super::{Context, out};
 use crate::args::{RuleTexts, RulesCommand};
 use crate::failure::Failure;
-use api::{Applied, Fault, GroupView, MeterView, Method, RuleChange, SwitchName};
+use api::{Applied, Fault, GroupView, MeterView, Method, RuleChange, RuleKind, SwitchName};
 use std::io::Read;
 use std::path::Path;
 
@@ -16,6 +16,8 @@ pub struct Kind {
     word: &'static str,
     /// In paths.
     path: &'static str,
+    /// In a request that deletes all.
+    all: RuleKind,
     /// Where the texts go in a request.
     change: fn(Vec<String>, bool) -> RuleChange,
     /// Lists them.
@@ -26,6 +28,7 @@ pub struct Kind {
 pub const FLOWS: Kind = Kind {
     word: "flow",
     path: "flows",
+    all: RuleKind::Flows,
     change: |flows, strict| RuleChange { flows, strict, ..RuleChange::default() },
     list: |_, _| Ok(()),
 };
@@ -34,6 +37,7 @@ pub const FLOWS: Kind = Kind {
 pub const GROUPS: Kind = Kind {
     word: "group",
     path: "groups",
+    all: RuleKind::Groups,
     change: |groups, strict| RuleChange { groups, strict, ..RuleChange::default() },
     list: |context, switch| {
         let views: Vec<GroupView> = context.client.get(&format!("/v1/switches/{switch}/groups"))?;
@@ -47,6 +51,7 @@ pub const GROUPS: Kind = Kind {
 pub const METERS: Kind = Kind {
     word: "meter",
     path: "meters",
+    all: RuleKind::Meters,
     change: |meters, strict| RuleChange { meters, strict, ..RuleChange::default() },
     list: |context, switch| {
         let views: Vec<MeterView> = context.client.get(&format!("/v1/switches/{switch}/meters"))?;
@@ -84,13 +89,16 @@ pub struct Deletion {
 pub fn delete(
     context: &Context,
     kind: &Kind,
-    mut texts: RuleTexts,
+    texts: RuleTexts,
     how: Deletion,
 ) -> Result<(), Failure> {
-    if how.all {
-        texts.texts.push(String::new());
+    if !how.all {
+        return send(context, kind, Method::DELETE, texts, how.strict);
     }
-    send(context, kind, Method::DELETE, texts, how.strict)
+    let path = format!("/v1/switches/{}/{}", texts.switch, kind.path);
+    let change = RuleChange { all: vec![kind.all], ..RuleChange::default() };
+    let Applied { applied } = context.client.send(Method::DELETE, &path, &change)?;
+    said(context, kind, applied, "deleted")
 }
 
 /// Sends rules with a method.
@@ -113,6 +121,10 @@ pub fn send(
         let change = (kind.change)(portion.to_vec(), strict);
         applied += context.client.send::<Applied>(method.clone(), &path, &change)?.applied;
     }
+    said(context, kind, applied, done)
+}
+
+fn said(context: &Context, kind: &Kind, applied: usize, done: &str) -> Result<(), Failure> {
     if context.json {
         return context.print(&Applied { applied }, |_| String::new());
     }

@@ -17,11 +17,12 @@ pub fn run(context: &Context, command: SteerFlowCommand) -> Result<(), Failure> 
             let applied: Applied = context.client.send(Method::POST, PATH, &rules)?;
             said(context, applied, "added")
         }
-        SteerFlowCommand::Del { mut texts, strict, all } => {
-            if all {
-                texts.texts.push(String::new());
-            }
-            let rules = collect(texts, strict)?;
+        SteerFlowCommand::Del { texts, strict, all } => {
+            let on = texts.on.as_ref().map(ToString::to_string);
+            let rules = match all {
+                true => SteerRules { on, all, ..SteerRules::default() },
+                false => collect(texts, strict)?,
+            };
             let applied: Applied = context.client.send(Method::DELETE, PATH, &rules)?;
             said(context, applied, "deleted")
         }
@@ -55,7 +56,7 @@ fn collect(texts: SteerRuleTexts, strict: bool) -> Result<SteerRules, Failure> {
         return Err(Failure::Usage(Fault::new("rules", "read them", "none given", remedy)));
     }
     let on = texts.on.map(|on| on.to_string());
-    Ok(SteerRules { rules, on, strict })
+    Ok(SteerRules { rules, on, strict, all: false })
 }
 
 /// A leading space, as `suiro flow list` has it. What follows the rule in brackets is not read back.
