@@ -11,6 +11,7 @@ pub(crate) const NLMSG_DONE: u16 = 3;
 pub(crate) const NLM_F_REQUEST: u16 = 1;
 pub(crate) const NLM_F_ACK: u16 = 4;
 pub(crate) const NLM_F_DUMP: u16 = 0x300;
+pub(crate) const NLM_F_EXCL: u16 = 0x200;
 pub(crate) const NLM_F_CREATE: u16 = 0x400;
 pub(crate) const RTM_NEWLINK: u16 = 16;
 pub(crate) const RTM_DELLINK: u16 = 17;

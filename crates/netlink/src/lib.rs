@@ -7,6 +7,7 @@
 //!
 //! * [`Netlink`]: a blocking request socket of rtnetlink. It belongs to the namespace that it was made in.
 //! * [`Link`], [`InterfaceAddress`], [`Route`], [`TableRoute`], [`Neighbour`]: what it answers; [`Change`]: what it changes.
+//! * [`Filter`]: a filter at tc's hooks; [`Netlink::add_taker`] adds one that takes every frame from the host's own stack.
 //! * [`Family`]: a family of generic netlink. [`xdp_features`] asks `netdev`, [`Offloads`] asks `ethtool`.
 //! * [`LinkMonitor`], [`TableMonitor`]: news of interfaces, and of the tables that routes depend on.
 //!
@@ -22,6 +23,7 @@ mod address;
 mod codec;
 mod features;
 mod generic;
+mod ingress;
 mod link;
 mod neighbour;
 mod offload;
@@ -32,6 +34,7 @@ mod watch;
 pub use address::InterfaceAddress;
 pub use features::{XdpFeatures, xdp_features};
 pub use generic::Family;
+pub use ingress::{EGRESS, Filter, INGRESS};
 pub use link::{Link, Peer, XdpAttached};
 pub use neighbour::{Neighbour, Via};
 pub use offload::{OffloadState, Offloads};

@@ -50,6 +50,14 @@ pub enum OpenError {
         /// How to free it.
         remedy: String,
     },
+    /// The kernel cannot keep the interface's frames from the host's own stack.
+    #[error("{interface}: its frames cannot be kept from the host's own stack")]
+    Isolation {
+        /// The interface.
+        interface: String,
+        /// The kernel's reason.
+        source: io::Error,
+    },
     /// The process lacks a capability.
     #[error("{interface}: no permission to {step}")]
     Permission {
@@ -147,6 +155,7 @@ impl OpenError {
             Self::WrongInterface { .. } | Self::Busy { .. } | Self::HostUse { .. } => {
                 "take the interface"
             }
+            Self::Isolation { .. } => "keep it from the host's stack",
             Self::Mtu { .. } => "set the MTU",
             Self::Queues { .. } => "open the queues",
             Self::Xdp { .. } => "attach the XDP program",
@@ -163,6 +172,9 @@ impl OpenError {
             Self::Netns { netns, .. } => format!("create it first (`ip netns add {netns}`), or correct `netns`"),
             Self::Missing { interface, .. } => format!("create it (`ip link add {interface} …`), or correct `interface`"),
             Self::WrongInterface { .. } => "choose another name, or the port type that fits this interface".into(),
+            Self::Isolation { .. } => {
+                "load the kernel's modules (`modprobe -a sch_ingress cls_bpf`), or let the host receive its frames, too (`--host`, `host = true`)".into()
+            }
             Self::Busy { remedy, .. } | Self::Keys { remedy, .. } => remedy.clone(),
             Self::Permission { .. } => {
                 "run as root, or with CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_ADMIN, CAP_BPF and CAP_IPC_LOCK".into()
@@ -173,7 +185,7 @@ impl OpenError {
             }
             Self::Xdp { .. } => "use type = \"af_packet\", or xdp_mode = \"auto\"".into(),
             Self::HostUse { .. } => {
-                "move addresses and routes to another interface (a TAP of the switch: --number local), or allow it: --take-over, take_over = true"
+                "move addresses and routes to another interface (a TAP of the switch: --number local), or allow it: --take-over, take_over = true; af_packet may leave both their frames: --host, host = true"
                     .into()
             }
             Self::Tags { .. } => {

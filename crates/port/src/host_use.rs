@@ -39,6 +39,11 @@ impl HostUse {
         })
     }
 
+    /// What a port says that took it.
+    pub(crate) fn taken_over(&self) -> String {
+        format!("taken over from the host, which cannot use it meanwhile: {self}")
+    }
+
     /// Whether the host does without it.
     pub fn is_none(&self) -> bool {
         self.uses.is_empty()

@@ -6,6 +6,7 @@ use crate::control::PortControl;
 use crate::ends::Ends;
 use crate::error::OpenError;
 use crate::facts::PortFacts;
+use crate::isolation::isolated;
 use crate::queue::{RxQueue, TxQueue};
 use crate::spec::{PortKind, PortSpec};
 use crate::vxlan::{Groups, Ledger, Node};
@@ -28,6 +29,8 @@ pub struct OpenPort {
 /// Opens ports for the same workers, and owns what a worker's ports share.
 pub struct Opener {
     workers: usize,
+    /// By which number the interfaces that it isolates are known again.
+    owner: u32,
     /// Where vhost-user ports note where their guests' rings stand.
     records: Option<PathBuf>,
     /// Where AF_XDP ports note which offloads they switched off.
@@ -49,6 +52,7 @@ impl Opener {
     pub fn new(workers: usize) -> Self {
         Self {
             workers,
+            owner: 0,
             records: None,
             offloads: None,
             transmitters: OnceCell::new(),
@@ -57,6 +61,13 @@ impl Opener {
             ends: Arc::default(),
             doors: Doors::default(),
         }
+    }
+
+    /// Marks the interfaces that it keeps from the host's own stack as this owner's ([`crate::release_others`]).
+    #[must_use]
+    pub fn with_owner(mut self, owner: u32) -> Self {
+        self.owner = owner;
+        self
     }
 
     /// Notes in this directory, which must be on a tmpfs, where guests' packed rings stand: they outlive a process that is killed.
@@ -95,11 +106,13 @@ impl Opener {
     pub fn open(&self, spec: &PortSpec) -> Result<OpenPort, OpenError> {
         match spec.kind {
             PortKind::Tap => crate::tap::open(spec, self.workers, &self.doors),
-            PortKind::AfPacket => crate::af_packet::open(spec, self.workers),
-            PortKind::AfXdp => {
+            PortKind::AfPacket => {
+                isolated(spec, self.owner, || crate::af_packet::open(spec, self.workers))
+            }
+            PortKind::AfXdp => isolated(spec, self.owner, || {
                 let notes = self.offloads.as_deref();
                 crate::af_xdp::open(spec, self.workers, notes, || self.transmitters())
-            }
+            }),
             PortKind::VhostUser => {
                 crate::vhost_user::open(spec, self.workers, self.records.as_deref())
             }

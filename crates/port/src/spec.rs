@@ -25,8 +25,10 @@ pub struct PortSpec {
     pub mac: Option<[u8; 6]>,
     /// The AF_XDP mode wanted; other kinds ignore it.
     pub xdp_mode: XdpMode,
-    /// Whether AF_XDP may take an interface that the host itself uses; other kinds ignore it.
+    /// Whether AF_PACKET and AF_XDP may take an interface that the host itself uses; other kinds ignore it.
     pub take_over: bool,
+    /// The host's own stack receives the interface's frames, too.
+    pub host: bool,
     /// The socket that a vhost-user port shares with the front-end; other kinds ignore it.
     pub socket: PathBuf,
     /// Who listens on it.
@@ -142,6 +144,7 @@ impl PortSpec {
             mac: None,
             xdp_mode: XdpMode::Auto,
             take_over: false,
+            host: false,
             socket: PathBuf::new(),
             role: Role::Client,
             tunnel: None,

@@ -393,9 +393,12 @@ pub struct PortAdd {
     /// XDP attachment (af_xdp)
     #[arg(long, value_name = "MODE", value_parser = ["auto", "zero-copy", "native", "generic"])]
     pub xdp_mode: Option<String>,
-    /// Take the interface even where the host itself uses it: it loses its addresses and routes there (af_xdp)
+    /// Take the interface even where the host itself uses it: it loses its addresses and routes there (af_packet, af_xdp)
     #[arg(long)]
     pub take_over: bool,
+    /// Let the host's own stack receive the interface's frames, too (af_packet, af_xdp)
+    #[arg(long)]
+    pub host: bool,
     /// The other end, SWITCH:PORT (vlink)
     #[arg(long)]
     pub peer: Option<Peer>,

@@ -138,9 +138,12 @@ pub struct PortSpec {
     /// Which XDP attachment (`af_xdp` only).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub xdp_mode: Option<XdpMode>,
-    /// Whether it may take an interface that the host itself uses, which the host then loses; `false` when left out (`af_xdp` only).
+    /// Whether it may take an interface that the host itself uses, which the host then loses; `false` when left out (`af_packet` and `af_xdp` only).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub take_over: Option<bool>,
+    /// Whether the host's own stack receives the interface's frames, too; `false` when left out (`af_packet` and `af_xdp` only).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<bool>,
     /// The other end (`vlink` only).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer: Option<Peer>,
@@ -234,6 +237,7 @@ impl PortSpec {
             queues: None,
             xdp_mode: None,
             take_over: None,
+            host: None,
             peer: None,
             socket: None,
             server: None,
@@ -312,7 +316,8 @@ impl PortSpec {
         only(self.queues.is_some(), "queues", &queued);
         only(self.mac.is_some(), "mac", &[PortKind::Tap, PortKind::VhostUser, PortKind::Vxlan]);
         only(self.xdp_mode.is_some(), "xdp_mode", &[PortKind::AfXdp]);
-        only(self.take_over.is_some(), "take_over", &[PortKind::AfXdp]);
+        only(self.take_over.is_some(), "take_over", &[PortKind::AfPacket, PortKind::AfXdp]);
+        only(self.host.is_some(), "host", &[PortKind::AfPacket, PortKind::AfXdp]);
         only(self.peer.is_some(), "peer", &[PortKind::Vlink]);
         only(self.socket.is_some(), "socket", &[PortKind::VhostUser]);
         only(self.server.is_some(), "server", &[PortKind::VhostUser]);

@@ -318,6 +318,7 @@ fn read_port(mut scope: Scope<'_>, switch: &str) -> Option<Located<PortSpec>> {
     spec.queues = scope.number("queues", 1..=u64::from(RX_QUEUES_MAX)).map(|n| n as u16);
     spec.xdp_mode = scope.word("xdp_mode", XdpMode::WORDS, XdpMode::of);
     spec.take_over = scope.flag("take_over");
+    spec.host = scope.flag("host");
     spec.peer = scope.text("peer");
     spec.socket = scope.text("socket");
     spec.server = scope.flag("server");

@@ -62,9 +62,10 @@ impl Entry {
 pub struct Keeper {
     pub(super) datapath: Arc<Datapath>,
     board: Arc<Board>,
-    watch: Watch,
+    pub(super) watch: Watch,
     pub(super) entries: BTreeMap<PortAt, Entry>,
     opener: port::Opener,
+    pub(super) owner: u32,
     next_retry: Instant,
 }
 
@@ -79,7 +80,7 @@ impl Keeper {
         let workers = datapath.worker_stats().len();
         let mut watch = Watch::new(wake);
         watch.add(None);
-        let Directories { rings, offloads, ledger } = directories;
+        let Directories { rings, offloads, ledger, owner } = directories;
         if let Err(error) = port::put_back(&offloads) {
             tracing::warn!("offloads that an earlier node switched off stay so: {error}");
         }
@@ -88,10 +89,12 @@ impl Keeper {
             board,
             watch,
             entries: BTreeMap::new(),
+            owner,
             opener: port::Opener::new(workers)
                 .with_records(rings)
                 .with_offloads(offloads)
                 .with_ledger(ledger)
+                .with_owner(owner)
                 .with_ends(ends),
             next_retry: Instant::now() + RETRY,
         }
@@ -126,6 +129,7 @@ impl Keeper {
             Request::Reload(at, answer) => tell(answer, self.reload(at)),
             Request::SetAdmin(at, up) => self.set_admin(at, up),
             Request::Faulted(at, error) => self.faulted(at, &error),
+            Request::ReleaseOthers => self.release_others(),
             Request::Serve(_) | Request::Stop(..) => {}
         }
     }
@@ -263,6 +267,9 @@ impl Keeper {
     }
 
     fn remove(&mut self, at: PortAt, keep: Keep) -> Result<(), Fault> {
+        if keep == Keep::Nothing {
+            self.release_unopened(at);
+        }
         let closed = self.close(at, keep);
         if let Some(entry) = self.entries.remove(&at) {
             entry.wanted.switch.remove_port(entry.number());

@@ -13,6 +13,7 @@
 //! * A port that lost its interface stays a port of its switch, with its link down: controllers keep their rules.
 //! * Lock order: the board's locks are leaves; no other is taken under one.
 
+mod isolated;
 mod keeper;
 mod quota;
 mod vlink;
@@ -131,6 +132,7 @@ enum Request {
     SetSealing(PortAt, SealOn, Answer),
     Reload(PortAt, Answer),
     Faulted(PortAt, io::Error),
+    ReleaseOthers,
     Stop(Keep, oneshot::Sender<()>),
 }
 
@@ -221,6 +223,11 @@ impl Ports {
         self.send(Request::SetAdmin(at, up));
     }
 
+    /// Gives interfaces back to the host that no wanted port has, some time soon: all that are wanted at the start have been added.
+    pub fn release_others(&self) {
+        self.send(Request::ReleaseOthers);
+    }
+
     /// A worker found a port's queue broken.
     pub fn faulted(&self, at: PortAt, error: io::Error) {
         self.send(Request::Faulted(at, error));
@@ -291,6 +298,8 @@ pub struct Directories {
     pub offloads: PathBuf,
     /// Which sequence numbers of tunnels' keys are used; outlives the host.
     pub ledger: PathBuf,
+    /// By what the node knows the interfaces again that it keeps from the host's own stack.
+    pub owner: u32,
 }
 
 /// What the ports' thread is given: where ports keep things, and by which numbers their tunnels tell ends.

@@ -69,6 +69,11 @@ impl Watch {
         gone
     }
 
+    /// The namespaces that are listened to; `None` is the node's own.
+    pub fn namespaces(&self) -> impl Iterator<Item = Option<&NetnsRef>> {
+        self.namespaces.keys().map(Option::as_ref)
+    }
+
     /// Listens to a namespace no longer.
     pub fn forget(&mut self, netns: &NetnsRef) {
         self.namespaces.remove(&Some(netns.clone()));

@@ -18,13 +18,22 @@ pub struct Checked {
 pub fn check(config: &Config) -> Checked {
     let mut found = Checked::default();
     for switch in &config.switches {
-        for port in switch.ports.iter().filter(|port| port.value.kind == PortKind::AfXdp) {
+        for port in switch.ports.iter().filter(|port| takes(&port.value)) {
             let name = port.value.effective_name().map(|name| name.to_string()).unwrap_or_default();
             let thing = format!("port {name} of switch {} (line {})", switch.spec.name, port.line);
             found.look(&thing, &port.value);
         }
     }
     found
+}
+
+/// Whether a port of this kind keeps its interface from the host.
+fn takes(spec: &PortSpec) -> bool {
+    match spec.kind {
+        PortKind::AfXdp => true,
+        PortKind::AfPacket => spec.host != Some(true),
+        _ => false,
+    }
 }
 
 impl Checked {

@@ -25,6 +25,7 @@ use datapath::Datapath;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::fmt;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
@@ -152,11 +153,17 @@ fn start_with_privileges(run_dir: &RunDir, config: &NodeConfig) -> Result<Privil
         rings: run_dir.ring_records(),
         offloads: run_dir.offload_notes(),
         ledger: config.state_dir.join("esp"),
+        owner: owner_of(&config.state_dir),
     };
     let ports = Ports::start(directories).map_err(system("start its ports' thread"))?;
     let steer = Steer::start().map_err(system("start its steering thread"))?;
     privilege::drop_all().unwrap_or_else(log);
     Ok(Privileged { ports, steer: Arc::new(steer) })
+}
+
+/// By which number a node knows the interfaces again that it keeps from the host's stack: another state directory is another node.
+pub(super) fn owner_of(state_dir: &Path) -> u32 {
+    wire::checksum::crc32c(state_dir.as_os_str().as_bytes())
 }
 
 /// Control threads leave the workers' cores alone where there are others; workers pin themselves.

@@ -15,6 +15,8 @@ use std::sync::Arc;
 pub struct Purged {
     /// TAP interfaces.
     pub taps: Vec<String>,
+    /// Interfaces that the host's own stack receives from again.
+    pub released: Vec<String>,
     /// Interfaces that were steered.
     pub steered: Vec<String>,
     /// Files.
@@ -32,8 +34,12 @@ pub fn purge(config: &Config) -> Result<Purged, RunError> {
         tracing::warn!("{}", chain(&error));
     }
     let mut purged = Purged::default();
-    for spec in wanted_taps(config)? {
-        remove_tap(&spec, &mut purged);
+    for spec in wanted_ports(config)? {
+        match spec.kind {
+            PortKind::Tap => remove_tap(&spec, &mut purged),
+            PortKind::AfPacket | PortKind::AfXdp => release(&spec, &mut purged),
+            _ => {}
+        }
     }
     match steer::Kernel::new().purge() {
         Ok(interfaces) => purged.steered = interfaces,
@@ -54,8 +60,8 @@ pub fn purge(config: &Config) -> Result<Purged, RunError> {
     Ok(purged)
 }
 
-/// TAPs of the file and of the store.
-fn wanted_taps(config: &Config) -> Result<Vec<PortSpec>, RunError> {
+/// Ports of the file and of the store.
+fn wanted_ports(config: &Config) -> Result<Vec<PortSpec>, RunError> {
     let mut ports: Vec<PortSpec> = config
         .switches
         .iter()
@@ -65,8 +71,17 @@ fn wanted_taps(config: &Config) -> Result<Vec<PortSpec>, RunError> {
         let (_store, kept) = Store::open(&config.node.state_dir, &Arc::default())?;
         ports.extend(kept.all_ports()?);
     }
-    ports.retain(|port| port.kind == PortKind::Tap);
     Ok(ports)
+}
+
+/// An interface that is not there has nothing to give back.
+fn release(spec: &PortSpec, purged: &mut Purged) {
+    let wanted = interface_of(spec);
+    match port::release(&wanted) {
+        Ok(true) => purged.released.push(wanted.interface),
+        Ok(false) => {}
+        Err(error) => tracing::warn!("{}", chain(&error)),
+    }
 }
 
 /// A TAP is removed by taking it over and letting it go for good. One that cannot be taken over is gone, or another program's.

@@ -218,6 +218,7 @@ pub fn interface_of(spec: &PortSpec) -> port::PortSpec {
         mac: spec.mac.as_ref().map(api::Mac::bytes),
         xdp_mode: xdp_mode(spec.xdp_mode.unwrap_or_default()),
         take_over: spec.take_over.unwrap_or_default(),
+        host: spec.host.unwrap_or_default(),
         socket: spec.socket.as_deref().unwrap_or_default().into(),
         role: if spec.server == Some(true) { port::Role::Server } else { port::Role::Client },
         tunnel: tunnel(spec),

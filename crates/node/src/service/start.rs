@@ -83,6 +83,7 @@ impl Node {
             }
             member.gate.open();
         }
+        self.ports.release_others();
         Ok(())
     }
 

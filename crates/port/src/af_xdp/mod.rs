@@ -140,7 +140,7 @@ fn taken_over(
     if !spec.take_over {
         return Err(OpenError::HostUse { interface: link.name.clone(), uses });
     }
-    Ok(Some(format!("taken over from the host, which cannot use it meanwhile: {uses}")))
+    Ok(Some(uses.taken_over()))
 }
 
 fn occupied(interface: &str, id: u32) -> OpenError {

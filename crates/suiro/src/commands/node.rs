@@ -25,6 +25,9 @@ pub fn run(args: NodeArgs) -> Result<(), Failure> {
     if args.purge {
         let purged = purge(&config)?;
         purged.taps.iter().try_for_each(|tap| out(&format!("removed TAP {tap}\n")))?;
+        purged.released.iter().try_for_each(|interface| {
+            out(&format!("interface {interface} is given back to the host's own stack\n"))
+        })?;
         purged.steered.iter().try_for_each(|interface| {
             out(&format!("interface {interface} is not steered any more\n"))
         })?;

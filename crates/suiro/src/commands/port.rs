@@ -85,6 +85,7 @@ fn spec(args: PortAdd) -> Result<PortSpec, Failure> {
         queues: args.queues,
         xdp_mode: args.xdp_mode.as_deref().and_then(XdpMode::of),
         take_over: args.take_over.then_some(true),
+        host: args.host.then_some(true),
         peer: args.peer,
         socket: args.socket,
         server: args.server.then_some(true),
