@@ -7,19 +7,24 @@ use std::{env, fs};
 fn main() {
     println!("cargo::rerun-if-changed=bpf");
     println!("cargo::rerun-if-env-changed=CLANG");
-    for program in ["suiro", "transmit", "steer", "trace", "dissect", "tunnel", "spi"] {
-        compile(program);
+    for program in ["hook", "worker", "transmit", "steer", "trace", "dissect", "tunnel", "spi"] {
+        compile(program, program, &[]);
+    }
+    // For kernels before 5.18.
+    for program in ["hook", "worker"] {
+        compile(program, &format!("{program}_whole"), &["-DSUIRO_WHOLE_FRAMES"]);
     }
 }
 
-/// `bpf/<program>.bpf.c` to `<program>.bpf.o` in `OUT_DIR`.
-fn compile(program: &str) {
+/// `bpf/<program>.bpf.c` to `<object>.bpf.o` in `OUT_DIR`.
+fn compile(program: &str, object: &str, defines: &[&str]) {
     let clang = env::var("CLANG").unwrap_or_else(|_| "clang".into());
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"))
-        .join(format!("{program}.bpf.o"));
+        .join(format!("{object}.bpf.o"));
     let source = format!("bpf/{program}.bpf.c");
     let mut command = Command::new(&clang);
     command.args(["-target", "bpf", "-mcpu=v3", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-c"]);
+    command.args(defines);
     if let Some(headers) = multiarch_headers() {
         command.arg("-idirafter").arg(headers);
     }

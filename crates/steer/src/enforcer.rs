@@ -235,6 +235,9 @@ pub trait Enforcer: Send {
     /// Whether the interface is still there and steered by this: it may have been removed, and made anew.
     fn is_alive(&self) -> bool;
 
+    /// Every few seconds, while it is alive: gives back what others have left on it.
+    fn look_after(&mut self) {}
+
     /// Ends steering; nothing of it is left.
     ///
     /// # Errors

@@ -10,10 +10,24 @@
 /* Most rx queues of one interface; the loader shrinks the map to what the interface has. */
 #define SUIRO_QUEUES_MAX 256
 
+/* The stages of an interface, in the order that frames meet them: the key of map `stages`. */
+#define SUIRO_STAGE_OFFLOAD 0 /* flows that never reach a worker */
+#define SUIRO_STAGE_STEER 1 /* frames of the host's stack, each on the core of its flow */
+#define SUIRO_STAGE_WORKER 2 /* the port of a switch */
+#define SUIRO_STAGES 3
+
+/* Frames in several pieces, which kernels before 5.18 do not have. All programs of one interface are alike in that. */
+#ifdef SUIRO_WHOLE_FRAMES
+#define SUIRO_XDP_SECTION "xdp"
+#else
+#define SUIRO_XDP_SECTION "xdp.frags"
+#endif
+
 /* What became of a frame: the key of map `verdicts`. */
 #define SUIRO_VERDICT_WORKER 0 /* redirected to the AF_XDP socket of its queue */
-#define SUIRO_VERDICT_PASS 1 /* no socket on its queue: left to the kernel */
-#define SUIRO_VERDICTS 2
+#define SUIRO_VERDICT_PASS 1 /* no stage took it: left to the kernel */
+#define SUIRO_VERDICT_NO_SOCKET 2 /* no socket on its queue: dropped */
+#define SUIRO_VERDICTS 3
 
 /* The value of map `verdicts`, one per CPU. */
 struct verdict_count {

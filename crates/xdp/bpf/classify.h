@@ -22,6 +22,8 @@
 #define NO_UNIT 0xffffffff
 /* Of datagrams in pieces that stay where they come in. */
 #define STAYS 0xfffffffe
+/* The same of datagrams that no entry matches, which another stage may want. */
+#define HANDED_ON 0xfffffffd
 /* Beside a unit's number: a piece of the datagram was dropped. The others are of no use to anybody, and would fill the host's memory for
  * reassembly, which all flows share. */
 #define IS_LOST 0x40000000

@@ -6,7 +6,7 @@
  * belongs to (classify.h), on which core that is, or will be from now on (place.h), whether the
  * unit may go there yet (order.h). suiro_arrive runs on the core that a frame was sent to.
  *
- * Frames that nothing here wants pass to the kernel where they came in. The only frames ever
+ * Frames that nothing here wants go to the next stage of the hook (stages.h), or pass to the kernel where they came in. The only frames ever
  * dropped are those whose core has no room for them, those of an urgent move, and the fragments
  * whose datagram lost one of them so.
  */
@@ -19,6 +19,7 @@
 #include "passage.h"
 #include "place.h"
 #include "route.h"
+#include "stages.h"
 
 /* What a group is placed by is the group, not the flow that came first. */
 static __always_inline __u32 hash_of(const struct passage *passage, __u32 number)
@@ -85,14 +86,23 @@ static __always_inline int steer(struct xdp_md *ctx, struct passage *passage, __
 	return move(ctx, passage, unit, number, state, wanted, route);
 }
 
+/* The next stage has it, or the kernel's stack on this core where there is none. */
+static __always_inline int hand_on(struct xdp_md *ctx, __u32 verdict, __u32 bytes)
+{
+	count(verdict, bytes);
+	run_stages(ctx, SUIRO_STAGE_WORKER);
+	note_received(bytes);
+	return XDP_PASS;
+}
+
 /* A frame that no entry matches stays; remembered, for the entry that may come. */
-static __always_inline int miss(const struct passage *passage)
+static __always_inline int miss(struct xdp_md *ctx, const struct passage *passage)
 {
 	struct steer_received *here = this_core();
 
 	if (here)
 		here->mark = quiet_of(passage->cpu);
-	return pass(STEER_MISSED, passage->bytes);
+	return hand_on(ctx, STEER_MISSED, passage->bytes);
 }
 
 /* Whether a flow that has an entry now may leave the frames without one: they are all of this core. */
@@ -166,18 +176,21 @@ int suiro_steer(struct xdp_md *ctx)
 	passage.bench = bpf_map_lookup_elem(&benches, &zero);
 	passage.cpu = bpf_get_smp_processor_id();
 	if (!passage.config || !passage.bench || !here)
-		return pass(STEER_ODD, passage.bytes);
+		return hand_on(ctx, STEER_ODD, passage.bytes);
 	here->arrived++;
 	dissect(&passage.bench->packet, data, end, passage.config->vxlan_port);
 	if (!passage.bench->packet.is_ip)
-		return pass(STEER_NOT_IP, passage.bytes);
+		return hand_on(ctx, STEER_NOT_IP, passage.bytes);
 	if (passage.bench->packet.words[5] & STEER_FRAG_LATER)
 		number = unit_of_fragment(&passage.bench->packet, passage.bytes);
 	if (number == NO_UNIT && passage.config->may_be_unfinished &&
 	    may_hide_sum(&passage.bench->packet, passage.config->vxlan_port)) {
-		number = STAYS;
+		classify(passage.bench, passage.config);
+		number = passage.bench->found.unit_new == NO_UNIT ? HANDED_ON : STAYS;
 		remember_fragments(&passage.bench->packet, number);
 	}
+	if (number == HANDED_ON)
+		return hand_on(ctx, STEER_UNSUMMED, passage.bytes);
 	if (number == STAYS)
 		return pass(STEER_UNSUMMED, passage.bytes);
 	if (number != NO_UNIT && number & IS_LOST)
@@ -188,7 +201,7 @@ int suiro_steer(struct xdp_md *ctx)
 		remember_fragments(&passage.bench->packet, number);
 	}
 	if (number == NO_UNIT)
-		return miss(&passage);
+		return miss(ctx, &passage);
 	return steer(ctx, &passage, number);
 }
 

@@ -12,13 +12,15 @@ pub const QUEUES_MAX: u32 = 256;
 pub enum Verdict {
     /// Redirected to the AF_XDP socket of its queue.
     Worker = 0,
-    /// No socket on its queue: left to the kernel.
+    /// No stage took it: left to the kernel.
     Pass = 1,
+    /// No socket on its queue: dropped.
+    NoSocket = 2,
 }
 
 impl Verdict {
     /// Every verdict, in key order.
-    pub const ALL: [Verdict; 2] = [Verdict::Worker, Verdict::Pass];
+    pub const ALL: [Verdict; 3] = [Verdict::Worker, Verdict::Pass, Verdict::NoSocket];
 }
 
 /// Mirrors `struct verdict_count`, the value of map `verdicts`.

@@ -1,8 +1,6 @@
 //! Why the program could not be loaded, attached or asked.
 
-use crate::ingress::Hook;
 use aya::EbpfError;
-use aya::programs::ProgramError;
 use std::error::Error;
 use std::io;
 
@@ -17,20 +15,6 @@ pub enum AttachError {
         /// The reason.
         source: Box<EbpfError>,
     },
-    /// The kernel refused this hook of this interface.
-    #[error("{} XDP refused: {}", hook.name(), source)]
-    Refused {
-        /// The hook.
-        hook: Hook,
-        /// The reason.
-        source: io::Error,
-    },
-    /// Another XDP program is on the interface.
-    #[error("another XDP program is attached")]
-    Occupied,
-    /// The kernel is older than `bpf_link` for XDP (5.9): the program would outlive suiro.
-    #[error("the kernel has no bpf_link for XDP (needs 5.9)")]
-    NoLink,
     /// The memory or the namespace that the transmitter needs was refused.
     #[error("cannot make room for the transmitter: {source}")]
     Memory {
@@ -49,16 +33,6 @@ pub enum AttachError {
 }
 
 impl AttachError {
-    /// Tells "occupied" from other refusals.
-    pub(crate) fn refused(hook: Hook, error: ProgramError) -> Self {
-        match errno(&error) {
-            // EEXIST: a program at the other hook; EBUSY: at this one.
-            Some(libc::EBUSY | libc::EEXIST) => Self::Occupied,
-            Some(code) => Self::Refused { hook, source: io::Error::from_raw_os_error(code) },
-            None => Self::Refused { hook, source: io::Error::other(error) },
-        }
-    }
-
     /// The kernel's error number behind it, if there is one.
     pub fn errno(&self) -> Option<i32> {
         errno(self)

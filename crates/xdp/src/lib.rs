@@ -5,9 +5,10 @@
 //!
 //! ## Types
 //!
-//! * [`Loaded`] → [`Ingress`]: the program `suiro_ingress` (`bpf/suiro.bpf.c`), loaded, then attached to one interface. One copy of
-//!   program and maps for each interface: a tenant's counters and sockets are never in another tenant's map.
-//! * [`Hook`]: native (in the driver) or generic (after it).
+//! * [`hook`]: the one program that suiro puts on an interface, `suiro_hook` (`bpf/hook.bpf.c`), and the stages behind it: [`Hook`],
+//!   [`Stage`], [`Lease`]. Native (in the driver) or generic (after it): [`Mode`].
+//! * [`WorkerStage`] → [`Worker`]: the last stage, `suiro_worker` (`bpf/worker.bpf.c`), loaded, then on one interface. One copy of program
+//!   and maps for each interface: a tenant's counters and sockets are never in another tenant's map.
 //! * [`Verdict`], [`VerdictCount`]: what became of the frames, counted per CPU.
 //!
 //! * [`Transmitter`]: the program `suiro_transmit` (`bpf/transmit.bpf.c`) and the memory of one worker's burst: frames are put there for
@@ -25,30 +26,33 @@
 //!
 //! * The shared layout is defined in `bpf/abi.h` alone; [`Verdict`], [`VerdictCount`], [`Slot`] and [`Burst`] mirror it, and a test compares
 //!   them with the objects' BTF.
-//! * Attached by `bpf_link`: when the process dies, the kernel detaches; steering is pinned instead, and outlives it. An interface that has another program is refused, never overwritten.
-//! * A frame that no stage takes passes to the kernel.
+//! * Attached by `bpf_link`: when the last process that holds it dies, the kernel detaches, unless steering has pinned it. An interface
+//!   that has another program is refused, never overwritten.
+//! * A frame that no stage takes passes to the kernel. A frame that the worker stage cannot hand over is dropped, counted.
 //! * A burst is sent whole before the call returns, or not at all: nothing of it is left to leave later.
 //!
 //! Needs `CAP_BPF` and `CAP_NET_ADMIN`, the transmitter `CAP_SYS_ADMIN` and `CAP_PERFMON` and Linux 5.18; to build: clang, libbpf-dev (`bpf_helpers.h`), linux-libc-dev.
 
 mod abi;
 mod error;
-mod ingress;
+pub mod hook;
 mod spi;
 pub mod steer;
 mod sys;
 mod transmit;
 mod tunnel;
 mod verified;
+mod worker;
 
 pub use abi::{BURST_MAX, Burst, EXITS_MAX, QUEUES_MAX, SLOT_BYTES, Slot, Verdict, VerdictCount};
 pub use error::{AttachError, MapError};
-pub use ingress::{Hook, Ingress, Loaded, program_name};
+pub use hook::{Hook, HookError, Lease, Life, Mode, Stage};
 pub use spi::SpiDemux;
 pub use transmit::{Exit, Outcome, Transmitter};
 pub use tunnel::TunnelDemux;
+pub use worker::{Worker, WorkerStage, program_name};
 
 /// The compiled object, for the test that compares its BTF with the Rust mirror.
-pub static OBJECT: &[u8] = ingress::OBJECT;
+pub static OBJECT: &[u8] = worker::OBJECT;
 /// The transmitter's, likewise.
 pub static TRANSMIT_OBJECT: &[u8] = transmit::OBJECT;

@@ -204,7 +204,9 @@ impl Anchor {
             let netns = own_netns().map_err(|source| AttachError::Memory { source })?;
             let attached = program.attach_to_if_index(LOOPBACK, XdpMode::Skb);
             let link = attached.and_then(|id| program.take_link(id));
-            let link = link.map_err(|error| AttachError::refused(crate::Hook::Generic, error))?;
+            let step = "attach the transmitter";
+            let link =
+                link.map_err(|error| AttachError::Load { step, source: Box::new(error.into()) })?;
             Ok(Self { _link: link, _netns: netns })
         };
         std::thread::scope(|scope| {

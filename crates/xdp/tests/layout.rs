@@ -5,8 +5,8 @@ mod btf;
 use btf::{Btf, Layout};
 use std::mem::offset_of;
 use xdp::{
-    BURST_MAX, Burst, EXITS_MAX, OBJECT, QUEUES_MAX, SLOT_BYTES, Slot, TRANSMIT_OBJECT, Verdict,
-    VerdictCount,
+    BURST_MAX, Burst, EXITS_MAX, OBJECT, QUEUES_MAX, SLOT_BYTES, Slot, Stage, TRANSMIT_OBJECT,
+    Verdict, VerdictCount,
 };
 
 #[test]
@@ -54,6 +54,10 @@ fn constants_are_those_of_the_header() {
     assert_eq!(define("SUIRO_QUEUES_MAX"), QUEUES_MAX);
     assert_eq!(define("SUIRO_VERDICT_WORKER"), Verdict::Worker as u32);
     assert_eq!(define("SUIRO_VERDICT_PASS"), Verdict::Pass as u32);
+    assert_eq!(define("SUIRO_VERDICT_NO_SOCKET"), Verdict::NoSocket as u32);
+    assert_eq!(define("SUIRO_STAGE_OFFLOAD"), Stage::Offload as u32);
+    assert_eq!(define("SUIRO_STAGE_STEER"), Stage::Steer as u32);
+    assert_eq!(define("SUIRO_STAGE_WORKER"), Stage::Worker as u32);
     assert_eq!(define("SUIRO_BURST_MAX") as usize, BURST_MAX);
     assert_eq!(define("SUIRO_SLOT_BYTES") as usize, SLOT_BYTES);
     assert_eq!(define("SUIRO_EXITS_MAX"), EXITS_MAX);

@@ -1,6 +1,7 @@
 //! What cannot be is refused with a thing, a step, a cause and a remedy, and leaves nothing behind.
 
 use crate::{Host, privileged, until};
+use acceptance::sh;
 
 #[test]
 fn an_interface_that_is_not_there_is_refused_and_the_node_that_was_started_for_it_ends() {
@@ -24,19 +25,21 @@ fn an_interface_with_another_program_is_refused_by_name_and_left_as_it_is() {
         return;
     }
     let host = Host::new();
-    host.suiro(&["steer", "attach", "g1"]);
-    host.suiro(&["switch", "add", "sw0"]);
-    host.suiro(&["steer", "detach", "g1"]);
-    assert!(host.node().is_some(), "a node with a switch goes on");
-    host.suiro(&["port", "add", "sw0", "g1", "--type", "af_xdp"]);
+    let source = host.lab.path("other.c");
+    let object = host.lab.path("other.o");
+    let text = "__attribute__((section(\"xdp\"), used)) int somebody(void *frame) { return 2; }";
+    std::fs::write(&source, text).unwrap();
+    let (source, object) = (source.to_str().unwrap(), object.to_str().unwrap());
+    sh(&["clang", "-O2", "-target", "bpf", "-c", source, "-o", object]);
+    let attach = ["link", "set", "dev", "g1", "xdp", "obj", object, "sec", "xdp"];
+    sh(&[&["ip", "-n", &host.lab.netns][..], &attach].concat());
     let said = host.says(&["steer", "attach", "g1"]);
     assert_eq!(said.code, 1);
-    for part in ["another XDP program", "suiro_ingress", "remedy: "] {
+    for part in ["another XDP program", "somebody", "xdp off", "remedy: "] {
         assert!(said.err.contains(part), "{part}: {}", said.err);
     }
-    assert_eq!(host.json(&["steer", "list"]).as_array().unwrap().len(), 0);
     assert!(host.has_program("g1"), "the other program is still there");
-    host.suiro(&["switch", "del", "sw0"]);
+    until("the node is gone", || host.node().is_none());
 }
 
 #[test]

@@ -190,7 +190,7 @@ fn program_rows(bed: &mut Bed, common: &Common) -> Result<Vec<Row>> {
     }
     cases.push(("wildcard hit, first mask".into(), Missed::Stay, wild(1, 1)));
     cases.push(("wildcard hit of 1000, last of 32 masks".into(), Missed::Stay, wild(1000, 31)));
-    let mut bare = xdp::Loaded::new(1)?;
+    let mut bare = xdp::WorkerStage::new()?;
     let mut rows = Vec::new();
     for (case, missed, entries) in
         cases.into_iter().filter(|(case, ..)| case.contains(&common.only))

@@ -6,7 +6,7 @@
 //! | native copy | in the driver | copied once |
 //! | generic | after the driver, on a socket buffer | copied once |
 
-use super::{FRAMES, occupied};
+use super::{FRAMES, occupied, taken};
 use crate::error::OpenError;
 use crate::interface::cannot_enter;
 use crate::netns::Netns;
@@ -15,12 +15,12 @@ use crate::sys::xsk::{self, Shape, XskRx, XskTx};
 use netlink::Link;
 use std::error::Error;
 use std::io;
-use xdp::{AttachError, Hook, Ingress, Loaded};
+use xdp::{HookError, Mode, Worker, WorkerStage};
 
 /// A program and sockets on every queue.
 pub(super) struct Attached {
     pub(super) sockets: Vec<(XskRx, XskTx)>,
-    pub(super) ingress: Ingress,
+    pub(super) worker: Worker,
     /// In words.
     pub(super) mode: String,
     /// The driver's buffers, instead of a copy.
@@ -33,13 +33,13 @@ pub(super) struct Attached {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Rung {
     name: &'static str,
-    hook: Hook,
+    hook: Mode,
     zero_copy: bool,
 }
 
-const ZERO_COPY: Rung = Rung { name: "zero-copy", hook: Hook::Native, zero_copy: true };
-const NATIVE: Rung = Rung { name: "native copy", hook: Hook::Native, zero_copy: false };
-const GENERIC: Rung = Rung { name: "generic", hook: Hook::Generic, zero_copy: false };
+const ZERO_COPY: Rung = Rung { name: "zero-copy", hook: Mode::Native, zero_copy: true };
+const NATIVE: Rung = Rung { name: "native copy", hook: Mode::Native, zero_copy: false };
+const GENERIC: Rung = Rung { name: "generic", hook: Mode::Generic, zero_copy: false };
 
 fn rungs(mode: XdpMode) -> &'static [Rung] {
     match mode {
@@ -62,14 +62,17 @@ pub(super) fn attach(
     for &rung in rungs(spec.xdp_mode) {
         let tried = netns.run(|| try_rung(rung, link.index, queues, chunk));
         match tried.map_err(|source| cannot_enter(spec, source))? {
-            Ok((ingress, sockets)) => {
+            Ok((worker, sockets)) => {
                 let plural = if queues == 1 { "" } else { "s" };
                 let mode = format!("af_xdp {}, {queues} queue{plural}", rung.name);
                 let zero_copy = rung.zero_copy;
-                return Ok(Attached { sockets, ingress, mode, zero_copy, notes: refused });
+                return Ok(Attached { sockets, worker, mode, zero_copy, notes: refused });
             }
-            Err(Refusal::Attach(AttachError::Occupied)) => {
-                return Err(occupied(&spec.interface, link.xdp_program));
+            Err(Refusal::Hook(HookError::Occupied { program, .. })) => {
+                return Err(occupied(&spec.interface, program));
+            }
+            Err(Refusal::Bind { source, .. }) if source.raw_os_error() == Some(libc::EBUSY) => {
+                return Err(taken(&spec.interface));
             }
             Err(refusal) if refusal.errno() == Some(libc::EPERM) => {
                 let source = io::Error::from_raw_os_error(libc::EPERM);
@@ -83,16 +86,9 @@ pub(super) fn attach(
 
 type Sockets = Vec<(XskRx, XskTx)>;
 
-/// Program, sockets, map: in the calling thread's namespace.
-fn try_rung(
-    rung: Rung,
-    index: u32,
-    queues: u32,
-    chunk: u32,
-) -> Result<(Ingress, Sockets), Refusal> {
-    let mut ingress = Loaded::new(queues)
-        .and_then(|loaded| loaded.attach(index, rung.hook))
-        .map_err(Refusal::Attach)?;
+/// Sockets, program, stage: in the calling thread's namespace.
+fn try_rung(rung: Rung, index: u32, queues: u32, chunk: u32) -> Result<(Worker, Sockets), Refusal> {
+    let mut stage = WorkerStage::new().map_err(Refusal::Hook)?;
     let mut sockets = Vec::new();
     for queue in 0..queues {
         let shape = Shape {
@@ -104,10 +100,12 @@ fn try_rung(
             checksum: !rung.zero_copy,
         };
         let socket = bind(&shape).map_err(|source| Refusal::Bind { queue, source })?;
-        ingress.set_socket(queue, socket.0.fd()).map_err(Refusal::Map)?;
+        stage.set_socket(queue, socket.0.fd()).map_err(Refusal::Map)?;
         sockets.push(socket);
     }
-    Ok((ingress, sockets))
+    // Each queue has one socket in all: where ours are bound, no other port has the stage.
+    let worker = stage.attach(index, rung.hook).map_err(Refusal::Hook)?;
+    Ok((worker, sockets))
 }
 
 /// A kernel before 6.11 does not complete checksums: then suiro does.
@@ -122,7 +120,7 @@ fn bind(shape: &Shape) -> io::Result<(XskRx, XskTx)> {
 
 /// Why a rung does not hold.
 enum Refusal {
-    Attach(AttachError),
+    Hook(HookError),
     Bind { queue: u32, source: io::Error },
     Map(xdp::MapError),
 }
@@ -130,7 +128,7 @@ enum Refusal {
 impl Refusal {
     fn errno(&self) -> Option<i32> {
         match self {
-            Self::Attach(error) => error.errno(),
+            Self::Hook(error) => error.errno(),
             Self::Bind { source, .. } => source.raw_os_error(),
             Self::Map(_) => None,
         }
@@ -139,7 +137,7 @@ impl Refusal {
     /// In words, the common cases plainly.
     fn text(&self) -> String {
         match self {
-            Self::Attach(error) => match error.errno() {
+            Self::Hook(error) => match error.errno() {
                 Some(libc::EOPNOTSUPP) => "the driver has no XDP".into(),
                 Some(libc::ERANGE | libc::EINVAL) => {
                     format!("{} (the MTU may be too large for the driver)", chain(error))

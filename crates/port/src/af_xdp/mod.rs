@@ -23,6 +23,7 @@ use crate::error::{ControlError, OpenError};
 use crate::facts::PortFacts;
 use crate::host_use::HostUse;
 use crate::interface::{Interface, cannot_enter, open_netns};
+use crate::netns::Netns;
 use crate::open::OpenPort;
 use crate::queue::{RxQueue, TxQueue};
 use crate::spec::PortSpec;
@@ -34,7 +35,7 @@ use offloads::Offloads;
 use queue::{Checksums, XdpRx, XdpTx};
 use std::path::Path;
 use std::sync::Arc;
-use xdp::Ingress;
+use xdp::{Hook, HookError, Stage, Worker};
 
 /// Ethernet header and two tags.
 const FRAME_OVERHEAD: u32 = 14 + 2 * 4;
@@ -53,7 +54,7 @@ pub(crate) fn open<'t>(
     let netns = open_netns(spec)?;
     let interface = Interface::new(spec, &netns)?;
     let link = interface.find(spec)?;
-    unoccupied(&link)?;
+    unoccupied(&netns, spec, &link)?;
     let taken_over = taken_over(spec, &interface, &link)?;
     let available = interface.ethtool().rx_queues();
     if u32::from(spec.queues) > available {
@@ -72,7 +73,7 @@ pub(crate) fn open<'t>(
     let link = interface.configure(spec, &link)?;
     let mut offloads = Offloads::of(&interface, &link, notes_of_offloads)?;
     offloads.keep_tags(&link.name)?;
-    let Attached { sockets, ingress, mode, zero_copy, mut notes } =
+    let Attached { sockets, worker, mode, zero_copy, mut notes } =
         ladder::attach(spec, &netns, &link, available, chunk)?;
     if u32::from(spec.queues) != available && spec.queues != 0 {
         notes.push(format!(
@@ -80,7 +81,7 @@ pub(crate) fn open<'t>(
         ));
     }
     notes.extend(taken_over);
-    offloads.keep_small(ingress.hook(), &link, &mut notes);
+    offloads.keep_small(worker.mode(), &link, &mut notes);
     let checksums =
         if link.kind.is_empty() { Checksums::Complete } else { Checksums::MayBePartial };
     let seen = Arc::new(Seen::default());
@@ -115,16 +116,38 @@ pub(crate) fn open<'t>(
     }
     let facts = interface.facts(link, &mode, &notes);
     let index = facts.index;
-    let control = XdpControl { index, interface, ingress, offloads, mode, notes, seen, chunk };
+    let control = XdpControl { index, interface, worker, offloads, mode, notes, seen, chunk };
     Ok(OpenPort { facts, rx, tx, control: Box::new(control) })
 }
 
-/// An XDP program of another is never replaced.
-fn unoccupied(link: &Link) -> Result<(), OpenError> {
-    match link.xdp_program {
-        0 => Ok(()),
-        id => Err(occupied(&link.name, id)),
+/// An XDP program of another is never replaced; one of ours may have room for another stage.
+fn unoccupied(netns: &Netns, spec: &PortSpec, link: &Link) -> Result<(), OpenError> {
+    let taken =
+        netns.run(|| Hook::taken(link.index)).map_err(|source| cannot_enter(spec, source))?;
+    match taken {
+        Err(HookError::Occupied { program, .. }) => Err(occupied(&link.name, program)),
+        // What else may be wrong shows when it is attached.
+        Err(_) => Ok(()),
+        Ok(stages) if stages.contains(&Stage::Steer) => beside_steering(netns, spec, link),
+        Ok(_) => Ok(()),
     }
+}
+
+/// Steering that leaves nothing for a port is in its way.
+fn beside_steering(netns: &Netns, spec: &PortSpec, link: &Link) -> Result<(), OpenError> {
+    let places = netns.run(|| xdp::steer::places_missed(link.index));
+    let places = places.map_err(|source| cannot_enter(spec, source))?;
+    if !places.unwrap_or(false) {
+        return Ok(());
+    }
+    let interface = link.name.clone();
+    Err(OpenError::Busy {
+        holder: "steering, which places frames that no rule names, too".into(),
+        remedy: format!(
+            "leave those to the port: suiro steer detach {interface}; suiro steer attach {interface} --unmatched stay"
+        ),
+        interface,
+    })
 }
 
 /// What the host loses, as a note, if it may.
@@ -154,6 +177,16 @@ fn occupied(interface: &str, id: u32) -> OpenError {
     }
 }
 
+/// Another port of ours, or another program's sockets, have its queues.
+fn taken(interface: &str) -> OpenError {
+    OpenError::Busy {
+        interface: interface.to_owned(),
+        holder: "another AF_XDP socket has its queues: another af_xdp port, or another program"
+            .into(),
+        remedy: "remove that port, or stop its program (`ss --xdp -ap` names it)".into(),
+    }
+}
+
 /// The smallest UMEM frame for an MTU.
 fn chunk_for(mtu: u32) -> Result<u32, String> {
     let largest = |chunk: u32| chunk - RX_HEADROOM - FRAME_OVERHEAD;
@@ -165,7 +198,7 @@ struct XdpControl {
     interface: Interface,
     index: u32,
     // Before the offloads: fields drop in order, and no frame may come without its tag.
-    ingress: Ingress,
+    worker: Worker,
     offloads: Offloads,
     mode: String,
     notes: Vec<String>,
@@ -207,7 +240,7 @@ impl PortControl for XdpControl {
 
     /// The program goes with its link; the interface is not ours and stays, with the offloads that it had.
     fn close(self: Box<Self>, _: Keep) -> Result<(), ControlError> {
-        drop(self.ingress);
+        drop(self.worker);
         let put_back = self.offloads.put_back();
         let name = self.interface.name();
         put_back.map_err(|source| ControlError::io(name, "put its offloads back", source))

@@ -13,7 +13,7 @@ use crate::settings::{Changed, Place};
 use netlink::Link;
 use std::io;
 use std::path::Path;
-use xdp::Hook;
+use xdp::Mode;
 
 /// Tags of received frames, 802.1Q and 802.1ad, are taken out of the frame.
 const STRIP_TAGS: [&str; 2] = ["rx-vlan-hw-parse", "rx-vlan-stag-hw-parse"];
@@ -75,8 +75,8 @@ impl Offloads {
     }
 
     /// Switches off what makes large frames, as far as the kernel does not, and notes it.
-    pub(super) fn keep_small(&mut self, hook: Hook, link: &Link, notes: &mut Vec<String>) {
-        if hook == Hook::Native {
+    pub(super) fn keep_small(&mut self, hook: Mode, link: &Link, notes: &mut Vec<String>) {
+        if hook == Mode::Native {
             return;
         }
         let own = self.changed.switch_off(&self.own, &MERGE);

@@ -191,8 +191,9 @@ impl Agent {
         for name in names {
             let Some(interface) = self.interfaces.get_mut(&name) else { continue };
             interface.looked_at_ns = self.now_ns;
-            if let Some(enforcer) = &interface.enforcer {
+            if let Some(enforcer) = &mut interface.enforcer {
                 if enforcer.is_alive() {
+                    enforcer.look_after();
                     continue;
                 }
                 tracing::warn!("{}: it is gone", called(&name));

@@ -8,8 +8,8 @@ use crate::enforcer::{
 use api::steer::PolicyKind;
 use place::{CoreId, CoreTable, Facts, Reason, Stage, UnitId};
 use std::collections::{BTreeMap, HashMap};
-use xdp::Hook;
 use xdp::steer::{self, Attached, EventKind, Key, Placement, SteerError, Unit, UnitKind};
+use xdp::{Hook, Mode};
 
 /// The interface.
 pub(super) struct Steered {
@@ -19,6 +19,8 @@ pub(super) struct Steered {
     /// Entries in force, with their units.
     pub(super) entries: HashMap<EntryKey, (Entry, UnitId)>,
     placement: Option<Placement>,
+    /// The port's stage that had no sockets at the last look.
+    orphan: Option<u32>,
 }
 
 pub(super) fn failed<E: std::error::Error + Send + Sync + 'static>(
@@ -36,7 +38,8 @@ impl Steered {
             let entry = super::change::from_kernel(entry)?;
             Some((entry.key, (entry, *unit)))
         });
-        Ok(Self { events, entries: entries.collect(), shared, attached, placement: None })
+        let entries = entries.collect();
+        Ok(Self { events, entries, shared, attached, placement: None, orphan: None })
     }
 
     fn facts(&self, event: &steer::Event) -> Option<Facts> {
@@ -71,7 +74,7 @@ impl Steered {
 
 impl Enforcer for Steered {
     fn hook(&self) -> &'static str {
-        Hook::Native.name()
+        Mode::Native.name()
     }
 
     fn note(&self) -> Option<String> {
@@ -194,6 +197,21 @@ impl Enforcer for Steered {
 
     fn is_alive(&self) -> bool {
         self.attached.is_alive()
+    }
+
+    /// A port whose process was killed left its stage, which drops what no rule names. One that is wanted is back before the second look.
+    fn look_after(&mut self) {
+        let index = self.attached.interface().index;
+        let orphan = Hook::orphan(index).ok().flatten();
+        let seen = std::mem::replace(&mut self.orphan, orphan);
+        if let Some(orphan) = orphan.filter(|_| seen == orphan) {
+            match Hook::free_orphan(index, orphan) {
+                Ok(()) => tracing::info!(
+                    "its port is gone with another process: frames that no rule names are the host's again"
+                ),
+                Err(error) => tracing::warn!("the stage of a port that is gone stays: {error}"),
+            }
+        }
     }
 
     fn detach(self: Box<Self>) -> Result<(), EnforceError> {

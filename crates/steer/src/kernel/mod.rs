@@ -218,6 +218,15 @@ fn refused(error: SteerError) -> OpenError {
             let program = program.clone().unwrap_or_else(|| "its name is not known".into());
             return OpenError::Occupied { program };
         }
+        SteerError::Steered { .. } => (
+            "attaching the program",
+            "it is attached already: see `suiro steer list` of the node that did it",
+        ),
+        SteerError::OfPort { .. } => (
+            "attaching the program",
+            "leave those frames to the port: --unmatched stay, without --fcf",
+        ),
+        SteerError::Hook { .. } => ("attaching the program", "run as root, and see `suiro doctor`"),
         SteerError::Refused { .. } => (
             "attaching the program",
             "see `suiro doctor`; for a driver without XDP use RPS (/sys/class/net/INTERFACE/queues/rx-*/rps_cpus)",

@@ -11,12 +11,12 @@ use super::maps::{self, Maps, access};
 use super::options::{Missed, Options, Placement, QUEUE_MAX, QUEUE_MIN};
 use super::order::Clocks;
 use super::pins::{LINK, pin_error, remove};
+use crate::hook::{self, Hook, HookError, Life, Mode, Stage};
 use crate::sys::steer::Mapped;
 use crate::verified::verified;
-use crate::{AttachError, Hook, program_name};
 use aya::maps::{CpuMap, MapData};
 use aya::programs::links::{FdLink, PinnedLink};
-use aya::programs::{ProgramFd, ProgramInfo, Xdp, XdpMode};
+use aya::programs::{ProgramFd, ProgramInfo, Xdp};
 use aya::{Ebpf, EbpfError, EbpfLoader};
 use netlink::{Link, Netlink};
 use place::CoreId;
@@ -60,6 +60,8 @@ const MAPS: [&str; 11] = [
     "steered",
 ];
 const EVENTS: &str = "events";
+/// The hook's array of stages.
+const STAGES: &str = "stages";
 /// What the kernel's queue holds back of its room, in two batches (`ptr_ring` frees places by the cache line).
 const QUEUE_SLACK: u32 = 32;
 
@@ -97,8 +99,9 @@ impl Attached {
         let _lock = host.pins.lock()?;
         let directory = host.pins.interface(&interface.name);
         if directory.join(LINK).exists() {
-            return Err(occupied(interface));
+            return Err(SteerError::Steered { interface: interface.name.clone() });
         }
+        may_place(interface, options)?;
         remove(&directory)?;
         std::fs::create_dir_all(&directory).map_err(pin_error(&directory, "make it"))?;
         let slot = host.free_slot()?;
@@ -115,6 +118,8 @@ impl Attached {
         directory: &Path,
         slot: u32,
     ) -> Result<Self, SteerError> {
+        let hook = Hook::on(interface.index, Mode::Native).map_err(no_hook(interface))?;
+        hook.pin_stages(&directory.join(STAGES)).map_err(no_hook(interface))?;
         let mut ebpf = load(&host.pins.host(), directory, options)?;
         let arrive = program(&mut ebpf, ARRIVE)?;
         let path = directory.join("arrive");
@@ -131,7 +136,7 @@ impl Attached {
             for &core in &options.cores {
                 attached.add_queue(core)?;
             }
-            attach(&mut ebpf, interface, directory)?;
+            lease(hook, &mut ebpf, interface, directory)?;
             Ok(attached)
         });
         started.inspect_err(|_| host.free(queues, slot))
@@ -194,7 +199,8 @@ impl Attached {
 
     /// Whether the interface still has the program: one that was deleted and made anew has not. Looks in the calling thread's namespace.
     pub fn is_alive(&self) -> bool {
-        let pinned = ProgramInfo::from_pin(self.directory.join("steer")).map(|info| info.id());
+        let link = PinnedLink::from_pin(self.directory.join(LINK)).map(FdLink::from);
+        let pinned = link.and_then(|link| link.info()).map(|info| info.program_id());
         pinned.is_ok_and(|pinned| program_on(self.interface.index) == Some(pinned))
     }
 
@@ -274,6 +280,8 @@ impl Attached {
     pub fn detach(self, host: &mut Host) -> Result<(), SteerError> {
         let _lock = host.pins.lock()?;
         let queues = maps::id(&self.maps.open(QUEUES)?, &self.directory.join(QUEUES))?;
+        let stages = self.directory.join(STAGES);
+        hook::free(&stages, Stage::Steer).map_err(pin_error(&stages, "free its stage"))?;
         let link = self.directory.join(LINK);
         // The link's last holder removes the program from the interface at once; the pin alone would wait.
         let pinned = PinnedLink::from_pin(&link)
@@ -287,7 +295,7 @@ impl Attached {
 fn load(host: &Path, directory: &Path, options: &Options) -> Result<Ebpf, SteerError> {
     let paths: Vec<(&str, PathBuf)> = MAPS
         .iter()
-        .chain([&EVENTS])
+        .chain([&EVENTS, &STAGES])
         .map(|map| (*map, directory.join(map)))
         .chain(SHARED_MAPS.iter().map(|map| (*map, host.join(map))))
         .collect();
@@ -320,30 +328,47 @@ fn program<'a>(ebpf: &'a mut Ebpf, name: &'static str) -> Result<&'a mut Xdp, St
     program.ok_or(SteerError::BrokenBuild(name))
 }
 
-/// In the driver, see [`SteerError::Refused`].
-fn attach(ebpf: &mut Ebpf, interface: &Interface, directory: &Path) -> Result<(), SteerError> {
-    let not_native = |source| SteerError::Refused { interface: interface.name.clone(), source };
+/// Takes the hook's steering stage; the pin of its link comes last.
+fn lease(
+    hook: Hook,
+    ebpf: &mut Ebpf,
+    interface: &Interface,
+    directory: &Path,
+) -> Result<(), SteerError> {
     let steer = program(ebpf, STEER)?;
     let path = directory.join("steer");
     steer
         .pin(&path)
         .map_err(|error| pin_error(&path, "pin the program")(io::Error::other(error)))?;
-    let link = steer.attach_to_if_index(interface.index, XdpMode::Driver);
-    let link = link.and_then(|id| steer.take_link(id));
-    let link = link.map_err(|error| match AttachError::refused(Hook::Native, error) {
-        AttachError::Occupied => occupied(interface),
-        AttachError::Refused { source, .. } => not_native(source),
-        other => not_native(io::Error::other(other)),
-    })?;
-    let link = FdLink::try_from(link).map_err(|error| not_native(io::Error::other(error)))?;
-    let path = directory.join(LINK);
-    link.pin(&path).map_err(|error| pin_error(&path, "pin the link")(io::Error::other(error)))?;
+    let lease = hook.lease(Stage::Steer, steer, Life::Pinned(&directory.join(LINK)));
+    lease.map(drop).map_err(no_hook(interface))
+}
+
+/// Frames that no entry matches are a port's where the interface is one.
+fn may_place(interface: &Interface, options: &Options) -> Result<(), SteerError> {
+    let takes_all = options.missed != Missed::Stay || options.is_fcf;
+    let taken = Hook::taken(interface.index).map_err(no_hook(interface))?;
+    if takes_all && taken.contains(&Stage::Worker) {
+        return Err(SteerError::OfPort { interface: interface.name.clone() });
+    }
     Ok(())
 }
 
-fn occupied(interface: &Interface) -> SteerError {
-    let program = program_on(interface.index).and_then(program_name);
-    SteerError::Occupied { interface: interface.name.clone(), program }
+/// In the driver only, see [`SteerError::Refused`].
+fn no_hook(interface: &Interface) -> impl Fn(HookError) -> SteerError {
+    let interface = interface.name.clone();
+    move |error| match error {
+        HookError::Occupied { name, .. } => {
+            SteerError::Occupied { interface: interface.clone(), program: name }
+        }
+        HookError::Refused { source, .. } => {
+            SteerError::Refused { interface: interface.clone(), source }
+        }
+        HookError::OtherMode { .. } => {
+            SteerError::Refused { interface: interface.clone(), source: io::Error::other(error) }
+        }
+        error => SteerError::Hook { interface: interface.clone(), source: error },
+    }
 }
 
 fn raw_placement(placement: Placement) -> u32 {

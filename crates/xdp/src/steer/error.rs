@@ -1,6 +1,7 @@
 //! Why steering could not be started, changed or ended.
 
 use crate::MapError;
+use crate::hook::HookError;
 use aya::EbpfError;
 use std::io;
 use std::path::PathBuf;
@@ -26,6 +27,26 @@ pub enum SteerError {
         interface: String,
         /// The program's name.
         program: Option<String>,
+    },
+    /// It is steered already, by whoever pinned it.
+    #[error("{interface} is steered already")]
+    Steered {
+        /// The interface.
+        interface: String,
+    },
+    /// It is the port of a switch, and frames that no rule names are the port's.
+    #[error("{interface} is an af_xdp port: frames that no rule names belong to it")]
+    OfPort {
+        /// The interface.
+        interface: String,
+    },
+    /// Its hook cannot be had.
+    #[error("{interface}: no hook")]
+    Hook {
+        /// The interface.
+        interface: String,
+        /// The reason.
+        source: HookError,
     },
     /// The driver does not run XDP programs itself. In generic mode the kernel (6.18, `skb_pp_cow_data`) forgets the length of the Ethernet
     /// header of a frame that it had to copy, and loses it on its way to another core: nobody is steered so.

@@ -29,7 +29,8 @@
 //! ## Invariants
 //!
 //! * Traffic needs no process: programs, links and maps are pinned. Who dies changes nothing, and the next owner adopts the pins.
-//! * An interface with another XDP program is refused, never overwritten.
+//! * An interface with another XDP program is refused, never overwritten. One that is a port of a switch is steered, too: frames that an entry
+//!   names are the host's, all others the port's ([`crate::hook`]).
 //! * One slot, one set of maps, queues and counters for each interface: none sees another's. Only the core table and the clocks are shared.
 //! * A frame costs one search for exact entries and at most [`MASKS`] for wildcard entries, however many entries there are.
 //! * A frame that nothing wants passes. The programs drop only for want of room, and for urgent moves; both are counted by unit.
@@ -45,6 +46,7 @@
 
 pub(crate) mod abi;
 mod attached;
+mod beside;
 mod counts;
 mod dissect;
 mod entries;
@@ -68,6 +70,7 @@ mod units;
 
 pub use abi::{CPUS, ENTRIES_MAX, GROUPS_MAX, MASKS, SLOTS};
 pub use attached::{Attached, Interface};
+pub use beside::places_missed;
 pub use counts::{CoreCount, Count, Steered};
 pub use dissect::{Dissected, Dissector};
 pub use entries::{Entry, Target};

@@ -3,7 +3,7 @@
 use crate::lab::{HERE, Lab, enter, inside, options, pin, two_cores};
 use aya::maps::loaded_maps;
 use aya::programs::links::{FdLink, PinnedLink};
-use aya::programs::{ProgramInfo, loaded_programs};
+use aya::programs::{ProgramInfo, XdpMode, loaded_programs};
 use place::CoreId;
 use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 use std::io::{BufRead, BufReader};
@@ -12,10 +12,10 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use testbed::unbroken;
+use xdp::WorkerStage;
 use xdp::steer::{
     Attached, Entry, Field, Host, Interface, Match, Missed, Options, SteerError, Target, Urgency,
 };
-use xdp::{Hook, Loaded};
 
 /// All UDP to that core.
 fn all_udp(core: u16) -> Entry {
@@ -119,19 +119,23 @@ fn where_time_goes_is_known_by_core_and_stage() {
 fn another_program_is_refused_by_name_and_left_alone() {
     let Some(mut lab) = Lab::new("refused") else { return };
     let (netns, interface) = (lab.netns("near"), lab.interface());
-    let other =
-        inside(&netns, || Loaded::new(1).unwrap().attach(interface.index, Hook::Native)).unwrap();
+    let mut other = WorkerStage::new().unwrap();
+    inside(&netns, || {
+        let program = other.program().unwrap();
+        program.attach_to_if_index(interface.index, XdpMode::Driver).map(drop)
+    })
+    .unwrap();
     let host = lab.host();
     let refused = inside(&netns, || Attached::attach(host, &interface, &options()));
     let Err(SteerError::Occupied { program, .. }) = refused else { panic!("{:?}", refused.err()) };
-    assert_eq!(program.as_deref(), Some("suiro_ingress"));
+    assert_eq!(program.as_deref(), Some("suiro_worker"));
     assert!(lab.host().interfaces().is_empty());
     assert!(lab.ip("near", "link show dev eth0").contains("xdp"));
     drop(other);
     let attached = lab.attach(&options());
     let host = lab.host();
     let twice = inside(&netns, || Attached::attach(host, &interface, &options()));
-    assert!(matches!(twice, Err(SteerError::Occupied { .. })));
+    assert!(matches!(twice, Err(SteerError::Steered { .. })));
     assert!(inside(&netns, || attached.is_alive()));
 }
 
@@ -201,7 +205,7 @@ fn detaching_leaves_nothing() {
     let attached = lab.attach(&options());
     assert_eq!(send(&lab, 10), 10);
     let held = ours(&lab);
-    assert!(held.len() > 7 + 15, "seven programs and their maps: {held:?}");
+    assert!(held.len() > 8 + 15, "eight programs and their maps: {held:?}");
     assert!(lab.ip("near", "link show dev eth0").contains("xdp"));
     attached.detach(lab.host()).unwrap();
     assert!(!lab.ip("near", "link show dev eth0").contains("xdp"));
@@ -234,7 +238,8 @@ fn ours(lab: &Lab) -> Vec<(&'static str, u32)> {
             .expect("the kernel obliges")
             .program_id()
     };
-    let traced: Vec<_> = links.iter().map(of_link).collect();
+    let links = links.into_iter().chain(pins("interfaces/eth0", &["link"]));
+    let traced: Vec<_> = links.map(|link| of_link(&link)).collect();
     let programs = pins("interfaces/eth0", &["steer", "arrive"]);
     let pinned =
         programs.iter().map(|path| ProgramInfo::from_pin(path).expect("the kernel obliges").id());

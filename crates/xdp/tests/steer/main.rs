@@ -3,6 +3,7 @@
 mod checksum;
 mod dissect;
 mod exits;
+mod hook;
 mod lab;
 mod life;
 mod linux_6_1;
