@@ -1,6 +1,6 @@
 //! A network interface as rtnetlink tells it.
 
-use crate::codec::{attributes, read_u32, text};
+use crate::codec::{attributes, read_u16, read_u32, text};
 
 /// `struct ifinfomsg`: `family` 0, `type` 2..4, `index` 4..8, `flags` 8..12, `change` 12..16.
 pub(crate) const IFINFOMSG: usize = 16;
@@ -27,6 +27,9 @@ const INET6_CONF: u16 = 2;
 /// Where it is among the numbers of `INET6_CONF` (`DEVCONF_MTU6`, linux/ipv6.h).
 const MTU6: usize = 2;
 const IFF_UP: u32 = 1;
+const IFF_LOOPBACK: u32 = 8;
+/// `ARPHRD_ETHER` (linux/if_arp.h).
+const ETHERNET: u16 = 1;
 
 /// An interface's state.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -37,6 +40,10 @@ pub struct Link {
     pub name: String,
     /// `veth`, `tun`, `bridge` …; empty for a physical interface.
     pub kind: String,
+    /// Frames have an Ethernet header, which those of a tun, a tunnel of IP or a serial line do not.
+    pub is_ethernet: bool,
+    /// What it sends it receives.
+    pub is_loopback: bool,
     /// MAC address.
     pub mac: [u8; 6],
     /// MTU.
@@ -108,9 +115,12 @@ impl Link {
     /// Reads the body of an `RTM_NEWLINK` or `RTM_DELLINK`.
     pub(crate) fn parse(body: &[u8]) -> Option<Self> {
         let (header, rest) = body.split_first_chunk::<IFINFOMSG>()?;
+        let flags = read_u32(&header[8..])?;
         let mut link = Self {
             index: read_u32(&header[4..])?,
-            up: read_u32(&header[8..])? & IFF_UP != 0,
+            is_ethernet: read_u16(&header[2..])? == ETHERNET,
+            is_loopback: flags & IFF_LOOPBACK != 0,
+            up: flags & IFF_UP != 0,
             ..Self::default()
         };
         let (mut peer_index, mut netns_id) = (None, None);

@@ -35,6 +35,11 @@ pub trait PortControl: Send {
         None
     }
 
+    /// Why the port must be opened again to serve its interface as it is now.
+    fn outgrown(&self) -> Option<String> {
+        None
+    }
+
     /// The guest whose memory frames go to and come from, on a vhost-user port.
     fn guest(&self) -> Option<Arc<Attachment>> {
         None

@@ -38,7 +38,7 @@ pub enum OpenError {
         /// The interface.
         interface: String,
         /// What it is instead.
-        why: &'static str,
+        why: String,
     },
     /// Another program (or another port of ours) holds the interface.
     #[error("{interface}: in use by another program ({holder})")]
@@ -171,7 +171,9 @@ impl OpenError {
             Self::BadName { .. } => "use 1 to 15 letters, digits, '-', '_' or '.'".into(),
             Self::Netns { netns, .. } => format!("create it first (`ip netns add {netns}`), or correct `netns`"),
             Self::Missing { interface, .. } => format!("create it (`ip link add {interface} …`), or correct `interface`"),
-            Self::WrongInterface { .. } => "choose another name, or the port type that fits this interface".into(),
+            Self::WrongInterface { .. } => {
+                "choose another interface, or free this one of what holds it (`ip link set … nomaster`), or take the port type that fits it".into()
+            }
             Self::Isolation { .. } => {
                 "load the kernel's modules (`modprobe -a sch_ingress cls_bpf`), or let the host receive its frames, too (`--host`, `host = true`)".into()
             }

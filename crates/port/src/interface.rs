@@ -5,6 +5,7 @@
 use crate::error::{ControlError, OpenError};
 use crate::ethtool::Ethtool;
 use crate::facts::PortFacts;
+use crate::fitness::{Receives, why_not};
 use crate::netns::Netns;
 use crate::spec::{NetnsRef, PortSpec};
 use crate::sys::ioctl::Name;
@@ -52,6 +53,17 @@ impl Interface {
                 None => "the node's network namespace".into(),
             },
         })
+    }
+
+    /// Refuses an interface that cannot be a port, with the reason.
+    pub(crate) fn check_fitness(&self, link: &Link, by: Receives) -> Result<(), OpenError> {
+        let step = "read the interfaces beside it";
+        let links =
+            self.netlink.links().map_err(|source| OpenError::io(&self.name, step, source))?;
+        match why_not(link, &links, by) {
+            Some(why) => Err(OpenError::WrongInterface { interface: self.name.clone(), why }),
+            None => Ok(()),
+        }
     }
 
     /// Sets the MAC address and MTU that `spec` wants, and the interface up; returns its state after that.

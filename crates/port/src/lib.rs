@@ -49,6 +49,7 @@ mod ends;
 mod error;
 mod ethtool;
 mod facts;
+mod fitness;
 mod gather;
 mod host_use;
 mod interface;

@@ -243,8 +243,8 @@ fn what_belongs_to_another_program_is_refused() {
     let spec = lab.spec(PortKind::AfXdp, "b");
     let _other = open(&spec, 1).expect("opens");
     let OpenError::Busy { holder, remedy, .. } = refused(&spec) else { panic!("busy") };
-    assert!(holder.contains("suiro_ingress"), "{holder}");
-    assert!(remedy.contains("xdp off"), "{remedy}");
+    assert!(holder.contains("another af_xdp port"), "{holder}");
+    assert!(remedy.contains("ss --xdp"), "{remedy}");
     let wrong = PortSpec::new(PortKind::Tap, "portb").in_netns(&*lab.netns("s"));
     assert!(matches!(refused(&wrong), OpenError::WrongInterface { .. }));
 }

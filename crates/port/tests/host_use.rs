@@ -57,7 +57,7 @@ fn addresses_of_what_stands_on_an_interface_are_its_own() {
     let Some(lab) = Lab::new("host-above") else { return };
     lab.veth("a");
     lab.ip("s", "link set porta up");
-    lab.ip("s", "link add link porta name above type macvlan mode bridge");
+    lab.ip("s", "link add above type vxlan id 7 dstport 4789 dev porta");
     lab.ip("s", "link set above up");
     lab.ip("s", "addr add 192.0.2.1/24 dev above");
     assert_eq!(lost(&lab.spec(PortKind::AfXdp, "a")), "192.0.2.1/24 on above");

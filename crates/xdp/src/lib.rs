@@ -46,11 +46,11 @@ mod worker;
 
 pub use abi::{BURST_MAX, Burst, EXITS_MAX, QUEUES_MAX, SLOT_BYTES, Slot, Verdict, VerdictCount};
 pub use error::{AttachError, MapError};
-pub use hook::{Hook, HookError, Lease, Life, Mode, Stage};
+pub use hook::{Hook, HookError, Lease, Life, Mode, Stage, program_name};
 pub use spi::SpiDemux;
 pub use transmit::{Exit, Outcome, Transmitter};
 pub use tunnel::TunnelDemux;
-pub use worker::{Worker, WorkerStage, program_name};
+pub use worker::{Worker, WorkerStage};
 
 /// The compiled object, for the test that compares its BTF with the Rust mirror.
 pub static OBJECT: &[u8] = worker::OBJECT;

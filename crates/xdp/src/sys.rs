@@ -5,7 +5,6 @@
     reason = "aya's `Pod` is an unsafe trait; map memory is shared with the kernel"
 )]
 
-pub(crate) mod hook;
 pub(crate) mod schedule;
 pub(crate) mod steer;
 

@@ -5,7 +5,7 @@ use crate::error::MapError;
 use crate::hook::{Hook, HookError, Lease, Life, Mode, Stage, load, pick, program};
 use aya::Ebpf;
 use aya::maps::{PerCpuArray, XskMap};
-use aya::programs::{ProgramError, TestRun, TestRunOptions, Xdp, loaded_programs};
+use aya::programs::{ProgramError, TestRun, TestRunOptions, Xdp};
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
@@ -125,10 +125,4 @@ pub(crate) fn counts(ebpf: &Ebpf) -> Result<Vec<(Verdict, VerdictCount)>, MapErr
         Ok((verdict, sum))
     };
     Verdict::ALL.into_iter().map(total).collect()
-}
-
-/// The name of a loaded program, to tell the user whose it is.
-pub fn program_name(id: u32) -> Option<String> {
-    let program = loaded_programs().flatten().find(|program| program.id() == id)?;
-    program.name_as_str().map(str::to_owned)
 }

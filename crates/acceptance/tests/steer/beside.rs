@@ -38,7 +38,7 @@ fn with_port() -> Host {
     host.suiro(&["steer", "attach", "g1"]);
     host.suiro(&["switch", "add", "sw0"]);
     host.suiro(&["steer", "detach", "g1"]);
-    host.suiro(&["port", "add", "sw0", "g1", "--type", "af_xdp", "--take-over"]);
+    host.suiro(&["port", "add", "sw0", "g1", "--type", "af_xdp", "--take-over", "--host"]);
     host.suiro(&["port", "add", "sw0", "local0", "--type", "tap", "--number", "local"]);
     sh(&["ip", "-n", &host.lab.netns, "addr", "add", &format!("{BY_SWITCH}/24"), "dev", "local0"]);
     sh(&["ip", "-n", &host.lab.guest("g1"), "addr", "add", "10.0.1.1/24", "dev", "eth0"]);

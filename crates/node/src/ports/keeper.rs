@@ -392,8 +392,12 @@ impl Keeper {
         self.show_fault(at, fault);
     }
 
-    /// Reads a port's facts again.
+    /// Reads a port's facts again, and opens it again if its interface has outgrown it.
     fn refresh(&mut self, at: PortAt) {
+        let control = self.entries.get(&at).and_then(Entry::control);
+        if let Some(why) = control.and_then(PortControl::outgrown) {
+            return self.reopen(at, &why);
+        }
         let Some(Entry { open: Some(Opened::Interface(control)), wanted, quota, .. }) =
             self.entries.get_mut(&at)
         else {
@@ -414,6 +418,16 @@ impl Keeper {
                 self.lose(at, fault);
             }
         }
+    }
+
+    fn reopen(&mut self, at: PortAt, why: &str) {
+        let Some(entry) = self.entries.get(&at) else { return };
+        tracing::info!("{}: opened again: {why}", entry.wanted.label);
+        if let Err(fault) = self.close(at, Keep::Interface) {
+            tracing::warn!("{fault}");
+        }
+        // What is wrong is shown, and tried again.
+        let _ = self.try_open(at);
     }
 
     fn hear(&mut self, news: &News) {

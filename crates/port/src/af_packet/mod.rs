@@ -12,6 +12,7 @@ pub(crate) use tx::PacketTx;
 use crate::control::{Keep, PortControl};
 use crate::error::{ControlError, OpenError};
 use crate::facts::PortFacts;
+use crate::fitness::Receives;
 use crate::interface::{Interface, cannot_enter, open_netns};
 use crate::netns::Netns;
 use crate::open::OpenPort;
@@ -35,6 +36,7 @@ pub(crate) fn open(spec: &PortSpec, workers: usize) -> Result<OpenPort, OpenErro
     let netns = open_netns(spec)?;
     let interface = Interface::new(spec, &netns)?;
     let link = interface.find(spec)?;
+    interface.check_fitness(&link, Receives::ByPacketSocket)?;
     let queues = spec.queues.max(1);
     if queues > QUEUES_MAX {
         let interface = spec.interface.clone();
@@ -98,16 +100,14 @@ pub(crate) fn senders(
     link: &Link,
     count: usize,
 ) -> Result<Vec<PacketTx>, OpenError> {
-    // An interface with a real queue discipline wants it: it paces TCP and waits for a busy driver instead of dropping.
-    let bypass = link.qdisc == "noqueue";
-    let make = || (0..count).map(|_| Ok(PacketTx::new(sender(link.index, bypass)?))).collect();
+    let make = || (0..count).map(|_| Ok(PacketTx::new(sender(link.index)?))).collect();
     made(spec, netns, "open sending packet sockets", make)
 }
 
-fn sender(index: u32, bypass: bool) -> io::Result<OwnedFd> {
+/// By the kernel's ordinary way out: `PACKET_QDISC_BYPASS` would pass by queue disciplines, those to come as well, and captures.
+fn sender(index: u32) -> io::Result<OwnedFd> {
     let socket = packet::socket()?;
     packet::set_int(&socket, libc::SOL_PACKET, packet::PACKET_VNET_HDR, 1)?;
-    packet::set_int(&socket, libc::SOL_PACKET, packet::PACKET_QDISC_BYPASS, i32::from(bypass))?;
     // Protocol 0: bound for sending, receives nothing.
     packet::bind(&socket, index, 0)?;
     Ok(socket)

@@ -8,19 +8,22 @@
 //!   switched off where it can be reached ([`offloads`]), counted as `too_big` where it cannot.
 //! * XDP sees no VLAN tag that is beside the frame: while the port is open, tags stay in frames ([`offloads`]).
 //! * A burst of frames leaves as XDP frames where the driver takes them ([`burst`]), which in copy mode costs half.
+//! * The interface takes frames for any address ([`listener`]): a guest's is not its own.
+//! * More queues, or a larger MTU than the buffers were made for: the port is opened again ([`control`]).
 //! * A worker without a queue of its own sends through a packet socket: no lock, no ring shared by two threads.
 
 mod burst;
+mod control;
 mod ladder;
+mod listener;
 mod offloads;
 mod queue;
 
 pub(crate) use burst::{Transmitters, without};
 
 use crate::af_packet;
-use crate::control::{Keep, PortControl};
-use crate::error::{ControlError, OpenError};
-use crate::facts::PortFacts;
+use crate::error::OpenError;
+use crate::fitness::Receives;
 use crate::host_use::HostUse;
 use crate::interface::{Interface, cannot_enter, open_netns};
 use crate::netns::Netns;
@@ -29,13 +32,14 @@ use crate::queue::{RxQueue, TxQueue};
 use crate::spec::PortSpec;
 use crate::sys::xsk::RX_HEADROOM;
 use burst::Seen;
+use control::{Watched, XdpControl};
 use ladder::Attached;
 use netlink::Link;
 use offloads::Offloads;
 use queue::{Checksums, XdpRx, XdpTx};
 use std::path::Path;
 use std::sync::Arc;
-use xdp::{Hook, HookError, Stage, Worker};
+use xdp::{Hook, HookError, Stage};
 
 /// Ethernet header and two tags.
 const FRAME_OVERHEAD: u32 = 14 + 2 * 4;
@@ -54,6 +58,7 @@ pub(crate) fn open<'t>(
     let netns = open_netns(spec)?;
     let interface = Interface::new(spec, &netns)?;
     let link = interface.find(spec)?;
+    interface.check_fitness(&link, Receives::ByXdp)?;
     unoccupied(&netns, spec, &link)?;
     let taken_over = taken_over(spec, &interface, &link)?;
     let available = interface.ethtool().rx_queues();
@@ -114,10 +119,21 @@ pub(crate) fn open<'t>(
             Err(why) => notes.push(why.to_owned()),
         }
     }
-    let facts = interface.facts(link, &mode, &notes);
-    let index = facts.index;
-    let control = XdpControl { index, interface, worker, offloads, mode, notes, seen, chunk };
-    Ok(OpenPort { facts, rx, tx, control: Box::new(control) })
+    let listener = listener::listen(spec, &netns, link.index)?;
+    let control = XdpControl {
+        index: link.index,
+        watched: Watched::new(&interface, &link),
+        interface,
+        worker,
+        offloads,
+        _listener: listener,
+        mode,
+        notes,
+        seen,
+        chunk,
+        queues: available,
+    };
+    Ok(OpenPort { facts: control.describe(link), rx, tx, control: Box::new(control) })
 }
 
 /// An XDP program of another is never replaced; one of ours may have room for another stage.
@@ -192,59 +208,6 @@ fn chunk_for(mtu: u32) -> Result<u32, String> {
     let largest = |chunk: u32| chunk - RX_HEADROOM - FRAME_OVERHEAD;
     let chunk = CHUNKS.into_iter().find(|&chunk| mtu <= largest(chunk));
     chunk.ok_or_else(|| format!("an AF_XDP frame holds {} or less", largest(CHUNKS[1])))
-}
-
-struct XdpControl {
-    interface: Interface,
-    index: u32,
-    // Before the offloads: fields drop in order, and no frame may come without its tag.
-    worker: Worker,
-    offloads: Offloads,
-    mode: String,
-    notes: Vec<String>,
-    seen: Arc<Seen>,
-    chunk: u32,
-}
-
-impl PortControl for XdpControl {
-    fn facts(&self) -> Result<PortFacts, ControlError> {
-        let link = self.interface.link(self.index)?;
-        let mut facts = self.interface.facts(link, &self.mode, &self.notes);
-        facts.notes.extend(self.seen.note());
-        Ok(facts)
-    }
-
-    fn has_news(&self) -> bool {
-        self.seen.changed()
-    }
-
-    fn set_admin(&self, up: bool) -> Result<(), ControlError> {
-        self.interface.set_admin(self.index, up)
-    }
-
-    /// Bounded by the frames of the UMEM, which were chosen at opening.
-    fn set_mtu(&self, mtu: u32) -> Result<(), ControlError> {
-        match chunk_for(mtu) {
-            Ok(chunk) if chunk <= self.chunk => self.interface.set_mtu(self.index, mtu),
-            Ok(_) => {
-                let why =
-                    "its buffers were made for a smaller MTU: set `mtu` and open the port again"
-                        .into();
-                Err(ControlError::Mtu { interface: self.interface.name().to_owned(), mtu, why })
-            }
-            Err(why) => {
-                Err(ControlError::Mtu { interface: self.interface.name().to_owned(), mtu, why })
-            }
-        }
-    }
-
-    /// The program goes with its link; the interface is not ours and stays, with the offloads that it had.
-    fn close(self: Box<Self>, _: Keep) -> Result<(), ControlError> {
-        drop(self.worker);
-        let put_back = self.offloads.put_back();
-        let name = self.interface.name();
-        put_back.map_err(|source| ControlError::io(name, "put its offloads back", source))
-    }
 }
 
 #[cfg(test)]

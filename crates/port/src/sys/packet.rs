@@ -7,13 +7,13 @@ use std::mem::{size_of, zeroed};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
 pub(crate) const PACKET_FANOUT: i32 = 18;
-pub(crate) const PACKET_QDISC_BYPASS: i32 = 20;
 pub(crate) const PACKET_IGNORE_OUTGOING: i32 = 23;
 pub(crate) const PACKET_AUXDATA: i32 = 8;
 pub(crate) const PACKET_VNET_HDR: i32 = 15;
 const PACKET_ADD_MEMBERSHIP: i32 = 1;
 const PACKET_STATISTICS: i32 = 6;
 const PACKET_MR_PROMISC: u16 = 1;
+const PACKET_MR_ALLMULTI: u16 = 2;
 
 /// `struct tpacket_auxdata` (linux/if_packet.h).
 #[repr(C)]
@@ -97,9 +97,18 @@ pub(crate) fn get_int(socket: impl AsFd, level: i32, option: i32) -> io::Result<
 
 /// Takes frames for any MAC address while the socket lives.
 pub(crate) fn join_promiscuous(socket: impl AsFd, index: u32) -> io::Result<()> {
+    join(socket, index, PACKET_MR_PROMISC)
+}
+
+/// Takes frames for any group while the socket lives: there are drivers that filter those even when promiscuous.
+pub(crate) fn join_all_multicast(socket: impl AsFd, index: u32) -> io::Result<()> {
+    join(socket, index, PACKET_MR_ALLMULTI)
+}
+
+fn join(socket: impl AsFd, index: u32, kind: u16) -> io::Result<()> {
     let membership = libc::packet_mreq {
         mr_ifindex: index as i32,
-        mr_type: PACKET_MR_PROMISC,
+        mr_type: kind,
         mr_alen: 0,
         mr_address: [0; 8],
     };

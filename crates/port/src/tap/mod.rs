@@ -67,7 +67,7 @@ fn takeable(link: &Link) -> Result<(), OpenError> {
     if link.kind != "tun" {
         return Err(OpenError::WrongInterface {
             interface,
-            why: "the interface exists and is not a TAP",
+            why: "the interface exists and is not a TAP".into(),
         });
     }
     if link.carrier {
@@ -114,7 +114,7 @@ fn open_queues(
         Some(libc::EBUSY) => busy(spec.interface.clone()),
         Some(libc::EINVAL) if before.is_some() => {
             let why = "the interface exists and is a TUN, not a TAP";
-            OpenError::WrongInterface { interface: spec.interface.clone(), why }
+            OpenError::WrongInterface { interface: spec.interface.clone(), why: why.into() }
         }
         _ => OpenError::io(&spec.interface, "open /dev/net/tun", source),
     })

@@ -88,7 +88,7 @@ pub(crate) fn open(
     let name = &spec.interface;
     let Some(tunnel) = spec.tunnel.clone() else {
         let why = "a VXLAN port needs another end and a VNI";
-        return Err(OpenError::WrongInterface { interface: name.clone(), why });
+        return Err(OpenError::WrongInterface { interface: name.clone(), why: why.into() });
     };
     let failed = |step| move |source| OpenError::io(name, step, source);
     let queues = spec.queues.max(1);
@@ -213,7 +213,7 @@ impl Past {
         }
         if tunnel.is_flow_based() || tunnel.vni.is_none() {
             let why = "a tunnel past the kernel has one other end and one VNI: where rules choose them, the kernel forwards";
-            return Err(OpenError::WrongInterface { interface: name.clone(), why });
+            return Err(OpenError::WrongInterface { interface: name.clone(), why: why.into() });
         }
         let failed = |step| move |source| OpenError::io(name, step, source);
         let place = doors.place(netns).map_err(failed("look at the network namespace"))?;

@@ -1,8 +1,7 @@
 //! Why an interface has no hook, or a stage no program.
 
-use super::Mode;
+use super::{Mode, program_name};
 use crate::error::errno;
-use crate::worker::program_name;
 use aya::EbpfError;
 use aya::programs::ProgramError;
 use netlink::{Link, Netlink};

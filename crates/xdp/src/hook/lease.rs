@@ -1,7 +1,7 @@
 //! A stage that somebody has.
 
+use super::sys::{ProgramArray, pin};
 use super::{Hook, HookError, Stage};
-use crate::sys::hook::{ProgramArray, pin};
 use aya::programs::{ProgramError, Xdp};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};

@@ -19,11 +19,11 @@
 mod error;
 mod lease;
 mod orphan;
+mod sys;
 
 pub use error::HookError;
 pub use lease::{Lease, Life};
 
-use crate::sys::hook::{ProgramArray, link_by_id, pin};
 use aya::maps::{MapData, MapInfo};
 use aya::programs::links::FdLink;
 use aya::programs::{ProgramInfo, Xdp, XdpMode, loaded_links, loaded_programs};
@@ -33,6 +33,7 @@ use netlink::{Link, Netlink, XdpAttached};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
+use sys::{ProgramArray, link_by_id, pin};
 
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/hook.bpf.o"));
 static WHOLE_OBJECT: &[u8] =
@@ -235,6 +236,12 @@ impl Found {
 pub(crate) fn pick(pieces: &'static [u8], whole: &'static [u8]) -> &'static [u8] {
     let is_old = |kernel| kernel < KernelVersion::new(5, 18, 0);
     if KernelVersion::current().is_ok_and(is_old) { whole } else { pieces }
+}
+
+/// The name of a loaded program, to tell the user whose it is.
+pub fn program_name(id: u32) -> Option<String> {
+    let program = loaded_programs().flatten().find(|program| program.id() == id)?;
+    program.name_as_str().map(str::to_owned)
 }
 
 pub(crate) fn load(object: &[u8]) -> Result<Ebpf, HookError> {

@@ -1,5 +1,7 @@
 //! The few commands of `bpf(2)` that aya keeps to itself: a link by its number, a pin of any descriptor, an array of programs.
 
+#![expect(unsafe_code, reason = "bpf(2) takes pointers, and gives descriptors")]
+
 use aya::maps::MapData;
 use std::ffi::CString;
 use std::io;
@@ -36,7 +38,7 @@ unsafe fn bpf(command: Command, attributes: &mut Attributes) -> io::Result<i32> 
 }
 
 /// The link of that number.
-pub(crate) fn link_by_id(id: u32) -> io::Result<OwnedFd> {
+pub(super) fn link_by_id(id: u32) -> io::Result<OwnedFd> {
     let mut attributes = Attributes { words: [id.into(), 0, 0, 0] };
     // SAFETY: the command reads numbers only.
     let fd = unsafe { bpf(Command::LinkById, &mut attributes) }?;
@@ -45,7 +47,7 @@ pub(crate) fn link_by_id(id: u32) -> io::Result<OwnedFd> {
 }
 
 /// Pins what a descriptor stands for.
-pub(crate) fn pin(fd: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
+pub(super) fn pin(fd: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     let mut attributes =
         Attributes { words: [path.as_ptr().addr() as u64, fd.as_raw_fd() as u64, 0, 0] };
@@ -54,16 +56,16 @@ pub(crate) fn pin(fd: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
 }
 
 /// A map of programs that a program can call, `BPF_MAP_TYPE_PROG_ARRAY`.
-pub(crate) struct ProgramArray(pub(crate) OwnedFd);
+pub(super) struct ProgramArray(pub(super) OwnedFd);
 
 impl ProgramArray {
     /// The one behind a map of aya's, whose type says that it is one.
-    pub(crate) fn of(map: &MapData) -> io::Result<Self> {
+    pub(super) fn of(map: &MapData) -> io::Result<Self> {
         Ok(Self(map.fd().as_fd().try_clone_to_owned()?))
     }
 
     /// The number of the program there.
-    pub(crate) fn get(&self, index: u32) -> io::Result<Option<u32>> {
+    pub(super) fn get(&self, index: u32) -> io::Result<Option<u32>> {
         let mut program = 0_u32;
         let found = self.run(Command::LookUp, &index, std::ptr::from_mut(&mut program));
         match found {
@@ -73,13 +75,13 @@ impl ProgramArray {
     }
 
     /// Puts a program there.
-    pub(crate) fn set(&self, index: u32, program: BorrowedFd<'_>) -> io::Result<()> {
+    pub(super) fn set(&self, index: u32, program: BorrowedFd<'_>) -> io::Result<()> {
         let mut program = program.as_raw_fd() as u32;
         self.run(Command::Update, &index, std::ptr::from_mut(&mut program))
     }
 
     /// Has no program there; none before is no error.
-    pub(crate) fn clear(&self, index: u32) -> io::Result<()> {
+    pub(super) fn clear(&self, index: u32) -> io::Result<()> {
         match self.run(Command::Delete, &index, std::ptr::null_mut()) {
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(()),
             cleared => cleared,

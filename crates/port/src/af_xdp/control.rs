@@ -1,0 +1,134 @@
+//! The half of an AF_XDP port that the node keeps, and what it says of the interface.
+
+use super::burst::Seen;
+use super::chunk_for;
+use super::offloads::Offloads;
+use crate::control::{Keep, PortControl};
+use crate::error::ControlError;
+use crate::facts::PortFacts;
+use crate::interface::Interface;
+use netlink::Link;
+use std::cell::RefCell;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use xdp::{QUEUES_MAX, Verdict, Worker};
+
+/// Queue disciplines that interfaces have without anybody's asking.
+const USUAL_QDISCS: [&str; 6] = ["", "noop", "noqueue", "mq", "pfifo_fast", "fq_codel"];
+/// What a port of this kind says of captures.
+const UNSEEN: &str =
+    "tcpdump on the interface sees no frame of it: AF_XDP passes the kernel's captures by";
+
+pub(super) struct XdpControl {
+    pub(super) interface: Interface,
+    pub(super) index: u32,
+    // Before the offloads: fields drop in order, and no frame may come without its tag.
+    pub(super) worker: Worker,
+    pub(super) offloads: Offloads,
+    pub(super) _listener: OwnedFd,
+    pub(super) mode: String,
+    pub(super) notes: Vec<String>,
+    pub(super) seen: Arc<Seen>,
+    /// Bytes of a UMEM frame.
+    pub(super) chunk: u32,
+    /// Queues with a socket.
+    pub(super) queues: u32,
+    pub(super) watched: Watched,
+}
+
+/// What changes without an event of the interface: looked at every few seconds.
+#[derive(Default)]
+pub(super) struct Watched(RefCell<(u32, String)>);
+
+impl Watched {
+    pub(super) fn new(interface: &Interface, link: &Link) -> Self {
+        Self(RefCell::new((interface.ethtool().rx_queues(), link.qdisc.clone())))
+    }
+
+    /// Whether it differs from the last look.
+    fn changed(&self, interface: &Interface, index: u32) -> bool {
+        let Ok(link) = interface.link(index) else { return false };
+        let now = (interface.ethtool().rx_queues(), link.qdisc);
+        self.0.replace(now.clone()) != now
+    }
+}
+
+impl XdpControl {
+    /// The state of the interface, and all that there is to say of it.
+    pub(super) fn describe(&self, link: Link) -> PortFacts {
+        let mut notes = self.notes.clone();
+        notes.push(UNSEEN.into());
+        notes.extend(self.seen.note());
+        notes.extend(self.of_qdisc(&link));
+        notes.extend(self.of_mtu(&link));
+        notes.extend(self.of_queues());
+        self.interface.facts(link, &self.mode, &notes)
+    }
+
+    fn of_qdisc(&self, link: &Link) -> Option<String> {
+        let qdisc = &link.qdisc;
+        (!USUAL_QDISCS.contains(&&**qdisc)).then(|| {
+            format!("its qdisc {qdisc} has no effect: AF_XDP passes it by; use the port's rate, or type = \"af_packet\"")
+        })
+    }
+
+    fn of_mtu(&self, link: &Link) -> Option<String> {
+        let why = chunk_for(link.mtu).err()?;
+        Some(format!(
+            "MTU {} is more than it can receive: {why}; longer ones are dropped as too_big",
+            link.mtu
+        ))
+    }
+
+    fn of_queues(&self) -> Option<String> {
+        let counts = self.worker.counts().ok()?;
+        let (_, lost) = counts.into_iter().find(|(verdict, _)| *verdict == Verdict::NoSocket)?;
+        (lost.frames > 0).then(|| {
+            format!(
+                "{} frames came by queues that had no socket yet, and were dropped",
+                lost.frames
+            )
+        })
+    }
+}
+
+impl PortControl for XdpControl {
+    fn facts(&self) -> Result<PortFacts, ControlError> {
+        Ok(self.describe(self.interface.link(self.index)?))
+    }
+
+    fn has_news(&self) -> bool {
+        // Both are asked: what is not asked stays news.
+        self.seen.changed() | self.watched.changed(&self.interface, self.index)
+    }
+
+    fn outgrown(&self) -> Option<String> {
+        let queues = self.interface.ethtool().rx_queues();
+        if queues > self.queues && queues <= QUEUES_MAX {
+            return Some(format!("it has {queues} rx queues now, {} have sockets", self.queues));
+        }
+        let link = self.interface.link(self.index).ok()?;
+        let wanted = chunk_for(link.mtu).ok().filter(|&chunk| chunk > self.chunk);
+        wanted.map(|_| format!("its MTU is {} now, which needs larger buffers", link.mtu))
+    }
+
+    fn set_admin(&self, up: bool) -> Result<(), ControlError> {
+        self.interface.set_admin(self.index, up)
+    }
+
+    /// Bounded by the largest frame of a UMEM; for one larger than those of now the port is opened again ([`PortControl::outgrown`]).
+    fn set_mtu(&self, mtu: u32) -> Result<(), ControlError> {
+        let refused =
+            |why| ControlError::Mtu { interface: self.interface.name().to_owned(), mtu, why };
+        chunk_for(mtu).map_err(refused)?;
+        self.interface.set_mtu(self.index, mtu)
+    }
+
+    /// The program goes with its stage; the interface is not ours and stays, with the offloads that it had.
+    fn close(self: Box<Self>, _: Keep) -> Result<(), ControlError> {
+        drop(self.worker);
+        let put_back = self.offloads.put_back();
+        let name = self.interface.name();
+        put_back.map_err(|source| ControlError::io(name, "put its offloads back", source))
+    }
+}
