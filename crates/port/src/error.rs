@@ -1,7 +1,7 @@
 //! Why a port could not be opened or changed, and what the user can do about it.
 
 use crate::host_use::HostUse;
-use crate::spec::NetnsRef;
+use crate::netns::NetnsRef;
 use std::io;
 use std::path::PathBuf;
 

@@ -3,12 +3,48 @@
 //! Sockets and TAP files belong for ever to the namespace of the thread that made them, so a short-lived thread enters the
 //! namespace, makes them, and ends; no thread of the node ever changes its own namespace.
 
-use crate::spec::NetnsRef;
 use netlink::LinkMonitor;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+/// A network namespace as users name it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum NetnsRef {
+    /// A name that `ip netns` knows: a file in `/run/netns`.
+    Name(String),
+    /// A path such as `/proc/1234/ns/net`.
+    Path(PathBuf),
+}
+
+impl NetnsRef {
+    /// The file that stands for the namespace.
+    pub fn path(&self) -> PathBuf {
+        match self {
+            Self::Name(name) => Path::new("/run/netns").join(name),
+            Self::Path(path) => path.clone(),
+        }
+    }
+}
+
+/// Text with a slash is a path, else a name.
+impl From<&str> for NetnsRef {
+    fn from(text: &str) -> Self {
+        if text.contains('/') { Self::Path(text.into()) } else { Self::Name(text.into()) }
+    }
+}
+
+impl fmt::Display for NetnsRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => f.write_str(name),
+            Self::Path(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
 
 /// An open namespace; `None` inside is the node's own.
 pub(crate) struct Netns {

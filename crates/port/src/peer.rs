@@ -1,8 +1,8 @@
 //! The other end of a veth, in whichever namespace it is.
 
 use crate::interface::Interface;
+use crate::netns::NetnsRef;
 use crate::settings::Place;
-use crate::spec::NetnsRef;
 use netlink::Peer;
 use std::collections::HashSet;
 use std::fs::{self, File};

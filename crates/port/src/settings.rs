@@ -4,8 +4,7 @@
 //! next process with the same directory. The directory must be on a tmpfs: a host that starts anew has its interfaces' defaults again.
 //! A namespace is noted by path and inode, and never held open: that would keep alive what its owner removes.
 
-use crate::netns::Netns;
-use crate::spec::NetnsRef;
+use crate::netns::{Netns, NetnsRef};
 use netlink::Offloads;
 use std::fs;
 use std::io;

@@ -1,9 +1,9 @@
 //! What a port shall be: the values that configuration hands to [`crate::open()`].
 
+use crate::netns::NetnsRef;
 use crate::vxlan::SealOn;
-use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use vhost::Role;
 use wire::tunnel::{Dscp, VXLAN_PORT, Vxlan};
 
@@ -211,41 +211,6 @@ impl XdpMode {
             Self::ZeroCopy => "zero-copy",
             Self::Native => "native",
             Self::Generic => "generic",
-        }
-    }
-}
-
-/// A network namespace as users name it.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub enum NetnsRef {
-    /// A name that `ip netns` knows: a file in `/run/netns`.
-    Name(String),
-    /// A path such as `/proc/1234/ns/net`.
-    Path(PathBuf),
-}
-
-impl NetnsRef {
-    /// The file that stands for the namespace.
-    pub fn path(&self) -> PathBuf {
-        match self {
-            Self::Name(name) => Path::new("/run/netns").join(name),
-            Self::Path(path) => path.clone(),
-        }
-    }
-}
-
-/// Text with a slash is a path, else a name.
-impl From<&str> for NetnsRef {
-    fn from(text: &str) -> Self {
-        if text.contains('/') { Self::Path(text.into()) } else { Self::Name(text.into()) }
-    }
-}
-
-impl fmt::Display for NetnsRef {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Name(name) => f.write_str(name),
-            Self::Path(path) => write!(f, "{}", path.display()),
         }
     }
 }

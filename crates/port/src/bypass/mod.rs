@@ -34,8 +34,7 @@ pub(crate) use inbox::{Arrival, Claims, Inbox, Sorter, Whose};
 pub(crate) use outlet::{Datagrams, Ends};
 pub use outlet::{Outlet, OutletFacts};
 
-use crate::netns::Netns;
-use crate::spec::NetnsRef;
+use crate::netns::{Netns, NetnsRef};
 use crate::underlay::Underlay;
 use arc_swap::ArcSwap;
 use door::Index;

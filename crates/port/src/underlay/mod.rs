@@ -21,8 +21,7 @@ mod tests;
 
 pub(crate) use hop::{NextHop, NoHop};
 
-use crate::netns::Netns;
-use crate::spec::NetnsRef;
+use crate::netns::{Netns, NetnsRef};
 use arc_swap::{ArcSwap, Guard};
 use follow::Shared;
 use hop::Wanted;
