@@ -47,6 +47,11 @@ impl<'a> Reader<'a> {
         Ok(head)
     }
 
+    /// Checks that `len` bytes are left, before any of them is judged: what is too short has no contents to blame.
+    pub(crate) fn need(&self, len: usize) -> Result<(), Fault> {
+        if self.len() < len { Err(self.bad_len("ends too early")) } else { Ok(()) }
+    }
+
     /// Everything left, as owned bytes.
     pub(crate) fn remaining(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.rest).to_vec()

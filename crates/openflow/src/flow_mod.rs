@@ -5,6 +5,7 @@ use crate::ids::{GroupId, PortNo, TableId};
 use crate::matching::Match;
 use crate::version::Version;
 use crate::wire_enum::wire_enum;
+use crate::wording::Wording;
 
 wire_enum! {
     /// What a flow-mod does.
@@ -73,6 +74,8 @@ pub struct FlowMod {
     pub instructions: Vec<Instruction>,
     /// The version in which it is said: see the predicates of [`Version`]. Not on the wire but in the header.
     pub version: Version,
+    /// What its version alone says.
+    pub wording: Wording,
 }
 
 impl Default for FlowMod {
@@ -92,6 +95,7 @@ impl Default for FlowMod {
             fields: Match::default(),
             instructions: Vec::new(),
             version: Version::V1_3,
+            wording: Wording::default(),
         }
     }
 }
@@ -135,4 +139,6 @@ pub struct FlowRemoved {
     pub byte_count: u64,
     /// Its match.
     pub fields: Match,
+    /// What the version in which it came alone says.
+    pub wording: Wording,
 }

@@ -51,6 +51,7 @@ mod v10;
 mod v13;
 mod version;
 mod wire_enum;
+mod wording;
 
 pub use action::{Action, Instruction};
 pub use error::{ERROR_ECHO, EncodeError, ErrorCode, ErrorKind, ErrorMsg, Fault};
@@ -89,3 +90,4 @@ pub use switch::{
 };
 pub use table::{EntryScope, TableFeatures, TableProperty, TableStats, TypeId};
 pub use version::{Version, VersionSet};
+pub use wording::Wording;

@@ -11,6 +11,7 @@ use crate::port::{PortDesc, PortStats, QueueStats};
 use crate::switch::Experimenter;
 use crate::table::{TableFeatures, TableStats};
 use crate::wire_enum::wire_enum;
+use crate::wording::Wording;
 
 wire_enum! {
     /// Which multipart.
@@ -105,6 +106,8 @@ pub struct FlowStats {
     pub fields: Match,
     /// Its instructions.
     pub instructions: Vec<Instruction>,
+    /// What the version in which it came alone says.
+    pub wording: Wording,
 }
 
 /// Sums over flow entries.

@@ -48,6 +48,17 @@ impl Version {
         self < Version::V1_3
     }
 
+    /// An entry that matches everything at priority 0 is the table-miss entry, and what it sends is a miss (1.3.5 §5.4). Before there
+    /// were none.
+    pub fn has_table_miss_entries(self) -> bool {
+        self >= Version::V1_3
+    }
+
+    /// There is an error for a set-config whose flags cannot be had (1.3.5 §7.4.4.11); before, they are taken and not obeyed.
+    pub fn refuses_configurations(self) -> bool {
+        self >= Version::V1_3
+    }
+
     /// A modify that finds no entry adds one (1.0.0 §4.6); later versions change nothing then (1.3.5 §6.4).
     pub fn modify_adds_what_it_misses(self) -> bool {
         self < Version::V1_3

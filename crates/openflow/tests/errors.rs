@@ -158,6 +158,28 @@ fn actions() {
 }
 
 #[test]
+fn a_message_that_is_too_short_is_not_blamed_for_its_contents() {
+    let message = |version: u8, kind: u8, len: usize| {
+        let mut bytes = vec![version, kind, 0, 8 + len as u8, 0, 0, 0, 1];
+        bytes.resize(8 + len, b'x');
+        Message::decode(&bytes).unwrap_err().code
+    };
+    // 1.3: flow-mod, group-mod, port-mod, table-mod, multipart, role, meter-mod.
+    for (kind, least) in [(14, 48), (15, 8), (16, 32), (17, 8), (18, 8), (24, 16), (29, 8)] {
+        for len in [0, 2, 4, least - 1] {
+            assert_eq!(message(4, kind, len), ErrorCode::BadRequestBadLen, "type {kind}, {len}");
+        }
+    }
+    // 1.0: flow-mod, port-mod, statistics, queue configuration.
+    for (kind, least) in [(14, 64), (15, 24), (16, 4), (20, 4)] {
+        for len in [0, 2, least - 1] {
+            assert_eq!(message(1, kind, len), ErrorCode::BadRequestBadLen, "type {kind}, {len}");
+        }
+    }
+    assert_eq!(message(4, 9, 3), ErrorCode::SwitchConfigFailedBadLen);
+}
+
+#[test]
 fn commands_and_types() {
     assert_eq!(
         code(14, &(flow_mod_head(5) + "0001 0004 00000000")),

@@ -5,7 +5,7 @@
 //! `ovs-ofctl ofp-print` calls a message of ours, and the message, which it printed without complaint.
 
 use openflow::text::{no_names, no_ports, parse_flow, print_flow};
-use openflow::{FlowMod, FlowModCommand, FlowStats, Message, Version};
+use openflow::{FlowMod, FlowModCommand, FlowStats, Message, Version, Wording};
 
 fn unhex(text: &str) -> Vec<u8> {
     (0..text.len())
@@ -39,6 +39,7 @@ fn sorted(mut flow: FlowMod) -> FlowMod {
 
 fn entry(flow: FlowMod) -> FlowStats {
     FlowStats {
+        wording: Wording::default(),
         table: flow.table,
         duration_s: 1,
         duration_ns: 500_000_000,

@@ -3,11 +3,12 @@
 use openflow::{
     Action, Bucket, EncodeError, ErrorCode, FlowModFlags, FlowStats, GroupDesc, GroupId, GroupMod,
     GroupModCommand, GroupType, Header, Match, Message, MultipartKind, MultipartReply, PortNo,
-    TableId, Version, encode_reply,
+    TableId, Version, Wording, encode_reply,
 };
 
 fn flow(priority: u16) -> FlowStats {
     FlowStats {
+        wording: Wording::default(),
         table: TableId(0),
         duration_s: 0,
         duration_ns: 0,

@@ -123,6 +123,7 @@ fn flow_mod() -> BoxedStrategy<FlowMod> {
                 fields,
                 instructions,
                 version: Version::V1_3,
+                wording: Wording::default(),
             },
         )
         .boxed()
@@ -131,6 +132,7 @@ fn flow_mod() -> BoxedStrategy<FlowMod> {
 fn flow_removed() -> BoxedStrategy<FlowRemoved> {
     (any::<(u64, u16, u8, u32, u32, u16, u16, u64, u64)>(), select(FlowRemovedReason::ALL), oxms())
         .prop_map(|(n, reason, fields)| FlowRemoved {
+            wording: Wording::default(),
             cookie: n.0,
             priority: n.1,
             reason,
@@ -149,6 +151,7 @@ fn flow_removed() -> BoxedStrategy<FlowRemoved> {
 fn flow_stats() -> BoxedStrategy<FlowStats> {
     (any::<(u8, u32, u32, u16, u16, u16, u16, u64, u64, u64)>(), oxms(), list(instruction()))
         .prop_map(|(n, fields, instructions)| FlowStats {
+            wording: Wording::default(),
             table: TableId(n.0),
             duration_s: n.1,
             duration_ns: n.2,
@@ -196,7 +199,8 @@ fn port() -> BoxedStrategy<PortDesc> {
             number: PortNo(number),
             hw_addr: Mac(mac),
             name,
-            config: PortConfig::from_bits_retain(n[0]),
+            // The bits of 1.0 have no place here.
+            config: PortConfig::from_bits_retain(n[0] & !0x1a),
             state: PortState::from_bits_retain(n[1]),
             current: PortFeatures::from_bits_retain(n[2]),
             advertised: PortFeatures::from_bits_retain(n[3]),

@@ -169,7 +169,10 @@ fn a_flow_mod_without_wildcards_has_the_highest_priority() {
         ..FlowMod::default()
     });
     same(&flow("ffff"), message.clone());
-    assert_eq!(Message::decode(&wire(&flow("0001"))).unwrap().1, message, "whatever it says");
+    let (_, said) = Message::decode(&wire(&flow("0001"))).unwrap();
+    same(&flow("0001"), said.clone());
+    let (Message::FlowMod(highest), Message::FlowMod(said)) = (message, said) else { panic!() };
+    assert_eq!(FlowMod { wording: Wording::default(), ..said }, highest, "whatever it says");
 }
 
 #[test]
@@ -381,6 +384,7 @@ fn events_have_their_bytes() {
             "01 0b 0000 00001234 {EXACT} 00000000000000aa ffff 01 00 00000001 00000002 000a 0000 0000000000000003 0000000000000100"
         ),
         Message::FlowRemoved(FlowRemoved {
+            wording: Wording::default(),
             cookie: 0xaa,
             priority: 0xffff,
             reason: FlowRemovedReason::HardTimeout,
@@ -433,6 +437,7 @@ fn events_of_what_1_0_does_not_know_are_told_by_what_it_knows() {
         wire("01 0a 0000 00001234 ffffffff 0002 ffff 01 00 0102")
     );
     let removed = Message::FlowRemoved(FlowRemoved {
+        wording: Wording::default(),
         cookie: 0,
         priority: 1,
         reason: FlowRemovedReason::GroupDelete,
@@ -506,10 +511,12 @@ fn statistics_replies_have_their_bytes() {
         tell(
             true,
             MultipartReply::Flow(vec![FlowStats {
+                // The priority that was sent; without a wildcard another is in force.
+                wording: Wording::from_bits(1 << 16 | 0x8000),
                 table: TableId(0),
                 duration_s: 1,
                 duration_ns: 2,
-                priority: 0x8000,
+                priority: u16::MAX,
                 idle_timeout_s: 3,
                 hard_timeout_s: 4,
                 flags: FlowModFlags::empty(),
@@ -620,6 +627,7 @@ fn what_1_0_has_no_message_for_is_not_encoded() {
 #[test]
 fn a_dump_of_more_than_64_kib_comes_in_parts() {
     let flow = |priority| FlowStats {
+        wording: Wording::default(),
         table: TableId(0),
         duration_s: 0,
         duration_ns: 0,

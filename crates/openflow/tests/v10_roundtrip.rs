@@ -252,8 +252,12 @@ fn queue(port: PortNo) -> BoxedStrategy<Queue> {
 }
 
 fn request() -> BoxedStrategy<MultipartRequest> {
-    let flows = (fields(), any::<u8>(), port()).prop_map(|(fields, table, out_port)| {
-        FlowStatsRequest { fields, table: TableId(table), out_port, ..FlowStatsRequest::default() }
+    let tables = (0..=u8::MAX).prop_filter("the emergency table is none", |table| *table != 0xfe);
+    let flows = (fields(), tables, port()).prop_map(|(fields, table, out_port)| FlowStatsRequest {
+        fields,
+        table: TableId(table),
+        out_port,
+        ..FlowStatsRequest::default()
     });
     let queues = (port(), any::<u32>()).prop_map(|(port, queue)| MultipartRequest::Queue {
         port: if port == PortNo::ALL { PortNo::ANY } else { port },
@@ -281,10 +285,11 @@ fn flow_stats() -> BoxedStrategy<FlowStats> {
     let numbers = any::<(u8, u32, u32, u16, u16, u16, u64, u64, u64)>();
     (numbers, fields(), instructions())
         .prop_map(|(n, fields, instructions)| FlowStats {
+            wording: Wording::default(),
             table: TableId(n.0),
             duration_s: n.1,
             duration_ns: n.2,
-            priority: n.3,
+            priority: if is_exact(&fields) { u16::MAX } else { n.3 },
             idle_timeout_s: n.4,
             hard_timeout_s: n.5,
             flags: FlowModFlags::empty(),
@@ -375,7 +380,8 @@ fn packet_in() -> BoxedStrategy<Message> {
 fn packet_out() -> BoxedStrategy<Message> {
     (buffer(), port(), actions(), bytes(80))
         .prop_map(|(buffer_id, port, actions, data)| {
-            let in_port = if port == PortNo::ANY { PortNo::CONTROLLER } else { port };
+            let none = [PortNo::ANY, PortNo(0)].contains(&port);
+            let in_port = if none { PortNo::CONTROLLER } else { port };
             Message::PacketOut(PacketOut { buffer_id, in_port, actions, data })
         })
         .boxed()
@@ -390,8 +396,9 @@ fn flow_removed() -> BoxedStrategy<Message> {
     (fields(), select(reasons), any::<(u64, u16, u32, u32, u16, u64, u64)>())
         .prop_map(|(fields, reason, n)| {
             Message::FlowRemoved(FlowRemoved {
+                wording: Wording::default(),
                 cookie: n.0,
-                priority: n.1,
+                priority: if is_exact(&fields) { u16::MAX } else { n.1 },
                 reason,
                 table: TableId(0),
                 duration_s: n.2,
@@ -426,7 +433,8 @@ fn switch_message() -> BoxedStrategy<Message> {
             number,
             hw_addr: Mac(mac),
             config: PortConfig::from_bits_retain(config),
-            mask: PortConfig::from_bits_retain(mask),
+            // The bits of the spanning tree are taken and mean nothing.
+            mask: PortConfig::from_bits_retain(mask & !0b1010),
             advertise,
         },
     );
@@ -519,6 +527,7 @@ proptest! {
     fn whatever_1_3_says_1_0_is_told_something(fields in fields(), list in actions()) {
         let extra = Match(fields.0).with(OxmField::TunnelId, 5).with(OxmField::Metadata, 6);
         let flow = FlowStats {
+            wording: Wording::default(),
             table: TableId(3),
             duration_s: 0,
             duration_ns: 0,

@@ -18,8 +18,14 @@ impl Depth {
     /// From which depth on every bit of `mask` is known.
     pub fn of(mask: &Key) -> Self {
         let mut deeper = *mask;
-        for field in [Field::InPort, Field::Metadata, Field::TunnelId, Field::TunSrc, Field::TunDst]
-        {
+        for field in [
+            Field::InPort,
+            Field::InPhyPort,
+            Field::Metadata,
+            Field::TunnelId,
+            Field::TunSrc,
+            Field::TunDst,
+        ] {
             deeper.set(field, 0);
         }
         if deeper == Key::default() {

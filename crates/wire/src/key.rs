@@ -19,7 +19,7 @@
 //! | 12 | metadata |
 //! | 13 | arp_tha or ipv6_nd_tll 48, tun_dst 16 |
 //! | 14 | tunnel_id |
-//! | 15 | mpls_label 20, mpls_tc 3, mpls_bos 1, pbb_isid 24, pbb_uca 1, spare 15 |
+//! | 15 | mpls_label 20, mpls_tc 3, mpls_bos 1, pbb_isid 24, pbb_uca 1, in_phy_port 15 |
 //!
 //! `tun_src` and `tun_dst` are numbers that stand for addresses (docs/decisions/0018); who gave them out knows which.
 
@@ -91,8 +91,10 @@ macro_rules! fields {
 }
 
 fields! {
-    /// Switch-local port number of ingress. `in_phy_port` is the same here: suiro has no port on top of a port.
+    /// Switch-local port number of ingress.
     InPort = "in_port", 2, 32, 32;
+    /// Whether the physical port is another one: 0 in every packet, for suiro has no port on top of a port.
+    InPhyPort = "in_phy_port", 15, 0, 15;
     /// Table metadata, 0 at table 0.
     Metadata = "metadata", 12, 0, 64;
     /// Logical port's tunnel id (VXLAN VNI, GRE key).

@@ -25,8 +25,14 @@ impl Likeness {
     /// (`in_port`, metadata, tunnels) are the caller's business.
     pub fn of(mask: &Key) -> Option<Self> {
         let mut inside = *mask;
-        for field in [Field::InPort, Field::Metadata, Field::TunnelId, Field::TunSrc, Field::TunDst]
-        {
+        for field in [
+            Field::InPort,
+            Field::InPhyPort,
+            Field::Metadata,
+            Field::TunnelId,
+            Field::TunSrc,
+            Field::TunDst,
+        ] {
             inside.set(field, 0);
         }
         if inside.0[WORDS_INSIDE..].iter().any(|&word| word != 0) {

@@ -29,7 +29,7 @@ pub fn multipart(switch: &Arc<Switch>, request: MultipartRequest) -> Result<Repl
         Ask::Table => one(Reply::Table(switch.table_stats())),
         Ask::PortStats(port) => one(Reply::PortStats(switch.port_stats(port)?)),
         Ask::Queue { port, queue } => one(Reply::Queue(switch.queue_stats(port, queue)?)),
-        Ask::Group(id) => one(Reply::Group(switch.group_stats(id)?)),
+        Ask::Group(id) => one(Reply::Group(switch.group_stats(id))),
         Ask::GroupDesc => one(Reply::GroupDesc(switch.groups())),
         Ask::GroupFeatures => one(Reply::GroupFeatures(switch.group_features())),
         Ask::Meter(id) => one(Reply::Meter(switch.meter_stats(id)?)),

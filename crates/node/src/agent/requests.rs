@@ -138,7 +138,12 @@ fn config(switch: &Switch, peer: &Peer) -> SwitchConfig {
 /// The miss-send-length is the connection's own, as in Open vSwitch; a slave leaves the switch's fragment mode alone.
 fn set_config(switch: &Switch, peer: &Peer, wanted: SwitchConfig) -> Result<Outcome, Fault> {
     if peer.role() != Role::Slave && switch.fragments() != wanted.fragments {
-        switch.set_fragments(wanted.fragments)?;
+        match switch.set_fragments(wanted.fragments) {
+            Err(fault) if !peer.version().refuses_configurations() => {
+                tracing::warn!(switch = switch.name(), peer = peer.name(), %fault, "fragments are handled as before");
+            }
+            result => result?,
+        }
     }
     peer.set_miss_send_len(wanted.miss_send_len);
     if wanted.miss_send_len > 0 {

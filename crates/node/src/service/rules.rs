@@ -108,7 +108,7 @@ impl Node {
     /// There is no such switch.
     pub fn groups(&self, switch: &str) -> Result<Vec<GroupView>, Refusal> {
         let member = self.member(switch)?;
-        let stats = member.switch.group_stats(GroupId::ALL).unwrap_or_default();
+        let stats = member.switch.group_stats(GroupId::ALL);
         let stats: BTreeMap<_, _> =
             stats.iter().map(|stats| (stats.id, text::print_group_stats(stats))).collect();
         let view = |group: &openflow::GroupDesc| GroupView {

@@ -67,6 +67,7 @@ const FIELDS: &[(u8, Field)] = &[
     (36, Field::Ipv6Exthdr),
     (37, Field::TunSrc),
     (38, Field::TunDst),
+    (39, Field::InPhyPort),
 ];
 
 /// Which rule, as the store's key: rules of one table and priority lie together.

@@ -13,6 +13,7 @@ use crate::ids::{GroupId, PortNo, TableId};
 use crate::matching::Match;
 use crate::multipart::FlowStatsRequest;
 use crate::version::Version;
+use crate::wording::Wording;
 
 /// Reads a flow: match, options and, unless it is to be deleted, `actions=...`.
 ///
@@ -59,6 +60,7 @@ pub fn parse_flow(
         fields,
         instructions,
         version: Version::V1_3,
+        wording: Wording::default(),
     };
     flow.check()
         .map_err(|fault| parts.whole.error(fault.what, "see ovs-fields(7) and ovs-actions(7)"))?;

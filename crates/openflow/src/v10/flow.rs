@@ -4,7 +4,7 @@
 //! empty a switch that one of 1.3 has filled.
 
 use super::action::{put_instructions, take_instructions};
-use super::matching::is_exact;
+use super::matching::{is_exact, put_match, take_match};
 use super::port::{put_port, take_port};
 use super::{Wire, known, put_buffer, take_buffer};
 use crate::bytes::{Reader, Writer};
@@ -12,6 +12,7 @@ use crate::error::{ErrorCode, Fault};
 use crate::flow_mod::{FlowMod, FlowModCommand, FlowModFlags, FlowRemoved, FlowRemovedReason};
 use crate::ids::{GroupId, TableId};
 use crate::version::Version;
+use crate::wording::Wording;
 
 /// `OFPFF_*`: the flags that 1.0 shares with later versions have the same bits.
 const FLAGS: FlowModFlags = FlowModFlags::SEND_FLOW_REM.union(FlowModFlags::CHECK_OVERLAP);
@@ -19,16 +20,19 @@ const FLAGS: FlowModFlags = FlowModFlags::SEND_FLOW_REM.union(FlowModFlags::CHEC
 const EMERG: u16 = 4;
 
 /// The priority of an entry without wildcards: it is always the highest (§3.4).
-const HIGHEST: u16 = u16::MAX;
+pub(super) const HIGHEST: u16 = u16::MAX;
+
+/// Bytes of a flow-mod without actions.
+const FLOW_MOD_LEN: usize = 64;
 
 impl Wire for FlowMod {
     fn put(&self, out: &mut Writer) {
-        self.fields.put(out);
+        put_match(&self.fields, self.wording, out);
         out.u64(self.cookie);
         out.u16(self.command.wire().into());
         out.u16(self.idle_timeout_s);
         out.u16(self.hard_timeout_s);
-        out.u16(self.priority);
+        out.u16(self.wording.priority().unwrap_or(self.priority));
         put_buffer(self.buffer_id, out);
         put_port(self.out_port, out);
         out.u16((self.flags & FLAGS).bits());
@@ -36,8 +40,9 @@ impl Wire for FlowMod {
     }
 
     fn take(input: &mut Reader<'_>) -> Result<Self, Fault> {
+        input.need(FLOW_MOD_LEN)?;
         let exact = is_exact(input)?;
-        let (fields, cookie) = (Wire::take(input)?, input.u64()?);
+        let ((fields, wording), cookie) = (take_match(input)?, input.u64()?);
         let command = known(input.u16()?, command, ErrorCode::FlowModFailedBadCommand)?;
         let (idle_timeout_s, hard_timeout_s) = (input.u16()?, input.u16()?);
         let priority = input.u16()?;
@@ -58,8 +63,14 @@ impl Wire for FlowMod {
             fields,
             instructions: take_instructions(input.all(ErrorCode::BadActionBadLen))?,
             version: Version::V1_0,
+            wording: said(wording, exact, priority),
         })
     }
+}
+
+/// The wording of an entry that was sent with this priority.
+pub(super) fn said(wording: Wording, is_exact: bool, priority: u16) -> Wording {
+    if is_exact && priority != HIGHEST { wording.with_priority(priority) } else { wording }
 }
 
 fn command(number: u16) -> Option<FlowModCommand> {
@@ -91,9 +102,9 @@ fn take_flags(bits: u16, times_out: bool) -> Result<FlowModFlags, Fault> {
 
 impl Wire for FlowRemoved {
     fn put(&self, out: &mut Writer) {
-        self.fields.put(out);
+        put_match(&self.fields, self.wording, out);
         out.u64(self.cookie);
-        out.u16(self.priority);
+        out.u16(self.wording.priority().unwrap_or(self.priority));
         out.u8(match self.reason {
             FlowRemovedReason::GroupDelete => FlowRemovedReason::Delete.wire(),
             reason => reason.wire(),
@@ -108,14 +119,17 @@ impl Wire for FlowRemoved {
     }
 
     fn take(input: &mut Reader<'_>) -> Result<Self, Fault> {
-        let (fields, cookie, priority) = (Wire::take(input)?, input.u64()?, input.u16()?);
+        let exact = is_exact(input)?;
+        let ((fields, wording), cookie) = (take_match(input)?, input.u64()?);
+        let priority = input.u16()?;
         let reason = known(input.u8()?, reason, ErrorCode::BadRequestBadType)?;
         input.skip(1)?;
         let (duration_s, duration_ns, idle_timeout_s) = (input.u32()?, input.u32()?, input.u16()?);
         input.skip(2)?;
         Ok(FlowRemoved {
             cookie,
-            priority,
+            priority: if exact { HIGHEST } else { priority },
+            wording: said(wording, exact, priority),
             reason,
             table: TableId(0),
             duration_s,

@@ -49,7 +49,8 @@ fn reason(number: u8) -> Option<PacketInReason> {
 }
 
 impl Wire for PacketOut {
-    /// A packet of the controller's own came by `OFPP_NONE` here (§5.3.6) and by `OFPP_CONTROLLER` in later versions.
+    /// A packet of the controller's own came by `OFPP_NONE` here (§5.3.6) and by `OFPP_CONTROLLER` in later versions. Port 0, which no
+    /// port has, is read as that, too: some libraries leave the field as it is.
     fn put(&self, out: &mut Writer) {
         put_buffer(self.buffer_id, out);
         put_port(if self.in_port == PortNo::CONTROLLER { PortNo::ANY } else { self.in_port }, out);
@@ -66,7 +67,10 @@ impl Wire for PacketOut {
         let actions = take_actions(input.part(usize::from(len), ErrorCode::BadActionBadLen)?)?;
         Ok(PacketOut {
             buffer_id,
-            in_port: if in_port == PortNo::ANY { PortNo::CONTROLLER } else { in_port },
+            in_port: match in_port {
+                PortNo::ANY | PortNo(0) => PortNo::CONTROLLER,
+                port => port,
+            },
             actions,
             data: input.remaining(),
         })

@@ -127,6 +127,9 @@ impl Wire for PortStatus {
     }
 }
 
+/// Bits of the spanning tree, which suiro does not speak. 1.0 has no error for them (§5.4.4), so they are taken and mean nothing.
+const OF_SPANNING_TREE: PortConfig = PortConfig::NO_STP.union(PortConfig::NO_RECV_STP);
+
 impl Wire for PortMod {
     fn put(&self, out: &mut Writer) {
         put_port(self.number, out);
@@ -140,7 +143,7 @@ impl Wire for PortMod {
     fn take(input: &mut Reader<'_>) -> Result<Self, Fault> {
         let (number, hw_addr) = (take_port(input)?, Mac(input.array()?));
         let config = PortConfig::from_bits_retain(input.u32()?);
-        let mask = PortConfig::from_bits_retain(input.u32()?);
+        let mask = PortConfig::from_bits_retain(input.u32()?) - OF_SPANNING_TREE;
         let advertise = take_features(input)?;
         input.skip(4)?;
         Ok(PortMod { number, hw_addr, config, mask, advertise })

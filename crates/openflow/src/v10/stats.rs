@@ -1,7 +1,8 @@
 //! Statistics (1.0.0 §5.3.5): requests, replies, and the cutting of long replies.
 
 use super::action::{put_instructions, take_instructions};
-use super::matching::EVERY_BIT;
+use super::flow::{HIGHEST, said};
+use super::matching::{EVERY_BIT, is_exact, put_match, take_match};
 use super::port::{put_port, take_port, to_wire};
 use super::{NOT_IN_1_0, STATS_REPLY, Wire, begin, finish, known, take_list};
 use crate::bytes::{Reader, Writer};
@@ -17,6 +18,9 @@ use crate::multipart::{
 use crate::port::{PortStats, QueueStats};
 use crate::table::TableStats;
 
+/// The emergency table.
+const EMERGENCY: TableId = TableId(0xfe);
+
 /// `OFPSF_REPLY_MORE`; requests have no flag.
 const MORE: u16 = 1;
 
@@ -27,6 +31,7 @@ fn kind(number: u16) -> Option<MultipartKind> {
 }
 
 fn take_kind(input: &mut Reader<'_>) -> Result<MultipartKind, Fault> {
+    input.need(4)?;
     known(input.u16()?, kind, ErrorCode::BadRequestBadMultipart)
 }
 
@@ -166,13 +171,17 @@ impl Wire for FlowStatsRequest {
         put_port(self.out_port, out);
     }
 
-    /// Table 0xfe asks for the emergency table (1.0.0 §5.3.5), which is not there and so has no entries.
+    /// Table 0xfe asks for the emergency table (1.0.0 §5.3.5), which is not there and so has no entries: what is asked for then is what
+    /// goes to port 0, which nothing does.
     fn take(input: &mut Reader<'_>) -> Result<Self, Fault> {
         let (fields, table) = (Wire::take(input)?, TableId(input.u8()?));
         input.skip(1)?;
+        let out_port = take_port(input)?;
+        let (table, out_port) =
+            if table == EMERGENCY { (TableId::ALL, PortNo(0)) } else { (table, out_port) };
         Ok(FlowStatsRequest {
             table,
-            out_port: take_port(input)?,
+            out_port,
             out_group: GroupId::ANY,
             cookie: 0,
             cookie_mask: 0,
@@ -190,10 +199,10 @@ impl Wire for FlowStats {
         out.u16(0);
         out.u8(self.table.0);
         out.zeros(1);
-        self.fields.put(out);
+        put_match(&self.fields, self.wording, out);
         out.u32(self.duration_s);
         out.u32(self.duration_ns);
-        out.u16(self.priority);
+        out.u16(self.wording.priority().unwrap_or(self.priority));
         out.u16(self.idle_timeout_s);
         out.u16(self.hard_timeout_s);
         out.zeros(6);
@@ -213,7 +222,8 @@ impl Wire for FlowStats {
         body.skip(2)?;
         let table = TableId(body.u8()?);
         body.skip(1)?;
-        let fields = Wire::take(&mut body)?;
+        let exact = is_exact(&body)?;
+        let (fields, wording) = take_match(&mut body)?;
         let (duration_s, duration_ns, priority) = (body.u32()?, body.u32()?, body.u16()?);
         let (idle_timeout_s, hard_timeout_s) = (body.u16()?, body.u16()?);
         body.skip(6)?;
@@ -221,7 +231,8 @@ impl Wire for FlowStats {
             table,
             duration_s,
             duration_ns,
-            priority,
+            priority: if exact { HIGHEST } else { priority },
+            wording: said(wording, exact, priority),
             idle_timeout_s,
             hard_timeout_s,
             flags: FlowModFlags::empty(),

@@ -58,6 +58,7 @@ impl Wire for SwitchConfig {
     }
 
     fn take(input: &mut Reader<'_>) -> Result<Self, Fault> {
+        input.need(4)?;
         let fragments =
             known(input.u16()?, FragmentMode::from_wire, ErrorCode::SwitchConfigFailedBadFlags)?;
         Ok(SwitchConfig { fragments, miss_send_len: input.u16()? })

@@ -6,6 +6,10 @@ use crate::error::{ErrorCode, Fault};
 use crate::flow_mod::{FlowMod, FlowModCommand, FlowModFlags, FlowRemoved, FlowRemovedReason};
 use crate::ids::{GroupId, PortNo, TableId};
 use crate::version::Version;
+use crate::wording::Wording;
+
+/// Bytes of a flow-mod without instructions, its match being empty.
+const FLOW_MOD_LEN: usize = 48;
 
 impl Wire for FlowMod {
     fn put(&self, out: &mut Writer) {
@@ -26,6 +30,7 @@ impl Wire for FlowMod {
     }
 
     fn take(input: &mut Reader<'_>) -> Result<Self, Fault> {
+        input.need(FLOW_MOD_LEN)?;
         let (cookie, cookie_mask, table) = (input.u64()?, input.u64()?, TableId(input.u8()?));
         let command =
             known(input.u8()?, FlowModCommand::from_wire, ErrorCode::FlowModFailedBadCommand)?;
@@ -49,6 +54,7 @@ impl Wire for FlowMod {
             fields: Wire::take(input)?,
             instructions: take_all(input.all(ErrorCode::BadInstructionBadLen))?,
             version: Version::V1_3,
+            wording: Wording::default(),
         })
     }
 }
@@ -81,6 +87,7 @@ impl Wire for FlowRemoved {
             packet_count: input.u64()?,
             byte_count: input.u64()?,
             fields: Wire::take(input)?,
+            wording: Wording::default(),
         })
     }
 }

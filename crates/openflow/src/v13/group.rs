@@ -20,6 +20,7 @@ impl Wire for GroupMod {
     }
 
     fn take(input: &mut Reader<'_>) -> Result<Self, Fault> {
+        input.need(8)?;
         let command =
             known(input.u16()?, GroupModCommand::from_wire, ErrorCode::GroupModFailedBadCommand)?;
         let kind = known(input.u8()?, GroupType::from_wire, ErrorCode::GroupModFailedBadType)?;

@@ -37,6 +37,7 @@ impl Wire for MeterBand {
     }
 
     fn take(input: &mut Reader<'_>) -> Result<Self, Fault> {
+        input.need(BAND_LEN.into())?;
         let (kind, len) = (input.u16()?, input.u16()?);
         if ![DROP, DSCP_REMARK, EXPERIMENTER].contains(&kind) {
             return Err(Fault::new(
@@ -66,6 +67,7 @@ impl Wire for MeterMod {
     }
 
     fn take(input: &mut Reader<'_>) -> Result<Self, Fault> {
+        input.need(8)?;
         Ok(MeterMod {
             command: known(
                 input.u16()?,

@@ -1,16 +1,20 @@
 //! Multipart requests and replies (§7.3.5), and the cutting of long replies.
 
 use super::{MULTIPART_REPLY, Wire, begin, finish, known, put_all, take_all};
+use crate::action::{Action, Instruction};
 use crate::bytes::{Reader, Writer};
 use crate::envelope::Entries;
 use crate::error::{EncodeError, ErrorCode, Fault};
 use crate::fixed_text::FixedText;
 use crate::flow_mod::FlowModFlags;
 use crate::ids::{GroupId, MeterId, PortNo, TableId};
+use crate::matching::Match;
 use crate::multipart::{
     AggregateStats, FlowStats, FlowStatsRequest, MultipartKind, MultipartReply, MultipartRequest,
     Part, SwitchDesc,
 };
+use crate::oxm::Prerequisite;
+use crate::wording::Wording;
 
 /// `OFPMPF_REQ_MORE` and `OFPMPF_REPLY_MORE`.
 const MORE: u16 = 1;
@@ -22,6 +26,7 @@ fn put_header(kind: MultipartKind, more: bool, out: &mut Writer) {
 }
 
 fn take_header(input: &mut Reader<'_>) -> Result<(MultipartKind, bool), Fault> {
+    input.need(8)?;
     let kind = known(input.u16()?, MultipartKind::from_wire, ErrorCode::BadRequestBadMultipart)?;
     let more = input.u16()? & MORE != 0;
     input.skip(4)?;
@@ -211,6 +216,36 @@ impl Wire for FlowStatsRequest {
     }
 }
 
+/// Writes an entry's instructions. A conditional push is left out where the packet is known to have a tag, by the match or by an
+/// action before: nothing is pushed there. Elsewhere 1.3 has no word for it, and a push comes nearest.
+fn put_told(instructions: &[Instruction], fields: &Match, out: &mut Writer) {
+    for instruction in instructions {
+        match instruction {
+            Instruction::ApplyActions(list) if list.contains(&Action::EnsureVlan) => {
+                Instruction::ApplyActions(without_idle_pushes(list, fields)).put(out);
+            }
+            other => other.put(out),
+        }
+    }
+}
+
+fn without_idle_pushes(list: &[Action], fields: &Match) -> Vec<Action> {
+    let mut is_tagged = fields.satisfies(Prerequisite::Vlan);
+    let mut told = Vec::with_capacity(list.len());
+    for action in list {
+        if is_tagged && *action == Action::EnsureVlan {
+            continue;
+        }
+        match action {
+            Action::EnsureVlan | Action::PushVlan(_) => is_tagged = true,
+            Action::PopVlan => is_tagged = false,
+            _ => {}
+        }
+        told.push(action.clone());
+    }
+    told
+}
+
 /// Bytes of a flow's statistics before its match.
 const FLOW_LEN: usize = 48;
 
@@ -231,7 +266,7 @@ impl Wire for FlowStats {
         out.u64(self.packet_count);
         out.u64(self.byte_count);
         self.fields.put(out);
-        put_all(&self.instructions, out);
+        put_told(&self.instructions, &self.fields, out);
         out.patch_len(start, start);
     }
 
@@ -256,6 +291,7 @@ impl Wire for FlowStats {
             byte_count: body.u64()?,
             fields: Wire::take(&mut body)?,
             instructions: take_all(body.all(ErrorCode::BadInstructionBadLen))?,
+            wording: Wording::default(),
         })
     }
 }

@@ -10,6 +10,10 @@ use crate::port::{
     Queue, QueueConfig, QueueProperty, QueueStats,
 };
 
+/// The bits that 1.0 alone defines: a port that one controller keeps out of floods by 1.0 says nothing of it here.
+const OF_1_0: PortConfig =
+    PortConfig::NO_STP.union(PortConfig::NO_RECV_STP).union(PortConfig::NO_FLOOD);
+
 impl Wire for PortDesc {
     fn put(&self, out: &mut Writer) {
         out.u32(self.number.0);
@@ -17,7 +21,7 @@ impl Wire for PortDesc {
         out.bytes(&self.hw_addr.0);
         out.zeros(2);
         out.fixed(self.name.as_bytes(), 16);
-        out.u32(self.config.bits());
+        out.u32((self.config - OF_1_0).bits());
         out.u32(self.state.bits());
         for features in [self.current, self.advertised, self.supported, self.peer] {
             out.u32(features.bits());
@@ -35,7 +39,7 @@ impl Wire for PortDesc {
             number,
             hw_addr,
             name: PortName::new(input.take(16)?),
-            config: PortConfig::from_bits_retain(input.u32()?),
+            config: PortConfig::from_bits_retain(input.u32()?) - OF_1_0,
             state: PortState::from_bits_retain(input.u32()?),
             current: PortFeatures::from_bits_retain(input.u32()?),
             advertised: PortFeatures::from_bits_retain(input.u32()?),

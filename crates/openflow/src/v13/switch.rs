@@ -150,6 +150,7 @@ impl Wire for SwitchConfig {
     }
 
     fn take(input: &mut Reader<'_>) -> Result<Self, Fault> {
+        input.need(4)?;
         let fragments =
             known(input.u16()?, FragmentMode::from_wire, ErrorCode::SwitchConfigFailedBadFlags)?;
         let config = SwitchConfig { fragments, miss_send_len: input.u16()? };
@@ -168,6 +169,7 @@ impl Wire for RoleMsg {
     }
 
     fn take(input: &mut Reader<'_>) -> Result<Self, Fault> {
+        input.need(16)?;
         let role = known(input.u32()?, Role::from_wire, ErrorCode::RoleRequestFailedBadRole)?;
         input.skip(4)?;
         Ok(RoleMsg { role, generation_id: input.u64()? })

@@ -222,6 +222,7 @@ impl Edit<'_> {
             Field::PbbUca => Ok(self.itag()?.bits(27, 1)),
             // Not settable, or written by `set_field` itself.
             Field::InPort
+            | Field::InPhyPort
             | Field::Metadata
             | Field::TunSrc
             | Field::IpFrag

@@ -130,7 +130,7 @@ fn groups() -> Vec<Row> {
         }),
         sent(
             Code::GroupModFailedInvalidGroup,
-            "a reserved number, or an indirect group without exactly one bucket",
+            "a reserved number, an indirect group without exactly one bucket, or a weight outside a select group",
             |bench, code| {
                 refuse(
                     bench,
@@ -149,6 +149,7 @@ fn groups() -> Vec<Row> {
                         )
                     }),
                 );
+                refuse(bench, code, [all(1, vec![Bucket { weight: 1, ..bucket(vec![]) }])]);
             },
         ),
         never(Code::GroupModFailedWeightUnsupported, "weights are supported"),
@@ -190,7 +191,7 @@ fn groups() -> Vec<Row> {
         }),
         sent(
             Code::GroupModFailedUnknownGroup,
-            "a modify of a group that is not there, or its statistics",
+            "a modify of a group that is not there",
             |bench, code| {
                 refuse(bench, code, [group(GroupModCommand::Modify, 1, GroupType::All, vec![])]);
             },
@@ -222,19 +223,14 @@ fn groups() -> Vec<Row> {
                 refuse_bytes(bench, code, [patched(&all(1, vec![]), 8, &[0, 3])]);
             },
         ),
-        sent(
-            Code::GroupModFailedBadBucket,
-            "a weight outside a select group, or a bucket of the wrong length",
-            |bench, code| {
-                refuse(bench, code, [all(1, vec![Bucket { weight: 1, ..bucket(vec![]) }])]);
-                let head = encoded(&all(1, vec![]));
-                refuse_bytes(
-                    bench,
-                    code,
-                    [raw(head[1], &[&head[8..], &[0, 8, 0, 0, 0, 0, 0, 0]].concat())],
-                );
-            },
-        ),
+        sent(Code::GroupModFailedBadBucket, "a bucket of the wrong length", |bench, code| {
+            let head = encoded(&all(1, vec![]));
+            refuse_bytes(
+                bench,
+                code,
+                [raw(head[1], &[&head[8..], &[0, 8, 0, 0, 0, 0, 0, 0]].concat())],
+            );
+        }),
         sent(
             Code::GroupModFailedBadWatch,
             "a port or group to watch that can never be, or none in fast failover",

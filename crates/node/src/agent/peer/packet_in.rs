@@ -15,13 +15,13 @@ const LONGEST_PACKET_IN: usize = 65_535 - 128;
 impl Peer {
     /// A packet-in that no entry asked for is only for versions that demand it; in the others an entry would have asked.
     pub(super) fn wants_packet_in(&self, event: &PacketInEvent<'_>) -> bool {
-        self.channel.wants(Kind::PacketIn, reason_of(event.why.reason).wire())
+        self.channel.wants(Kind::PacketIn, self.reason_of(event).wire())
             && (!event.is_unasked() || self.version.sends_misses_to_controller())
     }
 
     /// Tells the controller of a packet, by the connection that its flow's packets take.
     pub(super) fn packet_in(&self, event: &PacketInEvent<'_>) {
-        let reason = reason_of(event.why.reason);
+        let reason = self.reason_of(event);
         if !self.wants_packet_in(event) {
             return;
         }
@@ -53,12 +53,24 @@ impl Peer {
     }
 
     /// Bytes that the peer is to get of the frame, 0xffff (`OFPCML_NO_BUFFER`) for all: what the output action said, and without one the
-    /// connection's miss-send-length (OpenFlow 1.3.5 §7.3.2). In 1.0 that is any miss (1.0.0 §5.3.3), in 1.3 a miss has an action.
+    /// connection's miss-send-length (OpenFlow 1.3.5 §7.3.2).
     pub(super) fn limit(&self, event: &PacketInEvent<'_>) -> u16 {
-        match (event.why.reason, self.version) {
-            (Why::InvalidTtl, _) => self.miss_send_len(),
-            (Why::NoMatch, version) if version.sends_misses_to_controller() => self.miss_send_len(),
-            (Why::NoMatch | Why::Action, _) => event.why.max_len,
+        match event.why.reason {
+            Why::InvalidTtl => self.miss_send_len(),
+            Why::NoMatch if event.is_unasked() => self.miss_send_len(),
+            Why::NoMatch | Why::Action => event.why.max_len,
+        }
+    }
+
+    /// Why the peer gets a packet, in its version's words: 1.0 has no table-miss entries, and what an entry sends is an action there.
+    fn reason_of(&self, event: &PacketInEvent<'_>) -> PacketInReason {
+        match event.why.reason {
+            Why::NoMatch if !event.is_unasked() && !self.version.has_table_miss_entries() => {
+                PacketInReason::Action
+            }
+            Why::NoMatch => PacketInReason::NoMatch,
+            Why::Action => PacketInReason::Action,
+            Why::InvalidTtl => PacketInReason::InvalidTtl,
         }
     }
 
@@ -70,14 +82,6 @@ impl Peer {
             None => LONGEST_PACKET_IN,
         };
         (buffer_id, &event.data[..event.data.len().min(most)])
-    }
-}
-
-fn reason_of(why: Why) -> PacketInReason {
-    match why {
-        Why::NoMatch => PacketInReason::NoMatch,
-        Why::Action => PacketInReason::Action,
-        Why::InvalidTtl => PacketInReason::InvalidTtl,
     }
 }
 

@@ -74,7 +74,10 @@ async fn a_packet_in_says_where_the_frame_came_from() {
 
 /// Buffer id and bytes of what a peer gets of a 200-byte frame.
 fn shown(peer: &Peer, reason: Why, max_len: u16, buffer_id: Option<u32>) -> (Option<u32>, usize) {
-    let why = Verdict { reason, table: 0, cookie: 0, max_len };
+    shown_of(peer, Verdict { reason, table: 0, cookie: 0, max_len }, buffer_id)
+}
+
+fn shown_of(peer: &Peer, why: Verdict, buffer_id: Option<u32>) -> (Option<u32>, usize) {
     let event = PacketInEvent {
         in_port: 5,
         data: &[1; 200],
@@ -112,7 +115,9 @@ fn the_miss_send_length_limits_what_no_action_sent() {
     controller.set_miss_send_len(u16::MAX);
     assert_eq!(ttl(Some(9)), (None, 200));
     let old = Peer::new(1, "test".into(), PeerKind::Controller, Version::V1_0, 128);
-    assert_eq!(shown(&old, Why::NoMatch, u16::MAX, Some(9)), (Some(9), 128));
+    let unasked = Verdict { reason: Why::NoMatch, table: 0, cookie: u64::MAX, max_len: u16::MAX };
+    assert_eq!(shown_of(&old, unasked, Some(9)), (Some(9), 128));
+    assert_eq!(shown(&old, Why::NoMatch, 10, Some(9)), (Some(9), 10), "1.0: an entry's action");
     assert_eq!(shown(&old, Why::Action, 10, Some(9)), (Some(9), 10));
 }
 

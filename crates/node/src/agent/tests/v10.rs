@@ -8,8 +8,8 @@ use flow::PacketInReason as Why;
 use openflow::{
     Action, Capabilities, ErrorCode, ErrorKind, ErrorMsg, FlowMod, FlowModCommand, FlowModFlags,
     FlowStats, FlowStatsRequest, FragmentMode, Hello, Instruction, Match, Message, MultipartReply,
-    MultipartRequest, Oxm, OxmField, Part, PortConfig, PortNo, SwitchConfig, TableId, Version,
-    VersionSet,
+    MultipartRequest, Oxm, OxmField, PacketInReason, Part, PortConfig, PortNo, SwitchConfig,
+    TableId, Version, VersionSet,
 };
 use port::PortFacts;
 use std::sync::Arc;
@@ -180,11 +180,13 @@ async fn a_packet_without_a_match_goes_to_1_0_and_one_that_an_entry_sends_to_bot
     let mut heard = Vec::new();
     for _ in 0..2 {
         let (_, Message::PacketIn(packet)) = old.0.next().await else { panic!() };
-        heard.push(packet.total_len);
+        heard.push((packet.total_len, packet.reason));
     }
-    assert_eq!(heard, [60, 61]);
+    // 1.0 has no table-miss entries.
+    assert_eq!(heard, [(60, PacketInReason::NoMatch), (61, PacketInReason::Action)]);
     let (_, Message::PacketIn(packet)) = new.next().await else { panic!() };
-    assert_eq!((packet.total_len, packet.cookie), (61, 5));
+    let told = (packet.total_len, packet.cookie, packet.reason);
+    assert_eq!(told, (61, 5, PacketInReason::NoMatch));
 }
 
 #[tokio::test]
@@ -347,17 +349,125 @@ async fn an_entry_of_1_3_is_listed_for_1_0_by_what_1_0_can_say() {
     let fields = Match::default()
         .with(OxmField::InPort, 1)
         .with(OxmField::EthType, 0x86dd)
-        .with(OxmField::IpProto, 6);
+        .with(OxmField::IpProto, 6)
+        .with(OxmField::TcpDst, 80);
     let instructions = vec![
         Instruction::ApplyActions(vec![Action::PushMpls(0x8847), Action::output(PortNo(2))]),
         Instruction::GotoTable(TableId(1)),
     ];
-    switch.flow_mod(&FlowMod { fields, instructions, ..FlowMod::default() }).unwrap();
+    let flow = FlowMod { fields: fields.clone(), instructions, ..FlowMod::default() };
+    switch.flow_mod(&flow).unwrap();
     let mut client = Client10::join(&switch, PeerKind::Visitor).await;
     let request = MultipartRequest::Flow(FlowStatsRequest::default());
     let MultipartReply::Flow(listed) = client.ask_stats(request).await else { panic!() };
-    let shown = Match::default().with(OxmField::InPort, 1).with(OxmField::EthType, 0x86dd);
-    assert_eq!(listed[0].fields, shown);
+    assert_eq!(listed[0].fields, fields);
     let sends = vec![Instruction::ApplyActions(vec![Action::output(PortNo(2))])];
     assert_eq!(listed[0].instructions, sends);
+}
+
+/// Twelve fields without a wildcard, of an untagged frame; a priority that another one overrides.
+fn exact_flow() -> Vec<u8> {
+    let any = FlowMod { version: Version::V1_0, cookie: 3, ..FlowMod::default() };
+    let mut bytes = Message::FlowMod(any).encode(Version::V1_0, 7).unwrap();
+    let fields: [u8; 40] = [
+        0, 0, 0, 0, 0, 1, 2, 2, 2, 2, 2, 2, 4, 4, 4, 4, 4, 4, 0xff, 0xff, 5, 0, 8, 0, 0x20, 17, 0,
+        0, 10, 0, 0, 1, 10, 0, 0, 2, 0, 5, 0, 6,
+    ];
+    bytes[8..48].copy_from_slice(&fields);
+    bytes[62..64].copy_from_slice(&100u16.to_be_bytes());
+    bytes[71] = 1; // OFPFF_SEND_FLOW_REM
+    bytes
+}
+
+#[tokio::test]
+async fn an_exact_entry_is_told_with_the_match_and_priority_that_were_sent() {
+    let (switch, _) = switch();
+    let mut client = Client10::join(&switch, PeerKind::Controller).await;
+    let sent = exact_flow();
+    client.0.send_bytes(&sent).await;
+    let request = MultipartRequest::Flow(FlowStatsRequest::default());
+    let MultipartReply::Flow(listed) = client.ask_stats(request).await else { panic!() };
+    assert_eq!(listed[0].priority, u16::MAX, "in force is the highest");
+    let part = Part::last(MultipartReply::Flow(listed));
+    let told = Message::MultipartReply(part).encode(Version::V1_0, 7).unwrap();
+    assert_eq!((&told[16..56], &told[64..66]), (&sent[8..48], &sent[62..64]));
+    switch.flow_mod(&FlowMod { command: FlowModCommand::Delete, ..FlowMod::default() }).unwrap();
+    switch.settle();
+    let (_, removed) = client.0.next().await;
+    let removed = removed.encode(Version::V1_0, 7).unwrap();
+    assert_eq!((&removed[8..48], &removed[56..58]), (&sent[8..48], &sent[62..64]));
+}
+
+#[tokio::test]
+async fn the_emergency_table_is_empty_for_1_0_and_no_table_for_1_3() {
+    let (switch, _) = switch();
+    switch.flow_mod(&entry(1)).unwrap();
+    let mut client = Client10::join(&switch, PeerKind::Visitor).await;
+    let of_emergency = FlowStatsRequest { table: TableId(0xfe), ..FlowStatsRequest::default() };
+    let flows = client.ask_stats(MultipartRequest::Flow(of_emergency.clone())).await;
+    assert_eq!(flows, MultipartReply::Flow(vec![]));
+    let sums = client.ask_stats(MultipartRequest::Aggregate(of_emergency.clone())).await;
+    assert_eq!(sums, MultipartReply::Aggregate(openflow::AggregateStats::default()));
+    let mut new = Client::join(&switch, PeerKind::Visitor).await;
+    let part = Part::last(MultipartRequest::Flow(of_emergency));
+    let code = new.error(Message::MultipartRequest(part)).await;
+    assert_eq!(code, ErrorCode::BadRequestBadTableId);
+}
+
+#[tokio::test]
+async fn what_1_0_has_no_error_for_is_taken() {
+    let (switch, _) = switch();
+    let facts = PortFacts { mac: [2, 0, 0, 0, 0, 9], ..Default::default() };
+    switch.add_port(PortNo(1), "p1", &facts, PortConfig::empty());
+    let mut client = Client10::join(&switch, PeerKind::Visitor).await;
+    let every_bit = openflow::PortMod {
+        number: PortNo(1),
+        hw_addr: openflow::Mac(facts.mac),
+        config: PortConfig::NO_STP | PortConfig::NO_FLOOD,
+        mask: PortConfig::from_bits_retain(0x7f),
+        advertise: openflow::PortFeatures::empty(),
+    };
+    client.send(&Message::PortMod(every_bit)).await;
+    let reassemble = SwitchConfig { fragments: FragmentMode::Reassemble, miss_send_len: 99 };
+    client.send(&Message::SetConfig(reassemble)).await;
+    let Message::GetConfigReply(config) = client.ask(&Message::GetConfigRequest).await else {
+        panic!("an error came first")
+    };
+    assert_eq!((config.fragments, config.miss_send_len), (FragmentMode::Normal, 99));
+    assert_eq!(switch.ports()[0].config, PortConfig::NO_FLOOD);
+    let mut new = Client::join(&switch, PeerKind::Visitor).await;
+    let ask = Message::MultipartRequest(Part::last(MultipartRequest::PortDesc));
+    let Message::MultipartReply(Part { body: MultipartReply::PortDesc(told), .. }) =
+        new.ask(ask).await
+    else {
+        panic!()
+    };
+    assert_eq!(told[0].config, PortConfig::empty(), "1.3 does not have the bit");
+}
+
+#[tokio::test]
+async fn a_rewritten_tag_is_no_second_tag_in_1_3s_words() {
+    let (switch, _) = switch();
+    let actions = vec![
+        Action::EnsureVlan,
+        Action::SetField(Oxm::exact(OxmField::VlanVid, 0x1005)),
+        Action::PopVlan,
+        Action::EnsureVlan,
+        Action::SetField(Oxm::exact(OxmField::VlanVid, 0x1006)),
+    ];
+    let tagged = FlowMod {
+        fields: Match::default().with(OxmField::VlanVid, 0x1003),
+        ..entry10(1, actions.clone())
+    };
+    switch.flow_mod(&tagged).unwrap();
+    let mut new = Client::join(&switch, PeerKind::Visitor).await;
+    let ask = MultipartRequest::Flow(FlowStatsRequest::default());
+    let Message::MultipartReply(Part { body: MultipartReply::Flow(told), .. }) =
+        new.ask(Message::MultipartRequest(Part::last(ask))).await
+    else {
+        panic!()
+    };
+    let mut shown = actions[1..].to_vec();
+    shown[2] = Action::PushVlan(0x8100); // after the tag is gone
+    assert_eq!(told[0].instructions, vec![Instruction::ApplyActions(shown)]);
 }

@@ -8,7 +8,7 @@ use crate::journal::{FlowEntry, FlowId};
 use flow::{FlowCommand, FlowFilter, FlowFlags, Output, RemovedReason};
 use openflow::{
     ErrorCode, Fault, FlowMod, FlowModCommand, FlowModFlags, FlowRemoved, FlowRemovedReason,
-    FlowStats, FlowStatsRequest, GroupId, PortNo, TableId,
+    FlowStats, FlowStatsRequest, GroupId, PortNo, TableId, Wording,
 };
 use port::Ends;
 
@@ -20,12 +20,12 @@ pub fn flow_mod(change: &FlowMod, ends: &Ends) -> Result<flow::FlowMod, Fault> {
     let full = |full| no_number(ErrorCode::FlowModFailedTableFull, full);
     let deletes = matches!(change.command, FlowModCommand::Delete | FlowModCommand::DeleteStrict);
     let naming = if deletes { Naming::Look(ends) } else { Naming::Give(ends) };
-    let KeyMask { key, mask } = key_mask(&change.fields, naming).map_err(full)?;
+    let matched = key_mask(&change.fields, naming).map_err(full)?;
     Ok(flow::FlowMod {
         command: command(change.command),
         table: table(change.table),
-        key,
-        mask,
+        key: matched.key,
+        mask: matched.mask,
         priority: change.priority,
         cookie: change.cookie,
         cookie_mask: change.cookie_mask,
@@ -34,7 +34,7 @@ pub fn flow_mod(change: &FlowMod, ends: &Ends) -> Result<flow::FlowMod, Fault> {
         flags: flags(change.flags),
         instructions: instructions(&change.instructions, ends).map_err(full)?,
         may_miss_headers: !change.version.demands_promised_headers(),
-        note: 0,
+        note: note(&matched, change.wording),
         starts_afresh: change.version.adds_start_afresh(),
         gives_cookie: change.version.modify_gives_its_cookie(),
         age_ns: 0,
@@ -65,7 +65,7 @@ pub fn flow_mod_of(id: &FlowId, entry: &FlowEntry) -> flow::FlowMod {
 /// Which entries a statistics request is about.
 pub fn filter(request: &FlowStatsRequest, ends: &Ends) -> FlowFilter {
     let looked = key_mask(&request.fields, Naming::Look(ends));
-    let KeyMask { key, mask } = looked.expect("only giving numbers needs one");
+    let KeyMask { key, mask, .. } = looked.expect("only giving numbers needs one");
     FlowFilter {
         table: table(request.table),
         key,
@@ -79,7 +79,7 @@ pub fn filter(request: &FlowStatsRequest, ends: &Ends) -> FlowFilter {
 
 /// An entry for a dump.
 pub fn flow_stats(entry: &flow::FlowStats, ends: &Ends) -> FlowStats {
-    let matched = KeyMask { key: entry.key, mask: entry.mask };
+    let (matched, wording) = told(entry);
     let (duration_s, duration_ns) = seconds(entry.age_ns);
     FlowStats {
         table: TableId(entry.table),
@@ -94,12 +94,32 @@ pub fn flow_stats(entry: &flow::FlowStats, ends: &Ends) -> FlowStats {
         byte_count: entry.bytes,
         fields: oxm_match(&matched, ends),
         instructions: oxm_instructions(&entry.instructions, ends),
+        wording,
     }
+}
+
+/// What the tables keep of an entry for us: the physical port where one is matched, which 1.0 cannot do, and else what 1.0 said.
+fn note(matched: &KeyMask, wording: Wording) -> u32 {
+    if names_physical_port(&matched.mask) { matched.in_phy_port } else { wording.bits() }
+}
+
+/// The match and the wording of an entry.
+fn told(entry: &flow::FlowStats) -> (KeyMask, Wording) {
+    let (in_phy_port, wording) = match names_physical_port(&entry.mask) {
+        true => (entry.note, Wording::default()),
+        false => (0, Wording::from_bits(entry.note)),
+    };
+    (KeyMask { key: entry.key, mask: entry.mask, in_phy_port }, wording)
+}
+
+fn names_physical_port(mask: &wire::Key) -> bool {
+    mask.get(wire::Field::InPhyPort) != 0
 }
 
 /// News of an entry that went.
 pub fn flow_removed(removed: &flow::Removed, ends: &Ends) -> FlowRemoved {
     let entry = &removed.flow;
+    let (matched, wording) = told(entry);
     let (duration_s, duration_ns) = seconds(entry.age_ns);
     FlowRemoved {
         cookie: entry.cookie,
@@ -118,7 +138,8 @@ pub fn flow_removed(removed: &flow::Removed, ends: &Ends) -> FlowRemoved {
         hard_timeout_s: entry.hard_timeout_s,
         packet_count: entry.packets,
         byte_count: entry.bytes,
-        fields: oxm_match(&KeyMask { key: entry.key, mask: entry.mask }, ends),
+        fields: oxm_match(&matched, ends),
+        wording,
     }
 }
 
@@ -193,6 +214,7 @@ mod tests {
             fields: Match::default().with(OxmField::InPort, 8),
             instructions: vec![Instruction::ApplyActions(vec![Action::output(PortNo(9))])],
             version: Version::V1_0,
+            wording: Wording::from_bits(77),
         };
         let found = flow_mod(&change, &Ends::default()).unwrap();
         assert_eq!((found.command, found.table), (FlowCommand::DeleteStrict, None));
@@ -202,6 +224,7 @@ mod tests {
         assert_eq!(flag_bits(found.flags), FlowModFlags::all());
         assert_eq!(found.key.get(wire::Field::InPort), 8);
         assert_eq!(found.instructions.apply.len(), 1);
+        assert_eq!((found.note, found.starts_afresh, found.gives_cookie), (77, true, true));
     }
 
     #[test]

@@ -53,7 +53,7 @@ pub fn group_fault(error: GroupModError) -> Fault {
             (ErrorCode::GroupModFailedChainedGroup, "another group forwards to it")
         }
         GroupModError::BadBucket(_) => {
-            (ErrorCode::GroupModFailedBadBucket, "a weight outside a select group")
+            (ErrorCode::GroupModFailedInvalidGroup, "a weight outside a select group")
         }
         GroupModError::BadWatch(_) => {
             (ErrorCode::GroupModFailedBadWatch, "a bucket watches what cannot be")

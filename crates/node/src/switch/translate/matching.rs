@@ -22,13 +22,15 @@ pub struct KeyMask {
     pub key: Key,
     /// Which bits count.
     pub mask: Key,
+    /// The physical port, if it is matched: the key says only whether it is another one than the port.
+    pub in_phy_port: u32,
 }
 
 /// The part of the key that holds an OXM field; `None` for those of steering, which the tables do not have.
 pub const fn field(oxm: OxmField) -> Option<Field> {
     Some(match oxm {
-        // suiro has no port on top of a port (wire::Field::InPort).
-        OxmField::InPort | OxmField::InPhyPort => Field::InPort,
+        OxmField::InPort => Field::InPort,
+        OxmField::InPhyPort => Field::InPhyPort,
         OxmField::Metadata => Field::Metadata,
         OxmField::EthDst => Field::EthDst,
         OxmField::EthSrc => Field::EthSrc,
@@ -94,9 +96,24 @@ pub fn key_mask(fields: &Match, naming: Naming<'_>) -> Result<KeyMask, NoNumber>
             let mask = mask.unwrap_or(place.full());
             found.mask.set(place, mask);
             found.key.set(place, value & mask);
+            if name == OxmField::InPhyPort {
+                found.in_phy_port = value as u32;
+            }
         }
     }
+    if found.mask.get(Field::InPhyPort) != 0 {
+        let in_port = found.key.get(Field::InPort) as u32;
+        found.key.set(Field::InPhyPort, difference(in_port, found.in_phy_port));
+    }
     Ok(found)
+}
+
+/// What [`Field::InPhyPort`] is for two ports: 0 for the same, as in every packet. Different ports differ by what has room.
+fn difference(in_port: u32, in_phy_port: u32) -> u128 {
+    match in_port ^ in_phy_port {
+        0 => 0,
+        bits => 1 + u128::from(bits) % Field::InPhyPort.full(),
+    }
 }
 
 /// The match of a key and mask, its fields in wire order, which puts prerequisites first.
@@ -108,7 +125,9 @@ pub fn oxm_match(matched: &KeyMask, ends: &Ends) -> Match {
         candidates &= candidates - 1;
         let Some(place) = field(name) else { continue };
         let mask = matched.mask.get(place);
-        if mask != 0 && holds(name.spec().prerequisite, matched) {
+        if name == OxmField::InPhyPort && mask != 0 {
+            fields.push(Oxm::exact(name, matched.in_phy_port.into()));
+        } else if mask != 0 && holds(name.spec().prerequisite, matched) {
             fields.push(Oxm::masked(name, matched.key.get(place), mask));
         }
     }
@@ -136,7 +155,7 @@ fn join_flow_control(fields: &mut Vec<Oxm>) {
     fields.push(joined);
 }
 
-/// Bit per index in [`OxmField::ALL`] of the fields that have bits in each word of a key; the physical port shows as the port.
+/// Bit per index in [`OxmField::ALL`] of the fields that have bits in each word of a key.
 const IN_WORD: [u64; WORDS] = {
     let mut found = [0; WORDS];
     let mut at = 0;
@@ -147,7 +166,7 @@ const IN_WORD: [u64; WORDS] = {
         }
         let mut word = 0;
         while word < WORDS {
-            if key.0[word] != 0 && !matches!(OxmField::ALL[at], OxmField::InPhyPort) {
+            if key.0[word] != 0 {
                 found[word] |= 1 << at;
             }
             word += 1;
@@ -223,9 +242,6 @@ mod tests {
     #[test]
     fn every_field_comes_back_under_its_own_name() {
         for (name, _) in OxmField::of_tables() {
-            if name == OxmField::InPhyPort {
-                continue;
-            }
             let value = if name == OxmField::VlanVid { 0x1abc } else { (name.full() / 3) | 1 };
             let fields = with_prerequisites(name, value);
             fields.check().unwrap();
@@ -297,8 +313,22 @@ mod tests {
     }
 
     #[test]
-    fn the_physical_port_is_the_port() {
-        let fields = Match::default().with(OxmField::InPort, 3).with(OxmField::InPhyPort, 3);
-        assert_eq!(round(&fields), Match::default().with(OxmField::InPort, 3));
+    fn a_physical_port_is_told_back_and_matches_only_if_it_is_the_port() {
+        for (in_port, in_phy_port) in
+            [(3, 3), (1, 2), (2, 1), (0xffff_fffe, 1), (1, 0x7fff), (1, 0x8000), (1, 0xffff_0000)]
+        {
+            let of = |port, physical| {
+                Match::default().with(OxmField::InPort, port).with(OxmField::InPhyPort, physical)
+            };
+            let fields = of(in_port, in_phy_port);
+            assert_eq!(round(&fields), fields);
+            let ends = Ends::default();
+            let found = key_mask(&fields, Naming::Give(&ends)).unwrap();
+            let mut packet = Key::default();
+            packet.set(Field::InPort, in_port);
+            assert_eq!(packet.masked(&found.mask) == found.key, in_port == in_phy_port);
+            let swapped = Match(fields.0.iter().rev().cloned().collect());
+            assert_eq!(key_mask(&swapped, Naming::Give(&ends)), Ok(found), "in any order");
+        }
     }
 }
