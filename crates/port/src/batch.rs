@@ -1,6 +1,5 @@
 //! The worker's memory for one rx round.
 
-use crate::queue::{Body, RxQueue, TxFrame};
 use wire::{HEAD_MAX, Head, Offload};
 
 /// Frames per round: as many as the kernel makes pages for at once when they leave as a burst (docs/decisions/0007).
@@ -69,17 +68,6 @@ impl Slot {
     #[inline]
     pub fn frame_len(&self) -> usize {
         self.head.bytes().len() + self.body.len()
-    }
-
-    /// The frame as it came, to be sent; `source` has the bodies that are not in the batch.
-    #[inline]
-    pub fn to_send<'a>(&'a self, source: &'a dyn RxQueue) -> TxFrame<'a> {
-        let body = match self.body {
-            BodyAt::Nowhere => Body::default(),
-            BodyAt::Slot(len) => Body::private(&self.buffer[..len as usize]),
-            BodyAt::Port { at, len } => source.body(at, len),
-        };
-        TxFrame { head: self.head.bytes(), body, offload: self.offload, tunnel_id: 0, tun_dst: 0 }
     }
 
     /// Declares that `total` bytes were read: first into the head's area, the rest into `buffer`.

@@ -3,7 +3,8 @@
 use crate::bypass::Outlet;
 use crate::error::ControlError;
 use crate::facts::PortFacts;
-use crate::vxlan::{SealOn, Security};
+use crate::spec::SealOn;
+use crate::vxlan::Security;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use vhost::Attachment;

@@ -1,6 +1,6 @@
 //! A frame as the parts of a vectored write, and what a refused write means.
 
-use crate::queue::TxFrame;
+use crate::frame::TxFrame;
 use crate::sys::parts::Part;
 use arrayvec::ArrayVec;
 use std::io;

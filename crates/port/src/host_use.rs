@@ -3,9 +3,6 @@
 //! Looked at are the interface and what stands on it in the same namespace: VLANs, macvlans, tunnels, and the bridges or bonds that have
 //! those as members. IPv6's link-local addresses are everywhere and do not count, nor do the routes that the kernel derives from addresses.
 
-use crate::error::OpenError;
-use crate::interface::{Interface, open_netns};
-use crate::spec::PortSpec;
 use netlink::{Link, Netlink, Prefix};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -22,23 +19,6 @@ pub struct HostUse {
 }
 
 impl HostUse {
-    /// Asks the kernel about the interface of a port; one that is not there has no use.
-    ///
-    /// # Errors
-    /// The namespace cannot be entered, or the kernel refuses to tell.
-    pub fn of(spec: &PortSpec) -> Result<Self, OpenError> {
-        let interface = Interface::new(spec, &open_netns(spec)?)?;
-        let Some(link) = interface.look()? else { return Ok(Self::default()) };
-        Self::of_link(&interface, link.index)
-    }
-
-    pub(crate) fn of_link(interface: &Interface, index: u32) -> Result<Self, OpenError> {
-        let found = find(interface.netlink(), index);
-        found.map_err(|source| {
-            OpenError::io(interface.name(), "read the host's addresses and routes", source)
-        })
-    }
-
     /// What a port says that took it.
     pub(crate) fn taken_over(&self) -> String {
         format!("taken over from the host, which cannot use it meanwhile: {self}")
@@ -62,7 +42,8 @@ impl fmt::Display for HostUse {
     }
 }
 
-fn find(netlink: &Netlink, index: u32) -> io::Result<HostUse> {
+/// Asks the kernel about an interface and what stands on it.
+pub(crate) fn find(netlink: &Netlink, index: u32) -> io::Result<HostUse> {
     let links = netlink.links()?;
     let above = standing_on(&links, index);
     let on = |interface: u32| {

@@ -6,6 +6,7 @@ use crate::error::{ControlError, OpenError};
 use crate::ethtool::Ethtool;
 use crate::facts::PortFacts;
 use crate::fitness::{Receives, why_not};
+use crate::host_use::{self, HostUse};
 use crate::netns::{Netns, NetnsRef};
 use crate::spec::PortSpec;
 use crate::sys::ioctl::Name;
@@ -21,6 +22,25 @@ pub(crate) struct Interface {
     netns: Option<NetnsRef>,
     netlink: Netlink,
     ethtool: Ethtool,
+}
+
+impl HostUse {
+    /// Asks the kernel about the interface of a port; one that is not there has no use.
+    ///
+    /// # Errors
+    /// The namespace cannot be entered, or the kernel refuses to tell.
+    pub fn of(spec: &PortSpec) -> Result<Self, OpenError> {
+        let interface = Interface::new(spec, &open_netns(spec)?)?;
+        let Some(link) = interface.look()? else { return Ok(Self::default()) };
+        Self::of_link(&interface, link.index)
+    }
+
+    pub(crate) fn of_link(interface: &Interface, index: u32) -> Result<Self, OpenError> {
+        let found = host_use::find(&interface.netlink, index);
+        found.map_err(|source| {
+            OpenError::io(&interface.name, "read the host's addresses and routes", source)
+        })
+    }
 }
 
 impl Interface {

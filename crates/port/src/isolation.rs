@@ -9,7 +9,7 @@ use crate::facts::PortFacts;
 use crate::host_use::HostUse;
 use crate::interface::{Interface, open_netns};
 use crate::netns::{Netns, NetnsRef};
-use crate::open::OpenPort;
+use crate::opened::OpenPort;
 use crate::spec::{PortKind, PortSpec};
 use netlink::{EGRESS, Filter, INGRESS, Netlink};
 use std::io;

@@ -2,29 +2,15 @@
 
 use crate::af_xdp::{Transmitters, without};
 use crate::bypass::Doors;
-use crate::control::PortControl;
 use crate::ends::Ends;
 use crate::error::OpenError;
-use crate::facts::PortFacts;
 use crate::isolation::isolated;
-use crate::queue::{RxQueue, TxQueue};
+use crate::opened::OpenPort;
 use crate::spec::{PortKind, PortSpec};
 use crate::vxlan::{Groups, Ledger, Node};
 use std::cell::OnceCell;
 use std::path::PathBuf;
 use std::sync::Arc;
-
-/// An open port.
-pub struct OpenPort {
-    /// The state at opening.
-    pub facts: PortFacts,
-    /// One for each rx queue: any worker may take any of them.
-    pub rx: Vec<Box<dyn RxQueue>>,
-    /// One for each worker, index = worker.
-    pub tx: Vec<Box<dyn TxQueue>>,
-    /// What the control thread keeps.
-    pub control: Box<dyn PortControl>,
-}
 
 /// Opens ports for the same workers, and owns what a worker's ports share.
 pub struct Opener {

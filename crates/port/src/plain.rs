@@ -1,6 +1,6 @@
 //! Cutting a large frame into plain ones for a destination that takes nothing else.
 
-use crate::queue::TxFrame;
+use crate::frame::TxFrame;
 use crate::vnet;
 use wire::{DropReason, Gso, PartialChecksum, checksum, segment};
 
@@ -129,7 +129,7 @@ fn copy(frame: &TxFrame<'_>, at: usize, into: &mut [u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::Body;
+    use crate::frame::Body;
     use wire::Offload;
 
     /// Collects frames, up to a number.

@@ -1,7 +1,6 @@
 //! What a port shall be: the values that configuration hands to [`crate::open()`].
 
 use crate::netns::NetnsRef;
-use crate::vxlan::SealOn;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 use vhost::Role;
@@ -39,6 +38,21 @@ pub struct PortSpec {
     pub encrypt: Option<PathBuf>,
     /// Where its packets are sealed then.
     pub seal_on: SealOn,
+}
+
+/// Where an encrypted port's packets are sealed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SealOn {
+    /// The core of a thread of their own; `None`: each packet where its frame is forwarded.
+    pub core: Option<usize>,
+    /// For people.
+    pub why: String,
+}
+
+impl Default for SealOn {
+    fn default() -> Self {
+        Self { core: None, why: "as usual".into() }
+    }
 }
 
 /// A tunnel to one other end, or to those that rules choose.

@@ -6,7 +6,8 @@
 use crate::batch::{BodyAt, RxBatch};
 pub use crate::vxlan::Decapsulator;
 
-use crate::queue::{Body, Drops, RxQueue, Sent, TxFrame, TxQueue};
+use crate::frame::{Body, Sent, TxFrame};
+use crate::queue::{Drops, RxQueue, TxQueue};
 use rustix::event::{EventfdFlags, eventfd};
 use std::collections::VecDeque;
 use std::io;

@@ -3,7 +3,7 @@
 //! `struct virtio_net_hdr` (VIRTIO 1.2 §5.1.6), little endian, which on this machine is the host's order: `flags` 0, `gso_type` 1, `hdr_len` 2..4, `gso_size` 4..6,
 //! `csum_start` 6..8, `csum_offset` 8..10.
 
-use crate::queue::TxFrame;
+use crate::frame::TxFrame;
 use wire::{Gso, Offload, PartialChecksum};
 
 const _: () = assert!(cfg!(target_endian = "little"), "the header is in host order");
@@ -128,7 +128,7 @@ fn header_len(frame: &TxFrame<'_>) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::Body;
+    use crate::frame::Body;
     use proptest::prelude::*;
 
     fn offload() -> impl Strategy<Value = Offload> {

@@ -15,7 +15,7 @@ use crate::facts::PortFacts;
 use crate::fitness::Receives;
 use crate::interface::{Interface, cannot_enter, open_netns};
 use crate::netns::Netns;
-use crate::open::OpenPort;
+use crate::opened::OpenPort;
 use crate::queue::{RxQueue, TxQueue};
 use crate::spec::PortSpec;
 use crate::sys::packet::{self, PACKET_FANOUT};

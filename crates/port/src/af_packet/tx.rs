@@ -1,9 +1,10 @@
 //! Sending through a packet socket, many frames in one call.
 
 use crate::batch::BODIES;
+use crate::frame::{Sent, TxFrame};
 use crate::gather::{Parts, gather, is_scattered, lacks_uso, reason};
 use crate::plain::{self, Room, Scratch};
-use crate::queue::{Drops, Sent, TxFrame, TxQueue, send_each};
+use crate::queue::{Drops, TxQueue, send_each};
 use crate::sys::packet;
 use crate::sys::parts::Part;
 use crate::vnet;

@@ -5,8 +5,9 @@
 //! A driver takes XDP frames or does not (a veth takes them while its other end has an XDP program or GRO), and the kernel tells
 //! which only when it is tried. So it is tried; a burst that is refused leaves by the socket, in its place.
 
+use crate::frame::{Sent, TxFrame};
 use crate::plain::{self, Room};
-use crate::queue::{Drops, Sent, TxFrame, TxQueue};
+use crate::queue::{Drops, TxQueue};
 use rustix::io::Errno;
 use std::error::Error;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};

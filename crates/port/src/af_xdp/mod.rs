@@ -27,7 +27,7 @@ use crate::fitness::Receives;
 use crate::host_use::HostUse;
 use crate::interface::{Interface, cannot_enter, open_netns};
 use crate::netns::Netns;
-use crate::open::OpenPort;
+use crate::opened::OpenPort;
 use crate::queue::{RxQueue, TxQueue};
 use crate::spec::PortSpec;
 use crate::sys::xsk::RX_HEADROOM;

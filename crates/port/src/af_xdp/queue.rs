@@ -1,8 +1,9 @@
 //! Receiving from and sending to an AF_XDP socket.
 
 use crate::batch::{BATCH, BodyAt, RxBatch, Slot};
+use crate::frame::{Body, Sent, TxFrame};
 use crate::plain::{self, Room};
-use crate::queue::{Body, Drops, RxQueue, Sent, TxFrame, TxQueue};
+use crate::queue::{Drops, RxQueue, TxQueue};
 use crate::sys::xsk::{Flushed, RxFrame, XskRx, XskTx};
 use arrayvec::ArrayVec;
 use rustix::io::Errno;

@@ -1,8 +1,9 @@
 //! What a TAP was to give to the kernel, and is a tunnel's.
 
 use super::{Door, Place};
+use crate::frame::{Sent, TxFrame};
 use crate::mailbox::Mailbox;
-use crate::queue::{Drops, Sent, TxFrame};
+use crate::queue::Drops;
 use crate::underlay::Underlay;
 use std::collections::HashMap;
 use std::io;
@@ -260,7 +261,7 @@ fn is_right(datagram: &Datagram, payload: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::Body;
+    use crate::frame::Body;
     use std::net::Ipv4Addr;
     use wire::build::{Frame, Ipv4};
     use wire::{HEAD_MAX, Offload};

@@ -12,7 +12,7 @@ use crate::error::{ControlError, OpenError};
 use crate::facts::PortFacts;
 use crate::interface::{Interface, cannot_enter, open_netns, raw_name};
 use crate::netns::Netns;
-use crate::open::OpenPort;
+use crate::opened::OpenPort;
 use crate::queue::{RxQueue, TxQueue};
 use crate::spec::PortSpec;
 use crate::sys::ioctl::{self, Name};

@@ -2,10 +2,11 @@
 
 use crate::batch::{BATCH, BODIES, BodyAt, RxBatch, Slot};
 use crate::bypass::{Door, Injected, Sorter};
+use crate::frame::{Body, Sent, TxFrame};
 use crate::gather::{gather, is_scattered, lacks_uso, reason};
 use crate::mailbox::{Mailbox, Turns};
 use crate::plain::{self, Room, Scratch};
-use crate::queue::{Body, Drops, RxQueue, Sent, TxFrame, TxQueue};
+use crate::queue::{Drops, RxQueue, TxQueue};
 use crate::sys::parts::{self, Part};
 use crate::vnet;
 use rustix::event::epoll;

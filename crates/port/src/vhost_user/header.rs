@@ -2,7 +2,7 @@
 //!
 //! As `vnet`, and `num_buffers` 10..12, which is the ring's affair (VIRTIO 1.2 §5.1.6).
 
-use crate::queue::TxFrame;
+use crate::frame::TxFrame;
 use crate::vnet;
 use vhost::{Features, NetHeader};
 use wire::{DropReason, Gso, Offload};
@@ -94,7 +94,7 @@ fn needs(offload: &Offload, names: &Names) -> Features {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::Body;
+    use crate::frame::Body;
     use vhost::HEADER_MAX;
     use wire::PartialChecksum;
 

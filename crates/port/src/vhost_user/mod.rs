@@ -16,7 +16,7 @@ mod tests;
 mod tx;
 
 use crate::error::OpenError;
-use crate::open::OpenPort;
+use crate::opened::OpenPort;
 use crate::queue::{RxQueue, TxQueue};
 use crate::spec::PortSpec;
 use control::VhostControl;

@@ -6,7 +6,8 @@
 use super::announce;
 use super::header;
 use crate::batch::{BODY_MAX, BodyAt, Lengths, RxBatch, Slot as RxSlot};
-use crate::queue::{Body, Drops, RxQueue};
+use crate::frame::Body;
+use crate::queue::{Drops, RxQueue};
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;

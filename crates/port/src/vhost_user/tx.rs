@@ -3,8 +3,9 @@
 use super::header;
 use super::spread;
 use crate::batch::Slot as RxSlot;
+use crate::frame::{Sent, TxFrame};
 use crate::plain::{self, Room};
-use crate::queue::{Drops, RxQueue, Sent, Straight, TxFrame, TxQueue};
+use crate::queue::{Drops, RxQueue, Straight, TxQueue};
 use crate::vnet;
 use std::ops::RangeInclusive;
 use std::sync::Arc;

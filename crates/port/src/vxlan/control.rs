@@ -2,12 +2,13 @@
 
 use super::group::Membership;
 use super::path::Path;
-use super::security::{SealOn, Sealed, Security};
+use super::security::{Sealed, Security};
 use super::senders::Senders;
 use crate::bypass::{Claims, Outlet};
 use crate::control::{Keep, PortControl};
 use crate::error::ControlError;
 use crate::facts::PortFacts;
+use crate::spec::SealOn;
 use crate::spec::{PortSpec, Tunnel};
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;

@@ -32,7 +32,7 @@ mod tx;
 mod vni;
 
 pub(crate) use security::Ledger;
-pub use security::{SaFacts, SealOn, Sealing, Security};
+pub use security::{SaFacts, Sealing, Security};
 #[cfg(feature = "testing")]
 pub use testing::Decapsulator;
 
@@ -41,7 +41,7 @@ use crate::ends::Ends;
 use crate::error::OpenError;
 use crate::interface::{cannot_enter, open_netns};
 use crate::netns::Netns;
-use crate::open::OpenPort;
+use crate::opened::OpenPort;
 use crate::queue::{RxQueue, TxQueue};
 use crate::spec::{Forwarding, PortSpec, Tunnel};
 use crate::underlay::Underlay;

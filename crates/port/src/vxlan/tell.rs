@@ -1,8 +1,8 @@
 //! Telling the sender of a frame that it was too long (docs/decisions/0017).
 
 use super::path::{ETHERNET, Path};
+use crate::frame::TxFrame;
 use crate::mailbox::Mailbox;
-use crate::queue::TxFrame;
 use std::sync::Arc;
 use std::time::Instant;
 use wire::too_big::{ENOUGH, answer};
@@ -82,7 +82,7 @@ impl Tokens {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::Body;
+    use crate::frame::Body;
     use std::time::Duration;
     use wire::Offload;
 

@@ -21,12 +21,12 @@ pub(crate) use group::Groups as SpiGroups;
 pub(crate) use ledger::Ledger;
 pub(super) use rx::Opening;
 pub(super) use sealed::{Sealed, refusers};
-pub use stage::{SealOn, Sealing};
+pub use stage::Sealing;
 pub(super) use tx::{SEALED_MOST, Sealer};
 
 use super::any;
 use crate::error::OpenError;
-use crate::spec::{PortSpec, Tunnel};
+use crate::spec::{PortSpec, SealOn, Tunnel};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use esp::keys::SaPair;
 use esp::{

@@ -15,6 +15,7 @@
 
 use super::tx::Sealer;
 use crate::queue::Drops;
+use crate::spec::SealOn;
 use crate::sys::datagram::Address;
 use crate::unprivileged::drop_privileges;
 use crate::vxlan::outgoing::Outgoing;
@@ -32,21 +33,6 @@ use wire::tunnel::Vxlan;
 const ROOM: usize = 4 << 20;
 /// Runs that wait at most: small frames that have nothing in common. Chosen: 64 rounds of a worker.
 const RUNS: usize = 4096;
-
-/// Where an encrypted port's packets are sealed.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct SealOn {
-    /// The core of a thread of their own; `None`: each packet where its frame is forwarded.
-    pub core: Option<usize>,
-    /// For people.
-    pub why: String,
-}
-
-impl Default for SealOn {
-    fn default() -> Self {
-        Self { core: None, why: "as usual".into() }
-    }
-}
 
 /// What a port's stage does, for users.
 #[derive(Clone, Debug, Default)]
