@@ -53,7 +53,6 @@ STATICS = {
     "acceptance": {"binary.rs: SUIRO", "place.rs: NEXT"},
     "datapath": {"clock.rs: NEAR"},
     "flow": {"pipeline.rs: SERIALS"},
-    "port": {"mailbox.rs: RINGS"},
     "vhost": {
         "sys/guard.rs: HITS", "sys/guard.rs: INSTALLED", "sys/guard.rs: PREVIOUS", "sys/guard.rs: USED", "sys/processor.rs: HERE",
     },

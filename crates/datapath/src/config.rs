@@ -1,5 +1,6 @@
 //! What a datapath is started with, and what it can refuse.
 
+use port::Bells;
 use std::io;
 use std::time::Duration;
 
@@ -18,6 +19,8 @@ pub struct Config {
     pub packet_in_ring: usize,
     /// Packet-ins per second that one switch may cause, until [`crate::Publisher::set_packet_in_rate`] says otherwise.
     pub packet_in_per_s: u32,
+    /// Bells of the ports' mailboxes; who opens ports for these workers has them too ([`port::Opener::with_bells`]).
+    pub bells: Bells,
 }
 
 impl Default for Config {
@@ -32,6 +35,7 @@ impl Default for Config {
             cache_entries: 1 << 17,
             packet_in_ring: 16_384,
             packet_in_per_s: 100_000,
+            bells: Bells::default(),
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::command::{Command, Mailbox, Reply};
 use crate::config::Config;
 use crate::event::EventRing;
 use crate::worker::Remains;
+use port::Bells;
 use registry::Registry;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -41,6 +42,11 @@ impl Datapath {
     /// was published before (`OFPT_BARRIER_REQUEST`).
     pub fn barrier(&self) {
         self.ask_all(|_, reply| Command::Barrier { reply });
+    }
+
+    /// What the mailboxes of these workers' ports shall ring.
+    pub fn bells(&self) -> Bells {
+        self.config.bells.clone()
     }
 
     /// Stops the workers and drops all ports and switches, on this thread.

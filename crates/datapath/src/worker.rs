@@ -16,7 +16,7 @@ use crate::queues::{Queue, Queues};
 use crate::steering::Handover;
 use crate::touch::{QueueIx, Touch};
 use flow::Nanos;
-use port::{Drops, RxBatch, RxQueue};
+use port::{Bells, Drops, RxBatch, RxQueue};
 use std::any::Any;
 use std::io;
 use std::ops::ControlFlow;
@@ -47,8 +47,8 @@ pub(crate) struct Worker<C> {
     unreleased: Option<QueueIx>,
     /// When the kernel was last asked about the queues that are not polled.
     looked: Nanos,
-    /// How often bells had rung then ([`port::rings`]).
-    rings: u64,
+    /// What mailboxes ring, and how often they had when the kernel was last asked.
+    bells: (Bells, u64),
     /// How long, in ns, to poll in vain.
     spin: u64,
     neighbours: Neighbours,
@@ -82,7 +82,7 @@ impl<C: Clock> Worker<C> {
             serving: None,
             unreleased: None,
             looked: Nanos::default(),
-            rings: 0,
+            bells: (config.bells.clone(), 0),
             spin: config.spin.as_nanos() as u64,
             neighbours: Neighbours::default(),
             clock,
@@ -129,9 +129,9 @@ impl<C: Clock> Worker<C> {
             self.sleep(now);
             return ControlFlow::Continue(());
         }
-        let rings = port::rings();
-        if now.since(self.looked) >= self.spin || rings != self.rings {
-            self.rings = rings;
+        let rung = self.bells.0.rung();
+        if now.since(self.looked) >= self.spin || rung != self.bells.1 {
+            self.bells.1 = rung;
             self.look(now, Some(Duration::ZERO));
         }
         if !found {

@@ -86,7 +86,7 @@ pub use facts::PortFacts;
 pub use frame::{Body, Sent, TxFrame};
 pub use host_use::HostUse;
 pub use isolation::{release, release_others};
-pub use mailbox::rings;
+pub use mailbox::Bells;
 pub use netlink::{Link, LinkEvent, LinkMonitor, Peer};
 pub use netns::{NetnsRef, monitor};
 pub use nic::NicFacts;

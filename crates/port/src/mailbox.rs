@@ -4,16 +4,26 @@ use crossbeam_queue::ArrayQueue;
 use rustix::event::{EventfdFlags, eventfd};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, OnceLock};
 
-/// How often any of this process's bells rang. A worker that polls other queues looks at this one word, and at the kernel only when it changed.
-static RINGS: AtomicU64 = AtomicU64::new(0);
+/// Counts how often the bells of one node's mailboxes rang. Clones share the count.
+///
+/// A worker that polls other queues looks at this one word, and at the kernel only when it changed.
+#[derive(Clone, Debug, Default)]
+pub struct Bells(Arc<AtomicU64>);
 
-/// Changes whenever something comes to a queue of this process, from this process, that nobody polls.
-pub fn rings() -> u64 {
-    RINGS.load(Relaxed)
+impl Bells {
+    /// Changes whenever something comes, from this process, to a queue that nobody polls.
+    #[inline]
+    pub fn rung(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+
+    fn ring(&self) {
+        self.0.fetch_add(1, Relaxed);
+    }
 }
 
 /// A line of `T`s from any thread to one.
@@ -23,6 +33,8 @@ pub(crate) struct Mailbox<T> {
     room: usize,
     /// Readable when something waits for who is away, sometimes when nothing does.
     bell: OwnedFd,
+    /// Of all mailboxes of the node.
+    bells: Bells,
     /// Nobody looks: who adds something rings.
     is_away: AtomicBool,
 }
@@ -32,9 +44,9 @@ impl<T> Mailbox<T> {
     ///
     /// # Errors
     /// There are no more descriptors.
-    pub(crate) fn new(room: usize) -> io::Result<Self> {
+    pub(crate) fn new(room: usize, bells: Bells) -> io::Result<Self> {
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Self { line: OnceLock::new(), room, bell, is_away: true.into() })
+        Ok(Self { line: OnceLock::new(), room, bell, bells, is_away: true.into() })
     }
 
     /// Adds one; gives it back if there is no room.
@@ -44,7 +56,7 @@ impl<T> Mailbox<T> {
         if self.is_away.swap(false, SeqCst) {
             // Refused only while it rings already.
             let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
-            RINGS.fetch_add(1, Relaxed);
+            self.bells.ring();
         }
         Ok(())
     }
@@ -101,7 +113,7 @@ mod tests {
 
     #[test]
     fn what_is_pushed_comes_out_in_order_and_a_flood_is_cut_off() {
-        let mailbox = Mailbox::new(64).unwrap();
+        let mailbox = Mailbox::new(64, Bells::default()).unwrap();
         let kept = (0..200).filter(|&number| mailbox.push(number).is_ok()).count();
         assert_eq!((kept, mailbox.has_some()), (64, true));
         let all: Vec<_> = std::iter::from_fn(|| mailbox.pop()).collect();
@@ -111,10 +123,11 @@ mod tests {
 
     #[test]
     fn it_rings_once_for_who_is_away_and_not_for_who_looks() {
-        let mailbox = Mailbox::new(4).unwrap();
-        assert!(mailbox.leave() && !rings(&mailbox));
+        let bells = Bells::default();
+        let mailbox = Mailbox::new(4, bells.clone()).unwrap();
+        assert!(mailbox.leave() && !rings(&mailbox) && bells.rung() == 0);
         mailbox.push(1).unwrap();
-        assert!(rings(&mailbox) && !mailbox.leave());
+        assert!(rings(&mailbox) && !mailbox.leave() && bells.rung() == 1);
         mailbox.pop();
         assert!(mailbox.leave() && !rings(&mailbox));
         mailbox.push(2).unwrap();
@@ -133,7 +146,7 @@ mod tests {
 
     #[test]
     fn nobody_who_leaves_misses_anything() {
-        let mailbox = Mailbox::new(8).unwrap();
+        let mailbox = Mailbox::new(8, Bells::default()).unwrap();
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 for number in 0..20_000 {

@@ -5,6 +5,7 @@ use crate::bypass::Doors;
 use crate::ends::Ends;
 use crate::error::OpenError;
 use crate::isolation::isolated;
+use crate::mailbox::Bells;
 use crate::opened::OpenPort;
 use crate::spec::{PortKind, PortSpec};
 use crate::vxlan::{Groups, Ledger, Node};
@@ -82,6 +83,13 @@ impl Opener {
     #[must_use]
     pub fn with_ends(mut self, ends: Arc<Ends>) -> Self {
         self.ends = ends;
+        self
+    }
+
+    /// Rings these bells, which the workers watch, when something comes to a queue that nobody polls.
+    #[must_use]
+    pub fn with_bells(mut self, bells: Bells) -> Self {
+        self.doors = Doors::new(bells);
         self
     }
 

@@ -77,7 +77,7 @@ impl Keeper {
         wake: Arc<OwnedFd>,
         Own { directories, ends }: Own,
     ) -> Self {
-        let workers = datapath.worker_stats().len();
+        let (workers, bells) = (datapath.worker_stats().len(), datapath.bells());
         let mut watch = Watch::new(wake);
         watch.add(None);
         let Directories { rings, offloads, ledger, owner } = directories;
@@ -95,7 +95,8 @@ impl Keeper {
                 .with_offloads(offloads)
                 .with_ledger(ledger)
                 .with_owner(owner)
-                .with_ends(ends),
+                .with_ends(ends)
+                .with_bells(bells),
             next_retry: Instant::now() + RETRY,
         }
     }

@@ -1,7 +1,7 @@
 //! A TAP's side entrance.
 
 use super::Place;
-use crate::mailbox::Mailbox;
+use crate::mailbox::{Bells, Mailbox};
 use crossbeam_queue::ArrayQueue;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -41,9 +41,9 @@ impl Door {
     ///
     /// # Errors
     /// There are no more descriptors.
-    pub(crate) fn new(queues: usize, mac: [u8; 6]) -> io::Result<Arc<Self>> {
-        let lanes =
-            (0..queues).map(|_| Mailbox::new(ROOM).map(Arc::new)).collect::<io::Result<_>>();
+    pub(crate) fn new(queues: usize, mac: [u8; 6], bells: &Bells) -> io::Result<Arc<Self>> {
+        let lane = |_| Mailbox::new(ROOM, bells.clone()).map(Arc::new);
+        let lanes = (0..queues).map(lane).collect::<io::Result<_>>();
         Ok(Arc::new(Self { lanes: lanes?, spare: OnceLock::new(), mac: number(mac).into() }))
     }
 
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn flows_keep_to_their_lanes_and_what_finds_no_room_is_refused() {
-        let door = Door::new(2, [2; 6]).unwrap();
+        let door = Door::new(2, [2; 6], &Bells::default()).unwrap();
         assert!((0..4).all(|flow| door.inject(flow.into(), frame(flow))));
         let lane = |lane| -> Vec<u8> {
             std::iter::from_fn(|| door.lane(lane).pop()).map(|frame| frame.bytes[0]).collect()
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn a_door_is_there_while_somebody_keeps_it() {
         let place = Arc::new(Place::default());
-        let door = Door::new(1, [2; 6]).unwrap();
+        let door = Door::new(1, [2; 6], &Bells::default()).unwrap();
         let keeper = DoorKeeper::new(place.clone(), 7, door.clone());
         assert!(Arc::ptr_eq(&place.door(7).unwrap(), &door) && place.door(8).is_none());
         drop(keeper);

@@ -71,8 +71,8 @@ impl Claims {
     ///
     /// # Errors
     /// There are no more descriptors.
-    pub(crate) fn inbox() -> io::Result<Arc<Inbox>> {
-        Mailbox::new(ROOM).map(Arc::new)
+    pub(crate) fn inbox(&self) -> io::Result<Arc<Inbox>> {
+        Mailbox::new(ROOM, self.place.bells.clone()).map(Arc::new)
     }
 
     /// Has these datagrams come to the inboxes, each flow to one of them.
@@ -280,9 +280,9 @@ mod tests {
         let place = Arc::new(Place::default());
         let underlay = place.underlay(None).expect("the kernel tells its addresses");
         let mut claims = Claims::new(place.clone(), underlay);
-        let inbox = Claims::inbox().unwrap();
+        let inbox = claims.inbox().unwrap();
         claims.claim(Whose::Vni(4789, 7, SENDER.into()), [inbox.clone()].into());
-        let sorter = Sorter::new(place, Door::new(1, MAC).unwrap());
+        let sorter = Sorter::new(place.clone(), Door::new(1, MAC, &place.bells).unwrap());
         Bench { sorter, inbox, _claims: claims }
     }
 

@@ -34,6 +34,7 @@ pub(crate) use inbox::{Arrival, Claims, Inbox, Sorter, Whose};
 pub(crate) use outlet::{Datagrams, Ends};
 pub use outlet::{Outlet, OutletFacts};
 
+use crate::mailbox::Bells;
 use crate::netns::{Netns, NetnsRef};
 use crate::underlay::Underlay;
 use arc_swap::ArcSwap;
@@ -46,7 +47,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// All places of a node.
 #[derive(Default)]
-pub(crate) struct Doors(Mutex<HashMap<(u64, u64), Weak<Place>>>);
+pub(crate) struct Doors {
+    places: Mutex<HashMap<(u64, u64), Weak<Place>>>,
+    bells: Bells,
+}
 
 /// What is in one namespace; there as long as somebody holds it.
 #[derive(Default)]
@@ -56,20 +60,32 @@ pub(crate) struct Place {
     inboxes: ArcSwap<Inboxes>,
     /// Of the namespace's tunnels that go past the kernel.
     underlay: Mutex<Weak<Underlay>>,
+    /// The node's.
+    pub(crate) bells: Bells,
 }
 
 impl Doors {
+    /// None yet; what comes through them rings these bells.
+    pub(crate) fn new(bells: Bells) -> Self {
+        Self { places: Mutex::default(), bells }
+    }
+
+    /// What the node's mailboxes ring.
+    pub(crate) fn bells(&self) -> &Bells {
+        &self.bells
+    }
+
     /// The namespace's.
     ///
     /// # Errors
     /// It cannot be entered.
     pub(crate) fn place(&self, netns: &Netns) -> io::Result<Arc<Place>> {
         let file = netns.run(|| std::fs::metadata("/proc/thread-self/ns/net"))??;
-        let mut places = lock(&self.0);
+        let mut places = lock(&self.places);
         places.retain(|_, place| place.strong_count() > 0);
         let place = places.entry((file.dev(), file.ino())).or_default();
         Ok(place.upgrade().unwrap_or_else(|| {
-            let made = Arc::new(Place::default());
+            let made = Arc::new(Place { bells: self.bells.clone(), ..Place::default() });
             *place = Arc::downgrade(&made);
             made
         }))

@@ -157,7 +157,8 @@ fn assemble(
 ) -> Result<OpenPort, OpenError> {
     let failed = |step| move |source| OpenError::io(&spec.interface, step, source);
     let place = doors.place(netns).map_err(failed("look at the network namespace"))?;
-    let door = Door::new(files.len(), link.mac).map_err(failed("make event counters"))?;
+    let door =
+        Door::new(files.len(), link.mac, doors.bells()).map_err(failed("make event counters"))?;
     let plural = if files.len() == 1 { "" } else { "s" };
     let mode = format!("tap, {} queue{plural}", files.len());
     let queue = |(queue, file): (usize, &Arc<OwnedFd>)| {

@@ -117,7 +117,7 @@ pub(crate) fn open(
     // An encrypted tunnel goes over one family.
     let seal = |sealed| Sealed::new(spec, sealed, legs[0].senders.clone(), legs[0].path.clone());
     let sealed = sealed.map(seal).transpose()?;
-    let answers = Answers::new(tell::ROOM).map(Arc::new);
+    let answers = Answers::new(tell::ROOM, doors.bells().clone()).map(Arc::new);
     let answers = answers.map_err(failed("make an event counter"))?;
     let others: Vec<_> = memberships.iter().map(Membership::others).collect();
     let plain: Vec<_> = memberships.iter().map(|joined| joined.sockets.clone()).collect();
@@ -125,10 +125,11 @@ pub(crate) fn open(
     let path = legs.last().expect("a tunnel goes over one family at least").path.clone();
     let inboxes = match (&past, &sealed) {
         (Some(_), Some(sealed)) => sealed.inboxes(),
-        (Some(_), None) => (0..queues)
-            .map(|_| Claims::inbox())
-            .collect::<io::Result<_>>()
-            .map_err(failed("make event counters"))?,
+        (Some(past), None) => {
+            let claims = past.claims();
+            let inboxes = (0..queues).map(|_| claims.inbox()).collect::<io::Result<_>>();
+            inboxes.map_err(failed("make event counters"))?
+        }
         (None, _) => Vec::new(),
     };
     let claims =

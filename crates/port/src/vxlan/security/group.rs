@@ -49,8 +49,8 @@ impl Groups {
         let sockets =
             (0..queues).map(|_| receiver(&tunnel).map(Arc::new)).collect::<io::Result<_>>();
         let sockets: Vec<_> = sockets.map_err(failed("open the receiving sockets"))?;
-        let inboxes = match claims {
-            Some(_) => sockets.iter().map(|_| Claims::inbox()).collect::<io::Result<_>>(),
+        let inboxes = match &claims {
+            Some(claims) => sockets.iter().map(|_| claims.inbox()).collect::<io::Result<_>>(),
             None => Ok(Vec::new()),
         };
         let mut member = Membership {
