@@ -4,7 +4,8 @@ use crate::counters::{PortBlock, SwitchBlock};
 use crate::crossing::{Crossing, Crossings, HOPS};
 use crate::event::{EventRing, Punt, places};
 use crate::heads::{Carried, Parsed, SPARE, Waiting, fits, spare_at, spare_index};
-use crate::local::{LocalSwitch, PortIx, SwitchIx, Way};
+use crate::id::{PortIx, SwitchIx};
+use crate::local::{LocalSwitch, Way};
 use crate::packet_in::HeldFrame;
 use crate::pending::{Entry, HeadAt};
 use crate::transmit::Transmit;
@@ -12,10 +13,6 @@ use flow::{Nanos, Packet, PacketIn, PortNo, Sink, Then};
 use port::{BATCH, Sent};
 use std::sync::atomic::Ordering::Relaxed;
 use wire::{DropReason, Field, Head};
-
-/// Deliveries over vlinks that one received frame may cause in all: a switch with 500 vlinks can still flood, and a loop of
-/// flooding switches costs its owner no more than this per frame.
-pub(crate) const DELIVERIES: u16 = 512;
 
 /// Copies of one packet that a switch of `ports` ports sends at most: what [`flow`] allows a program, asserted here because the list
 /// of waiting frames relies on it.

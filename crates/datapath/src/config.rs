@@ -1,5 +1,6 @@
 //! What a datapath is started with, and what it can refuse.
 
+use crate::rung::Rungs;
 use port::Bells;
 use std::io;
 use std::time::Duration;
@@ -21,6 +22,8 @@ pub struct Config {
     pub packet_in_per_s: u32,
     /// Bells of the ports' mailboxes; who opens ports for these workers has them too ([`port::Opener::with_bells`]).
     pub bells: Bells,
+    /// Rungs of the ladder that are switched on, until [`crate::Datapath::set_rungs`] says otherwise.
+    pub rungs: Rungs,
 }
 
 impl Default for Config {
@@ -36,6 +39,7 @@ impl Default for Config {
             packet_in_ring: 16_384,
             packet_in_per_s: 100_000,
             bells: Bells::default(),
+            rungs: Rungs::ALL,
         }
     }
 }

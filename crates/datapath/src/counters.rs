@@ -3,6 +3,7 @@
 //! Every block belongs to one worker, so an increment is a load and a store (no locked instruction) and its cache line is
 //! never another worker's. Readers may see a frame in one counter an instant before the other.
 
+use crate::rung::Rung;
 use flow::CacheCounts;
 use port::{Drops, Sent};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -124,6 +125,8 @@ pub(crate) struct WorkerBlock {
     /// Frames of other workers.
     pub(crate) taken_over: Count,
     pub(crate) cache: CacheBlock,
+    /// Frames that each rung took, in the order of [`Rung::ALL`].
+    pub(crate) rungs: [Traffic; Rung::ALL.len()],
 }
 
 /// How one worker's flow cache answered.

@@ -3,15 +3,18 @@
 //! A stack of levels: the frames that one call of the pipeline sent over vlinks form a level, which is worked off, with all that
 //! follows from it, before the level below goes on. So at most 16 levels exist, and frames of one flow stay in order.
 
-use crate::collect::DELIVERIES;
 use crate::heads::spare_index;
-use crate::local::{PortIx, SwitchIx};
+use crate::id::{PortIx, SwitchIx};
 use crate::pending::HeadAt;
 use flow::PortNo;
 use port::BATCH;
 
 /// Vlinks that a frame may cross in one pass (the bound); more are a loop of switches.
 pub(crate) const HOPS: u32 = 16;
+
+/// Most vlink hops caused by one received frame. Chosen: a switch with 500 vlinks can flood.
+/// Frames beyond it are dropped (`too_many_copies`), so a loop of flooding switches costs its owner no more.
+pub(crate) const DELIVERIES: u16 = 512;
 
 /// One frame that enters a switch by a vlink.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

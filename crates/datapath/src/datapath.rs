@@ -1,15 +1,18 @@
 //! The control thread's handle: starts and stops workers, attaches and detaches, reads counters.
 
 mod attach;
+mod control;
 mod queues;
 mod read;
 mod registry;
 mod start;
 mod steering;
 
-use crate::command::{Command, Mailbox, Reply};
+use crate::command::{Command, Reply};
 use crate::config::Config;
 use crate::event::EventRing;
+use crate::mailbox::Mailbox;
+use crate::rung::Rungs;
 use crate::worker::Remains;
 use port::Bells;
 use registry::Registry;
@@ -18,6 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 pub use attach::{AttachError, PacketOut, PacketOutError, Queues};
+pub use control::{HandoverCounts, Steering};
 pub use queues::QueuesError;
 
 /// The workers of a node. All methods may be called from any thread; those that change what is served wait until every
@@ -49,6 +53,12 @@ impl Datapath {
         self.config.bells.clone()
     }
 
+    /// Switches rungs of the ladder on and off: every round that begins after this call goes by them.
+    pub fn set_rungs(&self, rungs: Rungs) {
+        self.workers.iter().for_each(|worker| worker.mailbox.set_rungs(rungs));
+        self.barrier();
+    }
+
     /// Stops the workers and drops all ports and switches, on this thread.
     pub fn shutdown(self) {
         drop(self);
@@ -59,8 +69,8 @@ impl Datapath {
     }
 
     /// Asks every worker and waits for all answers, in no stated order.
-    fn ask_all(&self, mut command: impl FnMut(usize, Sender<Reply>) -> Command) -> Vec<Reply> {
-        let (reply, answers): (_, Receiver<Reply>) = channel();
+    fn ask_all<A>(&self, mut command: impl FnMut(usize, Sender<A>) -> Command) -> Vec<A> {
+        let (reply, answers): (_, Receiver<A>) = channel();
         for (worker, handle) in self.workers.iter().enumerate() {
             handle.mailbox.command(command(worker, reply.clone()));
         }

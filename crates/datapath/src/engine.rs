@@ -1,11 +1,12 @@
 //! What a worker needs to take a batch through the switches: everything but the queues that batches come from.
 
 use crate::clock::Clock;
+use crate::counters::WorkerBlock;
 use crate::event::EventRing;
-use crate::frames::Frames;
-use crate::local::{PortIx, SwitchIx, World};
-use crate::pass::{Done, Pass, Scratch, Work};
+use crate::id::PortIx;
+use crate::local::World;
 use crate::pending::Chain;
+use crate::scratch::Scratch;
 use crate::shape::{Sending, Shaper, dissolve};
 use crate::touch::{Touch, Touching};
 use flow::{Cache, Nanos};
@@ -37,6 +38,8 @@ pub(crate) struct Engine<C> {
     pub(crate) cache: Cache,
     /// Frames that a destination takes from their source's memory just now.
     pub(crate) in_hand: u64,
+    /// The worker's counters.
+    pub(crate) counters: Arc<WorkerBlock>,
     cache_of: CacheOf,
 }
 
@@ -46,6 +49,7 @@ impl<C: Clock> Engine<C> {
         cache_of: CacheOf,
         clock: Arc<C>,
         events: Arc<EventRing>,
+        counters: Arc<WorkerBlock>,
     ) -> Self {
         Self {
             number,
@@ -56,54 +60,8 @@ impl<C: Clock> Engine<C> {
             touching: Touching::default(),
             cache: cache_of.make(),
             in_hand: 0,
+            counters,
             cache_of,
-        }
-    }
-
-    /// Takes the frames, which came in at `switch`, to their destinations.
-    pub(crate) fn pass(
-        &mut self,
-        now: Nanos,
-        frames: &mut Frames<'_>,
-        switch: SwitchIx,
-        work: Work<'_>,
-    ) -> Done {
-        let mut pass = self.begin(now, frames);
-        pass.run(switch, work);
-        pass.done
-    }
-
-    /// The same by the tables; a port: all frames leave there as they lie, and nothing was sent.
-    pub(crate) fn pass_whole(
-        &mut self,
-        now: Nanos,
-        frames: &mut Frames<'_>,
-        switch: SwitchIx,
-    ) -> (Done, Option<PortIx>) {
-        let mut pass = self.begin(now, frames);
-        let whole = pass.run_whole(switch);
-        (pass.done, whole)
-    }
-
-    #[inline]
-    fn begin<'a, 'f>(&'a mut self, now: Nanos, frames: &'a mut Frames<'f>) -> Pass<'a, 'f, C> {
-        let (switches, ports) = self.world.parts();
-        Pass {
-            worker: self.number,
-            clock: &*self.clock,
-            now,
-            switches,
-            ports,
-            cache: &mut self.cache,
-            scratch: &mut self.scratch,
-            parsed: frames.parsed,
-            packets: &mut frames.packets,
-            bodies: &frames.bodies,
-            events: &self.events,
-            touching: &self.touching,
-            done: Done::default(),
-            longest: frames.longest,
-            reshaped: false,
         }
     }
 
@@ -134,10 +92,10 @@ impl<C: Clock> Engine<C> {
         self.scratch.backlog.reserve(self.world.ports());
         let port = self.world.port_mut(ix)?;
         let Some(mut next) = shaper else {
-            if let Some((mut exit, before)) = port.exit(ix) {
+            if let Some((mut departure, before)) = port.departure(ix) {
                 let (worker, drops) = (self.number, &mut self.scratch.drops);
                 let mut cx = Sending { worker, now, drops, touching: &self.touching };
-                dissolve(before, &mut exit, &mut cx);
+                dissolve(before, &mut departure, &mut cx);
             }
             return port.shaper.take();
         };

@@ -120,6 +120,8 @@ impl<'a> Frames<'a> {
         }
         self.packets.truncate(kept);
         self.bodies.truncate(kept);
+        self.received = Sent::default();
+        self.packets.iter().for_each(|packet| self.received.count(packet.frame_len as usize));
     }
 }
 

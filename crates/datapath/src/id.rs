@@ -1,4 +1,4 @@
-//! Names of things on a node's datapath.
+//! Names of a datapath's switches and ports: for the node, and within the workers.
 
 use flow::PortNo;
 use std::fmt;
@@ -27,3 +27,11 @@ impl fmt::Display for PortAt {
         write!(f, "{} port {}", self.switch, self.port)
     }
 }
+
+/// Index of a switch in every worker's table, chosen by the control thread.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct SwitchIx(pub(crate) u32);
+
+/// Index of a port in every worker's table, chosen by the control thread.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct PortIx(pub(crate) u32);

@@ -54,6 +54,8 @@
 //! * **Faults stay where they are.** A source that fails is parked and reported. A panic costs the round's frames: the worker goes
 //!   on with its ports and an empty cache, and who panics repeatedly is parked.
 
+mod backlog;
+mod bell;
 mod clock;
 mod collect;
 mod command;
@@ -64,41 +66,49 @@ mod crossing;
 mod datapath;
 mod engine;
 mod event;
+mod exit;
 mod frames;
 mod heads;
 mod id;
+mod ladder;
 mod local;
+mod mailbox;
 mod neighbours;
 mod packet_in;
-mod pass;
 mod pending;
 mod placement;
 mod poller;
 mod queues;
 mod quota;
+mod rung;
+mod scratch;
 mod shape;
+mod shared;
 mod stats;
 mod steering;
 mod switch;
 mod sys;
 mod touch;
 mod transmit;
-mod unseen;
 mod worker;
 
 pub use api::{BadQueues, BitRate, PortQueues, QUEUES_MAX, QueueRates};
 pub use clock::{Clock, MonotonicClock};
 pub use config::{Config, StartError};
-pub use datapath::{AttachError, Datapath, PacketOut, PacketOutError, Queues, QueuesError};
+pub use datapath::{
+    AttachError, Datapath, HandoverCounts, PacketOut, PacketOutError, Queues, QueuesError, Steering,
+};
 pub use event::{Event, Events, Punt};
 pub use id::{PortAt, SwitchId};
 pub use packet_in::HeldFrame;
+pub use rung::{Rung, Rungs};
 pub use shape::QueueCounters;
 pub use stats::{
-    Assignment, PortCounters, PortLoad, StageCycles, SwitchCounters, WorkerStats, WorkerTimes,
+    Assignment, PortCounters, PortLoad, RungCounters, StageCycles, SwitchCounters, WorkerStats,
+    WorkerTimes,
 };
 pub use steering::{
-    Chooser, HandoverCounts, Haste, Placed, SteeredUnit, Steering, SteeringEntry, SteeringError,
-    SteeringOptions, Target, Unmatched,
+    Chooser, Haste, Placed, SteeredUnit, SteeringEntry, SteeringError, SteeringOptions, Target,
+    Unmatched,
 };
 pub use switch::Publisher;

@@ -1,43 +1,16 @@
 //! A worker's own view of switches and ports: dense tables, no hashing, no sharing.
 
-use crate::counters::{PortBlock, SwitchBlock, blocks};
-use crate::id::PortAt;
+use crate::counters::SwitchBlock;
+use crate::id::{PortIx, SwitchIx};
 use crate::pending::Chain;
-use crate::shape::{Exit, Shaper};
+use crate::shape::{Departure, Shaper};
+use crate::shared::PortShared;
 use crate::switch::SwitchShared;
 use flow::PortNo;
 use port::TxQueue;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use wire::DropReason;
-
-/// Place of a switch in every worker's table; the control thread chooses it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct SwitchIx(pub(crate) u32);
-
-/// Place of a port in every worker's table, likewise.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct PortIx(pub(crate) u32);
-
-/// What control thread and workers share of one port.
-pub(crate) struct PortShared {
-    pub(crate) at: PortAt,
-    /// Longest packet after the Ethernet header and VLAN tags.
-    pub(crate) mtu: AtomicU32,
-    pub(crate) up: AtomicBool,
-    pub(crate) counters: Box<[PortBlock]>,
-}
-
-impl PortShared {
-    pub(crate) fn new(at: PortAt, mtu: u32, workers: usize) -> Arc<Self> {
-        Arc::new(Self {
-            at,
-            mtu: AtomicU32::new(mtu),
-            up: AtomicBool::new(true),
-            counters: blocks(workers),
-        })
-    }
-}
 
 /// Where frames sent to a port go.
 pub(crate) enum Way {
@@ -100,13 +73,13 @@ impl LocalPort {
         matches!(self.way, Way::Queue(_)) && self.shaper.is_none()
     }
 
-    /// The way out of a port with queues.
-    pub(crate) fn exit(&mut self, ix: PortIx) -> Option<(Exit<'_>, &mut Shaper)> {
+    /// The port's own half of a departure, and its queues; `None` if it has none.
+    pub(crate) fn departure(&mut self, ix: PortIx) -> Option<(Departure<'_>, &mut Shaper)> {
         let shut = self.shut();
         let Self { shared, way: Way::Queue(queue), shaper: Some(shaper), .. } = self else {
             return None;
         };
-        Some((Exit { ix, shared, queue: &mut **queue, shut }, shaper))
+        Some((Departure { ix, shared, queue: &mut **queue, shut }, shaper))
     }
 
     /// The lane of a queue among those that it has.
@@ -204,6 +177,10 @@ impl World {
 
     pub(crate) fn switch(&self, ix: SwitchIx) -> Option<&LocalSwitch> {
         self.switches.get(ix.0 as usize)?.as_ref()
+    }
+
+    pub(crate) fn port(&self, ix: PortIx) -> Option<&LocalPort> {
+        self.ports.get(ix.0 as usize)?.as_ref()
     }
 
     pub(crate) fn port_mut(&mut self, ix: PortIx) -> Option<&mut LocalPort> {

@@ -6,7 +6,7 @@
 //! A block is [`BLOCK`] words: the number of the next block, then entries. A chain knows where its next entry goes; that this place begins
 //! a block says that a new block must be opened, and so does an empty chain, whose place is 0.
 
-use crate::local::PortIx;
+use crate::id::PortIx;
 
 /// Place of a head: below [`port::BATCH`] in the batch, above among the spare ones.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -1,8 +1,8 @@
 //! A worker's receive queues: which it polls, which it leaves to the kernel to watch, which are out of service.
 
-use crate::id::PortAt;
-use crate::local::{PortIx, PortShared, SwitchIx};
+use crate::id::{PortAt, PortIx, SwitchIx};
 use crate::poller::Poller;
+use crate::shared::PortShared;
 use crate::touch::QueueIx;
 use flow::Nanos;
 use port::RxQueue;

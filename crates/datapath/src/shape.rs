@@ -23,7 +23,7 @@
 //!   beyond is dropped (`queue_full`). All memory is allocated when the queue is configured.
 //! * **Nothing is lost below the rate**: a full queue is served before a frame is dropped.
 //! * **Real bytes**: a large (GSO) frame costs what its segments have on the wire, headers included; no frame counts its FCS.
-//! * **Wake-ups**: a worker with frames that wait comes back in time ([`Backlog`]), and at most every [`PAUSE`]; one without is not woken.
+//! * **Wake-ups**: a worker with frames that wait comes back in time (module `backlog`), and at most every [`PAUSE`]; one without is not woken.
 
 mod bucket;
 mod counters;
@@ -35,8 +35,7 @@ mod shared;
 mod tests;
 
 pub use counters::QueueCounters;
-pub(crate) use depart::{Backlog, Exit, Sending, depart, dissolve};
-
+pub(crate) use depart::{Departure, Sending, depart, dissolve};
 pub(crate) use shared::{PortQueuesShared, QueueShared};
 
 use api::BitRate;
@@ -128,7 +127,7 @@ pub(crate) struct Shaper {
     /// When to look again at what waits.
     pub(crate) wake: Nanos,
     /// Whether the worker's backlog names this port.
-    listed: bool,
+    pub(crate) listed: bool,
     /// Taken out and not yet known to have left.
     in_flight: u64,
 }

@@ -1,6 +1,7 @@
 //! Counters as they are read: plain values, summed over the workers.
 
 use crate::id::PortAt;
+use crate::rung::Rung;
 use flow::CacheCounts;
 use wire::DropReason;
 
@@ -78,6 +79,15 @@ pub struct PortLoad {
     pub tx_frames: u64,
 }
 
+/// Frames that one rung of the ladder took, of those received or taken over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RungCounters {
+    /// Frames. A large (GSO) frame counts once.
+    pub frames: u64,
+    /// Bytes, Ethernet header included, no FCS.
+    pub bytes: u64,
+}
+
 /// One worker.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WorkerStats {
@@ -89,6 +99,8 @@ pub struct WorkerStats {
     pub frames: u64,
     /// Frames that other workers received and handed over to it.
     pub taken_over: u64,
+    /// Frames and bytes that each rung of the ladder took, in the order of [`Rung::ALL`].
+    pub rungs: [RungCounters; Rung::ALL.len()],
     /// Rounds that had frames.
     pub batches: u64,
     /// Polls that found none.

@@ -1,6 +1,6 @@
 //! What a worker is at work on, noted where code that is not the worker's own runs, so that a panic finds its culprit.
 
-use crate::local::PortIx;
+use crate::id::PortIx;
 use std::cell::Cell;
 
 /// Place of a receive queue in its worker's table.

@@ -1,15 +1,17 @@
 //! Tx: the frames that wait go to their destinations, one call for each destination.
 
-use crate::heads::{HEADS, Waiting, fits, surely_fits};
-use crate::local::{LocalPort, PortIx, Way};
+use crate::backlog::Backlog;
+use crate::exit::Exit;
+use crate::heads::{HEADS, Waiting};
+use crate::id::PortIx;
+use crate::local::{LocalPort, Way};
 use crate::pending::{Chain, HeadAt, Pending};
-use crate::shape::{Admission, Backlog, Sending, depart, wire_len};
+use crate::shape::{Admission, Sending, depart, wire_len};
 use crate::touch::{Touch, Touching};
 use arrayvec::ArrayVec;
 use flow::Nanos;
 use port::{BATCH, Body, Drops, TxFrame};
-use std::sync::atomic::Ordering::Relaxed;
-use wire::{DropReason, Head, Offload};
+use wire::DropReason;
 
 /// Frames handed to a destination in one call: a batch, and as many again when its frames leave twice.
 const TX_BATCH: usize = 2 * BATCH;
@@ -51,7 +53,7 @@ impl Transmit<'_> {
         if port.shaper.is_some() {
             return self.flush_shaped(to, frame_of);
         }
-        let gate = Gate::of(port);
+        let exit = Exit::of(port);
         let ids = port.wants_tunnel_ids;
         let LocalPort { shared, way: Way::Queue(queue), chain, .. } = port else { return };
         let counters = &shared.counters[self.worker];
@@ -76,7 +78,7 @@ impl Transmit<'_> {
                 if entry.is_counted() {
                     self.users[usize::from(entry.head().0)] -= 1;
                 }
-                match gate.pass(&frame) {
+                match check(exit, &frame) {
                     Ok(()) => frames.push(frame.to_send(self.bodies, ids)),
                     Err(reason) => counters.tx_drops.add(reason, 1),
                 }
@@ -91,11 +93,11 @@ impl Transmit<'_> {
     #[inline(never)]
     fn flush_shaped<'h>(&mut self, to: PortIx, frame_of: &impl Fn(HeadAt) -> Option<Waiting<'h>>) {
         let Some(Some(port)) = self.ports.get_mut(to.0 as usize) else { return };
-        let gate = Gate::of(port);
+        let exit = Exit::of(port);
         let ids = port.wants_tunnel_ids;
         let mut waiting = std::mem::take(&mut port.chain);
         let mut left = Chain::default();
-        let Some((mut exit, shaper)) = port.exit(to) else { return };
+        let Some((mut departure, shaper)) = port.departure(to) else { return };
         let (worker, now) = (self.worker, self.now);
         let mut cx = Sending { worker, now, drops: self.drops, touching: self.touching };
         // Frames of one lane that leave at once, uncopied.
@@ -111,8 +113,8 @@ impl Transmit<'_> {
                     self.users[usize::from(entry.head().0)] -= 1;
                 }
                 let lane = entry.lane();
-                if let Err(reason) = gate.pass(&waiting) {
-                    exit.lose(shaper.queue(lane), reason, worker);
+                if let Err(reason) = check(exit, &waiting) {
+                    departure.lose(shaper.queue(lane), reason, worker);
                     continue;
                 }
                 let frame = waiting.to_send(self.bodies, ids);
@@ -120,78 +122,39 @@ impl Transmit<'_> {
                 let mut admission = shaper.admit(lane, &frame, wire_len, now);
                 if admission == Admission::Full {
                     // What left before it goes first, and then there may be room.
-                    exit.send(shaper.queue(run_lane), &run, &mut cx);
+                    departure.send(shaper.queue(run_lane), &run, &mut cx);
                     run.clear();
-                    depart(shaper, &mut exit, &mut cx);
+                    depart(shaper, &mut departure, &mut cx);
                     admission = shaper.admit(lane, &frame, wire_len, now);
                 }
                 match admission {
                     Admission::Go => {
                         if lane != run_lane || run.is_full() {
-                            exit.send(shaper.queue(run_lane), &run, &mut cx);
+                            departure.send(shaper.queue(run_lane), &run, &mut cx);
                             run.clear();
                         }
                         run_lane = lane;
                         run.push(frame);
                     }
                     Admission::Held => {}
-                    Admission::Full => exit.lose(shaper.queue(lane), DropReason::QueueFull, worker),
+                    Admission::Full => {
+                        departure.lose(shaper.queue(lane), DropReason::QueueFull, worker)
+                    }
                 }
             }
         }
-        exit.send(shaper.queue(run_lane), &run, &mut cx);
+        departure.send(shaper.queue(run_lane), &run, &mut cx);
         if !shaper.is_idle() {
             self.backlog.list(to, shaper);
-            depart(shaper, &mut exit, &mut cx);
+            depart(shaper, &mut departure, &mut cx);
             self.backlog.list(to, shaper);
         }
         port.chain = left;
     }
 }
 
-/// What a frame must meet to leave by a port, read once for all frames that wait for it.
-pub(crate) struct Gate {
-    shut: Option<DropReason>,
-    mtu: u32,
-}
-
-impl Gate {
-    pub(crate) fn of(port: &LocalPort) -> Self {
-        Self { shut: port.shut(), mtu: port.shared.mtu.load(Relaxed) }
-    }
-
-    #[inline]
-    fn pass(&self, frame: &Waiting<'_>) -> Result<(), DropReason> {
-        self.check(frame.head, frame.offload, frame.frame_len)
-    }
-
-    /// The length up to which every frame passes; some longer ones may.
-    #[inline]
-    pub(crate) fn surely_passes(&self) -> Option<u32> {
-        self.shut.is_none().then(|| surely_fits(self.mtu))
-    }
-
-    /// Whether every frame up to this length passes.
-    #[inline]
-    pub(crate) fn passes_up_to(&self, frame_len: u32) -> bool {
-        self.surely_passes().is_some_and(|longest| frame_len <= longest)
-    }
-
-    /// Whether a frame of this head and length passes.
-    ///
-    /// # Errors
-    /// Why not.
-    #[inline]
-    pub(crate) fn check(
-        &self,
-        head: &Head,
-        offload: &Offload,
-        frame_len: u32,
-    ) -> Result<(), DropReason> {
-        match self.shut {
-            Some(reason) => Err(reason),
-            None if !fits(head, offload, frame_len, self.mtu) => Err(DropReason::TooBig),
-            None => Ok(()),
-        }
-    }
+/// Checks a frame that waits against the port's state.
+#[inline]
+fn check(exit: Result<Exit, DropReason>, frame: &Waiting<'_>) -> Result<(), DropReason> {
+    exit?.check(frame.head, frame.offload, frame.frame_len)
 }

@@ -4,12 +4,13 @@ mod handed;
 mod round;
 
 use crate::clock::Clock;
-use crate::command::{Command, Mailbox, Removed, Reply};
+use crate::command::{Command, Removed, Reply};
 use crate::config::Config;
 use crate::engine::{CacheOf, Engine};
 use crate::event::{Event, EventRing};
-use crate::id::PortAt;
-use crate::local::{LocalPort, PortIx, World};
+use crate::id::{PortAt, PortIx};
+use crate::local::{LocalPort, World};
+use crate::mailbox::Mailbox;
 use crate::neighbours::Neighbours;
 use crate::poller::{Poller, Ready};
 use crate::queues::{Queue, Queues};
@@ -73,11 +74,17 @@ impl<C: Clock> Worker<C> {
     ) -> io::Result<Self> {
         let cache_of = CacheOf { worker: number as u8, secret, entries: config.cache_entries };
         Ok(Self {
-            poller: Poller::new(mailbox.wake.as_fd())?,
+            poller: Poller::new(mailbox.bell.as_fd())?,
             queues: Queues::default(),
             batch: RxBatch::default(),
             left_out: Drops::default(),
-            engine: Engine::new(number, cache_of, Arc::clone(&clock), events),
+            engine: Engine::new(
+                number,
+                cache_of,
+                Arc::clone(&clock),
+                events,
+                Arc::clone(&mailbox.counters),
+            ),
             handover: None,
             serving: None,
             unreleased: None,
@@ -203,11 +210,11 @@ impl<C: Clock> Worker<C> {
             return;
         }
         if self.handover.as_ref().is_some_and(|handover| !handover.has_heard_all()) {
-            return self.mailbox.awake();
+            return self.mailbox.bell.awake();
         }
         self.mailbox.counters.sleeps.add(1);
         self.look(now, limit);
-        self.mailbox.awake();
+        self.mailbox.bell.awake();
     }
 
     /// Finds the watched queues that have frames, waiting for `limit` at most. The kernel is asked where that means to wait, and of sources that do
@@ -225,7 +232,7 @@ impl<C: Clock> Worker<C> {
         for ready in ready {
             match ready {
                 Ready::Queue(ix) => self.queues.woken(ix, now),
-                Ready::Mailbox => self.mailbox.heard(),
+                Ready::Mailbox => self.mailbox.bell.heard(),
             }
         }
         self.looked = now;
@@ -264,7 +271,7 @@ impl<C: Clock> Worker<C> {
             }
             Command::Disconnect { reply } => (reply, Reply::Handover(self.handover.take())),
             Command::Barrier { reply } => {
-                self.inject(self.mailbox.packet_outs.len());
+                self.inject(self.mailbox.packet_outs());
                 (reply, Reply::Done)
             }
             Command::Stop => return ControlFlow::Break(()),
@@ -324,7 +331,7 @@ impl<C: Clock> Worker<C> {
     /// Puts everything in order after a panic; runs no one else's code.
     fn recover(&mut self, panic: &(dyn Any + Send)) {
         self.mailbox.counters.restarts.add(1);
-        self.mailbox.awake();
+        self.mailbox.bell.awake();
         self.left_out = Drops::default();
         let touch = self.engine.recover();
         self.recover_handed();

@@ -1,5 +1,6 @@
 //! What workers see of a switch: immutable, stamped with a generation.
 
+use crate::action::PortNo;
 use crate::config::{FragMode, Miss, SwitchConfig};
 use crate::exec::Env;
 use crate::group::GroupTable;
@@ -112,6 +113,12 @@ impl Snapshot {
     /// Whether a packet's headers may leave longer or shorter than they came: some entry pushes or pops one. Else a frame's length and its offload state are what they were.
     pub fn reshapes_frames(&self) -> bool {
         self.reshapes_frames
+    }
+
+    /// Whether every frame that comes in by `in_port` goes to the tables: the port may receive, and no fragment is dropped.
+    #[inline]
+    pub fn admits(&self, in_port: PortNo) -> bool {
+        self.config.fragments == FragMode::Normal && self.ports.ingress(in_port).is_ok()
     }
 
     /// The ports.

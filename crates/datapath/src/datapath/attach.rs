@@ -3,10 +3,11 @@
 use super::registry::{PortEntry, Registry, SwitchEntry};
 use super::{Command, Datapath, Reply};
 use crate::command::Injected;
-use crate::id::{PortAt, SwitchId};
-use crate::local::{LocalPort, PortIx, PortShared, SwitchIx, Way};
+use crate::id::{PortAt, PortIx, SwitchId, SwitchIx};
+use crate::local::{LocalPort, Way};
 use crate::placement;
 use crate::quota::Quota;
+use crate::shared::PortShared;
 use crate::switch::{Publisher, SwitchShared};
 use flow::{Action, PortNo, Snapshot};
 use port::{RxQueue, TxQueue};

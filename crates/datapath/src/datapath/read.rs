@@ -5,7 +5,8 @@ use super::{Datapath, Handle};
 use crate::counters::{Count, PortBlock};
 use crate::id::{PortAt, SwitchId};
 use crate::stats::{
-    Assignment, PortCounters, PortLoad, StageCycles, SwitchCounters, WorkerStats, WorkerTimes,
+    Assignment, PortCounters, PortLoad, RungCounters, StageCycles, SwitchCounters, WorkerStats,
+    WorkerTimes,
 };
 use port::{Drops, Sent};
 
@@ -90,6 +91,10 @@ impl Datapath {
             core: handle.core,
             frames: counters.frames.get(),
             taken_over: counters.taken_over.get(),
+            rungs: counters.rungs.each_ref().map(|taken| {
+                let Sent { frames, bytes } = taken.get();
+                RungCounters { frames, bytes }
+            }),
             batches: counters.batches.get(),
             empty_polls: counters.empty_polls.get(),
             sleeps: counters.sleeps.get(),

@@ -1,8 +1,8 @@
 //! What the control thread knows of switches and ports, and the places it gives them in the workers' tables.
 
-use crate::id::{PortAt, SwitchId};
-use crate::local::{PortIx, PortShared, SwitchIx};
+use crate::id::{PortAt, PortIx, SwitchId, SwitchIx};
 use crate::shape::PortQueuesShared;
+use crate::shared::PortShared;
 use crate::steering::Shared as Steered;
 use crate::switch::SwitchShared;
 use std::collections::{BTreeMap, HashMap};

@@ -2,9 +2,9 @@
 
 use super::{Datapath, Handle, Registry};
 use crate::clock::{Clock, MonotonicClock};
-use crate::command::Mailbox;
 use crate::config::{Config, StartError};
 use crate::event::{EventRing, Events};
+use crate::mailbox::Mailbox;
 use crate::worker::Worker;
 use flow::Nanos;
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -72,7 +72,7 @@ impl Datapath {
         };
         let secret = [random(), random()];
         for (number, core) in datapath.config.cores.clone().into_iter().enumerate() {
-            let mailbox = Mailbox::new().map_err(refused(core, "eventfd"))?;
+            let mailbox = Mailbox::new(datapath.config.rungs).map_err(refused(core, "eventfd"))?;
             let identity = (number, secret);
             let (clock, events) = (Arc::clone(&clock), Arc::clone(&events));
             let worker =

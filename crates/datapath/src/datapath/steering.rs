@@ -2,12 +2,10 @@
 
 use super::registry::Registry;
 use super::start::random;
-use super::{Command, Datapath, Reply};
-use crate::id::SwitchId;
-use crate::local::SwitchIx;
+use super::{Command, Datapath, Steering};
+use crate::id::{SwitchId, SwitchIx};
 use crate::steering::{
-    self, Choosing, Classifier, Shared, Steered, Steering, SteeringError, SteeringOptions,
-    Unmatched,
+    self, Choosing, Classifier, Settled, Shared, Steered, SteeringError, SteeringOptions, Unmatched,
 };
 use place::CoreId;
 use std::sync::Arc;
@@ -45,10 +43,9 @@ impl Datapath {
         }
         entry.steered = Some(Arc::clone(&shared));
         let ix = entry.ix;
-        let mailboxes: Vec<_> =
-            self.workers.iter().map(|worker| Arc::clone(&worker.mailbox)).collect();
-        let mut parts =
-            if is_first { steering::connect(&mailboxes) } else { Vec::new() }.into_iter();
+        let bells: Vec<_> =
+            self.workers.iter().map(|worker| Arc::clone(&worker.mailbox.bell)).collect();
+        let mut parts = if is_first { steering::connect(&bells) } else { Vec::new() }.into_iter();
         self.ask_all(|_, reply| {
             let steered = Steered::new(switch, Arc::clone(&shared), Arc::clone(&classifier));
             Command::Steer {
@@ -82,7 +79,7 @@ impl Datapath {
         let registry = self.registry();
         let ix = registry.ix_of(steering).ok_or(SteeringError::NoSwitch(steering.switch()))?;
         // The answers hold the entries that were: they end on this thread.
-        self.ask_all(|_, reply| Command::Reclassify {
+        let _: Vec<Settled> = self.ask_all(|_, reply| Command::Reclassify {
             ix,
             classifier: Arc::clone(classifier),
             reply,
@@ -96,7 +93,7 @@ impl Datapath {
             return;
         }
         let ix = entry.ix;
-        let _: Vec<Reply> = self.ask_all(|_, reply| Command::Unsteer { ix, reply });
+        let _: Vec<Settled> = self.ask_all(|_, reply| Command::Unsteer { ix, reply });
         if !registry.is_steering() {
             self.ask_all(|_, reply| Command::Disconnect { reply });
         }

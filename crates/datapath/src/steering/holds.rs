@@ -3,7 +3,7 @@
 use super::record::Label;
 use super::units::NOWHERE;
 use super::{GIVE_UP_NS, Handover, Inlet, NO_HOLD};
-use crate::local::SwitchIx;
+use crate::id::SwitchIx;
 use crate::sys::ring::{Writer, ring};
 use flow::Nanos;
 use place::UnitId;

@@ -54,7 +54,6 @@
 
 mod choosing;
 mod classifier;
-mod control;
 mod holds;
 mod key;
 mod options;
@@ -63,23 +62,21 @@ mod sort;
 mod units;
 
 pub(crate) use choosing::Choosing;
-pub(crate) use classifier::Classifier;
+pub(crate) use classifier::{Classifier, ENTRY_FIRST, FCF_FIRST, TooManyMasks};
 pub(crate) use holds::Release;
 pub(crate) use record::Label;
 pub(crate) use sort::Arrival;
-pub(crate) use units::Shared;
+pub(crate) use units::{ENTRIES_MAX, Shared};
 
 pub use choosing::Placed;
-pub use control::{HandoverCounts, Steering};
 pub use options::{
     Chooser, Haste, SteeringEntry, SteeringError, SteeringOptions, Target, Unmatched,
 };
 pub use units::SteeredUnit;
 
-use crate::command::{Mailbox, Reply};
+use crate::bell::Bell;
 use crate::counters::DropCounts;
-use crate::id::SwitchId;
-use crate::local::SwitchIx;
+use crate::id::{SwitchId, SwitchIx};
 use crate::sys::ring::{Reader, Writer, ring};
 use flow::Nanos;
 use holds::Hold;
@@ -131,10 +128,18 @@ pub(crate) struct Steered {
     change: Option<Change>,
 }
 
+/// Answer to a change of steering. What it gives back is dropped by the thread that asked.
+pub(crate) enum Settled {
+    /// Done; the entries that were.
+    Classifier(#[expect(dead_code, reason = "only dropped, by the asking thread")] Arc<Classifier>),
+    /// Done; what the worker knew of the switch.
+    Steered(#[expect(dead_code, reason = "only dropped, by the asking thread")] Box<Steered>),
+}
+
 /// Entries to come, or (`None`) the end, and who waits for it.
 struct Change {
     classifier: Option<Arc<Classifier>>,
-    reply: Sender<Reply>,
+    reply: Sender<Settled>,
     since: Option<Nanos>,
 }
 
@@ -156,7 +161,7 @@ pub(crate) struct Inlet {
 /// A worker's part in steering; there is none while nothing is steered.
 pub(crate) struct Handover {
     me: u16,
-    peers: Box<[Arc<Mailbox>]>,
+    peers: Box<[Arc<Bell>]>,
     /// By worker; none to itself.
     out: Box<[Option<Writer>]>,
     pub(crate) inlets: Box<[Option<Inlet>]>,
@@ -174,8 +179,8 @@ pub(crate) struct Handover {
 }
 
 /// Makes every worker's part, all connected.
-pub(crate) fn connect(mailboxes: &[Arc<Mailbox>]) -> Vec<Handover> {
-    let count = mailboxes.len();
+pub(crate) fn connect(bells: &[Arc<Bell>]) -> Vec<Handover> {
+    let count = bells.len();
     let none = || (0..count).map(|_| (0..count).map(|_| None).collect()).collect::<Vec<Vec<_>>>();
     let (mut out, mut inlets) =
         (none(), (0..count).map(|_| (0..count).map(|_| None).collect()).collect::<Vec<Vec<_>>>());
@@ -190,7 +195,7 @@ pub(crate) fn connect(mailboxes: &[Arc<Mailbox>]) -> Vec<Handover> {
     parts
         .map(|(me, (out, inlets))| Handover {
             me: me as u16,
-            peers: mailboxes.into(),
+            peers: bells.into(),
             out: out.into(),
             inlets: inlets.into(),
             holds: (0..HOLDS).map(|_| Hold::new(HOLD_BYTES)).collect(),
@@ -235,7 +240,7 @@ impl Handover {
         &mut self,
         ix: SwitchIx,
         classifier: Option<Arc<Classifier>>,
-        reply: Sender<Reply>,
+        reply: Sender<Settled>,
     ) {
         if let Some(Some(switch)) = self.switches.get_mut(ix.0 as usize) {
             switch.change = Some(Change { classifier, reply, since: None });
@@ -286,7 +291,7 @@ impl Handover {
     }
 
     /// Ends changes that lose no order any more. Returns the switch whose steering ended with them.
-    pub(crate) fn settle_changes(&mut self, now: Nanos) -> Option<(Box<Steered>, Sender<Reply>)> {
+    pub(crate) fn settle_changes(&mut self, now: Nanos) -> Option<(Box<Steered>, Sender<Settled>)> {
         if self.changing == 0 {
             return None;
         }
@@ -302,7 +307,7 @@ impl Handover {
                 };
                 let before = std::mem::replace(&mut switch.classifier, classifier);
                 // Who asked may have gone.
-                let _ = change.reply.send(Reply::Classifier(before));
+                let _ = change.reply.send(Settled::Classifier(before));
             }
             self.switches[at] = Some(switch);
         }

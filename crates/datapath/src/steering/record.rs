@@ -7,8 +7,7 @@
 //! word 3   number of the tunnel's end that sent it 16, tunnel id 32
 //! ```
 
-use crate::id::SwitchId;
-use crate::local::SwitchIx;
+use crate::id::{SwitchId, SwitchIx};
 use crate::sys::ring::{Words, Writer};
 use flow::{Packet, PortNo};
 use place::UnitId;

@@ -4,7 +4,7 @@ use super::units::{NOWHERE, UnitBlock};
 use super::{Handover, NO_HOLD, Steered, key, lose};
 use crate::counters::{Count, DropCounts};
 use crate::frames::Frames;
-use crate::local::SwitchIx;
+use crate::id::SwitchIx;
 use crate::steering::record::{self, Label};
 use flow::{Nanos, PortNo};
 use place::{Facts, UnitId};
@@ -190,7 +190,7 @@ impl Handover {
                 && let Some(writer) = writer
             {
                 writer.publish();
-                self.peers[to].tell();
+                self.peers[to].ring();
             }
         }
     }

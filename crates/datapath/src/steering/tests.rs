@@ -6,9 +6,12 @@ use crate::clock::Clock;
 use crate::command::Command;
 use crate::config::Config;
 use crate::event::EventRing;
-use crate::id::PortAt;
-use crate::local::{LocalPort, PortIx, PortShared, Way};
+use crate::id::{PortAt, PortIx};
+use crate::local::{LocalPort, Way};
+use crate::mailbox::Mailbox;
 use crate::quota::Quota;
+use crate::rung::Rungs;
+use crate::shared::PortShared;
 use crate::steering::choosing::Choosing;
 use crate::switch::SwitchShared;
 use crate::worker::Worker;
@@ -146,7 +149,7 @@ impl Host {
     fn new(count: usize) -> Self {
         let clock = Arc::new(Given(AtomicU64::new(1_000_000_000)));
         let events = EventRing::new(64).unwrap();
-        let mailboxes: Vec<_> = (0..count).map(|_| Mailbox::new().unwrap()).collect();
+        let mailboxes: Vec<_> = (0..count).map(|_| Mailbox::new(Rungs::ALL).unwrap()).collect();
         let config = Config { cache_entries: 1024, ..Config::default() };
         let worker = |(number, mailbox): (usize, &Arc<Mailbox>)| {
             let (clock, events) = (Arc::clone(&clock), Arc::clone(&events));
@@ -192,7 +195,9 @@ impl Host {
         let ports = [1, 2]
             .map(|port| PortShared::new(PortAt { switch: SWITCH, port }, 1500, self.workers.len()));
         let classifier = classifier(1024);
-        let mut parts = connect(&self.mailboxes).into_iter();
+        let bells: Vec<_> =
+            self.mailboxes.iter().map(|mailbox| Arc::clone(&mailbox.bell)).collect();
+        let mut parts = connect(&bells).into_iter();
         for worker in 0..self.workers.len() {
             let shared = Arc::clone(&self.switch);
             self.ask(worker, |reply| Command::AddSwitch { ix: IX, shared, reply });
@@ -209,11 +214,7 @@ impl Host {
     }
 
     /// Asks a worker, which answers in its next turn or a later one.
-    fn ask(
-        &mut self,
-        worker: usize,
-        command: impl FnOnce(Sender<Reply>) -> Command,
-    ) -> Receiver<Reply> {
+    fn ask<A>(&mut self, worker: usize, command: impl FnOnce(Sender<A>) -> Command) -> Receiver<A> {
         let (reply, answer) = channel();
         self.mailboxes[worker].command(command(reply));
         self.turn(worker);
@@ -222,7 +223,7 @@ impl Host {
 
     fn turn(&mut self, worker: usize) {
         // So that no one sleeps: there is no other thread to wake it.
-        rustix::io::write(&self.mailboxes[worker].wake, &1u64.to_ne_bytes()).unwrap();
+        self.mailboxes[worker].bell.force();
         self.clock.0.fetch_add(300, Relaxed);
         assert!(self.workers[worker].turn().is_continue());
     }
@@ -383,7 +384,7 @@ fn who_ends_steering_leaves_no_frame_behind() {
     let answers = [0, 1].map(|worker| host.ask(worker, |reply| Command::Unsteer { ix: IX, reply }));
     host.give(300);
     host.rest();
-    assert!(answers.iter().all(|answer| matches!(answer.try_recv(), Ok(Reply::Steered(_)))));
+    assert!(answers.iter().all(|answer| matches!(answer.try_recv(), Ok(Settled::Steered(_)))));
     let seen = host.seen.lock().unwrap();
     assert_eq!((seen.by_worker[0] + seen.by_worker[1], seen.reordered), (600, 0));
     assert!(seen.by_worker[0] >= 300, "{:?}", seen.by_worker);

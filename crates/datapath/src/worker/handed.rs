@@ -3,12 +3,11 @@
 use super::Worker;
 use super::round::Marks;
 use crate::clock::Clock;
-use crate::command::Reply;
 use crate::engine::Engine;
 use crate::frames::Frames;
-use crate::local::SwitchIx;
-use crate::pass::{Done, Work};
-use crate::steering::{Classifier, Handover, Inlet, Label, Release};
+use crate::id::SwitchIx;
+use crate::ladder::{Done, Work};
+use crate::steering::{Classifier, Handover, Inlet, Label, Release, Settled};
 use crate::touch::Touch;
 use flow::Nanos;
 use port::{Drops, RxBatch};
@@ -70,7 +69,7 @@ impl<C: Clock> Worker<C> {
         pass_through(engine, handover);
         while let Some((steered, reply)) = handover.settle_changes(now) {
             // Who asked may have gone; then it ends here.
-            let _ = reply.send(Reply::Steered(steered));
+            let _ = reply.send(Settled::Steered(steered));
         }
     }
 
@@ -79,7 +78,7 @@ impl<C: Clock> Worker<C> {
         &mut self,
         ix: SwitchIx,
         classifier: Option<Arc<Classifier>>,
-        reply: Sender<Reply>,
+        reply: Sender<Settled>,
     ) {
         if let Some(handover) = &mut self.handover {
             handover.change(ix, classifier, reply);
@@ -103,7 +102,7 @@ impl<C: Clock> Worker<C> {
 impl Taken {
     fn marks(&self, begin: u64, released: u64) -> Marks {
         let Self { received, done: Done { at, tx_cycles }, .. } = *self;
-        Marks { begin, received, decided: at.max(received), released, onward: 0, tx_cycles }
+        Marks { begin, received, decided: at.max(received), released, forwarding: 0, tx_cycles }
     }
 }
 
@@ -140,11 +139,10 @@ fn take<C: Clock>(
     *round = Some((end, count));
     let received = engine.clock.cycles();
     engine.touching.set(Touch::Handed);
-    let is_there =
-        engine.world.switch(label.ix).is_some_and(|switch| switch.shared.id == label.switch);
-    let done = match is_there {
-        true => engine.pass(now, &mut frames, label.ix, Work::Tables),
-        false => Done::default(), // it went out of service, and its counters with it
+    let switch = engine.world.switch(label.ix).filter(|switch| switch.shared.id == label.switch);
+    let done = match switch.map(|switch| switch.shared.tables.load()) {
+        Some(tables) => engine.pass(now, &mut frames, (label.ix, &tables), Work::Tables),
+        None => Done::default(), // it went out of service, and its counters with it
     };
     engine.touching.set(Touch::Nothing);
     drop(frames);

@@ -7,16 +7,14 @@ use crate::command::Injected;
 use crate::counters::WorkerBlock;
 use crate::engine::Engine;
 use crate::frames::Frames;
-use crate::local::PortIx;
-use crate::pass::{Done, Work};
+use crate::ladder::{Done, Forwarded, Round, Work};
 use crate::queues::Queue;
+use crate::rung::Rungs;
 use crate::steering::{Arrival, Handover};
 use crate::touch::{QueueIx, Touch};
-use crate::unseen::Onward;
 use flow::Nanos;
-use port::{BODY_MAX, RxBatch, Unread};
+use port::{BODY_MAX, RxBatch, RxQueue, Unread};
 use std::io;
-use std::sync::atomic::Ordering::Relaxed;
 use wire::{DropReason, HEAD_MAX, Offload};
 
 /// Timestamps within a round.
@@ -25,8 +23,8 @@ pub(super) struct Marks {
     pub(super) received: u64,
     pub(super) decided: u64,
     pub(super) released: u64,
-    /// Of the time until it had received: sending what was not read.
-    pub(super) onward: u64,
+    /// Of the time until it had received: forwarding unread frames.
+    pub(super) forwarding: u64,
     /// Of the time until it had decided: sending the others.
     pub(super) tx_cycles: u64,
 }
@@ -38,13 +36,13 @@ impl Marks {
         let rx = self
             .received
             .wrapping_sub(self.begin)
-            .wrapping_sub(self.onward)
+            .wrapping_sub(self.forwarding)
             .wrapping_add(self.released.wrapping_sub(self.decided));
         counters.frames.add(frames as u64);
         counters.batches.add(1);
         counters.cycles_rx.add(rx);
         counters.cycles_pipeline.add(decide.saturating_sub(self.tx_cycles));
-        counters.cycles_tx.add(self.onward + self.tx_cycles);
+        counters.cycles_tx.add(self.forwarding + self.tx_cycles);
     }
 }
 
@@ -65,35 +63,47 @@ impl<C: Clock> Worker<C> {
         self.batch.clear();
         let steered = self.handover.as_ref().is_some_and(|by| by.steers(queue.switch));
         let Queue { rx, shared, switch, .. } = queue;
-        let mut onward = Onward::default();
-        let mut send = |frames: Unread<'_>| {
-            onward = engine.send_unread(now, frames, (shared, *switch));
-            onward.sent
+        let from = (&**shared, *switch);
+        let rungs = if steered { Rungs::PASS } else { self.mailbox.rungs() };
+        let (mut round, mut forwarded) = (None, Forwarded::default());
+        let mut forward = |frames: Unread<'_>| {
+            round = Round::begin(&engine.world, from, now, rungs);
+            if let Some(round) = &round {
+                forwarded = engine.climb_unread(round, frames);
+            }
+            forwarded.frames
         };
         let outcome = match steered {
-            false => rx.rx_onward(&mut self.batch, &mut self.left_out, &mut send),
+            false => rx.rx_onward(&mut self.batch, &mut self.left_out, &mut forward),
             true => rx.rx(&mut self.batch, &mut self.left_out).map(drop),
         };
         let counters = &shared.counters[engine.number];
         counters.rx_drops.take(&mut self.left_out);
         let batch = self.batch.frames().len();
-        let count = onward.sent + batch;
-        // Where all was sent on, no more was received.
-        let received = if count > 0 && batch == 0 { onward.end } else { clock.cycles() };
+        let count = forwarded.frames + batch;
+        // Where all was forwarded, no more was received.
+        let received = if count > 0 && batch == 0 { forwarded.end } else { clock.cycles() };
         let mut end = received;
         if count > 0 {
             let (decided, released) = (received, 0);
-            let mut marks =
-                Marks { begin, received, decided, released, onward: onward.cycles, tx_cycles: 0 };
+            let forwarding = forwarded.cycles;
+            let mut marks = Marks { begin, received, decided, released, forwarding, tx_cycles: 0 };
             if batch > 0 {
                 engine.touching.set(Touch::Pipeline(ix));
-                let Done { at, tx_cycles } =
-                    decide(engine, &mut self.batch, queue, now, self.handover.as_deref_mut());
+                let handover = self.handover.as_deref_mut().filter(|_| steered);
+                let round = round.or_else(|| Round::begin(&engine.world, from, now, rungs));
+                let Done { at, tx_cycles } = match (&round, handover) {
+                    (None, _) => Done::default(),
+                    (Some(round), None) => engine.climb(round, &mut self.batch, &**rx),
+                    (Some(round), Some(handover)) => {
+                        steer(engine, round, (&mut self.batch, &**rx), handover)
+                    }
+                };
                 (marks.decided, marks.tx_cycles) = (at.max(received), tx_cycles);
                 self.mailbox.counters.cache.add(engine.cache.take_counts());
                 engine.touching.set(Touch::Rx(ix));
             }
-            queue.rx.release();
+            rx.release();
             marks.released = clock.cycles();
             end = marks.released;
             marks.count(count, &self.mailbox.counters);
@@ -110,6 +120,7 @@ impl<C: Clock> Worker<C> {
     pub(super) fn packet_out(&mut self, injected: &Injected) {
         let now = self.clock.now();
         let Some(switch) = self.engine.world.switch(injected.ix) else { return };
+        let tables = switch.shared.tables.load();
         let counters = switch.counters(self.engine.number);
         counters.packet_outs.add(1);
         if injected.frame.len() > HEAD_MAX + BODY_MAX {
@@ -121,7 +132,7 @@ impl<C: Clock> Worker<C> {
         counters.drops.add(DropReason::Runt, frames.runts);
         self.engine.touching.set(Touch::PacketOut);
         let work = Work::Actions(&injected.actions);
-        self.engine.pass(now, &mut frames, injected.ix, work);
+        self.engine.pass(now, &mut frames, (injected.ix, &tables), work);
         self.engine.touching.set(Touch::Nothing);
     }
 
@@ -138,68 +149,27 @@ impl<C: Clock> Worker<C> {
     }
 }
 
-/// Takes a received batch to its destinations.
-fn decide<C: Clock>(
-    engine: &mut Engine<C>,
-    batch: &mut RxBatch,
-    queue: &Queue,
-    now: Nanos,
-    handover: Option<&mut Handover>,
-) -> Done {
-    let handover = handover.filter(|handover| handover.steers(queue.switch));
-    if handover.is_none()
-        && let Some(done) = engine.send_unseen(now, batch, queue)
-    {
-        return done;
-    }
-    let (done, whole) = decide_seen(engine, batch, queue, now, handover);
-    whole.map_or(done, |to| engine.send_whole(to, batch, queue))
-}
-
-/// The same by a pass. With a port: all of it leaves there as it came, and nothing was sent.
-fn decide_seen<C: Clock>(
-    engine: &mut Engine<C>,
-    batch: &mut RxBatch,
-    queue: &Queue,
-    now: Nanos,
-    handover: Option<&mut Handover>,
-) -> (Done, Option<PortIx>) {
-    let counters = &queue.shared.counters[engine.number];
-    let mut frames = Frames::default();
-    frames.take(batch, Some(&*queue.rx), queue.shared.at.port);
-    if frames.runts > 0 {
-        counters.rx_drops.add(DropReason::Runt, frames.runts);
-    }
-    if !queue.shared.up.load(Relaxed) {
-        counters.rx_drops.add(DropReason::PortDown, frames.received.frames);
-        return (Done::default(), None);
-    }
-    counters.rx.add(frames.received);
-    match handover {
-        Some(handover) => (decide_steered(engine, &mut frames, queue, now, handover), None),
-        // Its places must be those of the packets.
-        None if frames.runts == 0 => engine.pass_whole(now, &mut frames, queue.switch),
-        None => (engine.pass(now, &mut frames, queue.switch, Work::Tables), None),
-    }
-}
-
-/// Takes to their destinations the frames that are this worker's to process, and hands over the others.
+/// Takes the frames of a steered switch to their destinations that are this worker's to process, and hands over the others.
 #[inline(never)]
-fn decide_steered<C: Clock>(
+fn steer<C: Clock>(
     engine: &mut Engine<C>,
-    frames: &mut Frames<'_>,
-    queue: &Queue,
-    now: Nanos,
+    round: &Round<'_>,
+    (batch, source): (&mut RxBatch, &dyn RxQueue),
     handover: &mut Handover,
 ) -> Done {
-    let Some(switch) = engine.world.switch(queue.switch) else { return Done::default() };
+    let mut frames = Frames::default();
+    if !round.receive(&mut frames, batch, source, engine.number) {
+        return Done::default();
+    }
+    let &Round { switch: ix, now, .. } = round;
+    let Some(switch) = engine.world.switch(ix) else { return Done::default() };
     let drops = &switch.counters(engine.number).drops;
-    let in_port = queue.shared.at.port;
-    handover.sort(frames, Arrival { ix: queue.switch, in_port, now, drops });
+    let in_port = round.from.at.port;
+    handover.sort(&mut frames, Arrival { ix, in_port, now, drops });
     if frames.packets.is_empty() {
         return Done::default();
     }
-    let done = engine.pass(now, frames, queue.switch, Work::Tables);
+    let done = engine.pass(now, &mut frames, (ix, &round.tables), Work::Tables);
     handover.passed();
     pass_through(engine, handover);
     done

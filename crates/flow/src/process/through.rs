@@ -7,7 +7,6 @@
 use super::Workspace;
 use crate::action::PortNo;
 use crate::cache::{Known, Model};
-use crate::config::FragMode;
 use crate::limits::LANES;
 use crate::snapshot::Snapshot;
 use crate::store::{RecordId, tick};
@@ -67,12 +66,15 @@ impl Snapshot {
     /// Where these packets go, which came in by `in_port` without a tunnel id, if they all go where the first one does: they are alike in
     /// all that tables look at. `None` if that is not so or cannot be told, or as above.
     #[inline]
-    pub(crate) fn through_alike<'h>(
+    pub fn through_alike<'h>(
         &self,
         work: &mut Workspace,
         in_port: PortNo,
         heads: impl Iterator<Item = &'h Head> + Clone,
     ) -> Option<Through<'_>> {
+        if let Some((_, None)) = self.blind(work, in_port) {
+            return None;
+        }
         let first = heads.clone().next()?;
         if !self.view.likeness.as_ref()?.holds(heads) {
             return None;
@@ -138,10 +140,8 @@ impl Snapshot {
     #[inline]
     fn leads(&self, entry: RecordId, in_port: PortNo) -> Option<PortNo> {
         let port = self.programs.get(self.line(entry).rule().program).forwards_to?;
-        let admits =
-            self.config.fragments == FragMode::Normal && self.ports.ingress(in_port).is_ok();
         let leaves = port != in_port && self.ports.surely_sends(port);
-        (admits && leaves).then_some(port)
+        (self.admits(in_port) && leaves).then_some(port)
     }
 }
 

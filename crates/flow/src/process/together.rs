@@ -11,7 +11,6 @@ use super::Workspace;
 use super::direct::Same;
 use crate::action::{Output, PortNo};
 use crate::cache::Attempts;
-use crate::config::FragMode;
 use crate::exec::{Leaves, Straight};
 use crate::limits::LANES;
 use crate::snapshot::Snapshot;
@@ -65,10 +64,8 @@ impl Snapshot {
         now: Nanos,
     ) -> Option<Together<'_>> {
         let view = self.view.table(0).filter(|view| view.is_last)?;
-        let admits =
-            self.config.fragments == FragMode::Normal && self.ports.ingress(in_port).is_ok();
         let count = heads.len();
-        if !admits || self.view.is_worth_caching() || !(1..=MOST).contains(&count) {
+        if !self.admits(in_port) || self.view.is_worth_caching() || !(1..=MOST).contains(&count) {
             return None;
         }
         let Workspace { aside, scratch, .. } = work;

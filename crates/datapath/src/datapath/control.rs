@@ -1,11 +1,11 @@
 //! The control thread's handle on one steered switch.
 
-use super::classifier::{ENTRY_FIRST, FCF_FIRST, TooManyMasks};
-use super::options::{Chooser, Haste, SteeringEntry, SteeringError, SteeringOptions, Unmatched};
-use super::units::{ENTRIES_MAX, SteeredUnit};
-use super::{Classifier, Placed, Shared};
-use crate::datapath::Datapath;
+use super::Datapath;
 use crate::id::SwitchId;
+use crate::steering::{
+    Chooser, Classifier, ENTRIES_MAX, ENTRY_FIRST, FCF_FIRST, Haste, Placed, Shared, SteeredUnit,
+    SteeringEntry, SteeringError, SteeringOptions, TooManyMasks, Unmatched,
+};
 use place::{CoreId, CoreTable, Reason, UnitId};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -215,7 +215,7 @@ impl Steering {
 }
 
 fn is_same_but_target(one: &SteeringEntry, other: &SteeringEntry) -> bool {
-    use super::options::Target::Hash;
+    use crate::steering::Target::Hash;
     (one.target == Hash) == (other.target == Hash)
         && SteeringEntry { target: other.target, ..*one } == *other
 }

@@ -1,4 +1,4 @@
-//! One pass: a batch of frames of one source, through its switch, over vlinks through others, out of their ports.
+//! Rung `pass`: each frame through its switch, over vlinks through others, out of their ports.
 //!
 //! Memory is bounded and allocated beforehand (see [`Scratch`]). A call of the pipeline gets as many packets as the list of
 //! waiting frames has room for, in the worst case that its switch's number of ports allows; so no verdict depends on how many
@@ -8,42 +8,22 @@ use crate::clock::Clock;
 use crate::collect::{Collector, copies_allowed};
 use crate::copies::Copies;
 use crate::crossing::Crossings;
+use crate::engine::Engine;
 use crate::event::EventRing;
+use crate::frames::Frames;
 use crate::heads::{Carried, Heads, Parsed, SPARE, Waiting, spare_at, spare_index};
-use crate::local::{LocalPort, LocalSwitch, PortIx, SwitchIx};
-use crate::pending::{HeadAt, Pending};
-use crate::shape::Backlog;
+use crate::id::{PortIx, SwitchIx};
+use crate::local::{LocalPort, LocalSwitch};
+use crate::pending::HeadAt;
+use crate::rung::Rung;
+use crate::scratch::Scratch;
 use crate::touch::Touching;
-use crate::transmit::{Gate, Transmit};
+use crate::transmit::Transmit;
 use arrayvec::ArrayVec;
 use flow::{Action, Cache, Nanos, Packet, PortNo, Snapshot};
-use port::{BATCH, Body, Drops, Sent};
+use port::{BATCH, Body, Sent};
 use std::ops::Range;
-use wire::{Depth, DropReason, Field, Head};
-
-/// A worker's memory for passes, used again and again.
-#[derive(Default)]
-pub(crate) struct Scratch {
-    pub(crate) pending: Pending,
-    pub(crate) heads: Heads,
-    pub(crate) crossings: Crossings,
-    pub(crate) drops: Drops,
-    /// The first of frames that are not read otherwise.
-    pub(crate) first: Head,
-    /// Ports where frames wait beyond the pass.
-    pub(crate) backlog: Backlog,
-}
-
-impl Scratch {
-    /// Forgets the pass under way, after a panic.
-    pub(crate) fn reset(&mut self) {
-        self.pending.reset();
-        self.heads.top = 0;
-        self.crossings.restart();
-        self.drops = Drops::default();
-        self.backlog.look_again();
-    }
-}
+use wire::{Depth, DropReason, Field};
 
 /// What the pipeline does with the batch.
 #[derive(Clone, Copy)]
@@ -119,6 +99,8 @@ pub(crate) struct Pass<'a, 'f, C> {
     pub(crate) worker: usize,
     pub(crate) clock: &'a C,
     pub(crate) now: Nanos,
+    /// Tables of the switch that the batch came in at.
+    pub(crate) tables: &'a Snapshot,
     pub(crate) switches: &'a [Option<LocalSwitch>],
     pub(crate) ports: &'a mut [Option<LocalPort>],
     pub(crate) cache: &'a mut Cache,
@@ -136,39 +118,67 @@ pub(crate) struct Pass<'a, 'f, C> {
     pub(crate) reshaped: bool,
 }
 
+impl<C: Clock> Engine<C> {
+    /// Takes frames, which came in at `switch`, to their destinations.
+    pub(crate) fn pass(
+        &mut self,
+        now: Nanos,
+        frames: &mut Frames<'_>,
+        (switch, tables): (SwitchIx, &Snapshot),
+        work: Work<'_>,
+    ) -> Done {
+        if matches!(work, Work::Tables) {
+            self.took(Rung::Pass, frames.received);
+        }
+        let mut pass = self.begin(now, frames, tables);
+        pass.run(switch, work);
+        pass.done
+    }
+
+    #[inline]
+    pub(super) fn begin<'a, 'f>(
+        &'a mut self,
+        now: Nanos,
+        frames: &'a mut Frames<'f>,
+        tables: &'a Snapshot,
+    ) -> Pass<'a, 'f, C> {
+        let (switches, ports) = self.world.parts();
+        Pass {
+            worker: self.number,
+            clock: &*self.clock,
+            now,
+            tables,
+            switches,
+            ports,
+            cache: &mut self.cache,
+            scratch: &mut self.scratch,
+            parsed: frames.parsed,
+            packets: &mut frames.packets,
+            bodies: &frames.bodies,
+            events: &self.events,
+            touching: &self.touching,
+            done: Done::default(),
+            longest: frames.longest,
+            reshaped: false,
+        }
+    }
+}
+
 impl<C: Clock> Pass<'_, '_, C> {
     /// Takes the whole batch, which came in at `switch`, to its destinations.
-    pub(crate) fn run(&mut self, switch: SwitchIx, work: Work<'_>) {
+    fn run(&mut self, switch: SwitchIx, work: Work<'_>) {
         self.decide(switch, work);
         self.flush();
     }
 
-    /// The same by the tables, but if all frames leave by one port in the order and at the length in which they came, they are left to whoever has them, edited in their places:
-    /// that is the port.
-    pub(crate) fn run_whole(&mut self, switch: SwitchIx) -> Option<PortIx> {
+    /// Takes the batch through the tables. A port, if that `may_be_whole`: all frames leave there as they lie, and none was sent.
+    pub(super) fn run_tables(&mut self, switch: SwitchIx, may_be_whole: bool) -> Option<PortIx> {
         self.decide(switch, Work::Tables);
-        let whole = self.take_whole();
+        let whole = if may_be_whole { self.take_whole() } else { None };
         if whole.is_none() {
             self.flush();
         }
         whole
-    }
-
-    /// What waits is forgotten if it is the whole batch, at one port that takes all of it as it lies.
-    fn take_whole(&mut self) -> Option<PortIx> {
-        let Self { ports, scratch, packets, longest, reshaped: false, .. } = self else {
-            return None;
-        };
-        let port_at = |to: PortIx| ports.get(to.0 as usize)?.as_ref();
-        let chain_at = |to| Some(port_at(to)?.chain);
-        let to = scratch.pending.whole(packets.len(), chain_at)?;
-        let port = port_at(to).filter(|port| port.is_plain() && !port.wants_tunnel_ids)?;
-        if !Gate::of(port).passes_up_to(*longest) {
-            return None;
-        }
-        let port = ports.get_mut(to.0 as usize)?.as_mut()?;
-        scratch.pending.forget(std::mem::take(&mut port.chain));
-        Some(to)
     }
 
     fn decide(&mut self, switch: SwitchIx, work: Work<'_>) {
@@ -254,8 +264,15 @@ impl<C: Clock> Pass<'_, '_, C> {
     /// Calls the pipeline of one switch. Returns how far its packets have been parsed now.
     fn pipeline(&mut self, switch: SwitchIx, input: Input, work: Work<'_>, way: Way) -> Depth {
         let Some(Some(switch)) = self.switches.get(switch.0 as usize) else { return way.depth };
-        let tables = switch.shared.tables.load();
-        let depth = work.depth(&tables).max(way.depth);
+        let loaded;
+        let tables = match input {
+            Input::Batch(_) => self.tables,
+            Input::Crossings(_) => {
+                loaded = switch.shared.tables.load();
+                &**loaded
+            }
+        };
+        let depth = work.depth(tables).max(way.depth);
         self.reshaped |= tables.reshapes_frames() || matches!(work, Work::Actions(_));
         let Scratch { pending, heads, crossings, drops, backlog, .. } = &mut *self.scratch;
         let Heads { spare, top, carried, parsed, users } = heads;
@@ -306,7 +323,7 @@ impl<C: Clock> Pass<'_, '_, C> {
             if depth > way.depth {
                 parse(packets, depth);
             }
-            call(&tables, self.cache, packets, self.now, work, &mut collector);
+            call(tables, self.cache, packets, self.now, work, &mut collector);
         };
         if copies.is_empty() {
             call(&mut packets);

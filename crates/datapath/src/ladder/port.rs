@@ -1,0 +1,47 @@
+//! Rung `port`: the ingress port decides, and no byte of a frame is looked at.
+
+use super::round::{Batch, Round};
+use crate::clock::Clock;
+use crate::engine::Engine;
+use crate::exit::Exit;
+use crate::id::PortIx;
+use flow::PortNo;
+use port::{RxBatch, Sent, Unread};
+
+impl<C: Clock> Engine<C> {
+    /// Forwards unread frames, as many as their destination has room for.
+    #[inline]
+    pub(super) fn port_unread(&mut self, round: &Round<'_>, frames: Unread<'_>) -> Option<Sent> {
+        let (cache, mut direct) = self.direct(round)?;
+        let through = round.tables.through(cache, round.in_port())?;
+        Some(direct.send(round, (&through, cache), frames, None)?.sent)
+    }
+
+    /// Decides and counts a received batch; the caller sends it by the port.
+    #[inline]
+    pub(super) fn port(
+        &mut self,
+        round: &Round<'_>,
+        batch: &Batch,
+        received: &RxBatch,
+    ) -> Option<PortIx> {
+        let through = round.tables.through(&mut self.cache, round.in_port())?;
+        let to = self.exit_of(round, through.port(), batch, received)?;
+        through.count(&self.cache, batch.sum.frames, batch.sum.bytes, round.now);
+        Some(to)
+    }
+
+    /// The switch's port of this number, if the whole batch leaves by it as it lies.
+    #[inline]
+    pub(super) fn exit_of(
+        &self,
+        round: &Round<'_>,
+        number: PortNo,
+        batch: &Batch,
+        received: &RxBatch,
+    ) -> Option<PortIx> {
+        let to = self.world.switch(round.switch)?.ports.get(number)?;
+        let exit = Exit::of_batches(self.world.port(to)?)?;
+        batch.fits(&exit, received).then_some(to)
+    }
+}

@@ -1,0 +1,135 @@
+//! What is true of a batch and of the port it came in by, found once.
+
+use crate::counters::PortBlock;
+use crate::exit::Exit;
+use crate::frames::{ETHERNET_HEADER, Frames};
+use crate::id::SwitchIx;
+use crate::local::World;
+use crate::rung::{Rung, Rungs};
+use crate::shared::PortShared;
+use arc_swap::Guard;
+use flow::{Nanos, PortNo, Snapshot};
+use port::{Lengths, RxBatch, RxQueue, Sent};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use wire::DropReason;
+
+/// One round of a receive queue: its tables are loaded once, for all of its frames.
+pub(crate) struct Round<'a> {
+    pub(crate) tables: Guard<Arc<Snapshot>>,
+    pub(crate) from: &'a PortShared,
+    pub(crate) switch: SwitchIx,
+    pub(crate) now: Nanos,
+    is_up: bool,
+    may: Rungs,
+}
+
+impl<'a> Round<'a> {
+    /// Begins a round of frames that come in `from` a port; `on` are the rungs that are switched on.
+    /// `None`: the switch is out of service.
+    #[inline]
+    pub(crate) fn begin(
+        world: &World,
+        (from, switch): (&'a PortShared, SwitchIx),
+        now: Nanos,
+        on: Rungs,
+    ) -> Option<Self> {
+        let tables = world.switch(switch)?.shared.tables.load();
+        let is_up = from.up.load(Relaxed);
+        let may = match () {
+            () if !is_up => Rungs::PASS,
+            () if !tables.admits(from.at.port) => on.and(Rungs::BY_FRAME),
+            () => on,
+        };
+        Some(Self { tables, from, switch, now, is_up, may })
+    }
+
+    /// Whether the rung may be tried with frames of which nothing is known yet.
+    #[inline]
+    pub(super) fn may(&self, rung: Rung) -> bool {
+        self.may.has(rung)
+    }
+
+    /// Number of the ingress port.
+    #[inline]
+    pub(super) fn in_port(&self) -> PortNo {
+        self.from.at.port
+    }
+
+    /// Counters of the ingress port at a worker.
+    #[inline]
+    pub(super) fn counters(&self, worker: usize) -> &PortBlock {
+        &self.from.counters[worker]
+    }
+
+    /// Finds out what is true of a received batch.
+    #[inline]
+    pub(super) fn batch(&self, received: &RxBatch) -> Batch {
+        let short = received.has_tunnel_ids() || self.may.and(Rungs::BY_BATCH).is_pass();
+        if short {
+            let may = self.may.and(Rungs::BY_FRAME);
+            return Batch { may, sum: Sent::default(), longest: 0 };
+        }
+        let Lengths { bytes, shortest, longest } =
+            received.lengths().unwrap_or_else(|| lengths(received));
+        let has_runts = (shortest as usize) < ETHERNET_HEADER;
+        let may = if has_runts { Rungs::PASS } else { self.may };
+        Batch { may, sum: Sent { frames: received.frames().len() as u64, bytes }, longest }
+    }
+
+    /// Takes a batch apart for rungs that decide frame by frame, and counts it in. False: the port is down, and the frames are lost.
+    #[inline]
+    pub(crate) fn receive<'f>(
+        &self,
+        frames: &mut Frames<'f>,
+        received: &'f mut RxBatch,
+        source: &'f dyn RxQueue,
+        worker: usize,
+    ) -> bool {
+        let counters = self.counters(worker);
+        frames.take(received, Some(source), self.in_port());
+        if frames.runts > 0 {
+            counters.rx_drops.add(DropReason::Runt, frames.runts);
+        }
+        if self.is_up {
+            counters.rx.add(frames.received);
+        } else {
+            counters.rx_drops.add(DropReason::PortDown, frames.received.frames);
+        }
+        self.is_up
+    }
+}
+
+/// What is true of a received batch.
+pub(super) struct Batch {
+    may: Rungs,
+    /// Its frames and bytes.
+    pub(super) sum: Sent,
+    longest: u32,
+}
+
+impl Batch {
+    /// Whether the rung may be tried.
+    #[inline]
+    pub(super) fn may(&self, rung: Rung) -> bool {
+        self.may.has(rung)
+    }
+
+    /// Whether every frame leaves by this exit, as it came.
+    #[inline]
+    pub(super) fn fits(&self, exit: &Exit, received: &RxBatch) -> bool {
+        self.longest <= exit.surely_takes()
+            || received
+                .frames()
+                .iter()
+                .all(|slot| exit.check(&slot.head, &slot.offload, slot.frame_len() as u32).is_ok())
+    }
+}
+
+/// The lengths of a batch whose port did not tell them.
+#[inline]
+fn lengths(received: &RxBatch) -> Lengths {
+    let mut lengths = Lengths::default();
+    received.frames().iter().for_each(|slot| lengths.count(slot.frame_len()));
+    lengths
+}

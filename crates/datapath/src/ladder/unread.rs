@@ -1,0 +1,76 @@
+//! Unread frames on their way from one guest's memory to another's.
+
+use super::round::Round;
+use crate::engine::Engine;
+use crate::exit::Exit;
+use crate::frames::ETHERNET_HEADER;
+use crate::local::{LocalPort, LocalSwitch, Way};
+use crate::touch::{Touch, Touching};
+use flow::{Cache, Through};
+use port::{Sent, Straight, Unread};
+use wire::Pattern;
+
+/// Unread frames that were sent.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Forwarded {
+    pub(crate) frames: usize,
+    /// Time it took, in [`Clock::cycles`](crate::Clock::cycles).
+    pub(crate) cycles: u64,
+    /// When it was over.
+    pub(crate) end: u64,
+}
+
+impl Forwarded {
+    pub(super) fn since(begin: u64, end: u64, sent: Sent) -> Self {
+        Self { frames: sent.frames as usize, cycles: end.wrapping_sub(begin), end }
+    }
+}
+
+/// What sending unread frames needs of the engine beside its cache.
+pub(super) struct Direct<'a> {
+    worker: usize,
+    switch: &'a LocalSwitch,
+    ports: &'a mut [Option<LocalPort>],
+    touching: &'a Touching,
+    in_hand: &'a mut u64,
+}
+
+impl<C> Engine<C> {
+    /// The cache, and the rest that sends unread frames of a round.
+    #[inline]
+    pub(super) fn direct(&mut self, round: &Round<'_>) -> Option<(&mut Cache, Direct<'_>)> {
+        let (switches, ports) = self.world.parts();
+        let switch = switches.get(round.switch.0 as usize)?.as_ref()?;
+        let (touching, in_hand) = (&self.touching, &mut self.in_hand);
+        let direct = Direct { worker: self.number, switch, ports, touching, in_hand };
+        Some((&mut self.cache, direct))
+    }
+}
+
+impl Direct<'_> {
+    /// Sends the first of the frames, up to one that differs from the pattern if there is one, and counts them on their entry and at both ports.
+    pub(super) fn send(
+        &mut self,
+        round: &Round<'_>,
+        (through, cache): (&Through<'_>, &Cache),
+        frames: Unread<'_>,
+        pattern: Option<&Pattern>,
+    ) -> Option<Straight> {
+        let to = self.switch.ports.get(through.port())?;
+        let port = self.ports.get_mut(to.0 as usize)?.as_mut()?;
+        let longest = Exit::of_batches(port)?.surely_takes();
+        let LocalPort { shared, way: Way::Queue(tx), .. } = port else { return None };
+        *self.in_hand = frames.len() as u64;
+        let before = self.touching.replace(Touch::Tx(to));
+        let straight = tx.tx_unread(frames, &(ETHERNET_HEADER..=longest as usize), pattern);
+        self.touching.set(before);
+        *self.in_hand = 0;
+        let sent = straight.sent;
+        if sent.frames > 0 {
+            through.count(cache, sent.frames, sent.bytes, round.now);
+            round.counters(self.worker).rx.add(sent);
+            shared.counters[self.worker].tx.add(sent);
+        }
+        Some(straight)
+    }
+}

@@ -1,0 +1,26 @@
+//! State of one port that the control thread and all workers share.
+
+use crate::counters::{PortBlock, blocks};
+use crate::id::PortAt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32};
+
+/// Name, settings and counters of one port.
+pub(crate) struct PortShared {
+    pub(crate) at: PortAt,
+    /// Longest packet after the Ethernet header and VLAN tags.
+    pub(crate) mtu: AtomicU32,
+    pub(crate) up: AtomicBool,
+    pub(crate) counters: Box<[PortBlock]>,
+}
+
+impl PortShared {
+    pub(crate) fn new(at: PortAt, mtu: u32, workers: usize) -> Arc<Self> {
+        Arc::new(Self {
+            at,
+            mtu: AtomicU32::new(mtu),
+            up: AtomicBool::new(true),
+            counters: blocks(workers),
+        })
+    }
+}
