@@ -65,4 +65,4 @@ pub use switch::{
     TroubleView,
 };
 pub use tls::{Pin, TlsSpec};
-pub use worker::{CacheView, PortLoadView, WorkerView, WorkersView};
+pub use worker::{CacheView, PortLoadView, RungView, WorkerView, WorkersView};

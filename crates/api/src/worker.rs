@@ -32,6 +32,17 @@ pub struct CacheView {
     pub passed_by: u64,
 }
 
+/// Frames that one rung of the ladder took.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct RungView {
+    /// Name of the rung: `port`, `pattern`, `uniform`, `whole` or `pass`.
+    pub rung: String,
+    /// Frames. A large (GSO) frame counts once.
+    pub frames: u64,
+    /// Bytes, Ethernet header included, no FCS.
+    pub bytes: u64,
+}
+
 /// A worker. Cycles are the timestamp counter's.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct WorkerView {
@@ -43,6 +54,8 @@ pub struct WorkerView {
     pub frames: u64,
     /// Frames that other workers received and handed over to it.
     pub taken_over: u64,
+    /// Frames by the rung of the ladder that took them, in the order in which rungs are tried.
+    pub rungs: Vec<RungView>,
     /// Rounds that had frames.
     pub batches: u64,
     /// Polls that found none.

@@ -53,10 +53,9 @@ impl Datapath {
         self.config.bells.clone()
     }
 
-    /// Switches rungs of the ladder on and off: every round that begins after this call goes by them.
+    /// Switches rungs of the ladder on and off, from each worker's next round on. [`Datapath::barrier`] waits for that.
     pub fn set_rungs(&self, rungs: Rungs) {
         self.workers.iter().for_each(|worker| worker.mailbox.set_rungs(rungs));
-        self.barrier();
     }
 
     /// Stops the workers and drops all ports and switches, on this thread.

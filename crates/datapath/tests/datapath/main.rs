@@ -11,6 +11,7 @@ mod line;
 mod many;
 mod queues;
 mod rig;
+mod rungs;
 mod steering;
 mod time;
 mod tunnels;

@@ -15,6 +15,7 @@ use api::{
     FlowId, Forwarding, Listen, PortKind, PortSpec, QueueSpec, RX_QUEUES_MAX, Rules,
     SteeringAccess, SwitchName, SwitchPatch, SwitchSpec, TlsSpec, XdpMode,
 };
+use datapath::{Rung, Rungs};
 use flow::Limits;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -45,6 +46,8 @@ pub struct NodeConfig {
     pub cores: Vec<usize>,
     /// How long a worker polls without finding a frame before it sleeps.
     pub spin: Duration,
+    /// Rungs of the ladder that workers try; `pass` is always among them.
+    pub rungs: Rungs,
     /// Flows that one table of a switch may hold: what a controller can make the node's memory grow to.
     pub flows_per_table: u32,
     /// The log filter, as in `SUIRO_LOG`.
@@ -157,6 +160,7 @@ impl NodeConfig {
             state_dir: DEFAULT_STATE_DIR.into(),
             cores: default_cores(host),
             spin: DEFAULT_SPIN,
+            rungs: Rungs::ALL,
             flows_per_table: Limits::default().entries_per_table,
             log: None,
             tls: None,
@@ -198,6 +202,9 @@ fn read_node(
         state_dir: read_dir(&scope, "state_dir", usize::MAX).unwrap_or(defaults.state_dir),
         cores: read_cores(&scope, host).unwrap_or(defaults.cores),
         spin: scope.number("spin_us", 0..=SPIN_MAX_US).map_or(defaults.spin, Duration::from_micros),
+        rungs: scope
+            .words("rungs", &Rung::ALL.map(Rung::name), Rung::of_name)
+            .map_or(defaults.rungs, |rungs| rungs.into_iter().collect()),
         flows_per_table: scope
             .number("flows_per_table", 1..=u64::from(defaults.flows_per_table))
             .map_or(defaults.flows_per_table, |flows| flows as u32),

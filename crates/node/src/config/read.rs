@@ -159,12 +159,35 @@ impl<'t> Scope<'t> {
         let found = self.string(key)?;
         let value = of(&found.value);
         if value.is_none() {
-            let hint = nearest(&found.value, words)
-                .map_or_else(String::new, |word| format!("did you mean {word:?}? "));
-            let remedy = format!("{hint}choose one of: {}", words.join(", "));
-            self.problem(key, format!("{key} = {:?} is unknown", found.value), remedy);
+            self.unknown_word(key, &found, words);
         }
         value
+    }
+
+    /// A list of words out of a few; `None` when the key is absent.
+    pub fn words<T>(
+        &self,
+        key: &'static str,
+        words: &[&str],
+        of: fn(&str) -> Option<T>,
+    ) -> Option<Vec<T>> {
+        let list = self.strings(key);
+        let word = |found: Located<String>| {
+            let value = of(&found.value);
+            if value.is_none() {
+                self.unknown_word(key, &found, words);
+            }
+            value
+        };
+        self.has(key).then(|| list.into_iter().filter_map(word).collect())
+    }
+
+    fn unknown_word(&self, key: &str, found: &Located<String>, words: &[&str]) {
+        let hint = nearest(&found.value, words)
+            .map_or_else(String::new, |word| format!("did you mean {word:?}? "));
+        let remedy = format!("{hint}choose one of: {}", words.join(", "));
+        let cause = format!("{key} = {:?} is unknown", found.value);
+        self.notes.add(found.line, &self.thing, cause, remedy);
     }
 
     /// True or false.

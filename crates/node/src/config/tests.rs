@@ -51,7 +51,9 @@ fn as_json(config: &Config) -> serde_json::Value {
             "meters": texts(&switch.meters),
         })
     };
-    let NodeConfig { run_dir, state_dir, cores, spin, flows_per_table, log, tls } = &config.node;
+    // Rungs change what a frame costs, not what a store or a client reads.
+    let NodeConfig { run_dir, state_dir, cores, spin, rungs: _, flows_per_table, log, tls } =
+        &config.node;
     serde_json::json!({
         "node": {
             "run_dir": run_dir,
@@ -180,4 +182,18 @@ fn a_ports_queues_have_rates_as_text_or_as_numbers() {
     assert_eq!(shown["rate"], "1G");
     let wanted = serde_json::json!([{"id": 7, "min_rate": "64k", "max_rate": "2500k"}, {"id": 0}]);
     assert_eq!(shown["queue"], wanted);
+}
+
+#[test]
+fn rungs_are_all_when_left_out_and_pass_is_always_among_them() {
+    let of = |line: &str| {
+        Config::parse(&format!("[node]\n{line}"), "f", &host()).map(|config| config.node.rungs)
+    };
+    assert_eq!(of("").unwrap(), Rungs::ALL);
+    assert_eq!(of("rungs = []").unwrap(), Rungs::PASS);
+    let found: Vec<_> = of("rungs = ['uniform', 'port']").unwrap().iter().collect();
+    assert_eq!(found, [Rung::Port, Rung::Uniform, Rung::Pass]);
+    let refused = of("rungs = ['port',\n'patern']").unwrap_err().to_string();
+    let wanted = "f:3: node: rungs = \"patern\" is unknown\n    remedy: did you mean \"pattern\"? choose one of: port, pattern, uniform, whole, pass";
+    assert!(refused.starts_with(wanted), "{refused}");
 }

@@ -282,6 +282,7 @@ fn start_datapath(config: &NodeConfig) -> Result<(Datapath, datapath::Events), R
     let wanted = datapath::Config {
         cores: config.cores.clone(),
         spin: config.spin,
+        rungs: config.rungs,
         ..datapath::Config::default()
     };
     Datapath::start(wanted).map_err(|error| {

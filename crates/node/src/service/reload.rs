@@ -23,8 +23,8 @@ impl Node {
         let _change = self.change.lock().await;
         let tls_before = self.tls();
         self.set_tls(config.node.tls.clone());
-        let (before, now) = (self.facts.config.clone(), config.node.clone());
-        if (NodeConfig { tls: None, ..before }) != (NodeConfig { tls: None, ..now }) {
+        self.datapath.set_rungs(config.node.rungs);
+        if needs_restart(&self.facts.config, &config.node) {
             tracing::warn!("[node] has changed: restart suiro for that to take effect");
         }
         for member in self.directory.all().iter().filter(|member| member.origin == Origin::File) {
@@ -172,6 +172,12 @@ impl Node {
         let _ = self.ports.add(wanted, OnFailure::Keep).await;
         Ok(())
     }
+}
+
+/// Whether anything of `[node]` has changed that only a restart puts in force.
+fn needs_restart(before: &NodeConfig, now: &NodeConfig) -> bool {
+    let with = NodeConfig { tls: now.tls.clone(), rungs: now.rungs, ..before.clone() };
+    with != *now
 }
 
 /// What cannot change on a switch in service: its name, its datapath id, and what its sessions began with.

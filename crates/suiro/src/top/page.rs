@@ -64,8 +64,13 @@ fn cores(rates: &Rates) -> String {
         ">CACHED %",
         ">QUEUES",
         ">RESTARTS",
+        "FRAMES/S BY RUNG",
     ]);
     for worker in &rates.workers {
+        let by_rung = worker
+            .frames_per_s_by_rung
+            .iter()
+            .map(|rate| format!("{}:{}", rate.rung, short(rate.frames_per_s)));
         table.row(vec![
             worker.core.to_string(),
             format!("{:.1}", worker.busy_percent),
@@ -76,6 +81,7 @@ fn cores(rates: &Rates) -> String {
             worker.cache_hits_percent.map_or("-".into(), |share| format!("{share:.1}")),
             worker.queues.to_string(),
             worker.restarts.to_string(),
+            by_rung.collect::<Vec<_>>().join(" "),
         ]);
     }
     table.to_string()

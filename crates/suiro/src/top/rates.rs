@@ -2,7 +2,7 @@
 
 use super::Look;
 use super::queues::{self, QueueLoad};
-use api::{CacheView, DropView, PortLoadView, PortView, Rate, SwitchView, WorkerView};
+use api::{CacheView, DropView, PortLoadView, PortView, Rate, RungView, SwitchView, WorkerView};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -36,10 +36,21 @@ pub struct WorkerRates {
     pub frames_per_round: f64,
     /// Share of the frames that went by the tables whose way was in the flow cache; absent without such frames.
     pub cache_hits_percent: Option<f64>,
+    /// Frames a second by the rung of the ladder that took them; only rungs that took any.
+    pub frames_per_s_by_rung: Vec<RungRate>,
     /// Receive queues served.
     pub queues: usize,
     /// Panics survived since the start.
     pub restarts: u64,
+}
+
+/// Frames that a rung of the ladder took.
+#[derive(Serialize)]
+pub struct RungRate {
+    /// Name of the rung.
+    pub rung: String,
+    /// Frames a second.
+    pub frames_per_s: f64,
 }
 
 /// A switch.
@@ -154,6 +165,7 @@ fn worker_rates(before: &WorkerView, now: &WorkerView, seconds: f64) -> WorkerRa
             0.0
         },
         cache_hits_percent: cache_hits_percent(&before.cache, &now.cache),
+        frames_per_s_by_rung: by_rung(&before.rungs, &now.rungs, seconds),
         queues: now.ports.iter().map(|port| port.rx_queues).sum(),
         restarts: now.restarts,
     }
@@ -164,6 +176,15 @@ fn cache_hits_percent(before: &CacheView, now: &CacheView) -> Option<f64> {
     let frames = all(now).saturating_sub(all(before));
     let hits = now.hits.saturating_sub(before.hits) as f64;
     (frames > 0).then(|| 100.0 * hits / frames as f64)
+}
+
+fn by_rung(before: &[RungView], now: &[RungView], seconds: f64) -> Vec<RungRate> {
+    let rate = |(before, now): (&RungView, &RungView)| RungRate {
+        rung: now.rung.clone(),
+        frames_per_s: per_second(before.frames, now.frames, seconds),
+    };
+    let rates = pairs(before, now, |rung| rung.rung.clone()).map(rate);
+    rates.filter(|rate| rate.frames_per_s > 0.0).collect()
 }
 
 fn switch_rates(

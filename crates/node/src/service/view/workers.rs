@@ -1,8 +1,8 @@
 //! The workers as they are shown.
 
 use crate::service::Node;
-use api::{CacheView, PortLoadView, WorkerView, WorkersView};
-use datapath::WorkerStats;
+use api::{CacheView, PortLoadView, RungView, WorkerView, WorkersView};
+use datapath::{Rung, RungCounters, WorkerStats};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 impl Node {
@@ -27,6 +27,7 @@ impl Node {
             core: stats.core,
             frames: stats.frames,
             taken_over: stats.taken_over,
+            rungs: Rung::ALL.into_iter().zip(stats.rungs).map(view_rung).collect(),
             batches: stats.batches,
             empty_polls: stats.empty_polls,
             sleeps: stats.sleeps,
@@ -45,4 +46,8 @@ impl Node {
 fn view_cache(counts: flow::CacheCounts) -> CacheView {
     let flow::CacheCounts { hits, absent, stale, passed_by } = counts;
     CacheView { hits, absent, stale, passed_by }
+}
+
+fn view_rung((rung, taken): (Rung, RungCounters)) -> RungView {
+    RungView { rung: rung.name().into(), frames: taken.frames, bytes: taken.bytes }
 }
