@@ -4,13 +4,13 @@ use crate::counters::{PortBlock, SwitchBlock};
 use crate::crossing::{Crossing, Crossings, HOPS};
 use crate::event::{EventRing, Punt, places};
 use crate::heads::{Carried, Parsed, SPARE, Waiting, fits, spare_at, spare_index};
-use crate::id::{PortIx, SwitchIx};
+use crate::id::{PortAt, PortIx, SwitchIx};
 use crate::local::{LocalSwitch, Way};
 use crate::packet_in::HeldFrame;
 use crate::pending::{Entry, HeadAt};
 use crate::transmit::Transmit;
 use flow::{Nanos, Packet, PacketIn, PortNo, Sink, Then};
-use port::{BATCH, Sent};
+use port::{BATCH, Body, Drops, Lost, Sent};
 use std::sync::atomic::Ordering::Relaxed;
 use wire::{DropReason, Field, Head};
 
@@ -37,6 +37,8 @@ pub(crate) struct Collector<'c, 'a> {
     pub(crate) now: Nanos,
     pub(crate) switch: &'c LocalSwitch,
     pub(crate) tx: Transmit<'a>,
+    /// What the switch drops.
+    pub(crate) verdicts: &'c mut Drops,
     /// The head of each packet in the call.
     pub(crate) heads: &'c [HeadAt],
     pub(crate) carried: &'c mut [Carried],
@@ -54,26 +56,36 @@ pub(crate) struct Collector<'c, 'a> {
     pub(crate) events: &'c EventRing,
 }
 
-impl Collector<'_, '_> {
+impl<'a> Collector<'_, 'a> {
     fn counters(&self) -> &SwitchBlock {
         self.switch.counters(self.tx.worker)
     }
 
+    /// Ends a packet of the call, or a copy of it, by a verdict of the switch.
     #[cold]
-    fn drop_one(&self, reason: DropReason) {
-        self.counters().drops.add(reason, 1);
+    fn lose_one(&mut self, index: usize, packet: &Packet<'_>, reason: DropReason) {
+        let at = PortAt { switch: self.switch.shared.id, port: packet.in_port() };
+        let body = self.body(self.heads[index]);
+        self.verdicts.at(at).lose(reason, Lost::Frame { head: packet.head.bytes(), body });
     }
 
-    /// Counts a frame that its port was not to receive: the port's loss, not a verdict of the switch (OpenFlow 1.3.5 §7.2.1,
+    /// Ends a packet that its port was not to receive: the port's loss, not a verdict of the switch (OpenFlow 1.3.5 §7.2.1,
     /// `OFPPC_NO_RECV`; §7.3.5.6, `rx_dropped`).
     #[cold]
-    fn refuse(&self, in_port: PortNo) {
+    fn refuse(&mut self, index: usize, packet: &Packet<'_>) {
         let reason = DropReason::PortNoReceive;
-        let port = self.switch.ports.get(in_port);
-        match port.and_then(|ix| self.tx.ports.get(ix.0 as usize)?.as_ref()) {
-            Some(port) => port.shared.counters[self.tx.worker].rx_drops.add(reason, 1),
-            None => self.drop_one(reason),
-        }
+        let port = self.switch.ports.get(packet.in_port());
+        let Some(port) = port.and_then(|ix| self.tx.ports.get(ix.0 as usize)?.as_ref()) else {
+            return self.lose_one(index, packet, reason);
+        };
+        let (body, drops) = (self.body(self.heads[index]), self.tx.drops.at(port.shared.at));
+        drops.lose(reason, Lost::Frame { head: packet.head.bytes(), body });
+        port.shared.counters[self.tx.worker].rx_drops.take(drops);
+    }
+
+    /// The body of a head's frame.
+    fn body(&self, head: HeadAt) -> Body<'a> {
+        self.tx.bodies[usize::from(self.origin(head))]
     }
 
     /// The frame's place while it waits: its own head if nothing more happens to it, else a copy.
@@ -170,14 +182,17 @@ impl Collector<'_, '_> {
     #[inline(never)]
     fn forward_some(
         &mut self,
-        heads: &[HeadAt],
+        first: usize,
         packets: &[&mut Packet<'_>],
         numbers: &[PortNo],
         together: usize,
     ) -> usize {
+        let heads = &self.heads[first..][..packets.len()];
         let number = numbers[0];
         let Some(to) = self.switch.ports.get(number) else {
-            self.counters().drops.add(DropReason::NoPort, together as u64);
+            for (at, packet) in packets[..together].iter().enumerate() {
+                self.lose_one(first + at, packet, DropReason::NoPort);
+            }
             return together;
         };
         let Some(Some(port)) = self.tx.ports.get_mut(to.0 as usize) else { return together };
@@ -218,10 +233,26 @@ impl Collector<'_, '_> {
                     }
                     self.crossings.push(crossing);
                 }
-                Err(reason) => self.count_at(from, |counters| counters.tx_drops.add(reason, 1)),
+                Err(reason) => self.lose_over(from, (head, packet), reason),
             }
         }
         self.count_at(from, |counters| counters.tx.add(sent));
+    }
+
+    /// Ends a frame that does not get over the vlink of port `from`.
+    #[cold]
+    fn lose_over(
+        &mut self,
+        from: PortIx,
+        (head, packet): (HeadAt, &Packet<'_>),
+        reason: DropReason,
+    ) {
+        let body = self.body(head);
+        if let Some(Some(port)) = self.tx.ports.get(from.0 as usize) {
+            let drops = self.tx.drops.at(port.shared.at);
+            drops.lose(reason, Lost::Frame { head: packet.head.bytes(), body });
+            port.shared.counters[self.tx.worker].tx_drops.take(drops);
+        }
     }
 
     /// What a frame meets on a vlink, or why none gets over it.
@@ -270,8 +301,7 @@ impl Collector<'_, '_> {
         if !switch.quota.take(self.now, places) {
             return false;
         }
-        let origin = self.origin(self.heads[index]);
-        let body = self.tx.bodies[usize::from(origin)];
+        let body = self.body(self.heads[index]);
         let parts = (packet.head.bytes(), body);
         let punt = Punt {
             switch: switch.id,
@@ -295,19 +325,21 @@ impl Collector<'_, '_> {
 impl Sink for Collector<'_, '_> {
     fn output(&mut self, index: usize, packet: &Packet<'_>, ports: &[PortNo], then: Then) {
         if ports.is_empty() {
-            return self.drop_one(DropReason::NoDestination);
+            return self.lose_one(index, packet, DropReason::NoDestination);
         }
         let Some(head) = self.keep(index, packet, then) else {
-            return self.counters().drops.add(DropReason::TooManyCopies, ports.len() as u64);
+            return ports
+                .iter()
+                .for_each(|_| self.lose_one(index, packet, DropReason::TooManyCopies));
         };
         for &number in ports {
             let Some(to) = self.switch.ports.get(number) else {
-                self.drop_one(DropReason::NoPort);
+                self.lose_one(index, packet, DropReason::NoPort);
                 continue;
             };
             self.copies[index] += 1;
             if self.copies[index] > self.copies_allowed {
-                self.drop_one(DropReason::TooManyCopies);
+                self.lose_one(index, packet, DropReason::TooManyCopies);
                 continue;
             }
             self.send(to, head, packet);
@@ -323,14 +355,14 @@ impl Sink for Collector<'_, '_> {
         // Together if all leave by one port, else one by one: where short runs end, the processor cannot guess.
         let differ = ports.iter().fold(0, |differ, port| differ | (port ^ ports[0]));
         if differ == 0 {
-            self.forward_some(heads, packets, ports, packets.len());
+            self.forward_some(first, packets, ports, packets.len());
             return;
         }
         let mut at = 0;
         while at < packets.len() {
             at += self.queue_plainly(&heads[at..], &ports[at..]);
             if at < packets.len() {
-                at += self.forward_some(&heads[at..], &packets[at..], &ports[at..], 1);
+                at += self.forward_some(first + at, &packets[at..], &ports[at..], 1);
             }
         }
     }
@@ -339,18 +371,14 @@ impl Sink for Collector<'_, '_> {
         if self.queue_packet_in(index, packet, why) {
             self.counters().packet_ins.add(1);
         } else {
-            self.drop_one(DropReason::PacketInFull);
+            self.lose_one(index, packet, DropReason::PacketInFull);
         }
     }
 
-    fn discard(&mut self, _index: usize, packet: &Packet<'_>, reason: DropReason) {
+    fn lose(&mut self, index: usize, packet: &Packet<'_>, reason: DropReason) {
         match reason {
-            DropReason::PortNoReceive => self.refuse(packet.in_port()),
-            _ => self.drop_one(reason),
+            DropReason::PortNoReceive => self.refuse(index, packet),
+            _ => self.lose_one(index, packet, reason),
         }
-    }
-
-    fn lost(&mut self, _index: usize, reason: DropReason) {
-        self.drop_one(reason);
     }
 }

@@ -1,8 +1,9 @@
 //! What a datapath is started with, and what it can refuse.
 
 use crate::rung::Rungs;
-use port::Bells;
+use port::{Bells, LossTap};
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How to run the workers.
@@ -24,6 +25,8 @@ pub struct Config {
     pub bells: Bells,
     /// Rungs of the ladder that are switched on, until [`crate::Datapath::set_rungs`] says otherwise.
     pub rungs: Rungs,
+    /// Sees every frame that is lost, on the worker that loses it.
+    pub tap: Option<Arc<dyn LossTap>>,
 }
 
 impl Default for Config {
@@ -40,6 +43,7 @@ impl Default for Config {
             packet_in_per_s: 100_000,
             bells: Bells::default(),
             rungs: Rungs::ALL,
+            tap: None,
         }
     }
 }

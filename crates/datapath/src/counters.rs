@@ -48,25 +48,34 @@ impl Default for DropCounts {
 }
 
 impl DropCounts {
-    #[inline]
-    pub(crate) fn add(&self, reason: DropReason, count: u64) {
-        self.0[reason as usize].add(count);
-    }
-
-    /// Moves what a port counted here and leaves it empty.
+    /// Moves what was lost here. It is the only way in: each lost frame has ended in [`Drops::lose`].
     #[inline]
     pub(crate) fn take(&self, drops: &mut Drops) {
         if !drops.is_empty() {
-            drops.iter().for_each(|(reason, count)| self.add(reason, count));
-            *drops = Drops::default();
+            drops.drain(|reason, count| self.0[reason as usize].add(count));
         }
     }
 
     /// Adds the values to `sum`.
-    pub(crate) fn add_to(&self, sum: &mut Drops) {
-        for &reason in DropReason::ALL {
-            sum.add(reason, self.0[reason as usize].get());
-        }
+    pub(crate) fn add_to(&self, sum: &mut DropSums) {
+        sum.0.iter_mut().zip(&self.0).for_each(|(sum, count)| *sum += count.get());
+    }
+}
+
+/// Frames lost, by reason, over several workers.
+pub(crate) struct DropSums([u64; DropReason::ALL.len()]);
+
+impl Default for DropSums {
+    fn default() -> Self {
+        Self([0; DropReason::ALL.len()])
+    }
+}
+
+impl DropSums {
+    /// Reasons with frames, and how many.
+    pub(crate) fn named(&self) -> Vec<(DropReason, u64)> {
+        let all = DropReason::ALL.iter().copied().zip(self.0);
+        all.filter(|&(_, count)| count > 0).collect()
     }
 }
 

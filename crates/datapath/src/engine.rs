@@ -10,6 +10,7 @@ use crate::scratch::Scratch;
 use crate::shape::{Sending, Shaper, dissolve};
 use crate::touch::{Touch, Touching};
 use flow::{Cache, Nanos};
+use port::{LossTap, Lost};
 use std::sync::Arc;
 use wire::DropReason;
 
@@ -45,18 +46,18 @@ pub(crate) struct Engine<C> {
 
 impl<C: Clock> Engine<C> {
     pub(crate) fn new(
-        number: usize,
         cache_of: CacheOf,
         clock: Arc<C>,
         events: Arc<EventRing>,
         counters: Arc<WorkerBlock>,
+        tap: Option<Arc<dyn LossTap>>,
     ) -> Self {
         Self {
-            number,
+            number: usize::from(cache_of.worker),
             clock,
             events,
             world: World::default(),
-            scratch: Scratch::default(),
+            scratch: Scratch::new(tap),
             touching: Touching::default(),
             cache: cache_of.make(),
             in_hand: 0,
@@ -100,8 +101,9 @@ impl<C: Clock> Engine<C> {
             return port.shaper.take();
         };
         if let Some(before) = &mut port.shaper {
-            let lost = next.inherit(before);
-            port.shared.counters[self.number].tx_drops.add(DropReason::QueueFull, lost);
+            let drops = self.scratch.drops.at(port.shared.at);
+            next.inherit(before, drops);
+            port.shared.counters[self.number].tx_drops.take(drops);
         }
         if !next.is_idle() {
             self.scratch.backlog.list(ix, &mut next);
@@ -115,7 +117,9 @@ impl<C: Clock> Engine<C> {
         for port in self.world.ports_mut() {
             port.chain = Chain::default();
             let caught = port.shaper.as_mut().map_or(0, |shaper| shaper.take_in_flight());
-            port.shared.counters[self.number].tx_drops.add(DropReason::WorkerFault, caught);
+            let drops = self.scratch.drops.at(port.shared.at);
+            drops.lose(DropReason::WorkerFault, Lost::Elsewhere(caught));
+            port.shared.counters[self.number].tx_drops.take(drops);
         }
         self.cache = self.cache_of.make();
         self.touching.take()

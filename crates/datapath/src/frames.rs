@@ -2,8 +2,8 @@
 
 use arrayvec::ArrayVec;
 use flow::{Packet, PortNo};
-use port::{BATCH, Body, BodyAt, RxBatch, RxQueue, Sent, Slot};
-use wire::{Depth, Field, HEAD_MAX, Head, Key, Layers, Offload};
+use port::{BATCH, Body, BodyAt, Drops, Lost, RxBatch, RxQueue, Sent, Slot};
+use wire::{Depth, DropReason, Field, HEAD_MAX, Head, Key, Layers, Offload};
 
 /// Shortest frame with an Ethernet header.
 pub(crate) const ETHERNET_HEADER: usize = 14;
@@ -36,12 +36,13 @@ impl Default for Frames<'_> {
 }
 
 impl<'a> Frames<'a> {
-    /// Takes a batch apart, which came in at `in_port`; `source` has the bodies that are not in the batch itself.
+    /// Takes a batch apart, which came in at `in_port`; `source` has the bodies that are not in the batch itself. Loses runts.
     pub(crate) fn take(
         &mut self,
         batch: &'a mut RxBatch,
         source: Option<&'a dyn RxQueue>,
         in_port: PortNo,
+        drops: &mut Drops,
     ) {
         let (mut bytes, mut longest) = (0, 0);
         let tunnels = tunnels(batch);
@@ -61,7 +62,8 @@ impl<'a> Frames<'a> {
             let len = head.bytes().len() + body_len;
             if len < ETHERNET_HEADER {
                 self.runts += 1;
-                self.bodies.pop();
+                let body = self.bodies.pop().unwrap_or_default();
+                drops.lose(DropReason::Runt, Lost::Frame { head: head.bytes(), body });
                 continue;
             }
             (bytes, longest) = (bytes + len as u64, len.max(longest));
@@ -76,6 +78,14 @@ impl<'a> Frames<'a> {
         }
         self.received = Sent { frames: self.packets.len() as u64, bytes };
         self.longest = longest as u32;
+    }
+
+    /// Loses all frames.
+    #[cold]
+    pub(crate) fn lose(&self, reason: DropReason, drops: &mut Drops) {
+        for (packet, &body) in self.packets.iter().zip(&self.bodies) {
+            drops.lose(reason, Lost::Frame { head: packet.head.bytes(), body });
+        }
     }
 
     /// Adds a frame that was received earlier and came in at `in_port`: `head` is filled, and `bytes` are all of the frame.

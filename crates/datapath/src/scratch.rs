@@ -4,16 +4,19 @@ use crate::backlog::Backlog;
 use crate::crossing::Crossings;
 use crate::heads::Heads;
 use crate::pending::Pending;
-use port::Drops;
+use port::{Drops, LossTap};
+use std::sync::Arc;
 use wire::Head;
 
 /// Memory of one worker, whatever the number of its ports.
-#[derive(Default)]
 pub(crate) struct Scratch {
     pub(crate) pending: Pending,
     pub(crate) heads: Heads,
     pub(crate) crossings: Crossings,
+    /// What ports lose.
     pub(crate) drops: Drops,
+    /// What the switch of a call of the pipeline drops.
+    pub(crate) verdicts: Drops,
     /// Head of the first of the unread frames.
     pub(crate) first: Head,
     /// Ports where frames wait beyond the pass.
@@ -21,12 +24,26 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
+    /// Allocates it; `tap` sees what is lost.
+    pub(crate) fn new(tap: Option<Arc<dyn LossTap>>) -> Self {
+        Self {
+            pending: Pending::default(),
+            heads: Heads::default(),
+            crossings: Crossings::default(),
+            drops: Drops::tapped(tap.clone()),
+            verdicts: Drops::tapped(tap),
+            first: Head::default(),
+            backlog: Backlog::default(),
+        }
+    }
+
     /// Forgets the pass under way, after a panic.
     pub(crate) fn reset(&mut self) {
         self.pending.reset();
         self.heads.top = 0;
         self.crossings.restart();
-        self.drops = Drops::default();
+        self.drops.forget();
+        self.verdicts.forget();
         self.backlog.look_again();
     }
 }

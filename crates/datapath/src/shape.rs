@@ -41,11 +41,11 @@ pub(crate) use shared::{PortQueuesShared, QueueShared};
 use api::BitRate;
 use bucket::Credit;
 use flow::Nanos;
-use port::TxFrame;
+use port::{Drops, TxFrame};
 use ring::{Ring, Stored};
 use std::ops::Range;
 use std::sync::Arc;
-use wire::{Gso, Head, segment};
+use wire::{DropReason, Gso, Head, segment};
 
 /// What a queue may hold, in time at its rate. Chosen: as long as a TCP sender across a continent needs to notice; more only adds delay.
 const BACKLOG_MS: u64 = 50;
@@ -283,20 +283,19 @@ impl Shaper {
         first.unwrap_or(now).max(Nanos(now.0 + PAUSE))
     }
 
-    /// Takes over what waits in the shaper that this one follows, queue by queue; returns how many frames found no room.
-    pub(crate) fn inherit(&mut self, before: &mut Shaper) -> u64 {
-        let mut lost = 0;
+    /// Takes over what waits in the shaper that this one follows, queue by queue; loses frames that find no room.
+    pub(crate) fn inherit(&mut self, before: &mut Shaper, drops: &mut Drops) {
         while let Some((from, stored)) = before.pop_any() {
             let lane = self.lane(before.lanes[usize::from(from)].id);
             let into = &mut self.lanes[usize::from(lane)];
-            if into.push(&before.frame(from, &stored), stored.wire_len, self.worker) {
+            let frame = before.frame(from, &stored);
+            if into.push(&frame, stored.wire_len, self.worker) {
                 self.waiting += 1;
             } else {
                 into.shared.counters[self.worker].errors.add(1);
-                lost += 1;
+                drops.lose(DropReason::QueueFull, &frame);
             }
         }
-        lost
     }
 
     /// Frames that a panic caught on their way out.

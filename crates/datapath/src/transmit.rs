@@ -10,11 +10,8 @@ use crate::shape::{Admission, Sending, depart, wire_len};
 use crate::touch::{Touch, Touching};
 use arrayvec::ArrayVec;
 use flow::Nanos;
-use port::{BATCH, Body, Drops, TxFrame};
+use port::{BATCH, Body, Drops, TX_MAX, TxFrame};
 use wire::DropReason;
-
-/// Frames handed to a destination in one call: a batch, and as many again when its frames leave twice.
-const TX_BATCH: usize = 2 * BATCH;
 
 /// What a transmission works on.
 pub(crate) struct Transmit<'a> {
@@ -58,16 +55,17 @@ impl Transmit<'_> {
         let LocalPort { shared, way: Way::Queue(queue), chain, .. } = port else { return };
         let counters = &shared.counters[self.worker];
         let mut waiting = std::mem::take(chain);
-        let mut frames = ArrayVec::<TxFrame<'_>, TX_BATCH>::new();
-        let mut send = |frames: &mut ArrayVec<TxFrame<'_>, TX_BATCH>| {
-            self.touching.set(Touch::Tx(to));
-            counters.tx.add(queue.tx(frames, self.drops));
-            counters.tx_drops.take(self.drops);
+        let mut frames = ArrayVec::<TxFrame<'_>, TX_MAX>::new();
+        let touching = self.touching;
+        let mut send = |frames: &mut ArrayVec<TxFrame<'_>, TX_MAX>, drops: &mut Drops| {
+            touching.set(Touch::Tx(to));
+            counters.tx.add(queue.tx(frames, drops.at(shared.at)));
+            counters.tx_drops.take(drops);
             frames.clear();
         };
         while let Some(places) = self.pending.pop(&mut waiting) {
             if frames.remaining_capacity() < places.len() {
-                send(&mut frames);
+                send(&mut frames, self.drops);
             }
             for place in places {
                 let entry = self.pending.at(place);
@@ -78,15 +76,18 @@ impl Transmit<'_> {
                 if entry.is_counted() {
                     self.users[usize::from(entry.head().0)] -= 1;
                 }
-                match check(exit, &frame) {
-                    Ok(()) => frames.push(frame.to_send(self.bodies, ids)),
-                    Err(reason) => counters.tx_drops.add(reason, 1),
+                let verdict = check(exit, &frame);
+                let frame = frame.to_send(self.bodies, ids);
+                match verdict {
+                    Ok(()) => frames.push(frame),
+                    Err(reason) => self.drops.at(shared.at).lose(reason, &frame),
                 }
             }
         }
         if !frames.is_empty() {
-            send(&mut frames);
+            send(&mut frames, self.drops);
         }
+        counters.tx_drops.take(self.drops);
     }
 
     /// As [`Transmit::flush_port`], for a port with queues: what may not leave now is copied and waits.
@@ -113,11 +114,11 @@ impl Transmit<'_> {
                     self.users[usize::from(entry.head().0)] -= 1;
                 }
                 let lane = entry.lane();
+                let frame = waiting.to_send(self.bodies, ids);
                 if let Err(reason) = check(exit, &waiting) {
-                    departure.lose(shaper.queue(lane), reason, worker);
+                    departure.lose(shaper.queue(lane), reason, &frame, &mut cx);
                     continue;
                 }
-                let frame = waiting.to_send(self.bodies, ids);
                 let wire_len = wire_len(waiting.head, &frame);
                 let mut admission = shaper.admit(lane, &frame, wire_len, now);
                 if admission == Admission::Full {
@@ -138,7 +139,8 @@ impl Transmit<'_> {
                     }
                     Admission::Held => {}
                     Admission::Full => {
-                        departure.lose(shaper.queue(lane), DropReason::QueueFull, worker)
+                        let queue = shaper.queue(lane);
+                        departure.lose(queue, DropReason::QueueFull, &frame, &mut cx);
                     }
                 }
             }

@@ -17,7 +17,7 @@ use crate::queues::{Queue, Queues};
 use crate::steering::Handover;
 use crate::touch::{QueueIx, Touch};
 use flow::Nanos;
-use port::{Bells, Drops, RxBatch, RxQueue};
+use port::{Bells, Drops, Lost, RxBatch, RxQueue};
 use std::any::Any;
 use std::io;
 use std::ops::ControlFlow;
@@ -77,13 +77,13 @@ impl<C: Clock> Worker<C> {
             poller: Poller::new(mailbox.bell.as_fd())?,
             queues: Queues::default(),
             batch: RxBatch::default(),
-            left_out: Drops::default(),
+            left_out: Drops::tapped(config.tap.clone()),
             engine: Engine::new(
-                number,
                 cache_of,
                 Arc::clone(&clock),
                 events,
                 Arc::clone(&mailbox.counters),
+                config.tap.clone(),
             ),
             handover: None,
             serving: None,
@@ -332,7 +332,7 @@ impl<C: Clock> Worker<C> {
     fn recover(&mut self, panic: &(dyn Any + Send)) {
         self.mailbox.counters.restarts.add(1);
         self.mailbox.bell.awake();
-        self.left_out = Drops::default();
+        self.left_out.forget();
         let touch = self.engine.recover();
         self.recover_handed();
         let served = self.serving.take();
@@ -352,7 +352,9 @@ impl<C: Clock> Worker<C> {
     fn count_lost(&mut self, served: Option<QueueIx>) {
         let lost = self.batch.frames().len() as u64 + std::mem::take(&mut self.engine.in_hand);
         if let Some(queue) = served.and_then(|ix| self.queues.get_mut(ix)) {
-            queue.shared.counters[self.engine.number].rx_drops.add(DropReason::WorkerFault, lost);
+            let drops = self.left_out.at(queue.shared.at);
+            drops.lose(DropReason::WorkerFault, Lost::Elsewhere(lost));
+            queue.shared.counters[self.engine.number].rx_drops.take(drops);
         }
     }
 

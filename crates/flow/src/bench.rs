@@ -63,7 +63,7 @@ impl Sink for Swallow {
     fn packet_in(&mut self, index: usize, _: &Packet<'_>, _: PacketIn) {
         self.0 ^= index as u64;
     }
-    fn discard(&mut self, index: usize, _: &Packet<'_>, _: DropReason) {
+    fn lose(&mut self, index: usize, _: &Packet<'_>, _: DropReason) {
         self.0 = self.0.wrapping_add(!index as u64);
     }
 }

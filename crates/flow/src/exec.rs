@@ -309,12 +309,9 @@ impl<'r, 'h, S: Sink> Run<'r, 'h, S> {
     }
 
     fn settle(&mut self) {
-        match (self.trail.told, self.trail.lost) {
-            (true, None) => {}
-            (true, Some(reason)) => self.sink.lost(self.index, reason),
-            (false, reason) => {
-                self.sink.discard(self.index, self.packet, reason.unwrap_or(DropReason::ByRule));
-            }
+        let dropped = (!self.trail.told).then_some(DropReason::ByRule);
+        if let Some(reason) = self.trail.lost.or(dropped) {
+            self.sink.lose(self.index, self.packet, reason);
         }
     }
 }

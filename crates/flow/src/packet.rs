@@ -76,9 +76,7 @@ pub trait Sink {
 
     /// The packet goes to the controller, as it is now.
     fn packet_in(&mut self, index: usize, packet: &Packet<'_>, why: PacketIn);
-    /// The packet's last verdict is a drop.
-    fn discard(&mut self, index: usize, packet: &Packet<'_>, reason: DropReason);
 
-    /// One copy of a packet was lost while another left: no verdict, but a reason to count. At most once a packet.
-    fn lost(&mut self, _index: usize, _reason: DropReason) {}
+    /// The packet, as it is now, is lost, or a copy of it while another left. At most once a packet.
+    fn lose(&mut self, index: usize, packet: &Packet<'_>, reason: DropReason);
 }

@@ -156,7 +156,7 @@ fn admit(
     let mut refuse = |index: usize, packet: &Packet<'_>, reason| {
         if refused & 1 << index == 0 {
             refused |= 1 << index;
-            sink.discard(index, packet, reason);
+            sink.lose(index, packet, reason);
         }
     };
     if snapshot.config.fragments == FragMode::Drop {
@@ -200,11 +200,7 @@ impl<S: Sink> Sink for Shifted<'_, S> {
         self.sink.packet_in(self.start + index, packet, why);
     }
 
-    fn discard(&mut self, index: usize, packet: &Packet<'_>, reason: DropReason) {
-        self.sink.discard(self.start + index, packet, reason);
-    }
-
-    fn lost(&mut self, index: usize, reason: DropReason) {
-        self.sink.lost(self.start + index, reason);
+    fn lose(&mut self, index: usize, packet: &Packet<'_>, reason: DropReason) {
+        self.sink.lose(self.start + index, packet, reason);
     }
 }

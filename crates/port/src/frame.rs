@@ -84,7 +84,7 @@ pub struct TxFrame<'a> {
     pub body: Body<'a>,
     /// What is still to be done to it.
     pub offload: Offload,
-    /// The tunnel's key that rules chose; only for a [`TxQueue::wants_tunnel_ids`], else 0.
+    /// The tunnel's key that rules chose; only for a port that asks for it ([`crate::TxQueue::wants_tunnel_ids`]), else 0.
     pub tunnel_id: u32,
     /// Number of the tunnel's end that rules chose ([`Ends`](crate::Ends)), likewise.
     pub tun_dst: u16,

@@ -35,16 +35,18 @@
 //! * A frame's head is in private memory before anyone parses it. One that nobody parses may go on from where its source has it, compared with a pattern on the way or not ([`RxQueue::rx_onward`], [`TxQueue::tx_unread`]).
 //! * A body is read at most once per destination, by tx, straight into the destination: one copy.
 //! * `RxQueue::release` gives every buffer of the last round back; a round never outlives the next `rx`.
-//! * A frame not sent is counted under one [`wire::DropReason`]; nothing is lost silently.
+//! * A frame ends in one call, [`Drops::lose`], under one [`wire::DropReason`]; nothing is lost silently.
 //! * Threads: an `RxQueue` and a `TxQueue` are used by one worker; [`PortControl`] by the node's control thread. They share only
 //!   file descriptors and atomics.
 
 mod abilities;
 mod af_packet;
 mod af_xdp;
+mod at;
 mod batch;
 mod bypass;
 mod control;
+mod drops;
 mod ends;
 mod error;
 mod ethtool;
@@ -77,9 +79,11 @@ mod vnet;
 mod vxlan;
 
 pub use abilities::{Abilities, abilities};
+pub use at::{PortAt, SwitchId};
 pub use batch::{BATCH, BODY_MAX, BodyAt, Lengths, RxBatch, Slot};
 pub use bypass::{Outlet, OutletFacts};
 pub use control::{Keep, PortControl};
+pub use drops::{Drops, LossTap, Lost};
 pub use ends::{Ends, NoNumber};
 pub use error::{ControlError, OpenError};
 pub use facts::PortFacts;
@@ -92,7 +96,7 @@ pub use netns::{NetnsRef, monitor};
 pub use nic::NicFacts;
 pub use open::{Opener, open};
 pub use opened::OpenPort;
-pub use queue::{Drops, RxQueue, Straight, TxQueue};
+pub use queue::{RxQueue, Straight, TX_MAX, TxQueue};
 pub use settings::put_back;
 pub use spec::{Forwarding, PortKind, PortSpec, SealOn, Tunnel, XdpMode};
 pub use vhost::{Attachment, Role, Unread};

@@ -1,6 +1,7 @@
 //! The two halves of a port's queue.
 
 use crate::batch::{BATCH, BodyAt, RxBatch, Slot};
+use crate::drops::Drops;
 use crate::frame::{Body, Sent, TxFrame};
 use arrayvec::ArrayVec;
 use std::io;
@@ -8,41 +9,6 @@ use std::ops::RangeInclusive;
 use std::os::fd::BorrowedFd;
 use vhost::Unread;
 use wire::{DropReason, Pattern};
-
-/// Frames lost at a port, by reason.
-#[derive(Clone, Debug)]
-pub struct Drops {
-    counts: [u64; DropReason::ALL.len()],
-    /// Something was counted: a look at one word tells a batch without losses from any other.
-    any: bool,
-}
-
-impl Default for Drops {
-    fn default() -> Self {
-        Self { counts: [0; DropReason::ALL.len()], any: false }
-    }
-}
-
-impl Drops {
-    /// Counts `count` frames lost.
-    pub fn add(&mut self, reason: DropReason, count: u64) {
-        self.counts[reason as usize] += count;
-        self.any |= count > 0;
-    }
-
-    /// Whether no frame was lost.
-    pub fn is_empty(&self) -> bool {
-        !self.any
-    }
-
-    /// Reasons with frames, and how many.
-    pub fn iter(&self) -> impl Iterator<Item = (DropReason, u64)> + '_ {
-        DropReason::ALL
-            .iter()
-            .map(|&reason| (reason, self.counts[reason as usize]))
-            .filter(|&(_, count)| count > 0)
-    }
-}
 
 impl Slot {
     /// The frame as it came, to be sent; `source` has the bodies that are not in the batch.
@@ -106,9 +72,12 @@ pub trait RxQueue: Send {
     fn readiness(&self) -> BorrowedFd<'_>;
 }
 
+/// Most frames of one call of [`TxQueue::tx`]: a batch, and as many again when its frames leave twice.
+pub const TX_MAX: usize = 2 * BATCH;
+
 /// The sending half of a port, one for each worker.
 pub trait TxQueue: Send {
-    /// Sends the frames, in order; each frame not sent is counted in `drops`. Returns frames and bytes sent
+    /// Sends the frames, [`TX_MAX`] at most, in order; each frame not sent is lost in `drops`. Returns frames and bytes sent
     /// (a large frame that is segmented counts once, with its own length).
     fn tx(&mut self, frames: &[TxFrame<'_>], drops: &mut Drops) -> Sent;
 
@@ -146,7 +115,7 @@ pub(crate) fn send_each<'a>(
     for frame in frames {
         match send(frame) {
             Ok(()) => sent.count(frame.len()),
-            Err(reason) => drops.add(reason, 1),
+            Err(reason) => drops.lose(reason, frame),
         }
     }
     sent

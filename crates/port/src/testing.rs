@@ -6,8 +6,9 @@
 use crate::batch::{BodyAt, RxBatch};
 pub use crate::vxlan::Decapsulator;
 
+use crate::drops::Drops;
 use crate::frame::{Body, Sent, TxFrame};
-use crate::queue::{Drops, RxQueue, TxQueue};
+use crate::queue::{RxQueue, TxQueue};
 use rustix::event::{EventfdFlags, eventfd};
 use std::collections::VecDeque;
 use std::io;
@@ -157,7 +158,7 @@ impl TxQueue for MemoryTx {
         let mut state = lock(&self.shared);
         for frame in frames {
             if state.room == Some(0) {
-                drops.add(DropReason::TxFull, 1);
+                drops.lose(DropReason::TxFull, frame);
                 continue;
             }
             state.room = state.room.map(|room| room - 1);

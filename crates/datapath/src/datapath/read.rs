@@ -2,13 +2,13 @@
 
 use super::registry::PortEntry;
 use super::{Datapath, Handle};
-use crate::counters::{Count, PortBlock};
+use crate::counters::{Count, DropSums, PortBlock};
 use crate::id::{PortAt, SwitchId};
 use crate::stats::{
     Assignment, PortCounters, PortLoad, RungCounters, StageCycles, SwitchCounters, WorkerStats,
     WorkerTimes,
 };
-use port::{Drops, Sent};
+use port::Sent;
 
 impl Datapath {
     /// A port's counters, over all workers; `None` if it is not in service.
@@ -20,7 +20,7 @@ impl Datapath {
     pub fn switch_counters(&self, switch: SwitchId) -> Option<SwitchCounters> {
         let registry = self.registry();
         let entry = registry.switches.get(&switch)?;
-        let (mut drops, mut counters) = (Drops::default(), SwitchCounters::default());
+        let (mut drops, mut counters) = (DropSums::default(), SwitchCounters::default());
         for block in &entry.shared.counters {
             block.drops.add_to(&mut drops);
             counters.packet_ins += block.packet_ins.get();
@@ -32,7 +32,7 @@ impl Datapath {
                 block.tx_drops.add_to(&mut drops);
             }
         }
-        counters.drops = drops.iter().collect();
+        counters.drops = drops.named();
         Some(counters)
     }
 
@@ -113,7 +113,7 @@ impl Datapath {
 }
 
 fn port_counters(entry: &PortEntry) -> PortCounters {
-    let (mut rx_drops, mut tx_drops) = (Drops::default(), Drops::default());
+    let (mut rx_drops, mut tx_drops) = (DropSums::default(), DropSums::default());
     let sum = |of: fn(&PortBlock) -> Sent| {
         entry.shared.counters.iter().map(of).fold(Sent::default(), |sum, part| Sent {
             frames: sum.frames + part.frames,
@@ -130,7 +130,7 @@ fn port_counters(entry: &PortEntry) -> PortCounters {
         rx_bytes: rx.bytes,
         tx_frames: tx.frames,
         tx_bytes: tx.bytes,
-        rx_drops: rx_drops.iter().collect(),
-        tx_drops: tx_drops.iter().collect(),
+        rx_drops: rx_drops.named(),
+        tx_drops: tx_drops.named(),
     }
 }

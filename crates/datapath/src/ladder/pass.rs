@@ -12,7 +12,7 @@ use crate::engine::Engine;
 use crate::event::EventRing;
 use crate::frames::Frames;
 use crate::heads::{Carried, Heads, Parsed, SPARE, Waiting, spare_at, spare_index};
-use crate::id::{PortIx, SwitchIx};
+use crate::id::{PortAt, PortIx, SwitchIx};
 use crate::local::{LocalPort, LocalSwitch};
 use crate::pending::HeadAt;
 use crate::rung::Rung;
@@ -21,7 +21,7 @@ use crate::touch::Touching;
 use crate::transmit::Transmit;
 use arrayvec::ArrayVec;
 use flow::{Action, Cache, Nanos, Packet, PortNo, Snapshot};
-use port::{BATCH, Body, Sent};
+use port::{BATCH, Body, Lost, Sent};
 use std::ops::Range;
 use wire::{Depth, DropReason, Field};
 
@@ -239,7 +239,7 @@ impl<C: Clock> Pass<'_, '_, C> {
     /// Counts these crossings in at their ports and gives each a head of its own; without a spare one it is lost.
     fn enter(&mut self, switch: SwitchIx, places: Range<usize>) {
         let Some(Some(switch)) = self.switches.get(switch.0 as usize) else { return };
-        let Scratch { heads, crossings, .. } = &mut *self.scratch;
+        let Scratch { heads, crossings, verdicts, .. } = &mut *self.scratch;
         let mut received = Received::default();
         for place in places {
             let crossing = *crossings.at(place);
@@ -254,7 +254,18 @@ impl<C: Clock> Pass<'_, '_, C> {
                 let copy = copy_head(heads, self.packets, crossing.head);
                 crossings.set_head(place, copy.unwrap_or(HeadAt::NONE));
                 if copy.is_none() {
-                    switch.counters(self.worker).drops.add(DropReason::TooManyCopies, 1);
+                    let at = PortAt { switch: switch.shared.id, port: crossing.in_port };
+                    let (head, origin) = match spare_index(crossing.head) {
+                        Some(spare) => (&heads.spare[spare], heads.carried[spare].origin),
+                        None => (
+                            &*self.packets[usize::from(crossing.head.0)].head,
+                            crossing.head.0 as u8,
+                        ),
+                    };
+                    let body = self.bodies[usize::from(origin)];
+                    let lost = Lost::Frame { head: head.bytes(), body };
+                    verdicts.at(at).lose(DropReason::TooManyCopies, lost);
+                    switch.counters(self.worker).drops.take(verdicts);
                 }
             }
         }
@@ -274,7 +285,8 @@ impl<C: Clock> Pass<'_, '_, C> {
         };
         let depth = work.depth(tables).max(way.depth);
         self.reshaped |= tables.reshapes_frames() || matches!(work, Work::Actions(_));
-        let Scratch { pending, heads, crossings, drops, backlog, .. } = &mut *self.scratch;
+        let Scratch { pending, heads, crossings, drops, verdicts, backlog, .. } =
+            &mut *self.scratch;
         let Heads { spare, top, carried, parsed, users } = heads;
         let base = *top;
         let (lent, own) = spare.split_at_mut(base);
@@ -306,6 +318,7 @@ impl<C: Clock> Pass<'_, '_, C> {
             now: self.now,
             switch,
             tx,
+            verdicts,
             heads: places,
             carried,
             parsed,
@@ -330,6 +343,7 @@ impl<C: Clock> Pass<'_, '_, C> {
         } else {
             copies.lend(call);
         }
+        switch.counters(self.worker).drops.take(collector.verdicts);
         depth
     }
 

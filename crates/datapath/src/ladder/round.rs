@@ -1,6 +1,7 @@
 //! What is true of a batch and of the port it came in by, found once.
 
 use crate::counters::PortBlock;
+use crate::engine::Engine;
 use crate::exit::Exit;
 use crate::frames::{ETHERNET_HEADER, Frames};
 use crate::id::SwitchIx;
@@ -76,27 +77,28 @@ impl<'a> Round<'a> {
         let may = if has_runts { Rungs::PASS } else { self.may };
         Batch { may, sum: Sent { frames: received.frames().len() as u64, bytes }, longest }
     }
+}
 
+impl<C> Engine<C> {
     /// Takes a batch apart for rungs that decide frame by frame, and counts it in. False: the port is down, and the frames are lost.
     #[inline]
     pub(crate) fn receive<'f>(
-        &self,
+        &mut self,
+        round: &Round<'_>,
         frames: &mut Frames<'f>,
         received: &'f mut RxBatch,
         source: &'f dyn RxQueue,
-        worker: usize,
     ) -> bool {
-        let counters = self.counters(worker);
-        frames.take(received, Some(source), self.in_port());
-        if frames.runts > 0 {
-            counters.rx_drops.add(DropReason::Runt, frames.runts);
-        }
-        if self.is_up {
+        let counters = &round.from.counters[self.number];
+        let drops = self.scratch.drops.at(round.from.at);
+        frames.take(received, Some(source), round.in_port(), drops);
+        if round.is_up {
             counters.rx.add(frames.received);
         } else {
-            counters.rx_drops.add(DropReason::PortDown, frames.received.frames);
+            frames.lose(DropReason::PortDown, drops);
         }
-        self.is_up
+        counters.rx_drops.take(drops);
+        round.is_up
     }
 }
 

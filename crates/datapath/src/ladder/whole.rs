@@ -30,7 +30,7 @@ impl<C: Clock> Engine<C> {
         source: &dyn RxQueue,
     ) -> Decided {
         let mut frames = Frames::default();
-        if !round.receive(&mut frames, received, source, self.number) {
+        if !self.receive(round, &mut frames, received, source) {
             return Decided::Sent(Done::default());
         }
         // Frames and slots must be the same ones: the batch is sent by its slots.
@@ -50,7 +50,7 @@ impl<C: Clock> Engine<C> {
         if let Some(LocalPort { shared, way: Way::Queue(tx), .. }) = self.world.port_mut(to) {
             let counters = &shared.counters[self.number];
             self.touching.set(Touch::Tx(to));
-            counters.tx.add(tx.tx_received(batch.frames(), source, drops));
+            counters.tx.add(tx.tx_received(batch.frames(), source, drops.at(shared.at)));
             counters.tx_drops.take(drops);
         }
         let at = self.clock.cycles();

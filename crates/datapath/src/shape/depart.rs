@@ -45,7 +45,7 @@ impl Departure<'_> {
             return;
         }
         let before = cx.touching.replace(Touch::Tx(self.ix));
-        let sent = self.queue.tx(frames, cx.drops);
+        let sent = self.queue.tx(frames, cx.drops.at(self.shared.at));
         cx.touching.set(before);
         let counters = &self.shared.counters[cx.worker];
         counters.tx.add(sent);
@@ -53,18 +53,26 @@ impl Departure<'_> {
         queue.counters[cx.worker].count(frames.len() as u64, sent);
     }
 
-    /// Counts a frame of the queue that does not leave.
-    pub(crate) fn lose(&self, queue: &QueueShared, reason: DropReason, worker: usize) {
-        self.shared.counters[worker].tx_drops.add(reason, 1);
-        queue.counters[worker].errors.add(1);
+    /// Ends a frame of the queue that does not leave.
+    #[cold]
+    pub(crate) fn lose(
+        &self,
+        queue: &QueueShared,
+        reason: DropReason,
+        frame: &TxFrame<'_>,
+        cx: &mut Sending<'_>,
+    ) {
+        cx.drops.at(self.shared.at).lose(reason, frame);
+        self.shared.counters[cx.worker].tx_drops.take(cx.drops);
+        queue.counters[cx.worker].errors.add(1);
     }
 }
 
 /// Sends what may leave now, [`TURN`] frames at most, and notes when to look again.
 pub(crate) fn depart(shaper: &mut Shaper, departure: &mut Departure<'_>, cx: &mut Sending<'_>) {
     if let Some(reason) = departure.shut {
-        while let Some((lane, _)) = shaper.pop_any() {
-            departure.lose(shaper.queue(lane), reason, cx.worker);
+        while let Some((lane, stored)) = shaper.pop_any() {
+            departure.lose(shaper.queue(lane), reason, &shaper.frame(lane, &stored), cx);
         }
         return;
     }
@@ -109,9 +117,10 @@ fn send_run(
 /// Sends all that waits, whatever the rates say: the queues are gone.
 pub(crate) fn dissolve(shaper: &mut Shaper, departure: &mut Departure<'_>, cx: &mut Sending<'_>) {
     while let Some((lane, stored)) = shaper.pop_any() {
+        let (queue, frame) = (shaper.queue(lane), shaper.frame(lane, &stored));
         match departure.shut {
-            Some(reason) => departure.lose(shaper.queue(lane), reason, cx.worker),
-            None => departure.send(shaper.queue(lane), &[shaper.frame(lane, &stored)], cx),
+            Some(reason) => departure.lose(queue, reason, &frame, cx),
+            None => departure.send(queue, &[frame], cx),
         }
     }
 }

@@ -75,7 +75,6 @@ pub use options::{
 pub use units::SteeredUnit;
 
 use crate::bell::Bell;
-use crate::counters::DropCounts;
 use crate::id::{SwitchId, SwitchIx};
 use crate::sys::ring::{Reader, Writer, ring};
 use flow::Nanos;
@@ -84,7 +83,7 @@ use port::BATCH;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use units::NOWHERE;
-use wire::{DropReason, Head};
+use wire::Head;
 
 /// Bytes of the ring from one worker to another. Chosen: 4096 small frames or 320 of full size, which a worker at 200 ns each is done
 /// with in 0.8 ms; seven large ones of 64 KiB.
@@ -340,11 +339,6 @@ impl Handover {
         }
         self.passes += 1;
     }
-}
-
-/// Counts a frame lost on its way between workers.
-fn lose(drops: &DropCounts, reason: DropReason) {
-    drops.add(reason, 1);
 }
 
 const _: () = assert!(BATCH <= 64); // a word has a bit for every frame of a batch

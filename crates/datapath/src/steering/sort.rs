@@ -1,24 +1,24 @@
 //! A received batch, sorted: own frames stay in it, others' leave it for rings and holds.
 
 use super::units::{NOWHERE, UnitBlock};
-use super::{Handover, NO_HOLD, Steered, key, lose};
-use crate::counters::{Count, DropCounts};
+use super::{Handover, NO_HOLD, Steered, key};
+use crate::counters::Count;
 use crate::frames::Frames;
 use crate::id::SwitchIx;
 use crate::steering::record::{self, Label};
 use flow::{Nanos, PortNo};
 use place::{Facts, UnitId};
+use port::{Drops, Lost};
 use wire::DropReason;
 use xdp::steer::{Field, Key};
 
 /// Where a batch came in.
-#[derive(Clone, Copy)]
 pub(crate) struct Arrival<'a> {
     pub(crate) ix: SwitchIx,
     pub(crate) in_port: PortNo,
     pub(crate) now: Nanos,
-    /// Of its switch.
-    pub(crate) drops: &'a DropCounts,
+    /// What is lost on the way to other workers.
+    pub(crate) drops: &'a mut Drops,
 }
 
 /// What becomes of a frame.
@@ -31,14 +31,14 @@ enum Way {
 
 impl Handover {
     /// Parses the frames and keeps those that this worker is to process.
-    pub(crate) fn sort(&mut self, frames: &mut Frames<'_>, arrival: Arrival<'_>) {
+    pub(crate) fn sort(&mut self, frames: &mut Frames<'_>, mut arrival: Arrival<'_>) {
         let at = arrival.ix.0 as usize;
         // Taken out, so that rings and switch can be borrowed apart.
         let Some(mut switch) = self.switches.get_mut(at).and_then(Option::take) else { return };
         let mut own = 0_u64;
         let mut told = 0_u64;
         for index in 0..frames.packets.len() {
-            if self.sort_one(&mut switch, frames, index, arrival, &mut told) {
+            if self.sort_one(&mut switch, frames, index, &mut arrival, &mut told) {
                 own |= 1 << index;
             }
         }
@@ -54,7 +54,7 @@ impl Handover {
         switch: &mut Steered,
         frames: &mut Frames<'_>,
         index: usize,
-        arrival: Arrival<'_>,
+        arrival: &mut Arrival<'_>,
         told: &mut u64,
     ) -> bool {
         let (packet, body) = (&mut frames.packets[index], &frames.bodies[index]);
@@ -65,7 +65,7 @@ impl Handover {
             switch.shared.workers[me].unsteered.add(1);
             return true;
         };
-        let way = self.way(switch, arrival, unit, hash);
+        let way = self.way(switch, (arrival.ix, arrival.now), unit, hash);
         let counters = &switch.shared.workers[me];
         let block = &counters.units[unit.0 as usize];
         let label = Label {
@@ -82,6 +82,7 @@ impl Handover {
             block.frames.add(1);
             block.bytes.add(packet.frame_len.into());
         };
+        let lost = Lost::Frame { head: packet.head.bytes(), body: *body };
         match way {
             Way::Own => {
                 switch.units[unit.0 as usize].last = self.passes + 1;
@@ -99,7 +100,7 @@ impl Handover {
                     count(&counters.given[to].frames);
                 } else {
                     dropped(block, &counters.given[to].full);
-                    lose(arrival.drops, DropReason::HandoverFull);
+                    arrival.drops.lose(DropReason::HandoverFull, lost);
                 }
                 false
             }
@@ -107,7 +108,7 @@ impl Handover {
                 if !record::put(&mut self.holds[usize::from(hold)].writer, &label, packet, body) {
                     let place = usize::from(switch.units[unit.0 as usize].place);
                     dropped(block, &counters.given[place].held_out);
-                    lose(arrival.drops, DropReason::HoldFull);
+                    arrival.drops.lose(DropReason::HoldFull, lost);
                 }
                 false
             }
@@ -115,28 +116,34 @@ impl Handover {
     }
 
     /// Where a frame of the unit goes; moves the unit if it is to move and may.
-    fn way(&mut self, switch: &mut Steered, arrival: Arrival<'_>, id: UnitId, hash: u32) -> Way {
+    fn way(
+        &mut self,
+        switch: &mut Steered,
+        (ix, now): (SwitchIx, Nanos),
+        id: UnitId,
+        hash: u32,
+    ) -> Way {
         let index = id.0 as usize;
         let unit = switch.units[index];
         if unit.hold != NO_HOLD {
             return Way::Hold(unit.hold);
         }
         let wish = switch.shared.wish(id);
-        let wanted = wish.place().or_else(|| self.decide(switch, arrival.now, id, hash));
+        let wanted = wish.place().or_else(|| self.decide(switch, now, id, hash));
         // An undecided unit stays where it is, or where it arrives.
         let wanted = wanted.unwrap_or(if unit.place == NOWHERE { self.me } else { unit.place });
         if wanted == unit.place {
             return self.to(unit.place);
         }
         if unit.place == NOWHERE || self.is_through(unit.place, unit.last) {
-            self.settle_at(switch, id, wanted, arrival.now);
+            self.settle_at(switch, id, wanted, now);
             return self.to(wanted);
         }
         if wish.holds()
             && unit.given_up != Some(wish)
             && let Some(hold) = self.free_hold()
         {
-            self.holds[hold].take(arrival.ix, id, arrival.now);
+            self.holds[hold].take(ix, id, now);
             switch.units[index].hold = hold as u8;
             return Way::Hold(hold as u8);
         }

@@ -5,6 +5,7 @@ use super::*;
 use crate::clock::Clock;
 use crate::command::Command;
 use crate::config::Config;
+use crate::counters::DropSums;
 use crate::event::EventRing;
 use crate::id::{PortAt, PortIx};
 use crate::local::{LocalPort, Way};
@@ -250,9 +251,9 @@ impl Host {
     }
 
     fn lost(&self) -> u64 {
-        let mut drops = Drops::default();
+        let mut drops = DropSums::default();
         self.switch.counters.iter().for_each(|block| block.drops.add_to(&mut drops));
-        drops.iter().map(|(_, count)| count).sum()
+        drops.named().iter().map(|(_, count)| count).sum()
     }
 
     fn moves(&self) -> u64 {

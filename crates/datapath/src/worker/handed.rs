@@ -5,14 +5,15 @@ use super::round::Marks;
 use crate::clock::Clock;
 use crate::engine::Engine;
 use crate::frames::Frames;
-use crate::id::SwitchIx;
+use crate::id::{PortAt, SwitchIx};
 use crate::ladder::{Done, Work};
 use crate::steering::{Classifier, Handover, Inlet, Label, Release, Settled};
 use crate::touch::Touch;
 use flow::Nanos;
-use port::{Drops, RxBatch};
+use port::{Lost, RxBatch};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
+use wire::DropReason;
 
 /// What a round took of a ring.
 struct Taken {
@@ -88,12 +89,14 @@ impl<C: Clock> Worker<C> {
     /// After a panic.
     pub(super) fn recover_handed(&mut self) {
         let Some(handover) = self.handover.as_deref_mut() else { return };
-        let (engine, mut drops) = (&self.engine, Drops::default());
+        let engine = &mut self.engine;
         handover.recover(|label, frames| {
             let switch = engine.world.switch(label.ix);
             if let Some(switch) = switch.filter(|switch| switch.shared.id == label.switch) {
-                drops.add(wire::DropReason::WorkerFault, frames);
-                switch.counters(engine.number).drops.take(&mut drops);
+                let at = PortAt { switch: label.switch, port: label.in_port };
+                let drops = engine.scratch.verdicts.at(at);
+                drops.lose(DropReason::WorkerFault, Lost::Elsewhere(frames));
+                switch.counters(engine.number).drops.take(drops);
             }
         });
     }

@@ -7,13 +7,14 @@ use crate::command::Injected;
 use crate::counters::WorkerBlock;
 use crate::engine::Engine;
 use crate::frames::Frames;
+use crate::id::PortAt;
 use crate::ladder::{Done, Forwarded, Round, Work};
 use crate::queues::Queue;
 use crate::rung::Rungs;
 use crate::steering::{Arrival, Handover};
 use crate::touch::{QueueIx, Touch};
 use flow::Nanos;
-use port::{BODY_MAX, RxBatch, RxQueue, Unread};
+use port::{BODY_MAX, Lost, RxBatch, RxQueue, Unread};
 use std::io;
 use wire::{DropReason, HEAD_MAX, Offload};
 
@@ -65,6 +66,7 @@ impl<C: Clock> Worker<C> {
         let Queue { rx, shared, switch, .. } = queue;
         let from = (&**shared, *switch);
         let rungs = if steered { Rungs::PASS } else { self.mailbox.rungs() };
+        self.left_out.at(shared.at);
         let (mut round, mut forwarded) = (None, Forwarded::default());
         let mut forward = |frames: Unread<'_>| {
             round = Round::begin(&engine.world, from, now, rungs);
@@ -123,13 +125,16 @@ impl<C: Clock> Worker<C> {
         let tables = switch.shared.tables.load();
         let counters = switch.counters(self.engine.number);
         counters.packet_outs.add(1);
+        let at = PortAt { switch: injected.switch, port: injected.in_port };
+        let drops = self.engine.scratch.verdicts.at(at);
         if injected.frame.len() > HEAD_MAX + BODY_MAX {
-            return counters.drops.add(DropReason::TooBig, 1);
+            drops.lose(DropReason::TooBig, Lost::bytes(&injected.frame));
+            return counters.drops.take(drops);
         }
         fill(&mut self.batch, &injected.frame, injected.offload);
         let mut frames = Frames::default();
-        frames.take(&mut self.batch, None, injected.in_port);
-        counters.drops.add(DropReason::Runt, frames.runts);
+        frames.take(&mut self.batch, None, injected.in_port, drops);
+        counters.drops.take(drops);
         self.engine.touching.set(Touch::PacketOut);
         let work = Work::Actions(&injected.actions);
         self.engine.pass(now, &mut frames, (injected.ix, &tables), work);
@@ -158,14 +163,14 @@ fn steer<C: Clock>(
     handover: &mut Handover,
 ) -> Done {
     let mut frames = Frames::default();
-    if !round.receive(&mut frames, batch, source, engine.number) {
+    if !engine.receive(round, &mut frames, batch, source) {
         return Done::default();
     }
     let &Round { switch: ix, now, .. } = round;
     let Some(switch) = engine.world.switch(ix) else { return Done::default() };
-    let drops = &switch.counters(engine.number).drops;
-    let in_port = round.from.at.port;
+    let (in_port, drops) = (round.from.at.port, engine.scratch.verdicts.at(round.from.at));
     handover.sort(&mut frames, Arrival { ix, in_port, now, drops });
+    switch.counters(engine.number).drops.take(drops);
     if frames.packets.is_empty() {
         return Done::default();
     }

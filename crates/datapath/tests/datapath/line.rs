@@ -302,7 +302,7 @@ impl TxQueue for Tx {
         match fault {
             Some(Fault::TxPanics) => panic!("tx of the double"),
             Some(Fault::TxFull) => {
-                drops.add(DropReason::TxFull, frames.len() as u64);
+                frames.iter().for_each(|frame| drops.lose(DropReason::TxFull, frame));
                 return Sent::default();
             }
             _ => {}

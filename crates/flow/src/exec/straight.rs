@@ -186,7 +186,7 @@ fn tell<S: Sink>(
         }
         Leaves::Nowhere(reason) => {
             let sink = leaving.otherwise(packets, which.clone());
-            which.for_each(|index| sink.discard(index, packets[index], reason));
+            which.for_each(|index| sink.lose(index, packets[index], reason));
         }
     }
 }

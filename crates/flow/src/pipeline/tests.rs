@@ -28,7 +28,7 @@ impl Sink for Ports {
         self.0[index] = Some(ports[0]);
     }
     fn packet_in(&mut self, _: usize, _: &Packet<'_>, _: PacketIn) {}
-    fn discard(&mut self, _: usize, _: &Packet<'_>, reason: DropReason) {
+    fn lose(&mut self, _: usize, _: &Packet<'_>, reason: DropReason) {
         assert_eq!(reason, DropReason::NoMatch);
     }
 }

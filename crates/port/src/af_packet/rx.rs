@@ -1,13 +1,14 @@
 //! Receiving from a packet socket, and putting back the VLAN tag that the kernel took out.
 
 use crate::batch::{BODIES, RxBatch, Slot};
-use crate::queue::{Drops, RxQueue};
+use crate::drops::{Drops, Lost};
+use crate::queue::RxQueue;
 use crate::sys::packet::{self, AuxData, Received};
 use crate::vnet;
 use arrayvec::ArrayVec;
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use wire::{DropReason, PartialChecksum};
+use wire::{DropReason, HEAD_MAX, PartialChecksum};
 
 /// The tag was taken out; its type is in `vlan_tpid`.
 const VLAN_VALID: u32 = 0x10;
@@ -33,7 +34,8 @@ impl PacketRx {
     fn count_kernel_drops(&mut self, drops: &mut Drops) -> io::Result<()> {
         self.rounds = self.rounds.wrapping_add(1);
         if self.rounds.is_multiple_of(ROUNDS_PER_LOOK) {
-            drops.add(DropReason::RxFull, packet::take_drops(&self.socket)?.into());
+            let full = packet::take_drops(&self.socket)?.into();
+            drops.lose(DropReason::RxFull, Lost::Elsewhere(full));
         }
         Ok(())
     }
@@ -75,7 +77,7 @@ impl RxQueue for PacketRx {
                     slots.swap(kept, index);
                     kept += 1;
                 }
-                Err(reason) => drops.add(reason, 1),
+                Err(reason) => drops.lose(reason, Lost::slot(&slots[index])),
             }
         }
         batch.advance(kept);
@@ -87,14 +89,17 @@ impl RxQueue for PacketRx {
     }
 }
 
-/// Makes a slot of what was received into it.
+/// Makes a slot of what was received into it; on refusal the slot has the bytes that came.
 fn take(slot: &mut Slot, header: &[u8; vnet::LEN], received: &Received) -> Result<(), DropReason> {
+    let len = received.len.saturating_sub(vnet::LEN);
+    slot.filled(len.min(HEAD_MAX + slot.buffer.len()));
     if received.truncated {
         return Err(DropReason::TooBig);
     }
-    let len = received.len.checked_sub(vnet::LEN).ok_or(DropReason::BadSource)?;
+    if received.len < vnet::LEN {
+        return Err(DropReason::BadSource);
+    }
     slot.offload = vnet::decode(header, len).map_err(|_| DropReason::BadSource)?;
-    slot.filled(len);
     put_tag_back(slot, &received.aux)
 }
 

@@ -1,10 +1,11 @@
 //! Sending through a packet socket, many frames in one call.
 
 use crate::batch::BODIES;
+use crate::drops::Drops;
 use crate::frame::{Sent, TxFrame};
 use crate::gather::{Parts, gather, is_scattered, lacks_uso, reason};
 use crate::plain::{self, Room, Scratch};
-use crate::queue::{Drops, TxQueue, send_each};
+use crate::queue::{TxQueue, send_each};
 use crate::sys::packet;
 use crate::sys::parts::Part;
 use crate::vnet;
@@ -69,7 +70,7 @@ impl PacketTx {
                 Err(error) => {
                     match self.retry(queued[next].0, &error) {
                         Ok(()) => sent.count(queued[next].0.len()),
-                        Err(reason) => drops.add(reason, 1),
+                        Err(reason) => drops.lose(reason, queued[next].0),
                     }
                     next += 1;
                 }

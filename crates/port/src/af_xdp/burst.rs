@@ -5,9 +5,11 @@
 //! A driver takes XDP frames or does not (a veth takes them while its other end has an XDP program or GRO), and the kernel tells
 //! which only when it is tried. So it is tried; a burst that is refused leaves by the socket, in its place.
 
+use crate::drops::{Drops, Lost};
 use crate::frame::{Sent, TxFrame};
 use crate::plain::{self, Room};
-use crate::queue::{Drops, TxQueue};
+use crate::queue::TxQueue;
+use arrayvec::ArrayVec;
 use rustix::io::Errno;
 use std::error::Error;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
@@ -161,11 +163,11 @@ impl BurstTx {
         let mut transmitter = self.way.transmitter.try_lock().ok()?;
         transmitter.clear();
         let mut burst = Burst { transmitter: &mut transmitter, exit: self.way.exit };
-        let (mut put, mut unfit) = (Sent::default(), 0);
+        let (mut put, mut unfit) = (Sent::default(), ArrayVec::<&TxFrame<'_>, BURST_MAX>::new());
         for frame in frames {
             match plain::send(frame, SLOT_BYTES, &mut burst) {
                 Ok(()) => put.count(frame.len()),
-                Err(_) => unfit += 1,
+                Err(_) => unfit.push(frame),
             }
         }
         let began = Instant::now();
@@ -180,8 +182,8 @@ impl BurstTx {
             Outcome::Sent(taken) => {
                 self.next_pause = PAUSE_MIN;
                 let went = put.without(put.frames.saturating_sub(taken.into()));
-                drops.add(DropReason::BadOffload, unfit);
-                drops.add(DropReason::TxError, put.frames - went.frames);
+                unfit.iter().for_each(|&frame| drops.lose(DropReason::BadOffload, frame));
+                drops.lose(DropReason::TxError, Lost::Elsewhere(put.frames - went.frames));
                 Some(went)
             }
             Outcome::Refused(_) => {

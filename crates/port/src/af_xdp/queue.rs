@@ -1,9 +1,10 @@
 //! Receiving from and sending to an AF_XDP socket.
 
 use crate::batch::{BATCH, BodyAt, RxBatch, Slot};
+use crate::drops::{Drops, Lost};
 use crate::frame::{Body, Sent, TxFrame};
 use crate::plain::{self, Room};
-use crate::queue::{Drops, RxQueue, TxQueue};
+use crate::queue::{RxQueue, TxQueue};
 use crate::sys::xsk::{Flushed, RxFrame, XskRx, XskTx};
 use arrayvec::ArrayVec;
 use rustix::io::Errno;
@@ -55,8 +56,8 @@ impl XdpRx {
         let unfilled = stats.rx_fill_ring_empty_descs.unwrap_or(0).min(stats.rx_dropped);
         let full = (stats.rx_ring_full.unwrap_or(0) + unfilled).max(self.seen.full);
         let too_big = (stats.rx_dropped - unfilled).max(self.seen.too_big);
-        drops.add(DropReason::RxFull, full - self.seen.full);
-        drops.add(DropReason::TooBig, too_big - self.seen.too_big);
+        drops.lose(DropReason::RxFull, Lost::Elsewhere(full - self.seen.full));
+        drops.lose(DropReason::TooBig, Lost::Elsewhere(too_big - self.seen.too_big));
         self.seen = Seen { full, too_big };
         match sockopt::socket_error(self.socket.fd())? {
             Err(Errno::NETDOWN) => Err(Errno::NODEV.into()),
@@ -134,7 +135,7 @@ impl XdpTx {
     /// What the kernel would not take at once counts as lost, though it goes out, late, if the interface comes back; nothing is queued behind it.
     fn send(&mut self, frames: &[TxFrame<'_>], drops: &mut Drops, sent: &mut Sent) {
         if let Some(error) = self.socket.retry() {
-            drops.add(reason(error), frames.len() as u64);
+            frames.iter().for_each(|frame| drops.lose(reason(error), frame));
             return;
         }
         self.socket.reclaim();
@@ -146,8 +147,8 @@ impl XdpTx {
                 result = self.queue(frame);
             }
             match result {
-                Ok(descriptors) => queued.push(frame.len(), descriptors),
-                Err(reason) => drops.add(reason, 1),
+                Ok(descriptors) => queued.push(frame, descriptors),
+                Err(reason) => drops.lose(reason, frame),
             }
         }
         self.settle(&mut queued, drops, sent);
@@ -161,33 +162,37 @@ impl XdpTx {
     }
 
     /// Flushes, and tells sent frames from lost ones.
-    fn settle(&mut self, queued: &mut Queued, drops: &mut Drops, sent: &mut Sent) {
+    fn settle(&mut self, queued: &mut Queued<'_>, drops: &mut Drops, sent: &mut Sent) {
         let Flushed { refused, left } = self.socket.flush();
         self.socket.reclaim();
         let (left, error) = left.unwrap_or((0, Errno::AGAIN));
         let taken = std::mem::take(&mut queued.descriptors).saturating_sub(left);
         let mut flushed = Sent::default();
-        for (len, end) in queued.frames.drain(..) {
-            if end <= taken { flushed.count(len) } else { drops.add(reason(error), 1) }
+        for (frame, end) in queued.frames.drain(..) {
+            if end <= taken {
+                flushed.count(frame.len());
+            } else {
+                drops.lose(reason(error), frame);
+            }
         }
         let went = flushed.without(refused.into());
-        drops.add(DropReason::TxError, flushed.frames - went.frames);
+        drops.lose(DropReason::TxError, Lost::Elsewhere(flushed.frames - went.frames));
         sent.add(went);
     }
 }
 
 /// What was put into the ring since the last flush.
 #[derive(Default)]
-struct Queued {
-    /// Each frame's length, and the number of descriptors up to and including its own.
-    frames: ArrayVec<(usize, u32), BATCH>,
+struct Queued<'f> {
+    /// Each frame, and the number of descriptors up to and including its own.
+    frames: ArrayVec<(&'f TxFrame<'f>, u32), BATCH>,
     descriptors: u32,
 }
 
-impl Queued {
-    fn push(&mut self, len: usize, descriptors: u32) {
+impl<'f> Queued<'f> {
+    fn push(&mut self, frame: &'f TxFrame<'f>, descriptors: u32) {
         self.descriptors += descriptors;
-        self.frames.push((len, self.descriptors));
+        self.frames.push((frame, self.descriptors));
     }
 }
 

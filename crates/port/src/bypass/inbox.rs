@@ -1,9 +1,10 @@
 //! What a TAP was to give to the kernel, and is a tunnel's.
 
 use super::{Door, Place};
+use crate::drops::Drops;
 use crate::frame::{Sent, TxFrame};
 use crate::mailbox::Mailbox;
-use crate::queue::Drops;
+use crate::queue::TX_MAX;
 use crate::underlay::Underlay;
 use std::collections::HashMap;
 use std::io;
@@ -116,6 +117,8 @@ struct Open {
     is_closed: bool,
     /// As they came to the TAP.
     frames: Sent,
+    /// Indices of the frames in the call, as bits.
+    indices: u128,
 }
 
 impl Sorter {
@@ -133,26 +136,26 @@ impl Sorter {
         let inboxes = self.place.inboxes.load_full();
         let mut sent = Sent::default();
         for (index, frame) in frames.iter().enumerate() {
-            let left = frames.len() - index;
-            if !inboxes.of.is_empty() && self.take(&inboxes, (frame, left), (&mut sent, drops)) {
+            if !inboxes.of.is_empty() && self.take(&inboxes, (frames, index), (&mut sent, drops)) {
                 continue;
             }
             match send(frame) {
                 Ok(()) => sent.count(frame.len()),
-                Err(reason) => drops.add(reason, 1),
+                Err(reason) => drops.lose(reason, frame),
             }
         }
-        self.hand_over((&mut sent, drops));
+        self.hand_over(frames, (&mut sent, drops));
         sent
     }
 
-    /// Whether the frame, the first of so many, goes to a tunnel; else it is the kernel's.
+    /// Whether the frame at this index goes to a tunnel; else it is the kernel's.
     fn take(
         &mut self,
         inboxes: &Inboxes,
-        (frame, left): (&TxFrame<'_>, usize),
+        (frames, index): (&[TxFrame<'_>], usize),
         (sent, drops): (&mut Sent, &mut Drops),
     ) -> bool {
+        let (frame, left) = (&frames[index], frames.len() - index);
         let Some(datagram) = Datagram::find(frame.head, frame.len(), &frame.offload) else {
             return false;
         };
@@ -163,7 +166,7 @@ impl Sorter {
         }
         let len = datagram.payload.len();
         if !self.open.as_ref().is_some_and(|open| open.takes(whose, &datagram)) {
-            self.hand_over((sent, drops));
+            self.hand_over(frames, (sent, drops));
             self.open = Some(Open::new(whose, &datagram, lanes, left));
         }
         let Some(open) = &mut self.open else { return false };
@@ -174,16 +177,20 @@ impl Sorter {
             open.arrival.bytes.truncate(at);
             return false;
         }
-        open.add(frame, len, datagram.segment);
+        open.add((frame, index), len, datagram.segment);
         true
     }
 
     /// Gives what is together to its tunnel: only then is it sent.
-    fn hand_over(&mut self, (sent, drops): (&mut Sent, &mut Drops)) {
+    fn hand_over(&mut self, frames: &[TxFrame<'_>], (sent, drops): (&mut Sent, &mut Drops)) {
         let Some(open) = self.open.take().filter(|open| open.frames.frames > 0) else { return };
-        match open.inbox.push(open.arrival) {
-            Ok(()) => sent.add(open.frames),
-            Err(_) => drops.add(DropReason::TxFull, open.frames.frames),
+        let Open { inbox, arrival, frames: count, indices, .. } = open;
+        match inbox.push(arrival) {
+            Ok(()) => sent.add(count),
+            Err(_) => {
+                let lost = frames.iter().enumerate().filter(|(at, _)| indices >> at & 1 == 1);
+                lost.for_each(|(_, frame)| drops.lose(DropReason::TxFull, frame));
+            }
         }
     }
 }
@@ -195,7 +202,8 @@ impl Open {
         let inbox = inboxes[usize::from(port) % inboxes.len()].clone();
         let bytes = Vec::with_capacity((count * datagram.payload.len()).min(RUN_BYTES));
         let arrival = Arrival { bytes, segment: 0, ds, from };
-        Self { inbox, whose, port, arrival, first: 0, is_closed: false, frames: Sent::default() }
+        let frames = Sent::default();
+        Self { inbox, whose, port, arrival, first: 0, is_closed: false, frames, indices: 0 }
     }
 
     /// Whether a datagram may follow.
@@ -213,7 +221,7 @@ impl Open {
     }
 
     /// One more is there, or a large one, which comes first and alone.
-    fn add(&mut self, frame: &TxFrame<'_>, len: usize, segment: usize) {
+    fn add(&mut self, (frame, index): (&TxFrame<'_>, usize), len: usize, segment: usize) {
         match self.frames.frames {
             0 => {
                 self.first = len;
@@ -226,8 +234,11 @@ impl Open {
             }
         }
         self.frames.count(frame.len());
+        self.indices |= 1 << index;
     }
 }
+
+const _: () = assert!(TX_MAX <= u128::BITS as usize); // a bit for each frame of a call
 
 /// Whose a datagram says that it is.
 fn whose(head: &[u8], datagram: &Datagram) -> Option<Whose> {

@@ -2,11 +2,12 @@
 
 use crate::batch::{BATCH, BODIES, BodyAt, RxBatch, Slot};
 use crate::bypass::{Door, Injected, Sorter};
+use crate::drops::{Drops, Lost};
 use crate::frame::{Body, Sent, TxFrame};
 use crate::gather::{gather, is_scattered, lacks_uso, reason};
 use crate::mailbox::{Mailbox, Turns};
 use crate::plain::{self, Room, Scratch};
-use crate::queue::{Drops, RxQueue, TxQueue};
+use crate::queue::{RxQueue, TxQueue};
 use crate::sys::parts::{self, Part};
 use crate::vnet;
 use rustix::event::epoll;
@@ -72,14 +73,12 @@ impl TapRx {
             Err(Errno::AGAIN | Errno::INTR) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
+        slot.filled(len.saturating_sub(vnet::LEN));
         let Some(len) = len.checked_sub(vnet::LEN) else {
             return Ok(Some(Err(DropReason::BadSource)));
         };
         let decoded = vnet::decode(&header, len).map_err(|_| DropReason::BadSource);
-        Ok(Some(decoded.map(|offload| {
-            slot.filled(len);
-            slot.offload = offload;
-        })))
+        Ok(Some(decoded.map(|offload| slot.offload = offload)))
     }
 }
 
@@ -96,7 +95,7 @@ impl RxQueue for TapRx {
                     batch.advance(1);
                     received += 1;
                 }
-                Some(Err(reason)) => drops.add(reason, 1),
+                Some(Err(reason)) => drops.lose(reason, Lost::slot(slot)),
             }
         }
         // Behind these there is always room for as many, so neither keeps the other waiting.

@@ -6,8 +6,9 @@
 use super::announce;
 use super::header;
 use crate::batch::{BODY_MAX, BodyAt, Lengths, RxBatch, Slot as RxSlot};
+use crate::drops::{Drops, Lost};
 use crate::frame::Body;
-use crate::queue::{Drops, RxQueue};
+use crate::queue::RxQueue;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -134,7 +135,7 @@ fn take(
     onward: &mut Onward<'_>,
 ) -> Result<usize, Fault> {
     let Some(ring) = contents.ring() else {
-        drops.add(DropReason::PortDown, contents.discard());
+        drops.lose(DropReason::PortDown, Lost::Elsewhere(contents.discard()));
         return Ok(0);
     };
     let slots = batch.free();
@@ -158,7 +159,10 @@ fn take(
                 lengths.count(slot.frame_len());
                 kept += 1;
             }
-            Err(reason) => drops.add(reason, 1),
+            Err(reason) => {
+                let body = Body::guest(chains.slices(index));
+                drops.lose(reason, Lost::Frame { head: slot.head.bytes(), body });
+            }
         }
         index += 1;
     }

@@ -3,9 +3,10 @@
 use super::header;
 use super::spread;
 use crate::batch::Slot as RxSlot;
+use crate::drops::Drops;
 use crate::frame::{Sent, TxFrame};
 use crate::plain::{self, Room};
-use crate::queue::{Drops, RxQueue, Straight, TxQueue};
+use crate::queue::{RxQueue, Straight, TX_MAX, TxQueue};
 use crate::vnet;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -174,7 +175,7 @@ impl VhostTx {
         let (slots, scratch) = (&self.slots, &mut self.scratch);
         match self.ours[..] {
             [] => {
-                drops.add(DropReason::PortDown, count as u64);
+                lose_all(0..count, batch, drops);
                 Sent::default()
             }
             [pair] => send(&slots[pair], (0..count, batch), scratch, drops),
@@ -201,20 +202,24 @@ fn send(
 ) -> Sent {
     let mut contents = slot.lock();
     let Some(ring) = contents.ring() else {
-        drops.add(DropReason::PortDown, places.count() as u64);
+        lose_all(places, batch, drops);
         return Sent::default();
     };
     let mut run = Run { features: ring.features(), ring, scratch, fault: None };
-    let (mut sent, mut lost) = (Sent::default(), 0);
+    let (all, mut refused, mut sent) = (places.clone(), 0_u128, Sent::default());
     let count = places.size_hint().1.unwrap_or(1);
     run.reserve(count);
     while run.fault.is_none() {
         sent.add(run.put_run(&mut places, batch));
-        let Some(frame) = places.next().map(|place| batch.frame(place)) else { break };
+        let Some(place) = places.next() else { break };
+        let frame = batch.frame(place);
         match run.put(&frame) {
             Ok(()) => sent.count(frame.len()),
-            Err(_) if run.fault.is_some() => lost += 1,
-            Err(reason) => drops.add(reason, 1),
+            Err(_) if run.fault.is_some() => {}
+            Err(reason) => {
+                refused |= 1 << place;
+                drops.lose(reason, &frame);
+            }
         }
     }
     match run.fault {
@@ -231,10 +236,19 @@ fn send(
         Some(fault) => {
             // The driver sees none of them any more.
             contents.fail(fault);
-            drops.add(DropReason::PortDown, sent.frames + lost + places.count() as u64);
+            let was_refused = |place: usize| refused >> place & 1 == 1;
+            lose_all(all.filter(|&place| !was_refused(place)), batch, drops);
             Sent::default()
         }
     }
+}
+
+const _: () = assert!(TX_MAX <= u128::BITS as usize); // a bit for each frame of a call
+
+/// Loses the frames of these places: their ring does not run.
+#[cold]
+fn lose_all(places: impl Iterator<Item = usize>, batch: &impl Batch, drops: &mut Drops) {
+    places.for_each(|place| drops.lose(DropReason::PortDown, &batch.frame(place)));
 }
 
 /// A batch on its way into one ring.

@@ -8,9 +8,10 @@ use super::tell::Answers;
 use super::vni::Received;
 use crate::batch::{BATCH, BodyAt, RxBatch, Slot};
 use crate::bypass::{Arrival, Inbox};
+use crate::drops::{Drops, Lost};
 use crate::frame::Body;
 use crate::mailbox::Turns;
-use crate::queue::{Drops, RxQueue};
+use crate::queue::RxQueue;
 use crate::spec::Tunnel;
 use crate::sys::datagram::{self, Arrived};
 use rustix::event::epoll;
@@ -269,17 +270,18 @@ impl Frames {
             let ds = run.ds;
             run.advance();
             // A run may hold datagrams of other ports: the kernel puts together what only its outer headers tell apart.
-            let outcome = match vni {
+            let (frame, outcome) = match vni {
                 Some(vni) => {
                     (slot.tunnel_id, slot.tun_src) = (vni, run.from.number);
-                    let merged = self.merge(frame, vni, &mut run);
-                    self.decapsulate(slot, merged, run.buffer, ds)
+                    let (frame, offload) = self.merge(frame, vni, &mut run);
+                    let merged = (frame.clone(), offload);
+                    (frame, self.decapsulate(slot, merged, run.buffer, ds))
                 }
-                None => Err(DropReason::BadSource),
+                None => (frame, Err(DropReason::BadSource)),
             };
             match outcome {
                 Ok(()) => batch.advance(1),
-                Err(reason) => drops.add(reason, 1),
+                Err(reason) => drops.lose(reason, Lost::bytes(&self.buffers[run.buffer][frame])),
             }
         }
         None

@@ -4,7 +4,7 @@ use super::origin::Sender;
 use super::rx::Frames;
 use super::vni::Received;
 use crate::batch::{BodyAt, RxBatch};
-use crate::queue::Drops;
+use crate::drops::Drops;
 use crate::spec::Tunnel;
 use crate::sys::datagram::Arrived;
 use crate::testing::Frame;

@@ -8,10 +8,11 @@ use super::senders::Senders;
 use super::tell::Teller;
 use crate::batch::BATCH;
 use crate::bypass::Datagrams;
+use crate::drops::Drops;
 use crate::frame::{Sent, TxFrame};
 use crate::gather::{Parts, gather, is_scattered, reason};
 use crate::plain::{self, Room};
-use crate::queue::{Drops, TxQueue, send_each};
+use crate::queue::{TxQueue, send_each};
 use crate::spec::Tunnel;
 use crate::sys::datagram::{self, Address};
 use arrayvec::ArrayVec;
@@ -140,7 +141,7 @@ impl VxlanTx {
     /// Sends frames that go the same way and fit into one run.
     fn send_alike(&mut self, frames: &[TxFrame<'_>], way: Way, drops: &mut Drops) -> Sent {
         if let Err(reason) = self.choose_vni(way).and_then(|()| self.choose_end(way)) {
-            drops.add(reason, frames.len() as u64);
+            frames.iter().for_each(|frame| drops.lose(reason, frame));
             return Sent::default();
         }
         let may_run = frames.len() > 1 && !self.run.is_apart;

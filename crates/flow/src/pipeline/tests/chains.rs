@@ -34,7 +34,7 @@ impl Sink for Verdicts {
         self.0.push((index, ports.to_vec()));
     }
     fn packet_in(&mut self, _: usize, _: &Packet<'_>, _: PacketIn) {}
-    fn discard(&mut self, index: usize, _: &Packet<'_>, _: DropReason) {
+    fn lose(&mut self, index: usize, _: &Packet<'_>, _: DropReason) {
         self.0.push((index, vec![]));
     }
 }

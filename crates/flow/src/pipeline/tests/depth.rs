@@ -15,7 +15,7 @@ impl Sink for Sent {
     fn packet_in(&mut self, index: usize, packet: &Packet<'_>, _: PacketIn) {
         self.0.push((index, vec![0], packet.head.bytes().to_vec()));
     }
-    fn discard(&mut self, index: usize, _: &Packet<'_>, reason: DropReason) {
+    fn lose(&mut self, index: usize, _: &Packet<'_>, reason: DropReason) {
         self.0.push((index, vec![], reason.name().into()));
     }
 }

@@ -13,7 +13,7 @@ impl Sink for Exits {
         self.0[index] = Some(ports[0]).filter(|_| ports.len() == 1);
     }
     fn packet_in(&mut self, _: usize, _: &Packet<'_>, _: PacketIn) {}
-    fn discard(&mut self, _: usize, _: &Packet<'_>, _: DropReason) {}
+    fn lose(&mut self, _: usize, _: &Packet<'_>, _: DropReason) {}
 }
 
 fn heads_of(frames: &[Vec<u8>]) -> Vec<Head> {

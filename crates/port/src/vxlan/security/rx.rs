@@ -2,7 +2,8 @@
 
 use super::Security;
 use crate::batch::RxBatch;
-use crate::queue::{Drops, RxQueue};
+use crate::drops::{Drops, Lost};
+use crate::queue::RxQueue;
 use crate::sys::datagram::{self, Arrived};
 use esp::{Opened, Refusal, udp};
 use std::io;
@@ -79,10 +80,7 @@ impl Opening {
 
     /// What was refused since the last time.
     pub(in crate::vxlan) fn count_into(&mut self, drops: &mut Drops) {
-        if !self.drops.is_empty() {
-            let refused = std::mem::take(&mut self.drops);
-            refused.iter().for_each(|(reason, count)| drops.add(reason, count));
-        }
+        self.drops.drain(|reason, count| drops.lose(reason, Lost::Elsewhere(count)));
     }
 
     /// The next packet that is the tunnel's, and the DS field it came under.
@@ -95,7 +93,7 @@ impl Opening {
             match self.open(datagram) {
                 Ok(found @ Some(_)) => return found,
                 Ok(None) => {}
-                Err(reason) => self.drops.add(reason, 1),
+                Err(reason) => self.drops.lose(reason, Lost::Elsewhere(1)),
             }
         }
         None
@@ -165,7 +163,7 @@ impl RxQueue for Refuser {
             match datagram::receive(&self.socket, self.is_v4, &mut self.buffer) {
                 Ok(Arrived { len, segment, .. }) => {
                     let count = if segment == 0 { 1 } else { len.div_ceil(segment) };
-                    drops.add(DropReason::Plaintext, count as u64);
+                    drops.lose(DropReason::Plaintext, Lost::Elsewhere(count as u64));
                 }
                 Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EINTR)) => {
                     break;

@@ -14,7 +14,7 @@
 //! worker who brings it (`seal_full`), and no other port notices.
 
 use super::tx::Sealer;
-use crate::queue::Drops;
+use crate::drops::{Drops, Lost};
 use crate::spec::SealOn;
 use crate::sys::datagram::Address;
 use crate::unprivileged::drop_privileges;
@@ -181,7 +181,7 @@ impl Stage {
             // The next one is refused where its sender is told.
             let _ = self.path.mtu();
         }
-        lock(&self.counts.lost).add(reason, packets);
+        lock(&self.counts.lost).lose(reason, Lost::Elsewhere(packets));
     }
 }
 
@@ -215,7 +215,7 @@ impl Drop for Ended<'_> {
         let mut queue = lock(&self.0.queue);
         queue.has_ended = true;
         let left = queue.front.runs.drain(..).map(|run| run.packets()).sum();
-        lock(&self.0.counts.lost).add(DropReason::WorkerFault, left);
+        lock(&self.0.counts.lost).lose(DropReason::WorkerFault, Lost::Elsewhere(left));
     }
 }
 
