@@ -1,6 +1,6 @@
 //! What a host uses an interface for: addresses and routes that it would lose with it.
 //!
-//! Looked at are the interface and what stands on it in the same namespace: VLANs, macvlans, tunnels, and the bridges or bonds that have
+//! Looked at are the interface and what stands on it in the same namespace: VLANs, macvlans, and the bridges or bonds that have
 //! those as members. IPv6's link-local addresses are everywhere and do not count, nor do the routes that the kernel derives from addresses.
 
 use netlink::{Link, Netlink, Prefix};

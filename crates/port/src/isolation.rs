@@ -30,8 +30,9 @@ pub(crate) fn isolated(
     open: impl FnOnce() -> Result<OpenPort, OpenError>,
 ) -> Result<OpenPort, OpenError> {
     let interface = Interface::new(spec, &open_netns(spec)?)?;
-    let index = interface.find(spec)?.index;
-    let mut isolation = Isolation { interface, index, note: None };
+    let link = interface.find(spec)?;
+    interface.check_fitness(&link, spec.kind.into())?;
+    let mut isolation = Isolation { interface, index: link.index, note: None };
     let was_there = isolation.begin(spec, owner)?;
     match open() {
         Ok(opened) => Ok(isolation.around(opened)),
@@ -201,6 +202,10 @@ impl PortControl for IsolatedControl {
 
     fn news(&self) -> Option<BorrowedFd<'_>> {
         self.inner.news()
+    }
+
+    fn outgrown(&self) -> Option<String> {
+        self.inner.outgrown()
     }
 
     fn set_admin(&self, up: bool) -> Result<(), ControlError> {

@@ -13,6 +13,8 @@
 //! * [`Opener`] turns a [`PortSpec`] into an [`OpenPort`]: queues, [`PortFacts`], and the [`PortControl`] half that the node keeps.
 //! * [`Ends`]: small numbers for the addresses of tunnels' ends, as flow keys have them.
 //! * [`abilities()`]: what an interface can do to spread frames over cores by itself.
+//! * [`HostUse`]: what a host uses an interface for; an interface that it uses is a port only where that is allowed.
+//! * [`put_back`]: offloads that AF_XDP ports of a killed process switched off.
 //! * [`LinkMonitor`]: news of a namespace's interfaces, so that a port whose interface went is reopened when it is back.
 //! * `testing` (a feature): a port in memory.
 //!

@@ -1,5 +1,6 @@
 //! What a port shall be: the values that configuration hands to [`crate::open()`].
 
+use crate::fitness::Receives;
 use crate::netns::NetnsRef;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
@@ -200,6 +201,12 @@ impl PortKind {
             Self::VhostUser => "vhost-user",
             Self::Vxlan => "vxlan",
         }
+    }
+}
+
+impl From<PortKind> for Receives {
+    fn from(kind: PortKind) -> Self {
+        if kind == PortKind::AfXdp { Self::ByXdp } else { Self::ByPacketSocket }
     }
 }
 

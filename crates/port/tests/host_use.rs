@@ -3,7 +3,7 @@
 mod lab;
 
 use lab::Lab;
-use port::{OpenError, PortKind, PortSpec};
+use port::{HostUse, OpenError, PortKind, PortSpec};
 
 /// What an AF_XDP port says that the host would lose; empty when it opens.
 fn lost(spec: &PortSpec) -> String {
@@ -57,8 +57,9 @@ fn addresses_of_what_stands_on_an_interface_are_its_own() {
     let Some(lab) = Lab::new("host-above") else { return };
     lab.veth("a");
     lab.ip("s", "link set porta up");
-    lab.ip("s", "link add above type vxlan id 7 dstport 4789 dev porta");
+    lab.ip("s", "link add link porta name above type macvlan mode bridge");
     lab.ip("s", "link set above up");
     lab.ip("s", "addr add 192.0.2.1/24 dev above");
-    assert_eq!(lost(&lab.spec(PortKind::AfXdp, "a")), "192.0.2.1/24 on above");
+    let uses = HostUse::of(&lab.spec(PortKind::AfXdp, "a")).expect("the kernel tells");
+    assert_eq!(uses.to_string(), "192.0.2.1/24 on above");
 }

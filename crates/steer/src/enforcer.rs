@@ -297,6 +297,10 @@ impl OpenError {
             Self::NoInterface => {
                 "see `ip link` for the interfaces of this network namespace".into()
             }
+            Self::Occupied { program } if program.starts_with("suiro_") => {
+                "it is another version's of suiro: end that node, or detach with that version"
+                    .into()
+            }
             Self::Occupied { .. } => format!(
                 "see whose it is with `ip link show {interface}`; end that program, or remove its own with `ip link set dev {interface} xdp off`"
             ),

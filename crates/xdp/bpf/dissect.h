@@ -26,6 +26,7 @@
 #endif
 
 #define ETH_IPV4 0x0800
+#define ETH_ARP 0x0806
 #define ETH_VLAN 0x8100
 #define ETH_QINQ 0x88a8
 #define ETH_IPV6 0x86dd
@@ -78,7 +79,8 @@ struct packet {
 	__u32 at; /* where the next header begins */
 	__u32 left; /* bytes of the IP packet from there on */
 	__u8 is_routed; /* an IPv6 routing header: the packet's destination is not where it goes */
-	__u8 reserved[7];
+	__u8 is_arp; /* for IPv4 over Ethernet */
+	__u8 reserved[6];
 };
 
 /* A frame, and what is found in it. */
@@ -309,6 +311,20 @@ static __always_inline void note_sum(const struct view *view, struct packet_sum 
 		sum->len = anew(packet->left) + len;
 }
 
+/* RFC 826, for IPv4 over Ethernet, in OpenFlow 1.0's words: who says it, of whom, and what. */
+static __always_inline void arp(const struct view *view)
+{
+	struct packet *packet = view->packet;
+	const __u8 *header = take(view, 28);
+
+	if (!header || be32(header) != 0x00010800 || be16(header + 4) != 0x0604)
+		return;
+	packet->words[1] = be32(header + 14);
+	packet->words[3] = be32(header + 24);
+	packet->words[5] |= (__u64)header[7] << 40;
+	packet->is_arp = 1;
+}
+
 /* IP and the transport's ports; packet->is_found: they are there. */
 static __always_inline void network(const struct view *view, struct packet_sum *sum)
 {
@@ -322,6 +338,8 @@ static __always_inline void network(const struct view *view, struct packet_sum *
 		ipv4(view);
 	else if (type == ETH_IPV6)
 		ipv6(view);
+	else if (type == ETH_ARP)
+		arp(view);
 	if (!anew(packet->is_found))
 		return;
 	anew(packet->is_found) = 0;
@@ -364,7 +382,7 @@ static __always_inline void dissect(struct packet *packet, const void *data, con
 		packet->words[word] = 0;
 	packet->fragment_id = packet->outer_id = packet->at = packet->left = 0;
 	packet->is_ip = packet->is_outer_fragment = packet->outer_proto = packet->proto = packet->frag = 0;
-	packet->sums[0].len = packet->sums[1].len = packet->is_routed = 0;
+	packet->sums[0].len = packet->sums[1].len = packet->is_routed = packet->is_arp = 0;
 	ethernet(&view);
 	network(&view, &packet->sums[0]);
 	if (!anew(packet->is_ip))

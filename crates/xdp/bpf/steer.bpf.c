@@ -105,6 +105,15 @@ static __always_inline int miss(struct xdp_md *ctx, const struct passage *passag
 	return hand_on(ctx, STEER_MISSED, passage->bytes);
 }
 
+/* ARP is steered where an entry names it: no group takes it. */
+static __always_inline int is_named_arp(const struct passage *passage)
+{
+	if (!passage->bench->packet.is_arp)
+		return 0;
+	classify(passage->bench, passage->config);
+	return anew(passage->bench->found.priority_new) != 0;
+}
+
 /* Whether a flow that has an entry now may leave the frames without one: they are all of this core. */
 static __always_inline int may_leave_missed(const struct passage *passage)
 {
@@ -179,7 +188,7 @@ int suiro_steer(struct xdp_md *ctx)
 		return hand_on(ctx, STEER_ODD, passage.bytes);
 	here->arrived++;
 	dissect(&passage.bench->packet, data, end, passage.config->vxlan_port);
-	if (!passage.bench->packet.is_ip)
+	if (!passage.bench->packet.is_ip && !is_named_arp(&passage))
 		return hand_on(ctx, STEER_NOT_IP, passage.bytes);
 	if (passage.bench->packet.words[5] & STEER_FRAG_LATER)
 		number = unit_of_fragment(&passage.bench->packet, passage.bytes);

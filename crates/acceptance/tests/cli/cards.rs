@@ -64,6 +64,38 @@ fn an_interface_that_the_host_uses_becomes_a_port_only_where_that_is_allowed() {
 }
 
 #[test]
+fn a_port_follows_its_interface_to_more_queues_and_a_larger_mtu() {
+    if !privileged() {
+        return;
+    }
+    let mut place = Place::new(&["a"]);
+    let (here, there) = (place.netns.clone(), place.guest("a"));
+    let queues = ["numrxqueues", "2", "numtxqueues", "2"];
+    let near =
+        [&["ip", "-n", &here, "link", "add", "up0"][..], &queues, &["type", "veth"]].concat();
+    let far = [&["peer", "name", "eth0"][..], &queues, &["netns", &there]].concat();
+    sh(&[near, far].concat());
+    let channels = |netns: &str, interface: &str, count: &str| {
+        let ethtool = ["ethtool", "-L", interface, "rx", count, "tx", "1"];
+        sh(&[&["ip", "netns", "exec", netns][..], &ethtool].concat());
+    };
+    channels(&here, "up0", "1");
+    channels(&there, "eth0", "1");
+    sh(&["ip", "-n", &there, "link", "set", "eth0", "up"]);
+    place.start();
+    place.suiro(&["switch", "add", "sw0"]);
+    place.suiro(&["port", "add", "sw0", "up0", "--type", "af_xdp"]);
+    let shows =
+        |place: &Place, what: &str| place.suiro(&["port", "show", "sw0", "up0"]).contains(what);
+    assert!(shows(&place, "1 queue"));
+    channels(&here, "up0", "2");
+    until("the new queue has a socket", || shows(&place, "2 queues"));
+    sh(&["ip", "-n", &here, "link", "set", "up0", "mtu", "3000"]);
+    until("the port has larger buffers", || place.log().contains("needs larger buffers"));
+    until("the port is up", || shows(&place, "2 queues") && shows(&place, "3000"));
+}
+
+#[test]
 fn what_a_port_switched_off_is_on_again_when_it_is_gone_whatever_became_of_the_node() {
     if !privileged() {
         return;

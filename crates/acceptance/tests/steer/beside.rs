@@ -1,6 +1,6 @@
 //! An interface that is steered and a port at once: a rule takes a frame to the host, all others are the switch's.
 
-use crate::{Host, Lab, privileged, until};
+use crate::{Host, privileged, until};
 use acceptance::sh;
 use std::process::Command;
 
@@ -9,21 +9,11 @@ const NAMED: u16 = 5022;
 /// The host by way of the switch: its local port.
 const BY_SWITCH: &str = "10.0.1.100";
 
-fn mac(netns: &str, interface: &str) -> String {
-    let path = format!("/sys/class/net/{interface}/address");
-    let shown = Command::new("ip").args(["netns", "exec", netns, "cat", &path]).output().unwrap();
-    String::from_utf8(shown.stdout).unwrap().trim().to_owned()
-}
-
-/// Both ends of the cable know each other: what asks for addresses is the switch's.
-fn introduce(host: &Host) {
-    let (near, far) = (host.lab.netns.clone(), host.lab.guest("g1"));
-    let know = |netns: &str, address: &str, mac: &str, interface: &str| {
-        let words = ["ip", "-n", netns, "neigh", "replace", address, "lladdr", mac];
-        sh(&[&words[..], &["dev", interface, "nud", "permanent"]].concat());
-    };
-    know(&far, crate::host::ADDRESS, &mac(&near, "g1"), "eth0");
-    know(&near, &Lab::ip("g1"), &mac(&far, "eth0"), "g1");
+/// Neither end of the cable knows the other any more.
+fn forget(host: &Host) {
+    for (netns, interface) in [(host.lab.netns.clone(), "g1"), (host.lab.guest("g1"), "eth0")] {
+        sh(&["ip", "-n", &netns, "neigh", "flush", "dev", interface]);
+    }
 }
 
 fn reaches_switch(host: &Host) -> bool {
@@ -42,7 +32,6 @@ fn with_port() -> Host {
     host.suiro(&["port", "add", "sw0", "local0", "--type", "tap", "--number", "local"]);
     sh(&["ip", "-n", &host.lab.netns, "addr", "add", &format!("{BY_SWITCH}/24"), "dev", "local0"]);
     sh(&["ip", "-n", &host.lab.guest("g1"), "addr", "add", "10.0.1.1/24", "dev", "eth0"]);
-    introduce(&host);
     host
 }
 
@@ -65,7 +54,14 @@ fn a_rule_keeps_a_port_of_the_host_and_the_switch_has_all_else_over_kill_and_res
     );
     host.suiro(&["steer", "attach", "g1", "--unmatched", "stay"]);
     let rule = format!("udp,nw_dst={},tp_dst={NAMED} actions=place(core=1)", crate::host::ADDRESS);
-    host.suiro(&["steer", "flow", "add", &rule, "--on", "g1"]);
+    let asked = format!("arp,arp_tpa={} actions=place(core=1)", crate::host::ADDRESS);
+    let add_rules = || {
+        for rule in [&rule, &asked] {
+            host.suiro(&["steer", "flow", "add", rule, "--on", "g1"]);
+        }
+        forget(&host);
+    };
+    add_rules();
     let named = || host.cores_of(NAMED, 20).iter().all(|&core| core == 1);
     assert!(named() && reaches_switch(&host), "both have theirs");
     host.kill_node();
@@ -77,7 +73,7 @@ fn a_rule_keeps_a_port_of_the_host_and_the_switch_has_all_else_over_kill_and_res
     host.suiro(&["steer", "detach", "g1"]);
     assert!(reaches_switch(&host), "the port goes on without steering");
     host.suiro(&["steer", "attach", "g1", "--unmatched", "stay"]);
-    host.suiro(&["steer", "flow", "add", &rule, "--on", "g1"]);
+    add_rules();
     assert!(named());
     host.suiro(&["port", "del", "sw0", "g1"]);
     assert!(named(), "steering goes on without the port");

@@ -48,6 +48,11 @@ fn link(steer: &mut Key, key: &wire::Key) {
 
 /// IP and ports; whether there is an IP header.
 fn network(steer: &mut Key, key: &wire::Key, layers: &Layers, head: &Head) -> bool {
+    if key.get(Wire::EthType) as u16 == eth_type::ARP {
+        steer.set(Field::NwSrc, key.get(Wire::ArpSpa));
+        steer.set(Field::NwDst, key.get(Wire::ArpTpa));
+        steer.set(Field::NwProto, key.get(Wire::ArpOp));
+    }
     let (src, dst) = match key.get(Wire::EthType) as u16 {
         _ if layers.ip == 0 => return false,
         eth_type::IPV4 => (Wire::Ipv4Src, Wire::Ipv4Dst),

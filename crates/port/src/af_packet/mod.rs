@@ -12,7 +12,6 @@ pub(crate) use tx::PacketTx;
 use crate::control::{Keep, PortControl};
 use crate::error::{ControlError, OpenError};
 use crate::facts::PortFacts;
-use crate::fitness::Receives;
 use crate::interface::{Interface, cannot_enter, open_netns};
 use crate::netns::Netns;
 use crate::opened::OpenPort;
@@ -36,7 +35,6 @@ pub(crate) fn open(spec: &PortSpec, workers: usize) -> Result<OpenPort, OpenErro
     let netns = open_netns(spec)?;
     let interface = Interface::new(spec, &netns)?;
     let link = interface.find(spec)?;
-    interface.check_fitness(&link, Receives::ByPacketSocket)?;
     let queues = spec.queues.max(1);
     if queues > QUEUES_MAX {
         let interface = spec.interface.clone();

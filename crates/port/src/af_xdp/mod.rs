@@ -23,7 +23,6 @@ pub(crate) use burst::{Transmitters, without};
 
 use crate::af_packet;
 use crate::error::OpenError;
-use crate::fitness::Receives;
 use crate::host_use::HostUse;
 use crate::interface::{Interface, cannot_enter, open_netns};
 use crate::netns::Netns;
@@ -58,7 +57,6 @@ pub(crate) fn open<'t>(
     let netns = open_netns(spec)?;
     let interface = Interface::new(spec, &netns)?;
     let link = interface.find(spec)?;
-    interface.check_fitness(&link, Receives::ByXdp)?;
     unoccupied(&netns, spec, &link)?;
     let taken_over = taken_over(spec, &interface, &link)?;
     let available = interface.ethtool().rx_queues();

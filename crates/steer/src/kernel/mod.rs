@@ -45,7 +45,9 @@ impl Shared {
         work: impl FnOnce(&mut Host) -> Result<T, SteerError>,
     ) -> Result<T, SteerError> {
         let mut state = self.lock();
-        if state.host.is_none() {
+        if state.host.as_ref().is_none_or(Host::is_gone) {
+            // Who opens it tells its threads anew.
+            state.threads.clear();
             state.host = Some(Host::open(&state.root)?);
         }
         work(state.host.as_mut().expect("it was just opened"))
@@ -225,6 +227,10 @@ fn refused(error: SteerError) -> OpenError {
         SteerError::OfPort { .. } => (
             "attaching the program",
             "leave those frames to the port: --unmatched stay, without --fcf",
+        ),
+        SteerError::Generic { .. } => (
+            "attaching the program",
+            "give its port xdp_mode = \"native\", if its driver runs XDP programs",
         ),
         SteerError::Hook { .. } => ("attaching the program", "run as root, and see `suiro doctor`"),
         SteerError::Refused { .. } => (

@@ -23,6 +23,9 @@ const SEEN: &[OxmField] = &[
     OxmField::IpProto,
     OxmField::Ipv4Src,
     OxmField::Ipv4Dst,
+    OxmField::ArpSpa,
+    OxmField::ArpTpa,
+    OxmField::ArpOp,
     OxmField::Ipv6Src,
     OxmField::Ipv6Dst,
     OxmField::TcpSrc,
@@ -33,7 +36,7 @@ const SEEN: &[OxmField] = &[
     OxmField::SctpDst,
     OxmField::TunnelId,
 ];
-const SEEN_TEXT: &str = "match on dl_src, dl_dst, dl_type, dl_vlan, nw_src, nw_dst, ipv6_src, ipv6_dst, nw_proto, nw_tos, nw_ecn, fcf, tp_src, tp_dst, tun_id, tun_src, tun_dst, vm_id, ip_frag";
+const SEEN_TEXT: &str = "match on dl_src, dl_dst, dl_type, dl_vlan, nw_src, nw_dst, arp_spa, arp_tpa, arp_op, ipv6_src, ipv6_dst, nw_proto, nw_tos, nw_ecn, fcf, tp_src, tp_dst, tun_id, tun_src, tun_dst, vm_id, ip_frag";
 
 /// VXLAN's network id has 24 bits (RFC 7348 §5).
 const TUN_ID_MAX: u128 = 0xff_ffff;

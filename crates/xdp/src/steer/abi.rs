@@ -407,7 +407,9 @@ mirrors! {
         left: u32,
         /// An IPv6 routing header.
         is_routed: u8,
+        /// ARP, for IPv4 over Ethernet.
+        is_arp: u8,
         /// Zero.
-        reserved: [u8; 7],
+        reserved: [u8; 6],
     }
 }

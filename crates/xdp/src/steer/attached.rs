@@ -364,9 +364,7 @@ fn no_hook(interface: &Interface) -> impl Fn(HookError) -> SteerError {
         HookError::Refused { source, .. } => {
             SteerError::Refused { interface: interface.clone(), source }
         }
-        HookError::OtherMode { .. } => {
-            SteerError::Refused { interface: interface.clone(), source: io::Error::other(error) }
-        }
+        HookError::OtherMode { .. } => SteerError::Generic { interface: interface.clone() },
         error => SteerError::Hook { interface: interface.clone(), source: error },
     }
 }

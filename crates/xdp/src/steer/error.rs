@@ -40,6 +40,14 @@ pub enum SteerError {
         /// The interface.
         interface: String,
     },
+    /// Its port has a generic hook: see [`SteerError::Refused`] for why nobody is steered so.
+    #[error(
+        "{interface}: its hook is generic, and behind the driver Linux loses frames that are sent to another core"
+    )]
+    Generic {
+        /// The interface.
+        interface: String,
+    },
     /// Its hook cannot be had.
     #[error("{interface}: no hook")]
     Hook {

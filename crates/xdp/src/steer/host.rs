@@ -71,6 +71,11 @@ impl Host {
         })
     }
 
+    /// Whether another process, for which nothing was steered, has removed it.
+    pub fn is_gone(&self) -> bool {
+        !self.pins.host().join(LINK).exists()
+    }
+
     /// Names under which interfaces are steered now.
     pub fn interfaces(&self) -> Vec<String> {
         self.pins.names()

@@ -11,6 +11,7 @@ use rustix::fs::{FlockOperation, flock, statfs};
 use rustix::mount::{MountFlags, mount};
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Where everything is unless the user says otherwise.
@@ -41,18 +42,35 @@ impl Pins {
         if !is_bpffs(parent) {
             return Err(pin_error(root, step)(io::ErrorKind::Unsupported.into()));
         }
-        for directory in [pins.host(), pins.interfaces()] {
-            fs::create_dir_all(&directory).map_err(pin_error(&directory, step))?;
-        }
+        pins.make().map_err(pin_error(root, step))?;
         Ok(pins)
     }
 
-    /// Holds off other processes until it is dropped.
+    fn make(&self) -> io::Result<()> {
+        fs::create_dir_all(self.host())?;
+        fs::create_dir_all(self.interfaces())
+    }
+
+    /// Holds off other processes until it is dropped. Another process may have removed everything while this one waited: then it is made
+    /// anew, and that is locked.
     pub(crate) fn lock(&self) -> Result<File, SteerError> {
-        let file = File::open(&self.root).map_err(pin_error(&self.root, "open it"))?;
-        let locked = flock(&file, FlockOperation::LockExclusive);
-        locked.map_err(|errno| pin_error(&self.root, "lock it")(errno.into()))?;
-        Ok(file)
+        loop {
+            let file = match self.make().and_then(|()| File::open(&self.root)) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                file => file.map_err(pin_error(&self.root, "open it"))?,
+            };
+            let locked = flock(&file, FlockOperation::LockExclusive);
+            locked.map_err(|errno| pin_error(&self.root, "lock it")(errno.into()))?;
+            if self.is_root(&file) {
+                return Ok(file);
+            }
+        }
+    }
+
+    /// Whether the directory is still the one that everybody finds.
+    fn is_root(&self, file: &File) -> bool {
+        let number = |found: io::Result<fs::Metadata>| found.ok().map(|found| found.ino());
+        number(file.metadata()) == number(fs::metadata(&self.root))
     }
 
     pub(crate) fn host(&self) -> PathBuf {
@@ -81,8 +99,16 @@ impl Pins {
 
     /// Removes the root, and what is empty above it as far as it was ours to make.
     pub(crate) fn remove(&self) -> Result<(), SteerError> {
-        for directory in [self.host(), self.interfaces(), self.root.clone()] {
-            remove(&directory)?;
+        remove(&self.host())?;
+        for directory in [self.interfaces(), self.root.clone()] {
+            match fs::remove_dir(&directory) {
+                // Another process has made it anew, and waits for the lock.
+                Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => return Ok(()),
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(pin_error(&directory, "remove it")(error));
+                }
+                _ => {}
+            }
         }
         let ours = self.root.ancestors().skip(1).take_while(|path| path.ends_with("suiro"));
         for directory in ours {

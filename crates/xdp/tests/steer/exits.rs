@@ -59,7 +59,9 @@ fn play(attached: &Attached, frames: &[Vec<u8>]) -> (Vec<u32>, HashMap<Steered, 
 fn every_exit_has_its_action_and_its_counter() {
     let Some(mut lab) = Lab::new("exits") else { return };
     let attached = &mut lab.attach(&Options { missed: Missed::Stay, queue: 64, ..options() });
-    let entries = [from_port(1, 0), from_port(2, 1), from_port(3, 7)];
+    let of_us = [(Field::DlType, 0x806, 0xffff), (Field::NwDst, 0x0a000009, u128::MAX)];
+    let asked = Entry { matching: Match::fields(1, of_us), ..from_port(1, 0) };
+    let entries = [from_port(1, 0), from_port(2, 1), from_port(3, 7), asked];
     put(attached, &entries);
     let one = |frame: Vec<u8>, action: u32, what: Steered| {
         let (actions, counts) = play(attached, &[frame]);
@@ -74,6 +76,8 @@ fn every_exit_has_its_action_and_its_counter() {
         tpa: [10, 0, 0, 2].into(),
     };
     one(Frame::ethernet([2; 6], [4; 6]).arp(arp).finish(), XDP_PASS, Steered::NotIp);
+    let asked_of_us = Arp { tpa: [10, 0, 0, 9].into(), ..arp };
+    one(Frame::ethernet([2; 6], [4; 6]).arp(asked_of_us).finish(), XDP_PASS, Steered::Stayed);
     one(udp(1), XDP_PASS, Steered::Stayed);
     one(udp(2), XDP_REDIRECT, Steered::Sent);
     one(udp(3), XDP_PASS, Steered::NoQueue);
