@@ -6,7 +6,8 @@
 //! | native copy | in the driver | copied once |
 //! | generic | after the driver, on a socket buffer | copied once |
 
-use super::{FRAMES, occupied, taken};
+use super::FRAMES;
+use super::claim::{occupied, taken};
 use crate::error::OpenError;
 use crate::interface::cannot_enter;
 use crate::netns::Netns;

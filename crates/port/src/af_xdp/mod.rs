@@ -13,6 +13,7 @@
 //! * A worker without a queue of its own sends through a packet socket: no lock, no ring shared by two threads.
 
 mod burst;
+mod claim;
 mod control;
 mod ladder;
 mod listener;
@@ -23,14 +24,12 @@ pub(crate) use burst::{Transmitters, without};
 
 use crate::af_packet;
 use crate::error::OpenError;
-use crate::host_use::HostUse;
 use crate::interface::{Interface, cannot_enter, open_netns};
-use crate::netns::Netns;
 use crate::opened::OpenPort;
 use crate::queue::{RxQueue, TxQueue};
 use crate::spec::PortSpec;
-use crate::sys::xsk::RX_HEADROOM;
-use burst::Seen;
+use crate::sys::xsk::{RX_HEADROOM, XskRx, XskTx};
+use burst::{Seen, WayOut};
 use control::{Watched, XdpControl};
 use ladder::Attached;
 use netlink::Link;
@@ -38,7 +37,6 @@ use offloads::Offloads;
 use queue::{Checksums, XdpRx, XdpTx};
 use std::path::Path;
 use std::sync::Arc;
-use xdp::{Hook, HookError, Stage};
 
 /// Ethernet header and two tags.
 const FRAME_OVERHEAD: u32 = 14 + 2 * 4;
@@ -57,148 +55,98 @@ pub(crate) fn open<'t>(
     let netns = open_netns(spec)?;
     let interface = Interface::new(spec, &netns)?;
     let link = interface.find(spec)?;
-    unoccupied(&netns, spec, &link)?;
-    let taken_over = taken_over(spec, &interface, &link)?;
-    let available = interface.ethtool().rx_queues();
-    if u32::from(spec.queues) > available {
-        let interface = spec.interface.clone();
-        return Err(OpenError::Queues {
-            interface,
-            asked: spec.queues,
-            available: available as u16,
-        });
-    }
-    let chunk = chunk_for(spec.mtu.unwrap_or(link.mtu)).map_err(|why| OpenError::Mtu {
-        interface: spec.interface.clone(),
-        mtu: spec.mtu.unwrap_or(link.mtu),
-        why,
-    })?;
+    let taken_over = claim::claim(spec, &netns, &interface, &link)?;
+    let queues = queues_of(spec, &interface)?;
+    let chunk = chunk_of(spec, &link)?;
     let link = interface.configure(spec, &link)?;
     let mut offloads = Offloads::of(&interface, &link, notes_of_offloads)?;
     offloads.keep_tags(&link.name)?;
     let Attached { sockets, worker, mode, zero_copy, mut notes } =
-        ladder::attach(spec, &netns, &link, available, chunk)?;
-    if u32::from(spec.queues) != available && spec.queues != 0 {
-        notes.push(format!(
-            "all {available} rx queues are taken: frames on the others would pass suiro by"
-        ));
-    }
+        ladder::attach(spec, &netns, &link, queues, chunk)?;
+    notes.extend(more_queues(spec, queues));
     notes.extend(taken_over);
     offloads.keep_small(worker.mode(), &link, &mut notes);
-    let checksums =
-        if link.kind.is_empty() { Checksums::Complete } else { Checksums::MayBePartial };
+    let (rx, mut tx) = halves(sockets, &link, workers);
+    if tx.len() < workers {
+        let without = workers - tx.len();
+        notes.push(format!(
+            "{without} of {workers} workers send through packet sockets: {queues} queues"
+        ));
+        let senders = af_packet::senders(spec, &netns, &link, without)?;
+        tx.extend(senders.into_iter().map(|queue| Box::new(queue) as Box<dyn TxQueue>));
+    }
     let seen = Arc::new(Seen::default());
-    let mut rx: Vec<Box<dyn RxQueue>> = Vec::new();
-    let mut tx: Vec<Box<dyn TxQueue>> = Vec::new();
+    // Zero-copy sends cheaper still; of several queues each flow must stay with its own; longer frames fit no slot.
+    if !zero_copy && queues == 1 && chunk == CHUNKS[0] {
+        let transmitters = transmitters();
+        let ways = netns.run(|| ways_out(transmitters, link.index, &seen));
+        match ways.map_err(|source| cannot_enter(spec, source))? {
+            Ok(ways) => tx = burst::before(ways, tx),
+            Err(why) => notes.push(why),
+        }
+    }
+    let control = XdpControl {
+        index: link.index,
+        watched: Watched::new(&interface, &link),
+        _listener: listener::listen(spec, &netns, link.index)?,
+        interface,
+        worker,
+        offloads,
+        mode,
+        notes,
+        seen,
+        chunk,
+        queues,
+    };
+    Ok(OpenPort { facts: control.describe(link), rx, tx, control: Box::new(control) })
+}
+
+/// All rx queues that the interface has, which must be as many as are wanted.
+fn queues_of(spec: &PortSpec, interface: &Interface) -> Result<u32, OpenError> {
+    let available = interface.ethtool().rx_queues();
+    if u32::from(spec.queues) <= available {
+        return Ok(available);
+    }
+    let (interface, asked) = (spec.interface.clone(), spec.queues);
+    Err(OpenError::Queues { interface, asked, available: available as u16 })
+}
+
+fn more_queues(spec: &PortSpec, queues: u32) -> Option<String> {
+    let are_more = spec.queues != 0 && u32::from(spec.queues) != queues;
+    are_more.then(|| {
+        format!("all {queues} rx queues are taken: frames on the others would pass suiro by")
+    })
+}
+
+/// The UMEM frame for the MTU that the interface has or shall have.
+fn chunk_of(spec: &PortSpec, link: &Link) -> Result<u32, OpenError> {
+    let mtu = spec.mtu.unwrap_or(link.mtu);
+    let interface = spec.interface.clone();
+    chunk_for(mtu).map_err(|why| OpenError::Mtu { interface, mtu, why })
+}
+
+type Halves = (Vec<Box<dyn RxQueue>>, Vec<Box<dyn TxQueue>>);
+
+/// The halves of the sockets: all that receive, and those that send for a worker.
+fn halves(sockets: Vec<(XskRx, XskTx)>, link: &Link, workers: usize) -> Halves {
+    let checksums = if link.is_virtual() { Checksums::MayBePartial } else { Checksums::Complete };
+    let (mut rx, mut tx): Halves = (Vec::new(), Vec::new());
     for (receiving, sending) in sockets {
         rx.push(Box::new(XdpRx::new(receiving, checksums)));
         if tx.len() < workers {
             tx.push(Box::new(XdpTx::new(sending)));
         }
     }
-    let without = workers - tx.len();
-    if without > 0 {
-        notes.push(format!(
-            "{without} of {workers} workers send through packet sockets: {available} queues"
-        ));
-        let senders = af_packet::senders(spec, &netns, &link, without)?;
-        tx.extend(senders.into_iter().map(|queue| Box::new(queue) as Box<dyn TxQueue>));
-    }
-    // Zero-copy sends cheaper still; of several queues each flow must stay with its own; longer frames fit no slot.
-    if !zero_copy && available == 1 && chunk == CHUNKS[0] {
-        match transmitters() {
-            Ok(transmitters) => {
-                let ways = netns.run(|| transmitters.ways_out(link.index, &seen));
-                match ways.map_err(|source| cannot_enter(spec, source))? {
-                    Ok(ways) => tx = burst::before(ways, tx),
-                    Err(why) => notes.push(why),
-                }
-            }
-            Err(why) => notes.push(why.to_owned()),
-        }
-    }
-    let listener = listener::listen(spec, &netns, link.index)?;
-    let control = XdpControl {
-        index: link.index,
-        watched: Watched::new(&interface, &link),
-        interface,
-        worker,
-        offloads,
-        _listener: listener,
-        mode,
-        notes,
-        seen,
-        chunk,
-        queues: available,
-    };
-    Ok(OpenPort { facts: control.describe(link), rx, tx, control: Box::new(control) })
+    (rx, tx)
 }
 
-/// An XDP program of another is never replaced; one of ours may have room for another stage.
-fn unoccupied(netns: &Netns, spec: &PortSpec, link: &Link) -> Result<(), OpenError> {
-    let taken =
-        netns.run(|| Hook::taken(link.index)).map_err(|source| cannot_enter(spec, source))?;
-    match taken {
-        Err(HookError::Occupied { program, .. }) => Err(occupied(&link.name, program)),
-        // What else may be wrong shows when it is attached.
-        Err(_) => Ok(()),
-        Ok(stages) if stages.contains(&Stage::Steer) => beside_steering(netns, spec, link),
-        Ok(_) => Ok(()),
-    }
-}
-
-/// Steering that leaves nothing for a port is in its way.
-fn beside_steering(netns: &Netns, spec: &PortSpec, link: &Link) -> Result<(), OpenError> {
-    let places = netns.run(|| xdp::steer::places_missed(link.index));
-    let places = places.map_err(|source| cannot_enter(spec, source))?;
-    if !places.unwrap_or(false) {
-        return Ok(());
-    }
-    let interface = link.name.clone();
-    Err(OpenError::Busy {
-        holder: "steering, which places frames that no rule names, too".into(),
-        remedy: format!(
-            "leave those to the port: suiro steer detach {interface}; suiro steer attach {interface} --unmatched stay"
-        ),
-        interface,
-    })
-}
-
-/// What the host loses, as a note, if it may.
-fn taken_over(
-    spec: &PortSpec,
-    interface: &Interface,
-    link: &Link,
-) -> Result<Option<String>, OpenError> {
-    let uses = HostUse::of_link(interface, link.index)?;
-    if uses.is_none() {
-        return Ok(None);
-    }
-    if !spec.take_over {
-        return Err(OpenError::HostUse { interface: link.name.clone(), uses });
-    }
-    Ok(Some(uses.taken_over()))
-}
-
-fn occupied(interface: &str, id: u32) -> OpenError {
-    let name = xdp::program_name(id).unwrap_or_else(|| "?".into());
-    OpenError::Busy {
-        interface: interface.to_owned(),
-        holder: format!("XDP program {id}, \"{name}\""),
-        remedy: format!(
-            "stop its owner, or remove it (`ip link set dev {interface} xdp off`), or use type = \"af_packet\""
-        ),
-    }
-}
-
-/// Another port of ours, or another program's sockets, have its queues.
-fn taken(interface: &str) -> OpenError {
-    OpenError::Busy {
-        interface: interface.to_owned(),
-        holder: "another AF_XDP socket has its queues: another af_xdp port, or another program"
-            .into(),
-        remedy: "remove that port, or stop its program (`ss --xdp -ap` names it)".into(),
-    }
+/// Each worker's way out past the socket, in the calling thread's namespace; or why there is none.
+fn ways_out(
+    transmitters: Result<&Transmitters, &str>,
+    index: u32,
+    seen: &Arc<Seen>,
+) -> Result<Vec<WayOut>, String> {
+    transmitters.map_err(str::to_owned)?.ways_out(index, seen)
 }
 
 /// The smallest UMEM frame for an MTU.
