@@ -309,6 +309,29 @@ fn a_rule_that_timed_out_or_was_deleted_with_all_others_does_not_come_back() {
 }
 
 #[test]
+fn what_groups_and_meters_list_can_be_added_again() {
+    if !privileged() {
+        return;
+    }
+    let mut place = Place::new(&[]);
+    place.start();
+    place.suiro(&["switch", "add", "sw0"]);
+    place.suiro(&["switch", "add", "sw1"]);
+    let meters = ["meter=1,kbps,bands=type=drop,rate=1000", "meter=2,flags=0,bands="];
+    place.suiro(&[&["meter", "add", "sw0"][..], &meters].concat());
+    let groups = ["group_id=1,type=select,bucket=weight:5,output:1,bucket=output:2"];
+    place.suiro(&[&["group", "add", "sw0"][..], &groups].concat());
+    for kind in ["meter", "group"] {
+        let listed = place.suiro(&[kind, "list", "sw0"]);
+        let lines: Vec<_> = listed.lines().collect();
+        place.suiro(&[&[kind, "add", "sw1"][..], &lines].concat());
+        assert_eq!(place.suiro(&[kind, "list", "sw1"]), listed);
+        let with_counters = place.suiro(&[kind, "list", "sw0", "--stats"]);
+        assert!(with_counters.contains("duration"), "{with_counters}");
+    }
+}
+
+#[test]
 fn a_word_that_a_deletion_does_not_obey_deletes_nothing() {
     if !privileged() {
         return;

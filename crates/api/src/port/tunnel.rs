@@ -17,9 +17,12 @@ const VNI_MAX: u32 = (1 << 24) - 1;
 
 text_type! {
     /// The addresses of a tunnel's end: one, or several of one family with commas between them.
-    Addresses(Vec<IpAddr>), "the address of a tunnel's end", "an IP address, or up to 32 different ones of one family with commas between them, such as \"192.0.2.1,192.0.2.3\"", "192.0.2.1",
+    Addresses(Vec<IpAddr>), "the address of a tunnel's end", "an IP address, or up to 32 different ones of one family with commas between them, such as \"192.0.2.1,192.0.2.3\", none of a link alone (fe80::)", "192.0.2.1",
     |text| {
         let addresses = text.split(',').map(|address| address.parse().ok()).collect::<Option<Vec<IpAddr>>>()?;
+        if addresses.iter().any(|address| matches!(address, IpAddr::V6(address) if address.is_unicast_link_local())) {
+            return None;
+        }
         let is_one_family = addresses.iter().all(|address| address.is_ipv4() == addresses[0].is_ipv4());
         let mut different = addresses.clone();
         different.sort_unstable();
@@ -44,7 +47,7 @@ impl fmt::Display for Addresses {
 
 text_type! {
     /// A tunnel's other end: its addresses, or `flow`: each frame's own, in its OpenFlow field `tun_dst`.
-    Remote(Option<Addresses>), "a tunnel's other end", "an IP address, up to 32 different ones of one family with commas between them, or \"flow\" for the end that rules choose for each frame", "192.0.2.2",
+    Remote(Option<Addresses>), "a tunnel's other end", "an IP address, up to 32 different ones of one family with commas between them, none of a link alone (fe80::), or \"flow\" for the end that rules choose for each frame", "192.0.2.2",
     |text| match text {
         FLOW => Some(None),
         text => text.parse().ok().map(Some),

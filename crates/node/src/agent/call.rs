@@ -1,8 +1,8 @@
 //! Reaching a controller step by step: its name, TCP, TLS. Each step has its own error, time limit and remedy.
 
-use crate::agent::Shared;
+use crate::agent::{Shared, zone};
 use crate::tls::{TlsFault, Trouble};
-use api::{Host, Target, chain};
+use api::{Host, IfName, Target, chain};
 use rustls::pki_types::ServerName;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -23,6 +23,14 @@ pub enum CallError {
     Resolve {
         /// The name.
         name: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The interface of an address is not there.
+    #[error("no interface {zone}")]
+    Zone {
+        /// Its name.
+        zone: IfName,
         /// Why.
         source: io::Error,
     },
@@ -61,6 +69,9 @@ impl CallError {
             Self::Resolve { .. } => {
                 "correct the name, or /etc/resolv.conf and /etc/hosts; or name the controller by its address".into()
             }
+            Self::Zone { .. } => {
+                "make the interface, or correct the name behind the % of the controller's address".into()
+            }
             Self::Connect { source, .. } if source.kind() == io::ErrorKind::ConnectionRefused => {
                 "nothing listens there: start the controller, or correct the switch's controllers".into()
             }
@@ -87,6 +98,11 @@ pub async fn within<T>(
 pub async fn resolve(target: &Target) -> Result<Vec<SocketAddr>, CallError> {
     let name = match &target.host {
         Host::Ip(address) => return Ok(vec![SocketAddr::new(*address, target.port)]),
+        Host::OnLink(address, zone) => {
+            let found = zone::on_link(SocketAddr::new((*address).into(), target.port), Some(zone));
+            let failed = |source| CallError::Zone { zone: zone.clone(), source };
+            return found.map(|address| vec![address]).map_err(failed);
+        }
         Host::Name(name) => name,
     };
     let failed = |source| CallError::Resolve { name: name.clone(), source };
@@ -101,7 +117,7 @@ pub async fn resolve(target: &Target) -> Result<Vec<SocketAddr>, CallError> {
 /// Connects to the first of the addresses that answers; each has the whole time limit.
 pub async fn connect(
     addresses: &[SocketAddr],
-    from: Option<IpAddr>,
+    from: Option<SocketAddr>,
     limit: Duration,
 ) -> Result<TcpStream, CallError> {
     let mut last = Err(CallError::Slow { step: "connect", within: limit });
@@ -115,10 +131,10 @@ pub async fn connect(
     last
 }
 
-async fn dial(to: SocketAddr, from: Option<IpAddr>) -> io::Result<TcpStream> {
+async fn dial(to: SocketAddr, from: Option<SocketAddr>) -> io::Result<TcpStream> {
     let socket = if to.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
     if let Some(from) = from {
-        socket.bind(SocketAddr::new(from, 0))?;
+        socket.bind(from)?;
     }
     let stream = socket.connect(to).await?;
     stream.set_nodelay(true)?;
@@ -165,6 +181,7 @@ async fn credentials(
 fn name_of(host: &Host) -> ServerName<'static> {
     match host {
         Host::Ip(address) => ServerName::IpAddress((*address).into()),
+        Host::OnLink(address, _) => ServerName::IpAddress(IpAddr::from(*address).into()),
         Host::Name(name) => ServerName::try_from(name.clone())
             .expect("a configured host name is a DNS name: spec checks more than webpki"),
     }

@@ -11,23 +11,24 @@ use crate::agent::session::{Caller, OnJoin, serve};
 use api::{Controller, Transport};
 use openflow::Version;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 /// Calls `controller` for ever. What goes wrong is logged when it is not what went wrong before, with the remedy.
 pub async fn keep_connected(controller: Controller, link: Arc<Link>, shared: Arc<Shared>) {
     let mut backoff = Backoff::new(shared.timing);
     loop {
-        let ended = call(&controller, &link, &shared).await;
+        let mut session = None;
+        let ended = call(&controller, &link, &shared, &mut session).await;
         let was_good = matches!(&ended, Ok(end) if !end.is_fault_of_peer());
         report(&ended, &controller, &link, &shared);
         link.enter(Phase::Waiting);
-        let wait = if was_good {
-            backoff.after_success(chance())
-        } else {
-            backoff.after_failure(chance())
+        let wait = match session.filter(|_| was_good) {
+            Some(began) => backoff.after_session(began.elapsed(), chance()),
+            None => backoff.after_failure(chance()),
         };
         tokio::time::sleep(wait).await;
     }
@@ -53,17 +54,19 @@ fn report(ended: &Result<End, CallError>, controller: &Controller, link: &Link, 
     }
 }
 
-/// One call, from its name's resolution to the session's end.
+/// One call, from its name's resolution to the session's end. `session` hears when the connection stood.
 async fn call(
     controller: &Controller,
     link: &Arc<Link>,
     shared: &Arc<Shared>,
+    session: &mut Option<Instant>,
 ) -> Result<End, CallError> {
     let limit = shared.timing.hello_within;
     link.enter(Phase::Resolving);
     let addresses = within(limit, "resolve the name", resolve(controller.target())).await?;
     link.enter(Phase::Connecting);
     let stream = connect(&addresses, None, limit).await?;
+    *session = Some(Instant::now());
     let on_join = main_joined(&stream, controller, link, shared);
     let caller = Caller {
         id: shared.next_id(),
@@ -109,7 +112,8 @@ fn main_joined(
     shared: &Arc<Shared>,
 ) -> Option<OnJoin> {
     // A connection without addresses is broken already, and its session will say so.
-    let (from, to) = (stream.local_addr().ok()?.ip(), stream.peer_addr().ok()?);
+    let (mut from, to) = (stream.local_addr().ok()?, stream.peer_addr().ok()?);
+    from.set_port(0);
     let (controller, link, shared) = (controller.clone(), link.clone(), shared.clone());
     Some(Box::new(move |main| {
         link.connected(main);
@@ -134,7 +138,7 @@ fn main_joined(
 struct Auxiliary {
     main: Arc<Peer>,
     number: u8,
-    route: (IpAddr, SocketAddr),
+    route: (SocketAddr, SocketAddr),
     controller: Controller,
     shared: Arc<Shared>,
 }

@@ -6,6 +6,7 @@ use crate::agent::end::End;
 use crate::agent::link::{Link, Phase};
 use crate::agent::peer::PeerKind;
 use crate::agent::session::{Caller, serve};
+use crate::agent::zone;
 use crate::tls::Trouble;
 use api::{Listen, Transport};
 use std::io;
@@ -85,6 +86,7 @@ impl Bound {
     pub fn tcp(place: &Listen) -> Result<Self, BindError> {
         let (address, transport) = (place.address(), place.transport());
         let at = |step| move |source| BindError::Tcp { address, step, source };
+        let address = zone::on_link(address, place.zone()).map_err(at("find the interface"))?;
         let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() };
         let socket = socket.map_err(at("socket"))?;
         socket.set_reuseaddr(true).map_err(at("reuse address"))?;

@@ -101,6 +101,15 @@ impl Backoff {
         Self { next: timing.retry_min, timing }
     }
 
+    /// The wait after a session that ended well: it begins anew if the session `lasted` longer than the wait before it. A controller that
+    /// takes every call and hangs up is called more and more rarely.
+    pub fn after_session(&mut self, lasted: Duration, chance: u32) -> Duration {
+        match lasted > self.next {
+            true => self.after_success(chance),
+            false => self.after_failure(chance),
+        }
+    }
+
     /// The wait after one more failure; `chance` is any number.
     pub fn after_failure(&mut self, chance: u32) -> Duration {
         let most = self.next;
@@ -110,7 +119,7 @@ impl Backoff {
     }
 
     /// The wait after a connection that had worked.
-    pub fn after_success(&mut self, chance: u32) -> Duration {
+    fn after_success(&mut self, chance: u32) -> Duration {
         self.next = self.timing.retry_min;
         self.after_failure(chance)
     }
@@ -166,5 +175,16 @@ mod tests {
         assert_eq!(peer.verdict(after(start, 2), &timing), Verdict::Probe);
         assert_eq!(peer.verdict(after(start, 3), &timing), Verdict::WaitUntil(after(start, 6)));
         assert_eq!(peer.verdict(after(start, 6), &timing), Verdict::Dead);
+    }
+
+    #[test]
+    fn only_a_session_that_lasted_longer_than_the_wait_starts_the_waits_anew() {
+        let second = Duration::from_secs(1);
+        let mut backoff = Backoff::new(Timing { retry_min: second, ..Timing::default() });
+        let most = u32::MAX; // no chance
+        let waits: Vec<_> = (0..3).map(|_| backoff.after_session(second / 2, most)).collect();
+        assert_eq!(waits, [second, 2 * second, 4 * second]);
+        assert_eq!(backoff.after_session(7 * second, most), 8 * second);
+        assert_eq!(backoff.after_session(60 * second, most), second);
     }
 }

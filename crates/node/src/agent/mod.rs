@@ -34,6 +34,7 @@ mod requests;
 mod session;
 pub mod steering;
 mod stream;
+mod zone;
 
 #[cfg(test)]
 mod tests;

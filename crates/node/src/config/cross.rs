@@ -62,7 +62,7 @@ fn check_switches(config: &Config, notes: &Notes) {
             ids.claim(dpid, *line, &thing, &format!("datapath id {dpid}"));
         }
         for listen in &spec.listen {
-            addresses.claim(listen.address(), *line, &thing, &format!("address {listen}"));
+            addresses.claim(listen.claim(), *line, &thing, &format!("address {listen}"));
         }
     }
 }

@@ -14,7 +14,7 @@ use std::net::SocketAddr;
 pub struct Taken {
     names: HashMap<SwitchName, String>,
     dpids: HashMap<Dpid, String>,
-    listens: HashMap<SocketAddr, String>,
+    listens: HashMap<(SocketAddr, Option<IfName>), String>,
     ports: HashMap<(SwitchName, PortName), String>,
     numbers: HashMap<(SwitchName, PortNumber), String>,
     interfaces: HashMap<(Option<Netns>, IfName), String>,
@@ -34,7 +34,7 @@ impl Taken {
         let holder = format!("switch {} ({from})", spec.name);
         self.names.insert(spec.name.clone(), holder.clone());
         self.dpids.extend(spec.dpid.clone().map(|dpid| (dpid, holder.clone())));
-        self.listens.extend(spec.listen.iter().map(|listen| (listen.address(), holder.clone())));
+        self.listens.extend(spec.listen.iter().map(|listen| (listen.claim(), holder.clone())));
     }
 
     /// Notes a port.
@@ -75,12 +75,7 @@ impl Taken {
     /// It is, with both sides named.
     pub fn check_addresses(&self, spec: &SwitchSpec) -> Result<(), Refusal> {
         let clashing = |at: &Listen| {
-            clash(
-                &self.listens,
-                &at.address(),
-                || format!("address {at}"),
-                "choose another TCP port",
-            )
+            clash(&self.listens, &at.claim(), || format!("address {at}"), "choose another TCP port")
         };
         refuse(spec.listen.iter().find_map(clashing), || format!("switch {}", spec.name))
     }

@@ -41,20 +41,25 @@ impl File {
     /// # Errors
     /// Another process has it, the disk refuses, it is damaged, or it is of a later format.
     pub fn open(path: &Path, now: Moment) -> Result<Self, StoreError> {
-        let open = || redb::Builder::new().set_cache_size(CACHE_BYTES).create(path);
-        // redb promises errors, not panics, on a damaged file; a promise about hostile bytes is worth a belt.
-        let database = match catch_unwind(AssertUnwindSafe(open)) {
-            Ok(opened) => opened.map_err(|source| StoreError::opening(path, source))?,
-            Err(_) => {
-                return Err(StoreError::Damaged {
-                    path: path.into(),
-                    cause: "its structure is impossible".into(),
-                });
+        guarded(path, || {
+            let opened = redb::Builder::new().set_cache_size(CACHE_BYTES).create(path);
+            let database = opened.map_err(|source| StoreError::opening(path, source))?;
+            let file = Self { database };
+            file.check_format(path, now)?;
+            file.walk().map_err(|source| StoreError::reading(path, source))?;
+            Ok(file)
+        })
+    }
+
+    /// Reads every record once: a file that cannot be read to its end is found out before anything of it is in force.
+    fn walk(&self) -> Result<(), redb::Error> {
+        for kind in Kind::ALL {
+            let Some(records) = self.records(kind)? else { continue };
+            for entry in records.iter()? {
+                entry?;
             }
-        };
-        let file = Self { database };
-        file.check_format(path, now)?;
-        Ok(file)
+        }
+        Ok(())
     }
 
     fn check_format(&self, path: &Path, now: Moment) -> Result<(), StoreError> {
@@ -239,6 +244,15 @@ pub(super) fn put_aside(
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Does what may meet a damaged file. redb promises errors there, not panics, and does not keep that for every page.
+fn guarded<T>(path: &Path, work: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
+    let damaged = |_| {
+        let cause = "its structure is impossible".into();
+        Err(StoreError::Damaged { path: path.into(), cause })
+    };
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(damaged)
 }
 
 /// The first string after `switch` and everything keyed by it.

@@ -12,6 +12,8 @@ use crate::meter::{
 
 /// Reads a meter: `meter=N,kbps|pktps[,burst][,stats],bands=type=drop,rate=N[,burst_size=N]...`.
 ///
+/// `flags=N` says OpenFlow's bits as they are, instead of the words; then nothing is asked that OpenFlow does not ask.
+///
 /// A deletion takes the number alone.
 ///
 /// # Errors
@@ -23,10 +25,15 @@ pub fn parse_meter(text: &str, command: MeterModCommand) -> Result<MeterMod, Tex
     }
     let mut id = None;
     let mut flags = MeterFlags::empty();
+    let mut as_it_is = false;
     let mut bands = Vec::new();
     for item in flatten(whole)? {
         match item.key.text.to_ascii_lowercase().as_str() {
             "meter" => id = Some(meter_id(item.required()?)?),
+            "flags" => {
+                let bits = value::small(item.required()?, MeterFlags::all().bits())?;
+                (flags, as_it_is) = (flags | MeterFlags::from_bits_retain(bits), true);
+            }
             "kbps" => flags |= item.bare().map(|()| MeterFlags::KBPS)?,
             "pktps" => flags |= item.bare().map(|()| MeterFlags::PKTPS)?,
             "burst" => flags |= item.bare().map(|()| MeterFlags::BURST)?,
@@ -37,7 +44,7 @@ pub fn parse_meter(text: &str, command: MeterModCommand) -> Result<MeterMod, Tex
     }
     let id = id.ok_or_else(|| whole.error("no meter number", "write meter=N"))?;
     let meter = MeterMod { command, flags, id, bands };
-    check(&meter, whole)?;
+    check(&meter, whole, as_it_is)?;
     Ok(meter)
 }
 
@@ -106,18 +113,20 @@ fn band_option(item: &Item<'_>, band: Option<&mut MeterBand>) -> Result<(), Text
     Ok(())
 }
 
-fn check(meter: &MeterMod, whole: Span<'_>) -> Result<(), TextError> {
+fn check(meter: &MeterMod, whole: Span<'_>, as_it_is: bool) -> Result<(), TextError> {
     meter.check().map_err(|fault| {
         whole.error(fault.what, "give each band a rate, and one of kbps and pktps")
     })?;
-    if meter.flags.intersection(MeterFlags::KBPS | MeterFlags::PKTPS).is_empty() {
+    if as_it_is {
+        return Ok(());
+    }
+    if !has_unit(meter.flags) {
         return Err(whole.error("rates without a unit", "add kbps or pktps"));
     }
     if meter.bands.is_empty() {
         return Err(whole.error("a meter without bands", "add bands=type=drop,rate=N"));
     }
-    let bursts = meter.flags.contains(MeterFlags::BURST);
-    if meter.bands.iter().any(|band| (band.burst_size != 0) != bursts) {
+    if !bursts_count(meter.flags, &meter.bands) {
         return Err(
             whole.error("burst and burst_size go together", "give both, in each band, or neither")
         );
@@ -125,7 +134,18 @@ fn check(meter: &MeterMod, whole: Span<'_>) -> Result<(), TextError> {
     Ok(())
 }
 
-/// A meter as `ovs-ofctl dump-meters` prints it, one line and one more per band; it reads back.
+fn has_unit(flags: MeterFlags) -> bool {
+    flags.intersects(MeterFlags::KBPS | MeterFlags::PKTPS)
+}
+
+/// Whether each band has a burst if the flag says so, and none if not.
+fn bursts_count(flags: MeterFlags, bands: &[MeterBand]) -> bool {
+    let wanted = flags.contains(MeterFlags::BURST);
+    bands.iter().all(|band| (band.burst_size != 0) == wanted)
+}
+
+/// A meter as `ovs-ofctl dump-meters` prints it, one line and one more per band; it reads back. One that people cannot write, without unit
+/// or bands, or with bursts that do not count, has its flags as a number.
 pub fn print_meter(meter: &MeterConfig) -> String {
     let flags = [
         (MeterFlags::KBPS, "kbps "),
@@ -133,16 +153,22 @@ pub fn print_meter(meter: &MeterConfig) -> String {
         (MeterFlags::BURST, "burst "),
         (MeterFlags::STATS, "stats "),
     ];
-    let flags: String =
-        flags.iter().filter(|(f, _)| meter.flags.contains(*f)).map(|(_, name)| *name).collect();
-    let bands: String = meter.bands.iter().map(|band| print_band(band, meter.flags)).collect();
+    let is_usual =
+        has_unit(meter.flags) && !meter.bands.is_empty() && bursts_count(meter.flags, &meter.bands);
+    let flags: String = match is_usual {
+        true => {
+            flags.iter().filter(|(f, _)| meter.flags.contains(*f)).map(|(_, name)| *name).collect()
+        }
+        false => format!("flags={:#x} ", meter.flags.bits()),
+    };
+    let bands: String = meter.bands.iter().map(print_band).collect();
     format!("meter={} {flags}bands=\n{bands}", print_meter_id(meter.id))
 }
 
-fn print_band(band: &MeterBand, flags: MeterFlags) -> String {
-    let burst = match flags.contains(MeterFlags::BURST) {
-        true => format!(" burst_size={}", band.burst_size),
-        false => String::new(),
+fn print_band(band: &MeterBand) -> String {
+    let burst = match band.burst_size {
+        0 => String::new(),
+        size => format!(" burst_size={size}"),
     };
     let (kind, level) = match band.kind {
         BandKind::Drop => ("drop".to_owned(), String::new()),

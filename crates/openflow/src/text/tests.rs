@@ -204,6 +204,21 @@ fn groups_are_refused_with_the_word() {
 }
 
 #[test]
+fn every_meter_that_openflow_takes_reads_back_in_one_line() {
+    let band = |burst_size| MeterBand { kind: BandKind::Drop, rate: 9, burst_size };
+    for bits in (0..16).filter(|bits| bits & 3 != 3) {
+        for bands in [vec![], vec![band(0)], vec![band(7)], vec![band(7), band(0)]] {
+            let flags = MeterFlags::from_bits_retain(bits);
+            let meter = MeterConfig { flags, id: MeterId(3), bands };
+            let line = print_meter(&meter).replace('\n', " ");
+            let read = parse_meter(&line, MeterModCommand::Add).expect(&line);
+            let read = MeterConfig { flags: read.flags, id: read.id, bands: read.bands };
+            assert_eq!(read, meter, "{line}");
+        }
+    }
+}
+
+#[test]
 fn meters_are_read_and_printed_as_ovs_ofctl_does() {
     for (typed, printed) in [
         (

@@ -85,11 +85,17 @@ Examples:
   suiro group add sw0 'group_id=1,type=select,bucket=output:1,bucket=output:2'
   suiro meter add sw0 'meter=1,kbps,band=type=drop,rate=10000'")]
     Add(RuleTexts),
-    /// List them with their counters
-    #[command(visible_alias = "show")]
+    /// List them, one a line, as they can be added again
+    #[command(
+        visible_alias = "show",
+        after_help = "Examples:\n  suiro group list sw0\n  suiro group list sw0 --stats      with a line of counters for each"
+    )]
     List {
         /// The switch
         switch: SwitchName,
+        /// Print counters, too
+        #[arg(long)]
+        stats: bool,
     },
     /// Change those that are there
     Mod(RuleTexts),

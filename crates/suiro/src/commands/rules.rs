@@ -20,8 +20,8 @@ pub struct Kind {
     all: RuleKind,
     /// Where the texts go in a request.
     change: fn(Vec<String>, bool) -> RuleChange,
-    /// Lists them.
-    list: fn(&Context, &SwitchName) -> Result<(), Failure>,
+    /// Lists them, with counters or without.
+    list: fn(&Context, &SwitchName, bool) -> Result<(), Failure>,
 }
 
 /// Flows; they are listed by their own command.
@@ -30,7 +30,7 @@ pub const FLOWS: Kind = Kind {
     path: "flows",
     all: RuleKind::Flows,
     change: |flows, strict| RuleChange { flows, strict, ..RuleChange::default() },
-    list: |_, _| Ok(()),
+    list: |_, _, _| Ok(()),
 };
 
 /// Groups.
@@ -39,10 +39,10 @@ pub const GROUPS: Kind = Kind {
     path: "groups",
     all: RuleKind::Groups,
     change: |groups, strict| RuleChange { groups, strict, ..RuleChange::default() },
-    list: |context, switch| {
+    list: |context, switch, stats| {
         let views: Vec<GroupView> = context.client.get(&format!("/v1/switches/{switch}/groups"))?;
         context.print(&views, |views| {
-            views.iter().map(|view| lines(&[&view.text, &view.stats])).collect()
+            views.iter().map(|view| lines(&view.text, &view.stats, stats)).collect()
         })
     },
 };
@@ -53,16 +53,21 @@ pub const METERS: Kind = Kind {
     path: "meters",
     all: RuleKind::Meters,
     change: |meters, strict| RuleChange { meters, strict, ..RuleChange::default() },
-    list: |context, switch| {
+    list: |context, switch, stats| {
         let views: Vec<MeterView> = context.client.get(&format!("/v1/switches/{switch}/meters"))?;
         context.print(&views, |views| {
-            views.iter().map(|view| lines(&[&view.text, &view.stats])).collect()
+            views.iter().map(|view| lines(&view.text, &view.stats, stats)).collect()
         })
     },
 };
 
-fn lines(texts: &[&str]) -> String {
-    texts.iter().map(|text| format!("{}\n", text.trim_end())).collect()
+/// A definition in one line, as it can be added; then its counters, if they are wanted.
+fn lines(definition: &str, counters: &str, stats: bool) -> String {
+    let mut lines = definition.trim_end().replace('\n', " ") + "\n";
+    if stats {
+        lines += &format!("{}\n", counters.trim_end());
+    }
+    lines
 }
 
 /// Does what the command says.
@@ -73,7 +78,7 @@ pub fn run(context: &Context, kind: &Kind, command: RulesCommand) -> Result<(), 
         RulesCommand::Del { texts, all } => {
             delete(context, kind, texts, Deletion { strict: false, all })
         }
-        RulesCommand::List { switch } => (kind.list)(context, &switch),
+        RulesCommand::List { switch, stats } => (kind.list)(context, &switch, stats),
     }
 }
 
