@@ -26,7 +26,6 @@ mod straight;
 mod tests;
 
 pub(crate) use hash::flow_hash;
-pub(crate) use leave::Leaves;
 pub(crate) use leaving::Leaving;
 pub(crate) use packet_out::{Tables, packet_out};
 pub(crate) use straight::{Straight, leave};

@@ -179,6 +179,18 @@ impl<'t> Macs<'t> {
         }
     }
 
+    /// Renews a station's age; false, and nothing else, if it is not known behind this port.
+    #[inline]
+    pub fn renew(&self, spot: &Spot<'_>, port: PortNo) -> bool {
+        match spot.find() {
+            Found::At { at, value } if set::port(value) == port => {
+                spot.set.refresh(at, value, self.now_s);
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// As [`MacTable::lookup`].
     #[inline]
     pub fn lookup(&self, spot: &Spot<'_>) -> Option<PortNo> {

@@ -111,9 +111,16 @@ impl Line {
 
     /// Puts a frame on a tunnel's line, with its tunnel id; who sent it is [`sender`].
     pub fn put_by(&self, tunnel_id: u32, frame: Vec<u8>) {
+        self.put_all_by([(tunnel_id, frame.into())]);
+    }
+
+    /// … several at once.
+    pub fn put_all_by(&self, frames: impl IntoIterator<Item = (u32, Wired)>) {
         let mut state = self.0.state();
-        state.tunnel_ids.as_mut().expect("a tunnel").0.push_back(tunnel_id);
-        state.waiting.push_back(frame.into());
+        for (tunnel_id, frame) in frames {
+            state.tunnel_ids.as_mut().expect("a tunnel").0.push_back(tunnel_id);
+            state.waiting.push_back(frame);
+        }
         drop(state);
         self.wake();
     }

@@ -34,6 +34,14 @@ impl<'a> Stations<'a> {
     }
 }
 
+/// Brings all stations into the cache, so that their misses overlap.
+#[inline]
+fn touch(stations: &[Stations<'_>]) {
+    let sum =
+        |sum, Stations { source, target }: &Stations<'_>| sum ^ source.touch() ^ target.touch();
+    black_box(stations.iter().fold(0, sum));
+}
+
 impl<'a> Env<'a> {
     /// Learns where the packet came from and finds where it goes.
     pub(super) fn bridged(&self, packet: &Packet<'_>) -> Leaves<'a> {
@@ -52,14 +60,36 @@ impl<'a> Env<'a> {
         let macs = self.macs.at(self.now);
         let stations: ArrayVec<_, LANES> =
             keys.clone().map(|key| Stations::of(key, &macs)).collect();
-        black_box(
-            stations
-                .iter()
-                .fold(0, |sum, Stations { source, target }| sum ^ source.touch() ^ target.touch()),
-        );
+        touch(&stations);
         for (key, stations) in keys.zip(&stations) {
             leaves(self.bridge(key, &macs, stations));
         }
+    }
+
+    /// Returns the one port by which neighbours leave that came in by `in_port`, if the table knows all their stations: every sender
+    /// behind `in_port`, every target behind the port. Else `None`, and nothing was learned; ages may have been renewed.
+    #[inline]
+    pub(crate) fn bridged_to(&self, keys: &[Key], in_port: PortNo) -> Option<PortNo> {
+        self.ports.get(in_port)?;
+        let macs = self.macs.at(self.now);
+        let mut exit = None;
+        for keys in keys.chunks(LANES) {
+            let stations: ArrayVec<_, LANES> =
+                keys.iter().map(|key| Stations::of(key, &macs)).collect();
+            touch(&stations);
+            for (key, Stations { source, target }) in keys.iter().zip(&stations) {
+                let is_group = |field| key.get(field) as u64 & GROUP != 0;
+                let is_known = is_group(Field::EthSrc) || macs.renew(source, in_port);
+                if !is_known || is_group(Field::EthDst) {
+                    return None;
+                }
+                let port = macs.lookup(target)?;
+                if port == in_port || *exit.get_or_insert(port) != port {
+                    return None;
+                }
+            }
+        }
+        exit.filter(|&port| self.ports.surely_sends(port))
     }
 
     #[inline]

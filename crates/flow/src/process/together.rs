@@ -4,14 +4,14 @@
 //! finds an entry of one program, and that is to replace addresses, to decrement TTLs and to send, nothing has to be kept of each but its key: no verdict, no list of who waits for
 //! what. It is what [`super::process`] would do, in less; of whatever is not so plain nothing has been done, and it is processed as ever.
 //!
-//! **Two steps.** [`Snapshot::together`] finds out and changes nothing, but that a bridge learns where stations are, which it would do again. [`Together::run`] counts and edits, once the
+//! **Two steps.** [`Snapshot::together`] finds out and changes nothing, but that stations' ages are renewed, as they would be again. [`Together::run`] counts and edits, once the
 //! caller knows that the port takes them all.
 
 use super::Workspace;
 use super::direct::Same;
 use crate::action::{Output, PortNo};
 use crate::cache::Attempts;
-use crate::exec::{Leaves, Straight};
+use crate::exec::Straight;
 use crate::limits::LANES;
 use crate::snapshot::Snapshot;
 use crate::store::{RecordId, tick};
@@ -119,16 +119,7 @@ impl Snapshot {
             Output::Port(port) => {
                 (port != in_port && self.ports.surely_sends(port)).then_some(port)
             }
-            Output::Normal if !straight.edits() => {
-                let (mut exit, mut is_one) = (None, true);
-                for keys in keys.chunks(LANES) {
-                    env.bridged_each(keys.iter(), |leaves| match leaves {
-                        Leaves::By(port) => is_one &= *exit.get_or_insert(port) == port,
-                        _ => is_one = false,
-                    });
-                }
-                exit.filter(|_| is_one)
-            }
+            Output::Normal if !straight.edits() => env.bridged_to(keys, in_port),
             _ => None,
         }
     }

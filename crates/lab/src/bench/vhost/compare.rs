@@ -152,6 +152,7 @@ impl<'a> Contender<'a> {
         let slowest = self.windows.0.values().flatten().map(|window| window.mpps).reduce(f64::min);
         let Some(slowest) = slowest else { return Ok(None) };
         self.rig.switch.thaw()?;
+        let rungs = self.rig.switch.rungs()?;
         let rate = slowest * 1e6 * CHECKED_LOAD;
         let (totals, check) = self.rig.verify(case, rate, CHECKED_TIME);
         self.rig.switch.freeze()?;
@@ -165,6 +166,9 @@ impl<'a> Contender<'a> {
             check.reordered,
             check.damaged
         );
+        if let Some(shares) = shares(&rungs) {
+            eprintln!("by rung  {}: {}: {shares}", case.name, self.kind.name());
+        }
         check.example.iter().for_each(|example| eprintln!("damaged  {example}"));
         let wrong = (check.lost + check.reordered + check.damaged) as f64;
         Ok((self.kind == Kind::Suiro).then(|| Row {
@@ -177,6 +181,15 @@ impl<'a> Contender<'a> {
             goal: Some(0.0),
         }))
     }
+}
+
+/// The rungs that took frames, and their shares; `None` if there are none.
+fn shares(rungs: &[(String, u64)]) -> Option<String> {
+    let all: u64 = rungs.iter().map(|(_, frames)| frames).sum();
+    let share = |(name, frames): &(String, u64)| {
+        (*frames > 0).then(|| format!("{name} {:.2} %", 100.0 * *frames as f64 / all as f64))
+    };
+    (all > 0).then(|| rungs.iter().filter_map(share).collect::<Vec<_>>().join(", "))
 }
 
 /// A figure of a window, and whether more of it is better; nobody wins by idling.

@@ -154,6 +154,18 @@ impl Running {
         .with_context(|| format!("{}: reading its counters failed", self.kind.name()))
     }
 
+    /// Frames by the rung of the ladder that took them; none of a switch that has no ladder.
+    ///
+    /// # Errors
+    /// It does not answer.
+    pub fn rungs(&self) -> Result<Vec<(String, u64)>> {
+        match self.kind {
+            Kind::Suiro => suiro::rungs(&self.control),
+            Kind::OvsDpdk | Kind::OvsDpdkTso => Ok(Vec::new()),
+        }
+        .with_context(|| format!("{}: reading its rungs failed", self.kind.name()))
+    }
+
     /// Stops all of it, so that its core is free.
     ///
     /// # Errors

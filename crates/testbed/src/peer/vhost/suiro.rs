@@ -75,8 +75,31 @@ fn configuration(directory: &Path, sockets: &[PathBuf], alone: Alone) -> Result<
     Ok(text)
 }
 
-/// Asks the node's API; the connection is closed after the answer, so that no length needs to be read.
+/// Reads what the node's worker has done.
 pub fn work(api: &Path) -> Result<Work> {
+    let worker = worker(api)?;
+    let figure = |name: &str| worker[name].as_u64().with_context(|| format!("no {name}"));
+    Ok(Work {
+        frames: figure("frames")?,
+        busy: figure("cycles_rx")? + figure("cycles_pipeline")? + figure("cycles_tx")?,
+        idle: figure("cycles_polling")?,
+        upcalls: 0,
+    })
+}
+
+/// Reads how many frames each rung of the ladder took.
+pub fn rungs(api: &Path) -> Result<Vec<(String, u64)>> {
+    let worker = worker(api)?;
+    let rungs = worker["rungs"].as_array().context("no rungs in the answer")?;
+    let taken = |rung: &serde_json::Value| {
+        let name = rung["rung"].as_str().context("a rung without a name")?;
+        Ok((name.to_owned(), rung["frames"].as_u64().context("a rung without frames")?))
+    };
+    rungs.iter().map(taken).collect()
+}
+
+/// Asks the node's API; the connection is closed after the answer, so that no length needs to be read.
+fn worker(api: &Path) -> Result<serde_json::Value> {
     let mut stream = UnixStream::connect(api)?;
     stream.set_read_timeout(Some(Duration::from_secs(5)))?;
     stream.write_all(
@@ -87,15 +110,6 @@ pub fn work(api: &Path) -> Result<Work> {
     let (_, body) = answer.split_once("\r\n\r\n").context("no HTTP answer")?;
     let workers: serde_json::Value = serde_json::from_str(body.trim()).context("the answer")?;
     let workers = workers["workers"].as_array().context("no workers in the answer")?;
-    let worker = workers
-        .iter()
-        .find(|worker| worker["core"].as_u64() == Some(SWITCH_CORE as u64))
-        .context("no worker on the switch's core")?;
-    let figure = |name: &str| worker[name].as_u64().with_context(|| format!("no {name}"));
-    Ok(Work {
-        frames: figure("frames")?,
-        busy: figure("cycles_rx")? + figure("cycles_pipeline")? + figure("cycles_tx")?,
-        idle: figure("cycles_polling")?,
-        upcalls: 0,
-    })
+    let on_core = |worker: &&serde_json::Value| worker["core"].as_u64() == Some(SWITCH_CORE as u64);
+    workers.iter().find(on_core).cloned().context("no worker on the switch's core")
 }
