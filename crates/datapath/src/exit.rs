@@ -5,7 +5,7 @@ use crate::local::LocalPort;
 use std::sync::atomic::Ordering::Relaxed;
 use wire::{DropReason, Head, Offload};
 
-/// What a frame must meet to leave by a port that sends.
+/// State of a port that sends, as frames meet it.
 #[derive(Clone, Copy)]
 pub(crate) struct Exit {
     mtu: u32,

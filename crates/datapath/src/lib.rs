@@ -11,6 +11,7 @@
 //! * [`Clock`]: time, handed in.
 //! * [`PortQueues`]: queues and rates of a port; [`Datapath::set_queues`] puts them in force (module `shape` says how).
 //! * [`Steering`]: which worker processes which flows of a switch; [`Datapath::steer`] begins it (module `steering` says how).
+//! * [`Rung`], [`Rungs`]: ways to work a batch off, and which of them are on ([`Datapath::set_rungs`]).
 //! * [`PortCounters`], [`QueueCounters`], [`SwitchCounters`], [`WorkerStats`]: what was counted.
 //!
 //! ## A worker
@@ -25,11 +26,11 @@
 //!  events  ◀─packet-ins, notices───── └────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! A *round* is one call of a source's `rx` and the *pass* of what it gave: heads are parsed in place, as deep as the switch's tables and
-//! programs look, `flow::process` tells a sink where each packet goes, frames that crossed a vlink go through the next switch in the same pass
-//! (their key is kept), and at the end each destination gets all its frames in one `tx` call. Bodies stay in the source's memory until
-//! then; the source gets its buffers back when the pass is over. A batch that goes one way whatever is in it takes no pass,
-//! and from guest to guest its frames are not even received (module `unseen`).
+//! A *round* is one call of a source's `rx`, and what becomes of the frames that it gave. They are worked off on the *ladder* (module
+//! `ladder`): five rungs, the last of which is the *pass*. There heads are parsed in place, as deep as the switch's tables and programs look.
+//! `flow::process` tells a sink where each packet goes. Frames that crossed a vlink go through the next switch in the same pass, and
+//! their key is kept. At the end each destination gets all its frames in one `tx` call. Bodies stay in the source's memory until then; the
+//! source gets its buffers back when the round is over.
 //!
 //! ## Polling
 //!
@@ -47,7 +48,8 @@
 //! * **Bounds.** One received frame causes at most 512 deliveries over vlinks, 16 in a row, and in each switch the copies that
 //!   `flow` allows a program, whatever else is in the batch. All memory is allocated at start and attach; only when a tree of
 //!   switches holds more than 608 edited copies of one batch at once are further ones dropped (`too_many_copies`).
-//! * **Conservation.** Per switch: received + packet-outs = sent + dropped (each with its reason) + packet-ins, counted in copies.
+//! * **One verdict.** Bytes, order, counters and losses are the same whatever rung takes a frame.
+//! * **Conservation.** A frame is lost in one call, [`port::Drops::lose`], with its bytes at hand. Per switch: received + packet-outs = sent + dropped (each with its reason) + packet-ins, counted in copies.
 //! * **No sharing.** Counters belong to one worker each and are summed when read. Tables are immutable and never freed on a worker; queues
 //!   are dropped by the thread that detaches them. Workers meet only in the token bucket of a switch's packet-ins, in the event ring, and
 //!   for switches that are steered in rings of one writer and one reader.
@@ -55,7 +57,6 @@
 //!   on with its ports and an empty cache, and who panics repeatedly is parked.
 
 mod backlog;
-mod bell;
 mod clock;
 mod collect;
 mod command;
@@ -90,6 +91,7 @@ mod switch;
 mod sys;
 mod touch;
 mod transmit;
+mod waker;
 mod worker;
 
 pub use api::{BadQueues, BitRate, PortQueues, QUEUES_MAX, QueueRates};

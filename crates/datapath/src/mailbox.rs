@@ -1,11 +1,11 @@
-//! What the control thread and one worker share: rings of orders, counters, the bell.
+//! The mailbox between the control thread and one worker: rings of orders, counters, the waker.
 //!
 //! Two bounded rings, so that a controller's packet-outs never stand before an attach or a detach.
 
-use crate::bell::Bell;
 use crate::command::{Command, Injected};
 use crate::counters::WorkerBlock;
 use crate::rung::Rungs;
+use crate::waker::Waker;
 use crossbeam_queue::ArrayQueue;
 use std::io;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(crate) struct Mailbox {
     commands: ArrayQueue<Command>,
     packet_outs: ArrayQueue<Injected>,
     pub(crate) counters: Arc<WorkerBlock>,
-    pub(crate) bell: Arc<Bell>,
+    pub(crate) waker: Arc<Waker>,
     rungs: AtomicU8,
 }
 
@@ -37,7 +37,7 @@ impl Mailbox {
             commands: ArrayQueue::new(COMMANDS),
             packet_outs: ArrayQueue::new(PACKET_OUTS),
             counters: Arc::default(),
-            bell: Bell::new()?,
+            waker: Waker::new()?,
             rungs: AtomicU8::new(rungs.bits()),
         }))
     }
@@ -59,7 +59,7 @@ impl Mailbox {
             command = back;
             std::thread::sleep(Duration::from_micros(50));
         }
-        self.bell.ring();
+        self.waker.wake();
     }
 
     /// Takes the next command out.
@@ -80,13 +80,13 @@ impl Mailbox {
     /// Hands over a packet-out; false when too many wait.
     pub(crate) fn packet_out(&self, injected: Injected) -> bool {
         let fits = self.packet_outs.push(injected).is_ok();
-        self.bell.ring();
+        self.waker.wake();
         fits
     }
 
     /// Announces that the worker is about to sleep; false when something waits after all.
     pub(crate) fn fall_asleep(&self) -> bool {
-        self.bell.fall_asleep(|| self.commands.is_empty() && self.packet_outs.is_empty())
+        self.waker.fall_asleep(|| self.commands.is_empty() && self.packet_outs.is_empty())
     }
 }
 

@@ -66,7 +66,7 @@ impl Rungs {
     /// The rungs that run the pipeline for every frame.
     pub(crate) const BY_FRAME: Self = Self::PASS.with(Rung::Whole);
 
-    /// Whether the rung is in the set.
+    /// Tells if the rung is in the set.
     #[inline]
     pub const fn has(self, rung: Rung) -> bool {
         self.0 & rung.bit() != 0
@@ -88,7 +88,7 @@ impl Rungs {
         Self(self.0 & other.0)
     }
 
-    /// Whether only [`Rung::Pass`] is in the set.
+    /// Tells if only [`Rung::Pass`] is in the set.
     #[inline]
     pub(crate) const fn is_pass(self) -> bool {
         self.0 == Self::PASS.0

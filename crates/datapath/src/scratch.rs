@@ -13,9 +13,9 @@ pub(crate) struct Scratch {
     pub(crate) pending: Pending,
     pub(crate) heads: Heads,
     pub(crate) crossings: Crossings,
-    /// What ports lose.
+    /// Frames lost at ports.
     pub(crate) drops: Drops,
-    /// What the switch of a call of the pipeline drops.
+    /// Frames dropped by the switch of the pipeline's call under way.
     pub(crate) verdicts: Drops,
     /// Head of the first of the unread frames.
     pub(crate) first: Head,

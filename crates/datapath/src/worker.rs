@@ -74,7 +74,7 @@ impl<C: Clock> Worker<C> {
     ) -> io::Result<Self> {
         let cache_of = CacheOf { worker: number as u8, secret, entries: config.cache_entries };
         Ok(Self {
-            poller: Poller::new(mailbox.bell.as_fd())?,
+            poller: Poller::new(mailbox.waker.as_fd())?,
             queues: Queues::default(),
             batch: RxBatch::default(),
             left_out: Drops::tapped(config.tap.clone()),
@@ -210,11 +210,11 @@ impl<C: Clock> Worker<C> {
             return;
         }
         if self.handover.as_ref().is_some_and(|handover| !handover.has_heard_all()) {
-            return self.mailbox.bell.awake();
+            return self.mailbox.waker.awake();
         }
         self.mailbox.counters.sleeps.add(1);
         self.look(now, limit);
-        self.mailbox.bell.awake();
+        self.mailbox.waker.awake();
     }
 
     /// Finds the watched queues that have frames, waiting for `limit` at most. The kernel is asked where that means to wait, and of sources that do
@@ -232,7 +232,7 @@ impl<C: Clock> Worker<C> {
         for ready in ready {
             match ready {
                 Ready::Queue(ix) => self.queues.woken(ix, now),
-                Ready::Mailbox => self.mailbox.bell.heard(),
+                Ready::Mailbox => self.mailbox.waker.heard(),
             }
         }
         self.looked = now;
@@ -331,7 +331,7 @@ impl<C: Clock> Worker<C> {
     /// Puts everything in order after a panic; runs no one else's code.
     fn recover(&mut self, panic: &(dyn Any + Send)) {
         self.mailbox.counters.restarts.add(1);
-        self.mailbox.bell.awake();
+        self.mailbox.waker.awake();
         self.left_out.forget();
         let touch = self.engine.recover();
         self.recover_handed();

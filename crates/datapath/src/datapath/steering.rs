@@ -43,9 +43,9 @@ impl Datapath {
         }
         entry.steered = Some(Arc::clone(&shared));
         let ix = entry.ix;
-        let bells: Vec<_> =
-            self.workers.iter().map(|worker| Arc::clone(&worker.mailbox.bell)).collect();
-        let mut parts = if is_first { steering::connect(&bells) } else { Vec::new() }.into_iter();
+        let wakers: Vec<_> =
+            self.workers.iter().map(|worker| Arc::clone(&worker.mailbox.waker)).collect();
+        let mut parts = if is_first { steering::connect(&wakers) } else { Vec::new() }.into_iter();
         self.ask_all(|_, reply| {
             let steered = Steered::new(switch, Arc::clone(&shared), Arc::clone(&classifier));
             Command::Steer {

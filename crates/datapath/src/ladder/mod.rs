@@ -8,7 +8,7 @@
 //! | rung | it takes a batch if | for each frame | frames |
 //! |---|---|---|---|
 //! | `port` | the ingress port alone decides | nothing | unread or received |
-//! | `pattern` | every bit that tables match is that of the batch's first frame, or of an earlier one | a comparison | unread or received |
+//! | `pattern` | all bits that tables match are those of an earlier frame | a comparison | unread or received |
 //! | `uniform` | every frame hits an entry of one program, which leads to one port | key, search, edit in place | received |
 //! | `whole` | all frames turn out to leave by one port, as long as they came | the pipeline | received |
 //! | `pass` | always | the pipeline, and a place in the port's list | received |
@@ -19,7 +19,7 @@
 //!
 //! 1. [`Round::may`](round::Round) says which rungs may be tried: one place for all that is true of ingress and batch.
 //! 2. [`Exit`] says whether a batch may leave by a port: one place for all that is true of the way out.
-//! 3. A rung that answers `None` has counted and changed nothing. A bridge may have learned addresses, which it learns again.
+//! 3. A rung that answers `None` has counted and changed nothing. A bridge may have renewed ages, as it will again.
 //! 4. Each frame counts at the rung that took it, in [`WorkerBlock::rungs`](crate::counters::WorkerBlock).
 //! 5. A rung that is switched off hands its frames to the next. `pass` is always on.
 //!

@@ -25,7 +25,7 @@ use port::{BATCH, Body, Lost, Sent};
 use std::ops::Range;
 use wire::{Depth, DropReason, Field};
 
-/// What the pipeline does with the batch.
+/// Work of the pipeline on a batch.
 #[derive(Clone, Copy)]
 pub(crate) enum Work<'a> {
     /// Send it through the tables.
@@ -52,7 +52,7 @@ enum Input {
     Crossings(Range<usize>),
 }
 
-/// What is said of each packet of a call.
+/// Heads and ingress ports of the packets of a call.
 #[derive(Default)]
 struct Named {
     places: ArrayVec<HeadAt, BATCH>,
@@ -373,7 +373,7 @@ impl<C: Clock> Pass<'_, '_, C> {
     }
 }
 
-/// What came in at a port over its vlink and is not counted yet.
+/// Frames that came in over a vlink and are not counted yet.
 #[derive(Default)]
 struct Received {
     port: Option<PortIx>,

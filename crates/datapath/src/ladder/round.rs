@@ -1,4 +1,4 @@
-//! What is true of a batch and of the port it came in by, found once.
+//! Facts of a batch and of its ingress port, found once.
 
 use crate::counters::PortBlock;
 use crate::engine::Engine;
@@ -45,7 +45,7 @@ impl<'a> Round<'a> {
         Some(Self { tables, from, switch, now, is_up, may })
     }
 
-    /// Whether the rung may be tried with frames of which nothing is known yet.
+    /// Tells if the rung may be tried with unread frames.
     #[inline]
     pub(super) fn may(&self, rung: Rung) -> bool {
         self.may.has(rung)
@@ -102,7 +102,7 @@ impl<C> Engine<C> {
     }
 }
 
-/// What is true of a received batch.
+/// Facts of a received batch.
 pub(super) struct Batch {
     may: Rungs,
     /// Its frames and bytes.
@@ -111,13 +111,13 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    /// Whether the rung may be tried.
+    /// Tells if the rung may be tried.
     #[inline]
     pub(super) fn may(&self, rung: Rung) -> bool {
         self.may.has(rung)
     }
 
-    /// Whether every frame leaves by this exit, as it came.
+    /// Tells if every frame leaves by this exit as it came.
     #[inline]
     pub(super) fn fits(&self, exit: &Exit, received: &RxBatch) -> bool {
         self.longest <= exit.surely_takes()

@@ -26,7 +26,7 @@ impl Forwarded {
     }
 }
 
-/// What sending unread frames needs of the engine beside its cache.
+/// Parts of the engine that send unread frames, beside its cache.
 pub(super) struct Direct<'a> {
     worker: usize,
     switch: &'a LocalSwitch,

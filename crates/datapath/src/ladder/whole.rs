@@ -12,7 +12,7 @@ use crate::rung::Rung;
 use crate::touch::Touch;
 use port::{RxBatch, RxQueue};
 
-/// What came of a batch that was decided frame by frame.
+/// Outcome of a batch that was decided frame by frame.
 pub(super) enum Decided {
     /// Its frames were sent, each to its own destinations.
     Sent(Done),

@@ -74,9 +74,9 @@ pub use options::{
 };
 pub use units::SteeredUnit;
 
-use crate::bell::Bell;
 use crate::id::{SwitchId, SwitchIx};
 use crate::sys::ring::{Reader, Writer, ring};
+use crate::waker::Waker;
 use flow::Nanos;
 use holds::Hold;
 use port::BATCH;
@@ -160,7 +160,7 @@ pub(crate) struct Inlet {
 /// A worker's part in steering; there is none while nothing is steered.
 pub(crate) struct Handover {
     me: u16,
-    peers: Box<[Arc<Bell>]>,
+    peers: Box<[Arc<Waker>]>,
     /// By worker; none to itself.
     out: Box<[Option<Writer>]>,
     pub(crate) inlets: Box<[Option<Inlet>]>,
@@ -178,8 +178,8 @@ pub(crate) struct Handover {
 }
 
 /// Makes every worker's part, all connected.
-pub(crate) fn connect(bells: &[Arc<Bell>]) -> Vec<Handover> {
-    let count = bells.len();
+pub(crate) fn connect(wakers: &[Arc<Waker>]) -> Vec<Handover> {
+    let count = wakers.len();
     let none = || (0..count).map(|_| (0..count).map(|_| None).collect()).collect::<Vec<Vec<_>>>();
     let (mut out, mut inlets) =
         (none(), (0..count).map(|_| (0..count).map(|_| None).collect()).collect::<Vec<Vec<_>>>());
@@ -194,7 +194,7 @@ pub(crate) fn connect(bells: &[Arc<Bell>]) -> Vec<Handover> {
     parts
         .map(|(me, (out, inlets))| Handover {
             me: me as u16,
-            peers: bells.into(),
+            peers: wakers.into(),
             out: out.into(),
             inlets: inlets.into(),
             holds: (0..HOLDS).map(|_| Hold::new(HOLD_BYTES)).collect(),

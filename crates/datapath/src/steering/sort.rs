@@ -197,7 +197,7 @@ impl Handover {
                 && let Some(writer) = writer
             {
                 writer.publish();
-                self.peers[to].ring();
+                self.peers[to].wake();
             }
         }
     }

@@ -196,9 +196,9 @@ impl Host {
         let ports = [1, 2]
             .map(|port| PortShared::new(PortAt { switch: SWITCH, port }, 1500, self.workers.len()));
         let classifier = classifier(1024);
-        let bells: Vec<_> =
-            self.mailboxes.iter().map(|mailbox| Arc::clone(&mailbox.bell)).collect();
-        let mut parts = connect(&bells).into_iter();
+        let wakers: Vec<_> =
+            self.mailboxes.iter().map(|mailbox| Arc::clone(&mailbox.waker)).collect();
+        let mut parts = connect(&wakers).into_iter();
         for worker in 0..self.workers.len() {
             let shared = Arc::clone(&self.switch);
             self.ask(worker, |reply| Command::AddSwitch { ix: IX, shared, reply });
@@ -224,7 +224,7 @@ impl Host {
 
     fn turn(&mut self, worker: usize) {
         // So that no one sleeps: there is no other thread to wake it.
-        self.mailboxes[worker].bell.force();
+        self.mailboxes[worker].waker.force();
         self.clock.0.fetch_add(300, Relaxed);
         assert!(self.workers[worker].turn().is_continue());
     }

@@ -1,4 +1,4 @@
-//! The bell of a worker: it wakes the thread from its sleep, and costs one load while the worker is awake.
+//! The waker of a worker: it ends the thread's sleep, and costs one load while the worker is awake.
 
 use rustix::event::{EventfdFlags, eventfd};
 use std::io;
@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 
 /// Wake-up of one worker, shared by all who leave work for it.
-pub(crate) struct Bell {
+pub(crate) struct Waker {
     asleep: AtomicBool,
     wake: OwnedFd,
 }
 
-impl Bell {
-    /// Makes the bell of a worker that is awake.
+impl Waker {
+    /// Makes the waker of a worker that is awake.
     ///
     /// # Errors
     /// No file descriptor is left.
@@ -23,14 +23,14 @@ impl Bell {
     }
 
     /// Wakes the worker if it sleeps; what it is to see was published before.
-    pub(crate) fn ring(&self) {
+    pub(crate) fn wake(&self) {
         fence(Ordering::SeqCst); // what was published before the look at `asleep`; pairs with `fall_asleep`
         if self.asleep.load(Ordering::SeqCst) {
             self.force();
         }
     }
 
-    /// Makes the bell readable, whether or not the worker sleeps.
+    /// Makes the descriptor readable, whether or not the worker sleeps.
     pub(crate) fn force(&self) {
         let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes()); // refused only when it is readable anyway
     }
@@ -57,7 +57,7 @@ impl Bell {
     }
 }
 
-impl AsFd for Bell {
+impl AsFd for Waker {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.wake.as_fd()
     }
