@@ -1,4 +1,4 @@
-"""The examples of docs/openflow-extension.md, encoded and decoded byte by byte, through os-ken's own parsers."""
+"""The examples of docs/reference/openflow-extension.md, encoded and decoded byte by byte, through os-ken's own parsers."""
 
 import pathlib
 import re

@@ -1,5 +1,5 @@
 //! Match fields: the 40 of OpenFlow 1.3.5 (§7.2.3.7, table 12), the TCP flags of the ONF extension, the addresses of tunnels as Nicira
-//! numbered them, and those of steering (`docs/openflow-extension.md`): suiro's own two, and one of Nicira's.
+//! numbered them, and those of steering (`docs/reference/openflow-extension.md`): suiro's own two, and one of Nicira's.
 //!
 //! One table row per field says all there is to know: wire numbers, width, whether a mask is allowed, what else must be
 //! matched first, whether set-field may name it, and its name in the ovs-ofctl syntax.
@@ -13,7 +13,7 @@ pub const CLASS_NXM_1: u16 = 0x0001;
 /// Experimenter id of the Open Networking Foundation's extensions.
 pub const ONF: u32 = 0x4f4e_4600;
 /// suiro's experimenter id: an OUI out of the part of the number space that IEEE 802c leaves to whoever runs a network
-/// (`02`), then "SU". `docs/openflow-extension.md` says why.
+/// (`02`), then "SU". `docs/reference/openflow-extension.md` says why.
 pub const SUIRO: u32 = 0x0002_5355;
 
 /// The classes of the table below: OXM class, and experimenter id in the experimenter class.

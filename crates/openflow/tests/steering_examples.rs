@@ -1,4 +1,4 @@
-//! The examples of `docs/openflow-extension.md`: each is a message that is built here, and both are the same bytes.
+//! The examples of `docs/reference/openflow-extension.md`: each is a message that is built here, and both are the same bytes.
 
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
@@ -9,7 +9,7 @@ use openflow::{
 };
 use std::collections::BTreeMap;
 
-const PAGE: &str = include_str!("../../../docs/openflow-extension.md");
+const PAGE: &str = include_str!("../../../docs/reference/openflow-extension.md");
 
 /// Name and version of each example, and its bytes.
 fn examples() -> BTreeMap<(&'static str, Version), Vec<u8>> {

@@ -22,7 +22,7 @@
 //! * Placing allocates nothing and costs one walk over at most [`CORES_MAX`] cores.
 //!
 //! Sources: "the paper" is VS-extend (Muramatsu, Kawashima, Saito, Matsuo: Priority-based Load Distribution Method for Tunneling Processes in
-//! Virtual Switches); the stage models are in the same authors' slides on VSE and light processing (2015). `docs/placement.md` says, rule by
+//! Virtual Switches); the stage models are in the same authors' slides on VSE and light processing (2015). `docs/explanation/placement.md` says, rule by
 //! rule, what the paper says and what is our reading.
 
 mod arrivals;

@@ -55,7 +55,7 @@ fn facts() -> impl Strategy<Value = Facts> {
     })
 }
 
-/// The rules in the order of docs/placement.md, each as a sorted list.
+/// The rules in the order of docs/explanation/placement.md, each as a sorted list.
 fn oracle(table: &CoreTable, facts: &Facts) -> Decision {
     let best = |fits: &dyn Fn(&Core) -> bool| {
         let mut found: Vec<&Core> = table.cores().iter().filter(|core| fits(core)).collect();

@@ -92,7 +92,7 @@ Examples:
   suiro node --config node.toml --check   every error in the file, and nothing else
   suiro node --config node.toml --purge   remove its stored state, its TAP interfaces and all steering
 
-docs/node.example.toml shows every key. Signals: SIGTERM and SIGINT end the node and leave the TAPs, with their
+docs/reference/node.example.toml shows every key. Signals: SIGTERM and SIGINT end the node and leave the TAPs, with their
 addresses, for its next start; SIGHUP reads the file again.
 Logging: SUIRO_LOG or RUST_LOG, such as info,node::agent=debug.")]
     Node(NodeArgs),

@@ -1,6 +1,6 @@
 """suiro's OpenFlow extension for os-ken: hosts, virtual machines, and on which core each flow is processed.
 
-The specification is docs/openflow-extension.md of suiro. `values` has what the messages say, `steering` sends them, `app` turns what
+The specification is docs/reference/openflow-extension.md of suiro. `values` has what the messages say, `steering` sends them, `app` turns what
 comes into `events`. Importing the package teaches os-ken the match fields `fcf` and `vm_id` of OpenFlow 1.3.
 """
 

@@ -228,7 +228,7 @@ fn garbage_on_the_api_is_answered_or_cut_off_and_the_node_goes_on() {
     }
     assert_eq!(place.http("GET", "/v1/switches/sw0", "").0, 200);
     let document = place.http("GET", "/v1/openapi.json", "").1;
-    assert_eq!(document, include_str!("../../../../docs/openapi.json"));
+    assert_eq!(document, include_str!("../../../../docs/reference/openapi.json"));
 }
 
 #[test]

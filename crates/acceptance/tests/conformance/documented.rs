@@ -1,4 +1,4 @@
-//! `docs/openflow.md` names a proof for all that it says; this checks that each proof is there.
+//! `docs/reference/openflow.md` names a proof for all that it says; this checks that each proof is there.
 
 use crate::harness::Suite;
 use std::path::Path;
@@ -9,7 +9,7 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 pub fn cases(suite: &mut Suite) {
     let names = suite.names();
     suite.plain("docs::every_proof_in_openflow_md_is_there", move || {
-        let page = Path::new(ROOT).join("docs/openflow.md");
+        let page = Path::new(ROOT).join("docs/reference/openflow.md");
         let text = std::fs::read_to_string(&page).unwrap();
         let proofs: Vec<&str> = text.lines().flat_map(proofs).collect();
         assert!(proofs.len() > 100, "{} has only {} proofs", page.display(), proofs.len());

@@ -1,6 +1,6 @@
 //! Every error of OpenFlow 1.3.5 §7.4.4: what provokes it, or why suiro never sends it.
 //!
-//! The rows make the cases `errors::OFP…` and `docs/openflow-errors.md`, which [`document`] keeps honest.
+//! The rows make the cases `errors::OFP…` and `docs/reference/openflow-errors.md`, which [`document`] keeps honest.
 
 mod actions;
 mod document;

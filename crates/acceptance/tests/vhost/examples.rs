@@ -11,7 +11,7 @@ fn grammar() -> String {
 }
 
 fn xmllint(options: &[&str], file: &str) -> (bool, String) {
-    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/libvirt.xml");
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/how-to/libvirt.xml");
     let file = if file.is_empty() { example } else { file };
     let output = Command::new("xmllint").args(options).args(["--noout", file]).output();
     let output = output.expect("xmllint runs: `make setup` installs libxml2-utils");
@@ -30,7 +30,7 @@ fn the_domain_of_the_guide_is_one_by_libvirts_own_grammar() {
 fn the_grammar_tells_a_wrong_domain() {
     let home = tempfile::tempdir().unwrap();
     let wrong = home.path().join("wrong.xml");
-    let example = include_str!("../../../../docs/examples/libvirt.xml");
+    let example = include_str!("../../../../docs/how-to/libvirt.xml");
     std::fs::write(&wrong, example.replace("mode=\"server\"", "mode=\"listener\"")).unwrap();
     let (valid, _) = xmllint(&["--relaxng", &grammar()], &wrong.display().to_string());
     assert!(!valid);

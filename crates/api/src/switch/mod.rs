@@ -74,7 +74,7 @@ impl Rules {
     }
 }
 
-/// What a switch's controllers may do with the steering of their host (`docs/openflow-extension.md`). Its cores are nobody's in
+/// What a switch's controllers may do with the steering of their host (`docs/reference/openflow-extension.md`). Its cores are nobody's in
 /// particular, so each switch must be let.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]

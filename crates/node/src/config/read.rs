@@ -37,7 +37,7 @@ impl Notes {
                 line.line,
                 "TOML",
                 &*line.message,
-                "correct the line; docs/node.example.toml shows every key",
+                "correct the line; docs/reference/node.example.toml shows every key",
             );
         }
         notes

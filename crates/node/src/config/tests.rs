@@ -84,7 +84,7 @@ fn every_kind_and_key_of_a_file_becomes_the_json_that_it_always_was() {
 
 #[test]
 fn the_annotated_example_is_accepted() {
-    let text = include_str!("../../../../docs/node.example.toml");
+    let text = include_str!("../../../../docs/reference/node.example.toml");
     let config = Config::parse(text, "node.example.toml", &host())
         .unwrap_or_else(|problems| panic!("{problems}"));
     assert_eq!(config.switches.len(), 2);
@@ -92,7 +92,7 @@ fn the_annotated_example_is_accepted() {
 
 #[test]
 fn every_key_that_the_example_shows_commented_out_is_accepted_too() {
-    let text = include_str!("../../../../docs/node.example.toml");
+    let text = include_str!("../../../../docs/reference/node.example.toml");
     let uncommented: String = text
         .lines()
         .map(|line| line.strip_prefix("#: ").unwrap_or(line).to_owned() + "\n")

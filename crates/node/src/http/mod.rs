@@ -3,7 +3,7 @@
 //! **Question answered**: how does anybody on this host see and change what the node does?
 //!
 //! HTTP/1.1 with JSON on a unix socket; whoever may open the socket (mode 0660) may do everything. The document at
-//! `GET /v1/openapi.json` is generated from the handlers and kept in `docs/openapi.json`; a test holds both together.
+//! `GET /v1/openapi.json` is generated from the handlers and kept in `docs/reference/openapi.json`; a test holds both together.
 //!
 //! * [`error`]: the one place where a refusal becomes a status.
 //! * [`handlers`]: one function per route; each asks the [`Node`] and nothing else.
@@ -108,7 +108,7 @@ fn with_changes_of(router: OpenApiRouter<Arc<Node>>, kind: &str) -> OpenApiRoute
     router
 }
 
-/// The document, as it is served and kept in `docs/openapi.json`.
+/// The document, as it is served and kept in `docs/reference/openapi.json`.
 pub fn document() -> String {
     let (_, document) = documented().split_for_parts();
     let mut text = document.to_pretty_json().expect("the document is plain data");
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn the_document_in_the_repository_is_the_one_that_is_served() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/openapi.json");
         let (kept, served) = (std::fs::read_to_string(path).unwrap_or_default(), document());
         if kept != served {
             if std::env::var_os("SUIRO_UPDATE").is_some() {
@@ -154,7 +154,7 @@ mod tests {
                 return;
             }
             panic!(
-                "docs/openapi.json is out of date: run this test with SUIRO_UPDATE=1 and review the change"
+                "docs/reference/openapi.json is out of date: run this test with SUIRO_UPDATE=1 and review the change"
             );
         }
     }

@@ -3,7 +3,7 @@
 //! **Question answered**: what does a controller learn of the host's cores and virtual machines, and how does it say which core shall
 //! process a flow?
 //!
-//! `docs/openflow-extension.md` is the specification, byte by byte; this module is its values and its codec. The bytes after
+//! `docs/reference/openflow-extension.md` is the specification, byte by byte; this module is its values and its codec. The bytes after
 //! experimenter id and type are the same in OpenFlow 1.0 and 1.3, so nothing here depends on a version.
 //!
 //! * [`Message`]: bodies of experimenter (1.0: vendor) messages; [`Request`] and [`Reply`]: those of multiparts (1.0: statistics).

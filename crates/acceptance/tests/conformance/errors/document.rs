@@ -1,9 +1,10 @@
-//! `docs/openflow-errors.md`, as the rows have it.
+//! `docs/reference/openflow-errors.md`, as the rows have it.
 
 use super::{Proof, Row, TYPES, rows};
 use std::fmt::Write;
 
-const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openflow-errors.md");
+const DOCUMENT: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/openflow-errors.md");
 
 const HEAD: &str = "\
 # Errors
@@ -52,6 +53,6 @@ pub fn check() {
     let found = std::fs::read_to_string(DOCUMENT).unwrap_or_default();
     assert!(
         found == wanted,
-        "docs/openflow-errors.md is out of date: run this with SUIRO_WRITE_DOCS=1"
+        "docs/reference/openflow-errors.md is out of date: run this with SUIRO_WRITE_DOCS=1"
     );
 }

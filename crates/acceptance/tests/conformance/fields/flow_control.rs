@@ -1,4 +1,4 @@
-//! The flow control field of suiro's extension, `docs/openflow-extension.md`: the whole ToS byte, matched and set in real frames.
+//! The flow control field of suiro's extension, `docs/reference/openflow-extension.md`: the whole ToS byte, matched and set in real frames.
 
 use super::needs;
 use crate::harness::{Bench, Suite, entry, output};

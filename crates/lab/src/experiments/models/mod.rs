@@ -39,7 +39,7 @@ const WORK: f64 = 0.3;
 const WORK_SHARED: f64 = 0.1;
 
 /// Datagrams of the watched flow that go ahead of a window and are nobody's. Rules come into force when the interrupted core has worked off what it had received before
-/// (`docs/steering.md`); of a core that has not received anything yet, that is seen by the first frames.
+/// (`docs/explanation/steering.md`); of a core that has not received anything yet, that is seen by the first frames.
 const AHEAD: u64 = 4;
 
 /// The stages that are counted.

@@ -1,6 +1,6 @@
 //! # Steering for controllers
 //!
-//! **Question answered**: what does a controller get when it speaks suiro's OpenFlow extension (`docs/openflow-extension.md`), and who tells
+//! **Question answered**: what does a controller get when it speaks suiro's OpenFlow extension (`docs/reference/openflow-extension.md`), and who tells
 //! it of news?
 //!
 //! * [`Host`]: what is asked of the host's steering, in the extension's own values. [`crate::steer`] has the real one.
