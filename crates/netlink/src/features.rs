@@ -22,12 +22,12 @@ impl XdpFeatures {
     /// `NETDEV_XDP_ACT_REDIRECT`.
     pub const REDIRECT: u64 = 2;
 
-    /// Whether the driver runs programs.
+    /// True of a driver that runs programs.
     pub fn runs_programs(self) -> bool {
         self.0 & Self::BASIC != 0
     }
 
-    /// Whether the driver runs programs, and they may redirect.
+    /// True of a driver that runs programs which may redirect.
     pub fn can_redirect(self) -> bool {
         let both = Self::BASIC | Self::REDIRECT;
         self.0 & both == both

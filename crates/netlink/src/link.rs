@@ -107,7 +107,9 @@ pub struct Peer {
 }
 
 impl Link {
-    /// Whether the kernel made it (veth, TAP …): what it receives was sent on this host, and no device has finished its checksums.
+    /// True of an interface that the kernel made (veth, TAP …).
+    ///
+    /// Frames on it were sent on this host, and no device has finished their checksums.
     pub fn is_virtual(&self) -> bool {
         !self.kind.is_empty()
     }

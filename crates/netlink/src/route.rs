@@ -170,7 +170,7 @@ impl Prefix {
         Some(Self { address, len: header[1] })
     }
 
-    /// Whether every address of its family is among them.
+    /// True of the prefix that has every address of its family.
     pub fn is_default(&self) -> bool {
         self.len == 0
     }

@@ -36,7 +36,7 @@ pub trait PortControl: Send {
         None
     }
 
-    /// Why the port must be opened again to serve its interface as it is now.
+    /// Reason to open the port again: its interface has more than the port can serve.
     fn outgrown(&self) -> Option<String> {
         None
     }

@@ -1,4 +1,4 @@
-//! Whether an interface can be a port: Ethernet, and nobody else's.
+//! Interfaces that cannot be ports: without Ethernet, or somebody else's.
 
 use netlink::Link;
 
@@ -16,7 +16,7 @@ pub(crate) enum Receives {
     ByXdp,
 }
 
-/// Why an interface cannot be a port, seen among all interfaces of its namespace.
+/// Returns the reason why an interface cannot be a port. `links` are all interfaces of its namespace.
 pub(crate) fn why_not(link: &Link, links: &[Link], by: Receives) -> Option<String> {
     if link.is_loopback {
         return Some("a loopback interface receives what it sends".into());

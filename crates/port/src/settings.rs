@@ -1,6 +1,6 @@
 //! Offloads that ports switched off, noted so that they are put back whatever becomes of the process.
 //!
-//! A note is written before its offload changes, and removed after it is as before: by the port that closes, or, after a kill, by the
+//! A note is written before its offload changes, and removed when that is as before. The port that closes does so; after a kill, the
 //! next process with the same directory. The directory must be on a tmpfs: a host that starts anew has its interfaces' defaults again.
 //! A namespace is noted by path and inode, and never held open: that would keep alive what its owner removes.
 
@@ -20,7 +20,7 @@ const OWN: &str = "/proc/thread-self/ns/net";
 pub(crate) struct Place {
     /// The file of its namespace.
     pub(crate) netns: PathBuf,
-    /// That file's inode: another namespace under the same path is not it.
+    /// Inode of the namespace. Another one under the same path is not it.
     pub(crate) inode: u64,
     /// Its index there.
     pub(crate) index: u32,
@@ -91,7 +91,7 @@ fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ENODEV)
 }
 
-/// What one port switched off; put back when it is dropped.
+/// Offloads that one port switched off; put back when this is dropped.
 #[derive(Default)]
 pub(crate) struct Changed {
     file: Option<PathBuf>,

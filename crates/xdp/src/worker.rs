@@ -11,7 +11,7 @@ use std::time::Duration;
 
 pub(crate) static OBJECT: &[u8] =
     aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/worker.bpf.o"));
-static WHOLE_OBJECT: &[u8] =
+pub(crate) static WHOLE_OBJECT: &[u8] =
     aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/worker_whole.bpf.o"));
 const PROGRAM: &str = "suiro_worker";
 const SOCKETS: &str = "sockets";

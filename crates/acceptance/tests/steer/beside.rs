@@ -1,13 +1,31 @@
 //! An interface that is steered and a port at once: a rule takes a frame to the host, all others are the switch's.
 
-use crate::{Host, privileged, until};
+use crate::{Host, Lab, privileged, until};
 use acceptance::sh;
 use std::process::Command;
+use std::time::Duration;
 
 /// The host's port that the rule names.
 const NAMED: u16 = 5022;
 /// The host by way of the switch: its local port.
 const BY_SWITCH: &str = "10.0.1.100";
+
+fn mac(netns: &str, interface: &str) -> String {
+    let path = format!("/sys/class/net/{interface}/address");
+    let shown = Command::new("ip").args(["netns", "exec", netns, "cat", &path]).output().unwrap();
+    String::from_utf8(shown.stdout).unwrap().trim().to_owned()
+}
+
+/// Both ends of the cable know each other without asking.
+fn introduce(host: &Host) {
+    let (near, far) = (host.lab.netns.clone(), host.lab.guest("g1"));
+    let know = |netns: &str, address: &str, mac: &str, interface: &str| {
+        let words = ["ip", "-n", netns, "neigh", "replace", address, "lladdr", mac];
+        sh(&[&words[..], &["dev", interface, "nud", "permanent"]].concat());
+    };
+    know(&far, crate::host::ADDRESS, &mac(&near, "g1"), "eth0");
+    know(&near, &Lab::ip("g1"), &mac(&far, "eth0"), "g1");
+}
 
 /// Neither end of the cable knows the other any more.
 fn forget(host: &Host) {
@@ -81,6 +99,36 @@ fn a_rule_keeps_a_port_of_the_host_and_the_switch_has_all_else_over_kill_and_res
     host.suiro(&["steer", "detach", "g1"]);
     assert!(!host.has_program("g1") && !host.pins("g1").exists());
     host.suiro(&["switch", "del", "sw0"]);
+}
+
+/// Whether a datagram that no rule names comes to the host's socket.
+fn reaches_host(host: &Host) -> bool {
+    let (receiver, sender) = host.pair(NAMED + 1);
+    receiver.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+    sender.send(&[7]).unwrap();
+    receiver.recv(&mut [0; 8]).is_ok()
+}
+
+#[test]
+fn a_port_that_does_not_come_back_after_a_kill_gives_its_frames_back_to_the_host() {
+    if !privileged() {
+        return;
+    }
+    let host = with_port();
+    host.suiro(&["steer", "attach", "g1", "--unmatched", "stay"]);
+    until("the switch forwards", || reaches_switch(&host));
+    let shown = host.suiro(&["status"]);
+    let state = shown.lines().find_map(|line| line.strip_prefix("state in ")).unwrap().to_owned();
+    host.kill_node();
+    introduce(&host);
+    assert!(!reaches_host(&host), "it is the switch's, which may come back");
+    std::fs::remove_file(state).unwrap();
+    host.suiro(&["steer", "attach", "g1", "--unmatched", "stay"]);
+    until("the host has its frames again", || reaches_host(&host));
+    host.suiro(&["steer", "detach", "g1"]);
+    assert!(!host.has_program("g1"));
+    until("the node is gone", || host.node().is_none());
+    sh(&["ip", "-n", &host.lab.netns, "link", "del", "local0"]);
 }
 
 #[test]

@@ -98,7 +98,9 @@ impl RunDir {
         self.path.join("rings")
     }
 
-    /// Where AF_XDP ports note which offloads they switched off; outlives the node, not the host, whose interfaces then have their defaults.
+    /// Notes of offloads that AF_XDP ports switched off.
+    ///
+    /// They outlive the node, not the host: after a boot interfaces have their defaults.
     pub fn offload_notes(&self) -> PathBuf {
         self.path.join("offloads")
     }

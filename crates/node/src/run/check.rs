@@ -10,7 +10,7 @@ use port::{HostUse, OpenError};
 pub struct Checked {
     /// Ports that would be refused, and why.
     pub refused: Vec<Fault>,
-    /// What the host would lose and its operator has allowed.
+    /// Losses of the host that its operator has allowed.
     pub notes: Vec<String>,
 }
 

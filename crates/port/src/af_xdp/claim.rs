@@ -1,4 +1,4 @@
-//! Whether an interface may become an AF_XDP port: no other's program, no steering in its way, and nothing that the host would lose.
+//! Obstacles to an AF_XDP port: another's program, steering that leaves nothing, what the host would lose.
 
 use crate::error::OpenError;
 use crate::host_use::HostUse;
@@ -49,7 +49,7 @@ fn beside_steering(netns: &Netns, spec: &PortSpec, link: &Link) -> Result<(), Op
     })
 }
 
-/// What the host loses, as a note, if it may.
+/// Returns the host's loss as a note, if it is allowed.
 fn taken_over(
     spec: &PortSpec,
     interface: &Interface,

@@ -15,7 +15,7 @@ use xdp::{QUEUES_MAX, Verdict, Worker};
 
 /// Queue disciplines that interfaces have without anybody's asking.
 const USUAL_QDISCS: [&str; 6] = ["", "noop", "noqueue", "mq", "pfifo_fast", "fq_codel"];
-/// What a port of this kind says of captures.
+/// Note on captures.
 const UNSEEN: &str =
     "tcpdump on the interface sees no frame of it: AF_XDP passes the kernel's captures by";
 
@@ -36,7 +36,7 @@ pub(super) struct XdpControl {
     pub(super) watched: Watched,
 }
 
-/// What changes without an event of the interface: looked at every few seconds.
+/// Queues and queue discipline, which change without an event; looked at every few seconds.
 #[derive(Default)]
 pub(super) struct Watched(RefCell<(u32, String)>);
 

@@ -2,7 +2,7 @@
 //!
 //! * A VLAN tag beside the frame: XDP sees the frame without it, so it would be switched in another VLAN. A card keeps its tags in the
 //!   frame when it no longer strips them, a veth when its other end inserts them itself. Where neither can be had, the port is refused.
-//! * Frames larger than a UMEM frame. The native hook of a veth makes the kernel switch off its other end's segmentation by itself; at the
+//! * Frames larger than a UMEM frame. The native hook of a veth makes the kernel switch off its other end's segmentation by itself. At the
 //!   generic hook, that and the interface's own receive merging are switched off here. What remains is dropped by the kernel and counted
 //!   as `too_big`.
 

@@ -12,7 +12,7 @@ use std::path::Path;
 pub enum Life<'p> {
     /// As long as its value, and so at most as long as the process.
     Process,
-    /// Until the stage is [freed](free): the hook's link is pinned at this path. Its stages must be pinned too ([`Hook::pin_stages`]).
+    /// Until the stage is [freed](super::free): the hook's link is pinned at this path. Its stages must be pinned too ([`Hook::pin_stages`]).
     Pinned(&'p Path),
 }
 

@@ -259,3 +259,6 @@ pub(crate) fn program<'e>(
     let program = ebpf.program_mut(name).and_then(|program| program.try_into().ok());
     program.ok_or(HookError::BrokenBuild(name))
 }
+
+#[cfg(test)]
+mod tests;

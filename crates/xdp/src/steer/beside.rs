@@ -1,11 +1,13 @@
-//! Steering beside a port of a switch, on one interface: who has the frames that no entry matches.
+//! Steering beside a port of a switch, on one interface.
+//!
+//! Frames that no entry matches are the port's there, so steering must not place them.
 
 use super::abi::SteerConfig;
 use crate::hook::{Hook, HookError, Stage};
 use aya::maps::{Array, Map, MapData, MapInfo};
 use aya::programs::loaded_programs;
 
-/// Whether an interface is steered so that frames without an entry are placed, too: then there are none left for a port.
+/// Tells if steering places frames without an entry, too. Then none are left for a port.
 ///
 /// # Errors
 /// Another program is on the interface, or the kernel refuses to tell.

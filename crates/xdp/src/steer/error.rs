@@ -34,13 +34,13 @@ pub enum SteerError {
         /// The interface.
         interface: String,
     },
-    /// It is the port of a switch, and frames that no rule names are the port's.
+    /// Frames that no rule names belong to a port of a switch.
     #[error("{interface} is an af_xdp port: frames that no rule names belong to it")]
     OfPort {
         /// The interface.
         interface: String,
     },
-    /// Its port has a generic hook: see [`SteerError::Refused`] for why nobody is steered so.
+    /// A port's hook is generic. See [`SteerError::Refused`] for the reason.
     #[error(
         "{interface}: its hook is generic, and behind the driver Linux loses frames that are sent to another core"
     )]

@@ -71,7 +71,7 @@ impl Host {
         })
     }
 
-    /// Whether another process, for which nothing was steered, has removed it.
+    /// True once another process, for which nothing was steered, has removed it.
     pub fn is_gone(&self) -> bool {
         !self.pins.host().join(LINK).exists()
     }

@@ -67,7 +67,7 @@ impl Pins {
         }
     }
 
-    /// Whether the directory is still the one that everybody finds.
+    /// True of the directory that everybody finds under this path.
     fn is_root(&self, file: &File) -> bool {
         let number = |found: io::Result<fs::Metadata>| found.ok().map(|found| found.ino());
         number(file.metadata()) == number(fs::metadata(&self.root))

@@ -227,11 +227,20 @@ fn a_killed_port_beside_steering_leaves_its_frames_to_nobody_and_the_next_one_ta
     kill(&lab);
     assert!(arrives(&lab, NAMED));
     assert!(!arrives(&lab, UNNAMED), "it belongs to the switch");
+    let index = lab.interface().index;
+    let orphan = inside(&lab.netns("near"), || Hook::orphan(index)).unwrap();
+    assert!(orphan.is_some(), "no socket is behind it");
     let worker = port(&lab, Mode::Native).unwrap();
     assert!(!arrives(&lab, UNNAMED));
     assert_eq!(dropped(&worker), 1);
+    inside(&lab.netns("near"), || Hook::free_orphan(index, orphan.unwrap())).unwrap();
+    assert_eq!(taken(&lab), [Stage::Steer, Stage::Worker], "another program has the stage by now");
     drop(worker);
     assert!(arrives(&lab, UNNAMED));
+    kill(&lab);
+    let orphan = inside(&lab.netns("near"), || Hook::orphan(index)).unwrap().unwrap();
+    inside(&lab.netns("near"), || Hook::free_orphan(index, orphan)).unwrap();
+    assert!(arrives(&lab, UNNAMED), "given back to the host");
     attached.detach(lab.host()).unwrap();
     assert!(!has_xdp(&lab));
 }
