@@ -19,7 +19,7 @@ use crate::http;
 use crate::ports::{Directories, Ports};
 use crate::service::{Node, OnConflict, Parts, StartError};
 use crate::steer::Steer;
-use crate::store::{Store, StoreError};
+use crate::store::{self, Store, StoreError};
 use api::{Fault, chain};
 use datapath::Datapath;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -122,6 +122,7 @@ pub fn load(config_file: Option<&Path>, host: &Host) -> Result<Config, RunError>
 /// # Errors
 /// It did not come up, or its API broke.
 pub fn run(options: &Options, config: &Config) -> Result<(), RunError> {
+    store::silence_caught_panics();
     let run_dir = Arc::new(RunDir::take(&config.node.run_dir)?);
     run_dir.remove_stale_sockets();
     let files = host::raise_open_files();

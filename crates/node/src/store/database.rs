@@ -7,6 +7,7 @@ use super::pending::{Kind, Pending};
 use super::stamp::Moment;
 use super::{StoreError, checksum, upgrade};
 use redb::{Database, ReadOnlyTable, ReadableDatabase, ReadableTable, TableDefinition, TableError};
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
@@ -56,7 +57,9 @@ impl File {
         for kind in Kind::ALL {
             let Some(records) = self.records(kind)? else { continue };
             for entry in records.iter()? {
-                entry?;
+                let (key, record) = entry?;
+                // Both are decoded only when they are asked for.
+                std::hint::black_box((key.value(), record.value()));
             }
         }
         Ok(())
@@ -168,7 +171,7 @@ impl File {
             }
             Ok(())
         };
-        read().map_err(|source| StoreError::reading(path, source))?;
+        guarded(path, || read().map_err(|source| StoreError::reading(path, source)))?;
         if !bad.is_empty() {
             self.set_records_aside(kind, &bad).map_err(StoreError::Write)?;
         }
@@ -246,13 +249,38 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+thread_local! {
+    /// This thread does what may meet a damaged file.
+    static GUARDED: Cell<bool> = const { Cell::new(false) };
+}
+
 /// Does what may meet a damaged file. redb promises errors there, not panics, and does not keep that for every page.
-fn guarded<T>(path: &Path, work: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
+///
+/// # Errors
+/// Those of `work`, and [`StoreError::Damaged`] for a panic.
+pub(super) fn guarded<T>(
+    path: &Path,
+    work: impl FnOnce() -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
     let damaged = |_| {
         let cause = "its structure is impossible".into();
         Err(StoreError::Damaged { path: path.into(), cause })
     };
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(damaged)
+    GUARDED.set(true);
+    let done = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(damaged);
+    GUARDED.set(false);
+    done
+}
+
+/// Leaves out the messages of panics that a damaged file causes: they are caught, and told as errors. To be called once, when the process
+/// starts.
+pub fn silence_caught_panics() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if !GUARDED.get() {
+            usual(panic);
+        }
+    }));
 }
 
 /// The first string after `switch` and everything keyed by it.

@@ -44,7 +44,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use writer::Shared;
 
-pub use database::FORMAT_VERSION;
+pub use database::{FORMAT_VERSION, silence_caught_panics};
 pub use error::StoreError;
 pub use writer::{GROUP, ROOM, ROOM_WITHOUT_DISK};
 

@@ -1,7 +1,7 @@
 //! The thread that writes behind: it gathers changes for up to [`GROUP`], commits them together, and tries again while the disk refuses.
 
 use super::StoreError;
-use super::database::File;
+use super::database::{File, guarded};
 use super::pending::{Pending, Record, Thing};
 use super::stamp::Clock;
 use std::path::Path;
@@ -202,7 +202,11 @@ fn attempt(
         Some(open) => open,
         None => Arc::new(File::open(path, clock())?),
     };
-    open.write(group).map_err(StoreError::Write)?;
-    *file = Some(open);
+    // A file that was damaged under our hands is closed in there, too.
+    let written = guarded(path, move || {
+        open.write(group).map_err(StoreError::Write)?;
+        Ok(open)
+    })?;
+    *file = Some(written);
     Ok(())
 }

@@ -68,3 +68,22 @@ fn what_a_switch_does_not_take_back_is_gone_at_the_next_start() {
     let (_store, kept) = Store::open(home.path(), &Arc::default()).unwrap();
     assert_eq!(cookies(&kept, "sw0"), [0]);
 }
+
+#[test]
+fn a_damaged_page_ends_no_start_and_puts_no_other_rule_in_force() {
+    let sound = home_with_rules();
+    let clean = fs::read(sound.path().join(FILE_NAME)).unwrap();
+    for (number, fill) in (0..clean.len() / 4096).flat_map(|number| [(number, 0), (number, 0xa5)]) {
+        let home = tempfile::tempdir().unwrap();
+        let mut damaged = clean.clone();
+        damaged[number * 4096..][..4096].fill(fill);
+        fs::write(home.path().join(FILE_NAME), damaged).unwrap();
+        let (store, kept) = Store::open(home.path(), &Arc::default()).unwrap();
+        let found = cookies(&kept, "sw0");
+        assert!(found.iter().all(|cookie| *cookie < 2), "page {number}: {found:?}");
+        drop(kept);
+        store.put_switch(&SwitchSpec::named(sw("sw0")));
+        runtime().block_on(store.flushed());
+        assert!(store.problem().is_none(), "page {number}");
+    }
+}
