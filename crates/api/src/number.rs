@@ -45,11 +45,6 @@ impl PortNumber {
     pub fn is_ordinary(&self) -> bool {
         *self != Self::LOCAL
     }
-
-    /// Every ordinary number, from the lowest.
-    pub fn ordinary() -> impl Iterator<Item = Self> {
-        (1..=Self::MAX).map(Self)
-    }
 }
 
 impl FromStr for PortNumber {

@@ -378,7 +378,7 @@ pub struct PortAdd {
     /// The interface's network namespace, a name or a path; the node's own when left out
     #[arg(long, short)]
     pub netns: Option<Netns>,
-    /// OpenFlow number, or local for the switch's local port; the lowest free number when left out
+    /// OpenFlow number, or local for the switch's local port; the next one when left out, none that rules of a port that went still name
     #[arg(long)]
     pub number: Option<PortNumber>,
     /// MTU to set; the most that a guest may be told (vhost-user)

@@ -123,7 +123,7 @@ pub struct PortSpec {
     /// The network namespace of the interface; the node's own when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub netns: Option<Netns>,
-    /// Its OpenFlow number, 1 to 65279, or `local` for the switch's local port (`OFPP_LOCAL`); the lowest free one when left out.
+    /// Its OpenFlow number, 1 to 65279, or `local` for the switch's local port (`OFPP_LOCAL`); the next one that no port has had when left out: it rotates, and passes over what flows and groups still name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<PortNumber>,
     /// MTU to set; left as it is otherwise. Of `vhost-user`: the most that a guest may be told.

@@ -1,5 +1,6 @@
 //! The switches in service, by name and by number.
 
+use super::numbers::Numbers;
 use super::plan::Origin;
 use super::plane::Gate;
 use crate::agent::{Agent, Link, LinkStatus};
@@ -50,6 +51,8 @@ pub struct MemberState {
     pub spec: SwitchSpec,
     /// Its ports.
     pub ports: BTreeMap<PortName, MemberPort>,
+    /// Which numbers ports have had.
+    pub numbers: Numbers,
     /// Why it does not listen, if it does not.
     pub fault: Option<Fault>,
 }
@@ -64,7 +67,8 @@ impl Member {
         gate: Arc<Gate>,
     ) -> Arc<Self> {
         let publishing = tokio::spawn(switch.clone().keep_published()).abort_handle();
-        let state = MemberState { spec, ports: BTreeMap::new(), fault: None };
+        let state =
+            MemberState { spec, ports: BTreeMap::new(), numbers: Numbers::default(), fault: None };
         let agent = tokio::sync::Mutex::new(None);
         Arc::new(Self {
             id,

@@ -16,6 +16,7 @@
 mod directory;
 mod everything;
 mod facts;
+mod numbers;
 mod plan;
 mod plane;
 mod ports;

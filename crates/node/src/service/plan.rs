@@ -1,10 +1,11 @@
 //! What to bring up at the start: what the configuration file declares, and what the store kept. Pure.
 
+use super::numbers::Numbers;
 use super::taken::Taken;
 use crate::config::{Config, Located, SwitchConfig};
 use crate::refusal::Refusal;
 use api::{Fault, PortName, PortNumber, PortSpec, SwitchName, SwitchSpec};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Who wants a switch or a port, and may change it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,6 +36,10 @@ pub struct PlannedSwitch {
     pub origin: Origin,
     /// Its ports.
     pub ports: Vec<PlannedPort>,
+    /// Which numbers ports have had, these included.
+    pub numbers: Numbers,
+    /// An earlier release ran it, which remembered none: whatever its rules name may be of ports that went.
+    pub past_is_unknown: bool,
     /// Rules that the file declares.
     pub flows: Vec<Located<String>>,
     /// Groups that the file declares.
@@ -52,6 +57,8 @@ pub struct KeptThings {
     pub ports: BTreeMap<SwitchName, Vec<PortSpec>>,
     /// Port numbers in use before, by switch.
     pub numbers: BTreeMap<SwitchName, Vec<(PortName, u32)>>,
+    /// Which numbers ports have had, by switch.
+    pub past: BTreeMap<SwitchName, Numbers>,
 }
 
 /// A plan, and what it could not contain.
@@ -89,7 +96,12 @@ pub fn plan(config: &Config, kept: &KeptThings) -> Plan {
             .for_each(|port| planner.take_back_port(index, port));
     }
     for (index, name) in names.iter().enumerate() {
-        planner.number_ports(index, kept.numbers.get(name).map_or(&[], Vec::as_slice));
+        let before = kept.numbers.get(name).map_or(&[][..], Vec::as_slice);
+        let seen = before.iter().map(|&(_, number)| number);
+        planner.plan.switches[index].past_is_unknown =
+            !before.is_empty() && !kept.past.contains_key(name);
+        let past = kept.past.get(name).copied().unwrap_or_else(|| Numbers::after(seen));
+        planner.number_ports(index, before, past);
     }
     planner.plan
 }
@@ -124,6 +136,8 @@ impl Planner {
             spec: switch.spec.clone(),
             origin: Origin::File,
             ports,
+            numbers: Numbers::default(),
+            past_is_unknown: false,
             flows: switch.flows.clone(),
             groups: switch.groups.clone(),
             meters: switch.meters.clone(),
@@ -139,6 +153,8 @@ impl Planner {
             spec: spec.clone(),
             origin: Origin::Api,
             ports: Vec::new(),
+            numbers: Numbers::default(),
+            past_is_unknown: false,
             flows: Vec::new(),
             groups: Vec::new(),
             meters: Vec::new(),
@@ -166,10 +182,12 @@ impl Planner {
         self.plan.contradictions.push(Contradiction { switch: switch.clone(), port, fault });
     }
 
-    /// Ports without a number get the one they had, or the lowest free one.
-    fn number_ports(&mut self, index: usize, before: &[(PortName, u32)]) {
+    /// Ports without a number get the one they had, or the next.
+    fn number_ports(&mut self, index: usize, before: &[(PortName, u32)], mut numbers: Numbers) {
         let switch = self.plan.switches[index].spec.name.clone();
         let remembered: BTreeMap<_, _> = before.iter().cloned().collect();
+        let asked = self.plan.switches[index].ports.iter().filter_map(|port| port.spec.number);
+        asked.for_each(|number| numbers.note(number, true));
         for pass in [Pass::Remembered, Pass::New] {
             for port in
                 self.plan.switches[index].ports.iter_mut().filter(|port| port.spec.number.is_none())
@@ -182,14 +200,20 @@ impl Planner {
                         // A port is the local one only as long as somebody says so.
                         .filter(PortNumber::is_ordinary)
                         .filter(|&number| !self.taken.has_number(&switch, number)),
-                    Pass::New => self.taken.free_number(&switch),
+                    // Rules are not read yet: a number that came round again may be named.
+                    Pass::New => {
+                        let is_taken = |number| self.taken.has_number(&switch, number);
+                        numbers.next(is_taken, &BTreeSet::new())
+                    }
                 };
-                if number.is_some() {
-                    port.spec.number = number;
+                if let Some(number) = number {
+                    numbers.note(number, matches!(pass, Pass::Remembered));
+                    port.spec.number = Some(number);
                     self.taken.add_port(&switch, &port.name, &port.spec, "");
                 }
             }
         }
+        self.plan.switches[index].numbers = numbers;
     }
 }
 
@@ -223,6 +247,7 @@ mod tests {
             switches: Vec::new(),
             ports: BTreeMap::from([(name.clone(), ports.to_vec())]),
             numbers: BTreeMap::from([(name, numbers)]),
+            past: BTreeMap::new(),
         }
     }
 
@@ -241,7 +266,7 @@ mod tests {
             plan(&config(TWO_PORTS), &kept("a", &[tap("made", Some(1))], &[("x", 7), ("y", 3)]));
         assert_eq!(numbers(&again), [("x".into(), 7), ("y".into(), 3), ("made".into(), 1)]);
         let clash = plan(&config(TWO_PORTS), &kept("a", &[tap("made", Some(3))], &[("y", 3)]));
-        assert_eq!(numbers(&clash), [("x".into(), 1), ("y".into(), 2), ("made".into(), 3)]);
+        assert_eq!(numbers(&clash), [("x".into(), 4), ("y".into(), 5), ("made".into(), 3)]);
     }
 
     #[test]
@@ -249,7 +274,7 @@ mod tests {
         let local = PortNumber::LOCAL.get();
         let asked = TWO_PORTS.replace("name='x'", "name='x'\nnumber='local'");
         let found = plan(&config(&asked), &kept("a", &[], &[("x", 1)]));
-        assert_eq!(numbers(&found), [("x".into(), local), ("y".into(), 1)]);
+        assert_eq!(numbers(&found), [("x".into(), local), ("y".into(), 2)]);
         let found = plan(&config(TWO_PORTS), &kept("a", &[], &[("x", local), ("y", 1)]));
         assert_eq!(numbers(&found), [("x".into(), 2), ("y".into(), 1)]);
         let twice = plan(&config(&asked), &kept("a", &[tap("made", Some(local))], &[]));

@@ -26,15 +26,10 @@ impl Node {
         let taken = self.taken();
         taken.check_port(&member.name(), &name, &spec)?;
         let thing = label(switch, &name);
-        let number = spec.number.or_else(|| taken.free_number(&member.name()));
-        let Some(number) = number else {
-            let cause = format!("the switch has {} ports, the most there can be", PortNumber::MAX);
-            return Err(Refusal::new(
-                Why::Impossible,
-                Fault::new(thing, "number it", cause, "remove a port first"),
-            ));
-        };
+        let asked = spec.number.is_some();
+        let number = self.number_for(&member, &taken, &spec, &thing).await?;
         spec.number = Some(number);
+        let given = number;
         let number = number.get();
         self.check_sealing(&thing, spec.seal_core)?;
         let wanted = self.wanted(&member, &name, &spec, PortConfig::empty()).await;
@@ -45,6 +40,7 @@ impl Node {
         member.switch.publish();
         self.store.put_port(&member.name(), &name, &spec);
         self.store.put_number(&member.name(), &name, number);
+        self.note_number(&member, given, asked);
         drop(change);
         self.saved(&thing).await?;
         self.port(switch, &name)

@@ -3,6 +3,7 @@
 use super::Node;
 use super::directory::{Member, MemberPort};
 use super::plan::Origin;
+use super::ports::label;
 use super::start::declare_rules;
 use super::switches::{apply_settings, connects_otherwise};
 use crate::config::{Config, NodeConfig, SwitchConfig};
@@ -159,10 +160,11 @@ impl Node {
         }
         let taken = self.taken();
         taken.check_port(&member.name(), name, spec)?;
-        let Some(number) = spec.number.or_else(|| taken.free_number(&member.name())) else {
-            return Ok(());
-        };
+        let thing = label(&member.name(), name);
+        let asked = spec.number.is_some();
+        let number = self.number_for(member, &taken, spec, &thing).await?;
         let spec = PortSpec { number: Some(number), ..spec.clone() };
+        self.note_number(member, number, asked);
         let number = number.get();
         self.store.put_number(&member.name(), name, number);
         let port = MemberPort { spec: spec.clone(), number, origin: Origin::File };

@@ -2,6 +2,7 @@
 
 use super::Node;
 use super::directory::{Member, MemberPort};
+use super::numbers::{Numbers, named};
 use super::plan::{KeptThings, Plan, PlannedPort, PlannedSwitch, plan};
 use super::rules::{Parsed, RuleVerb};
 use crate::config::{Config, Located};
@@ -126,11 +127,17 @@ impl Node {
             let entry = MemberPort { spec: port.spec.clone(), number, origin: port.origin };
             member.state().ports.insert(port.name.clone(), entry);
         }
+        member.state().numbers = planned.numbers;
         if let Some(tables) = kept.tables(name)? {
             member.switch.restore_tables(tables);
         }
         declare_rules(&member, name, (&planned.flows, &planned.groups, &planned.meters)).await;
         self.restore_rules(&member, kept)?;
+        if planned.past_is_unknown {
+            let named = named(&member.switch).into_iter().filter_map(PortNumber::new);
+            named.for_each(|number| member.state().numbers.note(number, true));
+        }
+        self.store.put_numbers(name, &member.state().numbers.to_bytes());
         Ok(member)
     }
 
@@ -194,6 +201,9 @@ fn kept_things(config: &Config, kept: &Kept) -> Result<KeptThings, StoreError> {
     for name in &names {
         things.ports.insert(name.clone(), kept.ports(name)?);
         things.numbers.insert(name.clone(), kept.numbers(name)?);
+        let past = kept.past_numbers(name)?;
+        let past = past.and_then(|past| Numbers::from_bytes(&past));
+        things.past.extend(past.map(|past| (name.clone(), past)));
     }
     for orphan in kept.orphans(&names)? {
         tracing::warn!(

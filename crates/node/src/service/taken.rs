@@ -122,11 +122,6 @@ impl Taken {
         })
     }
 
-    /// The lowest ordinary number that no port of the switch has.
-    pub fn free_number(&self, switch: &SwitchName) -> Option<PortNumber> {
-        PortNumber::ordinary().find(|&number| !self.numbers.contains_key(&(switch.clone(), number)))
-    }
-
     /// Whether a port of the switch has the number.
     pub fn has_number(&self, switch: &SwitchName, number: PortNumber) -> bool {
         self.numbers.contains_key(&(switch.clone(), number))

@@ -163,6 +163,11 @@ impl Store {
         self.put(Kind::Number, switch, port.as_bytes(), Some(number.to_be_bytes().into()));
     }
 
+    /// Remembers which numbers a switch's ports have had, among the ports' own.
+    pub fn put_numbers(&self, switch: &SwitchName, numbers: &[u8]) {
+        self.put(Kind::Number, switch, PAST, Some(numbers.into()));
+    }
+
     /// Forgets a port and its number.
     pub fn forget_port(&self, switch: &SwitchName, port: &PortName, number: u32) {
         self.put(Kind::Port, switch, port.as_bytes(), None);
@@ -289,8 +294,26 @@ impl Kept {
     pub fn numbers(&self, switch: &SwitchName) -> Result<Vec<(PortName, u32)>, StoreError> {
         let mut found = Vec::new();
         self.read(Kind::Number, Some(switch), |id, record| {
+            if id == PAST {
+                return Some(());
+            }
             let name = std::str::from_utf8(id).ok()?.parse().ok()?;
             found.push((name, number(record)?));
+            Some(())
+        })?;
+        Ok(found)
+    }
+
+    /// What [`Store::put_numbers`] remembered.
+    ///
+    /// # Errors
+    /// The file is damaged.
+    pub fn past_numbers(&self, switch: &SwitchName) -> Result<Option<Vec<u8>>, StoreError> {
+        let mut found = None;
+        self.read(Kind::Number, Some(switch), |id, record| {
+            if id == PAST {
+                found = Some(record.to_vec());
+            }
             Some(())
         })?;
         Ok(found)
@@ -392,6 +415,9 @@ impl Kept {
             .ok()
     }
 }
+
+/// Under no port's name: which numbers ports have had.
+const PAST: &[u8] = &[];
 
 fn number(bytes: &[u8]) -> Option<u32> {
     bytes.try_into().map(u32::from_be_bytes).ok()
