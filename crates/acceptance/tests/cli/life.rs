@@ -370,6 +370,79 @@ fn a_word_that_a_deletion_does_not_obey_deletes_nothing() {
 }
 
 #[test]
+fn no_guest_gets_the_number_that_rules_of_one_that_went_still_name() {
+    if !privileged() {
+        return;
+    }
+    let mut place = Place::new(&["g1", "g2", "g3", "g4"]);
+    place.start();
+    two_guests(&place);
+    place.suiro(&["flow", "add", "sw0", "in_port=1,actions=output:2"]);
+    let add = |place: &Place, guest: &str| {
+        let netns = place.guest(guest);
+        place.suiro(&["port", "add", "sw0", guest, "--type", "tap", "--netns", &netns]);
+        place.json(&["port", "show", "sw0", guest])["number"].as_u64().unwrap()
+    };
+    place.suiro(&["port", "del", "sw0", "g2"]);
+    assert_eq!(add(&place, "g3"), 3);
+    place.suiro(&["port", "del", "sw0", "g3"]);
+    place.end(Signal::KILL);
+    place.start();
+    assert_eq!(add(&place, "g4"), 4, "the same over a restart");
+    let netns = place.guest("g2");
+    let asked = ["port", "add", "sw0", "g2", "--type", "tap", "--netns", &netns, "--number", "2"];
+    place.suiro(&asked);
+    place.suiro(&["port", "del", "sw0", "g4"]);
+    let last = [
+        "port",
+        "add",
+        "sw0",
+        "g4",
+        "--type",
+        "tap",
+        "--netns",
+        &place.guest("g4"),
+        "--number",
+        "65279",
+    ];
+    place.suiro(&last);
+    place.suiro(&["flow", "add", "sw0", "priority=7,in_port=5,actions=drop"]);
+    assert_eq!(add(&place, "g3"), 6, "5 may have been a port's by now, and a rule names it");
+}
+
+#[test]
+fn each_state_directory_has_ids_of_its_own_and_keeps_them() {
+    if !privileged() {
+        return;
+    }
+    let [mut one, mut other] = [Place::new(&[]), Place::new(&[])];
+    let dpid = |place: &mut Place| {
+        place.start();
+        let view = place.json(&["switch", "show", "sw1"]);
+        place.end(Signal::TERM);
+        view["dpid"].as_str().unwrap().to_owned()
+    };
+    for place in [&mut one, &mut other] {
+        place.configure("[[switch]]\nname = 'sw1'\n");
+    }
+    let first = dpid(&mut one);
+    assert_ne!(dpid(&mut other), first, "of one machine");
+    assert_eq!(dpid(&mut one), first);
+    let file = one.path("state/identity");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let copied: String = text.lines().filter(|line| line.starts_with("node_id")).collect();
+    std::fs::write(
+        &file,
+        format!("{copied}\nmachine_id = \"another\"\nfirmware_id = \"another\"\n"),
+    )
+    .unwrap();
+    assert_eq!(dpid(&mut one), first, "a copy is the same node, and says so");
+    if std::fs::read_to_string("/etc/machine-id").is_ok_and(|id| !id.trim().is_empty()) {
+        assert!(one.log().contains("was made on another machine"), "{}", one.log());
+    }
+}
+
+#[test]
 fn a_second_node_in_the_same_directory_is_refused_and_the_first_goes_on() {
     if !privileged() {
         return;

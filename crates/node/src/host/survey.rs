@@ -15,7 +15,8 @@ fn usable_cores() -> Vec<usize> {
     }
 }
 
-/// The machine's id (machine-id(5)), or its name where there is none, as in many containers.
+/// The machine's id (machine-id(5)), or its name where there is none, as in many containers: what ids were derived from before a state
+/// directory had an [`Identity`](super::Identity).
 fn node_id() -> String {
     let read = |path| std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
     let known = |text: &String| !text.is_empty() && text != "uninitialized";

@@ -8,9 +8,11 @@
 //! sockets. `suiro node --purge` removes the rest.
 
 mod check;
+mod identify;
 mod purge;
 
 pub use check::{Checked, check};
+pub use identify::identify;
 pub use purge::{Purged, purge};
 
 use crate::config::{Config, ConfigError, Host, NodeConfig};
@@ -25,7 +27,6 @@ use datapath::Datapath;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::fmt;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
@@ -128,7 +129,7 @@ pub fn run(options: &Options, config: &Config) -> Result<(), RunError> {
     let files = host::raise_open_files();
     tracing::debug!("up to {files} open files");
     stay_off_worker_cores(&config.node);
-    let privileged = start_with_privileges(&run_dir, &config.node)?;
+    let privileged = start_with_privileges(&run_dir, &config.node, owner_of(&options.host))?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(CONTROL_THREADS)
         .thread_name("suiro-control")
@@ -144,7 +145,11 @@ struct Privileged {
     steer: Arc<Steer>,
 }
 
-fn start_with_privileges(run_dir: &RunDir, config: &NodeConfig) -> Result<Privileged, RunError> {
+fn start_with_privileges(
+    run_dir: &RunDir,
+    config: &NodeConfig,
+    owner: u32,
+) -> Result<Privileged, RunError> {
     let log = |error: privilege::PrivilegeError| tracing::warn!("{}", chain(&error));
     privilege::keep_what_ports_need().unwrap_or_else(log);
     for (capability, purpose) in privilege::missing() {
@@ -154,7 +159,7 @@ fn start_with_privileges(run_dir: &RunDir, config: &NodeConfig) -> Result<Privil
         rings: run_dir.ring_records(),
         offloads: run_dir.offload_notes(),
         ledger: config.state_dir.join("esp"),
-        owner: owner_of(&config.state_dir),
+        owner,
     };
     let ports = Ports::start(directories).map_err(system("start its ports' thread"))?;
     let steer = Steer::start().map_err(system("start its steering thread"))?;
@@ -162,9 +167,9 @@ fn start_with_privileges(run_dir: &RunDir, config: &NodeConfig) -> Result<Privil
     Ok(Privileged { ports, steer: Arc::new(steer) })
 }
 
-/// By which number a node knows the interfaces again that it keeps from the host's stack: another state directory is another node.
-pub(super) fn owner_of(state_dir: &Path) -> u32 {
-    wire::checksum::crc32c(state_dir.as_os_str().as_bytes())
+/// By which number a node knows the interfaces again that it keeps from the host's stack.
+fn owner_of(host: &Host) -> u32 {
+    wire::checksum::crc32c(host.node_id.as_bytes())
 }
 
 /// Control threads leave the workers' cores alone where there are others; workers pin themselves.

@@ -2,7 +2,7 @@
 
 use super::RunError;
 use crate::config::Config;
-use crate::host::{RunDir, privilege};
+use crate::host::{IDENTITY_FILE, RunDir, privilege};
 use crate::service::interface_of;
 use crate::store::{FILE_NAME, Store};
 use api::{PortKind, PortSpec, chain};
@@ -52,10 +52,12 @@ pub fn purge(config: &Config) -> Result<Purged, RunError> {
         std::fs::remove_dir_all(&records).map_err(super::system("remove its rings' records"))?;
         purged.files.push(records);
     }
-    let path = config.node.state_dir.join(FILE_NAME);
-    if path.exists() {
-        std::fs::remove_file(&path).map_err(super::system("remove its state"))?;
-        purged.files.push(path);
+    for name in [FILE_NAME, IDENTITY_FILE] {
+        let path = config.node.state_dir.join(name);
+        if path.exists() {
+            std::fs::remove_file(&path).map_err(super::system("remove its state"))?;
+            purged.files.push(path);
+        }
     }
     Ok(purged)
 }

@@ -4,20 +4,14 @@ use super::out;
 use crate::args::NodeArgs;
 use crate::failure::Failure;
 use crate::log;
-use node::config::Config;
-use node::run::{Checked, Options, RunError, check, load, purge};
+use node::config::{Config, Host};
+use node::run::{Checked, Options, RunError, check, identify, load, purge};
 use node::service::OnConflict;
 
 /// Runs a node, or checks its configuration, or removes what it left.
 pub fn run(args: NodeArgs) -> Result<(), Failure> {
-    let host = node::host::survey();
-    let mut config = load(args.config.as_deref(), &host)?;
-    if let Some(directory) = args.run_dir {
-        config.node.run_dir = directory;
-    }
-    if let Some(directory) = args.state_dir {
-        config.node.state_dir = directory;
-    }
+    let mut host = node::host::survey();
+    let config = configured(&args, &host)?;
     if args.check {
         return check_here(&config);
     }
@@ -36,12 +30,27 @@ pub fn run(args: NodeArgs) -> Result<(), Failure> {
             .iter()
             .try_for_each(|file| out(&format!("removed {}\n", file.display())));
     }
+    identify(&config.node.state_dir, &mut host)?;
+    // Datapath ids are derived from who the node is, which its state directory says, which the configuration names.
+    let config = configured(&args, &host)?;
     let on_conflict = if args.forget_conflicts { OnConflict::Forget } else { OnConflict::Refuse };
     let background = args.background;
     Ok(node::run::run(
         &Options { host, config_file: args.config, on_conflict, background },
         &config,
     )?)
+}
+
+/// The configuration, with what the command line says otherwise.
+fn configured(args: &NodeArgs, host: &Host) -> Result<Config, Failure> {
+    let mut config = load(args.config.as_deref(), host)?;
+    if let Some(directory) = &args.run_dir {
+        config.node.run_dir = directory.clone();
+    }
+    if let Some(directory) = &args.state_dir {
+        config.node.state_dir = directory.clone();
+    }
+    Ok(config)
 }
 
 /// Says what is wrong with the configuration on this host, or that nothing is.
