@@ -101,5 +101,5 @@ pub use opened::OpenPort;
 pub use queue::{RxQueue, Straight, TX_MAX, TxQueue};
 pub use settings::put_back;
 pub use spec::{Forwarding, PortKind, PortSpec, SealOn, Tunnel, XdpMode};
-pub use vhost::{Attachment, Role, Unread};
+pub use vhost::{Attachment, FirstTouches, Role, Unread};
 pub use vxlan::{SaFacts, Sealing, Security};

@@ -12,6 +12,7 @@ use crate::vxlan::{Groups, Ledger, Node};
 use std::cell::OnceCell;
 use std::path::PathBuf;
 use std::sync::Arc;
+use vhost::FirstTouches;
 
 /// Opens ports for the same workers, and owns what a worker's ports share.
 pub struct Opener {
@@ -20,6 +21,8 @@ pub struct Opener {
     owner: u32,
     /// Where vhost-user ports note where their guests' rings stand.
     records: Option<PathBuf>,
+    /// What guests may cost.
+    first_touches: Option<Arc<FirstTouches>>,
     /// Where AF_XDP ports note which offloads they switched off.
     offloads: Option<PathBuf>,
     /// Made for the first port that can use them.
@@ -41,6 +44,7 @@ impl Opener {
             workers,
             owner: 0,
             records: None,
+            first_touches: None,
             offloads: None,
             transmitters: OnceCell::new(),
             groups: Groups::default(),
@@ -79,6 +83,13 @@ impl Opener {
         self
     }
 
+    /// Bounds what guests cost by memory that nobody touched before.
+    #[must_use]
+    pub fn with_first_touches(mut self, bound: Arc<FirstTouches>) -> Self {
+        self.first_touches = Some(bound);
+        self
+    }
+
     /// Has tunnels tell and be told ends by these numbers, which are the node's.
     #[must_use]
     pub fn with_ends(mut self, ends: Arc<Ends>) -> Self {
@@ -108,7 +119,8 @@ impl Opener {
                 crate::af_xdp::open(spec, self.workers, notes, || self.transmitters())
             }),
             PortKind::VhostUser => {
-                crate::vhost_user::open(spec, self.workers, self.records.as_deref())
+                let records = self.records.as_deref();
+                crate::vhost_user::open(spec, self.workers, records, self.first_touches.as_ref())
             }
             PortKind::Vxlan => {
                 let Self { groups, ledger, ends, doors, .. } = self;

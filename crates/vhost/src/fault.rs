@@ -87,6 +87,11 @@ pub enum Fault {
     /// The memory was taken away while in use.
     #[error("shared memory was withdrawn (its file was cut) while the ring was in use")]
     Withdrawn,
+    /// The driver had us touch more pages first than its guest may cost this process.
+    #[error(
+        "the driver uses more shared memory that nobody has touched yet than it may have the switch pay for"
+    )]
+    Untouched,
     /// The inflight region contradicts the ring.
     #[error("the inflight region contradicts the ring: {0}")]
     Inflight(&'static str),

@@ -102,12 +102,13 @@ impl InflightMemory {
         if needed == 0 || needed > len {
             return Err(InflightError::Short { available: len, needed });
         }
-        let mapping =
-            Mapping::of_stranger(file.as_fd(), offset, needed).map_err(|error| match error {
+        let mapping = Mapping::of_stranger(file.as_fd(), offset, needed, None).map_err(
+            |error| match error {
                 MapError::BadRange => InflightError::Short { available: 0, needed },
                 MapError::Short { available, .. } => InflightError::Short { available, needed },
                 MapError::System(source) => InflightError::System { step: "mmap", source },
-            })?;
+            },
+        )?;
         Ok(Self { file, mapping, layout, queues, size })
     }
 

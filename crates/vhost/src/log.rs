@@ -1,6 +1,6 @@
 //! The dirty log of a live migration: a bit for each page of guest memory that we wrote (`VHOST_USER_SET_LOG_BASE`, `LOG_SHMFD`).
 
-use crate::memory::MemoryError;
+use crate::memory::{GuestMemory, MemoryError};
 use crate::sys::{Area, Mapping};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -16,12 +16,17 @@ pub struct DirtyLog {
 }
 
 impl DirtyLog {
-    /// Maps `size` bytes of `file` from `offset` on.
+    /// Maps `size` bytes of `file` from `offset` on; the guest of `memory` pays for it.
     ///
     /// # Errors
     /// Empty, longer than the file, or the kernel refuses.
-    pub fn map(file: &OwnedFd, offset: u64, size: u64) -> Result<Arc<Self>, MemoryError> {
-        let mapping = Mapping::of_stranger(file.as_fd(), offset, size);
+    pub fn map(
+        file: &OwnedFd,
+        offset: u64,
+        size: u64,
+        memory: &GuestMemory,
+    ) -> Result<Arc<Self>, MemoryError> {
+        let mapping = Mapping::of_stranger(file.as_fd(), offset, size, memory.purse());
         let mapping = mapping.map_err(|error| MemoryError::of(error, 0, size))?;
         let len = size as usize;
         let bits =

@@ -3,8 +3,9 @@
 //! Descriptors hold *guest physical* addresses; the protocol names rings by *user* addresses (of the front-end's own mapping). Both are translated
 //! here, and only here, without overflow, inside one region: a buffer that crosses from one into the next is refused.
 
+use crate::fault::Fault;
 pub use crate::sys::GuestSlice;
-use crate::sys::{Area, MapError, Mapping};
+use crate::sys::{Area, FirstTouches, Loss, MapError, Mapping, Purse};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -106,12 +107,12 @@ struct Region {
 }
 
 impl Region {
-    fn map(spec: &RegionSpec) -> Result<Self, MemoryError> {
+    fn map(spec: &RegionSpec, purse: Option<&Arc<Purse>>) -> Result<Self, MemoryError> {
         let RegionSpec { guest, user, size, offset, ref file } = *spec;
         if guest.checked_add(size).is_none() || user.checked_add(size).is_none() {
             return Err(MemoryError::BadRange { guest, size });
         }
-        let mapping = Mapping::of_stranger(file.as_fd(), offset, size);
+        let mapping = Mapping::of_stranger(file.as_fd(), offset, size, purse);
         let mapping = mapping.map_err(|error| MemoryError::of(error, guest, size))?;
         let bytes = Area::new(&mapping, 0, size as usize, 1);
         let bytes = bytes.ok_or(MemoryError::BadRange { guest, size })?;
@@ -152,6 +153,8 @@ impl<'m> Near<'m> {
 pub struct GuestMemory {
     /// The largest first: nearly every buffer lies there.
     regions: Box<[Region]>,
+    /// Who pays for pages that we touch first, if that is counted.
+    purse: Option<Arc<Purse>>,
 }
 
 impl GuestMemory {
@@ -160,7 +163,21 @@ impl GuestMemory {
     /// # Errors
     /// A region is impossible, overlaps another, or cannot be mapped; nothing stays mapped then.
     pub fn map(specs: &[RegionSpec]) -> Result<Arc<Self>, MemoryError> {
-        specs.iter().try_fold(Arc::default(), |memory: Arc<Self>, spec| memory.with(spec))
+        Self::default().anew(specs)
+    }
+
+    /// No regions yet, of a guest whose first touches are counted.
+    pub(crate) fn bounded(by: Arc<FirstTouches>) -> Self {
+        Self { regions: Box::default(), purse: Some(Purse::new(by)) }
+    }
+
+    /// Another table of the same guest, which pays on from the same purse.
+    ///
+    /// # Errors
+    /// As [`GuestMemory::map`].
+    pub fn anew(&self, specs: &[RegionSpec]) -> Result<Arc<Self>, MemoryError> {
+        let empty = Arc::new(Self { regions: Box::default(), purse: self.purse.clone() });
+        specs.iter().try_fold(empty, |memory: Arc<Self>, spec| memory.with(spec))
     }
 
     /// The same and one region more (`VHOST_USER_ADD_MEM_REG`).
@@ -168,14 +185,14 @@ impl GuestMemory {
     /// # Errors
     /// As [`GuestMemory::map`].
     pub fn with(&self, spec: &RegionSpec) -> Result<Arc<Self>, MemoryError> {
-        let region = Region::map(spec)?;
+        let region = Region::map(spec, self.purse.as_ref())?;
         if let Some(other) = self.regions.iter().find(|other| region.overlaps(other)) {
             return Err(MemoryError::Overlap { guest: region.guest, other: other.guest });
         }
         let mut regions = self.regions.to_vec();
         regions.push(region);
         regions.sort_by_key(|region| std::cmp::Reverse(region.size));
-        Ok(Arc::new(Self { regions: regions.into() }))
+        Ok(Arc::new(Self { regions: regions.into(), purse: self.purse.clone() }))
     }
 
     /// The same without the region of exactly these addresses (`VHOST_USER_REM_MEM_REG`).
@@ -190,7 +207,7 @@ impl GuestMemory {
         if regions.len() == self.regions.len() {
             return Err(MemoryError::Missing { guest });
         }
-        Ok(Arc::new(Self { regions }))
+        Ok(Arc::new(Self { regions, purse: self.purse.clone() }))
     }
 
     /// The regions, the largest first.
@@ -199,14 +216,23 @@ impl GuestMemory {
             guest: region.guest,
             user: region.user,
             size: region.size,
-            withdrawn: region.bytes.is_withdrawn(),
+            withdrawn: region.bytes.loss().is_some(),
         })
     }
 
-    /// Whether a page was found missing in any region.
+    /// Why pages of any region are no longer the guest's, if they are not.
     #[inline]
-    pub fn is_withdrawn(&self) -> bool {
-        self.regions.iter().any(|region| region.bytes.is_withdrawn())
+    pub fn fault(&self) -> Option<Fault> {
+        let loss = self.regions.iter().find_map(|region| region.bytes.loss());
+        loss.map(|loss| match loss {
+            Loss::Cut => Fault::Withdrawn,
+            Loss::Unpaid => Fault::Untouched,
+        })
+    }
+
+    /// Who pays for pages that we touch first.
+    pub(crate) fn purse(&self) -> Option<&Arc<Purse>> {
+        self.purse.as_ref()
     }
 
     /// The bytes at a guest physical address, if they lie in one region.

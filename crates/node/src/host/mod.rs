@@ -3,6 +3,7 @@
 mod identity;
 mod limits;
 mod lock;
+pub mod memory;
 pub mod notify;
 pub mod privilege;
 mod survey;

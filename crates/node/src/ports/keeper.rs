@@ -4,6 +4,7 @@ use super::quota::LogQuota;
 use super::vlink::vlink_facts;
 use super::watch::{News, Watch};
 use super::{Answer, Board, Directories, Door, OnFailure, Own, PortStatus, RETRY, Request, Wanted};
+use crate::host::memory;
 use api::{Fault, chain};
 use datapath::{Datapath, PortAt, PortQueues, Queues, QueuesError};
 use openflow::{PortConfig, PortNo};
@@ -95,6 +96,7 @@ impl Keeper {
                 .with_offloads(offloads)
                 .with_ledger(ledger)
                 .with_owner(owner)
+                .with_first_touches(first_touches())
                 .with_ends(ends)
                 .with_bells(bells),
             next_retry: Instant::now() + RETRY,
@@ -490,6 +492,14 @@ impl Keeper {
             }
         }
     }
+}
+
+/// What guests may cost the node by memory of theirs that it touches first: a sixteenth of its memory each, a quarter together. Chosen: a machine
+/// that boots costs some MiB, and what is left is the rules'.
+fn first_touches() -> Arc<port::FirstTouches> {
+    let pages = memory::limit() / 4096;
+    let share = |of: u64| u32::try_from(pages / of).unwrap_or(u32::MAX);
+    port::FirstTouches::new(share(16), share(4))
 }
 
 pub(super) const REPORT: &str = "this is a fault of suiro: please report it with the log";

@@ -23,8 +23,9 @@ use control::VhostControl;
 use records::RecordFile;
 use rx::VhostRx;
 use std::path::Path;
+use std::sync::Arc;
 use tx::VhostTx;
-use vhost::{Role, Session, Settings};
+use vhost::{FirstTouches, Role, Session, Settings};
 
 /// A message names a ring by 8 bits, and a pair has two ("Vring descriptor").
 pub(crate) const PAIRS_MAX: u16 = 128;
@@ -34,6 +35,7 @@ pub(crate) fn open(
     spec: &PortSpec,
     workers: usize,
     records: Option<&Path>,
+    first_touches: Option<&Arc<FirstTouches>>,
 ) -> Result<OpenPort, OpenError> {
     let name = &spec.interface;
     let pairs = spec.queues.max(1);
@@ -53,6 +55,7 @@ pub(crate) fn open(
         pairs,
         mtu: spec.mtu.unwrap_or(0),
         records,
+        first_touches: first_touches.cloned(),
     };
     let session = Session::start(settings)
         .map_err(|source| OpenError::io(name, "start the vhost-user session", source))?;

@@ -261,8 +261,8 @@ impl Vring {
     /// Some guest's memory was taken away: this one's?
     #[cold]
     fn look_for_hit(&mut self, hits: u32) -> Result<(), Fault> {
-        if self.memory.is_withdrawn() {
-            return Err(Fault::Withdrawn);
+        if let Some(fault) = self.memory.fault() {
+            return Err(fault);
         }
         self.hits = hits;
         Ok(())

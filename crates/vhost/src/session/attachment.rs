@@ -3,7 +3,7 @@
 //! Shared by the session's thread, which writes, and everybody else. Lock order: the mutexes are leaves, and slots are asked for their state outside it.
 
 use super::trouble::Trouble;
-use crate::{Features, Records, RegionFacts, Slot, SlotState};
+use crate::{Features, FirstTouches, Records, RegionFacts, Slot, SlotState};
 use rustix::event::{EventfdFlags, eventfd};
 use std::io;
 use std::net::Shutdown;
@@ -101,6 +101,8 @@ pub struct Attachment {
     slots: Box<[Arc<Slot>]>,
     /// Where they stand, for the process after us.
     records: Option<Records>,
+    /// What its guest may cost.
+    pub(super) first_touches: Option<Arc<FirstTouches>>,
     told: Mutex<Told>,
     /// Most that the port carries; 0 is no limit.
     pub(super) mtu: AtomicU32,
@@ -125,7 +127,12 @@ impl Attachment {
     ///
     /// # Errors
     /// No file descriptor is left.
-    pub(super) fn new(pairs: u16, mtu: u32, records: Option<Records>) -> io::Result<Arc<Self>> {
+    pub(super) fn new(
+        pairs: u16,
+        mtu: u32,
+        records: Option<Records>,
+        first_touches: Option<Arc<FirstTouches>>,
+    ) -> io::Result<Arc<Self>> {
         let event = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         let bell = Arc::new(event()?);
         let slots = (0..2 * pairs).map(|_| Slot::new(bell.clone())).collect::<io::Result<_>>()?;
@@ -133,6 +140,7 @@ impl Attachment {
         Ok(Arc::new(Self {
             slots,
             records,
+            first_touches,
             told: Mutex::new(Told { connection, trouble: None, report: Report::default() }),
             mtu: mtu.into(),
             guest_mtu: 0.into(),

@@ -97,12 +97,14 @@ impl Device {
     /// Of a front-end that has said nothing yet.
     pub(super) fn new(attachment: Arc<Attachment>) -> Self {
         let rings = attachment.slots().map(|_| RingSetup::default()).collect();
+        let bound = attachment.first_touches.clone();
+        let memory = bound.map_or_else(Arc::default, |bound| GuestMemory::bounded(bound).into());
         Self {
             attachment,
             features: Features::empty(),
             protocol: Protocol::empty(),
             rings,
-            memory: Arc::default(),
+            memory,
             repeated: Vec::new(),
             log: None,
             inflight: None,
@@ -152,7 +154,7 @@ impl Device {
 
     pub(super) fn set_memory(&mut self, regions: &[RegionSpec]) -> Result<(), Trouble> {
         self.repeated.clear();
-        self.replace_memory(GuestMemory::map(regions)?)
+        self.replace_memory(self.memory.anew(regions)?)
     }
 
     pub(super) fn add_region(&mut self, region: &RegionSpec) -> Result<(), Trouble> {
@@ -327,7 +329,7 @@ impl Device {
         offset: u64,
         size: u64,
     ) -> Result<(), Trouble> {
-        self.log = Some(DirtyLog::map(file, offset, size)?);
+        self.log = Some(DirtyLog::map(file, offset, size, &self.memory)?);
         self.restart_all()
     }
 

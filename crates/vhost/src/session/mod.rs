@@ -34,7 +34,7 @@ pub use device::OFFERED;
 pub use door::Role;
 pub use trouble::Trouble;
 
-use crate::Records;
+use crate::{FirstTouches, Records};
 use conversation::{Conversation, End};
 use door::Door;
 use rustix::thread::CapabilitySet;
@@ -66,6 +66,8 @@ pub struct Settings {
     pub mtu: u32,
     /// Where packed rings stand, if that shall outlive this process.
     pub records: Option<Records>,
+    /// What its guest may cost this process by memory that nobody touched before; `None`: that is not counted.
+    pub first_touches: Option<Arc<FirstTouches>>,
 }
 
 /// A port's session; dropping it ends the connection and joins the thread.
@@ -80,8 +82,8 @@ impl Session {
     /// # Errors
     /// The system refuses a thread or a file descriptor.
     pub fn start(settings: Settings) -> io::Result<Self> {
-        let Settings { name, socket, role, pairs, mtu, records } = settings;
-        let attachment = Attachment::new(pairs, mtu, records)?;
+        let Settings { name, socket, role, pairs, mtu, records, first_touches } = settings;
+        let attachment = Attachment::new(pairs, mtu, records, first_touches)?;
         let theirs = attachment.clone();
         let door = Door::new(socket, role);
         // The kernel keeps 15 bytes of a thread's name.
@@ -109,7 +111,7 @@ impl Drop for Session {
 /// # Errors
 /// No file descriptor is left.
 pub fn converse(socket: UnixStream, pairs: u16) -> io::Result<Option<Trouble>> {
-    let attachment = Attachment::new(pairs, 0, None)?;
+    let attachment = Attachment::new(pairs, 0, None, None)?;
     Ok(Conversation::new(socket, attachment, PATIENCE).and_then(Conversation::run).err())
 }
 

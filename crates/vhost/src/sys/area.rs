@@ -1,5 +1,6 @@
 //! A ring's words in shared memory.
 
+use super::guard::Loss;
 use super::mapping::Mapping;
 use super::prefetch::{For, prefetch_lines};
 use super::slice::GuestSlice;
@@ -85,9 +86,9 @@ impl Area {
         (offset < self.len).then_some(offset as u64)
     }
 
-    /// Whether a page was found gone, and replaced.
-    pub(crate) fn is_withdrawn(&self) -> bool {
-        self.mapping.is_withdrawn()
+    /// Why its mapping's pages were replaced, if they were.
+    pub(crate) fn loss(&self) -> Option<Loss> {
+        self.mapping.loss()
     }
 
     /// The address of a word.

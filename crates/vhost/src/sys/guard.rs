@@ -2,17 +2,22 @@
 //!
 //! A front-end can `ftruncate` the file whose mapping we read; the access then raises SIGBUS in the middle of a copy. The handler here
 //! maps anonymous zero pages over the whole mapping, notes it, and returns: the access is repeated and succeeds. The ring's next
-//! step finds the note and stops the ring.
+//! step finds the note and stops the ring. A page that the file does not have yet is made by the same handler ([`holes`]), as long as its
+//! guest may cost that.
 //!
 //! A signal handler can be told nothing, so the list of mappings has to be a `static`: the one exception to the rule against them. Each entry
 //! is a sequence lock: the handler may interrupt or run beside a thread that changes *another* mapping's entry, never its own, because no
 //! one touches a mapping while it is being made or dropped.
 
+use super::holes::{Touched, Watched};
+use super::purse::Purse;
 use std::io;
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{
+    AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+};
 
 /// Mappings at once. Chosen: 64 guests of 32 regions and their logs; a table that can grow could not be read in a handler.
 const ENTRIES: usize = 4096;
@@ -24,7 +29,20 @@ struct Entry {
     taken: AtomicBool,
     start: AtomicUsize,
     len: AtomicUsize,
-    hit: AtomicBool,
+    /// Which pages were filled; null where holes are not watched.
+    words: AtomicPtr<AtomicU64>,
+    /// Who pays for them.
+    purse: AtomicPtr<Purse>,
+    loss: AtomicU8,
+}
+
+/// Why a mapping was replaced.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Loss {
+    /// Its file was cut.
+    Cut,
+    /// Its guest had us touch more pages first than it may cost.
+    Unpaid,
 }
 
 static TABLE: [Entry; ENTRIES] = [const {
@@ -33,7 +51,9 @@ static TABLE: [Entry; ENTRIES] = [const {
         taken: AtomicBool::new(false),
         start: AtomicUsize::new(0),
         len: AtomicUsize::new(0),
-        hit: AtomicBool::new(false),
+        words: AtomicPtr::new(std::ptr::null_mut()),
+        purse: AtomicPtr::new(std::ptr::null_mut()),
+        loss: AtomicU8::new(0),
     }
 }; ENTRIES];
 
@@ -57,42 +77,59 @@ static PREVIOUS: AtomicPtr<libc::sigaction> = AtomicPtr::new(std::ptr::null_mut(
 pub(super) struct Guarded(usize);
 
 impl Guarded {
-    /// Whether the handler replaced the mapping.
+    /// Why the handler replaced the mapping, if it did.
     #[inline]
-    pub(super) fn was_hit(&self) -> bool {
-        TABLE[self.0].hit.load(Ordering::Relaxed)
+    pub(super) fn loss(&self) -> Option<Loss> {
+        match TABLE[self.0].loss.load(Ordering::Relaxed) {
+            0 => None,
+            1 => Some(Loss::Cut),
+            _ => Some(Loss::Unpaid),
+        }
     }
 
     /// Takes the mapping off the list; call before it is unmapped, and once.
     pub(super) fn release(&self) {
-        TABLE[self.0].set(0, 0);
+        TABLE[self.0].set(0, 0, None);
         TABLE[self.0].taken.store(false, Ordering::Release);
     }
 }
 
 impl Entry {
-    fn set(&self, start: usize, len: usize) {
+    fn set(&self, start: usize, len: usize, holes: Option<(*mut AtomicU64, *const Purse)>) {
+        let nobody = (std::ptr::null_mut(), std::ptr::null());
+        let (words, purse) = holes.unwrap_or(nobody);
         self.sequence.fetch_add(1, Ordering::AcqRel);
         self.start.store(start, Ordering::Release);
         self.len.store(len, Ordering::Release);
-        self.hit.store(false, Ordering::Release);
+        self.words.store(words, Ordering::Release);
+        self.purse.store(purse.cast_mut(), Ordering::Release);
+        self.loss.store(0, Ordering::Release);
         self.sequence.fetch_add(1, Ordering::Release);
     }
 
     /// The mapping, if `address` lies in it.
-    fn covers(&self, address: usize) -> Option<(usize, usize)> {
+    fn covers(&self, address: usize) -> Option<Watched> {
         let before = self.sequence.load(Ordering::Acquire);
-        let (start, len) = (self.start.load(Ordering::Acquire), self.len.load(Ordering::Acquire));
+        let found = Watched {
+            start: self.start.load(Ordering::Acquire),
+            len: self.len.load(Ordering::Acquire),
+            words: self.words.load(Ordering::Acquire),
+            purse: self.purse.load(Ordering::Acquire),
+        };
         let settled = before.is_multiple_of(2) && before == self.sequence.load(Ordering::Acquire);
-        (settled && address.wrapping_sub(start) < len).then_some((start, len))
+        (settled && address.wrapping_sub(found.start) < found.len).then_some(found)
     }
 }
 
-/// Guards a mapping from now on.
+/// Guards a mapping from now on; `holes`: where the pages that we fill are noted, and by which purse they are paid.
 ///
 /// # Errors
 /// The table is full, or the handler cannot be installed.
-pub(super) fn watch(base: NonNull<u8>, len: usize) -> io::Result<Guarded> {
+pub(super) fn watch(
+    base: NonNull<u8>,
+    len: usize,
+    holes: Option<(*mut AtomicU64, *const Purse)>,
+) -> io::Result<Guarded> {
     install()?;
     let free = |entry: &Entry| {
         entry.taken.compare_exchange(false, true, Ordering::AcqRel, Ordering::Relaxed).is_ok()
@@ -100,7 +137,7 @@ pub(super) fn watch(base: NonNull<u8>, len: usize) -> io::Result<Guarded> {
     let place =
         TABLE.iter().position(free).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOSPC))?;
     USED.fetch_max(place + 1, Ordering::AcqRel);
-    TABLE[place].set(base.addr().get(), len);
+    TABLE[place].set(base.addr().get(), len, holes);
     Ok(Guarded(place))
 }
 
@@ -141,12 +178,18 @@ extern "C" fn on_bus_error(
     let address = unsafe { info_of_it.si_addr() } as usize;
     let used = USED.load(Ordering::Acquire);
     let guarded = TABLE[..used].iter().find_map(|entry| Some((entry, entry.covers(address)?)));
-    match guarded {
-        Some((entry, (start, len))) if replace(start, len) => {
-            entry.hit.store(true, Ordering::Release);
-            HITS.fetch_add(1, Ordering::Release);
-        }
-        _ => pass_on(signal, info, context),
+    let Some((entry, watched)) = guarded else { return pass_on(signal, info, context) };
+    let touched = if watched.words.is_null() { Touched::Gone } else { watched.touch(address) };
+    let loss = match touched {
+        Touched::Filled => return,
+        Touched::Gone => 1,
+        Touched::Unpaid => 2,
+    };
+    if replace(watched.start, watched.len) {
+        entry.loss.store(loss, Ordering::Release);
+        HITS.fetch_add(1, Ordering::Release);
+    } else {
+        pass_on(signal, info, context);
     }
 }
 
@@ -240,9 +283,9 @@ mod tests {
         assert_eq!(area.load_u16(0, Ordering::Relaxed), 0x0707);
         let before = hits();
         ftruncate(&file, 0).unwrap();
-        assert!(!mapping.is_withdrawn());
+        assert_eq!(mapping.loss(), None);
         assert_eq!(area.load_u16(0, Ordering::Relaxed), 0);
-        assert!(mapping.is_withdrawn() && hits() > before);
-        assert!(!Mapping::new(memory().as_fd(), 0, 4096).unwrap().is_withdrawn());
+        assert!(mapping.loss() == Some(Loss::Cut) && hits() > before);
+        assert_eq!(Mapping::new(memory().as_fd(), 0, 4096).unwrap().loss(), None);
     }
 }

@@ -1,6 +1,8 @@
 //! A shared mapping of someone else's file.
 
-use super::guard;
+use super::guard::{self, Loss};
+use super::holes::Holes;
+use super::purse::Purse;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -17,6 +19,10 @@ pub(crate) struct Mapping {
     base: NonNull<u8>,
     mapped: usize,
     guard: guard::Guarded,
+    /// Behind the guard, which looks at it.
+    _holes: Option<Holes>,
+    /// Who pays for them.
+    _purse: Option<Arc<Purse>>,
 }
 
 // SAFETY: the mapping belongs to no thread; its bytes are only touched by copies and atomics (see `super`).
@@ -52,14 +58,19 @@ const PAGE_MIN: usize = 4096;
 /// File systems whose pages the kernel finds by itself (magic numbers of statfs(2)): tmpfs and memfds, hugetlbfs, ramfs, ext4, XFS, btrfs, F2FS.
 /// On others a page may be what some program sends (FUSE) or some host (NFS, 9p): whoever touches it waits for that as long as it likes.
 const LOCAL: [u64; 7] =
-    [0x0102_1994, 0x9584_58f6, 0x8584_58f6, 0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010];
+    [TMPFS, 0x9584_58f6, 0x8584_58f6, 0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010];
+
+/// tmpfs and memfds.
+const TMPFS: u64 = 0x0102_1994;
 
 impl Mapping {
-    /// Maps a front-end's file, as [`Mapping::new`], if no one can make a worker wait for its pages.
+    /// Maps a front-end's file, as [`Mapping::new`], if no one can make a worker wait for its pages; those that it does not have yet are paid by
+    /// `purse`.
     pub(crate) fn of_stranger(
         file: BorrowedFd<'_>,
         offset: u64,
         size: u64,
+        purse: Option<&Arc<Purse>>,
     ) -> Result<Arc<Self>, MapError> {
         let kind = rustix::fs::fstatfs(file)?.f_type as u64;
         if !LOCAL.contains(&kind) {
@@ -68,11 +79,21 @@ impl Mapping {
             );
             return Err(MapError::System(io::Error::new(io::ErrorKind::Unsupported, why)));
         }
-        Self::new(file, offset, size)
+        // Huge pages are the operator's pool, and files on disks are no memory.
+        Self::paid(file, offset, size, purse.filter(|_| kind == TMPFS))
     }
 
     /// Maps `size` bytes of `file` from `offset` on, guarded.
     pub(crate) fn new(file: BorrowedFd<'_>, offset: u64, size: u64) -> Result<Arc<Self>, MapError> {
+        Self::paid(file, offset, size, None)
+    }
+
+    fn paid(
+        file: BorrowedFd<'_>,
+        offset: u64,
+        size: u64,
+        purse: Option<&Arc<Purse>>,
+    ) -> Result<Arc<Self>, MapError> {
         let needed = offset.checked_add(size).filter(|_| size > 0).ok_or(MapError::BadRange)?;
         let stat = rustix::fs::fstat(file)?;
         let available = u64::try_from(stat.st_size).unwrap_or(0);
@@ -87,16 +108,20 @@ impl Mapping {
         let mapped = mapped.filter(|&len| page.is_power_of_two() && len <= isize::MAX as usize);
         let mapped = mapped.ok_or(MapError::BadRange)?;
         let base = map(file, offset - before as u64, mapped)?;
-        let guard = match guard::watch(base, mapped) {
-            Ok(guard) => guard,
-            Err(error) => {
-                unmap(base, mapped);
-                return Err(MapError::System(error));
-            }
+        let guarded = || {
+            let holes = purse.map(|purse| Holes::watch(base, mapped, purse)).transpose()?.flatten();
+            let paid = holes.as_ref().zip(purse);
+            let paid = paid.map(|(holes, purse)| (holes.words(), Arc::as_ptr(purse)));
+            Ok((guard::watch(base, mapped, paid)?, holes))
         };
+        let (guard, holes) = guarded().map_err(|error| {
+            unmap(base, mapped);
+            MapError::System(error)
+        })?;
         // SAFETY: `before < mapped`.
         let start = unsafe { base.add(before) };
-        Ok(Arc::new(Self { start, len: size as usize, base, mapped, guard }))
+        let _purse = purse.cloned();
+        Ok(Arc::new(Self { start, len: size as usize, base, mapped, guard, _holes: holes, _purse }))
     }
 
     /// The address of `offset..offset + len`, if that lies inside.
@@ -115,9 +140,9 @@ impl Mapping {
         self.len
     }
 
-    /// Whether a page was found gone, and replaced.
-    pub(crate) fn is_withdrawn(&self) -> bool {
-        self.guard.was_hit()
+    /// Why its pages were replaced, if they were.
+    pub(crate) fn loss(&self) -> Option<Loss> {
+        self.guard.loss()
     }
 }
 

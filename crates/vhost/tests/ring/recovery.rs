@@ -146,7 +146,7 @@ fn the_log_names_the_pages_that_were_written_and_no_others() {
     const BITS: u64 = (GUEST / 4096 + 1024) / 8;
     let file = memfd_create("log", MemfdFlags::CLOEXEC).unwrap();
     ftruncate(&file, BITS).unwrap();
-    let log = DirtyLog::map(&file, 0, BITS).unwrap();
+    let log = DirtyLog::map(&file, 0, BITS, &vhost::GuestMemory::default()).unwrap();
     let mut driver =
         Driver::new(SIZE, Features::VERSION_1 | Features::MRG_RXBUF | Features::LOG_ALL);
     assert!(driver.post(&[100], false) && driver.post(&[100], false) && driver.post(&[100], false));

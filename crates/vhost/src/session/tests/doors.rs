@@ -8,7 +8,16 @@ use std::path::Path;
 
 fn session(path: &Path, role: Role) -> Session {
     let (name, socket) = ("vm1".into(), path.into());
-    Session::start(Settings { name, socket, role, pairs: 1, mtu: 0, records: None }).unwrap()
+    Session::start(Settings {
+        name,
+        socket,
+        role,
+        pairs: 1,
+        mtu: 0,
+        records: None,
+        first_touches: None,
+    })
+    .unwrap()
 }
 
 fn waits_for(attachment: &Attachment, text: &str) -> bool {
@@ -128,8 +137,16 @@ fn who_reads_a_strangers_messages_has_no_privilege() {
     let path = home.path().join("vm1.sock");
     let (name, socket) = ("privileged".into(), path.clone());
     let role = Role::Server;
-    let session =
-        Session::start(Settings { name, socket, role, pairs: 1, mtu: 0, records: None }).unwrap();
+    let session = Session::start(Settings {
+        name,
+        socket,
+        role,
+        pairs: 1,
+        mtu: 0,
+        records: None,
+        first_touches: None,
+    })
+    .unwrap();
     until(session.attachment(), "it listens", |attachment| {
         waits_for(attachment, "no front-end has called")
     });

@@ -92,7 +92,7 @@ impl Rig {
     }
 
     fn with(pairs: u16, patience: Duration) -> Self {
-        Self::on(Attachment::new(pairs, 0, None).unwrap(), patience)
+        Self::on(Attachment::new(pairs, 0, None, None).unwrap(), patience)
     }
 
     /// A connection of a port that is there.

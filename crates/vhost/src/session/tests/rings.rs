@@ -226,7 +226,7 @@ fn send_one(rig: &Rig) {
 
 fn port_with_records(home: &tempfile::TempDir) -> Arc<Attachment> {
     let records = Records::open(&home.path().join("vm1"), 2).unwrap();
-    Attachment::new(1, 0, Some(records)).unwrap()
+    Attachment::new(1, 0, Some(records), None).unwrap()
 }
 
 #[test]
