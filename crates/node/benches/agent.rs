@@ -261,6 +261,7 @@ fn serve(socket: &Path) -> (tokio::runtime::Runtime, Arc<Switch>, Agent) {
         miss_send_len: 128,
         limits: Limits::default(),
         ends: Arc::default(),
+        budget: Arc::default(),
     };
     let switch = Switch::new(new, Arc::new(Discard), |_| Arc::new(Nothing(Instant::now())));
     runtime.spawn(switch.clone().keep_published());

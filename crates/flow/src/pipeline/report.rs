@@ -56,6 +56,11 @@ impl Pipeline {
         self.store.programs.uses_of(wanted)
     }
 
+    /// Entries in all tables.
+    pub fn entries(&self) -> u64 {
+        self.tables.iter().flatten().map(|table| u64::from(table.rules)).sum()
+    }
+
     /// Statistics of one table; zeros for one that was never used.
     pub fn table_stats(&self, number: u8) -> TableStats {
         let limit = self.limits.entries_per_table;

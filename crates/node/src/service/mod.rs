@@ -39,11 +39,12 @@ pub use start::{OnConflict, StartError, StartFault};
 
 use crate::agent::steering::Desk;
 use crate::config::{Host, NodeConfig};
-use crate::host::RunDir;
+use crate::host::{RunDir, memory};
 use crate::ports::Ports;
 use crate::refusal::{Refusal, Why};
 use crate::steer::{Controllers, Steer};
 use crate::store::Store;
+use crate::switch::EntryBudget;
 use api::{Fault, TlsSpec, chain};
 use datapath::{Datapath, Events};
 use directory::{Directory, Member};
@@ -54,6 +55,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use taken::Taken;
+
+/// Of the node's memory for each entry that it may hold. Chosen: an entry takes some 200 bytes, its way to the disk and tables that grow as much
+/// again, and half of the memory is for everything else.
+const MEMORY_FOR_ENTRY: u64 = 1024;
 
 /// How often timeouts of rules are looked at, and what could not be bound is tried again.
 const TICK: Duration = Duration::from_millis(250);
@@ -101,6 +106,8 @@ pub struct Node {
     tls: Mutex<Option<TlsSpec>>,
     pump: Mutex<Option<Pump>>,
     secret: [u64; 2],
+    /// How many entries its switches may hold together.
+    entries: Arc<EntryBudget>,
     background: bool,
     /// Rung when the node is to end by itself.
     end: tokio::sync::Notify,
@@ -132,6 +139,7 @@ impl Node {
             tls,
             pump: Mutex::new(Some(pump)),
             secret: start::random_secret(),
+            entries: Arc::new(EntryBudget::new(memory::limit() / MEMORY_FOR_ENTRY)),
             background: parts.background,
             end: tokio::sync::Notify::new(),
         }))

@@ -261,7 +261,7 @@ fn refused(switch: &str, step: &str, text: &str, fault: &openflow::Fault) -> Ref
     let cause = format!("{text:?}: {fault}");
     let remedy = match fault.code {
         ErrorCode::FlowModFailedTableFull => {
-            "delete flows first; [node] flows_per_table in the configuration file is the limit"
+            "delete flows first; [node] flows_per_table in the configuration file is the limit of a table, its memory that of the node"
         }
         ErrorCode::FlowModFailedBadTableId | ErrorCode::BadInstructionBadTableId => {
             "name tables that the switch has, gotos a later one: ovs-ofctl dump-tables lists them"

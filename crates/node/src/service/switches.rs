@@ -161,6 +161,7 @@ impl Node {
             miss_send_len: spec.miss_send_len,
             limits,
             ends: self.ports.ends().clone(),
+            budget: self.entries.clone(),
         };
         let versions = Protocol::set(&spec.protocols);
         let mut publisher = None;

@@ -1,12 +1,13 @@
 //! Changing flow entries, and what follows from it: the journal, flow-removed, publication.
 
 use crate::journal::{Change, FlowEntry, FlowId};
+use crate::switch::budget::Claim;
 use crate::switch::buffers::Kept;
 use crate::switch::listener::Event;
 use crate::switch::translate::{self, flag_bits};
 use crate::switch::{Control, Emission, Switch};
 use flow::{Action, FlowCommand, FlowFilter, FlowStats, Nanos, Output, Removed};
-use openflow::{Fault, FlowMod, FlowModCommand};
+use openflow::{ErrorCode, Fault, FlowMod, FlowModCommand};
 
 impl Switch {
     /// Applies one flow-mod.
@@ -80,6 +81,8 @@ impl Switch {
         self.expire_buffers();
         let now = self.now();
         let mut control = self.control();
+        let entries = control.pipeline.entries();
+        control.account.settle(entries);
         if control.pipeline.next_expiry().is_none_or(|due| due > now) {
             return;
         }
@@ -93,6 +96,7 @@ impl Switch {
         change: flow::FlowMod,
         now: Nanos,
     ) -> Result<(), Fault> {
+        make_room(control, &change, now)?;
         let removed = control.pipeline.flow_mod(&change, now).map_err(translate::flow_mod_fault)?;
         self.touch(control);
         match change.command {
@@ -152,6 +156,24 @@ impl Switch {
         for gone in control.pipeline.departed().into_iter().filter(|_| anybody) {
             self.listeners.tell(Event::FlowRemoved(&translate::flow_removed(&gone, &self.ends)));
         }
+    }
+}
+
+/// Takes room for an entry that is added. One that replaces another needs none.
+fn make_room(control: &mut Control, change: &flow::FlowMod, now: Nanos) -> Result<(), Fault> {
+    let claim = if control.silent { Claim::Kept } else { Claim::New };
+    let Control { pipeline, account, .. } = &mut *control;
+    if change.command != FlowCommand::Add || account.take(claim, || pipeline.entries()) {
+        return Ok(());
+    }
+    let same =
+        flow::FlowMod { command: FlowCommand::ModifyStrict, cookie_mask: 0, ..change.clone() };
+    match covered(control, &same, &modified(&same), now).next() {
+        Some(_) => Ok(()),
+        None => Err(Fault::new(
+            ErrorCode::FlowModFailedTableFull,
+            "the node's memory has no room for more entries of this switch",
+        )),
     }
 }
 

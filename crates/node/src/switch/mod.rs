@@ -16,6 +16,7 @@
 //! * **Fail mode**: without a controller a standalone switch forwards what no entry matches as a learning switch; a secure
 //!   one drops it. Entries stay as they are (OpenFlow 1.3.5 §6.3.2) unless the [`FailPolicy`] says otherwise.
 
+mod budget;
 mod buffers;
 mod dump;
 mod entries;
@@ -38,6 +39,7 @@ mod wanted;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub use budget::EntryBudget;
 pub use buffers::SLOTS as PACKET_BUFFERS;
 pub use dump::FlowDump;
 pub use fail::FailPolicy;
@@ -49,6 +51,7 @@ pub use restore::NotRestored;
 use crate::journal::{Change, Journal, TableNames};
 use ::port::Ends;
 use api::FailMode;
+use budget::Account;
 use buffers::PacketBuffers;
 use datapath::PortQueues;
 use fail::Attendance;
@@ -79,6 +82,8 @@ pub struct NewSwitch {
     pub limits: Limits,
     /// The node's numbers of tunnels' ends.
     pub ends: Arc<Ends>,
+    /// What entries it shares with the node's other switches.
+    pub budget: Arc<EntryBudget>,
 }
 
 /// One switch. Shared by sessions, API and event pump; every method may be called from any thread.
@@ -102,6 +107,8 @@ pub struct Switch {
 /// What the lock protects.
 pub(crate) struct Control {
     pipeline: Pipeline,
+    /// Room for entries.
+    account: Account,
     ports: BTreeMap<PortNo, SwitchPort>,
     /// Of ports that are there or about to be.
     queues: BTreeMap<PortNo, PortQueues>,
@@ -129,6 +136,7 @@ impl Switch {
     ) -> Arc<Self> {
         let mut control = Control {
             pipeline: Pipeline::new(spec.limits),
+            account: Account::new(spec.budget),
             ports: BTreeMap::new(),
             queues: BTreeMap::new(),
             groups: BTreeMap::new(),

@@ -74,6 +74,7 @@ pub(crate) fn switch_with(
         miss_send_len: 128,
         limits: Limits::default(),
         ends: Arc::default(),
+        budget: Arc::default(),
     };
     let switch = Switch::new(new, journal, |_| Arc::new(plane.clone()));
     (switch, plane)
