@@ -21,9 +21,28 @@ pub(crate) trait Room {
     ) -> Result<(), DropReason>;
 }
 
-/// Whether a destination with virtio-net headers cannot take the frame as it is: the kernel completes no SCTP checksum for us.
+/// Whether a destination with virtio-net headers cannot take the frame as it is: the kernel completes no SCTP checksum for us, and DHCP's
+/// readers do not ask it to.
 pub(crate) fn is_needed(frame: &TxFrame<'_>) -> bool {
-    frame.offload.checksum.is_some_and(PartialChecksum::is_crc)
+    frame.offload.checksum.is_some_and(|partial| partial.is_crc() || partial.is_dhcp(frame.head))
+}
+
+/// Splits a checksum of a frame that begins with `head` into what is completed here and what is left to the destination.
+fn by_us(
+    checksum: Option<PartialChecksum>,
+    head: &[u8],
+) -> (Option<PartialChecksum>, Option<PartialChecksum>) {
+    match checksum {
+        Some(partial) if partial.is_dhcp(head) => (Some(partial), None),
+        other => (None, other),
+    }
+}
+
+/// Completes what is completed here.
+fn finish(out: &mut [u8], ours: Option<PartialChecksum>) {
+    if let Some(partial) = ours {
+        checksum::complete(out, partial).expect("its header was found in the frame");
+    }
 }
 
 /// A buffer for one plain frame on its way to a file descriptor.
@@ -87,19 +106,22 @@ fn whole(frame: &TxFrame<'_>, max_len: usize, room: &mut impl Room) -> Result<()
     if !room.fits(1) {
         return Err(DropReason::TxFull);
     }
-    room.put(len, frame.offload.checksum, |out| {
+    let (ours, theirs) = by_us(frame.offload.checksum, frame.head);
+    room.put(len, theirs, |out| {
         let (head, body) = out.split_at_mut(frame.head.len());
         head.copy_from_slice(frame.head);
         if !body.is_empty() {
             frame.body.copy_to(0, body);
         }
+        finish(out, ours);
     })
 }
 
 fn cut(frame: &TxFrame<'_>, max_len: usize, room: &mut impl Room) -> Result<(), DropReason> {
     let segments = segment::plan(frame.head, frame.len(), &frame.offload)
         .map_err(|_| DropReason::BadOffload)?;
-    let (headers, checksum) = (segments.header_len(), Some(segments.checksum()));
+    let headers = segments.header_len();
+    let (ours, theirs) = by_us(Some(segments.checksum()), frame.head);
     if headers + segments.payload(0).len() > max_len {
         return Err(DropReason::TooBig);
     }
@@ -108,9 +130,10 @@ fn cut(frame: &TxFrame<'_>, max_len: usize, room: &mut impl Room) -> Result<(), 
     }
     for index in 0..segments.count() {
         let payload = segments.payload(index);
-        room.put(headers + payload.len(), checksum, |out| {
+        room.put(headers + payload.len(), theirs, |out| {
             segments.write_headers(index, out);
             copy(frame, payload.start, &mut out[headers..]);
+            finish(out, ours);
         })?;
     }
     Ok(())
@@ -167,6 +190,30 @@ mod tests {
         assert_eq!(room.0, vec![[vec![1; 20], vec![2; 30]].concat()]);
         assert_eq!(send(&frame, 50, &mut room), Err(DropReason::TxFull));
         assert_eq!(send(&frame, 49, &mut room), Err(DropReason::TooBig));
+    }
+
+    #[test]
+    fn dhcp_leaves_complete_and_other_datagrams_as_they_are() {
+        let partial = PartialChecksum { start: 34, offset: 6 };
+        for (ports, is_dhcp) in [([67, 68], true), ([5000, 547], true), ([5000, 53], false)] {
+            let mut head = vec![0; 42];
+            for (at, port) in [(34, ports[0]), (36, ports[1])] {
+                head[at..at + 2].copy_from_slice(&u16::to_be_bytes(port));
+            }
+            let offload = Offload { checksum: Some(partial), ..Offload::default() };
+            let body = Body::private(&[7; 301]);
+            let frame = TxFrame { head: &head, body, offload, tunnel_id: 0, tun_dst: 0 };
+            assert_eq!(is_needed(&frame), is_dhcp);
+            let mut room = Frames(Vec::new(), 1);
+            assert_eq!(send(&frame, 400, &mut room), Ok(()));
+            let mut wanted = [head.clone(), vec![7; 301]].concat();
+            if is_dhcp {
+                checksum::complete(&mut wanted, partial).unwrap();
+            }
+            assert_eq!(room.0, [wanted]);
+        }
+        let outside = PartialChecksum { start: 38, offset: 6 };
+        assert!(!outside.is_dhcp(&[0; 42]), "a header that ends outside the frame is none");
     }
 
     #[test]

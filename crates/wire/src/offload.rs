@@ -37,6 +37,18 @@ impl PartialChecksum {
     pub const fn is_crc(self) -> bool {
         self.offset == Self::CRC_OFFSET
     }
+
+    /// Whether it is UDP's of a DHCP message (RFC 2131, RFC 8415) in the frame that begins with `head`.
+    ///
+    /// Clients read those raw, past the stack that would complete the checksum or look at its mark, and drop what is not complete.
+    pub fn is_dhcp(self, head: &[u8]) -> bool {
+        const PORTS: [u16; 4] = [67, 68, 546, 547];
+        let udp = head.get(usize::from(self.start)..).and_then(|udp| udp.first_chunk::<8>());
+        udp.filter(|_| self.offset == 6).is_some_and(|&[a, b, c, d, ..]| {
+            let ports = [u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])];
+            ports.iter().any(|port| PORTS.contains(port))
+        })
+    }
 }
 
 /// Checksum and segmentation state of one frame.
