@@ -21,10 +21,12 @@ pub(crate) trait Room {
     ) -> Result<(), DropReason>;
 }
 
-/// Whether a destination with virtio-net headers cannot take the frame as it is: the kernel completes no SCTP checksum for us, and DHCP's
-/// readers do not ask it to.
+/// Whether a destination with virtio-net headers cannot take the frame as it is: the kernel completes no SCTP checksum for us, DHCP's readers do
+/// not ask it to, and the mark of a large frame stands for one IP header behind Ethernet's.
 pub(crate) fn is_needed(frame: &TxFrame<'_>) -> bool {
-    frame.offload.checksum.is_some_and(|partial| partial.is_crc() || partial.is_dhcp(frame.head))
+    let by_us = |partial: PartialChecksum| partial.is_crc() || partial.is_dhcp(frame.head);
+    frame.offload.checksum.is_some_and(by_us)
+        || frame.offload.gso != Gso::None && !segment::is_plain(frame.head, &frame.offload)
 }
 
 /// Splits a checksum of a frame that begins with `head` into what is completed here and what is left to the destination.
@@ -121,7 +123,11 @@ fn cut(frame: &TxFrame<'_>, max_len: usize, room: &mut impl Room) -> Result<(), 
     let segments = segment::plan(frame.head, frame.len(), &frame.offload)
         .map_err(|_| DropReason::BadOffload)?;
     let headers = segments.header_len();
-    let (ours, theirs) = by_us(Some(segments.checksum()), frame.head);
+    let (ours, theirs) = match segments.outer_checksum() {
+        // The outer one covers it.
+        Some(_) => (Some(segments.checksum()), None),
+        None => by_us(Some(segments.checksum()), frame.head),
+    };
     if headers + segments.payload(0).len() > max_len {
         return Err(DropReason::TooBig);
     }
@@ -134,6 +140,7 @@ fn cut(frame: &TxFrame<'_>, max_len: usize, room: &mut impl Room) -> Result<(), 
             segments.write_headers(index, out);
             copy(frame, payload.start, &mut out[headers..]);
             finish(out, ours);
+            finish(out, segments.outer_checksum());
         })?;
     }
     Ok(())

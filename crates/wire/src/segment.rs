@@ -4,12 +4,16 @@
 //! payload into its own buffer and finishes with [`crate::checksum::complete`], so that the payload is copied once.
 //!
 //! The rules are Linux's `tcp_gso_segment` and `__udp_gso_segment`: the IPv4 id counts up, FIN and PSH stay on the last segment only, CWR on
-//! the first only (RFC 3168 §6.1.2). VLAN tags, MPLS shims and an I-TAG before the IP header are repeated on every segment.
+//! the first only (RFC 3168 §6.1.2). VLAN tags, MPLS shims and an I-TAG before the IP header are repeated on every segment, and so is a tunnel's
+//! header around the packet that is cut.
 
-use crate::checksum::{BadOffload, fold, sum, update_partial};
+mod around;
+
+use crate::checksum::{BadOffload, fold, update_partial};
 use crate::ip::{self, IpPacket, checksum_offset};
 use crate::parse::{ITAG, chunk, parse_ethernet};
 use crate::{Gso, Key, Layers, Offload, PartialChecksum, eth_type, ip_proto};
+use around::{Around, write_ip};
 use std::ops::Range;
 
 /// Smallest payload of a TCP segment: a sender's MSS is at least 48 and holds up to 40 bytes of options (Linux `TCP_MIN_SND_MSS`).
@@ -32,6 +36,8 @@ pub struct Segments<'a> {
     count: usize,
     /// The pseudo-header's sum without its length.
     pseudo: u64,
+    /// The tunnel's headers, if the packet is in one.
+    around: Option<Around>,
 }
 
 /// Plans the segmentation of a frame of `total_len` bytes that begins with `head`, which must hold all headers.
@@ -43,10 +49,15 @@ pub fn plan<'a>(
     total_len: usize,
     offload: &Offload,
 ) -> Result<Segments<'a>, BadOffload> {
-    let packet = find_ip(head)
-        .and_then(|at| ip::packet(head, at))
-        .filter(|packet| packet.carries(offload.gso));
-    let packet = packet.ok_or(BadOffload)?;
+    let outer = outermost(head).ok_or(BadOffload)?;
+    let outer_at = outer.at;
+    let (around, packet) = match is_inside(&outer, offload) {
+        true => Around::find(head, &outer, total_len, offload)
+            .map(|(around, inner)| (Some(around), inner))
+            .ok_or(BadOffload)?,
+        false => (None, outer),
+    };
+    let packet = Some(packet).filter(|packet| packet.carries(offload.gso)).ok_or(BadOffload)?;
     let l4 = packet.l4.ok_or(BadOffload)?;
     let is_tcp = offload.gso != Gso::Udp;
     let headers =
@@ -63,11 +74,33 @@ pub fn plan<'a>(
         size,
         count: payload.div_ceil(size.max(1)).max(1),
         pseudo: pseudo_header(head, &packet, l4, offload.checksum)?,
+        around,
     };
-    let fits = headers.len() - packet.at + size.min(payload) <= usize::from(u16::MAX);
+    let fits = headers.len() - outer_at + size.min(payload) <= usize::from(u16::MAX);
     let sane = if is_tcp { size >= MIN_TCP } else { size > 0 && segments.count <= MAX_UDP };
     let agrees = offload.checksum.is_none_or(|checksum| checksum == segments.checksum());
     if fits && sane && agrees { Ok(segments) } else { Err(BadOffload) }
+}
+
+/// Whether a kernel that is told the kind of a large frame and where its checksum begins takes it for what it is: TCP or UDP right behind an IP
+/// header, and that right behind Ethernet's and at most two tags.
+pub fn is_plain(head: &[u8], offload: &Offload) -> bool {
+    let (mut key, mut layers) = (Key::default(), Layers::default());
+    parse_ethernet(head, &mut key, &mut layers);
+    let is_ip = matches!(key.0[0] as u16, eth_type::IPV4 | eth_type::IPV6) && layers.vlans <= 2;
+    is_ip
+        && outermost(head)
+            .is_some_and(|packet| packet.carries(offload.gso) && !is_inside(&packet, offload))
+}
+
+fn outermost(head: &[u8]) -> Option<IpPacket> {
+    find_ip(head).and_then(|at| ip::packet(head, at))
+}
+
+/// Whether the checksum to complete is that of a packet inside this one.
+fn is_inside(outer: &IpPacket, offload: &Offload) -> bool {
+    let starts = offload.checksum.map(|checksum| usize::from(checksum.start));
+    starts.zip(outer.l4).is_some_and(|(start, l4)| start > l4)
 }
 
 /// Offset of the IP header behind tags, shims and I-TAGs.
@@ -136,6 +169,11 @@ impl Segments<'_> {
         PartialChecksum { start: self.l4 as u16, offset }
     }
 
+    /// The tunnel's UDP checksum, to be completed after [`Segments::checksum`], if there is one.
+    pub fn outer_checksum(&self) -> Option<PartialChecksum> {
+        self.around.and_then(|around| around.checksum())
+    }
+
     /// Writes the headers of segment `index` into the first [`Segments::header_len`] bytes of `out`: lengths, ids, sequence numbers,
     /// flags, the IPv4 header checksum, and the pseudo-header's sum in the transport's checksum.
     ///
@@ -146,10 +184,9 @@ impl Segments<'_> {
         let out = &mut out[..self.headers.len()];
         out.copy_from_slice(self.headers);
         let end = out.len() + self.payload(index).len();
-        if self.is_v6 {
-            put(out, self.ip + 4, (end - self.ip - 40) as u16);
-        } else {
-            self.write_ipv4(index, end, out);
+        write_ip(self.is_v6, (self.ip, self.l4), (index, end), out);
+        if let Some(around) = &self.around {
+            around.write(index, end, out);
         }
         let len = end - self.l4;
         if self.is_tcp {
@@ -159,15 +196,6 @@ impl Segments<'_> {
         }
         let checksum = self.checksum();
         put(out, usize::from(checksum.start + checksum.offset), fold(self.pseudo + len as u64));
-    }
-
-    fn write_ipv4(&self, index: usize, end: usize, out: &mut [u8]) {
-        let id = word(out, self.ip + 4).wrapping_add(index as u16);
-        put(out, self.ip + 2, (end - self.ip) as u16);
-        put(out, self.ip + 4, id);
-        put(out, self.ip + 10, 0);
-        let checksum = !fold(sum(&out[self.ip..self.l4]));
-        put(out, self.ip + 10, checksum);
     }
 
     fn write_tcp(&self, index: usize, out: &mut [u8]) {
