@@ -144,6 +144,17 @@ impl<'a> Collector<'_, 'a> {
         *self.top = self.crossings.highest_spare().map_or(base, |highest| base.max(highest + 1));
     }
 
+    /// Those of a packet's outputs for which the frame that it came from may still be copied, behind a vlink; the others are counted as lost.
+    fn paid<'p>(&mut self, index: usize, packet: &Packet<'_>, ports: &'p [PortNo]) -> &'p [PortNo] {
+        if self.hops == 0 {
+            return ports;
+        }
+        let origin = self.origin(self.heads[index]);
+        let (paid, unpaid) = ports.split_at(self.crossings.pay(origin, ports.len()));
+        unpaid.iter().for_each(|_| self.lose_one(index, packet, DropReason::TooManyCopies));
+        paid
+    }
+
     /// Adds `head` to what waits for the port, or to what crosses its vlink.
     #[inline]
     fn send(&mut self, to: PortIx, head: HeadAt, packet: &Packet<'_>) {
@@ -326,6 +337,10 @@ impl Sink for Collector<'_, '_> {
     fn output(&mut self, index: usize, packet: &Packet<'_>, ports: &[PortNo], then: Then) {
         if ports.is_empty() {
             return self.lose_one(index, packet, DropReason::NoDestination);
+        }
+        let ports = self.paid(index, packet, ports);
+        if ports.is_empty() {
+            return;
         }
         let Some(head) = self.keep(index, packet, then) else {
             return ports

@@ -16,6 +16,10 @@ pub(crate) const HOPS: u32 = 16;
 /// Frames beyond it are dropped (`too_many_copies`), so a loop of flooding switches costs its owner no more.
 pub(crate) const DELIVERIES: u16 = 512;
 
+/// Most copies of one received frame that all switches behind vlinks send: what one of them makes and the deliveries do not multiply. Chosen: a
+/// flood over 500 vlinks, each to a switch of eight ports.
+pub(crate) const COPIES_BEHIND: u16 = 4096;
+
 /// One frame that enters a switch by a vlink.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Crossing {
@@ -33,11 +37,14 @@ pub(crate) struct Crossing {
 pub(crate) struct Crossings {
     stack: Vec<Crossing>,
     caused: [u16; BATCH],
+    /// Copies of each frame of the batch that switches behind vlinks have sent.
+    copied: [u16; BATCH],
 }
 
 impl Default for Crossings {
     fn default() -> Self {
-        Self { stack: Vec::with_capacity(BATCH * usize::from(DELIVERIES)), caused: [0; BATCH] }
+        let stack = Vec::with_capacity(BATCH * usize::from(DELIVERIES));
+        Self { stack, caused: [0; BATCH], copied: [0; BATCH] }
     }
 }
 
@@ -45,7 +52,15 @@ impl Crossings {
     /// A new batch begins.
     pub(crate) fn restart(&mut self) {
         self.stack.clear();
-        self.caused = [0; BATCH];
+        (self.caused, self.copied) = ([0; BATCH], [0; BATCH]);
+    }
+
+    /// Takes up to `copies` of the batch's frame `origin` out of what all switches behind vlinks may send of it; how many that are.
+    pub(crate) fn pay(&mut self, origin: u8, copies: usize) -> usize {
+        let copied = &mut self.copied[usize::from(origin)];
+        let paid = copies.min(usize::from(COPIES_BEHIND - *copied));
+        *copied += paid as u16;
+        paid
     }
 
     /// Counts a delivery to the batch's frame `origin`; false when it has caused enough.
@@ -138,6 +153,16 @@ mod tests {
         );
         crossings.truncate(1);
         assert_eq!((crossings.height(), *crossings.at(0)), (1, crossing(9, 0)));
+    }
+
+    #[test]
+    fn what_all_switches_behind_vlinks_send_of_a_frame_has_one_bound() {
+        let mut crossings = Crossings::default();
+        let sent: usize = (0..512).map(|_| crossings.pay(3, 512)).sum();
+        assert_eq!(sent, usize::from(COPIES_BEHIND));
+        assert_eq!(crossings.pay(4, 7), 7, "another frame's");
+        crossings.restart();
+        assert_eq!(crossings.pay(3, 1), 1);
     }
 
     #[test]

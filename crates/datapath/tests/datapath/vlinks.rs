@@ -91,6 +91,17 @@ fn a_loop_of_flooding_switches_ends() {
 }
 
 #[test]
+fn copies_of_a_frame_in_switches_behind_each_other_do_not_multiply() {
+    let mut rig = Rig::new(1);
+    rig.switch(1, &[10], &[from(10, vec![output(2); 512])]);
+    rig.switch(2, &[10], &[(1, vec![], vec![output(10); 512])]);
+    rig.vlink(at(1, 2), at(2, 1));
+    rig.line(1, 10).pass([udp(0, 0, 0)]);
+    assert_eq!(rig.traffic(2, 10).1, 4096);
+    assert_eq!(rig.drops(2, DropReason::TooManyCopies), 512 * 512 - 4096);
+}
+
+#[test]
 fn a_flood_through_a_hub_of_vlinks_reaches_every_leaf() {
     let (leaves, frames) = (200, 64);
     let mut rig = Rig::new(1);
