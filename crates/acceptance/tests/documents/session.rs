@@ -1,0 +1,81 @@
+//! A root shell on a host of its own: fresh network, process and mount namespaces, with nothing in the places where nodes keep things.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use tempfile::NamedTempFile;
+
+/// File systems that are new there: the namespace's view of the kernel, pins, the names of `ip netns`, and what nodes keep.
+const NEW: [(&str, &str); 5] = [
+    ("sysfs", "/sys"),
+    ("bpf", "/sys/fs/bpf"),
+    ("tmpfs", "/run/netns"),
+    ("tmpfs", "/run/suiro"),
+    ("tmpfs", "/var/lib/suiro"),
+];
+
+/// Waits until a node that was started in the background answers; else says what it wrote.
+const READY: &str = "timeout 20 sh -c 'until suiro status >/dev/null 2>&1; do sleep 0.05; done' || \
+    { echo 'no node answers after 20 s:'; cat $LOG; false; }";
+
+/// The shell; it ends, with all that it started, when this is dropped.
+pub struct Session {
+    shell: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    /// What commands in the background write.
+    _log: NamedTempFile,
+}
+
+impl Session {
+    /// Starts it. `suiro` is a command there.
+    pub fn start() -> Self {
+        let suiro = Path::new(acceptance::suiro());
+        let path = std::env::var("PATH").unwrap_or_default();
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]);
+        command.args(["sh", "-s"]).current_dir("/").env_remove("SUIRO_API");
+        command.env("PATH", format!("{}:{path}", suiro.parent().unwrap().display()));
+        let log = NamedTempFile::new().unwrap();
+        command.env("LOG", log.path());
+        let mut shell = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (input, output) = (shell.stdin.take().unwrap(), shell.stdout.take().unwrap());
+        let mut session = Self { shell, input, output: BufReader::new(output), _log: log };
+        for (kind, directory) in NEW {
+            let mount = format!("mkdir -p {directory} && mount -t {kind} {kind} {directory}");
+            let (code, said) = session.run(&mount);
+            assert_eq!(code, 0, "{mount}: {said:?}");
+        }
+        session.run("ip link set lo up");
+        session
+    }
+
+    /// Runs a command; its exit code, and the lines of its output and errors. One that ends in `&` is a node, and answers when this returns.
+    pub fn run(&mut self, command: &str) -> (i32, Vec<String>) {
+        let words = match command.trim_end().strip_suffix('&') {
+            Some(background) => format!("{background} >$LOG 2>&1 & {READY}"),
+            None => command.to_owned(),
+        };
+        writeln!(self.input, "{{ {words}\n}} 2>&1 </dev/null; echo; echo '--end--' $?").unwrap();
+        let mut lines = Vec::new();
+        for line in self.output.by_ref().lines() {
+            let line = line.unwrap();
+            if let Some(code) = line.strip_prefix("--end-- ") {
+                // The empty line before the mark; a last line without an end gets one.
+                if lines.last().is_some_and(String::is_empty) {
+                    lines.pop();
+                }
+                return (code.parse().unwrap(), lines);
+            }
+            lines.push(line);
+        }
+        panic!("the shell ended in {command:?}");
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        let _ = self.shell.kill();
+        let _ = self.shell.wait();
+    }
+}
