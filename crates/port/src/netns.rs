@@ -5,11 +5,16 @@
 
 use netlink::LinkMonitor;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use std::collections::HashSet;
 use std::fmt;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+/// Where namespaces have names: `ip netns` and containerd, Docker.
+const NAMED: [&str; 2] = ["/run/netns", "/run/docker/netns"];
 
 /// A network namespace as users name it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -80,4 +85,14 @@ impl Netns {
 /// The namespace cannot be entered.
 pub fn monitor(netns: Option<&NetnsRef>) -> io::Result<LinkMonitor> {
     Netns::open(netns)?.run(LinkMonitor::new)?
+}
+
+/// Paths of all namespaces that can be reached: those with a name first, then one for each that a process is in.
+pub(crate) fn everywhere() -> impl Iterator<Item = PathBuf> {
+    let named = NAMED.into_iter().flat_map(fs::read_dir).flatten().flatten();
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let of_processes = processes.map(|entry| entry.path().join("ns/net"));
+    let mut seen = HashSet::new();
+    let paths = named.map(|entry| entry.path()).chain(of_processes);
+    paths.filter(move |path| fs::metadata(path).is_ok_and(|found| seen.insert(found.ino())))
 }

@@ -4,7 +4,7 @@
 //! next process with the same directory. The directory must be on a tmpfs: a host that starts anew has its interfaces' defaults again.
 //! A namespace is noted by path and inode, and never held open: that would keep alive what its owner removes.
 
-use crate::netns::{Netns, NetnsRef};
+use crate::netns::{Netns, NetnsRef, everywhere};
 use netlink::Offloads;
 use std::fs;
 use std::io;
@@ -34,17 +34,22 @@ impl Place {
         Ok(Self { netns, inode, index })
     }
 
+    /// Finds its namespace: under the path that it had, or where else it is to be reached by now.
+    fn find(&self) -> Option<PathBuf> {
+        let is_it =
+            |path: &PathBuf| fs::metadata(path).is_ok_and(|found| found.ino() == self.inode);
+        Some(self.netns.clone()).filter(is_it).or_else(|| everywhere().find(is_it))
+    }
+
     /// Asks for its offloads; nobody is there to be asked if the namespace is another one now.
     pub(crate) fn offloads<T: Send>(
         &self,
         ask: impl FnOnce(&Offloads) -> io::Result<T> + Send,
     ) -> io::Result<T> {
-        if fs::metadata(&self.netns)?.ino() != self.inode {
-            return Err(io::ErrorKind::NotFound.into());
-        }
+        let netns = self.find().ok_or(io::ErrorKind::NotFound)?;
         // No privilege is needed to stay.
         let is_elsewhere = fs::metadata(OWN)?.ino() != self.inode;
-        let netns = is_elsewhere.then(|| NetnsRef::Path(self.netns.clone()));
+        let netns = is_elsewhere.then_some(NetnsRef::Path(netns));
         Netns::open(netns.as_ref())?.run(|| ask(&Offloads::new()?))?
     }
 }
