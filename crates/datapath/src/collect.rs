@@ -6,7 +6,7 @@ use crate::event::{EventRing, Punt, places};
 use crate::heads::{Carried, Parsed, SPARE, Waiting, fits, spare_at, spare_index};
 use crate::id::{PortAt, PortIx, SwitchIx};
 use crate::local::{LocalSwitch, Way};
-use crate::packet_in::HeldFrame;
+use crate::packet_in::{HeldFrame, Pieces};
 use crate::pending::{Entry, HeadAt};
 use crate::transmit::Transmit;
 use flow::{Nanos, Packet, PacketIn, PortNo, Sink, Then};
@@ -304,21 +304,41 @@ impl<'a> Collector<'_, 'a> {
         }
     }
 
+    /// Queues the packet, or each segment of a large one, for the controllers: how many found room, and how many did not.
     #[inline(never)]
-    fn queue_packet_in(&self, index: usize, packet: &Packet<'_>, why: PacketIn) -> bool {
+    fn queue_packet_in(&self, index: usize, packet: &Packet<'_>, why: PacketIn) -> (u64, u64) {
         let switch = &self.switch.shared;
         let limit = switch.packet_in_limit(why.max_len);
-        let places = places(limit.min(packet.frame_len as usize));
-        if !switch.quota.take(self.now, places) {
-            return false;
-        }
         let body = self.body(self.heads[index]);
-        let parts = (packet.head.bytes(), body);
+        let may_wait = why.max_len != u16::MAX;
+        let pieces = Pieces::of(packet.head.bytes(), body, &packet.offload, may_wait);
+        let count = pieces.count();
+        let queued = (0..count).take_while(|&piece| {
+            let len = pieces.len(piece);
+            let places = places(limit.min(len));
+            if !switch.quota.take(self.now, places) {
+                return false;
+            }
+            let frame = pieces.take(piece, self.events.memory(), limit);
+            self.queue_held(packet, why, (frame, len as u32), places)
+        });
+        let queued = queued.count() as u64;
+        (queued, count as u64 - queued)
+    }
+
+    fn queue_held(
+        &self,
+        packet: &Packet<'_>,
+        why: PacketIn,
+        (frame, total_len): (HeldFrame, u32),
+        places: u32,
+    ) -> bool {
+        let switch = &self.switch.shared;
         let punt = Punt {
             switch: switch.id,
             in_port: packet.in_port(),
-            frame: HeldFrame::take(self.events.memory(), parts, &packet.offload, limit),
-            total_len: packet.frame_len,
+            frame,
+            total_len,
             why,
             metadata: packet.key.get(Field::Metadata) as u64,
             tunnel_id: packet.key.get(Field::TunnelId) as u64,
@@ -383,9 +403,9 @@ impl Sink for Collector<'_, '_> {
     }
 
     fn packet_in(&mut self, index: usize, packet: &Packet<'_>, why: PacketIn) {
-        if self.queue_packet_in(index, packet, why) {
-            self.counters().packet_ins.add(1);
-        } else {
+        let (queued, lost) = self.queue_packet_in(index, packet, why);
+        self.counters().packet_ins.add(queued);
+        for _ in 0..lost {
             self.lose_one(index, packet, DropReason::PacketInFull);
         }
     }

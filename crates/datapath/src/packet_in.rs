@@ -1,13 +1,14 @@
 //! The bytes of a packet-in, and the frame behind them for a switch that sends it on later.
 
 use port::Body;
-use wire::{Gso, Offload, PartialChecksum, checksum};
+use wire::{Gso, Offload, PartialChecksum, checksum, segment};
 
 /// A frame taken out of its batch: what a controller is shown of it, and, if it was taken whole, what a port needs to send it.
 ///
 /// A controller has nobody to complete a checksum for it. A partial one is summed over the whole frame, also over what is cut off
-/// then; a large (GSO) frame is treated as the one long packet that its headers describe, so that the controller sees what
-/// the guest sent. A checksum whose place lies outside the frame is left as it is: the controller gets the frame as it came.
+/// then. A large (GSO) frame that is asked for in full is taken segment by segment ([`Pieces`]), each as a wire would show it: what a controller
+/// sends on then fits the next link. One that may wait in a buffer, or cannot be cut, is the one long packet that its headers describe. A checksum whose place lies outside the frame is left as
+/// it is: the controller gets the frame as it came.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HeldFrame {
     bytes: Vec<u8>,
@@ -85,6 +86,68 @@ impl HeldFrame {
     }
 }
 
+/// A frame as it is shown to controllers: itself, or the segments of a large one, each as a wire would show it.
+pub(crate) struct Pieces<'f> {
+    head: &'f [u8],
+    body: Body<'f>,
+    offload: &'f Offload,
+    segments: Option<segment::Segments<'f>>,
+}
+
+impl<'f> Pieces<'f> {
+    /// Of a frame that is asked for in full, unless `may_wait`: then a large one may wait whole in a buffer, and leaves as it came.
+    pub(crate) fn of(head: &'f [u8], body: Body<'f>, offload: &'f Offload, may_wait: bool) -> Self {
+        let segments = match offload.gso {
+            Gso::None => None,
+            _ if may_wait => None,
+            _ => segment::plan(head, head.len() + body.len(), offload).ok(),
+        };
+        Self { head, body, offload, segments }
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.segments.map_or(1, |segments| segments.count())
+    }
+
+    /// Bytes of the one at `index`.
+    pub(crate) fn len(&self, index: usize) -> usize {
+        match &self.segments {
+            Some(segments) => segments.header_len() + segments.payload(index).len(),
+            None => self.head.len() + self.body.len(),
+        }
+    }
+
+    /// Takes the first `most` bytes of the one at `index` into `memory`, whose old content is forgotten.
+    pub(crate) fn take(&self, index: usize, mut memory: Vec<u8>, most: usize) -> HeldFrame {
+        let Some(segments) = &self.segments else {
+            return HeldFrame::take(memory, (self.head, self.body), self.offload, most);
+        };
+        let (len, start) = (self.len(index), segments.header_len());
+        memory.clear();
+        memory.resize(len, 0);
+        segments.write_headers(index, &mut memory);
+        copy((self.head, self.body), segments.payload(index).start, &mut memory[start..]);
+        let sums = [Some(segments.checksum()), segments.outer_checksum()];
+        for partial in sums.into_iter().flatten() {
+            checksum::complete(&mut memory, partial).expect("a segment has its headers");
+        }
+        memory.truncate(most);
+        let frame_len = len as u32;
+        HeldFrame { bytes: memory, frame_len, offload: Offload::default(), begun: [0; 2] }
+    }
+}
+
+/// Copies a frame's bytes from `at` on, across the seam of head and body.
+fn copy((head, body): (&[u8], Body<'_>), at: usize, into: &mut [u8]) {
+    let in_head = head.get(at..).unwrap_or_default();
+    let (first, rest) = into.split_at_mut(in_head.len().min(into.len()));
+    first.copy_from_slice(&in_head[..first.len()]);
+    if !rest.is_empty() {
+        body.copy_to(at + first.len() - head.len(), rest);
+    }
+}
+
 fn first(mut memory: Vec<u8>, head: &[u8], body: Body<'_>, len: usize) -> Vec<u8> {
     let from_head = len.min(head.len());
     memory.clear();
@@ -138,6 +201,35 @@ mod tests {
         let held = take(&[0, 0, 0x12, 0x34], &[], &partial(0, Gso::None), 9);
         let shown = held.bytes().to_vec();
         assert_eq!(held.into_sendable(), (shown, Offload::default()));
+    }
+
+    #[test]
+    fn a_large_frame_is_taken_segment_by_segment_as_a_wire_would_show_it() {
+        let mut head = vec![0; 54];
+        (head[12], head[14], head[23]) = (8, 0x45, 6);
+        head[16..18].copy_from_slice(&(40 + 2500_u16).to_be_bytes());
+        head[46] = 0x50;
+        let offload = Offload {
+            checksum: Some(PartialChecksum { start: 34, offset: 16 }),
+            gso: Gso::TcpV4,
+            gso_size: 1000,
+            ..Offload::default()
+        };
+        let body: Vec<u8> = (0..2500).map(|at| at as u8).collect();
+        let pieces = Pieces::of(&head, Body::private(&body), &offload, false);
+        let lengths: Vec<_> = (0..pieces.count()).map(|index| pieces.len(index)).collect();
+        assert_eq!(lengths, [1054, 1054, 554]);
+        let held: Vec<_> = (0..3).map(|index| pieces.take(index, vec![9; 3], 2000)).collect();
+        let payload: Vec<u8> = held.iter().flat_map(|held| held.bytes()[54..].to_vec()).collect();
+        assert_eq!(payload, body);
+        for held in &held {
+            let len = (held.bytes().len() - 34) as u64;
+            assert_eq!(checksum::fold(6 + len + checksum::sum(&held.bytes()[34..])), 0xffff);
+            assert!(held.is_whole());
+        }
+        assert_eq!(Pieces::of(&head, Body::private(&body), &offload, true).count(), 1);
+        let cut = pieces.take(0, Vec::new(), 60);
+        assert_eq!((cut.bytes().len(), cut.is_whole()), (60, false));
     }
 
     #[test]
