@@ -123,7 +123,7 @@ pub fn load(config_file: Option<&Path>, host: &Host) -> Result<Config, RunError>
 /// # Errors
 /// It did not come up, or its API broke.
 pub fn run(options: &Options, config: &Config) -> Result<(), RunError> {
-    store::silence_caught_panics();
+    store::log_panics_of_redb();
     let run_dir = Arc::new(RunDir::take(&config.node.run_dir)?);
     run_dir.remove_stale_sockets();
     let files = host::raise_open_files();

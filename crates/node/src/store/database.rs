@@ -7,7 +7,6 @@ use super::pending::{Kind, Pending};
 use super::stamp::Moment;
 use super::{StoreError, checksum, upgrade};
 use redb::{Database, ReadOnlyTable, ReadableDatabase, ReadableTable, TableDefinition, TableError};
-use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
@@ -249,11 +248,6 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-thread_local! {
-    /// This thread does what may meet a damaged file.
-    static GUARDED: Cell<bool> = const { Cell::new(false) };
-}
-
 /// Does what may meet a damaged file. redb promises errors there, not panics, and does not keep that for every page.
 ///
 /// # Errors
@@ -266,20 +260,18 @@ pub(super) fn guarded<T>(
         let cause = "its structure is impossible".into();
         Err(StoreError::Damaged { path: path.into(), cause })
     };
-    GUARDED.set(true);
-    let done = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(damaged);
-    GUARDED.set(false);
-    done
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(damaged)
 }
 
-/// Leaves out the messages of panics that a damaged file causes: they are caught, and told as errors. To be called once, when the process
-/// starts.
-pub fn silence_caught_panics() {
+/// Makes panics inside redb lines of the log: damaged files cause them, and they are caught. To be called once, when the process starts.
+pub fn log_panics_of_redb() {
     let usual = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |panic| {
-        if !GUARDED.get() {
-            usual(panic);
+    std::panic::set_hook(Box::new(move |panic| match panic.location() {
+        Some(place) if place.file().contains("/redb-") => {
+            let name = Path::new(place.file()).file_name().unwrap_or_default().display();
+            tracing::error!("state file: damaged, found by redb, {name} line {}", place.line());
         }
+        _ => usual(panic),
     }));
 }
 

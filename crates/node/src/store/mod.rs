@@ -44,7 +44,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use writer::Shared;
 
-pub use database::{FORMAT_VERSION, silence_caught_panics};
+pub use database::{FORMAT_VERSION, log_panics_of_redb};
 pub use error::StoreError;
 pub use writer::{GROUP, ROOM, ROOM_WITHOUT_DISK};
 
