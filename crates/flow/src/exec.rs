@@ -3,8 +3,8 @@
 //! [`Run`] is one packet on its way through a switch. The tables hand it the instructions of the entries that match;
 //! it edits the packet and tells the [`Sink`] where it goes. Its rules:
 //!
-//! * **One trail.** A packet ends either in outputs and packet-ins, at least one, or in exactly one discard with a
-//!   reason. A copy that is lost while another one left is told by [`Sink::lost`], which is no verdict.
+//! * **One trail.** A packet ends either in outputs and packet-ins, at least one, or in exactly one loss with a reason
+//!   ([`Sink::lose`]). A copy that is lost while another one left is told in the same way.
 //! * **Late outputs.** An output is told when the packet is about to change, or at the end. So neighbouring outputs
 //!   become one call, and the last one is marked [`Then::Done`] exactly when it came from the original packet and
 //!   nothing touches that again: the sink then need not copy.

@@ -2,7 +2,7 @@
 //!
 //! A front-end can `ftruncate` the file whose mapping we read; the access then raises SIGBUS in the middle of a copy. The handler here
 //! maps anonymous zero pages over the whole mapping, notes it, and returns: the access is repeated and succeeds. The ring's next
-//! step finds the note and stops the ring. A page that the file does not have yet is made by the same handler ([`holes`]), as long as its
+//! step finds the note and stops the ring. A page that the file does not have yet is made by the same handler ([`super::holes`]), as long as its
 //! guest may cost that.
 //!
 //! A signal handler can be told nothing, so the list of mappings has to be a `static`: the one exception to the rule against them. Each entry
