@@ -5,11 +5,11 @@ use crate::crossing::{Crossing, Crossings, HOPS};
 use crate::event::{EventRing, Punt, places};
 use crate::heads::{Carried, Parsed, SPARE, Waiting, fits, spare_at, spare_index};
 use crate::id::{PortAt, PortIx, SwitchIx};
-use crate::local::{LocalSwitch, Way};
+use crate::local::{LocalSwitch, Sink};
 use crate::packet_in::{HeldFrame, Pieces};
-use crate::pending::{Entry, HeadAt};
+use crate::pending::{Entry, HeadRef};
 use crate::transmit::Transmit;
-use flow::{Nanos, Packet, PacketIn, PortNo, Sink, Then};
+use flow::{Nanos, Packet, PacketIn, PortNo, Then};
 use port::{BATCH, Body, Drops, Lost, Sent};
 use std::sync::atomic::Ordering::Relaxed;
 use wire::{DropReason, Field, Head};
@@ -24,7 +24,7 @@ const _: () = assert!(BATCH.is_power_of_two());
 
 /// What frames that cross a vlink meet, read once for all of them.
 #[derive(Clone, Copy)]
-struct WayOver {
+struct Vlink {
     /// At the other end.
     switch: SwitchIx,
     into: PortIx,
@@ -40,7 +40,7 @@ pub(crate) struct Collector<'c, 'a> {
     /// What the switch drops.
     pub(crate) verdicts: &'c mut Drops,
     /// The head of each packet in the call.
-    pub(crate) heads: &'c [HeadAt],
+    pub(crate) heads: &'c [HeadRef],
     pub(crate) carried: &'c mut [Carried],
     pub(crate) parsed: &'c mut [Parsed],
     /// The spare heads that no packet in the call has: from index `base` on.
@@ -84,13 +84,13 @@ impl<'a> Collector<'_, 'a> {
     }
 
     /// The body of a head's frame.
-    fn body(&self, head: HeadAt) -> Body<'a> {
+    fn body(&self, head: HeadRef) -> Body<'a> {
         self.tx.bodies[usize::from(self.origin(head))]
     }
 
     /// The frame's place while it waits: its own head if nothing more happens to it, else a copy.
     #[inline]
-    fn keep(&mut self, index: usize, packet: &Packet<'_>, then: Then) -> Option<HeadAt> {
+    fn keep(&mut self, index: usize, packet: &Packet<'_>, then: Then) -> Option<HeadRef> {
         let own = self.heads[index];
         match then {
             Then::Done => {
@@ -103,7 +103,7 @@ impl<'a> Collector<'_, 'a> {
 
     /// Notes what goes with a spare head. Of the batch's own the packets know it.
     #[inline]
-    fn note(&mut self, at: HeadAt, packet: &Packet<'_>) {
+    fn note(&mut self, at: HeadRef, packet: &Packet<'_>) {
         if let Some(spare) = spare_index(at) {
             let carried = &mut self.carried[spare];
             (carried.offload, carried.frame_len) = (packet.offload, packet.frame_len);
@@ -113,7 +113,7 @@ impl<'a> Collector<'_, 'a> {
 
     /// A copy of the packet, whose head is `own`, in a spare head; when there is none, the frames that wait in spare heads are sent first.
     #[inline(never)]
-    fn copy(&mut self, own: HeadAt, packet: &Packet<'_>) -> Option<HeadAt> {
+    fn copy(&mut self, own: HeadRef, packet: &Packet<'_>) -> Option<HeadRef> {
         if *self.top == SPARE {
             self.flush_own();
         }
@@ -129,7 +129,7 @@ impl<'a> Collector<'_, 'a> {
 
     /// The frame of the batch that a head came from.
     #[inline]
-    fn origin(&self, at: HeadAt) -> u8 {
+    fn origin(&self, at: HeadRef) -> u8 {
         spare_index(at).map_or(at.0 as u8, |spare| self.carried[spare].origin)
     }
 
@@ -157,22 +157,22 @@ impl<'a> Collector<'_, 'a> {
 
     /// Adds `head` to what waits for the port, or to what crosses its vlink.
     #[inline]
-    fn send(&mut self, to: PortIx, head: HeadAt, packet: &Packet<'_>) {
+    fn send(&mut self, to: PortIx, head: HeadRef, packet: &Packet<'_>) {
         let Some(Some(port)) = self.tx.ports.get_mut(to.0 as usize) else { return };
-        match port.way {
-            Way::Queue(_) => {
+        match port.sink {
+            Sink::Queue(_) => {
                 self.tx.users[usize::from(head.0)] += 1;
                 let entry = Entry::new(head, port.lane(packet.queue)).counted();
                 self.tx.pending.push(to, &mut port.chain, entry);
             }
-            Way::Vlink(peer) => self.cross((to, peer), std::iter::once((head, packet))),
+            Sink::Vlink(peer) => self.cross((to, peer), std::iter::once((head, packet))),
         }
     }
 
     /// Adds heads, none of which is sent elsewhere, to what waits for their ports, up to one whose port has lanes or leads over a vlink.
     /// Returns how many.
     #[inline]
-    fn queue_plainly(&mut self, heads: &[HeadAt], numbers: &[PortNo]) -> usize {
+    fn queue_plainly(&mut self, heads: &[HeadRef], numbers: &[PortNo]) -> usize {
         let (numbered, ports, pending) =
             (&self.switch.ports, &mut *self.tx.ports, &mut *self.tx.pending);
         let mut each = heads.iter().zip(numbers);
@@ -207,15 +207,15 @@ impl<'a> Collector<'_, 'a> {
             return together;
         };
         let Some(Some(port)) = self.tx.ports.get_mut(to.0 as usize) else { return together };
-        match port.way {
-            Way::Queue(_) => {
+        match port.sink {
+            Sink::Queue(_) => {
                 for (&head, packet) in heads[..together].iter().zip(packets) {
                     let entry = Entry::new(head, port.lane(packet.queue));
                     self.tx.pending.push(to, &mut port.chain, entry);
                 }
                 together
             }
-            Way::Vlink(peer) => {
+            Sink::Vlink(peer) => {
                 let same = numbers.iter().take_while(|&&other| other == number).count();
                 let packets = packets[..same].iter().map(|packet| &**packet);
                 self.cross((to, peer), heads.iter().copied().zip(packets));
@@ -229,12 +229,12 @@ impl<'a> Collector<'_, 'a> {
     fn cross<'p, 'h: 'p>(
         &mut self,
         (from, into): (PortIx, PortIx),
-        frames: impl Iterator<Item = (HeadAt, &'p Packet<'h>)>,
+        frames: impl Iterator<Item = (HeadRef, &'p Packet<'h>)>,
     ) {
-        let way = self.way_over(from, into);
+        let vlink = self.vlink(from, into);
         let mut sent = Sent::default();
         for (head, packet) in frames {
-            let verdict = way.and_then(|way| self.may_cross(way, head, packet));
+            let verdict = vlink.and_then(|vlink| self.may_cross(vlink, head, packet));
             match verdict {
                 Ok(crossing) => {
                     sent.count(packet.frame_len as usize);
@@ -255,7 +255,7 @@ impl<'a> Collector<'_, 'a> {
     fn lose_over(
         &mut self,
         from: PortIx,
-        (head, packet): (HeadAt, &Packet<'_>),
+        (head, packet): (HeadRef, &Packet<'_>),
         reason: DropReason,
     ) {
         let body = self.body(head);
@@ -267,7 +267,7 @@ impl<'a> Collector<'_, 'a> {
     }
 
     /// What a frame meets on a vlink, or why none gets over it.
-    fn way_over(&self, from: PortIx, into: PortIx) -> Result<WayOver, DropReason> {
+    fn vlink(&self, from: PortIx, into: PortIx) -> Result<Vlink, DropReason> {
         let end = |ix: PortIx| {
             self.tx.ports.get(ix.0 as usize).and_then(Option::as_ref).ok_or(DropReason::PortDown)
         };
@@ -276,18 +276,18 @@ impl<'a> Collector<'_, 'a> {
             return Err(DropReason::PortDown);
         }
         let (switch, in_port) = (far.switch, far.shared.at.port);
-        Ok(WayOver { switch, into, in_port, mtu: near.shared.mtu.load(Relaxed) })
+        Ok(Vlink { switch, into, in_port, mtu: near.shared.mtu.load(Relaxed) })
     }
 
     /// The crossing of one frame, or why it does not get to the other end.
     #[inline]
     fn may_cross(
         &mut self,
-        way: WayOver,
-        head: HeadAt,
+        vlink: Vlink,
+        head: HeadRef,
         packet: &Packet<'_>,
     ) -> Result<Crossing, DropReason> {
-        let WayOver { switch, into, in_port, mtu } = way;
+        let Vlink { switch, into, in_port, mtu } = vlink;
         match () {
             () if !fits(packet.head, &packet.offload, packet.frame_len, mtu) => {
                 Err(DropReason::TooBig)
@@ -353,7 +353,7 @@ impl<'a> Collector<'_, 'a> {
     }
 }
 
-impl Sink for Collector<'_, '_> {
+impl flow::Sink for Collector<'_, '_> {
     fn output(&mut self, index: usize, packet: &Packet<'_>, ports: &[PortNo], then: Then) {
         if ports.is_empty() {
             return self.lose_one(index, packet, DropReason::NoDestination);

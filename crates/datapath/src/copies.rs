@@ -5,7 +5,7 @@
 
 use crate::frames::unparsed;
 use crate::heads::{Carried, Parsed, SPARE, spare_index};
-use crate::pending::HeadAt;
+use crate::pending::HeadRef;
 use arrayvec::ArrayVec;
 use flow::Packet;
 use port::BATCH;
@@ -39,7 +39,7 @@ impl<'h> Copies<'h> {
         &mut self,
         batch: &'h mut [Packet<'_>],
         (heads, carried, parsed): (&'h mut [Head], &[Carried], &[Parsed]),
-        places: &[HeadAt],
+        places: &[HeadRef],
     ) {
         let mut batch: ArrayVec<_, BATCH> = batch.iter_mut().map(Some).collect();
         let mut heads: ArrayVec<_, SPARE> = heads.iter_mut().map(Some).collect();

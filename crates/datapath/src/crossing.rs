@@ -5,7 +5,7 @@
 
 use crate::heads::spare_index;
 use crate::id::{PortIx, SwitchIx};
-use crate::pending::HeadAt;
+use crate::pending::HeadRef;
 use flow::PortNo;
 use port::BATCH;
 
@@ -30,7 +30,7 @@ pub(crate) struct Crossing {
     /// Of this number.
     pub(crate) in_port: PortNo,
     /// Its head.
-    pub(crate) head: HeadAt,
+    pub(crate) head: HeadRef,
 }
 
 /// All of them, and how many each frame of the batch has caused.
@@ -92,7 +92,7 @@ impl Crossings {
     }
 
     /// Names another head for the one at this place.
-    pub(crate) fn set_head(&mut self, place: usize, head: HeadAt) {
+    pub(crate) fn set_head(&mut self, place: usize, head: HeadRef) {
         self.stack[place].head = head;
     }
 
@@ -133,7 +133,7 @@ mod tests {
 
     fn crossing(switch: u32, head: u16) -> Crossing {
         let (into, in_port) = (PortIx(switch), 1);
-        Crossing { switch: SwitchIx(switch), into, in_port, head: HeadAt(head) }
+        Crossing { switch: SwitchIx(switch), into, in_port, head: HeadRef(head) }
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! one frame goes to several switches. Spare heads are a stack: `top` rises within a pass and falls back when everything
 //! above a mark has left. The memory is touched only as far as it is used.
 
-use crate::pending::HeadAt;
+use crate::pending::HeadRef;
 use flow::Packet;
 use port::{BATCH, Body, TxFrame};
 use wire::{Gso, Head, Key, Layers, Offload, TunnelOut};
@@ -128,14 +128,14 @@ impl Default for Heads {
 
 /// Index of the spare head `at` names; `None` if it is one of the batch's, or none at all.
 #[inline]
-pub(crate) fn spare_index(at: HeadAt) -> Option<usize> {
+pub(crate) fn spare_index(at: HeadRef) -> Option<usize> {
     usize::from(at.0).checked_sub(BATCH).filter(|&index| index < SPARE)
 }
 
 /// Name of the spare head at `index`.
 #[inline]
-pub(crate) fn spare_at(index: usize) -> HeadAt {
-    HeadAt((BATCH + index) as u16)
+pub(crate) fn spare_at(index: usize) -> HeadRef {
+    HeadRef((BATCH + index) as u16)
 }
 
 #[cfg(test)]

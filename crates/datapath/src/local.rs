@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use wire::DropReason;
 
-/// Where frames sent to a port go.
-pub(crate) enum Way {
+/// Where a port leads.
+pub(crate) enum Sink {
     /// Out of this worker's half of the port.
     Queue(Box<dyn TxQueue>),
     /// Into the switch at the other end.
@@ -24,7 +24,7 @@ pub(crate) enum Way {
 pub(crate) struct LocalPort {
     pub(crate) shared: Arc<PortShared>,
     pub(crate) switch: SwitchIx,
-    pub(crate) way: Way,
+    pub(crate) sink: Sink,
     /// Whether frames that leave by it tell what rules said of tunnels.
     pub(crate) wants_tunnel_ids: bool,
     /// Frames that wait for the end of the pass.
@@ -38,13 +38,13 @@ pub(crate) struct LocalPort {
 const STRIKES: u32 = 3;
 
 impl LocalPort {
-    pub(crate) fn new(shared: Arc<PortShared>, switch: SwitchIx, way: Way) -> Self {
-        let wants_tunnel_ids = match &way {
-            Way::Queue(queue) => queue.wants_tunnel_ids(),
-            Way::Vlink(_) => false,
+    pub(crate) fn new(shared: Arc<PortShared>, switch: SwitchIx, sink: Sink) -> Self {
+        let wants_tunnel_ids = match &sink {
+            Sink::Queue(queue) => queue.wants_tunnel_ids(),
+            Sink::Vlink(_) => false,
         };
         let chain = Chain::default();
-        Self { shared, switch, way, wants_tunnel_ids, chain, shaper: None, strikes: 0 }
+        Self { shared, switch, sink, wants_tunnel_ids, chain, shaper: None, strikes: 0 }
     }
 
     /// Its code panicked; true when it goes out of service for that.
@@ -70,13 +70,13 @@ impl LocalPort {
     /// Whether what is sent to it only has to wait for the end of the pass.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
-        matches!(self.way, Way::Queue(_)) && self.shaper.is_none()
+        matches!(self.sink, Sink::Queue(_)) && self.shaper.is_none()
     }
 
     /// The port's own half of a departure, and its queues; `None` if it has none.
     pub(crate) fn departure(&mut self, ix: PortIx) -> Option<(Departure<'_>, &mut Shaper)> {
         let shut = self.shut();
-        let Self { shared, way: Way::Queue(queue), shaper: Some(shaper), .. } = self else {
+        let Self { shared, sink: Sink::Queue(queue), shaper: Some(shaper), .. } = self else {
             return None;
         };
         Some((Departure { ix, shared, queue: &mut **queue, shut }, shaper))

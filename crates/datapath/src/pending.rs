@@ -8,13 +8,13 @@
 
 use crate::id::PortIx;
 
-/// Place of a head: below [`port::BATCH`] in the batch, above among the spare ones.
+/// Reference to a head: below [`port::BATCH`] in the batch, above among the spare ones.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct HeadAt(pub(crate) u16);
+pub(crate) struct HeadRef(pub(crate) u16);
 
-impl HeadAt {
+impl HeadRef {
     /// No place: the frame was lost.
-    pub(crate) const NONE: HeadAt = HeadAt(u16::MAX);
+    pub(crate) const NONE: HeadRef = HeadRef(u16::MAX);
 }
 
 /// Entries at least: a full batch through a switch of 1000 ports, each packet making all the copies it may. Memory is touched
@@ -39,7 +39,7 @@ pub(crate) struct Entry(u32);
 
 impl Entry {
     #[inline]
-    pub(crate) fn new(head: HeadAt, lane: u8) -> Self {
+    pub(crate) fn new(head: HeadRef, lane: u8) -> Self {
         Self(u32::from(lane) << 16 | u32::from(head.0))
     }
 
@@ -57,8 +57,8 @@ impl Entry {
 
     /// The head.
     #[inline]
-    pub(crate) fn head(self) -> HeadAt {
-        HeadAt(self.0 as u16)
+    pub(crate) fn head(self) -> HeadRef {
+        HeadRef(self.0 as u16)
     }
 
     /// Lane of the port's shaper, if it has one.
@@ -253,7 +253,7 @@ mod tests {
     use super::*;
 
     fn entry(head: u16, lane: u8) -> Entry {
-        Entry::new(HeadAt(head), lane)
+        Entry::new(HeadRef(head), lane)
     }
 
     fn drain(pending: &mut Pending, chain: &mut Chain) -> Vec<u16> {

@@ -4,8 +4,8 @@ use crate::backlog::Backlog;
 use crate::exit::Exit;
 use crate::heads::{HEADS, Waiting};
 use crate::id::PortIx;
-use crate::local::{LocalPort, Way};
-use crate::pending::{Chain, HeadAt, Pending};
+use crate::local::{LocalPort, Sink};
+use crate::pending::{Chain, HeadRef, Pending};
 use crate::shape::{Admission, Sending, depart, wire_len};
 use crate::touch::{Touch, Touching};
 use arrayvec::ArrayVec;
@@ -35,7 +35,7 @@ impl Transmit<'_> {
     /// One that goes on waiting while a later frame to the same port leaves is one of several copies of its packet, and a
     /// program treats all packets of a flow alike: the frames of one flow and one output stay in order.
     #[inline]
-    pub(crate) fn flush<'h>(&mut self, frame_of: impl Fn(HeadAt) -> Option<Waiting<'h>>) {
+    pub(crate) fn flush<'h>(&mut self, frame_of: impl Fn(HeadRef) -> Option<Waiting<'h>>) {
         let before = self.touching.get();
         let dirty = self.pending.take_dirty();
         for &to in &dirty {
@@ -45,14 +45,14 @@ impl Transmit<'_> {
         self.touching.set(before);
     }
 
-    fn flush_port<'h>(&mut self, to: PortIx, frame_of: &impl Fn(HeadAt) -> Option<Waiting<'h>>) {
+    fn flush_port<'h>(&mut self, to: PortIx, frame_of: &impl Fn(HeadRef) -> Option<Waiting<'h>>) {
         let Some(Some(port)) = self.ports.get_mut(to.0 as usize) else { return };
         if port.shaper.is_some() {
             return self.flush_shaped(to, frame_of);
         }
         let exit = Exit::of(port);
         let ids = port.wants_tunnel_ids;
-        let LocalPort { shared, way: Way::Queue(queue), chain, .. } = port else { return };
+        let LocalPort { shared, sink: Sink::Queue(queue), chain, .. } = port else { return };
         let counters = &shared.counters[self.worker];
         let mut waiting = std::mem::take(chain);
         let mut frames = ArrayVec::<TxFrame<'_>, TX_MAX>::new();
@@ -92,7 +92,7 @@ impl Transmit<'_> {
 
     /// As [`Transmit::flush_port`], for a port with queues: what may not leave now is copied and waits.
     #[inline(never)]
-    fn flush_shaped<'h>(&mut self, to: PortIx, frame_of: &impl Fn(HeadAt) -> Option<Waiting<'h>>) {
+    fn flush_shaped<'h>(&mut self, to: PortIx, frame_of: &impl Fn(HeadRef) -> Option<Waiting<'h>>) {
         let Some(Some(port)) = self.ports.get_mut(to.0 as usize) else { return };
         let exit = Exit::of(port);
         let ids = port.wants_tunnel_ids;

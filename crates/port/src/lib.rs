@@ -34,7 +34,7 @@
 //!
 //! ## Invariants
 //!
-//! * A frame's head is in private memory before anyone parses it. One that nobody parses may go on from where its source has it, compared with a pattern on the way or not ([`RxQueue::rx_onward`], [`TxQueue::tx_unread`]).
+//! * A frame's head is in private memory before anyone parses it. One that nobody parses may go on from where its source has it, compared with a pattern on the way or not ([`RxQueue::rx_unread`], [`TxQueue::tx_unread`]).
 //! * A body is read at most once per destination, by tx, straight into the destination: one copy.
 //! * `RxQueue::release` gives every buffer of the last round back; a round never outlives the next `rx`.
 //! * A frame ends in one call, [`Drops::lose`], under one [`wire::DropReason`]; nothing is lost silently.
@@ -98,7 +98,7 @@ pub use netns::{NetnsRef, monitor};
 pub use nic::NicFacts;
 pub use open::{Opener, open};
 pub use opened::OpenPort;
-pub use queue::{RxQueue, Straight, TX_MAX, TxQueue};
+pub use queue::{RxQueue, TX_MAX, TxQueue, UnreadSent};
 pub use settings::put_back;
 pub use spec::{Forwarding, PortKind, PortSpec, SealOn, Tunnel, XdpMode};
 pub use vhost::{Attachment, FirstTouches, Role, Unread};

@@ -33,18 +33,18 @@ pub trait RxQueue: Send {
     /// The interface is gone or broken; the worker reports it and stops polling this queue.
     fn rx(&mut self, batch: &mut RxBatch, drops: &mut Drops) -> io::Result<usize>;
 
-    /// The same, but a source whose frames lie in memory that a destination can copy from shows them to `onward` first, where they are. As many as
-    /// that says it sent, from the first on, do not come into the batch.
+    /// Receives, but shows unread frames to `forward` first, if a destination can copy them from where they are.
+    /// As many as that says it sent, from the first on, do not come into the batch.
     ///
     /// # Errors
     /// As [`RxQueue::rx`].
-    fn rx_onward(
+    fn rx_unread(
         &mut self,
         batch: &mut RxBatch,
         drops: &mut Drops,
-        onward: &mut dyn FnMut(Unread<'_>) -> usize,
+        forward: &mut dyn FnMut(Unread<'_>) -> usize,
     ) -> io::Result<()> {
-        let _ = onward;
+        let _ = forward;
         self.rx(batch, drops).map(drop)
     }
 
@@ -94,9 +94,9 @@ pub trait TxQueue: Send {
         frames: Unread<'_>,
         lengths: &RangeInclusive<usize>,
         pattern: Option<&Pattern>,
-    ) -> Straight {
+    ) -> UnreadSent {
         let _ = (frames, lengths, pattern);
-        Straight::default()
+        UnreadSent::default()
     }
 
     /// Whether [`TxFrame::tunnel_id`] and [`TxFrame::tun_dst`] shall be told: always the same answer.
@@ -121,9 +121,9 @@ pub(crate) fn send_each<'a>(
     sent
 }
 
-/// What a [`TxQueue`] sent of frames that were not read.
+/// Unread frames that a [`TxQueue`] sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Straight {
+pub struct UnreadSent {
     /// The first ones.
     pub sent: Sent,
     /// There was no room for the next, whatever it is.

@@ -4,7 +4,7 @@ use super::registry::{PortEntry, Registry, SwitchEntry};
 use super::{Command, Datapath, Reply};
 use crate::command::Injected;
 use crate::id::{PortAt, PortIx, SwitchId, SwitchIx};
-use crate::local::{LocalPort, Way};
+use crate::local::{LocalPort, Sink};
 use crate::placement;
 use crate::quota::Quota;
 use crate::shared::PortShared;
@@ -138,7 +138,7 @@ impl Datapath {
         let mut parts = tx.into_iter().zip(rx);
         let answers = self.ask_all(|_, reply| {
             let (tx, rx) = parts.next().expect("there is a part for every worker");
-            let port = LocalPort::new(Arc::clone(&shared), switch, Way::Queue(tx));
+            let port = LocalPort::new(Arc::clone(&shared), switch, Sink::Queue(tx));
             Command::Attach { ix, port: Box::new(port), rx, reply }
         });
         for answer in answers {
@@ -163,9 +163,9 @@ impl Datapath {
         let places = [registry.take_port_place(), registry.take_port_place()];
         for (end, (at, peer)) in [(one, other), (other, one)].into_iter().enumerate() {
             let shared = PortShared::new(at, VLINK_MTU, self.workers.len());
-            let (ix, way) = (places[end], || Way::Vlink(places[1 - end]));
+            let (ix, sink) = (places[end], || Sink::Vlink(places[1 - end]));
             self.ask_all(|_, reply| {
-                let port = LocalPort::new(Arc::clone(&shared), switches[end], way());
+                let port = LocalPort::new(Arc::clone(&shared), switches[end], sink());
                 Command::Attach { ix, port: Box::new(port), rx: Vec::new(), reply }
             });
             let entry =

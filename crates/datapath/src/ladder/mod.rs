@@ -13,7 +13,7 @@
 //! | `whole` | all frames turn out to leave by one port, as long as they came | the pipeline | received |
 //! | `pass` | always | the pipeline, and a place in the port's list | received |
 //!
-//! *Unread* frames are still in a guest's memory ([`RxQueue::rx_onward`]): their destination copies them from there.
+//! *Unread* frames are still in a guest's memory ([`RxQueue::rx_unread`]): their destination copies them from there.
 //!
 //! ## Rules
 //!

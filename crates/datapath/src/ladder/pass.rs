@@ -14,7 +14,7 @@ use crate::frames::Frames;
 use crate::heads::{Carried, Heads, Parsed, SPARE, Waiting, spare_at, spare_index};
 use crate::id::{PortAt, PortIx, SwitchIx};
 use crate::local::{LocalPort, LocalSwitch};
-use crate::pending::HeadAt;
+use crate::pending::HeadRef;
 use crate::rung::Rung;
 use crate::scratch::Scratch;
 use crate::touch::Touching;
@@ -55,7 +55,7 @@ enum Input {
 /// Heads and ingress ports of the packets of a call.
 #[derive(Default)]
 struct Named {
-    places: ArrayVec<HeadAt, BATCH>,
+    places: ArrayVec<HeadRef, BATCH>,
     /// The ports by which they came over vlinks; the batch's packets know theirs.
     in_ports: ArrayVec<PortNo, BATCH>,
 }
@@ -65,11 +65,11 @@ impl Named {
     fn fill(&mut self, input: &Input, crossings: &Crossings) {
         match input {
             Input::Batch(range) => {
-                self.places.extend(range.clone().map(|index| HeadAt(index as u16)));
+                self.places.extend(range.clone().map(|index| HeadRef(index as u16)));
             }
             Input::Crossings(range) => {
                 let all = crossings.run_at(range.clone()).iter();
-                for crossing in all.filter(|crossing| crossing.head != HeadAt::NONE) {
+                for crossing in all.filter(|crossing| crossing.head != HeadRef::NONE) {
                     self.places.push(crossing.head);
                     self.in_ports.push(crossing.in_port);
                 }
@@ -80,7 +80,7 @@ impl Named {
 
 /// How far packets have come.
 #[derive(Clone, Copy)]
-struct Way {
+struct Progress {
     /// Vlinks crossed.
     hops: u32,
     /// They have been parsed this far.
@@ -94,7 +94,7 @@ pub(crate) struct Done {
     pub(crate) tx_cycles: u64,
 }
 
-/// A pass under way.
+/// A pass under progress.
 pub(crate) struct Pass<'a, 'f, C> {
     pub(crate) worker: usize,
     pub(crate) clock: &'a C,
@@ -114,7 +114,7 @@ pub(crate) struct Pass<'a, 'f, C> {
     pub(crate) done: Done,
     /// Bytes of the longest frame.
     pub(crate) longest: u32,
-    /// Some switch on the way may have made frames longer or shorter.
+    /// Some switch on the progress may have made frames longer or shorter.
     pub(crate) reshaped: bool,
 }
 
@@ -188,9 +188,9 @@ impl<C: Clock> Pass<'_, '_, C> {
         while from < frames {
             let Some(limit) = self.make_room(switch, 0) else { break };
             let to = frames.min(from + limit);
-            let way = Way { hops: 0, depth: self.parsed };
-            let depth = self.pipeline(switch, Input::Batch(from..to), work, way);
-            self.cross(0, Way { hops: 1, depth });
+            let progress = Progress { hops: 0, depth: self.parsed };
+            let depth = self.pipeline(switch, Input::Batch(from..to), work, progress);
+            self.cross(0, Progress { hops: 1, depth });
             from = to;
         }
     }
@@ -202,7 +202,7 @@ impl<C: Clock> Pass<'_, '_, C> {
     }
 
     /// Works off the crossings from place `from` on and all that follows from them.
-    fn cross(&mut self, from: usize, way: Way) {
+    fn cross(&mut self, from: usize, progress: Progress) {
         let to = self.scratch.crossings.height();
         if from == to {
             return;
@@ -215,8 +215,8 @@ impl<C: Clock> Pass<'_, '_, C> {
             let Some(limit) = self.make_room(switch, floor) else { break };
             let next = self.scratch.crossings.run(at, to, limit);
             self.enter(switch, at..next);
-            let depth = self.pipeline(switch, Input::Crossings(at..next), Work::Tables, way);
-            self.cross(to, Way { hops: way.hops + 1, depth });
+            let depth = self.pipeline(switch, Input::Crossings(at..next), Work::Tables, progress);
+            self.cross(to, Progress { hops: progress.hops + 1, depth });
             at = next;
         }
         self.scratch.crossings.truncate(from);
@@ -252,7 +252,7 @@ impl<C: Clock> Pass<'_, '_, C> {
             *users -= 1;
             if *users > 0 {
                 let copy = copy_head(heads, self.packets, crossing.head);
-                crossings.set_head(place, copy.unwrap_or(HeadAt::NONE));
+                crossings.set_head(place, copy.unwrap_or(HeadRef::NONE));
                 if copy.is_none() {
                     let at = PortAt { switch: switch.shared.id, port: crossing.in_port };
                     let (head, origin) = match spare_index(crossing.head) {
@@ -273,8 +273,16 @@ impl<C: Clock> Pass<'_, '_, C> {
     }
 
     /// Calls the pipeline of one switch. Returns how far its packets have been parsed now.
-    fn pipeline(&mut self, switch: SwitchIx, input: Input, work: Work<'_>, way: Way) -> Depth {
-        let Some(Some(switch)) = self.switches.get(switch.0 as usize) else { return way.depth };
+    fn pipeline(
+        &mut self,
+        switch: SwitchIx,
+        input: Input,
+        work: Work<'_>,
+        progress: Progress,
+    ) -> Depth {
+        let Some(Some(switch)) = self.switches.get(switch.0 as usize) else {
+            return progress.depth;
+        };
         let loaded;
         let tables = match input {
             Input::Batch(_) => self.tables,
@@ -283,7 +291,7 @@ impl<C: Clock> Pass<'_, '_, C> {
                 &**loaded
             }
         };
-        let depth = work.depth(tables).max(way.depth);
+        let depth = work.depth(tables).max(progress.depth);
         self.reshaped |= tables.reshapes_frames() || matches!(work, Work::Actions(_));
         let Scratch { pending, heads, crossings, drops, verdicts, backlog, .. } =
             &mut *self.scratch;
@@ -293,7 +301,7 @@ impl<C: Clock> Pass<'_, '_, C> {
         let mut named = Named::default();
         named.fill(&input, crossings);
         let Named { places, in_ports } = &named;
-        let is_copy = |&at: &HeadAt| spare_index(at).is_some();
+        let is_copy = |&at: &HeadRef| spare_index(at).is_some();
         let mut copies = Copies::default();
         let mut packets = ArrayVec::<&mut Packet<'_>, BATCH>::new();
         match input {
@@ -326,14 +334,14 @@ impl<C: Clock> Pass<'_, '_, C> {
             base,
             top,
             crossings,
-            hops: way.hops,
+            hops: progress.hops,
             copies: [0; BATCH],
             copies_allowed: copies_allowed(switch.ports.len()) as u32,
             events: self.events,
         };
         let mut call = |packets: &mut [&mut Packet<'_>]| {
             packets.iter_mut().zip(in_ports).for_each(|(packet, &port)| enter(packet, port));
-            if depth > way.depth {
+            if depth > progress.depth {
                 parse(packets, depth);
             }
             call(tables, self.cache, packets, self.now, work, &mut collector);
@@ -420,7 +428,7 @@ fn enter(packet: &mut Packet<'_>, in_port: PortNo) {
 /// The batch's own packets of `places`, each there once.
 fn lend<'p, 'h>(
     batch: &'p mut [Packet<'h>],
-    places: &[HeadAt],
+    places: &[HeadRef],
     to: &mut ArrayVec<&'p mut Packet<'h>, BATCH>,
 ) {
     let mut own = ArrayVec::<Option<&mut Packet<'h>>, BATCH>::new();
@@ -431,7 +439,7 @@ fn lend<'p, 'h>(
 }
 
 /// Copies a head that others still read to a spare one, if there is one.
-fn copy_head(heads: &mut Heads, batch: &[Packet<'_>], from: HeadAt) -> Option<HeadAt> {
+fn copy_head(heads: &mut Heads, batch: &[Packet<'_>], from: HeadRef) -> Option<HeadRef> {
     let to = heads.top;
     let (used, free) = heads.spare.split_at_mut(to);
     let copy = free.first_mut()?;

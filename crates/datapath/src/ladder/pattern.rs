@@ -4,7 +4,7 @@ use super::round::{Batch, Round};
 use crate::clock::Clock;
 use crate::engine::Engine;
 use crate::id::PortIx;
-use port::{RxBatch, Sent, Straight, Unread};
+use port::{RxBatch, Sent, Unread, UnreadSent};
 
 impl<C: Clock> Engine<C> {
     /// Forwards unread frames, up to one that differs from the last one that was looked up.
@@ -24,7 +24,7 @@ impl<C: Clock> Engine<C> {
             }
             let (cache, mut direct) = self.direct(round)?;
             let Some((through, pattern)) = tables.through_like(cache, in_port) else { continue };
-            let Straight { sent, is_full } =
+            let UnreadSent { sent, is_full } =
                 direct.send(round, (&through, cache), frames, Some(pattern))?;
             if is_full || sent.frames as usize * 2 >= frames.len() {
                 tables.found_like(cache, in_port);

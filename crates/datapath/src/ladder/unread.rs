@@ -4,10 +4,10 @@ use super::round::Round;
 use crate::engine::Engine;
 use crate::exit::Exit;
 use crate::frames::ETHERNET_HEADER;
-use crate::local::{LocalPort, LocalSwitch, Way};
+use crate::local::{LocalPort, LocalSwitch, Sink};
 use crate::touch::{Touch, Touching};
 use flow::{Cache, Through};
-use port::{Sent, Straight, Unread};
+use port::{Sent, Unread, UnreadSent};
 use wire::Pattern;
 
 /// Unread frames that were sent.
@@ -55,11 +55,11 @@ impl Direct<'_> {
         (through, cache): (&Through<'_>, &Cache),
         frames: Unread<'_>,
         pattern: Option<&Pattern>,
-    ) -> Option<Straight> {
+    ) -> Option<UnreadSent> {
         let to = self.switch.ports.get(through.port())?;
         let port = self.ports.get_mut(to.0 as usize)?.as_mut()?;
         let longest = Exit::of_batches(port)?.surely_takes();
-        let LocalPort { shared, way: Way::Queue(tx), .. } = port else { return None };
+        let LocalPort { shared, sink: Sink::Queue(tx), .. } = port else { return None };
         *self.in_hand = frames.len() as u64;
         let before = self.touching.replace(Touch::Tx(to));
         let straight = tx.tx_unread(frames, &(ETHERNET_HEADER..=longest as usize), pattern);

@@ -7,7 +7,7 @@ use crate::engine::Engine;
 use crate::exit::Exit;
 use crate::frames::Frames;
 use crate::id::PortIx;
-use crate::local::{LocalPort, Way};
+use crate::local::{LocalPort, Sink};
 use crate::rung::Rung;
 use crate::touch::Touch;
 use port::{RxBatch, RxQueue};
@@ -47,7 +47,7 @@ impl<C: Clock> Engine<C> {
     pub(super) fn send_whole(&mut self, to: PortIx, batch: &RxBatch, source: &dyn RxQueue) -> Done {
         let begin = self.clock.cycles();
         let drops = &mut self.scratch.drops;
-        if let Some(LocalPort { shared, way: Way::Queue(tx), .. }) = self.world.port_mut(to) {
+        if let Some(LocalPort { shared, sink: Sink::Queue(tx), .. }) = self.world.port_mut(to) {
             let counters = &shared.counters[self.number];
             self.touching.set(Touch::Tx(to));
             counters.tx.add(tx.tx_received(batch.frames(), source, drops.at(shared.at)));

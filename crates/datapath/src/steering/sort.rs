@@ -23,7 +23,7 @@ pub(crate) struct Arrival<'a> {
 
 /// What becomes of a frame.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum Destination {
     Own,
     To(u16),
     Hold(u8),
@@ -65,7 +65,7 @@ impl Handover {
             switch.shared.workers[me].unsteered.add(1);
             return true;
         };
-        let way = self.way(switch, (arrival.ix, arrival.now), unit, hash);
+        let destination = self.destination(switch, (arrival.ix, arrival.now), unit, hash);
         let counters = &switch.shared.workers[me];
         let block = &counters.units[unit.0 as usize];
         let label = Label {
@@ -83,14 +83,14 @@ impl Handover {
             block.bytes.add(packet.frame_len.into());
         };
         let lost = Lost::Frame { head: packet.head.bytes(), body: *body };
-        match way {
-            Way::Own => {
+        match destination {
+            Destination::Own => {
                 switch.units[unit.0 as usize].last = self.passes + 1;
                 switch.last[me] = self.passes + 1;
                 count(&counters.given[me].frames);
                 true
             }
-            Way::To(place) => {
+            Destination::To(place) => {
                 let to = usize::from(place);
                 let Some(writer) = &mut self.out[to] else { return true };
                 if record::put(writer, &label, packet, body) {
@@ -104,7 +104,7 @@ impl Handover {
                 }
                 false
             }
-            Way::Hold(hold) => {
+            Destination::Hold(hold) => {
                 if !record::put(&mut self.holds[usize::from(hold)].writer, &label, packet, body) {
                     let place = usize::from(switch.units[unit.0 as usize].place);
                     dropped(block, &counters.given[place].held_out);
@@ -116,17 +116,17 @@ impl Handover {
     }
 
     /// Where a frame of the unit goes; moves the unit if it is to move and may.
-    fn way(
+    fn destination(
         &mut self,
         switch: &mut Steered,
         (ix, now): (SwitchIx, Nanos),
         id: UnitId,
         hash: u32,
-    ) -> Way {
+    ) -> Destination {
         let index = id.0 as usize;
         let unit = switch.units[index];
         if unit.hold != NO_HOLD {
-            return Way::Hold(unit.hold);
+            return Destination::Hold(unit.hold);
         }
         let wish = switch.shared.wish(id);
         let wanted = wish.place().or_else(|| self.decide(switch, now, id, hash));
@@ -145,13 +145,13 @@ impl Handover {
         {
             self.holds[hold].take(ix, id, now);
             switch.units[index].hold = hold as u8;
-            return Way::Hold(hold as u8);
+            return Destination::Hold(hold as u8);
         }
         self.to(unit.place)
     }
 
-    fn to(&self, place: u16) -> Way {
-        if place == self.me { Way::Own } else { Way::To(place) }
+    fn to(&self, place: u16) -> Destination {
+        if place == self.me { Destination::Own } else { Destination::To(place) }
     }
 
     /// The unit's frames go there from now on.

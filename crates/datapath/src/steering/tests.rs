@@ -8,7 +8,7 @@ use crate::config::Config;
 use crate::counters::DropSums;
 use crate::event::EventRing;
 use crate::id::{PortAt, PortIx};
-use crate::local::{LocalPort, Way};
+use crate::local::{LocalPort, Sink};
 use crate::mailbox::Mailbox;
 use crate::quota::Quota;
 use crate::rung::Rungs;
@@ -100,12 +100,12 @@ impl Default for Seen {
     }
 }
 
-struct Sink {
+struct Seeing {
     worker: usize,
     seen: Arc<Mutex<Seen>>,
 }
 
-impl TxQueue for Sink {
+impl TxQueue for Seeing {
     fn tx(&mut self, frames: &[TxFrame<'_>], _: &mut Drops) -> Sent {
         let (mut seen, mut sent) = (self.seen.lock().unwrap(), Sent::default());
         for frame in frames {
@@ -203,8 +203,8 @@ impl Host {
             let shared = Arc::clone(&self.switch);
             self.ask(worker, |reply| Command::AddSwitch { ix: IX, shared, reply });
             for (at, shared) in ports.iter().enumerate() {
-                let sink = Sink { worker, seen: Arc::clone(&self.seen) };
-                let port = LocalPort::new(Arc::clone(shared), IX, Way::Queue(Box::new(sink)));
+                let sink = Seeing { worker, seen: Arc::clone(&self.seen) };
+                let port = LocalPort::new(Arc::clone(shared), IX, Sink::Queue(Box::new(sink)));
                 let (ix, rx) = (PortIx(at as u32), std::mem::take(&mut rx));
                 self.ask(worker, |reply| Command::Attach { ix, port: Box::new(port), rx, reply });
             }

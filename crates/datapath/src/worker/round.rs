@@ -76,7 +76,7 @@ impl<C: Clock> Worker<C> {
             forwarded.frames
         };
         let outcome = match steered {
-            false => rx.rx_onward(&mut self.batch, &mut self.left_out, &mut forward),
+            false => rx.rx_unread(&mut self.batch, &mut self.left_out, &mut forward),
             true => rx.rx(&mut self.batch, &mut self.left_out).map(drop),
         };
         let counters = &shared.counters[engine.number];

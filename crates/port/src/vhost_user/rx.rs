@@ -16,7 +16,7 @@ use vhost::{Attachment, Chains, Contents, Fault, Features, NetHeader, Slot, Slot
 use wire::{DropReason, HEAD_MAX, Offload};
 
 /// Sends frames from where they are; how many.
-type Onward<'o> = dyn FnMut(Unread<'_>) -> usize + 'o;
+type Forward<'o> = dyn FnMut(Unread<'_>) -> usize + 'o;
 
 /// Receives from one queue pair.
 pub(super) struct VhostRx {
@@ -55,13 +55,13 @@ impl VhostRx {
     }
 
     /// Takes a round's frames, or stops the ring.
-    fn receive(&mut self, batch: &mut RxBatch, drops: &mut Drops, onward: &mut Onward<'_>) {
+    fn receive(&mut self, batch: &mut RxBatch, drops: &mut Drops, forward: &mut Forward<'_>) {
         self.release();
         if self.announce(batch) {
             return;
         }
         let contents = self.keeper.keep();
-        match take(contents, &mut self.chains, batch, drops, onward) {
+        match take(contents, &mut self.chains, batch, drops, forward) {
             Ok(0) => self.release(),
             Ok(_) => {}
             Err(fault) => {
@@ -80,13 +80,13 @@ impl RxQueue for VhostRx {
         Ok(batch.frames().len() - before)
     }
 
-    fn rx_onward(
+    fn rx_unread(
         &mut self,
         batch: &mut RxBatch,
         drops: &mut Drops,
-        onward: &mut Onward<'_>,
+        forward: &mut Forward<'_>,
     ) -> io::Result<()> {
-        self.receive(batch, drops, onward);
+        self.receive(batch, drops, forward);
         Ok(())
     }
 
@@ -122,7 +122,7 @@ impl RxQueue for VhostRx {
     }
 }
 
-/// Takes a round's frames from the ring in a slot, the first ones onward, as many as are sent from where they are, and the others to the batch. Returns how many
+/// Takes a round's frames from the ring in a slot, the first ones forward, as many as are sent from where they are, and the others to the batch. Returns how many
 /// that is, of those whose buffers must be kept.
 ///
 /// # Errors
@@ -132,7 +132,7 @@ fn take(
     chains: &mut Chains,
     batch: &mut RxBatch,
     drops: &mut Drops,
-    onward: &mut Onward<'_>,
+    forward: &mut Forward<'_>,
 ) -> Result<usize, Fault> {
     let Some(ring) = contents.ring() else {
         drops.lose(DropReason::PortDown, Lost::Elsewhere(contents.discard()));
@@ -144,7 +144,7 @@ fn take(
         return Ok(0);
     }
     let features = ring.features();
-    let sent = onward(Unread::new(chains, features));
+    let sent = forward(Unread::new(chains, features));
     let (mut index, mut kept, mut lengths) = (sent, 0, Lengths::default());
     while index < taken && kept < slots.len() {
         let counted = |slot: &mut RxSlot, index, head, body| {

@@ -12,7 +12,7 @@ use super::tx::VhostTx;
 use crate::batch::{BodyAt, RxBatch};
 use crate::drops::Drops;
 use crate::frame::{Body, Sent, TxFrame};
-use crate::queue::{RxQueue, Straight, TxQueue};
+use crate::queue::{RxQueue, TxQueue, UnreadSent};
 use driver::Driver;
 use rustix::event::{EventfdFlags, eventfd};
 use std::sync::Arc;
@@ -84,11 +84,11 @@ impl Rig {
     fn forward_like(&mut self, pattern: Option<&Pattern>) -> (u64, u64) {
         let (mut batch, mut sent) = (RxBatch::default(), Sent::default());
         let tx = &mut self.tx;
-        let mut onward = |frames: Unread<'_>| {
+        let mut forward = |frames: Unread<'_>| {
             sent = tx.tx_unread(frames, &(14..=1514), pattern).sent;
             sent.frames as usize
         };
-        self.rx.rx_onward(&mut batch, &mut self.drops, &mut onward).unwrap();
+        self.rx.rx_unread(&mut batch, &mut self.drops, &mut forward).unwrap();
         let rest = self.tx.tx_received(batch.frames(), &self.rx, &mut self.drops);
         self.rx.release();
         assert_eq!(rest.frames, batch.frames().len() as u64);
@@ -200,13 +200,13 @@ fn a_full_destination_says_so_whatever_comes_next() {
         let mut rig = Rig::new(PLAIN, MERGEABLE);
         (0..room).for_each(|_| assert!(rig.to.post(&[1600], false)));
         [60, 64, 256].map(pattern).iter().for_each(|frame| rig.send_whole([0; 12], frame));
-        let (mut batch, mut straight) = (RxBatch::default(), Straight::default());
+        let (mut batch, mut straight) = (RxBatch::default(), UnreadSent::default());
         let tx = &mut rig.tx;
-        let mut onward = |frames: Unread<'_>| {
+        let mut forward = |frames: Unread<'_>| {
             straight = tx.tx_unread(frames, &(14..=1514), None);
             straight.sent.frames as usize
         };
-        rig.rx.rx_onward(&mut batch, &mut rig.drops, &mut onward).unwrap();
+        rig.rx.rx_unread(&mut batch, &mut rig.drops, &mut forward).unwrap();
         assert_eq!((straight.sent.frames, straight.is_full), (sent, is_full), "{room}");
     }
 }
@@ -235,9 +235,9 @@ fn nothing_goes_straight_where_a_flow_has_its_pair_or_no_ring_runs() {
     rig.send_whole([0; HEADER_MAX], &pattern(60));
     let mut batch = RxBatch::default();
     let tx = &mut rig.tx;
-    let mut onward =
+    let mut forward =
         |frames: Unread<'_>| tx.tx_unread(frames, &(14..=1514), None).sent.frames as usize;
-    rig.rx.rx_onward(&mut batch, &mut rig.drops, &mut onward).unwrap();
+    rig.rx.rx_unread(&mut batch, &mut rig.drops, &mut forward).unwrap();
     assert_eq!(batch.frames().len(), 1, "whose loss is then counted under its reason");
 }
 
@@ -251,9 +251,9 @@ fn a_destination_that_breaks_the_rules_stops_and_the_frames_are_read() {
     assert!(to.send(&[0; 100], &[100], false));
     rig.send_whole([0; HEADER_MAX], &pattern(60));
     let (mut batch, tx) = (RxBatch::default(), &mut rig.tx);
-    let mut onward =
+    let mut forward =
         |frames: Unread<'_>| tx.tx_unread(frames, &(14..=1514), None).sent.frames as usize;
-    rig.rx.rx_onward(&mut batch, &mut rig.drops, &mut onward).unwrap();
+    rig.rx.rx_unread(&mut batch, &mut rig.drops, &mut forward).unwrap();
     assert_eq!(batch.frames().len(), 1);
     assert!(matches!(destination.state(), SlotState::Faulted(Fault::WrongDirection { .. })));
 }

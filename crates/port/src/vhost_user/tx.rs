@@ -6,7 +6,7 @@ use crate::batch::Slot as RxSlot;
 use crate::drops::Drops;
 use crate::frame::{Sent, TxFrame};
 use crate::plain::{self, Room};
-use crate::queue::{RxQueue, Straight, TX_MAX, TxQueue};
+use crate::queue::{RxQueue, TX_MAX, TxQueue, UnreadSent};
 use crate::vnet;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -55,17 +55,17 @@ impl TxQueue for VhostTx {
         frames: Unread<'_>,
         lengths: &RangeInclusive<usize>,
         pattern: Option<&Pattern>,
-    ) -> Straight {
+    ) -> UnreadSent {
         self.choose();
-        let mut straight = Straight::default();
+        let mut done = UnreadSent::default();
         // With several, a frame's flow says which.
-        let &[pair] = &self.ours[..] else { return straight };
+        let &[pair] = &self.ours[..] else { return done };
         let mut contents = self.slots[pair].lock();
-        let Some(ring) = contents.ring() else { return straight };
-        if let Err(fault) = put_unread(ring, (frames, lengths, pattern), &mut straight) {
+        let Some(ring) = contents.ring() else { return done };
+        if let Err(fault) = put_unread(ring, (frames, lengths, pattern), &mut done) {
             contents.fail(fault);
         }
-        straight
+        done
     }
 }
 
@@ -76,7 +76,7 @@ impl TxQueue for VhostTx {
 fn put_unread(
     ring: &mut Vring,
     (frames, lengths, pattern): (Unread<'_>, &RangeInclusive<usize>, Option<&Pattern>),
-    straight: &mut Straight,
+    done: &mut UnreadSent,
 ) -> Result<(), Fault> {
     let count = frames.len();
     ring.reserve(count)?;
@@ -85,7 +85,7 @@ fn put_unread(
         Some(pattern) => ring.put_alike(frames, lengths, pattern),
     };
     let sent = Sent { frames: frames as u64, bytes };
-    *straight = Straight { sent, is_full: frames < count && !ring.has_room() };
+    *done = UnreadSent { sent, is_full: frames < count && !ring.has_room() };
     if frames == 0 {
         return Ok(());
     }
