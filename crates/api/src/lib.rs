@@ -23,6 +23,7 @@ mod client;
 mod drops;
 mod endpoint;
 mod fault;
+mod key;
 mod node;
 mod number;
 mod port;
@@ -42,6 +43,7 @@ pub use endpoint::{Controller, Host, Listen, OPENFLOW_PORT, Place, Target, Trans
 pub use fault::{ErrorBody, Fault, chain};
 #[cfg(feature = "client")]
 pub use hyper::Method;
+pub use key::{Change, Form, Key, KeyFault, KeyFaults, Keys, nearest};
 pub use name::{
     BadText, Dpid, Dscp, IfName, KeyPath, Mac, Netns, Peer, PortName, SocketPath, SteerPoint,
     SwitchName,
@@ -49,9 +51,10 @@ pub use name::{
 pub use node::{DEFAULT_RUN_DIR, NodeView, StoreView};
 pub use number::PortNumber;
 pub use port::{
-    Addresses, FlowId, Forwarding, ForwardingView, GuestErrorView, GuestView, KeyFault, MemoryView,
-    PAIRS_MAX, PortCountersView, PortKind, PortPatch, PortSpec, PortView, QueueView, RX_QUEUES_MAX,
-    Remote, RingView, SaView, SealCore, SealingView, TunnelKey, XdpMode,
+    Addresses, AfPacket, AfXdp, COMMON, FlowId, Forwarding, ForwardingView, GuestErrorView,
+    GuestView, Kind, MemoryView, NONE, PortCountersView, PortKind, PortPatch, PortSpec, PortView,
+    QueueView, Reading, Remote, RingView, SaView, SealCore, SealingView, Tap, TunnelKey, VhostUser,
+    Vlink, Vxlan, XdpMode, live_keys, port_help,
 };
 pub use protocol::Protocol;
 pub use queue::{

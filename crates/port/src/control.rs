@@ -3,7 +3,7 @@
 use crate::bypass::Outlet;
 use crate::error::ControlError;
 use crate::facts::PortFacts;
-use crate::spec::SealOn;
+use crate::spec::PortSpec;
 use crate::vxlan::Security;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -64,13 +64,12 @@ pub trait PortControl: Send {
         Ok(())
     }
 
-    /// Has what an encrypted tunnel sends sealed there from now on, in order.
+    /// Brings a key that only ports of its kind have to what `to` says; the port carries on.
     ///
     /// # Errors
-    /// The system refuses a thread; it is sealed where it was.
-    fn set_sealing(&self, on: SealOn) -> Result<(), ControlError> {
-        let _ = on;
-        Ok(())
+    /// The key does not change on an open port, or the system refuses; it is as it was.
+    fn change(&self, key: &str, to: &PortSpec) -> Result<(), ControlError> {
+        Err(ControlError::Fixed { interface: to.interface.clone(), key: key.into() })
     }
 
     /// Sets the interface administratively up or down.

@@ -228,6 +228,14 @@ pub enum ControlError {
         /// The bound and where it comes from.
         why: String,
     },
+    /// The port has nothing that could become another.
+    #[error("{interface}: {key} does not change on an open port")]
+    Fixed {
+        /// The interface.
+        interface: String,
+        /// The key.
+        key: String,
+    },
     /// Anything else.
     #[error("{interface}: {step} failed")]
     System {
@@ -256,6 +264,7 @@ impl ControlError {
             Self::Keys { .. } => "read its keys again",
             Self::Gone { .. } => "find the interface",
             Self::Mtu { .. } => "set the MTU",
+            Self::Fixed { .. } => "change it",
             Self::System { step, .. } => step,
         }
     }
@@ -268,6 +277,7 @@ impl ControlError {
                 format!("create {interface} again; the port comes back by itself")
             }
             Self::Mtu { .. } => "choose an MTU inside the bound".into(),
+            Self::Fixed { .. } => "remove the port and add it anew".into(),
             Self::System { .. } => "see the kernel's log (`dmesg`) for its reason".into(),
         }
     }

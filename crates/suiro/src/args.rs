@@ -1,13 +1,16 @@
 //! What may be typed.
 
+mod keys;
 #[cfg(feature = "node")]
 mod node;
+mod port;
 mod queue;
 mod rules;
 mod steer;
 
 #[cfg(feature = "node")]
 pub use node::{LogFormat, NodeArgs};
+pub use port::{PortCommand, PortMod};
 pub use queue::QueueCommand;
 pub use rules::{FlowCommand, RuleTexts, RulesCommand};
 pub use steer::{
@@ -15,11 +18,7 @@ pub use steer::{
     Unmatched, VmCommand, WhyArgs,
 };
 
-use api::{
-    Addresses, BadText, Controller, Dpid, Dscp, FlowId, Forwarding, IfName, KeyPath, Listen, Mac,
-    Netns, NewRate, Peer, Pin, PortName, PortNumber, Protocol, Rate, Remote, SealCore, SocketPath,
-    SwitchName, TunnelKey,
-};
+use api::{BadText, Controller, Dpid, IfName, Listen, Pin, Protocol, SwitchName};
 use clap::builder::StyledStr;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::error::{ContextKind, ContextValue};
@@ -82,6 +81,7 @@ pub struct Cli {
 
 /// The commands.
 #[derive(Subcommand)]
+#[expect(clippy::large_enum_variant, reason = "there is one, from the command line")]
 pub enum Command {
     #[cfg(feature = "node")]
     /// Run a node in the foreground, check its configuration, or remove what it left
@@ -199,6 +199,7 @@ Examples:
         settings: SwitchSettings,
     },
     /// List all switches
+    #[command(visible_aliases = ["ls", "dump"])]
     List,
     /// Show one switch: controllers, counters, drops by reason
     Show {
@@ -207,7 +208,7 @@ Examples:
     },
     /// Change a switch; what is not named stays
     #[command(
-        visible_alias = "set",
+        alias = "set",
         after_help = "\
 Examples:
   suiro switch mod sw0 --controller tcp:10.0.0.1 --controller tcp:10.0.0.2
@@ -294,162 +295,6 @@ pub struct SwitchSettings {
     pub max_packet_in_per_s: Option<u32>,
 }
 
-/// `suiro port`.
-#[derive(Subcommand)]
-#[expect(clippy::large_enum_variant, reason = "there is one, from the command line")]
-pub enum PortCommand {
-    /// Make a port
-    #[command(after_help = "\
-Examples:
-  suiro port add sw0 g1 --type tap --netns guest1 --interface eth0   an interface for a guest
-  suiro port add sw0 sw0-local --type tap --number local             this host itself as the switch's LOCAL port
-  suiro port add sw0 eth1 --type af_packet                           an existing interface, any driver
-  suiro port add sw0 eth2 --type af_xdp                              an existing interface, by XDP
-  suiro port add sw0 vm1 --type vhost-user --socket /run/suiro/vm1.sock   a virtual machine, QEMU's socket with server=on
-  suiro port add sw0 vm2 --type vhost-user --socket /run/suiro/vm2.sock --server --queues 4   the same, called by the machine
-  suiro port add sw0 to-sw1 --type vlink --peer sw1:to-sw0           a link to another switch:
-  suiro port add sw1 to-sw0 --type vlink --peer sw0:to-sw1           both ends name each other")]
-    Add(PortAdd),
-    /// List the ports of one switch, or of all
-    List {
-        /// The switch
-        switch: Option<SwitchName>,
-    },
-    /// Show one port: state, mode, notes, counters, drops by reason
-    Show {
-        /// Its switch
-        switch: SwitchName,
-        /// Its name or number
-        port: String,
-    },
-    /// Change a port
-    #[command(
-        visible_alias = "set",
-        after_help = "Examples:\n  suiro port mod sw0 g1 --mtu 9000\n  suiro port mod sw0 g1 --down\n  suiro port mod sw0 g1 --rate 1G"
-    )]
-    Mod {
-        /// Its switch
-        switch: SwitchName,
-        /// Its name or number
-        port: String,
-        /// MTU to set
-        #[arg(long)]
-        mtu: Option<u32>,
-        /// Bit/s that leave by it in all, such as 1G; none takes it back
-        #[arg(long)]
-        rate: Option<NewRate>,
-        /// Read the file of a tunnel's keys again: what it still has goes on without a gap
-        #[arg(long)]
-        rekey: bool,
-        /// Where an encrypted tunnel's packets are encrypted: a core, auto (chosen anew), or with-forwarding
-        #[arg(long, value_name = "CORE|auto|with-forwarding")]
-        seal_core: Option<SealCore>,
-        /// Set it up
-        #[arg(long, conflicts_with = "down")]
-        up: bool,
-        /// Set it down
-        #[arg(long)]
-        down: bool,
-    },
-    /// Remove ports; a TAP goes with its port
-    #[command(visible_alias = "rm")]
-    Del {
-        /// Their switch
-        switch: SwitchName,
-        /// Names or numbers
-        #[arg(required = true)]
-        ports: Vec<String>,
-    },
-}
-
-/// `suiro port add`.
-#[derive(Args)]
-pub struct PortAdd {
-    /// Its switch
-    pub switch: SwitchName,
-    /// Its name
-    pub name: PortName,
-    /// Its kind
-    #[arg(long = "type", value_name = "TYPE", value_parser = ["tap", "af_packet", "af_xdp", "vlink", "vhost-user", "vxlan"])]
-    pub kind: String,
-    /// The interface, for tap the one to make; the one of the port's name when left out
-    #[arg(long, short)]
-    pub interface: Option<IfName>,
-    /// The interface's network namespace, a name or a path; the node's own when left out
-    #[arg(long, short)]
-    pub netns: Option<Netns>,
-    /// OpenFlow number, or local for the switch's local port; the next one when left out, none that rules of a port that went still name
-    #[arg(long)]
-    pub number: Option<PortNumber>,
-    /// MTU to set; the most that a guest may be told (vhost-user)
-    #[arg(long)]
-    pub mtu: Option<u32>,
-    /// MAC address of the guest's side (tap), or the one that controllers see (vhost-user)
-    #[arg(long)]
-    pub mac: Option<Mac>,
-    /// Number of receive queues; the most queue pairs (vhost-user)
-    #[arg(long)]
-    pub queues: Option<u16>,
-    /// XDP attachment (af_xdp)
-    #[arg(long, value_name = "MODE", value_parser = ["auto", "zero-copy", "native", "generic"])]
-    pub xdp_mode: Option<String>,
-    /// Take the interface even where the host itself uses it: it loses its addresses and routes there (af_packet, af_xdp)
-    #[arg(long)]
-    pub take_over: bool,
-    /// Let the host's own stack receive the interface's frames, too (af_packet, af_xdp)
-    #[arg(long)]
-    pub host: bool,
-    /// The other end, SWITCH:PORT (vlink)
-    #[arg(long)]
-    pub peer: Option<Peer>,
-    /// The socket shared with the guest's front-end: QEMU, cloud-hypervisor, DPDK (vhost-user)
-    #[arg(long, value_name = "PATH")]
-    pub socket: Option<SocketPath>,
-    /// Listen on the socket; without it suiro calls, which lets guests outlive its restarts (vhost-user)
-    #[arg(long)]
-    pub server: bool,
-    /// The address of the tunnel's other end, and, with commas, others that it sends from; or flow: each frame's tun_dst, for rules to set (vxlan)
-    #[arg(long, value_name = "ADDRESS[,ADDRESS]|flow")]
-    pub remote: Option<Remote>,
-    /// The address of its near end, or several over which flows spread; the one of the route when left out (vxlan)
-    #[arg(long, value_name = "ADDRESS[,ADDRESS]")]
-    pub local: Option<Addresses>,
-    /// The tunnel's VNI, or flow: each frame's tunnel id, for rules to match and set (vxlan)
-    #[arg(long, value_name = "VNI|flow")]
-    pub key: Option<TunnelKey>,
-    /// How a flow shows outside: by one of several --local addresses, by the DSCP inside, or by the whole ToS byte, which breaks ECN (vxlan)
-    #[arg(long, value_parser = FlowId::WORDS.to_vec())]
-    pub flow_id: Option<String>,
-    /// UDP port of both ends; 4789 when left out (vxlan)
-    #[arg(long, value_name = "PORT")]
-    pub udp_port: Option<u16>,
-    /// DSCP outside, or uniform for the inner packet's; 0 when left out (vxlan)
-    #[arg(long, value_name = "0..63|uniform")]
-    pub dscp: Option<Dscp>,
-    /// TTL or hop limit outside; 64 when left out (vxlan)
-    #[arg(long)]
-    pub ttl: Option<u8>,
-    /// Lower the MSS that TCP offers, both ways, to what the path carries (vxlan)
-    #[arg(long)]
-    pub mss_clamp: bool,
-    /// Whether the outer UDP header has a checksum, and over IPv6 must have one; on when left out (vxlan)
-    #[arg(long, value_name = "on|off", value_parser = ["on", "off"])]
-    pub outer_checksum: Option<String>,
-    /// Who carries its packets between the port and the network: own is suiro, past the kernel, where the route to the other end leaves by a TAP
-    /// of one of its switches; kernel when left out (vxlan)
-    #[arg(long, value_name = "kernel|own", value_parser = Forwarding::WORDS.to_vec())]
-    pub forwarding: Option<String>,
-    /// Encrypt it with the keys of this file, absolute path (vxlan): see the guide
-    #[arg(long, value_name = "FILE")]
-    pub encrypt: Option<KeyPath>,
-    /// Where that is done: a core for a thread of its own, auto for one without worker and guest, or with-forwarding as without this (vxlan)
-    #[arg(long, value_name = "CORE|auto|with-forwarding")]
-    pub seal_core: Option<SealCore>,
-    /// Bit/s that leave by it in all, such as 1G
-    #[arg(long)]
-    pub rate: Option<Rate>,
-}
-
 /// `suiro top`.
 #[derive(Args)]
 pub struct TopArgs {
@@ -473,4 +318,36 @@ pub fn with_form(mut error: clap::Error) -> clap::Error {
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
     }
     error
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    /// Every command below this one that has commands of its own.
+    fn nouns(command: &clap::Command, found: &mut Vec<clap::Command>) {
+        for noun in command.get_subcommands().filter(|noun| noun.has_subcommands()) {
+            found.push(noun.clone());
+            nouns(noun, found);
+        }
+    }
+
+    #[test]
+    fn every_noun_has_the_same_verbs_and_the_same_short_words_for_them() {
+        let mut found = Vec::new();
+        nouns(&Cli::command(), &mut found);
+        assert!(found.len() >= 9, "{}", found.len());
+        for noun in &found {
+            for (verb, words) in [("list", &["ls", "dump"][..]), ("del", &["rm"])] {
+                let Some(command) = noun.find_subcommand(verb) else { continue };
+                let aliases: Vec<_> = command.get_visible_aliases().collect();
+                assert_eq!(aliases, words, "{} {verb}", noun.get_name());
+            }
+            for old in ["set", "dump", "rm"] {
+                let verb = noun.find_subcommand(old).map_or("", |command| command.get_name());
+                assert_ne!(verb, old, "{}: {old} is no verb of its own", noun.get_name());
+            }
+        }
+    }
 }

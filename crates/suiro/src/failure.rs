@@ -1,6 +1,6 @@
 //! Errors as the command line reports them, and its exit codes.
 
-use api::{ClientError, Fault};
+use api::{ClientError, ErrorBody, Fault};
 #[cfg(feature = "node")]
 use node::run::RunError;
 use std::fmt;
@@ -36,8 +36,8 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// Prints it and chooses the exit code.
-    pub fn report(self) -> ExitCode {
+    /// Prints it, as text or as the API's errors look, and chooses the exit code.
+    pub fn report(self, json: bool) -> ExitCode {
         let code = match &self {
             Self::Closed => return ExitCode::SUCCESS,
             Self::Usage(_) => USAGE,
@@ -48,8 +48,25 @@ impl Failure {
             #[cfg(feature = "lab")]
             Self::Lab(_) => REFUSED,
         };
-        eprintln!("{self}");
+        match json {
+            true => eprintln!("{}", serde_json::json!(ErrorBody { error: self.fault() })),
+            false => eprintln!("{self}"),
+        }
         ExitCode::from(code)
+    }
+
+    fn fault(self) -> Fault {
+        match self {
+            Self::Refused(fault)
+            | Self::Usage(fault)
+            | Self::NoNode(fault)
+            | Self::Silent(fault) => fault,
+            #[cfg(feature = "node")]
+            Self::Run(error) => Fault::new("node", "run", error.to_string(), "see its log"),
+            #[cfg(feature = "lab")]
+            Self::Lab(error) => Fault::new("lab", "run", format!("{error:#}"), "see above"),
+            Self::Closed => Fault::new("output", "write it", "it is closed", "none is needed"),
+        }
     }
 }
 

@@ -27,9 +27,10 @@ use std::time::Duration;
 fn main() -> ExitCode {
     // Output that goes to a closed pipe (`suiro flow list … | head`) ends the program quietly, as with every Unix tool.
     let cli = Cli::try_parse().unwrap_or_else(|error| args::with_form(error).exit());
+    let json = cli.json;
     match run(cli) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
+        Err(failure) => failure.report(json),
     }
 }
 

@@ -1,6 +1,5 @@
-//! What users may ask of a tunnel.
+//! Words of a tunnel: its ends, its key, and how flows show outside.
 
-use super::{KeyFault, PortKind, PortSpec};
 use crate::BadText;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -186,12 +185,6 @@ pub enum FlowId {
 impl FlowId {
     /// The words users write.
     pub const WORDS: &'static [&'static str] = &["underlay", "dscp", "tos"];
-
-    /// The one of that word.
-    pub fn of(word: &str) -> Option<Self> {
-        let all = [Self::Underlay, Self::Dscp, Self::Tos];
-        Self::WORDS.iter().zip(all).find(|(other, _)| **other == word).map(|(_, id)| id)
-    }
 }
 
 /// Who carries a tunnel's packets between its port and the network.
@@ -207,62 +200,6 @@ pub enum Forwarding {
 impl Forwarding {
     /// The words users write.
     pub const WORDS: &'static [&'static str] = &["kernel", "own"];
-
-    /// The one of that word.
-    pub fn of(word: &str) -> Option<Self> {
-        let all = [Self::Kernel, Self::Own];
-        Self::WORDS.iter().zip(all).find(|(other, _)| **other == word).map(|(_, who)| who)
-    }
-}
-
-/// What is wrong with a port's tunnel.
-pub(super) fn check(spec: &PortSpec, faults: &mut Vec<KeyFault>) {
-    if spec.kind != PortKind::Vxlan {
-        return;
-    }
-    let mut wrong = |is_wrong: bool, key: &'static str, cause: &str, remedy: &str| {
-        if is_wrong {
-            faults.push(KeyFault::new(key, cause, remedy));
-        }
-    };
-    let remote = "a tunnel needs the address of its other end";
-    let some = "add remote = \"192.0.2.2\", or remote = \"flow\"";
-    wrong(spec.remote.is_none(), "remote", remote, some);
-    let addresses = spec.remote.as_ref().and_then(Remote::addresses);
-    let nobody = "0.0.0.0 and :: are no host's addresses";
-    let is_nobody = addresses.is_some_and(|all| all.iter().any(IpAddr::is_unspecified));
-    wrong(is_nobody, "remote", nobody, some);
-    let is_flow = spec.remote.is_some() && addresses.is_none();
-    let has_peer = "a key is shared with one other end, and this tunnel has as many as rules name";
-    let each = "give each end an encrypted port of its own, or remove encrypt";
-    wrong(is_flow && spec.encrypt.is_some(), "encrypt", has_peer, each);
-    wrong(spec.key.is_none(), "key", "a tunnel needs its VNI", "add key = 7");
-    let is_v4 = |addresses: &[IpAddr]| addresses[0].is_ipv4();
-    let local = spec.local.as_ref().map(Addresses::get);
-    let differ = local.map(is_v4).zip(addresses.map(is_v4));
-    let alike = "the tunnel's ends have addresses of two families";
-    let differ = differ.is_some_and(|(local, remote)| local != remote);
-    wrong(differ, "local", alike, "give both ends IPv4 addresses, or both IPv6");
-    let locals = spec.local.as_ref().map_or(0, |local| local.get().len());
-    let is_underlay = spec.flow_id == Some(FlowId::Underlay);
-    let few =
-        "flow_id underlay tells flows apart by this end's addresses, and there are not several";
-    let several =
-        "add local = \"192.0.2.1,192.0.2.3\", and name them as the remote of the other end";
-    wrong(is_underlay && locals < 2, "flow_id", few, several);
-    let shown = matches!(spec.flow_id, Some(FlowId::Dscp | FlowId::Tos));
-    let many = "several addresses of this end tell flows apart, and so would flow_id";
-    wrong(shown && locals > 1, "local", many, "choose flow_id = \"underlay\", or one address");
-    let has_ways = is_flow || spec.key.is_some_and(|key| key.vni().is_none());
-    let is_own = spec.forwarding == Some(Forwarding::Own);
-    let one = "suiro's own forwarding is for tunnels with one other end and one VNI, and rules choose this one's";
-    let kernel = "remove forwarding, or give remote an address and key a VNI";
-    wrong(has_ways && is_own, "forwarding", one, kernel);
-    let plain = "nothing is sealed on a tunnel that is not encrypted";
-    let is_plain = spec.seal_core.is_some() && spec.encrypt.is_none();
-    wrong(is_plain, "seal_core", plain, "add encrypt = \"/etc/suiro/NAME.keys\", or remove it");
-    let taken = "the DSCP outside is the flow's identity, so that it cannot be another";
-    wrong(shown && spec.dscp.is_some(), "dscp", taken, "remove dscp, or flow_id");
 }
 
 #[cfg(test)]
@@ -302,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_is_addresses_or_flow_and_flow_is_not_encrypted() {
+    fn an_end_is_addresses_or_flow() {
         for text in ["flow", "192.0.2.1", "2001:db8::1,2001:db8::2"] {
             let remote: Remote = text.parse().unwrap();
             assert_eq!(
@@ -311,42 +248,5 @@ mod tests {
             );
         }
         assert!("flow,192.0.2.1".parse::<Remote>().is_err());
-        let keys = |remote: &str, local: Option<&str>, encrypt: Option<&str>| {
-            let spec = PortSpec {
-                name: Some("tun0".parse().unwrap()),
-                remote: Some(remote.parse().unwrap()),
-                key: Some(TunnelKey::Flow),
-                local: local.map(|local| local.parse().unwrap()),
-                encrypt: encrypt.map(|path| path.parse().unwrap()),
-                ..PortSpec::of(PortKind::Vxlan)
-            };
-            spec.faults().iter().map(|fault| fault.key).collect::<Vec<_>>()
-        };
-        assert_eq!(keys("flow", None, None), [""; 0]);
-        assert_eq!(keys("flow", Some("2001:db8::1"), None), [""; 0]);
-        assert_eq!(keys("flow", None, Some("/etc/suiro/keys")), ["encrypt"]);
-        assert_eq!(keys("0.0.0.0", None, None), ["remote"]);
-    }
-
-    #[test]
-    fn an_identity_that_cannot_be_shown_is_refused() {
-        let keys = |local: Option<&str>, flow_id, dscp: Option<&str>| {
-            let spec = PortSpec {
-                name: Some("tun0".parse().unwrap()),
-                remote: Some("192.0.2.2".parse().unwrap()),
-                key: Some(TunnelKey::Flow),
-                local: local.map(|local| local.parse().unwrap()),
-                dscp: dscp.map(|dscp| dscp.parse().unwrap()),
-                flow_id,
-                ..PortSpec::of(PortKind::Vxlan)
-            };
-            spec.faults().iter().map(|fault| fault.key).collect::<Vec<_>>()
-        };
-        let two = Some("192.0.2.1,192.0.2.3");
-        assert_eq!(keys(two, None, Some("46")), [""; 0]);
-        assert_eq!(keys(two, Some(FlowId::Underlay), None), [""; 0]);
-        assert_eq!(keys(None, Some(FlowId::Tos), None), [""; 0]);
-        assert_eq!(keys(Some("192.0.2.1"), Some(FlowId::Underlay), None), ["flow_id"]);
-        assert_eq!(keys(two, Some(FlowId::Dscp), Some("uniform")), ["local", "dscp"]);
     }
 }

@@ -4,7 +4,7 @@ mod rates;
 
 pub use rates::{BadQueues, PortQueues, QUEUES_MAX, QueueRates};
 
-use crate::{KeyFault, PortKind, PortSpec, Rate};
+use crate::{KeyFault, Kind, PortSpec, Rate};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -93,7 +93,7 @@ impl PortSpec {
 
     /// Only what carries frames at a pace of its own can be held to one: a vlink hands them on within one pass.
     pub(crate) fn check_queues(&self, faults: &mut Vec<KeyFault>) {
-        if self.kind == PortKind::Vlink {
+        if matches!(self.kind, Kind::Vlink(_)) {
             let found = [("rate", self.rate.is_some()), ("queue", !self.queue.is_empty())];
             for (key, _) in found.into_iter().filter(|(_, present)| *present) {
                 let cause = "a vlink has no queues: frames pass it without waiting";
@@ -122,23 +122,27 @@ fn remedy(bad: &BadQueues) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Reading;
+    use serde_json::json;
 
-    fn port(kind: PortKind, rate: Option<&str>, queues: &[(u32, &str, &str)]) -> PortSpec {
+    fn port(kind: &str, rate: Option<&str>, queues: &[(u32, &str, &str)]) -> Reading {
         let text = |text: &str| (!text.is_empty()).then(|| text.parse().unwrap());
         let queue = |&(id, min, max): &(u32, &str, &str)| QueueSpec {
             id,
             min_rate: text(min),
             max_rate: text(max),
         };
-        let queue = queues.iter().map(queue).collect();
-        let mut spec = PortSpec { rate: rate.and_then(text), queue, ..PortSpec::of(kind) };
-        spec.name = Some("g1".parse().unwrap());
-        spec
+        let queue: Vec<_> = queues.iter().map(queue).collect();
+        let mut keys = json!({"name": "g1", "type": kind, "rate": rate, "queue": queue});
+        if kind == "vlink" {
+            keys["peer"] = "a:b".into();
+        }
+        PortSpec::read_partly(serde_json::from_value(keys).unwrap())
     }
 
     #[test]
     fn queues_that_contradict_themselves_are_a_fault_with_its_remedy() {
-        let tap = |rate, queues| port(PortKind::Tap, rate, queues).faults();
+        let tap = |rate, queues| port("tap", rate, queues).faults;
         assert_eq!(tap(Some("1G"), &[(0, "", "10M"), (5, "600M", "900M"), (6, "400M", "")]), []);
         for (rate, queues, cause, remedy) in [
             (None, &[(1, "1M", "")][..], "no rate", "give the port a rate"),
@@ -155,15 +159,14 @@ mod tests {
 
     #[test]
     fn a_vlink_takes_neither_a_rate_nor_queues() {
-        let mut spec = port(PortKind::Vlink, Some("1G"), &[(1, "", "1M")]);
-        spec.peer = Some("a:b".parse().unwrap());
-        let keys: Vec<_> = spec.faults().iter().map(|fault| fault.key).collect();
+        let faults = port("vlink", Some("1G"), &[(1, "", "1M")]).faults;
+        let keys: Vec<_> = faults.iter().map(|fault| fault.key.as_str()).collect();
         assert_eq!(keys, ["rate", "queue"]);
     }
 
     #[test]
     fn a_queue_replaces_the_one_of_its_number_and_all_stand_by_number() {
-        let spec = port(PortKind::Tap, None, &[(1, "", "1M"), (9, "", "")]);
+        let spec = port("tap", None, &[(1, "", "1M"), (9, "", "")]).spec.unwrap();
         let more = spec.with_queue(QueueLimits::default().of(4));
         let changed =
             more.with_queue(QueueLimits { max_rate: "2M".parse().ok(), min_rate: None }.of(1));
@@ -174,14 +177,12 @@ mod tests {
 
     #[test]
     fn what_the_store_keeps_of_a_port_holds_its_queues() {
-        let spec = port(PortKind::Tap, Some("1G"), &[(1, "5M", "64001k")]);
+        let spec = port("tap", Some("1G"), &[(1, "5M", "64001k")]).spec.unwrap();
         let text = serde_json::to_string(&spec).unwrap();
-        assert!(
-            text.contains(r#""rate":"1G","queue":[{"id":1,"min_rate":"5M","max_rate":"64001k"}]"#),
-            "{text}"
-        );
+        let queue = r#""queue":[{"id":1,"max_rate":"64001k","min_rate":"5M"}]"#;
+        assert!(text.contains(queue) && text.contains(r#""rate":"1G""#), "{text}");
         assert_eq!(serde_json::from_str::<PortSpec>(&text).unwrap(), spec);
-        let plain = serde_json::to_string(&port(PortKind::Tap, None, &[])).unwrap();
+        let plain = serde_json::to_string(&port("tap", None, &[]).spec.unwrap()).unwrap();
         assert!(!plain.contains("rate") && !plain.contains("queue"), "{plain}");
     }
 }

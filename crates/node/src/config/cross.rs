@@ -2,7 +2,7 @@
 
 use super::read::Notes;
 use super::{Config, SwitchConfig};
-use api::{Peer, PortKind, PortName, PortSpec};
+use api::{Peer, PortName, PortSpec};
 use openflow::text::{self, TextError};
 use openflow::{FlowModCommand, GroupModCommand, MeterModCommand, PortNo};
 use std::collections::HashMap;
@@ -72,9 +72,8 @@ fn check_ports(switch: &SwitchConfig, notes: &Notes) {
     let mut numbers = Claims::new(notes, "give each port of a switch its own number, or none");
     for port in &switch.ports {
         let thing = thing_of(switch, &port.value);
-        if let Some(name) = port.value.effective_name() {
-            names.claim(name.clone(), port.line, &thing, &format!("name {name}"));
-        }
+        let name = &port.value.name;
+        names.claim(name.clone(), port.line, &thing, &format!("name {name}"));
         if let Some(number) = port.value.number {
             numbers.claim(number, port.line, &thing, &format!("number {number}"));
         }
@@ -85,15 +84,14 @@ fn check_interfaces(config: &Config, notes: &Notes) {
     let mut interfaces =
         Claims::new(notes, "an interface can be one port only: choose another one");
     for (switch, port) in all_ports(config) {
-        if let Some(interface) = port.value.effective_interface() {
+        if let Some(interface) = port.value.interface() {
             let inside = port
                 .value
-                .netns
-                .as_ref()
+                .netns()
                 .map_or_else(String::new, |netns| format!(" in namespace {netns}"));
             let what = format!("interface {interface}{inside}");
             interfaces.claim(
-                (port.value.netns.clone(), interface),
+                (port.value.netns().cloned(), interface),
                 port.line,
                 &thing_of(switch, &port.value),
                 &what,
@@ -105,7 +103,7 @@ fn check_interfaces(config: &Config, notes: &Notes) {
 fn check_sockets(config: &Config, notes: &Notes) {
     let mut sockets = Claims::new(notes, "a socket is one guest's: choose another path");
     for (switch, port) in all_ports(config) {
-        if let Some(socket) = &port.value.socket {
+        if let Some(socket) = port.value.socket() {
             let what = format!("socket {socket}");
             sockets.claim(socket.clone(), port.line, &thing_of(switch, &port.value), &what);
         }
@@ -114,15 +112,13 @@ fn check_sockets(config: &Config, notes: &Notes) {
 
 fn check_vlinks(config: &Config, notes: &Notes) {
     let ends: HashMap<Peer, &PortSpec> = all_ports(config)
-        .filter_map(|(switch, port)| {
-            Some((Peer::new(switch.spec.name.clone(), port.value.effective_name()?), &port.value))
+        .map(|(switch, port)| {
+            (Peer::new(switch.spec.name.clone(), port.value.name.clone()), &port.value)
         })
         .collect();
-    for (switch, port) in all_ports(config).filter(|(_, port)| port.value.kind == PortKind::Vlink) {
-        let (Some(name), Some(peer)) = (port.value.effective_name(), &port.value.peer) else {
-            continue;
-        };
-        if let Some((cause, remedy)) = vlink_fault(switch, &name, peer, &ends) {
+    for (switch, port) in all_ports(config) {
+        let Some(peer) = port.value.peer() else { continue };
+        if let Some((cause, remedy)) = vlink_fault(switch, &port.value.name, peer, &ends) {
             notes.add(port.line, &thing_of(switch, &port.value), cause, remedy);
         }
     }
@@ -152,9 +148,9 @@ fn vlink_fault(
             ),
         ));
     };
-    match &other.peer {
-        _ if other.kind != PortKind::Vlink => Some((
-            format!("peer {peer} is of type {}", other.kind.word()),
+    match other.peer() {
+        None => Some((
+            format!("peer {peer} is of type {}", other.kind.kind().word()),
             "make both ends vlinks".into(),
         )),
         Some(back) if *back == me => None,
@@ -162,8 +158,6 @@ fn vlink_fault(
             format!("peer {peer} names {back} as its own peer"),
             format!("let both ends name each other: peer = \"{me}\" there"),
         )),
-        // The other end has its own error: it names no peer.
-        None => None,
     }
 }
 
@@ -171,8 +165,7 @@ fn vlink_fault(
 fn check_texts(switch: &SwitchConfig, notes: &Notes) {
     let thing = format!("switch {}", switch.spec.name);
     let resolve = |name: &str| {
-        let named =
-            switch.ports.iter().any(|port| port.value.effective_name().as_deref() == Some(name));
+        let named = switch.ports.iter().any(|port| &*port.value.name == name);
         named.then_some(PortNo(1))
     };
     let note = |what: &str, line: usize, error: TextError| {
@@ -198,6 +191,5 @@ fn all_ports(config: &Config) -> impl Iterator<Item = (&SwitchConfig, &super::Lo
 }
 
 fn thing_of(switch: &SwitchConfig, port: &PortSpec) -> String {
-    let name = port.effective_name();
-    format!("switch {} port {}", switch.spec.name, name.as_deref().unwrap_or("without a name"))
+    format!("switch {} port {}", switch.spec.name, port.name)
 }

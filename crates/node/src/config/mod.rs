@@ -12,8 +12,8 @@ mod tls;
 
 use api::{
     AUXILIARY_MAX, DEFAULT_MISS_SEND_LEN, Dpid, ECHO_INTERVAL_MAX_S, FAIL_AFTER_MAX_S, FailMode,
-    FlowId, Forwarding, Listen, PortKind, PortSpec, QueueSpec, RX_QUEUES_MAX, Rules,
-    SteeringAccess, SwitchName, SwitchPatch, SwitchSpec, TlsSpec, XdpMode,
+    KeyFault, Keys, Listen, PortName, PortSpec, QueueSpec, Reading, Rules, SteeringAccess,
+    SwitchName, SwitchPatch, SwitchSpec, TlsSpec,
 };
 use datapath::{Rung, Rungs};
 use flow::Limits;
@@ -307,65 +307,32 @@ fn read_switch(mut scope: Scope<'_>, tls_tables: &mut Vec<TlsTable>) -> Option<S
 }
 
 fn read_port(mut scope: Scope<'_>, switch: &str) -> Option<Located<PortSpec>> {
-    let (number, name, interface) =
-        (scope.thing.clone(), scope.text("name"), scope.text("interface"));
-    let mut spec = PortSpec { name, interface, ..PortSpec::of(PortKind::Tap) };
-    let shown = spec.effective_name().map_or(number, |name| format!("port {name}"));
+    let mut keys = scope.rest();
+    let shown = name_of(&keys).map_or_else(|| scope.thing.clone(), |name| format!("port {name}"));
     scope.thing = format!("{switch} {shown}");
-    let kind = scope.word("type", PortKind::WORDS, PortKind::of);
-    scope.missing(
-        "type",
-        "the port has no type",
-        format!("add type = one of: {}", PortKind::WORDS.join(", ")),
-    );
-    spec.netns = scope.text("netns");
-    spec.number = scope.text_or_number("number");
-    spec.mtu = scope.number("mtu", 0..=u64::from(u32::MAX)).map(|n| n as u32);
-    spec.mac = scope.text("mac");
-    spec.queues = scope.number("queues", 1..=u64::from(RX_QUEUES_MAX)).map(|n| n as u16);
-    spec.xdp_mode = scope.word("xdp_mode", XdpMode::WORDS, XdpMode::of);
-    spec.take_over = scope.flag("take_over");
-    spec.host = scope.flag("host");
-    spec.peer = scope.text("peer");
-    spec.socket = scope.text("socket");
-    spec.server = scope.flag("server");
-    read_tunnel(&scope, &mut spec);
-    spec.rate = scope.text_or_number("rate");
     let queues = scope.tables("queue", "switch.port.queue");
-    spec.queue = queues.into_iter().filter_map(|queue| read_queue(queue, &scope.thing)).collect();
-    spec.kind = kind.unwrap_or(spec.kind);
-    if kind.is_some() {
-        spec.faults()
-            .into_iter()
-            .for_each(|fault| scope.problem(fault.key, fault.cause, fault.remedy));
+    let queues = queues.into_iter().filter_map(|queue| read_queue(queue, &scope.thing));
+    keys.insert("queue".into(), queues.collect::<Vec<_>>().into());
+    let Reading { spec, faults } = PortSpec::read_partly(keys);
+    for KeyFault { key, cause, remedy } in faults {
+        scope.fault(&key, cause, remedy);
     }
-    let line = scope.line;
-    scope.close();
-    kind.map(|_| Located { value: spec, line })
+    spec.map(|value| Located { value, line: scope.line })
 }
 
-/// The keys of a tunnel, whose ranges are [`PortSpec::faults`]' to check.
-fn read_tunnel(scope: &Scope<'_>, spec: &mut PortSpec) {
-    (spec.remote, spec.local) = (scope.text("remote"), scope.text("local"));
-    spec.key = scope.text_or_number("key");
-    spec.flow_id = scope.word("flow_id", FlowId::WORDS, FlowId::of);
-    spec.udp_port = scope.number("udp_port", 0..=u64::from(u16::MAX)).map(|n| n as u16);
-    spec.dscp = scope.text_or_number("dscp");
-    spec.ttl = scope.number("ttl", 0..=u64::from(u8::MAX)).map(|n| n as u8);
-    spec.mss_clamp = scope.flag("mss_clamp");
-    spec.outer_checksum = scope.flag("outer_checksum");
-    spec.forwarding = scope.word("forwarding", Forwarding::WORDS, Forwarding::of);
-    spec.encrypt = scope.text("encrypt");
-    spec.seal_core = scope.text_or_number("seal_core");
+/// The name that a port is going to have, if it is to have one.
+fn name_of(keys: &Keys) -> Option<PortName> {
+    let name = |key: &str| keys.get(key)?.as_str()?.parse().ok();
+    name("name").or_else(|| name("interface"))
 }
 
-fn read_queue(mut scope: Scope<'_>, port: &str) -> Option<QueueSpec> {
+fn read_queue(mut scope: Scope<'_>, port: &str) -> Option<serde_json::Value> {
     scope.thing = format!("{port} {}", scope.thing);
     scope.missing("id", "the queue has no id", "add id = NUMBER, the one that set_queue names");
     let id = scope.number("id", 0..=u64::from(u32::MAX)).map(|n| n as u32);
     let (min_rate, max_rate) = (scope.text_or_number("min_rate"), scope.text_or_number("max_rate"));
     scope.close();
-    Some(QueueSpec { id: id?, min_rate, max_rate })
+    serde_json::to_value(QueueSpec { id: id?, min_rate, max_rate }).ok()
 }
 
 fn values<T>(found: Vec<Located<T>>) -> Vec<T> {

@@ -57,44 +57,9 @@ impl Lines {
     }
 }
 
-/// The word that the writer of `given` most likely meant: at most two typing errors away, and less than half the word.
-pub fn nearest<'a>(given: &str, words: &[&'a str]) -> Option<&'a str> {
-    let (distance, word) = words.iter().map(|&word| (typing_errors(given, word), word)).min()?;
-    (distance <= 2 && 2 * distance < word.len().max(2)).then_some(word)
-}
-
-/// Damerau–Levenshtein distance (restricted): insertions, deletions, replacements, and swaps of neighbours.
-fn typing_errors(a: &str, b: &str) -> usize {
-    let (a, b) = (a.as_bytes(), b.as_bytes());
-    let mut rows = [vec![0; b.len() + 1], (0..=b.len()).collect(), vec![0; b.len() + 1]];
-    for i in 1..=a.len() {
-        let [older, old, new] = &mut rows;
-        new[0] = i;
-        for j in 1..=b.len() {
-            let replace = old[j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            new[j] = replace.min(old[j] + 1).min(new[j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                new[j] = new[j].min(older[j - 2] + 1);
-            }
-        }
-        rows.rotate_left(1);
-    }
-    rows[1][b.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_typing_error_finds_its_word_and_another_word_does_not() {
-        let words = ["interface", "netns", "number", "name", "mtu", "mac"];
-        assert_eq!(nearest("interfcae", &words), Some("interface"));
-        assert_eq!(nearest("nets", &words), Some("netns"));
-        assert_eq!(nearest("mut", &words), Some("mtu"));
-        assert_eq!(nearest("colour", &words), None);
-        assert_eq!(nearest("", &words), None);
-    }
 
     #[test]
     fn a_span_is_on_the_line_where_it_begins() {

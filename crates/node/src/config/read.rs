@@ -3,9 +3,10 @@
 //! A [`Scope`] is one table. Each question to it ([`Scope::text`], [`Scope::number`] …) names a key, notes a problem if the value is
 //! not what was asked, and answers `None` then, so that the reader goes on. [`Scope::close`] reports the keys nobody asked for.
 
-use super::problem::{Lines, Problem, nearest};
+use super::problem::{Lines, Problem};
 use super::syntax::BrokenLine;
-use api::BadText;
+use api::{BadText, Keys, nearest};
+use serde_json::Value;
 use std::cell::RefCell;
 use std::ops::{Range, RangeInclusive};
 use std::str::FromStr;
@@ -190,16 +191,6 @@ impl<'t> Scope<'t> {
         self.notes.add(found.line, &self.thing, cause, remedy);
     }
 
-    /// True or false.
-    pub fn flag(&self, key: &'static str) -> Option<bool> {
-        let value = self.ask(key)?;
-        let flag = value.get_ref().as_bool();
-        if flag.is_none() {
-            self.wrong_type(key, value, "true or false, without quotes");
-        }
-        flag
-    }
-
     /// An integer in a range.
     pub fn number(&self, key: &'static str, range: RangeInclusive<u64>) -> Option<u64> {
         let value = self.ask(key)?;
@@ -281,6 +272,21 @@ impl<'t> Scope<'t> {
             ));
         }
         scopes
+    }
+
+    /// Notes a problem of `key`, or that it is missing.
+    pub fn fault(&self, key: &str, cause: String, remedy: String) {
+        match self.has(key) {
+            true => self.problem(key, cause, remedy),
+            false => self.missing(key, &cause, remedy),
+        }
+    }
+
+    /// Every key that was not asked for, for a reader that has a table of what there may be.
+    pub fn rest(&self) -> Keys {
+        let asked = self.asked.borrow();
+        let rest = self.table.iter().filter(|(key, _)| !asked.contains(&key.get_ref().as_ref()));
+        rest.map(|(key, value)| (key.get_ref().to_string(), plain(value.get_ref()))).collect()
     }
 
     /// Reports keys that nobody asked for.
@@ -367,6 +373,29 @@ impl<'t> Scope<'t> {
             cause,
             format!("write {wanted}"),
         );
+    }
+}
+
+/// A value as JSON has it. Dates become texts, which no key takes for anything else.
+fn plain(value: &DeValue<'_>) -> Value {
+    match value {
+        DeValue::String(text) => text.as_ref().into(),
+        DeValue::Integer(integer) => {
+            let (digits, radix) = (integer.as_str(), integer.radix());
+            let small = || i64::from_str_radix(digits, radix).map(Value::from).ok();
+            let number = u64::from_str_radix(digits, radix).map(Value::from).ok().or_else(small);
+            number.unwrap_or_else(|| digits.into())
+        }
+        DeValue::Float(float) => float.as_str().parse::<f64>().map_or(Value::Null, Value::from),
+        DeValue::Boolean(flag) => (*flag).into(),
+        DeValue::Datetime(date) => date.to_string().into(),
+        DeValue::Array(list) => list.iter().map(|value| plain(value.get_ref())).collect(),
+        DeValue::Table(table) => {
+            let entry = |(key, value): (&Spanned<_>, &Spanned<DeValue<'_>>)| {
+                (String::from(AsRef::<str>::as_ref(key.get_ref())), plain(value.get_ref()))
+            };
+            Value::Object(table.iter().map(entry).collect())
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use super::extract::Body;
 use crate::refusal::Refusal;
 use crate::service::{Node, RuleVerb};
 use api::{
-    Applied, ErrorBody, GroupView, MeterView, NodeView, PortPatch, PortQueueView, PortSpec,
+    Applied, ErrorBody, GroupView, Keys, MeterView, NodeView, PortPatch, PortQueueView, PortSpec,
     PortView, QueueLimits, RuleChange, SwitchPatch, SwitchSpec, SwitchView, WorkersView,
 };
 use axum::Json;
@@ -119,9 +119,9 @@ pub async fn list_ports(State(node): App, Path(switch): Path<String>) -> Answer<
 pub async fn add_port(
     State(node): App,
     Path(switch): Path<String>,
-    Body(spec): Body<PortSpec>,
+    Body(keys): Body<Keys>,
 ) -> Made<PortView> {
-    let made = whole(async move { node.add_port(&switch, spec).await }).await?;
+    let made = whole(async move { node.add_port(&switch, keys).await }).await?;
     Ok((StatusCode::CREATED, Json(made)))
 }
 

@@ -6,9 +6,9 @@ use super::watch::{News, Watch};
 use super::{Answer, Board, Directories, Door, OnFailure, Own, PortStatus, RETRY, Request, Wanted};
 use crate::host::memory;
 use api::{Fault, chain};
-use datapath::{Datapath, PortAt, PortQueues, Queues, QueuesError};
+use datapath::{Datapath, PortAt, Queues, QueuesError};
 use openflow::{PortConfig, PortNo};
-use port::{ControlError, Keep, LinkEvent, NetnsRef, OpenPort, PortControl, PortFacts, SealOn};
+use port::{ControlError, Keep, LinkEvent, NetnsRef, OpenPort, PortControl, PortFacts};
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -43,7 +43,7 @@ impl Entry {
         matches!(&self.wanted.door, Door::Interface(spec) if spec.interface == interface && spec.netns.as_ref() == netns)
     }
 
-    fn number(&self) -> PortNo {
+    pub(super) fn number(&self) -> PortNo {
         PortNo(self.wanted.at.port)
     }
 
@@ -51,7 +51,7 @@ impl Entry {
         self.control().is_some_and(PortControl::has_news)
     }
 
-    fn control(&self) -> Option<&dyn PortControl> {
+    pub(super) fn control(&self) -> Option<&dyn PortControl> {
         match &self.open {
             Some(Opened::Interface(control)) => Some(&**control),
             Some(Opened::Vlink) | None => None,
@@ -126,9 +126,7 @@ impl Keeper {
         match request {
             Request::Add(wanted, on_failure, answer) => tell(answer, self.add(*wanted, on_failure)),
             Request::Remove(at, keep, answer) => tell(answer, self.remove(at, keep)),
-            Request::SetMtu(at, mtu, answer) => tell(answer, self.set_mtu(at, mtu)),
-            Request::SetQueues(at, queues, answer) => tell(answer, self.set_queues(at, queues)),
-            Request::SetSealing(at, on, answer) => tell(answer, self.set_sealing(at, on)),
+            Request::Change(to, keys, answer) => tell(answer, self.change(*to, &keys)),
             Request::Reload(at, answer) => tell(answer, self.reload(at)),
             Request::SetAdmin(at, up) => self.set_admin(at, up),
             Request::Faulted(at, error) => self.faulted(at, &error),
@@ -320,39 +318,6 @@ impl Keeper {
         }
     }
 
-    fn set_mtu(&mut self, at: PortAt, mtu: u32) -> Result<(), Fault> {
-        let Some(entry) = self.entries.get_mut(&at) else { return Ok(()) };
-        let Door::Interface(spec) = &mut entry.wanted.door else {
-            let cause = "a vlink passes frames of every size";
-            return Err(Fault::new(
-                &entry.wanted.label,
-                "set the MTU",
-                cause,
-                "set it on the ports behind the vlink",
-            ));
-        };
-        if let Some(Opened::Interface(control)) = &entry.open {
-            control.set_mtu(mtu).map_err(|error| control_fault(&entry.wanted.label, &error))?;
-        }
-        spec.mtu = Some(mtu);
-        self.refresh(at);
-        Ok(())
-    }
-
-    /// A port that is not open begins there when it is.
-    fn set_sealing(&mut self, at: PortAt, on: SealOn) -> Result<(), Fault> {
-        let Some(entry) = self.entries.get_mut(&at) else { return Ok(()) };
-        if let Some(Opened::Interface(control)) = &entry.open {
-            let set = control.set_sealing(on.clone());
-            set.map_err(|error| control_fault(&entry.wanted.label, &error))?;
-        }
-        if let Door::Interface(spec) = &mut entry.wanted.door {
-            spec.seal_on = on;
-        }
-        self.refresh(at);
-        Ok(())
-    }
-
     /// A port that is not open reads them when it is.
     fn reload(&mut self, at: PortAt) -> Result<(), Fault> {
         let Some(entry) = self.entries.get(&at) else { return Ok(()) };
@@ -361,18 +326,6 @@ impl Keeper {
             tracing::info!("{}: its keys are read again", entry.wanted.label);
         }
         self.refresh(at);
-        Ok(())
-    }
-
-    /// A port that is not open gets them when it is.
-    fn set_queues(&mut self, at: PortAt, queues: PortQueues) -> Result<(), Fault> {
-        let Some(entry) = self.entries.get_mut(&at) else { return Ok(()) };
-        if entry.open.is_some() {
-            let set = self.datapath.set_queues(at, &queues);
-            set.map_err(|error| queues_fault(&entry.wanted.label, &error))?;
-        }
-        entry.wanted.switch.set_queues(entry.number(), queues.clone());
-        entry.wanted.queues = queues;
         Ok(())
     }
 
@@ -396,7 +349,7 @@ impl Keeper {
     }
 
     /// Reads a port's facts again, and opens it again if its interface has outgrown it.
-    fn refresh(&mut self, at: PortAt) {
+    pub(super) fn refresh(&mut self, at: PortAt) {
         let control = self.entries.get(&at).and_then(Entry::control);
         if let Some(why) = control.and_then(PortControl::outgrown) {
             return self.reopen(at, &why);
@@ -533,10 +486,10 @@ fn log(label: &str, line: &str, admitted: Option<u64>) {
 }
 
 /// A specification's queues are checked before they come here.
-fn queues_fault(label: &str, error: &QueuesError) -> Fault {
+pub(super) fn queues_fault(label: &str, error: &QueuesError) -> Fault {
     Fault::new(label, "set its queues", chain(error), REPORT)
 }
 
-fn control_fault(label: &str, error: &ControlError) -> Fault {
+pub(super) fn control_fault(label: &str, error: &ControlError) -> Fault {
     Fault::new(label, error.step(), chain(error), error.remedy())
 }

@@ -13,6 +13,7 @@
 //! * A port that lost its interface stays a port of its switch, with its link down: controllers keep their rules.
 //! * Lock order: the board's locks are leaves; no other is taken under one.
 
+mod change;
 mod isolated;
 mod keeper;
 mod quota;
@@ -24,7 +25,7 @@ use api::Fault;
 use datapath::{Datapath, PortAt, PortQueues};
 use keeper::Keeper;
 use openflow::PortConfig;
-use port::{Attachment, Ends, Keep, Outlet, PortFacts, SealOn, Security};
+use port::{Attachment, Ends, Keep, Outlet, PortFacts, Security};
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -58,6 +59,7 @@ pub struct Wanted {
 }
 
 /// How frames get to a port.
+#[derive(Clone)]
 pub enum Door {
     /// By an interface.
     Interface(Box<port::PortSpec>),
@@ -127,9 +129,7 @@ enum Request {
     Add(Box<Wanted>, OnFailure, Answer),
     Remove(PortAt, Keep, Answer),
     SetAdmin(PortAt, bool),
-    SetMtu(PortAt, u32, Answer),
-    SetQueues(PortAt, PortQueues, Answer),
-    SetSealing(PortAt, SealOn, Answer),
+    Change(Box<Wanted>, Vec<&'static str>, Answer),
     Reload(PortAt, Answer),
     Faulted(PortAt, io::Error),
     ReleaseOthers,
@@ -186,28 +186,12 @@ impl Ports {
         self.ask(|answer| Request::Remove(at, keep, answer)).await
     }
 
-    /// Sets the MTU of a port's interface.
+    /// Brings these keys of a port to what `to` says, while it carries on; all of them or none.
     ///
     /// # Errors
-    /// Out of bounds, or the interface is not there.
-    pub async fn set_mtu(&self, at: PortAt, mtu: u32) -> Result<(), Fault> {
-        self.ask(|answer| Request::SetMtu(at, mtu, answer)).await
-    }
-
-    /// Gives a port these queues in place of those that it has; frames that wait go on waiting.
-    ///
-    /// # Errors
-    /// They contradict themselves, or it is a vlink.
-    pub async fn set_queues(&self, at: PortAt, queues: PortQueues) -> Result<(), Fault> {
-        self.ask(|answer| Request::SetQueues(at, queues, answer)).await
-    }
-
-    /// Has an encrypted tunnel's packets sealed there from now on.
-    ///
-    /// # Errors
-    /// The system refuses a thread.
-    pub async fn set_sealing(&self, at: PortAt, on: SealOn) -> Result<(), Fault> {
-        self.ask(|answer| Request::SetSealing(at, on, answer)).await
+    /// The host refuses one of them.
+    pub async fn change(&self, to: Wanted, keys: Vec<&'static str>) -> Result<(), Fault> {
+        self.ask(|answer| Request::Change(Box::new(to), keys, answer)).await
     }
 
     /// Reads a port's files again: a tunnel's keys.

@@ -2,7 +2,7 @@
 
 use crate::config::Config;
 use crate::service::interface_of;
-use api::{Fault, PortKind, PortSpec, chain};
+use api::{Fault, Kind, PortSpec, chain};
 use port::{HostUse, OpenError};
 
 /// What a check of the host found.
@@ -19,7 +19,7 @@ pub fn check(config: &Config) -> Checked {
     let mut found = Checked::default();
     for switch in &config.switches {
         for port in switch.ports.iter().filter(|port| takes(&port.value)) {
-            let name = port.value.effective_name().map(|name| name.to_string()).unwrap_or_default();
+            let name = &port.value.name;
             let thing = format!("port {name} of switch {} (line {})", switch.spec.name, port.line);
             found.look(&thing, &port.value);
         }
@@ -29,9 +29,9 @@ pub fn check(config: &Config) -> Checked {
 
 /// Whether a port of this kind keeps its interface from the host.
 fn takes(spec: &PortSpec) -> bool {
-    match spec.kind {
-        PortKind::AfXdp => true,
-        PortKind::AfPacket => spec.host != Some(true),
+    match &spec.kind {
+        Kind::AfXdp(_) => true,
+        Kind::AfPacket(packet) => packet.host != Some(true),
         _ => false,
     }
 }

@@ -5,7 +5,7 @@ use crate::config::Config;
 use crate::host::{IDENTITY_FILE, RunDir, privilege};
 use crate::service::interface_of;
 use crate::store::{FILE_NAME, Store};
-use api::{PortKind, PortSpec, chain};
+use api::{Kind, PortSpec, chain};
 use port::Keep;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -36,8 +36,8 @@ pub fn purge(config: &Config) -> Result<Purged, RunError> {
     let mut purged = Purged::default();
     for spec in wanted_ports(config)? {
         match spec.kind {
-            PortKind::Tap => remove_tap(&spec, &mut purged),
-            PortKind::AfPacket | PortKind::AfXdp => release(&spec, &mut purged),
+            Kind::Tap(_) => remove_tap(&spec, &mut purged),
+            Kind::AfPacket(_) | Kind::AfXdp(_) => release(&spec, &mut purged),
             _ => {}
         }
     }

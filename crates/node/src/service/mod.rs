@@ -13,6 +13,7 @@
 //! * A change refused changed nothing.
 //! * What the configuration file declares, only the file changes ([`Refusal::declared`]); rules and port states belong to controllers.
 
+mod change;
 mod directory;
 mod everything;
 mod facts;
@@ -30,12 +31,13 @@ mod steering;
 mod switches;
 mod taken;
 mod view;
+mod wanted;
 
 pub use facts::Facts;
 pub use plan::Origin;
-pub use ports::interface_of;
 pub use rules::{FlowLines, RuleVerb};
 pub use start::{OnConflict, StartError, StartFault};
+pub use wanted::interface_of;
 
 use crate::agent::steering::Desk;
 use crate::config::{Host, NodeConfig};

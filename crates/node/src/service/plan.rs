@@ -119,7 +119,7 @@ impl Planner {
         self.taken.add_switch(&switch.spec, &format!("configuration file, line {}", switch.line));
         let mut ports = Vec::with_capacity(switch.ports.len());
         for port in &switch.ports {
-            let Some(port_name) = port.value.effective_name() else { continue };
+            let port_name = port.value.name.clone();
             self.taken.add_port(
                 name,
                 &port_name,
@@ -163,7 +163,7 @@ impl Planner {
 
     fn take_back_port(&mut self, index: usize, spec: &PortSpec) {
         let switch = self.plan.switches[index].spec.name.clone();
-        let Some(name) = spec.effective_name() else { return };
+        let name = spec.name.clone();
         if let Err(refusal) = self.taken.check_port(&switch, &name, spec) {
             return self.contradict(&switch, Some(name), refusal);
         }
@@ -227,16 +227,16 @@ enum Pass {
 mod tests {
     use super::*;
     use crate::config::Host;
+    use api::{Kind, Tap};
 
     fn config(text: &str) -> Config {
         Config::parse(text, "test", &Host { cores: vec![0], node_id: "n".into() }).unwrap()
     }
 
     fn tap(name: &str, number: Option<u32>) -> PortSpec {
-        let mut spec = PortSpec::of(api::PortKind::Tap);
-        spec.name = Some(name.parse().unwrap());
-        spec.number = number.and_then(PortNumber::new);
-        spec
+        let kind = Kind::Tap(Tap::default());
+        let number = number.and_then(PortNumber::new);
+        PortSpec { number, ..PortSpec::new(name.parse().unwrap(), kind) }
     }
 
     fn kept(switch: &str, ports: &[PortSpec], numbers: &[(&str, u32)]) -> KeptThings {

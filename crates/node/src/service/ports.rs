@@ -1,28 +1,28 @@
 //! Ports come, change and go.
 
 use super::Node;
+use super::change::PortChange;
 use super::directory::{Member, MemberPort};
 use super::plan::Origin;
-use crate::ports::{Door, OnFailure, Wanted};
+use crate::ports::OnFailure;
 use crate::refusal::{Refusal, Why};
-use api::{
-    Fault, FlowId, Forwarding, NewRate, Peer, PortKind, PortName, PortNumber, PortPatch, PortSpec,
-    PortView,
-};
+use api::{Fault, KeyFaults, Keys, PortPatch, PortSpec, PortView};
 use openflow::{Mac, PortConfig, PortFeatures, PortMod, PortNo};
 use port::Keep;
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 impl Node {
     /// Makes a port.
     ///
     /// # Errors
     /// It cannot be right, contradicts another one, or cannot be opened now; or it is made but not saved.
-    pub async fn add_port(&self, switch: &str, mut spec: PortSpec) -> Result<PortView, Refusal> {
+    pub async fn add_port(&self, switch: &str, keys: Keys) -> Result<PortView, Refusal> {
         let change = self.change.lock().await;
         let member = self.member(switch)?;
-        let name = checked_name(switch, &spec)?;
+        let shown = keys.get("name").and_then(|name| name.as_str()).unwrap_or("without a name");
+        let thing = label(switch, shown);
+        let mut spec = PortSpec::read(keys).map_err(|faults| misread(&thing, &faults))?;
+        let name = spec.name.clone();
         let taken = self.taken();
         taken.check_port(&member.name(), &name, &spec)?;
         let thing = label(switch, &name);
@@ -31,7 +31,7 @@ impl Node {
         spec.number = Some(number);
         let given = number;
         let number = number.get();
-        self.check_sealing(&thing, spec.seal_core)?;
+        self.check_sealing(&thing, &spec)?;
         let wanted = self.wanted(&member, &name, &spec, PortConfig::empty()).await;
         let added = self.ports.add(wanted, OnFailure::Forget).await;
         added.map_err(|fault| Refusal::new(Why::Impossible, fault))?;
@@ -67,10 +67,10 @@ impl Node {
         removed.map_err(|fault| Refusal::new(Why::Impossible, fault))
     }
 
-    /// Changes a port.
+    /// Changes a port: all that is asked for, or nothing.
     ///
     /// # Errors
-    /// There is none of that name or number, the interface refuses, or it is changed but not saved.
+    /// There is none of that name or number, it cannot be so, the interface refuses, or it is changed but not saved.
     pub async fn patch_port(
         &self,
         switch: &str,
@@ -81,25 +81,17 @@ impl Node {
         let member = self.member(switch)?;
         let (name, port) = member.port(key).ok_or_else(|| Refusal::no_port(switch, key))?;
         let thing = label(switch, &name);
-        if let Some(mtu) = patch.mtu {
-            self.set_mtu(&member, (&name, &port), mtu).await?;
+        let to = patch.applied_to(&port.spec).map_err(|faults| misread(&thing, &faults))?;
+        if !patch.keys.is_empty() && port.origin == Origin::File {
+            return Err(Refusal::declared(thing, "change it"));
         }
-        if let Some(NewRate(rate)) = patch.rate {
-            let (name, port) = member.port(key).ok_or_else(|| Refusal::no_port(switch, key))?;
-            let spec = PortSpec { rate, ..port.spec.clone() };
-            self.change_queues(&member, (&name, &port), spec).await?;
-        }
-        if patch.seal_core.is_some() {
-            let (name, port) = member.port(key).ok_or_else(|| Refusal::no_port(switch, key))?;
-            let spec = PortSpec { seal_core: patch.seal_core, ..port.spec.clone() };
-            self.change_sealing(&member, (&name, &port), &spec).await?;
-        }
-        if patch.rekey == Some(true) {
-            let read = self.ports.reload(member.at(port.number)).await;
-            read.map_err(|fault| Refusal::new(Why::Impossible, fault))?;
-        }
-        if let Some(up) = patch.up {
-            set_up(&member, port.number, up).map_err(|fault| rejected(&thing, &fault))?;
+        let changes = PortChange::of(&port.spec, to).again(patch.keys.keys());
+        self.change_port(&member, (&name, &port), &changes).await?;
+        if let Err(refusal) = self.act(&member, (&thing, &port), patch).await {
+            let back = PortChange { to: port.spec.clone(), keys: changes.keys };
+            // What was in force before can be again.
+            let _ = self.change_port(&member, (&name, &port), &back).await;
+            return Err(refusal);
         }
         member.switch.publish();
         drop(change);
@@ -107,26 +99,19 @@ impl Node {
         self.port(switch, &name)
     }
 
-    async fn set_mtu(
+    /// Does what a patch asks for beside values of keys.
+    async fn act(
         &self,
         member: &Member,
-        (name, port): (&PortName, &MemberPort),
-        mtu: u32,
+        (thing, port): (&str, &MemberPort),
+        patch: &PortPatch,
     ) -> Result<(), Refusal> {
-        let thing = label(&member.name(), name);
-        if port.origin == Origin::File {
-            return Err(Refusal::declared(thing, "set its MTU"));
+        if patch.rekey {
+            let read = self.ports.reload(member.at(port.number)).await;
+            read.map_err(|fault| Refusal::new(Why::Impossible, fault))?;
         }
-        let mut spec = port.spec.clone();
-        spec.mtu = Some(mtu);
-        checked_name(&member.name(), &spec)?;
-        let set = self.ports.set_mtu(member.at(port.number), mtu).await;
-        set.map_err(|fault| Refusal::new(Why::Impossible, fault))?;
-        if let Some(port) = member.state().ports.get_mut(name) {
-            port.spec = spec.clone();
-        }
-        self.store.put_port(&member.name(), name, &spec);
-        Ok(())
+        let Some(up) = patch.up else { return Ok(()) };
+        set_up(member, port.number, up).map_err(|fault| rejected(thing, &fault))
     }
 
     /// The ports of a switch, by number.
@@ -162,134 +147,18 @@ impl Node {
     }
 }
 
-impl Node {
-    /// The port as its thread wants to know it.
-    pub(super) async fn wanted(
-        &self,
-        member: &Member,
-        name: &PortName,
-        spec: &PortSpec,
-        config: PortConfig,
-    ) -> Wanted {
-        let number = spec.number.map_or(0, PortNumber::get);
-        let mut door = door(member, number, spec);
-        if let Door::Interface(wanted) = &mut door {
-            wanted.seal_on = self.sealing(spec).await;
-        }
-        Wanted {
-            at: member.at(number),
-            label: label(&member.name(), name),
-            name: name.to_string(),
-            door,
-            config,
-            queues: spec.port_queues(),
-            switch: member.switch.clone(),
-        }
-    }
-}
-
-fn door(member: &Member, number: u32, spec: &PortSpec) -> Door {
-    if let (Some(peer), Some(name)) = (&spec.peer, spec.effective_name()) {
-        let mac = own_mac(member.switch.datapath_id(), number);
-        let end = Peer::new(member.name(), name).to_string();
-        return Door::Vlink { end, peer: peer.to_string(), mac };
-    }
-    let mut wanted = interface_of(spec);
-    if matches!(spec.kind, PortKind::VhostUser | PortKind::Vxlan) {
-        wanted.mac.get_or_insert_with(|| own_mac(member.switch.datapath_id(), number));
-    }
-    Door::Interface(wanted.into())
-}
-
-/// A port's interface as the port crate wants to know it.
-pub fn interface_of(spec: &PortSpec) -> port::PortSpec {
-    let interface = spec.effective_interface().map(|name| name.to_string());
-    // Without one, the port's own name stands for it in messages.
-    let named = || spec.name.as_ref().map(|name| name.to_string());
-    let interface = interface.or_else(named).unwrap_or_default();
-    port::PortSpec {
-        netns: spec.netns.as_deref().map(Into::into),
-        queues: spec.queues.unwrap_or(0),
-        mtu: spec.mtu,
-        mac: spec.mac.as_ref().map(api::Mac::bytes),
-        xdp_mode: xdp_mode(spec.xdp_mode.unwrap_or_default()),
-        take_over: spec.take_over.unwrap_or_default(),
-        host: spec.host.unwrap_or_default(),
-        socket: spec.socket.as_deref().unwrap_or_default().into(),
-        role: if spec.server == Some(true) { port::Role::Server } else { port::Role::Client },
-        tunnel: tunnel(spec),
-        encrypt: spec.encrypt.as_deref().map(Into::into),
-        ..port::PortSpec::new(kind(spec.kind), interface)
-    }
-}
-
-fn tunnel(spec: &PortSpec) -> Option<port::Tunnel> {
-    let local = spec.local.as_ref().map_or_else(Vec::new, |local| local.get().to_vec());
-    let (remote, from) = match spec.remote.as_ref()?.addresses() {
-        Some(addresses) => addresses.split_first().map(|(first, from)| (*first, from))?,
-        // Each frame's own, of the family of this end's addresses if it has any.
-        None if local.first().is_some_and(IpAddr::is_ipv6) => {
-            (Ipv6Addr::UNSPECIFIED.into(), &[][..])
-        }
-        None => (Ipv4Addr::UNSPECIFIED.into(), &[][..]),
-    };
-    let usual = port::Tunnel::new(remote, 0);
-    let dscp = || spec.dscp.as_ref().map_or(usual.dscp, api::Dscp::get);
-    Some(port::Tunnel {
-        from: from.to_vec(),
-        local,
-        vni: spec.key?.vni(),
-        port: spec.udp_port.unwrap_or(usual.port),
-        dscp: match spec.flow_id {
-            Some(FlowId::Dscp) => wire::tunnel::Dscp::Identity,
-            Some(FlowId::Tos) => wire::tunnel::Dscp::WholeByte,
-            Some(FlowId::Underlay) | None => dscp(),
-        },
-        ttl: spec.ttl.unwrap_or(usual.ttl),
-        mss_clamp: spec.mss_clamp.unwrap_or(usual.mss_clamp),
-        checksum: spec.outer_checksum.unwrap_or(usual.checksum),
-        forwarding: match spec.forwarding {
-            Some(Forwarding::Own) => port::Forwarding::Own,
-            Some(Forwarding::Kernel) | None => port::Forwarding::Kernel,
-        },
-        ..usual
-    })
-}
-
-fn kind(kind: PortKind) -> port::PortKind {
-    match kind {
-        PortKind::Tap => port::PortKind::Tap,
-        PortKind::AfXdp => port::PortKind::AfXdp,
-        PortKind::VhostUser => port::PortKind::VhostUser,
-        PortKind::Vxlan => port::PortKind::Vxlan,
-        PortKind::AfPacket | PortKind::Vlink => port::PortKind::AfPacket,
-    }
-}
-
-fn xdp_mode(mode: api::XdpMode) -> port::XdpMode {
-    match mode {
-        api::XdpMode::Auto => port::XdpMode::Auto,
-        api::XdpMode::ZeroCopy => port::XdpMode::ZeroCopy,
-        api::XdpMode::Native => port::XdpMode::Native,
-        api::XdpMode::Generic => port::XdpMode::Generic,
-    }
-}
-
 /// `port guest1 of switch sw0`.
 pub(super) fn label(switch: &str, name: &str) -> String {
     format!("port {name} of switch {switch}")
 }
 
-pub(super) fn checked_name(switch: &str, spec: &PortSpec) -> Result<PortName, Refusal> {
-    let name = spec.effective_name();
-    let shown = label(switch, name.as_deref().unwrap_or("without a name"));
-    let faults = spec.faults();
-    if let Some(first) = faults.first() {
-        let causes: Vec<_> = faults.iter().map(|fault| fault.cause.as_str()).collect();
-        let fault = Fault::new(shown, "check what was asked", causes.join("; "), &*first.remedy);
-        return Err(Refusal::new(Why::Invalid, fault));
-    }
-    Ok(name.expect("a port without a name has a fault"))
+/// Everything wrong with what was asked of a port.
+pub(super) fn misread(thing: &str, faults: &KeyFaults) -> Refusal {
+    let remedy = faults.0.first().map_or("", |first| first.remedy.as_str());
+    Refusal::new(
+        Why::Invalid,
+        Fault::new(thing, "check what was asked", faults.to_string(), remedy),
+    )
 }
 
 /// What controllers and users configured of each port.
@@ -314,11 +183,4 @@ fn set_up(member: &Member, number: u32, up: bool) -> Result<(), openflow::Fault>
 fn rejected(thing: &str, fault: &openflow::Fault) -> Refusal {
     let remedy = "see its state with: suiro port list";
     Refusal::new(Why::Impossible, Fault::new(thing, "set it up or down", fault.to_string(), remedy))
-}
-
-/// A locally administered address, the same for a port at each start.
-fn own_mac(dpid: u64, number: u32) -> [u8; 6] {
-    let [_, _, _, _, _, a, b, c] = dpid.to_be_bytes();
-    let [_, _, d, e] = number.to_be_bytes();
-    [0x02, a, b, c, d, e]
 }

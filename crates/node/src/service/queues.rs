@@ -1,11 +1,11 @@
 //! The queues of ports come, change and go, while the ports carry on.
 
 use super::Node;
-use super::directory::{Member, MemberPort};
+use super::change::PortChange;
 use super::plan::Origin;
-use super::ports::{checked_name, label};
+use super::ports::{label, misread};
 use crate::refusal::{Refusal, Why};
-use api::{Fault, PortName, PortQueueView, PortSpec, QueueLimits, QueueSpec};
+use api::{Fault, PortQueueView, PortSpec, QueueLimits, QueueSpec};
 use datapath::{PortAt, QueueCounters};
 
 impl Node {
@@ -57,44 +57,16 @@ impl Node {
         let changing = self.change.lock().await;
         let member = self.member(switch)?;
         let (name, port) = member.port(key).ok_or_else(|| Refusal::no_port(switch, key))?;
-        let spec = change(&port.spec)?;
-        self.change_queues(&member, (&name, &port), spec).await?;
-        drop(changing);
-        self.saved(&label(switch, &name)).await
-    }
-
-    /// Puts the queues and the rate of `spec` in force on a port that the API made, and keeps them.
-    pub(super) async fn change_queues(
-        &self,
-        member: &Member,
-        (name, port): (&PortName, &MemberPort),
-        spec: PortSpec,
-    ) -> Result<(), Refusal> {
+        let thing = label(switch, &name);
         if port.origin == Origin::File {
-            return Err(Refusal::declared(label(&member.name(), name), "change its queues"));
+            return Err(Refusal::declared(thing, "change its queues"));
         }
-        self.requeue(member, (name, port), spec.clone()).await?;
-        self.store.put_port(&member.name(), name, &spec);
-        Ok(())
-    }
-
-    /// Puts the queues and the rate of `spec` in force on a port, if they are others.
-    pub(super) async fn requeue(
-        &self,
-        member: &Member,
-        (name, port): (&PortName, &MemberPort),
-        spec: PortSpec,
-    ) -> Result<(), Refusal> {
-        checked_name(&member.name(), &spec)?;
-        let queues = spec.port_queues();
-        if queues != port.spec.port_queues() {
-            let set = self.ports.set_queues(member.at(port.number), queues).await;
-            set.map_err(|fault| Refusal::new(Why::Impossible, fault))?;
-        }
-        if let Some(port) = member.state().ports.get_mut(name) {
-            port.spec = spec;
-        }
-        Ok(())
+        let to = PortSpec::read(change(&port.spec)?.keys());
+        let to = to.map_err(|faults| misread(&thing, &faults))?;
+        let changes = PortChange::of(&port.spec, to);
+        self.change_port(&member, (&name, &port), &changes).await?;
+        drop(changing);
+        self.saved(&thing).await
     }
 
     pub(super) fn view_port_queues(&self, at: PortAt, spec: &PortSpec) -> Vec<PortQueueView> {

@@ -1,6 +1,7 @@
 //! The configuration file changed: what it declares now replaces what it declared before. What the API and controllers made stays.
 
 use super::Node;
+use super::change::PortChange;
 use super::directory::{Member, MemberPort};
 use super::plan::Origin;
 use super::ports::label;
@@ -64,7 +65,7 @@ impl Node {
     async fn rekey(&self) {
         for member in self.directory.all() {
             let ports = member.state().ports.clone();
-            for port in ports.values().filter(|port| port.spec.encrypt.is_some()) {
+            for port in ports.values().filter(|port| is_encrypted(&port.spec)) {
                 if let Err(fault) = self.ports.reload(member.at(port.number)).await {
                     let remedy = &fault.remedy;
                     tracing::error!(remedy, "{}: {}: {}", fault.thing, fault.step, fault.cause);
@@ -105,11 +106,8 @@ impl Node {
     }
 
     async fn reload_ports(&self, member: &Arc<Member>, declared: &SwitchConfig) {
-        let wanted_now: BTreeMap<PortName, &PortSpec> = declared
-            .ports
-            .iter()
-            .filter_map(|port| Some((port.value.effective_name()?, &port.value)))
-            .collect();
+        let wanted_now: BTreeMap<PortName, &PortSpec> =
+            declared.ports.iter().map(|port| (port.value.name.clone(), &port.value)).collect();
         let had: Vec<_> = member
             .state()
             .ports
@@ -118,11 +116,14 @@ impl Node {
             .filter(|(_, port)| port.origin == Origin::File)
             .collect();
         for (name, port) in &had {
-            if !wanted_now.get(name).is_some_and(|spec| is_same_port(port, spec)) {
-                tracing::info!(
-                    "port {name} of switch {}: no longer declared as it was",
-                    declared.spec.name
-                );
+            let declared = wanted_now.get(name);
+            let carries_on = match declared {
+                Some(spec) => self.carry_on(member, (name, port), spec).await,
+                None => false,
+            };
+            if !carries_on {
+                let thing = label(&member.name(), name);
+                tracing::info!("{thing}: no longer declared as it was");
                 if let Err(fault) = self.ports.remove(member.at(port.number), Keep::Nothing).await {
                     tracing::warn!("{fault}");
                 }
@@ -143,20 +144,33 @@ impl Node {
         }
     }
 
+    /// Whether a port of the file goes on as it is declared now, with what changed in force. One that the host refuses so is made anew.
+    async fn carry_on(
+        &self,
+        member: &Arc<Member>,
+        (name, port): (&PortName, &MemberPort),
+        declared: &PortSpec,
+    ) -> bool {
+        // The node decided an ordinary number that the file leaves open.
+        let number = declared.number.or(port.spec.number.filter(PortNumber::is_ordinary));
+        let to = PortSpec { number, ..declared.clone() };
+        if !port.spec.can_become(&to) {
+            return false;
+        }
+        let changes = PortChange::of(&port.spec, to);
+        let changed = self.change_port(member, (name, port), &changes).await;
+        changed.inspect_err(|refusal| tracing::warn!("{refusal}; made anew")).is_ok()
+    }
+
     async fn reload_port(
         &self,
         member: &Arc<Member>,
         name: &PortName,
         spec: &PortSpec,
     ) -> Result<(), Refusal> {
-        let kept = member.state().ports.get(name).cloned();
-        if let Some(port) = kept.filter(|port| port.origin == Origin::File) {
-            if spec.seal_core != port.spec.seal_core {
-                self.reseal(member, (name, &port), spec).await?;
-            }
-            let (rate, queue, seal_core) = (spec.rate, spec.queue.clone(), spec.seal_core);
-            let spec = PortSpec { rate, queue, seal_core, ..port.spec.clone() };
-            return self.requeue(member, (name, &port), spec).await;
+        let kept = member.state().ports.get(name).map(|port| port.origin);
+        if kept == Some(Origin::File) {
+            return Ok(());
         }
         let taken = self.taken();
         taken.check_port(&member.name(), name, spec)?;
@@ -189,9 +203,6 @@ fn is_same_switch(member: &Member, declared: &SwitchConfig) -> bool {
         == (&declared.spec.name, &declared.spec.dpid, declared.spec.miss_send_len)
 }
 
-/// Nothing can change on an open port but what the node itself decided, its ordinary number, its queues, and where it seals.
-fn is_same_port(port: &MemberPort, declared: &PortSpec) -> bool {
-    let number = declared.number.or(port.spec.number.filter(PortNumber::is_ordinary));
-    let (rate, queue, seal_core) = (port.spec.rate, port.spec.queue.clone(), port.spec.seal_core);
-    port.spec == PortSpec { number, rate, queue, seal_core, ..declared.clone() }
+fn is_encrypted(spec: &PortSpec) -> bool {
+    spec.tunnel().is_some_and(|tunnel| tunnel.encrypt.is_some())
 }

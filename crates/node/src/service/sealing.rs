@@ -1,19 +1,16 @@
 //! Where encrypted tunnels seal.
 
 use super::Node;
-use super::directory::{Member, MemberPort};
-use super::plan::Origin;
-use super::ports::{checked_name, label};
 use crate::refusal::{Refusal, Why};
-use api::{Fault, PortName, PortSpec, SealCore};
+use api::{Fault, PortSpec, SealCore};
 use place::{CoreTable, Role, sealing_core};
 use port::SealOn;
 
 impl Node {
     /// Where a port shall seal, as its specification says it and the host's cores are now.
     pub(super) async fn sealing(&self, spec: &PortSpec) -> SealOn {
-        match spec.seal_core {
-            _ if spec.encrypt.is_none() => SealOn::default(),
+        let encrypted = spec.tunnel().filter(|tunnel| tunnel.encrypt.is_some());
+        match encrypted.and_then(|tunnel| tunnel.seal_core) {
             None => SealOn::default(),
             Some(SealCore::WithForwarding) => SealOn { core: None, why: "asked for".into() },
             Some(SealCore::Core(core)) => {
@@ -46,41 +43,9 @@ impl Node {
         sealing_core(&table).map(|core| core.0.into()).map_err(|error| error.to_string())
     }
 
-    /// Has a port that the API made seal where `spec` says, and keeps that.
-    pub(super) async fn change_sealing(
-        &self,
-        member: &Member,
-        (name, port): (&PortName, &MemberPort),
-        spec: &PortSpec,
-    ) -> Result<(), Refusal> {
-        let thing = label(&member.name(), name);
-        if port.origin == Origin::File {
-            return Err(Refusal::declared(thing, "change where it seals"));
-        }
-        checked_name(&member.name(), spec)?;
-        self.check_sealing(&thing, spec.seal_core)?;
-        self.reseal(member, (name, port), spec).await?;
-        self.store.put_port(&member.name(), name, spec);
-        Ok(())
-    }
-
-    /// Has a port seal where `spec` says.
-    pub(super) async fn reseal(
-        &self,
-        member: &Member,
-        (name, port): (&PortName, &MemberPort),
-        spec: &PortSpec,
-    ) -> Result<(), Refusal> {
-        let set = self.ports.set_sealing(member.at(port.number), self.sealing(spec).await).await;
-        set.map_err(|fault| Refusal::new(Why::Impossible, fault))?;
-        if let Some(port) = member.state().ports.get_mut(name) {
-            port.spec.seal_core = spec.seal_core;
-        }
-        Ok(())
-    }
-
     /// Refuses a core that this node has not.
-    pub(super) fn check_sealing(&self, thing: &str, core: Option<SealCore>) -> Result<(), Refusal> {
+    pub(super) fn check_sealing(&self, thing: &str, spec: &PortSpec) -> Result<(), Refusal> {
+        let core = spec.tunnel().and_then(|tunnel| tunnel.seal_core);
         let Some(SealCore::Core(core)) = core else { return Ok(()) };
         let cores = self.facts.cores();
         if cores.contains(&core.into()) {

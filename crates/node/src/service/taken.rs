@@ -44,10 +44,10 @@ impl Taken {
         if let Some(number) = spec.number {
             self.numbers.insert((switch.clone(), number), holder.clone());
         }
-        if let Some(interface) = spec.effective_interface() {
-            self.interfaces.insert((spec.netns.clone(), interface), holder.clone());
+        if let Some(interface) = spec.interface() {
+            self.interfaces.insert((spec.netns().cloned(), interface), holder.clone());
         }
-        self.sockets.extend(spec.socket.clone().map(|socket| (socket, holder)));
+        self.sockets.extend(spec.socket().cloned().map(|socket| (socket, holder)));
     }
 
     /// Whether a switch contradicts what is there.
@@ -103,9 +103,9 @@ impl Taken {
                 },
             )
         });
-        let interface = spec.effective_interface().and_then(|interface| {
+        let interface = spec.interface().and_then(|interface| {
             let what = format!("interface {interface}");
-            let key = (spec.netns.clone(), interface);
+            let key = (spec.netns().cloned(), interface);
             clash(
                 &self.interfaces,
                 &key,
@@ -113,7 +113,7 @@ impl Taken {
                 "an interface can be one port only: remove that one first",
             )
         });
-        let socket = spec.socket.as_ref().and_then(|socket| {
+        let socket = spec.socket().and_then(|socket| {
             let what = || format!("socket {socket}");
             clash(&self.sockets, socket, what, "a socket is one guest's: choose another path")
         });

@@ -54,8 +54,7 @@ fn cookies(kept: &Kept, switch: &str) -> Vec<u64> {
 fn everything_put_comes_back_in_an_order_that_can_be_added() {
     let home = tempfile::tempdir().unwrap();
     let spec = SwitchSpec::named(sw("sw0"));
-    let mut port = PortSpec::of(api::PortKind::Tap);
-    port.name = Some("p1".parse().unwrap());
+    let port = PortSpec::new("p1".parse().unwrap(), api::Kind::Tap(api::Tap::default()));
     let group = GroupDesc { kind: GroupType::All, id: GroupId(3), buckets: vec![] };
     let meter = MeterConfig { flags: MeterFlags::BURST, id: MeterId(4), bands: vec![] };
     let changes = [

@@ -8,7 +8,6 @@ use crate::bypass::{Claims, Outlet};
 use crate::control::{Keep, PortControl};
 use crate::error::ControlError;
 use crate::facts::PortFacts;
-use crate::spec::SealOn;
 use crate::spec::{PortSpec, Tunnel};
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
@@ -172,11 +171,15 @@ impl PortControl for VxlanControl {
         self.sealed.as_ref().map_or(Ok(()), Sealed::reload)
     }
 
-    fn set_sealing(&self, on: SealOn) -> Result<(), ControlError> {
-        let Some(sealed) = &self.sealed else { return Ok(()) };
-        sealed
-            .seal_on(on)
-            .map_err(|source| ControlError::io(&self.name, "start the thread that seals", source))
+    fn change(&self, key: &str, to: &PortSpec) -> Result<(), ControlError> {
+        match (key, &self.sealed) {
+            ("seal_core", Some(sealed)) => sealed.seal_on(to.seal_on.clone()).map_err(|source| {
+                ControlError::io(&self.name, "start the thread that seals", source)
+            }),
+            // Nothing is sealed on a tunnel that is not encrypted.
+            ("seal_core", None) => Ok(()),
+            _ => Err(ControlError::Fixed { interface: self.name.clone(), key: key.into() }),
+        }
     }
 
     fn set_admin(&self, up: bool) -> Result<(), ControlError> {

@@ -1,7 +1,7 @@
 //! Sealing on a core of its own: who sealed what, in which order, and what happens when there is too much or the choice changes.
 
 use super::{Hosts, facts, received, send, sent, udp};
-use port::{Body, Drops, OpenPort, Opener, SealOn, TxFrame};
+use port::{Body, Drops, OpenPort, Opener, PortControl, PortKind, PortSpec, SealOn, TxFrame};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Release};
 use std::thread;
@@ -10,6 +10,12 @@ use wire::{DropReason, Offload};
 
 fn on(core: usize) -> SealOn {
     SealOn { core: Some(core), why: "asked for".into() }
+}
+
+/// Has a tunnel's packets sealed there from now on.
+fn seal(control: &dyn PortControl, seal_on: SealOn) {
+    let to = PortSpec { seal_on, ..PortSpec::new(PortKind::Vxlan, "tun0") };
+    control.change("seal_core", &to).expect("a thread");
 }
 
 /// Packets that the port's stage sealed, and all that were sealed.
@@ -28,7 +34,7 @@ fn packets_are_sealed_by_who_was_told_and_in_order_while_that_changes() {
     // One flow: its frames tell their number by their length.
     for (at, core) in [None, Some(0), Some(1), None, Some(1), None].into_iter().enumerate() {
         let seal_on = core.map_or_else(SealOn::default, on);
-        near.control.set_sealing(seal_on.clone()).expect("a thread");
+        seal(&*near.control, seal_on.clone());
         assert_eq!(near.control.security().expect("encrypted").sealing().on, seal_on);
         for number in 0..100 {
             let frame = udp(1, 100 * at + number);
@@ -45,7 +51,7 @@ fn a_frame_that_is_too_long_is_refused_where_its_sender_is_told() {
     let Some(hosts) = Hosts::new("sealbig") else { return };
     hosts.keys(&[(1, "")]);
     let (mut near, mut far) = (hosts.end("s"), hosts.end("b"));
-    near.control.set_sealing(on(1)).expect("a thread");
+    seal(&*near.control, on(1));
     let (fits, longer) = (udp(1, 1408 - 28), udp(1, 1408 - 27));
     sent(&mut near, &fits);
     assert_eq!(received(&mut far, 1).0, [&fits[..]], "it does not wait for its core any more");
@@ -101,7 +107,7 @@ fn a_flow_that_moves_between_workers_stays_in_order_while_sealing_moves_between_
                     if own % 16 == 0 {
                         let choice =
                             [SealOn::default(), on(0), on(1)][own as usize / 16 % 3].clone();
-                        control.lock().expect("no panic").set_sealing(choice).expect("a thread");
+                        seal(&**control.lock().expect("no panic"), choice);
                     }
                 }
             });

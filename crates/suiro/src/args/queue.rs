@@ -8,7 +8,8 @@ use clap::Subcommand;
 pub enum QueueCommand {
     /// Give a port a queue, or a queue that it has other rates; a rate that is not named is taken away
     #[command(
-        visible_aliases = ["mod", "set"],
+        visible_alias = "mod",
+        alias = "set",
         after_help = "\
 Rates are bit/s: 64000, 64k, 100M, 2.5G. A --min-rate is a part of the port's own rate.
 
@@ -33,6 +34,7 @@ Examples:
         max_rate: Option<Rate>,
     },
     /// List the queues of a port, a switch, or all
+    #[command(visible_aliases = ["ls", "dump"])]
     List {
         /// The switch
         switch: Option<SwitchName>,

@@ -16,7 +16,8 @@ Examples:
     Add(RuleTexts),
     /// List flows as `ovs-ofctl dump-flows` prints them, with live counters
     #[command(
-        visible_alias = "show",
+        visible_aliases = ["ls", "dump"],
+        alias = "show",
         after_help = "\
 A filter is match, table, cookie=VALUE/MASK, out_port or out_group; other words are refused.
 
@@ -87,7 +88,8 @@ Examples:
     Add(RuleTexts),
     /// List them, one a line, as they can be added again
     #[command(
-        visible_alias = "show",
+        visible_aliases = ["ls", "dump"],
+        alias = "show",
         after_help = "Examples:\n  suiro group list sw0\n  suiro group list sw0 --stats      with a line of counters for each"
     )]
     List {

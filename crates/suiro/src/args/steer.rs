@@ -51,6 +51,7 @@ policy are kept for the next attach.")]
         all: bool,
     },
     /// List what is steered: where, frames, units, moves
+    #[command(visible_aliases = ["ls", "dump"])]
     List,
     /// Add, show and delete rules: which flows go to which core
     #[command(subcommand)]
@@ -74,7 +75,7 @@ DRIVER, PACKET, VHOST and GUEST are the share of the core's time that each stage
     #[command(after_help = "\
 Example:
   suiro steer cores
-  suiro steer policy set --cores 2,3     only these take flows")]
+  suiro steer policy mod --cores 2,3     only these take flows")]
     Cores,
     /// Show or change how cores are chosen
     #[command(subcommand)]
@@ -120,8 +121,10 @@ Examples:
     Add(SteerRuleTexts),
     /// Show rules with their counters and the core they are on now
     #[command(
-        visible_aliases = ["list", "show"],
-        after_help = "Examples:\n  suiro steer flow dump\n  suiro steer flow dump 'ip,nw_dst=10.0.0.0/8' --on eth0"
+        name = "list",
+        visible_aliases = ["ls", "dump"],
+        alias = "show",
+        after_help = "Examples:\n  suiro steer flow list\n  suiro steer flow list 'ip,nw_dst=10.0.0.0/8' --on eth0"
     )]
     Dump {
         /// Only rules at least as specific as this match
@@ -190,6 +193,7 @@ pub struct SteerRuleTexts {
 #[derive(Subcommand)]
 pub enum VmCommand {
     /// List machines: those that were found (QEMU, libvirt) and those that were declared
+    #[command(visible_aliases = ["ls", "dump"])]
     List,
     /// Declare a machine, or another id, tenant or addresses for one that was found
     #[command(after_help = "\
@@ -230,18 +234,22 @@ pub enum PolicyCommand {
     /// Show it
     Show,
     /// Change it; what is not named stays
-    #[command(after_help = "\
+    #[command(
+        name = "mod",
+        alias = "set",
+        after_help = "\
 Policies:
   vse     the least loaded core that has no machine pinned to it and is not above the threshold; none: the core
           that the frame arrived on
   hash    what RSS and RPS do: by hash over the allowed cores
 
 Examples:
-  suiro steer policy set vse --threshold 40
-  suiro steer policy set hash --cores 0-3
-  suiro steer policy set --moves off            flows stay where they were first placed
-  suiro steer policy set --cores all
-  suiro steer policy set --reserved 3           core 3 takes priority flows only")]
+  suiro steer policy mod vse --threshold 40
+  suiro steer policy mod hash --cores 0-3
+  suiro steer policy mod --moves off            flows stay where they were first placed
+  suiro steer policy mod --cores all
+  suiro steer policy mod --reserved 3           core 3 takes priority flows only"
+    )]
     Set {
         /// Who chooses
         #[arg(value_enum)]

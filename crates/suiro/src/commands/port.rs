@@ -2,12 +2,11 @@
 
 use super::switch::drops;
 use super::{Context, out};
-use crate::args::{PortAdd, PortCommand};
+use crate::args::{PortCommand, PortMod};
 use crate::failure::Failure;
 use crate::table::{Table, dash};
 use api::{
-    Fault, FlowId, Forwarding, ForwardingView, Method, PortKind, PortNumber, PortPatch, PortSpec,
-    PortView, SaView, SealingView, XdpMode, quoted,
+    Fault, ForwardingView, Method, PortNumber, PortPatch, PortView, SaView, SealingView, quoted,
 };
 
 /// Does what the command says.
@@ -15,7 +14,9 @@ pub fn run(context: &Context, command: PortCommand) -> Result<(), Failure> {
     match command {
         PortCommand::Add(args) => {
             let path = format!("/v1/switches/{}/ports", args.switch);
-            let view: PortView = context.client.send(Method::POST, &path, &spec(args)?)?;
+            let mut keys = args.keys.0;
+            keys.insert("name".into(), args.name.to_string().into());
+            let view: PortView = context.client.send(Method::POST, &path, &keys)?;
             context.print(&view, made)
         }
         PortCommand::List { switch } => {
@@ -30,12 +31,10 @@ pub fn run(context: &Context, command: PortCommand) -> Result<(), Failure> {
             let view: PortView = context.client.get(&path(&switch, &port))?;
             context.print(&view, show)
         }
-        PortCommand::Mod { switch, port, mtu, rate, rekey, seal_core, up, down } => {
-            let up = (up || down).then_some(up);
-            let patch = PortPatch { mtu, up, rate, rekey: rekey.then_some(true), seal_core };
+        PortCommand::Mod(PortMod { switch, port, keys, rekey, up, down }) => {
+            let patch = PortPatch { up: (up || down).then_some(up), rekey, keys: keys.0 };
             if patch == PortPatch::default() {
-                let remedy =
-                    "name what to change: --mtu, --rate, --rekey, --seal-core, --up or --down";
+                let remedy = "name what to change: suiro port mod --help lists it";
                 return Err(Failure::Usage(Fault::new(
                     format!("port {port}"),
                     "change it",
@@ -62,48 +61,6 @@ pub fn run(context: &Context, command: PortCommand) -> Result<(), Failure> {
 
 pub(super) fn path(switch: &str, port: &str) -> String {
     format!("/v1/switches/{switch}/ports/{}", quoted(port))
-}
-
-/// The words were checked by the parser; which keys belong to which kind is the node's to say.
-fn spec(args: PortAdd) -> Result<PortSpec, Failure> {
-    let unknown = || {
-        Failure::Usage(Fault::new(
-            "port",
-            "read its type",
-            "unknown type",
-            "see suiro port add --help",
-        ))
-    };
-    let kind = PortKind::of(&args.kind).ok_or_else(unknown)?;
-    Ok(PortSpec {
-        name: Some(args.name),
-        interface: args.interface,
-        netns: args.netns,
-        number: args.number,
-        mtu: args.mtu,
-        mac: args.mac,
-        queues: args.queues,
-        xdp_mode: args.xdp_mode.as_deref().and_then(XdpMode::of),
-        take_over: args.take_over.then_some(true),
-        host: args.host.then_some(true),
-        peer: args.peer,
-        socket: args.socket,
-        server: args.server.then_some(true),
-        remote: args.remote,
-        local: args.local,
-        key: args.key,
-        flow_id: args.flow_id.as_deref().and_then(FlowId::of),
-        udp_port: args.udp_port,
-        dscp: args.dscp,
-        ttl: args.ttl,
-        mss_clamp: args.mss_clamp.then_some(true),
-        outer_checksum: args.outer_checksum.map(|word| word == "on"),
-        forwarding: args.forwarding.as_deref().and_then(Forwarding::of),
-        encrypt: args.encrypt,
-        seal_core: args.seal_core,
-        rate: args.rate,
-        ..PortSpec::of(kind)
-    })
 }
 
 fn made(view: &PortView) -> String {

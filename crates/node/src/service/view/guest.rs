@@ -1,6 +1,6 @@
 //! The guest of a vhost-user port as it is shown.
 
-use api::{GuestErrorView, GuestView, MemoryView, PortSpec, RingView};
+use api::{GuestErrorView, GuestView, MemoryView, RingView, VhostUser};
 use std::collections::HashMap;
 use vhost::{
     Attachment, Connection, Features, LastTrouble, Look, Reach, RegionFacts, Report, RingReport,
@@ -9,10 +9,10 @@ use vhost::{
 
 /// What is known of a port that is open, whose link the switch was told is up or not; `cores` says who serves which receive queue.
 pub(in crate::service) fn view_guest(
-    spec: &PortSpec,
+    spec: &VhostUser,
     (attachment, link_up): (&Attachment, bool),
     cores: &HashMap<usize, usize>,
-) -> Option<GuestView> {
+) -> GuestView {
     let Look { connection, trouble, report, slots } = attachment.look();
     let Report { features, protocol, memory, rings } = report;
     let waits_for = match &connection {
@@ -30,9 +30,9 @@ pub(in crate::service) fn view_guest(
         (Some(_), true) => "ready",
     };
     let slots = slots.into_iter().enumerate();
-    Some(GuestView {
-        socket: spec.socket.clone()?,
-        server: spec.server == Some(true),
+    GuestView {
+        socket: spec.socket.clone(),
+        server: spec.is_server(),
         state: state.into(),
         waits_for,
         connected_s,
@@ -44,7 +44,7 @@ pub(in crate::service) fn view_guest(
         rings: slots
             .map(|(index, slot)| view_ring(index, &slot, rings.get(index), cores))
             .collect(),
-    })
+    }
 }
 
 fn view_trouble(LastTrouble { cause, remedy, count }: LastTrouble) -> GuestErrorView {

@@ -5,7 +5,7 @@ use super::{origin_word, view_drops};
 use crate::service::Node;
 use crate::service::directory::{Member, MemberPort};
 use api::{
-    ForwardingView, Mac, PortCountersView, PortName, PortView, QueueView, SaView, SealingView,
+    ForwardingView, Kind, Mac, PortCountersView, PortName, PortView, QueueView, SaView, SealingView,
 };
 use datapath::PortCounters;
 use openflow::PortConfig;
@@ -27,16 +27,20 @@ impl Node {
         let queues = self.datapath.assignments(at).unwrap_or_default();
         let cores = queues.iter().map(|found| (found.queue, found.core)).collect();
         let guest = self.ports.guest(at);
+        let spec = match &port.spec.kind {
+            Kind::VhostUser(spec) => Some(spec),
+            _ => None,
+        };
         let security = self.ports.security(at);
         let sas = security.as_ref().map(|security| security.facts()).unwrap_or_default();
         PortView {
             switch: member.name(),
             name: name.clone(),
             number: port.number,
-            kind: port.spec.kind,
-            interface: port.spec.effective_interface(),
-            netns: port.spec.netns.clone(),
-            peer: port.spec.peer.clone(),
+            kind: port.spec.kind.kind(),
+            interface: port.spec.interface(),
+            netns: port.spec.netns().cloned(),
+            peer: port.spec.peer().cloned(),
             mac: Mac::new(facts.mac),
             mtu: facts.mtu,
             admin_up: !config.contains(PortConfig::PORT_DOWN),
@@ -53,7 +57,9 @@ impl Node {
             rate: port.spec.rate,
             queue: self.view_port_queues(at, &port.spec),
             counters: view_counters(&self.datapath.port_counters(at).unwrap_or_default()),
-            guest: guest.and_then(|guest| view_guest(&port.spec, (&guest, facts.carrier), &cores)),
+            guest: guest
+                .zip(spec)
+                .map(|(guest, spec)| view_guest(spec, (&guest, facts.carrier), &cores)),
             sas: sas.into_iter().map(view_sa).collect(),
             sealing: security.map(|security| view_sealing(security.sealing())),
             forwarding: self.ports.outlet(at).map(|outlet| view_forwarding(outlet.facts())),
