@@ -1,12 +1,12 @@
 //! How a connection comes about: by calling the front-end's socket, or by waiting for it on ours.
 
 use super::attachment::Attachment;
+use super::listening::Listening;
 use super::trouble::Trouble;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -25,9 +25,6 @@ pub enum Role {
 /// ports without a guest cost a thousand system calls a second.
 const PAUSES: std::ops::RangeInclusive<Duration> =
     Duration::from_millis(50)..=Duration::from_secs(1);
-
-/// Ours and our group's: whoever may open the socket can have the guest's traffic.
-const MODE: u32 = 0o660;
 
 /// A port's end of its socket.
 pub(super) struct Door {
@@ -118,7 +115,7 @@ fn call(path: &Path) -> Result<UnixStream, String> {
 }
 
 /// Never waits: a front-end that listens but does not accept makes us come again.
-fn connect(path: &Path) -> io::Result<UnixStream> {
+pub(super) fn connect(path: &Path) -> io::Result<UnixStream> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
     rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
@@ -141,62 +138,5 @@ fn accept(socket: &UnixListener, attachment: &Attachment) -> Result<Option<UnixS
             Ok(None)
         }
         Err(error) => Err(Trouble::system("accept a connection")(error).chain()),
-    }
-}
-
-/// Our own socket, and its file as long as it is ours.
-struct Listening {
-    socket: UnixListener,
-    path: PathBuf,
-    /// Device and inode of the file: another one of that name is another's.
-    identity: (u64, u64),
-}
-
-impl Listening {
-    fn open(path: &Path) -> Result<Self, String> {
-        let shown = path.display();
-        remove_stale(path)?;
-        let open = || {
-            let socket = UnixListener::bind(path)?;
-            std::fs::set_permissions(path, PermissionsExt::from_mode(MODE))?;
-            socket.set_nonblocking(true)?;
-            let file = std::fs::metadata(path)?;
-            Ok(Self { socket, path: path.into(), identity: (file.dev(), file.ino()) })
-        };
-        open().map_err(|error: io::Error| match error.kind() {
-            ErrorKind::NotFound => format!("the directory of {shown} does not exist: create it"),
-            ErrorKind::PermissionDenied => {
-                format!("{shown} may not be made: choose a directory that user root may write to")
-            }
-            _ => format!("{shown} cannot be listened on: {error}"),
-        })
-    }
-}
-
-impl Drop for Listening {
-    fn drop(&mut self) {
-        let is_ours = |file: std::fs::Metadata| (file.dev(), file.ino()) == self.identity;
-        if std::fs::symlink_metadata(&self.path).is_ok_and(is_ours) {
-            // Gone already: as wanted.
-            let _ = std::fs::remove_file(&self.path);
-        }
-    }
-}
-
-/// Removes a socket that no one listens on any more: a process that was killed left it.
-fn remove_stale(path: &Path) -> Result<(), String> {
-    let shown = path.display();
-    let Ok(file) = std::fs::symlink_metadata(path) else { return Ok(()) };
-    if !file.file_type().is_socket() {
-        return Err(format!("{shown} is there and no socket: remove it, or choose another path"));
-    }
-    match connect(path) {
-        Err(error) if error.kind() == ErrorKind::ConnectionRefused => std::fs::remove_file(path)
-            .map_err(|error| {
-                format!("{shown} was left by a process that ended and cannot be removed: {error}")
-            }),
-        _ => Err(format!(
-            "another program listens on {shown} (`ss -xlp` names it): end it, or choose another path"
-        )),
     }
 }

@@ -24,6 +24,7 @@ mod conversation;
 mod device;
 mod door;
 mod inbox;
+mod listening;
 mod own;
 mod requests;
 mod ring_setup;
