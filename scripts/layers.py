@@ -48,12 +48,11 @@ CIRCLES = {
     "api": [2], "openflow": [14], "place": [2], "port": [3], "suiro": [2],
     "vhost": [8], "xdp": [2],
 }
-# Statics that can change. `vhost`: a signal handler has nothing else, and a processor is looked at once; `node`: nor has a panic hook.
+# Statics that can change. `vhost`: a signal handler has nothing else, and a processor is looked at once.
 STATICS = {
     "acceptance": {"binary.rs: SUIRO", "place.rs: NEXT"},
     "datapath": {"clock.rs: NEAR"},
     "flow": {"pipeline.rs: SERIALS"},
-    "node": {"store/database.rs: GUARDED"},
     "vhost": {
         "sys/guard.rs: HITS", "sys/guard.rs: INSTALLED", "sys/guard.rs: PREVIOUS", "sys/guard.rs: USED", "sys/processor.rs: HERE",
     },
