@@ -26,8 +26,10 @@ pub struct CacheView {
     pub hits: u64,
     /// Nothing was kept of them.
     pub absent: u64,
-    /// What was kept was older than the tables.
+    /// What was kept may be otherwise since the tables changed.
     pub stale: u64,
+    /// Not packets: changes of tables that were compared with them, to keep what they do not concern.
+    pub compared: u64,
     /// Searched for at once, since the cache did not pay.
     pub passed_by: u64,
 }

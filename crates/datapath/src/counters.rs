@@ -144,6 +144,7 @@ pub(crate) struct CacheBlock {
     hits: Count,
     absent: Count,
     stale: Count,
+    compared: Count,
     passed_by: Count,
 }
 
@@ -155,6 +156,7 @@ impl CacheBlock {
             self.hits.add(counts.hits);
             self.absent.add(counts.absent);
             self.stale.add(counts.stale);
+            self.compared.add(counts.compared);
             self.passed_by.add(counts.passed_by);
         }
     }
@@ -164,6 +166,7 @@ impl CacheBlock {
             hits: self.hits.get(),
             absent: self.absent.get(),
             stale: self.stale.get(),
+            compared: self.compared.get(),
             passed_by: self.passed_by.get(),
         }
     }

@@ -4,8 +4,9 @@
 //! hits and how its way ends. A pipeline that looks at addresses of stations only thus shares a line among all their
 //! connections.
 //!
-//! **Validity.** A line holds for one epoch of one switch's tables; any change of them is a new epoch, which no other tables ever had, so old lines
-//! are simply no longer found, also those of a switch that has gone and whose number another has now. What becomes of all packets of a port ([`ways`]) holds for one snapshot. Counting is not the cache's business: a hit counts on the entries' own records as a
+//! **Validity.** A line holds while the tables that were searched for it find the same for its key ([`validity`]), and while the tables of its
+//! switch look at the same bits of keys. What becomes of all packets of a port ([`ways`], [`models`]) holds while table 0, the ports and the
+//! settings are as they were. Counting is not the cache's business: a hit counts on the entries' own records as a
 //! search does, so statistics are exact and never late.
 //!
 //! **Isolation.** The hash is keyed with a secret of the worker. A switch may hold at most its *quota* of lines, an even
@@ -18,13 +19,14 @@ mod lines;
 mod models;
 mod policy;
 mod trace;
+mod validity;
 mod ways;
 
 pub(crate) use attempts::Attempts;
 pub use counts::CacheCounts;
 pub(crate) use models::{Model, Models};
 pub(crate) use trace::{End, STEPS, Trace, Traces};
-pub(crate) use ways::{Known, Ways};
+pub(crate) use ways::{Known, Place, Ways};
 
 use crate::limits::LANES;
 use crate::snapshot::Snapshot;
@@ -86,20 +88,28 @@ impl Cache {
         union.pack_rows(keys, &mut self.rows);
         self.secret.hash_rows(&self.rows[..union.words()], keys.len(), &mut self.hashes);
         let mut hits = 0_u32;
-        for lane in 0..keys.len() {
-            let found = self.lines.find(
-                self.owner(snapshot),
-                self.hashes[lane],
-                &self.packed(union.words(), lane),
-            );
-            match found {
-                Found::Hit(trace) => {
-                    traces.set(lane, trace);
-                    hits |= 1 << lane;
+        for (lane, key) in keys.iter().enumerate() {
+            let (owner, packed) = (owner(snapshot), self.packed(union.words(), lane));
+            let judge = |trace: &Trace, made| validity::judge(snapshot, key, trace, made);
+            let found = self.lines.find(owner, self.hashes[lane], &packed, snapshot.serial, judge);
+            let trace = match found {
+                Found::Hit(trace) => trace,
+                Found::Renewed(trace, compared) => {
+                    self.counts.compared += u64::from(compared);
+                    trace
                 }
-                Found::Stale => self.counts.stale += 1,
-                Found::Absent => self.counts.absent += 1,
-            }
+                Found::Stale(compared) => {
+                    self.counts.compared += u64::from(compared);
+                    self.counts.stale += 1;
+                    continue;
+                }
+                Found::Absent => {
+                    self.counts.absent += 1;
+                    continue;
+                }
+            };
+            traces.set(lane, trace);
+            hits |= 1 << lane;
         }
         self.counts.hits += u64::from(hits.count_ones());
         self.policy(snapshot).looked_up(keys.len(), hits.count_ones());
@@ -120,17 +130,9 @@ impl Cache {
         self.policy(snapshot).traced(missed.count_ones(), probes);
         for lane in (0..count).filter(|lane| missed & 1 << lane != 0) {
             let trace = traces.of(lane);
-            self.lines.insert(
-                self.owner(snapshot),
-                self.hashes[lane],
-                &self.packed(words, lane),
-                trace,
-            );
+            let (owner, packed) = (owner(snapshot), self.packed(words, lane));
+            self.lines.insert(owner, self.hashes[lane], &packed, (trace, snapshot.serial));
         }
-    }
-
-    fn owner(&self, snapshot: &Snapshot) -> lines::Owner {
-        lines::Owner { switch: snapshot.switch, epoch: snapshot.epoch }
     }
 
     fn packed(&self, words: usize, lane: usize) -> lines::Packed {
@@ -146,4 +148,10 @@ impl Cache {
         }
         &mut self.policies[at]
     }
+}
+
+/// Whose lines this snapshot finds. How far a trace goes depends on the settings, too.
+fn owner(snapshot: &Snapshot) -> lines::Owner {
+    let versions = &snapshot.versions;
+    lines::Owner { switch: snapshot.switch, layout: versions.layout.max(versions.settings) }
 }

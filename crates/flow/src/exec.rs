@@ -25,8 +25,11 @@ mod straight;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use hash::flow_hash;
+pub(crate) use edit::edit;
+pub(crate) use hash::{HASHED, flow_hash};
+pub(crate) use leave::Leaves;
 pub(crate) use leaving::Leaving;
+pub(crate) use normal::{is_group_address, is_reserved_address};
 pub(crate) use packet_out::{Tables, packet_out};
 pub(crate) use straight::{Straight, leave};
 
@@ -48,6 +51,9 @@ pub(crate) const MAX_COPIES: u32 = 1024;
 
 /// `max_len` that asks for the whole packet (`OFPCML_NO_BUFFER`).
 pub(crate) const WHOLE: u16 = 0xffff;
+
+/// Cookie that means "no entry" (OpenFlow 1.3.5 §7.4.1).
+pub(crate) const NO_COOKIE: u64 = u64::MAX;
 
 /// What actions need to know of their switch.
 #[derive(Clone, Copy)]
@@ -71,8 +77,8 @@ pub(crate) struct Origin {
 }
 
 impl Origin {
-    /// A packet-out: no entry, so the cookie that means none (OpenFlow 1.3.5 §7.4.1).
-    pub const PACKET_OUT: Origin = Origin { table: 0, cookie: u64::MAX, miss: false };
+    /// A packet-out: no entry.
+    pub const PACKET_OUT: Origin = Origin { table: 0, cookie: NO_COOKIE, miss: false };
 }
 
 /// What has become of a packet and its copies so far.

@@ -36,7 +36,11 @@
 //! way as it is, its packets need not be looked at one by one ([`Snapshot::through_batch`]); where it goes one way after the same edits, nothing is kept of each but its key
 //! ([`Snapshot::together`]).
 //!
-//! In front of the tables, each worker has a [`Cache`] of finished traces, used while it pays and passed by when not.
+//! In front of the tables, each worker has a cache of finished traces in its [`Cache`], used while it pays and passed by when not.
+//!
+//! ## What becomes of a frame (`resolve`)
+//!
+//! [`Snapshot::resolve`] answers for all frames with some bits in common, and says until when ([`Snapshot::holds`]). It counts and changes nothing.
 //!
 //! ## How packets are changed and sent (`exec`)
 //!
@@ -62,14 +66,17 @@ mod pipeline;
 mod ports;
 mod process;
 mod program;
+mod resolve;
 mod snapshot;
 mod stats;
 mod store;
 mod table;
+mod table_set;
 mod tally;
 mod template;
 mod time;
 mod validate;
+mod versions;
 
 pub use action::{Action, ActionError, Instructions, Output, PortNo, Transport, Wording};
 pub use cache::CacheCounts;
@@ -85,12 +92,14 @@ pub use meter::{
     MeterStats, MeterTable, MeterUnit,
 };
 pub use packet::{Packet, PacketIn, PacketInReason, Sink, Then};
-pub use pipeline::{EntryId, Pipeline, TableSet};
+pub use pipeline::{EntryId, Pipeline};
 pub use ports::{PortState, PortTable};
 pub use process::Workspace as Cache;
 pub use process::{Through, Together, execute, process};
+pub use resolve::{Exit, Hit, Leaving, Resolved, Stamp, Stop, To, Visitor};
 pub use snapshot::Snapshot;
 pub use stats::{Aggregate, FlowFilter, FlowStats, Removed, RemovedReason, TableStats};
+pub use table_set::TableSet;
 pub use tally::{Counted, Tally};
 pub use time::Nanos;
 pub use validate::{validate, validate_packet_out};

@@ -148,6 +148,12 @@ impl MeterTable {
         self.meters.get(id).map_or(MeterVerdict::Pass, |meter| meter.pass(bytes, now))
     }
 
+    /// Whether the meter may change a packet's DSCP.
+    pub(crate) fn remarks(&self, id: u32) -> bool {
+        let remarks = |band: &Band| matches!(band.kind, BandKind::DscpRemark { .. });
+        self.meters.get(id).is_some_and(|meter| meter.config.bands.iter().any(remarks))
+    }
+
     fn check_addable(&self, id: u32) -> Result<(), MeterModError> {
         match () {
             () if !is_number(id) => Err(MeterModError::Invalid(id)),

@@ -14,7 +14,6 @@ mod tests;
 mod timers;
 
 pub use report::EntryId;
-pub use tables::TableSet;
 
 use crate::config::{Limits, SwitchConfig};
 use crate::group::{GroupMod, GroupModError, GroupTable};
@@ -25,7 +24,9 @@ use crate::snapshot::{Snapshot, View};
 use crate::stats::{Removed, RemovedReason};
 use crate::store::{Afterwards, RecordId, Store};
 use crate::table::Table;
+use crate::table_set::TableSet;
 use crate::time::Nanos;
+use crate::versions::Versions;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -52,17 +53,26 @@ pub struct Pipeline {
     macs: Arc<MacTable>,
     /// Snapshots that someone may still hold, oldest first; the last is the latest.
     issued: VecDeque<Arc<Snapshot>>,
-    /// The latest snapshot no longer says what the pipeline holds.
-    changed: bool,
-    /// The serial of the first snapshot with the tables as they are, unless they have changed since the latest.
-    epoch: u64,
-    tables_changed: bool,
+    /// The versions of the parts as the latest snapshot has them.
+    versions: Versions,
+    /// What the latest snapshot no longer says.
+    changed: Changed,
     /// Where the walk that keeps generations comparable is.
     sweep: RecordId,
     /// Entries that went and that some worker may still count on, oldest first.
     leaving: VecDeque<Leaving>,
     /// Entries that went for good and that the controller wants to know of.
     departed: Vec<Removed>,
+}
+
+/// Parts that changed since the latest snapshot.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+struct Changed {
+    tables: bool,
+    ports: bool,
+    settings: bool,
+    groups: bool,
+    meters: bool,
 }
 
 /// An entry that went, until its counters are final.
@@ -89,9 +99,8 @@ impl Pipeline {
             meters: MeterTable::default(),
             macs: Arc::new(MacTable::new(limits.secret, LEARNED_ADDRESSES)),
             issued: VecDeque::new(),
-            changed: true,
-            epoch: 0,
-            tables_changed: true,
+            versions: Versions::default(),
+            changed: Changed::default(),
             sweep: RecordId::NONE,
             leaving: VecDeque::new(),
             departed: Vec::new(),
@@ -110,7 +119,7 @@ impl Pipeline {
 
     /// Replaces the settings.
     pub fn set_config(&mut self, config: SwitchConfig) {
-        self.changed |= self.config != config;
+        self.changed.settings |= self.config != config;
         self.config = config;
     }
 
@@ -121,7 +130,7 @@ impl Pipeline {
         self.macs.flush_ports(|port| !(self.ports.is_live(port) && ports.is_live(port)));
         self.ports = ports;
         self.groups.set_ports(&self.ports);
-        self.changed = true;
+        (self.changed.ports, self.changed.groups) = (true, true);
     }
 
     /// The ports.
@@ -139,7 +148,7 @@ impl Pipeline {
         now: Nanos,
     ) -> Result<Vec<Removed>, GroupModError> {
         let gone = self.groups.apply(change, &self.ports, now)?;
-        self.changed = true;
+        self.changed.groups = true;
         Ok(self.remove_users(&gone, RemovedReason::GroupDelete, now))
     }
 
@@ -158,7 +167,7 @@ impl Pipeline {
         now: Nanos,
     ) -> Result<Vec<Removed>, MeterModError> {
         let gone = self.meters.apply(change, now)?;
-        self.changed = true;
+        self.changed.meters = true;
         Ok(self.remove_users(&gone, RemovedReason::MeterDelete, now))
     }
 
@@ -174,16 +183,13 @@ impl Pipeline {
 
     /// The state as it is now, for workers. Cheap, and free if nothing changed.
     pub fn snapshot(&mut self) -> Arc<Snapshot> {
-        if let Some(latest) = self.issued.back().filter(|_| !self.changed) {
+        let unchanged = self.changed == Changed::default();
+        if let Some(latest) = self.issued.back().filter(|_| unchanged) {
             return latest.clone();
         }
         let serial = SERIALS.fetch_add(1, Relaxed);
-        if std::mem::take(&mut self.tables_changed) {
-            self.epoch = serial;
-        }
         let snapshot = Arc::new(self.publish(serial));
         self.issued.push_back(snapshot.clone());
-        self.changed = false;
         self.store.next = self.store.next.wrapping_add(1);
         self.reclaim();
         self.keep_comparable();
@@ -191,6 +197,7 @@ impl Pipeline {
     }
 
     fn publish(&mut self, serial: u64) -> Snapshot {
+        self.count_versions(serial);
         let before = self.issued.back();
         let same_tables =
             before.filter(|_| self.tables.iter().flatten().all(|table| !table.is_stale()));
@@ -206,11 +213,14 @@ impl Pipeline {
                 Arc::new(View::new(views, self.tables.iter().flatten()))
             }
         };
+        if before.is_none_or(|before| before.view.union != view.union) {
+            self.versions.layout = serial;
+        }
         Snapshot {
             switch: self.limits.switch,
             generation: self.store.next,
             serial,
-            epoch: self.epoch,
+            versions: self.versions.clone(),
             secret: self.store.secret,
             arena: self.store.arena.view().clone(),
             programs: self.store.programs.view().clone(),
@@ -223,6 +233,35 @@ impl Pipeline {
             programs_depth: self.store.programs.depth(),
             reshapes_frames: self.store.programs.reshape_frames(),
         }
+    }
+
+    /// Gives the parts that changed the version `serial`.
+    fn count_versions(&mut self, serial: u64) {
+        let Changed { tables, ports, settings, groups, meters } = std::mem::take(&mut self.changed);
+        let versions = &mut self.versions;
+        if versions.born == 0 {
+            *versions = Versions::of(serial);
+        }
+        for (changed, version) in [
+            (ports, &mut versions.ports),
+            (settings, &mut versions.settings),
+            (groups, &mut versions.groups),
+            (meters, &mut versions.meters),
+        ] {
+            if changed {
+                *version = serial;
+            }
+        }
+        if tables {
+            let tables = self.tables.iter_mut().enumerate();
+            let tables = tables.map(|(number, table)| {
+                let before = versions.table_version(number as u8);
+                table.as_mut().map_or_else(Default::default, |table| table.version(before, serial))
+            });
+            let tables = tables.collect();
+            versions.set_tables(tables);
+        }
+        versions.front = versions.table(0).max(versions.ports).max(versions.settings);
     }
 
     /// Frees what no snapshot in use sees.

@@ -2,18 +2,19 @@
 
 use crate::action::PortNo;
 use crate::config::{FragMode, Miss, SwitchConfig};
-use crate::exec::Env;
+use crate::exec::{Env, NO_COOKIE, Origin};
 use crate::group::GroupTable;
 use crate::mac::MacTable;
 use crate::meter::MeterTable;
 use crate::ports::PortTable;
-use crate::program::Programs;
+use crate::program::{Program, Programs, Tells};
 use crate::store::{ArenaView, Line, Plan, RecordId, Secret};
 use crate::table::Table;
 use crate::template::{Searched, TableView};
 use crate::time::Nanos;
+use crate::versions::Versions;
 use std::sync::Arc;
-use wire::{Depth, Key, Likeness, WORDS};
+use wire::{Depth, Key, Likeness};
 
 /// One published state of a switch's tables.
 ///
@@ -23,8 +24,7 @@ pub struct Snapshot {
     pub(crate) generation: u32,
     /// No other snapshot of any switch has it.
     pub(crate) serial: u64,
-    /// The serial of the first one with these tables.
-    pub(crate) epoch: u64,
+    pub(crate) versions: Versions,
     pub(crate) secret: Secret,
     pub(crate) arena: ArenaView,
     pub(crate) programs: Programs,
@@ -60,10 +60,7 @@ impl View {
         tables: Vec<Option<Arc<TableView>>>,
         sources: impl Iterator<Item = &'t Table>,
     ) -> Self {
-        let masks = sources.flat_map(|table| table.tuples().map(|(_, tuple)| *tuple.plan.mask()));
-        let union = masks.fold(Key::default(), |all, mask| {
-            Key(std::array::from_fn(|i: usize| all.0[i % WORDS] | mask.0[i % WORDS]))
-        });
+        let union = sources.fold(Key::default(), |all, table| all.union(&table.mask()));
         let probe_bound = tables.iter().flatten().map(|table| table.template.probe_bound()).sum();
         Self {
             tables,
@@ -129,6 +126,23 @@ impl Snapshot {
     /// The first line of a record that a search found.
     pub(crate) fn line(&self, id: RecordId) -> &Line {
         self.arena.line(id).expect("a search finds only records of its snapshot")
+    }
+
+    /// What a packet-in would say of an entry. The cookie lies in a cache line of its own, so it is read only if needed.
+    pub(crate) fn origin(&self, id: RecordId, program: &Program, table: u8) -> Origin {
+        let told = match program.tells {
+            Tells::Never => false,
+            Tells::IfTtlEnds => self.config.invalid_ttl_to_controller,
+            Tells::Perhaps => true,
+        };
+        if !told {
+            return Origin { table, cookie: NO_COOKIE, miss: false };
+        }
+        let record = self.arena.record(id);
+        let rule = record.rule();
+        let miss = rule.priority == 0
+            && self.view.table(table).is_some_and(|view| view.all == Some(rule.mask));
+        Origin { table, cookie: record.cookie(), miss }
     }
 
     pub(crate) fn searched(&self) -> Searched<'_> {

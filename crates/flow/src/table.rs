@@ -15,6 +15,7 @@ use crate::program::Onward;
 use crate::store::RecordId;
 use crate::store::Store;
 use crate::template::{TableView, Tuple};
+use crate::versions::{Pending, TableVersion};
 use compile::{Changes, Compiler};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -40,6 +41,8 @@ pub(crate) struct Table {
     spare: usize,
     /// Entries that lead to another table.
     gotos: u32,
+    /// Which keys find something else from the next snapshot on.
+    pending: Pending,
 }
 
 impl Table {
@@ -56,7 +59,18 @@ impl Table {
             changes: Changes::default(),
             spare: 0,
             gotos: 0,
+            pending: Pending::default(),
         }
+    }
+
+    /// The version of what snapshot `serial` shows, `before` being that of the one before it.
+    pub fn version(&mut self, before: Option<&TableVersion>, serial: u64) -> TableVersion {
+        let before = before.cloned().unwrap_or_default();
+        if self.pending.is_empty() {
+            return before;
+        }
+        let pending = std::mem::take(&mut self.pending);
+        TableVersion { since: serial, log: Arc::new(before.log.with(pending, serial)) }
     }
 
     /// Distinct masks in use.
@@ -76,12 +90,18 @@ impl Table {
             let all = self.by_mask.get(&Key::default()).copied();
             self.view = Arc::new(TableView {
                 template,
+                mask: self.mask(),
                 counters: self.view.counters.clone(),
                 all,
                 is_last: self.gotos == 0,
             });
         }
         &self.view
+    }
+
+    /// All bits that its masks look at.
+    pub fn mask(&self) -> Key {
+        self.by_mask.keys().fold(Key::default(), |all, mask| all.union(mask))
     }
 
     /// Whether the next [`Table::publish`] makes a new view.

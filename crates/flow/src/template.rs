@@ -61,10 +61,71 @@ pub(crate) enum Template {
 pub(crate) struct TableView {
     pub template: Template,
     pub counters: Arc<TableCounters>,
+    /// All bits that its entries look at.
+    pub mask: Key,
     /// The table's number for the mask that matches everything.
     pub all: Option<u16>,
     /// No entry leads to another table.
     pub is_last: bool,
+}
+
+impl TableView {
+    /// What every packet finds that `of` is about, or nothing; `None` if it depends on bits that are not known.
+    pub fn search_known(
+        &self,
+        at: Searched<'_>,
+        of: &mut Inquiry<'_>,
+        scratch: &mut Scratch,
+    ) -> Option<RecordId> {
+        match &self.template {
+            Template::Empty => Some(RecordId::NONE),
+            Template::One(single) => single.search_known(of),
+            Template::Exact(probe, rest) => match (probe.search_known(at, of, scratch)?, rest) {
+                (RecordId::NONE, Some(rest)) => rest.search_known(of),
+                (found, _) => Some(found),
+            },
+            Template::Masks(masks) => masks.search_known(at, of, scratch),
+            Template::Prefix(_) | Template::Ternary(_) => {
+                let mut found = [RecordId::NONE; LANES];
+                of.ask(&self.mask)?;
+                self.template.search(at, &[of.key], scratch, &mut found);
+                Some(found[0])
+            }
+        }
+    }
+}
+
+/// A question about packets of which some bits are known.
+pub(crate) struct Inquiry<'k> {
+    key: &'k Key,
+    known: &'k Key,
+    /// Known bits that were asked for.
+    pub asked: Key,
+    /// Bits that were asked for and are not known.
+    pub unknown: Key,
+}
+
+impl<'k> Inquiry<'k> {
+    /// About packets with the bits of `key` in `known`.
+    pub fn new(key: &'k Key, known: &'k Key) -> Self {
+        Self { key, known, asked: Key::default(), unknown: Key::default() }
+    }
+
+    /// Asks for all bits of a mask; `None` if one is not known.
+    fn ask(&mut self, mask: &Key) -> Option<()> {
+        let unknown = mask.without(self.known);
+        self.asked = self.asked.union(&mask.masked(self.known));
+        if unknown == Key::default() {
+            return Some(());
+        }
+        self.unknown = unknown;
+        None
+    }
+
+    /// Whether a known bit of the packets differs from `key` under `mask`.
+    fn differs(&self, key: &Key, mask: &Key) -> bool {
+        key.masked(self.known) != self.key.masked(mask).masked(self.known)
+    }
 }
 
 impl Template {
@@ -100,26 +161,6 @@ impl Template {
             Self::Masks(masks) => masks.len() as u32,
             Self::Ternary(ternary) => ternary.probe_bound(),
         }
-    }
-
-    /// The entry that every packet finds which has this key as far as [`wire::Depth::Nothing`] goes, whatever else is in it; `None` if they find
-    /// different ones, or none, or if that cannot be told cheaply.
-    pub fn search_blind(
-        &self,
-        at: Searched<'_>,
-        key: &Key,
-        scratch: &mut Scratch,
-    ) -> Option<RecordId> {
-        let found = match self {
-            Self::One(single) => single.search_blind(key)?,
-            Self::Exact(probe, rest) => match (probe.search_blind(at, key, scratch)?, rest) {
-                (RecordId::NONE, Some(rest)) => rest.search_blind(key)?,
-                (found, _) => found,
-            },
-            Self::Masks(masks) => masks.search_blind(at, key, scratch)?,
-            Self::Empty | Self::Prefix(_) | Self::Ternary(_) => RecordId::NONE,
-        };
-        Some(found).filter(|found| found.is_some())
     }
 
     /// Searches for each of at most [`LANES`] keys. Returns the probes made, all together.

@@ -229,6 +229,20 @@ impl Key {
         Key(std::array::from_fn(|i| self.0[i] & mask.0[i]))
     }
 
+    /// Bitwise or, word by word: both masks.
+    #[must_use]
+    #[inline]
+    pub fn union(&self, mask: &Key) -> Key {
+        Key(std::array::from_fn(|i| self.0[i] | mask.0[i]))
+    }
+
+    /// Bitwise and not, word by word: the bits of `self` that are not in `mask`.
+    #[must_use]
+    #[inline]
+    pub fn without(&self, mask: &Key) -> Key {
+        Key(std::array::from_fn(|i| self.0[i] & !mask.0[i]))
+    }
+
     /// Whether `packet` agrees with this key on every bit of `mask`. `self` must already be masked.
     #[inline]
     pub fn matches(&self, mask: &Key, packet: &Key) -> bool {

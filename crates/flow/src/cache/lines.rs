@@ -1,6 +1,7 @@
 //! The cache's lines: two places per key, replaced within quotas.
 
 use super::Trace;
+use super::validity::Verdict;
 use wire::WORDS;
 
 /// A key packed by its switch's union mask, zeros behind.
@@ -10,14 +11,16 @@ pub(super) type Packed = [u64; WORDS];
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Owner {
     pub switch: u32,
-    /// 0 for a line that was never used.
-    pub epoch: u64,
+    /// The version of which bits are looked at and how; 0 for a line that was never used.
+    pub layout: u64,
 }
 
 #[derive(Clone, Default)]
 struct Line {
     hash: u64,
     owner: Owner,
+    /// The snapshot whose trace it is.
+    made: u64,
     trace: Trace,
 }
 
@@ -25,8 +28,10 @@ struct Line {
 pub(super) enum Found<'l> {
     /// Its trace.
     Hit(&'l Trace),
-    /// A trace from before the tables changed.
-    Stale,
+    /// Its trace, after so many changes were compared.
+    Renewed(&'l Trace, u32),
+    /// A trace that may have changed since, found out by so many comparisons.
+    Stale(u32),
     /// Nothing.
     Absent,
 }
@@ -35,7 +40,7 @@ pub(super) enum Found<'l> {
 #[derive(Clone, Copy, Default)]
 struct Share {
     lines: u32,
-    epoch: u64,
+    layout: u64,
 }
 
 /// All lines.
@@ -71,25 +76,42 @@ impl Lines {
         [first, first ^ 1]
     }
 
-    /// The trace kept for a key.
-    pub fn find(&self, owner: Owner, hash: u64, key: &Packed) -> Found<'_> {
+    /// The trace kept for a key, if `judge` finds that it still holds; `serial` is the snapshot that asks.
+    pub fn find(
+        &mut self,
+        owner: Owner,
+        hash: u64,
+        key: &Packed,
+        serial: u64,
+        mut judge: impl FnMut(&Trace, u64) -> Verdict,
+    ) -> Found<'_> {
         let mut found = Found::Absent;
         for at in self.places(owner, hash) {
-            let line = &self.lines[at];
-            if line.hash != hash || line.owner.switch != owner.switch || self.keys[at] != *key {
+            let line = &mut self.lines[at];
+            let is_its = line.hash == hash
+                && (line.owner.switch, line.owner.layout != 0) == (owner.switch, true)
+                && self.keys[at] == *key;
+            if !is_its {
                 continue;
             }
-            match line.owner.epoch {
-                epoch if epoch == owner.epoch => return Found::Hit(&line.trace),
-                0 => {}
-                _ => found = Found::Stale,
+            if line.owner.layout != owner.layout {
+                found = Found::Stale(0);
+                continue;
+            }
+            match judge(&line.trace, line.made) {
+                Verdict::Good => return Found::Hit(&self.lines[at].trace),
+                Verdict::Renewed(compared) => {
+                    line.made = serial;
+                    return Found::Renewed(&self.lines[at].trace, compared);
+                }
+                Verdict::Stale(compared) => found = Found::Stale(compared),
             }
         }
         found
     }
 
     /// Keeps a trace, if the owner's quota has room for it.
-    pub fn insert(&mut self, owner: Owner, hash: u64, key: &Packed, trace: &Trace) {
+    pub fn insert(&mut self, owner: Owner, hash: u64, key: &Packed, (trace, made): (&Trace, u64)) {
         let places = self.places(owner, hash);
         let same = |&at: &usize| {
             self.lines[at].hash == hash
@@ -101,15 +123,15 @@ impl Lines {
         let chosen = places.into_iter().find(same).or_else(|| places.into_iter().find(free));
         let at = chosen.unwrap_or(places[(hash >> 63) as usize]);
         let victim = self.lines[at].owner;
-        if victim.switch != owner.switch || victim.epoch == 0 {
+        if victim.switch != owner.switch || victim.layout == 0 {
             if !self.is_stale(victim) && self.share(owner.switch).lines >= self.quota() {
                 return;
             }
             self.give(victim, -1);
             self.give(owner, 1);
         }
-        self.share(owner.switch).epoch = owner.epoch;
-        self.lines[at] = Line { hash, owner, trace: *trace };
+        self.share(owner.switch).layout = owner.layout;
+        self.lines[at] = Line { hash, owner, made, trace: *trace };
         self.keys[at] = *key;
     }
 
@@ -119,15 +141,15 @@ impl Lines {
     }
 
     fn is_stale(&self, owner: Owner) -> bool {
-        owner.epoch == 0
+        owner.layout == 0
             || self
                 .shares
                 .get(owner.switch as usize)
-                .is_some_and(|share| share.epoch != owner.epoch)
+                .is_some_and(|share| share.layout != owner.layout)
     }
 
     fn give(&mut self, owner: Owner, lines: i32) {
-        if owner.epoch == 0 {
+        if owner.layout == 0 {
             return;
         }
         let share = self.share(owner.switch);
@@ -160,42 +182,56 @@ mod tests {
         n.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
     }
 
-    fn holds(lines: &Lines, owner: Owner, n: u64) -> bool {
-        matches!(lines.find(owner, scatter(n), &key(n)), Found::Hit(_))
+    fn holds(lines: &mut Lines, owner: Owner, n: u64) -> bool {
+        let found = lines.find(owner, scatter(n), &key(n), 1, |_, _| Verdict::Good);
+        matches!(found, Found::Hit(_))
     }
 
-    fn held(lines: &Lines, owner: Owner, keys: std::ops::Range<u64>) -> usize {
+    fn held(lines: &mut Lines, owner: Owner, keys: std::ops::Range<u64>) -> usize {
         keys.filter(|&n| holds(lines, owner, n)).count()
     }
 
     #[test]
     fn a_flood_of_one_switch_leaves_the_other_its_share() {
         let mut lines = Lines::new(1024);
-        let (calm, wild) = (Owner { switch: 1, epoch: 5 }, Owner { switch: 2, epoch: 9 });
-        (0..256).for_each(|n| lines.insert(calm, scatter(n), &key(n), &Trace::default()));
-        let before = held(&lines, calm, 0..256);
-        (1000..101_000).for_each(|n| lines.insert(wild, scatter(n), &key(n), &Trace::default()));
+        let (calm, wild) = (Owner { switch: 1, layout: 5 }, Owner { switch: 2, layout: 9 });
+        (0..256).for_each(|n| lines.insert(calm, scatter(n), &key(n), (&Trace::default(), 1)));
+        let before = held(&mut lines, calm, 0..256);
+        (1000..101_000)
+            .for_each(|n| lines.insert(wild, scatter(n), &key(n), (&Trace::default(), 1)));
         // The wild one may fill what is free and take from the calm one only up to half of all lines.
         assert!(
-            before > 200 && held(&lines, calm, 0..256) > before / 4,
+            before > 200 && held(&mut lines, calm, 0..256) > before / 4,
             "{before} {}",
-            held(&lines, calm, 0..256)
+            held(&mut lines, calm, 0..256)
         );
     }
 
     #[test]
-    fn a_new_epoch_finds_nothing_of_the_old_one() {
+    fn what_was_kept_of_another_layout_is_not_found() {
         let mut lines = Lines::new(16);
-        let (old, new) = (Owner { switch: 0, epoch: 1 }, Owner { switch: 0, epoch: 2 });
-        let found = |lines: &Lines, owner| match lines.find(owner, 7, &key(7)) {
-            Found::Hit(_) => "trace",
-            Found::Stale => "stale",
+        let (old, new) = (Owner { switch: 0, layout: 1 }, Owner { switch: 0, layout: 2 });
+        let found = |lines: &mut Lines, owner| match lines
+            .find(owner, 7, &key(7), 1, |_, _| Verdict::Good)
+        {
+            Found::Hit(_) | Found::Renewed(..) => "trace",
+            Found::Stale(_) => "stale",
             Found::Absent => "absent",
         };
-        assert_eq!(found(&lines, old), "absent");
-        lines.insert(old, 7, &key(7), &Trace::default());
-        assert_eq!((found(&lines, old), found(&lines, new)), ("trace", "stale"));
-        lines.insert(new, 7, &key(7), &Trace::default());
-        assert_eq!((found(&lines, old), found(&lines, new)), ("stale", "trace"));
+        assert_eq!(found(&mut lines, old), "absent");
+        lines.insert(old, 7, &key(7), (&Trace::default(), 1));
+        assert_eq!((found(&mut lines, old), found(&mut lines, new)), ("trace", "stale"));
+        lines.insert(new, 7, &key(7), (&Trace::default(), 1));
+        assert_eq!((found(&mut lines, old), found(&mut lines, new)), ("stale", "trace"));
+    }
+
+    #[test]
+    fn a_line_is_renewed_once_for_a_snapshot() {
+        let mut lines = Lines::new(16);
+        let owner = Owner { switch: 0, layout: 1 };
+        lines.insert(owner, 7, &key(7), (&Trace::default(), 3));
+        let judge = |_: &Trace, made| if made < 5 { Verdict::Renewed(2) } else { Verdict::Good };
+        assert!(matches!(lines.find(owner, 7, &key(7), 5, judge), Found::Renewed(_, 2)));
+        assert!(matches!(lines.find(owner, 7, &key(7), 5, judge), Found::Hit(_)));
     }
 }

@@ -1,7 +1,7 @@
 //! What packets of a port were like lately that all went one way: the next ones most often are like them, and need no search then.
 
 use super::attempts::Attempts;
-use super::ways;
+use super::ways::{PLACES, Place};
 use crate::action::PortNo;
 use crate::store::RecordId;
 use wire::Pattern;
@@ -13,41 +13,41 @@ pub(crate) struct Model {
     pub(crate) port: PortNo,
 }
 
-/// One port of one snapshot; no snapshot has serial 0.
+/// One port at one version, which is never 0.
 #[derive(Default)]
-struct Place {
-    serial: u64,
-    in_port: PortNo,
+struct Kept {
+    place: Place,
+    version: u64,
     model: Option<Model>,
     attempts: Attempts,
 }
 
-/// What is known, by port, in places as [`ways`] has them.
-pub(crate) struct Models(Box<[Place]>);
+/// What is known, by port.
+pub(crate) struct Models(Box<[Kept]>);
 
 impl Default for Models {
     fn default() -> Self {
-        Self((0..ways::PLACES).map(|_| Place::default()).collect())
+        Self((0..PLACES).map(|_| Kept::default()).collect())
     }
 }
 
 impl Models {
-    /// What is known of packets of a port of the snapshot with this serial.
+    /// What is known of packets of a port whose tables have this version.
     #[inline]
-    pub(crate) fn get(&self, serial: u64, in_port: PortNo) -> Option<&Model> {
-        let place = &self.0[ways::place(serial, in_port)];
-        place.model.as_ref().filter(|_| (place.serial, place.in_port) == (serial, in_port))
+    pub(crate) fn get(&self, place: Place, version: u64) -> Option<&Model> {
+        let kept = &self.0[place.at()];
+        kept.model.as_ref().filter(|_| (kept.version, kept.place) == (version, place))
     }
 
     /// Keeps it.
-    pub(crate) fn set(&mut self, serial: u64, in_port: PortNo, model: Model) {
-        let place = &mut self.0[ways::place(serial, in_port)];
-        (place.serial, place.in_port, place.model) = (serial, in_port, Some(model));
+    pub(crate) fn set(&mut self, place: Place, version: u64, model: Model) {
+        let kept = &mut self.0[place.at()];
+        (kept.place, kept.version, kept.model) = (place, version, Some(model));
     }
 
     /// Whether to try it: a guess, which ports may share.
     #[inline]
-    pub(crate) fn attempts(&mut self, serial: u64, in_port: PortNo) -> &mut Attempts {
-        &mut self.0[ways::place(serial, in_port)].attempts
+    pub(crate) fn attempts(&mut self, place: Place) -> &mut Attempts {
+        &mut self.0[place.at()].attempts
     }
 }

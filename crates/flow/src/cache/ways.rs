@@ -1,20 +1,35 @@
-//! Where all packets of a port go, whatever is in them, as it was found out last: each batch asks, and the answer is the same as long as the snapshot is.
+//! Where all packets of a port go, whatever is in them, as it was found out last: each batch asks, and the answer is the same as long as
+//! table 0, the ports and the settings are.
 
 use crate::action::PortNo;
-use crate::store::RecordId;
+use crate::resolve::Plain;
 
-/// What is known of all packets of a port: the entry that every one finds, and the port by which they leave as they are, if they do; `None` if either depends on the
-/// packet or cannot be told.
-pub(crate) type Known = Option<(RecordId, Option<PortNo>)>;
+/// What is known of all packets of a port; `None` if the entry that they find depends on the packet or cannot be told.
+pub(crate) type Known = Option<Plain>;
 
 /// Ports of which it is kept. Chosen: more than a worker has in most hosts; of others it is found out again.
 pub(super) const PLACES: usize = 128;
 
-/// One port of one snapshot; no snapshot has serial 0.
+/// A port of a switch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Place {
+    pub switch: u32,
+    pub in_port: PortNo,
+}
+
+impl Place {
+    /// Where it is kept: ports of one switch follow one another, and switches are far apart.
+    #[inline]
+    pub(super) fn at(self) -> usize {
+        (self.switch as usize).wrapping_mul(37).wrapping_add(self.in_port as usize) % PLACES
+    }
+}
+
+/// One port at one version, which is never 0.
 #[derive(Clone, Copy, Default)]
 struct Way {
-    serial: u64,
-    in_port: PortNo,
+    place: Place,
+    version: u64,
     known: Known,
 }
 
@@ -28,43 +43,43 @@ impl Default for Ways {
 }
 
 impl Ways {
-    /// What is known of a port of the snapshot with this serial; `find` finds it out.
+    /// What is known of a port whose tables have this version; `find` finds it out.
     #[inline]
-    pub fn of(&mut self, serial: u64, in_port: PortNo, find: impl FnOnce() -> Known) -> Known {
-        let way = &mut self.0[place(serial, in_port)];
-        if (way.serial, way.in_port) != (serial, in_port) {
-            *way = Way { serial, in_port, known: find() };
+    pub fn of(&mut self, place: Place, version: u64, find: impl FnOnce() -> Known) -> Known {
+        let way = &mut self.0[place.at()];
+        if (way.version, way.place) != (version, place) {
+            *way = Way { place, version, known: find() };
         }
         way.known
     }
 }
 
-/// The place of a port of a snapshot: ports of one switch follow one another, and switches' serials are far apart or close together, as it happens.
-#[inline]
-pub(super) fn place(serial: u64, in_port: PortNo) -> usize {
-    (serial as usize).wrapping_add(in_port as usize) % PLACES
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::RecordId;
 
     #[test]
-    fn it_is_found_out_once_for_each_snapshot_and_port() {
+    fn it_is_found_out_once_for_each_version_and_port() {
         let (mut ways, mut asked) = (Ways::default(), Vec::new());
-        let known = |serial: u64, port: u32| Some((RecordId(port), Some(serial as u32)));
+        let known = |version: u64, port: u32| {
+            Some(Plain { entry: RecordId(port), port: Some(version as u32) })
+        };
+        let place = |in_port| Place { switch: 3, in_port };
         for _ in 0..3 {
-            for (serial, port) in [(1, 0), (1, 1), (2, 1)] {
-                let found = ways.of(serial, port, || {
-                    asked.push((serial, port));
-                    known(serial, port)
+            for (version, port) in [(1, 0), (1, 1), (7, 2)] {
+                let found = ways.of(place(port), version, || {
+                    asked.push((version, port));
+                    known(version, port)
                 });
-                assert_eq!(found, known(serial, port));
+                assert_eq!(found, known(version, port));
             }
         }
-        assert_eq!(asked, [(1, 0), (1, 1), (2, 1)]);
+        assert_eq!(asked, [(1, 0), (1, 1), (7, 2)]);
+        assert_eq!(ways.of(place(2), 8, || None), None, "a new version");
         // Two that share a place take turns.
-        assert_eq!(ways.of(2, 0, || None), None);
-        assert_eq!(ways.of(1, 1, || known(7, 7)), known(7, 7), "forgotten meanwhile");
+        let other = place(2 + PLACES as u32);
+        assert_eq!(ways.of(other, 8, || known(7, 7)), known(7, 7));
+        assert_eq!(ways.of(place(2), 8, || known(9, 9)), known(9, 9), "forgotten meanwhile");
     }
 }

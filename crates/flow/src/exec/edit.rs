@@ -17,7 +17,7 @@ pub(super) fn of<'p>(packet: &'p mut Packet<'_>) -> Edit<'p> {
 }
 
 /// Applies one action to the headers; the ones that change none do nothing.
-pub(super) fn edit(packet: &mut Packet<'_>, action: &Action) -> Result<(), EditError> {
+pub(crate) fn edit(packet: &mut Packet<'_>, action: &Action) -> Result<(), EditError> {
     let mut edit = of(packet);
     match *action {
         Action::PushVlan(tpid) => edit.push_vlan(tpid),

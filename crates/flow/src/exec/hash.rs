@@ -15,6 +15,24 @@ const DIGITS: [u64; 8] = [
     0x3f84_d5b5_b547_0917,
 ];
 
+/// Fields that the hash of some packet depends on; of word 0 and 3 of a key all bits.
+pub(crate) const HASHED: &[Field] = &[
+    Field::EthDst,
+    Field::EthType,
+    Field::EthSrc,
+    Field::VlanVid,
+    Field::MplsLabel,
+    Field::PbbIsid,
+    Field::Ipv4Src,
+    Field::Ipv4Dst,
+    Field::Ipv6Src,
+    Field::Ipv6Dst,
+    Field::IpProto,
+    Field::IpFrag,
+    Field::TpSrc,
+    Field::TpDst,
+];
+
 /// Hashes what all packets of a flow share: Ethernet addresses and type, VLAN id, addresses, protocol and ports of IP,
 /// first MPLS label, I-SID. Fragments leave their ports out, so that the whole datagram goes one way.
 pub(crate) fn flow_hash(key: &Key) -> u64 {

@@ -21,7 +21,15 @@ impl<'a> Env<'a> {
     /// Where `output` sends the packet. What goes to the controller or through the tables leaves by no port.
     #[inline]
     pub(super) fn leaves(&self, packet: &Packet<'_>, output: Output) -> Leaves<'a> {
-        let in_port = packet.in_port();
+        match output {
+            Output::Normal => self.bridged(packet),
+            _ => self.leaves_by_port(packet.in_port(), output),
+        }
+    }
+
+    /// Where any output but [`Output::Normal`] sends a packet that came in by `in_port`.
+    #[inline]
+    pub(crate) fn leaves_by_port(&self, in_port: PortNo, output: Output) -> Leaves<'a> {
         match output {
             Output::Port(port) if port != in_port && self.ports.surely_sends(port) => {
                 Leaves::By(port)
@@ -30,12 +38,13 @@ impl<'a> Env<'a> {
             Output::InPort => self.by(in_port),
             Output::All => by_all(self.ports.all_but(in_port)),
             Output::Flood => by_all(self.ports.flood_but(in_port)),
-            Output::Normal => self.bridged(packet),
             Output::Local => match self.ports.local() {
                 None => Leaves::Nowhere(DropReason::NoPort),
                 Some(port) => self.by_another(port, in_port),
             },
-            Output::Controller { .. } | Output::Table => Leaves::Nowhere(DropReason::NoPort),
+            Output::Normal | Output::Controller { .. } | Output::Table => {
+                Leaves::Nowhere(DropReason::NoPort)
+            }
         }
     }
 

@@ -17,6 +17,18 @@ const GROUP: u64 = 1 << 40;
 const RESERVED: u64 = 0x0180_c200_0000;
 const RESERVED_MASK: u64 = 0xffff_ffff_fff0;
 
+/// Whether an address is a group's.
+#[inline]
+pub(crate) fn is_group_address(mac: u64) -> bool {
+    mac & GROUP != 0
+}
+
+/// Whether no bridge forwards to an address.
+#[inline]
+pub(crate) fn is_reserved_address(mac: u64) -> bool {
+    mac & RESERVED_MASK == RESERVED
+}
+
 /// Where a frame's stations are in the learning table.
 struct Stations<'a> {
     source: Spot<'a>,
@@ -97,16 +109,22 @@ impl<'a> Env<'a> {
         let (in_port, ports) = (key.get(Field::InPort) as PortNo, self.ports);
         let source = key.get(Field::EthSrc) as u64;
         let target = key.get(Field::EthDst) as u64;
-        if target & RESERVED_MASK == RESERVED {
+        if is_reserved_address(target) {
             return Leaves::Nowhere(DropReason::ReservedAddress);
         }
         // A group address cannot send, and a packet-out's ingress need not be a port.
-        if source & GROUP == 0 && ports.get(in_port).is_some() {
+        if !is_group_address(source) && ports.get(in_port).is_some() {
             macs.learn(&stations.source, in_port);
         }
-        let known = if target & GROUP == 0 { macs.lookup(&stations.target) } else { None };
+        let known = if is_group_address(target) { None } else { macs.lookup(&stations.target) };
+        self.leaves_bridged(known, in_port)
+    }
+
+    /// Where a frame goes whose destination is behind this port, as far as is known.
+    #[inline]
+    pub(crate) fn leaves_bridged(&self, known: Option<PortNo>, in_port: PortNo) -> Leaves<'a> {
         match known {
-            Some(port) if port != in_port && ports.surely_sends(port) => Leaves::By(port),
+            Some(port) if port != in_port && self.ports.surely_sends(port) => Leaves::By(port),
             _ => self.unsurely(known, in_port),
         }
     }

@@ -5,6 +5,7 @@ use super::{Bucket, GroupKind};
 use crate::action::{Action, Output};
 use crate::action_set::ActionSet;
 use crate::tally::{History, Tally};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A bucket, ready to run.
@@ -82,13 +83,28 @@ impl Group {
 
     /// The buckets that a packet takes.
     pub fn choose(&self, hash: impl FnOnce() -> u64) -> &[Program] {
-        let programs = &self.body.programs;
+        &self.body.programs[self.chosen(hash)]
+    }
+
+    /// The places of the buckets that a packet takes.
+    pub fn chosen(&self, hash: impl FnOnce() -> u64) -> Range<usize> {
+        let one = |at: usize| at..at + 1;
         match &self.choice {
-            Choice::None => &[],
-            Choice::Every => programs,
-            Choice::One(at) => std::slice::from_ref(&programs[usize::from(*at)]),
-            Choice::ByHash(slots) => std::slice::from_ref(&programs[slots.pick(hash())]),
+            Choice::None => 0..0,
+            Choice::Every => 0..self.body.programs.len(),
+            Choice::One(at) => one(usize::from(*at)),
+            Choice::ByHash(slots) => one(slots.pick(hash())),
         }
+    }
+
+    /// Whether it depends on a packet's hash which one it takes.
+    pub fn chooses_by_hash(&self) -> bool {
+        matches!(self.choice, Choice::ByHash(_))
+    }
+
+    /// The actions of the bucket at a place.
+    pub fn actions(&self, at: usize) -> &[Action] {
+        self.body.programs.get(at).map_or(&[], |program| &program.actions)
     }
 
     /// What the group was given.

@@ -225,7 +225,7 @@ impl Pipeline {
     }
 
     fn tables_change(&mut self) {
-        (self.changed, self.tables_changed) = (true, true);
+        self.changed.tables = true;
     }
 
     fn expired(&self, id: RecordId, now: Nanos) -> Option<RemovedReason> {

@@ -2,6 +2,7 @@
 
 use super::Pipeline;
 use crate::Instructions;
+use crate::resolve::Hit;
 use crate::stats::{Aggregate, FlowFilter, FlowStats, TableStats};
 use crate::store::RecordId;
 use crate::table::Table;
@@ -37,6 +38,13 @@ impl Pipeline {
     pub fn entry(&self, name: EntryId, now: Nanos) -> Option<FlowStats> {
         (self.store.arena.cold(name.id).version == name.version)
             .then(|| self.stats_of(name.id, now))
+    }
+
+    /// The entry that a [`crate::Snapshot::resolve`] found; `None` if it went or was changed since.
+    pub fn found(&self, hit: &Hit, now: Nanos) -> Option<FlowStats> {
+        let record = self.store.arena.view().get(hit.id)?;
+        let is_seen = record.is_visible(hit.generation) && record.is_visible(self.store.next);
+        is_seen.then(|| self.stats_of(hit.id, now))
     }
 
     /// Sums over the entries that `filter` selects.

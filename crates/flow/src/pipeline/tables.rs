@@ -3,33 +3,8 @@
 use super::Pipeline;
 use crate::stats::{FlowFilter, FlowStats};
 use crate::store::RecordId;
+use crate::table_set::TableSet;
 use crate::time::Nanos;
-
-/// A set of table numbers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct TableSet([u64; 4]);
-
-impl TableSet {
-    /// Whether the table is one of them.
-    pub fn contains(&self, table: u8) -> bool {
-        self.0[usize::from(table / 64)] >> (table % 64) & 1 == 1
-    }
-
-    /// The highest table that one of two sets has and the other has not.
-    fn last_difference(&self, other: &Self) -> Option<u8> {
-        (0..=u8::MAX).rev().find(|&table| self.contains(table) != other.contains(table))
-    }
-}
-
-impl FromIterator<u8> for TableSet {
-    fn from_iter<I: IntoIterator<Item = u8>>(tables: I) -> Self {
-        let mut set = Self::default();
-        for table in tables {
-            set.0[usize::from(table / 64)] |= 1 << (table % 64);
-        }
-        set
-    }
-}
 
 impl Pipeline {
     /// Whether the pipeline has the table.
@@ -58,21 +33,5 @@ impl Pipeline {
         }
         self.arm_renewed();
         gone
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_last_difference_is_found_whichever_set_has_it() {
-        let set = |tables: &[u8]| TableSet::from_iter(tables.iter().copied());
-        let all = TableSet::from_iter(0..254);
-        assert_eq!(set(&[0, 1, 64, 255]).last_difference(&set(&[0, 2, 64, 255])), Some(2));
-        assert_eq!(all.last_difference(&set(&[0, 253])), Some(252));
-        assert_eq!(set(&[0]).last_difference(&all), Some(253));
-        assert_eq!(all.last_difference(&all), None);
-        assert!(all.contains(253) && !all.contains(254));
     }
 }

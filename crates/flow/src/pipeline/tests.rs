@@ -7,6 +7,7 @@ mod removed_tables;
 mod semantics;
 mod through;
 mod together;
+mod validity;
 
 use super::*;
 use crate::limits::LANES;

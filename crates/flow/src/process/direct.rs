@@ -64,7 +64,7 @@ fn run_each<S: Sink>(
         let (id, which) = (found[from], from..from + together);
         match programs[from].map(|program| (program, &program.straight)) {
             Some((program, Some(straight))) => {
-                straight.run(&env, which, packets, leaving, || walker.origin(id, program, 0));
+                straight.run(&env, which, packets, leaving, || snapshot.origin(id, program, 0));
             }
             other => {
                 for index in which {

@@ -6,13 +6,13 @@
 
 use super::Workspace;
 use crate::action::PortNo;
-use crate::cache::{Known, Model};
-use crate::limits::LANES;
+use crate::cache::{Known, Model, Place};
+use crate::resolve::Plain;
 use crate::snapshot::Snapshot;
 use crate::store::{RecordId, tick};
 use crate::template::{Scratch, TableView};
 use crate::time::Nanos;
-use wire::{Field, Head, Key, Pattern};
+use wire::{Depth, Field, Head, Key, Pattern};
 
 /// Where all packets of one port go.
 #[derive(Clone, Copy)]
@@ -34,7 +34,7 @@ impl Snapshot {
         heads: impl Iterator<Item = &'h Head> + Clone,
     ) -> Option<Through<'_>> {
         match self.blind(work, in_port) {
-            Some((entry, port)) => self.way(entry, port?),
+            Some(plain) => self.way(plain.entry, plain.port?),
             None => self.through_alike(work, in_port, heads),
         }
     }
@@ -43,15 +43,15 @@ impl Snapshot {
     /// becomes of it than to leave by one port as it is.
     #[inline]
     pub fn through(&self, work: &mut Workspace, in_port: PortNo) -> Option<Through<'_>> {
-        let (entry, port) = self.blind(work, in_port)?;
-        self.way(entry, port?)
+        let plain = self.blind(work, in_port)?;
+        self.way(plain.entry, plain.port?)
     }
 
     /// What is known of every packet that comes in by `in_port`.
     #[inline]
     fn blind(&self, work: &mut Workspace, in_port: PortNo) -> Known {
         let Workspace { ways, scratch, .. } = work;
-        ways.of(self.serial, in_port, || self.search_blind(scratch, in_port))
+        ways.of(self.place(in_port), self.versions.front, || self.search_blind(scratch, in_port))
     }
 
     /// The same, found out.
@@ -59,8 +59,7 @@ impl Snapshot {
     fn search_blind(&self, scratch: &mut Scratch, in_port: PortNo) -> Known {
         let mut key = Key::default();
         key.set(Field::InPort, in_port.into());
-        let entry = self.view.table(0)?.template.search_blind(self.searched(), &key, scratch)?;
-        Some((entry, self.leads(entry, in_port)))
+        self.resolve_plain(in_port, (&key, &Depth::Nothing.known()), scratch)
     }
 
     /// Where these packets go, which came in by `in_port` without a tunnel id, if they all go where the first one does: they are alike in
@@ -72,7 +71,7 @@ impl Snapshot {
         in_port: PortNo,
         heads: impl Iterator<Item = &'h Head> + Clone,
     ) -> Option<Through<'_>> {
-        if let Some((_, None)) = self.blind(work, in_port) {
+        if let Some(Plain { port: None, .. }) = self.blind(work, in_port) {
             return None;
         }
         let first = heads.clone().next()?;
@@ -90,25 +89,23 @@ impl Snapshot {
         in_port: PortNo,
         head: &Head,
     ) -> Option<(RecordId, PortNo)> {
-        let view = self.view.table(0)?;
         let (key, _) = wire::parse(head, in_port);
-        let mut found = [RecordId::NONE; LANES];
-        view.template.search(self.searched(), &[&key], &mut work.scratch, &mut found);
-        let entry = Some(found[0]).filter(|entry| entry.is_some())?;
-        Some((entry, self.leads(entry, in_port)?))
+        let known = self.view.union.mask().union(&Depth::Nothing.known());
+        let plain = self.resolve_plain(in_port, (&key, &known), &mut work.scratch)?;
+        Some((plain.entry, plain.port?))
     }
 
     /// Whether to look for packets of the next batch from `in_port` that are like others ([`Snapshot::through_like`]). It is taken to be in vain until
     /// [`Snapshot::found_like`] is called.
     #[inline]
     pub fn looks_for_like(&self, work: &mut Workspace, in_port: PortNo) -> bool {
-        self.view.likeness.is_some() && work.models.attempts(self.serial, in_port).are_due()
+        self.view.likeness.is_some() && work.models.attempts(self.place(in_port)).are_due()
     }
 
     /// It was not in vain.
     #[inline]
     pub fn found_like(&self, work: &mut Workspace, in_port: PortNo) {
-        work.models.attempts(self.serial, in_port).succeeded();
+        work.models.attempts(self.place(in_port)).succeeded();
     }
 
     /// The way of packets that are like the one [learned](Snapshot::learn_like) last of those that came in by `in_port`, and what those are.
@@ -118,7 +115,8 @@ impl Snapshot {
         work: &'c Workspace,
         in_port: PortNo,
     ) -> Option<(Through<'_>, &'c Pattern)> {
-        let Model { pattern, entry, port } = work.models.get(self.serial, in_port)?;
+        let Model { pattern, entry, port } =
+            work.models.get(self.place(in_port), self.likeness_version())?;
         Some((self.way(*entry, *port)?, pattern))
     }
 
@@ -127,21 +125,29 @@ impl Snapshot {
     pub fn learn_like(&self, work: &mut Workspace, in_port: PortNo, head: &Head) -> Option<()> {
         let pattern = self.view.likeness.as_ref()?.pattern(head)?;
         let (entry, port) = self.search_one(work, in_port, head)?;
-        work.models.set(self.serial, in_port, Model { pattern, entry, port });
+        work.models.set(
+            self.place(in_port),
+            self.likeness_version(),
+            Model { pattern, entry, port },
+        );
         Some(())
+    }
+
+    /// The name of a port of this switch.
+    #[inline]
+    fn place(&self, in_port: PortNo) -> Place {
+        Place { switch: self.switch, in_port }
+    }
+
+    /// The version of where packets go and of the bits by which they are known.
+    #[inline]
+    fn likeness_version(&self) -> u64 {
+        self.versions.front.max(self.versions.layout)
     }
 
     #[inline]
     fn way(&self, entry: RecordId, port: PortNo) -> Option<Through<'_>> {
         Some(Through { snapshot: self, view: self.view.table(0)?, entry, port })
-    }
-
-    /// Where an entry of table 0 leads what came in by `in_port`, if it is a port that sends, and if nothing else becomes of it.
-    #[inline]
-    fn leads(&self, entry: RecordId, in_port: PortNo) -> Option<PortNo> {
-        let port = self.programs.get(self.line(entry).rule().program).forwards_to?;
-        let leaves = port != in_port && self.ports.surely_sends(port);
-        (self.admits(in_port) && leaves).then_some(port)
     }
 }
 

@@ -7,9 +7,10 @@
 use super::Workspace;
 use crate::action::PortNo;
 use crate::cache::{End, STEPS};
+use crate::config::Miss;
 use crate::limits::LANES;
 use crate::packet::Packet;
-use crate::program::{Onward, Program};
+use crate::program::{Onward, Program, Tells};
 use crate::snapshot::Snapshot;
 use crate::store::{Line, RecordId, tick};
 use crate::time::Nanos;
@@ -171,7 +172,16 @@ impl<'a> Run<'a> {
     fn of(snapshot: &'a Snapshot, id: RecordId) -> Self {
         let line = snapshot.line(id);
         let program = line.rule().program;
-        let &Program { onward, forwards_to, .. } = &**snapshot.programs.get(program);
+        let &Program { onward, tells, forwards_to, .. } = &**snapshot.programs.get(program);
+        let onward = match onward {
+            // Such a program may be the end of the way (`Walker::step`).
+            Onward::Goto(next)
+                if tells == Tells::Perhaps && snapshot.config.miss == Miss::Orphaned =>
+            {
+                Onward::Edited(next)
+            }
+            onward => onward,
+        };
         Self { id, line: Some(line), packets: 0, bytes: 0, program, onward, forwards_to }
     }
 

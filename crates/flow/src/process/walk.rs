@@ -4,18 +4,15 @@ use crate::action::{Action, Output};
 use crate::action_set::ActionSet;
 use crate::cache::{End, Trace};
 use crate::config::Miss;
-use crate::exec::{Origin, Run, Tables, Trail, WHOLE};
+use crate::exec::{NO_COOKIE, Origin, Run, Tables, Trail, WHOLE};
 use crate::limits::LANES;
 use crate::packet::Sink;
-use crate::program::{Onward, Program, Tells};
+use crate::program::{Onward, Tells};
 use crate::snapshot::Snapshot;
 use crate::store::{RecordId, tick};
 use crate::template::Scratch;
 use crate::time::Nanos;
 use std::ops::ControlFlow;
-
-/// Cookie that means "no entry" (OpenFlow 1.3.5 §7.4.1).
-const NO_COOKIE: u64 = u64::MAX;
 
 /// Walks packets of one snapshot.
 pub(super) struct Walker<'w> {
@@ -107,7 +104,7 @@ impl<'w> Walker<'w> {
         id: RecordId,
     ) -> ControlFlow<(), u8> {
         let program = self.snapshot.programs.get(self.snapshot.line(id).rule().program);
-        let origin = self.origin(id, program, table);
+        let origin = self.snapshot.origin(id, program, table);
         if origin.miss
             && program.tells == Tells::Perhaps
             && self.snapshot.config.miss == Miss::Orphaned
@@ -132,23 +129,6 @@ impl<'w> Walker<'w> {
             Onward::End => table,
             Onward::Goto(next) | Onward::Edited(next) => next,
         })
-    }
-
-    /// What a packet-in would say of the entry. The cookie lies in a cache line of its own, so it is read only if needed.
-    pub fn origin(&self, id: RecordId, program: &Program, table: u8) -> Origin {
-        let told = match program.tells {
-            Tells::Never => false,
-            Tells::IfTtlEnds => self.snapshot.config.invalid_ttl_to_controller,
-            Tells::Perhaps => true,
-        };
-        if !told {
-            return Origin { table, cookie: NO_COOKIE, miss: false };
-        }
-        let record = self.snapshot.arena.record(id);
-        let rule = record.rule();
-        let miss = rule.priority == 0
-            && self.snapshot.view.table(table).is_some_and(|view| view.all == Some(rule.mask));
-        Origin { table, cookie: record.cookie(), miss }
     }
 
     fn miss<S: Sink>(&self, run: &mut Run<'_, '_, S>, table: u8) {

@@ -42,6 +42,10 @@ pub(super) enum Compiler {
 impl Table {
     /// The record that packets find for one match changes from the next snapshot on.
     pub(super) fn note(&mut self, store: &Store, id: RecordId) {
+        let number = store.arena.record(id).rule().mask;
+        if let Some(tuple) = &self.tuples[usize::from(number)] {
+            self.pending.note(|| (key_of(store, tuple, id), *tuple.plan.mask()));
+        }
         if matches!(self.compiler, Compiler::None) || self.changes.all {
             return;
         }
@@ -49,7 +53,6 @@ impl Table {
             self.note_all();
             return;
         }
-        let number = store.arena.record(id).rule().mask;
         if let Some(tuple) = &self.tuples[usize::from(number)] {
             self.changes.list.push((number, key_of(store, tuple, id)));
         }

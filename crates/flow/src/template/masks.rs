@@ -1,7 +1,7 @@
 //! At most K hashed masks, in order of their highest priority; a key stops where nothing later can beat what it has.
 
 use super::probe::{Probe, Scratch};
-use super::{Found, Searched};
+use super::{Found, Inquiry, Searched};
 use crate::limits::LANES;
 use crate::store::RecordId;
 use wire::Key;
@@ -44,11 +44,11 @@ impl Masks {
         self.improve(at, keys, scratch, found, &mut best)
     }
 
-    /// What every packet finds of which only this is known, if all find the same: see [`super::Template::search_blind`].
-    pub fn search_blind(
+    /// What every packet finds that `of` is about: see [`super::TableView::search_known`].
+    pub fn search_known(
         &self,
         at: Searched<'_>,
-        key: &Key,
+        of: &mut Inquiry<'_>,
         scratch: &mut Scratch,
     ) -> Option<RecordId> {
         let (mut best, mut found) = (None, RecordId::NONE);
@@ -56,7 +56,7 @@ impl Masks {
             if best >= Some(probe.top) {
                 break;
             }
-            let hit = probe.search_blind(at, key, scratch)?;
+            let hit = probe.search_known(at, of, scratch)?;
             let priority = hit.is_some().then(|| priority(at, hit));
             if best < priority {
                 (best, found) = (priority, hit);

@@ -5,12 +5,12 @@
 
 use super::Tuple;
 use super::ternary::Work;
-use super::{Found, Searched};
+use super::{Found, Inquiry, Searched};
 use crate::limits::LANES;
 use crate::store::{Bucket, FIRST_WORDS, IndexView, Line, Plan, RecordId};
 use std::hint::black_box;
 use std::sync::Arc;
-use wire::{Depth, Key, WORDS};
+use wire::{Key, WORDS};
 
 /// Entries from which on lines are brought in by passes of their own. Chosen: 64 B each, a core has about 1 MB.
 const FAR: u32 = 4096;
@@ -44,8 +44,6 @@ pub(crate) struct Probe {
     pub top: u16,
     /// The entries do not fit a core's own caches: worth passes that only bring lines in.
     far: bool,
-    /// How far a packet must have been parsed for it.
-    depth: Depth,
 }
 
 impl Probe {
@@ -57,22 +55,19 @@ impl Probe {
             index: tuple.index.view().clone(),
             top: tuple.priorities().0,
             far: tuple.rules > FAR,
-            depth: Depth::of(tuple.plan.mask()),
         }
     }
 
-    /// What every packet finds of which only this is known, if all find the same: see [`super::Template::search_blind`].
-    pub fn search_blind(
+    /// What every packet finds that `of` is about: see [`super::TableView::search_known`].
+    pub fn search_known(
         &self,
         at: Searched<'_>,
-        key: &Key,
+        of: &mut Inquiry<'_>,
         scratch: &mut Scratch,
     ) -> Option<RecordId> {
-        if self.depth != Depth::Nothing {
-            return None;
-        }
+        of.ask(self.plan.mask())?;
         let mut found = [RecordId::NONE; LANES];
-        self.search(at, &[key], scratch, &mut found);
+        self.search(at, &[of.key], scratch, &mut found);
         Some(found[0])
     }
 

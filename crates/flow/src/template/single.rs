@@ -1,10 +1,10 @@
 //! One entry, compared directly.
 
-use super::Found;
+use super::{Found, Inquiry};
 use super::{Tuple, key_of};
 use crate::store::RecordId;
 use crate::store::Store;
-use wire::{Depth, Key, WORDS};
+use wire::{Key, WORDS};
 
 /// A mask and a key, word by word, where the mask has bits.
 pub(crate) struct Words(Box<[(u8, u64, u64)]>);
@@ -33,8 +33,8 @@ impl Words {
 pub(crate) struct Single {
     words: Words,
     record: RecordId,
-    /// How far a packet must have been parsed for it.
-    depth: Depth,
+    key: Key,
+    mask: Key,
 }
 
 impl Single {
@@ -45,9 +45,8 @@ impl Single {
         if visible.next().is_some() {
             return None;
         }
-        let mask = tuple.plan.mask();
-        let words = Words::new(mask, &key_of(store, tuple, record));
-        Some(Self { words, record, depth: Depth::of(mask) })
+        let (key, mask) = (key_of(store, tuple, record), *tuple.plan.mask());
+        Some(Self { words: Words::new(&mask, &key), record, key, mask })
     }
 
     /// Searches for each key.
@@ -58,10 +57,14 @@ impl Single {
         keys.len() as u32
     }
 
-    /// What every packet finds of which only this is known, if all find the same: see [`super::Template::search_blind`].
-    pub fn search_blind(&self, key: &Key) -> Option<RecordId> {
-        let found = if self.words.matches(key) { self.record } else { RecordId::NONE };
-        (self.depth == Depth::Nothing).then_some(found)
+    /// What every packet finds that `of` is about: see [`super::TableView::search_known`].
+    pub fn search_known(&self, of: &mut Inquiry<'_>) -> Option<RecordId> {
+        let is_known = of.ask(&self.mask);
+        // One bit that differs is enough.
+        if of.differs(&self.key, &self.mask) {
+            return Some(RecordId::NONE);
+        }
+        is_known.map(|()| self.record)
     }
 
     /// Searches for each key for which nothing was found.

@@ -27,7 +27,7 @@ fn link_strategy() -> impl Strategy<Value = FlowMod> {
 
 /// Everything a packet's verdict can be, in order.
 #[derive(Default, PartialEq, Debug)]
-struct Verdicts(Vec<(usize, Vec<PortNo>)>);
+pub(super) struct Verdicts(Vec<(usize, Vec<PortNo>)>);
 
 impl Sink for Verdicts {
     fn output(&mut self, index: usize, _: &Packet<'_>, ports: &[PortNo], _: Then) {
@@ -39,7 +39,7 @@ impl Sink for Verdicts {
     }
 }
 
-fn verdicts(snapshot: &Snapshot, cache: &mut Cache, keys: &[Key]) -> Verdicts {
+pub(super) fn verdicts(snapshot: &Snapshot, cache: &mut Cache, keys: &[Key]) -> Verdicts {
     let mut heads = vec![Head::default(); keys.len()];
     let mut packets: Vec<Packet<'_>> = heads
         .iter_mut()

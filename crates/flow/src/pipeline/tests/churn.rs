@@ -75,10 +75,16 @@ fn hits(counts: CacheCounts) -> u64 {
 }
 
 #[test]
-fn every_packet_counts_once_by_the_caches_answer() {
+fn changes_that_are_about_other_packets_leave_the_cache_its_hits() {
     for (table, rate) in [0, 2].into_iter().flat_map(|table| RATES.map(|rate| (table, rate))) {
         let counts = churned(table, rate);
         println!("table {table}, {rate} packets a change: {} ‰ hit, {counts:?}", hits(counts));
         assert_eq!(counts.lookups() + counts.passed_by, SPAN_MS * rate);
+        assert!(hits(counts) >= 960, "{counts:?}");
+        let most = counts.lookups() / rate * FLOWS * 64;
+        assert!(
+            counts.compared <= most,
+            "64 comparisons a line and publication, all in all {most}"
+        );
     }
 }

@@ -44,8 +44,8 @@ impl Node {
 }
 
 fn view_cache(counts: flow::CacheCounts) -> CacheView {
-    let flow::CacheCounts { hits, absent, stale, passed_by } = counts;
-    CacheView { hits, absent, stale, passed_by }
+    let flow::CacheCounts { hits, absent, stale, compared, passed_by } = counts;
+    CacheView { hits, absent, stale, compared, passed_by }
 }
 
 fn view_rung((rung, taken): (Rung, RungCounters)) -> RungView {
