@@ -52,7 +52,6 @@ CIRCLES = {
 STATICS = {
     "acceptance": {"binary.rs: SUIRO", "place.rs: NEXT"},
     "datapath": {"clock.rs: NEAR"},
-    "flow": {"pipeline.rs: SERIALS"},
     "vhost": {
         "sys/guard.rs: HITS", "sys/guard.rs: INSTALLED", "sys/guard.rs: PREVIOUS", "sys/guard.rs: USED", "sys/processor.rs: HERE",
     },

@@ -87,7 +87,8 @@ fn window(datapath: &Datapath) -> [Option<f64>; 2] {
 fn measure(name: &str, to: Option<CoreId>) {
     let config = Config { cores: vec![0, 1], ..Config::default() };
     let (datapath, _events) = Datapath::start(config).unwrap();
-    let mut pipeline = Pipeline::new(Limits { switch: 1, ..Limits::default() });
+    let mut pipeline =
+        Pipeline::new(Limits { switch: 1, ..Limits::default() }, &flow::Serials::default());
     pipeline.set_ports(vec![PortState::up(1), PortState::up(2)]);
     let apply = vec![Action::Output(Output::Port(2))];
     let instructions = Instructions { apply, ..Instructions::default() };

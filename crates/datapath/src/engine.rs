@@ -9,7 +9,7 @@ use crate::pending::Chain;
 use crate::scratch::Scratch;
 use crate::shape::{Sending, Shaper, dissolve};
 use crate::touch::{Touch, Touching};
-use flow::{Cache, Nanos};
+use flow::{Nanos, Workspace};
 use port::{LossTap, Lost};
 use std::sync::Arc;
 use wire::DropReason;
@@ -23,8 +23,8 @@ pub(crate) struct CacheOf {
 }
 
 impl CacheOf {
-    fn make(self) -> Cache {
-        Cache::new(self.worker, self.secret, self.entries)
+    fn make(self) -> Workspace {
+        Workspace::new(self.worker, self.secret, self.entries)
     }
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Engine<C> {
     pub(crate) world: World,
     pub(crate) scratch: Scratch,
     pub(crate) touching: Touching,
-    pub(crate) cache: Cache,
+    pub(crate) workspace: Workspace,
     /// Frames that a destination takes from their source's memory just now.
     pub(crate) in_hand: u64,
     /// The worker's counters.
@@ -59,7 +59,7 @@ impl<C: Clock> Engine<C> {
             world: World::default(),
             scratch: Scratch::new(tap),
             touching: Touching::default(),
-            cache: cache_of.make(),
+            workspace: cache_of.make(),
             in_hand: 0,
             counters,
             cache_of,
@@ -121,7 +121,7 @@ impl<C: Clock> Engine<C> {
             drops.lose(DropReason::WorkerFault, Lost::Elsewhere(caught));
             port.shared.counters[self.number].tx_drops.take(drops);
         }
-        self.cache = self.cache_of.make();
+        self.workspace = self.cache_of.make();
         self.touching.take()
     }
 }

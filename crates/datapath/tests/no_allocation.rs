@@ -82,7 +82,8 @@ fn frame(flow: u16) -> Vec<u8> {
 }
 
 fn tables(switch: u32, ports: &[u32], actions: Vec<Action>) -> Arc<flow::Snapshot> {
-    let mut pipeline = Pipeline::new(Limits { switch, ..Limits::default() });
+    let mut pipeline =
+        Pipeline::new(Limits { switch, ..Limits::default() }, &flow::Serials::default());
     pipeline.set_ports(ports.iter().map(|&port| PortState::up(port)).collect());
     let instructions = Instructions { apply: actions, ..Instructions::default() };
     pipeline.flow_mod(&FlowMod { instructions, ..FlowMod::default() }, Nanos(1)).unwrap();

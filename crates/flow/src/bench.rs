@@ -71,7 +71,7 @@ impl Sink for Swallow {
 /// Runs one case for `rounds` rounds after two to warm up.
 pub fn measure(case: &Case, rounds: usize, cycles: &dyn Fn() -> u64) -> Measured {
     let mut rng = Rng(0x5eed);
-    let mut pipeline = Pipeline::new(crate::Limits::default());
+    let mut pipeline = Pipeline::new(crate::Limits::default(), &crate::Serials::default());
     pipeline.set_ports((1..=4).map(crate::PortState::up).collect());
     let (rules, traffic) = (case.build)(&mut rng);
     let start = cycles();

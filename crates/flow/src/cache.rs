@@ -5,7 +5,7 @@
 //! connections.
 //!
 //! **Validity.** A line holds while the tables that were searched for it find the same for its key ([`validity`]), and while the tables of its
-//! switch look at the same bits of keys. What becomes of all packets of a port ([`ways`], [`models`]) holds while table 0, the ports and the
+//! switch look at the same bits of keys. What becomes of all packets of a port ([`port_memo`], [`frame_pattern`]) holds while table 0, the ports and the
 //! settings are as they were. Counting is not the cache's business: a hit counts on the entries' own records as a
 //! search does, so statistics are exact and never late.
 //!
@@ -13,20 +13,20 @@
 //! share of all; at its quota it replaces its own lines or stale ones ([`lines`]). Whether a lookup pays is
 //! measured per switch ([`policy`]); while it does not, the cache is passed by.
 
-mod attempts;
+mod backoff;
 mod counts;
+mod frame_pattern;
 mod lines;
-mod models;
 mod policy;
+mod port_memo;
 mod trace;
 mod validity;
-mod ways;
 
-pub(crate) use attempts::Attempts;
+pub(crate) use backoff::Backoff;
 pub use counts::CacheCounts;
-pub(crate) use models::{Model, Models};
+pub(crate) use frame_pattern::{FramePattern, FramePatterns};
+pub(crate) use port_memo::{Place, PortMemo};
 pub(crate) use trace::{End, STEPS, Trace, Traces};
-pub(crate) use ways::{Known, Place, Ways};
 
 use crate::limits::LANES;
 use crate::snapshot::Snapshot;

@@ -18,10 +18,10 @@ mod groups;
 mod hash;
 mod leave;
 mod leaving;
+mod linear;
 mod normal;
 mod outputs;
 mod packet_out;
-mod straight;
 #[cfg(test)]
 mod tests;
 
@@ -29,9 +29,9 @@ pub(crate) use edit::edit;
 pub(crate) use hash::{HASHED, flow_hash};
 pub(crate) use leave::Leaves;
 pub(crate) use leaving::Leaving;
+pub(crate) use linear::{LinearProgram, leave};
 pub(crate) use normal::{is_group_address, is_reserved_address};
 pub(crate) use packet_out::{Tables, packet_out};
-pub(crate) use straight::{Straight, leave};
 
 use crate::action::{Action, Output};
 use crate::action_set::ActionSet;

@@ -9,7 +9,7 @@
 //!
 //! * [`Pipeline`] is the control thread's: flow-mods, group-mods, meter-mods, ports, expiry, statistics.
 //! * [`Snapshot`] is what workers see: [`Pipeline::snapshot`] makes one in about a microsecond, however many entries there
-//!   are; [`process()`] and [`execute`] work on it with the worker's own [`Cache`].
+//!   are; [`process()`] and [`execute`] work on it with the worker's own [`Workspace`].
 //!
 //! ## How entries are kept (`store`, `table`)
 //!
@@ -33,10 +33,10 @@
 //! [`FlowModError::TableFull`]: the bound is kept by refusing, never by slowing down.
 //!
 //! A packet need not be parsed deeper than the tables and programs of its switch look: [`Snapshot::depth`] says how deep that is. Where a batch goes one
-//! way as it is, its packets need not be looked at one by one ([`Snapshot::through_batch`]); where it goes one way after the same edits, nothing is kept of each but its key
-//! ([`Snapshot::together`]).
+//! way as it is, its packets need not be looked at one by one ([`Snapshot::decide_batch`]); where it goes one way after the same edits, nothing is kept of each but its key
+//! ([`Snapshot::decide_uniform`]).
 //!
-//! In front of the tables, each worker has a cache of finished traces in its [`Cache`], used while it pays and passed by when not.
+//! In front of the tables, each worker has a cache of finished traces in its [`Workspace`], used while it pays and passed by when not.
 //!
 //! ## What becomes of a frame (`resolve`)
 //!
@@ -45,7 +45,7 @@
 //! ## How packets are changed and sent (`exec`)
 //!
 //! Programs, action sets, groups and meters: see `exec.rs`, `group.rs` and `meter.rs`. A program that is edits and then one
-//! output, as most are, is also kept in a short form that needs none of their accounts: `exec/straight.rs`.
+//! output, as most are, is also kept in a short form that needs none of their accounts: `exec/linear.rs`.
 
 mod action;
 mod action_set;
@@ -67,6 +67,7 @@ mod ports;
 mod process;
 mod program;
 mod resolve;
+mod serials;
 mod snapshot;
 mod stats;
 mod store;
@@ -94,9 +95,9 @@ pub use meter::{
 pub use packet::{Packet, PacketIn, PacketInReason, Sink, Then};
 pub use pipeline::{EntryId, Pipeline};
 pub use ports::{PortState, PortTable};
-pub use process::Workspace as Cache;
-pub use process::{Through, Together, execute, process};
+pub use process::{PortDecision, UniformDecision, Workspace, execute, process};
 pub use resolve::{Exit, Hit, Leaving, Resolved, Stamp, Stop, To, Visitor};
+pub use serials::Serials;
 pub use snapshot::Snapshot;
 pub use stats::{Aggregate, FlowFilter, FlowStats, Removed, RemovedReason, TableStats};
 pub use table_set::TableSet;

@@ -20,6 +20,7 @@ use crate::group::{GroupMod, GroupModError, GroupTable};
 use crate::mac::MacTable;
 use crate::meter::{MeterMod, MeterModError, MeterTable};
 use crate::ports::{PortState, PortTable};
+use crate::serials::Serials;
 use crate::snapshot::{Snapshot, View};
 use crate::stats::{Removed, RemovedReason};
 use crate::store::{Afterwards, RecordId, Store};
@@ -29,14 +30,10 @@ use crate::time::Nanos;
 use crate::versions::Versions;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use timers::Timers;
 
 /// Addresses a switch learns. Chosen: as Open vSwitch allows by default, times four.
 const LEARNED_ADDRESSES: usize = 8192;
-
-/// Serials of snapshots, of all pipelines: what a worker keeps of one must not be taken for another's, also when its switch has gone and its number has been given to a new one.
-static SERIALS: AtomicU64 = AtomicU64::new(1);
 
 /// The tables of one switch, as their owner sees them.
 pub struct Pipeline {
@@ -53,6 +50,7 @@ pub struct Pipeline {
     macs: Arc<MacTable>,
     /// Snapshots that someone may still hold, oldest first; the last is the latest.
     issued: VecDeque<Arc<Snapshot>>,
+    serials: Serials,
     /// The versions of the parts as the latest snapshot has them.
     versions: Versions,
     /// What the latest snapshot no longer says.
@@ -85,8 +83,8 @@ struct Leaving {
 }
 
 impl Pipeline {
-    /// An empty pipeline.
-    pub fn new(limits: Limits) -> Self {
+    /// An empty pipeline; pipelines that share workers share `serials`.
+    pub fn new(limits: Limits, serials: &Serials) -> Self {
         Self {
             limits,
             config: SwitchConfig::default(),
@@ -99,6 +97,7 @@ impl Pipeline {
             meters: MeterTable::default(),
             macs: Arc::new(MacTable::new(limits.secret, LEARNED_ADDRESSES)),
             issued: VecDeque::new(),
+            serials: serials.clone(),
             versions: Versions::default(),
             changed: Changed::default(),
             sweep: RecordId::NONE,
@@ -187,7 +186,7 @@ impl Pipeline {
         if let Some(latest) = self.issued.back().filter(|_| unchanged) {
             return latest.clone();
         }
-        let serial = SERIALS.fetch_add(1, Relaxed);
+        let serial = self.serials.next();
         let snapshot = Arc::new(self.publish(serial));
         self.issued.push_back(snapshot.clone());
         self.store.next = self.store.next.wrapping_add(1);

@@ -9,9 +9,9 @@
 //!    before a further table, the rest of its way is looked up then.
 
 mod direct;
-mod through;
-mod together;
+mod port_decision;
 mod trace;
+mod uniform;
 mod walk;
 mod workspace;
 
@@ -22,8 +22,8 @@ use crate::limits::LANES;
 use crate::packet::{Packet, Sink};
 use crate::snapshot::Snapshot;
 use crate::time::Nanos;
-pub use through::Through;
-pub use together::Together;
+pub use port_decision::PortDecision;
+pub use uniform::UniformDecision;
 use walk::Walker;
 use wire::{DropReason, Field, Key, WORDS};
 pub use workspace::Workspace;

@@ -4,7 +4,7 @@
 //! through pages that snapshots share and the control thread copies on write, a page of [`PAGE`] at a time.
 
 use crate::action::{Action, Instructions, Output, PortNo};
-use crate::exec::Straight;
+use crate::exec::LinearProgram;
 use std::collections::HashMap;
 use std::sync::Arc;
 use wire::{Depth, Field};
@@ -45,7 +45,7 @@ pub(crate) struct Program {
     /// All it does is to send the packet by this port.
     pub forwards_to: Option<PortNo>,
     /// The short form, for an entry that is the only one on a packet's way.
-    pub straight: Option<Straight>,
+    pub linear: Option<LinearProgram>,
     /// How far its packets must have been parsed.
     depth: Depth,
     /// Its packets' headers may leave longer or shorter than they came.
@@ -62,8 +62,8 @@ impl Program {
             Some(table) => Onward::Goto(table),
         };
         let tells = actions(&instructions).map(tells).max().unwrap_or(Tells::Never);
-        let straight = Straight::of(&instructions);
-        let forwards_to = match straight.as_ref().and_then(Straight::bare_output) {
+        let linear = LinearProgram::of(&instructions);
+        let forwards_to = match linear.as_ref().and_then(LinearProgram::bare_output) {
             Some(Output::Port(port)) => Some(port),
             _ => None,
         };
@@ -71,7 +71,7 @@ impl Program {
         let metered = instructions.meter.map_or(Depth::Nothing, |_| Depth::Full);
         let depth = actions(&instructions).map(depth).fold(metered, Depth::max);
         let reshapes = actions(&instructions).any(reshapes);
-        Self { instructions, onward, tells, forwards_to, straight, depth, reshapes }
+        Self { instructions, onward, tells, forwards_to, linear, depth, reshapes }
     }
 }
 

@@ -7,7 +7,7 @@
 
 use api::FailMode;
 use datapath::{HeldFrame, PortCounters, Punt, QueueCounters, SwitchId};
-use flow::{Limits, Nanos, PacketIn, PacketInReason, PortNo, Snapshot};
+use flow::{Limits, Nanos, PacketIn, PacketInReason, PortNo, Serials, Snapshot};
 use node::agent::{Agent, Endpoints, Timing};
 use node::journal::Discard;
 use node::switch::{Emission, NewSwitch, Plane, Switch};
@@ -260,6 +260,7 @@ fn serve(socket: &Path) -> (tokio::runtime::Runtime, Arc<Switch>, Agent) {
         fail_mode: FailMode::Secure,
         miss_send_len: 128,
         limits: Limits::default(),
+        serials: Serials::default(),
         ends: Arc::default(),
         budget: Arc::default(),
     };

@@ -52,3 +52,15 @@ impl Depth {
         if deeper == Key::default() { Self::Link } else { Self::Full }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_known_at_a_depth_needs_no_other() {
+        for depth in [Depth::Nothing, Depth::Link, Depth::Full] {
+            assert_eq!(Depth::of(&depth.known()), depth);
+        }
+    }
+}

@@ -70,6 +70,7 @@ impl Rig {
             miss_send_len: 128,
             // Few, so that hundreds of dumps are soon written.
             limits: Limits { tables: 4, entries_per_table: 50, ..Limits::default() },
+            serials: flow::Serials::default(),
             ends: Arc::default(),
         };
         let switch = Switch::new(new, Arc::new(Discard), |_| Arc::new(clock.clone()));

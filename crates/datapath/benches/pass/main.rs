@@ -90,7 +90,8 @@ fn switch(
     rules: &[FlowMod],
     heard: &[(u64, u32)],
 ) -> Arc<Publisher> {
-    let mut pipeline = Pipeline::new(Limits { switch, ..Limits::default() });
+    let mut pipeline =
+        Pipeline::new(Limits { switch, ..Limits::default() }, &flow::Serials::default());
     pipeline.set_ports(ports.iter().map(|&port| PortState::up(port)).collect());
     for rule in rules {
         pipeline.flow_mod(rule, Nanos(1)).unwrap();

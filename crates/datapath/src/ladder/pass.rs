@@ -20,7 +20,7 @@ use crate::scratch::Scratch;
 use crate::touch::Touching;
 use crate::transmit::Transmit;
 use arrayvec::ArrayVec;
-use flow::{Action, Cache, Nanos, Packet, PortNo, Snapshot};
+use flow::{Action, Nanos, Packet, PortNo, Snapshot, Workspace};
 use port::{BATCH, Body, Lost, Sent};
 use std::ops::Range;
 use wire::{Depth, DropReason, Field};
@@ -103,7 +103,7 @@ pub(crate) struct Pass<'a, 'f, C> {
     pub(crate) tables: &'a Snapshot,
     pub(crate) switches: &'a [Option<LocalSwitch>],
     pub(crate) ports: &'a mut [Option<LocalPort>],
-    pub(crate) cache: &'a mut Cache,
+    pub(crate) workspace: &'a mut Workspace,
     pub(crate) scratch: &'a mut Scratch,
     /// How far the packets have been parsed.
     pub(crate) parsed: Depth,
@@ -150,7 +150,7 @@ impl<C: Clock> Engine<C> {
             tables,
             switches,
             ports,
-            cache: &mut self.cache,
+            workspace: &mut self.workspace,
             scratch: &mut self.scratch,
             parsed: frames.parsed,
             packets: &mut frames.packets,
@@ -344,7 +344,7 @@ impl<C: Clock> Pass<'_, '_, C> {
             if depth > progress.depth {
                 parse(packets, depth);
             }
-            call(tables, self.cache, packets, self.now, work, &mut collector);
+            call(tables, self.workspace, packets, self.now, work, &mut collector);
         };
         if copies.is_empty() {
             call(&mut packets);
@@ -465,17 +465,17 @@ fn copy_head(heads: &mut Heads, batch: &[Packet<'_>], from: HeadRef) -> Option<H
 
 fn call(
     tables: &Snapshot,
-    cache: &mut Cache,
+    workspace: &mut Workspace,
     packets: &mut [&mut Packet<'_>],
     now: Nanos,
     work: Work<'_>,
     sink: &mut Collector<'_, '_>,
 ) {
     match work {
-        Work::Tables => flow::process(tables, cache, packets, now, sink),
+        Work::Tables => flow::process(tables, workspace, packets, now, sink),
         Work::Actions(actions) => {
             for packet in packets {
-                flow::execute(tables, cache, actions, packet, now, sink);
+                flow::execute(tables, workspace, actions, packet, now, sink);
             }
         }
     }

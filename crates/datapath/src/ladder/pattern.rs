@@ -12,7 +12,7 @@ impl<C: Clock> Engine<C> {
     #[inline]
     pub(super) fn pattern_unread(&mut self, round: &Round<'_>, frames: Unread<'_>) -> Option<Sent> {
         let (tables, in_port) = (&round.tables, round.in_port());
-        if !tables.looks_for_like(&mut self.cache, in_port) {
+        if !tables.tries_pattern(&mut self.workspace, in_port) {
             return None;
         }
         for is_known in [true, false] {
@@ -20,14 +20,16 @@ impl<C: Clock> Engine<C> {
                 let first = &mut self.scratch.first;
                 let len = frames.first(first.area())?;
                 first.set_len(len);
-                tables.learn_like(&mut self.cache, in_port, first)?;
+                tables.learn_pattern(&mut self.workspace, in_port, first)?;
             }
-            let (cache, mut direct) = self.direct(round)?;
-            let Some((through, pattern)) = tables.through_like(cache, in_port) else { continue };
+            let (workspace, mut direct) = self.direct(round)?;
+            let Some((decision, pattern)) = tables.decide_pattern(workspace, in_port) else {
+                continue;
+            };
             let UnreadSent { sent, is_full } =
-                direct.send(round, (&through, cache), frames, Some(pattern))?;
+                direct.send(round, (&decision, workspace), frames, Some(pattern))?;
             if is_full || sent.frames as usize * 2 >= frames.len() {
-                tables.found_like(cache, in_port);
+                tables.pattern_matched(workspace, in_port);
             }
             if is_full || sent.frames > 0 {
                 return Some(sent);
@@ -45,9 +47,9 @@ impl<C: Clock> Engine<C> {
         received: &RxBatch,
     ) -> Option<PortIx> {
         let heads = received.frames().iter().map(|slot| &slot.head);
-        let through = round.tables.through_alike(&mut self.cache, round.in_port(), heads)?;
-        let to = self.exit_of(round, through.port(), batch, received)?;
-        through.count(&self.cache, batch.sum.frames, batch.sum.bytes, round.now);
+        let decision = round.tables.decide_batch(&mut self.workspace, round.in_port(), heads)?;
+        let to = self.exit_of(round, decision.port(), batch, received)?;
+        decision.count(&self.workspace, batch.sum.frames, batch.sum.bytes, round.now);
         Some(to)
     }
 }

@@ -12,9 +12,9 @@ impl<C: Clock> Engine<C> {
     /// Forwards unread frames, as many as their destination has room for.
     #[inline]
     pub(super) fn port_unread(&mut self, round: &Round<'_>, frames: Unread<'_>) -> Option<Sent> {
-        let (cache, mut direct) = self.direct(round)?;
-        let through = round.tables.through(cache, round.in_port())?;
-        Some(direct.send(round, (&through, cache), frames, None)?.sent)
+        let (workspace, mut direct) = self.direct(round)?;
+        let decision = round.tables.decide_port(workspace, round.in_port())?;
+        Some(direct.send(round, (&decision, workspace), frames, None)?.sent)
     }
 
     /// Decides and counts a received batch; the caller sends it by the port.
@@ -25,9 +25,9 @@ impl<C: Clock> Engine<C> {
         batch: &Batch,
         received: &RxBatch,
     ) -> Option<PortIx> {
-        let through = round.tables.through(&mut self.cache, round.in_port())?;
-        let to = self.exit_of(round, through.port(), batch, received)?;
-        through.count(&self.cache, batch.sum.frames, batch.sum.bytes, round.now);
+        let decision = round.tables.decide_port(&mut self.workspace, round.in_port())?;
+        let to = self.exit_of(round, decision.port(), batch, received)?;
+        decision.count(&self.workspace, batch.sum.frames, batch.sum.bytes, round.now);
         Some(to)
     }
 

@@ -16,13 +16,14 @@ impl<C: Clock> Engine<C> {
         received: &mut RxBatch,
     ) -> Option<PortIx> {
         let heads = received.frames().iter().map(|slot| &slot.head);
-        let together = round.tables.together(&mut self.cache, round.in_port(), heads, round.now)?;
-        let to = self.exit_of(round, together.port(), batch, received)?;
+        let decision =
+            round.tables.decide_uniform(&mut self.workspace, round.in_port(), heads, round.now)?;
+        let to = self.exit_of(round, decision.port(), batch, received)?;
         let packets = received.frames_mut().iter_mut().map(|slot| {
             let len = slot.frame_len();
             (&mut slot.head, len)
         });
-        together.run(&mut self.cache, packets, round.now);
+        decision.run(&mut self.workspace, packets, round.now);
         Some(to)
     }
 }

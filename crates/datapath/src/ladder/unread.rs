@@ -6,7 +6,7 @@ use crate::exit::Exit;
 use crate::frames::ETHERNET_HEADER;
 use crate::local::{LocalPort, LocalSwitch, Sink};
 use crate::touch::{Touch, Touching};
-use flow::{Cache, Through};
+use flow::{PortDecision, Workspace};
 use port::{Sent, Unread, UnreadSent};
 use wire::Pattern;
 
@@ -26,7 +26,7 @@ impl Forwarded {
     }
 }
 
-/// Parts of the engine that send unread frames, beside its cache.
+/// Parts of the engine that send unread frames, beside its workspace.
 pub(super) struct Direct<'a> {
     worker: usize,
     switch: &'a LocalSwitch,
@@ -36,14 +36,14 @@ pub(super) struct Direct<'a> {
 }
 
 impl<C> Engine<C> {
-    /// The cache, and the rest that sends unread frames of a round.
+    /// The workspace, and the rest that sends unread frames of a round.
     #[inline]
-    pub(super) fn direct(&mut self, round: &Round<'_>) -> Option<(&mut Cache, Direct<'_>)> {
+    pub(super) fn direct(&mut self, round: &Round<'_>) -> Option<(&mut Workspace, Direct<'_>)> {
         let (switches, ports) = self.world.parts();
         let switch = switches.get(round.switch.0 as usize)?.as_ref()?;
         let (touching, in_hand) = (&self.touching, &mut self.in_hand);
         let direct = Direct { worker: self.number, switch, ports, touching, in_hand };
-        Some((&mut self.cache, direct))
+        Some((&mut self.workspace, direct))
     }
 }
 
@@ -52,11 +52,11 @@ impl Direct<'_> {
     pub(super) fn send(
         &mut self,
         round: &Round<'_>,
-        (through, cache): (&Through<'_>, &Cache),
+        (decision, workspace): (&PortDecision<'_>, &Workspace),
         frames: Unread<'_>,
         pattern: Option<&Pattern>,
     ) -> Option<UnreadSent> {
-        let to = self.switch.ports.get(through.port())?;
+        let to = self.switch.ports.get(decision.port())?;
         let port = self.ports.get_mut(to.0 as usize)?.as_mut()?;
         let longest = Exit::of_batches(port)?.surely_takes();
         let LocalPort { shared, sink: Sink::Queue(tx), .. } = port else { return None };
@@ -67,7 +67,7 @@ impl Direct<'_> {
         *self.in_hand = 0;
         let sent = straight.sent;
         if sent.frames > 0 {
-            through.count(cache, sent.frames, sent.bytes, round.now);
+            decision.count(workspace, sent.frames, sent.bytes, round.now);
             round.counters(self.worker).rx.add(sent);
             shared.counters[self.worker].tx.add(sent);
         }

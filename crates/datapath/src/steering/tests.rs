@@ -157,7 +157,8 @@ impl Host {
             Worker::new((number, [1, 2]), &config, clock, Arc::clone(mailbox), events).unwrap()
         };
         let workers = mailboxes.iter().enumerate().map(worker).collect();
-        let mut pipeline = Pipeline::new(Limits { switch: 7, ..Limits::default() });
+        let mut pipeline =
+            Pipeline::new(Limits { switch: 7, ..Limits::default() }, &flow::Serials::default());
         pipeline.set_ports(vec![PortState::up(1), PortState::up(2)]);
         let apply = vec![Action::Output(Output::Port(2))];
         let instructions = Instructions { apply, ..Instructions::default() };

@@ -43,7 +43,7 @@ impl<C: Clock> Worker<C> {
             let begin = self.clock.cycles();
             let Some(taken) = take(engine, batch, inlet, now) else { continue };
             self.mailbox.counters.taken_over.add(taken.frames);
-            self.mailbox.counters.cache.add(engine.cache.take_counts());
+            self.mailbox.counters.cache.add(engine.workspace.take_counts());
             taken.marks(begin, self.clock.cycles()).count(0, &self.mailbox.counters);
             handover.count_taken(from, &taken.label, taken.frames);
         }

@@ -102,7 +102,7 @@ impl<C: Clock> Worker<C> {
                     }
                 };
                 (marks.decided, marks.tx_cycles) = (at.max(received), tx_cycles);
-                self.mailbox.counters.cache.add(engine.cache.take_counts());
+                self.mailbox.counters.cache.add(engine.workspace.take_counts());
                 engine.touching.set(Touch::Rx(ix));
             }
             rx.release();

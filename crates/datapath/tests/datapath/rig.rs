@@ -6,7 +6,7 @@ use datapath::{
 };
 use flow::{
     Action, FlowMod, Instructions, Limits, Miss, Nanos, Output, Pipeline, PortNo, PortState,
-    SwitchConfig,
+    Serials, SwitchConfig,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::BTreeMap;
@@ -24,6 +24,7 @@ pub struct Rig {
     pub workers: usize,
     lines: BTreeMap<PortAt, Line>,
     switches: BTreeMap<u32, Switch>,
+    serials: Serials,
 }
 
 struct Switch {
@@ -80,12 +81,19 @@ impl Rig {
     pub fn with_clock(config: Config, clock: impl Clock) -> Self {
         let workers = config.cores.len();
         let (datapath, events) = Datapath::start_with(config, clock).unwrap();
-        Self { datapath, events, workers, lines: BTreeMap::new(), switches: BTreeMap::new() }
+        Self {
+            datapath,
+            events,
+            workers,
+            lines: BTreeMap::new(),
+            switches: BTreeMap::new(),
+            serials: Serials::default(),
+        }
     }
 
     /// A switch with these ports in memory.
     pub fn switch(&mut self, switch: u32, ports: &[PortNo], rules: &[Rule]) {
-        let mut pipeline = Pipeline::new(Limits { switch, ..Limits::default() });
+        let mut pipeline = Pipeline::new(Limits { switch, ..Limits::default() }, &self.serials);
         pipeline.set_config(SwitchConfig { miss: Miss::Drop, ..SwitchConfig::default() });
         let publisher = self.datapath.add_switch(SwitchId(switch), pipeline.snapshot());
         self.switches.insert(switch, Switch { pipeline, publisher, ports: Vec::new() });

@@ -7,7 +7,7 @@ use datapath::{
     BitRate, Clock, Config, Datapath, Event, Events, PortAt, PortCounters, PortQueues, Publisher,
     Punt, QueueRates, Rung, Rungs, SwitchCounters, SwitchId,
 };
-use flow::{FlowFilter, FlowMod, Limits, MacEntry, Nanos, Pipeline, PortNo};
+use flow::{FlowFilter, FlowMod, Limits, MacEntry, Nanos, Pipeline, PortNo, Serials};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,6 +53,7 @@ pub struct Host {
     datapath: Datapath,
     events: Events,
     seen: Seen,
+    serials: Serials,
 }
 
 /// A switch of a case.
@@ -73,7 +74,7 @@ impl Host {
             ..Config::default()
         };
         let (datapath, events) = Datapath::start_with(config, Still).unwrap();
-        Self { rungs, datapath, events, seen }
+        Self { rungs, datapath, events, seen, serials: Serials::default() }
     }
 
     /// The names of its rungs.
@@ -109,7 +110,8 @@ impl Host {
 
     fn bring_up(&self, case: &Case) -> Vec<Member> {
         let bring_up = |(id, switch): (u32, &Switch)| {
-            let mut pipeline = Pipeline::new(Limits { switch: id, ..Limits::default() });
+            let mut pipeline =
+                Pipeline::new(Limits { switch: id, ..Limits::default() }, &self.serials);
             pipeline.set_config(switch.config);
             pipeline.set_ports(switch.ports.clone());
             switch.groups.iter().for_each(|group| drop(pipeline.group_mod(group.clone(), NOW)));

@@ -12,9 +12,9 @@ mod validity;
 use super::*;
 use crate::limits::LANES;
 use crate::{
-    Action, Aggregate, Cache, FlowCommand, FlowFilter, FlowFlags, FlowMod, FlowModError, FragMode,
+    Action, Aggregate, FlowCommand, FlowFilter, FlowFlags, FlowMod, FlowModError, FragMode,
     Instructions, Miss, Output, Packet, PacketIn, PortNo, RemovedReason, Sink, SwitchConfig, Then,
-    Wording, process,
+    Wording, Workspace, process,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -35,7 +35,12 @@ impl Sink for Ports {
 }
 
 /// Sends packets with these keys, 100 bytes each.
-fn send(snapshot: &Snapshot, cache: &mut Cache, keys: &[Key], now: Nanos) -> Vec<Option<PortNo>> {
+fn send(
+    snapshot: &Snapshot,
+    cache: &mut Workspace,
+    keys: &[Key],
+    now: Nanos,
+) -> Vec<Option<PortNo>> {
     let mut heads = vec![Head::default(); keys.len()];
     let mut packets: Vec<Packet<'_>> = heads
         .iter_mut()
@@ -56,13 +61,17 @@ fn send(snapshot: &Snapshot, cache: &mut Cache, keys: &[Key], now: Nanos) -> Vec
 }
 
 fn pipeline(masks: u8) -> Pipeline {
-    let mut pipeline = Pipeline::new(Limits { masks, ..Limits::default() });
+    pipeline_with(masks, &Serials::default())
+}
+
+fn pipeline_with(masks: u8, serials: &Serials) -> Pipeline {
+    let mut pipeline = Pipeline::new(Limits { masks, ..Limits::default() }, serials);
     pipeline.set_ports((1..=4095).map(PortState::up).collect());
     pipeline
 }
 
-fn cache() -> Cache {
-    Cache::new(0, [5, 6], 256)
+fn cache() -> Workspace {
+    Workspace::new(0, [5, 6], 256)
 }
 
 /// A model entry.
@@ -226,7 +235,7 @@ fn step_strategy() -> impl Strategy<Value = Step> {
 }
 
 /// Checks every verdict and every counter of one snapshot.
-fn check(snapshot: &Snapshot, cache: &mut Cache, model: &Model, keys: &[Key]) {
+fn check(snapshot: &Snapshot, cache: &mut Workspace, model: &Model, keys: &[Key]) {
     for (key, port) in keys.iter().zip(send(snapshot, cache, keys, Nanos(0))) {
         let best = model.best(key);
         assert_eq!(port.is_some(), best.is_some(), "{key:?}");

@@ -62,9 +62,9 @@ fn run_each<S: Sink>(
     let mut walker = Walker::new(snapshot, work.worker, &mut work.scratch, now);
     for from in (0..packets.len()).step_by(together) {
         let (id, which) = (found[from], from..from + together);
-        match programs[from].map(|program| (program, &program.straight)) {
-            Some((program, Some(straight))) => {
-                straight.run(&env, which, packets, leaving, || snapshot.origin(id, program, 0));
+        match programs[from].map(|program| (program, &program.linear)) {
+            Some((program, Some(linear))) => {
+                linear.run(&env, which, packets, leaving, || snapshot.origin(id, program, 0));
             }
             other => {
                 for index in which {

@@ -1,7 +1,7 @@
 //! What a worker owns: its cache, and memory for the batch in work.
 
-use super::together::Aside;
-use crate::cache::{Cache, CacheCounts, Models, Traces, Ways};
+use super::uniform::UniformScratch;
+use crate::cache::{Cache, CacheCounts, FramePatterns, PortMemo, Traces};
 use crate::limits::LANES;
 use crate::template::Scratch;
 use wire::Key;
@@ -11,14 +11,13 @@ pub struct Workspace {
     /// Owner of counters: 1..=255.
     pub(crate) worker: u8,
     pub(crate) scratch: Scratch,
-    pub(crate) ways: Ways,
-    pub(crate) models: Models,
+    pub(super) port_memo: PortMemo,
+    pub(super) patterns: FramePatterns,
     /// Keys with metadata written to them.
     pub(crate) keys: Box<[Key; LANES]>,
     /// Traces of the batch in work.
     pub(crate) traces: Box<Traces>,
-    /// What is known of a batch that may leave together.
-    pub(super) aside: Box<Aside>,
+    pub(super) uniform: Box<UniformScratch>,
     pub(super) cache: Cache,
 }
 
@@ -29,11 +28,11 @@ impl Workspace {
         Self {
             worker: worker.saturating_add(1),
             scratch: Scratch::default(),
-            ways: Ways::default(),
-            models: Models::default(),
+            port_memo: PortMemo::default(),
+            patterns: FramePatterns::default(),
             keys: Box::new([Key::default(); LANES]),
             traces: Box::default(),
-            aside: Box::default(),
+            uniform: Box::default(),
             cache: Cache::new(secret, entries),
         }
     }

@@ -37,11 +37,9 @@ impl Sink for Seen {
     fn packet_in(&mut self, _: usize, packet: &Packet<'_>, why: PacketIn) {
         self.sent.push((Err(why), packet.queue, packet.head.bytes().to_vec()));
     }
-    fn discard(&mut self, _: usize, _: &Packet<'_>, reason: DropReason) {
-        self.discarded = Some(reason);
-    }
-    fn lost(&mut self, _: usize, reason: DropReason) {
-        self.lost = Some(reason);
+    fn lose(&mut self, _: usize, _: &Packet<'_>, reason: DropReason) {
+        let which = if self.sent.is_empty() { &mut self.discarded } else { &mut self.lost };
+        *which = Some(reason);
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Counts of one table, shared by all its views.
 pub(crate) struct TableCounters {
-    /// By the worker's number ([`crate::Cache::new`]), each made when it counts for the first time.
+    /// By the worker's number ([`crate::Workspace::new`]), each made when it counts for the first time.
     blocks: [OnceLock<Box<Block>>; 256],
 }
 

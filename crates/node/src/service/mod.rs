@@ -110,6 +110,7 @@ pub struct Node {
     secret: [u64; 2],
     /// How many entries its switches may hold together.
     entries: Arc<EntryBudget>,
+    serials: flow::Serials,
     background: bool,
     /// Rung when the node is to end by itself.
     end: tokio::sync::Notify,
@@ -142,6 +143,7 @@ impl Node {
             pump: Mutex::new(Some(pump)),
             secret: start::random_secret(),
             entries: Arc::new(EntryBudget::new(memory::limit() / MEMORY_FOR_ENTRY)),
+            serials: flow::Serials::default(),
             background: parts.background,
             end: tokio::sync::Notify::new(),
         }))

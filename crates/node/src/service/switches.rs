@@ -160,6 +160,7 @@ impl Node {
             fail_mode: spec.fail_mode,
             miss_send_len: spec.miss_send_len,
             limits,
+            serials: self.serials.clone(),
             ends: self.ports.ends().clone(),
             budget: self.entries.clone(),
         };

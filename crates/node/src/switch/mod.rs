@@ -55,7 +55,7 @@ use budget::Account;
 use buffers::PacketBuffers;
 use datapath::PortQueues;
 use fail::Attendance;
-use flow::{Limits, Nanos, Pipeline, PortNo, Snapshot};
+use flow::{Limits, Nanos, Pipeline, PortNo, Serials, Snapshot};
 use listener::{Audience, Listeners};
 use openflow::{FragmentMode, GroupDesc, GroupId, MeterConfig, MeterId, Version, VersionSet};
 use std::collections::BTreeMap;
@@ -80,6 +80,8 @@ pub struct NewSwitch {
     pub miss_send_len: u16,
     /// What its tables may grow to.
     pub limits: Limits,
+    /// The node's numbers of snapshots.
+    pub serials: Serials,
     /// The node's numbers of tunnels' ends.
     pub ends: Arc<Ends>,
     /// What entries it shares with the node's other switches.
@@ -135,7 +137,7 @@ impl Switch {
         plane: impl FnOnce(Arc<Snapshot>) -> Arc<dyn Plane>,
     ) -> Arc<Self> {
         let mut control = Control {
-            pipeline: Pipeline::new(spec.limits),
+            pipeline: Pipeline::new(spec.limits, &spec.serials),
             account: Account::new(spec.budget),
             ports: BTreeMap::new(),
             queues: BTreeMap::new(),

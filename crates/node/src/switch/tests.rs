@@ -8,7 +8,7 @@ use crate::journal::Discard;
 use ::port::PortFacts;
 use api::Rules;
 use datapath::{HeldFrame, PortCounters, Punt, QueueCounters, SwitchId};
-use flow::{Miss, Nanos, PacketIn, PacketInReason};
+use flow::{Miss, Nanos, PacketIn, PacketInReason, Serials};
 use openflow::{
     Action, Bucket, ErrorCode, FlowMod, FlowModCommand, FlowModFlags, FlowStatsRequest, GroupMod,
     GroupModCommand, GroupType, Instruction, Mac, Match, MeterBand, MeterFlags, MeterMod,
@@ -73,6 +73,7 @@ pub(crate) fn switch_with(
         fail_mode,
         miss_send_len: 128,
         limits: Limits::default(),
+        serials: Serials::default(),
         ends: Arc::default(),
         budget: Arc::default(),
     };

@@ -2,10 +2,10 @@
 
 use super::frame::Frame;
 use super::model::Model;
-use super::recorder::{Sent, Step, Verdicts, run_straight, walk};
+use super::recorder::{Sent, Step, Verdicts, run_linear, walk};
 use super::{LOCAL, Switch};
 use crate::action::{Action, Instructions, Output, PortNo, Transport};
-use crate::exec::Straight;
+use crate::exec::LinearProgram;
 use crate::group::{Bucket, GroupKind};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -175,7 +175,7 @@ proptest! {
             model.in_port = in_port;
             let Instructions { apply, write, .. } = instructions.clone();
             let expected = model.walk(&frame, &[Step { meter: None, apply, write, miss: false }]);
-            let short = run_straight(&switch, &frame, in_port, &instructions);
+            let short = run_linear(&switch, &frame, in_port, &instructions);
             let (verdicts, handed_over) = short.expect("edits and one output are a short program");
             prop_assert_eq!(handed_over, !verdicts.sent.is_empty());
             prop_assert_eq!(comparable(verdicts), comparable(expected));
@@ -218,6 +218,6 @@ fn what_needs_copies_a_meter_or_a_queue_has_no_short_form() {
         Instructions { write: vec![to(2)], ..applied(&[to(1)]) },
     ];
     for instructions in long {
-        assert!(Straight::of(&instructions).is_none(), "{instructions:?}");
+        assert!(LinearProgram::of(&instructions).is_none(), "{instructions:?}");
     }
 }

@@ -4,7 +4,7 @@ use super::Switch;
 use super::frame::Frame;
 use crate::action::{Action, Instructions, PortNo};
 use crate::action_set::ActionSet;
-use crate::exec::{Env, Leaving, Origin, Run, Straight};
+use crate::exec::{Env, Leaving, LinearProgram, Origin, Run};
 use crate::packet::{Packet, PacketIn, Sink, Then};
 use crate::process::Shifted;
 use std::ops::ControlFlow;
@@ -115,17 +115,17 @@ fn recorded_packet(
 }
 
 /// Runs a packet through the short form of one entry's instructions; `None` if they have none.
-pub fn run_straight(
+pub fn run_linear(
     switch: &Switch,
     frame: &Frame,
     in_port: PortNo,
     instructions: &Instructions,
 ) -> Option<(Verdicts, bool)> {
-    let straight = Straight::of(instructions)?;
+    let linear = LinearProgram::of(instructions)?;
     Some(recorded_packet(switch, frame, in_port, |env, packet, recorder| {
         let mut sink = Shifted { sink: recorder, start: 9 };
         let (packets, mut leaving) = (&mut [packet][..], Leaving::new(&mut sink));
-        straight.run(env, 0..1, packets, &mut leaving, || origin(0, false));
+        linear.run(env, 0..1, packets, &mut leaving, || origin(0, false));
         leaving.finish(packets);
     }))
 }

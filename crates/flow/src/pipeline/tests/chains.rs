@@ -39,7 +39,7 @@ impl Sink for Verdicts {
     }
 }
 
-pub(super) fn verdicts(snapshot: &Snapshot, cache: &mut Cache, keys: &[Key]) -> Verdicts {
+pub(super) fn verdicts(snapshot: &Snapshot, cache: &mut Workspace, keys: &[Key]) -> Verdicts {
     let mut heads = vec![Head::default(); keys.len()];
     let mut packets: Vec<Packet<'_>> = heads
         .iter_mut()
@@ -85,7 +85,7 @@ proptest! {
         keys in vec(key_strategy(), 1..80),
     ) {
         let (mut cached, mut plain) = (pipeline(4), pipeline(4));
-        let (mut with, mut without) = (Cache::new(0, [1, 2], 64), Cache::new(0, [1, 2], 0));
+        let (mut with, mut without) = (Workspace::new(0, [1, 2], 64), Workspace::new(0, [1, 2], 0));
         for round in [&changes, &late] {
             for change in round {
                 cached.flow_mod(change, Nanos(0)).unwrap();
@@ -111,7 +111,7 @@ proptest! {
             pipeline.flow_mod(change, Nanos(0)).unwrap();
         }
         let snapshot = pipeline.snapshot();
-        let mut cache = Cache::new(0, [1, 2], 0);
+        let mut cache = Workspace::new(0, [1, 2], 0);
         for key in &keys {
             let before: Vec<_> = (0..3).map(|table| pipeline.table_stats(table)).collect();
             verdicts(&snapshot, &mut cache, &[*key]);
@@ -139,7 +139,7 @@ fn several_workers_count_exactly() {
         for worker in 0..4 {
             let snapshot = &snapshot;
             scope.spawn(move || {
-                let mut cache = Cache::new(worker, [1, 2], 64);
+                let mut cache = Workspace::new(worker, [1, 2], 64);
                 (0..1000).for_each(|_| {
                     verdicts(snapshot, &mut cache, &[key; LANES]);
                 });
@@ -170,7 +170,7 @@ fn a_pipeline_that_looks_at_one_field_shares_a_line_among_all_connections() {
         pipeline.flow_mod(&miss, Nanos(0)).unwrap();
     }
     let snapshot = pipeline.snapshot();
-    let mut cache = Cache::new(0, [1, 2], 64);
+    let mut cache = Workspace::new(0, [1, 2], 64);
     for source in 0..320_u32 {
         let mut key = Key::default();
         key.set(Field::InPort, 1);

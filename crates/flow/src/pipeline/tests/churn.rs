@@ -50,7 +50,7 @@ fn switch() -> Pipeline {
 
 /// Plays the traffic while an entry of `table` comes or goes each millisecond that no flow finds.
 fn churned(table: u8, rate: u64) -> CacheCounts {
-    let (mut pipeline, mut cache) = (switch(), Cache::new(0, [5, 6], 4096));
+    let (mut pipeline, mut cache) = (switch(), Workspace::new(0, [5, 6], 4096));
     let mut flow = 0;
     for ms in 0..SPAN_MS {
         let now = Nanos(ms * 1_000_000);

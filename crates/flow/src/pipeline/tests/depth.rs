@@ -115,7 +115,7 @@ proptest! {
         drop_fragments: bool,
         bridge: bool,
     ) {
-        let mut pipeline = Pipeline::new(Limits::default());
+        let mut pipeline = Pipeline::new(Limits::default(), &Serials::default());
         pipeline.set_ports((1..5).map(PortState::up).collect());
         let fragments = if drop_fragments { FragMode::Drop } else { FragMode::Normal };
         let miss = if bridge { Miss::Normal } else { Miss::Drop };

@@ -249,8 +249,10 @@ fn a_modify_that_resets_counts_does_not_put_an_idle_timeout_off() {
 
 #[test]
 fn refusals_name_their_reason_and_change_nothing() {
-    let mut pipeline =
-        Pipeline::new(Limits { tables: 4, entries_per_table: 2, ..Limits::default() });
+    let mut pipeline = Pipeline::new(
+        Limits { tables: 4, entries_per_table: 2, ..Limits::default() },
+        &Serials::default(),
+    );
     let refused = |pipeline: &mut Pipeline, change: FlowMod| {
         pipeline.flow_mod(&change, Nanos(0)).unwrap_err()
     };
@@ -322,10 +324,10 @@ fn a_record_may_outlive_its_mask_whose_number_is_used_again() {
 /// A worker keeps its cache when a switch goes and its number is given to a new one.
 #[test]
 fn what_is_cached_of_a_switch_is_not_found_by_a_later_one_of_its_number() {
-    let mut cache = cache();
+    let (mut cache, serials) = (cache(), Serials::default());
     let lengths: [[u32; 3]; 2] = [[22, 23, 24], [24, 23, 22]];
     for (first, lengths) in [100, 200].into_iter().zip(lengths) {
-        let mut pipeline = pipeline(8);
+        let mut pipeline = pipeline_with(8, &serials);
         for length in lengths {
             // The wider, the more important: no prefix table.
             let change = add(0x0a00_0000, length, 32 - length as u16, first + length);
@@ -336,8 +338,8 @@ fn what_is_cached_of_a_switch_is_not_found_by_a_later_one_of_its_number() {
             let sent = send(&snapshot, &mut cache, &[packet(0x0a00_0001); 4], Nanos(0));
             assert_eq!(sent, [Some(first + 22); 4]);
         }
-        let through = |snapshot: &Snapshot, cache: &mut Cache| {
-            snapshot.through(cache, 1).map(|through| through.port())
+        let through = |snapshot: &Snapshot, cache: &mut Workspace| {
+            snapshot.decide_port(cache, 1).map(|through| through.port())
         };
         assert_eq!(through(&snapshot, &mut cache), None);
         apply(&mut pipeline, &FlowMod { command: FlowCommand::Delete, ..FlowMod::default() });

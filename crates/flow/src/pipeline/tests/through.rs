@@ -4,12 +4,12 @@ use super::*;
 use crate::{MeterConfig, MeterMod, MeterUnit};
 use wire::build::{Frame, Ipv4, Ipv6};
 
-fn through(snapshot: &Snapshot, cache: &mut Cache, in_port: PortNo) -> Option<PortNo> {
-    snapshot.through(cache, in_port).map(|through| through.port())
+fn through(snapshot: &Snapshot, cache: &mut Workspace, in_port: PortNo) -> Option<PortNo> {
+    snapshot.decide_port(cache, in_port).map(|through| through.port())
 }
 
-fn through_alike(snapshot: &Snapshot, cache: &mut Cache, heads: &[Head]) -> Option<PortNo> {
-    snapshot.through_alike(cache, 1, heads.iter()).map(|through| through.port())
+fn decide_batch(snapshot: &Snapshot, cache: &mut Workspace, heads: &[Head]) -> Option<PortNo> {
+    snapshot.decide_batch(cache, 1, heads.iter()).map(|through| through.port())
 }
 
 /// UDP over IPv4 to this address and port.
@@ -49,6 +49,7 @@ fn rules_that_look_at_the_port_alone_are_told_unseen() {
     let (snapshot, cache) = (&with(&rules).snapshot(), &mut cache());
     assert_eq!([1, 2, 3].map(|port| through(snapshot, cache, port)), [Some(2), Some(1), None]);
     let all = with(&[rule(0, &[], output(9))]).snapshot();
+    let cache = &mut super::cache();
     assert_eq!([1, 9].map(|port| through(&all, cache, port)), [Some(9), None]);
 }
 
@@ -117,7 +118,7 @@ fn packets_unseen_are_counted_as_packets_seen() {
         with(&[rule(5, &[IN_PORT(1)], output(2)), rule(5, &[IN_PORT(2)], output(1))]);
     let (snapshot, mut cache) = (pipeline.snapshot(), cache());
     let late = Nanos(1 << 40);
-    snapshot.through(&mut cache, 1).unwrap().count(&cache, 3, 300, late);
+    snapshot.decide_port(&mut cache, 1).unwrap().count(&cache, 3, 300, late);
     let mut key = Key::default();
     key.set(Field::InPort, 2);
     send(&snapshot, &mut cache, &[key; 3], late);
@@ -135,28 +136,28 @@ fn frames_alike_go_where_the_first_goes() {
     let mut pipeline = with(std::slice::from_ref(&tens));
     let mut cache = cache();
     let heads = [head([10, 0, 0, 1], 1), head([10, 0, 0, 2], 2), head([10, 9, 9, 9], 3)];
-    assert_eq!(through_alike(&pipeline.snapshot(), &mut cache, &heads), Some(2));
-    assert_eq!(through_alike(&pipeline.snapshot(), &mut cache, &[]), None);
+    assert_eq!(decide_batch(&pipeline.snapshot(), &mut cache, &heads), Some(2));
+    assert_eq!(decide_batch(&pipeline.snapshot(), &mut cache, &[]), None);
     let arp = Frame::ethernet([2; 6], [4; 6]).eth_type(0x806).payload(&[10; 40]).finish();
     for other in [head([11, 0, 0, 1], 1), Head::copy_of(&arp)] {
         let [first, second, _] = heads.clone();
         let mixed = [first, second, other.clone()];
-        assert_eq!(through_alike(&pipeline.snapshot(), &mut cache, &mixed), None, "not alike");
-        assert_eq!(through_alike(&pipeline.snapshot(), &mut cache, &[other]), None, "a miss");
+        assert_eq!(decide_batch(&pipeline.snapshot(), &mut cache, &mixed), None, "not alike");
+        assert_eq!(decide_batch(&pipeline.snapshot(), &mut cache, &[other]), None, "a miss");
     }
     // Longer prefixes and edits elsewhere: what the first one finds counts.
     let edits =
         Action::SetField { field: Field::EthSrc, of: None, value: 1, mask: Field::EthSrc.full() };
     let nine = rule(7, &[IPV4, (Field::Ipv4Dst, 0x0a09_0909)], vec![edits, output(3).remove(0)]);
     pipeline.flow_mod(&nine, Nanos(0)).unwrap();
-    assert_eq!(through_alike(&pipeline.snapshot(), &mut cache, &heads), None);
+    assert_eq!(decide_batch(&pipeline.snapshot(), &mut cache, &heads), None);
     let same = [heads[0].clone(), head([10, 0, 0, 1], 9)];
-    assert_eq!(through_alike(&pipeline.snapshot(), &mut cache, &same), Some(2));
-    assert_eq!(through_alike(&pipeline.snapshot(), &mut cache, &heads[2..]), None, "edited");
+    assert_eq!(decide_batch(&pipeline.snapshot(), &mut cache, &same), Some(2));
+    assert_eq!(decide_batch(&pipeline.snapshot(), &mut cache, &heads[2..]), None, "edited");
     // A rule on ports: nobody can tell.
     let ports = rule(1, &[IPV4, (Field::IpProto, 17), (Field::TpDst, 53)], output(3));
     pipeline.flow_mod(&ports, Nanos(0)).unwrap();
-    assert_eq!(through_alike(&pipeline.snapshot(), &mut cache, &same), None);
+    assert_eq!(decide_batch(&pipeline.snapshot(), &mut cache, &same), None);
 }
 
 #[test]
@@ -164,7 +165,7 @@ fn frames_alike_are_counted_as_packets_seen() {
     let mut pipeline = with(&[rule(5, &[IPV4], output(2))]);
     let (snapshot, mut cache) = (pipeline.snapshot(), cache());
     let heads = [head([10, 0, 0, 1], 1), head([10, 0, 0, 2], 2)];
-    snapshot.through_alike(&mut cache, 1, heads.iter()).unwrap().count(&cache, 2, 120, Nanos(7));
+    snapshot.decide_batch(&mut cache, 1, heads.iter()).unwrap().count(&cache, 2, 120, Nanos(7));
     let told = |flow: crate::FlowStats| (flow.packets, flow.bytes);
     let flows: Vec<_> = pipeline.flows(&FlowFilter::default(), Nanos(9)).map(told).collect();
     assert_eq!(flows, [(2, 120)]);
@@ -178,17 +179,17 @@ fn packets_like_one_that_was_searched_for_are_known_as_long_as_the_tables_are() 
     tens.mask.set(Field::Ipv4Dst, 0xff00_0000);
     let mut pipeline = with(std::slice::from_ref(&tens));
     let (snapshot, mut cache) = (pipeline.snapshot(), cache());
-    let through = |snapshot: &Snapshot, cache: &Cache, in_port| {
-        let (through, pattern) = snapshot.through_like(cache, in_port)?;
+    let through = |snapshot: &Snapshot, cache: &Workspace, in_port| {
+        let (through, pattern) = snapshot.decide_pattern(cache, in_port)?;
         let holds = |dst| pattern.holds(head(dst, 1).bytes());
         Some((through.port(), holds([10, 9, 8, 7]), holds([11, 0, 0, 1])))
     };
     assert_eq!(through(&snapshot, &cache, 1), None);
-    assert!(snapshot.learn_like(&mut cache, 1, &head([11, 0, 0, 1], 1)).is_none(), "a miss");
-    assert!(snapshot.learn_like(&mut cache, 1, &head([10, 0, 0, 1], 1)).is_some());
+    assert!(snapshot.learn_pattern(&mut cache, 1, &head([11, 0, 0, 1], 1)).is_none(), "a miss");
+    assert!(snapshot.learn_pattern(&mut cache, 1, &head([10, 0, 0, 1], 1)).is_some());
     assert_eq!(through(&snapshot, &cache, 1), Some((2, true, false)));
     assert_eq!(through(&snapshot, &cache, 3), None, "another port");
-    snapshot.through_like(&cache, 1).unwrap().0.count(&cache, 3, 180, Nanos(7));
+    snapshot.decide_pattern(&cache, 1).unwrap().0.count(&cache, 3, 180, Nanos(7));
     let told = |flow: crate::FlowStats| (flow.packets, flow.bytes);
     let flows: Vec<_> = pipeline.flows(&FlowFilter::default(), Nanos(9)).map(told).collect();
     assert_eq!(flows, [(3, 180)]);
@@ -197,18 +198,18 @@ fn packets_like_one_that_was_searched_for_are_known_as_long_as_the_tables_are() 
     pipeline.flow_mod(&nine, Nanos(0)).unwrap();
     let snapshot = pipeline.snapshot();
     assert_eq!(through(&snapshot, &cache, 1), None);
-    assert!(snapshot.learn_like(&mut cache, 1, &head([10, 0, 0, 1], 1)).is_some());
+    assert!(snapshot.learn_pattern(&mut cache, 1, &head([10, 0, 0, 1], 1)).is_some());
     assert_eq!(through(&snapshot, &cache, 1), Some((2, false, false)));
-    assert!(snapshot.looks_for_like(&mut cache, 1) && !snapshot.looks_for_like(&mut cache, 1));
-    snapshot.found_like(&mut cache, 1);
-    assert!(snapshot.looks_for_like(&mut cache, 1));
+    assert!(snapshot.tries_pattern(&mut cache, 1) && !snapshot.tries_pattern(&mut cache, 1));
+    snapshot.pattern_matched(&mut cache, 1);
+    assert!(snapshot.tries_pattern(&mut cache, 1));
     // A rule on ports: nobody can tell.
     let ports = rule(1, &[IPV4, (Field::IpProto, 17), (Field::TpDst, 53)], output(3));
     pipeline.flow_mod(&ports, Nanos(0)).unwrap();
     let snapshot = pipeline.snapshot();
-    assert!(snapshot.learn_like(&mut cache, 1, &head([10, 0, 0, 1], 1)).is_none());
-    snapshot.found_like(&mut cache, 1);
-    assert!(!snapshot.looks_for_like(&mut cache, 1));
+    assert!(snapshot.learn_pattern(&mut cache, 1, &head([10, 0, 0, 1], 1)).is_none());
+    snapshot.pattern_matched(&mut cache, 1);
+    assert!(!snapshot.tries_pattern(&mut cache, 1));
 }
 
 const LOOKED_AT: [Field; 7] = [
@@ -275,12 +276,12 @@ proptest! {
         let (snapshot, mut cache) = (pipeline.snapshot(), cache());
         let kinds = few_kinds();
         let heads: Vec<Head> = batch.iter().map(|&kind| Head::copy_of(&kinds[kind])).collect();
-        if let Some(out) = through_alike(&snapshot, &mut cache, &heads) {
+        if let Some(out) = decide_batch(&snapshot, &mut cache, &heads) {
             let keys: Vec<Key> = heads.iter().map(|head| wire::parse(head, 1).0).collect();
             prop_assert_eq!(send(&snapshot, &mut cache, &keys, Nanos(0)), vec![Some(out); keys.len()]);
         }
-        if snapshot.learn_like(&mut cache, 1, &heads[0]).is_some() {
-            let (through, pattern) = snapshot.through_like(&cache, 1).unwrap();
+        if snapshot.learn_pattern(&mut cache, 1, &heads[0]).is_some() {
+            let (through, pattern) = snapshot.decide_pattern(&cache, 1).unwrap();
             let (out, alike) = (through.port(), heads.iter().filter(|head| pattern.holds(head.bytes())));
             let keys: Vec<Key> = alike.map(|head| wire::parse(head, 1).0).collect();
             prop_assert_eq!(send(&snapshot, &mut cache, &keys, Nanos(0)), vec![Some(out); keys.len()]);

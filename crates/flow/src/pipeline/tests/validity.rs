@@ -61,7 +61,7 @@ proptest! {
     #[test]
     fn what_a_cache_holds_is_what_a_search_finds(turns in vec(turn_strategy(), 1..120)) {
         let mut pipeline = pipeline(32);
-        let (mut cached, mut fresh) = (Cache::new(0, [5, 6], 1024), Cache::new(1, [5, 6], 0));
+        let (mut cached, mut fresh) = (Workspace::new(0, [5, 6], 1024), Workspace::new(1, [5, 6], 0));
         let mut entries: Vec<FlowMod> = Vec::new();
         for (turn, number) in turns.iter().zip(1..) {
             let change = match &turn.other {
@@ -89,7 +89,7 @@ proptest! {
                 continue;
             }
             let snapshot = pipeline.snapshot();
-            let found = |work: &mut Cache| chains::verdicts(&snapshot, work, &turn.keys);
+            let found = |work: &mut Workspace| chains::verdicts(&snapshot, work, &turn.keys);
             prop_assert_eq!(found(&mut cached), found(&mut fresh));
         }
     }

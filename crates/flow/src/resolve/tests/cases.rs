@@ -5,12 +5,17 @@ use crate::action::{Instructions, Output};
 use crate::config::Limits;
 use crate::flow_mod::{FlowCommand, FlowMod};
 use crate::ports::PortState;
+use crate::serials::Serials;
 use wire::{Field, VLAN_PRESENT};
 
 const ALL: Key = Key([u64::MAX; wire::WORDS]);
 
 fn switch() -> Pipeline {
-    let mut pipeline = Pipeline::new(Limits::default());
+    switch_with(&Serials::default())
+}
+
+fn switch_with(serials: &Serials) -> Pipeline {
+    let mut pipeline = Pipeline::new(Limits::default(), serials);
     pipeline.set_ports((1..=4).map(PortState::up).collect());
     pipeline
 }
@@ -90,7 +95,8 @@ fn it_names_the_field_that_the_tables_ask_for() {
 
 #[test]
 fn a_change_of_a_table_that_was_not_searched_leaves_it() {
-    let mut pipeline = switch();
+    let serials = Serials::default();
+    let mut pipeline = switch_with(&serials);
     pipeline.flow_mod(&rule(0, &[(Field::InPort, 1)], &[to(2)], None), NOW).unwrap();
     pipeline.flow_mod(&rule(1, &[(Field::InPort, 1)], &[to(3)], None), NOW).unwrap();
     let frame = key(&[(Field::InPort, 1)]);
@@ -105,7 +111,7 @@ fn a_change_of_a_table_that_was_not_searched_leaves_it() {
     let first =
         FlowMod { command: FlowCommand::DeleteStrict, ..rule(0, &[(Field::InPort, 1)], &[], None) };
     assert!(!holds_after(&|pipeline| drop(pipeline.flow_mod(&first, NOW))));
-    let mut another = switch();
+    let mut another = switch_with(&serials);
     another.flow_mod(&other, NOW).unwrap();
     assert!(!another.snapshot().holds(&stamp, NOW), "another switch");
 }

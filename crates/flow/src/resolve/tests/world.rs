@@ -6,7 +6,7 @@ use crate::config::{FragMode, Limits, Miss, SwitchConfig};
 use crate::flow_mod::FlowMod;
 use crate::group::{Bucket, GroupKind, GroupMod};
 use crate::meter::{Band, BandKind, MeterConfig, MeterMod, MeterUnit};
-use crate::{Pipeline, PortState};
+use crate::{Pipeline, PortState, Serials};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -259,7 +259,8 @@ pub fn a_plan() -> impl Strategy<Value = Plan> {
 impl Plan {
     /// The switch. Meters never have enough to refuse.
     pub fn pipeline(&self) -> Pipeline {
-        let mut pipeline = Pipeline::new(Limits { tables: TABLES, ..Limits::default() });
+        let mut pipeline =
+            Pipeline::new(Limits { tables: TABLES, ..Limits::default() }, &Serials::default());
         pipeline.set_ports(ports());
         pipeline.set_config(self.settings);
         for group in &self.groups {

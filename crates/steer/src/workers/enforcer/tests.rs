@@ -26,7 +26,8 @@ impl Host {
     fn new() -> Self {
         let config = Config { cores: vec![0, 1], cache_entries: 1024, ..Config::default() };
         let datapath = Arc::new(Datapath::start(config).unwrap().0);
-        let mut pipeline = Pipeline::new(Limits { switch: 3, ..Limits::default() });
+        let mut pipeline =
+            Pipeline::new(Limits { switch: 3, ..Limits::default() }, &flow::Serials::default());
         pipeline.set_ports(vec![PortState::up(1), PortState::up(2)]);
         let apply = vec![Action::Output(Output::Port(2))];
         let instructions = Instructions { apply, ..Instructions::default() };

@@ -1,17 +1,17 @@
-//! Packets that differ, and leave together.
+//! Uniform batches: many entries, one program, one exit.
 //!
-//! A router's batch goes to many destinations by many entries, and yet most often by one port, after the same edits: a bridge's likewise. Where each packet of a batch
-//! finds an entry of one program, and that is to replace addresses, to decrement TTLs and to send, nothing has to be kept of each but its key: no verdict, no list of who waits for
-//! what. It is what [`super::process`] would do, in less; of whatever is not so plain nothing has been done, and it is processed as ever.
+//! A router's batch goes to many destinations by many entries. Most often all of it leaves by one port after the same edits, and so does a bridge's.
+//! Where the program replaces addresses, decrements TTLs and sends, nothing is kept of a frame but its key.
+//! [`process`](super::process()) would do the same, for more.
 //!
-//! **Two steps.** [`Snapshot::together`] finds out and changes nothing, but that stations' ages are renewed, as they would be again. [`Together::run`] counts and edits, once the
-//! caller knows that the port takes them all.
+//! **Two steps.** [`Snapshot::decide_uniform`] decides. It changes nothing, but that stations' ages are renewed, as they would be again.
+//! [`UniformDecision::run`] counts and edits, once the caller knows that the port takes all frames.
 
 use super::Workspace;
 use super::direct::Same;
 use crate::action::{Output, PortNo};
-use crate::cache::Attempts;
-use crate::exec::Straight;
+use crate::cache::Backoff;
+use crate::exec::LinearProgram;
 use crate::limits::LANES;
 use crate::snapshot::Snapshot;
 use crate::store::{RecordId, tick};
@@ -22,78 +22,78 @@ use wire::{Depth, Field, Head, Key, Layers};
 /// Most packets of a batch.
 const MOST: usize = 2 * LANES;
 
-/// A worker's memory for it.
-pub(crate) struct Aside {
+/// A worker's memory for a uniform batch.
+pub(super) struct UniformScratch {
     keys: [Key; MOST],
     layers: [Layers; MOST],
     found: [RecordId; MOST],
-    /// Whether it is worth trying at a port: a guess, which ports may share.
-    attempts: [Attempts; 16],
+    /// Whether to try it at a port: a guess, which ports may share.
+    backoffs: [Backoff; 16],
 }
 
-impl Default for Aside {
+impl Default for UniformScratch {
     fn default() -> Self {
         Self {
             keys: [Key::default(); MOST],
             layers: [Layers::default(); MOST],
             found: [RecordId::NONE; MOST],
-            attempts: Default::default(),
+            backoffs: Default::default(),
         }
     }
 }
 
-/// Where a batch goes.
-pub struct Together<'s> {
+/// Where a uniform batch goes.
+pub struct UniformDecision<'s> {
     snapshot: &'s Snapshot,
     view: &'s TableView,
-    straight: &'s Straight,
+    linear: &'s LinearProgram,
     in_port: PortNo,
     port: PortNo,
     probes: u32,
 }
 
 impl Snapshot {
-    /// Where these packets go, which came in by `in_port` without a tunnel id, if all of them leave by one port after the same edits; none is shorter than an Ethernet header.
-    /// `None` if that is not so, or was not lately.
+    /// Returns where a batch goes that came in by `in_port` without a tunnel id, if it is uniform. No frame may be shorter than an Ethernet header.
+    /// `None` if it is not uniform, or if others lately were not.
     #[inline]
-    pub fn together<'h>(
+    pub fn decide_uniform<'h>(
         &self,
         work: &mut Workspace,
         in_port: PortNo,
         heads: impl ExactSizeIterator<Item = &'h Head> + Clone,
         now: Nanos,
-    ) -> Option<Together<'_>> {
+    ) -> Option<UniformDecision<'_>> {
         let view = self.view.table(0).filter(|view| view.is_last)?;
         let count = heads.len();
         if !self.admits(in_port) || self.view.is_worth_caching() || !(1..=MOST).contains(&count) {
             return None;
         }
-        let Workspace { aside, scratch, .. } = work;
-        let attempts = &mut aside.attempts[in_port as usize % 16];
-        if !attempts.are_due() {
+        let Workspace { uniform, scratch, .. } = work;
+        let backoff = &mut uniform.backoffs[in_port as usize % 16];
+        if !backoff.is_due() {
             return None;
         }
-        parse(heads.clone(), (in_port, self.depth()), aside);
+        parse(heads.clone(), (in_port, self.depth()), uniform);
         let mut probes = 0;
         for (keys, ids) in
-            aside.keys[..count].chunks(LANES).zip(aside.found.chunks_exact_mut(LANES))
+            uniform.keys[..count].chunks(LANES).zip(uniform.found.chunks_exact_mut(LANES))
         {
             let mut each = [&keys[0]; LANES];
             each.iter_mut().zip(keys).for_each(|(at, key)| *at = key);
             let ids = ids.first_chunk_mut()?;
             probes += view.template.search(self.searched(), &each[..keys.len()], scratch, ids);
         }
-        let program = self.one_program(&aside.found[..count])?;
-        let straight = self.programs.get(program).straight.as_ref()?;
-        let parsed = aside.keys[..count].iter().zip(&aside.layers);
-        if !straight.surely_routes(heads.zip(parsed)) {
+        let program = self.one_program(&uniform.found[..count])?;
+        let linear = self.programs.get(program).linear.as_ref()?;
+        let parsed = uniform.keys[..count].iter().zip(&uniform.layers);
+        if !linear.surely_routes(heads.zip(parsed)) {
             return None;
         }
-        let port = self.one_exit(straight, in_port, &aside.keys[..count], now)?;
-        Some(Together { snapshot: self, view, straight, in_port, port, probes })
+        let port = self.one_exit(linear, in_port, &uniform.keys[..count], now)?;
+        Some(UniformDecision { snapshot: self, view, linear, in_port, port, probes })
     }
 
-    /// The program of all these entries, if they have one.
+    /// The program of these entries, if all have the same.
     #[inline]
     fn one_program(&self, found: &[RecordId]) -> Option<u32> {
         let program = |id: RecordId| self.line(id).rule().program;
@@ -105,47 +105,47 @@ impl Snapshot {
         (differ == 0).then_some(first)
     }
 
-    /// The port by which packets of these keys leave, if it is one.
+    /// The port by which packets of these keys leave, if all leave by the same.
     #[inline]
     fn one_exit(
         &self,
-        straight: &Straight,
+        linear: &LinearProgram,
         in_port: PortNo,
         keys: &[Key],
         now: Nanos,
     ) -> Option<PortNo> {
         let env = self.env(now);
-        match straight.to() {
+        match linear.to() {
             Output::Port(port) => {
                 (port != in_port && self.ports.surely_sends(port)).then_some(port)
             }
-            Output::Normal if !straight.edits() => env.bridged_to(keys, in_port),
+            Output::Normal if !linear.edits() => env.bridged_to(keys, in_port),
             _ => None,
         }
     }
 }
 
-/// Parses packets that came in by a port.
+/// Parses frames that came in by a port.
 #[inline]
 fn parse<'h>(
     heads: impl Iterator<Item = &'h Head>,
     (in_port, depth): (PortNo, Depth),
-    aside: &mut Aside,
+    uniform: &mut UniformScratch,
 ) {
-    for ((head, key), layers) in heads.zip(&mut aside.keys).zip(&mut aside.layers) {
+    for ((head, key), layers) in heads.zip(&mut uniform.keys).zip(&mut uniform.layers) {
         *key = Key::default();
         key.set(Field::InPort, in_port.into());
         wire::parse_on(head, depth, key, layers);
     }
 }
 
-impl Together<'_> {
-    /// The port by which they leave.
+impl UniformDecision<'_> {
+    /// The port by which the frames leave.
     pub fn port(&self) -> PortNo {
         self.port
     }
 
-    /// Edits and counts them: the same, in the same order, each with the bytes of its frame.
+    /// Edits and counts the batch, in its order; each head comes with the bytes of its frame.
     #[inline]
     pub fn run<'h>(
         &self,
@@ -153,10 +153,10 @@ impl Together<'_> {
         packets: impl Iterator<Item = (&'h mut Head, usize)>,
         now: Nanos,
     ) {
-        let Self { snapshot, view, straight, in_port, probes, .. } = *self;
-        let Workspace { aside, worker, .. } = work;
-        let Aside { keys, layers, found, attempts } = &mut **aside;
-        attempts[in_port as usize % 16].succeeded();
+        let Self { snapshot, view, linear, in_port, probes, .. } = *self;
+        let Workspace { uniform, worker, .. } = work;
+        let UniformScratch { keys, layers, found, backoffs } = &mut **uniform;
+        backoffs[in_port as usize % 16].succeeded();
         let (mut same, mut count) = (Same::default(), 0);
         for ((((head, len), &id), key), layers) in packets.zip(&*found).zip(keys).zip(layers) {
             if id != same.id {
@@ -164,7 +164,7 @@ impl Together<'_> {
                 same = Same::of(snapshot, id);
             }
             same.add(len as u64);
-            straight.route(head, key, layers);
+            linear.route(head, key, layers);
             count += 1;
         }
         same.count(snapshot, *worker, tick(now));

@@ -14,7 +14,7 @@ use wire::{Edit, EditError, Field, Head, Key, Layers, Offload};
 
 /// Edits in their order, then one output.
 #[derive(Debug)]
-pub(crate) struct Straight {
+pub(crate) struct LinearProgram {
     edits: Box<[Step]>,
     to: Output,
 }
@@ -28,7 +28,7 @@ enum Step {
     One(Action),
 }
 
-impl Straight {
+impl LinearProgram {
     /// The short form of an entry's instructions, if the entry is the only one on a packet's way and they have such a form.
     pub fn of(instructions: &Instructions) -> Option<Self> {
         let Instructions { meter: None, metadata: None, goto: None, apply, write, .. } =
