@@ -9,7 +9,7 @@ from os_ken.ofproto import ofproto_parser, ofproto_protocol, ofproto_v1_0, ofpro
 import suiro_openflow as suiro
 from suiro_openflow import envelope, steering, values
 
-PAGE = pathlib.Path(__file__).parents[3] / "docs" / "openflow-extension.md"
+PAGE = pathlib.Path(__file__).parents[3] / "docs" / "reference" / "openflow-extension.md"
 VERSIONS = {"1.0": ofproto_v1_0.OFP_VERSION, "1.3": ofproto_v1_3.OFP_VERSION}
 
 
