@@ -96,7 +96,14 @@ proptest! {
 #[test]
 fn masks_of_other_fields_have_no_likeness() {
     let outside = Field::ALL.iter().filter(|field| {
-        let noted = [Field::InPort, Field::Metadata, Field::TunnelId, Field::TunSrc, Field::TunDst];
+        let noted = [
+            Field::InPort,
+            Field::InPhyPort,
+            Field::Metadata,
+            Field::TunnelId,
+            Field::TunSrc,
+            Field::TunDst,
+        ];
         // ARP's addresses and the flow label lie where IPv4's addresses are: rules that look at them say so by the type.
         let shared = [Field::VlanPcp, Field::ArpSpa, Field::ArpTpa, Field::Ipv6Flabel];
         !INSIDE.contains(field) && !noted.contains(field) && !shared.contains(field)

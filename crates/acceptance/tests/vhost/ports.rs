@@ -203,7 +203,7 @@ fn mistakes_are_refused_with_a_remedy() {
         (
             &["vm2", "--type", "vhost-user", "--socket", "/x", "--queues", "129"],
             "129 is outside 1 to 128",
-            "choose a queues",
+            "choose a number from 1 to 128",
         ),
         (
             &["vm2", "--type", "vhost-user", "--socket", "/x", "--interface", "eth0"],

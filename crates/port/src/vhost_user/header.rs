@@ -136,8 +136,10 @@ mod tests {
     fn a_frame_is_taken_as_it_is_only_by_a_driver_that_can() {
         let checksum = Some(PartialChecksum { start: 34, offset: 16 });
         let offload = Offload { checksum, gso: Gso::TcpV4, gso_size: 1448, ..Offload::default() };
+        let mut head = [0; 60];
+        (head[12], head[14], head[23]) = (8, 0x45, 6); // IPv4, five words, TCP
         let frame =
-            TxFrame { head: &[0; 60], body: Body::default(), offload, tunnel_id: 0, tun_dst: 0 };
+            TxFrame { head: &head, body: Body::default(), offload, tunnel_id: 0, tun_dst: 0 };
         assert!(takes(Features::GUEST_CSUM | Features::GUEST_TSO4, &frame));
         assert!(!takes(Features::GUEST_CSUM, &frame));
         let crc = Some(PartialChecksum { start: 34, offset: 8 });
