@@ -18,7 +18,7 @@ pub use steer::{
     Unmatched, VmCommand, WhyArgs,
 };
 
-use api::{BadText, Controller, Dpid, IfName, Listen, Pin, Protocol, SwitchName};
+use api::{BadText, Controller, Dpid, Listen, Pin, Protocol, SwitchName};
 use clap::builder::StyledStr;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::error::{ContextKind, ContextValue};
@@ -138,7 +138,7 @@ Examples:
 Needs no node. Exit code 1 when something that suiro needs is missing.")]
     Doctor {
         /// Interfaces to look at; all physical ones and those that are steered when left out
-        interfaces: Vec<IfName>,
+        interfaces: Vec<api::IfName>,
     },
     /// Watch switches, ports, their queues, drops and cores
     #[command(after_help = "\
