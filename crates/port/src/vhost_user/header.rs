@@ -137,7 +137,7 @@ mod tests {
         let checksum = Some(PartialChecksum { start: 34, offset: 16 });
         let offload = Offload { checksum, gso: Gso::TcpV4, gso_size: 1448, ..Offload::default() };
         let mut head = [0; 60];
-        (head[12], head[14], head[23]) = (8, 0x45, 6); // IPv4, five words, TCP
+        (head[12], head[14], head[16], head[23]) = (8, 0x45, 16, 6); // IPv4 of five words and 4096 bytes, TCP
         let frame =
             TxFrame { head: &head, body: Body::default(), offload, tunnel_id: 0, tun_dst: 0 };
         assert!(takes(Features::GUEST_CSUM | Features::GUEST_TSO4, &frame));
