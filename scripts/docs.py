@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What documents promise without being read: relative links and anchors lead somewhere, decisions fit on a page."""
+"""What documents promise without being read: relative links and anchors lead somewhere, decisions fit on a page, tests that are named exist."""
 
 import pathlib
 import re
@@ -10,6 +10,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 DECISION_LINES = 60
 CODE = re.compile(r"^ *```.*?^ *```|^ {4,}(?![-*\d]).*?$|`[^`\n]*`", re.S | re.M)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+# `suite: a_test` and `module::a_case`, as docs/explanation/field-reports.md names tests.
+TEST = re.compile(r"`(?:[a-z]+: (?P<test>[a-z0-9_]+)|(?P<case>[a-z]+::[a-z0-9_]+))`")
 HEADING = re.compile(r"^#{1,6} +(.*)$", re.M)
 
 
@@ -46,8 +48,16 @@ def length_errors():
             yield f"{page.relative_to(ROOT)}: {lines} lines, {DECISION_LINES} is the most: keep the decision, move tables to docs/benchmarks"
 
 
+def test_errors(page):
+    sources = "\n".join(path.read_text() for path in sorted((ROOT / "crates").rglob("*.rs")))
+    for found in TEST.finditer(page.read_text()):
+        claim = f"fn {found['test']}(" if found["test"] else f'"{found["case"]}"'
+        if claim not in sources:
+            yield f"{page.relative_to(ROOT)}: no test is called {found[0]}"
+
+
 def main():
-    errors = [*length_errors()]
+    errors = [*length_errors(), *test_errors(ROOT / "docs/explanation/field-reports.md")]
     for page in pages():
         errors += link_errors(page)
     for error in errors:

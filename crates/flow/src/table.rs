@@ -1,11 +1,12 @@
 //! One OpenFlow table as its owner changes it: which entries there are, whatever template workers see.
 //!
 //! **Invariants.** Every entry has one current record. Of the entries with one mask and match, the one of highest
-//! priority (the *head*) is in the mask's index; the others hang below it in order of priority, since no packet can reach
+//! priority (the *head*) is in the mask's index; the others hang below it (`covered`), since no packet can reach
 //! them. A record that some snapshot sees never changes: a modified, covered or uncovered entry gets a new record, which
 //! counts on the old one (its *home*).
 
 mod compile;
+mod covered;
 mod entry;
 mod select;
 
@@ -17,6 +18,7 @@ use crate::store::Store;
 use crate::template::{TableView, Tuple};
 use crate::versions::{Pending, TableVersion};
 use compile::{Changes, Compiler};
+use covered::Covered;
 use std::collections::HashMap;
 use std::sync::Arc;
 use wire::Key;
@@ -41,6 +43,7 @@ pub(crate) struct Table {
     spare: usize,
     /// Entries that lead to another table.
     gotos: u32,
+    covered: Covered,
     /// Which keys find something else from the next snapshot on.
     pending: Pending,
 }
@@ -59,6 +62,7 @@ impl Table {
             changes: Changes::default(),
             spare: 0,
             gotos: 0,
+            covered: Covered::default(),
             pending: Pending::default(),
         }
     }
@@ -178,6 +182,7 @@ impl Table {
 
     /// Bytes of the indexes.
     pub fn bytes(&self) -> usize {
-        self.tuples().map(|(_, tuple)| tuple.index.bytes() + size_of::<Tuple>()).sum()
+        self.tuples().map(|(_, tuple)| tuple.index.bytes() + size_of::<Tuple>()).sum::<usize>()
+            + self.covered.bytes()
     }
 }

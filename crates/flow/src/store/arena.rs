@@ -31,12 +31,10 @@ impl Page {
 }
 
 /// The control thread's part of a record.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Cold {
     /// When the entry was added, in nanoseconds; before the clock began for one that is older than that.
     pub created: i64,
-    /// The next entry with the same match, of lower priority.
-    pub next: RecordId,
     /// Idle timeout.
     pub idle_s: u16,
     /// Hard timeout.
@@ -49,21 +47,6 @@ pub(crate) struct Cold {
     pub(crate) bits: u8,
     /// See [`crate::FlowMod::note`].
     pub note: u32,
-}
-
-impl Default for Cold {
-    fn default() -> Self {
-        Self {
-            created: 0,
-            next: RecordId::NONE,
-            idle_s: 0,
-            hard_s: 0,
-            version: 0,
-            table: 0,
-            bits: 0,
-            note: 0,
-        }
-    }
 }
 
 impl Cold {

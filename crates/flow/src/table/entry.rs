@@ -59,7 +59,7 @@ impl Table {
         let (packed, hash) = tuple.pack(store, entry.key);
         let words = tuple.plan.words();
         let head = tuple.find(store, &packed[..words], hash);
-        if let Some(same) = head.and_then(|head| in_chain(store, head, entry.priority)) {
+        if let Some(same) = head.and_then(|head| self.in_chain(store, head, entry.priority)) {
             return self.replace_with(store, same, entry);
         }
         let id = store.arena.allocate(words).ok_or(Full)?;
@@ -77,7 +77,7 @@ impl Table {
         Ok(id)
     }
 
-    /// Puts a new record into the chain below `head`, or above it.
+    /// Puts a new record below `head`, or above it.
     fn link(
         &mut self,
         store: &mut Store,
@@ -88,16 +88,23 @@ impl Table {
     ) -> Result<(), Full> {
         let priority = store.arena.record(id).rule().priority;
         let Some(head) = head else { return self.show(store, number, id, hash) };
-        if store.arena.record(head).rule().priority < priority {
-            // The index is grown first, so that a refusal leaves the old head in place.
-            self.show(store, number, id, hash)?;
-            let covered = self.hide(store, head, hash)?;
-            store.arena.cold_mut(id).next = covered;
+        let highest = store.arena.record(head).rule().priority;
+        if highest > priority {
+            self.covered.put(head, priority, id);
             return Ok(());
         }
-        let above = last_above(store, head, priority);
-        store.arena.cold_mut(id).next = store.arena.cold(above).next;
-        store.arena.cold_mut(above).next = id;
+        // The index is grown first, so that a refusal leaves the old head in place.
+        self.show(store, number, id, hash)?;
+        let hidden = match self.hide(store, head, hash) {
+            Ok(hidden) => hidden,
+            Err(full) => {
+                store.arena.record(id).die(store.next);
+                self.tuple_mut(number).index.remove(hash, id);
+                return Err(full);
+            }
+        };
+        self.covered.pass(head, id);
+        self.covered.put(id, highest, hidden);
         Ok(())
     }
 
@@ -208,9 +215,9 @@ impl Table {
                 store.arena.free(copy);
                 return Err(full);
             }
+            self.covered.pass(id, copy);
         } else {
-            let above = above(store, head, id);
-            store.arena.cold_mut(above).next = copy;
+            self.covered.put(head, rule.priority, copy);
         }
         match version {
             Version::Counting if head == id => self.fade(store, id),
@@ -285,14 +292,13 @@ impl Table {
     pub fn remove(&mut self, store: &mut Store, id: RecordId) {
         let rule = store.arena.record(id).rule();
         let hash = self.tuple_mut(rule.mask).key_of(store, id).1;
-        let (head, next) = (self.head_of(store, id), store.arena.cold(id).next);
-        if head != id {
-            let above = above(store, head, id);
-            store.arena.cold_mut(above).next = next;
-        }
+        let head = self.head_of(store, id);
+        let next = if head == id { self.covered.uncover(id) } else { None };
+        self.covered.remove(head, rule.priority);
         self.discard(store, id, head == id, hash);
         self.stale |= !self.is_found_by_hash(rule.mask);
-        if head == id && next.is_some() {
+        if let Some(next) = next {
+            self.covered.pass(id, next);
             // The removed head leaves its element's room only later; the index grows if need be.
             self.show(store, rule.mask, next, hash)
                 .expect("an index takes at least two versions of a match");
@@ -303,6 +309,22 @@ impl Table {
         self.stale |= changed;
         self.rules -= 1;
         self.close(rule.mask);
+    }
+
+    /// `head` and the entries that it covers, highest priority first.
+    pub(super) fn chain(&self, head: RecordId) -> impl Iterator<Item = RecordId> + '_ {
+        std::iter::once(head).chain(self.covered.below(head))
+    }
+
+    /// Of these entries the one of this priority.
+    pub(super) fn in_chain(
+        &self,
+        store: &Store,
+        head: RecordId,
+        priority: u16,
+    ) -> Option<RecordId> {
+        let is_head = store.arena.record(head).rule().priority == priority;
+        if is_head { Some(head) } else { self.covered.at(head, priority) }
     }
 
     /// The visible record of the chain that `id` is in.
@@ -352,30 +374,4 @@ fn fill_cold(store: &mut Store, id: RecordId, table: u8, entry: &NewEntry<'_>) {
     cold.table = table;
     cold.set_flags(entry.flags);
     cold.note = entry.note;
-}
-
-/// The entries of a chain from `head` on.
-pub(super) fn chain(store: &Store, head: RecordId) -> impl Iterator<Item = RecordId> {
-    std::iter::successors(Some(head), |&id| {
-        Some(store.arena.cold(id).next).filter(|next| next.is_some())
-    })
-}
-
-fn in_chain(store: &Store, head: RecordId, priority: u16) -> Option<RecordId> {
-    chain(store, head).find(|&id| store.arena.record(id).rule().priority == priority)
-}
-
-/// The last entry of a chain with a priority above `priority`; the head has one.
-fn last_above(store: &Store, head: RecordId, priority: u16) -> RecordId {
-    chain(store, head)
-        .take_while(|&id| store.arena.record(id).rule().priority > priority)
-        .last()
-        .unwrap_or(head)
-}
-
-/// The entry above `id` in its chain.
-fn above(store: &Store, head: RecordId, id: RecordId) -> RecordId {
-    chain(store, head)
-        .find(|&other| store.arena.cold(other).next == id)
-        .expect("a covered entry hangs below another")
 }

@@ -1,7 +1,6 @@
 //! Which entries a filter selects, and which entries overlap.
 
 use super::Table;
-use super::entry::chain;
 use crate::program::{actions, same_destination};
 use crate::stats::FlowFilter;
 use crate::store::RecordId;
@@ -21,7 +20,7 @@ impl Table {
         let (_, tuple) = self.tuple(mask)?;
         let (packed, hash) = tuple.pack(store, key);
         let head = tuple.find(store, &packed[..tuple.plan.words()], hash)?;
-        chain(store, head).find(|&id| store.arena.record(id).rule().priority == priority)
+        self.in_chain(store, head, priority)
     }
 
     /// Whether an entry passes a filter's cookie, port and group.
@@ -37,7 +36,7 @@ impl Table {
     ) -> impl Iterator<Item = RecordId> + 'a {
         let tuples = self.tuples().filter(|(_, tuple)| refines(tuple.plan.mask(), &filter.mask));
         tuples
-            .flat_map(move |(_, tuple)| candidates(store, tuple, filter))
+            .flat_map(move |(_, tuple)| self.candidates(store, tuple, filter))
             .filter(move |&id| passes(store, id, filter))
     }
 
@@ -45,39 +44,43 @@ impl Table {
     pub fn overlaps(&self, store: &Store, key: &Key, mask: &Key, priority: u16) -> bool {
         self.tuples().any(|(_, tuple)| {
             let (highest, lowest) = tuple.priorities();
+            let both = mask.masked(tuple.plan.mask());
             (lowest..=highest).contains(&priority)
-                && entries(store, tuple).any(|id| {
-                    store.arena.record(id).rule().priority == priority && {
-                        let both = mask.masked(tuple.plan.mask());
-                        key_of(store, tuple, id).masked(&both) == key.masked(&both)
-                    }
+                && tuple.visible(store).any(|head| {
+                    key_of(store, tuple, head).masked(&both) == key.masked(&both)
+                        && self.in_chain(store, head, priority).is_some()
                 })
         })
     }
-}
 
-/// Every entry of a tuple.
-fn entries<'a>(store: &'a Store, tuple: &'a Tuple) -> impl Iterator<Item = RecordId> + 'a {
-    tuple.visible(store).flat_map(move |head| chain(store, head))
-}
+    /// Every entry of a tuple.
+    fn entries<'a>(
+        &'a self,
+        store: &'a Store,
+        tuple: &'a Tuple,
+    ) -> impl Iterator<Item = RecordId> + 'a {
+        tuple.visible(store).flat_map(move |head| self.chain(head))
+    }
 
-/// The tuple's entries whose keys agree with the filter: found by hash if it has the same mask, by a walk if not.
-fn candidates<'a>(
-    store: &'a Store,
-    tuple: &'a Tuple,
-    filter: &'a FlowFilter,
-) -> Box<dyn Iterator<Item = RecordId> + 'a> {
-    if *tuple.plan.mask() == filter.mask {
-        let (packed, hash) = tuple.pack(store, &filter.key);
-        let head = tuple.find(store, &packed[..tuple.plan.words()], hash);
-        return Box::new(head.into_iter().flat_map(move |head| chain(store, head)));
+    /// The tuple's entries whose keys agree with the filter: found by hash if it has the same mask, by a walk if not.
+    fn candidates<'a>(
+        &'a self,
+        store: &'a Store,
+        tuple: &'a Tuple,
+        filter: &'a FlowFilter,
+    ) -> Box<dyn Iterator<Item = RecordId> + 'a> {
+        if *tuple.plan.mask() == filter.mask {
+            let (packed, hash) = tuple.pack(store, &filter.key);
+            let head = tuple.find(store, &packed[..tuple.plan.words()], hash);
+            return Box::new(head.into_iter().flat_map(move |head| self.chain(head)));
+        }
+        if filter.mask == Key::default() {
+            return Box::new(self.entries(store, tuple));
+        }
+        let wanted = filter.key.masked(&filter.mask);
+        let agrees = move |id: &RecordId| key_of(store, tuple, *id).masked(&filter.mask) == wanted;
+        Box::new(tuple.visible(store).filter(agrees).flat_map(move |head| self.chain(head)))
     }
-    if filter.mask == Key::default() {
-        return Box::new(entries(store, tuple));
-    }
-    let wanted = filter.key.masked(&filter.mask);
-    let agrees = move |id: &RecordId| key_of(store, tuple, *id).masked(&filter.mask) == wanted;
-    Box::new(tuple.visible(store).filter(agrees).flat_map(move |head| chain(store, head)))
 }
 
 fn passes(store: &Store, id: RecordId, filter: &FlowFilter) -> bool {
