@@ -173,7 +173,7 @@ struct steer_config {
 	__u32 ifindex; /* for the next owner of the pins */
 	__u32 may_be_unfinished; /* 1: senders on this host leave checksums to a device */
 	__u32 last_line; /* of map `lines`, which has a power of two */
-	__u32 reserved;
+	__u32 table; /* which of map `tables` to read */
 	__u64 secrets[STEER_WORDS + 1]; /* of the hash */
 };
 
@@ -320,12 +320,6 @@ struct steer_table {
 	__u32 allowed; /* cores whose role is STEER_ROLE_ALLOWED */
 	__u32 reserved;
 	struct steer_table_core cores[STEER_CORES];
-};
-
-/* The value of map `host`. */
-struct steer_host {
-	__u32 table; /* which of map `tables` to read */
-	__u32 reserved;
 };
 
 /* The value of map `placed`, by core. */

@@ -11,20 +11,13 @@
 #include "abi.h"
 #include "clocks.h"
 
-/* The host's core tables: user space fills one while the programs read the other. */
+/* The interface's core tables: user space fills one while the program reads the other. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 2);
 	__type(key, __u32);
 	__type(value, struct steer_table);
 } tables SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct steer_host);
-} host SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

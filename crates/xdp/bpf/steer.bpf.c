@@ -37,13 +37,12 @@ static __always_inline __u16 decide(struct passage *passage, struct steer_unit *
 	__u32 zero = 0, active, undecided, route = unit->state >> STEER_SENT_BITS;
 	/* Who stays, stays where its frames come in. */
 	__u16 here = route == STEER_ROUTE_NONE || route & STEER_LOCAL ? passage->cpu : route, core;
-	struct steer_host *that = bpf_map_lookup_elem(&host, &zero);
 	struct choice *choice = bpf_map_lookup_elem(&choices, &zero);
 	struct steer_table *table;
 
-	if (!that || !choice)
+	if (!choice)
 		return here;
-	active = that->table;
+	active = passage->config->table;
 	table = bpf_map_lookup_elem(&tables, &active);
 	if (!table || (route != STEER_ROUTE_NONE && unit->table == table->generation))
 		return here;

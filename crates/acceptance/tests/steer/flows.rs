@@ -78,6 +78,24 @@ fn flows_without_a_rule_go_where_the_policy_says_and_why_names_every_core() {
 }
 
 #[test]
+fn each_node_of_a_machine_places_by_its_own_policy() {
+    if !privileged() {
+        return;
+    }
+    let hosts = [Host::new(), Host::new()];
+    for (host, core) in hosts.iter().zip(["0", "1"]) {
+        host.suiro(&["steer", "attach", "g1"]);
+        let policy = ["--cores", core, "--moves", "off", "--threshold", "100"];
+        host.suiro(&[&["steer", "policy", "set"][..], &policy].concat());
+    }
+    for port in 5000..5020 {
+        for (host, core) in hosts.iter().zip(0..) {
+            assert_eq!(host.cores_of(port, 2), [core; 2], "port {port}");
+        }
+    }
+}
+
+#[test]
 fn a_machine_is_known_by_its_address_and_shown_with_its_cores() {
     if !privileged() {
         return;

@@ -57,6 +57,10 @@ impl Bed {
         self.pins.path().join("suiro/steer")
     }
 
+    fn host(&mut self) -> Result<&mut Host> {
+        self.host.as_mut().context("the host's programs are loaded")
+    }
+
     fn attach(&mut self, missed: Missed, entries: &[Entry]) -> Result<Attached> {
         let host = self.host.as_mut().context("the host's programs are loaded")?;
         let options = Options {
@@ -75,7 +79,7 @@ impl Bed {
     }
 
     fn detach(&mut self, attached: Attached) -> Result<()> {
-        Ok(attached.detach(self.host.as_mut().context("the host's programs are loaded")?)?)
+        Ok(attached.detach(self.host()?)?)
     }
 
     /// Millions of frames a second that the near end's stack processes while the far end floods it from core 0.
@@ -196,10 +200,10 @@ fn program_rows(bed: &mut Bed, common: &Common) -> Result<Vec<Row>> {
         cases.into_iter().filter(|(case, ..)| case.contains(&common.only))
     {
         let cores = placement_class();
-        let attached = bed.attach(missed, &entries)?;
+        let mut attached = bed.attach(missed, &entries)?;
         if let Missed::Groups(_) = missed {
             let idle = CoreTable::new(vec![Core::new(CoreId(0))])?;
-            bed.host.as_mut().context("the host's programs are loaded")?.set_cores(&idle)?;
+            attached.set_cores(bed.host()?, &idle)?;
         }
         let run = attached.rehearsal()?;
         let (mut figures, mut base) = (Vec::new(), Vec::new());
@@ -231,8 +235,8 @@ fn placement_rows(bed: &mut Bed, common: &Common) -> Result<Vec<Row>> {
         let table = CoreTable::new((0..cores).map(|core| Core::new(CoreId(core))).collect())?;
         let mut figures = Vec::new();
         for _ in 0..common.rounds {
-            let attached = bed.attach(Missed::Groups(1024), &[])?;
-            bed.host.as_mut().context("the host's programs are loaded")?.set_cores(&table)?;
+            let mut attached = bed.attach(Missed::Groups(1024), &[])?;
+            attached.set_cores(bed.host()?, &table)?;
             let run = attached.rehearsal()?;
             let mean = || -> Result<f64> {
                 let before = run.spent()?;

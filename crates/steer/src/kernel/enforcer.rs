@@ -98,7 +98,9 @@ impl Enforcer for Steered {
             self.attached.set_placement(placement);
             self.placement = Some(placement);
         }
-        self.shared.with(|host| host.set_cores(table)).map_err(failed("write the core table"))
+        let Self { shared, attached, .. } = self;
+        let written = shared.with(|host| attached.set_cores(host, table));
+        written.map_err(failed("write the core table"))
     }
 
     fn change(&mut self, steps: &[Step]) -> Result<(), EnforceError> {

@@ -5,7 +5,7 @@
 //! * [`Kernel`]: adopts or attaches interfaces of the network namespace that its thread is in.
 //! * [`enforcer`]: one interface. [`change`]: how entries change while frames flow.
 //!
-//! All interfaces share one host: core table, clocks, threads. It is opened with the first interface and removed with the last, so that a
+//! All interfaces share one host: clocks, threads, arrivals. It is opened with the first interface and removed with the last, so that a
 //! host where nothing is steered has nothing of us.
 
 mod change;

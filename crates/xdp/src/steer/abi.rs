@@ -116,8 +116,8 @@ mirrors! {
         may_be_unfinished: u32,
         /// Of map `lines`, which has a power of two.
         last_line: u32,
-        /// Zero.
-        reserved: u32,
+        /// Which of map `tables` to read.
+        table: u32,
         /// Of the hash.
         secrets: [u64; WORDS + 1],
     }
@@ -302,13 +302,6 @@ mirrors! {
         reserved: u32,
         /// Cores.
         cores: [SteerTableCore; CORES],
-    }
-    /// `struct steer_host`.
-    SteerHost = "steer_host" {
-        /// Which of map `tables` to read.
-        table: u32,
-        /// Zero.
-        reserved: u32,
     }
     /// `struct steer_placed`.
     SteerPlaced = "steer_placed" {

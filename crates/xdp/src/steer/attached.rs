@@ -2,7 +2,7 @@
 
 use super::abi::{
     ENTRY_FIRST, FCF_FIRST, FCF_UNITS, GROUPS_MAX, IS_PRIORITY, POLICY_HASH, POLICY_VSE,
-    ROUTE_NONE, SENT_BITS, SteerConfig, SteerDone, SteerUnit, UNDECIDED, WORDS,
+    ROUTE_NONE, SENT_BITS, SteerConfig, SteerDone, SteerTable, SteerUnit, UNDECIDED, WORDS,
 };
 use super::entries::Entries;
 use super::error::SteerError;
@@ -14,7 +14,7 @@ use super::pins::{LINK, pin_error, remove};
 use crate::hook::{self, Hook, HookError, Life, Mode, Stage};
 use crate::sys::steer::Mapped;
 use crate::verified::verified;
-use aya::maps::{CpuMap, MapData};
+use aya::maps::{Array, CpuMap, MapData};
 use aya::programs::links::{FdLink, PinnedLink};
 use aya::programs::{ProgramFd, ProgramInfo, Xdp};
 use aya::{Ebpf, EbpfError, EbpfLoader};
@@ -45,14 +45,16 @@ pub(crate) static OBJECT: &[u8] =
 const STEER: &str = "suiro_steer";
 const ARRIVE: &str = "suiro_arrive";
 const QUEUES: &str = "queues";
+const TABLES: &str = "tables";
 /// The interface's own maps.
-const MAPS: [&str; 11] = [
+const MAPS: [&str; 12] = [
     "config",
     "units",
     "done",
     "entries",
     "lines",
     "masks",
+    TABLES,
     "fragments",
     QUEUES,
     "rings",
@@ -82,6 +84,7 @@ pub struct Attached {
     pub(crate) units: Mapped<SteerUnit>,
     pub(crate) done: Mapped<SteerDone>,
     pub(crate) entries: Entries,
+    pub(crate) tables: Array<MapData, SteerTable>,
     pub(crate) maps: Maps,
     pub(crate) clocks: Clocks,
 }
@@ -166,6 +169,7 @@ impl Attached {
         let clocks = Clocks::open(&Maps(host.pins.host()))?;
         let entries = Entries::read(&own, &config.get(0))?;
         let (units, done) = (own.mapped("units")?, own.mapped("done")?);
+        let tables = own.array(TABLES)?;
         Ok(Self {
             interface,
             directory: own.0.clone(),
@@ -173,6 +177,7 @@ impl Attached {
             units,
             done,
             entries,
+            tables,
             maps: own,
             clocks,
         })
@@ -395,8 +400,8 @@ fn raw_config(interface: &Interface, options: &Options, slot: u32) -> SteerConfi
         tag: random.hash_one("tag") as u32,
         ifindex: interface.index,
         may_be_unfinished: u32::from(is_virtual(interface.index)),
+        table: 0,
         last_line: options.entries.clamp(1, super::ENTRIES_MAX).next_power_of_two() - 1,
-        reserved: 0,
         secrets,
     }
 }

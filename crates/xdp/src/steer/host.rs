@@ -1,9 +1,6 @@
-//! What all steered interfaces of a host share: the core table, and what each core does.
+//! What all steered interfaces of a host share: what each core does, and how many units ever came to it.
 
-use super::abi::{
-    CORES, CPUS, NO_CLOCK, PINNED, SteerCore, SteerHost, SteerPlaced, SteerTable, SteerTableCore,
-    SteerThread,
-};
+use super::abi::{CPUS, NO_CLOCK, SteerCore, SteerPlaced, SteerThread};
 use super::error::SteerError;
 use super::maps::{Maps, access};
 use super::pins::{LINK, Pins, pin_error, remove};
@@ -11,11 +8,11 @@ use super::times::CoreTimes;
 use crate::MapError;
 use crate::sys::steer::Mapped;
 use crate::verified::verified;
-use aya::maps::{Array, HashMap, MapData};
+use aya::maps::{HashMap, MapData};
 use aya::programs::BtfTracePoint;
 use aya::programs::links::FdLink;
 use aya::{Btf, EbpfError, EbpfLoader};
-use place::{CoreId, CoreTable, Role, Stage};
+use place::{CoreId, Stage};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -31,9 +28,9 @@ const PROGRAMS: [(&str, &str, &str); 5] = [
     ("suiro_batch", "xdp_cpumap_kthread", "batch"),
     ("suiro_switch", "sched_switch", LINK),
 ];
-/// Maps that [`OBJECT`] has, then those of the placement, which the first interface's programs bring.
+/// Maps that [`OBJECT`] has, then that of the placement, which the first interface's programs bring.
 const TRACE_MAPS: [&str; 4] = ["cores", "clocks", "threads", "slots"];
-pub(crate) const SHARED_MAPS: [&str; 5] = ["cores", "clocks", "tables", "host", "placed"];
+pub(crate) const SHARED_MAPS: [&str; 3] = ["cores", "clocks", "placed"];
 
 /// What the interfaces of one host share. Dropping it changes nothing: all of it is pinned.
 pub struct Host {
@@ -97,24 +94,12 @@ impl Host {
         Ok(cores.take(possible).collect())
     }
 
-    /// Writes the core table that undecided units are placed by, on every interface; the programs see the old one or the new one. Units that came since the
-    /// last [`Host::arrivals`] count in addition to those of the table.
-    ///
-    /// # Errors
-    /// No interface is steered, or the kernel refuses.
-    pub fn set_cores(&mut self, table: &CoreTable) -> Result<(), SteerError> {
+    /// Units that were ever placed on each core, as of the last [`Host::arrivals`].
+    pub(crate) fn arrived(&mut self) -> Result<&[u32], SteerError> {
         if self.placed.is_none() {
             self.arrivals()?;
         }
-        let maps = Maps(self.pins.host());
-        let mut tables: Array<MapData, SteerTable> = maps.array("tables")?;
-        let mut host: Array<MapData, SteerHost> = maps.array("host")?;
-        let active = host.get(&0, 0).map_err(access("host"))?.table & 1;
-        let before = tables.get(&active, 0).map_err(access("tables"))?.generation;
-        let value = raw_table(table, before.wrapping_add(1).max(1), &self.arrived);
-        tables.set(1 - active, value, 0).map_err(access("tables"))?;
-        let switched = host.set(0, SteerHost { table: 1 - active, reserved: 0 }, 0);
-        Ok(switched.map_err(access("host"))?)
+        Ok(&self.arrived)
     }
 
     /// Where each core's time went so far; the cores that the kernel has.
@@ -202,34 +187,4 @@ fn start(directory: &Path) -> Result<(), SteerError> {
             .map_err(|error| pin_error(&path, "pin the link")(io::Error::other(error)))?;
     }
     Ok(())
-}
-
-fn raw_table(table: &CoreTable, generation: u32, arrived: &[u32]) -> SteerTable {
-    let empty =
-        SteerTableCore { load: 0, measured: 0, id: 0, role: 0, is_pinned: 0, pinned: [0; PINNED] };
-    let mut value = SteerTable {
-        len: table.cores().len() as u32,
-        generation,
-        threshold: table.threshold.as_ppm(),
-        priority_threshold: table.priority_threshold.as_ppm(),
-        allowed: table.cores().iter().filter(|core| core.role == Role::Allowed).count() as u32,
-        reserved: 0,
-        cores: [empty; CORES],
-    };
-    for (raw, core) in value.cores.iter_mut().zip(table.cores()) {
-        raw.load = core.load.total().as_ppm();
-        let arrived = arrived.get(usize::from(core.id().0)).copied().unwrap_or(0);
-        raw.measured = arrived.wrapping_sub(core.placed);
-        raw.id = core.id().0;
-        raw.role = match core.role {
-            Role::Allowed => 0,
-            Role::Reserved => 1,
-            Role::Excluded => 2,
-        };
-        raw.is_pinned = u8::from(!core.pinned.is_empty());
-        for (slot, vm) in raw.pinned.iter_mut().zip(core.pinned.ids()) {
-            *slot = vm.get();
-        }
-    }
-    value
 }

@@ -5,8 +5,8 @@ mod btf;
 
 use super::abi::{
     self, Mirror, Packet, PacketSum, SteerClock, SteerConfig, SteerCore, SteerCount, SteerDone,
-    SteerEntry, SteerEvent, SteerHost, SteerLine, SteerMask, SteerMasks, SteerPlaced,
-    SteerReceived, SteerRing, SteerTable, SteerTableCore, SteerThread, SteerUnit,
+    SteerEntry, SteerEvent, SteerLine, SteerMask, SteerMasks, SteerPlaced, SteerReceived,
+    SteerRing, SteerTable, SteerTableCore, SteerThread, SteerUnit,
 };
 use super::{OBJECTS, Steered};
 use btf::{Btf, Layout};
@@ -37,7 +37,6 @@ fn structs_are_laid_out_as_in_the_programs() {
     same::<SteerEvent>(STEER);
     same::<SteerTableCore>(STEER);
     same::<SteerTable>(STEER);
-    same::<SteerHost>(STEER);
     same::<SteerPlaced>(STEER);
     same::<SteerCore>(TRACE);
     same::<SteerClock>(TRACE);

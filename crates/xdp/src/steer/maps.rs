@@ -16,6 +16,9 @@ pub(crate) struct Maps(pub(crate) PathBuf);
 impl Maps {
     pub(crate) fn open(&self, name: &str) -> Result<MapData, SteerError> {
         let path = self.0.join(name);
+        if !path.exists() {
+            return Err(self.other_version(name));
+        }
         MapData::from_pin(&path)
             .map_err(|error| pin_error(&path, "open the map")(io::Error::other(error)))
     }

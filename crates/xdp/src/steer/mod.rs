@@ -5,10 +5,10 @@
 //!
 //! ## Types
 //!
-//! * [`Host`]: what all steered interfaces share, once for each host: the core table ([`Host::set_cores`]) and, by tracing programs, where
-//!   each core's time goes ([`Host::times`]).
+//! * [`Host`]: what all steered interfaces share, once for each host: by tracing programs, where each core's time goes ([`Host::times`]),
+//!   and how many units ever came to it ([`Host::arrivals`]).
 //! * [`Attached`]: a steered interface: program, entries, units, queues to other cores. Made by [`Attached::attach`], taken over by
-//!   [`Attached::adopt`], ended by [`Attached::detach`].
+//!   [`Attached::adopt`], told the cores by [`Attached::set_cores`], ended by [`Attached::detach`].
 //! * [`Entry`] ([`Match`], [`Target`]): which frames are steered how. Each has a *unit*; frames that no entry matches belong to the unit of
 //!   their flow group, or stay where they are ([`Missed`]).
 //! * [`Unit`]: what is placed and moved as one. [`Attached::want`] asks for a move, [`Event`]s tell when it was made.
@@ -31,7 +31,7 @@
 //! * Traffic needs no process: programs, links and maps are pinned. Who dies changes nothing, and the next owner adopts the pins.
 //! * An interface with another XDP program is refused, never overwritten. One that is a port of a switch is steered, too: frames that an entry
 //!   names are the host's, all others the port's ([`crate::hook`]).
-//! * One slot, one set of maps, queues and counters for each interface: none sees another's. Only the core table and the clocks are shared.
+//! * One slot, one set of maps, queues and counters for each interface: none sees another's. Only the clocks and the numbers of units that came to each core are shared.
 //! * A frame costs one search for exact entries and at most [`MASKS`] for wildcard entries, however many entries there are.
 //! * A frame that nothing wants passes. The programs drop only for want of room, and for urgent moves; both are counted by unit.
 //!
@@ -65,6 +65,7 @@ mod order;
 mod pins;
 #[cfg(feature = "testing")]
 mod rehearsal;
+mod tables;
 mod times;
 mod units;
 

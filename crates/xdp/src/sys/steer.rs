@@ -2,8 +2,8 @@
 
 use crate::steer::abi::{
     Mirror, Packet, SteerClock, SteerConfig, SteerCore, SteerCount, SteerDone, SteerEntry,
-    SteerEvent, SteerHost, SteerLine, SteerMasks, SteerPlaced, SteerReceived, SteerRing,
-    SteerTable, SteerThread, SteerUnit,
+    SteerEvent, SteerLine, SteerMasks, SteerPlaced, SteerReceived, SteerRing, SteerTable,
+    SteerThread, SteerUnit,
 };
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::io;
@@ -31,7 +31,6 @@ pod!(
     SteerDone,
     SteerEntry,
     SteerEvent,
-    SteerHost,
     SteerLine,
     SteerMasks,
     SteerPlaced,

@@ -220,7 +220,7 @@ fn what_is_left_of_a_datagram_is_dropped_with_the_piece_that_found_no_room() {
 fn frames_with_a_flow_control_field_go_by_it() {
     let Some(mut lab) = Lab::new("fcf") else { return };
     let attached = &mut lab.attach(&Options { is_fcf: true, missed: Missed::Stay, ..options() });
-    lab.host().set_cores(&two_cores()).unwrap();
+    attached.set_cores(lab.host(), &two_cores()).unwrap();
     let with_tos = |tos| {
         let header = Ipv4 { tos, ..Ipv4::default() };
         Frame::ethernet([2; 6], [4; 6]).ipv4(header).udp(2, 9).finish()

@@ -154,7 +154,7 @@ fn owner_to_be_killed() {
             .unwrap();
     attached.insert(&[all_udp(1)]).unwrap();
     attached.settle_now().unwrap();
-    host.set_cores(&two_cores()).unwrap();
+    attached.set_cores(&mut host, &two_cores()).unwrap();
     println!("ready");
     loop {
         std::thread::park();

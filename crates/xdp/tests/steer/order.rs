@@ -91,8 +91,8 @@ fn play(test: &str, frames: u64, urgency: Urgency, hogs: usize) {
     let Some(mut lab) = Lab::new(test) else { return };
     let (missed, placement) = (Missed::Groups(1024), Placement::Hash);
     let drain = Duration::from_micros(200);
-    let attached = lab.attach(&Options { missed, placement, drain, ..options() });
-    lab.host().set_cores(&two_cores()).expect("the kernel obliges");
+    let mut attached = lab.attach(&Options { missed, placement, drain, ..options() });
+    attached.set_cores(lab.host(), &two_cores()).expect("the kernel obliges");
     let (near, far) = (lab.netns("near"), lab.netns("far"));
     let is_done = AtomicBool::new(false);
     let (seen, (wishes, time)) = inside(&near, || {

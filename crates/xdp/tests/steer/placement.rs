@@ -105,13 +105,13 @@ fn the_program_places_as_the_policies_do() {
     let run = attached.rehearsal().unwrap();
     let mut runner = TestRunner::deterministic();
     std::thread::scope(|scope| {
-        let (host, attached) = (lab.host(), &*attached);
+        let (host, attached) = (lab.host(), &mut *attached);
         let worker = scope.spawn(move || {
             pin(0);
             for round in 0..300 {
                 let table = table().new_tree(&mut runner).expect("a table").current();
                 host.arrivals().expect("an interface is steered");
-                host.set_cores(&table).expect("it is written");
+                attached.set_cores(host, &table).expect("it is written");
                 let by_hash = round % 3 == 0;
                 attached.set_placement(if by_hash { Placement::Hash } else { Placement::Vse });
                 let policy: &dyn Policy = if by_hash { &Hash } else { &Vse { moves: None } };
@@ -136,13 +136,13 @@ fn a_unit_that_comes_while_the_table_is_refreshed_keeps_the_next_one_away() {
     let mut table = two_cores();
     table.core_mut(CoreId(1)).expect("of the table").load.other = Load::percent(3);
     std::thread::scope(|scope| {
-        let (host, attached) = (lab.host(), &*attached);
+        let (host, attached) = (lab.host(), &mut *attached);
         let worker = scope.spawn(move || {
             pin(0);
-            host.set_cores(&table).expect("it is written");
+            attached.set_cores(host, &table).expect("it is written");
             host.arrivals().expect("an interface is steered");
             run.run(&udp(1), 1).expect("it runs");
-            host.set_cores(&table).expect("it is written");
+            attached.set_cores(host, &table).expect("it is written");
             run.run(&udp(2), 1).expect("it runs");
             let went = units[..2].iter().map(|&id| attached.unit(id).expect("a unit").wanted);
             assert_eq!(went.collect::<Vec<_>>(), [Some(CoreId(0)), Some(CoreId(1))]);
