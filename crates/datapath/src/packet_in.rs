@@ -128,10 +128,7 @@ impl<'f> Pieces<'f> {
         memory.resize(len, 0);
         segments.write_headers(index, &mut memory);
         copy((self.head, self.body), segments.payload(index).start, &mut memory[start..]);
-        let sums = [Some(segments.checksum()), segments.outer_checksum()];
-        for partial in sums.into_iter().flatten() {
-            checksum::complete(&mut memory, partial).expect("a segment has its headers");
-        }
+        checksum::complete(&mut memory, segments.checksum()).expect("a segment has its headers");
         memory.truncate(most);
         let frame_len = len as u32;
         HeldFrame { bytes: memory, frame_len, offload: Offload::default(), begun: [0; 2] }

@@ -1,22 +1,28 @@
 //! Cutting a large frame into plain ones for a destination that takes nothing else.
 
 use crate::frame::TxFrame;
-use crate::vnet;
-use wire::{DropReason, Gso, PartialChecksum, checksum, segment};
+use wire::segment::Trains;
+use wire::{DropReason, Gso, Offload, PartialChecksum, checksum, segment};
 
 /// Where plain frames go: a ring of buffers, or a scratch buffer and a write.
 pub(crate) trait Room {
     /// Whether `count` more frames find room.
     fn fits(&mut self, count: usize) -> bool;
 
-    /// Sends a frame of `len` bytes that `fill` writes, with a checksum still to complete by whoever can do it cheapest.
+    /// Whether it takes the segments of a UDP tunnel as large UDP frames ([`Trains`]).
+    fn takes_trains(&self) -> bool {
+        false
+    }
+
+    /// Sends a frame of `len` bytes that `fill` writes; what `offload` says is left to whoever can do it cheapest. It is large only where trains
+    /// are taken.
     ///
     /// # Errors
     /// The reason why it, and what follows of the same large frame, is lost.
     fn put(
         &mut self,
         len: usize,
-        checksum: Option<PartialChecksum>,
+        offload: Offload,
         fill: impl FnOnce(&mut [u8]),
     ) -> Result<(), DropReason>;
 }
@@ -30,13 +36,10 @@ pub(crate) fn is_needed(frame: &TxFrame<'_>) -> bool {
 }
 
 /// Splits a checksum of a frame that begins with `head` into what is completed here and what is left to the destination.
-fn by_us(
-    checksum: Option<PartialChecksum>,
-    head: &[u8],
-) -> (Option<PartialChecksum>, Option<PartialChecksum>) {
+fn by_us(checksum: Option<PartialChecksum>, head: &[u8]) -> (Option<PartialChecksum>, Offload) {
     match checksum {
-        Some(partial) if partial.is_dhcp(head) => (Some(partial), None),
-        other => (None, other),
+        Some(partial) if partial.is_dhcp(head) => (Some(partial), Offload::default()),
+        checksum => (None, Offload { checksum, ..Offload::default() }),
     }
 }
 
@@ -54,7 +57,7 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// Lets `fill` write a frame; returns its virtio-net header and its bytes. The kernel completes the checksum, but SCTP's.
+    /// Lets `fill` write a frame that is not large; returns the checksum left to the kernel, which is any but SCTP's, and its bytes.
     ///
     /// # Errors
     /// The checksum lies outside the frame.
@@ -63,17 +66,10 @@ impl Scratch {
         len: usize,
         checksum: Option<PartialChecksum>,
         fill: impl FnOnce(&mut [u8]),
-    ) -> Result<([u8; vnet::LEN], &[u8]), DropReason> {
+    ) -> Result<(Option<PartialChecksum>, &[u8]), DropReason> {
         self.bytes.resize(len, 0);
-        fill(&mut self.bytes);
-        let (ours, kernels) = match checksum {
-            Some(crc) if crc.is_crc() => (Some(crc), None),
-            other => (None, other),
-        };
-        if let Some(crc) = ours {
-            checksum::complete(&mut self.bytes, crc).map_err(|_| DropReason::BadOffload)?;
-        }
-        Ok((vnet::plain(kernels), &self.bytes))
+        let kernels = write(&mut self.bytes, checksum, fill)?;
+        Ok((kernels, &self.bytes))
     }
 
     /// Puts a frame's parts together.
@@ -82,6 +78,25 @@ impl Scratch {
         self.bytes.extend_from_slice(frame.head);
         frame.body.append_to(&mut self.bytes);
         &self.bytes
+    }
+}
+
+/// Lets `fill` write a frame that is not large, and completes what a kernel does not; returns the checksum that is left to it.
+///
+/// # Errors
+/// The checksum lies outside the frame.
+pub(crate) fn write(
+    bytes: &mut [u8],
+    checksum: Option<PartialChecksum>,
+    fill: impl FnOnce(&mut [u8]),
+) -> Result<Option<PartialChecksum>, DropReason> {
+    fill(bytes);
+    match checksum {
+        Some(crc) if crc.is_crc() => {
+            checksum::complete(bytes, crc).map_err(|_| DropReason::BadOffload)?;
+            Ok(None)
+        }
+        kernels => Ok(kernels),
     }
 }
 
@@ -122,12 +137,11 @@ fn whole(frame: &TxFrame<'_>, max_len: usize, room: &mut impl Room) -> Result<()
 fn cut(frame: &TxFrame<'_>, max_len: usize, room: &mut impl Room) -> Result<(), DropReason> {
     let segments = segment::plan(frame.head, frame.len(), &frame.offload)
         .map_err(|_| DropReason::BadOffload)?;
+    if let Some(trains) = segments.trains().filter(|_| room.takes_trains()) {
+        return join(frame, &trains, room);
+    }
     let headers = segments.header_len();
-    let (ours, theirs) = match segments.outer_checksum() {
-        // The outer one covers it.
-        Some(_) => (Some(segments.checksum()), None),
-        None => by_us(Some(segments.checksum()), frame.head),
-    };
+    let (ours, theirs) = by_us(Some(segments.checksum()), frame.head);
     if headers + segments.payload(0).len() > max_len {
         return Err(DropReason::TooBig);
     }
@@ -140,10 +154,19 @@ fn cut(frame: &TxFrame<'_>, max_len: usize, room: &mut impl Room) -> Result<(), 
             segments.write_headers(index, out);
             copy(frame, payload.start, &mut out[headers..]);
             finish(out, ours);
-            finish(out, segments.outer_checksum());
         })?;
     }
     Ok(())
+}
+
+fn join(frame: &TxFrame<'_>, trains: &Trains<'_>, room: &mut impl Room) -> Result<(), DropReason> {
+    if !room.fits(trains.count()) {
+        return Err(DropReason::TxFull);
+    }
+    (0..trains.count()).try_for_each(|index| {
+        let fill = |out: &mut [u8]| trains.write(index, out, |at, into| copy(frame, at, into));
+        room.put(trains.len(index), trains.offload(index), fill)
+    })
 }
 
 /// Copies the frame's bytes from offset `at` on, across the seam of head and body.
@@ -173,7 +196,7 @@ mod tests {
         fn put(
             &mut self,
             len: usize,
-            _: Option<PartialChecksum>,
+            _: Offload,
             fill: impl FnOnce(&mut [u8]),
         ) -> Result<(), DropReason> {
             let mut frame = vec![0; len];
@@ -227,11 +250,11 @@ mod tests {
     fn the_kernel_completes_sums_and_we_complete_crcs() {
         let mut scratch = Scratch::default();
         let sum = PartialChecksum { start: 14, offset: 16 };
-        let (header, bytes) = scratch.write(40, Some(sum), |out| out.fill(1)).unwrap();
-        assert_eq!((header, bytes), (vnet::plain(Some(sum)), &[1; 40][..]));
+        let (left, bytes) = scratch.write(40, Some(sum), |out| out.fill(1)).unwrap();
+        assert_eq!((left, bytes), (Some(sum), &[1; 40][..]));
         let crc = PartialChecksum { start: 14, offset: 8 };
-        let (header, bytes) = scratch.write(40, Some(crc), |out| out.fill(1)).unwrap();
-        assert_eq!(header, vnet::plain(None));
+        let (left, bytes) = scratch.write(40, Some(crc), |out| out.fill(1)).unwrap();
+        assert_eq!(left, None);
         assert_ne!(bytes[22..26], [1; 4]);
     }
 

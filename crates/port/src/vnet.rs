@@ -4,12 +4,21 @@
 //! `csum_start` 6..8, `csum_offset` 8..10.
 
 use crate::frame::TxFrame;
+use wire::segment::UdpTunnel;
 use wire::{Gso, Offload, PartialChecksum};
 
 const _: () = assert!(cfg!(target_endian = "little"), "the header is in host order");
 
 /// Its length without `num_buffers`.
 pub(crate) const LEN: usize = 10;
+
+/// Its length with what a TAP says of UDP tunnels (`struct virtio_net_hdr_v1_hash_tunnel`, VIRTIO 1.4 §5.1.6): the outer UDP header 20..22, the
+/// inner IP header 22..24.
+pub(crate) const TUNNEL_LEN: usize = 24;
+
+const TUNNEL_SUMMED: u8 = 8;
+const TUNNEL_V4: u8 = 0x20;
+const TUNNEL_V6: u8 = 0x40;
 
 const NEEDS_CSUM: u8 = 1;
 const DATA_VALID: u8 = 2;
@@ -41,6 +50,31 @@ pub(crate) fn decode(header: &[u8; LEN], frame_len: usize) -> Result<Offload, Ba
     let mut all = [0; 16];
     all[..LEN].copy_from_slice(header);
     decode_number(u128::from_le_bytes(all), frame_len)
+}
+
+/// As [`decode`], from a TAP. Of a tunnel nothing is kept: the headers say all of it.
+///
+/// # Errors
+/// As [`decode`].
+pub(crate) fn decode_tunnelled(
+    header: &[u8; TUNNEL_LEN],
+    frame_len: usize,
+) -> Result<Offload, BadHeader> {
+    let mut plain = *header.first_chunk::<LEN>().expect("it is longer");
+    plain[1] &= !(TUNNEL_V4 | TUNNEL_V6);
+    decode(&plain, frame_len)
+}
+
+/// As [`encode`], for a TAP; with what it must know of the UDP tunnel that the frame is in, if that is told.
+pub(crate) fn encode_tunnelled(frame: &TxFrame<'_>, tunnel: Option<UdpTunnel>) -> [u8; TUNNEL_LEN] {
+    let mut header = bytes(encode_number(frame));
+    if let Some(UdpTunnel { outer_l4, inner_ip, is_v6, has_checksum }) = tunnel {
+        header[0] |= if has_checksum { TUNNEL_SUMMED } else { 0 };
+        header[1] |= if is_v6 { TUNNEL_V6 } else { TUNNEL_V4 };
+        header[20..22].copy_from_slice(&outer_l4.to_le_bytes());
+        header[22..24].copy_from_slice(&inner_ip.to_le_bytes());
+    }
+    header
 }
 
 /// As [`decode`], of a number whose lowest bytes are the header's, the first one lowest.
@@ -77,14 +111,29 @@ pub(crate) fn encode(frame: &TxFrame<'_>) -> [u8; LEN] {
 }
 
 /// Writes the header for a frame that is not large.
-pub(crate) fn plain(checksum: Option<PartialChecksum>) -> [u8; LEN] {
+pub(crate) fn plain<const N: usize>(checksum: Option<PartialChecksum>) -> [u8; N] {
     bytes(plain_number(checksum))
+}
+
+/// As [`encode`], of a frame in this state that begins with `head`.
+pub(crate) fn header(offload: &Offload, head: &[u8]) -> [u8; LEN] {
+    bytes(number(offload, head))
+}
+
+/// Whether this is the header of a large UDP frame.
+pub(crate) fn is_udp(header: &[u8; LEN]) -> bool {
+    header[1] == GSO_UDP_L4
 }
 
 /// As [`encode`], for [`decode_number`].
 #[inline]
 pub(crate) fn encode_number(frame: &TxFrame<'_>) -> u128 {
-    let Offload { checksum, gso, gso_size, gso_ecn, verified } = frame.offload;
+    number(&frame.offload, frame.head)
+}
+
+#[inline]
+fn number(offload: &Offload, head: &[u8]) -> u128 {
+    let &Offload { checksum, gso, gso_size, gso_ecn, verified } = offload;
     let valid = if checksum.is_none() && verified { DATA_VALID } else { 0 };
     let header = plain_number(checksum) | u128::from(valid);
     let kind = match gso {
@@ -96,33 +145,33 @@ pub(crate) fn encode_number(frame: &TxFrame<'_>) -> u128 {
     let kind = if gso_ecn { kind | GSO_ECN } else { kind };
     header
         | u128::from(kind) << at::KIND
-        | u128::from(header_len(frame)) << at::HEADER_LEN
+        | u128::from(header_len(offload, head)) << at::HEADER_LEN
         | u128::from(gso_size) << at::GSO_SIZE
 }
 
-/// As [`plain`], likewise.
+/// The header for a frame that is not large, likewise.
 #[inline]
 pub(crate) fn plain_number(checksum: Option<PartialChecksum>) -> u128 {
     let Some(PartialChecksum { start, offset }) = checksum else { return 0 };
     u128::from(NEEDS_CSUM) | u128::from(start) << at::START | u128::from(offset) << at::OFFSET
 }
 
-fn bytes(header: u128) -> [u8; LEN] {
-    let mut bytes = [0; LEN];
-    bytes.copy_from_slice(&header.to_le_bytes()[..LEN]);
+fn bytes<const N: usize>(header: u128) -> [u8; N] {
+    let mut bytes = [0; N];
+    bytes[..LEN].copy_from_slice(&header.to_le_bytes()[..LEN]);
     bytes
 }
 
 /// Bytes up to the payload: a hint that tells the kernel how much to keep in one piece.
-fn header_len(frame: &TxFrame<'_>) -> u16 {
+fn header_len(offload: &Offload, head: &[u8]) -> u16 {
     const UDP: usize = 8;
     const TCP_DATA_OFFSET: usize = 12;
-    let l4 = frame.offload.checksum.map_or(0, |at| usize::from(at.start));
-    let transport = match frame.offload.gso {
+    let l4 = offload.checksum.map_or(0, |at| usize::from(at.start));
+    let transport = match offload.gso {
         Gso::Udp => UDP,
-        _ => frame.head.get(l4 + TCP_DATA_OFFSET).map_or(0, |&byte| usize::from(byte >> 4) * 4),
+        _ => head.get(l4 + TCP_DATA_OFFSET).map_or(0, |&byte| usize::from(byte >> 4) * 4),
     };
-    (l4 + transport).min(frame.head.len()) as u16
+    (l4 + transport).min(head.len()) as u16
 }
 
 #[cfg(test)]

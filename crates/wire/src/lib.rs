@@ -43,6 +43,7 @@ mod layers;
 mod likeness;
 pub mod merge;
 pub mod mss;
+mod nested;
 mod offload;
 mod parse;
 mod partial;

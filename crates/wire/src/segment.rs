@@ -4,14 +4,18 @@
 //! payload into its own buffer and finishes with [`crate::checksum::complete`], so that the payload is copied once.
 //!
 //! The rules are Linux's `tcp_gso_segment` and `__udp_gso_segment`: the IPv4 id counts up, FIN and PSH stay on the last segment only, CWR on
-//! the first only (RFC 3168 §6.1.2). VLAN tags, MPLS shims and an I-TAG before the IP header are repeated on every segment, and so is a tunnel's
-//! header around the packet that is cut.
+//! the first only (RFC 3168 §6.1.2). VLAN tags, MPLS shims and an I-TAG before the IP header are repeated on every segment, and so are tunnels'
+//! headers around the packet that is cut.
 
 mod around;
+mod train;
+
+pub use train::Trains;
 
 use crate::checksum::{BadOffload, fold, update_partial};
 use crate::ip::{self, IpPacket, checksum_offset};
-use crate::parse::{ITAG, chunk, parse_ethernet};
+use crate::nested;
+use crate::parse::{chunk, parse_ethernet};
 use crate::{Gso, Key, Layers, Offload, PartialChecksum, eth_type, ip_proto};
 use around::{Around, write_ip};
 use std::ops::Range;
@@ -36,8 +40,8 @@ pub struct Segments<'a> {
     count: usize,
     /// The pseudo-header's sum without its length.
     pseudo: u64,
-    /// The tunnel's headers, if the packet is in one.
-    around: Option<Around>,
+    /// The tunnels that the packet is in.
+    around: Around,
 }
 
 /// Plans the segmentation of a frame of `total_len` bytes that begins with `head`, which must hold all headers.
@@ -52,10 +56,8 @@ pub fn plan<'a>(
     let outer = outermost(head).ok_or(BadOffload)?;
     let outer_at = outer.at;
     let (around, packet) = match is_inside(&outer, offload) {
-        true => Around::find(head, &outer, total_len, offload)
-            .map(|(around, inner)| (Some(around), inner))
-            .ok_or(BadOffload)?,
-        false => (None, outer),
+        true => Around::find(head, outer, total_len, offload).ok_or(BadOffload)?,
+        false => (Around::default(), outer),
     };
     let packet = Some(packet).filter(|packet| packet.carries(offload.gso)).ok_or(BadOffload)?;
     let l4 = packet.l4.ok_or(BadOffload)?;
@@ -93,32 +95,40 @@ pub fn is_plain(head: &[u8], offload: &Offload) -> bool {
             .is_some_and(|packet| packet.carries(offload.gso) && !is_inside(&packet, offload))
 }
 
+/// Where a kernel that knows UDP tunnels (`struct virtio_net_hdr_v1_hash_tunnel`) must look in a large frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct UdpTunnel {
+    /// The tunnel's UDP header.
+    pub outer_l4: u16,
+    /// The IP header inside.
+    pub inner_ip: u16,
+    /// Whether the tunnel is over IPv6.
+    pub is_v6: bool,
+    /// Whether its UDP header has a checksum.
+    pub has_checksum: bool,
+}
+
+/// The UDP tunnel that a large frame of `total_len` bytes is in, if it is in one, and that right behind Ethernet's header and at most two tags.
+pub fn udp_tunnel(head: &[u8], total_len: usize, offload: &Offload) -> Option<UdpTunnel> {
+    let segments = plan(head, total_len, offload).ok()?;
+    let tunnel = segments.around.udp(segments.ip)?;
+    is_plain_udp(head, tunnel.outer_l4).then_some(tunnel)
+}
+
+/// Whether a kernel finds the UDP header at `l4` by itself.
+fn is_plain_udp(head: &[u8], l4: u16) -> bool {
+    let checksum = Some(PartialChecksum { start: l4, offset: 6 });
+    is_plain(head, &Offload { checksum, gso: Gso::Udp, ..Offload::default() })
+}
+
 fn outermost(head: &[u8]) -> Option<IpPacket> {
-    find_ip(head).and_then(|at| ip::packet(head, at))
+    nested::ip_in_frame(head, 0).and_then(|at| ip::packet(head, at))
 }
 
 /// Whether the checksum to complete is that of a packet inside this one.
 fn is_inside(outer: &IpPacket, offload: &Offload) -> bool {
     let starts = offload.checksum.map(|checksum| usize::from(checksum.start));
     starts.zip(outer.l4).is_some_and(|(start, l4)| start > l4)
-}
-
-/// Offset of the IP header behind tags, shims and I-TAGs.
-fn find_ip(head: &[u8]) -> Option<usize> {
-    let mut frame = 0;
-    loop {
-        let (mut key, mut layers) = (Key::default(), Layers::default());
-        parse_ethernet(&head[frame..], &mut key, &mut layers);
-        if layers.ip != 0 {
-            return Some(frame + usize::from(layers.ip));
-        }
-        let customer = frame + usize::from(layers.l3) + 4;
-        let is_backbone = key.0[0] as u16 == eth_type::PBB && customer + ITAG - 4 <= head.len();
-        if !is_backbone {
-            return None;
-        }
-        frame = customer;
-    }
 }
 
 /// Everything up to the payload.
@@ -169,13 +179,9 @@ impl Segments<'_> {
         PartialChecksum { start: self.l4 as u16, offset }
     }
 
-    /// The tunnel's UDP checksum, to be completed after [`Segments::checksum`], if there is one.
-    pub fn outer_checksum(&self) -> Option<PartialChecksum> {
-        self.around.and_then(|around| around.checksum())
-    }
-
     /// Writes the headers of segment `index` into the first [`Segments::header_len`] bytes of `out`: lengths, ids, sequence numbers,
-    /// flags, the IPv4 header checksum, and the pseudo-header's sum in the transport's checksum.
+    /// flags, the IPv4 header checksum, and the pseudo-header's sum in the transport's checksum. The checksums of tunnels around it are those
+    /// that are right once that one is done.
     ///
     /// # Panics
     /// When `out` is shorter or there is no such segment: a bug of the port.
@@ -185,9 +191,6 @@ impl Segments<'_> {
         out.copy_from_slice(self.headers);
         let end = out.len() + self.payload(index).len();
         write_ip(self.is_v6, (self.ip, self.l4), (index, end), out);
-        if let Some(around) = &self.around {
-            around.write(index, end, out);
-        }
         let len = end - self.l4;
         if self.is_tcp {
             self.write_tcp(index, out);
@@ -195,7 +198,9 @@ impl Segments<'_> {
             put(out, self.l4 + 4, len as u16);
         }
         let checksum = self.checksum();
-        put(out, usize::from(checksum.start + checksum.offset), fold(self.pseudo + len as u64));
+        let pseudo = fold(self.pseudo + len as u64);
+        put(out, usize::from(checksum.start + checksum.offset), pseudo);
+        self.around.write((index, end), (self.l4, pseudo), out);
     }
 
     fn write_tcp(&self, index: usize, out: &mut [u8]) {

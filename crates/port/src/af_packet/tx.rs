@@ -11,18 +11,52 @@ use crate::sys::parts::Part;
 use crate::vnet;
 use arrayvec::ArrayVec;
 use std::io;
+use std::ops::Range;
 use std::os::fd::OwnedFd;
-use wire::{DropReason, PartialChecksum};
+use wire::{DropReason, Offload};
 
 /// One sending socket.
 pub(crate) struct PacketTx {
     socket: OwnedFd,
     scratch: Scratch,
+    /// Segments that leave together.
+    run: Run,
+    /// The kernel cuts no UDP (before 6.2): found out when it refused some.
+    lacks_uso: bool,
+}
+
+/// Plain frames, one behind the other.
+#[derive(Default)]
+struct Run {
+    bytes: Vec<u8>,
+    pieces: ArrayVec<([u8; vnet::LEN], Range<usize>), BODIES>,
+}
+
+impl Run {
+    /// Sends them in order, up to one that is refused: why, and its header.
+    fn send(&self, socket: &OwnedFd) -> Result<(), (io::Error, [u8; vnet::LEN])> {
+        let frame = |at: &Range<usize>| Part::private(&self.bytes[at.clone()]);
+        let parts: ArrayVec<[Part<'_>; 2], BODIES> =
+            self.pieces.iter().map(|(header, at)| [Part::private(header), frame(at)]).collect();
+        let messages: ArrayVec<&[Part<'_>], BODIES> = parts.iter().map(|two| &two[..]).collect();
+        let mut next = 0;
+        while next < messages.len() {
+            next += packet::send(socket, &messages[next..])
+                .map_err(|error| (error, self.pieces[next].0))?;
+        }
+        Ok(())
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.pieces.clear();
+    }
 }
 
 impl PacketTx {
     pub(super) fn new(socket: OwnedFd) -> Self {
-        Self { socket, scratch: Scratch::default() }
+        let (scratch, run) = (Scratch::default(), Run::default());
+        Self { socket, scratch, run, lacks_uso: false }
     }
 
     /// Sends at most [`BODIES`] frames, in order.
@@ -39,7 +73,7 @@ impl PacketTx {
     /// Sends a frame that needs work first.
     fn send_alone(&mut self, frame: &TxFrame<'_>) -> Result<(), DropReason> {
         if plain::is_needed(frame) {
-            return plain::send(frame, usize::MAX, self);
+            return self.send_plain(frame);
         }
         let header = vnet::encode(frame);
         let parts = [Part::private(&header), Part::private(self.scratch.join(frame))];
@@ -47,6 +81,27 @@ impl PacketTx {
             Ok(_) => Ok(()),
             Err(error) => self.retry(frame, &error),
         }
+    }
+
+    /// Sends what a frame is cut into. Its segments may be refused for being one large UDP frame; then they go as they are, and so do all later.
+    fn send_plain(&mut self, frame: &TxFrame<'_>) -> Result<(), DropReason> {
+        let took_uso = !self.lacks_uso;
+        let gathered = plain::send(frame, usize::MAX, self);
+        let sent = gathered.and_then(|()| self.flush());
+        // What is left of a frame that cannot be sent must not leave with the next one.
+        self.run.clear();
+        if took_uso && self.lacks_uso { self.send_plain(frame) } else { sent }
+    }
+
+    /// Sends the run.
+    fn flush(&mut self) -> Result<(), DropReason> {
+        let sent = self.run.send(&self.socket);
+        self.run.clear();
+        sent.map_err(|(error, header)| {
+            let is_train = vnet::is_udp(&header);
+            self.lacks_uso |= is_train && error.raw_os_error() == Some(libc::EINVAL);
+            reason(&error)
+        })
     }
 
     /// Sends frames with their state in virtio-net headers.
@@ -80,11 +135,7 @@ impl PacketTx {
 
     /// A frame that was refused: cut it here if that is what the kernel lacks.
     fn retry(&mut self, frame: &TxFrame<'_>, error: &io::Error) -> Result<(), DropReason> {
-        if lacks_uso(error, frame) {
-            plain::send(frame, usize::MAX, self)
-        } else {
-            Err(reason(error))
-        }
+        if lacks_uso(error, frame) { self.send_plain(frame) } else { Err(reason(error)) }
     }
 }
 
@@ -103,20 +154,31 @@ fn goes_alone(frame: &TxFrame<'_>) -> bool {
     plain::is_needed(frame) || is_scattered(frame)
 }
 
-/// Segments are sent one by one; the kernel's queue takes what it takes.
+/// Segments gather in a run.
 impl Room for PacketTx {
     fn fits(&mut self, _: usize) -> bool {
         true
     }
 
+    fn takes_trains(&self) -> bool {
+        !self.lacks_uso
+    }
+
     fn put(
         &mut self,
         len: usize,
-        checksum: Option<PartialChecksum>,
+        offload: Offload,
         fill: impl FnOnce(&mut [u8]),
     ) -> Result<(), DropReason> {
-        let (header, bytes) = self.scratch.write(len, checksum, fill)?;
-        let parts = [Part::private(&header), Part::private(bytes)];
-        packet::send(&self.socket, &[&parts]).map(drop).map_err(|error| reason(&error))
+        if self.run.pieces.is_full() {
+            self.flush()?;
+        }
+        let Run { bytes, pieces } = &mut self.run;
+        let start = bytes.len();
+        bytes.resize(start + len, 0);
+        let frame = &mut bytes[start..];
+        let checksum = plain::write(frame, offload.checksum, fill)?;
+        pieces.push((vnet::header(&Offload { checksum, ..offload }, frame), start..start + len));
+        Ok(())
     }
 }

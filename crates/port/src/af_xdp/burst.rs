@@ -15,7 +15,7 @@ use std::error::Error;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use wire::{DropReason, Gso, PartialChecksum, checksum};
+use wire::{DropReason, Gso, Offload, checksum};
 use xdp::{AttachError, BURST_MAX, Exit, MapError, Outcome, SLOT_BYTES, Transmitter};
 
 /// Fewest frames worth the call: 14 us and 0.2 us a frame against the socket's 1 us (docs/decisions/0007).
@@ -219,7 +219,7 @@ impl Room for Burst<'_> {
     fn put(
         &mut self,
         len: usize,
-        checksum: Option<PartialChecksum>,
+        Offload { checksum, .. }: Offload,
         fill: impl FnOnce(&mut [u8]),
     ) -> Result<(), DropReason> {
         let put = self.transmitter.put(self.exit, len, |out| {

@@ -222,7 +222,7 @@ impl Room for XskTx {
     fn put(
         &mut self,
         len: usize,
-        checksum: Option<PartialChecksum>,
+        Offload { checksum, .. }: Offload,
         fill: impl FnOnce(&mut [u8]),
     ) -> Result<(), DropReason> {
         let by_us = checksum.filter(|partial| partial.is_crc() || !self.completes_checksums());

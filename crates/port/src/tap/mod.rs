@@ -35,6 +35,8 @@ const IFF_VNET_HDR: i32 = 0x4000;
 const TCP_OFFLOADS: u32 = 0x01 | 0x02 | 0x04 | 0x08;
 /// USO for IPv4 and IPv6, since Linux 6.2; the kernel takes both or none.
 const UDP_OFFLOADS: u32 = 0x20 | 0x40;
+/// Large frames in UDP tunnels, without and with outer checksums, since Linux 6.17.
+const TUNNEL_OFFLOADS: u32 = 0x80 | 0x100;
 
 /// Opens or takes over a TAP.
 pub(crate) fn open(spec: &PortSpec, workers: usize, doors: &Doors) -> Result<OpenPort, OpenError> {
@@ -125,32 +127,42 @@ fn open_queue(name: Name, multi: bool) -> io::Result<OwnedFd> {
     let file = rustix::fs::open("/dev/net/tun", flags, Mode::empty())?;
     let multi = if multi { IFF_MULTI_QUEUE } else { 0 };
     ioctl::tun_set_interface(&file, name, IFF_TAP | IFF_NO_PI | IFF_VNET_HDR | multi)?;
-    ioctl::tun_set_header_len(&file, vnet::LEN as i32)?;
+    ioctl::tun_set_header_len(&file, vnet::TUNNEL_LEN as i32)?;
     Ok(file)
 }
 
-/// Persistence, offloads, MAC, MTU, up.
+/// Persistence, offloads, MAC, MTU, up; and whether large frames in UDP tunnels are taken.
 fn finish(
     spec: &PortSpec,
     interface: &Interface,
     files: &[Arc<OwnedFd>],
     notes: &mut Vec<String>,
-) -> Result<Link, OpenError> {
+) -> Result<(Link, bool), OpenError> {
     let failed = |step| move |source| OpenError::io(&spec.interface, step, source);
     let first = &files[0];
     ioctl::tun_set_persistent(first, true).map_err(failed("make the TAP persistent"))?;
-    if ioctl::tun_set_offload(first, TCP_OFFLOADS | UDP_OFFLOADS).is_err() {
-        ioctl::tun_set_offload(first, TCP_OFFLOADS).map_err(failed("set the TAP's offloads"))?;
+    let takes_tunnels = set_offloads(first, notes).map_err(failed("set the TAP's offloads"))?;
+    let link = interface.find(spec)?;
+    Ok((interface.configure(spec, &link)?, takes_tunnels))
+}
+
+/// Whether the kernel takes large frames in UDP tunnels. What an older one lacks costs speed only; that of UDP is said.
+fn set_offloads(file: &OwnedFd, notes: &mut Vec<String>) -> io::Result<bool> {
+    let with = |offloads| ioctl::tun_set_offload(file, TCP_OFFLOADS | offloads);
+    if with(UDP_OFFLOADS | TUNNEL_OFFLOADS).is_ok() {
+        return Ok(true);
+    }
+    if with(UDP_OFFLOADS).is_err() {
+        with(0)?;
         notes.push("UDP segmentation offload is missing (needs Linux 6.2)".into());
     }
-    let link = interface.find(spec)?;
-    interface.configure(spec, &link)
+    Ok(false)
 }
 
 fn assemble(
     (spec, netns, doors): (&PortSpec, &Netns, &Doors),
     interface: Interface,
-    link: Link,
+    (link, takes_tunnels): (Link, bool),
     files: &[Arc<OwnedFd>],
     workers: usize,
     notes: Vec<String>,
@@ -169,7 +181,8 @@ fn assemble(
     let rx = rx.map_err(failed("watch two files as one"))?;
     let tx = files.iter().cycle().take(workers);
     let sorter = || Sorter::new(place.clone(), door.clone());
-    let tx = tx.map(|file| Box::new(TapTx::new(Arc::clone(file), sorter())) as Box<dyn TxQueue>);
+    let queue = |file| TapTx::new(Arc::clone(file), sorter(), takes_tunnels);
+    let tx = tx.map(|file| Box::new(queue(file)) as Box<dyn TxQueue>);
     let tx = tx.collect();
     let facts = interface.facts(link, &mode, &notes);
     let keeper = DoorKeeper::new(place, facts.index, door);

@@ -15,7 +15,8 @@ use rustix::io::Errno;
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use wire::{DropReason, HEAD_MAX, PartialChecksum};
+use wire::segment::{self, UdpTunnel};
+use wire::{DropReason, Gso, HEAD_MAX, Offload};
 
 /// Receives.
 pub(super) struct TapRx {
@@ -62,7 +63,7 @@ impl TapRx {
 
     /// Reads one frame; `Ok(None)` when there is none.
     fn read(&self, slot: &mut Slot) -> io::Result<Option<Result<(), DropReason>>> {
-        let mut header = [0; vnet::LEN];
+        let mut header = [0; vnet::TUNNEL_LEN];
         let mut parts = [
             IoSliceMut::new(&mut header),
             IoSliceMut::new(slot.head.area()),
@@ -73,11 +74,11 @@ impl TapRx {
             Err(Errno::AGAIN | Errno::INTR) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        slot.filled(len.saturating_sub(vnet::LEN));
-        let Some(len) = len.checked_sub(vnet::LEN) else {
+        slot.filled(len.saturating_sub(vnet::TUNNEL_LEN));
+        let Some(len) = len.checked_sub(vnet::TUNNEL_LEN) else {
             return Ok(Some(Err(DropReason::BadSource)));
         };
-        let decoded = vnet::decode(&header, len).map_err(|_| DropReason::BadSource);
+        let decoded = vnet::decode_tunnelled(&header, len).map_err(|_| DropReason::BadSource);
         Ok(Some(decoded.map(|offload| slot.offload = offload)))
     }
 }
@@ -133,20 +134,23 @@ pub(super) struct TapTx {
 struct Writer {
     file: Arc<OwnedFd>,
     scratch: Scratch,
+    /// Whether the kernel takes large frames in UDP tunnels.
+    takes_tunnels: bool,
 }
 
 impl TapTx {
-    pub(super) fn new(file: Arc<OwnedFd>, sorter: Sorter) -> Self {
-        Self { sorter, writer: Writer { file, scratch: Scratch::default() } }
+    pub(super) fn new(file: Arc<OwnedFd>, sorter: Sorter, takes_tunnels: bool) -> Self {
+        Self { sorter, writer: Writer { file, scratch: Scratch::default(), takes_tunnels } }
     }
 }
 
 impl Writer {
     fn send(&mut self, frame: &TxFrame<'_>) -> Result<(), DropReason> {
-        if plain::is_needed(frame) {
+        let tunnel = self.tunnel(frame);
+        if tunnel.is_none() && plain::is_needed(frame) {
             return plain::send(frame, usize::MAX, self);
         }
-        let header = vnet::encode(frame);
+        let header = vnet::encode_tunnelled(frame, tunnel);
         let written = if is_scattered(frame) {
             parts::write(
                 &self.file,
@@ -160,6 +164,13 @@ impl Writer {
             Err(error) if lacks_uso(&error, frame) => plain::send(frame, usize::MAX, self),
             Err(error) => Err(reason(&error)),
         }
+    }
+
+    /// The UDP tunnel that a large frame is in, if the kernel takes it so.
+    fn tunnel(&self, frame: &TxFrame<'_>) -> Option<UdpTunnel> {
+        let is_large = self.takes_tunnels && frame.offload.gso != Gso::None;
+        let in_tunnel = is_large && !segment::is_plain(frame.head, &frame.offload);
+        in_tunnel.then(|| segment::udp_tunnel(frame.head, frame.len(), &frame.offload)).flatten()
     }
 }
 
@@ -178,10 +189,11 @@ impl Room for Writer {
     fn put(
         &mut self,
         len: usize,
-        checksum: Option<PartialChecksum>,
+        offload: Offload,
         fill: impl FnOnce(&mut [u8]),
     ) -> Result<(), DropReason> {
-        let (header, bytes) = self.scratch.write(len, checksum, fill)?;
+        let (checksum, bytes) = self.scratch.write(len, offload.checksum, fill)?;
+        let header: [u8; vnet::TUNNEL_LEN] = vnet::plain(checksum);
         let parts = [Part::private(&header), Part::private(bytes)];
         parts::write(&self.file, &parts).map(drop).map_err(|error| reason(&error))
     }

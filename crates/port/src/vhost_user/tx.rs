@@ -14,7 +14,7 @@ use vhost::{
     Attachment, Fault, Features, Frame, NetHeader, Outline, Payload, Put, Refused, Slot, Unread,
     Vring,
 };
-use wire::{DropReason, Offload, PartialChecksum, Pattern, checksum};
+use wire::{DropReason, Offload, Pattern, checksum};
 
 /// One worker's way into a guest.
 pub(super) struct VhostTx {
@@ -338,7 +338,7 @@ impl Room for Run<'_> {
     fn put(
         &mut self,
         len: usize,
-        partial: Option<PartialChecksum>,
+        Offload { checksum: partial, .. }: Offload,
         fill: impl FnOnce(&mut [u8]),
     ) -> Result<(), DropReason> {
         self.scratch.resize(len, 0);

@@ -20,7 +20,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Instant;
 use wire::tunnel::{Dscp, Vxlan, entropy, outer_ds};
-use wire::{DropReason, Gso, PartialChecksum, checksum, mss};
+use wire::{DropReason, Gso, Offload, checksum, mss};
 
 /// Datagrams in one call (Linux `UDP_MAX_SEGMENTS` was 64 until 6.9).
 const RUN_MAX: usize = 64;
@@ -278,7 +278,7 @@ impl Room for VxlanTx {
     fn put(
         &mut self,
         len: usize,
-        checksum: Option<PartialChecksum>,
+        Offload { checksum, .. }: Offload,
         fill: impl FnOnce(&mut [u8]),
     ) -> Result<(), DropReason> {
         let whole = Vxlan::LEN + len;

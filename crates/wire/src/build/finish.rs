@@ -34,13 +34,27 @@ fn checksum_at(at: usize, proto: u8) -> PartialChecksum {
 }
 
 impl Frame {
-    /// Fills in what is open; `left_to_do` keeps the pseudo-header's sum only.
+    /// Fills in what is open; in the end `left_to_do` keeps the pseudo-header's sum only, or 0 where there is none. The checksums of tunnels
+    /// around it are those of the frame with it done, as Linux leaves them.
     pub(super) fn finish_with(mut self, left_to_do: Option<PartialChecksum>) -> Vec<u8> {
+        let mut undone = 0;
         while let Some(open) = self.open.pop() {
             match open {
                 Open::Ipv4 { at, .. } => self.finish_ipv4(at),
                 Open::Ipv6 { at, .. } => self.put(at + 4, self.bytes.len() - at - 40),
-                Open::Transport { at, proto } => self.finish_transport(at, proto, left_to_do),
+                Open::Transport { at, proto } => {
+                    let pseudo = self.finish_transport(at, proto);
+                    if left_to_do == Some(checksum_at(at, proto)) {
+                        undone = pseudo;
+                    }
+                }
+            }
+        }
+        if let Some(partial) = left_to_do {
+            let at = usize::from(partial.start + partial.offset);
+            self.put(at, usize::from(undone));
+            if partial.is_crc() {
+                self.put(at + 2, 0);
             }
         }
         self.bytes
@@ -53,20 +67,20 @@ impl Frame {
         self.put(at + 10, usize::from(checksum));
     }
 
-    fn finish_transport(&mut self, at: usize, proto: u8, left_to_do: Option<PartialChecksum>) {
+    /// Completes a transport's checksum; returns the sum of its pseudo-header.
+    fn finish_transport(&mut self, at: usize, proto: u8) -> u16 {
         let checksum = checksum_at(at, proto);
         let len = self.bytes.len() - at;
         if proto == ip_proto::UDP {
             self.put(at + 4, len);
         }
+        let has_pseudo = proto != ip_proto::ICMP && !checksum.is_crc();
+        let pseudo = if has_pseudo { fold(self.pseudo_header(proto, len)) } else { 0 };
         if !checksum.is_crc() {
-            let pseudo =
-                if proto == ip_proto::ICMP { 0 } else { fold(self.pseudo_header(proto, len)) };
             self.put(at + usize::from(checksum.offset), usize::from(pseudo));
         }
-        if left_to_do != Some(checksum) {
-            complete(&mut self.bytes, checksum).expect("the header was appended");
-        }
+        complete(&mut self.bytes, checksum).expect("the header was appended");
+        pseudo
     }
 
     /// The sum of the pseudo-header of the innermost IP layer still open, which is the transport's own.

@@ -1,20 +1,28 @@
-//! A tunnel's headers around the packet that is cut: a guest's own VXLAN, Geneve, GRE or IP in IP.
+//! The tunnels around the packet that is cut: a guest's own VXLAN, Geneve, GRE or IP in IP, or one of them in another.
 //!
 //! The mark of a large frame speaks of the packet inside: its checksum begins there, and its kind is the inner one's (Linux
 //! `virtio_net_hdr_from_skb`). So the tunnel need not be known: what lies between its header and the packet inside is repeated as it is.
+//!
+//! A tunnel's UDP checksum covers the whole inner packet, and yet takes only headers to compute: what the inner checksum covers will sum to the
+//! complement of its pseudo-header once it is done (Linux calls it local checksum offload).
 
-use super::{put, word};
+use super::{UdpTunnel, put, word};
 use crate::checksum::{fold, sum};
 use crate::ip::{self, IpPacket};
+use crate::nested::{self, TUNNELS};
 use crate::parse::chunk;
-use crate::{Offload, PartialChecksum, ip_proto};
+use crate::{Offload, ip_proto};
 
 /// GRE's flags of a checksum and of a sequence number (RFC 2784, RFC 2890): both differ from segment to segment.
 const GRE_OF_ITS_OWN: u8 = 0x90;
 
-/// The outer packet.
+/// The packets around another, outermost first.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Around([Option<Outer>; TUNNELS]);
+
+/// One of them.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Around {
+struct Outer {
     ip: usize,
     l4: usize,
     is_v6: bool,
@@ -24,51 +32,99 @@ pub(super) struct Around {
 }
 
 impl Around {
-    /// The headers of `outer`, and the packet inside whose transport `offload` says to begin elsewhere than its own.
+    /// The packets from `outer` on around the one whose transport `offload` says to begin elsewhere, and that one.
     pub(super) fn find(
         head: &[u8],
-        outer: &IpPacket,
+        outer: IpPacket,
         total_len: usize,
         offload: &Offload,
     ) -> Option<(Self, IpPacket)> {
-        let l4 = outer.l4.filter(|_| !outer.is_fragment)?;
         let start = usize::from(offload.checksum?.start);
-        let inner = inside(head, l4, start)
-            .filter(|inner| inner.carries(offload.gso) && inner.end == Some(total_len))?;
-        let is_udp = outer.proto == ip_proto::UDP;
-        let pseudo = match outer.proto {
+        let (mut around, mut packet) = (Self::default(), outer);
+        for place in &mut around.0 {
+            if packet.l4 == Some(start) {
+                break;
+            }
+            let inner = nested::inside(head, &packet)
+                .filter(|inner| inner.l4.is_some_and(|l4| l4 <= start))
+                .or_else(|| ending_at(head, packet.l4?, start))?;
+            *place = Some(Outer::of(head, &packet, &inner)?);
+            packet = inner;
+        }
+        let is_it = packet.l4 == Some(start) && packet.end == Some(total_len);
+        (is_it && packet.carries(offload.gso)).then_some((around, packet))
+    }
+
+    /// The only one, if it is a UDP tunnel's and the packet that is cut is at `inner_ip`.
+    pub(super) fn udp(&self, inner_ip: usize) -> Option<UdpTunnel> {
+        let [Some(outer), None] = self.0 else { return None };
+        outer.is_udp.then_some(UdpTunnel {
+            outer_l4: outer.l4 as u16,
+            inner_ip: inner_ip as u16,
+            is_v6: outer.is_v6,
+            has_checksum: outer.pseudo.is_some(),
+        })
+    }
+
+    /// Where the outermost UDP header begins, if it has a checksum.
+    pub(super) fn summed_udp(&self) -> Option<usize> {
+        self.0[0].filter(|outer| outer.pseudo.is_some()).map(|outer| outer.l4)
+    }
+
+    /// Makes of the outermost headers of segment 0 those of one packet of `out.len()` bytes, with a checksum still to complete.
+    pub(super) fn write_train(&self, out: &mut [u8]) {
+        let Some(Outer { ip, l4, is_v6, pseudo, .. }) = self.0[0] else { return };
+        let (end, len) = (out.len(), out.len() - l4);
+        write_ip(is_v6, (ip, l4), (0, end), out);
+        put(out, l4 + 4, len as u16);
+        put(out, l4 + 6, fold(pseudo.unwrap_or_default() + len as u64));
+    }
+
+    /// Writes what differs in segment `index` of `end` bytes, whose innermost transport begins at `start` and has this pseudo-header.
+    pub(super) fn write(&self, (index, end): (usize, usize), inner: (usize, u16), out: &mut [u8]) {
+        // From the inside out: the outer checksum covers the others.
+        for outer in self.0.iter().rev().flatten() {
+            outer.write((index, end), inner, out);
+        }
+    }
+}
+
+impl Outer {
+    fn of(head: &[u8], packet: &IpPacket, inner: &IpPacket) -> Option<Self> {
+        let l4 = packet.l4.filter(|_| !packet.is_fragment)?;
+        let is_udp = packet.proto == ip_proto::UDP;
+        let pseudo = match packet.proto {
             ip_proto::UDP => {
                 let has_checksum = chunk::<8>(head, l4)?[6..] != [0, 0];
-                let pseudo = outer.addresses.map(|sum| sum + u64::from(outer.proto));
+                let pseudo = packet.addresses.map(|sum| sum + u64::from(packet.proto));
                 if has_checksum { Some(pseudo?) } else { None }
             }
             ip_proto::GRE if chunk::<4>(head, l4)?[0] & GRE_OF_ITS_OWN == 0 => None,
             ip_proto::IPV4 | ip_proto::IPV6 if inner.at == l4 => None,
             _ => return None,
         };
-        Some((Self { ip: outer.at, l4, is_v6: outer.version == 6, is_udp, pseudo }, inner))
+        Some(Self { ip: packet.at, l4, is_v6: packet.version == 6, is_udp, pseudo })
     }
 
-    /// The UDP checksum to complete after the inner one, if the tunnel has any.
-    pub(super) fn checksum(&self) -> Option<PartialChecksum> {
-        self.pseudo.map(|_| PartialChecksum { start: self.l4 as u16, offset: 6 })
-    }
-
-    /// Writes what differs in segment `index` of `end` bytes.
-    pub(super) fn write(&self, index: usize, end: usize, out: &mut [u8]) {
+    fn write(&self, (index, end): (usize, usize), (start, inner): (usize, u16), out: &mut [u8]) {
         write_ip(self.is_v6, (self.ip, self.l4), (index, end), out);
-        if self.is_udp {
-            let len = end - self.l4;
-            put(out, self.l4 + 4, len as u16);
-            if let Some(pseudo) = self.pseudo {
-                put(out, self.l4 + 6, fold(pseudo + len as u64));
-            }
+        if !self.is_udp {
+            return;
+        }
+        let len = end - self.l4;
+        put(out, self.l4 + 4, len as u16);
+        put(out, self.l4 + 6, 0);
+        if let Some(pseudo) = self.pseudo {
+            let checksum =
+                !fold(pseudo + len as u64 + sum(&out[self.l4..start]) + u64::from(!inner));
+            // 0 would say that there is none (RFC 768).
+            put(out, self.l4 + 6, if checksum == 0 { 0xffff } else { checksum });
         }
     }
 }
 
-/// The IP packet whose transport begins at `start`, behind the outer header's end.
-fn inside(head: &[u8], after: usize, start: usize) -> Option<IpPacket> {
+/// The IP packet behind an outer header's end whose transport begins at `start`, whatever lies between.
+fn ending_at(head: &[u8], after: usize, start: usize) -> Option<IpPacket> {
     // An IPv4 header's first byte says its length; an IPv6 one without extensions has 40 bytes.
     let v4 = (5..=15).map(|words| (start.checked_sub(4 * words), 0x40 | words as u8, 0xff));
     let places = v4.chain([(start.checked_sub(40), 0x60, 0xf0)]);
@@ -168,9 +224,6 @@ mod tests {
             segments.write_headers(index, &mut out);
             out.extend_from_slice(&frame[segments.payload(index)]);
             complete(&mut out, segments.checksum()).unwrap();
-            if let Some(outer) = segments.outer_checksum() {
-                complete(&mut out, outer).unwrap();
-            }
             out
         };
         (0..segments.count()).map(one).collect()
