@@ -6,7 +6,7 @@ STAY ?= 0
 export CARGO_TERM_COLOR ?= auto
 SUIRO := target/release/suiro
 
-.PHONY: help setup build demo test check bench order fuzz clean
+.PHONY: help setup build deb demo test check bench order fuzz clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -14,10 +14,16 @@ help: ## this list
 setup: ## install what the other targets need (Debian packages, Rust, a Python environment); safe to repeat
 	@scripts/setup
 
-build: setup ## release binary at target/release/suiro
+build: ## release binary at target/release/suiro (a compiler is installed first; 10 to 30 minutes the first time)
+	@scripts/setup build
 	@cargo build --release --locked -p suiro
 
+deb: build ## Debian package of it in target/deb
+	@scripts/setup package
+	@scripts/deb
+
 demo: build ## two switches, six guests, one real controller; STAY=1 leaves it running
+	@scripts/setup demo
 	@scripts/demo $(if $(filter 1,$(STAY)),--stay)
 
 test: setup ## every test, real ports and real controllers included
@@ -26,7 +32,7 @@ test: setup ## every test, real ports and real controllers included
 check: setup ## lint gate: format, clippy, docs, dependencies, the layer rule
 	@scripts/check
 
-bench: build ## our figures beside Open vSwitch's and the Linux bridge's (about 20 minutes)
+bench: setup build ## our figures beside Open vSwitch's and the Linux bridge's (about 20 minutes)
 	@$(SUIRO) bench flow
 	@$(SUIRO) bench node
 	@$(SUIRO) bench wire

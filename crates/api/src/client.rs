@@ -1,8 +1,9 @@
 //! A client of a node's API: one request, one answer, over its unix socket.
 //!
-//! No request waits for ever: a node that is silent for longer than the client's patience is given up.
+//! No request waits for ever: a node that is silent for longer than the client's patience is given up. A node that is just starting
+//! is waited for: it holds the lock of its run directory, and does not listen yet.
 
-use crate::{ErrorBody, Fault, chain};
+use crate::{ErrorBody, Fault, LOCK, chain};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::{Method, Request, Response};
@@ -11,6 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::error::Error;
 use std::fmt;
+use std::fs::{File, TryLockError};
 use std::future::Future;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,6 +20,11 @@ use std::time::Duration;
 
 /// More patience for each MiB that is sent: a node carries out all of it before it answers. Chosen: many times what it takes.
 const PATIENCE_PER_MIB: Duration = Duration::from_secs(2);
+
+/// How long a node that is starting, or making place for its successor, is waited for. Chosen: one with a million rules starts within it.
+const START: Duration = Duration::from_secs(3);
+/// Between two looks whether it listens.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// Asks the node at one socket.
 pub struct Client {
@@ -152,13 +159,25 @@ impl Call<'_> {
         &self,
         request: Request<Full<Bytes>>,
     ) -> Result<Response<Incoming>, ClientError> {
-        let stream = tokio::net::UnixStream::connect(self.socket).await;
-        let stream = stream.map_err(|error| no_node(self.socket, &error))?;
+        let stream = self.connect().await.map_err(|error| no_node(self.socket, &error))?;
         let opened = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
         let (mut sender, connection) = opened.map_err(|error| broken(self.socket, &error))?;
         // Ends with the answer; an error of it is the answer's error too.
         tokio::spawn(connection);
         sender.send_request(request).await.map_err(|error| broken(self.socket, &error))
+    }
+
+    /// Connects, as soon as a node that is starting listens.
+    async fn connect(&self) -> io::Result<tokio::net::UnixStream> {
+        let deadline = tokio::time::Instant::now() + START.min(self.patience);
+        loop {
+            match tokio::net::UnixStream::connect(self.socket).await {
+                Err(_) if is_starting(self.socket) && tokio::time::Instant::now() < deadline => {
+                    tokio::time::sleep(PAUSE).await;
+                }
+                outcome => return outcome,
+            }
+        }
     }
 
     /// Reads a body, which may take as long as it likes if some of it comes now and then.
@@ -184,11 +203,19 @@ impl Call<'_> {
     }
 }
 
+/// Whether a node holds the run directory of that socket.
+fn is_starting(socket: &Path) -> bool {
+    let lock = socket.parent().map(|directory| File::open(directory.join(LOCK)));
+    lock.is_some_and(|lock| {
+        lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    })
+}
+
 fn no_node(socket: &Path, error: &io::Error) -> ClientError {
     let remedy = match error.kind() {
         io::ErrorKind::PermissionDenied => "run as root, or as a member of the socket's group",
         _ => {
-            "start a node (suiro node --config node.toml), or name its socket with --api or SUIRO_API"
+            "start one (suiro node --background, as root, or systemctl start suiro), or name its socket with --api or SUIRO_API"
         }
     };
     let step = format!("connect to {}", socket.display());
@@ -219,6 +246,28 @@ mod tests {
     #[test]
     fn a_filter_passes_through_a_query_unharmed() {
         assert_eq!(quoted("ip,nw_dst=10.0.0.0/8 &é"), "ip%2Cnw_dst%3D10.0.0.0%2F8%20%26%C3%A9");
+    }
+
+    #[test]
+    fn a_node_that_holds_its_lock_and_does_not_listen_yet_is_waited_for() {
+        let directory = std::env::temp_dir().join(format!("suiro-api-{}", std::process::id()));
+        std::fs::create_dir(&directory).unwrap();
+        let socket = directory.join("api.sock");
+        let lock = File::create(directory.join(LOCK)).unwrap();
+        assert!(!is_starting(&socket));
+        lock.lock().unwrap();
+        assert!(is_starting(&socket));
+        let client = Client::new(socket.clone(), Duration::from_secs(3));
+        let answer = std::thread::scope(|scope| {
+            let asked = scope.spawn(|| client.get::<crate::NodeView>("/v1/node"));
+            let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+            // Whoever was accepted has waited, or came just now.
+            drop(listener.accept().unwrap());
+            asked.join().unwrap()
+        });
+        std::fs::remove_dir_all(directory).unwrap();
+        let Err(ClientError::NoNode(fault)) = answer else { panic!("{answer:?}") };
+        assert!(fault.step.contains("talk through"), "{fault}");
     }
 
     #[test]

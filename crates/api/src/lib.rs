@@ -48,7 +48,7 @@ pub use name::{
     BadText, Dpid, Dscp, IfName, KeyPath, Mac, Netns, Peer, PortName, SocketPath, SteerPoint,
     SwitchName,
 };
-pub use node::{DEFAULT_RUN_DIR, NodeView, StoreView};
+pub use node::{DEFAULT_RUN_DIR, LOCK, NodeView, StoreView};
 pub use number::PortNumber;
 pub use port::{
     Addresses, AfPacket, AfXdp, COMMON, FlowId, Forwarding, ForwardingView, GuestErrorView,

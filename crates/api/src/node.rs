@@ -6,6 +6,8 @@ use utoipa::ToSchema;
 
 /// Directory of a node's sockets unless it is told another one.
 pub const DEFAULT_RUN_DIR: &str = "/run/suiro";
+/// The file in a run directory that its node holds locked.
+pub const LOCK: &str = "lock";
 
 /// The node.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]

@@ -34,14 +34,24 @@ const STYLES: Styles = Styles::styled()
     .usage(AnsiColor::Green.on_default().bold())
     .literal(AnsiColor::Cyan.on_default().bold());
 
+/// What was built: version, commit, and what is in it.
+const VERSION: &str = concat!(
+    env!("CARGO_PKG_VERSION"),
+    " (commit ",
+    env!("SUIRO_COMMIT"),
+    ", ",
+    env!("SUIRO_FEATURES"),
+    ")"
+);
+
 /// Where options stand in the help that every command has: after its own.
 const LAST: usize = 900;
 
 /// A virtual switch for hosts of many tenants: OpenFlow switches with TAP, AF_PACKET, AF_XDP, vhost-user and VXLAN ports, in user space.
 #[derive(Parser)]
-#[command(name = "suiro", version, styles = STYLES, max_term_width = 110, after_help = "\
+#[command(name = "suiro", version = VERSION, styles = STYLES, max_term_width = 110, after_help = "\
 First steps, as root:
-  suiro node &                                        run an empty node
+  suiro node --background                             run an empty node
   suiro switch add sw0                                make a switch that learns addresses
   suiro port add sw0 g1 --type tap --netns guest1     give the namespace guest1 an interface g1
   suiro port list                                     see the ports
@@ -84,10 +94,11 @@ pub struct Cli {
 #[expect(clippy::large_enum_variant, reason = "there is one, from the command line")]
 pub enum Command {
     #[cfg(feature = "node")]
-    /// Run a node in the foreground, check its configuration, or remove what it left
+    /// Run a node, check its configuration, or remove what it left
     #[command(after_help = "\
 Examples:
   suiro node                              an empty node; make switches with `suiro switch add`
+  suiro node --background                 the same, returning when it serves; its log is node.log in its run directory
   suiro node --config node.toml           what the file declares, and what was made before
   suiro node --config node.toml --check   every error in the file, and nothing else
   suiro node --config node.toml --purge   remove its stored state, its TAP interfaces and all steering
@@ -165,6 +176,12 @@ The busiest ports come first. WAITING counts the frames in a queue, all else is 
         /// `list`, or `run` and experiments; `suiro lab --help` says more
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
+    },
+    /// Write the manual's pages, one for each command
+    #[command(hide = true)]
+    Man {
+        /// Where
+        directory: PathBuf,
     },
     /// Print completions for a shell
     #[command(after_help = "Example:\n  suiro completions bash > /etc/bash_completion.d/suiro")]

@@ -61,6 +61,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Bench { arguments } => lab::bench::run(arguments).map_err(Failure::from),
         #[cfg(feature = "lab")]
         Command::Lab { arguments } => lab::experiments::run(arguments).map_err(Failure::from),
+        Command::Man { directory } => Ok(clap_mangen::generate_to(Cli::command(), directory)?),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "suiro", &mut std::io::stdout());
             Ok(())

@@ -6,6 +6,7 @@
 mod faucet;
 mod learning;
 mod local;
+mod mininet;
 mod ofctl;
 mod ofctl10;
 mod pipeline;

@@ -6,7 +6,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use tempfile::NamedTempFile;
 
 /// File systems that are new there: the namespace's view of the kernel, pins, the names of `ip netns`, and what nodes keep.
-const NEW: [(&str, &str); 5] = [
+const NEW: [(&str, &str); 6] = [
+    ("tmpfs", "/tmp"),
     ("sysfs", "/sys"),
     ("bpf", "/sys/fs/bpf"),
     ("tmpfs", "/run/netns"),
@@ -46,6 +47,11 @@ impl Session {
             let (code, said) = session.run(&mount);
             assert_eq!(code, 0, "{mount}: {said:?}");
         }
+        // Where the package puts it.
+        let clients = concat!(env!("CARGO_MANIFEST_DIR"), "/../../clients");
+        let (code, said) = session
+            .run(&format!("mkdir -p /usr/share/suiro && mount --bind {clients} /usr/share/suiro"));
+        assert_eq!(code, 0, "{said:?}");
         session.run("ip link set lo up");
         session
     }

@@ -66,7 +66,7 @@ impl RunDir {
         std::fs::create_dir_all(path).map_err(failed("creating it"))?;
         let mut options = OpenOptions::new();
         let opened =
-            options.read(true).write(true).create(true).truncate(false).open(path.join("lock"));
+            options.read(true).write(true).create(true).truncate(false).open(path.join(api::LOCK));
         let mut lock = opened.map_err(failed("opening its lock file"))?;
         let owner = read_owner(&mut lock);
         if !within_patience(|| flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok()) {

@@ -13,7 +13,7 @@ mod purge;
 
 pub use check::{Checked, check};
 pub use identify::identify;
-pub use purge::{Purged, purge};
+pub use purge::{Purged, State, purge};
 
 use crate::config::{Config, ConfigError, Host, NodeConfig};
 use crate::host::{self, LockError, RunDir, notify, privilege};

@@ -23,11 +23,20 @@ pub struct Purged {
     pub files: Vec<PathBuf>,
 }
 
+/// What becomes of a purged node's state.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum State {
+    /// It goes too.
+    Removed,
+    /// It stays for the node's next start: only what the host sees of the node goes.
+    Kept,
+}
+
 /// Removes TAPs, steering and state of a node that does not run.
 ///
 /// # Errors
 /// The node runs, or the system refuses.
-pub fn purge(config: &Config) -> Result<Purged, RunError> {
+pub fn purge(config: &Config, state: State) -> Result<Purged, RunError> {
     let run_dir = RunDir::take(&config.node.run_dir)?;
     run_dir.remove_stale_sockets();
     if let Err(error) = privilege::keep_what_ports_need() {
@@ -52,7 +61,11 @@ pub fn purge(config: &Config) -> Result<Purged, RunError> {
         std::fs::remove_dir_all(&records).map_err(super::system("remove its rings' records"))?;
         purged.files.push(records);
     }
-    for name in [FILE_NAME, IDENTITY_FILE] {
+    let files: &[&str] = match state {
+        State::Removed => &[FILE_NAME, IDENTITY_FILE],
+        State::Kept => &[],
+    };
+    for name in files {
         let path = config.node.state_dir.join(name);
         if path.exists() {
             std::fs::remove_file(&path).map_err(super::system("remove its state"))?;

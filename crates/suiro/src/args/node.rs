@@ -24,6 +24,9 @@ pub struct NodeArgs {
     /// Remove the node's stored state, its TAP interfaces and all steering, and end; the node must not run
     #[arg(long)]
     pub purge: bool,
+    /// With --purge: the stored state stays, for the node's next start
+    #[arg(long, requires = "purge")]
+    pub keep_state: bool,
     /// Forget what was made through the API and contradicts the configuration file
     #[arg(long)]
     pub forget_conflicts: bool,
@@ -33,9 +36,12 @@ pub struct NodeArgs {
     /// Directory of what must survive; the configuration's when left out
     #[arg(long, value_name = "DIRECTORY")]
     pub state_dir: Option<PathBuf>,
+    /// Start it in the background, and return when it serves
+    #[arg(long, conflicts_with_all = ["check", "purge"])]
+    pub background: bool,
     /// Ends when nothing is steered any more and there are no switches; `suiro steer attach` starts such a node
     #[arg(long, hide = true)]
-    pub background: bool,
+    pub until_idle: bool,
     /// How log lines look
     #[arg(long, value_enum, default_value = "human")]
     pub log_format: LogFormat,

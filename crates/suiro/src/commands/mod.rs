@@ -1,6 +1,8 @@
 //! One module per noun.
 
 #[cfg(feature = "node")]
+mod background;
+#[cfg(feature = "node")]
 pub mod doctor;
 pub mod flow;
 mod guest;

@@ -1,12 +1,15 @@
 //! `suiro node`.
 
-use super::out;
-use crate::args::NodeArgs;
+use super::{background, out};
+use crate::args::{LogFormat, NodeArgs};
 use crate::failure::Failure;
 use crate::log;
+use api::{Client, Fault};
 use node::config::{Config, Host};
-use node::run::{Checked, Options, RunError, check, identify, load, purge};
+use node::run::{Checked, Options, RunError, State, check, identify, load, purge};
 use node::service::OnConflict;
+use std::ffi::OsString;
+use std::time::Duration;
 
 /// Runs a node, or checks its configuration, or removes what it left.
 pub fn run(args: NodeArgs) -> Result<(), Failure> {
@@ -15,9 +18,13 @@ pub fn run(args: NodeArgs) -> Result<(), Failure> {
     if args.check {
         return check_here(&config);
     }
+    if args.background {
+        return start(&args, &config);
+    }
     log::start(args.log_format, args.log.as_deref(), config.node.log.as_deref())?;
     if args.purge {
-        let purged = purge(&config)?;
+        let state = if args.keep_state { State::Kept } else { State::Removed };
+        let purged = purge(&config, state)?;
         purged.taps.iter().try_for_each(|tap| out(&format!("removed TAP {tap}\n")))?;
         purged.released.iter().try_for_each(|interface| {
             out(&format!("interface {interface} is given back to the host's own stack\n"))
@@ -34,9 +41,8 @@ pub fn run(args: NodeArgs) -> Result<(), Failure> {
     // Datapath ids are derived from who the node is, which its state directory says, which the configuration names.
     let config = configured(&args, &host)?;
     let on_conflict = if args.forget_conflicts { OnConflict::Forget } else { OnConflict::Refuse };
-    let background = args.background;
     Ok(node::run::run(
-        &Options { host, config_file: args.config, on_conflict, background },
+        &Options { host, config_file: args.config, on_conflict, background: args.until_idle },
         &config,
     )?)
 }
@@ -70,4 +76,49 @@ fn checked(config: &Config) -> String {
         "the configuration is right: {} switches, {ports} ports, {flows} flows\n",
         config.switches.len()
     )
+}
+
+/// Starts the node as a process of its own. The configuration was read already, so an error in it is said here.
+fn start(args: &NodeArgs, config: &Config) -> Result<(), Failure> {
+    let directory = &config.node.run_dir;
+    let socket = directory.join(background::SOCKET);
+    let client = Client::new(socket.clone(), Duration::from_secs(1));
+    if client.is_served() {
+        let cause = format!("one serves {} already", socket.display());
+        let remedy = "use it, or stop it first (systemctl stop suiro, or kill its process)";
+        return Err(Failure::Refused(Fault::new(
+            "node",
+            "start one in the background",
+            cause,
+            remedy,
+        )));
+    }
+    let started = background::start(&client, directory, &arguments(args)?)?;
+    let (pid, log) = (started.pid, started.log.display());
+    out(&format!("node serves {}, process {pid}, log {log}\n", socket.display()))
+}
+
+/// The arguments that say the same from another working directory.
+fn arguments(args: &NodeArgs) -> Result<Vec<OsString>, Failure> {
+    let mut all = Vec::new();
+    let paths = [
+        ("--config", &args.config),
+        ("--run-dir", &args.run_dir),
+        ("--state-dir", &args.state_dir),
+    ];
+    for (option, path) in paths {
+        if let Some(path) = path {
+            all.extend([option.into(), std::path::absolute(path)?.into()]);
+        }
+    }
+    if args.forget_conflicts {
+        all.push("--forget-conflicts".into());
+    }
+    if args.log_format == LogFormat::Json {
+        all.extend(["--log-format".into(), "json".into()]);
+    }
+    if let Some(filter) = &args.log {
+        all.extend(["--log".into(), filter.into()]);
+    }
+    Ok(all)
 }

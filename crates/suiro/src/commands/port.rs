@@ -64,12 +64,14 @@ pub(super) fn path(switch: &str, port: &str) -> String {
 }
 
 fn made(view: &PortView) -> String {
+    // A port that waits has no mode yet.
+    let mode = if view.mode.is_empty() { "not open yet" } else { &view.mode };
     let mut text = format!(
         "port {} of switch {} made, number {}: {}\n",
         view.name,
         view.switch,
         number(view),
-        view.mode
+        mode
     );
     view.notes.iter().for_each(|note| text += &format!("  note: {note}\n"));
     view.fault.iter().for_each(|fault| text += &format!("  waiting: {}\n", fault.cause));

@@ -1,12 +1,12 @@
 //! `suiro steer`.
 
-#[cfg(feature = "node")]
-mod background;
 mod flows;
 mod show;
 mod top;
 mod why;
 
+#[cfg(feature = "node")]
+use super::background;
 use super::{Context, out};
 use crate::args::{Cores, OnOff, PolicyCommand, PolicyName, SteerCommand, Unmatched, VmCommand};
 use crate::failure::Failure;

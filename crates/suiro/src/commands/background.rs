@@ -1,12 +1,15 @@
-//! A node in the background, for `suiro steer attach` on a host where none runs.
+//! A node in the background: `suiro node --background`, and `suiro steer attach` on a host where none runs.
+//!
+//! It is started again as a process of its own, in no terminal, with its log beside its sockets; who starts it waits until it serves.
 
 use crate::commands::{Context, out};
 use crate::failure::Failure;
-use api::{Fault, NodeView};
+use api::{Client, Fault, NodeView};
+use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -15,32 +18,24 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Between two looks whether it does.
 const PAUSE: Duration = Duration::from_millis(10);
 /// The node's socket in its run directory.
-const SOCKET: &str = "api.sock";
+pub const SOCKET: &str = "api.sock";
 /// Where a node of another run directory than the usual one keeps its state: beside its sockets.
 const STATE: &str = "state";
 
 /// The process of a node that was started.
-pub struct Started(u32);
+pub struct Started {
+    /// Its number.
+    pub pid: u32,
+    /// Where it says what happens.
+    pub log: PathBuf,
+}
 
-/// Starts a node unless one answers. Returns what was started.
-pub fn ensure_node(context: &Context) -> Result<Option<Started>, Failure> {
-    if context.client.is_served() {
-        return Ok(None);
-    }
-    let socket = context.client.socket();
-    let failed = |step: &'static str, cause: String, remedy: &str| {
-        Failure::Refused(Fault::new("node", step, cause, remedy))
-    };
-    let directory =
-        socket.parent().filter(|_| socket.file_name().is_some_and(|name| name == SOCKET));
-    let Some(directory) = directory else {
-        let cause = format!("a node listens at DIRECTORY/{SOCKET}, not at {}", socket.display());
-        return Err(failed(
-            "start one in the background",
-            cause,
-            "start a node yourself, or give such a path to --api",
-        ));
-    };
+/// Starts a node with these arguments, whose run directory is that, and waits until it serves.
+pub fn start(
+    client: &Client,
+    directory: &Path,
+    arguments: &[OsString],
+) -> Result<Started, Failure> {
     let io = |step: &'static str| {
         move |error: io::Error| {
             failed(step, error.to_string(), "run as root, or start a node yourself: suiro node")
@@ -51,31 +46,52 @@ pub fn ensure_node(context: &Context) -> Result<Option<Started>, Failure> {
     let from = OpenOptions::new().create(true).append(true).open(&log);
     let mut file = from.map_err(io("open its log"))?;
     let start = file.seek(SeekFrom::End(0)).map_err(io("open its log"))?;
-    let mut node = spawn(directory, file).map_err(io("start one in the background"))?;
-    wait(context, &mut node, &log, start)?;
-    let pid = node.id();
-    if !context.json {
-        let log = log.display();
-        out(&format!("no node ran: started one, process {pid}, log {log}\n"))?;
+    let mut node = spawn(arguments, file).map_err(io("start one in the background"))?;
+    wait(client, &mut node, &log, start)?;
+    Ok(Started { pid: node.id(), log })
+}
+
+/// Starts a node to steer unless one answers. Returns what was started.
+pub fn ensure_node(context: &Context) -> Result<Option<Started>, Failure> {
+    if context.client.is_served() {
+        return Ok(None);
     }
-    Ok(Some(Started(pid)))
+    let socket = context.client.socket();
+    let directory =
+        socket.parent().filter(|_| socket.file_name().is_some_and(|name| name == SOCKET));
+    let Some(directory) = directory else {
+        let cause = format!("a node listens at DIRECTORY/{SOCKET}, not at {}", socket.display());
+        return Err(failed(
+            "start one in the background",
+            cause,
+            "start a node yourself, or give such a path to --api",
+        ));
+    };
+    let mut arguments: Vec<OsString> =
+        vec!["--until-idle".into(), "--run-dir".into(), directory.into()];
+    if directory != Path::new(api::DEFAULT_RUN_DIR) {
+        arguments.extend(["--state-dir".into(), directory.join(STATE).into()]);
+    }
+    let started = start(&context.client, directory, &arguments)?;
+    if !context.json {
+        let Started { pid, log } = &started;
+        out(&format!("no node ran: started one, process {pid}, log {}\n", log.display()))?;
+    }
+    Ok(Some(started))
 }
 
 /// The node is in a session of its own: it gets no signal that is meant for the terminal.
-fn spawn(directory: &Path, log: File) -> io::Result<Child> {
+fn spawn(arguments: &[OsString], log: File) -> io::Result<Child> {
     let mut command = Command::new(std::env::current_exe()?);
-    command.args(["node", "--background", "--run-dir"]).arg(directory);
-    if directory != Path::new(api::DEFAULT_RUN_DIR) {
-        command.arg("--state-dir").arg(directory.join(STATE));
-    }
+    command.arg("node").args(arguments);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).current_dir("/");
     command.process_group(0).spawn()
 }
 
-fn wait(context: &Context, node: &mut Child, log: &Path, from: u64) -> Result<(), Failure> {
+fn wait(client: &Client, node: &mut Child, log: &Path, from: u64) -> Result<(), Failure> {
     let deadline = Instant::now() + PATIENCE;
     loop {
-        if context.client.is_served() {
+        if client.is_served() {
             return Ok(());
         }
         let ended = node.try_wait().ok().flatten();
@@ -89,12 +105,7 @@ fn wait(context: &Context, node: &mut Child, log: &Path, from: u64) -> Result<()
             None => format!("it does not answer after {} s", PATIENCE.as_secs()),
         };
         let remedy = format!("see {}; or start a node yourself: suiro node", log.display());
-        return Err(Failure::Refused(Fault::new(
-            "node",
-            "start one in the background",
-            cause,
-            remedy,
-        )));
+        return Err(failed("start one in the background", cause, &remedy));
     }
 }
 
@@ -106,13 +117,17 @@ fn tail(log: &Path, from: u64) -> io::Result<String> {
     Ok(text)
 }
 
+fn failed(step: &'static str, cause: String, remedy: &str) -> Failure {
+    Failure::Refused(Fault::new("node", step, cause, remedy))
+}
+
 /// Ends the node that was just started, if what it was started for was refused: nothing must be left of a command that failed.
 pub fn end_if_idle(context: &Context, started: Option<&Started>) {
     let Some(started) = started else { return };
     let steered = context.client.get::<api::steer::SteerView>("/v1/steer");
     let is_idle = steered.is_ok_and(|view| view.interfaces.is_empty());
     let switches = context.client.get::<NodeView>("/v1/node").map_or(1, |view| view.switches);
-    let pid = rustix::process::Pid::from_raw(started.0 as i32);
+    let pid = rustix::process::Pid::from_raw(started.pid as i32);
     if let (true, 0, Some(pid)) = (is_idle, switches, pid) {
         // Ended by itself is ended too.
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
