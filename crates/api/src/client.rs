@@ -3,6 +3,7 @@
 //! No request waits for ever: a node that is silent for longer than the client's patience is given up. A node that is just starting
 //! is waited for: it holds the lock of its run directory, and does not listen yet.
 
+use crate::message::{Message, Messages};
 use crate::{ErrorBody, Fault, LOCK, chain};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
@@ -15,6 +16,7 @@ use std::fmt;
 use std::fs::{File, TryLockError};
 use std::future::Future;
 use std::io;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -25,6 +27,8 @@ const PATIENCE_PER_MIB: Duration = Duration::from_secs(2);
 const START: Duration = Duration::from_secs(3);
 /// Between two looks whether it listens.
 const PAUSE: Duration = Duration::from_millis(10);
+/// A node that has no events to send sends something else at least this often.
+const BEAT: Duration = Duration::from_secs(15);
 
 /// Asks the node at one socket.
 pub struct Client {
@@ -106,6 +110,33 @@ impl Client {
         self.exchange(Method::DELETE, path, Bytes::new()).map(drop)
     }
 
+    /// Reads server-sent events until the node ends them, or `hear` says that it has enough. A node that is silent for longer than a heart
+    /// beat is given up only when it is silent for the client's patience beyond that.
+    ///
+    /// # Errors
+    /// No node, or it refuses; what came before was heard.
+    pub fn watch<E: From<ClientError>>(
+        &self,
+        path: &str,
+        mut hear: impl FnMut(Message) -> Result<ControlFlow<()>, E>,
+    ) -> Result<(), E> {
+        let runtime = self.runtime()?;
+        let call = Call { socket: &self.socket, patience: self.patience + BEAT };
+        let request = self.request(Method::GET, path, Bytes::new())?;
+        runtime.block_on(async {
+            let mut body = call.accepted(request).await?;
+            let mut messages = Messages::default();
+            while let Some(bytes) = call.next(&mut body).await? {
+                for message in messages.read(&bytes) {
+                    if hear(message)?.is_break() {
+                        return Ok(());
+                    }
+                }
+            }
+            Ok(())
+        })
+    }
+
     fn ask<T: DeserializeOwned>(
         &self,
         method: Method,
@@ -121,14 +152,26 @@ impl Client {
 
     fn exchange(&self, method: Method, path: &str, body: Bytes) -> Result<Bytes, ClientError> {
         let patience = self.patience + PATIENCE_PER_MIB * (body.len() >> 20) as u32;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| broken(&self.socket, &error))?;
-        let request =
-            Request::builder().method(method).uri(path).header(hyper::header::HOST, "suiro");
-        let request =
-            request.body(Full::new(body)).map_err(|error| broken(&self.socket, &error))?;
+        let runtime = self.runtime()?;
+        let request = self.request(method, path, body)?;
         let call = Call { socket: &self.socket, patience };
         runtime.block_on(call.exchange(request))
+    }
+
+    fn runtime(&self) -> Result<tokio::runtime::Runtime, ClientError> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.map_err(|error| broken(&self.socket, &error))
+    }
+
+    fn request(
+        &self,
+        method: Method,
+        path: &str,
+        body: Bytes,
+    ) -> Result<Request<Full<Bytes>>, ClientError> {
+        let request =
+            Request::builder().method(method).uri(path).header(hyper::header::HOST, "suiro");
+        request.body(Full::new(body)).map_err(|error| broken(&self.socket, &error))
     }
 }
 
@@ -140,12 +183,18 @@ struct Call<'a> {
 
 impl Call<'_> {
     async fn exchange(&self, request: Request<Full<Bytes>>) -> Result<Bytes, ClientError> {
+        let body = self.accepted(request).await?;
+        Ok(self.read(body).await?.into())
+    }
+
+    /// Sends the request; returns the body of an answer that is no refusal.
+    async fn accepted(&self, request: Request<Full<Bytes>>) -> Result<Incoming, ClientError> {
         let answer = self.heard(self.begin(request)).await??;
         let status = answer.status();
-        let body = self.read(answer.into_body()).await?;
         if status.is_success() {
-            return Ok(body.into());
+            return Ok(answer.into_body());
         }
+        let body = self.read(answer.into_body()).await?;
         let fault = serde_json::from_slice::<ErrorBody>(&body).map(|body| body.error);
         Err(ClientError::Refused(fault.unwrap_or_else(|_| {
             let remedy = "check --api: is this the socket of a suiro node?";
@@ -183,11 +232,17 @@ impl Call<'_> {
     /// Reads a body, which may take as long as it likes if some of it comes now and then.
     async fn read(&self, mut body: Incoming) -> Result<Vec<u8>, ClientError> {
         let mut bytes = Vec::new();
-        while let Some(frame) = self.heard(body.frame()).await? {
-            let frame = frame.map_err(|error| broken(self.socket, &error))?;
-            bytes.extend(frame.data_ref().into_iter().flatten());
+        while let Some(more) = self.next(&mut body).await? {
+            bytes.extend(more);
         }
         Ok(bytes)
+    }
+
+    /// Reads the next bytes of a body, if there are more.
+    async fn next(&self, body: &mut Incoming) -> Result<Option<Bytes>, ClientError> {
+        let Some(frame) = self.heard(body.frame()).await? else { return Ok(None) };
+        let frame = frame.map_err(|error| broken(self.socket, &error))?;
+        Ok(Some(frame.into_data().unwrap_or_default()))
     }
 
     /// Waits for something of the node, but not for ever.

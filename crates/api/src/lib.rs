@@ -6,7 +6,7 @@
 //! All are plain values. Each word is checked once, when it is read; so every door gives the same cause and the same remedy.
 //!
 //! * Words: [`name`](BadText), [`PortNumber`], [`Rate`], [`Controller`], [`Protocol`].
-//! * Nouns: [`SwitchSpec`], [`PortSpec`], [`QueueSpec`], [`RuleChange`], [`NodeView`], [`WorkersView`]; steering in [`steer`].
+//! * Nouns: [`SwitchSpec`], [`PortSpec`], [`QueueSpec`], [`RuleChange`], [`NodeView`], [`WorkersView`], [`Event`]; steering in [`steer`].
 //! * Errors: [`Fault`] is what people and programs meet, [`KeyFault`] is one wrong key.
 //! * With feature `client`: [`Client`] asks a running node.
 //!
@@ -20,10 +20,14 @@ mod name;
 
 #[cfg(feature = "client")]
 mod client;
+mod difference;
 mod drops;
 mod endpoint;
+mod event;
 mod fault;
 mod key;
+#[cfg(feature = "client")]
+mod message;
 mod node;
 mod number;
 mod port;
@@ -38,12 +42,16 @@ mod worker;
 
 #[cfg(feature = "client")]
 pub use client::{Client, ClientError, quoted};
+pub use difference::{KeyChange, in_words};
 pub use drops::DropView;
 pub use endpoint::{Controller, Host, Listen, OPENFLOW_PORT, Place, Target, Transport};
+pub use event::{Event, Gone, Happening, News, Noun, Revision};
 pub use fault::{ErrorBody, Fault, chain};
 #[cfg(feature = "client")]
 pub use hyper::Method;
 pub use key::{Change, Form, Key, KeyFault, KeyFaults, Keys, nearest};
+#[cfg(feature = "client")]
+pub use message::Message;
 pub use name::{
     BadText, Dpid, Dscp, IfName, KeyPath, Mac, Netns, Peer, PortName, SocketPath, SteerPoint,
     SwitchName,

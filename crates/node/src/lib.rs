@@ -14,6 +14,7 @@
 //! * [`http`]: the local API, of which the command line is a client; its values are the crate `api`'s.
 //! * [`doctor`]: what the host has, and the fix for what it lacks.
 //! * [`config`]: the file, with all its errors at once.
+//! * [`feed`]: what happened, in one order, for whoever listens.
 //! * [`store`]: what survives a restart; [`journal`]: how switches tell it; [`refusal`]: why a request is not carried out.
 //!
 //! ## Threads
@@ -31,11 +32,12 @@
 //! ## Locks, outermost first
 //!
 //! The node's change lock, a member's agent, a member's state, a switch's control lock, then leaves (the ports' board, the store's queue,
-//! a connection's outbox, the datapath's registry). Nothing waits for a thread under any but the first two.
+//! a connection's outbox, the datapath's registry, the feed). Nothing waits for a thread under any but the first two.
 
 pub mod agent;
 pub mod config;
 pub mod doctor;
+pub mod feed;
 pub mod host;
 pub mod http;
 pub mod journal;

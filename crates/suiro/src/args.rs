@@ -160,6 +160,17 @@ Examples:
 
 The busiest ports come first. WAITING counts the frames in a queue, all else is per second.")]
     Top(TopArgs),
+    /// Print what happened: switches, ports, controllers, rules, parts and faults, one line each
+    #[command(after_help = "\
+Examples:
+  suiro events                    what the node has kept, the oldest first
+  suiro events -f                 what happens from now on, until Ctrl-C
+  suiro events -f --since 1042    what came after event 1042, then what comes: nothing is missed and nothing repeated
+  suiro events --json             one JSON object a line
+
+Each line begins with the event's number, by which a reader goes on. Who is further behind than the node has kept is told so, and gets
+what is there now.")]
+    Events(EventsArgs),
     #[cfg(feature = "lab")]
     /// Measure suiro, side by side with what people use today
     #[command(disable_help_flag = true)]
@@ -310,6 +321,17 @@ pub struct SwitchSettings {
     /// Most packets a second sent to controllers; a new switch: 10000
     #[arg(long, value_name = "RATE")]
     pub max_packet_in_per_s: Option<u32>,
+}
+
+/// `suiro events`.
+#[derive(Args)]
+pub struct EventsArgs {
+    /// Go on with what comes
+    #[arg(long, short)]
+    pub follow: bool,
+    /// Only what came after the event of this number; `oldest` for all that is kept, `now` for none of it
+    #[arg(long, value_name = "NUMBER")]
+    pub since: Option<String>,
 }
 
 /// `suiro top`.

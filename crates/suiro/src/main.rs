@@ -56,6 +56,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Steer(command) => commands::steer::run(&context, command),
         #[cfg(feature = "node")]
         Command::Doctor { interfaces } => commands::doctor::run(&context, &interfaces),
+        Command::Events(args) => commands::events::run(&context, &args),
         Command::Top(args) => top::run(&context, &args),
         #[cfg(feature = "lab")]
         Command::Bench { arguments } => lab::bench::run(arguments).map_err(Failure::from),

@@ -5,6 +5,7 @@
 mod cards;
 mod changes;
 mod client;
+mod events;
 mod forwarding;
 mod golden;
 mod life;

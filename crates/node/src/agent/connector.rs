@@ -8,7 +8,7 @@ use crate::agent::link::{Link, Phase};
 use crate::agent::liveness::Backoff;
 use crate::agent::peer::{Peer, PeerKind};
 use crate::agent::session::{Caller, OnJoin, serve};
-use api::{Controller, Transport};
+use api::{Controller, Happening, Noun, Transport};
 use openflow::Version;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::SocketAddr;
@@ -51,6 +51,8 @@ fn report(ended: &Result<End, CallError>, controller: &Controller, link: &Link, 
     };
     if link.failed(trouble.clone()) {
         tracing::warn!(switch, %controller, cause = %trouble, "{what}");
+        let object = (Noun::Controller, &*controller.to_string());
+        shared.switch.tell(object, Happening::Fault, trouble.to_string());
     }
 }
 

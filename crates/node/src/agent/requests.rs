@@ -158,7 +158,7 @@ fn set_config(switch: &Switch, peer: &Peer, wanted: SwitchConfig) -> Result<Outc
 /// The peer behaves as a controller, which a caller need not be.
 fn claim(switch: &Switch, peer: &Peer) {
     if peer.channel().claim() {
-        switch.controllers_changed();
+        switch.controllers_changed(peer);
     }
 }
 

@@ -2,18 +2,16 @@
 
 use super::error::ApiError;
 use super::extract::Parameters;
+use super::stream::Stream;
 use crate::service::{FlowLines, Node};
 use api::{ErrorBody, FlowsView};
-use axum::body::{Body, Bytes, HttpBody};
+use axum::body::{Body, Bytes};
 use axum::extract::{Path, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
-use std::convert::Infallible;
 use std::io::Write;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use tokio::sync::mpsc;
 use utoipa::IntoParams;
 
@@ -73,19 +71,4 @@ fn print(lines: FlowLines, sender: &mpsc::Sender<Bytes>) {
     }
     let _ = chunk.write_all(b"]}");
     let _ = sender.blocking_send(chunk.into());
-}
-
-/// Chunks as an HTTP body.
-struct Stream(mpsc::Receiver<Bytes>);
-
-impl HttpBody for Stream {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<http_body::Frame<Bytes>, Infallible>>> {
-        self.0.poll_recv(context).map(|chunk| chunk.map(|chunk| Ok(http_body::Frame::data(chunk))))
-    }
 }

@@ -7,13 +7,16 @@
 //!
 //! * [`error`]: the one place where a refusal becomes a status.
 //! * [`handlers`]: one function per route; each asks the [`Node`] and nothing else.
+//! * [`events`]: what happens, as it happens.
 //! * [`flows`]: the rules of a switch, streamed: a million of them never wait in memory as JSON.
 
 mod error;
+mod events;
 mod extract;
 mod flows;
 mod handlers;
 mod steering;
+mod stream;
 
 use crate::service::Node;
 use axum::Router;
@@ -43,6 +46,7 @@ const RULES_BODY_MAX: usize = 64 << 20;
     ),
     tags(
         (name = "node", description = "The node and its workers"),
+        (name = "events", description = "What happens on the node"),
         (name = "switches", description = "Switches"),
         (name = "ports", description = "Ports of a switch"),
         (name = "steering", description = "On which core what an interface receives is processed"),
@@ -57,6 +61,7 @@ fn documented() -> OpenApiRouter<Arc<Node>> {
     let things = OpenApiRouter::new()
         .routes(routes!(handlers::show_node))
         .routes(routes!(handlers::show_workers))
+        .routes(routes!(events::list_events))
         .routes(routes!(handlers::list_switches, handlers::add_switch))
         .routes(routes!(handlers::show_switch, handlers::change_switch, handlers::remove_switch))
         .routes(routes!(handlers::list_all_ports))
@@ -164,7 +169,7 @@ mod tests {
         let document: serde_json::Value = serde_json::from_str(&document()).unwrap();
         assert_eq!(document["openapi"], "3.1.0");
         let paths = document["paths"].as_object().unwrap();
-        assert_eq!(paths.len(), 19);
+        assert_eq!(paths.len(), 20);
         for (path, methods) in paths {
             for (method, operation) in methods.as_object().unwrap() {
                 let described = operation["responses"]

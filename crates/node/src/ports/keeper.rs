@@ -5,7 +5,7 @@ use super::vlink::vlink_facts;
 use super::watch::{News, Watch};
 use super::{Answer, Board, Directories, Door, OnFailure, Own, PortStatus, RETRY, Request, Wanted};
 use crate::host::memory;
-use api::{Fault, chain};
+use api::{Fault, Happening, Noun, chain};
 use datapath::{Datapath, PortAt, Queues, QueuesError};
 use openflow::{PortConfig, PortNo};
 use port::{ControlError, Keep, LinkEvent, NetnsRef, OpenPort, PortControl, PortFacts};
@@ -256,6 +256,9 @@ impl Keeper {
             fault.step,
             fault.cause
         );
+        let text = format!("{}: {}; {}", fault.step, fault.cause, fault.remedy);
+        let port = (Noun::Port, &*entry.wanted.name);
+        entry.wanted.switch.tell(port, Happening::Fault, text);
         status.facts.carrier = false;
         status.facts.up = false;
         status.fault = Some(fault);

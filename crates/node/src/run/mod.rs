@@ -16,6 +16,7 @@ pub use identify::identify;
 pub use purge::{Purged, State, purge};
 
 use crate::config::{Config, ConfigError, Host, NodeConfig};
+use crate::feed::Feed;
 use crate::host::{self, LockError, RunDir, notify, privilege};
 use crate::http;
 use crate::ports::{Directories, Ports};
@@ -189,6 +190,9 @@ async fn serve(
     Privileged { ports, steer }: Privileged,
 ) -> Result<(), RunError> {
     let (store, kept) = Store::open(&config.node.state_dir, ports.ends())?;
+    let feed = Feed::after_block(kept.event_block()?, store.event_block());
+    // Nobody reads a number that the store might give again.
+    store.flushed().await;
     let (datapath, events) = start_datapath(&config.node)?;
     let node = Node::new(Parts {
         config: config.node.clone(),
@@ -200,6 +204,7 @@ async fn serve(
         ports,
         steer,
         store,
+        feed,
         set_aside: kept.set_aside.clone(),
         background: options.background,
     })
@@ -236,6 +241,7 @@ async fn serve_api(options: &Options, node: &Arc<Node>, run_dir: &RunDir) -> Res
         () = node.wants_to_end() => None,
     };
     let _ = end.send(());
+    node.feed().close();
     // Gone already, or not ours to remove: either way nothing is left to do.
     let _ = std::fs::remove_file(run_dir.api_socket());
     match outcome {

@@ -7,7 +7,7 @@ use super::directory::{Member, MemberPort};
 use super::plan::Origin;
 use super::ports::label;
 use crate::refusal::{Refusal, Why};
-use api::{Change, Fault, Key, PortName, PortSpec};
+use api::{Change, Fault, Happening, Key, News, Noun, PortName, PortSpec, in_words};
 use openflow::PortConfig;
 
 /// What a port becomes, and by which keys.
@@ -61,6 +61,12 @@ impl Node {
         changed.map_err(|fault| Refusal::new(Why::Impossible, fault))?;
         if let Some(port) = member.state().ports.get_mut(name) {
             port.spec = to.clone();
+        }
+        let changes = to.changes_from(&port.spec);
+        if !changes.is_empty() {
+            let object = (Noun::Port, &*member.name(), &**name);
+            let news = News::inside(object, Happening::Changed, in_words(&changes));
+            self.feed.tell(news.by(port.origin));
         }
         if port.origin == Origin::Api {
             self.store.put_port(&member.name(), name, to);

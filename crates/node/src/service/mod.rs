@@ -32,6 +32,7 @@ mod switches;
 mod taken;
 mod view;
 mod wanted;
+mod watch;
 
 pub use facts::Facts;
 pub use plan::Origin;
@@ -41,6 +42,7 @@ pub use wanted::interface_of;
 
 use crate::agent::steering::Desk;
 use crate::config::{Host, NodeConfig};
+use crate::feed::Feed;
 use crate::host::{RunDir, memory};
 use crate::ports::Ports;
 use crate::refusal::{Refusal, Why};
@@ -85,6 +87,8 @@ pub struct Parts {
     pub steer: Arc<Steer>,
     /// What survives it.
     pub store: Store,
+    /// What happens on it.
+    pub feed: Feed,
     /// Where a damaged store went at the start.
     pub set_aside: Option<PathBuf>,
     /// Whether it was started to steer, in the background, and is to end with that.
@@ -101,6 +105,7 @@ pub struct Node {
     /// Where controllers that may ask for steering are answered.
     desk: Arc<Desk>,
     store: Store,
+    feed: Feed,
     directory: Arc<Directory>,
     /// Held by whoever changes what exists.
     change: tokio::sync::Mutex<()>,
@@ -127,7 +132,8 @@ impl Node {
         let switches = directory.clone();
         let find = move |name: &str| switches.by_name(name).map(|member| member.id);
         parts.steer.serve(parts.datapath.clone(), find);
-        let pump = Pump::start(parts.events, directory.clone(), parts.ports.clone())?;
+        let (ports, feed) = (parts.ports.clone(), parts.feed.clone());
+        let pump = Pump::start(parts.events, directory.clone(), ports, feed)?;
         let tls = Mutex::new(parts.config.tls.clone());
         Ok(Arc::new(Self {
             facts: Facts::new(parts.config, parts.config_file, parts.host, parts.set_aside),
@@ -137,6 +143,7 @@ impl Node {
             desk: Desk::new(Arc::new(Controllers(parts.steer.clone()))),
             steer: parts.steer,
             store: parts.store,
+            feed: parts.feed,
             directory,
             change: tokio::sync::Mutex::new(()),
             tls,
@@ -151,6 +158,7 @@ impl Node {
 
     /// Looks after timeouts and addresses that could not be bound; runs as long as the node.
     pub async fn keep_time(self: Arc<Self>) {
+        let mut watch = watch::Watch::default();
         let mut ticks = tokio::time::interval(TICK);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
         loop {
@@ -162,6 +170,7 @@ impl Node {
                     self.retry_agent(&member).await;
                 }
             }
+            self.tell_changes(&mut watch);
         }
     }
 

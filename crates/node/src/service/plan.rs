@@ -6,6 +6,7 @@ use crate::config::{Config, Located, SwitchConfig};
 use crate::refusal::Refusal;
 use api::{Fault, PortName, PortNumber, PortSpec, SwitchName, SwitchSpec};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 /// Who wants a switch or a port, and may change it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -14,6 +15,15 @@ pub enum Origin {
     File,
     /// The API.
     Api,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::File => "file",
+            Self::Api => "api",
+        })
+    }
 }
 
 /// A port to bring up; its number is decided.

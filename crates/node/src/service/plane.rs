@@ -9,7 +9,7 @@ use datapath::{
 };
 use flow::{Nanos, PortNo, Snapshot};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// One switch on the datapath.
 pub struct DatapathPlane {
@@ -66,12 +66,19 @@ impl Plane for DatapathPlane {
 pub struct Gate {
     journal: Arc<dyn Journal>,
     open: AtomicBool,
+    /// Changes of flows, groups and meters that passed.
+    rules: AtomicU64,
 }
 
 impl Gate {
     /// Shut.
     pub fn shut(journal: Arc<dyn Journal>) -> Arc<Self> {
-        Arc::new(Self { journal, open: AtomicBool::new(false) })
+        Arc::new(Self { journal, open: AtomicBool::new(false), rules: AtomicU64::new(0) })
+    }
+
+    /// How many changes of flows, groups and meters have passed since it was opened.
+    pub fn rule_changes(&self) -> u64 {
+        self.rules.load(Relaxed)
     }
 
     /// Opens it for good.
@@ -83,6 +90,8 @@ impl Gate {
 impl Journal for Gate {
     fn record(&self, change: Change) {
         if self.open.load(Relaxed) {
+            let is_other = matches!(change, Change::Tables(_) | Change::PortConfig { .. });
+            self.rules.fetch_add(u64::from(!is_other), Relaxed);
             self.journal.record(change);
         }
     }

@@ -1,7 +1,9 @@
 //! Carries what workers saw to those whom it concerns. One thread: packet-ins must not queue behind a long API answer.
 
 use super::directory::Directory;
+use crate::feed::Feed;
 use crate::ports::Ports;
+use api::{Happening, News, Noun};
 use datapath::{Event, Events};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
@@ -23,14 +25,19 @@ impl Pump {
     ///
     /// # Errors
     /// The system refuses a thread.
-    pub fn start(events: Events, directory: Arc<Directory>, ports: Arc<Ports>) -> io::Result<Self> {
+    pub fn start(
+        events: Events,
+        directory: Arc<Directory>,
+        ports: Arc<Ports>,
+        feed: Feed,
+    ) -> io::Result<Self> {
         let ending = Arc::new(AtomicBool::new(false));
         let end = ending.clone();
         let run = move || {
             while !end.load(Relaxed) {
                 // Interrupted or timed out: look all the same.
                 let _ = poll(&mut [PollFd::new(&events, PollFlags::IN)], Some(&LOOK));
-                drain(&events, &directory, &ports);
+                drain(&events, &directory, &ports, &feed);
             }
         };
         let thread = std::thread::Builder::new().name("suiro-events".into()).spawn(run)?;
@@ -47,13 +54,13 @@ impl Drop for Pump {
 }
 
 /// Handles what waits, then what came before the workers knew that they must wake us again.
-fn drain(events: &Events, directory: &Directory, ports: &Ports) {
-    handle_all(events, directory, ports);
+fn drain(events: &Events, directory: &Directory, ports: &Ports, feed: &Feed) {
+    handle_all(events, directory, ports, feed);
     events.acknowledge();
-    handle_all(events, directory, ports);
+    handle_all(events, directory, ports, feed);
 }
 
-fn handle_all(events: &Events, directory: &Directory, ports: &Ports) {
+fn handle_all(events: &Events, directory: &Directory, ports: &Ports, feed: &Feed) {
     while let Some(event) = events.pop() {
         match event {
             Event::PacketIn(punt) => {
@@ -73,6 +80,9 @@ fn handle_all(events: &Events, directory: &Directory, ports: &Ports) {
                     place,
                     "a worker failed and went on: {message}; please report this"
                 );
+                let (name, change) = (format!("worker {worker}"), Happening::Fault);
+                let text = format!("failed at {place} and went on: {message}; please report this");
+                feed.tell(News::of_node(Noun::Node, &name, change, text));
             }
         }
     }

@@ -96,6 +96,7 @@ impl Node {
         member.switch.publish();
         let before = std::mem::replace(&mut member.state().spec, declared.spec.clone());
         apply_settings(&member, &declared.spec);
+        self.tell_changed(&before, &declared.spec, member.origin);
         let connected = member.agent.lock().await.is_some();
         if !connected || connects_otherwise(&before, &declared.spec) {
             // The fault is the switch's state, and tried again with each tick.

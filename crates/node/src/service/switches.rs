@@ -10,8 +10,8 @@ use crate::refusal::{Refusal, Why};
 use crate::switch::{FailPolicy, NewSwitch, Switch};
 use crate::tls::{Credentials, Tls, TlsFault};
 use api::{
-    AUXILIARY_MAX, ECHO_INTERVAL_MAX_S, FAIL_AFTER_MAX_S, Fault, Protocol, SteeringAccess,
-    SwitchPatch, SwitchSpec, SwitchView, chain,
+    AUXILIARY_MAX, ECHO_INTERVAL_MAX_S, FAIL_AFTER_MAX_S, Fault, Happening, News, Protocol,
+    SteeringAccess, SwitchPatch, SwitchSpec, SwitchView, chain,
 };
 use datapath::PortAt;
 use flow::Limits;
@@ -72,6 +72,7 @@ impl Node {
             return Err(Refusal::new(Why::Impossible, fault));
         }
         apply_settings(&member, &after);
+        self.tell_changed(&before, &after, member.origin);
         self.store.put_switch(&after);
         drop(change);
         self.saved(&thing).await?;
@@ -163,6 +164,7 @@ impl Node {
             serials: self.serials.clone(),
             ends: self.ports.ends().clone(),
             budget: self.entries.clone(),
+            feed: self.feed.clone(),
         };
         let versions = Protocol::set(&spec.protocols);
         let mut publisher = None;
@@ -177,7 +179,10 @@ impl Node {
         let name = spec.name.clone();
         let member = Member::new(id, (spec, origin), switch, publisher, gate);
         apply_settings(&member, &member.state().spec.clone());
-        self.directory.insert(name, member.clone());
+        self.directory.insert(name.clone(), member.clone());
+        let text = format!("datapath id {}", api::Dpid::new(member.switch.datapath_id()));
+        let news = News::of_switch(&name, Happening::Added, text);
+        self.feed.tell(news.by(origin));
         member
     }
 
@@ -193,6 +198,8 @@ impl Node {
             }
         }
         self.datapath.remove_switch(member.id);
+        let news = News::of_switch(&member.name(), Happening::Removed, "");
+        self.feed.tell(news.by(member.origin));
     }
 
     /// Binds and calls what the switch's specification names, in place of what was bound and called before.
@@ -209,10 +216,33 @@ impl Node {
         member.switch.expect_controllers(calls, listens);
         let started = Agent::start(member.switch.clone(), &endpoints, timing);
         let fault = started.as_ref().err().map(|error| bind_fault(&name, error));
-        member.state().fault.clone_from(&fault);
+        let before = std::mem::replace(&mut member.state().fault, fault.clone());
+        self.tell_listening(&name, before.as_ref(), fault.as_ref());
         member.set_links(started.as_ref().map_or(&[], Agent::links));
         *agent = started.ok();
         fault.map_or(Ok(()), Err)
+    }
+
+    /// Tells what is wanted of a switch now.
+    pub(super) fn tell_changed(&self, before: &SwitchSpec, after: &SwitchSpec, by: Origin) {
+        let changes = after.changes_from(before);
+        if !changes.is_empty() {
+            let news = News::of_switch(&after.name, Happening::Changed, api::in_words(&changes));
+            self.feed.tell(news.by(by));
+        }
+    }
+
+    /// Tells when a switch begins or ceases to listen as it shall.
+    fn tell_listening(&self, name: &str, before: Option<&Fault>, now: Option<&Fault>) {
+        let news = match (before, now) {
+            (before, Some(fault)) if before != now => {
+                let text = format!("{}: {}; {}", fault.step, fault.cause, fault.remedy);
+                News::of_switch(name, Happening::Fault, text)
+            }
+            (Some(_), None) => News::of_switch(name, Happening::State, "listens now"),
+            _ => return,
+        };
+        self.feed.tell(news);
     }
 
     /// Tries again what could not be bound.

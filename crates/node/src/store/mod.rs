@@ -33,7 +33,7 @@ mod upgrade;
 mod writer;
 
 use crate::journal::{Change, FlowEntry, FlowId, Journal, TableNames, Wait};
-use api::{PortName, PortSpec, SwitchName, SwitchSpec};
+use api::{PortName, PortSpec, Revision, SwitchName, SwitchSpec};
 use database::File;
 use pending::{Kind, Record, Thing};
 use port::Ends;
@@ -50,6 +50,9 @@ pub use writer::{GROUP, ROOM, ROOM_WITHOUT_DISK};
 
 /// The file's name in the state directory.
 pub const FILE_NAME: &str = "state.redb";
+
+/// Under this name: below which number every event may have been given.
+const EVENTS: &str = "events";
 
 /// Where the switch's name stands in the key of what belongs to the node itself; no switch can have it.
 const NO_SWITCH: &str = "";
@@ -188,6 +191,15 @@ impl Store {
     /// Keeps what steering was asked for.
     pub fn steer_records(&self) -> SteerRecords {
         SteerRecords(self.shared.clone())
+    }
+
+    /// Keeps below which number every event may have been given.
+    pub fn event_block(&self) -> impl Fn(Revision) + Send + Sync + 'static {
+        let shared = self.shared.clone();
+        move |below| {
+            let thing = Thing { kind: Kind::Node, id: EVENTS.as_bytes().into() };
+            shared.put(&NO_SWITCH.into(), thing, Some(below.0.to_be_bytes().into()));
+        }
     }
 
     fn put(&self, kind: Kind, switch: &str, id: &[u8], record: Record) {
@@ -366,6 +378,21 @@ impl Kept {
         Ok(())
     }
 
+    /// What [`Store::event_block`] kept last.
+    ///
+    /// # Errors
+    /// The file is damaged.
+    pub fn event_block(&self) -> Result<Revision, StoreError> {
+        let mut found = Revision(0);
+        self.read(Kind::Node, None, |id, record| {
+            if id == EVENTS.as_bytes() {
+                found = Revision(u64::from_be_bytes(record.try_into().ok()?));
+            }
+            Some(())
+        })?;
+        Ok(found)
+    }
+
     /// Everything that steering was asked for.
     ///
     /// # Errors
@@ -443,7 +470,8 @@ fn read_change(kind: Kind, id: &[u8], record: &[u8], ends: &Ends, now: Moment) -
         | Kind::Number
         | Kind::PortConfig
         | Kind::Tables
-        | Kind::Steer => return None,
+        | Kind::Steer
+        | Kind::Node => return None,
     })
 }
 

@@ -27,11 +27,13 @@ pub enum Kind {
     Tables,
     /// What steering was asked for (see `crate::steer::kept`); of no switch, which is written as the empty name.
     Steer,
+    /// What the node notes of itself, by name; of no switch.
+    Node,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 9] = [
+    pub const ALL: [Kind; 10] = [
         Kind::Switch,
         Kind::Port,
         Kind::Number,
@@ -41,6 +43,7 @@ impl Kind {
         Kind::Flow,
         Kind::Tables,
         Kind::Steer,
+        Kind::Node,
     ];
 
     /// The table's name in the file.
@@ -55,6 +58,7 @@ impl Kind {
             Kind::Flow => "flows",
             Kind::Tables => "tables",
             Kind::Steer => "steer",
+            Kind::Node => "node",
         }
     }
 }

@@ -69,7 +69,8 @@ fn payload(kind: Kind, record: &[u8], now: Moment) -> Option<Vec<u8>> {
         | Kind::Number
         | Kind::PortConfig
         | Kind::Tables
-        | Kind::Steer => Some(record.to_vec()),
+        | Kind::Steer
+        | Kind::Node => Some(record.to_vec()),
     }
 }
 

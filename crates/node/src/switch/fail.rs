@@ -2,10 +2,10 @@
 //!
 //! Time is the plane's; [`Switch::watch_controllers`] is to be called a few times a second.
 
-use crate::switch::listener::{Audience, Listener};
+use crate::switch::listener::{Audience, Connection, Listener};
 use crate::switch::tables::every_table;
 use crate::switch::{Control, Switch, translate};
-use api::{FailMode, Rules};
+use api::{FailMode, Happening, News, Noun, Rules};
 use flow::{FragMode, Miss, Nanos, SwitchConfig};
 use openflow::{
     ErrorCode, Fault, FlowMod, FlowModCommand, FragmentMode, GroupId, GroupMod, GroupModCommand,
@@ -106,6 +106,7 @@ impl Switch {
         if listener.is_controller() {
             self.controller_is_there(&mut control);
         }
+        self.tell_controller(&listener.describe(), "connected");
         self.listeners.add(listener);
         self.listeners_changed();
         self.reconfigure(&mut control);
@@ -114,7 +115,8 @@ impl Switch {
     /// A connection is gone.
     pub fn leave(&self, id: u64) {
         let mut control = self.control();
-        self.listeners.remove(id);
+        let gone = self.listeners.remove(id);
+        gone.iter().for_each(|gone| self.tell_controller(&gone.describe(), "disconnected"));
         self.listeners_changed();
         self.look_for_controllers(&mut control);
     }
@@ -125,8 +127,17 @@ impl Switch {
     }
 
     /// A connection that is there has turned out to be a controller's.
-    pub fn controllers_changed(&self) {
+    pub fn controllers_changed(&self, turned_out: &dyn Listener) {
+        self.tell_controller(&turned_out.describe(), "connected");
         self.look_for_controllers(&mut self.control());
+    }
+
+    /// Tells what a controller's main connection does.
+    pub(crate) fn tell_controller(&self, connection: &Connection, what: &str) {
+        if connection.controller && connection.auxiliary == 0 {
+            let text = format!("{what}, OpenFlow {}, role {}", connection.version, connection.role);
+            self.tell((Noun::Controller, &connection.peer), Happening::State, text);
+        }
     }
 
     /// Lets a standalone switch forward by itself when it has waited long enough for a controller.
@@ -185,6 +196,8 @@ impl Switch {
         control.attendance.alone = control.attendance.is_alone(now);
         if control.attendance.alone && !was_alone && control.attendance.met {
             tracing::warn!(switch = self.name, "no controller: forwarding as a learning switch");
+            let text = "no controller: forwarding by itself";
+            self.feed.tell(News::of_switch(&self.name, Happening::State, text));
             self.flush(control, control.attendance.policy.on_standalone);
         }
         self.reconfigure(control);

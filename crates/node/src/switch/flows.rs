@@ -15,6 +15,12 @@ impl Switch {
         Ok(FlowDump::new(self.clone(), translate::filter(request, &self.ends)))
     }
 
+    /// How many flows, groups and meters it has. Takes no look at them.
+    pub fn rule_counts(&self) -> [usize; 3] {
+        let control = self.control();
+        [control.pipeline.entries() as usize, control.groups.len(), control.meters.len()]
+    }
+
     /// Sums over the entries that a request asks for.
     ///
     /// # Errors

@@ -135,11 +135,10 @@ impl Listeners {
         self.0.write().unwrap_or_else(PoisonError::into_inner).push(listener);
     }
 
-    pub(crate) fn remove(&self, id: u64) {
-        self.0
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .retain(|listener| listener.id() != id);
+    pub(crate) fn remove(&self, id: u64) -> Option<Arc<dyn Listener>> {
+        let mut listeners = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let at = listeners.iter().position(|listener| listener.id() == id)?;
+        Some(listeners.remove(at))
     }
 
     pub(crate) fn tell(&self, event: Event<'_>) {

@@ -48,9 +48,10 @@ pub use plane::{Emission, Plane};
 pub use port::SwitchPort;
 pub use restore::NotRestored;
 
+use crate::feed::Feed;
 use crate::journal::{Change, Journal, TableNames};
 use ::port::Ends;
-use api::FailMode;
+use api::{FailMode, Happening, News, Noun};
 use budget::Account;
 use buffers::PacketBuffers;
 use datapath::PortQueues;
@@ -86,6 +87,8 @@ pub struct NewSwitch {
     pub ends: Arc<Ends>,
     /// What entries it shares with the node's other switches.
     pub budget: Arc<EntryBudget>,
+    /// Where the node tells what happens.
+    pub feed: Feed,
 }
 
 /// One switch. Shared by sessions, API and event pump; every method may be called from any thread.
@@ -97,6 +100,7 @@ pub struct Switch {
     versions: AtomicU32,
     limits: Limits,
     ends: Arc<Ends>,
+    feed: Feed,
     plane: Arc<dyn Plane>,
     journal: Arc<dyn Journal>,
     listeners: Listeners,
@@ -159,6 +163,7 @@ impl Switch {
             versions: AtomicU32::new(VersionSet::of(Version::ALL).0),
             limits: spec.limits,
             ends: spec.ends,
+            feed: spec.feed,
             plane,
             journal,
             listeners: Listeners::default(),
@@ -191,6 +196,11 @@ impl Switch {
     /// Changes them for connections that say hello from now on.
     pub fn set_versions(&self, versions: VersionSet) {
         self.versions.store(versions.0, Relaxed);
+    }
+
+    /// Tells of it, or of something that belongs to it. Never waits.
+    pub fn tell(&self, (kind, name): (Noun, &str), change: Happening, text: impl Into<String>) {
+        self.feed.tell(News::inside((kind, &self.name, name), change, text));
     }
 
     /// What its tables may grow to.

@@ -59,6 +59,15 @@ impl SwitchPort {
         visible(self) != before
     }
 
+    /// Its state in a few words.
+    pub fn condition(&self) -> &'static str {
+        match (self.config.contains(PortConfig::PORT_DOWN), self.link_up) {
+            (true, _) => "set down",
+            (false, true) => "link up",
+            (false, false) => "link down",
+        }
+    }
+
     /// Whether a fast-failover bucket may use it: wanted up, and its link is.
     pub fn is_live(&self) -> bool {
         self.link_up && !self.config.contains(PortConfig::PORT_DOWN)

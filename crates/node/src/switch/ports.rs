@@ -5,10 +5,12 @@ use crate::switch::listener::{Event, PortEvent};
 use crate::switch::port::SwitchPort;
 use crate::switch::translate::{action_fault, actions, no_number, port_desc, port_state, seconds};
 use crate::switch::{Control, Emission, Switch};
+use api::{Happening, Noun};
 use datapath::PortCounters;
 use flow::{Action, Output};
 use openflow::{ErrorCode, Fault, PacketOut, PortConfig, PortDesc, PortMod, PortNo, PortStats};
 use port::PortFacts;
+use std::collections::BTreeMap;
 use wire::{DropReason, Offload};
 
 /// The bits of `OFPPC_*` that a 1.3 controller may set (OpenFlow 1.3.5 §7.2.1), and 1.0's `OFPPC_NO_FLOOD`.
@@ -98,6 +100,11 @@ impl Switch {
         self.control().ports.values().map(port_desc).collect()
     }
 
+    /// The state of each port in a few words, by number.
+    pub fn conditions(&self) -> BTreeMap<u32, &'static str> {
+        self.control().ports.iter().map(|(&at, port)| (at, port.condition())).collect()
+    }
+
     /// Counters of one port, or of all ([`PortNo::ANY`]).
     ///
     /// # Errors
@@ -170,6 +177,12 @@ impl Switch {
         control.pipeline.set_ports(states);
         control.dirty = true;
         self.publish_locked(control);
+        let change = match event {
+            PortEvent::Added => Happening::Added,
+            PortEvent::Removed => Happening::Removed,
+            PortEvent::Changed => Happening::State,
+        };
+        self.tell((Noun::Port, &port.name), change, port.condition());
         self.listeners.tell(Event::Port(event, port));
     }
 }

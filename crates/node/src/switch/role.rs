@@ -22,7 +22,11 @@ impl Switch {
         }
         // Under the lock: of two that claim at once, the later one is the master.
         if role != Role::NoChange {
+            let before = self.listeners.describe();
             self.listeners.grant(id, role);
+            let now = self.listeners.describe();
+            let changed = before.iter().zip(&now).filter(|(before, now)| before.role != now.role);
+            changed.for_each(|(_, now)| self.tell_controller(now, "has another role"));
         }
         Ok(control.generation.unwrap_or(u64::MAX))
     }

@@ -4,6 +4,7 @@ mod ends;
 mod tables;
 
 use super::*;
+use crate::feed::Feed;
 use crate::journal::Discard;
 use ::port::PortFacts;
 use api::Rules;
@@ -76,6 +77,7 @@ pub(crate) fn switch_with(
         serials: Serials::default(),
         ends: Arc::default(),
         budget: Arc::default(),
+        feed: Feed::default(),
     };
     let switch = Switch::new(new, journal, |_| Arc::new(plane.clone()));
     (switch, plane)

@@ -4,6 +4,7 @@
 mod background;
 #[cfg(feature = "node")]
 pub mod doctor;
+pub mod events;
 pub mod flow;
 mod guest;
 #[cfg(feature = "node")]

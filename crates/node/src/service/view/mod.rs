@@ -6,7 +6,6 @@ mod port;
 mod switch;
 mod workers;
 
-use super::plan::Origin;
 use api::DropView;
 use wire::DropReason;
 
@@ -15,11 +14,4 @@ fn view_drops(drops: &[(DropReason, u64)]) -> Vec<DropView> {
         .iter()
         .map(|&(reason, frames)| DropView { reason: reason.name().into(), frames })
         .collect()
-}
-
-fn origin_word(origin: Origin) -> &'static str {
-    match origin {
-        Origin::File => "file",
-        Origin::Api => "api",
-    }
 }

@@ -1,7 +1,7 @@
 //! A port as it is shown.
 
 use super::guest::view_guest;
-use super::{origin_word, view_drops};
+use super::view_drops;
 use crate::service::Node;
 use crate::service::directory::{Member, MemberPort};
 use api::{
@@ -49,7 +49,7 @@ impl Node {
             speed_mbps: facts.speed_mbps,
             mode: facts.mode,
             notes: facts.notes,
-            origin: origin_word(port.origin).into(),
+            origin: port.origin.to_string(),
             queues: queues
                 .into_iter()
                 .map(|found| QueueView { queue: found.queue, core: found.core })

@@ -1,6 +1,6 @@
 //! A switch as it is shown, with its controllers.
 
-use super::{origin_word, view_drops};
+use super::view_drops;
 use crate::agent::LinkStatus;
 use crate::service::Node;
 use crate::service::directory::Member;
@@ -31,7 +31,7 @@ impl Node {
             tls: state.spec.tls.clone().or_else(|| self.tls()),
             max_packet_in_per_s: state.spec.max_packet_in_per_s,
             management: self.run_dir.management_socket(&state.spec.name).display().to_string(),
-            origin: origin_word(member.origin).into(),
+            origin: member.origin.to_string(),
             ports: state.ports.len(),
             tables: member.switch.tables(),
             flows: flows.map_or(0, |sums| sums.flow_count),
