@@ -21,11 +21,11 @@ import sources
 BANDS = [
     {"suiro-wire", "suiro-openflow", "suiro-place", "suiro-esp"},
     {"suiro-flow", "suiro-api"},
-    {"suiro-netlink"},
+    {"suiro-netlink", "suiro-offload"},
     {"suiro-xdp", "suiro-vhost", "suiro-program"},
     {"suiro-port"},
     {"suiro-datapath"},
-    {"suiro-steer", "suiro-offload", "suiro-domain"},
+    {"suiro-steer", "suiro-domain"},
     {"suiro-node", "suiro-control"},
     {"suiro-testbed"},
     {"suiro-lab"},
@@ -39,6 +39,7 @@ PURE = {
     "suiro-place": {"thiserror"},
     "suiro-esp": {"thiserror", "ring", "zeroize"},
     "suiro-flow": {"thiserror", "arrayvec"},
+    "suiro-offload": {"thiserror", "arrayvec"},
     "suiro-api": {"thiserror", "serde", "serde_json", "utoipa"},
 }
 # What a pure crate may use with a feature on.

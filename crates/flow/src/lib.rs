@@ -49,6 +49,7 @@
 
 mod action;
 mod action_set;
+mod at;
 #[doc(hidden)]
 #[cfg(feature = "bench")]
 pub mod bench;
@@ -80,6 +81,7 @@ mod validate;
 mod versions;
 
 pub use action::{Action, ActionError, Instructions, Output, PortNo, Transport, Wording};
+pub use at::{PortAt, SwitchId};
 pub use cache::CacheCounts;
 pub use config::{FragMode, Limits, Miss, SwitchConfig};
 pub use flow_mod::{FlowCommand, FlowFlags, FlowMod, FlowModError};

@@ -1,8 +1,8 @@
 //! Frames lost, by reason; and the one call with which a frame ends.
 
-use crate::at::PortAt;
 use crate::batch::{BodyAt, Slot};
 use crate::frame::{Body, TxFrame};
+use flow::PortAt;
 use std::fmt;
 use std::sync::Arc;
 use wire::DropReason;
@@ -135,7 +135,7 @@ impl Drops {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::at::SwitchId;
+    use flow::SwitchId;
     use std::sync::Mutex;
 
     /// Where, why, how many frames, and their bytes.

@@ -44,7 +44,6 @@
 mod abilities;
 mod af_packet;
 mod af_xdp;
-mod at;
 mod batch;
 mod bypass;
 mod control;
@@ -81,7 +80,6 @@ mod vnet;
 mod vxlan;
 
 pub use abilities::{Abilities, abilities};
-pub use at::{PortAt, SwitchId};
 pub use batch::{BATCH, BODY_MAX, BodyAt, Lengths, RxBatch, Slot};
 pub use bypass::{Outlet, OutletFacts};
 pub use control::{Keep, PortControl};
@@ -89,6 +87,7 @@ pub use drops::{Drops, LossTap, Lost};
 pub use ends::{Ends, NoNumber};
 pub use error::{ControlError, OpenError};
 pub use facts::PortFacts;
+pub use flow::{PortAt, SwitchId};
 pub use frame::{Body, Sent, TxFrame};
 pub use host_use::HostUse;
 pub use isolation::{release, release_others};

@@ -1,0 +1,106 @@
+//! One exact flow's way through a switch, as constants: the form that any rung can run.
+
+use arrayvec::ArrayVec;
+use flow::{Hit, PortAt, Stamp};
+use wire::{Field, Key, eth_type};
+
+/// Most limits on one flow's way. Chosen: two meters, its port's and its tenant's greatest rate.
+pub const MAX_LIMITS: usize = 4;
+
+/// Most edits of one program.
+pub const MAX_EDITS: usize = 16;
+
+/// Bits by which every rung tells flows apart: a frame that differs from `key` in one of them is no frame of its flow.
+///
+/// They are where it came in, both Ethernet addresses, tag, types, DSCP, addresses, and ports or ICMP type and code. Not among
+/// them is what differs from frame to frame of one flow: ECN, TCP flags, the IPv6 flow label. A table that asks for those
+/// keeps the flow on the worker.
+pub fn told_apart(key: &Key) -> Key {
+    const ALWAYS: [Field; 11] = [
+        Field::InPort,
+        Field::EthDst,
+        Field::EthSrc,
+        Field::EthType,
+        Field::VlanVid,
+        Field::VlanPcp,
+        Field::IpProto,
+        Field::IpDscp,
+        Field::IpFrag,
+        Field::TpSrc,
+        Field::TpDst,
+    ];
+    let addresses = match key.get(Field::EthType) as u16 {
+        eth_type::IPV6 => [Field::Ipv6Src, Field::Ipv6Dst],
+        _ => [Field::Ipv4Src, Field::Ipv4Dst],
+    };
+    let mut bits = Key::default();
+    ALWAYS.iter().chain(&addresses).for_each(|&field| bits.set(field, field.full()));
+    bits
+}
+
+/// One exact flow's way through a switch.
+///
+/// The flow is IPv4 without options or IPv6 without extension headers, no fragment, with at most one tag, of type 0x8100 and with
+/// its drop bit clear. A rung leaves every other frame to the worker, and every frame that is longer than [`FlowProgram::max_len`],
+/// or whose TTL is below 2 where [`Patch::dec_ttl`](crate::Patch) is set.
+#[derive(Clone, PartialEq, Debug)]
+pub struct FlowProgram {
+    /// Where its frames come in.
+    pub from: PortAt,
+    /// Its bits, [`told_apart`] all others; `in_port` is `from.port`.
+    pub key: Key,
+    /// In order: pops, sets, TTL, pushes. A field is set once.
+    pub edits: ArrayVec<Edit, MAX_EDITS>,
+    /// Where they leave.
+    pub exit: PortAt,
+    /// Longest frame that the exit takes, as it comes in: bytes of the frame, or of each segment of a large one, with all headers.
+    pub max_len: u32,
+    /// Limits that it passes, outermost first.
+    pub limits: ArrayVec<LimitId, MAX_LIMITS>,
+    /// What a frame adds to.
+    pub credits: Credits,
+    /// Bytes that edits add.
+    pub growth: i16,
+    /// Until when it holds.
+    pub stamp: Stamp,
+}
+
+/// One edit of a frame, its value known.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Edit {
+    /// Takes the tag off.
+    PopVlan,
+    /// Puts a value in a field's place.
+    Set {
+        /// The field.
+        field: Field,
+        /// What every frame of the flow has there.
+        old: u128,
+        /// What it gets.
+        new: u128,
+    },
+    /// TTL or hop limit less 1, 2 or more before.
+    DecTtl,
+    /// Puts a tag on.
+    PushVlan {
+        /// Its type.
+        tpid: u16,
+        /// Priority, drop bit, VLAN id.
+        tci: u16,
+    },
+}
+
+/// A limit's place in the array of words that worker and rungs share.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct LimitId(pub u32);
+
+/// What a frame adds to, beside the ports that it comes and leaves by.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Credits {
+    /// Entries that it finds, in order; their tables with them.
+    pub entries: Vec<Hit>,
+    /// Meters that it passes.
+    pub meters: Vec<u32>,
+    /// The queue that it leaves by; 0: none.
+    pub queue: u32,
+}
