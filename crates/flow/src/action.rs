@@ -61,7 +61,7 @@ impl Transport {
 
     /// Whether that is what the IP header says. A later fragment says so too, but has no such header.
     #[inline]
-    pub(crate) fn is_named_by(self, key: &Key) -> bool {
+    pub fn is_named_by(self, key: &Key) -> bool {
         let over = |ip: u16| key.get(Field::EthType) == u128::from(ip);
         key.get(Field::IpProto) == u128::from(self.ip_proto())
             && match self {

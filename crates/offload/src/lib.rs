@@ -22,16 +22,20 @@
 //! * **Make before break.** A program is in place before any frame takes it, and goes after the last frame that took it.
 //! * **Counts never go back.** A flow's count is the worker's and all rungs' together, over all its moves ([`Counts`]).
 
+mod apply;
+mod compile;
 mod counts;
 mod declined;
 mod patch;
 mod program;
 mod provider;
 
+pub use apply::{Frame, apply};
+pub use compile::Facts;
 pub use counts::Counts;
 pub use declined::{
     CardReason, Declined, EditKind, FlowReason, MoveReason, PolicyReason, PortReason,
 };
 pub use patch::{PATCHED, Patch, Tag};
-pub use program::{Credits, Edit, FlowProgram, LimitId, told_apart};
+pub use program::{Credits, Edit, FlowProgram, LimitId, MAX_LIMITS, known, told_apart};
 pub use provider::{Handle, NotSettled, Order, Orphan, Price, Provider, ProviderName, Side};

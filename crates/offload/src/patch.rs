@@ -1,5 +1,8 @@
 //! What a rung does to a frame's bytes.
 
+use crate::program::{Edit, FlowProgram};
+use wire::{Field, checksum, eth_type};
+
 /// Bytes of a head that a patch may change: Ethernet, IPv6, ports, rounded up.
 pub const PATCHED: usize = 64;
 
@@ -49,4 +52,94 @@ impl Patch {
         pop: false,
         push: None,
     };
+}
+
+/// Where the network header begins in a frame without its tag.
+const L3: usize = 14;
+
+/// A field's place in a frame without its tag, in bits, and what covers it.
+struct Place {
+    at: usize,
+    bits: usize,
+    covers: Covers,
+}
+
+/// The sums that a field is part of.
+enum Covers {
+    Nothing,
+    Ipv4Header,
+    Ipv4Address,
+    Ipv6Address,
+    Transport,
+}
+
+impl Patch {
+    /// What a flow's edits come to.
+    pub fn of(program: &FlowProgram) -> Self {
+        let mut patch = Self::NOTHING;
+        let is_ipv6 = program.key.get(Field::EthType) as u16 == eth_type::IPV6;
+        for edit in &program.edits {
+            match *edit {
+                Edit::PopVlan => patch.pop = true,
+                Edit::PushVlan { tpid, tci } => patch.push = Some(Tag { tpid, tci }),
+                Edit::DecTtl => patch.dec_ttl = true,
+                Edit::Set { field, old, new } => patch.set(place(field, is_ipv6), old, new),
+            }
+        }
+        patch
+    }
+
+    fn set(&mut self, Place { at, bits, covers }: Place, old: u128, new: u128) {
+        for bit in 0..bits {
+            let (byte, mask) = ((at + bit) / 8, 0x80 >> ((at + bit) % 8));
+            self.keep[byte] &= !mask;
+            if new >> (bits - 1 - bit) & 1 == 1 {
+                self.put[byte] |= mask;
+            }
+        }
+        // The words that a field lies in: how far its lowest bit is from the end of one.
+        let shift = (16 - (at + bits) % 16) % 16;
+        let change = (old << shift, new << shift);
+        let add = |sum: &mut u16| *sum = added(*sum, change);
+        match covers {
+            Covers::Nothing => {}
+            Covers::Ipv4Header => add(&mut self.ip_sum),
+            Covers::Ipv4Address => {
+                [&mut self.ip_sum, &mut self.pseudo_sum].into_iter().for_each(add)
+            }
+            Covers::Ipv6Address => add(&mut self.pseudo_sum),
+            Covers::Transport => add(&mut self.ports_sum),
+        }
+    }
+}
+
+/// A sum to which a change of words is added.
+fn added(sum: u16, (old, new): (u128, u128)) -> u16 {
+    checksum::update_partial(sum, checksum::sum_u128(old), checksum::sum_u128(new))
+}
+
+/// Where a field lies. The fields are those that [`FlowProgram::of`] sets.
+fn place(field: Field, is_ipv6: bool) -> Place {
+    let (at, covers) = match field {
+        Field::EthDst => (0, Covers::Nothing),
+        Field::EthSrc => (6, Covers::Nothing),
+        // The traffic class lies across the first two bytes of IPv6.
+        Field::IpDscp if is_ipv6 => {
+            return Place { at: 8 * L3 + 4, bits: 6, covers: Covers::Nothing };
+        }
+        Field::IpDscp => (L3 + 1, Covers::Ipv4Header),
+        Field::Ipv4Src => (L3 + 12, Covers::Ipv4Address),
+        Field::Ipv4Dst => (L3 + 16, Covers::Ipv4Address),
+        Field::Ipv6Src => (L3 + 8, Covers::Ipv6Address),
+        Field::Ipv6Dst => (L3 + 24, Covers::Ipv6Address),
+        Field::TpSrc => (transport(is_ipv6), Covers::Transport),
+        Field::TpDst => (transport(is_ipv6) + 2, Covers::Transport),
+        other => unreachable!("no program sets {}", other.name()),
+    };
+    Place { at: 8 * at, bits: field.bits() as usize, covers }
+}
+
+/// Where the transport header begins in a frame without its tag.
+const fn transport(is_ipv6: bool) -> usize {
+    L3 + if is_ipv6 { 40 } else { 20 }
 }

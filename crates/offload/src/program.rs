@@ -2,7 +2,7 @@
 
 use arrayvec::ArrayVec;
 use flow::{Hit, PortAt, Stamp};
-use wire::{Field, Key, eth_type};
+use wire::{Field, Key, WORDS, eth_type};
 
 /// Most limits on one flow's way. Chosen: two meters, its port's and its tenant's greatest rate.
 pub const MAX_LIMITS: usize = 4;
@@ -36,6 +36,19 @@ pub fn told_apart(key: &Key) -> Key {
     let mut bits = Key::default();
     ALWAYS.iter().chain(&addresses).for_each(|&field| bits.set(field, field.full()));
     bits
+}
+
+/// Bits that are known of every frame of the flow of `key`: what tells flows apart, and what rungs take only if it is 0.
+///
+/// [`flow::Snapshot::resolve`] is asked with these.
+pub fn known(key: &Key) -> Key {
+    let mut known = Key([u64::MAX; WORDS]);
+    let varies = [Field::IpEcn, Field::TcpFlags];
+    varies.iter().for_each(|&field| known.set(field, 0));
+    if key.get(Field::EthType) as u16 == eth_type::IPV6 {
+        known.set(Field::Ipv6Flabel, 0);
+    }
+    known
 }
 
 /// One exact flow's way through a switch.
