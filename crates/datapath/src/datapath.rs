@@ -13,6 +13,7 @@ use crate::config::Config;
 use crate::event::EventRing;
 use crate::mailbox::Mailbox;
 use crate::rung::Rungs;
+use crate::samples::Samples;
 use crate::worker::Remains;
 use port::Bells;
 use registry::Registry;
@@ -30,6 +31,7 @@ pub struct Datapath {
     workers: Vec<Handle>,
     registry: Mutex<Registry>,
     events: Arc<EventRing>,
+    samples: Arc<Samples>,
     config: Config,
     started: start::Started,
 }
@@ -46,6 +48,11 @@ impl Datapath {
     /// was published before (`OFPT_BARRIER_REQUEST`).
     pub fn barrier(&self) {
         self.ask_all(|_, reply| Command::Barrier { reply });
+    }
+
+    /// What workers show of the frames that they see.
+    pub fn samples(&self) -> &Arc<Samples> {
+        &self.samples
     }
 
     /// What the mailboxes of these workers' ports shall ring.

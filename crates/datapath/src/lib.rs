@@ -82,6 +82,7 @@ mod poller;
 mod queues;
 mod quota;
 mod rung;
+mod samples;
 mod scratch;
 mod shape;
 mod shared;
@@ -104,7 +105,9 @@ pub use event::{Event, Events, Punt};
 pub use id::{PortAt, SwitchId};
 pub use packet_in::HeldFrame;
 pub use rung::{Rung, Rungs};
+pub use samples::{SAMPLE_HEAD, Sample, Samples};
 pub use shape::QueueCounters;
+pub use shared::PastWorkers;
 pub use stats::{
     Assignment, PortCounters, PortLoad, RungCounters, StageCycles, SwitchCounters, WorkerStats,
     WorkerTimes,

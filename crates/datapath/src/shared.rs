@@ -2,6 +2,7 @@
 
 use crate::counters::{PortBlock, blocks};
 use crate::id::PortAt;
+use port::Sent;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 
@@ -14,13 +15,23 @@ pub(crate) struct PortShared {
     pub(crate) counters: Box<[PortBlock]>,
 }
 
+/// Whose frames no worker saw: what a rung past it took.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PastWorkers {
+    /// Came in.
+    pub rx: Sent,
+    /// Left.
+    pub tx: Sent,
+}
+
 impl PortShared {
     pub(crate) fn new(at: PortAt, mtu: u32, workers: usize) -> Arc<Self> {
         Arc::new(Self {
             at,
             mtu: AtomicU32::new(mtu),
             up: AtomicBool::new(true),
-            counters: blocks(workers),
+            // The last is for frames that no worker saw.
+            counters: blocks(workers + 1),
         })
     }
 }

@@ -62,6 +62,11 @@ impl Publisher {
         self.switch.id
     }
 
+    /// The tables that batches see now.
+    pub fn tables(&self) -> Arc<Snapshot> {
+        self.switch.tables.load_full()
+    }
+
     /// Every batch that begins from now on sees these tables. [`crate::Datapath::barrier`] tells when no earlier one is under way.
     pub fn publish(&self, tables: Arc<Snapshot>) {
         self.switch.tables.store(tables);

@@ -14,6 +14,7 @@ use crate::mailbox::Mailbox;
 use crate::neighbours::Neighbours;
 use crate::poller::{Poller, Ready};
 use crate::queues::{Queue, Queues};
+use crate::samples::Sampler;
 use crate::steering::Handover;
 use crate::touch::{QueueIx, Touch};
 use flow::Nanos;
@@ -39,6 +40,8 @@ pub(crate) struct Worker<C> {
     batch: RxBatch,
     /// What a source left out of its round.
     left_out: Drops,
+    /// Shows frames to whoever looks for heavy flows.
+    sampler: Sampler,
     engine: Engine<C>,
     /// What it needs to hand frames over to other workers, while any switch is steered.
     pub(crate) handover: Option<Box<Handover>>,
@@ -70,7 +73,7 @@ impl<C: Clock> Worker<C> {
         config: &Config,
         clock: Arc<C>,
         mailbox: Arc<Mailbox>,
-        events: Arc<EventRing>,
+        (events, sampler): (Arc<EventRing>, Sampler),
     ) -> io::Result<Self> {
         let cache_of = CacheOf { worker: number as u8, secret, entries: config.cache_entries };
         Ok(Self {
@@ -85,6 +88,7 @@ impl<C: Clock> Worker<C> {
                 Arc::clone(&mailbox.counters),
                 config.tap.clone(),
             ),
+            sampler,
             handover: None,
             serving: None,
             unreleased: None,

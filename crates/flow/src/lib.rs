@@ -55,6 +55,7 @@ mod at;
 pub mod bench;
 mod cache;
 mod config;
+mod credit;
 mod exec;
 mod flow_mod;
 mod group;
@@ -84,6 +85,7 @@ pub use action::{Action, ActionError, Instructions, Output, PortNo, Transport, W
 pub use at::{PortAt, SwitchId};
 pub use cache::CacheCounts;
 pub use config::{FragMode, Limits, Miss, SwitchConfig};
+pub use credit::Credits;
 pub use flow_mod::{FlowCommand, FlowFlags, FlowMod, FlowModError};
 pub use group::{
     Bucket, GroupKind, GroupLimits, GroupMod, GroupModError, GroupStats, GroupTable, GroupView,

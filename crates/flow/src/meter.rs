@@ -148,6 +148,13 @@ impl MeterTable {
         self.meters.get(id).map_or(MeterVerdict::Pass, |meter| meter.pass(bytes, now))
     }
 
+    /// Counts what another rung put to a meter and let pass.
+    pub(crate) fn credit(&self, id: u32, frames: Counted) {
+        if let Some(meter) = self.meters.get(id) {
+            meter.history.tally.add(frames);
+        }
+    }
+
     /// Whether the meter may change a packet's DSCP.
     pub(crate) fn remarks(&self, id: u32) -> bool {
         let remarks = |band: &Band| matches!(band.kind, BandKind::DscpRemark { .. });

@@ -59,8 +59,8 @@ impl Snapshot {
         let (mut answer, mut scratch) = (Answer::default(), Box::default());
         let mut walk = Walk::new(self, now, &mut scratch, &mut answer);
         let end = walk.run(key, known);
-        let (looked_at, lost, stamp) = (walk.looked_at, walk.lost, Stamp::new(self, walk.uses));
-        answer.resolved(end, lost, looked_at, stamp)
+        let Walk { looked_at, lost, uses, learned, .. } = walk;
+        answer.resolved(end, lost, learned, (looked_at, Stamp::new(self, uses)))
     }
 
     /// Tells `visitor` each step of such a frame's way, to its end or to where `visitor` knows enough.

@@ -18,6 +18,12 @@ impl Tally {
         self.bytes.fetch_add(u64::from(bytes), Relaxed);
     }
 
+    /// Counts several at once.
+    pub(crate) fn add(&self, Counted { packets, bytes }: Counted) {
+        self.packets.fetch_add(packets, Relaxed);
+        self.bytes.fetch_add(bytes, Relaxed);
+    }
+
     /// What was counted so far.
     pub fn read(&self) -> Counted {
         Counted { packets: self.packets.load(Relaxed), bytes: self.bytes.load(Relaxed) }

@@ -3,7 +3,7 @@
 //! The flow is exact, so every field's old value is known, and edits become constants: whatever tables do to a frame in however many
 //! steps, what is left is the difference between the key as it comes and as it leaves. What would need a look at a single frame is refused.
 
-use crate::program::{Credits, Edit, FlowProgram, LimitId, MAX_LIMITS};
+use crate::program::{Edit, FlowProgram, LimitId, MAX_LIMITS};
 use crate::{Declined, EditKind, FlowReason, Tag};
 use arrayvec::ArrayVec;
 use flow::{Action, PortAt, PortNo, Resolved, To};
@@ -53,6 +53,11 @@ impl FlowProgram {
         let course = Course::over(key, &resolved.edits)?;
         let tags = |is_tagged: bool| if is_tagged { TAG } else { 0 };
         let (came, leaves) = (tags(tag_of(key).is_some()), tags(course.tag.is_some()));
+        let is_counted_once =
+            resolved.entries.len() < 2 && resolved.limits.is_empty() && resolved.buckets.is_empty();
+        if came != leaves && !is_counted_once {
+            return Err(FlowReason::Lengths.into());
+        }
         Ok(Self {
             from,
             key: key.masked(&crate::told_apart(key)),
@@ -60,11 +65,8 @@ impl FlowProgram {
             exit: PortAt { port: exit, ..from },
             max_len: mtu.saturating_add(ETHERNET_HEADER + came),
             limits,
-            credits: Credits {
-                entries: resolved.entries.clone(),
-                meters: resolved.limits.clone(),
-                queue: resolved.queue,
-            },
+            queue: resolved.queue,
+            credits: resolved.credits(),
             growth: leaves as i16 - came as i16,
             stamp: resolved.stamp.clone(),
         })

@@ -45,3 +45,33 @@ impl AddAssign for Counts {
         self.used = self.used.max(more.used);
     }
 }
+
+/// What a flow came to over all its moves: never less than it was told before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Told {
+    /// Of stays on a rung that ended.
+    ended: Counts,
+    /// The last reading of this stay.
+    reading: Counts,
+}
+
+impl Told {
+    /// Takes a reading of this stay in, and returns what came since the last one. A reading that went back counts for nothing.
+    pub fn read(&mut self, reading: Counts) -> Counts {
+        let more = reading - self.reading;
+        self.reading += more;
+        more
+    }
+
+    /// Ends the stay; the next one counts from 0.
+    pub fn end(&mut self) {
+        self.ended += std::mem::take(&mut self.reading);
+    }
+
+    /// All of it.
+    pub fn sum(&self) -> Counts {
+        let mut sum = self.ended;
+        sum += self.reading;
+        sum
+    }
+}

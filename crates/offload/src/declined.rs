@@ -54,6 +54,9 @@ pub enum FlowReason {
     /// It passes more limits, or meters with more bands, than a rung holds.
     #[error("it passes more limits than a rung keeps")]
     Limits,
+    /// Tables, groups or meters count it before and after its length changes.
+    #[error("its tables count it at several lengths")]
+    Lengths,
     /// Its queue or port delays frames.
     #[error("its queue has a greatest rate, and a rung cannot hold a frame")]
     Shaped,

@@ -24,18 +24,26 @@
 
 mod apply;
 mod compile;
+mod cost;
 mod counts;
 mod declined;
+mod engine;
+mod heavy;
+mod ledger;
 mod patch;
+mod policy;
 mod program;
 mod provider;
 
 pub use apply::{Frame, apply};
 pub use compile::Facts;
+pub use cost::PerFrame;
 pub use counts::Counts;
 pub use declined::{
     CardReason, Declined, EditKind, FlowReason, MoveReason, PolicyReason, PortReason,
 };
+pub use engine::{Engine, Explained, FlowLine, FlowName, RungLine, Stage, World};
 pub use patch::{PATCHED, Patch, Tag};
-pub use program::{Credits, Edit, FlowProgram, LimitId, MAX_LIMITS, known, told_apart};
+pub use policy::{BadCondition, Condition, Policy, RESIDENCE, Rule};
+pub use program::{Edit, FlowProgram, LimitId, MAX_LIMITS, known, told_apart};
 pub use provider::{Handle, NotSettled, Order, Orphan, Price, Provider, ProviderName, Side};

@@ -1,7 +1,7 @@
 //! One exact flow's way through a switch, as constants: the form that any rung can run.
 
 use arrayvec::ArrayVec;
-use flow::{Hit, PortAt, Stamp};
+use flow::{Credits, PortAt, Stamp};
 use wire::{Field, Key, WORDS, eth_type};
 
 /// Most limits on one flow's way. Chosen: two meters, its port's and its tenant's greatest rate.
@@ -70,12 +70,25 @@ pub struct FlowProgram {
     pub max_len: u32,
     /// Limits that it passes, outermost first.
     pub limits: ArrayVec<LimitId, MAX_LIMITS>,
-    /// What a frame adds to.
+    /// The queue that they leave by; 0: none.
+    pub queue: u32,
+    /// What a frame adds to, beside the ports that it comes and leaves by.
     pub credits: Credits,
     /// Bytes that edits add.
     pub growth: i16,
     /// Until when it holds.
     pub stamp: Stamp,
+}
+
+impl FlowProgram {
+    /// Whether it does the same to the same frames, and they count for the same.
+    pub fn does_what(&self, other: &Self) -> bool {
+        let way = |of: &Self| (of.from, of.key, of.exit, of.max_len, of.queue);
+        way(self) == way(other)
+            && self.edits == other.edits
+            && self.limits == other.limits
+            && self.credits.is_same(&other.credits)
+    }
 }
 
 /// One edit of a frame, its value known.
@@ -106,14 +119,3 @@ pub enum Edit {
 /// A limit's place in the array of words that worker and rungs share.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct LimitId(pub u32);
-
-/// What a frame adds to, beside the ports that it comes and leaves by.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Credits {
-    /// Entries that it finds, in order; their tables with them.
-    pub entries: Vec<Hit>,
-    /// Meters that it passes.
-    pub meters: Vec<u32>,
-    /// The queue that it leaves by; 0: none.
-    pub queue: u32,
-}

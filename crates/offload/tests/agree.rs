@@ -148,19 +148,25 @@ fn an_action() -> impl Strategy<Value = Action> {
 
 /// Rules of two tables: the second sees what the first did.
 fn rules() -> impl Strategy<Value = Vec<FlowMod>> {
-    (vec(an_action(), 0..5), vec(an_action(), 0..4)).prop_map(|(first, mut second)| {
-        second.push(Action::Output(Output::Port(2)));
-        let rule = |table, instructions| FlowMod {
-            table: Some(table),
-            instructions,
-            may_miss_headers: true,
-            ..FlowMod::default()
-        };
-        vec![
-            rule(0, Instructions { apply: first, goto: Some(1), ..Instructions::default() }),
-            rule(1, Instructions { apply: second, ..Instructions::default() }),
-        ]
-    })
+    (vec(an_action(), 0..5), vec(an_action(), 0..4), any::<bool>()).prop_map(
+        |(mut first, mut second, one)| {
+            let rule = |table, instructions| FlowMod {
+                table: Some(table),
+                instructions,
+                may_miss_headers: true,
+                ..FlowMod::default()
+            };
+            second.push(Action::Output(Output::Port(2)));
+            if one {
+                first.append(&mut second);
+                return vec![rule(0, Instructions { apply: first, ..Instructions::default() })];
+            }
+            vec![
+                rule(0, Instructions { apply: first, goto: Some(1), ..Instructions::default() }),
+                rule(1, Instructions { apply: second, ..Instructions::default() }),
+            ]
+        },
+    )
 }
 
 fn pipeline(rules: &[FlowMod]) -> Option<Pipeline> {

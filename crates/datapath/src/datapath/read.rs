@@ -4,6 +4,7 @@ use super::registry::PortEntry;
 use super::{Datapath, Handle};
 use crate::counters::{Count, DropSums, PortBlock};
 use crate::id::{PortAt, SwitchId};
+use crate::shared::PastWorkers;
 use crate::stats::{
     Assignment, PortCounters, PortLoad, RungCounters, StageCycles, SwitchCounters, WorkerStats,
     WorkerTimes,
@@ -11,6 +12,32 @@ use crate::stats::{
 use port::Sent;
 
 impl Datapath {
+    /// Counts frames of a port that no worker saw. Nothing if it is not in service.
+    pub fn credit(&self, at: PortAt, past: PastWorkers) {
+        // One thread at a time writes to the block that is no worker's: whoever holds the registry.
+        let registry = self.registry();
+        let Some(block) = registry.ports.get(&at).and_then(|entry| entry.shared.counters.last())
+        else {
+            return;
+        };
+        block.rx.add(past.rx);
+        block.tx.add(past.tx);
+    }
+
+    /// Lets a port that was opened anew count on from where it was. Nothing if it is not in service.
+    pub fn count_on(&self, at: PortAt, before: &PortCounters) {
+        let registry = self.registry();
+        let Some(block) = registry.ports.get(&at).and_then(|entry| entry.shared.counters.last())
+        else {
+            return;
+        };
+        let &PortCounters { rx_frames, rx_bytes, tx_frames, tx_bytes, .. } = before;
+        block.rx.add(Sent { frames: rx_frames, bytes: rx_bytes });
+        block.tx.add(Sent { frames: tx_frames, bytes: tx_bytes });
+        block.rx_drops.add(&before.rx_drops);
+        block.tx_drops.add(&before.tx_drops);
+    }
+
     /// A port's counters, over all workers; `None` if it is not in service.
     pub fn port_counters(&self, at: PortAt) -> Option<PortCounters> {
         self.registry().ports.get(&at).map(port_counters)

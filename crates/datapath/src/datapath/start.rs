@@ -5,6 +5,7 @@ use crate::clock::{Clock, MonotonicClock};
 use crate::config::{Config, StartError};
 use crate::event::{EventRing, Events};
 use crate::mailbox::Mailbox;
+use crate::samples::{Sampler, Samples};
 use crate::worker::Worker;
 use flow::Nanos;
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -67,6 +68,7 @@ impl Datapath {
             workers: Vec::new(),
             registry: Mutex::new(Registry::new(config.cores.len())),
             events: Arc::clone(&events),
+            samples: Samples::new(),
             started: Started::new(Arc::clone(&clock) as Arc<dyn Clock>),
             config,
         };
@@ -75,9 +77,15 @@ impl Datapath {
             let mailbox = Mailbox::new(datapath.config.rungs).map_err(refused(core, "eventfd"))?;
             let identity = (number, secret);
             let (clock, events) = (Arc::clone(&clock), Arc::clone(&events));
-            let worker =
-                Worker::new(identity, &datapath.config, clock, Arc::clone(&mailbox), events)
-                    .map_err(refused(core, "epoll"))?;
+            let sampler = Sampler::new(Arc::clone(&datapath.samples));
+            let worker = Worker::new(
+                identity,
+                &datapath.config,
+                clock,
+                Arc::clone(&mailbox),
+                (events, sampler),
+            )
+            .map_err(refused(core, "epoll"))?;
             datapath.workers.push(spawn(core, mailbox, worker)?);
         }
         Ok((datapath, Events::new(events)))

@@ -12,6 +12,7 @@ use crate::local::{LocalPort, Sink};
 use crate::mailbox::Mailbox;
 use crate::quota::Quota;
 use crate::rung::Rungs;
+use crate::samples::{Sampler, Samples};
 use crate::shared::PortShared;
 use crate::steering::choosing::Choosing;
 use crate::switch::SwitchShared;
@@ -154,7 +155,14 @@ impl Host {
         let config = Config { cache_entries: 1024, ..Config::default() };
         let worker = |(number, mailbox): (usize, &Arc<Mailbox>)| {
             let (clock, events) = (Arc::clone(&clock), Arc::clone(&events));
-            Worker::new((number, [1, 2]), &config, clock, Arc::clone(mailbox), events).unwrap()
+            Worker::new(
+                (number, [1, 2]),
+                &config,
+                clock,
+                Arc::clone(mailbox),
+                (events, Sampler::new(Samples::new())),
+            )
+            .unwrap()
         };
         let workers = mailboxes.iter().enumerate().map(worker).collect();
         let mut pipeline =

@@ -91,6 +91,7 @@ impl<C: Clock> Worker<C> {
             let forwarding = forwarded.cycles;
             let mut marks = Marks { begin, received, decided, released, forwarding, tx_cycles: 0 };
             if batch > 0 {
+                self.sampler.look(shared.at, &self.batch, now);
                 engine.touching.set(Touch::Pipeline(ix));
                 let handover = self.handover.as_deref_mut().filter(|_| steered);
                 let round = round.or_else(|| Round::begin(&engine.world, from, now, rungs));

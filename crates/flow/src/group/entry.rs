@@ -4,7 +4,7 @@ use super::select::Slots;
 use super::{Bucket, GroupKind};
 use crate::action::{Action, Output};
 use crate::action_set::ActionSet;
-use crate::tally::{History, Tally};
+use crate::tally::{Counted, History, Tally};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -105,6 +105,14 @@ impl Group {
     /// The actions of the bucket at a place.
     pub fn actions(&self, at: usize) -> &[Action] {
         self.body.programs.get(at).map_or(&[], |program| &program.actions)
+    }
+
+    /// Counts frames that took a bucket elsewhere.
+    pub fn credit(&self, bucket: usize, frames: Counted) {
+        self.tally().add(frames);
+        if let Some(program) = self.body.programs.get(bucket) {
+            program.tally.add(frames);
+        }
     }
 
     /// What the group was given.

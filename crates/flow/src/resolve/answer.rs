@@ -13,6 +13,12 @@ pub struct Resolved {
     pub entries: Vec<Hit>,
     /// Changes of its headers before it leaves, in order. A change of a header that it does not have does nothing.
     pub edits: Vec<Action>,
+    /// The table that has no entry for it, if one has not.
+    pub missed: Option<u8>,
+    /// Buckets of groups that it or a copy takes.
+    pub buckets: Vec<(u32, usize)>,
+    /// Its source, if a bridge decides and learns it: VLAN id and address.
+    pub learns: Vec<(u16, u64)>,
     /// Queue that it leaves by; 0 = none chosen.
     pub queue: u32,
     /// Where it goes.
@@ -63,6 +69,8 @@ pub struct Leaving {
 #[derive(Default)]
 pub(super) struct Answer {
     entries: Vec<Hit>,
+    missed: Option<u8>,
+    buckets: Vec<(u32, usize)>,
     limits: Vec<u32>,
     remarks: bool,
     decrements: bool,
@@ -72,6 +80,16 @@ pub(super) struct Answer {
 impl Visitor for Answer {
     fn hit(&mut self, hit: Hit) -> Result<(), Stop> {
         self.entries.push(hit);
+        Ok(())
+    }
+
+    fn miss(&mut self, table: u8) -> Result<(), Stop> {
+        self.missed = Some(table);
+        Ok(())
+    }
+
+    fn bucket(&mut self, group: u32, bucket: usize) -> Result<(), Stop> {
+        self.buckets.push((group, bucket));
         Ok(())
     }
 
@@ -103,10 +121,10 @@ impl Answer {
         self,
         end: Result<Option<DropReason>, Stop>,
         lost: Option<DropReason>,
-        looked_at: Key,
-        stamp: Stamp,
+        learns: Vec<(u16, u64)>,
+        (looked_at, stamp): (Key, Stamp),
     ) -> Resolved {
-        let Self { entries, limits, remarks, decrements, leaving } = self;
+        let Self { entries, missed, buckets, limits, remarks, decrements, leaving } = self;
         let nowhere = |to| Leaving { edits: Vec::new(), queue: 0, to };
         let (Leaving { edits, queue, to }, lost) = match end {
             Err(Stop::Depends(field)) => (nowhere(To::Depends(field)), None),
@@ -116,6 +134,9 @@ impl Answer {
         Resolved {
             entries,
             edits,
+            missed,
+            buckets,
+            learns,
             queue,
             exit: to,
             lost,

@@ -31,7 +31,7 @@ pub(super) struct Walk<'s, V> {
     pub looked_at: Key,
     pub uses: Uses,
     /// Stations that a bridge would have learned on the way: VLAN id and address.
-    learned: Vec<(u16, u64)>,
+    pub learned: Vec<(u16, u64)>,
     /// The frame or a copy left.
     pub told: bool,
     /// Why the last copy that was lost was lost.

@@ -287,6 +287,13 @@ impl Record<'_> {
         (sum(self.word(0), &self.spill().packets), sum(self.word(1), &self.spill().bytes))
     }
 
+    /// Notes a use that may lie before the last one.
+    pub fn touch_later(&self, tick: u32) {
+        if u64::from(tick) > self.word(4).load(Relaxed) >> 32 {
+            self.touch(tick);
+        }
+    }
+
     /// When this record was last used, to a tick; never before it was written.
     pub fn last_use(&self) -> Nanos {
         Nanos((self.word(4).load(Relaxed) >> 32) << TICK_SHIFT)

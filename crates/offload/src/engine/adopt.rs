@@ -1,0 +1,45 @@
+//! What a dead node left on a rung.
+
+use super::stay::{Stage, Stay};
+use super::{Engine, Flow, State, World};
+use crate::declined::{Declined, MoveReason};
+use crate::policy::RESIDENCE;
+use crate::{FlowProgram, Orphan, Patch, Provider, Side};
+use flow::Nanos;
+
+impl Engine {
+    /// Takes up what a dead node left on a rung: what the tables still say stays where it is and counts on, the rest comes back.
+    pub fn adopt(&mut self, provider: &mut dyn Provider, world: &mut impl World, now: Nanos) {
+        for orphan in provider.adopt() {
+            let name = (orphan.from, orphan.key);
+            let program = world.program(&name, now).ok();
+            let same = program.filter(|program| self.on && is_same(program, &orphan));
+            let price = same.as_ref().and_then(|program| provider.check(program).ok());
+            let (Some(program), Some(price)) = (same, price) else {
+                // It may be asked for its last counts by nobody: its entries are gone or others.
+                let _asked = provider.want(orphan.handle, Side::Worker);
+                provider.remove(orphan.handle);
+                continue;
+            };
+            let (rung, slots) = (provider.name(), u32::from(price.slots));
+            self.ledgers
+                .entry(rung)
+                .and_modify(|ledger| ledger.take(name, name.0.switch, slots, 0.0));
+            self.handles.insert((rung, orphan.handle), name);
+            let stage = match orphan.side {
+                Side::Rung => Stage::Up,
+                Side::Worker => Stage::Falling { why: Declined::Move(MoveReason::Adopting) },
+            };
+            let handle = orphan.handle;
+            let stay = Stay { provider: rung, handle, program, price, stage, residence: RESIDENCE };
+            let mut flow = Flow::begin(now);
+            flow.state = State::Stay(Box::new(stay));
+            self.flows.insert(name, flow);
+        }
+    }
+}
+
+/// Whether a program does what is done already.
+fn is_same(program: &FlowProgram, orphan: &Orphan) -> bool {
+    Some(program.exit) == orphan.exit && Patch::of(program) == orphan.patch
+}

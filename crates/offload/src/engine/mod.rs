@@ -1,0 +1,235 @@
+//! Who moves, and when: samples and counts in, calls of providers out.
+//!
+//! A flow is on the worker, or it has a stay on one rung. A stay goes through [`Stage`]s and ends where it began; each of its counts is
+//! credited once. What the tables say of a flow is asked when it is to move, and again when they change.
+
+mod adopt;
+mod stay;
+mod turn;
+mod view;
+
+pub use stay::Stage;
+pub use view::{Explained, FlowLine, RungLine};
+
+use crate::cost::PerFrame;
+use crate::counts::Told;
+use crate::declined::{Declined, PolicyReason};
+use crate::heavy::Traffic;
+use crate::ledger::Ledger;
+use crate::policy::{Policy, Rule};
+use crate::{Counts, FlowProgram, Provider, ProviderName};
+use flow::{Nanos, PortAt};
+use stay::Stay;
+use std::collections::HashMap;
+use wire::Key;
+
+/// Flows that are known at most, those on rungs not counted. Chosen: some 400 bytes each.
+const KNOWN: usize = 4096;
+
+/// A flow that nothing was seen of for so long is forgotten on the worker, and leaves its rung.
+const FORGOTTEN_NS: u64 = 10_000_000_000;
+
+/// Moves that may begin in one turn. With a turn each 20 ms, a thousand a second.
+const MOVES: usize = 20;
+
+/// Frames of which a worker samples one. Chosen: a heavy flow is seen hundreds of times a second, and it costs the others nothing.
+const SAMPLED: u32 = 64;
+
+/// A flow's name: where it comes in, and its bits that tell flows apart.
+pub type FlowName = (PortAt, Key);
+
+/// What the engine asks of the node.
+pub trait World {
+    /// The program of a flow by the tables as they are.
+    ///
+    /// # Errors
+    /// Why it has none.
+    fn program(&mut self, flow: &FlowName, now: Nanos) -> Result<FlowProgram, Declined>;
+
+    /// Whether a program is still what the tables say.
+    fn holds(&mut self, program: &FlowProgram, now: Nanos) -> bool;
+
+    /// Adds what came of a flow on a rung to all that it counts for.
+    fn credit(&mut self, program: &FlowProgram, counts: Counts);
+
+    /// Returns when workers have done with the frames that they took before.
+    fn quiesce(&mut self);
+}
+
+/// One flow.
+struct Flow {
+    traffic: Traffic,
+    /// Nanoseconds that it has cost on the worker beyond the rung's.
+    spent_ns: f64,
+    told: Told,
+    state: State,
+    /// When it came to where it is.
+    since: Nanos,
+    /// Moves that failed in a row.
+    failures: u8,
+    moves: u64,
+    /// The policy that moved it last.
+    policy: String,
+}
+
+enum State {
+    /// On the worker.
+    Worker {
+        why: Declined,
+        /// Not tried again before.
+        retry: Nanos,
+        /// Refusals in a row.
+        refusals: u8,
+    },
+    /// On a rung, or on its way to or from it.
+    Stay(Box<Stay>),
+}
+
+/// Decides who moves.
+pub struct Engine {
+    on: bool,
+    policies: Vec<Policy>,
+    worker: PerFrame,
+    flows: HashMap<FlowName, Flow>,
+    ledgers: HashMap<ProviderName, Ledger<FlowName>>,
+    /// Which flow a provider's handle is.
+    handles: HashMap<(ProviderName, crate::Handle), FlowName>,
+    /// Moves up that ended within a second, since the start: steady traffic has none.
+    flaps: u64,
+    moves: u64,
+    read_at: Nanos,
+}
+
+impl Default for Engine {
+    fn default() -> Self {
+        Self {
+            on: false,
+            policies: Vec::new(),
+            worker: PerFrame::WORKER,
+            flows: HashMap::new(),
+            ledgers: HashMap::new(),
+            handles: HashMap::new(),
+            flaps: 0,
+            moves: 0,
+            read_at: Nanos::default(),
+        }
+    }
+}
+
+impl Engine {
+    /// Says how many slots a rung has; before it has any flow.
+    pub fn set_slots(&mut self, provider: ProviderName, slots: u32) {
+        self.ledgers.insert(provider, Ledger::new(slots));
+    }
+
+    /// Switches offload on or off. Off, all flows come back.
+    pub fn set_on(&mut self, on: bool) {
+        self.on = on;
+    }
+
+    /// Whether it is on.
+    pub fn is_on(&self) -> bool {
+        self.on
+    }
+
+    /// Puts policies in force, in place of those that were.
+    pub fn set_policies(&mut self, mut policies: Vec<Policy>) {
+        policies.sort_by_key(|policy| std::cmp::Reverse(policy.priority));
+        self.policies = policies;
+        for flow in self.flows.values_mut() {
+            if let State::Worker { retry, why: Declined::Policy(_), .. } = &mut flow.state {
+                *retry = Nanos::default();
+            }
+        }
+    }
+
+    /// The policies, those asked first before the others.
+    pub fn policies(&self) -> &[Policy] {
+        &self.policies
+    }
+
+    /// Whether any flow has a stay.
+    pub fn has_stays(&self) -> bool {
+        !self.handles.is_empty()
+    }
+
+    /// Says what the workers take for a frame.
+    pub fn set_worker_cost(&mut self, cost: PerFrame) {
+        self.worker = cost;
+    }
+
+    /// Frames that a sample stands for: one in so many, and every one while a policy asks for first frames.
+    pub fn samples_one_in(&self) -> u32 {
+        match self.policies.iter().any(|policy| policy.rule == Rule::First) {
+            _ if !self.on => 0,
+            true => 1,
+            false => SAMPLED,
+        }
+    }
+
+    /// A worker saw a frame of a flow; it stands for `frames`.
+    pub fn saw(&mut self, name: FlowName, (frames, bytes): (u64, u64), now: Nanos) {
+        if !self.flows.contains_key(&name) {
+            if self.flows.len() >= KNOWN {
+                self.forget_lesser();
+            }
+            self.flows.insert(name, Flow::begin(now));
+        }
+        let flow = self.flows.get_mut(&name).expect("it was put there");
+        flow.traffic.add(frames, bytes, now);
+    }
+
+    /// Makes room: of flows on the worker, the half with the lower rates goes.
+    fn forget_lesser(&mut self) {
+        let on_worker = |flow: &Flow| matches!(flow.state, State::Worker { .. });
+        let mut rates: Vec<f64> = self
+            .flows
+            .values()
+            .filter(|flow| on_worker(flow))
+            .map(|flow| flow.traffic.rate)
+            .collect();
+        let half = rates.len() / 2;
+        if rates.is_empty() {
+            return;
+        }
+        let (_, &mut limit, _) = rates.select_nth_unstable_by(half, f64::total_cmp);
+        let mut to_go = half.max(1);
+        self.flows.retain(|_, flow| {
+            let goes = on_worker(flow) && flow.traffic.rate <= limit && to_go > 0;
+            to_go -= usize::from(goes);
+            !goes
+        });
+    }
+
+    /// The policy for a flow.
+    fn policy(&self, name: &FlowName) -> Policy {
+        self.policies
+            .iter()
+            .find(|policy| policy.fits(&name.1))
+            .cloned()
+            .unwrap_or_else(Policy::default_cost)
+    }
+}
+
+impl Flow {
+    fn begin(now: Nanos) -> Self {
+        Self {
+            traffic: Traffic::begin(now),
+            spent_ns: 0.0,
+            told: Told::default(),
+            state: State::Worker { why: PolicyReason::NotSeen.into(), retry: now, refusals: 0 },
+            since: now,
+            failures: 0,
+            moves: 0,
+            policy: String::new(),
+        }
+    }
+}
+
+/// The provider of that name.
+fn provider_of<'p, 'r>(
+    providers: &'p mut [&'r mut dyn Provider],
+    name: ProviderName,
+) -> Option<&'p mut (dyn Provider + 'r)> {
+    providers.iter_mut().find(|provider| provider.name() == name).map(|provider| &mut **provider)
+}

@@ -1,0 +1,52 @@
+//! A flow's stay on a rung, from installation to removal.
+
+use crate::declined::{Declined, MoveReason};
+use crate::{FlowProgram, Handle, Price, ProviderName};
+use flow::Nanos;
+use std::time::Duration;
+
+/// Where a stay is.
+#[derive(Clone, Debug)]
+pub enum Stage {
+    /// In place; no frame takes it, and earlier ones may be unknown to it.
+    Installed,
+    /// It goes up as soon as no frame of it is under way in the worker.
+    Rising,
+    /// Frames take the rung.
+    Up,
+    /// It goes down.
+    Falling {
+        /// Why.
+        why: Declined,
+    },
+}
+
+/// A stay.
+pub(super) struct Stay {
+    pub provider: ProviderName,
+    pub handle: Handle,
+    pub program: FlowProgram,
+    pub price: Price,
+    pub stage: Stage,
+    /// How long it stays at least, and tries to rise at most.
+    pub residence: Duration,
+}
+
+impl Stay {
+    /// Whether it has tried in vain for long enough.
+    pub fn rises_in_vain(&self, since: Nanos, now: Nanos) -> Option<Declined> {
+        let in_vain = matches!(self.stage, Stage::Rising)
+            && now.since(since) > self.residence.as_nanos() as u64;
+        in_vain.then_some(MoveReason::NeverQuiet.into())
+    }
+}
+
+/// How long a flow waits that fell or failed to rise so often in a row: 1, 2, 4 … 64 s.
+pub(super) fn cooling(now: Nanos, failures: u8) -> Nanos {
+    Nanos(now.0 + (1_000_000_000 << failures.min(6)))
+}
+
+/// When a refusal is tried again: after 1, 2, 4 … 512 s.
+pub(super) fn retry(now: Nanos, refusals: u8) -> Nanos {
+    Nanos(now.0 + (1_000_000_000 << refusals.min(9)))
+}

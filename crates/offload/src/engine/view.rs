@@ -1,0 +1,144 @@
+//! What is told of flows: the list, and why one is where it is.
+
+use super::{Engine, Flow, FlowName, Stage, State};
+use crate::declined::Declined;
+use crate::{Counts, ProviderName};
+use flow::Nanos;
+
+/// One flow of the list.
+#[derive(Clone, Debug)]
+pub struct FlowLine {
+    /// Which.
+    pub name: FlowName,
+    /// The rung that its frames take; `None`: the worker.
+    pub rung: Option<ProviderName>,
+    /// How a move under way stands.
+    pub stage: Option<Stage>,
+    /// When it came there.
+    pub since: Nanos,
+    /// Why it is on the worker.
+    pub declined: Option<Declined>,
+    /// The policy that moved it last; empty if none did.
+    pub policy: String,
+    /// All that came of it: on rungs exactly, on the worker by samples.
+    pub frames: u64,
+    /// Bytes, likewise.
+    pub bytes: u64,
+    /// What came on rungs.
+    pub offloaded: Counts,
+    /// Bits a second.
+    pub rate: u64,
+    /// Frames a second.
+    pub pps: u64,
+    /// Limits that it passes.
+    pub limits: usize,
+    /// Where it leaves, if it has a program.
+    pub exit: Option<u32>,
+    /// Moves up.
+    pub moves: u64,
+    /// When it is tried next.
+    pub next: Option<Nanos>,
+}
+
+/// Why a flow is where it is.
+#[derive(Clone, Debug)]
+pub struct Explained {
+    /// What is known of it.
+    pub line: FlowLine,
+    /// The policy that decides now.
+    pub policy: String,
+    /// Nanoseconds a second that it costs on the worker.
+    pub worker_ns_per_s: u64,
+}
+
+/// One rung, as `show` prints it.
+#[derive(Clone, Debug)]
+pub struct RungLine {
+    /// Which.
+    pub name: ProviderName,
+    /// Its slots.
+    pub slots: u32,
+    /// Of those taken.
+    pub taken: u32,
+    /// Flows whose frames take it.
+    pub flows: usize,
+    /// Flows on their way up or down.
+    pub moving: usize,
+}
+
+impl Engine {
+    /// Every known flow, those with the highest rate first.
+    pub fn list(&self) -> Vec<FlowLine> {
+        let mut lines: Vec<FlowLine> =
+            self.flows.iter().map(|(name, flow)| flow.line(name)).collect();
+        lines.sort_by_key(|line| std::cmp::Reverse((line.rung, line.rate, line.bytes)));
+        lines
+    }
+
+    /// Why a flow is where it is; `None` if none of its frames has been seen.
+    pub fn why(&self, name: &FlowName) -> Option<Explained> {
+        let flow = self.flows.get(name)?;
+        let worker_ns_per_s = (flow.traffic.pps * self.worker.frame_ns) as u64;
+        Some(Explained { line: flow.line(name), policy: self.policy(name).name, worker_ns_per_s })
+    }
+
+    /// The rungs.
+    pub fn rungs(&self) -> Vec<RungLine> {
+        let stays = |rung: ProviderName, is_up: bool| {
+            let counts = |flow: &&Flow| match &flow.state {
+                State::Stay(stay) => {
+                    stay.provider == rung && matches!(stay.stage, Stage::Up) == is_up
+                }
+                State::Worker { .. } => false,
+            };
+            self.flows.values().filter(counts).count()
+        };
+        let line = |(&name, ledger): (&ProviderName, &crate::ledger::Ledger<FlowName>)| {
+            let (slots, taken) = ledger.slots();
+            RungLine { name, slots, taken, flows: stays(name, true), moving: stays(name, false) }
+        };
+        let mut lines: Vec<RungLine> = self.ledgers.iter().map(line).collect();
+        lines.sort_by_key(|line| line.name);
+        lines
+    }
+
+    /// Moves up since the start, and how many of them were flaps.
+    pub fn moves(&self) -> (u64, u64) {
+        (self.moves, self.flaps)
+    }
+}
+
+impl Flow {
+    fn line(&self, name: &FlowName) -> FlowLine {
+        let (rung, stage, declined, program, next) = match &self.state {
+            State::Worker { why, retry, .. } => (None, None, Some(why.clone()), None, Some(*retry)),
+            State::Stay(stay) => {
+                let is_up = matches!(stay.stage, Stage::Up);
+                (
+                    is_up.then_some(stay.provider),
+                    Some(stay.stage.clone()),
+                    None,
+                    Some(&stay.program),
+                    None,
+                )
+            }
+        };
+        FlowLine {
+            name: *name,
+            rung,
+            stage,
+            since: self.since,
+            declined,
+            policy: self.policy.clone(),
+            frames: self.traffic.frames,
+            bytes: self.traffic.bytes,
+            offloaded: self.told.sum(),
+            rate: self.traffic.rate as u64,
+            pps: self.traffic.pps as u64,
+            limits: program.map_or(0, |program| program.limits.len()),
+            exit: program.map(|program| program.exit.port),
+            moves: self.moves,
+            next,
+        }
+    }
+}
