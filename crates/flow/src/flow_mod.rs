@@ -69,6 +69,8 @@ pub struct FlowMod {
     pub gives_cookie: bool,
     /// How long ago an added entry was added, for one that comes back after a restart: hard timeout and duration count from then.
     pub age_ns: u64,
+    /// For how long of that it has gone unused: its idle timeout counts from then.
+    pub idle_ns: u64,
     /// Delete only entries with an output there (`OFPP_ANY` is `None`).
     pub out_port: Option<Output>,
     /// Delete only entries with this group (`OFPG_ANY` is `None`).
@@ -94,6 +96,7 @@ impl Default for FlowMod {
             starts_afresh: false,
             gives_cookie: false,
             age_ns: 0,
+            idle_ns: 0,
             out_port: None,
             out_group: None,
         }

@@ -43,6 +43,8 @@ pub struct FlowEntry {
     pub flags: u16,
     /// How long ago it was added.
     pub age_ns: u64,
+    /// For how long of that it has gone unused, as far as is known. Kept apart, by [`Change::Used`].
+    pub idle_ns: u64,
     /// What its sender said that neither match nor instructions hold ([`flow::FlowMod::note`]).
     pub note: u32,
     /// What it does.
@@ -59,6 +61,13 @@ pub enum Change {
     FlowSet(FlowId, FlowEntry),
     /// A rule is gone: deleted, expired or pushed out.
     FlowGone(FlowId),
+    /// For how long rules have gone unused: all rules of a switch whose idle timeouts are of one class (see `switch::uses`).
+    Used {
+        /// The class.
+        class: u8,
+        /// Of each rule, in nanoseconds.
+        idle_ns: Vec<(FlowId, u64)>,
+    },
     /// A group is there, added so many nanoseconds ago.
     GroupSet(GroupDesc, u64),
     /// A group is gone.

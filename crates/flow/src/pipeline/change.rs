@@ -111,6 +111,7 @@ impl Pipeline {
             note: change.note,
             starts_afresh: change.starts_afresh,
             age_ns: change.age_ns,
+            idle_ns: change.idle_ns,
             now,
         };
         match table.add(&mut self.store, &entry, usize::from(self.limits.masks)) {
@@ -241,8 +242,7 @@ impl Pipeline {
     /// When the entry goes unless it is used, and when it goes in any case.
     fn deadlines(&self, id: RecordId) -> (Option<Nanos>, Option<Nanos>) {
         let cold = self.store.arena.cold(id);
-        let idle = (cold.idle_s > 0).then(|| self.last_use(id).plus_seconds(cold.idle_s.into()));
-        (idle, cold.hard_deadline())
+        (after(self.last_use(id), cold.idle_s), after(cold.created, cold.hard_s))
     }
 
     /// Puts an entry on the calendar if it has a timeout.
@@ -265,4 +265,10 @@ impl Pipeline {
             self.arm(id);
         }
     }
+}
+
+/// The moment so many seconds after `from`, if there are any.
+fn after(from: i64, seconds: u16) -> Option<Nanos> {
+    let moment = from.saturating_add(i64::from(seconds) * 1_000_000_000);
+    (seconds > 0).then(|| Nanos(moment.max(0) as u64))
 }

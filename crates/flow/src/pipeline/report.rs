@@ -1,6 +1,7 @@
 //! Dumps and sums.
 
 use super::Pipeline;
+use super::timers::Due;
 use crate::Instructions;
 use crate::resolve::Hit;
 use crate::stats::{Aggregate, FlowFilter, FlowStats, TableStats};
@@ -32,6 +33,16 @@ impl Pipeline {
         self.select(filter)
             .map(|id| EntryId { id, version: self.store.arena.cold(id).version })
             .collect()
+    }
+
+    /// The names of the entries whose idle timeout, in seconds, is `wanted`. Costs a look at each entry with a timeout.
+    pub fn idle_entry_ids(&self, wanted: impl Fn(u16) -> bool) -> Vec<EntryId> {
+        let cold = |due: &Due| self.store.arena.cold(due.id);
+        let dues = self
+            .timers
+            .all()
+            .filter(|due| cold(due).version == due.version && wanted(cold(due).idle_s));
+        dues.map(|Due { id, version }| EntryId { id, version }).collect()
     }
 
     /// The entry of that name; `None` if it went or was changed since, for a changed entry has another name.
@@ -119,7 +130,7 @@ impl Pipeline {
             packets,
             bytes,
             age_ns: cold.age(now),
-            idle_ns: now.since(self.last_use(id)),
+            idle_ns: (now.0 as i64).saturating_sub(self.last_use(id)).max(0) as u64,
         }
     }
 
@@ -127,10 +138,12 @@ impl Pipeline {
         self.store.programs.get(self.store.arena.record(id).rule().program).instructions.clone()
     }
 
-    /// When an entry was last used or, if that is later, added.
-    pub(super) fn last_use(&self, id: RecordId) -> Nanos {
+    /// When an entry was last used or, if that is later, added, in nanoseconds; before the clock began for one that came back.
+    pub(super) fn last_use(&self, id: RecordId) -> i64 {
         let home = self.store.arena.record(id).home();
-        self.store.arena.record(home).last_use().max(self.store.arena.cold(id).created())
+        let (here, known) =
+            (self.store.arena.record(home).last_use(), self.store.arena.cold(id).used());
+        here.map_or(known, |here| known.max(here.0 as i64))
     }
 
     fn counts(&self, id: RecordId) -> (u64, u64) {

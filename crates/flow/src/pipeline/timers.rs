@@ -47,6 +47,11 @@ impl Timers {
         self.calendar.keys().next().map(|&tick| Nanos(u64::from(tick) << 26))
     }
 
+    /// Every appointment, those of entries long gone included.
+    pub fn all(&self) -> impl Iterator<Item = Due> + '_ {
+        self.calendar.values().flatten().copied()
+    }
+
     /// Appointments, those of entries long gone included.
     pub fn len(&self) -> usize {
         self.len

@@ -4,7 +4,7 @@
 //! a slot only when no snapshot can see it (see `pipeline/retired.rs`). Beside each record lies its [`Cold`] part, which
 //! workers never see.
 
-use super::record::{HEADER_WORDS, Line, Record, RecordId, Spill};
+use super::record::{HEADER_WORDS, Line, Record, RecordId, Spill, TICK_SHIFT};
 use crate::flow_mod::FlowFlags;
 use crate::time::Nanos;
 use std::sync::Arc;
@@ -35,6 +35,8 @@ impl Page {
 pub(crate) struct Cold {
     /// When the entry was added, in nanoseconds; before the clock began for one that is older than that.
     pub created: i64,
+    /// Ticks from then to the last use that was known when it was added.
+    pub used: u32,
     /// Idle timeout.
     pub idle_s: u16,
     /// Hard timeout.
@@ -50,20 +52,14 @@ pub(crate) struct Cold {
 }
 
 impl Cold {
-    /// When the entry was added, or when the clock began.
-    pub fn created(&self) -> Nanos {
-        Nanos(self.created.max(0) as u64)
-    }
-
     /// Nanoseconds since the entry was added.
     pub fn age(&self, now: Nanos) -> u64 {
         (now.0 as i64).saturating_sub(self.created).max(0) as u64
     }
 
-    /// When the entry goes in any case.
-    pub fn hard_deadline(&self) -> Option<Nanos> {
-        let limit = i64::from(self.hard_s) * 1_000_000_000;
-        (limit > 0).then(|| Nanos(self.created.saturating_add(limit).max(0) as u64))
+    /// When it was last used, as far as was known when it was added; before the clock began, too.
+    pub fn used(&self) -> i64 {
+        self.created.saturating_add_unsigned(u64::from(self.used) << TICK_SHIFT)
     }
 
     /// The entry's flags.

@@ -44,7 +44,7 @@ const FOREVER: u32 = 1 << 31;
 /// Nobody owns the counters yet.
 const UNOWNED: u64 = 0;
 /// log2 of nanoseconds per tick of last use: 67 ms, so that the word is rarely written.
-const TICK_SHIFT: u32 = 26;
+pub(super) const TICK_SHIFT: u32 = 26;
 
 /// Last-use time of `now`.
 pub(crate) const fn tick(now: Nanos) -> u32 {
@@ -294,8 +294,9 @@ impl Record<'_> {
         }
     }
 
-    /// When this record was last used, to a tick; never before it was written.
-    pub fn last_use(&self) -> Nanos {
-        Nanos((self.word(4).load(Relaxed) >> 32) << TICK_SHIFT)
+    /// When this record was last used or written, to a tick; `None`: not since the clock began.
+    pub fn last_use(&self) -> Option<Nanos> {
+        let tick = self.word(4).load(Relaxed) >> 32;
+        (tick != 0).then_some(Nanos(tick << TICK_SHIFT))
     }
 }

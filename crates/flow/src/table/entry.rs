@@ -22,6 +22,7 @@ pub(crate) struct NewEntry<'a> {
     pub note: u32,
     pub starts_afresh: bool,
     pub age_ns: u64,
+    pub idle_ns: u64,
     pub now: Nanos,
 }
 
@@ -64,7 +65,9 @@ impl Table {
         }
         let id = store.arena.allocate(words).ok_or(Full)?;
         let rule = Rule { program: entry.program, priority: entry.priority, mask: number };
-        store.arena.record(id).write(&packed[..words], rule, entry.cookie, id, entry.now);
+        // One that comes back was not used here: its cold part knows when it was.
+        let written = if entry.idle_ns == 0 { entry.now } else { Nanos(0) };
+        store.arena.record(id).write(&packed[..words], rule, entry.cookie, id, written);
         fill_cold(store, id, self.number, entry);
         if let Err(full) = self.link(store, number, head, id, hash) {
             store.arena.free(id);
@@ -186,7 +189,9 @@ impl Table {
         let record = store.arena.record(id);
         let (rule, last_use) = (record.rule(), store.arena.record(record.home()).last_use());
         let fresh = self.change_as(store, id, rule, Version::Afresh)?;
-        store.arena.record(fresh).touch(crate::store::tick(last_use));
+        if let Some(last_use) = last_use {
+            store.arena.record(fresh).touch(crate::store::tick(last_use));
+        }
         Ok(fresh)
     }
 
@@ -369,6 +374,7 @@ fn drop_version(store: &mut Store, id: RecordId) {
 fn fill_cold(store: &mut Store, id: RecordId, table: u8, entry: &NewEntry<'_>) {
     let cold = store.arena.cold_mut(id);
     cold.created = entry.now.0 as i64 - entry.age_ns as i64;
+    cold.used = crate::store::tick(Nanos(entry.age_ns.saturating_sub(entry.idle_ns)));
     cold.idle_s = entry.idle_s;
     cold.hard_s = entry.hard_s;
     cold.table = table;

@@ -160,17 +160,23 @@ impl Node {
     pub async fn keep_time(self: Arc<Self>) {
         let mut watch = watch::Watch::default();
         let mut ticks = tokio::time::interval(TICK);
+        let began = tokio::time::Instant::now();
+        let mut before = 0;
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
         loop {
-            ticks.tick().await;
+            let second = (ticks.tick().await - began).as_secs();
             for member in self.directory.all() {
                 member.switch.tick();
+                if before != second {
+                    member.switch.keep_uses_due(before..second);
+                }
                 member.switch.watch_controllers();
                 if member.state().fault.is_some() {
                     self.retry_agent(&member).await;
                 }
             }
             self.tell_changes(&mut watch);
+            before = second;
         }
     }
 
@@ -188,6 +194,7 @@ impl Node {
         }
         self.ports.stop(Keep::Interface).await;
         self.steer.stop().await;
+        self.directory.all().iter().for_each(|member| member.switch.keep_last_uses());
         drop(self.pump.lock().unwrap_or_else(PoisonError::into_inner).take());
         self.store.flushed().await;
     }

@@ -90,7 +90,10 @@ impl Gate {
 impl Journal for Gate {
     fn record(&self, change: Change) {
         if self.open.load(Relaxed) {
-            let is_other = matches!(change, Change::Tables(_) | Change::PortConfig { .. });
+            let is_other = matches!(
+                change,
+                Change::Tables(_) | Change::PortConfig { .. } | Change::Used { .. }
+            );
             self.rules.fetch_add(u64::from(!is_other), Relaxed);
             self.journal.record(change);
         }

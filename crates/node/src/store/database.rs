@@ -7,6 +7,8 @@ use super::pending::{Kind, Pending};
 use super::stamp::Moment;
 use super::{StoreError, checksum, upgrade};
 use redb::{Database, ReadOnlyTable, ReadableDatabase, ReadableTable, TableDefinition, TableError};
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
@@ -33,6 +35,8 @@ pub(super) const fn table(kind: Kind) -> Records {
 /// An open file.
 pub struct File {
     database: Database,
+    /// Damaged records that were set aside when it was opened.
+    damaged: usize,
 }
 
 impl File {
@@ -42,26 +46,34 @@ impl File {
     /// Another process has it, the disk refuses, it is damaged, or it is of a later format.
     pub fn open(path: &Path, now: Moment) -> Result<Self, StoreError> {
         guarded(path, || {
+            keep_private(path);
             let opened = redb::Builder::new().set_cache_size(CACHE_BYTES).create(path);
             let database = opened.map_err(|source| StoreError::opening(path, source))?;
-            let file = Self { database };
+            let mut file = Self { database, damaged: 0 };
             file.check_format(path, now)?;
-            file.walk().map_err(|source| StoreError::reading(path, source))?;
+            file.damaged = file.rehearse(path)?;
             Ok(file)
         })
     }
 
-    /// Reads every record once: a file that cannot be read to its end is found out before anything of it is in force.
-    fn walk(&self) -> Result<(), redb::Error> {
+    /// Damaged records that were set aside when it was opened.
+    pub fn damaged(&self) -> usize {
+        self.damaged
+    }
+
+    /// Does once all that a start does with a file, each switch's records and each search: one that cannot bear it is found out before
+    /// anything of it is in force. Returns how many records were damaged.
+    fn rehearse(&self, path: &Path) -> Result<usize, StoreError> {
+        let mut damaged = 0;
         for kind in Kind::ALL {
-            let Some(records) = self.records(kind)? else { continue };
-            for entry in records.iter()? {
-                let (key, record) = entry?;
-                // Both are decoded only when they are asked for.
-                std::hint::black_box((key.value(), record.value()));
+            for switch in self.switches(path, kind)? {
+                damaged += self.read(path, kind, Some(&switch), |_, _, _| Some(()))?;
             }
         }
-        Ok(())
+        for kind in [Kind::Switch, Kind::Port, Kind::Node] {
+            damaged += self.read(path, kind, None, |_, _, _| Some(()))?;
+        }
+        Ok(damaged)
     }
 
     fn check_format(&self, path: &Path, now: Moment) -> Result<(), StoreError> {
@@ -172,7 +184,7 @@ impl File {
         };
         guarded(path, || read().map_err(|source| StoreError::reading(path, source)))?;
         if !bad.is_empty() {
-            self.set_records_aside(kind, &bad).map_err(StoreError::Write)?;
+            guarded(path, || self.set_records_aside(kind, &bad).map_err(StoreError::Write))?;
         }
         Ok(bad.len())
     }
@@ -206,18 +218,24 @@ impl File {
     /// # Errors
     /// The file cannot be read.
     pub fn switches(&self, path: &Path, kind: Kind) -> Result<Vec<String>, StoreError> {
-        let read = || -> Result<Vec<String>, redb::Error> {
+        let read = || -> Result<Option<Vec<String>>, redb::Error> {
             let (mut found, mut from) = (Vec::new(), String::new());
-            let Some(records) = self.records(kind)? else { return Ok(found) };
+            let Some(records) = self.records(kind)? else { return Ok(Some(found)) };
             while let Some(entry) = records.range((from.as_str(), &[][..])..)?.next() {
                 let (key, _) = entry?;
                 let switch = key.value().0.to_owned();
+                // Else it might go round for ever.
+                if switch < from {
+                    return Ok(None);
+                }
                 from = successor(&switch);
                 found.push(switch);
             }
-            Ok(found)
+            Ok(Some(found))
         };
-        read().map_err(|source| StoreError::reading(path, source))
+        let found = guarded(path, || read().map_err(|source| StoreError::reading(path, source)))?;
+        let cause = "its keys are out of order";
+        found.ok_or_else(|| StoreError::Damaged { path: path.into(), cause: cause.into() })
     }
 
     fn records(&self, kind: Kind) -> Result<Option<ReadOnlyRecords>, redb::Error> {
@@ -273,6 +291,11 @@ pub fn log_panics_of_redb() {
         }
         _ => usual(panic),
     }));
+}
+
+/// Makes the file for its owner alone, if it is not there: it tells all tenants' rules. Whoever opens it says what is wrong with it.
+fn keep_private(path: &Path) {
+    let _ = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
 }
 
 /// The first string after `switch` and everything keyed by it.

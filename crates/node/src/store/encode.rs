@@ -134,6 +134,7 @@ pub fn read_entry(bytes: &[u8], ends: &Ends, now: Moment) -> Result<FlowEntry, B
         flags: bytes.u16()?,
         note: bytes.u32()?,
         age_ns: stamp::age(&bytes.take()?, now),
+        idle_ns: 0,
         instructions: read_instructions(&mut bytes)?,
     })
 }

@@ -30,6 +30,7 @@ mod pending;
 mod stamp;
 mod tables;
 mod upgrade;
+mod uses;
 mod writer;
 
 use crate::journal::{Change, FlowEntry, FlowId, Journal, TableNames, Wait};
@@ -38,10 +39,11 @@ use database::File;
 use pending::{Kind, Record, Thing};
 use port::Ends;
 use stamp::{Clock, Moment, machine_clock};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use uses::Uses;
 use writer::Shared;
 
 pub use database::{FORMAT_VERSION, log_panics_of_redb};
@@ -97,6 +99,7 @@ impl Store {
         let (file, set_aside) = open_or_set_aside(&path, &*clock)?;
         let file = Arc::new(file);
         let shared = Arc::new(Shared::new());
+        shared.note_left_out(file.damaged());
         let writer = spawn_writer(&shared, &path, &file, &clock);
         let (ends, clock) = (ends.clone(), clock.clone());
         let kept = Kept {
@@ -137,6 +140,7 @@ impl Store {
             | Change::GroupGone(_)
             | Change::MeterGone(_)
             | Change::Tables(_)
+            | Change::Used { .. }
             | Change::PortConfig { .. } => {}
         }
     }
@@ -210,7 +214,8 @@ impl Store {
     pub fn journal(&self, switch: &SwitchName) -> Arc<dyn Journal> {
         let (shared, ends) = (self.shared.clone(), self.ends.clone());
         let clock = self.clock.clone();
-        Arc::new(SwitchJournal { shared, ends, clock, switch: (**switch).into() })
+        let uses = Mutex::default();
+        Arc::new(SwitchJournal { shared, ends, clock, switch: (**switch).into(), uses })
     }
 }
 
@@ -369,9 +374,15 @@ impl Kept {
         mut restore: impl FnMut(Change),
     ) -> Result<(), StoreError> {
         let now = (self.clock)();
+        let mut uses = Uses::default();
+        self.read(Kind::Used, Some(switch), |_, record| uses.read(record, now))?;
         for kind in [Kind::Meter, Kind::Group, Kind::Flow] {
             self.read(kind, Some(switch), |id, record| {
-                restore(read_change(kind, id, record, &self.ends, now)?);
+                let mut change = read_change(kind, id, record, &self.ends, now)?;
+                if let Change::FlowSet(_, entry) = &mut change {
+                    entry.idle_ns = uses.idle_ns(id, entry.age_ns);
+                }
+                restore(change);
                 Some(())
             })?;
         }
@@ -425,7 +436,8 @@ impl Kept {
     /// The file is damaged.
     pub fn orphans(&self, known: &[SwitchName]) -> Result<Vec<String>, StoreError> {
         let mut found = BTreeSet::new();
-        for kind in Kind::ALL {
+        // Uses may be noted while their switch goes; without its rules they are nothing.
+        for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::Used) {
             found.extend(self.file.switches(&self.path, kind)?);
         }
         found.remove(NO_SWITCH);
@@ -469,6 +481,7 @@ fn read_change(kind: Kind, id: &[u8], record: &[u8], ends: &Ends, now: Moment) -
         | Kind::Port
         | Kind::Number
         | Kind::PortConfig
+        | Kind::Used
         | Kind::Tables
         | Kind::Steer
         | Kind::Node => return None,
@@ -481,9 +494,25 @@ struct SwitchJournal {
     ends: Arc<Ends>,
     clock: Arc<Clock>,
     switch: Arc<str>,
+    /// Of each class the digest of what was last noted of its rules' uses.
+    uses: Mutex<BTreeMap<u8, u64>>,
 }
 
 impl SwitchJournal {
+    /// Notes uses, if they are others than before: rules that are used all the time cost no writing.
+    fn put_uses(&self, class: u8, idle_ns: &[(FlowId, u64)]) {
+        let named = idle_ns.iter().map(|(id, idle)| (encode::id_bytes(id, &self.ends), *idle));
+        let uses = uses::bytes(named);
+        let digest = uses::digest(&uses);
+        let mut noted = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
+        if noted.insert(class, digest) == Some(digest) {
+            return;
+        }
+        let stamp = stamp::bytes(0, (self.clock)());
+        let record = (!uses.is_empty()).then(|| [&stamp[..], &uses].concat());
+        self.put(Kind::Used, vec![class], record);
+    }
+
     fn put(&self, kind: Kind, id: Vec<u8>, record: Option<Vec<u8>>) {
         let thing = Thing { kind, id: id.into() };
         self.shared.put(&self.switch, thing, record.map(Vec::into_boxed_slice));
@@ -519,6 +548,7 @@ impl Journal for SwitchJournal {
                 self.put_described(Kind::Meter, meter.id.0, age_ns, message);
             }
             Change::MeterGone(id) => self.put_numbered(Kind::Meter, id, None),
+            Change::Used { class, idle_ns } => self.put_uses(class, &idle_ns),
             Change::Tables(tables) => {
                 self.put(Kind::Tables, Vec::new(), tables.as_ref().map(tables::bytes));
             }

@@ -23,6 +23,8 @@ pub enum Kind {
     Meter,
     /// A rule (see `encode`).
     Flow,
+    /// For how long rules have gone unused (see `uses`); id = the class of their idle timeouts.
+    Used,
     /// The tables of a pipeline that has not all of them, or has named them (see `tables`); without id.
     Tables,
     /// What steering was asked for (see `crate::steer::kept`); of no switch, which is written as the empty name.
@@ -33,7 +35,7 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 10] = [
+    pub const ALL: [Kind; 11] = [
         Kind::Switch,
         Kind::Port,
         Kind::Number,
@@ -41,6 +43,7 @@ impl Kind {
         Kind::Group,
         Kind::Meter,
         Kind::Flow,
+        Kind::Used,
         Kind::Tables,
         Kind::Steer,
         Kind::Node,
@@ -56,6 +59,7 @@ impl Kind {
             Kind::Group => "groups",
             Kind::Meter => "meters",
             Kind::Flow => "flows",
+            Kind::Used => "uses",
             Kind::Tables => "tables",
             Kind::Steer => "steer",
             Kind::Node => "node",

@@ -1,5 +1,6 @@
 mod damage;
 mod format;
+mod uses;
 
 use super::*;
 use flow::{Action, Instructions, Nanos, Output};
@@ -138,6 +139,15 @@ fn a_forgotten_switch_leaves_nothing_and_takes_no_neighbour_along() {
         kept.switches().unwrap().into_iter().map(|spec| spec.name.to_string()).collect();
     assert_eq!(names, ["sw10", "sw2"]);
     assert_eq!([cookies(&kept, "sw1"), cookies(&kept, "sw10")], [vec![], vec![1]]);
+}
+
+#[test]
+fn the_file_is_its_owners_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let home = tempfile::tempdir().unwrap();
+    drop(Store::open(home.path(), &Arc::default()).unwrap());
+    let mode = fs::metadata(home.path().join(FILE_NAME)).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
 }
 
 #[test]

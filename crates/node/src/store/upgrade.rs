@@ -68,6 +68,7 @@ fn payload(kind: Kind, record: &[u8], now: Moment) -> Option<Vec<u8>> {
         | Kind::Port
         | Kind::Number
         | Kind::PortConfig
+        | Kind::Used
         | Kind::Tables
         | Kind::Steer
         | Kind::Node => Some(record.to_vec()),

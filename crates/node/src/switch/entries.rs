@@ -125,6 +125,7 @@ impl Switch {
                 hard_timeout_s: change.hard_timeout_s,
                 flags: flag_bits(change.flags).bits(),
                 age_ns: change.age_ns,
+                idle_ns: change.idle_ns,
                 note: change.note,
                 instructions: change.instructions,
             };
@@ -225,6 +226,7 @@ fn set(entry: &FlowStats) -> Change {
         hard_timeout_s: entry.hard_timeout_s,
         flags: flag_bits(entry.flags).bits(),
         age_ns: entry.age_ns,
+        idle_ns: entry.idle_ns,
         note: entry.note,
         instructions: (*entry.instructions).clone(),
     };

@@ -34,6 +34,7 @@ mod restore;
 mod role;
 mod tables;
 pub mod translate;
+mod uses;
 mod wanted;
 
 #[cfg(test)]

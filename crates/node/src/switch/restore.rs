@@ -81,6 +81,7 @@ impl Switch {
             | Change::GroupGone(_)
             | Change::MeterGone(_)
             | Change::Tables(_)
+            | Change::Used { .. }
             | Change::PortConfig { .. } => Ok(()),
         }
     }

@@ -104,6 +104,35 @@ fn an_entry_that_comes_back_has_its_age_and_its_hard_timeout_but_was_used_just_n
 }
 
 #[test]
+fn the_idle_timeout_of_an_entry_that_comes_back_goes_on_until_it_is_used() {
+    let mut pipeline = pipeline(32);
+    let now = Nanos(5 * SECOND);
+    let old = |dst, priority| FlowMod {
+        age_ns: 20 * SECOND,
+        idle_ns: 12 * SECOND,
+        idle_timeout_s: 15,
+        ..add(dst, 32, priority, 2)
+    };
+    for (dst, priority) in [(1, 5), (2, 5), (3, 5)] {
+        pipeline.flow_mod(&old(dst, priority), now).unwrap();
+    }
+    let modify = FlowMod { command: FlowCommand::ModifyStrict, ..add(3, 32, 5, 3) };
+    pipeline.flow_mod(&modify, now).unwrap();
+    let idle: Vec<_> =
+        pipeline.flows(&FlowFilter::default(), now).map(|flow| flow.idle_ns / SECOND).collect();
+    assert_eq!(idle, [12; 3]);
+    assert_eq!(pipeline.idle_entry_ids(|timeout_s| timeout_s == 15).len(), 3);
+    assert_eq!(pipeline.idle_entry_ids(|timeout_s| timeout_s == 14), []);
+    hit(&mut pipeline, 2, 1, Nanos(6 * SECOND));
+    let left = |pipeline: &mut Pipeline, seconds| {
+        let gone = pipeline.expire(Nanos(seconds * SECOND));
+        assert!(gone.iter().all(|gone| gone.reason == RemovedReason::IdleTimeout));
+        pipeline.entries()
+    };
+    assert_eq!([7, 9, 20, 22].map(|second| left(&mut pipeline, second)), [3, 1, 1, 0]);
+}
+
+#[test]
 fn a_modify_that_gives_its_cookie_keeps_counters_and_note() {
     let mut pipeline = pipeline(32);
     apply(&mut pipeline, &FlowMod { cookie: 7, note: 1, ..add(1, 32, 5, 2) });

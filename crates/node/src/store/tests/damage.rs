@@ -87,3 +87,55 @@ fn a_damaged_page_ends_no_start_and_puts_no_other_rule_in_force() {
         assert!(store.problem().is_none(), "page {number}");
     }
 }
+
+/// Three switches with more rules than a page holds.
+fn large_home() -> tempfile::TempDir {
+    let home = tempfile::tempdir().unwrap();
+    let (store, _) = Store::open(home.path(), &Arc::default()).unwrap();
+    for name in ["a", "b", "c"] {
+        store.put_switch(&SwitchSpec::named(sw(name)));
+        let journal = store.journal(&sw(name));
+        (0..400).for_each(|number| journal.record(rule(number)));
+    }
+    drop(store);
+    home
+}
+
+/// All that a start reads.
+fn read_all(kept: &Kept) {
+    kept.switches().unwrap();
+    kept.all_ports().unwrap();
+    kept.steer(|_, _| {}).unwrap();
+    let orphans = kept.orphans(&[sw("a"), sw("b")]).unwrap();
+    assert!(orphans.iter().all(|orphan| !orphan.is_empty()));
+    for name in ["a", "b", "c"] {
+        assert!(cookies(kept, name).iter().all(|cookie| *cookie < 400), "no other rule");
+        kept.ports(&sw(name)).unwrap();
+        kept.numbers(&sw(name)).unwrap();
+        kept.past_numbers(&sw(name)).unwrap();
+        kept.port_configs(&sw(name), |_, _| {}).unwrap();
+        kept.tables(&sw(name)).unwrap();
+    }
+}
+
+#[test]
+fn whatever_bits_and_sectors_are_damaged_a_start_reads_all_that_it_can() {
+    let sound = large_home();
+    let clean = fs::read(sound.path().join(FILE_NAME)).unwrap();
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut next = |below: usize| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (random >> 33) as usize % below
+    };
+    for round in 0..60 {
+        let home = tempfile::tempdir().unwrap();
+        let mut damaged = clean.clone();
+        match round % 2 {
+            0 => damaged[next(clean.len())] ^= 1 << next(8),
+            _ => damaged[next(clean.len() / 512) * 512..][..512].fill_with(|| next(256) as u8),
+        }
+        fs::write(home.path().join(FILE_NAME), damaged).unwrap();
+        let (_store, kept) = Store::open(home.path(), &Arc::default()).unwrap();
+        read_all(&kept);
+    }
+}

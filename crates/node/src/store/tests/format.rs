@@ -75,6 +75,7 @@ fn check_rules(found: &[Change], age_ns: u64, ends: &Ends) {
         hard_timeout_s: 60000,
         flags: 1,
         age_ns,
+        idle_ns: 0,
         note: 0,
         instructions,
     };

@@ -38,6 +38,7 @@ pub fn flow_mod(change: &FlowMod, ends: &Ends) -> Result<flow::FlowMod, Fault> {
         starts_afresh: change.version.adds_start_afresh(),
         gives_cookie: change.version.modify_gives_its_cookie(),
         age_ns: 0,
+        idle_ns: 0,
         out_port: out_port(change.out_port),
         out_group: group(change.out_group),
     })
@@ -57,6 +58,7 @@ pub fn flow_mod_of(id: &FlowId, entry: &FlowEntry) -> flow::FlowMod {
         instructions: entry.instructions.clone(),
         note: entry.note,
         age_ns: entry.age_ns,
+        idle_ns: entry.idle_ns,
         may_miss_headers: true,
         ..flow::FlowMod::default()
     }
