@@ -58,6 +58,15 @@ impl Netlink {
         )
     }
 
+    /// The index of a zone (RFC 4007 §11): of the interface of that name or, if there is none, that number.
+    ///
+    /// # Errors
+    /// There is no such interface, or the kernel does not answer.
+    pub fn zone(&self, zone: &str) -> io::Result<u32> {
+        let named = self.link(zone)?.map(|link| link.index).or_else(|| zone.parse().ok());
+        named.ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV))
+    }
+
     /// The interface of that index, or `None`.
     pub fn link_at(&self, index: u32) -> io::Result<Option<Link>> {
         self.find(Request::new(RTM_GETLINK, &ifinfomsg(index, 0, 0)))

@@ -66,6 +66,8 @@ pub struct Tunnel {
     pub from: Vec<IpAddr>,
     /// This end's addresses, over which flows spread; none: the one of the route.
     pub local: Vec<IpAddr>,
+    /// The interface on whose link alone the ends' addresses count (RFC 4007 §11), by name or index: what is sent leaves by it.
+    pub zone: Option<String>,
     /// VXLAN network identifier, 24 bits; `None`: of each frame its tunnel id, and received is whatever VNI no other port has.
     pub vni: Option<u32>,
     /// UDP port of both ends.
@@ -109,6 +111,7 @@ impl Tunnel {
             remote,
             from: Vec::new(),
             local: Vec::new(),
+            zone: None,
             vni: Some(vni),
             port: VXLAN_PORT,
             dscp: Dscp::Pipe(0),

@@ -79,6 +79,69 @@ fn tenants_with_the_same_addresses_reach_their_own_guests_on_another_host() {
     assert_eq!(String::from_utf8_lossy(&sockets.unwrap().stdout), "", "no socket is left");
 }
 
+/// The state of a port's link and its notes.
+fn link(place: &Place, switch: &str, port: &str) -> (bool, String) {
+    let view = place.json(&["port", "show", switch, port]);
+    (view["carrier"] == true, view["notes"].to_string())
+}
+
+#[test]
+fn addresses_of_one_link_are_an_end_also_of_an_interface_that_is_made_anew() {
+    if !privileged() {
+        return;
+    }
+    let mut place = hosts();
+    let [h1, h2] = ["h1", "h2"].map(|host| place.guest(host));
+    let on_link = |netns: &str, address: &str| {
+        sh(&["ip", "-n", netns, "addr", "add", address, "dev", "u", "nodad"]);
+    };
+    on_link(&h1, "fe80::1/64");
+    on_link(&h2, "fe80::2/64");
+    for (switch, host, remote) in [("r-sw1", "1", "fe80::2%u"), ("r-sw2", "2", "fe80::1%u")] {
+        place.suiro(&["port", "del", switch, "tun0"]);
+        tunnel(&place, switch, "tun0", host, &["--remote", remote, "--key", "7"]);
+    }
+    reaches(&place, "r1", &[]);
+    let refused =
+        place.says(&["port", "add", "r-sw1", "t", "--type", "vxlan", "--remote", "fe80::9"]);
+    assert!(refused.err.contains("fe80::1%eth0"), "{}", refused.err);
+    place.end(Signal::KILL);
+    place.start();
+    reaches(&place, "r1", &[]);
+    sh(&["ip", "-n", &h1, "link", "del", "u"]);
+    until("it has no link", || !link(&place, "r-sw1", "tun0").0);
+    let (_, notes) = link(&place, "r-sw1", "tun0");
+    assert!(notes.contains("packets leave by u, which is gone"), "{notes}");
+    sh(&["ip", "-n", &h1, "link", "add", "u", "type", "veth", "peer", "name", "u", "netns", &h2]);
+    for (netns, address) in [(&h1, "fe80::1/64"), (&h2, "fe80::2/64")] {
+        on_link(netns, address);
+        sh(&["ip", "-n", netns, "link", "set", "u", "up"]);
+    }
+    until("both ends have links", || {
+        [("r-sw1", "tun0"), ("r-sw2", "tun0")]
+            .iter()
+            .all(|(switch, port)| link(&place, switch, port).0)
+    });
+    reaches(&place, "r1", &[]);
+}
+
+#[test]
+fn a_tunnel_has_no_link_while_the_interface_of_its_route_has_none() {
+    if !privileged() {
+        return;
+    }
+    let place = hosts();
+    let h2 = place.guest("h2");
+    assert_eq!(link(&place, "r-sw1", "tun0"), (true, "[]".into()));
+    sh(&["ip", "-n", &h2, "link", "set", "u", "down"]);
+    until("the other end's card is off", || !link(&place, "r-sw1", "tun0").0);
+    let (_, notes) = link(&place, "r-sw1", "tun0");
+    assert!(notes.contains("packets leave by u, which has no carrier"), "{notes}");
+    sh(&["ip", "-n", &h2, "link", "set", "u", "up"]);
+    until("it is on again", || link(&place, "r-sw1", "tun0").0);
+    reaches(&place, "r1", &[]);
+}
+
 #[test]
 fn what_a_tunnel_cannot_have_is_refused_with_its_remedy() {
     if !privileged() {

@@ -1,6 +1,6 @@
 //! Words of a tunnel: its ends, its key, and how flows show outside.
 
-use crate::BadText;
+use crate::{BadText, IfName};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::IpAddr;
@@ -15,38 +15,64 @@ const ADDRESSES_MAX: usize = 32;
 const VNI_MAX: u32 = (1 << 24) - 1;
 
 text_type! {
-    /// The addresses of a tunnel's end: one, or several of one family with commas between them.
-    Addresses(Vec<IpAddr>), "the address of a tunnel's end", "an IP address, or up to 32 different ones of one family with commas between them, such as \"192.0.2.1,192.0.2.3\", none of a link alone (fe80::)", "192.0.2.1",
+    /// The addresses of a tunnel's end: one, or several of one family with commas between them; those of one link with its interface.
+    Addresses(OfEnd), "the address of a tunnel's end", "an IP address, or up to 32 different ones of one family with commas between them, such as \"192.0.2.1,192.0.2.3\"; those of a link alone with its interface, \"fe80::1%eth0\"", "192.0.2.1",
     |text| {
-        let addresses = text.split(',').map(|address| address.parse().ok()).collect::<Option<Vec<IpAddr>>>()?;
-        if addresses.iter().any(|address| matches!(address, IpAddr::V6(address) if address.is_unicast_link_local())) {
-            return None;
-        }
+        let zoned = text.split(',').map(zoned).collect::<Option<Vec<(IpAddr, Option<IfName>)>>>()?;
+        let (addresses, zones): (Vec<_>, Vec<_>) = zoned.into_iter().unzip();
+        let is_one_link = zones.iter().all(|zone| *zone == zones[0]);
         let is_one_family = addresses.iter().all(|address| address.is_ipv4() == addresses[0].is_ipv4());
         let mut different = addresses.clone();
         different.sort_unstable();
         different.dedup();
-        (is_one_family && different.len() == addresses.len() && different.len() <= ADDRESSES_MAX).then_some(addresses)
+        let is_good = is_one_link && is_one_family && different.len() == addresses.len() && different.len() <= ADDRESSES_MAX;
+        is_good.then(|| OfEnd { addresses, zone: zones.into_iter().next().flatten() })
     }
+}
+
+/// What [`Addresses`] are.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+struct OfEnd {
+    addresses: Vec<IpAddr>,
+    /// The interface on whose link alone they count (RFC 4007), by name or index.
+    zone: Option<IfName>,
+}
+
+/// An address, with its zone if, and only if, it counts on one link alone.
+fn zoned(text: &str) -> Option<(IpAddr, Option<IfName>)> {
+    let (address, zone) = match text.split_once('%') {
+        Some((address, zone)) => (address, Some(zone.parse().ok()?)),
+        None => (text, None),
+    };
+    let address = address.parse().ok()?;
+    let is_on_link = matches!(address, IpAddr::V6(address) if address.is_unicast_link_local());
+    (is_on_link == zone.is_some()).then_some((address, zone))
 }
 
 impl Addresses {
     /// All of them: one at least.
     pub fn get(&self) -> &[IpAddr] {
-        &self.0
+        &self.0.addresses
+    }
+
+    /// The interface on whose link alone they count.
+    pub fn zone(&self) -> Option<&IfName> {
+        self.0.zone.as_ref()
     }
 }
 
 impl fmt::Display for Addresses {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let texts: Vec<_> = self.0.iter().map(IpAddr::to_string).collect();
+        let zone = self.0.zone.as_ref().map_or_else(String::new, |zone| format!("%{zone}"));
+        let texts: Vec<_> =
+            self.0.addresses.iter().map(|address| format!("{address}{zone}")).collect();
         f.write_str(&texts.join(","))
     }
 }
 
 text_type! {
     /// A tunnel's other end: its addresses, or `flow`: each frame's own, in its OpenFlow field `tun_dst`.
-    Remote(Option<Addresses>), "a tunnel's other end", "an IP address, up to 32 different ones of one family with commas between them, none of a link alone (fe80::), or \"flow\" for the end that rules choose for each frame", "192.0.2.2",
+    Remote(Option<Addresses>), "a tunnel's other end", "an IP address, up to 32 different ones of one family with commas between them, those of a link alone with its interface (\"fe80::1%eth0\"), or \"flow\" for the end that rules choose for each frame", "192.0.2.2",
     |text| match text {
         FLOW => Some(None),
         text => text.parse().ok().map(Some),
@@ -57,6 +83,11 @@ impl Remote {
     /// The addresses; none of a tunnel whose frames have ends of their own.
     pub fn addresses(&self) -> Option<&[IpAddr]> {
         self.0.as_ref().map(Addresses::get)
+    }
+
+    /// The interface on whose link alone they count.
+    pub fn zone(&self) -> Option<&IfName> {
+        self.0.as_ref()?.zone()
     }
 }
 
@@ -226,14 +257,30 @@ mod tests {
 
     #[test]
     fn addresses_are_different_ones_of_one_family() {
-        for text in ["192.0.2.1", "192.0.2.1,192.0.2.3", "2001:db8::1,2001:db8::2"] {
+        for text in [
+            "192.0.2.1",
+            "192.0.2.1,192.0.2.3",
+            "2001:db8::1,2001:db8::2",
+            "fe80::1%eth0",
+            "fe80::1%7,fe80::2%7",
+        ] {
             assert_eq!(text.parse::<Addresses>().unwrap().to_string(), text);
         }
         let many: Vec<_> = (0..=32).map(|last| format!("192.0.2.{last}")).collect();
         assert!(many[..32].join(",").parse::<Addresses>().is_ok());
-        for text in
-            ["", "192.0.2.1,", "192.0.2.1,2001:db8::1", "192.0.2.1,192.0.2.1", &many.join(",")]
-        {
+        for text in [
+            "",
+            "192.0.2.1,",
+            "192.0.2.1,2001:db8::1",
+            "192.0.2.1,192.0.2.1",
+            "fe80::1",
+            "fe80::1%",
+            "fe80::1%eth0,fe80::2%eth1",
+            "fe80::1%eth0,2001:db8::1",
+            "2001:db8::1%eth0",
+            "192.0.2.1%eth0",
+            &many.join(","),
+        ] {
             assert!(text.parse::<Addresses>().is_err(), "{text:?}");
         }
     }

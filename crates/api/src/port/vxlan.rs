@@ -4,7 +4,7 @@ use super::RX_QUEUES_MAX;
 use super::sealing::SealCore;
 use super::tunnel::{Addresses, FlowId, Forwarding, Remote, TunnelKey};
 use crate::key::{Form, Key, KeyFault, stands_for};
-use crate::{Dscp, KeyPath, Mac, Netns};
+use crate::{Dscp, IfName, KeyPath, Mac, Netns};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use utoipa::ToSchema;
@@ -183,6 +183,22 @@ impl Vxlan {
             let alike = "give both ends IPv4 addresses, or both IPv6";
             faults.push(KeyFault::new("local", differ, alike));
         }
+        let remote_zone = addresses.map(|_| self.remote.zone());
+        if local.is_some() && remote_zone.is_some_and(|zone| zone != self.local_zone()) {
+            let differ =
+                "one end's addresses count on one link alone, and the other's not on the same";
+            let alike = "give both ends addresses of one link (fe80::1%eth0), or neither";
+            faults.push(KeyFault::new("local", differ, alike));
+        }
+    }
+
+    fn local_zone(&self) -> Option<&IfName> {
+        self.local.as_ref()?.zone()
+    }
+
+    /// The interface on whose link alone the ends' addresses count.
+    pub fn zone(&self) -> Option<&IfName> {
+        self.remote.zone().or_else(|| self.local_zone())
     }
 
     fn check_flows(&self, faults: &mut Vec<KeyFault>) {
@@ -219,6 +235,11 @@ impl Vxlan {
             let kernel = "remove forwarding, or give remote an address and key a VNI";
             faults.push(KeyFault::new("forwarding", one, kernel));
         }
+        if is_own && self.zone().is_some() {
+            let link = "the kernel's routes, which suiro's own forwarding follows, say nothing of addresses of one link";
+            let kernel = "remove forwarding, or give both ends addresses that routes lead to";
+            faults.push(KeyFault::new("forwarding", link, kernel));
+        }
         if self.seal_core.is_some() && self.encrypt.is_none() {
             let plain = "nothing is sealed on a tunnel that is not encrypted";
             let remedy = "add encrypt = \"/etc/suiro/NAME.keys\", or remove it";
@@ -249,6 +270,13 @@ mod tests {
         assert_eq!(faults("0.0.0.0", &[]), ["remote"]);
         assert_eq!(faults("2001:db8::2", &[("local", "192.0.2.1")]), ["local"]);
         assert_eq!(faults("192.0.2.2", &[("seal_core", "auto")]), ["seal_core"]);
+        let on = |interface| format!("fe80::1%{interface}");
+        assert_eq!(faults("fe80::2%eth0", &[("local", &on("eth0"))]), [""; 0]);
+        assert_eq!(faults("fe80::2%eth0", &[("local", &on("eth1"))]), ["local"]);
+        assert_eq!(faults("fe80::2%eth0", &[("local", "2001:db8::1")]), ["local"]);
+        assert_eq!(faults("2001:db8::2", &[("local", &on("eth0"))]), ["local"]);
+        assert_eq!(faults("flow", &[("local", &on("eth0"))]), [""; 0]);
+        assert_eq!(faults("fe80::2%eth0", &[("forwarding", "own")]), ["forwarding", "forwarding"]);
     }
 
     #[test]

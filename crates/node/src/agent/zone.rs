@@ -1,7 +1,7 @@
 //! Addresses that count on one link only: which interface that is (RFC 4007 §11).
 
 use api::IfName;
-use rustix::net::{AddressFamily, SocketType, netdevice, socket};
+use netlink::Netlink;
 use std::io;
 use std::net::{SocketAddr, SocketAddrV6};
 
@@ -13,17 +13,11 @@ use std::net::{SocketAddr, SocketAddrV6};
 pub fn on_link(address: SocketAddr, zone: Option<&IfName>) -> io::Result<SocketAddr> {
     match (address, zone) {
         (SocketAddr::V6(address), Some(zone)) => {
-            Ok(SocketAddrV6::new(*address.ip(), address.port(), 0, index(zone)?).into())
+            let index = Netlink::new()?.zone(zone)?;
+            Ok(SocketAddrV6::new(*address.ip(), address.port(), 0, index).into())
         }
         _ => Ok(address),
     }
-}
-
-/// The index of an interface of that name or, if there is none, that number.
-fn index(zone: &IfName) -> io::Result<u32> {
-    let any = socket(AddressFamily::INET, SocketType::DGRAM, None)?;
-    let named = netdevice::name_to_index(&any, zone);
-    named.or_else(|error| zone.parse().map_err(|_| error.into()))
 }
 
 #[cfg(test)]

@@ -116,6 +116,7 @@ fn lowered(spec: &Vxlan) -> port::Tunnel {
         ttl: spec.ttl.unwrap_or(usual.ttl),
         mss_clamp: spec.mss_clamp.unwrap_or(usual.mss_clamp),
         checksum: spec.outer_checksum.unwrap_or(usual.checksum),
+        zone: spec.zone().map(ToString::to_string),
         forwarding: match spec.forwarding {
             Some(Forwarding::Own) => port::Forwarding::Own,
             Some(Forwarding::Kernel) | None => port::Forwarding::Kernel,

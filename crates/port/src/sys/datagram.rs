@@ -45,6 +45,11 @@ pub(crate) fn socket(like: IpAddr) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
+/// Has it send by one interface alone, and know what addresses of that one's link mean.
+pub(crate) fn bind_to(socket: impl AsFd, interface: u32) -> io::Result<()> {
+    set(socket, libc::SOL_SOCKET, libc::SO_BINDTOIFINDEX, interface as i32)
+}
+
 /// Sets an option whose value is an `int`.
 pub(crate) fn set(socket: impl AsFd, level: i32, option: i32, value: i32) -> io::Result<()> {
     super::packet::set_int(socket, level, option, value)

@@ -4,6 +4,7 @@ use super::group::Membership;
 use super::path::Path;
 use super::security::{Sealed, Security};
 use super::senders::Senders;
+use super::way::Way;
 use crate::bypass::{Claims, Outlet};
 use crate::control::{Keep, PortControl};
 use crate::error::ControlError;
@@ -23,6 +24,9 @@ pub(super) struct VxlanControl {
     mac: [u8; 6],
     tunnel: Tunnel,
     path: Arc<Path>,
+    way: Way,
+    /// Why its interface has no link, as the facts last told.
+    unlinked_told: Mutex<Option<String>>,
     /// One for each family of addresses.
     memberships: Vec<Membership>,
     sealed: Option<Sealed>,
@@ -41,7 +45,7 @@ impl VxlanControl {
     pub(super) fn new(
         spec: &PortSpec,
         tunnel: Tunnel,
-        path: Arc<Path>,
+        (path, way): (Arc<Path>, Way),
         memberships: Vec<Membership>,
         sealed: Option<Sealed>,
     ) -> Self {
@@ -50,6 +54,8 @@ impl VxlanControl {
             mac: spec.mac.unwrap_or_default(),
             tunnel,
             path,
+            way,
+            unlinked_told: Mutex::default(),
             memberships,
             sealed,
             past: None,
@@ -75,15 +81,17 @@ impl VxlanControl {
         let fits = path.as_ref().map_or(self.path.usual_mtu(), |mtu| *mtu);
         self.told.store(path.as_ref().map_or(0, |mtu| *mtu), Relaxed);
         let wanted = self.path.wanted();
+        let unlinked = self.way.hindrance();
+        lock(&self.unlinked_told).clone_from(&unlinked);
         PortFacts {
             interface: self.name.clone(),
             mac: self.mac,
             mtu: if wanted == 0 { fits } else { wanted },
             refuses_longer: true,
             up: self.up.load(Relaxed),
-            carrier: path.is_ok(),
+            carrier: path.is_ok() && unlinked.is_none(),
             mode: self.mode(),
-            notes: self.notes(path, fits),
+            notes: unlinked.into_iter().chain(self.notes(path, fits)).collect(),
             ..PortFacts::default()
         }
     }
@@ -97,7 +105,10 @@ impl VxlanControl {
         let vni = self.tunnel.vni.map_or("of each flow".into(), |vni| vni.to_string());
         let end = match self.tunnel.is_flow_based() {
             true => "the end of each flow".into(),
-            false => self.tunnel.remote.to_string(),
+            false => match &self.tunnel.zone {
+                Some(zone) => format!("{}%{zone}", self.tunnel.remote),
+                None => self.tunnel.remote.to_string(),
+            },
         };
         let plain = format!("vxlan to {end}, vni {vni}");
         let sealed = self.sealed.as_ref().map(|sealed| format!(", {}", sealed.security().words()));
@@ -152,11 +163,18 @@ impl PortControl for VxlanControl {
         Ok(self.read())
     }
 
-    /// The path's MTU and what nobody got: no link tells of a route, of a router's message or of a stray.
+    /// The path's MTU, the link of its interface, and what nobody got: no event of a port's own link tells of a route, of a router's
+    /// message or of a stray.
     fn has_news(&self) -> bool {
         self.path.mtu().unwrap_or(0) != self.told.load(Relaxed)
             || self.strays() != self.strays_told.load(Relaxed)
             || self.hindrance() != *lock(&self.hindrance_told)
+            || self.way.hindrance() != *lock(&self.unlinked_told)
+            || self.way.is_another().is_some()
+    }
+
+    fn outgrown(&self) -> Option<String> {
+        self.way.is_another()
     }
 
     fn security(&self) -> Option<Arc<Security>> {

@@ -30,6 +30,8 @@ mod tell;
 mod testing;
 mod tx;
 mod vni;
+mod way;
+mod zone;
 
 pub(crate) use security::Ledger;
 pub use security::{SaFacts, Sealing, Security};
@@ -60,6 +62,7 @@ use std::sync::atomic::AtomicU32;
 use tell::{Answers, Teller};
 use tx::VxlanTx;
 use vni::Received;
+use way::Way;
 
 /// The groups of sockets of a node.
 #[derive(Default)]
@@ -111,9 +114,10 @@ pub(crate) fn open(
         let sealed = security.as_ref().map(join).transpose()?;
         let leg = |tunnel| leg(name, tunnel, security.clone(), &mtu, past.as_ref());
         let legs = tunnel.legs().into_iter().map(leg).collect::<Result<Vec<_>, _>>()?;
-        Ok((memberships, sealed, legs))
+        let way = Way::new(&tunnel).map_err(failed("ask the kernel for its routes"))?;
+        Ok((memberships, sealed, legs, way))
     });
-    let (memberships, sealed, legs) = made.map_err(|source| cannot_enter(spec, source))??;
+    let (memberships, sealed, legs, way) = made.map_err(|source| cannot_enter(spec, source))??;
     // An encrypted tunnel goes over one family.
     let seal = |sealed| Sealed::new(spec, sealed, legs[0].senders.clone(), legs[0].path.clone());
     let sealed = sealed.map(seal).transpose()?;
@@ -135,8 +139,8 @@ pub(crate) fn open(
     let claims =
         past.as_ref().filter(|_| sealed.is_none()).map(|past| past.claimed(&tunnel, &inboxes));
     let senders = legs[0].senders.clone();
-    let control =
-        VxlanControl::new(spec, tunnel.clone(), path, memberships, sealed).past(senders, claims);
+    let control = VxlanControl::new(spec, tunnel.clone(), (path, way), memberships, sealed)
+        .past(senders, claims);
     let facts = control.read();
     let mtu = facts.mtu.min(u16::MAX.into()) as u16;
     let (sockets, refused) = match control.sealed() {

@@ -1,6 +1,7 @@
 //! What the way to the other end takes now, as the kernel knows it: from its routes and from what routers on the way told it.
 
 use super::security::Security;
+use super::zone::Link;
 use crate::spec::Tunnel;
 use crate::sys::datagram;
 use std::io;
@@ -24,6 +25,7 @@ pub(super) struct Path {
     /// Connected anew for every question; nothing is sent on it. All the ways of a port ask with one.
     probe: Arc<Mutex<OwnedFd>>,
     to: SocketAddr,
+    link: Link,
     overhead: u32,
     /// Of an encrypted port.
     security: Option<Arc<Security>>,
@@ -39,7 +41,8 @@ pub(super) struct Path {
 impl Path {
     /// From the calling thread's namespace.
     pub(super) fn new(tunnel: &Tunnel, wanted: Arc<AtomicU32>) -> io::Result<Self> {
-        let probe = datagram::socket(tunnel.remote)?;
+        let link = Link::of(tunnel)?;
+        let probe = link.socket(tunnel)?;
         if let Some(&local) = tunnel.local.first() {
             datagram::bind(&probe, SocketAddr::new(local, 0))?;
         }
@@ -47,7 +50,7 @@ impl Path {
         let (overhead, opened) = (tunnel.overhead(), Instant::now());
         let (known, asked) = (0.into(), 0.into());
         let probe = Arc::new(Mutex::new(probe));
-        Ok(Self { probe, to, overhead, security: None, known, wanted, opened, asked })
+        Ok(Self { probe, to, link, overhead, security: None, known, wanted, opened, asked })
     }
 
     /// The way of the same port to this end, of the same family.
@@ -58,6 +61,7 @@ impl Path {
         Self {
             probe,
             to,
+            link: self.link,
             security,
             known,
             wanted,
@@ -83,6 +87,7 @@ impl Path {
         let probe = self.probe.lock().unwrap_or_else(PoisonError::into_inner);
         // Bound to no address that it had by an earlier route.
         datagram::disconnect(&*probe)?;
+        self.link.bind(&*probe)?;
         datagram::connect(&*probe, self.to)?;
         let mtu = datagram::path_mtu(&*probe, self.to.is_ipv4())?;
         drop(probe);

@@ -1,6 +1,7 @@
 //! How a tunnel's datagrams leave: past the kernel where that is asked for and can be, else by sockets.
 
 use super::any;
+use super::zone::Link;
 use crate::bypass::{Datagrams, Outlet};
 use crate::gather::reason;
 use crate::spec::Tunnel;
@@ -26,12 +27,14 @@ impl Senders {
     /// In the calling thread's namespace.
     pub(super) fn new(tunnel: &Tunnel) -> io::Result<Self> {
         let is_v4 = tunnel.remote.is_ipv4();
-        let local = |flow: usize| match tunnel.local.len() {
+        let link = Link::of(tunnel)?;
+        let sources = link.sources(tunnel)?;
+        let local = |flow: usize| match sources.len() {
             0 => any(is_v4),
-            addresses => tunnel.local[flow % addresses],
+            addresses => sources[flow % addresses],
         };
         let sender = |flow| {
-            let socket = datagram::socket(tunnel.remote)?;
+            let socket = link.socket(tunnel)?;
             datagram::send_whole(&socket, is_v4, tunnel.ttl)?;
             if !tunnel.checksum {
                 datagram::without_checksum(&socket, is_v4)?;
