@@ -56,11 +56,6 @@ impl DropCounts {
         }
     }
 
-    /// Adds what another block counted.
-    pub(crate) fn add(&self, drops: &[(DropReason, u64)]) {
-        drops.iter().for_each(|&(reason, count)| self.0[reason as usize].add(count));
-    }
-
     /// Adds the values to `sum`.
     pub(crate) fn add_to(&self, sum: &mut DropSums) {
         sum.0.iter_mut().zip(&self.0).for_each(|(sum, count)| *sum += count.get());

@@ -321,7 +321,11 @@ mod tests {
     fn worker_with(sources: impl IntoIterator<Item = Box<Source>>) -> (Queues, Poller) {
         let mailbox = eventfd(0, EventfdFlags::NONBLOCK).unwrap();
         let (poller, mut queues) = (Poller::new(mailbox.as_fd()).unwrap(), Queues::default());
-        let shared = PortShared::new(PortAt { switch: SwitchId(1), port: 1 }, 1500, 1);
+        let shared = PortShared::new(
+            PortAt { switch: SwitchId(1), port: 1 },
+            1500,
+            crate::counters::blocks(1).into(),
+        );
         for source in sources {
             let place = (PortIx(0), SwitchIx(0));
             assert!(queues.add(source, place, &shared, Nanos(0), &poller).is_ok());

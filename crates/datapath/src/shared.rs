@@ -1,6 +1,6 @@
 //! State of one port that the control thread and all workers share.
 
-use crate::counters::{PortBlock, blocks};
+use crate::counters::PortBlock;
 use crate::id::PortAt;
 use port::Sent;
 use std::sync::Arc;
@@ -12,7 +12,8 @@ pub(crate) struct PortShared {
     /// Longest packet after the Ethernet header and VLAN tags.
     pub(crate) mtu: AtomicU32,
     pub(crate) up: AtomicBool,
-    pub(crate) counters: Box<[PortBlock]>,
+    /// By worker, and a last one for frames that no worker saw; those of an earlier life of the port go on.
+    pub(crate) counters: Arc<[PortBlock]>,
 }
 
 /// Whose frames no worker saw: what a rung past it took.
@@ -25,13 +26,7 @@ pub struct PastWorkers {
 }
 
 impl PortShared {
-    pub(crate) fn new(at: PortAt, mtu: u32, workers: usize) -> Arc<Self> {
-        Arc::new(Self {
-            at,
-            mtu: AtomicU32::new(mtu),
-            up: AtomicBool::new(true),
-            // The last is for frames that no worker saw.
-            counters: blocks(workers + 1),
-        })
+    pub(crate) fn new(at: PortAt, mtu: u32, counters: Arc<[PortBlock]>) -> Arc<Self> {
+        Arc::new(Self { at, mtu: AtomicU32::new(mtu), up: AtomicBool::new(true), counters })
     }
 }

@@ -112,6 +112,7 @@ impl Datapath {
         for at in ports {
             self.take_out(&mut registry, at);
         }
+        registry.counted.retain(|at, _| at.switch != switch);
         if let Some(entry) = registry.switches.remove(&switch) {
             self.ask_all(|_, reply| Command::RemoveSwitch { ix: entry.ix, reply });
             registry.give_switch_place(entry.ix);
@@ -130,7 +131,8 @@ impl Datapath {
         }
         let mut registry = self.registry();
         let switch = registry.vacant(at)?;
-        let (ix, shared) = (registry.take_port_place(), PortShared::new(at, mtu, need));
+        let shared = PortShared::new(at, mtu, registry.counters(at));
+        let ix = registry.take_port_place();
         let (workers, rx) = assign(&mut registry, rx);
         let entry =
             PortEntry { ix, shared: Arc::clone(&shared), peer: None, workers, queues: None };
@@ -162,7 +164,7 @@ impl Datapath {
         let switches = [registry.vacant(one)?, registry.vacant(other)?];
         let places = [registry.take_port_place(), registry.take_port_place()];
         for (end, (at, peer)) in [(one, other), (other, one)].into_iter().enumerate() {
-            let shared = PortShared::new(at, VLINK_MTU, self.workers.len());
+            let shared = PortShared::new(at, VLINK_MTU, registry.counters(at));
             let (ix, sink) = (places[end], || Sink::Vlink(places[1 - end]));
             self.ask_all(|_, reply| {
                 let port = LocalPort::new(Arc::clone(&shared), switches[end], sink());
@@ -176,9 +178,17 @@ impl Datapath {
     }
 
     /// Takes a port out of service. When this returns, no worker holds its queues: they were dropped on this thread. A
-    /// vlink goes with both its ends. Returns false if there was no such port.
+    /// vlink goes with both its ends. What was counted stays for the port's return. Returns false if there was no such port.
     pub fn detach(&self, at: PortAt) -> bool {
         self.take_out(&mut self.registry(), at)
+    }
+
+    /// Forgets what was counted at a port that is out of service and does not come back.
+    pub fn forget_port(&self, at: PortAt) {
+        let mut registry = self.registry();
+        if !registry.ports.contains_key(&at) {
+            registry.counted.remove(&at);
+        }
     }
 
     fn take_out(&self, registry: &mut Registry, at: PortAt) -> bool {

@@ -24,23 +24,9 @@ impl Datapath {
         block.tx.add(past.tx);
     }
 
-    /// Lets a port that was opened anew count on from where it was. Nothing if it is not in service.
-    pub fn count_on(&self, at: PortAt, before: &PortCounters) {
-        let registry = self.registry();
-        let Some(block) = registry.ports.get(&at).and_then(|entry| entry.shared.counters.last())
-        else {
-            return;
-        };
-        let &PortCounters { rx_frames, rx_bytes, tx_frames, tx_bytes, .. } = before;
-        block.rx.add(Sent { frames: rx_frames, bytes: rx_bytes });
-        block.tx.add(Sent { frames: tx_frames, bytes: tx_bytes });
-        block.rx_drops.add(&before.rx_drops);
-        block.tx_drops.add(&before.tx_drops);
-    }
-
-    /// A port's counters, over all workers; `None` if it is not in service.
+    /// A port's counters, over all workers; `None` if it never was in service.
     pub fn port_counters(&self, at: PortAt) -> Option<PortCounters> {
-        self.registry().ports.get(&at).map(port_counters)
+        self.registry().counted.get(&at).map(|blocks| port_counters(blocks))
     }
 
     /// A switch's counters, over all workers and its ports; `None` if it is not in service.
@@ -53,8 +39,9 @@ impl Datapath {
             counters.packet_ins += block.packet_ins.get();
             counters.packet_outs += block.packet_outs.get();
         }
-        for (_, port) in registry.ports_of(switch) {
-            for block in &port.shared.counters {
+        let ports = registry.counted.iter().filter(|(at, _)| at.switch == switch);
+        for (_, blocks) in ports {
+            for block in blocks.iter() {
                 block.rx_drops.add_to(&mut drops);
                 block.tx_drops.add_to(&mut drops);
             }
@@ -139,15 +126,15 @@ impl Datapath {
     }
 }
 
-fn port_counters(entry: &PortEntry) -> PortCounters {
+fn port_counters(blocks: &[PortBlock]) -> PortCounters {
     let (mut rx_drops, mut tx_drops) = (DropSums::default(), DropSums::default());
     let sum = |of: fn(&PortBlock) -> Sent| {
-        entry.shared.counters.iter().map(of).fold(Sent::default(), |sum, part| Sent {
+        blocks.iter().map(of).fold(Sent::default(), |sum, part| Sent {
             frames: sum.frames + part.frames,
             bytes: sum.bytes + part.bytes,
         })
     };
-    for block in &entry.shared.counters {
+    for block in blocks {
         block.rx_drops.add_to(&mut rx_drops);
         block.tx_drops.add_to(&mut tx_drops);
     }

@@ -1,5 +1,6 @@
 //! What the control thread knows of switches and ports, and the places it gives them in the workers' tables.
 
+use crate::counters::{PortBlock, blocks};
 use crate::id::{PortAt, PortIx, SwitchId, SwitchIx};
 use crate::shape::PortQueuesShared;
 use crate::shared::PortShared;
@@ -32,6 +33,8 @@ pub(super) struct PortEntry {
 pub(super) struct Registry {
     pub(super) switches: HashMap<SwitchId, SwitchEntry>,
     pub(super) ports: BTreeMap<PortAt, PortEntry>,
+    /// What was counted at ports in service, and at those that may come back ([`super::Datapath::forget_port`]).
+    pub(super) counted: BTreeMap<PortAt, Arc<[PortBlock]>>,
     /// Receive queues of each worker.
     pub(super) queues: Vec<usize>,
     switch_places: Places,
@@ -55,9 +58,17 @@ impl Places {
 }
 
 impl Registry {
+    /// What was counted at a port so far.
+    pub(super) fn counters(&mut self, at: PortAt) -> Arc<[PortBlock]> {
+        // The last is for frames that no worker saw.
+        let blocks = || blocks(self.queues.len() + 1).into();
+        self.counted.entry(at).or_insert_with(blocks).clone()
+    }
+
     pub(super) fn new(workers: usize) -> Self {
         Self {
             switches: HashMap::new(),
+            counted: BTreeMap::new(),
             ports: BTreeMap::new(),
             queues: vec![0; workers],
             switch_places: Places::default(),

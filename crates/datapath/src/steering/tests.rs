@@ -202,8 +202,13 @@ impl Host {
             numbers: [0; 64],
         };
         let mut rx: Vec<Box<dyn RxQueue>> = vec![Box::new(source)];
-        let ports = [1, 2]
-            .map(|port| PortShared::new(PortAt { switch: SWITCH, port }, 1500, self.workers.len()));
+        let ports = [1, 2].map(|port| {
+            PortShared::new(
+                PortAt { switch: SWITCH, port },
+                1500,
+                crate::counters::blocks(self.workers.len()).into(),
+            )
+        });
         let classifier = classifier(1024);
         let wakers: Vec<_> =
             self.mailboxes.iter().map(|mailbox| Arc::clone(&mailbox.waker)).collect();

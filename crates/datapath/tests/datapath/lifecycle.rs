@@ -35,6 +35,30 @@ fn detach_drops_the_queues_on_the_calling_thread() {
 }
 
 #[test]
+fn what_was_counted_at_a_port_goes_on_when_it_comes_back_and_ends_when_it_does_not() {
+    let mut rig = Rig::new(2);
+    rig.switch(1, &[1, 2], &[from(1, vec![output(2)])]);
+    let second = rig.line(1, 2).clone();
+    let attach = |rig: &Rig| rig.datapath.attach(at(1, 2), second.queues(2)).unwrap();
+    rig.line(1, 1).pass([udp(0, 0, 0)]);
+    assert_eq!(second.take().len(), 1);
+    for _ in 0..3 {
+        rig.datapath.detach(at(1, 2));
+        assert_eq!(rig.traffic(1, 2), (0, 1), "while it is away");
+        attach(&rig);
+    }
+    rig.line(1, 1).pass([udp(0, 0, 0)]);
+    assert_eq!((second.take().len(), rig.traffic(1, 2)), (1, (0, 2)));
+    rig.datapath.forget_port(at(1, 2));
+    assert_eq!(rig.traffic(1, 2), (0, 2), "not of one in service");
+    rig.datapath.detach(at(1, 2));
+    rig.datapath.forget_port(at(1, 2));
+    assert!(rig.datapath.port_counters(at(1, 2)).is_none());
+    attach(&rig);
+    assert_eq!(rig.traffic(1, 2), (0, 0), "another port of its number");
+}
+
+#[test]
 fn queues_are_spread_over_the_workers_and_each_is_served_by_its_own() {
     let mut rig = Rig::new(2);
     rig.switch(1, &[1, 2, 3, 4], &[from(1, vec![output(2)]), from(2, vec![output(1)])]);

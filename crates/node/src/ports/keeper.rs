@@ -275,6 +275,7 @@ impl Keeper {
             self.release_unopened(at);
         }
         let closed = self.close(at, keep);
+        self.datapath.forget_port(at);
         if let Some(entry) = self.entries.remove(&at) {
             entry.wanted.switch.remove_port(entry.number());
         }
