@@ -64,6 +64,8 @@ pub(crate) struct Env<'a> {
     pub macs: &'a MacTable,
     /// A packet whose TTL runs out goes to the controller.
     pub invalid_ttl_to_controller: bool,
+    /// A controller of OpenFlow 1.0 listens, which knows no table-miss entries.
+    pub for_v10: bool,
     pub now: Nanos,
 }
 

@@ -42,6 +42,8 @@ pub enum Then {
 pub enum PacketInReason {
     /// Table-miss entry.
     NoMatch,
+    /// The same at a port that tells of no table miss: only OpenFlow 1.0 hears of it, to which the entry is one like others.
+    SilentMiss,
     /// Explicit output to the controller.
     Action,
     /// TTL ran out.

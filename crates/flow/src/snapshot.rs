@@ -156,6 +156,7 @@ impl Snapshot {
             meters: &self.meters,
             macs: &self.macs,
             invalid_ttl_to_controller: self.config.invalid_ttl_to_controller,
+            for_v10: self.config.miss == Miss::Controller,
             now,
         }
     }

@@ -36,6 +36,9 @@ impl<S: Sink> Run<'_, '_, S> {
             return self.packet_in(PacketInReason::Action, max_len);
         }
         match self.env.ports.get(self.packet.in_port()) {
+            Some(port) if port.no_packet_in && self.env.for_v10 => {
+                self.packet_in(PacketInReason::SilentMiss, max_len)
+            }
             Some(port) if port.no_packet_in => self.lose(DropReason::NoMatch),
             _ => self.packet_in(PacketInReason::NoMatch, max_len),
         }

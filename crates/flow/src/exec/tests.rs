@@ -24,6 +24,7 @@ struct Switch {
     meters: MeterTable,
     macs: MacTable,
     invalid_ttl_to_controller: bool,
+    for_v10: bool,
 }
 
 impl Switch {
@@ -45,6 +46,7 @@ impl Switch {
             meters: MeterTable::default(),
             macs: MacTable::new([1, 2], 256),
             invalid_ttl_to_controller: false,
+            for_v10: false,
         }
     }
 
@@ -60,6 +62,7 @@ impl Switch {
             meters: &self.meters,
             macs: &self.macs,
             invalid_ttl_to_controller: self.invalid_ttl_to_controller,
+            for_v10: self.for_v10,
             now: NOW,
         }
     }

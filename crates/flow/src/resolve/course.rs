@@ -6,6 +6,7 @@ use super::sketch::{Edited, Sketch, whole};
 use super::visit::{Exit, Stop, Visitor};
 use super::walk::Walk;
 use crate::action::{Action, Output};
+use crate::config::Miss;
 use crate::exec::{HASHED, Leaves, Origin, WHOLE, flow_hash};
 use crate::limits::MAX_CHAIN;
 use crate::meter::CONTROLLER_METER;
@@ -166,6 +167,9 @@ impl Course {
         }
         let in_port = walk.in_port(&self.sketch)?;
         match walk.snapshot.ports.get(in_port) {
+            Some(port) if port.no_packet_in && walk.snapshot.config.miss == Miss::Controller => {
+                self.packet_in(walk, PacketInReason::SilentMiss, max_len)
+            }
             Some(port) if port.no_packet_in => {
                 walk.lost = Some(DropReason::NoMatch);
                 Ok(())

@@ -149,8 +149,9 @@ proptest! {
         groups in groups(),
         frames in vec((a_frame(), prop_oneof![8 => 1u32..=7, 1 => Just(LOCAL)], steps()), 1..6),
         invalid_ttl_to_controller: bool,
+        for_v10: bool,
     ) {
-        let mut switch = Switch { invalid_ttl_to_controller, ..Switch::new() };
+        let mut switch = Switch { invalid_ttl_to_controller, for_v10, ..Switch::new() };
         for (id, kind, buckets) in &groups {
             switch.add_group(*id, *kind, buckets.clone());
         }
@@ -168,8 +169,9 @@ proptest! {
     fn the_short_way_and_the_model_agree(
         frames in vec((a_frame(), 1u32..=7, a_short_program()), 1..6),
         invalid_ttl_to_controller: bool,
+        for_v10: bool,
     ) {
-        let switch = Switch { invalid_ttl_to_controller, ..Switch::new() };
+        let switch = Switch { invalid_ttl_to_controller, for_v10, ..Switch::new() };
         let mut model = Model::new(&switch, &[], 1);
         for (frame, in_port, instructions) in frames {
             model.in_port = in_port;

@@ -295,6 +295,18 @@ fn a_station_behind_a_port_that_went_down_is_looked_for_everywhere() {
 }
 
 #[test]
+fn nothing_is_learned_from_a_frame_whose_sender_is_a_group() {
+    let (switch, normal) = (Switch::new(), [Action::Output(Output::Normal)]);
+    for group in [0x0100_5e00_0001, 0xffff_ffff_ffff] {
+        apply(&switch, &Frame::new(0xb, group), 1, &normal);
+        assert!(switch.macs.dump(NOW).is_empty(), "{group:#x}");
+        let (verdicts, _) = apply(&switch, &Frame::new(group, 0xb), 2, &normal);
+        assert_eq!(verdicts.sent.len(), 4, "a group is not behind one port");
+        switch.macs.flush();
+    }
+}
+
+#[test]
 fn nothing_is_learned_from_a_packet_out_that_names_no_port() {
     let switch = Switch::new();
     apply(&switch, &frame(), 0xffff_fffd, &[Action::Output(Output::Normal)]);

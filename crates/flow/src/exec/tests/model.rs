@@ -100,6 +100,11 @@ impl<'a> Model<'a> {
             Output::All => self.send_many(state, |_| true),
             Output::Flood => self.send_many(state, |port| port != 4),
             Output::Normal => self.normal(state),
+            Output::Controller { max_len }
+                if state.origin.miss && self.in_port == 7 && self.switch.for_v10 =>
+            {
+                self.tell(state, PacketInReason::SilentMiss, max_len)
+            }
             Output::Controller { .. } if state.origin.miss && self.in_port == 7 => {
                 self.reason = Some(DropReason::NoMatch);
             }

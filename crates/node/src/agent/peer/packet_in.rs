@@ -17,6 +17,7 @@ impl Peer {
     pub(super) fn wants_packet_in(&self, event: &PacketInEvent<'_>) -> bool {
         self.channel.wants(Kind::PacketIn, self.reason_of(event).wire())
             && (!event.is_unasked() || self.version.sends_misses_to_controller())
+            && (event.why.reason != Why::SilentMiss || !self.version.has_table_miss_entries())
     }
 
     /// Tells the controller of a packet, by the connection that its flow's packets take.
@@ -58,7 +59,7 @@ impl Peer {
         match event.why.reason {
             Why::InvalidTtl => self.miss_send_len(),
             Why::NoMatch if event.is_unasked() => self.miss_send_len(),
-            Why::NoMatch | Why::Action => event.why.max_len,
+            Why::NoMatch | Why::SilentMiss | Why::Action => event.why.max_len,
         }
     }
 
@@ -69,7 +70,7 @@ impl Peer {
                 PacketInReason::Action
             }
             Why::NoMatch => PacketInReason::NoMatch,
-            Why::Action => PacketInReason::Action,
+            Why::SilentMiss | Why::Action => PacketInReason::Action,
             Why::InvalidTtl => PacketInReason::InvalidTtl,
         }
     }

@@ -190,6 +190,23 @@ async fn a_packet_without_a_match_goes_to_1_0_and_one_that_an_entry_sends_to_bot
 }
 
 #[tokio::test]
+async fn a_port_without_packet_ins_of_misses_tells_1_0_alone_of_an_entry_that_matches_all() {
+    let (switch, _) = switch();
+    let mut old = Client10::join(&switch, PeerKind::Controller).await;
+    let mut new = Client::join(&switch, PeerKind::Controller).await;
+    for (reason, length) in [(Why::SilentMiss, 61), (Why::Action, 62)] {
+        let why = flow::PacketIn { reason, table: 0, cookie: 5, max_len: 0xffff };
+        switch.on_packet_in(punt(1, length, why));
+    }
+    for length in [61, 62] {
+        let (_, Message::PacketIn(packet)) = old.0.next().await else { panic!() };
+        assert_eq!((packet.total_len, packet.reason), (length, PacketInReason::Action));
+    }
+    let (_, Message::PacketIn(packet)) = new.next().await else { panic!() };
+    assert_eq!(packet.total_len, 62, "to 1.3 the other one is a table miss");
+}
+
+#[tokio::test]
 async fn a_miss_is_cut_to_the_miss_send_length_of_its_connection() {
     let (switch, _) = switch();
     let mut client = Client10::join(&switch, PeerKind::Controller).await;
