@@ -84,8 +84,10 @@ text_type! {
 }
 text_type! {
     /// A port's name, unique in its switch. 15 bytes, as OpenFlow carries it (`OFP_MAX_PORT_NAME_LEN` with its NUL).
-    PortName(String), "a port name", "1 to 15 letters, digits, `_`, `-` or `.`, beginning with a letter, digit or `_`", "guest1",
-    |text| plain_word(text, 15)
+    ///
+    /// None is a number or a word that says a port in rules: `output:2` would mean port number 2, not the port called 2.
+    PortName(String), "a port name", "1 to 15 letters, digits, `_`, `-` or `.`, beginning with a letter, digit or `_`; no number, and none of OpenFlow's words for ports (local, all, flood, normal, ...)", "guest1",
+    |text| plain_word(text, 15).filter(|_| !means_a_port(text))
 }
 text_type! {
     /// A network interface's name, by the kernel's rule (`dev_valid_name`): at most 15 bytes, no slash, colon or space.
@@ -127,6 +129,14 @@ text_type! {
     }
 }
 text_type! {
+    /// An OpenFlow cookie.
+    Cookie(u64), "a cookie", "a number of 64 bits, such as \"0x2a\" or \"42\"", "0x2a",
+    |text| match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).ok().filter(|_| !digits.starts_with('+')),
+        None => text.parse().ok().filter(|_| !text.starts_with('+')),
+    }
+}
+text_type! {
     /// An Ethernet address that one interface can have: not a group address, not zero.
     Mac([u8; 6]), "a unicast MAC address", "six pairs of hexadecimal digits, such as \"02:00:00:00:00:01\", the first one even", "02:00:00:00:00:01",
     parse_mac
@@ -161,6 +171,24 @@ impl fmt::Display for Dscp {
             Some(dscp) => dscp.fmt(f),
             None => f.write_str("uniform"),
         }
+    }
+}
+
+impl Cookie {
+    /// The cookie of this number.
+    pub fn new(cookie: u64) -> Self {
+        Self(cookie)
+    }
+
+    /// Its number.
+    pub fn get(&self) -> u64 {
+        self.0
+    }
+}
+
+impl fmt::Display for Cookie {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x}", self.0)
     }
 }
 
@@ -241,6 +269,16 @@ impl fmt::Display for Peer {
     }
 }
 
+/// Whether rules and commands take this text for a port's number, or for one of those that OpenFlow reserves (1.3.5 §7.2.1).
+fn means_a_port(text: &str) -> bool {
+    const WORDS: [&str; 9] =
+        ["in_port", "table", "normal", "flood", "all", "controller", "local", "none", "any"];
+    let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+    let is_number = text.bytes().all(|b| b.is_ascii_digit())
+        || digits.is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()));
+    is_number || WORDS.iter().any(|word| word.eq_ignore_ascii_case(text))
+}
+
 fn plain_word(text: &str, longest: usize) -> Option<String> {
     let first = text.bytes().next()?;
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"_-.".contains(&b);
@@ -285,6 +323,7 @@ mod tests {
             }
         }
         check::<Dpid>(&["1", "00000000000000ff", "0xabc", "ffffffffffffffff"]);
+        check::<Cookie>(&["0", "0xffffffffffffffff", "42"]);
         check::<Mac>(&["02:00:00:00:00:01", "FE:ff:ff:ff:ff:ff"]);
         check::<Peer>(&["sw1:to-sw0"]);
         check::<Netns>(&["guest1", "/proc/1/ns/net"]);
@@ -301,6 +340,10 @@ mod tests {
         }
         refuse::<SwitchName>(&["", "../x", "a/b", ".hidden", "-x", "a b", &"x".repeat(33), "ü"]);
         refuse::<PortName>(&["sixteen-bytes-xx", ""]);
+        refuse::<PortName>(&["2", "007", "0x1f", "in_port", "LOCAL", "All", "normal", "any"]);
+        for name in ["2a", "p2", "0xg", "local0", "x0"] {
+            assert_eq!(name.parse::<PortName>().unwrap().to_string(), name);
+        }
         refuse::<SteerPoint>(&["", "a:1", "switch:", "switch:a/b"]);
         for name in ["eth0", "switch:sw0"] {
             assert_eq!(name.parse::<SteerPoint>().unwrap().to_string(), name);

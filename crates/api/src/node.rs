@@ -45,4 +45,7 @@ pub struct StoreView {
     pub set_aside: Option<String>,
     /// Things that the start found damaged or could not take back: they are not in force, and the log names each.
     pub left_out: usize,
+    /// The machine that the state directory was made on, if it is another one: its node would have the same datapath ids and addresses.
+    #[serde(default)]
+    pub copied_from: Option<String>,
 }

@@ -1,5 +1,6 @@
 //! Rules, groups and meters, in `ovs-ofctl`'s syntax.
 
+use crate::Cookie;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -68,8 +69,8 @@ pub struct FlowLine {
     pub table: u8,
     /// Its priority.
     pub priority: u16,
-    /// Its cookie.
-    pub cookie: u64,
+    /// Its cookie; text, for JavaScript and others round numbers above 2⁵³.
+    pub cookie: Cookie,
     /// Packets that it matched.
     pub packets: u64,
     /// Their bytes.

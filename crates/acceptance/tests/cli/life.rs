@@ -419,15 +419,17 @@ fn each_state_directory_has_ids_of_its_own_and_keeps_them() {
     let dpid = |place: &mut Place| {
         place.start();
         let view = place.json(&["switch", "show", "sw1"]);
+        let status = place.suiro(&["status"]);
         place.end(Signal::TERM);
-        view["dpid"].as_str().unwrap().to_owned()
+        (view["dpid"].as_str().unwrap().to_owned(), status.contains("COPIED"))
     };
     for place in [&mut one, &mut other] {
         place.configure("[[switch]]\nname = 'sw1'\n");
     }
-    let first = dpid(&mut one);
-    assert_ne!(dpid(&mut other), first, "of one machine");
-    assert_eq!(dpid(&mut one), first);
+    let (first, is_copied) = dpid(&mut one);
+    assert!(!is_copied);
+    assert_ne!(dpid(&mut other).0, first, "of one machine");
+    assert_eq!(dpid(&mut one).0, first);
     let file = one.path("state/identity");
     let text = std::fs::read_to_string(&file).unwrap();
     let copied: String = text.lines().filter(|line| line.starts_with("node_id")).collect();
@@ -436,9 +438,11 @@ fn each_state_directory_has_ids_of_its_own_and_keeps_them() {
         format!("{copied}\nmachine_id = \"another\"\nfirmware_id = \"another\"\n"),
     )
     .unwrap();
-    assert_eq!(dpid(&mut one), first, "a copy is the same node, and says so");
+    let (copy, is_copied) = dpid(&mut one);
+    assert_eq!(copy, first, "a copy is the same node, and says so");
     if std::fs::read_to_string("/etc/machine-id").is_ok_and(|id| !id.trim().is_empty()) {
         assert!(one.log().contains("was made on another machine"), "{}", one.log());
+        assert!(is_copied, "in its status, too");
     }
 }
 

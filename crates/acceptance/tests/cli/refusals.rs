@@ -232,6 +232,23 @@ fn garbage_on_the_api_is_answered_or_cut_off_and_the_node_goes_on() {
 }
 
 #[test]
+fn of_many_flows_a_refusal_says_how_many_are_in_force() {
+    if !privileged() {
+        return;
+    }
+    let mut place = Place::new(&[]);
+    place.start();
+    place.suiro(&["switch", "add", "sw0"]);
+    let [good, bad] = ["priority=1,ip,actions=drop", "priority=2,ip,actions=group:7"];
+    let said = place.says(&["flow", "add", "sw0", good, bad, "priority=3,ip,actions=drop"]);
+    assert_eq!(said.code, 1);
+    assert!(said.err.contains("of 3 flows 2 are in force"), "{}", said.err);
+    let said = place.says(&["flow", "add", "sw0", bad]);
+    assert!(said.code == 1 && !said.err.contains("in force"), "{}", said.err);
+    assert_eq!(place.suiro(&["flow", "list", "sw0"]).lines().count(), 2);
+}
+
+#[test]
 fn a_client_that_hangs_up_leaves_its_change_whole() {
     if !privileged() {
         return;

@@ -33,6 +33,8 @@ pub struct Host {
     pub cores: Vec<usize>,
     /// What tells this node from others, for derived datapath ids.
     pub node_id: String,
+    /// The machine that the state directory was made on, in words, if it is another one.
+    pub copied_from: Option<String>,
 }
 
 /// The `[node]` table.

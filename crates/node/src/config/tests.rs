@@ -3,7 +3,7 @@
 use super::*;
 
 fn host() -> Host {
-    Host { cores: vec![0, 1], node_id: "test-node".into() }
+    Host { cores: vec![0, 1], node_id: "test-node".into(), copied_from: None }
 }
 
 /// Compares the messages for a file of `testdata` with those kept beside it.

@@ -12,6 +12,9 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// Between two looks at it.
 const PAUSE: Duration = Duration::from_millis(5);
 
+/// Bytes of a socket's path: `sun_path` without its NUL (unix(7)).
+const SOCKET_PATH: usize = 107;
+
 /// The run directory, ours until this is dropped.
 #[derive(Debug)]
 pub struct RunDir {
@@ -29,6 +32,12 @@ pub enum LockError {
         path: PathBuf,
         /// The other process, as it wrote itself.
         owner: String,
+    },
+    /// No socket fits into it.
+    #[error("run directory {}: its path has {} bytes, and with the names of sockets more than the 107 of a socket's path", path.display(), path.as_os_str().len())]
+    TooLong {
+        /// The directory.
+        path: PathBuf,
     },
     /// The system refuses.
     #[error("run directory {}: {step} failed", path.display())]
@@ -49,6 +58,9 @@ impl LockError {
             Self::Taken { owner, .. } => format!(
                 "stop it (kill {owner}, or systemctl stop suiro), or give this node another [node] run_dir and state_dir"
             ),
+            Self::TooLong { .. } => {
+                "set [node] run_dir (--run-dir) to a shorter path, such as /run/suiro".into()
+            }
             Self::Io { path, .. } => {
                 format!("run as a user who may write {}, or set [node] run_dir", path.display())
             }
@@ -62,6 +74,9 @@ impl RunDir {
     /// # Errors
     /// Another node has it, or the system refuses.
     pub fn take(path: &Path) -> Result<Self, LockError> {
+        if path.as_os_str().len() + "/api.sock".len() > SOCKET_PATH {
+            return Err(LockError::TooLong { path: path.into() });
+        }
         let failed = |step| move |source| LockError::Io { path: path.into(), step, source };
         std::fs::create_dir_all(path).map_err(failed("creating it"))?;
         let mut options = OpenOptions::new();
@@ -170,6 +185,14 @@ fn write_owner(lock: &mut File) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_directory_without_room_for_a_sockets_path_is_refused_with_a_shorter_one() {
+        let path = Path::new("/tmp").join("x".repeat(100));
+        let refused = RunDir::take(&path).unwrap_err();
+        assert!(matches!(refused, LockError::TooLong { .. }), "{refused}");
+        assert!(refused.remedy().contains("shorter") && !path.exists());
+    }
 
     #[test]
     fn a_second_node_is_refused_and_told_the_first_ones_process() {

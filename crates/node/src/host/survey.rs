@@ -5,7 +5,7 @@ use rustix::thread::{CpuSet, sched_getaffinity};
 
 /// Looks at the machine.
 pub fn survey() -> Host {
-    Host { cores: usable_cores(), node_id: node_id() }
+    Host { cores: usable_cores(), node_id: node_id(), copied_from: None }
 }
 
 fn usable_cores() -> Vec<usize> {

@@ -36,7 +36,7 @@ pub fn identify(state_dir: &Path, host: &mut Host) -> Result<(), RunError> {
             path.display()
         );
     }
-    host.node_id = found.node_id;
+    (host.node_id, host.copied_from) = (found.node_id, found.copied_from);
     Ok(())
 }
 
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     fn host() -> Host {
-        Host { cores: vec![0], node_id: "machine".into() }
+        Host { cores: vec![0], node_id: "machine".into(), copied_from: None }
     }
 
     fn identified(directory: &Path) -> String {

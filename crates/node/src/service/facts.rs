@@ -29,6 +29,11 @@ impl Facts {
         Self { config, config_file, set_aside, started: Instant::now(), host }
     }
 
+    /// The machine that the state directory was made on, if it is another one.
+    pub fn copied_from(&self) -> Option<&str> {
+        self.host.copied_from.as_deref()
+    }
+
     /// The cores that the node may run on.
     pub fn cores(&self) -> &[usize] {
         &self.host.cores

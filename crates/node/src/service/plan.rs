@@ -240,7 +240,12 @@ mod tests {
     use api::{Kind, Tap};
 
     fn config(text: &str) -> Config {
-        Config::parse(text, "test", &Host { cores: vec![0], node_id: "n".into() }).unwrap()
+        Config::parse(
+            text,
+            "test",
+            &Host { cores: vec![0], node_id: "n".into(), copied_from: None },
+        )
+        .unwrap()
     }
 
     fn tap(name: &str, number: Option<u32>) -> PortSpec {

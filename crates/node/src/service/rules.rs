@@ -5,7 +5,7 @@ use super::directory::Member;
 use super::everything::{self, every_flow, every_group, every_meter};
 use crate::refusal::{Refusal, Why};
 use crate::switch::FlowDump;
-use api::{Fault, FlowLine, GroupView, MeterView, PortName, RuleChange, RuleKind};
+use api::{Cookie, Fault, FlowLine, GroupView, MeterView, PortName, RuleChange, RuleKind};
 use openflow::text::{self, TextError};
 use openflow::{
     ErrorCode, FlowMod, FlowModCommand, FlowStats, FlowStatsRequest, GroupId, GroupMod,
@@ -48,7 +48,7 @@ fn flow_line(flow: &FlowStats, name: text::Name<'_>) -> FlowLine {
         text: text::print_flow(flow, name),
         table: flow.table.0,
         priority: flow.priority,
-        cookie: flow.cookie,
+        cookie: Cookie::new(flow.cookie),
         packets: flow.packet_count,
         bytes: flow.byte_count,
         duration_s: f64::from(flow.duration_s) + f64::from(flow.duration_ns) / 1e9,
@@ -85,7 +85,8 @@ impl Node {
     /// Applies a change; the API's whole request is read before any of it is applied. Returns how many parts were applied.
     ///
     /// # Errors
-    /// There is no such switch, a text says nothing, the tables refuse one (those before it stand), or it is in force but not saved.
+    /// There is no such switch, a text says nothing, the tables refuse one (of flows the refusal says how many stand), or it is in force
+    /// but not saved.
     pub async fn change_rules(
         &self,
         switch: &str,
@@ -199,12 +200,18 @@ impl Parsed {
             member.switch.group_mod(part).map_err(refused)?;
         }
         for (portion, part) in self.flows.chunks(PORTION).enumerate() {
-            let mut first = None;
+            let (mut first, mut count) = (None, 0);
             member.switch.flow_mods(part.iter(), |index, fault| {
+                count += 1;
                 let text = said(&change.flows, portion * PORTION + index);
                 first.get_or_insert_with(|| refused(switch, "change a flow", text, &fault));
             });
-            first.map_or(Ok(()), Err)?;
+            if let Some(mut refusal) = first {
+                let (done, all) = (portion * PORTION + part.len() - count, self.flows.len());
+                let others = format!("; of {all} flows {done} are in force");
+                refusal.fault.cause.push_str(if all > 1 { &others } else { "" });
+                return Err(refusal);
+            }
             member.switch.journal().room().await;
         }
         Ok(())

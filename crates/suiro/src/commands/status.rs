@@ -31,6 +31,9 @@ pub fn run(context: &Context) -> Result<(), Failure> {
             let count = view.store.left_out;
             text += &format!("NOT IN FORCE: {count} kept things were damaged or not taken back at the start; the log names each\n");
         }
+        if let Some(machine) = &view.store.copied_from {
+            text += &format!("COPIED: the state was made on another machine ({machine}); if that still runs suiro, both have the same datapath ids and addresses\n");
+        }
         text
     })
 }

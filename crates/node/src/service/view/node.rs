@@ -26,6 +26,7 @@ impl Node {
                 fault: problem.as_deref().map(store_fault),
                 set_aside: self.facts.set_aside.as_ref().map(|path| path.display().to_string()),
                 left_out: self.store.left_out(),
+                copied_from: self.facts.copied_from().map(Into::into),
             },
         }
     }
