@@ -3,7 +3,12 @@
 mod lab;
 
 use lab::Lab;
-use port::{OpenError, OpenPort, PortKind, PortSpec};
+use port::{Body, Drops, OpenError, OpenPort, PortKind, PortSpec, TxFrame};
+use rustix::net::{AddressFamily, Protocol, RecvFlags, SocketType, recv, socket, sockopt};
+use std::num::NonZeroU32;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+use wire::Offload;
 
 const BOTH: [PortKind; 2] = [PortKind::AfPacket, PortKind::AfXdp];
 
@@ -104,4 +109,52 @@ fn what_has_no_effect_on_an_xdp_port_is_said() {
     lab.exec("s", "tc qdisc del dev porta root");
     assert!(port.control.has_news());
     assert!(!notes(&port).contains("qdisc"), "{}", notes(&port));
+}
+
+/// An experimental EtherType (IEEE 802), which no kernel sends by itself.
+const TYPE: [u8; 2] = [0x88, 0xb5];
+const EVERY_TYPE: u32 = (libc::ETH_P_ALL as u16).to_be() as u32;
+
+/// What a capture in the switch's namespace reads from, both directions.
+fn capture(lab: &Lab) -> OwnedFd {
+    let every = NonZeroU32::new(EVERY_TYPE).map(Protocol::from_raw);
+    let open = || socket(AddressFamily::PACKET, SocketType::RAW, every).expect("root may");
+    let capture = std::thread::scope(|scope| lab.inside(scope, "s", open).join().expect("ends"));
+    let patience = Some(Duration::from_secs(10));
+    sockopt::set_socket_timeout(&capture, sockopt::Timeout::Recv, patience).expect("a timeout");
+    capture
+}
+
+fn send(port: &mut OpenPort, count: usize) {
+    let frame = [&[0xff; 6][..], &[2, 0, 0, 0, 0, 1], &TYPE, &[0; 46]].concat();
+    let frame = TxFrame {
+        head: &frame,
+        body: Body::default(),
+        offload: Offload::default(),
+        tunnel_id: 0,
+        tun_dst: 0,
+    };
+    let sent = port.tx[0].tx(&vec![frame; count], &mut Drops::default());
+    assert_eq!(sent.frames, count as u64);
+}
+
+#[test]
+fn what_a_packet_port_sends_is_captured_and_obeys_a_qdisc_that_comes_later() {
+    let Some(lab) = Lab::new("taps") else { return };
+    lab.veth("a");
+    let mut port = port::open(&lab.spec(PortKind::AfPacket, "a"), 1).expect("opens");
+    let capture = capture(&lab);
+    send(&mut port, 3);
+    let (mut seen, mut buffer) = (0, [0; 2048]);
+    while seen < 3 {
+        let (len, _) = recv(&capture, &mut buffer[..], RecvFlags::empty()).expect("three frames");
+        seen += usize::from(len >= 14 && buffer[12..14] == TYPE);
+    }
+    for qdisc in ["pfifo", "tbf rate 20mbit burst 64kb latency 50ms"] {
+        lab.exec("s", &format!("tc qdisc replace dev porta root {qdisc}"));
+        send(&mut port, 5);
+        let shown = lab.exec("s", "tc -s qdisc show dev porta root");
+        let packets = shown.split(" pkt").next().and_then(|text| text.rsplit(' ').next());
+        assert!(packets.is_some_and(|count| count.parse::<u32>().unwrap() >= 5), "{shown}");
+    }
 }

@@ -39,7 +39,10 @@ fn a_wrong_file_is_refused_with_every_error_and_a_right_one_accepted() {
 fn without_a_node_the_code_is_3_and_the_remedy_says_how_to_start_one() {
     let (code, _, err) = run(&["--api", "/nonexistent/api.sock", "switch", "list"]);
     assert_eq!(code, 3);
-    assert!(err.contains("/nonexistent/api.sock") && err.contains("suiro node --config"), "{err}");
+    assert!(
+        err.contains("/nonexistent/api.sock") && err.contains("suiro node --background"),
+        "{err}"
+    );
 }
 
 #[test]

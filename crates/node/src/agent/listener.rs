@@ -55,6 +55,20 @@ pub enum BindError {
     },
 }
 
+impl BindError {
+    /// What the user can do.
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Self::Unix { source, .. } if source.kind() == io::ErrorKind::InvalidInput => {
+                "choose a shorter [node] run_dir, or a shorter name of the switch: a socket's path has 107 bytes at most"
+            }
+            Self::Unix { .. } | Self::Tcp { .. } => {
+                "stop the program that has the address, or give the switch another one"
+            }
+        }
+    }
+}
+
 /// A bound address.
 pub(crate) enum Bound {
     /// `ptcp:` or `pssl:`.

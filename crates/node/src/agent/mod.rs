@@ -54,6 +54,7 @@ use crate::switch::Switch;
 use crate::tls::Tls;
 use api::{Controller, Listen};
 use listener::Bound;
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -132,7 +133,7 @@ impl Agent {
         &self.listening
     }
 
-    /// What the endpoints are doing: controllers as they were given, then addresses.
+    /// What the endpoints are doing: controllers as they were given, each once, then addresses.
     pub fn links(&self) -> &[Arc<Link>] {
         &self.links
     }
@@ -141,7 +142,9 @@ impl Agent {
         let management = endpoints.management.as_ref().map(Bound::unix).transpose()?;
         let listeners = endpoints.listen.iter().map(Bound::tcp).collect::<Result<Vec<_>, _>>()?;
         self.listening = listeners.iter().filter_map(Bound::address).collect();
-        for controller in &endpoints.controllers {
+        // Who is named twice would hear each packet twice, and answer twice.
+        let mut called = BTreeSet::new();
+        for controller in endpoints.controllers.iter().filter(|&one| called.insert(one)) {
             let link = Link::new(controller.to_string(), Phase::Connecting);
             self.links.push(link.clone());
             self.tasks.spawn(connector::keep_connected(

@@ -297,6 +297,5 @@ pub(super) fn apply_settings(member: &Member, spec: &SwitchSpec) {
 }
 
 fn bind_fault(switch: &str, error: &BindError) -> Fault {
-    let remedy = "stop the program that has the address, or give the switch another one";
-    Fault::new(format!("switch {switch}"), "listen for OpenFlow", chain(error), remedy)
+    Fault::new(format!("switch {switch}"), "listen for OpenFlow", chain(error), error.remedy())
 }

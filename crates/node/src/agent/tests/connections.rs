@@ -42,6 +42,16 @@ async fn a_controller_is_called_and_called_again_when_it_is_gone() {
 }
 
 #[tokio::test]
+async fn a_controller_that_is_named_twice_is_called_once() {
+    let (switch, _) = switch();
+    let controller = TcpListener::bind(ANY_PORT).await.unwrap();
+    let mut endpoints = calling(controller.local_addr().unwrap());
+    endpoints.controllers.extend(endpoints.controllers.clone());
+    let agent = Agent::start(switch, &endpoints, quick()).unwrap();
+    assert_eq!(agent.links().len(), 1);
+}
+
+#[tokio::test]
 async fn a_controller_that_starts_late_is_found() {
     let (switch, _) = switch();
     let address = TcpListener::bind(ANY_PORT).await.unwrap().local_addr().unwrap();
@@ -103,6 +113,9 @@ async fn a_socket_that_a_killed_node_left_is_replaced_but_a_file_is_not() {
     std::fs::write(directory.path().join("notes"), "precious").unwrap();
     let error = Agent::start(switch.clone(), &at("notes"), Timing::default()).err().unwrap();
     assert!(matches!(&error, BindError::Unix { step: "bind", .. }), "{error}");
+    let long = at(&"x".repeat(110));
+    let error = Agent::start(switch.clone(), &long, Timing::default()).err().unwrap();
+    assert!(error.remedy().contains("107 bytes"), "{error}: {}", error.remedy());
     assert_eq!(std::fs::read(directory.path().join("notes")).unwrap(), b"precious");
 }
 
