@@ -5,7 +5,7 @@ use std::process::Command;
 use std::{env, fs};
 
 /// Below `bpf`, without ending.
-const PROGRAMS: [&str; 2] = ["stage", "witness"];
+const PROGRAMS: [&str; 3] = ["headers", "stage", "witness"];
 
 fn main() {
     println!("cargo::rerun-if-changed=bpf");

@@ -171,6 +171,31 @@ fn generic_af_xdp_switches_its_peers_large_segments_off() {
     assert!(seen.longest[0] <= 1514, "{:?}", seen.longest);
 }
 
+#[test]
+fn segments_longer_than_ip_can_say_are_split_as_they_come() {
+    let Some(lab) = Lab::new("big") else { return };
+    let mut ports = ["a", "b"].map(|guest| {
+        let port = lab.guest(&lab.spec(PortKind::AfPacket, guest), guest, 1);
+        lab.ip(guest, "link set eth0 gso_max_size 185000 gro_max_size 185000");
+        port
+    });
+    for (guest, address) in [("a", "fd00:9::1/64"), ("b", "fd00:9::2/64")] {
+        lab.ip(guest, &format!("addr add {address} dev eth0 nodad"));
+    }
+    let [left, right] = &mut ports;
+    let stop = AtomicBool::new(false);
+    let seen = thread::scope(|scope| {
+        let forwarder = scope.spawn(|| forward(left, right, &stop));
+        let whole = tcp(&lab, "a", "b", "[fd00:9::2]:7001");
+        stop.store(true, Ordering::Relaxed);
+        assert!(whole, "TCP from a to b");
+        forwarder.join().expect("the forwarder")
+    });
+    // The first such frame says that there are some.
+    let lost: u64 = seen.drops.iter().map(|(_, lost)| lost).sum();
+    assert!(lost <= 32 && seen.longest[0] > LARGE, "{:?} {:?}", seen.drops, seen.longest);
+}
+
 /// A guest, and the kernel's own VXLAN interface behind a tunnel.
 fn carries_to_the_kernels_vxlan(test: &str, near: &str, far: &str) {
     let Some(lab) = Lab::new(test) else { return };

@@ -5,8 +5,8 @@
 
 use crate::checksum::{fold, sum};
 use crate::ip::{self, IpPacket};
+use crate::nested::ip_in_frame;
 use crate::parse::chunk;
-use crate::tunnel::network;
 use crate::{Gso, HEAD_MAX, Offload, PartialChecksum, ip_proto};
 
 /// Least payload of a segment, as [`crate::segment::plan`] has it.
@@ -18,6 +18,12 @@ const ACK: u8 = 0x10;
 const ECE: u8 = 0x40;
 /// Flags that say that no segment follows.
 const LAST: u8 = 0x09; // PSH, FIN
+
+/// Whether a frame that begins with `head` is TCP behind tags, shims or an I-TAG: others begin no train.
+pub fn is_tcp(head: &[u8]) -> bool {
+    let packet = ip_in_frame(head, 0).and_then(|at| ip::packet(head, at));
+    packet.is_some_and(|packet| packet.proto == ip_proto::TCP)
+}
 
 /// Segments that follow each other.
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +47,7 @@ pub struct Train {
 impl Train {
     /// A train of this frame alone; `None` for one that no other may follow.
     pub fn begin(frame: &[u8]) -> Option<Self> {
-        let packet = network(frame).and_then(|at| ip::packet(frame, at))?;
+        let packet = ip_in_frame(frame, 0).and_then(|at| ip::packet(frame, at))?;
         let train = Self::of(&packet, frame)?;
         train.is_right(frame).then_some(train)
     }

@@ -8,8 +8,10 @@
 //! headers around the packet that is cut.
 
 mod around;
+mod long;
 mod train;
 
+pub use long::{remove_jumbo, split};
 pub use train::Trains;
 
 use crate::checksum::{BadOffload, fold, update_partial};
@@ -38,6 +40,8 @@ pub struct Segments<'a> {
     total_len: usize,
     size: usize,
     count: usize,
+    /// How much the IPv4 ids of two that follow each other differ.
+    ids: usize,
     /// The pseudo-header's sum without its length.
     pseudo: u64,
     /// The tunnels that the packet is in.
@@ -75,6 +79,7 @@ pub fn plan<'a>(
         total_len,
         size,
         count: payload.div_ceil(size.max(1)).max(1),
+        ids: 1,
         pseudo: pseudo_header(head, &packet, l4, offload.checksum)?,
         around,
     };
@@ -190,7 +195,8 @@ impl Segments<'_> {
         let out = &mut out[..self.headers.len()];
         out.copy_from_slice(self.headers);
         let end = out.len() + self.payload(index).len();
-        write_ip(self.is_v6, (self.ip, self.l4), (index, end), out);
+        let id = index * self.ids;
+        write_ip(self.is_v6, (self.ip, self.l4), (id, end), out);
         let len = end - self.l4;
         if self.is_tcp {
             self.write_tcp(index, out);
@@ -200,7 +206,7 @@ impl Segments<'_> {
         let checksum = self.checksum();
         let pseudo = fold(self.pseudo + len as u64);
         put(out, usize::from(checksum.start + checksum.offset), pseudo);
-        self.around.write((index, end), (self.l4, pseudo), out);
+        self.around.write((id, end), (self.l4, pseudo), out);
     }
 
     fn write_tcp(&self, index: usize, out: &mut [u8]) {

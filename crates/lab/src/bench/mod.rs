@@ -2,6 +2,7 @@
 
 mod cases;
 mod flow;
+mod headers;
 mod node;
 mod openflow;
 mod steer;

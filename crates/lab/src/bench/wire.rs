@@ -1,7 +1,7 @@
 //! `suiro bench wire`: what users of namespaces, containers and testbeds see.
 
-use super::Common;
 use super::cases::{self, BRIDGE, Better, Case, ovs, suiro};
+use super::{Common, headers};
 use crate::report::Report;
 use anyhow::Result;
 use std::time::Duration;
@@ -195,5 +195,6 @@ fn cases() -> Vec<Case> {
 
 /// Runs them.
 pub fn run(common: &Common, report: &mut Report) -> Result<()> {
-    cases::run(cases(), common, report)
+    cases::run(cases(), common, report)?;
+    cases::run(headers::cases(), common, report)
 }

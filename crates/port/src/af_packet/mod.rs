@@ -4,6 +4,8 @@
 //! its way to the socket is undone: a VLAN tag that it moved to the side is put back ([`rx`]). Frames that suiro sends are not received again
 //! (`PACKET_IGNORE_OUTGOING`). The kernel's own stack also sees the frames; give the interface no addresses.
 
+mod long;
+mod merge;
 mod rx;
 mod tx;
 

@@ -1,5 +1,9 @@
 //! Receiving from a packet socket, and putting back the VLAN tag that the kernel took out.
+//!
+//! A frame longer than a batch's buffers ("BIG TCP") is lost, once: from then on there is room for any ([`long`]).
 
+use super::long::Long;
+use super::merge::Merger;
 use crate::batch::{BODIES, RxBatch, Slot};
 use crate::drops::{Drops, Lost};
 use crate::queue::RxQueue;
@@ -24,11 +28,14 @@ const ROUNDS_PER_LOOK: u32 = 4096;
 pub(super) struct PacketRx {
     socket: OwnedFd,
     rounds: u32,
+    /// Since the first frame that was too long.
+    long: Option<Long>,
+    merger: Merger,
 }
 
 impl PacketRx {
     pub(super) fn new(socket: OwnedFd) -> Self {
-        Self { socket, rounds: 0 }
+        Self { socket, rounds: 0, long: None, merger: Merger::default() }
     }
 
     fn count_kernel_drops(&mut self, drops: &mut Drops) -> io::Result<()> {
@@ -54,6 +61,9 @@ impl PacketRx {
 impl RxQueue for PacketRx {
     fn rx(&mut self, batch: &mut RxBatch, drops: &mut Drops) -> io::Result<usize> {
         self.count_kernel_drops(drops)?;
+        if let Some(long) = &mut self.long {
+            return long.rx(&self.socket, batch, drops).or_else(|error| self.down_or_gone(error));
+        }
         let slots = batch.free_with_bodies();
         let mut headers = [[0; vnet::LEN]; BODIES];
         let mut received = [Received::default(); BODIES];
@@ -70,6 +80,9 @@ impl RxQueue for PacketRx {
             Err(error) => return self.down_or_gone(error),
         };
         drop(buffers);
+        if received[..count].iter().any(|received| received.truncated) {
+            self.long = Some(Long::default());
+        }
         let mut kept = 0;
         for index in 0..count {
             match take(&mut slots[index], &headers[index], &received[index]) {
@@ -80,8 +93,9 @@ impl RxQueue for PacketRx {
                 Err(reason) => drops.lose(reason, Lost::slot(&slots[index])),
             }
         }
-        batch.advance(kept);
-        Ok(kept)
+        let merged = self.merger.merge(&mut slots[..kept]);
+        batch.advance(merged);
+        Ok(merged)
     }
 
     fn readiness(&self) -> BorrowedFd<'_> {
@@ -103,7 +117,7 @@ fn take(slot: &mut Slot, header: &[u8; vnet::LEN], received: &Received) -> Resul
     put_tag_back(slot, &received.aux)
 }
 
-fn put_tag_back(slot: &mut Slot, aux: &AuxData) -> Result<(), DropReason> {
+pub(super) fn put_tag_back(slot: &mut Slot, aux: &AuxData) -> Result<(), DropReason> {
     if aux.status & VLAN_VALID == 0 {
         return Ok(());
     }

@@ -138,9 +138,9 @@ pub(crate) fn take_drops(socket: impl AsFd) -> io::Result<u32> {
 struct Control([u8; 64]);
 
 /// Receives without waiting: one message into each element of `buffers`, at most [`BODIES`]; returns how many.
-pub(crate) fn receive(
+pub(crate) fn receive<const PARTS: usize>(
     socket: impl AsFd,
-    buffers: &mut [[IoSliceMut<'_>; 3]],
+    buffers: &mut [[IoSliceMut<'_>; PARTS]],
     received: &mut [Received; BODIES],
 ) -> io::Result<usize> {
     // SAFETY: all-zero is a value of `mmsghdr`: null pointers and zero lengths.

@@ -27,6 +27,8 @@ pub enum Attach {
     Tap,
     /// veth pairs, packet sockets on the switch's ends.
     AfPacket,
+    /// A TAP interface in the first guest, a veth pair and a packet socket for the second.
+    TapAndAfPacket,
     /// veth pairs, AF_XDP in the driver's own mode.
     AfXdpNative,
     /// veth pairs, AF_XDP on socket buffers.
@@ -41,9 +43,19 @@ impl Attach {
         match self {
             Attach::Tap => "tap",
             Attach::AfPacket => "af_packet",
+            Attach::TapAndAfPacket => "tap and af_packet",
             Attach::AfXdpNative => "af_xdp native",
             Attach::AfXdpGeneric => "af_xdp generic",
             Attach::Kernel => "kernel",
+        }
+    }
+
+    /// How the guest at this index is attached.
+    const fn of(self, index: usize) -> Self {
+        match (self, index) {
+            (Attach::TapAndAfPacket, 0) => Attach::Tap,
+            (Attach::TapAndAfPacket, _) => Attach::AfPacket,
+            (alike, _) => alike,
         }
     }
 }
@@ -102,10 +114,11 @@ impl Contend for Contender {
 
     fn start(self) -> Result<Running> {
         let switch = Namespace::create("sw")?;
-        let guests = match self.attach {
-            Attach::Tap => [Guest::bare(1)?, Guest::bare(2)?],
-            _ => [Guest::on_veth(&switch, 1)?, Guest::on_veth(&switch, 2)?],
+        let guest = |index: usize| match self.attach.of(index) {
+            Attach::Tap => Guest::bare(index as u8 + 1),
+            _ => Guest::on_veth(&switch, index as u8 + 1),
         };
+        let guests = [guest(0)?, guest(1)?];
         let state = match self.switch {
             Switch::Suiro => suiro::start(&switch, &guests, self.attach),
             Switch::Ovs { tso } => ovs::start(&switch, &guests, self.attach, tso),

@@ -121,7 +121,7 @@ impl<'a> Ovs<'a> {
                 ])?;
                 guest.configure("eth0")
             }
-            Attach::AfPacket | Attach::Kernel => {
+            Attach::AfPacket | Attach::TapAndAfPacket | Attach::Kernel => {
                 // Without its own TSO this port type corrupts large segments; its documentation asks to turn them off.
                 if !tso {
                     run(guest

@@ -44,11 +44,11 @@ fn configuration(directory: &Path, guests: &[Guest], attach: Attach) -> Result<S
     for (number, guest) in guests.iter().enumerate() {
         let (name, netns) = (&guest.port, guest.namespace.name());
         writeln!(text, "\n[[switch.port]]\nname = \"{name}\"\nnumber = {}", number + 1)?;
-        match attach {
+        match attach.of(number) {
             Attach::Tap => {
                 writeln!(text, "type = \"tap\"\ninterface = \"eth0\"\nnetns = \"{netns}\"")?
             }
-            _ => text += &interface(name, attach)?,
+            attach => text += &interface(name, attach)?,
         }
     }
     Ok(text)
@@ -61,7 +61,9 @@ pub(super) fn interface(name: &str, attach: Attach) -> Result<String> {
         Attach::AfPacket => of("af_packet", ""),
         Attach::AfXdpNative => of("af_xdp", "xdp_mode = \"native\"\n"),
         Attach::AfXdpGeneric => of("af_xdp", "xdp_mode = \"generic\"\n"),
-        Attach::Tap | Attach::Kernel => bail!("suiro has no port of this kind"),
+        Attach::Tap | Attach::TapAndAfPacket | Attach::Kernel => {
+            bail!("suiro has no port of this kind")
+        }
     })
 }
 
@@ -69,10 +71,9 @@ pub(super) fn interface(name: &str, attach: Attach) -> Result<String> {
 fn wait_for_ports(state: &mut State, guests: &[Guest], attach: Attach, log: &Path) -> Result<()> {
     let deadline = Instant::now() + Duration::from_secs(10);
     let management = state.management.clone().context("management socket")?;
-    let ready = |guest: &Guest| {
-        attach != Attach::Tap || guest.namespace.ip(&["link", "show", "eth0"]).is_ok()
-    };
-    while !(management.exists() && guests.iter().all(ready)) {
+    let taps = guests.iter().enumerate().filter(|&(index, _)| attach.of(index) == Attach::Tap);
+    let ready = |(_, guest): (_, &Guest)| guest.namespace.ip(&["link", "show", "eth0"]).is_ok();
+    while !(management.exists() && taps.clone().all(ready)) {
         if Instant::now() >= deadline {
             bail!(
                 "the node did not come up within 10 s:\n{}",
@@ -81,8 +82,5 @@ fn wait_for_ports(state: &mut State, guests: &[Guest], attach: Attach, log: &Pat
         }
         std::thread::sleep(Duration::from_millis(10));
     }
-    if attach == Attach::Tap {
-        guests.iter().try_for_each(|guest| guest.configure("eth0"))?;
-    }
-    Ok(())
+    taps.clone().try_for_each(|(_, guest)| guest.configure("eth0"))
 }

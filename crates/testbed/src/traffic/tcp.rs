@@ -26,6 +26,16 @@ pub enum Cores {
 
 /// Gbit/s received, one connection, `seconds` after a second of warming up; the machine's default congestion control.
 pub fn throughput(from: &Guest, to: &Guest, cores: Cores, seconds: u32) -> Result<f64> {
+    throughput_at(from, (to, &to.address), cores, seconds)
+}
+
+/// The same to another address of the guest.
+pub fn throughput_at(
+    from: &Guest,
+    (to, address): (&Guest, &str),
+    cores: Cores,
+    seconds: u32,
+) -> Result<f64> {
     let server = to
         .namespace
         .command("iperf3")
@@ -37,7 +47,7 @@ pub fn throughput(from: &Guest, to: &Guest, cores: Cores, seconds: u32) -> Resul
     wait_for_listener(to)?;
     let time = seconds.to_string();
     let mut client = from.namespace.command("iperf3");
-    client.args(["-c", &to.address, "-J", "-O", "1", "-t", &time]);
+    client.args(["-c", address, "-J", "-O", "1", "-t", &time]);
     if cores == Cores::Generators {
         let both = format!("{GENERATORS_CORE},{GENERATORS_CORE}");
         client.args(["-A", &both]);

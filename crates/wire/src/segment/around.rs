@@ -80,11 +80,11 @@ impl Around {
         put(out, l4 + 6, fold(pseudo.unwrap_or_default() + len as u64));
     }
 
-    /// Writes what differs in segment `index` of `end` bytes, whose innermost transport begins at `start` and has this pseudo-header.
-    pub(super) fn write(&self, (index, end): (usize, usize), inner: (usize, u16), out: &mut [u8]) {
+    /// Writes what differs in a segment of `end` bytes with IPv4 ids greater by `id`, whose innermost transport is at `inner.0` and has that pseudo-header.
+    pub(super) fn write(&self, (id, end): (usize, usize), inner: (usize, u16), out: &mut [u8]) {
         // From the inside out: the outer checksum covers the others.
         for outer in self.0.iter().rev().flatten() {
-            outer.write((index, end), inner, out);
+            outer.write((id, end), inner, out);
         }
     }
 }
@@ -106,8 +106,8 @@ impl Outer {
         Some(Self { ip: packet.at, l4, is_v6: packet.version == 6, is_udp, pseudo })
     }
 
-    fn write(&self, (index, end): (usize, usize), (start, inner): (usize, u16), out: &mut [u8]) {
-        write_ip(self.is_v6, (self.ip, self.l4), (index, end), out);
+    fn write(&self, (id, end): (usize, usize), (start, inner): (usize, u16), out: &mut [u8]) {
+        write_ip(self.is_v6, (self.ip, self.l4), (id, end), out);
         if !self.is_udp {
             return;
         }
@@ -136,17 +136,17 @@ fn ending_at(head: &[u8], after: usize, start: usize) -> Option<IpPacket> {
     found.into_iter().next()
 }
 
-/// Length, identification and header checksum of an IP header at `ip` whose transport is at `l4`, in segment `index` of `end` bytes.
+/// Length, identification (greater by `id`) and header checksum of an IP header at `ip` whose transport is at `l4`, in a segment of `end` bytes.
 pub(super) fn write_ip(
     is_v6: bool,
     (ip, l4): (usize, usize),
-    (index, end): (usize, usize),
+    (id, end): (usize, usize),
     out: &mut [u8],
 ) {
     if is_v6 {
         return put(out, ip + 4, (end - ip - 40) as u16);
     }
-    let id = word(out, ip + 4).wrapping_add(index as u16);
+    let id = word(out, ip + 4).wrapping_add(id as u16);
     put(out, ip + 2, (end - ip) as u16);
     put(out, ip + 4, id);
     put(out, ip + 10, 0);
