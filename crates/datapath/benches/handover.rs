@@ -23,7 +23,7 @@ use wire::build::{Frame, Ipv4};
 use xdp::steer::Key;
 
 const SWITCH: SwitchId = SwitchId(1);
-const BATCH: usize = 32;
+const ROUND: usize = 32;
 const WINDOW: Duration = Duration::from_millis(5);
 const WINDOWS: usize = 200;
 
@@ -39,7 +39,7 @@ impl RxQueue for Source {
         if self.made > self.sent.load(Relaxed) + 1500 {
             return Ok(0);
         }
-        for slot in &mut batch.free()[..BATCH] {
+        for slot in &mut batch.free()[..ROUND] {
             let bytes = &mut slot.head.area()[..self.frame.len()];
             bytes.copy_from_slice(&self.frame);
             bytes[35] = self.made as u8;
@@ -47,8 +47,8 @@ impl RxQueue for Source {
             (slot.body, slot.offload) = (BodyAt::Nowhere, wire::Offload::default());
             self.made += 1;
         }
-        batch.advance(BATCH);
-        Ok(BATCH)
+        batch.advance(ROUND);
+        Ok(ROUND)
     }
 
     fn readiness(&self) -> BorrowedFd<'_> {

@@ -10,9 +10,9 @@ use crate::packet_in::{HeldFrame, Pieces};
 use crate::pending::{Entry, HeadRef};
 use crate::transmit::Transmit;
 use flow::{Nanos, Packet, PacketIn, PortNo, Then};
-use port::{BATCH, Body, Drops, Lost, Sent};
+use port::{Body, Drops, Lost, Sent};
 use std::sync::atomic::Ordering::Relaxed;
-use wire::{DropReason, Field, Head};
+use wire::{BATCH, DropReason, Field, Head};
 
 /// Copies of one packet that a switch of `ports` ports sends at most: what [`flow`] allows a program, asserted here because the list
 /// of waiting frames relies on it.

@@ -8,8 +8,7 @@ use crate::heads::{Carried, Parsed, SPARE, spare_index};
 use crate::pending::HeadRef;
 use arrayvec::ArrayVec;
 use flow::Packet;
-use port::BATCH;
-use wire::{Head, Key, Layers, Offload};
+use wire::{BATCH, Head, Key, Layers, Offload};
 
 /// The packets, and what the batch's are to learn of them.
 #[derive(Default)]

@@ -7,7 +7,7 @@ use crate::heads::spare_index;
 use crate::id::{PortIx, SwitchIx};
 use crate::pending::HeadRef;
 use flow::PortNo;
-use port::BATCH;
+use wire::BATCH;
 
 /// Vlinks that a frame may cross in one pass (the bound); more are a loop of switches.
 pub(crate) const HOPS: u32 = 16;
@@ -49,10 +49,10 @@ impl Default for Crossings {
 }
 
 impl Crossings {
-    /// A new batch begins.
-    pub(crate) fn restart(&mut self) {
+    /// A new batch begins, each of whose frames has crossed `hops` vlinks.
+    pub(crate) fn restart(&mut self, hops: u32) {
         self.stack.clear();
-        (self.caused, self.copied) = ([0; BATCH], [0; BATCH]);
+        (self.caused, self.copied) = ([hops as u16; BATCH], [0; BATCH]);
     }
 
     /// Takes up to `copies` of the batch's frame `origin` out of what all switches behind vlinks may send of it; how many that are.
@@ -161,7 +161,7 @@ mod tests {
         let sent: usize = (0..512).map(|_| crossings.pay(3, 512)).sum();
         assert_eq!(sent, usize::from(COPIES_BEHIND));
         assert_eq!(crossings.pay(4, 7), 7, "another frame's");
-        crossings.restart();
+        crossings.restart(0);
         assert_eq!(crossings.pay(3, 1), 1);
     }
 
@@ -171,7 +171,7 @@ mod tests {
         let allowed = (0..1000).filter(|_| crossings.allow(3)).count();
         assert_eq!(allowed, usize::from(DELIVERIES));
         assert!(crossings.allow(4));
-        crossings.restart();
+        crossings.restart(0);
         assert!(crossings.allow(3));
     }
 }

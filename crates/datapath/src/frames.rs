@@ -2,8 +2,8 @@
 
 use arrayvec::ArrayVec;
 use flow::{Packet, PortNo};
-use port::{BATCH, Body, BodyAt, Drops, Lost, RxBatch, RxQueue, Sent, Slot};
-use wire::{Depth, DropReason, Field, HEAD_MAX, Head, Key, Layers, Offload};
+use port::{Body, BodyAt, Drops, Lost, RxBatch, RxQueue, Sent, Slot};
+use wire::{BATCH, Depth, DropReason, Field, HEAD_MAX, Head, Key, Layers, Offload};
 
 /// Shortest frame with an Ethernet header.
 pub(crate) const ETHERNET_HEADER: usize = 14;

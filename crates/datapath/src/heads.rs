@@ -6,8 +6,8 @@
 
 use crate::pending::HeadRef;
 use flow::Packet;
-use port::{BATCH, Body, TxFrame};
-use wire::{Gso, Head, Key, Layers, Offload, TunnelOut};
+use port::{Body, TxFrame};
+use wire::{BATCH, Gso, Head, Key, Layers, Offload, TunnelOut};
 
 /// Bytes before the tags and what the MTU limits.
 const ETHERNET_HEADER: u32 = 14;

@@ -8,7 +8,7 @@
 
 use crate::id::PortIx;
 
-/// Reference to a head: below [`port::BATCH`] in the batch, above among the spare ones.
+/// Reference to a head: below [`wire::BATCH`] in the batch, above among the spare ones.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct HeadRef(pub(crate) u16);
 

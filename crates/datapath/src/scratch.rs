@@ -41,7 +41,7 @@ impl Scratch {
     pub(crate) fn reset(&mut self) {
         self.pending.reset();
         self.heads.top = 0;
-        self.crossings.restart();
+        self.crossings.restart(0);
         self.drops.forget();
         self.verdicts.forget();
         self.backlog.look_again();

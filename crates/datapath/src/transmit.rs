@@ -10,8 +10,8 @@ use crate::shape::{Admission, Sending, depart, wire_len};
 use crate::touch::{Touch, Touching};
 use arrayvec::ArrayVec;
 use flow::Nanos;
-use port::{BATCH, Body, Drops, TX_MAX, TxFrame};
-use wire::DropReason;
+use port::{Body, Drops, TX_MAX, TxFrame};
+use wire::{BATCH, DropReason};
 
 /// What a transmission works on.
 pub(crate) struct Transmit<'a> {
@@ -76,11 +76,12 @@ impl Transmit<'_> {
                 if entry.is_counted() {
                     self.users[usize::from(entry.head().0)] -= 1;
                 }
-                let verdict = check(exit, &frame);
-                let frame = frame.to_send(self.bodies, ids);
-                match verdict {
-                    Ok(()) => frames.push(frame),
-                    Err(reason) => self.drops.at(shared.at).lose(reason, &frame),
+                // Pushed where it is made: a frame that is copied would be read while it is still being written.
+                match check(exit, &frame) {
+                    Ok(()) => frames.push(frame.to_send(self.bodies, ids)),
+                    Err(reason) => {
+                        self.drops.at(shared.at).lose(reason, &frame.to_send(self.bodies, ids));
+                    }
                 }
             }
         }

@@ -29,7 +29,7 @@ use std::time::Duration;
 use wire::DropReason;
 
 /// Packet-outs done between two rounds, so that a controller cannot hold up the ports.
-const PACKET_OUTS_PER_TURN: usize = port::BATCH;
+const PACKET_OUTS_PER_TURN: usize = wire::BATCH;
 
 /// All that a worker owns.
 pub(crate) struct Worker<C> {

@@ -22,7 +22,7 @@ mod port_memo;
 mod trace;
 mod validity;
 
-pub(crate) use backoff::Backoff;
+pub(crate) use backoff::Backoffs;
 pub use counts::CacheCounts;
 pub(crate) use frame_pattern::{FramePattern, FramePatterns};
 pub(crate) use port_memo::{Place, PortMemo};

@@ -1,7 +1,8 @@
 //! Numbers that several modules share.
 
-/// Packets looked up together: one bit of a `u32` each.
+/// Packets looked up together: one bit of a `u32` each, and half a batch.
 pub(crate) const LANES: usize = 32;
+const _: () = assert!(2 * LANES == wire::BATCH);
 
 /// How deep groups may nest. Chosen; the group table refuses deeper chains.
 pub(crate) const MAX_CHAIN: u8 = 8;

@@ -143,6 +143,12 @@ impl PortTable {
         self.sends.get(number as usize) == Some(&true)
     }
 
+    /// Whether what came in by `in_port` may leave by this port, likewise.
+    #[inline]
+    pub(crate) fn surely_forwards(&self, in_port: PortNo, number: PortNo) -> bool {
+        number != in_port && self.surely_sends(number)
+    }
+
     /// Whether the port exists and is live.
     pub fn is_live(&self, number: PortNo) -> bool {
         self.get(number).is_some_and(|port| port.live)

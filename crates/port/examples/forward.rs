@@ -120,7 +120,7 @@ fn pump(way: &mut Way) {
         tun_dst: 0,
     };
     let began = Instant::now();
-    let sent = way.to.tx(&[frame; port::BATCH], &mut way.drops);
+    let sent = way.to.tx(&[frame; wire::BATCH], &mut way.drops);
     (way.sent.frames, way.sent.bytes) =
         (way.sent.frames + sent.frames, way.sent.bytes + sent.bytes);
     way.busy[1] += began.elapsed();

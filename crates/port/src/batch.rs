@@ -1,9 +1,6 @@
 //! The worker's memory for one rx round.
 
-use wire::{HEAD_MAX, Head, Offload};
-
-/// Frames per round: as many as the kernel makes pages for at once when they leave as a burst (docs/decisions/0007).
-pub const BATCH: usize = 64;
+use wire::{BATCH, HEAD_MAX, Head, Offload};
 
 /// Frames per round from a port that reads whole frames, of up to 64 KiB, into the batch: more memory than this would leave the cache.
 pub const BODIES: usize = 32;

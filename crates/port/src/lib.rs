@@ -80,7 +80,7 @@ mod vnet;
 mod vxlan;
 
 pub use abilities::{Abilities, abilities};
-pub use batch::{BATCH, BODY_MAX, BodyAt, Lengths, RxBatch, Slot};
+pub use batch::{BODY_MAX, BodyAt, Lengths, RxBatch, Slot};
 pub use bypass::{Outlet, OutletFacts};
 pub use control::{Keep, PortControl};
 pub use drops::{Drops, LossTap, Lost};

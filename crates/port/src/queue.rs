@@ -1,6 +1,6 @@
 //! The two halves of a port's queue.
 
-use crate::batch::{BATCH, BodyAt, RxBatch, Slot};
+use crate::batch::{BodyAt, RxBatch, Slot};
 use crate::drops::Drops;
 use crate::frame::{Body, Sent, TxFrame};
 use arrayvec::ArrayVec;
@@ -8,7 +8,7 @@ use std::io;
 use std::ops::RangeInclusive;
 use std::os::fd::BorrowedFd;
 use vhost::Unread;
-use wire::{DropReason, Pattern};
+use wire::{BATCH, DropReason, Pattern};
 
 impl Slot {
     /// The frame as it came, to be sent; `source` has the bodies that are not in the batch.

@@ -3,9 +3,9 @@
 mod lab;
 
 use lab::{Lab, bytes};
-use port::{BATCH, Body, Drops, NetnsRef, OpenPort, Opener, PortKind, PortSpec, RxBatch, TxFrame};
+use port::{Body, Drops, NetnsRef, OpenPort, Opener, PortKind, PortSpec, RxBatch, TxFrame};
 use std::time::{Duration, Instant};
-use wire::{DropReason, Offload, PartialChecksum};
+use wire::{BATCH, DropReason, Offload, PartialChecksum};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 

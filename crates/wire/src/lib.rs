@@ -15,6 +15,7 @@
 //!   [`segment::plan`] resolve it for a destination that cannot; [`is_partial`] finds it again where a source lost it.
 //! * [`merge::Train`] puts segments together again; [`too_big::answer`] tells a sender that the path takes less, [`mss::clamp`] tells TCP before.
 //! * [`checksum`]: Internet checksums and CRC32c; [`tunnel`]: GRE and VXLAN headers; [`build`]: frames layer by layer.
+//! * [`BATCH`]: how many frames every crate works on together.
 //! * [`DropReason`]: why a frame went no further; one variant and one counter per cause.
 //!
 //! ## Invariants
@@ -31,6 +32,7 @@
 //!
 //! Each of these is a property test against slow, obvious code (`tests/oracle`) and a fuzz target (`fuzz/run wire_parse`, `fuzz/run wire_edit`).
 
+mod batch;
 pub mod build;
 pub mod checksum;
 mod depth;
@@ -52,6 +54,7 @@ pub mod segment;
 pub mod too_big;
 pub mod tunnel;
 
+pub use batch::BATCH;
 pub use depth::Depth;
 pub use drop::DropReason;
 pub use edit::{Edit, EditError, nw_ttl};

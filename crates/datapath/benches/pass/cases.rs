@@ -128,10 +128,10 @@ fn length(n: u64) -> u32 {
     }
 }
 
-/// Routes: both addresses rewritten, TTL one less.
-pub fn routes() -> Vec<FlowMod> {
+/// Routes to so many next hops: both addresses rewritten, TTL one less.
+pub fn routes(hops: u64) -> Vec<FlowMod> {
     let route = |n: u64| {
-        let hop = n % 64;
+        let hop = n % hops;
         let apply = vec![
             set(Field::EthDst, 0x0200_0000_1000 + hop),
             set(Field::EthSrc, 0x0200_0000_2000),

@@ -25,7 +25,7 @@ const WINDOW: Duration = Duration::from_millis(3);
 const WINDOWS: usize = 200;
 
 /// Frames a round, unless a case says otherwise.
-const BATCH: usize = 32;
+const ROUND: usize = 32;
 
 /// What goes into port 1 of switch 1, and what it has in its tables.
 struct Case {
@@ -40,7 +40,7 @@ struct Case {
 
 impl Case {
     fn of(name: impl Into<String>, rules: impl Fn() -> Vec<FlowMod> + 'static) -> Self {
-        Self { name: name.into(), rules: Box::new(rules), batch: BATCH, hops: 0, heard: Vec::new() }
+        Self { name: name.into(), rules: Box::new(rules), batch: ROUND, hops: 0, heard: Vec::new() }
     }
 
     /// Runs it with `flows` flows.
@@ -151,7 +151,7 @@ fn window(datapath: &Datapath) -> Option<PerPacket> {
 /// What the ports cost that every case's packets pass.
 fn measure_ports() {
     let (mut source, mut sink) =
-        (Source::new(BATCH, MILLION, cases::five_tuple).unwrap(), Sink([0; LEN]));
+        (Source::new(ROUND, MILLION, cases::five_tuple).unwrap(), Sink([0; LEN]));
     let (mut batch, mut drops) = (RxBatch::default(), Drops::default());
     let mut best = [f64::INFINITY; 2];
     for _ in 0..10_000 {
@@ -178,14 +178,14 @@ fn measure_ports() {
         sink.tx(&frames, &mut drops);
         let sent = MonotonicClock.cycles();
         for (best, cycles) in best.iter_mut().zip([received - begin, sent - filled]) {
-            *best = best.min(cycles.saturating_sub(empty) as f64 / BATCH as f64);
+            *best = best.min(cycles.saturating_sub(empty) as f64 / ROUND as f64);
         }
     }
     println!("of which the ports in memory: rx {:.1}, tx {:.1}", best[0], best[1]);
 }
 
 fn main() {
-    println!("cycles per received packet, 64 B, batches of {BATCH}, ports in memory");
+    println!("cycles per received packet, 64 B, batches of {ROUND}, ports in memory");
     measure_ports();
     for batch in [64, 32, 8, 1] {
         Case { batch, ..Case::of(format!("in_port rule, batch {batch}"), || cases::in_port(1)) }
@@ -209,7 +209,10 @@ fn main() {
         ..Case::of("NORMAL, 1000 + 1000 MACs, 1M flows", normal)
     }
     .run(pairs, cases::to_heard);
-    Case::of("10k prefixes, rewrite, TTL, 1M flows", cases::routes).run(MILLION, cases::routed);
+    for (hops, batch) in [(64, 32), (1, 32), (1, 64)] {
+        let name = format!("10k prefixes, {hops} next hops, 1M flows, batch {batch}");
+        Case { batch, ..Case::of(name, move || cases::routes(hops)) }.run(MILLION, cases::routed);
+    }
     Case::of("506 masks, 1M flows", cases::leaving).run(MILLION, cases::left);
     let (two, edit) = (cases::output(2), cases::set(Field::EthSrc, 7));
     Case::of("set eth_src, output", apply(vec![edit, two])).run(1000, cases::five_tuple);

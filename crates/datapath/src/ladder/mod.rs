@@ -13,6 +13,9 @@
 //! | `whole` | all frames turn out to leave by one port, as long as they came | the pipeline | received |
 //! | `pass` | always | the pipeline, and a place in the port's list | received |
 //!
+//! A batch that leaves whole by a vlink enters the switch at the other end as a batch, and the ladder begins anew there. It counts at the
+//! lowest rung that it needed.
+//!
 //! *Unread* frames are still in a guest's memory ([`RxQueue::rx_unread`]): their destination copies them from there.
 //!
 //! ## Rules
@@ -31,6 +34,7 @@ mod port;
 mod round;
 mod uniform;
 mod unread;
+mod vlink;
 mod whole;
 
 pub(crate) use pass::{Done, Work};
@@ -85,8 +89,7 @@ impl<C: Clock> Engine<C> {
         }
         if let Some((rung, to)) = taken {
             round.counters(self.number).rx.add(batch.sum);
-            self.took(rung, batch.sum);
-            return self.send_whole(to, received, source);
+            return self.leave(round, (rung, to), batch.sum, (received, source));
         }
         match self.frame_by_frame(round, batch.may(Rung::Whole), received, source) {
             Decided::Sent(done) => done,

@@ -21,9 +21,9 @@ use crate::touch::Touching;
 use crate::transmit::Transmit;
 use arrayvec::ArrayVec;
 use flow::{Action, Nanos, Packet, PortNo, Snapshot, Workspace};
-use port::{BATCH, Body, Lost, Sent};
+use port::{Body, Lost, Sent};
 use std::ops::Range;
-use wire::{Depth, DropReason, Field};
+use wire::{BATCH, Depth, DropReason, Field};
 
 /// Work of the pipeline on a batch.
 #[derive(Clone, Copy)]
@@ -107,6 +107,8 @@ pub(crate) struct Pass<'a, 'f, C> {
     pub(crate) scratch: &'a mut Scratch,
     /// How far the packets have been parsed.
     pub(crate) parsed: Depth,
+    /// Vlinks that the batch has crossed.
+    pub(super) hops: u32,
     pub(crate) packets: &'a mut [Packet<'f>],
     pub(crate) bodies: &'a [Body<'f>],
     pub(crate) events: &'a EventRing,
@@ -153,6 +155,7 @@ impl<C: Clock> Engine<C> {
             workspace: &mut self.workspace,
             scratch: &mut self.scratch,
             parsed: frames.parsed,
+            hops: 0,
             packets: &mut frames.packets,
             bodies: &frames.bodies,
             events: &self.events,
@@ -188,15 +191,15 @@ impl<C: Clock> Pass<'_, '_, C> {
         while from < frames {
             let Some(limit) = self.make_room(switch, 0) else { break };
             let to = frames.min(from + limit);
-            let progress = Progress { hops: 0, depth: self.parsed };
+            let progress = Progress { hops: self.hops, depth: self.parsed };
             let depth = self.pipeline(switch, Input::Batch(from..to), work, progress);
-            self.cross(0, Progress { hops: 1, depth });
+            self.cross(0, Progress { hops: self.hops + 1, depth });
             from = to;
         }
     }
 
     fn begin(&mut self) {
-        self.scratch.crossings.restart();
+        self.scratch.crossings.restart(self.hops);
         self.scratch.heads.top = 0;
         self.scratch.heads.users[..self.packets.len()].fill(0);
     }

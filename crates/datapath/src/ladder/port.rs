@@ -5,6 +5,7 @@ use crate::clock::Clock;
 use crate::engine::Engine;
 use crate::exit::Exit;
 use crate::id::PortIx;
+use crate::local::Sink;
 use flow::PortNo;
 use port::{RxBatch, Sent, Unread};
 
@@ -31,7 +32,7 @@ impl<C: Clock> Engine<C> {
         Some(to)
     }
 
-    /// The switch's port of this number, if the whole batch leaves by it as it lies.
+    /// The switch's port of this number, if the whole batch leaves by it as it lies, perhaps over a vlink.
     #[inline]
     pub(super) fn exit_of(
         &self,
@@ -41,7 +42,11 @@ impl<C: Clock> Engine<C> {
         received: &RxBatch,
     ) -> Option<PortIx> {
         let to = self.world.switch(round.switch)?.ports.get(number)?;
-        let exit = Exit::of_batches(self.world.port(to)?)?;
+        let port = self.world.port(to)?;
+        let exit = match port.sink {
+            Sink::Queue(_) => Exit::of_batches(port)?,
+            Sink::Vlink(far) => self.exit_over(round, port, far)?,
+        };
         batch.fits(&exit, received).then_some(to)
     }
 }

@@ -15,13 +15,19 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use wire::DropReason;
 
-/// One round of a receive queue: its tables are loaded once, for all of its frames.
+/// One round of a receive queue at a switch: its tables are loaded once, for all of its frames.
 pub(crate) struct Round<'a> {
     pub(crate) tables: Guard<Arc<Snapshot>>,
     pub(crate) from: &'a PortShared,
     pub(crate) switch: SwitchIx,
     pub(crate) now: Nanos,
+    /// Vlinks that its frames have crossed.
+    pub(super) hops: u32,
+    /// The lowest rung that has decided about them before.
+    pub(super) above: Rung,
     is_up: bool,
+    /// Rungs that are switched on.
+    on: Rungs,
     may: Rungs,
 }
 
@@ -42,7 +48,19 @@ impl<'a> Round<'a> {
             () if !tables.admits(from.at.port) => on.and(Rungs::BY_FRAME),
             () => on,
         };
-        Some(Self { tables, from, switch, now, is_up, may })
+        Some(Self { tables, from, switch, now, hops: 0, above: Rung::Port, is_up, on, may })
+    }
+
+    /// Goes on behind a vlink with frames that come in there by `from`; `rung` has sent them over it.
+    #[inline]
+    pub(super) fn behind<'b>(
+        &self,
+        world: &World,
+        (from, switch): (&'b PortShared, SwitchIx),
+        rung: Rung,
+    ) -> Option<Round<'b>> {
+        let round = Round::begin(world, (from, switch), self.now, self.on)?;
+        Some(Round { hops: self.hops + 1, above: self.above.max(rung), ..round })
     }
 
     /// Tells if the rung may be tried with unread frames.

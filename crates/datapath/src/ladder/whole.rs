@@ -37,6 +37,7 @@ impl<C: Clock> Engine<C> {
         let may_be_whole = may_be_whole && frames.runts == 0;
         let sum = frames.received;
         let mut pass = self.begin(round.now, &mut frames, &round.tables);
+        pass.hops = round.hops;
         let whole = pass.run_tables(round.switch, may_be_whole);
         let done = pass.done;
         self.took(if whole.is_some() { Rung::Whole } else { Rung::Pass }, sum);

@@ -11,7 +11,7 @@ use port::{Drops, TxFrame, TxQueue};
 use wire::DropReason;
 
 /// Frames in one call of a destination.
-const RUN: usize = port::BATCH;
+const RUN: usize = wire::BATCH;
 
 /// Frames of one port that leave before the worker goes on with its other ports: some tens of microseconds of copying.
 const TURN: usize = 16 * RUN;

@@ -79,11 +79,10 @@ use crate::sys::ring::{Reader, Writer, ring};
 use crate::waker::Waker;
 use flow::Nanos;
 use holds::Hold;
-use port::BATCH;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use units::NOWHERE;
-use wire::Head;
+use wire::{BATCH, Head};
 
 /// Bytes of the ring from one worker to another. Chosen: 4096 small frames or 320 of full size, which a worker at 200 ns each is done
 /// with in 0.8 ms; seven large ones of 64 KiB.

@@ -1,11 +1,13 @@
-//! Whether to try a shortcut with a port's next batch: after a failure it rests, ever longer.
+//! Whether to try a rung with a port's next batch: after a failure it rests, ever longer.
 
-/// Batches that a shortcut rests after its first failure.
+use super::port_memo::{PLACES, Place};
+
+/// Batches that a rung rests after its first failure.
 const REST: u16 = 4;
 /// Most batches that it rests. Chosen: trying then costs less than a hundredth of a batch.
 const REST_MAX: u16 = 256;
 
-/// One shortcut at one port.
+/// One rung at one port.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Backoff {
     /// Batches to rest yet.
@@ -34,6 +36,23 @@ impl Backoff {
     }
 }
 
+/// One rung at all ports: a guess, which ports may share.
+pub(crate) struct Backoffs(Box<[Backoff; PLACES]>);
+
+impl Default for Backoffs {
+    fn default() -> Self {
+        Self(Box::new([Backoff::default(); PLACES]))
+    }
+}
+
+impl Backoffs {
+    /// The rung at a port.
+    #[inline]
+    pub(crate) fn at(&mut self, place: Place) -> &mut Backoff {
+        &mut self.0[place.slot()]
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -46,5 +65,16 @@ mod tests {
         assert_eq!(waits, [1, 4, 8, 16, 32, 64, 128, 256, 256]);
         backoff.succeeded();
         assert!(backoff.is_due());
+    }
+
+    #[test]
+    fn what_fails_at_one_switch_is_tried_at_another() {
+        let mut backoffs = Backoffs::default();
+        let tried = |backoffs: &mut Backoffs, switch| {
+            let place = Place { switch, in_port: 1 };
+            (0..100).filter(|_| backoffs.at(place).is_due()).count()
+        };
+        assert_eq!(tried(&mut backoffs, 1), 5);
+        assert_eq!(tried(&mut backoffs, 2), 5);
     }
 }

@@ -1,6 +1,5 @@
 //! Patterns of frames that lately went one way: the next ones most often have the same, and need no search then.
 
-use super::backoff::Backoff;
 use super::port_memo::{PLACES, Place};
 use crate::action::PortNo;
 use crate::store::RecordId;
@@ -21,7 +20,6 @@ struct Slot {
     place: Place,
     version: u64,
     pattern: Option<FramePattern>,
-    backoff: Backoff,
 }
 
 /// Patterns by port.
@@ -45,11 +43,5 @@ impl FramePatterns {
     pub(crate) fn set(&mut self, place: Place, version: u64, pattern: FramePattern) {
         let slot = &mut self.0[place.slot()];
         (slot.place, slot.version, slot.pattern) = (place, version, Some(pattern));
-    }
-
-    /// Whether to try patterns: a guess, which ports may share.
-    #[inline]
-    pub(crate) fn backoff(&mut self, place: Place) -> &mut Backoff {
-        &mut self.0[place.slot()].backoff
     }
 }

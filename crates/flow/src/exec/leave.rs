@@ -31,9 +31,7 @@ impl<'a> Env<'a> {
     #[inline]
     pub(crate) fn leaves_by_port(&self, in_port: PortNo, output: Output) -> Leaves<'a> {
         match output {
-            Output::Port(port) if port != in_port && self.ports.surely_sends(port) => {
-                Leaves::By(port)
-            }
+            Output::Port(port) if self.ports.surely_forwards(in_port, port) => Leaves::By(port),
             Output::Port(port) => self.by_another(port, in_port),
             Output::InPort => self.by(in_port),
             Output::All => by_all(self.ports.all_but(in_port)),

@@ -6,7 +6,7 @@
 use super::leave::Leaves;
 use super::leaving::Leaving;
 use super::{Env, Origin, Run, edit};
-use crate::action::{Action, Instructions, Output};
+use crate::action::{Action, Instructions, Output, PortNo};
 use crate::action_set::ActionSet;
 use crate::packet::{Packet, Sink, Then};
 use std::ops::Range;
@@ -53,14 +53,17 @@ impl LinearProgram {
         self.edits.is_empty().then_some(self.to)
     }
 
-    /// Where its packets go.
-    pub fn to(&self) -> Output {
-        self.to
-    }
-
-    /// Whether it changes them.
-    pub fn edits(&self) -> bool {
-        !self.edits.is_empty()
+    /// The port by which packets of these keys leave that came in by `in_port`, if all leave by the same. A bridge is asked only of packets
+    /// that nothing has changed.
+    #[inline]
+    pub fn leaves_by(&self, env: &Env<'_>, in_port: PortNo, keys: &[Key]) -> Option<PortNo> {
+        if self.bare_output() == Some(Output::Normal) {
+            return env.bridged_to(keys, in_port);
+        }
+        match env.leaves_by_port(in_port, self.to) {
+            Leaves::By(port) => Some(port),
+            Leaves::ByAll(_) | Leaves::Nowhere(_) => None,
+        }
     }
 
     /// Whether all that it does to these packets is to replace Ethernet addresses and to decrement TTLs, and none runs out. Heads with what was parsed of them.

@@ -124,7 +124,7 @@ impl<'a> Env<'a> {
     #[inline]
     pub(crate) fn leaves_bridged(&self, known: Option<PortNo>, in_port: PortNo) -> Leaves<'a> {
         match known {
-            Some(port) if port != in_port && self.ports.surely_sends(port) => Leaves::By(port),
+            Some(port) if self.ports.surely_forwards(in_port, port) => Leaves::By(port),
             _ => self.unsurely(known, in_port),
         }
     }

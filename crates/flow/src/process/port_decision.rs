@@ -70,7 +70,7 @@ impl Snapshot {
         view.template.search(self.searched(), &[&key], &mut work.scratch, &mut found);
         let entry = Some(found[0]).filter(|entry| entry.is_some())?;
         let port = self.programs.get(self.line(entry).rule().program).forwards_to?;
-        let leaves = port != in_port && self.ports.surely_sends(port);
+        let leaves = self.ports.surely_forwards(in_port, port);
         (self.admits(in_port) && leaves).then_some(Plain { entry, port: Some(port) })
     }
 
@@ -85,13 +85,13 @@ impl Snapshot {
     /// Whether to compare the next batch with the port's pattern. That counts as in vain until [`Snapshot::pattern_matched`].
     #[inline]
     pub fn tries_pattern(&self, work: &mut Workspace, in_port: PortNo) -> bool {
-        self.view.likeness.is_some() && work.patterns.backoff(self.place(in_port)).is_due()
+        self.view.likeness.is_some() && work.pattern_backoffs.at(self.place(in_port)).is_due()
     }
 
     /// Notes that a frame had the port's pattern.
     #[inline]
     pub fn pattern_matched(&self, work: &mut Workspace, in_port: PortNo) {
-        work.patterns.backoff(self.place(in_port)).succeeded();
+        work.pattern_backoffs.at(self.place(in_port)).succeeded();
     }
 
     /// The port's pattern, [learned](Snapshot::learn_pattern) last, and where frames go that have it.

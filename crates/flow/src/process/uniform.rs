@@ -9,35 +9,31 @@
 
 use super::Workspace;
 use super::direct::Same;
-use crate::action::{Output, PortNo};
-use crate::cache::Backoff;
+use crate::action::PortNo;
+use crate::cache::Backoffs;
 use crate::exec::LinearProgram;
 use crate::limits::LANES;
 use crate::snapshot::Snapshot;
 use crate::store::{RecordId, tick};
 use crate::template::TableView;
 use crate::time::Nanos;
-use wire::{Depth, Field, Head, Key, Layers};
-
-/// Most packets of a batch.
-const MOST: usize = 2 * LANES;
+use wire::{BATCH, Depth, Field, Head, Key, Layers};
 
 /// A worker's memory for a uniform batch.
 pub(super) struct UniformScratch {
-    keys: [Key; MOST],
-    layers: [Layers; MOST],
-    found: [RecordId; MOST],
-    /// Whether to try it at a port: a guess, which ports may share.
-    backoffs: [Backoff; 16],
+    keys: [Key; BATCH],
+    layers: [Layers; BATCH],
+    found: [RecordId; BATCH],
+    backoffs: Backoffs,
 }
 
 impl Default for UniformScratch {
     fn default() -> Self {
         Self {
-            keys: [Key::default(); MOST],
-            layers: [Layers::default(); MOST],
-            found: [RecordId::NONE; MOST],
-            backoffs: Default::default(),
+            keys: [Key::default(); BATCH],
+            layers: [Layers::default(); BATCH],
+            found: [RecordId::NONE; BATCH],
+            backoffs: Backoffs::default(),
         }
     }
 }
@@ -65,12 +61,11 @@ impl Snapshot {
     ) -> Option<UniformDecision<'_>> {
         let view = self.view.table(0).filter(|view| view.is_last)?;
         let count = heads.len();
-        if !self.admits(in_port) || self.view.is_worth_caching() || !(1..=MOST).contains(&count) {
+        if !self.admits(in_port) || self.view.is_worth_caching() || !(1..=BATCH).contains(&count) {
             return None;
         }
         let Workspace { uniform, scratch, .. } = work;
-        let backoff = &mut uniform.backoffs[in_port as usize % 16];
-        if !backoff.is_due() {
+        if !uniform.backoffs.at(self.place(in_port)).is_due() {
             return None;
         }
         parse(heads.clone(), (in_port, self.depth()), uniform);
@@ -89,7 +84,7 @@ impl Snapshot {
         if !linear.surely_routes(heads.zip(parsed)) {
             return None;
         }
-        let port = self.one_exit(linear, in_port, &uniform.keys[..count], now)?;
+        let port = linear.leaves_by(&self.env(now), in_port, &uniform.keys[..count])?;
         Some(UniformDecision { snapshot: self, view, linear, in_port, port, probes })
     }
 
@@ -103,25 +98,6 @@ impl Snapshot {
         let first = program(*found.first()?);
         let differ = found.iter().fold(0, |differ, &id| differ | (program(id) ^ first));
         (differ == 0).then_some(first)
-    }
-
-    /// The port by which packets of these keys leave, if all leave by the same.
-    #[inline]
-    fn one_exit(
-        &self,
-        linear: &LinearProgram,
-        in_port: PortNo,
-        keys: &[Key],
-        now: Nanos,
-    ) -> Option<PortNo> {
-        let env = self.env(now);
-        match linear.to() {
-            Output::Port(port) => {
-                (port != in_port && self.ports.surely_sends(port)).then_some(port)
-            }
-            Output::Normal if !linear.edits() => env.bridged_to(keys, in_port),
-            _ => None,
-        }
     }
 }
 
@@ -156,7 +132,7 @@ impl UniformDecision<'_> {
         let Self { snapshot, view, linear, in_port, probes, .. } = *self;
         let Workspace { uniform, worker, .. } = work;
         let UniformScratch { keys, layers, found, backoffs } = &mut **uniform;
-        backoffs[in_port as usize % 16].succeeded();
+        backoffs.at(snapshot.place(in_port)).succeeded();
         let (mut same, mut count) = (Same::default(), 0);
         for ((((head, len), &id), key), layers) in packets.zip(&*found).zip(keys).zip(layers) {
             if id != same.id {

@@ -1,7 +1,7 @@
 //! What a worker owns: its cache, and memory for the batch in work.
 
 use super::uniform::UniformScratch;
-use crate::cache::{Cache, CacheCounts, FramePatterns, PortMemo, Traces};
+use crate::cache::{Backoffs, Cache, CacheCounts, FramePatterns, PortMemo, Traces};
 use crate::limits::LANES;
 use crate::template::Scratch;
 use wire::Key;
@@ -13,6 +13,7 @@ pub struct Workspace {
     pub(crate) scratch: Scratch,
     pub(super) port_memo: PortMemo,
     pub(super) patterns: FramePatterns,
+    pub(super) pattern_backoffs: Backoffs,
     /// Keys with metadata written to them.
     pub(crate) keys: Box<[Key; LANES]>,
     /// Traces of the batch in work.
@@ -30,6 +31,7 @@ impl Workspace {
             scratch: Scratch::default(),
             port_memo: PortMemo::default(),
             patterns: FramePatterns::default(),
+            pattern_backoffs: Backoffs::default(),
             keys: Box::new([Key::default(); LANES]),
             traces: Box::default(),
             uniform: Box::default(),

@@ -12,8 +12,8 @@ use wire::{Head, Key, Layers, parse_into};
 /// Rounds of 2^18 packets within each of the command's rounds.
 const ROUNDS: usize = 3;
 
-/// Frames of a worker's batch.
-const BATCH: u16 = 32;
+/// Frames parsed together.
+const FRAMES: u16 = 32;
 const PARSE_ROUNDS: usize = 10_001;
 
 /// All rounds of one case.
@@ -116,7 +116,7 @@ fn parse_cycles() -> f64 {
         let frame = Frame::ethernet([2; 6], [4; 6]).ipv4(Ipv4 { src, dst, ..Default::default() });
         Head::copy_of(&frame.tcp(Tcp { src: number, dst: 80, ..Default::default() }).finish())
     };
-    let heads: Vec<Head> = (0..BATCH).map(tcp).collect();
+    let heads: Vec<Head> = (0..FRAMES).map(tcp).collect();
     let (mut key, mut layers) = (Key::default(), Layers::default());
     let round = |_| {
         let start = testbed::sys::cycles();
@@ -124,7 +124,7 @@ fn parse_cycles() -> f64 {
             parse_into(head, &mut key, &mut layers);
             std::hint::black_box((&mut key, &mut layers));
         }
-        (testbed::sys::cycles() - start) as f64 / f64::from(BATCH)
+        (testbed::sys::cycles() - start) as f64 / f64::from(FRAMES)
     };
     Spread::of((0..PARSE_ROUNDS).map(round).collect()).median
 }

@@ -1,6 +1,6 @@
 //! Receiving from and sending to an AF_XDP socket.
 
-use crate::batch::{BATCH, BodyAt, RxBatch, Slot};
+use crate::batch::{BodyAt, RxBatch, Slot};
 use crate::drops::{Drops, Lost};
 use crate::frame::{Body, Sent, TxFrame};
 use crate::plain::{self, Room};
@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use rustix::net::sockopt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use wire::{DropReason, HEAD_MAX, Key, Layers, Offload, PartialChecksum, checksum};
+use wire::{BATCH, DropReason, HEAD_MAX, Key, Layers, Offload, PartialChecksum, checksum};
 
 /// Rounds between two looks at the kernel's counters (a system call): chosen so that it costs nothing.
 const ROUNDS_PER_LOOK: u32 = 4096;

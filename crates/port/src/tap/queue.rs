@@ -1,6 +1,6 @@
 //! One TAP file: `readv` and `writev`, a frame each; and the side entrance, where tunnels come in past the kernel ([`crate::bypass`]).
 
-use crate::batch::{BATCH, BODIES, BodyAt, RxBatch, Slot};
+use crate::batch::{BODIES, BodyAt, RxBatch, Slot};
 use crate::bypass::{Door, Injected, Sorter};
 use crate::drops::{Drops, Lost};
 use crate::frame::{Body, Sent, TxFrame};
@@ -16,7 +16,7 @@ use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use wire::segment::{self, UdpTunnel};
-use wire::{DropReason, Gso, HEAD_MAX, Offload};
+use wire::{BATCH, DropReason, Gso, HEAD_MAX, Offload};
 
 /// Receives.
 pub(super) struct TapRx {

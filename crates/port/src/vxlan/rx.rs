@@ -6,7 +6,7 @@ use super::path::Path;
 use super::security::Opening;
 use super::tell::Answers;
 use super::vni::Received;
-use crate::batch::{BATCH, BodyAt, RxBatch, Slot};
+use crate::batch::{BodyAt, RxBatch, Slot};
 use crate::bypass::{Arrival, Inbox};
 use crate::drops::{Drops, Lost};
 use crate::frame::Body;
@@ -22,7 +22,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use wire::merge::Train;
 use wire::tunnel::{Dscp, Vxlan, decapsulate_ds};
-use wire::{DropReason, Gso, HEAD_MAX, Head, Layers, Offload, mss};
+use wire::{BATCH, DropReason, Gso, HEAD_MAX, Head, Layers, Offload, mss};
 
 /// Bytes of a buffer: the longest run that the kernel puts together.
 const BUFFER: usize = 1 << 16;

@@ -6,7 +6,6 @@ use super::path::Path;
 use super::security::{SEALED_MOST, Sealer};
 use super::senders::Senders;
 use super::tell::Teller;
-use crate::batch::BATCH;
 use crate::bypass::Datagrams;
 use crate::drops::Drops;
 use crate::frame::{Sent, TxFrame};
@@ -20,7 +19,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Instant;
 use wire::tunnel::{Dscp, Vxlan, entropy, outer_ds};
-use wire::{DropReason, Gso, Offload, checksum, mss};
+use wire::{BATCH, DropReason, Gso, Offload, checksum, mss};
 
 /// Datagrams in one call (Linux `UDP_MAX_SEGMENTS` was 64 until 6.9).
 const RUN_MAX: usize = 64;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use vhost::{Chains, Features, Frame, HEADER_MAX, Payload, Vring};
 
 const SIZE: u16 = 4096;
-const BATCH: usize = 32;
+const ROUND: usize = 32;
 const LAPS: usize = 400;
 /// From one buffer to the next.
 const STRIDE: u64 = 16384 + 5 * 64;
@@ -29,9 +29,9 @@ impl Endless {
         let packed = features.contains(Features::RING_PACKED);
         // Apart by an odd number of lines, and elsewhere for each ring: places in the cache that do not collide.
         driver.guest.allocate(if flags == WRITE { 2112 } else { 64 }, 64);
-        let buffers = driver.guest.allocate(BATCH as u64 * STRIDE, 64);
+        let buffers = driver.guest.allocate(ROUND as u64 * STRIDE, 64);
         for index in 0..u64::from(SIZE) {
-            let buffer = Buffer { at: buffers + index % BATCH as u64 * STRIDE, len };
+            let buffer = Buffer { at: buffers + index % ROUND as u64 * STRIDE, len };
             let at = driver.areas[0] + 16 * index;
             if packed {
                 driver.guest.write_descriptor(at, buffer, index as u16, flags);
@@ -63,7 +63,7 @@ impl Endless {
 }
 
 /// A batch's heads.
-type Heads = [[u8; HEAD]; BATCH];
+type Heads = [[u8; HEAD]; ROUND];
 
 fn forward(
     source: &mut Vring,
@@ -71,8 +71,8 @@ fn forward(
     chains: &mut Chains,
     heads: &mut Heads,
 ) -> usize {
-    let count = source.take(BATCH, chains).unwrap();
-    let mut lens = [0; BATCH];
+    let count = source.take(ROUND, chains).unwrap();
+    let mut lens = [0; ROUND];
     let mut places: Vec<_> = heads.iter_mut().zip(&mut lens).take(count).collect();
     let plain = chains.take_plain(
         0,
@@ -107,7 +107,7 @@ fn speed() {
             let mut from = Endless::new(features, 0, len);
             let mut to = Endless::new(features | Features::MRG_RXBUF, WRITE, 16384);
             let (mut chains, mut best) = (Chains::default(), Duration::MAX);
-            let mut heads = [[0; HEAD]; BATCH];
+            let mut heads = [[0; HEAD]; ROUND];
             for _ in 0..LAPS {
                 from.refill(len, 0);
                 to.refill(16384, WRITE);

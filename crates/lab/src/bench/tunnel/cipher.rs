@@ -11,13 +11,12 @@ use testbed::machine::placement_class;
 use testbed::netns::run;
 use testbed::peer::SWITCH_CORE;
 use testbed::sys::{cycles, pin, unpin};
+use wire::BATCH;
 
 /// Bytes of an inner packet.
 const PACKET: usize = 1400;
 /// Packets of one round.
 const PACKETS: usize = 200_000;
-/// Packets that exist at a time: no more than stay in the cache, as on their way through a worker.
-const BATCH: usize = 64;
 /// What is inside: UDP.
 const NEXT_HEADER: u8 = 17;
 const SPI: u32 = 0x1001;

@@ -18,6 +18,7 @@ use crate::sys::{Area, For};
 use inflight::Inflight;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use wire::BATCH;
 
 /// Where `flags`, `idx` and the entries stand, in both rings.
 const FLAGS: usize = 0;
@@ -27,8 +28,6 @@ const ENTRIES: usize = 4;
 const DO_NOT: u16 = 1;
 /// Bytes of a cache line.
 const LINE: usize = 64;
-/// Chains begun together: the bound of the arrays on the stack, not of a caller.
-const BATCH: usize = 64;
 
 /// A split ring.
 pub(super) struct Split {
