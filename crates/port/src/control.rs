@@ -5,9 +5,11 @@ use crate::error::ControlError;
 use crate::facts::PortFacts;
 use crate::spec::PortSpec;
 use crate::vxlan::Security;
+use offload::PortReason;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use vhost::Attachment;
+use xdp::offload::TcPort;
 
 /// What becomes of an interface that suiro made (a TAP) when its port closes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,6 +55,11 @@ pub trait PortControl: Send {
 
     /// The way past the kernel of a tunnel that has one.
     fn outlet(&self) -> Option<Arc<Outlet>> {
+        None
+    }
+
+    /// What takes flows past the worker on this port, or why nothing does; `None` where ports of its kind, or this node, have no such thing.
+    fn past(&self) -> Option<Result<Arc<TcPort>, PortReason>> {
         None
     }
 

@@ -66,6 +66,15 @@ impl Ethtool {
         asked.map_or(1, |()| (word(&command, 20) + word(&command, 32)).max(1))
     }
 
+    /// The larger number of queues in use, of both directions; 1 where the driver does not say.
+    pub(crate) fn queues(&self) -> u32 {
+        let mut command = [0; CHANNELS];
+        command[..4].copy_from_slice(&GCHANNELS.to_ne_bytes());
+        let asked = ethtool(self.socket.as_fd(), self.name, &mut command);
+        let larger = || word(&command, 20).max(word(&command, 24)) + word(&command, 32);
+        asked.map_or(1, |()| larger().max(1))
+    }
+
     /// The interface's number.
     pub(crate) fn index(&self, name: &str) -> io::Result<u32> {
         Ok(rustix::net::netdevice::name_to_index(&self.socket, name)?)

@@ -12,8 +12,11 @@ use crate::netns::{Netns, NetnsRef};
 use crate::opened::OpenPort;
 use crate::spec::{PortKind, PortSpec};
 use netlink::{EGRESS, Filter, INGRESS, Netlink};
+use offload::PortReason;
 use std::io;
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use xdp::offload::TcPort;
 
 /// "sui" and a number: we made the qdisc below the filter, and it goes with it.
 const OVER_OURS: u32 = 0x7375_6901;
@@ -206,6 +209,10 @@ impl PortControl for IsolatedControl {
 
     fn outgrown(&self) -> Option<String> {
         self.inner.outgrown()
+    }
+
+    fn past(&self) -> Option<Result<Arc<TcPort>, PortReason>> {
+        self.inner.past()
     }
 
     fn set_admin(&self, up: bool) -> Result<(), ControlError> {

@@ -13,6 +13,7 @@ use std::cell::OnceCell;
 use std::path::PathBuf;
 use std::sync::Arc;
 use vhost::FirstTouches;
+use xdp::offload::Flows;
 
 /// Opens ports for the same workers, and owns what a worker's ports share.
 pub struct Opener {
@@ -25,6 +26,8 @@ pub struct Opener {
     first_touches: Option<Arc<FirstTouches>>,
     /// Where AF_XDP ports note which offloads they switched off.
     offloads: Option<PathBuf>,
+    /// Where flows go past the workers.
+    flows: Option<Arc<Flows>>,
     /// Made for the first port that can use them.
     transmitters: OnceCell<Result<Transmitters, String>>,
     /// Who gets which tunnel's datagrams.
@@ -46,6 +49,7 @@ impl Opener {
             records: None,
             first_touches: None,
             offloads: None,
+            flows: None,
             transmitters: OnceCell::new(),
             groups: Groups::default(),
             ledger: Arc::new(Ledger::new(None)),
@@ -73,6 +77,11 @@ impl Opener {
     pub fn with_offloads(mut self, directory: PathBuf) -> Self {
         self.offloads = Some(directory);
         self
+    }
+
+    /// Lets flows of ports that are opened from now on go past the workers where ports can ([`crate::PortControl::past`]), or no more.
+    pub fn set_flows(&mut self, flows: Option<Arc<Flows>>) {
+        self.flows = flows;
     }
 
     /// Notes in this directory, which must outlive a power cut, which sequence numbers of tunnels' keys are used. Without one no tunnel is
@@ -112,7 +121,9 @@ impl Opener {
         match spec.kind {
             PortKind::Tap => crate::tap::open(spec, self.workers, &self.doors),
             PortKind::AfPacket => {
-                isolated(spec, self.owner, || crate::af_packet::open(spec, self.workers))
+                // The host is to have every frame of an interface that it shares.
+                let flows = self.flows.as_ref().filter(|_| !spec.host);
+                isolated(spec, self.owner, || crate::af_packet::open(spec, self.workers, flows))
             }
             PortKind::AfXdp => isolated(spec, self.owner, || {
                 let notes = self.offloads.as_deref();

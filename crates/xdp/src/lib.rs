@@ -34,8 +34,14 @@
 //! Needs `CAP_BPF` and `CAP_NET_ADMIN`, the transmitter `CAP_SYS_ADMIN` and `CAP_PERFMON` and Linux 5.18; to build: clang, libbpf-dev (`bpf_helpers.h`), linux-libc-dev.
 
 mod abi;
+mod bpffs;
+#[cfg(test)]
+#[path = "../tests/btf/mod.rs"]
+mod btf;
 mod error;
 pub mod hook;
+mod mirror;
+pub mod offload;
 mod spi;
 pub mod steer;
 mod sys;

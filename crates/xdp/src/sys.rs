@@ -5,6 +5,7 @@
     reason = "aya's `Pod` is an unsafe trait; map memory is shared with the kernel"
 )]
 
+pub(crate) mod mapped;
 pub(crate) mod schedule;
 pub(crate) mod steer;
 

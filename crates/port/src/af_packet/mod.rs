@@ -6,6 +6,7 @@
 
 mod long;
 mod merge;
+mod past;
 mod rx;
 mod tx;
 
@@ -21,9 +22,13 @@ use crate::queue::{RxQueue, TxQueue};
 use crate::spec::PortSpec;
 use crate::sys::packet::{self, PACKET_FANOUT};
 use netlink::Link;
+use offload::PortReason;
+use past::Past;
 use rx::PacketRx;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use xdp::offload::{Flows, TcPort};
 
 /// Frames of a flow stay on one socket (`PACKET_FANOUT_HASH`), in a group that only we are in (`…_FLAG_UNIQUEID`).
 const FANOUT_HASH_UNIQUE: i32 = 0x2000 << 16;
@@ -32,8 +37,12 @@ const QUEUES_MAX: u16 = 64;
 /// Chosen: about 10 ms of 64 KiB segments at 20 Gbit/s with their bookkeeping; OVS loses and retransmits with the default of 208 KiB.
 const RECEIVE_BUFFER: i32 = 32 << 20;
 
-/// Opens packet sockets on an interface.
-pub(crate) fn open(spec: &PortSpec, workers: usize) -> Result<OpenPort, OpenError> {
+/// Opens packet sockets on an interface; flows may go past them by `flows`.
+pub(crate) fn open(
+    spec: &PortSpec,
+    workers: usize,
+    flows: Option<&Arc<Flows>>,
+) -> Result<OpenPort, OpenError> {
     let netns = open_netns(spec)?;
     let interface = Interface::new(spec, &netns)?;
     let link = interface.find(spec)?;
@@ -43,14 +52,20 @@ pub(crate) fn open(spec: &PortSpec, workers: usize) -> Result<OpenPort, OpenErro
         return Err(OpenError::Queues { interface, asked: queues, available: QUEUES_MAX });
     }
     let link = interface.configure(spec, &link)?;
-    let rx = receivers(spec, &netns, &link, queues)?;
     let tx = senders(spec, &netns, &link, workers)?;
+    let past = flows.map(|flows| Past { interface: &interface, link: &link, queues, flows });
+    let (past, note) = past.map_or((None, None), |past| past.open(&netns, &tx));
+    let filter = past.as_ref().and_then(|past| past.as_ref().ok());
+    let rx = receivers(spec, &netns, &link, queues, filter)?;
     let plural = if queues == 1 { "" } else { "s" };
     let mode = format!("af_packet, {queues} queue{plural}");
-    let facts = interface.facts(link, &mode, &[]);
-    let control = PacketControl { index: facts.index, interface, mode };
-    let rx =
-        rx.into_iter().map(|socket| Box::new(PacketRx::new(socket)) as Box<dyn RxQueue>).collect();
+    let notes: Vec<String> = note.into_iter().collect();
+    let facts = interface.facts(link, &mode, &notes);
+    let rx = rx
+        .into_iter()
+        .map(|socket| Box::new(PacketRx::new(socket, filter.cloned())) as Box<dyn RxQueue>)
+        .collect();
+    let control = PacketControl { index: facts.index, interface, mode, notes, past };
     let tx = tx.into_iter().map(|queue| Box::new(queue) as Box<dyn TxQueue>).collect();
     Ok(OpenPort { facts, rx, tx, control: Box::new(control) })
 }
@@ -61,12 +76,13 @@ fn receivers(
     netns: &Netns,
     link: &Link,
     queues: u16,
+    filter: Option<&Arc<TcPort>>,
 ) -> Result<Vec<OwnedFd>, OpenError> {
     let make = || {
         let mut group = FANOUT_HASH_UNIQUE;
         let mut sockets = Vec::new();
         for _ in 0..queues {
-            let socket = receiver(link.index)?;
+            let socket = receiver(link.index, filter)?;
             if queues > 1 {
                 packet::set_int(&socket, libc::SOL_PACKET, PACKET_FANOUT, group)?;
                 // The kernel chose the group's number; the others join it by number.
@@ -80,7 +96,7 @@ fn receivers(
     made(spec, netns, "open receiving packet sockets", make)
 }
 
-fn receiver(index: u32) -> io::Result<OwnedFd> {
+fn receiver(index: u32, filter: Option<&Arc<TcPort>>) -> io::Result<OwnedFd> {
     let socket = packet::socket()?;
     packet::set_int(&socket, libc::SOL_PACKET, packet::PACKET_VNET_HDR, 1)?;
     packet::set_int(&socket, libc::SOL_PACKET, packet::PACKET_AUXDATA, 1)?;
@@ -89,6 +105,10 @@ fn receiver(index: u32) -> io::Result<OwnedFd> {
     packet::set_int(&socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, RECEIVE_BUFFER)
         .or_else(|_| packet::set_int(&socket, libc::SOL_SOCKET, libc::SO_RCVBUF, RECEIVE_BUFFER))?;
     packet::join_promiscuous(&socket, index)?;
+    if let Some(filter) = filter {
+        // Before the first frame, so that all are counted.
+        filter.filter(&socket).map_err(io::Error::other)?;
+    }
     packet::bind(&socket, index, libc::ETH_P_ALL as u16)?;
     Ok(socket)
 }
@@ -128,12 +148,18 @@ struct PacketControl {
     interface: Interface,
     index: u32,
     mode: String,
+    notes: Vec<String>,
+    past: Option<Result<Arc<TcPort>, PortReason>>,
 }
 
 impl PortControl for PacketControl {
     fn facts(&self) -> Result<PortFacts, ControlError> {
         let link = self.interface.link(self.index)?;
-        Ok(self.interface.facts(link, &self.mode, &[]))
+        Ok(self.interface.facts(link, &self.mode, &self.notes))
+    }
+
+    fn past(&self) -> Option<Result<Arc<TcPort>, PortReason>> {
+        self.past.clone()
     }
 
     fn set_admin(&self, up: bool) -> Result<(), ControlError> {
@@ -144,8 +170,11 @@ impl PortControl for PacketControl {
         self.interface.set_mtu(self.index, mtu)
     }
 
-    /// The interface is not ours: it stays either way.
-    fn close(self: Box<Self>, _: Keep) -> Result<(), ControlError> {
+    /// The interface is not ours: it stays either way. Flows past the worker go on as long as it is kept.
+    fn close(self: Box<Self>, keep: Keep) -> Result<(), ControlError> {
+        if let (Keep::Nothing, Some(Ok(past))) = (keep, &self.past) {
+            past.close();
+        }
         Ok(())
     }
 }

@@ -12,7 +12,9 @@ use crate::vnet;
 use arrayvec::ArrayVec;
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use wire::{DropReason, HEAD_MAX, PartialChecksum};
+use xdp::offload::TcPort;
 
 /// The tag was taken out; its type is in `vlan_tpid`.
 const VLAN_VALID: u32 = 0x10;
@@ -31,20 +33,44 @@ pub(super) struct PacketRx {
     /// Since the first frame that was too long.
     long: Option<Long>,
     merger: Merger,
+    /// What takes flows past the worker. Frames that come in the long way are not counted: then no flow leaves any more.
+    past: Option<Arc<TcPort>>,
+    /// Frames that were received, and frames that the socket lost, since it was opened.
+    received: u64,
+    lost: u64,
 }
 
 impl PacketRx {
-    pub(super) fn new(socket: OwnedFd) -> Self {
-        Self { socket, rounds: 0, long: None, merger: Merger::default() }
+    pub(super) fn new(socket: OwnedFd, past: Option<Arc<TcPort>>) -> Self {
+        let merger = Merger::default();
+        Self { socket, rounds: 0, long: None, merger, past, received: 0, lost: 0 }
     }
 
     fn count_kernel_drops(&mut self, drops: &mut Drops) -> io::Result<()> {
         self.rounds = self.rounds.wrapping_add(1);
         if self.rounds.is_multiple_of(ROUNDS_PER_LOOK) {
-            let full = packet::take_drops(&self.socket)?.into();
-            drops.lose(DropReason::RxFull, Lost::Elsewhere(full));
+            self.take_drops(drops)?;
         }
         Ok(())
+    }
+
+    fn take_drops(&mut self, drops: &mut Drops) -> io::Result<u64> {
+        let full = packet::take_drops(&self.socket)?.into();
+        drops.lose(DropReason::RxFull, Lost::Elsewhere(full));
+        self.lost += full;
+        Ok(self.lost)
+    }
+
+    /// Nothing waits, and what came before was sent: flows that wait for that may go past the worker.
+    #[inline]
+    fn quiet(&mut self, drops: &mut Drops) -> io::Result<()> {
+        match &self.past {
+            Some(past) if past.is_asked() => {
+                let past = past.clone();
+                past.quiet(self.received, || self.take_drops(drops))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// "Interface down" is told once; the socket wakes up again with the interface, unless that is gone.
@@ -77,12 +103,17 @@ impl RxQueue for PacketRx {
         let mut buffers: ArrayVec<_, BODIES> = buffers.collect();
         let count = match packet::receive(&self.socket, &mut buffers, &mut received) {
             Ok(count) => count,
-            Err(error) => return self.down_or_gone(error),
+            Err(error) => {
+                drop(buffers);
+                self.quiet(drops)?;
+                return self.down_or_gone(error);
+            }
         };
         drop(buffers);
         if received[..count].iter().any(|received| received.truncated) {
             self.long = Some(Long::default());
         }
+        self.received += count as u64;
         let mut kept = 0;
         for index in 0..count {
             match take(&mut slots[index], &headers[index], &received[index]) {

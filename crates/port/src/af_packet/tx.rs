@@ -59,6 +59,11 @@ impl PacketTx {
         Self { socket, scratch, run, lacks_uso: false }
     }
 
+    /// The socket, for who asks whether all was sent.
+    pub(super) fn socket(&self) -> io::Result<OwnedFd> {
+        self.socket.try_clone()
+    }
+
     /// Sends at most [`BODIES`] frames, in order.
     fn send(&mut self, frames: &[TxFrame<'_>], drops: &mut Drops, sent: &mut Sent) {
         for run in frames.chunk_by(|one, next| goes_alone(one) == goes_alone(next)) {

@@ -1,6 +1,8 @@
 //! The Rust mirror of the steering part of `bpf/abi.h`: same names, same order. A test compares every struct with the objects' BTF, and
 //! every number with the header.
 
+use crate::mirror::{Mirror, mirrors};
+
 /// Words of a flow key.
 pub(crate) const WORDS: usize = 12;
 /// Words of a flow key that tell flows apart.
@@ -59,29 +61,6 @@ pub(crate) const EVENT_GIVEN_UP: u32 = 3;
 pub(crate) const TIMES: usize = 6;
 pub(crate) const NO_CLOCK: u32 = u32::MAX;
 pub(crate) const COUNTS: u32 = 15;
-
-/// A struct of `abi.h`: its name there, and each field's name and offset.
-#[cfg_attr(not(test), expect(dead_code, reason = "read by the test of the layout"))]
-pub(crate) trait Mirror {
-    const NAME: &'static str;
-    const FIELDS: &'static [(&'static str, usize)];
-}
-
-/// A table of structs; a function cannot take field names.
-macro_rules! mirrors {
-    ($($(#[$doc:meta])* $name:ident = $c:literal { $($(#[$field_doc:meta])* $field:ident: $ty:ty,)* })*) => {$(
-        $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-        #[repr(C)]
-        pub(crate) struct $name { $($(#[$field_doc])* pub(crate) $field: $ty,)* }
-
-        impl Mirror for $name {
-            const NAME: &'static str = $c;
-            const FIELDS: &'static [(&'static str, usize)] =
-                &[$((stringify!($field), std::mem::offset_of!($name, $field)),)*];
-        }
-    )*};
-}
 
 mirrors! {
     /// `struct steer_config`.

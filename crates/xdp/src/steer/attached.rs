@@ -12,7 +12,7 @@ use super::options::{Missed, Options, Placement, QUEUE_MAX, QUEUE_MIN};
 use super::order::Clocks;
 use super::pins::{LINK, pin_error, remove};
 use crate::hook::{self, Hook, HookError, Life, Mode, Stage};
-use crate::sys::steer::Mapped;
+use crate::sys::mapped::Mapped;
 use crate::verified::verified;
 use aya::maps::{Array, CpuMap, MapData};
 use aya::programs::links::{FdLink, PinnedLink};

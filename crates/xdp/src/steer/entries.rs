@@ -15,7 +15,7 @@ use super::hash::{self, SALT_EXACT, Secrets};
 use super::index::{Index, Name};
 use super::key::{Key, Match};
 use super::maps::{Maps, access};
-use crate::sys::steer::Mapped;
+use crate::sys::mapped::Mapped;
 use aya::maps::{Array, MapData};
 use place::{CoreId, Reason, UnitId, VmId};
 use std::collections::BTreeMap;

@@ -6,7 +6,7 @@ use super::maps::{Maps, access};
 use super::pins::{LINK, Pins, pin_error, remove};
 use super::times::CoreTimes;
 use crate::MapError;
-use crate::sys::steer::Mapped;
+use crate::sys::mapped::Mapped;
 use crate::verified::verified;
 use aya::maps::{HashMap, MapData};
 use aya::programs::BtfTracePoint;

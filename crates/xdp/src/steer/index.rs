@@ -5,7 +5,7 @@
 use super::SteerError;
 use super::abi::{ENTRY_FIRST, PLACE_LEFT, PLACES, SteerEntry, SteerLine, WORDS};
 use super::maps::Maps;
-use crate::sys::steer::Mapped;
+use crate::sys::mapped::Mapped;
 use std::mem::offset_of;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Relaxed, Release};

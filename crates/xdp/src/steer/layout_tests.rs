@@ -1,15 +1,13 @@
 //! The mirror against the objects' BTF and against the header.
 
-#[path = "../../tests/btf/mod.rs"]
-mod btf;
-
 use super::abi::{
-    self, Mirror, Packet, PacketSum, SteerClock, SteerConfig, SteerCore, SteerCount, SteerDone,
-    SteerEntry, SteerEvent, SteerLine, SteerMask, SteerMasks, SteerPlaced, SteerReceived,
-    SteerRing, SteerTable, SteerTableCore, SteerThread, SteerUnit,
+    self, Packet, PacketSum, SteerClock, SteerConfig, SteerCore, SteerCount, SteerDone, SteerEntry,
+    SteerEvent, SteerLine, SteerMask, SteerMasks, SteerPlaced, SteerReceived, SteerRing,
+    SteerTable, SteerTableCore, SteerThread, SteerUnit,
 };
 use super::{OBJECTS, Steered};
-use btf::{Btf, Layout};
+use crate::btf::{Btf, Layout};
+use crate::mirror::Mirror;
 use place::Reason;
 
 const STEER: usize = 0;

@@ -1,10 +1,10 @@
 //! Pinned maps, opened with the types that they must have.
 
-use super::abi::Mirror;
 use super::error::SteerError;
 use super::pins::pin_error;
 use crate::MapError;
-use crate::sys::steer::Mapped;
+use crate::mirror::Mirror;
+use crate::sys::mapped::Mapped;
 use aya::maps::{Array, HashMap, Map, MapData, PerCpuArray};
 use std::io;
 use std::os::fd::AsFd;

@@ -3,7 +3,7 @@
 use super::abi::{CPUS, LOCAL, SENT_BITS, SteerClock, SteerCore, SteerReceived};
 use super::attached::Attached;
 use super::maps::Maps;
-use crate::sys::steer::Mapped;
+use crate::sys::mapped::Mapped;
 use std::mem::offset_of;
 use std::sync::atomic::Ordering::Acquire;
 

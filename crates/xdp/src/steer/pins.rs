@@ -7,8 +7,8 @@
 //! In each directory the pin [`LINK`] is made last and removed first: without it, the rest is what a killed process left half done.
 
 use super::error::SteerError;
-use rustix::fs::{FlockOperation, flock, statfs};
-use rustix::mount::{MountFlags, mount};
+use crate::bpffs;
+use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -16,10 +16,6 @@ use std::path::{Path, PathBuf};
 
 /// Where everything is unless the user says otherwise.
 pub const PIN_ROOT: &str = "/sys/fs/bpf/suiro/steer";
-/// Where the kernel's file system of pins is by convention.
-const BPFFS: &str = "/sys/fs/bpf";
-/// `BPF_FS_MAGIC` of linux/magic.h.
-const BPF_FS_MAGIC: u64 = 0xcafe_4a11;
 /// The pin that says that a directory is complete.
 pub(crate) const LINK: &str = "link";
 
@@ -33,16 +29,8 @@ impl Pins {
     /// Makes the root; mounts the file system where it belongs by convention.
     pub(crate) fn at(root: &Path) -> Result<Self, SteerError> {
         let pins = Self { root: root.to_owned() };
-        let step = "make it: needs a mounted bpf file system (mount -t bpf bpf /sys/fs/bpf)";
-        if root.starts_with(BPFFS) && !is_bpffs(Path::new(BPFFS)) {
-            let mounted = mount("bpf", BPFFS, "bpf", MountFlags::empty(), None::<&std::ffi::CStr>);
-            mounted.map_err(|errno| pin_error(Path::new(BPFFS), step)(errno.into()))?;
-        }
-        let parent = root.ancestors().find(|path| path.is_dir()).unwrap_or(Path::new("/"));
-        if !is_bpffs(parent) {
-            return Err(pin_error(root, step)(io::ErrorKind::Unsupported.into()));
-        }
-        pins.make().map_err(pin_error(root, step))?;
+        bpffs::ready(root).map_err(pin_error(root, bpffs::STEP))?;
+        pins.make().map_err(pin_error(root, bpffs::STEP))?;
         Ok(pins)
     }
 
@@ -142,8 +130,4 @@ pub(crate) fn remove(directory: &Path) -> Result<(), SteerError> {
 pub(crate) fn pin_error(path: &Path, step: &'static str) -> impl FnOnce(io::Error) -> SteerError {
     let path = path.to_owned();
     move |source| SteerError::Pin { path, step, source }
-}
-
-fn is_bpffs(path: &Path) -> bool {
-    statfs(path).is_ok_and(|found| found.f_type as u64 == BPF_FS_MAGIC)
 }

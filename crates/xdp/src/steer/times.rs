@@ -1,7 +1,7 @@
 //! Where a core's time goes.
 
 use super::abi::{SteerCore, TIMES};
-use crate::sys::steer::Mapped;
+use crate::sys::mapped::Mapped;
 use place::{Load, Stage, StageLoads};
 use rustix::time::{ClockId, clock_gettime};
 use std::mem::offset_of;

@@ -1,0 +1,302 @@
+//! The flows of a host that are past the worker: maps that are pinned, and their places.
+
+use super::abi::{
+    FLOWS, GIVEN, LIMITS, OffloadFlow, OffloadKey, OffloadLimit, OffloadPort, PORTS, RUNG, WANTED,
+};
+use super::error::OffloadError;
+use super::sys;
+use crate::bpffs;
+use crate::mirror::Mirror;
+use crate::sys::mapped::Mapped;
+use aya::maps::{HashMap, Map, MapData};
+use aya::{Ebpf, EbpfLoader};
+use flow::Nanos;
+use offload::LimitId;
+use std::fs;
+use std::io;
+use std::mem::offset_of;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+pub(super) static OBJECT: &[u8] =
+    aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/offload_tc.bpf.o"));
+
+/// Where everything is pinned unless the user says otherwise.
+pub const PIN_ROOT: &str = "/sys/fs/bpf/suiro/offload";
+
+/// Units of a nanosecond in the words of limits.
+const UNITS: u64 = 1024;
+
+/// Maps of a host, shared by its ports. Dropping it changes nothing: all of it is pinned.
+pub struct Flows {
+    root: PathBuf,
+    pub(super) flows: Mapped<OffloadFlow>,
+    pub(super) ports: Mapped<OffloadPort>,
+    pub(super) limits: Mapped<OffloadLimit>,
+    keys: Mutex<Keys>,
+}
+
+/// What leads to which place.
+struct Keys {
+    map: HashMap<MapData, OffloadKey, u32>,
+    /// Places that no program can hold.
+    free: Vec<u32>,
+    /// Places that one may hold still, until the kernel has settled.
+    left: Vec<u32>,
+}
+
+impl Flows {
+    /// Takes up what is pinned below `root` ([`PIN_ROOT`]), or makes it.
+    ///
+    /// # Errors
+    /// No permission, no file system for pins, a kernel that is too old, or pins of another version.
+    pub fn open(root: &Path) -> Result<Self, OffloadError> {
+        bpffs::ready(root).map_err(OffloadError::pin(root, bpffs::STEP))?;
+        for directory in [maps_of(root), links_of(root)] {
+            fs::create_dir_all(&directory).map_err(OffloadError::pin(&directory, "make it"))?;
+        }
+        load(root, 0)?;
+        let flows = mapped(root, "flows")?;
+        let map = HashMap::try_from(map(root, "keys")?).map_err(|_| other_version(root, "keys"))?;
+        let taken: Vec<u32> = map.iter().flatten().map(|(_, place)| place).collect();
+        let free = (0..FLOWS).rev().filter(|place| !taken.contains(place)).collect();
+        let keys = Mutex::new(Keys { map, free, left: Vec::new() });
+        let (ports, limits) = (mapped(root, "ports")?, mapped(root, "limits")?);
+        Ok(Self { root: root.to_owned(), flows, ports, limits, keys })
+    }
+
+    /// Takes everything away: flows go to their workers, and nothing of it is left in the kernel.
+    ///
+    /// # Errors
+    /// A pin cannot be removed.
+    pub fn purge(root: &Path) -> Result<(), OffloadError> {
+        for directory in [links_of(root), maps_of(root)] {
+            for pin in fs::read_dir(&directory).into_iter().flatten().flatten() {
+                let path = pin.path();
+                fs::remove_file(&path).map_err(OffloadError::pin(&path, "remove it"))?;
+            }
+        }
+        for directory in [links_of(root), maps_of(root), root.to_owned()] {
+            match fs::remove_dir(&directory) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(OffloadError::pin(&directory, "remove it")(error));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins a limit: a full token bucket of `burst`, in 1/1024 ns of its rate. `rate` is in kbit/s, or frames a second. 0: none.
+    pub fn set_limit(&self, limit: LimitId, now: Nanos, burst: u64, rate: u64, is_frames: bool) {
+        let full_at = now.0.wrapping_mul(UNITS);
+        let is_frames = u64::from(is_frames);
+        let value = OffloadLimit {
+            full_at,
+            burst,
+            rate,
+            is_frames,
+            idle: 0,
+            given_up: 0,
+            reserved: [0; 2],
+        };
+        self.limits.set(limit.0 as usize, &value);
+    }
+
+    /// The word of a limit, which every rung and the worker take from.
+    pub fn limit(&self, limit: LimitId) -> &AtomicU64 {
+        self.limits.u64_at(limit.0 as usize, offset_of!(OffloadLimit, full_at))
+    }
+
+    /// Time for which a limit was full, in 1/1024 ns: with what frames cost, the time that passed.
+    pub fn idle(&self, limit: LimitId) -> u64 {
+        let at = offset_of!(OffloadLimit, idle);
+        self.limits.u64_at(limit.0 as usize, at).load(Ordering::Relaxed)
+    }
+
+    /// How many limits there may be.
+    pub fn limits(&self) -> u32 {
+        LIMITS
+    }
+
+    /// How many flows there may be.
+    pub(super) fn capacity(&self) -> u32 {
+        FLOWS
+    }
+
+    pub(super) fn load(&self, port: u32) -> Result<Ebpf, OffloadError> {
+        load(&self.root, port)
+    }
+
+    /// Where the link of a port's program is pinned.
+    pub(super) fn link(&self, port: u32) -> PathBuf {
+        links_of(&self.root).join(port.to_string())
+    }
+
+    /// The place of a port: that which its interface had before, or a free one.
+    pub(super) fn port_of(&self, index: u32, netns: u64) -> Result<u32, OffloadError> {
+        let _one_at_a_time = self.keys();
+        let mut places = (0..PORTS).map(|place| (place, self.ports.get(place as usize)));
+        let is_same = |port: &OffloadPort| port.ifindex == index && port.netns == netns;
+        let found = places.clone().find(|(_, port)| is_same(port));
+        let found = found.or_else(|| places.find(|(_, port)| port.ifindex == 0));
+        let (place, mut port) = found.ok_or(OffloadError::Ports { ports: PORTS })?;
+        if port.ifindex == 0 {
+            port = OffloadPort { ifindex: index, netns, seq: 0, orphans: 0, flows: 0, ..port };
+            self.ports.set(place as usize, &port);
+        }
+        Ok(place)
+    }
+
+    /// Gives a port's place back, with all flows that come in there.
+    pub(super) fn release_port(&self, port: u32) {
+        // None is pinned where attaching failed.
+        let _ = fs::remove_file(self.link(port));
+        for (key, place) in self.flows_of(port) {
+            self.remove(&key, place);
+        }
+        self.ports.set(
+            port as usize,
+            &OffloadPort { seq: 0, orphans: 0, flows: 0, ifindex: 0, netns: 0, reserved: [0; 4] },
+        );
+    }
+
+    /// Places of ports that somebody has.
+    pub(super) fn ports_taken(&self) -> impl Iterator<Item = u32> {
+        (0..PORTS).filter(|&port| self.ports.get(port as usize).ifindex != 0)
+    }
+
+    /// The flows that come in at a port.
+    pub(super) fn flows_of(&self, port: u32) -> Vec<(OffloadKey, u32)> {
+        self.keys().map.iter().flatten().filter(|(key, _)| key.port == port).collect()
+    }
+
+    /// Puts a flow in place; `None`: all places are taken.
+    pub(super) fn add(&self, flow: &OffloadFlow) -> Result<Option<u32>, aya::maps::MapError> {
+        let mut keys = self.keys();
+        if keys.free.is_empty() {
+            keys.settle();
+        }
+        let Some(place) = keys.free.pop() else { return Ok(None) };
+        self.flows.set(place as usize, flow);
+        if let Err(error) = keys.map.insert(flow.key, place, 0) {
+            keys.free.push(place);
+            return Err(error);
+        }
+        self.count_flows(flow.key.port, 1);
+        Ok(Some(place))
+    }
+
+    /// Takes a flow out of the map: frames that come now are of no flow.
+    pub(super) fn remove(&self, key: &OffloadKey, place: u32) {
+        let mut keys = self.keys();
+        // Gone before is no error.
+        let _ = keys.map.remove(key);
+        keys.left.push(place);
+        self.count_flows(key.port, u32::MAX);
+    }
+
+    /// Adds to the number of flows of a port, modulo 2^32.
+    fn count_flows(&self, port: u32, more: u32) {
+        let flows = self.ports.u32_at(port as usize, offset_of!(OffloadPort, flows));
+        flows.fetch_add(more, Ordering::Release);
+    }
+
+    /// Returns when no program runs by a state older than this call.
+    ///
+    /// # Errors
+    /// The kernel cannot tell.
+    pub(super) fn settle(&self) -> io::Result<()> {
+        let before = std::mem::take(&mut self.keys().left);
+        let settled = sys::settle();
+        let mut keys = self.keys();
+        match settled {
+            Ok(()) => keys.free.extend(before),
+            Err(_) => keys.left.extend(before),
+        }
+        settled
+    }
+
+    pub(super) fn gate(&self, place: u32) -> &AtomicU64 {
+        self.flows.u64_at(place as usize, offset_of!(OffloadFlow, gate))
+    }
+
+    pub(super) fn done(&self, place: u32) -> &AtomicU64 {
+        self.flows.u64_at(place as usize, offset_of!(OffloadFlow, done))
+    }
+
+    /// Says that nothing of a flow is under way in a worker.
+    pub(super) fn set_done(&self, place: u32) {
+        self.done(place).store(self.given(place), Ordering::Release);
+    }
+
+    pub(super) fn given(&self, place: u32) -> u64 {
+        self.gate(place).load(Ordering::Acquire) & GIVEN
+    }
+
+    /// Whether a flow shall go up and has not.
+    pub(super) fn is_rising(&self, place: u32) -> bool {
+        self.gate(place).load(Ordering::Acquire) & (WANTED | RUNG) == WANTED
+    }
+
+    /// The next frame that finds all others done goes by the rung.
+    pub(super) fn want_rung(&self, place: u32) {
+        self.gate(place).fetch_or(WANTED, Ordering::AcqRel);
+    }
+
+    /// The next frame goes to the worker.
+    pub(super) fn want_worker(&self, place: u32) {
+        self.gate(place).fetch_and(!(WANTED | RUNG), Ordering::AcqRel);
+    }
+
+    fn keys(&self) -> MutexGuard<'_, Keys> {
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Keys {
+    fn settle(&mut self) {
+        if sys::settle().is_ok() {
+            self.free.append(&mut self.left);
+        }
+    }
+}
+
+fn maps_of(root: &Path) -> PathBuf {
+    root.join("maps")
+}
+
+fn links_of(root: &Path) -> PathBuf {
+    root.join("links")
+}
+
+/// The programs of one port, on the host's maps, which the first one makes.
+fn load(root: &Path, port: u32) -> Result<Ebpf, OffloadError> {
+    let maps = maps_of(root);
+    let mut loader = EbpfLoader::new();
+    loader.default_map_pin_directory(&maps).override_global("PORT", &port, true);
+    loader.load(OBJECT).map_err(OffloadError::load("load the maps of flows past the worker"))
+}
+
+fn map(root: &Path, name: &str) -> Result<Map, OffloadError> {
+    let path = maps_of(root).join(name);
+    let data = MapData::from_pin(&path)
+        .map_err(|error| OffloadError::pin(&path, "open the map")(io::Error::other(error)))?;
+    Map::from_map_data(data).map_err(|_| other_version(root, name))
+}
+
+fn mapped<T: Mirror + aya::Pod>(root: &Path, name: &str) -> Result<Mapped<T>, OffloadError> {
+    let Map::Array(data) = map(root, name)? else { return Err(other_version(root, name)) };
+    // Compares the sizes.
+    let array = aya::maps::Array::<_, T>::try_from(Map::Array(data));
+    let len = array.map_err(|_| other_version(root, name))?.len();
+    let Map::Array(data) = map(root, name)? else { return Err(other_version(root, name)) };
+    let path = maps_of(root).join(name);
+    Mapped::new(data.fd().as_fd(), len as usize).map_err(OffloadError::pin(&path, "map the map"))
+}
+
+fn other_version(root: &Path, name: &str) -> OffloadError {
+    OffloadError::Version { path: maps_of(root).join(name) }
+}

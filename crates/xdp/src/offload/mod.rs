@@ -1,0 +1,33 @@
+//! # offload: flows past the worker, in the kernel
+//!
+//! **Question answered**: how does a flow between two ports go on without the worker, and come back, so that no frame is lost or passes
+//! another?
+//!
+//! * [`Flows`]: the maps of a host, pinned: which flows there are, what is done to their frames, what they came to.
+//! * [`TcPort`]: an interface with a packet socket. A filter on the socket says which side a frame goes to, a program at the tc hook obeys
+//!   (`bpf/offload_tc.bpf.c`).
+//! * [`Tc`]: the provider of both.
+//!
+//! ## Invariants
+//!
+//! * The layout is defined in `bpf/offload.h` alone; `abi` mirrors it, and a test compares them with the object's BTF.
+//! * Programs decide nothing. A flow's program is written before its key is, and changes no more; a place is used again only when no program can
+//!   hold it.
+//! * Side and count of a flow are one word. Frames given to the worker are counted before it gets them.
+//! * All is pinned: killed, a node leaves its flows going, counted and limited. Frames for its worker end at the port's own filter.
+
+mod abi;
+mod error;
+mod flows;
+mod key;
+#[cfg(test)]
+mod layout_tests;
+mod port;
+mod sys;
+mod tc;
+mod value;
+
+pub use error::OffloadError;
+pub use flows::{Flows, PIN_ROOT};
+pub use port::{Interface, TcPort};
+pub use tc::Tc;

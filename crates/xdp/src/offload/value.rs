@@ -1,0 +1,120 @@
+//! A flow program as the words that the programs of the kernel run.
+
+use super::abi::{
+    DEC_TTL, HEAD, IS_TCP, OffloadFlow, OffloadKey, POP_VLAN, PUSH_VLAN, WORDS, ZERO_SUM,
+};
+use offload::{Counts, Patch, Side, Tag};
+use wire::{eth_type, ip_proto};
+
+/// Ethernet header, without a tag.
+const L3: u16 = 14;
+const TAG: u32 = 4;
+const _: () = assert!(HEAD == offload::PATCHED && WORDS * 4 == HEAD);
+
+/// What is not in the key.
+pub(super) struct Way<'p> {
+    pub(super) patch: &'p Patch,
+    pub(super) exit: u32,
+    pub(super) max_len: u32,
+    /// Places in map `limits`.
+    pub(super) limits: &'p [u32],
+}
+
+/// The value of a flow that no frame has taken, at the worker's side.
+pub(super) fn of(key: OffloadKey, way: &Way<'_>) -> OffloadFlow {
+    let Way { patch, .. } = way;
+    let l4_at = L3 + if key.dl_type == eth_type::IPV6 { 40 } else { 20 };
+    let changed = (0..HEAD).rev().find(|&at| patch.keep[at] != 0xff);
+    let mut limits = [0; super::abi::LIMITS_EACH];
+    limits.iter_mut().zip(way.limits).for_each(|(word, limit)| *word = limit + 1);
+    let tag = patch.push.unwrap_or(Tag { tpid: 0, tci: 0 });
+    OffloadFlow {
+        gate: 0,
+        done: 0,
+        frames: 0,
+        bytes: 0,
+        limited: 0,
+        limited_bytes: 0,
+        used_ns: 0,
+        reserved: 0,
+        keep: words(&patch.keep),
+        put: words(&patch.put),
+        exit: way.exit,
+        max_len: way.max_len.saturating_sub(if key.dl_vlan == 0 { 0 } else { TAG }),
+        flags: flags(&key, patch),
+        words: changed.map_or(0, |at| at as u16 / 4 + 1),
+        l4_at,
+        reserved_1: 0,
+        sum_at: sum_at(&key, patch).map_or(0, |at| l4_at + at),
+        tag_tci: tag.tci,
+        tag_tpid: tag.tpid,
+        ip_sum: patch.ip_sum.to_be(),
+        pseudo_sum: patch.pseudo_sum.to_be(),
+        ports_sum: patch.ports_sum.to_be(),
+        reserved_2: 0,
+        limits,
+        key,
+        reserved_3: 0,
+    }
+}
+
+fn words(bytes: &[u8; HEAD]) -> [u32; WORDS] {
+    let (words, _) = bytes.as_chunks();
+    std::array::from_fn(|at| u32::from_ne_bytes(words[at]))
+}
+
+fn bytes(words: &[u32; WORDS]) -> [u8; HEAD] {
+    std::array::from_fn(|at| words[at / 4].to_ne_bytes()[at % 4])
+}
+
+fn flags(key: &OffloadKey, patch: &Patch) -> u32 {
+    let flag = |is: bool, bit: u32| if is { bit } else { 0 };
+    flag(key.nw_proto == ip_proto::TCP, IS_TCP)
+        | flag(patch.dec_ttl, DEC_TTL)
+        | flag(patch.pop, POP_VLAN)
+        | flag(patch.push.is_some(), PUSH_VLAN)
+        | flag(key.nw_proto == ip_proto::UDP, ZERO_SUM)
+}
+
+/// Where in the transport header the sum is that changes, if one does. That of ICMP over IPv4 covers no addresses.
+fn sum_at(key: &OffloadKey, patch: &Patch) -> Option<u16> {
+    let pseudo = if key.nw_proto == ip_proto::ICMP { 0 } else { patch.pseudo_sum };
+    if pseudo | patch.ports_sum == 0 {
+        return None;
+    }
+    Some(match key.nw_proto {
+        ip_proto::TCP => 16,
+        ip_proto::UDP => 6,
+        _ => 2,
+    })
+}
+
+/// What the words do, as a patch again.
+pub(super) fn patch(flow: &OffloadFlow) -> Patch {
+    let is = |bit| flow.flags & bit != 0;
+    Patch {
+        keep: bytes(&flow.keep),
+        put: bytes(&flow.put),
+        ip_sum: u16::from_be(flow.ip_sum),
+        pseudo_sum: u16::from_be(flow.pseudo_sum),
+        ports_sum: u16::from_be(flow.ports_sum),
+        dec_ttl: is(DEC_TTL),
+        pop: is(POP_VLAN),
+        push: is(PUSH_VLAN).then_some(Tag { tpid: flow.tag_tpid, tci: flow.tag_tci }),
+    }
+}
+
+pub(super) fn counts(flow: &OffloadFlow) -> Counts {
+    Counts {
+        frames: flow.frames,
+        bytes: flow.bytes,
+        limited: flow.limited,
+        limited_bytes: flow.limited_bytes,
+        used: flow::Nanos(flow.used_ns),
+    }
+}
+
+/// Of a gate.
+pub(super) fn side(gate: u64) -> Side {
+    if gate & super::abi::RUNG == 0 { Side::Worker } else { Side::Rung }
+}
