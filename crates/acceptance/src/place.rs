@@ -67,6 +67,7 @@ pub struct Place {
     pub netns: String,
     guests: Vec<String>,
     node: Option<Child>,
+    has_hosts_mounts: bool,
 }
 
 impl Place {
@@ -76,7 +77,8 @@ impl Place {
         let netns =
             format!("su-cli-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let guests: Vec<_> = guests.iter().map(|guest| format!("{netns}-{guest}")).collect();
-        let place = Self { home: tempfile::tempdir().unwrap(), netns, guests, node: None };
+        let home = tempfile::tempdir().unwrap();
+        let place = Self { home, netns, guests, node: None, has_hosts_mounts: false };
         for netns in place.guests.iter().chain([&place.netns]) {
             sh(&["ip", "netns", "add", netns]);
         }
@@ -108,12 +110,20 @@ impl Place {
         self.home.path().join(name)
     }
 
+    /// Nodes have the host's mounts from now on: what they pin in its file system for eBPF outlives them.
+    pub fn with_hosts_mounts(mut self) -> Self {
+        self.has_hosts_mounts = true;
+        self
+    }
+
     fn command(&self, options: &[&str]) -> Command {
-        let mut command = Command::new("ip");
-        command
-            .args(["netns", "exec", &self.netns, suiro(), "node", "--config"])
-            .arg(self.file())
-            .args(options);
+        let (name, net) = (&self.netns, format!("--net=/run/netns/{}", self.netns));
+        let (program, words) = match self.has_hosts_mounts {
+            true => ("nsenter", vec![&*net]),
+            false => ("ip", vec!["netns", "exec", name]),
+        };
+        let mut command = Command::new(program);
+        command.args(words).args([suiro(), "node", "--config"]).arg(self.file()).args(options);
         command.stdin(Stdio::null());
         command
     }

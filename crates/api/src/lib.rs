@@ -30,6 +30,7 @@ mod key;
 mod message;
 mod node;
 mod number;
+mod offload;
 mod port;
 mod protocol;
 mod queue;
@@ -58,6 +59,9 @@ pub use name::{
 };
 pub use node::{DEFAULT_RUN_DIR, LOCK, NodeView, StoreView};
 pub use number::PortNumber;
+pub use offload::{
+    OffloadPolicy, OffloadRung, OffloadSwitch, OffloadView, OffloadWhy, OffloadedFlow,
+};
 pub use port::{
     Addresses, AfPacket, AfXdp, COMMON, FlowId, Forwarding, ForwardingView, GuestErrorView,
     GuestView, Kind, MemoryView, NONE, PortCountersView, PortKind, PortPatch, PortSpec, PortView,

@@ -9,7 +9,7 @@
 //!
 //! * [`run`]: a node from start to end, in order; [`host`]: one instance, few privileges, systemd.
 //! * [`service`]: switches and ports in service, and how they come and go; [`ports`]: the thread that holds their interfaces.
-//! * [`steer`]: the thread of the steering agent (crate `steer`).
+//! * [`steer`]: the thread of the steering agent (crate `steer`); [`offload`]: that of flows past the workers (crate `offload`).
 //! * [`switch`]: one switch's control state; [`agent`]: its OpenFlow connections; [`tls`]: their certificates.
 //! * [`http`]: the local API, of which the command line is a client; its values are the crate `api`'s.
 //! * [`doctor`]: what the host has, and the fix for what it lacks.
@@ -24,6 +24,7 @@
 //! | `suiro` (main) and `suiro-control` | tokio: API, OpenFlow sessions, timers, signals | none |
 //! | `suiro-ports` | opens, watches and closes interfaces | those that interfaces need |
 //! | `suiro-steer` | steers what interfaces receive to cores | those that eBPF needs |
+//! | `suiro-offload` | moves flows past the workers and back, counts them | those that eBPF needs |
 //! | `suiro-scout` | looks for virtual machines | none |
 //! | `suiro-events` | carries packet-ins and faults from workers to switches | none |
 //! | `suiro-store` | commits state | none |
@@ -41,6 +42,7 @@ pub mod feed;
 pub mod host;
 pub mod http;
 pub mod journal;
+pub mod offload;
 pub mod ports;
 pub mod refusal;
 pub mod run;

@@ -34,6 +34,7 @@ mod patch;
 mod policy;
 mod program;
 mod provider;
+mod remedy;
 
 pub use apply::{Frame, apply};
 pub use compile::Facts;

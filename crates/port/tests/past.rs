@@ -1,5 +1,7 @@
 //! Flows past the worker, at the kernel's tc hook: none lost, none doubled, none passes another, and they outlive whoever moved them.
 
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
 mod lab;
 #[path = "past/world.rs"]
 mod world;

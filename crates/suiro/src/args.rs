@@ -3,6 +3,7 @@
 mod keys;
 #[cfg(feature = "node")]
 mod node;
+mod offload;
 mod port;
 mod queue;
 mod rules;
@@ -10,6 +11,7 @@ mod steer;
 
 #[cfg(feature = "node")]
 pub use node::{LogFormat, NodeArgs};
+pub use offload::{OffloadCommand, OffloadPolicyArgs, OffloadPolicyCommand};
 pub use port::{PortCommand, PortMod};
 pub use queue::QueueCommand;
 pub use rules::{FlowCommand, RuleTexts, RulesCommand};
@@ -91,7 +93,6 @@ pub struct Cli {
 
 /// The commands.
 #[derive(Subcommand)]
-#[expect(clippy::large_enum_variant, reason = "there is one, from the command line")]
 pub enum Command {
     #[cfg(feature = "node")]
     /// Run a node, check its configuration, or remove what it left
@@ -127,6 +128,18 @@ Logging: SUIRO_LOG or RUST_LOG, such as info,node::agent=debug.")]
     /// Add, list, change and delete meters, in the syntax of ovs-ofctl
     #[command(subcommand)]
     Meter(RulesCommand),
+    /// Let heavy flows leave the switch's workers, and see, count and bring them back all the same
+    #[command(
+        subcommand,
+        after_help = "\
+First steps, as root:
+  suiro offload on                                    flows leave when that has become cheaper
+  suiro flow list sw0 --rungs                         one list of all flows: rung, since when, why, packets, bytes
+  suiro offload why sw0 'tcp,tp_dst=5201'             what keeps a flow on the worker, and what that costs
+  suiro offload policy add web --match 'tcp,tp_dst=443' --when first
+  suiro offload off                                   all come back"
+    )]
+    Offload(OffloadCommand),
     /// Choose the core on which each flow of an interface is processed: attach, rules, why, top
     #[command(
         subcommand,

@@ -53,6 +53,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Meter(command) => {
             commands::rules::run(&context, &commands::rules::METERS, command)
         }
+        Command::Offload(command) => commands::offload::run(&context, command),
         Command::Steer(command) => commands::steer::run(&context, command),
         #[cfg(feature = "node")]
         Command::Doctor { interfaces } => commands::doctor::run(&context, &interfaces),

@@ -9,6 +9,7 @@ mod events;
 mod forwarding;
 mod golden;
 mod life;
+mod offload;
 mod ovs;
 mod pair;
 mod paths;

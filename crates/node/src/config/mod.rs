@@ -56,6 +56,8 @@ pub struct NodeConfig {
     pub log: Option<String>,
     /// Certificates of switches that have none of their own.
     pub tls: Option<TlsSpec>,
+    /// Whether flows may leave the workers at its start; as it was before when left out.
+    pub offload: Option<bool>,
 }
 
 /// One `[[switch]]` table.
@@ -102,6 +104,8 @@ pub enum ConfigError {
     Problems(#[from] Problems),
 }
 
+/// What a switch may be.
+const ON_OFF: &[&str] = &["on", "off"];
 /// Where the state is unless told otherwise.
 pub const DEFAULT_STATE_DIR: &str = "/var/lib/suiro";
 /// Chosen: several times what waking a thread costs, short enough that an idle node stays below 1 % of a core.
@@ -166,6 +170,7 @@ impl NodeConfig {
             flows_per_table: Limits::default().entries_per_table,
             log: None,
             tls: None,
+            offload: None,
         }
     }
 }
@@ -212,10 +217,19 @@ fn read_node(
             .map_or(defaults.flows_per_table, |flows| flows as u32),
         log: scope.string("log").map(|found| found.value),
         tls: tls::read(&scope, tls_tables),
+        offload: scope.word("offload", ON_OFF, on_or_off),
     };
     let base = scope.text("listen");
     scope.close();
     (config, base)
+}
+
+fn on_or_off(word: &str) -> Option<bool> {
+    match word {
+        "on" => Some(true),
+        "off" => Some(false),
+        _ => None,
+    }
 }
 
 fn read_dir(scope: &Scope<'_>, key: &'static str, longest: usize) -> Option<PathBuf> {

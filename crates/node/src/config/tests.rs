@@ -52,7 +52,7 @@ fn as_json(config: &Config) -> serde_json::Value {
         })
     };
     // Rungs change what a frame costs, not what a store or a client reads.
-    let NodeConfig { run_dir, state_dir, cores, spin, rungs: _, flows_per_table, log, tls } =
+    let NodeConfig { run_dir, state_dir, cores, spin, flows_per_table, log, tls, .. } =
         &config.node;
     serde_json::json!({
         "node": {

@@ -15,6 +15,7 @@ mod events;
 mod extract;
 mod flows;
 mod handlers;
+mod offload;
 mod steering;
 mod stream;
 
@@ -50,6 +51,7 @@ const RULES_BODY_MAX: usize = 64 << 20;
         (name = "switches", description = "Switches"),
         (name = "ports", description = "Ports of a switch"),
         (name = "steering", description = "On which core what an interface receives is processed"),
+        (name = "offload", description = "Which flows leave the workers, by which policies, and what keeps the others"),
         (name = "rules", description = "Flows, groups and meters of a switch, in the syntax of ovs-ofctl")
     )
 )]
@@ -79,6 +81,13 @@ fn documented() -> OpenApiRouter<Arc<Node>> {
         .routes(routes!(steering::set_policy))
         .routes(routes!(steering::put_vm, steering::remove_vm))
         .layer(DefaultBodyLimit::max(RULES_BODY_MAX));
+    let offloads = OpenApiRouter::new()
+        .routes(routes!(offload::show_offload, offload::set_offload))
+        .routes(routes!(offload::put_policy))
+        .routes(routes!(offload::remove_policy))
+        .routes(routes!(offload::list_offload_flows))
+        .routes(routes!(offload::why_offload))
+        .layer(DefaultBodyLimit::max(BODY_MAX));
     let rules = OpenApiRouter::new()
         .routes(routes!(
             flows::list_flows,
@@ -90,7 +99,11 @@ fn documented() -> OpenApiRouter<Arc<Node>> {
         .routes(routes!(handlers::list_meters));
     let rules = with_changes_of(with_changes_of(rules, "groups"), "meters")
         .layer(DefaultBodyLimit::max(RULES_BODY_MAX));
-    OpenApiRouter::with_openapi(Document::openapi()).merge(things).merge(steering).merge(rules)
+    OpenApiRouter::with_openapi(Document::openapi())
+        .merge(things)
+        .merge(steering)
+        .merge(offloads)
+        .merge(rules)
 }
 
 /// Groups and meters change by the same handlers as flows, which the document says of each path.
@@ -169,7 +182,7 @@ mod tests {
         let document: serde_json::Value = serde_json::from_str(&document()).unwrap();
         assert_eq!(document["openapi"], "3.1.0");
         let paths = document["paths"].as_object().unwrap();
-        assert_eq!(paths.len(), 20);
+        assert_eq!(paths.len(), 25);
         for (path, methods) in paths {
             for (method, operation) in methods.as_object().unwrap() {
                 let described = operation["responses"]

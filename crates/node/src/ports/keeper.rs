@@ -5,16 +5,18 @@ use super::vlink::vlink_facts;
 use super::watch::{News, Watch};
 use super::{Answer, Board, Directories, Door, OnFailure, Own, PortStatus, RETRY, Request, Wanted};
 use crate::host::memory;
+use crate::offload::{Offload, PortNote};
 use api::{Fault, Happening, Noun, chain};
 use datapath::{Datapath, PortAt, Queues, QueuesError};
 use openflow::{PortConfig, PortNo};
-use port::{ControlError, Keep, LinkEvent, NetnsRef, OpenPort, PortControl, PortFacts};
+use port::{ControlError, Keep, LinkEvent, NetnsRef, OpenPort, PortControl, PortFacts, PortKind};
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Instant;
+use xdp::offload::Flows;
 
 /// A wanted port and, while it is open, its interface.
 pub(super) struct Entry {
@@ -23,6 +25,16 @@ pub(super) struct Entry {
     pub(super) open: Option<Opened>,
     /// What may be said of it.
     quota: LogQuota,
+}
+
+/// A port as flows meet it.
+fn note(entry: &Entry, facts: &PortFacts) -> PortNote {
+    let kind = match &entry.wanted.door {
+        Door::Interface(spec) => spec.kind.name(),
+        Door::Vlink { .. } => "vlink",
+    };
+    let past = entry.control().and_then(PortControl::past);
+    PortNote { kind, past, mtu: facts.longest(), is_up: entry.admin_up && facts.up }
 }
 
 /// What an open port is held by.
@@ -67,6 +79,8 @@ pub struct Keeper {
     pub(super) entries: BTreeMap<PortAt, Entry>,
     opener: port::Opener,
     pub(super) owner: u32,
+    /// Who has flows past the workers.
+    offload: Arc<Offload>,
     next_retry: Instant,
 }
 
@@ -76,7 +90,7 @@ impl Keeper {
         datapath: Arc<Datapath>,
         board: Arc<Board>,
         wake: Arc<OwnedFd>,
-        Own { directories, ends }: Own,
+        Own { directories, ends, offload }: Own,
     ) -> Self {
         let (workers, bells) = (datapath.worker_stats().len(), datapath.bells());
         let mut watch = Watch::new(wake);
@@ -91,6 +105,7 @@ impl Keeper {
             watch,
             entries: BTreeMap::new(),
             owner,
+            offload,
             opener: port::Opener::new(workers)
                 .with_records(rings)
                 .with_offloads(offloads)
@@ -130,6 +145,10 @@ impl Keeper {
             Request::Reload(at, answer) => tell(answer, self.reload(at)),
             Request::SetAdmin(at, up) => self.set_admin(at, up),
             Request::Faulted(at, error) => self.faulted(at, &error),
+            Request::SetFlows(flows, done) => {
+                self.set_flows(flows);
+                let _ = done.send(());
+            }
             Request::ReleaseOthers => self.release_others(),
             Request::Serve(_) | Request::Stop(..) => {}
         }
@@ -238,7 +257,28 @@ impl Keeper {
         self.datapath.set_mtu(at, facts.longest());
         self.datapath.set_up(at, entry.admin_up && facts.up);
         tell_switch(entry, &facts);
+        self.offload.port_is(at, note(entry, &facts));
         self.board.lock().insert(at, PortStatus { facts, fault: None });
+    }
+
+    /// Opens ports anew whose flows can go past the workers, so that they can, or can no more.
+    fn set_flows(&mut self, flows: Option<Arc<Flows>>) {
+        let keep = if flows.is_some() { Keep::Interface } else { Keep::Nothing };
+        self.opener.set_flows(flows);
+        let is_concerned = |entry: &Entry| matches!(&entry.wanted.door, Door::Interface(spec) if spec.kind == PortKind::AfPacket);
+        let concerned: Vec<PortAt> = self
+            .entries
+            .iter()
+            .filter(|(_, entry)| entry.open.is_some() && is_concerned(entry))
+            .map(|(&at, _)| at)
+            .collect();
+        for at in concerned {
+            if let Err(fault) = self.close(at, keep) {
+                tracing::warn!("{fault}");
+            }
+            // The board shows what came of it.
+            let _ = self.try_open(at);
+        }
     }
 
     /// A port is not open, and why: told once, until it changes.
@@ -288,6 +328,7 @@ impl Keeper {
         let Some(opened) = self.entries.get_mut(&at).and_then(|entry| entry.open.take()) else {
             return Ok(());
         };
+        self.offload.port_goes(at);
         // The queues end here, on the thread that may close them.
         self.datapath.detach(at);
         self.board.guests().remove(&at);

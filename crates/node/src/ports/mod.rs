@@ -20,6 +20,7 @@ mod quota;
 mod vlink;
 mod watch;
 
+use crate::offload::Offload;
 use crate::switch::Switch;
 use api::Fault;
 use datapath::{Datapath, PortAt, PortQueues};
@@ -35,6 +36,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::oneshot;
+use xdp::offload::Flows;
 
 /// Time between two attempts to open what could not be opened, and between two looks at namespaces. Chosen: a user notices no
 /// less, and a thousand ports cost no more.
@@ -132,6 +134,7 @@ enum Request {
     Change(Box<Wanted>, Vec<&'static str>, Answer),
     Reload(PortAt, Answer),
     Faulted(PortAt, io::Error),
+    SetFlows(Option<Arc<Flows>>, oneshot::Sender<()>),
     ReleaseOthers,
     Stop(Keep, oneshot::Sender<()>),
 }
@@ -150,12 +153,12 @@ impl Ports {
     ///
     /// # Errors
     /// The system refuses a thread or an eventfd.
-    pub fn start(directories: Directories) -> io::Result<Arc<Self>> {
+    pub fn start(directories: Directories, offload: Arc<Offload>) -> io::Result<Arc<Self>> {
         let (requests, inbox) = channel();
         let wake = Arc::new(watch::wake_fd()?);
         let board = Arc::new(Board::default());
         let ends = Arc::<Ends>::default();
-        let own = Own { directories, ends: ends.clone() };
+        let own = Own { directories, ends: ends.clone(), offload };
         let thread = spawn(inbox, own, wake.clone(), board.clone())?;
         Ok(Arc::new(Self { requests, wake, board, ends, thread: Mutex::new(Some(thread)) }))
     }
@@ -205,6 +208,14 @@ impl Ports {
     /// Sets a port's interface up or down, some time soon. Never waits.
     pub fn set_admin(&self, at: PortAt, up: bool) {
         self.send(Request::SetAdmin(at, up));
+    }
+
+    /// Lets flows go past the workers of ports that can, or no more; such ports are opened anew. Returns when they are.
+    pub async fn set_flows(&self, flows: Option<Arc<Flows>>) {
+        let (done, told) = oneshot::channel();
+        self.send(Request::SetFlows(flows, done));
+        // A thread that has ended has no ports.
+        let _ = told.await;
     }
 
     /// Gives interfaces back to the host that no wanted port has, some time soon: all that are wanted at the start have been added.
@@ -286,10 +297,11 @@ pub struct Directories {
     pub owner: u32,
 }
 
-/// What the ports' thread is given: where ports keep things, and by which numbers their tunnels tell ends.
+/// What the ports' thread is given: where ports keep things, by which numbers their tunnels tell ends, and who has flows past the workers.
 struct Own {
     directories: Directories,
     ends: Arc<Ends>,
+    offload: Arc<Offload>,
 }
 
 fn spawn(

@@ -19,6 +19,7 @@ use crate::config::{Config, ConfigError, Host, NodeConfig};
 use crate::feed::Feed;
 use crate::host::{self, LockError, RunDir, notify, privilege};
 use crate::http;
+use crate::offload::{self, Offload};
 use crate::ports::{Directories, Ports};
 use crate::service::{Node, OnConflict, Parts, StartError};
 use crate::steer::Steer;
@@ -144,6 +145,7 @@ pub fn run(options: &Options, config: &Config) -> Result<(), RunError> {
 struct Privileged {
     ports: Arc<Ports>,
     steer: Arc<Steer>,
+    offload: Arc<Offload>,
 }
 
 fn start_with_privileges(
@@ -162,10 +164,13 @@ fn start_with_privileges(
         ledger: config.state_dir.join("esp"),
         owner,
     };
-    let ports = Ports::start(directories).map_err(system("start its ports' thread"))?;
+    let offload = Offload::start(offload::root(&config.state_dir))
+        .map_err(system("start its offload thread"))?;
+    let ports =
+        Ports::start(directories, offload.clone()).map_err(system("start its ports' thread"))?;
     let steer = Steer::start().map_err(system("start its steering thread"))?;
     privilege::drop_all().unwrap_or_else(log);
-    Ok(Privileged { ports, steer: Arc::new(steer) })
+    Ok(Privileged { ports, steer: Arc::new(steer), offload })
 }
 
 /// By which number a node knows the interfaces again that it keeps from the host's stack.
@@ -187,7 +192,7 @@ async fn serve(
     options: &Options,
     config: &Config,
     run_dir: Arc<RunDir>,
-    Privileged { ports, steer }: Privileged,
+    Privileged { ports, steer, offload }: Privileged,
 ) -> Result<(), RunError> {
     let (store, kept) = Store::open(&config.node.state_dir, ports.ends())?;
     let feed = Feed::after_block(kept.event_block()?, store.event_block());
@@ -203,6 +208,7 @@ async fn serve(
         events,
         ports,
         steer,
+        offload,
         store,
         feed,
         set_aside: kept.set_aside.clone(),

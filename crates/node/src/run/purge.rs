@@ -3,6 +3,7 @@
 use super::RunError;
 use crate::config::Config;
 use crate::host::{IDENTITY_FILE, RunDir, privilege};
+use crate::offload;
 use crate::service::interface_of;
 use crate::store::{FILE_NAME, Store};
 use api::{Kind, PortSpec, chain};
@@ -53,6 +54,9 @@ pub fn purge(config: &Config, state: State) -> Result<Purged, RunError> {
     match steer::Kernel::new().purge() {
         Ok(interfaces) => purged.steered = interfaces,
         Err(error) => tracing::warn!("steering: {}", chain(&error)),
+    }
+    if let Err(error) = offload::purge(&offload::root(&config.node.state_dir)) {
+        tracing::warn!("offload: {}", chain(&error));
     }
     let offloads = run_dir.offload_notes();
     port::put_back(&offloads).map_err(super::system("put offloads of interfaces back"))?;

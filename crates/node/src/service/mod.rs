@@ -18,6 +18,7 @@ mod directory;
 mod everything;
 mod facts;
 mod numbers;
+mod offload;
 mod plan;
 mod plane;
 mod ports;
@@ -44,12 +45,13 @@ use crate::agent::steering::Desk;
 use crate::config::{Host, NodeConfig};
 use crate::feed::Feed;
 use crate::host::{RunDir, memory};
+use crate::offload::Offload;
 use crate::ports::Ports;
 use crate::refusal::{Refusal, Why};
 use crate::steer::{Controllers, Steer};
 use crate::store::Store;
 use crate::switch::EntryBudget;
-use api::{Fault, TlsSpec, chain};
+use api::{Fault, OffloadPolicy, TlsSpec, chain};
 use datapath::{Datapath, Events};
 use directory::{Directory, Member};
 use port::Keep;
@@ -85,6 +87,8 @@ pub struct Parts {
     pub ports: Arc<Ports>,
     /// The steering thread.
     pub steer: Arc<Steer>,
+    /// The thread of flows past the workers.
+    pub offload: Arc<Offload>,
     /// What survives it.
     pub store: Store,
     /// What happens on it.
@@ -102,6 +106,9 @@ pub struct Node {
     datapath: Arc<Datapath>,
     ports: Arc<Ports>,
     steer: Arc<Steer>,
+    offload: Arc<Offload>,
+    /// Policies of offload, in the order in which they were added.
+    policies: Mutex<Vec<OffloadPolicy>>,
     /// Where controllers that may ask for steering are answered.
     desk: Arc<Desk>,
     store: Store,
@@ -127,6 +134,7 @@ impl Node {
     /// # Errors
     /// The system refuses a thread.
     pub fn new(parts: Parts) -> io::Result<Arc<Self>> {
+        parts.offload.serve(parts.datapath.clone());
         parts.ports.serve(parts.datapath.clone());
         let directory = Arc::new(Directory::default());
         let switches = directory.clone();
@@ -142,6 +150,8 @@ impl Node {
             ports: parts.ports,
             desk: Desk::new(Arc::new(Controllers(parts.steer.clone()))),
             steer: parts.steer,
+            offload: parts.offload,
+            policies: Mutex::default(),
             store: parts.store,
             feed: parts.feed,
             directory,
@@ -194,6 +204,7 @@ impl Node {
         }
         self.ports.stop(Keep::Interface).await;
         self.steer.stop().await;
+        self.offload.stop().await;
         self.directory.all().iter().for_each(|member| member.switch.keep_last_uses());
         drop(self.pump.lock().unwrap_or_else(PoisonError::into_inner).take());
         self.store.flushed().await;

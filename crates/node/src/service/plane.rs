@@ -1,6 +1,7 @@
 //! A switch's side of the datapath, and a journal that can be shut while a switch is being brought up.
 
 use crate::journal::{Change, Journal, Wait};
+use crate::offload::Offload;
 use crate::ports::Ports;
 use crate::switch::{Emission, Plane};
 use datapath::{
@@ -21,6 +22,8 @@ pub struct DatapathPlane {
     pub publisher: Arc<Publisher>,
     /// Who sets interfaces up and down.
     pub ports: Arc<Ports>,
+    /// Who has flows past the workers.
+    pub offload: Arc<Offload>,
 }
 
 impl Plane for DatapathPlane {
@@ -30,10 +33,16 @@ impl Plane for DatapathPlane {
 
     fn publish(&self, tables: Arc<Snapshot>) {
         self.publisher.publish(tables);
+        self.offload.published(self.id);
     }
 
     fn settle(&self) {
         self.datapath.barrier();
+        self.offload.settle(self.id);
+    }
+
+    fn refresh(&self) {
+        self.offload.refresh();
     }
 
     fn keep_frames(&self, keep: bool) {

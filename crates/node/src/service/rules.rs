@@ -98,6 +98,9 @@ impl Node {
         let count = parsed.len();
         let applied = parsed.apply(&member, switch, change).await;
         member.switch.publish();
+        let (offload, id) = (self.offload.clone(), member.id);
+        // No frame runs by the older rules when this is answered.
+        let _ = tokio::task::spawn_blocking(move || offload.settle(id)).await;
         applied?;
         self.saved(&format!("switch {switch}")).await?;
         Ok(count)

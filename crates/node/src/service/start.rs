@@ -65,6 +65,7 @@ impl Node {
         let found = plan(config, &kept_things(config, kept)?);
         self.settle_contradictions(&found, on_conflict)?;
         self.restore_steering(kept).await?;
+        self.prepare_offload(kept).await?;
         for planned in &found.switches {
             let member = self.restore_switch(planned, kept).await?;
             // Ports after rules: no frame meets a switch that does not know yet what to do with it.
@@ -84,6 +85,7 @@ impl Node {
             }
             member.gate.open();
         }
+        self.offload.adopt().await.unwrap_or_else(|fault| tracing::warn!("{fault}"));
         self.ports.release_others();
         Ok(())
     }

@@ -171,8 +171,10 @@ impl Node {
         let switch = Switch::new(made_from, gate.clone(), |tables| {
             let made = self.datapath.add_switch(id, tables);
             publisher = Some(made.clone());
+            self.offload.switch_came(id, made.clone());
             let (datapath, ports) = (self.datapath.clone(), self.ports.clone());
-            Arc::new(DatapathPlane { id, datapath, publisher: made, ports })
+            let offload = self.offload.clone();
+            Arc::new(DatapathPlane { id, datapath, publisher: made, ports, offload })
         });
         switch.set_versions(versions);
         let publisher = publisher.expect("a switch asks for its plane while it is made");
@@ -197,6 +199,7 @@ impl Node {
                 tracing::warn!("{fault}");
             }
         }
+        self.offload.switch_goes(member.id);
         self.datapath.remove_switch(member.id);
         let news = News::of_switch(&member.name(), Happening::Removed, "");
         self.feed.tell(news.by(member.origin));

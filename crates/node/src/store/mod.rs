@@ -206,6 +206,11 @@ impl Store {
         }
     }
 
+    /// Keeps what offload was asked for.
+    pub fn offload_records(&self) -> OffloadRecords {
+        OffloadRecords(self.shared.clone())
+    }
+
     fn put(&self, kind: Kind, switch: &str, id: &[u8], record: Record) {
         self.shared.put(&switch.into(), Thing { kind, id: id.into() }, record);
     }
@@ -225,9 +230,24 @@ pub struct SteerRecords(Arc<Shared>);
 impl SteerRecords {
     /// Keeps a thing, or forgets it.
     pub fn put(&self, id: &str, record: Option<Vec<u8>>) {
-        let thing = Thing { kind: Kind::Steer, id: id.as_bytes().into() };
-        self.0.put(&NO_SWITCH.into(), thing, record.map(Vec::into_boxed_slice));
+        put(&self.0, Kind::Steer, id, record);
     }
+}
+
+/// Keeps what offload was asked for; each thing has an id.
+pub struct OffloadRecords(Arc<Shared>);
+
+impl OffloadRecords {
+    /// Keeps a thing, or forgets it.
+    pub fn put(&self, id: &str, record: Option<Vec<u8>>) {
+        put(&self.0, Kind::Offload, id, record);
+    }
+}
+
+/// Keeps a thing that is of no switch, or forgets it.
+fn put(shared: &Shared, kind: Kind, id: &str, record: Option<Vec<u8>>) {
+    let thing = Thing { kind, id: id.as_bytes().into() };
+    shared.put(&NO_SWITCH.into(), thing, record.map(Vec::into_boxed_slice));
 }
 
 impl Drop for Store {
@@ -408,9 +428,25 @@ impl Kept {
     ///
     /// # Errors
     /// The file is damaged; what came before was handed over.
-    pub fn steer(&self, mut visit: impl FnMut(&str, &[u8])) -> Result<(), StoreError> {
+    pub fn steer(&self, visit: impl FnMut(&str, &[u8])) -> Result<(), StoreError> {
+        self.of_no_switch(Kind::Steer, visit)
+    }
+
+    /// Everything that offload was asked for.
+    ///
+    /// # Errors
+    /// The file is damaged; what came before was handed over.
+    pub fn offload(&self, visit: impl FnMut(&str, &[u8])) -> Result<(), StoreError> {
+        self.of_no_switch(Kind::Offload, visit)
+    }
+
+    fn of_no_switch(
+        &self,
+        kind: Kind,
+        mut visit: impl FnMut(&str, &[u8]),
+    ) -> Result<(), StoreError> {
         self.file
-            .read(&self.path, Kind::Steer, Some(NO_SWITCH), |_, id, record| {
+            .read(&self.path, kind, Some(NO_SWITCH), |_, id, record| {
                 visit(std::str::from_utf8(id).ok()?, record);
                 Some(())
             })
@@ -484,7 +520,8 @@ fn read_change(kind: Kind, id: &[u8], record: &[u8], ends: &Ends, now: Moment) -
         | Kind::Used
         | Kind::Tables
         | Kind::Steer
-        | Kind::Node => return None,
+        | Kind::Node
+        | Kind::Offload => return None,
     })
 }
 

@@ -31,11 +31,13 @@ pub enum Kind {
     Steer,
     /// What the node notes of itself, by name; of no switch.
     Node,
+    /// What offload was asked for (see `crate::offload::kept`); of no switch, likewise.
+    Offload,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 11] = [
+    pub const ALL: [Kind; 12] = [
         Kind::Switch,
         Kind::Port,
         Kind::Number,
@@ -47,6 +49,7 @@ impl Kind {
         Kind::Tables,
         Kind::Steer,
         Kind::Node,
+        Kind::Offload,
     ];
 
     /// The table's name in the file.
@@ -63,6 +66,7 @@ impl Kind {
             Kind::Tables => "tables",
             Kind::Steer => "steer",
             Kind::Node => "node",
+            Kind::Offload => "offload",
         }
     }
 }

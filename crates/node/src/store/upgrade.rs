@@ -71,7 +71,8 @@ fn payload(kind: Kind, record: &[u8], now: Moment) -> Option<Vec<u8>> {
         | Kind::Used
         | Kind::Tables
         | Kind::Steer
-        | Kind::Node => Some(record.to_vec()),
+        | Kind::Node
+        | Kind::Offload => Some(record.to_vec()),
     }
 }
 

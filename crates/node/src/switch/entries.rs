@@ -79,13 +79,18 @@ impl Switch {
     /// Removes what has timed out, entries and kept frames. Cheap while nothing has; call it a few times a second.
     pub fn tick(&self) {
         self.expire_buffers();
-        let now = self.now();
-        let mut control = self.control();
-        let entries = control.pipeline.entries();
-        control.account.settle(entries);
-        if control.pipeline.next_expiry().is_none_or(|due| due > now) {
+        let is_due = {
+            let (now, mut control) = (self.now(), self.control());
+            let entries = control.pipeline.entries();
+            control.account.settle(entries);
+            control.pipeline.next_expiry().is_some_and(|due| due <= now)
+        };
+        if !is_due {
             return;
         }
+        // An entry whose frames go past the workers is in use.
+        self.plane.refresh();
+        let (now, mut control) = (self.now(), self.control());
         let removed = control.pipeline.expire(now);
         self.after_removal(&mut control, &removed);
     }

@@ -12,6 +12,7 @@ impl Switch {
     /// `OFPBRC_BAD_TABLE_ID`, or the `OFPBMC_*` fault of its match.
     pub fn flows(self: &Arc<Self>, request: &FlowStatsRequest) -> Result<FlowDump, Fault> {
         self.check_request(request)?;
+        self.plane.refresh();
         Ok(FlowDump::new(self.clone(), translate::filter(request, &self.ends)))
     }
 
@@ -27,6 +28,7 @@ impl Switch {
     /// `OFPBRC_BAD_TABLE_ID`, or the `OFPBMC_*` fault of its match.
     pub fn aggregate(&self, request: &FlowStatsRequest) -> Result<AggregateStats, Fault> {
         self.check_request(request)?;
+        self.plane.refresh();
         let sums = self.control().pipeline.aggregate(&translate::filter(request, &self.ends));
         Ok(AggregateStats {
             packet_count: sums.packets,

@@ -64,6 +64,7 @@ impl Switch {
     /// Counters of one group, or of all; none of a group that is not there (OpenFlow 1.3.5 §7.3.5.9 has no error for it).
     pub fn group_stats(&self, id: GroupId) -> Vec<GroupStats> {
         let one = (id != GroupId::ALL && id != GroupId::ANY).then_some(id.0);
+        self.plane.refresh();
         let now = self.now();
         let control = self.control();
         let stats = control.pipeline.groups().stats(one, now);
@@ -145,6 +146,7 @@ impl Switch {
     /// `OFPMMFC_UNKNOWN_METER`.
     pub fn meter_stats(&self, id: MeterId) -> Result<Vec<MeterStats>, Fault> {
         let one = (id != MeterId::ALL).then_some(id.0);
+        self.plane.refresh();
         let now = self.now();
         let control = self.control();
         let stats = control.pipeline.meters().stats(one, now);

@@ -32,6 +32,9 @@ pub trait Plane: Send + Sync {
     /// Called without the switch's lock; takes at most one round of each worker.
     fn settle(&self);
 
+    /// Returns when counts have all that rungs past the workers took by now. Called without the switch's lock.
+    fn refresh(&self) {}
+
     /// Whether packet-ins bring whole frames along.
     fn keep_frames(&self, keep: bool);
 

@@ -110,6 +110,7 @@ impl Switch {
     /// # Errors
     /// `OFPBRC_BAD_PORT`.
     pub fn port_stats(&self, number: PortNo) -> Result<Vec<PortStats>, Fault> {
+        self.plane.refresh();
         let now = self.now();
         let control = self.control();
         let asked = |port: &&SwitchPort| number == PortNo::ANY || port.number == number.0;

@@ -30,6 +30,7 @@ impl Switch {
 
     /// Counters of every table.
     pub fn table_stats(&self) -> Vec<TableStats> {
+        self.plane.refresh();
         let control = self.control();
         let stats = |&table: &u8| {
             let found = control.pipeline.table_stats(table);

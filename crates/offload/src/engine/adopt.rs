@@ -9,18 +9,32 @@ use flow::Nanos;
 
 impl Engine {
     /// Takes up what a dead node left on a rung: what the tables still say stays where it is and counts on, the rest comes back.
-    pub fn adopt(&mut self, provider: &mut dyn Provider, world: &mut impl World, now: Nanos) {
+    /// Returns how many stayed, and why each of the others did not.
+    pub fn adopt(
+        &mut self,
+        provider: &mut dyn Provider,
+        world: &mut impl World,
+        now: Nanos,
+    ) -> (usize, Vec<Declined>) {
+        let (mut stayed, mut ended) = (0, Vec::new());
         for orphan in provider.adopt() {
             let name = (orphan.from, orphan.key);
-            let program = world.program(&name, now).ok();
-            let same = program.filter(|program| self.on && is_same(program, &orphan));
-            let price = same.as_ref().and_then(|program| provider.check(program).ok());
-            let (Some(program), Some(price)) = (same, price) else {
-                // It may be asked for its last counts by nobody: its entries are gone or others.
-                let _asked = provider.want(orphan.handle, Side::Worker);
-                provider.remove(orphan.handle);
-                continue;
+            let asked = world.program(&name, now).and_then(|program| {
+                let same = is_same(&program, &orphan);
+                let price = provider.check(&program)?;
+                if same { Ok((program, price)) } else { Err(MoveReason::RulesChange.into()) }
+            });
+            let (program, price) = match asked {
+                Ok(found) => found,
+                Err(why) => {
+                    // Its last counts are for nobody: its entries are gone or others.
+                    let _asked = provider.want(orphan.handle, Side::Worker);
+                    provider.remove(orphan.handle);
+                    ended.push(why);
+                    continue;
+                }
             };
+            stayed += 1;
             let (rung, slots) = (provider.name(), u32::from(price.slots));
             self.ledgers
                 .entry(rung)
@@ -36,6 +50,7 @@ impl Engine {
             flow.state = State::Stay(Box::new(stay));
             self.flows.insert(name, flow);
         }
+        (stayed, ended)
     }
 }
 

@@ -24,7 +24,9 @@ A filter is match, table, cookie=VALUE/MASK, out_port or out_group; other words 
 Examples:
   suiro flow list sw0
   suiro flow list sw0 'table=0,ip,nw_dst=10.0.0.0/8'
-  suiro flow list sw0 --names --json"
+  suiro flow list sw0 --names --json
+  suiro flow list sw0 --rungs              flows of packets, by where they are processed
+  suiro flow list sw0 tcp --rungs"
     )]
     List {
         /// The switch
@@ -35,6 +37,9 @@ Examples:
         /// Print ports by name
         #[arg(long)]
         names: bool,
+        /// List what comes instead of rules: each flow of packets, the rung that processes it, since when and why
+        #[arg(long, conflicts_with = "names")]
+        rungs: bool,
     },
     /// Change the actions of flows that are there
     #[command(after_help = "\

@@ -1,7 +1,7 @@
 //! `suiro flow`.
 
-use super::Context;
 use super::rules::{Deletion, FLOWS, delete, send};
+use super::{Context, offload};
 use crate::args::FlowCommand;
 use crate::failure::Failure;
 use api::{FlowsView, Method, quoted};
@@ -14,7 +14,10 @@ pub fn run(context: &Context, command: FlowCommand) -> Result<(), Failure> {
         FlowCommand::Del { texts, strict, all } => {
             delete(context, &FLOWS, texts, Deletion { strict, all })
         }
-        FlowCommand::List { switch, filter, names } => {
+        FlowCommand::List { switch, filter, rungs: true, .. } => {
+            offload::flows(context, &switch, &filter)
+        }
+        FlowCommand::List { switch, filter, names, .. } => {
             let path =
                 format!("/v1/switches/{switch}/flows?filter={}&names={names}", quoted(&filter));
             let view: FlowsView = context.client.get(&path)?;

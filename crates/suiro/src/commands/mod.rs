@@ -9,6 +9,7 @@ pub mod flow;
 mod guest;
 #[cfg(feature = "node")]
 pub mod node;
+pub mod offload;
 pub mod port;
 pub mod queue;
 pub mod rules;

@@ -1,0 +1,162 @@
+//! Flows past the worker as their user sees them: they leave, are listed and counted, follow rules, outlive kill -9, and come back.
+
+use acceptance::{Background, Place, privileged, sh, until};
+use rustix::process::Signal;
+use serde_json::Value;
+use std::process::Command;
+
+/// A node with two containers behind `af_packet` ports, each with a rule that sends to the other.
+fn place() -> Place {
+    // Pins must outlive a node that is killed.
+    let mut place = Place::new(&["g1", "g2"]).with_hosts_mounts();
+    for (guest, address) in [("g1", "10.0.0.1/24"), ("g2", "10.0.0.2/24")] {
+        let inside = place.guest(guest);
+        let host = ["ip", "-n", &place.netns];
+        sh(&[
+            &host[..],
+            &["link", "add", guest, "type", "veth", "peer", "name", "eth0", "netns", &inside],
+        ]
+        .concat());
+        sh(&[&host[..], &["link", "set", guest, "up"]].concat());
+        sh(&["ip", "-n", &inside, "link", "set", "eth0", "up"]);
+        sh(&["ip", "-n", &inside, "addr", "add", address, "dev", "eth0"]);
+    }
+    place.start();
+    place.suiro(&["switch", "add", "sw0", "--fail-mode", "secure"]);
+    for guest in ["g1", "g2"] {
+        place.suiro(&["port", "add", "sw0", guest, "--type", "af_packet"]);
+    }
+    place.suiro(&[
+        "flow",
+        "add",
+        "sw0",
+        "in_port=g1,actions=output:g2",
+        "in_port=g2,actions=output:g1",
+    ]);
+    place
+}
+
+/// Pings 500 times a second until it is told to end.
+fn pings(place: &Place) -> Background {
+    let mut command = Command::new("ip");
+    command.args(["netns", "exec", &place.guest("g1"), "ping", "-q", "-i", "0.002", "10.0.0.2"]);
+    Background::start(&mut command)
+}
+
+/// The flows of ICMP, requests and replies.
+fn flows(place: &Place) -> Vec<Value> {
+    let listed = place.json(&["flow", "list", "sw0", "icmp", "--rungs"]);
+    listed.as_array().unwrap().clone()
+}
+
+fn are_up(place: &Place) -> bool {
+    let flows = flows(place);
+    flows.len() == 2 && flows.iter().all(|flow| flow["rung"] == "tc")
+}
+
+/// Packets of the rules that a filter selects.
+fn packets(place: &Place, filter: &str) -> u64 {
+    let listed = place.json(&["flow", "list", "sw0", filter]);
+    listed["flows"].as_array().unwrap().iter().map(|flow| flow["packets"].as_u64().unwrap()).sum()
+}
+
+/// Ends pings; how many were sent, all of them answered.
+fn end(pings: Background) -> u64 {
+    let said = pings.end(Signal::INT);
+    let summary = said.lines().find(|line| line.contains("packets transmitted")).unwrap();
+    let numbers: Vec<u64> = summary.split(' ').filter_map(|word| word.parse().ok()).collect();
+    // The last one may have been on its way.
+    assert!(numbers[0] - numbers[1] <= 1, "{summary}");
+    numbers[0]
+}
+
+/// `suiro node --purge` takes away what is pinned.
+fn leaves_nothing(place: &Place) {
+    let said = place.node_says(&["--purge"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    let name = wire::checksum::crc32c(place.path("state").as_os_str().as_encoded_bytes());
+    let root = format!("/sys/fs/bpf/suiro/offload/{name:08x}");
+    assert!(!std::path::Path::new(&root).exists(), "{root} is left");
+}
+
+#[test]
+fn flows_leave_the_worker_and_come_back_and_every_packet_is_counted_once() {
+    if !privileged() {
+        return;
+    }
+    let mut place = place();
+    assert!(place.reaches("g1", "10.0.0.2"));
+    place.suiro(&["offload", "policy", "add", "all", "--match", "icmp", "--when", "first"]);
+    let before = packets(&place, "in_port=g1");
+    place.suiro(&["offload", "on"]);
+    let pings = pings(&place);
+    until("both directions leave the worker", || are_up(&place));
+    let past = flows(&place)[0]["offloaded_packets"].as_u64().unwrap();
+    until("the rung counts", || {
+        flows(&place)[0]["offloaded_packets"].as_u64().unwrap() > past + 50
+    });
+    let why = place.suiro(&["offload", "why", "sw0", "icmp,icmp_type=8"]);
+    assert!(why.contains("rung      tc") && why.contains("because   policy all"), "{why}");
+
+    // A rule of its own takes the requests; replies stay where they are.
+    place.suiro(&["flow", "add", "sw0", "priority=50000,icmp,in_port=g1,actions=output:g2"]);
+    let at_the_change = packets(&place, "in_port=g1,arp") + packets(&place, "in_port=g1");
+    until("requests leave again", || are_up(&place));
+    assert!(packets(&place, "icmp,in_port=g1") > 0 && at_the_change > 0);
+
+    let sent = end(pings);
+    place.suiro(&["offload", "off"]);
+    let on_worker = flows(&place).iter().all(|flow| flow["rung"] == "worker");
+    assert!(on_worker, "{:?}", flows(&place));
+    let icmp = packets(&place, "in_port=g1") - before;
+    // ARP comes between now and then.
+    assert!((sent..sent + 10).contains(&icmp), "{icmp} counted, {sent} sent");
+    let port = place.json(&["port", "show", "sw0", "g1"]);
+    assert!(port["counters"]["rx_frames"].as_u64().unwrap() >= sent, "{port}");
+    place.end(Signal::TERM);
+    leaves_nothing(&place);
+}
+
+#[test]
+fn offloaded_flows_outlive_kill_9_and_are_taken_up() {
+    if !privileged() {
+        return;
+    }
+    let mut place = place();
+    assert!(place.reaches("g1", "10.0.0.2"));
+    place.suiro(&["offload", "policy", "add", "all", "--match", "icmp", "--when", "first"]);
+    place.suiro(&["offload", "on"]);
+    let pings = pings(&place);
+    until("both directions leave the worker", || are_up(&place));
+    place.end(Signal::KILL);
+    place.start();
+    assert!(are_up(&place), "{:?}\n{}", flows(&place), place.log());
+    assert_eq!(flows(&place)[0]["why"], "taken up from an earlier node");
+    let past = flows(&place)[0]["offloaded_packets"].as_u64().unwrap();
+    until("the rung goes on", || flows(&place)[0]["offloaded_packets"].as_u64().unwrap() > past);
+    end(pings);
+    place.end(Signal::TERM);
+    leaves_nothing(&place);
+}
+
+#[test]
+fn what_no_policy_can_be_is_refused_with_its_remedy() {
+    if !privileged() {
+        return;
+    }
+    let mut place = Place::new(&["g1"]);
+    place.start();
+    let table: &[(&[&str], &str)] = &[
+        (&["--when", "rate>=50M", "--until", "rate<45M"], "would flap"),
+        (&["--when", "speed>=5"], "no comparison"),
+        (&["--when", "rate>=fast"], "no number"),
+        (&["--match", "tcp,port=5"], "offload policy bad"),
+        (&["--rung", "gpu"], "no rung past the worker"),
+    ];
+    for (words, why) in table {
+        let said = place.says(&[&["offload", "policy", "add", "bad"][..], words].concat());
+        assert_eq!(said.code, 1, "{words:?}: {}", said.err);
+        assert!(said.err.contains(why) && said.err.contains("remedy"), "{words:?}: {}", said.err);
+    }
+    assert_eq!(place.json(&["offload", "show"])["policies"], serde_json::json!([]));
+}

@@ -1,0 +1,239 @@
+//! What the thread owns: the engine, the rungs, and what it knows of switches and ports.
+
+use super::tables::Tables;
+use super::{Look, Message, PortNote, State};
+use api::{Fault, chain};
+use datapath::{Clock, MonotonicClock, PortAt, SwitchId};
+use flow::Nanos;
+use offload::{
+    Declined, Engine, Explained, FlowLine, FlowName, Policy, PortReason, Price, Provider,
+    ProviderName, World, told_apart,
+};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use wire::Head;
+use xdp::offload::{Flows, OffloadError, PIN_ROOT, Tc};
+
+/// Slots of the rung tc: places in its maps.
+const TC_SLOTS: u32 = 65_536;
+
+/// What a flow would find if it were tried now.
+pub type Verdict = Result<(ProviderName, Price), Declined>;
+
+/// The thread's own.
+pub struct Desk {
+    /// Where maps and programs are pinned.
+    root: PathBuf,
+    engine: Engine,
+    tc: Option<Tc>,
+    flows: Option<Arc<Flows>>,
+    tables: Tables,
+    state: Arc<State>,
+}
+
+impl Desk {
+    pub(super) fn new(root: PathBuf, state: Arc<State>) -> Self {
+        let mut engine = Engine::default();
+        engine.set_slots(ProviderName::Tc, TC_SLOTS);
+        Self { root, engine, tc: None, flows: None, tables: Tables::default(), state }
+    }
+
+    /// Whether there is anything to do without being asked.
+    pub(super) fn is_at_work(&self) -> bool {
+        self.engine.is_on() || self.engine.has_stays()
+    }
+
+    /// Does something with the engine, its rungs and its world.
+    fn with<T>(
+        &mut self,
+        work: impl FnOnce(&mut Engine, &mut [&mut dyn Provider], &mut Tables, Nanos) -> T,
+    ) -> T {
+        let now = MonotonicClock.now();
+        let tc = self.tc.iter_mut().map(|tc| tc as &mut dyn Provider);
+        let mut rungs: Vec<&mut dyn Provider> = tc.collect();
+        let done = work(&mut self.engine, &mut rungs, &mut self.tables, now);
+        self.state.has_stays.store(self.engine.has_stays(), Relaxed);
+        done
+    }
+
+    /// Looks at what workers showed, and lets the engine turn.
+    pub(super) fn turn(&mut self) {
+        self.take_samples();
+        self.with(|engine, rungs, tables, now| engine.turn(rungs, tables, now));
+    }
+
+    fn take_samples(&mut self) {
+        let Some(samples) = self.tables.samples() else { return };
+        while let Some(sample) = samples.pop() {
+            let (key, _) = wire::parse(&Head::copy_of(&sample.head), sample.at.port);
+            let name: FlowName = (sample.at, key.masked(&told_apart(&key)));
+            let (frames, bytes) = (u64::from(sample.frames), u64::from(sample.frame_len));
+            self.engine.saw(name, (frames, frames * bytes), sample.when);
+        }
+    }
+
+    pub(super) fn take(&mut self, message: Message) {
+        // Who waits and has gone needs no answer.
+        let tell = |done: std::sync::mpsc::Sender<()>| _ = done.send(());
+        match message {
+            Message::Serve(datapath) => self.tables.serve(datapath),
+            Message::SwitchCame(id, publisher) => self.tables.switch_came(id, publisher),
+            Message::SwitchGoes(id) => self.tables.switch_goes(id),
+            Message::PortIs(at, note) => self.port_is(at, note),
+            Message::PortGoes(at, done) => {
+                self.port_goes(at);
+                tell(done);
+            }
+            Message::Published(switch) => self.changed(switch),
+            Message::Settle(switch, done) => {
+                self.changed(switch);
+                tell(done);
+            }
+            Message::Refresh(done) => {
+                self.with(|engine, rungs, tables, _| engine.read(rungs, tables));
+                tell(done);
+            }
+            Message::Ask(ask) => ask(self),
+            Message::Stop => {}
+        }
+    }
+
+    /// Tables of a switch are others, or were looked at before.
+    fn changed(&mut self, switch: SwitchId) {
+        if !self.is_at_work() || !self.tables.is_behind(switch) {
+            return;
+        }
+        // What came by the old tables counts for their entries, which stay as long as their snapshot is held.
+        self.with(|engine, rungs, tables, now| {
+            engine.read(rungs, tables);
+            let _before = tables.renew(switch);
+            engine.changed(switch, rungs, tables, now);
+        });
+    }
+
+    fn port_is(&mut self, at: PortAt, note: PortNote) {
+        if let (Some(tc), Some(Ok(port))) = (&mut self.tc, &note.past) {
+            tc.port_came(at, port.clone());
+        }
+        if self.tables.port_is(at, note) {
+            self.with(|engine, rungs, tables, now| engine.changed(at.switch, rungs, tables, now));
+        }
+    }
+
+    fn port_goes(&mut self, at: PortAt) {
+        self.tables.port_goes(at);
+        self.with(|engine, rungs, tables, now| {
+            let why = PortReason::Gone.into();
+            engine.bring_back(
+                |name, program| name.0 == at || program.exit == at,
+                &why,
+                (rungs, tables),
+                now,
+            );
+        });
+        if let Some(tc) = &mut self.tc {
+            tc.port_went(at);
+        }
+    }
+
+    /// The maps that ports and rungs share; made, or taken up from an earlier node.
+    pub(super) fn prepare(&mut self) -> Result<Arc<Flows>, Fault> {
+        if let Some(flows) = &self.flows {
+            return Ok(flows.clone());
+        }
+        let opened = Flows::open(&self.root).map_err(|error| {
+            let remedy = "it takes Linux 6.6 or later, CAP_BPF, CAP_NET_ADMIN and /sys/fs/bpf; see: suiro doctor";
+            Fault::new("offload", "make its maps", chain(&error), remedy)
+        })?;
+        let flows = Arc::new(opened);
+        self.tc = Some(Tc::new(flows.clone()));
+        self.flows = Some(flows.clone());
+        Ok(flows)
+    }
+
+    pub(super) fn set_on(&mut self, on: bool) {
+        self.state.is_on.store(on, Relaxed);
+        self.engine.set_on(on);
+        if on {
+            self.tables.renew_all();
+        } else {
+            let why = offload::PolicyReason::Off.into();
+            self.with(|engine, rungs, tables, now| {
+                engine.bring_back(|_, _| true, &why, (rungs, tables), now);
+            });
+            self.tables.forget();
+        }
+        self.tables.show_one_in(self.engine.samples_one_in());
+    }
+
+    pub(super) fn purge(&self) {
+        if let Err(error) = purge(&self.root) {
+            tracing::warn!("offload: what an earlier node left stays: {}", chain(&error));
+        }
+    }
+
+    pub(super) fn adopt(&mut self) {
+        self.with(|engine, rungs, tables, now| {
+            for rung in rungs.iter_mut() {
+                let (stayed, ended) = engine.adopt(&mut **rung, tables, now);
+                if stayed > 0 {
+                    tracing::info!(
+                        "offload: {stayed} flows of an earlier node go on, rung {}",
+                        rung.name()
+                    );
+                }
+                for why in ended {
+                    tracing::info!("offload: a flow of an earlier node comes back: {why}");
+                }
+            }
+        });
+    }
+
+    pub(super) fn set_policies(&mut self, policies: Vec<Policy>) {
+        self.engine.set_policies(policies);
+        self.tables.show_one_in(self.engine.samples_one_in());
+    }
+
+    pub(super) fn look(&self) -> Look {
+        let (moves, flaps) = self.engine.moves();
+        Look { is_on: self.engine.is_on(), rungs: self.engine.rungs(), moves, flaps }
+    }
+
+    pub(super) fn list(&mut self) -> Vec<FlowLine> {
+        self.with(|engine, rungs, tables, _| {
+            engine.read(rungs, tables);
+            engine.list()
+        })
+    }
+
+    pub(super) fn why(&mut self, name: &FlowName) -> (Option<Explained>, Verdict) {
+        self.take_samples();
+        self.with(|engine, rungs, tables, now| {
+            engine.read(rungs, tables);
+            let program = tables.program(name, now);
+            let verdict = program.and_then(|program| {
+                let mut last = Err(PortReason::Gone.into());
+                for rung in rungs.iter() {
+                    last = rung.check(&program).map(|price| (rung.name(), price));
+                    if last.is_ok() {
+                        break;
+                    }
+                }
+                last
+            });
+            (engine.why(name), verdict)
+        })
+    }
+}
+
+/// Takes away what a node left in the kernel: flows come back to nobody's worker, and nothing is pinned.
+///
+/// # Errors
+/// A pin cannot be removed.
+pub fn purge(root: &Path) -> Result<(), OffloadError> {
+    Flows::purge(root)?;
+    // Other nodes of this host may have theirs beside it.
+    let _ = std::fs::remove_dir(PIN_ROOT);
+    Ok(())
+}

@@ -1,0 +1,160 @@
+//! What the engine asks of the node: what tables and ports make of a flow, and where its frames count.
+
+use super::PortNote;
+use arrayvec::ArrayVec;
+use datapath::{Datapath, PastWorkers, PortAt, Publisher, Samples, SwitchId};
+use flow::{Counted, Nanos, PortNo, Snapshot};
+use offload::{
+    Counts, Declined, Facts, FlowName, FlowProgram, FlowReason, LimitId, MAX_LIMITS, PortReason,
+    World, known,
+};
+use port::Sent;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Switches, ports and workers, as this thread knows them.
+#[derive(Default)]
+pub(super) struct Tables {
+    datapath: Option<Arc<Datapath>>,
+    switches: HashMap<SwitchId, Known>,
+    ports: HashMap<PortAt, PortNote>,
+}
+
+/// A switch, and its tables as they were looked at last.
+struct Known {
+    publisher: Arc<Publisher>,
+    tables: Option<Arc<Snapshot>>,
+}
+
+impl Tables {
+    pub fn serve(&mut self, datapath: Arc<Datapath>) {
+        self.datapath = Some(datapath);
+    }
+
+    pub fn samples(&self) -> Option<Arc<Samples>> {
+        self.datapath.as_ref().map(|datapath| datapath.samples().clone())
+    }
+
+    pub fn show_one_in(&self, every: u32) {
+        self.datapath.iter().for_each(|datapath| datapath.samples().show_one_in(every));
+    }
+
+    pub fn switch_came(&mut self, id: SwitchId, publisher: Arc<Publisher>) {
+        self.switches.insert(id, Known { publisher, tables: None });
+    }
+
+    pub fn switch_goes(&mut self, id: SwitchId) {
+        self.switches.remove(&id);
+    }
+
+    /// Notes a port; whether flows meet it differently now.
+    pub fn port_is(&mut self, at: PortAt, note: PortNote) -> bool {
+        let (mtu, is_up) = (note.mtu, note.is_up);
+        let before = self.ports.insert(at, note);
+        before.is_some_and(|before| before.mtu != mtu || before.is_up != is_up)
+    }
+
+    pub fn port_goes(&mut self, at: PortAt) {
+        self.ports.remove(&at);
+    }
+
+    /// Whether a switch published others since they were looked at.
+    pub fn is_behind(&self, switch: SwitchId) -> bool {
+        let Some(Known { publisher, tables }) = self.switches.get(&switch) else { return false };
+        !tables.as_ref().is_some_and(|tables| Arc::ptr_eq(tables, &publisher.tables()))
+    }
+
+    /// Takes a switch's tables as they are published; those before keep their entries' counts as long as they are held.
+    pub fn renew(&mut self, switch: SwitchId) -> Option<Arc<Snapshot>> {
+        let known = self.switches.get_mut(&switch)?;
+        known.tables.replace(known.publisher.tables())
+    }
+
+    pub fn renew_all(&mut self) {
+        self.switches.values_mut().for_each(|known| known.tables = Some(known.publisher.tables()));
+    }
+
+    /// Holds no tables any more.
+    pub fn forget(&mut self) {
+        self.switches.values_mut().for_each(|known| known.tables = None);
+    }
+
+    fn tables(&self, switch: SwitchId) -> Option<Arc<Snapshot>> {
+        let known = self.switches.get(&switch)?;
+        Some(known.tables.clone().unwrap_or_else(|| known.publisher.tables()))
+    }
+
+    /// Whether a port takes part in anything past the worker.
+    fn check_port(&self, at: PortAt) -> Result<&PortNote, PortReason> {
+        let note = self.ports.get(&at).ok_or(PortReason::Gone)?;
+        match &note.past {
+            None => Err(PortReason::NoHook { kind: note.kind }),
+            Some(Err(reason)) => Err(*reason),
+            Some(Ok(_)) if !note.is_up => Err(PortReason::Down),
+            Some(Ok(_)) => Ok(note),
+        }
+    }
+}
+
+/// The ports of one switch.
+struct Ports<'t>(&'t Tables, SwitchId);
+
+impl Facts for Ports<'_> {
+    fn mtu(&self, exit: PortNo, queue: u32) -> Result<u32, Declined> {
+        let &Self(tables, switch) = self;
+        let at = PortAt { switch, port: exit };
+        let note = tables.check_port(at)?;
+        let has_queues = |datapath: &Arc<Datapath>| !datapath.queue_counters(at).is_empty();
+        if queue != 0 || tables.datapath.as_ref().is_some_and(has_queues) {
+            return Err(FlowReason::Shaped.into());
+        }
+        Ok(note.mtu)
+    }
+
+    fn limits(&self, _: u32, _: &mut ArrayVec<LimitId, MAX_LIMITS>) -> Result<(), Declined> {
+        Err(FlowReason::Limits.into())
+    }
+}
+
+impl World for Tables {
+    fn program(&mut self, flow: &FlowName, now: Nanos) -> Result<FlowProgram, Declined> {
+        let &(from, ref key) = flow;
+        let tables = self.tables(from.switch).ok_or(PortReason::Gone)?;
+        let resolved = tables.resolve(key, &known(key), now);
+        let program = FlowProgram::of(from, key, &resolved, &Ports(self, from.switch))?;
+        self.check_port(from)?;
+        if !tables.has_learned(&program.credits, from.port, now) {
+            return Err(FlowReason::LearnsMac.into());
+        }
+        Ok(program)
+    }
+
+    fn holds(&mut self, program: &FlowProgram, now: Nanos) -> bool {
+        let is_there = |at| self.check_port(at).is_ok();
+        let tables = self.tables(program.from.switch);
+        tables.is_some_and(|tables| {
+            tables.holds(&program.stamp, now)
+                && tables.has_learned(&program.credits, program.from.port, now)
+        }) && is_there(program.from)
+            && is_there(program.exit)
+    }
+
+    fn credit(&mut self, program: &FlowProgram, counts: Counts) {
+        let Counts { frames, bytes, limited, limited_bytes, used } = counts;
+        let counted = Counted { packets: frames, bytes };
+        if let Some(tables) = self.tables(program.from.switch) {
+            tables.credit(&program.credits, program.from.port, counted, used);
+        }
+        let Some(datapath) = &self.datapath else { return };
+        let (left, left_bytes) = (frames - limited, bytes - limited_bytes);
+        let tx_bytes = left_bytes.saturating_add_signed(left as i64 * i64::from(program.growth));
+        let rx = Sent { frames, bytes };
+        datapath.credit(program.from, PastWorkers { rx, ..PastWorkers::default() });
+        let tx = Sent { frames: left, bytes: tx_bytes };
+        datapath.credit(program.exit, PastWorkers { tx, ..PastWorkers::default() });
+    }
+
+    fn quiesce(&mut self) {
+        self.datapath.iter().for_each(|datapath| datapath.barrier());
+    }
+}
