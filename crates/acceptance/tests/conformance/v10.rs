@@ -5,7 +5,10 @@ pub mod bytes;
 use crate::harness::{Bench, Node, Session, Suite};
 use crate::oracle::{Frame, Framing, Sample, act};
 use bytes::{Field, Ofp10, flow_mod};
-use openflow::{Action, Message, OxmField, Version};
+use openflow::{
+    Action, FragmentMode, Message, OxmField, PacketInReason, PortConfig, PortFeatures, PortMod,
+    PortNo, SwitchConfig, Version,
+};
 
 /// What 1.0 knows; SCTP, whose ports its actions leave alone; and IPv6, whose class and ports they write as IPv4's.
 const SAMPLES: [Sample; 6] = [
@@ -55,6 +58,7 @@ pub fn cases(suite: &mut Suite) {
         }
     }
     controller(suite);
+    silent_port(suite);
 }
 
 /// A case with a second controller, which speaks 1.0.
@@ -143,6 +147,12 @@ fn set(frame: &Frame, field: OxmField, value: u128) -> Frame {
     if frame.get(field).is_some() { frame.with(field, value) } else { frame.clone() }
 }
 
+/// Who only visits hears of packets when it says how much of them.
+fn wants_packet_ins() -> Message {
+    let miss_send_len = u16::MAX;
+    Message::SetConfig(SwitchConfig { fragments: FragmentMode::Normal, miss_send_len })
+}
+
 /// Packet-ins of 1.0: by an action and for want of a match (§5.4.1).
 fn controller(suite: &mut Suite) {
     for sample in Sample::IP {
@@ -151,10 +161,7 @@ fn controller(suite: &mut Suite) {
             suite,
             format!("v10::packet_in::by_action::{}", sample.name()),
             move |bench, session| {
-                session.accept(&Message::SetConfig(openflow::SwitchConfig {
-                    fragments: openflow::FragmentMode::Normal,
-                    miss_send_len: u16::MAX,
-                }));
+                session.accept(&wants_packet_ins());
                 add(session, &flow_mod(&[], &Ofp10::output_up()));
                 let _ = bench.send(3, &frame);
                 let (port, data) = session.wait(|message| match message {
@@ -167,4 +174,32 @@ fn controller(suite: &mut Suite) {
             },
         );
     }
+}
+
+/// A port that tells no table misses tells what an entry sends, also one that 1.3 would call a table-miss entry.
+fn silent_port(suite: &mut Suite) {
+    let name = "v10::packet_in::by_an_entry_that_matches_all_from_a_port_that_tells_no_misses";
+    suite.on_node(name, |node: &Node| {
+        let mut bench = Bench::make(node);
+        let mut session = Session::open(&node.socket(&bench.switch), Version::V1_0);
+        session.accept(&wants_packet_ins());
+        session.accept(&Message::PortMod(PortMod {
+            number: PortNo(3),
+            hw_addr: bench.port(3).hw_addr,
+            config: PortConfig::NO_PACKET_IN,
+            mask: PortConfig::NO_PACKET_IN,
+            advertise: PortFeatures::empty(),
+        }));
+        let frame = Framing::Untagged.around(Sample::Ipv4Udp).bytes();
+        let mut lowest = flow_mod(&[], &Ofp10::output_up());
+        lowest[62..64].fill(0); // its priority
+        add(&mut session, &lowest);
+        bench.inject(3, &frame);
+        let reason = session.wait(|message| match message {
+            Message::PacketIn(packet) if packet.data == frame => Some(packet.reason),
+            _ => None,
+        });
+        assert_eq!(reason, PacketInReason::Action);
+        bench.remove(node);
+    });
 }
