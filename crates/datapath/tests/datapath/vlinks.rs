@@ -1,6 +1,7 @@
 //! Frames from switch to switch in one pass.
 
 use crate::rig::{Rig, at, from, output, set, udp};
+use datapath::Rung;
 use flow::{Action, Output};
 use wire::{DropReason, Field};
 
@@ -25,6 +26,8 @@ fn a_frame_crosses_sixteen_vlinks_and_not_one_more() {
         assert_eq!(rig.line(switches, 10).take_bytes(), expected);
         assert_eq!(rig.drops(17, DropReason::VlinkLoop), if arrives { 0 } else { 100 });
         assert_eq!((rig.traffic(1, 2), rig.traffic(2, 1)), ((0, 100), (100, 0)), "both ends count");
+        let rung = if arrives { Rung::Port } else { Rung::Pass };
+        assert_eq!(rig.datapath.worker_stats()[0].rungs[rung as usize].frames, 100, "as batches");
     }
 }
 

@@ -122,7 +122,7 @@ impl UniformDecision<'_> {
     }
 
     /// Edits and counts the batch, in its order; each head comes with the bytes of its frame.
-    #[inline]
+    #[inline(never)] // one call a batch: within its caller, its edits would become calls, one a frame
     pub fn run<'h>(
         &self,
         work: &mut Workspace,

@@ -114,6 +114,7 @@ impl ArenaView {
     }
 
     /// The first line of record `id`; `None` if it is younger than this view.
+    #[inline]
     pub fn line(&self, id: RecordId) -> Option<&Line> {
         let slot = id.slot() as usize;
         self.pages.get(id.class())?.get(slot / PAGE)?.lines.get(slot % PAGE * (id.class() + 1))

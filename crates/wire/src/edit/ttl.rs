@@ -159,6 +159,7 @@ impl Edit<'_> {
         Ok(())
     }
 
+    #[inline]
     fn decrement(&mut self, at: TtlAt) -> Result<(), EditError> {
         if let TtlAt::Ipv4(ip) = at {
             return self.decrement_ipv4(ip);
