@@ -76,8 +76,8 @@ pub use rate::{BitRate, NewRate, Rate};
 pub use rules::{Applied, FlowLine, FlowsView, GroupView, MeterView, RuleChange, RuleKind};
 pub use switch::{
     AUXILIARY_MAX, ConnectionView, DEFAULT_MISS_SEND_LEN, ECHO_INTERVAL_MAX_S, EndpointView,
-    FAIL_AFTER_MAX_S, FailMode, Rules, SteeringAccess, SwitchPatch, SwitchSpec, SwitchView,
-    TroubleView,
+    FAIL_AFTER_MAX_S, FailMode, MacView, Rules, SteeringAccess, SwitchPatch, SwitchSpec,
+    SwitchView, TroubleView,
 };
 pub use tls::{Pin, TlsSpec};
 pub use worker::{CacheView, PortLoadView, RungView, WorkerView, WorkersView};

@@ -275,6 +275,23 @@ Examples:
         #[arg(long, conflicts_with = "tls_certificate")]
         no_tls: bool,
     },
+    /// Show which station is behind which port, as the switch has learned it (ovs-appctl fdb/show)
+    #[command(
+        visible_alias = "fdb",
+        after_help = "\
+Examples:
+  suiro switch macs sw0
+  suiro switch macs sw0 --forget     frames to stations are flooded until they speak
+
+A switch learns where it forwards by itself, and where a rule says NORMAL."
+    )]
+    Macs {
+        /// Its name
+        name: SwitchName,
+        /// Forget them
+        #[arg(long)]
+        forget: bool,
+    },
     /// Remove switches with their ports and rules
     #[command(visible_alias = "rm")]
     Del {

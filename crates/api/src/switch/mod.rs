@@ -2,7 +2,7 @@
 
 mod view;
 
-pub use view::{ConnectionView, EndpointView, SwitchView, TroubleView};
+pub use view::{ConnectionView, EndpointView, MacView, SwitchView, TroubleView};
 
 use crate::{Controller, Dpid, Listen, Protocol, SwitchName, TlsSpec, Transport};
 use serde::{Deserialize, Deserializer, Serialize};

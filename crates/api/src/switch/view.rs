@@ -110,3 +110,18 @@ pub struct SwitchView {
     /// Why it does not listen, if it does not.
     pub fault: Option<Fault>,
 }
+
+/// A station that a switch has learned.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct MacView {
+    /// VLAN id; 0 for untagged frames.
+    pub vlan: u16,
+    /// Its address, such as `02:00:00:00:00:01`.
+    pub mac: String,
+    /// Number of the port behind which it is.
+    pub port: u32,
+    /// Name of that port; none if it is gone.
+    pub port_name: Option<String>,
+    /// Seconds since its last frame; at 300 it is forgotten.
+    pub age_s: u32,
+}

@@ -5,8 +5,8 @@ use super::extract::Body;
 use crate::refusal::Refusal;
 use crate::service::{Node, RuleVerb};
 use api::{
-    Applied, ErrorBody, GroupView, Keys, MeterView, NodeView, PortPatch, PortQueueView, PortSpec,
-    PortView, QueueLimits, RuleChange, SwitchPatch, SwitchSpec, SwitchView, WorkersView,
+    Applied, ErrorBody, GroupView, Keys, MacView, MeterView, NodeView, PortPatch, PortQueueView,
+    PortSpec, PortView, QueueLimits, RuleChange, SwitchPatch, SwitchSpec, SwitchView, WorkersView,
 };
 use axum::Json;
 use axum::extract::{Path, State};
@@ -162,6 +162,25 @@ pub async fn change_port(
               (status = 507, description = "Gone, but not saved yet", body = ErrorBody)))]
 pub async fn remove_port(State(node): App, Path((switch, port)): Path<(String, String)>) -> Gone {
     whole(async move { node.remove_port(&switch, &port).await }).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The stations that a switch has learned: which address is behind which port.
+#[utoipa::path(get, path = "/v1/switches/{switch}/macs", tag = "switches",
+    params(("switch" = String, Path, description = "Name of the switch")),
+    responses((status = 200, description = "The stations, by VLAN and address", body = Vec<MacView>),
+              (status = "4XX", description = "Refused", body = ErrorBody)))]
+pub async fn list_macs(State(node): App, Path(switch): Path<String>) -> Answer<Vec<MacView>> {
+    Ok(Json(node.macs(&switch)?))
+}
+
+/// Have a switch forget the stations that it has learned; frames to them are flooded until they speak.
+#[utoipa::path(delete, path = "/v1/switches/{switch}/macs", tag = "switches",
+    params(("switch" = String, Path, description = "Name of the switch")),
+    responses((status = 204, description = "Forgotten"),
+              (status = "4XX", description = "Refused", body = ErrorBody)))]
+pub async fn forget_macs(State(node): App, Path(switch): Path<String>) -> Gone {
+    node.forget_macs(&switch)?;
     Ok(StatusCode::NO_CONTENT)
 }
 

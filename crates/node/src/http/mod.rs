@@ -66,6 +66,7 @@ fn documented() -> OpenApiRouter<Arc<Node>> {
         .routes(routes!(events::list_events))
         .routes(routes!(handlers::list_switches, handlers::add_switch))
         .routes(routes!(handlers::show_switch, handlers::change_switch, handlers::remove_switch))
+        .routes(routes!(handlers::list_macs, handlers::forget_macs))
         .routes(routes!(handlers::list_all_ports))
         .routes(routes!(handlers::list_ports, handlers::add_port))
         .routes(routes!(handlers::show_port, handlers::change_port, handlers::remove_port))

@@ -57,7 +57,7 @@ use budget::Account;
 use buffers::PacketBuffers;
 use datapath::PortQueues;
 use fail::Attendance;
-use flow::{Limits, Nanos, Pipeline, PortNo, Serials, Snapshot};
+use flow::{Limits, MacEntry, Nanos, Pipeline, PortNo, Serials, Snapshot};
 use listener::{Audience, Listeners};
 use openflow::{FragmentMode, GroupDesc, GroupId, MeterConfig, MeterId, Version, VersionSet};
 use std::collections::BTreeMap;
@@ -274,6 +274,16 @@ impl Switch {
             self.publish();
             self.see_off();
         }
+    }
+
+    /// The stations that it has learned, by VLAN and address.
+    pub fn learned(&self) -> Vec<MacEntry> {
+        self.control().pipeline.mac_table().dump(self.now())
+    }
+
+    /// Forgets the stations that it has learned; frames to them are flooded until they speak.
+    pub fn forget_learned(&self) {
+        self.control().pipeline.mac_table().flush();
     }
 
     /// The connections that it has.

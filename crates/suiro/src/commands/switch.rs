@@ -5,7 +5,7 @@ use crate::args::{SwitchCommand, SwitchSettings};
 use crate::failure::Failure;
 use crate::table::Table;
 use api::{
-    DropView, EndpointView, FailMode, Fault, Method, Rules, SteeringAccess, SwitchPatch,
+    DropView, EndpointView, FailMode, Fault, MacView, Method, Rules, SteeringAccess, SwitchPatch,
     SwitchSpec, SwitchView, TlsSpec, TroubleView,
 };
 use std::path::PathBuf;
@@ -53,11 +53,34 @@ pub fn run(context: &Context, command: SwitchCommand) -> Result<(), Failure> {
             let view: SwitchView = context.client.send(Method::PATCH, &path(&name), &patch)?;
             context.print(&view, |view| format!("switch {} changed\n", view.name))
         }
+        SwitchCommand::Macs { name, forget: true } => {
+            context.client.delete(&format!("{}/macs", path(&name)))?;
+            if context.json { Ok(()) } else { out(&format!("switch {name} has forgotten them\n")) }
+        }
+        SwitchCommand::Macs { name, forget: false } => {
+            let views: Vec<MacView> = context.client.get(&format!("{}/macs", path(&name)))?;
+            context.print(&views, |views| macs(views))
+        }
         SwitchCommand::Del { names } => names.iter().try_for_each(|name| {
             context.client.delete(&path(name))?;
             if context.json { Ok(()) } else { out(&format!("switch {name} removed\n")) }
         }),
     }
+}
+
+fn macs(views: &[MacView]) -> String {
+    let mut table = Table::new(&["MAC", ">VLAN", ">NR", "PORT", ">AGE"]);
+    for view in views {
+        let vlan = if view.vlan == 0 { "-".into() } else { view.vlan.to_string() };
+        table.row(vec![
+            view.mac.clone(),
+            vlan,
+            view.port.to_string(),
+            view.port_name.clone().unwrap_or_else(|| "(gone)".into()),
+            format!("{} s", view.age_s),
+        ]);
+    }
+    table.to_string()
 }
 
 fn path(name: &str) -> String {

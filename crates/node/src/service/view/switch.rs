@@ -2,14 +2,46 @@
 
 use super::view_drops;
 use crate::agent::LinkStatus;
+use crate::refusal::Refusal;
 use crate::service::Node;
 use crate::service::directory::Member;
 use crate::switch::Connection;
 use crate::tls::Trouble;
-use api::{ConnectionView, Dpid, EndpointView, Protocol, SwitchView, TroubleView};
+use api::{ConnectionView, Dpid, EndpointView, MacView, Protocol, SwitchView, TroubleView};
+use flow::MacEntry;
+use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 impl Node {
+    /// The stations that a switch has learned, by VLAN and address.
+    ///
+    /// # Errors
+    /// There is no such switch.
+    pub fn macs(&self, switch: &str) -> Result<Vec<MacView>, Refusal> {
+        let member = self.member(switch)?;
+        let names: BTreeMap<u32, String> = {
+            let state = member.state();
+            state.ports.iter().map(|(name, port)| (port.number, name.to_string())).collect()
+        };
+        let view = |entry: MacEntry| MacView {
+            vlan: entry.vlan,
+            mac: address(entry.mac),
+            port: entry.port,
+            port_name: names.get(&entry.port).cloned(),
+            age_s: entry.age_s,
+        };
+        Ok(member.switch.learned().into_iter().map(view).collect())
+    }
+
+    /// Has a switch forget the stations that it has learned.
+    ///
+    /// # Errors
+    /// There is no such switch.
+    pub fn forget_macs(&self, switch: &str) -> Result<(), Refusal> {
+        self.member(switch)?.switch.forget_learned();
+        Ok(())
+    }
+
     pub(in crate::service) fn view_switch(&self, member: &Member) -> SwitchView {
         let state = member.state().clone();
         let counters = self.datapath.switch_counters(member.id).unwrap_or_default();
@@ -43,6 +75,12 @@ impl Node {
             name: state.spec.name,
         }
     }
+}
+
+/// An address as people write it.
+fn address(mac: u64) -> String {
+    let [_, _, bytes @ ..] = mac.to_be_bytes();
+    bytes.map(|byte| format!("{byte:02x}")).join(":")
 }
 
 fn view_endpoint(link: LinkStatus) -> EndpointView {
