@@ -100,5 +100,5 @@ pub use opened::OpenPort;
 pub use queue::{RxQueue, TX_MAX, TxQueue, UnreadSent};
 pub use settings::put_back;
 pub use spec::{Forwarding, PortKind, PortSpec, SealOn, Tunnel, XdpMode};
-pub use vhost::{Attachment, FirstTouches, Role, Unread};
+pub use vhost::{Attachment, FirstTouches, Rights, Role, Unread};
 pub use vxlan::{SaFacts, Sealing, Security};

@@ -72,7 +72,7 @@ pub use ring::{
     Vring, VringConfig,
 };
 pub use session::{
-    Attachment, Connection, LastTrouble, Look, OFFERED, Report, RingReport, Role, Session,
+    Attachment, Connection, LastTrouble, Look, OFFERED, Report, Rights, RingReport, Role, Session,
     Settings, Trouble, converse,
 };
 pub use slot::{Contents, Slot, SlotKeeper, SlotState};

@@ -12,6 +12,8 @@ const NEEDED: &[(Capability, &str)] = &[
     (Capability::CAP_SYS_ADMIN, "enter network namespaces"),
     (Capability::CAP_SYS_PTRACE, "open /proc/PID/ns/net of a guest that runs as another user"),
     (Capability::CAP_DAC_OVERRIDE, "open vhost-user sockets that belong to a guest's user"),
+    (Capability::CAP_CHOWN, "give a vhost-user socket to a guest's user"),
+    (Capability::CAP_FOWNER, "set the mode of a vhost-user socket that a guest's user owns"),
     (Capability::CAP_BPF, "load XDP programs and maps"),
     (Capability::CAP_PERFMON, "XDP programs with pointer arithmetic"),
     (Capability::CAP_IPC_LOCK, "AF_XDP memory beyond the locked-memory limit"),

@@ -88,7 +88,7 @@ pub fn interface_of(spec: &PortSpec) -> port::PortSpec {
 }
 
 fn role(guest: &VhostUser) -> port::Role {
-    if guest.is_server() { port::Role::Server } else { port::Role::Client }
+    if guest.is_server() { port::Role::Server(port::Rights::default()) } else { port::Role::Client }
 }
 
 fn lowered(spec: &Vxlan) -> port::Tunnel {

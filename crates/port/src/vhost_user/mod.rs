@@ -79,7 +79,7 @@ pub(crate) fn open(
 fn mode(spec: &PortSpec, pairs: u16) -> String {
     let role = match spec.role {
         Role::Client => "client",
-        Role::Server => "server",
+        Role::Server(_) => "server",
     };
     let plural = if pairs == 1 { "" } else { "s" };
     format!("vhost-user {role} at {}, {pairs} queue pair{plural}", spec.socket.display())

@@ -2,13 +2,16 @@
 
 use super::attachment::Attachment;
 use super::listening::Listening;
+use super::rights::{Access, Rights};
 use super::trouble::Trouble;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::thread::CapabilitySet;
 use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Who waits for whom.
@@ -17,8 +20,8 @@ pub enum Role {
     /// The front-end listens (QEMU's `server=on`), we call: our restarts cost the guest nothing.
     #[default]
     Client,
-    /// We listen, the front-end calls.
-    Server,
+    /// We listen, the front-end calls, if these rights let it.
+    Server(Rights),
 }
 
 /// Between two attempts: doubled from the first to the last. Chosen: a guest that restarts loses no time that anyone notices, and a thousand
@@ -35,17 +38,46 @@ pub(super) struct Door {
 
 enum Way {
     Call,
-    /// With what it listens on, once that is open.
-    Wait(Option<Listening>),
+    Wait(Own),
+}
+
+/// A socket of ours: who may open it, and what we listen on once it is open.
+struct Own {
+    access: Arc<Access>,
+    listening: Option<Listening>,
 }
 
 impl Door {
     pub(super) fn new(path: PathBuf, role: Role) -> Self {
         let way = match role {
             Role::Client => Way::Call,
-            Role::Server => Way::Wait(None),
+            Role::Server(rights) => {
+                Way::Wait(Own { access: Arc::new(Access::new(rights)), listening: None })
+            }
         };
         Self { path, way, pause: *PAUSES.start() }
+    }
+
+    /// Who may open the socket, where it is ours.
+    pub(super) fn access(&self) -> Option<Arc<Access>> {
+        match &self.way {
+            Way::Call => None,
+            Way::Wait(own) => Some(own.access.clone()),
+        }
+    }
+
+    /// What it takes to come by the door.
+    ///
+    /// libvirt runs each QEMU as a user of its own (`libvirt-qemu`, `qemu`), who makes the socket in a directory of his, for himself (mode 0755
+    /// or 0600). Root without `CAP_DAC_OVERRIDE` may not write to it, so may not call it, nor make or remove a socket there as a server. A socket
+    /// of ours is given to its owner, and its mode changes after that. Root's own sockets need nothing.
+    pub(super) fn needs(&self) -> CapabilitySet {
+        match &self.way {
+            Way::Call => CapabilitySet::DAC_OVERRIDE,
+            Way::Wait(_) => {
+                CapabilitySet::DAC_OVERRIDE | CapabilitySet::CHOWN | CapabilitySet::FOWNER
+            }
+        }
     }
 
     /// The next connection; `None` when the session shall end.
@@ -78,9 +110,9 @@ impl Door {
     fn attempt(&mut self, attachment: &Attachment) -> Result<Option<UnixStream>, String> {
         match &mut self.way {
             Way::Call => call(&self.path).map(Some),
-            Way::Wait(listening) => {
+            Way::Wait(Own { access, listening }) => {
                 if listening.is_none() {
-                    *listening = Some(Listening::open(&self.path)?);
+                    *listening = Some(Listening::open(&self.path, access)?);
                 }
                 let Some(Listening { socket, .. }) = listening else { return Ok(None) };
                 attachment.waits(&format!("no front-end has called {} yet", self.path.display()));

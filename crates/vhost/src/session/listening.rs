@@ -1,9 +1,10 @@
 //! A socket of ours: it has its rights before it has its name.
 //!
-//! A socket that gets its mode by its path may lend that mode to another file: whoever may write to its directory puts a link in between.
-//! So it is bound in a directory that nobody else may enter, gets its mode by descriptor, and moves to its name last.
+//! A socket that gets its rights by its path may lend them to another file: whoever may write to its directory puts a link in between.
+//! So it is bound in a directory that nobody else may enter, gets its owner and mode by descriptor, and moves to its name last.
 
 use super::door::connect;
+use super::rights::Access;
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, ErrorKind};
@@ -11,9 +12,6 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
-
-/// Ours and our group's: whoever may open the socket can have the guest's traffic.
-const MODE: u32 = 0o660;
 
 /// Our own socket, and its file as long as it is ours.
 pub(super) struct Listening {
@@ -24,10 +22,10 @@ pub(super) struct Listening {
 }
 
 impl Listening {
-    pub(super) fn open(path: &Path) -> Result<Self, String> {
+    pub(super) fn open(path: &Path, access: &Access) -> Result<Self, String> {
         let shown = path.display();
         remove_stale(path)?;
-        let opened = Private::beside(path).and_then(|private| private.listen(path));
+        let opened = Private::beside(path).and_then(|private| private.listen(path, access));
         opened.map_err(|error: io::Error| match error.kind() {
             ErrorKind::NotFound => format!("the directory of {shown} does not exist: create it"),
             ErrorKind::PermissionDenied => {
@@ -77,16 +75,14 @@ impl Private {
         Ok(private)
     }
 
-    fn listen(&self, path: &Path) -> io::Result<Listening> {
+    fn listen(&self, path: &Path, access: &Access) -> io::Result<Listening> {
         let first = format!("/proc/self/fd/{}/{FIRST}", self.inside.as_raw_fd());
         let socket = UnixListener::bind(first)?;
         socket.set_nonblocking(true)?;
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = rustix::fs::openat(&self.inside, FIRST, flags, Mode::empty())?;
         let found = rustix::fs::fstat(&file)?;
-        // By descriptor: no name is looked up, so no link is followed.
-        let itself = format!("/proc/self/fd/{}", file.as_raw_fd());
-        rustix::fs::chmod(itself, Mode::from_raw_mode(MODE))?;
+        access.guard(file)?;
         let name = path.file_name().ok_or(ErrorKind::InvalidInput)?;
         let no_other = RenameFlags::NOREPLACE;
         rustix::fs::renameat_with(&self.inside, FIRST, &self.parent, name, no_other)?;
@@ -123,6 +119,7 @@ fn remove_stale(path: &Path) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::session::rights::Rights;
     use std::os::unix::fs::PermissionsExt;
 
     fn mode(path: &Path) -> u32 {
@@ -133,8 +130,8 @@ mod tests {
     fn a_socket_has_its_mode_and_leaves_nothing_but_itself() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("vm.sock");
-        let listening = Listening::open(&path).unwrap();
-        assert_eq!(mode(&path), MODE);
+        let listening = Listening::open(&path, &Access::new(Rights::default())).unwrap();
+        assert_eq!(mode(&path), 0o660);
         let names: Vec<_> = std::fs::read_dir(home.path()).unwrap().collect();
         assert_eq!(names.len(), 1, "{names:?}");
         assert!(connect(&path).is_ok());
@@ -150,7 +147,7 @@ mod tests {
         std::fs::set_permissions(&secret, PermissionsExt::from_mode(0o600)).unwrap();
         let private = Private::beside(&path).unwrap();
         std::os::unix::fs::symlink(&secret, &path).unwrap();
-        let refused = private.listen(&path).err().unwrap();
+        let refused = private.listen(&path, &Access::new(Rights::default())).err().unwrap();
         assert_eq!(refused.kind(), ErrorKind::AlreadyExists);
         assert_eq!(mode(&secret), 0o600);
     }

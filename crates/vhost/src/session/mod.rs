@@ -27,17 +27,20 @@ mod inbox;
 mod listening;
 mod own;
 mod requests;
+mod rights;
 mod ring_setup;
 mod trouble;
 
 pub use attachment::{Attachment, Connection, LastTrouble, Look, Report, RingReport};
 pub use device::OFFERED;
 pub use door::Role;
+pub use rights::Rights;
 pub use trouble::Trouble;
 
 use crate::{FirstTouches, Records};
 use conversation::{Conversation, End};
 use door::Door;
+use rights::Access;
 use rustix::thread::CapabilitySet;
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -74,6 +77,8 @@ pub struct Settings {
 /// A port's session; dropping it ends the connection and joins the thread.
 pub struct Session {
     attachment: Arc<Attachment>,
+    /// Of a socket of ours.
+    access: Option<Arc<Access>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -87,15 +92,24 @@ impl Session {
         let attachment = Attachment::new(pairs, mtu, records, first_touches)?;
         let theirs = attachment.clone();
         let door = Door::new(socket, role);
+        let access = door.access();
         // The kernel keeps 15 bytes of a thread's name.
         let thread = std::thread::Builder::new().name(format!("vu-{name}")).stack_size(STACK);
         let thread = thread.spawn(move || serve(door, &theirs))?;
-        Ok(Self { attachment, thread: Some(thread) })
+        Ok(Self { attachment, access, thread: Some(thread) })
     }
 
     /// What others may know of it.
     pub fn attachment(&self) -> &Arc<Attachment> {
         &self.attachment
+    }
+
+    /// Changes who may open a socket of ours; a front-end's is its own. Connections that are there stay.
+    ///
+    /// # Errors
+    /// The system refuses: the rights are as they were.
+    pub fn set_rights(&self, rights: Rights) -> io::Result<()> {
+        self.access.as_ref().map_or(Ok(()), |access| access.change(rights))
     }
 }
 
@@ -125,13 +139,10 @@ enum Place {
     Conversation,
 }
 
-/// Of what the thread inherits it keeps one right, and uses it at the door only: to open what belongs to another user.
-///
-/// libvirt runs each QEMU as a user of its own (`libvirt-qemu`, `qemu`), who makes the socket in a directory of his, for himself (mode 0755 or 0600): root
-/// without `CAP_DAC_OVERRIDE` may not write to it, so may not call it, nor make or remove a socket there as a server. Root's own sockets need nothing.
-fn keep_what_is_needed(place: Place) -> io::Result<()> {
+/// Of what the thread inherits it keeps what its door needs, and uses it there only.
+fn keep_what_is_needed(door: &Door, place: Place) -> io::Result<()> {
     let mut held = rustix::thread::capabilities(None)?;
-    held.permitted &= CapabilitySet::DAC_OVERRIDE;
+    held.permitted &= door.needs();
     held.effective = match place {
         Place::Door => held.permitted,
         Place::Conversation => CapabilitySet::empty(),
@@ -143,19 +154,19 @@ fn keep_what_is_needed(place: Place) -> io::Result<()> {
 /// One connection after the other.
 fn serve(mut door: Door, attachment: &Arc<Attachment>) {
     loop {
-        if let Err(error) = keep_what_is_needed(Place::Door) {
+        if let Err(error) = keep_what_is_needed(&door, Place::Door) {
             return attachment
                 .waits(&format!("the session's thread cannot drop its privileges: {error}"));
         }
         let Some(socket) = door.open(attachment) else { return };
-        let ended = keep_what_is_needed(Place::Conversation)
+        let ended = keep_what_is_needed(&door, Place::Conversation)
             .map_err(Trouble::system("drop privileges"))
             .and_then(|()| Conversation::new(socket, attachment.clone(), PATIENCE))
             .and_then(Conversation::run);
         match ended {
             Ok(End::Stopped) => {
                 // A socket of ours is removed: at worst it stays, and the next one takes its place.
-                let _ = keep_what_is_needed(Place::Door);
+                let _ = keep_what_is_needed(&door, Place::Door);
                 return;
             }
             Ok(End::Closed { heard }) => {

@@ -1,10 +1,13 @@
 //! Sockets that are there, not there yet, left over, or somebody else's.
 
 use super::*;
-use crate::session::{Connection, Role, Session, Settings};
+use crate::session::{Connection, Rights, Role, Session, Settings};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
+
+/// A server whose socket is for this process's user and group.
+const SERVER: Role = Role::Server(Rights { owner: None, group: None, mode: 0o660 });
 
 fn session(path: &Path, role: Role) -> Session {
     let (name, socket) = ("vm1".into(), path.into());
@@ -71,7 +74,7 @@ fn a_client_that_meets_another_program_says_so_and_tries_on() {
 fn a_server_listens_for_its_group_only_and_takes_its_socket_away() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("vm1.sock");
-    let session = session(&path, Role::Server);
+    let session = session(&path, SERVER);
     until(session.attachment(), "it listens", |attachment| {
         waits_for(attachment, "no front-end has called")
     });
@@ -93,14 +96,14 @@ fn a_server_removes_what_a_killed_one_left_and_nothing_else() {
     let path = home.path().join("vm1.sock");
     drop(UnixListener::bind(&path).unwrap());
     assert!(path.exists(), "a listener that ends leaves its file");
-    let served = session(&path, Role::Server);
+    let served = session(&path, SERVER);
     until(served.attachment(), "it listens", |attachment| {
         waits_for(attachment, "no front-end has called")
     });
     drop(served);
 
     let other = UnixListener::bind(&path).unwrap();
-    let refused = session(&path, Role::Server);
+    let refused = session(&path, SERVER);
     until(refused.attachment(), "the other program is named", |attachment| {
         waits_for(attachment, "another program listens")
     });
@@ -110,7 +113,7 @@ fn a_server_removes_what_a_killed_one_left_and_nothing_else() {
 
     std::fs::remove_file(&path).unwrap();
     std::fs::write(&path, "precious").unwrap();
-    let refused = session(&path, Role::Server);
+    let refused = session(&path, SERVER);
     until(refused.attachment(), "the file is left alone", |attachment| {
         waits_for(attachment, "is there and no socket")
     });
@@ -132,11 +135,12 @@ fn capabilities(thread: &str, which: &str) -> u64 {
 
 #[test]
 fn who_reads_a_strangers_messages_has_no_privilege() {
-    const DAC_OVERRIDE: u64 = 1 << 1;
+    // CAP_CHOWN, CAP_DAC_OVERRIDE and CAP_FOWNER (linux/capability.h).
+    const AT_THE_DOOR: u64 = 1 << 0 | 1 << 1 | 1 << 3;
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("vm1.sock");
     let (name, socket) = ("privileged".into(), path.clone());
-    let role = Role::Server;
+    let role = SERVER;
     let session = Session::start(Settings {
         name,
         socket,
@@ -151,7 +155,7 @@ fn who_reads_a_strangers_messages_has_no_privilege() {
         waits_for(attachment, "no front-end has called")
     });
     let held = capabilities("vu-privileged", "CapPrm:");
-    assert_eq!(held & !DAC_OVERRIDE, 0);
+    assert_eq!(held & !AT_THE_DOOR, 0);
     assert_eq!(capabilities("vu-privileged", "CapEff:"), held);
     let frontend = Frontend::connect(&path, 2).unwrap();
     frontend.get_features().unwrap();
@@ -163,7 +167,7 @@ fn who_reads_a_strangers_messages_has_no_privilege() {
 #[test]
 fn a_server_without_its_directory_says_what_to_create() {
     let home = tempfile::tempdir().unwrap();
-    let session = session(&home.path().join("missing/vm1.sock"), Role::Server);
+    let session = session(&home.path().join("missing/vm1.sock"), SERVER);
     until(session.attachment(), "the directory is missed", |attachment| {
         waits_for(attachment, "create it")
     });
