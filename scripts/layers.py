@@ -46,7 +46,7 @@ PURE = {
 WITH_FEATURES = {"suiro-api": {"http-body-util", "hyper", "hyper-util", "tokio"}}
 # Circles of rooms, by their sizes. `openflow`: a message names its codecs; `vhost`: a ring its memory.
 CIRCLES = {
-    "api": [2], "openflow": [14], "place": [2], "port": [3], "suiro": [2],
+    "api": [2], "openflow": [14], "place": [2], "suiro": [2],
     "vhost": [8], "xdp": [2],
 }
 # Statics that can change. `vhost`: a signal handler has nothing else, and a processor is looked at once.

@@ -5,9 +5,9 @@
 //! With `--pump` nothing is received: one frame of 60 bytes is sent by the second port again and again, which tells what the kernel
 //! takes for sending alone.
 
+use api::{Keys, PortSpec};
 use port::{
-    Body, BodyAt, Drops, OpenPort, PortKind, PortSpec, RxBatch, RxQueue, Sent, Slot, TxFrame,
-    TxQueue, XdpMode, open,
+    Body, BodyAt, Drops, OpenPort, RxBatch, RxQueue, Sent, Slot, TxFrame, TxQueue, open,
 };
 use std::env;
 use std::error::Error;
@@ -137,7 +137,7 @@ fn frame<'a>(slot: &'a Slot, rx: &'a dyn RxQueue) -> TxFrame<'a> {
 
 fn options() -> Result<Options, Box<dyn Error>> {
     let mut options = Options { ports: Vec::new(), core: None, seconds: 10, pump: false };
-    let mut mode = XdpMode::Auto;
+    let (mut ports, mut mode) = (Vec::new(), None);
     let mut arguments = env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().ok_or("a value is missing");
@@ -145,25 +145,27 @@ fn options() -> Result<Options, Box<dyn Error>> {
             "--core" => options.core = Some(value()?.parse()?),
             "--seconds" => options.seconds = value()?.parse()?,
             "--pump" => options.pump = true,
-            "--mode" => {
-                let name = value()?;
-                let modes = [XdpMode::Auto, XdpMode::ZeroCopy, XdpMode::Native, XdpMode::Generic];
-                mode = modes.into_iter().find(|mode| mode.name() == name).ok_or("no such mode")?;
-            }
-            text => options.ports.push(spec(text)?),
+            "--mode" => mode = Some(value()?),
+            text => ports.push(text.to_owned()),
         }
     }
-    options.ports.iter_mut().for_each(|port| port.xdp_mode = mode);
+    for text in ports {
+        options.ports.push(spec(&text, mode.as_deref())?);
+    }
     Ok(options)
 }
 
-fn spec(text: &str) -> Result<PortSpec, Box<dyn Error>> {
+fn spec(text: &str, mode: Option<&str>) -> Result<PortSpec, Box<dyn Error>> {
     let (kind, rest) = text.split_once(':').ok_or("a port reads kind:interface[@netns]")?;
-    let kinds = [PortKind::Tap, PortKind::AfPacket, PortKind::AfXdp];
-    let kind =
-        kinds.into_iter().find(|known| known.name() == kind).ok_or("no such kind of port")?;
-    Ok(match rest.split_once('@') {
-        Some((interface, netns)) => PortSpec::new(kind, interface).in_netns(netns),
-        None => PortSpec::new(kind, rest),
-    })
+    let (interface, netns) = match rest.split_once('@') {
+        Some((interface, netns)) => (interface, Some(netns)),
+        None => (rest, None),
+    };
+    let mut keys = Keys::new();
+    keys.insert("type".into(), kind.into());
+    keys.insert("interface".into(), interface.into());
+    keys.extend(netns.map(|netns| ("netns".into(), netns.into())));
+    let mode = mode.filter(|_| kind == "af_xdp");
+    keys.extend(mode.map(|mode| ("xdp_mode".into(), mode.into())));
+    Ok(PortSpec::read(keys)?)
 }

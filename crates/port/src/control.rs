@@ -1,14 +1,13 @@
 //! The half of a port that the node keeps.
 
-use crate::bypass::Outlet;
 use crate::error::ControlError;
 use crate::facts::PortFacts;
-use crate::spec::PortSpec;
-use crate::vxlan::Security;
+use crate::chosen::Chosen;
+use crate::detail::Details;
+use api::PortSpec;
 use offload::PortReason;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use vhost::Attachment;
 use xdp::offload::TcPort;
 
 /// What becomes of an interface that suiro made (a TAP) when its port closes.
@@ -43,18 +42,8 @@ pub trait PortControl: Send {
         None
     }
 
-    /// The guest whose memory frames go to and come from, on a vhost-user port.
-    fn guest(&self) -> Option<Arc<Attachment>> {
-        None
-    }
-
-    /// The encryption of a tunnel that has one.
-    fn security(&self) -> Option<Arc<Security>> {
-        None
-    }
-
-    /// The way past the kernel of a tunnel that has one.
-    fn outlet(&self) -> Option<Arc<Outlet>> {
+    /// What only its kind of port has to show.
+    fn details(&self) -> Option<Arc<dyn Details>> {
         None
     }
 
@@ -71,12 +60,12 @@ pub trait PortControl: Send {
         Ok(())
     }
 
-    /// Brings a key that only ports of its kind have to what `to` says; the port carries on.
+    /// Brings a key that only ports of its kind have to what `to` says and the node chose; the port carries on.
     ///
     /// # Errors
     /// The key does not change on an open port, or the system refuses; it is as it was.
-    fn change(&self, key: &str, to: &PortSpec) -> Result<(), ControlError> {
-        Err(ControlError::Fixed { interface: to.interface.clone(), key: key.into() })
+    fn change(&self, key: &str, to: &PortSpec, _: &Chosen) -> Result<(), ControlError> {
+        Err(ControlError::Fixed { interface: to.name.to_string(), key: key.into() })
     }
 
     /// Sets the interface administratively up or down.

@@ -8,8 +8,9 @@ use crate::facts::PortFacts;
 use crate::fitness::{Receives, why_not};
 use crate::host_use::{self, HostUse};
 use crate::netns::{Netns, NetnsRef};
-use crate::spec::PortSpec;
+use crate::common::Common;
 use crate::sys::ioctl::Name;
+use api::PortSpec;
 use netlink::{Change, Link, Netlink};
 use std::io;
 
@@ -30,6 +31,7 @@ impl HostUse {
     /// # Errors
     /// The namespace cannot be entered, or the kernel refuses to tell.
     pub fn of(spec: &PortSpec) -> Result<Self, OpenError> {
+        let spec = &Common::from(spec);
         let interface = Interface::new(spec, &open_netns(spec)?)?;
         let Some(link) = interface.look()? else { return Ok(Self::default()) };
         Self::of_link(&interface, link.index)
@@ -48,7 +50,7 @@ impl Interface {
     ///
     /// # Errors
     /// The name is impossible, or the namespace cannot be entered.
-    pub(crate) fn new(spec: &PortSpec, netns: &Netns) -> Result<Self, OpenError> {
+    pub(crate) fn new(spec: &Common, netns: &Netns) -> Result<Self, OpenError> {
         let name = raw_name(spec)?;
         let sockets = netns.run(|| Ok::<_, io::Error>((Netlink::new()?, Ethtool::new(name)?)));
         let entered = sockets.map_err(|source| cannot_enter(spec, source))?;
@@ -65,7 +67,7 @@ impl Interface {
     }
 
     /// Its state, where it must exist.
-    pub(crate) fn find(&self, spec: &PortSpec) -> Result<Link, OpenError> {
+    pub(crate) fn find(&self, spec: &Common) -> Result<Link, OpenError> {
         self.look()?.ok_or_else(|| OpenError::Missing {
             interface: self.name.clone(),
             place: match &spec.netns {
@@ -87,7 +89,7 @@ impl Interface {
     }
 
     /// Sets the MAC address and MTU that `spec` wants, and the interface up; returns its state after that.
-    pub(crate) fn configure(&self, spec: &PortSpec, link: &Link) -> Result<Link, OpenError> {
+    pub(crate) fn configure(&self, spec: &Common, link: &Link) -> Result<Link, OpenError> {
         let step = |step, change| {
             self.netlink
                 .change(link.index, change)
@@ -176,12 +178,12 @@ impl Interface {
 }
 
 /// Opens the namespace that `spec` names.
-pub(crate) fn open_netns(spec: &PortSpec) -> Result<Netns, OpenError> {
+pub(crate) fn open_netns(spec: &Common) -> Result<Netns, OpenError> {
     Netns::open(spec.netns.as_ref()).map_err(|source| cannot_enter(spec, source))
 }
 
 /// The error for a namespace that cannot be entered.
-pub(crate) fn cannot_enter(spec: &PortSpec, source: io::Error) -> OpenError {
+pub(crate) fn cannot_enter(spec: &Common, source: io::Error) -> OpenError {
     match &spec.netns {
         Some(netns) => {
             OpenError::Netns { interface: spec.interface.clone(), netns: netns.clone(), source }
@@ -191,7 +193,7 @@ pub(crate) fn cannot_enter(spec: &PortSpec, source: io::Error) -> OpenError {
 }
 
 /// The name as the kernel takes it.
-pub(crate) fn raw_name(spec: &PortSpec) -> Result<Name, OpenError> {
+pub(crate) fn raw_name(spec: &Common) -> Result<Name, OpenError> {
     Name::new(&spec.interface)
         .ok_or_else(|| OpenError::BadName { interface: spec.interface.clone() })
 }

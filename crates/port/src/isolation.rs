@@ -10,7 +10,9 @@ use crate::host_use::HostUse;
 use crate::interface::{Interface, open_netns};
 use crate::netns::{Netns, NetnsRef};
 use crate::opened::OpenPort;
-use crate::spec::{PortKind, PortSpec};
+use crate::common::Common;
+use crate::fitness::Receives;
+use api::{AfPacket, AfXdp, PortSpec};
 use netlink::{EGRESS, Filter, INGRESS, Netlink};
 use offload::PortReason;
 use std::io;
@@ -26,17 +28,42 @@ const OVER_THEIRS: u32 = 0x7375_6902;
 /// What a port says of an interface that the host goes on using.
 const SHARED: &str = "host: the host's own stack receives its frames, too";
 
+/// How a port takes an interface that exists.
+#[derive(Clone, Copy)]
+pub(crate) struct Taking {
+    by: Receives,
+    /// Whether it may be one that the host itself uses.
+    take_over: bool,
+    /// Whether the host's own stack receives its frames, too.
+    host: bool,
+}
+
+impl From<&AfPacket> for Taking {
+    fn from(&AfPacket { take_over, host, .. }: &AfPacket) -> Self {
+        let (take_over, host) = (take_over.unwrap_or_default(), host.unwrap_or_default());
+        Self { by: Receives::ByPacketSocket, take_over, host }
+    }
+}
+
+impl From<&AfXdp> for Taking {
+    fn from(&AfXdp { take_over, host, .. }: &AfXdp) -> Self {
+        let (take_over, host) = (take_over.unwrap_or_default(), host.unwrap_or_default());
+        Self { by: Receives::ByXdp, take_over, host }
+    }
+}
+
 /// Opens a port on an interface that the host's stack gets nothing of, unless it is told to share it.
 pub(crate) fn isolated(
-    spec: &PortSpec,
+    spec: &Common,
+    taking: Taking,
     owner: u32,
     open: impl FnOnce() -> Result<OpenPort, OpenError>,
 ) -> Result<OpenPort, OpenError> {
     let interface = Interface::new(spec, &open_netns(spec)?)?;
     let link = interface.find(spec)?;
-    interface.check_fitness(&link, spec.kind.into())?;
+    interface.check_fitness(&link, taking.by)?;
     let mut isolation = Isolation { interface, index: link.index, note: None };
-    let was_there = isolation.begin(spec, owner)?;
+    let was_there = isolation.begin(taking, owner)?;
     match open() {
         Ok(opened) => Ok(isolation.around(opened)),
         Err(error) => {
@@ -54,6 +81,7 @@ pub(crate) fn isolated(
 /// # Errors
 /// The namespace cannot be entered, or the kernel refuses.
 pub fn release(spec: &PortSpec) -> Result<bool, OpenError> {
+    let spec = &Common::from(spec);
     let interface = Interface::new(spec, &open_netns(spec)?)?;
     let Some(link) = interface.look()? else { return Ok(false) };
     give_back(interface.netlink(), link.index)
@@ -103,16 +131,16 @@ struct Isolation {
 
 impl Isolation {
     /// Isolates the interface, or gives it back where the host is to share it. Whether it was isolated before.
-    fn begin(&mut self, spec: &PortSpec, owner: u32) -> Result<bool, OpenError> {
+    fn begin(&mut self, taking: Taking, owner: u32) -> Result<bool, OpenError> {
         let name = self.name();
         let failed = |source| OpenError::Isolation { interface: name.clone(), source };
-        if spec.host {
+        if taking.host {
             self.note = Some(SHARED.to_owned());
-        } else if spec.kind == PortKind::AfPacket {
-            self.note = self.taken_over(spec)?;
+        } else if taking.by == Receives::ByPacketSocket {
+            self.note = self.taken_over(taking)?;
         }
         let netlink = self.interface.netlink();
-        if spec.host {
+        if taking.host {
             return give_back(netlink, self.index).map(|_| true).map_err(failed);
         }
         let filters = netlink.filters(self.index, INGRESS).map_err(failed)?;
@@ -143,11 +171,11 @@ impl Isolation {
     }
 
     /// What the host loses, as a note, if it may: it would be off the network at once.
-    fn taken_over(&self, spec: &PortSpec) -> Result<Option<String>, OpenError> {
+    fn taken_over(&self, taking: Taking) -> Result<Option<String>, OpenError> {
         let uses = HostUse::of_link(&self.interface, self.index)?;
         match uses.is_none() {
             true => Ok(None),
-            false if spec.take_over => Ok(Some(uses.taken_over())),
+            false if taking.take_over => Ok(Some(uses.taken_over())),
             false => Err(OpenError::HostUse { interface: self.name(), uses }),
         }
     }

@@ -10,7 +10,8 @@
 //! * [`RxBatch`]: the worker's memory for one rx round: 64 private heads, and 32 body buffers for ports whose source
 //!   buffer is not shared memory. One per worker, whatever the number of ports.
 //! * [`Body`]: the bytes after the head, still in the source buffer: in the batch, in a UMEM, and later in guest memory.
-//! * [`Opener`] turns a [`PortSpec`] into an [`OpenPort`]: queues, [`PortFacts`], and the [`PortControl`] half that the node keeps.
+//! * [`Opener`] turns an [`api::PortSpec`] into an [`OpenPort`]: queues, [`PortFacts`], and the [`PortControl`] half that the node keeps.
+//!   [`Chosen`] is what the specification leaves to the node; [`PortDetail`] is what only some kinds have to show.
 //! * [`Ends`]: small numbers for the addresses of tunnels' ends, as flow keys have them.
 //! * [`abilities()`]: what an interface can do to spread frames over cores by itself.
 //! * [`HostUse`]: what a host uses an interface for; an interface that it uses is a port only where that is allowed.
@@ -46,7 +47,10 @@ mod af_packet;
 mod af_xdp;
 mod batch;
 mod bypass;
+mod chosen;
+mod common;
 mod control;
+mod detail;
 mod drops;
 mod ends;
 mod error;
@@ -67,7 +71,6 @@ mod peer;
 mod plain;
 mod queue;
 mod settings;
-mod spec;
 mod sys;
 mod tap;
 #[cfg(feature = "testing")]
@@ -81,8 +84,10 @@ mod vxlan;
 
 pub use abilities::{Abilities, abilities};
 pub use batch::{BODY_MAX, BodyAt, Lengths, RxBatch, Slot};
-pub use bypass::{Outlet, OutletFacts};
+pub use bypass::OutletFacts;
+pub use chosen::{Chosen, SealOn};
 pub use control::{Keep, PortControl};
+pub use detail::{Details, GuestFacts, PortDetail, SaFacts, Sealing};
 pub use drops::{Drops, LossTap, Lost};
 pub use ends::{Ends, NoNumber};
 pub use error::{ControlError, OpenError};
@@ -99,6 +104,4 @@ pub use open::{Opener, open};
 pub use opened::OpenPort;
 pub use queue::{RxQueue, TX_MAX, TxQueue, UnreadSent};
 pub use settings::put_back;
-pub use spec::{Forwarding, PortKind, PortSpec, SealOn, Tunnel, XdpMode};
-pub use vhost::{Attachment, FirstTouches, Rights, Role, Unread};
-pub use vxlan::{SaFacts, Sealing, Security};
+pub use vhost::{FirstTouches, Unread};

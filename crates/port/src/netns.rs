@@ -42,6 +42,12 @@ impl From<&str> for NetnsRef {
     }
 }
 
+impl From<&api::Netns> for NetnsRef {
+    fn from(netns: &api::Netns) -> Self {
+        Self::from(&**netns)
+    }
+}
+
 impl fmt::Display for NetnsRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -2,13 +2,15 @@
 
 use crate::af_xdp::{Transmitters, without};
 use crate::bypass::Doors;
+use crate::chosen::Chosen;
+use crate::common::Common;
 use crate::ends::Ends;
 use crate::error::OpenError;
 use crate::isolation::isolated;
 use crate::mailbox::Bells;
 use crate::opened::OpenPort;
-use crate::spec::{PortKind, PortSpec};
 use crate::vxlan::{Groups, Ledger, Node};
+use api::{Kind, PortSpec};
 use std::cell::OnceCell;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -113,30 +115,44 @@ impl Opener {
         self
     }
 
+    /// Opens a port for which the node has nothing to choose.
+    ///
+    /// # Errors
+    /// As [`Opener::open_chosen`].
+    pub fn open(&self, spec: &PortSpec) -> Result<OpenPort, OpenError> {
+        self.open_chosen(spec, &Chosen::default())
+    }
+
     /// Opens a port. Blocks for some milliseconds: control thread only.
     ///
     /// # Errors
     /// Every one names the interface, the step, the cause and a remedy; nothing is left behind.
-    pub fn open(&self, spec: &PortSpec) -> Result<OpenPort, OpenError> {
-        match spec.kind {
-            PortKind::Tap => crate::tap::open(spec, self.workers, &self.doors),
-            PortKind::AfPacket => {
+    pub fn open_chosen(&self, spec: &PortSpec, chosen: &Chosen) -> Result<OpenPort, OpenError> {
+        let common = &Common::from(spec);
+        match &spec.kind {
+            Kind::Tap(_) => crate::tap::open(common, self.workers, &self.doors),
+            Kind::AfPacket(packet) => isolated(common, packet.into(), self.owner, || {
                 // The host is to have every frame of an interface that it shares.
-                let flows = self.flows.as_ref().filter(|_| !spec.host);
-                isolated(spec, self.owner, || crate::af_packet::open(spec, self.workers, flows))
-            }
-            PortKind::AfXdp => isolated(spec, self.owner, || {
-                let notes = self.offloads.as_deref();
-                crate::af_xdp::open(spec, self.workers, notes, || self.transmitters())
+                let flows = self.flows.as_ref().filter(|_| packet.host != Some(true));
+                crate::af_packet::open(common, self.workers, flows)
             }),
-            PortKind::VhostUser => {
-                let records = self.records.as_deref();
-                crate::vhost_user::open(spec, self.workers, records, self.first_touches.as_ref())
+            Kind::AfXdp(xdp) => isolated(common, xdp.into(), self.owner, || {
+                let notes = self.offloads.as_deref();
+                crate::af_xdp::open((common, xdp), self.workers, notes, || self.transmitters())
+            }),
+            Kind::VhostUser(guest) => {
+                let (records, touches) = (self.records.as_deref(), self.first_touches.as_ref());
+                crate::vhost_user::open((common, guest), chosen, self.workers, records, touches)
             }
-            PortKind::Vxlan => {
+            Kind::Vxlan(tunnel) => {
                 let Self { groups, ledger, ends, doors, .. } = self;
-                crate::vxlan::open(spec, self.workers, Node { groups, ledger, ends, doors })
+                let node = Node { groups, ledger, ends, doors };
+                crate::vxlan::open((common, tunnel), chosen, self.workers, node)
             }
+            Kind::Vlink(_) => Err(OpenError::WrongInterface {
+                interface: common.interface.clone(),
+                why: "a vlink has no interface: the datapath joins its ends".into(),
+            }),
         }
     }
 

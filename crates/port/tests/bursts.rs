@@ -2,8 +2,9 @@
 
 mod lab;
 
+use api::{PortKind, PortSpec};
 use lab::{Lab, bytes};
-use port::{Body, Drops, NetnsRef, OpenPort, Opener, PortKind, PortSpec, RxBatch, TxFrame};
+use port::{Body, Drops, OpenPort, Opener, RxBatch, TxFrame};
 use std::time::{Duration, Instant};
 use wire::{BATCH, DropReason, Offload, PartialChecksum};
 
@@ -23,7 +24,7 @@ impl Pair {
         let lab = Lab::new(test)?;
         lab.veth("a");
         let opener = Opener::new(1);
-        let guest = PortSpec::new(kind, "eth0").in_netns(NetnsRef::Name(lab.netns("a")));
+        let guest = lab.on(kind, "eth0", "a");
         let open = |spec: &PortSpec| {
             opener.open(spec).unwrap_or_else(|error| panic!("{error}: {error:?}"))
         };
@@ -160,7 +161,7 @@ fn a_port_that_goes_makes_way_for_another() {
     let Some(mut pair) = Pair::new("next", PortKind::AfXdp) else { return };
     pair.sender = None;
     pair.lab.veth("b");
-    let guest = PortSpec::new(PortKind::AfXdp, "eth0").in_netns(&*pair.lab.netns("b"));
+    let guest = pair.lab.on(PortKind::AfXdp, "eth0", "b");
     pair.receiver = pair.opener.open(&guest).expect("opens");
     pair.sender = Some(pair.opener.open(&pair.lab.spec(PortKind::AfXdp, "b")).expect("opens"));
     let frames = numbered(40);

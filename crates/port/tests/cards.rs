@@ -2,8 +2,9 @@
 
 mod lab;
 
+use api::PortKind;
 use lab::Lab;
-use port::{Body, Drops, OpenError, OpenPort, PortKind, PortSpec, TxFrame};
+use port::{Body, Drops, OpenError, OpenPort, TxFrame};
 use rustix::net::{AddressFamily, Protocol, RecvFlags, SocketType, recv, socket, sockopt};
 use std::num::NonZeroU32;
 use std::os::fd::OwnedFd;
@@ -14,7 +15,7 @@ const BOTH: [PortKind; 2] = [PortKind::AfPacket, PortKind::AfXdp];
 
 /// Why an interface of the switch's namespace cannot be a port.
 fn why_not(lab: &Lab, kind: PortKind, interface: &str) -> String {
-    let spec = PortSpec::new(kind, interface).in_netns(&*lab.netns("s"));
+    let spec = lab.on(kind, interface, "s");
     match port::open(&spec, 1).err() {
         Some(OpenError::WrongInterface { why, .. }) => why,
         other => panic!("{kind:?} on {interface}: {other:?}"),

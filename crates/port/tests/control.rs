@@ -2,12 +2,14 @@
 
 mod lab;
 
-use lab::{Lab, bytes};
+use api::{PortKind, PortSpec};
+use lab::{Lab, bytes, with};
 use port::{
-    Body, ControlError, Drops, Keep, LinkEvent, LinkMonitor, NetnsRef, OpenError, OpenPort,
-    PortKind, PortSpec, RxBatch, RxQueue, TxFrame, XdpMode, open,
+    Body, ControlError, Drops, Keep, LinkEvent, LinkMonitor, OpenError, OpenPort, RxBatch,
+    RxQueue, TxFrame, open,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde_json::json;
 use std::os::fd::AsFd;
 use wire::{DropReason, Offload};
 
@@ -16,7 +18,7 @@ const KINDS: [PortKind; 3] = [PortKind::Tap, PortKind::AfPacket, PortKind::AfXdp
 fn refused(spec: &PortSpec) -> OpenError {
     let error = open(spec, 1).err().expect("must be refused");
     assert!(!error.remedy().is_empty() && !error.step().is_empty());
-    assert!(error.to_string().contains(&spec.interface), "{error}");
+    assert!(error.to_string().contains(&*spec.interface().expect("it has one")), "{error}");
     error
 }
 
@@ -62,7 +64,7 @@ fn wait_for(monitor: &mut LinkMonitor, mut fits: impl FnMut(&LinkEvent) -> bool)
 /// Ends a TAP port that is up as kill -9 does: nothing is closed in order. A child of another test may hold its files until it has
 /// become another program, so that they are closed only when the interface says so.
 fn killed(lab: &Lab, port: OpenPort) {
-    let mut monitor = port::monitor(Some(&NetnsRef::Name(lab.netns("a")))).expect("listens");
+    let mut monitor = port::monitor(Some(&lab.at("a"))).expect("listens");
     drop(port);
     wait_for(
         &mut monitor,
@@ -71,19 +73,25 @@ fn killed(lab: &Lab, port: OpenPort) {
 }
 
 #[test]
+fn a_tap_has_the_address_asked_for() {
+    let Some(lab) = Lab::new("mac") else { return };
+    let spec = with(&lab.spec(PortKind::Tap, "a"), json!({"mac": "02:00:00:00:00:09"}));
+    assert_eq!(lab.guest(&spec, "a", 1).facts.mac, [2, 0, 0, 0, 0, 9]);
+}
+
+#[test]
 fn facts_follow_what_control_sets() {
     for kind in KINDS {
-        let Some(lab) = Lab::new(&format!("facts-{}", kind.name())) else { return };
-        let mac = [2, 0, 0, 0, 0, 9];
-        let spec = PortSpec { mtu: Some(1400), mac: Some(mac), ..lab.spec(kind, "a") };
+        let Some(lab) = Lab::new(&format!("facts-{}", kind.word())) else { return };
+        let spec = with(&lab.spec(kind, "a"), json!({"mtu": 1400}));
         let port = lab.guest(&spec, "a", 1);
         let facts = &port.facts;
         assert_eq!(
-            (facts.mtu, facts.mac, facts.up, facts.carrier),
-            (1400, mac, true, true),
+            (facts.mtu, facts.up, facts.carrier),
+            (1400, true, true),
             "{kind:?}"
         );
-        assert!(facts.mode.starts_with(kind.name()), "{}", facts.mode);
+        assert!(facts.mode.starts_with(kind.word()), "{}", facts.mode);
         // What a veth claims; a TAP's is unknown.
         assert_eq!(facts.speed_mbps, if kind == PortKind::Tap { 0 } else { 10_000 }, "{kind:?}");
         port.control.set_mtu(1450).expect("a small MTU");
@@ -117,7 +125,7 @@ fn tags_cross_packet_sockets_unchanged() {
     let Some(lab) = Lab::new("vlan") else { return };
     lab.veth("a");
     let mut here = open(&lab.spec(PortKind::AfPacket, "a"), 1).expect("opens");
-    let there = PortSpec::new(PortKind::AfPacket, "eth0").in_netns(&*lab.netns("a"));
+    let there = lab.on(PortKind::AfPacket, "eth0", "a");
     let mut there = open(&there, 1).expect("opens");
     let tag = |tpid: [u8; 2], vlan: u8| [tpid[0], tpid[1], 0x60, vlan];
     let single = tag([0x81, 0], 7).to_vec();
@@ -155,7 +163,7 @@ fn a_tap_outlives_its_port_and_is_taken_over_with_its_addresses() {
 #[test]
 fn several_queues_open_on_every_kind() {
     let Some(lab) = Lab::new("queues") else { return };
-    let spec = PortSpec { queues: 3, ..lab.spec(PortKind::Tap, "a") };
+    let spec = with(&lab.spec(PortKind::Tap, "a"), json!({"queues": 3}));
     let port = open(&spec, 2).expect("a multi-queue TAP");
     assert_eq!((port.rx.len(), port.tx.len()), (3, 2));
     killed(&lab, port);
@@ -169,10 +177,10 @@ fn several_queues_open_on_every_kind() {
             lab.netns("b")
         ),
     );
-    let spec = PortSpec { queues: 2, ..lab.spec(PortKind::AfPacket, "b") };
+    let spec = with(&lab.spec(PortKind::AfPacket, "b"), json!({"queues": 2}));
     assert_eq!(open(&spec, 1).expect("a fanout").rx.len(), 2);
     lab.exec("s", "ethtool -L portb rx 2 tx 2");
-    let spec = PortSpec { queues: 0, ..lab.spec(PortKind::AfXdp, "b") };
+    let spec = lab.spec(PortKind::AfXdp, "b");
     let mut port = open(&spec, 3).expect("all rx queues");
     assert_eq!((port.rx.len(), port.tx.len()), (2, 3));
     assert!(
@@ -199,7 +207,7 @@ fn an_interface_that_vanishes_is_told_and_comes_back() {
     let Some(lab) = Lab::new("vanish") else { return };
     for kind in [PortKind::AfPacket, PortKind::AfXdp] {
         let port = opened(&lab, kind);
-        let mut monitor = port::monitor(Some(&NetnsRef::Name(lab.netns("s")))).expect("listens");
+        let mut monitor = port::monitor(Some(&lab.at("s"))).expect("listens");
         lab.ip("s", "link set porta down");
         wait_for(
             &mut monitor,
@@ -237,7 +245,7 @@ fn what_belongs_to_another_program_is_refused() {
     let spec = lab.spec(PortKind::Tap, "a");
     let _port = open(&spec, 1).expect("opens");
     assert!(matches!(refused(&spec), OpenError::Busy { .. }));
-    let multi = PortSpec { queues: 2, ..spec };
+    let multi = with(&spec, json!({"queues": 2}));
     assert!(matches!(refused(&multi), OpenError::Busy { .. }), "also with several queues");
     lab.veth("b");
     let spec = lab.spec(PortKind::AfXdp, "b");
@@ -245,7 +253,7 @@ fn what_belongs_to_another_program_is_refused() {
     let OpenError::Busy { holder, remedy, .. } = refused(&spec) else { panic!("busy") };
     assert!(holder.contains("another af_xdp port"), "{holder}");
     assert!(remedy.contains("ss --xdp"), "{remedy}");
-    let wrong = PortSpec::new(PortKind::Tap, "portb").in_netns(&*lab.netns("s"));
+    let wrong = lab.on(PortKind::Tap, "portb", "s");
     assert!(matches!(refused(&wrong), OpenError::WrongInterface { .. }));
 }
 
@@ -254,24 +262,20 @@ fn what_cannot_be_is_refused_with_its_reason() {
     let Some(lab) = Lab::new("refuse") else { return };
     lab.veth("a");
     for kind in [PortKind::AfPacket, PortKind::AfXdp] {
-        let missing = PortSpec::new(kind, "nothere").in_netns(&*lab.netns("s"));
+        let missing = lab.on(kind, "nothere", "s");
         assert!(matches!(refused(&missing), OpenError::Missing { .. }));
         let tiny = PortSpec { mtu: Some(10), ..lab.spec(kind, "a") };
         assert!(matches!(refused(&tiny), OpenError::Mtu { .. }));
     }
     for kind in KINDS {
-        let nowhere = PortSpec::new(kind, "eth0").in_netns("su-no-such-namespace");
+        let nowhere = with(&lab.spec(kind, "a"), json!({"netns": "su-no-such-namespace"}));
         assert!(matches!(refused(&nowhere), OpenError::Netns { .. }));
-        assert!(matches!(
-            refused(&PortSpec::new(kind, "much-too-long-a-name")),
-            OpenError::BadName { .. }
-        ));
     }
     let jumbo = PortSpec { mtu: Some(9000), ..lab.spec(PortKind::AfXdp, "a") };
     assert!(matches!(refused(&jumbo), OpenError::Mtu { .. }));
-    let many = PortSpec { queues: 9, ..lab.spec(PortKind::AfXdp, "a") };
+    let many = with(&lab.spec(PortKind::AfXdp, "a"), json!({"queues": 9}));
     assert!(matches!(refused(&many), OpenError::Queues { asked: 9, available: 1, .. }));
-    let direct = PortSpec { xdp_mode: XdpMode::ZeroCopy, ..lab.spec(PortKind::AfXdp, "a") };
+    let direct = with(&lab.spec(PortKind::AfXdp, "a"), json!({"xdp_mode": "zero-copy"}));
     let OpenError::Xdp { refused, .. } = refused(&direct) else { panic!("no zero-copy on veth") };
     assert_eq!(refused, ["zero-copy: the driver has no zero-copy"]);
     assert!(open(&lab.spec(PortKind::AfXdp, "a"), 1).is_ok(), "nothing was left behind");

@@ -2,8 +2,10 @@
 
 mod lab;
 
-use lab::Lab;
-use port::{HostUse, OpenError, PortKind, PortSpec};
+use api::{PortKind, PortSpec};
+use lab::{Lab, with};
+use port::{HostUse, OpenError};
+use serde_json::json;
 
 /// What an AF_XDP port says that the host would lose; empty when it opens.
 fn lost(spec: &PortSpec) -> String {
@@ -42,7 +44,7 @@ fn an_interface_with_an_address_or_a_route_is_refused_until_it_may_be_taken_over
     ] {
         lab.ip("s", add);
         assert_eq!(lost(&spec), named);
-        let allowed = PortSpec { take_over: true, ..spec.clone() };
+        let allowed = with(&spec, json!({"take_over": true}));
         let port = port::open(&allowed, 1).expect("it may");
         let says = |note: &String| note.starts_with("taken over") && note.ends_with(named);
         assert!(port.facts.notes.iter().any(says), "{:?}", port.facts.notes);

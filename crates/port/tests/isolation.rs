@@ -2,12 +2,14 @@
 
 mod lab;
 
-use lab::{Lab, run};
+use api::PortKind;
+use lab::{Lab, run, with};
 use port::{
-    Drops, Keep, NetnsRef, OpenError, OpenPort, PortKind, PortSpec, RxBatch, open, release,
+    Drops, Keep, OpenError, OpenPort, RxBatch, open, release,
     release_others,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde_json::json;
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
@@ -118,7 +120,7 @@ fn only_the_owners_interfaces_without_a_port_are_given_back() {
     host_and_guest(&lab);
     let opener = port::Opener::new(1).with_owner(7);
     drop(opener.open(&lab.spec(PortKind::AfPacket, "a")).expect("opens"));
-    let netns = NetnsRef::Name(lab.netns("s"));
+    let netns = lab.at("s");
     let given =
         |owner, wanted: bool| release_others(Some(&netns), owner, |_| wanted).expect("looks");
     assert_eq!(given(8, false), [""; 0], "another node's");
@@ -159,11 +161,11 @@ fn an_interface_that_the_host_is_reached_by_is_refused_unless_it_is_shared() {
     assert!(matches!(error, OpenError::HostUse { .. }), "{error}");
     assert!(error.to_string().contains("10.9.0.2") && error.remedy().contains("--host"), "{error}");
     assert!(reaches_host(&lab), "nothing was changed");
-    let taken = open(&PortSpec { take_over: true, ..spec.clone() }, 1).expect("opens");
+    let taken = open(&with(&spec, json!({"take_over": true})), 1).expect("opens");
     assert!(taken.facts.notes.iter().any(|note| note.starts_with("taken over")));
     assert!(!reaches_host(&lab));
     drop(taken);
-    let mut port = open(&PortSpec { host: true, ..spec }, 1).expect("opens");
+    let mut port = open(&with(&spec, json!({"host": true})), 1).expect("opens");
     assert!(port.facts.notes.iter().any(|note| note.starts_with("host: ")));
     assert!(reaches_host(&lab));
     assert!(port_gets_burst(&mut port));
@@ -173,7 +175,7 @@ fn an_interface_that_the_host_is_reached_by_is_refused_unless_it_is_shared() {
 fn a_port_that_does_not_open_leaves_the_host_its_interface() {
     let Some(lab) = Lab::new("unopened") else { return };
     host_and_guest(&lab);
-    let many = PortSpec { queues: 9, ..lab.spec(PortKind::AfXdp, "a") };
+    let many = with(&lab.spec(PortKind::AfXdp, "a"), json!({"queues": 9}));
     assert!(matches!(open(&many, 1).err(), Some(OpenError::Queues { .. })));
     assert!(reaches_host(&lab));
     assert!(!qdiscs(&lab).contains("clsact"));

@@ -2,11 +2,11 @@
 
 mod lab;
 
-use lab::{Lab, bytes, run};
-use port::{
-    Drops, Keep, OpenError, OpenPort, Opener, PortKind, PortSpec, RxBatch, XdpMode, put_back,
-};
+use api::{PortKind, PortSpec, XdpMode};
+use lab::{Lab, bytes, run, with};
+use port::{Drops, Keep, OpenError, OpenPort, Opener, RxBatch, put_back};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde_json::json;
 use std::fs;
 use std::net::UdpSocket;
 use std::path::Path;
@@ -14,7 +14,7 @@ use std::path::Path;
 const MODES: [XdpMode; 2] = [XdpMode::Native, XdpMode::Generic];
 
 fn spec(lab: &Lab, xdp_mode: XdpMode) -> PortSpec {
-    PortSpec { xdp_mode, ..lab.spec(PortKind::AfXdp, "a") }
+    with(&lab.spec(PortKind::AfXdp, "a"), json!({"xdp_mode": xdp_mode}))
 }
 
 fn closed(port: OpenPort) {
@@ -98,7 +98,7 @@ fn offloads_are_as_before_when_the_port_is_gone() {
         drop(port::open(&spec(&lab, mode), 1).expect("opens"));
         assert_eq!(offloads(&lab), before, "{mode:?}: also when nobody closes it");
     }
-    let refused = PortSpec { xdp_mode: XdpMode::ZeroCopy, ..spec(&lab, XdpMode::Auto) };
+    let refused = spec(&lab, XdpMode::ZeroCopy);
     assert!(port::open(&refused, 1).is_err());
     assert_eq!(offloads(&lab), before, "also when the port is refused");
 }
@@ -122,7 +122,7 @@ fn what_a_killed_process_switched_off_is_put_back_from_its_notes() {
     lab.exec("a", "ethtool -K eth0 txvlan off tx-vlan-stag-hw-insert off tso off gso off");
     assert_eq!(offloads(&lab), during);
     // The path is gone, as that of a process is; the namespace is not.
-    fs::write(note.path(), text.replace(&lab.netns("a"), "gone")).expect("a note");
+    fs::write(note.path(), text.replace(lab.netns("a"), "gone")).expect("a note");
     put_back(&notes).expect("put back");
     assert_eq!(offloads(&lab), before);
     assert!(!note.path().exists());

@@ -2,8 +2,10 @@
 
 mod lab;
 
-use lab::{Lab, Seen, datagram, forward};
-use port::{OpenPort, PortKind, PortSpec, Tunnel, XdpMode};
+use lab::{Lab, Seen, datagram, forward, with};
+use api::{PortKind, PortSpec, XdpMode};
+use port::OpenPort;
+use serde_json::json;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -112,7 +114,10 @@ fn exchange(lab: &Lab, left: &mut OpenPort, right: &mut OpenPort) -> Seen {
 /// Opens both ports and runs all traffic.
 fn carries(test: &str, left: PortKind, right: PortKind, mode: XdpMode) -> Option<Seen> {
     let lab = Lab::new(test)?;
-    let spec = |kind, guest| PortSpec { xdp_mode: mode, ..lab.spec(kind, guest) };
+    let spec = |kind, guest| match kind {
+        PortKind::AfXdp => with(&lab.spec(kind, guest), json!({"xdp_mode": mode})),
+        _ => lab.spec(kind, guest),
+    };
     let mut left = lab.guest(&spec(left, "a"), "a", 1);
     let mut right = lab.guest(&spec(right, "b"), "b", 2);
     let seen = exchange(&lab, &mut left, &mut right);
@@ -212,11 +217,7 @@ fn carries_to_the_kernels_vxlan(test: &str, near: &str, far: &str) {
     );
     lab.ip("b", "addr add 10.9.0.2/24 dev vx0");
     lab.ip("b", "link set vx0 up");
-    let remote = far.parse().expect("an address");
-    let tunnel = PortSpec {
-        tunnel: Some(Tunnel::new(remote, 7)),
-        ..PortSpec::new(PortKind::Vxlan, "tun0").in_netns(&*lab.netns("s"))
-    };
+    let tunnel = lab.tunnel("s", far, 7);
     let mut right = port::open(&tunnel, 1).expect("a tunnel");
     assert!(right.facts.carrier);
     let tap = PortSpec { mtu: Some(right.facts.mtu), ..lab.spec(PortKind::Tap, "a") };

@@ -6,14 +6,15 @@ mod lab;
 #[path = "sealed/stage.rs"]
 mod stage;
 
-use lab::{Lab, datagram};
+use api::PortSpec;
+use lab::{Lab, datagram, with};
 use port::{
-    Body, BodyAt, Drops, OpenError, OpenPort, Opener, PortKind, PortSpec, RxBatch, SaFacts, Tunnel,
-    TxFrame,
+    Body, BodyAt, Drops, OpenError, OpenPort, Opener, RxBatch, SaFacts, TxFrame,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde_json::json;
 use std::fs::{Permissions, set_permissions, write};
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{SocketAddr, UdpSocket};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::thread;
@@ -74,14 +75,10 @@ impl Hosts {
     }
 
     fn spec(&self, place: &str, family: usize) -> PortSpec {
-        let [near, far] =
-            ENDS[family].map(|address| address.parse::<IpAddr>().expect("an address"));
+        let [near, far] = ENDS[family];
         let (local, remote) = if place == "s" { (near, far) } else { (far, near) };
-        PortSpec {
-            tunnel: Some(Tunnel { local: vec![local], ..Tunnel::new(remote, 7) }),
-            encrypt: Some(self.path(place)),
-            ..PortSpec::new(PortKind::Vxlan, "tun0").in_netns(&*self.lab.netns(place))
-        }
+        let tunnel = self.lab.tunnel(place, remote, 7);
+        with(&tunnel, json!({"local": local, "encrypt": self.path(place)}))
     }
 
     fn opener(&self, place: &str) -> Opener {
@@ -163,7 +160,7 @@ fn udp(port: u16, len: usize) -> Vec<u8> {
 }
 
 fn facts(port: &OpenPort) -> Vec<SaFacts> {
-    port.control.security().expect("it is encrypted").facts()
+    port.control.details().expect("a tunnel").read().sas
 }
 
 #[test]
@@ -409,11 +406,7 @@ fn keys_and_spis_have_one_owner_and_their_file_is_its_users_alone() {
     let Some(hosts) = Hosts::new("espown") else { return };
     hosts.keys(&[(1, "")]);
     let opener = hosts.opener("s");
-    let spec = |vni| {
-        let mut spec = hosts.spec("s", 0);
-        spec.tunnel.as_mut().expect("a tunnel").vni = Some(vni);
-        spec
-    };
+    let spec = |vni| with(&hosts.spec("s", 0), json!({"key": vni}));
     let first = opener.open(&spec(7)).expect("a tunnel");
     let twice = opener.open(&spec(8)).map(drop).expect_err("the key is taken");
     let said = std::error::Error::source(&twice).expect("a cause").to_string();

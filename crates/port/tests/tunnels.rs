@@ -8,17 +8,18 @@ mod lab;
 #[path = "tunnels/long.rs"]
 mod long;
 
-use lab::{Lab, datagram};
+use api::PortSpec;
+use lab::{Lab, datagram, with};
 use port::{
-    Body, BodyAt, Drops, OpenError, OpenPort, PortKind, PortSpec, RxBatch, RxQueue, Slot, Tunnel,
-    TxFrame,
+    Body, BodyAt, Drops, OpenError, OpenPort, RxBatch, RxQueue, Slot, TxFrame,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, ipproto, recv, socket_with};
+use serde_json::{Value, json};
 use std::net::{IpAddr, UdpSocket};
 use std::thread;
 use wire::build::{Frame, Ipv4, Tcp};
-use wire::tunnel::{Dscp, Vxlan};
+use wire::tunnel::Vxlan;
 use wire::{DropReason, Gso, Offload, PartialChecksum};
 
 const NEAR: &str = "192.0.2.1";
@@ -36,11 +37,7 @@ fn hosts(test: &str) -> Option<Lab> {
 }
 
 fn spec(lab: &Lab, place: &str, vni: u32) -> PortSpec {
-    let remote: IpAddr = if place == "s" { FAR } else { NEAR }.parse().expect("an address");
-    PortSpec {
-        tunnel: Some(Tunnel::new(remote, vni)),
-        ..PortSpec::new(PortKind::Vxlan, "tun0").in_netns(&*lab.netns(place))
-    }
+    lab.tunnel(place, if place == "s" { FAR } else { NEAR }, vni)
 }
 
 fn end(lab: &Lab, place: &str, vni: u32) -> OpenPort {
@@ -175,9 +172,8 @@ fn congestion_on_the_way_gets_inside_or_the_frame_is_dropped() {
 #[test]
 fn the_outer_packet_has_the_ecn_inside_and_the_dscp_that_was_asked_for() {
     let Some(lab) = hosts("dscp") else { return };
-    for (dscp, outer) in [(Dscp::Pipe(46), 46 << 2 | 2), (Dscp::Uniform, 10 << 2 | 2)] {
-        let mut spec = spec(&lab, "s", 7);
-        spec.tunnel.as_mut().expect("a tunnel").dscp = dscp;
+    for (dscp, outer) in [("46", 46 << 2 | 2), ("uniform", 10 << 2 | 2)] {
+        let spec = with(&spec(&lab, "s", 7), json!({"dscp": dscp}));
         let mut near = port::open(&spec, 1).expect("a tunnel");
         let raw = inside(&lab, "b", || {
             let flags = SocketFlags::CLOEXEC;
@@ -227,8 +223,7 @@ fn a_udp_port_that_another_tunnel_end_has_is_refused_and_free_again_after_it() {
 #[test]
 fn without_a_route_the_port_is_there_and_says_so() {
     let Some(lab) = hosts("route") else { return };
-    let mut spec = spec(&lab, "s", 7);
-    spec.tunnel = Some(Tunnel::new([203, 0, 113, 9].into(), 7));
+    let spec = lab.tunnel("s", "203.0.113.9", 7);
     let port = port::open(&spec, 1).expect("a tunnel");
     assert!(!port.facts.carrier);
     assert!(port.facts.notes[0].starts_with("no route to 203.0.113.9"), "{:?}", port.facts.notes);

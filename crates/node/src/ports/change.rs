@@ -2,9 +2,8 @@
 
 use super::keeper::{Keeper, control_fault, queues_fault};
 use super::{Door, Wanted};
-use api::Fault;
+use api::{Fault, Kind, PortSpec};
 use datapath::{PortAt, PortQueues};
-use port::{PortKind, PortSpec};
 
 impl Keeper {
     /// Brings these keys of a port to what `to` says. One that is not open has them when it is.
@@ -35,8 +34,8 @@ impl Keeper {
     fn before(&self, at: PortAt) -> Option<(Door, PortQueues)> {
         let entry = self.entries.get(&at)?;
         let mut door = entry.wanted.door.clone();
-        if let (Door::Interface(spec), Some(control)) = (&mut door, entry.control()) {
-            let facts = control.facts().ok();
+        if let (Door::Interface(wanted), Some(control)) = (&mut door, entry.control()) {
+            let (facts, spec) = (control.facts().ok(), &mut wanted.0);
             spec.mtu = spec.mtu.or(facts.map(|facts| facts.mtu));
         }
         Some((door, entry.wanted.queues.clone()))
@@ -54,15 +53,15 @@ impl Keeper {
         }
         let Some(entry) = self.entries.get(&at) else { return Ok(()) };
         let label = &entry.wanted.label;
-        let Door::Interface(spec) = door else {
+        let Door::Interface(wanted) = door else {
             let cause = "a vlink passes frames of every size";
             let remedy = "set it on the ports behind the vlink";
             return Err(Fault::new(label, format!("set its {key}"), cause, remedy));
         };
         let Some(control) = entry.control() else { return Ok(()) };
         let changed = match key {
-            "mtu" => mtu(spec).map_or(Ok(()), |mtu| control.set_mtu(mtu)),
-            key => control.change(key, spec),
+            "mtu" => mtu(&wanted.0).map_or(Ok(()), |mtu| control.set_mtu(mtu)),
+            key => control.change(key, &wanted.0, &wanted.1),
         };
         changed.map_err(|error| control_fault(label, &error))
     }
@@ -80,6 +79,6 @@ impl Keeper {
 
 /// The MTU to set; an interface of the kernel keeps the one it has where none is wanted.
 fn mtu(spec: &PortSpec) -> Option<u32> {
-    let is_ours = matches!(spec.kind, PortKind::VhostUser | PortKind::Vxlan);
+    let is_ours = matches!(spec.kind, Kind::VhostUser(_) | Kind::Vxlan(_));
     spec.mtu.or(is_ours.then_some(0))
 }

@@ -2,9 +2,8 @@
 
 use super::Door;
 use super::keeper::{Entry, Keeper};
-use api::chain;
+use api::{Kind, PortSpec, chain};
 use datapath::PortAt;
-use port::{NetnsRef, PortKind, PortSpec};
 
 impl Keeper {
     /// Gives back what a port isolated that is not open now: it will not be closed.
@@ -23,7 +22,8 @@ impl Keeper {
     /// Gives back what this node isolated earlier for ports that nobody wants any more.
     pub(super) fn release_others(&self) {
         for netns in self.watch.namespaces() {
-            let wanted = |name: &str| self.entries.values().any(|entry| is_on(entry, netns, name));
+            let takers = || self.entries.values().filter(|entry| isolates(entry).is_some());
+            let wanted = |name: &str| takers().any(|entry| entry.is_on(netns, name));
             match port::release_others(netns, self.owner, wanted) {
                 Ok(names) => names.iter().for_each(|name| {
                     tracing::info!(
@@ -39,13 +39,10 @@ impl Keeper {
 /// The specification of a port that keeps its interface from the host.
 fn isolates(entry: &Entry) -> Option<&PortSpec> {
     match &entry.wanted.door {
-        Door::Interface(spec) if matches!(spec.kind, PortKind::AfPacket | PortKind::AfXdp) => {
-            Some(spec)
+        Door::Interface(wanted) => {
+            let spec = &wanted.0;
+            matches!(spec.kind, Kind::AfPacket(_) | Kind::AfXdp(_)).then_some(spec)
         }
-        Door::Interface(_) | Door::Vlink { .. } => None,
+        Door::Vlink { .. } => None,
     }
-}
-
-fn is_on(entry: &Entry, netns: Option<&NetnsRef>, name: &str) -> bool {
-    isolates(entry).is_some_and(|spec| spec.netns.as_ref() == netns && spec.interface == name)
 }

@@ -6,10 +6,10 @@ use super::watch::{News, Watch};
 use super::{Answer, Board, Directories, Door, OnFailure, Own, PortStatus, RETRY, Request, Wanted};
 use crate::host::memory;
 use crate::offload::{Offload, PortNote};
-use api::{Fault, Happening, Noun, chain};
+use api::{Fault, Happening, Kind, Noun, PortSpec, chain};
 use datapath::{Datapath, PortAt, Queues, QueuesError};
 use openflow::{PortConfig, PortNo};
-use port::{ControlError, Keep, LinkEvent, NetnsRef, OpenPort, PortControl, PortFacts, PortKind};
+use port::{Chosen, ControlError, Keep, LinkEvent, NetnsRef, OpenPort, PortControl, PortFacts};
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -44,15 +44,17 @@ pub(super) enum Opened {
 }
 
 impl Entry {
-    fn netns(&self) -> Option<&NetnsRef> {
+    fn netns(&self) -> Option<NetnsRef> {
         match &self.wanted.door {
-            Door::Interface(spec) => spec.netns.as_ref(),
+            Door::Interface(wanted) => netns_of(&wanted.0),
             Door::Vlink { .. } => None,
         }
     }
 
-    fn is_on(&self, netns: Option<&NetnsRef>, interface: &str) -> bool {
-        matches!(&self.wanted.door, Door::Interface(spec) if spec.interface == interface && spec.netns.as_ref() == netns)
+    pub(super) fn is_on(&self, netns: Option<&NetnsRef>, interface: &str) -> bool {
+        let is_it = |spec: &PortSpec| spec.interface().is_some_and(|name| *name == *interface);
+        matches!(&self.wanted.door, Door::Interface(wanted) if is_it(&wanted.0))
+            && self.netns().as_ref() == netns
     }
 
     pub(super) fn number(&self) -> PortNo {
@@ -171,10 +173,9 @@ impl Keeper {
     fn add(&mut self, wanted: Wanted, on_failure: OnFailure) -> Result<(), Fault> {
         let at = wanted.at;
         let admin_up = !wanted.config.contains(PortConfig::PORT_DOWN);
-        self.watch.add(match &wanted.door {
-            Door::Interface(spec) => spec.netns.as_ref(),
-            Door::Vlink { .. } => None,
-        });
+        if let Door::Interface(wanted) = &wanted.door {
+            self.watch.add(netns_of(&wanted.0).as_ref());
+        }
         wanted.switch.set_queues(PortNo(at.port), wanted.queues.clone());
         let waits_for_peer = matches!(wanted.door, Door::Vlink { .. });
         self.entries.insert(at, Entry { wanted, admin_up, open: None, quota: LogQuota::default() });
@@ -197,7 +198,7 @@ impl Keeper {
     fn try_open(&mut self, at: PortAt) -> Result<(), Fault> {
         let Some(entry) = self.entries.get(&at) else { return Ok(()) };
         let opened = match &entry.wanted.door {
-            Door::Interface(spec) => self.open_interface(entry, spec),
+            Door::Interface(wanted) => self.open_interface(entry, &wanted.0, &wanted.1),
             Door::Vlink { .. } => self.join(at),
         };
         let fault = opened.as_ref().err().cloned();
@@ -211,12 +212,13 @@ impl Keeper {
     fn open_interface(
         &self,
         entry: &Entry,
-        spec: &port::PortSpec,
+        spec: &PortSpec,
+        chosen: &Chosen,
     ) -> Result<(Opened, PortFacts), Fault> {
         let label = &entry.wanted.label;
         let OpenPort { facts, rx, tx, control } = self
             .opener
-            .open(spec)
+            .open_chosen(spec, chosen)
             .map_err(|error| Fault::new(label, error.step(), chain(&error), error.remedy()))?;
         let attached =
             self.datapath.attach(entry.wanted.at, Queues { rx, tx, mtu: facts.longest() });
@@ -241,9 +243,7 @@ impl Keeper {
             tracing::warn!("{}: {}", entry.wanted.label, chain(&error));
         }
         if let Opened::Interface(control) = &opened {
-            self.board.guests().extend(control.guest().map(|guest| (at, guest)));
-            self.board.securities().extend(control.security().map(|security| (at, security)));
-            self.board.outlets().extend(control.outlet().map(|outlet| (at, outlet)));
+            self.board.details().extend(control.details().map(|details| (at, details)));
         }
         entry.open = Some(opened);
         tracing::info!("{}: open, {}", entry.wanted.label, facts.mode);
@@ -265,7 +265,7 @@ impl Keeper {
     fn set_flows(&mut self, flows: Option<Arc<Flows>>) {
         let keep = if flows.is_some() { Keep::Interface } else { Keep::Nothing };
         self.opener.set_flows(flows);
-        let is_concerned = |entry: &Entry| matches!(&entry.wanted.door, Door::Interface(spec) if spec.kind == PortKind::AfPacket);
+        let is_concerned = |entry: &Entry| matches!(&entry.wanted.door, Door::Interface(wanted) if matches!(wanted.0.kind, Kind::AfPacket(_)));
         let concerned: Vec<PortAt> = self
             .entries
             .iter()
@@ -331,9 +331,7 @@ impl Keeper {
         self.offload.port_goes(at);
         // The queues end here, on the thread that may close them.
         self.datapath.detach(at);
-        self.board.guests().remove(&at);
-        self.board.securities().remove(&at);
-        self.board.outlets().remove(&at);
+        self.board.details().remove(&at);
         match opened {
             Opened::Interface(control) => {
                 let label = &self.entries[&at].wanted.label;
@@ -437,7 +435,7 @@ impl Keeper {
             match event {
                 LinkEvent::Changed(link) => self.look(|entry| entry.is_on(netns, &link.name)),
                 LinkEvent::Gone { name, .. } => self.look(|entry| entry.is_on(netns, name)),
-                LinkEvent::Missed => self.look(|entry| entry.netns() == netns),
+                LinkEvent::Missed => self.look(|entry| entry.netns().as_ref() == netns),
             }
         }
     }
@@ -460,7 +458,7 @@ impl Keeper {
         let found: Vec<PortAt> =
             self.entries.iter().filter(|(_, entry)| waiting(entry)).map(|(&at, _)| at).collect();
         for at in found {
-            let netns = self.entries.get(&at).and_then(|entry| entry.netns().cloned());
+            let netns = self.entries.get(&at).and_then(Entry::netns);
             self.watch.add(netns.as_ref());
             // The board shows what came of it.
             let _ = self.try_open(at);
@@ -469,7 +467,7 @@ impl Keeper {
 
     fn leave_vanished_namespaces(&mut self) {
         for netns in self.watch.drop_vanished() {
-            let inside = |entry: &Entry| entry.netns() == Some(&netns) && entry.open.is_some();
+            let inside = |entry: &Entry| entry.netns().as_ref() == Some(&netns) && entry.open.is_some();
             let lost: Vec<PortAt> =
                 self.entries.iter().filter(|(_, entry)| inside(entry)).map(|(&at, _)| at).collect();
             for at in lost {
@@ -490,6 +488,11 @@ impl Keeper {
             }
         }
     }
+}
+
+/// The namespace of a port's interface; `None` is the node's own.
+fn netns_of(spec: &PortSpec) -> Option<NetnsRef> {
+    spec.netns().map(NetnsRef::from)
 }
 
 /// What guests may cost the node by memory of theirs that it touches first: a sixteenth of its memory each, a quarter together. Chosen: a machine

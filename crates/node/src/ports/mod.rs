@@ -22,11 +22,11 @@ mod watch;
 
 use crate::offload::Offload;
 use crate::switch::Switch;
-use api::Fault;
+use api::{Fault, PortSpec};
 use datapath::{Datapath, PortAt, PortQueues};
 use keeper::Keeper;
 use openflow::PortConfig;
-use port::{Attachment, Ends, Keep, Outlet, PortFacts, Security};
+use port::{Chosen, Details, Ends, Keep, PortDetail, PortFacts};
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -63,8 +63,8 @@ pub struct Wanted {
 /// How frames get to a port.
 #[derive(Clone)]
 pub enum Door {
-    /// By an interface.
-    Interface(Box<port::PortSpec>),
+    /// By what a specification says, and what the node chose.
+    Interface(Box<(PortSpec, Chosen)>),
     /// By the other end of a vlink.
     Vlink {
         /// This end, `sw0:to-sw1`.
@@ -98,12 +98,8 @@ pub struct PortStatus {
 #[derive(Default)]
 struct Board {
     ports: Mutex<HashMap<PortAt, PortStatus>>,
-    /// Of open vhost-user ports: what changes too often to be told as news is read where it is.
-    guests: Mutex<HashMap<PortAt, Arc<Attachment>>>,
-    /// The same of open ports that are encrypted.
-    securities: Mutex<HashMap<PortAt, Arc<Security>>>,
-    /// The same of open tunnels that go past the kernel.
-    outlets: Mutex<HashMap<PortAt, Arc<Outlet>>>,
+    /// Of open ports: what changes too often to be told as news is read where it is.
+    details: Mutex<HashMap<PortAt, Arc<dyn Details>>>,
 }
 
 impl Board {
@@ -111,16 +107,8 @@ impl Board {
         self.ports.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn guests(&self) -> MutexGuard<'_, HashMap<PortAt, Arc<Attachment>>> {
-        self.guests.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn outlets(&self) -> MutexGuard<'_, HashMap<PortAt, Arc<Outlet>>> {
-        self.outlets.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn securities(&self) -> MutexGuard<'_, HashMap<PortAt, Arc<Security>>> {
-        self.securities.lock().unwrap_or_else(PoisonError::into_inner)
+    fn details(&self) -> MutexGuard<'_, HashMap<PortAt, Arc<dyn Details>>> {
+        self.details.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -233,24 +221,16 @@ impl Ports {
         self.board.lock().get(&at).cloned()
     }
 
-    /// The guest on an open vhost-user port.
-    pub fn guest(&self, at: PortAt) -> Option<Arc<Attachment>> {
-        self.board.guests().get(&at).cloned()
-    }
-
-    /// The encryption of an open tunnel.
-    pub fn security(&self, at: PortAt) -> Option<Arc<Security>> {
-        self.board.securities().get(&at).cloned()
-    }
-
-    /// The way past the kernel of an open tunnel.
-    pub fn outlet(&self, at: PortAt) -> Option<Arc<Outlet>> {
-        self.board.outlets().get(&at).cloned()
+    /// What only its kind of port has to show; nothing of one that is not open.
+    pub fn detail(&self, at: PortAt) -> PortDetail {
+        let details = self.board.details().get(&at).cloned();
+        details.map(|details| details.read()).unwrap_or_default()
     }
 
     /// The cores that open tunnels' own threads seal on, each as often as there are such threads.
     pub fn sealing_cores(&self) -> Vec<usize> {
-        self.board.securities().values().filter_map(|security| security.sealing().on.core).collect()
+        let details: Vec<_> = self.board.details().values().cloned().collect();
+        details.iter().filter_map(|details| details.read().sealing?.on.core).collect()
     }
 
     /// Closes every port and ends the thread.

@@ -1,7 +1,6 @@
 //! `suiro node --check`: what ports of a configuration would take from this host.
 
 use crate::config::Config;
-use crate::service::interface_of;
 use api::{Fault, Kind, PortSpec, chain};
 use port::{HostUse, OpenError};
 
@@ -36,22 +35,28 @@ fn takes(spec: &PortSpec) -> bool {
     }
 }
 
+/// Whether it may take an interface that the host uses.
+fn may_take_over(spec: &PortSpec) -> bool {
+    match &spec.kind {
+        Kind::AfXdp(xdp) => xdp.take_over == Some(true),
+        Kind::AfPacket(packet) => packet.take_over == Some(true),
+        _ => false,
+    }
+}
+
 impl Checked {
     fn look(&mut self, thing: &str, spec: &PortSpec) {
-        let wanted = interface_of(spec);
+        let interface = spec.interface().map(String::from).unwrap_or_default();
         let refused =
             |error: OpenError| Fault::new(thing, error.step(), chain(&error), error.remedy());
-        match HostUse::of(&wanted) {
+        match HostUse::of(spec) {
             Ok(uses) if uses.is_none() => {}
-            Ok(uses) if wanted.take_over => {
-                self.notes.push(format!(
-                    "{thing}: takes {} over from the host: {uses}",
-                    wanted.interface
-                ));
+            Ok(uses) if may_take_over(spec) => {
+                self.notes
+                    .push(format!("{thing}: takes {interface} over from the host: {uses}"));
             }
             Ok(uses) => {
-                self.refused
-                    .push(refused(OpenError::HostUse { interface: wanted.interface, uses }));
+                self.refused.push(refused(OpenError::HostUse { interface, uses }));
             }
             // A namespace that is made later, or no right to look: nothing is known.
             Err(_) => {}

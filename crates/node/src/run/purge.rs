@@ -4,7 +4,6 @@ use super::RunError;
 use crate::config::Config;
 use crate::host::{IDENTITY_FILE, RunDir, privilege};
 use crate::offload;
-use crate::service::interface_of;
 use crate::store::{FILE_NAME, Store};
 use api::{Kind, PortSpec, chain};
 use port::Keep;
@@ -95,9 +94,8 @@ fn wanted_ports(config: &Config) -> Result<Vec<PortSpec>, RunError> {
 
 /// An interface that is not there has nothing to give back.
 fn release(spec: &PortSpec, purged: &mut Purged) {
-    let wanted = interface_of(spec);
-    match port::release(&wanted) {
-        Ok(true) => purged.released.push(wanted.interface),
+    match port::release(spec) {
+        Ok(true) => purged.released.extend(spec.interface().map(String::from)),
         Ok(false) => {}
         Err(error) => tracing::warn!("{}", chain(&error)),
     }
@@ -105,15 +103,14 @@ fn release(spec: &PortSpec, purged: &mut Purged) {
 
 /// A TAP is removed by taking it over and letting it go for good. One that cannot be taken over is gone, or another program's.
 fn remove_tap(spec: &PortSpec, purged: &mut Purged) {
-    let wanted = interface_of(spec);
-    let opened = match port::open(&wanted, 1) {
+    let opened = match port::open(spec, 1) {
         Ok(opened) => opened,
         Err(error) => return tracing::warn!("{}", chain(&error)),
     };
     let port::OpenPort { rx, tx, control, .. } = opened;
     drop((rx, tx));
     match control.close(Keep::Nothing) {
-        Ok(()) => purged.taps.push(wanted.interface),
+        Ok(()) => purged.taps.extend(spec.interface().map(String::from)),
         Err(error) => tracing::warn!("{}", chain(&error)),
     }
 }

@@ -39,7 +39,6 @@ pub use facts::Facts;
 pub use plan::Origin;
 pub use rules::{FlowLines, RuleVerb};
 pub use start::{OnConflict, StartError, StartFault};
-pub use wanted::interface_of;
 
 use crate::agent::steering::Desk;
 use crate::config::{Host, NodeConfig};

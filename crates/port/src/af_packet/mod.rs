@@ -19,7 +19,7 @@ use crate::interface::{Interface, cannot_enter, open_netns};
 use crate::netns::Netns;
 use crate::opened::OpenPort;
 use crate::queue::{RxQueue, TxQueue};
-use crate::spec::PortSpec;
+use crate::common::Common;
 use crate::sys::packet::{self, PACKET_FANOUT};
 use netlink::Link;
 use offload::PortReason;
@@ -39,7 +39,7 @@ const RECEIVE_BUFFER: i32 = 32 << 20;
 
 /// Opens packet sockets on an interface; flows may go past them by `flows`.
 pub(crate) fn open(
-    spec: &PortSpec,
+    spec: &Common,
     workers: usize,
     flows: Option<&Arc<Flows>>,
 ) -> Result<OpenPort, OpenError> {
@@ -72,7 +72,7 @@ pub(crate) fn open(
 
 /// The receiving sockets, sharing the flows by hash when there are several.
 fn receivers(
-    spec: &PortSpec,
+    spec: &Common,
     netns: &Netns,
     link: &Link,
     queues: u16,
@@ -115,7 +115,7 @@ fn receiver(index: u32, filter: Option<&Arc<TcPort>>) -> io::Result<OwnedFd> {
 
 /// One sending socket for each worker.
 pub(crate) fn senders(
-    spec: &PortSpec,
+    spec: &Common,
     netns: &Netns,
     link: &Link,
     count: usize,
@@ -135,7 +135,7 @@ fn sender(index: u32) -> io::Result<OwnedFd> {
 
 /// Makes something in the interface's namespace.
 fn made<T: Send>(
-    spec: &PortSpec,
+    spec: &Common,
     netns: &Netns,
     step: &'static str,
     make: impl FnOnce() -> io::Result<T> + Send,

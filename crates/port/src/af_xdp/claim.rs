@@ -4,23 +4,24 @@ use crate::error::OpenError;
 use crate::host_use::HostUse;
 use crate::interface::{Interface, cannot_enter};
 use crate::netns::Netns;
-use crate::spec::PortSpec;
+use crate::common::Common;
+use api::AfXdp;
 use netlink::Link;
 use xdp::{Hook, HookError, Stage};
 
 /// Refuses what may not be taken; what the host loses, as a note, where it may.
 pub(super) fn claim(
-    spec: &PortSpec,
+    (spec, xdp): (&Common, &AfXdp),
     netns: &Netns,
     interface: &Interface,
     link: &Link,
 ) -> Result<Option<String>, OpenError> {
     unoccupied(netns, spec, link)?;
-    taken_over(spec, interface, link)
+    taken_over(xdp, interface, link)
 }
 
 /// An XDP program of another is never replaced; one of ours may have room for another stage.
-fn unoccupied(netns: &Netns, spec: &PortSpec, link: &Link) -> Result<(), OpenError> {
+fn unoccupied(netns: &Netns, spec: &Common, link: &Link) -> Result<(), OpenError> {
     let taken =
         netns.run(|| Hook::taken(link.index)).map_err(|source| cannot_enter(spec, source))?;
     match taken {
@@ -33,7 +34,7 @@ fn unoccupied(netns: &Netns, spec: &PortSpec, link: &Link) -> Result<(), OpenErr
 }
 
 /// Steering that leaves nothing for a port is in its way.
-fn beside_steering(netns: &Netns, spec: &PortSpec, link: &Link) -> Result<(), OpenError> {
+fn beside_steering(netns: &Netns, spec: &Common, link: &Link) -> Result<(), OpenError> {
     let places = netns.run(|| xdp::steer::places_missed(link.index));
     let places = places.map_err(|source| cannot_enter(spec, source))?;
     if !places.unwrap_or(false) {
@@ -51,7 +52,7 @@ fn beside_steering(netns: &Netns, spec: &PortSpec, link: &Link) -> Result<(), Op
 
 /// Returns the host's loss as a note, if it is allowed.
 fn taken_over(
-    spec: &PortSpec,
+    xdp: &AfXdp,
     interface: &Interface,
     link: &Link,
 ) -> Result<Option<String>, OpenError> {
@@ -59,7 +60,7 @@ fn taken_over(
     if uses.is_none() {
         return Ok(None);
     }
-    if !spec.take_over {
+    if xdp.take_over != Some(true) {
         return Err(OpenError::HostUse { interface: link.name.clone(), uses });
     }
     Ok(Some(uses.taken_over()))

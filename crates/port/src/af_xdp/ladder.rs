@@ -11,8 +11,9 @@ use super::claim::{occupied, taken};
 use crate::error::OpenError;
 use crate::interface::cannot_enter;
 use crate::netns::Netns;
-use crate::spec::{PortSpec, XdpMode};
+use crate::common::Common;
 use crate::sys::xsk::{self, Shape, XskRx, XskTx};
+use api::{AfXdp, XdpMode};
 use netlink::Link;
 use std::error::Error;
 use std::io;
@@ -53,14 +54,14 @@ fn rungs(mode: XdpMode) -> &'static [Rung] {
 
 /// Climbs down until a rung holds.
 pub(super) fn attach(
-    spec: &PortSpec,
+    (spec, xdp): (&Common, &AfXdp),
     netns: &Netns,
     link: &Link,
     queues: u32,
     chunk: u32,
 ) -> Result<Attached, OpenError> {
     let mut refused = Vec::new();
-    for &rung in rungs(spec.xdp_mode) {
+    for &rung in rungs(xdp.xdp_mode.unwrap_or_default()) {
         let tried = netns.run(|| try_rung(rung, link.index, queues, chunk));
         match tried.map_err(|source| cannot_enter(spec, source))? {
             Ok((worker, sockets)) => {

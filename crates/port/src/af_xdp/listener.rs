@@ -5,13 +5,13 @@
 use crate::error::OpenError;
 use crate::interface::cannot_enter;
 use crate::netns::Netns;
-use crate::spec::PortSpec;
+use crate::common::Common;
 use crate::sys::packet;
 use std::io;
 use std::os::fd::OwnedFd;
 
 /// Has the interface take all frames as long as the socket lives.
-pub(super) fn listen(spec: &PortSpec, netns: &Netns, index: u32) -> Result<OwnedFd, OpenError> {
+pub(super) fn listen(spec: &Common, netns: &Netns, index: u32) -> Result<OwnedFd, OpenError> {
     let ask = || {
         let socket = packet::socket()?;
         packet::join_promiscuous(&socket, index)?;

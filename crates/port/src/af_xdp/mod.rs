@@ -27,11 +27,12 @@ use crate::error::OpenError;
 use crate::interface::{Interface, cannot_enter, open_netns};
 use crate::opened::OpenPort;
 use crate::queue::{RxQueue, TxQueue};
-use crate::spec::PortSpec;
+use crate::common::Common;
 use crate::sys::xsk::{RX_HEADROOM, XskRx, XskTx};
 use burst::{Seen, WayOut};
 use control::{Watched, XdpControl};
 use ladder::Attached;
+use api::AfXdp;
 use netlink::Link;
 use offloads::Offloads;
 use queue::{Checksums, XdpRx, XdpTx};
@@ -47,7 +48,7 @@ const FRAMES: u32 = 1024;
 
 /// Opens AF_XDP sockets on every rx queue of an interface.
 pub(crate) fn open<'t>(
-    spec: &PortSpec,
+    (spec, xdp): (&Common, &AfXdp),
     workers: usize,
     notes_of_offloads: Option<&Path>,
     transmitters: impl FnOnce() -> Result<&'t Transmitters, &'t str>,
@@ -55,14 +56,14 @@ pub(crate) fn open<'t>(
     let netns = open_netns(spec)?;
     let interface = Interface::new(spec, &netns)?;
     let link = interface.find(spec)?;
-    let taken_over = claim::claim(spec, &netns, &interface, &link)?;
+    let taken_over = claim::claim((spec, xdp), &netns, &interface, &link)?;
     let queues = queues_of(spec, &interface)?;
     let chunk = chunk_of(spec, &link)?;
     let link = interface.configure(spec, &link)?;
     let mut offloads = Offloads::of(&interface, &link, notes_of_offloads)?;
     offloads.keep_tags(&link.name)?;
     let Attached { sockets, worker, mode, zero_copy, mut notes } =
-        ladder::attach(spec, &netns, &link, queues, chunk)?;
+        ladder::attach((spec, xdp), &netns, &link, queues, chunk)?;
     notes.extend(more_queues(spec, queues));
     notes.extend(taken_over);
     offloads.keep_small(worker.mode(), &link, &mut notes);
@@ -102,7 +103,7 @@ pub(crate) fn open<'t>(
 }
 
 /// All rx queues that the interface has, which must be as many as are wanted.
-fn queues_of(spec: &PortSpec, interface: &Interface) -> Result<u32, OpenError> {
+fn queues_of(spec: &Common, interface: &Interface) -> Result<u32, OpenError> {
     let available = interface.ethtool().rx_queues();
     if u32::from(spec.queues) <= available {
         return Ok(available);
@@ -111,7 +112,7 @@ fn queues_of(spec: &PortSpec, interface: &Interface) -> Result<u32, OpenError> {
     Err(OpenError::Queues { interface, asked, available: available as u16 })
 }
 
-fn more_queues(spec: &PortSpec, queues: u32) -> Option<String> {
+fn more_queues(spec: &Common, queues: u32) -> Option<String> {
     let are_more = spec.queues != 0 && u32::from(spec.queues) != queues;
     are_more.then(|| {
         format!("all {queues} rx queues are taken: frames on the others would pass suiro by")
@@ -119,7 +120,7 @@ fn more_queues(spec: &PortSpec, queues: u32) -> Option<String> {
 }
 
 /// The UMEM frame for the MTU that the interface has or shall have.
-fn chunk_of(spec: &PortSpec, link: &Link) -> Result<u32, OpenError> {
+fn chunk_of(spec: &Common, link: &Link) -> Result<u32, OpenError> {
     let mtu = spec.mtu.unwrap_or(link.mtu);
     let interface = spec.interface.clone();
     chunk_for(mtu).map_err(|why| OpenError::Mtu { interface, mtu, why })

@@ -14,7 +14,7 @@ use crate::interface::{Interface, cannot_enter, open_netns, raw_name};
 use crate::netns::Netns;
 use crate::opened::OpenPort;
 use crate::queue::{RxQueue, TxQueue};
-use crate::spec::PortSpec;
+use crate::common::Common;
 use crate::sys::ioctl::{self, Name};
 use crate::vnet;
 use netlink::Link;
@@ -39,7 +39,7 @@ const UDP_OFFLOADS: u32 = 0x20 | 0x40;
 const TUNNEL_OFFLOADS: u32 = 0x80 | 0x100;
 
 /// Opens or takes over a TAP.
-pub(crate) fn open(spec: &PortSpec, workers: usize, doors: &Doors) -> Result<OpenPort, OpenError> {
+pub(crate) fn open(spec: &Common, workers: usize, doors: &Doors) -> Result<OpenPort, OpenError> {
     let netns = open_netns(spec)?;
     let interface = Interface::new(spec, &netns)?;
     let queues = spec.queues.max(1);
@@ -87,7 +87,7 @@ fn busy(interface: String) -> OpenError {
 
 /// The queues' files, the first try as wanted; an interface left by an earlier start may be single-queue or multi-queue for good.
 fn open_queues(
-    spec: &PortSpec,
+    spec: &Common,
     netns: &Netns,
     queues: u16,
     before: Option<&Link>,
@@ -133,7 +133,7 @@ fn open_queue(name: Name, multi: bool) -> io::Result<OwnedFd> {
 
 /// Persistence, offloads, MAC, MTU, up; and whether large frames in UDP tunnels are taken.
 fn finish(
-    spec: &PortSpec,
+    spec: &Common,
     interface: &Interface,
     files: &[Arc<OwnedFd>],
     notes: &mut Vec<String>,
@@ -160,7 +160,7 @@ fn set_offloads(file: &OwnedFd, notes: &mut Vec<String>) -> io::Result<bool> {
 }
 
 fn assemble(
-    (spec, netns, doors): (&PortSpec, &Netns, &Doors),
+    (spec, netns, doors): (&Common, &Netns, &Doors),
     interface: Interface,
     (link, takes_tunnels): (Link, bool),
     files: &[Arc<OwnedFd>],

@@ -2,6 +2,7 @@
 
 use super::records::RecordFile;
 use crate::control::{Keep, PortControl};
+use crate::detail::{Details, GuestFacts, PortDetail};
 use crate::error::ControlError;
 use crate::facts::PortFacts;
 use std::os::fd::BorrowedFd;
@@ -48,6 +49,13 @@ fn notes(look: &Look) -> Vec<String> {
     }
 }
 
+impl Details for Attachment {
+    fn read(&self) -> PortDetail {
+        let guest = Some(GuestFacts { look: self.look(), is_ready: self.is_ready() });
+        PortDetail { guest, ..PortDetail::default() }
+    }
+}
+
 impl PortControl for VhostControl {
     fn facts(&self) -> Result<PortFacts, ControlError> {
         Ok(self.read())
@@ -61,7 +69,7 @@ impl PortControl for VhostControl {
         Some(self.session.attachment().news())
     }
 
-    fn guest(&self) -> Option<Arc<Attachment>> {
+    fn details(&self) -> Option<Arc<dyn Details>> {
         Some(self.session.attachment().clone())
     }
 

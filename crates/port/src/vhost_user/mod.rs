@@ -18,42 +18,45 @@ mod tx;
 use crate::error::OpenError;
 use crate::opened::OpenPort;
 use crate::queue::{RxQueue, TxQueue};
-use crate::spec::PortSpec;
+use crate::chosen::Chosen;
+use crate::common::Common;
+use api::VhostUser;
 use control::VhostControl;
 use records::RecordFile;
 use rx::VhostRx;
 use std::path::Path;
 use std::sync::Arc;
 use tx::VhostTx;
-use vhost::{FirstTouches, Role, Session, Settings};
+use vhost::{FirstTouches, Rights, Role, Session, Settings};
 
 /// A message names a ring by 8 bits, and a pair has two ("Vring descriptor").
 pub(crate) const PAIRS_MAX: u16 = 128;
 
 /// Opens a port. It has a guest as soon as one is there.
 pub(crate) fn open(
-    spec: &PortSpec,
+    (common, guest): (&Common, &VhostUser),
+    chosen: &Chosen,
     workers: usize,
     records: Option<&Path>,
     first_touches: Option<&Arc<FirstTouches>>,
 ) -> Result<OpenPort, OpenError> {
-    let name = &spec.interface;
-    let pairs = spec.queues.max(1);
+    let name = &common.interface;
+    let pairs = common.queues.max(1);
     if pairs > PAIRS_MAX {
         let interface = name.clone();
         return Err(OpenError::Queues { interface, asked: pairs, available: PAIRS_MAX });
     }
-    let file = records.map(|directory| RecordFile::new(directory, &spec.socket));
+    let file = records.map(|directory| RecordFile::new(directory, Path::new(&*guest.socket)));
     let records = file.as_ref().map(|file| file.open(2 * pairs)).transpose();
     let records = records.map_err(|source| {
         OpenError::io(name, "note where its rings stand", std::io::Error::other(source))
     })?;
     let settings = Settings {
         name: name.clone(),
-        socket: spec.socket.clone(),
-        role: spec.role,
+        socket: (&*guest.socket).into(),
+        role: role(guest),
         pairs,
-        mtu: spec.mtu.unwrap_or(0),
+        mtu: common.mtu.unwrap_or(0),
         records,
         first_touches: first_touches.cloned(),
     };
@@ -66,8 +69,8 @@ pub(crate) fn open(
     let (rx, tx) = (rx.collect(), tx.collect());
     let control = VhostControl {
         name: name.clone(),
-        mac: spec.mac.unwrap_or_default(),
-        mode: mode(spec, pairs),
+        mac: common.mac.unwrap_or(chosen.mac),
+        mode: mode(guest, pairs),
         up: true.into(),
         record: file,
         session,
@@ -75,12 +78,13 @@ pub(crate) fn open(
     Ok(OpenPort { facts: control.read(), rx, tx, control: Box::new(control) })
 }
 
+fn role(guest: &VhostUser) -> Role {
+    if guest.is_server() { Role::Server(Rights::default()) } else { Role::Client }
+}
+
 /// How frames are exchanged, in words.
-fn mode(spec: &PortSpec, pairs: u16) -> String {
-    let role = match spec.role {
-        Role::Client => "client",
-        Role::Server(_) => "server",
-    };
+fn mode(guest: &VhostUser, pairs: u16) -> String {
+    let role = if guest.is_server() { "server" } else { "client" };
     let plural = if pairs == 1 { "" } else { "s" };
-    format!("vhost-user {role} at {}, {pairs} queue pair{plural}", spec.socket.display())
+    format!("vhost-user {role} at {}, {pairs} queue pair{plural}", guest.socket)
 }

@@ -9,7 +9,10 @@ use crate::bypass::{Claims, Outlet};
 use crate::control::{Keep, PortControl};
 use crate::error::ControlError;
 use crate::facts::PortFacts;
-use crate::spec::{PortSpec, Tunnel};
+use crate::chosen::Chosen;
+use crate::detail::{Details, PortDetail};
+use crate::vxlan::tunnel::Tunnel;
+use api::PortSpec;
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
@@ -43,15 +46,15 @@ pub(super) struct VxlanControl {
 
 impl VxlanControl {
     pub(super) fn new(
-        spec: &PortSpec,
+        (name, mac): (String, [u8; 6]),
         tunnel: Tunnel,
         (path, way): (Arc<Path>, Way),
         memberships: Vec<Membership>,
         sealed: Option<Sealed>,
     ) -> Self {
         Self {
-            name: spec.interface.clone(),
-            mac: spec.mac.unwrap_or_default(),
+            name,
+            mac,
             tunnel,
             path,
             way,
@@ -177,21 +180,19 @@ impl PortControl for VxlanControl {
         self.way.is_another()
     }
 
-    fn security(&self) -> Option<Arc<Security>> {
-        self.sealed.as_ref().map(|sealed| sealed.security().clone())
-    }
-
-    fn outlet(&self) -> Option<Arc<Outlet>> {
-        self.past.as_ref()?.0.outlet().cloned()
+    fn details(&self) -> Option<Arc<dyn Details>> {
+        let security = self.sealed.as_ref().map(|sealed| sealed.security().clone());
+        let outlet = self.past.as_ref().and_then(|past| past.0.outlet().cloned());
+        Some(Arc::new(TunnelDetails { security, outlet }))
     }
 
     fn reload(&self) -> Result<(), ControlError> {
         self.sealed.as_ref().map_or(Ok(()), Sealed::reload)
     }
 
-    fn change(&self, key: &str, to: &PortSpec) -> Result<(), ControlError> {
+    fn change(&self, key: &str, _: &PortSpec, chosen: &Chosen) -> Result<(), ControlError> {
         match (key, &self.sealed) {
-            ("seal_core", Some(sealed)) => sealed.seal_on(to.seal_on.clone()).map_err(|source| {
+            ("seal_core", Some(sealed)) => sealed.seal_on(chosen.seal_on.clone()).map_err(|source| {
                 ControlError::io(&self.name, "start the thread that seals", source)
             }),
             // Nothing is sealed on a tunnel that is not encrypted.
@@ -213,6 +214,23 @@ impl PortControl for VxlanControl {
     /// There is nothing to keep: the sockets go, and the last one's program with them.
     fn close(self: Box<Self>, _: Keep) -> Result<(), ControlError> {
         Ok(())
+    }
+}
+
+/// What a tunnel shares with who shows it.
+struct TunnelDetails {
+    security: Option<Arc<Security>>,
+    outlet: Option<Arc<Outlet>>,
+}
+
+impl Details for TunnelDetails {
+    fn read(&self) -> PortDetail {
+        PortDetail {
+            sas: self.security.as_ref().map(|security| security.facts()).unwrap_or_default(),
+            sealing: self.security.as_ref().map(|security| security.sealing()),
+            forwarding: self.outlet.as_ref().map(|outlet| outlet.facts()),
+            ..PortDetail::default()
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use super::path::Path;
 use super::senders::Senders;
 use crate::ends::Ends;
-use crate::spec::Tunnel;
+use crate::vxlan::tunnel::Tunnel;
 use crate::sys::datagram::Address;
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};

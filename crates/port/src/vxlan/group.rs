@@ -3,7 +3,7 @@
 use super::any;
 use super::places::{ByPlace, Group};
 use crate::error::OpenError;
-use crate::spec::Tunnel;
+use crate::vxlan::tunnel::Tunnel;
 use crate::sys::datagram;
 use std::io;
 use std::net::{IpAddr, SocketAddr};

@@ -28,13 +28,13 @@ mod senders;
 mod tell;
 #[cfg(feature = "testing")]
 mod testing;
+mod tunnel;
 mod tx;
 mod vni;
 mod way;
 mod zone;
 
 pub(crate) use security::Ledger;
-pub use security::{SaFacts, Sealing, Security};
 #[cfg(feature = "testing")]
 pub use testing::Decapsulator;
 
@@ -45,7 +45,10 @@ use crate::interface::{cannot_enter, open_netns};
 use crate::netns::Netns;
 use crate::opened::OpenPort;
 use crate::queue::{RxQueue, TxQueue};
-use crate::spec::{Forwarding, PortSpec, Tunnel};
+use crate::chosen::Chosen;
+use crate::common::Common;
+use api::Forwarding;
+use tunnel::Tunnel;
 use crate::underlay::Underlay;
 use control::VxlanControl;
 use destinations::{Destinations, Leg};
@@ -53,7 +56,7 @@ use group::{Membership, Others};
 use origin::Origin;
 use path::Path;
 use rx::{Clamp, VxlanRx};
-use security::{Sealed, SpiGroups, refusers};
+use security::{Sealed, Security, SpiGroups, refusers};
 use senders::Senders;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -84,15 +87,13 @@ pub(crate) struct Node<'n> {
 
 /// Opens a tunnel.
 pub(crate) fn open(
-    spec: &PortSpec,
+    (spec, keys): (&Common, &api::Vxlan),
+    chosen: &Chosen,
     workers: usize,
     Node { groups, ledger, ends, doors }: Node<'_>,
 ) -> Result<OpenPort, OpenError> {
     let name = &spec.interface;
-    let Some(tunnel) = spec.tunnel.clone() else {
-        let why = "a VXLAN port needs another end and a VNI";
-        return Err(OpenError::WrongInterface { interface: name.clone(), why: why.into() });
-    };
+    let tunnel = Tunnel::from(keys);
     let failed = |step| move |source| OpenError::io(name, step, source);
     let queues = spec.queues.max(1);
     if queues > QUEUES_MAX {
@@ -119,7 +120,8 @@ pub(crate) fn open(
     });
     let (memberships, sealed, legs, way) = made.map_err(|source| cannot_enter(spec, source))??;
     // An encrypted tunnel goes over one family.
-    let seal = |sealed| Sealed::new(spec, sealed, legs[0].senders.clone(), legs[0].path.clone());
+    let on = &chosen.seal_on;
+    let seal = |sealed| Sealed::new(name, on.clone(), sealed, legs[0].senders.clone(), legs[0].path.clone());
     let sealed = sealed.map(seal).transpose()?;
     let answers = Answers::new(tell::ROOM, doors.bells().clone()).map(Arc::new);
     let answers = answers.map_err(failed("make an event counter"))?;
@@ -139,7 +141,8 @@ pub(crate) fn open(
     let claims =
         past.as_ref().filter(|_| sealed.is_none()).map(|past| past.claimed(&tunnel, &inboxes));
     let senders = legs[0].senders.clone();
-    let control = VxlanControl::new(spec, tunnel.clone(), (path, way), memberships, sealed)
+    let shown = (name.clone(), spec.mac.unwrap_or(chosen.mac));
+    let control = VxlanControl::new(shown, tunnel.clone(), (path, way), memberships, sealed)
         .past(senders, claims);
     let facts = control.read();
     let mtu = facts.mtu.min(u16::MAX.into()) as u16;
@@ -207,7 +210,7 @@ struct Past {
 impl Past {
     /// If the tunnel shall.
     fn open(
-        spec: &PortSpec,
+        spec: &Common,
         tunnel: &Tunnel,
         netns: &Netns,
         doors: &Doors,

@@ -1,7 +1,7 @@
 //! Who sent what a port receives.
 
 use crate::ends::Ends;
-use crate::spec::Tunnel;
+use crate::vxlan::tunnel::Tunnel;
 use crate::sys::datagram::{self, Arrived};
 use std::io;
 use std::net::IpAddr;

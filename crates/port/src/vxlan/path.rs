@@ -2,7 +2,7 @@
 
 use super::security::Security;
 use super::zone::Link;
-use crate::spec::Tunnel;
+use crate::vxlan::tunnel::Tunnel;
 use crate::sys::datagram;
 use std::io;
 use std::net::{IpAddr, SocketAddr};

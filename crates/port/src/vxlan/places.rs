@@ -2,7 +2,7 @@
 
 use super::group::first_of_group;
 use crate::error::OpenError;
-use crate::spec::Tunnel;
+use crate::vxlan::tunnel::Tunnel;
 use std::fs::metadata;
 use std::io;
 use std::os::fd::OwnedFd;

@@ -12,7 +12,7 @@ use crate::drops::{Drops, Lost};
 use crate::frame::Body;
 use crate::mailbox::Turns;
 use crate::queue::RxQueue;
-use crate::spec::Tunnel;
+use crate::vxlan::tunnel::Tunnel;
 use crate::sys::datagram::{self, Arrived};
 use rustix::event::epoll;
 use std::io;

@@ -4,7 +4,7 @@ use super::any;
 use super::zone::Link;
 use crate::bypass::{Datagrams, Outlet};
 use crate::gather::reason;
-use crate::spec::Tunnel;
+use crate::vxlan::tunnel::Tunnel;
 use crate::sys::datagram::{self, Address};
 use crate::sys::parts::Part;
 use std::io;

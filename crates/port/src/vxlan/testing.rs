@@ -5,9 +5,10 @@ use super::rx::Frames;
 use super::vni::Received;
 use crate::batch::{BodyAt, RxBatch};
 use crate::drops::Drops;
-use crate::spec::Tunnel;
+use crate::vxlan::tunnel::Tunnel;
 use crate::sys::datagram::Arrived;
 use crate::testing::Frame;
+use std::net::Ipv4Addr;
 
 /// Makes frames of runs of datagrams, as a tunnel's receiving queue does: for fuzzing.
 pub struct Decapsulator {
@@ -16,11 +17,11 @@ pub struct Decapsulator {
 }
 
 impl Decapsulator {
-    /// The far end of a tunnel on whose path frames are `mtu` and an Ethernet header long at most.
-    pub fn new(tunnel: &Tunnel, mtu: u16) -> Self {
-        let received =
-            tunnel.vni.map_or_else(|| Received::Rest(Box::new(|_, _| false)), Received::One);
-        Self { frames: Frames::new(received, tunnel.dscp, mtu), batch: RxBatch::default() }
+    /// The far end of a usual tunnel of that VNI on whose path frames are `mtu` and an Ethernet header long at most.
+    pub fn new(vni: u32, mtu: u16) -> Self {
+        let usual = Tunnel::new(Ipv4Addr::UNSPECIFIED.into(), vni);
+        let frames = Frames::new(Received::One(vni), usual.dscp, mtu);
+        Self { frames, batch: RxBatch::default() }
     }
 
     /// The frames of a run, at most 64 KiB, of datagrams of `segment` bytes each but the last (0: it is one), which came under the DS field

@@ -12,7 +12,7 @@ use crate::frame::{Sent, TxFrame};
 use crate::gather::{Parts, gather, is_scattered, reason};
 use crate::plain::{self, Room};
 use crate::queue::{TxQueue, send_each};
-use crate::spec::Tunnel;
+use crate::vxlan::tunnel::Tunnel;
 use crate::sys::datagram::{self, Address};
 use arrayvec::ArrayVec;
 use std::net::{IpAddr, SocketAddr};

@@ -1,6 +1,6 @@
 //! Sockets of ends whose addresses count on one link alone (RFC 4007): bound to its interface, which says where `fe80::2` is.
 
-use crate::spec::Tunnel;
+use super::tunnel::Tunnel;
 use crate::sys::datagram;
 use netlink::Netlink;
 use std::io;

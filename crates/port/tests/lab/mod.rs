@@ -2,24 +2,26 @@
 
 #![expect(dead_code, reason = "each test file uses a part")]
 
+use api::{Kind, PortKind, PortSpec};
 use port::{
-    Body, BodyAt, Drops, NetnsRef, OpenPort, PortKind, PortSpec, RxBatch, RxQueue, Slot, TxFrame,
-    TxQueue,
+    Body, BodyAt, Drops, NetnsRef, OpenPort, RxBatch, RxQueue, Slot, TxFrame, TxQueue,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use serde_json::{Value, json};
 use std::fs::File;
 use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
-use std::process::{Command, id};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
+use testbed::netns::{self, Namespace};
 
-/// Namespaces `su-<test>-<pid>-a`, `-b` (guests) and `-s` (the switch's), removed at the end, also of a panic.
+/// Namespaces of two guests, `a` and `b`, and of the switch, `s`.
 pub struct Lab {
-    prefix: String,
+    places: [(&'static str, Namespace); 3],
 }
 
 impl Lab {
@@ -36,22 +38,29 @@ impl Lab {
             rustix::process::geteuid().is_root(),
             "this test makes network namespaces: run it as root, or set SUIRO_SKIP_PRIVILEGED=1 to skip it"
         );
-        let lab = Self { prefix: format!("su-{test}-{}", id()) };
-        for place in ["a", "b", "s"] {
-            run(&format!("ip netns add {}-{place}", lab.prefix));
-            run(&format!("ip -n {}-{place} link set lo up", lab.prefix));
-        }
-        Some(lab)
+        let made = |place| Namespace::create(&format!("{test}-{place}")).expect("a namespace");
+        Some(Self { places: ["a", "b", "s"].map(|place| (place, made(place))) })
     }
 
     /// The name of a namespace.
-    pub fn netns(&self, place: &str) -> String {
-        format!("{}-{place}", self.prefix)
+    pub fn netns(&self, place: &str) -> &str {
+        self.place(place).name()
+    }
+
+    /// A namespace, as ports name it.
+    pub fn at(&self, place: &str) -> NetnsRef {
+        self.netns(place).into()
+    }
+
+    fn place(&self, place: &str) -> &Namespace {
+        let found = self.places.iter().find(|(name, _)| *name == place);
+        &found.expect("a, b or s").1
     }
 
     /// Runs `ip` in a namespace.
     pub fn ip(&self, place: &str, arguments: &str) -> String {
-        run(&format!("ip -n {} {arguments}", self.netns(place)))
+        let arguments: Vec<_> = arguments.split_whitespace().collect();
+        self.place(place).ip(&arguments).unwrap_or_else(|error| panic!("{error:#}"))
     }
 
     /// Runs a program in a namespace.
@@ -69,14 +78,26 @@ impl Lab {
     /// The specification of a port to a guest.
     pub fn spec(&self, kind: PortKind, guest: &str) -> PortSpec {
         match kind {
-            PortKind::Tap => PortSpec::new(kind, "eth0").in_netns(&*self.netns(guest)),
-            _ => PortSpec::new(kind, format!("port{guest}")).in_netns(&*self.netns("s")),
+            PortKind::Tap => self.on(kind, "eth0", guest),
+            _ => self.on(kind, &format!("port{guest}"), "s"),
         }
+    }
+
+    /// The specification of a port on an interface somewhere.
+    pub fn on(&self, kind: PortKind, interface: &str, place: &str) -> PortSpec {
+        let netns = self.netns(place);
+        port(json!({"type": kind.word(), "interface": interface, "netns": netns}))
+    }
+
+    /// The specification of a tunnel from somewhere.
+    pub fn tunnel(&self, place: &str, remote: &str, vni: u32) -> PortSpec {
+        let netns = self.netns(place);
+        port(json!({"type": "vxlan", "name": "tun0", "netns": netns, "remote": remote, "key": vni}))
     }
 
     /// Opens a port to a guest, with its veth where it needs one, and gives the guest the address `10.9.0.<host>`.
     pub fn guest(&self, spec: &PortSpec, guest: &str, host: u8) -> OpenPort {
-        if spec.kind != PortKind::Tap {
+        if !matches!(spec.kind, Kind::Tap(_)) {
             self.veth(guest);
         }
         let port = port::open(spec, 1)
@@ -92,8 +113,7 @@ impl Lab {
         place: &str,
         work: impl FnOnce() -> R + Send + 'scope,
     ) -> ScopedJoinHandle<'scope, R> {
-        let file =
-            File::open(NetnsRef::Name(self.netns(place)).path()).expect("the namespace is there");
+        let file = File::open(self.at(place).path()).expect("the namespace is there");
         scope.spawn(move || {
             move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))
                 .expect("root may enter");
@@ -121,24 +141,23 @@ impl Lab {
     }
 }
 
-impl Drop for Lab {
-    fn drop(&mut self) {
-        for place in ["a", "b", "s"] {
-            let _ = Command::new("ip").args(["netns", "del", &self.netns(place)]).status();
-        }
-    }
+/// A port as a user says it.
+pub fn port(keys: Value) -> PortSpec {
+    serde_json::from_value(keys).expect("a port")
+}
+
+/// The port with these keys besides; `null` takes one back.
+pub fn with(spec: &PortSpec, keys: Value) -> PortSpec {
+    let mut all = spec.keys();
+    all.extend(keys.as_object().cloned().expect("keys"));
+    PortSpec::read(all).expect("a port")
 }
 
 /// Runs a command line; its output, or a panic with what it said.
 pub fn run(line: &str) -> String {
     let mut words = line.split_whitespace();
     let program = words.next().expect("a program");
-    let output = Command::new(program)
-        .args(words)
-        .output()
-        .unwrap_or_else(|error| panic!("{line}: {error}"));
-    assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).into_owned()
+    netns::run(Command::new(program).args(words)).unwrap_or_else(|error| panic!("{error:#}"))
 }
 
 /// The next datagram: how long it is and who sent it. Waits on if the machine was stopped for a moment (`EINTR`, signal(7)).

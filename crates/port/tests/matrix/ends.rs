@@ -1,9 +1,10 @@
 //! Guests behind ports of each kind: they send and receive frames as their kernels and drivers do.
 
-use crate::lab::{Lab, bytes};
-use port::Body;
-use port::{Drops, NetnsRef, OpenPort, PortKind, PortSpec, RxBatch, Tunnel, TxFrame, XdpMode};
+use crate::lab::{Lab, bytes, port, with};
+use api::{PortKind, PortSpec};
+use port::{Body, Drops, OpenPort, RxBatch, TxFrame};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde_json::json;
 use std::path::Path;
 use std::time::Duration;
 use testbed::driver::frontend::{HEADER, Listener, Shape, feature};
@@ -30,7 +31,7 @@ pub enum Guest {
 impl Place {
     /// On the side that has the namespace `side` ("a" or "b").
     pub fn new(lab: &Lab, kind: PortKind, side: &str, folder: &Path) -> Self {
-        let (own, its) = (format!("{}{side}", kind.name().replace('_', "")), kind.name());
+        let (own, its) = (format!("{}{side}", kind.word().replace('_', "")), kind.word());
         let veth = |mtu| {
             let there = lab.netns(side);
             lab.ip(
@@ -45,20 +46,15 @@ impl Place {
             port::open(spec, 1)
                 .unwrap_or_else(|error| panic!("{error}: {error:?}; {}", error.remedy()))
         };
-        let (in_s, in_guest) = (NetnsRef::Name(lab.netns("s")), NetnsRef::Name(lab.netns(side)));
-        let socket_of = |name: &str| {
-            opened(&PortSpec::new(PortKind::AfPacket, name).in_netns(in_guest.clone()))
-        };
+        let socket_of = |name: &str| opened(&lab.on(PortKind::AfPacket, name, side));
         let (port, guest) = match kind {
             PortKind::Tap => {
-                let port = opened(&PortSpec::new(kind, its).in_netns(in_guest.clone()));
+                let port = opened(&lab.on(kind, its, side));
                 (port, Guest::Kernel(socket_of(its)))
             }
             PortKind::AfPacket | PortKind::AfXdp => {
                 veth(1500);
-                let xdp_mode = XdpMode::Auto;
-                let spec = PortSpec { xdp_mode, ..PortSpec::new(kind, &*own).in_netns(in_s) };
-                (opened(&spec), Guest::Kernel(socket_of(its)))
+                (opened(&lab.on(kind, &own, "s")), Guest::Kernel(socket_of(its)))
             }
             PortKind::Vxlan => {
                 veth(2000);
@@ -66,21 +62,18 @@ impl Place {
                 lab.ip("s", &format!("addr add {net}.1/24 dev {own}"));
                 lab.ip("s", &format!("link set {own} up"));
                 lab.ip(side, &format!("addr add {net}.2/24 dev {its}"));
-                let end = |netns, far: &str| {
+                let end = |place: &str, far: &str| {
                     // One port of a namespace has one end.
-                    let port = if side == "a" { 4789 } else { 4790 };
-                    let tunnel = Tunnel::new(far.parse().expect("an address"), 7);
-                    let tunnel = Some(Tunnel { port, ..tunnel });
-                    let spec = PortSpec::new(kind, format!("t{side}")).in_netns(netns);
-                    opened(&PortSpec { tunnel, ..spec })
+                    let udp_port = if side == "a" { 4789 } else { 4790 };
+                    opened(&with(&lab.tunnel(place, far, 7), json!({"udp_port": udp_port})))
                 };
                 let (near, far) = (format!("{net}.1"), format!("{net}.2"));
-                (end(in_s, &far), Guest::Kernel(end(in_guest, &near)))
+                (end("s", &far), Guest::Kernel(end(side, &near)))
             }
             PortKind::VhostUser => {
                 let socket = folder.join(&own);
                 let listener = Listener::bind(&socket).expect("a socket");
-                let port = opened(&PortSpec { socket, ..PortSpec::new(kind, &*own) });
+                let port = opened(&port(json!({"type": kind.word(), "name": own, "socket": socket})));
                 let stream = listener.accept(PATIENCE).expect("the port calls");
                 // Checksums, TCP over IPv4 and IPv6, UDP, both ways (VIRTIO 1.2 §5.1.3).
                 let large = 1 << 8 | 1 << 12 | 1 << 54 | 1 << 55 | 1 << 56;
@@ -94,6 +87,7 @@ impl Place {
                 let driver = PlainGuest::connect(stream, shape).expect("a guest");
                 (port, Guest::Driver(Box::new(driver)))
             }
+            PortKind::Vlink => unreachable!("no kind of the matrix"),
         };
         Self { kind, port, guest }
     }

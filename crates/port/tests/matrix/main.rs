@@ -8,10 +8,11 @@ mod ends;
 #[path = "../lab/mod.rs"]
 mod lab;
 
+use api::PortKind;
 use cells::{Cell, on_wire};
 use ends::{Guest, KINDS, Place};
 use lab::Lab;
-use port::{Drops, PortKind};
+use port::Drops;
 use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -34,7 +35,7 @@ fn exchange(cell: Cell, from: &mut Place, to: &mut Place) -> Result<(), String> 
             came.extend(on_wire(&frame, &offload));
         }
     }
-    let at = format!("{} to {}, {cell:?}", from.kind.name(), to.kind.name());
+    let at = format!("{} to {}, {cell:?}", from.kind.word(), to.kind.word());
     if came.len() != wanted.len() {
         let lost: Vec<_> = drops.iter().collect();
         return Err(format!("{at}: {} of {} frames, lost {lost:?}", came.len(), wanted.len()));

@@ -7,7 +7,8 @@ use flow::{
     Serials, SwitchId,
 };
 use offload::{Counts, Declined, Facts, FlowProgram, Handle, LimitId, Provider, Side};
-use port::{OpenPort, Opener, PortKind};
+use api::PortKind;
+use port::{OpenPort, Opener};
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use std::ffi::CStr;
 use std::net::UdpSocket;
@@ -49,7 +50,7 @@ pub struct World {
 impl World {
     pub fn new(name: &str) -> Option<Self> {
         let lab = Lab::new(name)?;
-        let pins = std::env::temp_dir().join(lab.netns("pins"));
+        let pins = std::env::temp_dir().join(format!("{}-pins", lab.netns("s")));
         std::fs::create_dir_all(&pins).unwrap();
         mount("bpf", &pins, "bpf", MountFlags::empty(), None::<&CStr>).unwrap();
         for (guest, host) in [("a", 1), ("b", 2)] {
@@ -97,7 +98,7 @@ impl World {
         for (place, interface) in [("s", "porta"), ("s", "portb"), ("a", "eth0"), ("b", "eth0")] {
             let line = format!("echo 3 > /sys/class/net/{interface}/queues/rx-0/rps_cpus");
             let status = Command::new("ip")
-                .args(["netns", "exec", &self.lab.netns(place), "sh", "-c", &line])
+                .args(["netns", "exec", self.lab.netns(place), "sh", "-c", &line])
                 .status();
             assert!(status.unwrap().success());
         }

@@ -1,8 +1,9 @@
 //! The outer checksum: there or 0, plain and encrypted, over IPv4 and IPv6; and what is received without one.
 
-use super::{Hosts, received, send, sent, udp};
-use port::{OpenPort, PortSpec};
+use super::{Hosts, received, send, sent, udp, with};
+use port::OpenPort;
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, ipproto, recv, socket_with};
+use serde_json::json;
 use std::os::fd::OwnedFd;
 use wire::build::{Frame, Ipv4, Tcp};
 use wire::{Gso, Offload};
@@ -35,9 +36,10 @@ impl Wire {
 
 fn end(hosts: &Hosts, place: &str, family: usize, (encrypted, checksum): (bool, bool)) -> OpenPort {
     let spec = hosts.spec(place, family);
-    let tunnel = spec.tunnel.clone().map(|tunnel| port::Tunnel { checksum, ..tunnel });
-    let encrypt = spec.encrypt.clone().filter(|_| encrypted);
-    hosts.opener(place).open(&PortSpec { tunnel, encrypt, ..spec }).expect("a tunnel")
+    let spec = with(&spec, json!({"outer_checksum": checksum}));
+    let plain = || with(&spec, json!({"encrypt": null}));
+    let spec = if encrypted { spec.clone() } else { plain() };
+    hosts.opener(place).open(&spec).expect("a tunnel")
 }
 
 /// A large segment of TCP, which leaves as several packets.

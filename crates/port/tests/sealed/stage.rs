@@ -1,7 +1,7 @@
 //! Sealing on a core of its own: who sealed what, in which order, and what happens when there is too much or the choice changes.
 
 use super::{Hosts, facts, received, send, sent, udp};
-use port::{Body, Drops, OpenPort, Opener, PortControl, PortKind, PortSpec, SealOn, TxFrame};
+use port::{Body, Chosen, Drops, OpenPort, Opener, PortControl, SealOn, Sealing, TxFrame};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Release};
 use std::thread;
@@ -13,14 +13,18 @@ fn on(core: usize) -> SealOn {
 }
 
 /// Has a tunnel's packets sealed there from now on.
-fn seal(control: &dyn PortControl, seal_on: SealOn) {
-    let to = PortSpec { seal_on, ..PortSpec::new(PortKind::Vxlan, "tun0") };
-    control.change("seal_core", &to).expect("a thread");
+fn seal(hosts: &Hosts, control: &dyn PortControl, seal_on: SealOn) {
+    let chosen = Chosen { seal_on, ..Chosen::default() };
+    control.change("seal_core", &hosts.spec("s", 0), &chosen).expect("a thread");
+}
+
+fn sealing(control: &dyn PortControl) -> Sealing {
+    control.details().expect("a tunnel").read().sealing.expect("it is encrypted")
 }
 
 /// Packets that the port's stage sealed, and all that were sealed.
 fn sealed(port: &OpenPort) -> (u64, u64) {
-    let stage = port.control.security().expect("it is encrypted").sealing().packets;
+    let stage = sealing(&*port.control).packets;
     (stage, facts(port)[0].packets)
 }
 
@@ -34,8 +38,8 @@ fn packets_are_sealed_by_who_was_told_and_in_order_while_that_changes() {
     // One flow: its frames tell their number by their length.
     for (at, core) in [None, Some(0), Some(1), None, Some(1), None].into_iter().enumerate() {
         let seal_on = core.map_or_else(SealOn::default, on);
-        seal(&*near.control, seal_on.clone());
-        assert_eq!(near.control.security().expect("encrypted").sealing().on, seal_on);
+        seal(&hosts, &*near.control, seal_on.clone());
+        assert_eq!(sealing(&*near.control).on, seal_on);
         for number in 0..100 {
             let frame = udp(1, 100 * at + number);
             sent(&mut near, &frame);
@@ -51,7 +55,7 @@ fn a_frame_that_is_too_long_is_refused_where_its_sender_is_told() {
     let Some(hosts) = Hosts::new("sealbig") else { return };
     hosts.keys(&[(1, "")]);
     let (mut near, mut far) = (hosts.end("s"), hosts.end("b"));
-    seal(&*near.control, on(1));
+    seal(&hosts, &*near.control, on(1));
     let (fits, longer) = (udp(1, 1408 - 28), udp(1, 1408 - 27));
     sent(&mut near, &fits);
     assert_eq!(received(&mut far, 1).0, [&fits[..]], "it does not wait for its core any more");
@@ -59,8 +63,7 @@ fn a_frame_that_is_too_long_is_refused_where_its_sender_is_told() {
     // A path that carries less is known at once or from the first packet that it did not take.
     hosts.lab.ip("s", "link set portb mtu 1400");
     if send(&mut near, &fits, Offload::default()).is_empty() {
-        let security = near.control.security().expect("it is encrypted");
-        while security.sealing().lost.iter().next() != Some((DropReason::TooBig, 1)) {
+        while sealing(&*near.control).lost.iter().next() != Some((DropReason::TooBig, 1)) {
             thread::yield_now();
         }
     }
@@ -87,7 +90,7 @@ fn a_flow_that_moves_between_workers_stays_in_order_while_sealing_moves_between_
     let turn = AtomicU32::new(0);
     thread::scope(|scope| {
         for (worker, mut tx) in tx.into_iter().enumerate() {
-            let (turn, control) = (&turn, &control);
+            let (turn, control, hosts) = (&turn, &control, &hosts);
             scope.spawn(move || {
                 for own in (0..TURNS).filter(|own| *own as usize % 2 == worker) {
                     while turn.load(Acquire) != own {
@@ -107,7 +110,7 @@ fn a_flow_that_moves_between_workers_stays_in_order_while_sealing_moves_between_
                     if own % 16 == 0 {
                         let choice =
                             [SealOn::default(), on(0), on(1)][own as usize / 16 % 3].clone();
-                        seal(&**control.lock().expect("no panic"), choice);
+                        seal(hosts, &**control.lock().expect("no panic"), choice);
                     }
                 }
             });
@@ -117,8 +120,8 @@ fn a_flow_that_moves_between_workers_stays_in_order_while_sealing_moves_between_
     let (frames, drops) = received(&mut far, count);
     assert_eq!((frames.len(), drops), (count, vec![]));
     assert!(frames.iter().zip(0..).all(|(frame, number)| *frame == numbered(number)), "in order");
-    let security = control.lock().expect("no panic").security().expect("encrypted");
-    let (stage, all) = (security.sealing().packets, security.facts()[0].packets);
+    let detail = control.lock().expect("no panic").details().expect("a tunnel").read();
+    let (stage, all) = (detail.sealing.expect("encrypted").packets, detail.sas[0].packets);
     assert_eq!(all, count as u64);
     assert!((1..all).contains(&stage), "{stage} of {all} by the stage");
 }

@@ -32,7 +32,7 @@ struct Hub {
 }
 
 impl Hub {
-    fn new(lab: &Lab, change: impl FnOnce(&mut Tunnel)) -> Self {
+    fn new(lab: &Lab, change: Value) -> Self {
         let ends = Arc::new(Ends::default());
         let opener = Opener::new(1).with_ends(ends.clone());
         let port = opener.open(&hub(lab, change)).expect("a tunnel");
@@ -58,19 +58,14 @@ impl Hub {
     }
 }
 
-fn hub(lab: &Lab, change: impl FnOnce(&mut Tunnel)) -> PortSpec {
-    let mut spec = spec(lab, "s", 7);
-    let tunnel = spec.tunnel.as_mut().expect("a tunnel");
-    (tunnel.remote, tunnel.vni) = (ip("0.0.0.0"), None);
-    change(tunnel);
-    spec
+fn hub(lab: &Lab, change: Value) -> PortSpec {
+    let all = with(&spec(lab, "s", 7), json!({"remote": "flow", "key": "flow"}));
+    with(&all, change)
 }
 
 /// An ordinary end on another host.
 fn far(lab: &Lab, place: &str, remote: &str) -> OpenPort {
-    let mut spec = spec(lab, place, 7);
-    spec.tunnel = Some(Tunnel::new(ip(remote), 7));
-    port::open(&spec, 1).expect("a tunnel")
+    port::open(&lab.tunnel(place, remote, 7), 1).expect("a tunnel")
 }
 
 /// What came of so many frames by any of the port's queues: who sent each under which VNI, and the frame.
@@ -99,7 +94,7 @@ fn senders(port: &mut OpenPort, count: usize) -> Vec<(u16, u32, Vec<u8>)> {
 #[test]
 fn each_frame_goes_to_the_end_that_was_chosen_and_without_one_nowhere() {
     let Some(lab) = three("ends") else { return };
-    let mut hub = Hub::new(&lab, |_| ());
+    let mut hub = Hub::new(&lab, json!({}));
     assert_eq!(hub.port.facts.mode, "vxlan to the end of each flow, vni of each flow");
     assert_eq!((hub.port.facts.mtu, hub.port.facts.carrier), (1430, true));
     assert_eq!(hub.port.facts.notes, [""; 0]);
@@ -118,7 +113,7 @@ fn each_frame_goes_to_the_end_that_was_chosen_and_without_one_nowhere() {
 #[test]
 fn what_anyone_sends_comes_with_its_number_or_with_none() {
     let Some(lab) = three("senders") else { return };
-    let mut hub = Hub::new(&lab, |_| ());
+    let mut hub = Hub::new(&lab, json!({}));
     let (mut b, mut a) = (far(&lab, "b", NEAR), far(&lab, "a", NEAR_V6));
     for (port, len, number) in [(&mut b, 1, hub.b), (&mut a, 2, hub.a)] {
         assert!(send(port, &udp(len, 0), Offload::default()).is_empty());
@@ -138,14 +133,12 @@ fn what_anyone_sends_comes_with_its_number_or_with_none() {
 #[test]
 fn it_gets_what_no_port_with_an_end_of_its_own_has() {
     let Some(lab) = three("order") else { return };
-    let mut hub = Hub::new(&lab, |_| ());
-    let own = |hub: &Hub, change: &dyn Fn(&mut Tunnel)| {
-        hub.opener.open(&self::hub(&lab, |tunnel| change(tunnel))).expect("a tunnel")
-    };
-    let mut exact = own(&hub, &|tunnel| (tunnel.remote, tunnel.vni) = (ip(FAR), Some(7)));
-    let mut rest = own(&hub, &|tunnel| tunnel.remote = ip(FAR));
-    let mut nine = own(&hub, &|tunnel| tunnel.vni = Some(9));
-    let twice = hub.opener.open(&self::hub(&lab, |_| ())).map(drop).expect_err("it is taken");
+    let mut hub = Hub::new(&lab, json!({}));
+    let own = |change| hub.opener.open(&self::hub(&lab, change)).expect("a tunnel");
+    let mut exact = own(json!({"remote": FAR, "key": 7}));
+    let mut rest = own(json!({"remote": FAR}));
+    let mut nine = own(json!({"key": 9}));
+    let twice = hub.opener.open(&self::hub(&lab, json!({}))).map(drop).expect_err("it is taken");
     let said = "another port has every other VNI of every other sender";
     assert!(twice.to_string().contains(said), "{twice}");
     lab.ip("b", "addr add 192.0.2.9/24 dev eth0");
@@ -165,9 +158,7 @@ fn it_gets_what_no_port_with_an_end_of_its_own_has() {
 #[test]
 fn with_an_address_of_its_own_it_goes_over_that_family_alone() {
     let Some(lab) = three("family") else { return };
-    let mut hub = Hub::new(&lab, |tunnel| {
-        (tunnel.remote, tunnel.local) = (ip("::"), vec![ip(NEAR_V6)]);
-    });
+    let mut hub = Hub::new(&lab, json!({"local": NEAR_V6}));
     let mut a = far(&lab, "a", NEAR_V6);
     let frame = udp(18, 0);
     let drops = hub.send(&[(&frame, hub.b), (&frame, hub.a)]);
@@ -179,7 +170,7 @@ fn with_an_address_of_its_own_it_goes_over_that_family_alone() {
 #[test]
 fn each_end_has_a_path_of_its_own() {
     let Some(lab) = three("paths") else { return };
-    let mut hub = Hub::new(&lab, |tunnel| tunnel.mss_clamp = true);
+    let mut hub = Hub::new(&lab, json!({"mss_clamp": true}));
     lab.ip("s", &format!("route replace {FAR}/32 dev portb mtu 1400"));
     lab.ip("s", &format!("route replace {FAR_V6}/128 dev porta mtu 1380"));
     let syn = |mss: usize| {
@@ -208,7 +199,7 @@ fn each_end_has_a_path_of_its_own() {
 #[test]
 fn linux_is_an_end_too_over_ipv6() {
     let Some(lab) = three("linux") else { return };
-    let mut hub = Hub::new(&lab, |_| ());
+    let mut hub = Hub::new(&lab, json!({}));
     let vxlan = format!("type vxlan id 7 local {FAR_V6} remote {NEAR_V6} dstport 4789");
     lab.ip("a", &format!("link add vx0 address 02:00:00:00:00:02 {vxlan}"));
     lab.ip("a", "link set vx0 up");

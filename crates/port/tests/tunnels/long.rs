@@ -74,9 +74,7 @@ fn many_frames_that_are_too_long_are_not_all_answered() {
 fn a_syn_offers_what_the_path_carries_on_both_ends_of_a_tunnel_that_clamps() {
     let Some(lab) = hosts("mss") else { return };
     let clamped = |place| {
-        let mut spec = spec(&lab, place, 7);
-        spec.tunnel.as_mut().expect("a tunnel").mss_clamp = true;
-        port::open(&spec, 1).expect("a tunnel")
+        port::open(&with(&spec(&lab, place, 7), json!({"mss_clamp": true})), 1).expect("a tunnel")
     };
     let syn = |mss: u16| {
         let [high, low] = mss.to_be_bytes();
@@ -152,8 +150,7 @@ fn of_a_burst_that_is_too_long_each_frame_is_counted_and_what_fits_leaves() {
 #[test]
 fn a_datagram_that_ends_inside_its_header_is_not_read_on_into_the_next() {
     let header = Vxlan { vni: 7 }.emit();
-    let tunnel = Tunnel::new(FAR.parse().expect("an address"), 7);
-    let mut end = Decapsulator::new(&tunnel, 1450);
+    let mut end = Decapsulator::new(7, 1450);
     let (frames, drops) = end.frames_of(&[header, header].concat(), 5, 0);
     assert_eq!((frames, lost(&drops)), (vec![], vec![(DropReason::BadSource, 4)]));
 }

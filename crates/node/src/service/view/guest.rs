@@ -1,19 +1,20 @@
 //! The guest of a vhost-user port as it is shown.
 
 use api::{GuestErrorView, GuestView, MemoryView, RingView, VhostUser};
+use port::GuestFacts;
 use std::collections::HashMap;
 use vhost::{
-    Attachment, Connection, Features, LastTrouble, Look, Reach, RegionFacts, Report, RingReport,
+    Connection, Features, LastTrouble, Look, Reach, RegionFacts, Report, RingReport,
     SlotState,
 };
 
 /// What is known of a port that is open, whose link the switch was told is up or not; `cores` says who serves which receive queue.
 pub(in crate::service) fn view_guest(
     spec: &VhostUser,
-    (attachment, link_up): (&Attachment, bool),
+    (GuestFacts { look, is_ready }, link_up): (GuestFacts, bool),
     cores: &HashMap<usize, usize>,
 ) -> GuestView {
-    let Look { connection, trouble, report, slots } = attachment.look();
+    let Look { connection, trouble, report, slots } = look;
     let Report { features, protocol, memory, rings } = report;
     let waits_for = match &connection {
         Connection::Waiting(why) => Some(why.clone()),
@@ -24,7 +25,7 @@ pub(in crate::service) fn view_guest(
         Connection::Waiting(_) => None,
         Connection::Connected { since, .. } => Some(since.elapsed().as_secs()),
     };
-    let state = match (connected_s, link_up && attachment.is_ready()) {
+    let state = match (connected_s, link_up && is_ready) {
         (None, _) => "waiting",
         (Some(_), false) => "connected",
         (Some(_), true) => "ready",

@@ -9,7 +9,7 @@ use api::{
 };
 use datapath::PortCounters;
 use openflow::PortConfig;
-use port::{OutletFacts, SaFacts, Sealing};
+use port::{OutletFacts, PortDetail, SaFacts, Sealing};
 use std::collections::HashMap;
 
 impl Node {
@@ -26,13 +26,11 @@ impl Node {
         let config = configs.get(&port.number).copied().unwrap_or_default();
         let queues = self.datapath.assignments(at).unwrap_or_default();
         let cores = queues.iter().map(|found| (found.queue, found.core)).collect();
-        let guest = self.ports.guest(at);
+        let PortDetail { guest, sas, sealing, forwarding } = self.ports.detail(at);
         let spec = match &port.spec.kind {
             Kind::VhostUser(spec) => Some(spec),
             _ => None,
         };
-        let security = self.ports.security(at);
-        let sas = security.as_ref().map(|security| security.facts()).unwrap_or_default();
         PortView {
             switch: member.name(),
             name: name.clone(),
@@ -59,10 +57,10 @@ impl Node {
             counters: view_counters(&self.datapath.port_counters(at).unwrap_or_default()),
             guest: guest
                 .zip(spec)
-                .map(|(guest, spec)| view_guest(spec, (&guest, facts.carrier), &cores)),
+                .map(|(guest, spec)| view_guest(spec, (guest, facts.carrier), &cores)),
             sas: sas.into_iter().map(view_sa).collect(),
-            sealing: security.map(|security| view_sealing(security.sealing())),
-            forwarding: self.ports.outlet(at).map(|outlet| view_forwarding(outlet.facts())),
+            sealing: sealing.map(view_sealing),
+            forwarding: forwarding.map(view_forwarding),
             fault: status.fault,
         }
     }

@@ -3,7 +3,8 @@
 use super::Security;
 use crate::bypass::{Claims, Inbox, Whose};
 use crate::error::OpenError;
-use crate::spec::{PortSpec, Tunnel};
+use crate::common::Common;
+use crate::vxlan::tunnel::Tunnel;
 use crate::vxlan::QUEUES_MAX;
 use crate::vxlan::group::receiver;
 use crate::vxlan::places::{ByPlace, Group};
@@ -35,7 +36,7 @@ impl Groups {
     /// nothing is said of queues.
     pub(in crate::vxlan) fn join(
         &self,
-        spec: &PortSpec,
+        spec: &Common,
         tunnel: &Tunnel,
         security: Arc<Security>,
         claims: Option<Claims>,

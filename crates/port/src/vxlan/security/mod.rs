@@ -21,12 +21,14 @@ pub(crate) use group::Groups as SpiGroups;
 pub(crate) use ledger::Ledger;
 pub(super) use rx::Opening;
 pub(super) use sealed::{Sealed, refusers};
-pub use stage::Sealing;
 pub(super) use tx::{SEALED_MOST, Sealer};
 
 use super::any;
 use crate::error::OpenError;
-use crate::spec::{PortSpec, SealOn, Tunnel};
+use crate::chosen::SealOn;
+use crate::common::Common;
+use crate::detail::{SaFacts, Sealing};
+use crate::vxlan::tunnel::Tunnel;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use esp::keys::SaPair;
 use esp::{
@@ -49,7 +51,7 @@ const SHORT_BLOCK: u64 = 1 << 20;
 const ETHERNET: usize = 14;
 
 /// The encryption of one port.
-pub struct Security {
+pub(super) struct Security {
     name: String,
     file: PathBuf,
     envelope: Envelope,
@@ -86,38 +88,19 @@ struct Receiver {
     has_esn: bool,
 }
 
-/// What users may know of an SA.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct SaFacts {
-    /// Whether it sends; else it receives.
-    pub sends: bool,
-    /// Its security parameters index.
-    pub spi: u32,
-    /// Packets sealed or opened since the port opened, or the SA came.
-    pub packets: u64,
-    /// The next sequence number to be sent, or the highest received.
-    pub sequence: u64,
-    /// Packets refused because they were there before, or are too old to know.
-    pub replayed: u64,
-    /// Packets refused because they were changed, or are of another key.
-    pub bad_icv: u64,
-    /// Packets refused because they were cut short or held something else.
-    pub malformed: u64,
-}
-
 impl Security {
     /// Where packets are sealed, and what was sealed there.
-    pub fn sealing(&self) -> Sealing {
+    pub(super) fn sealing(&self) -> Sealing {
         self.counts.read(self.seal_on.load().as_ref().clone())
     }
 
     /// Reads the keys, if there are to be some, and takes them into use. Nothing is received before the SPIs are owned.
     pub(super) fn open(
-        spec: &PortSpec,
+        spec: &Common,
         tunnel: &Tunnel,
         ledger: &Arc<Ledger>,
     ) -> Result<Option<Arc<Self>>, OpenError> {
-        let Some(file) = spec.encrypt.clone() else { return Ok(None) };
+        let Some(file) = tunnel.encrypt.clone() else { return Ok(None) };
         let name = spec.interface.clone();
         let pairs = keyfile::read(&name, &file)?;
         let mode = pairs.first().map_or(Mode::Transport, |pair| pair.mode);
@@ -251,7 +234,7 @@ impl Security {
     }
 
     /// All SAs, those that send first.
-    pub fn facts(&self) -> Vec<SaFacts> {
+    pub(super) fn facts(&self) -> Vec<SaFacts> {
         let sas = self.sas.load();
         let sent = sas.senders.iter().map(|sender| sender.facts());
         sent.chain(sas.receivers.iter().map(|receiver| receiver.facts())).collect()

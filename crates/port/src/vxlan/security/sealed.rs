@@ -9,8 +9,8 @@ use super::tx::Sealer;
 use crate::bypass::Inbox;
 use crate::error::{ControlError, OpenError};
 use crate::queue::RxQueue;
-use crate::spec::SealOn;
-use crate::spec::{PortSpec, Tunnel};
+use crate::chosen::SealOn;
+use crate::vxlan::tunnel::Tunnel;
 use crate::vxlan::path::Path;
 use crate::vxlan::senders::Senders;
 use std::io;
@@ -29,18 +29,18 @@ pub(in crate::vxlan) struct Sealed {
 impl Sealed {
     /// Begins to keep the ledger.
     pub(in crate::vxlan) fn new(
-        spec: &PortSpec,
+        name: &str,
+        seal_on: SealOn,
         membership: Membership,
         senders: Arc<Senders>,
         path: Arc<Path>,
     ) -> Result<Self, OpenError> {
-        let name = &spec.interface;
         let scribe = Scribe::start(membership.security.clone()).map_err(|source| {
             OpenError::io(name, "start the thread that notes sequence numbers", source)
         })?;
         let sealed = Self { membership, scribe, senders, path, stage: Mutex::default() };
         sealed
-            .seal_on(spec.seal_on.clone())
+            .seal_on(seal_on)
             .map_err(|source| OpenError::io(name, "start the thread that seals", source))?;
         Ok(sealed)
     }

@@ -15,7 +15,8 @@
 
 use super::tx::Sealer;
 use crate::drops::{Drops, Lost};
-use crate::spec::SealOn;
+use crate::chosen::SealOn;
+use crate::detail::Sealing;
 use crate::sys::datagram::Address;
 use crate::unprivileged::drop_privileges;
 use crate::vxlan::outgoing::Outgoing;
@@ -33,17 +34,6 @@ use wire::tunnel::Vxlan;
 const ROOM: usize = 4 << 20;
 /// Runs that wait at most: small frames that have nothing in common. Chosen: 64 rounds of a worker.
 const RUNS: usize = 4096;
-
-/// What a port's stage does, for users.
-#[derive(Clone, Debug, Default)]
-pub struct Sealing {
-    /// Where.
-    pub on: SealOn,
-    /// Packets that threads of their own have sealed and sent since the port opened.
-    pub packets: u64,
-    /// Packets that it could not send, though their frames were counted as sent by the port.
-    pub lost: Drops,
-}
 
 /// A port's stage, as its workers and its thread share it.
 pub(super) struct Stage {
@@ -272,7 +262,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::Tunnel;
+    use crate::vxlan::tunnel::Tunnel;
     use std::net::{Ipv4Addr, SocketAddr};
 
     fn stage() -> Stage {
