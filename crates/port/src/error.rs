@@ -124,6 +124,14 @@ pub enum OpenError {
         /// How to mend it.
         remedy: String,
     },
+    /// Its socket is for nobody that the host knows.
+    #[error("{interface}: its socket is for nobody")]
+    Account {
+        /// The port.
+        interface: String,
+        /// Who is missing.
+        source: vhost::UnknownAccount,
+    },
     /// Anything else.
     #[error("{interface}: {step} failed")]
     System {
@@ -161,6 +169,7 @@ impl OpenError {
             Self::Xdp { .. } => "attach the XDP program",
             Self::Tags { .. } => "keep VLAN tags in frames",
             Self::Keys { .. } => "read its keys",
+            Self::Account { .. } => "give its socket away",
             Self::Permission { step, .. } | Self::System { step, .. } => step,
         }
     }
@@ -178,6 +187,7 @@ impl OpenError {
                 "load the kernel's modules (`modprobe -a sch_ingress cls_bpf`), or let the host receive its frames, too (`--host`, `host = true`)".into()
             }
             Self::Busy { remedy, .. } | Self::Keys { remedy, .. } => remedy.clone(),
+            Self::Account { source, .. } => source.remedy().into(),
             Self::Permission { .. } => {
                 "run as root, or with CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_ADMIN, CAP_BPF and CAP_IPC_LOCK".into()
             }
@@ -210,6 +220,12 @@ pub enum ControlError {
     #[error("its keys stay as they were")]
     Keys {
         /// What is wrong with them.
+        source: OpenError,
+    },
+    /// Its socket's rights cannot be those; they are as they were.
+    #[error("its socket's rights stay as they were")]
+    Rights {
+        /// Who is missing.
         source: OpenError,
     },
     /// The interface has vanished.
@@ -262,6 +278,7 @@ impl ControlError {
     pub fn step(&self) -> &'static str {
         match self {
             Self::Keys { .. } => "read its keys again",
+            Self::Rights { .. } => "give its socket away",
             Self::Gone { .. } => "find the interface",
             Self::Mtu { .. } => "set the MTU",
             Self::Fixed { .. } => "change it",
@@ -272,7 +289,7 @@ impl ControlError {
     /// What the user can do.
     pub fn remedy(&self) -> String {
         match self {
-            Self::Keys { source } => source.remedy(),
+            Self::Keys { source } | Self::Rights { source } => source.remedy(),
             Self::Gone { interface } => {
                 format!("create {interface} again; the port comes back by itself")
             }

@@ -73,7 +73,7 @@ pub use ring::{
 };
 pub use session::{
     Attachment, Connection, LastTrouble, Look, OFFERED, Report, Rights, RingReport, Role, Session,
-    Settings, Trouble, converse,
+    Settings, Trouble, UnknownAccount, converse,
 };
 pub use slot::{Contents, Slot, SlotKeeper, SlotState};
 pub use sys::FirstTouches;

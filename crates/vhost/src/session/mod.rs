@@ -34,7 +34,7 @@ mod trouble;
 pub use attachment::{Attachment, Connection, LastTrouble, Look, Report, RingReport};
 pub use device::OFFERED;
 pub use door::Role;
-pub use rights::Rights;
+pub use rights::{Rights, UnknownAccount};
 pub use trouble::Trouble;
 
 use crate::{FirstTouches, Records};

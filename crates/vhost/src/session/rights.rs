@@ -2,7 +2,9 @@
 //!
 //! The file is held by descriptor, so that no name is looked up and no link followed. Lock order: the mutex is a leaf.
 
+use crate::sys;
 use rustix::fs::{AtFlags, Gid, Mode, Stat, Uid};
+use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::{Mutex, PoisonError};
@@ -23,6 +25,66 @@ impl Default for Rights {
     fn default() -> Self {
         Self { owner: None, group: None, mode: 0o660 }
     }
+}
+
+/// A name that no user or group of the host has.
+#[derive(Debug, thiserror::Error)]
+pub enum UnknownAccount {
+    /// No user has the name.
+    #[error("there is no user {0}")]
+    User(String),
+    /// No group has the name.
+    #[error("there is no group {0}")]
+    Group(String),
+    /// The host does not say.
+    #[error("who {name} is cannot be looked up")]
+    LookUp {
+        /// The name.
+        name: String,
+        /// The reason.
+        source: io::Error,
+    },
+}
+
+impl UnknownAccount {
+    /// What the user can do.
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Self::User(_) => "create it, or name one that `getent passwd` shows, or a number",
+            Self::Group(_) => "create it, or name one that `getent group` shows, or a number",
+            Self::LookUp { .. } => "give its number, or mend what /etc/nsswitch.conf names",
+        }
+    }
+}
+
+impl Rights {
+    /// Rights in words: names or numbers of accounts, and permission bits; what is left out is as usual.
+    ///
+    /// # Errors
+    /// The host has no such user or group.
+    pub fn of(
+        owner: Option<&str>,
+        group: Option<&str>,
+        mode: Option<u32>,
+    ) -> Result<Self, UnknownAccount> {
+        let owner = owner.map(|name| number(name, sys::user, UnknownAccount::User)).transpose()?;
+        let group = group.map(|name| number(name, sys::group, UnknownAccount::Group)).transpose()?;
+        Ok(Self { owner, group, mode: mode.unwrap_or(Self::default().mode) })
+    }
+}
+
+/// The number that a name is, or else that the host has for it.
+fn number(
+    name: &str,
+    look_up: fn(&CStr) -> io::Result<Option<u32>>,
+    unknown: fn(String) -> UnknownAccount,
+) -> Result<u32, UnknownAccount> {
+    if let Ok(number) = name.parse() {
+        return Ok(number);
+    }
+    let failed = |source| UnknownAccount::LookUp { name: name.into(), source };
+    let text = CString::new(name).map_err(|_| unknown(name.into()))?;
+    look_up(&text).map_err(failed)?.ok_or_else(|| unknown(name.into()))
 }
 
 /// Rights that a port's socket shall have, and its file once there is one.
@@ -111,6 +173,18 @@ mod tests {
     use super::*;
     use rustix::fs::{Mode, OFlags};
     use std::os::unix::fs::MetadataExt;
+
+    #[test]
+    fn accounts_are_names_or_numbers_and_who_is_nobody_is_named() {
+        let rights = Rights::of(Some("root"), Some("65533"), None).unwrap();
+        assert_eq!(rights, Rights { owner: Some(0), group: Some(65533), mode: 0o660 });
+        assert_eq!(Rights::of(None, None, None).unwrap(), Rights::default());
+        let user = Rights::of(Some("no:such"), None, None).unwrap_err();
+        assert_eq!(user.to_string(), "there is no user no:such");
+        let group = Rights::of(None, Some("no:such"), Some(0o600)).unwrap_err();
+        assert_eq!(group.to_string(), "there is no group no:such");
+        assert!(group.remedy().contains("getent group"));
+    }
 
     #[test]
     fn rights_change_as_told_and_go_back_to_what_they_were_at_first() {

@@ -9,6 +9,7 @@
 //!   private memory or into other such memory. What a copy brings may be torn: callers check the copy, and a compiler fence
 //!   keeps the compiler from looking at the source again; or it is checked in the register that it passes through.
 //! * **Locks.** What a mutex guards is reached without its guard only by a [`Keeper`], which locked it and has not let go of it.
+//! * **Accounts.** What the C library fills in is copied out; nothing keeps its pointers ([`account`]).
 //! * **Faults.** A page that is gone raises SIGBUS; [`guard`] puts an empty page there, so that every access ends.
 
 #![expect(
@@ -16,6 +17,7 @@
     reason = "guests' memory is mapped and reached by address here, and nowhere else"
 )]
 
+mod account;
 mod aio;
 mod area;
 mod backwards;
@@ -34,6 +36,7 @@ mod purse;
 mod slice;
 mod uring;
 
+pub(crate) use account::{group, user};
 pub(crate) use aio::Aio;
 pub(crate) use area::{Area, Descriptor};
 pub(crate) use backwards::Backwards;
