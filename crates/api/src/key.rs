@@ -20,6 +20,8 @@ pub struct Key {
     pub change: Change,
     /// Of a key that must be there: what to say without it.
     pub needed: Option<Needed>,
+    /// The key that must be set, too, for this one to mean something.
+    pub with: Option<&'static str>,
     /// Its value, as help shows it.
     pub value: &'static str,
     /// What it says, in a few words.
@@ -118,7 +120,7 @@ impl Key {
         value: &'static str,
         help: &'static str,
     ) -> Self {
-        Self { name, form, change: Change::Remake, needed: None, value, help }
+        Self { name, form, change: Change::Remake, needed: None, with: None, value, help }
     }
 
     /// The key, changed while its thing goes on.
@@ -129,6 +131,11 @@ impl Key {
     /// The key, which must be there.
     pub const fn needed(self, cause: &'static str, remedy: &'static str) -> Self {
         Self { needed: Some(Needed { cause, remedy }), ..self }
+    }
+
+    /// The key, which means nothing without that other one.
+    pub const fn only_with(self, other: &'static str) -> Self {
+        Self { with: Some(other), ..self }
     }
 
     /// Checks a value, and writes it in the one form that types read.

@@ -54,8 +54,8 @@ pub use key::{Change, Form, Key, KeyFault, KeyFaults, Keys, nearest};
 #[cfg(feature = "client")]
 pub use message::Message;
 pub use name::{
-    BadText, Cookie, Dpid, Dscp, IfName, KeyPath, Mac, Netns, Peer, PortName, SocketPath,
-    SteerPoint, SwitchName,
+    BadText, Cookie, Dpid, Dscp, FileMode, GroupName, IfName, KeyPath, Mac, Netns, Peer, PortName,
+    SocketPath, SteerPoint, SwitchName, UserName,
 };
 pub use node::{DEFAULT_RUN_DIR, LOCK, NodeView, StoreView};
 pub use number::PortNumber;

@@ -117,7 +117,26 @@ text_type! {
     KeyPath(String), "the path of a file of keys", "an absolute path, such as \"/etc/suiro/tun0.keys\"", "/etc/suiro/tun0.keys",
     |text| (text.starts_with('/') && !text.ends_with('/') && !text.contains(char::is_control)).then(|| text.to_owned())
 }
-shown_as_inner!(SwitchName PortName IfName SteerPoint Netns SocketPath KeyPath);
+text_type! {
+    /// A user of the host, by name or number.
+    UserName(String), "a user", "a user's name, as `getent passwd` shows it, or number", "libvirt-qemu",
+    |text| is_account(text).then(|| text.to_owned())
+}
+text_type! {
+    /// A group of the host, by name or number.
+    GroupName(String), "a group", "a group's name, as `getent group` shows it, or number", "kvm",
+    |text| is_account(text).then(|| text.to_owned())
+}
+text_type! {
+    /// Who may read, write and execute a file (chmod(1)).
+    FileMode(u16), "a file's mode", "three octal digits, with or without a 0 before them, such as \"0660\"", "0660",
+    |text| {
+        let digits = text.strip_prefix('0').filter(|rest| rest.len() == 3).unwrap_or(text);
+        let plain = digits.len() == 3 && digits.bytes().all(|byte| (b'0'..=b'7').contains(&byte));
+        plain.then(|| u16::from_str_radix(digits, 8).ok()).flatten()
+    }
+}
+shown_as_inner!(SwitchName PortName IfName SteerPoint Netns SocketPath KeyPath UserName GroupName);
 
 text_type! {
     /// An OpenFlow datapath id.
@@ -233,6 +252,19 @@ impl Mac {
     }
 }
 
+impl FileMode {
+    /// The nine bits.
+    pub fn bits(&self) -> u32 {
+        self.0.into()
+    }
+}
+
+impl fmt::Display for FileMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:04o}", self.0)
+    }
+}
+
 impl Peer {
     /// The switch.
     pub fn switch(&self) -> &SwitchName {
@@ -291,6 +323,12 @@ fn is_interface(text: &str) -> bool {
     (1..=15).contains(&text.len()) && !text.contains(bad) && text != "." && text != ".."
 }
 
+/// Names of directory services have spaces and backslashes in them; a database's line is divided by colons (passwd(5)).
+fn is_account(text: &str) -> bool {
+    let bad = |c: char| c == ':' || c == '/' || c.is_control();
+    (1..=255).contains(&text.len()) && !text.contains(bad) && !text.starts_with(['-', '+', ' '])
+}
+
 fn is_netns(text: &str) -> bool {
     let clean = !text.is_empty() && !text.contains(char::is_control);
     clean && (text.starts_with('/') || !text.contains('/') && text != "." && text != "..")
@@ -328,6 +366,8 @@ mod tests {
         check::<Peer>(&["sw1:to-sw0"]);
         check::<Netns>(&["guest1", "/proc/1/ns/net"]);
         check::<Dscp>(&["0", "63", "uniform"]);
+        check::<UserName>(&["libvirt-qemu", "64055", "DOMAIN\\domain users"]);
+        check::<FileMode>(&["0660", "600", "0000", "777"]);
         check::<SocketPath>(&["/run/suiro/vm1.sock", &format!("/{}", "x".repeat(106))]);
     }
 
@@ -358,6 +398,8 @@ mod tests {
             "/run/\n",
             &format!("/{}", "x".repeat(107)),
         ]);
+        refuse::<UserName>(&["", "-R", "a:b", "../x", "x\n"]);
+        refuse::<FileMode>(&["", "66", "0668", "+660", "00660", "1660", "rw-", "0o660"]);
         refuse::<KeyPath>(&["", "tun0.keys", "/etc/", "/etc/\n"]);
         refuse::<Dpid>(&["", "0x", "12345678901234567", "+1", "x"]);
         refuse::<Mac>(&[

@@ -6,9 +6,7 @@
 //! takes for sending alone.
 
 use api::{Keys, PortSpec};
-use port::{
-    Body, BodyAt, Drops, OpenPort, RxBatch, RxQueue, Sent, Slot, TxFrame, TxQueue, open,
-};
+use port::{Body, BodyAt, Drops, OpenPort, RxBatch, RxQueue, Sent, Slot, TxFrame, TxQueue, open};
 use std::env;
 use std::error::Error;
 use std::time::{Duration, Instant};

@@ -1,9 +1,9 @@
 //! The half of a port that the node keeps.
 
-use crate::error::ControlError;
-use crate::facts::PortFacts;
 use crate::chosen::Chosen;
 use crate::detail::Details;
+use crate::error::ControlError;
+use crate::facts::PortFacts;
 use api::PortSpec;
 use offload::PortReason;
 use std::os::fd::BorrowedFd;

@@ -2,13 +2,13 @@
 //!
 //! Shared by every kind of port. The sockets inside were made in the interface's namespace, so no call changes a namespace.
 
+use crate::common::Common;
 use crate::error::{ControlError, OpenError};
 use crate::ethtool::Ethtool;
 use crate::facts::PortFacts;
 use crate::fitness::{Receives, why_not};
 use crate::host_use::{self, HostUse};
 use crate::netns::{Netns, NetnsRef};
-use crate::common::Common;
 use crate::sys::ioctl::Name;
 use api::PortSpec;
 use netlink::{Change, Link, Netlink};

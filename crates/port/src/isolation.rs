@@ -3,15 +3,15 @@
 //! **Invariants**: nothing reaches the stack from the moment that the port opens until it is removed. The kernel keeps the filter while the node
 //! does not run, also after a kill, and the next start finds it again. A removed port gives the interface back as it was.
 
+use crate::common::Common;
 use crate::control::{Keep, PortControl};
 use crate::error::{ControlError, OpenError};
 use crate::facts::PortFacts;
+use crate::fitness::Receives;
 use crate::host_use::HostUse;
 use crate::interface::{Interface, open_netns};
 use crate::netns::{Netns, NetnsRef};
 use crate::opened::OpenPort;
-use crate::common::Common;
-use crate::fitness::Receives;
 use api::{AfPacket, AfXdp, PortSpec};
 use netlink::{EGRESS, Filter, INGRESS, Netlink};
 use offload::PortReason;

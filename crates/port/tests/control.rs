@@ -5,8 +5,8 @@ mod lab;
 use api::{PortKind, PortSpec};
 use lab::{Lab, bytes, with};
 use port::{
-    Body, ControlError, Drops, Keep, LinkEvent, LinkMonitor, OpenError, OpenPort, RxBatch,
-    RxQueue, TxFrame, open,
+    Body, ControlError, Drops, Keep, LinkEvent, LinkMonitor, OpenError, OpenPort, RxBatch, RxQueue,
+    TxFrame, open,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::json;
@@ -86,11 +86,7 @@ fn facts_follow_what_control_sets() {
         let spec = with(&lab.spec(kind, "a"), json!({"mtu": 1400}));
         let port = lab.guest(&spec, "a", 1);
         let facts = &port.facts;
-        assert_eq!(
-            (facts.mtu, facts.up, facts.carrier),
-            (1400, true, true),
-            "{kind:?}"
-        );
+        assert_eq!((facts.mtu, facts.up, facts.carrier), (1400, true, true), "{kind:?}");
         assert!(facts.mode.starts_with(kind.word()), "{}", facts.mode);
         // What a veth claims; a TAP's is unknown.
         assert_eq!(facts.speed_mbps, if kind == PortKind::Tap { 0 } else { 10_000 }, "{kind:?}");

@@ -4,10 +4,7 @@ mod lab;
 
 use api::PortKind;
 use lab::{Lab, run, with};
-use port::{
-    Drops, Keep, OpenError, OpenPort, RxBatch, open, release,
-    release_others,
-};
+use port::{Drops, Keep, OpenError, OpenPort, RxBatch, open, release, release_others};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::json;
 use std::net::UdpSocket;
@@ -79,7 +76,7 @@ fn qdiscs(lab: &Lab) -> String {
 #[test]
 fn the_port_gets_all_and_the_host_nothing_until_the_port_is_removed() {
     for kind in KINDS {
-        let Some(lab) = Lab::new(&format!("alone-{}", kind.name())) else { return };
+        let Some(lab) = Lab::new(&format!("alone-{}", kind.word())) else { return };
         host_and_guest(&lab);
         assert!(reaches_host(&lab), "the host would take them");
         let mut port = open(&lab.spec(kind, "a"), 1).expect("opens");
@@ -97,7 +94,7 @@ fn the_port_gets_all_and_the_host_nothing_until_the_port_is_removed() {
 #[test]
 fn the_host_gets_nothing_after_a_kill_either_and_a_release_gives_it_back() {
     for kind in KINDS {
-        let Some(lab) = Lab::new(&format!("killed-{}", kind.name())) else { return };
+        let Some(lab) = Lab::new(&format!("killed-{}", kind.word())) else { return };
         host_and_guest(&lab);
         let spec = lab.spec(kind, "a");
         // Nothing is closed in order.

@@ -2,8 +2,8 @@
 
 mod lab;
 
-use lab::{Lab, Seen, datagram, forward, with};
 use api::{PortKind, PortSpec, XdpMode};
+use lab::{Lab, Seen, datagram, forward, with};
 use port::OpenPort;
 use serde_json::json;
 use std::io::{Read, Write};

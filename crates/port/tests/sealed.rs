@@ -8,9 +8,7 @@ mod stage;
 
 use api::PortSpec;
 use lab::{Lab, datagram, with};
-use port::{
-    Body, BodyAt, Drops, OpenError, OpenPort, Opener, RxBatch, SaFacts, TxFrame,
-};
+use port::{Body, BodyAt, Drops, OpenError, OpenPort, Opener, RxBatch, SaFacts, TxFrame};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::json;
 use std::fs::{Permissions, set_permissions, write};

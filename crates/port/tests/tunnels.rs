@@ -10,9 +10,7 @@ mod long;
 
 use api::PortSpec;
 use lab::{Lab, datagram, with};
-use port::{
-    Body, BodyAt, Drops, OpenError, OpenPort, RxBatch, RxQueue, Slot, TxFrame,
-};
+use port::{Body, BodyAt, Drops, OpenError, OpenPort, RxBatch, RxQueue, Slot, TxFrame};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, ipproto, recv, socket_with};
 use serde_json::{Value, json};

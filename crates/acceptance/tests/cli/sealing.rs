@@ -113,7 +113,7 @@ fn a_core_to_seal_on_is_kept_over_a_crash_and_one_that_cannot_be_is_refused() {
                 "--seal-core",
                 "1",
             ],
-            "nothing is sealed on a tunnel that is not encrypted",
+            "`seal_core` means nothing without `encrypt`",
         ),
         (&["mod", "sw0", "tun0", "--seal-core", "one"], "write a core's number"),
     ] {

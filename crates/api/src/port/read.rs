@@ -101,6 +101,7 @@ impl Reader {
         let kind = kind?;
         let name = self.name();
         self.needed(kind.keys());
+        self.alone(kind.keys());
         let own = kind.keys().iter().filter_map(|key| self.good.remove_entry(key.name)).collect();
         // Fails where a key that must be there is missing or wrong, which has been said.
         let kind = build(kind, own).ok()?;
@@ -173,6 +174,21 @@ impl Reader {
                 || self.faults.iter().any(|fault| fault.key == key.name);
             if let (Some(needed), false) = (key.needed, is_there) {
                 self.faults.push(KeyFault::new(key.name, needed.cause, needed.remedy));
+            }
+        }
+    }
+
+    /// Keys whose companion is not set.
+    fn alone(&mut self, keys: &[Key]) {
+        for Key { name, with, .. } in keys {
+            let Some(with) = with.filter(|_| self.good.contains_key(*name)) else { continue };
+            let is_off = |value: &Value| *value == Value::Bool(false);
+            if self.good.get(with).is_none_or(is_off)
+                && self.faults.iter().all(|fault| fault.key != with)
+            {
+                let cause = format!("`{name}` means nothing without `{with}`");
+                let remedy = format!("set `{with}`, too, or remove `{name}`");
+                self.faults.push(KeyFault::new(name, cause, remedy));
             }
         }
     }

@@ -1,6 +1,6 @@
 //! What is shown of a port.
 
-use super::{GuestView, PortKind};
+use super::{GuestView, PortKind, PortSpec};
 use crate::{DropView, Fault, IfName, Mac, Netns, Peer, PortName, PortQueueView, Rate, SwitchName};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -43,6 +43,9 @@ pub struct PortView {
     /// Its kind.
     #[serde(rename = "type")]
     pub kind: PortKind,
+    /// What it was asked to be, with its number; `null` from a node that does not tell.
+    #[serde(default)]
+    pub spec: Option<PortSpec>,
     /// Its interface.
     pub interface: Option<IfName>,
     /// The interface's network namespace.

@@ -143,6 +143,7 @@ pub const KEYS: &[Key] = &[
         "CORE|auto|with-forwarding",
         "Core for a thread that encrypts, auto for one that is free, or with-forwarding (default)",
     )
+    .only_with("encrypt")
     .live(),
     Key::new(
         "queues",
@@ -240,11 +241,6 @@ impl Vxlan {
             let kernel = "remove forwarding, or give both ends addresses that routes lead to";
             faults.push(KeyFault::new("forwarding", link, kernel));
         }
-        if self.seal_core.is_some() && self.encrypt.is_none() {
-            let plain = "nothing is sealed on a tunnel that is not encrypted";
-            let remedy = "add encrypt = \"/etc/suiro/NAME.keys\", or remove it";
-            faults.push(KeyFault::new("seal_core", plain, remedy));
-        }
     }
 }
 
@@ -269,7 +265,6 @@ mod tests {
         assert_eq!(faults("flow", &[("forwarding", "own")]), ["forwarding"]);
         assert_eq!(faults("0.0.0.0", &[]), ["remote"]);
         assert_eq!(faults("2001:db8::2", &[("local", "192.0.2.1")]), ["local"]);
-        assert_eq!(faults("192.0.2.2", &[("seal_core", "auto")]), ["seal_core"]);
         let on = |interface| format!("fe80::1%{interface}");
         assert_eq!(faults("fe80::2%eth0", &[("local", &on("eth0"))]), [""; 0]);
         assert_eq!(faults("fe80::2%eth0", &[("local", &on("eth1"))]), ["local"]);

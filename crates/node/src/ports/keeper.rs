@@ -467,7 +467,8 @@ impl Keeper {
 
     fn leave_vanished_namespaces(&mut self) {
         for netns in self.watch.drop_vanished() {
-            let inside = |entry: &Entry| entry.netns().as_ref() == Some(&netns) && entry.open.is_some();
+            let inside =
+                |entry: &Entry| entry.netns().as_ref() == Some(&netns) && entry.open.is_some();
             let lost: Vec<PortAt> =
                 self.entries.iter().filter(|(_, entry)| inside(entry)).map(|(&at, _)| at).collect();
             for at in lost {

@@ -52,8 +52,7 @@ impl Checked {
         match HostUse::of(spec) {
             Ok(uses) if uses.is_none() => {}
             Ok(uses) if may_take_over(spec) => {
-                self.notes
-                    .push(format!("{thing}: takes {interface} over from the host: {uses}"));
+                self.notes.push(format!("{thing}: takes {interface} over from the host: {uses}"));
             }
             Ok(uses) => {
                 self.refused.push(refused(OpenError::HostUse { interface, uses }));

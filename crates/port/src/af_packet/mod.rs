@@ -12,6 +12,7 @@ mod tx;
 
 pub(crate) use tx::PacketTx;
 
+use crate::common::Common;
 use crate::control::{Keep, PortControl};
 use crate::error::{ControlError, OpenError};
 use crate::facts::PortFacts;
@@ -19,7 +20,6 @@ use crate::interface::{Interface, cannot_enter, open_netns};
 use crate::netns::Netns;
 use crate::opened::OpenPort;
 use crate::queue::{RxQueue, TxQueue};
-use crate::common::Common;
 use crate::sys::packet::{self, PACKET_FANOUT};
 use netlink::Link;
 use offload::PortReason;

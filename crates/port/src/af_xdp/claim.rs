@@ -1,10 +1,10 @@
 //! Obstacles to an AF_XDP port: another's program, steering that leaves nothing, what the host would lose.
 
+use crate::common::Common;
 use crate::error::OpenError;
 use crate::host_use::HostUse;
 use crate::interface::{Interface, cannot_enter};
 use crate::netns::Netns;
-use crate::common::Common;
 use api::AfXdp;
 use netlink::Link;
 use xdp::{Hook, HookError, Stage};

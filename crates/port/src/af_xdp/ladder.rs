@@ -8,10 +8,10 @@
 
 use super::FRAMES;
 use super::claim::{occupied, taken};
+use crate::common::Common;
 use crate::error::OpenError;
 use crate::interface::cannot_enter;
 use crate::netns::Netns;
-use crate::common::Common;
 use crate::sys::xsk::{self, Shape, XskRx, XskTx};
 use api::{AfXdp, XdpMode};
 use netlink::Link;

@@ -2,10 +2,10 @@
 //!
 //! A packet socket asks, which receives nothing itself. The kernel counts who asks, so it ends with the last one, also after a kill.
 
+use crate::common::Common;
 use crate::error::OpenError;
 use crate::interface::cannot_enter;
 use crate::netns::Netns;
-use crate::common::Common;
 use crate::sys::packet;
 use std::io;
 use std::os::fd::OwnedFd;

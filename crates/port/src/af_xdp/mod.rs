@@ -23,16 +23,16 @@ mod queue;
 pub(crate) use burst::{Transmitters, without};
 
 use crate::af_packet;
+use crate::common::Common;
 use crate::error::OpenError;
 use crate::interface::{Interface, cannot_enter, open_netns};
 use crate::opened::OpenPort;
 use crate::queue::{RxQueue, TxQueue};
-use crate::common::Common;
 use crate::sys::xsk::{RX_HEADROOM, XskRx, XskTx};
+use api::AfXdp;
 use burst::{Seen, WayOut};
 use control::{Watched, XdpControl};
 use ladder::Attached;
-use api::AfXdp;
 use netlink::Link;
 use offloads::Offloads;
 use queue::{Checksums, XdpRx, XdpTx};

@@ -7,6 +7,7 @@
 mod queue;
 
 use crate::bypass::{Door, DoorKeeper, Doors, Sorter};
+use crate::common::Common;
 use crate::control::{Keep, PortControl};
 use crate::error::{ControlError, OpenError};
 use crate::facts::PortFacts;
@@ -14,7 +15,6 @@ use crate::interface::{Interface, cannot_enter, open_netns, raw_name};
 use crate::netns::Netns;
 use crate::opened::OpenPort;
 use crate::queue::{RxQueue, TxQueue};
-use crate::common::Common;
 use crate::sys::ioctl::{self, Name};
 use crate::vnet;
 use netlink::Link;

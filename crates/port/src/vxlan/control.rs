@@ -6,11 +6,11 @@ use super::security::{Sealed, Security};
 use super::senders::Senders;
 use super::way::Way;
 use crate::bypass::{Claims, Outlet};
+use crate::chosen::Chosen;
 use crate::control::{Keep, PortControl};
+use crate::detail::{Details, PortDetail};
 use crate::error::ControlError;
 use crate::facts::PortFacts;
-use crate::chosen::Chosen;
-use crate::detail::{Details, PortDetail};
 use crate::vxlan::tunnel::Tunnel;
 use api::PortSpec;
 use std::io;
@@ -192,9 +192,11 @@ impl PortControl for VxlanControl {
 
     fn change(&self, key: &str, _: &PortSpec, chosen: &Chosen) -> Result<(), ControlError> {
         match (key, &self.sealed) {
-            ("seal_core", Some(sealed)) => sealed.seal_on(chosen.seal_on.clone()).map_err(|source| {
-                ControlError::io(&self.name, "start the thread that seals", source)
-            }),
+            ("seal_core", Some(sealed)) => {
+                sealed.seal_on(chosen.seal_on.clone()).map_err(|source| {
+                    ControlError::io(&self.name, "start the thread that seals", source)
+                })
+            }
             // Nothing is sealed on a tunnel that is not encrypted.
             ("seal_core", None) => Ok(()),
             _ => Err(ControlError::Fixed { interface: self.name.clone(), key: key.into() }),

@@ -3,8 +3,8 @@
 use super::path::Path;
 use super::senders::Senders;
 use crate::ends::Ends;
-use crate::vxlan::tunnel::Tunnel;
 use crate::sys::datagram::Address;
+use crate::vxlan::tunnel::Tunnel;
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;

@@ -3,8 +3,8 @@
 use super::any;
 use super::places::{ByPlace, Group};
 use crate::error::OpenError;
-use crate::vxlan::tunnel::Tunnel;
 use crate::sys::datagram;
+use crate::vxlan::tunnel::Tunnel;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;

@@ -39,17 +39,16 @@ pub(crate) use security::Ledger;
 pub use testing::Decapsulator;
 
 use crate::bypass::{self, Claims, Doors, Outlet, Whose};
+use crate::chosen::Chosen;
+use crate::common::Common;
 use crate::ends::Ends;
 use crate::error::OpenError;
 use crate::interface::{cannot_enter, open_netns};
 use crate::netns::Netns;
 use crate::opened::OpenPort;
 use crate::queue::{RxQueue, TxQueue};
-use crate::chosen::Chosen;
-use crate::common::Common;
-use api::Forwarding;
-use tunnel::Tunnel;
 use crate::underlay::Underlay;
+use api::Forwarding;
 use control::VxlanControl;
 use destinations::{Destinations, Leg};
 use group::{Membership, Others};
@@ -63,6 +62,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use tell::{Answers, Teller};
+use tunnel::Tunnel;
 use tx::VxlanTx;
 use vni::Received;
 use way::Way;
@@ -121,7 +121,9 @@ pub(crate) fn open(
     let (memberships, sealed, legs, way) = made.map_err(|source| cannot_enter(spec, source))??;
     // An encrypted tunnel goes over one family.
     let on = &chosen.seal_on;
-    let seal = |sealed| Sealed::new(name, on.clone(), sealed, legs[0].senders.clone(), legs[0].path.clone());
+    let seal = |sealed| {
+        Sealed::new(name, on.clone(), sealed, legs[0].senders.clone(), legs[0].path.clone())
+    };
     let sealed = sealed.map(seal).transpose()?;
     let answers = Answers::new(tell::ROOM, doors.bells().clone()).map(Arc::new);
     let answers = answers.map_err(failed("make an event counter"))?;

@@ -1,8 +1,8 @@
 //! Who sent what a port receives.
 
 use crate::ends::Ends;
-use crate::vxlan::tunnel::Tunnel;
 use crate::sys::datagram::{self, Arrived};
+use crate::vxlan::tunnel::Tunnel;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::AsFd;

@@ -2,8 +2,8 @@
 
 use super::security::Security;
 use super::zone::Link;
-use crate::vxlan::tunnel::Tunnel;
 use crate::sys::datagram;
+use crate::vxlan::tunnel::Tunnel;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;

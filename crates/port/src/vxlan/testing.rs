@@ -5,9 +5,9 @@ use super::rx::Frames;
 use super::vni::Received;
 use crate::batch::{BodyAt, RxBatch};
 use crate::drops::Drops;
-use crate::vxlan::tunnel::Tunnel;
 use crate::sys::datagram::Arrived;
 use crate::testing::Frame;
+use crate::vxlan::tunnel::Tunnel;
 use std::net::Ipv4Addr;
 
 /// Makes frames of runs of datagrams, as a tunnel's receiving queue does: for fuzzing.

@@ -1,7 +1,7 @@
 //! The interface by which a tunnel's packets leave: whether it has a link, and whether it is still the one that sockets are bound to.
 
-use super::zone::Link;
 use super::tunnel::Tunnel;
+use super::zone::Link;
 use netlink::Netlink;
 use std::io;
 use std::net::IpAddr;

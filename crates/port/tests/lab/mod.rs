@@ -3,9 +3,7 @@
 #![expect(dead_code, reason = "each test file uses a part")]
 
 use api::{Kind, PortKind, PortSpec};
-use port::{
-    Body, BodyAt, Drops, NetnsRef, OpenPort, RxBatch, RxQueue, Slot, TxFrame, TxQueue,
-};
+use port::{Body, BodyAt, Drops, NetnsRef, OpenPort, RxBatch, RxQueue, Slot, TxFrame, TxQueue};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde_json::{Value, json};

@@ -184,9 +184,7 @@ fn send_run(lab: &Lab, vnis: &[u32]) {
 #[test]
 fn as_an_identity_the_field_is_shown_outside_and_nothing_but_ecn_comes_inside() {
     let Some(lab) = hosts("identity") else { return };
-    for (flow_id, mark, inner) in
-        [("dscp", 3, 0x0a << 2 | 3), ("tos", 3, 0x0a << 2 | 2)]
-    {
+    for (flow_id, mark, inner) in [("dscp", 3, 0x0a << 2 | 3), ("tos", 3, 0x0a << 2 | 2)] {
         let mut near =
             port::open(&changed(&lab, "s", json!({"flow_id": flow_id})), 1).expect("a tunnel");
         let raw = inside(&lab, "b", || {

@@ -6,8 +6,10 @@ use crate::args::{PortCommand, PortMod};
 use crate::failure::Failure;
 use crate::table::{Table, dash};
 use api::{
-    Fault, ForwardingView, Method, PortNumber, PortPatch, PortView, SaView, SealingView, quoted,
+    Fault, Form, ForwardingView, Key, Method, PortNumber, PortPatch, PortSpec, PortView, SaView,
+    SealingView, quoted,
 };
+use serde_json::Value;
 
 /// Does what the command says.
 pub fn run(context: &Context, command: PortCommand) -> Result<(), Failure> {
@@ -120,6 +122,22 @@ fn sealing(view: &SealingView) -> String {
     line + &drops("  lost there ", lost)
 }
 
+/// Keys that only its kind of port has, as the command line writes them.
+fn asked(view: &PortView) -> String {
+    let keys = view.spec.as_ref().map(PortSpec::keys).unwrap_or_default();
+    let option = |key: &Key| {
+        let name = key.name.replace('_', "-");
+        match keys.get(key.name)? {
+            Value::Bool(true) if matches!(key.form, Form::Flag) => Some(format!("--{name}")),
+            Value::Bool(is_on) => Some(format!("--{name} {}", if *is_on { "on" } else { "off" })),
+            Value::String(text) => Some(format!("--{name} {text}")),
+            value => Some(format!("--{name} {value}")),
+        }
+    };
+    let options: Vec<_> = view.kind.keys().iter().filter_map(option).collect();
+    if options.is_empty() { "-".into() } else { options.join(" ") }
+}
+
 fn list(views: &[PortView]) -> String {
     let mut table = Table::new(&[
         "SWITCH",
@@ -163,11 +181,12 @@ fn show(view: &PortView) -> String {
     let cores: Vec<_> =
         view.queues.iter().map(|queue| format!("{} on core {}", queue.queue, queue.core)).collect();
     let mut text = format!(
-        "port {} of switch {}\n  number      {}\n  type        {}\n  interface   {}\n  namespace   {}\n  state       {}\n  MAC         {}\n  MTU         {}\n  speed       {}\n  how         {}\n  rx queues   {}\n  rate        {}\n  made by     {}\n",
+        "port {} of switch {}\n  number      {}\n  type        {}\n  asked for   {}\n  interface   {}\n  namespace   {}\n  state       {}\n  MAC         {}\n  MTU         {}\n  speed       {}\n  how         {}\n  rx queues   {}\n  rate        {}\n  made by     {}\n",
         view.name,
         view.switch,
         number(view),
         view.kind.word(),
+        asked(view),
         dash(view.interface.as_ref()),
         view.netns.as_ref().map_or_else(|| "the node's own".into(), ToString::to_string),
         state(view),

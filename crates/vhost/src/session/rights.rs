@@ -68,7 +68,8 @@ impl Rights {
         mode: Option<u32>,
     ) -> Result<Self, UnknownAccount> {
         let owner = owner.map(|name| number(name, sys::user, UnknownAccount::User)).transpose()?;
-        let group = group.map(|name| number(name, sys::group, UnknownAccount::Group)).transpose()?;
+        let group =
+            group.map(|name| number(name, sys::group, UnknownAccount::Group)).transpose()?;
         Ok(Self { owner, group, mode: mode.unwrap_or(Self::default().mode) })
     }
 }
@@ -138,10 +139,7 @@ impl SocketFile {
     /// Takes away what is to go, then changes the owners, then adds what is to come: on the way nobody has more than before or after.
     fn give(&self, Rights { owner, group, mode }: Rights) -> io::Result<()> {
         let (user, first_group) = self.first;
-        let wanted = (
-            owner.map_or(user, Uid::from_raw),
-            group.map_or(first_group, Gid::from_raw),
-        );
+        let wanted = (owner.map_or(user, Uid::from_raw), group.map_or(first_group, Gid::from_raw));
         let now = rustix::fs::fstat(&self.file)?;
         self.set_mode(now.st_mode & mode)?;
         if owners(&now) != wanted {
@@ -165,7 +163,9 @@ fn owners(file: &Stat) -> (Uid, Gid) {
 
 fn refused(what: &str, capability: &str, error: rustix::io::Errno) -> io::Error {
     let error = io::Error::from(error);
-    io::Error::other(format!("its {what} cannot be set ({error}): start the node with {capability}"))
+    io::Error::other(format!(
+        "its {what} cannot be set ({error}): start the node with {capability}"
+    ))
 }
 
 #[cfg(test)]

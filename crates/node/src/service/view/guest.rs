@@ -4,8 +4,7 @@ use api::{GuestErrorView, GuestView, MemoryView, RingView, VhostUser};
 use port::GuestFacts;
 use std::collections::HashMap;
 use vhost::{
-    Connection, Features, LastTrouble, Look, Reach, RegionFacts, Report, RingReport,
-    SlotState,
+    Connection, Features, LastTrouble, Look, Reach, RegionFacts, Report, RingReport, SlotState,
 };
 
 /// What is known of a port that is open, whose link the switch was told is up or not; `cores` says who serves which receive queue.

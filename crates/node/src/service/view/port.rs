@@ -36,6 +36,7 @@ impl Node {
             name: name.clone(),
             number: port.number,
             kind: port.spec.kind.kind(),
+            spec: Some(port.spec.clone()),
             interface: port.spec.interface(),
             netns: port.spec.netns().cloned(),
             peer: port.spec.peer().cloned(),

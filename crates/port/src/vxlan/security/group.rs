@@ -2,12 +2,12 @@
 
 use super::Security;
 use crate::bypass::{Claims, Inbox, Whose};
-use crate::error::OpenError;
 use crate::common::Common;
-use crate::vxlan::tunnel::Tunnel;
+use crate::error::OpenError;
 use crate::vxlan::QUEUES_MAX;
 use crate::vxlan::group::receiver;
 use crate::vxlan::places::{ByPlace, Group};
+use crate::vxlan::tunnel::Tunnel;
 use esp::udp;
 use std::io;
 use std::os::fd::OwnedFd;

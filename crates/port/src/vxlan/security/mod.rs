@@ -24,10 +24,10 @@ pub(super) use sealed::{Sealed, refusers};
 pub(super) use tx::{SEALED_MOST, Sealer};
 
 use super::any;
-use crate::error::OpenError;
 use crate::chosen::SealOn;
 use crate::common::Common;
 use crate::detail::{SaFacts, Sealing};
+use crate::error::OpenError;
 use crate::vxlan::tunnel::Tunnel;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use esp::keys::SaPair;

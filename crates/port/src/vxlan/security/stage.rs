@@ -14,9 +14,9 @@
 //! worker who brings it (`seal_full`), and no other port notices.
 
 use super::tx::Sealer;
-use crate::drops::{Drops, Lost};
 use crate::chosen::SealOn;
 use crate::detail::Sealing;
+use crate::drops::{Drops, Lost};
 use crate::sys::datagram::Address;
 use crate::unprivileged::drop_privileges;
 use crate::vxlan::outgoing::Outgoing;
