@@ -193,7 +193,7 @@ fn mistakes_are_refused_with_a_remedy() {
     }
     let guests = Guests::called(1);
     let taken = guests.path(1).display().to_string();
-    let cases: [(&[&str], &str, &str); 6] = [
+    let cases: [(&[&str], &str, &str); 8] = [
         (&["vm2", "--type", "vhost-user"], "needs the socket", "add socket = "),
         (
             &["vm2", "--type", "vhost-user", "--socket", &taken],
@@ -209,6 +209,25 @@ fn mistakes_are_refused_with_a_remedy() {
             &["vm2", "--type", "vhost-user", "--socket", "/x", "--interface", "eth0"],
             "`interface` means nothing",
             "remove it",
+        ),
+        (
+            &["vm2", "--type", "vhost-user", "--socket", "/x", "--mode", "0600"],
+            "`mode` means nothing without `server`",
+            "set `server`, too",
+        ),
+        (
+            &[
+                "vm2",
+                "--type",
+                "vhost-user",
+                "--socket",
+                "/x",
+                "--server",
+                "--owner",
+                "nobody-here",
+            ],
+            "there is no user nobody-here",
+            "getent passwd",
         ),
         (
             &["vm2", "--type", "tap", "--socket", "/x"],

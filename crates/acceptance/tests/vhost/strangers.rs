@@ -4,9 +4,10 @@ use super::guest::talk;
 use super::{Guests, privileged, until};
 use rustix::process::Signal;
 use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
+use std::process::{Command, Stdio};
 use testbed::driver::frontend::Shape;
 use testbed::driver::plain::PlainGuest;
 
@@ -97,6 +98,62 @@ fn a_socket_of_another_user_is_opened_as_libvirt_leaves_it() {
     guests.add(1, &[]);
     let _guest = guests.connect(1, Shape::default());
     guests.until(1, "ready");
+}
+
+/// User, group and mode of a file.
+fn rights(path: &Path) -> (u32, u32, u32) {
+    let file = std::fs::symlink_metadata(path).unwrap();
+    (file.uid(), file.gid(), file.mode() & 0o777)
+}
+
+/// Becomes a user who is not root, and calls a socket.
+const CALL: &str = "import os, socket, sys
+user, one = int(sys.argv[1]), socket.socket(socket.AF_UNIX)
+os.setgroups([]), os.setgid(user), os.setuid(user)
+one.connect(sys.argv[2])";
+
+/// Whether a user may call a socket.
+fn may_call(user: u32, path: &Path) -> bool {
+    let mut python = Command::new("python3");
+    python.args(["-c", CALL, &user.to_string()]).arg(path).stderr(Stdio::null());
+    python.status().unwrap().success()
+}
+
+#[test]
+fn a_servers_socket_is_another_users_from_its_first_moment_and_changes_hands() {
+    if !privileged() {
+        return;
+    }
+    let guests = Guests::called(0);
+    let path = guests.path(1);
+    // So that who may open the socket gets as far as there.
+    std::fs::set_permissions(path.parent().unwrap(), PermissionsExt::from_mode(0o711)).unwrap();
+    guests.add(1, &["--server", "--owner", "nobody", "--group", "65533", "--mode", "0600"]);
+    until("the socket is there", || path.exists());
+    assert_eq!(rights(&path), (65534, 65533, 0o600), "as soon as it has its name");
+    assert!(may_call(65534, &path) && !may_call(65532, &path));
+    let shown = guests.lab.suiro(&["port", "show", "sw0", "vm1"]);
+    assert!(shown.contains("--owner nobody --group 65533 --mode 0600"), "{shown}");
+    let asked = guests.lab.json(&["port", "show", "sw0", "vm1"])["spec"].clone();
+    assert_eq!((&asked["owner"], &asked["mode"]), (&"nobody".into(), &"0600".into()));
+    let change =
+        |words: &[&str]| guests.lab.says(&[&["port", "mod", "sw0", "vm1"][..], words].concat());
+    assert_eq!(change(&["--owner", "65532", "--mode", "0660"]).code, 0);
+    assert_eq!(rights(&path), (65532, 65533, 0o660));
+    assert!(may_call(65532, &path) && !may_call(65534, &path));
+    for (option, name, cause) in [
+        ("--owner", "no-such-user", "there is no user no-such-user"),
+        ("--group", "no-such-group", "there is no group no-such-group"),
+    ] {
+        let said = change(&[option, name]);
+        let named = said.err.contains(cause) && said.err.contains("getent");
+        assert!(said.code == 1 && named, "{}", said.err);
+        assert_eq!(rights(&path), (65532, 65533, 0o660), "a change refused changed nothing");
+    }
+    assert_eq!(change(&["--owner", "none", "--group", "none", "--mode", "none"]).code, 0);
+    assert_eq!(rights(&path), (0, 0, 0o660), "the node's own again");
+    guests.lab.suiro(&["port", "del", "sw0", "vm1"]);
+    assert!(!path.exists());
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! `vhost-user`: a virtual machine's memory, by the vhost-user protocol.
 
 use crate::key::{Form, Key, stands_for};
-use crate::{Mac, SocketPath};
+use crate::{FileMode, GroupName, Mac, SocketPath, UserName};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -17,6 +17,15 @@ pub struct VhostUser {
     /// Whether suiro listens on the socket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<bool>,
+    /// User that owns the socket.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<UserName>,
+    /// Group that owns the socket.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<GroupName>,
+    /// Permission bits of the socket.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<FileMode>,
     /// Most queue pairs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queues: Option<u16>,
@@ -44,16 +53,40 @@ pub const KEYS: &[Key] = &[
         "Listen on the socket; without it suiro calls, and guests outlive its restarts",
     ),
     Key::new(
+        "owner",
+        Form::Text(stands_for::<UserName>),
+        "USER",
+        "User that owns the socket, such as libvirt-qemu; the node's own when left out",
+    )
+    .only_with("server")
+    .live(),
+    Key::new(
+        "group",
+        Form::Text(stands_for::<GroupName>),
+        "GROUP",
+        "Group that owns the socket; the node's own when left out",
+    )
+    .only_with("server")
+    .live(),
+    Key::new(
+        "mode",
+        Form::Text(stands_for::<FileMode>),
+        "MODE",
+        "Permission bits of the socket, octal; 0660 when left out",
+    )
+    .only_with("server")
+    .live(),
+    Key::new(
         "queues",
         Form::Number(1..=PAIRS_MAX as u64),
         "NUMBER",
-        "The most queue pairs; one when left out",
+        "Most queue pairs; one when left out",
     ),
     Key::new(
         "mac",
         Form::Text(stands_for::<Mac>),
         "MAC",
-        "MAC address that controllers see; the guest's own is its front-end's to set",
+        "MAC address that controllers see, as the guest's own is its front-end's to set; one made from datapath id and number when left out",
     ),
 ];
 

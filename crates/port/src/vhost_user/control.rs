@@ -1,10 +1,13 @@
 //! What the node keeps of a vhost-user port: its session with the front-end.
 
 use super::records::RecordFile;
+use super::rights;
+use crate::chosen::Chosen;
 use crate::control::{Keep, PortControl};
 use crate::detail::{Details, GuestFacts, PortDetail};
 use crate::error::ControlError;
 use crate::facts::PortFacts;
+use api::{Kind, PortSpec};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -71,6 +74,16 @@ impl PortControl for VhostControl {
 
     fn details(&self) -> Option<Arc<dyn Details>> {
         Some(self.session.attachment().clone())
+    }
+
+    fn change(&self, key: &str, to: &PortSpec, _: &Chosen) -> Result<(), ControlError> {
+        let ("owner" | "group" | "mode", Kind::VhostUser(guest)) = (key, &to.kind) else {
+            return Err(ControlError::Fixed { interface: self.name.clone(), key: key.into() });
+        };
+        let rights = rights(&self.name, guest).map_err(|source| ControlError::Rights { source })?;
+        self.session
+            .set_rights(rights)
+            .map_err(|source| ControlError::io(&self.name, "give its socket away", source))
     }
 
     fn set_admin(&self, up: bool) -> Result<(), ControlError> {

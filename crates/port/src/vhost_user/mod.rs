@@ -15,12 +15,12 @@ mod spread;
 mod tests;
 mod tx;
 
+use crate::chosen::Chosen;
+use crate::common::Common;
 use crate::error::OpenError;
 use crate::opened::OpenPort;
 use crate::queue::{RxQueue, TxQueue};
-use crate::chosen::Chosen;
-use crate::common::Common;
-use api::VhostUser;
+use api::{FileMode, VhostUser};
 use control::VhostControl;
 use records::RecordFile;
 use rx::VhostRx;
@@ -54,7 +54,7 @@ pub(crate) fn open(
     let settings = Settings {
         name: name.clone(),
         socket: (&*guest.socket).into(),
-        role: role(guest),
+        role: role(name, guest)?,
         pairs,
         mtu: common.mtu.unwrap_or(0),
         records,
@@ -78,8 +78,16 @@ pub(crate) fn open(
     Ok(OpenPort { facts: control.read(), rx, tx, control: Box::new(control) })
 }
 
-fn role(guest: &VhostUser) -> Role {
-    if guest.is_server() { Role::Server(Rights::default()) } else { Role::Client }
+fn role(name: &str, guest: &VhostUser) -> Result<Role, OpenError> {
+    let is_server = guest.is_server();
+    is_server.then(|| rights(name, guest)).map_or(Ok(Role::Client), |own| own.map(Role::Server))
+}
+
+/// Who may open a socket of ours.
+fn rights(name: &str, guest: &VhostUser) -> Result<Rights, OpenError> {
+    let VhostUser { owner, group, mode, .. } = guest;
+    Rights::of(owner.as_deref(), group.as_deref(), mode.as_ref().map(FileMode::bits))
+        .map_err(|source| OpenError::Account { interface: name.into(), source })
 }
 
 /// How frames are exchanged, in words.

@@ -41,6 +41,26 @@ fn a_vhost_user_port_needs_a_socket_and_has_no_interface() {
 }
 
 #[test]
+fn a_key_without_its_companion_is_refused_and_the_companion_named() {
+    let with = |server: Value| {
+        reading(json!({
+            "name": "vm1", "type": "vhost-user", "socket": "/run/s", "server": server,
+            "owner": "libvirt-qemu", "group": "kvm", "mode": "0660",
+        }))
+    };
+    assert_eq!(with(true.into()).faults, []);
+    for server in [Value::Null, false.into()] {
+        let faults = with(server).faults;
+        let [owner, group, mode] = &faults[..] else { panic!("{faults:?}") };
+        assert_eq!((&*owner.key, &*group.key, &*mode.key), ("owner", "group", "mode"));
+        assert_eq!(mode.cause, "`mode` means nothing without `server`");
+        assert!(owner.remedy.starts_with("set `server`, too"), "{}", owner.remedy);
+    }
+    let plain = json!({"name": "t", "type": "vxlan", "remote": "::1", "key": 1, "seal_core": 1});
+    assert_eq!(faulty(plain), ["seal_core"]);
+}
+
+#[test]
 fn a_tunnel_needs_its_other_end_and_its_key() {
     assert_eq!(faulty(json!({"name": "t", "type": "vxlan", "dscp": "46"})), ["remote", "key"]);
     let keys = json!({"name": "t", "type": "vxlan", "remote": "2001:db8::2", "key": 7});
