@@ -1,7 +1,7 @@
 //! `af_packet`: an existing interface, by packet socket. Works everywhere.
 
-use super::RX_QUEUES_MAX;
-use crate::key::{Form, Key, stands_for};
+use super::shared;
+use crate::key::Key;
 use crate::{IfName, Netns};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -28,35 +28,5 @@ pub struct AfPacket {
 }
 
 /// Keys of a port on an interface, by packet socket.
-pub const KEYS: &[Key] = &[
-    Key::new(
-        "interface",
-        Form::Text(stands_for::<IfName>),
-        "INTERFACE",
-        "Interface to use; the one of the port's name when left out",
-    ),
-    Key::new(
-        "netns",
-        Form::Text(stands_for::<Netns>),
-        "NETNS",
-        "Network namespace of the interface, a name or a path; the node's own when left out",
-    ),
-    Key::new(
-        "queues",
-        Form::Number(1..=RX_QUEUES_MAX as u64),
-        "NUMBER",
-        "Receive queues; one when left out",
-    ),
-    Key::new(
-        "take_over",
-        Form::Flag,
-        "",
-        "Take the interface even where the host uses it: it loses its addresses and routes there",
-    ),
-    Key::new(
-        "host",
-        Form::Flag,
-        "",
-        "Leave the interface to the host, too: its own stack receives every frame as well",
-    ),
-];
+pub const KEYS: &[Key] =
+    &[shared::INTERFACE, shared::NETNS, shared::QUEUES, shared::TAKE_OVER, shared::HOST];

@@ -1,7 +1,7 @@
 //! `af_xdp`: an existing interface, by XDP.
 
-use super::RX_QUEUES_MAX;
-use crate::key::{Form, Key, stands_for};
+use super::{RX_QUEUES_MAX, shared};
+use crate::key::{Form, Key};
 use crate::{IfName, Netns};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -52,18 +52,8 @@ pub struct AfXdp {
 
 /// Keys of a port on an interface, by XDP.
 pub const KEYS: &[Key] = &[
-    Key::new(
-        "interface",
-        Form::Text(stands_for::<IfName>),
-        "INTERFACE",
-        "Interface to use; the one of the port's name when left out",
-    ),
-    Key::new(
-        "netns",
-        Form::Text(stands_for::<Netns>),
-        "NETNS",
-        "Network namespace of the interface, a name or a path; the node's own when left out",
-    ),
+    shared::INTERFACE,
+    shared::NETNS,
     Key::new(
         "queues",
         Form::Number(1..=RX_QUEUES_MAX as u64),
@@ -76,16 +66,6 @@ pub const KEYS: &[Key] = &[
         "MODE",
         "XDP attachment; the best one that works when left out",
     ),
-    Key::new(
-        "take_over",
-        Form::Flag,
-        "",
-        "Take the interface even where the host uses it: it loses its addresses and routes there",
-    ),
-    Key::new(
-        "host",
-        Form::Flag,
-        "",
-        "Leave the interface to the host, too: its own stack receives every frame as well",
-    ),
+    shared::TAKE_OVER,
+    shared::HOST,
 ];

@@ -9,8 +9,11 @@ mod changes;
 mod guest;
 mod patch;
 mod read;
+#[cfg(test)]
+mod reference;
 mod schema;
 mod sealing;
+mod shared;
 mod tap;
 mod tunnel;
 mod vhost_user;
@@ -131,7 +134,7 @@ pub const COMMON: &[Key] = &[
         "mtu",
         Form::Number(MTU_MIN..=MTU_MAX),
         "BYTES",
-        "MTU to set; the most that a guest may be told (vhost-user)",
+        "MTU to set, of vhost-user ports the most that a guest may be told; nothing is set when left out",
     )
     .live(),
     Key::new(
@@ -141,7 +144,7 @@ pub const COMMON: &[Key] = &[
         "Bit/s that leave by the port in all, such as 1G; no limit when left out",
     )
     .live(),
-    Key::new("queue", Form::Tables, "", "Queues that packets wait in which leave by the port")
+    Key::new("queue", Form::Tables, "", "Queues that packets wait in which leave by the port; one for all when left out")
         .live(),
 ];
 

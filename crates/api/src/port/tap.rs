@@ -1,6 +1,6 @@
 //! `tap`: an interface that suiro makes, in the node's or in a guest's network namespace.
 
-use super::RX_QUEUES_MAX;
+use super::shared;
 use crate::key::{Form, Key, stands_for};
 use crate::{IfName, Mac, Netns};
 use serde::{Deserialize, Serialize};
@@ -32,22 +32,12 @@ pub const KEYS: &[Key] = &[
         "INTERFACE",
         "Interface to make; the one of the port's name when left out",
     ),
-    Key::new(
-        "netns",
-        Form::Text(stands_for::<Netns>),
-        "NETNS",
-        "Network namespace of the interface, a name or a path; the node's own when left out",
-    ),
+    shared::NETNS,
     Key::new(
         "mac",
         Form::Text(stands_for::<Mac>),
         "MAC",
         "MAC address of the guest's side; the kernel's choice when left out",
     ),
-    Key::new(
-        "queues",
-        Form::Number(1..=RX_QUEUES_MAX as u64),
-        "NUMBER",
-        "Receive queues; one when left out",
-    ),
+    shared::QUEUES,
 ];

@@ -1,7 +1,7 @@
 //! `vxlan`: another host, by VXLAN over this one's own network.
 
-use super::RX_QUEUES_MAX;
 use super::sealing::SealCore;
+use super::shared;
 use super::tunnel::{Addresses, FlowId, Forwarding, Remote, TunnelKey};
 use crate::key::{Form, Key, KeyFault, stands_for};
 use crate::{Dscp, IfName, KeyPath, Mac, Netns};
@@ -87,7 +87,7 @@ pub const KEYS: &[Key] = &[
         "flow_id",
         Form::Word(FlowId::WORDS),
         "WHAT",
-        "How a flow shows outside: by one of several local addresses, the DSCP inside, or the whole ToS byte, without ECN",
+        "How a flow shows outside: by one of several local addresses, the DSCP inside, or the whole ToS byte, without ECN; by its source port alone when left out",
     ),
     Key::new(
         "netns",
@@ -129,7 +129,7 @@ pub const KEYS: &[Key] = &[
         "forwarding",
         Form::Word(Forwarding::WORDS),
         "kernel|own",
-        "Path of tunnel packets: kernel (default), or own: straight to a suiro TAP, bypassing the kernel",
+        "Path of tunnel packets, own: straight to a suiro TAP, bypassing the kernel; kernel when left out",
     ),
     Key::new(
         "encrypt",
@@ -141,21 +141,16 @@ pub const KEYS: &[Key] = &[
         "seal_core",
         Form::TextOrNumber(stands_for::<SealCore>),
         "CORE|auto|with-forwarding",
-        "Core for a thread that encrypts, auto for one that is free, or with-forwarding (default)",
+        "Core for a thread that encrypts, or auto for one that is free; with-forwarding when left out",
     )
     .only_with("encrypt")
     .live(),
-    Key::new(
-        "queues",
-        Form::Number(1..=RX_QUEUES_MAX as u64),
-        "NUMBER",
-        "Receive queues; one when left out",
-    ),
+    shared::QUEUES,
     Key::new(
         "mac",
         Form::Text(stands_for::<Mac>),
         "MAC",
-        "MAC address that controllers see",
+        "MAC address that controllers see; one made from datapath id and number when left out",
     ),
 ];
 

@@ -73,7 +73,8 @@ impl Place {
             PortKind::VhostUser => {
                 let socket = folder.join(&own);
                 let listener = Listener::bind(&socket).expect("a socket");
-                let port = opened(&port(json!({"type": kind.word(), "name": own, "socket": socket})));
+                let port =
+                    opened(&port(json!({"type": kind.word(), "name": own, "socket": socket})));
                 let stream = listener.accept(PATIENCE).expect("the port calls");
                 // Checksums, TCP over IPv4 and IPv6, UDP, both ways (VIRTIO 1.2 §5.1.3).
                 let large = 1 << 8 | 1 << 12 | 1 << 54 | 1 << 55 | 1 << 56;
