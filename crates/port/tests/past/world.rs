@@ -1,13 +1,13 @@
 //! Two guests, two ports with the rung tc between them, and a conversation whose frames are numbered.
 
 use crate::lab::Lab;
+use api::PortKind;
 use arrayvec::ArrayVec;
 use flow::{
     Action, FlowMod, Instructions, Limits, Nanos, Output, Pipeline, PortAt, PortNo, PortState,
     Serials, SwitchId,
 };
 use offload::{Counts, Declined, Facts, FlowProgram, Handle, LimitId, Provider, Side};
-use api::PortKind;
 use port::{OpenPort, Opener};
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use std::ffi::CStr;
