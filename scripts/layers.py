@@ -21,11 +21,10 @@ import sources
 BANDS = [
     {"suiro-wire", "suiro-openflow", "suiro-place", "suiro-esp"},
     {"suiro-flow", "suiro-api"},
-    {"suiro-netlink", "suiro-offload"},
+    {"suiro-netlink", "suiro-offload", "suiro-steer", "suiro-domain"},
     {"suiro-xdp", "suiro-vhost", "suiro-program"},
     {"suiro-port"},
     {"suiro-datapath"},
-    {"suiro-steer", "suiro-domain"},
     {"suiro-node", "suiro-control"},
     {"suiro-testbed"},
     {"suiro-lab"},
@@ -41,6 +40,8 @@ PURE = {
     "suiro-flow": {"thiserror", "arrayvec"},
     "suiro-offload": {"thiserror", "arrayvec"},
     "suiro-api": {"thiserror", "serde", "serde_json", "utoipa"},
+    # What it says to the log goes nowhere unless somebody listens.
+    "suiro-steer": {"thiserror", "tracing"},
 }
 # What a pure crate may use with a feature on.
 WITH_FEATURES = {"suiro-api": {"http-body-util", "hyper", "hyper-util", "tokio"}}

@@ -6,11 +6,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot start has nothing to say")]
 
-use datapath::{
-    Chooser, Config, Datapath, PortAt, Queues, StageCycles, Steering, SteeringEntry,
-    SteeringOptions, SwitchId, Target,
-};
+use datapath::{Config, Datapath, PortAt, Queues, StageCycles, Steering, SteeringEntry, SwitchId};
 use flow::{Action, FlowMod, Instructions, Limits, Nanos, Output, Pipeline, PortState};
+use place::steering::{FlowKey, Options, PolicyKind, Target};
 use place::{Core, CoreId, CoreTable};
 use port::{BodyAt, Drops, RxBatch, RxQueue, Sent, TxFrame, TxQueue};
 use rustix::event::{EventfdFlags, eventfd};
@@ -20,7 +18,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use wire::build::{Frame, Ipv4};
-use xdp::steer::Key;
 
 const SWITCH: SwitchId = SwitchId(1);
 const ROUND: usize = 32;
@@ -116,10 +113,10 @@ fn measure(name: &str, to: Option<CoreId>) {
 
 /// Every frame goes to the worker of that core.
 fn steer(datapath: &Datapath, core: CoreId) -> Steering {
-    let mut steering = datapath.steer(SWITCH, SteeringOptions::default()).unwrap();
+    let mut steering = datapath.steer(SWITCH, Options::default()).unwrap();
     let cores = (0..2).map(|id| Core::new(CoreId(id))).collect();
-    steering.set_core_table(&CoreTable::new(cores).unwrap(), Chooser::Vse);
-    let (key, mask, target) = (Key::default(), Key::default(), Target::Core(core));
+    steering.set_core_table(&CoreTable::new(cores).unwrap(), PolicyKind::Vse);
+    let (key, mask, target) = (FlowKey::default(), FlowKey::default(), Target::Core(core));
     let unit = steering.free_unit().unwrap();
     let entry = SteeringEntry {
         unit,

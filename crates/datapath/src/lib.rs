@@ -65,6 +65,7 @@ mod copies;
 mod counters;
 mod crossing;
 mod datapath;
+mod enforcer;
 mod engine;
 mod event;
 mod exit;
@@ -101,6 +102,7 @@ pub use config::{Config, StartError};
 pub use datapath::{
     AttachError, Datapath, HandoverCounts, PacketOut, PacketOutError, Queues, QueuesError, Steering,
 };
+pub use enforcer::Workers;
 pub use event::{Event, Events, Punt};
 pub use id::{PortAt, SwitchId};
 pub use packet_in::HeldFrame;
@@ -112,8 +114,5 @@ pub use stats::{
     Assignment, PortCounters, PortLoad, RungCounters, StageCycles, SwitchCounters, WorkerStats,
     WorkerTimes,
 };
-pub use steering::{
-    Chooser, Haste, Placed, SteeredUnit, SteeringEntry, SteeringError, SteeringOptions, Target,
-    Unmatched,
-};
+pub use steering::{Placed, SteeredUnit, SteeringEntry, SteeringError};
 pub use switch::Publisher;

@@ -3,8 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 #![expect(unsafe_code, reason = "a global allocator that counts")]
 
-use datapath::{Config, Datapath, Haste, PortAt, Queues, SteeringOptions, SwitchId};
+use datapath::{Config, Datapath, PortAt, Queues, SwitchId};
 use flow::{Action, FlowMod, Instructions, Limits, Nanos, Output, Pipeline, PortState};
+use place::steering::{Options, Urgency};
 use place::{CoreId, Reason, UnitId};
 use port::{BodyAt, Drops, RxBatch, RxQueue, Sent, TxFrame, TxQueue};
 use rustix::event::{EventfdFlags, eventfd};
@@ -115,9 +116,9 @@ fn frames_handed_over_and_units_that_move_allocate_nothing() {
     let ready = eventfd(1, EventfdFlags::NONBLOCK).unwrap();
     let frames = (0..1000).map(frame).collect();
     datapath.attach(at(1), queues(vec![Box::new(Source { ready, frames, next: 0 })])).unwrap();
-    let steering = datapath.steer(SwitchId(1), SteeringOptions::default()).unwrap();
+    let steering = datapath.steer(SwitchId(1), Options::default()).unwrap();
     let move_all = |turn: u16| {
-        let haste = if turn % 4 < 2 { Haste::Hold } else { Haste::WhenDrained };
+        let haste = if turn % 4 < 2 { Urgency::DropToDrain } else { Urgency::WhenDrained };
         for unit in 0..256 {
             steering.want(UnitId(unit), CoreId(turn % 2), Reason::Balance, haste);
         }

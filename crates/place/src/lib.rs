@@ -12,6 +12,7 @@
 //! * [`Facts`] of a unit (a flow group, or the flows of one entry) go into a [`Policy`], a [`Decision`] comes out: a core and a [`Reason`].
 //!   [`Policy::candidates`] tells what was thought of every core, [`Policy::repair`] which units should move.
 //! * [`struct@Hash`]: what RSS and RPS do. [`Vse`]: the paper's algorithm.
+//! * [`steering`]: the words in which the agent and its enforcers speak.
 //! * [`sealing_core`]: which core encrypts a tunnel's packets when none that forwards shall.
 //! * [`StageModel`]: which cores run the driver, the packet processing, vhost and the guest of a flow; [`Stages`] is the answer.
 //!
@@ -35,6 +36,7 @@ mod repair;
 mod sealing;
 mod smoothed;
 mod stages;
+pub mod steering;
 mod table;
 mod vse;
 

@@ -1,7 +1,7 @@
 //! Why the agent does not do what it was asked.
 
-use crate::enforcer::{EnforceError, OpenError};
 use openflow::text::TextError;
+use place::steering::{EnforceError, OpenError};
 use std::error::Error;
 
 /// A request refused.
@@ -140,7 +140,7 @@ impl SteerError {
         match self {
             Self::NotSteered { .. } => "find it",
             Self::OtherOptions { .. } | Self::Open { .. } => "attach it",
-            Self::Enforce { source, .. } => source.step,
+            Self::Enforce { source, .. } => source.step(),
             Self::Text { .. } => "read it",
             Self::Machine { .. } => "find the frames of its machine",
             Self::NoVm { .. } => "forget it",
@@ -157,7 +157,7 @@ impl SteerError {
                 return format!("column {}: {:?}: {}", source.at + 1, source.word, source.problem);
             }
             // Its step is told apart.
-            Self::Enforce { source, .. } => Some(&*source.source as &(dyn Error + 'static)),
+            Self::Enforce { source, .. } => Some(source.why() as &(dyn Error + 'static)),
             other => Some(other as &(dyn Error + 'static)),
         };
         let mut texts: Vec<String> = Vec::new();
@@ -199,15 +199,9 @@ impl SteerError {
     }
 }
 
-/// Whether an enforcer, of either kind, has no room.
+/// Whether an enforcer has no room.
 fn is_full(error: &EnforceError) -> bool {
-    let kernel = error.source.downcast_ref::<xdp::steer::ChangeError>();
-    let workers = error.source.downcast_ref::<datapath::SteeringError>();
-    kernel.is_some_and(|error| {
-        matches!(error, xdp::steer::ChangeError::Full | xdp::steer::ChangeError::Masks)
-    }) || workers.is_some_and(|error| {
-        matches!(error, datapath::SteeringError::Full(_) | datapath::SteeringError::Masks)
-    })
+    matches!(error, EnforceError::Full { .. } | EnforceError::TooManyMasks { .. })
 }
 
 /// Longest part of a cause. Chosen: a paragraph.
@@ -233,13 +227,15 @@ mod tests {
 
     #[test]
     fn no_room_for_a_rule_is_told_from_a_kernel_that_refuses() {
-        let kind = |source: Box<dyn Error + Send + Sync>| {
-            let source = EnforceError { step: "add entries", source };
-            SteerError::Enforce { interface: "eth0".into(), source }.kind()
-        };
-        assert_eq!(kind(Box::new(xdp::steer::ChangeError::Masks)), SteerErrorKind::Full);
-        assert_eq!(kind(Box::new(datapath::SteeringError::Full(9))), SteerErrorKind::Full);
-        assert_eq!(kind("no".into()), SteerErrorKind::Impossible);
+        let step = "add entries";
+        let kind = |source| SteerError::Enforce { interface: "eth0".into(), source }.kind();
+        let full = kind(EnforceError::Full { step, source: "9 entries".into() });
+        let masks = kind(EnforceError::TooManyMasks { step, source: "32 masks".into() });
+        assert_eq!([full, masks], [SteerErrorKind::Full; 2]);
+        assert_eq!(
+            kind(EnforceError::Refused { step, source: "no".into() }),
+            SteerErrorKind::Impossible
+        );
     }
 
     #[test]

@@ -1,21 +1,12 @@
-//! Which frames a rule selects: its fields as bits of the steering program's flow key.
+//! Which frames a rule selects: its fields as bits of the flow key.
 //!
 //! What the program matches, the agent can match too, for `why`.
 
 use crate::rule::{Rule, Underlay};
 use openflow::{Match, Oxm, OxmField};
 use place::VmId;
+use place::steering::{Field, FlowKey, Selector};
 use std::net::{IpAddr, Ipv6Addr};
-use xdp::steer::{Field, Key};
-
-/// Frames whose key agrees with `key` in the bits of `mask`; no bit of `key` is outside it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub struct Selector {
-    /// What.
-    pub key: Key,
-    /// Where.
-    pub mask: Key,
-}
 
 /// The part of an address's mask that says "IPv4": the key has such addresses in the low 32 bits.
 const FAMILY: u128 = !0 << 32;
@@ -34,111 +25,88 @@ const fn ether_type(address: IpAddr) -> u128 {
     if address.is_ipv4() { 0x0800 } else { 0x86dd }
 }
 
-impl Selector {
-    /// Whether it selects frames of that key.
-    pub fn selects(&self, key: &Key) -> bool {
-        key.and(&self.mask) == self.key
+/// What a rule says without its `vm_id`.
+pub fn of(rule: &Rule) -> Selector {
+    let mut selector = of_match(&rule.fields);
+    if let Some(frag) = rule.own.frag {
+        let (value, mask) = frag.bits();
+        selector.set(Field::IpFrag, value.into(), mask.into());
     }
-
-    /// What a rule says without its `vm_id`.
-    pub fn of(rule: &Rule) -> Self {
-        let mut selector = Self::of_match(&rule.fields);
-        if let Some(frag) = rule.own.frag {
-            let (value, mask) = frag.bits();
-            selector.set(Field::IpFrag, value.into(), mask.into());
-        }
-        for (field, underlay) in
-            [(Field::TunSrc, rule.own.tun_src), (Field::TunDst, rule.own.tun_dst)]
-        {
-            if let Some((value, mask)) = underlay.map(addresses) {
-                selector.set(field, value, mask);
-            }
-        }
-        selector
-    }
-
-    /// What OpenFlow says. Fields that the program does not see were refused when the rule was read.
-    fn of_match(fields: &Match) -> Self {
-        let mut selector = Self::default();
-        for oxm in &fields.0 {
-            let Oxm::Known { field, value, mask } = oxm else { continue };
-            selector.set_oxm(*field, *value, mask.unwrap_or(field.full()));
-        }
-        selector
-    }
-
-    fn set_oxm(&mut self, field: OxmField, value: u128, mask: u128) {
-        match field {
-            OxmField::EthSrc => self.set(Field::DlSrc, value, mask),
-            OxmField::EthDst => self.set(Field::DlDst, value, mask),
-            OxmField::EthType => self.set(Field::DlType, value, mask),
-            OxmField::VlanVid => self.set(Field::DlVlan, value, mask),
-            OxmField::IpProto | OxmField::ArpOp => self.set(Field::NwProto, value, mask),
-            OxmField::IpDscp => self.add(Field::NwTos, value << 2, mask << 2),
-            OxmField::IpEcn => self.add(Field::NwTos, value, mask),
-            OxmField::Fcf => self.set(Field::OuterTos, value, mask),
-            OxmField::Ipv4Src | OxmField::ArpSpa => self.set(Field::NwSrc, value, FAMILY | mask),
-            OxmField::Ipv4Dst | OxmField::ArpTpa => self.set(Field::NwDst, value, FAMILY | mask),
-            OxmField::Ipv6Src => self.set(Field::NwSrc, value, mask),
-            OxmField::Ipv6Dst => self.set(Field::NwDst, value, mask),
-            OxmField::TcpSrc | OxmField::UdpSrc | OxmField::SctpSrc => {
-                self.set(Field::TpSrc, value, mask);
-            }
-            OxmField::TcpDst | OxmField::UdpDst | OxmField::SctpDst => {
-                self.set(Field::TpDst, value, mask);
-            }
-            // A network id is matched in a tunnel, never outside one.
-            OxmField::TunnelId => {
-                self.set(Field::TunId, Key::vni(value as u32), Key::vni(mask as u32))
-            }
-            _ => {}
+    for (field, underlay) in [(Field::TunSrc, rule.own.tun_src), (Field::TunDst, rule.own.tun_dst)]
+    {
+        if let Some((value, mask)) = underlay.map(addresses) {
+            selector.set(field, value, mask);
         }
     }
+    selector
+}
 
-    fn set(&mut self, field: Field, value: u128, mask: u128) {
-        self.key.set(field, value & mask);
-        self.mask.set(field, mask);
+/// What OpenFlow says. Fields that the program does not see were refused when the rule was read.
+fn of_match(fields: &Match) -> Selector {
+    let mut selector = Selector::default();
+    for oxm in &fields.0 {
+        let Oxm::Known { field, value, mask } = oxm else { continue };
+        set_oxm(&mut selector, *field, *value, mask.unwrap_or(field.full()));
     }
+    selector
+}
 
-    /// Beside what is matched of the field already.
-    fn add(&mut self, field: Field, value: u128, mask: u128) {
-        self.set(field, self.key.get(field) | value, self.mask.get(field) | mask);
-    }
-
-    /// Whether the field can have that value.
-    fn allows(&self, field: Field, value: u128) -> bool {
-        (self.key.get(field) ^ value) & self.mask.get(field) == 0
-    }
-
-    /// The destination, if the whole of it is matched.
-    pub fn destination(&self) -> Option<IpAddr> {
-        let address = self.key.get(Field::NwDst);
-        let is_whole = self.mask.get(Field::NwDst) == u128::MAX;
-        is_whole.then_some(())?;
-        match self.key.get(Field::DlType) {
-            0x0800 => Some(IpAddr::from((address as u32).to_be_bytes())),
-            0x86dd => Some(Ipv6Addr::from(address).into()),
-            _ => None,
+fn set_oxm(selector: &mut Selector, field: OxmField, value: u128, mask: u128) {
+    match field {
+        OxmField::EthSrc => selector.set(Field::DlSrc, value, mask),
+        OxmField::EthDst => selector.set(Field::DlDst, value, mask),
+        OxmField::EthType => selector.set(Field::DlType, value, mask),
+        OxmField::VlanVid => selector.set(Field::DlVlan, value, mask),
+        OxmField::IpProto | OxmField::ArpOp => selector.set(Field::NwProto, value, mask),
+        OxmField::IpDscp => selector.add(Field::NwTos, value << 2, mask << 2),
+        OxmField::IpEcn => selector.add(Field::NwTos, value, mask),
+        OxmField::Fcf => selector.set(Field::OuterTos, value, mask),
+        OxmField::Ipv4Src | OxmField::ArpSpa => selector.set(Field::NwSrc, value, FAMILY | mask),
+        OxmField::Ipv4Dst | OxmField::ArpTpa => selector.set(Field::NwDst, value, FAMILY | mask),
+        OxmField::Ipv6Src => selector.set(Field::NwSrc, value, mask),
+        OxmField::Ipv6Dst => selector.set(Field::NwDst, value, mask),
+        OxmField::TcpSrc | OxmField::UdpSrc | OxmField::SctpSrc => {
+            selector.set(Field::TpSrc, value, mask);
         }
+        OxmField::TcpDst | OxmField::UdpDst | OxmField::SctpDst => {
+            selector.set(Field::TpDst, value, mask);
+        }
+        // A network id is matched in a tunnel, never outside one.
+        OxmField::TunnelId => {
+            selector.set(Field::TunId, FlowKey::vni(value as u32), FlowKey::vni(mask as u32))
+        }
+        _ => {}
     }
+}
 
-    /// The same frames, as far as they are for that machine by its address. `None` when the rule names other destinations.
-    pub fn to_address(mut self, address: IpAddr) -> Option<Self> {
-        let (ether_type, to) = (ether_type(address), bits(address));
-        let fits = self.allows(Field::DlType, ether_type) && self.allows(Field::NwDst, to);
-        self.set(Field::DlType, ether_type, u16::MAX.into());
-        self.set(Field::NwDst, to, u128::MAX);
-        fits.then_some(self)
+/// The destination, if the whole of it is matched.
+pub fn destination(selector: &Selector) -> Option<IpAddr> {
+    let address = selector.key.get(Field::NwDst);
+    let is_whole = selector.mask.get(Field::NwDst) == u128::MAX;
+    is_whole.then_some(())?;
+    match selector.key.get(Field::DlType) {
+        0x0800 => Some(IpAddr::from((address as u32).to_be_bytes())),
+        0x86dd => Some(Ipv6Addr::from(address).into()),
+        _ => None,
     }
+}
 
-    /// The same frames, as far as the flow control field says that they are for that machine. `None` when it has no room for its id, or
-    /// the rule names another one's field.
-    pub fn to_fcf(mut self, vm: VmId) -> Option<Self> {
-        let field = u128::from(vm.get()) << 1;
-        let other = (self.key.get(Field::OuterTos) ^ field) & self.mask.get(Field::OuterTos);
-        self.add(Field::OuterTos, field, FCF_VM_MASK);
-        (vm.fits_fcf() && other & FCF_VM_MASK == 0).then_some(self)
-    }
+/// The same frames, as far as they are for that machine by its address. `None` when the rule names other destinations.
+pub fn to_address(mut selector: Selector, address: IpAddr) -> Option<Selector> {
+    let (ether_type, to) = (ether_type(address), bits(address));
+    let fits = selector.allows(Field::DlType, ether_type) && selector.allows(Field::NwDst, to);
+    selector.set(Field::DlType, ether_type, u16::MAX.into());
+    selector.set(Field::NwDst, to, u128::MAX);
+    fits.then_some(selector)
+}
+
+/// The same frames, as far as the flow control field says that they are for that machine. `None` when it has no room for its id, or
+/// the rule names another one's field.
+pub fn to_fcf(mut selector: Selector, vm: VmId) -> Option<Selector> {
+    let field = u128::from(vm.get()) << 1;
+    let other = (selector.key.get(Field::OuterTos) ^ field) & selector.mask.get(Field::OuterTos);
+    selector.add(Field::OuterTos, field, FCF_VM_MASK);
+    (vm.fits_fcf() && other & FCF_VM_MASK == 0).then_some(selector)
 }
 
 fn addresses(underlay: Underlay) -> (u128, u128) {
@@ -154,12 +122,13 @@ mod tests {
     use crate::rule::parse_rule;
 
     fn selector(text: &str) -> Selector {
-        Selector::of(&parse_rule(&format!("{text},actions=place(core=auto)")).unwrap())
+        of(&parse_rule(&format!("{text},actions=place(core=auto)")).unwrap())
     }
 
-    fn udp(dst: &str) -> Key {
+    fn udp(dst: &str) -> FlowKey {
         let fields = [(Field::DlType, 0x0800), (Field::NwProto, 17), (Field::TpDst, 53)];
-        let key = fields.iter().fold(Key::default(), |key, &(field, value)| key.with(field, value));
+        let key =
+            fields.iter().fold(FlowKey::default(), |key, &(field, value)| key.with(field, value));
         key.with(Field::NwDst, bits(dst.parse().unwrap()))
     }
 
@@ -170,7 +139,7 @@ mod tests {
         assert!(!selector("tcp,tp_dst=53").selects(&udp("10.1.2.3")));
         assert!(selector("ip_frag=not_later").selects(&udp("10.1.2.3")));
         assert!(!selector("ip_frag=first").selects(&udp("10.1.2.3")));
-        assert!(selector("").selects(&Key::default()));
+        assert!(selector("").selects(&FlowKey::default()));
         let marked = udp("10.1.2.3").with(Field::NwTos, 0x22);
         assert!(selector("ip,nw_tos=32,nw_ecn=2").selects(&marked));
         assert!(!selector("ip,nw_tos=32,nw_ecn=1").selects(&marked));
@@ -179,7 +148,7 @@ mod tests {
     #[test]
     fn a_network_id_of_zero_is_not_a_frame_outside_a_tunnel() {
         assert!(!selector("tun_id=0").selects(&udp("10.0.0.1")));
-        assert!(selector("tun_id=0").selects(&udp("10.0.0.1").with(Field::TunId, Key::vni(0))));
+        assert!(selector("tun_id=0").selects(&udp("10.0.0.1").with(Field::TunId, FlowKey::vni(0))));
     }
 
     #[test]
@@ -195,20 +164,20 @@ mod tests {
     #[test]
     fn a_machine_is_its_address_within_what_the_rule_says() {
         let address = "10.0.0.9".parse().unwrap();
-        let to = selector("ip,nw_src=10.0.0.1").to_address(address).unwrap();
-        assert_eq!(to.destination(), Some(address));
-        assert_eq!(selector("ip,nw_dst=10.1.0.0/16").to_address(address), None);
-        assert_eq!(selector("ipv6").to_address(address), None);
+        let to = to_address(selector("ip,nw_src=10.0.0.1"), address).unwrap();
+        assert_eq!(destination(&to), Some(address));
+        assert_eq!(to_address(selector("ip,nw_dst=10.1.0.0/16"), address), None);
+        assert_eq!(to_address(selector("ipv6"), address), None);
     }
 
     #[test]
     fn a_machine_without_addresses_is_its_flow_control_field() {
         let vm = VmId::new(5).unwrap();
-        let to = selector("").to_fcf(vm).unwrap();
+        let to = to_fcf(selector(""), vm).unwrap();
         for priority in [0, 1] {
-            assert!(to.selects(&Key::default().with(Field::OuterTos, 5 << 1 | priority)));
+            assert!(to.selects(&FlowKey::default().with(Field::OuterTos, 5 << 1 | priority)));
         }
-        assert!(!to.selects(&Key::default().with(Field::OuterTos, 6 << 1)));
-        assert_eq!(selector("").to_fcf(VmId::new(128).unwrap()), None);
+        assert!(!to.selects(&FlowKey::default().with(Field::OuterTos, 6 << 1)));
+        assert_eq!(to_fcf(selector(""), VmId::new(128).unwrap()), None);
     }
 }

@@ -3,13 +3,13 @@
 use super::Datapath;
 use crate::id::SwitchId;
 use crate::steering::{
-    Chooser, Classifier, ENTRIES_MAX, ENTRY_FIRST, FCF_FIRST, Haste, Placed, Shared, SteeredUnit,
-    SteeringEntry, SteeringError, SteeringOptions, TooManyMasks, Unmatched,
+    Classifier, ENTRIES_MAX, ENTRY_FIRST, FCF_FIRST, Placed, Shared, SteeredUnit, SteeringEntry,
+    SteeringError, TooManyMasks,
 };
+use place::steering::{FlowKey, Options, PolicyKind, Unmatched, Urgency};
 use place::{CoreId, CoreTable, Reason, UnitId};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
-use xdp::steer::Key;
 
 /// What workers gave each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,7 +32,7 @@ pub struct HandoverCounts {
 pub struct Steering {
     switch: SwitchId,
     shared: Arc<Shared>,
-    options: SteeringOptions,
+    options: Options,
     secret: [u64; 2],
     classifier: Arc<Classifier>,
     entries: Vec<SteeringEntry>,
@@ -45,7 +45,7 @@ pub struct Steering {
 impl Steering {
     pub(crate) fn new(
         (switch, shared): (SwitchId, Arc<Shared>),
-        options: SteeringOptions,
+        options: Options,
         secret: [u64; 2],
         classifier: Arc<Classifier>,
     ) -> Self {
@@ -107,7 +107,7 @@ impl Steering {
             return Err(error);
         }
         for entry in &entries {
-            if before.get(&entry.unit).is_some_and(|old| old.target != entry.target) {
+            if before.get(&entry.unit).is_some_and(|old| old != entry) {
                 self.shared.set_target(entry);
             }
         }
@@ -140,17 +140,17 @@ impl Steering {
     }
 
     /// Gives it the cores as they are now, and who chooses among those that have a worker.
-    pub fn set_core_table(&self, table: &CoreTable, chooser: Chooser) {
+    pub fn set_core_table(&self, table: &CoreTable, policy: PolicyKind) {
         let table = table.clone();
-        let before = self.shared.choosing().set(table, chooser, &self.shared.cores);
+        let before = self.shared.choosing().set(table, policy, &self.shared.cores);
         drop(before);
         self.shared.ask_again();
     }
 
     /// Has a unit moved to the worker of a core; false when there is no such worker.
-    pub fn want(&self, unit: UnitId, core: CoreId, reason: Reason, haste: Haste) -> bool {
+    pub fn want(&self, unit: UnitId, core: CoreId, reason: Reason, urgency: Urgency) -> bool {
         let worker = self.shared.worker_on(core);
-        worker.map(|worker| self.shared.want(unit, worker, reason, haste)).is_some()
+        worker.map(|worker| self.shared.want(unit, worker, reason, urgency)).is_some()
     }
 
     /// Units that were placed since the last call.
@@ -185,7 +185,7 @@ impl Steering {
     }
 
     /// The unit of frames of that key when no entry selects them; `None` when they stay where they arrive.
-    pub fn missed_unit(&self, key: &Key) -> Option<UnitId> {
+    pub fn missed_unit(&self, key: &FlowKey) -> Option<UnitId> {
         self.classifier.missed_unit(key)
     }
 
@@ -215,7 +215,7 @@ impl Steering {
 }
 
 fn is_same_but_target(one: &SteeringEntry, other: &SteeringEntry) -> bool {
-    use crate::steering::Target::Hash;
+    use place::steering::Target::Hash;
     (one.target == Hash) == (other.target == Hash)
         && SteeringEntry { target: other.target, ..*one } == *other
 }

@@ -4,10 +4,9 @@ use super::registry::Registry;
 use super::start::random;
 use super::{Command, Datapath, Steering};
 use crate::id::{SwitchId, SwitchIx};
-use crate::steering::{
-    self, Choosing, Classifier, Settled, Shared, Steered, SteeringError, SteeringOptions, Unmatched,
-};
+use crate::steering::{self, Choosing, Classifier, Settled, Shared, Steered, SteeringError};
 use place::CoreId;
+use place::steering::{Options, Unmatched};
 use std::sync::Arc;
 
 impl Datapath {
@@ -16,16 +15,12 @@ impl Datapath {
     ///
     /// # Errors
     /// [`SteeringError`]: nothing is steered then.
-    pub fn steer(
-        &self,
-        switch: SwitchId,
-        options: SteeringOptions,
-    ) -> Result<Steering, SteeringError> {
+    pub fn steer(&self, switch: SwitchId, options: Options) -> Result<Steering, SteeringError> {
         if self.workers.len() < 2 {
             return Err(SteeringError::OneWorker);
         }
         if let Unmatched::Groups(groups) = options.unmatched
-            && !(groups.is_power_of_two() && u32::from(groups) <= xdp::steer::GROUPS_MAX)
+            && !(groups.is_power_of_two() && u32::from(groups) <= place::steering::GROUPS_MAX)
         {
             return Err(SteeringError::Groups(groups));
         }

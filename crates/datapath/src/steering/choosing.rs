@@ -2,7 +2,7 @@
 //!
 //! Behind a lock that workers only ever try: a unit is placed once, and its frames stay where they arrive until then.
 
-use super::options::Chooser;
+use place::steering::PolicyKind;
 use place::{CoreId, CoreTable, Decision, Facts, Hash, Policy, Reason, Role, UnitId, Vse};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -27,7 +27,7 @@ pub struct Placed {
 /// Table, policy, and what they led to.
 pub(crate) struct Choosing {
     table: CoreTable,
-    chooser: Chooser,
+    policy: PolicyKind,
     placed: VecDeque<Placed>,
     /// Units that were ever placed on each core, now and at the last [`Choosing::arrivals`].
     came: BTreeMap<CoreId, u32>,
@@ -39,7 +39,7 @@ impl Choosing {
     pub(crate) fn new() -> Self {
         Self {
             table: CoreTable::new(Vec::new()).expect("no cores are in order"),
-            chooser: Chooser::default(),
+            policy: PolicyKind::default(),
             placed: VecDeque::with_capacity(EVENTS),
             came: BTreeMap::new(),
             counted: BTreeMap::new(),
@@ -57,7 +57,7 @@ impl Choosing {
     pub(crate) fn set(
         &mut self,
         mut table: CoreTable,
-        chooser: Chooser,
+        policy: PolicyKind,
         workers: &[CoreId],
     ) -> CoreTable {
         let ids: Vec<CoreId> = table.cores().iter().map(place::Core::id).collect();
@@ -72,13 +72,13 @@ impl Choosing {
                 core.placed += came - self.counted.get(&id).copied().unwrap_or(0);
             }
         }
-        self.chooser = chooser;
+        self.policy = policy;
         std::mem::replace(&mut self.table, table)
     }
 
     pub(crate) fn choose(&mut self, is_hashed: bool, facts: &Facts) -> Decision {
-        let decision = match self.chooser {
-            Chooser::Vse if !is_hashed => Vse::default().place(&self.table, facts),
+        let decision = match self.policy {
+            PolicyKind::Vse if !is_hashed => Vse::default().place(&self.table, facts),
             _ => Hash.place(&self.table, facts),
         };
         if decision.reason.is_settled()

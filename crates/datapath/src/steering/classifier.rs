@@ -3,20 +3,20 @@
 //! Made by the control thread and never changed. A frame costs one look-up for each mask whose highest priority is above what was found
 //! so far, at most [`MASKS`], however many entries there are. Hashes are keyed: nobody outside can aim at a bucket or a group.
 
-use super::options::{SteeringEntry, Target, Unmatched};
+use super::options::SteeringEntry;
+use place::steering::{Field, FlowKey, MASKS, Target, Unmatched};
 use place::{UnitId, VmId};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher};
 use wire::eth_type;
-use xdp::steer::{Field, Key, MASKS};
 
 /// Units 0..GROUPS_MAX are flow groups.
-pub(crate) const GROUPS_MAX: u32 = xdp::steer::GROUPS_MAX;
+pub(crate) const GROUPS_MAX: u32 = place::steering::GROUPS_MAX;
 /// Then one for each value of the flow control field.
 pub(crate) const FCF_FIRST: u32 = GROUPS_MAX;
 /// Then those of entries.
 pub(crate) const ENTRY_FIRST: u32 = FCF_FIRST + 256;
-/// Words of a key that tell flows apart: addresses, ports, protocol, tunnel ([`Key::flow`]).
+/// Words of a key that tell flows apart: addresses, ports, protocol, tunnel ([`FlowKey::flow`]).
 const FLOW_WORDS: usize = 6;
 
 /// What is known of a unit beforehand.
@@ -31,10 +31,10 @@ pub(crate) struct UnitFacts {
 
 /// The entries of one mask.
 struct Mask {
-    mask: Key,
+    mask: FlowKey,
     highest: u16,
     /// Of entries of the same key, only the one of the highest priority can ever be found.
-    entries: HashMap<Key, (u16, UnitId), Keyed>,
+    entries: HashMap<FlowKey, (u16, UnitId), Keyed>,
 }
 
 /// All entries of a switch, and its groups.
@@ -59,7 +59,7 @@ impl Classifier {
         secret: [u64; 2],
     ) -> Result<Self, TooManyMasks> {
         let keyed = Keyed(secret);
-        let mut masks: HashMap<Key, Mask> = HashMap::new();
+        let mut masks: HashMap<FlowKey, Mask> = HashMap::new();
         let mut facts = Vec::new();
         for entry in entries {
             let made =
@@ -91,7 +91,7 @@ impl Classifier {
     }
 
     /// The unit of a frame of that key, and the hash of its flow. `None`: it stays where it is.
-    pub(crate) fn unit(&self, key: &Key) -> Option<(UnitId, u32)> {
+    pub(crate) fn unit(&self, key: &FlowKey) -> Option<(UnitId, u32)> {
         let found = self.entry(key);
         if found.is_none() && self.unmatched == Unmatched::Stay && !self.is_fcf {
             return None;
@@ -102,15 +102,15 @@ impl Classifier {
     }
 
     /// As [`Classifier::unit`] of a frame that no entry selects.
-    pub(crate) fn missed_unit(&self, key: &Key) -> Option<UnitId> {
+    pub(crate) fn missed_unit(&self, key: &FlowKey) -> Option<UnitId> {
         self.missed(key, self.hash(key) as u32)
     }
 
-    fn hash(&self, key: &Key) -> u64 {
+    fn hash(&self, key: &FlowKey) -> u64 {
         self.keyed.hash_words(&key.flow().0[..FLOW_WORDS])
     }
 
-    fn entry(&self, key: &Key) -> Option<UnitId> {
+    fn entry(&self, key: &FlowKey) -> Option<UnitId> {
         let mut found: Option<(u16, UnitId)> = None;
         for mask in &self.masks {
             if found.is_some_and(|(priority, _)| priority >= mask.highest) {
@@ -125,7 +125,7 @@ impl Classifier {
         found.map(|(_, unit)| unit)
     }
 
-    fn missed(&self, key: &Key, hash: u32) -> Option<UnitId> {
+    fn missed(&self, key: &FlowKey, hash: u32) -> Option<UnitId> {
         let fcf = key.get(Field::OuterTos) as u32;
         match self.unmatched {
             _ if !has_ip(key) => None, // nothing tells its flows apart
@@ -150,7 +150,7 @@ impl Classifier {
     }
 }
 
-fn has_ip(key: &Key) -> bool {
+fn has_ip(key: &FlowKey) -> bool {
     let (ether_type, tunnel) = (key.get(Field::DlType), key.get(Field::TunId));
     tunnel != 0 || ether_type == eth_type::IPV4.into() || ether_type == eth_type::IPV6.into()
 }

@@ -5,9 +5,9 @@
 //! 256 bytes are not seen.
 
 use flow::Packet;
+use place::steering::{Field, FlowKey};
 use wire::tunnel::{VXLAN_PORT, Vxlan};
 use wire::{Field as Wire, HEAD_MAX, Head, Layers, eth_type, ip_proto};
-use xdp::steer::{Field, Key};
 
 /// `ip_frag`: not the first fragment.
 const LATER: u128 = 2;
@@ -17,21 +17,21 @@ const UDP: usize = 8;
 const ETHERNET: usize = 14;
 
 /// Parses a packet to its full depth and says its key; `inner` is memory for the headers in a tunnel.
-pub(crate) fn key_of(packet: &mut Packet<'_>, inner: &mut Head) -> Key {
+pub(crate) fn key_of(packet: &mut Packet<'_>, inner: &mut Head) -> FlowKey {
     let Packet { head, key, layers, .. } = packet;
     wire::parse_on(head, wire::Depth::Full, key, layers);
-    let mut steer = Key::default();
+    let mut steer = FlowKey::default();
     link(&mut steer, key);
     if !network(&mut steer, key, layers, head) {
         return steer;
     }
     let [src, dst, tos] = [Field::NwSrc, Field::NwDst, Field::NwTos].map(|field| steer.get(field));
     if let Some(vxlan) = open_tunnel(key, layers, head, inner) {
-        steer = Key::default();
+        steer = FlowKey::default();
         let (key, layers) = wire::parse(inner, 0);
         link(&mut steer, &key);
         network(&mut steer, &key, &layers, inner);
-        steer.set(Field::TunId, Key::vni(vxlan.vni));
+        steer.set(Field::TunId, FlowKey::vni(vxlan.vni));
     }
     steer.set(Field::TunSrc, src);
     steer.set(Field::TunDst, dst);
@@ -39,7 +39,7 @@ pub(crate) fn key_of(packet: &mut Packet<'_>, inner: &mut Head) -> Key {
     steer
 }
 
-fn link(steer: &mut Key, key: &wire::Key) {
+fn link(steer: &mut FlowKey, key: &wire::Key) {
     steer.set(Field::DlSrc, key.get(Wire::EthSrc));
     steer.set(Field::DlDst, key.get(Wire::EthDst));
     steer.set(Field::DlType, key.get(Wire::EthType));
@@ -47,7 +47,7 @@ fn link(steer: &mut Key, key: &wire::Key) {
 }
 
 /// IP and ports; whether there is an IP header.
-fn network(steer: &mut Key, key: &wire::Key, layers: &Layers, head: &Head) -> bool {
+fn network(steer: &mut FlowKey, key: &wire::Key, layers: &Layers, head: &Head) -> bool {
     if key.get(Wire::EthType) as u16 == eth_type::ARP {
         steer.set(Field::NwSrc, key.get(Wire::ArpSpa));
         steer.set(Field::NwDst, key.get(Wire::ArpTpa));
@@ -103,7 +103,7 @@ mod tests {
     use wire::Offload;
     use wire::build::{Frame, Ipv4};
 
-    fn key(bytes: &[u8]) -> Key {
+    fn key(bytes: &[u8]) -> FlowKey {
         let mut head = Head::copy_of(bytes);
         let mut packet = unparsed(&mut head, Offload::default(), bytes.len() as u32);
         key_of(&mut packet, &mut Head::default())
@@ -132,7 +132,7 @@ mod tests {
             Field::DlType,
             Field::DlVlan,
         ];
-        let values = [0x0a00_0001, 0x0a00_0009, 1234, 53, 17, 0x0800, Key::vlan(7)];
+        let values = [0x0a00_0001, 0x0a00_0009, 1234, 53, 17, 0x0800, FlowKey::vlan(7)];
         assert_eq!(fields.map(|field| key.get(field)), values);
         assert_eq!(
             [Field::TunSrc, Field::TunDst, Field::TunId].map(|field| key.get(field)),
@@ -148,7 +148,7 @@ mod tests {
         let fields = [Field::NwSrc, Field::TunSrc, Field::TpDst, Field::TunId];
         assert_eq!(
             fields.map(|field| key.get(field)),
-            [0x0b00_0001, 0x0a00_0001, 53, Key::vni(77)]
+            [0x0b00_0001, 0x0a00_0001, 53, FlowKey::vni(77)]
         );
     }
 

@@ -7,10 +7,10 @@ use crate::frames::Frames;
 use crate::id::SwitchIx;
 use crate::steering::record::{self, Label};
 use flow::{Nanos, PortNo};
+use place::steering::{Field, FlowKey};
 use place::{Facts, UnitId};
 use port::{Drops, Lost};
 use wire::DropReason;
-use xdp::steer::{Field, Key};
 
 /// Where a batch came in.
 pub(crate) struct Arrival<'a> {
@@ -209,7 +209,7 @@ fn dropped(block: &UnitBlock, cause: &Count) {
 }
 
 /// Fragments of one packet go the same way, though only the first has ports.
-fn without_ports_of_fragments(mut key: Key) -> Key {
+fn without_ports_of_fragments(mut key: FlowKey) -> FlowKey {
     if key.get(Field::IpFrag) != 0 {
         key.set(Field::TpSrc, 0);
         key.set(Field::TpDst, 0);

@@ -18,6 +18,7 @@ use crate::steering::choosing::Choosing;
 use crate::switch::SwitchShared;
 use crate::worker::Worker;
 use flow::{Action, FlowMod, Instructions, Limits, Output, Pipeline, PortState};
+use place::steering::{Unmatched, Urgency};
 use place::{CoreId, Reason, UnitId};
 use port::{BodyAt, Drops, RxBatch, RxQueue, Sent, TxFrame, TxQueue};
 use rustix::event::{EventfdFlags, eventfd};
@@ -290,7 +291,7 @@ fn run(host: &mut Host, seed: u64, frames: u64, every: u64) {
     while host.given < end {
         if host.given >= next_wish {
             next_wish += every;
-            let haste = [Haste::WhenDrained, Haste::Hold][random.below(2) as usize];
+            let haste = [Urgency::WhenDrained, Urgency::DropToDrain][random.below(2) as usize];
             let (unit, place) = (UnitId(random.below(1024) as u32), random.below(count) as u16);
             host.shared.want(unit, place, Reason::Balance, haste);
         }
@@ -352,11 +353,13 @@ fn a_move_that_the_old_worker_never_finishes_for_is_given_up_and_nothing_is_lost
  {
     let mut host = Host::new(2);
     (0..1024)
-        .for_each(|unit| host.shared.want(UnitId(unit), 1, Reason::Balance, Haste::WhenDrained));
+        .for_each(|unit| host.shared.want(UnitId(unit), 1, Reason::Balance, Urgency::WhenDrained));
     host.give(640);
     (0..20).for_each(|_| host.turn(0)); // all on their way to worker 1, which does nothing
-    (0..8).for_each(|unit| host.shared.want(UnitId(unit), 0, Reason::Balance, Haste::Hold));
-    (0..1024).for_each(|unit| host.shared.want(UnitId(unit), 0, Reason::Balance, Haste::Hold));
+    (0..8)
+        .for_each(|unit| host.shared.want(UnitId(unit), 0, Reason::Balance, Urgency::DropToDrain));
+    (0..1024)
+        .for_each(|unit| host.shared.want(UnitId(unit), 0, Reason::Balance, Urgency::DropToDrain));
     host.give(640);
     (0..20).for_each(|_| host.turn(0));
     assert_eq!((host.sent(), host.lost()), (0, 0), "held, or behind the others");
@@ -376,7 +379,7 @@ fn a_move_that_the_old_worker_never_finishes_for_is_given_up_and_nothing_is_lost
 fn a_full_ring_costs_its_target_only() {
     let mut host = Host::new(3);
     (0..1024).for_each(|unit| {
-        host.shared.want(UnitId(unit), 1 + unit as u16 % 2, Reason::Balance, Haste::WhenDrained)
+        host.shared.want(UnitId(unit), 1 + unit as u16 % 2, Reason::Balance, Urgency::WhenDrained)
     });
     for _ in 0..2000 {
         host.give(64);
@@ -393,7 +396,8 @@ fn a_full_ring_costs_its_target_only() {
 #[test]
 fn who_ends_steering_leaves_no_frame_behind() {
     let mut host = Host::new(2);
-    (0..1024).for_each(|unit| host.shared.want(UnitId(unit), 1, Reason::Balance, Haste::Hold));
+    (0..1024)
+        .for_each(|unit| host.shared.want(UnitId(unit), 1, Reason::Balance, Urgency::DropToDrain));
     host.give(300);
     (0..4).for_each(|_| host.turn(0));
     let answers = [0, 1].map(|worker| host.ask(worker, |reply| Command::Unsteer { ix: IX, reply }));

@@ -5,8 +5,9 @@
 
 use super::choosing::Choosing;
 use super::classifier::{ENTRY_FIRST, UnitFacts};
-use super::options::{Haste, SteeringEntry, Target};
+use super::options::SteeringEntry;
 use crate::counters::{Count, blocks};
+use place::steering::{Target, Urgency};
 use place::{CoreId, Facts, Reason, UnitId};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
@@ -19,7 +20,7 @@ pub(crate) const UNITS: usize = ENTRY_FIRST as usize + ENTRIES_MAX;
 /// A place is a worker's number; this is none.
 pub(crate) const NOWHERE: u16 = u16::MAX;
 
-/// Where a unit is to go: place 0..16, reason's code 16..24, [`Haste::Hold`] 24, how often it was changed 32..64.
+/// Where a unit is to go: place 0..16, reason's code 16..24, [`Urgency::DropToDrain`] 24, how often it was changed 32..64.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Wish(u64);
 
@@ -44,9 +45,9 @@ impl Wish {
         Reason::from_code((self.0 >> 16) as u8)
     }
 
-    fn next(self, place: u16, reason: Option<Reason>, haste: Haste) -> Self {
+    fn next(self, place: u16, reason: Option<Reason>, urgency: Urgency) -> Self {
         let reason = u64::from(reason.map_or(0, Reason::code)) << 16;
-        let hold = if haste == Haste::Hold { HOLD } else { 0 };
+        let hold = if urgency == Urgency::DropToDrain { HOLD } else { 0 };
         Self(((self.0 >> 32) + 1) << 32 | hold | reason | u64::from(place))
     }
 }
@@ -166,13 +167,13 @@ impl Shared {
     }
 
     /// Has a unit go elsewhere. No such unit: nothing happens.
-    pub(crate) fn want(&self, unit: UnitId, place: u16, reason: Reason, haste: Haste) {
-        self.change(unit, |wish| Some(wish.next(place, Some(reason), haste)));
+    pub(crate) fn want(&self, unit: UnitId, place: u16, reason: Reason, urgency: Urgency) {
+        self.change(unit, |wish| Some(wish.next(place, Some(reason), urgency)));
     }
 
     /// Has a unit placed anew with its next frame.
     pub(crate) fn undecide(&self, unit: UnitId) {
-        self.change(unit, |wish| Some(wish.next(NOWHERE, None, Haste::WhenDrained)));
+        self.change(unit, |wish| Some(wish.next(NOWHERE, None, Urgency::WhenDrained)));
     }
 
     fn change(&self, unit: UnitId, change: impl Fn(Wish) -> Option<Wish>) -> bool {
@@ -212,7 +213,7 @@ impl Shared {
         }
         let decided = |wish: Wish| {
             let is_open = wish.place().is_none();
-            is_open.then(|| wish.next(place, Some(decision.reason), Haste::WhenDrained))
+            is_open.then(|| wish.next(place, Some(decision.reason), Urgency::WhenDrained))
         };
         self.change(unit, decided).then_some(place).or(self.wish(unit).place())
     }
@@ -229,7 +230,7 @@ impl Shared {
         match entry.target {
             Target::Auto | Target::Hash => self.undecide(entry.unit),
             Target::Core(core) => match self.worker_on(core) {
-                Some(worker) => self.want(entry.unit, worker, Reason::Fixed, Haste::Hold),
+                Some(worker) => self.want(entry.unit, worker, Reason::Fixed, Urgency::DropToDrain),
                 // No worker runs there: where they arrive is as good as anywhere.
                 None => self.undecide(entry.unit),
             },

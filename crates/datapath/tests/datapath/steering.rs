@@ -2,10 +2,8 @@
 
 use crate::line::{Fault, Wired, sender};
 use crate::rig::{Rig, at, controller, from, output, udp};
-use datapath::{
-    Chooser, Event, HandoverCounts, Haste, Queues, Steering, SteeringEntry, SteeringError,
-    SteeringOptions, SwitchId, Target, Unmatched,
-};
+use datapath::{Event, HandoverCounts, Queues, Steering, SteeringEntry, SteeringError, SwitchId};
+use place::steering::{Field, FlowKey, Options, PolicyKind, Target, Unmatched, Urgency};
 use place::{Core, CoreId, CoreTable, Load, Reason, Stage, UnitId};
 use port::{BodyAt, Drops, RxBatch, RxQueue, Sent, TxFrame, TxQueue};
 use rustix::event::{EventfdFlags, eventfd};
@@ -15,7 +13,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use wire::{DropReason, Gso, Offload};
-use xdp::steer::{Field, Key};
 
 const ONE: SwitchId = SwitchId(1);
 
@@ -44,8 +41,8 @@ fn table(loads: [u32; 2]) -> CoreTable {
 /// An entry for frames of these UDP source ports: `port` under `mask`.
 fn entry(unit: UnitId, port: u16, mask: u16, target: Target) -> SteeringEntry {
     let (key, mask) = (
-        Key::default().with(Field::TpSrc, port.into()),
-        Key::default().with(Field::TpSrc, mask.into()),
+        FlowKey::default().with(Field::TpSrc, port.into()),
+        FlowKey::default().with(Field::TpSrc, mask.into()),
     );
     SteeringEntry {
         unit,
@@ -91,7 +88,7 @@ fn frames_of_an_entry_are_processed_on_its_core_and_others_stay() {
     let (here, there) = cores(&rig);
     let mut steering = rig
         .datapath
-        .steer(ONE, SteeringOptions { unmatched: Unmatched::Stay, is_fcf: false })
+        .steer(ONE, Options { unmatched: Unmatched::Stay, is_fcf: false, ..Options::default() })
         .unwrap();
     let unit = steering.free_unit().unwrap();
     steering
@@ -114,10 +111,10 @@ fn frames_of_an_entry_are_processed_on_its_core_and_others_stay() {
 fn a_group_goes_to_the_least_loaded_worker_one_that_comes_with_it_to_the_other_and_both_say_why() {
     let rig = rig();
     let (here, there) = cores(&rig);
-    let steering = rig.datapath.steer(ONE, SteeringOptions::default()).unwrap();
+    let steering = rig.datapath.steer(ONE, Options::default()).unwrap();
     let mut loads = [0; 2];
     loads[usize::from(here.0)] = 40;
-    steering.set_core_table(&table(loads), Chooser::Vse);
+    steering.set_core_table(&table(loads), PolicyKind::Vse);
     rig.line(1, 1).put((0..50).map(|frame| udp(frame / 25, 0, 20)));
     settle(&rig, &steering);
     let placed = steering.placed();
@@ -132,8 +129,8 @@ fn a_group_goes_to_the_least_loaded_worker_one_that_comes_with_it_to_the_other_a
 fn without_a_core_below_the_threshold_flows_stay() {
     let rig = rig();
     let (here, _) = cores(&rig);
-    let steering = rig.datapath.steer(ONE, SteeringOptions::default()).unwrap();
-    steering.set_core_table(&table([90, 90]), Chooser::Vse);
+    let steering = rig.datapath.steer(ONE, Options::default()).unwrap();
+    steering.set_core_table(&table([90, 90]), PolicyKind::Vse);
     rig.line(1, 1).put((0..50).map(|flow| udp(flow, 0, 20)));
     settle(&rig, &steering);
     assert_eq!(sent_by(&rig)[usize::from(here.0)], 50);
@@ -141,7 +138,7 @@ fn without_a_core_below_the_threshold_flows_stay() {
     // When there is one, they go.
     steering.set_core_table(
         &table([if here.0 == 0 { 90 } else { 1 }, if here.0 == 1 { 90 } else { 1 }]),
-        Chooser::Vse,
+        PolicyKind::Vse,
     );
     rig.line(1, 1).put((0..50).map(|flow| udp(flow, 0, 20)));
     settle(&rig, &steering);
@@ -152,7 +149,7 @@ fn without_a_core_below_the_threshold_flows_stay() {
 fn frames_are_handed_over_with_their_bodies_and_their_state() {
     let rig = rig();
     let (_, there) = cores(&rig);
-    let mut steering = rig.datapath.steer(ONE, SteeringOptions::default()).unwrap();
+    let mut steering = rig.datapath.steer(ONE, Options::default()).unwrap();
     let unit = steering.free_unit().unwrap();
     steering.set_entries(&rig.datapath, vec![entry(unit, 0, 0, Target::Core(there))]).unwrap();
     let offload = Offload { gso: Gso::Udp, gso_size: 1400, gso_ecn: false, ..Offload::default() };
@@ -176,7 +173,7 @@ fn frames_are_handed_over_with_their_tunnel_ids() {
     let both = vec![(wire::Field::TunnelId, 7), (wire::Field::TunSrc, sender(7).into())];
     rig.rules(1, &[(10, both, vec![output(2)])]);
     let (_, there) = cores(&rig);
-    let mut steering = rig.datapath.steer(ONE, SteeringOptions::default()).unwrap();
+    let mut steering = rig.datapath.steer(ONE, Options::default()).unwrap();
     let unit = steering.free_unit().unwrap();
     steering.set_entries(&rig.datapath, vec![entry(unit, 0, 0, Target::Core(there))]).unwrap();
     for id in [7, 8, 7] {
@@ -190,8 +187,8 @@ fn frames_are_handed_over_with_their_tunnel_ids() {
 #[test]
 fn no_frame_is_lost_without_a_reason_while_flows_are_steered() {
     let mut rig = rig();
-    let steering = rig.datapath.steer(ONE, SteeringOptions::default()).unwrap();
-    steering.set_core_table(&table([0, 0]), Chooser::Hash);
+    let steering = rig.datapath.steer(ONE, Options::default()).unwrap();
+    steering.set_core_table(&table([0, 0]), PolicyKind::Hash);
     let source = (wire::Field::TpSrc, 1003);
     let matched = vec![(wire::Field::EthType, 0x0800), (wire::Field::IpProto, 17), source];
     rig.rules(
@@ -214,7 +211,7 @@ fn no_frame_is_lost_without_a_reason_while_flows_are_steered() {
 fn a_panic_at_the_target_costs_a_round_and_steering_goes_on() {
     let rig = rig();
     let (_, there) = cores(&rig);
-    let mut steering = rig.datapath.steer(ONE, SteeringOptions::default()).unwrap();
+    let mut steering = rig.datapath.steer(ONE, Options::default()).unwrap();
     let unit = steering.free_unit().unwrap();
     steering.set_entries(&rig.datapath, vec![entry(unit, 0, 0, Target::Core(there))]).unwrap();
     rig.line(1, 2).set_fault(Some(Fault::TxPanics));
@@ -235,17 +232,17 @@ fn a_panic_at_the_target_costs_a_round_and_steering_goes_on() {
 #[test]
 fn steering_ends_with_its_switch_and_begins_again() {
     let mut rig = rig();
-    let steering = rig.datapath.steer(ONE, SteeringOptions::default()).unwrap();
-    let again = rig.datapath.steer(ONE, SteeringOptions::default());
+    let steering = rig.datapath.steer(ONE, Options::default()).unwrap();
+    let again = rig.datapath.steer(ONE, Options::default());
     assert_eq!(again.err(), Some(SteeringError::Steered(ONE)));
     rig.datapath.remove_switch(ONE);
     assert!(!rig.datapath.is_steered(&steering));
     assert_eq!(
-        rig.datapath.steer(ONE, SteeringOptions::default()).err(),
+        rig.datapath.steer(ONE, Options::default()).err(),
         Some(SteeringError::NoSwitch(ONE))
     );
     rig.switch(1, &[1, 2], &[from(1, vec![output(2)])]);
-    let steering = rig.datapath.steer(ONE, SteeringOptions::default()).unwrap();
+    let steering = rig.datapath.steer(ONE, Options::default()).unwrap();
     rig.datapath.unsteer(&steering);
     rig.line(1, 1).pass([udp(0, 0, 20)]);
     assert_eq!(rig.line(1, 2).take().len(), 1);
@@ -255,12 +252,9 @@ fn steering_ends_with_its_switch_and_begins_again() {
 fn what_cannot_be_steered_is_refused() {
     let mut rig = Rig::new(1);
     rig.switch(1, &[1], &[]);
-    assert_eq!(
-        rig.datapath.steer(ONE, SteeringOptions::default()).err(),
-        Some(SteeringError::OneWorker)
-    );
+    assert_eq!(rig.datapath.steer(ONE, Options::default()).err(), Some(SteeringError::OneWorker));
     let rig = Rig::new(2);
-    let groups = SteeringOptions { unmatched: Unmatched::Groups(300), is_fcf: false };
+    let groups = Options { unmatched: Unmatched::Groups(300), is_fcf: false, ..Options::default() };
     assert_eq!(rig.datapath.steer(ONE, groups).err(), Some(SteeringError::Groups(300)));
 }
 
@@ -365,8 +359,8 @@ fn a_million_frames_through_two_threads_under_a_thousand_moves_a_second_stay_in_
     rig.datapath
         .attach(at(1, 1), Queues { rx, tx: vec![checked(), checked()], mtu: 1500 })
         .unwrap();
-    let steering = rig.datapath.steer(ONE, SteeringOptions::default()).unwrap();
-    steering.set_core_table(&table([0, 0]), Chooser::Vse);
+    let steering = rig.datapath.steer(ONE, Options::default()).unwrap();
+    steering.set_core_table(&table([0, 0]), PolicyKind::Vse);
     let begin = Instant::now();
     let mut wishes = 0_u64;
     while sent.load(Relaxed) < frames {
@@ -380,7 +374,8 @@ fn a_million_frames_through_two_threads_under_a_thousand_moves_a_second_stay_in_
             continue;
         };
         let to = CoreId(1 - unit.core.map_or(0, |core| core.0));
-        let haste = if wishes.is_multiple_of(2) { Haste::Hold } else { Haste::WhenDrained };
+        let haste =
+            if wishes.is_multiple_of(2) { Urgency::DropToDrain } else { Urgency::WhenDrained };
         steering.want(unit.unit, to, Reason::Balance, haste);
         wishes += 1;
     }

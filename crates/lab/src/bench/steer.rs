@@ -8,6 +8,7 @@
 use super::Common;
 use crate::report::{Peer, Report, Row, Spread};
 use anyhow::{Context, Result};
+use place::steering::{Field, Target, Unmatched};
 use place::{Core, CoreId, CoreTable};
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use std::path::PathBuf;
@@ -17,9 +18,7 @@ use testbed::machine::placement_class;
 use testbed::netns::{Guest, Namespace};
 use testbed::sys::{interface_index, pin, unpin};
 use testbed::traffic::frames;
-use xdp::steer::{
-    Attached, Dissector, Entry, Field, Host, Interface, Match, Missed, Options, Target,
-};
+use xdp::steer::{Attached, Dissector, Entry, Host, Interface, Match, Options};
 
 const REPEAT: u32 = 1_000_000;
 const WINDOW: Duration = Duration::from_secs(2);
@@ -61,10 +60,10 @@ impl Bed {
         self.host.as_mut().context("the host's programs are loaded")
     }
 
-    fn attach(&mut self, missed: Missed, entries: &[Entry]) -> Result<Attached> {
+    fn attach(&mut self, unmatched: Unmatched, entries: &[Entry]) -> Result<Attached> {
         let host = self.host.as_mut().context("the host's programs are loaded")?;
         let options = Options {
-            missed,
+            unmatched,
             entries: 131_072,
             cores: vec![CoreId(0), CoreId(1)],
             ..Options::default()
@@ -180,20 +179,20 @@ fn row(case: String, unit: &'static str, figures: Vec<f64>, cores: &str) -> Row 
 
 /// The program, beside one that only counts.
 fn program_rows(bed: &mut Bed, common: &Common) -> Result<Vec<Row>> {
-    let mut cases: Vec<(String, Missed, Vec<Entry>)> = vec![
-        ("no entry, none matches".into(), Missed::Stay, vec![]),
-        ("flow group, stays".into(), Missed::Groups(1024), vec![]),
+    let mut cases: Vec<(String, Unmatched, Vec<Entry>)> = vec![
+        ("no entry, none matches".into(), Unmatched::Stay, vec![]),
+        ("flow group, stays".into(), Unmatched::Groups(1024), vec![]),
     ];
     for count in [10, 50, 1000, 100_000] {
-        cases.push((format!("exact hit of {count}"), Missed::Stay, exact(count)?));
+        cases.push((format!("exact hit of {count}"), Unmatched::Stay, exact(count)?));
         cases.push((
             format!("wildcard hit of {count}, last of 2 masks"),
-            Missed::Stay,
+            Unmatched::Stay,
             wild(count, 1),
         ));
     }
-    cases.push(("wildcard hit, first mask".into(), Missed::Stay, wild(1, 1)));
-    cases.push(("wildcard hit of 1000, last of 32 masks".into(), Missed::Stay, wild(1000, 31)));
+    cases.push(("wildcard hit, first mask".into(), Unmatched::Stay, wild(1, 1)));
+    cases.push(("wildcard hit of 1000, last of 32 masks".into(), Unmatched::Stay, wild(1000, 31)));
     let mut bare = xdp::WorkerStage::new()?;
     let mut rows = Vec::new();
     for (case, missed, entries) in
@@ -201,7 +200,7 @@ fn program_rows(bed: &mut Bed, common: &Common) -> Result<Vec<Row>> {
     {
         let cores = placement_class();
         let mut attached = bed.attach(missed, &entries)?;
-        if let Missed::Groups(_) = missed {
+        if let Unmatched::Groups(_) = missed {
             let idle = CoreTable::new(vec![Core::new(CoreId(0))])?;
             attached.set_cores(bed.host()?, &idle)?;
         }
@@ -235,7 +234,7 @@ fn placement_rows(bed: &mut Bed, common: &Common) -> Result<Vec<Row>> {
         let table = CoreTable::new((0..cores).map(|core| Core::new(CoreId(core))).collect())?;
         let mut figures = Vec::new();
         for _ in 0..common.rounds {
-            let mut attached = bed.attach(Missed::Groups(1024), &[])?;
+            let mut attached = bed.attach(Unmatched::Groups(1024), &[])?;
             attached.set_cores(bed.host()?, &table)?;
             let run = attached.rehearsal()?;
             let mean = || -> Result<f64> {
@@ -270,7 +269,7 @@ fn live_rows(bed: &mut Bed, common: &Common) -> Result<Vec<Row>> {
                 target: Target::Core(CoreId(core)),
                 ..entry(Match::fields(1, [(Field::NwProto, 17, 0xff)]))
             };
-            let attached = bed.attach(Missed::Stay, &[all])?;
+            let attached = bed.attach(Unmatched::Stay, &[all])?;
             ours.push(bed.processed()?);
             bed.detach(attached)?;
             bed.rps(rps)?;

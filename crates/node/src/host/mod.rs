@@ -1,8 +1,11 @@
 //! What a node asks of its host: one instance per run directory, few privileges, enough descriptors, and systemd's attention.
 
+pub(crate) mod cores;
 mod identity;
 mod limits;
 mod lock;
+mod look;
+mod machines;
 pub mod memory;
 pub mod notify;
 pub mod privilege;
@@ -11,4 +14,5 @@ mod survey;
 pub use identity::{IDENTITY_FILE, Identity, Machine};
 pub use limits::raise_open_files;
 pub use lock::{LockError, RunDir};
+pub use look::{Roots, look_around};
 pub use survey::survey;

@@ -50,7 +50,7 @@ pub fn purge(config: &Config, state: State) -> Result<Purged, RunError> {
             _ => {}
         }
     }
-    match steer::Kernel::new().purge() {
+    match xdp::steer::Kernel::new().purge() {
         Ok(interfaces) => purged.steered = interfaces,
         Err(error) => tracing::warn!("steering: {}", chain(&error)),
     }

@@ -14,23 +14,27 @@
 
 mod controllers;
 mod kept;
+mod opener;
 mod surroundings;
 mod watch;
 
+use crate::host::look_around;
 use crate::refusal::{Refusal, Why};
 use api::Fault;
 pub use controllers::Controllers;
-use datapath::{Clock, Datapath, MonotonicClock, SwitchId};
+use datapath::{Clock, Datapath, MonotonicClock, SwitchId, Workers};
 pub use kept::{Journal, restore};
+use opener::Everywhere;
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use steer::{Agent, Kernel, Rungs, SteerError, SteerErrorKind, Workers, look_around};
+use steer::{Agent, SteerError, SteerErrorKind};
 use surroundings::Scout;
 use tokio::sync::oneshot;
 use watch::Watch;
+use xdp::steer::Kernel;
 
 enum Message {
     Ask(Box<dyn FnOnce(&mut Agent) + Send>),
@@ -54,8 +58,8 @@ impl Steer {
         let name = std::thread::Builder::new().name("suiro-steer".into());
         let back = messages.clone();
         let workers = Workers::default();
-        let rungs = Rungs::new(Kernel::new(), workers.clone());
-        let thread = name.spawn(move || run(&inbox, back, rungs))?;
+        let everywhere = Everywhere { kernel: Kernel::new(), workers: workers.clone() };
+        let thread = name.spawn(move || run(&inbox, back, everywhere))?;
         Ok(Self { messages, thread: Mutex::new(Some(thread)), workers })
     }
 
@@ -101,9 +105,9 @@ impl Steer {
     }
 }
 
-fn run(inbox: &Receiver<Message>, back: Sender<Message>, rungs: Rungs) {
+fn run(inbox: &Receiver<Message>, back: Sender<Message>, opener: Everywhere) {
     let clock = MonotonicClock;
-    let mut agent = Agent::new(rungs, look_around());
+    let mut agent = Agent::new(opener, look_around());
     let _scout = Scout::start(back);
     let mut watch = Watch::begin();
     loop {
@@ -156,3 +160,6 @@ mod tests {
         assert_eq!(rest_of(us(1000), us(5000)), us(500));
     }
 }
+
+#[cfg(test)]
+mod workers_tests;

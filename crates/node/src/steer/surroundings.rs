@@ -1,7 +1,7 @@
 //! The scout: a thread that looks for virtual machines and tells the agent. While nothing is steered it looks rarely.
 
 use super::Message;
-use crate::host::privilege;
+use crate::host::{look_around, privilege};
 use api::chain;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -30,7 +30,7 @@ impl Scout {
             let steers = Arc::new(AtomicBool::new(false));
             for turn in 0.. {
                 let looks = turn % RARELY == 0 || steers.load(Relaxed);
-                let seen = looks.then(steer::look_around);
+                let seen = looks.then(look_around);
                 let steers = steers.clone();
                 let tell = move |agent: &mut Agent| {
                     seen.into_iter().for_each(|seen| agent.see(seen));

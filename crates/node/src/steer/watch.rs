@@ -6,7 +6,7 @@
 
 use place::{CoreId, Load};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-use steer::set_prompt;
+use xdp::steer::set_prompt;
 
 /// A core above this receives much, and does so until it falls below the other.
 const MUCH: Load = Load::percent(25);

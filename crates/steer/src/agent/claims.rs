@@ -3,7 +3,7 @@
 //! Rules become entries (a rule for a machine with two addresses becomes two). Two rules may become the same entry, by an alias or
 //! because one is for all interfaces and one for this: each has a *claim*, and the best claim is in force. When it goes, the next one is.
 
-use crate::enforcer::{Entry, EntryKey, Step};
+use place::steering::{Entry, EntryKey, Step};
 use std::collections::{BTreeMap, HashMap};
 
 /// Which rule: its interface (`None` is all of them) and its key.
@@ -88,9 +88,8 @@ impl Claims {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rule::Target;
-    use crate::selector::Selector;
     use place::CoreId;
+    use place::steering::{Selector, Target};
 
     fn entry(priority: u16, core: u16) -> Entry {
         Entry {

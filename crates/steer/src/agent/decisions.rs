@@ -1,6 +1,6 @@
 //! The memory of decisions, for `why`: bounded, the oldest forgotten first.
 
-use crate::enforcer::Event;
+use place::steering::Event;
 use place::{Candidate, UnitId};
 use std::collections::VecDeque;
 

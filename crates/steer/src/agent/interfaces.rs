@@ -4,11 +4,11 @@ use super::Agent;
 use super::claims::{Claims, RuleId};
 use super::decisions::Decisions;
 use crate::desired::Change;
-use crate::enforcer::{EnforceError, Enforcer, EntryKey, Step};
 use crate::error::SteerError;
 use api::steer::called;
 use api::steer::{FaultView, InterfaceView};
 use api::steer::{GROUPS_RANGE, InterfaceSpec, RULES_RANGE};
+use place::steering::{EnforceError, Enforcer, EntryKey, Options, PolicyKind, Step, Unmatched};
 use std::collections::HashMap;
 
 /// Between two attempts to steer an interface that cannot be steered, and between two looks whether it is still there. As the
@@ -151,7 +151,9 @@ impl Agent {
         interface.adopted = adopted.is_some();
         interface.enforcer = Some(match adopted {
             Some(enforcer) => enforcer,
-            None => self.opener.attach(name, &interface.spec, &self.table).map_err(failed)?,
+            None => {
+                self.opener.attach(name, &options(&interface.spec), &self.table).map_err(failed)?
+            }
         });
         Ok(())
     }
@@ -170,7 +172,7 @@ impl Agent {
         }
         let Some(interface) = self.interfaces.get_mut(name) else { return Ok(()) };
         let Some(enforcer) = &mut interface.enforcer else { return Ok(()) };
-        enforcer.set_core_table(&self.table, self.policy.policy).map_err(failed)?;
+        enforcer.set_core_table(&self.table, kind(self.policy.policy)).map_err(failed)?;
         let threads: Vec<_> = self.seen.iter().flat_map(|vm| vm.threads.iter().copied()).collect();
         enforcer.set_threads(&threads).map_err(failed)?;
         let how = if interface.adopted { "taken up again" } else { "steered" };
@@ -216,6 +218,23 @@ impl Agent {
                 );
             }
         }
+    }
+}
+
+/// What the API asks for, in the words of enforcers.
+fn options(spec: &InterfaceSpec) -> Options {
+    let unmatched = match spec.unmatched {
+        api::steer::Unmatched::Place => Unmatched::Groups(spec.groups),
+        api::steer::Unmatched::Stay => Unmatched::Stay,
+    };
+    Options { unmatched, is_fcf: spec.fcf, entries: spec.rules_max }
+}
+
+/// Likewise who chooses cores.
+pub(super) fn kind(policy: api::steer::PolicyKind) -> PolicyKind {
+    match policy {
+        api::steer::PolicyKind::Vse => PolicyKind::Vse,
+        api::steer::PolicyKind::Hash => PolicyKind::Hash,
     }
 }
 

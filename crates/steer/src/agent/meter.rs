@@ -1,6 +1,6 @@
 //! Loads, from the time that cores spent.
 
-use crate::enforcer::CoreTimes;
+use place::steering::CoreTimes;
 use place::{CoreId, Load, Smoothed, Stage, StageLoads};
 use std::collections::BTreeMap;
 use std::time::Duration;

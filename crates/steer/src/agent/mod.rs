@@ -35,15 +35,15 @@ pub use report::{CoreReport, HostReport, PlacementReport};
 pub use rules::Strictness;
 
 use crate::desired::{Change, Desired, Discard, Journal};
-use crate::enforcer::{Enforcer, Opener};
 use crate::error::SteerError;
 use crate::rule::Rule;
 use crate::surroundings::{SeenVm, Surroundings};
 use api::steer::{PolicyKind, PolicyPatch, PolicySpec};
 use api::steer::{SWITCH_PREFIX, called};
 use claims::RuleId;
-use interfaces::Interface;
+use interfaces::{Interface, kind};
 use meter::Meter;
+use place::steering::{Enforcer, Opener};
 use place::{Arrivals, CoreId, CoreTable, Hash, Load, Moves, Policy, Stage, Vse};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -214,7 +214,7 @@ impl Agent {
                 Ok(times) if times.is_empty() => continue,
                 Ok(times) => times,
                 Err(error) => {
-                    tracing::debug!("interface {name}: {error}: {}", error.source);
+                    tracing::debug!("interface {name}: {error}: {}", error.why());
                     continue;
                 }
             };
@@ -241,7 +241,7 @@ impl Agent {
                 Ok(came) => {
                     came.into_iter().for_each(|(core, n)| *sum.entry(core).or_default() += n)
                 }
-                Err(error) => tracing::debug!("interface {name}: {error}: {}", error.source),
+                Err(error) => tracing::debug!("interface {name}: {error}: {}", error.why()),
             }
         }
         self.arrivals.count(Duration::from_nanos(self.now_ns), sum);
@@ -252,8 +252,8 @@ impl Agent {
         self.refresh_loads();
         for (name, interface) in &mut self.interfaces {
             let Some(enforcer) = &mut interface.enforcer else { continue };
-            if let Err(error) = enforcer.set_core_table(&self.table, self.policy.policy) {
-                tracing::warn!("interface {name}: {error}: {}", error.source);
+            if let Err(error) = enforcer.set_core_table(&self.table, kind(self.policy.policy)) {
+                tracing::warn!("interface {name}: {error}: {}", error.why());
             }
         }
     }
@@ -294,7 +294,7 @@ impl Agent {
         for (name, interface) in &mut self.interfaces {
             let Some(enforcer) = &mut interface.enforcer else { continue };
             if let Err(error) = enforcer.set_threads(&threads) {
-                tracing::debug!("interface {name}: {error}: {}", error.source);
+                tracing::debug!("interface {name}: {error}: {}", error.why());
             }
         }
     }

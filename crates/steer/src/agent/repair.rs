@@ -3,7 +3,7 @@
 use super::interfaces::Interface;
 use super::table;
 use super::{Agent, HOT};
-use crate::enforcer::{Event, UnitStatus, Urgency};
+use place::steering::{Event, UnitStatus, Urgency};
 use place::{CoreId, CoreTable, Hold, Load, Move, Reason, Stage, UnitId, UnitLoad};
 use std::collections::HashMap;
 
@@ -258,7 +258,7 @@ impl Agent {
                 };
                 interface.decisions.remember(event, Vec::new());
             }
-            Err(error) => tracing::warn!("interface {name}: {error}: {}", error.source),
+            Err(error) => tracing::warn!("interface {name}: {error}: {}", error.why()),
         }
     }
 }
@@ -294,7 +294,7 @@ fn all_units(
         let units = interface.enforcer.as_mut().map(|enforcer| enforcer.units());
         match units {
             Some(Ok(units)) => all.extend(units.into_iter().map(|unit| (name.clone(), unit))),
-            Some(Err(error)) => tracing::debug!("interface {name}: {error}: {}", error.source),
+            Some(Err(error)) => tracing::debug!("interface {name}: {error}: {}", error.why()),
             None => {}
         }
     }

@@ -2,11 +2,11 @@
 //! its changes several times a second.
 
 use super::Agent;
-use crate::enforcer::{CoreTimes, EntryStatus, UnitStatus};
 use crate::error::SteerError;
 use crate::rule::Rule;
 use api::steer::PolicySpec;
 use api::steer::VmView;
+use place::steering::{CoreTimes, EntryStatus, UnitStatus};
 use place::{Core, CoreId, UnitId};
 use std::collections::HashMap;
 

@@ -3,13 +3,13 @@
 use super::Agent;
 use super::claims::RuleId;
 use crate::desired::Change;
-use crate::enforcer::{Entry, EntryKey, EntryStatus};
 use crate::error::SteerError;
-use crate::rule::{Filter, Rule, Target, parse_filter, parse_rule};
-use crate::selector::Selector;
+use crate::rule::{Filter, Rule, parse_filter, parse_rule};
+use crate::selector;
 use api::steer::FlowView;
 use api::steer::VmSpec;
 use place::VmId;
+use place::steering::{Entry, EntryKey, EntryStatus, Selector, Target};
 use std::collections::HashMap;
 
 /// Which rules a deletion means.
@@ -203,7 +203,7 @@ impl Agent {
 
     /// What a rule becomes: one entry, or one for each address of its machine.
     pub(super) fn entries_of(&self, rule: &Rule) -> Result<Vec<Entry>, SteerError> {
-        let plain = Selector::of(rule);
+        let plain = selector::of(rule);
         let entry = |selector: Selector, vm: Option<VmId>| Entry {
             key: EntryKey { priority: rule.priority, selector },
             target: rule.placing.target,
@@ -212,13 +212,15 @@ impl Agent {
             vm,
         };
         let Some(vm) = rule.own.vm else {
-            let vm = plain.destination().and_then(|address| self.vm_of(address));
+            let vm = selector::destination(&plain).and_then(|address| self.vm_of(address));
             return Ok(vec![entry(plain, vm)]);
         };
         let addresses = self.addresses_of(vm);
         let selectors: Vec<Selector> = match addresses {
-            [] => plain.to_fcf(vm).into_iter().collect(),
-            some => some.iter().filter_map(|&address| plain.to_address(address)).collect(),
+            [] => selector::to_fcf(plain, vm).into_iter().collect(),
+            some => {
+                some.iter().filter_map(|&address| selector::to_address(plain, address)).collect()
+            }
         };
         if !selectors.is_empty() {
             return Ok(selectors.into_iter().map(|selector| entry(selector, Some(vm))).collect());
@@ -260,7 +262,7 @@ impl Agent {
     /// A machine changed: rules that name it, or its addresses, become other entries.
     pub(super) fn follow_vm(&mut self, specs: [Option<&VmSpec>; 2]) -> Result<(), SteerError> {
         let concerns = |rule: &Rule| {
-            let address = Selector::of(rule).destination();
+            let address = selector::destination(&selector::of(rule));
             specs.iter().flatten().any(|spec| {
                 rule.own.vm.is_some_and(|vm| vm.get() == spec.id)
                     || address.is_some_and(|address| spec.addresses.contains(&address))

@@ -2,9 +2,9 @@
 
 use super::Agent;
 use super::interfaces::Interface;
-use crate::enforcer::{CoreTimes, EnforceError, UnitStatus};
 use crate::error::SteerError;
 use api::steer::{CoreView, InterfaceView, SteerView, UnitView};
+use place::steering::{CoreTimes, EnforceError, UnitStatus};
 use place::{Core, CoreId, Load, Role, Stage};
 use std::collections::{BTreeMap, HashMap};
 

@@ -1,16 +1,17 @@
 mod double;
+mod large;
 
 use super::*;
 use crate::desired::Change;
-use crate::enforcer::{Entry, Event, UnitStatus};
 use crate::error::SteerErrorKind;
-use crate::rule::Target;
 use crate::selector::bits;
 use api::steer::{InterfaceSpec, VmSpec};
 use double::{World, four_cores};
+use place::steering::Field;
+use place::steering::Target;
+use place::steering::{Entry, Event, UnitStatus};
 use place::{CoreId, Facts, Reason, Role, UnitId, VmId};
 use std::sync::{Arc, Mutex};
-use xdp::steer::Field;
 
 const MS: u64 = 1_000_000;
 

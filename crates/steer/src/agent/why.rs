@@ -3,13 +3,13 @@
 use super::Agent;
 use super::decisions::Decision;
 use super::interfaces::Interface;
-use crate::enforcer::{EntryKey, EntryStatus, UnitStatus};
 use crate::error::SteerError;
 use crate::rule::{Rule, parse_rule};
-use crate::selector::Selector;
+use crate::selector;
 use api::steer::{CandidateView, DecisionView, WhyView};
+use place::steering::{EntryKey, EntryStatus, UnitStatus};
+use place::steering::{Field, FlowKey};
 use place::{Candidate, CoreId, UnitId, Verdict};
-use xdp::steer::{Field, Key};
 
 /// Decisions told beside the last one. Chosen: a screen.
 const EARLIER: usize = 10;
@@ -68,11 +68,12 @@ impl Agent {
     }
 
     /// The key of a frame of the flow. A machine is its first address, or else its flow control field.
-    fn key_of(&self, flow: &Rule) -> Key {
-        let plain = Selector::of(flow);
+    fn key_of(&self, flow: &Rule) -> FlowKey {
+        let plain = selector::of(flow);
         let as_vm = |vm| {
-            let by_address = self.addresses_of(vm).iter().find_map(|&to| plain.to_address(to));
-            by_address.or_else(|| plain.to_fcf(vm))
+            let by_address =
+                self.addresses_of(vm).iter().find_map(|&to| selector::to_address(plain, to));
+            by_address.or_else(|| selector::to_fcf(plain, vm))
         };
         let key = flow.own.vm.and_then(as_vm).unwrap_or(plain).key;
         // Outside a tunnel the outermost header is the only one.
@@ -94,7 +95,7 @@ struct Found {
     status: Option<UnitStatus>,
 }
 
-fn find(interface: &mut Interface, key: &Key) -> Result<Found, crate::enforcer::EnforceError> {
+fn find(interface: &mut Interface, key: &FlowKey) -> Result<Found, place::steering::EnforceError> {
     let none = Found { key: None, unit: None, status: None };
     let Some(enforcer) = &mut interface.enforcer else { return Ok(none) };
     let takes = |status: &EntryStatus| status.entry.key.selector.selects(key);

@@ -24,7 +24,7 @@ mod print;
 
 pub use own::{Frag, Own, Underlay};
 pub use parse::{Filter, parse_filter, parse_rule};
-pub use placing::{Placing, Target};
+pub use placing::Placing;
 
 use openflow::Match;
 use std::fmt;

@@ -5,9 +5,10 @@
 
 use super::Rule;
 use super::own::{self, Frag, Own, Underlay};
-use super::placing::{Placing, Target};
+use super::placing::Placing;
 use openflow::text::{TextError, no_ports};
 use openflow::{DEFAULT_PRIORITY, Match, Oxm, OxmField};
+use place::steering::Target;
 use place::{CoreId, VmId};
 use std::ops::Range;
 

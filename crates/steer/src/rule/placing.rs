@@ -1,6 +1,6 @@
 //! The action `place`.
 
-use place::CoreId;
+use place::steering::Target;
 use std::fmt;
 
 /// Where frames of a rule are processed.
@@ -12,27 +12,6 @@ pub struct Placing {
     pub priority: bool,
     /// Under overcommit, on its own virtual machine's core.
     pub own: bool,
-}
-
-/// The core, or who chooses it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Target {
-    /// The policy, when the first frame comes, and again when it moves.
-    Auto,
-    /// The operator.
-    Core(CoreId),
-    /// The frame's hash: what RSS would do over the allowed cores.
-    Hash,
-}
-
-impl fmt::Display for Target {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Auto => f.write_str("auto"),
-            Self::Core(core) => write!(f, "{}", core.0),
-            Self::Hash => f.write_str("hash"),
-        }
-    }
 }
 
 impl fmt::Display for Placing {

@@ -1,4 +1,5 @@
 use super::*;
+use place::steering::Target;
 use place::{CoreId, VmId};
 
 fn rule(text: &str) -> Rule {

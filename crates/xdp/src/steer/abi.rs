@@ -2,23 +2,14 @@
 //! every number with the header.
 
 use crate::mirror::{Mirror, mirrors};
+pub(crate) use place::steering::{FLOW_WORDS, GROUPS_MAX, MASKS, WORDS};
 
-/// Words of a flow key.
-pub(crate) const WORDS: usize = 12;
-/// Words of a flow key that tell flows apart.
-pub(crate) const FLOW_WORDS: usize = 6;
-/// Of the last of them, these bits.
-pub(crate) const FLOW_WORD5: u64 = 0xffff_ff00_0000_0000;
-/// Masks that the wildcard entries of one interface may have.
-pub const MASKS: usize = 32;
 pub(crate) const PINNED: usize = 16;
 pub(crate) const CORES: usize = 128;
 /// Interfaces steered at a time on one host.
 pub const SLOTS: u32 = 64;
 /// Processors that steering has room for.
 pub const CPUS: u32 = 512;
-/// Most flow groups of an interface.
-pub const GROUPS_MAX: u32 = 1024;
 pub(crate) const FCF_FIRST: u32 = 1024;
 pub(crate) const FCF_UNITS: u32 = 256;
 pub(crate) const ENTRY_FIRST: u32 = 1280;
@@ -33,9 +24,6 @@ pub(crate) const SHAPE_FLOW: u32 = 1;
 pub(crate) const SHAPE_IPV4: u32 = 2;
 /// Words that an entry of that shape is about.
 pub(crate) const IPV4_WORDS: [usize; 4] = [1, 3, 4, 5];
-
-pub(crate) const TUNNEL: u32 = 0x100_0000;
-pub(crate) const VLAN: u16 = 0x1000;
 
 pub(crate) const POLICY_HASH: u32 = 0;
 pub(crate) const POLICY_VSE: u32 = 1;
@@ -247,7 +235,7 @@ mirrors! {
         reason: u8,
         /// Zero.
         reserved: [u8; 3],
-        /// Key of the frame.
+        /// FlowKey of the frame.
         words: [u64; WORDS],
     }
     /// `struct steer_table_core`.
@@ -333,7 +321,7 @@ mirrors! {
     SteerThread = "steer_thread" {
         /// TIME_...
         stage: u32,
-        /// Key of map `clocks`; NO_CLOCK if none.
+        /// FlowKey of map `clocks`; NO_CLOCK if none.
         clock: u32,
     }
     /// `struct packet_sum` of `dissect.h`.

@@ -8,7 +8,7 @@ use super::entries::Entries;
 use super::error::SteerError;
 use super::host::{Host, SHARED_MAPS};
 use super::maps::{self, Maps, access};
-use super::options::{Missed, Options, Placement, QUEUE_MAX, QUEUE_MIN};
+use super::options::{Options, QUEUE_MAX, QUEUE_MIN, groups_of, unmatched_of};
 use super::order::Clocks;
 use super::pins::{LINK, pin_error, remove};
 use crate::hook::{self, Hook, HookError, Life, Mode, Stage};
@@ -20,6 +20,7 @@ use aya::programs::{ProgramFd, ProgramInfo, Xdp};
 use aya::{Ebpf, EbpfError, EbpfLoader};
 use netlink::{Link, Netlink};
 use place::CoreId;
+use place::steering::{PolicyKind, Unmatched};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::mem::offset_of;
@@ -216,8 +217,8 @@ impl Attached {
     pub fn options(&self) -> Result<Options, SteerError> {
         let config = self.config.get(0);
         Ok(Options {
-            missed: Missed::from_groups(config.groups),
-            placement: if config.policy == POLICY_HASH { Placement::Hash } else { Placement::Vse },
+            unmatched: unmatched_of(config.groups),
+            policy: if config.policy == POLICY_HASH { PolicyKind::Hash } else { PolicyKind::Vse },
             is_fcf: config.is_fcf == 1,
             vxlan_port: config.vxlan_port as u16,
             queue: config.queue + QUEUE_SLACK,
@@ -229,10 +230,8 @@ impl Attached {
     }
 
     /// Changes how undecided units are placed. Those that are decided stay.
-    pub fn set_placement(&self, placement: Placement) {
-        self.config
-            .u32_at(0, offset_of!(SteerConfig, policy))
-            .store(raw_placement(placement), Relaxed);
+    pub fn set_policy(&self, policy: PolicyKind) {
+        self.config.u32_at(0, offset_of!(SteerConfig, policy)).store(raw_policy(policy), Relaxed);
     }
 
     /// Lets flows be sent to that core. It has a queue already: nothing changes.
@@ -351,7 +350,7 @@ fn lease(
 
 /// Frames that no entry matches are a port's where the interface is one.
 fn may_place(interface: &Interface, options: &Options) -> Result<(), SteerError> {
-    let takes_all = options.missed != Missed::Stay || options.is_fcf;
+    let takes_all = options.unmatched != Unmatched::Stay || options.is_fcf;
     let taken = Hook::taken(interface.index).map_err(no_hook(interface))?;
     if takes_all && taken.contains(&Stage::Worker) {
         return Err(SteerError::OfPort { interface: interface.name.clone() });
@@ -374,10 +373,10 @@ fn no_hook(interface: &Interface) -> impl Fn(HookError) -> SteerError {
     }
 }
 
-fn raw_placement(placement: Placement) -> u32 {
-    match placement {
-        Placement::Hash => POLICY_HASH,
-        Placement::Vse => POLICY_VSE,
+fn raw_policy(policy: PolicyKind) -> u32 {
+    match policy {
+        PolicyKind::Hash => POLICY_HASH,
+        PolicyKind::Vse => POLICY_VSE,
     }
 }
 
@@ -387,8 +386,8 @@ fn raw_config(interface: &Interface, options: &Options, slot: u32) -> SteerConfi
     let secrets: [u64; WORDS + 1] = std::array::from_fn(|at| random.hash_one(at));
     SteerConfig {
         slot,
-        groups: options.missed.groups(),
-        policy: raw_placement(options.placement),
+        groups: groups_of(options.unmatched),
+        policy: raw_policy(options.policy),
         is_fcf: u32::from(options.is_fcf),
         vxlan_port: options.vxlan_port.into(),
         queue: options.queue.clamp(QUEUE_MIN, QUEUE_MAX) - QUEUE_SLACK,

@@ -2,11 +2,11 @@
 
 use super::abi::Packet;
 use super::error::SteerError;
-use super::key::Key;
 use super::maps::access;
 use aya::maps::Array;
 use aya::programs::{TestRun, TestRunOptions, Xdp};
 use aya::{Ebpf, EbpfError};
+use place::steering::FlowKey;
 
 pub(crate) static OBJECT: &[u8] =
     aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/dissect.bpf.o"));
@@ -23,7 +23,7 @@ pub struct Dissector {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Dissected {
     /// Its key.
-    pub key: Key,
+    pub key: FlowKey,
     /// There is an IP header: the frame can be steered.
     pub is_ip: bool,
     /// The IP identification of a fragment.
@@ -54,8 +54,12 @@ impl Dissector {
     /// # Errors
     /// The kernel refuses to run it.
     pub fn dissect(&self, frame: &[u8]) -> Result<Dissected, SteerError> {
-        let nothing =
-            Dissected { key: Key::default(), is_ip: false, fragment_id: 0, outer_fragment: None };
+        let nothing = Dissected {
+            key: FlowKey::default(),
+            is_ip: false,
+            fragment_id: 0,
+            outer_fragment: None,
+        };
         if frame.len() < SHORTEST {
             return Ok(nothing);
         }
@@ -69,7 +73,7 @@ impl Dissector {
         let found: Array<_, Packet> = Array::try_from(map).map_err(access("dissected"))?;
         let packet = found.get(&0, 0).map_err(access("dissected"))?;
         Ok(Dissected {
-            key: Key(packet.words),
+            key: FlowKey(packet.words),
             is_ip: packet.is_ip != 0,
             fragment_id: packet.fragment_id,
             outer_fragment: (packet.is_outer_fragment != 0).then_some(packet.outer_id),

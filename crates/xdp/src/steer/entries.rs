@@ -13,10 +13,11 @@ use super::attached::{Attached, blank_unit};
 use super::error::{ChangeError, SteerError};
 use super::hash::{self, SALT_EXACT, Secrets};
 use super::index::{Index, Name};
-use super::key::{Key, Match};
 use super::maps::{Maps, access};
+use super::matching::Match;
 use crate::sys::mapped::Mapped;
 use aya::maps::{Array, MapData};
+use place::steering::{FlowKey, Target};
 use place::{CoreId, Reason, UnitId, VmId};
 use std::collections::BTreeMap;
 use std::mem::offset_of;
@@ -40,17 +41,6 @@ pub struct Entry {
     pub vm: Option<VmId>,
 }
 
-/// An entry's core.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Target {
-    /// This one.
-    Core(CoreId),
-    /// Chosen by the interface's policy when the first frame comes.
-    Auto,
-    /// Chosen by hash when the first frame comes.
-    Hash,
-}
-
 /// An entry in the program's tables.
 #[derive(Clone, Copy, Debug)]
 struct Record {
@@ -63,7 +53,7 @@ struct Record {
 /// A mask in use.
 #[derive(Clone, Copy, Debug)]
 struct MaskUse {
-    mask: Key,
+    mask: FlowKey,
     entries: u32,
 }
 
@@ -98,7 +88,8 @@ impl Entries {
         let list = entries.masks.get(&(config.masks & 1), 0).map_err(access("masks"))?;
         let known = &list.masks[..(list.len as usize).min(MASKS)];
         for mask in known.iter().filter(|mask| (mask.id as usize) < MASKS) {
-            entries.uses[mask.id as usize] = Some(MaskUse { mask: Key(mask.words), entries: 0 });
+            entries.uses[mask.id as usize] =
+                Some(MaskUse { mask: FlowKey(mask.words), entries: 0 });
         }
         let found: Vec<_> = entries.index.all().collect();
         for value in found {
@@ -113,7 +104,7 @@ impl Entries {
     }
 
     fn adopt(&mut self, value: &SteerEntry, unit: &SteerUnit) {
-        let key = Key(value.words);
+        let key = FlowKey(value.words);
         let matching = match self.uses.get_mut(value.mask as usize) {
             Some(Some(used)) => {
                 used.entries += 1;
@@ -202,7 +193,7 @@ impl Entries {
 }
 
 /// Which words of a key are looked at, and hashed, for a mask.
-fn shape(mask: &Key) -> u32 {
+fn shape(mask: &FlowKey) -> u32 {
     let is_free = |word: usize| mask.0[word] == 0;
     match () {
         () if !(FLOW_WORDS..WORDS).all(is_free) => SHAPE_ALL,

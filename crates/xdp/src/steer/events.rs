@@ -3,8 +3,8 @@
 use super::SteerError;
 use super::abi::{EVENT_GIVEN_UP, EVENT_MOVED, EVENT_PLACED, SteerEvent};
 use super::attached::Attached;
-use super::key::Key;
 use aya::maps::{MapData, RingBuf};
+use place::steering::FlowKey;
 use place::{CoreId, Reason, UnitId};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
@@ -26,8 +26,8 @@ pub struct Event {
     pub reason: Option<Reason>,
     /// From the wish to the first frame on the new core.
     pub waited: Duration,
-    /// Key of the frame.
-    pub key: Key,
+    /// FlowKey of the frame.
+    pub key: FlowKey,
 }
 
 /// What can happen to a unit.
@@ -93,6 +93,6 @@ fn event(raw: &SteerEvent) -> Option<Event> {
         to: CoreId(raw.to),
         reason: Reason::from_code(raw.reason),
         waited: Duration::from_nanos(raw.waited_ns),
-        key: Key(raw.words),
+        key: FlowKey(raw.words),
     })
 }

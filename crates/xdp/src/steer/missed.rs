@@ -3,15 +3,15 @@
 use super::abi::{FCF_FIRST, FLOW_WORDS};
 use super::attached::Attached;
 use super::hash;
-use super::key::{Field, Key};
 use place::UnitId;
+use place::steering::{Field, FlowKey};
 
 /// `SALT_GROUP`.
 const SALT_GROUP: u64 = 0x101;
 
 impl Attached {
     /// The unit that a frame of that key is in when no entry matches it; `None` when such frames stay where they are.
-    pub fn missed_unit(&self, key: &Key) -> Option<UnitId> {
+    pub fn missed_unit(&self, key: &FlowKey) -> Option<UnitId> {
         let config = self.config.get(0);
         let fcf = key.get(Field::OuterTos) as u32;
         if config.is_fcf == 1 && fcf >> 1 != 0 {

@@ -10,7 +10,7 @@
 //! * [`Attached`]: a steered interface: program, entries, units, queues to other cores. Made by [`Attached::attach`], taken over by
 //!   [`Attached::adopt`], told the cores by [`Attached::set_cores`], ended by [`Attached::detach`].
 //! * [`Entry`] ([`Match`], [`Target`]): which frames are steered how. Each has a *unit*; frames that no entry matches belong to the unit of
-//!   their flow group, or stay where they are ([`Missed`]).
+//!   their flow group, or stay where they are ([`Unmatched`]).
 //! * [`Unit`]: what is placed and moved as one. [`Attached::want`] asks for a move, [`Event`]s tell when it was made.
 //! * [`Steered`], [`Count`], [`CoreCount`]: what became of frames, and which core had them.
 //!
@@ -23,7 +23,7 @@
 //!
 //! A unit goes to another core with a frame that finds none of the unit's frames under way through the old core's stack. `bpf/order.h` has
 //! the argument, `docs/decisions/0013-moves-never-reorder.md` the figures. While frames come without a pause into a core that is
-//! always behind, that never happens: then a move that is [`Urgency::Urgent`] drops frames, counted, until it does, and gives up after a
+//! always behind, that never happens: then a move that is [`Urgency::DropToDrain`] drops frames, counted, until it does, and gives up after a
 //! while. A change of entries is a move of the flows that it concerns, by the same rule ([`Attached::settle`]).
 //!
 //! ## Invariants
@@ -49,16 +49,17 @@ mod attached;
 mod beside;
 mod counts;
 mod dissect;
+mod enforcer;
 mod entries;
 mod error;
 mod events;
 mod hash;
 mod host;
 mod index;
-mod key;
 #[cfg(test)]
 mod layout_tests;
 mod maps;
+mod matching;
 mod missed;
 mod options;
 mod order;
@@ -69,22 +70,24 @@ mod tables;
 mod times;
 mod units;
 
-pub use abi::{CPUS, ENTRIES_MAX, GROUPS_MAX, MASKS, SLOTS};
+pub(crate) use abi::MASKS;
+pub use abi::{CPUS, ENTRIES_MAX, SLOTS};
 pub use attached::{Attached, Interface};
 pub use beside::places_missed;
 pub use counts::{CoreCount, Count, Steered};
 pub use dissect::{Dissected, Dissector};
-pub use entries::{Entry, Target};
+pub use enforcer::Kernel;
+pub use entries::Entry;
 pub use error::{ChangeError, SteerError};
 pub use events::{Event, EventKind, Events};
 pub use host::Host;
-pub use key::{Field, Key, Match};
-pub use options::{Missed, Options, Placement};
+pub use matching::Match;
+pub use options::Options;
 pub use pins::PIN_ROOT;
 #[cfg(feature = "testing")]
 pub use rehearsal::{Rehearsal, count_runs};
 pub use times::CoreTimes;
-pub use units::{Unit, UnitKind, Urgency};
+pub use units::{Unit, UnitKind};
 
 /// Has the calling thread run before all ordinary ones, or as one of them: what watches over busy cores must not wait for one. Without the
 /// privilege nothing changes.

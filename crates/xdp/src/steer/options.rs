@@ -1,15 +1,16 @@
 //! How an interface is steered.
 
 use place::CoreId;
+use place::steering::{GROUPS_MAX, PolicyKind, Unmatched};
 use std::time::Duration;
 
 /// How an interface is steered; all of it but the name's owner can be read back from the pins.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Options {
     /// What happens to frames that no entry matches.
-    pub missed: Missed,
+    pub unmatched: Unmatched,
     /// How undecided units are placed.
-    pub placement: Placement,
+    pub policy: PolicyKind,
     /// The outermost type-of-service byte is the paper's flow control field: guest's id in 7 bits, then priority. Frames with an id that no
     /// entry matches have a unit for each value.
     pub is_fcf: bool,
@@ -27,24 +28,6 @@ pub struct Options {
     pub cores: Vec<CoreId>,
 }
 
-/// What happens to frames that no entry matches.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Missed {
-    /// They stay on the core that they came in on: the paper.
-    Stay,
-    /// Flows are put into so many groups by hash, each a unit: a power of two, at most [`GROUPS_MAX`](super::GROUPS_MAX).
-    Groups(u32),
-}
-
-/// How undecided units are placed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Placement {
-    /// As [`place::Hash`].
-    Hash,
-    /// As [`place::Vse`].
-    Vse,
-}
-
 /// Longest queue that the kernel makes for a core (`cpu_map_alloc`).
 pub(crate) const QUEUE_MAX: u32 = 16384;
 /// Shortest that leaves something after the kernel's batches.
@@ -53,8 +36,8 @@ pub(crate) const QUEUE_MIN: u32 = 64;
 impl Default for Options {
     fn default() -> Self {
         Self {
-            missed: Missed::Groups(1024),
-            placement: Placement::Vse,
+            unmatched: Unmatched::Groups(1024),
+            policy: PolicyKind::Vse,
             is_fcf: false,
             vxlan_port: 4789,
             queue: 2048,
@@ -66,15 +49,15 @@ impl Default for Options {
     }
 }
 
-impl Missed {
-    pub(crate) fn groups(self) -> u32 {
-        match self {
-            Self::Stay => 0,
-            Self::Groups(groups) => groups.clamp(1, super::GROUPS_MAX).next_power_of_two(),
-        }
+/// `steer_config.groups`.
+pub(crate) fn groups_of(unmatched: Unmatched) -> u32 {
+    match unmatched {
+        Unmatched::Stay => 0,
+        Unmatched::Groups(groups) => u32::from(groups).clamp(1, GROUPS_MAX).next_power_of_two(),
     }
+}
 
-    pub(crate) fn from_groups(groups: u32) -> Self {
-        if groups == 0 { Self::Stay } else { Self::Groups(groups) }
-    }
+/// What that number says.
+pub(crate) fn unmatched_of(groups: u32) -> Unmatched {
+    if groups == 0 { Unmatched::Stay } else { Unmatched::Groups(groups as u16) }
 }

@@ -5,6 +5,7 @@ use super::abi::{
     UNDECIDED, URGENT, WANTS_OWN,
 };
 use super::attached::Attached;
+use place::steering::Urgency;
 use place::{CoreId, Reason, UnitId, VmId};
 use std::mem::offset_of;
 use std::sync::atomic::Ordering::{Relaxed, Release};
@@ -63,15 +64,6 @@ pub struct Unit {
     pub moved_at: Duration,
 }
 
-/// May a move cost frames?
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Urgency {
-    /// No: it waits until the old core is through with what it has, however long.
-    Whenever,
-    /// After [`Options::drain`](super::Options::drain) its frames are dropped until the old core is through.
-    Urgent,
-}
-
 impl Attached {
     /// Every unit that an entry has, or that carried a frame.
     pub fn units(&self) -> Vec<Unit> {
@@ -119,7 +111,7 @@ impl Attached {
         if index >= self.units.len() {
             return;
         }
-        let urgent = if urgency == Urgency::Urgent { URGENT } else { 0 };
+        let urgent = if urgency == Urgency::DropToDrain { URGENT } else { 0 };
         let wanted = urgent | u32::from(reason.code()) << REASON_SHIFT | u32::from(core.0);
         self.units
             .u64_at(index, offset_of!(SteerUnit, wanted_ns))

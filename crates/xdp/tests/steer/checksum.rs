@@ -1,6 +1,7 @@
 //! Checksums that a sender on this host left open: finished for another core, left alone on this one.
 
 use crate::lab::{Lab, enter, inside, options, pin};
+use place::steering::{Target, Unmatched};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use rustix::net::sockopt::set_socket_recv_buffer_size_force;
@@ -10,7 +11,7 @@ use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 use testbed::unbroken;
 use wire::build::{Frame, Ipv4, Ipv6, Tcp};
-use xdp::steer::{Attached, Entry, Match, Missed, Options, Rehearsal, Steered, Target};
+use xdp::steer::{Attached, Entry, Match, Options, Rehearsal, Steered};
 
 const XDP_PASS: u32 = 2;
 const XDP_REDIRECT: u32 = 4;
@@ -32,7 +33,8 @@ fn all_to(core: u16) -> Entry {
 
 /// The near end, all of whose frames go to that core.
 fn attach(lab: &mut Lab, core: u16) -> Attached {
-    let mut attached = lab.attach(&Options { missed: Missed::Stay, queue: 16384, ..options() });
+    let mut attached =
+        lab.attach(&Options { unmatched: Unmatched::Stay, queue: 16384, ..options() });
     attached.insert(&[all_to(core)]).expect("it fits");
     attached.settle_now().expect("the kernel obliges");
     attached

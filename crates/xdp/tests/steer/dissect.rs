@@ -4,11 +4,12 @@
 mod agreement;
 
 use agreement::difference;
+use place::steering::{Field, FlowKey};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use wire::build::{Frame, Ipv4, Ipv6, Tcp};
-use xdp::steer::{Dissected, Dissector, Field, Key};
+use xdp::steer::{Dissected, Dissector};
 
 fn dissector() -> Option<Dissector> {
     if std::env::var_os("SUIRO_SKIP_PRIVILEGED").is_some_and(|value| value == "1") {
@@ -30,8 +31,8 @@ fn v4(last: u8) -> Ipv4<'static> {
     }
 }
 
-fn key(fields: &[(Field, u128)]) -> Key {
-    fields.iter().fold(Key::default(), |key, &(field, value)| key.with(field, value))
+fn key(fields: &[(Field, u128)]) -> FlowKey {
+    fields.iter().fold(FlowKey::default(), |key, &(field, value)| key.with(field, value))
 }
 
 const V4_SRC: u128 = 0x0a00_0001;
@@ -77,10 +78,10 @@ fn every_kind_of_frame_has_the_key_that_is_written_beside_it() {
     is(plain().ipv4(v4(1)).udp(1000, 53).finish(), &udp_fields());
     is(
         plain().vlan(0x8100, 0xe007).ipv4(v4(1)).udp(1000, 53).finish(),
-        &with(&[(Field::DlVlan, Key::vlan(7))]),
+        &with(&[(Field::DlVlan, FlowKey::vlan(7))]),
     );
     let two_tags = plain().vlan(0x88a8, 9).vlan(0x8100, 7);
-    is(two_tags.ipv4(v4(1)).udp(1000, 53).finish(), &with(&[(Field::DlVlan, Key::vlan(9))]));
+    is(two_tags.ipv4(v4(1)).udp(1000, 53).finish(), &with(&[(Field::DlVlan, FlowKey::vlan(9))]));
     let options = Ipv4 { options: &[1; 40], ..v4(1) };
     is(plain().ipv4(options).udp(1000, 53).finish(), &udp_fields());
     let tcp = Tcp { src: 1000, dst: 53, ..Tcp::default() };
@@ -156,7 +157,7 @@ fn a_tunnels_key_is_the_inner_headers_and_the_outer_addresses() {
         (Field::OuterTos, 0x15),
         (Field::TunSrc, V4_SRC),
         (Field::TunDst, V4_DST),
-        (Field::TunId, Key::vni(0x123456)),
+        (Field::TunId, FlowKey::vni(0x123456)),
         (Field::TpSrc, 1000),
         (Field::TpDst, 53),
     ];
@@ -181,7 +182,7 @@ fn a_tunnels_key_is_the_inner_headers_and_the_outer_addresses() {
     assert!(found.is_ip);
     assert_eq!(
         (found.key.get(Field::DlType), found.key.get(Field::TunId)),
-        (0x806, Key::vni(0x123456))
+        (0x806, FlowKey::vni(0x123456))
     );
 }
 

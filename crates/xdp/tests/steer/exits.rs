@@ -1,14 +1,12 @@
 //! Every way out of the program, and what it counts.
 
 use crate::lab::{Lab, inside, options, pin, two_cores, udp};
+use place::steering::{Field, Target, Unmatched, Urgency};
 use place::{CoreId, Reason, UnitId, VmId};
 use std::collections::HashMap;
 use std::time::Duration;
 use wire::build::{Arp, Frame, Ipv4};
-use xdp::steer::{
-    Attached, ChangeError, Entry, EventKind, Field, Match, Missed, Options, Steered, Target,
-    UnitKind, Urgency,
-};
+use xdp::steer::{Attached, ChangeError, Entry, EventKind, Match, Options, Steered, UnitKind};
 
 const XDP_DROP: u32 = 1;
 const XDP_PASS: u32 = 2;
@@ -58,7 +56,7 @@ fn play(attached: &Attached, frames: &[Vec<u8>]) -> (Vec<u32>, HashMap<Steered, 
 #[test]
 fn every_exit_has_its_action_and_its_counter() {
     let Some(mut lab) = Lab::new("exits") else { return };
-    let attached = &mut lab.attach(&Options { missed: Missed::Stay, queue: 64, ..options() });
+    let attached = &mut lab.attach(&Options { unmatched: Unmatched::Stay, queue: 64, ..options() });
     let of_us = [(Field::DlType, 0x806, 0xffff), (Field::NwDst, 0x0a000009, u128::MAX)];
     let asked = Entry { matching: Match::fields(1, of_us), ..from_port(1, 0) };
     let entries = [from_port(1, 0), from_port(2, 1), from_port(3, 7), asked];
@@ -93,7 +91,7 @@ fn every_exit_has_its_action_and_its_counter() {
 #[test]
 fn a_frame_without_room_for_its_number_passes() {
     let Some(mut lab) = Lab::new("meta") else { return };
-    let attached = &mut lab.attach(&Options { missed: Missed::Stay, ..options() });
+    let attached = &mut lab.attach(&Options { unmatched: Unmatched::Stay, ..options() });
     put(attached, &[from_port(2, 1)]);
     // The kernel keeps what a repeated run has put in front of the frame: there is room for some 200 bytes of that.
     let run = attached.rehearsal().unwrap();
@@ -113,7 +111,7 @@ fn a_frame_without_room_for_its_number_passes() {
 #[test]
 fn the_highest_priority_decides_and_an_exact_flow_before_all() {
     let Some(mut lab) = Lab::new("priority") else { return };
-    let attached = &mut lab.attach(&Options { missed: Missed::Stay, ..options() });
+    let attached = &mut lab.attach(&Options { unmatched: Unmatched::Stay, ..options() });
     let dissector = xdp::steer::Dissector::new().unwrap();
     let flow = Match::Flow(dissector.dissect(&udp(5)).unwrap().key.flow());
     let entries = [
@@ -136,7 +134,8 @@ fn the_highest_priority_decides_and_an_exact_flow_before_all() {
 #[test]
 fn changes_that_cannot_be_made_change_nothing() {
     let Some(mut lab) = Lab::new("changes") else { return };
-    let attached = &mut lab.attach(&Options { missed: Missed::Stay, entries: 40, ..options() });
+    let attached =
+        &mut lab.attach(&Options { unmatched: Unmatched::Stay, entries: 40, ..options() });
     let first = put(attached, &[from_port(1, 0)]);
     let taken = attached.insert(&[from_port(2, 0), from_port(1, 1)]);
     assert!(matches!(taken, Err(ChangeError::Taken { unit }) if unit == first[0]), "{taken:?}");
@@ -165,7 +164,7 @@ fn changes_that_cannot_be_made_change_nothing() {
 #[test]
 fn later_fragments_go_with_their_first_one() {
     let Some(mut lab) = Lab::new("fragments") else { return };
-    let attached = &mut lab.attach(&Options { missed: Missed::Stay, ..options() });
+    let attached = &mut lab.attach(&Options { unmatched: Unmatched::Stay, ..options() });
     put(attached, &[from_port(2, 1)]);
     let piece = |fragment, id| {
         let header = Ipv4 { fragment, id, ..Ipv4::default() };
@@ -193,7 +192,7 @@ fn later_fragments_go_with_their_first_one() {
 #[test]
 fn what_is_left_of_a_datagram_is_dropped_with_the_piece_that_found_no_room() {
     let Some(mut lab) = Lab::new("pieces") else { return };
-    let attached = &mut lab.attach(&Options { missed: Missed::Stay, queue: 64, ..options() });
+    let attached = &mut lab.attach(&Options { unmatched: Unmatched::Stay, queue: 64, ..options() });
     put(attached, &[from_port(2, 1)]);
     let piece = |fragment, id| {
         let header = Ipv4 { fragment, id, ..Ipv4::default() };
@@ -219,7 +218,8 @@ fn what_is_left_of_a_datagram_is_dropped_with_the_piece_that_found_no_room() {
 #[test]
 fn frames_with_a_flow_control_field_go_by_it() {
     let Some(mut lab) = Lab::new("fcf") else { return };
-    let attached = &mut lab.attach(&Options { is_fcf: true, missed: Missed::Stay, ..options() });
+    let attached =
+        &mut lab.attach(&Options { is_fcf: true, unmatched: Unmatched::Stay, ..options() });
     attached.set_cores(lab.host(), &two_cores()).unwrap();
     let with_tos = |tos| {
         let header = Ipv4 { tos, ..Ipv4::default() };
@@ -243,16 +243,16 @@ fn an_urgent_move_drops_then_gives_up_and_another_waits() {
     let Some(mut lab) = Lab::new("urgent") else { return };
     let options =
         Options { drain: Duration::ZERO, give_up: Duration::from_millis(100), ..options() };
-    let attached = &mut lab.attach(&Options { missed: Missed::Stay, ..options });
+    let attached = &mut lab.attach(&Options { unmatched: Unmatched::Stay, ..options });
     let unit = put(attached, &[from_port(2, 1)])[0];
     let mut events = attached.events().unwrap();
     // What was sent by hand never arrives, so the old core never finishes.
     let (actions, _) = play(attached, &[udp(2)]);
     assert_eq!(actions, [XDP_REDIRECT]);
-    attached.want(unit, CoreId(0), Reason::Overload, Urgency::Whenever);
+    attached.want(unit, CoreId(0), Reason::Overload, Urgency::WhenDrained);
     let (actions, _) = play(attached, &[udp(2)]);
     assert_eq!(actions, [XDP_REDIRECT], "still to the old core");
-    attached.want(unit, CoreId(0), Reason::Overload, Urgency::Urgent);
+    attached.want(unit, CoreId(0), Reason::Overload, Urgency::DropToDrain);
     let (actions, counts) = play(attached, &[udp(2)]);
     assert_eq!((actions, counts), (vec![XDP_DROP], HashMap::from([(Steered::Draining, 1)])));
     let given_up = inside(&lab.netns("near"), || {
@@ -273,13 +273,13 @@ fn an_urgent_move_drops_then_gives_up_and_another_waits() {
 fn an_urgent_move_from_a_core_that_is_behind_empties_its_queue_first() {
     let Some(mut lab) = Lab::new("hush") else { return };
     let (drain, give_up) = (Duration::from_millis(50), Duration::from_millis(100));
-    let options = Options { drain, give_up, missed: Missed::Stay, ..options() };
+    let options = Options { drain, give_up, unmatched: Unmatched::Stay, ..options() };
     let attached = &mut lab.attach(&options);
     let unit = put(attached, &[from_port(2, 1), from_port(3, 1)])[0];
     // What was sent by hand never arrives: the queue is as long as what was sent.
     let (actions, _) = play(attached, &vec![udp(2); 20]);
     assert_eq!(actions, [XDP_REDIRECT; 20]);
-    attached.want(unit, CoreId(0), Reason::Overload, Urgency::Urgent);
+    attached.want(unit, CoreId(0), Reason::Overload, Urgency::DropToDrain);
     let (actions, counts) = play(attached, &[udp(2), udp(3)]);
     assert_eq!(actions, [XDP_DROP; 2], "without waiting, and the other unit's too");
     assert_eq!(counts, HashMap::from([(Steered::Draining, 2)]));

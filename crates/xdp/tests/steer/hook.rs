@@ -4,13 +4,12 @@ use crate::lab::{HERE, Lab, enter, inside, options};
 use aya::programs::{ProgramInfo, TestRun, TestRunOptions, Xdp, loaded_programs};
 use aya_obj::programs::XdpAttachType;
 use place::CoreId;
+use place::steering::{Field, Target, Unmatched};
 use std::io::{BufRead, BufReader, ErrorKind};
 use std::net::UdpSocket;
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use xdp::steer::{
-    Attached, Entry, Field, Match, Missed, Options, SteerError, Target, places_missed,
-};
+use xdp::steer::{Attached, Entry, Match, Options, SteerError, places_missed};
 use xdp::{Hook, HookError, Mode, Stage, Verdict, Worker, WorkerStage};
 
 /// The port that a rule names, and one that none does.
@@ -20,7 +19,7 @@ const XDP_DROP: u32 = 1;
 const XDP_PASS: u32 = 2;
 
 fn stay() -> Options {
-    Options { missed: Missed::Stay, ..options() }
+    Options { unmatched: Unmatched::Stay, ..options() }
 }
 
 /// Leaves [`NAMED`] to the host's stack.

@@ -5,6 +5,7 @@ use aya::maps::loaded_maps;
 use aya::programs::links::{FdLink, PinnedLink};
 use aya::programs::{ProgramInfo, XdpMode, loaded_programs};
 use place::CoreId;
+use place::steering::{Field, Target, Unmatched, Urgency};
 use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;
@@ -13,9 +14,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use testbed::unbroken;
 use xdp::WorkerStage;
-use xdp::steer::{
-    Attached, Entry, Field, Host, Interface, Match, Missed, Options, SteerError, Target, Urgency,
-};
+use xdp::steer::{Attached, Entry, Host, Interface, Match, Options, SteerError};
 
 /// All UDP to that core.
 fn all_udp(core: u16) -> Entry {
@@ -70,7 +69,7 @@ fn by_core(attached: &Attached) -> Vec<u64> {
 #[test]
 fn frames_are_processed_on_the_core_of_their_entry() {
     let Some(mut lab) = Lab::new("cores") else { return };
-    let attached = &mut lab.attach(&Options { missed: Missed::Stay, ..options() });
+    let attached = &mut lab.attach(&Options { unmatched: Unmatched::Stay, ..options() });
     let unit = attached.insert(&[all_udp(1)]).unwrap()[0];
     attached.settle_now().unwrap();
     let before = by_core(attached);
@@ -97,7 +96,7 @@ fn a_driver_without_xdp_is_refused_and_left_as_it_was() {
 #[test]
 fn where_time_goes_is_known_by_core_and_stage() {
     let Some(mut lab) = Lab::new("times") else { return };
-    let attached = &mut lab.attach(&Options { missed: Missed::Stay, ..options() });
+    let attached = &mut lab.attach(&Options { unmatched: Unmatched::Stay, ..options() });
     attached.insert(&[all_udp(1)]).unwrap();
     attached.settle_now().unwrap();
     let before = lab.host().times();
@@ -149,9 +148,12 @@ fn owner_to_be_killed() {
     };
     let mut host = Host::open(&PathBuf::from(root)).unwrap();
     let interface = Interface { name: "eth0".into(), index: index.parse().unwrap() };
-    let mut attached =
-        Attached::attach(&mut host, &interface, &Options { missed: Missed::Stay, ..options() })
-            .unwrap();
+    let mut attached = Attached::attach(
+        &mut host,
+        &interface,
+        &Options { unmatched: Unmatched::Stay, ..options() },
+    )
+    .unwrap();
     attached.insert(&[all_udp(1)]).unwrap();
     attached.settle_now().unwrap();
     attached.set_cores(&mut host, &two_cores()).unwrap();
@@ -191,10 +193,10 @@ fn a_killed_owner_changes_nothing_and_the_next_one_goes_on() {
     assert!(by_core(&attached)[1] >= 100);
     assert_eq!(attached.unit(entries[0].0).unwrap().frames, 100);
     assert_eq!(entries.iter().map(|(_, entry)| *entry).collect::<Vec<_>>(), [all_udp(1)]);
-    assert_eq!(attached.options().unwrap(), Options { missed: Missed::Stay, ..options() });
+    assert_eq!(attached.options().unwrap(), Options { unmatched: Unmatched::Stay, ..options() });
     // The new owner moves what the old one placed.
     attached.settle().unwrap();
-    attached.want(entries[0].0, CoreId(0), place::Reason::Overload, Urgency::Whenever);
+    attached.want(entries[0].0, CoreId(0), place::Reason::Overload, Urgency::WhenDrained);
     assert_eq!(send(&lab, 100), 100);
     assert_eq!(attached.unit(entries[0].0).unwrap().core, Some(CoreId(0)));
 }

@@ -1,12 +1,13 @@
 //! Moves under traffic: no datagram overtakes another of its flow.
 
 use crate::lab::{HERE, Lab, enter, inside, options, pin, two_cores};
+use place::steering::{PolicyKind, Unmatched, Urgency};
 use place::{CoreId, Reason};
 use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use xdp::steer::{Attached, EventKind, Missed, Options, Placement, Urgency};
+use xdp::steer::{Attached, EventKind, Options};
 
 const FLOWS: usize = 16;
 /// Datagrams between two looks at the clock.
@@ -89,9 +90,9 @@ fn hog(core: usize, is_done: &AtomicBool) {
 /// Sends, moves, receives, and prints what came of it. With `hogs`, so many other threads want the second core.
 fn play(test: &str, frames: u64, urgency: Urgency, hogs: usize) {
     let Some(mut lab) = Lab::new(test) else { return };
-    let (missed, placement) = (Missed::Groups(1024), Placement::Hash);
+    let (unmatched, policy) = (Unmatched::Groups(1024), PolicyKind::Hash);
     let drain = Duration::from_micros(200);
-    let mut attached = lab.attach(&Options { missed, placement, drain, ..options() });
+    let mut attached = lab.attach(&Options { unmatched, policy, drain, ..options() });
     attached.set_cores(lab.host(), &two_cores()).expect("the kernel obliges");
     let (near, far) = (lab.netns("near"), lab.netns("far"));
     let is_done = AtomicBool::new(false);
@@ -142,10 +143,10 @@ fn frames(least: u64) -> u64 {
 
 #[test]
 fn a_million_frames_keep_their_order_through_a_thousand_moves_a_second() {
-    play("order", frames(1_000_000), Urgency::Whenever, 0);
+    play("order", frames(1_000_000), Urgency::WhenDrained, 0);
 }
 
 #[test]
 fn moves_away_from_a_core_that_is_always_behind_keep_the_order_too() {
-    play("behind", frames(300_000), Urgency::Urgent, 2);
+    play("behind", frames(300_000), Urgency::DropToDrain, 2);
 }

@@ -1,13 +1,12 @@
 //! The program's choice of a core against `place`, on random core tables.
 
 use crate::lab::{Lab, options, pin, two_cores, udp};
+use place::steering::{Field, PolicyKind, Target, Unmatched};
 use place::{Core, CoreId, CoreTable, Decision, Facts, Hash, Load, Policy, Role, Stage, VmId, Vse};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
-use xdp::steer::{
-    Attached, Entry, Field, Match, Missed, Options, Placement, Rehearsal, Target, Unit,
-};
+use xdp::steer::{Attached, Entry, Match, Options, Rehearsal, Unit};
 
 /// One core.
 fn core() -> impl Strategy<Value = (Role, Vec<Option<u16>>, u32, u32)> {
@@ -99,7 +98,8 @@ fn said(unit: &Unit, facts: &Facts) -> Decision {
 #[test]
 fn the_program_places_as_the_policies_do() {
     let Some(mut lab) = Lab::new("placement") else { return };
-    let attached = &mut lab.attach(&Options { missed: Missed::Stay, queue: 16384, ..options() });
+    let attached =
+        &mut lab.attach(&Options { unmatched: Unmatched::Stay, queue: 16384, ..options() });
     attached.insert(&entries()).unwrap();
     attached.settle_now().unwrap();
     let run = attached.rehearsal().unwrap();
@@ -113,7 +113,7 @@ fn the_program_places_as_the_policies_do() {
                 host.arrivals().expect("an interface is steered");
                 attached.set_cores(host, &table).expect("it is written");
                 let by_hash = round % 3 == 0;
-                attached.set_placement(if by_hash { Placement::Hash } else { Placement::Vse });
+                attached.set_policy(if by_hash { PolicyKind::Hash } else { PolicyKind::Vse });
                 let policy: &dyn Policy = if by_hash { &Hash } else { &Vse { moves: None } };
                 compare(attached, &run, &table, policy);
             }
@@ -126,10 +126,10 @@ fn the_program_places_as_the_policies_do() {
 #[test]
 fn a_unit_that_comes_while_the_table_is_refreshed_keeps_the_next_one_away() {
     let Some(mut lab) = Lab::new("refresh") else { return };
-    let attached = &mut lab.attach(&Options { missed: Missed::Stay, ..options() });
+    let attached = &mut lab.attach(&Options { unmatched: Unmatched::Stay, ..options() });
     attached.insert(&entries()).unwrap();
     attached.settle_now().unwrap();
-    attached.set_placement(Placement::Vse);
+    attached.set_policy(PolicyKind::Vse);
     let units: Vec<_> = attached.entries().into_iter().map(|(id, _)| id).collect();
     let run = attached.rehearsal().unwrap();
     // Core 1 has a little to do: what is not counted goes to core 0.

@@ -2,7 +2,7 @@ use super::*;
 use proptest::prelude::*;
 
 fn entry(unit: u32, priority: u16, fields: &[(Field, u128, u128)]) -> SteeringEntry {
-    let (mut key, mut mask) = (Key::default(), Key::default());
+    let (mut key, mut mask) = (FlowKey::default(), FlowKey::default());
     for &(field, value, ones) in fields {
         key.set(field, value & ones);
         mask.set(field, ones);
@@ -25,8 +25,8 @@ fn classifier(entries: &[SteeringEntry], unmatched: Unmatched) -> Classifier {
     Classifier::new(entries, (unmatched, false), [3, 5]).unwrap()
 }
 
-fn ip() -> Key {
-    Key::default().with(Field::DlType, eth_type::IPV4.into())
+fn ip() -> FlowKey {
+    FlowKey::default().with(Field::DlType, eth_type::IPV4.into())
 }
 
 /// Few bits, so that entries overlap.
@@ -46,7 +46,7 @@ fn entries() -> impl Strategy<Value = Vec<SteeringEntry>> {
 proptest! {
     #[test]
     fn the_strongest_entry_is_found_as_a_linear_scan_finds_it(entries in entries(), src in 0..4u128, dst in 0..4u128) {
-        let key = Key::default().with(Field::NwSrc, src).with(Field::TpDst, dst);
+        let key = FlowKey::default().with(Field::NwSrc, src).with(Field::TpDst, dst);
         let selects = |entry: &&SteeringEntry| key.and(&entry.mask) == entry.key;
         let strongest = entries.iter().filter(selects).map(|entry| entry.priority).max();
         let found = classifier(&entries, Unmatched::Stay).unit(&key).map(|(unit, _)| unit);
@@ -71,11 +71,15 @@ fn flows_spread_over_all_groups() {
 fn frames_that_nothing_selects_stay_unless_groups_take_them() {
     let some = [entry(0, 1, &[(Field::TpDst, 53, 0xffff)])];
     let stay = classifier(&some, Unmatched::Stay);
-    assert_eq!(stay.unit(&Key::default()), None);
-    let dns = Key::default().with(Field::TpDst, 53);
+    assert_eq!(stay.unit(&FlowKey::default()), None);
+    let dns = FlowKey::default().with(Field::TpDst, 53);
     assert_eq!(stay.unit(&dns).unwrap().0, UnitId(ENTRY_FIRST));
     assert!(classifier(&some, Unmatched::Groups(256)).unit(&ip()).unwrap().0.0 < 256);
-    assert_eq!(classifier(&some, Unmatched::Groups(256)).unit(&Key::default()), None, "no flow");
+    assert_eq!(
+        classifier(&some, Unmatched::Groups(256)).unit(&FlowKey::default()),
+        None,
+        "no flow"
+    );
 }
 
 #[test]

@@ -3,8 +3,9 @@
 use crate::agent::steering::Refused;
 use openflow::steering::{CoreChoice, Place, PlaceFlags, PlaceMod, SteerError as Told};
 use openflow::{DEFAULT_PRIORITY, FlowModCommand, Match, Oxm, OxmField};
+use place::steering::Target;
 use place::{CoreId, Role, VmId};
-use steer::{Agent, Frag, Own, Placing, Rule, SteerError, Strictness, Target, Underlay};
+use steer::{Agent, Frag, Own, Placing, Rule, SteerError, Strictness, Underlay};
 
 /// VXLAN's network id has 24 bits (RFC 7348 §5).
 const VNI_MAX: u128 = 0xff_ffff;

@@ -2,19 +2,19 @@
 
 use super::change::{Problem, Wanted};
 use super::{change, report};
-use api::steer::{InterfaceSpec, PolicyKind, PolicyPatch, VmSpec};
+use api::steer::{InterfaceSpec, PolicyPatch, VmSpec};
 use openflow::steering::{
     CoreChoice, HostAbilities, Place, PlaceFlags, PlaceMod, PlacementKind, PlacementKinds,
     PlacementRequest, Reason, SteerError as Told, VmSource, XdpMode,
 };
 use openflow::{FixedText, FlowModCommand, Match, OxmField};
+use place::steering::{
+    CoreTimes, EnforceError, Enforcer, Entry, EntryStatus, Event, FlowKey, OpenError, Opener,
+    Options, PolicyKind, Step, UnitStatus, Urgency,
+};
 use place::{Core, CoreId, CoreTable, UnitId, VmId};
 use std::collections::BTreeMap;
-use steer::{
-    Agent, CoreTimes, EnforceError, Enforcer, Entry, EntryStatus, Event, OpenError, Opener, SeenVm,
-    Step, Surroundings, UnitStatus, Urgency,
-};
-use xdp::steer::Key;
+use steer::{Agent, SeenVm, Surroundings};
 
 /// An interface that takes everything; of each entry a frame came, and of group 7.
 #[derive(Default)]
@@ -43,10 +43,6 @@ impl Enforcer for Taker {
         "native"
     }
 
-    fn note(&self) -> Option<String> {
-        None
-    }
-
     fn arrivals(&mut self) -> Result<BTreeMap<CoreId, u32>, EnforceError> {
         Ok(BTreeMap::new())
     }
@@ -69,8 +65,6 @@ impl Enforcer for Taker {
         }
         Ok(())
     }
-
-    fn settle(&mut self) {}
 
     fn entries(&mut self) -> Result<Vec<EntryStatus>, EnforceError> {
         let status = |(at, entry): (usize, &Entry)| EntryStatus {
@@ -114,7 +108,7 @@ impl Enforcer for Taker {
         Ok(vec![(CoreId(1), 500)])
     }
 
-    fn missed_unit(&self, _: &Key) -> Option<UnitId> {
+    fn missed_unit(&self, _: &FlowKey) -> Option<UnitId> {
         None
     }
 
@@ -139,12 +133,7 @@ impl Opener for Takers {
         Ok(None)
     }
 
-    fn attach(
-        &self,
-        _: &str,
-        _: &InterfaceSpec,
-        _: &CoreTable,
-    ) -> Result<Box<dyn Enforcer>, OpenError> {
+    fn attach(&self, _: &str, _: &Options, _: &CoreTable) -> Result<Box<dyn Enforcer>, OpenError> {
         Ok(Box::<Taker>::default())
     }
 }

@@ -1,15 +1,13 @@
 //! Interfaces that are none: they take what the agent gives and say what the test wants.
 
-use crate::enforcer::{
-    CoreTimes, EnforceError, Enforcer, Entry, EntryKey, EntryStatus, Event, OpenError, Opener,
-    Step, UnitStatus, Urgency,
-};
 use crate::surroundings::Surroundings;
-use api::steer::{InterfaceSpec, PolicyKind};
+use place::steering::{
+    CoreTimes, EnforceError, Enforcer, Entry, EntryKey, EntryStatus, Event, Field, FlowKey,
+    OpenError, Opener, Options, PolicyKind, Step, UnitStatus, Urgency,
+};
 use place::{Core, CoreId, CoreTable, Reason, Stage, UnitId};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard};
-use xdp::steer::{Field, Key};
 
 /// A host of four idle cores.
 pub fn four_cores() -> Surroundings {
@@ -159,7 +157,7 @@ impl Opener for Double {
     fn attach(
         &self,
         name: &str,
-        _: &InterfaceSpec,
+        _: &Options,
         _: &CoreTable,
     ) -> Result<Box<dyn Enforcer>, OpenError> {
         let mut state = self.0.lock();
@@ -180,7 +178,7 @@ impl Opened {
 }
 
 fn refused(step: &'static str) -> EnforceError {
-    EnforceError { step, source: "the test wants it so".into() }
+    EnforceError::Refused { step, source: "the test wants it so".into() }
 }
 
 impl Enforcer for Opened {
@@ -188,15 +186,9 @@ impl Enforcer for Opened {
         "native"
     }
 
-    fn note(&self) -> Option<String> {
-        None
-    }
-
     fn is_alive(&self) -> bool {
         self.port(|_| ()).is_ok()
     }
-
-    fn settle(&mut self) {}
 
     fn arrivals(&mut self) -> Result<BTreeMap<CoreId, u32>, EnforceError> {
         self.port(|port| port.came.clone())
@@ -268,7 +260,7 @@ impl Enforcer for Opened {
         Ok(Vec::new())
     }
 
-    fn missed_unit(&self, key: &Key) -> Option<UnitId> {
+    fn missed_unit(&self, key: &FlowKey) -> Option<UnitId> {
         Some(UnitId((key.get(Field::NwDst) & 0xff) as u32))
     }
 

@@ -2,7 +2,7 @@
 //!
 //! A process may end between any two reads. Everything about one is therefore an `Option`: gone is gone.
 
-use crate::cores::parse_list;
+use crate::host::cores::parse_list;
 use place::CoreId;
 use std::fs;
 use std::io;

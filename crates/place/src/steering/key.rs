@@ -1,10 +1,20 @@
-//! The flow key and what an entry matches of it. The layout is `bpf/abi.h`'s.
+//! The flow key: what steering knows of a frame. The layout is that of the kernel's program, `crates/xdp/bpf/abi.h`, whose crate compares
+//! the numbers.
 
-use super::abi::{FLOW_WORD5, FLOW_WORDS, TUNNEL, VLAN, WORDS};
+/// 64-bit words of a key.
+pub const WORDS: usize = 12;
+/// Words that tell flows apart, the first ones; of the last of them [`FLOW_WORD5`].
+pub const FLOW_WORDS: usize = 6;
+/// Bits of word 5 that tell flows apart.
+pub const FLOW_WORD5: u64 = 0xffff_ff00_0000_0000;
+/// Bit of [`Field::TunId`] that says "in a tunnel".
+pub const TUNNEL: u32 = 0x100_0000;
+/// Bit of [`Field::DlVlan`] that says "tagged".
+pub const VLAN: u16 = 0x1000;
 
-/// The flow key of a frame, or the mask of a match.
+/// The flow key of a frame, or the mask of a selector.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
-pub struct Key(pub [u64; WORDS]);
+pub struct FlowKey(pub [u64; WORDS]);
 
 /// A part of the key. In a tunnel, all but the `Tun…` and `OuterTos` are the inner headers'.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -13,7 +23,7 @@ pub enum Field {
     NwSrc,
     /// Destination, likewise.
     NwDst,
-    /// 0 outside a tunnel; in a VXLAN tunnel [`Key::vni`].
+    /// 0 outside a tunnel; in a VXLAN tunnel [`FlowKey::vni`].
     TunId,
     /// TCP, UDP or SCTP source port; the high half of an ESP SPI.
     TpSrc,
@@ -25,7 +35,7 @@ pub enum Field {
     NwProto,
     /// Type of service, or traffic class.
     NwTos,
-    /// 0 without a tag; else [`Key::vlan`] of the outermost.
+    /// 0 without a tag; else [`FlowKey::vlan`] of the outermost.
     DlVlan,
     /// Type of service of the outermost IP header: where the flow control field is.
     OuterTos,
@@ -93,7 +103,7 @@ impl Field {
     }
 }
 
-impl Key {
+impl FlowKey {
     /// [`Field::TunId`] of that VXLAN network.
     pub const fn vni(vni: u32) -> u128 {
         (TUNNEL | vni & 0xff_ffff) as u128
@@ -148,41 +158,13 @@ impl Key {
     }
 }
 
-/// Which frames an entry is for.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Match {
-    /// Those whose key is `key` where `mask` has ones. Of several entries, that of the highest priority.
-    Wild {
-        /// What they have; zero where the mask is.
-        key: Key,
-        /// What is looked at.
-        mask: Key,
-        /// Larger is stronger.
-        priority: u32,
-    },
-    /// One flow ([`Key::flow`]); stronger than every wildcard entry.
-    Flow(Key),
-}
-
-impl Match {
-    /// A wildcard match of those fields, each with a value and a mask.
-    pub fn fields(priority: u32, fields: impl IntoIterator<Item = (Field, u128, u128)>) -> Self {
-        let (mut key, mut mask) = (Key::default(), Key::default());
-        for (field, value, ones) in fields {
-            key.set(field, value & ones);
-            mask.set(field, ones);
-        }
-        Self::Wild { key, mask, priority }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn no_two_fields_share_a_bit() {
-        let mut seen = Key::default();
+        let mut seen = FlowKey::default();
         for field in Field::ALL {
             assert_eq!(seen.get(field), 0, "{field:?}");
             seen.set(field, field.full());
@@ -192,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_flow_is_told_by_addresses_ports_protocol_and_tunnel() {
-        let mut full = Key::default();
+        let mut full = FlowKey::default();
         Field::ALL.iter().for_each(|&field| full.set(field, field.full()));
         let flow = full.flow();
         let told = [

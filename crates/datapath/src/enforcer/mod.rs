@@ -4,18 +4,17 @@
 //! userspace switch?
 //!
 //! A steered switch goes by the name `switch:NAME` (no interface has a colon in its name), takes the same rules, and is asked the same
-//! questions. What carries it out is `datapath::Steering`; only cores with a worker can be chosen. Nothing outlives the node: there is nothing
+//! questions. What carries it out is [`Steering`](crate::Steering); only cores with a worker can be chosen. Nothing outlives the node: there is nothing
 //! to adopt, and a node that starts again steers again when its switches are back.
 
-mod enforcer;
+mod switch;
 
-use crate::enforcer::{Enforcer, OpenError, Opener};
-use crate::kernel::Kernel;
-use api::steer::{InterfaceSpec, SWITCH_PREFIX, Unmatched};
-use datapath::{Datapath, SteeringError, SteeringOptions, SwitchId};
-use enforcer::Steered;
+use crate::{Datapath, SteeringError, SwitchId};
+use api::steer::SWITCH_PREFIX;
 use place::CoreTable;
+use place::steering::{Enforcer, OpenError, Opener, Options};
 use std::sync::{Arc, OnceLock};
+use switch::Steered;
 
 /// The number of the switch of that name.
 type Find = dyn Fn(&str) -> Option<SwitchId> + Send + Sync;
@@ -48,7 +47,7 @@ impl Workers {
         let _ = self.0.set(Served { datapath, find: Box::new(find) });
     }
 
-    fn open(&self, switch: &str, spec: &InterfaceSpec) -> Result<Steered, OpenError> {
+    fn open(&self, switch: &str, options: &Options) -> Result<Steered, OpenError> {
         let refused = |step, remedy: &str, source: NotServed| OpenError::Refused {
             step,
             remedy: remedy.into(),
@@ -64,12 +63,7 @@ impl Workers {
                 NotServed::NoSwitch,
             )
         })?;
-        let unmatched = match spec.unmatched {
-            Unmatched::Place => datapath::Unmatched::Groups(spec.groups),
-            Unmatched::Stay => datapath::Unmatched::Stay,
-        };
-        let options = SteeringOptions { unmatched, is_fcf: spec.fcf };
-        let steering = served.datapath.steer(id, options).map_err(|error| OpenError::Refused {
+        let steering = served.datapath.steer(id, *options).map_err(|error| OpenError::Refused {
             step: "connecting the workers",
             remedy: remedy(&error).into(),
             source: Box::new(error),
@@ -88,19 +82,6 @@ fn remedy(error: &SteeringError) -> &'static str {
     }
 }
 
-/// Interfaces by the kernel, switches by the workers.
-pub struct Rungs {
-    kernel: Kernel,
-    workers: Workers,
-}
-
-impl Rungs {
-    /// Both.
-    pub fn new(kernel: Kernel, workers: Workers) -> Self {
-        Self { kernel, workers }
-    }
-}
-
 impl Opener for Workers {
     fn adopt(&self, _: &str) -> Result<Option<Box<dyn Enforcer>>, OpenError> {
         Ok(None)
@@ -109,31 +90,10 @@ impl Opener for Workers {
     fn attach(
         &self,
         name: &str,
-        spec: &InterfaceSpec,
+        options: &Options,
         _: &CoreTable,
     ) -> Result<Box<dyn Enforcer>, OpenError> {
         let switch = name.strip_prefix(SWITCH_PREFIX).unwrap_or(name);
-        Ok(Box::new(self.open(switch, spec)?))
-    }
-}
-
-impl Opener for Rungs {
-    fn adopt(&self, name: &str) -> Result<Option<Box<dyn Enforcer>>, OpenError> {
-        if name.starts_with(SWITCH_PREFIX) {
-            self.workers.adopt(name)
-        } else {
-            self.kernel.adopt(name)
-        }
-    }
-
-    fn attach(
-        &self,
-        name: &str,
-        spec: &InterfaceSpec,
-        table: &CoreTable,
-    ) -> Result<Box<dyn Enforcer>, OpenError> {
-        let is_switch = name.starts_with(SWITCH_PREFIX);
-        let opener: &dyn Opener = if is_switch { &self.workers } else { &self.kernel };
-        opener.attach(name, spec, table)
+        Ok(Box::new(self.open(switch, options)?))
     }
 }

@@ -1,19 +1,13 @@
 //! One switch, steered between the workers.
 
-use crate::enforcer::{
-    CoreTimes, EnforceError, Enforcer, Entry, EntryKey, EntryStatus, Event, Step, UnitStatus,
-    Urgency,
-};
-use crate::rule::Target;
-use crate::selector::Selector;
-use api::steer::PolicyKind;
-use datapath::{
-    Chooser, Datapath, Haste, Placed, SteeredUnit, Steering, SteeringEntry, SteeringError,
+use crate::{Datapath, Placed, SteeredUnit, Steering, SteeringEntry, SteeringError};
+use place::steering::{
+    CoreTimes, EnforceError, Enforcer, Entry, EntryKey, EntryStatus, Event, FlowKey, PolicyKind,
+    Selector, Step, Target, UnitStatus, Urgency,
 };
 use place::{CoreId, CoreTable, Reason, Stage, UnitId};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use xdp::steer::Key;
 
 /// The switch.
 pub(super) struct Steered {
@@ -99,11 +93,7 @@ fn to_datapath(entry: &Entry, unit: UnitId) -> SteeringEntry {
         key,
         mask,
         priority: entry.key.priority,
-        target: match entry.target {
-            Target::Auto => datapath::Target::Auto,
-            Target::Core(core) => datapath::Target::Core(core),
-            Target::Hash => datapath::Target::Hash,
-        },
+        target: entry.target,
         is_priority: entry.is_priority,
         wants_own_core: entry.wants_own_core,
         vm: entry.vm,
@@ -120,10 +110,6 @@ impl Enforcer for Steered {
         "workers"
     }
 
-    fn note(&self) -> Option<String> {
-        None
-    }
-
     fn cores(&self) -> Option<Vec<CoreId>> {
         Some(self.steering.cores().to_vec())
     }
@@ -137,21 +123,12 @@ impl Enforcer for Steered {
         table: &CoreTable,
         policy: PolicyKind,
     ) -> Result<(), EnforceError> {
-        let chooser = match policy {
-            PolicyKind::Vse => Chooser::Vse,
-            PolicyKind::Hash => Chooser::Hash,
-        };
-        self.steering.set_core_table(table, chooser);
+        self.steering.set_core_table(table, policy);
         Ok(())
     }
 
     fn change(&mut self, steps: &[Step]) -> Result<(), EnforceError> {
-        self.carry_out(steps)
-            .map_err(|source| EnforceError { step: "change entries", source: Box::new(source) })
-    }
-
-    fn settle(&mut self) {
-        // A change is over when it returns.
+        self.carry_out(steps).map_err(failed)
     }
 
     fn entries(&mut self) -> Result<Vec<EntryStatus>, EnforceError> {
@@ -174,13 +151,8 @@ impl Enforcer for Steered {
         reason: Reason,
         urgency: Urgency,
     ) -> Result<(), EnforceError> {
-        let haste = match urgency {
-            Urgency::WhenDrained => Haste::WhenDrained,
-            Urgency::DropToDrain => Haste::Hold,
-        };
-        let is_worker = self.steering.want(unit, core, reason, haste);
-        let error = || EnforceError { step: "move a unit", source: Box::new(NoWorker(core)) };
-        is_worker.then_some(()).ok_or_else(error)
+        let is_worker = self.steering.want(unit, core, reason, urgency);
+        is_worker.then_some(()).ok_or(NoWorker(core)).map_err(EnforceError::refused("move a unit"))
     }
 
     /// Taking frames is the driver's stage, tables and actions the packet's, and handing frames to their destinations, guests first of all,
@@ -227,7 +199,7 @@ impl Enforcer for Steered {
         Ok(by_core.into_iter().collect())
     }
 
-    fn missed_unit(&self, key: &Key) -> Option<UnitId> {
+    fn missed_unit(&self, key: &FlowKey) -> Option<UnitId> {
         self.steering.missed_unit(key)
     }
 
@@ -245,5 +217,12 @@ impl Enforcer for Steered {
     }
 }
 
-#[cfg(test)]
-mod tests;
+/// A change of entries that the switch's tables refuse.
+fn failed(error: SteeringError) -> EnforceError {
+    let (step, source) = ("change entries", Box::new(error));
+    match error {
+        SteeringError::Full(_) => EnforceError::Full { step, source },
+        SteeringError::Masks => EnforceError::TooManyMasks { step, source },
+        _ => EnforceError::Refused { step, source },
+    }
+}

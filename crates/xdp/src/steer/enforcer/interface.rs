@@ -1,32 +1,25 @@
 //! One interface, steered by the kernel.
 
 use super::Shared;
-use crate::enforcer::{
-    CoreTimes, EnforceError, Enforcer, Entry, EntryKey, EntryStatus, Event, Step, UnitStatus,
-    Urgency,
+use crate::steer::{Attached, EventKind, Events, SteerError, Unit, UnitKind, events, times};
+use crate::{Hook, Mode};
+use place::steering::{
+    CoreTimes, EnforceError, Enforcer, Entry, EntryKey, EntryStatus, Event, FlowKey, PolicyKind,
+    Step, Target, UnitStatus, Urgency,
 };
-use api::steer::PolicyKind;
 use place::{CoreId, CoreTable, Facts, Reason, Stage, UnitId};
 use std::collections::{BTreeMap, HashMap};
-use xdp::steer::{self, Attached, EventKind, Key, Placement, SteerError, Unit, UnitKind};
-use xdp::{Hook, Mode};
 
 /// The interface.
 pub(super) struct Steered {
     pub(super) shared: Shared,
     pub(super) attached: Attached,
-    events: steer::Events,
+    events: Events,
     /// Entries in force, with their units.
     pub(super) entries: HashMap<EntryKey, (Entry, UnitId)>,
-    placement: Option<Placement>,
+    policy: Option<PolicyKind>,
     /// The port's stage that had no sockets at the last look.
     orphan: Option<u32>,
-}
-
-pub(super) fn failed<E: std::error::Error + Send + Sync + 'static>(
-    step: &'static str,
-) -> impl FnOnce(E) -> EnforceError {
-    move |source| EnforceError { step, source: Box::new(source) }
 }
 
 impl Steered {
@@ -39,10 +32,10 @@ impl Steered {
             Some((entry.key, (entry, *unit)))
         });
         let entries = entries.collect();
-        Ok(Self { events, entries, shared, attached, placement: None, orphan: None })
+        Ok(Self { events, entries, shared, attached, policy: None, orphan: None })
     }
 
-    fn facts(&self, event: &steer::Event) -> Option<Facts> {
+    fn facts(&self, event: &events::Event) -> Option<Facts> {
         let unit = self.attached.unit(event.unit)?;
         (event.kind == EventKind::Placed).then_some(Facts {
             hash: unit.hash,
@@ -54,7 +47,6 @@ impl Steered {
     }
 
     fn status(&self, unit: &Unit, targets: &HashMap<UnitId, &Entry>) -> UnitStatus {
-        use crate::rule::Target;
         let target = targets.get(&unit.id).map(|entry| entry.target);
         UnitStatus {
             unit: unit.id,
@@ -77,12 +69,10 @@ impl Enforcer for Steered {
         Mode::Native.name()
     }
 
-    fn note(&self) -> Option<String> {
-        None
-    }
-
     fn arrivals(&mut self) -> Result<BTreeMap<CoreId, u32>, EnforceError> {
-        self.shared.with(|host| host.arrivals()).map_err(failed("count what was placed"))
+        self.shared
+            .with(|host| host.arrivals())
+            .map_err(EnforceError::refused("count what was placed"))
     }
 
     fn set_core_table(
@@ -90,17 +80,13 @@ impl Enforcer for Steered {
         table: &CoreTable,
         policy: PolicyKind,
     ) -> Result<(), EnforceError> {
-        let placement = match policy {
-            PolicyKind::Vse => Placement::Vse,
-            PolicyKind::Hash => Placement::Hash,
-        };
-        if self.placement != Some(placement) {
-            self.attached.set_placement(placement);
-            self.placement = Some(placement);
+        if self.policy != Some(policy) {
+            self.attached.set_policy(policy);
+            self.policy = Some(policy);
         }
         let Self { shared, attached, .. } = self;
         let written = shared.with(|host| attached.set_cores(host, table));
-        written.map_err(failed("write the core table"))
+        written.map_err(EnforceError::refused("write the core table"))
     }
 
     fn change(&mut self, steps: &[Step]) -> Result<(), EnforceError> {
@@ -136,18 +122,16 @@ impl Enforcer for Steered {
         reason: Reason,
         urgency: Urgency,
     ) -> Result<(), EnforceError> {
-        let urgency = match urgency {
-            Urgency::WhenDrained => steer::Urgency::Whenever,
-            Urgency::DropToDrain => steer::Urgency::Urgent,
-        };
         self.attached.want(unit, core, reason, urgency);
         Ok(())
     }
 
     fn times(&mut self) -> Result<Vec<(CoreId, CoreTimes)>, EnforceError> {
-        let times =
-            self.shared.with(|host| Ok(host.times())).map_err(failed("read the cores' times"))?;
-        let convert = |times: steer::CoreTimes| CoreTimes {
+        let times = self
+            .shared
+            .with(|host| Ok(host.times()))
+            .map_err(EnforceError::refused("read the cores' times"))?;
+        let convert = |times: times::CoreTimes| CoreTimes {
             stages: Stage::ALL.map(|stage| times.stage(stage)),
             other: times.other(),
             idle: times.idle(),
@@ -156,8 +140,8 @@ impl Enforcer for Steered {
     }
 
     fn events(&mut self) -> Vec<Event> {
-        let news: Vec<steer::Event> = self.events.by_ref().collect();
-        let convert = |event: &steer::Event| {
+        let news: Vec<events::Event> = self.events.by_ref().collect();
+        let convert = |event: &events::Event| {
             if event.kind == EventKind::GivenUp {
                 tracing::info!(
                     "unit {} stays on core {}: it was never idle while it was to go to core {}",
@@ -180,21 +164,22 @@ impl Enforcer for Steered {
     }
 
     fn counts(&mut self) -> Result<Vec<(&'static str, u64)>, EnforceError> {
-        let verdicts = self.attached.counts().map_err(failed("count frames"))?;
+        let verdicts = self.attached.counts().map_err(EnforceError::refused("count frames"))?;
         Ok(verdicts.into_iter().map(|(what, count)| (what.name(), count.frames)).collect())
     }
 
     fn core_counts(&mut self) -> Result<Vec<(CoreId, u64)>, EnforceError> {
-        let cores = self.attached.core_counts().map_err(failed("count frames by core"))?;
+        let cores =
+            self.attached.core_counts().map_err(EnforceError::refused("count frames by core"))?;
         Ok(cores.into_iter().map(|(core, count)| (core, count.processed.frames)).collect())
     }
 
-    fn missed_unit(&self, key: &Key) -> Option<UnitId> {
+    fn missed_unit(&self, key: &FlowKey) -> Option<UnitId> {
         self.attached.missed_unit(key)
     }
 
     fn set_threads(&mut self, threads: &[(u32, Stage)]) -> Result<(), EnforceError> {
-        self.shared.watch(threads).map_err(failed("watch the guests' threads"))
+        self.shared.watch(threads).map_err(EnforceError::refused("watch the guests' threads"))
     }
 
     fn is_alive(&self) -> bool {
@@ -219,6 +204,6 @@ impl Enforcer for Steered {
     fn detach(self: Box<Self>) -> Result<(), EnforceError> {
         let Self { shared, attached, events, .. } = *self;
         drop(events);
-        shared.detach(attached).map_err(failed("detach it"))
+        shared.detach(attached).map_err(EnforceError::refused("detach it"))
     }
 }

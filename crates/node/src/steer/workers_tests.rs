@@ -1,15 +1,13 @@
 //! The agent with workers that are real and ports that are not.
 
-use crate::agent::Agent;
-use crate::surroundings::Surroundings;
-use crate::workers::Workers;
 use api::steer::{InterfaceSpec, PolicyKind, PolicyPatch, Unmatched};
-use datapath::{Clock, Config, Datapath, MonotonicClock, PortAt, Queues, SwitchId};
+use datapath::{Clock, Config, Datapath, MonotonicClock, PortAt, Queues, SwitchId, Workers};
 use flow::{Action, FlowMod, Instructions, Limits, Nanos, Output, Pipeline, PortState};
 use place::{Core, CoreId};
 use port::testing::Memory;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use steer::{Agent, Strictness, Surroundings};
 use wire::build::{Frame, Ipv4};
 
 const SWITCH: SwitchId = SwitchId(3);
@@ -89,7 +87,7 @@ fn the_same_rules_steer_a_switchs_flows_between_workers() {
     let why = host.agent.why("udp,nw_src=10.0.0.1,tp_src=1000", None).unwrap();
     assert_eq!((why.core, why.frames), (Some(there), 30));
     assert!(why.rule.is_some() && why.decision.unwrap().reason.contains("names the core"));
-    host.agent.del_rules(None, &["udp,tp_src=1000".into()], crate::Strictness::Loose).unwrap();
+    host.agent.del_rules(None, &["udp,tp_src=1000".into()], Strictness::Loose).unwrap();
     host.agent.detach("switch:s1").unwrap();
     assert!(host.agent.interface_names().is_empty());
 }

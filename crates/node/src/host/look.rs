@@ -1,8 +1,8 @@
 //! One look at the host, from the files in which the kernel describes it.
 
-use crate::surroundings::Surroundings;
-use crate::{cores, vms};
+use super::{cores, machines};
 use std::path::{Path, PathBuf};
+use steer::Surroundings;
 
 /// Where the kernel's files are. Tests make their own.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -41,7 +41,7 @@ impl Roots {
             cores::counted()
         });
         let ids: Vec<_> = cores.iter().map(place::Core::id).collect();
-        let vms = vms::running(&self.proc, &ids).unwrap_or_else(|error| {
+        let vms = machines::running(&self.proc, &ids).unwrap_or_else(|error| {
             tracing::warn!("virtual machines: {error}: declare them with suiro steer vm add");
             Vec::new()
         });

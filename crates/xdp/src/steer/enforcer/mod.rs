@@ -1,19 +1,20 @@
 //! # The kernel as an enforcement point
 //!
-//! **Question answered**: how does what the agent wants become programs, maps and pins of crate `xdp`?
+//! **Question answered**: how does what the agent wants become programs, maps and pins?
 //!
 //! * [`Kernel`]: adopts or attaches interfaces of the network namespace that its thread is in.
-//! * [`enforcer`]: one interface. [`change`]: how entries change while frames flow.
+//! * [`interface`]: one interface. [`change`]: how entries change while frames flow.
 //!
 //! All interfaces share one host: clocks, threads, arrivals. It is opened with the first interface and removed with the last, so that a
 //! host where nothing is steered has nothing of us.
 
 mod change;
-mod enforcer;
+mod interface;
 
-use crate::enforcer::{Enforcer, OpenError, Opener};
-use api::steer::{InterfaceSpec, Unmatched};
-use enforcer::Steered;
+use super::pins::PIN_ROOT;
+use super::{Attached, Host, Interface, Options, SteerError};
+use interface::Steered;
+use place::steering::{self, Enforcer, OpenError, Opener};
 use place::{Core, CoreTable, Stage};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
 use std::collections::HashMap;
@@ -21,7 +22,6 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use xdp::steer::{Attached, Host, Interface, Missed, Options, PIN_ROOT, SteerError};
 
 /// What all interfaces of the host share. Only the agent's thread takes the lock; it is there because an enforcer may be sent.
 #[derive(Clone)]
@@ -166,12 +166,12 @@ impl Opener for Kernel {
     fn attach(
         &self,
         interface: &str,
-        spec: &InterfaceSpec,
+        asked: &steering::Options,
         table: &CoreTable,
     ) -> Result<Box<dyn Enforcer>, OpenError> {
         let index = index(interface).map_err(|_| OpenError::NoInterface)?;
         let interface = Interface { name: pin_name(interface), index };
-        let options = options(spec, table);
+        let options = options(asked, table);
         let attached = self.shared.with(|host| Attached::attach(host, &interface, &options));
         let attached = attached.map_err(|error| {
             self.shared.close_if_unused();
@@ -181,14 +181,11 @@ impl Opener for Kernel {
     }
 }
 
-fn options(spec: &InterfaceSpec, table: &CoreTable) -> Options {
+fn options(asked: &steering::Options, table: &CoreTable) -> Options {
     Options {
-        missed: match spec.unmatched {
-            Unmatched::Place => Missed::Groups(spec.groups.into()),
-            Unmatched::Stay => Missed::Stay,
-        },
-        is_fcf: spec.fcf,
-        entries: spec.rules_max,
+        unmatched: asked.unmatched,
+        is_fcf: asked.is_fcf,
+        entries: asked.entries,
         cores: table.cores().iter().map(Core::id).collect(),
         ..Options::default()
     }

@@ -1,11 +1,12 @@
 //! Is a machine that Debian's QEMU runs found as it is? QEMU itself is asked which of its threads are virtual CPUs.
 
+use node::host::look_around;
 use place::{CoreId, Stage};
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use steer::{SeenVm, look_around};
+use steer::SeenVm;
 
 /// A machine with two virtual CPUs, stopped before its first instruction.
 struct Qemu {

@@ -6,14 +6,12 @@
 //!
 //! An entry that only gets another core is no change of entries: its unit moves, with its counters.
 
-use super::enforcer::{Steered, failed};
-use crate::enforcer::{EnforceError, Entry, EntryKey, Step};
-use crate::rule::Target;
-use crate::selector::Selector;
+use super::interface::Steered;
+use crate::steer::{ChangeError, Match, entries};
+use place::steering::{EnforceError, Entry, EntryKey, Selector, Step, Target, Urgency};
 use place::{Reason, UnitId};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
-use xdp::steer::{self, ChangeError, Match};
 
 /// How long a change waits for the one before it. Chosen: a queue of 2048 frames at a slow 5 µs each is empty by then.
 const PATIENCE: Duration = Duration::from_millis(10);
@@ -40,7 +38,7 @@ impl Steered {
         for (unit, entry) in &plan.moved {
             match entry.target {
                 Target::Core(core) => {
-                    self.attached.want(*unit, core, Reason::Fixed, steer::Urgency::Urgent);
+                    self.attached.want(*unit, core, Reason::Fixed, Urgency::DropToDrain);
                 }
                 Target::Auto | Target::Hash => self.attached.undecide(*unit),
             }
@@ -84,7 +82,7 @@ impl Steered {
             return Ok(());
         }
         self.wait_until_settled()?;
-        let raw: Vec<steer::Entry> = entries.iter().map(to_kernel).collect();
+        let raw: Vec<entries::Entry> = entries.iter().map(to_kernel).collect();
         let units = self.attached.insert(&raw).map_err(failed("add entries"))?;
         self.entries
             .extend(entries.iter().zip(units).map(|(entry, unit)| (entry.key, (*entry, unit))));
@@ -96,7 +94,7 @@ impl Steered {
         let deadline = Instant::now() + PATIENCE;
         while !self.attached.settle().map_err(failed(step))? {
             if Instant::now() >= deadline {
-                return self.attached.settle_now().map_err(failed::<ChangeError>(step));
+                return self.attached.settle_now().map_err(failed(step));
             }
             std::thread::sleep(PAUSE);
         }
@@ -116,15 +114,11 @@ fn differ_in_core_only(new: &Entry, old: &Entry) -> bool {
     !by_hash && Entry { target: old.target, ..*new } == *old
 }
 
-fn to_kernel(entry: &Entry) -> steer::Entry {
+fn to_kernel(entry: &Entry) -> entries::Entry {
     let Selector { key, mask } = entry.key.selector;
-    steer::Entry {
+    entries::Entry {
         matching: Match::Wild { key, mask, priority: entry.key.priority.into() },
-        target: match entry.target {
-            Target::Auto => steer::Target::Auto,
-            Target::Core(core) => steer::Target::Core(core),
-            Target::Hash => steer::Target::Hash,
-        },
+        target: entry.target,
         is_priority: entry.is_priority,
         wants_own_core: entry.wants_own_core,
         vm: entry.vm,
@@ -132,18 +126,23 @@ fn to_kernel(entry: &Entry) -> steer::Entry {
 }
 
 /// An entry that an earlier process left. `None` for one that no agent makes.
-pub(super) fn from_kernel(entry: &steer::Entry) -> Option<Entry> {
+pub(super) fn from_kernel(entry: &entries::Entry) -> Option<Entry> {
     let Match::Wild { key, mask, priority } = entry.matching else { return None };
     let key = EntryKey { priority: priority.try_into().ok()?, selector: Selector { key, mask } };
     Some(Entry {
         key,
-        target: match entry.target {
-            steer::Target::Auto => Target::Auto,
-            steer::Target::Core(core) => Target::Core(core),
-            steer::Target::Hash => Target::Hash,
-        },
+        target: entry.target,
         is_priority: entry.is_priority,
         wants_own_core: entry.wants_own_core,
         vm: entry.vm,
     })
+}
+
+/// A change of entries that the program's tables refuse.
+fn failed(step: &'static str) -> impl Fn(ChangeError) -> EnforceError {
+    move |error| match error {
+        ChangeError::Full => EnforceError::Full { step, source: Box::new(error) },
+        ChangeError::Masks => EnforceError::TooManyMasks { step, source: Box::new(error) },
+        _ => EnforceError::Refused { step, source: Box::new(error) },
+    }
 }

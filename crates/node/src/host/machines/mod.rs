@@ -24,12 +24,12 @@
 mod process;
 mod qemu;
 
-use crate::surroundings::SeenVm;
 use place::{CoreId, Stage};
 use process::{Process, Thread};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
+use steer::SeenVm;
 
 /// The machines that run, by process id. `online` are the host's cores, by rising number.
 ///
