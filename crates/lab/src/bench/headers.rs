@@ -89,9 +89,9 @@ fn enter(guest: &Guest, other: &Guest, address: &str, around: Around) -> Result<
     match around {
         Around::Nothing => Ok(()),
         Around::Vlan => hooks(guest, "vlan_out", "tags_in"),
-        // Two tags are more than a veth lets an MTU be exceeded by.
+        // Two tags are more than a packet socket lets an MTU be exceeded by.
         Around::QinQ => {
-            ip("link set eth0 mtu 1496")?;
+            ip("link set eth0 mtu 1492")?;
             hooks(guest, "qinq_out", "tags_in")
         }
         Around::Gre => {
