@@ -227,7 +227,7 @@ pub fn played(world: &mut World, bursts: u64, turn: impl Fn(&mut World) + Send) 
             numbers.seen(bursts * BURST)
         });
         listening.recv().unwrap();
-        let name = world.lab.netns("a");
+        let name = world.lab.netns("a").to_owned();
         let source = scope.spawn(move || {
             let socket = inside(&name, || bound("10.9.0.1:7001", "10.9.0.2:7000"));
             let mut answers = Numbers::default();
