@@ -39,8 +39,8 @@ pub struct Client {
 /// Why there is no answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ClientError {
-    /// The node refused.
-    Refused(Fault),
+    /// The node refused, and says everything that it found wrong.
+    Refused(Box<ErrorBody>),
     /// No node is at the socket.
     NoNode(Fault),
     /// The node does not answer.
@@ -49,8 +49,10 @@ pub enum ClientError {
 
 impl fmt::Display for ClientError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Self::Refused(fault) | Self::NoNode(fault) | Self::Silent(fault)) = self;
-        fault.fmt(f)
+        match self {
+            Self::Refused(body) => body.fmt(f),
+            Self::NoNode(fault) | Self::Silent(fault) => fault.fmt(f),
+        }
     }
 }
 
@@ -65,6 +67,11 @@ impl Client {
     /// The socket.
     pub fn socket(&self) -> &Path {
         &self.socket
+    }
+
+    /// How long the node may be silent.
+    pub fn patience(&self) -> Duration {
+        self.patience
     }
 
     /// Whether a node listens there.
@@ -146,7 +153,8 @@ impl Client {
         let answer = self.exchange(method, path, body)?;
         let remedy = "use the suiro command of the node's own version";
         serde_json::from_slice(&answer).map_err(|error| {
-            ClientError::Refused(Fault::new("node", "read its answer", error.to_string(), remedy))
+            let fault = Fault::new("node", "read its answer", error.to_string(), remedy);
+            ClientError::Refused(Box::new(fault.into()))
         })
     }
 
@@ -195,12 +203,13 @@ impl Call<'_> {
             return Ok(answer.into_body());
         }
         let body = self.read(answer.into_body()).await?;
-        let fault = serde_json::from_slice::<ErrorBody>(&body).map(|body| body.error);
-        Err(ClientError::Refused(fault.unwrap_or_else(|_| {
+        let said = serde_json::from_slice::<ErrorBody>(&body);
+        Err(ClientError::Refused(Box::new(said.unwrap_or_else(|_| {
             let remedy = "check --api: is this the socket of a suiro node?";
             let cause = format!("HTTP status {status}");
-            Fault::new(self.socket.display().to_string(), "read its answer", cause, remedy)
-        })))
+            let socket = self.socket.display().to_string();
+            Fault::new(socket, "read its answer", cause, remedy).into()
+        }))))
     }
 
     /// Sends the request; returns the head of the answer.

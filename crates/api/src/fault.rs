@@ -16,6 +16,18 @@ pub struct Fault {
     pub cause: String,
     /// What to do.
     pub remedy: String,
+    /// Where it is written, if it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Box<Location>>,
+}
+
+/// A line of a file.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Location {
+    /// The file, as who sent it calls it.
+    pub file: String,
+    /// The line, from 1.
+    pub line: usize,
 }
 
 impl Fault {
@@ -26,13 +38,22 @@ impl Fault {
         cause: impl Into<String>,
         remedy: impl Into<String>,
     ) -> Self {
-        Self { thing: thing.into(), step: step.into(), cause: cause.into(), remedy: remedy.into() }
+        let (thing, step) = (thing.into(), step.into());
+        Self { thing, step, cause: cause.into(), remedy: remedy.into(), at: None }
+    }
+
+    /// The same, written there.
+    #[must_use]
+    pub fn at(mut self, file: &str, line: usize) -> Self {
+        self.at = Some(Box::new(Location { file: file.into(), line }));
+        self
     }
 }
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { thing, step, cause, remedy } = self;
+        let Self { thing, step, cause, remedy, at } = self;
+        at.iter().try_for_each(|at| write!(f, "{}:{}: ", at.file, at.line))?;
         write!(f, "{thing}: {step}: {cause}\n    remedy: {remedy}")
     }
 }
@@ -44,6 +65,22 @@ impl Error for Fault {}
 pub struct ErrorBody {
     /// What, at which step, why, and what to do.
     pub error: Fault,
+    /// What else is wrong, where all of it was found at once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<Fault>,
+}
+
+impl From<Fault> for ErrorBody {
+    fn from(error: Fault) -> Self {
+        Self { error, others: Vec::new() }
+    }
+}
+
+impl fmt::Display for ErrorBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)?;
+        self.others.iter().try_for_each(|other| write!(f, "\n{other}"))
+    }
 }
 
 /// An error and its sources, outermost first. Only what talks to people uses this.

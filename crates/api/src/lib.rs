@@ -6,7 +6,7 @@
 //! All are plain values. Each word is checked once, when it is read; so every door gives the same cause and the same remedy.
 //!
 //! * Words: [`name`](BadText), [`PortNumber`], [`Rate`], [`Controller`], [`Protocol`].
-//! * Nouns: [`SwitchSpec`], [`PortSpec`], [`QueueSpec`], [`RuleChange`], [`NodeView`], [`WorkersView`], [`Event`]; steering in [`steer`].
+//! * Nouns: [`SwitchSpec`], [`PortSpec`], [`QueueSpec`], [`RuleChange`], [`PartText`], [`NodeView`], [`WorkersView`], [`Event`]; steering in [`steer`].
 //! * Errors: [`Fault`] is what people and programs meet, [`KeyFault`] is one wrong key.
 //! * With feature `client`: [`Client`] asks a running node.
 //!
@@ -31,6 +31,7 @@ mod message;
 mod node;
 mod number;
 mod offload;
+mod part;
 mod port;
 mod protocol;
 mod queue;
@@ -47,21 +48,22 @@ pub use difference::{KeyChange, in_words};
 pub use drops::DropView;
 pub use endpoint::{Controller, Host, Listen, OPENFLOW_PORT, Place, Target, Transport};
 pub use event::{Event, Gone, Happening, News, Noun, Revision};
-pub use fault::{ErrorBody, Fault, chain};
+pub use fault::{ErrorBody, Fault, Location, chain};
 #[cfg(feature = "client")]
 pub use hyper::Method;
 pub use key::{Change, Form, Key, KeyFault, KeyFaults, Keys, nearest};
 #[cfg(feature = "client")]
 pub use message::Message;
 pub use name::{
-    BadText, Cookie, Dpid, Dscp, FileMode, GroupName, IfName, KeyPath, Mac, Netns, Peer, PortName,
-    SocketPath, SteerPoint, SwitchName, UserName,
+    BadText, Cookie, Dpid, Dscp, FileMode, GroupName, IfName, KeyPath, Mac, Netns, PartName, Peer,
+    PortName, SocketPath, SteerPoint, SwitchName, UserName,
 };
 pub use node::{DEFAULT_RUN_DIR, LOCK, NodeView, StoreView};
 pub use number::PortNumber;
 pub use offload::{
     OffloadPolicy, OffloadRung, OffloadSwitch, OffloadView, OffloadWhy, OffloadedFlow,
 };
+pub use part::{Action, Declared, Difference, ObjectChange, PartText, PartView};
 pub use port::{
     Addresses, AfPacket, AfXdp, COMMON, FlowId, Forwarding, ForwardingView, GuestErrorView,
     GuestView, Kind, MemoryView, NONE, PortCountersView, PortKind, PortPatch, PortSpec, PortView,

@@ -90,6 +90,11 @@ text_type! {
     |text| plain_word(text, 15).filter(|_| !means_a_port(text))
 }
 text_type! {
+    /// A part's name, unique on the node.
+    PartName(String), "a part's name", "1 to 64 letters, digits, `_`, `-` or `.`, beginning with a letter, digit or `_`", "lab",
+    |text| plain_word(text, 64)
+}
+text_type! {
     /// A network interface's name, by the kernel's rule (`dev_valid_name`): at most 15 bytes, no slash, colon or space.
     IfName(String), "an interface name", "1 to 15 characters without `/`, `:` and spaces, as `ip link` shows it", "eth0",
     |text| is_interface(text).then(|| text.to_owned())
@@ -136,7 +141,7 @@ text_type! {
         plain.then(|| u16::from_str_radix(digits, 8).ok()).flatten()
     }
 }
-shown_as_inner!(SwitchName PortName IfName SteerPoint Netns SocketPath KeyPath UserName GroupName);
+shown_as_inner!(SwitchName PortName PartName IfName SteerPoint Netns SocketPath KeyPath UserName GroupName);
 
 text_type! {
     /// An OpenFlow datapath id.

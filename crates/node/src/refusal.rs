@@ -25,12 +25,26 @@ pub struct Refusal {
     pub why: Why,
     /// For people. Boxed: refusals are rare and results are many.
     pub fault: Box<Fault>,
+    /// What else is wrong, where all of it was found at once.
+    pub others: Vec<Fault>,
 }
 
 impl Refusal {
     /// A refusal of this kind.
     pub fn new(why: Why, fault: Fault) -> Self {
-        Self { why, fault: Box::new(fault) }
+        Self { why, fault: Box::new(fault), others: Vec::new() }
+    }
+
+    /// A refusal for all of these faults, if there is one.
+    ///
+    /// # Errors
+    /// There is.
+    pub fn of_all(why: Why, mut faults: Vec<Fault>) -> Result<(), Self> {
+        if faults.is_empty() {
+            return Ok(());
+        }
+        let others = faults.split_off(1);
+        faults.pop().map_or(Ok(()), |first| Err(Self { others, ..Self::new(why, first) }))
     }
 
     /// There is no such switch.
@@ -56,18 +70,12 @@ impl Refusal {
             Fault::new(thing, "find it", "the switch has no port of that name or number", remedy),
         )
     }
-
-    /// The thing is the configuration file's.
-    pub fn declared(thing: String, step: &str) -> Self {
-        let cause = "it is declared in the configuration file";
-        let remedy = "change it there, then: systemctl reload suiro (or send SIGHUP)";
-        Self::new(Why::Conflict, Fault::new(thing, step, cause, remedy))
-    }
 }
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.fault.fmt(f)
+        self.fault.fmt(f)?;
+        self.others.iter().try_for_each(|other| write!(f, "\n{other}"))
     }
 }
 

@@ -4,6 +4,7 @@ mod keys;
 #[cfg(feature = "node")]
 mod node;
 mod offload;
+mod part;
 mod port;
 mod queue;
 mod rules;
@@ -12,6 +13,7 @@ mod steer;
 #[cfg(feature = "node")]
 pub use node::{LogFormat, NodeArgs};
 pub use offload::{OffloadCommand, OffloadPolicyArgs, OffloadPolicyCommand};
+pub use part::{ApplyArgs, DiffArgs, PartCommand, PartFile};
 pub use port::{PortCommand, PortMod};
 pub use queue::QueueCommand;
 pub use rules::{FlowCommand, RuleTexts, RulesCommand};
@@ -58,6 +60,7 @@ First steps, as root:
   suiro port add sw0 g1 --type tap --netns guest1     give the namespace guest1 an interface g1
   suiro port list                                     see the ports
   suiro flow add sw0 'priority=10,arp,actions=drop'   program the switch
+  suiro apply -f lab.toml                             or declare all of that in a file
   suiro top                                           watch it work
 
 Exit codes: 0 done, 1 refused or failed, 2 not understood, 3 no node to talk to, or none that answers.")]
@@ -173,6 +176,42 @@ Examples:
 
 The busiest ports come first. WAITING counts the frames in a queue, all else is per second.")]
     Top(TopArgs),
+    /// Show what a file would change of the node, and what that interrupts; changes nothing
+    #[command(
+        visible_alias = "plan",
+        after_help = "\
+Examples:
+  suiro diff -f lab.toml                what `suiro apply -f lab.toml` would do
+  suiro diff -f lab.toml --exit-code    exit code 4 if that is anything, for scripts
+
++ comes, ~ changes and carries on, -/+ is made anew, - goes. `suiro apply --help` shows a file."
+    )]
+    Diff(DiffArgs),
+    /// Make the node have what a file declares: all of it or nothing, and only what differs moves
+    #[command(after_help = "\
+A file declares switches with their ports, queues and rules, as the node's configuration file does, without [node]:
+
+  [[switch]]
+  name = \"sw0\"
+  flows = [\"priority=10,arp,actions=NORMAL\"]
+
+  [[switch.port]]
+  name = \"g1\"
+  type = \"tap\"
+  netns = \"guest1\"
+
+Examples:
+  suiro diff -f lab.toml              see what would change
+  suiro apply -f lab.toml             do it; done twice, the second time there is nothing to do
+  suiro apply -f lab.toml --wait      and wait until every port has its link and every controller answers
+  suiro apply -f - --part red < x     from standard input, as part `red`
+
+What it declares is a part, named after the file, or by --part. The part owns what it declares: what leaves the file is removed, what others own
+is never touched. A part is kept with the node's state and is there again after a restart. `suiro part del NAME` removes all of it.")]
+    Apply(ApplyArgs),
+    /// List, show and remove parts: what `suiro apply` declared
+    #[command(subcommand)]
+    Part(PartCommand),
     /// Print what happened: switches, ports, controllers, rules, parts and faults, one line each
     #[command(after_help = "\
 Examples:

@@ -13,12 +13,18 @@ const REFUSED: u8 = 1;
 const USAGE: u8 = 2;
 /// No node to talk to, or none that answers.
 const NO_NODE: u8 = 3;
+/// Asked for: something would change.
+const DIFFERS: u8 = 4;
 
 /// Why a command did not do what it was asked.
 #[derive(Debug)]
 pub enum Failure {
     /// The node refused, or the command failed.
     Refused(Fault),
+    /// The node refused, and found more than one thing wrong.
+    Several(Box<ErrorBody>),
+    /// Something would change, and the exit code is to say so.
+    Differs,
     /// What was typed makes no sense.
     Usage(Fault),
     /// No node is at the socket.
@@ -40,23 +46,32 @@ impl Failure {
     pub fn report(self, json: bool) -> ExitCode {
         let code = match &self {
             Self::Closed => return ExitCode::SUCCESS,
+            Self::Differs => return ExitCode::from(DIFFERS),
             Self::Usage(_) => USAGE,
             Self::NoNode(_) | Self::Silent(_) => NO_NODE,
-            Self::Refused(_) => REFUSED,
+            Self::Refused(_) | Self::Several(_) => REFUSED,
             #[cfg(feature = "node")]
             Self::Run(_) => REFUSED,
             #[cfg(feature = "lab")]
             Self::Lab(_) => REFUSED,
         };
         match json {
-            true => eprintln!("{}", serde_json::json!(ErrorBody { error: self.fault() })),
+            true => eprintln!("{}", serde_json::json!(self.body())),
             false => eprintln!("{self}"),
         }
         ExitCode::from(code)
     }
 
+    fn body(self) -> ErrorBody {
+        match self {
+            Self::Several(body) => *body,
+            other => other.fault().into(),
+        }
+    }
+
     fn fault(self) -> Fault {
         match self {
+            Self::Several(body) => body.error,
             Self::Refused(fault)
             | Self::Usage(fault)
             | Self::NoNode(fault)
@@ -65,7 +80,9 @@ impl Failure {
             Self::Run(error) => Fault::new("node", "run", error.to_string(), "see its log"),
             #[cfg(feature = "lab")]
             Self::Lab(error) => Fault::new("lab", "run", format!("{error:#}"), "see above"),
-            Self::Closed => Fault::new("output", "write it", "it is closed", "none is needed"),
+            Self::Closed | Self::Differs => {
+                Fault::new("output", "write it", "it is closed", "none is needed")
+            }
         }
     }
 }
@@ -83,7 +100,10 @@ impl fmt::Display for Failure {
             Self::Run(error) => write!(f, "error: {error}"),
             #[cfg(feature = "lab")]
             Self::Lab(error) => write!(f, "error: {error:#}"),
-            Self::Closed => Ok(()),
+            Self::Several(body) => {
+                write!(f, "error: {body}\n{} errors", 1 + body.others.len())
+            }
+            Self::Closed | Self::Differs => Ok(()),
         }
     }
 }
@@ -91,7 +111,8 @@ impl fmt::Display for Failure {
 impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Self {
         match error {
-            ClientError::Refused(fault) => Self::Refused(fault),
+            ClientError::Refused(body) if body.others.is_empty() => Self::Refused(body.error),
+            ClientError::Refused(body) => Self::Several(body),
             ClientError::NoNode(fault) => Self::NoNode(fault),
             ClientError::Silent(fault) => Self::Silent(fault),
         }

@@ -7,7 +7,7 @@
 //! * [`commands`]: one module per noun.
 //! * [`top`]: the live view.
 //!
-//! Exit codes: 0 done; 1 refused or failed; 2 not understood; 3 no node to talk to.
+//! Exit codes: 0 done; 1 refused or failed; 2 not understood; 3 no node to talk to; 4 asked for: something would change.
 
 mod args;
 mod commands;
@@ -57,6 +57,9 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Steer(command) => commands::steer::run(&context, command),
         #[cfg(feature = "node")]
         Command::Doctor { interfaces } => commands::doctor::run(&context, &interfaces),
+        Command::Diff(args) => commands::part::diff(&context, &args),
+        Command::Apply(args) => commands::part::apply(&context, &args),
+        Command::Part(command) => commands::part::run(&context, command),
         Command::Events(args) => commands::events::run(&context, &args),
         Command::Top(args) => top::run(&context, &args),
         #[cfg(feature = "lab")]

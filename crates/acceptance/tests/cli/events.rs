@@ -7,6 +7,7 @@ use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// Changes that one reader must hear of.
 const CHANGES: usize = 10_000;
@@ -14,6 +15,8 @@ const CHANGES: usize = 10_000;
 /// Reads events after a revision until `enough`; then it hangs up, in the middle of whatever comes. HTTP/1.0 has no chunks.
 fn read(place: &Place, since: &str, mut enough: impl FnMut(&Value) -> bool) -> Vec<Value> {
     let mut stream = UnixStream::connect(place.socket()).unwrap();
+    // Longer than anything here takes: who waits in vain fails.
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let request = format!("GET /v1/events?since={since}&follow=true HTTP/1.0\r\n\r\n");
     stream.write_all(request.as_bytes()).unwrap();
     let mut found = Vec::new();
@@ -56,8 +59,10 @@ fn a_reader_that_reconnects_misses_none_of_ten_thousand_changes_and_repeats_none
     }
     let mut place = Place::new(&[]);
     place.start();
-    place.suiro(&["switch", "add", "sw0"]);
-    place.suiro(&["port", "add", "sw0", "p", "--type", "vlink", "--peer", "sw1:q"]);
+    for (switch, port, peer) in [("sw0", "p", "sw1:q"), ("sw1", "q", "sw0:p")] {
+        place.suiro(&["switch", "add", switch]);
+        place.suiro(&["port", "add", switch, port, "--type", "vlink", "--peer", peer]);
+    }
     let newest = place.suiro(&["--json", "events"]);
     let last: Value = serde_json::from_str(newest.lines().last().unwrap()).unwrap();
     let (mut at, mut heard, mut visits) = (revision(&last), 0, 0);

@@ -12,6 +12,7 @@ mod life;
 mod offload;
 mod ovs;
 mod pair;
+mod parts;
 mod paths;
 mod queues;
 mod refusals;

@@ -8,14 +8,22 @@ use openflow::{FlowModCommand, GroupModCommand, MeterModCommand, PortNo};
 use std::collections::HashMap;
 use std::hash::Hash;
 
+/// Whose document it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// All that the node's file declares.
+    Node,
+    /// A part, which may name what other owners have.
+    Part,
+}
+
 /// Notes every contradiction.
-pub fn check(config: &Config, notes: &Notes) {
+pub fn check(config: &Config, extent: Extent, notes: &Notes) {
     check_switches(config, notes);
     config.switches.iter().for_each(|switch| check_ports(switch, notes));
     check_interfaces(config, notes);
     check_sockets(config, notes);
-    check_sockets(config, notes);
-    check_vlinks(config, notes);
+    check_vlinks(config, extent, notes);
     config.switches.iter().for_each(|switch| check_texts(switch, notes));
     config.switches.iter().for_each(|switch| check_tls(switch, config, notes));
 }
@@ -110,7 +118,7 @@ fn check_sockets(config: &Config, notes: &Notes) {
     }
 }
 
-fn check_vlinks(config: &Config, notes: &Notes) {
+fn check_vlinks(config: &Config, extent: Extent, notes: &Notes) {
     let ends: HashMap<Peer, &PortSpec> = all_ports(config)
         .map(|(switch, port)| {
             (Peer::new(switch.spec.name.clone(), port.value.name.clone()), &port.value)
@@ -118,6 +126,10 @@ fn check_vlinks(config: &Config, notes: &Notes) {
         .collect();
     for (switch, port) in all_ports(config) {
         let Some(peer) = port.value.peer() else { continue };
+        let is_here = |other: &SwitchConfig| other.spec.name == *peer.switch();
+        if extent == Extent::Part && !config.switches.iter().any(is_here) {
+            continue;
+        }
         if let Some((cause, remedy)) = vlink_fault(switch, &port.value.name, peer, &ends) {
             notes.add(port.line, &thing_of(switch, &port.value), cause, remedy);
         }

@@ -21,6 +21,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use cross::Extent;
 pub use problem::{Problem, Problems};
 pub use read::Located;
 use read::{Notes, Scope};
@@ -150,12 +151,35 @@ impl Config {
         let (document, _) = toml::de::DeTable::parse_recoverable(&rest);
         let root = Scope::new(&document, "file", &notes);
         let config = read_root(root, host);
-        cross::check(&config, &notes);
+        cross::check(&config, Extent::Node, &notes);
         check_files(&config.tls_tables, &notes);
-        match notes.into_sorted() {
-            list if list.is_empty() => Ok(config),
-            list => Err(Problems { file: file.into(), list }),
+        notes.unless_wrong(file, config)
+    }
+
+    /// Reads what a part declares: the same, without `[node]`; switches have this TLS unless they have their own.
+    ///
+    /// # Errors
+    /// Every problem in it.
+    pub fn parse_part(
+        text: &str,
+        file: &str,
+        host: &Host,
+        tls: Option<TlsSpec>,
+    ) -> Result<Vec<SwitchConfig>, Problems> {
+        let (rest, broken) = syntax::without_broken_lines(text);
+        let notes = Notes::of(text, broken);
+        let (document, _) = toml::de::DeTable::parse_recoverable(&rest);
+        let root = Scope::new(&document, "file", &notes);
+        if root.table("node", "node").is_some() {
+            let remedy = "move [node] to the node's configuration file; a part has switches";
+            root.problem("node", "the table [node] is not a part's", remedy);
         }
+        let mut config = Self { node: NodeConfig::default_on(host), ..Self::empty(host) };
+        config.node.tls = tls;
+        config.switches = read_switches(&root, None, host, &mut config.tls_tables);
+        root.close();
+        cross::check(&config, Extent::Part, &notes);
+        notes.unless_wrong(file, config.switches)
     }
 }
 
@@ -186,16 +210,23 @@ fn read_root(root: Scope<'_>, host: &Host) -> Config {
         Some(scope) => read_node(scope, host, &mut tls_tables),
         None => (NodeConfig::default_on(host), None),
     };
-    let mut switches: Vec<_> = root
-        .tables("switch", "switch")
-        .into_iter()
-        .filter_map(|scope| read_switch(scope, &mut tls_tables))
-        .collect();
-    for (index, switch) in switches.iter_mut().enumerate() {
-        complete(switch, index, base.as_ref(), host);
-    }
+    let switches = read_switches(&root, base.as_ref(), host, &mut tls_tables);
     root.close();
     Config { node, switches, tls_tables }
+}
+
+fn read_switches(
+    root: &Scope<'_>,
+    base: Option<&Listen>,
+    host: &Host,
+    tls_tables: &mut Vec<TlsTable>,
+) -> Vec<SwitchConfig> {
+    let scopes = root.tables("switch", "switch").into_iter();
+    let mut switches: Vec<_> = scopes.filter_map(|scope| read_switch(scope, tls_tables)).collect();
+    for (index, switch) in switches.iter_mut().enumerate() {
+        complete(switch, index, base, host);
+    }
+    switches
 }
 
 fn read_node(

@@ -1,5 +1,6 @@
 //! What is wrong with a configuration file: all of it, in the order of its lines.
 
+use api::Fault;
 use std::fmt;
 use std::ops::Range;
 
@@ -23,6 +24,17 @@ pub struct Problems {
     pub file: String,
     /// At least one, by line.
     pub list: Vec<Problem>,
+}
+
+impl Problems {
+    /// The same as faults.
+    pub fn faults(&self) -> Vec<Fault> {
+        let fault = |problem: &Problem| {
+            let Problem { line, thing, cause, remedy } = problem;
+            Fault::new(thing, "read it", cause, remedy).at(&self.file, *line)
+        };
+        self.list.iter().map(fault).collect()
+    }
 }
 
 impl fmt::Display for Problems {

@@ -3,7 +3,7 @@
 //! A [`Scope`] is one table. Each question to it ([`Scope::text`], [`Scope::number`] …) names a key, notes a problem if the value is
 //! not what was asked, and answers `None` then, so that the reader goes on. [`Scope::close`] reports the keys nobody asked for.
 
-use super::problem::{Lines, Problem};
+use super::problem::{Lines, Problem, Problems};
 use super::syntax::BrokenLine;
 use api::{BadText, Keys, nearest};
 use serde_json::Value;
@@ -65,8 +65,18 @@ impl Notes {
         self.lines.line(span)
     }
 
-    /// All of them, by line.
-    pub fn into_sorted(self) -> Vec<Problem> {
+    /// What was read, if nothing is wrong with it.
+    ///
+    /// # Errors
+    /// Every problem in the file.
+    pub fn unless_wrong<T>(self, file: &str, read: T) -> Result<T, Problems> {
+        match self.into_sorted() {
+            list if list.is_empty() => Ok(read),
+            list => Err(Problems { file: file.into(), list }),
+        }
+    }
+
+    fn into_sorted(self) -> Vec<Problem> {
         let mut list = self.list.into_inner();
         list.sort();
         list.dedup();

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 /// An error on its way out.
 pub struct ApiError {
     status: StatusCode,
-    fault: Fault,
+    body: Box<ErrorBody>,
 }
 
 impl From<Refusal> for ApiError {
@@ -21,7 +21,7 @@ impl From<Refusal> for ApiError {
             Why::Impossible => StatusCode::UNPROCESSABLE_ENTITY,
             Why::NotSaved => StatusCode::INSUFFICIENT_STORAGE,
         };
-        Self { status, fault: *refusal.fault }
+        Self { status, body: Box::new(ErrorBody { error: *refusal.fault, others: refusal.others }) }
     }
 }
 
@@ -34,19 +34,19 @@ impl ApiError {
             chain(error),
             "please report this with the node's log",
         );
-        Self { status: StatusCode::INTERNAL_SERVER_ERROR, fault }
+        Self { status: StatusCode::INTERNAL_SERVER_ERROR, body: Box::new(fault.into()) }
     }
 
     /// The request itself is wrong; `status` is what axum found.
     pub fn of_request(status: StatusCode, cause: String) -> Self {
         let remedy = "see GET /v1/openapi.json, or use the suiro command";
-        Self { status, fault: Fault::new("request", "read it", cause, remedy) }
+        Self { status, body: Box::new(Fault::new("request", "read it", cause, remedy).into()) }
     }
 }
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        (self.status, Json(ErrorBody { error: self.fault })).into_response()
+        (self.status, Json(self.body)).into_response()
     }
 }
 

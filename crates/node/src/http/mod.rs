@@ -16,6 +16,7 @@ mod extract;
 mod flows;
 mod handlers;
 mod offload;
+mod parts;
 mod steering;
 mod stream;
 
@@ -48,6 +49,7 @@ const RULES_BODY_MAX: usize = 64 << 20;
     tags(
         (name = "node", description = "The node and its workers"),
         (name = "events", description = "What happens on the node"),
+        (name = "parts", description = "What one owner declares, applied whole or not at all"),
         (name = "switches", description = "Switches"),
         (name = "ports", description = "Ports of a switch"),
         (name = "steering", description = "On which core what an interface receives is processed"),
@@ -73,6 +75,10 @@ fn documented() -> OpenApiRouter<Arc<Node>> {
         .routes(routes!(handlers::list_queues))
         .routes(routes!(handlers::put_queue, handlers::remove_queue))
         .layer(DefaultBodyLimit::max(BODY_MAX));
+    let parts = OpenApiRouter::new()
+        .routes(routes!(parts::list_parts))
+        .routes(routes!(parts::show_part, parts::put_part, parts::remove_part))
+        .layer(DefaultBodyLimit::max(RULES_BODY_MAX));
     let steering = OpenApiRouter::new()
         .routes(routes!(steering::show_steering))
         .routes(routes!(steering::list_units))
@@ -102,6 +108,7 @@ fn documented() -> OpenApiRouter<Arc<Node>> {
         .layer(DefaultBodyLimit::max(RULES_BODY_MAX));
     OpenApiRouter::with_openapi(Document::openapi())
         .merge(things)
+        .merge(parts)
         .merge(steering)
         .merge(offloads)
         .merge(rules)
@@ -183,7 +190,7 @@ mod tests {
         let document: serde_json::Value = serde_json::from_str(&document()).unwrap();
         assert_eq!(document["openapi"], "3.1.0");
         let paths = document["paths"].as_object().unwrap();
-        assert_eq!(paths.len(), 26);
+        assert_eq!(paths.len(), 28);
         for (path, methods) in paths {
             for (method, operation) in methods.as_object().unwrap() {
                 let described = operation["responses"]

@@ -30,7 +30,7 @@ pub(super) struct Entry {
 /// A port as flows meet it.
 fn note(entry: &Entry, facts: &PortFacts) -> PortNote {
     let kind = match &entry.wanted.door {
-        Door::Interface(spec) => spec.kind.name(),
+        Door::Interface(spec) => spec.0.kind.kind().word(),
         Door::Vlink { .. } => "vlink",
     };
     let past = entry.control().and_then(PortControl::past);
@@ -145,6 +145,7 @@ impl Keeper {
             Request::Remove(at, keep, answer) => tell(answer, self.remove(at, keep)),
             Request::Change(to, keys, answer) => tell(answer, self.change(*to, &keys)),
             Request::Reload(at, answer) => tell(answer, self.reload(at)),
+            Request::Discard(spec, answer) => tell(answer, self.discard(&spec)),
             Request::SetAdmin(at, up) => self.set_admin(at, up),
             Request::Faulted(at, error) => self.faulted(at, &error),
             Request::SetFlows(flows, done) => {
@@ -321,6 +322,16 @@ impl Keeper {
         }
         self.board.lock().remove(&at);
         closed
+    }
+
+    /// A TAP is removed by taking it over and letting it go for good.
+    fn discard(&self, spec: &PortSpec) -> Result<(), Fault> {
+        let label = format!("port {}", spec.name);
+        let opened = self.opener.open(spec);
+        let OpenPort { rx, tx, control, .. } = opened
+            .map_err(|error| Fault::new(&label, error.step(), chain(&error), error.remedy()))?;
+        drop((rx, tx));
+        control.close(Keep::Nothing).map_err(|error| control_fault(&label, &error))
     }
 
     /// Takes a port out of the datapath and lets go of its interface; the port stays wanted.

@@ -121,6 +121,7 @@ enum Request {
     SetAdmin(PortAt, bool),
     Change(Box<Wanted>, Vec<&'static str>, Answer),
     Reload(PortAt, Answer),
+    Discard(Box<PortSpec>, Answer),
     Faulted(PortAt, io::Error),
     SetFlows(Option<Arc<Flows>>, oneshot::Sender<()>),
     ReleaseOthers,
@@ -191,6 +192,14 @@ impl Ports {
     /// They cannot be used: the port goes on as it was.
     pub async fn reload(&self, at: PortAt) -> Result<(), Fault> {
         self.ask(|answer| Request::Reload(at, answer)).await
+    }
+
+    /// Removes what a port that no switch has may have left: its TAP.
+    ///
+    /// # Errors
+    /// It cannot be had to be removed: most often there is none.
+    pub async fn discard(&self, spec: PortSpec) -> Result<(), Fault> {
+        self.ask(|answer| Request::Discard(Box::new(spec), answer)).await
     }
 
     /// Sets a port's interface up or down, some time soon. Never waits.

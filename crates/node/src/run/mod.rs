@@ -287,10 +287,10 @@ async fn wait_for_the_end(options: &Options, node: &Arc<Node>) -> io::Result<()>
 async fn reload(options: &Options, node: &Node) {
     notify::reloading();
     match load(options.config_file.as_deref(), &options.host) {
-        Ok(config) => {
-            node.reload(&config).await;
-            tracing::info!("SIGHUP: the configuration is read again");
-        }
+        Ok(config) => match node.reload(&config).await {
+            Ok(()) => tracing::info!("SIGHUP: the configuration is read again"),
+            Err(refusal) => tracing::error!("SIGHUP: nothing is changed:\n{refusal}"),
+        },
         Err(error) => tracing::error!("SIGHUP: nothing is changed:\n{error}"),
     }
     notify::ready("serving");

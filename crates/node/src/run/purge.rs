@@ -4,6 +4,7 @@ use super::RunError;
 use crate::config::Config;
 use crate::host::{IDENTITY_FILE, RunDir, privilege};
 use crate::offload;
+use crate::service::ports_of_parts;
 use crate::store::{FILE_NAME, Store};
 use api::{Kind, PortSpec, chain};
 use port::Keep;
@@ -78,7 +79,7 @@ pub fn purge(config: &Config, state: State) -> Result<Purged, RunError> {
     Ok(purged)
 }
 
-/// Ports of the file and of the store.
+/// Ports of the file, of parts and of the API.
 fn wanted_ports(config: &Config) -> Result<Vec<PortSpec>, RunError> {
     let mut ports: Vec<PortSpec> = config
         .switches
@@ -88,6 +89,7 @@ fn wanted_ports(config: &Config) -> Result<Vec<PortSpec>, RunError> {
     if config.node.state_dir.join(FILE_NAME).exists() {
         let (_store, kept) = Store::open(&config.node.state_dir, &Arc::default())?;
         ports.extend(kept.all_ports()?);
+        ports.extend(ports_of_parts(&kept, config.node.tls.as_ref())?);
     }
     Ok(ports)
 }

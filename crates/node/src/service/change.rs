@@ -4,7 +4,7 @@
 
 use super::Node;
 use super::directory::{Member, MemberPort};
-use super::plan::Origin;
+use super::owner::Owner;
 use super::ports::label;
 use crate::refusal::{Refusal, Why};
 use api::{Change, Fault, Happening, Key, News, Noun, PortName, PortSpec, in_words};
@@ -66,9 +66,9 @@ impl Node {
         if !changes.is_empty() {
             let object = (Noun::Port, &*member.name(), &**name);
             let news = News::inside(object, Happening::Changed, in_words(&changes));
-            self.feed.tell(news.by(port.origin));
+            self.feed.tell(news.by(&port.owner));
         }
-        if port.origin == Origin::Api {
+        if port.owner == Owner::Api {
             self.store.put_port(&member.name(), name, to);
         }
         Ok(())

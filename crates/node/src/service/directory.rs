@@ -1,7 +1,7 @@
 //! The switches in service, by name and by number.
 
 use super::numbers::Numbers;
-use super::plan::Origin;
+use super::owner::Owner;
 use super::plane::Gate;
 use crate::agent::{Agent, Link, LinkStatus};
 use crate::switch::Switch;
@@ -19,7 +19,7 @@ pub struct MemberPort {
     /// Its number.
     pub number: u32,
     /// Who wants it.
-    pub origin: Origin,
+    pub owner: Owner,
 }
 
 /// A switch in service.
@@ -27,7 +27,7 @@ pub struct Member {
     /// Its number on the datapath.
     pub id: SwitchId,
     /// Who wants it.
-    pub origin: Origin,
+    pub owner: Owner,
     /// Its control state.
     pub switch: Arc<Switch>,
     /// Its tables' way to the workers.
@@ -61,7 +61,7 @@ impl Member {
     /// A member without ports and connections.
     pub fn new(
         id: SwitchId,
-        (spec, origin): (SwitchSpec, Origin),
+        (spec, owner): (SwitchSpec, Owner),
         switch: Arc<Switch>,
         publisher: Arc<Publisher>,
         gate: Arc<Gate>,
@@ -72,7 +72,7 @@ impl Member {
         let agent = tokio::sync::Mutex::new(None);
         Arc::new(Self {
             id,
-            origin,
+            owner,
             switch,
             publisher,
             gate,

@@ -39,6 +39,11 @@ impl Facts {
         &self.host.cores
     }
 
+    /// The machine.
+    pub fn host(&self) -> &Host {
+        &self.host
+    }
+
     /// The datapath id of a switch that was given none.
     pub fn derived_dpid(&self, name: &SwitchName) -> Dpid {
         Dpid::derived(&self.host.node_id, name)

@@ -11,7 +11,8 @@
 //! * **In force, then on disk, then answered**: a change that is in force but could not be saved is answered as such
 //!   ([`Why::NotSaved`]) and saved when the disk is back.
 //! * A change refused changed nothing.
-//! * What the configuration file declares, only the file changes ([`Refusal::declared`]); rules and port states belong to controllers.
+//! * What the configuration file or a part declares, only that changes ([`Owner::must_be_api`]); rules and port states belong to controllers.
+//! * File and parts change what exists by one way: `parts`.
 
 mod change;
 mod directory;
@@ -19,6 +20,8 @@ mod everything;
 mod facts;
 mod numbers;
 mod offload;
+mod owner;
+mod parts;
 mod plan;
 mod plane;
 mod ports;
@@ -36,7 +39,8 @@ mod wanted;
 mod watch;
 
 pub use facts::Facts;
-pub use plan::Origin;
+pub use owner::Owner;
+pub use parts::{HowToApply, ports_of_parts};
 pub use rules::{FlowLines, RuleVerb};
 pub use start::{OnConflict, StartError, StartFault};
 
@@ -113,6 +117,8 @@ pub struct Node {
     store: Store,
     feed: Feed,
     directory: Arc<Directory>,
+    /// What owners declare.
+    parts: parts::Shelf,
     /// Held by whoever changes what exists.
     change: tokio::sync::Mutex<()>,
     /// Certificates of switches without their own; a reload may change them.
@@ -154,6 +160,7 @@ impl Node {
             store: parts.store,
             feed: parts.feed,
             directory,
+            parts: parts::Shelf::default(),
             change: tokio::sync::Mutex::new(()),
             tls,
             pump: Mutex::new(Some(pump)),
@@ -226,14 +233,25 @@ impl Node {
     fn taken(&self) -> Taken {
         let mut taken = Taken::default();
         for member in self.directory.all() {
-            let state = member.state();
-            let from = match member.origin {
-                Origin::File => "configuration file",
-                Origin::Api => "made through the API",
-            };
-            taken.add_switch(&state.spec, from);
+            let (state, from) = (member.state(), member.owner.place());
+            taken.add_switch(&state.spec, &from);
             for (name, port) in &state.ports {
-                taken.add_port(&state.spec.name, name, &port.spec, from);
+                taken.add_port(&state.spec.name, name, &port.spec, &port.owner.place());
+            }
+        }
+        taken
+    }
+
+    /// What is taken by others than this owner.
+    fn taken_from(&self, owner: &Owner) -> Taken {
+        let mut taken = Taken::default();
+        for member in self.directory.all() {
+            let state = member.state();
+            if member.owner != *owner {
+                taken.add_switch(&state.spec, &member.owner.place());
+            }
+            for (name, port) in state.ports.iter().filter(|(_, port)| port.owner != *owner) {
+                taken.add_port(&state.spec.name, name, &port.spec, &port.owner.place());
             }
         }
         taken

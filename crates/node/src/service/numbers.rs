@@ -5,7 +5,6 @@
 
 use super::Node;
 use super::directory::Member;
-use super::taken::Taken;
 use crate::refusal::{Refusal, Why};
 use crate::switch::Switch;
 use api::{Fault, PortNumber, PortSpec};
@@ -81,16 +80,18 @@ impl Node {
     pub(super) async fn number_for(
         &self,
         member: &Member,
-        taken: &Taken,
         spec: &PortSpec,
         thing: &str,
     ) -> Result<PortNumber, Refusal> {
         if let Some(asked) = spec.number {
             return Ok(asked);
         }
-        let name = member.name();
-        let numbers = member.state().numbers;
-        let is_taken = |number| taken.has_number(&name, number);
+        let (numbers, taken) = {
+            let state = member.state();
+            let taken: BTreeSet<u32> = state.ports.values().map(|port| port.number).collect();
+            (state.numbers, taken)
+        };
+        let is_taken = |number: PortNumber| taken.contains(&number.get());
         let next = match numbers.unheard(is_taken) {
             Some(number) => Some(number),
             None => {

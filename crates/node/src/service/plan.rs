@@ -1,30 +1,13 @@
 //! What to bring up at the start: what the configuration file declares, and what the store kept. Pure.
 
 use super::numbers::Numbers;
+use super::owner::Owner;
+use super::parts::KeptPart;
 use super::taken::Taken;
 use crate::config::{Config, Located, SwitchConfig};
 use crate::refusal::Refusal;
-use api::{Fault, PortName, PortNumber, PortSpec, SwitchName, SwitchSpec};
+use api::{Fault, PartName, PortName, PortNumber, PortSpec, SwitchName, SwitchSpec};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-
-/// Who wants a switch or a port, and may change it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Origin {
-    /// The configuration file.
-    File,
-    /// The API.
-    Api,
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::File => "file",
-            Self::Api => "api",
-        })
-    }
-}
 
 /// A port to bring up; its number is decided.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -34,7 +17,7 @@ pub struct PlannedPort {
     /// What it is, with its number.
     pub spec: PortSpec,
     /// Who wants it.
-    pub origin: Origin,
+    pub owner: Owner,
 }
 
 /// A switch to bring up.
@@ -43,7 +26,7 @@ pub struct PlannedSwitch {
     /// What it is.
     pub spec: SwitchSpec,
     /// Who wants it.
-    pub origin: Origin,
+    pub owner: Owner,
     /// Its ports.
     pub ports: Vec<PlannedPort>,
     /// Which numbers ports have had, these included.
@@ -76,25 +59,35 @@ pub struct KeptThings {
 pub struct Plan {
     /// Switches in order: the file's first.
     pub switches: Vec<PlannedSwitch>,
-    /// What was kept and contradicts the file, by switch and (for a port) name.
+    /// What was kept and contradicts the file, each with both sides.
     pub contradictions: Vec<Contradiction>,
+}
+
+/// Something kept that a start may forget.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Forgettable {
+    /// A switch that the API made.
+    Switch(SwitchName),
+    /// A port that the API made.
+    Port(SwitchName, PortName),
+    /// A part.
+    Part(PartName),
 }
 
 /// Something kept that contradicts the file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Contradiction {
-    /// The switch, or the port's switch.
-    pub switch: SwitchName,
-    /// The port.
-    pub port: Option<PortName>,
+    /// What was kept.
+    pub what: Forgettable,
     /// Both sides, for people.
     pub fault: Fault,
 }
 
-/// Puts together what the file declares and what was kept.
-pub fn plan(config: &Config, kept: &KeptThings) -> Plan {
+/// Puts together what the file and parts declare and what was kept.
+pub fn plan(config: &Config, parts: &[KeptPart], kept: &KeptThings) -> Plan {
     let mut planner = Planner::default();
-    config.switches.iter().for_each(|switch| planner.declare(switch));
+    config.switches.iter().for_each(|switch| planner.declare(switch, &Owner::File));
+    parts.iter().for_each(|part| planner.declare_part(part));
     kept.switches.iter().for_each(|spec| planner.take_back(spec));
     let names: Vec<SwitchName> =
         planner.plan.switches.iter().map(|switch| switch.spec.name.clone()).collect();
@@ -124,27 +117,23 @@ struct Planner {
 
 impl Planner {
     /// The file's own contradictions were found when it was read.
-    fn declare(&mut self, switch: &SwitchConfig) {
+    fn declare(&mut self, switch: &SwitchConfig, owner: &Owner) {
         let name = &switch.spec.name;
-        self.taken.add_switch(&switch.spec, &format!("configuration file, line {}", switch.line));
+        let place = |line| format!("{}, line {line}", owner.place());
+        self.taken.add_switch(&switch.spec, &place(switch.line));
         let mut ports = Vec::with_capacity(switch.ports.len());
         for port in &switch.ports {
             let port_name = port.value.name.clone();
-            self.taken.add_port(
-                name,
-                &port_name,
-                &port.value,
-                &format!("configuration file, line {}", port.line),
-            );
+            self.taken.add_port(name, &port_name, &port.value, &place(port.line));
             ports.push(PlannedPort {
                 name: port_name,
                 spec: port.value.clone(),
-                origin: Origin::File,
+                owner: owner.clone(),
             });
         }
         self.plan.switches.push(PlannedSwitch {
             spec: switch.spec.clone(),
-            origin: Origin::File,
+            owner: owner.clone(),
             ports,
             numbers: Numbers::default(),
             past_is_unknown: false,
@@ -154,14 +143,33 @@ impl Planner {
         });
     }
 
+    /// A part is in force whole or not at all.
+    fn declare_part(&mut self, part: &KeptPart) {
+        let clash = part.wish.iter().find_map(|switch| {
+            let name = &switch.spec.name;
+            let ports = switch.ports.iter().filter_map(|port| {
+                self.taken.check_port(name, &port.value.name, &port.value).err()
+            });
+            self.taken.check_switch(&switch.spec).err().into_iter().chain(ports).next()
+        });
+        let owner = Owner::Part(part.name.clone());
+        match clash {
+            Some(mut refusal) => {
+                refusal.fault.thing += &format!(" ({})", owner.place());
+                self.contradict(Forgettable::Part(part.name.clone()), refusal);
+            }
+            None => part.wish.iter().for_each(|switch| self.declare(switch, &owner)),
+        }
+    }
+
     fn take_back(&mut self, spec: &SwitchSpec) {
         if let Err(refusal) = self.taken.check_switch(spec) {
-            return self.contradict(&spec.name, None, refusal);
+            return self.contradict(Forgettable::Switch(spec.name.clone()), refusal);
         }
         self.taken.add_switch(spec, "made through the API");
         self.plan.switches.push(PlannedSwitch {
             spec: spec.clone(),
-            origin: Origin::Api,
+            owner: Owner::Api,
             ports: Vec::new(),
             numbers: Numbers::default(),
             past_is_unknown: false,
@@ -175,21 +183,21 @@ impl Planner {
         let switch = self.plan.switches[index].spec.name.clone();
         let name = spec.name.clone();
         if let Err(refusal) = self.taken.check_port(&switch, &name, spec) {
-            return self.contradict(&switch, Some(name), refusal);
+            return self.contradict(Forgettable::Port(switch, name), refusal);
         }
         self.taken.add_port(&switch, &name, spec, "made through the API");
         self.plan.switches[index].ports.push(PlannedPort {
             name,
             spec: spec.clone(),
-            origin: Origin::Api,
+            owner: Owner::Api,
         });
     }
 
-    fn contradict(&mut self, switch: &SwitchName, port: Option<PortName>, refusal: Refusal) {
+    fn contradict(&mut self, what: Forgettable, refusal: Refusal) {
         let mut fault = *refusal.fault;
         fault.step = "bring back what was made through the API".into();
         fault.remedy = "remove one of the two: from the file by hand, or the one made through the API by starting once with --forget-conflicts".into();
-        self.plan.contradictions.push(Contradiction { switch: switch.clone(), port, fault });
+        self.plan.contradictions.push(Contradiction { what, fault });
     }
 
     /// Ports without a number get the one they had, or the next.
@@ -275,12 +283,15 @@ mod tests {
 
     #[test]
     fn ports_keep_their_numbers_across_restarts_whoever_comes_new() {
-        let first = plan(&config(TWO_PORTS), &KeptThings::default());
+        let first = plan(&config(TWO_PORTS), &[], &KeptThings::default());
         assert_eq!(numbers(&first), [("x".into(), 1), ("y".into(), 2)]);
-        let again =
-            plan(&config(TWO_PORTS), &kept("a", &[tap("made", Some(1))], &[("x", 7), ("y", 3)]));
+        let again = plan(
+            &config(TWO_PORTS),
+            &[],
+            &kept("a", &[tap("made", Some(1))], &[("x", 7), ("y", 3)]),
+        );
         assert_eq!(numbers(&again), [("x".into(), 7), ("y".into(), 3), ("made".into(), 1)]);
-        let clash = plan(&config(TWO_PORTS), &kept("a", &[tap("made", Some(3))], &[("y", 3)]));
+        let clash = plan(&config(TWO_PORTS), &[], &kept("a", &[tap("made", Some(3))], &[("y", 3)]));
         assert_eq!(numbers(&clash), [("x".into(), 4), ("y".into(), 5), ("made".into(), 3)]);
     }
 
@@ -288,11 +299,11 @@ mod tests {
     fn a_port_is_the_local_one_only_as_long_as_it_is_asked_for() {
         let local = PortNumber::LOCAL.get();
         let asked = TWO_PORTS.replace("name='x'", "name='x'\nnumber='local'");
-        let found = plan(&config(&asked), &kept("a", &[], &[("x", 1)]));
+        let found = plan(&config(&asked), &[], &kept("a", &[], &[("x", 1)]));
         assert_eq!(numbers(&found), [("x".into(), local), ("y".into(), 2)]);
-        let found = plan(&config(TWO_PORTS), &kept("a", &[], &[("x", local), ("y", 1)]));
+        let found = plan(&config(TWO_PORTS), &[], &kept("a", &[], &[("x", local), ("y", 1)]));
         assert_eq!(numbers(&found), [("x".into(), 2), ("y".into(), 1)]);
-        let twice = plan(&config(&asked), &kept("a", &[tap("made", Some(local))], &[]));
+        let twice = plan(&config(&asked), &[], &kept("a", &[tap("made", Some(local))], &[]));
         let [contradiction] = &twice.contradictions[..] else { panic!("{twice:?}") };
         assert!(contradiction.fault.to_string().contains("number LOCAL"), "{contradiction:?}");
     }
@@ -301,7 +312,7 @@ mod tests {
     fn what_was_kept_and_contradicts_the_file_is_named_with_both_sides() {
         let mut things = kept("a", &[tap("x", None)], &[]);
         things.switches.push(SwitchSpec::named("a".parse().unwrap()));
-        let found = plan(&config(TWO_PORTS), &things);
+        let found = plan(&config(TWO_PORTS), &[], &things);
         assert_eq!(found.switches.len(), 1);
         let causes: Vec<_> =
             found.contradictions.iter().map(|found| found.fault.to_string()).collect();

@@ -3,13 +3,24 @@
 use super::Node;
 use super::change::PortChange;
 use super::directory::{Member, MemberPort};
-use super::plan::Origin;
+use super::owner::Owner;
 use crate::ports::OnFailure;
 use crate::refusal::{Refusal, Why};
-use api::{Fault, KeyFaults, Keys, PortPatch, PortSpec, PortView};
+use api::{Fault, KeyFaults, Keys, PortName, PortPatch, PortSpec, PortView};
 use openflow::{Mac, PortConfig, PortFeatures, PortMod, PortNo};
 use port::Keep;
 use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A port to be.
+pub(super) struct NewPort {
+    /// What it shall be.
+    pub(super) spec: PortSpec,
+    /// What controllers and users configured of it before.
+    pub(super) config: PortConfig,
+    /// Whether it is wanted also where it cannot be had now.
+    pub(super) on_failure: OnFailure,
+}
 
 impl Node {
     /// Makes a port.
@@ -21,29 +32,67 @@ impl Node {
         let member = self.member(switch)?;
         let shown = keys.get("name").and_then(|name| name.as_str()).unwrap_or("without a name");
         let thing = label(switch, shown);
-        let mut spec = PortSpec::read(keys).map_err(|faults| misread(&thing, &faults))?;
+        let spec = PortSpec::read(keys).map_err(|faults| misread(&thing, &faults))?;
         let name = spec.name.clone();
-        let taken = self.taken();
-        taken.check_port(&member.name(), &name, &spec)?;
-        let thing = label(switch, &name);
-        let asked = spec.number.is_some();
-        let number = self.number_for(&member, &taken, &spec, &thing).await?;
-        spec.number = Some(number);
-        let given = number;
-        let number = number.get();
-        self.check_sealing(&thing, &spec)?;
-        let wanted = self.wanted(&member, &name, &spec, PortConfig::empty()).await;
-        let added = self.ports.add(wanted, OnFailure::Forget).await;
-        added.map_err(|fault| Refusal::new(Why::Impossible, fault))?;
-        let port = MemberPort { spec: spec.clone(), number, origin: Origin::Api };
-        member.state().ports.insert(name.clone(), port);
-        member.switch.publish();
-        self.store.put_port(&member.name(), &name, &spec);
-        self.store.put_number(&member.name(), &name, number);
-        self.note_number(&member, given, asked);
+        self.taken().check_port(&member.name(), &name, &spec)?;
+        let new = NewPort { spec, config: PortConfig::empty(), on_failure: OnFailure::Forget };
+        self.place_port(&member, new, &Owner::Api).await?;
         drop(change);
-        self.saved(&thing).await?;
+        self.saved(&label(switch, &name)).await?;
         self.port(switch, &name)
+    }
+
+    /// Gives a switch a port that contradicts no other.
+    ///
+    /// # Errors
+    /// There is no number for it, or it cannot be opened now and is not to be waited for.
+    pub(super) async fn place_port(
+        &self,
+        member: &Arc<Member>,
+        NewPort { mut spec, config, on_failure }: NewPort,
+        owner: &Owner,
+    ) -> Result<(), Refusal> {
+        let (switch, name) = (member.name(), spec.name.clone());
+        let thing = label(&switch, &name);
+        let asked = spec.number.is_some();
+        let number = self.number_for(member, &spec, &thing).await?;
+        spec.number = Some(number);
+        self.check_sealing(&thing, &spec)?;
+        let wanted = self.wanted(member, &name, &spec, config).await;
+        let added = self.ports.add(wanted, on_failure).await;
+        if on_failure == OnFailure::Forget {
+            added.map_err(|fault| Refusal::new(Why::Impossible, fault))?;
+        }
+        if *owner == Owner::Api {
+            self.store.put_port(&switch, &name, &spec);
+        }
+        self.store.put_number(&switch, &name, number.get());
+        self.note_number(member, number, asked);
+        let port = MemberPort { spec, number: number.get(), owner: owner.clone() };
+        member.state().ports.insert(name, port);
+        member.switch.publish();
+        Ok(())
+    }
+
+    /// Takes a port from its switch; a TAP goes with it.
+    pub(super) async fn drop_port(&self, member: &Member, name: &PortName) -> Result<(), Refusal> {
+        let number = member.state().ports.get(name).map(|port| port.number);
+        let taken = self.take_off_port(member, name).await;
+        number.iter().for_each(|number| self.store.forget_port(&member.name(), name, *number));
+        taken
+    }
+
+    /// The same, and its number stays remembered.
+    pub(super) async fn take_off_port(
+        &self,
+        member: &Member,
+        name: &PortName,
+    ) -> Result<(), Refusal> {
+        let removed = member.state().ports.remove(name);
+        let Some(port) = removed else { return Ok(()) };
+        let removed = self.ports.remove(member.at(port.number), Keep::Nothing).await;
+        member.switch.publish();
+        removed.map_err(|fault| Refusal::new(Why::Impossible, fault))
     }
 
     /// Removes a port; a TAP goes with it.
@@ -55,16 +104,11 @@ impl Node {
         let member = self.member(switch)?;
         let (name, port) = member.port(key).ok_or_else(|| Refusal::no_port(switch, key))?;
         let thing = label(switch, &name);
-        if port.origin == Origin::File {
-            return Err(Refusal::declared(thing, "remove it"));
-        }
-        let removed = self.ports.remove(member.at(port.number), Keep::Nothing).await;
-        member.state().ports.remove(&name);
-        member.switch.publish();
-        self.store.forget_port(&member.name(), &name, port.number);
+        port.owner.must_be_api(&thing, "remove it")?;
+        let removed = self.drop_port(&member, &name).await;
         drop(change);
         self.saved(&thing).await?;
-        removed.map_err(|fault| Refusal::new(Why::Impossible, fault))
+        removed
     }
 
     /// Changes a port: all that is asked for, or nothing.
@@ -82,8 +126,8 @@ impl Node {
         let (name, port) = member.port(key).ok_or_else(|| Refusal::no_port(switch, key))?;
         let thing = label(switch, &name);
         let to = patch.applied_to(&port.spec).map_err(|faults| misread(&thing, &faults))?;
-        if !patch.keys.is_empty() && port.origin == Origin::File {
-            return Err(Refusal::declared(thing, "change it"));
+        if !patch.keys.is_empty() {
+            port.owner.must_be_api(&thing, "change it")?;
         }
         let changes = PortChange::of(&port.spec, to).again(patch.keys.keys());
         self.change_port(&member, (&name, &port), &changes).await?;

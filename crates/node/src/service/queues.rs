@@ -2,7 +2,6 @@
 
 use super::Node;
 use super::change::PortChange;
-use super::plan::Origin;
 use super::ports::{label, misread};
 use crate::refusal::{Refusal, Why};
 use api::{Fault, PortQueueView, PortSpec, QueueLimits, QueueSpec};
@@ -58,9 +57,7 @@ impl Node {
         let member = self.member(switch)?;
         let (name, port) = member.port(key).ok_or_else(|| Refusal::no_port(switch, key))?;
         let thing = label(switch, &name);
-        if port.origin == Origin::File {
-            return Err(Refusal::declared(thing, "change its queues"));
-        }
+        port.owner.must_be_api(&thing, "change its queues")?;
         let to = PortSpec::read(change(&port.spec)?.keys());
         let to = to.map_err(|faults| misread(&thing, &faults))?;
         let changes = PortChange::of(&port.spec, to);

@@ -59,6 +59,26 @@ fn flow_line(flow: &FlowStats, name: text::Name<'_>) -> FlowLine {
     }
 }
 
+impl RuleVerb {
+    /// The same of groups.
+    pub(super) fn of_groups(self) -> GroupModCommand {
+        match self {
+            Self::Add => GroupModCommand::Add,
+            Self::Modify => GroupModCommand::Modify,
+            Self::Delete => GroupModCommand::Delete,
+        }
+    }
+
+    /// The same of meters.
+    pub(super) fn of_meters(self) -> MeterModCommand {
+        match self {
+            Self::Add => MeterModCommand::Add,
+            Self::Modify => MeterModCommand::Modify,
+            Self::Delete => MeterModCommand::Delete,
+        }
+    }
+}
+
 impl Node {
     /// The rules that a filter selects, as `ovs-ofctl dump-flows` prints them. `with_names` prints ports by name.
     ///
@@ -142,10 +162,11 @@ impl Node {
 }
 
 /// A change whose texts were all understood.
+#[derive(Default)]
 pub(super) struct Parsed {
-    meters: Vec<MeterMod>,
-    groups: Vec<GroupMod>,
-    flows: Vec<FlowMod>,
+    pub(super) meters: Vec<MeterMod>,
+    pub(super) groups: Vec<GroupMod>,
+    pub(super) flows: Vec<FlowMod>,
 }
 
 impl Parsed {
@@ -156,15 +177,20 @@ impl Parsed {
         verb: RuleVerb,
         change: &RuleChange,
     ) -> Result<Self, Refusal> {
-        let resolve = resolver(member);
+        Self::read_with(&resolver(member), switch, verb, change)
+    }
+
+    /// The same, with ports that are known by `resolve`.
+    pub(super) fn read_with(
+        resolve: &dyn Fn(&str) -> Option<PortNo>,
+        switch: &str,
+        verb: RuleVerb,
+        change: &RuleChange,
+    ) -> Result<Self, Refusal> {
         let flow_command = flow_command(verb, change.strict);
-        let (group_command, meter_command) = match verb {
-            RuleVerb::Add => (GroupModCommand::Add, MeterModCommand::Add),
-            RuleVerb::Modify => (GroupModCommand::Modify, MeterModCommand::Modify),
-            RuleVerb::Delete => (GroupModCommand::Delete, MeterModCommand::Delete),
-        };
-        let flow = |text: &String| text::parse_flow(text, flow_command, &resolve);
-        let group = |text: &String| text::parse_group(text, group_command, &resolve);
+        let (group_command, meter_command) = (verb.of_groups(), verb.of_meters());
+        let flow = |text: &String| text::parse_flow(text, flow_command, resolve);
+        let group = |text: &String| text::parse_group(text, group_command, resolve);
         let meter = |text: &String| text::parse_meter(text, meter_command);
         let mut parsed = Self {
             meters: read_all(switch, "meter", &change.meters, meter)?,
@@ -185,22 +211,39 @@ impl Parsed {
         self.meters.len() + self.groups.len() + self.flows.len()
     }
 
-    /// Applies them: meters, then groups, then rules, which may name both.
+    /// Applies them: meters, then groups, then rules, which may name both. A refusal says how many of several flows stand.
     pub(super) async fn apply(
         &self,
         member: &Arc<Member>,
         switch: &str,
         change: &RuleChange,
     ) -> Result<(), Refusal> {
+        let applied = self.try_apply(member, switch, change).await;
+        applied.map_err(|(mut refusal, done)| {
+            let all = self.flows.len();
+            if let Some(done) = done.filter(|_| all > 1) {
+                refusal.fault.cause += &format!("; of {all} flows {done} are in force");
+            }
+            refusal
+        })
+    }
+
+    /// The same for who takes back what stands: a refusal comes with the number of flows that do.
+    pub(super) async fn try_apply(
+        &self,
+        member: &Arc<Member>,
+        switch: &str,
+        change: &RuleChange,
+    ) -> Result<(), (Refusal, Option<usize>)> {
         for (index, part) in self.meters.iter().enumerate() {
             let refused =
                 |fault| refused(switch, "change a meter", said(&change.meters, index), &fault);
-            member.switch.meter_mod(part).map_err(refused)?;
+            member.switch.meter_mod(part).map_err(|fault| (refused(fault), None))?;
         }
         for (index, part) in self.groups.iter().enumerate() {
             let refused =
                 |fault| refused(switch, "change a group", said(&change.groups, index), &fault);
-            member.switch.group_mod(part).map_err(refused)?;
+            member.switch.group_mod(part).map_err(|fault| (refused(fault), None))?;
         }
         for (portion, part) in self.flows.chunks(PORTION).enumerate() {
             let (mut first, mut count) = (None, 0);
@@ -209,11 +252,8 @@ impl Parsed {
                 let text = said(&change.flows, portion * PORTION + index);
                 first.get_or_insert_with(|| refused(switch, "change a flow", text, &fault));
             });
-            if let Some(mut refusal) = first {
-                let (done, all) = (portion * PORTION + part.len() - count, self.flows.len());
-                let others = format!("; of {all} flows {done} are in force");
-                refusal.fault.cause.push_str(if all > 1 { &others } else { "" });
-                return Err(refusal);
+            if let Some(refusal) = first {
+                return Err((refusal, Some(portion * PORTION + part.len() - count)));
             }
             member.switch.journal().room().await;
         }

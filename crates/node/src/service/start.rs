@@ -3,7 +3,8 @@
 use super::Node;
 use super::directory::{Member, MemberPort};
 use super::numbers::{Numbers, named};
-use super::plan::{KeptThings, Plan, PlannedPort, PlannedSwitch, plan};
+use super::parts::KeptPart;
+use super::plan::{Forgettable, KeptThings, Plan, PlannedPort, PlannedSwitch, plan};
 use super::rules::{Parsed, RuleVerb};
 use crate::config::{Config, Located};
 use crate::journal::Change;
@@ -62,7 +63,8 @@ impl Node {
         on_conflict: OnConflict,
     ) -> Result<(), StartError> {
         let _change = self.change.lock().await;
-        let found = plan(config, &kept_things(config, kept)?);
+        let parts = self.kept_parts(kept)?;
+        let found = plan(config, &parts, &kept_things(config, &parts, kept)?);
         self.settle_contradictions(&found, on_conflict)?;
         self.restore_steering(kept).await?;
         self.prepare_offload(kept).await?;
@@ -85,6 +87,12 @@ impl Node {
             }
             member.gate.open();
         }
+        let forgotten = |part: &&KeptPart| {
+            let what = Forgettable::Part(part.name.clone());
+            found.contradictions.iter().all(|contradiction| contradiction.what != what)
+        };
+        let parts: Vec<_> = parts.iter().filter(forgotten).collect();
+        self.settle_parts(&parts, kept).await?;
         self.offload.adopt().await.unwrap_or_else(|fault| tracing::warn!("{fault}"));
         self.ports.release_others();
         Ok(())
@@ -108,9 +116,10 @@ impl Node {
                 contradiction.fault.thing,
                 contradiction.fault.cause
             );
-            match &contradiction.port {
-                Some(port) => self.store.forget_made_port(&contradiction.switch, port),
-                None => self.store.forget_made_switch(&contradiction.switch),
+            match &contradiction.what {
+                Forgettable::Switch(switch) => self.store.forget_made_switch(switch),
+                Forgettable::Port(switch, port) => self.store.forget_made_port(switch, port),
+                Forgettable::Part(part) => self.store.forget_part(part),
             }
         }
         Ok(())
@@ -121,12 +130,12 @@ impl Node {
         planned: &PlannedSwitch,
         kept: &Kept,
     ) -> Result<Arc<Member>, StoreError> {
-        let member = self.bring_up(planned.spec.clone(), planned.origin);
+        let member = self.bring_up(planned.spec.clone(), planned.owner.clone());
         let name = &planned.spec.name;
         for port in &planned.ports {
             let number = port.spec.number.map_or(0, PortNumber::get);
             self.store.put_number(name, &port.name, number);
-            let entry = MemberPort { spec: port.spec.clone(), number, origin: port.origin };
+            let entry = MemberPort { spec: port.spec.clone(), number, owner: port.owner.clone() };
             member.state().ports.insert(port.name.clone(), entry);
         }
         member.state().numbers = planned.numbers;
@@ -194,9 +203,11 @@ impl Node {
     }
 }
 
-fn kept_things(config: &Config, kept: &Kept) -> Result<KeptThings, StoreError> {
+fn kept_things(config: &Config, parts: &[KeptPart], kept: &Kept) -> Result<KeptThings, StoreError> {
     let switches = kept.switches()?;
-    let declared = config.switches.iter().map(|switch| switch.spec.name.clone());
+    let of_parts = parts.iter().flat_map(|part| &part.wish);
+    let declared = config.switches.iter().chain(of_parts);
+    let declared = declared.map(|switch| switch.spec.name.clone());
     let names: Vec<SwitchName> =
         declared.chain(switches.iter().map(|spec| spec.name.clone())).collect();
     let mut things = KeptThings { switches, ..KeptThings::default() };
@@ -224,15 +235,10 @@ fn port_configs(kept: &Kept, switch: &SwitchName) -> Result<HashMap<u32, PortCon
 }
 
 /// Flows, groups and meters of one switch, as the file has them.
-pub(super) type DeclaredTexts<'a> =
-    (&'a [Located<String>], &'a [Located<String>], &'a [Located<String>]);
+type DeclaredTexts<'a> = (&'a [Located<String>], &'a [Located<String>], &'a [Located<String>]);
 
 /// What the file declares comes first: what a controller made of it later is in the store, and wins.
-pub(super) async fn declare_rules(
-    member: &Arc<Member>,
-    name: &SwitchName,
-    texts: DeclaredTexts<'_>,
-) {
+async fn declare_rules(member: &Arc<Member>, name: &SwitchName, texts: DeclaredTexts<'_>) {
     let text =
         |located: &[Located<String>]| located.iter().map(|text| text.value.clone()).collect();
     let (flows, groups, meters) = texts;

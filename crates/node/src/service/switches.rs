@@ -2,10 +2,11 @@
 
 use super::Node;
 use super::directory::Member;
-use super::plan::Origin;
+use super::owner::Owner;
 use super::plane::{DatapathPlane, Gate};
 use crate::agent::steering::Permit;
 use crate::agent::{Agent, BindError, Endpoints, Timing};
+use crate::ports::OnFailure;
 use crate::refusal::{Refusal, Why};
 use crate::switch::{FailPolicy, NewSwitch, Switch};
 use crate::tls::{Credentials, Tls, TlsFault};
@@ -29,7 +30,7 @@ impl Node {
         spec.dpid.get_or_insert_with(|| self.facts.derived_dpid(&spec.name));
         self.taken().check_switch(&spec)?;
         self.check_connections(&spec)?;
-        let member = self.bring_up(spec.clone(), Origin::Api);
+        let member = self.bring_up(spec.clone(), Owner::Api);
         if let Err(fault) = self.start_agent(&member).await {
             self.take_down(&member, Keep::Nothing).await;
             return Err(Refusal::new(Why::Impossible, fault));
@@ -53,34 +54,53 @@ impl Node {
         let change = self.change.lock().await;
         let member = self.member(name)?;
         let thing = format!("switch {name}");
-        if member.origin == Origin::File {
-            return Err(Refusal::declared(thing, "change it"));
-        }
+        member.owner.must_be_api(&thing, "change it")?;
         let before = member.state().spec.clone();
         let after = patch.applied_to(&before);
         self.check_new_addresses(&before, &after)?;
         self.check_connections(&after)?;
-        member.state().spec = after.clone();
-        member.switch.set_versions(Protocol::set(&after.protocols));
-        if connects_otherwise(&before, &after)
-            && let Err(fault) = self.start_agent(&member).await
-        {
-            member.switch.set_versions(Protocol::set(&before.protocols));
-            member.state().spec = before;
-            // The old addresses were bound a moment ago; should that fail now, it is tried again with each tick.
-            let _ = self.start_agent(&member).await;
-            return Err(Refusal::new(Why::Impossible, fault));
-        }
-        apply_settings(&member, &after);
-        self.tell_changed(&before, &after, member.origin);
-        self.store.put_switch(&after);
+        self.change_switch(&member, &after, OnFailure::Forget).await?;
         drop(change);
         self.saved(&thing).await?;
         Ok(self.view_switch(&member))
     }
 
+    /// Brings a switch in service to what a specification says, which keeps its name, its datapath id and its `miss_send_len`.
+    ///
+    /// # Errors
+    /// An address cannot be bound, and the switch is not to wait for it; then it is as it was.
+    pub(super) async fn change_switch(
+        &self,
+        member: &Member,
+        after: &SwitchSpec,
+        on_failure: OnFailure,
+    ) -> Result<(), Refusal> {
+        let before = member.state().spec.clone();
+        if before == *after {
+            return Ok(());
+        }
+        member.state().spec = after.clone();
+        member.switch.set_versions(Protocol::set(&after.protocols));
+        if connects_otherwise(&before, after)
+            && let Err(fault) = self.start_agent(member).await
+            && on_failure == OnFailure::Forget
+        {
+            member.switch.set_versions(Protocol::set(&before.protocols));
+            member.state().spec = before;
+            // The old addresses were bound a moment ago; should that fail now, it is tried again with each tick.
+            let _ = self.start_agent(member).await;
+            return Err(Refusal::new(Why::Impossible, fault));
+        }
+        apply_settings(member, after);
+        self.tell_changed(&before, after, &member.owner);
+        if member.owner == Owner::Api {
+            self.store.put_switch(after);
+        }
+        Ok(())
+    }
+
     /// Ranges, and certificates where there is TLS.
-    fn check_connections(&self, spec: &SwitchSpec) -> Result<(), Refusal> {
+    pub(super) fn check_connections(&self, spec: &SwitchSpec) -> Result<(), Refusal> {
         let refuse = |cause: String, remedy: String| {
             let thing = format!("switch {}", spec.name);
             Refusal::new(Why::Invalid, Fault::new(thing, "read its connections", cause, remedy))
@@ -123,9 +143,7 @@ impl Node {
         let change = self.change.lock().await;
         let member = self.member(name)?;
         let thing = format!("switch {name}");
-        if member.origin == Origin::File {
-            return Err(Refusal::declared(thing, "remove it"));
-        }
+        member.owner.must_be_api(&thing, "remove it")?;
         self.take_down(&member, Keep::Nothing).await;
         self.store.forget_switch(&member.name());
         drop(change);
@@ -146,7 +164,7 @@ impl Node {
     }
 
     /// Puts a switch into service: no ports, no connections, and a journal that is shut.
-    pub(super) fn bring_up(&self, spec: SwitchSpec, origin: Origin) -> Arc<Member> {
+    pub(super) fn bring_up(&self, spec: SwitchSpec, owner: Owner) -> Arc<Member> {
         let id = self.directory.free_id();
         let gate = Gate::shut(self.store.journal(&spec.name));
         let limits = Limits {
@@ -179,12 +197,12 @@ impl Node {
         switch.set_versions(versions);
         let publisher = publisher.expect("a switch asks for its plane while it is made");
         let name = spec.name.clone();
-        let member = Member::new(id, (spec, origin), switch, publisher, gate);
+        let member = Member::new(id, (spec, owner.clone()), switch, publisher, gate);
         apply_settings(&member, &member.state().spec.clone());
         self.directory.insert(name.clone(), member.clone());
         let text = format!("datapath id {}", api::Dpid::new(member.switch.datapath_id()));
         let news = News::of_switch(&name, Happening::Added, text);
-        self.feed.tell(news.by(origin));
+        self.feed.tell(news.by(owner));
         member
     }
 
@@ -202,7 +220,7 @@ impl Node {
         self.offload.switch_goes(member.id);
         self.datapath.remove_switch(member.id);
         let news = News::of_switch(&member.name(), Happening::Removed, "");
-        self.feed.tell(news.by(member.origin));
+        self.feed.tell(news.by(&member.owner));
     }
 
     /// Binds and calls what the switch's specification names, in place of what was bound and called before.
@@ -227,7 +245,7 @@ impl Node {
     }
 
     /// Tells what is wanted of a switch now.
-    pub(super) fn tell_changed(&self, before: &SwitchSpec, after: &SwitchSpec, by: Origin) {
+    pub(super) fn tell_changed(&self, before: &SwitchSpec, after: &SwitchSpec, by: &Owner) {
         let changes = after.changes_from(before);
         if !changes.is_empty() {
             let news = News::of_switch(&after.name, Happening::Changed, api::in_words(&changes));

@@ -122,6 +122,12 @@ impl Taken {
         })
     }
 
+    /// Whether a port has the interface of this one.
+    pub fn has_interface(&self, spec: &PortSpec) -> bool {
+        let key = spec.interface().map(|interface| (spec.netns().cloned(), interface));
+        key.is_some_and(|key| self.interfaces.contains_key(&key))
+    }
+
     /// Whether a port of the switch has the number.
     pub fn has_number(&self, switch: &SwitchName, number: PortNumber) -> bool {
         self.numbers.contains_key(&(switch.clone(), number))

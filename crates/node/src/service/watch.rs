@@ -25,6 +25,10 @@ impl Node {
     pub fn present(&self) -> (Revision, Vec<News>) {
         let since = self.feed.newest();
         let mut found = Vec::new();
+        for part in self.parts() {
+            let text = format!("generation {}", part.generation);
+            found.push(News::of_node(Noun::Part, &part.name, Happening::Present, text));
+        }
         for member in self.directory.all() {
             found.extend(self.switch_present(&member));
         }
@@ -40,7 +44,7 @@ impl Node {
             Some(fault) => format!("datapath id {dpid}; {}: {}", fault.step, fault.cause),
         };
         let switch = News::of_switch(&name, Happening::Present, text);
-        let mut found = vec![switch.by(member.origin)];
+        let mut found = vec![switch.by(&member.owner)];
         let ports = member.state().ports.clone();
         let conditions = member.switch.conditions();
         found.extend(ports.iter().map(|(port, entry)| {
@@ -50,7 +54,7 @@ impl Node {
                 None => conditions.get(&entry.number).copied().unwrap_or_default().into(),
             };
             let port = News::inside((Noun::Port, &name, port), Happening::Present, text);
-            port.by(entry.origin)
+            port.by(&entry.owner)
         }));
         let controllers = member.switch.connections();
         let main = controllers.iter().filter(|found| found.controller && found.auxiliary == 0);

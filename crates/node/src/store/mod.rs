@@ -34,7 +34,7 @@ mod uses;
 mod writer;
 
 use crate::journal::{Change, FlowEntry, FlowId, Journal, TableNames, Wait};
-use api::{PortName, PortSpec, Revision, SwitchName, SwitchSpec};
+use api::{PartName, PortName, PortSpec, Revision, SwitchName, SwitchSpec};
 use database::File;
 use pending::{Kind, Record, Thing};
 use port::Ends;
@@ -195,6 +195,16 @@ impl Store {
     /// Keeps what steering was asked for.
     pub fn steer_records(&self) -> SteerRecords {
         SteerRecords(self.shared.clone())
+    }
+
+    /// Keeps a part's record, or forgets it.
+    pub fn put_part(&self, name: &PartName, record: Option<&impl serde::Serialize>) {
+        self.put(Kind::Part, NO_SWITCH, name.as_bytes(), record.and_then(json));
+    }
+
+    /// Forgets a part.
+    pub fn forget_part(&self, name: &PartName) {
+        self.put(Kind::Part, NO_SWITCH, name.as_bytes(), None);
     }
 
     /// Keeps below which number every event may have been given.
@@ -409,6 +419,19 @@ impl Kept {
         Ok(())
     }
 
+    /// Parts with their records.
+    ///
+    /// # Errors
+    /// The file is damaged.
+    pub fn parts<T: serde::de::DeserializeOwned>(&self) -> Result<Vec<(PartName, T)>, StoreError> {
+        let mut found = Vec::new();
+        self.read(Kind::Part, None, |id, record| {
+            let name = std::str::from_utf8(id).ok()?.parse().ok()?;
+            self.parsed(record).map(|record| found.push((name, record)))
+        })?;
+        Ok(found)
+    }
+
     /// What [`Store::event_block`] kept last.
     ///
     /// # Errors
@@ -521,7 +544,8 @@ fn read_change(kind: Kind, id: &[u8], record: &[u8], ends: &Ends, now: Moment) -
         | Kind::Tables
         | Kind::Steer
         | Kind::Node
-        | Kind::Offload => return None,
+        | Kind::Offload
+        | Kind::Part => return None,
     })
 }
 

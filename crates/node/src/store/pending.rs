@@ -33,11 +33,13 @@ pub enum Kind {
     Node,
     /// What offload was asked for (see `crate::offload::kept`); of no switch, likewise.
     Offload,
+    /// A part, by name: JSON of its record; of no switch.
+    Part,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 12] = [
+    pub const ALL: [Kind; 13] = [
         Kind::Switch,
         Kind::Port,
         Kind::Number,
@@ -50,6 +52,7 @@ impl Kind {
         Kind::Steer,
         Kind::Node,
         Kind::Offload,
+        Kind::Part,
     ];
 
     /// The table's name in the file.
@@ -67,6 +70,7 @@ impl Kind {
             Kind::Steer => "steer",
             Kind::Node => "node",
             Kind::Offload => "offload",
+            Kind::Part => "parts",
         }
     }
 }

@@ -72,7 +72,8 @@ fn payload(kind: Kind, record: &[u8], now: Moment) -> Option<Vec<u8>> {
         | Kind::Tables
         | Kind::Steer
         | Kind::Node
-        | Kind::Offload => Some(record.to_vec()),
+        | Kind::Offload
+        | Kind::Part => Some(record.to_vec()),
     }
 }
 

@@ -5,9 +5,12 @@
 //! those already shown. So every entry that is there all the time is shown exactly once, in its state of some moment; one that
 //! comes or goes meanwhile may be shown or not.
 
+use crate::journal::FlowId;
+use crate::switch::entries::flow_id;
 use crate::switch::{Switch, translate};
 use flow::{EntryId, FlowFilter};
-use openflow::FlowStats;
+use openflow::{FlowStats, FlowStatsRequest};
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
@@ -90,6 +93,25 @@ impl FlowDump {
         let new = self.shown[..self.sorted].binary_search(&digest).is_err();
         self.shown.extend(new.then_some(digest));
         new
+    }
+}
+
+impl Switch {
+    /// Those of these entries that it has, as they are now. Looks at all of its entries, a portion at a time.
+    pub fn entries_among(&self, wanted: &HashSet<FlowId>) -> HashMap<FlowId, flow::FlowStats> {
+        let mut found = HashMap::new();
+        if wanted.is_empty() {
+            return found;
+        }
+        let everything = translate::filter(&FlowStatsRequest::default(), &self.ends);
+        for portion in names(self, &everything).chunks(PORTION) {
+            let now = self.now();
+            let control = self.control();
+            let entries = portion.iter().filter_map(|&name| control.pipeline.entry(name, now));
+            let named = entries.map(|entry| (flow_id(&entry), entry));
+            found.extend(named.filter(|(id, _)| wanted.contains(id)));
+        }
+        found
     }
 }
 

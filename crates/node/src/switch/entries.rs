@@ -224,7 +224,8 @@ pub(crate) fn flow_id(entry: &FlowStats) -> FlowId {
     FlowId { table: entry.table, priority: entry.priority, key: entry.key, mask: entry.mask }
 }
 
-fn set(entry: &FlowStats) -> Change {
+/// The change that an entry as it is now came about by.
+pub(crate) fn set(entry: &FlowStats) -> Change {
     let kept = FlowEntry {
         cookie: entry.cookie,
         idle_timeout_s: entry.idle_timeout_s,

@@ -1,10 +1,12 @@
 //! Bringing a switch back as it was when its process ended.
 
 use crate::journal::Change;
+use crate::switch::entries::set;
 use crate::switch::{Control, Switch, translate};
 use flow::Nanos;
 use openflow::{
-    Fault, GroupDesc, GroupMod, GroupModCommand, MeterConfig, MeterMod, MeterModCommand,
+    Fault, FlowStatsRequest, GroupDesc, GroupMod, GroupModCommand, MeterConfig, MeterMod,
+    MeterModCommand,
 };
 
 /// A kept thing that the switch does not take back.
@@ -17,6 +19,17 @@ pub struct NotRestored {
 }
 
 impl Switch {
+    /// Its meters, groups and entries, as [`Switch::restore`] takes them back.
+    pub fn kept(&self) -> Vec<Change> {
+        let now = self.now();
+        let everything = translate::filter(&FlowStatsRequest::default(), &self.ends);
+        let control = self.control();
+        let meters = control.meters.values().map(|meter| Change::MeterSet(meter.clone(), 0));
+        let groups = control.groups.values().map(|group| Change::GroupSet(group.clone(), 0));
+        let flows = control.pipeline.flows(&everything, now).map(|entry| set(&entry));
+        meters.chain(groups).chain(flows).collect()
+    }
+
     /// Takes kept state back without journalling it again; meters come before groups and groups before flows, whatever their order.
     ///
     /// Ports are not here: they are added with their kept configuration ([`Switch::add_port`]); nor are tables, which come first

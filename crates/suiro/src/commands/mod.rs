@@ -10,6 +10,7 @@ mod guest;
 #[cfg(feature = "node")]
 pub mod node;
 pub mod offload;
+pub mod part;
 pub mod port;
 pub mod queue;
 pub mod rules;

@@ -48,7 +48,7 @@ impl Node {
             speed_mbps: facts.speed_mbps,
             mode: facts.mode,
             notes: facts.notes,
-            origin: port.origin.to_string(),
+            origin: port.owner.to_string(),
             queues: queues
                 .into_iter()
                 .map(|found| QueueView { queue: found.queue, core: found.core })

@@ -63,7 +63,7 @@ impl Node {
             tls: state.spec.tls.clone().or_else(|| self.tls()),
             max_packet_in_per_s: state.spec.max_packet_in_per_s,
             management: self.run_dir.management_socket(&state.spec.name).display().to_string(),
-            origin: member.origin.to_string(),
+            origin: member.owner.to_string(),
             ports: state.ports.len(),
             tables: member.switch.tables(),
             flows: flows.map_or(0, |sums| sums.flow_count),

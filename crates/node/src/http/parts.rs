@@ -1,0 +1,73 @@
+//! Parts: one function per route.
+
+use super::extract::{Body, Parameters};
+use super::handlers::{Answer, App, whole};
+use crate::service::HowToApply;
+use api::{Difference, ErrorBody, PartName, PartText, PartView};
+use axum::Json;
+use axum::extract::{Path, State};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+/// Whether to change anything.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct Trial {
+    /// Only tell what would change.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+impl Trial {
+    fn how(&self) -> HowToApply {
+        if self.dry_run { HowToApply::DryRun } else { HowToApply::Apply }
+    }
+}
+
+/// All parts; `file` is the configuration file.
+#[utoipa::path(get, path = "/v1/parts", tag = "parts",
+    responses((status = 200, description = "The parts", body = Vec<PartView>)))]
+pub async fn list_parts(State(node): App) -> Json<Vec<PartView>> {
+    Json(node.parts())
+}
+
+/// One part.
+#[utoipa::path(get, path = "/v1/parts/{part}", tag = "parts",
+    params(("part" = String, Path, description = "Name of the part")),
+    responses((status = 200, description = "The part", body = PartView),
+              (status = "4XX", description = "Refused", body = ErrorBody)))]
+pub async fn show_part(State(node): App, Path(part): Path<PartName>) -> Answer<PartView> {
+    Ok(Json(node.part(&part)?))
+}
+
+/// Make what a part has what it declares: all of it, or nothing.
+#[utoipa::path(put, path = "/v1/parts/{part}", tag = "parts", request_body = PartText,
+    params(("part" = String, Path, description = "Name of the part"), Trial),
+    responses((status = 200, description = "In force and saved; or what would change", body = Difference),
+              (status = "4XX", description = "Refused: nothing is changed", body = ErrorBody),
+              (status = 507, description = "In force, but not saved yet", body = ErrorBody)))]
+pub async fn put_part(
+    State(node): App,
+    Path(part): Path<PartName>,
+    Parameters(trial): Parameters<Trial>,
+    Body(text): Body<PartText>,
+) -> Answer<Difference> {
+    let put = async move { node.put_part(&part, text, trial.how()).await };
+    Ok(Json(whole(put).await?))
+}
+
+/// Remove a part with all that it declares.
+#[utoipa::path(delete, path = "/v1/parts/{part}", tag = "parts",
+    params(("part" = String, Path, description = "Name of the part"), Trial),
+    responses((status = 200, description = "Gone, and what went; or what would go", body = Difference),
+              (status = "4XX", description = "Refused", body = ErrorBody),
+              (status = 507, description = "Gone, but not saved yet", body = ErrorBody)))]
+pub async fn remove_part(
+    State(node): App,
+    Path(part): Path<PartName>,
+    Parameters(trial): Parameters<Trial>,
+) -> Answer<Difference> {
+    let removed = async move { node.remove_part(&part, trial.how()).await };
+    Ok(Json(whole(removed).await?))
+}

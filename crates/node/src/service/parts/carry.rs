@@ -1,0 +1,387 @@
+//! Carrying a plan out: what cannot fail comes last, and what fails takes back what came before it.
+//!
+//! Order: new switches, new ports, live changes; then what must go before something else can come; then rules, and last the connections. What
+//! leaves goes when everything else stands ([`Carrying::leave`]), so that a refusal finds it as it was. What had to go before is made anew
+//! when the change is taken back: a TAP with its own MAC address, but without the addresses that somebody gave it.
+
+use super::super::Node;
+use super::super::change::PortChange;
+use super::super::directory::{Member, MemberPort};
+use super::super::numbers::Numbers;
+use super::super::owner::Owner;
+use super::super::ports::{NewPort, configs};
+use super::super::taken::Taken;
+use super::rules::{Mods, Moves};
+use crate::config::SwitchConfig;
+use crate::journal;
+use crate::ports::OnFailure;
+use crate::refusal::{Refusal, Why};
+use api::{Action, Declared, ObjectChange, PortName, PortSpec, SwitchName, SwitchSpec};
+use openflow::PortConfig;
+use port::Keep;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A change under way.
+pub struct Carrying<'n> {
+    node: &'n Node,
+    owner: &'n Owner,
+    wish: &'n [SwitchConfig],
+    changes: &'n [ObjectChange],
+    /// What to do with what cannot be had now.
+    on_failure: OnFailure,
+    /// What takes back what was done, the latest last.
+    undo: Vec<Undo>,
+    /// Ports that went already, with their numbers.
+    gone: Vec<(SwitchName, PortName, u32)>,
+    /// Ports of others on switches that are made anew.
+    foreign: Vec<(SwitchName, MemberPort, PortConfig)>,
+}
+
+enum Undo {
+    DropSwitch(Arc<Member>),
+    DropPort(Arc<Member>, PortName),
+    PlacePort(SwitchName, MemberPort, PortConfig),
+    BringSwitch(Box<Former>),
+    ChangePort(Arc<Member>, PortSpec),
+    ChangeSwitch(Arc<Member>, Box<SwitchSpec>),
+    Rules(Arc<Member>, Mods),
+}
+
+/// A switch that went, with all that it takes to bring it back.
+struct Former {
+    spec: SwitchSpec,
+    owner: Owner,
+    numbers: Numbers,
+    ports: Vec<(MemberPort, PortConfig)>,
+    rules: Vec<journal::Change>,
+}
+
+impl<'n> Carrying<'n> {
+    /// A change that nothing is done of yet.
+    pub fn new(
+        node: &'n Node,
+        owner: &'n Owner,
+        wish: &'n [SwitchConfig],
+        changes: &'n [ObjectChange],
+    ) -> Self {
+        // What the file declares is wanted also where it cannot be had now.
+        let on_failure = if *owner == Owner::File { OnFailure::Keep } else { OnFailure::Forget };
+        let undo = Vec::new();
+        Self { node, owner, wish, changes, on_failure, undo, gone: Vec::new(), foreign: Vec::new() }
+    }
+
+    /// Puts the wish in force, but for what leaves.
+    ///
+    /// # Errors
+    /// Something is refused; then everything is as it was.
+    pub async fn put(&mut self) -> Result<(), Refusal> {
+        let done = self.try_put().await;
+        if done.is_err() {
+            self.take_back().await;
+        }
+        done
+    }
+
+    async fn try_put(&mut self) -> Result<(), Refusal> {
+        for switch in self.wished(Action::Add) {
+            let member = self.node.bring_up(switch.spec.clone(), self.owner.clone());
+            self.undo.push(Undo::DropSwitch(member));
+        }
+        let [now, later] = self.new_ports();
+        for (switch, port) in now {
+            self.place(switch, port, PortConfig::empty()).await?;
+        }
+        self.change_live().await?;
+        self.swap(later).await?;
+        self.put_rules().await?;
+        self.connect().await
+    }
+
+    fn wished(&self, action: Action) -> impl Iterator<Item = &'n SwitchConfig> + use<'n> {
+        let (wish, changes) = (self.wish, self.changes);
+        wish.iter().filter(move |switch| {
+            changes.iter().any(|change| {
+                change.kind == Declared::Switch
+                    && change.action == action
+                    && change.switch == switch.spec.name
+            })
+        })
+    }
+
+    fn is_remade(&self, switch: &SwitchName) -> bool {
+        self.wished(Action::Remake).any(|wished| wished.spec.name == *switch)
+    }
+
+    /// Ports of one fate, as they are wished.
+    fn ports(&self, action: Action) -> Vec<(&'n SwitchName, &'n PortSpec)> {
+        let ports = self.wish.iter().flat_map(|switch| {
+            switch.ports.iter().map(move |port| (&switch.spec.name, &port.value))
+        });
+        let has = |switch: &SwitchName, port: &PortSpec| {
+            self.changes.iter().any(|change| {
+                change.kind == Declared::Port
+                    && (change.action, &change.switch) == (action, switch)
+                    && change.name.as_deref() == Some(&*port.name)
+            })
+        };
+        ports.filter(|(switch, port)| has(switch, port)).collect()
+    }
+
+    /// New ports that may come at once, and those that must wait until something goes.
+    fn new_ports(&self) -> [Vec<(&'n SwitchName, &'n PortSpec)>; 2] {
+        let mut own = Taken::default();
+        for member in self.node.directory.all() {
+            let state = member.state();
+            for (name, port) in state.ports.iter().filter(|(_, port)| port.owner == *self.owner) {
+                own.add_port(&state.spec.name, name, &port.spec, "");
+            }
+        }
+        let added = self.ports(Action::Add).into_iter();
+        let added = added.filter(|(switch, _)| !self.is_remade(switch));
+        let (now, later): (Vec<_>, Vec<_>) =
+            added.partition(|(switch, port)| own.check_port(switch, &port.name, port).is_ok());
+        // Who asks for a number has it before others take the next.
+        let asked_first = |mut ports: Vec<(&'n SwitchName, &'n PortSpec)>| {
+            ports.sort_by_key(|(_, port)| port.number.is_none());
+            ports
+        };
+        match later.is_empty() {
+            true => [asked_first(now), later],
+            false => [Vec::new(), asked_first([now, later].concat())],
+        }
+    }
+
+    async fn place(
+        &mut self,
+        switch: &SwitchName,
+        port: &PortSpec,
+        config: PortConfig,
+    ) -> Result<(), Refusal> {
+        let member = self.node.member(switch)?;
+        let new = NewPort { spec: port.clone(), config, on_failure: self.on_failure };
+        self.node.place_port(&member, new, self.owner).await?;
+        self.undo.push(Undo::DropPort(member, port.name.clone()));
+        Ok(())
+    }
+
+    async fn change_live(&mut self) -> Result<(), Refusal> {
+        for (switch, port) in self.ports(Action::Change) {
+            let member = self.node.member(switch)?;
+            let Some((name, before)) = member.port(&port.name) else { continue };
+            let change = PortChange::of(&before.spec, port.clone());
+            self.node.change_port(&member, (&name, &before), &change).await?;
+            self.undo.push(Undo::ChangePort(member, before.spec));
+        }
+        for switch in self.wished(Action::Change) {
+            let member = self.node.member(&switch.spec.name)?;
+            let before = member.state().spec.clone();
+            self.node.change_switch(&member, &switch.spec, self.on_failure).await?;
+            self.undo.push(Undo::ChangeSwitch(member, before.into()));
+        }
+        Ok(())
+    }
+
+    /// What goes before something else comes: what is made anew, and where new ports want what leaving ones have, those too.
+    async fn swap(&mut self, later: Vec<(&'n SwitchName, &'n PortSpec)>) -> Result<(), Refusal> {
+        let mut configs = HashMap::new();
+        for change in self.changes {
+            let goes = match change.action {
+                Action::Remake => true,
+                Action::Remove => !later.is_empty(),
+                Action::Add | Action::Change => false,
+            };
+            if goes {
+                self.take_off(change, &mut configs).await;
+            }
+        }
+        for switch in self.wished(Action::Remake) {
+            let member = self.node.bring_up(switch.spec.clone(), self.owner.clone());
+            self.undo.push(Undo::DropSwitch(member));
+        }
+        let mut coming = self.ports(Action::Remake);
+        let added = self.ports(Action::Add).into_iter();
+        coming.extend(added.filter(|(switch, _)| self.is_remade(switch)));
+        for (switch, port) in coming.into_iter().chain(later) {
+            let config = configs.get(&(switch.clone(), port.name.to_string()));
+            self.place(switch, port, config.copied().unwrap_or_default()).await?;
+        }
+        for (switch, port, config) in std::mem::take(&mut self.foreign) {
+            let member = self.node.member(&switch)?;
+            let new = NewPort { spec: port.spec, config, on_failure: OnFailure::Keep };
+            self.node.place_port(&member, new, &port.owner).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes something off that comes back if the change is refused. `before` gets what was configured of a port.
+    async fn take_off(
+        &mut self,
+        change: &ObjectChange,
+        before: &mut HashMap<(SwitchName, String), PortConfig>,
+    ) {
+        // Gone with its switch already.
+        let Ok(member) = self.node.member(&change.switch) else { return };
+        let configs = configs(&member);
+        let of = |port: &MemberPort| configs.get(&port.number).copied().unwrap_or_default();
+        if change.kind == Declared::Switch {
+            let former = Former::of(&member, of);
+            for (port, config) in &former.ports {
+                let switch = change.switch.clone();
+                if change.action == Action::Remake && port.owner != *self.owner {
+                    self.foreign.push((switch, port.clone(), *config));
+                    continue;
+                }
+                before.insert((switch, port.spec.name.to_string()), *config);
+                self.note_gone(&change.switch, port);
+            }
+            self.node.take_down(&member, Keep::Nothing).await;
+            self.undo.push(Undo::BringSwitch(former.into()));
+            return;
+        }
+        let Some((name, port)) = change.name.as_deref().and_then(|name| member.port(name)) else {
+            return;
+        };
+        let config = of(&port);
+        before.insert((change.switch.clone(), name.to_string()), config);
+        self.note_gone(&change.switch, &port);
+        // A port that does not go as it should is gone all the same.
+        let _ = self.node.take_off_port(&member, &name).await;
+        self.undo.push(Undo::PlacePort(change.switch.clone(), port, config));
+    }
+
+    fn note_gone(&mut self, switch: &SwitchName, port: &MemberPort) {
+        self.gone.push((switch.clone(), port.spec.name.clone(), port.number));
+    }
+
+    async fn put_rules(&mut self) -> Result<(), Refusal> {
+        for switch in self.wish {
+            let member = self.node.member(&switch.spec.name)?;
+            let Moves { put, back, .. } = self.node.moves(Some(&member), switch, None)?;
+            self.undo.push(Undo::Rules(member.clone(), back));
+            put.apply(&member).await?;
+        }
+        Ok(())
+    }
+
+    async fn connect(&mut self) -> Result<(), Refusal> {
+        for switch in self.wished(Action::Add).chain(self.wished(Action::Remake)) {
+            let member = self.node.member(&switch.spec.name)?;
+            let started = self.node.start_agent(&member).await;
+            if self.on_failure == OnFailure::Forget {
+                started.map_err(|fault| Refusal::new(Why::Impossible, fault))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets what leaves go: the wish stands. `rules` are those that leave switches that stay.
+    pub async fn leave(mut self, rules: Vec<(Arc<Member>, Mods)>) {
+        for (member, mods) in rules {
+            if let Err(refusal) = mods.apply(&member).await {
+                tracing::warn!("{refusal}");
+            }
+        }
+        for change in self.changes.iter().filter(|change| change.action == Action::Remove) {
+            self.take_off(change, &mut HashMap::new()).await;
+        }
+        // What the file declares again has its numbers and rules again.
+        let is_kept = *self.owner == Owner::File;
+        for change in self.changes.iter().filter(|change| change.kind == Declared::Switch) {
+            match change.action {
+                Action::Remove if !is_kept => self.node.store.forget_switch(&change.switch),
+                Action::Remake => self.remember_ports(&change.switch),
+                Action::Add | Action::Change | Action::Remove => {}
+            }
+        }
+        for (switch, name, number) in &self.gone {
+            let is_there = |member: Arc<Member>| member.state().ports.contains_key(name);
+            if !is_kept && !self.node.member(switch).is_ok_and(is_there) {
+                self.node.store.forget_port(switch, name, *number);
+            }
+        }
+        for switch in self.wish {
+            self.node.member(&switch.spec.name).iter().for_each(|member| member.gate.open());
+        }
+    }
+
+    /// Of a switch that was made anew only its ports are kept.
+    fn remember_ports(&self, switch: &SwitchName) {
+        self.node.store.forget_switch(switch);
+        let Ok(member) = self.node.member(switch) else { return };
+        let state = member.state();
+        for (name, port) in &state.ports {
+            self.node.store.put_number(switch, name, port.number);
+            if port.owner == Owner::Api {
+                self.node.store.put_port(switch, name, &port.spec);
+            }
+        }
+        self.node.store.put_numbers(switch, &state.numbers.to_bytes());
+    }
+
+    async fn take_back(&mut self) {
+        while let Some(undo) = self.undo.pop() {
+            if let Err(refusal) = self.take_one_back(undo).await {
+                tracing::error!("a refused change could not be taken back whole: {refusal}");
+            }
+        }
+    }
+
+    async fn take_one_back(&self, undo: Undo) -> Result<(), Refusal> {
+        match undo {
+            Undo::DropSwitch(member) => {
+                self.node.take_down(&member, Keep::Nothing).await;
+                Ok(())
+            }
+            Undo::DropPort(member, name) => self.node.drop_port(&member, &name).await,
+            Undo::PlacePort(switch, port, config) => {
+                let member = self.node.member(&switch)?;
+                let new = NewPort { spec: port.spec, config, on_failure: OnFailure::Keep };
+                self.node.place_port(&member, new, &port.owner).await
+            }
+            Undo::BringSwitch(former) => self.bring_back(*former).await,
+            Undo::ChangePort(member, before) => {
+                let Some((name, port)) = member.port(&before.name) else { return Ok(()) };
+                let change = PortChange::of(&port.spec, before);
+                self.node.change_port(&member, (&name, &port), &change).await
+            }
+            Undo::ChangeSwitch(member, before) => {
+                self.node.change_switch(&member, &before, OnFailure::Keep).await
+            }
+            Undo::Rules(member, back) => back.apply(&member).await,
+        }
+    }
+
+    async fn bring_back(&self, former: Former) -> Result<(), Refusal> {
+        let member = self.node.bring_up(former.spec, former.owner);
+        member.state().numbers = former.numbers;
+        for refused in member.switch.restore(former.rules) {
+            tracing::error!("switch {}: not brought back: {}", member.name(), refused.fault);
+        }
+        for (port, config) in former.ports {
+            let new = NewPort { spec: port.spec, config, on_failure: OnFailure::Keep };
+            self.node.place_port(&member, new, &port.owner).await?;
+        }
+        // The fault is the switch's state, and tried again with each tick.
+        let _ = self.node.start_agent(&member).await;
+        member.gate.open();
+        Ok(())
+    }
+}
+
+impl Former {
+    fn of(member: &Arc<Member>, config: impl Fn(&MemberPort) -> PortConfig) -> Self {
+        let state = member.state().clone();
+        let ports = state.ports.into_values().map(|port| {
+            let config = config(&port);
+            (port, config)
+        });
+        Self {
+            ports: ports.collect(),
+            spec: state.spec,
+            owner: member.owner.clone(),
+            numbers: state.numbers,
+            rules: member.switch.kept(),
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! # Parts: what one owner declares, applied whole or not at all
+//!
+//! **Question answered**: how does a node get from what an owner declared before to what it declares now?
+//!
+//! *Plan* ([`steps`], [`rules`]): the wish against what the owner has; every conflict at once, and nothing is touched. *Put* ([`carry`]): what
+//! comes and changes, with a way back. *Commit*: the store gets the new version. *Leave*: what the owner no longer declares goes.
+//!
+//! ## Invariants
+//!
+//! * An object has one owner. Two that declare the same one are told of each other, and the later is refused.
+//! * While a change is under way the store has both versions ([`Record::other`]), the one in force first. A node that is killed meanwhile has,
+//!   when it starts again, all of that one and nothing of the other ([`settle`]).
+//! * The configuration file is the part `file`: its reload goes the same way. What it declares is kept nowhere else, and rules that it no
+//!   longer declares stay, for a controller may rely on them.
+
+mod carry;
+mod rules;
+mod settle;
+mod show;
+mod steps;
+
+pub(super) use settle::KeptPart;
+pub use settle::ports_of_parts;
+
+use super::Node;
+use super::directory::Member;
+use super::owner::{API, FILE, Owner};
+use crate::config::{Config, SwitchConfig};
+use crate::refusal::{Refusal, Why};
+use api::{Difference, Fault, Happening, News, Noun, ObjectChange, PartName, PartText};
+use carry::Carrying;
+use rules::Mods;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use steps::{Have, Possessions, settled, steps};
+
+/// Whether to apply a change.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum HowToApply {
+    /// Only tell what would change.
+    DryRun,
+    /// Apply it.
+    Apply,
+}
+
+/// A part as the store keeps it.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Record {
+    /// How often it has changed.
+    pub generation: u64,
+    /// What is in force.
+    pub text: Option<PartText>,
+    /// The version that a change under way comes from, or goes to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub other: Option<PartText>,
+}
+
+/// What owners declare, by part.
+#[derive(Default)]
+pub struct Shelf(Mutex<BTreeMap<PartName, Record>>);
+
+impl Shelf {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<PartName, Record>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What is to be done.
+struct Plan {
+    wish: Vec<SwitchConfig>,
+    /// Of switches and ports.
+    steps: Vec<ObjectChange>,
+    /// Rules that leave switches that stay.
+    leaving: Vec<(Arc<Member>, Mods)>,
+    /// All that changes, as it is told.
+    changes: Vec<ObjectChange>,
+}
+
+impl Node {
+    /// Makes what an owner has what it declares; with [`HowToApply::DryRun`] only tells what that changes.
+    ///
+    /// # Errors
+    /// The text is wrong, names what another owner has, or the host refuses; nothing has changed then. Or it is in force but not saved.
+    pub async fn put_part(
+        &self,
+        name: &PartName,
+        text: PartText,
+        how: HowToApply,
+    ) -> Result<Difference, Refusal> {
+        self.replace_part(name, Some(text), how).await
+    }
+
+    /// Removes a part with all that it declares.
+    ///
+    /// # Errors
+    /// There is none of that name, or it is gone but that is not saved.
+    pub async fn remove_part(
+        &self,
+        name: &PartName,
+        how: HowToApply,
+    ) -> Result<Difference, Refusal> {
+        self.replace_part(name, None, how).await
+    }
+
+    async fn replace_part(
+        &self,
+        name: &PartName,
+        text: Option<PartText>,
+        how: HowToApply,
+    ) -> Result<Difference, Refusal> {
+        must_be_a_part(name)?;
+        let change = self.change.lock().await;
+        let known = self.parts.lock().get(name).cloned();
+        if known.is_none() && text.is_none() {
+            return Err(no_part(name));
+        }
+        let was = known.clone().unwrap_or_default();
+        let owner = Owner::Part(name.clone());
+        let read = |text: &Option<PartText>| text.as_ref().map(|text| self.read_part(name, text));
+        let wish = read(&text).transpose()?.unwrap_or_default();
+        // What is not understood any more is not in force either.
+        let before = read(&was.text).and_then(Result::ok).unwrap_or_default();
+        let file = text.as_ref().map_or_else(|| name.to_string(), |text| file_of(name, text));
+        let plan = self.plan_part(&owner, &file, wish, &before)?;
+        let generation = was.generation + u64::from(!plan.changes.is_empty() || known.is_none());
+        let changes = plan.changes.clone();
+        let told = Difference { part: name.clone(), generation, changes };
+        if how == HowToApply::DryRun {
+            return Ok(told);
+        }
+        let is_there = text.is_some();
+        let new = Record { generation, text, other: None };
+        self.carry_part(name, (was, known.is_some()), new, plan).await?;
+        self.tell_part(name, known.is_some(), is_there, &told);
+        drop(change);
+        self.saved(&format!("part {name}")).await?;
+        Ok(told)
+    }
+
+    /// Carries a plan out, with a record of how far it is.
+    async fn carry_part(
+        &self,
+        name: &PartName,
+        (was, was_there): (Record, bool),
+        new: Record,
+        plan: Plan,
+    ) -> Result<(), Refusal> {
+        if !plan.changes.is_empty() {
+            let under_way =
+                Record { other: Some(new.text.clone().unwrap_or_default()), ..was.clone() };
+            self.keep_part(name, Some(&under_way));
+            // TAPs outlive a process: the next one must know of all that this one may make.
+            self.store.flushed().await;
+        }
+        let owner = Owner::Part(name.clone());
+        let mut carrying = Carrying::new(self, &owner, &plan.wish, &plan.steps);
+        if let Err(refusal) = carrying.put().await {
+            self.keep_part(name, Some(&was).filter(|_| was_there));
+            return Err(refusal);
+        }
+        self.keep_part(name, Some(&Record { other: was.text, ..new.clone() }));
+        self.store.flushed().await;
+        carrying.leave(plan.leaving).await;
+        self.keep_part(name, Some(&new).filter(|new| new.text.is_some()));
+        Ok(())
+    }
+
+    /// What the configuration file declares becomes what it has.
+    ///
+    /// # Errors
+    /// It names what another owner has, or the host refuses; nothing has changed then.
+    pub(super) async fn apply_file(&self, wish: &[SwitchConfig]) -> Result<(), Refusal> {
+        let file = self.facts.config_file.as_ref().map(|path| path.display().to_string());
+        let file = file.as_deref().unwrap_or(FILE);
+        let plan = self.plan_part(&Owner::File, file, wish.to_vec(), &[])?;
+        plan.changes.iter().for_each(|change| tracing::info!("{file}: {change}"));
+        let mut carrying = Carrying::new(self, &Owner::File, &plan.wish, &plan.steps);
+        carrying.put().await?;
+        carrying.leave(plan.leaving).await;
+        Ok(())
+    }
+
+    /// Keeps a part, or forgets it.
+    fn keep_part(&self, name: &PartName, record: Option<&Record>) {
+        self.store.put_part(name, record);
+        match record {
+            Some(record) => drop(self.parts.lock().insert(name.clone(), record.clone())),
+            None => drop(self.parts.lock().remove(name)),
+        }
+    }
+
+    fn tell_part(&self, name: &PartName, was_there: bool, is_there: bool, told: &Difference) {
+        let change = match (was_there, is_there) {
+            (false, _) => Happening::Added,
+            (true, false) => Happening::Removed,
+            (true, true) if told.changes.is_empty() => return,
+            (true, true) => Happening::Changed,
+        };
+        let text = format!("generation {}, {} changes", told.generation, told.changes.len());
+        self.feed.tell(News::of_node(Noun::Part, name, change, text));
+    }
+
+    fn read_part(&self, name: &PartName, text: &PartText) -> Result<Vec<SwitchConfig>, Refusal> {
+        let file = file_of(name, text);
+        Config::parse_part(&text.text, &file, self.facts.host(), self.tls()).map_err(|problems| {
+            let refusal = Refusal::of_all(Why::Invalid, problems.faults());
+            refusal.err().unwrap_or_else(|| no_part(name))
+        })
+    }
+
+    fn plan_part(
+        &self,
+        owner: &Owner,
+        file: &str,
+        wish: Vec<SwitchConfig>,
+        before: &[SwitchConfig],
+    ) -> Result<Plan, Refusal> {
+        let have = self.possessions(owner);
+        let wish = settled(&have, &wish);
+        Refusal::of_all(Why::Conflict, self.conflicts(owner, file, &wish))?;
+        let steps = steps(&have, &wish);
+        let mut plan = Plan { changes: steps.clone(), wish, steps, leaving: Vec::new() };
+        for switch in &plan.wish {
+            if *owner != Owner::File {
+                self.check_connections(&switch.spec).map_err(|mut refusal| {
+                    refusal.fault = refusal.fault.at(file, switch.line).into();
+                    refusal
+                })?;
+            }
+            let name = &switch.spec.name;
+            let before = before.iter().find(|before| before.spec.name == *name);
+            // One that is made anew begins without rules.
+            let stays = have.get(name).is_some_and(|had| {
+                (&had.spec.dpid, had.spec.miss_send_len)
+                    == (&switch.spec.dpid, switch.spec.miss_send_len)
+            });
+            let member = self.directory.by_name(name).filter(|_| stays);
+            let moves = self.moves(member.as_ref(), switch, before)?;
+            plan.changes.extend(moves.told);
+            plan.leaving.extend(member.map(|member| (member, moves.take)));
+        }
+        Ok(plan)
+    }
+
+    /// What an owner has.
+    fn possessions(&self, owner: &Owner) -> Possessions {
+        let members = self.directory.all();
+        let owned = members.iter().filter(|member| member.owner == *owner);
+        let have = |member: &Arc<Member>| {
+            let state = member.state();
+            let ports = state.ports.iter().filter(|(_, port)| port.owner == *owner);
+            let ports = ports.map(|(name, port)| (name.clone(), port.spec.clone())).collect();
+            (state.spec.name.clone(), Have { spec: state.spec.clone(), ports })
+        };
+        owned.map(have).collect()
+    }
+
+    /// Everything that the wish names and another owner has.
+    fn conflicts(&self, owner: &Owner, file: &str, wish: &[SwitchConfig]) -> Vec<Fault> {
+        let taken = self.taken_from(owner);
+        let fault = |refusal: Refusal, line: usize| {
+            let mut fault = refusal.fault.at(file, line);
+            fault.thing = format!("{} ({})", fault.thing, owner.place());
+            fault
+        };
+        let mut found = Vec::new();
+        for switch in wish {
+            let name = &switch.spec.name;
+            found.extend(
+                taken.check_switch(&switch.spec).err().map(|refused| fault(refused, switch.line)),
+            );
+            let refused = switch.ports.iter().filter_map(|port| {
+                let checked = taken.check_port(name, &port.value.name, &port.value);
+                Some(fault(checked.err()?, port.line))
+            });
+            found.extend(refused);
+        }
+        found
+    }
+}
+
+fn file_of(name: &PartName, text: &PartText) -> String {
+    text.file.clone().unwrap_or_else(|| format!("part {name}"))
+}
+
+fn must_be_a_part(name: &PartName) -> Result<(), Refusal> {
+    let (cause, remedy) = match &**name {
+        FILE => (
+            "this name is the configuration file's",
+            "change that file, then: systemctl reload suiro (or send SIGHUP); or choose another name with --part",
+        ),
+        API => (
+            "this name stands for what is made object by object",
+            "choose another name with --part",
+        ),
+        _ => return Ok(()),
+    };
+    Err(Refusal::new(Why::Conflict, Fault::new(format!("part {name}"), "change it", cause, remedy)))
+}
+
+fn no_part(name: &PartName) -> Refusal {
+    let remedy = "list the parts with: suiro part list";
+    let cause = "there is no part of that name";
+    Refusal::new(Why::NotFound, Fault::new(format!("part {name}"), "find it", cause, remedy))
+}
