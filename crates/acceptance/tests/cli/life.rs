@@ -464,7 +464,7 @@ fn a_second_node_in_the_same_directory_is_refused_and_the_first_goes_on() {
 }
 
 #[test]
-fn only_the_threads_of_ports_and_steering_keep_privileges() {
+fn only_the_threads_of_ports_steering_and_offload_keep_privileges() {
     if !privileged() {
         return;
     }
@@ -479,7 +479,7 @@ fn only_the_threads_of_ports_and_steering_keep_privileges() {
         assert!(status.contains("NoNewPrivs:\t1"), "{name}");
         assert_eq!(
             held("CapEff") || held("CapPrm") || held("CapInh"),
-            ["suiro-ports", "suiro-steer"].contains(&name.as_str()),
+            ["suiro-ports", "suiro-steer", "suiro-offload"].contains(&name.as_str()),
             "{name}: {status}"
         );
         names.push(name);
@@ -487,6 +487,7 @@ fn only_the_threads_of_ports_and_steering_keep_privileges() {
     for expected in [
         "suiro-ports",
         "suiro-steer",
+        "suiro-offload",
         "suiro-scout",
         "suiro-worker-0",
         "suiro-store",

@@ -59,7 +59,7 @@ Examples:
     )]
     Add(OffloadPolicyArgs),
     /// List policies, those asked first before the others
-    #[command(visible_aliases = ["ls", "show"])]
+    #[command(visible_aliases = ["ls", "dump"], alias = "show")]
     List,
     /// Remove policies
     #[command(visible_alias = "rm")]

@@ -29,7 +29,7 @@ impl Listening {
         opened.map_err(|error: io::Error| match error.kind() {
             ErrorKind::NotFound => format!("the directory of {shown} does not exist: create it"),
             ErrorKind::PermissionDenied => {
-                format!("{shown} may not be made: choose a directory that user root may write to")
+                format!("{shown} may not be made: choose a directory that the node may write to")
             }
             _ => format!("{shown} cannot be listened on: {error}"),
         })
