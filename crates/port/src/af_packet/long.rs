@@ -20,11 +20,13 @@ const PIECES: usize = 9;
 /// Room for what follows a frame's head.
 pub(super) struct Long {
     body: Box<[u8]>,
+    /// Frames that the socket gave, those that were refused among them.
+    pub(super) received: u64,
 }
 
 impl Default for Long {
     fn default() -> Self {
-        Self { body: vec![0; LONGEST].into_boxed_slice() }
+        Self { body: vec![0; LONGEST].into_boxed_slice(), received: 0 }
     }
 }
 
@@ -70,6 +72,7 @@ impl Long {
             IoSliceMut::new(&mut self.body),
         ]];
         packet::receive(socket, &mut buffers, &mut received)?;
+        self.received += 1;
         Ok(self.take(slots, &header, &received[0]))
     }
 

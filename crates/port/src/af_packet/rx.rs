@@ -33,7 +33,7 @@ pub(super) struct PacketRx {
     /// Since the first frame that was too long.
     long: Option<Long>,
     merger: Merger,
-    /// What takes flows past the worker. Frames that come in the long way are not counted: then no flow leaves any more.
+    /// What takes flows past the worker.
     past: Option<Arc<TcPort>>,
     /// Frames that were received, and frames that the socket lost, since it was opened.
     received: u64,
@@ -73,6 +73,12 @@ impl PacketRx {
         }
     }
 
+    /// Nothing more comes now, for this reason.
+    fn ends(&mut self, error: io::Error, drops: &mut Drops) -> io::Result<usize> {
+        self.quiet(drops)?;
+        self.down_or_gone(error)
+    }
+
     /// "Interface down" is told once; the socket wakes up again with the interface, unless that is gone.
     fn down_or_gone(&self, error: io::Error) -> io::Result<usize> {
         match error.raw_os_error() {
@@ -88,7 +94,9 @@ impl RxQueue for PacketRx {
     fn rx(&mut self, batch: &mut RxBatch, drops: &mut Drops) -> io::Result<usize> {
         self.count_kernel_drops(drops)?;
         if let Some(long) = &mut self.long {
-            return long.rx(&self.socket, batch, drops).or_else(|error| self.down_or_gone(error));
+            let taken = long.rx(&self.socket, batch, drops);
+            self.received += std::mem::take(&mut long.received);
+            return taken.or_else(|error| self.ends(error, drops));
         }
         let slots = batch.free_with_bodies();
         let mut headers = [[0; vnet::LEN]; BODIES];
@@ -105,8 +113,7 @@ impl RxQueue for PacketRx {
             Ok(count) => count,
             Err(error) => {
                 drop(buffers);
-                self.quiet(drops)?;
-                return self.down_or_gone(error);
+                return self.ends(error, drops);
             }
         };
         drop(buffers);
