@@ -45,7 +45,7 @@
 //!
 //! * A full ring costs frames of that target only: they are dropped (`handover_full`), counted for the target and the unit. Frames for
 //!   other workers and own ones go on. The rx worker never waits.
-//! * A move costs nothing while the old worker keeps up. With [`Urgency::DropToDrain`] up to [`HOLDS`] units have frames wait, up to
+//! * A move costs nothing while the old worker keeps up. With [`DropToDrain`](place::steering::Urgency::DropToDrain) up to [`HOLDS`] units have frames wait, up to
 //!   [`HOLD_BYTES`] each; more are dropped (`hold_full`); after [`GIVE_UP_NS`] the move is given up until the next wish.
 //! * Nothing is allocated after start of steering. Memory: [`RING_BYTES`] for each ordered pair of workers and [`HOLDS`] holds for each
 //!   worker, from the first steered switch to the last; for each steered switch 0.5 MiB of units, and 1.2 MiB for each worker.

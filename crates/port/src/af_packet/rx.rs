@@ -1,6 +1,6 @@
 //! Receiving from a packet socket, and putting back the VLAN tag that the kernel took out.
 //!
-//! A frame longer than a batch's buffers ("BIG TCP") is lost, once: from then on there is room for any ([`long`]).
+//! A frame longer than a batch's buffers ("BIG TCP") is lost, once: from then on there is room for any ([`Long`]).
 
 use super::long::Long;
 use super::merge::Merger;

@@ -9,8 +9,8 @@
 //!   and how many units ever came to it ([`Host::arrivals`]).
 //! * [`Attached`]: a steered interface: program, entries, units, queues to other cores. Made by [`Attached::attach`], taken over by
 //!   [`Attached::adopt`], told the cores by [`Attached::set_cores`], ended by [`Attached::detach`].
-//! * [`Entry`] ([`Match`], [`Target`]): which frames are steered how. Each has a *unit*; frames that no entry matches belong to the unit of
-//!   their flow group, or stay where they are ([`Unmatched`]).
+//! * [`Entry`] ([`Match`], [`Target`](place::steering::Target)): which frames are steered how. Each has a *unit*; frames that no entry matches belong to the unit of
+//!   their flow group, or stay where they are ([`Unmatched`](place::steering::Unmatched)).
 //! * [`Unit`]: what is placed and moved as one. [`Attached::want`] asks for a move, [`Event`]s tell when it was made.
 //! * [`Steered`], [`Count`], [`CoreCount`]: what became of frames, and which core had them.
 //!
@@ -23,7 +23,7 @@
 //!
 //! A unit goes to another core with a frame that finds none of the unit's frames under way through the old core's stack. `bpf/order.h` has
 //! the argument, `docs/decisions/0013-moves-never-reorder.md` the figures. While frames come without a pause into a core that is
-//! always behind, that never happens: then a move that is [`Urgency::DropToDrain`] drops frames, counted, until it does, and gives up after a
+//! always behind, that never happens: then a move that is [`DropToDrain`](place::steering::Urgency::DropToDrain) drops frames, counted, until it does, and gives up after a
 //! while. A change of entries is a move of the flows that it concerns, by the same rule ([`Attached::settle`]).
 //!
 //! ## Invariants

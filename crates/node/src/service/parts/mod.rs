@@ -2,7 +2,7 @@
 //!
 //! **Question answered**: how does a node get from what an owner declared before to what it declares now?
 //!
-//! *Plan* ([`steps`], [`rules`]): the wish against what the owner has; every conflict at once, and nothing is touched. *Put* ([`carry`]): what
+//! *Plan* ([`mod@steps`], [`mod@rules`]): the wish against what the owner has; every conflict at once, and nothing is touched. *Put* ([`carry`]): what
 //! comes and changes, with a way back. *Commit*: the store gets the new version. *Leave*: what the owner no longer declares goes.
 //!
 //! ## Invariants
