@@ -95,7 +95,7 @@ fn flows_leave_the_worker_and_come_back_and_every_packet_is_counted_once() {
     until("the rung counts", || {
         flows(&place)[0]["offloaded_packets"].as_u64().unwrap() > past + 50
     });
-    let why = place.suiro(&["offload", "why", "sw0", "icmp,icmp_type=8"]);
+    let why = place.suiro(&["offload", "why", "sw0", "in_port=g1,icmp,icmp_type=8"]);
     assert!(why.contains("rung      tc") && why.contains("because   policy all"), "{why}");
 
     // A rule of its own takes the requests; replies stay where they are.

@@ -20,7 +20,7 @@ pub fn policies(specs: &[OffloadPolicy], ends: &Ends) -> Result<Vec<Policy>, Fau
 
 fn policy(spec: &OffloadPolicy, ends: &Ends) -> Result<Policy, Fault> {
     let thing = format!("offload policy {}", spec.name);
-    let (key, mask) = matched(&thing, &spec.matching, ends)?;
+    let (key, mask) = matched(&thing, &spec.matching, &text::no_ports, ends)?;
     let residence = spec.residence_ms.map_or(RESIDENCE, Duration::from_millis);
     let rungs: Result<_, _> = spec.rungs.iter().map(|name| rung(&thing, name)).collect();
     let rule = rule(&thing, spec)?;
@@ -32,11 +32,16 @@ fn policy(spec: &OffloadPolicy, ends: &Ends) -> Result<Policy, Fault> {
 ///
 /// # Errors
 /// The text is no match.
-pub fn matched(thing: &str, words: &str, ends: &Ends) -> Result<(Key, Key), Fault> {
+pub fn matched(
+    thing: &str,
+    words: &str,
+    ports: text::Resolve<'_>,
+    ends: &Ends,
+) -> Result<(Key, Key), Fault> {
     if words.trim().is_empty() {
         return Ok((Key::default(), Key::default()));
     }
-    let request = text::parse_filter(words, &text::no_ports).map_err(|error| {
+    let request = text::parse_filter(words, ports).map_err(|error| {
         let cause =
             format!("{words:?}, column {}: {:?}: {}", error.at + 1, error.word, error.problem);
         Fault::new(thing, "read its match", cause, &*error.remedy)

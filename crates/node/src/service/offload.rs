@@ -1,6 +1,8 @@
 //! Offload, as the API asks for it.
 
 use super::Node;
+use super::directory::Member;
+use super::rules::resolver;
 use crate::offload::{self, Journal};
 use crate::refusal::{Refusal, Why};
 use crate::store::{Kept, StoreError};
@@ -157,7 +159,7 @@ impl Node {
         filter: &str,
     ) -> Result<Vec<OffloadedFlow>, Refusal> {
         let member = self.member(switch)?;
-        let asked = self.matched(switch, filter)?;
+        let asked = self.matched(&member, switch, filter)?;
         let lines = self.offload.flows(Some(member.id), asked).await.map_err(impossible)?;
         let names: HashMap<u32, String> = member
             .state()
@@ -176,7 +178,7 @@ impl Node {
     /// There is no such switch, the text names no flow, or no frame of such a flow has been seen.
     pub async fn offload_why(&self, switch: &str, flow: &str) -> Result<OffloadWhy, Refusal> {
         let member = self.member(switch)?;
-        let asked = self.matched(switch, flow)?;
+        let asked = self.matched(&member, switch, flow)?;
         let lines = self.offload.flows(Some(member.id), asked).await.map_err(impossible)?;
         let unseen = || {
             let cause = "none of its frames has been seen lately";
@@ -220,9 +222,9 @@ impl Node {
         })
     }
 
-    fn matched(&self, switch: &str, words: &str) -> Result<(Key, Key), Refusal> {
+    fn matched(&self, member: &Member, switch: &str, words: &str) -> Result<(Key, Key), Refusal> {
         let thing = format!("switch {switch}");
-        let read = offload::matched(&thing, words, self.ports.ends());
+        let read = offload::matched(&thing, words, &resolver(member), self.ports.ends());
         read.map_err(|fault| Refusal::new(Why::Invalid, fault))
     }
 }

@@ -292,7 +292,8 @@ fn port_names(member: &Member) -> BTreeMap<u32, String> {
     member.state().ports.iter().map(|(name, port)| (port.number, name.to_string())).collect()
 }
 
-fn resolver(member: &Member) -> impl Fn(&str) -> Option<PortNo> {
+/// The numbers of a switch's ports by their names.
+pub(super) fn resolver(member: &Member) -> impl Fn(&str) -> Option<PortNo> {
     let numbers: BTreeMap<PortName, u32> =
         member.state().ports.iter().map(|(name, port)| (name.clone(), port.number)).collect();
     move |name| numbers.get(name).copied().map(PortNo)
