@@ -6,7 +6,7 @@
 //! All are plain values. Each word is checked once, when it is read; so every door gives the same cause and the same remedy.
 //!
 //! * Words: [`name`](BadText), [`PortNumber`], [`Rate`], [`Controller`], [`Protocol`].
-//! * Nouns: [`SwitchSpec`], [`PortSpec`], [`QueueSpec`], [`RuleChange`], [`PartText`], [`NodeView`], [`WorkersView`], [`Event`]; steering in [`steer`].
+//! * Nouns: [`SwitchSpec`], [`PortSpec`], [`QueueSpec`], [`RuleChange`], [`PartText`], [`GuestSpec`], [`CircuitSpec`], [`NodeView`], [`WorkersView`], [`Event`]; steering in [`steer`].
 //! * Errors: [`Fault`] is what people and programs meet, [`KeyFault`] is one wrong key.
 //! * With feature `client`: [`Client`] asks a running node.
 //!
@@ -18,6 +18,7 @@
 #[macro_use]
 mod name;
 
+mod circuit;
 #[cfg(feature = "client")]
 mod client;
 mod difference;
@@ -25,6 +26,7 @@ mod drops;
 mod endpoint;
 mod event;
 mod fault;
+mod guest;
 mod key;
 #[cfg(feature = "client")]
 mod message;
@@ -42,6 +44,7 @@ mod switch;
 mod tls;
 mod worker;
 
+pub use circuit::CircuitSpec;
 #[cfg(feature = "client")]
 pub use client::{Client, ClientError, quoted};
 pub use difference::{KeyChange, in_words};
@@ -49,6 +52,7 @@ pub use drops::DropView;
 pub use endpoint::{Controller, Host, Listen, OPENFLOW_PORT, Place, Target, Transport};
 pub use event::{Event, Gone, Happening, News, Noun, Revision};
 pub use fault::{ErrorBody, Fault, Location, chain};
+pub use guest::{GuestInterface, GuestSpec, Restart};
 #[cfg(feature = "client")]
 pub use hyper::Method;
 pub use key::{Change, Form, Key, KeyFault, KeyFaults, Keys, nearest};

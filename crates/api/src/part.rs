@@ -1,4 +1,11 @@
 //! Parts: what one owner declares of a node, and what a new version of it changes.
+//!
+//! A part's text is the configuration file's, without `[node]`. Parts of slices say three things more:
+//! * `[[guest]]` is a [`GuestSpec`](crate::GuestSpec), `[[circuit]]` a [`CircuitSpec`](crate::CircuitSpec).
+//! * `declared_by = "PART"` in a `[[switch]]`: that part declares the switch, and this one adds ports and rules to it. Its rules may name
+//!   ports of both. Of the switch's own keys only its name stands there.
+//! * `session_netns = "NAME"` in a `[[switch]]`: sessions with its controllers begin in that network namespace. Datapath ids are unique
+//!   within one namespace of sessions.
 
 use crate::{Fault, KeyChange, PartName, SwitchName, in_words};
 use serde::{Deserialize, Serialize};

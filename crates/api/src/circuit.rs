@@ -1,0 +1,70 @@
+//! Circuits that a part declares: which of its ports are joined with another node's, so that the node can prove that they are.
+//!
+//! The frames' way is made of ports and rules as any other. A circuit says what is to be proved: probes leave by the switch `K`
+//! with the odd tunnel id beside the path's even one, and come back by it.
+//!
+//! ```toml
+//! [[circuit]]
+//! link = "a"
+//! port = "red.demo.s1:p2"
+//! id = 90210
+//! near = "t1"
+//! far = "o1"
+//! mtu = 1500
+//! ```
+
+use crate::Peer;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// One end of a circuit.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CircuitSpec {
+    /// The link of the slice that it carries.
+    pub link: String,
+    /// The user switch's port that it ends at. It has a link while the circuit is proved.
+    #[schema(value_type = String)]
+    pub port: Peer,
+    /// Tunnel id of its path, even; the odd one above it is the probes'. Both ends have the same.
+    pub id: u32,
+    /// This node.
+    pub near: String,
+    /// The node of the other end.
+    pub far: String,
+    /// Bytes behind the Ethernet header that it carries, beside two tags.
+    pub mtu: u16,
+}
+
+impl CircuitSpec {
+    /// The tunnel id of its probes (domain's design: even ids carry frames, odd ones probes).
+    pub fn probe_id(&self) -> u32 {
+        self.id | 1
+    }
+
+    /// The address that probes of a path have as destination where they enter and leave `K`: rules tell paths apart by it.
+    pub fn probe_address(id: u32) -> [u8; 6] {
+        let [_, a, b, c] = id.to_be_bytes();
+        [0x02, b's', b'u', a, b, c]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn probes_of_two_paths_differ_in_id_and_address() {
+        let circuit = |id| CircuitSpec {
+            link: "a".into(),
+            port: "s1:p2".parse().unwrap(),
+            id,
+            near: "t1".into(),
+            far: "o1".into(),
+            mtu: 1500,
+        };
+        assert_eq!((circuit(90210).probe_id(), circuit(90212).probe_id()), (90211, 90213));
+        assert_eq!(CircuitSpec::probe_address(90210), [2, b's', b'u', 0x01, 0x60, 0x62]);
+        assert_ne!(CircuitSpec::probe_address(90210), CircuitSpec::probe_address(90212));
+    }
+}
