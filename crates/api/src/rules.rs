@@ -88,13 +88,6 @@ pub struct FlowLine {
     pub actions: String,
 }
 
-/// The rules of a switch.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
-pub struct FlowsView {
-    /// Each rule, in no particular order.
-    pub flows: Vec<FlowLine>,
-}
-
 /// How many parts of a change were applied.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Applied {

@@ -24,7 +24,7 @@ fn two_guests(place: &Place) {
 }
 
 fn flow_texts(place: &Place) -> Vec<String> {
-    let flows = place.json(&["flow", "list", "sw0"])["flows"].clone();
+    let flows = place.json(&["flow", "list", "sw0"]);
     let describe = |flow: &serde_json::Value| {
         format!("{} {} {}", flow["priority"], flow["match"], flow["actions"])
     };

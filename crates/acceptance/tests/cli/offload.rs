@@ -57,7 +57,7 @@ fn are_up(place: &Place) -> bool {
 /// Packets of the rules that a filter selects.
 fn packets(place: &Place, filter: &str) -> u64 {
     let listed = place.json(&["flow", "list", "sw0", filter]);
-    listed["flows"].as_array().unwrap().iter().map(|flow| flow["packets"].as_u64().unwrap()).sum()
+    listed.as_array().unwrap().iter().map(|flow| flow["packets"].as_u64().unwrap()).sum()
 }
 
 /// Ends pings; how many were sent, all of them answered.

@@ -46,7 +46,7 @@ fn names(place: &Place) -> Vec<String> {
 /// Flows without what counts.
 fn flows(place: &Place, switch: &str) -> Vec<String> {
     let shown = place.json(&["flow", "list", switch]);
-    let mut found: Vec<_> = shown["flows"]
+    let mut found: Vec<_> = shown
         .as_array()
         .unwrap()
         .iter()

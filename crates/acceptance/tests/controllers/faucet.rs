@@ -106,7 +106,7 @@ fn faucet_separates_vlans_routes_between_them_filters_and_follows_links() {
     faucet.reload();
     until("the switch has the new ACL", || {
         let flows = lab.json(&["flow", "list", "sw0", &format!("udp,tp_dst={OPEN}")]);
-        !flows["flows"].as_array().unwrap().is_empty()
+        !flows.as_array().unwrap().is_empty()
     });
     assert_reaches(&lab, &faucet, "g1", &v4("g2"));
     closed_is(&lab, OPEN, CLOSED);

@@ -15,7 +15,7 @@ fn is_connected(lab: &Lab) -> bool {
 fn learnt(lab: &Lab, from: usize, to: usize) -> Option<(u64, u64)> {
     let (source, target) = (Lab::mac(GUESTS[from]), Lab::mac(GUESTS[to]));
     let matching = format!("in_port={},dl_src={source},dl_dst={target}", from + 1);
-    let flows = lab.json(&["flow", "list", "sw0"])["flows"].clone();
+    let flows = lab.json(&["flow", "list", "sw0"]);
     let is_it = |flow: &&serde_json::Value| {
         flow["match"] == *matching && flow["actions"] == *format!("output:{}", to + 1)
     };

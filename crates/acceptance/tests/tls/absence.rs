@@ -46,7 +46,7 @@ fn a_standalone_switch_forwards_when_its_timer_is_over_and_stops_when_its_contro
 fn rules(lab: &Lab) -> [usize; 3] {
     let count = |value: &serde_json::Value| value.as_array().unwrap().len();
     [
-        count(&lab.json(&["flow", "list", "sw0"])["flows"]),
+        count(&lab.json(&["flow", "list", "sw0"])),
         count(&lab.json(&["group", "list", "sw0"])),
         count(&lab.json(&["meter", "list", "sw0"])),
     ]

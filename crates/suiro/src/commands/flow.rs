@@ -4,7 +4,7 @@ use super::rules::{Deletion, FLOWS, delete, send};
 use super::{Context, offload};
 use crate::args::FlowCommand;
 use crate::failure::Failure;
-use api::{FlowsView, Method, quoted};
+use api::{FlowLine, Method, quoted};
 
 /// Does what the command says.
 pub fn run(context: &Context, command: FlowCommand) -> Result<(), Failure> {
@@ -20,10 +20,10 @@ pub fn run(context: &Context, command: FlowCommand) -> Result<(), Failure> {
         FlowCommand::List { switch, filter, names, .. } => {
             let path =
                 format!("/v1/switches/{switch}/flows?filter={}&names={names}", quoted(&filter));
-            let view: FlowsView = context.client.get(&path)?;
+            let flows: Vec<FlowLine> = context.client.get(&path)?;
             // A leading space, as ovs-ofctl prints: scripts that cut it keep working.
-            context.print(&view, |view| {
-                view.flows.iter().map(|flow| format!(" {}\n", flow.text)).collect()
+            context.print(&flows, |flows| {
+                flows.iter().map(|flow| format!(" {}\n", flow.text)).collect()
             })
         }
     }
