@@ -261,6 +261,7 @@ pub enum SwitchCommand {
     #[command(after_help = "\
 Examples:
   suiro switch add sw0
+  suiro switch add sw0 --may-exist                 for scripts that run again
   suiro switch add sw1 --fail-mode secure --controller tcp:127.0.0.1:6653
   suiro switch add sw2 --dpid 2 --listen ptcp:6654
   suiro switch add sw3 --controller ssl:ctl --tls-certificate sw.pem --tls-key sw.key --tls-ca ca.pem
@@ -268,6 +269,9 @@ Examples:
     Add {
         /// Its name
         name: SwitchName,
+        /// One that is there is no error: it becomes what is named here, and the rest of it stays
+        #[arg(long)]
+        may_exist: bool,
         /// Datapath id, hexadecimal; derived from machine and name when left out
         #[arg(long)]
         dpid: Option<Dpid>,
@@ -337,6 +341,9 @@ A switch learns where it forwards by itself, and where a rule says NORMAL."
         /// Their names
         #[arg(required = true)]
         names: Vec<SwitchName>,
+        /// That one is not there is no error
+        #[arg(long)]
+        if_exists: bool,
     },
 }
 

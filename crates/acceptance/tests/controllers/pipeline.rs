@@ -41,9 +41,7 @@ fn metered(lab: &Lab, datagrams: u64) -> (u64, u64) {
         send_datagrams(lab, "g1", &target, (datagrams as usize, 100));
         until("the switch has seen every datagram", || {
             let meter = lab.json(&["flow", "list", "sw0", "table=1,udp,tp_dst=9"]);
-            meter[0]["packets"]
-                .as_u64()
-                .is_some_and(|seen| seen % datagrams == 0 && seen > 0)
+            meter[0]["packets"].as_u64().is_some_and(|seen| seen % datagrams == 0 && seen > 0)
         });
     })
 }

@@ -5,7 +5,29 @@ use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Query, Request};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use utoipa::IntoParams;
+
+/// Whether an object that is to be made may be there already.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct MayExist {
+    /// One that is there becomes what is named; the rest of it stays.
+    #[serde(default)]
+    pub may_exist: bool,
+}
+
+/// Whether an object that is to go may be gone already.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct IfExists {
+    /// That it is not there is no error.
+    #[serde(default)]
+    pub if_exists: bool,
+}
 
 /// A JSON body, whatever its content type says. An empty one is `{}`.
 pub struct Body<T>(pub T);

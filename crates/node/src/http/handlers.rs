@@ -1,9 +1,9 @@
 //! One function per route.
 
 use super::error::ApiError;
-use super::extract::Body;
+use super::extract::{Body, IfExists, MayExist, Parameters};
 use crate::refusal::Refusal;
-use crate::service::{Node, RuleVerb};
+use crate::service::{Came, Node, RuleVerb, unless_gone};
 use api::{
     Applied, ErrorBody, GroupView, Keys, MacView, MeterView, NodeView, PortPatch, PortQueueView,
     PortSpec, PortView, QueueLimits, RuleChange, SwitchPatch, SwitchSpec, SwitchView, WorkersView,
@@ -51,13 +51,30 @@ pub async fn list_switches(State(node): App) -> Json<Vec<SwitchView>> {
 }
 
 /// Make a switch.
-#[utoipa::path(post, path = "/v1/switches", tag = "switches", request_body = SwitchSpec,
+#[utoipa::path(post, path = "/v1/switches", tag = "switches", request_body = SwitchSpec, params(MayExist),
     responses((status = 201, description = "Made and saved", body = SwitchView),
+              (status = 200, description = "It was there, and is as asked", body = SwitchView),
               (status = "4XX", description = "Refused", body = ErrorBody),
               (status = 507, description = "Made, but not saved yet", body = ErrorBody)))]
-pub async fn add_switch(State(node): App, Body(spec): Body<SwitchSpec>) -> Made<SwitchView> {
-    let made = whole(async move { node.add_switch(spec).await }).await?;
-    Ok((StatusCode::CREATED, Json(made)))
+pub async fn add_switch(
+    State(node): App,
+    Parameters(MayExist { may_exist }): Parameters<MayExist>,
+    Body(keys): Body<Keys>,
+) -> Made<SwitchView> {
+    let spec: SwitchSpec = serde_json::from_value(keys.clone().into())
+        .map_err(|error| ApiError::of_request(StatusCode::BAD_REQUEST, format!("body: {error}")))?;
+    let made = whole(async move {
+        match may_exist {
+            true => node.ensure_switch(spec, keys).await,
+            false => Ok((node.add_switch(spec).await?, Came::New)),
+        }
+    });
+    Ok(came(made.await?))
+}
+
+fn came<T>((view, came): (T, Came)) -> (StatusCode, Json<T>) {
+    let status = if came == Came::New { StatusCode::CREATED } else { StatusCode::OK };
+    (status, Json(view))
 }
 
 /// One switch.
@@ -85,12 +102,28 @@ pub async fn change_switch(
 
 /// Remove a switch with its ports and rules.
 #[utoipa::path(delete, path = "/v1/switches/{switch}", tag = "switches",
-    params(("switch" = String, Path, description = "Name of the switch")),
+    params(("switch" = String, Path, description = "Name of the switch"), IfExists),
     responses((status = 204, description = "Gone"),
               (status = "4XX", description = "Refused", body = ErrorBody),
               (status = 507, description = "Gone, but not saved yet", body = ErrorBody)))]
-pub async fn remove_switch(State(node): App, Path(switch): Path<String>) -> Gone {
-    whole(async move { node.remove_switch(&switch).await }).await?;
+pub async fn remove_switch(
+    State(node): App,
+    Path(switch): Path<String>,
+    Parameters(may): Parameters<IfExists>,
+) -> Gone {
+    gone(may, async move { node.remove_switch(&switch).await }).await
+}
+
+/// Removes something; where that is said, it may be gone already.
+async fn gone(
+    IfExists { if_exists }: IfExists,
+    removal: impl Future<Output = Result<(), Refusal>> + Send + 'static,
+) -> Gone {
+    whole(async move {
+        let removed = removal.await;
+        if if_exists { unless_gone(removed, || ()) } else { removed }
+    })
+    .await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -112,17 +145,24 @@ pub async fn list_ports(State(node): App, Path(switch): Path<String>) -> Answer<
 
 /// Make a port.
 #[utoipa::path(post, path = "/v1/switches/{switch}/ports", tag = "ports", request_body = PortSpec,
-    params(("switch" = String, Path, description = "Name of the switch")),
+    params(("switch" = String, Path, description = "Name of the switch"), MayExist),
     responses((status = 201, description = "Made and saved", body = PortView),
+              (status = 200, description = "It was there, and is as asked", body = PortView),
               (status = "4XX", description = "Refused", body = ErrorBody),
               (status = 507, description = "Made, but not saved yet", body = ErrorBody)))]
 pub async fn add_port(
     State(node): App,
     Path(switch): Path<String>,
+    Parameters(MayExist { may_exist }): Parameters<MayExist>,
     Body(keys): Body<Keys>,
 ) -> Made<PortView> {
-    let made = whole(async move { node.add_port(&switch, keys).await }).await?;
-    Ok((StatusCode::CREATED, Json(made)))
+    let made = whole(async move {
+        match may_exist {
+            true => node.ensure_port(&switch, keys).await,
+            false => Ok((node.add_port(&switch, keys).await?, Came::New)),
+        }
+    });
+    Ok(came(made.await?))
 }
 
 /// One port.
@@ -156,13 +196,16 @@ pub async fn change_port(
 /// Remove a port; a TAP goes with it.
 #[utoipa::path(delete, path = "/v1/switches/{switch}/ports/{port}", tag = "ports",
     params(("switch" = String, Path, description = "Name of the switch"),
-           ("port" = String, Path, description = "Name or number of the port")),
+           ("port" = String, Path, description = "Name or number of the port"), IfExists),
     responses((status = 204, description = "Gone"),
               (status = "4XX", description = "Refused", body = ErrorBody),
               (status = 507, description = "Gone, but not saved yet", body = ErrorBody)))]
-pub async fn remove_port(State(node): App, Path((switch, port)): Path<(String, String)>) -> Gone {
-    whole(async move { node.remove_port(&switch, &port).await }).await?;
-    Ok(StatusCode::NO_CONTENT)
+pub async fn remove_port(
+    State(node): App,
+    Path((switch, port)): Path<(String, String)>,
+    Parameters(may): Parameters<IfExists>,
+) -> Gone {
+    gone(may, async move { node.remove_port(&switch, &port).await }).await
 }
 
 /// The stations that a switch has learned: which address is behind which port.
@@ -219,17 +262,17 @@ pub async fn put_queue(
 #[utoipa::path(delete, path = "/v1/switches/{switch}/ports/{port}/queues/{queue}", tag = "ports",
     params(("switch" = String, Path, description = "Name of the switch"),
            ("port" = String, Path, description = "Name or number of the port"),
-           ("queue" = u32, Path, description = "Number of the queue")),
+           ("queue" = u32, Path, description = "Number of the queue"), IfExists),
     responses((status = 204, description = "Gone"),
               (status = "4XX", description = "Refused", body = ErrorBody),
               (status = 507, description = "Gone, but not saved yet", body = ErrorBody)))]
 pub async fn remove_queue(
     State(node): App,
     Path((switch, port, queue)): Path<(String, String, String)>,
+    Parameters(may): Parameters<IfExists>,
 ) -> Gone {
     let queue = queue_number(&queue)?;
-    whole(async move { node.remove_queue(&switch, &port, queue).await }).await?;
-    Ok(StatusCode::NO_CONTENT)
+    gone(may, async move { node.remove_queue(&switch, &port, queue).await }).await
 }
 
 fn queue_number(text: &str) -> Result<u32, ApiError> {

@@ -195,7 +195,9 @@ mod tests {
         });
         let wraps = |name: &&str| {
             let keys = document["components"]["schemas"][name]["properties"].as_object();
-            keys.is_some_and(|keys| keys.len() == 1 && keys.values().all(|key| key["type"] == "array"))
+            keys.is_some_and(|keys| {
+                keys.len() == 1 && keys.values().all(|key| key["type"] == "array")
+            })
         };
         let answers: Vec<_> = answers.collect();
         assert!(answers.len() > 8, "{answers:?}");

@@ -2,7 +2,7 @@
 
 use super::extract::{Body, Parameters};
 use super::handlers::{Answer, App, whole};
-use crate::service::HowToApply;
+use crate::service::{HowToApply, unless_gone};
 use api::{Difference, ErrorBody, PartName, PartText, PartView};
 use axum::Json;
 use axum::extract::{Path, State};
@@ -23,6 +23,19 @@ impl Trial {
     fn how(&self) -> HowToApply {
         if self.dry_run { HowToApply::DryRun } else { HowToApply::Apply }
     }
+}
+
+/// Whether to remove anything, and whether it must be there.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct Removal {
+    /// Only tell what would change.
+    #[serde(default)]
+    dry_run: bool,
+    /// That it is not there is no error.
+    #[serde(default)]
+    if_exists: bool,
 }
 
 /// All parts; `file` is the configuration file.
@@ -59,15 +72,20 @@ pub async fn put_part(
 
 /// Remove a part with all that it declares.
 #[utoipa::path(delete, path = "/v1/parts/{part}", tag = "parts",
-    params(("part" = String, Path, description = "Name of the part"), Trial),
+    params(("part" = String, Path, description = "Name of the part"), Removal),
     responses((status = 200, description = "Gone, and what went; or what would go", body = Difference),
               (status = "4XX", description = "Refused", body = ErrorBody),
               (status = 507, description = "Gone, but not saved yet", body = ErrorBody)))]
 pub async fn remove_part(
     State(node): App,
     Path(part): Path<PartName>,
-    Parameters(trial): Parameters<Trial>,
+    Parameters(Removal { dry_run, if_exists }): Parameters<Removal>,
 ) -> Answer<Difference> {
-    let removed = async move { node.remove_part(&part, trial.how()).await };
+    let how = Trial { dry_run }.how();
+    let removed = async move {
+        let removed = node.remove_part(&part, how).await;
+        let nothing = || Difference { part, generation: 0, changes: Vec::new() };
+        if if_exists { unless_gone(removed, nothing) } else { removed }
+    };
     Ok(Json(whole(removed).await?))
 }

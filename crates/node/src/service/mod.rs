@@ -16,6 +16,7 @@
 
 mod change;
 mod directory;
+mod ensure;
 mod everything;
 mod facts;
 mod numbers;
@@ -38,6 +39,7 @@ mod view;
 mod wanted;
 mod watch;
 
+pub use ensure::{Came, unless_gone};
 pub use facts::Facts;
 pub use owner::Owner;
 pub use parts::{HowToApply, ports_of_parts};

@@ -29,17 +29,26 @@ impl Node {
     /// It cannot be right, contradicts another one, or cannot be opened now; or it is made but not saved.
     pub async fn add_port(&self, switch: &str, keys: Keys) -> Result<PortView, Refusal> {
         let change = self.change.lock().await;
-        let member = self.member(switch)?;
+        let name = self.make_port(&self.member(switch)?, keys).await?;
+        drop(change);
+        self.saved(&label(switch, &name)).await?;
+        self.port(switch, &name)
+    }
+
+    /// Makes a port that contradicts no other.
+    pub(super) async fn make_port(
+        &self,
+        member: &Arc<Member>,
+        keys: Keys,
+    ) -> Result<PortName, Refusal> {
         let shown = keys.get("name").and_then(|name| name.as_str()).unwrap_or("without a name");
-        let thing = label(switch, shown);
+        let thing = label(&member.name(), shown);
         let spec = PortSpec::read(keys).map_err(|faults| misread(&thing, &faults))?;
         let name = spec.name.clone();
         self.taken().check_port(&member.name(), &name, &spec)?;
         let new = NewPort { spec, config: PortConfig::empty(), on_failure: OnFailure::Forget };
-        self.place_port(&member, new, &Owner::Api).await?;
-        drop(change);
-        self.saved(&label(switch, &name)).await?;
-        self.port(switch, &name)
+        self.place_port(member, new, &Owner::Api).await?;
+        Ok(name)
     }
 
     /// Gives a switch a port that contradicts no other.

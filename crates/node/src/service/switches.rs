@@ -25,8 +25,16 @@ impl Node {
     ///
     /// # Errors
     /// It contradicts another one, an address cannot be bound, or it is made but not saved.
-    pub async fn add_switch(&self, mut spec: SwitchSpec) -> Result<SwitchView, Refusal> {
+    pub async fn add_switch(&self, spec: SwitchSpec) -> Result<SwitchView, Refusal> {
         let change = self.change.lock().await;
+        let member = self.make_switch(spec).await?;
+        drop(change);
+        self.saved(&format!("switch {}", member.name())).await?;
+        Ok(self.view_switch(&member))
+    }
+
+    /// Makes a switch that contradicts no other.
+    pub(super) async fn make_switch(&self, mut spec: SwitchSpec) -> Result<Arc<Member>, Refusal> {
         spec.dpid.get_or_insert_with(|| self.facts.derived_dpid(&spec.name));
         self.taken().check_switch(&spec)?;
         self.check_connections(&spec)?;
@@ -37,9 +45,7 @@ impl Node {
         }
         member.gate.open();
         self.store.put_switch(&spec);
-        drop(change);
-        self.saved(&format!("switch {}", spec.name)).await?;
-        Ok(self.view_switch(&member))
+        Ok(member)
     }
 
     /// Changes a switch.
@@ -128,7 +134,11 @@ impl Node {
         }
     }
 
-    fn check_new_addresses(&self, before: &SwitchSpec, after: &SwitchSpec) -> Result<(), Refusal> {
+    pub(super) fn check_new_addresses(
+        &self,
+        before: &SwitchSpec,
+        after: &SwitchSpec,
+    ) -> Result<(), Refusal> {
         let mut new = SwitchSpec::named(after.name.clone());
         new.listen =
             after.listen.iter().filter(|listen| !before.listen.contains(listen)).cloned().collect();

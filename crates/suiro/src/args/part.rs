@@ -53,5 +53,8 @@ pub enum PartCommand {
     Del {
         /// Its name
         name: PartName,
+        /// That it is not there is no error
+        #[arg(long)]
+        if_exists: bool,
     },
 }

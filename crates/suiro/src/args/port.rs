@@ -17,7 +17,8 @@ Examples:
   suiro port add sw0 vm1 --type vhost-user --socket /run/suiro/vm1.sock   a virtual machine, QEMU's socket with server=on
   suiro port add sw0 vm2 --type vhost-user --socket /run/suiro/vm2.sock --server --queues 4   the same, called by the machine
   suiro port add sw0 to-sw1 --type vlink --peer sw1:to-sw0           a link to another switch:
-  suiro port add sw1 to-sw0 --type vlink --peer sw0:to-sw1           both ends name each other")]
+  suiro port add sw1 to-sw0 --type vlink --peer sw0:to-sw1           both ends name each other
+  suiro port add sw0 g1 --type tap --mtu 9000 --may-exist            for scripts that run again")]
     Add(PortAdd),
     /// List the ports of one switch, or of all
     #[command(visible_aliases = ["ls", "dump"])]
@@ -53,6 +54,9 @@ All that is named changes, or nothing."
         /// Names or numbers
         #[arg(required = true)]
         ports: Vec<String>,
+        /// That one is not there is no error
+        #[arg(long)]
+        if_exists: bool,
     },
 }
 
@@ -63,6 +67,9 @@ pub struct PortAdd {
     pub switch: SwitchName,
     /// Its name
     pub name: PortName,
+    /// One that is there is no error: it becomes what is named here, and the rest of it stays
+    #[arg(long)]
+    pub may_exist: bool,
     /// What it is
     #[command(flatten)]
     pub keys: NewKeys,

@@ -60,5 +60,8 @@ Examples:
         /// The queues' numbers
         #[arg(required = true)]
         queues: Vec<u32>,
+        /// That one is not there is no error
+        #[arg(long)]
+        if_exists: bool,
     },
 }

@@ -48,6 +48,16 @@ impl Context {
         };
         out(&text)
     }
+
+    /// Removes something, and says so; with `if_exists` it may be gone already.
+    ///
+    /// # Errors
+    /// The node refuses, or the output is closed.
+    pub fn remove(&self, path: &str, thing: &str, if_exists: bool) -> Result<(), Failure> {
+        self.client.delete(&format!("{path}?if_exists={if_exists}"))?;
+        let done = if if_exists { "is gone" } else { "removed" };
+        if self.json { Ok(()) } else { out(&format!("{thing} {done}\n")) }
+    }
 }
 
 /// Writes to standard output.

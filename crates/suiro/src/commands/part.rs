@@ -23,8 +23,9 @@ pub fn run(context: &Context, command: PartCommand) -> Result<(), Failure> {
             let part: PartView = context.client.get(&path(&name))?;
             context.print(&part, shown)
         }
-        PartCommand::Del { name } => {
-            let gone: Difference = context.client.take(&path(&name))?;
+        PartCommand::Del { name, if_exists } => {
+            let path = format!("{}?if_exists={if_exists}", path(&name));
+            let gone: Difference = context.client.take(&path)?;
             context.print(&gone, |gone| format!("part {name} removed: {}", told(gone)))
         }
     }

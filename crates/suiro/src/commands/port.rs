@@ -1,7 +1,7 @@
 //! `suiro port`.
 
+use super::Context;
 use super::switch::drops;
-use super::{Context, out};
 use crate::args::{PortCommand, PortMod};
 use crate::failure::Failure;
 use crate::table::{Table, dash};
@@ -15,11 +15,12 @@ use serde_json::Value;
 pub fn run(context: &Context, command: PortCommand) -> Result<(), Failure> {
     match command {
         PortCommand::Add(args) => {
-            let path = format!("/v1/switches/{}/ports", args.switch);
+            let path = format!("/v1/switches/{}/ports?may_exist={}", args.switch, args.may_exist);
             let mut keys = args.keys.0;
             keys.insert("name".into(), args.name.to_string().into());
             let view: PortView = context.client.send(Method::POST, &path, &keys)?;
-            context.print(&view, made)
+            let done = if args.may_exist { "is there" } else { "made" };
+            context.print(&view, |view| made(view, done))
         }
         PortCommand::List { switch } => {
             let path = switch.map_or_else(
@@ -50,13 +51,9 @@ pub fn run(context: &Context, command: PortCommand) -> Result<(), Failure> {
                 format!("port {} of switch {} changed\n", view.name, view.switch)
             })
         }
-        PortCommand::Del { switch, ports } => ports.iter().try_for_each(|port| {
-            context.client.delete(&path(&switch, port))?;
-            if context.json {
-                Ok(())
-            } else {
-                out(&format!("port {port} of switch {switch} removed\n"))
-            }
+        PortCommand::Del { switch, ports, if_exists } => ports.iter().try_for_each(|port| {
+            let thing = format!("port {port} of switch {switch}");
+            context.remove(&path(&switch, port), &thing, if_exists)
         }),
     }
 }
@@ -65,11 +62,11 @@ pub(super) fn path(switch: &str, port: &str) -> String {
     format!("/v1/switches/{switch}/ports/{}", quoted(port))
 }
 
-fn made(view: &PortView) -> String {
+fn made(view: &PortView, done: &str) -> String {
     // A port that waits has no mode yet.
     let mode = if view.mode.is_empty() { "not open yet" } else { &view.mode };
     let mut text = format!(
-        "port {} of switch {} made, number {}: {}\n",
+        "port {} of switch {} {done}, number {}: {}\n",
         view.name,
         view.switch,
         number(view),

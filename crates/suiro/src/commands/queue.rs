@@ -1,7 +1,7 @@
 //! `suiro queue`.
 
+use super::Context;
 use super::port::path as port_path;
-use super::{Context, out};
 use crate::args::QueueCommand;
 use crate::failure::Failure;
 use crate::table::{Table, dash};
@@ -29,14 +29,13 @@ pub fn run(context: &Context, command: QueueCommand) -> Result<(), Failure> {
             let found = views.into_iter().find(|view| view.id == queue).ok_or_else(missing)?;
             context.print(&found, |view| show(&switch, &port, view))
         }
-        QueueCommand::Del { switch, port, queues } => queues.iter().try_for_each(|queue| {
-            context.client.delete(&format!("{}/queues/{queue}", port_path(&switch, &port)))?;
-            if context.json {
-                Ok(())
-            } else {
-                out(&format!("queue {queue} of port {port} of switch {switch} removed\n"))
-            }
-        }),
+        QueueCommand::Del { switch, port, queues, if_exists } => {
+            queues.iter().try_for_each(|queue| {
+                let path = format!("{}/queues/{queue}", port_path(&switch, &port));
+                let thing = format!("queue {queue} of port {port} of switch {switch}");
+                context.remove(&path, &thing, if_exists)
+            })
+        }
     }
 }
 

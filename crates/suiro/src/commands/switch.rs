@@ -5,22 +5,23 @@ use crate::args::{SwitchCommand, SwitchSettings};
 use crate::failure::Failure;
 use crate::table::Table;
 use api::{
-    DropView, EndpointView, FailMode, Fault, MacView, Method, Rules, SteeringAccess, SwitchPatch,
-    SwitchSpec, SwitchView, TlsSpec, TroubleView,
+    Dpid, DropView, EndpointView, FailMode, Fault, MacView, Method, Rules, SteeringAccess,
+    SwitchName, SwitchPatch, SwitchView, TlsSpec, TroubleView,
 };
+use serde::Serialize;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Does what the command says.
 pub fn run(context: &Context, command: SwitchCommand) -> Result<(), Failure> {
     match command {
-        SwitchCommand::Add { name, dpid, miss_send_len, settings } => {
-            let mut spec =
-                patch(settings).applied_to(&SwitchSpec { dpid, ..SwitchSpec::named(name) });
-            spec.miss_send_len = miss_send_len.unwrap_or(spec.miss_send_len);
-            let view: SwitchView = context.client.send(Method::POST, "/v1/switches", &spec)?;
+        SwitchCommand::Add { name, may_exist, dpid, miss_send_len, settings } => {
+            let path = format!("/v1/switches?may_exist={may_exist}");
+            let new = NewSwitch { name, dpid, miss_send_len, settings: patch(settings) };
+            let view: SwitchView = context.client.send(Method::POST, &path, &new)?;
+            let done = if may_exist { "is there" } else { "made" };
             context.print(&view, |view| {
-                format!("switch {} made, datapath id {}\n", view.name, view.dpid)
+                format!("switch {} {done}, datapath id {}\n", view.name, view.dpid)
             })
         }
         SwitchCommand::List => {
@@ -61,11 +62,22 @@ pub fn run(context: &Context, command: SwitchCommand) -> Result<(), Failure> {
             let views: Vec<MacView> = context.client.get(&format!("{}/macs", path(&name)))?;
             context.print(&views, |views| macs(views))
         }
-        SwitchCommand::Del { names } => names.iter().try_for_each(|name| {
-            context.client.delete(&path(name))?;
-            if context.json { Ok(()) } else { out(&format!("switch {name} removed\n")) }
-        }),
+        SwitchCommand::Del { names, if_exists } => names
+            .iter()
+            .try_for_each(|name| context.remove(&path(name), &format!("switch {name}"), if_exists)),
     }
+}
+
+/// What was named of a new switch; the node knows the rest.
+#[derive(Serialize)]
+struct NewSwitch {
+    name: SwitchName,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dpid: Option<Dpid>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    miss_send_len: Option<u16>,
+    #[serde(flatten)]
+    settings: SwitchPatch,
 }
 
 fn macs(views: &[MacView]) -> String {
