@@ -135,11 +135,22 @@ impl Place {
 
     /// Likewise, with these variables in its environment.
     pub fn start_with(&mut self, variables: &[(&str, &str)]) -> u32 {
+        let mut command = self.command(&[]);
+        command.envs(variables.iter().copied());
+        self.spawn(command)
+    }
+
+    /// Likewise, with these options.
+    pub fn start_as(&mut self, options: &[&str]) -> u32 {
+        let command = self.command(options);
+        self.spawn(command)
+    }
+
+    fn spawn(&mut self, mut command: Command) -> u32 {
         assert!(self.node.is_none());
         let log =
             std::fs::OpenOptions::new().create(true).append(true).open(self.path("log")).unwrap();
-        let mut node =
-            self.command(&[]).envs(variables.iter().copied()).stderr(log).spawn().unwrap();
+        let mut node = command.stderr(log).spawn().unwrap();
         let pid = node.id();
         until("the node serves", || {
             assert!(node.try_wait().unwrap().is_none(), "the node ended:\n{}", self.log());

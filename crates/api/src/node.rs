@@ -20,6 +20,9 @@ pub struct NodeView {
     pub uptime_s: u64,
     /// The configuration file.
     pub config_file: Option<String>,
+    /// What is wrong with the configuration file as it was last read; what was in force before stays in force.
+    #[serde(default)]
+    pub config_faults: Vec<Fault>,
     /// Sockets.
     pub run_dir: String,
     /// Cores of the workers.

@@ -47,6 +47,11 @@ impl Refusal {
         faults.pop().map_or(Ok(()), |first| Err(Self { others, ..Self::new(why, first) }))
     }
 
+    /// All that is wrong.
+    pub fn faults(&self) -> impl Iterator<Item = &Fault> {
+        std::iter::once(&*self.fault).chain(&self.others)
+    }
+
     /// There is no such switch.
     pub fn no_switch(name: &str) -> Self {
         let remedy = "list the switches with: suiro switch list";

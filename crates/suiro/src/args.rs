@@ -113,6 +113,8 @@ Logging: SUIRO_LOG or RUST_LOG, such as info,node::agent=debug.")]
     Node(NodeArgs),
     /// Show the running node: version, cores, state of its store
     Status,
+    /// Have the running node read its configuration file again: whole, or not at all
+    Reload,
     /// Make, show, change and remove switches
     #[command(subcommand)]
     Switch(SwitchCommand),

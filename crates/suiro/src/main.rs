@@ -43,6 +43,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         #[cfg(feature = "node")]
         Command::Node(args) => commands::node::run(args),
         Command::Status => commands::status::run(&context),
+        Command::Reload => commands::status::reload(&context),
         Command::Switch(command) => commands::switch::run(&context, command),
         Command::Port(command) => commands::port::run(&context, command),
         Command::Queue(command) => commands::queue::run(&context, command),

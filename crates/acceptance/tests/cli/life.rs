@@ -243,6 +243,38 @@ fn the_file_is_read_again_on_sighup_and_what_the_api_made_stays() {
 }
 
 #[test]
+fn a_reload_of_a_broken_file_fails_and_says_why_and_a_restart_runs_the_last_that_worked() {
+    if !privileged() {
+        return;
+    }
+    let mut place = Place::new(&[]);
+    place.configure(DECLARED);
+    let good = place.path("node.toml.good").display().to_string();
+    place.start_as(&["--last-good", &good]);
+    assert_eq!(place.suiro(&["reload"]).trim(), format!("{} is in force", place.file().display()));
+    place.configure("[[switch]]\nname = 'sw0'\ncolour = 'red'\n");
+    let said = place.says(&["reload"]);
+    assert_eq!(said.code, 1);
+    assert!(said.err.contains("unknown key `colour`"), "{}", said.err);
+    let told = |place: &Place| {
+        let status = place.suiro(&["status"]);
+        assert!(status.contains("NOT IN FORCE: the configuration file"), "{status}");
+        assert!(status.contains("unknown key `colour`"), "{status}");
+    };
+    told(&place);
+    place.end(Signal::KILL);
+    assert_eq!(place.node_says(&[]).code, 1, "without a last good file a broken one is an end");
+    place.start_as(&["--last-good", &good]);
+    told(&place);
+    assert_eq!(flow_texts(&place).len(), 1, "the last that worked is in force");
+    place.configure(DECLARED);
+    place.suiro(&["reload"]);
+    assert!(!place.suiro(&["status"]).contains("NOT IN FORCE"));
+    let audit = ": POST /v1/node/reload: done (200)";
+    assert!(place.log().contains(audit), "{}", place.log());
+}
+
+#[test]
 fn what_was_made_through_the_api_and_contradicts_the_file_is_an_error_that_names_both() {
     if !privileged() {
         return;

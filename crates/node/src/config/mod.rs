@@ -5,6 +5,7 @@
 //! what several tables say together. A file is accepted whole or not at all.
 
 mod cross;
+mod file;
 mod problem;
 mod read;
 mod syntax;
@@ -12,7 +13,7 @@ mod tls;
 
 use api::{
     AUXILIARY_MAX, DEFAULT_MISS_SEND_LEN, Dpid, ECHO_INTERVAL_MAX_S, FAIL_AFTER_MAX_S, FailMode,
-    KeyFault, Keys, Listen, PortName, PortSpec, QueueSpec, Reading, Rules, SteeringAccess,
+    Fault, KeyFault, Keys, Listen, PortName, PortSpec, QueueSpec, Reading, Rules, SteeringAccess,
     SwitchName, SwitchPatch, SwitchSpec, TlsSpec,
 };
 use datapath::{Rung, Rungs};
@@ -22,6 +23,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cross::Extent;
+pub use file::{ConfigFile, Found};
 pub use problem::{Problem, Problems};
 pub use read::Located;
 use read::{Notes, Scope};
@@ -87,6 +89,8 @@ pub struct Config {
     pub switches: Vec<SwitchConfig>,
     /// Where certificates are named.
     pub tls_tables: Vec<TlsTable>,
+    /// The text that it was read from.
+    pub text: String,
 }
 
 /// Why there is no configuration.
@@ -116,10 +120,30 @@ const SPIN_MAX_US: u64 = 1_000_000;
 /// `sun_path` holds 108 bytes with its NUL (unix(7)); a socket's name is at most 32 + `.mgmt` and a slash.
 const RUN_DIR_MAX: usize = 107 - 38;
 
+impl ConfigError {
+    /// The same as faults.
+    pub fn faults(&self) -> Vec<Fault> {
+        match self {
+            Self::Read { path, source } => vec![Fault::new(
+                format!("configuration {}", path.display()),
+                "read it",
+                source.to_string(),
+                "check its path and mode",
+            )],
+            Self::Problems(problems) => problems.faults(),
+        }
+    }
+}
+
 impl Config {
     /// An empty node with every default.
     pub fn empty(host: &Host) -> Self {
-        Self { node: NodeConfig::default_on(host), switches: Vec::new(), tls_tables: Vec::new() }
+        Self {
+            node: NodeConfig::default_on(host),
+            switches: Vec::new(),
+            tls_tables: Vec::new(),
+            text: String::new(),
+        }
     }
 
     /// Reads and checks a file.
@@ -129,7 +153,8 @@ impl Config {
     pub fn load(path: &Path, host: &Host) -> Result<Self, ConfigError> {
         let text = std::fs::read_to_string(path)
             .map_err(|source| ConfigError::Read { path: path.into(), source })?;
-        Ok(Self::read(&text, &path.display().to_string(), host, tls::check_files)?)
+        let config = Self::read(&text, &path.display().to_string(), host, tls::check_files)?;
+        Ok(Self { text, ..config })
     }
 
     /// Checks a text, but not the files that it names; `file` is its own name in messages.
@@ -212,7 +237,7 @@ fn read_root(root: Scope<'_>, host: &Host) -> Config {
     };
     let switches = read_switches(&root, base.as_ref(), host, &mut tls_tables);
     root.close();
-    Config { node, switches, tls_tables }
+    Config { node, switches, tls_tables, text: String::new() }
 }
 
 fn read_switches(

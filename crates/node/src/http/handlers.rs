@@ -36,6 +36,15 @@ pub async fn show_node(State(node): App) -> Json<NodeView> {
     Json(node.view())
 }
 
+/// Read the configuration file again: whole or not at all.
+#[utoipa::path(post, path = "/v1/node/reload", tag = "node",
+    responses((status = 200, description = "What it declares is in force", body = NodeView),
+              (status = "4XX", description = "Refused: nothing is changed", body = ErrorBody)))]
+pub async fn reload_node(State(node): App) -> Answer<NodeView> {
+    let reloaded = async move { node.reload_file().await.map(|()| node.view()) };
+    Ok(Json(whole(reloaded).await?))
+}
+
 /// The workers: packets and cycles per core, queues served.
 #[utoipa::path(get, path = "/v1/workers", tag = "node",
     responses((status = 200, description = "The workers", body = WorkersView)))]

@@ -7,9 +7,11 @@
 //!
 //! * [`error`]: the one place where a refusal becomes a status.
 //! * [`handlers`]: one function per route; each asks the [`Node`] and nothing else.
+//! * [`audit`]: who changed what, in the log.
 //! * [`events`]: what happens, as it happens.
 //! * [`flows`]: the rules of a switch, streamed: a million of them never wait in memory as JSON.
 
+mod audit;
 mod error;
 mod events;
 mod extract;
@@ -64,6 +66,7 @@ const FLOWS: &str = "/v1/switches/{switch}/flows";
 fn documented() -> OpenApiRouter<Arc<Node>> {
     let things = OpenApiRouter::new()
         .routes(routes!(handlers::show_node))
+        .routes(routes!(handlers::reload_node))
         .routes(routes!(handlers::show_workers))
         .routes(routes!(events::list_events))
         .routes(routes!(handlers::list_switches, handlers::add_switch))
@@ -151,6 +154,7 @@ pub fn router(node: Arc<Node>) -> Router {
         .route("/v1/openapi.json", get(move || async move { (json, served) }))
         .fallback(error::no_route)
         .method_not_allowed_fallback(error::no_method)
+        .layer(axum::middleware::from_fn(audit::audit))
         .with_state(node)
 }
 
@@ -163,7 +167,8 @@ pub async fn serve(
     node: Arc<Node>,
     ended: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
-    axum::serve(listener, router(node)).with_graceful_shutdown(ended).await
+    let service = router(node).into_make_service_with_connect_info::<audit::Peer>();
+    axum::serve(listener, service).with_graceful_shutdown(ended).await
 }
 
 #[cfg(test)]
@@ -209,7 +214,7 @@ mod tests {
         let document: serde_json::Value = serde_json::from_str(&document()).unwrap();
         assert_eq!(document["openapi"], "3.1.0");
         let paths = document["paths"].as_object().unwrap();
-        assert_eq!(paths.len(), 28);
+        assert_eq!(paths.len(), 29);
         for (path, methods) in paths {
             for (method, operation) in methods.as_object().unwrap() {
                 let described = operation["responses"]

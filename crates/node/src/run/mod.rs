@@ -15,7 +15,7 @@ pub use check::{Checked, check};
 pub use identify::identify;
 pub use purge::{Purged, State, purge};
 
-use crate::config::{Config, ConfigError, Host, NodeConfig};
+use crate::config::{Config, ConfigError, ConfigFile, Host, NodeConfig};
 use crate::feed::Feed;
 use crate::host::{self, LockError, RunDir, notify, privilege};
 use crate::http;
@@ -29,7 +29,6 @@ use datapath::Datapath;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::fmt;
 use std::io;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -41,8 +40,10 @@ const CONTROL_THREADS: usize = 2;
 pub struct Options {
     /// The machine, as it was before control threads were kept off the workers' cores.
     pub host: Host,
-    /// The configuration file; an empty node without one.
-    pub config_file: Option<PathBuf>,
+    /// Where the configuration is.
+    pub config_file: ConfigFile,
+    /// What is wrong with the configuration file, if the last good one runs.
+    pub config_faults: Vec<Fault>,
     /// What to do with what was made through the API and contradicts the file.
     pub on_conflict: OnConflict,
     /// Whether it was started to steer, in the background, and ends with that.
@@ -110,14 +111,6 @@ fn system(step: &'static str) -> impl Fn(io::Error) -> RunError {
         Fault::new("node", step, error.to_string(), "check the limits of threads and open files")
             .into()
     }
-}
-
-/// The configuration of these options, checked.
-///
-/// # Errors
-/// Every problem in the file.
-pub fn load(config_file: Option<&Path>, host: &Host) -> Result<Config, RunError> {
-    Ok(config_file.map_or_else(|| Ok(Config::empty(host)), |path| Config::load(path, host))?)
 }
 
 /// Runs a node until SIGTERM or SIGINT.
@@ -202,6 +195,7 @@ async fn serve(
     let node = Node::new(Parts {
         config: config.node.clone(),
         config_file: options.config_file.clone(),
+        config_faults: options.config_faults.clone(),
         host: options.host.clone(),
         run_dir: run_dir.clone(),
         datapath: Arc::new(datapath),
@@ -220,15 +214,18 @@ async fn serve(
         return Err(error.into());
     }
     drop(kept);
+    if options.config_faults.is_empty() && options.config_file.path.is_some() {
+        node.keep_as_good(&config.text);
+    }
     let timekeeper = tokio::spawn(node.clone().keep_time());
-    let served = serve_api(options, &node, &run_dir).await;
+    let served = serve_api(&node, &run_dir).await;
     timekeeper.abort();
     notify::stopping();
     node.stop().await;
     served
 }
 
-async fn serve_api(options: &Options, node: &Arc<Node>, run_dir: &RunDir) -> Result<(), RunError> {
+async fn serve_api(node: &Arc<Node>, run_dir: &RunDir) -> Result<(), RunError> {
     let listener = run_dir.bind_api()?;
     let (end, ended) = tokio::sync::oneshot::channel::<()>();
     let until = async move {
@@ -240,7 +237,7 @@ async fn serve_api(options: &Options, node: &Arc<Node>, run_dir: &RunDir) -> Res
     notify::ready(&status);
     let outcome = tokio::select! {
         ended = &mut server => Some(ended),
-        signals = wait_for_the_end(options, node) => {
+        signals = wait_for_the_end(node) => {
             signals.map_err(system("listen to signals"))?;
             None
         }
@@ -265,7 +262,7 @@ async fn serve_api(options: &Options, node: &Arc<Node>, run_dir: &RunDir) -> Res
 }
 
 /// Serves signals and the watchdog; returns when the node is to end.
-async fn wait_for_the_end(options: &Options, node: &Arc<Node>) -> io::Result<()> {
+async fn wait_for_the_end(node: &Arc<Node>) -> io::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut hangup = signal(SignalKind::hangup())?;
@@ -276,24 +273,18 @@ async fn wait_for_the_end(options: &Options, node: &Arc<Node>) -> io::Result<()>
         tokio::select! {
             _ = terminate.recv() => break tracing::info!("SIGTERM: ending"),
             _ = interrupt.recv() => break tracing::info!("SIGINT: ending"),
-            _ = hangup.recv() => reload(options, node).await,
+            _ = hangup.recv() => reload(node).await,
             _ = watchdog.tick() => notify::watchdog(),
         }
     }
     Ok(())
 }
 
-/// Reads the configuration file again. A wrong one changes nothing.
-async fn reload(options: &Options, node: &Node) {
-    notify::reloading();
-    match load(options.config_file.as_deref(), &options.host) {
-        Ok(config) => match node.reload(&config).await {
-            Ok(()) => tracing::info!("SIGHUP: the configuration is read again"),
-            Err(refusal) => tracing::error!("SIGHUP: nothing is changed:\n{refusal}"),
-        },
-        Err(error) => tracing::error!("SIGHUP: nothing is changed:\n{error}"),
+async fn reload(node: &Node) {
+    match node.reload_file().await {
+        Ok(()) => tracing::info!("SIGHUP: the configuration is read again"),
+        Err(refusal) => tracing::error!("SIGHUP: nothing is changed:\n{refusal}"),
     }
-    notify::ready("serving");
 }
 
 fn start_datapath(config: &NodeConfig) -> Result<(Datapath, datapath::Events), RunError> {

@@ -1,6 +1,6 @@
 //! What is true of a node as long as it runs.
 
-use crate::config::{Host, NodeConfig};
+use crate::config::{ConfigFile, Host, NodeConfig};
 use api::{Dpid, SwitchName};
 use std::path::PathBuf;
 use std::time::Instant;
@@ -9,8 +9,8 @@ use std::time::Instant;
 pub struct Facts {
     /// Its configuration.
     pub config: NodeConfig,
-    /// The configuration file, if there is one.
-    pub config_file: Option<PathBuf>,
+    /// The configuration file.
+    pub config_file: ConfigFile,
     /// Where a damaged store went at the start.
     pub set_aside: Option<PathBuf>,
     /// When it began to serve.
@@ -22,7 +22,7 @@ impl Facts {
     /// From now on.
     pub fn new(
         config: NodeConfig,
-        config_file: Option<PathBuf>,
+        config_file: ConfigFile,
         host: Host,
         set_aside: Option<PathBuf>,
     ) -> Self {

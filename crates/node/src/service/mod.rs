@@ -47,7 +47,7 @@ pub use rules::{FlowLines, RuleVerb};
 pub use start::{OnConflict, StartError, StartFault};
 
 use crate::agent::steering::Desk;
-use crate::config::{Host, NodeConfig};
+use crate::config::{ConfigFile, Host, NodeConfig};
 use crate::feed::Feed;
 use crate::host::{RunDir, memory};
 use crate::offload::Offload;
@@ -78,8 +78,10 @@ const TICK: Duration = Duration::from_millis(250);
 pub struct Parts {
     /// Its configuration.
     pub config: NodeConfig,
-    /// The configuration file, if there is one.
-    pub config_file: Option<PathBuf>,
+    /// The configuration file.
+    pub config_file: ConfigFile,
+    /// What is wrong with it, if another one is in force.
+    pub config_faults: Vec<Fault>,
     /// Its machine.
     pub host: Host,
     /// Its run directory.
@@ -116,6 +118,8 @@ pub struct Node {
     policies: Mutex<Vec<OffloadPolicy>>,
     /// Where controllers that may ask for steering are answered.
     desk: Arc<Desk>,
+    /// What is wrong with the configuration file as it was last read.
+    config_faults: Mutex<Vec<Fault>>,
     store: Store,
     feed: Feed,
     directory: Arc<Directory>,
@@ -159,6 +163,7 @@ impl Node {
             steer: parts.steer,
             offload: parts.offload,
             policies: Mutex::default(),
+            config_faults: Mutex::new(parts.config_faults),
             store: parts.store,
             feed: parts.feed,
             directory,

@@ -2,12 +2,51 @@
 
 use super::Node;
 use super::directory::Member;
-use crate::config::{Config, NodeConfig};
-use crate::refusal::Refusal;
-use api::PortSpec;
-use std::sync::Arc;
+use crate::config::{Config, ConfigError, NodeConfig};
+use crate::host::notify;
+use crate::refusal::{Refusal, Why};
+use api::{Fault, PortSpec};
+use std::sync::{Arc, PoisonError};
 
 impl Node {
+    /// Reads the configuration file again. A wrong one changes nothing, and stays a fault of the node until one is read that is right.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it, or why it cannot be in force.
+    pub async fn reload_file(&self) -> Result<(), Refusal> {
+        notify::reloading();
+        let file = &self.facts.config_file;
+        let done = match file.read(self.facts.host()) {
+            Ok(config) => self.reload(&config).await.map(|()| config.text),
+            Err(error) => Err(refused(&error)),
+        };
+        let faults = match &done {
+            Ok(_) => Vec::new(),
+            Err(refusal) => refusal.faults().cloned().collect(),
+        };
+        *self.config_faults.lock().unwrap_or_else(PoisonError::into_inner) = faults;
+        notify::ready(if done.is_ok() {
+            "serving"
+        } else {
+            "serving; the configuration file is broken"
+        });
+        done.map(|text| self.keep_as_good(&text))
+    }
+
+    /// What is wrong with the configuration file as it was last read.
+    pub(super) fn config_faults(&self) -> Vec<Fault> {
+        self.config_faults.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Keeps this text as that of the last configuration that worked.
+    pub fn keep_as_good(&self, text: &str) {
+        if let Err(error) = self.facts.config_file.keep(text) {
+            tracing::warn!(
+                "the configuration works, but cannot be kept as the last good one: {error}"
+            );
+        }
+    }
+
     /// Makes the switches and ports of the file those of `config`, whole or not at all.
     ///
     /// Rules that the file declares are there then; a rule that it no longer declares stays until somebody deletes it, since a controller may
@@ -15,7 +54,7 @@ impl Node {
     ///
     /// # Errors
     /// Something contradicts what another owner has, or the host refuses a change of a port: nothing has changed then.
-    pub async fn reload(&self, config: &Config) -> Result<(), Refusal> {
+    async fn reload(&self, config: &Config) -> Result<(), Refusal> {
         let _change = self.change.lock().await;
         let tls_before = self.tls();
         self.set_tls(config.node.tls.clone());
@@ -63,4 +102,11 @@ fn needs_restart(before: &NodeConfig, now: &NodeConfig) -> bool {
 
 fn is_encrypted(spec: &PortSpec) -> bool {
     spec.tunnel().is_some_and(|tunnel| tunnel.encrypt.is_some())
+}
+
+fn refused(error: &ConfigError) -> Refusal {
+    let mut faults = error.faults();
+    let others = faults.split_off(1);
+    let first = faults.remove(0);
+    Refusal { others, ..Refusal::new(Why::Invalid, first) }
 }

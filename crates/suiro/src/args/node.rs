@@ -18,6 +18,9 @@ pub struct NodeArgs {
     /// Configuration file; an empty node without one
     #[arg(long, short, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// Keep the last configuration that worked in this file, and run it while the configuration file is broken
+    #[arg(long, value_name = "FILE", requires = "config", conflicts_with_all = ["check", "purge"])]
+    pub last_good: Option<PathBuf>,
     /// Check the configuration, report every error in it, and end
     #[arg(long, conflicts_with = "purge")]
     pub check: bool,

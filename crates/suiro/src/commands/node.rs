@@ -5,8 +5,8 @@ use crate::args::{LogFormat, NodeArgs};
 use crate::failure::Failure;
 use crate::log;
 use api::{Client, Fault};
-use node::config::{Config, Host};
-use node::run::{Checked, Options, RunError, State, check, identify, load, purge};
+use node::config::{Config, ConfigFile, Found, Host};
+use node::run::{Checked, Options, RunError, State, check, identify, purge};
 use node::service::OnConflict;
 use std::ffi::OsString;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use std::time::Duration;
 /// Runs a node, or checks its configuration, or removes what it left.
 pub fn run(args: NodeArgs) -> Result<(), Failure> {
     let mut host = node::host::survey();
-    let config = configured(&args, &host)?;
+    let config = configured(&args, &host)?.config;
     if args.check {
         return check_here(&config);
     }
@@ -39,24 +39,38 @@ pub fn run(args: NodeArgs) -> Result<(), Failure> {
     }
     identify(&config.node.state_dir, &mut host)?;
     // Datapath ids are derived from who the node is, which its state directory says, which the configuration names.
-    let config = configured(&args, &host)?;
+    let Found { config, faults } = configured(&args, &host)?;
+    for fault in &faults {
+        tracing::error!(remedy = fault.remedy, "the last good configuration runs: {fault}");
+    }
     let on_conflict = if args.forget_conflicts { OnConflict::Forget } else { OnConflict::Refuse };
     Ok(node::run::run(
-        &Options { host, config_file: args.config, on_conflict, background: args.until_idle },
+        &Options {
+            host,
+            config_file: config_file(&args),
+            config_faults: faults,
+            on_conflict,
+            background: args.until_idle,
+        },
         &config,
     )?)
 }
 
 /// The configuration, with what the command line says otherwise.
-fn configured(args: &NodeArgs, host: &Host) -> Result<Config, Failure> {
-    let mut config = load(args.config.as_deref(), host)?;
+fn configured(args: &NodeArgs, host: &Host) -> Result<Found, Failure> {
+    let Found { mut config, faults } =
+        config_file(args).read_or_last_good(host).map_err(RunError::from)?;
     if let Some(directory) = &args.run_dir {
         config.node.run_dir = directory.clone();
     }
     if let Some(directory) = &args.state_dir {
         config.node.state_dir = directory.clone();
     }
-    Ok(config)
+    Ok(Found { config, faults })
+}
+
+fn config_file(args: &NodeArgs) -> ConfigFile {
+    ConfigFile { path: args.config.clone(), last_good: args.last_good.clone() }
 }
 
 /// Says what is wrong with the configuration on this host, or that nothing is.
@@ -103,6 +117,7 @@ fn arguments(args: &NodeArgs) -> Result<Vec<OsString>, Failure> {
     let mut all = Vec::new();
     let paths = [
         ("--config", &args.config),
+        ("--last-good", &args.last_good),
         ("--run-dir", &args.run_dir),
         ("--state-dir", &args.state_dir),
     ];

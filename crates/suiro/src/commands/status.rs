@@ -2,7 +2,7 @@
 
 use super::Context;
 use crate::failure::Failure;
-use api::NodeView;
+use api::{Method, NodeView};
 
 /// Shows the running node.
 pub fn run(context: &Context) -> Result<(), Failure> {
@@ -21,6 +21,10 @@ pub fn run(context: &Context) -> Result<(), Failure> {
             view.run_dir,
             view.store.file,
         );
+        if !view.config_faults.is_empty() {
+            text += "NOT IN FORCE: the configuration file is broken, and what was in force before it still is:\n";
+            text.extend(view.config_faults.iter().map(|fault| format!("  {fault}\n")));
+        }
         if let Some(fault) = &view.store.fault {
             text += &format!("NOT SAVED: {fault}\n");
         }
@@ -35,5 +39,14 @@ pub fn run(context: &Context) -> Result<(), Failure> {
             text += &format!("COPIED: the state was made on another machine ({machine}); if that still runs suiro, both have the same datapath ids and addresses\n");
         }
         text
+    })
+}
+
+/// Has the node read its configuration file again.
+pub fn reload(context: &Context) -> Result<(), Failure> {
+    let view: NodeView = context.client.send(Method::POST, "/v1/node/reload", &())?;
+    context.print(&view, |view| match &view.config_file {
+        Some(file) => format!("{file} is in force\n"),
+        None => "the node has no configuration file\n".into(),
     })
 }

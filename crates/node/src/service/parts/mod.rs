@@ -171,7 +171,7 @@ impl Node {
     /// # Errors
     /// It names what another owner has, or the host refuses; nothing has changed then.
     pub(super) async fn apply_file(&self, wish: &[SwitchConfig]) -> Result<(), Refusal> {
-        let file = self.facts.config_file.as_ref().map(|path| path.display().to_string());
+        let file = self.facts.config_file.path.as_ref().map(|path| path.display().to_string());
         let file = file.as_deref().unwrap_or(FILE);
         let plan = self.plan_part(&Owner::File, file, wish.to_vec(), &[])?;
         plan.changes.iter().for_each(|change| tracing::info!("{file}: {change}"));

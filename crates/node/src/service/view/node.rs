@@ -15,7 +15,13 @@ impl Node {
             version: env!("CARGO_PKG_VERSION").into(),
             pid: std::process::id(),
             uptime_s: self.facts.started.elapsed().as_secs(),
-            config_file: self.facts.config_file.as_ref().map(|path| path.display().to_string()),
+            config_file: self
+                .facts
+                .config_file
+                .path
+                .as_ref()
+                .map(|path| path.display().to_string()),
+            config_faults: self.config_faults(),
             run_dir: self.run_dir.path().display().to_string(),
             cores: self.facts.config.cores.clone(),
             switches: members.len(),

@@ -1,0 +1,104 @@
+//! The configuration file on disk, and the last that worked.
+//!
+//! A file that is broken must not cut guests off at a restart: the text of the last one that was put in force is kept beside the state, and
+//! runs until the file is mended. It is loud: `suiro status` and the log name every error of the broken one.
+
+use super::{Config, ConfigError, Host};
+use api::Fault;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+
+/// Where the configuration is.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ConfigFile {
+    /// The file; an empty node without one.
+    pub path: Option<PathBuf>,
+    /// Where the last one that worked is kept, if it is.
+    pub last_good: Option<PathBuf>,
+}
+
+/// What a node starts with.
+#[derive(Debug)]
+pub struct Found {
+    /// The configuration to run.
+    pub config: Config,
+    /// What is wrong with the file, if this is the last good one instead.
+    pub faults: Vec<Fault>,
+}
+
+impl ConfigFile {
+    /// Reads and checks the file.
+    ///
+    /// # Errors
+    /// It is unreadable, or wrong.
+    pub fn read(&self, host: &Host) -> Result<Config, ConfigError> {
+        self.path.as_ref().map_or_else(|| Ok(Config::empty(host)), |path| Config::load(path, host))
+    }
+
+    /// The file's configuration, or the last good one if the file is broken.
+    ///
+    /// # Errors
+    /// The file is broken, and none worked before.
+    pub fn read_or_last_good(&self, host: &Host) -> Result<Found, ConfigError> {
+        let error = match self.read(host) {
+            Ok(config) => return Ok(Found { config, faults: Vec::new() }),
+            Err(error) => error,
+        };
+        match self.last_good.as_ref().filter(|kept| kept.exists()) {
+            Some(kept) => Ok(Found { config: Config::load(kept, host)?, faults: error.faults() }),
+            None => Err(error),
+        }
+    }
+
+    /// Keeps a text that works, whole or not at all.
+    ///
+    /// # Errors
+    /// The disk.
+    pub fn keep(&self, text: &str) -> io::Result<()> {
+        let Some(kept) = &self.last_good else { return Ok(()) };
+        if fs::read_to_string(kept).is_ok_and(|before| before == text) {
+            return Ok(());
+        }
+        let new = kept.with_extension("new");
+        let mut file =
+            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&new, kept)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host() -> Host {
+        Host { cores: vec![0], node_id: "here".into(), copied_from: None }
+    }
+
+    #[test]
+    fn a_broken_file_is_replaced_by_the_last_that_worked_and_its_errors_are_told() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("node.toml");
+        let file = ConfigFile {
+            path: Some(path.clone()),
+            last_good: Some(directory.path().join("node.toml.good")),
+        };
+        fs::write(&path, "[[switch]]\nname = 'sw0'\ncolour = 'red'\n").unwrap();
+        assert!(file.read_or_last_good(&host()).is_err(), "none worked before");
+        fs::write(&path, "[[switch]]\nname = 'sw0'\n").unwrap();
+        let found = file.read_or_last_good(&host()).unwrap();
+        assert!(found.faults.is_empty());
+        file.keep(&found.config.text).unwrap();
+        fs::write(&path, "[[switch]]\nname = 'sw0'\ncolour = 'red'\n").unwrap();
+        let found = file.read_or_last_good(&host()).unwrap();
+        assert_eq!(found.config.switches.len(), 1);
+        assert_eq!(found.faults.len(), 1);
+        assert!(found.faults[0].to_string().contains("node.toml:3"), "{}", found.faults[0]);
+        fs::remove_file(&path).unwrap();
+        let found = file.read_or_last_good(&host()).unwrap();
+        assert!(found.faults[0].to_string().contains("No such file"), "{}", found.faults[0]);
+    }
+}

@@ -1,0 +1,46 @@
+//! Who changed what: a line in the log for each request that is not only a question.
+
+use axum::extract::connect_info::Connected;
+use axum::extract::{ConnectInfo, Request};
+use axum::middleware::Next;
+use axum::response::Response;
+use axum::serve::IncomingStream;
+use std::fmt;
+use tokio::net::UnixListener;
+
+/// The process at the other end of the socket, as the kernel knows it (unix(7), `SO_PEERCRED`).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Peer(Option<(u32, i32)>);
+
+impl Connected<IncomingStream<'_, UnixListener>> for Peer {
+    fn connect_info(stream: IncomingStream<'_, UnixListener>) -> Self {
+        let credentials = stream.io().peer_cred().ok();
+        Self(credentials.map(|peer| (peer.uid(), peer.pid().unwrap_or(0))))
+    }
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some((uid, pid)) => write!(f, "user {uid}, process {pid}"),
+            None => f.write_str("somebody"),
+        }
+    }
+}
+
+/// Logs what changes something, with its answer.
+pub(super) async fn audit(
+    ConnectInfo(peer): ConnectInfo<Peer>,
+    request: Request,
+    next: Next,
+) -> Response {
+    if request.method().is_safe() {
+        return next.run(request).await;
+    }
+    let what = format!("{} {}", request.method(), request.uri());
+    let response = next.run(request).await;
+    let status = response.status();
+    let outcome = if status.is_success() { "done" } else { "refused" };
+    tracing::info!(target: "audit", "{peer}: {what}: {outcome} ({})", status.as_u16());
+    response
+}
