@@ -48,12 +48,17 @@ impl Default for DropCounts {
 }
 
 impl DropCounts {
-    /// Moves what was lost here. It is the only way in: each lost frame has ended in [`Drops::lose`].
+    /// Moves what was lost here. It is the only way in for workers: each lost frame has ended in [`Drops::lose`].
     #[inline]
     pub(crate) fn take(&self, drops: &mut Drops) {
         if !drops.is_empty() {
             drops.drain(|reason, count| self.0[reason as usize].add(count));
         }
+    }
+
+    /// Adds what was lost past the workers.
+    pub(crate) fn add(&self, reason: DropReason, count: u64) {
+        self.0[reason as usize].add(count);
     }
 
     /// Adds the values to `sum`.

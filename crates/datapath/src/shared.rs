@@ -21,6 +21,8 @@ pub(crate) struct PortShared {
 pub struct PastWorkers {
     /// Came in.
     pub rx: Sent,
+    /// Of those, how many a meter dropped.
+    pub metered: u64,
     /// Left.
     pub tx: Sent,
 }

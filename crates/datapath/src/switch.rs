@@ -15,6 +15,7 @@ pub(crate) struct SwitchShared {
     pub(crate) quota: Quota,
     /// Whether packet-ins take the whole frame along.
     keeps_frames: AtomicBool,
+    /// By worker, and a last one for frames that no worker saw.
     pub(crate) counters: Box<[SwitchBlock]>,
 }
 
@@ -30,7 +31,7 @@ impl SwitchShared {
             tables: ArcSwap::new(tables),
             quota,
             keeps_frames: AtomicBool::new(false),
-            counters: blocks(workers),
+            counters: blocks(workers + 1),
         })
     }
 

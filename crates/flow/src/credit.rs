@@ -4,11 +4,13 @@
 //! age of its station. Which those are is part of the answer of [`Snapshot::resolve`].
 
 use crate::action::PortNo;
+use crate::meter::{BucketShape, SharedBucket};
 use crate::resolve::{Hit, Resolved};
 use crate::snapshot::Snapshot;
 use crate::store::tick;
 use crate::tally::Counted;
 use crate::time::Nanos;
+use std::sync::Arc;
 
 /// The worker's number under which tables count these frames; a datapath has fewer workers.
 const NOBODY: u8 = 255;
@@ -20,8 +22,9 @@ pub struct Credits {
     pub entries: Vec<Hit>,
     /// The table that has no entry for them, if one has not.
     pub missed: Option<u8>,
-    /// Meters that they pass.
-    pub meters: Vec<u32>,
+    /// The meter that they pass, if they pass one, and how many of the entries they find before. Of several a rung cannot tell which one
+    /// dropped a frame.
+    pub meter: Option<(u32, usize)>,
     /// Buckets that they take: group and place.
     pub buckets: Vec<(u32, usize)>,
     /// Their source, as a bridge learns it: VLAN id and address.
@@ -44,7 +47,7 @@ impl Resolved {
         Credits {
             entries: self.entries.clone(),
             missed: self.missed,
-            meters: self.limits.clone(),
+            meter: self.limits.first().map(|limit| (limit.meter, limit.entries)),
             buckets: self.buckets.clone(),
             stations: self.learns.clone(),
         }
@@ -52,31 +55,66 @@ impl Resolved {
 }
 
 impl Snapshot {
-    /// Counts frames that came in by `in_port`, the last of them at `used`, as if a worker had taken them through these tables. One thread
-    /// may do so for each switch. Entries that went since still count, as long as anyone holds the snapshot that found them.
-    pub fn credit(&self, credits: &Credits, in_port: PortNo, frames: Counted, used: Nanos) {
-        let Counted { packets, bytes } = frames;
-        for hit in &credits.entries {
-            let record = self.arena.record(hit.id);
-            if record.is_visible(hit.generation) {
-                let home = self.arena.record(record.home());
-                home.count_as_guest(packets, bytes);
-                home.touch_later(tick(used));
-            }
-            self.count_lookups(hit.table, packets, packets);
+    /// Counts frames that came in by `in_port`, the last of them at `used`, as if a worker had taken them through these tables; of them,
+    /// their meter dropped `limited`. One thread may do so for each switch. Entries that went since still count, as long as anyone holds the
+    /// snapshot that found them.
+    pub fn credit(
+        &self,
+        credits: &Credits,
+        in_port: PortNo,
+        (frames, limited): (Counted, Counted),
+        used: Nanos,
+    ) {
+        let passed = Counted {
+            packets: frames.packets - limited.packets,
+            bytes: frames.bytes - limited.bytes,
+        };
+        let before = credits.meter.map_or(0, |(_, entries)| entries).min(credits.entries.len());
+        let (first, rest) = credits.entries.split_at(before);
+        first.iter().for_each(|hit| self.credit_entry(hit, frames, used));
+        if let Some((meter, _)) = credits.meter {
+            self.meters.credit(meter, frames);
         }
+        if passed.packets == 0 {
+            return;
+        }
+        rest.iter().for_each(|hit| self.credit_entry(hit, passed, used));
         if let Some(table) = credits.missed {
-            self.count_lookups(table, packets, 0);
+            self.count_lookups(table, passed.packets, 0);
         }
-        credits.meters.iter().for_each(|&meter| self.meters.credit(meter, frames));
         for &(group, bucket) in &credits.buckets {
-            self.groups.get(group).into_iter().for_each(|group| group.credit(bucket, frames));
+            self.groups.get(group).into_iter().for_each(|group| group.credit(bucket, passed));
         }
         for &(vlan, mac) in &credits.stations {
             if self.macs.lookup(vlan, mac, used) == Some(in_port) {
                 self.macs.learn(vlan, mac, in_port, used);
             }
         }
+    }
+
+    fn credit_entry(&self, hit: &Hit, frames: Counted, used: Nanos) {
+        let record = self.arena.record(hit.id);
+        if record.is_visible(hit.generation) {
+            let home = self.arena.record(record.home());
+            home.count_as_guest(frames.packets, frames.bytes);
+            home.touch_later(tick(used));
+        }
+        self.count_lookups(hit.table, frames.packets, frames.packets);
+    }
+
+    /// Where rungs past the worker take from the buckets of a meter's bands: first the one that decides if several refuse. `find` finds a place
+    /// for one that has none; `None` if it does not.
+    pub fn shared_meter(
+        &self,
+        meter: u32,
+        find: &mut dyn FnMut(&BucketShape) -> Option<Arc<dyn SharedBucket>>,
+    ) -> Option<Vec<u32>> {
+        self.meters.shared(meter, find)
+    }
+
+    /// From here on workers take from that meter's buckets where rungs do.
+    pub fn share_meter(&self, meter: u32) {
+        self.meters.share(meter);
     }
 
     /// Whether a bridge knows behind this port all that it would learn of such frames.

@@ -93,14 +93,14 @@ pub use group::{
 pub use limits::{MAX_GROUP, MAX_PORT};
 pub use mac::{DEFAULT_MAC_AGEING_S, DEFAULT_MAC_ENTRIES, MacEntry, MacTable};
 pub use meter::{
-    Band, BandKind, CONTROLLER_METER, MAX_METER, MeterConfig, MeterLimits, MeterMod, MeterModError,
-    MeterStats, MeterTable, MeterUnit,
+    Band, BandKind, BucketShape, CONTROLLER_METER, MAX_METER, MeterConfig, MeterLimits, MeterMod,
+    MeterModError, MeterStats, MeterTable, MeterUnit, SharedBucket,
 };
 pub use packet::{Packet, PacketIn, PacketInReason, Sink, Then};
 pub use pipeline::{EntryId, Pipeline};
 pub use ports::{PortState, PortTable};
 pub use process::{PortDecision, UniformDecision, Workspace, execute, process};
-pub use resolve::{Exit, Hit, Leaving, Resolved, Stamp, Stop, To, Visitor};
+pub use resolve::{Exit, Hit, Leaving, Metered, Resolved, Stamp, Stop, To, Visitor};
 pub use serials::Serials;
 pub use snapshot::Snapshot;
 pub use stats::{Aggregate, FlowFilter, FlowStats, Removed, RemovedReason, TableStats};

@@ -11,6 +11,7 @@ mod change;
 #[cfg(test)]
 mod tests;
 
+pub use bucket::{BucketShape, SharedBucket};
 pub use change::{
     Band, BandKind, CONTROLLER_METER, MAX_METER, MeterConfig, MeterMod, MeterModError, MeterUnit,
 };
@@ -155,6 +156,30 @@ impl MeterTable {
         }
     }
 
+    /// Where rungs take from the buckets of a meter's bands: those of higher rates first, as the first that refuses decides. `find` finds
+    /// places for those that have none; `None` if it does not.
+    pub(crate) fn shared(
+        &self,
+        id: u32,
+        find: &mut dyn FnMut(&BucketShape) -> Option<Arc<dyn SharedBucket>>,
+    ) -> Option<Vec<u32>> {
+        let Some(meter) = self.meters.get(id) else { return Some(Vec::new()) };
+        let mut bands: Vec<_> = meter.bands.iter().zip(&meter.config.bands).rev().collect();
+        bands.sort_by_key(|(_, band)| std::cmp::Reverse(band.rate));
+        let mut place =
+            |state: &BandState| state.bucket.shared(&mut *find).map(SharedBucket::place);
+        bands.into_iter().map(|(state, _)| place(state)).collect()
+    }
+
+    /// From here on workers take from the buckets of a meter where rungs do.
+    pub(crate) fn share(&self, id: u32) {
+        self.meters
+            .get(id)
+            .into_iter()
+            .flat_map(|meter| &meter.bands)
+            .for_each(|band| band.bucket.share());
+    }
+
     /// Whether the meter may change a packet's DSCP.
     pub(crate) fn remarks(&self, id: u32) -> bool {
         let remarks = |band: &Band| matches!(band.kind, BandKind::DscpRemark { .. });
@@ -217,8 +242,15 @@ impl Meter {
             id,
             counted: self.history.tally.read(),
             age_ns: now.since(self.history.created),
-            bands: self.bands.iter().map(|band| band.tally.read()).collect(),
+            bands: self.bands.iter().map(BandState::read).collect(),
         }
+    }
+}
+
+impl BandState {
+    fn read(&self) -> Counted {
+        let (worker, rungs) = (self.tally.read(), self.bucket.refused());
+        Counted { packets: worker.packets + rungs.packets, bytes: worker.bytes + rungs.bytes }
     }
 }
 

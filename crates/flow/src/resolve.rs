@@ -24,7 +24,7 @@ mod tests;
 mod visit;
 mod walk;
 
-pub use answer::{Leaving, Resolved, To};
+pub use answer::{Leaving, Metered, Resolved, To};
 pub use stamp::Stamp;
 pub use visit::{Exit, Stop, Visitor};
 

@@ -24,7 +24,7 @@ pub trait Facts {
     /// Why frames can leave by it only from the worker.
     fn mtu(&self, exit: PortNo, queue: u32) -> Result<u32, Declined>;
 
-    /// Appends the limits that a meter stands for.
+    /// Appends the limits that a meter stands for: first the one that decides if several refuse a frame.
     ///
     /// # Errors
     /// Why only the worker can keep it.
@@ -47,8 +47,7 @@ impl FlowProgram {
         if resolved.remarks {
             return Err(FlowReason::MeterRemarks.into());
         }
-        let mut limits = ArrayVec::new();
-        resolved.limits.iter().try_for_each(|&meter| facts.limits(meter, &mut limits))?;
+        let limits = limits(resolved, facts)?;
         let mtu = facts.mtu(exit, resolved.queue)?;
         let course = Course::over(key, &resolved.edits)?;
         let tags = |is_tagged: bool| if is_tagged { TAG } else { 0 };
@@ -71,6 +70,20 @@ impl FlowProgram {
             stamp: resolved.stamp.clone(),
         })
     }
+}
+
+/// The buckets of the one meter on its way. Of several a rung cannot tell which one dropped a frame, and so what that counts for.
+fn limits(
+    resolved: &Resolved,
+    facts: &impl Facts,
+) -> Result<ArrayVec<LimitId, MAX_LIMITS>, Declined> {
+    let mut limits = ArrayVec::new();
+    match resolved.limits[..] {
+        [] => {}
+        [limit] if !limit.is_late => facts.limits(limit.meter, &mut limits)?,
+        _ => return Err(FlowReason::Limits.into()),
+    }
+    Ok(limits)
 }
 
 /// Whether rungs tell the flow of such frames from others.

@@ -51,8 +51,8 @@ pub enum FlowReason {
     /// A meter changes its DSCP.
     #[error("a meter changes its DSCP")]
     MeterRemarks,
-    /// It passes more limits, or meters with more bands, than a rung holds.
-    #[error("it passes more limits than a rung keeps")]
+    /// It passes several meters, one with many bands, or one after it has left.
+    #[error("it passes more meters or bands than a rung keeps")]
     Limits,
     /// Tables, groups or meters count it before and after its length changes.
     #[error("its tables count it at several lengths")]

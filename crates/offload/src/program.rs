@@ -4,7 +4,7 @@ use arrayvec::ArrayVec;
 use flow::{Credits, PortAt, Stamp};
 use wire::{Field, Key, WORDS, eth_type};
 
-/// Most limits on one flow's way. Chosen: two meters, its port's and its tenant's greatest rate.
+/// Most limits on one flow's way: bands of its meter.
 pub const MAX_LIMITS: usize = 4;
 
 /// Most edits of one program.
@@ -68,7 +68,7 @@ pub struct FlowProgram {
     pub exit: PortAt,
     /// Longest frame that the exit takes, as it comes in: bytes of the frame, or of each segment of a large one, with all headers.
     pub max_len: u32,
-    /// Limits that it passes, outermost first.
+    /// Limits that it passes, all of the same meter: each takes for itself, and one that refuses is enough. The first that does is the one that decides.
     pub limits: ArrayVec<LimitId, MAX_LIMITS>,
     /// The queue that they leave by; 0: none.
     pub queue: u32,

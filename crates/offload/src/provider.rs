@@ -1,6 +1,7 @@
 //! Who takes flows: one rung, seen from the engine.
 
-use crate::{Counts, Declined, FlowProgram, Patch};
+use crate::{Counts, Declined, FlowProgram, LimitId, MAX_LIMITS, Patch};
+use arrayvec::ArrayVec;
 use flow::PortAt;
 use std::fmt;
 use std::time::Duration;
@@ -77,6 +78,8 @@ pub struct Orphan {
     pub exit: Option<PortAt>,
     /// What is done to them.
     pub patch: Patch,
+    /// Limits that they pass.
+    pub limits: ArrayVec<LimitId, MAX_LIMITS>,
     /// Where they go now.
     pub side: Side,
     /// What they came to so far.

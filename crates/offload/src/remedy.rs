@@ -127,7 +127,9 @@ fn of_flow(reason: &FlowReason) -> &'static str {
         FlowReason::Edits(_) => "Leave the edit out, or to the guest.",
         FlowReason::LearnsMac => "Wait: the next frame on the worker teaches it.",
         FlowReason::MeterRemarks => "Use a band that drops.",
-        FlowReason::Limits => "Leave the meter out of its way: rungs do not keep meters yet.",
+        FlowReason::Limits => {
+            "Let it pass one meter, of at most four bands, before its first output."
+        }
         FlowReason::Lengths => "Push or pop the tag in the last table, without a group or meter.",
         FlowReason::Shaped => {
             "Take the queues from its exit, or leave it: a queue at its rate costs the worker little."

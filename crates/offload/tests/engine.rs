@@ -129,6 +129,15 @@ impl World for Switch {
         }
         Ok(program)
     }
+    fn takes_up(
+        &mut self,
+        flow: &FlowName,
+        _: &[LimitId],
+        now: Nanos,
+    ) -> Result<FlowProgram, Declined> {
+        self.program(flow, now)
+    }
+    fn share(&mut self, _: &FlowProgram) {}
     fn holds(&mut self, program: &FlowProgram, _: Nanos) -> bool {
         self.made[&(program.from, program.key)] == self.version
     }

@@ -52,9 +52,10 @@ static __always_inline int limit_take(struct offload_limit *limit, __u64 bytes)
 	return 0;
 }
 
-/* All limits of a flow, the outermost first. One that refuses gives nothing back to those before it: at most one frame a refusal. */
+/* All bands of a flow's meter: each takes for itself, as on the worker; of those that refuse, the first one drops the frame. */
 static __always_inline int limits_take(const struct offload_flow *flow, __u64 bytes)
 {
+	struct offload_limit *refuses = 0;
 	int i;
 
 #pragma unroll
@@ -63,12 +64,16 @@ static __always_inline int limits_take(const struct offload_flow *flow, __u64 by
 		struct offload_limit *limit;
 
 		if (!flow->limits[i])
-			return 1;
+			break;
 		limit = bpf_map_lookup_elem(&limits, &at);
-		if (limit && !limit_take(limit, bytes))
-			return 0;
+		if (limit && !limit_take(limit, bytes) && !refuses)
+			refuses = limit;
 	}
-	return 1;
+	if (!refuses)
+		return 1;
+	__sync_fetch_and_add(&refuses->refused, 1);
+	__sync_fetch_and_add(&refuses->refused_bytes, bytes);
+	return 0;
 }
 
 #endif

@@ -80,7 +80,7 @@ struct offload_flow {
 	__u16 pseudo_sum;
 	__u16 ports_sum;
 	__u16 reserved_2;
-	__u32 limits[OFFLOAD_LIMITS_EACH]; /* places in map `limits`, plus 1; 0: none, and none after it */
+	__u32 limits[OFFLOAD_LIMITS_EACH]; /* the bands of its meter: places in map `limits`, plus 1; 0: none, and none after it */
 	struct offload_key key;
 	__u32 reserved_3;
 };
@@ -103,8 +103,9 @@ struct offload_limit {
 	__u64 rate; /* kbit/s, or frames a second */
 	__u64 is_frames;
 	__u64 idle; /* time for which it was full */
-	__u64 given_up; /* frames refused since others took all the time */
-	__u64 reserved[2];
+	__u64 given_up; /* of the frames refused, those that others were faster than */
+	__u64 refused; /* frames that this one dropped: the first of a flow's that refuses does */
+	__u64 refused_bytes;
 };
 
 #endif

@@ -10,6 +10,7 @@ use crate::stats::{
     WorkerTimes,
 };
 use port::Sent;
+use wire::DropReason;
 
 impl Datapath {
     /// Counts frames of a port that no worker saw. Nothing if it is not in service.
@@ -22,6 +23,10 @@ impl Datapath {
         };
         block.rx.add(past.rx);
         block.tx.add(past.tx);
+        let switch = registry.switches.get(&at.switch);
+        if let Some(block) = switch.and_then(|entry| entry.shared.counters.last()) {
+            block.drops.add(DropReason::Meter, past.metered);
+        }
     }
 
     /// A port's counters, over all workers; `None` if it never was in service.

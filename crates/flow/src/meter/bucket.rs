@@ -7,10 +7,19 @@
 //!
 //! Time runs in 1/1024 ns, modulo 2^64: a 64-byte frame takes 122 units at 4 Tbit/s, so rounding stays below 1 %, and
 //! the word wraps every 208 days. A difference that a working bucket cannot have is an idle bucket's.
+//!
+//! Rungs past the worker take from the same word: it moves into their memory ([`SharedBucket`]) when the first flow leaves that passes the
+//! meter, and stays there. The move loses nothing and gives nothing twice: whoever finds [`AWAY`] in the word's old place takes from the new one.
 
 use super::{Band, MeterConfig, MeterUnit};
+use crate::tally::Counted;
 use crate::time::Nanos;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::fmt::Debug;
+use std::sync::atomic::{
+    AtomicU64,
+    Ordering::{AcqRel, Acquire, Relaxed, Release},
+};
+use std::sync::{Arc, OnceLock};
 
 /// Units of a nanosecond.
 const UNITS: u64 = 1024;
@@ -28,6 +37,34 @@ const MAX_BURST: u64 = 30 * 24 * 3600 * SECOND;
 /// More than any frame can take, and than worker's clocks can lie apart: further ahead is in fact long ago.
 const SLACK: u64 = 3600 * SECOND;
 
+/// In place of a word that has moved. A bucket whose own word comes to this by chance goes on at the value before it.
+const AWAY: u64 = u64::MAX;
+
+/// What others need to know of a bucket to take from it as a worker does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BucketShape {
+    /// How far ahead the word may be, in 1/1024 ns.
+    pub burst: u64,
+    /// Kbit/s, or frames a second.
+    pub rate: u64,
+    /// Frames are counted, not bits.
+    pub is_frames: bool,
+}
+
+/// A bucket whose word lies in the memory of rungs past the worker. Dropping it gives its place back.
+pub trait SharedBucket: Debug + Send + Sync {
+    /// Its place there.
+    fn place(&self) -> u32;
+    /// Whether rungs took from it before: flows that a dead node left do.
+    fn is_live(&self) -> bool;
+    /// When it is full again, in 1/1024 ns.
+    fn full_at(&self) -> &AtomicU64;
+    /// For how long it was full, up to when it was last taken from.
+    fn idle(&self) -> &AtomicU64;
+    /// What rungs refused.
+    fn refused(&self) -> Counted;
+}
+
 /// One band's bucket.
 #[derive(Debug)]
 pub(super) struct TokenBucket {
@@ -37,6 +74,8 @@ pub(super) struct TokenBucket {
     burst: u64,
     unit: MeterUnit,
     rate: u64,
+    /// Where rungs take from it, if any does or is about to.
+    shared: OnceLock<Arc<dyn SharedBucket>>,
 }
 
 impl TokenBucket {
@@ -49,21 +88,83 @@ impl TokenBucket {
             (true, burst) => (u128::from(burst) * u128::from(SECOND) / u128::from(rate))
                 .min(MAX_BURST.into()) as u64,
         };
-        Self { full_at: AtomicU64::new(units(now)), burst, unit: config.unit, rate }
+        let (full_at, shared) = (AtomicU64::new(units(now)), OnceLock::new());
+        Self { full_at, burst, unit: config.unit, rate, shared }
     }
 
     /// Takes one packet's tokens; false, and nothing taken, when it exceeds the rate.
     pub fn take(&self, bytes: u32, now: Nanos) -> bool {
         let (cost, now) = (self.cost(bytes), units(now));
-        // Nothing is read on the strength of the word but the word: relaxed is enough.
-        let take = |full_at: u64| {
-            let ahead = match full_at.wrapping_sub(now) {
-                ahead if ahead <= self.burst + SLACK => ahead,
-                _ => 0, // it has been full for a while
-            };
-            (ahead <= self.burst).then(|| now.wrapping_add(ahead + cost))
+        let take = |full_at| if full_at == AWAY { None } else { self.after(full_at, cost, now) };
+        // Nothing is read on the strength of the word, but where it went.
+        match self.full_at.fetch_update(Relaxed, Acquire, take) {
+            Ok(_) => true,
+            Err(AWAY) => self.take_shared(cost, now),
+            Err(_) => false,
+        }
+    }
+
+    /// The word when a packet of that cost has passed; `None` if it exceeds the rate.
+    fn after(&self, full_at: u64, cost: u64, now: u64) -> Option<u64> {
+        let ahead = if self.is_idle(full_at, now) { 0 } else { full_at.wrapping_sub(now) };
+        (ahead <= self.burst).then(|| now.wrapping_add(ahead + cost))
+    }
+
+    /// Whether it has been full for a while.
+    fn is_idle(&self, full_at: u64, now: u64) -> bool {
+        full_at.wrapping_sub(now) > self.burst + SLACK
+    }
+
+    /// Takes from the word where rungs take from it.
+    fn take_shared(&self, cost: u64, now: u64) -> bool {
+        let Some(shared) = self.shared.get() else {
+            let _ = self.full_at.compare_exchange(AWAY, AWAY - 1, Relaxed, Relaxed);
+            return true;
         };
-        self.full_at.fetch_update(Relaxed, Relaxed, take).is_ok()
+        let take = |full_at| self.after(full_at, cost, now);
+        let Ok(full_at) = shared.full_at().fetch_update(Relaxed, Relaxed, take) else {
+            return false;
+        };
+        if self.is_idle(full_at, now) {
+            shared.idle().fetch_add(now.wrapping_sub(full_at), Relaxed);
+        }
+        true
+    }
+
+    /// Where rungs may take from it: at the place that `find` finds. One thread asks.
+    pub fn shared(
+        &self,
+        find: impl FnOnce(&BucketShape) -> Option<Arc<dyn SharedBucket>>,
+    ) -> Option<&dyn SharedBucket> {
+        if self.shared.get().is_none() {
+            let is_frames = self.unit == MeterUnit::Pktps;
+            let found = find(&BucketShape { burst: self.burst, rate: self.rate, is_frames })?;
+            let is_live = found.is_live();
+            let _ = self.shared.set(found);
+            if is_live {
+                self.full_at.store(AWAY, Release);
+            }
+        }
+        self.shared.get().map(|shared| &**shared)
+    }
+
+    /// Moves the word there. One thread does.
+    pub fn share(&self) {
+        let Some(shared) = self.shared.get() else { return };
+        let mut full_at = self.full_at.load(Acquire);
+        while full_at != AWAY {
+            // Nobody takes there before it says so here.
+            shared.full_at().store(full_at, Relaxed);
+            match self.full_at.compare_exchange(full_at, AWAY, AcqRel, Acquire) {
+                Ok(_) => return,
+                Err(taken) => full_at = taken,
+            }
+        }
+    }
+
+    /// What rungs refused.
+    pub fn refused(&self) -> Counted {
+        self.shared.get().map_or_else(Counted::default, |shared| shared.refused())
     }
 
     /// Time that the rate needs to give what the packet takes.

@@ -192,3 +192,65 @@ proptest! {
         }
     }
 }
+
+/// A bucket in the memory of a rung that takes from it, too.
+#[derive(Debug, Default)]
+struct Elsewhere {
+    full_at: AtomicU64,
+    idle: AtomicU64,
+}
+
+impl SharedBucket for Arc<Elsewhere> {
+    fn place(&self) -> u32 {
+        7
+    }
+    fn is_live(&self) -> bool {
+        false
+    }
+    fn full_at(&self) -> &AtomicU64 {
+        &self.full_at
+    }
+    fn idle(&self) -> &AtomicU64 {
+        &self.idle
+    }
+    fn refused(&self) -> Counted {
+        Counted { packets: 5, bytes: 500 }
+    }
+}
+
+#[test]
+fn a_word_that_moves_to_a_rung_while_workers_take_loses_and_gives_nothing() {
+    const RATE: u32 = 100_000;
+    for turn in 0..20 {
+        let limit = Band { rate: RATE, burst: 100, kind: BandKind::Drop };
+        let table = table(config(MeterUnit::Pktps, &[limit]));
+        // Offered ten times the rate from the first moment on, the bucket is never idle.
+        let (clock, passed) = (AtomicU64::new(0), AtomicU64::new(0));
+        let rung = Arc::new(Elsewhere::default());
+        std::thread::scope(|scope| {
+            for _worker in 0..3 {
+                scope.spawn(|| {
+                    for _frame in 0..20_000 {
+                        let now = Nanos(clock.fetch_add(1000, Relaxed));
+                        let passes = table.pass(1, 64, now) == MeterVerdict::Pass;
+                        passed.fetch_add(u64::from(passes), Relaxed);
+                    }
+                });
+            }
+            while clock.load(Relaxed) < turn * 2_000_000 {
+                std::hint::spin_loop();
+            }
+            let mut find = |shape: &BucketShape| -> Option<Arc<dyn SharedBucket>> {
+                assert_eq!((shape.rate, shape.is_frames), (RATE.into(), true));
+                Some(Arc::new(rung.clone()))
+            };
+            assert_eq!(table.shared(1, &mut find), Some(vec![7]));
+            table.share(1);
+        });
+        let cost = 1_000_000_000 * 1024 / u64::from(RATE);
+        let (full_at, idle) = (rung.full_at.load(Relaxed), rung.idle.load(Relaxed));
+        assert_eq!(full_at, passed.load(Relaxed) * cost + idle);
+        let stats = &table.stats(Some(1), Nanos(0))[0];
+        assert_eq!(stats.bands[0].packets, 60_000 - passed.into_inner() + 5);
+    }
+}

@@ -26,7 +26,7 @@ pub struct Resolved {
     /// Why a copy is lost while another leaves.
     pub lost: Option<DropReason>,
     /// Meters that it passes, the controller's included.
-    pub limits: Vec<u32>,
+    pub limits: Vec<Metered>,
     /// One of those meters may change its DSCP, beside [`Resolved::edits`].
     pub remarks: bool,
     /// A TTL is decremented on its way, of the frame or of a copy.
@@ -35,6 +35,17 @@ pub struct Resolved {
     pub looked_at: Key,
     /// Until when the answer holds.
     pub stamp: Stamp,
+}
+
+/// A meter on a frame's way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Metered {
+    /// Its number.
+    pub meter: u32,
+    /// Entries that the frame has found when it comes there: all that one which is dropped there counts for.
+    pub entries: usize,
+    /// A copy has left before.
+    pub is_late: bool,
 }
 
 /// Where a frame goes.
@@ -71,7 +82,7 @@ pub(super) struct Answer {
     entries: Vec<Hit>,
     missed: Option<u8>,
     buckets: Vec<(u32, usize)>,
-    limits: Vec<u32>,
+    limits: Vec<Metered>,
     remarks: bool,
     decrements: bool,
     leaving: Vec<Leaving>,
@@ -95,7 +106,8 @@ impl Visitor for Answer {
 
     fn limit(&mut self, meter: u32, remarks: bool) -> Result<(), Stop> {
         self.remarks |= remarks;
-        self.limits.push(meter);
+        let (entries, is_late) = (self.entries.len(), !self.leaving.is_empty());
+        self.limits.push(Metered { meter, entries, is_late });
         Ok(())
     }
 

@@ -148,6 +148,7 @@ impl Desk {
         })?;
         let flows = Arc::new(opened);
         self.tc = Some(Tc::new(flows.clone()));
+        self.tables.prepared(flows.clone());
         self.flows = Some(flows.clone());
         Ok(flows)
     }
@@ -188,6 +189,7 @@ impl Desk {
                 }
             }
         });
+        self.flows.iter().for_each(|flows| flows.forget_limits());
     }
 
     pub(super) fn set_policies(&mut self, policies: Vec<Policy>) {

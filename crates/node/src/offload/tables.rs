@@ -3,7 +3,7 @@
 use super::PortNote;
 use arrayvec::ArrayVec;
 use datapath::{Datapath, PastWorkers, PortAt, Publisher, Samples, SwitchId};
-use flow::{Counted, Nanos, PortNo, Snapshot};
+use flow::{BucketShape, Counted, Nanos, PortNo, SharedBucket, Snapshot};
 use offload::{
     Counts, Declined, Facts, FlowName, FlowProgram, FlowReason, LimitId, MAX_LIMITS, PortReason,
     World, known,
@@ -11,6 +11,7 @@ use offload::{
 use port::Sent;
 use std::collections::HashMap;
 use std::sync::Arc;
+use xdp::offload::Flows;
 
 /// Switches, ports and workers, as this thread knows them.
 #[derive(Default)]
@@ -18,6 +19,8 @@ pub(super) struct Tables {
     datapath: Option<Arc<Datapath>>,
     switches: HashMap<SwitchId, Known>,
     ports: HashMap<PortAt, PortNote>,
+    /// Where limits are that workers and rungs share.
+    flows: Option<Arc<Flows>>,
 }
 
 /// A switch, and its tables as they were looked at last.
@@ -29,6 +32,11 @@ struct Known {
 impl Tables {
     pub fn serve(&mut self, datapath: Arc<Datapath>) {
         self.datapath = Some(datapath);
+    }
+
+    /// Rungs of the kernel can be used.
+    pub fn prepared(&mut self, flows: Arc<Flows>) {
+        self.flows = Some(flows);
     }
 
     pub fn samples(&self) -> Option<Arc<Samples>> {
@@ -96,12 +104,18 @@ impl Tables {
     }
 }
 
-/// The ports of one switch.
-struct Ports<'t>(&'t Tables, SwitchId);
+/// One switch, while it is asked for a program.
+struct Asked<'t> {
+    tables: &'t Tables,
+    switch: SwitchId,
+    snapshot: &'t Snapshot,
+    /// The limits of the flow if an earlier node left it.
+    before: &'t [LimitId],
+}
 
-impl Facts for Ports<'_> {
+impl Facts for Asked<'_> {
     fn mtu(&self, exit: PortNo, queue: u32) -> Result<u32, Declined> {
-        let &Self(tables, switch) = self;
+        let &Self { tables, switch, .. } = self;
         let at = PortAt { switch, port: exit };
         let note = tables.check_port(at)?;
         let has_queues = |datapath: &Arc<Datapath>| !datapath.queue_counters(at).is_empty();
@@ -111,22 +125,57 @@ impl Facts for Ports<'_> {
         Ok(note.mtu)
     }
 
-    fn limits(&self, _: u32, _: &mut ArrayVec<LimitId, MAX_LIMITS>) -> Result<(), Declined> {
-        Err(FlowReason::Limits.into())
+    fn limits(&self, meter: u32, out: &mut ArrayVec<LimitId, MAX_LIMITS>) -> Result<(), Declined> {
+        let flows = self.tables.flows.as_ref().ok_or(FlowReason::Limits)?;
+        let mut before = self.before.iter().copied();
+        let mut find = |shape: &BucketShape| -> Option<Arc<dyn SharedBucket>> {
+            Some(Arc::new(flows.limit(shape, before.next())?))
+        };
+        let places = self.snapshot.shared_meter(meter, &mut find).ok_or(FlowReason::Limits)?;
+        let pushed = places.into_iter().try_for_each(|place| out.try_push(LimitId(place)));
+        pushed.map_err(|_| FlowReason::Limits.into())
+    }
+}
+
+impl Tables {
+    fn resolved(
+        &self,
+        &(from, ref key): &FlowName,
+        before: &[LimitId],
+        now: Nanos,
+    ) -> Result<FlowProgram, Declined> {
+        let snapshot = &*self.tables(from.switch).ok_or(PortReason::Gone)?;
+        let resolved = snapshot.resolve(key, &known(key), now);
+        let asked = Asked { tables: self, switch: from.switch, snapshot, before };
+        let program = FlowProgram::of(from, key, &resolved, &asked)?;
+        self.check_port(from)?;
+        if !snapshot.has_learned(&program.credits, from.port, now) {
+            return Err(FlowReason::LearnsMac.into());
+        }
+        Ok(program)
     }
 }
 
 impl World for Tables {
     fn program(&mut self, flow: &FlowName, now: Nanos) -> Result<FlowProgram, Declined> {
-        let &(from, ref key) = flow;
-        let tables = self.tables(from.switch).ok_or(PortReason::Gone)?;
-        let resolved = tables.resolve(key, &known(key), now);
-        let program = FlowProgram::of(from, key, &resolved, &Ports(self, from.switch))?;
-        self.check_port(from)?;
-        if !tables.has_learned(&program.credits, from.port, now) {
-            return Err(FlowReason::LearnsMac.into());
+        self.resolved(flow, &[], now)
+    }
+
+    fn takes_up(
+        &mut self,
+        flow: &FlowName,
+        limits: &[LimitId],
+        now: Nanos,
+    ) -> Result<FlowProgram, Declined> {
+        self.resolved(flow, limits, now)
+    }
+
+    fn share(&mut self, program: &FlowProgram) {
+        if let (Some((meter, _)), Some(tables)) =
+            (program.credits.meter, self.tables(program.from.switch))
+        {
+            tables.share_meter(meter);
         }
-        Ok(program)
     }
 
     fn holds(&mut self, program: &FlowProgram, now: Nanos) -> bool {
@@ -142,14 +191,16 @@ impl World for Tables {
     fn credit(&mut self, program: &FlowProgram, counts: Counts) {
         let Counts { frames, bytes, limited, limited_bytes, used } = counts;
         let counted = Counted { packets: frames, bytes };
+        let dropped = Counted { packets: limited, bytes: limited_bytes };
         if let Some(tables) = self.tables(program.from.switch) {
-            tables.credit(&program.credits, program.from.port, counted, used);
+            tables.credit(&program.credits, program.from.port, (counted, dropped), used);
         }
         let Some(datapath) = &self.datapath else { return };
         let (left, left_bytes) = (frames - limited, bytes - limited_bytes);
         let tx_bytes = left_bytes.saturating_add_signed(left as i64 * i64::from(program.growth));
         let rx = Sent { frames, bytes };
-        datapath.credit(program.from, PastWorkers { rx, ..PastWorkers::default() });
+        let metered = limited;
+        datapath.credit(program.from, PastWorkers { rx, metered, ..PastWorkers::default() });
         let tx = Sent { frames: left, bytes: tx_bytes };
         datapath.credit(program.exit, PastWorkers { tx, ..PastWorkers::default() });
     }

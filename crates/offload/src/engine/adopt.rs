@@ -19,7 +19,7 @@ impl Engine {
         let (mut stayed, mut ended) = (0, Vec::new());
         for orphan in provider.adopt() {
             let name = (orphan.from, orphan.key);
-            let asked = world.program(&name, now).and_then(|program| {
+            let asked = world.takes_up(&name, &orphan.limits, now).and_then(|program| {
                 let same = is_same(&program, &orphan);
                 let price = provider.check(&program)?;
                 if same { Ok((program, price)) } else { Err(MoveReason::RulesChange.into()) }
@@ -56,5 +56,7 @@ impl Engine {
 
 /// Whether a program does what is done already.
 fn is_same(program: &FlowProgram, orphan: &Orphan) -> bool {
-    Some(program.exit) == orphan.exit && Patch::of(program) == orphan.patch
+    Some(program.exit) == orphan.exit
+        && Patch::of(program) == orphan.patch
+        && program.limits[..] == orphan.limits[..]
 }

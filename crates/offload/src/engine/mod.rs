@@ -17,7 +17,7 @@ use crate::declined::{Declined, PolicyReason};
 use crate::heavy::Traffic;
 use crate::ledger::Ledger;
 use crate::policy::{Policy, Rule};
-use crate::{Counts, FlowProgram, Provider, ProviderName};
+use crate::{Counts, FlowProgram, LimitId, Provider, ProviderName};
 use flow::{Nanos, PortAt};
 use stay::Stay;
 use std::collections::HashMap;
@@ -48,6 +48,20 @@ pub trait World {
 
     /// Whether a program is still what the tables say.
     fn holds(&mut self, program: &FlowProgram, now: Nanos) -> bool;
+
+    /// The program of a flow that an earlier node left on a rung, with these limits: they go on.
+    ///
+    /// # Errors
+    /// Why it has none.
+    fn takes_up(
+        &mut self,
+        flow: &FlowName,
+        limits: &[LimitId],
+        now: Nanos,
+    ) -> Result<FlowProgram, Declined>;
+
+    /// A program is about to be installed: from here on workers take from its limits where rungs do.
+    fn share(&mut self, program: &FlowProgram);
 
     /// Adds what came of a flow on a rung to all that it counts for.
     fn credit(&mut self, program: &FlowProgram, counts: Counts);

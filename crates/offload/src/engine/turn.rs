@@ -290,6 +290,7 @@ impl Engine {
         if provider.order() == Order::Unknown {
             return Err(MoveReason::OrderUnknown.into());
         }
+        world.share(&program);
         let handle = provider.install(&program)?;
         self.ledgers
             .entry(rung)

@@ -131,9 +131,11 @@ mirrors! {
         is_frames: u64,
         /// Time for which it was full.
         idle: u64,
-        /// Frames refused since others took all the time.
+        /// Of the frames refused, those that others were faster than.
         given_up: u64,
-        /// Zero.
-        reserved: [u64; 2],
+        /// Frames that it dropped.
+        refused: u64,
+        /// Theirs.
+        refused_bytes: u64,
     }
 }

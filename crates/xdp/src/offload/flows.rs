@@ -1,17 +1,16 @@
 //! The flows of a host that are past the worker: maps that are pinned, and their places.
 
 use super::abi::{
-    FLOWS, GIVEN, LIMITS, OffloadFlow, OffloadKey, OffloadLimit, OffloadPort, PORTS, RUNG, WANTED,
+    FLOWS, GIVEN, OffloadFlow, OffloadKey, OffloadLimit, OffloadPort, PORTS, RUNG, WANTED,
 };
 use super::error::OffloadError;
+use super::limit::Places;
 use super::sys;
 use crate::bpffs;
 use crate::mirror::Mirror;
 use crate::sys::mapped::Mapped;
 use aya::maps::{HashMap, Map, MapData};
 use aya::{Ebpf, EbpfLoader};
-use flow::Nanos;
-use offload::LimitId;
 use std::fs;
 use std::io;
 use std::mem::offset_of;
@@ -26,15 +25,13 @@ pub(super) static OBJECT: &[u8] =
 /// Where everything is pinned unless the user says otherwise.
 pub const PIN_ROOT: &str = "/sys/fs/bpf/suiro/offload";
 
-/// Units of a nanosecond in the words of limits.
-const UNITS: u64 = 1024;
-
 /// Maps of a host, shared by its ports. Dropping it changes nothing: all of it is pinned.
 pub struct Flows {
     root: PathBuf,
     pub(super) flows: Mapped<OffloadFlow>,
     pub(super) ports: Mapped<OffloadPort>,
     pub(super) limits: Mapped<OffloadLimit>,
+    pub(super) places: Mutex<Places>,
     keys: Mutex<Keys>,
 }
 
@@ -58,13 +55,15 @@ impl Flows {
             fs::create_dir_all(&directory).map_err(OffloadError::pin(&directory, "make it"))?;
         }
         load(root, 0)?;
-        let flows = mapped(root, "flows")?;
+        let flows: Mapped<OffloadFlow> = mapped(root, "flows")?;
         let map = HashMap::try_from(map(root, "keys")?).map_err(|_| other_version(root, "keys"))?;
         let taken: Vec<u32> = map.iter().flatten().map(|(_, place)| place).collect();
         let free = (0..FLOWS).rev().filter(|place| !taken.contains(place)).collect();
         let keys = Mutex::new(Keys { map, free, left: Vec::new() });
         let (ports, limits) = (mapped(root, "ports")?, mapped(root, "limits")?);
-        Ok(Self { root: root.to_owned(), flows, ports, limits, keys })
+        let places =
+            Mutex::new(Places::left_by(taken.iter().map(|&place| flows.get(place as usize))));
+        Ok(Self { root: root.to_owned(), flows, ports, limits, places, keys })
     }
 
     /// Takes everything away: flows go to their workers, and nothing of it is left in the kernel.
@@ -87,38 +86,6 @@ impl Flows {
             }
         }
         Ok(())
-    }
-
-    /// Begins a limit: a full token bucket of `burst`, in 1/1024 ns of its rate. `rate` is in kbit/s, or frames a second. 0: none.
-    pub fn set_limit(&self, limit: LimitId, now: Nanos, burst: u64, rate: u64, is_frames: bool) {
-        let full_at = now.0.wrapping_mul(UNITS);
-        let is_frames = u64::from(is_frames);
-        let value = OffloadLimit {
-            full_at,
-            burst,
-            rate,
-            is_frames,
-            idle: 0,
-            given_up: 0,
-            reserved: [0; 2],
-        };
-        self.limits.set(limit.0 as usize, &value);
-    }
-
-    /// The word of a limit, which every rung and the worker take from.
-    pub fn limit(&self, limit: LimitId) -> &AtomicU64 {
-        self.limits.u64_at(limit.0 as usize, offset_of!(OffloadLimit, full_at))
-    }
-
-    /// Time for which a limit was full, in 1/1024 ns: with what frames cost, the time that passed.
-    pub fn idle(&self, limit: LimitId) -> u64 {
-        let at = offset_of!(OffloadLimit, idle);
-        self.limits.u64_at(limit.0 as usize, at).load(Ordering::Relaxed)
-    }
-
-    /// How many limits there may be.
-    pub fn limits(&self) -> u32 {
-        LIMITS
     }
 
     /// How many flows there may be.

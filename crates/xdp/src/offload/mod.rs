@@ -4,6 +4,7 @@
 //! another?
 //!
 //! * [`Flows`]: the maps of a host, pinned: which flows there are, what is done to their frames, what they came to.
+//! * [`Limit`]: a token bucket that workers and rungs take from.
 //! * [`TcPort`]: an interface with a packet socket. A filter on the socket says which side a frame goes to, a program at the tc hook obeys
 //!   (`bpf/offload_tc.bpf.c`).
 //! * [`Tc`]: the provider of both.
@@ -22,12 +23,18 @@ mod flows;
 mod key;
 #[cfg(test)]
 mod layout_tests;
+mod limit;
 mod port;
+#[cfg(feature = "testing")]
+mod rehearsal;
 mod sys;
 mod tc;
 mod value;
 
 pub use error::OffloadError;
 pub use flows::{Flows, PIN_ROOT};
+pub use limit::Limit;
 pub use port::{Interface, TcPort};
+#[cfg(feature = "testing")]
+pub use rehearsal::Way;
 pub use tc::Tc;

@@ -20,8 +20,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-const CHOOSE: &str = "suiro_choose";
-const OBEY: &str = "suiro_obey";
+pub(super) const CHOOSE: &str = "suiro_choose";
+pub(super) const OBEY: &str = "suiro_obey";
 
 /// An interface in the calling thread's network namespace.
 #[derive(Clone, Debug)]
@@ -44,7 +44,7 @@ pub struct TcPort {
     pub(super) index: u32,
     pub(super) netns: u64,
     pub(super) exit: Result<(), PortReason>,
-    filter: Ebpf,
+    pub(super) filter: Ebpf,
     /// Sockets that send frames out of the port.
     senders: Vec<OwnedFd>,
     rising: Mutex<Vec<Rising>>,

@@ -194,6 +194,7 @@ impl Tc {
             key: key::from_kernel(&key, from.port),
             exit: Some(exit),
             patch: value::patch(&flow),
+            limits: super::limit::places(&flow).collect(),
             side: value::side(flow.gate),
             counts: value::counts(&flow),
         })
