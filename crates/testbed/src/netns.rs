@@ -40,19 +40,7 @@ impl Namespace {
 
     /// Runs `work` with the calling thread's double inside: sockets opened there stay there.
     pub fn enter<T: Send>(&self, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
-        let file = std::fs::File::open(format!("/run/netns/{}", self.name))
-            .with_context(|| format!("namespace {}: open failed", self.name))?;
-        std::thread::scope(|scope| {
-            let inside = scope.spawn(move || {
-                rustix::thread::move_into_link_name_space(
-                    std::os::fd::AsFd::as_fd(&file),
-                    Some(rustix::thread::LinkNameSpaceType::Network),
-                )
-                .with_context(|| "entering the namespace failed; run as root")?;
-                work()
-            });
-            inside.join().expect("the work in a namespace does not panic")
-        })
+        enter(&self.name, work)
     }
 
     /// Frames and bytes that an interface inside has received so far.
@@ -70,6 +58,24 @@ impl Drop for Namespace {
         let _ =
             Command::new("ip").args(["netns", "del", &self.name]).stderr(Stdio::null()).status();
     }
+}
+
+/// Runs `work` with the calling thread's double in a namespace. Sockets opened there stay there, and so do programs that are started there; unlike
+/// with `ip netns exec`, namespaces that those make are seen by all.
+pub fn enter<T: Send>(name: &str, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    let file = std::fs::File::open(format!("/run/netns/{name}"))
+        .with_context(|| format!("namespace {name}: open failed"))?;
+    std::thread::scope(|scope| {
+        let inside = scope.spawn(move || {
+            rustix::thread::move_into_link_name_space(
+                std::os::fd::AsFd::as_fd(&file),
+                Some(rustix::thread::LinkNameSpaceType::Network),
+            )
+            .with_context(|| "entering the namespace failed; run as root")?;
+            work()
+        });
+        inside.join().expect("the work in a namespace does not panic")
+    })
 }
 
 /// Runs `ip`, naming the whole command when it fails.

@@ -75,6 +75,9 @@ Examples:
   suiro lab run vse-ipsec --guest --cores 2 --rounds 3
   suiro lab run vse-two-flows --sizes 1400 --steering default,rps --rounds 1")]
     Run(Settings),
+    /// Sites and nodes on this machine, to try slices on (root)
+    #[command(subcommand)]
+    Domain(crate::domain::Command),
 }
 
 /// What a user may ask for.
@@ -287,6 +290,7 @@ pub fn run(arguments: Vec<OsString>) -> Result<()> {
             Ok(())
         }
         Command::Run(settings) => run_all(&settings),
+        Command::Domain(command) => crate::domain::run(command),
     }
 }
 

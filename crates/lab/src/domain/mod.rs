@@ -1,0 +1,112 @@
+//! A domain on one machine: the commands of `suiro lab domain`.
+//!
+//! **Question answered**: how does somebody with one machine try slices over sites?
+//!
+//! * [`layout`]: which sites and nodes there are, with their namespaces, addresses and directories. A value, written down before anything is made.
+//! * [`wide`]: the wide-area underlay: a namespace with a bridge, to which each node has a cable.
+//! * [`running`]: the processes: a `suiro node` in each namespace.
+//! * [`steps`]: what is being done, with its seconds.
+//!
+//! **Invariants**: whatever is made stands in the layout's file first, so `down` removes it also after a `kill -9` at any moment. Processes are found
+//! by the namespace that they are in, not by their names. `up` makes only what is missing. Unlike all else in this crate, a domain outlives the
+//! command that makes it. The lab talks to nodes as a user does, through the binary.
+
+mod layout;
+mod running;
+mod steps;
+mod wide;
+
+use anyhow::{Result, bail, ensure};
+use clap::{Args, Subcommand};
+use layout::{Layout, Node, Size};
+use running::State;
+use steps::Steps;
+
+/// `suiro lab domain`.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Make sites and nodes on this machine, joined by a wide-area network; done twice, only what is missing is made
+    #[command(after_help = "\
+Examples:
+  suiro lab domain up                        three sites of one node each
+  suiro lab domain up --sites 3 --nodes 5    fifteen nodes
+  suiro lab domain status
+  suiro lab domain down                      leaves nothing")]
+    Up(Size),
+    /// End all of it and remove what it made
+    Down(Which),
+    /// Say what runs
+    Status(Which),
+}
+
+/// One of several labs on a machine.
+#[derive(Args, Clone, Debug)]
+pub struct Which {
+    /// Name of the lab; namespaces and directories carry it
+    #[arg(long, default_value = "lab", value_parser = layout::name)]
+    name: String,
+}
+
+/// Does what was typed.
+///
+/// # Errors
+/// The step that failed, with its remedy. What was made so far stays, and `down` removes it.
+pub fn run(command: Command) -> Result<()> {
+    ensure!(rustix::process::geteuid().is_root(), "a lab makes network namespaces: run as root");
+    match command {
+        Command::Up(size) => up(&size),
+        Command::Down(which) => down(&which.name),
+        Command::Status(which) => status(&which.name),
+    }
+}
+
+fn up(size: &Size) -> Result<()> {
+    let wanted = Layout::new(size)?;
+    let layout = match Layout::kept(&size.which.name)? {
+        Some(kept) if kept != wanted => bail!(
+            "lab {} is another one already: {kept}; remove it first: suiro lab domain down --name {}",
+            kept.name,
+            kept.name
+        ),
+        Some(kept) => kept,
+        None => wanted.keep()?,
+    };
+    let mut steps = Steps::default();
+    steps.done("wide-area network", || wide::make(&layout))?;
+    steps.done("nodes", || running::start(&layout))?;
+    println!("{layout} is up in {}", steps.total());
+    Ok(())
+}
+
+fn down(name: &str) -> Result<()> {
+    let Some(layout) = Layout::kept(name)? else {
+        println!("lab {name} is not there: nothing to remove");
+        return Ok(());
+    };
+    let mut steps = Steps::default();
+    steps.done("nodes", || running::end(&layout))?;
+    steps.done("wide-area network", || wide::remove(&layout))?;
+    layout.forget()?;
+    println!("{layout} is gone in {}", steps.total());
+    Ok(())
+}
+
+fn status(name: &str) -> Result<()> {
+    let Some(layout) = Layout::kept(name)? else {
+        bail!("lab {name} is not there; make it: suiro lab domain up");
+    };
+    println!(
+        "{:<6} {:<10} {:<14} {:<12} {:>8} SOCKET",
+        "NODE", "SITE", "NAMESPACE", "ADDRESS", "PID"
+    );
+    for node in &layout.nodes {
+        let Node { name, site, address4, .. } = node;
+        let (pid, at) = match running::state(node) {
+            State::Serves(pid) => (pid.to_string(), node.socket().display().to_string()),
+            State::Silent(pid) => (pid.to_string(), "does not answer yet".into()),
+            State::Absent => ("-".into(), "does not run; suiro lab domain up starts it".into()),
+        };
+        println!("{name:<6} {site:<10} {:<14} {address4:<12} {pid:>8} {at}", node.namespace);
+    }
+    Ok(())
+}
