@@ -40,6 +40,7 @@ PURE = {
     "suiro-flow": {"thiserror", "arrayvec"},
     "suiro-offload": {"thiserror", "arrayvec"},
     "suiro-api": {"thiserror", "serde", "serde_json", "utoipa"},
+    "suiro-domain": {"thiserror", "serde", "serde_json", "utoipa", "saphyr-parser", "toml"},
     # What it says to the log goes nowhere unless somebody listens.
     "suiro-steer": {"thiserror", "tracing"},
 }

@@ -103,6 +103,18 @@ pub struct PartView {
     pub declared: Option<PartText>,
 }
 
+impl Action {
+    /// The sign that users read.
+    pub fn sign(self) -> &'static str {
+        match self {
+            Self::Add => "+",
+            Self::Change => "~",
+            Self::Remake => "-/+",
+            Self::Remove => "-",
+        }
+    }
+}
+
 impl Declared {
     /// The word that users read.
     pub fn word(self) -> &'static str {
@@ -118,12 +130,7 @@ impl Declared {
 
 impl fmt::Display for ObjectChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sign = match self.action {
-            Action::Add => "+",
-            Action::Change => "~",
-            Action::Remake => "-/+",
-            Action::Remove => "-",
-        };
+        let sign = self.action.sign();
         let (kind, switch) = (self.kind.word(), &self.switch);
         match (&self.name, self.kind) {
             (None, _) => write!(f, "{sign} {kind} {switch}")?,
