@@ -7,9 +7,18 @@ use std::{env, fs};
 fn main() {
     println!("cargo::rerun-if-changed=bpf");
     println!("cargo::rerun-if-env-changed=CLANG");
-    for program in
-        ["hook", "worker", "transmit", "offload_tc", "steer", "trace", "dissect", "tunnel", "spi"]
-    {
+    for program in [
+        "hook",
+        "worker",
+        "transmit",
+        "offload_tc",
+        "steer",
+        "trace",
+        "dissect",
+        "tunnel",
+        "spi",
+        "outer",
+    ] {
         compile(program, program, &[]);
     }
     // For kernels before 5.18.

@@ -199,7 +199,7 @@ pub(crate) fn raw_name(spec: &Common) -> Result<Name, OpenError> {
 }
 
 /// Whether the driver takes the MTU.
-fn in_range(link: &Link, mtu: u32) -> Result<(), String> {
+pub(crate) fn in_range(link: &Link, mtu: u32) -> Result<(), String> {
     let (least, greatest) = link.mtu_range;
     match mtu {
         mtu if mtu < least => Err(format!("the driver takes {least} or more")),

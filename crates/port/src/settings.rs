@@ -1,11 +1,11 @@
-//! Offloads that ports switched off, noted so that they are put back whatever becomes of the process.
+//! Offloads that ports switched off and MTUs that they raised, noted so that they are put back whatever becomes of the process.
 //!
-//! A note is written before its offload changes, and removed when that is as before. The port that closes does so; after a kill, the
+//! A note is written before its setting changes, and removed when that is as before. The port that closes does so; after a kill, the
 //! next process with the same directory. The directory must be on a tmpfs: a host that starts anew has its interfaces' defaults again.
 //! A namespace is noted by path and inode, and never held open: that would keep alive what its owner removes.
 
 use crate::netns::{Netns, NetnsRef, everywhere};
-use netlink::Offloads;
+use netlink::{Change, Netlink, Offloads};
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -14,6 +14,9 @@ use std::str::FromStr;
 
 /// The namespace of the calling thread; the process's would be that of its first thread.
 const OWN: &str = "/proc/thread-self/ns/net";
+
+/// How a note of an MTU begins.
+const MTU: &str = "mtu=";
 
 /// An interface, as a note names it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -46,36 +49,62 @@ impl Place {
         &self,
         ask: impl FnOnce(&Offloads) -> io::Result<T> + Send,
     ) -> io::Result<T> {
+        self.run(|| ask(&Offloads::new()?))
+    }
+
+    /// Does something in its namespace.
+    fn run<T: Send>(&self, what: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
         let netns = self.find().ok_or(io::ErrorKind::NotFound)?;
         // No privilege is needed to stay.
         let is_elsewhere = fs::metadata(OWN)?.ino() != self.inode;
         let netns = is_elsewhere.then_some(NetnsRef::Path(netns));
-        Netns::open(netns.as_ref())?.run(|| ask(&Offloads::new()?))?
+        Netns::open(netns.as_ref())?.run(what)?
     }
 }
 
-/// Offloads of one interface that were on before a port switched them off.
+/// What was otherwise at one interface before a port changed it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Note {
     place: Place,
-    offloads: Vec<String>,
+    was: Was,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Was {
+    /// These offloads were on.
+    On(Vec<String>),
+    /// The MTU was the first, and has been the second since.
+    Mtu(u32, u32),
 }
 
 impl Note {
-    /// One that is gone has nothing to be put back.
+    /// One that is gone has nothing to be put back, and an MTU that somebody else changed meanwhile is theirs.
     fn put_back(&self) -> io::Result<()> {
-        let put =
-            self.place.offloads(|offloads| offloads.set(self.place.index, &self.offloads, true));
+        let index = self.place.index;
+        let put = match &self.was {
+            Was::On(names) => self.place.offloads(|offloads| offloads.set(index, names, true)),
+            &Was::Mtu(was, now) => self.place.run(|| {
+                let netlink = Netlink::new()?;
+                match netlink.link_at(index)? {
+                    Some(link) if link.mtu == now => netlink.change(index, Change::Mtu(was)),
+                    _ => Ok(()),
+                }
+            }),
+        };
         match put {
             Err(error) if is_gone(&error) => Ok(()),
             put => put,
         }
     }
 
-    /// `index inode offload,offload path`.
+    /// `index inode offload,offload path`, or `index inode mtu=1500,1504 path`.
     fn to_line(&self) -> String {
         let Place { netns, inode, index } = &self.place;
-        format!("{index} {inode} {} {}\n", self.offloads.join(","), netns.display())
+        let was = match &self.was {
+            Was::On(names) => names.join(","),
+            Was::Mtu(was, now) => format!("{MTU}{was},{now}"),
+        };
+        format!("{index} {inode} {was} {}\n", netns.display())
     }
 }
 
@@ -87,8 +116,15 @@ impl FromStr for Note {
         let mut word = || words.next().filter(|word| !word.is_empty()).ok_or(());
         let index = word()?.parse().map_err(drop)?;
         let inode = word()?.parse().map_err(drop)?;
-        let offloads = word()?.split(',').map(str::to_owned).collect();
-        Ok(Self { place: Place { netns: word()?.into(), inode, index }, offloads })
+        let was = word()?;
+        let was = match was.strip_prefix(MTU) {
+            Some(mtus) => {
+                let (was, now) = mtus.split_once(',').ok_or(())?;
+                Was::Mtu(was.parse().map_err(drop)?, now.parse().map_err(drop)?)
+            }
+            None => Was::On(was.split(',').map(str::to_owned).collect()),
+        };
+        Ok(Self { place: Place { netns: word()?.into(), inode, index }, was })
     }
 }
 
@@ -96,7 +132,7 @@ fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ENODEV)
 }
 
-/// Offloads that one port switched off; put back when this is dropped.
+/// What one port changed; put back when this is dropped.
 #[derive(Default)]
 pub(crate) struct Changed {
     file: Option<PathBuf>,
@@ -118,7 +154,7 @@ impl Changed {
     ) -> io::Result<(Vec<String>, Vec<String>)> {
         let wanted = place.offloads(|offloads| offloads.state(place.index))?.wanted(names);
         if !wanted.is_empty() {
-            self.notes.push(Note { place: place.clone(), offloads: wanted.clone() });
+            self.notes.push(Note { place: place.clone(), was: Was::On(wanted.clone()) });
             self.write()?;
         }
         let after = place.offloads(|offloads| {
@@ -126,6 +162,28 @@ impl Changed {
             offloads.state(place.index)
         })?;
         Ok((wanted, after.active(names)))
+    }
+
+    /// Has the MTU be so many bytes more than `mtu`, what it is to be again, by `change`.
+    pub(crate) fn raise_mtu(
+        &mut self,
+        place: &Place,
+        (mtu, by): (u32, u32),
+        change: impl FnOnce(Change) -> io::Result<()>,
+    ) -> io::Result<()> {
+        self.notes.retain(|note| matches!(note.was, Was::On(_)));
+        self.notes.push(Note { place: place.clone(), was: Was::Mtu(mtu, mtu + by) });
+        self.write()?;
+        change(Change::Mtu(mtu + by))
+    }
+
+    /// The MTU that an interface is said to have, which has `mtu`: without what it was raised by.
+    pub(crate) fn mtu(&self, mtu: u32) -> u32 {
+        let raised = self.notes.iter().find_map(|note| match note.was {
+            Was::Mtu(was, now) if now == mtu => Some(was),
+            _ => None,
+        });
+        raised.unwrap_or(mtu)
     }
 
     /// Everything as it was.
@@ -191,14 +249,19 @@ mod tests {
 
     fn note(index: u32) -> Note {
         let place = Place { netns: "/run/netns/a guest".into(), inode: 4026531840, index };
-        Note { place, offloads: vec!["rx-gro".into(), "tx-vlan-hw-insert".into()] }
+        let was = match index {
+            8 => Was::Mtu(1500, 1504),
+            _ => Was::On(vec!["rx-gro".into(), "tx-vlan-hw-insert".into()]),
+        };
+        Note { place, was }
     }
 
     #[test]
     fn a_note_reads_back_as_it_was_written() {
-        let line = note(7).to_line();
-        assert_eq!(line.trim_end().parse(), Ok(note(7)));
-        for damaged in ["", "7", "7 1 rx-gro", "x 1 rx-gro /a", "7 1  /a"] {
+        for index in [7, 8] {
+            assert_eq!(note(index).to_line().trim_end().parse(), Ok(note(index)));
+        }
+        for damaged in ["", "7", "7 1 rx-gro", "x 1 rx-gro /a", "7 1  /a", "7 1 mtu=1500 /a"] {
             assert_eq!(damaged.parse::<Note>(), Err(()), "{damaged}");
         }
     }

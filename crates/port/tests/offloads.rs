@@ -23,7 +23,14 @@ fn closed(port: OpenPort) {
     control.close(Keep::Nothing).expect("closes");
 }
 
-/// The offloads of both ends that suiro may touch, as `ethtool` shows them.
+/// The MTU of the switch's end.
+fn mtu(lab: &Lab) -> String {
+    let shown = lab.ip("s", "link show porta");
+    let words = shown.split(' ').skip_while(|&word| word != "mtu");
+    words.skip(1).take(1).collect()
+}
+
+/// The offloads of both ends that suiro may touch, as `ethtool` shows them, and the MTU.
 fn offloads(lab: &Lab) -> String {
     let shown = |place, interface| lab.exec(place, &format!("ethtool -k {interface}"));
     let both = shown("s", "porta") + &shown("a", "eth0");
@@ -32,7 +39,7 @@ fn offloads(lab: &Lab) -> String {
             .iter()
             .any(|word| line.trim_start().contains(word))
     };
-    both.lines().filter(touched).collect::<Vec<_>>().join("\n")
+    both.lines().filter(touched).chain([&*mtu(lab)]).collect::<Vec<_>>().join("\n")
 }
 
 /// The first frame whose bytes after the addresses begin so; frames of neighbour discovery may come before it.
@@ -104,6 +111,24 @@ fn offloads_are_as_before_when_the_port_is_gone() {
 }
 
 #[test]
+fn a_veth_has_room_for_a_second_tag_while_it_is_a_port_and_nobody_is_told_a_larger_mtu() {
+    let Some(lab) = Lab::new("xdp-room") else { return };
+    lab.veth("a");
+    let port = port::open(&spec(&lab, XdpMode::Native), 1).expect("opens");
+    let told = |port: &OpenPort| port.control.facts().expect("facts").mtu;
+    assert_eq!((told(&port), &*mtu(&lab)), (1500, "1504"));
+    port.control.set_mtu(1600).expect("an MTU");
+    assert_eq!((told(&port), &*mtu(&lab)), (1600, "1604"));
+    closed(port);
+    assert_eq!(mtu(&lab), "1600", "what was asked for stays");
+    let port = port::open(&spec(&lab, XdpMode::Native), 1).expect("opens");
+    lab.ip("s", "link set porta mtu 1400");
+    assert_eq!(told(&port), 1400);
+    closed(port);
+    assert_eq!(mtu(&lab), "1400", "somebody else's stays");
+}
+
+#[test]
 fn what_a_killed_process_switched_off_is_put_back_from_its_notes() {
     let Some(lab) = Lab::new("xdp-kill") else { return };
     lab.veth("a");
@@ -119,6 +144,7 @@ fn what_a_killed_process_switched_off_is_put_back_from_its_notes() {
     assert!(!note.path().exists(), "a port that closes leaves no note");
     // As the kill would have left it.
     lab.exec("s", "ethtool -K porta gro off");
+    lab.ip("s", "link set porta mtu 1504");
     lab.exec("a", "ethtool -K eth0 txvlan off tx-vlan-stag-hw-insert off tso off gso off");
     assert_eq!(offloads(&lab), during);
     // The path is gone, as that of a process is; the namespace is not.

@@ -14,11 +14,11 @@ use crate::{eth_type, ip_proto};
 pub(crate) const TUNNELS: usize = 2;
 
 const ADDRESSES: usize = 12;
-const UDP: usize = 8;
+pub(crate) const UDP: usize = 8;
 /// Bytes of a VXLAN header, and of a Geneve header without options.
-const SHIM: usize = 8;
+pub(crate) const SHIM: usize = 8;
 /// An Ethernet frame, as GRE and Geneve name it.
-const ETHERNET: u16 = 0x6558;
+pub(crate) const ETHERNET: u16 = 0x6558;
 
 /// Where the IP header is in the Ethernet frame that begins at `at`.
 pub(crate) fn ip_in_frame(bytes: &[u8], at: usize) -> Option<usize> {

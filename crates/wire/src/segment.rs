@@ -120,6 +120,38 @@ pub fn udp_tunnel(head: &[u8], total_len: usize, offload: &Offload) -> Option<Ud
     is_plain_udp(head, tunnel.outer_l4).then_some(tunnel)
 }
 
+/// The tunnel that a large frame is in, for a kernel that has no mark for it but takes its headers as such.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TunnelHeaders {
+    /// Bytes between the Ethernet header and the IP header inside.
+    pub len: usize,
+    /// Whether they begin with an IPv6 header.
+    pub is_v6: bool,
+    /// Whether the packet inside is IPv6.
+    pub is_inner_v6: bool,
+    /// What is behind their IP header.
+    pub by: TunnelBy,
+    /// Whether they end with an Ethernet header.
+    pub has_ethernet: bool,
+}
+
+/// What a tunnel's IP header is followed by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TunnelBy {
+    /// The packet inside.
+    Ip,
+    /// GRE.
+    Gre,
+    /// UDP without a checksum.
+    Udp,
+}
+
+/// The headers of the tunnel that a large frame of `total_len` bytes is in, if they are right behind an Ethernet header without tags, and usual.
+pub fn tunnel_headers(head: &[u8], total_len: usize, offload: &Offload) -> Option<TunnelHeaders> {
+    let segments = plan(head, total_len, offload).ok()?;
+    segments.around.headers(head, segments.ip)
+}
+
 /// Whether a kernel finds the UDP header at `l4` by itself.
 fn is_plain_udp(head: &[u8], l4: u16) -> bool {
     let checksum = Some(PartialChecksum { start: l4, offset: 6 });

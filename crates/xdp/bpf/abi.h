@@ -395,4 +395,21 @@ struct tunnel_owner {
 	__u32 sockets;
 };
 
+/* ---- Frames of which a packet socket cannot say all: outer.bpf.c ---- */
+
+/* The mark of their socket. What to do with each, from bit 48 on, and numbers stand where a frame's time to leave would be. */
+#define OUTER_MARK 0x5e6f7472
+/* Two tags, from bit 16 on the outer one's TCI, which goes beside the frame, below it the inner one's, 802.1Q. */
+#define OUTER_PROVIDER_TAG 0x01 /* the outer one is 802.1ad */
+#define OUTER_TAG 0x02 /* the outer one is 802.1Q */
+/* That many bytes behind the Ethernet header are a tunnel's. Which: IP's version outside and inside, what is between, whether a frame is in it. */
+#define OUTER_TUNNEL 0x04
+#define OUTER_V6 0x08
+#define OUTER_INNER_V6 0x10
+#define OUTER_GRE 0x20
+#define OUTER_UDP 0x40
+#define OUTER_ETHERNET 0x80
+/* Most bytes of a tunnel's headers: IPv6, GRE with key, Ethernet, and room for Geneve's options. */
+#define OUTER_BYTES 128
+
 #endif

@@ -22,6 +22,8 @@
 //!
 //! * [`SpiDemux`]: the program `suiro_spi` (`bpf/spi.bpf.c`) that gives each ESP packet behind a UDP header to the socket that owns its SPI.
 //!
+//! * [`outer`]: the program `suiro_outer` (`bpf/outer.bpf.c`) that tells the kernel of a frame on its way out what a packet socket cannot.
+//!
 //! ## Invariants
 //!
 //! * The shared layout is defined in `bpf/abi.h` alone; [`Verdict`], [`VerdictCount`], [`Slot`] and [`Burst`] mirror it, and a test compares
@@ -42,6 +44,7 @@ mod error;
 pub mod hook;
 mod mirror;
 pub mod offload;
+pub mod outer;
 mod spi;
 pub mod steer;
 mod sys;

@@ -89,11 +89,7 @@ fn enter(guest: &Guest, other: &Guest, address: &str, around: Around) -> Result<
     match around {
         Around::Nothing => Ok(()),
         Around::Vlan => hooks(guest, "vlan_out", "tags_in"),
-        // Two tags are more than a packet socket lets an MTU be exceeded by.
-        Around::QinQ => {
-            ip("link set eth0 mtu 1492")?;
-            hooks(guest, "qinq_out", "tags_in")
-        }
+        Around::QinQ => hooks(guest, "qinq_out", "tags_in"),
         Around::Gre => {
             ip(&format!("route replace 10.77.0.0/24 dev eth0 mtu {GRE_MTU}"))?;
             hooks(guest, "gre_out", "gre_in")

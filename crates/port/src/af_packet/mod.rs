@@ -8,8 +8,10 @@ mod long;
 mod merge;
 mod past;
 mod rx;
+mod told;
 mod tx;
 
+pub(crate) use told::{ToldTx, is_tagged, open as told};
 pub(crate) use tx::PacketTx;
 
 use crate::common::Common;
@@ -52,14 +54,14 @@ pub(crate) fn open(
         return Err(OpenError::Queues { interface, asked: queues, available: QUEUES_MAX });
     }
     let link = interface.configure(spec, &link)?;
-    let tx = senders(spec, &netns, &link, workers)?;
+    let (tx, untold) = senders(spec, &netns, &link, workers)?;
     let past = flows.map(|flows| Past { interface: &interface, link: &link, queues, flows });
     let (past, note) = past.map_or((None, None), |past| past.open(&netns, &tx));
     let filter = past.as_ref().and_then(|past| past.as_ref().ok());
     let rx = receivers(spec, &netns, &link, queues, filter)?;
     let plural = if queues == 1 { "" } else { "s" };
     let mode = format!("af_packet, {queues} queue{plural}");
-    let notes: Vec<String> = note.into_iter().collect();
+    let notes: Vec<String> = untold.into_iter().chain(note).collect();
     let facts = interface.facts(link, &mode, &notes);
     let rx = rx
         .into_iter()
@@ -113,15 +115,17 @@ fn receiver(index: u32, filter: Option<&Arc<TcPort>>) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// One sending socket for each worker.
+/// One sender for each worker, and a note of what they lack.
 pub(crate) fn senders(
     spec: &Common,
     netns: &Netns,
     link: &Link,
     count: usize,
-) -> Result<Vec<PacketTx>, OpenError> {
-    let make = || (0..count).map(|_| Ok(PacketTx::new(sender(link.index)?))).collect();
-    made(spec, netns, "open sending packet sockets", make)
+) -> Result<(Vec<PacketTx>, Option<String>), OpenError> {
+    let (told, note) = told::open(spec, netns, link, count)?;
+    let make =
+        || told.into_iter().map(|told| Ok(PacketTx::new(sender(link.index)?, told))).collect();
+    Ok((made(spec, netns, "open sending packet sockets", make)?, note))
 }
 
 /// By the kernel's ordinary way out: `PACKET_QDISC_BYPASS` would pass by queue disciplines, those to come as well, and captures.

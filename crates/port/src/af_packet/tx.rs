@@ -1,5 +1,6 @@
 //! Sending through a packet socket, many frames in one call.
 
+use super::told::ToldTx;
 use crate::batch::BODIES;
 use crate::drops::Drops;
 use crate::frame::{Sent, TxFrame};
@@ -13,7 +14,7 @@ use arrayvec::ArrayVec;
 use std::io;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
-use wire::{DropReason, Offload};
+use wire::{DropReason, Gso, Offload};
 
 /// One sending socket.
 pub(crate) struct PacketTx {
@@ -23,6 +24,8 @@ pub(crate) struct PacketTx {
     run: Run,
     /// The kernel cuts no UDP (before 6.2): found out when it refused some.
     lacks_uso: bool,
+    /// For frames of which the socket cannot say all, if the kernel has a way.
+    told: Option<ToldTx>,
 }
 
 /// Plain frames, one behind the other.
@@ -54,9 +57,9 @@ impl Run {
 }
 
 impl PacketTx {
-    pub(super) fn new(socket: OwnedFd) -> Self {
+    pub(super) fn new(socket: OwnedFd, told: Option<ToldTx>) -> Self {
         let (scratch, run) = (Scratch::default(), Run::default());
-        Self { socket, scratch, run, lacks_uso: false }
+        Self { socket, scratch, run, lacks_uso: false, told }
     }
 
     /// The socket, for who asks whether all was sent.
@@ -77,6 +80,12 @@ impl PacketTx {
 
     /// Sends a frame that needs work first.
     fn send_alone(&mut self, frame: &TxFrame<'_>) -> Result<(), DropReason> {
+        if frame.offload.gso != Gso::None
+            && let Some(told) = &mut self.told
+            && told.send_in_tunnel(frame)
+        {
+            return Ok(());
+        }
         if plain::is_needed(frame) {
             return self.send_plain(frame);
         }
@@ -138,9 +147,15 @@ impl PacketTx {
         }
     }
 
-    /// A frame that was refused: cut it here if that is what the kernel lacks.
+    /// A frame that was refused: cut it here if that is what the kernel lacks, or leave its tag beside it if that makes it too long.
     fn retry(&mut self, frame: &TxFrame<'_>, error: &io::Error) -> Result<(), DropReason> {
-        if lacks_uso(error, frame) { self.send_plain(frame) } else { Err(reason(error)) }
+        match reason(error) {
+            _ if lacks_uso(error, frame) => self.send_plain(frame),
+            DropReason::TooBig => {
+                self.told.as_mut().map_or(Err(DropReason::TooBig), |told| told.send_tagged(frame))
+            }
+            reason => Err(reason),
+        }
     }
 }
 

@@ -75,13 +75,18 @@ impl Drop for WayOut {
 }
 
 /// Puts each worker's way out before its queue.
-pub(super) fn before(ways: Vec<WayOut>, queues: Vec<Box<dyn TxQueue>>) -> Vec<Box<dyn TxQueue>> {
+pub(super) fn before(
+    ways: Vec<WayOut>,
+    queues: Vec<Box<dyn TxQueue>>,
+    longest: usize,
+) -> Vec<Box<dyn TxQueue>> {
     let bursts = ways.into_iter().zip(queues).map(|(way, queue)| BurstTx {
         way,
         queue,
         pause: 0,
         next_pause: PAUSE_MIN,
         slow: 0,
+        longest: longest.min(SLOT_BYTES),
     });
     bursts.map(|burst| Box::new(burst) as Box<dyn TxQueue>).collect()
 }
@@ -136,6 +141,8 @@ struct BurstTx {
     next_pause: u32,
     /// Slow calls in a row.
     slow: u32,
+    /// Bytes of the longest frame that fits a slot and the driver takes.
+    longest: usize,
 }
 
 impl TxQueue for BurstTx {
@@ -152,7 +159,7 @@ impl TxQueue for BurstTx {
 impl BurstTx {
     /// `None` when nothing was done because it is not worth it, or was refused: the socket's turn.
     fn burst(&mut self, frames: &[TxFrame<'_>], drops: &mut Drops) -> Option<Sent> {
-        if frames.len() < WORTH || frames.iter().any(is_large) {
+        if frames.len() < WORTH || frames.iter().any(|frame| self.is_large(frame)) {
             return None;
         }
         if self.pause > 0 {
@@ -193,16 +200,16 @@ impl BurstTx {
             }
         }
     }
+
+    /// Whether it takes more than one slot, or one too long: such frames are the socket's, where one copy serves many bytes.
+    fn is_large(&self, frame: &TxFrame<'_>) -> bool {
+        frame.offload.gso != Gso::None || frame.len() > self.longest
+    }
 }
 
 /// A panic in between leaves frames put and not sent, nothing broken.
 fn lock(transmitter: &Mutex<Transmitter>) -> std::sync::MutexGuard<'_, Transmitter> {
     transmitter.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
-/// Whether it takes more than one slot, or one too long: such frames are the socket's, where one copy serves many bytes.
-fn is_large(frame: &TxFrame<'_>) -> bool {
-    frame.offload.gso != Gso::None || frame.len() > SLOT_BYTES
 }
 
 struct Burst<'a> {

@@ -6,7 +6,7 @@ use super::offloads::Offloads;
 use crate::control::{Keep, PortControl};
 use crate::error::ControlError;
 use crate::facts::PortFacts;
-use crate::interface::Interface;
+use crate::interface::{Interface, in_range};
 use netlink::Link;
 use std::cell::RefCell;
 use std::os::fd::OwnedFd;
@@ -24,7 +24,7 @@ pub(super) struct XdpControl {
     pub(super) index: u32,
     // Before the offloads: fields drop in order, and no frame may come without its tag.
     pub(super) worker: Worker,
-    pub(super) offloads: Offloads,
+    pub(super) offloads: RefCell<Offloads>,
     pub(super) _listener: OwnedFd,
     pub(super) mode: String,
     pub(super) notes: Vec<String>,
@@ -55,7 +55,8 @@ impl Watched {
 
 impl XdpControl {
     /// The state of the interface, and all that there is to say of it.
-    pub(super) fn describe(&self, link: Link) -> PortFacts {
+    pub(super) fn describe(&self, mut link: Link) -> PortFacts {
+        link.mtu = self.offloads.borrow().mtu(&link);
         let mut notes = self.notes.clone();
         notes.push(UNSEEN.into());
         notes.extend(self.seen.note());
@@ -107,9 +108,9 @@ impl PortControl for XdpControl {
         if queues > self.queues && queues <= QUEUES_MAX {
             return Some(format!("it has {queues} rx queues now, {} have sockets", self.queues));
         }
-        let link = self.interface.link(self.index).ok()?;
-        let wanted = chunk_for(link.mtu).ok().filter(|&chunk| chunk > self.chunk);
-        wanted.map(|_| format!("its MTU is {} now, which needs larger buffers", link.mtu))
+        let mtu = self.offloads.borrow().mtu(&self.interface.link(self.index).ok()?);
+        let wanted = chunk_for(mtu).ok().filter(|&chunk| chunk > self.chunk);
+        wanted.map(|_| format!("its MTU is {mtu} now, which needs larger buffers"))
     }
 
     fn set_admin(&self, up: bool) -> Result<(), ControlError> {
@@ -121,13 +122,16 @@ impl PortControl for XdpControl {
         let refused =
             |why| ControlError::Mtu { interface: self.interface.name().to_owned(), mtu, why };
         chunk_for(mtu).map_err(refused)?;
-        self.interface.set_mtu(self.index, mtu)
+        let link = self.interface.link(self.index)?;
+        in_range(&link, mtu).map_err(refused)?;
+        let changed = self.offloads.borrow_mut().set_mtu(&link, mtu, self.interface.netlink());
+        changed.map_err(|source| ControlError::io(self.interface.name(), "set the MTU", source))
     }
 
     /// The program goes with its stage; the interface is not ours and stays, with the offloads that it had.
     fn close(self: Box<Self>, _: Keep) -> Result<(), ControlError> {
         drop(self.worker);
-        let put_back = self.offloads.put_back();
+        let put_back = self.offloads.into_inner().put_back();
         let name = self.interface.name();
         put_back.map_err(|source| ControlError::io(name, "put its offloads back", source))
     }

@@ -10,6 +10,7 @@
 //! * A burst of frames leaves as XDP frames where the driver takes them ([`burst`]), which in copy mode costs half.
 //! * The interface takes frames for any address ([`listener`]): a guest's is not its own.
 //! * More queues, or a larger MTU than the buffers were made for: the port is opened again ([`control`]).
+//! * A frame that is too long for a veth because of its second tag leaves by a packet socket, with the outer one beside it.
 //! * A worker without a queue of its own sends through a packet socket: no lock, no ring shared by two threads.
 
 mod burst;
@@ -67,13 +68,17 @@ pub(crate) fn open<'t>(
     notes.extend(more_queues(spec, queues));
     notes.extend(taken_over);
     offloads.keep_small(worker.mode(), &link, &mut notes);
-    let (rx, mut tx) = halves(sockets, &link, workers);
+    let raised = offloads.set_mtu(&link, link.mtu, interface.netlink());
+    raised.map_err(|source| OpenError::io(&link.name, "make room for a second tag", source))?;
+    let (told, untold) = af_packet::told(spec, &netns, &link, workers)?;
+    notes.extend(untold);
+    let (rx, mut tx) = halves(sockets, &link, told);
     if tx.len() < workers {
         let without = workers - tx.len();
         notes.push(format!(
             "{without} of {workers} workers send through packet sockets: {queues} queues"
         ));
-        let senders = af_packet::senders(spec, &netns, &link, without)?;
+        let senders = af_packet::senders(spec, &netns, &link, without)?.0;
         tx.extend(senders.into_iter().map(|queue| Box::new(queue) as Box<dyn TxQueue>));
     }
     let seen = Arc::new(Seen::default());
@@ -82,7 +87,7 @@ pub(crate) fn open<'t>(
         let transmitters = transmitters();
         let ways = netns.run(|| ways_out(transmitters, link.index, &seen));
         match ways.map_err(|source| cannot_enter(spec, source))? {
-            Ok(ways) => tx = burst::before(ways, tx),
+            Ok(ways) => tx = burst::before(ways, tx, longest(&link)),
             Err(why) => notes.push(why),
         }
     }
@@ -92,7 +97,7 @@ pub(crate) fn open<'t>(
         _listener: listener::listen(spec, &netns, link.index)?,
         interface,
         worker,
-        offloads,
+        offloads: offloads.into(),
         mode,
         notes,
         seen,
@@ -129,16 +134,26 @@ fn chunk_of(spec: &Common, link: &Link) -> Result<u32, OpenError> {
 type Halves = (Vec<Box<dyn RxQueue>>, Vec<Box<dyn TxQueue>>);
 
 /// The halves of the sockets: all that receive, and those that send for a worker.
-fn halves(sockets: Vec<(XskRx, XskTx)>, link: &Link, workers: usize) -> Halves {
+fn halves(
+    sockets: Vec<(XskRx, XskTx)>,
+    link: &Link,
+    told: Vec<Option<af_packet::ToldTx>>,
+) -> Halves {
     let checksums = if link.is_virtual() { Checksums::MayBePartial } else { Checksums::Complete };
     let (mut rx, mut tx): Halves = (Vec::new(), Vec::new());
+    let mut told = told.into_iter();
     for (receiving, sending) in sockets {
         rx.push(Box::new(XdpRx::new(receiving, checksums)));
-        if tx.len() < workers {
-            tx.push(Box::new(XdpTx::new(sending)));
+        if let Some(told) = told.next() {
+            tx.push(Box::new(XdpTx::new(sending, told, longest(link))));
         }
     }
     (rx, tx)
+}
+
+/// Bytes of the longest frame that a veth takes with all of its tags in it.
+fn longest(link: &Link) -> usize {
+    link.mtu as usize + 14 + 4
 }
 
 /// Each worker's way out past the socket, in the calling thread's namespace; or why there is none.

@@ -5,12 +5,14 @@
 //! * Frames larger than a UMEM frame. The native hook of a veth makes the kernel switch off its other end's segmentation by itself. At the
 //!   generic hook, that and the interface's own receive merging are switched off here. What remains is dropped by the kernel and counted
 //!   as `too_big`.
+//! * A veth drops frames that are longer than the MTU of the end that receives them and one tag, counted with the tags that are in them. Its MTU is
+//!   [`SECOND_TAG`] higher while the port is open, and nobody is told that it has more.
 
 use crate::error::OpenError;
 use crate::interface::Interface;
 use crate::peer;
 use crate::settings::{Changed, Place};
-use netlink::Link;
+use netlink::{Change, Link, Netlink};
 use std::io;
 use std::path::Path;
 use xdp::Mode;
@@ -30,6 +32,10 @@ const SEGMENT: [&str; 6] = [
     "tx-tcp6-segmentation",
     "tx-generic-segmentation",
 ];
+
+const VETH: &str = "veth";
+/// Bytes that a second tag takes.
+const SECOND_TAG: u32 = 4;
 
 /// The interface, its other end if it is a veth, and what was changed on both.
 pub(super) struct Offloads {
@@ -84,6 +90,21 @@ impl Offloads {
         if let Some(Ok(peer)) = &self.peer {
             note("its other end", self.changed.switch_off(peer, &SEGMENT), notes);
         }
+    }
+
+    /// Has full-size frames with two tags come in: the interface gets `mtu` and room for the second.
+    pub(super) fn set_mtu(&mut self, link: &Link, mtu: u32, netlink: &Netlink) -> io::Result<()> {
+        let change = |change| netlink.change(link.index, change);
+        match link.kind.as_str() {
+            VETH => self.changed.raise_mtu(&self.own, (mtu, SECOND_TAG), change),
+            _ if link.mtu == mtu => Ok(()),
+            _ => change(Change::Mtu(mtu)),
+        }
+    }
+
+    /// Its MTU, without the room for a second tag.
+    pub(super) fn mtu(&self, link: &Link) -> u32 {
+        self.changed.mtu(link.mtu)
     }
 
     /// Everything as it was before.

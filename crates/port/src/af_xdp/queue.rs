@@ -1,5 +1,6 @@
 //! Receiving from and sending to an AF_XDP socket.
 
+use crate::af_packet::{ToldTx, is_tagged};
 use crate::batch::{BodyAt, RxBatch, Slot};
 use crate::drops::{Drops, Lost};
 use crate::frame::{Body, Sent, TxFrame};
@@ -123,11 +124,14 @@ fn partial(slot: &Slot, (key, layers): &mut (Key, Layers)) -> Option<PartialChec
 /// The sending half of one queue.
 pub(super) struct XdpTx {
     socket: XskTx,
+    /// For frames with two tags that are longer than `longest`.
+    told: Option<ToldTx>,
+    longest: usize,
 }
 
 impl XdpTx {
-    pub(super) fn new(socket: XskTx) -> Self {
-        Self { socket }
+    pub(super) fn new(socket: XskTx, told: Option<ToldTx>, longest: usize) -> Self {
+        Self { socket, told, longest }
     }
 
     /// Sends at most [`BATCH`] frames: queued, then flushed once (and when the ring is full between two frames).
@@ -141,6 +145,12 @@ impl XdpTx {
         self.socket.reclaim();
         let mut queued = Queued::default();
         for frame in frames {
+            if frame.len() > self.longest && self.told.is_some() && is_tagged(frame) {
+                // In its place, behind those before it.
+                self.settle(&mut queued, drops, sent);
+                self.send_tagged(frame, drops, sent);
+                continue;
+            }
             let mut result = self.queue(frame);
             if result == Err(DropReason::TxFull) && queued.descriptors > 0 {
                 self.settle(&mut queued, drops, sent);
@@ -152,6 +162,14 @@ impl XdpTx {
             }
         }
         self.settle(&mut queued, drops, sent);
+    }
+
+    fn send_tagged(&mut self, frame: &TxFrame<'_>, drops: &mut Drops, sent: &mut Sent) {
+        let Some(told) = &mut self.told else { return };
+        match told.send_tagged(frame) {
+            Ok(()) => sent.count(frame.len()),
+            Err(reason) => drops.lose(reason, frame),
+        }
     }
 
     /// Puts a frame, or its segments, into the ring; returns how many descriptors it takes there.

@@ -205,6 +205,45 @@ pub(crate) fn send(socket: impl AsFd, messages: &[&[Part<'_>]]) -> io::Result<us
         .map(|sent| sent as usize)
 }
 
+/// Lets [`send_at`] work.
+pub(crate) fn take_times(socket: impl AsFd) -> io::Result<()> {
+    // struct sock_txtime: clock and flags.
+    let (times, fd) = ([libc::CLOCK_MONOTONIC, 0], socket.as_fd().as_raw_fd());
+    let (value, len) = ((&raw const times).cast(), size_of_val(&times) as u32);
+    // SAFETY: `times` is `len` bytes long and lives for the whole call.
+    check(unsafe { libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_TXTIME, value, len) })?;
+    Ok(())
+}
+
+/// Sends one frame with a time to leave.
+pub(crate) fn send_at(socket: impl AsFd, parts: &[Part<'_>], time: u64) -> io::Result<()> {
+    let mut control = Control([0; 64]);
+    // SAFETY: all-zero is a value of `msghdr`: null pointers and zero lengths.
+    let mut message: libc::msghdr = unsafe { zeroed() };
+    // `Part` is laid out as `iovec`; the kernel only reads through it.
+    message.msg_iov = parts.as_ptr().cast_mut().cast();
+    message.msg_iovlen = parts.len();
+    message.msg_control = control.0.as_mut_ptr().cast();
+    // SAFETY: CMSG_SPACE only computes.
+    message.msg_controllen = unsafe { libc::CMSG_SPACE(size_of::<u64>() as u32) } as usize;
+    // SAFETY: CMSG_LEN only computes.
+    let cmsg_len = unsafe { libc::CMSG_LEN(size_of::<u64>() as u32) } as usize;
+    let header =
+        libc::cmsghdr { cmsg_len, cmsg_level: libc::SOL_SOCKET, cmsg_type: libc::SCM_TXTIME };
+    // SAFETY: it only computes where the buffer begins, which is longer than a header.
+    let at = unsafe { libc::CMSG_FIRSTHDR(&raw const message) };
+    // SAFETY: the control buffer is aligned as a header, and longer.
+    unsafe { at.write(header) };
+    // SAFETY: it only computes where the header's value begins.
+    let value = unsafe { libc::CMSG_DATA(at) };
+    // SAFETY: `msg_controllen` bytes of the buffer hold the header and, behind it, the time.
+    unsafe { value.cast::<u64>().write_unaligned(time) };
+    let fd = socket.as_fd().as_raw_fd();
+    // SAFETY: the message's memory is borrowed, and its control buffer lives, for the whole call.
+    let sent = unsafe { libc::sendmsg(fd, &raw const message, libc::MSG_DONTWAIT) };
+    if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
 fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }

@@ -10,6 +10,8 @@ pub const FROM: [u8; 6] = [2, 0, 0, 0, 0, 1];
 pub const TO: [u8; 6] = [2, 0, 0, 0, 0, 2];
 /// Payload of a segment: with all headers it fits an MTU of 1500 in each cell.
 const SIZE: usize = 1200;
+/// Bytes of a full-size IP packet.
+const FULL: usize = 1500;
 /// Bytes of a large frame's payload: ten segments and a shorter one.
 const LARGE: usize = 10 * SIZE + 345;
 
@@ -81,13 +83,19 @@ impl Cell {
     /// What must arrive in the end, whatever it travelled as.
     pub fn wanted(self) -> Vec<Vec<u8>> {
         let data = self.data();
-        let parts = data.chunks(SIZE).enumerate();
+        let size = if self.is_large { SIZE } else { data.len() };
+        let parts = data.chunks(size).enumerate();
         parts.map(|(index, part)| self.frame(part, index).finish()).collect()
     }
 
     /// Bytes of which every position tells whether it is in its place.
     fn data(self) -> Vec<u8> {
-        let len = if self.is_large { LARGE } else { SIZE - 1 };
+        let headers = if self.is_v6 { 40 } else { 20 } + if self.is_tcp { 20 } else { 8 };
+        let len = match (self.is_large, self.around.is_plain()) {
+            (true, _) => LARGE,
+            (false, true) => FULL - headers,
+            (false, false) => SIZE - 1,
+        };
         (0..len).map(|at: usize| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
     }
 

@@ -9,7 +9,7 @@ mod ends;
 mod lab;
 
 use api::PortKind;
-use cells::{Cell, on_wire};
+use cells::{Around, Cell, on_wire};
 use ends::{Guest, KINDS, Place};
 use lab::Lab;
 use port::Drops;
@@ -17,9 +17,10 @@ use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Whether a guest can be made to send the cell's frame: a kernel takes no large one from us that is in a tunnel, or behind shims.
+/// Whether a guest can be made to send the cell's frame: a kernel takes no large one from us that is in a UDP tunnel, or behind shims.
 fn can_send(guest: &Guest, cell: Cell) -> bool {
-    matches!(guest, Guest::Driver(_)) || !cell.is_large || cell.around.is_plain()
+    let is_large = cell.is_large && !cell.around.is_plain() && cell.around != Around::Gre;
+    matches!(guest, Guest::Driver(_)) || !is_large
 }
 
 /// Sends a cell's frame from one guest to another.

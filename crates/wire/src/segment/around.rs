@@ -6,12 +6,18 @@
 //! A tunnel's UDP checksum covers the whole inner packet, and yet takes only headers to compute: what the inner checksum covers will sum to the
 //! complement of its pseudo-header once it is done (Linux calls it local checksum offload).
 
-use super::{UdpTunnel, put, word};
+use super::{TunnelBy, TunnelHeaders, UdpTunnel, put, word};
 use crate::checksum::{fold, sum};
 use crate::ip::{self, IpPacket};
-use crate::nested::{self, TUNNELS};
+use crate::nested::{self, SHIM, TUNNELS, UDP};
 use crate::parse::chunk;
-use crate::{Offload, ip_proto};
+use crate::tunnel::Gre;
+use crate::{Offload, eth_type, ip_proto};
+
+/// Bytes of headers.
+const ETHERNET: usize = 14;
+const IPV4: usize = 20;
+const IPV6: usize = 40;
 
 /// GRE's flags of a checksum and of a sequence number (RFC 2784, RFC 2890): both differ from segment to segment.
 const GRE_OF_ITS_OWN: u8 = 0x90;
@@ -66,6 +72,17 @@ impl Around {
         })
     }
 
+    /// Its headers, if it is the only one, right behind the Ethernet header, and has nothing unusual: no tags, options or extension headers.
+    pub(super) fn headers(&self, head: &[u8], inner_ip: usize) -> Option<TunnelHeaders> {
+        let [Some(outer), None] = self.0 else { return None };
+        let len = if outer.is_v6 { IPV6 } else { IPV4 };
+        let is_usual = outer.ip == ETHERNET && outer.l4 == ETHERNET + len && outer.pseudo.is_none();
+        let (by, has_ethernet) = outer.carries(head, inner_ip).filter(|_| is_usual)?;
+        let is_inner_v6 = head.get(inner_ip)? >> 4 == 6;
+        let (is_v6, len) = (outer.is_v6, inner_ip - ETHERNET);
+        Some(TunnelHeaders { len, is_v6, is_inner_v6, by, has_ethernet })
+    }
+
     /// Where the outermost UDP header begins, if it has a checksum.
     pub(super) fn summed_udp(&self) -> Option<usize> {
         self.0[0].filter(|outer| outer.pseudo.is_some()).map(|outer| outer.l4)
@@ -104,6 +121,28 @@ impl Outer {
             _ => return None,
         };
         Some(Self { ip: packet.at, l4, is_v6: packet.version == 6, is_udp, pseudo })
+    }
+
+    /// What is between its IP header and the one at `inner_ip`, and whether that ends with an Ethernet header without tags.
+    fn carries(&self, head: &[u8], inner_ip: usize) -> Option<(TunnelBy, bool)> {
+        let between = inner_ip - self.l4;
+        let ends_in_ethernet = || {
+            let kind = u16::from_be_bytes(*chunk(head, inner_ip - 2)?);
+            Some(matches!(kind, eth_type::IPV4 | eth_type::IPV6))
+        };
+        if between == 0 {
+            return Some((TunnelBy::Ip, false));
+        }
+        if self.is_udp {
+            let has_ethernet = between >= UDP + SHIM + ETHERNET && ends_in_ethernet()?;
+            return has_ethernet.then_some((TunnelBy::Udp, true));
+        }
+        let (gre, len) = Gre::parse(head.get(self.l4..)?)?;
+        match (gre.protocol, between - len) {
+            (eth_type::IPV4 | eth_type::IPV6, 0) => Some((TunnelBy::Gre, false)),
+            (nested::ETHERNET, ETHERNET) if ends_in_ethernet()? => Some((TunnelBy::Gre, true)),
+            _ => None,
+        }
     }
 
     fn write(&self, (id, end): (usize, usize), (start, inner): (usize, u16), out: &mut [u8]) {
