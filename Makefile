@@ -6,7 +6,7 @@ STAY ?= 0
 export CARGO_TERM_COLOR ?= auto
 SUIRO := target/release/suiro
 
-.PHONY: help setup build deb demo test check bench order fuzz clean
+.PHONY: help setup build deb demo test test-long check bench order fuzz clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,6 +28,9 @@ demo: build ## two switches, six guests, one real controller; STAY=1 leaves it r
 
 test: setup ## every test, real ports and real controllers included
 	@scripts/test
+
+test-long: setup ## what random frames and moves can find, at length (FRAMES=10000000 for moves; the first run builds a release)
+	@SUIRO_RUNG_FRAMES=1000000 cargo test --release --locked -p suiro-xdp --test rungs -- --nocapture
 
 check: setup ## lint gate: format, clippy, docs, dependencies, the layer rule
 	@scripts/check

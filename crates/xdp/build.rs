@@ -21,6 +21,9 @@ fn main() {
     ] {
         compile(program, program, &[]);
     }
+    if env::var_os("CARGO_FEATURE_TESTING").is_some() {
+        compile("offload_try", "offload_try", &[]);
+    }
     // For kernels before 5.18.
     for program in ["hook", "worker"] {
         compile(program, &format!("{program}_whole"), &["-DSUIRO_WHOLE_FRAMES"]);

@@ -54,6 +54,7 @@ fn is_taken(
     is_tag_plain
         && program.key.matches(&told_apart(&program.key), key)
         && layers.l4 != 0
+        && layers.payload != 0
         && usize::from(layers.l4) == l3 + fixed
         && (!is_ipv4 || key.get(Field::IpFrag) == 0)
         && (is_ipv4 || key.get(Field::Ipv6Exthdr) == 0)

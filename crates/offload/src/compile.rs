@@ -54,7 +54,7 @@ impl FlowProgram {
         let (came, leaves) = (tags(tag_of(key).is_some()), tags(course.tag.is_some()));
         let is_counted_once =
             resolved.entries.len() < 2 && resolved.limits.is_empty() && resolved.buckets.is_empty();
-        if came != leaves && !is_counted_once {
+        if course.is_resized && !is_counted_once {
             return Err(FlowReason::Lengths.into());
         }
         Ok(Self {
@@ -138,6 +138,8 @@ struct Course {
     key: Key,
     tag: Option<Tag>,
     dec_ttl: bool,
+    /// Whether they had another length somewhere on their way: what counts them there counts other bytes.
+    is_resized: bool,
 }
 
 /// Fields of the bytes after the tag that may be set, in the order of the bytes.
@@ -156,7 +158,7 @@ const SETTABLE: [Field; 9] = [
 impl Course {
     /// Frames of the flow after these edits.
     fn over(key: &Key, edits: &[Action]) -> Result<Self, FlowReason> {
-        let mut course = Self { key: *key, tag: tag_of(key), dec_ttl: false };
+        let mut course = Self { key: *key, tag: tag_of(key), dec_ttl: false, is_resized: false };
         edits.iter().try_for_each(|action| course.edit(action).map_err(FlowReason::Edits))?;
         Ok(course)
     }
@@ -166,7 +168,7 @@ impl Course {
             Action::PushVlan(tpid) => self.push(tpid),
             Action::EnsureVlan if self.tag.is_none() => self.push(TPID),
             Action::PopVlan => {
-                self.tag = None;
+                self.is_resized |= self.tag.take().is_some();
                 Ok(())
             }
             Action::SetField { of: Some(transport), .. } if !transport.is_named_by(&self.key) => {
@@ -195,6 +197,7 @@ impl Course {
     }
 
     fn push(&mut self, tpid: u16) -> Result<(), EditKind> {
+        self.is_resized = true;
         match self.tag.replace(Tag { tpid, tci: 0 }) {
             None => Ok(()),
             Some(_) => Err(EditKind::TwoTags),

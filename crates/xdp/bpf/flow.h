@@ -46,7 +46,7 @@ static __always_inline int flow_transport(const struct flow_head *head, __u32 at
 		return 0;
 	switch (key->nw_proto) {
 	case FLOW_TCP:
-		if (bytes[12] < 0x50)
+		if (bytes[12] < 0x50 || (bytes[12] >> 4) * 4U > len)
 			return 0;
 		/* fall through */
 	case FLOW_UDP:
@@ -105,19 +105,19 @@ static __always_inline __u32 flow_headers(const struct offload_flow *flow, const
 	__u32 at = flow->l4_at;
 
 	if (!(flow->flags & OFFLOAD_IS_TCP))
-		return at + 8;
+		return at + (flow->key.nw_proto == FLOW_ICMPV6 ? 4 : 8);
 	return at == 34 ? at + (head->bytes[34 + 12] >> 4) * 4 : at + (head->bytes[54 + 12] >> 4) * 4;
 }
 
 /* Whether the flow's program can do with a frame what the worker would: it is not too long for the exit, and its TTL does not end here. */
 static __always_inline int flow_fits(const struct offload_flow *flow, const struct flow_head *head, __u32 len, __u32 segment)
 {
-	__u32 longest = segment ? flow_headers(flow, head) + segment : len;
+	__u32 headers = flow_headers(flow, head), longest = segment ? headers + segment : len;
 	__u8 ttl = flow->l4_at == 34 ? head->bytes[22] : head->bytes[21];
 
 	if (flow->flags & OFFLOAD_DEC_TTL && ttl < 2)
 		return 0;
-	return longest <= flow->max_len && head->seen >= flow->words * 4U;
+	return headers <= len && longest <= flow->max_len && head->seen >= flow->words * 4U;
 }
 
 #endif

@@ -67,8 +67,7 @@ static __always_inline struct offload_flow *find(struct __sk_buff *skb, struct f
 	return bpf_map_lookup_elem(&flows, found);
 }
 
-SEC("socket")
-int suiro_choose(struct __sk_buff *skb)
+static __always_inline int choose(struct __sk_buff *skb)
 {
 	__u32 zero = 0, place = 0, *answer = bpf_map_lookup_elem(&answers, &zero);
 	struct offload_port *port = this_port();
@@ -155,8 +154,7 @@ static __always_inline int leave(struct __sk_buff *skb, struct offload_flow *flo
 	return bpf_redirect_peer(exit, 0);
 }
 
-SEC("classifier")
-int suiro_obey(struct __sk_buff *skb)
+static __always_inline int obey(struct __sk_buff *skb)
 {
 	__u32 zero = 0, place = 0, *answer = bpf_map_lookup_elem(&answers, &zero);
 	struct offload_flow *flow;
@@ -181,6 +179,18 @@ int suiro_obey(struct __sk_buff *skb)
 	if (port)
 		__sync_fetch_and_add(&port->orphans, 1);
 	return NEXT;
+}
+
+SEC("socket")
+int suiro_choose(struct __sk_buff *skb)
+{
+	return choose(skb);
+}
+
+SEC("classifier")
+int suiro_obey(struct __sk_buff *skb)
+{
+	return obey(skb);
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -54,7 +54,7 @@ impl Flows {
         for directory in [maps_of(root), links_of(root)] {
             fs::create_dir_all(&directory).map_err(OffloadError::pin(&directory, "make it"))?;
         }
-        load(root, 0)?;
+        load(OBJECT, root, 0)?;
         let flows: Mapped<OffloadFlow> = mapped(root, "flows")?;
         let map = HashMap::try_from(map(root, "keys")?).map_err(|_| other_version(root, "keys"))?;
         let taken: Vec<u32> = map.iter().flatten().map(|(_, place)| place).collect();
@@ -94,7 +94,13 @@ impl Flows {
     }
 
     pub(super) fn load(&self, port: u32) -> Result<Ebpf, OffloadError> {
-        load(&self.root, port)
+        load(OBJECT, &self.root, port)
+    }
+
+    /// Programs of an object that has these maps, too.
+    #[cfg(feature = "testing")]
+    pub(super) fn load_other(&self, object: &[u8], port: u32) -> Result<Ebpf, OffloadError> {
+        load(object, &self.root, port)
     }
 
     /// Where the link of a port's program is pinned.
@@ -240,11 +246,11 @@ fn links_of(root: &Path) -> PathBuf {
 }
 
 /// The programs of one port, on the host's maps, which the first one makes.
-fn load(root: &Path, port: u32) -> Result<Ebpf, OffloadError> {
+fn load(object: &[u8], root: &Path, port: u32) -> Result<Ebpf, OffloadError> {
     let maps = maps_of(root);
     let mut loader = EbpfLoader::new();
     loader.default_map_pin_directory(&maps).override_global("PORT", &port, true);
-    loader.load(OBJECT).map_err(OffloadError::load("load the maps of flows past the worker"))
+    loader.load(object).map_err(OffloadError::load("load the maps of flows past the worker"))
 }
 
 fn map(root: &Path, name: &str) -> Result<Map, OffloadError> {

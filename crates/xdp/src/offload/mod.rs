@@ -29,6 +29,8 @@ mod port;
 mod rehearsal;
 mod sys;
 mod tc;
+#[cfg(feature = "testing")]
+mod trial;
 mod value;
 
 pub use error::OffloadError;
@@ -38,3 +40,5 @@ pub use port::{Interface, TcPort};
 #[cfg(feature = "testing")]
 pub use rehearsal::Way;
 pub use tc::Tc;
+#[cfg(feature = "testing")]
+pub use trial::Trial;

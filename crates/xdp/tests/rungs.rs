@@ -1,0 +1,136 @@
+//! One verdict: random rules, and random frames, whole or broken. The rung in the kernel, its oracle ([`offload::apply`]) and the
+//! worker give the same bytes, the same verdict and the same counts. `SUIRO_RUNG_FRAMES` asks for more frames.
+
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+#[path = "../../offload/tests/oracle/mod.rs"]
+mod oracle;
+
+use flow::{Counted, FlowFilter, Pipeline};
+use offload::{FlowProgram, Frame, Handle, apply};
+use oracle::{Left, NOW, a_broken_frame, pipeline, program, rules, worker};
+use proptest::collection::vec;
+use proptest::test_runner::{Config, TestRunner};
+use std::cell::Cell;
+use std::path::PathBuf;
+use xdp::offload::{Flows, PIN_ROOT, Trial};
+
+/// Frames that one flow meets at most.
+const FRAMES: usize = 12;
+/// Cases between two looks at how many frames there were.
+const CASES: u32 = 200;
+
+/// Frames of one run.
+fn wanted() -> u64 {
+    let frames = std::env::var("SUIRO_RUNG_FRAMES").ok().and_then(|text| text.parse().ok());
+    frames.unwrap_or(40_000)
+}
+
+/// A rung whose maps go when the test ends.
+struct Rung {
+    rung: Trial,
+    root: PathBuf,
+}
+
+impl Rung {
+    fn open(name: &str) -> Option<Self> {
+        if std::env::var_os("SUIRO_SKIP_PRIVILEGED").is_some_and(|value| value == "1") {
+            return None;
+        }
+        let root = PathBuf::from(PIN_ROOT).join(format!("test-{name}-{}", std::process::id()));
+        let rung = Trial::open(&root);
+        let rung = rung.expect("programs need root (or set SUIRO_SKIP_PRIVILEGED=1 to skip)");
+        Some(Self { rung, root })
+    }
+}
+
+impl Drop for Rung {
+    fn drop(&mut self) {
+        let _ = Flows::purge(&self.root);
+    }
+}
+
+/// Packets and bytes of each table's entries.
+fn counted(pipeline: &Pipeline) -> [(u64, u64); 2] {
+    [0, 1].map(|table| {
+        let sum = pipeline.aggregate(&FlowFilter { table: Some(table), ..FlowFilter::default() });
+        (sum.packets, sum.bytes)
+    })
+}
+
+/// Takes a flow away when it is dropped, also by a panic: what is searched for then is the shortest case.
+struct Gone<'r>(&'r Trial, Handle);
+
+impl Drop for Gone<'_> {
+    fn drop(&mut self) {
+        self.0.remove(self.1);
+    }
+}
+
+/// A frame of the first one's flow: its payload and its segments are the other's.
+fn sibling(first: &Frame, other: &Frame) -> Frame {
+    let mut bytes = first.bytes.clone();
+    let (from, to) = (other.bytes.len() - 2, bytes.len() - 2);
+    bytes[to..].copy_from_slice(&other.bytes[from..]);
+    Frame { bytes, segment: other.segment, ..first.clone() }
+}
+
+/// Has a flow meet frames; how many the rung took.
+fn meet(
+    rung: &Trial,
+    [whole, split]: [&mut Pipeline; 2],
+    (first, flow): (&Frame, &FlowProgram),
+    frames: &[Frame],
+) -> u64 {
+    let handle = rung.install(flow);
+    let _gone = Gone(rung, handle);
+    let (mut taken, mut bytes) = (0, 0);
+    for frame in frames {
+        let left = worker(whole, frame);
+        let (mut by_rung, mut by_oracle) = (frame.clone(), frame.clone());
+        let is_taken = rung.run(&mut by_rung).unwrap();
+        assert_eq!(is_taken, apply(flow, &mut by_oracle), "{flow:?}\n{frame:?}");
+        assert_eq!(by_rung, by_oracle, "{flow:?}\n{frame:?}");
+        if is_taken {
+            assert_eq!(left, Left(vec![(flow.exit.port, by_rung.bytes, None)]), "{frame:?}");
+            (taken, bytes) = (taken + 1, bytes + frame.bytes.len() as u64);
+        } else {
+            assert_eq!(worker(split, frame), left);
+        }
+    }
+    let counts = rung.counts(handle);
+    assert_eq!((counts.frames, counts.bytes, counts.limited), (taken, bytes, 0), "{flow:?}");
+    assert_eq!(counts.used.0 > 0, taken > 0);
+    let credited = Counted { packets: counts.frames, bytes: counts.bytes };
+    // Programs know the pipeline that made them.
+    let known = program(split, first).unwrap();
+    split.snapshot().credit(&known.credits, flow.from.port, (credited, Counted::default()), NOW);
+    assert_eq!(counted(whole), counted(split), "{flow:?}");
+    taken
+}
+
+#[test]
+fn the_kernel_does_what_worker_and_oracle_do() {
+    let Some(Rung { rung, root: _ }) = &Rung::open("agree") else { return };
+    let (seen, taken) = (Cell::new(0), Cell::new(0));
+    while seen.get() < wanted() {
+        let config = Config { cases: CASES, failure_persistence: None, ..Config::default() };
+        let cases = (rules(), vec(a_broken_frame(), 1..FRAMES));
+        let done = TestRunner::new(config).run(&cases, |(rules, frames)| {
+            let Some(mut whole) = pipeline(&rules) else { return Ok(()) };
+            let mut split = pipeline(&rules).unwrap();
+            for first in 0..frames.len() {
+                let Ok(flow) = program(&mut whole, &frames[first]) else { continue };
+                let alike = frames.iter().map(|other| sibling(&frames[first], other));
+                let met: Vec<_> = alike.chain(frames.clone()).collect();
+                let count = meet(rung, [&mut whole, &mut split], (&frames[first], &flow), &met);
+                seen.set(seen.get() + met.len() as u64);
+                taken.set(taken.get() + count);
+            }
+            Ok(())
+        });
+        done.unwrap();
+    }
+    println!("{} frames, {} by the rung", seen.get(), taken.get());
+    assert!(taken.get() * 10 > seen.get(), "{} of {} frames", taken.get(), seen.get());
+}
