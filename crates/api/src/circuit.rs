@@ -21,9 +21,10 @@ use utoipa::ToSchema;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CircuitSpec {
-    /// The link of the slice that it carries.
+    /// The link of the slice that it carries; `guest.port` for a guest that is on another node than its switch, `_ctl.node` for the control
+    /// network.
     pub link: String,
-    /// The user switch's port that it ends at. It has a link while the circuit is proved.
+    /// The user switch's port that it ends at, or `K`'s where a guest is the end. It has a link while the circuit is proved.
     #[schema(value_type = String)]
     pub port: Peer,
     /// Tunnel id of its path, even; the odd one above it is the probes'. Both ends have the same.

@@ -53,6 +53,10 @@ pub enum Shape {
     Any,
     /// A list, so many at most.
     List(&'static Shape, usize),
+    /// A list of exactly two.
+    Pair(&'static Shape),
+    /// A table with one of these keys.
+    Choice(&'static [Key]),
     /// A table with these keys.
     Table(&'static [Key]),
     /// A table whose keys are names that the user gives; so many at most.
@@ -177,8 +181,17 @@ impl Reader {
             (Shape::Table(keys), _) => self.table(pointer, thing, node, keys),
             (Shape::Named(name, of, most), _) => self.named(pointer, thing, node, *name, of, *most),
             (Shape::List(of, most), Value::List(items)) => {
-                self.list(pointer, thing, node.line, items, of, *most)
+                self.list(pointer, thing, node.line, items, (of, *most))
             }
+            (Shape::Pair(of), Value::List(items)) if items.len() == 2 => {
+                self.list(pointer, thing, node.line, items, (of, 2))
+            }
+            (Shape::Pair(_), Value::List(items)) => {
+                let what = format!("has {} entries", items.len());
+                self.fault(pointer, node.line, thing, what, format!("write {}", form(shape)));
+                None
+            }
+            (Shape::Choice(keys), _) => self.choice(pointer, thing, node, keys),
             (Shape::Any, _) => Some(Json::Null),
             (_, Value::Scalar { text, plain }) if !(text.is_empty() && *plain) => {
                 self.scalar(pointer, thing, node.line, (text, *plain), shape)
@@ -225,8 +238,7 @@ impl Reader {
         thing: &str,
         line: usize,
         items: &[std::rc::Rc<Node>],
-        of: &Shape,
-        most: usize,
+        (of, most): (&Shape, usize),
     ) -> Option<Json> {
         self.bound(pointer, thing, line, items.len(), most)?;
         let read = items
@@ -328,6 +340,23 @@ impl Reader {
         whole.then_some(Json::Object(all))
     }
 
+    fn choice(
+        &mut self,
+        pointer: &str,
+        thing: &str,
+        node: &Node,
+        keys: &'static [Key],
+    ) -> Option<Json> {
+        let table = self.table(pointer, thing, node, keys)?;
+        if table.as_object().is_some_and(|table| table.len() == 1) {
+            return Some(table);
+        }
+        let names: Vec<_> = keys.iter().map(|key| key.name).collect();
+        let remedy = format!("write one of: {}", names.join(", "));
+        self.fault(pointer, node.line, thing, "says not one thing".into(), remedy);
+        None
+    }
+
     fn unknown(&mut self, pointer: &str, thing: &str, key: &yaml::Key, keys: &[Key]) {
         let names: Vec<_> = keys.iter().map(|key| key.name).collect();
         let remedy = match nearest(&key.name, &names) {
@@ -361,10 +390,10 @@ fn word(text: &str, words: &[&str], later: &[&str]) -> Result<Json, (String, Str
     }
     let choice = format!("choose one of: {}", words.join(", "));
     if later.contains(&text) {
-        return Err((format!("{text:?} is not built yet"), choice));
+        return Err((format!("is {text:?}, which is not built yet"), choice));
     }
     let remedy = nearest(text, words).map_or(choice, |word| format!("did you mean {word}?"));
-    Err((format!("{text:?} is unknown"), remedy))
+    Err((format!("is {text:?}, which is unknown"), remedy))
 }
 
 /// `switches` and `s1` are `switch s1`; what is inside another thing is named with it.
@@ -384,7 +413,8 @@ fn form(shape: &Shape) -> String {
         Shape::Word(words, _) => format!("one of: {}", words.join(", ")),
         Shape::Text(_) | Shape::Any => "a text".into(),
         Shape::List(..) => "a list: [a, b]".into(),
-        Shape::Table(_) | Shape::Named(..) => "a table: `key: value`".into(),
+        Shape::Pair(_) => "a list of two: [a, b]".into(),
+        Shape::Table(_) | Shape::Choice(_) | Shape::Named(..) => "a table: `key: value`".into(),
     }
 }
 

@@ -41,6 +41,9 @@ mod parse;
 mod part;
 mod path;
 mod place;
+#[cfg(test)]
+mod reference;
+pub mod schema;
 mod wire;
 mod words;
 mod world;

@@ -205,12 +205,13 @@ impl fmt::Display for Size {
 }
 
 impl Size {
-    /// As sentences say it: `1.5 GiB`.
+    /// As sentences say it: `1.5 GiB`; in the largest unit that says it exactly.
     pub fn in_words(self) -> String {
-        let unit = SIZES.iter().find(|(_, scale)| self.0 >= *scale);
+        let exact = |scale: u64| self.0 >= scale && self.0 % scale * 1000 % scale == 0;
+        let unit = SIZES.iter().find(|(_, scale)| exact(*scale));
         let Some((unit, scale)) = unit else { return format!("{} bytes", self.0) };
-        let rest = (u128::from(self.0 % scale) * 1000 / u128::from(*scale)) as u64;
-        format!("{} {unit}iB", in_decimals(self.0 / scale * 1000 + rest))
+        let thousandths = self.0 / scale * 1000 + self.0 % scale * 1000 / scale;
+        format!("{} {unit}iB", in_decimals(thousandths))
     }
 }
 
@@ -234,6 +235,13 @@ impl FromStr for Cpu {
 impl fmt::Display for Cpu {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&in_decimals(self.0.into()))
+    }
+}
+
+impl Cpu {
+    /// As sentences say it: `0.5 cores`, `1 core`.
+    pub fn in_words(self) -> String {
+        format!("{self} core{}", if self.0 == 1000 { "" } else { "s" })
     }
 }
 

@@ -68,7 +68,9 @@ fn fits(
             faults.iter().all(|fault| self::object(&fault.pointer) != object).then_some(None)
         }
     };
-    let fits = quantity.best(spec, |spec| admitted(spec).is_some()).into_iter();
+    // Admitted whole, if one quantity is enough for that; else the object's own fault is gone, and what is left is told beside it.
+    let whole = quantity.best(spec, |spec| decide(world, spec, uid).is_ok());
+    let fits = whole.or_else(|| quantity.best(spec, |spec| admitted(spec).is_some())).into_iter();
     let elsewhere = quantity.guest().into_iter().flat_map(|guest| {
         let own = spec
             .guests
@@ -187,7 +189,7 @@ impl Quantity {
         };
         match self {
             Self::Memory(name) => format!("{} at {}", Size(value).in_words(), site(name)),
-            Self::Cpu(name) => format!("{} cores at {}", Cpu(value as u32), site(name)),
+            Self::Cpu(name) => format!("{} at {}", Cpu(value as u32).in_words(), site(name)),
             Self::Rate(_) => format!(
                 "rate {}",
                 value
@@ -205,7 +207,7 @@ impl Quantity {
     fn wanted(&self, spec: &SliceSpec) -> String {
         match self {
             Self::Memory(name) => format!("{} ", spec.memory(&spec.guests[name]).in_words()),
-            Self::Cpu(name) => format!("{} cores ", spec.cpu(&spec.guests[name])),
+            Self::Cpu(name) => format!("{} ", spec.cpu(&spec.guests[name]).in_words()),
             _ => String::new(),
         }
     }

@@ -160,8 +160,8 @@ fn fault(
                 "wants {wants} cores at {site}; the most that one node has free is {free}{}",
                 on(room)
             );
-            let fault = Fault::new(named, what)
-                .short_by(format!("{} cores", Cpu(wants.0.saturating_sub(free.0))));
+            let fault =
+                Fault::new(named, what).short_by(Cpu(wants.0.saturating_sub(free.0)).in_words());
             Found::new(format!("{here}/cpu"), fault).of(Quantity::Cpu(thing.name.clone()))
         }
     }

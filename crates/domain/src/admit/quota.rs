@@ -19,7 +19,7 @@ struct Sum<'a> {
 }
 
 fn cores(milli: u64) -> String {
-    format!("{} cores", Cpu(u32::try_from(milli).unwrap_or(u32::MAX)))
+    Cpu(u32::try_from(milli).unwrap_or(u32::MAX)).in_words()
 }
 
 fn memory(bytes: u64) -> String {
@@ -47,7 +47,7 @@ pub fn check(world: &World, spec: &SliceSpec) -> Vec<Found> {
         shown,
     };
     let of_tenant = [
-        sum("of cores", quota.guests.cpu.map(|it| it.0.into()), others.cpu, cpu, cores),
+        sum("", quota.guests.cpu.map(|it| it.0.into()), others.cpu, cpu, cores),
         sum("of memory", quota.guests.memory.map(|it| it.0), others.memory, bytes, memory),
         sum("slices", quota.slices.map(u64::from), others.slices, 1, count),
         sum(
@@ -63,7 +63,7 @@ pub fn check(world: &World, spec: &SliceSpec) -> Vec<Found> {
     let own =
         |pointer, what, bound, own, shown| Sum { pointer, what, bound, others: 0, own, shown };
     let of_slice = [
-        own("/budget/guests/cpu", "of cores", budget.cpu.map(|it| it.0.into()), cpu, cores),
+        own("/budget/guests/cpu", "", budget.cpu.map(|it| it.0.into()), cpu, cores),
         own("/budget/guests/memory", "of memory", budget.memory.map(|it| it.0), bytes, memory),
         own("/budget/guests/pids", "processes", budget.pids.map(u64::from), pids, count),
     ];
@@ -105,11 +105,10 @@ impl Sum<'_> {
         if all <= bound {
             return None;
         }
-        let (shown, what) = (self.shown, self.what);
-        let sentence =
-            format!("would have {} {what}, and its {bound_by} is {}", shown(all), shown(bound));
+        let shown = |sum| format!("{} {}", (self.shown)(sum), self.what).trim_end().to_owned();
+        let sentence = format!("would have {}, and its {bound_by} is {}", shown(all), shown(bound));
         let free = shown(bound.saturating_sub(self.others));
         let fault = Fault::new(thing, sentence).short_by(shown(all - bound));
-        Some(Found::new(self.pointer, fault.fits(vec![format!("{free} {what} in this slice")])))
+        Some(Found::new(self.pointer, fault.fits(vec![format!("{free} in this slice")])))
     }
 }

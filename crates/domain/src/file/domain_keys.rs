@@ -56,7 +56,7 @@ const UNDERLAY: &[Key] = &[
 ];
 
 const SEGMENT: &[Key] = &[
-    Key::new("between", Shape::List(&NAME, 2), "Its two sites").needed().example("[tokyo, osaka]"),
+    Key::new("between", Shape::Pair(&NAME), "Its two sites").needed().example("[tokyo, osaka]"),
     Key::new("underlay", NAME, "Of which underlay").needed().example("wan4"),
     Key::new(
         "capacity",

@@ -179,7 +179,7 @@ const GUEST: &[Key] = &[
     .example("[python3, -m, http.server]"),
     Key::new(
         "files",
-        Shape::Named(file_name, &Shape::Table(FILE), FEW),
+        Shape::Named(file_name, &Shape::Choice(FILE), FEW),
         "Files that it finds in `/files`",
     )
     .example("{stp.py: {from: ./stp.py}}"),
@@ -237,7 +237,7 @@ const PORT: &[Key] = &[
 ];
 
 const LINK: &[Key] = &[
-    Key::new("between", Shape::List(&Shape::Text(stands_for::<End>), 2), "Its two ends")
+    Key::new("between", Shape::Pair(&Shape::Text(stands_for::<End>)), "Its two ends")
         .needed()
         .example("[\"s1:2\", \"s2:2\"]"),
     RATE_KEY,
