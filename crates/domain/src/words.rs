@@ -207,7 +207,7 @@ impl fmt::Display for Size {
 impl Size {
     /// As sentences say it: `1.5 GiB`; in the largest unit that says it exactly.
     pub fn in_words(self) -> String {
-        let exact = |scale: u64| self.0 >= scale && self.0 % scale * 1000 % scale == 0;
+        let exact = |scale: u64| self.0 >= scale && (self.0 % scale * 1000).is_multiple_of(scale);
         let unit = SIZES.iter().find(|(_, scale)| exact(*scale));
         let Some((unit, scale)) = unit else { return format!("{} bytes", self.0) };
         let thousandths = self.0 / scale * 1000 + self.0 % scale * 1000 / scale;
