@@ -12,6 +12,7 @@ fn main() {
         "worker",
         "transmit",
         "offload_tc",
+        "offload_xdp",
         "steer",
         "trace",
         "dissect",

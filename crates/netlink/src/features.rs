@@ -21,6 +21,8 @@ impl XdpFeatures {
     pub const BASIC: u64 = 1;
     /// `NETDEV_XDP_ACT_REDIRECT`.
     pub const REDIRECT: u64 = 2;
+    /// `NETDEV_XDP_ACT_NDO_XMIT`.
+    pub const TRANSMIT: u64 = 4;
 
     /// True of a driver that runs programs.
     pub fn runs_programs(self) -> bool {
@@ -32,15 +34,40 @@ impl XdpFeatures {
         let both = Self::BASIC | Self::REDIRECT;
         self.0 & both == both
     }
+
+    /// True of a driver that sends redirected frames now: a veth does while its other end has GRO or a program.
+    pub fn takes_frames(self) -> bool {
+        self.0 & Self::TRANSMIT != 0
+    }
+}
+
+/// The family `netdev` in the namespace that it was opened in.
+pub struct Netdev(Family);
+
+impl Netdev {
+    /// `None` where the kernel is too old.
+    ///
+    /// # Errors
+    /// No socket, or the kernel does not answer.
+    pub fn open() -> io::Result<Option<Self>> {
+        Ok(Family::open("netdev")?.map(Self))
+    }
+
+    /// The features of the interface of that index now.
+    ///
+    /// # Errors
+    /// There is no such interface, or the kernel does not answer.
+    pub fn xdp_features(&self, index: u32) -> io::Result<Option<XdpFeatures>> {
+        let request = self.0.request(NETDEV_CMD_DEV_GET);
+        let request = request.attribute(NETDEV_A_DEV_IFINDEX, &index.to_ne_bytes());
+        let features = self.0.first(request, NETDEV_A_DEV_XDP_FEATURES, read_u64)?;
+        Ok(features.map(XdpFeatures))
+    }
 }
 
 /// The features of the interface of that index, in the calling thread's namespace; `None` where the kernel is too old to tell.
 pub fn xdp_features(index: u32) -> io::Result<Option<XdpFeatures>> {
-    let Some(family) = Family::open("netdev")? else { return Ok(None) };
-    let request = family.request(NETDEV_CMD_DEV_GET);
-    let request = request.attribute(NETDEV_A_DEV_IFINDEX, &index.to_ne_bytes());
-    let features = family.first(request, NETDEV_A_DEV_XDP_FEATURES, read_u64)?;
-    Ok(features.map(XdpFeatures))
+    Netdev::open()?.map_or(Ok(None), |netdev| netdev.xdp_features(index))
 }
 
 fn read_u64(bytes: &[u8]) -> Option<u64> {

@@ -8,7 +8,7 @@
 //! * [`Netlink`]: a blocking request socket of rtnetlink. It belongs to the namespace that it was made in.
 //! * [`Link`], [`InterfaceAddress`], [`Route`], [`TableRoute`], [`Neighbour`]: what it answers; [`Change`]: what it changes.
 //! * [`Filter`]: a filter at tc's hooks; [`Netlink::add_taker`] adds one that takes every frame from the host's own stack.
-//! * [`Family`]: a family of generic netlink. [`xdp_features`] asks `netdev`, [`Offloads`] asks `ethtool`.
+//! * [`Family`]: a family of generic netlink. [`Netdev`] asks `netdev`, [`Offloads`] asks `ethtool`.
 //! * [`LinkMonitor`], [`TableMonitor`]: news of interfaces, and of the tables that routes depend on.
 //!
 //! ## Invariants
@@ -32,7 +32,7 @@ mod socket;
 mod watch;
 
 pub use address::InterfaceAddress;
-pub use features::{XdpFeatures, xdp_features};
+pub use features::{Netdev, XdpFeatures, xdp_features};
 pub use generic::Family;
 pub use ingress::{EGRESS, Filter, INGRESS};
 pub use link::{Link, Peer, XdpAttached};

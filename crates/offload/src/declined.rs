@@ -121,6 +121,14 @@ pub enum PortReason {
     /// The guest's end lies in no other network namespace.
     #[error("its other end is not in a network namespace of its own")]
     SameNamespace,
+    /// Redirected frames have queues of their own there.
+    #[error(
+        "its driver sends redirected frames by queues of their own, in which they may pass the worker's"
+    )]
+    OwnQueues,
+    /// Entry and exit are of different kinds.
+    #[error("a rung takes flows between two ports of kind af_packet, or two of kind af_xdp")]
+    OtherKind,
     /// The rung would cut large segments.
     #[error("the rung would cut its large segments")]
     CutsSegments,

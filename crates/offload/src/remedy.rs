@@ -48,6 +48,8 @@ impl Declined {
             PortReason::ExitTakesNoFrames,
             PortReason::SeveralQueues { queues: 4 },
             PortReason::SameNamespace,
+            PortReason::OwnQueues,
+            PortReason::OtherKind,
             PortReason::CutsSegments,
             PortReason::Mtu { needs: 1550, has: 1500 },
             PortReason::Down,
@@ -146,10 +148,12 @@ fn of_port(reason: &PortReason) -> &'static str {
         }
         PortReason::GenericHook => "Use an interface whose driver has XDP.",
         PortReason::ExitTakesNoFrames => {
-            "Use a veth whose other end is in the guest's network namespace."
+            "Use a veth whose other end is in the guest's network namespace; for af_xdp, switch GRO on there: ethtool -K INTERFACE gro on."
         }
         PortReason::SeveralQueues { .. } => "Make the interface, or the port, with one queue.",
         PortReason::SameNamespace => "Move its other end into the guest's network namespace.",
+        PortReason::OwnQueues => "Use a veth or a TAP.",
+        PortReason::OtherKind => "Give both ports the same kind.",
         PortReason::CutsSegments => "Use the rung tc.",
         PortReason::Mtu { .. } => "Raise the exit's MTU.",
         PortReason::Down => "Set the interface up.",

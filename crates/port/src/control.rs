@@ -8,7 +8,7 @@ use api::PortSpec;
 use offload::PortReason;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use xdp::offload::TcPort;
+use xdp::offload::Past;
 
 /// What becomes of an interface that suiro made (a TAP) when its port closes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,7 +48,7 @@ pub trait PortControl: Send {
     }
 
     /// What takes flows past the worker on this port, or why nothing does; `None` where ports of its kind, or this node, have no such thing.
-    fn past(&self) -> Option<Result<Arc<TcPort>, PortReason>> {
+    fn past(&self) -> Option<Result<Past, PortReason>> {
         None
     }
 

@@ -17,8 +17,7 @@ use netlink::{EGRESS, Filter, INGRESS, Netlink};
 use offload::PortReason;
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::sync::Arc;
-use xdp::offload::TcPort;
+use xdp::offload::Past;
 
 /// "sui" and a number: we made the qdisc below the filter, and it goes with it.
 const OVER_OURS: u32 = 0x7375_6901;
@@ -239,7 +238,7 @@ impl PortControl for IsolatedControl {
         self.inner.outgrown()
     }
 
-    fn past(&self) -> Option<Result<Arc<TcPort>, PortReason>> {
+    fn past(&self) -> Option<Result<Past, PortReason>> {
         self.inner.past()
     }
 

@@ -67,6 +67,7 @@ mod netns;
 mod nic;
 mod open;
 mod opened;
+mod past;
 mod peer;
 mod plain;
 mod queue;

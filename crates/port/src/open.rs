@@ -138,7 +138,10 @@ impl Opener {
             }),
             Kind::AfXdp(xdp) => isolated(common, xdp.into(), self.owner, || {
                 let notes = self.offloads.as_deref();
-                crate::af_xdp::open((common, xdp), self.workers, notes, || self.transmitters())
+                let flows = self.flows.as_ref();
+                crate::af_xdp::open((common, xdp), self.workers, notes, flows, || {
+                    self.transmitters()
+                })
             }),
             Kind::VhostUser(guest) => {
                 let (records, touches) = (self.records.as_deref(), self.first_touches.as_ref());

@@ -1,4 +1,4 @@
-//! Flows past the worker, at the kernel's tc hook: none lost, none doubled, none passes another, and they outlive whoever moved them.
+//! Flows past the worker, at the kernel's hooks: none lost, none doubled, none passes another, and they outlive whoever moved them.
 
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
@@ -14,7 +14,8 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
-use world::{Seen, World, played};
+use world::{Seen, Under, World, played};
+use xdp::offload::{TcPort, XdpPort};
 
 /// Bursts of one run; `SUIRO_ORDER_FRAMES` asks for more.
 fn bursts() -> u64 {
@@ -43,13 +44,13 @@ fn forwarding<R>(ports: &mut [OpenPort; 2], work: impl FnOnce() -> R) -> R {
 }
 
 /// Frames in both directions while both flows go up and down by turns.
-fn moved(world: &mut World, turn: impl Fn(&mut World) + Send) -> Seen {
+fn moved<P: Under>(world: &mut World<P>, turn: impl Fn(&mut World<P>) + Send) -> Seen {
     let mut ports = world.open();
     forwarding(&mut ports, || played(world, bursts(), turn))
 }
 
-fn in_order(name: &str, steered: bool) {
-    let Some(mut world) = World::new(name) else { return };
+fn in_order<P: Under>(name: &str, steered: bool) {
+    let Some(mut world) = World::<P>::new(name) else { return };
     if steered {
         world.steer_receive();
     }
@@ -61,17 +62,31 @@ fn in_order(name: &str, steered: bool) {
 
 #[test]
 fn moves_lose_and_reorder_nothing() {
-    in_order("past", false);
+    in_order::<TcPort>("past", false);
 }
 
 #[test]
 fn moves_lose_and_reorder_nothing_where_receiving_is_steered() {
-    in_order("pastrps", true);
+    in_order::<TcPort>("pastrps", true);
+}
+
+#[test]
+fn moves_lose_and_reorder_nothing_on_xdp() {
+    in_order::<XdpPort>("pastx", false);
 }
 
 #[test]
 fn who_does_not_wait_until_frames_are_done_reorders() {
-    let Some(mut world) = World::new("pastnot") else { return };
+    reorders::<TcPort>("pastnot");
+}
+
+#[test]
+fn who_does_not_wait_until_frames_are_done_reorders_on_xdp() {
+    reorders::<XdpPort>("pastnotx");
+}
+
+fn reorders<P: Under>(name: &str) {
+    let Some(mut world) = World::<P>::new(name) else { return };
     let seen = moved(&mut world, |world| {
         world.turn();
         world.claim_done();
@@ -82,15 +97,15 @@ fn who_does_not_wait_until_frames_are_done_reorders() {
 
 #[test]
 fn large_segments_stay_whole_past_the_worker() {
-    let Some(mut world) = World::new("pasttcp") else { return };
+    let Some(mut world) = World::<TcPort>::new("pasttcp") else { return };
     let mut ports = world.open();
     let (there, bytes) = (world.tcp_flow(5000), 8 << 20);
     forwarding(&mut ports, || {
-        world.tc.want(there, Side::Rung).unwrap();
+        world.rung.want(there, Side::Rung).unwrap();
         stream(&world.lab, bytes);
     });
-    world.tc.want(there, Side::Worker).unwrap();
-    let counts = world.tc.remove(there);
+    world.rung.want(there, Side::Worker).unwrap();
+    let counts = world.rung.remove(there);
     assert!(counts.frames > 0 && counts.bytes / counts.frames > 3000, "{counts:?}");
 }
 
@@ -126,7 +141,16 @@ fn bound_tcp(from: &str, to: &str) -> TcpStream {
 
 #[test]
 fn flows_outlive_who_moved_them_and_are_taken_up_again() {
-    let Some(mut world) = World::new("pastlife") else { return };
+    outlive::<TcPort>("pastlife");
+}
+
+#[test]
+fn flows_outlive_who_moved_them_and_are_taken_up_again_on_xdp() {
+    outlive::<XdpPort>("pastlifx");
+}
+
+fn outlive<P: Under>(name: &str) {
+    let Some(mut world) = World::<P>::new(name) else { return };
     let mut ports = world.open();
     let seen = forwarding(&mut ports, || played(&mut world, 200, World::rise));
     assert_eq!((seen.lost, seen.disordered), (0, 0), "{seen:?}");

@@ -18,6 +18,10 @@
 /* The shortest that has a flow: UDP over IPv4. */
 #define FLOW_LEAST (14 + 20 + 8)
 
+/* The only type of tag, and in a key: there is one. In a frame that bit is the drop bit, which a flow's frames have clear. */
+#define FLOW_8021Q 0x8100
+#define FLOW_TAGGED 0x1000
+
 #define FLOW_IPV4 0x0800
 #define FLOW_IPV6 0x86dd
 #define FLOW_ICMP 1

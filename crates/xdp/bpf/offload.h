@@ -85,14 +85,20 @@ struct offload_flow {
 	__u32 reserved_3;
 };
 
+/* offload_port.rung: which hook its programs are at. */
+#define OFFLOAD_PORT_TC 1
+#define OFFLOAD_PORT_XDP 2
+
 /* The value of map `ports`. */
 struct offload_port {
-	__u64 seq; /* frames that the socket's filter let through, counted before any flow's `given` */
+	__u64 seq; /* tc: frames that the socket's filter let through, counted before any flow's `given` */
 	__u64 orphans; /* frames for a worker that there is not */
 	__u32 flows; /* how many the port has: without, none is looked for */
 	__u32 ifindex; /* whose port it is; 0: nobody's */
 	__u64 netns; /* the interface's namespace, by inode */
-	__u64 reserved[4];
+	__u32 rung; /* OFFLOAD_PORT_… */
+	__u32 reserved_1;
+	__u64 reserved[3];
 };
 
 /* The value of map `limits`. A token bucket in one word of virtual time, as the worker's (crates/flow/src/meter/bucket.rs), in the same units:

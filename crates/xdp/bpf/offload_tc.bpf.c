@@ -16,9 +16,6 @@
 #include "flows.h"
 #include "gate.h"
 
-#define TPID_8021Q 0x8100
-/* In a key: there is a tag. In a frame: the drop bit. */
-#define VLAN_PRESENT 0x1000
 /* Next program at the hook. */
 #define NEXT (-1)
 /* What the filter says: all of the frame, or nothing. */
@@ -54,9 +51,9 @@ static __always_inline struct offload_flow *find(struct __sk_buff *skb, struct f
 		return 0;
 	head->seen = seen;
 	if (skb->vlan_present) {
-		if (skb->vlan_proto != bpf_htons(TPID_8021Q) || skb->vlan_tci & VLAN_PRESENT)
+		if (skb->vlan_proto != bpf_htons(FLOW_8021Q) || skb->vlan_tci & FLOW_TAGGED)
 			return 0;
-		key.dl_vlan = skb->vlan_tci | VLAN_PRESENT;
+		key.dl_vlan = skb->vlan_tci | FLOW_TAGGED;
 	}
 	if (!flow_key(head, &key))
 		return 0;

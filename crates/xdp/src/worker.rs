@@ -4,9 +4,11 @@ use crate::abi::{Verdict, VerdictCount};
 use crate::error::MapError;
 use crate::hook::{Hook, HookError, Lease, Life, Mode, Stage, load, pick, program};
 use aya::Ebpf;
-use aya::maps::{PerCpuArray, XskMap};
+use aya::maps::{Map, MapData, PerCpuArray, XskMap};
 use aya::programs::{ProgramError, TestRun, TestRunOptions, Xdp};
+use std::io;
 use std::os::fd::{AsFd, AsRawFd};
+use std::path::Path;
 use std::time::Duration;
 
 pub(crate) static OBJECT: &[u8] =
@@ -14,8 +16,8 @@ pub(crate) static OBJECT: &[u8] =
 pub(crate) static WHOLE_OBJECT: &[u8] =
     aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/worker_whole.bpf.o"));
 const PROGRAM: &str = "suiro_worker";
-const SOCKETS: &str = "sockets";
-const VERDICTS: &str = "verdicts";
+pub(crate) const SOCKETS: &str = "sockets";
+pub(crate) const VERDICTS: &str = "verdicts";
 
 /// The program of the worker stage and its maps, on no interface yet.
 pub struct WorkerStage {
@@ -109,6 +111,21 @@ impl Worker {
     /// As there.
     pub fn counts(&self) -> Result<Vec<(Verdict, VerdictCount)>, MapError> {
         self.stage.counts()
+    }
+
+    /// One of its maps, anew.
+    pub(crate) fn map(&self, name: &str) -> Option<Map> {
+        let info = match self.stage.ebpf.map(name)? {
+            Map::PerCpuArray(map) | Map::XskMap(map) => map.info(),
+            _ => return None,
+        };
+        Map::from_map_data(MapData::from_id(info.ok()?.id()).ok()?).ok()
+    }
+
+    /// Pins its sockets, for a stage that gives frames to them, before its program is loaded.
+    pub(crate) fn pin_sockets(&self, path: &Path) -> io::Result<()> {
+        let sockets = self.stage.ebpf.map(SOCKETS).ok_or(io::ErrorKind::NotFound)?;
+        sockets.pin(path).map_err(io::Error::other)
     }
 }
 

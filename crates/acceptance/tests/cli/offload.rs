@@ -5,8 +5,13 @@ use rustix::process::Signal;
 use serde_json::Value;
 use std::process::Command;
 
-/// A node with two containers behind `af_packet` ports, each with a rule that sends to the other.
-fn place() -> Place {
+/// A kind of port, and the rung that its flows take.
+type Under = (&'static str, &'static str);
+const TC: Under = ("af_packet", "tc");
+const XDP: Under = ("af_xdp", "xdp");
+
+/// A node with two containers behind ports of a kind, each with a rule that sends to the other.
+fn place((kind, _): Under) -> Place {
     // Pins must outlive a node that is killed.
     let mut place = Place::new(&["g1", "g2"]).with_hosts_mounts();
     for (guest, address) in [("g1", "10.0.0.1/24"), ("g2", "10.0.0.2/24")] {
@@ -20,11 +25,13 @@ fn place() -> Place {
         sh(&[&host[..], &["link", "set", guest, "up"]].concat());
         sh(&["ip", "-n", &inside, "link", "set", "eth0", "up"]);
         sh(&["ip", "-n", &inside, "addr", "add", address, "dev", "eth0"]);
+        // A veth takes redirected XDP frames then.
+        sh(&["ip", "netns", "exec", &inside, "ethtool", "-K", "eth0", "gro", "on"]);
     }
     place.start();
     place.suiro(&["switch", "add", "sw0", "--fail-mode", "secure"]);
     for guest in ["g1", "g2"] {
-        place.suiro(&["port", "add", "sw0", guest, "--type", "af_packet"]);
+        place.suiro(&["port", "add", "sw0", guest, "--type", kind]);
     }
     place.suiro(&[
         "flow",
@@ -49,9 +56,9 @@ fn flows(place: &Place) -> Vec<Value> {
     listed.as_array().unwrap().clone()
 }
 
-fn are_up(place: &Place) -> bool {
+fn are_up(place: &Place, (_, rung): Under) -> bool {
     let flows = flows(place);
-    flows.len() == 2 && flows.iter().all(|flow| flow["rung"] == "tc")
+    flows.len() == 2 && flows.iter().all(|flow| flow["rung"] == rung)
 }
 
 /// Packets of the rules that a filter selects.
@@ -81,27 +88,39 @@ fn leaves_nothing(place: &Place) {
 
 #[test]
 fn flows_leave_the_worker_and_come_back_and_every_packet_is_counted_once() {
+    leave_and_come_back(TC);
+}
+
+#[test]
+fn flows_leave_the_worker_by_xdp_and_come_back_and_every_packet_is_counted_once() {
+    leave_and_come_back(XDP);
+}
+
+fn leave_and_come_back(under: Under) {
     if !privileged() {
         return;
     }
-    let mut place = place();
+    let mut place = place(under);
     assert!(place.reaches("g1", "10.0.0.2"));
     place.suiro(&["offload", "policy", "add", "all", "--match", "icmp", "--when", "first"]);
     let before = packets(&place, "in_port=g1");
     place.suiro(&["offload", "on"]);
     let pings = pings(&place);
-    until("both directions leave the worker", || are_up(&place));
+    until("both directions leave the worker", || are_up(&place, under));
     let past = flows(&place)[0]["offloaded_packets"].as_u64().unwrap();
     until("the rung counts", || {
         flows(&place)[0]["offloaded_packets"].as_u64().unwrap() > past + 50
     });
     let why = place.suiro(&["offload", "why", "sw0", "in_port=g1,icmp,icmp_type=8"]);
-    assert!(why.contains("rung      tc") && why.contains("because   policy all"), "{why}");
+    assert!(
+        why.contains(&format!("rung      {}", under.1)) && why.contains("because   policy all"),
+        "{why}"
+    );
 
     // A rule of its own takes the requests; replies stay where they are.
     place.suiro(&["flow", "add", "sw0", "priority=50000,icmp,in_port=g1,actions=output:g2"]);
     let at_the_change = packets(&place, "in_port=g1,arp") + packets(&place, "in_port=g1");
-    until("requests leave again", || are_up(&place));
+    until("requests leave again", || are_up(&place, under));
     assert!(packets(&place, "icmp,in_port=g1") > 0 && at_the_change > 0);
 
     let sent = end(pings);
@@ -119,18 +138,27 @@ fn flows_leave_the_worker_and_come_back_and_every_packet_is_counted_once() {
 
 #[test]
 fn offloaded_flows_outlive_kill_9_and_are_taken_up() {
+    outlive_kill_9(TC);
+}
+
+#[test]
+fn offloaded_flows_on_xdp_outlive_kill_9_and_are_taken_up() {
+    outlive_kill_9(XDP);
+}
+
+fn outlive_kill_9(under: Under) {
     if !privileged() {
         return;
     }
-    let mut place = place();
+    let mut place = place(under);
     assert!(place.reaches("g1", "10.0.0.2"));
     place.suiro(&["offload", "policy", "add", "all", "--match", "icmp", "--when", "first"]);
     place.suiro(&["offload", "on"]);
     let pings = pings(&place);
-    until("both directions leave the worker", || are_up(&place));
+    until("both directions leave the worker", || are_up(&place, under));
     place.end(Signal::KILL);
     place.start();
-    assert!(are_up(&place), "{:?}\n{}", flows(&place), place.log());
+    assert!(are_up(&place, under), "{:?}\n{}", flows(&place), place.log());
     assert_eq!(flows(&place)[0]["why"], "taken up from an earlier node");
     let past = flows(&place)[0]["offloaded_packets"].as_u64().unwrap();
     until("the rung goes on", || flows(&place)[0]["offloaded_packets"].as_u64().unwrap() > past);

@@ -7,16 +7,16 @@ use datapath::{Clock, MonotonicClock, PortAt, SwitchId};
 use flow::Nanos;
 use offload::{
     Declined, Engine, Explained, FlowLine, FlowName, Policy, PortReason, Price, Provider,
-    ProviderName, World, told_apart,
+    ProviderName, World, first_taker, told_apart,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use wire::Head;
-use xdp::offload::{Flows, OffloadError, PIN_ROOT, Tc};
+use xdp::offload::{Flows, OffloadError, PIN_ROOT, Past, Tc, Xdp};
 
-/// Slots of the rung tc: places in its maps.
-const TC_SLOTS: u32 = 65_536;
+/// Slots of the kernel's rungs: places in their maps.
+const SLOTS: u32 = 65_536;
 
 /// What a flow would find if it were tried now.
 pub type Verdict = Result<(ProviderName, Price), Declined>;
@@ -26,17 +26,48 @@ pub struct Desk {
     /// Where maps and programs are pinned.
     root: PathBuf,
     engine: Engine,
-    tc: Option<Tc>,
-    flows: Option<Arc<Flows>>,
+    /// While there are maps.
+    kernel: Option<Kernel>,
     tables: Tables,
     state: Arc<State>,
+}
+
+/// The kernel's rungs, and the maps that they share with ports.
+struct Kernel {
+    flows: Arc<Flows>,
+    tc: Tc,
+    xdp: Xdp,
+}
+
+impl Kernel {
+    fn new(flows: Arc<Flows>) -> Self {
+        let (tc, xdp) = (Tc::new(flows.clone()), Xdp::new(flows.clone()));
+        Self { flows, tc, xdp }
+    }
+
+    fn rungs(&mut self) -> [&mut dyn Provider; 2] {
+        [&mut self.tc, &mut self.xdp]
+    }
+
+    fn port_came(&mut self, at: PortAt, port: &Past) {
+        match port {
+            Past::Tc(port) => self.tc.port_came(at, port.clone()),
+            Past::Xdp(port) => self.xdp.port_came(at, port.clone()),
+        }
+    }
+
+    fn port_went(&mut self, at: PortAt) {
+        self.tc.port_went(at);
+        self.xdp.port_went(at);
+    }
 }
 
 impl Desk {
     pub(super) fn new(root: PathBuf, state: Arc<State>) -> Self {
         let mut engine = Engine::default();
-        engine.set_slots(ProviderName::Tc, TC_SLOTS);
-        Self { root, engine, tc: None, flows: None, tables: Tables::default(), state }
+        engine.set_slots(ProviderName::Tc, SLOTS);
+        engine.set_slots(ProviderName::Xdp, SLOTS);
+        Self { root, engine, kernel: None, tables: Tables::default(), state }
     }
 
     /// Whether there is anything to do without being asked.
@@ -50,8 +81,8 @@ impl Desk {
         work: impl FnOnce(&mut Engine, &mut [&mut dyn Provider], &mut Tables, Nanos) -> T,
     ) -> T {
         let now = MonotonicClock.now();
-        let tc = self.tc.iter_mut().map(|tc| tc as &mut dyn Provider);
-        let mut rungs: Vec<&mut dyn Provider> = tc.collect();
+        let mut rungs: Vec<&mut dyn Provider> =
+            self.kernel.iter_mut().flat_map(Kernel::rungs).collect();
         let done = work(&mut self.engine, &mut rungs, &mut self.tables, now);
         self.state.has_stays.store(self.engine.has_stays(), Relaxed);
         done
@@ -113,8 +144,8 @@ impl Desk {
     }
 
     fn port_is(&mut self, at: PortAt, note: PortNote) {
-        if let (Some(tc), Some(Ok(port))) = (&mut self.tc, &note.past) {
-            tc.port_came(at, port.clone());
+        if let (Some(kernel), Some(Ok(port))) = (&mut self.kernel, &note.past) {
+            kernel.port_came(at, port);
         }
         if self.tables.port_is(at, note) {
             self.with(|engine, rungs, tables, now| engine.changed(at.switch, rungs, tables, now));
@@ -132,24 +163,23 @@ impl Desk {
                 now,
             );
         });
-        if let Some(tc) = &mut self.tc {
-            tc.port_went(at);
+        if let Some(kernel) = &mut self.kernel {
+            kernel.port_went(at);
         }
     }
 
     /// The maps that ports and rungs share; made, or taken up from an earlier node.
     pub(super) fn prepare(&mut self) -> Result<Arc<Flows>, Fault> {
-        if let Some(flows) = &self.flows {
-            return Ok(flows.clone());
+        if let Some(kernel) = &self.kernel {
+            return Ok(kernel.flows.clone());
         }
         let opened = Flows::open(&self.root).map_err(|error| {
             let remedy = "it takes Linux 6.6 or later, CAP_BPF, CAP_NET_ADMIN and /sys/fs/bpf; see: suiro doctor";
             Fault::new("offload", "make its maps", chain(&error), remedy)
         })?;
         let flows = Arc::new(opened);
-        self.tc = Some(Tc::new(flows.clone()));
+        self.kernel = Some(Kernel::new(flows.clone()));
         self.tables.prepared(flows.clone());
-        self.flows = Some(flows.clone());
         Ok(flows)
     }
 
@@ -189,7 +219,7 @@ impl Desk {
                 }
             }
         });
-        self.flows.iter().for_each(|flows| flows.forget_limits());
+        self.kernel.iter().for_each(|kernel| kernel.flows.forget_limits());
     }
 
     pub(super) fn set_policies(&mut self, policies: Vec<Policy>) {
@@ -215,14 +245,8 @@ impl Desk {
             engine.read(rungs, tables);
             let program = tables.program(name, now);
             let verdict = program.and_then(|program| {
-                let mut last = Err(PortReason::Gone.into());
-                for rung in rungs.iter() {
-                    last = rung.check(&program).map(|price| (rung.name(), price));
-                    if last.is_ok() {
-                        break;
-                    }
-                }
-                last
+                let taker = first_taker(rungs.iter().map(|rung| &**rung), &program);
+                taker.map(|(at, price)| (rungs[at].name(), price))
             });
             (engine.why(name), verdict)
         })

@@ -36,7 +36,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 use wire::Key;
-use xdp::offload::{Flows, PIN_ROOT, TcPort};
+use xdp::offload::{Flows, PIN_ROOT, Past};
 
 /// How often the thread looks. Chosen: a flow leaves within some 50 ms of being heavy, and 50 looks a second cost nothing.
 pub const TURN: Duration = Duration::from_millis(20);
@@ -56,7 +56,9 @@ pub struct PortNote {
     /// Its kind, as users write it.
     pub kind: &'static str,
     /// Who takes its flows past the worker, or why nobody does; `None`: ports of its kind have no such thing.
-    pub past: Option<Result<Arc<TcPort>, PortReason>>,
+    pub past: Option<Result<Past, PortReason>>,
+    /// Why flows cannot leave by it, if they cannot.
+    pub exit: Result<(), PortReason>,
     /// Longest packet after Ethernet header and tags.
     pub mtu: u32,
     /// Whether frames pass it.

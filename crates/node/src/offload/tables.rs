@@ -57,9 +57,9 @@ impl Tables {
 
     /// Notes a port; whether flows meet it differently now.
     pub fn port_is(&mut self, at: PortAt, note: PortNote) -> bool {
-        let (mtu, is_up) = (note.mtu, note.is_up);
-        let before = self.ports.insert(at, note);
-        before.is_some_and(|before| before.mtu != mtu || before.is_up != is_up)
+        let met = |note: &PortNote| (note.mtu, note.is_up, note.exit);
+        let now = met(&note);
+        self.ports.insert(at, note).is_some_and(|before| met(&before) != now)
     }
 
     pub fn port_goes(&mut self, at: PortAt) {
@@ -118,6 +118,7 @@ impl Facts for Asked<'_> {
         let &Self { tables, switch, .. } = self;
         let at = PortAt { switch, port: exit };
         let note = tables.check_port(at)?;
+        note.exit?;
         let has_queues = |datapath: &Arc<Datapath>| !datapath.queue_counters(at).is_empty();
         if queue != 0 || tables.datapath.as_ref().is_some_and(has_queues) {
             return Err(FlowReason::Shaped.into());
@@ -186,6 +187,7 @@ impl World for Tables {
                 && tables.has_learned(&program.credits, program.from.port, now)
         }) && is_there(program.from)
             && is_there(program.exit)
+            && self.ports[&program.exit].exit.is_ok()
     }
 
     fn credit(&mut self, program: &FlowProgram, counts: Counts) {

@@ -16,7 +16,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Instant;
-use xdp::offload::Flows;
+use xdp::offload::{Flows, Past};
 
 /// A wanted port and, while it is open, its interface.
 pub(super) struct Entry {
@@ -34,7 +34,8 @@ fn note(entry: &Entry, facts: &PortFacts) -> PortNote {
         Door::Vlink { .. } => "vlink",
     };
     let past = entry.control().and_then(PortControl::past);
-    PortNote { kind, past, mtu: facts.longest(), is_up: entry.admin_up && facts.up }
+    let exit = past.as_ref().map_or(Ok(()), |past| past.as_ref().map_or(Ok(()), Past::exit));
+    PortNote { kind, past, exit, mtu: facts.longest(), is_up: entry.admin_up && facts.up }
 }
 
 /// What an open port is held by.
@@ -266,7 +267,8 @@ impl Keeper {
     fn set_flows(&mut self, flows: Option<Arc<Flows>>) {
         let keep = if flows.is_some() { Keep::Interface } else { Keep::Nothing };
         self.opener.set_flows(flows);
-        let is_concerned = |entry: &Entry| matches!(&entry.wanted.door, Door::Interface(wanted) if matches!(wanted.0.kind, Kind::AfPacket(_)));
+        let has_rung = |spec: &PortSpec| matches!(spec.kind, Kind::AfPacket(_) | Kind::AfXdp(_));
+        let is_concerned = |entry: &Entry| matches!(&entry.wanted.door, Door::Interface(wanted) if has_rung(&wanted.0));
         let concerned: Vec<PortAt> = self
             .entries
             .iter()

@@ -9,6 +9,7 @@ mod turn;
 mod view;
 
 pub use stay::Stage;
+pub use turn::first_taker;
 pub use view::{Explained, FlowLine, RungLine};
 
 use crate::cost::PerFrame;

@@ -3,7 +3,7 @@
 use super::stay::{Stage, Stay, cooling, retry};
 use super::{Engine, FORGOTTEN_NS, Flow, FlowName, MOVES, State, World, provider_of};
 use crate::cost::Benefit;
-use crate::declined::{Declined, MoveReason, PolicyReason};
+use crate::declined::{Declined, MoveReason, PolicyReason, PortReason};
 use crate::heavy::WINDOW_NS;
 use crate::ledger::Admission;
 use crate::policy::{Facts, Policy};
@@ -375,18 +375,32 @@ fn choose(
     providers: &[&mut dyn Provider],
     program: &crate::FlowProgram,
 ) -> Result<(usize, Price), Declined> {
-    let mut first_refusal = None;
     let is_wanted = |name| policy.rungs.is_empty() || policy.rungs.contains(&name);
     let mut wanted: Vec<usize> =
         (0..providers.len()).filter(|&at| is_wanted(providers[at].name())).collect();
     wanted.sort_by_key(|&at| policy.rungs.iter().position(|&rung| rung == providers[at].name()));
-    for at in wanted {
-        match providers[at].check(program) {
+    let rungs = wanted.iter().map(|&at| &*providers[at]);
+    first_taker(rungs, program).map(|(at, price)| (wanted[at], price))
+}
+
+/// The place of the first rung that takes a program, and what it costs there.
+///
+/// # Errors
+/// Why the first one does not that knows the port which its frames come in by.
+pub fn first_taker<'r>(
+    rungs: impl Iterator<Item = &'r (dyn Provider + 'r)>,
+    program: &crate::FlowProgram,
+) -> Result<(usize, Price), Declined> {
+    let is_strange = |why: &Declined| *why == PortReason::Gone.into();
+    let mut refusal = None;
+    for (at, rung) in rungs.enumerate() {
+        match rung.check(program) {
             Ok(price) => return Ok((at, price)),
-            Err(why) => _ = first_refusal.get_or_insert(why),
+            Err(why) if refusal.as_ref().is_none_or(is_strange) => refusal = Some(why),
+            Err(_) => {}
         }
     }
-    Err(first_refusal.unwrap_or(crate::CardReason::Gone.into()))
+    Err(refusal.unwrap_or(crate::CardReason::Gone.into()))
 }
 
 fn down_reason(policy: &Policy, facts: &Facts<'_>) -> PolicyReason {

@@ -21,16 +21,16 @@ use crate::facts::PortFacts;
 use crate::interface::{Interface, cannot_enter, open_netns};
 use crate::netns::Netns;
 use crate::opened::OpenPort;
+use crate::past::{Opening, Taker};
 use crate::queue::{RxQueue, TxQueue};
 use crate::sys::packet::{self, PACKET_FANOUT};
 use netlink::Link;
 use offload::PortReason;
-use past::Past;
 use rx::PacketRx;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use xdp::offload::{Flows, TcPort};
+use xdp::offload::{Flows, Past, TcPort};
 
 /// Frames of a flow stay on one socket (`PACKET_FANOUT_HASH`), in a group that only we are in (`…_FLAG_UNIQUEID`).
 const FANOUT_HASH_UNIQUE: i32 = 0x2000 << 16;
@@ -55,8 +55,10 @@ pub(crate) fn open(
     }
     let link = interface.configure(spec, &link)?;
     let (tx, untold) = senders(spec, &netns, &link, workers)?;
-    let past = flows.map(|flows| Past { interface: &interface, link: &link, queues, flows });
-    let (past, note) = past.map_or((None, None), |past| past.open(&netns, &tx));
+    let queues = u32::from(queues);
+    let opening = flows.map(|flows| Opening { interface: &interface, link: &link, queues, flows });
+    let opened = opening.map(|opening| past::open(&opening, &netns, &tx));
+    let (past, note) = opened.unwrap_or_default();
     let filter = past.as_ref().and_then(|past| past.as_ref().ok());
     let rx = receivers(spec, &netns, &link, queues, filter)?;
     let plural = if queues == 1 { "" } else { "s" };
@@ -77,7 +79,7 @@ fn receivers(
     spec: &Common,
     netns: &Netns,
     link: &Link,
-    queues: u16,
+    queues: u32,
     filter: Option<&Arc<TcPort>>,
 ) -> Result<Vec<OwnedFd>, OpenError> {
     let make = || {
@@ -153,7 +155,7 @@ struct PacketControl {
     index: u32,
     mode: String,
     notes: Vec<String>,
-    past: Option<Result<Arc<TcPort>, PortReason>>,
+    past: Option<Taker<TcPort>>,
 }
 
 impl PortControl for PacketControl {
@@ -162,8 +164,8 @@ impl PortControl for PacketControl {
         Ok(self.interface.facts(link, &self.mode, &self.notes))
     }
 
-    fn past(&self) -> Option<Result<Arc<TcPort>, PortReason>> {
-        self.past.clone()
+    fn past(&self) -> Option<Result<Past, PortReason>> {
+        self.past.clone().map(|past| past.map(Past::Tc))
     }
 
     fn set_admin(&self, up: bool) -> Result<(), ControlError> {

@@ -1,12 +1,13 @@
 //! Frames of which a packet socket cannot say all, sent so that a program at the interface's way out says the rest ([`xdp::outer`]).
 
-use super::{made, past};
+use super::made;
 use crate::common::Common;
 use crate::error::OpenError;
 use crate::frame::TxFrame;
 use crate::gather::reason;
 use crate::interface::cannot_enter;
 use crate::netns::Netns;
+use crate::past;
 use crate::plain::Scratch;
 use crate::sys::packet;
 use crate::sys::parts::Part;

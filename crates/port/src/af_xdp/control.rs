@@ -3,14 +3,17 @@
 use super::burst::Seen;
 use super::chunk_for;
 use super::offloads::Offloads;
+use super::past::Passage;
 use crate::control::{Keep, PortControl};
 use crate::error::ControlError;
 use crate::facts::PortFacts;
 use crate::interface::{Interface, in_range};
 use netlink::Link;
+use offload::PortReason;
 use std::cell::RefCell;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use xdp::offload::Past;
 use xdp::{QUEUES_MAX, Verdict, Worker};
 
 /// Queue disciplines that interfaces have without anybody's asking.
@@ -24,6 +27,7 @@ pub(super) struct XdpControl {
     pub(super) index: u32,
     // Before the offloads: fields drop in order, and no frame may come without its tag.
     pub(super) worker: Worker,
+    pub(super) passage: Option<Passage>,
     pub(super) offloads: RefCell<Offloads>,
     pub(super) _listener: OwnedFd,
     pub(super) mode: String,
@@ -99,8 +103,14 @@ impl PortControl for XdpControl {
     }
 
     fn has_news(&self) -> bool {
-        // Both are asked: what is not asked stays news.
-        self.seen.changed() | self.watched.changed(&self.interface, self.index)
+        // All are asked: what is not asked stays news.
+        let exit_changed =
+            self.passage.as_ref().is_some_and(|passage| passage.look(&self.interface, self.index));
+        self.seen.changed() | self.watched.changed(&self.interface, self.index) | exit_changed
+    }
+
+    fn past(&self) -> Option<Result<Past, PortReason>> {
+        self.passage.as_ref().map(Passage::past)
     }
 
     fn outgrown(&self) -> Option<String> {
@@ -128,8 +138,14 @@ impl PortControl for XdpControl {
         changed.map_err(|source| ControlError::io(self.interface.name(), "set the MTU", source))
     }
 
-    /// The program goes with its stage; the interface is not ours and stays, with the offloads that it had.
-    fn close(self: Box<Self>, _: Keep) -> Result<(), ControlError> {
+    /// The program goes with its stage; the interface is not ours and stays, with the offloads that it had. Flows past the worker go on as long
+    /// as it is kept.
+    fn close(self: Box<Self>, keep: Keep) -> Result<(), ControlError> {
+        if keep == Keep::Nothing
+            && let Some(port) = self.passage.as_ref().and_then(Passage::port)
+        {
+            port.close();
+        }
         drop(self.worker);
         let put_back = self.offloads.into_inner().put_back();
         let name = self.interface.name();

@@ -19,6 +19,7 @@ mod control;
 mod ladder;
 mod listener;
 mod offloads;
+mod past;
 mod queue;
 
 pub(crate) use burst::{Transmitters, without};
@@ -28,6 +29,7 @@ use crate::common::Common;
 use crate::error::OpenError;
 use crate::interface::{Interface, cannot_enter, open_netns};
 use crate::opened::OpenPort;
+use crate::past::Opening;
 use crate::queue::{RxQueue, TxQueue};
 use crate::sys::xsk::{RX_HEADROOM, XskRx, XskTx};
 use api::AfXdp;
@@ -36,9 +38,11 @@ use control::{Watched, XdpControl};
 use ladder::Attached;
 use netlink::Link;
 use offloads::Offloads;
+use past::Passage;
 use queue::{Checksums, XdpRx, XdpTx};
 use std::path::Path;
 use std::sync::Arc;
+use xdp::offload::{Flows, XdpPort};
 
 /// Ethernet header and two tags.
 const FRAME_OVERHEAD: u32 = 14 + 2 * 4;
@@ -52,6 +56,7 @@ pub(crate) fn open<'t>(
     (spec, xdp): (&Common, &AfXdp),
     workers: usize,
     notes_of_offloads: Option<&Path>,
+    flows: Option<&Arc<Flows>>,
     transmitters: impl FnOnce() -> Result<&'t Transmitters, &'t str>,
 ) -> Result<OpenPort, OpenError> {
     let netns = open_netns(spec)?;
@@ -72,7 +77,12 @@ pub(crate) fn open<'t>(
     raised.map_err(|source| OpenError::io(&link.name, "make room for a second tag", source))?;
     let (told, untold) = af_packet::told(spec, &netns, &link, workers)?;
     notes.extend(untold);
-    let (rx, mut tx) = halves(sockets, &link, told);
+    let opening = flows.map(|flows| Opening { interface: &interface, link: &link, queues, flows });
+    let opened = opening.map(|opening| Passage::open(&opening, &netns, &worker));
+    let (passage, note) = opened.unwrap_or_default();
+    notes.extend(note);
+    let past = passage.as_ref().and_then(Passage::port);
+    let (rx, mut tx) = halves(sockets, &link, told, past.as_ref());
     if tx.len() < workers {
         let without = workers - tx.len();
         notes.push(format!(
@@ -97,6 +107,7 @@ pub(crate) fn open<'t>(
         _listener: listener::listen(spec, &netns, link.index)?,
         interface,
         worker,
+        passage,
         offloads: offloads.into(),
         mode,
         notes,
@@ -138,12 +149,13 @@ fn halves(
     sockets: Vec<(XskRx, XskTx)>,
     link: &Link,
     told: Vec<Option<af_packet::ToldTx>>,
+    past: Option<&Arc<XdpPort>>,
 ) -> Halves {
     let checksums = if link.is_virtual() { Checksums::MayBePartial } else { Checksums::Complete };
     let (mut rx, mut tx): Halves = (Vec::new(), Vec::new());
     let mut told = told.into_iter();
     for (receiving, sending) in sockets {
-        rx.push(Box::new(XdpRx::new(receiving, checksums)));
+        rx.push(Box::new(XdpRx::new(receiving, checksums, past.cloned())));
         if let Some(told) = told.next() {
             tx.push(Box::new(XdpTx::new(sending, told, longest(link))));
         }

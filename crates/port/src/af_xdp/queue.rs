@@ -12,7 +12,9 @@ use rustix::io::Errno;
 use rustix::net::sockopt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 use wire::{BATCH, DropReason, HEAD_MAX, Key, Layers, Offload, PartialChecksum, checksum};
+use xdp::offload::XdpPort;
 
 /// Rounds between two looks at the kernel's counters (a system call): chosen so that it costs nothing.
 const ROUNDS_PER_LOOK: u32 = 4096;
@@ -34,6 +36,10 @@ pub(super) struct XdpRx {
     seen: Seen,
     /// Working memory of the parser.
     parsed: (Key, Layers),
+    /// What takes flows past the worker.
+    past: Option<Arc<XdpPort>>,
+    /// Frames that were received since the socket was opened.
+    received: u64,
 }
 
 /// The kernel's drops up to the last look.
@@ -46,8 +52,24 @@ struct Seen {
 }
 
 impl XdpRx {
-    pub(super) fn new(socket: XskRx, checksums: Checksums) -> Self {
-        Self { socket, checksums, rounds: 0, seen: Seen::default(), parsed: Default::default() }
+    pub(super) fn new(socket: XskRx, checksums: Checksums, past: Option<Arc<XdpPort>>) -> Self {
+        let (seen, parsed) = (Seen::default(), Default::default());
+        Self { socket, checksums, rounds: 0, seen, parsed, past, received: 0 }
+    }
+
+    /// Nothing waits, and what came before was sent: flows that wait for that may go past the worker.
+    #[inline]
+    fn quiet(&mut self, drops: &mut Drops) -> io::Result<()> {
+        match &self.past {
+            Some(past) if past.is_asked() => {
+                let past = past.clone();
+                past.quiet(self.received, || {
+                    self.look(drops)?;
+                    Ok(self.seen.full + self.seen.too_big)
+                })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Counts the kernel's drops since the last look. It counts a frame without a free buffer twice, as "dropped" and as "fill ring
@@ -85,8 +107,10 @@ impl RxQueue for XdpRx {
             count += 1;
         });
         if count == 0 {
+            self.quiet(drops)?;
             self.socket.wake();
         }
+        self.received += count as u64;
         batch.advance(count);
         Ok(count)
     }

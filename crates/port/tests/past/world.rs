@@ -1,4 +1,4 @@
-//! Two guests, two ports with the rung tc between them, and a conversation whose frames are numbered.
+//! Two guests, two ports with a rung between them, and a conversation whose frames are numbered.
 
 use crate::lab::Lab;
 use api::PortKind;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 use wire::{Field, Key};
-use xdp::offload::{Flows, Tc};
+use xdp::offload::{Flows, Past, Rung, RungPort, TcPort, XdpPort};
 
 /// Frames of a burst; two are under way at a time.
 pub const BURST: u64 = 8;
@@ -36,9 +36,29 @@ pub struct Seen {
     pub disordered: u64,
 }
 
-pub struct World {
+/// A rung, and the ports that have it.
+pub trait Under: RungPort {
+    const KIND: PortKind;
+    fn of(past: Past) -> Option<Arc<Self>>;
+}
+
+impl Under for TcPort {
+    const KIND: PortKind = PortKind::AfPacket;
+    fn of(past: Past) -> Option<Arc<Self>> {
+        if let Past::Tc(port) = past { Some(port) } else { None }
+    }
+}
+
+impl Under for XdpPort {
+    const KIND: PortKind = PortKind::AfXdp;
+    fn of(past: Past) -> Option<Arc<Self>> {
+        if let Past::Xdp(port) = past { Some(port) } else { None }
+    }
+}
+
+pub struct World<P: Under> {
     pub lab: Lab,
-    pub tc: Tc,
+    pub rung: Rung<P>,
     flows: Arc<Flows>,
     pins: PathBuf,
     /// There and back.
@@ -47,7 +67,7 @@ pub struct World {
     pub ups: u64,
 }
 
-impl World {
+impl<P: Under> World<P> {
     pub fn new(name: &str) -> Option<Self> {
         let lab = Lab::new(name)?;
         let pins = std::env::temp_dir().join(format!("{}-pins", lab.netns("s")));
@@ -56,9 +76,11 @@ impl World {
         for (guest, host) in [("a", 1), ("b", 2)] {
             lab.veth(guest);
             lab.ip(guest, &format!("addr add 10.9.0.{host}/24 dev eth0"));
+            // A veth takes redirected XDP frames then.
+            lab.exec(guest, "ethtool -K eth0 gro on");
         }
         let flows = Arc::new(Flows::open(&pins.join("offload")).unwrap());
-        Some(Self { lab, tc: Tc::new(flows.clone()), flows, pins, handles: Vec::new(), ups: 0 })
+        Some(Self { lab, rung: Rung::new(flows.clone()), flows, pins, handles: Vec::new(), ups: 0 })
     }
 
     /// Both ports, each told to the provider.
@@ -66,10 +88,10 @@ impl World {
         let mut opener = Opener::new(1);
         opener.set_flows(Some(self.flows.clone()));
         [("a", 1), ("b", 2)].map(|(guest, port)| {
-            let opened = opener.open(&self.lab.spec(PortKind::AfPacket, guest)).unwrap();
+            let opened = opener.open(&self.lab.spec(P::KIND, guest)).unwrap();
             let past = opened.control.past();
             let past = past.unwrap_or_else(|| panic!("no rung: {:?}", opened.facts.notes)).unwrap();
-            self.tc.port_came(at(port), past);
+            self.rung.port_came(at(port), P::of(past).unwrap());
             opened
         })
     }
@@ -77,12 +99,12 @@ impl World {
     /// A new provider that knows of nothing.
     pub fn forget(&mut self) {
         self.flows = Arc::new(Flows::open(&self.pins.join("offload")).unwrap());
-        self.tc = Tc::new(self.flows.clone());
+        self.rung = Rung::new(self.flows.clone());
     }
 
     /// Takes up what is there; how many flows.
     pub fn adopt(&mut self) -> usize {
-        let mut orphans = self.tc.adopt();
+        let mut orphans = self.rung.adopt();
         orphans.sort_by_key(|orphan| orphan.from);
         self.handles = orphans.iter().map(|orphan| orphan.handle).collect();
         orphans.len()
@@ -113,7 +135,7 @@ impl World {
     /// The TCP flow from guest a's port 6000 to that port of b.
     pub fn tcp_flow(&mut self, to: u16) -> Handle {
         let program = self.program(1, TCP, [6000, to]);
-        self.tc.install(&program).unwrap()
+        self.rung.install(&program).unwrap()
     }
 
     fn program(&self, from: PortNo, proto: u8, [src, dst]: [u16; 2]) -> FlowProgram {
@@ -148,45 +170,45 @@ impl World {
         if self.handles.is_empty() {
             let programs = [self.program(1, UDP, [7001, 7000]), self.program(2, UDP, [7000, 7001])];
             self.handles =
-                programs.iter().map(|program| self.tc.install(program).unwrap()).collect();
+                programs.iter().map(|program| self.rung.install(program).unwrap()).collect();
         }
     }
 
     /// What is up goes down; what is down goes up, or waits for that.
     pub fn turn(&mut self) {
         for &handle in &self.handles.clone() {
-            let is_up = self.tc.side(handle) == Side::Rung;
+            let is_up = self.rung.side(handle) == Side::Rung;
             self.ups += u64::from(is_up);
-            self.tc.want(handle, if is_up { Side::Worker } else { Side::Rung }).unwrap();
+            self.rung.want(handle, if is_up { Side::Worker } else { Side::Rung }).unwrap();
         }
     }
 
     /// All go up.
     pub fn rise(&mut self) {
         for &handle in &self.handles.clone() {
-            if self.tc.side(handle) == Side::Worker {
-                self.tc.want(handle, Side::Rung).unwrap();
+            if self.rung.side(handle) == Side::Worker {
+                self.rung.want(handle, Side::Rung).unwrap();
             }
         }
     }
 
     pub fn are_up(&mut self) -> bool {
-        self.handles.clone().iter().all(|&handle| self.tc.side(handle) == Side::Rung)
+        self.handles.clone().iter().all(|&handle| self.rung.side(handle) == Side::Rung)
     }
 
     pub fn claim_done(&self) {
-        self.handles.iter().for_each(|&handle| self.tc.claim_done(handle));
+        self.handles.iter().for_each(|&handle| self.rung.claim_done(handle));
     }
 
     pub fn counts(&mut self) -> Vec<Counts> {
         let mut counts = Vec::new();
-        self.tc.read(&mut counts, usize::MAX);
+        self.rung.read(&mut counts, usize::MAX);
         counts.sort_by_key(|(handle, _)| self.handles.iter().position(|known| known == handle));
         counts.into_iter().map(|(_, counts)| counts).collect()
     }
 }
 
-impl Drop for World {
+impl<P: Under> Drop for World<P> {
     fn drop(&mut self) {
         let _ = Flows::purge(&self.pins.join("offload"));
         let _ = unmount(&self.pins, UnmountFlags::DETACH);
@@ -212,7 +234,11 @@ impl Facts for Plain {
 }
 
 /// Guest a sends bursts, b answers each with one frame; two bursts are under way. `turn` comes now and then.
-pub fn played(world: &mut World, bursts: u64, turn: impl Fn(&mut World) + Send) -> Seen {
+pub fn played<P: Under>(
+    world: &mut World<P>,
+    bursts: u64,
+    turn: impl Fn(&mut World<P>) + Send,
+) -> Seen {
     world.conversation();
     thread::scope(|scope| {
         let (ready, listening) = std::sync::mpsc::channel();

@@ -21,6 +21,9 @@ pub(crate) const POP_VLAN: u32 = 4;
 pub(crate) const PUSH_VLAN: u32 = 8;
 pub(crate) const ZERO_SUM: u32 = 16;
 
+pub(crate) const PORT_TC: u32 = 1;
+pub(crate) const PORT_XDP: u32 = 2;
+
 mirrors! {
     /// `struct offload_key`.
     OffloadKey = "offload_key" {
@@ -116,8 +119,12 @@ mirrors! {
         ifindex: u32,
         /// The interface's namespace, by inode.
         netns: u64,
+        /// Which rung it is on.
+        rung: u32,
         /// Zero.
-        reserved: [u64; 4],
+        reserved_1: u32,
+        /// Zero.
+        reserved: [u64; 3],
     }
     /// `struct offload_limit`.
     OffloadLimit = "offload_limit" {

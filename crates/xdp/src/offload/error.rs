@@ -1,5 +1,6 @@
 //! Why a port has no rung past the worker.
 
+use crate::hook::HookError;
 use aya::EbpfError;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -37,6 +38,9 @@ pub enum OffloadError {
         /// How many.
         ports: u32,
     },
+    /// The interface's hook cannot be had.
+    #[error("cannot take the stage of the interface's hook")]
+    Hook(#[from] HookError),
     /// The embedded object lacks something.
     #[error("the embedded object has no {0}")]
     BrokenBuild(&'static str),

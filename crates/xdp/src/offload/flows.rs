@@ -7,10 +7,12 @@ use super::error::OffloadError;
 use super::limit::Places;
 use super::sys;
 use crate::bpffs;
+use crate::hook::{self, Stage};
 use crate::mirror::Mirror;
 use crate::sys::mapped::Mapped;
 use aya::maps::{HashMap, Map, MapData};
 use aya::{Ebpf, EbpfLoader};
+use offload::ProviderName;
 use std::fs;
 use std::io;
 use std::mem::offset_of;
@@ -19,11 +21,23 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-pub(super) static OBJECT: &[u8] =
-    aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/offload_tc.bpf.o"));
-
 /// Where everything is pinned unless the user says otherwise.
 pub const PIN_ROOT: &str = "/sys/fs/bpf/suiro/offload";
+
+/// The array of stages of an interface's hook.
+pub(super) const STAGES: &str = "stages";
+
+/// A place that no port has.
+const NOBODY: OffloadPort = OffloadPort {
+    seq: 0,
+    orphans: 0,
+    flows: 0,
+    ifindex: 0,
+    netns: 0,
+    rung: 0,
+    reserved_1: 0,
+    reserved: [0; 3],
+};
 
 /// Maps of a host, shared by its ports. Dropping it changes nothing: all of it is pinned.
 pub struct Flows {
@@ -54,7 +68,7 @@ impl Flows {
         for directory in [maps_of(root), links_of(root)] {
             fs::create_dir_all(&directory).map_err(OffloadError::pin(&directory, "make it"))?;
         }
-        load(OBJECT, root, 0)?;
+        load(root, super::tc::OBJECT, &[("PORT", 0)], &[])?;
         let flows: Mapped<OffloadFlow> = mapped(root, "flows")?;
         let map = HashMap::try_from(map(root, "keys")?).map_err(|_| other_version(root, "keys"))?;
         let taken: Vec<u32> = map.iter().flatten().map(|(_, place)| place).collect();
@@ -71,6 +85,7 @@ impl Flows {
     /// # Errors
     /// A pin cannot be removed.
     pub fn purge(root: &Path) -> Result<(), OffloadError> {
+        (0..PORTS).for_each(|place| free_stage(root, place));
         for directory in [links_of(root), maps_of(root)] {
             for pin in fs::read_dir(&directory).into_iter().flatten().flatten() {
                 let path = pin.path();
@@ -93,31 +108,48 @@ impl Flows {
         FLOWS
     }
 
-    pub(super) fn load(&self, port: u32) -> Result<Ebpf, OffloadError> {
-        load(OBJECT, &self.root, port)
-    }
-
-    /// Programs of an object that has these maps, too.
-    #[cfg(feature = "testing")]
-    pub(super) fn load_other(&self, object: &[u8], port: u32) -> Result<Ebpf, OffloadError> {
-        load(object, &self.root, port)
+    /// The programs of a port, on the host's maps and on those that are pinned elsewhere.
+    pub(super) fn load(
+        &self,
+        object: &[u8],
+        port: u32,
+        globals: &[(&str, u32)],
+        others: &[(&str, PathBuf)],
+    ) -> Result<Ebpf, OffloadError> {
+        load(&self.root, object, &[globals, &[("PORT", port)]].concat(), others)
     }
 
     /// Where the link of a port's program is pinned.
     pub(super) fn link(&self, port: u32) -> PathBuf {
-        links_of(&self.root).join(port.to_string())
+        link_of(&self.root, port)
     }
 
-    /// The place of a port: that which its interface had before, or a free one.
-    pub(super) fn port_of(&self, index: u32, netns: u64) -> Result<u32, OffloadError> {
+    /// Where a map that the port's program shares with other stages of its hook is pinned.
+    pub(super) fn beside(&self, port: u32, map: &str) -> PathBuf {
+        beside(&self.root, port, map)
+    }
+
+    /// The place of a port: that which its interface had before on the rung, or a free one.
+    pub(super) fn port_of(
+        &self,
+        index: u32,
+        netns: u64,
+        rung: ProviderName,
+    ) -> Result<u32, OffloadError> {
+        let rung = number_of(rung);
+        let mut taken =
+            self.ports().filter(|(_, port)| port.ifindex == index && port.netns == netns);
+        if let Some((place, _)) = taken.find(|(_, port)| port.rung != rung) {
+            self.release_port(place);
+        }
         let _one_at_a_time = self.keys();
-        let mut places = (0..PORTS).map(|place| (place, self.ports.get(place as usize)));
+        let mut places = self.ports();
         let is_same = |port: &OffloadPort| port.ifindex == index && port.netns == netns;
-        let found = places.clone().find(|(_, port)| is_same(port));
+        let found = self.ports().find(|(_, port)| is_same(port));
         let found = found.or_else(|| places.find(|(_, port)| port.ifindex == 0));
-        let (place, mut port) = found.ok_or(OffloadError::Ports { ports: PORTS })?;
+        let (place, port) = found.ok_or(OffloadError::Ports { ports: PORTS })?;
         if port.ifindex == 0 {
-            port = OffloadPort { ifindex: index, netns, seq: 0, orphans: 0, flows: 0, ..port };
+            let port = OffloadPort { ifindex: index, netns, rung, ..NOBODY };
             self.ports.set(place as usize, &port);
         }
         Ok(place)
@@ -125,20 +157,25 @@ impl Flows {
 
     /// Gives a port's place back, with all flows that come in there.
     pub(super) fn release_port(&self, port: u32) {
-        // None is pinned where attaching failed.
-        let _ = fs::remove_file(self.link(port));
+        free_stage(&self.root, port);
+        for pin in [beside(&self.root, port, STAGES), self.link(port)] {
+            // None is pinned where attaching failed.
+            let _ = fs::remove_file(pin);
+        }
         for (key, place) in self.flows_of(port) {
             self.remove(&key, place);
         }
-        self.ports.set(
-            port as usize,
-            &OffloadPort { seq: 0, orphans: 0, flows: 0, ifindex: 0, netns: 0, reserved: [0; 4] },
-        );
+        self.ports.set(port as usize, &NOBODY);
     }
 
-    /// Places of ports that somebody has.
-    pub(super) fn ports_taken(&self) -> impl Iterator<Item = u32> {
-        (0..PORTS).filter(|&port| self.ports.get(port as usize).ifindex != 0)
+    fn ports(&self) -> impl Iterator<Item = (u32, OffloadPort)> {
+        (0..PORTS).map(|place| (place, self.ports.get(place as usize)))
+    }
+
+    /// Places of ports that somebody has on a rung.
+    pub(super) fn ports_taken(&self, rung: ProviderName) -> impl Iterator<Item = u32> {
+        let is_taken = move |port: &OffloadPort| port.ifindex != 0 && port.rung == number_of(rung);
+        self.ports().filter(move |(_, port)| is_taken(port)).map(|(place, _)| place)
     }
 
     /// The flows that come in at a port.
@@ -245,12 +282,60 @@ fn links_of(root: &Path) -> PathBuf {
     root.join("links")
 }
 
+fn link_of(root: &Path, port: u32) -> PathBuf {
+    links_of(root).join(port.to_string())
+}
+
+fn beside(root: &Path, port: u32, map: &str) -> PathBuf {
+    links_of(root).join(format!("{port}-{map}"))
+}
+
+/// Frees the stage of an interface's hook that a port has; others may keep the hook.
+fn free_stage(root: &Path, port: u32) {
+    let stages = beside(root, port, STAGES);
+    if stages.exists() {
+        // A hook that is gone has no stages.
+        let _ = hook::free(&stages, Stage::Offload);
+    }
+}
+
+/// The number of a rung in map `ports`.
+fn number_of(rung: ProviderName) -> u32 {
+    match rung {
+        ProviderName::Tc => super::abi::PORT_TC,
+        ProviderName::Xdp => super::abi::PORT_XDP,
+        ProviderName::Nic => unreachable!("a card has no port in the kernel's maps"),
+    }
+}
+
 /// The programs of one port, on the host's maps, which the first one makes.
-fn load(object: &[u8], root: &Path, port: u32) -> Result<Ebpf, OffloadError> {
+fn load(
+    root: &Path,
+    object: &[u8],
+    globals: &[(&str, u32)],
+    others: &[(&str, PathBuf)],
+) -> Result<Ebpf, OffloadError> {
     let maps = maps_of(root);
     let mut loader = EbpfLoader::new();
-    loader.default_map_pin_directory(&maps).override_global("PORT", &port, true);
+    loader.default_map_pin_directory(&maps);
+    for (name, value) in globals {
+        loader.override_global(name, value, true);
+    }
+    for (name, path) in others {
+        loader.map_pin_path(name, path.as_path());
+    }
     loader.load(object).map_err(OffloadError::load("load the maps of flows past the worker"))
+}
+
+pub(super) fn program<'e, P>(
+    ebpf: &'e mut Ebpf,
+    name: &'static str,
+) -> Result<&'e mut P, OffloadError>
+where
+    &'e mut P: TryFrom<&'e mut aya::programs::Program>,
+{
+    let found = ebpf.program_mut(name).and_then(|program| program.try_into().ok());
+    found.ok_or(OffloadError::BrokenBuild(name))
 }
 
 fn map(root: &Path, name: &str) -> Result<Map, OffloadError> {

@@ -1,7 +1,7 @@
 //! The mirror against the object's BTF and against the header.
 
 use super::abi::{self, OffloadFlow, OffloadKey, OffloadLimit, OffloadPort};
-use super::flows::OBJECT;
+use super::tc::OBJECT;
 use crate::btf::{Btf, Layout};
 use crate::mirror::Mirror;
 
@@ -39,6 +39,8 @@ fn numbers_are_those_of_the_header() {
         ("OFFLOAD_POP_VLAN", abi::POP_VLAN),
         ("OFFLOAD_PUSH_VLAN", abi::PUSH_VLAN),
         ("OFFLOAD_ZERO_SUM", abi::ZERO_SUM),
+        ("OFFLOAD_PORT_TC", abi::PORT_TC),
+        ("OFFLOAD_PORT_XDP", abi::PORT_XDP),
     ];
     for (name, value) in numbers {
         assert_eq!(define(name), value, "{name}");

@@ -7,7 +7,8 @@
 //! * [`Limit`]: a token bucket that workers and rungs take from.
 //! * [`TcPort`]: an interface with a packet socket. A filter on the socket says which side a frame goes to, a program at the tc hook obeys
 //!   (`bpf/offload_tc.bpf.c`).
-//! * [`Tc`]: the provider of both.
+//! * [`XdpPort`]: an interface with an AF_XDP socket. A stage of its hook says which side a frame goes to (`bpf/offload_xdp.bpf.c`).
+//! * [`Tc`], [`Xdp`]: the providers, one [`Rung`] of ports each. [`Past`]: a port of either.
 //!
 //! ## Invariants
 //!
@@ -24,21 +25,32 @@ mod key;
 #[cfg(test)]
 mod layout_tests;
 mod limit;
-mod port;
+mod past;
 #[cfg(feature = "testing")]
 mod rehearsal;
+mod rung;
+mod seat;
 mod sys;
 mod tc;
 #[cfg(feature = "testing")]
 mod trial;
 mod value;
+mod xdp;
 
 pub use error::OffloadError;
 pub use flows::{Flows, PIN_ROOT};
 pub use limit::Limit;
-pub use port::{Interface, TcPort};
+pub use past::Past;
 #[cfg(feature = "testing")]
 pub use rehearsal::Way;
-pub use tc::Tc;
+pub use rung::Rung;
+pub use seat::{Interface, RungPort, Seat};
+pub use tc::TcPort;
 #[cfg(feature = "testing")]
 pub use trial::Trial;
+pub use xdp::{XdpParts, XdpPort};
+
+/// Flows between packet sockets' ports on veths.
+pub type Tc = Rung<TcPort>;
+/// Flows between AF_XDP ports.
+pub type Xdp = Rung<XdpPort>;

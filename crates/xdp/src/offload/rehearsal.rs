@@ -1,7 +1,7 @@
 //! The programs of a port, run on frames that no wire carried: for tests.
 
 use super::error::OffloadError;
-use super::port::{CHOOSE, OBEY, TcPort};
+use super::tc::{CHOOSE, OBEY, TcPort};
 use aya::programs::{ProgramError, SchedClassifier, SocketFilter, TestRun, TestRunOptions};
 
 /// What the hook says of a frame that leaves by the rung (`TC_ACT_REDIRECT`).

@@ -1,207 +1,140 @@
-//! The provider `tc`.
+//! A port on the rung tc: programs on its socket and at its hook.
 
-use super::flows::Flows;
-use super::port::TcPort;
-use super::{key, value};
-use flow::PortAt;
-use offload::{
-    CardReason, Counts, Declined, FlowProgram, Handle, NotSettled, Order, Orphan, Patch,
-    PortReason, Price, Provider, ProviderName, Side,
-};
-use std::collections::{BTreeMap, HashMap};
+use super::abi::OffloadPort;
+use super::error::OffloadError;
+use super::flows::{Flows, program};
+use super::seat::{Interface, RungPort, Seat};
+use super::sys;
+use crate::verified::verified;
+use aya::Ebpf;
+use aya::programs::links::{FdLink, PinnedLink};
+use aya::programs::tc::{TcAttachOptions, TcError};
+use aya::programs::{LinkOrder, ProgramError, SchedClassifier, SocketFilter, TcAttachType};
+use offload::ProviderName;
+use std::io;
+use std::mem::offset_of;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Measured on the prototype (offload at the tc hook, an empty program subtracted): look-up at the filter, edits, counts.
-const FRAME_NS: f32 = 130.0;
-/// Segments travel whole, and nothing is copied.
-const BYTE_NS: f32 = 0.0;
-/// One update of a hash map.
-const INSERT: Duration = Duration::from_micros(10);
+pub(super) static OBJECT: &[u8] =
+    aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/offload_tc.bpf.o"));
 
-/// Flows between packet sockets' ports on veths.
-pub struct Tc {
-    flows: Arc<Flows>,
-    ports: HashMap<PortAt, Arc<TcPort>>,
-    installed: BTreeMap<Handle, Installed>,
-    /// The next flow to read.
-    cursor: Handle,
-    /// How often the kernel has settled.
-    settled: u64,
+pub(super) const CHOOSE: &str = "suiro_choose";
+pub(super) const OBEY: &str = "suiro_obey";
+
+/// A port on the rung tc. Dropping it leaves its flows where they are: the program at the hook is pinned.
+pub struct TcPort {
+    seat: Seat<Self>,
+    pub(super) filter: Ebpf,
+    /// Sockets that send frames out of the port.
+    senders: Vec<OwnedFd>,
 }
 
-struct Installed {
-    from: Arc<TcPort>,
-    exit: Arc<TcPort>,
-    key: super::abi::OffloadKey,
-    /// [`Tc::settled`] when it went down.
-    down: u64,
-}
+impl RungPort for TcPort {
+    const RUNG: ProviderName = ProviderName::Tc;
+    /// Measured on the prototype (an empty program subtracted): look-up at the filter, edits, counts.
+    const FRAME_NS: f32 = 130.0;
+    /// Segments travel whole, and nothing is copied.
+    const BYTE_NS: f32 = 0.0;
 
-impl Tc {
-    /// Without ports.
-    pub fn new(flows: Arc<Flows>) -> Self {
-        let (ports, installed) = (HashMap::new(), BTreeMap::new());
-        Self { flows, ports, installed, cursor: Handle(0), settled: 0 }
+    fn seat(&self) -> &Seat<Self> {
+        &self.seat
     }
 
-    /// A port was opened.
-    pub fn port_came(&mut self, at: PortAt, port: Arc<TcPort>) {
-        self.ports.insert(at, port);
-    }
-
-    /// A port is no longer there. Its flows must have been removed.
-    pub fn port_went(&mut self, at: PortAt) {
-        self.ports.remove(&at);
-    }
-
-    fn port(&self, at: PortAt) -> Result<&Arc<TcPort>, Declined> {
-        self.ports.get(&at).ok_or(Declined::Port(PortReason::Gone))
-    }
-
-    /// The two ports of a flow, if it can go from one to the other.
-    fn way(&self, flow: &FlowProgram) -> Result<(&Arc<TcPort>, &Arc<TcPort>), Declined> {
-        let (from, exit) = (self.port(flow.from)?, self.port(flow.exit)?);
-        exit.exit.map_err(Declined::Port)?;
-        if from.netns != exit.netns || from.index == exit.index {
-            return Err(PortReason::ExitTakesNoFrames.into());
-        }
-        if flow.limits.len() > super::abi::LIMITS_EACH {
-            return Err(offload::FlowReason::Limits.into());
-        }
-        Ok((from, exit))
-    }
-
-    fn counts(&self, handle: Handle) -> Counts {
-        value::counts(&self.flows.flows.get(handle.0 as usize))
+    fn is_sent(&self) -> bool {
+        self.senders.iter().all(|socket| sys::is_sent(socket.as_fd()))
     }
 }
 
-impl Provider for Tc {
-    fn name(&self) -> ProviderName {
-        ProviderName::Tc
+impl TcPort {
+    /// Puts the programs on an interface, whose frames nobody receives yet. Flows that an earlier process left there stay where they are.
+    ///
+    /// # Errors
+    /// No permission, the kernel is too old, or another version of suiro has left pins.
+    pub fn open(
+        flows: &Arc<Flows>,
+        interface: &Interface<'_>,
+        senders: Vec<OwnedFd>,
+    ) -> Result<Self, OffloadError> {
+        let seat = Seat::take(flows, interface)?;
+        let place = seat.place;
+        let opened = Self::load(flows, place, interface.name);
+        let filter = opened.inspect_err(|_| flows.release_port(place))?;
+        seq(flows, place).store(0, Ordering::Release);
+        // No worker holds a frame yet.
+        flows.flows_of(place).iter().for_each(|&(_, flow)| flows.set_done(flow));
+        Ok(Self { seat, filter, senders })
     }
 
-    fn check(&self, flow: &FlowProgram) -> Result<Price, Declined> {
-        self.way(flow)?;
-        Ok(Price { slots: 1, insert: INSERT, per_frame_ns: FRAME_NS, per_byte_ns: BYTE_NS })
+    fn load(flows: &Flows, place: u32, name: &str) -> Result<Ebpf, OffloadError> {
+        let mut ebpf = flows.load(OBJECT, place, &[], &[])?;
+        let choose: &mut SocketFilter = program(&mut ebpf, CHOOSE)?;
+        verified(|| choose.load()).map_err(OffloadError::load("load the filter"))?;
+        let obey: &mut SchedClassifier = program(&mut ebpf, OBEY)?;
+        verified(|| obey.load()).map_err(OffloadError::load("load the program at the hook"))?;
+        hook(obey, name, &flows.link(place))?;
+        Ok(ebpf)
     }
 
-    fn install(&mut self, flow: &FlowProgram) -> Result<Handle, Declined> {
-        let (from, exit) = self.way(flow)?;
-        let limits: Vec<u32> = flow.limits.iter().map(|limit| limit.0).collect();
-        let key = key::to_kernel(from.place, &flow.key);
-        let patch = &Patch::of(flow);
-        let way = value::Way { patch, exit: exit.index, max_len: flow.max_len, limits: &limits };
-        let added = self.flows.add(&value::of(key, &way));
-        let place = added.map_err(|error| refused(&error))?;
-        let place = place.ok_or(CardReason::Full { slots: self.flows.capacity() })?;
-        let (from, exit) = (from.clone(), exit.clone());
-        self.installed.insert(Handle(place), Installed { from, exit, key, down: self.settled });
-        Ok(Handle(place))
+    /// Puts the filter on the port's receiving socket, before that is bound.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn filter(&self, socket: impl AsFd) -> Result<(), OffloadError> {
+        let choose = self.filter.program(CHOOSE).and_then(|program| program.try_into().ok());
+        let choose: &SocketFilter = choose.ok_or(OffloadError::BrokenBuild(CHOOSE))?;
+        choose
+            .attach(socket.as_fd())
+            .map_err(|error| OffloadError::load("put the filter on the socket")(error))
     }
 
-    fn want(&mut self, handle: Handle, side: Side) -> Result<(), Declined> {
-        let found = self.installed.get_mut(&handle).ok_or(CardReason::Gone)?;
-        match side {
-            Side::Rung => found.from.raise(handle.0, &found.exit),
-            Side::Worker => {
-                self.flows.want_worker(handle.0);
-                found.down = self.settled;
-            }
-        }
-        Ok(())
+    /// Takes the programs off; flows that come in at the port are gone with it.
+    pub fn close(&self) {
+        self.seat.flows.release_port(self.seat.place);
     }
 
-    fn side(&mut self, handle: Handle) -> Side {
-        value::side(self.flows.gate(handle.0).load(Ordering::Acquire))
+    /// Whether a flow waits until nothing of it is under way: then the worker calls [`TcPort::quiet`].
+    #[inline]
+    pub fn is_asked(&self) -> bool {
+        self.seat.is_asked()
     }
 
-    fn order(&self) -> Order {
-        Order::Counted
-    }
-
-    fn remove(&mut self, handle: Handle) -> Counts {
-        let Some(found) = self.installed.remove(&handle) else { return Counts::default() };
-        self.flows.remove(&found.key, handle.0);
-        if found.down == self.settled {
-            // Else no frame has run by it since. Where the kernel cannot tell, a frame of this moment may miss in the count.
-            let _ = self.settle(Duration::MAX);
-        }
-        self.counts(handle)
-    }
-
-    fn read(&mut self, out: &mut Vec<(Handle, Counts)>, budget: usize) {
-        let (after, before) =
-            (self.installed.range(self.cursor..), self.installed.range(..self.cursor));
-        let turn: Vec<Handle> =
-            after.chain(before).map(|(&handle, _)| handle).take(budget).collect();
-        self.cursor = turn.last().map_or(Handle(0), |last| Handle(last.0 + 1));
-        out.extend(turn.into_iter().map(|handle| (handle, self.counts(handle))));
-    }
-
-    fn settle(&mut self, within: Duration) -> Result<(), NotSettled> {
-        self.settled += 1;
-        self.flows.settle().map_err(|_| NotSettled(within))
-    }
-
-    fn adopt(&mut self) -> Vec<Orphan> {
-        let known: HashMap<u32, PortAt> =
-            self.ports.iter().map(|(&at, port)| (port.place, at)).collect();
-        let lost = self.flows.ports_taken().filter(|place| !known.contains_key(place));
-        lost.for_each(|place| self.flows.release_port(place));
-        let mut orphans = Vec::new();
-        for (&place, &at) in &known {
-            for (key, handle) in self.flows.flows_of(place) {
-                orphans.extend(self.take_up(at, key, Handle(handle)));
-            }
-        }
-        orphans
-    }
-}
-
-#[cfg(feature = "testing")]
-impl Tc {
-    /// Says that nothing of a flow is under way, whatever the truth: what a test of order must notice.
-    pub fn claim_done(&self, handle: Handle) {
-        self.flows.set_done(handle.0);
-    }
-}
-
-impl Tc {
-    /// A flow that is in place already; one whose exit is gone goes down and away.
-    fn take_up(
-        &mut self,
-        from: PortAt,
-        key: super::abi::OffloadKey,
-        handle: Handle,
-    ) -> Option<Orphan> {
-        let flow = self.flows.flows.get(handle.0 as usize);
-        let port = self.ports.get(&from)?.clone();
-        let exit =
-            self.ports.iter().find(|(_, exit)| exit.index == flow.exit && exit.netns == port.netns);
-        let Some((exit, way)) = exit.map(|(&exit, way)| (exit, way.clone())) else {
-            self.flows.want_worker(handle.0);
-            self.flows.remove(&key, handle.0);
-            return None;
-        };
-        let installed = Installed { from: port, exit: way, key, down: self.settled };
-        self.installed.insert(handle, installed);
-        Some(Orphan {
-            handle,
-            from,
-            key: key::from_kernel(&key, from.port),
-            exit: Some(exit),
-            patch: value::patch(&flow),
-            limits: super::limit::places(&flow).collect(),
-            side: value::side(flow.gate),
-            counts: value::counts(&flow),
+    /// The worker found its queue empty, has received so many frames since the port was opened, and has sent or dropped each of them; `lost`
+    /// reads how many the socket lost since.
+    ///
+    /// # Errors
+    /// `lost` failed.
+    pub fn quiet(&self, received: u64, lost: impl FnOnce() -> io::Result<u64>) -> io::Result<()> {
+        self.seat.quiet(|| {
+            let settled = received + lost()?;
+            Ok(seq(&self.seat.flows, self.seat.place).load(Ordering::Acquire) == settled)
         })
     }
 }
 
-fn refused(error: &aya::maps::MapError) -> Declined {
-    let errno = crate::error::errno(error).unwrap_or(0);
-    CardReason::Refused { words: error.to_string(), errno }.into()
+/// Frames that the filter let through.
+fn seq(flows: &Flows, place: u32) -> &AtomicU64 {
+    flows.ports.u64_at(place as usize, offset_of!(OffloadPort, seq))
+}
+
+/// Runs the program at the interface's hook, first of all, in the place of what is pinned there.
+fn hook(obey: &mut SchedClassifier, name: &str, path: &Path) -> Result<(), OffloadError> {
+    let failed = OffloadError::load::<ProgramError>("put the program at the hook (tcx)");
+    if let Ok(before) = PinnedLink::from_pin(path) {
+        let link = FdLink::from(before).try_into().ok();
+        if link.is_some_and(|link| obey.attach_to_link(link).is_ok()) {
+            return Ok(());
+        }
+        // Its interface is gone, and it stands for nothing.
+        std::fs::remove_file(path).map_err(OffloadError::pin(path, "remove it"))?;
+    }
+    let order = TcAttachOptions::TcxOrder(LinkOrder::first());
+    let id = obey.attach_with_options(name, TcAttachType::Ingress, order).map_err(&failed)?;
+    let link = obey.take_link(id).map_err(&failed)?;
+    let link: FdLink = link.try_into().map_err(|_| failed(TcError::InvalidLinkOperation.into()))?;
+    let pinned = link.pin(path);
+    pinned.map_err(|error| OffloadError::pin(path, "pin it")(io::Error::other(error)))?;
+    Ok(())
 }

@@ -41,7 +41,7 @@ impl Trial {
     /// No permission, or the kernel is too old.
     pub fn open(root: &Path) -> Result<Self, OffloadError> {
         let flows = Flows::open(root)?;
-        let mut programs = flows.load_other(OBJECT, PORT)?;
+        let mut programs = flows.load(OBJECT, PORT, &[], &[])?;
         let program = programs.program_mut(TRY).ok_or(OffloadError::BrokenBuild(TRY))?;
         let program: &mut SchedClassifier =
             program.try_into().map_err(|_| OffloadError::BrokenBuild(TRY))?;

@@ -1,0 +1,208 @@
+//! The provider of one of the kernel's rungs: which flows it has, between which ports.
+
+use super::flows::Flows;
+use super::seat::RungPort;
+use super::{key, value};
+use flow::PortAt;
+use offload::{
+    CardReason, Counts, Declined, FlowProgram, Handle, NotSettled, Order, Orphan, Patch,
+    PortReason, Price, Provider, ProviderName, Side,
+};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// One update of a hash map.
+const INSERT: Duration = Duration::from_micros(10);
+
+/// Flows between ports of one rung.
+pub struct Rung<P> {
+    flows: Arc<Flows>,
+    ports: HashMap<PortAt, Arc<P>>,
+    installed: BTreeMap<Handle, Installed<P>>,
+    /// The next flow to read.
+    cursor: Handle,
+    /// How often the kernel has settled.
+    settled: u64,
+}
+
+struct Installed<P> {
+    from: Arc<P>,
+    exit: Arc<P>,
+    key: super::abi::OffloadKey,
+    /// [`Rung::settled`] when it went down.
+    down: u64,
+}
+
+impl<P: RungPort> Rung<P> {
+    /// Without ports.
+    pub fn new(flows: Arc<Flows>) -> Self {
+        let (ports, installed) = (HashMap::new(), BTreeMap::new());
+        Self { flows, ports, installed, cursor: Handle(0), settled: 0 }
+    }
+
+    /// A port was opened.
+    pub fn port_came(&mut self, at: PortAt, port: Arc<P>) {
+        self.ports.insert(at, port);
+    }
+
+    /// A port is no longer there. Its flows must have been removed.
+    pub fn port_went(&mut self, at: PortAt) {
+        self.ports.remove(&at);
+    }
+
+    fn port(&self, at: PortAt) -> Result<&Arc<P>, Declined> {
+        self.ports.get(&at).ok_or(Declined::Port(PortReason::Gone))
+    }
+
+    /// The two ports of a flow, if it can go from one to the other.
+    fn way(&self, flow: &FlowProgram) -> Result<(&Arc<P>, &Arc<P>), Declined> {
+        let from = self.port(flow.from)?;
+        let exit = self.ports.get(&flow.exit).ok_or(PortReason::OtherKind)?;
+        exit.seat().exit().map_err(Declined::Port)?;
+        let (entry, way_out) = (from.seat(), exit.seat());
+        if entry.netns != way_out.netns || entry.index == way_out.index {
+            return Err(PortReason::ExitTakesNoFrames.into());
+        }
+        if flow.limits.len() > super::abi::LIMITS_EACH {
+            return Err(offload::FlowReason::Limits.into());
+        }
+        Ok((from, exit))
+    }
+
+    fn counts(&self, handle: Handle) -> Counts {
+        value::counts(&self.flows.flows.get(handle.0 as usize))
+    }
+}
+
+impl<P: RungPort> Provider for Rung<P> {
+    fn name(&self) -> ProviderName {
+        P::RUNG
+    }
+
+    fn check(&self, flow: &FlowProgram) -> Result<Price, Declined> {
+        self.way(flow)?;
+        let (per_frame_ns, per_byte_ns) = (P::FRAME_NS, P::BYTE_NS);
+        Ok(Price { slots: 1, insert: INSERT, per_frame_ns, per_byte_ns })
+    }
+
+    fn install(&mut self, flow: &FlowProgram) -> Result<Handle, Declined> {
+        let (from, exit) = self.way(flow)?;
+        let limits: Vec<u32> = flow.limits.iter().map(|limit| limit.0).collect();
+        let key = key::to_kernel(from.seat().place, &flow.key);
+        let patch = &Patch::of(flow);
+        let way =
+            value::Way { patch, exit: exit.seat().index, max_len: flow.max_len, limits: &limits };
+        let added = self.flows.add(&value::of(key, &way));
+        let place = added.map_err(|error| refused(&error))?;
+        let place = place.ok_or(CardReason::Full { slots: self.flows.capacity() })?;
+        let (from, exit) = (from.clone(), exit.clone());
+        self.installed.insert(Handle(place), Installed { from, exit, key, down: self.settled });
+        Ok(Handle(place))
+    }
+
+    fn want(&mut self, handle: Handle, side: Side) -> Result<(), Declined> {
+        let found = self.installed.get_mut(&handle).ok_or(CardReason::Gone)?;
+        match side {
+            Side::Rung => found.from.seat().raise(handle.0, &found.exit),
+            Side::Worker => {
+                self.flows.want_worker(handle.0);
+                found.down = self.settled;
+            }
+        }
+        Ok(())
+    }
+
+    fn side(&mut self, handle: Handle) -> Side {
+        value::side(self.flows.gate(handle.0).load(Ordering::Acquire))
+    }
+
+    fn order(&self) -> Order {
+        Order::Counted
+    }
+
+    fn remove(&mut self, handle: Handle) -> Counts {
+        let Some(found) = self.installed.remove(&handle) else { return Counts::default() };
+        self.flows.remove(&found.key, handle.0);
+        if found.down == self.settled {
+            // Else no frame has run by it since. Where the kernel cannot tell, a frame of this moment may miss in the count.
+            let _ = self.settle(Duration::MAX);
+        }
+        self.counts(handle)
+    }
+
+    fn read(&mut self, out: &mut Vec<(Handle, Counts)>, budget: usize) {
+        let (after, before) =
+            (self.installed.range(self.cursor..), self.installed.range(..self.cursor));
+        let turn: Vec<Handle> =
+            after.chain(before).map(|(&handle, _)| handle).take(budget).collect();
+        self.cursor = turn.last().map_or(Handle(0), |last| Handle(last.0 + 1));
+        out.extend(turn.into_iter().map(|handle| (handle, self.counts(handle))));
+    }
+
+    fn settle(&mut self, within: Duration) -> Result<(), NotSettled> {
+        self.settled += 1;
+        self.flows.settle().map_err(|_| NotSettled(within))
+    }
+
+    fn adopt(&mut self) -> Vec<Orphan> {
+        let known: HashMap<u32, PortAt> =
+            self.ports.iter().map(|(&at, port)| (port.seat().place, at)).collect();
+        let lost = self.flows.ports_taken(P::RUNG).filter(|place| !known.contains_key(place));
+        lost.for_each(|place| self.flows.release_port(place));
+        let mut orphans = Vec::new();
+        for (&place, &at) in &known {
+            for (key, handle) in self.flows.flows_of(place) {
+                orphans.extend(self.take_up(at, key, Handle(handle)));
+            }
+        }
+        orphans
+    }
+}
+
+#[cfg(feature = "testing")]
+impl<P: RungPort> Rung<P> {
+    /// Says that nothing of a flow is under way, whatever the truth: what a test of order must notice.
+    pub fn claim_done(&self, handle: Handle) {
+        self.flows.set_done(handle.0);
+    }
+}
+
+impl<P: RungPort> Rung<P> {
+    /// A flow that is in place already; one whose exit is gone goes down and away.
+    fn take_up(
+        &mut self,
+        from: PortAt,
+        key: super::abi::OffloadKey,
+        handle: Handle,
+    ) -> Option<Orphan> {
+        let flow = self.flows.flows.get(handle.0 as usize);
+        let port = self.ports.get(&from)?.clone();
+        let (index, netns) = (flow.exit, port.seat().netns);
+        let is_exit = |exit: &P| exit.seat().index == index && exit.seat().netns == netns;
+        let exit = self.ports.iter().find(|(_, exit)| is_exit(exit));
+        let Some((exit, way)) = exit.map(|(&exit, way)| (exit, way.clone())) else {
+            self.flows.want_worker(handle.0);
+            self.flows.remove(&key, handle.0);
+            return None;
+        };
+        let installed = Installed { from: port, exit: way, key, down: self.settled };
+        self.installed.insert(handle, installed);
+        Some(Orphan {
+            handle,
+            from,
+            key: key::from_kernel(&key, from.port),
+            exit: Some(exit),
+            patch: value::patch(&flow),
+            limits: super::limit::places(&flow).collect(),
+            side: value::side(flow.gate),
+            counts: value::counts(&flow),
+        })
+    }
+}
+
+fn refused(error: &aya::maps::MapError) -> Declined {
+    let errno = crate::error::errno(error).unwrap_or(0);
+    CardReason::Refused { words: error.to_string(), errno }.into()
+}

@@ -1,0 +1,151 @@
+//! A port on the rung xdp: the stage `offload` of its interface's hook, beside the worker stage.
+
+use super::error::OffloadError;
+use super::flows::{Flows, STAGES, program};
+use super::seat::{Interface, RungPort, Seat};
+use crate::abi::{Verdict, VerdictCount};
+use crate::hook::{Hook, Lease, Life, Mode, Stage};
+use crate::verified::verified;
+use crate::worker::{SOCKETS, VERDICTS, Worker};
+use aya::Ebpf;
+use aya::maps::{Array, Map, MapData, MapError, PerCpuArray};
+use aya::programs::Xdp;
+use offload::{PortReason, ProviderName};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+pub(super) static OBJECT: &[u8] =
+    aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/offload_xdp.bpf.o"));
+
+const OFFLOAD: &str = "suiro_offload";
+const HANDED: &str = "handed";
+
+/// A port on the rung xdp. Dropping it leaves its flows where they are: hook and stages are pinned.
+pub struct XdpPort {
+    seat: Seat<Self>,
+    /// Frames that the stage gave to the socket.
+    handed: Array<MapData, u64>,
+    /// Frames that the worker stage gave to it.
+    verdicts: PerCpuArray<MapData, VerdictCount>,
+    _programs: Ebpf,
+    _lease: Lease,
+}
+
+impl RungPort for XdpPort {
+    const RUNG: ProviderName = ProviderName::Xdp;
+    /// Measured on the prototype: look-up, edits, counts, redirect.
+    const FRAME_NS: f32 = 200.0;
+    /// A checksum that the sender left open.
+    const BYTE_NS: f32 = 0.1;
+
+    fn seat(&self) -> &Seat<Self> {
+        &self.seat
+    }
+
+    /// What a driver took, a veth or a TAP has in its ring.
+    fn is_sent(&self) -> bool {
+        true
+    }
+}
+
+/// What a port of the rung xdp is made of.
+pub struct XdpParts<'p> {
+    /// The interface.
+    pub interface: Interface<'p>,
+    /// Its worker stage, in force, with its socket.
+    pub worker: &'p Worker,
+    /// Whether senders on this host may leave checksums open.
+    pub may_be_unfinished: bool,
+}
+
+impl XdpPort {
+    /// Takes the stage. Flows that an earlier process left there stay where they are.
+    ///
+    /// # Errors
+    /// No permission, the kernel is too old, or another version of suiro has left pins.
+    pub fn open(flows: &Arc<Flows>, parts: &XdpParts<'_>) -> Result<Self, OffloadError> {
+        let seat = Seat::take(flows, &parts.interface)?;
+        let place = seat.place;
+        let opened = Self::load(seat, parts);
+        let opened = opened.inspect_err(|_| flows.release_port(place))?;
+        // What the stage before this one gave to its worker is gone, or counted by now.
+        flows.flows_of(place).iter().for_each(|&(_, flow)| flows.set_done(flow));
+        Ok(opened)
+    }
+
+    fn load(seat: Seat<Self>, parts: &XdpParts<'_>) -> Result<Self, OffloadError> {
+        let (flows, place) = (&seat.flows, seat.place);
+        let hook = Hook::on(seat.index, Mode::Native)?;
+        let [stages, sockets] = [STAGES, SOCKETS].map(|map| flows.beside(place, map));
+        removed(&stages)?;
+        hook.pin_stages(&stages)?;
+        removed(&sockets)?;
+        parts.worker.pin_sockets(&sockets).map_err(OffloadError::pin(&sockets, "pin it"))?;
+        let maps = [(STAGES, stages), (SOCKETS, sockets.clone())];
+        let unfinished = u32::from(parts.may_be_unfinished);
+        let globals = [("MAY_BE_UNFINISHED", unfinished)];
+        let programs = flows.load(OBJECT, place, &globals, &maps);
+        removed(&sockets)?;
+        let mut programs = programs?;
+        let stage: &mut Xdp = program(&mut programs, OFFLOAD)?;
+        verified(|| stage.load()).map_err(OffloadError::load("load the stage"))?;
+        let link = flows.link(place);
+        removed(&link)?;
+        let lease = hook.lease(Stage::Offload, stage, Life::Pinned(&link))?;
+        let handed = taken(&mut programs)?;
+        let verdicts = parts.worker.map(VERDICTS).and_then(|map| PerCpuArray::try_from(map).ok());
+        let verdicts = verdicts.ok_or(OffloadError::BrokenBuild(VERDICTS))?;
+        Ok(Self { seat, handed, verdicts, _programs: programs, _lease: lease })
+    }
+
+    /// Says whether flows can leave by the interface now; true if that is other than before.
+    pub fn set_exit(&self, exit: Result<(), PortReason>) -> bool {
+        self.seat.set_exit(exit)
+    }
+
+    /// Gives the stage back; flows that come in at the port are gone with it.
+    pub fn close(&self) {
+        self.seat.flows.release_port(self.seat.place);
+    }
+
+    /// Whether a flow waits until nothing of it is under way: then the worker calls [`XdpPort::quiet`].
+    #[inline]
+    pub fn is_asked(&self) -> bool {
+        self.seat.is_asked()
+    }
+
+    /// The worker found its ring empty, has received so many frames since the port was opened, and has sent or dropped each of them; `lost`
+    /// reads how many the socket lost since.
+    ///
+    /// # Errors
+    /// `lost` failed, or the kernel does not tell.
+    pub fn quiet(&self, received: u64, lost: impl FnOnce() -> io::Result<u64>) -> io::Result<()> {
+        self.seat.quiet(|| {
+            let settled = received + lost()?;
+            Ok(self.given().map_err(io::Error::other)? == settled)
+        })
+    }
+
+    /// Frames that the socket was given: each is counted before it is.
+    fn given(&self) -> Result<u64, MapError> {
+        let by_worker = self.verdicts.get(&(Verdict::Worker as u32), 0)?;
+        let by_worker: u64 = by_worker.iter().map(|count| count.frames).sum();
+        Ok(by_worker + self.handed.get(&0, 0)?)
+    }
+}
+
+fn taken(programs: &mut Ebpf) -> Result<Array<MapData, u64>, OffloadError> {
+    let map: Option<Map> = programs.take_map(HANDED);
+    map.and_then(|map| Array::try_from(map).ok()).ok_or(OffloadError::BrokenBuild(HANDED))
+}
+
+/// What an earlier process pinned is in the way.
+fn removed(pin: &Path) -> Result<(), OffloadError> {
+    match std::fs::remove_file(pin) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(OffloadError::pin(pin, "remove it")(error))
+        }
+        _ => Ok(()),
+    }
+}
