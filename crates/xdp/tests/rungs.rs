@@ -8,12 +8,14 @@ mod oracle;
 
 use flow::{Counted, FlowFilter, Pipeline};
 use offload::{FlowProgram, Frame, Handle, apply};
-use oracle::{Left, NOW, a_broken_frame, pipeline, program, rules, worker};
+use oracle::{Left, NOW, a_broken_frame, a_frame, pipeline, program, rules, worker};
 use proptest::collection::vec;
+use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::cell::Cell;
-use std::path::PathBuf;
-use xdp::offload::{Flows, PIN_ROOT, Trial};
+use std::path::{Path, PathBuf};
+use wire::{Head, checksum};
+use xdp::offload::{Flows, OffloadError, PIN_ROOT, Trial};
 
 /// Frames that one flow meets at most.
 const FRAMES: usize = 12;
@@ -33,12 +35,12 @@ struct Rung {
 }
 
 impl Rung {
-    fn open(name: &str) -> Option<Self> {
+    fn open(name: &str, open: impl FnOnce(&Path) -> Result<Trial, OffloadError>) -> Option<Self> {
         if std::env::var_os("SUIRO_SKIP_PRIVILEGED").is_some_and(|value| value == "1") {
             return None;
         }
         let root = PathBuf::from(PIN_ROOT).join(format!("test-{name}-{}", std::process::id()));
-        let rung = Trial::open(&root);
+        let rung = open(&root);
         let rung = rung.expect("programs need root (or set SUIRO_SKIP_PRIVILEGED=1 to skip)");
         Some(Self { rung, root })
     }
@@ -111,11 +113,24 @@ fn meet(
 
 #[test]
 fn the_kernel_does_what_worker_and_oracle_do() {
-    let Some(Rung { rung, root: _ }) = &Rung::open("agree") else { return };
+    let Some(Rung { rung, root: _ }) = &Rung::open("agree", Trial::tc) else { return };
+    agree(rung, a_broken_frame());
+}
+
+#[test]
+fn xdp_does_what_worker_and_oracle_do() {
+    let Some(Rung { rung, root: _ }) = &Rung::open("xdp", |root| Trial::xdp(root, false)) else {
+        return;
+    };
+    // There are no large segments.
+    agree(rung, a_broken_frame().prop_map(|frame| Frame { segment: None, ..frame }));
+}
+
+fn agree(rung: &Trial, frames: impl Strategy<Value = Frame>) {
     let (seen, taken) = (Cell::new(0), Cell::new(0));
+    let cases = (rules(), vec(frames, 1..FRAMES));
     while seen.get() < wanted() {
         let config = Config { cases: CASES, failure_persistence: None, ..Config::default() };
-        let cases = (rules(), vec(a_broken_frame(), 1..FRAMES));
         let done = TestRunner::new(config).run(&cases, |(rules, frames)| {
             let Some(mut whole) = pipeline(&rules) else { return Ok(()) };
             let mut split = pipeline(&rules).unwrap();
@@ -133,4 +148,37 @@ fn the_kernel_does_what_worker_and_oracle_do() {
     }
     println!("{} frames, {} by the rung", seen.get(), taken.get());
     assert!(taken.get() * 10 > seen.get(), "{} of {} frames", taken.get(), seen.get());
+}
+
+#[test]
+fn xdp_completes_the_checksums_that_senders_left_to_a_device() {
+    let Some(Rung { rung, root: _ }) = &Rung::open("partial", |root| Trial::xdp(root, true)) else {
+        return;
+    };
+    let taken = Cell::new(0);
+    // Senders leave open what can be recognised.
+    let is_open = |frame: &Frame| {
+        let head = Head::copy_of(&frame.bytes);
+        let (_, layers) = wire::parse(&head, frame.in_port);
+        frame.partial.is_some() && wire::is_partial(&head, &layers) == frame.partial
+    };
+    let frame = a_frame().prop_filter("a partial checksum", is_open);
+    let config = Config { cases: 2000, failure_persistence: None, ..Config::default() };
+    let done = TestRunner::new(config).run(&(rules(), frame), |(rules, frame)| {
+        let Some(mut pipeline) = pipeline(&rules) else { return Ok(()) };
+        let Ok(flow) = program(&mut pipeline, &frame) else { return Ok(()) };
+        let _gone = Gone(rung, rung.install(&flow));
+        let (mut by_rung, mut by_oracle) = (frame.clone(), frame.clone());
+        let open = by_oracle.partial.take().unwrap();
+        checksum::complete(&mut by_oracle.bytes, open).unwrap();
+        let is_taken = rung.run(&mut by_rung).unwrap();
+        prop_assert_eq!(is_taken, apply(&flow, &mut by_oracle));
+        if is_taken {
+            prop_assert_eq!(by_rung.bytes, by_oracle.bytes, "{:?}\n{:?}", flow, frame);
+            taken.set(taken.get() + 1);
+        }
+        Ok(())
+    });
+    done.unwrap();
+    assert!(taken.get() > 100, "{} by the rung", taken.get());
 }

@@ -1,12 +1,12 @@
 //! A rung, run on frames that never were on a wire: what it makes of each, for the test that compares it with the worker.
 
 use super::error::OffloadError;
-use super::flows::Flows;
-use super::{key, value};
+use super::flows::{Flows, program};
+use super::{key, value, xdp};
 use crate::verified::verified;
 use aya::Ebpf;
-use aya::programs::{SchedClassifier, TestRun, TestRunOptions};
-use offload::{Counts, FlowProgram, Frame, Handle, Patch};
+use aya::programs::{SchedClassifier, TestRun, TestRunOptions, Xdp};
+use offload::{Counts, FlowProgram, Frame, Handle, Patch, ProviderName};
 use std::path::Path;
 use wire::eth_type;
 
@@ -28,25 +28,42 @@ const CB: usize = 12;
 const GSO_SIZE: usize = 44;
 const CONTEXT: usize = 48;
 
-/// The rung tc without interfaces.
+/// `XDP_DROP`, `XDP_PASS` and `XDP_REDIRECT`: there is no socket for the worker's, no next stage, by the rung.
+const XDP_DROP: u32 = 1;
+const XDP_PASS: u32 = 2;
+const XDP_REDIRECT: u32 = 4;
+
+/// A rung without interfaces.
 pub struct Trial {
     flows: Flows,
     programs: Ebpf,
+    rung: ProviderName,
 }
 
 impl Trial {
-    /// Makes the maps below `root`; [`Flows::purge`] takes them away.
+    /// The rung tc. Makes the maps below `root`; [`Flows::purge`] takes them away.
     ///
     /// # Errors
     /// No permission, or the kernel is too old.
-    pub fn open(root: &Path) -> Result<Self, OffloadError> {
+    pub fn tc(root: &Path) -> Result<Self, OffloadError> {
         let flows = Flows::open(root)?;
         let mut programs = flows.load(OBJECT, PORT, &[], &[])?;
-        let program = programs.program_mut(TRY).ok_or(OffloadError::BrokenBuild(TRY))?;
-        let program: &mut SchedClassifier =
-            program.try_into().map_err(|_| OffloadError::BrokenBuild(TRY))?;
+        let program: &mut SchedClassifier = program(&mut programs, TRY)?;
         verified(|| program.load()).map_err(OffloadError::load("load the programs"))?;
-        Ok(Self { flows, programs })
+        Ok(Self { flows, programs, rung: ProviderName::Tc })
+    }
+
+    /// The rung xdp, likewise; `may_be_unfinished`: whether it completes checksums that were left open.
+    ///
+    /// # Errors
+    /// As of [`Trial::tc`].
+    pub fn xdp(root: &Path, may_be_unfinished: bool) -> Result<Self, OffloadError> {
+        let flows = Flows::open(root)?;
+        let globals = [(xdp::UNFINISHED, u32::from(may_be_unfinished))];
+        let mut programs = flows.load(xdp::OBJECT, PORT, &globals, &[])?;
+        let stage: &mut Xdp = program(&mut programs, xdp::OFFLOAD)?;
+        verified(|| stage.load()).map_err(OffloadError::load("load the stage"))?;
+        Ok(Self { flows, programs, rung: ProviderName::Xdp })
     }
 
     /// Puts a flow on the rung, as its provider does.
@@ -74,14 +91,39 @@ impl Trial {
         self.flows.remove(&key, handle.0);
     }
 
-    /// Runs filter and hook on a frame; true: the rung took it, and the frame is as it leaves.
+    /// Runs the rung's programs on a frame; true: the rung took it, and the frame is as it leaves.
     ///
     /// # Errors
     /// The kernel refuses the frame: it is shorter than an Ethernet header or longer than a page.
     ///
     /// # Panics
-    /// Filter and hook contradict each other, or the hook drops.
+    /// Programs contradict each other, or drop.
     pub fn run(&self, frame: &mut Frame) -> Result<bool, OffloadError> {
+        match self.rung {
+            ProviderName::Xdp => self.run_stage(frame),
+            _ => self.run_filter_and_hook(frame),
+        }
+    }
+
+    fn run_stage(&self, frame: &mut Frame) -> Result<bool, OffloadError> {
+        let mut left = vec![0; frame.bytes.len() + TAG];
+        let (data_in, data_out) = (Some(&frame.bytes[..]), Some(&mut left[..]));
+        let options = TestRunOptions { data_in, data_out, ..TestRunOptions::new() };
+        let stage: Option<&Xdp> =
+            self.programs.program(xdp::OFFLOAD).and_then(|program| program.try_into().ok());
+        let run = stage.ok_or(OffloadError::BrokenBuild(xdp::OFFLOAD))?.test_run(options);
+        let run = run.map_err(OffloadError::load("run the stage"))?;
+        left.truncate(run.data_size_out as usize);
+        match run.return_value {
+            XDP_REDIRECT => frame.bytes = left,
+            XDP_PASS => assert_eq!(left, frame.bytes, "nothing has changed"),
+            XDP_DROP => panic!("no limit and no worker takes a frame, yet it is gone: {frame:?}"),
+            other => panic!("the stage says {other} of {frame:?}"),
+        }
+        Ok(run.return_value == XDP_REDIRECT)
+    }
+
+    fn run_filter_and_hook(&self, frame: &mut Frame) -> Result<bool, OffloadError> {
         let mut context = [0u32; CONTEXT];
         let bytes = untagged(&frame.bytes, &mut context[CB..CB + 2]);
         context[GSO_SIZE] = frame.segment.unwrap_or(0).into();

@@ -18,7 +18,8 @@ use std::sync::Arc;
 pub(super) static OBJECT: &[u8] =
     aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/offload_xdp.bpf.o"));
 
-const OFFLOAD: &str = "suiro_offload";
+pub(super) const OFFLOAD: &str = "suiro_offload";
+pub(super) const UNFINISHED: &str = "MAY_BE_UNFINISHED";
 const HANDED: &str = "handed";
 
 /// A port on the rung xdp. Dropping it leaves its flows where they are: hook and stages are pinned.
@@ -84,7 +85,7 @@ impl XdpPort {
         parts.worker.pin_sockets(&sockets).map_err(OffloadError::pin(&sockets, "pin it"))?;
         let maps = [(STAGES, stages), (SOCKETS, sockets.clone())];
         let unfinished = u32::from(parts.may_be_unfinished);
-        let globals = [("MAY_BE_UNFINISHED", unfinished)];
+        let globals = [(UNFINISHED, unfinished)];
         let programs = flows.load(OBJECT, place, &globals, &maps);
         removed(&sockets)?;
         let mut programs = programs?;
