@@ -70,6 +70,8 @@ int suiro_outer(struct __sk_buff *skb)
 		return NEXT;
 	skb->mark = 0;
 	skb->tstamp = 0;
+	if (!told)
+		return NEXT;
 	if (what & OUTER_TUNNEL)
 		done = wrap(skb, what, low);
 	else if (what & (OUTER_TAG | OUTER_PROVIDER_TAG))

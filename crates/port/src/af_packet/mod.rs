@@ -11,7 +11,7 @@ mod rx;
 mod told;
 mod tx;
 
-pub(crate) use told::{ToldTx, is_tagged, open as told};
+pub(crate) use told::{ToldTx, is_too_long, open as told};
 pub(crate) use tx::PacketTx;
 
 use crate::common::Common;

@@ -17,7 +17,7 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use wire::segment::tunnel_headers;
+use wire::segment::{is_plain, plan, tunnel_headers};
 use wire::{DropReason, Gso, PartialChecksum};
 use xdp::outer::{MARK, Outer, Told};
 
@@ -75,12 +75,17 @@ impl ToldTx {
         packet::send_at(&self.socket, &parts, told.0).is_ok()
     }
 
-    /// Sends a frame that is too long for the kernel with both of its tags in it.
+    /// Sends a frame that is too long for the kernel with both of its tags in it; a large one as it is, which the kernel cuts where it must.
     ///
     /// # Errors
     /// It has no two tags, or is too long all the same.
     pub(crate) fn send_tagged(&mut self, frame: &TxFrame<'_>) -> Result<(), DropReason> {
         let told = tags(frame).ok_or(DropReason::TooBig)?;
+        if frame.offload.gso != Gso::None {
+            let header = vnet::encode(frame);
+            let parts = [Part::private(&header), Part::private(self.scratch.join(frame))];
+            return packet::send(&self.socket, &[&parts]).map(drop).map_err(|error| reason(&error));
+        }
         let before =
             |PartialChecksum { start, offset }| PartialChecksum { start: start - TAG_LEN, offset };
         let header: [u8; vnet::LEN] = vnet::plain(frame.offload.checksum.map(before));
@@ -93,11 +98,23 @@ impl ToldTx {
 
 /// What is told of a frame that has two tags.
 fn tags(frame: &TxFrame<'_>) -> Option<Told> {
-    let tags = frame.head.get(TAGS)?.first_chunk::<8>().copied();
-    tags.filter(|_| frame.offload.gso == Gso::None).and_then(Told::tags)
+    frame.head.get(TAGS)?.first_chunk::<8>().copied().and_then(Told::tags)
 }
 
-/// Whether [`ToldTx::send_tagged`] can send it.
-pub(crate) fn is_tagged(frame: &TxFrame<'_>) -> bool {
-    tags(frame).is_some()
+/// Whether a frame has two tags, and is longer than so many bytes on a wire, or its segments are: [`ToldTx::send_tagged`] can send it.
+pub(crate) fn is_too_long(frame: &TxFrame<'_>, longest: usize) -> bool {
+    frame.len() > longest && tags(frame).is_some() && segment_len(frame) > Some(longest)
+}
+
+/// Bytes of the longest frame that it becomes; `None` for a large one whose headers say otherwise.
+fn segment_len(frame: &TxFrame<'_>) -> Option<usize> {
+    let offload = &frame.offload;
+    match offload.gso {
+        Gso::None => Some(frame.len()),
+        _ if !is_plain(frame.head, offload) => None,
+        _ => {
+            let segments = plan(frame.head, frame.len(), offload).ok()?;
+            Some(segments.header_len() + segments.payload(0).len())
+        }
+    }
 }

@@ -151,7 +151,7 @@ impl PacketTx {
     fn retry(&mut self, frame: &TxFrame<'_>, error: &io::Error) -> Result<(), DropReason> {
         match reason(error) {
             _ if lacks_uso(error, frame) => self.send_plain(frame),
-            DropReason::TooBig => {
+            DropReason::TooBig if frame.offload.gso == Gso::None => {
                 self.told.as_mut().map_or(Err(DropReason::TooBig), |told| told.send_tagged(frame))
             }
             reason => Err(reason),

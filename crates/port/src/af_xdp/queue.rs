@@ -1,6 +1,6 @@
 //! Receiving from and sending to an AF_XDP socket.
 
-use crate::af_packet::{ToldTx, is_tagged};
+use crate::af_packet::{ToldTx, is_too_long};
 use crate::batch::{BodyAt, RxBatch, Slot};
 use crate::drops::{Drops, Lost};
 use crate::frame::{Body, Sent, TxFrame};
@@ -169,7 +169,7 @@ impl XdpTx {
         self.socket.reclaim();
         let mut queued = Queued::default();
         for frame in frames {
-            if frame.len() > self.longest && self.told.is_some() && is_tagged(frame) {
+            if self.told.is_some() && is_too_long(frame, self.longest) {
                 // In its place, behind those before it.
                 self.settle(&mut queued, drops, sent);
                 self.send_tagged(frame, drops, sent);

@@ -8,12 +8,13 @@ use wire::{Gso, HEAD_MAX, Offload};
 
 pub const FROM: [u8; 6] = [2, 0, 0, 0, 0, 1];
 pub const TO: [u8; 6] = [2, 0, 0, 0, 0, 2];
-/// Payload of a segment: with all headers it fits an MTU of 1500 in each cell.
+/// Payload of a segment in a tunnel or behind shims: with all headers it fits an MTU of 1500.
 const SIZE: usize = 1200;
-/// Bytes of a full-size IP packet.
+/// Bytes of a full-size IP packet, as segments are that have at most tags.
 const FULL: usize = 1500;
-/// Bytes of a large frame's payload: ten segments and a shorter one.
-const LARGE: usize = 10 * SIZE + 345;
+/// Segments of a large frame, and the payload of one that is shorter.
+const SEGMENTS: usize = 10;
+const REST: usize = 345;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Around {
@@ -76,26 +77,26 @@ impl Cell {
             (.., false) => Gso::TcpV4,
             (.., true) => Gso::TcpV6,
         };
-        let gso_size = if self.is_large { SIZE as u16 } else { 0 };
+        let gso_size = if self.is_large { self.size() as u16 } else { 0 };
         (frame, Offload { checksum: Some(partial), gso, gso_size, ..Offload::default() })
     }
 
     /// What must arrive in the end, whatever it travelled as.
     pub fn wanted(self) -> Vec<Vec<u8>> {
         let data = self.data();
-        let size = if self.is_large { SIZE } else { data.len() };
-        let parts = data.chunks(size).enumerate();
+        let parts = data.chunks(self.size()).enumerate();
         parts.map(|(index, part)| self.frame(part, index).finish()).collect()
+    }
+
+    /// Payload of a segment.
+    fn size(self) -> usize {
+        let headers = if self.is_v6 { 40 } else { 20 } + if self.is_tcp { 20 } else { 8 };
+        if self.around.is_plain() { FULL - headers } else { SIZE }
     }
 
     /// Bytes of which every position tells whether it is in its place.
     fn data(self) -> Vec<u8> {
-        let headers = if self.is_v6 { 40 } else { 20 } + if self.is_tcp { 20 } else { 8 };
-        let len = match (self.is_large, self.around.is_plain()) {
-            (true, _) => LARGE,
-            (false, true) => FULL - headers,
-            (false, false) => SIZE - 1,
-        };
+        let len = if self.is_large { SEGMENTS * self.size() + REST } else { self.size() };
         (0..len).map(|at: usize| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
     }
 
@@ -103,7 +104,7 @@ impl Cell {
     fn frame(self, data: &[u8], index: usize) -> Frame {
         let frame = self.enter(Frame::ethernet(TO, FROM), index);
         let frame = self.network(frame, index);
-        let sequence = 1 + (index * SIZE) as u32;
+        let sequence = 1 + (index * self.size()) as u32;
         let frame = match self.is_tcp {
             true => frame.tcp(Tcp { sequence, ..Tcp::default() }),
             false => frame.udp(1000, 2000),
