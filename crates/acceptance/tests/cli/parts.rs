@@ -1,8 +1,11 @@
 //! Parts: what a file declares is there whole or not at all, only the difference moves, and it is there again after `kill -9`.
 
-use acceptance::{Place, Said, privileged, until};
+use acceptance::{Place, Said, Speaker, privileged, until};
+use openflow::{FlowMod, Message};
 use rustix::process::Signal;
 use serde_json::Value;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Writes a part's file.
@@ -272,6 +275,38 @@ fn every_error_of_a_part_has_its_file_and_line_also_in_json() {
     assert!(answer.contains("part lab") && answer.contains("\"line\":1"), "{answer}");
     assert_eq!(place.http("DELETE", "/v1/parts/lab", "").0, 404);
     assert_eq!(place.says(&["apply", "-f", "/nowhere.toml"]).code, 2);
+}
+
+/// Adds a flow as soon as a switch can be talked to, however early that is.
+fn program_at_once(socket: &Path) {
+    let stream = (0..).find_map(|_| UnixStream::connect(socket).ok()).unwrap();
+    let mut speaker = Speaker::greet(stream);
+    speaker.send(&Message::FlowMod(FlowMod { priority: 77, ..FlowMod::default() }));
+    let answer = speaker.ask(&Message::BarrierRequest);
+    assert!(matches!(answer, Message::BarrierReply), "{answer:?}");
+}
+
+#[test]
+fn what_a_controller_says_before_an_apply_has_ended_is_there_after_a_kill() {
+    if !privileged() {
+        return;
+    }
+    let mut place = Place::new(&["g"]);
+    place.start();
+    let all: String = (0..40).map(|n| switch(&place, &format!("sw{n:02}"), "", &[])).collect();
+    let file = write(&place, "many.toml", &all);
+    let socket = place.path("run/sw00.mgmt");
+    std::thread::scope(|scope| {
+        let controller = scope.spawn(|| program_at_once(&socket));
+        place.suiro(&["apply", "-f", &file]);
+        controller.join().unwrap();
+    });
+    assert_eq!(flows(&place, "sw00"), ["77, drop"]);
+    // It has nothing to do, and returns when all that came before is on the disk.
+    place.suiro(&["apply", "-f", &file]);
+    place.end(Signal::KILL);
+    place.start();
+    assert_eq!(flows(&place, "sw00"), ["77, drop"]);
 }
 
 /// The versions that a killed node may come back with: five ports each, and a rule for each port.

@@ -80,6 +80,14 @@ pub struct SwitchConfig {
     pub meters: Vec<Located<String>>,
 }
 
+impl SwitchConfig {
+    /// A switch that no text declares: without ports and rules.
+    pub fn bare(spec: SwitchSpec) -> Self {
+        let (flows, groups, meters) = (Vec::new(), Vec::new(), Vec::new());
+        Self { spec, line: 0, ports: Vec::new(), flows, groups, meters }
+    }
+}
+
 /// A checked configuration.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Config {

@@ -14,6 +14,7 @@
 //! * What the configuration file or a part declares, only that changes ([`Owner::must_be_api`]); rules and port states belong to controllers.
 //! * File and parts change what exists by one way: `parts`.
 
+mod arrival;
 mod change;
 mod directory;
 mod ensure;

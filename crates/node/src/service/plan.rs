@@ -4,7 +4,7 @@ use super::numbers::Numbers;
 use super::owner::Owner;
 use super::parts::KeptPart;
 use super::taken::Taken;
-use crate::config::{Config, Located, SwitchConfig};
+use crate::config::{Config, SwitchConfig};
 use crate::refusal::Refusal;
 use api::{Fault, PartName, PortName, PortNumber, PortSpec, SwitchName, SwitchSpec};
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,8 +12,6 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A port to bring up; its number is decided.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PlannedPort {
-    /// Its name.
-    pub name: PortName,
     /// What it is, with its number.
     pub spec: PortSpec,
     /// Who wants it.
@@ -23,22 +21,27 @@ pub struct PlannedPort {
 /// A switch to bring up.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PlannedSwitch {
-    /// What it is.
-    pub spec: SwitchSpec,
+    /// What it is, and the rules that its owner declares.
+    pub declared: SwitchConfig,
     /// Who wants it.
     pub owner: Owner,
-    /// Its ports.
+    /// Its ports, whoever wants them.
     pub ports: Vec<PlannedPort>,
     /// Which numbers ports have had, these included.
     pub numbers: Numbers,
     /// An earlier release ran it, which remembered none: whatever its rules name may be of ports that went.
     pub past_is_unknown: bool,
-    /// Rules that the file declares.
-    pub flows: Vec<Located<String>>,
-    /// Groups that the file declares.
-    pub groups: Vec<Located<String>>,
-    /// Meters that the file declares.
-    pub meters: Vec<Located<String>>,
+}
+
+impl PlannedSwitch {
+    fn of(declared: SwitchConfig, owner: Owner, ports: Vec<PlannedPort>) -> Self {
+        Self { declared, owner, ports, numbers: Numbers::default(), past_is_unknown: false }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &SwitchName {
+        &self.declared.spec.name
+    }
 }
 
 /// What the store kept of switches and ports.
@@ -90,7 +93,7 @@ pub fn plan(config: &Config, parts: &[KeptPart], kept: &KeptThings) -> Plan {
     parts.iter().for_each(|part| planner.declare_part(part));
     kept.switches.iter().for_each(|spec| planner.take_back(spec));
     let names: Vec<SwitchName> =
-        planner.plan.switches.iter().map(|switch| switch.spec.name.clone()).collect();
+        planner.plan.switches.iter().map(|switch| switch.name().clone()).collect();
     for (index, name) in names.iter().enumerate() {
         kept.ports
             .get(name)
@@ -123,24 +126,10 @@ impl Planner {
         self.taken.add_switch(&switch.spec, &place(switch.line));
         let mut ports = Vec::with_capacity(switch.ports.len());
         for port in &switch.ports {
-            let port_name = port.value.name.clone();
-            self.taken.add_port(name, &port_name, &port.value, &place(port.line));
-            ports.push(PlannedPort {
-                name: port_name,
-                spec: port.value.clone(),
-                owner: owner.clone(),
-            });
+            self.taken.add_port(name, &port.value.name, &port.value, &place(port.line));
+            ports.push(PlannedPort { spec: port.value.clone(), owner: owner.clone() });
         }
-        self.plan.switches.push(PlannedSwitch {
-            spec: switch.spec.clone(),
-            owner: owner.clone(),
-            ports,
-            numbers: Numbers::default(),
-            past_is_unknown: false,
-            flows: switch.flows.clone(),
-            groups: switch.groups.clone(),
-            meters: switch.meters.clone(),
-        });
+        self.plan.switches.push(PlannedSwitch::of(switch.clone(), owner.clone(), ports));
     }
 
     /// A part is in force whole or not at all.
@@ -167,30 +156,18 @@ impl Planner {
             return self.contradict(Forgettable::Switch(spec.name.clone()), refusal);
         }
         self.taken.add_switch(spec, "made through the API");
-        self.plan.switches.push(PlannedSwitch {
-            spec: spec.clone(),
-            owner: Owner::Api,
-            ports: Vec::new(),
-            numbers: Numbers::default(),
-            past_is_unknown: false,
-            flows: Vec::new(),
-            groups: Vec::new(),
-            meters: Vec::new(),
-        });
+        let bare = SwitchConfig::bare(spec.clone());
+        self.plan.switches.push(PlannedSwitch::of(bare, Owner::Api, Vec::new()));
     }
 
     fn take_back_port(&mut self, index: usize, spec: &PortSpec) {
-        let switch = self.plan.switches[index].spec.name.clone();
+        let switch = self.plan.switches[index].name().clone();
         let name = spec.name.clone();
         if let Err(refusal) = self.taken.check_port(&switch, &name, spec) {
             return self.contradict(Forgettable::Port(switch, name), refusal);
         }
         self.taken.add_port(&switch, &name, spec, "made through the API");
-        self.plan.switches[index].ports.push(PlannedPort {
-            name,
-            spec: spec.clone(),
-            owner: Owner::Api,
-        });
+        self.plan.switches[index].ports.push(PlannedPort { spec: spec.clone(), owner: Owner::Api });
     }
 
     fn contradict(&mut self, what: Forgettable, refusal: Refusal) {
@@ -202,7 +179,7 @@ impl Planner {
 
     /// Ports without a number get the one they had, or the next.
     fn number_ports(&mut self, index: usize, before: &[(PortName, u32)], mut numbers: Numbers) {
-        let switch = self.plan.switches[index].spec.name.clone();
+        let switch = self.plan.switches[index].name().clone();
         let remembered: BTreeMap<_, _> = before.iter().cloned().collect();
         let asked = self.plan.switches[index].ports.iter().filter_map(|port| port.spec.number);
         asked.for_each(|number| numbers.note(number, true));
@@ -212,7 +189,7 @@ impl Planner {
             {
                 let number = match pass {
                     Pass::Remembered => remembered
-                        .get(&port.name)
+                        .get(&port.spec.name)
                         .copied()
                         .and_then(PortNumber::new)
                         // A port is the local one only as long as somebody says so.
@@ -227,7 +204,7 @@ impl Planner {
                 if let Some(number) = number {
                     numbers.note(number, matches!(pass, Pass::Remembered));
                     port.spec.number = Some(number);
-                    self.taken.add_port(&switch, &port.name, &port.spec, "");
+                    self.taken.add_port(&switch, &port.spec.name, &port.spec, "");
                 }
             }
         }
@@ -276,7 +253,7 @@ mod tests {
 
     fn numbers(plan: &Plan) -> Vec<(String, u32)> {
         let ports = plan.switches.iter().flat_map(|switch| &switch.ports);
-        ports.map(|port| (port.name.to_string(), port.spec.number.unwrap().get())).collect()
+        ports.map(|port| (port.spec.name.to_string(), port.spec.number.unwrap().get())).collect()
     }
 
     const TWO_PORTS: &str = "[[switch]]\nname='a'\n[[switch.port]]\nname='x'\ntype='tap'\n[[switch.port]]\nname='y'\ntype='tap'";

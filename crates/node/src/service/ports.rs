@@ -67,17 +67,13 @@ impl Node {
         let number = self.number_for(member, &spec, &thing).await?;
         spec.number = Some(number);
         self.check_sealing(&thing, &spec)?;
-        let wanted = self.wanted(member, &name, &spec, config).await;
-        let added = self.ports.add(wanted, on_failure).await;
-        if on_failure == OnFailure::Forget {
-            added.map_err(|fault| Refusal::new(Why::Impossible, fault))?;
-        }
-        if *owner == Owner::Api {
-            self.store.put_port(&switch, &name, &spec);
-        }
-        self.store.put_number(&switch, &name, number.get());
-        self.note_number(member, number, asked);
         let port = MemberPort { spec, number: number.get(), owner: owner.clone() };
+        self.open_port(member, &port, config, on_failure).await?;
+        if *owner == Owner::Api {
+            self.store.put_port(&switch, &name, &port.spec);
+        }
+        self.store.put_number(&switch, &name, port.number);
+        self.note_number(member, number, asked);
         member.state().ports.insert(name, port);
         member.switch.publish();
         Ok(())

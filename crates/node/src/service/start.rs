@@ -1,21 +1,19 @@
 //! Bringing a node up: what the file declares and what was kept, switch by switch.
 
 use super::Node;
+use super::arrival::Arrival;
 use super::directory::{Member, MemberPort};
 use super::numbers::{Numbers, named};
 use super::parts::KeptPart;
 use super::plan::{Forgettable, KeptThings, Plan, PlannedPort, PlannedSwitch, plan};
-use super::rules::{Parsed, RuleVerb};
-use crate::config::{Config, Located};
+use crate::config::Config;
 use crate::journal::Change;
-use crate::ports::OnFailure;
 use crate::store::{Kept, StoreError};
-use api::{Fault, PortNumber, RuleChange, SwitchName};
+use api::{Fault, PortNumber, SwitchName};
 use openflow::PortConfig;
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::sync::Arc;
 
 /// Rules handed to a switch at a time while it is restored: memory stays bounded whatever the store holds.
 const PORTION: usize = 10_000;
@@ -69,23 +67,7 @@ impl Node {
         self.restore_steering(kept).await?;
         self.prepare_offload(kept).await?;
         for planned in &found.switches {
-            let member = self.restore_switch(planned, kept).await?;
-            // Ports after rules: no frame meets a switch that does not know yet what to do with it.
-            let configs = port_configs(kept, &planned.spec.name)?;
-            for port in &planned.ports {
-                self.restore_port(&member, port, &configs).await;
-            }
-            member.switch.publish();
-            if let Err(fault) = self.start_agent(&member).await {
-                tracing::error!(
-                    remedy = fault.remedy,
-                    "{}: {}: {}; trying on",
-                    fault.thing,
-                    fault.step,
-                    fault.cause
-                );
-            }
-            member.gate.open();
+            self.restore_switch(planned, kept).await?;
         }
         let forgotten = |part: &&KeptPart| {
             let what = Forgettable::Part(part.name.clone());
@@ -125,31 +107,24 @@ impl Node {
         Ok(())
     }
 
-    async fn restore_switch(
-        &self,
-        planned: &PlannedSwitch,
-        kept: &Kept,
-    ) -> Result<Arc<Member>, StoreError> {
-        let member = self.bring_up(planned.spec.clone(), planned.owner.clone());
-        let name = &planned.spec.name;
-        for port in &planned.ports {
-            let number = port.spec.number.map_or(0, PortNumber::get);
-            self.store.put_number(name, &port.name, number);
-            let entry = MemberPort { spec: port.spec.clone(), number, owner: port.owner.clone() };
-            member.state().ports.insert(port.name.clone(), entry);
-        }
-        member.state().numbers = planned.numbers;
+    /// What is declared of a switch comes first: what a controller made of it later is in the store, and wins.
+    async fn restore_switch(&self, planned: &PlannedSwitch, kept: &Kept) -> Result<(), StoreError> {
+        let name = planned.name();
+        let arrival = arrival(planned, &port_configs(kept, name)?);
+        let member = self.arrive(&arrival);
         if let Some(tables) = kept.tables(name)? {
             member.switch.restore_tables(tables);
         }
-        declare_rules(&member, name, (&planned.flows, &planned.groups, &planned.meters)).await;
+        if let Err(refusal) = self.put_declared(&member, &planned.declared).await {
+            tracing::error!(remedy = refusal.fault.remedy, "{refusal}");
+        }
         self.restore_rules(&member, kept)?;
         if planned.past_is_unknown {
             let named = named(&member.switch).into_iter().filter_map(PortNumber::new);
             named.for_each(|number| member.state().numbers.note(number, true));
         }
-        self.store.put_numbers(name, &member.state().numbers.to_bytes());
-        Ok(member)
+        self.open_for_service(&member, &arrival).await;
+        Ok(())
     }
 
     fn restore_rules(&self, member: &Member, kept: &Kept) -> Result<(), StoreError> {
@@ -188,18 +163,19 @@ impl Node {
         }
         all - refused.len()
     }
+}
 
-    async fn restore_port(
-        &self,
-        member: &Member,
-        port: &PlannedPort,
-        configs: &HashMap<u32, PortConfig>,
-    ) {
-        let number = port.spec.number.map_or(0, PortNumber::get);
+fn arrival(planned: &PlannedSwitch, configs: &HashMap<u32, PortConfig>) -> Arrival {
+    let port = |PlannedPort { spec, owner }: &PlannedPort| {
+        let number = spec.number.map_or(0, PortNumber::get);
         let config = configs.get(&number).copied().unwrap_or_default();
-        // The fault is the port's state, and logged by the ports' thread.
-        let wanted = self.wanted(member, &port.name, &port.spec, config).await;
-        let _ = self.ports.add(wanted, OnFailure::Keep).await;
+        (MemberPort { spec: spec.clone(), number, owner: owner.clone() }, config)
+    };
+    Arrival {
+        spec: planned.declared.spec.clone(),
+        owner: planned.owner.clone(),
+        numbers: planned.numbers,
+        ports: planned.ports.iter().map(port).collect(),
     }
 }
 
@@ -232,35 +208,6 @@ fn port_configs(kept: &Kept, switch: &SwitchName) -> Result<HashMap<u32, PortCon
         configs.insert(port, PortConfig::from_bits_truncate(bits));
     })?;
     Ok(configs)
-}
-
-/// Flows, groups and meters of one switch, as the file has them.
-type DeclaredTexts<'a> = (&'a [Located<String>], &'a [Located<String>], &'a [Located<String>]);
-
-/// What the file declares comes first: what a controller made of it later is in the store, and wins.
-async fn declare_rules(member: &Arc<Member>, name: &SwitchName, texts: DeclaredTexts<'_>) {
-    let text =
-        |located: &[Located<String>]| located.iter().map(|text| text.value.clone()).collect();
-    let (flows, groups, meters) = texts;
-    let change = RuleChange {
-        flows: text(flows),
-        groups: text(groups),
-        meters: text(meters),
-        ..RuleChange::default()
-    };
-    let declared = match Parsed::read(member, name, RuleVerb::Add, &change) {
-        Ok(parsed) => parsed.apply(member, name, &change).await,
-        Err(refusal) => Err(refusal),
-    };
-    if let Err(refusal) = declared {
-        tracing::error!(
-            remedy = refusal.fault.remedy,
-            "{}: {}: {}",
-            refusal.fault.thing,
-            refusal.fault.step,
-            refusal.fault.cause
-        );
-    }
 }
 
 /// Unpredictable bits: the standard library draws the keys of its hash maps from the operating system.

@@ -39,11 +39,10 @@ impl Node {
         self.taken().check_switch(&spec)?;
         self.check_connections(&spec)?;
         let member = self.bring_up(spec.clone(), Owner::Api);
-        if let Err(fault) = self.start_agent(&member).await {
+        if let Err(fault) = self.join(&member).await {
             self.take_down(&member, Keep::Nothing).await;
             return Err(Refusal::new(Why::Impossible, fault));
         }
-        member.gate.open();
         self.store.put_switch(&spec);
         Ok(member)
     }

@@ -21,9 +21,18 @@ pub struct NotRestored {
 impl Switch {
     /// Its meters, groups and entries, as [`Switch::restore`] takes them back.
     pub fn kept(&self) -> Vec<Change> {
+        self.all_of(&self.control())
+    }
+
+    /// Journals all of that, for a journal that has heard nothing of it. No change comes in between.
+    pub fn journal_all(&self) {
+        let control = self.control();
+        self.all_of(&control).into_iter().for_each(|change| self.journal().record(change));
+    }
+
+    fn all_of(&self, control: &Control) -> Vec<Change> {
         let now = self.now();
         let everything = translate::filter(&FlowStatsRequest::default(), &self.ends);
-        let control = self.control();
         let meters = control.meters.values().map(|meter| Change::MeterSet(meter.clone(), 0));
         let groups = control.groups.values().map(|group| Change::GroupSet(group.clone(), 0));
         let flows = control.pipeline.flows(&everything, now).map(|entry| set(&entry));

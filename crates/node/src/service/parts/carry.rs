@@ -5,9 +5,9 @@
 //! when the change is taken back: a TAP with its own MAC address, but without the addresses that somebody gave it.
 
 use super::super::Node;
+use super::super::arrival::Arrival;
 use super::super::change::PortChange;
 use super::super::directory::{Member, MemberPort};
-use super::super::numbers::Numbers;
 use super::super::owner::Owner;
 use super::super::ports::{NewPort, configs};
 use super::super::taken::Taken;
@@ -39,7 +39,7 @@ pub struct Carrying<'n> {
 }
 
 enum Undo {
-    DropSwitch(Arc<Member>),
+    DropSwitch(Arc<Member>, Action),
     DropPort(Arc<Member>, PortName),
     PlacePort(SwitchName, MemberPort, PortConfig),
     BringSwitch(Box<Former>),
@@ -50,10 +50,7 @@ enum Undo {
 
 /// A switch that went, with all that it takes to bring it back.
 struct Former {
-    spec: SwitchSpec,
-    owner: Owner,
-    numbers: Numbers,
-    ports: Vec<(MemberPort, PortConfig)>,
+    arrival: Arrival,
     rules: Vec<journal::Change>,
 }
 
@@ -86,7 +83,7 @@ impl<'n> Carrying<'n> {
     async fn try_put(&mut self) -> Result<(), Refusal> {
         for switch in self.wished(Action::Add) {
             let member = self.node.bring_up(switch.spec.clone(), self.owner.clone());
-            self.undo.push(Undo::DropSwitch(member));
+            self.undo.push(Undo::DropSwitch(member, Action::Add));
         }
         let [now, later] = self.new_ports();
         for (switch, port) in now {
@@ -197,7 +194,7 @@ impl<'n> Carrying<'n> {
         }
         for switch in self.wished(Action::Remake) {
             let member = self.node.bring_up(switch.spec.clone(), self.owner.clone());
-            self.undo.push(Undo::DropSwitch(member));
+            self.undo.push(Undo::DropSwitch(member, Action::Remake));
         }
         let mut coming = self.ports(Action::Remake);
         let added = self.ports(Action::Add).into_iter();
@@ -226,7 +223,7 @@ impl<'n> Carrying<'n> {
         let of = |port: &MemberPort| configs.get(&port.number).copied().unwrap_or_default();
         if change.kind == Declared::Switch {
             let former = Former::of(&member, of);
-            for (port, config) in &former.ports {
+            for (port, config) in &former.arrival.ports {
                 let switch = change.switch.clone();
                 if change.action == Action::Remake && port.owner != *self.owner {
                     self.foreign.push((switch, port.clone(), *config));
@@ -265,9 +262,15 @@ impl<'n> Carrying<'n> {
     }
 
     async fn connect(&mut self) -> Result<(), Refusal> {
-        for switch in self.wished(Action::Add).chain(self.wished(Action::Remake)) {
+        let new = self.wished(Action::Add).map(|switch| (switch, Action::Add));
+        let remade = self.wished(Action::Remake).map(|switch| (switch, Action::Remake));
+        for (switch, action) in new.chain(remade) {
             let member = self.node.member(&switch.spec.name)?;
-            let started = self.node.start_agent(&member).await;
+            let started = match action {
+                // Until the change stands the store has what the switch was.
+                Action::Remake => self.node.start_agent(&member).await,
+                _ => self.node.join(&member).await,
+            };
             if self.on_failure == OnFailure::Forget {
                 started.map_err(|fault| Refusal::new(Why::Impossible, fault))?;
             }
@@ -300,12 +303,9 @@ impl<'n> Carrying<'n> {
                 self.node.store.forget_port(switch, name, *number);
             }
         }
-        for switch in self.wish {
-            self.node.member(&switch.spec.name).iter().for_each(|member| member.gate.open());
-        }
     }
 
-    /// Of a switch that was made anew only its ports are kept.
+    /// Of a switch that was made anew, what it has now is kept: nothing of what it was.
     fn remember_ports(&self, switch: &SwitchName) {
         self.node.store.forget_switch(switch);
         let Ok(member) = self.node.member(switch) else { return };
@@ -317,6 +317,10 @@ impl<'n> Carrying<'n> {
             }
         }
         self.node.store.put_numbers(switch, &state.numbers.to_bytes());
+        drop(state);
+        // Controllers may have spoken already.
+        member.gate.open();
+        member.switch.journal_all();
     }
 
     async fn take_back(&mut self) {
@@ -329,8 +333,11 @@ impl<'n> Carrying<'n> {
 
     async fn take_one_back(&self, undo: Undo) -> Result<(), Refusal> {
         match undo {
-            Undo::DropSwitch(member) => {
+            Undo::DropSwitch(member, action) => {
                 self.node.take_down(&member, Keep::Nothing).await;
+                if action == Action::Add && self.on_failure == OnFailure::Forget {
+                    self.node.store.forget_switch(&member.name());
+                }
                 Ok(())
             }
             Undo::DropPort(member, name) => self.node.drop_port(&member, &name).await,
@@ -339,7 +346,10 @@ impl<'n> Carrying<'n> {
                 let new = NewPort { spec: port.spec, config, on_failure: OnFailure::Keep };
                 self.node.place_port(&member, new, &port.owner).await
             }
-            Undo::BringSwitch(former) => self.bring_back(*former).await,
+            Undo::BringSwitch(former) => {
+                self.bring_back(*former).await;
+                Ok(())
+            }
             Undo::ChangePort(member, before) => {
                 let Some((name, port)) = member.port(&before.name) else { return Ok(()) };
                 let change = PortChange::of(&port.spec, before);
@@ -352,20 +362,12 @@ impl<'n> Carrying<'n> {
         }
     }
 
-    async fn bring_back(&self, former: Former) -> Result<(), Refusal> {
-        let member = self.node.bring_up(former.spec, former.owner);
-        member.state().numbers = former.numbers;
+    async fn bring_back(&self, former: Former) {
+        let member = self.node.arrive(&former.arrival);
         for refused in member.switch.restore(former.rules) {
             tracing::error!("switch {}: not brought back: {}", member.name(), refused.fault);
         }
-        for (port, config) in former.ports {
-            let new = NewPort { spec: port.spec, config, on_failure: OnFailure::Keep };
-            self.node.place_port(&member, new, &port.owner).await?;
-        }
-        // The fault is the switch's state, and tried again with each tick.
-        let _ = self.node.start_agent(&member).await;
-        member.gate.open();
-        Ok(())
+        self.node.open_for_service(&member, &former.arrival).await;
     }
 }
 
@@ -376,12 +378,9 @@ impl Former {
             let config = config(&port);
             (port, config)
         });
-        Self {
-            ports: ports.collect(),
-            spec: state.spec,
-            owner: member.owner.clone(),
-            numbers: state.numbers,
-            rules: member.switch.kept(),
-        }
+        let ports = ports.collect();
+        let (owner, numbers) = (member.owner.clone(), state.numbers);
+        let arrival = Arrival { spec: state.spec, owner, numbers, ports };
+        Self { arrival, rules: member.switch.kept() }
     }
 }

@@ -13,7 +13,6 @@ use openflow::{
     MeterModCommand, PortNo,
 };
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::hash::Hash;
 use std::sync::Arc;
 
 /// Stands for the number of a port that is not there yet: rules that name it are not there either.
@@ -62,9 +61,18 @@ struct Move<Change> {
 /// Things that a number names, with their texts.
 type ByNumber<Change> = BTreeMap<u32, (String, Change)>;
 
+/// A flow that a text declares.
+struct Flow {
+    /// Its place in the text.
+    place: usize,
+    text: String,
+    change: FlowMod,
+    entry: flow::FlowMod,
+}
+
 /// Rules that a text declares, the last one of each identity.
 struct Wanted {
-    flows: HashMap<FlowId, (String, FlowMod, flow::FlowMod)>,
+    flows: HashMap<FlowId, Flow>,
     groups: ByNumber<GroupMod>,
     meters: ByNumber<MeterMod>,
 }
@@ -92,6 +100,18 @@ impl Node {
         Ok(moves)
     }
 
+    /// Puts the rules that are declared of a switch and are not so yet.
+    ///
+    /// # Errors
+    /// One says what no table can hold, or the tables are full; others may be in force.
+    pub(in crate::service) async fn put_declared(
+        &self,
+        member: &Arc<Member>,
+        declared: &SwitchConfig,
+    ) -> Result<(), Refusal> {
+        self.moves(Some(member), declared, None)?.put.apply(member).await
+    }
+
     fn wanted_rules(
         &self,
         member: Option<&Arc<Member>>,
@@ -108,7 +128,7 @@ impl Node {
         let Parsed { meters, groups, flows } =
             Parsed::read_with(&resolve, switch, RuleVerb::Add, &texts)?;
         let mut wanted = Wanted::none();
-        for (text, change) in texts.flows.into_iter().zip(flows) {
+        for (place, (text, change)) in texts.flows.into_iter().zip(flows).enumerate() {
             let entry =
                 change.check().and_then(|()| translate::flow_mod(&change, self.ports.ends()));
             let entry = entry.map_err(|fault| {
@@ -117,7 +137,7 @@ impl Node {
                 let fault = Fault::new(format!("switch {switch}"), "read a flow", cause, remedy);
                 Refusal::new(Why::Invalid, fault)
             })?;
-            wanted.flows.insert(id_of(&entry), (text, change, entry));
+            wanted.flows.insert(id_of(&entry), Flow { place, text, change, entry });
         }
         let groups = texts.groups.into_iter().zip(groups);
         wanted.groups = groups.map(|(text, group)| (group.id.0, (text, group))).collect();
@@ -137,7 +157,7 @@ impl Node {
             wanted.flows.keys().chain(before.flows.keys()).cloned().collect();
         let there = member.map(|member| member.switch.entries_among(&ids)).unwrap_or_default();
         let mut found = Vec::new();
-        for (id, (text, change, entry)) in sorted(&wanted.flows) {
+        for (id, Flow { text, change, entry, .. }) in in_order(&wanted.flows) {
             let is = there.get(id);
             if is.is_some_and(|is| is_same(is, entry)) {
                 continue;
@@ -149,7 +169,7 @@ impl Node {
             let (action, text) = (action(is.is_some()), text.clone());
             found.push(Move { action, text, change: change.clone(), back: Some(back) });
         }
-        for (id, (text, change, entry)) in sorted(&before.flows) {
+        for (id, Flow { text, change, entry, .. }) in in_order(&before.flows) {
             let is_as_declared = there.get(id).is_some_and(|is| is_same(is, entry));
             if !wanted.flows.contains_key(id) && is_as_declared {
                 let change = FlowMod { command: FlowModCommand::DeleteStrict, ..change.clone() };
@@ -303,12 +323,10 @@ fn action(is_there: bool) -> Action {
     if is_there { Action::Change } else { Action::Add }
 }
 
-/// In an order that is the same each time.
-fn sorted<T, K: Eq + Hash>(
-    wanted: &HashMap<K, (String, T, flow::FlowMod)>,
-) -> Vec<(&K, &(String, T, flow::FlowMod))> {
-    let mut list: Vec<_> = wanted.iter().collect();
-    list.sort_by(|(_, (a, ..)), (_, (b, ..))| a.cmp(b));
+/// In the order of their text.
+fn in_order(flows: &HashMap<FlowId, Flow>) -> Vec<(&FlowId, &Flow)> {
+    let mut list: Vec<_> = flows.iter().collect();
+    list.sort_by_key(|(_, flow)| flow.place);
     list
 }
 

@@ -1,0 +1,83 @@
+//! A switch comes into service with all that it has: at the start of the node, and where a refused change is taken back.
+//!
+//! Order: rules, then ports, then connections. No frame meets a switch that does not know yet what to do with it, and no controller speaks
+//! before the journal listens.
+
+use super::Node;
+use super::directory::{Member, MemberPort};
+use super::numbers::Numbers;
+use super::owner::Owner;
+use crate::ports::OnFailure;
+use crate::refusal::{Refusal, Why};
+use api::{Fault, SwitchSpec};
+use openflow::PortConfig;
+use std::sync::Arc;
+
+/// A switch to be, with all but its rules.
+pub(super) struct Arrival {
+    /// What it is.
+    pub(super) spec: SwitchSpec,
+    /// Who wants it.
+    pub(super) owner: Owner,
+    /// Which numbers ports have had, those of `ports` included.
+    pub(super) numbers: Numbers,
+    /// Its ports, and what controllers and users configured of them.
+    pub(super) ports: Vec<(MemberPort, PortConfig)>,
+}
+
+impl Node {
+    /// Makes the switch: its ports have their numbers and are not open yet. Rules come next, then [`Node::open_for_service`].
+    pub(super) fn arrive(&self, arrival: &Arrival) -> Arc<Member> {
+        let member = self.bring_up(arrival.spec.clone(), arrival.owner.clone());
+        {
+            let mut state = member.state();
+            state.numbers = arrival.numbers;
+            let ports = arrival.ports.iter();
+            state.ports = ports.map(|(port, _)| (port.spec.name.clone(), port.clone())).collect();
+        }
+        member
+    }
+
+    /// Opens its ports and calls its controllers. What cannot be had now is tried again later.
+    pub(super) async fn open_for_service(&self, member: &Arc<Member>, arrival: &Arrival) {
+        for (port, config) in &arrival.ports {
+            self.store.put_number(&arrival.spec.name, &port.spec.name, port.number);
+            // The fault is the port's state, and logged by the ports' thread.
+            let _ = self.open_port(member, port, *config, OnFailure::Keep).await;
+        }
+        self.store.put_numbers(&arrival.spec.name, &member.state().numbers.to_bytes());
+        member.switch.publish();
+        if let Err(Fault { thing, step, cause, remedy, .. }) = self.join(member).await {
+            tracing::error!(remedy, "{thing}: {step}: {cause}; trying on");
+        }
+    }
+
+    /// Opens a port, whose number is decided.
+    ///
+    /// # Errors
+    /// It cannot be had now, and is not to be waited for.
+    pub(super) async fn open_port(
+        &self,
+        member: &Member,
+        port: &MemberPort,
+        config: PortConfig,
+        on_failure: OnFailure,
+    ) -> Result<(), Refusal> {
+        let wanted = self.wanted(member, &port.spec.name, &port.spec, config).await;
+        match self.ports.add(wanted, on_failure).await {
+            Err(fault) if on_failure == OnFailure::Forget => {
+                Err(Refusal::new(Why::Impossible, fault))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Opens the journal of a switch, then its connections: what a controller changes first is kept, too.
+    ///
+    /// # Errors
+    /// An address cannot be bound; it is tried again with each tick.
+    pub(super) async fn join(&self, member: &Member) -> Result<(), Fault> {
+        member.gate.open();
+        self.start_agent(member).await
+    }
+}
