@@ -79,7 +79,7 @@ pub use queue::{
     BadQueues, PortQueueView, PortQueues, QUEUES_MAX, QueueLimits, QueueRates, QueueSpec,
 };
 pub use rate::{BitRate, NewRate, Rate};
-pub use rules::{Applied, FlowLine, GroupView, MeterView, RuleChange, RuleKind};
+pub use rules::{Applied, FlowLine, FlowsView, GroupView, MeterView, RuleChange, RuleKind};
 pub use switch::{
     AUXILIARY_MAX, ConnectionView, DEFAULT_MISS_SEND_LEN, ECHO_INTERVAL_MAX_S, EndpointView,
     FAIL_AFTER_MAX_S, FailMode, MacView, Rules, SteeringAccess, SwitchPatch, SwitchSpec,

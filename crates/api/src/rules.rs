@@ -88,6 +88,13 @@ pub struct FlowLine {
     pub actions: String,
 }
 
+/// The rules of a switch, as an addition has them.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct FlowsView {
+    /// Each rule, in no particular order.
+    pub flows: Vec<FlowLine>,
+}
+
 /// How many parts of a change were applied.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Applied {

@@ -4,7 +4,7 @@ use super::error::ApiError;
 use super::extract::Parameters;
 use super::stream::Stream;
 use crate::service::{FlowLines, Node};
-use api::{ErrorBody, FlowLine};
+use api::{ErrorBody, FlowsView};
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, State};
 use axum::http::header::CONTENT_TYPE;
@@ -36,7 +36,7 @@ pub struct Selection {
 /// The rules of a switch, with live counters.
 #[utoipa::path(get, path = "/v1/switches/{switch}/flows", tag = "rules",
     params(("switch" = String, Path, description = "Name of the switch"), Selection),
-    responses((status = 200, description = "The rules, in no particular order", body = [FlowLine]),
+    responses((status = 200, description = "The rules", body = FlowsView),
               (status = "4XX", description = "Refused", body = ErrorBody)))]
 pub async fn list_flows(
     State(node): State<Arc<Node>>,
@@ -53,10 +53,10 @@ pub async fn list_flows(
     Ok(([(CONTENT_TYPE, "application/json")], Body::new(Stream(receiver))).into_response())
 }
 
-/// Prints the rules as one JSON list, in chunks; ends early when the reader has gone.
+/// Prints the rules as one JSON document, in chunks; ends early when the reader has gone.
 fn print(lines: FlowLines, sender: &mpsc::Sender<Bytes>) {
     let mut chunk = Vec::with_capacity(CHUNK + 1024);
-    chunk.push(b'[');
+    chunk.extend(b"{\"flows\":[");
     for (index, line) in lines.enumerate() {
         if index > 0 {
             chunk.push(b',');
@@ -68,6 +68,6 @@ fn print(lines: FlowLines, sender: &mpsc::Sender<Bytes>) {
             return;
         }
     }
-    chunk.push(b']');
+    chunk.extend(b"]}");
     let _ = sender.blocking_send(chunk.into());
 }

@@ -4,7 +4,7 @@ use super::rules::{Deletion, FLOWS, delete, send};
 use super::{Context, offload};
 use crate::args::FlowCommand;
 use crate::failure::Failure;
-use api::{FlowLine, Method, quoted};
+use api::{FlowsView, Method, quoted};
 
 /// Does what the command says.
 pub fn run(context: &Context, command: FlowCommand) -> Result<(), Failure> {
@@ -20,7 +20,7 @@ pub fn run(context: &Context, command: FlowCommand) -> Result<(), Failure> {
         FlowCommand::List { switch, filter, names, .. } => {
             let path =
                 format!("/v1/switches/{switch}/flows?filter={}&names={names}", quoted(&filter));
-            let flows: Vec<FlowLine> = context.client.get(&path)?;
+            let FlowsView { flows } = context.client.get(&path)?;
             // A leading space, as ovs-ofctl prints: scripts that cut it keep working.
             context.print(&flows, |flows| {
                 flows.iter().map(|flow| format!(" {}\n", flow.text)).collect()
