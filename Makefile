@@ -9,7 +9,7 @@ SUIRO := target/release/suiro
 .PHONY: help setup build deb demo test test-long check bench order fuzz clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: ## install what the other targets need (Debian packages, Rust, a Python environment); safe to repeat
 	@scripts/setup
@@ -31,6 +31,8 @@ test: setup ## every test, real ports and real controllers included
 
 test-long: setup ## what random frames and moves can find, at length (FRAMES=10000000 for moves; the first run builds a release)
 	@SUIRO_RUNG_FRAMES=1000000 cargo test --release --locked -p suiro-xdp --test rungs -- --nocapture
+	@SUIRO_OFFLOAD_FRAMES=$(or $(FRAMES),10000000) cargo test --release --locked -p suiro-xdp --test offload -- --nocapture --test-threads=1
+	@SUIRO_ORDER_FRAMES=$(or $(FRAMES),10000000) cargo test --release --locked -p suiro-port --test past -- --nocapture --test-threads=1
 
 check: setup ## lint gate: format, clippy, docs, dependencies, the layer rule
 	@scripts/check

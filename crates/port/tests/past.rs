@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 mod lab;
+#[path = "past/metered.rs"]
+mod metered;
 #[path = "past/world.rs"]
 mod world;
 

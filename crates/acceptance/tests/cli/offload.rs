@@ -3,6 +3,7 @@
 use acceptance::{Background, Place, privileged, sh, until};
 use rustix::process::Signal;
 use serde_json::Value;
+use std::path::PathBuf;
 use std::process::Command;
 
 /// A kind of port, and the rung that its flows take.
@@ -67,23 +68,33 @@ fn packets(place: &Place, filter: &str) -> u64 {
     listed.as_array().unwrap().iter().map(|flow| flow["packets"].as_u64().unwrap()).sum()
 }
 
-/// Ends pings; how many were sent, all of them answered.
-fn end(pings: Background) -> u64 {
+/// Ends pings; how many were sent and answered.
+fn sent_and_answered(pings: Background) -> (u64, u64) {
     let said = pings.end(Signal::INT);
     let summary = said.lines().find(|line| line.contains("packets transmitted")).unwrap();
     let numbers: Vec<u64> = summary.split(' ').filter_map(|word| word.parse().ok()).collect();
+    (numbers[0], numbers[1])
+}
+
+/// Ends pings; how many were sent, all of them answered.
+fn end(pings: Background) -> u64 {
+    let (sent, answered) = sent_and_answered(pings);
     // The last one may have been on its way.
-    assert!(numbers[0] - numbers[1] <= 1, "{summary}");
-    numbers[0]
+    assert!(sent - answered <= 1, "{answered} of {sent} answered");
+    sent
+}
+
+/// Where the node pins maps and programs.
+fn root(place: &Place) -> PathBuf {
+    let name = wire::checksum::crc32c(place.path("state").as_os_str().as_encoded_bytes());
+    PathBuf::from(format!("/sys/fs/bpf/suiro/offload/{name:08x}"))
 }
 
 /// `suiro node --purge` takes away what is pinned.
 fn leaves_nothing(place: &Place) {
     let said = place.node_says(&["--purge"]);
     assert_eq!(said.code, 0, "{}", said.err);
-    let name = wire::checksum::crc32c(place.path("state").as_os_str().as_encoded_bytes());
-    let root = format!("/sys/fs/bpf/suiro/offload/{name:08x}");
-    assert!(!std::path::Path::new(&root).exists(), "{root} is left");
+    assert!(!root(place).exists(), "{} is left", root(place).display());
 }
 
 #[test]
@@ -163,6 +174,108 @@ fn outlive_kill_9(under: Under) {
     let past = flows(&place)[0]["offloaded_packets"].as_u64().unwrap();
     until("the rung goes on", || flows(&place)[0]["offloaded_packets"].as_u64().unwrap() > past);
     end(pings);
+    place.end(Signal::TERM);
+    leaves_nothing(&place);
+}
+
+#[test]
+fn flows_go_on_over_a_clean_restart_and_a_stop_leaves_nothing_else() {
+    restart(TC);
+}
+
+#[test]
+fn flows_on_xdp_go_on_over_a_clean_restart_and_a_stop_leaves_nothing_else() {
+    restart(XDP);
+}
+
+fn restart(under: Under) {
+    if !privileged() {
+        return;
+    }
+    let mut place = place(under);
+    assert!(place.reaches("g1", "10.0.0.2"));
+    place.suiro(&["offload", "policy", "add", "all", "--match", "icmp", "--when", "first"]);
+    place.suiro(&["offload", "on"]);
+    assert!(root(&place).exists());
+    place.end(Signal::TERM);
+    assert!(!root(&place).exists(), "no flow was on a rung: {}", root(&place).display());
+
+    place.start();
+    let pings = pings(&place);
+    until("both directions leave the worker", || are_up(&place, under));
+    place.end(Signal::TERM);
+    assert!(place.log().contains("2 flows go on in the kernel"), "{}", place.log());
+    place.start();
+    assert!(are_up(&place, under), "{:?}\n{}", flows(&place), place.log());
+    end(pings);
+    place.suiro(&["offload", "off"]);
+    place.end(Signal::TERM);
+    assert!(!root(&place).exists(), "all flows are back: {}", root(&place).display());
+}
+
+/// Packets that meters dropped past the worker.
+fn limited(place: &Place) -> u64 {
+    flows(place).iter().map(|flow| flow["limited_packets"].as_u64().unwrap()).sum()
+}
+
+/// The number behind a word of a meter's statistics.
+fn of_meter(place: &Place, word: &str) -> u64 {
+    let listed = place.json(&["meter", "list", "sw0"]);
+    let stats = listed[0]["stats"].as_str().unwrap().to_owned();
+    let found = stats.split([' ', ',']).find_map(|part| part.strip_prefix(word));
+    found.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{word} in {stats}"))
+}
+
+#[test]
+fn a_meter_holds_past_the_worker_counts_there_and_is_taken_up_after_a_kill() {
+    meter_holds(TC);
+}
+
+#[test]
+fn a_meter_holds_on_xdp_counts_there_and_is_taken_up_after_a_kill() {
+    meter_holds(XDP);
+}
+
+fn meter_holds(under: Under) {
+    if !privileged() {
+        return;
+    }
+    let mut place = place(under);
+    assert!(place.reaches("g1", "10.0.0.2"));
+    place.suiro(&[
+        "meter",
+        "add",
+        "sw0",
+        "meter=1,pktps,burst,band=type=drop,rate=100,burst_size=5",
+    ]);
+    place.suiro(&[
+        "flow",
+        "add",
+        "sw0",
+        "priority=50000,icmp,in_port=g1,actions=meter:1,output:g2",
+    ]);
+    place.suiro(&["offload", "policy", "add", "all", "--match", "icmp", "--when", "first"]);
+    place.suiro(&["offload", "on"]);
+    let first = pings(&place);
+    until("both directions leave the worker", || are_up(&place, under));
+    until("the rung limits", || limited(&place) > 200);
+    let (sent, answered) = sent_and_answered(first);
+    let sums = (of_meter(&place, "packet_in_count:"), packets(&place, "icmp,in_port=g1"));
+    assert_eq!(sums, (sent, sent), "worker and rung count each packet once");
+    let dropped = of_meter(&place, "packet_count:");
+    assert!(
+        (sent - answered - 1..=sent - answered).contains(&dropped),
+        "{dropped} of {sent}, {answered} answered"
+    );
+
+    let second = pings(&place);
+    until("both directions leave the worker", || are_up(&place, under));
+    place.end(Signal::KILL);
+    place.start();
+    assert!(are_up(&place, under), "{:?}\n{}", flows(&place), place.log());
+    let before = limited(&place);
+    until("the rung goes on limiting", || limited(&place) > before + 50);
+    let _ = second.end(Signal::INT);
     place.end(Signal::TERM);
     leaves_nothing(&place);
 }

@@ -30,6 +30,8 @@ pub struct Desk {
     kernel: Option<Kernel>,
     tables: Tables,
     state: Arc<State>,
+    /// The node ends, and what is on rungs is the next one's.
+    has_left: bool,
 }
 
 /// The kernel's rungs, and the maps that they share with ports.
@@ -56,6 +58,12 @@ impl Kernel {
         }
     }
 
+    /// Only what serves flows stays.
+    fn leave(&self) {
+        self.tc.leave();
+        self.xdp.leave();
+    }
+
     fn port_went(&mut self, at: PortAt) {
         self.tc.port_went(at);
         self.xdp.port_went(at);
@@ -67,12 +75,13 @@ impl Desk {
         let mut engine = Engine::default();
         engine.set_slots(ProviderName::Tc, SLOTS);
         engine.set_slots(ProviderName::Xdp, SLOTS);
-        Self { root, engine, kernel: None, tables: Tables::default(), state }
+        let (tables, has_left) = (Tables::default(), false);
+        Self { root, engine, kernel: None, tables, state, has_left }
     }
 
     /// Whether there is anything to do without being asked.
     pub(super) fn is_at_work(&self) -> bool {
-        self.engine.is_on() || self.engine.has_stays()
+        !self.has_left && (self.engine.is_on() || self.engine.has_stays())
     }
 
     /// Does something with the engine, its rungs and its world.
@@ -153,6 +162,9 @@ impl Desk {
     }
 
     fn port_goes(&mut self, at: PortAt) {
+        if self.has_left {
+            return;
+        }
         self.tables.port_goes(at);
         self.with(|engine, rungs, tables, now| {
             let why = PortReason::Gone.into();
@@ -220,6 +232,20 @@ impl Desk {
             }
         });
         self.kernel.iter().for_each(|kernel| kernel.flows.forget_limits());
+    }
+
+    /// The node ends: flows on rungs go on without it, as they do when it is killed. What serves none of them leaves the kernel.
+    pub(super) fn leave(&mut self) {
+        let up = self.with(|engine, rungs, tables, now| engine.leave(rungs, tables, now));
+        self.has_left = true;
+        let Some(kernel) = &self.kernel else { return };
+        if up == 0 {
+            return self.purge();
+        }
+        kernel.leave();
+        tracing::info!(
+            "offload: {up} flows go on in the kernel until the node starts again; to end them: suiro node --purge"
+        );
     }
 
     pub(super) fn set_policies(&mut self, policies: Vec<Policy>) {

@@ -10,7 +10,7 @@
 //! * **A barrier covers every rung.** [`Offload::settle`] returns when no frame runs by tables older than the published ones. Where no
 //!   flow is on a rung, it costs a load.
 //! * **Counts first.** Whoever shows or judges counts calls [`Offload::refresh`] before.
-//! * A port's flows come back before its queues go ([`Offload::port_goes`]).
+//! * A port's flows come back before its queues go ([`Offload::port_goes`]), unless the node ends: then they go on ([`Offload::leave`]).
 //! * The thread takes no lock of a switch, so all this may be called under none or any but those that it takes: the datapath's.
 
 mod desk;
@@ -195,6 +195,14 @@ impl Offload {
     /// The thread has ended.
     pub async fn purge(&self) -> Result<(), Fault> {
         self.ask(|desk| desk.purge()).await
+    }
+
+    /// Makes ready for the node's end: flows on rungs stay there for the next start.
+    ///
+    /// # Errors
+    /// The thread has ended.
+    pub async fn leave(&self) -> Result<(), Fault> {
+        self.ask(Desk::leave).await
     }
 
     /// Puts policies in force.

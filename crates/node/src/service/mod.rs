@@ -209,13 +209,14 @@ impl Node {
         self.end.notified().await;
     }
 
-    /// Ends everything in order: connections, ports, events. TAPs stay, with their addresses, for the next start, and steering goes on
-    /// in the kernel.
+    /// Ends everything in order: connections, ports, events. TAPs stay, with their addresses, for the next start; steering, and flows past
+    /// the workers, go on in the kernel.
     pub async fn stop(&self) {
         let _change = self.change.lock().await;
         for member in self.directory.all() {
             member.stop_agent().await;
         }
+        self.offload.leave().await.unwrap_or_else(|fault| tracing::warn!("{fault}"));
         self.ports.stop(Keep::Interface).await;
         self.steer.stop().await;
         self.offload.stop().await;

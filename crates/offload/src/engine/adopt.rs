@@ -1,6 +1,7 @@
-//! What a dead node left on a rung.
+//! What a node leaves on a rung, and the next one takes up.
 
 use super::stay::{Stage, Stay};
+use super::turn::fall;
 use super::{Engine, Flow, State, World};
 use crate::declined::{Declined, MoveReason};
 use crate::policy::RESIDENCE;
@@ -8,6 +9,29 @@ use crate::{FlowProgram, Orphan, Patch, Provider, Side};
 use flow::Nanos;
 
 impl Engine {
+    /// The node ends: flows that are up go on without it, all others come back. Returns how many go on.
+    pub fn leave(
+        &mut self,
+        providers: &mut [&mut dyn Provider],
+        world: &mut impl World,
+        now: Nanos,
+    ) -> usize {
+        self.read(providers, world);
+        let mut up = 0;
+        for flow in self.flows.values_mut() {
+            match &mut flow.state {
+                State::Stay(stay) if matches!(stay.stage, Stage::Up) => up += 1,
+                State::Stay(stay) => fall(stay, providers, MoveReason::Adopting.into()),
+                State::Worker { .. } => {}
+            }
+        }
+        if up < self.handles.len() {
+            self.settle(providers, world);
+            self.finish_falls(providers, world, now);
+        }
+        up
+    }
+
     /// Takes up what a dead node left on a rung: what the tables still say stays where it is and counts on, the rest comes back.
     /// Returns how many stayed, and why each of the others did not.
     pub fn adopt(

@@ -116,7 +116,7 @@ impl Engine {
         }
     }
 
-    fn settle(&self, providers: Providers<'_, '_>, world: &mut impl World) {
+    pub(super) fn settle(&self, providers: Providers<'_, '_>, world: &mut impl World) {
         for provider in providers {
             // What did not come to rest in time comes to rest before it is removed.
             let _late = provider.settle(SETTLE);
@@ -158,7 +158,12 @@ impl Engine {
     }
 
     /// Stays that have come down end.
-    fn finish_falls(&mut self, providers: Providers<'_, '_>, world: &mut impl World, now: Nanos) {
+    pub(super) fn finish_falls(
+        &mut self,
+        providers: Providers<'_, '_>,
+        world: &mut impl World,
+        now: Nanos,
+    ) {
         let mut ended = Vec::new();
         for (name, flow) in &mut self.flows {
             let State::Stay(stay) = &flow.state else { continue };
@@ -350,7 +355,7 @@ fn quiet_for(provider: &dyn Provider, last: &Nanos, now: Nanos) -> bool {
 }
 
 /// Sends a stay down.
-fn fall(stay: &mut Stay, providers: Providers<'_, '_>, why: Declined) {
+pub(super) fn fall(stay: &mut Stay, providers: Providers<'_, '_>, why: Declined) {
     if let Some(provider) = provider_of(providers, stay.provider) {
         // Down is always possible; what cannot be asked now is asked again when it is to be removed.
         let _asked = provider.want(stay.handle, Side::Worker);

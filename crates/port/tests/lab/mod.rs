@@ -199,7 +199,7 @@ pub fn forward(left: &mut OpenPort, right: &mut OpenPort, stop: &AtomicBool) -> 
     seen
 }
 
-fn wait<'a>(queues: impl Iterator<Item = &'a Box<dyn RxQueue>>) {
+pub fn wait<'a>(queues: impl Iterator<Item = &'a Box<dyn RxQueue>>) {
     let mut fds: Vec<_> =
         queues.map(|rx| PollFd::from_borrowed_fd(rx.readiness(), PollFlags::IN)).collect();
     let _ = poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 50_000_000 }));

@@ -26,7 +26,7 @@ pub const BURST: u64 = 8;
 const PER_TURN: u64 = 4;
 const PATIENCE: Duration = Duration::from_secs(10);
 const TCP: u8 = 6;
-const UDP: u8 = 17;
+pub const UDP: u8 = 17;
 
 /// What one run came to, both directions together.
 #[derive(Clone, Copy, Debug, Default)]
@@ -59,7 +59,7 @@ impl Under for XdpPort {
 pub struct World<P: Under> {
     pub lab: Lab,
     pub rung: Rung<P>,
-    flows: Arc<Flows>,
+    pub flows: Arc<Flows>,
     pins: PathBuf,
     /// There and back.
     handles: Vec<Handle>,
@@ -138,7 +138,8 @@ impl<P: Under> World<P> {
         self.rung.install(&program).unwrap()
     }
 
-    fn program(&self, from: PortNo, proto: u8, [src, dst]: [u16; 2]) -> FlowProgram {
+    /// A flow's bits.
+    pub fn key(&self, from: PortNo, proto: u8, [src, dst]: [u16; 2]) -> Key {
         let (guests, to) = if from == 1 { (["a", "b"], 2) } else { (["b", "a"], 1) };
         let mut key = Key::default();
         let address = |port: PortNo| 0x0a09_0000 | u128::from(port);
@@ -155,6 +156,16 @@ impl<P: Under> World<P> {
         ] {
             key.set(field, value);
         }
+        key
+    }
+
+    /// From here on, turns are of this flow.
+    pub fn hold(&mut self, handle: Handle) {
+        self.handles = vec![handle];
+    }
+
+    fn program(&self, from: PortNo, proto: u8, ports: [u16; 2]) -> FlowProgram {
+        let (key, to) = (self.key(from, proto, ports), 3 - from);
         let mut pipeline = Pipeline::new(Limits::default(), &Serials::default());
         pipeline.set_ports((1..=2).map(PortState::up).collect());
         let apply = vec![Action::Output(Output::Port(to))];
@@ -216,7 +227,7 @@ impl<P: Under> Drop for World<P> {
     }
 }
 
-fn at(port: PortNo) -> PortAt {
+pub fn at(port: PortNo) -> PortAt {
     PortAt { switch: SwitchId(1), port }
 }
 
@@ -300,14 +311,14 @@ impl Numbers {
     }
 }
 
-fn bound(here: &str, there: &str) -> UdpSocket {
+pub fn bound(here: &str, there: &str) -> UdpSocket {
     let socket = UdpSocket::bind(here).unwrap();
     socket.connect(there).unwrap();
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
     socket
 }
 
-fn inside<R: Send>(netns: &str, work: impl FnOnce() -> R + Send) -> R {
+pub fn inside<R: Send>(netns: &str, work: impl FnOnce() -> R + Send) -> R {
     use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
     use std::os::fd::AsFd;
     let file = std::fs::File::open(format!("/run/netns/{netns}")).unwrap();

@@ -52,6 +52,17 @@ impl<P: RungPort> Rung<P> {
         self.ports.remove(&at);
     }
 
+    /// The node ends: programs stay only where a flow comes in or leaves.
+    pub fn leave(&self) {
+        let serves = |port: &P| {
+            let mut flows = self.installed.values();
+            let is = |of: &P| of.seat().place == port.seat().place;
+            flows.any(|flow| is(&flow.from) || is(&flow.exit))
+        };
+        let idle = self.ports.values().filter(|port| !serves(port));
+        idle.for_each(|port| self.flows.release_port(port.seat().place));
+    }
+
     fn port(&self, at: PortAt) -> Result<&Arc<P>, Declined> {
         self.ports.get(&at).ok_or(Declined::Port(PortReason::Gone))
     }

@@ -3,5 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 mod limits;
+mod sums;
 mod times;
 mod world;
