@@ -178,6 +178,68 @@ fn outlive_kill_9(under: Under) {
     leaves_nothing(&place);
 }
 
+/// Puts a rule of its own before the one that pings' requests match, or takes it away.
+fn change(place: &Place, to: &str) {
+    place.suiro(&["flow", to, "sw0", "priority=50000,icmp,in_port=g1,actions=output:g2"]);
+}
+
+#[test]
+fn steering_comes_and_goes_beside_flows_on_xdp() {
+    if !privileged() {
+        return;
+    }
+    let mut place = place(XDP);
+    assert!(place.reaches("g1", "10.0.0.2"));
+    place.suiro(&["offload", "policy", "add", "all", "--match", "icmp", "--when", "first"]);
+    place.suiro(&["offload", "on"]);
+    let pings = pings(&place);
+    until("both directions leave the worker", || are_up(&place, XDP));
+    place.suiro(&["steer", "attach", "g1", "--unmatched", "stay"]);
+    place.suiro(&["steer", "flow", "add", "udp,tp_dst=5022 actions=place(core=1)", "--on", "g1"]);
+    assert!(are_up(&place, XDP), "steering takes nothing of them");
+    change(&place, "add");
+    until("requests leave again, by way of a worker beside steering", || are_up(&place, XDP));
+    assert!(packets(&place, "icmp,in_port=g1") > 0);
+    place.suiro(&["steer", "detach", "g1"]);
+    let past = flows(&place)[0]["offloaded_packets"].as_u64().unwrap();
+    until("the rung goes on", || flows(&place)[0]["offloaded_packets"].as_u64().unwrap() > past);
+    end(pings);
+    place.end(Signal::TERM);
+    assert_eq!(program_on(&place, "g1"), "", "the interface is as it was");
+    leaves_nothing(&place);
+}
+
+#[test]
+fn what_a_killed_nodes_worker_should_have_had_ends_at_the_interface() {
+    if !privileged() {
+        return;
+    }
+    let mut place = place(XDP);
+    assert!(place.reaches("g1", "10.0.0.2"));
+    place.suiro(&["offload", "policy", "add", "all", "--match", "icmp", "--when", "first"]);
+    place.suiro(&["offload", "on"]);
+    let pings = pings(&place);
+    until("both directions leave the worker", || are_up(&place, XDP));
+    place.end(Signal::KILL);
+    // Who would answer, if the host had the frames.
+    sh(&["ip", "-n", &place.netns, "addr", "add", "10.0.0.9/24", "dev", "g1"]);
+    let guest = place.guest("g1");
+    let ping = ["netns", "exec", &guest, "ping", "-q", "-c", "1", "-W", "1", "10.0.0.9"];
+    let asked = Command::new("ip").args(ping).output().unwrap();
+    assert!(!asked.status.success(), "what is no flow's is not the host's");
+    end(pings);
+    leaves_nothing(&place);
+    assert_eq!(program_on(&place, "g1"), "", "the interface is as it was");
+}
+
+/// What `ip` says of an interface's XDP program.
+fn program_on(place: &Place, interface: &str) -> String {
+    let words = ["-n", &place.netns, "-d", "link", "show", "dev", interface];
+    let shown = Command::new("ip").args(words).output().unwrap();
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    shown.lines().filter(|line| line.contains("prog/xdp")).collect()
+}
+
 #[test]
 fn flows_go_on_over_a_clean_restart_and_a_stop_leaves_nothing_else() {
     restart(TC);

@@ -138,12 +138,10 @@ impl PortControl for XdpControl {
         changed.map_err(|source| ControlError::io(self.interface.name(), "set the MTU", source))
     }
 
-    /// The program goes with its stage; the interface is not ours and stays, with the offloads that it had. Flows past the worker go on as long
-    /// as it is kept.
-    fn close(self: Box<Self>, keep: Keep) -> Result<(), ControlError> {
-        if keep == Keep::Nothing
-            && let Some(port) = self.passage.as_ref().and_then(Passage::port)
-        {
+    /// The programs go with their stages; the interface is not ours and stays, with the offloads that it had.
+    fn close(self: Box<Self>, _: Keep) -> Result<(), ControlError> {
+        // Its flows came back before: nobody is left to whom frames could be given.
+        if let Some(port) = self.passage.as_ref().and_then(Passage::port) {
             port.close();
         }
         drop(self.worker);

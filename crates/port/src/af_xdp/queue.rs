@@ -49,6 +49,8 @@ struct Seen {
     full: u64,
     /// Longer than a buffer.
     too_big: u64,
+    /// All: each frame once, whatever the reason.
+    lost: u64,
 }
 
 impl XdpRx {
@@ -65,7 +67,7 @@ impl XdpRx {
                 let past = past.clone();
                 past.quiet(self.received, || {
                     self.look(drops)?;
-                    Ok(self.seen.full + self.seen.too_big)
+                    Ok(self.seen.lost)
                 })
             }
             _ => Ok(()),
@@ -81,7 +83,8 @@ impl XdpRx {
         let too_big = (stats.rx_dropped - unfilled).max(self.seen.too_big);
         drops.lose(DropReason::RxFull, Lost::Elsewhere(full - self.seen.full));
         drops.lose(DropReason::TooBig, Lost::Elsewhere(too_big - self.seen.too_big));
-        self.seen = Seen { full, too_big };
+        let lost = stats.rx_ring_full.unwrap_or(0) + stats.rx_dropped;
+        self.seen = Seen { full, too_big, lost };
         match sockopt::socket_error(self.socket.fd())? {
             Err(Errno::NETDOWN) => Err(Errno::NODEV.into()),
             _ => Ok(()),

@@ -13,7 +13,7 @@ const FRAME: [u8; 60] = [0; 60];
 impl Hook {
     /// The program of the worker stage, if no socket is behind its first queue: its port is gone, and what comes is dropped.
     ///
-    /// The program itself is asked, by a frame that no wire carried; it counts that one.
+    /// The program itself is asked, by a frame that no wire carried; it counts that one if it drops it.
     ///
     /// # Errors
     /// Another program is on the interface, or the kernel refuses to tell.
