@@ -61,12 +61,15 @@ impl Wire {
         [&nodes[&self.ends[0].of], &nodes[&self.ends[1].of]]
     }
 
-    /// Whether it needs the switch `K`: its ends are on two nodes, or are both guests', or a rate is to be kept between two switches.
+    /// Whether it needs the switch `K`: its ends are on two nodes, are both guests' or of one switch, or a rate is to
+    /// be kept between two switches.
     ///
     /// Otherwise it is a vlink, or the guest's port is the switch's own.
     pub fn is_circuit(&self, spec: &SliceSpec, nodes: &Named<Name>) -> bool {
         let [a, b] = self.nodes(nodes);
         let switches = self.ends.iter().filter(|end| spec.switches.contains_key(&end.of)).count();
-        a != b || switches == 0 || self.rated
+        // A vlink joins two switches; a loop of one goes by `K`, too.
+        let loops = self.ends[0].of == self.ends[1].of;
+        a != b || switches == 0 || self.rated || loops
     }
 }

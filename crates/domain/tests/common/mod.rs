@@ -5,6 +5,8 @@
     reason = "each test binary uses some of it; a test may panic"
 )]
 
+pub mod walk;
+
 use domain::{Admitted, Decision, Domain, Fault, NodeFacts, Slice, Uid, World, admit};
 
 pub const DEMO: &str = include_str!("../data/demo.yaml");

@@ -355,3 +355,6 @@ pub fn joined(names: &[&Name], wires: impl Iterator<Item = [Name; 2]>) -> Vec<Ve
     }
     joined
 }
+
+#[cfg(test)]
+mod tests;
