@@ -62,7 +62,9 @@ fn edits() -> impl Strategy<Value = Edit> {
 
 /// Two tenants with equal names, addresses and datapath ids.
 fn key(which: usize) -> SliceKey {
-    format!("{}/{}", ["red", "blue"][which % 2], ["demo", "lab"][which / 2]).parse().unwrap()
+    format!("{}/{}", ["red", "blue"][which % 2], ["demo", "lab"][which / 2])
+        .parse()
+        .expect("it is built to fit")
 }
 
 impl Shape {
@@ -78,13 +80,13 @@ impl Shape {
                 String::new()
             };
             writeln!(text, "  s{n}: {{site: {}, dpid: \"{}\"{calls}}}", SITES[*site], n + 1)
-                .unwrap();
+                .expect("it is built to fit");
         }
         text += "guests:\n";
         for (n, (site, switch, control)) in self.guests.iter().enumerate() {
             let switch = switch % self.switches.len();
             let memory = self.mib;
-            writeln!(text, "  h{n}: {{kind: process, site: {}, control: {control}, memory: {memory}M, ports: {{eth0: {{to: \"s{switch}:g{n}\", addresses: [10.0.0.{}/24]}}}}}}", SITES[*site], n + 1).unwrap();
+            writeln!(text, "  h{n}: {{kind: process, site: {}, control: {control}, memory: {memory}M, ports: {{eth0: {{to: \"s{switch}:g{n}\", addresses: [10.0.0.{}/24]}}}}}}", SITES[*site], n + 1).expect("it is built to fit");
         }
         text += "links:\n";
         for (n, (a, b, rate)) in self.links.iter().enumerate() {
@@ -96,7 +98,7 @@ impl Shape {
                 2 * n + 1,
                 2 * n + 2
             )
-            .unwrap();
+            .expect("it is built to fit");
         }
         slice(&text)
     }
@@ -176,7 +178,7 @@ impl Sim {
     fn hold_back(&mut self, old: Option<&Admitted>, new: Option<&Admitted>) {
         let ids = |it: Option<&Admitted>| it.map(|it| it.decision.ids()).unwrap_or_default();
         let kept = ids(new);
-        for (id, _) in &kept {
+        for id in kept.keys() {
             assert!(!self.world.quarantine().holds(*id), "id {id} is out of use");
         }
         let gone = ids(old).into_iter().filter(|(id, _)| !kept.contains_key(id));
@@ -222,7 +224,7 @@ impl Sim {
         for (_, admitted) in self.world.slices() {
             for id in admitted.decision.ids().keys() {
                 assert!(
-                    id % 2 == 0 && seen.insert(*id) && !self.world.quarantine().holds(*id),
+                    id.is_multiple_of(2) && seen.insert(*id) && !self.world.quarantine().holds(*id),
                     "{id}"
                 );
             }
@@ -243,7 +245,7 @@ impl Sim {
                 let nodes = [&circuit.from, circuit.to()];
                 let ports = [0, 1].map(|end| names.k_port(wire, end).to_string());
                 let spots: Vec<Spot> =
-                    [1, 0].map(|other| net.from_user(nodes[1 - other], &ports[1 - other])).into();
+                    [1, 0].map(|other| net.user_frame(nodes[1 - other], &ports[1 - other])).into();
                 // There and back: what one end sends comes out where the other end enters.
                 for (n, spot) in [1, 0].into_iter().zip(&spots) {
                     assert_eq!(spot.0, *nodes[n], "{key} {wire}");
@@ -353,10 +355,11 @@ fn a_way_stays_as_long_as_it_holds() {
         links: vec![(0, 1, 100), (1, 2, 100)],
         mib: 1,
     };
-    let first = admit(&world, &shape.slice(&key(0)), Uid(9)).unwrap();
+    let first = admit(&world, &shape.slice(&key(0)), Uid(9)).expect("it is built to fit");
     world.insert(Admitted { spec: shape.slice(&key(0)).spec, decision: first.clone() });
     let more = Shape { links: vec![(0, 1, 200), (1, 2, 100), (0, 2, 300)], ..shape };
-    let second: Decision = admit(&world, &more.slice(&key(0)), Uid(10)).unwrap();
+    let second: Decision =
+        admit(&world, &more.slice(&key(0)), Uid(10)).expect("it is built to fit");
     assert_eq!((second.uid, &second.nodes), (first.uid, &first.nodes));
     for link in ["l0", "l1"] {
         let of = |decision: &Decision| {

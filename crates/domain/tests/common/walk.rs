@@ -45,7 +45,7 @@ impl Net {
     }
 
     /// Where a frame comes out that a user sends into that port of `K`.
-    pub fn from_user(&self, node: &Name, port: &str) -> Spot {
+    pub fn user_frame(&self, node: &Name, port: &str) -> Spot {
         let frame = Frame { tun_id: None, dl_dst: "02:73:75:00:01:00".into() };
         self.walk(node, port, frame).0
     }
@@ -57,7 +57,7 @@ impl Net {
     }
 
     fn walk(&self, node: &Name, port: &str, mut frame: Frame) -> (Spot, Frame) {
-        let (mut node, mut port, from_user) = (node.clone(), port.to_owned(), port != "probe");
+        let (mut node, mut port, probing) = (node.clone(), port.to_owned(), port == "probe");
         for _ in 0..10 {
             let actions = self.matching(&node, &port, &frame);
             let mut out = None;
@@ -79,7 +79,10 @@ impl Net {
             match &spec.kind {
                 Kind::Vxlan(tunnel) => {
                     let id = frame.tun_id.expect("what leaves has an id");
-                    assert!(id < 1 << 24 && (!from_user || id % 2 == 0), "{id} is the probes'");
+                    assert!(
+                        id < 1 << 24 && (probing || id.is_multiple_of(2)),
+                        "{id} is the probes'"
+                    );
                     (node, port) = self.other_end(&node, tunnel);
                 }
                 Kind::Vlink(vlink) => {
