@@ -186,6 +186,12 @@ impl Changed {
         raised.unwrap_or(mtu)
     }
 
+    /// Leaves everything as it is, and the notes to the next process.
+    pub(crate) fn leave(&mut self) {
+        self.notes.clear();
+        self.file = None;
+    }
+
     /// Everything as it was.
     ///
     /// # Errors

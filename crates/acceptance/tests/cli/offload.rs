@@ -204,6 +204,7 @@ fn steering_comes_and_goes_beside_flows_on_xdp() {
     let past = flows(&place)[0]["offloaded_packets"].as_u64().unwrap();
     until("the rung goes on", || flows(&place)[0]["offloaded_packets"].as_u64().unwrap() > past);
     end(pings);
+    place.suiro(&["offload", "off"]);
     place.end(Signal::TERM);
     assert_eq!(program_on(&place, "g1"), "", "the interface is as it was");
     leaves_nothing(&place);

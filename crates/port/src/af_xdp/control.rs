@@ -138,13 +138,18 @@ impl PortControl for XdpControl {
         changed.map_err(|source| ControlError::io(self.interface.name(), "set the MTU", source))
     }
 
-    /// The programs go with their stages; the interface is not ours and stays, with the offloads that it had.
-    fn close(self: Box<Self>, _: Keep) -> Result<(), ControlError> {
-        // Its flows came back before: nobody is left to whom frames could be given.
-        if let Some(port) = self.passage.as_ref().and_then(Passage::port) {
+    /// The programs go with their stages; the interface is not ours and stays, with the offloads that it had. Flows past the worker go on as long
+    /// as it is kept, and with them what keeps tags in their frames; the next start puts that back.
+    fn close(self: Box<Self>, keep: Keep) -> Result<(), ControlError> {
+        let port = self.passage.as_ref().and_then(Passage::port);
+        if let (Keep::Nothing, Some(port)) = (keep, &port) {
             port.close();
         }
         drop(self.worker);
+        if port.is_some_and(|port| port.has_flows()) {
+            self.offloads.into_inner().leave();
+            return Ok(());
+        }
         let put_back = self.offloads.into_inner().put_back();
         let name = self.interface.name();
         put_back.map_err(|source| ControlError::io(name, "put its offloads back", source))

@@ -107,6 +107,11 @@ impl Offloads {
         self.changed.mtu(link.mtu)
     }
 
+    /// Everything stays as it is until the next start.
+    pub(super) fn leave(mut self) {
+        self.changed.leave();
+    }
+
     /// Everything as it was before.
     pub(super) fn put_back(mut self) -> io::Result<()> {
         self.changed.put_back()

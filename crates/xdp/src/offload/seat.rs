@@ -82,6 +82,10 @@ impl<P: RungPort> Seat<P> {
         std::mem::replace(&mut *lock(&self.exit), exit) != exit
     }
 
+    pub(super) fn has_flows(&self) -> bool {
+        self.flows.ports.get(self.place as usize).flows != 0
+    }
+
     pub(super) fn orphans(&self) -> u64 {
         let at = offset_of!(OffloadPort, orphans);
         self.flows.ports.u64_at(self.place as usize, at).load(Ordering::Relaxed)

@@ -105,6 +105,11 @@ impl XdpPort {
         self.seat.set_exit(exit)
     }
 
+    /// Whether flows that come in at the port have a place on the rung.
+    pub fn has_flows(&self) -> bool {
+        self.seat.has_flows()
+    }
+
     /// Gives the stage back; flows that come in at the port are gone with it.
     pub fn close(&self) {
         self.seat.flows.release_port(self.seat.place);
