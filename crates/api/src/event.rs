@@ -29,6 +29,8 @@ pub enum Noun {
     Port,
     /// A controller of a switch.
     Controller,
+    /// A flow of packets of a switch: the rung that it takes.
+    Flow,
     /// The flows, groups and meters of a switch, counted.
     Rules,
 }
@@ -139,6 +141,7 @@ impl Noun {
             Self::Switch => "switch",
             Self::Port => "port",
             Self::Controller => "controller",
+            Self::Flow => "flow",
             Self::Rules => "rules",
         }
     }

@@ -65,7 +65,8 @@ pub use name::{
 pub use node::{DEFAULT_RUN_DIR, LOCK, NodeView, StoreView};
 pub use number::PortNumber;
 pub use offload::{
-    OffloadPolicy, OffloadRung, OffloadSwitch, OffloadView, OffloadWhy, OffloadedFlow,
+    OffloadPolicy, OffloadPolicyView, OffloadRung, OffloadSwitch, OffloadView, OffloadWhy,
+    OffloadedFlow,
 };
 pub use part::{Action, Declared, Difference, ObjectChange, PartText, PartView};
 pub use port::{

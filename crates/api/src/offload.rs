@@ -1,13 +1,11 @@
 //! Offload: which flows leave the workers, by which policies, and what keeps the others.
 
+use crate::SwitchName;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Priority of a policy that names none.
-const PRIORITY: u16 = 100;
-
 const fn priority() -> u16 {
-    PRIORITY
+    OffloadPolicy::PRIORITY
 }
 
 /// Whether flows may leave the workers.
@@ -52,6 +50,23 @@ pub struct OffloadPolicy {
     pub rungs: Vec<String>,
 }
 
+impl OffloadPolicy {
+    /// Priority of a policy that names none.
+    pub const PRIORITY: u16 = 100;
+}
+
+/// A policy in force.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct OffloadPolicyView {
+    /// What it says.
+    pub policy: OffloadPolicy,
+    /// The switch whose flows alone it is for; all switches' if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub switch: Option<SwitchName>,
+    /// Who wants it: `api`, `file`, or a part's name.
+    pub owner: String,
+}
+
 /// Offload at one moment.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct OffloadView {
@@ -63,8 +78,12 @@ pub struct OffloadView {
     pub moves: u64,
     /// Of those, how many came back within a second; steady traffic has none.
     pub flaps: u64,
-    /// The policies.
-    pub policies: Vec<OffloadPolicy>,
+    /// What workers take for a frame, beside its bytes, as measured.
+    pub worker_ns_per_frame: f64,
+    /// What they take for a byte.
+    pub worker_ns_per_byte: f64,
+    /// The policies, those asked first before the others.
+    pub policies: Vec<OffloadPolicyView>,
 }
 
 /// A rung past the worker.

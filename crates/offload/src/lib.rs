@@ -38,12 +38,14 @@ mod remedy;
 
 pub use apply::{Frame, apply};
 pub use compile::Facts;
-pub use cost::PerFrame;
+pub use cost::{PerFrame, Work};
 pub use counts::Counts;
 pub use declined::{
     CardReason, Declined, EditKind, FlowReason, MoveReason, PolicyReason, PortReason,
 };
-pub use engine::{Engine, Explained, FlowLine, FlowName, RungLine, Stage, World, first_taker};
+pub use engine::{
+    Engine, Explained, FlowLine, FlowName, Moved, RungLine, Stage, World, first_taker,
+};
 pub use patch::{PATCHED, Patch, Tag};
 pub use policy::{BadCondition, Condition, Policy, RESIDENCE, Rule};
 pub use program::{Edit, FlowProgram, LimitId, MAX_LIMITS, known, told_apart};

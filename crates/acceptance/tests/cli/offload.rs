@@ -138,6 +138,11 @@ fn leave_and_come_back(under: Under) {
     place.suiro(&["offload", "off"]);
     let on_worker = flows(&place).iter().all(|flow| flow["rung"] == "worker");
     assert!(on_worker, "{:?}", flows(&place));
+    let events = place.suiro(&["events", "--since", "oldest"]);
+    let rose = format!("from g1: on rung {}: policy all", under.1);
+    for told in [&*rose, "from g2: on the worker: "] {
+        assert!(events.contains(told), "{told}: {events}");
+    }
     let icmp = packets(&place, "in_port=g1") - before;
     // ARP comes between now and then.
     assert!((sent..sent + 10).contains(&icmp), "{icmp} counted, {sent} sent");
@@ -363,4 +368,58 @@ fn what_no_policy_can_be_is_refused_with_its_remedy() {
         assert!(said.err.contains(why) && said.err.contains("remedy"), "{words:?}: {}", said.err);
     }
     assert_eq!(place.json(&["offload", "show"])["policies"], serde_json::json!([]));
+}
+
+/// Name, switch and owner of each policy.
+fn policies(place: &Place) -> Vec<[String; 3]> {
+    let listed = place.json(&["offload", "policy", "list"]);
+    let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
+    let row = |view: &Value| [&view["policy"]["name"], &view["switch"], &view["owner"]].map(text);
+    listed.as_array().unwrap().iter().map(row).collect()
+}
+
+#[test]
+fn policies_of_file_part_and_api_are_one_list_and_each_has_its_owner() {
+    if !privileged() {
+        return;
+    }
+    let mut place = Place::new(&["g1"]);
+    let web = "[[node.offload_policy]]\nname = 'web'\nmatch = 'tcp,tp_dst=443'\nwhen = 'first'\n";
+    place.configure(web);
+    place.start();
+    let part = |until: &str| {
+        let path = place.path("lab.toml");
+        let text = format!(
+            "[[switch]]\nname = 'lab'\n[[switch.offload_policy]]\nname = 'bulk'\npriority = 200\nwhen = 'rate>=50M'\nuntil = '{until}'\nresidence_ms = 1000\n"
+        );
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let wrong = place.says(&["apply", "-f", &part("rate<45M")]);
+    assert!(wrong.err.contains("lab.toml:3") && wrong.err.contains("would flap"), "{}", wrong.err);
+    place.suiro(&["apply", "-f", &part("rate<5M")]);
+    place.suiro(&["offload", "policy", "add", "dns", "--match", "udp,tp_dst=53", "--never"]);
+    let all = [["bulk", "lab", "lab"], ["dns", "-", "api"], ["web", "-", "file"]];
+    assert_eq!(policies(&place), all.map(|row| row.map(str::to_owned)));
+    let differs = place.suiro(&["diff", "-f", &part("rate<4M")]);
+    assert!(differs.contains("~ switch lab: offload_policy"), "{differs}");
+
+    for (words, why) in [
+        (&["offload", "policy", "add", "web", "--never"][..], "configuration file"),
+        (&["offload", "policy", "del", "bulk"], "part lab"),
+        (&["offload", "policy", "del", "nobody"], "no policy of that name"),
+    ] {
+        let said = place.says(words);
+        assert!(said.code == 1 && said.err.contains(why), "{words:?}: {}", said.err);
+    }
+
+    // All of it comes back, and a file that says it no longer takes it away.
+    place.end(Signal::KILL);
+    place.start();
+    assert_eq!(policies(&place), all.map(|row| row.map(str::to_owned)));
+    place.configure("");
+    place.signal(Signal::HUP);
+    until("the file's policy is gone", || policies(&place).len() == 2);
+    place.suiro(&["part", "del", "lab"]);
+    assert_eq!(policies(&place), [["dns", "-", "api"].map(str::to_owned)]);
 }

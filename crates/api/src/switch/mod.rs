@@ -4,7 +4,7 @@ mod view;
 
 pub use view::{ConnectionView, EndpointView, MacView, SwitchView, TroubleView};
 
-use crate::{Controller, Dpid, Listen, Protocol, SwitchName, TlsSpec, Transport};
+use crate::{Controller, Dpid, Listen, OffloadPolicy, Protocol, SwitchName, TlsSpec, Transport};
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
@@ -160,6 +160,9 @@ pub struct SwitchSpec {
     /// Certificates for `ssl:` and `pssl:`; the node's when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<TlsSpec>,
+    /// Which of its flows shall leave the workers, beside the node's own policies.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub offload_policy: Vec<OffloadPolicy>,
 }
 
 /// OpenFlow's own default (OpenFlow 1.3.5 §7.3.2).
@@ -207,6 +210,7 @@ impl SwitchSpec {
             aux: 0,
             steering: SteeringAccess::default(),
             tls: None,
+            offload_policy: Vec::new(),
         }
     }
 
@@ -258,6 +262,9 @@ pub struct SwitchPatch {
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     #[schema(value_type = Option<TlsSpec>)]
     pub tls: Option<Option<TlsSpec>>,
+    /// See [`SwitchSpec::offload_policy`]; replaces the list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offload_policy: Option<Vec<OffloadPolicy>>,
 }
 
 /// Tells a key that is `null` from one that is not there.
@@ -285,6 +292,10 @@ impl SwitchPatch {
             aux: self.aux.unwrap_or(spec.aux),
             steering: self.steering.unwrap_or(spec.steering),
             tls: self.tls.clone().unwrap_or_else(|| spec.tls.clone()),
+            offload_policy: self
+                .offload_policy
+                .clone()
+                .unwrap_or_else(|| spec.offload_policy.clone()),
         }
     }
 }

@@ -78,6 +78,21 @@ impl Datapath {
         self.workers.iter().map(times).collect()
     }
 
+    /// Frames and bytes that all workers took, and the nanoseconds of their cores that these cost: a few loads.
+    pub fn work(&self) -> (u64, u64, u64) {
+        let per_s = u128::from(self.started.cycles_per_s().max(1));
+        self.workers.iter().fold((0, 0, 0), |(frames, bytes, ns), handle| {
+            let counters = &handle.mailbox.counters;
+            let cycles = [&counters.cycles_rx, &counters.cycles_pipeline, &counters.cycles_tx];
+            let busy: u64 = cycles.map(|count| count.get()).iter().sum();
+            let (more, size) = counters.rungs.iter().fold((0, 0), |(frames, bytes), taken| {
+                let taken = taken.get();
+                (frames + taken.frames, bytes + taken.bytes)
+            });
+            (frames + more, bytes + size, ns + (u128::from(busy) * 1_000_000_000 / per_s) as u64)
+        })
+    }
+
     /// Which workers poll a port's receive queues; `None` if the port is not in service.
     pub fn assignments(&self, at: PortAt) -> Option<Vec<Assignment>> {
         let registry = self.registry();

@@ -6,6 +6,7 @@
 
 mod cross;
 mod file;
+mod policies;
 mod problem;
 mod read;
 mod syntax;
@@ -13,8 +14,8 @@ mod tls;
 
 use api::{
     AUXILIARY_MAX, DEFAULT_MISS_SEND_LEN, Dpid, ECHO_INTERVAL_MAX_S, FAIL_AFTER_MAX_S, FailMode,
-    Fault, KeyFault, Keys, Listen, PortName, PortSpec, QueueSpec, Reading, Rules, SteeringAccess,
-    SwitchName, SwitchPatch, SwitchSpec, TlsSpec,
+    Fault, KeyFault, Keys, Listen, OffloadPolicy, PortName, PortSpec, QueueSpec, Reading, Rules,
+    SteeringAccess, SwitchName, SwitchPatch, SwitchSpec, TlsSpec,
 };
 use datapath::{Rung, Rungs};
 use flow::Limits;
@@ -61,6 +62,8 @@ pub struct NodeConfig {
     pub tls: Option<TlsSpec>,
     /// Whether flows may leave the workers at its start; as it was before when left out.
     pub offload: Option<bool>,
+    /// Which flows of any switch shall leave the workers.
+    pub offload_policy: Vec<OffloadPolicy>,
 }
 
 /// One `[[switch]]` table.
@@ -228,6 +231,7 @@ impl NodeConfig {
             log: None,
             tls: None,
             offload: None,
+            offload_policy: Vec::new(),
         }
     }
 }
@@ -282,6 +286,7 @@ fn read_node(
         log: scope.string("log").map(|found| found.value),
         tls: tls::read(&scope, tls_tables),
         offload: scope.word("offload", ON_OFF, on_or_off),
+        offload_policy: policies::read(&scope, "node.offload_policy"),
     };
     let base = scope.text("listen");
     scope.close();
@@ -372,6 +377,7 @@ fn read_switch(mut scope: Scope<'_>, tls_tables: &mut Vec<TlsTable>) -> Option<S
         aux: scope.number("aux", 0..=u64::from(AUXILIARY_MAX)).map(|n| n as u8),
         steering: scope.word("steering", SteeringAccess::WORDS, SteeringAccess::of),
         tls: Some(tls::read(&scope, tls_tables)),
+        offload_policy: Some(policies::read(&scope, "switch.offload_policy")),
     };
     let dpid = scope.text("dpid");
     let miss_send_len =

@@ -207,6 +207,16 @@ impl<'t> Scope<'t> {
         self.as_number(key, value, &range)
     }
 
+    /// True or false.
+    pub fn flag(&self, key: &'static str) -> Option<bool> {
+        let value = self.ask(key)?;
+        let flag = value.get_ref().as_bool();
+        if flag.is_none() {
+            self.wrong_type(key, value, "true or false");
+        }
+        flag
+    }
+
     /// A list of strings.
     pub fn strings(&self, key: &'static str) -> Vec<Located<String>> {
         self.list(key).into_iter().filter_map(|value| self.as_string(key, value)).collect()

@@ -6,8 +6,8 @@ use api::{Fault, chain};
 use datapath::{Clock, MonotonicClock, PortAt, SwitchId};
 use flow::Nanos;
 use offload::{
-    Declined, Engine, Explained, FlowLine, FlowName, Policy, PortReason, Price, Provider,
-    ProviderName, World, first_taker, told_apart,
+    Declined, Engine, Explained, FlowLine, FlowName, Moved, Policy, PortReason, Price, Provider,
+    ProviderName, Work, World, first_taker, told_apart,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -32,7 +32,14 @@ pub struct Desk {
     state: Arc<State>,
     /// The node ends, and what is on rungs is the next one's.
     has_left: bool,
+    /// What workers had done at the last turn.
+    work: Work,
+    /// Who is told of flows that moved. It must not wait.
+    tell: Option<Tell>,
 }
+
+/// Hears of a flow that moved.
+pub(super) type Tell = Box<dyn Fn(Moved) + Send>;
 
 /// The kernel's rungs, and the maps that they share with ports.
 struct Kernel {
@@ -76,7 +83,8 @@ impl Desk {
         engine.set_slots(ProviderName::Tc, SLOTS);
         engine.set_slots(ProviderName::Xdp, SLOTS);
         let (tables, has_left) = (Tables::default(), false);
-        Self { root, engine, kernel: None, tables, state, has_left }
+        let work = Work::default();
+        Self { root, engine, kernel: None, tables, state, has_left, work, tell: None }
     }
 
     /// Whether there is anything to do without being asked.
@@ -94,12 +102,22 @@ impl Desk {
             self.kernel.iter_mut().flat_map(Kernel::rungs).collect();
         let done = work(&mut self.engine, &mut rungs, &mut self.tables, now);
         self.state.has_stays.store(self.engine.has_stays(), Relaxed);
+        for moved in self.engine.take_moved() {
+            self.tell.iter().for_each(|tell| tell(moved.clone()));
+        }
         done
+    }
+
+    pub(super) fn tell_moves(&mut self, tell: Tell) {
+        self.tell = Some(tell);
     }
 
     /// Looks at what workers showed, and lets the engine turn.
     pub(super) fn turn(&mut self) {
         self.take_samples();
+        let work = self.tables.work();
+        self.engine.worked(work - self.work);
+        self.work = work;
         self.with(|engine, rungs, tables, now| engine.turn(rungs, tables, now));
     }
 
@@ -255,7 +273,8 @@ impl Desk {
 
     pub(super) fn look(&self) -> Look {
         let (moves, flaps) = self.engine.moves();
-        Look { is_on: self.engine.is_on(), rungs: self.engine.rungs(), moves, flaps }
+        let worker = self.engine.worker_cost();
+        Look { worker, is_on: self.engine.is_on(), rungs: self.engine.rungs(), moves, flaps }
     }
 
     pub(super) fn list(&mut self) -> Vec<FlowLine> {

@@ -20,13 +20,13 @@ mod words;
 
 pub use desk::purge;
 pub use kept::{Desired, restore};
-pub use words::{matched, policies, shown};
+pub use words::{check, matched, policy, shown, words};
 
 use crate::store::OffloadRecords;
 use api::Fault;
 use datapath::{Datapath, PortAt, Publisher, SwitchId};
 use desk::Desk;
-use offload::{Explained, FlowLine, FlowName, Policy, PortReason, RungLine};
+use offload::{Explained, FlowLine, FlowName, Moved, PerFrame, Policy, PortReason, RungLine};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -76,6 +76,8 @@ pub struct Look {
     pub moves: u64,
     /// Of those flaps.
     pub flaps: u64,
+    /// What workers take for a frame.
+    pub worker: PerFrame,
 }
 
 enum Message {
@@ -205,12 +207,14 @@ impl Offload {
         self.ask(Desk::leave).await
     }
 
-    /// Puts policies in force.
-    ///
-    /// # Errors
-    /// The thread has ended.
-    pub async fn set_policies(&self, policies: Vec<Policy>) -> Result<(), Fault> {
-        self.ask(move |desk| desk.set_policies(policies)).await
+    /// `tell` hears of each flow that moves, on the thread: it must not wait.
+    pub fn tell_moves(&self, tell: impl Fn(Moved) + Send + 'static) {
+        self.send(Message::Ask(Box::new(move |desk| desk.tell_moves(Box::new(tell)))));
+    }
+
+    /// Puts policies in force, before whatever is asked next.
+    pub fn set_policies(&self, policies: Vec<Policy>) {
+        self.send(Message::Ask(Box::new(move |desk| desk.set_policies(policies))));
     }
 
     /// All of it.

@@ -6,7 +6,7 @@ use datapath::{Datapath, PastWorkers, PortAt, Publisher, Samples, SwitchId};
 use flow::{BucketShape, Counted, Nanos, PortNo, SharedBucket, Snapshot};
 use offload::{
     Counts, Declined, Facts, FlowName, FlowProgram, FlowReason, LimitId, MAX_LIMITS, PortReason,
-    World, known,
+    Work, World, known,
 };
 use port::Sent;
 use std::collections::HashMap;
@@ -41,6 +41,13 @@ impl Tables {
 
     pub fn samples(&self) -> Option<Arc<Samples>> {
         self.datapath.as_ref().map(|datapath| datapath.samples().clone())
+    }
+
+    /// What workers have done since their start.
+    pub fn work(&self) -> Work {
+        let (frames, bytes, busy_ns) =
+            self.datapath.as_ref().map_or((0, 0, 0), |datapath| datapath.work());
+        Work { frames, bytes, busy_ns }
     }
 
     pub fn show_one_in(&self, every: u32) {

@@ -2,7 +2,7 @@
 
 use crate::switch::translate::{self, KeyMask};
 use api::{Fault, OffloadPolicy, OffloadedFlow};
-use datapath::PortAt;
+use datapath::{PortAt, SwitchId};
 use flow::Nanos;
 use offload::{Condition, FlowLine, Policy, ProviderName, RESIDENCE, Rule, Stage, told_apart};
 use openflow::text;
@@ -10,22 +10,30 @@ use port::Ends;
 use std::time::Duration;
 use wire::{Field, Key};
 
-/// The policies that specifications describe.
+/// Whether a specification describes a policy.
 ///
 /// # Errors
-/// The first that describes none.
-pub fn policies(specs: &[OffloadPolicy], ends: &Ends) -> Result<Vec<Policy>, Fault> {
-    specs.iter().map(|spec| policy(spec, ends)).collect()
+/// Why it describes none.
+pub fn check(spec: &OffloadPolicy, ends: &Ends) -> Result<(), Fault> {
+    policy(spec, None, ends).map(drop)
 }
 
-fn policy(spec: &OffloadPolicy, ends: &Ends) -> Result<Policy, Fault> {
+/// The policy that a specification describes, for the flows of one switch or of all.
+///
+/// # Errors
+/// It describes none.
+pub fn policy(
+    spec: &OffloadPolicy,
+    switch: Option<SwitchId>,
+    ends: &Ends,
+) -> Result<Policy, Fault> {
     let thing = format!("offload policy {}", spec.name);
     let (key, mask) = matched(&thing, &spec.matching, &text::no_ports, ends)?;
     let residence = spec.residence_ms.map_or(RESIDENCE, Duration::from_millis);
     let rungs: Result<_, _> = spec.rungs.iter().map(|name| rung(&thing, name)).collect();
     let rule = rule(&thing, spec)?;
     let (name, priority) = (spec.name.clone(), spec.priority);
-    Ok(Policy { name, priority, key, mask, rule, rungs: rungs?, residence })
+    Ok(Policy { name, priority, switch, key, mask, rule, rungs: rungs?, residence })
 }
 
 /// The bits that a match looks at, and their values.
@@ -136,7 +144,7 @@ fn why(line: &FlowLine) -> String {
 }
 
 /// A flow as a match, without its Ethernet addresses and what is 0 anyway.
-fn words(key: &Key, ends: &Ends) -> String {
+pub fn words(key: &Key, ends: &Ends) -> String {
     let mut mask = told_apart(key);
     for field in [Field::InPort, Field::EthDst, Field::EthSrc, Field::IpFrag] {
         mask.set(field, 0);

@@ -20,6 +20,7 @@ mod directory;
 mod ensure;
 mod everything;
 mod facts;
+mod moves;
 mod numbers;
 mod offload;
 mod owner;
@@ -57,7 +58,7 @@ use crate::refusal::{Refusal, Why};
 use crate::steer::{Controllers, Steer};
 use crate::store::Store;
 use crate::switch::EntryBudget;
-use api::{Fault, OffloadPolicy, TlsSpec, chain};
+use api::{Fault, TlsSpec, chain};
 use datapath::{Datapath, Events};
 use directory::{Directory, Member};
 use port::Keep;
@@ -115,8 +116,8 @@ pub struct Node {
     ports: Arc<Ports>,
     steer: Arc<Steer>,
     offload: Arc<Offload>,
-    /// Policies of offload, in the order in which they were added.
-    policies: Mutex<Vec<OffloadPolicy>>,
+    /// Policies of offload that are no switch's.
+    policies: Mutex<offload::Policies>,
     /// Where controllers that may ask for steering are answered.
     desk: Arc<Desk>,
     /// What is wrong with the configuration file as it was last read.

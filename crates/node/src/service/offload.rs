@@ -3,15 +3,28 @@
 use super::Node;
 use super::directory::Member;
 use super::rules::resolver;
+use super::{moves, owner::Owner};
 use crate::offload::{self, Journal};
 use crate::refusal::{Refusal, Why};
 use crate::store::{Kept, StoreError};
-use api::{Fault, OffloadPolicy, OffloadRung, OffloadView, OffloadWhy, OffloadedFlow};
+use api::{
+    Fault, OffloadPolicy, OffloadPolicyView, OffloadRung, OffloadView, OffloadWhy, OffloadedFlow,
+    SwitchName, SwitchSpec,
+};
 use datapath::{Clock, MonotonicClock, PortAt};
 use std::collections::HashMap;
 use wire::Key;
 
 const THING: &str = "offload";
+
+/// Policies for the flows of all switches; those of one switch are its own.
+#[derive(Clone, Default)]
+pub(super) struct Policies {
+    /// Made through the API, in the order in which they were added.
+    api: Vec<OffloadPolicy>,
+    /// The configuration file's.
+    file: Vec<OffloadPolicy>,
+}
 
 impl Node {
     /// Makes offload ready before ports are opened, if an earlier node was asked for it; else takes away what it left.
@@ -29,13 +42,16 @@ impl Node {
                 fault.cause
             )
         };
-        match offload::policies(&desired.policies, self.ports.ends()) {
-            Ok(policies) => {
-                *self.policies() = desired.policies;
-                self.offload.set_policies(policies).await.unwrap_or_else(log);
-            }
-            Err(fault) => log(fault),
-        }
+        let file = self.facts.config.offload_policy.clone();
+        *self.policies() = Policies { api: desired.policies, file };
+        self.renew_policies();
+        let (tell, moved) = tokio::sync::mpsc::unbounded_channel();
+        // Who reads it ends with the node.
+        self.offload.tell_moves(move |move_of| _ = tell.send(move_of));
+        tokio::spawn(moves::tell(
+            moved,
+            (self.directory.clone(), self.ports.clone(), self.feed.clone()),
+        ));
         let on = self.facts.config.offload.unwrap_or(desired.on);
         let done = if on { self.enable().await } else { self.offload.purge().await };
         done.unwrap_or_else(log);
@@ -87,25 +103,35 @@ impl Node {
             rungs: look.rungs.iter().map(rung).collect(),
             moves: look.moves,
             flaps: look.flaps,
-            policies: self.policies().clone(),
+            worker_ns_per_frame: look.worker.frame_ns,
+            worker_ns_per_byte: look.worker.byte_ns,
+            policies: self.policies_in_force().into_iter().map(|(view, _)| view).collect(),
         })
     }
 
     /// Adds a policy, in place of the one of its name if there is one.
     ///
     /// # Errors
-    /// It says nothing that can be, or it is in force but not saved.
+    /// It says nothing that can be, the configuration file has one of that name, or it is in force but not saved.
     pub async fn put_offload_policy(
         &self,
         policy: OffloadPolicy,
     ) -> Result<OffloadPolicy, Refusal> {
         let change = self.change.lock().await;
-        let mut policies = self.policies().clone();
-        match policies.iter_mut().find(|other| other.name == policy.name) {
-            Some(other) => *other = policy.clone(),
-            None => policies.push(policy.clone()),
+        let thing = format!("offload policy {}", policy.name);
+        if self.policies().file.iter().any(|other| other.name == policy.name) {
+            Owner::File.must_be_api(&thing, "change it")?;
         }
-        self.set_offload_policies(policies).await?;
+        offload::check(&policy, self.ports.ends())
+            .map_err(|fault| Refusal::new(Why::Invalid, fault))?;
+        {
+            let api = &mut self.policies().api;
+            match api.iter_mut().find(|other| other.name == policy.name) {
+                Some(other) => *other = policy.clone(),
+                None => api.push(policy.clone()),
+            }
+        }
+        self.renew_policies();
         Journal(self.store.offload_records()).put_policy(&policy.name, Some(&policy));
         drop(change);
         self.saved(THING).await?;
@@ -115,37 +141,82 @@ impl Node {
     /// Removes a policy.
     ///
     /// # Errors
-    /// There is none of that name, or it is gone but that is not saved.
+    /// There is none of that name, the file or a part has it, or it is gone but that is not saved.
     pub async fn remove_offload_policy(&self, name: &str) -> Result<(), Refusal> {
         let change = self.change.lock().await;
-        let mut policies = self.policies().clone();
-        let before = policies.len();
-        policies.retain(|policy| policy.name != name);
-        if policies.len() == before {
+        let thing = format!("offload policy {name}");
+        let before = self.policies().api.len();
+        self.policies().api.retain(|policy| policy.name != name);
+        if self.policies().api.len() == before {
+            for (view, owner) in self.policies_in_force() {
+                if view.policy.name == name {
+                    owner.must_be_api(&thing, "remove it")?;
+                }
+            }
             let remedy = "list the policies with: suiro offload policy list";
-            let fault = Fault::new(
-                format!("offload policy {name}"),
-                "find it",
-                "there is no policy of that name",
-                remedy,
-            );
-            return Err(Refusal::new(Why::NotFound, fault));
+            let cause = "there is no policy of that name";
+            return Err(Refusal::new(Why::NotFound, Fault::new(thing, "find it", cause, remedy)));
         }
-        self.set_offload_policies(policies).await?;
+        self.renew_policies();
         Journal(self.store.offload_records()).put_policy(name, None);
         drop(change);
         self.saved(THING).await
     }
 
-    async fn set_offload_policies(&self, policies: Vec<OffloadPolicy>) -> Result<(), Refusal> {
-        let read = offload::policies(&policies, self.ports.ends());
-        let read = read.map_err(|fault| Refusal::new(Why::Invalid, fault))?;
-        self.offload.set_policies(read).await.map_err(impossible)?;
-        *self.policies() = policies;
-        Ok(())
+    /// Takes over what the configuration file says of all switches.
+    pub(super) fn set_file_policies(&self, policies: Vec<OffloadPolicy>) {
+        self.policies().file = policies;
+        self.renew_policies();
     }
 
-    fn policies(&self) -> std::sync::MutexGuard<'_, Vec<OffloadPolicy>> {
+    /// All policies with their owners, in the order in which they are asked.
+    fn policies_in_force(&self) -> Vec<(OffloadPolicyView, Owner)> {
+        let view = |policy: &OffloadPolicy, switch: Option<SwitchName>, owner: &Owner| {
+            let view =
+                OffloadPolicyView { policy: policy.clone(), switch, owner: owner.to_string() };
+            (view, owner.clone())
+        };
+        let Policies { api, file } = self.policies().clone();
+        let mut found: Vec<_> = api.iter().map(|policy| view(policy, None, &Owner::Api)).collect();
+        found.extend(file.iter().map(|policy| view(policy, None, &Owner::File)));
+        for member in self.directory.all() {
+            let spec = member.state().spec.clone();
+            let own = spec.offload_policy.iter();
+            found.extend(own.map(|policy| view(policy, Some(spec.name.clone()), &member.owner)));
+        }
+        found.sort_by_key(|(view, _)| std::cmp::Reverse(view.policy.priority));
+        found
+    }
+
+    /// Puts in force what owners say now. Each was read when it was said.
+    pub(super) fn renew_policies(&self) {
+        let mut policies = Vec::new();
+        for (OffloadPolicyView { policy, switch, .. }, _) in self.policies_in_force() {
+            let member = switch.map(|name| self.directory.by_name(&name).map(|member| member.id));
+            let switch = match member {
+                Some(None) => continue,
+                Some(id) => id,
+                None => None,
+            };
+            match offload::policy(&policy, switch, self.ports.ends()) {
+                Ok(policy) => policies.push(policy),
+                Err(fault) => tracing::error!(remedy = fault.remedy, "{fault}: not in force"),
+            }
+        }
+        self.offload.set_policies(policies);
+    }
+
+    /// Whether policies of a switch say what can be.
+    ///
+    /// # Errors
+    /// The first that does not.
+    pub(super) fn check_policies(&self, spec: &SwitchSpec) -> Result<(), Refusal> {
+        let check = |policy| offload::check(policy, self.ports.ends());
+        let checked = spec.offload_policy.iter().try_for_each(check);
+        checked.map_err(|fault| Refusal::new(Why::Invalid, fault))
+    }
+
+    fn policies(&self) -> std::sync::MutexGuard<'_, Policies> {
         self.policies.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 

@@ -63,6 +63,7 @@ impl Node {
             return Err(refusal);
         }
         self.datapath.set_rungs(config.node.rungs);
+        self.set_file_policies(config.node.offload_policy.clone());
         if needs_restart(&self.facts.config, &config.node) {
             tracing::warn!("[node] has changed: restart suiro for that to take effect");
         }
@@ -96,7 +97,12 @@ impl Node {
 
 /// Whether anything of `[node]` has changed that only a restart puts in force.
 fn needs_restart(before: &NodeConfig, now: &NodeConfig) -> bool {
-    let with = NodeConfig { tls: now.tls.clone(), rungs: now.rungs, ..before.clone() };
+    let with = NodeConfig {
+        tls: now.tls.clone(),
+        rungs: now.rungs,
+        offload_policy: now.offload_policy.clone(),
+        ..before.clone()
+    };
     with != *now
 }
 

@@ -97,6 +97,9 @@ impl Node {
             return Err(Refusal::new(Why::Impossible, fault));
         }
         apply_settings(member, after);
+        if before.offload_policy != after.offload_policy {
+            self.renew_policies();
+        }
         self.tell_changed(&before, after, &member.owner);
         if member.owner == Owner::Api {
             self.store.put_switch(after);
@@ -104,8 +107,9 @@ impl Node {
         Ok(())
     }
 
-    /// Ranges, and certificates where there is TLS.
+    /// Ranges, certificates where there is TLS, and policies.
     pub(super) fn check_connections(&self, spec: &SwitchSpec) -> Result<(), Refusal> {
+        self.check_policies(spec)?;
         let refuse = |cause: String, remedy: String| {
             let thing = format!("switch {}", spec.name);
             Refusal::new(Why::Invalid, Fault::new(thing, "read its connections", cause, remedy))
@@ -209,6 +213,9 @@ impl Node {
         let member = Member::new(id, (spec, owner.clone()), switch, publisher, gate);
         apply_settings(&member, &member.state().spec.clone());
         self.directory.insert(name.clone(), member.clone());
+        if !member.state().spec.offload_policy.is_empty() {
+            self.renew_policies();
+        }
         let text = format!("datapath id {}", api::Dpid::new(member.switch.datapath_id()));
         let news = News::of_switch(&name, Happening::Added, text);
         self.feed.tell(news.by(owner));
@@ -225,6 +232,9 @@ impl Node {
             if let Err(fault) = self.ports.remove(at, keep).await {
                 tracing::warn!("{fault}");
             }
+        }
+        if !member.state().spec.offload_policy.is_empty() {
+            self.renew_policies();
         }
         self.offload.switch_goes(member.id);
         self.datapath.remove_switch(member.id);

@@ -69,7 +69,8 @@ impl Engine {
                 Side::Worker => Stage::Falling { why: Declined::Move(MoveReason::Adopting) },
             };
             let handle = orphan.handle;
-            let stay = Stay { provider: rung, handle, program, price, stage, residence: RESIDENCE };
+            let (was_up, residence) = (orphan.side == Side::Rung, RESIDENCE);
+            let stay = Stay { provider: rung, handle, program, price, stage, was_up, residence };
             let mut flow = Flow::begin(now);
             flow.state = State::Stay(Box::new(stay));
             self.flows.insert(name, flow);

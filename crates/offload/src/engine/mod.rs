@@ -12,7 +12,7 @@ pub use stay::Stage;
 pub use turn::first_taker;
 pub use view::{Explained, FlowLine, RungLine};
 
-use crate::cost::PerFrame;
+use crate::cost::{Learned, PerFrame, Work};
 use crate::counts::Told;
 use crate::declined::{Declined, PolicyReason};
 use crate::heavy::Traffic;
@@ -71,6 +71,17 @@ pub trait World {
     fn quiesce(&mut self);
 }
 
+/// A flow that came to another rung.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Moved {
+    /// Which.
+    pub name: FlowName,
+    /// The rung that its frames take now; `None`: the worker.
+    pub to: Option<ProviderName>,
+    /// Why.
+    pub why: String,
+}
+
 /// One flow.
 struct Flow {
     traffic: Traffic,
@@ -105,6 +116,7 @@ pub struct Engine {
     on: bool,
     policies: Vec<Policy>,
     worker: PerFrame,
+    learned: Learned,
     flows: HashMap<FlowName, Flow>,
     ledgers: HashMap<ProviderName, Ledger<FlowName>>,
     /// Which flow a provider's handle is.
@@ -112,6 +124,8 @@ pub struct Engine {
     /// Moves up that ended within a second, since the start: steady traffic has none.
     flaps: u64,
     moves: u64,
+    /// Flows that moved and nobody was told of yet.
+    moved: Vec<Moved>,
     read_at: Nanos,
 }
 
@@ -121,11 +135,13 @@ impl Default for Engine {
             on: false,
             policies: Vec::new(),
             worker: PerFrame::WORKER,
+            learned: Learned::default(),
             flows: HashMap::new(),
             ledgers: HashMap::new(),
             handles: HashMap::new(),
             flaps: 0,
             moves: 0,
+            moved: Vec::new(),
             read_at: Nanos::default(),
         }
     }
@@ -168,9 +184,20 @@ impl Engine {
         !self.handles.is_empty()
     }
 
-    /// Says what the workers take for a frame.
-    pub fn set_worker_cost(&mut self, cost: PerFrame) {
-        self.worker = cost;
+    /// What the workers did since the last time: what a frame costs there is learned from it.
+    pub fn worked(&mut self, work: Work) {
+        self.learned.add(work);
+        self.worker = self.learned.cost();
+    }
+
+    /// What a worker takes for a frame.
+    pub fn worker_cost(&self) -> PerFrame {
+        self.worker
+    }
+
+    /// Flows that moved since the last time.
+    pub fn take_moved(&mut self) -> Vec<Moved> {
+        std::mem::take(&mut self.moved)
     }
 
     /// Frames that a sample stands for: one in so many, and every one while a policy asks for first frames.
@@ -220,7 +247,7 @@ impl Engine {
     fn policy(&self, name: &FlowName) -> Policy {
         self.policies
             .iter()
-            .find(|policy| policy.fits(&name.1))
+            .find(|policy| policy.fits(name.0.switch, &name.1))
             .cloned()
             .unwrap_or_else(Policy::default_cost)
     }

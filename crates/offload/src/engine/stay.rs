@@ -28,6 +28,8 @@ pub(super) struct Stay {
     pub program: FlowProgram,
     pub price: Price,
     pub stage: Stage,
+    /// Whether frames have taken the rung.
+    pub was_up: bool,
     /// How long it stays at least, and tries to rise at most.
     pub residence: Duration,
 }

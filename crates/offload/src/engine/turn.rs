@@ -1,7 +1,7 @@
 //! One turn: moves go on, counts are read, flows that earn it begin to move.
 
 use super::stay::{Stage, Stay, cooling, retry};
-use super::{Engine, FORGOTTEN_NS, Flow, FlowName, MOVES, State, World, provider_of};
+use super::{Engine, FORGOTTEN_NS, Flow, FlowName, MOVES, Moved, State, World, provider_of};
 use crate::cost::Benefit;
 use crate::declined::{Declined, MoveReason, PolicyReason, PortReason};
 use crate::heavy::WINDOW_NS;
@@ -132,7 +132,7 @@ impl Engine {
             self.settle(providers, world);
         }
         let mut risen = 0;
-        for flow in self.flows.values_mut() {
+        for (name, flow) in &mut self.flows {
             let State::Stay(stay) = &mut flow.state else { continue };
             let Some(provider) = provider_of(providers, stay.provider) else { continue };
             match stay.stage {
@@ -143,7 +143,9 @@ impl Engine {
                     }
                 }
                 Stage::Rising if provider.side(stay.handle) == Side::Rung => {
-                    (stay.stage, flow.since) = (Stage::Up, now);
+                    (stay.stage, flow.since, stay.was_up) = (Stage::Up, now, true);
+                    let why = format!("policy {}", flow.policy);
+                    self.moved.push(Moved { name: *name, to: Some(stay.provider), why });
                     (flow.moves, risen) = (flow.moves + 1, risen + 1);
                 }
                 _ => {
@@ -176,6 +178,9 @@ impl Engine {
             flow.told.end();
             world.credit(&stay.program, more);
             flow.traffic.add(more.frames, more.bytes, more.used);
+            if stay.was_up {
+                self.moved.push(Moved { name: *name, to: None, why: why.to_string() });
+            }
             ended.push((*name, stay.provider, stay.handle, why.clone()));
         }
         for (name, provider, handle, why) in ended {
@@ -310,6 +315,7 @@ impl Engine {
             program,
             price,
             stage,
+            was_up: false,
             residence,
         }));
         Ok(())

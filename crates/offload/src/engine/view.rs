@@ -78,7 +78,7 @@ impl Engine {
     /// Why a flow is where it is; `None` if none of its frames has been seen.
     pub fn why(&self, name: &FlowName) -> Option<Explained> {
         let flow = self.flows.get(name)?;
-        let worker_ns_per_s = (flow.traffic.pps * self.worker.frame_ns) as u64;
+        let worker_ns_per_s = self.worker.per_s(&flow.traffic) as u64;
         Some(Explained { line: flow.line(name), policy: self.policy(name).name, worker_ns_per_s })
     }
 

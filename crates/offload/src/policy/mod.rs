@@ -11,7 +11,7 @@ use crate::ProviderName;
 use crate::cost::Benefit;
 use crate::declined::PolicyReason;
 use crate::heavy::Traffic;
-use flow::Nanos;
+use flow::{Nanos, SwitchId};
 use std::time::Duration;
 use wire::Key;
 
@@ -25,6 +25,8 @@ pub struct Policy {
     pub name: String,
     /// Higher is asked first.
     pub priority: u16,
+    /// Only flows of this switch.
+    pub switch: Option<SwitchId>,
     /// Which flows it is for: bits under `mask`.
     pub key: Key,
     /// Bits that it looks at.
@@ -74,6 +76,7 @@ impl Policy {
         Self {
             name: "cost".into(),
             priority: 0,
+            switch: None,
             key: Key::default(),
             mask: Key::default(),
             rule: Rule::Cost,
@@ -82,9 +85,9 @@ impl Policy {
         }
     }
 
-    /// Whether it is for this flow.
-    pub fn fits(&self, key: &Key) -> bool {
-        self.key.matches(&self.mask, key)
+    /// Whether it is for this flow of a switch.
+    pub fn fits(&self, switch: SwitchId, key: &Key) -> bool {
+        self.switch.is_none_or(|only| only == switch) && self.key.matches(&self.mask, key)
     }
 
     /// Whether a flow on the worker shall move up.

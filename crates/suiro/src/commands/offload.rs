@@ -4,7 +4,10 @@ use super::{Context, out};
 use crate::args::{OffloadCommand, OffloadPolicyArgs, OffloadPolicyCommand};
 use crate::failure::Failure;
 use crate::table::{Table, dash, short};
-use api::{Method, OffloadPolicy, OffloadSwitch, OffloadView, OffloadWhy, OffloadedFlow, quoted};
+use api::{
+    Method, OffloadPolicy, OffloadPolicyView, OffloadSwitch, OffloadView, OffloadWhy,
+    OffloadedFlow, quoted,
+};
 
 /// Does what the command says.
 pub fn run(context: &Context, command: OffloadCommand) -> Result<(), Failure> {
@@ -74,6 +77,10 @@ fn spec(args: OffloadPolicyArgs) -> OffloadPolicy {
 fn show(view: &OffloadView) -> String {
     let state = if view.on { "on" } else { "off" };
     let mut text = format!("offload  {state}, {} moves, {} flaps\n", view.moves, view.flaps);
+    text += &format!(
+        "worker   {:.0} ns a frame, {:.3} ns a byte\n",
+        view.worker_ns_per_frame, view.worker_ns_per_byte
+    );
     for rung in &view.rungs {
         text += &format!(
             "rung {:<4} {} flows, {} moving, {} of {} slots\n",
@@ -81,20 +88,22 @@ fn show(view: &OffloadView) -> String {
         );
     }
     for policy in &view.policies {
-        text += &format!("policy   {}: {}\n", policy.name, rule(policy));
+        text += &format!("policy   {}: {}\n", policy.policy.name, rule(&policy.policy));
     }
     text + "policy   what none fits: by cost\n"
 }
 
-fn list(policies: &[OffloadPolicy]) -> String {
-    let mut table = Table::new(&["NAME", ">PRIORITY", "MATCH", "RULE"]);
-    for policy in policies {
+fn list(policies: &[OffloadPolicyView]) -> String {
+    let mut table = Table::new(&["NAME", "SWITCH", ">PRIORITY", "MATCH", "RULE", "MADE BY"]);
+    for OffloadPolicyView { policy, switch, owner } in policies {
         let matching = Some(&policy.matching).filter(|text| !text.is_empty());
         table.row(vec![
             policy.name.clone(),
+            dash(switch.as_ref()),
             policy.priority.to_string(),
             dash(matching),
             rule(policy),
+            owner.clone(),
         ]);
     }
     table.to_string()

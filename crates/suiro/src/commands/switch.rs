@@ -114,6 +114,7 @@ fn patch(settings: SwitchSettings) -> SwitchPatch {
         steering: settings.steering.as_deref().and_then(SteeringAccess::of),
         tls: certificates(settings.tls_certificate, settings.tls_key, settings.tls_ca)
             .map(|tls| Some(TlsSpec { pins: settings.tls_pins, ..tls })),
+        offload_policy: None,
     }
 }
 
