@@ -21,7 +21,7 @@ import sources
 BANDS = [
     {"suiro-wire", "suiro-openflow", "suiro-place", "suiro-esp"},
     {"suiro-flow", "suiro-api"},
-    {"suiro-netlink", "suiro-offload", "suiro-steer", "suiro-domain"},
+    {"suiro-netlink", "suiro-offload", "suiro-steer", "suiro-domain", "suiro-serve"},
     {"suiro-xdp", "suiro-vhost", "suiro-program"},
     {"suiro-port"},
     {"suiro-datapath"},
@@ -132,7 +132,7 @@ def client_errors():
     """`suiro` without its features is a client: it links no part of a node, and little else."""
     tree = ["cargo", "tree", "--locked", "--package", "suiro", "--no-default-features", "--edges", "normal", "--prefix", "none", "--format", "{p}"]
     crates = {line.split()[0] for line in subprocess.check_output(tree, text=True).splitlines() if line}
-    for name in sorted(crates & {"suiro-node", "suiro-datapath", "suiro-lab"}):
+    for name in sorted(crates & {"suiro-node", "suiro-control", "suiro-datapath", "suiro-lab"}):
         yield f"suiro without features links {name}"
     if len(crates) >= CLIENT_CRATES_MAX:
         yield f"suiro without features links {len(crates)} crates, and {CLIENT_CRATES_MAX} is too many"

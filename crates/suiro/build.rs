@@ -14,7 +14,12 @@ fn main() {
     let named = std::env::var("SUIRO_COMMIT").ok().filter(|commit| !commit.is_empty());
     let commit = named.or_else(|| git(&["rev-parse", "--short=10", "HEAD"]));
     println!("cargo::rustc-env=SUIRO_COMMIT={}", commit.as_deref().unwrap_or("unknown"));
-    let parts = [("client", true), ("node", feature("NODE")), ("lab", feature("LAB"))];
+    let parts = [
+        ("client", true),
+        ("node", feature("NODE")),
+        ("lab", feature("LAB")),
+        ("control", feature("CONTROL")),
+    ];
     let built: Vec<&str> = parts.iter().filter(|part| part.1).map(|part| part.0).collect();
     println!("cargo::rustc-env=SUIRO_FEATURES={}", built.join(" + "));
 }

@@ -7,6 +7,7 @@
 //!
 //! * Words: [`name`](BadText), [`PortNumber`], [`Rate`], [`Controller`], [`Protocol`].
 //! * Nouns: [`SwitchSpec`], [`PortSpec`], [`QueueSpec`], [`RuleChange`], [`PartText`], [`GuestSpec`], [`CircuitSpec`], [`NodeView`], [`WorkersView`], [`Event`]; steering in [`steer`].
+//! * Between a domain's controller, nodes and users: [`Declaration`], [`PlanView`], [`SliceView`], [`Report`], [`Wanted`].
 //! * Errors: [`Fault`] is what people and programs meet, [`KeyFault`] is one wrong key.
 //! * With feature `client`: [`Client`] asks a running node.
 //!
@@ -39,6 +40,7 @@ mod protocol;
 mod queue;
 mod rate;
 mod rules;
+mod slice;
 pub mod steer;
 mod switch;
 mod tls;
@@ -81,6 +83,10 @@ pub use queue::{
 };
 pub use rate::{BitRate, NewRate, Rate};
 pub use rules::{Applied, FlowLine, FlowsView, GroupView, MeterView, RuleChange, RuleKind};
+pub use slice::{
+    DEFAULT_CONTROL_DIR, Declaration, Declares, DomainNodeView, GuestPlace, HostView, PartReport,
+    PlanView, Planned, Report, SliceState, SliceView, Wanted,
+};
 pub use switch::{
     AUXILIARY_MAX, ConnectionView, DEFAULT_MISS_SEND_LEN, ECHO_INTERVAL_MAX_S, EndpointView,
     FAIL_AFTER_MAX_S, FailMode, MacView, Rules, SteeringAccess, SwitchPatch, SwitchSpec,

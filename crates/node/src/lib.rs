@@ -12,6 +12,7 @@
 //! * [`steer`]: the thread of the steering agent (crate `steer`); [`offload`]: that of flows past the workers (crate `offload`).
 //! * [`switch`]: one switch's control state; [`agent`]: its OpenFlow connections; [`tls`]: their certificates.
 //! * [`http`]: the local API, of which the command line is a client; its values are the crate `api`'s.
+//! * [`member`]: the node as a member of a domain: how it gets its parts of slices.
 //! * [`doctor`]: what the host has, and the fix for what it lacks.
 //! * [`config`]: the file, with all its errors at once.
 //! * [`feed`]: what happened, in one order, for whoever listens.
@@ -27,6 +28,7 @@
 //! | `suiro-offload` | moves flows past the workers and back, counts them | those that eBPF needs |
 //! | `suiro-scout` | looks for virtual machines | none |
 //! | `suiro-events` | carries packet-ins and faults from workers to switches | none |
+//! | `suiro-member` | asks the domain's controller what the node shall have | none |
 //! | `suiro-store` | commits state | none |
 //! | `suiro-worker-N` | forwards, on core N (`datapath`) | none |
 //!
@@ -42,6 +44,7 @@ pub mod feed;
 pub mod host;
 pub mod http;
 pub mod journal;
+pub mod member;
 pub mod offload;
 pub mod ports;
 pub mod refusal;

@@ -1,5 +1,7 @@
 //! What may be typed.
 
+#[cfg(feature = "control")]
+mod control;
 mod keys;
 #[cfg(feature = "node")]
 mod node;
@@ -8,8 +10,11 @@ mod part;
 mod port;
 mod queue;
 mod rules;
+mod slice;
 mod steer;
 
+#[cfg(feature = "control")]
+pub use control::ControlArgs;
 #[cfg(feature = "node")]
 pub use node::{LogFormat, NodeArgs};
 pub use offload::{OffloadCommand, OffloadPolicyArgs, OffloadPolicyCommand};
@@ -17,6 +22,7 @@ pub use part::{ApplyArgs, DiffArgs, PartCommand, PartFile};
 pub use port::{PortCommand, PortMod};
 pub use queue::QueueCommand;
 pub use rules::{FlowCommand, RuleTexts, RulesCommand};
+pub use slice::{DomainCommand, SliceCommand};
 pub use steer::{
     Cores, OnOff, PolicyCommand, PolicyName, SteerCommand, SteerFlowCommand, SteerRuleTexts,
     Unmatched, VmCommand, WhyArgs,
@@ -76,6 +82,17 @@ pub struct Cli {
         display_order = LAST
     )]
     pub api: PathBuf,
+    /// Socket of a domain's controller, for slices
+    #[arg(
+        long,
+        global = true,
+        env = "SUIRO_CONTROL",
+        value_name = "SOCKET",
+        default_value = "/run/suiro-control/api.sock",
+        hide_env_values = true,
+        display_order = LAST
+    )]
+    pub controller: PathBuf,
     /// Seconds that the node may be silent before a command gives up
     #[arg(
         long,
@@ -214,6 +231,21 @@ is never touched. A part is kept with the node's state and is there again after 
     /// List, show and remove parts: what `suiro apply` declared
     #[command(subcommand)]
     Part(PartCommand),
+    #[cfg(feature = "control")]
+    /// Run the controller of a domain: slices over sites, told to nodes
+    #[command(after_help = "\
+Examples:
+  suiro control                         until SIGTERM
+  suiro control --background            the same, returning when it serves; its log is control.log in its run directory
+
+It holds nothing that is not in its state directory: it may be killed at any time, and nodes go on without it.")]
+    Control(ControlArgs),
+    /// List, show, change and remove slices: tenants' networks over sites
+    #[command(subcommand)]
+    Slice(SliceCommand),
+    /// Show the domain: its file, its nodes
+    #[command(subcommand)]
+    Domain(DomainCommand),
     /// Print what happened: switches, ports, controllers, rules, parts and faults, one line each
     #[command(after_help = "\
 Examples:

@@ -35,8 +35,10 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: Cli) -> Result<(), Failure> {
+    let patience = Duration::from_secs(cli.timeout.into());
     let context = commands::Context {
-        client: Client::new(cli.api, Duration::from_secs(cli.timeout.into())),
+        client: Client::new(cli.api, patience),
+        controller: Client::new(cli.controller, patience),
         json: cli.json,
     };
     match cli.command {
@@ -58,6 +60,10 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Steer(command) => commands::steer::run(&context, command),
         #[cfg(feature = "node")]
         Command::Doctor { interfaces } => commands::doctor::run(&context, &interfaces),
+        #[cfg(feature = "control")]
+        Command::Control(args) => commands::control::run(args),
+        Command::Slice(command) => commands::slice::run(&context, command),
+        Command::Domain(command) => commands::slice::domain(&context, &command),
         Command::Diff(args) => commands::part::diff(&context, &args),
         Command::Apply(args) => commands::part::apply(&context, &args),
         Command::Part(command) => commands::part::run(&context, command),

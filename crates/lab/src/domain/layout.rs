@@ -39,6 +39,8 @@ pub struct Layout {
     pub wide: String,
     /// Where all its files are.
     pub directory: PathBuf,
+    /// Where its controller is: a host of no site.
+    pub controller: Node,
     /// Its nodes, site by site.
     pub nodes: Vec<Node>,
 }
@@ -78,18 +80,11 @@ impl Layout {
             SITES[..sites].iter().flat_map(|site| (1..=nodes).map(move |number| (site, number)));
         let nodes = (10..).zip(all).map(|(last, (site, number))| {
             let node = format!("{}{number}", &site[..1]);
-            Node {
-                namespace: format!("{name}-{node}"),
-                directory: directory.join(&node),
-                name: node,
-                site: (*site).into(),
-                // Documentation's addresses (RFC 5737, RFC 3849): nothing outside has them.
-                address4: Ipv4Addr::new(192, 0, 2, last),
-                address6: Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, last.into()),
-            }
+            Node::new(name, &directory, (&node, site), last)
         });
         Ok(Self {
             wide: format!("{name}-wide"),
+            controller: Node::new(name, &directory, ("ctl", "-"), 2),
             nodes: nodes.collect(),
             name: name.clone(),
             directory,
@@ -136,21 +131,39 @@ impl Layout {
             .with_context(|| format!("{}: cannot be removed", self.directory.display()))
     }
 
-    fn sites(&self) -> usize {
-        let mut sites: Vec<_> = self.nodes.iter().map(|node| &node.site).collect();
+    /// All hosts: the controller's first.
+    pub fn hosts(&self) -> impl Iterator<Item = &Node> {
+        std::iter::once(&self.controller).chain(&self.nodes)
+    }
+
+    /// The sites in order.
+    pub fn sites(&self) -> Vec<&str> {
+        let mut sites: Vec<_> = self.nodes.iter().map(|node| node.site.as_str()).collect();
         sites.dedup();
-        sites.len()
+        sites
     }
 }
 
 impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (sites, nodes) = (self.sites(), self.nodes.len());
+        let (sites, nodes) = (self.sites().len(), self.nodes.len());
         write!(f, "lab {}: {sites} sites, {nodes} nodes", self.name)
     }
 }
 
 impl Node {
+    fn new(lab: &str, directory: &Path, (name, site): (&str, &str), last: u8) -> Self {
+        Self {
+            namespace: format!("{lab}-{name}"),
+            directory: directory.join(name),
+            name: name.into(),
+            site: site.into(),
+            // Documentation's addresses (RFC 5737, RFC 3849): nothing outside has them.
+            address4: Ipv4Addr::new(192, 0, 2, last),
+            address6: Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, last.into()),
+        }
+    }
+
     /// Its run directory, with its sockets and its log.
     pub fn run_dir(&self) -> PathBuf {
         self.directory.join("run")

@@ -4,19 +4,23 @@
 //!
 //! * [`layout`]: which sites and nodes there are, with their namespaces, addresses and directories. A value, written down before anything is made.
 //! * [`wide`]: the wide-area underlay: a namespace with a bridge, to which each node has a cable.
-//! * [`running`]: the processes: a `suiro node` in each namespace.
+//! * [`running`]: the processes: a `suiro node` in each node's namespace, and `suiro control` in one of its own.
+//! * [`declared`]: the operator's file. [`user`]: what a user types. [`demo`]: a slice from file to ping.
 //! * [`steps`]: what is being done, with its seconds.
 //!
 //! **Invariants**: whatever is made stands in the layout's file first, so `down` removes it also after a `kill -9` at any moment. Processes are found
 //! by the namespace that they are in, not by their names. `up` makes only what is missing. Unlike all else in this crate, a domain outlives the
 //! command that makes it. The lab talks to nodes as a user does, through the binary.
 
+mod declared;
+mod demo;
 mod layout;
 mod running;
 mod steps;
+mod user;
 mod wide;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Subcommand};
 use layout::{Layout, Node, Size};
 use running::State;
@@ -35,6 +39,8 @@ Examples:
     Up(Size),
     /// End all of it and remove what it made
     Down(Which),
+    /// A slice over three sites, from its file to pings between its guests, in a lab of its own
+    Demo(Which),
     /// Say what runs
     Status(Which),
 }
@@ -54,13 +60,14 @@ pub struct Which {
 pub fn run(command: Command) -> Result<()> {
     ensure!(rustix::process::geteuid().is_root(), "a lab makes network namespaces: run as root");
     match command {
-        Command::Up(size) => up(&size),
+        Command::Up(size) => up(&size).map(drop),
+        Command::Demo(which) => demo(which),
         Command::Down(which) => down(&which.name),
         Command::Status(which) => status(&which.name),
     }
 }
 
-fn up(size: &Size) -> Result<()> {
+fn up(size: &Size) -> Result<Layout> {
     let wanted = Layout::new(size)?;
     let layout = match Layout::kept(&size.which.name)? {
         Some(kept) if kept != wanted => bail!(
@@ -73,9 +80,28 @@ fn up(size: &Size) -> Result<()> {
     };
     let mut steps = Steps::default();
     steps.done("wide-area network", || wide::make(&layout))?;
+    steps.done("controller", || running::start_controller(&layout))?;
+    steps.done("domain", || {
+        let file = declared::write(&layout)?;
+        let text = file.to_str().context("the lab's directory is text")?;
+        user::suiro(&layout, &["apply", "-f", text]).map(|_| text.into())
+    })?;
     steps.done("nodes", || running::start(&layout))?;
+    steps.done("members", || user::members(&layout))?;
     println!("{layout} is up in {}", steps.total());
-    Ok(())
+    println!("its controller: export SUIRO_CONTROL={}", layout.controller.socket().display());
+    Ok(layout)
+}
+
+fn demo(which: Which) -> Result<()> {
+    let name = which.name.clone();
+    ensure!(
+        Layout::kept(&name)?.is_none(),
+        "lab {name} is there: the demonstration makes one of its own; give it another --name"
+    );
+    let done = up(&Size { sites: 3, nodes: 1, which })
+        .and_then(|layout| demo::run(&layout, &mut Steps::default()));
+    done.and(down(&name))
 }
 
 fn down(name: &str) -> Result<()> {
@@ -84,7 +110,7 @@ fn down(name: &str) -> Result<()> {
         return Ok(());
     };
     let mut steps = Steps::default();
-    steps.done("nodes", || running::end(&layout))?;
+    steps.done("processes", || running::end(&layout))?;
     steps.done("wide-area network", || wide::remove(&layout))?;
     layout.forget()?;
     println!("{layout} is gone in {}", steps.total());
@@ -99,7 +125,7 @@ fn status(name: &str) -> Result<()> {
         "{:<6} {:<10} {:<14} {:<12} {:>8} SOCKET",
         "NODE", "SITE", "NAMESPACE", "ADDRESS", "PID"
     );
-    for node in &layout.nodes {
+    for node in layout.hosts() {
         let Node { name, site, address4, .. } = node;
         let (pid, at) = match running::state(node) {
             State::Serves(pid) => (pid.to_string(), node.socket().display().to_string()),

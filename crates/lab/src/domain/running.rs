@@ -36,6 +36,15 @@ pub fn state(node: &Node) -> State {
     }
 }
 
+/// Starts the controller unless it runs.
+pub fn start_controller(layout: &Layout) -> Result<String> {
+    let host = &layout.controller;
+    if !matches!(state(host), State::Serves(_)) {
+        netns::enter(&host.namespace, || netns::run(this(host, "control")?.arg("--background")))?;
+    }
+    Ok(host.socket().display().to_string())
+}
+
 /// Starts the nodes that do not run, and waits until all serve.
 pub fn start(layout: &Layout) -> Result<String> {
     let missing: Vec<_> =
@@ -43,7 +52,7 @@ pub fn start(layout: &Layout) -> Result<String> {
     for some in missing.chunks(AT_A_TIME) {
         std::thread::scope(|scope| {
             let started: Vec<_> =
-                some.iter().map(|node| scope.spawn(|| start_node(node))).collect();
+                some.iter().map(|node| scope.spawn(|| start_node(layout, node))).collect();
             started
                 .into_iter()
                 .try_for_each(|one| one.join().expect("starting a node does not panic"))
@@ -52,16 +61,17 @@ pub fn start(layout: &Layout) -> Result<String> {
     Ok(format!("{} started, {} run", missing.len(), layout.nodes.len()))
 }
 
-/// Ends the nodes, and lets each remove what it keeps on this host.
+/// Ends all that runs, and lets each remove what it keeps on this host.
 pub fn end(layout: &Layout) -> Result<String> {
-    let there: Vec<_> = layout.nodes.iter().filter(|node| wide::exists(&node.namespace)).collect();
+    let there: Vec<_> = layout.hosts().filter(|host| wide::exists(&host.namespace)).collect();
     for node in &there {
         signal(&node.namespace, Signal::TERM)?;
     }
     for node in &there {
         gone(&node.namespace)?;
     }
-    for some in there.chunks(AT_A_TIME) {
+    let nodes: Vec<_> = layout.nodes.iter().filter(|node| wide::exists(&node.namespace)).collect();
+    for some in nodes.chunks(AT_A_TIME) {
         std::thread::scope(|scope| {
             let purged: Vec<_> = some.iter().map(|node| scope.spawn(|| purge(node))).collect();
             purged.into_iter().try_for_each(|one| one.join().expect("a purge does not panic"))
@@ -70,10 +80,14 @@ pub fn end(layout: &Layout) -> Result<String> {
     Ok(format!("{} ended", there.len()))
 }
 
-fn start_node(node: &Node) -> Result<()> {
-    netns::enter(&node.namespace, || netns::run(this(node)?.arg("--background")))
-        .with_context(|| format!("node {}", node.name))
-        .map(drop)
+fn start_node(layout: &Layout, node: &Node) -> Result<()> {
+    let controller = layout.controller.socket();
+    let start = || {
+        let mut command = this(node, "node")?;
+        command.arg("--join").arg(&controller).args(["--node-name", &node.name]);
+        netns::run(command.arg("--background"))
+    };
+    netns::enter(&node.namespace, start).with_context(|| format!("node {}", node.name)).map(drop)
 }
 
 /// A node that was killed has left TAPs and eBPF programs; those of others stay.
@@ -81,14 +95,14 @@ fn purge(node: &Node) -> Result<()> {
     if !node.state_dir().exists() {
         return Ok(());
     }
-    netns::enter(&node.namespace, || netns::run(this(node)?.arg("--purge")))
+    netns::enter(&node.namespace, || netns::run(this(node, "node")?.arg("--purge")))
         .with_context(|| format!("node {}: what it left", node.name))
         .map(drop)
 }
 
-fn this(node: &Node) -> Result<Command> {
+fn this(node: &Node, what: &str) -> Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
-    command.arg("node").arg("--run-dir").arg(node.run_dir());
+    command.arg(what).arg("--run-dir").arg(node.run_dir());
     command.arg("--state-dir").arg(node.state_dir());
     Ok(command)
 }

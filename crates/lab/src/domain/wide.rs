@@ -1,4 +1,4 @@
-//! The wide-area network between nodes: a namespace with a bridge, and a cable (a veth pair) from it to each node's namespace.
+//! The wide-area network between nodes: a namespace with a bridge, and a cable (a veth pair) from it to each host's namespace.
 
 use super::layout::{Layout, Node};
 use anyhow::Result;
@@ -19,18 +19,18 @@ pub fn make(layout: &Layout) -> Result<String> {
         ip(&["-n", &layout.wide, "link", "set", BRIDGE, "up"])?;
     }
     let there = cables(&layout.wide)?;
-    for node in &layout.nodes {
+    for node in layout.hosts() {
         let is_new = space(&node.namespace)?;
         if is_new || !there.contains(&cable(node)) {
             connect(&layout.wide, node)?;
         }
     }
-    Ok(format!("{} cables, MTU {MTU}", layout.nodes.len()))
+    Ok(format!("{} cables, MTU {MTU}", layout.hosts().count()))
 }
 
-/// Removes it, and the nodes' namespaces.
+/// Removes it, and the hosts' namespaces.
 pub fn remove(layout: &Layout) -> Result<String> {
-    let all = layout.nodes.iter().map(|node| &node.namespace).chain([&layout.wide]);
+    let all = layout.hosts().map(|node| &node.namespace).chain([&layout.wide]);
     let there: Vec<_> = all.filter(|name| exists(name)).collect();
     there.iter().try_for_each(|name| ip(&["netns", "del", name]).map(drop))?;
     Ok(format!("{} namespaces", there.len()))

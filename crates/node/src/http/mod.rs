@@ -5,27 +5,28 @@
 //! HTTP/1.1 with JSON on a unix socket; whoever may open the socket (mode 0660) may do everything. The document at
 //! `GET /v1/openapi.json` is generated from the handlers and kept in `docs/reference/openapi.json`; a test holds both together.
 //!
-//! * [`error`]: the one place where a refusal becomes a status.
+//! * Errors, bodies and streams are the crate [`mod@serve`]'s.
 //! * [`handlers`]: one function per route; each asks the [`Node`] and nothing else.
 //! * [`audit`]: who changed what, in the log.
 //! * [`events`]: what happens, as it happens.
 //! * [`flows`]: the rules of a switch, streamed: a million of them never wait in memory as JSON.
 
 mod audit;
-mod error;
 mod events;
-mod extract;
 mod flows;
 mod handlers;
 mod offload;
 mod parts;
 mod steering;
-mod stream;
 
+use crate::refusal::{Refusal, Why};
 use crate::service::Node;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
+use axum::http::StatusCode;
 use axum::routing::{get, post};
+use serve::error::ApiError;
+use serve::{error, extract, stream};
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
@@ -135,6 +136,20 @@ fn with_changes_of(router: OpenApiRouter<Arc<Node>>, kind: &str) -> OpenApiRoute
             (named(flows.post), named(flows.patch), named(flows.delete));
     }
     router
+}
+
+/// The one place where a refusal becomes a status.
+impl From<Refusal> for ApiError {
+    fn from(refusal: Refusal) -> Self {
+        let status = match refusal.why {
+            Why::NotFound => StatusCode::NOT_FOUND,
+            Why::Conflict => StatusCode::CONFLICT,
+            Why::Invalid => StatusCode::BAD_REQUEST,
+            Why::Impossible => StatusCode::UNPROCESSABLE_ENTITY,
+            Why::NotSaved => StatusCode::INSUFFICIENT_STORAGE,
+        };
+        Self::new(status, api::ErrorBody { error: *refusal.fault, others: refusal.others })
+    }
 }
 
 /// The document, as it is served and kept in `docs/reference/openapi.json`.

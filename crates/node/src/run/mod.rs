@@ -19,6 +19,7 @@ use crate::config::{Config, ConfigError, ConfigFile, Host, NodeConfig};
 use crate::feed::Feed;
 use crate::host::{self, LockError, RunDir, notify, privilege};
 use crate::http;
+use crate::member::{self, Membership};
 use crate::offload::{self, Offload};
 use crate::ports::{Directories, Ports};
 use crate::service::{Node, OnConflict, Parts, StartError};
@@ -29,6 +30,7 @@ use datapath::Datapath;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::fmt;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -48,6 +50,8 @@ pub struct Options {
     pub on_conflict: OnConflict,
     /// Whether it was started to steer, in the background, and ends with that.
     pub background: bool,
+    /// The domain that it is a member of, if any.
+    pub membership: Option<Membership>,
 }
 
 /// Why a node did not run, or ended.
@@ -218,14 +222,19 @@ async fn serve(
         node.keep_as_good(&config.text);
     }
     let timekeeper = tokio::spawn(node.clone().keep_time());
-    let served = serve_api(&node, &run_dir).await;
+    let served = serve_api(options, &node, &run_dir, &config.node.state_dir).await;
     timekeeper.abort();
     notify::stopping();
     node.stop().await;
     served
 }
 
-async fn serve_api(node: &Arc<Node>, run_dir: &RunDir) -> Result<(), RunError> {
+async fn serve_api(
+    options: &Options,
+    node: &Arc<Node>,
+    run_dir: &RunDir,
+    state_dir: &Path,
+) -> Result<(), RunError> {
     let listener = run_dir.bind_api()?;
     let (end, ended) = tokio::sync::oneshot::channel::<()>();
     let until = async move {
@@ -235,6 +244,10 @@ async fn serve_api(node: &Arc<Node>, run_dir: &RunDir) -> Result<(), RunError> {
     let status = format!("serving {}", run_dir.api_socket().display());
     tracing::info!("{status}");
     notify::ready(&status);
+    if let Some(membership) = &options.membership {
+        member::start(membership, run_dir.api_socket(), state_dir)
+            .map_err(system("start its membership's thread"))?;
+    }
     let outcome = tokio::select! {
         ended = &mut server => Some(ended),
         signals = wait_for_the_end(node) => {

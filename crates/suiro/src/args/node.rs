@@ -39,6 +39,12 @@ pub struct NodeArgs {
     /// Directory of what must survive; the configuration's when left out
     #[arg(long, value_name = "DIRECTORY")]
     pub state_dir: Option<PathBuf>,
+    /// Be a member of a domain: the socket of its controller
+    #[arg(long, value_name = "SOCKET", requires = "node_name", conflicts_with_all = ["check", "purge"])]
+    pub join: Option<PathBuf>,
+    /// With --join: which node of the domain it is
+    #[arg(long, value_name = "NAME", requires = "join")]
+    pub node_name: Option<String>,
     /// Start it in the background, and return when it serves
     #[arg(long, conflicts_with_all = ["check", "purge"])]
     pub background: bool,

@@ -32,9 +32,12 @@ pub struct ApplyArgs {
     /// The part
     #[command(flatten)]
     pub part: PartFile,
-    /// Wait until every port has its link and every controller answers, for at most --timeout
+    /// Wait until every port has its link and every controller answers, or until the slice is ready, for at most --timeout
     #[arg(long)]
     pub wait: bool,
+    /// Of a slice: only if it is the plan that `suiro diff` showed
+    #[arg(long, value_name = "PLAN")]
+    pub plan: Option<String>,
 }
 
 /// `suiro part`.

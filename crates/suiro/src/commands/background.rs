@@ -30,24 +30,26 @@ pub struct Started {
     pub log: PathBuf,
 }
 
-/// Starts a node with these arguments, whose run directory is that, and waits until it serves.
+/// Starts a node, or a controller, with these arguments, whose run directory is that, and waits until it serves.
 pub fn start(
+    what: &'static str,
     client: &Client,
     directory: &Path,
     arguments: &[OsString],
 ) -> Result<Started, Failure> {
     let io = |step: &'static str| {
         move |error: io::Error| {
-            failed(step, error.to_string(), "run as root, or start a node yourself: suiro node")
+            let remedy = format!("run as root, or start one yourself: suiro {what}");
+            failed(what, step, error.to_string(), &remedy)
         }
     };
     std::fs::create_dir_all(directory).map_err(io("make its run directory"))?;
-    let log = directory.join("node.log");
+    let log = directory.join(format!("{what}.log"));
     let from = OpenOptions::new().create(true).append(true).open(&log);
     let mut file = from.map_err(io("open its log"))?;
     let start = file.seek(SeekFrom::End(0)).map_err(io("open its log"))?;
-    let mut node = spawn(arguments, file).map_err(io("start one in the background"))?;
-    wait(client, &mut node, &log, start)?;
+    let mut node = spawn(what, arguments, file).map_err(io("start one in the background"))?;
+    wait(what, client, &mut node, &log, start)?;
     Ok(Started { pid: node.id(), log })
 }
 
@@ -62,6 +64,7 @@ pub fn ensure_node(context: &Context) -> Result<Option<Started>, Failure> {
     let Some(directory) = directory else {
         let cause = format!("a node listens at DIRECTORY/{SOCKET}, not at {}", socket.display());
         return Err(failed(
+            "node",
             "start one in the background",
             cause,
             "start a node yourself, or give such a path to --api",
@@ -72,7 +75,7 @@ pub fn ensure_node(context: &Context) -> Result<Option<Started>, Failure> {
     if directory != Path::new(api::DEFAULT_RUN_DIR) {
         arguments.extend(["--state-dir".into(), directory.join(STATE).into()]);
     }
-    let started = start(&context.client, directory, &arguments)?;
+    let started = start("node", &context.client, directory, &arguments)?;
     if !context.json {
         let Started { pid, log } = &started;
         out(&format!("no node ran: started one, process {pid}, log {}\n", log.display()))?;
@@ -81,14 +84,20 @@ pub fn ensure_node(context: &Context) -> Result<Option<Started>, Failure> {
 }
 
 /// The node is in a session of its own: it gets no signal that is meant for the terminal.
-fn spawn(arguments: &[OsString], log: File) -> io::Result<Child> {
+fn spawn(what: &str, arguments: &[OsString], log: File) -> io::Result<Child> {
     let mut command = Command::new(std::env::current_exe()?);
-    command.arg("node").args(arguments);
+    command.arg(what).args(arguments);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).current_dir("/");
     command.process_group(0).spawn()
 }
 
-fn wait(client: &Client, node: &mut Child, log: &Path, from: u64) -> Result<(), Failure> {
+fn wait(
+    what: &'static str,
+    client: &Client,
+    node: &mut Child,
+    log: &Path,
+    from: u64,
+) -> Result<(), Failure> {
     let deadline = Instant::now() + PATIENCE;
     loop {
         if client.is_served() {
@@ -104,8 +113,8 @@ fn wait(client: &Client, node: &mut Child, log: &Path, from: u64) -> Result<(), 
             Some(status) => format!("it ended ({status}) and said: {}", said.trim()),
             None => format!("it does not answer after {} s", PATIENCE.as_secs()),
         };
-        let remedy = format!("see {}; or start a node yourself: suiro node", log.display());
-        return Err(failed("start one in the background", cause, &remedy));
+        let remedy = format!("see {}; or start one yourself: suiro {what}", log.display());
+        return Err(failed(what, "start one in the background", cause, &remedy));
     }
 }
 
@@ -117,8 +126,8 @@ fn tail(log: &Path, from: u64) -> io::Result<String> {
     Ok(text)
 }
 
-fn failed(step: &'static str, cause: String, remedy: &str) -> Failure {
-    Failure::Refused(Fault::new("node", step, cause, remedy))
+fn failed(what: &str, step: &'static str, cause: String, remedy: &str) -> Failure {
+    Failure::Refused(Fault::new(what, step, cause, remedy))
 }
 
 /// Ends the node that was just started, if what it was started for was refused: nothing must be left of a command that failed.

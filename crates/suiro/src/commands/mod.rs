@@ -2,6 +2,8 @@
 
 #[cfg(feature = "node")]
 mod background;
+#[cfg(feature = "control")]
+pub mod control;
 #[cfg(feature = "node")]
 pub mod doctor;
 pub mod events;
@@ -14,6 +16,7 @@ pub mod part;
 pub mod port;
 pub mod queue;
 pub mod rules;
+pub mod slice;
 pub mod status;
 pub mod steer;
 pub mod switch;
@@ -27,6 +30,8 @@ use std::io::Write;
 pub struct Context {
     /// The node.
     pub client: Client,
+    /// The controller of a domain.
+    pub controller: Client,
     /// Whether to print JSON.
     pub json: bool,
 }

@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::log;
 use api::{Client, Fault};
 use node::config::{Config, ConfigFile, Found, Host};
+use node::member::Membership;
 use node::run::{Checked, Options, RunError, State, check, identify, purge};
 use node::service::OnConflict;
 use std::ffi::OsString;
@@ -51,9 +52,15 @@ pub fn run(args: NodeArgs) -> Result<(), Failure> {
             config_faults: faults,
             on_conflict,
             background: args.until_idle,
+            membership: membership(&args),
         },
         &config,
     )?)
+}
+
+fn membership(args: &NodeArgs) -> Option<Membership> {
+    let (controller, name) = args.join.clone().zip(args.node_name.clone())?;
+    Some(Membership { name, controller })
 }
 
 /// The configuration, with what the command line says otherwise.
@@ -107,7 +114,7 @@ fn start(args: &NodeArgs, config: &Config) -> Result<(), Failure> {
             remedy,
         )));
     }
-    let started = background::start(&client, directory, &arguments(args)?)?;
+    let started = background::start("node", &client, directory, &arguments(args)?)?;
     let (pid, log) = (started.pid, started.log.display());
     out(&format!("node serves {}, process {pid}, log {log}\n", socket.display()))
 }
@@ -116,6 +123,7 @@ fn start(args: &NodeArgs, config: &Config) -> Result<(), Failure> {
 fn arguments(args: &NodeArgs) -> Result<Vec<OsString>, Failure> {
     let mut all = Vec::new();
     let paths = [
+        ("--join", &args.join),
         ("--config", &args.config),
         ("--last-good", &args.last_good),
         ("--run-dir", &args.run_dir),
@@ -125,6 +133,9 @@ fn arguments(args: &NodeArgs) -> Result<Vec<OsString>, Failure> {
         if let Some(path) = path {
             all.extend([option.into(), std::path::absolute(path)?.into()]);
         }
+    }
+    if let Some(name) = &args.node_name {
+        all.extend(["--node-name".into(), name.into()]);
     }
     if args.forget_conflicts {
         all.push("--forget-conflicts".into());

@@ -1,6 +1,6 @@
 //! `suiro diff`, `suiro apply` and `suiro part`.
 
-use super::Context;
+use super::{Context, slice};
 use crate::args::{ApplyArgs, DiffArgs, PartCommand, PartFile};
 use crate::failure::Failure;
 use crate::table::Table;
@@ -26,25 +26,33 @@ pub fn run(context: &Context, command: PartCommand) -> Result<(), Failure> {
         PartCommand::Del { name, if_exists } => {
             let path = format!("{}?if_exists={if_exists}", path(&name));
             let gone: Difference = context.client.take(&path)?;
-            context.print(&gone, |gone| format!("part {name} removed: {}", told(gone)))
+            context.print(&gone, |gone| format!("part {name} removed: {}", shown_difference(gone)))
         }
     }
 }
 
 /// Shows what a file would change.
 pub fn diff(context: &Context, args: &DiffArgs) -> Result<(), Failure> {
-    let (name, text) = read(&args.part)?;
+    let text = text(&args.part)?;
+    if slice::is_ours(&text) {
+        return slice::diff(context, args, text);
+    }
+    let (name, text) = named(&args.part, text)?;
     let path = format!("{}?dry_run=true", path(&name));
     let found: Difference = context.client.send(Method::PUT, &path, &text)?;
-    context.print(&found, |found| format!("part {name}: {}", told(found)))?;
+    context.print(&found, |found| format!("part {name}: {}", shown_difference(found)))?;
     if args.exit_code && !found.changes.is_empty() { Err(Failure::Differs) } else { Ok(()) }
 }
 
 /// Makes a node have what a file declares.
 pub fn apply(context: &Context, args: &ApplyArgs) -> Result<(), Failure> {
-    let (name, text) = read(&args.part)?;
+    let text = text(&args.part)?;
+    if slice::is_ours(&text) {
+        return slice::apply(context, args, text);
+    }
+    let (name, text) = named(&args.part, text)?;
     let done: Difference = context.client.send(Method::PUT, &path(&name), &text)?;
-    context.print(&done, |done| format!("part {name}: {}", told(done)))?;
+    context.print(&done, |done| format!("part {name}: {}", shown_difference(done)))?;
     if args.wait { wait(context, &name) } else { Ok(()) }
 }
 
@@ -52,8 +60,8 @@ fn path(name: &PartName) -> String {
     format!("/v1/parts/{name}")
 }
 
-/// The part's name and text.
-fn read(PartFile { file, part }: &PartFile) -> Result<(PartName, PartText), Failure> {
+/// The text of a file.
+fn text(PartFile { file, .. }: &PartFile) -> Result<String, Failure> {
     let shown = file.display().to_string();
     let text = match &*shown {
         "-" => {
@@ -66,7 +74,16 @@ fn read(PartFile { file, part }: &PartFile) -> Result<(PartName, PartText), Fail
         let remedy = "name the file that declares the part, or - for standard input";
         Failure::Usage(Fault::new(&shown, "read it", error.to_string(), remedy))
     };
-    let text = PartText { text: text.map_err(unread)?, file: Some(shown.clone()) };
+    text.map_err(unread)
+}
+
+/// The part's name and text.
+fn named(
+    PartFile { file, part }: &PartFile,
+    text: String,
+) -> Result<(PartName, PartText), Failure> {
+    let shown = file.display().to_string();
+    let text = PartText { text, file: Some(shown.clone()) };
     let name = part.clone().or_else(|| named_after(file)).ok_or_else(|| {
         let cause = "no part can be named after it";
         Failure::Usage(Fault::new(&shown, "name the part", cause, "name it with --part NAME"))
@@ -93,19 +110,25 @@ fn wait(context: &Context, name: &PartName) -> Result<(), Failure> {
     }
 }
 
+fn shown_difference(difference: &Difference) -> String {
+    let changes: Vec<_> =
+        difference.changes.iter().map(|change| (change.action, change.to_string())).collect();
+    told(difference.generation, &changes)
+}
+
 /// A difference: a line of numbers, and one for each object.
-fn told(Difference { generation, changes, .. }: &Difference) -> String {
+pub fn told(generation: u64, changes: &[(Action, String)]) -> String {
     if changes.is_empty() {
         return format!("nothing to do (generation {generation})\n");
     }
     let actions = [Action::Add, Action::Change, Action::Remake, Action::Remove];
     let count = |(action, sign)| {
-        let count = changes.iter().filter(|change| change.action == action).count();
+        let count = changes.iter().filter(|change| change.0 == action).count();
         (count > 0).then(|| format!("{count} {sign}"))
     };
     let signs = ["come", "change", "are made anew", "go"];
     let counts: Vec<_> = actions.into_iter().zip(signs).filter_map(count).collect();
-    let lines: String = changes.iter().map(|change| format!("{change}\n")).collect();
+    let lines: String = changes.iter().map(|change| format!("{}\n", change.1)).collect();
     format!("{} (generation {generation})\n{lines}", counts.join(", "))
 }
 

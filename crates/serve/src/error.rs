@@ -1,6 +1,5 @@
-//! Refusals as HTTP: the one place where a status is chosen.
+//! Refusals as HTTP: a status, and the body that every error has.
 
-use crate::refusal::{Refusal, Why};
 use api::{ErrorBody, Fault, chain};
 use axum::Json;
 use axum::http::{Method, StatusCode, Uri};
@@ -12,20 +11,17 @@ pub struct ApiError {
     body: Box<ErrorBody>,
 }
 
-impl From<Refusal> for ApiError {
-    fn from(refusal: Refusal) -> Self {
-        let status = match refusal.why {
-            Why::NotFound => StatusCode::NOT_FOUND,
-            Why::Conflict => StatusCode::CONFLICT,
-            Why::Invalid => StatusCode::BAD_REQUEST,
-            Why::Impossible => StatusCode::UNPROCESSABLE_ENTITY,
-            Why::NotSaved => StatusCode::INSUFFICIENT_STORAGE,
-        };
-        Self { status, body: Box::new(ErrorBody { error: *refusal.fault, others: refusal.others }) }
-    }
-}
-
 impl ApiError {
+    /// A refusal with that status.
+    pub fn new(status: StatusCode, body: impl Into<ErrorBody>) -> Self {
+        Self { status, body: Box::new(body.into()) }
+    }
+
+    /// What is told first.
+    pub fn into_fault(self) -> Fault {
+        self.body.error
+    }
+
     /// Something of ours broke.
     pub fn of_ours(error: &dyn std::error::Error) -> Self {
         let fault = Fault::new(

@@ -1,6 +1,6 @@
 //! Bodies and queries, read so that what is wrong with them is answered like every other error.
 
-use super::error::ApiError;
+use crate::error::ApiError;
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Query, Request};
 use axum::http::StatusCode;

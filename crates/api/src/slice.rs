@@ -1,0 +1,213 @@
+//! What is said between a domain's controller, its nodes and its users: files, plans, states, reports.
+//!
+//! A node calls its controller and says what it has ([`Report`]); the answer is what it shall have ([`Wanted`]). Nothing depends on having heard an
+//! earlier answer.
+
+use crate::{Action, Fault, PartName};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+/// Where a controller's sockets are if nothing else is said.
+pub const DEFAULT_CONTROL_DIR: &str = "/run/suiro-control";
+
+/// A file of a user's, and those that it names.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Declaration {
+    /// What messages call it.
+    pub file: String,
+    /// Its text.
+    pub text: String,
+    /// Texts of files that it names, by the path that it names them by.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, String>,
+}
+
+/// What a file declares.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", tag = "declares")]
+pub enum Declares {
+    /// The operator's domain.
+    Domain,
+    /// A slice.
+    Slice {
+        /// Which: `tenant/slice`.
+        slice: String,
+        /// Paths of files that its text names; the client sends their texts.
+        files: Vec<String>,
+    },
+}
+
+/// What becomes of one object.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Planned {
+    /// What.
+    pub action: Action,
+    /// The object: `link a`.
+    pub thing: String,
+    /// Its node, or those of its two ends.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub at: String,
+    /// What of it changes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub keys: Vec<String>,
+    /// What it interrupts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interrupts: Option<String>,
+}
+
+impl fmt::Display for Planned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.action.sign(), self.thing)?;
+        if !self.at.is_empty() {
+            write!(f, " at {}", self.at)?;
+        }
+        if !self.keys.is_empty() {
+            write!(f, ": {}", self.keys.join(", "))?;
+        }
+        self.interrupts.iter().try_for_each(|what| write!(f, "; interrupts {what}"))
+    }
+}
+
+/// What a declaration would change, or has changed.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct PlanView {
+    /// The slice.
+    pub slice: String,
+    /// How often it has changed; with a plan, before.
+    pub generation: u64,
+    /// Names this plan: an apply of another one is refused.
+    pub plan: String,
+    /// Objects that change.
+    pub changes: Vec<Planned>,
+}
+
+/// How far a slice is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SliceState {
+    /// Not every node has its part yet.
+    Building,
+    /// All have; links, guests or sessions are not up yet.
+    Proving,
+    /// All of it works.
+    Ready,
+    /// Something of it that worked does not.
+    Degraded,
+    /// It goes, and is waited for.
+    Deleting,
+}
+
+impl SliceState {
+    /// The word that users read.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Building => "building",
+            Self::Proving => "proving",
+            Self::Ready => "ready",
+            Self::Degraded => "degraded",
+            Self::Deleting => "deleting",
+        }
+    }
+}
+
+/// A slice.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct SliceView {
+    /// `tenant/slice`.
+    pub slice: String,
+    /// This life of its name.
+    pub uid: String,
+    /// How often it has changed.
+    pub generation: u64,
+    /// At which revision of the store it changed last.
+    pub revision: u64,
+    /// How far it is.
+    pub state: SliceState,
+    /// The node of each switch and guest.
+    pub nodes: BTreeMap<String, String>,
+    /// Where each guest is.
+    pub guests: BTreeMap<String, GuestPlace>,
+    /// What is waited for.
+    pub waits_for: Vec<Fault>,
+}
+
+/// Where a guest is.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct GuestPlace {
+    /// Its node.
+    pub node: String,
+    /// Its network namespace there.
+    pub netns: String,
+    /// The part that declares it there.
+    pub part: PartName,
+    /// How its node is reached by who is on the same host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<HostView>,
+}
+
+/// A host, as its node says it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostView {
+    /// The kernel's own id of this boot: who has the same is on the same host.
+    pub boot: String,
+    /// The socket of the node's API.
+    pub socket: PathBuf,
+}
+
+/// A node of the domain.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct DomainNodeView {
+    /// Its name.
+    pub name: String,
+    /// Its site.
+    pub site: String,
+    /// Whether it has called within the last seconds.
+    pub alive: bool,
+    /// Parts that it has as they are wanted, and parts that are wanted.
+    pub parts: (usize, usize),
+}
+
+/// What a node says of itself.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Report {
+    /// Thousandths of cores that it has.
+    pub cpu_milli: u32,
+    /// Bytes of memory that it has.
+    pub memory: u64,
+    /// Kinds of guest that it can have.
+    pub kinds: Vec<String>,
+    /// Where it is.
+    pub host: HostView,
+    /// Its parts that are the domain's, by name.
+    pub parts: BTreeMap<PartName, PartReport>,
+}
+
+/// What a node says of a part.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PartReport {
+    /// The version that is in force; none if it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Why the wanted version is not in force.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<Fault>,
+    /// What of it does not work yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waits_for: Vec<Fault>,
+}
+
+/// What a node shall have. Parts that are not named are left alone.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Wanted {
+    /// How often the store was taken over. A node obeys no controller of an earlier time.
+    pub epoch: u64,
+    /// The version of each part; none: it shall go.
+    pub parts: BTreeMap<PartName, Option<String>>,
+}

@@ -1,0 +1,40 @@
+//! What a user types, typed by the lab: the `suiro` command against the lab's controller.
+
+use super::layout::Layout;
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use std::process::Command;
+use std::time::{Duration, Instant};
+use testbed::netns;
+
+/// How long nodes may take to be members. Chosen: many times what fifteen take on two cores.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// `suiro ARGUMENTS`; returns what it prints.
+pub fn suiro(layout: &Layout, arguments: &[&str]) -> Result<String> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg("--controller").arg(layout.controller.socket()).args(arguments);
+    netns::run(&mut command)
+}
+
+/// Waits until all nodes are members, and have the part that every node has.
+pub fn members(layout: &Layout) -> Result<String> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let text = suiro(layout, &["--json", "domain", "nodes"])?;
+        let nodes: Vec<Value> = serde_json::from_str(&text).context("the list of nodes")?;
+        let is_member = |node: &&Value| node["alive"] == true && node["parts"][0] != 0;
+        let members = nodes.iter().filter(is_member).count();
+        if members == layout.nodes.len() {
+            return Ok(format!("{members} nodes, each with its switch K"));
+        }
+        ensure!(
+            Instant::now() < deadline,
+            "only {members} of {} nodes are members; see node.log in their run directories",
+            layout.nodes.len()
+        );
+        std::thread::sleep(PAUSE);
+    }
+}

@@ -1,0 +1,14 @@
+//! # serve: what all HTTP servers of suiro share
+//!
+//! **Question answered**: how are bodies and queries read, and what does every error look like?
+//!
+//! The node's local API and the domain's controller both are servers of HTTP/1.1 with JSON. What each serves is its own; how errors
+//! look, and how bodies are read and streamed, is written here once.
+//!
+//! * [`error`]: an error on its way out: a status, and the body of [`api::ErrorBody`].
+//! * [`extract`]: bodies and queries whose errors are answered like every other.
+//! * [`stream`]: bodies that are sent as they come about.
+
+pub mod error;
+pub mod extract;
+pub mod stream;

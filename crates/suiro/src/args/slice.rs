@@ -1,0 +1,63 @@
+//! Slices and the domain: `suiro slice`, `suiro domain`.
+
+use clap::Subcommand;
+use std::ffi::OsString;
+
+/// `suiro slice`.
+#[derive(Subcommand)]
+pub enum SliceCommand {
+    /// List all slices
+    #[command(visible_aliases = ["ls", "dump"])]
+    List,
+    /// Show a slice: its state, what is where, what is waited for
+    Show {
+        /// Which: TENANT/SLICE
+        slice: String,
+    },
+    /// Remove a slice with all that it has
+    #[command(visible_alias = "rm")]
+    Del {
+        /// Which: TENANT/SLICE
+        slice: String,
+        /// Wait until no node has anything of it any more, for at most --timeout
+        #[arg(long)]
+        wait: bool,
+    },
+    /// Show what was applied before, generation by generation
+    History {
+        /// Which: TENANT/SLICE
+        slice: String,
+    },
+    /// Apply what was applied before
+    #[command(after_help = "\
+Examples:
+  suiro slice rollback red/demo                   the generation before this one
+  suiro slice rollback red/demo --generation 3    that one")]
+    Rollback {
+        /// Which: TENANT/SLICE
+        slice: String,
+        /// The generation; the one before when left out
+        #[arg(long, value_name = "NUMBER")]
+        generation: Option<u64>,
+    },
+    /// Run a program in a guest of a slice
+    #[command(after_help = "Example:\n  suiro slice exec red/demo h1 -- ping -c3 10.0.0.2")]
+    Exec {
+        /// Which: TENANT/SLICE
+        slice: String,
+        /// The guest
+        guest: String,
+        /// Program and arguments
+        #[arg(last = true, required = true)]
+        command: Vec<OsString>,
+    },
+}
+
+/// `suiro domain`.
+#[derive(Subcommand)]
+pub enum DomainCommand {
+    /// Print the domain's file as it was applied
+    Show,
+    /// List the domain's nodes, and whether they have what they shall have
+    Nodes,
+}

@@ -1,0 +1,338 @@
+//! Slices and the domain: `suiro slice`, `suiro domain`, and `suiro diff` and `suiro apply` of their files.
+//!
+//! What a file is, its first key says: `suiro: slice/1`, `suiro: domain/1`. The controller reads it; this end knows no grammar, but sends the texts of the
+//! files that it names.
+
+use super::part::told;
+use super::{Context, out};
+use crate::args::{ApplyArgs, DiffArgs, DomainCommand, SliceCommand};
+use crate::failure::Failure;
+use crate::table::Table;
+use api::{
+    ClientError, Declaration, Declares, DomainNodeView, Fault, Method, PlanView, SliceState,
+    SliceView,
+};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+/// How long the controller waits at a time for what a command waits for.
+const WAIT_S: u64 = 5;
+
+/// Whether a file is the domain's or a slice's: its first key says so.
+pub fn is_ours(text: &str) -> bool {
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
+    lines.find(|line| *line != "---").is_some_and(|line| line.starts_with("suiro:"))
+}
+
+/// `suiro diff` of such a file.
+pub fn diff(context: &Context, args: &DiffArgs, text: String) -> Result<(), Failure> {
+    let (declared, declares) = read(context, &args.part.file, text)?;
+    let Declares::Slice { slice, .. } = declares else {
+        return out("the domain's file is right; slices that are admitted stay as they are\n");
+    };
+    let found: PlanView =
+        send(context, Method::POST, &format!("{}/plan", path(&slice)), &declared)?;
+    context.print(&found, |found| match found.changes[..] {
+        [] => shown(found),
+        _ => format!(
+            "{}suiro apply --plan {} does this and nothing else\n",
+            shown(found),
+            found.plan
+        ),
+    })?;
+    if args.exit_code && !found.changes.is_empty() { Err(Failure::Differs) } else { Ok(()) }
+}
+
+/// `suiro apply` of such a file.
+pub fn apply(context: &Context, args: &ApplyArgs, text: String) -> Result<(), Failure> {
+    let (declared, declares) = read(context, &args.part.file, text)?;
+    let Declares::Slice { slice, .. } = declares else {
+        let revision: u64 = send(context, Method::PUT, "/v1/domain", &declared)?;
+        return context.print(&revision, |revision| {
+            format!("the domain is as the file says (revision {revision})\n")
+        });
+    };
+    put(context, &slice, &declared, args.plan.as_deref())?;
+    if args.wait { wait(context, &slice, "ready") } else { Ok(()) }
+}
+
+/// `suiro domain`.
+pub fn domain(context: &Context, command: &DomainCommand) -> Result<(), Failure> {
+    match command {
+        DomainCommand::Show => {
+            let declared: Declaration = get(context, "/v1/domain")?;
+            context.print(&declared, |declared| declared.text.clone())
+        }
+        DomainCommand::Nodes => {
+            let nodes: Vec<DomainNodeView> = get(context, "/v1/nodes")?;
+            context.print(&nodes, |nodes| {
+                let mut table = Table::new(&["NODE", "SITE", "STATE", ">PARTS", ">WANTED"]);
+                for DomainNodeView { name, site, alive, parts } in nodes {
+                    let state = if *alive { "here" } else { "away" };
+                    table.row(vec![
+                        name.clone(),
+                        site.clone(),
+                        state.into(),
+                        parts.0.to_string(),
+                        parts.1.to_string(),
+                    ]);
+                }
+                table.to_string()
+            })
+        }
+    }
+}
+
+/// `suiro slice`.
+pub fn run(context: &Context, command: SliceCommand) -> Result<(), Failure> {
+    match command {
+        SliceCommand::List => {
+            let slices: Vec<SliceView> = get(context, "/v1/slices")?;
+            context.print(&slices, |slices| listed(slices))
+        }
+        SliceCommand::Show { slice } => {
+            let view: SliceView = get(context, &path(&slice))?;
+            context.print(&view, told_whole)
+        }
+        SliceCommand::Del { slice, wait: false } => remove(context, &slice),
+        SliceCommand::Del { slice, wait: true } => {
+            remove(context, &slice)?;
+            wait(context, &slice, "gone")
+        }
+        SliceCommand::History { slice } => {
+            let found = history(context, &slice)?;
+            context.print(&found, |found| {
+                let lines = found.iter().map(|(generation, declared)| {
+                    format!("generation {generation}, from {}\n", declared.file)
+                });
+                lines.collect()
+            })
+        }
+        SliceCommand::Rollback { slice, generation } => rollback(context, &slice, generation),
+        SliceCommand::Exec { slice, guest, command } => exec(context, &slice, &guest, &command),
+    }
+}
+
+fn path(slice: &str) -> String {
+    format!("/v1/slices/{slice}")
+}
+
+/// The declaration, complete with the files that it names, and what it declares.
+fn read(context: &Context, file: &Path, text: String) -> Result<(Declaration, Declares), Failure> {
+    let mut declared =
+        Declaration { file: file.display().to_string(), text, files: BTreeMap::new() };
+    let declares: Declares = send(context, Method::POST, "/v1/read", &declared)?;
+    if let Declares::Slice { files, .. } = &declares {
+        for name in files {
+            let beside = file.parent().unwrap_or(Path::new("")).join(name);
+            let read = std::fs::read_to_string(&beside);
+            let text = read.map_err(|error| {
+                let remedy = format!(
+                    "{} names it: put it beside that file, or correct its path",
+                    file.display()
+                );
+                Failure::Usage(Fault::new(
+                    beside.display().to_string(),
+                    "read it",
+                    error.to_string(),
+                    remedy,
+                ))
+            })?;
+            declared.files.insert(name.clone(), text);
+        }
+    }
+    Ok((declared, declares))
+}
+
+fn put(
+    context: &Context,
+    slice: &str,
+    declared: &Declaration,
+    plan: Option<&str>,
+) -> Result<(), Failure> {
+    let query = plan.map(|plan| format!("?plan={}", api::quoted(plan))).unwrap_or_default();
+    let done: PlanView = send(context, Method::PUT, &(path(slice) + &query), declared)?;
+    context.print(&done, shown)
+}
+
+fn remove(context: &Context, slice: &str) -> Result<(), Failure> {
+    let gone: PlanView = context.controller.take(&path(slice)).map_err(failure)?;
+    context.print(&gone, shown)
+}
+
+fn history(context: &Context, slice: &str) -> Result<Vec<(u64, Declaration)>, Failure> {
+    get(context, &format!("{}/history", path(slice)))
+}
+
+fn rollback(context: &Context, slice: &str, generation: Option<u64>) -> Result<(), Failure> {
+    let view: SliceView = get(context, &path(slice))?;
+    let wanted = generation.unwrap_or(view.generation.saturating_sub(1));
+    let found = history(context, slice)?.into_iter().find(|(generation, _)| *generation == wanted);
+    let (_, declared) = found.ok_or_else(|| {
+        let remedy = format!("see which there are: suiro slice history {slice}");
+        Failure::Refused(Fault::new(
+            format!("generation {wanted} of slice {slice}"),
+            "find it",
+            "there is none",
+            remedy,
+        ))
+    })?;
+    put(context, slice, &declared, None)
+}
+
+/// Becomes the program, in the guest's network.
+fn exec(context: &Context, slice: &str, guest: &str, command: &[OsString]) -> Result<(), Failure> {
+    let view: SliceView = get(context, &path(slice))?;
+    let thing = format!("guest {guest} of slice {slice}");
+    let refused = |cause: String, remedy: String| {
+        Failure::Refused(Fault::new(thing.as_str(), "run a program in it", cause, remedy))
+    };
+    let place = view.guests.get(guest).ok_or_else(|| {
+        let all: Vec<_> = view.guests.keys().map(String::as_str).collect();
+        refused("there is none of that name".into(), format!("it has: {}", all.join(", ")))
+    })?;
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    if place.host.as_ref().is_some_and(|host| host.boot != boot.trim()) {
+        return Err(refused(
+            format!("it is at node {}, on another host", place.node),
+            "run this command on that host".into(),
+        ));
+    }
+    let space = Path::new("/run/netns").join(&place.netns);
+    if !space.exists() {
+        return Err(refused(
+            format!("its namespace {} is not there yet", place.netns),
+            format!("wait until it is: suiro slice show {slice}"),
+        ));
+    }
+    let error = Command::new("nsenter")
+        .arg(format!("--net={}", space.display()))
+        .arg("--")
+        .args(command)
+        .exec();
+    Err(refused(error.to_string(), "run as root, with nsenter (util-linux) in PATH".into()))
+}
+
+/// Waits until a slice is ready, or gone.
+fn wait(context: &Context, slice: &str, until: &str) -> Result<(), Failure> {
+    let (began, patience) = (Instant::now(), context.controller.patience());
+    loop {
+        let left = patience.saturating_sub(began.elapsed()).as_secs().min(WAIT_S);
+        let view: Option<SliceView> =
+            get(context, &format!("{}/status?until={until}&timeout={left}", path(slice)))?;
+        let is_done =
+            view.as_ref().is_none_or(|view| until == "ready" && view.state == SliceState::Ready);
+        if is_done {
+            let seconds = began.elapsed().as_secs_f64();
+            return if context.json {
+                Ok(())
+            } else {
+                out(&format!("slice {slice} is {until} after {seconds:.1} s\n"))
+            };
+        }
+        if began.elapsed() >= patience {
+            let view = view.into_iter().flat_map(|view| view.waits_for).next();
+            let fault = view.unwrap_or_else(|| {
+                Fault::new(
+                    format!("slice {slice}"),
+                    "wait for it",
+                    format!("it is not {until} yet"),
+                    "give it longer with --timeout",
+                )
+            });
+            return Err(Failure::Refused(fault));
+        }
+    }
+}
+
+fn get<T: serde::de::DeserializeOwned>(context: &Context, path: &str) -> Result<T, Failure> {
+    context.controller.get(path).map_err(failure)
+}
+
+fn send<T: serde::de::DeserializeOwned>(
+    context: &Context,
+    method: Method,
+    path: &str,
+    body: &Declaration,
+) -> Result<T, Failure> {
+    context.controller.send(method, path, body).map_err(failure)
+}
+
+/// The client speaks of nodes; here it is the controller that does not answer.
+fn failure(error: ClientError) -> Failure {
+    let of_controller = |fault: Fault| {
+        Fault {
+        thing: "controller".into(),
+        remedy: "start one (suiro control --background, or suiro lab domain up), or name its socket with --controller or SUIRO_CONTROL".into(),
+        ..fault
+    }
+    };
+    match error {
+        ClientError::NoNode(fault) => Failure::NoNode(of_controller(fault)),
+        ClientError::Silent(fault) => Failure::Silent(of_controller(fault)),
+        refused @ ClientError::Refused(_) => refused.into(),
+    }
+}
+
+fn shown(plan: &PlanView) -> String {
+    let changes: Vec<_> =
+        plan.changes.iter().map(|change| (change.action, change.to_string())).collect();
+    format!("slice {}: {}", plan.slice, told(plan.generation, &changes))
+}
+
+fn listed(slices: &[SliceView]) -> String {
+    let mut table =
+        Table::new(&["SLICE", "STATE", ">GENERATION", ">SWITCHES", ">GUESTS", ">WAITS FOR"]);
+    for slice in slices {
+        table.row(vec![
+            slice.slice.clone(),
+            slice.state.word().into(),
+            slice.generation.to_string(),
+            (slice.nodes.len() - slice.guests.len()).to_string(),
+            slice.guests.len().to_string(),
+            slice.waits_for.len().to_string(),
+        ]);
+    }
+    table.to_string()
+}
+
+fn told_whole(view: &SliceView) -> String {
+    let mut text = format!(
+        "slice {}: {}, generation {}, uid {}\n",
+        view.slice,
+        view.state.word(),
+        view.generation,
+        view.uid
+    );
+    let mut table = Table::new(&["OBJECT", "NAME", "NODE", "NAMESPACE"]);
+    for (name, node) in &view.nodes {
+        let guest = view.guests.get(name);
+        let kind = if guest.is_some() { "guest" } else { "switch" };
+        table.row(vec![
+            kind.into(),
+            name.clone(),
+            node.clone(),
+            guest.map(|guest| guest.netns.clone()).unwrap_or_default(),
+        ]);
+    }
+    text += &table.to_string();
+    view.waits_for.iter().for_each(|fault| text += &format!("waits for: {fault}\n"));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_ours;
+
+    #[test]
+    fn the_first_key_says_what_a_file_is() {
+        assert!(is_ours("# a slice\n---\nsuiro: slice/1\nname: demo\n"));
+        assert!(is_ours("suiro: domain/1\n"));
+        assert!(!is_ours("[[switch]]\nname = \"sw0\"\n"));
+        assert!(!is_ours("# suiro: slice/1\n[[switch]]\n"));
+    }
+}
