@@ -22,7 +22,7 @@ BANDS = [
     {"suiro-wire", "suiro-openflow", "suiro-place", "suiro-esp"},
     {"suiro-flow", "suiro-api"},
     {"suiro-netlink", "suiro-offload", "suiro-steer", "suiro-domain", "suiro-serve"},
-    {"suiro-xdp", "suiro-vhost", "suiro-program"},
+    {"suiro-xdp", "suiro-vhost", "suiro-guest", "suiro-program"},
     {"suiro-port"},
     {"suiro-datapath"},
     {"suiro-node", "suiro-control"},

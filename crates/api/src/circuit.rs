@@ -38,6 +38,18 @@ pub struct CircuitSpec {
 }
 
 impl CircuitSpec {
+    /// What its keys say wrong: cause and remedy.
+    pub fn fault(&self) -> Option<(String, &'static str)> {
+        if self.id & 1 == 1 || self.id >= 1 << 24 {
+            let cause = format!("id {} is not an even number below 16777216", self.id);
+            return Some((cause, "choose another id: the odd one above it is its probes'"));
+        }
+        (self.near == self.far).then(|| {
+            let cause = format!("both its ends are {}", self.near);
+            (cause, "name this node as near, and the node of the other end as far")
+        })
+    }
+
     /// The tunnel id of its probes (domain's design: even ids carry frames, odd ones probes).
     pub fn probe_id(&self) -> u32 {
         self.id | 1
@@ -48,6 +60,46 @@ impl CircuitSpec {
         let [_, a, b, c] = id.to_be_bytes();
         [0x02, b's', b'u', a, b, c]
     }
+}
+
+/// How a circuit is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CircuitState {
+    /// A way is not good.
+    Down,
+    /// Nothing is wrong yet, and not enough is known.
+    Proving,
+    /// Both ways are good.
+    Up,
+}
+
+impl CircuitState {
+    /// The word that users read.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Down => "down",
+            Self::Proving => "proving",
+            Self::Up => "up",
+        }
+    }
+}
+
+/// One end of a circuit, as it is.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct CircuitView {
+    /// The part that declares it; `file` is the configuration file.
+    pub part: String,
+    /// As it is wanted.
+    pub spec: CircuitSpec,
+    /// How it is.
+    pub state: CircuitState,
+    /// Since when, in nanoseconds since 1970.
+    pub since_ns: u64,
+    /// Why it is not up: each way that is not good, and what is wrong there.
+    pub why: String,
+    /// The last time there and back, in microseconds.
+    pub round_trip_us: Option<u64>,
 }
 
 #[cfg(test)]

@@ -23,6 +23,13 @@ impl fmt::Display for KeyChange {
     }
 }
 
+impl KeyChange {
+    /// Keys that are otherwise than before.
+    pub fn between(before: &Keys, after: &Keys) -> Vec<Self> {
+        differences(before, after)
+    }
+}
+
 /// A value as people read it.
 struct Shown<'a>(&'a Value);
 

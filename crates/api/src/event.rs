@@ -33,6 +33,10 @@ pub enum Noun {
     Flow,
     /// The flows, groups and meters of a switch, counted.
     Rules,
+    /// A guest.
+    Guest,
+    /// An end of a circuit.
+    Circuit,
 }
 
 /// What happened to an object.
@@ -143,6 +147,8 @@ impl Noun {
             Self::Controller => "controller",
             Self::Flow => "flow",
             Self::Rules => "rules",
+            Self::Guest => "guest",
+            Self::Circuit => "circuit",
         }
     }
 }

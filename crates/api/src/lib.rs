@@ -26,6 +26,7 @@ mod difference;
 mod drops;
 mod endpoint;
 mod event;
+pub mod exec;
 mod fault;
 mod guest;
 mod key;
@@ -46,7 +47,7 @@ mod switch;
 mod tls;
 mod worker;
 
-pub use circuit::CircuitSpec;
+pub use circuit::{CircuitSpec, CircuitState, CircuitView};
 #[cfg(feature = "client")]
 pub use client::{Client, ClientError, quoted};
 pub use difference::{KeyChange, in_words};
@@ -54,7 +55,10 @@ pub use drops::DropView;
 pub use endpoint::{Controller, Host, Listen, OPENFLOW_PORT, Place, Target, Transport};
 pub use event::{Event, Gone, Happening, News, Noun, Revision};
 pub use fault::{ErrorBody, Fault, Location, chain};
-pub use guest::{GuestInterface, GuestSpec, Restart};
+pub use guest::{
+    FILES_MAX, GuestCondition, GuestInterface, GuestSpec, GuestUse, GuestView, LogView, Restart,
+    prefix,
+};
 #[cfg(feature = "client")]
 pub use hyper::Method;
 pub use key::{Change, Form, Key, KeyFault, KeyFaults, Keys, nearest};
@@ -72,10 +76,10 @@ pub use offload::{
 };
 pub use part::{Action, Declared, Difference, ObjectChange, PartText, PartView};
 pub use port::{
-    Addresses, AfPacket, AfXdp, COMMON, FlowId, Forwarding, ForwardingView, GuestErrorView,
-    GuestView, Kind, MemoryView, NONE, PortCountersView, PortKind, PortPatch, PortSpec, PortView,
-    QueueView, Reading, Remote, RingView, SaView, SealCore, SealingView, Tap, TunnelKey, VhostUser,
-    Vlink, Vxlan, XdpMode, live_keys, port_help,
+    Addresses, AfPacket, AfXdp, COMMON, FlowId, Forwarding, ForwardingView, FrontEndErrorView,
+    FrontEndView, Kind, MemoryView, NONE, PortCountersView, PortKind, PortPatch, PortSpec,
+    PortView, QueueView, Reading, Remote, RingView, SaView, SealCore, SealingView, Tap, TunnelKey,
+    VhostUser, Vlink, Vxlan, XdpMode, live_keys, port_help,
 };
 pub use protocol::Protocol;
 pub use queue::{

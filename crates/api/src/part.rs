@@ -52,6 +52,10 @@ pub enum Declared {
     Group,
     /// A meter.
     Meter,
+    /// A guest.
+    Guest,
+    /// An end of a circuit.
+    Circuit,
 }
 
 /// What becomes of one object.
@@ -61,9 +65,10 @@ pub struct ObjectChange {
     pub action: Action,
     /// The kind of the object.
     pub kind: Declared,
-    /// Its switch; itself, of a switch.
-    pub switch: SwitchName,
-    /// A port's name; the text of a flow, group or meter.
+    /// Its switch; itself, of a switch. Guests and circuits have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub switch: Option<SwitchName>,
+    /// A port's, guest's or circuit's name; the text of a flow, group or meter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Keys that change.
@@ -124,6 +129,8 @@ impl Declared {
             Self::Flow => "flow",
             Self::Group => "group",
             Self::Meter => "meter",
+            Self::Guest => "guest",
+            Self::Circuit => "circuit",
         }
     }
 }
@@ -131,11 +138,14 @@ impl Declared {
 impl fmt::Display for ObjectChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = self.action.sign();
-        let (kind, switch) = (self.kind.word(), &self.switch);
-        match (&self.name, self.kind) {
-            (None, _) => write!(f, "{sign} {kind} {switch}")?,
-            (Some(name), Declared::Port) => write!(f, "{sign} {kind} {name} of switch {switch}")?,
-            (Some(text), _) => write!(f, "{sign} {kind} of switch {switch}: {text}")?,
+        let (kind, name) = (self.kind.word(), self.name.as_deref().unwrap_or_default());
+        match (&self.switch, self.kind) {
+            (None, _) => write!(f, "{sign} {kind} {name}")?,
+            (Some(switch), Declared::Switch) => write!(f, "{sign} {kind} {switch}")?,
+            (Some(switch), Declared::Port) => {
+                write!(f, "{sign} {kind} {name} of switch {switch}")?;
+            }
+            (Some(switch), _) => write!(f, "{sign} {kind} of switch {switch}: {name}")?,
         }
         if !self.keys.is_empty() {
             write!(f, ": {}", in_words(&self.keys))?;

@@ -56,6 +56,9 @@ pub struct WorkerView {
     pub frames: u64,
     /// Frames that other workers received and handed over to it.
     pub taken_over: u64,
+    /// Frames that crossed more vlinks than one pass allows, each time that they went on.
+    #[serde(default)]
+    pub went_on: u64,
     /// Frames by the rung of the ladder that took them, in the order in which rungs are tried.
     pub rungs: Vec<RungView>,
     /// Rounds that had frames.

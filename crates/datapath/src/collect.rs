@@ -6,6 +6,7 @@ use crate::event::{EventRing, Punt, places};
 use crate::heads::{Carried, Parsed, SPARE, Waiting, fits, spare_at, spare_index};
 use crate::id::{PortAt, PortIx, SwitchIx};
 use crate::local::{LocalSwitch, Sink};
+use crate::onward::{Onward, PASSES, Place};
 use crate::packet_in::{HeldFrame, Pieces};
 use crate::pending::{Entry, HeadRef};
 use crate::transmit::Transmit;
@@ -28,7 +29,7 @@ struct Vlink {
     /// At the other end.
     switch: SwitchIx,
     into: PortIx,
-    in_port: PortNo,
+    at: PortAt,
     mtu: u32,
 }
 
@@ -48,6 +49,8 @@ pub(crate) struct Collector<'c, 'a> {
     pub(crate) base: usize,
     pub(crate) top: &'c mut usize,
     pub(crate) crossings: &'c mut Crossings,
+    /// Frames that go on in a later pass.
+    pub(crate) onward: &'c mut Onward,
     /// Switches already behind these packets.
     pub(crate) hops: u32,
     /// Copies sent of each packet in the call.
@@ -236,7 +239,8 @@ impl<'a> Collector<'_, 'a> {
         for (head, packet) in frames {
             let verdict = vlink.and_then(|vlink| self.may_cross(vlink, head, packet));
             match verdict {
-                Ok(crossing) => {
+                Ok(None) => sent.count(packet.frame_len as usize),
+                Ok(Some(crossing)) => {
                     sent.count(packet.frame_len as usize);
                     self.tx.users[usize::from(head.0)] += 1;
                     if let Some(spare) = spare_index(head) {
@@ -275,27 +279,44 @@ impl<'a> Collector<'_, 'a> {
         if !near.shared.up.load(Relaxed) || !far.shared.up.load(Relaxed) {
             return Err(DropReason::PortDown);
         }
-        let (switch, in_port) = (far.switch, far.shared.at.port);
-        Ok(Vlink { switch, into, in_port, mtu: near.shared.mtu.load(Relaxed) })
+        let (switch, at) = (far.switch, far.shared.at);
+        Ok(Vlink { switch, into, at, mtu: near.shared.mtu.load(Relaxed) })
     }
 
-    /// The crossing of one frame, or why it does not get to the other end.
+    /// The crossing of one frame, none if it crosses in a later pass, or why it does not get to the other end.
     #[inline]
     fn may_cross(
         &mut self,
         vlink: Vlink,
         head: HeadRef,
         packet: &Packet<'_>,
-    ) -> Result<Crossing, DropReason> {
-        let Vlink { switch, into, in_port, mtu } = vlink;
+    ) -> Result<Option<Crossing>, DropReason> {
+        let Vlink { switch, into, at, mtu } = vlink;
         match () {
             () if !fits(packet.head, &packet.offload, packet.frame_len, mtu) => {
                 Err(DropReason::TooBig)
             }
-            () if self.hops >= HOPS => Err(DropReason::VlinkLoop),
             () if !self.crossings.allow(self.origin(head)) => Err(DropReason::TooManyCopies),
-            () => Ok(Crossing { switch, into, in_port, head }),
+            () if self.hops >= HOPS => self.cross_later(vlink, head, packet).map(|()| None),
+            () => Ok(Some(Crossing { switch, into, in_port: at.port, head })),
         }
+    }
+
+    /// Lets a frame wait at the other end for a later pass.
+    #[cold]
+    fn cross_later(
+        &mut self,
+        Vlink { switch, into, at, .. }: Vlink,
+        head: HeadRef,
+        packet: &Packet<'_>,
+    ) -> Result<(), DropReason> {
+        let past = self.crossings.past(self.origin(head));
+        if past.passes >= PASSES {
+            return Err(DropReason::VlinkLoop);
+        }
+        let frame = (packet.head.bytes(), self.body(head), &packet.offload);
+        let waits = self.onward.push(Place { switch, into, at }, past, frame);
+        if waits { Ok(()) } else { Err(DropReason::QueueFull) }
     }
 
     fn count_at(&self, port: PortIx, count: impl FnOnce(&PortBlock)) {

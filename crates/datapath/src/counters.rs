@@ -138,6 +138,8 @@ pub(crate) struct WorkerBlock {
     pub(crate) cycles_polling: Count,
     /// Frames of other workers.
     pub(crate) taken_over: Count,
+    /// Frames that went on from an earlier pass.
+    pub(crate) went_on: Count,
     pub(crate) cache: CacheBlock,
     /// Frames that each rung took, in the order of [`Rung::ALL`].
     pub(crate) rungs: [Traffic; Rung::ALL.len()],

@@ -5,11 +5,12 @@
 
 use crate::heads::spare_index;
 use crate::id::{PortIx, SwitchIx};
+use crate::onward::Past;
 use crate::pending::HeadRef;
 use flow::PortNo;
 use wire::BATCH;
 
-/// Vlinks that a frame may cross in one pass (the bound); more are a loop of switches.
+/// Vlinks that a frame may cross in one pass; after that it goes on in a later one ([`crate::onward`]).
 pub(crate) const HOPS: u32 = 16;
 
 /// Most vlink hops caused by one received frame. Chosen: a switch with 500 vlinks can flood.
@@ -39,16 +40,28 @@ pub(crate) struct Crossings {
     caused: [u16; BATCH],
     /// Copies of each frame of the batch that switches behind vlinks have sent.
     copied: [u16; BATCH],
+    /// What was before this pass.
+    past: [Past; BATCH],
 }
 
 impl Default for Crossings {
     fn default() -> Self {
         let stack = Vec::with_capacity(BATCH * usize::from(DELIVERIES));
-        Self { stack, caused: [0; BATCH], copied: [0; BATCH] }
+        Self { stack, caused: [0; BATCH], copied: [0; BATCH], past: [Past::default(); BATCH] }
     }
 }
 
 impl Crossings {
+    /// The frames of the next batch have this past.
+    pub(crate) fn set_past(&mut self, past: impl Iterator<Item = Past>) {
+        self.past.iter_mut().zip(past).for_each(|(to, past)| *to = past);
+    }
+
+    /// What was before this pass of the batch's frame `origin`.
+    pub(crate) fn past(&self, origin: u8) -> Past {
+        self.past[usize::from(origin)]
+    }
+
     /// A new batch begins, each of whose frames has crossed `hops` vlinks.
     pub(crate) fn restart(&mut self, hops: u32) {
         self.stack.clear();

@@ -76,6 +76,7 @@ mod ladder;
 mod local;
 mod mailbox;
 mod neighbours;
+mod onward;
 mod packet_in;
 mod pending;
 mod placement;

@@ -3,6 +3,7 @@
 use crate::backlog::Backlog;
 use crate::crossing::Crossings;
 use crate::heads::Heads;
+use crate::onward::Onward;
 use crate::pending::Pending;
 use port::{Drops, LossTap};
 use std::sync::Arc;
@@ -21,6 +22,8 @@ pub(crate) struct Scratch {
     pub(crate) first: Head,
     /// Ports where frames wait beyond the pass.
     pub(crate) backlog: Backlog,
+    /// Frames that go on in a later pass.
+    pub(crate) onward: Onward,
 }
 
 impl Scratch {
@@ -34,6 +37,7 @@ impl Scratch {
             verdicts: Drops::tapped(tap),
             first: Head::default(),
             backlog: Backlog::default(),
+            onward: Onward::default(),
         }
     }
 

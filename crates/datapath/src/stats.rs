@@ -99,6 +99,8 @@ pub struct WorkerStats {
     pub frames: u64,
     /// Frames that other workers received and handed over to it.
     pub taken_over: u64,
+    /// Frames that crossed more vlinks than one pass allows, each time that they went on.
+    pub went_on: u64,
     /// Frames and bytes that each rung of the ladder took, in the order of [`Rung::ALL`].
     pub rungs: [RungCounters; Rung::ALL.len()],
     /// Rounds that had frames.

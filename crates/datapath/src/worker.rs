@@ -1,6 +1,7 @@
 //! One worker: a thread that polls its queues while they have frames, and sleeps when none has.
 
 mod handed;
+mod onward;
 mod round;
 
 use crate::clock::Clock;
@@ -12,6 +13,7 @@ use crate::id::{PortAt, PortIx};
 use crate::local::{LocalPort, World};
 use crate::mailbox::Mailbox;
 use crate::neighbours::Neighbours;
+use crate::onward::Waiting;
 use crate::poller::{Poller, Ready};
 use crate::queues::{Queue, Queues};
 use crate::samples::Sampler;
@@ -56,6 +58,8 @@ pub(crate) struct Worker<C> {
     /// How long, in ns, to poll in vain.
     spin: u64,
     neighbours: Neighbours,
+    /// Frames on their way out of [`crate::onward::Onward`].
+    going_on: Vec<Waiting>,
 }
 
 /// What is left of a worker, for the thread that drops it.
@@ -96,6 +100,7 @@ impl<C: Clock> Worker<C> {
             bells: (config.bells.clone(), 0),
             spin: config.spin.as_nanos() as u64,
             neighbours: Neighbours::default(),
+            going_on: Vec::new(),
             clock,
             mailbox,
         })
@@ -132,11 +137,15 @@ impl<C: Clock> Worker<C> {
         if self.handover.is_some() {
             now = self.take_handed(now);
         }
+        if !self.engine.scratch.onward.is_empty() {
+            self.go_on(now, found);
+        }
         self.engine.depart(now);
         if self.handover.is_some() {
             self.settle(now);
         }
-        if self.queues.is_quiet() && !self.expects_frames(now) {
+        let waits = self.engine.scratch.onward.is_empty() && !self.expects_frames(now);
+        if self.queues.is_quiet() && waits {
             self.sleep(now);
             return ControlFlow::Continue(());
         }
@@ -339,6 +348,7 @@ impl<C: Clock> Worker<C> {
         self.left_out.forget();
         let touch = self.engine.recover();
         self.recover_handed();
+        self.going_on.clear();
         let served = self.serving.take();
         self.count_lost(served);
         self.batch.clear();

@@ -1,7 +1,8 @@
 //! The addresses of a namespace.
 
 use crate::codec::{
-    NLM_F_DUMP, RTM_GETADDR, RTM_NEWADDR, Request, attributes, read_address, read_u32,
+    NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, RTM_DELADDR, RTM_GETADDR, RTM_NEWADDR, Request,
+    attributes, read_address, read_u32,
 };
 use crate::socket::Netlink;
 use std::io;
@@ -12,6 +13,7 @@ const IFADDRMSG: usize = 8;
 const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
 const IFA_FLAGS: u16 = 8;
+const IFA_F_NODAD: u8 = 0x02;
 const IFA_F_OPTIMISTIC: u32 = 0x04;
 const IFA_F_TENTATIVE: u32 = 0x40;
 
@@ -45,6 +47,40 @@ impl Netlink {
         })?;
         Ok(found)
     }
+
+    /// Gives an interface an address, without the wait for another host that may have it. One that it has already is kept.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn add_address(&self, at: InterfaceAddress) -> io::Result<()> {
+        let request = changing(RTM_NEWADDR, at).flagged(NLM_F_CREATE | NLM_F_EXCL);
+        match self.ask(request, |_| ()) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            answered => answered,
+        }
+    }
+
+    /// Takes an address from an interface.
+    ///
+    /// # Errors
+    /// It does not have it, or the kernel refuses.
+    pub fn del_address(&self, at: InterfaceAddress) -> io::Result<()> {
+        self.ask(changing(RTM_DELADDR, at), |_| ())
+    }
+}
+
+fn changing(
+    kind: u16,
+    InterfaceAddress { interface, address, prefix_len }: InterfaceAddress,
+) -> Request {
+    let (family, flags) = match address {
+        IpAddr::V4(_) => (libc::AF_INET, 0),
+        IpAddr::V6(_) => (libc::AF_INET6, IFA_F_NODAD),
+    };
+    let mut header = [0; IFADDRMSG];
+    header[..3].copy_from_slice(&[family as u8, prefix_len, flags]);
+    header[4..].copy_from_slice(&interface.to_ne_bytes());
+    Request::new(kind, &header).address(IFA_LOCAL, address).address(IFA_ADDRESS, address)
 }
 
 /// The address in the body of an `RTM_NEWADDR`, if it may be used.

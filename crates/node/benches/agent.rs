@@ -269,8 +269,8 @@ fn serve(socket: &Path) -> (tokio::runtime::Runtime, Arc<Switch>, Agent) {
     let switch = Switch::new(new, Arc::new(Discard), |_| Arc::new(Nothing(Instant::now())));
     runtime.spawn(switch.clone().keep_published());
     let endpoints = Endpoints { management: Some(socket.into()), ..Endpoints::default() };
-    let agent =
-        runtime.block_on(async { Agent::start(switch.clone(), &endpoints, Timing::default()) });
+    let agent = runtime
+        .block_on(async { Agent::start(switch.clone(), &endpoints, Timing::default()).await });
     (runtime, switch, agent.expect("the socket can be bound"))
 }
 

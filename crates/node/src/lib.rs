@@ -10,6 +10,7 @@
 //! * [`run`]: a node from start to end, in order; [`host`]: one instance, few privileges, systemd.
 //! * [`service`]: switches and ports in service, and how they come and go; [`ports`]: the thread that holds their interfaces.
 //! * [`steer`]: the thread of the steering agent (crate `steer`); [`offload`]: that of flows past the workers (crate `offload`).
+//! * [`guests`]: the thread of guests (crate `guest`), and what runs between it and them ([`hold_a_guest`]).
 //! * [`switch`]: one switch's control state; [`agent`]: its OpenFlow connections; [`tls`]: their certificates.
 //! * [`http`]: the local API, of which the command line is a client; its values are the crate `api`'s.
 //! * [`member`]: the node as a member of a domain: how it gets its parts of slices.
@@ -26,6 +27,7 @@
 //! | `suiro-ports` | opens, watches and closes interfaces | those that interfaces need |
 //! | `suiro-steer` | steers what interfaces receive to cores | those that eBPF needs |
 //! | `suiro-offload` | moves flows past the workers and back, counts them | those that eBPF needs |
+//! | `suiro-guests` | makes, starts, watches and ends guests | those that guests need |
 //! | `suiro-scout` | looks for virtual machines | none |
 //! | `suiro-events` | carries packet-ins and faults from workers to switches | none |
 //! | `suiro-member` | asks the domain's controller what the node shall have | none |
@@ -41,6 +43,7 @@ pub mod agent;
 pub mod config;
 pub mod doctor;
 pub mod feed;
+pub mod guests;
 pub mod host;
 pub mod http;
 pub mod journal;
@@ -54,6 +57,11 @@ pub mod steer;
 pub mod store;
 pub mod switch;
 pub mod tls;
+
+/// What a program that runs nodes does first: if it was started as the holder of a guest, it is one; the status to end with then.
+pub fn hold_a_guest() -> Option<u8> {
+    guest::holder::run(std::env::args().skip(1))
+}
 
 /// Whether tests that need root may run: true as root, false when the user says so, and otherwise a failure with its remedy.
 #[cfg(test)]

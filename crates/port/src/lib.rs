@@ -99,7 +99,7 @@ pub use host_use::HostUse;
 pub use isolation::{release, release_others};
 pub use mailbox::Bells;
 pub use netlink::{Link, LinkEvent, LinkMonitor, Peer};
-pub use netns::{NetnsRef, monitor};
+pub use netns::{NetnsRef, monitor, tcp_socket};
 pub use nic::NicFacts;
 pub use open::{Opener, open};
 pub use opened::OpenPort;

@@ -4,12 +4,13 @@
 //! namespace, makes them, and ends; no thread of the node ever changes its own namespace.
 
 use netlink::LinkMonitor;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, socket_with};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::collections::HashSet;
 use std::fmt;
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -83,6 +84,17 @@ impl Netns {
             scope.spawn(inside).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
     }
+}
+
+/// A TCP socket in a namespace, of IPv6 if that is true; it does not block.
+///
+/// # Errors
+/// The namespace is not there or cannot be entered, or the kernel refuses.
+pub fn tcp_socket(netns: &NetnsRef, is_v6: bool) -> io::Result<OwnedFd> {
+    let family = if is_v6 { AddressFamily::INET6 } else { AddressFamily::INET };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let make = || socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP));
+    Ok(Netns::open(Some(netns))?.run(make)??)
 }
 
 /// Begins to listen to the interfaces of a namespace; `None` is the node's own.

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "control")]
 mod control;
+mod guest;
 mod keys;
 #[cfg(feature = "node")]
 mod node;
@@ -15,6 +16,7 @@ mod steer;
 
 #[cfg(feature = "control")]
 pub use control::ControlArgs;
+pub use guest::GuestCommand;
 #[cfg(feature = "node")]
 pub use node::{LogFormat, NodeArgs};
 pub use offload::{OffloadCommand, OffloadPolicyArgs, OffloadPolicyCommand};
@@ -28,7 +30,7 @@ pub use steer::{
     Unmatched, VmCommand, WhyArgs,
 };
 
-use api::{BadText, Controller, Dpid, Listen, Pin, Protocol, SwitchName};
+use api::{BadText, Controller, Dpid, Listen, Netns, Pin, Protocol, SwitchName};
 use clap::builder::StyledStr;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::error::{ContextKind, ContextValue};
@@ -138,6 +140,9 @@ Logging: SUIRO_LOG or RUST_LOG, such as info,node::agent=debug.")]
     /// Make, show, change and remove ports
     #[command(subcommand)]
     Port(PortCommand),
+    /// List and show guests, run programs in them, read what they write
+    #[command(subcommand)]
+    Guest(GuestCommand),
     /// Give a port queues with rates, for set_queue to choose among
     #[command(subcommand)]
     Queue(QueueCommand),
@@ -431,6 +436,9 @@ pub struct SwitchSettings {
     /// Most packets a second sent to controllers; a new switch: 10000
     #[arg(long, value_name = "RATE")]
     pub max_packet_in_per_s: Option<u32>,
+    /// Network namespace that connections with controllers are made in; a new switch: the node's own
+    #[arg(long, value_name = "NETNS")]
+    pub session_netns: Option<Netns>,
 }
 
 /// `suiro events`.

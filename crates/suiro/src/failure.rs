@@ -23,6 +23,8 @@ pub enum Failure {
     Refused(Fault),
     /// The node refused, and found more than one thing wrong.
     Several(Box<ErrorBody>),
+    /// A program in a guest ended with this status, and so does the command.
+    Ended(u8),
     /// Something would change, and the exit code is to say so.
     Differs,
     /// What was typed makes no sense.
@@ -47,6 +49,7 @@ impl Failure {
         let code = match &self {
             Self::Closed => return ExitCode::SUCCESS,
             Self::Differs => return ExitCode::from(DIFFERS),
+            Self::Ended(status) => return ExitCode::from(*status),
             Self::Usage(_) => USAGE,
             Self::NoNode(_) | Self::Silent(_) => NO_NODE,
             Self::Refused(_) | Self::Several(_) => REFUSED,
@@ -80,7 +83,7 @@ impl Failure {
             Self::Run(error) => Fault::new("node", "run", error.to_string(), "see its log"),
             #[cfg(feature = "lab")]
             Self::Lab(error) => Fault::new("lab", "run", format!("{error:#}"), "see above"),
-            Self::Closed | Self::Differs => {
+            Self::Closed | Self::Differs | Self::Ended(_) => {
                 Fault::new("output", "write it", "it is closed", "none is needed")
             }
         }
@@ -103,7 +106,7 @@ impl fmt::Display for Failure {
             Self::Several(body) => {
                 write!(f, "error: {body}\n{} errors", 1 + body.others.len())
             }
-            Self::Closed | Self::Differs => Ok(()),
+            Self::Closed | Self::Differs | Self::Ended(_) => Ok(()),
         }
     }
 }

@@ -25,6 +25,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 fn main() -> ExitCode {
+    #[cfg(feature = "node")]
+    if let Some(status) = node::hold_a_guest() {
+        return status.into();
+    }
     // Output that goes to a closed pipe (`suiro flow list … | head`) ends the program quietly, as with every Unix tool.
     let cli = Cli::try_parse().unwrap_or_else(|error| args::with_form(error).exit());
     let json = cli.json;
@@ -67,6 +71,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Diff(args) => commands::part::diff(&context, &args),
         Command::Apply(args) => commands::part::apply(&context, &args),
         Command::Part(command) => commands::part::run(&context, command),
+        Command::Guest(command) => commands::guest::run(&context, command),
         Command::Events(args) => commands::events::run(&context, &args),
         Command::Top(args) => top::run(&context, &args),
         #[cfg(feature = "lab")]

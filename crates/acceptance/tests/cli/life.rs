@@ -511,7 +511,8 @@ fn only_the_threads_of_ports_steering_and_offload_keep_privileges() {
         assert!(status.contains("NoNewPrivs:\t1"), "{name}");
         assert_eq!(
             held("CapEff") || held("CapPrm") || held("CapInh"),
-            ["suiro-ports", "suiro-steer", "suiro-offload"].contains(&name.as_str()),
+            ["suiro-ports", "suiro-steer", "suiro-offload", "suiro-guests"]
+                .contains(&name.as_str()),
             "{name}: {status}"
         );
         names.push(name);

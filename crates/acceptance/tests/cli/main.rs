@@ -9,6 +9,7 @@ mod client;
 mod events;
 mod forwarding;
 mod golden;
+mod guest;
 mod life;
 mod offload;
 mod ovs;

@@ -6,7 +6,7 @@
 mod af_packet;
 mod af_xdp;
 mod changes;
-mod guest;
+mod driver;
 mod patch;
 mod read;
 #[cfg(test)]
@@ -24,7 +24,7 @@ mod vxlan;
 pub use af_packet::AfPacket;
 pub use af_xdp::{AfXdp, XdpMode};
 pub use changes::live_keys;
-pub use guest::{GuestErrorView, GuestView, MemoryView, RingView};
+pub use driver::{FrontEndErrorView, FrontEndView, MemoryView, RingView};
 pub use patch::{NONE, PortPatch};
 pub use read::Reading;
 pub use sealing::SealCore;

@@ -1,6 +1,6 @@
 //! What is shown of a port.
 
-use super::{GuestView, PortKind, PortSpec};
+use super::{FrontEndView, PortKind, PortSpec};
 use crate::{DropView, Fault, IfName, Mac, Netns, Peer, PortName, PortQueueView, Rate, SwitchName};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -80,7 +80,7 @@ pub struct PortView {
     pub counters: PortCountersView,
     /// The guest of a vhost-user port that is open.
     #[serde(default)]
-    pub guest: Option<GuestView>,
+    pub guest: Option<FrontEndView>,
     /// The SAs of a tunnel that is encrypted.
     #[serde(default)]
     pub sas: Vec<SaView>,

@@ -4,7 +4,9 @@ mod view;
 
 pub use view::{ConnectionView, EndpointView, MacView, SwitchView, TroubleView};
 
-use crate::{Controller, Dpid, Listen, OffloadPolicy, Protocol, SwitchName, TlsSpec, Transport};
+use crate::{
+    Controller, Dpid, Listen, Netns, OffloadPolicy, Protocol, SwitchName, TlsSpec, Transport,
+};
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
@@ -163,6 +165,9 @@ pub struct SwitchSpec {
     /// Which of its flows shall leave the workers, beside the node's own policies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub offload_policy: Vec<OffloadPolicy>,
+    /// Network namespace that its OpenFlow connections are made in; the node's own when left out. Names of controllers are looked up by the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_netns: Option<Netns>,
 }
 
 /// OpenFlow's own default (OpenFlow 1.3.5 §7.3.2).
@@ -211,6 +216,7 @@ impl SwitchSpec {
             steering: SteeringAccess::default(),
             tls: None,
             offload_policy: Vec::new(),
+            session_netns: None,
         }
     }
 
@@ -265,10 +271,16 @@ pub struct SwitchPatch {
     /// See [`SwitchSpec::offload_policy`]; replaces the list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offload_policy: Option<Vec<OffloadPolicy>>,
+    /// See [`SwitchSpec::session_netns`]; `null` goes back to the node's own.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
+    #[schema(value_type = Option<String>)]
+    pub session_netns: Option<Option<Netns>>,
 }
 
 /// Tells a key that is `null` from one that is not there.
-fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Option<TlsSpec>>, D::Error> {
+fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    from: D,
+) -> Result<Option<Option<T>>, D::Error> {
     Option::deserialize(from).map(Some)
 }
 
@@ -296,6 +308,7 @@ impl SwitchPatch {
                 .offload_policy
                 .clone()
                 .unwrap_or_else(|| spec.offload_policy.clone()),
+            session_netns: self.session_netns.clone().unwrap_or_else(|| spec.session_netns.clone()),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What is shown of a switch, with its controllers.
 
 use super::{FailMode, Rules, SteeringAccess};
-use crate::{Dpid, DropView, Fault, Protocol, SwitchName, TlsSpec};
+use crate::{Dpid, DropView, Fault, Netns, Protocol, SwitchName, TlsSpec};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -87,6 +87,9 @@ pub struct SwitchView {
     pub steering: SteeringAccess,
     /// Its certificates, its own or the node's.
     pub tls: Option<TlsSpec>,
+    /// The network namespace that its OpenFlow connections are made in; none is the node's own.
+    #[serde(default)]
+    pub session_netns: Option<Netns>,
     /// Most packets a second sent to controllers.
     pub max_packet_in_per_s: u32,
     /// Its management socket, for ovs-ofctl.

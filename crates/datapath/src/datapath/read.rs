@@ -125,6 +125,7 @@ impl Datapath {
             core: handle.core,
             frames: counters.frames.get(),
             taken_over: counters.taken_over.get(),
+            went_on: counters.went_on.get(),
             rungs: counters.rungs.each_ref().map(|taken| {
                 let Sent { frames, bytes } = taken.get();
                 RungCounters { frames, bytes }

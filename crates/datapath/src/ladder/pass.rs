@@ -14,6 +14,7 @@ use crate::frames::Frames;
 use crate::heads::{Carried, Heads, Parsed, SPARE, Waiting, spare_at, spare_index};
 use crate::id::{PortAt, PortIx, SwitchIx};
 use crate::local::{LocalPort, LocalSwitch};
+use crate::onward::Past;
 use crate::pending::HeadRef;
 use crate::rung::Rung;
 use crate::scratch::Scratch;
@@ -132,8 +133,25 @@ impl<C: Clock> Engine<C> {
         if matches!(work, Work::Tables) {
             self.took(Rung::Pass, frames.received);
         }
+        let first = frames.packets.first().map(|packet| packet.in_port());
+        let past = Past::at(switch, first.unwrap_or_default());
+        self.scratch.crossings.set_past(std::iter::repeat(past));
         let mut pass = self.begin(now, frames, tables);
         pass.run(switch, work);
+        pass.done
+    }
+
+    /// Takes frames on, which have this past and wait before a port of `switch`.
+    pub(crate) fn pass_on(
+        &mut self,
+        now: Nanos,
+        frames: &mut Frames<'_>,
+        (switch, tables): (SwitchIx, &Snapshot),
+        past: impl Iterator<Item = Past>,
+    ) -> Done {
+        self.scratch.crossings.set_past(past);
+        let mut pass = self.begin(now, frames, tables);
+        pass.run(switch, Work::Tables);
         pass.done
     }
 
@@ -296,7 +314,7 @@ impl<C: Clock> Pass<'_, '_, C> {
         };
         let depth = work.depth(tables).max(progress.depth);
         self.reshaped |= tables.reshapes_frames() || matches!(work, Work::Actions(_));
-        let Scratch { pending, heads, crossings, drops, verdicts, backlog, .. } =
+        let Scratch { pending, heads, crossings, drops, verdicts, backlog, onward, .. } =
             &mut *self.scratch;
         let Heads { spare, top, carried, parsed, users } = heads;
         let base = *top;
@@ -337,6 +355,7 @@ impl<C: Clock> Pass<'_, '_, C> {
             base,
             top,
             crossings,
+            onward,
             hops: progress.hops,
             copies: [0; BATCH],
             copies_allowed: copies_allowed(switch.ports.len()) as u32,

@@ -8,6 +8,7 @@ use crate::exit::Exit;
 use crate::frames::Frames;
 use crate::id::PortIx;
 use crate::local::{LocalPort, Sink};
+use crate::onward::Past;
 use crate::rung::Rung;
 use crate::touch::Touch;
 use port::{RxBatch, RxQueue};
@@ -36,6 +37,9 @@ impl<C: Clock> Engine<C> {
         // Frames and slots must be the same ones: the batch is sent by its slots.
         let may_be_whole = may_be_whole && frames.runts == 0;
         let sum = frames.received;
+        // Of a batch that has crossed vlinks whole, this is where it came out of the last one.
+        let past = Past::at(round.switch, round.in_port());
+        self.scratch.crossings.set_past(std::iter::repeat(past));
         let mut pass = self.begin(round.now, &mut frames, &round.tables);
         pass.hops = round.hops;
         let whole = pass.run_tables(round.switch, may_be_whole);

@@ -109,9 +109,9 @@ impl Taken {
     }
 }
 
-/// What was passed has left, if nothing waits in queues of ports.
+/// What was passed has left, if nothing waits in queues of ports or goes on later.
 pub(super) fn pass_through<C: Clock>(engine: &Engine<C>, handover: &mut Handover) {
-    if engine.scratch.backlog.next().is_none() {
+    if engine.scratch.backlog.next().is_none() && engine.scratch.onward.is_empty() {
         handover.pass_through();
     }
 }

@@ -87,7 +87,7 @@ proptest! {
             rig.datapath.packet_out(out).unwrap();
         }
         (0..3).for_each(|switch| [1, 2].iter().for_each(|&port| rig.line(switch, port).settle()));
-        rig.datapath.barrier();
+        rig.quiet();
         for switch in 0..3 {
             let counters = rig.datapath.switch_counters(SwitchId(switch)).unwrap();
             let (rx, tx) = (1..=4).map(|port| rig.traffic(switch, port)).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));

@@ -193,6 +193,18 @@ impl Rig {
         }
     }
 
+    /// Waits until each worker has nothing more to do: none sleeps while frames go on from pass to pass.
+    pub fn quiet(&self) {
+        let sleeps =
+            || self.datapath.worker_stats().iter().map(|worker| worker.sleeps).collect::<Vec<_>>();
+        let (before, begin) = (sleeps(), std::time::Instant::now());
+        self.datapath.barrier();
+        while sleeps().iter().zip(&before).any(|(now, before)| now == before) {
+            assert!(begin.elapsed().as_secs() < 20, "{:?}", self.datapath.worker_stats());
+            std::thread::yield_now();
+        }
+    }
+
     /// A switch's drops of one reason.
     pub fn drops(&self, switch: u32, reason: DropReason) -> u64 {
         let counters = self.datapath.switch_counters(SwitchId(switch)).unwrap();

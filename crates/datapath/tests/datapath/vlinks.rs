@@ -15,20 +15,47 @@ fn row(rig: &mut Rig, switches: u32, actions: impl Fn(u32) -> Vec<Action>) {
     }
 }
 
+/// Waits until so many frames went on from a pass to the next.
+fn went_on(rig: &Rig, frames: u64) {
+    let begin = std::time::Instant::now();
+    while rig.datapath.worker_stats()[0].went_on < frames {
+        assert!(begin.elapsed().as_secs() < 20, "{:?}", rig.datapath.worker_stats()[0]);
+        std::thread::yield_now();
+    }
+}
+
 #[test]
-fn a_frame_crosses_sixteen_vlinks_and_not_one_more() {
-    for (switches, arrives) in [(17, true), (18, false)] {
+fn a_frame_crosses_sixteen_vlinks_in_a_pass_and_goes_on_in_the_next() {
+    for (switches, passes) in [(17, 0), (18, 1), (34, 1), (300, 18)] {
         let mut rig = Rig::new(1);
         row(&mut rig, switches, |switch| vec![output(if switch == switches { 10 } else { 2 })]);
-        let frames: Vec<_> = (0..100).map(|i| udp(i, i as u8, 600)).collect();
+        let frames: Vec<_> = (0..50).map(|i| udp(i, i as u8, 600)).collect();
         rig.line(1, 10).pass(frames.clone());
-        let expected = if arrives { frames } else { Vec::new() };
-        assert_eq!(rig.line(switches, 10).take_bytes(), expected);
-        assert_eq!(rig.drops(17, DropReason::VlinkLoop), if arrives { 0 } else { 100 });
-        assert_eq!((rig.traffic(1, 2), rig.traffic(2, 1)), ((0, 100), (100, 0)), "both ends count");
-        let rung = if arrives { Rung::Port } else { Rung::Pass };
-        assert_eq!(rig.datapath.worker_stats()[0].rungs[rung as usize].frames, 100, "as batches");
+        went_on(&rig, passes * 50);
+        assert!(rig.line(switches, 10).take_bytes() == frames, "{switches} switches");
+        for end in [2, switches] {
+            assert_eq!((rig.traffic(end - 1, 2), rig.traffic(end, 1)), ((0, 50), (50, 0)));
+        }
+        let stats = &rig.datapath.worker_stats()[0];
+        assert_eq!(stats.went_on, passes * 50);
+        let rung = if passes == 0 { Rung::Port } else { Rung::Pass };
+        assert_eq!(stats.rungs[rung as usize].frames, 50, "as batches");
     }
+}
+
+#[test]
+fn a_frame_in_a_ring_of_switches_ends_and_frames_of_others_pass_meanwhile() {
+    let mut rig = Rig::new(1);
+    row(&mut rig, 3, |_| vec![output(2)]);
+    rig.vlink(at(3, 2), at(1, 1));
+    rig.switch(9, &[10, 11], &[(1, vec![], vec![output(11)])]);
+    rig.line(1, 10).pass((0..32).map(|i| udp(i, 0, 0)));
+    let frames: Vec<_> = (0..100).map(|i| udp(i, 0, 0)).collect();
+    rig.line(9, 10).pass(frames.clone());
+    assert!(rig.line(9, 11).take_bytes() == frames);
+    went_on(&rig, 32 * 64);
+    let dropped: u64 = (1..=3).map(|switch| rig.drops(switch, DropReason::VlinkLoop)).sum();
+    assert_eq!(dropped, 32, "each after 65 passes of 16 vlinks");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Reaching a controller step by step: its name, TCP, TLS. Each step has its own error, time limit and remedy.
 
+use crate::agent::sockets::{self, Sockets};
 use crate::agent::{Shared, zone};
 use crate::tls::{TlsFault, Trouble};
 use api::{Host, IfName, Target, chain};
@@ -9,7 +10,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 use thiserror::Error;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpSocket, TcpStream};
+use tokio::net::TcpStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
 
 /// How long a refused peer may take to read why. Chosen: a round trip around the world, and some.
@@ -118,12 +119,15 @@ pub async fn resolve(target: &Target) -> Result<Vec<SocketAddr>, CallError> {
 pub async fn connect(
     addresses: &[SocketAddr],
     from: Option<SocketAddr>,
-    limit: Duration,
+    shared: &Shared,
 ) -> Result<TcpStream, CallError> {
+    let (limit, sockets) = (shared.timing.hello_within, shared.sockets.as_ref());
     let mut last = Err(CallError::Slow { step: "connect", within: limit });
     for &address in addresses {
         let failed = |source| CallError::Connect { address, source };
-        last = within(limit, "connect", async { dial(address, from).await.map_err(failed) }).await;
+        last =
+            within(limit, "connect", async { dial(address, from, sockets).await.map_err(failed) })
+                .await;
         if last.is_ok() {
             break;
         }
@@ -131,8 +135,12 @@ pub async fn connect(
     last
 }
 
-async fn dial(to: SocketAddr, from: Option<SocketAddr>) -> io::Result<TcpStream> {
-    let socket = if to.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+async fn dial(
+    to: SocketAddr,
+    from: Option<SocketAddr>,
+    sockets: Option<&Sockets>,
+) -> io::Result<TcpStream> {
+    let socket = sockets::socket(to, sockets).await?;
     if let Some(from) = from {
         socket.bind(from)?;
     }

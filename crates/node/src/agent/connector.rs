@@ -67,7 +67,7 @@ async fn call(
     link.enter(Phase::Resolving);
     let addresses = within(limit, "resolve the name", resolve(controller.target())).await?;
     link.enter(Phase::Connecting);
-    let stream = connect(&addresses, None, limit).await?;
+    let stream = connect(&addresses, None, shared).await?;
     *session = Some(Instant::now());
     let on_join = main_joined(&stream, controller, link, shared);
     let caller = Caller {
@@ -163,7 +163,7 @@ impl Auxiliary {
 
     async fn call(&self) -> Result<End, CallError> {
         let (from, to) = self.route;
-        let stream = connect(&[to], Some(from), self.shared.timing.hello_within).await?;
+        let stream = connect(&[to], Some(from), &self.shared).await?;
         let caller = Caller {
             id: self.shared.next_id(),
             name: format!("{} auxiliary {}", self.controller, self.number),

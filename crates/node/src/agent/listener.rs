@@ -6,6 +6,7 @@ use crate::agent::end::End;
 use crate::agent::link::{Link, Phase};
 use crate::agent::peer::PeerKind;
 use crate::agent::session::{Caller, serve};
+use crate::agent::sockets::{self, Sockets};
 use crate::agent::zone;
 use crate::tls::Trouble;
 use api::{Listen, Transport};
@@ -17,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixListener};
+use tokio::net::{TcpListener, TcpStream, UnixListener};
 use tokio::task::JoinSet;
 
 /// Connections that one address serves at a time. Chosen: far more than tools and controllers of one switch, far fewer than
@@ -97,12 +98,11 @@ impl Drop for SocketFile {
 
 impl Bound {
     /// Binds a TCP address; port 0 lets the kernel choose.
-    pub fn tcp(place: &Listen) -> Result<Self, BindError> {
+    pub async fn tcp(place: &Listen, sockets: Option<&Sockets>) -> Result<Self, BindError> {
         let (address, transport) = (place.address(), place.transport());
         let at = |step| move |source| BindError::Tcp { address, step, source };
         let address = zone::on_link(address, place.zone()).map_err(at("find the interface"))?;
-        let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() };
-        let socket = socket.map_err(at("socket"))?;
+        let socket = sockets::socket(address, sockets).await.map_err(at("socket"))?;
         socket.set_reuseaddr(true).map_err(at("reuse address"))?;
         socket.bind(address).map_err(at("bind"))?;
         let listener = socket.listen(BACKLOG).map_err(at("listen"))?;

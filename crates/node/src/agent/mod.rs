@@ -32,6 +32,7 @@ mod outbox;
 mod peer;
 mod requests;
 mod session;
+mod sockets;
 pub mod steering;
 mod stream;
 mod zone;
@@ -49,6 +50,7 @@ pub use outbox::Outbox;
 pub use peer::{Peer, PeerKind};
 #[doc(hidden)] // For the fuzz target, whose connections have no address.
 pub use session::{Caller, serve};
+pub use sockets::Sockets;
 
 use crate::switch::Switch;
 use crate::tls::Tls;
@@ -76,6 +78,8 @@ pub struct Endpoints {
     pub auxiliaries: u8,
     /// What all of them may do with the host's steering.
     pub steering: Option<steering::Permit>,
+    /// Where sockets are made; in the node's own network namespace without it.
+    pub sockets: Option<Sockets>,
 }
 
 /// The connections of one switch. Dropping it ends them all and removes the management socket, some time soon; [`Agent::stop`] waits
@@ -94,6 +98,7 @@ pub(crate) struct Shared {
     tls: Option<Arc<Tls>>,
     auxiliaries: u8,
     steering: Option<steering::Permit>,
+    sockets: Option<Sockets>,
     next_id: AtomicU64,
 }
 
@@ -108,7 +113,7 @@ impl Agent {
     ///
     /// # Errors
     /// An address that cannot be bound. Nothing is listened on then.
-    pub fn start(
+    pub async fn start(
         switch: Arc<Switch>,
         endpoints: &Endpoints,
         timing: Timing,
@@ -116,10 +121,12 @@ impl Agent {
         let (tls, auxiliaries) = (endpoints.tls.clone(), endpoints.auxiliaries);
         let next_id = AtomicU64::new(1);
         let steering = endpoints.steering.clone();
-        let shared = Arc::new(Shared { switch, timing, tls, auxiliaries, steering, next_id });
+        let sockets = endpoints.sockets.clone();
+        let shared = Shared { switch, timing, tls, auxiliaries, steering, sockets, next_id };
+        let shared = Arc::new(shared);
         let (listening, links) = (Vec::new(), Vec::new());
         let mut agent = Self { shared, tasks: JoinSet::new(), listening, links };
-        agent.connect(endpoints)?;
+        agent.connect(endpoints).await?;
         Ok(agent)
     }
 
@@ -138,9 +145,12 @@ impl Agent {
         &self.links
     }
 
-    fn connect(&mut self, endpoints: &Endpoints) -> Result<(), BindError> {
+    async fn connect(&mut self, endpoints: &Endpoints) -> Result<(), BindError> {
         let management = endpoints.management.as_ref().map(Bound::unix).transpose()?;
-        let listeners = endpoints.listen.iter().map(Bound::tcp).collect::<Result<Vec<_>, _>>()?;
+        let mut listeners = Vec::new();
+        for place in &endpoints.listen {
+            listeners.push(Bound::tcp(place, endpoints.sockets.as_ref()).await?);
+        }
         self.listening = listeners.iter().filter_map(Bound::address).collect();
         // Who is named twice would hear each packet twice, and answer twice.
         let mut called = BTreeSet::new();

@@ -1,8 +1,8 @@
 //! What several tables say together: nothing is claimed twice, and every vlink has two ends that name each other.
 
 use super::read::Notes;
-use super::{Config, SwitchConfig};
-use api::{Peer, PortName, PortSpec};
+use super::{Config, SwitchConfig, Things};
+use api::{CircuitSpec, Peer, PortName, PortSpec, SwitchSpec};
 use openflow::text::{self, TextError};
 use openflow::{FlowModCommand, GroupModCommand, MeterModCommand, PortNo};
 use std::collections::HashMap;
@@ -26,6 +26,48 @@ pub fn check(config: &Config, extent: Extent, notes: &Notes) {
     check_vlinks(config, extent, notes);
     config.switches.iter().for_each(|switch| check_texts(switch, notes));
     config.switches.iter().for_each(|switch| check_tls(switch, config, notes));
+    config.switches.iter().for_each(|switch| check_additions(switch, extent, notes));
+    check_things(&config.things, notes);
+}
+
+/// What adds to a switch says of that switch only its name.
+fn check_additions(switch: &SwitchConfig, extent: Extent, notes: &Notes) {
+    let Some(declarer) = &switch.declared_by else { return };
+    let thing = format!("switch {}", switch.spec.name);
+    if extent == Extent::Node {
+        let cause = format!("only a part may add to a switch that part {declarer} declares");
+        notes.add(switch.line, &thing, cause, "remove declared_by, or move the table to a part");
+    }
+    if switch.spec != SwitchSpec::named(switch.spec.name.clone()) {
+        let cause = format!("its own keys are for part {declarer} to say");
+        notes.add(switch.line, &thing, cause, "keep name, declared_by, ports and rules");
+    }
+}
+
+/// Guests and circuits: each alone, and no name or namespace twice.
+fn check_things(things: &Things, notes: &Notes) {
+    let mut names = Claims::new(notes, "give each guest of a part its own name");
+    let mut places = Claims::new(notes, "give each guest its own namespace");
+    for guest in &things.guests {
+        let thing = format!("guest {}", guest.value.name);
+        names.claim(&guest.value.name, guest.line, &thing, &format!("name {}", guest.value.name));
+        let netns = &guest.value.netns;
+        places.claim(netns, guest.line, &thing, &format!("namespace {netns}"));
+        for (cause, remedy) in guest.value.faults() {
+            notes.add(guest.line, &thing, cause, remedy);
+        }
+    }
+    let mut ports = Claims::new(notes, "a port ends one circuit");
+    let mut ids = Claims::new(notes, "give each path its own id");
+    for circuit in &things.circuits {
+        let thing = format!("circuit {}", circuit.value.link);
+        let CircuitSpec { port, id, .. } = &circuit.value;
+        ports.claim(port, circuit.line, &thing, &format!("port {port}"));
+        ids.claim(id, circuit.line, &thing, &format!("id {id}"));
+        if let Some((cause, remedy)) = circuit.value.fault() {
+            notes.add(circuit.line, &thing, cause, remedy);
+        }
+    }
 }
 
 /// TLS needs certificates, the switch's or the node's.
@@ -64,13 +106,13 @@ fn check_switches(config: &Config, notes: &Notes) {
         Claims::new(notes, "give each switch its own dpid: controllers tell switches apart by it");
     let mut addresses = Claims::new(notes, "give each switch its own TCP port");
     for SwitchConfig { spec, line, .. } in &config.switches {
-        let thing = format!("switch {}", spec.name);
+        let (thing, netns) = (format!("switch {}", spec.name), &spec.session_netns);
         names.claim(&spec.name, *line, &thing, &format!("name {}", spec.name));
         if let Some(dpid) = &spec.dpid {
-            ids.claim(dpid, *line, &thing, &format!("datapath id {dpid}"));
+            ids.claim((netns, dpid), *line, &thing, &format!("datapath id {dpid}"));
         }
         for listen in &spec.listen {
-            addresses.claim(listen.claim(), *line, &thing, &format!("address {listen}"));
+            addresses.claim((netns, listen.claim()), *line, &thing, &format!("address {listen}"));
         }
     }
 }
@@ -178,7 +220,8 @@ fn check_texts(switch: &SwitchConfig, notes: &Notes) {
     let thing = format!("switch {}", switch.spec.name);
     let resolve = |name: &str| {
         let named = switch.ports.iter().any(|port| &*port.value.name == name);
-        named.then_some(PortNo(1))
+        // Of a switch that another part declares, more ports are there than are known here.
+        (named || switch.declared_by.is_some()).then_some(PortNo(1))
     };
     let note = |what: &str, line: usize, error: TextError| {
         let cause = format!("{what}: column {}: {:?}: {}", error.at + 1, error.word, error.problem);

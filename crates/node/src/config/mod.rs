@@ -13,12 +13,14 @@ mod syntax;
 mod tls;
 
 use api::{
-    AUXILIARY_MAX, DEFAULT_MISS_SEND_LEN, Dpid, ECHO_INTERVAL_MAX_S, FAIL_AFTER_MAX_S, FailMode,
-    Fault, KeyFault, Keys, Listen, OffloadPolicy, PortName, PortSpec, QueueSpec, Reading, Rules,
-    SteeringAccess, SwitchName, SwitchPatch, SwitchSpec, TlsSpec,
+    AUXILIARY_MAX, CircuitSpec, DEFAULT_MISS_SEND_LEN, Dpid, ECHO_INTERVAL_MAX_S, FAIL_AFTER_MAX_S,
+    FailMode, Fault, GuestSpec, KeyFault, Keys, Listen, OffloadPolicy, PartName, PortName,
+    PortSpec, QueueSpec, Reading, Rules, SteeringAccess, SwitchName, SwitchPatch, SwitchSpec,
+    TlsSpec,
 };
 use datapath::{Rung, Rungs};
 use flow::Limits;
+use serde::de::DeserializeOwned;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -73,6 +75,8 @@ pub struct SwitchConfig {
     pub spec: SwitchSpec,
     /// Its line.
     pub line: usize,
+    /// The part that declares it, if this one only adds ports and rules; its own keys are that part's.
+    pub declared_by: Option<PartName>,
     /// Its ports.
     pub ports: Vec<Located<PortSpec>>,
     /// Rules, in `ovs-ofctl`'s syntax.
@@ -87,8 +91,26 @@ impl SwitchConfig {
     /// A switch that no text declares: without ports and rules.
     pub fn bare(spec: SwitchSpec) -> Self {
         let (flows, groups, meters) = (Vec::new(), Vec::new(), Vec::new());
-        Self { spec, line: 0, ports: Vec::new(), flows, groups, meters }
+        Self { spec, line: 0, declared_by: None, ports: Vec::new(), flows, groups, meters }
     }
+}
+
+/// What an owner declares beside switches.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Things {
+    /// Guests.
+    pub guests: Vec<Located<GuestSpec>>,
+    /// Ends of circuits that are to be proved.
+    pub circuits: Vec<Located<CircuitSpec>>,
+}
+
+/// What a part declares.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Declaration {
+    /// Its switches, and what it adds to others'.
+    pub switches: Vec<SwitchConfig>,
+    /// The rest.
+    pub things: Things,
 }
 
 /// A checked configuration.
@@ -98,6 +120,8 @@ pub struct Config {
     pub node: NodeConfig,
     /// Its switches, in the file's order.
     pub switches: Vec<SwitchConfig>,
+    /// Its guests and circuits.
+    pub things: Things,
     /// Where certificates are named.
     pub tls_tables: Vec<TlsTable>,
     /// The text that it was read from.
@@ -152,6 +176,7 @@ impl Config {
         Self {
             node: NodeConfig::default_on(host),
             switches: Vec::new(),
+            things: Things::default(),
             tls_tables: Vec::new(),
             text: String::new(),
         }
@@ -201,7 +226,7 @@ impl Config {
         file: &str,
         host: &Host,
         tls: Option<TlsSpec>,
-    ) -> Result<Vec<SwitchConfig>, Problems> {
+    ) -> Result<Declaration, Problems> {
         let (rest, broken) = syntax::without_broken_lines(text);
         let notes = Notes::of(text, broken);
         let (document, _) = toml::de::DeTable::parse_recoverable(&rest);
@@ -213,9 +238,11 @@ impl Config {
         let mut config = Self { node: NodeConfig::default_on(host), ..Self::empty(host) };
         config.node.tls = tls;
         config.switches = read_switches(&root, None, host, &mut config.tls_tables);
+        config.things = read_things(&root);
         root.close();
         cross::check(&config, Extent::Part, &notes);
-        notes.unless_wrong(file, config.switches)
+        let Self { switches, things, .. } = config;
+        notes.unless_wrong(file, Declaration { switches, things })
     }
 }
 
@@ -248,8 +275,23 @@ fn read_root(root: Scope<'_>, host: &Host) -> Config {
         None => (NodeConfig::default_on(host), None),
     };
     let switches = read_switches(&root, base.as_ref(), host, &mut tls_tables);
+    let things = read_things(&root);
     root.close();
-    Config { node, switches, tls_tables, text: String::new() }
+    Config { node, switches, things, tls_tables, text: String::new() }
+}
+
+fn read_things(root: &Scope<'_>) -> Things {
+    let guests = root.tables("guest", "guest").into_iter().filter_map(read_thing);
+    let circuits = root.tables("circuit", "circuit").into_iter().filter_map(read_thing);
+    Things { guests: guests.collect(), circuits: circuits.collect() }
+}
+
+/// A table whose keys are a struct's fields.
+fn read_thing<T: DeserializeOwned>(scope: Scope<'_>) -> Option<Located<T>> {
+    let remedy = "see docs/how-to/guests.md, which shows every key";
+    let read = serde_json::from_value(scope.rest().into());
+    let noted = read.map_err(|error| scope.problem("", error.to_string(), remedy));
+    noted.ok().map(|value| Located { value, line: scope.line })
 }
 
 fn read_switches(
@@ -378,7 +420,9 @@ fn read_switch(mut scope: Scope<'_>, tls_tables: &mut Vec<TlsTable>) -> Option<S
         steering: scope.word("steering", SteeringAccess::WORDS, SteeringAccess::of),
         tls: Some(tls::read(&scope, tls_tables)),
         offload_policy: Some(policies::read(&scope, "switch.offload_policy")),
+        session_netns: Some(scope.text("session_netns")),
     };
+    let declared_by = scope.text("declared_by");
     let dpid = scope.text("dpid");
     let miss_send_len =
         scope.number("miss_send_len", 0..=0xffff).map_or(DEFAULT_MISS_SEND_LEN, |n| n as u16);
@@ -389,7 +433,7 @@ fn read_switch(mut scope: Scope<'_>, tls_tables: &mut Vec<TlsTable>) -> Option<S
     let line = scope.line;
     scope.close();
     let spec = rest.applied_to(&SwitchSpec { dpid, miss_send_len, ..SwitchSpec::named(name?) });
-    Some(SwitchConfig { spec, line, ports, flows, groups, meters })
+    Some(SwitchConfig { spec, line, declared_by, ports, flows, groups, meters })
 }
 
 fn read_port(mut scope: Scope<'_>, switch: &str) -> Option<Located<PortSpec>> {
@@ -427,6 +471,9 @@ fn values<T>(found: Vec<Located<T>>) -> Vec<T> {
 
 /// Gives a switch what the file leaves to the node: its datapath id and, with `[node] listen`, its own TCP port.
 fn complete(switch: &mut SwitchConfig, index: usize, base: Option<&Listen>, host: &Host) {
+    if switch.declared_by.is_some() {
+        return;
+    }
     let spec = &mut switch.spec;
     spec.dpid.get_or_insert_with(|| Dpid::derived(&host.node_id, &spec.name));
     if let (Some(base), true) = (base, spec.listen.is_empty()) {

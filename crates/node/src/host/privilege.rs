@@ -20,6 +20,21 @@ const NEEDED: &[(Capability, &str)] = &[
     (Capability::CAP_SYS_NICE, "steering reacts in time when every core is busy"),
 ];
 
+/// What the guests' thread keeps, and why. Its guests get three of them, over their own networks ([`guest::holder`]).
+const NEEDED_BY_GUESTS: &[(Capability, &str)] = &[
+    (Capability::CAP_SYS_ADMIN, "make namespaces and mounts"),
+    (Capability::CAP_NET_ADMIN, "configure guests' interfaces"),
+    (Capability::CAP_NET_RAW, "let guests ping"),
+    (Capability::CAP_NET_BIND_SERVICE, "let guests serve ports below 1024"),
+    (Capability::CAP_SETUID, "run guests as nobody"),
+    (Capability::CAP_SETGID, "run guests as nobody"),
+    (Capability::CAP_SETPCAP, "take privileges from guests for ever"),
+    (Capability::CAP_KILL, "end guests"),
+    (Capability::CAP_SYS_PTRACE, "enter guests"),
+    (Capability::CAP_SYS_CHROOT, "enter guests' mounts"),
+    (Capability::CAP_DAC_OVERRIDE, "write control groups"),
+];
+
 /// The system refused to drop something: nothing is kept that was not there, so this is for the log.
 #[derive(Debug, thiserror::Error)]
 #[error("privileges: {step} failed")]
@@ -46,6 +61,21 @@ pub fn keep_what_ports_need() -> Result<(), PrivilegeError> {
         NEEDED.iter().map(|&(cap, _)| cap).filter(|cap| held.contains(cap)).collect();
     limit_bounding_set(&held, &kept)?;
     set(&kept)
+}
+
+/// Keeps, on this thread and what it starts, only what guests need, also where that is not root's.
+///
+/// # Errors
+/// The system refuses; what was dropped so far stays dropped.
+pub fn keep_what_guests_need() -> Result<(), PrivilegeError> {
+    rustix::thread::set_no_new_privs(true).map_err(failed("no_new_privs"))?;
+    let held = caps::read(None, CapSet::Permitted).map_err(failed("reading them"))?;
+    let needed = NEEDED_BY_GUESTS.iter().map(|&(cap, _)| cap);
+    let kept: CapsHashSet = needed.filter(|cap| held.contains(cap)).collect();
+    limit_bounding_set(&held, &kept)?;
+    set(&kept)?;
+    caps::set(None, CapSet::Inheritable, &kept).map_err(failed("handing them down"))?;
+    caps::set(None, CapSet::Ambient, &kept).map_err(failed("handing them down"))
 }
 
 /// Drops everything, on this thread and on those it starts from now on.

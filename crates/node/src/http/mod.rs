@@ -14,6 +14,7 @@
 mod audit;
 mod events;
 mod flows;
+mod guests;
 mod handlers;
 mod offload;
 mod parts;
@@ -53,6 +54,7 @@ const RULES_BODY_MAX: usize = 64 << 20;
         (name = "node", description = "The node and its workers"),
         (name = "events", description = "What happens on the node"),
         (name = "parts", description = "What one owner declares, applied whole or not at all"),
+        (name = "guests", description = "Programs in network namespaces of their own"),
         (name = "switches", description = "Switches"),
         (name = "ports", description = "Ports of a switch"),
         (name = "steering", description = "On which core what an interface receives is processed"),
@@ -83,6 +85,12 @@ fn documented() -> OpenApiRouter<Arc<Node>> {
         .routes(routes!(parts::list_parts))
         .routes(routes!(parts::show_part, parts::put_part, parts::remove_part))
         .layer(DefaultBodyLimit::max(RULES_BODY_MAX));
+    let guests = OpenApiRouter::new()
+        .routes(routes!(guests::list_guests))
+        .routes(routes!(guests::show_guest))
+        .routes(routes!(guests::show_log))
+        .routes(routes!(guests::exec))
+        .layer(DefaultBodyLimit::max(BODY_MAX));
     let steering = OpenApiRouter::new()
         .routes(routes!(steering::show_steering))
         .routes(routes!(steering::list_units))
@@ -113,6 +121,7 @@ fn documented() -> OpenApiRouter<Arc<Node>> {
     OpenApiRouter::with_openapi(Document::openapi())
         .merge(things)
         .merge(parts)
+        .merge(guests)
         .merge(steering)
         .merge(offloads)
         .merge(rules)
@@ -230,7 +239,7 @@ mod tests {
         let document: serde_json::Value = serde_json::from_str(&document()).unwrap();
         assert_eq!(document["openapi"], "3.1.0");
         let paths = document["paths"].as_object().unwrap();
-        assert_eq!(paths.len(), 29);
+        assert_eq!(paths.len(), 33);
         for (path, methods) in paths {
             for (method, operation) in methods.as_object().unwrap() {
                 let described = operation["responses"]

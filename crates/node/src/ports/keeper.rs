@@ -154,6 +154,9 @@ impl Keeper {
                 let _ = done.send(());
             }
             Request::ReleaseOthers => self.release_others(),
+            Request::Socket(netns, is_v6, answer) => {
+                let _ = answer.send(port::tcp_socket(&netns, is_v6));
+            }
             Request::Serve(_) | Request::Stop(..) => {}
         }
     }

@@ -20,13 +20,15 @@ mod quota;
 mod vlink;
 mod watch;
 
+pub(crate) use watch::{ring, wake_fd};
+
 use crate::offload::Offload;
 use crate::switch::Switch;
 use api::{Fault, PortSpec};
 use datapath::{Datapath, PortAt, PortQueues};
 use keeper::Keeper;
 use openflow::PortConfig;
-use port::{Chosen, Details, Ends, Keep, PortDetail, PortFacts};
+use port::{Chosen, Details, Ends, Keep, NetnsRef, PortDetail, PortFacts};
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -125,6 +127,8 @@ enum Request {
     Faulted(PortAt, io::Error),
     SetFlows(Option<Arc<Flows>>, oneshot::Sender<()>),
     ReleaseOthers,
+    /// A TCP socket in a namespace, of IPv6 if that is true.
+    Socket(NetnsRef, bool, oneshot::Sender<io::Result<OwnedFd>>),
     Stop(Keep, oneshot::Sender<()>),
 }
 
@@ -218,6 +222,16 @@ impl Ports {
     /// Gives interfaces back to the host that no wanted port has, some time soon: all that are wanted at the start have been added.
     pub fn release_others(&self) {
         self.send(Request::ReleaseOthers);
+    }
+
+    /// Makes a TCP socket in a network namespace, of IPv6 if that is true.
+    ///
+    /// # Errors
+    /// The namespace is not there, or the host refuses.
+    pub async fn socket(&self, netns: NetnsRef, is_v6: bool) -> io::Result<OwnedFd> {
+        let (answer, answered) = oneshot::channel();
+        self.send(Request::Socket(netns, is_v6, answer));
+        answered.await.unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()))
     }
 
     /// A worker found a port's queue broken.

@@ -17,6 +17,7 @@ pub use purge::{Purged, State, purge};
 
 use crate::config::{Config, ConfigError, ConfigFile, Host, NodeConfig};
 use crate::feed::Feed;
+use crate::guests::Guests;
 use crate::host::{self, LockError, RunDir, notify, privilege};
 use crate::http;
 use crate::member::{self, Membership};
@@ -27,6 +28,7 @@ use crate::steer::Steer;
 use crate::store::{self, Store, StoreError};
 use api::{Fault, chain};
 use datapath::Datapath;
+use guest::Places;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::fmt;
 use std::io;
@@ -140,6 +142,7 @@ pub fn run(options: &Options, config: &Config) -> Result<(), RunError> {
 
 /// The threads that keep privileges.
 struct Privileged {
+    guests: Arc<Guests>,
     ports: Arc<Ports>,
     steer: Arc<Steer>,
     offload: Arc<Offload>,
@@ -151,6 +154,8 @@ fn start_with_privileges(
     owner: u32,
 ) -> Result<Privileged, RunError> {
     let log = |error: privilege::PrivilegeError| tracing::warn!("{}", chain(&error));
+    let guests = Guests::start(guests_places(run_dir, config))
+        .map_err(system("start its guests' thread"))?;
     privilege::keep_what_ports_need().unwrap_or_else(log);
     for (capability, purpose) in privilege::missing() {
         tracing::warn!("{capability} is missing: suiro cannot {purpose}");
@@ -167,7 +172,19 @@ fn start_with_privileges(
         Ports::start(directories, offload.clone()).map_err(system("start its ports' thread"))?;
     let steer = Steer::start().map_err(system("start its steering thread"))?;
     privilege::drop_all().unwrap_or_else(log);
-    Ok(Privileged { ports, steer: Arc::new(steer), offload })
+    Ok(Privileged { guests, ports, steer: Arc::new(steer), offload })
+}
+
+/// Where guests' things are: what is gone after a reboot in the run directory, and in control groups that no other node of the host has.
+fn guests_places(run_dir: &RunDir, config: &NodeConfig) -> Places {
+    let own = wire::checksum::crc32c(run_dir.path().as_os_str().as_encoded_bytes());
+    Places {
+        records: run_dir.path().join("guests"),
+        logs: config.state_dir.join("guests"),
+        groups: "/sys/fs/cgroup".into(),
+        group: format!("suiro/{own:08x}"),
+        hidden: vec![run_dir.path().into(), config.state_dir.clone(), "/etc/suiro".into()],
+    }
 }
 
 /// By which number a node knows the interfaces again that it keeps from the host's stack.
@@ -189,7 +206,7 @@ async fn serve(
     options: &Options,
     config: &Config,
     run_dir: Arc<RunDir>,
-    Privileged { ports, steer, offload }: Privileged,
+    Privileged { guests, ports, steer, offload }: Privileged,
 ) -> Result<(), RunError> {
     let (store, kept) = Store::open(&config.node.state_dir, ports.ends())?;
     let feed = Feed::after_block(kept.event_block()?, store.event_block());
@@ -207,6 +224,7 @@ async fn serve(
         ports,
         steer,
         offload,
+        guests,
         store,
         feed,
         set_aside: kept.set_aside.clone(),

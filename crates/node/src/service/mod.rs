@@ -37,6 +37,7 @@ mod start;
 mod steering;
 mod switches;
 mod taken;
+mod things;
 mod view;
 mod wanted;
 mod watch;
@@ -51,6 +52,7 @@ pub use start::{OnConflict, StartError, StartFault};
 use crate::agent::steering::Desk;
 use crate::config::{ConfigFile, Host, NodeConfig};
 use crate::feed::Feed;
+use crate::guests::Guests;
 use crate::host::{RunDir, memory};
 use crate::offload::Offload;
 use crate::ports::Ports;
@@ -98,6 +100,8 @@ pub struct Parts {
     pub steer: Arc<Steer>,
     /// The thread of flows past the workers.
     pub offload: Arc<Offload>,
+    /// The guests' thread.
+    pub guests: Arc<Guests>,
     /// What survives it.
     pub store: Store,
     /// What happens on it.
@@ -127,6 +131,9 @@ pub struct Node {
     directory: Arc<Directory>,
     /// What owners declare.
     parts: parts::Shelf,
+    guests: Arc<Guests>,
+    /// Guests and circuits in force.
+    things: things::Shelf,
     /// Held by whoever changes what exists.
     change: tokio::sync::Mutex<()>,
     /// Certificates of switches without their own; a reload may change them.
@@ -148,6 +155,7 @@ impl Node {
     /// The system refuses a thread.
     pub fn new(parts: Parts) -> io::Result<Arc<Self>> {
         parts.offload.serve(parts.datapath.clone());
+        parts.guests.serve(parts.feed.clone());
         parts.ports.serve(parts.datapath.clone());
         let directory = Arc::new(Directory::default());
         let switches = directory.clone();
@@ -170,6 +178,8 @@ impl Node {
             feed: parts.feed,
             directory,
             parts: parts::Shelf::default(),
+            guests: parts.guests,
+            things: things::Shelf::default(),
             change: tokio::sync::Mutex::new(()),
             tls,
             pump: Mutex::new(Some(pump)),

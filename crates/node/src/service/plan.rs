@@ -5,7 +5,7 @@ use super::owner::Owner;
 use super::parts::KeptPart;
 use super::taken::Taken;
 use crate::config::{Config, SwitchConfig};
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, Why};
 use api::{Fault, PartName, PortName, PortNumber, PortSpec, SwitchName, SwitchSpec};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -90,7 +90,10 @@ pub struct Contradiction {
 pub fn plan(config: &Config, parts: &[KeptPart], kept: &KeptThings) -> Plan {
     let mut planner = Planner::default();
     config.switches.iter().for_each(|switch| planner.declare(switch, &Owner::File));
-    parts.iter().for_each(|part| planner.declare_part(part));
+    // Who adds to a switch of another part finds it there.
+    let adds = |part: &&KeptPart| part.wish.iter().any(|switch| switch.declared_by.is_some());
+    let (adding, alone): (Vec<_>, Vec<_>) = parts.iter().partition(adds);
+    alone.into_iter().chain(adding).for_each(|part| planner.declare_part(part));
     kept.switches.iter().for_each(|spec| planner.take_back(spec));
     let names: Vec<SwitchName> =
         planner.plan.switches.iter().map(|switch| switch.name().clone()).collect();
@@ -139,7 +142,11 @@ impl Planner {
             let ports = switch.ports.iter().filter_map(|port| {
                 self.taken.check_port(name, &port.value.name, &port.value).err()
             });
-            self.taken.check_switch(&switch.spec).err().into_iter().chain(ports).next()
+            let refused = match &switch.declared_by {
+                None => self.taken.check_switch(&switch.spec).err(),
+                Some(declarer) => self.check_declarer(name, declarer).err(),
+            };
+            refused.into_iter().chain(ports).next()
         });
         let owner = Owner::Part(part.name.clone());
         match clash {
@@ -147,8 +154,41 @@ impl Planner {
                 refusal.fault.thing += &format!(" ({})", owner.place());
                 self.contradict(Forgettable::Part(part.name.clone()), refusal);
             }
-            None => part.wish.iter().for_each(|switch| self.declare(switch, &owner)),
+            None => part.wish.iter().for_each(|switch| match switch.declared_by {
+                None => self.declare(switch, &owner),
+                Some(_) => self.add_to(switch, &owner),
+            }),
         }
+    }
+
+    fn check_declarer(&self, switch: &SwitchName, declarer: &PartName) -> Result<(), Refusal> {
+        let owner = Owner::Part(declarer.clone());
+        let is_it = |planned: &PlannedSwitch| planned.name() == switch && planned.owner == owner;
+        if self.plan.switches.iter().any(is_it) {
+            return Ok(());
+        }
+        let cause = format!("part {declarer} does not declare it");
+        let fault = Fault::new(format!("switch {switch}"), "add to it", cause, "");
+        Err(Refusal::new(Why::Conflict, fault))
+    }
+
+    /// Adds what a part declares of another part's switch.
+    fn add_to(&mut self, addition: &SwitchConfig, owner: &Owner) {
+        let name = &addition.spec.name;
+        let switches = &mut self.plan.switches;
+        let Some(planned) = switches.iter_mut().find(|planned| planned.name() == name) else {
+            return;
+        };
+        for port in &addition.ports {
+            let (spec, place) =
+                (port.value.clone(), format!("{}, line {}", owner.place(), port.line));
+            self.taken.add_port(name, &spec.name, &spec, &place);
+            planned.ports.push(PlannedPort { spec, owner: owner.clone() });
+        }
+        let declared = &mut planned.declared;
+        declared.flows.extend(addition.flows.iter().cloned());
+        declared.groups.extend(addition.groups.iter().cloned());
+        declared.meters.extend(addition.meters.iter().cloned());
     }
 
     fn take_back(&mut self, spec: &SwitchSpec) {

@@ -58,7 +58,7 @@ impl Node {
         let _change = self.change.lock().await;
         let tls_before = self.tls();
         self.set_tls(config.node.tls.clone());
-        if let Err(refusal) = self.apply_file(&config.switches).await {
+        if let Err(refusal) = self.apply_file(config).await {
             self.set_tls(tls_before);
             return Err(refusal);
         }

@@ -4,6 +4,7 @@ use super::Node;
 use super::arrival::Arrival;
 use super::directory::{Member, MemberPort};
 use super::numbers::{Numbers, named};
+use super::owner::Owner;
 use super::parts::KeptPart;
 use super::plan::{Forgettable, KeptThings, Plan, PlannedPort, PlannedSwitch, plan};
 use crate::config::Config;
@@ -66,18 +67,31 @@ impl Node {
         self.settle_contradictions(&found, on_conflict)?;
         self.restore_steering(kept).await?;
         self.prepare_offload(kept).await?;
-        for planned in &found.switches {
-            self.restore_switch(planned, kept).await?;
-        }
         let forgotten = |part: &&KeptPart| {
             let what = Forgettable::Part(part.name.clone());
             found.contradictions.iter().all(|contradiction| contradiction.what != what)
         };
         let parts: Vec<_> = parts.iter().filter(forgotten).collect();
+        self.restore_guests(config, &parts).await;
+        for planned in &found.switches {
+            self.restore_switch(planned, kept).await?;
+        }
         self.settle_parts(&parts, kept).await?;
         self.offload.adopt().await.unwrap_or_else(|fault| tracing::warn!("{fault}"));
         self.ports.release_others();
         Ok(())
+    }
+
+    /// Guests come before ports, for their namespaces; those that run are adopted, and those that nobody declares any more are removed.
+    async fn restore_guests(&self, config: &Config, parts: &[&KeptPart]) {
+        let parts = parts.iter().map(|part| (Owner::Part(part.name.clone()), &part.things));
+        for (owner, things) in std::iter::once((Owner::File, &config.things)).chain(parts) {
+            if let Err(refusal) = self.begin_things(&owner, things).await {
+                tracing::error!("{refusal}");
+            }
+            self.set_things(&owner, things).await;
+        }
+        self.guests.release_others().await;
     }
 
     fn settle_contradictions(

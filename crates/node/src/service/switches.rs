@@ -5,18 +5,18 @@ use super::directory::Member;
 use super::owner::Owner;
 use super::plane::{DatapathPlane, Gate};
 use crate::agent::steering::Permit;
-use crate::agent::{Agent, BindError, Endpoints, Timing};
+use crate::agent::{Agent, BindError, Endpoints, Sockets, Timing};
 use crate::ports::OnFailure;
 use crate::refusal::{Refusal, Why};
 use crate::switch::{FailPolicy, NewSwitch, Switch};
 use crate::tls::{Credentials, Tls, TlsFault};
 use api::{
-    AUXILIARY_MAX, ECHO_INTERVAL_MAX_S, FAIL_AFTER_MAX_S, Fault, Happening, News, Protocol,
+    AUXILIARY_MAX, ECHO_INTERVAL_MAX_S, FAIL_AFTER_MAX_S, Fault, Happening, Netns, News, Protocol,
     SteeringAccess, SwitchPatch, SwitchSpec, SwitchView, chain,
 };
 use datapath::PortAt;
 use flow::Limits;
-use port::Keep;
+use port::{Keep, NetnsRef};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -254,7 +254,7 @@ impl Node {
         let mut agent = member.agent.lock().await;
         let (calls, listens) = (!endpoints.controllers.is_empty(), !endpoints.listen.is_empty());
         member.switch.expect_controllers(calls, listens);
-        let started = Agent::start(member.switch.clone(), &endpoints, timing);
+        let started = Agent::start(member.switch.clone(), &endpoints, timing).await;
         let fault = started.as_ref().err().map(|error| bind_fault(&name, error));
         let before = std::mem::replace(&mut member.state().fault, fault.clone());
         self.tell_listening(&name, before.as_ref(), fault.as_ref());
@@ -304,7 +304,19 @@ impl Node {
                 desk: self.desk.clone(),
                 may_program: spec.steering == SteeringAccess::Program,
             }),
+            sockets: spec.session_netns.as_ref().map(|netns| self.sockets(netns)),
         }
+    }
+}
+
+impl Node {
+    /// Who makes sockets in a namespace.
+    fn sockets(&self, netns: &Netns) -> Sockets {
+        let (ports, netns) = (self.ports.clone(), NetnsRef::from(netns));
+        Arc::new(move |is_v6| {
+            let (ports, netns) = (ports.clone(), netns.clone());
+            Box::pin(async move { ports.socket(netns, is_v6).await })
+        })
     }
 }
 
@@ -313,7 +325,8 @@ pub(super) fn connects_otherwise(before: &SwitchSpec, after: &SwitchSpec) -> boo
     let of = |spec: &SwitchSpec| {
         let (called, listen) = (spec.controllers.clone(), spec.listen.clone());
         let protocols = spec.protocols.clone();
-        let rest = (spec.echo_interval_s, spec.aux, spec.steering, spec.tls.clone());
+        let where_from = (spec.tls.clone(), spec.session_netns.clone());
+        let rest = (spec.echo_interval_s, spec.aux, spec.steering, where_from);
         (called, listen, protocols, rest)
     };
     of(before) != of(after)

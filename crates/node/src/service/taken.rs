@@ -9,12 +9,16 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::net::SocketAddr;
 
+/// An address to listen on: what [`api::Listen::claim`] says.
+type Claim = (SocketAddr, Option<IfName>);
+
 /// Who has what, in words for messages.
 #[derive(Default)]
 pub struct Taken {
     names: HashMap<SwitchName, String>,
-    dpids: HashMap<Dpid, String>,
-    listens: HashMap<(SocketAddr, Option<IfName>), String>,
+    /// By the namespace that sessions begin in.
+    dpids: HashMap<(Option<Netns>, Dpid), String>,
+    listens: HashMap<(Option<Netns>, Claim), String>,
     ports: HashMap<(SwitchName, PortName), String>,
     numbers: HashMap<(SwitchName, PortNumber), String>,
     interfaces: HashMap<(Option<Netns>, IfName), String>,
@@ -33,8 +37,10 @@ impl Taken {
     pub fn add_switch(&mut self, spec: &SwitchSpec, from: &str) {
         let holder = format!("switch {} ({from})", spec.name);
         self.names.insert(spec.name.clone(), holder.clone());
-        self.dpids.extend(spec.dpid.clone().map(|dpid| (dpid, holder.clone())));
-        self.listens.extend(spec.listen.iter().map(|listen| (listen.claim(), holder.clone())));
+        let netns = &spec.session_netns;
+        self.dpids.extend(spec.dpid.clone().map(|dpid| ((netns.clone(), dpid), holder.clone())));
+        let claims = spec.listen.iter().map(|listen| (netns.clone(), listen.claim()));
+        self.listens.extend(claims.map(|claim| (claim, holder.clone())));
     }
 
     /// Notes a port.
@@ -60,7 +66,7 @@ impl Taken {
             let what = || format!("datapath id {dpid}");
             clash(
                 &self.dpids,
-                dpid,
+                &(spec.session_netns.clone(), dpid.clone()),
                 what,
                 "choose another dpid: controllers tell switches apart by it",
             )
@@ -75,7 +81,8 @@ impl Taken {
     /// It is, with both sides named.
     pub fn check_addresses(&self, spec: &SwitchSpec) -> Result<(), Refusal> {
         let clashing = |at: &Listen| {
-            clash(&self.listens, &at.claim(), || format!("address {at}"), "choose another TCP port")
+            let claim = (spec.session_netns.clone(), at.claim());
+            clash(&self.listens, &claim, || format!("address {at}"), "choose another TCP port")
         };
         refuse(spec.listen.iter().find_map(clashing), || format!("switch {}", spec.name))
     }

@@ -1,69 +1,104 @@
-//! The guest of a vhost-user port, as `suiro port show` prints it.
+//! `suiro guest`.
 
+use super::{Context, out};
+use crate::args::GuestCommand;
+use crate::failure::Failure;
 use crate::table::{Table, dash};
-use api::{GuestView, RingView};
+use api::exec::ExecRequest;
+use api::{GuestView, LogView, quoted};
+use std::io::{stderr, stdin, stdout};
 
-/// Lines under the port's own.
-pub fn show(guest: &GuestView) -> String {
-    let role = if guest.server { "suiro listens" } else { "suiro calls" };
-    let since = guest.connected_s.map_or_else(String::new, |seconds| format!(" for {seconds} s"));
-    let mut text =
-        format!("  guest       {}{since}, socket {} ({role})\n", guest.state, guest.socket);
-    guest.waits_for.iter().for_each(|why| text += &format!("  waits for   {why}\n"));
-    if let Some(error) = &guest.last_error {
-        text += &format!(
-            "  last error  {} ({} so far)\n  remedy      {}\n",
-            error.cause, error.count, error.remedy
-        );
+/// `suiro guest`.
+pub fn run(context: &Context, command: GuestCommand) -> Result<(), Failure> {
+    match command {
+        GuestCommand::List => {
+            let guests: Vec<GuestView> = context.client.get("/v1/guests")?;
+            context.print(&guests, |guests| listed(guests))
+        }
+        GuestCommand::Show { name } => {
+            let guest: GuestView = context.client.get(&path(&name))?;
+            context.print(&guest, shown)
+        }
+        GuestCommand::Logs { name } => {
+            let log: LogView = context.client.get(&format!("{}/log", path(&name)))?;
+            context.print(&log, |log| log.text.clone())
+        }
+        GuestCommand::Exec { name, command } => {
+            let request = ExecRequest { command };
+            let path = format!("{}/exec", path(&name));
+            let to: (&mut dyn std::io::Write, &mut dyn std::io::Write) =
+                (&mut stdout(), &mut stderr());
+            match context.client.exec(&path, &request, stdin(), to)? {
+                0 => out(""),
+                status => Err(Failure::Ended(status)),
+            }
+        }
     }
-    if let Some(kind) = &guest.ring_kind {
-        text += &format!("  rings       {kind}\n  features    {}\n", guest.features.join(", "));
-    }
-    if !guest.protocol_features.is_empty() {
-        text += &format!("  protocol    {}\n", guest.protocol_features.join(", "));
-    }
-    for region in &guest.memory {
-        let state = if region.withdrawn { ", WITHDRAWN" } else { "" };
-        let size = short_bytes(region.bytes);
-        text +=
-            &format!("  memory      {size} at guest address {:#x}{state}\n", region.guest_address);
-    }
-    text + &rings(&guest.rings)
 }
 
-fn rings(rings: &[RingView]) -> String {
-    let mut table = Table::new(&[
-        "",
-        ">PAIR",
-        "DIR",
-        ">CORE",
-        "ENABLED",
-        "STATE",
-        ">SIZE",
-        ">AVAILABLE",
-        "REACH",
-        "WHY",
-    ]);
-    for ring in rings {
+fn path(name: &str) -> String {
+    format!("/v1/guests/{}", quoted(name))
+}
+
+fn listed(guests: &[GuestView]) -> String {
+    let columns =
+        ["GUEST", "PART", "CONDITION", ">RESTARTS", ">PID", ">CPU s", ">MEMORY", "NAMESPACE"];
+    let mut table = Table::new(&columns);
+    for guest in guests {
         table.row(vec![
-            String::new(),
-            ring.pair.to_string(),
-            ring.direction.clone(),
-            dash(ring.core),
-            if ring.enabled { "yes" } else { "no" }.into(),
-            ring.state.clone(),
-            dash((ring.size > 0).then_some(ring.size)),
-            ring.available.to_string(),
-            dash(ring.reach.as_deref()),
-            ring.why.clone().unwrap_or_default(),
+            guest.spec.name.clone(),
+            guest.part.clone(),
+            guest.condition.word().into(),
+            guest.restarts.to_string(),
+            dash(guest.pid),
+            dash(guest.uses.cpu_us.map(seconds)),
+            dash(guest.uses.memory.map(kib)),
+            guest.spec.netns.to_string(),
         ]);
     }
     table.to_string()
 }
 
-fn short_bytes(bytes: u64) -> String {
-    match bytes >> 20 {
-        0 => format!("{} KiB", bytes >> 10),
-        mib => format!("{mib} MiB"),
+fn shown(guest: &GuestView) -> String {
+    let GuestView { spec, uses, .. } = guest;
+    let command = match spec.command.is_empty() {
+        true => "none".into(),
+        false => spec.command.join(" "),
+    };
+    let mut text = format!(
+        "guest {} of part {}\n  condition   {}\n  namespace   {}\n  command     {command}\n  restarts    {}\n",
+        spec.name,
+        guest.part,
+        guest.condition.word(),
+        spec.netns,
+        guest.restarts,
+    );
+    guest.pid.iter().for_each(|pid| text += &format!("  process     {pid}\n"));
+    guest.last_end.iter().for_each(|end| text += &format!("  last end    {end}\n"));
+    let limit =
+        |limit: Option<String>| limit.map_or_else(String::new, |limit| format!(" of {limit}"));
+    if let Some(cpu) = uses.cpu_us {
+        let limit = limit(spec.cpu_milli.map(|milli| format!("{milli} thousandths of a core")));
+        text += &format!("  processor   {} s{limit}\n", seconds(cpu));
     }
+    if let Some(memory) = uses.memory {
+        text += &format!("  memory      {}{}\n", kib(memory), limit(spec.memory.map(kib)));
+    }
+    if let Some(pids) = uses.pids {
+        let limit = limit(spec.pids.map(|pids| pids.to_string()));
+        text += &format!("  processes   {pids}{limit}\n");
+    }
+    for interface in &spec.interface {
+        text += &format!("  interface   {} {}\n", interface.name, interface.addresses.join(" "));
+    }
+    guest.fault.iter().for_each(|fault| text += &format!("  waits for   {fault}\n"));
+    text
+}
+
+fn seconds(us: u64) -> String {
+    format!("{}.{:02}", us / 1_000_000, us / 10_000 % 100)
+}
+
+fn kib(bytes: u64) -> String {
+    format!("{} KiB", bytes >> 10)
 }

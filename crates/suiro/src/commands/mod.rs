@@ -8,7 +8,8 @@ pub mod control;
 pub mod doctor;
 pub mod events;
 pub mod flow;
-mod guest;
+mod front_end;
+pub mod guest;
 #[cfg(feature = "node")]
 pub mod node;
 pub mod offload;

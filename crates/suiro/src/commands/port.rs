@@ -200,7 +200,7 @@ fn show(view: &PortView) -> String {
     view.queue.iter().for_each(|queue| text += &format!("  {}\n", super::queue::line(queue)));
     text += &drops("  rx dropped ", &counters.rx_drops);
     text += &drops("  tx dropped ", &counters.tx_drops);
-    view.guest.iter().for_each(|guest| text += &super::guest::show(guest));
+    view.guest.iter().for_each(|guest| text += &super::front_end::show(guest));
     view.sealing.iter().for_each(|view| text += &sealing(view));
     view.forwarding.iter().for_each(|view| text += &forwarding(view));
     view.sas.iter().for_each(|sa| text += &format!("  {}\n", sa_line(sa)));

@@ -115,6 +115,7 @@ fn patch(settings: SwitchSettings) -> SwitchPatch {
         tls: certificates(settings.tls_certificate, settings.tls_key, settings.tls_ca)
             .map(|tls| Some(TlsSpec { pins: settings.tls_pins, ..tls })),
         offload_policy: None,
+        session_netns: settings.session_netns.map(Some),
     }
 }
 
@@ -177,6 +178,7 @@ fn show(view: &SwitchView) -> String {
         view.max_packet_in_per_s,
         view.packet_outs
     );
+    view.session_netns.iter().for_each(|netns| text += &format!("  sessions in   {netns}\n"));
     view.endpoints.iter().for_each(|endpoint| text += &show_endpoint(endpoint));
     for connection in &view.connections {
         let kind = if connection.controller { "controller" } else { "visitor" };

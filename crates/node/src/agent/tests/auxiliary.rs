@@ -33,7 +33,7 @@ async fn auxiliary_connections_come_after_the_main_one_share_its_role_carry_pack
         auxiliaries: 1,
         ..Endpoints::default()
     };
-    let agent = Agent::start(switch.clone(), &endpoints, quick()).unwrap();
+    let agent = Agent::start(switch.clone(), &endpoints, quick()).await.unwrap();
     for _ in 0..2 {
         let (stream, from) = controller.accept().await.unwrap();
         let mut main = Client::over(stream).greet().await;

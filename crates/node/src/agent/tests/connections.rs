@@ -31,7 +31,7 @@ async fn a_controller_is_called_and_called_again_when_it_is_gone() {
     let (switch, _) = switch();
     let controller = TcpListener::bind(ANY_PORT).await.unwrap();
     let endpoints = calling(controller.local_addr().unwrap());
-    let agent = Agent::start(switch.clone(), &endpoints, quick()).unwrap();
+    let agent = Agent::start(switch.clone(), &endpoints, quick()).await.unwrap();
     for _ in 0..2 {
         let (stream, _) = controller.accept().await.unwrap();
         let mut client = Client::over(stream).greet().await;
@@ -47,7 +47,7 @@ async fn a_controller_that_is_named_twice_is_called_once() {
     let controller = TcpListener::bind(ANY_PORT).await.unwrap();
     let mut endpoints = calling(controller.local_addr().unwrap());
     endpoints.controllers.extend(endpoints.controllers.clone());
-    let agent = Agent::start(switch, &endpoints, quick()).unwrap();
+    let agent = Agent::start(switch, &endpoints, quick()).await.unwrap();
     assert_eq!(agent.links().len(), 1);
 }
 
@@ -56,7 +56,7 @@ async fn a_controller_that_starts_late_is_found() {
     let (switch, _) = switch();
     let address = TcpListener::bind(ANY_PORT).await.unwrap().local_addr().unwrap();
     let endpoints = calling(address);
-    let _agent = Agent::start(switch.clone(), &endpoints, quick()).unwrap();
+    let _agent = Agent::start(switch.clone(), &endpoints, quick()).await.unwrap();
     tokio::time::sleep(Duration::from_millis(50)).await;
     let controller = TcpListener::bind(address).await.unwrap();
     let accepted = tokio::time::timeout(Duration::from_secs(10), controller.accept()).await;
@@ -70,7 +70,7 @@ async fn visitors_come_by_tcp_and_by_the_management_socket_and_leave_with_the_ag
     let path = directory.path().join("sw0.mgmt");
     let listen = [ANY_PORT, "[::1]:0"].map(|at| listen(at.parse().unwrap())).to_vec();
     let endpoints = Endpoints { listen, management: Some(path.clone()), ..Endpoints::default() };
-    let agent = Agent::start(switch.clone(), &endpoints, Timing::default()).unwrap();
+    let agent = Agent::start(switch.clone(), &endpoints, Timing::default()).await.unwrap();
     assert_eq!(agent.listening().len(), 2);
     let mut visitors = Vec::new();
     for address in agent.listening() {
@@ -91,11 +91,11 @@ async fn a_stopped_agent_has_left_its_addresses_to_the_next_one() {
     let path = directory.path().join("sw0.mgmt");
     let mut endpoints = Endpoints { management: Some(path.clone()), ..Endpoints::default() };
     endpoints.listen = vec![listen(ANY_PORT.parse().unwrap())];
-    let mut agent = Agent::start(switch.clone(), &endpoints, Timing::default()).unwrap();
+    let mut agent = Agent::start(switch.clone(), &endpoints, Timing::default()).await.unwrap();
     endpoints.listen = agent.listening().iter().copied().map(listen).collect();
     for _ in 0..100 {
         agent.stop().await;
-        agent = Agent::start(switch.clone(), &endpoints, Timing::default()).unwrap();
+        agent = Agent::start(switch.clone(), &endpoints, Timing::default()).await.unwrap();
         assert!(path.exists(), "the last one took the socket of the next one along");
     }
 }
@@ -109,12 +109,12 @@ async fn a_socket_that_a_killed_node_left_is_replaced_but_a_file_is_not() {
         ..Endpoints::default()
     };
     std::mem::forget(std::os::unix::net::UnixListener::bind(directory.path().join("old")).unwrap());
-    Agent::start(switch.clone(), &at("old"), Timing::default()).unwrap();
+    Agent::start(switch.clone(), &at("old"), Timing::default()).await.unwrap();
     std::fs::write(directory.path().join("notes"), "precious").unwrap();
-    let error = Agent::start(switch.clone(), &at("notes"), Timing::default()).err().unwrap();
+    let error = Agent::start(switch.clone(), &at("notes"), Timing::default()).await.err().unwrap();
     assert!(matches!(&error, BindError::Unix { step: "bind", .. }), "{error}");
     let long = at(&"x".repeat(110));
-    let error = Agent::start(switch.clone(), &long, Timing::default()).err().unwrap();
+    let error = Agent::start(switch.clone(), &long, Timing::default()).await.err().unwrap();
     assert!(error.remedy().contains("107 bytes"), "{error}: {}", error.remedy());
     assert_eq!(std::fs::read(directory.path().join("notes")).unwrap(), b"precious");
 }
@@ -125,6 +125,6 @@ async fn an_address_in_use_is_an_error_that_names_it() {
     let taken = TcpListener::bind(ANY_PORT).await.unwrap();
     let address: SocketAddr = taken.local_addr().unwrap();
     let endpoints = Endpoints { listen: vec![listen(address)], ..Endpoints::default() };
-    let error = Agent::start(switch, &endpoints, Timing::default()).err().unwrap();
+    let error = Agent::start(switch, &endpoints, Timing::default()).await.err().unwrap();
     assert!(error.to_string().contains(&address.to_string()), "{error}");
 }

@@ -49,7 +49,7 @@ impl Bench {
             management: Some(directory.path().join("sw0.mgmt")),
             ..Endpoints::default()
         };
-        let agent = Agent::start(switch.clone(), &endpoints, Timing::default()).unwrap();
+        let agent = Agent::start(switch.clone(), &endpoints, Timing::default()).await.unwrap();
         Some(Self { switch, plane, _agent: agent, directory })
     }
 

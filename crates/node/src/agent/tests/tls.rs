@@ -31,17 +31,23 @@ fn endpoints(spec: &TlsSpec) -> Endpoints {
 }
 
 /// A switch that waits for controllers.
-fn waiting(spec: &TlsSpec, transport: Transport) -> (Agent, Arc<Switch>, SocketAddr) {
+async fn waiting(spec: &TlsSpec, transport: Transport) -> (Agent, Arc<Switch>, SocketAddr) {
     let (switch, _) = switch();
     let listen = vec![Listen::at(transport, "127.0.0.1:0".parse().unwrap())];
-    let agent =
-        Agent::start(switch.clone(), &Endpoints { listen, ..endpoints(spec) }, quick()).unwrap();
+    let agent = Agent::start(switch.clone(), &Endpoints { listen, ..endpoints(spec) }, quick())
+        .await
+        .unwrap();
     let address = agent.listening()[0];
     (agent, switch, address)
 }
 
 /// A switch that calls a controller, by name or by address.
-fn calling(spec: &TlsSpec, transport: Transport, host: Host, port: u16) -> (Agent, Arc<Switch>) {
+async fn calling(
+    spec: &TlsSpec,
+    transport: Transport,
+    host: Host,
+    port: u16,
+) -> (Agent, Arc<Switch>) {
     let (switch, _) = switch();
     let text = match transport {
         Transport::Tls => format!("ssl:{host}:{port}"),
@@ -50,7 +56,7 @@ fn calling(spec: &TlsSpec, transport: Transport, host: Host, port: u16) -> (Agen
     let controller: Controller = text.parse().unwrap();
     assert_eq!(*controller.target(), Target { transport, host, port });
     let endpoints = Endpoints { controllers: vec![controller], ..endpoints(spec) };
-    (Agent::start(switch.clone(), &endpoints, quick()).unwrap(), switch)
+    (Agent::start(switch.clone(), &endpoints, quick()).await.unwrap(), switch)
 }
 
 fn local() -> Host {
@@ -91,7 +97,7 @@ async fn a_controller_is_called_by_name_over_tls_and_says_which_version_and_role
     let port = controller.local_addr().unwrap().port();
     let ours = authority.sign("sw", &[]);
     let theirs = authority.sign("ctl", &[NAME]);
-    let (agent, switch) = calling(&ours, Transport::Tls, Host::Name(NAME.into()), port);
+    let (agent, switch) = calling(&ours, Transport::Tls, Host::Name(NAME.into()), port).await;
     let (stream, _) = controller.accept().await.unwrap();
     let acceptor = TlsAcceptor::from(Credentials::load(&theirs).unwrap().server.clone());
     let mut client = Client::over(acceptor.accept(stream).await.unwrap()).greet().await;
@@ -108,7 +114,7 @@ async fn a_controller_is_called_by_name_over_tls_and_says_which_version_and_role
 #[tokio::test]
 async fn a_caller_with_a_certificate_of_our_authority_is_served() {
     let authority = Authority::new();
-    let (_agent, switch, at) = waiting(&authority.sign("sw", &[NAME]), Transport::Tls);
+    let (_agent, switch, at) = waiting(&authority.sign("sw", &[NAME]), Transport::Tls).await;
     let stream = TcpStream::connect(at).await.unwrap();
     let name = NAME.try_into().unwrap();
     let stream = connector(&authority.sign("ctl", &[])).connect(name, stream).await.unwrap();
@@ -128,8 +134,8 @@ async fn both_say(
     by_called: &str,
     by_caller: &str,
 ) {
-    let (called, _, at) = waiting(called, Transport::Tls);
-    let (caller, switch) = calling(caller, Transport::Tls, host, at.port());
+    let (called, _, at) = waiting(called, Transport::Tls).await;
+    let (caller, switch) = calling(caller, Transport::Tls, host, at.port()).await;
     trouble(&called, by_called).await;
     trouble(&caller, by_caller).await;
     assert!(switch.connections().is_empty());
@@ -194,8 +200,10 @@ async fn a_certificate_counts_for_its_name_its_side_and_its_pin_only() {
 #[tokio::test]
 async fn a_controller_called_by_its_address_needs_no_certificate_for_that() {
     let authority = Authority::new();
-    let (_called, _, at) = waiting(&authority.sign("other", &["ctl.example"]), Transport::Tls);
-    let (agent, switch) = calling(&authority.sign("sw", &[]), Transport::Tls, local(), at.port());
+    let (_called, _, at) =
+        waiting(&authority.sign("other", &["ctl.example"]), Transport::Tls).await;
+    let (agent, switch) =
+        calling(&authority.sign("sw", &[]), Transport::Tls, local(), at.port()).await;
     // Both are switches: they agree on a version and have nothing to say.
     status(&agent, |status| status.phase == Phase::Connected).await;
     assert!(switch.has_controller());
@@ -204,7 +212,7 @@ async fn a_controller_called_by_its_address_needs_no_certificate_for_that() {
 #[tokio::test]
 async fn a_caller_without_a_certificate_gets_the_alert_that_says_so() {
     let authority = Authority::new();
-    let (agent, _, at) = waiting(&authority.sign("sw", &[NAME]), Transport::Tls);
+    let (agent, _, at) = waiting(&authority.sign("sw", &[NAME]), Transport::Tls).await;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut roots = rustls::RootCertStore::empty();
     let pem = std::fs::read(authority.file("ca.pem")).unwrap();
@@ -225,7 +233,7 @@ async fn a_caller_without_a_certificate_gets_the_alert_that_says_so() {
 #[tokio::test]
 async fn plain_openflow_at_a_tls_address_is_told_so_in_openflow() {
     let authority = Authority::new();
-    let (agent, _, at) = waiting(&authority.sign("sw", &[NAME]), Transport::Tls);
+    let (agent, _, at) = waiting(&authority.sign("sw", &[NAME]), Transport::Tls).await;
     let mut stream = TcpStream::connect(at).await.unwrap();
     stream.write_all(&[4, 0, 0, 8, 0, 0, 0, 77]).await.unwrap();
     let mut answer = Vec::new();
@@ -243,7 +251,7 @@ async fn plain_openflow_at_a_tls_address_is_told_so_in_openflow() {
 #[tokio::test]
 async fn anything_else_at_a_tls_address_gets_an_alert() {
     let authority = Authority::new();
-    let (agent, _, at) = waiting(&authority.sign("sw", &[NAME]), Transport::Tls);
+    let (agent, _, at) = waiting(&authority.sign("sw", &[NAME]), Transport::Tls).await;
     let mut stream = TcpStream::connect(at).await.unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
     let mut answer = Vec::new();
@@ -256,8 +264,8 @@ async fn anything_else_at_a_tls_address_gets_an_alert() {
 async fn tls_at_a_plain_address_is_named_on_both_sides() {
     let authority = Authority::new();
     let spec = authority.sign("sw", &[NAME]);
-    let (plain, _, at) = waiting(&spec, Transport::Tcp);
-    let (tls, _) = calling(&spec, Transport::Tls, local(), at.port());
+    let (plain, _, at) = waiting(&spec, Transport::Tcp).await;
+    let (tls, _) = calling(&spec, Transport::Tls, local(), at.port()).await;
     trouble(&plain, "the peer speaks TLS, and this connection is plain TCP").await;
     trouble(&tls, "what the peer sends is not TLS").await;
 }
@@ -266,8 +274,8 @@ async fn tls_at_a_plain_address_is_named_on_both_sides() {
 async fn plain_calls_to_a_tls_controller_are_named_on_both_sides() {
     let authority = Authority::new();
     let spec = authority.sign("sw", &[NAME]);
-    let (tls, _, at) = waiting(&spec, Transport::Tls);
-    let (plain, _) = calling(&spec, Transport::Tcp, local(), at.port());
+    let (tls, _, at) = waiting(&spec, Transport::Tls).await;
+    let (plain, _) = calling(&spec, Transport::Tcp, local(), at.port()).await;
     trouble(&tls, "the peer speaks OpenFlow without TLS").await;
     trouble(&plain, "hello: ").await;
 }
@@ -276,7 +284,7 @@ async fn plain_calls_to_a_tls_controller_are_named_on_both_sides() {
 async fn the_next_connection_shows_the_certificate_of_now_and_standing_ones_go_on() {
     let authority = Authority::new();
     let spec = authority.sign("sw", &[NAME]);
-    let (_agent, _, at) = waiting(&spec, Transport::Tls);
+    let (_agent, _, at) = waiting(&spec, Transport::Tls).await;
     let caller = authority.sign("ctl", &[]);
     let shown = async || {
         let stream = TcpStream::connect(at).await.unwrap();
@@ -300,6 +308,6 @@ async fn a_controller_by_tls_without_certificates_of_ours_is_not_called() {
     let at = listener.local_addr().unwrap();
     let controllers = vec![Controller::at(Transport::Tls, at)];
     let endpoints = Endpoints { controllers, ..Endpoints::default() };
-    let agent = Agent::start(switch, &endpoints, quick()).unwrap();
+    let agent = Agent::start(switch, &endpoints, quick()).await.unwrap();
     trouble(&agent, "no certificate is configured").await;
 }

@@ -101,7 +101,7 @@ impl<'n> Carrying<'n> {
             changes.iter().any(|change| {
                 change.kind == Declared::Switch
                     && change.action == action
-                    && change.switch == switch.spec.name
+                    && change.switch.as_ref() == Some(&switch.spec.name)
             })
         })
     }
@@ -118,7 +118,7 @@ impl<'n> Carrying<'n> {
         let has = |switch: &SwitchName, port: &PortSpec| {
             self.changes.iter().any(|change| {
                 change.kind == Declared::Port
-                    && (change.action, &change.switch) == (action, switch)
+                    && (change.action, change.switch.as_ref()) == (action, Some(switch))
                     && change.name.as_deref() == Some(&*port.name)
             })
         };
@@ -217,20 +217,21 @@ impl<'n> Carrying<'n> {
         change: &ObjectChange,
         before: &mut HashMap<(SwitchName, String), PortConfig>,
     ) {
+        let Some(switch) = &change.switch else { return };
         // Gone with its switch already.
-        let Ok(member) = self.node.member(&change.switch) else { return };
+        let Ok(member) = self.node.member(switch) else { return };
         let configs = configs(&member);
         let of = |port: &MemberPort| configs.get(&port.number).copied().unwrap_or_default();
         if change.kind == Declared::Switch {
             let former = Former::of(&member, of);
             for (port, config) in &former.arrival.ports {
-                let switch = change.switch.clone();
+                let switch = switch.clone();
                 if change.action == Action::Remake && port.owner != *self.owner {
                     self.foreign.push((switch, port.clone(), *config));
                     continue;
                 }
                 before.insert((switch, port.spec.name.to_string()), *config);
-                self.note_gone(&change.switch, port);
+                self.note_gone(&member.name(), port);
             }
             self.node.take_down(&member, Keep::Nothing).await;
             self.undo.push(Undo::BringSwitch(former.into()));
@@ -240,11 +241,11 @@ impl<'n> Carrying<'n> {
             return;
         };
         let config = of(&port);
-        before.insert((change.switch.clone(), name.to_string()), config);
-        self.note_gone(&change.switch, &port);
+        before.insert((switch.clone(), name.to_string()), config);
+        self.note_gone(switch, &port);
         // A port that does not go as it should is gone all the same.
         let _ = self.node.take_off_port(&member, &name).await;
-        self.undo.push(Undo::PlacePort(change.switch.clone(), port, config));
+        self.undo.push(Undo::PlacePort(switch.clone(), port, config));
     }
 
     fn note_gone(&mut self, switch: &SwitchName, port: &MemberPort) {
@@ -291,10 +292,10 @@ impl<'n> Carrying<'n> {
         // What the file declares again has its numbers and rules again.
         let is_kept = *self.owner == Owner::File;
         for change in self.changes.iter().filter(|change| change.kind == Declared::Switch) {
-            match change.action {
-                Action::Remove if !is_kept => self.node.store.forget_switch(&change.switch),
-                Action::Remake => self.remember_ports(&change.switch),
-                Action::Add | Action::Change | Action::Remove => {}
+            match (change.action, &change.switch) {
+                (Action::Remove, Some(switch)) if !is_kept => self.node.store.forget_switch(switch),
+                (Action::Remake, Some(switch)) => self.remember_ports(switch),
+                _ => {}
             }
         }
         for (switch, name, number) in &self.gone {

@@ -25,9 +25,10 @@ pub use settle::ports_of_parts;
 use super::Node;
 use super::directory::Member;
 use super::owner::{API, FILE, Owner};
-use crate::config::{Config, SwitchConfig};
+use super::things;
+use crate::config::{Config, Declaration, SwitchConfig, Things};
 use crate::refusal::{Refusal, Why};
-use api::{Difference, Fault, Happening, News, Noun, ObjectChange, PartName, PartText};
+use api::{Difference, Fault, Happening, News, Noun, ObjectChange, PartName, PartText, SwitchName};
 use carry::Carrying;
 use rules::Mods;
 use serde::{Deserialize, Serialize};
@@ -69,6 +70,8 @@ impl Shelf {
 /// What is to be done.
 struct Plan {
     wish: Vec<SwitchConfig>,
+    /// Guests and circuits.
+    things: Things,
     /// Of switches and ports.
     steps: Vec<ObjectChange>,
     /// Rules that leave switches that stay.
@@ -122,7 +125,7 @@ impl Node {
         // What is not understood any more is not in force either.
         let before = read(&was.text).and_then(Result::ok).unwrap_or_default();
         let file = text.as_ref().map_or_else(|| name.to_string(), |text| file_of(name, text));
-        let plan = self.plan_part(&owner, &file, wish, &before)?;
+        let plan = self.plan_part(&owner, &file, wish, &before.switches)?;
         let generation = was.generation + u64::from(!plan.changes.is_empty() || known.is_none());
         let changes = plan.changes.clone();
         let told = Difference { part: name.clone(), generation, changes };
@@ -155,13 +158,20 @@ impl Node {
         }
         let owner = Owner::Part(name.clone());
         let mut carrying = Carrying::new(self, &owner, &plan.wish, &plan.steps);
-        if let Err(refusal) = carrying.put().await {
+        let done = match self.begin_things(&owner, &plan.things).await {
+            Ok(()) => carrying.put().await,
+            refused => refused,
+        };
+        if let Err(refusal) = done {
+            let had = self.things.of(&owner);
+            self.set_things(&owner, &had).await;
             self.keep_part(name, Some(&was).filter(|_| was_there));
             return Err(refusal);
         }
         self.keep_part(name, Some(&Record { other: was.text, ..new.clone() }));
         self.store.flushed().await;
         carrying.leave(plan.leaving).await;
+        self.set_things(&owner, &plan.things).await;
         self.keep_part(name, Some(&new).filter(|new| new.text.is_some()));
         Ok(())
     }
@@ -170,14 +180,21 @@ impl Node {
     ///
     /// # Errors
     /// It names what another owner has, or the host refuses; nothing has changed then.
-    pub(super) async fn apply_file(&self, wish: &[SwitchConfig]) -> Result<(), Refusal> {
+    pub(super) async fn apply_file(&self, config: &Config) -> Result<(), Refusal> {
         let file = self.facts.config_file.path.as_ref().map(|path| path.display().to_string());
         let file = file.as_deref().unwrap_or(FILE);
-        let plan = self.plan_part(&Owner::File, file, wish.to_vec(), &[])?;
+        let (switches, things) = (config.switches.clone(), config.things.clone());
+        let plan = self.plan_part(&Owner::File, file, Declaration { switches, things }, &[])?;
         plan.changes.iter().for_each(|change| tracing::info!("{file}: {change}"));
+        self.begin_things(&Owner::File, &plan.things).await?;
         let mut carrying = Carrying::new(self, &Owner::File, &plan.wish, &plan.steps);
-        carrying.put().await?;
+        if let Err(refusal) = carrying.put().await {
+            let had = self.things.of(&Owner::File);
+            self.set_things(&Owner::File, &had).await;
+            return Err(refusal);
+        }
         carrying.leave(plan.leaving).await;
+        self.set_things(&Owner::File, &plan.things).await;
         Ok(())
     }
 
@@ -201,7 +218,7 @@ impl Node {
         self.feed.tell(News::of_node(Noun::Part, name, change, text));
     }
 
-    fn read_part(&self, name: &PartName, text: &PartText) -> Result<Vec<SwitchConfig>, Refusal> {
+    fn read_part(&self, name: &PartName, text: &PartText) -> Result<Declaration, Refusal> {
         let file = file_of(name, text);
         Config::parse_part(&text.text, &file, self.facts.host(), self.tls()).map_err(|problems| {
             let refusal = Refusal::of_all(Why::Invalid, problems.faults());
@@ -213,16 +230,20 @@ impl Node {
         &self,
         owner: &Owner,
         file: &str,
-        wish: Vec<SwitchConfig>,
+        Declaration { switches, things }: Declaration,
         before: &[SwitchConfig],
     ) -> Result<Plan, Refusal> {
         let have = self.possessions(owner);
-        let wish = settled(&have, &wish);
-        Refusal::of_all(Why::Conflict, self.conflicts(owner, file, &wish))?;
+        let wish = settled(&have, &switches);
+        let mut conflicts = self.conflicts(owner, file, &wish);
+        conflicts.extend(self.things.conflicts(owner, file, &things));
+        Refusal::of_all(Why::Conflict, conflicts)?;
         let steps = steps(&have, &wish);
-        let mut plan = Plan { changes: steps.clone(), wish, steps, leaving: Vec::new() };
+        let mut changes = steps.clone();
+        changes.extend(things::steps(&self.things.of(owner), &things));
+        let mut plan = Plan { changes, wish, things, steps, leaving: Vec::new() };
         for switch in &plan.wish {
-            if *owner != Owner::File {
+            if *owner != Owner::File && switch.declared_by.is_none() {
                 self.check_connections(&switch.spec).map_err(|mut refusal| {
                     refusal.fault = refusal.fault.at(file, switch.line).into();
                     refusal
@@ -235,10 +256,28 @@ impl Node {
                 (&had.spec.dpid, had.spec.miss_send_len)
                     == (&switch.spec.dpid, switch.spec.miss_send_len)
             });
+            let stays = stays || switch.declared_by.is_some();
             let member = self.directory.by_name(name).filter(|_| stays);
             let moves = self.moves(member.as_ref(), switch, before)?;
             plan.changes.extend(moves.told);
             plan.leaving.extend(member.map(|member| (member, moves.take)));
+        }
+        let is_left = |before: &&SwitchConfig| {
+            let is_it = |switch: &SwitchConfig| switch.spec.name == before.spec.name;
+            before.declared_by.is_some() && !plan.wish.iter().any(is_it)
+        };
+        for before in before.iter().filter(is_left) {
+            let Some(member) = self.directory.by_name(&before.spec.name) else { continue };
+            let nothing = SwitchConfig {
+                ports: Vec::new(),
+                flows: Vec::new(),
+                groups: Vec::new(),
+                meters: Vec::new(),
+                ..before.clone()
+            };
+            let moves = self.moves(Some(&member), &nothing, Some(before))?;
+            plan.changes.extend(moves.told);
+            plan.leaving.push((member, moves.take));
         }
         Ok(plan)
     }
@@ -246,14 +285,16 @@ impl Node {
     /// What an owner has.
     fn possessions(&self, owner: &Owner) -> Possessions {
         let members = self.directory.all();
-        let owned = members.iter().filter(|member| member.owner == *owner);
         let have = |member: &Arc<Member>| {
-            let state = member.state();
+            let (state, is_own) = (member.state(), member.owner == *owner);
             let ports = state.ports.iter().filter(|(_, port)| port.owner == *owner);
-            let ports = ports.map(|(name, port)| (name.clone(), port.spec.clone())).collect();
-            (state.spec.name.clone(), Have { spec: state.spec.clone(), ports })
+            let ports: BTreeMap<_, _> =
+                ports.map(|(name, port)| (name.clone(), port.spec.clone())).collect();
+            let has_any = is_own || !ports.is_empty();
+            let have = || Have { spec: state.spec.clone(), ports, is_own };
+            has_any.then(|| (state.spec.name.clone(), have()))
         };
-        owned.map(have).collect()
+        members.iter().filter_map(have).collect()
     }
 
     /// Everything that the wish names and another owner has.
@@ -267,9 +308,11 @@ impl Node {
         let mut found = Vec::new();
         for switch in wish {
             let name = &switch.spec.name;
-            found.extend(
-                taken.check_switch(&switch.spec).err().map(|refused| fault(refused, switch.line)),
-            );
+            let refused = match &switch.declared_by {
+                None => taken.check_switch(&switch.spec).err(),
+                Some(declarer) => self.check_declarer(name, declarer).err(),
+            };
+            found.extend(refused.map(|refused| fault(refused, switch.line)));
             let refused = switch.ports.iter().filter_map(|port| {
                 let checked = taken.check_port(name, &port.value.name, &port.value);
                 Some(fault(checked.err()?, port.line))
@@ -277,6 +320,21 @@ impl Node {
             found.extend(refused);
         }
         found
+    }
+}
+
+impl Node {
+    /// Whether a switch is there that another part adds to.
+    fn check_declarer(&self, switch: &SwitchName, declarer: &PartName) -> Result<(), Refusal> {
+        let member = self.directory.by_name(switch);
+        let cause = match member.map(|member| member.owner.clone()) {
+            Some(owner) if owner.to_string() == **declarer => return Ok(()),
+            Some(owner) => format!("it is not declared by part {declarer} ({})", owner.place()),
+            None => format!("it is not there: part {declarer} does not declare it yet"),
+        };
+        let remedy = format!("apply part {declarer} first, or correct declared_by");
+        let fault = Fault::new(format!("switch {switch}"), "add to it", cause, remedy);
+        Err(Refusal::new(Why::Conflict, fault))
     }
 }
 

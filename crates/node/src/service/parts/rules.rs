@@ -205,7 +205,7 @@ impl Moves {
         };
         note(if action == Action::Remove { &mut self.take } else { &mut self.put }, change);
         back.into_iter().for_each(|back| note(&mut self.back, back));
-        let (switch, name) = (switch.clone(), Some(text));
+        let (switch, name) = (Some(switch.clone()), Some(text));
         let (keys, interrupts) = (Vec::new(), None);
         self.told.push(ObjectChange { action, kind, switch, name, keys, interrupts });
     }

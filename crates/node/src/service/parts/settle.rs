@@ -2,7 +2,7 @@
 
 use super::super::Node;
 use super::{Record, file_of};
-use crate::config::{Config, Host, SwitchConfig};
+use crate::config::{Config, Declaration, Host, SwitchConfig, Things};
 use crate::store::{Kept, StoreError};
 use api::{Kind, PartName, PortName, PortNumber, PortSpec, SwitchName, TlsSpec};
 
@@ -13,6 +13,8 @@ pub struct KeptPart {
     pub name: PartName,
     /// What it declares.
     pub wish: Vec<SwitchConfig>,
+    /// Its guests and circuits.
+    pub things: Things,
     record: Record,
 }
 
@@ -27,7 +29,7 @@ pub fn ports_of_parts(kept: &Kept, tls: Option<&TlsSpec>) -> Result<Vec<PortSpec
         for text in [record.text, record.other].into_iter().flatten() {
             let file = file_of(&name, &text);
             match Config::parse_part(&text.text, &file, &host, tls.cloned()) {
-                Ok(switches) => found.extend(switches.into_iter().flat_map(|switch| switch.ports)),
+                Ok(part) => found.extend(part.switches.into_iter().flat_map(|switch| switch.ports)),
                 Err(problems) => {
                     tracing::warn!("part {name}: its ports are not known:\n{problems}");
                 }
@@ -48,7 +50,9 @@ impl Node {
             let text = record.text.clone().unwrap_or_default();
             let file = file_of(&name, &text);
             match Config::parse_part(&text.text, &file, self.facts.host(), self.tls()) {
-                Ok(wish) => found.push(KeptPart { name, wish, record }),
+                Ok(Declaration { switches: wish, things }) => {
+                    found.push(KeptPart { name, wish, things, record });
+                }
                 Err(problems) => {
                     tracing::error!("part {name}: not in force, and kept:\n{problems}");
                     self.parts.lock().insert(name, record);
@@ -69,7 +73,7 @@ impl Node {
         kept: &Kept,
     ) -> Result<(), StoreError> {
         for part in parts {
-            let KeptPart { name, record, wish } = part;
+            let KeptPart { name, record, wish, .. } = part;
             let Some(other) = &record.other else {
                 self.parts.lock().insert(name.clone(), record.clone());
                 continue;
@@ -81,7 +85,7 @@ impl Node {
             let file = file_of(name, other);
             // It was read when the change began.
             let other = Config::parse_part(&other.text, &file, self.facts.host(), self.tls());
-            self.take_off_other(wish, other.unwrap_or_default(), kept).await?;
+            self.take_off_other(wish, other.unwrap_or_default().switches, kept).await?;
             let record = Record { other: None, ..record.clone() };
             self.keep_part(name, Some(&record).filter(|record| record.text.is_some()));
         }

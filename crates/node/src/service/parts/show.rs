@@ -35,15 +35,15 @@ impl Node {
     fn view_part(&self, name: &PartName, owner: &Owner, record: Option<&Record>) -> PartView {
         let members = self.directory.all();
         let owned: Vec<_> = members.iter().filter(|member| member.owner == *owner).collect();
-        let count = |member: &&std::sync::Arc<Member>| {
+        let count = |member: &std::sync::Arc<Member>| {
             member.state().ports.values().filter(|port| port.owner == *owner).count()
         };
         PartView {
             name: name.clone(),
             generation: record.map_or(0, |record| record.generation),
             switches: owned.iter().map(|member| member.name()).collect(),
-            ports: owned.iter().map(count).sum(),
-            waits_for: owned.iter().flat_map(|member| self.waits_for(member, owner)).collect(),
+            ports: members.iter().map(count).sum(),
+            waits_for: members.iter().flat_map(|member| self.waits_for(member, owner)).collect(),
             declared: record.and_then(|record| record.text.clone()),
         }
     }
@@ -52,7 +52,8 @@ impl Node {
     fn waits_for(&self, member: &Member, owner: &Owner) -> Vec<Fault> {
         let name = member.name();
         let state = member.state().clone();
-        let mut found: Vec<_> = state.fault.into_iter().collect();
+        let is_own = member.owner == *owner;
+        let mut found: Vec<_> = state.fault.into_iter().filter(|_| is_own).collect();
         let conditions = member.switch.conditions();
         for (port, entry) in state.ports.iter().filter(|(_, entry)| entry.owner == *owner) {
             let status = self.ports.status(member.at(entry.number)).unwrap_or_default();
@@ -66,7 +67,7 @@ impl Node {
         let waiting = member
             .links()
             .into_iter()
-            .filter(|link| !matches!(link.phase, Phase::Connected | Phase::Listening));
+            .filter(|link| is_own && !matches!(link.phase, Phase::Connected | Phase::Listening));
         found.extend(waiting.map(|link| {
             let thing = format!("controller {} of switch {name}", link.target);
             let remedy = format!("see what last went wrong with: suiro switch show {name}");

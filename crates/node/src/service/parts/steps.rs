@@ -14,6 +14,8 @@ pub struct Have {
     pub spec: SwitchSpec,
     /// Its ports.
     pub ports: BTreeMap<PortName, PortSpec>,
+    /// Whether the switch itself is the owner's; of another's it has these ports.
+    pub is_own: bool,
 }
 
 /// All that an owner has.
@@ -46,8 +48,8 @@ pub fn steps(have: &Possessions, wish: &[SwitchConfig]) -> Vec<ObjectChange> {
     let leaves = |name: &SwitchName| wish.iter().all(|switch| switch.spec.name != *name);
     let left = have.iter().filter(|(name, _)| leaves(name)).flat_map(|(name, had)| {
         let ports = had.ports.keys().map(|port| of_port(Action::Remove, name, port, LOST_PORT));
-        let switch = of_switch(Action::Remove, name, Vec::new(), Some(LOST_SWITCH));
-        std::iter::once(switch).chain(ports).collect::<Vec<_>>()
+        let switch = || of_switch(Action::Remove, name, Vec::new(), Some(LOST_SWITCH));
+        had.is_own.then(switch).into_iter().chain(ports).collect::<Vec<_>>()
     });
     wished.into_iter().chain(left).collect()
 }
@@ -56,10 +58,14 @@ fn of_wished(have: &Possessions, wish: &SwitchConfig) -> Vec<ObjectChange> {
     let name = &wish.spec.name;
     let Some(had) = have.get(name) else {
         let ports = wish.ports.iter().map(|port| added(name, &port.value));
-        let switch = of_switch(Action::Add, name, Vec::new(), None);
-        return std::iter::once(switch).chain(ports).collect();
+        let switch = || of_switch(Action::Add, name, Vec::new(), None);
+        let is_own = wish.declared_by.is_none();
+        return is_own.then(switch).into_iter().chain(ports).collect();
     };
-    let keys = wish.spec.changes_from(&had.spec);
+    let keys = match wish.declared_by {
+        None => wish.spec.changes_from(&had.spec),
+        Some(_) => Vec::new(),
+    };
     let is_remade = keys.iter().any(|change| ["dpid", "miss_send_len"].contains(&&*change.key));
     let reconnects = connects_otherwise(&had.spec, &wish.spec).then_some(RECONNECTED);
     let mut found = Vec::new();
@@ -86,7 +92,7 @@ fn of_switch(
     keys: Vec<KeyChange>,
     interrupts: Option<&str>,
 ) -> ObjectChange {
-    let (switch, interrupts) = (switch.clone(), interrupts.map(Into::into));
+    let (switch, interrupts) = (Some(switch.clone()), interrupts.map(Into::into));
     ObjectChange { action, kind: Declared::Switch, switch, name: None, keys, interrupts }
 }
 
@@ -124,7 +130,7 @@ mod tests {
 
     fn wish(text: &str) -> Vec<SwitchConfig> {
         let host = Host { cores: vec![0], node_id: "n".into(), copied_from: None };
-        Config::parse_part(text, "t", &host, None).unwrap()
+        Config::parse_part(text, "t", &host, None).unwrap().switches
     }
 
     fn having(wish: &[SwitchConfig]) -> Possessions {
@@ -136,7 +142,9 @@ mod tests {
             numbered.collect()
         };
         let have = |switch: &SwitchConfig| {
-            (switch.spec.name.clone(), Have { spec: switch.spec.clone(), ports: ports(switch) })
+            let is_own = switch.declared_by.is_none();
+            let have = Have { spec: switch.spec.clone(), ports: ports(switch), is_own };
+            (switch.spec.name.clone(), have)
         };
         wish.iter().map(have).collect()
     }
@@ -170,6 +178,14 @@ mod tests {
         assert_eq!(found.len(), 1);
         assert!(found[0].starts_with("~ switch a: controllers [] → "), "{found:?}");
         assert!(found[0].ends_with("connections are made anew"), "{found:?}");
+    }
+
+    #[test]
+    fn of_another_parts_switch_only_ports_come_and_go() {
+        let added = TWO.replace("name='a'", "name='a'\ndeclared_by='land'");
+        assert_eq!(shown("", &added), ["+ port x of switch a", "+ port y of switch a"]);
+        assert_eq!(shown(&added, &added), [""; 0]);
+        assert_eq!(shown(&added, "").len(), 2);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The guest of a vhost-user port as it is shown.
 
-use api::{GuestErrorView, GuestView, MemoryView, RingView, VhostUser};
+use api::{FrontEndErrorView, FrontEndView, MemoryView, RingView, VhostUser};
 use port::GuestFacts;
 use std::collections::HashMap;
 use vhost::{
@@ -12,7 +12,7 @@ pub(in crate::service) fn view_guest(
     spec: &VhostUser,
     (GuestFacts { look, is_ready }, link_up): (GuestFacts, bool),
     cores: &HashMap<usize, usize>,
-) -> GuestView {
+) -> FrontEndView {
     let Look { connection, trouble, report, slots } = look;
     let Report { features, protocol, memory, rings } = report;
     let waits_for = match &connection {
@@ -30,7 +30,7 @@ pub(in crate::service) fn view_guest(
         (Some(_), true) => "ready",
     };
     let slots = slots.into_iter().enumerate();
-    GuestView {
+    FrontEndView {
         socket: spec.socket.clone(),
         server: spec.is_server(),
         state: state.into(),
@@ -47,8 +47,8 @@ pub(in crate::service) fn view_guest(
     }
 }
 
-fn view_trouble(LastTrouble { cause, remedy, count }: LastTrouble) -> GuestErrorView {
-    GuestErrorView { cause, remedy: remedy.into(), count }
+fn view_trouble(LastTrouble { cause, remedy, count }: LastTrouble) -> FrontEndErrorView {
+    FrontEndErrorView { cause, remedy: remedy.into(), count }
 }
 
 fn ring_kind(features: Features) -> Option<String> {

@@ -61,6 +61,7 @@ impl Node {
             aux: state.spec.aux,
             steering: state.spec.steering,
             tls: state.spec.tls.clone().or_else(|| self.tls()),
+            session_netns: state.spec.session_netns.clone(),
             max_packet_in_per_s: state.spec.max_packet_in_per_s,
             management: self.run_dir.management_socket(&state.spec.name).display().to_string(),
             origin: member.owner.to_string(),

@@ -27,6 +27,7 @@ impl Node {
             core: stats.core,
             frames: stats.frames,
             taken_over: stats.taken_over,
+            went_on: stats.went_on,
             rungs: Rung::ALL.into_iter().zip(stats.rungs).map(view_rung).collect(),
             batches: stats.batches,
             empty_polls: stats.empty_polls,

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 /// The guest of a vhost-user port.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
-pub struct GuestView {
+pub struct FrontEndView {
     /// The socket shared with its front-end.
     pub socket: SocketPath,
     /// Whether suiro listens on it.
@@ -18,7 +18,7 @@ pub struct GuestView {
     /// Seconds since the front-end connected.
     pub connected_s: Option<u64>,
     /// Why the last connection was given up, if one ever was.
-    pub last_error: Option<GuestErrorView>,
+    pub last_error: Option<FrontEndErrorView>,
     /// `split` or `packed`, once driver and suiro have agreed.
     pub ring_kind: Option<String>,
     /// Features that driver and suiro agreed on.
@@ -33,7 +33,7 @@ pub struct GuestView {
 
 /// Why a connection was given up.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
-pub struct GuestErrorView {
+pub struct FrontEndErrorView {
     /// What happened.
     pub cause: String,
     /// What to do.

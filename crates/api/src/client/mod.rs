@@ -3,6 +3,8 @@
 //! No request waits for ever: a node that is silent for longer than the client's patience is given up. A node that is just starting
 //! is waited for: it holds the lock of its run directory, and does not listen yet.
 
+mod exec;
+
 use crate::message::{Message, Messages};
 use crate::{ErrorBody, Fault, LOCK, chain};
 use http_body_util::{BodyExt, Full};
@@ -198,18 +200,26 @@ impl Call<'_> {
     /// Sends the request; returns the body of an answer that is no refusal.
     async fn accepted(&self, request: Request<Full<Bytes>>) -> Result<Incoming, ClientError> {
         let answer = self.heard(self.begin(request)).await??;
-        let status = answer.status();
-        if status.is_success() {
-            return Ok(answer.into_body());
+        match answer.status().is_success() {
+            true => Ok(answer.into_body()),
+            false => Err(self.refusal(answer).await),
         }
-        let body = self.read(answer.into_body()).await?;
+    }
+
+    /// What an answer says that is a refusal.
+    async fn refusal(&self, answer: Response<Incoming>) -> ClientError {
+        let status = answer.status();
+        let body = match self.read(answer.into_body()).await {
+            Ok(body) => body,
+            Err(error) => return error,
+        };
         let said = serde_json::from_slice::<ErrorBody>(&body);
-        Err(ClientError::Refused(Box::new(said.unwrap_or_else(|_| {
+        ClientError::Refused(Box::new(said.unwrap_or_else(|_| {
             let remedy = "check --api: is this the socket of a suiro node?";
             let cause = format!("HTTP status {status}");
             let socket = self.socket.display().to_string();
             Fault::new(socket, "read its answer", cause, remedy).into()
-        }))))
+        })))
     }
 
     /// Sends the request; returns the head of the answer.
@@ -221,7 +231,7 @@ impl Call<'_> {
         let opened = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
         let (mut sender, connection) = opened.map_err(|error| broken(self.socket, &error))?;
         // Ends with the answer; an error of it is the answer's error too.
-        tokio::spawn(connection);
+        tokio::spawn(connection.with_upgrades());
         sender.send_request(request).await.map_err(|error| broken(self.socket, &error))
     }
 
