@@ -6,6 +6,7 @@
 //!
 //! To run something in a guest that runs, the first stage enters that guest's namespaces instead.
 
+use crate::order::Order;
 use crate::root;
 use crate::sys::{Namespaces, leave};
 use caps::{CapSet, Capability, CapsHashSet};
@@ -13,10 +14,8 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use rustix::process::{Gid, Pid, PidfdFlags, Uid, WaitOptions, pidfd_open};
 use rustix::thread::{LinkNameSpaceType, ThreadNameSpaceType, move_into_link_name_space};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
-use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
@@ -36,27 +35,6 @@ const KEPT: [Capability; 3] =
 /// As shells have it: a command that cannot be started.
 const CANNOT: u8 = 126;
 const NOT_FOUND: u8 = 127;
-
-/// What a holder is to do.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Order {
-    /// The guest's name: its host name.
-    pub name: String,
-    /// The file of its network namespace.
-    pub netns: PathBuf,
-    /// Files of its control groups that take processes.
-    pub groups: Vec<PathBuf>,
-    /// Program and arguments.
-    pub command: Vec<String>,
-    /// Names of its `/etc/hosts`.
-    pub hosts: BTreeMap<String, Vec<IpAddr>>,
-    /// Files under `/files`.
-    pub files: BTreeMap<String, String>,
-    /// Directories of the host that it must not see.
-    pub hidden: Vec<PathBuf>,
-    /// The first process of the guest to run in; none: a guest of its own.
-    pub inside: Option<u32>,
-}
 
 #[derive(Serialize, Deserialize)]
 struct Task {

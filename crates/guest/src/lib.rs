@@ -21,6 +21,7 @@ pub mod holder;
 mod life;
 pub mod limits;
 pub mod netns;
+mod order;
 mod process;
 mod root;
 #[expect(unsafe_code, reason = "leaving a namespace is a call that rustix cannot prove safe")]

@@ -1,7 +1,8 @@
 //! A guest that is a command in namespaces of its own.
 
 use crate::groups::Groups;
-use crate::holder::{Order, WORD};
+use crate::holder::WORD;
+use crate::order::Order;
 use crate::{End, Guest, GuestError, START, Seen, netns};
 use api::{GuestInterface, GuestSpec, GuestUse, prefix};
 use netlink::{Change, InterfaceAddress, Netlink};

@@ -1,7 +1,7 @@
 //! A guest's view of the file system: the host's programs to read, nothing of the node's, and a `/tmp` of its own.
 
 use crate::GuestError;
-use crate::holder::Order;
+use crate::order::Order;
 use rustix::mount::{
     MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_bind_recursive,
     mount_change, mount_remount, unmount,
