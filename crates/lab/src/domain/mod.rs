@@ -5,7 +5,7 @@
 //! * [`layout`]: which sites and nodes there are, with their namespaces, addresses and directories. A value, written down before anything is made.
 //! * [`wide`]: the wide-area underlay: a namespace with a bridge, to which each node has a cable.
 //! * [`running`]: the processes: a `suiro node` in each node's namespace, and `suiro control` in one of its own.
-//! * [`declared`]: the operator's file. [`user`]: what a user types. [`demo`]: a slice from file to ping.
+//! * [`declared`]: the operator's file. [`user`]: what a user types. [`mod@demo`]: a slice from file to ping.
 //! * [`steps`]: what is being done, with its seconds.
 //!
 //! **Invariants**: whatever is made stands in the layout's file first, so `down` removes it also after a `kill -9` at any moment. Processes are found
