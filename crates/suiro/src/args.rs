@@ -86,7 +86,7 @@ pub struct Cli {
     pub api: PathBuf,
     /// Socket of a domain's controller, for slices
     #[arg(
-        long,
+        long = "control",
         global = true,
         env = "SUIRO_CONTROL",
         value_name = "SOCKET",
@@ -136,7 +136,7 @@ Logging: SUIRO_LOG or RUST_LOG, such as info,node::agent=debug.")]
     Reload,
     /// Make, show, change and remove switches
     #[command(subcommand)]
-    Switch(SwitchCommand),
+    Switch(Box<SwitchCommand>),
     /// Make, show, change and remove ports
     #[command(subcommand)]
     Port(PortCommand),

@@ -50,7 +50,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Node(args) => commands::node::run(args),
         Command::Status => commands::status::run(&context),
         Command::Reload => commands::status::reload(&context),
-        Command::Switch(command) => commands::switch::run(&context, command),
+        Command::Switch(command) => commands::switch::run(&context, *command),
         Command::Port(command) => commands::port::run(&context, command),
         Command::Queue(command) => commands::queue::run(&context, command),
         Command::Flow(command) => commands::flow::run(&context, command),

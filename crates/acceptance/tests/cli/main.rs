@@ -21,6 +21,7 @@ mod refusals;
 mod restarts;
 mod sealed;
 mod sealing;
+mod slices;
 mod storms;
 mod tenants;
 mod tunnels;

@@ -15,7 +15,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// `suiro ARGUMENTS`; returns what it prints.
 pub fn suiro(layout: &Layout, arguments: &[&str]) -> Result<String> {
     let mut command = Command::new(std::env::current_exe()?);
-    command.arg("--controller").arg(layout.controller.socket()).args(arguments);
+    command.arg("--control").arg(layout.controller.socket()).args(arguments);
     netns::run(&mut command)
 }
 

@@ -1,4 +1,4 @@
-//! `suiro node --purge`: removes what a node leaves behind on purpose.
+//! `suiro node --purge`: removes what a node leaves behind on purpose, guests included.
 
 use super::RunError;
 use crate::config::Config;
@@ -7,6 +7,7 @@ use crate::offload;
 use crate::service::ports_of_parts;
 use crate::store::{FILE_NAME, Store};
 use api::{Kind, PortSpec, chain};
+use guest::{Guest, Process};
 use port::Keep;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,6 +15,8 @@ use std::sync::Arc;
 /// What was removed.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Purged {
+    /// Guests, with their namespaces.
+    pub guests: Vec<String>,
     /// TAP interfaces.
     pub taps: Vec<String>,
     /// Interfaces that the host's own stack receives from again.
@@ -40,16 +43,24 @@ pub enum State {
 pub fn purge(config: &Config, state: State) -> Result<Purged, RunError> {
     let run_dir = RunDir::take(&config.node.run_dir)?;
     run_dir.remove_stale_sockets();
+    let mut purged = Purged::default();
+    let mut guests = Process::recorded(&Arc::new(super::guests_places(&run_dir, &config.node)));
+    // While privileges over their processes are there.
+    guests.iter_mut().for_each(Process::stop);
     if let Err(error) = privilege::keep_what_ports_need() {
         tracing::warn!("{}", chain(&error));
     }
-    let mut purged = Purged::default();
     for spec in wanted_ports(config)? {
         match spec.kind {
             Kind::Tap(_) => remove_tap(&spec, &mut purged),
             Kind::AfPacket(_) | Kind::AfXdp(_) => release(&spec, &mut purged),
             _ => {}
         }
+    }
+    // Now that nothing of ours is in their namespaces.
+    for mut guest in guests {
+        guest.remove();
+        purged.guests.push(guest.name().1.to_owned());
     }
     match xdp::steer::Kernel::new().purge() {
         Ok(interfaces) => purged.steered = interfaces,

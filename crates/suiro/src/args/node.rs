@@ -24,7 +24,7 @@ pub struct NodeArgs {
     /// Check the configuration, report every error in it, and end
     #[arg(long, conflicts_with = "purge")]
     pub check: bool,
-    /// Remove the node's stored state, its TAP interfaces and all steering, and end; the node must not run
+    /// Remove the node's stored state, its guests, its TAP interfaces and all steering, and end; the node must not run
     #[arg(long)]
     pub purge: bool,
     /// With --purge: the stored state stays, for the node's next start

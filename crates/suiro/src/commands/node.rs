@@ -26,6 +26,7 @@ pub fn run(args: NodeArgs) -> Result<(), Failure> {
     if args.purge {
         let state = if args.keep_state { State::Kept } else { State::Removed };
         let purged = purge(&config, state)?;
+        purged.guests.iter().try_for_each(|guest| out(&format!("removed guest {guest}\n")))?;
         purged.taps.iter().try_for_each(|tap| out(&format!("removed TAP {tap}\n")))?;
         purged.released.iter().try_for_each(|interface| {
             out(&format!("interface {interface} is given back to the host's own stack\n"))

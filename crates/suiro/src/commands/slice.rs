@@ -267,7 +267,7 @@ fn failure(error: ClientError) -> Failure {
     let of_controller = |fault: Fault| {
         Fault {
         thing: "controller".into(),
-        remedy: "start one (suiro control --background, or suiro lab domain up), or name its socket with --controller or SUIRO_CONTROL".into(),
+        remedy: "start one (suiro control --background, or suiro lab domain up), or name its socket with --control or SUIRO_CONTROL".into(),
         ..fault
     }
     };

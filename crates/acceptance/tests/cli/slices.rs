@@ -1,0 +1,152 @@
+//! Slices: from a declared file to a ping over three sites, by what a user types.
+
+use acceptance::{Said, privileged, suiro, until};
+use std::path::PathBuf;
+use std::process::Command;
+
+const SLICE: &str = r#"suiro: slice/1
+tenant: red
+name: demo
+switches:
+  s1: {site: tokyo, dpid: "0x1", fail_mode: standalone}
+  s2: {site: osaka, dpid: "0x2", fail_mode: standalone}
+  s3: {site: sendai, dpid: "0x3", fail_mode: standalone}
+guests:
+  h1: {kind: process, site: tokyo, ports: {eth0: {to: "s1:1", addresses: [10.0.0.1/24]}}}
+  h3: {kind: process, site: sendai, ports: {eth0: {to: "s3:1", addresses: [10.0.0.3/24]}}}
+links:
+  a: {between: ["s1:2", "s2:2"], rate: 100M}
+  b: {between: ["s2:3", "s3:3"], rate: 100M}
+"#;
+
+/// Another guest, and slower links.
+const GUEST: &str = "  h2: {kind: process, site: osaka, ports: {eth0: {to: \"s2:1\", addresses: [10.0.0.2/24]}}}\nlinks:";
+
+/// Three sites of one node each, in namespaces, and what a user types at them.
+struct Domain {
+    name: String,
+    files: tempfile::TempDir,
+}
+
+impl Domain {
+    fn up(letter: char) -> Self {
+        let name = format!("{letter}{:x}", std::process::id());
+        let domain = Self { name, files: tempfile::tempdir().unwrap() };
+        domain.lab("up");
+        domain
+    }
+
+    #[track_caller]
+    fn lab(&self, verb: &str) -> String {
+        let mut words = vec!["lab", "domain", verb, "--name", &self.name];
+        if verb == "up" {
+            words.extend(["--sites", "3", "--nodes", "1"]);
+        }
+        let said = self.says(&words);
+        assert_eq!(said.code, 0, "{verb}: {}{}", said.out, said.err);
+        said.out
+    }
+
+    fn says(&self, words: &[&str]) -> Said {
+        let socket = format!("/run/suiro-{}/ctl/run/api.sock", self.name);
+        Said::of(Command::new(suiro()).args(words).env("SUIRO_CONTROL", socket).output().unwrap())
+    }
+
+    #[track_caller]
+    fn suiro(&self, words: &[&str]) -> String {
+        let said = self.says(words);
+        assert_eq!(said.code, 0, "suiro {}: {}{}", words.join(" "), said.out, said.err);
+        said.out
+    }
+
+    fn file(&self, text: &str) -> String {
+        let path: PathBuf = self.files.path().join("demo.yaml");
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    }
+
+    fn pings(&self, from: &str, to: &str) -> bool {
+        let ping = ["ping", "-c1", "-w2", to];
+        self.says(&[&["slice", "exec", "red/demo", from, "--"][..], &ping].concat()).code == 0
+    }
+
+    fn kill(&self, who: &str) {
+        let status = self.lab("status");
+        let line = status.lines().find(|line| line.split_whitespace().next() == Some(who));
+        let pid = line.and_then(|line| line.split_whitespace().nth(4)?.parse().ok()).unwrap();
+        let pid = rustix::process::Pid::from_raw(pid).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+        until("it has ended", || rustix::process::test_kill_process(pid).is_err());
+    }
+}
+
+impl Drop for Domain {
+    fn drop(&mut self) {
+        let said = self.says(&["lab", "domain", "down", "--name", &self.name]);
+        if said.code != 0 && !std::thread::panicking() {
+            panic!("down: {}{}", said.out, said.err);
+        }
+    }
+}
+
+#[test]
+fn a_slices_file_becomes_guests_that_ping_over_three_sites_and_only_the_difference_moves() {
+    if !privileged() {
+        return;
+    }
+    let domain = Domain::up('d');
+    let file = domain.file(SLICE);
+    let plan = domain.suiro(&["diff", "-f", &file]);
+    assert!(plan.contains("+ link a at t1–o1"), "{plan}");
+    assert!(domain.suiro(&["slice", "list"]).lines().count() <= 1, "a plan makes nothing");
+    domain.suiro(&["apply", "-f", &file, "--wait"]);
+    until("h1 reaches h3 over two links", || domain.pings("h1", "10.0.0.3"));
+
+    let again = domain.suiro(&["apply", "-f", &file, "--wait"]);
+    assert!(again.contains("nothing to do (generation 1)"), "{again}");
+
+    let file = domain.file(&SLICE.replace("links:", GUEST).replace("100M", "50M"));
+    let plan = domain.suiro(&["apply", "-f", &file, "--wait"]);
+    assert!(plan.contains("1 come, 2 change (generation 2)"), "{plan}");
+    assert!(plan.contains("~ link a at t1–o1: rate 100M → 50M"), "{plan}");
+    until("the new guest reaches the others", || domain.pings("h2", "10.0.0.1"));
+
+    let file = domain.file(&SLICE.replace("site: osaka, dpid", "site: osaca, dpid"));
+    let said = domain.says(&["apply", "-f", &file]);
+    assert_eq!(said.code, 1);
+    assert!(said.err.contains("demo.yaml:6: site \"osaca\""), "{}", said.err);
+    assert!(said.err.contains("did you mean osaka?"), "{}", said.err);
+
+    domain.suiro(&["slice", "rollback", "red/demo"]);
+    until("h2 has gone", || !domain.suiro(&["slice", "show", "red/demo"]).contains("h2"));
+    domain.suiro(&["slice", "del", "red/demo", "--wait"]);
+    assert!(!domain.suiro(&["slice", "list"]).contains("red/demo"));
+}
+
+#[test]
+fn guests_go_on_talking_while_controller_and_nodes_are_killed_and_come_back() {
+    if !privileged() {
+        return;
+    }
+    let domain = Domain::up('k');
+    let file = domain.file(SLICE);
+    domain.suiro(&["apply", "-f", &file, "--wait"]);
+    until("h1 reaches h3", || domain.pings("h1", "10.0.0.3"));
+    let shown = domain.suiro(&["slice", "show", "red/demo"]);
+    let namespace = shown.split_whitespace().find(|word| word.ends_with("-h1")).unwrap().to_owned();
+
+    domain.kill("ctl");
+    let ping = ["netns", "exec", &namespace, "ping", "-c1", "-w2", "10.0.0.3"];
+    assert!(Command::new("ip").args(ping).output().unwrap().status.success(), "no controller");
+
+    domain.kill("o1");
+    domain.lab("up");
+    assert!(domain.suiro(&["slice", "list"]).contains("red/demo"), "the controller knows it still");
+    until("h1 reaches h3 again", || domain.pings("h1", "10.0.0.3"));
+
+    domain.lab("down");
+    let namespaces = Command::new("ip").args(["netns", "list"]).output().unwrap().stdout;
+    let namespaces = String::from_utf8(namespaces).unwrap();
+    assert!(!namespaces.contains(&namespace), "{namespaces}");
+    assert!(!namespaces.contains(&format!("{}-", domain.name)), "{namespaces}");
+}
