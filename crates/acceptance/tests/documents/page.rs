@@ -45,10 +45,7 @@ pub fn commands_and_their_output_are_told_apart_and_other_blocks_are_left_out() 
         command: command.to_owned(),
         expected: expected.iter().map(|&line| line.to_owned()).collect(),
     };
-    let wanted = [
-        step(6, "a b\nc", &["out", "> more", "", "more"]),
-        step(12, "c", &[]),
-        step(16, "d", &[]),
-    ];
+    let wanted =
+        [step(6, "a b\nc", &["out", "> more", "", "more"]), step(12, "c", &[]), step(16, "d", &[])];
     assert_eq!(steps(text), wanted);
 }

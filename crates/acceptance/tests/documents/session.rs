@@ -62,7 +62,8 @@ impl Session {
             Some(background) => format!("{background} >$LOG 2>&1 & {READY}"),
             None => command.to_owned(),
         };
-        writeln!(self.input, "{{ {words}\n}} 2>&1 </dev/null; code=$?; echo; echo '--end--' $code").unwrap();
+        writeln!(self.input, "{{ {words}\n}} 2>&1 </dev/null; code=$?; echo; echo '--end--' $code")
+            .unwrap();
         let mut lines = Vec::new();
         for line in self.output.by_ref().lines() {
             let line = line.unwrap();
