@@ -6,7 +6,7 @@ use clap::Subcommand;
 #[derive(Subcommand)]
 pub enum GuestCommand {
     /// List all guests
-    #[command(visible_alias = "ls")]
+    #[command(visible_aliases = ["ls", "dump"])]
     List,
     /// Show a guest: how it is, what it uses, what it waits for
     Show {
