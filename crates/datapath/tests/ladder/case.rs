@@ -43,22 +43,29 @@ pub struct Batch {
 
 /// All of it.
 pub struct Case {
+    /// Its number.
+    pub seed: u64,
     pub switches: [Switch; 2],
     pub batches: Vec<Batch>,
     /// Rules that come between two batches, and after which.
     pub late: (usize, Vec<FlowMod>),
+    /// Which rings are between lines and switches, if any: 0 is split and 1 packed.
+    pub rings: Option<usize>,
 }
 
 impl Case {
     pub fn new(seed: u64) -> Self {
         let random = &mut Random::new(seed);
-        // Half of the cases are plain, so that short rungs have something to take.
-        let is_plain = random.one_in(2);
+        let rings = [None, None, None, None, Some(0), Some(1)][seed as usize % 6];
+        // Half of the cases are plain, so that short rungs have something to take; with rings most are, for as many batches as a pattern needs.
+        let is_plain = random.one_in(2) || rings.is_some() && !random.one_in(4);
+        let more = if rings.is_some() { 5 } else { 0 };
         let switches = [(); 2].map(|()| if is_plain { plain(random) } else { switch(random) });
         let mix = Mix::new(random, is_plain);
-        let batches: Vec<_> = (0..3 + random.below(6)).map(|_| batch(random, &mix)).collect();
+        let batches: Vec<_> =
+            (0..3 + more + random.below(6)).map(|_| batch(random, &mix)).collect();
         let late = (random.below(batches.len() as u64) as usize, rules::rules(random, 2));
-        Self { switches, batches, late }
+        Self { seed, switches, batches, late, rings }
     }
 
     /// Frames that arrive in all.

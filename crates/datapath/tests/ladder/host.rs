@@ -2,6 +2,7 @@
 
 use crate::case::{Batch, Case, LINES, Switch, TUNNEL, VLINK};
 use crate::line::{Line, Tunnelled, Wired};
+use crate::ring::Rings;
 use crate::tap::{Loss, Seen};
 use datapath::{
     BitRate, Clock, Config, Datapath, Event, Events, PortAt, PortCounters, PortQueues, Publisher,
@@ -11,6 +12,7 @@ use flow::{FlowFilter, FlowMod, Limits, MacEntry, Nanos, Pipeline, PortNo, Seria
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use vhost::Features;
 
 /// A moment that lasts: what depends on time is the same for all.
 struct Still;
@@ -54,6 +56,8 @@ pub struct Host {
     events: Events,
     seen: Seen,
     serials: Serials,
+    /// Split and packed.
+    rings: [Rings; 2],
 }
 
 /// A switch of a case.
@@ -74,7 +78,8 @@ impl Host {
             ..Config::default()
         };
         let (datapath, events) = Datapath::start_with(config, Still).unwrap();
-        Self { rungs, datapath, events, seen, serials: Serials::default() }
+        let rings = [Features::default(), Features::RING_PACKED].map(Rings::new);
+        Self { rungs, datapath, events, seen, serials: Serials::default(), rings }
     }
 
     /// The names of its rungs.
@@ -85,6 +90,12 @@ impl Host {
     /// Frames by rung.
     pub fn taken(&self) -> [u64; 5] {
         self.datapath.worker_stats()[0].rungs.map(|rung| rung.frames)
+    }
+
+    /// Frames that went unread from ring to ring, by rungs `port` and `pattern`.
+    pub fn unread(&self) -> [u64; 2] {
+        let [split, packed] = self.rings.each_ref().map(Rings::taken);
+        [split[0] + packed[0], split[1] + packed[1]]
     }
 
     /// The same, for people.
@@ -110,8 +121,10 @@ impl Host {
 
     fn bring_up(&self, case: &Case) -> Vec<Member> {
         let bring_up = |(id, switch): (u32, &Switch)| {
-            let mut pipeline =
-                Pipeline::new(Limits { switch: id, ..Limits::default() }, &self.serials);
+            // What workers found not worth trying at one case's switches they try at the next one's.
+            let name = 2 * case.seed as u32 + id;
+            let limits = Limits { switch: name, ..Limits::default() };
+            let mut pipeline = Pipeline::new(limits, &self.serials);
             pipeline.set_config(switch.config);
             pipeline.set_ports(switch.ports.clone());
             switch.groups.iter().for_each(|group| drop(pipeline.group_mod(group.clone(), NOW)));
@@ -119,7 +132,11 @@ impl Host {
             let publisher = self.datapath.add_switch(SwitchId(id), pipeline.snapshot());
             let attach = |port| {
                 let line = if port == TUNNEL { Line::tunnel() } else { Line::new() };
-                self.datapath.attach(at(id, port), line.queues(1)).unwrap();
+                let queues = match case.rings {
+                    Some(kind) if port != TUNNEL => self.rings[kind].before(line.queues(1)),
+                    _ => line.queues(1),
+                };
+                self.datapath.attach(at(id, port), queues).unwrap();
                 (port, line)
             };
             let lines = LINES.map(attach).into();

@@ -2,6 +2,7 @@
 //!
 //! Each case makes two switches that a vlink joins: random tables, groups, meters, port states and settings. It sends them random
 //! batches, once with all rungs, once with `pass` alone, and once without each of the others. A worker's rungs may differ in cost only.
+//! In every third case, guests' rings are between, so that frames may go from one to another unread.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -11,6 +12,7 @@ mod host;
 #[expect(dead_code, reason = "shared with the other tests of the datapath")]
 mod line;
 mod random;
+mod ring;
 #[path = "../datapath/tap.rs"]
 mod tap;
 
@@ -50,11 +52,14 @@ fn whatever_rung_takes_a_frame_becomes_of_it_what_the_pass_makes_of_it() {
     }
     eprintln!("{CASES} cases, {frames} frames, {} sets of rungs, {punts} packet-ins", hosts.len());
     for host in &hosts {
-        eprintln!("  {}", host.summary());
+        let [port, pattern] = host.unread();
+        eprintln!("  {}; unread: port {port}, pattern {pattern}", host.summary());
     }
     eprintln!("  lost: {reasons:?}");
     // What the cases do not reach proves nothing.
     assert!(hosts[0].taken().iter().all(|&frames| frames > 1000), "{}", hosts[0].summary());
+    let [port, pattern] = hosts[0].unread();
+    assert!(port > 500 && (pattern > 500 || !vhost::Vring::compares()), "{port} {pattern}");
     assert!(punts > 100 && reasons.len() > 12, "{reasons:?}");
 }
 
