@@ -81,8 +81,14 @@ impl Node {
 
     /// A switch that no case uses, as good as new but for counters that OpenFlow cannot reset.
     pub fn take(&self) -> Bench {
-        let idle = self.idle.lock().unwrap().pop();
-        idle.unwrap_or_else(|| Bench::make(self))
+        let mut idle = self.idle.lock().unwrap();
+        while let Some(bench) = idle.pop() {
+            if bench.session.is_open() {
+                return bench;
+            }
+        }
+        drop(idle);
+        Bench::make(self)
     }
 
     /// Gives a switch back after a case that passed.

@@ -5,6 +5,7 @@ use openflow::{
     ErrorCode, ErrorKind, ErrorMsg, HEADER_LEN, Hello, Message, MultipartReply, MultipartRequest,
     Part, Version, VersionSet, next_frame,
 };
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -40,6 +41,13 @@ impl Session {
         session.send(&Message::Hello(Hello { versions: Some(VersionSet::of(&[version])) }));
         session.wait(|message| matches!(message, Message::Hello(_)).then_some(()));
         session
+    }
+
+    /// Whether the switch is still there. It hangs up on who leaves its echo requests unanswered for long.
+    pub fn is_open(&self) -> bool {
+        let mut ends = [PollFd::new(&self.stream, PollFlags::RDHUP)];
+        poll(&mut ends, Some(&Timespec::default())).unwrap();
+        !ends[0].revents().intersects(PollFlags::HUP | PollFlags::RDHUP)
     }
 
     /// Sends a message; returns its transaction.
