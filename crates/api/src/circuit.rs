@@ -3,6 +3,8 @@
 //! The frames' way is made of ports and rules as any other. A circuit says what is to be proved: probes leave by the switch `K`
 //! with the odd tunnel id beside the path's even one, and come back by it.
 //!
+//! **Not yet**: a node keeps circuits and names them in differences. Nothing probes them, and no port's link waits for a proof.
+//!
 //! ```toml
 //! [[circuit]]
 //! link = "a"
