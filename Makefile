@@ -6,7 +6,7 @@ STAY ?= 0
 export CARGO_TERM_COLOR ?= auto
 SUIRO := target/release/suiro
 
-.PHONY: help setup build deb demo docs test test-long check bench order fuzz clean
+.PHONY: help setup build deb demo docs release test test-long check bench order fuzz clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,6 +21,9 @@ build: ## release binary at target/release/suiro (a compiler is installed first;
 deb: build ## Debian package of it in target/deb
 	@scripts/setup package
 	@scripts/deb
+
+release: deb ## packages, tarball, bill of materials and checksums, in target/dist
+	@scripts/release
 
 docs: ## a site with search from docs/, in target/site; SERVE=8000 serves it on that port of this machine
 	@scripts/setup docs
