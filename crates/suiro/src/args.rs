@@ -194,10 +194,11 @@ Needs no node. Exit code 1 when something that suiro needs is missing.")]
     /// Watch switches, ports, their queues, drops and cores
     #[command(after_help = "\
 Examples:
-  suiro top                     live, until Ctrl-C
+  suiro top                     live, until q
   suiro top --once              one look, over one second
   suiro top --json --interval 5 one JSON line every five seconds
 
+On a terminal: q ends, arrows scroll, Tab shows one table, o orders the ports, / filters, ? helps.
 The busiest ports come first. WAITING counts the frames in a queue, all else is per second.")]
     Top(TopArgs),
     /// Show what a file would change of the node, and what that interrupts; changes nothing

@@ -56,7 +56,7 @@ impl fmt::Display for Table {
 pub fn short(number: f64) -> String {
     let scales = [(1e9, "G"), (1e6, "M"), (1e3, "k")];
     let Some((scale, unit)) = scales.into_iter().find(|(scale, _)| number >= *scale) else {
-        return format!("{number:.0}");
+        return format!("{:.0}", number + 0.0); // no "-0"
     };
     let scaled = number / scale;
     if scaled < 10.0 {

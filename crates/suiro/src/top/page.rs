@@ -4,39 +4,21 @@ use super::queues;
 use super::rates::{PortRates, Rates};
 use crate::table::{Table, short};
 
-/// Lines of a terminal that does not say.
-const USUAL_LINES: usize = 24;
+/// Orders of the ports; the busiest first is the usual one.
+pub const ORDERS: &[&str] = &["load", "drops", "name"];
 
 /// The page, as long as it is.
-pub fn whole(rates: &Rates) -> String {
-    let busiest = busiest_ports(rates);
+pub fn whole(rates: &Rates, order: &str) -> String {
+    let in_order = ports_in(order, rates);
     let parts = [
         header(rates),
         cores(rates),
         switches(rates),
         drops(rates),
-        ports(&busiest),
-        queues::table(&busiest),
+        ports(&in_order),
+        queues::table(&in_order),
     ];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
-}
-
-/// The page, cut to the terminal: busiest ports first, so what is cut is what matters least.
-pub fn fitting(rates: &Rates) -> String {
-    fitted(whole(rates), "suiro top --once")
-}
-
-/// A page, cut to the terminal; `all` is the command that shows all of it.
-pub fn fitted(page: String, all: &str) -> String {
-    let room = rustix::termios::tcgetwinsize(std::io::stdout())
-        .map_or(USUAL_LINES, |size| size.ws_row.into())
-        .max(2)
-        - 1;
-    let lines: Vec<&str> = page.lines().collect();
-    if lines.len() <= room {
-        return page;
-    }
-    format!("{}\n… {} more lines: {all}\n", lines[..room - 1].join("\n"), lines.len() - room + 1)
 }
 
 fn header(rates: &Rates) -> String {
@@ -123,11 +105,17 @@ fn drops(rates: &Rates) -> String {
     if any { table.to_string() } else { "no drops\n".into() }
 }
 
-fn busiest_ports(rates: &Rates) -> Vec<&PortRates> {
+/// Stable: idle ports stay in the node's order.
+fn ports_in<'a>(order: &str, rates: &'a Rates) -> Vec<&'a PortRates> {
     let mut ports: Vec<_> = rates.ports.iter().collect();
-    let load = |port: &PortRates| port.rx_frames_per_s + port.tx_frames_per_s;
-    // Stable: idle ports stay in their order.
-    ports.sort_by(|a, b| load(b).total_cmp(&load(a)));
+    let most = |ports: &mut Vec<&PortRates>, of: fn(&PortRates) -> f64| {
+        ports.sort_by(|a, b| of(b).total_cmp(&of(a)));
+    };
+    match order {
+        "name" => ports.sort_by(|a, b| (&a.switch, &a.name).cmp(&(&b.switch, &b.name))),
+        "drops" => most(&mut ports, |port| port.drops_per_s),
+        _ => most(&mut ports, |port| port.rx_frames_per_s + port.tx_frames_per_s),
+    }
     ports
 }
 

@@ -2,15 +2,13 @@
 
 use super::show::Sums;
 use crate::args::TopArgs;
-use crate::commands::{Context, out};
+use crate::commands::Context;
 use crate::failure::Failure;
 use crate::table::{Table, dash, short};
-use crate::top::{HOME, fitted};
+use crate::top::{Watched, watch};
 use api::steer::{SteerView, UnitView};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::io::IsTerminal;
-use std::time::Duration;
 
 /// Units shown where there is room for all. Chosen: a screen.
 const UNITS: usize = 20;
@@ -66,29 +64,29 @@ struct UnitRates {
 
 /// Looks until interrupted, or once.
 pub fn run(context: &Context, args: &TopArgs) -> Result<(), Failure> {
-    let mut before = look(context)?;
-    loop {
-        std::thread::sleep(Duration::from_secs(args.interval.into()));
-        let now = look(context)?;
-        let rates = between(&before, &now);
-        if context.json {
-            out(&(serde_json::to_string(&rates).expect("rates are plain data") + "\n"))?;
-        } else if !args.once && std::io::stdout().is_terminal() {
-            let page = fitted(page(&rates, UNITS), "suiro steer top --once");
-            out(&format!("{HOME}{page}"))?;
-        } else {
-            out(&page(&rates, UNITS))?;
-        }
-        if args.once {
-            return Ok(());
-        }
-        before = now;
-    }
+    watch::<Steering>(context, args)
 }
 
-fn look(context: &Context) -> Result<Look, Failure> {
-    let all = super::look(context)?;
-    Ok(Look { all, units: context.client.get("/v1/steer/units")? })
+/// Steering, watched.
+struct Steering;
+
+impl Watched for Steering {
+    type Look = Look;
+    type Rates = Rates;
+    const ORDERS: &'static [&'static str] = &["load"];
+
+    fn look(context: &Context) -> Result<Look, Failure> {
+        let all = super::look(context)?;
+        Ok(Look { all, units: context.client.get("/v1/steer/units")? })
+    }
+
+    fn between(before: &Look, now: &Look) -> Rates {
+        between(before, now)
+    }
+
+    fn page(rates: &Rates, _: &str) -> String {
+        page(rates, UNITS)
+    }
 }
 
 fn between(before: &Look, now: &Look) -> Rates {
