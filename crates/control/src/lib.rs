@@ -9,7 +9,8 @@
 //! ```
 //!
 //! * [`run`]: a controller from start to end. [`http`]: its API, of which the command line is a client.
-//! * [`controller`]: the one owner of what is wanted, and of what nodes have said. [`record`]: what of a slice is kept. [`show`]: what is told of it.
+//! * [`controller`]: the one owner of what is wanted, and of what nodes have said, which is its [`state`]. [`record`]: what of a slice is kept; [`kept`]: under
+//!   which key. [`declared`]: files as users send them. [`show`]: what is told of it.
 //! * [`store`]: the trait of stores, and the embedded one.
 //!
 //! ## Invariants
@@ -26,9 +27,12 @@
 //! Reconciliation by level, not by event, as Kubernetes has made it usual. The decision: `docs/decisions/0030-nodes-call-out.md`.
 
 pub mod controller;
+mod declared;
 mod fault;
 pub mod http;
+mod kept;
 pub mod record;
 pub mod run;
 mod show;
+pub mod state;
 pub mod store;

@@ -35,6 +35,15 @@ pub struct Version {
 }
 
 impl Record {
+    /// What is kept of a declaration that was admitted in the place of `old`.
+    pub fn next(old: Option<&Self>, declared: Declaration, admitted: &Admitted) -> Self {
+        let mut had = old.map(|old| old.had.clone()).unwrap_or_default();
+        had.extend(admitted.decision.all_nodes());
+        let generation = old.map_or(0, |old| old.generation) + 1;
+        let Admitted { spec, decision } = admitted.clone();
+        Self { generation, declared, spec, decision, had, going: false }
+    }
+
     /// As `domain` knows it.
     pub fn admitted(&self) -> Admitted {
         Admitted { spec: self.spec.clone(), decision: self.decision.clone() }

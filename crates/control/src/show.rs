@@ -1,6 +1,6 @@
 //! What is told of slices and nodes: computed from what is wanted and what nodes have said, never kept beside them.
 
-use crate::controller::{Kept, State};
+use crate::state::{Kept, State};
 use api::{DomainNodeView, Fault, GuestPlace, SliceState, SliceView};
 use domain::{Name, Names, SliceKey};
 

@@ -17,7 +17,7 @@
 //! * [`doctor`]: what the host has, and the fix for what it lacks.
 //! * [`config`]: the file, with all its errors at once.
 //! * [`feed`]: what happened, in one order, for whoever listens.
-//! * [`store`]: what survives a restart; [`journal`]: how switches tell it; [`refusal`]: why a request is not carried out.
+//! * [`store`]: what survives a restart; `durable`: single files that do; [`journal`]: how switches tell it; [`refusal`]: why a request is not carried out.
 //!
 //! ## Threads
 //!
@@ -42,6 +42,7 @@
 pub mod agent;
 pub mod config;
 pub mod doctor;
+mod durable;
 pub mod feed;
 pub mod guests;
 pub mod host;

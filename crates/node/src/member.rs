@@ -10,6 +10,7 @@
 //! * Parts that the answer does not name are left alone. Only an answer that says so removes one.
 //! * The greatest epoch that was heard is on disk: a controller of an earlier time is not obeyed, whenever it comes.
 
+use crate::durable;
 use crate::host::memory;
 use api::{
     Client, ClientError, Difference, Fault, HostView, Method, PartName, PartReport, PartText,
@@ -161,9 +162,7 @@ impl Member {
             return Err(Fault::new("controller", "obey it", cause, remedy));
         }
         if epoch > kept {
-            let new = self.epoch.with_extension("new");
-            let written = std::fs::write(&new, format!("{epoch}\n"))
-                .and_then(|()| std::fs::rename(&new, &self.epoch));
+            let written = durable::write(&self.epoch, format!("{epoch}\n").as_bytes());
             written.map_err(|error| {
                 Fault::new(
                     "node",
@@ -226,4 +225,28 @@ fn all(error: ClientError) -> Vec<Fault> {
 
 fn first(error: ClientError) -> Fault {
     all(error).swap_remove(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_controller_of_an_earlier_time_is_not_obeyed_also_after_a_restart() {
+        let directory = tempfile::tempdir().unwrap();
+        let epoch = directory.path().join(EPOCH);
+        let member = || Member {
+            path: String::new(),
+            controller: Client::new("".into(), PATIENCE),
+            own: Client::new("".into(), PATIENCE),
+            epoch: epoch.clone(),
+            refused: BTreeMap::new(),
+        };
+        assert!(member().obey(7).is_ok());
+        assert!(member().obey(7).is_ok());
+        let refused = member().obey(6).unwrap_err();
+        assert!(refused.to_string().contains("epoch 6"), "{refused}");
+        assert!(member().obey(8).is_ok());
+        assert_eq!(std::fs::read_to_string(&epoch).unwrap(), "8\n");
+    }
 }

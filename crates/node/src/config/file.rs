@@ -4,10 +4,10 @@
 //! runs until the file is mended. It is loud: `suiro status` and the log name every error of the broken one.
 
 use super::{Config, ConfigError, Host};
+use crate::durable;
 use api::Fault;
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs;
+use std::io;
 use std::path::PathBuf;
 
 /// Where the configuration is.
@@ -61,12 +61,7 @@ impl ConfigFile {
         if fs::read_to_string(kept).is_ok_and(|before| before == text) {
             return Ok(());
         }
-        let new = kept.with_extension("new");
-        let mut file =
-            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&new, kept)
+        durable::write(kept, text.as_bytes())
     }
 }
 

@@ -3,9 +3,9 @@
 //! Machines made from one image have one machine-id, so it cannot tell nodes apart. It tells, however, whether a state directory is still on the
 //! machine that it was made on: a copied one has the ids of the node that it was copied from.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use crate::durable;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 
 /// The file in the state directory.
@@ -83,13 +83,7 @@ impl Identity {
         let node_id = inherited.map_or_else(secret, |id| Ok(id.to_owned()))?;
         let kept = Kept { node_id, machine: machine.clone() };
         std::fs::create_dir_all(directory)?;
-        let (path, new) = (directory.join(IDENTITY_FILE), directory.join("identity.new"));
-        let mut file =
-            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
-        file.write_all(kept.text().as_bytes())?;
-        file.sync_all()?;
-        std::fs::rename(&new, &path)?;
-        File::open(directory)?.sync_all()?;
+        durable::write(&directory.join(IDENTITY_FILE), kept.text().as_bytes())?;
         Ok(Self { node_id: kept.node_id, copied_from: None })
     }
 }
