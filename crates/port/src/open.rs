@@ -9,9 +9,11 @@ use crate::error::OpenError;
 use crate::isolation::isolated;
 use crate::mailbox::Bells;
 use crate::opened::OpenPort;
+use crate::settings::Notes;
 use crate::vxlan::{Groups, Ledger, Node};
 use api::{Kind, PortSpec};
 use std::cell::OnceCell;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use vhost::FirstTouches;
@@ -27,7 +29,7 @@ pub struct Opener {
     /// What guests may cost.
     first_touches: Option<Arc<FirstTouches>>,
     /// Where AF_XDP ports note which offloads they switched off.
-    offloads: Option<PathBuf>,
+    offloads: Notes,
     /// Where flows go past the workers.
     flows: Option<Arc<Flows>>,
     /// Made for the first port that can use them.
@@ -50,7 +52,7 @@ impl Opener {
             owner: 0,
             records: None,
             first_touches: None,
-            offloads: None,
+            offloads: Notes::default(),
             flows: None,
             transmitters: OnceCell::new(),
             groups: Groups::default(),
@@ -74,11 +76,21 @@ impl Opener {
         self
     }
 
-    /// Notes in this directory, which must be on a tmpfs, which offloads AF_XDP ports switched off: see [`crate::put_back`].
+    /// Notes in this directory, which must be on a tmpfs, which offloads AF_XDP ports switched off. A port takes over what an earlier process
+    /// noted of its interface; the rest stays as it is until [`Opener::put_back_others`].
     #[must_use]
     pub fn with_offloads(mut self, directory: PathBuf) -> Self {
-        self.offloads = Some(directory);
+        self.offloads = Notes::new(directory);
         self
+    }
+
+    /// Puts back what ports of an earlier process switched off and no port has taken over: when all that are wanted at the start are open, and no
+    /// program of the others is there.
+    ///
+    /// # Errors
+    /// The first one; the others are tried all the same.
+    pub fn put_back_others(&self) -> io::Result<()> {
+        self.offloads.put_back_others()
     }
 
     /// Lets flows of ports that are opened from now on go past the workers where ports can ([`crate::PortControl::past`]), or no more.
@@ -137,9 +149,8 @@ impl Opener {
                 crate::af_packet::open(common, self.workers, flows)
             }),
             Kind::AfXdp(xdp) => isolated(common, xdp.into(), self.owner, || {
-                let notes = self.offloads.as_deref();
                 let flows = self.flows.as_ref();
-                crate::af_xdp::open((common, xdp), self.workers, notes, flows, || {
+                crate::af_xdp::open((common, xdp), self.workers, &self.offloads, flows, || {
                     self.transmitters()
                 })
             }),

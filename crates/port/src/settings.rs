@@ -1,11 +1,14 @@
 //! Offloads that ports switched off and MTUs that they raised, noted so that they are put back whatever becomes of the process.
 //!
-//! A note is written before its setting changes, and removed when that is as before. The port that closes does so; after a kill, the
-//! next process with the same directory. The directory must be on a tmpfs: a host that starts anew has its interfaces' defaults again.
+//! A note is written before its setting changes, and removed when that is as before. The port that closes does so. After a kill, the next
+//! process has the same directory: a port of the same interface takes its note over, so that the setting never changes between the two, and
+//! what no port takes over is put back. The directory must be on a tmpfs: a host that starts anew has its interfaces' defaults again.
 //! A namespace is noted by path and inode, and never held open: that would keep alive what its owner removes.
 
 use crate::netns::{Netns, NetnsRef, everywhere};
 use netlink::{Change, Netlink, Offloads};
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -17,6 +20,9 @@ const OWN: &str = "/proc/thread-self/ns/net";
 
 /// How a note of an MTU begins.
 const MTU: &str = "mtu=";
+
+/// The file of a note that is being written: nothing has changed by it yet.
+const NEW: &str = "new";
 
 /// An interface, as a note names it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -35,6 +41,11 @@ impl Place {
         let netns = netns.map_or_else(|| OWN.into(), NetnsRef::path);
         let inode = fs::metadata(&netns)?.ino();
         Ok(Self { netns, inode, index })
+    }
+
+    /// Whether it is the same interface, by whatever path.
+    fn is(&self, other: &Self) -> bool {
+        (self.inode, self.index) == (other.inode, other.index)
     }
 
     /// Finds its namespace: under the path that it had, or where else it is to be reached by now.
@@ -132,21 +143,73 @@ fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ENODEV)
 }
 
+/// Where ports keep their notes; without a directory they live as long as the process.
+#[derive(Default)]
+pub(crate) struct Notes {
+    directory: Option<PathBuf>,
+    /// Files that ports of this process have.
+    owned: RefCell<BTreeSet<PathBuf>>,
+}
+
+impl Notes {
+    pub(crate) fn new(directory: PathBuf) -> Self {
+        Self { directory: Some(directory), owned: RefCell::default() }
+    }
+
+    /// What a port changed: nothing yet, but for what it takes over.
+    pub(crate) fn of(&self, port: &Place) -> Changed {
+        let name = format!("{}-{}", port.inode, port.index);
+        let file = self.directory.as_ref().map(|path| path.join(name));
+        let notes = file.as_ref().and_then(|file| read(file).ok()).unwrap_or_default();
+        Changed { file, is_taken_over: !notes.is_empty(), notes }
+    }
+
+    /// The port is open: what it took over is its own.
+    pub(crate) fn own(&self, changed: &mut Changed) {
+        changed.is_taken_over = false;
+        self.owned.borrow_mut().extend(changed.file.clone());
+    }
+
+    /// Puts back what no port has taken over.
+    ///
+    /// # Errors
+    /// The first one; the others are tried all the same.
+    pub(crate) fn put_back_others(&self) -> io::Result<()> {
+        let Some(directory) = &self.directory else { return Ok(()) };
+        let entries = match fs::read_dir(directory) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            entries => entries?,
+        };
+        let owned = self.owned.borrow();
+        let mut outcome = Ok(());
+        for file in entries.flatten().map(|entry| entry.path()) {
+            if owned.contains(&file) || file.ends_with(NEW) {
+                continue;
+            }
+            let notes = read(&file)?;
+            let mut left = Changed { file: Some(file), notes, is_taken_over: false };
+            outcome = outcome.and(left.put_back());
+        }
+        outcome
+    }
+}
+
+/// A line that cannot be read is not ours.
+fn read(file: &Path) -> io::Result<Vec<Note>> {
+    Ok(fs::read_to_string(file)?.lines().filter_map(|line| line.parse().ok()).collect())
+}
+
 /// What one port changed; put back when this is dropped.
 #[derive(Default)]
 pub(crate) struct Changed {
     file: Option<PathBuf>,
     notes: Vec<Note>,
+    /// Some of it was changed by a process before, and the port is not open yet: if it does not come to that, the notes stay.
+    is_taken_over: bool,
 }
 
 impl Changed {
-    /// Nothing yet. Notes are kept in `directory`; without one they live as long as the process.
-    pub(crate) fn new(directory: Option<&Path>, port: &Place) -> Self {
-        let file = directory.map(|path| path.join(format!("{}-{}", port.inode, port.index)));
-        Self { file, notes: Vec::new() }
-    }
-
-    /// Switches off those of `names` that are on; returns which, and which of them the driver keeps on.
+    /// Switches off those of `names` that are on; returns which are off by this port, and which the driver keeps on.
     pub(crate) fn switch_off(
         &mut self,
         place: &Place,
@@ -154,14 +217,31 @@ impl Changed {
     ) -> io::Result<(Vec<String>, Vec<String>)> {
         let wanted = place.offloads(|offloads| offloads.state(place.index))?.wanted(names);
         if !wanted.is_empty() {
-            self.notes.push(Note { place: place.clone(), was: Was::On(wanted.clone()) });
+            self.note_on(place, &wanted);
             self.write()?;
         }
         let after = place.offloads(|offloads| {
             offloads.set(place.index, &wanted, false)?;
             offloads.state(place.index)
         })?;
-        Ok((wanted, after.active(names)))
+        let off = self.on(place).iter().filter(|name| names.contains(&&***name));
+        Ok((off.cloned().collect(), after.active(names)))
+    }
+
+    /// Offloads that were on at an interface.
+    fn on(&self, place: &Place) -> &[String] {
+        let found = self.notes.iter().find_map(|note| match &note.was {
+            Was::On(names) if note.place.is(place) => Some(&names[..]),
+            _ => None,
+        });
+        found.unwrap_or_default()
+    }
+
+    fn note_on(&mut self, place: &Place, names: &[String]) {
+        let more = names.iter().filter(|name| !self.on(place).contains(name));
+        let all = self.on(place).iter().chain(more).cloned().collect();
+        self.notes.retain(|note| !(matches!(note.was, Was::On(_)) && note.place.is(place)));
+        self.notes.push(Note { place: place.clone(), was: Was::On(all) });
     }
 
     /// Has the MTU be so many bytes more than `mtu`, what it is to be again, by `change`.
@@ -209,7 +289,7 @@ impl Changed {
         let text: String = self.notes.iter().map(Note::to_line).collect();
         let parent = file.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(parent)?;
-        let new = parent.join("new");
+        let new = parent.join(NEW);
         fs::write(&new, text)?;
         fs::rename(new, file)
     }
@@ -217,8 +297,10 @@ impl Changed {
 
 impl Drop for Changed {
     fn drop(&mut self) {
-        // Whoever wants to know has asked before.
-        let _ = self.put_back();
+        if !self.is_taken_over {
+            // Whoever wants to know has asked before.
+            let _ = self.put_back();
+        }
     }
 }
 
@@ -227,18 +309,7 @@ impl Drop for Changed {
 /// # Errors
 /// The first one; the others are tried all the same.
 pub fn put_back(directory: &Path) -> io::Result<()> {
-    let entries = match fs::read_dir(directory) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        entries => entries?,
-    };
-    let mut outcome = Ok(());
-    for file in entries.flatten().map(|entry| entry.path()) {
-        let text = fs::read_to_string(&file)?;
-        // A line that cannot be read is not ours.
-        let notes = text.lines().filter_map(|line| line.parse().ok()).collect();
-        outcome = outcome.and(Changed { file: Some(file), notes }.put_back());
-    }
-    outcome
+    Notes::new(directory.to_owned()).put_back_others()
 }
 
 fn removed(file: &Path) -> io::Result<()> {
@@ -276,7 +347,7 @@ mod tests {
     fn what_is_gone_meanwhile_needs_no_putting_back_and_its_note_goes() {
         let home = tempfile::tempdir().unwrap();
         let notes = vec![note(7), note(8)];
-        let left = Changed { file: Some(home.path().join("1-2")), notes };
+        let left = Changed { file: Some(home.path().join("1-2")), notes, is_taken_over: false };
         left.write().unwrap();
         std::mem::forget(left);
         put_back(home.path()).unwrap();

@@ -155,6 +155,42 @@ fn what_a_killed_process_switched_off_is_put_back_from_its_notes() {
 }
 
 #[test]
+fn a_port_takes_over_what_a_killed_process_switched_off_for_it_so_that_it_never_changes() {
+    let Some(lab) = Lab::new("xdp-over") else { return };
+    lab.veth("a");
+    let (home, before) = (tempfile::tempdir().expect("a directory"), offloads(&lab));
+    let notes = home.path().join("offloads");
+    let opener = || Opener::new(1).with_offloads(notes.clone());
+    let port = opener().open(&spec(&lab, XdpMode::Native)).expect("opens");
+    let during = offloads(&lab);
+    let note = fs::read_dir(&notes).expect("notes").flatten().next().expect("a note").path();
+    let text = fs::read_to_string(&note).expect("a note");
+    closed(port);
+    // As the kill would have left it, with a note that was about to be written.
+    lab.ip("s", "link set porta mtu 1504");
+    lab.exec("a", "ethtool -K eth0 txvlan off tx-vlan-stag-hw-insert off");
+    fs::write(&note, &text).expect("a note");
+    fs::write(notes.join("new"), &text).expect("a note");
+    let left = || {
+        let shown = lab.exec("a", "ethtool -k eth0");
+        let tags = shown.lines().filter(|line| line.starts_with("tx-vlan"));
+        (tags.map(str::to_owned).collect::<Vec<_>>(), mtu(&lab))
+    };
+    let kept = left();
+    let refused = opener().open(&spec(&lab, XdpMode::ZeroCopy)).err();
+    assert!(refused.is_some() && left() == kept, "a port that is refused changes nothing of it");
+    let next = opener();
+    assert_eq!(left(), kept, "nothing is put back before the port is open");
+    let port = next.open(&spec(&lab, XdpMode::Native)).expect("opens");
+    assert_eq!((offloads(&lab), port.facts.mtu), (during.clone(), 1500));
+    next.put_back_others().expect("put back");
+    assert_eq!(offloads(&lab), during, "what an open port has is its own");
+    closed(port);
+    assert_eq!(offloads(&lab), before, "all that the first one had changed");
+    assert!(!note.exists());
+}
+
+#[test]
 fn a_veth_whose_other_end_nobody_can_reach_is_refused() {
     let Some(lab) = Lab::new("xdp-lost") else { return };
     let home = tempfile::tempdir().expect("a directory");

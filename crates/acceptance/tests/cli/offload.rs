@@ -281,6 +281,72 @@ fn restart(under: Under) {
     assert!(!root(&place).exists(), "all flows are back: {}", root(&place).display());
 }
 
+/// What a file says inside a guest.
+fn read(place: &Place, guest: &str, path: &str) -> String {
+    let words = ["netns", "exec", &place.guest(guest), "cat", path];
+    String::from_utf8(Command::new("ip").args(words).output().unwrap().stdout).unwrap()
+}
+
+/// Echo requests that a guest's stack received: untagged ones, as it has no VLAN.
+fn echoes(place: &Place, guest: &str) -> u64 {
+    let shown = read(place, guest, "/proc/net/snmp");
+    let mut lines = shown.lines().filter_map(|line| line.strip_prefix("Icmp:"));
+    let mut words = || lines.next().unwrap().split_whitespace();
+    let at = words().position(|word| word == "InEchos").unwrap();
+    words().nth(at).unwrap().parse().unwrap()
+}
+
+#[test]
+fn frames_with_a_tag_are_in_no_untagged_flow_while_a_killed_node_starts_again() {
+    if !privileged() {
+        return;
+    }
+    let mut place = place(XDP);
+    assert!(place.reaches("g1", "10.0.0.2"));
+    place.suiro(&["offload", "policy", "add", "all", "--match", "icmp", "--when", "first"]);
+    place.suiro(&["offload", "on"]);
+    let untagged = pings(&place);
+    until("both directions leave the worker", || are_up(&place, XDP));
+    place.end(Signal::KILL);
+    let sent = end(untagged);
+    let before = echoes(&place, "g2");
+    assert!(before >= sent - 1);
+
+    // The same frames again, each with a tag that its sender leaves beside it if it may.
+    let object = tagger(&place);
+    let (guest, mac) = (place.guest("g1"), read(&place, "g2", "/sys/class/net/eth0/address"));
+    let inside = |words: &[&str]| sh(&[&["ip", "netns", "exec", &guest], words].concat());
+    inside(&["ip", "neigh", "replace", "10.0.0.2", "lladdr", mac.trim(), "dev", "eth0"]);
+    inside(&["tc", "qdisc", "add", "dev", "eth0", "clsact"]);
+    let filter = ["tc", "filter", "add", "dev", "eth0", "egress", "bpf", "da", "obj", &object];
+    inside(&[&filter[..], &["sec", "q"]].concat());
+    let mut flood = Command::new("ip");
+    flood.args(["netns", "exec", &guest, "ping", "-q", "-i", "0.0002", "10.0.0.2"]);
+    let tagged = Background::start(&mut flood);
+    place.start();
+    assert!(place.log().contains("2 flows of an earlier node go on"), "{}", place.log());
+    for _ in 0..3 {
+        place.end(Signal::KILL);
+        place.start();
+    }
+    let rules = packets(&place, "in_port=g1");
+    until("tagged frames go by the worker", || packets(&place, "in_port=g1") > rules + 100);
+    assert_eq!(sent_and_answered(tagged).1, 0);
+    assert_eq!(echoes(&place, "g2"), before, "tagged ones came untagged");
+    place.end(Signal::TERM);
+    leaves_nothing(&place);
+}
+
+/// A program of tc that gives frames a tag, in the way of a VLAN's interface.
+fn tagger(place: &Place) -> String {
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../port/tests/lab/push_tag.bpf.c");
+    let include = format!("/usr/include/{}-linux-gnu", std::env::consts::ARCH);
+    let object = place.path("push_tag.o").display().to_string();
+    let options = ["clang", "-O2", "-target", "bpf", "-idirafter", &include, "-c", source];
+    sh(&[&options[..], &["-o", &object]].concat());
+    object
+}
+
 /// Packets that meters dropped past the worker.
 fn limited(place: &Place) -> u64 {
     flows(place).iter().map(|flow| flow["limited_packets"].as_u64().unwrap()).sum()

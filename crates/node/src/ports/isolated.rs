@@ -19,8 +19,11 @@ impl Keeper {
         }
     }
 
-    /// Gives back what this node isolated earlier for ports that nobody wants any more.
+    /// Gives back what this node isolated earlier for ports that nobody wants any more, and switches on what such ports had switched off.
     pub(super) fn release_others(&self) {
+        if let Err(error) = self.opener.put_back_others() {
+            tracing::warn!("offloads that an earlier node switched off stay so: {error}");
+        }
         for netns in self.watch.namespaces() {
             let takers = || self.entries.values().filter(|entry| isolates(entry).is_some());
             let wanted = |name: &str| takers().any(|entry| entry.is_on(netns, name));

@@ -80,7 +80,7 @@ pub struct Keeper {
     board: Arc<Board>,
     pub(super) watch: Watch,
     pub(super) entries: BTreeMap<PortAt, Entry>,
-    opener: port::Opener,
+    pub(super) opener: port::Opener,
     pub(super) owner: u32,
     /// Who has flows past the workers.
     offload: Arc<Offload>,
@@ -99,9 +99,6 @@ impl Keeper {
         let mut watch = Watch::new(wake);
         watch.add(None);
         let Directories { rings, offloads, ledger, owner } = directories;
-        if let Err(error) = port::put_back(&offloads) {
-            tracing::warn!("offloads that an earlier node switched off stay so: {error}");
-        }
         Self {
             datapath,
             board,

@@ -59,8 +59,8 @@ impl Watched {
 
 impl XdpControl {
     /// The state of the interface, and all that there is to say of it.
-    pub(super) fn describe(&self, mut link: Link) -> PortFacts {
-        link.mtu = self.offloads.borrow().mtu(&link);
+    pub(super) fn describe(&self, link: Link) -> PortFacts {
+        let link = self.offloads.borrow().told(link);
         let mut notes = self.notes.clone();
         notes.push(UNSEEN.into());
         notes.extend(self.seen.note());
@@ -118,7 +118,7 @@ impl PortControl for XdpControl {
         if queues > self.queues && queues <= QUEUES_MAX {
             return Some(format!("it has {queues} rx queues now, {} have sockets", self.queues));
         }
-        let mtu = self.offloads.borrow().mtu(&self.interface.link(self.index).ok()?);
+        let mtu = self.offloads.borrow().told(self.interface.link(self.index).ok()?).mtu;
         let wanted = chunk_for(mtu).ok().filter(|&chunk| chunk > self.chunk);
         wanted.map(|_| format!("its MTU is {mtu} now, which needs larger buffers"))
     }

@@ -31,6 +31,7 @@ use crate::interface::{Interface, cannot_enter, open_netns};
 use crate::opened::OpenPort;
 use crate::past::Opening;
 use crate::queue::{RxQueue, TxQueue};
+use crate::settings::Notes;
 use crate::sys::xsk::{RX_HEADROOM, XskRx, XskTx};
 use api::AfXdp;
 use burst::{Seen, WayOut};
@@ -40,7 +41,6 @@ use netlink::Link;
 use offloads::Offloads;
 use past::Passage;
 use queue::{Checksums, XdpRx, XdpTx};
-use std::path::Path;
 use std::sync::Arc;
 use xdp::offload::{Flows, XdpPort};
 
@@ -55,7 +55,7 @@ const FRAMES: u32 = 1024;
 pub(crate) fn open<'t>(
     (spec, xdp): (&Common, &AfXdp),
     workers: usize,
-    notes_of_offloads: Option<&Path>,
+    changes: &Notes,
     flows: Option<&Arc<Flows>>,
     transmitters: impl FnOnce() -> Result<&'t Transmitters, &'t str>,
 ) -> Result<OpenPort, OpenError> {
@@ -64,9 +64,10 @@ pub(crate) fn open<'t>(
     let link = interface.find(spec)?;
     let taken_over = claim::claim((spec, xdp), &netns, &interface, &link)?;
     let queues = queues_of(spec, &interface)?;
+    let mut offloads = Offloads::of(&interface, &link, changes)?;
+    let link = offloads.told(link);
     let chunk = chunk_of(spec, &link)?;
-    let link = interface.configure(spec, &link)?;
-    let mut offloads = Offloads::of(&interface, &link, notes_of_offloads)?;
+    let link = offloads.told(interface.configure(spec, &link)?);
     offloads.keep_tags(&link.name)?;
     let Attached { sockets, worker, mode, zero_copy, mut notes } =
         ladder::attach((spec, xdp), &netns, &link, queues, chunk)?;
@@ -101,10 +102,12 @@ pub(crate) fn open<'t>(
             Err(why) => notes.push(why),
         }
     }
+    let listener = listener::listen(spec, &netns, link.index)?;
+    offloads.own(changes);
     let control = XdpControl {
         index: link.index,
         watched: Watched::new(&interface, &link),
-        _listener: listener::listen(spec, &netns, link.index)?,
+        _listener: listener,
         interface,
         worker,
         passage,

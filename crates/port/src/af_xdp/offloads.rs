@@ -11,10 +11,9 @@
 use crate::error::OpenError;
 use crate::interface::Interface;
 use crate::peer;
-use crate::settings::{Changed, Place};
+use crate::settings::{Changed, Notes, Place};
 use netlink::{Change, Link, Netlink};
 use std::io;
-use std::path::Path;
 use xdp::Mode;
 
 /// Tags of received frames, 802.1Q and 802.1ad, are taken out of the frame.
@@ -45,15 +44,11 @@ pub(super) struct Offloads {
 }
 
 impl Offloads {
-    /// Nothing changed yet; notes of what will be are kept in `notes`.
-    pub(super) fn of(
-        interface: &Interface,
-        link: &Link,
-        notes: Option<&Path>,
-    ) -> Result<Self, OpenError> {
+    /// Nothing changed yet, but for what a port of a process before did. What changes is noted in `notes`.
+    pub(super) fn of(interface: &Interface, link: &Link, notes: &Notes) -> Result<Self, OpenError> {
         let own = Place::new(interface.netns(), link.index);
         let own = own.map_err(|source| OpenError::io(&link.name, "read its namespace", source))?;
-        let changed = Changed::new(notes, &own);
+        let changed = notes.of(&own);
         let peer = link.peer.map(|peer| peer::place(interface, peer));
         Ok(Self { own, peer, changed })
     }
@@ -102,9 +97,14 @@ impl Offloads {
         }
     }
 
-    /// Its MTU, without the room for a second tag.
-    pub(super) fn mtu(&self, link: &Link) -> u32 {
-        self.changed.mtu(link.mtu)
+    /// The interface as everybody is told of it: without the room for a second tag.
+    pub(super) fn told(&self, link: Link) -> Link {
+        Link { mtu: self.changed.mtu(link.mtu), ..link }
+    }
+
+    /// The port is open.
+    pub(super) fn own(&mut self, notes: &Notes) {
+        notes.own(&mut self.changed);
     }
 
     /// Everything stays as it is until the next start.
