@@ -99,6 +99,15 @@ pub struct OffloadRung {
     pub slots: u32,
     /// Of those taken.
     pub taken: u32,
+    /// Frames that it took since the node began, limited ones included. A large (GSO) frame counts once.
+    #[serde(default)]
+    pub frames: u64,
+    /// Bytes, Ethernet header included, no FCS.
+    #[serde(default)]
+    pub bytes: u64,
+    /// Of the frames, those that a limit refused.
+    #[serde(default)]
+    pub limited: u64,
 }
 
 /// A flow, and where it is processed.

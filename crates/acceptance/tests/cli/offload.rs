@@ -122,6 +122,7 @@ fn leave_and_come_back(under: Under) {
     until("the rung counts", || {
         flows(&place)[0]["offloaded_packets"].as_u64().unwrap() > past + 50
     });
+    top_shows_the_rung(&place, under);
     let why = place.suiro(&["offload", "why", "sw0", "in_port=g1,icmp,icmp_type=8"]);
     assert!(
         why.contains(&format!("rung      {}", under.1)) && why.contains("because   policy all"),
@@ -150,6 +151,17 @@ fn leave_and_come_back(under: Under) {
     assert!(port["counters"]["rx_frames"].as_u64().unwrap() >= sent, "{port}");
     place.end(Signal::TERM);
     leaves_nothing(&place);
+}
+
+/// `suiro top` says what goes past the workers, and by which rung.
+fn top_shows_the_rung(place: &Place, (_, rung): Under) {
+    let top = place.json(&["top", "--once"]);
+    let rungs = top["rungs"].as_array().unwrap();
+    let load = rungs.iter().find(|load| load["rung"] == rung).unwrap();
+    assert!(load["frames_per_s"].as_f64().unwrap() > 0.0 && load["flows"] == 2, "{top}");
+    assert_eq!(rungs.last().unwrap()["rung"], "worker");
+    let page = place.suiro(&["top", "--once"]);
+    assert!(page.contains("% past the workers") && page.contains("SHARE %"), "{page}");
 }
 
 #[test]

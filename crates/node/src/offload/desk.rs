@@ -271,7 +271,8 @@ impl Desk {
         self.tables.show_one_in(self.engine.samples_one_in());
     }
 
-    pub(super) fn look(&self) -> Look {
+    pub(super) fn look(&mut self) -> Look {
+        self.with(|engine, rungs, tables, _| engine.read(rungs, tables));
         let (moves, flaps) = self.engine.moves();
         let worker = self.engine.worker_cost();
         Look { worker, is_on: self.engine.is_on(), rungs: self.engine.rungs(), moves, flaps }

@@ -97,6 +97,9 @@ impl Node {
             moving: line.moving as u64,
             slots: line.slots,
             taken: line.taken,
+            frames: line.counts.frames,
+            bytes: line.counts.bytes,
+            limited: line.counts.limited,
         };
         Ok(OffloadView {
             on: look.is_on,

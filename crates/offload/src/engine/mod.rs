@@ -121,6 +121,8 @@ pub struct Engine {
     ledgers: HashMap<ProviderName, Ledger<FlowName>>,
     /// Which flow a provider's handle is.
     handles: HashMap<(ProviderName, crate::Handle), FlowName>,
+    /// What each rung took since the start, as far as it was read.
+    past: HashMap<ProviderName, Counts>,
     /// Moves up that ended within a second, since the start: steady traffic has none.
     flaps: u64,
     moves: u64,
@@ -139,6 +141,7 @@ impl Default for Engine {
             flows: HashMap::new(),
             ledgers: HashMap::new(),
             handles: HashMap::new(),
+            past: HashMap::new(),
             flaps: 0,
             moves: 0,
             moved: Vec::new(),

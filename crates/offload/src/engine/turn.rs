@@ -58,6 +58,7 @@ impl Engine {
         let Some(flow) = self.flows.get_mut(name) else { return };
         let more = flow.told.read(counts);
         if more.frames > 0 {
+            *self.past.entry(provider).or_default() += more;
             flow.traffic.add(more.frames, more.bytes, more.used);
             if let State::Stay(stay) = &flow.state {
                 world.credit(&stay.program, more);
@@ -176,6 +177,7 @@ impl Engine {
             }
             let more = flow.told.read(provider.remove(stay.handle));
             flow.told.end();
+            *self.past.entry(stay.provider).or_default() += more;
             world.credit(&stay.program, more);
             flow.traffic.add(more.frames, more.bytes, more.used);
             if stay.was_up {

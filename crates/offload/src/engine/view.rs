@@ -64,6 +64,8 @@ pub struct RungLine {
     pub flows: usize,
     /// Flows on their way up or down.
     pub moving: usize,
+    /// What it took since the start.
+    pub counts: Counts,
 }
 
 impl Engine {
@@ -95,7 +97,9 @@ impl Engine {
         };
         let line = |(&name, ledger): (&ProviderName, &crate::ledger::Ledger<FlowName>)| {
             let (slots, taken) = ledger.slots();
-            RungLine { name, slots, taken, flows: stays(name, true), moving: stays(name, false) }
+            let counts = self.past.get(&name).copied().unwrap_or_default();
+            let (flows, moving) = (stays(name, true), stays(name, false));
+            RungLine { name, slots, taken, flows, moving, counts }
         };
         let mut lines: Vec<RungLine> = self.ledgers.iter().map(line).collect();
         lines.sort_by_key(|line| line.name);

@@ -83,8 +83,8 @@ fn show(view: &OffloadView) -> String {
     );
     for rung in &view.rungs {
         text += &format!(
-            "rung {:<4} {} flows, {} moving, {} of {} slots\n",
-            rung.name, rung.flows, rung.moving, rung.taken, rung.slots
+            "rung {:<4} {} flows, {} moving, {} of {} slots, {} packets, {} bytes\n",
+            rung.name, rung.flows, rung.moving, rung.taken, rung.slots, rung.frames, rung.bytes
         );
     }
     for policy in &view.policies {

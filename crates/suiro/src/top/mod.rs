@@ -1,9 +1,10 @@
-//! `suiro top`: switches, ports with rates, their queues, drops by reason, and what each core does.
+//! `suiro top`: switches, ports with rates, their queues, drops by reason, what each core does, and which rung takes the frames.
 
 mod live;
 mod page;
 mod queues;
 mod rates;
+mod rungs;
 mod view;
 
 pub use live::{Watched, watch};
@@ -11,7 +12,7 @@ pub use live::{Watched, watch};
 use crate::args::TopArgs;
 use crate::commands::Context;
 use crate::failure::Failure;
-use api::{PortView, SwitchView, WorkersView};
+use api::{OffloadView, PortView, SwitchView, WorkersView};
 use rates::Rates;
 
 /// Everything at one moment.
@@ -19,6 +20,7 @@ pub struct Look {
     switches: Vec<SwitchView>,
     ports: Vec<PortView>,
     workers: WorkersView,
+    offload: OffloadView,
 }
 
 /// Looks until interrupted, or once.
@@ -39,6 +41,7 @@ impl Watched for Node {
             switches: context.client.get("/v1/switches")?,
             ports: context.client.get("/v1/ports")?,
             workers: context.client.get("/v1/workers")?,
+            offload: context.client.get("/v1/offload")?,
         })
     }
 

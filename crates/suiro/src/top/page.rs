@@ -1,7 +1,7 @@
 //! One page of `suiro top`.
 
-use super::queues;
 use super::rates::{PortRates, Rates};
+use super::{queues, rungs};
 use crate::table::{Table, short};
 
 /// Orders of the ports; the busiest first is the usual one.
@@ -12,6 +12,7 @@ pub fn whole(rates: &Rates, order: &str) -> String {
     let in_order = ports_in(order, rates);
     let parts = [
         header(rates),
+        rungs::table(&rates.rungs),
         cores(rates),
         switches(rates),
         drops(rates),
@@ -22,12 +23,11 @@ pub fn whole(rates: &Rates, order: &str) -> String {
 }
 
 fn header(rates: &Rates) -> String {
-    let (frames, busiest) =
-        rates.workers.iter().fold((0.0, 0.0_f64), |(frames, busiest), worker| {
-            (frames + worker.frames_per_s, busiest.max(worker.busy_percent))
-        });
+    let busiest = rates.workers.iter().map(|worker| worker.busy_percent).fold(0.0_f64, f64::max);
+    let (frames, past) = rungs::all_and_past(&rates.rungs);
+    let past = if past > 0.0 { format!(", {past:.0} % past the workers") } else { String::new() };
     format!(
-        "suiro: {} switches, {} ports, {} frames/s, busiest core {busiest:.0} % (over {:.1} s)\n",
+        "suiro: {} switches, {} ports, {} frames/s{past}, busiest core {busiest:.0} % (over {:.1} s)\n",
         rates.switches.len(),
         rates.ports.len(),
         short(frames),

@@ -2,6 +2,7 @@
 
 use super::Look;
 use super::queues::{self, QueueLoad};
+use super::rungs::{self, RungLoad};
 use api::{CacheView, DropView, PortLoadView, PortView, Rate, RungView, SwitchView, WorkerView};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -11,6 +12,8 @@ use std::collections::BTreeMap;
 pub struct Rates {
     /// Seconds between the looks.
     pub seconds: f64,
+    /// Each rung past the workers, and the workers together.
+    pub rungs: Vec<RungLoad>,
     /// Each core.
     pub workers: Vec<WorkerRates>,
     /// Each switch.
@@ -122,6 +125,7 @@ impl Rates {
         };
         Self {
             seconds,
+            rungs: rungs::between(before, now, seconds),
             workers: workers.map(|(before, now)| worker_rates(before, now, seconds)).collect(),
             switches,
             ports: ports.into_iter().map(with_cores).collect(),
