@@ -1,4 +1,4 @@
-//! Offloads that ports switched off and MTUs that they raised, noted so that they are put back whatever becomes of the process.
+//! Offloads that ports switched and MTUs that they raised, noted so that they are put back whatever becomes of the process.
 //!
 //! A note is written before its setting changes, and removed when that is as before. The port that closes does so. After a kill, the next
 //! process has the same directory: a port of the same interface takes its note over, so that the setting never changes between the two, and
@@ -20,6 +20,8 @@ const OWN: &str = "/proc/thread-self/ns/net";
 
 /// How a note of an MTU begins.
 const MTU: &str = "mtu=";
+/// How a note of offloads that were off begins; without it they were on.
+const OFF: &str = "off=";
 
 /// The file of a note that is being written: nothing has changed by it yet.
 const NEW: &str = "new";
@@ -82,10 +84,17 @@ struct Note {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Was {
-    /// These offloads were on.
-    On(Vec<String>),
+    /// These offloads were on, or off.
+    Offloads(Vec<String>, Is),
     /// The MTU was the first, and has been the second since.
     Mtu(u32, u32),
+}
+
+/// An offload.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Is {
+    On,
+    Off,
 }
 
 impl Note {
@@ -93,7 +102,9 @@ impl Note {
     fn put_back(&self) -> io::Result<()> {
         let index = self.place.index;
         let put = match &self.was {
-            Was::On(names) => self.place.offloads(|offloads| offloads.set(index, names, true)),
+            Was::Offloads(names, was) => {
+                self.place.offloads(|offloads| offloads.set(index, names, *was == Is::On))
+            }
             &Was::Mtu(was, now) => self.place.run(|| {
                 let netlink = Netlink::new()?;
                 match netlink.link_at(index)? {
@@ -112,7 +123,8 @@ impl Note {
     fn to_line(&self) -> String {
         let Place { netns, inode, index } = &self.place;
         let was = match &self.was {
-            Was::On(names) => names.join(","),
+            Was::Offloads(names, Is::On) => names.join(","),
+            Was::Offloads(names, Is::Off) => format!("{OFF}{}", names.join(",")),
             Was::Mtu(was, now) => format!("{MTU}{was},{now}"),
         };
         format!("{index} {inode} {was} {}\n", netns.display())
@@ -128,12 +140,14 @@ impl FromStr for Note {
         let index = word()?.parse().map_err(drop)?;
         let inode = word()?.parse().map_err(drop)?;
         let was = word()?;
-        let was = match was.strip_prefix(MTU) {
-            Some(mtus) => {
+        let names = |names: &str| names.split(',').map(str::to_owned).collect();
+        let was = match (was.strip_prefix(MTU), was.strip_prefix(OFF)) {
+            (Some(mtus), _) => {
                 let (was, now) = mtus.split_once(',').ok_or(())?;
                 Was::Mtu(was.parse().map_err(drop)?, now.parse().map_err(drop)?)
             }
-            None => Was::On(was.split(',').map(str::to_owned).collect()),
+            (None, Some(were)) => Was::Offloads(names(were), Is::Off),
+            (None, None) => Was::Offloads(names(was), Is::On),
         };
         Ok(Self { place: Place { netns: word()?.into(), inode, index }, was })
     }
@@ -209,39 +223,49 @@ pub(crate) struct Changed {
 }
 
 impl Changed {
-    /// Switches off those of `names` that are on; returns which are off by this port, and which the driver keeps on.
-    pub(crate) fn switch_off(
+    /// Switches those of `names` that are not so; returns which are so by this port, and which the driver keeps as they were.
+    pub(crate) fn switch(
         &mut self,
         place: &Place,
         names: &[&str],
+        to: Is,
     ) -> io::Result<(Vec<String>, Vec<String>)> {
-        let wanted = place.offloads(|offloads| offloads.state(place.index))?.wanted(names);
+        let was = if to == Is::On { Is::Off } else { Is::On };
+        let those = |are_on: Vec<String>| -> Vec<String> {
+            let is = |name: &&&str| are_on.iter().any(|on| *on == **name) == (was == Is::On);
+            names.iter().filter(is).map(|&name| name.to_owned()).collect()
+        };
+        let wanted = those(place.offloads(|offloads| offloads.state(place.index))?.wanted(names));
         if !wanted.is_empty() {
-            self.note_on(place, &wanted);
+            self.note_offloads(place, &wanted, was);
             self.write()?;
         }
         let after = place.offloads(|offloads| {
-            offloads.set(place.index, &wanted, false)?;
+            offloads.set(place.index, &wanted, to == Is::On)?;
             offloads.state(place.index)
         })?;
-        let off = self.on(place).iter().filter(|name| names.contains(&&***name));
-        Ok((off.cloned().collect(), after.active(names)))
+        let switched = self.offloads(place, was).iter().filter(|name| names.contains(&&***name));
+        Ok((switched.cloned().collect(), those(after.active(names))))
     }
 
-    /// Offloads that were on at an interface.
-    fn on(&self, place: &Place) -> &[String] {
+    /// Offloads that were so at an interface.
+    fn offloads(&self, place: &Place, were: Is) -> &[String] {
         let found = self.notes.iter().find_map(|note| match &note.was {
-            Was::On(names) if note.place.is(place) => Some(&names[..]),
+            Was::Offloads(names, was) if *was == were && note.place.is(place) => Some(&names[..]),
             _ => None,
         });
         found.unwrap_or_default()
     }
 
-    fn note_on(&mut self, place: &Place, names: &[String]) {
-        let more = names.iter().filter(|name| !self.on(place).contains(name));
-        let all = self.on(place).iter().chain(more).cloned().collect();
-        self.notes.retain(|note| !(matches!(note.was, Was::On(_)) && note.place.is(place)));
-        self.notes.push(Note { place: place.clone(), was: Was::On(all) });
+    fn note_offloads(&mut self, place: &Place, names: &[String], were: Is) {
+        let known = self.offloads(place, were);
+        let more = names.iter().filter(|name| !known.contains(name));
+        let all = known.iter().chain(more).cloned().collect();
+        let is_it = |note: &Note| {
+            matches!(note.was, Was::Offloads(_, was) if was == were) && note.place.is(place)
+        };
+        self.notes.retain(|note| !is_it(note));
+        self.notes.push(Note { place: place.clone(), was: Was::Offloads(all, were) });
     }
 
     /// Has the MTU be so many bytes more than `mtu`, what it is to be again, by `change`.
@@ -251,7 +275,7 @@ impl Changed {
         (mtu, by): (u32, u32),
         change: impl FnOnce(Change) -> io::Result<()>,
     ) -> io::Result<()> {
-        self.notes.retain(|note| matches!(note.was, Was::On(_)));
+        self.notes.retain(|note| !matches!(note.was, Was::Mtu(..)));
         self.notes.push(Note { place: place.clone(), was: Was::Mtu(mtu, mtu + by) });
         self.write()?;
         change(Change::Mtu(mtu + by))
@@ -328,14 +352,15 @@ mod tests {
         let place = Place { netns: "/run/netns/a guest".into(), inode: 4026531840, index };
         let was = match index {
             8 => Was::Mtu(1500, 1504),
-            _ => Was::On(vec!["rx-gro".into(), "tx-vlan-hw-insert".into()]),
+            9 => Was::Offloads(vec!["rx-gro".into()], Is::Off),
+            _ => Was::Offloads(vec!["rx-gro".into(), "tx-vlan-hw-insert".into()], Is::On),
         };
         Note { place, was }
     }
 
     #[test]
     fn a_note_reads_back_as_it_was_written() {
-        for index in [7, 8] {
+        for index in [7, 8, 9] {
             assert_eq!(note(index).to_line().trim_end().parse(), Ok(note(index)));
         }
         for damaged in ["", "7", "7 1 rx-gro", "x 1 rx-gro /a", "7 1  /a", "7 1 mtu=1500 /a"] {
@@ -346,7 +371,7 @@ mod tests {
     #[test]
     fn what_is_gone_meanwhile_needs_no_putting_back_and_its_note_goes() {
         let home = tempfile::tempdir().unwrap();
-        let notes = vec![note(7), note(8)];
+        let notes = vec![note(7), note(8), note(9)];
         let left = Changed { file: Some(home.path().join("1-2")), notes, is_taken_over: false };
         left.write().unwrap();
         std::mem::forget(left);

@@ -191,6 +191,23 @@ fn a_port_takes_over_what_a_killed_process_switched_off_for_it_so_that_it_never_
 }
 
 #[test]
+fn tags_stay_in_frames_though_the_guest_switches_that_otherwise() {
+    let Some(lab) = Lab::new("xdp-again") else { return };
+    lab.veth("a");
+    let port = port::open(&spec(&lab, XdpMode::Native), 1).expect("opens");
+    let during = offloads(&lab);
+    assert!(!port.control.has_news(), "nothing changed");
+    lab.exec("a", "ethtool -K eth0 txvlan on");
+    assert_ne!(offloads(&lab), during);
+    assert!(port.control.has_news());
+    assert_eq!(offloads(&lab), during);
+    let notes = port.control.facts().expect("facts").notes;
+    assert!(notes.iter().any(|note| note.contains("beside frames again")), "{notes:?}");
+    assert!(!port.control.has_news(), "once");
+    closed(port);
+}
+
+#[test]
 fn a_veth_whose_other_end_nobody_can_reach_is_refused() {
     let Some(lab) = Lab::new("xdp-lost") else { return };
     let home = tempfile::tempdir().expect("a directory");

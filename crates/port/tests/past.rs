@@ -10,7 +10,7 @@ mod world;
 
 use lab::Lab;
 use offload::{Provider, Side};
-use port::OpenPort;
+use port::{Keep, OpenPort};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -151,6 +151,12 @@ fn flows_outlive_who_moved_them_and_are_taken_up_again_on_xdp() {
     outlive::<XdpPort>("pastlifx");
 }
 
+/// As a node does that stops.
+fn stopped(OpenPort { rx, tx, control, .. }: OpenPort) {
+    drop((rx, tx));
+    control.close(Keep::Interface).unwrap();
+}
+
 fn outlive<P: Under>(name: &str) {
     let Some(mut world) = World::<P>::new(name) else { return };
     let mut ports = world.open();
@@ -160,7 +166,7 @@ fn outlive<P: Under>(name: &str) {
     assert!(world.are_up() && before[0].frames > 0);
 
     // Nobody is left who could receive a frame.
-    drop(ports);
+    ports.into_iter().for_each(stopped);
     world.forget();
     let seen = played(&mut world, 200, |_| ());
     assert_eq!((seen.lost, seen.disordered), (0, 0), "{seen:?}");

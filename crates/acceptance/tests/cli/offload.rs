@@ -26,8 +26,6 @@ fn place((kind, _): Under) -> Place {
         sh(&[&host[..], &["link", "set", guest, "up"]].concat());
         sh(&["ip", "-n", &inside, "link", "set", "eth0", "up"]);
         sh(&["ip", "-n", &inside, "addr", "add", address, "dev", "eth0"]);
-        // A veth takes redirected XDP frames then.
-        sh(&["ip", "netns", "exec", &inside, "ethtool", "-K", "eth0", "gro", "on"]);
     }
     place.start();
     place.suiro(&["switch", "add", "sw0", "--fail-mode", "secure"]);

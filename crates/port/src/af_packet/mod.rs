@@ -30,7 +30,7 @@ use rx::PacketRx;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use xdp::offload::{Flows, Past, TcPort};
+use xdp::offload::{Flows, Past, RungPort as _, TcPort};
 
 /// Frames of a flow stay on one socket (`PACKET_FANOUT_HASH`), in a group that only we are in (`…_FLAG_UNIQUEID`).
 const FANOUT_HASH_UNIQUE: i32 = 0x2000 << 16;

@@ -14,7 +14,7 @@ use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use wire::{DropReason, HEAD_MAX, PartialChecksum};
-use xdp::offload::TcPort;
+use xdp::offload::{RungPort as _, TcPort};
 
 /// The tag was taken out; its type is in `vlan_tpid`.
 const VLAN_VALID: u32 = 0x10;

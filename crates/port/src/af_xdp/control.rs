@@ -13,7 +13,7 @@ use offload::PortReason;
 use std::cell::RefCell;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use xdp::offload::Past;
+use xdp::offload::{Past, RungPort as _};
 use xdp::{QUEUES_MAX, Verdict, Worker};
 
 /// Queue disciplines that interfaces have without anybody's asking.
@@ -63,6 +63,7 @@ impl XdpControl {
         let link = self.offloads.borrow().told(link);
         let mut notes = self.notes.clone();
         notes.push(UNSEEN.into());
+        notes.extend(self.offloads.borrow().note());
         notes.extend(self.seen.note());
         notes.extend(self.of_qdisc(&link));
         notes.extend(self.of_mtu(&link));
@@ -106,7 +107,9 @@ impl PortControl for XdpControl {
         // All are asked: what is not asked stays news.
         let exit_changed =
             self.passage.as_ref().is_some_and(|passage| passage.look(&self.interface, self.index));
-        self.seen.changed() | self.watched.changed(&self.interface, self.index) | exit_changed
+        let tags_changed = self.offloads.borrow_mut().look();
+        let watched = self.watched.changed(&self.interface, self.index);
+        self.seen.changed() | watched | exit_changed | tags_changed
     }
 
     fn past(&self) -> Option<Result<Past, PortReason>> {

@@ -74,6 +74,9 @@ pub(crate) fn open<'t>(
     notes.extend(more_queues(spec, queues));
     notes.extend(taken_over);
     offloads.keep_small(worker.mode(), &link, &mut notes);
+    if flows.is_some() {
+        offloads.take_frames(worker.mode(), &mut notes);
+    }
     let raised = offloads.set_mtu(&link, link.mtu, interface.netlink());
     raised.map_err(|source| OpenError::io(&link.name, "make room for a second tag", source))?;
     let (told, untold) = af_packet::told(spec, &netns, &link, workers)?;

@@ -1,17 +1,18 @@
-//! Offloads that AF_XDP cannot live with: switched off while the port is open.
+//! Offloads that AF_XDP cannot live with, or not without: switched while the port is open.
 //!
 //! * A VLAN tag beside the frame: XDP sees the frame without it, so it would be switched in another VLAN. A card keeps its tags in the
 //!   frame when it no longer strips them, a veth when its other end inserts them itself. Where neither can be had, the port is refused.
 //! * Frames larger than a UMEM frame. The native hook of a veth makes the kernel switch off its other end's segmentation by itself. At the
 //!   generic hook, that and the interface's own receive merging are switched off here. What remains is dropped by the kernel and counted
 //!   as `too_big`.
+//! * A veth takes redirected frames only while its other end merges what it receives (GRO). Where flows go past the workers it does.
 //! * A veth drops frames that are longer than the MTU of the end that receives them and one tag, counted with the tags that are in them. Its MTU is
 //!   [`SECOND_TAG`] higher while the port is open, and nobody is told that it has more.
 
 use crate::error::OpenError;
 use crate::interface::Interface;
 use crate::peer;
-use crate::settings::{Changed, Notes, Place};
+use crate::settings::{Changed, Is, Notes, Place};
 use netlink::{Change, Link, Netlink};
 use std::io;
 use xdp::Mode;
@@ -33,6 +34,7 @@ const SEGMENT: [&str; 6] = [
 ];
 
 const VETH: &str = "veth";
+const OTHER_END: &str = "its other end";
 /// Bytes that a second tag takes.
 const SECOND_TAG: u32 = 4;
 
@@ -41,6 +43,8 @@ pub(super) struct Offloads {
     own: Place,
     peer: Option<io::Result<Place>>,
     changed: Changed,
+    /// How often tags had to be kept again.
+    kept_again: u32,
 }
 
 impl Offloads {
@@ -50,7 +54,7 @@ impl Offloads {
         let own = own.map_err(|source| OpenError::io(&link.name, "read its namespace", source))?;
         let changed = notes.of(&own);
         let peer = link.peer.map(|peer| peer::place(interface, peer));
-        Ok(Self { own, peer, changed })
+        Ok(Self { own, peer, changed, kept_again: 0 })
     }
 
     /// Has VLAN tags stay in frames, before the first one is received.
@@ -64,7 +68,7 @@ impl Offloads {
                 return Err(refused(why.into()));
             }
         };
-        match self.changed.switch_off(place, names) {
+        match self.changed.switch(place, names, Is::Off) {
             Ok((_, still)) if still.is_empty() => Ok(()),
             Ok((_, still)) => {
                 Err(refused(format!("{whose}: {} cannot be switched off", still.join(" and "))))
@@ -80,11 +84,40 @@ impl Offloads {
         if hook == Mode::Native {
             return;
         }
-        let own = self.changed.switch_off(&self.own, &MERGE);
+        let own = self.changed.switch(&self.own, &MERGE, Is::Off);
         note(&link.name, own, notes);
         if let Some(Ok(peer)) = &self.peer {
-            note("its other end", self.changed.switch_off(peer, &SEGMENT), notes);
+            note(OTHER_END, self.changed.switch(peer, &SEGMENT, Is::Off), notes);
         }
+    }
+
+    /// Has the interface take redirected frames, if it is a veth; who switches that off again is obeyed.
+    pub(super) fn take_frames(&mut self, hook: Mode, notes: &mut Vec<String>) {
+        let (Mode::Native, Some(Ok(peer))) = (hook, &self.peer) else { return };
+        match self.changed.switch(peer, &MERGE, Is::On) {
+            Ok((on, _)) if on.is_empty() => {}
+            Ok(_) => notes.push(format!("GRO of {OTHER_END} switched on while the port is open: flows go past the worker to it")),
+            Err(error) => notes.push(format!("GRO of {OTHER_END} cannot be switched on ({error})")),
+        }
+    }
+
+    /// Has tags stay in frames again, if the owner of a veth's other end has switched that otherwise. True if so.
+    pub(super) fn look(&mut self) -> bool {
+        let Some(Ok(peer)) = &self.peer else { return false };
+        let state = peer.offloads(|offloads| offloads.state(peer.index));
+        if state.is_ok_and(|state| state.active(&INSERT_TAGS).is_empty()) {
+            return false;
+        }
+        // An end that is gone is no news of this kind.
+        let kept = self.changed.switch(peer, &INSERT_TAGS, Is::Off).is_ok();
+        self.kept_again += u32::from(kept);
+        kept
+    }
+
+    /// What became of tags meanwhile.
+    pub(super) fn note(&self) -> Option<String> {
+        let times = self.kept_again;
+        (times > 0).then(|| format!("{OTHER_END} left VLAN tags beside frames again, which seemed untagged until that was switched off: {times} times"))
     }
 
     /// Has full-size frames with two tags come in: the interface gets `mtu` and room for the second.

@@ -9,7 +9,7 @@ use crate::past::{Opening, Taker, one_queue};
 use netlink::{Link, Netdev};
 use offload::PortReason;
 use std::sync::Arc;
-use xdp::offload::{Past, XdpParts, XdpPort};
+use xdp::offload::{Past, RungPort as _, XdpParts, XdpPort};
 use xdp::{Mode, Worker};
 
 /// What takes a port's flows, and whether they can leave by it.

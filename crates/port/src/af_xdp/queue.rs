@@ -14,7 +14,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use wire::{BATCH, DropReason, HEAD_MAX, Key, Layers, Offload, PartialChecksum, checksum};
-use xdp::offload::XdpPort;
+use xdp::offload::{RungPort as _, XdpPort};
 
 /// Rounds between two looks at the kernel's counters (a system call): chosen so that it costs nothing.
 const ROUNDS_PER_LOOK: u32 = 4096;

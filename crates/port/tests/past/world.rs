@@ -76,8 +76,6 @@ impl<P: Under> World<P> {
         for (guest, host) in [("a", 1), ("b", 2)] {
             lab.veth(guest);
             lab.ip(guest, &format!("addr add 10.9.0.{host}/24 dev eth0"));
-            // A veth takes redirected XDP frames then.
-            lab.exec(guest, "ethtool -K eth0 gro on");
         }
         let flows = Arc::new(Flows::open(&pins.join("offload")).unwrap());
         Some(Self { lab, rung: Rung::new(flows.clone()), flows, pins, handles: Vec::new(), ups: 0 })

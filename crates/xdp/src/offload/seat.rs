@@ -39,6 +39,46 @@ pub trait RungPort: Send + Sync + Sized + 'static {
 
     /// Whether the stack behind the port has all that was sent out of it.
     fn is_sent(&self) -> bool;
+
+    /// Frames that the port's socket was given: each is counted before it is.
+    ///
+    /// # Errors
+    /// The kernel does not tell.
+    fn given(&self) -> io::Result<u64>;
+
+    /// Takes the programs off; flows that come in at the port are gone with it.
+    fn close(&self) {
+        self.seat().flows.release_port(self.seat().place);
+    }
+
+    /// Whether a flow waits until nothing of it is under way: then the worker calls [`RungPort::quiet`].
+    #[inline]
+    fn is_asked(&self) -> bool {
+        self.seat().is_rising.load(Ordering::Relaxed)
+    }
+
+    /// The worker found its queue empty, has received so many frames since the port was opened, and has sent or dropped each of them; `lost`
+    /// reads how many the socket lost since.
+    ///
+    /// # Errors
+    /// `lost` failed, or the kernel does not tell.
+    fn quiet(&self, received: u64, lost: impl FnOnce() -> io::Result<u64>) -> io::Result<()> {
+        self.seat().quiet(|| {
+            let settled = received + lost()?;
+            Ok(self.given()? == settled)
+        })
+    }
+
+    /// Says whether flows can leave by the interface now; true if that is other than before.
+    fn set_exit(&self, exit: Result<(), PortReason>) -> bool {
+        std::mem::replace(&mut *lock(&self.seat().exit), exit) != exit
+    }
+
+    /// Whether flows that come in at the port have a place on the rung.
+    fn has_flows(&self) -> bool {
+        let Seat { flows, place, .. } = self.seat();
+        flows.ports.get(*place as usize).flows != 0
+    }
 }
 
 /// A port's place. Dropping it leaves flows where they are.
@@ -61,16 +101,21 @@ struct Rising<P> {
 }
 
 impl<P: RungPort> Seat<P> {
-    /// The place that the interface had on the rung before, with the flows that an earlier process left there; or a new one.
+    /// The port that `load` puts programs on, at the place that its interface had on the rung before; or at a new one. Flows that an earlier
+    /// process left there stay where they are, and nothing of them is under way: what the programs before gave to its worker is gone.
     pub(super) fn take(
         flows: &Arc<Flows>,
         interface: &Interface<'_>,
-    ) -> Result<Self, OffloadError> {
+        load: impl FnOnce(Self) -> Result<P, OffloadError>,
+    ) -> Result<P, OffloadError> {
         let &Interface { index, netns, exit, .. } = interface;
         let place = flows.port_of(index, netns, P::RUNG)?;
         let (rising, is_rising) = (Mutex::default(), AtomicBool::new(false));
-        let (flows, exit) = (flows.clone(), Mutex::new(exit));
-        Ok(Self { flows, place, index, netns, exit, rising, is_rising })
+        let exit = Mutex::new(exit);
+        let seat = Self { flows: flows.clone(), place, index, netns, exit, rising, is_rising };
+        let port = load(seat).inspect_err(|_| flows.release_port(place))?;
+        flows.flows_of(place).iter().for_each(|&(_, flow)| flows.set_done(flow));
+        Ok(port)
     }
 
     /// Why flows cannot leave by it, if they cannot.
@@ -78,28 +123,14 @@ impl<P: RungPort> Seat<P> {
         *lock(&self.exit)
     }
 
-    pub(super) fn set_exit(&self, exit: Result<(), PortReason>) -> bool {
-        std::mem::replace(&mut *lock(&self.exit), exit) != exit
-    }
-
-    pub(super) fn has_flows(&self) -> bool {
-        self.flows.ports.get(self.place as usize).flows != 0
-    }
-
     pub(super) fn orphans(&self) -> u64 {
         let at = offset_of!(OffloadPort, orphans);
         self.flows.ports.u64_at(self.place as usize, at).load(Ordering::Relaxed)
     }
 
-    /// Whether a flow waits until nothing of it is under way.
-    #[inline]
-    pub(super) fn is_asked(&self) -> bool {
-        self.is_rising.load(Ordering::Relaxed)
-    }
-
     /// The worker has sent or dropped each frame that it received. `is_settled` tells whether that is all it was given; it reads what was
     /// given last.
-    pub(super) fn quiet(&self, is_settled: impl FnOnce() -> io::Result<bool>) -> io::Result<()> {
+    fn quiet(&self, is_settled: impl FnOnce() -> io::Result<bool>) -> io::Result<()> {
         let Ok(mut rising) = self.rising.try_lock() else { return Ok(()) };
         rising.retain(|flow| self.flows.is_rising(flow.place));
         self.is_rising.store(!rising.is_empty(), Ordering::Relaxed);

@@ -46,6 +46,10 @@ impl RungPort for TcPort {
     fn is_sent(&self) -> bool {
         self.senders.iter().all(|socket| sys::is_sent(socket.as_fd()))
     }
+
+    fn given(&self) -> io::Result<u64> {
+        Ok(seq(&self.seat.flows, self.seat.place).load(Ordering::Acquire))
+    }
 }
 
 impl TcPort {
@@ -58,14 +62,11 @@ impl TcPort {
         interface: &Interface<'_>,
         senders: Vec<OwnedFd>,
     ) -> Result<Self, OffloadError> {
-        let seat = Seat::take(flows, interface)?;
-        let place = seat.place;
-        let opened = Self::load(flows, place, interface.name);
-        let filter = opened.inspect_err(|_| flows.release_port(place))?;
-        seq(flows, place).store(0, Ordering::Release);
-        // No worker holds a frame yet.
-        flows.flows_of(place).iter().for_each(|&(_, flow)| flows.set_done(flow));
-        Ok(Self { seat, filter, senders })
+        Seat::take(flows, interface, |seat| {
+            let filter = Self::load(flows, seat.place, interface.name)?;
+            seq(flows, seat.place).store(0, Ordering::Release);
+            Ok(Self { seat, filter, senders })
+        })
     }
 
     fn load(flows: &Flows, place: u32, name: &str) -> Result<Ebpf, OffloadError> {
@@ -88,29 +89,6 @@ impl TcPort {
         choose
             .attach(socket.as_fd())
             .map_err(|error| OffloadError::load("put the filter on the socket")(error))
-    }
-
-    /// Takes the programs off; flows that come in at the port are gone with it.
-    pub fn close(&self) {
-        self.seat.flows.release_port(self.seat.place);
-    }
-
-    /// Whether a flow waits until nothing of it is under way: then the worker calls [`TcPort::quiet`].
-    #[inline]
-    pub fn is_asked(&self) -> bool {
-        self.seat.is_asked()
-    }
-
-    /// The worker found its queue empty, has received so many frames since the port was opened, and has sent or dropped each of them; `lost`
-    /// reads how many the socket lost since.
-    ///
-    /// # Errors
-    /// `lost` failed.
-    pub fn quiet(&self, received: u64, lost: impl FnOnce() -> io::Result<u64>) -> io::Result<()> {
-        self.seat.quiet(|| {
-            let settled = received + lost()?;
-            Ok(seq(&self.seat.flows, self.seat.place).load(Ordering::Acquire) == settled)
-        })
     }
 }
 

@@ -8,9 +8,9 @@ use crate::hook::{Hook, Lease, Life, Mode, Stage};
 use crate::verified::verified;
 use crate::worker::{SOCKETS, VERDICTS, Worker};
 use aya::Ebpf;
-use aya::maps::{Array, Map, MapData, MapError, PerCpuArray};
+use aya::maps::{Array, Map, MapData, PerCpuArray};
 use aya::programs::Xdp;
-use offload::{PortReason, ProviderName};
+use offload::ProviderName;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -48,6 +48,13 @@ impl RungPort for XdpPort {
     fn is_sent(&self) -> bool {
         true
     }
+
+    fn given(&self) -> io::Result<u64> {
+        let by_worker = self.verdicts.get(&(Verdict::Worker as u32), 0);
+        let by_worker = by_worker.map_err(io::Error::other)?;
+        let by_worker: u64 = by_worker.iter().map(|count| count.frames).sum();
+        Ok(by_worker + self.handed.get(&0, 0).map_err(io::Error::other)?)
+    }
 }
 
 /// What a port of the rung xdp is made of.
@@ -66,13 +73,7 @@ impl XdpPort {
     /// # Errors
     /// No permission, the kernel is too old, or another version of suiro has left pins.
     pub fn open(flows: &Arc<Flows>, parts: &XdpParts<'_>) -> Result<Self, OffloadError> {
-        let seat = Seat::take(flows, &parts.interface)?;
-        let place = seat.place;
-        let opened = Self::load(seat, parts);
-        let opened = opened.inspect_err(|_| flows.release_port(place))?;
-        // What the stage before this one gave to its worker is gone, or counted by now.
-        flows.flows_of(place).iter().for_each(|&(_, flow)| flows.set_done(flow));
-        Ok(opened)
+        Seat::take(flows, &parts.interface, |seat| Self::load(seat, parts))
     }
 
     fn load(seat: Seat<Self>, parts: &XdpParts<'_>) -> Result<Self, OffloadError> {
@@ -98,46 +99,6 @@ impl XdpPort {
         let verdicts = parts.worker.map(VERDICTS).and_then(|map| PerCpuArray::try_from(map).ok());
         let verdicts = verdicts.ok_or(OffloadError::BrokenBuild(VERDICTS))?;
         Ok(Self { seat, handed, verdicts, _programs: programs, _lease: lease })
-    }
-
-    /// Says whether flows can leave by the interface now; true if that is other than before.
-    pub fn set_exit(&self, exit: Result<(), PortReason>) -> bool {
-        self.seat.set_exit(exit)
-    }
-
-    /// Whether flows that come in at the port have a place on the rung.
-    pub fn has_flows(&self) -> bool {
-        self.seat.has_flows()
-    }
-
-    /// Gives the stage back; flows that come in at the port are gone with it.
-    pub fn close(&self) {
-        self.seat.flows.release_port(self.seat.place);
-    }
-
-    /// Whether a flow waits until nothing of it is under way: then the worker calls [`XdpPort::quiet`].
-    #[inline]
-    pub fn is_asked(&self) -> bool {
-        self.seat.is_asked()
-    }
-
-    /// The worker found its ring empty, has received so many frames since the port was opened, and has sent or dropped each of them; `lost`
-    /// reads how many the socket lost since.
-    ///
-    /// # Errors
-    /// `lost` failed, or the kernel does not tell.
-    pub fn quiet(&self, received: u64, lost: impl FnOnce() -> io::Result<u64>) -> io::Result<()> {
-        self.seat.quiet(|| {
-            let settled = received + lost()?;
-            Ok(self.given().map_err(io::Error::other)? == settled)
-        })
-    }
-
-    /// Frames that the socket was given: each is counted before it is.
-    fn given(&self) -> Result<u64, MapError> {
-        let by_worker = self.verdicts.get(&(Verdict::Worker as u32), 0)?;
-        let by_worker: u64 = by_worker.iter().map(|count| count.frames).sum();
-        Ok(by_worker + self.handed.get(&0, 0)?)
     }
 }
 

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use testbed::netns::Namespace;
 use wire::build::{Frame, Ipv4};
 use wire::{DropReason, Head, Key, Offload};
-use xdp::offload::{Flows, Interface, Limit, Tc, TcPort, Way};
+use xdp::offload::{Flows, Interface, Limit, RungPort as _, Tc, TcPort, Way};
 
 pub const SWITCH: SwitchId = SwitchId(1);
 
