@@ -74,7 +74,7 @@ pub use offload::{
     OffloadPolicy, OffloadPolicyView, OffloadRung, OffloadSwitch, OffloadView, OffloadWhy,
     OffloadedFlow,
 };
-pub use part::{Action, Declared, Difference, ObjectChange, PartText, PartView};
+pub use part::{Action, Declared, Difference, Export, ObjectChange, PartText, PartView};
 pub use port::{
     Addresses, AfPacket, AfXdp, COMMON, FlowId, Forwarding, ForwardingView, FrontEndErrorView,
     FrontEndView, Kind, MemoryView, NONE, PortCountersView, PortKind, PortPatch, PortSpec,

@@ -24,6 +24,13 @@ pub struct PartText {
     pub text: String,
 }
 
+/// What a node has, as a configuration file.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct Export {
+    /// The file's text, as TOML.
+    pub text: String,
+}
+
 /// What becomes of an object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]

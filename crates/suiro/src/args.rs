@@ -20,7 +20,7 @@ pub use guest::GuestCommand;
 #[cfg(feature = "node")]
 pub use node::{LogFormat, NodeArgs};
 pub use offload::{OffloadCommand, OffloadPolicyArgs, OffloadPolicyCommand};
-pub use part::{ApplyArgs, DiffArgs, PartCommand, PartFile};
+pub use part::{ApplyArgs, DiffArgs, ExportArgs, PartCommand, PartFile};
 pub use port::{PortCommand, PortMod};
 pub use queue::QueueCommand;
 pub use rules::{FlowCommand, RuleTexts, RulesCommand};
@@ -234,6 +234,15 @@ Examples:
 What it declares is a part, named after the file, or by --part. The part owns what it declares: what leaves the file is removed, what others own
 is never touched. A part is kept with the node's state and is there again after a restart. `suiro part del NAME` removes all of it.")]
     Apply(ApplyArgs),
+    /// Print what the node has, as a configuration file
+    #[command(after_help = "\
+Examples:
+  suiro export > /etc/suiro/node.toml   make a file of what was made by commands; the next start takes it over
+  suiro export --all > move.toml        all of it, parts' and controllers' rules too
+  suiro apply -f move.toml              on the other host
+
+Flows that end by themselves are left out, and of switches with controllers all rules, unless --all. What steering was asked for is not in it.")]
+    Export(ExportArgs),
     /// List, show and remove parts: what `suiro apply` declared
     #[command(subcommand)]
     Part(PartCommand),

@@ -70,6 +70,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Domain(command) => commands::slice::domain(&context, &command),
         Command::Diff(args) => commands::part::diff(&context, &args),
         Command::Apply(args) => commands::part::apply(&context, &args),
+        Command::Export(args) => commands::part::export(&context, &args),
         Command::Part(command) => commands::part::run(&context, command),
         Command::Guest(command) => commands::guest::run(&context, command),
         Command::Events(args) => commands::events::run(&context, &args),

@@ -281,7 +281,7 @@ fn what_was_made_through_the_api_and_contradicts_the_file_is_an_error_that_names
     }
     let mut place = Place::new(&[]);
     place.start();
-    place.suiro(&["switch", "add", "sw0"]);
+    place.suiro(&["switch", "add", "sw0", "--fail-mode", "secure"]);
     place.end(Signal::TERM);
     place.configure(DECLARED);
     let said = place.node_says(&[]);

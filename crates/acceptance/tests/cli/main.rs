@@ -23,5 +23,6 @@ mod sealed;
 mod sealing;
 mod slices;
 mod storms;
+mod takeover;
 mod tenants;
 mod tunnels;

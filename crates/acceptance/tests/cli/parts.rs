@@ -27,7 +27,7 @@ fn switch(place: &Place, name: &str, keys: &str, ports: &[&str]) -> String {
 }
 
 /// The guest's interfaces with their indexes, but for its own loopback.
-fn links(place: &Place) -> Vec<(String, u64)> {
+pub fn links(place: &Place) -> Vec<(String, u64)> {
     let netns = place.guest("g");
     let shown = Command::new("ip").args(["-n", &netns, "-j", "link"]).output().unwrap();
     let links: Value = serde_json::from_slice(&shown.stdout).unwrap();
@@ -220,7 +220,7 @@ fn what_two_owners_declare_is_a_conflict_that_names_both() {
     let mut place = Place::new(&["g"]);
     place.configure("[[switch]]\nname = 'filed'\n");
     place.start();
-    place.suiro(&["switch", "add", "made"]);
+    place.suiro(&["switch", "add", "made", "--fail-mode", "secure"]);
     let red = write(&place, "red.toml", &switch(&place, "sw0", "", &["p1 interface = 'eth0'"]));
     place.suiro(&["apply", "-f", &red]);
     let blue = switch(&place, "sw0", "", &["p2 interface = 'eth0'"])

@@ -11,6 +11,7 @@ mod problem;
 mod read;
 mod syntax;
 mod tls;
+mod write;
 
 use api::{
     AUXILIARY_MAX, CircuitSpec, DEFAULT_MISS_SEND_LEN, Dpid, ECHO_INTERVAL_MAX_S, FAIL_AFTER_MAX_S,
@@ -31,6 +32,7 @@ pub use problem::{Problem, Problems};
 pub use read::Located;
 use read::{Notes, Scope};
 pub use tls::TlsTable;
+pub use write::written;
 
 /// What the check must know of the machine.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -83,6 +83,7 @@ fn documented() -> OpenApiRouter<Arc<Node>> {
         .layer(DefaultBodyLimit::max(BODY_MAX));
     let parts = OpenApiRouter::new()
         .routes(routes!(parts::list_parts))
+        .routes(routes!(parts::export))
         .routes(routes!(parts::show_part, parts::put_part, parts::remove_part))
         .layer(DefaultBodyLimit::max(RULES_BODY_MAX));
     let guests = OpenApiRouter::new()
@@ -239,7 +240,7 @@ mod tests {
         let document: serde_json::Value = serde_json::from_str(&document()).unwrap();
         assert_eq!(document["openapi"], "3.1.0");
         let paths = document["paths"].as_object().unwrap();
-        assert_eq!(paths.len(), 33);
+        assert_eq!(paths.len(), 34);
         for (path, methods) in paths {
             for (method, operation) in methods.as_object().unwrap() {
                 let described = operation["responses"]

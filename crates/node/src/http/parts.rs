@@ -1,9 +1,10 @@
 //! Parts: one function per route.
 
+use super::error::ApiError;
 use super::extract::{Body, Parameters};
 use super::handlers::{Answer, App, whole};
-use crate::service::{HowToApply, unless_gone};
-use api::{Difference, ErrorBody, PartName, PartText, PartView};
+use crate::service::{Extent, HowToApply, unless_gone};
+use api::{Difference, ErrorBody, Export, PartName, PartText, PartView};
 use axum::Json;
 use axum::extract::{Path, State};
 use serde::Deserialize;
@@ -88,4 +89,26 @@ pub async fn remove_part(
         if if_exists { unless_gone(removed, nothing) } else { removed }
     };
     Ok(Json(whole(removed).await?))
+}
+
+/// What of a node to write.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct HowMuch {
+    /// What parts declare and rules of switches with controllers, too.
+    #[serde(default)]
+    all: bool,
+}
+
+/// What the node has, as a configuration file.
+#[utoipa::path(get, path = "/v1/export", tag = "parts", params(HowMuch),
+    responses((status = 200, description = "The file's text", body = Export)))]
+pub async fn export(
+    State(node): App,
+    Parameters(HowMuch { all }): Parameters<HowMuch>,
+) -> Answer<Export> {
+    let extent = if all { Extent::All } else { Extent::Own };
+    let text = tokio::task::spawn_blocking(move || node.export(extent)).await;
+    Ok(Json(Export { text: text.map_err(|failed| ApiError::of_ours(&failed))? }))
 }

@@ -27,7 +27,7 @@ pub struct Member {
     /// Its number on the datapath.
     pub id: SwitchId,
     /// Who wants it.
-    pub owner: Owner,
+    owner: Mutex<Owner>,
     /// Its control state.
     pub switch: Arc<Switch>,
     /// Its tables' way to the workers.
@@ -72,7 +72,7 @@ impl Member {
         let agent = tokio::sync::Mutex::new(None);
         Arc::new(Self {
             id,
-            owner,
+            owner: Mutex::new(owner),
             switch,
             publisher,
             gate,
@@ -86,6 +86,16 @@ impl Member {
     /// Its changeable part.
     pub fn state(&self) -> MutexGuard<'_, MemberState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Who wants it.
+    pub fn owner(&self) -> Owner {
+        self.owner.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Somebody else declares it now, as it is.
+    pub fn set_owner(&self, owner: &Owner) {
+        *self.owner.lock().unwrap_or_else(PoisonError::into_inner) = owner.clone();
     }
 
     /// What its endpoints are doing, controllers first.

@@ -73,7 +73,7 @@ impl Node {
                 ));
             }
         }
-        member.owner.must_be_api(thing, "change it")?;
+        member.owner().must_be_api(thing, "change it")?;
         self.check_new_addresses(&before, &after)?;
         self.check_connections(&after)?;
         self.change_switch(member, &after, OnFailure::Forget).await

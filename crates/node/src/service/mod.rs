@@ -19,6 +19,7 @@ mod change;
 mod directory;
 mod ensure;
 mod everything;
+mod export;
 mod facts;
 mod moves;
 mod numbers;
@@ -43,6 +44,7 @@ mod wanted;
 mod watch;
 
 pub use ensure::{Came, unless_gone};
+pub use export::Extent;
 pub use facts::Facts;
 pub use owner::Owner;
 pub use parts::{HowToApply, ports_of_parts};
@@ -60,9 +62,9 @@ use crate::refusal::{Refusal, Why};
 use crate::steer::{Controllers, Steer};
 use crate::store::Store;
 use crate::switch::EntryBudget;
-use api::{Fault, TlsSpec, chain};
+use api::{Fault, PortName, TlsSpec, chain};
 use datapath::{Datapath, Events};
-use directory::{Directory, Member};
+use directory::{Directory, Member, MemberPort};
 use port::Keep;
 use pump::Pump;
 use std::io;
@@ -253,7 +255,7 @@ impl Node {
     fn taken(&self) -> Taken {
         let mut taken = Taken::default();
         for member in self.directory.all() {
-            let (state, from) = (member.state(), member.owner.place());
+            let (state, from) = (member.state(), member.owner().place());
             taken.add_switch(&state.spec, &from);
             for (name, port) in &state.ports {
                 taken.add_port(&state.spec.name, name, &port.spec, &port.owner.place());
@@ -262,15 +264,18 @@ impl Node {
         taken
     }
 
-    /// What is taken by others than this owner.
-    fn taken_from(&self, owner: &Owner) -> Taken {
+    /// What is taken by others than this owner, which takes some over.
+    fn taken_from(&self, owner: &Owner, taken_over: &parts::TakenOver) -> Taken {
         let mut taken = Taken::default();
         for member in self.directory.all() {
             let state = member.state();
-            if member.owner != *owner {
-                taken.add_switch(&state.spec, &member.owner.place());
+            if member.owner() != *owner && !taken_over.has(&state.spec.name) {
+                taken.add_switch(&state.spec, &member.owner().place());
             }
-            for (name, port) in state.ports.iter().filter(|(_, port)| port.owner != *owner) {
+            let is_others = |(name, port): &(&PortName, &MemberPort)| {
+                port.owner != *owner && !taken_over.has_port(&state.spec.name, name)
+            };
+            for (name, port) in state.ports.iter().filter(is_others) {
                 taken.add_port(&state.spec.name, name, &port.spec, &port.owner.place());
             }
         }

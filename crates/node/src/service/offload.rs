@@ -185,7 +185,7 @@ impl Node {
         for member in self.directory.all() {
             let spec = member.state().spec.clone();
             let own = spec.offload_policy.iter();
-            found.extend(own.map(|policy| view(policy, Some(spec.name.clone()), &member.owner)));
+            found.extend(own.map(|policy| view(policy, Some(spec.name.clone()), &member.owner())));
         }
         found.sort_by_key(|(view, _)| std::cmp::Reverse(view.policy.priority));
         found

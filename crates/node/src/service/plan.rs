@@ -64,6 +64,8 @@ pub struct Plan {
     pub switches: Vec<PlannedSwitch>,
     /// What was kept and contradicts the file, each with both sides.
     pub contradictions: Vec<Contradiction>,
+    /// What the API made and somebody declares just so: it is the declarer's from now on, and stays as it is.
+    pub taken_over: Vec<Forgettable>,
 }
 
 /// Something kept that a start may forget.
@@ -192,6 +194,10 @@ impl Planner {
     }
 
     fn take_back(&mut self, spec: &SwitchSpec) {
+        let is_it = |planned: &PlannedSwitch| is_switch_declared_so(&planned.declared.spec, spec);
+        if self.plan.switches.iter().any(is_it) {
+            return self.plan.taken_over.push(Forgettable::Switch(spec.name.clone()));
+        }
         if let Err(refusal) = self.taken.check_switch(spec) {
             return self.contradict(Forgettable::Switch(spec.name.clone()), refusal);
         }
@@ -203,6 +209,10 @@ impl Planner {
     fn take_back_port(&mut self, index: usize, spec: &PortSpec) {
         let switch = self.plan.switches[index].name().clone();
         let name = spec.name.clone();
+        let is_it = |planned: &PlannedPort| is_declared_so(&planned.spec, spec);
+        if self.plan.switches[index].ports.iter().any(is_it) {
+            return self.plan.taken_over.push(Forgettable::Port(switch, name));
+        }
         if let Err(refusal) = self.taken.check_port(&switch, &name, spec) {
             return self.contradict(Forgettable::Port(switch, name), refusal);
         }
@@ -250,6 +260,18 @@ impl Planner {
         }
         self.plan.switches[index].numbers = numbers;
     }
+}
+
+/// Whether a switch that is there is as declared. Who declares no datapath id takes the one that it has.
+pub fn is_switch_declared_so(declared: &SwitchSpec, there: &SwitchSpec) -> bool {
+    let dpid = declared.dpid.clone().or(there.dpid.clone());
+    SwitchSpec { dpid, ..declared.clone() } == *there
+}
+
+/// Whether a port that is there is as declared. Who declares no number takes the one that it has.
+pub fn is_declared_so(declared: &PortSpec, there: &PortSpec) -> bool {
+    let number = declared.number.or(there.number);
+    PortSpec { number, ..declared.clone() } == *there
 }
 
 #[derive(Clone, Copy)]
@@ -326,9 +348,22 @@ mod tests {
     }
 
     #[test]
+    fn what_was_made_and_is_declared_just_so_is_taken_over() {
+        let mut things = kept("a", &[tap("x", Some(7))], &[("x", 7)]);
+        let config = config(TWO_PORTS);
+        things.switches.push(config.switches[0].spec.clone());
+        let found = plan(&config, &[], &things);
+        assert_eq!(found.contradictions, []);
+        assert_eq!(found.taken_over.len(), 2);
+        assert_eq!(numbers(&found), [("x".into(), 7), ("y".into(), 8)]);
+    }
+
+    #[test]
     fn what_was_kept_and_contradicts_the_file_is_named_with_both_sides() {
-        let mut things = kept("a", &[tap("x", None)], &[]);
-        things.switches.push(SwitchSpec::named("a".parse().unwrap()));
+        let other = PortSpec { mtu: Some(1300), ..tap("x", None) };
+        let mut things = kept("a", &[other], &[]);
+        let fail_mode = api::FailMode::Secure;
+        things.switches.push(SwitchSpec { fail_mode, ..SwitchSpec::named("a".parse().unwrap()) });
         let found = plan(&config(TWO_PORTS), &[], &things);
         assert_eq!(found.switches.len(), 1);
         let causes: Vec<_> =

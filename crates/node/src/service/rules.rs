@@ -288,7 +288,8 @@ fn read_all<T>(
         .collect()
 }
 
-fn port_names(member: &Member) -> BTreeMap<u32, String> {
+/// The names of a switch's ports by their numbers.
+pub(super) fn port_names(member: &Member) -> BTreeMap<u32, String> {
     member.state().ports.iter().map(|(name, port)| (port.number, name.to_string())).collect()
 }
 

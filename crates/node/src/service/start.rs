@@ -65,6 +65,7 @@ impl Node {
         let parts = self.kept_parts(kept)?;
         let found = plan(config, &parts, &kept_things(config, &parts, kept)?);
         self.settle_contradictions(&found, on_conflict)?;
+        found.taken_over.iter().for_each(|what| self.forget(what));
         self.restore_steering(kept).await?;
         self.prepare_offload(kept).await?;
         let forgotten = |part: &&KeptPart| {
@@ -112,13 +113,18 @@ impl Node {
                 contradiction.fault.thing,
                 contradiction.fault.cause
             );
-            match &contradiction.what {
-                Forgettable::Switch(switch) => self.store.forget_made_switch(switch),
-                Forgettable::Port(switch, port) => self.store.forget_made_port(switch, port),
-                Forgettable::Part(part) => self.store.forget_part(part),
-            }
+            self.forget(&contradiction.what);
         }
         Ok(())
+    }
+
+    /// Its rules and numbers stay: they are the switch's, whoever declares it.
+    pub(super) fn forget(&self, what: &Forgettable) {
+        match what {
+            Forgettable::Switch(switch) => self.store.forget_made_switch(switch),
+            Forgettable::Port(switch, port) => self.store.forget_made_port(switch, port),
+            Forgettable::Part(part) => self.store.forget_part(part),
+        }
     }
 
     /// What is declared of a switch comes first: what a controller made of it later is in the store, and wins.

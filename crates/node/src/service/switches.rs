@@ -59,7 +59,7 @@ impl Node {
         let change = self.change.lock().await;
         let member = self.member(name)?;
         let thing = format!("switch {name}");
-        member.owner.must_be_api(&thing, "change it")?;
+        member.owner().must_be_api(&thing, "change it")?;
         let before = member.state().spec.clone();
         let after = patch.applied_to(&before);
         self.check_new_addresses(&before, &after)?;
@@ -100,8 +100,8 @@ impl Node {
         if before.offload_policy != after.offload_policy {
             self.renew_policies();
         }
-        self.tell_changed(&before, after, &member.owner);
-        if member.owner == Owner::Api {
+        self.tell_changed(&before, after, &member.owner());
+        if member.owner() == Owner::Api {
             self.store.put_switch(after);
         }
         Ok(())
@@ -156,7 +156,7 @@ impl Node {
         let change = self.change.lock().await;
         let member = self.member(name)?;
         let thing = format!("switch {name}");
-        member.owner.must_be_api(&thing, "remove it")?;
+        member.owner().must_be_api(&thing, "remove it")?;
         self.take_down(&member, Keep::Nothing).await;
         self.store.forget_switch(&member.name());
         drop(change);
@@ -239,7 +239,7 @@ impl Node {
         self.offload.switch_goes(member.id);
         self.datapath.remove_switch(member.id);
         let news = News::of_switch(&member.name(), Happening::Removed, "");
-        self.feed.tell(news.by(&member.owner));
+        self.feed.tell(news.by(member.owner()));
     }
 
     /// Binds and calls what the switch's specification names, in place of what was bound and called before.

@@ -27,6 +27,11 @@ impl Shelf {
         self.lock().get(owner).cloned().unwrap_or_default()
     }
 
+    /// What everybody has.
+    pub fn all(&self) -> BTreeMap<Owner, Things> {
+        self.lock().clone()
+    }
+
     /// Everything that a wish names and another owner has.
     pub fn conflicts(&self, owner: &Owner, file: &str, wish: &Things) -> Vec<Fault> {
         let others = self.lock();

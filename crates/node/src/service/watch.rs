@@ -44,7 +44,7 @@ impl Node {
             Some(fault) => format!("datapath id {dpid}; {}: {}", fault.step, fault.cause),
         };
         let switch = News::of_switch(&name, Happening::Present, text);
-        let mut found = vec![switch.by(&member.owner)];
+        let mut found = vec![switch.by(member.owner())];
         let ports = member.state().ports.clone();
         let conditions = member.switch.conditions();
         found.extend(ports.iter().map(|(port, entry)| {

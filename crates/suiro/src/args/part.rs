@@ -40,6 +40,14 @@ pub struct ApplyArgs {
     pub plan: Option<String>,
 }
 
+/// `suiro export`.
+#[derive(Args)]
+pub struct ExportArgs {
+    /// What parts declare, and the rules of switches with controllers, too
+    #[arg(long)]
+    pub all: bool,
+}
+
 /// `suiro part`.
 #[derive(Subcommand)]
 pub enum PartCommand {

@@ -1,10 +1,10 @@
 //! `suiro diff`, `suiro apply` and `suiro part`.
 
 use super::{Context, slice};
-use crate::args::{ApplyArgs, DiffArgs, PartCommand, PartFile};
+use crate::args::{ApplyArgs, DiffArgs, ExportArgs, PartCommand, PartFile};
 use crate::failure::Failure;
 use crate::table::Table;
-use api::{Action, Difference, Fault, Method, PartName, PartText, PartView};
+use api::{Action, Difference, Export, Fault, Method, PartName, PartText, PartView};
 use std::io::Read;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -54,6 +54,12 @@ pub fn apply(context: &Context, args: &ApplyArgs) -> Result<(), Failure> {
     let done: Difference = context.client.send(Method::PUT, &path(&name), &text)?;
     context.print(&done, |done| format!("part {name}: {}", shown_difference(done)))?;
     if args.wait { wait(context, &name) } else { Ok(()) }
+}
+
+/// Prints what a node has, as a file.
+pub fn export(context: &Context, args: &ExportArgs) -> Result<(), Failure> {
+    let found: Export = context.client.get(&format!("/v1/export?all={}", args.all))?;
+    context.print(&found, |found| found.text.clone())
 }
 
 fn path(name: &PartName) -> String {

@@ -380,7 +380,7 @@ impl Former {
             (port, config)
         });
         let ports = ports.collect();
-        let (owner, numbers) = (member.owner.clone(), state.numbers);
+        let (owner, numbers) = (member.owner(), state.numbers);
         let arrival = Arrival { spec: state.spec, owner, numbers, ports };
         Self { arrival, rules: member.switch.kept() }
     }

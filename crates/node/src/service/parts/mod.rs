@@ -7,7 +7,8 @@
 //!
 //! ## Invariants
 //!
-//! * An object has one owner. Two that declare the same one are told of each other, and the later is refused.
+//! * An object has one owner. Two that declare the same one are told of each other, and the later is refused. What commands made just so
+//!   has no declarer yet, and gets one ([`takeover`]).
 //! * While a change is under way the store has both versions ([`Record::other`]), the one in force first. A node that is killed meanwhile has,
 //!   when it starts again, all of that one and nothing of the other ([`settle`]).
 //! * The configuration file is the part `file`: its reload goes the same way. What it declares is kept nowhere else, and rules that it no
@@ -18,17 +19,23 @@ mod rules;
 mod settle;
 mod show;
 mod steps;
+mod takeover;
 
+pub(super) use rules::adding;
 pub(super) use settle::KeptPart;
 pub use settle::ports_of_parts;
+pub(super) use takeover::TakenOver;
 
 use super::Node;
-use super::directory::Member;
+use super::directory::{Member, MemberPort};
 use super::owner::{API, FILE, Owner};
 use super::things;
 use crate::config::{Config, Declaration, SwitchConfig, Things};
 use crate::refusal::{Refusal, Why};
-use api::{Difference, Fault, Happening, News, Noun, ObjectChange, PartName, PartText, SwitchName};
+use api::{
+    Difference, Fault, Happening, News, Noun, ObjectChange, PartName, PartText, PortName,
+    SwitchName,
+};
 use carry::Carrying;
 use rules::Mods;
 use serde::{Deserialize, Serialize};
@@ -69,6 +76,8 @@ impl Shelf {
 
 /// What is to be done.
 struct Plan {
+    /// What commands made just so.
+    taken_over: TakenOver,
     wish: Vec<SwitchConfig>,
     /// Guests and circuits.
     things: Things,
@@ -170,6 +179,7 @@ impl Node {
         }
         self.keep_part(name, Some(&Record { other: was.text, ..new.clone() }));
         self.store.flushed().await;
+        self.take_over(&plan.taken_over, &owner);
         carrying.leave(plan.leaving).await;
         self.set_things(&owner, &plan.things).await;
         self.keep_part(name, Some(&new).filter(|new| new.text.is_some()));
@@ -193,6 +203,7 @@ impl Node {
             self.set_things(&Owner::File, &had).await;
             return Err(refusal);
         }
+        self.take_over(&plan.taken_over, &Owner::File);
         carrying.leave(plan.leaving).await;
         self.set_things(&Owner::File, &plan.things).await;
         Ok(())
@@ -233,15 +244,17 @@ impl Node {
         Declaration { switches, things }: Declaration,
         before: &[SwitchConfig],
     ) -> Result<Plan, Refusal> {
-        let have = self.possessions(owner);
+        let taken_over = self.made_just_so(&switches);
+        let have = self.possessions(owner, &taken_over);
         let wish = settled(&have, &switches);
-        let mut conflicts = self.conflicts(owner, file, &wish);
+        let mut conflicts = self.conflicts(owner, file, &wish, &taken_over);
         conflicts.extend(self.things.conflicts(owner, file, &things));
         Refusal::of_all(Why::Conflict, conflicts)?;
         let steps = steps(&have, &wish);
-        let mut changes = steps.clone();
+        let mut changes = taken_over.told(owner);
+        changes.extend(steps.iter().cloned());
         changes.extend(things::steps(&self.things.of(owner), &things));
-        let mut plan = Plan { changes, wish, things, steps, leaving: Vec::new() };
+        let mut plan = Plan { changes, taken_over, wish, things, steps, leaving: Vec::new() };
         for switch in &plan.wish {
             if *owner != Owner::File && switch.declared_by.is_none() {
                 self.check_connections(&switch.spec).map_err(|mut refusal| {
@@ -282,12 +295,16 @@ impl Node {
         Ok(plan)
     }
 
-    /// What an owner has.
-    fn possessions(&self, owner: &Owner) -> Possessions {
+    /// What an owner has, and what it takes over.
+    fn possessions(&self, owner: &Owner, taken_over: &TakenOver) -> Possessions {
         let members = self.directory.all();
         let have = |member: &Arc<Member>| {
-            let (state, is_own) = (member.state(), member.owner == *owner);
-            let ports = state.ports.iter().filter(|(_, port)| port.owner == *owner);
+            let (state, is_own) = (member.state(), member.owner() == *owner);
+            let is_own = is_own || taken_over.has(&state.spec.name);
+            let is_own_port = |(name, port): &(&PortName, &MemberPort)| {
+                port.owner == *owner || taken_over.has_port(&state.spec.name, name)
+            };
+            let ports = state.ports.iter().filter(is_own_port);
             let ports: BTreeMap<_, _> =
                 ports.map(|(name, port)| (name.clone(), port.spec.clone())).collect();
             let has_any = is_own || !ports.is_empty();
@@ -298,8 +315,14 @@ impl Node {
     }
 
     /// Everything that the wish names and another owner has.
-    fn conflicts(&self, owner: &Owner, file: &str, wish: &[SwitchConfig]) -> Vec<Fault> {
-        let taken = self.taken_from(owner);
+    fn conflicts(
+        &self,
+        owner: &Owner,
+        file: &str,
+        wish: &[SwitchConfig],
+        taken_over: &TakenOver,
+    ) -> Vec<Fault> {
+        let taken = self.taken_from(owner, taken_over);
         let fault = |refusal: Refusal, line: usize| {
             let mut fault = refusal.fault.at(file, line);
             fault.thing = format!("{} ({})", fault.thing, owner.place());
@@ -327,7 +350,7 @@ impl Node {
     /// Whether a switch is there that another part adds to.
     fn check_declarer(&self, switch: &SwitchName, declarer: &PartName) -> Result<(), Refusal> {
         let member = self.directory.by_name(switch);
-        let cause = match member.map(|member| member.owner.clone()) {
+        let cause = match member.map(|member| member.owner()) {
             Some(owner) if owner.to_string() == **declarer => return Ok(()),
             Some(owner) => format!("it is not declared by part {declarer} ({})", owner.place()),
             None => format!("it is not there: part {declarer} does not declare it yet"),

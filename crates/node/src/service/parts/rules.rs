@@ -347,7 +347,7 @@ fn is_same(found: &flow::FlowStats, wanted: &flow::FlowMod) -> bool {
 }
 
 /// The change that adds an entry as it was found.
-fn adding(found: &openflow::FlowStats) -> FlowMod {
+pub(in crate::service) fn adding(found: &openflow::FlowStats) -> FlowMod {
     FlowMod {
         cookie: found.cookie,
         table: found.table,

@@ -34,7 +34,7 @@ impl Node {
 
     fn view_part(&self, name: &PartName, owner: &Owner, record: Option<&Record>) -> PartView {
         let members = self.directory.all();
-        let owned: Vec<_> = members.iter().filter(|member| member.owner == *owner).collect();
+        let owned: Vec<_> = members.iter().filter(|member| member.owner() == *owner).collect();
         let count = |member: &std::sync::Arc<Member>| {
             member.state().ports.values().filter(|port| port.owner == *owner).count()
         };
@@ -52,7 +52,7 @@ impl Node {
     fn waits_for(&self, member: &Member, owner: &Owner) -> Vec<Fault> {
         let name = member.name();
         let state = member.state().clone();
-        let is_own = member.owner == *owner;
+        let is_own = member.owner() == *owner;
         let mut found: Vec<_> = state.fault.into_iter().filter(|_| is_own).collect();
         let conditions = member.switch.conditions();
         for (port, entry) in state.ports.iter().filter(|(_, entry)| entry.owner == *owner) {

@@ -1,5 +1,6 @@
 //! What a new version of a part makes of switches and ports. Pure.
 
+use super::super::owner::{API, Owner};
 use super::super::switches::connects_otherwise;
 use crate::config::SwitchConfig;
 use api::{
@@ -104,6 +105,17 @@ fn of_port(action: Action, switch: &SwitchName, port: &PortName, interrupts: &st
         name,
         interrupts,
         ..of_switch(action, switch, Vec::new(), None)
+    }
+}
+
+/// A switch or port is the owner's from now on, as it is.
+pub fn owned(owner: &Owner, switch: &SwitchName, port: Option<&PortName>) -> ObjectChange {
+    let (from, to) = (API.into(), owner.to_string().into());
+    let keys = vec![KeyChange { key: "owner".into(), from, to }];
+    let change = of_switch(Action::Change, switch, keys, None);
+    match port {
+        Some(port) => ObjectChange { kind: Declared::Port, name: Some(port.to_string()), ..change },
+        None => change,
     }
 }
 

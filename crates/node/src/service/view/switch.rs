@@ -64,7 +64,7 @@ impl Node {
             session_netns: state.spec.session_netns.clone(),
             max_packet_in_per_s: state.spec.max_packet_in_per_s,
             management: self.run_dir.management_socket(&state.spec.name).display().to_string(),
-            origin: member.owner.to_string(),
+            origin: member.owner().to_string(),
             ports: state.ports.len(),
             tables: member.switch.tables(),
             flows: flows.map_or(0, |sums| sums.flow_count),
