@@ -5,7 +5,7 @@ use std::process::Command;
 use std::{env, fs};
 
 /// Below `bpf`, without ending.
-const PROGRAMS: [&str; 3] = ["headers", "stage", "witness"];
+const PROGRAMS: [&str; 4] = ["headers", "redirect", "stage", "witness"];
 
 fn main() {
     println!("cargo::rerun-if-changed=bpf");

@@ -38,6 +38,13 @@ impl Namespace {
         command
     }
 
+    /// A command that will run inside, and see the host's mounts: of those, `ip netns exec` hides `/sys/fs/bpf`.
+    pub fn command_with_mounts(&self, program: &str) -> Command {
+        let mut command = Command::new("nsenter");
+        command.args([&format!("--net=/run/netns/{}", self.name), program]);
+        command
+    }
+
     /// Runs `work` with the calling thread's double inside: sockets opened there stay there.
     pub fn enter<T: Send>(&self, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
         enter(&self.name, work)

@@ -8,7 +8,8 @@ mod oracle;
 
 use flow::{Counted, FlowFilter, Pipeline};
 use offload::{FlowProgram, Frame, Handle, apply};
-use oracle::{Left, NOW, a_broken_frame, a_frame, pipeline, program, rules, worker};
+use oracle::play::NOW;
+use oracle::{Left, a_broken_frame, a_frame, pipeline, program, rules, worker};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};

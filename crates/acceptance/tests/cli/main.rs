@@ -11,6 +11,7 @@ mod forwarding;
 mod golden;
 mod guest;
 mod life;
+mod moves;
 mod offload;
 mod ovs;
 mod pair;

@@ -7,12 +7,12 @@ use std::path::PathBuf;
 use std::process::Command;
 
 /// A kind of port, and the rung that its flows take.
-type Under = (&'static str, &'static str);
-const TC: Under = ("af_packet", "tc");
-const XDP: Under = ("af_xdp", "xdp");
+pub type Under = (&'static str, &'static str);
+pub const TC: Under = ("af_packet", "tc");
+pub const XDP: Under = ("af_xdp", "xdp");
 
 /// A node with two containers behind ports of a kind, each with a rule that sends to the other.
-fn place((kind, _): Under) -> Place {
+pub fn place((kind, _): Under) -> Place {
     // Pins must outlive a node that is killed.
     let mut place = Place::new(&["g1", "g2"]).with_hosts_mounts();
     for (guest, address) in [("g1", "10.0.0.1/24"), ("g2", "10.0.0.2/24")] {
@@ -89,7 +89,7 @@ fn root(place: &Place) -> PathBuf {
 }
 
 /// `suiro node --purge` takes away what is pinned.
-fn leaves_nothing(place: &Place) {
+pub fn leaves_nothing(place: &Place) {
     let said = place.node_says(&["--purge"]);
     assert_eq!(said.code, 0, "{}", said.err);
     assert!(!root(place).exists(), "{} is left", root(place).display());

@@ -4,6 +4,7 @@ mod cases;
 mod flow;
 mod headers;
 mod node;
+mod offload;
 mod openflow;
 mod steer;
 mod tunnel;
@@ -31,6 +32,9 @@ enum Bench {
     Flow(Common),
     /// A node of 300 switches: start, memory, idle cost, outage of a kill -9 under traffic (root; about a minute a round).
     Node(Common),
+    /// Flows past the worker beside the worker, the Linux bridge, Open vSwitch and a plain XDP redirect: TCP, frames, round trips
+    /// (root; about 8 minutes).
+    Offload(Common),
     /// Flow-mods, packet-ins and packet-outs, and a dump of a million entries, beside Open vSwitch (root; about 8 minutes).
     Openflow(Common),
     /// What steering costs a frame: hits, misses, placement, frames to another core, beside Linux RPS (root; about 4 minutes).
@@ -77,6 +81,7 @@ pub fn run(arguments: Vec<OsString>) -> Result<()> {
     match &cli.bench {
         Bench::Flow(common) => common.report("flow", |report| flow::run(common, report)),
         Bench::Node(common) => common.report("node", |report| node::run(common, report)),
+        Bench::Offload(common) => common.report("offload", |report| offload::run(common, report)),
         Bench::Openflow(common) => {
             common.report("openflow", |report| openflow::run(common, report))
         }

@@ -157,6 +157,11 @@ impl Running {
         self.state.processes.last().context("this contender is no process")?.memory_kib()
     }
 
+    /// Where the switch is.
+    pub fn switch(&self) -> &Namespace {
+        &self.switch
+    }
+
     /// Turns NAPI on at the switch's ends of the veth pairs.
     pub fn accept_live_frames(&self) -> Result<()> {
         self.guests.iter().try_for_each(|guest| accept_live_frames(&self.switch, guest))

@@ -24,8 +24,8 @@ pub(super) fn start_node(
     let binary = std::env::current_exe().context("own binary")?;
     let binary = binary.to_str().context("own binary: path is not UTF-8")?;
     let log = directory.path().join("node.log");
-    let process =
-        Process::start(switch.command(binary).args(["node", "--config"]).arg(&config), &log)?;
+    let mut command = switch.command_with_mounts(binary);
+    let process = Process::start(command.args(["node", "--config"]).arg(&config), &log)?;
     let management = directory.path().join("sw0.mgmt");
     let mut state = State {
         processes: vec![process],
