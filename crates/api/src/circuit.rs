@@ -1,9 +1,7 @@
 //! Circuits that a part declares: which of its ports are joined with another node's, so that the node can prove that they are.
 //!
 //! The frames' way is made of ports and rules as any other. A circuit says what is to be proved: probes leave by the switch `K`
-//! with the odd tunnel id beside the path's even one, and come back by it.
-//!
-//! **Not yet**: a node keeps circuits and names them in differences. Nothing probes them, and no port's link waits for a proof.
+//! with the odd tunnel id beside the path's even one, and come by it. The circuit's port has no link before both ways are proved.
 //!
 //! ```toml
 //! [[circuit]]
@@ -18,6 +16,9 @@
 use crate::Peer;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+
+/// The step of the faults that say why a circuit's port has no link.
+pub const PROVE: &str = "prove it";
 
 /// One end of a circuit.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
@@ -57,7 +58,8 @@ impl CircuitSpec {
         self.id | 1
     }
 
-    /// The address that probes of a path have as destination where they enter and leave `K`: rules tell paths apart by it.
+    /// The address that probes of a path have as destination where they enter and leave `K`: rules tell paths apart by it. Probes that
+    /// come by an id that no rule knows have path 0's.
     pub fn probe_address(id: u32) -> [u8; 6] {
         let [_, a, b, c] = id.to_be_bytes();
         [0x02, b's', b'u', a, b, c]
@@ -68,10 +70,12 @@ impl CircuitSpec {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CircuitState {
-    /// A way is not good.
+    /// A way is not good. Its port has no link.
     Down,
-    /// Nothing is wrong yet, and not enough is known.
+    /// Nothing is wrong, and not enough is known yet. Its port has no link.
     Proving,
+    /// It was up, and loses frames now. Its port keeps its link, as that of a bad cable does.
+    Lossy,
     /// Both ways are good.
     Up,
 }
@@ -82,9 +86,27 @@ impl CircuitState {
         match self {
             Self::Down => "down",
             Self::Proving => "proving",
+            Self::Lossy => "lossy",
             Self::Up => "up",
         }
     }
+
+    /// Whether its port has a link.
+    pub fn has_link(self) -> bool {
+        matches!(self, Self::Lossy | Self::Up)
+    }
+}
+
+/// One way of a circuit, as the end says at which it arrives.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct WayView {
+    /// Probes that were judged: the last ones.
+    pub probes: u32,
+    /// How many of them are lost.
+    pub lost: u32,
+    /// What is wrong with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
 }
 
 /// One end of a circuit, as it is.
@@ -98,10 +120,36 @@ pub struct CircuitView {
     pub state: CircuitState,
     /// Since when, in nanoseconds since 1970.
     pub since_ns: u64,
-    /// Why it is not up: each way that is not good, and what is wrong there.
-    pub why: String,
-    /// The last time there and back, in microseconds.
+    /// The way to the far node; nothing is known of it while nothing comes from there.
+    pub there: WayView,
+    /// The way from the far node.
+    pub back: WayView,
+    /// There and back, smoothed, in microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round_trip_us: Option<u64>,
+}
+
+impl CircuitView {
+    /// What is wrong: each way that is not good, with its cause.
+    pub fn why(&self) -> String {
+        let CircuitSpec { near, far, .. } = &self.spec;
+        let ways = [(near, far, &self.there), (far, near, &self.back)];
+        let wrong = ways.into_iter().filter_map(|(from, to, way)| {
+            way.why.as_ref().map(|why| format!("{from} → {to}: {why}"))
+        });
+        wrong.collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// Probes that come out at a node where their link has no end.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct StrayView {
+    /// The part of the link that they are of.
+    pub part: String,
+    /// That link.
+    pub link: String,
+    /// The node that sends them.
+    pub from: String,
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ mod switch;
 mod tls;
 mod worker;
 
-pub use circuit::{CircuitSpec, CircuitState, CircuitView};
+pub use circuit::{CircuitSpec, CircuitState, CircuitView, PROVE, StrayView, WayView};
 #[cfg(feature = "client")]
 pub use client::{Client, ClientError, quoted};
 pub use difference::{KeyChange, in_words};
@@ -88,8 +88,8 @@ pub use queue::{
 pub use rate::{BitRate, NewRate, Rate};
 pub use rules::{Applied, FlowLine, FlowsView, GroupView, MeterView, RuleChange, RuleKind};
 pub use slice::{
-    DEFAULT_CONTROL_DIR, Declaration, Declares, DomainNodeView, GuestPlace, HostView, PartReport,
-    PlanView, Planned, Report, SliceState, SliceView, Wanted,
+    DEFAULT_CONTROL_DIR, Declaration, Declares, DomainNodeView, GuestPlace, HostView, LinkView,
+    LinkWay, PartReport, PlanView, Planned, Report, SliceState, SliceView, Wanted,
 };
 pub use switch::{
     AUXILIARY_MAX, ConnectionView, DEFAULT_MISS_SEND_LEN, ECHO_INTERVAL_MAX_S, EndpointView,

@@ -3,7 +3,7 @@
 //! A node calls its controller and says what it has ([`Report`]); the answer is what it shall have ([`Wanted`]). Nothing depends on having heard an
 //! earlier answer.
 
-use crate::{Action, Fault, PartName};
+use crate::{Action, CircuitState, CircuitView, Fault, PartName, StrayView};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -130,8 +130,41 @@ pub struct SliceView {
     pub nodes: BTreeMap<String, String>,
     /// Where each guest is.
     pub guests: BTreeMap<String, GuestPlace>,
+    /// Its links, and guests' ports whose switch is on another node.
+    pub links: BTreeMap<String, LinkView>,
     /// What is waited for.
     pub waits_for: Vec<Fault>,
+}
+
+/// A link of a slice, as probes find it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct LinkView {
+    /// The nodes that it goes by, from its first end to its second.
+    pub nodes: Vec<String>,
+    /// How it is. Absent of a link within one node, which has no way to prove.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<CircuitState>,
+    /// There and back, in microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round_trip_us: Option<u64>,
+    /// The way from its first end, and that to it.
+    pub ways: Vec<LinkWay>,
+}
+
+/// One way of a link.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct LinkWay {
+    /// The node that it begins at.
+    pub from: String,
+    /// The node that it ends at.
+    pub to: String,
+    /// Probes that were judged: the last ones.
+    pub probes: u32,
+    /// How many of them are lost.
+    pub lost: u32,
+    /// What is wrong with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
 }
 
 /// Where a guest is.
@@ -185,6 +218,12 @@ pub struct Report {
     pub host: HostView,
     /// Its parts that are the domain's, by name.
     pub parts: BTreeMap<PartName, PartReport>,
+    /// Ends of circuits, with what their probes say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub circuits: Vec<CircuitView>,
+    /// Probes that come out at it and have no end there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub strays: Vec<StrayView>,
 }
 
 /// What a node says of a part.

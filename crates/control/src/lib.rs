@@ -31,6 +31,7 @@ mod declared;
 mod fault;
 pub mod http;
 mod kept;
+mod links;
 pub mod record;
 pub mod run;
 mod show;

@@ -1,7 +1,7 @@
 //! What is told of slices and nodes: computed from what is wanted and what nodes have said, never kept beside them.
 
 use crate::state::{Kept, State};
-use api::{DomainNodeView, Fault, GuestPlace, SliceState, SliceView};
+use api::{DomainNodeView, Fault, GuestPlace, PROVE, SliceState, SliceView};
 use domain::{Name, Names, SliceKey};
 
 impl State {
@@ -48,6 +48,7 @@ impl State {
     fn show(&self, key: &SliceKey, kept: &Kept) -> SliceView {
         let record = &kept.record;
         let (state, waits_for) = self.state_of(kept);
+        let links = self.links(kept).views;
         let names = Names::new(key, record.decision.uid);
         let guest = |name: &Name| {
             let node = &record.decision.nodes[name];
@@ -73,6 +74,7 @@ impl State {
                 .map(|(thing, node)| (thing.to_string(), node.to_string()))
                 .collect(),
             guests: record.spec.guests.keys().map(guest).collect(),
+            links,
             waits_for,
         }
     }
@@ -103,8 +105,10 @@ impl State {
                 };
                 faults.extend(if said.faults.is_empty() { wait() } else { said.faults });
             }
-            waits_for.extend(said.waits_for);
+            // Of links both ends tell more together than each port by itself.
+            waits_for.extend(said.waits_for.into_iter().filter(|fault| fault.step != PROVE));
         }
+        waits_for.extend(self.links(kept).faults);
         let state = match (faults.is_empty(), waits_for.is_empty()) {
             _ if kept.record.going => SliceState::Deleting,
             (true, true) => SliceState::Ready,

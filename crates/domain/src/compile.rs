@@ -8,6 +8,7 @@
 //!          in_port=TUNNEL, tun_id=ID → output:c…
 //! transit  in_port=TUNNEL, tun_id=ID → set_field:ID->tun_id, output:NEXT, and back
 //! probes   the same for ID + 1, with the port `probe` in place of c…; there the destination address says the path
+//! strays   in_port=TUNNEL, any other odd tun_id → the port `probe`, with the address of no path
 //! ```
 
 use crate::admit::{CONTROL_PREFIX, inside};
@@ -366,16 +367,30 @@ fn meter_text(meter: u32, rate: u64) -> String {
 
 fn end_rules(id: u32, port: &PortName, way: &PortName) -> [String; 4] {
     let probe_id = id | 1;
-    let [a, b, c, d, e, f] = CircuitSpec::probe_address(id);
-    let address = format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}");
+    let address = address(id);
     [
         format!("in_port={port},actions=meter:{id},set_field:{id}->tun_id,output:{way}"),
         format!("in_port={way},tun_id={id},actions=output:{port}"),
         format!(
             "in_port={PROBE},dl_dst={address},actions=set_field:{probe_id}->tun_id,output:{way}"
         ),
-        format!("in_port={way},tun_id={probe_id},actions=output:{PROBE}"),
+        format!(
+            "in_port={way},tun_id={probe_id},actions=set_field:{address}->eth_dst,output:{PROBE}"
+        ),
     ]
+}
+
+fn address(id: u32) -> String {
+    let [a, b, c, d, e, f] = CircuitSpec::probe_address(id);
+    format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}")
+}
+
+/// Probes by an id that no rule of a circuit knows go to the prober, too: it says whose they are.
+fn stray_rule(way: &PortName) -> String {
+    let address = address(0);
+    format!(
+        "priority=1,in_port={way},tun_id=1/1,actions=set_field:{address}->eth_dst,output:{PROBE}"
+    )
 }
 
 fn transit(id: u32, from: &PortName, to: &PortName) -> String {
@@ -447,7 +462,10 @@ pub fn underlay(world: &World) -> Named<Part> {
                 })
             })
         });
-        k.port.extend(tunnels);
+        for tunnel in tunnels {
+            k.flows.push(stray_rule(&tunnel.name));
+            k.port.push(tunnel);
+        }
         k.port.sort_by(|a, b| a.name.cmp(&b.name));
         (name.clone(), Part { switch: vec![k], ..Part::default() })
     };

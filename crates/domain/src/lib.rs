@@ -58,5 +58,6 @@ pub use ids::Quarantine;
 pub use names::Names;
 pub use parse::{Domain, Slice};
 pub use part::{Part, PartSwitch, UNDERLAY};
+pub use wire::{Wire, wires};
 pub use words::{Address, Cpu, Delay, End, EndPort, Moment, Name, Size, SliceKey, Uid};
 pub use world::{Admitted, NodeFacts, World};

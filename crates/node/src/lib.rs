@@ -10,6 +10,7 @@
 //! * [`run`]: a node from start to end, in order; [`host`]: one instance, few privileges, systemd.
 //! * [`service`]: switches and ports in service, and how they come and go; [`ports`]: the thread that holds their interfaces.
 //! * [`steer`]: the thread of the steering agent (crate `steer`); [`offload`]: that of flows past the workers (crate `offload`).
+//! * [`circuits`]: the thread that proves links to other nodes.
 //! * [`guests`]: the thread of guests (crate `guest`), and what runs between it and them ([`hold_a_guest`]).
 //! * [`switch`]: one switch's control state; [`agent`]: its OpenFlow connections; [`tls`]: their certificates.
 //! * [`http`]: the local API, of which the command line is a client; its values are the crate `api`'s.
@@ -28,6 +29,7 @@
 //! | `suiro-steer` | steers what interfaces receive to cores | those that eBPF needs |
 //! | `suiro-offload` | moves flows past the workers and back, counts them | those that eBPF needs |
 //! | `suiro-guests` | makes, starts, watches and ends guests | those that guests need |
+//! | `suiro-circuits` | sends and judges probes | none |
 //! | `suiro-scout` | looks for virtual machines | none |
 //! | `suiro-events` | carries packet-ins and faults from workers to switches | none |
 //! | `suiro-member` | asks the domain's controller what the node shall have | none |
@@ -40,6 +42,7 @@
 //! a connection's outbox, the datapath's registry, the feed). Nothing waits for a thread under any but the first two.
 
 pub mod agent;
+pub mod circuits;
 pub mod config;
 pub mod doctor;
 mod durable;

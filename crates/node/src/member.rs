@@ -146,7 +146,10 @@ impl Member {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let host = HostView { boot: boot.trim().into(), socket: self.own.socket().into() };
         let kinds = KINDS.map(String::from).to_vec();
-        Ok(Report { cpu_milli: cores as u32 * 1000, memory: memory::limit(), kinds, host, parts })
+        let circuits = self.own.get("/v1/circuits").map_err(first)?;
+        let strays = self.own.get("/v1/circuits/strays").map_err(first)?;
+        let cpu_milli = cores as u32 * 1000;
+        Ok(Report { cpu_milli, memory: memory::limit(), kinds, host, parts, circuits, strays })
     }
 
     /// Refuses a controller of an earlier time, and remembers one of a later.

@@ -84,6 +84,7 @@ mod vnet;
 mod vxlan;
 
 pub use abilities::{Abilities, abilities};
+pub use af_packet::PacketSocket;
 pub use batch::{BODY_MAX, BodyAt, Lengths, RxBatch, Slot};
 pub use bypass::OutletFacts;
 pub use chosen::{Chosen, SealOn};

@@ -16,7 +16,7 @@ mod steer;
 
 #[cfg(feature = "control")]
 pub use control::ControlArgs;
-pub use guest::GuestCommand;
+pub use guest::{CircuitCommand, GuestCommand};
 #[cfg(feature = "node")]
 pub use node::{LogFormat, NodeArgs};
 pub use offload::{OffloadCommand, OffloadPolicyArgs, OffloadPolicyCommand};
@@ -140,6 +140,9 @@ Logging: SUIRO_LOG or RUST_LOG, such as info,node::agent=debug.")]
     /// Make, show, change and remove ports
     #[command(subcommand)]
     Port(PortCommand),
+    /// Show links to other nodes, and what is wrong with them
+    #[command(subcommand)]
+    Circuit(CircuitCommand),
     /// List and show guests, run programs in them, read what they write
     #[command(subcommand)]
     Guest(GuestCommand),

@@ -72,6 +72,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Apply(args) => commands::part::apply(&context, &args),
         Command::Export(args) => commands::part::export(&context, &args),
         Command::Part(command) => commands::part::run(&context, command),
+        Command::Circuit(command) => commands::circuit::run(&context, &command),
         Command::Guest(command) => commands::guest::run(&context, command),
         Command::Events(args) => commands::events::run(&context, &args),
         Command::Top(args) => top::run(&context, &args),

@@ -5,6 +5,7 @@
 mod again;
 mod cards;
 mod changes;
+mod circuit;
 mod client;
 mod events;
 mod forwarding;

@@ -150,3 +150,15 @@ fn guests_go_on_talking_while_controller_and_nodes_are_killed_and_come_back() {
     assert!(!namespaces.contains(&namespace), "{namespaces}");
     assert!(!namespaces.contains(&format!("{}-", domain.name)), "{namespaces}");
 }
+
+#[test]
+fn links_that_are_broken_on_purpose_are_never_up_and_are_named_by_way_and_cause() {
+    if !privileged() {
+        return;
+    }
+    let name = format!("v{:x}", std::process::id());
+    let words = ["lab", "domain", "prove", "--short", "--name", &name];
+    let said = Said::of(Command::new(suiro()).args(words).output().unwrap());
+    assert_eq!(said.code, 0, "{}{}", said.out, said.err);
+    assert!(said.out.contains("4 of 4 faults found; no link was up with one"), "{}", said.out);
+}

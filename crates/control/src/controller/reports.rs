@@ -5,7 +5,7 @@ use crate::fault;
 use crate::kept::{self, QUARANTINE};
 use crate::record::Version;
 use crate::state::{Kept, State};
-use api::{PartName, Report, Wanted};
+use api::{CircuitState, PROVE, PartName, Report, Wanted};
 use axum::http::StatusCode;
 use domain::{Name, NodeFacts, UNDERLAY};
 use serde_json::json;
@@ -42,8 +42,12 @@ impl Controller {
         let wanted = state.wanted(node);
         let has = |part: &PartName| report.parts.get(part).and_then(|part| part.version.clone());
         let is_as_wanted = wanted.iter().all(|(part, version)| has(part) == *version);
+        let works = report.parts.values().all(|part| {
+            part.faults.is_empty() && part.waits_for.iter().all(|fault| fault.step == PROVE)
+        });
+        // What is being proved changes soon; what is down may stay so.
         let works =
-            report.parts.values().all(|part| part.faults.is_empty() && part.waits_for.is_empty());
+            works && report.circuits.iter().all(|circuit| circuit.state != CircuitState::Proving);
         self.confirm(&mut state, node, &has, is_as_wanted)?;
         state.nodes.insert(node.clone(), (report, Instant::now()));
         state.note_ready();

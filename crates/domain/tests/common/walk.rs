@@ -66,9 +66,17 @@ impl Net {
                 match word {
                     "meter" => {}
                     "set_field" => {
-                        let (id, field) = value.split_once("->").expect("a field");
-                        assert_eq!(field, "tun_id");
-                        frame.tun_id = id.parse().ok();
+                        let (value, field) = value.split_once("->").expect("a field");
+                        match field {
+                            "tun_id" => frame.tun_id = value.parse().ok(),
+                            "eth_dst" => {
+                                assert!(
+                                    port != "probe" && frame.tun_id.is_some_and(|id| id & 1 == 1)
+                                );
+                                value.clone_into(&mut frame.dl_dst);
+                            }
+                            other => panic!("{other}: a field that K does not set"),
+                        }
                     }
                     "output" => assert!(out.replace(value.to_owned()).is_none(), "one copy"),
                     other => panic!("{other}: an action that K has not"),
@@ -104,12 +112,21 @@ impl Net {
             let (wanted, _) = rule.split_once(",actions=").expect("actions");
             wanted.split(',').all(|field| match field.split_once('=').expect("a field") {
                 ("in_port", name) => name == port,
+                ("priority", _) => true,
+                ("tun_id", "1/1") => frame.tun_id.is_some_and(|id| id & 1 == 1),
                 ("tun_id", id) => frame.tun_id == id.parse().ok(),
                 ("dl_dst", address) => frame.dl_dst == address,
                 other => panic!("{other:?}: a field that K has not"),
             })
         };
-        let found: Vec<&String> = self.rules.get(node).into_iter().flatten().filter(fits).collect();
+        let priority = |rule: &str| {
+            let wished = rule.strip_prefix("priority=").and_then(|rest| rest.split(',').next());
+            wished.map_or(0x8000, |wished| wished.parse::<u16>().expect("a number"))
+        };
+        let fitting = || self.rules.get(node).into_iter().flatten().filter(fits);
+        let highest = fitting().map(|rule| priority(rule)).max();
+        let found: Vec<&String> =
+            fitting().filter(|rule| Some(priority(rule)) == highest).collect();
         let [rule] = found[..] else { panic!("{node} {port} {frame:?}: {found:?}") };
         rule.split_once(",actions=").expect("actions").1
     }

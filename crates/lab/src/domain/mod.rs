@@ -6,6 +6,7 @@
 //! * [`wide`]: the wide-area underlay: a namespace with a bridge, to which each node has a cable.
 //! * [`running`]: the processes: a `suiro node` in each node's namespace, and `suiro control` in one of its own.
 //! * [`declared`]: the operator's file. [`user`]: what a user types. [`mod@demo`]: a slice from file to ping.
+//! * [`mod@prove`]: links that are broken on purpose, and what is told of them.
 //! * [`steps`]: what is being done, with its seconds.
 //!
 //! **Invariants**: whatever is made stands in the layout's file first, so `down` removes it also after a `kill -9` at any moment. Processes are found
@@ -15,6 +16,7 @@
 mod declared;
 mod demo;
 mod layout;
+mod prove;
 mod running;
 mod steps;
 mod user;
@@ -24,6 +26,7 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Subcommand};
 use layout::{Layout, Node, Size};
 use running::State;
+use std::path::PathBuf;
 use steps::Steps;
 
 /// `suiro lab domain`.
@@ -41,6 +44,8 @@ Examples:
     Down(Which),
     /// A slice over three sites, from its file to pings between its guests, in a lab of its own
     Demo(Which),
+    /// Break links on purpose, before and during their life: none may be called up, each must be named with way and cause; in a lab of its own
+    Prove(ProveArgs),
     /// Say what runs
     Status(Which),
 }
@@ -53,6 +58,20 @@ pub struct Which {
     name: String,
 }
 
+/// `suiro lab domain prove`.
+#[derive(Args, Clone, Debug)]
+pub struct ProveArgs {
+    /// Two of the faults alone
+    #[arg(long)]
+    short: bool,
+    /// Write the table as JSON, too
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Which lab
+    #[command(flatten)]
+    which: Which,
+}
+
 /// Does what was typed.
 ///
 /// # Errors
@@ -61,7 +80,10 @@ pub fn run(command: Command) -> Result<()> {
     ensure!(rustix::process::geteuid().is_root(), "a lab makes network namespaces: run as root");
     match command {
         Command::Up(size) => up(&size).map(drop),
-        Command::Demo(which) => demo(which),
+        Command::Demo(which) => own(which, |layout| demo::run(layout, &mut Steps::default())),
+        Command::Prove(ProveArgs { short, json, which }) => {
+            own(which, |layout| prove::run(layout, short, json.as_deref()))
+        }
         Command::Down(which) => down(&which.name),
         Command::Status(which) => status(&which.name),
     }
@@ -93,14 +115,14 @@ fn up(size: &Size) -> Result<Layout> {
     Ok(layout)
 }
 
-fn demo(which: Which) -> Result<()> {
+/// Does that in a lab of three sites of its own, which is gone afterwards.
+fn own(which: Which, work: impl FnOnce(&Layout) -> Result<()>) -> Result<()> {
     let name = which.name.clone();
     ensure!(
         Layout::kept(&name)?.is_none(),
-        "lab {name} is there: the demonstration makes one of its own; give it another --name"
+        "lab {name} is there: this makes one of its own; give it another --name"
     );
-    let done = up(&Size { sites: 3, nodes: 1, which })
-        .and_then(|layout| demo::run(&layout, &mut Steps::default()));
+    let done = up(&Size { sites: 3, nodes: 1, which }).and_then(|layout| work(&layout));
     done.and(down(&name))
 }
 

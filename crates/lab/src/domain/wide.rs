@@ -4,7 +4,8 @@ use super::layout::{Layout, Node};
 use anyhow::Result;
 use std::collections::BTreeSet;
 use std::path::Path;
-use testbed::netns::ip;
+use std::process::Command;
+use testbed::netns::{self, ip};
 
 /// The node's end of its cable.
 pub const INTERFACE: &str = "wan0";
@@ -61,6 +62,20 @@ fn connect(wide: &str, node: &Node) -> Result<()> {
     let address6 = format!("{}/64", node.address6);
     ip(&["-n", inside, "address", "add", &address6, "dev", INTERFACE, "nodad"])?;
     ip(&["-n", inside, "link", "set", INTERFACE, "up"]).map(drop)
+}
+
+/// Puts what comes from a node through this classic BPF program, which says 2 (`TC_ACT_SHOT`) of what is lost; or lets it all pass again.
+pub fn filter(node: &Node, wide: &str, program: Option<&str>) -> Result<()> {
+    let cable = cable(node);
+    let tc = |words: &[&str]| {
+        netns::run(Command::new("ip").args(["netns", "exec", wide, "tc"]).args(words))
+    };
+    if tc(&["qdisc", "show", "dev", &cable])?.contains("clsact") {
+        tc(&["qdisc", "del", "dev", &cable, "clsact"])?;
+    }
+    let Some(program) = program else { return Ok(()) };
+    tc(&["qdisc", "add", "dev", &cable, "clsact"])?;
+    tc(&["filter", "add", "dev", &cable, "ingress", "bpf", "da", "bytecode", program]).map(drop)
 }
 
 fn cable(node: &Node) -> String {

@@ -6,7 +6,7 @@ use super::handlers::{Answer, App};
 use api::exec::{
     END, ERRORS, ExecRequest, HEAD, INPUT, OUTPUT, PIECE_MAX, PROTOCOL, head, read_head,
 };
-use api::{ErrorBody, GuestView, LogView};
+use api::{CircuitView, ErrorBody, GuestView, LogView, StrayView};
 use axum::Json;
 use axum::extract::{FromRequestParts, Path, State};
 use axum::http::header::{CONNECTION, UPGRADE};
@@ -28,6 +28,20 @@ use tokio::sync::Mutex;
     responses((status = 200, description = "The guests", body = Vec<GuestView>)))]
 pub async fn list_guests(State(node): App) -> Json<Vec<GuestView>> {
     Json(node.guests())
+}
+
+/// The ends of circuits, with what is wrong where one is not up.
+#[utoipa::path(get, path = "/v1/circuits", tag = "guests",
+    responses((status = 200, description = "The ends of circuits", body = Vec<CircuitView>)))]
+pub async fn list_circuits(State(node): App) -> Json<Vec<CircuitView>> {
+    Json(node.circuits())
+}
+
+/// Probes of circuits that come out at this node and have no end here: somewhere a way leads astray.
+#[utoipa::path(get, path = "/v1/circuits/strays", tag = "guests",
+    responses((status = 200, description = "Whose probes they are", body = Vec<StrayView>)))]
+pub async fn list_strays(State(node): App) -> Json<Vec<StrayView>> {
+    Json(node.strays())
 }
 
 /// One guest.

@@ -54,7 +54,7 @@ const RULES_BODY_MAX: usize = 64 << 20;
         (name = "node", description = "The node and its workers"),
         (name = "events", description = "What happens on the node"),
         (name = "parts", description = "What one owner declares, applied whole or not at all"),
-        (name = "guests", description = "Programs in network namespaces of their own"),
+        (name = "guests", description = "Programs in network namespaces of their own, and links to those of other nodes"),
         (name = "switches", description = "Switches"),
         (name = "ports", description = "Ports of a switch"),
         (name = "steering", description = "On which core what an interface receives is processed"),
@@ -91,6 +91,8 @@ fn documented() -> OpenApiRouter<Arc<Node>> {
         .routes(routes!(guests::show_guest))
         .routes(routes!(guests::show_log))
         .routes(routes!(guests::exec))
+        .routes(routes!(guests::list_circuits))
+        .routes(routes!(guests::list_strays))
         .layer(DefaultBodyLimit::max(BODY_MAX));
     let steering = OpenApiRouter::new()
         .routes(routes!(steering::show_steering))
@@ -240,7 +242,7 @@ mod tests {
         let document: serde_json::Value = serde_json::from_str(&document()).unwrap();
         assert_eq!(document["openapi"], "3.1.0");
         let paths = document["paths"].as_object().unwrap();
-        assert_eq!(paths.len(), 34);
+        assert_eq!(paths.len(), 36);
         for (path, methods) in paths {
             for (method, operation) in methods.as_object().unwrap() {
                 let described = operation["responses"]

@@ -1,5 +1,6 @@
 //! The thread itself: one table of wanted ports, and what to do about each piece of news.
 
+use super::hold::Held;
 use super::quota::LogQuota;
 use super::vlink::vlink_facts;
 use super::watch::{News, Watch};
@@ -85,6 +86,7 @@ pub struct Keeper {
     /// Who has flows past the workers.
     offload: Arc<Offload>,
     next_retry: Instant,
+    pub(super) held: Held,
 }
 
 impl Keeper {
@@ -115,6 +117,7 @@ impl Keeper {
                 .with_ends(ends)
                 .with_bells(bells),
             next_retry: Instant::now() + RETRY,
+            held: Held::default(),
         }
     }
 
@@ -154,6 +157,10 @@ impl Keeper {
             Request::Socket(netns, is_v6, answer) => {
                 let _ = answer.send(port::tcp_socket(&netns, is_v6));
             }
+            Request::PacketSocket(interface, answer) => {
+                let _ = answer.send(port::PacketSocket::open(interface));
+            }
+            Request::Hold(ports) => self.hold(ports),
             Request::Serve(_) | Request::Stop(..) => {}
         }
     }
@@ -254,13 +261,14 @@ impl Keeper {
     }
 
     /// New facts, for everybody who can see them.
-    fn show_facts(&mut self, at: PortAt, facts: PortFacts) {
+    pub(super) fn show_facts(&mut self, at: PortAt, mut facts: PortFacts) {
         let Some(entry) = self.entries.get(&at) else { return };
+        let fault = self.held.apply(&entry.wanted.label, &mut facts);
         self.datapath.set_mtu(at, facts.longest());
         self.datapath.set_up(at, entry.admin_up && facts.up);
         tell_switch(entry, &facts);
         self.offload.port_is(at, note(entry, &facts));
-        self.board.lock().insert(at, PortStatus { facts, fault: None });
+        self.board.lock().insert(at, PortStatus { facts, fault });
     }
 
     /// Opens ports anew whose flows can go past the workers, so that they can, or can no more.
@@ -368,7 +376,8 @@ impl Keeper {
                 self.refresh(at);
             }
             Some(Opened::Vlink) => {
-                self.datapath.set_up(at, up);
+                let facts = vlink_facts(&self.entries[&at], true);
+                self.show_facts(at, facts);
             }
             None => {}
         }
@@ -416,7 +425,8 @@ impl Keeper {
             return;
         };
         match control.facts() {
-            Ok(facts) => {
+            Ok(mut facts) => {
+                self.held.apply(&wanted.label, &mut facts);
                 let known = self.board.lock().get(&at).map(|status| status.facts.clone());
                 if known.as_ref() != Some(&facts) {
                     for line in changes(&known.unwrap_or_default(), &facts) {

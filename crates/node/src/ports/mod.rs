@@ -14,6 +14,7 @@
 //! * Lock order: the board's locks are leaves; no other is taken under one.
 
 mod change;
+mod hold;
 mod isolated;
 mod keeper;
 mod quota;
@@ -28,7 +29,7 @@ use api::{Fault, PortSpec};
 use datapath::{Datapath, PortAt, PortQueues};
 use keeper::Keeper;
 use openflow::PortConfig;
-use port::{Chosen, Details, Ends, Keep, NetnsRef, PortDetail, PortFacts};
+use port::{Chosen, Details, Ends, Keep, NetnsRef, PacketSocket, PortDetail, PortFacts};
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -129,6 +130,10 @@ enum Request {
     ReleaseOthers,
     /// A TCP socket in a namespace, of IPv6 if that is true.
     Socket(NetnsRef, bool, oneshot::Sender<io::Result<OwnedFd>>),
+    /// A packet socket on an interface of the node's own namespace.
+    PacketSocket(&'static str, oneshot::Sender<io::Result<PacketSocket>>),
+    /// Ports by their labels: why each has no link whatever its interface has, or that it has its own again.
+    Hold(HashMap<String, Option<Fault>>),
     Stop(Keep, oneshot::Sender<()>),
 }
 
@@ -232,6 +237,21 @@ impl Ports {
         let (answer, answered) = oneshot::channel();
         self.send(Request::Socket(netns, is_v6, answer));
         answered.await.unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()))
+    }
+
+    /// Makes a packet socket on an interface of the node's own namespace.
+    ///
+    /// # Errors
+    /// There is no such interface, or the host refuses.
+    pub async fn packet_socket(&self, interface: &'static str) -> io::Result<PacketSocket> {
+        let (answer, answered) = oneshot::channel();
+        self.send(Request::PacketSocket(interface, answer));
+        answered.await.unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()))
+    }
+
+    /// Ports by their labels, those that come later included: why each has no link, or that it has its own again. Never waits.
+    pub fn hold(&self, ports: HashMap<String, Option<Fault>>) {
+        self.send(Request::Hold(ports));
     }
 
     /// A worker found a port's queue broken.

@@ -15,6 +15,7 @@ pub use check::{Checked, check};
 pub use identify::identify;
 pub use purge::{Purged, State, purge};
 
+use crate::circuits::Circuits;
 use crate::config::{Config, ConfigError, ConfigFile, Host, NodeConfig};
 use crate::feed::Feed;
 use crate::guests::Guests;
@@ -213,6 +214,8 @@ async fn serve(
     // Nobody reads a number that the store might give again.
     store.flushed().await;
     let (datapath, events) = start_datapath(&config.node)?;
+    let circuits = Circuits::start(ports.clone(), feed.clone())
+        .map_err(system("start its circuits' thread"))?;
     let node = Node::new(Parts {
         config: config.node.clone(),
         config_file: options.config_file.clone(),
@@ -225,6 +228,7 @@ async fn serve(
         steer,
         offload,
         guests,
+        circuits,
         store,
         feed,
         set_aside: kept.set_aside.clone(),

@@ -52,6 +52,7 @@ pub use rules::{FlowLines, RuleVerb};
 pub use start::{OnConflict, StartError, StartFault};
 
 use crate::agent::steering::Desk;
+use crate::circuits::Circuits;
 use crate::config::{ConfigFile, Host, NodeConfig};
 use crate::feed::Feed;
 use crate::guests::Guests;
@@ -104,6 +105,8 @@ pub struct Parts {
     pub offload: Arc<Offload>,
     /// The guests' thread.
     pub guests: Arc<Guests>,
+    /// The thread that proves circuits.
+    pub circuits: Arc<Circuits>,
     /// What survives it.
     pub store: Store,
     /// What happens on it.
@@ -134,6 +137,7 @@ pub struct Node {
     /// What owners declare.
     parts: parts::Shelf,
     guests: Arc<Guests>,
+    circuits: Arc<Circuits>,
     /// Guests and circuits in force.
     things: things::Shelf,
     /// Held by whoever changes what exists.
@@ -181,6 +185,7 @@ impl Node {
             directory,
             parts: parts::Shelf::default(),
             guests: parts.guests,
+            circuits: parts.circuits,
             things: things::Shelf::default(),
             change: tokio::sync::Mutex::new(()),
             tls,

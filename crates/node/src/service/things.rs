@@ -5,7 +5,8 @@ use super::owner::Owner;
 use crate::config::{Located, Things};
 use crate::refusal::{Refusal, Why};
 use api::{
-    Action, CircuitSpec, Declared, Fault, GuestSpec, GuestView, KeyChange, LogView, ObjectChange,
+    Action, CircuitSpec, CircuitView, Declared, Fault, GuestSpec, GuestView, KeyChange, LogView,
+    ObjectChange, StrayView,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -133,6 +134,7 @@ impl Node {
     /// # Errors
     /// The host refuses a namespace; then all is as it was.
     pub(super) async fn begin_things(&self, owner: &Owner, wish: &Things) -> Result<(), Refusal> {
+        self.circuits.hold(&owner.to_string(), wish.circuits.iter().map(|circuit| &circuit.value));
         let had = self.things.of(owner);
         let is_new = |guest: &&Located<GuestSpec>| {
             had.guests.iter().all(|other| other.value.name != guest.value.name)
@@ -157,6 +159,8 @@ impl Node {
         if let Err(fault) = self.guests.want(owner.to_string(), guests).await {
             tracing::warn!("{fault}");
         }
+        let circuits = wish.circuits.iter().map(|circuit| circuit.value.clone()).collect();
+        self.circuits.want(&owner.to_string(), circuits);
         let mut shelf = self.things.lock();
         match *wish == Things::default() {
             true => drop(shelf.remove(owner)),
@@ -167,6 +171,16 @@ impl Node {
     /// All guests.
     pub fn guests(&self) -> Vec<GuestView> {
         self.guests.views()
+    }
+
+    /// All ends of circuits.
+    pub fn circuits(&self) -> Vec<CircuitView> {
+        self.circuits.views()
+    }
+
+    /// Probes that come here and have no end here.
+    pub fn strays(&self) -> Vec<StrayView> {
+        self.circuits.strays()
     }
 
     /// One guest: of this name, or as `PART:NAME` where several parts have one of it.

@@ -8,9 +8,11 @@ mod long;
 mod merge;
 mod past;
 mod rx;
+mod socket;
 mod told;
 mod tx;
 
+pub use socket::PacketSocket;
 pub(crate) use told::{ToldTx, is_too_long, open as told};
 pub(crate) use tx::PacketTx;
 

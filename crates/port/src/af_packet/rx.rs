@@ -155,14 +155,16 @@ fn take(slot: &mut Slot, header: &[u8; vnet::LEN], received: &Received) -> Resul
     put_tag_back(slot, &received.aux)
 }
 
-pub(super) fn put_tag_back(slot: &mut Slot, aux: &AuxData) -> Result<(), DropReason> {
-    if aux.status & VLAN_VALID == 0 {
-        return Ok(());
-    }
+/// The tag that the kernel took out, as it stood in the frame.
+pub(super) fn taken_tag(aux: &AuxData) -> Option<[u8; TAG]> {
     let tpid = if aux.status & VLAN_TPID_VALID != 0 { aux.vlan_tpid } else { TPID_8021Q };
-    let gap = slot.head.open(ADDRESSES, TAG).map_err(|_| DropReason::Runt)?;
-    gap[..2].copy_from_slice(&tpid.to_be_bytes());
-    gap[2..].copy_from_slice(&aux.vlan_tci.to_be_bytes());
+    let ([a, b], [c, d]) = (tpid.to_be_bytes(), aux.vlan_tci.to_be_bytes());
+    (aux.status & VLAN_VALID != 0).then_some([a, b, c, d])
+}
+
+pub(super) fn put_tag_back(slot: &mut Slot, aux: &AuxData) -> Result<(), DropReason> {
+    let Some(tag) = taken_tag(aux) else { return Ok(()) };
+    slot.head.open(ADDRESSES, TAG).map_err(|_| DropReason::Runt)?.copy_from_slice(&tag);
     if let Some(PartialChecksum { start, .. }) = &mut slot.offload.checksum {
         *start += TAG as u16;
     }

@@ -30,3 +30,11 @@ Example:
         name: String,
     },
 }
+
+/// `suiro circuit`.
+#[derive(Subcommand)]
+pub enum CircuitCommand {
+    /// List the ends of circuits: state, round trip, and which way is not good and why
+    #[command(visible_alias = "ls")]
+    List,
+}

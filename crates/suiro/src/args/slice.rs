@@ -9,7 +9,18 @@ pub enum SliceCommand {
     /// List all slices
     #[command(visible_aliases = ["ls", "dump"])]
     List,
-    /// Show a slice: its state, what is where, what is waited for
+    /// Say why a slice is not ready: each way of a link that carries not what it shall, with cause and remedy
+    #[command(after_help = "\
+Examples:
+  suiro slice why red/demo       all that is waited for
+  suiro slice why red/demo a     link a alone")]
+    Why {
+        /// Which: TENANT/SLICE
+        slice: String,
+        /// One link of it
+        link: Option<String>,
+    },
+    /// Show a slice: its state, what is where, how its links are, what is waited for
     Show {
         /// Which: TENANT/SLICE
         slice: String,

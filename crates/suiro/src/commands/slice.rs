@@ -9,8 +9,8 @@ use crate::args::{ApplyArgs, DiffArgs, DomainCommand, SliceCommand};
 use crate::failure::Failure;
 use crate::table::Table;
 use api::{
-    ClientError, Declaration, Declares, DomainNodeView, Fault, Method, PlanView, SliceState,
-    SliceView,
+    CircuitState, ClientError, Declaration, Declares, DomainNodeView, Fault, Method, PlanView,
+    SliceState, SliceView,
 };
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -113,6 +113,7 @@ pub fn run(context: &Context, command: SliceCommand) -> Result<(), Failure> {
             })
         }
         SliceCommand::Rollback { slice, generation } => rollback(context, &slice, generation),
+        SliceCommand::Why { slice, link } => why(context, &slice, link.as_deref()),
         SliceCommand::Exec { slice, guest, command } => exec(context, &slice, &guest, &command),
     }
 }
@@ -320,8 +321,56 @@ fn told_whole(view: &SliceView) -> String {
         ]);
     }
     text += &table.to_string();
+    if !view.links.is_empty() {
+        text += &links(view);
+    }
     view.waits_for.iter().for_each(|fault| text += &format!("waits for: {fault}\n"));
     text
+}
+
+/// Each link, as its probes find it.
+fn links(view: &SliceView) -> String {
+    let mut table =
+        Table::new(&["LINK", "WAY", "STATE", ">ROUND TRIP ms", ">LOST THERE", ">LOST BACK"]);
+    for (name, link) in &view.links {
+        let lost = |at: usize| {
+            link.ways.get(at).map_or("-".into(), |way| format!("{} of {}", way.lost, way.probes))
+        };
+        table.row(vec![
+            name.clone(),
+            link.nodes.join("–"),
+            link.state.map_or("local", CircuitState::word).into(),
+            link.round_trip_us.map_or("-".into(), |us| format!("{:.2}", us as f64 / 1000.0)),
+            lost(0),
+            lost(1),
+        ]);
+    }
+    table.to_string()
+}
+
+/// Why links are not up: way, cause, remedy.
+fn why(context: &Context, slice: &str, link: Option<&str>) -> Result<(), Failure> {
+    let view: SliceView = get(context, &path(slice))?;
+    if let Some(link) = link.filter(|link| !view.links.contains_key(*link)) {
+        let all: Vec<_> = view.links.keys().map(String::as_str).collect();
+        let remedy = format!("it has: {}", all.join(", "));
+        let thing = format!("link {link} of slice {slice}");
+        return Err(Failure::Refused(Fault::new(thing, "find it", "there is none", remedy)));
+    }
+    let is_asked = |fault: &&Fault| {
+        link.is_none_or(|link| {
+            let rest = fault.thing.strip_prefix(&format!("link {link}"));
+            rest.is_some_and(|rest| rest.starts_with([',', ' ']))
+        })
+    };
+    let faults: Vec<&Fault> = view.waits_for.iter().filter(is_asked).collect();
+    context.print(&faults, |faults| match faults[..] {
+        [] => match link {
+            Some(link) => format!("link {link} of slice {slice} is proved, both ways\n"),
+            None => format!("slice {slice} is {}: nothing is waited for\n", view.state.word()),
+        },
+        _ => faults.iter().map(|fault| format!("{fault}\n")).collect(),
+    })
 }
 
 #[cfg(test)]

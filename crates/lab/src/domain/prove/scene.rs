@@ -1,0 +1,148 @@
+//! What faults are put into: rules of two nodes' switches `K`, and the wide-area network's cables.
+//!
+//! A fault of rules is rules of a higher priority with a cookie of their own. A fault of the wide-area network is a classic BPF program at the end
+//! of a cable: `cls_bpf` is in every kernel of the field, `netem` is not.
+
+use super::super::layout::{Layout, Node};
+use super::super::user::suiro;
+use super::super::wide;
+use super::NAME;
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use std::process::Command;
+use testbed::netns;
+
+/// By it rules of faults are found again.
+const COOKIE: &str = "0xbad";
+/// `TC_ACT_SHOT` for every frame.
+const SHUT: &str = "1,6 0 0 2";
+
+/// Links `a` and `b` between two nodes.
+pub struct Scene {
+    wide: String,
+    near: Node,
+    far: Node,
+    /// By link: its id, and how it is at either node.
+    pub a: Link,
+    /// The other one.
+    pub b: Link,
+    /// At the near node: the tunnel to the third.
+    pub astray: String,
+}
+
+/// A link as rules of `K` have it.
+pub struct Link {
+    /// Its tunnel id.
+    pub id: u32,
+    /// At the near node and at the far one.
+    pub ends: [End; 2],
+}
+
+/// One end of it.
+pub struct End {
+    /// `K`'s port to the user's switch.
+    pub port: String,
+    /// `K`'s tunnel to the other node.
+    pub way: String,
+}
+
+impl Link {
+    /// The address by which rules know its probes.
+    pub fn address(&self) -> String {
+        let [_, a, b, c] = self.id.to_be_bytes();
+        format!("02:73:75:{a:02x}:{b:02x}:{c:02x}")
+    }
+}
+
+impl Scene {
+    /// Reads it from the parts of the first two nodes.
+    pub fn look(layout: &Layout) -> Result<Self> {
+        let [near, far, third] = &layout.nodes[..] else { anyhow::bail!("three nodes") };
+        let text = suiro(layout, &["--json", "slice", "show", NAME])?;
+        let slice: Value = serde_json::from_str(&text).context("the slice")?;
+        let uid = slice["uid"].as_str().context("its uid")?;
+        let parts = [part(near, uid)?, part(far, uid)?];
+        let link = |name: &str| -> Result<Link> {
+            let id = circuit_id(&parts[0], name)?;
+            let ends = [end(&parts[0], id)?, end(&parts[1], id)?];
+            Ok(Link { id, ends })
+        };
+        let underlay = part(near, "underlay")?;
+        let astray = underlay.lines().find_map(|line| {
+            let port = line.strip_prefix("name = \"")?.strip_suffix('"')?;
+            port.ends_with(&format!(".{}", third.name)).then(|| port.to_owned())
+        });
+        Ok(Self {
+            wide: layout.wide.clone(),
+            near: near.clone(),
+            far: far.clone(),
+            a: link("a")?,
+            b: link("b")?,
+            astray: astray.context("a tunnel to the third node")?,
+        })
+    }
+
+    /// Adds a rule at the near node's `K` (0) or the far one's (1).
+    pub fn rule(&self, at: usize, rule: &str) -> Result<()> {
+        let rule = format!("cookie={COOKIE},priority=50000,{rule}");
+        at_node([&self.near, &self.far][at], &["flow", "add", "K", &rule]).map(drop)
+    }
+
+    /// Takes all faults away.
+    pub fn mend(&self) -> Result<()> {
+        let ours = format!("cookie={COOKIE}/-1");
+        for node in [&self.near, &self.far] {
+            at_node(node, &["flow", "del", "K", &ours])?;
+        }
+        wide::filter(&self.near, &self.wide, None)
+    }
+}
+
+/// Shuts the wide-area network.
+pub fn shut(layout: &Layout) -> Result<()> {
+    layout.nodes.iter().try_for_each(|node| wide::filter(node, &layout.wide, Some(SHUT)))
+}
+
+/// Opens it; what comes from the first node then goes through that program.
+pub fn open(layout: &Layout, first: Option<&str>) -> Result<()> {
+    let pass = |node| wide::filter(node, &layout.wide, None);
+    layout.nodes.iter().skip(1).try_for_each(pass)?;
+    wide::filter(&layout.nodes[0], &layout.wide, first)
+}
+
+fn at_node(node: &Node, words: &[&str]) -> Result<String> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg("--api").arg(node.socket()).args(words);
+    netns::run(&mut command)
+}
+
+fn part(node: &Node, name: &str) -> Result<String> {
+    let text = at_node(node, &["--json", "part", "show", name])?;
+    let part: Value = serde_json::from_str(&text).context("a part")?;
+    Ok(part["declared"]["text"].as_str().context("the part's text")?.to_owned())
+}
+
+/// The id of a link, from a part's `[[circuit]]`.
+fn circuit_id(part: &str, link: &str) -> Result<u32> {
+    let circuit =
+        part.split("[[circuit]]").find(|text| text.contains(&format!("link = \"{link}\"")));
+    let id = circuit.and_then(|text| text.lines().find_map(|line| line.strip_prefix("id = ")));
+    id.context("its id")?.trim().parse().context("a number")
+}
+
+/// How a link leaves, from the rule that sends its frames.
+fn end(part: &str, id: u32) -> Result<End> {
+    let sends = format!("set_field:{id}->tun_id");
+    let rules =
+        part.split('"').filter(|text| text.starts_with("in_port=c") && text.contains(&sends));
+    let rules: Vec<&str> = rules.collect();
+    ensure!(rules.len() == 1, "one rule sends link {id}, and not {rules:?}");
+    let field = |name: &str| {
+        let from = rules[0].find(name).map(|at| at + name.len());
+        from.map(|from| rules[0][from..].split(',').next().unwrap_or_default().to_owned())
+    };
+    Ok(End {
+        port: field("in_port=").context("in_port")?,
+        way: field("output:").context("output")?,
+    })
+}
