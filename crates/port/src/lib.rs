@@ -63,6 +63,7 @@ mod host_use;
 mod interface;
 mod isolation;
 mod mailbox;
+mod merge;
 mod netns;
 mod nic;
 mod open;

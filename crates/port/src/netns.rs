@@ -86,6 +86,13 @@ impl Netns {
     }
 }
 
+/// The namespace that this is an open file of.
+impl From<OwnedFd> for Netns {
+    fn from(file: OwnedFd) -> Self {
+        Self { file: Some(file.into()) }
+    }
+}
+
 /// A TCP socket in a namespace, of IPv6 if that is true; it does not block.
 ///
 /// # Errors

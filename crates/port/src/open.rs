@@ -10,6 +10,7 @@ use crate::isolation::isolated;
 use crate::mailbox::Bells;
 use crate::opened::OpenPort;
 use crate::settings::Notes;
+use crate::tap::Finders;
 use crate::vxlan::{Groups, Ledger, Node};
 use api::{Kind, PortSpec};
 use std::cell::OnceCell;
@@ -42,6 +43,8 @@ pub struct Opener {
     ends: Arc<Ends>,
     /// Where tunnels and TAPs meet past the kernel.
     doors: Doors,
+    /// Programs of TAPs.
+    finders: Finders,
 }
 
 impl Opener {
@@ -59,6 +62,7 @@ impl Opener {
             ledger: Arc::new(Ledger::new(None)),
             ends: Arc::default(),
             doors: Doors::default(),
+            finders: Finders::default(),
         }
     }
 
@@ -142,7 +146,7 @@ impl Opener {
     pub fn open_chosen(&self, spec: &PortSpec, chosen: &Chosen) -> Result<OpenPort, OpenError> {
         let common = &Common::from(spec);
         match &spec.kind {
-            Kind::Tap(_) => crate::tap::open(common, self.workers, &self.doors),
+            Kind::Tap(_) => crate::tap::open(common, self.workers, &self.doors, &self.finders),
             Kind::AfPacket(packet) => isolated(common, packet.into(), self.owner, || {
                 // The host is to have every frame of an interface that it shares.
                 let flows = self.flows.as_ref().filter(|_| packet.host != Some(true));

@@ -11,6 +11,7 @@ mod around;
 mod long;
 mod train;
 
+pub(crate) use around::write_ip;
 pub use long::{remove_jumbo, split};
 pub use train::Trains;
 
@@ -19,7 +20,7 @@ use crate::ip::{self, IpPacket, checksum_offset};
 use crate::nested;
 use crate::parse::{chunk, parse_ethernet};
 use crate::{Gso, Key, Layers, Offload, PartialChecksum, eth_type, ip_proto};
-use around::{Around, write_ip};
+use around::Around;
 use std::ops::Range;
 
 /// Smallest payload of a TCP segment: a sender's MSS is at least 48 and holds up to 40 bytes of options (Linux `TCP_MIN_SND_MSS`).

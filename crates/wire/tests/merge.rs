@@ -5,16 +5,57 @@ use wire::build::{Frame, Ipv4, Ipv6, Tcp};
 use wire::checksum::complete;
 use wire::merge::Train;
 use wire::segment::plan;
+use wire::tunnel::Gre;
 use wire::{Gso, HEAD_MAX, Offload};
 
 const PSH_ACK: u16 = 0x18;
 
+/// What is around the packet that is cut.
+#[derive(Clone, Copy, Debug)]
+enum Around {
+    Nothing,
+    /// GRE with a key, over IPv6 or IPv4, and with an Ethernet frame in it or not.
+    Gre {
+        is_v6: bool,
+        has_ethernet: bool,
+    },
+    /// IP in IPv4.
+    Ip,
+}
+
+impl Around {
+    fn any() -> impl Strategy<Value = Self> {
+        let gre = any::<(bool, bool)>();
+        let gre = gre.prop_map(|(is_v6, has_ethernet)| Self::Gre { is_v6, has_ethernet });
+        prop_oneof![Just(Self::Nothing), gre, Just(Self::Ip)]
+    }
+
+    fn begin(self) -> Frame {
+        let (frame, ipv4) = (Frame::ethernet([2; 6], [4; 6]), Ipv4 { id: 9, ..Ipv4::default() });
+        // An Ethernet frame; an IP packet says its own number.
+        let gre = Gre { protocol: 0x6558, key: Some(7), ..Gre::default() };
+        match self {
+            Self::Nothing => frame,
+            Self::Ip => frame.ipv4(ipv4),
+            Self::Gre { is_v6, has_ethernet } => {
+                let outer =
+                    if is_v6 { frame.ipv6(Ipv6::default()) } else { frame.ipv4(ipv4) }.gre(gre);
+                if has_ethernet { outer.inner_ethernet([6; 6], [8; 6]) } else { outer }
+            }
+        }
+    }
+}
+
 /// A large frame with this many bytes, its checksum left to do.
 fn large(is_v6: bool, options: bool, payload: usize) -> (Vec<u8>, Offload) {
     let frame = Frame::ethernet([2; 6], [4; 6]);
+    around(if is_v6 { frame } else { frame.vlan(0x8100, 5) }, is_v6, options, payload)
+}
+
+fn around(frame: Frame, is_v6: bool, options: bool, payload: usize) -> (Vec<u8>, Offload) {
     let frame = match is_v6 {
         true => frame.ipv6(Ipv6 { flow_label: 77, ..Ipv6::default() }),
-        false => frame.vlan(0x8100, 5).ipv4(Ipv4 { id: 0xfffe, tos: 2, ..Ipv4::default() }),
+        false => frame.ipv4(Ipv4 { id: 0xfffe, tos: 2, ..Ipv4::default() }),
     };
     let options: &[u8] = if options { &[1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2] } else { &[] };
     let header = Tcp { sequence: u32::MAX - 3000, flags: PSH_ACK, options, ..Tcp::default() };
@@ -93,6 +134,30 @@ proptest! {
         for (a, b) in swaps {
             let count = frames.len();
             frames.swap(a % count, b % count);
+        }
+        let again: Vec<_> = merge(&frames).iter().flat_map(|(frame, offload)| cut(frame, offload)).collect();
+        prop_assert_eq!(again, frames);
+    }
+
+    #[test]
+    fn what_was_cut_in_a_tunnel_is_merged_whole_in_it(
+        outside in Around::any(), is_v6: bool, payload in 2000usize..60_000,
+    ) {
+        let (frame, offload) = around(outside.begin(), is_v6, true, payload);
+        let merged = merge(&cut(&frame, &offload));
+        prop_assert_eq!(merged, [(frame, offload)]);
+    }
+
+    #[test]
+    fn what_was_merged_in_a_tunnel_is_cut_to_the_same_frames_whatever_was_changed_in_them(
+        outside in Around::any(),
+        is_v6: bool,
+        changes in proptest::collection::vec((0usize..4, 0usize..120, any::<u8>()), 0..3),
+    ) {
+        let (frame, offload) = around(outside.begin(), is_v6, true, 3500);
+        let mut frames = cut(&frame, &offload);
+        for (which, at, value) in changes {
+            frames[which][at] = value;
         }
         let again: Vec<_> = merge(&frames).iter().flat_map(|(frame, offload)| cut(frame, offload)).collect();
         prop_assert_eq!(again, frames);

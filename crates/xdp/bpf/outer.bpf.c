@@ -6,6 +6,9 @@
  *
  * Without this program such a frame reaches nobody as another: a tagged one has the VID 4095 (IEEE 802.1Q, table 9-2: never in a frame), and a
  * segment in a tunnel cannot be cut.
+ *
+ * A TAP has no such place for words, and needs none: what enters by it and is large, and yet GRE or IP in IP outside, is a segment in a tunnel
+ * (suiro_inner, tcx ingress). Linux has no mark for those.
  */
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>
@@ -77,6 +80,76 @@ int suiro_outer(struct __sk_buff *skb)
 	else if (what & (OUTER_TAG | OUTER_PROVIDER_TAG))
 		done = tag(skb, what, high, low);
 	return done ? NEXT : TC_ACT_SHOT;
+}
+
+/* Bytes of an IP header without options. */
+#define IPV4 20
+#define IPV6 40
+#define PROTO_IPIP 4
+#define PROTO_IPV6 41
+#define PROTO_GRE 47
+/* GRE: the key is there; checksum, routing, sequence number or version are not (RFC 2784, RFC 2890). */
+#define GRE_KEY 0x20
+#define GRE_UNUSUAL 0xd0
+#define GRE_ETHERNET 0x6558
+
+/* What is behind the GRE header at `at`. */
+static __always_inline __u32 in_gre(struct __sk_buff *skb, __u32 at, __u32 *len)
+{
+	__u8 gre[4];
+	__u16 kind;
+
+	if (bpf_skb_load_bytes(skb, at, gre, sizeof(gre)) || gre[0] & GRE_UNUSUAL || gre[1] & 0x7)
+		return 0;
+	*len += gre[0] & GRE_KEY ? 8 : 4;
+	kind = gre[2] << 8 | gre[3];
+	if (kind == GRE_ETHERNET) {
+		*len += ETHERNET;
+		if (bpf_skb_load_bytes(skb, ETHERNET + *len - sizeof(kind), &kind, sizeof(kind)))
+			return 0;
+		kind = bpf_ntohs(kind);
+		return OUTER_GRE | OUTER_ETHERNET | (kind == 0x86dd ? OUTER_INNER_V6 : 0);
+	}
+	return OUTER_GRE | (kind == 0x86dd ? OUTER_INNER_V6 : 0);
+}
+
+/* The tunnel that a large frame is in, and the length of its headers; 0 for none. */
+static __always_inline __u32 tunnel(struct __sk_buff *skb, __u32 *len)
+{
+	__u8 ip[10], proto;
+	__u32 what = 0;
+
+	if (bpf_skb_load_bytes(skb, ETHERNET, ip, sizeof(ip)))
+		return 0;
+	if (ip[0] >> 4 == 6) {
+		what = OUTER_V6;
+		proto = ip[6];
+		*len = IPV6;
+	} else {
+		proto = ip[0] == 0x45 ? ip[9] : 0;
+		*len = IPV4;
+	}
+	switch (proto) {
+	case PROTO_IPIP:
+		return OUTER_TUNNEL | what;
+	case PROTO_IPV6:
+		return OUTER_TUNNEL | what | OUTER_INNER_V6;
+	case PROTO_GRE:
+		proto = in_gre(skb, ETHERNET + *len, len);
+		return proto ? OUTER_TUNNEL | what | proto : 0;
+	}
+	return 0;
+}
+
+SEC("classifier")
+int suiro_inner(struct __sk_buff *skb)
+{
+	__u32 what, len = 0;
+
+	if (!skb->gso_size || (skb->protocol != bpf_htons(0x0800) && skb->protocol != bpf_htons(0x86dd)))
+		return NEXT;
+	what = tunnel(skb, &len);
+	return !what || wrap(skb, what, len) ? NEXT : TC_ACT_SHOT;
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

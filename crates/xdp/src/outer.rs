@@ -6,6 +6,9 @@
 //!
 //! A worker says which ([`Told`]) where a frame's time to leave would be (`SCM_TXTIME`), which takes no privilege, on a socket that was made for it
 //! ([`MARK`]). Frames of other sockets are left alone. Without the program such a frame reaches nobody as another one would.
+//!
+//! What enters by a TAP has nobody to speak for it, and all of it is suiro's: there a second program (`suiro_inner`, tcx ingress) sees by itself which large
+//! frame is in GRE or IP in IP, as a TAP has no mark for those.
 
 use crate::error::AttachError;
 use crate::verified::verified;
@@ -65,6 +68,24 @@ impl Told {
     }
 }
 
+/// Which way frames take through an interface.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Way {
+    /// Out of the host, told by their socket.
+    Out,
+    /// Into the host, by a TAP that is suiro's.
+    In,
+}
+
+impl Way {
+    fn program(self) -> (&'static str, TcAttachType) {
+        match self {
+            Self::Out => ("suiro_outer", TcAttachType::Egress),
+            Self::In => ("suiro_inner", TcAttachType::Ingress),
+        }
+    }
+}
+
 /// The program on an interface. It goes with this value, or with the process.
 pub struct Outer {
     _link: SchedClassifierLink,
@@ -75,18 +96,19 @@ impl Outer {
     ///
     /// # Errors
     /// No permission, or a kernel without tcx.
-    pub fn new(interface: &str) -> Result<Self, AttachError> {
+    pub fn new(interface: &str, way: Way) -> Result<Self, AttachError> {
+        let (name, hook) = way.program();
         let load = |step: &'static str| {
             move |source: EbpfError| AttachError::Load { step, source: Box::new(source) }
         };
         let step = "load the program of outer headers";
         let mut ebpf = Ebpf::load(OBJECT).map_err(load(step))?;
-        let program = ebpf.program_mut("suiro_outer").ok_or(AttachError::BrokenBuild)?;
+        let program = ebpf.program_mut(name).ok_or(AttachError::BrokenBuild)?;
         let program: &mut SchedClassifier =
             program.try_into().map_err(|_: ProgramError| AttachError::BrokenBuild)?;
         verified(|| program.load()).map_err(|error| load(step)(error.into()))?;
         let order = TcAttachOptions::TcxOrder(LinkOrder::first());
-        let attached = program.attach_with_options(interface, TcAttachType::Egress, order);
+        let attached = program.attach_with_options(interface, hook, order);
         let link = attached.and_then(|id| program.take_link(id));
         let step = "put the program of outer headers on the interface (tcx)";
         Ok(Self { _link: link.map_err(|error| load(step)(error.into()))? })

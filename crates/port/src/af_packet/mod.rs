@@ -5,7 +5,6 @@
 //! (`PACKET_IGNORE_OUTGOING`). The kernel's own stack also sees the frames; give the interface no addresses.
 
 mod long;
-mod merge;
 mod past;
 mod rx;
 mod socket;

@@ -3,9 +3,9 @@
 //! A frame longer than a batch's buffers ("BIG TCP") is lost, once: from then on there is room for any ([`Long`]).
 
 use super::long::Long;
-use super::merge::Merger;
 use crate::batch::{BODIES, RxBatch, Slot};
 use crate::drops::{Drops, Lost};
+use crate::merge::Merger;
 use crate::queue::RxQueue;
 use crate::sys::packet::{self, AuxData, Received};
 use crate::vnet;

@@ -19,7 +19,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use wire::segment::{is_plain, plan, tunnel_headers};
 use wire::{DropReason, Gso, PartialChecksum};
-use xdp::outer::{MARK, Outer, Told};
+use xdp::outer::{MARK, Outer, Told, Way};
 
 /// Where two VLAN tags are in a frame.
 const TAGS: Range<usize> = 12..20;
@@ -40,7 +40,7 @@ pub(crate) fn open(
     link: &Link,
     count: usize,
 ) -> Result<(Vec<Option<ToldTx>>, Option<String>), OpenError> {
-    let program = netns.run(|| Outer::new(&link.name));
+    let program = netns.run(|| Outer::new(&link.name, Way::Out));
     match program.map_err(|source| cannot_enter(spec, source))? {
         Ok(program) => {
             let program = Arc::new(program);

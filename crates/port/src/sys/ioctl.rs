@@ -1,7 +1,7 @@
 //! `ioctl`s of TAP devices and ethtool.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
 /// Longest interface name, with the final 0.
 pub(crate) const NAME_SIZE: usize = libc::IFNAMSIZ;
@@ -10,6 +10,8 @@ const TUNSETIFF: libc::c_ulong = 0x4004_54ca;
 const TUNSETPERSIST: libc::c_ulong = 0x4004_54cb;
 const TUNSETOFFLOAD: libc::c_ulong = 0x4004_54d0;
 const TUNSETVNETHDRSZ: libc::c_ulong = 0x4004_54d8;
+const TUNGETIFF: libc::c_ulong = 0x8004_54d2;
+const TUNGETDEVNETNS: libc::c_ulong = 0x54e3;
 const SIOCETHTOOL: libc::c_ulong = 0x8946;
 
 /// An interface's name as the kernel takes it; the rest is 0.
@@ -59,6 +61,27 @@ pub(crate) fn tun_set_offload(file: impl AsFd, features: u32) -> io::Result<()> 
 pub(crate) fn tun_set_header_len(file: impl AsFd, len: i32) -> io::Result<()> {
     // SAFETY: TUNSETVNETHDRSZ reads one `int`, which `len` is for the whole call.
     check(unsafe { libc::ioctl(file.as_fd().as_raw_fd(), TUNSETVNETHDRSZ, &raw const len) })
+}
+
+/// The namespace that the file's TAP is in now.
+pub(crate) fn tun_netns(file: impl AsFd) -> io::Result<OwnedFd> {
+    // SAFETY: TUNGETDEVNETNS takes nothing and returns a descriptor.
+    let netns = unsafe { libc::ioctl(file.as_fd().as_raw_fd(), TUNGETDEVNETNS) };
+    check(netns)?;
+    // SAFETY: the kernel has just made it, for us alone.
+    Ok(unsafe { OwnedFd::from_raw_fd(netns) })
+}
+
+/// The name that the file's TAP has now.
+pub(crate) fn tun_name(file: impl AsFd) -> io::Result<String> {
+    let mut request = libc::ifreq {
+        ifr_name: [0; NAME_SIZE],
+        ifr_ifru: libc::__c_anonymous_ifr_ifru { ifru_flags: 0 },
+    };
+    // SAFETY: TUNGETIFF writes a `struct ifreq`, which `request` is for the whole call.
+    check(unsafe { libc::ioctl(file.as_fd().as_raw_fd(), TUNGETIFF, &raw mut request) })?;
+    let name = request.ifr_name.iter().take_while(|&&byte| byte != 0);
+    Ok(name.map(|&byte| char::from(byte as u8)).collect())
 }
 
 /// Hands `command` to the interface's ethtool interface and lets the kernel write its answer into it.

@@ -4,6 +4,7 @@
 //! persistent), so a restart finds it with its addresses and takes it over. Large frames and unfinished checksums pass as they
 //! are, both ways (`IFF_VNET_HDR`, linux/if_tun.h).
 
+mod finder;
 mod queue;
 
 use crate::bypass::{Door, DoorKeeper, Doors, Sorter};
@@ -17,8 +18,10 @@ use crate::opened::OpenPort;
 use crate::queue::{RxQueue, TxQueue};
 use crate::sys::ioctl::{self, Name};
 use crate::vnet;
+use finder::Finder;
+pub(crate) use finder::Finders;
 use netlink::Link;
-use queue::{TapRx, TapTx};
+use queue::{Takes, TapRx, TapTx};
 use rustix::fs::{Mode, OFlags};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -39,7 +42,12 @@ const UDP_OFFLOADS: u32 = 0x20 | 0x40;
 const TUNNEL_OFFLOADS: u32 = 0x80 | 0x100;
 
 /// Opens or takes over a TAP.
-pub(crate) fn open(spec: &Common, workers: usize, doors: &Doors) -> Result<OpenPort, OpenError> {
+pub(crate) fn open(
+    spec: &Common,
+    workers: usize,
+    doors: &Doors,
+    finders: &Finders,
+) -> Result<OpenPort, OpenError> {
     let netns = open_netns(spec)?;
     let interface = Interface::new(spec, &netns)?;
     let queues = spec.queues.max(1);
@@ -54,7 +62,7 @@ pub(crate) fn open(spec: &Common, workers: usize, doors: &Doors) -> Result<OpenP
     let mut notes = Vec::new();
     let files = open_queues(spec, &netns, queues, before.as_ref(), &mut notes)?;
     let files: Vec<_> = files.into_iter().map(Arc::new).collect();
-    let opened = finish(spec, &interface, &files, &mut notes)
+    let opened = finish(spec, &interface, &files, finders, &mut notes)
         .and_then(|link| assemble((spec, &netns, doors), interface, link, &files, workers, notes));
     if opened.is_err() && before.is_none() {
         // Made by us just now: it goes with its last file.
@@ -131,19 +139,22 @@ fn open_queue(name: Name, multi: bool) -> io::Result<OwnedFd> {
     Ok(file)
 }
 
-/// Persistence, offloads, MAC, MTU, up; and whether large frames in UDP tunnels are taken.
+/// Persistence, offloads, MAC, MTU, up; and which large frames in tunnels are taken.
 fn finish(
     spec: &Common,
     interface: &Interface,
     files: &[Arc<OwnedFd>],
+    finders: &Finders,
     notes: &mut Vec<String>,
-) -> Result<(Link, bool), OpenError> {
+) -> Result<(Link, Takes), OpenError> {
     let failed = |step| move |source| OpenError::io(&spec.interface, step, source);
     let first = &files[0];
     ioctl::tun_set_persistent(first, true).map_err(failed("make the TAP persistent"))?;
-    let takes_tunnels = set_offloads(first, notes).map_err(failed("set the TAP's offloads"))?;
+    let udp = set_offloads(first, notes).map_err(failed("set the TAP's offloads"))?;
     let link = interface.find(spec)?;
-    Ok((interface.configure(spec, &link)?, takes_tunnels))
+    let others =
+        finders.finder(Arc::clone(first)).map_err(failed("start a thread for its program"))?;
+    Ok((interface.configure(spec, &link)?, Takes { udp, others }))
 }
 
 /// Whether the kernel takes large frames in UDP tunnels. What an older one lacks costs speed only; that of UDP is said.
@@ -162,7 +173,7 @@ fn set_offloads(file: &OwnedFd, notes: &mut Vec<String>) -> io::Result<bool> {
 fn assemble(
     (spec, netns, doors): (&Common, &Netns, &Doors),
     interface: Interface,
-    (link, takes_tunnels): (Link, bool),
+    (link, takes): (Link, Takes),
     files: &[Arc<OwnedFd>],
     workers: usize,
     notes: Vec<String>,
@@ -181,13 +192,14 @@ fn assemble(
     let rx = rx.map_err(failed("watch two files as one"))?;
     let tx = files.iter().cycle().take(workers);
     let sorter = || Sorter::new(place.clone(), door.clone());
-    let queue = |file| TapTx::new(Arc::clone(file), sorter(), takes_tunnels);
+    let queue = |file| TapTx::new(Arc::clone(file), sorter(), takes.clone());
     let tx = tx.map(|file| Box::new(queue(file)) as Box<dyn TxQueue>);
     let tx = tx.collect();
     let facts = interface.facts(link, &mode, &notes);
     let keeper = DoorKeeper::new(place, facts.index, door);
     let file = Arc::clone(&files[0]);
-    let control = TapControl { index: facts.index, interface, file, keeper, mode, notes };
+    let (index, finder) = (facts.index, takes.others);
+    let control = TapControl { index, interface, file, keeper, finder, mode, notes };
     Ok(OpenPort { facts, rx, tx, control: Box::new(control) })
 }
 
@@ -197,6 +209,7 @@ struct TapControl {
     file: Arc<OwnedFd>,
     /// The side entrance, open as long as the port is.
     keeper: DoorKeeper,
+    finder: Arc<Finder>,
     mode: String,
     notes: Vec<String>,
 }
@@ -205,7 +218,8 @@ impl PortControl for TapControl {
     fn facts(&self) -> Result<PortFacts, ControlError> {
         let link = self.interface.link(self.index)?;
         self.keeper.door.set_mac(link.mac);
-        Ok(self.interface.facts(link, &self.mode, &self.notes))
+        let notes: Vec<_> = self.notes.iter().cloned().chain(self.finder.note()).collect();
+        Ok(self.interface.facts(link, &self.mode, &notes))
     }
 
     fn set_admin(&self, up: bool) -> Result<(), ControlError> {

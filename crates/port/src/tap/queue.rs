@@ -1,11 +1,13 @@
 //! One TAP file: `readv` and `writev`, a frame each; and the side entrance, where tunnels come in past the kernel ([`crate::bypass`]).
 
+use super::finder::Finder;
 use crate::batch::{BODIES, BodyAt, RxBatch, Slot};
 use crate::bypass::{Door, Injected, Sorter};
 use crate::drops::{Drops, Lost};
 use crate::frame::{Body, Sent, TxFrame};
 use crate::gather::{gather, is_scattered, lacks_uso, reason};
 use crate::mailbox::{Mailbox, Turns};
+use crate::merge::Merger;
 use crate::plain::{self, Room, Scratch};
 use crate::queue::{RxQueue, TxQueue};
 use crate::sys::parts::{self, Part};
@@ -15,8 +17,9 @@ use rustix::io::Errno;
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use wire::segment::{self, UdpTunnel};
+use wire::segment::{self, TunnelBy, UdpTunnel};
 use wire::{BATCH, DropReason, Gso, HEAD_MAX, Offload};
+use xdp::outer::Told;
 
 /// Receives.
 pub(super) struct TapRx {
@@ -28,6 +31,7 @@ pub(super) struct TapRx {
     /// Frames of the last round that came in there.
     held: Vec<Injected>,
     turns: Turns,
+    merger: Merger,
 }
 
 impl TapRx {
@@ -38,7 +42,7 @@ impl TapRx {
             epoll::add(&either, source, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
         }
         let (held, turns) = (Vec::with_capacity(BATCH), Turns::default());
-        Ok(Self { file, door, lane, either, held, turns })
+        Ok(Self { file, door, lane, either, held, turns, merger: Merger::default() })
     }
 
     /// Takes what came in at the side entrance; how many frames.
@@ -87,20 +91,20 @@ impl RxQueue for TapRx {
     fn rx(&mut self, batch: &mut RxBatch, drops: &mut Drops) -> io::Result<usize> {
         let mut received = 0;
         let most = if self.turns.asks_kernel(self.lane.has_some()) { BODIES } else { 0 };
+        let slots = batch.free_with_bodies();
         // The bound also counts refused frames, so that a flood of them cannot hold the worker here.
         for _ in 0..most {
-            let Some(slot) = batch.free_with_bodies().first_mut() else { break };
+            let Some(slot) = slots.get_mut(received) else { break };
             match self.read(slot)? {
                 None => break,
-                Some(Ok(())) => {
-                    batch.advance(1);
-                    received += 1;
-                }
+                Some(Ok(())) => received += 1,
                 Some(Err(reason)) => drops.lose(reason, Lost::slot(slot)),
             }
         }
+        let merged = self.merger.merge(&mut slots[..received]);
+        batch.advance(merged);
         // Behind these there is always room for as many, so neither keeps the other waiting.
-        Ok(received + self.take_injected(batch))
+        Ok(merged + self.take_injected(batch))
     }
 
     fn body(&self, at: u64, len: u32) -> Body<'_> {
@@ -134,23 +138,34 @@ pub(super) struct TapTx {
 struct Writer {
     file: Arc<OwnedFd>,
     scratch: Scratch,
-    /// Whether the kernel takes large frames in UDP tunnels.
-    takes_tunnels: bool,
+    takes: Takes,
+}
+
+/// Which large frames in tunnels the kernel takes whole.
+#[derive(Clone)]
+pub(super) struct Takes {
+    /// Those in UDP.
+    pub(super) udp: bool,
+    /// Those in GRE and IP in IP, as soon as the program is there.
+    pub(super) others: Arc<Finder>,
 }
 
 impl TapTx {
-    pub(super) fn new(file: Arc<OwnedFd>, sorter: Sorter, takes_tunnels: bool) -> Self {
-        Self { sorter, writer: Writer { file, scratch: Scratch::default(), takes_tunnels } }
+    pub(super) fn new(file: Arc<OwnedFd>, sorter: Sorter, takes: Takes) -> Self {
+        Self { sorter, writer: Writer { file, scratch: Scratch::default(), takes } }
     }
 }
 
 impl Writer {
     fn send(&mut self, frame: &TxFrame<'_>) -> Result<(), DropReason> {
-        let tunnel = self.tunnel(frame);
-        if tunnel.is_none() && plain::is_needed(frame) {
+        let is_tunnel =
+            frame.offload.gso != Gso::None && !segment::is_plain(frame.head, &frame.offload);
+        let udp = if is_tunnel { self.udp_tunnel(frame) } else { None };
+        let is_whole = udp.is_some() || is_tunnel && self.is_found(frame);
+        if !is_whole && plain::is_needed(frame) {
             return plain::send(frame, usize::MAX, self);
         }
-        let header = vnet::encode_tunnelled(frame, tunnel);
+        let header = vnet::encode_tunnelled(frame, udp);
         let written = if is_scattered(frame) {
             parts::write(
                 &self.file,
@@ -167,10 +182,16 @@ impl Writer {
     }
 
     /// The UDP tunnel that a large frame is in, if the kernel takes it so.
-    fn tunnel(&self, frame: &TxFrame<'_>) -> Option<UdpTunnel> {
-        let is_large = self.takes_tunnels && frame.offload.gso != Gso::None;
-        let in_tunnel = is_large && !segment::is_plain(frame.head, &frame.offload);
-        in_tunnel.then(|| segment::udp_tunnel(frame.head, frame.len(), &frame.offload)).flatten()
+    fn udp_tunnel(&self, frame: &TxFrame<'_>) -> Option<UdpTunnel> {
+        let find = || segment::udp_tunnel(frame.head, frame.len(), &frame.offload);
+        self.takes.udp.then(find).flatten()
+    }
+
+    /// Whether a large frame is in a tunnel that the program finds by itself.
+    fn is_found(&self, frame: &TxFrame<'_>) -> bool {
+        let tunnel = segment::tunnel_headers(frame.head, frame.len(), &frame.offload);
+        let tunnel = tunnel.filter(|tunnel| tunnel.by != TunnelBy::Udp);
+        tunnel.is_some_and(|tunnel| Told::tunnel(&tunnel).is_some() && self.takes.others.is_there())
     }
 }
 

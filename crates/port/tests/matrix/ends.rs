@@ -117,14 +117,7 @@ fn is_ours(head: &[u8]) -> bool {
 impl Guest {
     pub fn send(&mut self, frame: &[u8], offload: Offload) {
         match self {
-            Self::Kernel(port) => {
-                let (head, body) = frame.split_at(frame.len().min(HEAD_MAX));
-                let body = Body::private(body);
-                let frame = TxFrame { head, body, offload, tunnel_id: 0, tun_dst: 0 };
-                let mut drops = Drops::default();
-                port.tx[0].tx(&[frame], &mut drops);
-                assert!(drops.is_empty(), "the guest's kernel refuses: {drops:?}");
-            }
+            Self::Kernel(port) => send(port, frame, offload),
             Self::Driver(guest) => {
                 guest.send_with(header(&offload), frame, PATIENCE).expect("room")
             }
@@ -153,6 +146,15 @@ impl Guest {
             }
         }
     }
+}
+
+/// Sends a frame out of a port.
+pub fn send(port: &mut OpenPort, frame: &[u8], offload: Offload) {
+    let (head, body) = frame.split_at(frame.len().min(HEAD_MAX));
+    let frame = TxFrame { head, body: Body::private(body), offload, tunnel_id: 0, tun_dst: 0 };
+    let mut drops = Drops::default();
+    port.tx[0].tx(&[frame], &mut drops);
+    assert!(drops.is_empty(), "the kernel refuses: {drops:?}");
 }
 
 /// The virtio-net header of a frame in this state (VIRTIO 1.2 §5.1.6).

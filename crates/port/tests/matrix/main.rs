@@ -90,3 +90,44 @@ fn all_that_a_driver_on_vhost_user_sends_arrives_by_every_kind_of_port() {
 fn all_that_comes_by_a_tunnel_arrives_by_every_kind_of_port() {
     carries("mu", PortKind::Vxlan);
 }
+
+/// A guest between its TAP and one more guest: what it hands on, its kernel must know for what it is.
+#[test]
+fn a_guest_on_a_tap_hands_on_large_segments_in_gre_whole() {
+    let Some(lab) = Lab::new("mg") else { return };
+    for side in ["a", "b"] {
+        lab.exec(side, "sysctl -qw net.ipv6.conf.default.disable_ipv6=1");
+    }
+    let mut tap = port::open(&lab.on(PortKind::Tap, "tap", "b"), 1).expect("a TAP");
+    lab.ip("b", &format!("link add x type veth peer name y netns {}", lab.netns("a")));
+    lab.ip("a", "link set y up");
+    lab.ip("b", "link set x up");
+    lab.exec("b", "tc qdisc add dev tap clsact");
+    let all = "tc filter add dev tap ingress u32 match u32 0 0";
+    lab.exec("b", &format!("{all} action mirred egress redirect dev x"));
+    let spec = lab.on(PortKind::AfPacket, "y", "a");
+    let mut other = Guest::Kernel(port::open(&spec, 1).expect("a packet socket"));
+    let count = || -> u64 {
+        let text = lab.exec("a", "cat /sys/class/net/y/statistics/rx_packets");
+        text.trim().parse().expect("a number")
+    };
+    for is_v6 in [false, true] {
+        let cell = Cell { around: Around::Gre, is_v6, is_tcp: true, is_large: true };
+        let ((frame, offload), wanted) = (cell.sent(), cell.wanted());
+        let begin = Instant::now();
+        // The first ones come cut, until the program is there that says what they are.
+        loop {
+            let (before, mut came) = (count(), Vec::new());
+            ends::send(&mut tap, &frame, offload);
+            while came.len() < wanted.len() && begin.elapsed() < PATIENCE {
+                let received = other.receive().into_iter();
+                came.extend(received.flat_map(|(frame, offload)| on_wire(&frame, &offload)));
+            }
+            assert_eq!(came, wanted);
+            match count() - before {
+                1 => break,
+                frames => assert!(begin.elapsed() < PATIENCE, "still {frames} frames"),
+            }
+        }
+    }
+}

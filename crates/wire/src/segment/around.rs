@@ -176,7 +176,7 @@ fn ending_at(head: &[u8], after: usize, start: usize) -> Option<IpPacket> {
 }
 
 /// Length, identification (greater by `id`) and header checksum of an IP header at `ip` whose transport is at `l4`, in a segment of `end` bytes.
-pub(super) fn write_ip(
+pub(crate) fn write_ip(
     is_v6: bool,
     (ip, l4): (usize, usize),
     (id, end): (usize, usize),

@@ -1,5 +1,5 @@
 //! Segments that came one by one are put together again, before a switch passes each: those of senders that had no door for the whole, as suiro's
-//! own at the other end of a cable behind MPLS or PBB.
+//! own at the other end of a cable behind MPLS or PBB, and a guest's kernel with GRE before a TAP.
 
 use crate::batch::{BodyAt, Slot};
 use wire::Gso;
@@ -7,14 +7,14 @@ use wire::merge::{self, Train};
 
 /// Puts frames together; what it works in.
 #[derive(Default)]
-pub(super) struct Merger {
+pub(crate) struct Merger {
     first: Vec<u8>,
     next: Vec<u8>,
 }
 
 impl Merger {
     /// Puts frames that follow each other into the first of them; returns how many slots have frames now, which are the first ones.
-    pub(super) fn merge(&mut self, slots: &mut [Slot]) -> usize {
+    pub(crate) fn merge(&mut self, slots: &mut [Slot]) -> usize {
         let (mut kept, mut at) = (0, 0);
         while at < slots.len() {
             let count = self.begin(&mut slots[at..]);
@@ -29,7 +29,7 @@ impl Merger {
     fn begin(&mut self, slots: &mut [Slot]) -> usize {
         let Some((first, rest)) = slots.split_first_mut() else { return 0 };
         let has_next = rest.first().is_some_and(|next| look_alike(first, next));
-        if !has_next || !merge::is_tcp(first.head.bytes()) {
+        if !has_next || !merge::may_begin(first.head.bytes()) {
             return 1;
         }
         copy(first, &mut self.first);
