@@ -43,6 +43,7 @@ mod btf;
 mod error;
 pub mod hook;
 mod mirror;
+mod object;
 pub mod offload;
 pub mod outer;
 mod spi;

@@ -11,10 +11,11 @@
 //! frame is in GRE or IP in IP, as a TAP has no mark for those.
 
 use crate::error::AttachError;
+use crate::object;
 use crate::verified::verified;
+use aya::EbpfError;
 use aya::programs::tc::{SchedClassifierLink, TcAttachOptions};
 use aya::programs::{LinkOrder, ProgramError, SchedClassifier, TcAttachType};
-use aya::{Ebpf, EbpfError};
 use wire::segment::{TunnelBy, TunnelHeaders};
 
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/outer.bpf.o"));
@@ -102,7 +103,7 @@ impl Outer {
             move |source: EbpfError| AttachError::Load { step, source: Box::new(source) }
         };
         let step = "load the program of outer headers";
-        let mut ebpf = Ebpf::load(OBJECT).map_err(load(step))?;
+        let mut ebpf = object::load(OBJECT).map_err(load(step))?;
         let program = ebpf.program_mut(name).ok_or(AttachError::BrokenBuild)?;
         let program: &mut SchedClassifier =
             program.try_into().map_err(|_: ProgramError| AttachError::BrokenBuild)?;

@@ -1,6 +1,7 @@
 //! Which socket gets an ESP packet: `bpf/spi.bpf.c` on one group of sockets.
 
 use crate::error::{AttachError, MapError};
+use crate::object;
 use aya::maps::{HashMap, MapData, PerCpuArray, ReusePortSockArray};
 use aya::programs::{ProgramError, SkReuseport};
 use aya::{Ebpf, EbpfError};
@@ -30,7 +31,7 @@ impl SpiDemux {
         let load = |step: &'static str| {
             move |source: EbpfError| AttachError::Load { step, source: Box::new(source) }
         };
-        let mut ebpf = Ebpf::load(OBJECT).map_err(load("load the maps of SPIs"))?;
+        let mut ebpf = object::load(OBJECT).map_err(load("load the maps of SPIs"))?;
         let program = ebpf.program_mut("suiro_spi").ok_or(AttachError::BrokenBuild)?;
         let program: &mut SkReuseport =
             program.try_into().map_err(|_: ProgramError| AttachError::BrokenBuild)?;

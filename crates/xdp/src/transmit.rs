@@ -2,12 +2,13 @@
 
 use crate::abi::{BURST_MAX, EXITS_MAX, SLOT_BYTES};
 use crate::error::{AttachError, MapError, errno};
+use crate::object;
 use crate::sys::{BurstMemory, own_netns};
 use aya::maps::{DevMapHash, Map};
 use aya::programs::tp_btf::BtfTracePointLink;
 use aya::programs::xdp::XdpLink;
 use aya::programs::{BtfTracePoint, TestRun, TestRunAttrs, TestRunOptions, Xdp, XdpMode};
-use aya::{Btf, Ebpf, EbpfError, EbpfLoader};
+use aya::{Btf, Ebpf, EbpfError};
 use rustix::io::Errno;
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -64,8 +65,7 @@ impl Transmitter {
     /// # Errors
     /// No permission; or a kernel without live frames (5.18) or without its own type information.
     pub fn new() -> Result<Self, AttachError> {
-        let mut ebpf =
-            EbpfLoader::new().load(OBJECT).map_err(load("load the transmitter's maps"))?;
+        let mut ebpf = object::load(OBJECT).map_err(load("load the transmitter's maps"))?;
         let map = ebpf.map(BURSTS).ok_or(AttachError::BrokenBuild)?;
         let Map::Array(bursts) = map else { return Err(AttachError::BrokenBuild) };
         let memory = BurstMemory::map(bursts.fd().as_fd())

@@ -1,6 +1,7 @@
 //! Which tunnel port's socket gets a datagram: `bpf/tunnel.bpf.c` on one group of sockets.
 
 use crate::error::{AttachError, MapError};
+use crate::object;
 use aya::maps::{HashMap, MapData, PerCpuArray, ReusePortSockArray};
 use aya::programs::{ProgramError, SkReuseport};
 use aya::{Ebpf, EbpfError};
@@ -38,7 +39,7 @@ impl TunnelDemux {
         let load = |step: &'static str| {
             move |source: EbpfError| AttachError::Load { step, source: Box::new(source) }
         };
-        let mut ebpf = Ebpf::load(OBJECT).map_err(load("load the maps of tunnels"))?;
+        let mut ebpf = object::load(OBJECT).map_err(load("load the maps of tunnels"))?;
         let program = ebpf.program_mut("suiro_tunnel").ok_or(AttachError::BrokenBuild)?;
         let program: &mut SkReuseport =
             program.try_into().map_err(|_: ProgramError| AttachError::BrokenBuild)?;

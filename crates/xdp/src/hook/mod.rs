@@ -249,7 +249,7 @@ pub(crate) fn load(object: &[u8]) -> Result<Ebpf, HookError> {
     if KernelVersion::current().is_ok_and(|kernel| kernel < KernelVersion::new(5, 9, 0)) {
         return Err(HookError::NoLink);
     }
-    Ebpf::load(object).map_err(HookError::load::<EbpfError>("load its maps"))
+    crate::object::load(object).map_err(HookError::load::<EbpfError>("load its maps"))
 }
 
 pub(crate) fn program<'e>(

@@ -42,7 +42,7 @@ impl Dissector {
             step: "load the dissector",
             source: Box::new(source),
         };
-        let mut ebpf = Ebpf::load(OBJECT).map_err(load)?;
+        let mut ebpf = crate::object::load(OBJECT).map_err(load)?;
         let program = ebpf.program_mut(PROGRAM).and_then(|program| program.try_into().ok());
         let program: &mut Xdp = program.ok_or(SteerError::BrokenBuild(PROGRAM))?;
         program.load().map_err(|error| load(error.into()))?;
