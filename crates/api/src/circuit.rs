@@ -141,7 +141,7 @@ impl CircuitView {
     }
 }
 
-/// Probes that come out at a node where their link has no end.
+/// Probes that come to a node where their link has no end: they pass by on their way, or it leads astray.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct StrayView {
     /// The part of the link that they are of.
@@ -150,6 +150,8 @@ pub struct StrayView {
     pub link: String,
     /// The node that sends them.
     pub from: String,
+    /// Whether they are as long as a frame of the link may be.
+    pub long: bool,
 }
 
 #[cfg(test)]

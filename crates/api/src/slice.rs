@@ -221,7 +221,7 @@ pub struct Report {
     /// Ends of circuits, with what their probes say.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub circuits: Vec<CircuitView>,
-    /// Probes that come out at it and have no end there.
+    /// Probes that come to it and have no end there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub strays: Vec<StrayView>,
 }

@@ -3,7 +3,7 @@
 //! The node at which a way arrives judges it; the other one repeats that, and is asked where the first is silent.
 
 use crate::state::{Kept, State};
-use api::{CircuitState, CircuitView, Fault, LinkView, LinkWay, PROVE, WayView};
+use api::{CircuitState, CircuitView, Fault, LinkView, LinkWay, PROVE, StrayView, WayView};
 use domain::{Circuit, Name, wires};
 use std::collections::BTreeMap;
 
@@ -50,9 +50,13 @@ impl State {
         let way = |from: usize, to: usize| {
             let said = ends[to].map(|end| &end.back).or(ends[from].map(|end| &end.there));
             let WayView { probes, lost, mut why } = said.cloned().unwrap_or_default();
-            let astray = self.astray(&part, name, nodes[from]);
-            if let (Some(why), false) = (&mut why, astray.is_empty()) {
-                *why += &format!("; they come out at {}", astray.join(", "));
+            if let Some(why) = &mut why {
+                let mut by: Vec<&Name> = circuit.nodes().collect();
+                if from == 1 {
+                    by.reverse();
+                }
+                let lost = self.where_lost(&part, name, &by, why);
+                *why += &lost;
             }
             LinkWay { from: nodes[from].to_string(), to: nodes[to].to_string(), probes, lost, why }
         };
@@ -72,16 +76,28 @@ impl State {
         }
     }
 
-    /// Nodes that a link's probes come to and should not.
-    fn astray(&self, part: &str, link: &str, from: &Name) -> Vec<String> {
-        let nodes = self.nodes.keys().filter(|node| {
-            let strays = self.said(node).map(|report| &report.strays);
-            strays
-                .into_iter()
-                .flatten()
-                .any(|stray| stray.part == part && stray.link == link && stray.from == **from)
-        });
-        nodes.map(ToString::to_string).collect()
+    /// At which hop of a way probes are lost, and where else they come out: by which nodes see them that are no end of the link.
+    fn where_lost(&self, part: &str, link: &str, way: &[&Name], why: &str) -> String {
+        let long = why.starts_with("frames of ");
+        if !long && why != "no probe arrives" {
+            return String::new();
+        }
+        let is_it = |stray: &StrayView| {
+            (&*stray.part, &*stray.link, &*stray.from, stray.long) == (part, link, way[0], long)
+        };
+        let sees =
+            |node: &Name| self.said(node).is_some_and(|report| report.strays.iter().any(is_it));
+        let mut text = String::new();
+        if way.len() > 2 {
+            let far = (1..way.len() - 1).rev().find(|&at| sees(way[at])).unwrap_or(0);
+            text += &format!("; lost at hop {} → {}", way[far], way[far + 1]);
+        }
+        let astray = self.nodes.keys().filter(|node| !way.contains(node) && sees(node));
+        let astray: Vec<_> = astray.map(ToString::to_string).collect();
+        if !astray.is_empty() {
+            text += &format!("; they come out at {}", astray.join(", "));
+        }
+        text
     }
 }
 

@@ -8,6 +8,7 @@
 //!          in_port=TUNNEL, tun_id=ID → output:c…
 //! transit  in_port=TUNNEL, tun_id=ID → set_field:ID->tun_id, output:NEXT, and back
 //! probes   the same for ID + 1, with the port `probe` in place of c…; there the destination address says the path
+//!          at a transit node they go on, and a copy to `probe`
 //! strays   in_port=TUNNEL, any other odd tun_id → the port `probe`, with the address of no path
 //! ```
 
@@ -275,8 +276,9 @@ impl Work<'_> {
         }
         for (at, node) in nodes.iter().enumerate().take(nodes.len() - 1).skip(1) {
             let (back, on) = (self.tunnel(circuit, at, at - 1), self.tunnel(circuit, at, at + 1));
-            let rules = [id, id | 1].map(|id| [transit(id, &back, &on), transit(id, &on, &back)]);
-            self.k(node).flows.extend(rules.into_iter().flatten());
+            for (from, to) in [(&back, &on), (&on, &back)] {
+                self.k(node).flows.extend(transit(id, from, to));
+            }
         }
     }
 
@@ -393,8 +395,11 @@ fn stray_rule(way: &PortName) -> String {
     )
 }
 
-fn transit(id: u32, from: &PortName, to: &PortName) -> String {
-    format!("in_port={from},tun_id={id},actions=set_field:{id}->tun_id,output:{to}")
+/// Of probes the node's prober has a copy: what comes so far and not to the end says at which hop it is lost.
+fn transit(id: u32, from: &PortName, to: &PortName) -> [String; 2] {
+    let on = |id| format!("in_port={from},tun_id={id},actions=set_field:{id}->tun_id,output:{to}");
+    let address = address(id);
+    [on(id), format!("{},set_field:{address}->eth_dst,output:{PROBE}", on(id | 1))]
 }
 
 fn texts(guest: &Guest) -> BTreeMap<String, String> {

@@ -78,6 +78,9 @@ impl Net {
                             other => panic!("{other}: a field that K does not set"),
                         }
                     }
+                    "output" if value == "probe" && out.is_some() => {
+                        assert_eq!(frame.tun_id.map(|id| id & 1), Some(1), "a copy of a probe");
+                    }
                     "output" => assert!(out.replace(value.to_owned()).is_none(), "one copy"),
                     other => panic!("{other}: an action that K has not"),
                 }

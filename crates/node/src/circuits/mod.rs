@@ -111,7 +111,7 @@ impl Circuits {
         lock(&self.board.ends).values().cloned().collect()
     }
 
-    /// Probes that come here and have no end here.
+    /// Probes that come here and have no end here, for seconds after the last.
     pub fn strays(&self) -> Vec<StrayView> {
         lock(&self.board.strays).clone()
     }

@@ -24,7 +24,7 @@ const AGAIN: Duration = Duration::from_millis(250);
 /// For how long a stray is told.
 const STRAY: Duration = Duration::from_secs(3);
 /// Most strays that are told: what comes from outside is bounded.
-const STRAYS_MAX: usize = 64;
+const STRAYS_MAX: usize = 1024;
 /// Probes that are heard in a row. A flood is cut off here, and lost at the socket.
 const HEARD_MAX: usize = 1024;
 
@@ -180,12 +180,13 @@ impl Prover {
         if let Some(end) = ends.find(|end| end.spec().id == came.by) {
             return end.hear(came, now);
         }
-        let Probe { path, part, link, from, .. } = &came.probe;
+        let Probe { path, part, link, from, long, .. } = &came.probe;
         let mut ends = self.ends.values_mut().map(|entry| &mut entry.end);
         if let Some(end) = ends.find(|end| end.spec().id == *path && end.spec().far == *from) {
             return end.hear_by_no_rule(now);
         }
-        let stray = StrayView { part: part.clone(), link: link.clone(), from: from.clone() };
+        let (part, link, from) = (part.clone(), link.clone(), from.clone());
+        let stray = StrayView { part, link, from, long: *long };
         if let Some((_, at)) = self.strays.iter_mut().find(|(known, _)| *known == stray) {
             *at = now;
         } else if self.strays.len() < STRAYS_MAX {

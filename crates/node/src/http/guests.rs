@@ -37,7 +37,7 @@ pub async fn list_circuits(State(node): App) -> Json<Vec<CircuitView>> {
     Json(node.circuits())
 }
 
-/// Probes of circuits that come out at this node and have no end here: somewhere a way leads astray.
+/// Probes of circuits that have no end at this node: they pass by on their way, or it leads astray.
 #[utoipa::path(get, path = "/v1/circuits/strays", tag = "guests",
     responses((status = 200, description = "Whose probes they are", body = Vec<StrayView>)))]
 pub async fn list_strays(State(node): App) -> Json<Vec<StrayView>> {

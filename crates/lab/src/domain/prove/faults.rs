@@ -1,4 +1,4 @@
-//! The faults: what each does to link `a` between the near node and the far one, and what must be told of it.
+//! The faults: what each does to link `a` between the near node and the far one, or to `d` that goes on to the third, and what must be told.
 
 use super::scene::{End, Link, Scene};
 use anyhow::Result;
@@ -14,6 +14,8 @@ pub struct Fault {
     pub put: fn(&Scene) -> Result<()>,
     /// What the wide-area network does to frames of the near node: a program for `tc`.
     pub filter: Option<fn(&Scene) -> String>,
+    /// The link that it is put into.
+    pub link: &'static str,
     /// Of the way from the near node (0) or to it (1), what must be told.
     says: (usize, &'static str),
     /// Whether the other way is bad, too; else nothing may be told of it.
@@ -31,17 +33,19 @@ impl Fault {
 
 const NEAR: usize = 0;
 const FAR: usize = 1;
+const THIRD: usize = 2;
 
 /// All of them.
-pub const FAULTS: [Fault; 9] = [
+pub const FAULTS: [Fault; 10] = [
     Fault {
         name: "ids exchanged",
-        in_short: true,
+        in_short: false,
         put: |scene| {
             send_by(scene, &scene.a, scene.b.id)?;
             send_by(scene, &scene.b, scene.a.id)
         },
         filter: None,
+        link: "a",
         says: (0, "probes of link b come by it: ids are exchanged"),
         both: false,
     },
@@ -55,6 +59,7 @@ pub const FAULTS: [Fault; 9] = [
             })
         },
         filter: None,
+        link: "a",
         says: (0, "no probe arrives"),
         both: false,
     },
@@ -64,6 +69,7 @@ pub const FAULTS: [Fault; 9] = [
         put: |_| Ok(()),
         // ld len; jgt 1400
         filter: Some(|scene| of_link(scene.a.id, &["128 0 0 0", "37 0 1 1400"])),
+        link: "a",
         says: (0, "frames of 1500 bytes are lost, and short ones arrive"),
         both: false,
     },
@@ -73,6 +79,7 @@ pub const FAULTS: [Fault; 9] = [
         put: |_| Ok(()),
         // ld rand; jge 5 % of 2^32: what is at least that goes on
         filter: Some(|scene| of_link(scene.a.id, &["32 0 0 4294963256", "53 1 0 214748365"])),
+        link: "a",
         says: (0, "% of frames are lost"),
         both: false,
     },
@@ -91,6 +98,7 @@ pub const FAULTS: [Fault; 9] = [
             Ok(())
         },
         filter: None,
+        link: "a",
         says: (0, "probes of link b come by it: ends are crossed"),
         both: true,
     },
@@ -99,6 +107,7 @@ pub const FAULTS: [Fault; 9] = [
         in_short: false,
         put: |scene| send_by(scene, &scene.a, NO_LINKS),
         filter: None,
+        link: "a",
         says: (0, "a tunnel id that is no link's: the tag is wrong"),
         both: false,
     },
@@ -110,14 +119,22 @@ pub const FAULTS: [Fault; 9] = [
             send(scene, &scene.a, scene.a.id, push, &scene.a.ends[NEAR].way)
         },
         filter: None,
+        link: "a",
         says: (0, "frames come with VLAN tag 7"),
         both: false,
     },
     Fault {
         name: "leads astray",
         in_short: false,
-        put: |scene| send(scene, &scene.a, scene.a.id, "", &scene.astray),
+        put: |scene| {
+            let (id, End { way, .. }) = (scene.a.id, &scene.a.ends[FAR]);
+            [id, id | 1].iter().try_for_each(|id| {
+                let actions = format!("set_field:{id}->tun_id,output:{}", scene.astray);
+                scene.rule(FAR, &format!("in_port={way},tun_id={id},actions={actions}"))
+            })
+        },
         filter: None,
+        link: "a",
         says: (0, "they come out at s1"),
         both: false,
     },
@@ -132,8 +149,23 @@ pub const FAULTS: [Fault; 9] = [
             })
         },
         filter: None,
+        link: "a",
         says: (1, "its own probes come back"),
         both: true,
+    },
+    Fault {
+        name: "second hop dead",
+        in_short: true,
+        put: |scene| {
+            let (id, End { way, .. }) = (scene.d.id, &scene.d.ends[1]);
+            [id, id | 1].iter().try_for_each(|id| {
+                scene.rule(THIRD, &format!("in_port={way},tun_id={id},actions=drop"))
+            })
+        },
+        filter: None,
+        link: "d",
+        says: (0, "no probe arrives; lost at hop o1 → s1"),
+        both: false,
     },
 ];
 

@@ -20,13 +20,15 @@ const SHUT: &str = "1,6 0 0 2";
 /// Links `a` and `b` between two nodes.
 pub struct Scene {
     wide: String,
-    near: Node,
-    far: Node,
+    /// The near node, the far one, and the third.
+    nodes: [Node; 3],
     /// By link: its id, and how it is at either node.
     pub a: Link,
     /// The other one.
     pub b: Link,
-    /// At the near node: the tunnel to the third.
+    /// From the near node by the far one to the third.
+    pub d: Link,
+    /// At the far node: a tunnel to the third.
     pub astray: String,
 }
 
@@ -34,7 +36,7 @@ pub struct Scene {
 pub struct Link {
     /// Its tunnel id.
     pub id: u32,
-    /// At the near node and at the far one.
+    /// Where it begins and where it ends.
     pub ends: [End; 2],
 }
 
@@ -61,40 +63,40 @@ impl Scene {
         let text = suiro(layout, &["--json", "slice", "show", NAME])?;
         let slice: Value = serde_json::from_str(&text).context("the slice")?;
         let uid = slice["uid"].as_str().context("its uid")?;
-        let parts = [part(near, uid)?, part(far, uid)?];
-        let link = |name: &str| -> Result<Link> {
+        let parts = [part(near, uid)?, part(far, uid)?, part(third, uid)?];
+        let link = |name: &str, to: usize| -> Result<Link> {
             let id = circuit_id(&parts[0], name)?;
-            let ends = [end(&parts[0], id)?, end(&parts[1], id)?];
+            let ends = [end(&parts[0], id)?, end(&parts[to], id)?];
             Ok(Link { id, ends })
         };
-        let underlay = part(near, "underlay")?;
+        let underlay = part(far, "underlay")?;
         let astray = underlay.lines().find_map(|line| {
             let port = line.strip_prefix("name = \"")?.strip_suffix('"')?;
             port.ends_with(&format!(".{}", third.name)).then(|| port.to_owned())
         });
         Ok(Self {
             wide: layout.wide.clone(),
-            near: near.clone(),
-            far: far.clone(),
-            a: link("a")?,
-            b: link("b")?,
+            nodes: [near.clone(), far.clone(), third.clone()],
+            a: link("a", 1)?,
+            b: link("b", 1)?,
+            d: link("d", 2)?,
             astray: astray.context("a tunnel to the third node")?,
         })
     }
 
-    /// Adds a rule at the near node's `K` (0) or the far one's (1).
+    /// Adds a rule at the `K` of the near node (0), the far one (1) or the third (2).
     pub fn rule(&self, at: usize, rule: &str) -> Result<()> {
         let rule = format!("cookie={COOKIE},priority=50000,{rule}");
-        at_node([&self.near, &self.far][at], &["flow", "add", "K", &rule]).map(drop)
+        at_node(&self.nodes[at], &["flow", "add", "K", &rule]).map(drop)
     }
 
     /// Takes all faults away.
     pub fn mend(&self) -> Result<()> {
         let ours = format!("cookie={COOKIE}/-1");
-        for node in [&self.near, &self.far] {
+        for node in &self.nodes {
             at_node(node, &["flow", "del", "K", &ours])?;
         }
-        wide::filter(&self.near, &self.wide, None)
+        wide::filter(&self.nodes[0], &self.wide, None)
     }
 }
 
