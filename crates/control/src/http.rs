@@ -23,10 +23,6 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 /// Largest body: a slice's file of 4 MiB, its guests' files, and JSON around them.
 const BODY_MAX: usize = 16 << 20;
-/// How long a node's report waits for something else to be wanted, when all is as it shall be: nodes call this often.
-const HOLD: Duration = Duration::from_secs(2);
-/// The same while something is not as it shall be.
-const HOLD_UNSETTLED: Duration = Duration::from_millis(50);
 
 type App = State<Arc<Controller>>;
 type Answer<T> = Result<Json<T>, ApiError>;
@@ -218,8 +214,7 @@ async fn report(
 ) -> Answer<Wanted> {
     let node = name(&node)?;
     let mut wanted = controller.wanted_moves();
-    let is_settled = whole(|| controller.heard(&node, report))?;
-    let hold = if is_settled { HOLD } else { HOLD_UNSETTLED };
+    let hold = whole(|| controller.heard(&node, report))?;
     // Nothing else wanted within the time is no error: the node calls again.
     let _ = timeout(hold, wanted.changed()).await;
     Ok(Json(controller.wanted(&node)))

@@ -10,14 +10,21 @@ use axum::http::StatusCode;
 use domain::{Name, NodeFacts, UNDERLAY};
 use serde_json::json;
 use serve::error::ApiError;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// How long a node's report waits for something else to be wanted, when all is as it shall be: nodes call this often.
+const HOLD: Duration = Duration::from_secs(2);
+/// The same while a link is not up: it may stay so, and who mends it looks on.
+const HOLD_DOWN: Duration = Duration::from_millis(250);
+/// The same while something changes soon: a part is not as it shall be, or a link is being proved.
+const HOLD_UNSETTLED: Duration = Duration::from_millis(50);
 
 impl Controller {
-    /// A node has said what it has; returns whether all of that is as it is wanted, and works.
+    /// A node has said what it has; returns how long the answer may wait for something else to be wanted.
     ///
     /// # Errors
     /// The domain has no such node, or what it confirms cannot be kept.
-    pub fn heard(&self, node: &Name, report: Report) -> Result<bool, ApiError> {
+    pub fn heard(&self, node: &Name, report: Report) -> Result<Duration, ApiError> {
         let mut state = self.state();
         if !state.world.domain().nodes.contains_key(node) {
             return Err(fault::refused(
@@ -45,15 +52,20 @@ impl Controller {
         let works = report.parts.values().all(|part| {
             part.faults.is_empty() && part.waits_for.iter().all(|fault| fault.step == PROVE)
         });
-        // What is being proved changes soon; what is down may stay so.
-        let works =
-            works && report.circuits.iter().all(|circuit| circuit.state != CircuitState::Proving);
+        let hold = match () {
+            () if !is_as_wanted || !works => HOLD_UNSETTLED,
+            () if report.circuits.iter().any(|it| it.state == CircuitState::Proving) => {
+                HOLD_UNSETTLED
+            }
+            () if report.circuits.iter().any(|it| it.state != CircuitState::Up) => HOLD_DOWN,
+            () => HOLD,
+        };
         self.confirm(&mut state, node, &has, is_as_wanted)?;
         state.nodes.insert(node.clone(), (report, Instant::now()));
         state.note_ready();
         drop(state);
         self.heard.send_modify(|count| *count += 1);
-        Ok(is_as_wanted && works)
+        Ok(hold)
     }
 
     /// What a node shall have.
