@@ -23,7 +23,7 @@ use std::thread::JoinHandle;
 
 pub use attach::{AttachError, PacketOut, PacketOutError, Queues};
 pub use control::{HandoverCounts, Steering};
-pub use queues::QueuesError;
+pub use queues::{OnlyHere, QueuesError};
 
 /// The workers of a node. All methods may be called from any thread; those that change what is served wait until every
 /// worker has done so, which takes a round or a wake-up.

@@ -101,7 +101,8 @@ pub use api::{BadQueues, BitRate, PortQueues, QUEUES_MAX, QueueRates};
 pub use clock::{Clock, MonotonicClock};
 pub use config::{Config, StartError};
 pub use datapath::{
-    AttachError, Datapath, HandoverCounts, PacketOut, PacketOutError, Queues, QueuesError, Steering,
+    AttachError, Datapath, HandoverCounts, OnlyHere, PacketOut, PacketOutError, Queues,
+    QueuesError, Steering,
 };
 pub use enforcer::Workers;
 pub use event::{Event, Events, Punt};

@@ -45,6 +45,7 @@ use port::{Drops, TxFrame};
 use ring::{Ring, Stored};
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use wire::{DropReason, Gso, Head, segment};
 
 /// What a queue may hold, in time at its rate. Chosen: as long as a TCP sender across a continent needs to notice; more only adds delay.
@@ -191,7 +192,7 @@ impl Shaper {
         if !self.lanes[at].push(frame, wire_len, self.worker) {
             return Admission::Full;
         }
-        self.waiting += 1;
+        self.hold();
         Admission::Held
     }
 
@@ -246,7 +247,7 @@ impl Shaper {
     fn pop(&mut self, now: Nanos) -> Option<(u8, Stored)> {
         let (at, share) = self.next(now)?;
         let stored = self.lanes[at].pop(self.worker)?;
-        self.waiting -= 1;
+        self.let_go(1);
         self.in_flight += 1;
         self.charge(at, share, stored.wire_len, now);
         Some((at as u8, stored))
@@ -261,8 +262,18 @@ impl Shaper {
     fn pop_any(&mut self) -> Option<(u8, Stored)> {
         let at = self.lanes.iter().position(|lane| !lane.ring.is_empty())?;
         let stored = self.lanes[at].pop(self.worker)?;
-        self.waiting -= 1;
+        self.let_go(1);
         Some((at as u8, stored))
+    }
+
+    fn hold(&mut self) {
+        self.waiting += 1;
+        self.shared.held.fetch_add(1, Relaxed);
+    }
+
+    fn let_go(&mut self, frames: usize) {
+        self.waiting -= frames;
+        self.shared.held.fetch_sub(frames as u64, Relaxed);
     }
 
     fn frame(&self, lane: u8, stored: &Stored) -> TxFrame<'_> {
@@ -290,7 +301,7 @@ impl Shaper {
             let into = &mut self.lanes[usize::from(lane)];
             let frame = before.frame(from, &stored);
             if into.push(&frame, stored.wire_len, self.worker) {
-                self.waiting += 1;
+                self.hold();
             } else {
                 into.shared.counters[self.worker].errors.add(1);
                 drops.lose(DropReason::QueueFull, &frame);
@@ -301,6 +312,12 @@ impl Shaper {
     /// Frames that a panic caught on their way out.
     pub(crate) fn take_in_flight(&mut self) -> u64 {
         std::mem::take(&mut self.in_flight)
+    }
+}
+
+impl Drop for Shaper {
+    fn drop(&mut self) {
+        self.let_go(self.waiting);
     }
 }
 

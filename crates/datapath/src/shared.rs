@@ -4,7 +4,7 @@ use crate::counters::PortBlock;
 use crate::id::PortAt;
 use port::Sent;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 
 /// Name, settings and counters of one port.
 pub(crate) struct PortShared {
@@ -14,6 +14,8 @@ pub(crate) struct PortShared {
     pub(crate) up: AtomicBool,
     /// By worker, and a last one for frames that no worker saw; those of an earlier life of the port go on.
     pub(crate) counters: Arc<[PortBlock]>,
+    /// Frames that wait in its queues, at all workers.
+    pub(crate) held: Arc<AtomicU64>,
 }
 
 /// Whose frames no worker saw: what a rung past it took.
@@ -25,10 +27,13 @@ pub struct PastWorkers {
     pub metered: u64,
     /// Left.
     pub tx: Sent,
+    /// By this queue, if the port has queues.
+    pub queue: u32,
 }
 
 impl PortShared {
     pub(crate) fn new(at: PortAt, mtu: u32, counters: Arc<[PortBlock]>) -> Arc<Self> {
-        Arc::new(Self { at, mtu: AtomicU32::new(mtu), up: AtomicBool::new(true), counters })
+        let (mtu, up, held) = (AtomicU32::new(mtu), AtomicBool::new(true), Arc::default());
+        Arc::new(Self { at, mtu, up, counters, held })
     }
 }

@@ -94,7 +94,8 @@ pub use limits::{MAX_GROUP, MAX_PORT};
 pub use mac::{DEFAULT_MAC_AGEING_S, DEFAULT_MAC_ENTRIES, MacEntry, MacTable};
 pub use meter::{
     Band, BandKind, BucketShape, CONTROLLER_METER, MAX_METER, MeterConfig, MeterLimits, MeterMod,
-    MeterModError, MeterStats, MeterTable, MeterUnit, SharedBucket,
+    MeterModError, MeterStats, MeterTable, MeterUnit, RateUnit, Refused, SharedBucket, Taken,
+    UNITS, Word, ahead, units,
 };
 pub use packet::{Packet, PacketIn, PacketInReason, Sink, Then};
 pub use pipeline::{EntryId, Pipeline};

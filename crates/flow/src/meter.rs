@@ -10,8 +10,8 @@ mod bucket;
 mod change;
 #[cfg(test)]
 mod tests;
+mod word;
 
-pub use bucket::{BucketShape, SharedBucket};
 pub use change::{
     Band, BandKind, CONTROLLER_METER, MAX_METER, MeterConfig, MeterMod, MeterModError, MeterUnit,
 };
@@ -21,6 +21,7 @@ use crate::tally::{Counted, History, Tally};
 use crate::time::Nanos;
 use bucket::TokenBucket;
 use std::sync::Arc;
+pub use word::{BucketShape, RateUnit, Refused, SharedBucket, Taken, UNITS, Word, ahead, units};
 
 /// What a meter table may grow to (`OFPMP_METER_FEATURES`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

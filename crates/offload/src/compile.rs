@@ -3,7 +3,7 @@
 //! The flow is exact, so every field's old value is known, and edits become constants: whatever tables do to a frame in however many
 //! steps, what is left is the difference between the key as it comes and as it leaves. What would need a look at a single frame is refused.
 
-use crate::program::{Edit, FlowProgram, LimitId, MAX_LIMITS};
+use crate::program::{Edit, FlowProgram, LimitId, MAX_LIMITS, MAX_SHAPES};
 use crate::{Declined, EditKind, FlowReason, Tag};
 use arrayvec::ArrayVec;
 use flow::{Action, PortAt, PortNo, Resolved, To};
@@ -22,7 +22,21 @@ pub trait Facts {
     ///
     /// # Errors
     /// Why frames can leave by it only from the worker.
-    fn mtu(&self, exit: PortNo, queue: u32) -> Result<u32, Declined>;
+    fn mtu(&self, exit: PortNo) -> Result<u32, Declined>;
+
+    /// Appends the greatest rates of a queue and of its port, if they have any.
+    ///
+    /// # Errors
+    /// Why only the worker can keep them.
+    fn shapes(
+        &self,
+        exit: PortNo,
+        queue: u32,
+        out: &mut ArrayVec<LimitId, MAX_SHAPES>,
+    ) -> Result<(), Declined> {
+        let _ = (exit, queue, out);
+        Ok(())
+    }
 
     /// Appends the limits that a meter stands for: first the one that decides if several refuse a frame.
     ///
@@ -48,7 +62,9 @@ impl FlowProgram {
             return Err(FlowReason::MeterRemarks.into());
         }
         let limits = limits(resolved, facts)?;
-        let mtu = facts.mtu(exit, resolved.queue)?;
+        let mtu = facts.mtu(exit)?;
+        let mut shapes = ArrayVec::new();
+        facts.shapes(exit, resolved.queue, &mut shapes)?;
         let course = Course::over(key, &resolved.edits)?;
         let tags = |is_tagged: bool| if is_tagged { TAG } else { 0 };
         let (came, leaves) = (tags(tag_of(key).is_some()), tags(course.tag.is_some()));
@@ -65,6 +81,7 @@ impl FlowProgram {
             max_len: mtu.saturating_add(ETHERNET_HEADER + came),
             limits,
             queue: resolved.queue,
+            shapes,
             credits: resolved.credits(),
             growth: leaves as i16 - came as i16,
             stamp: resolved.stamp.clone(),

@@ -57,9 +57,9 @@ pub enum FlowReason {
     /// Tables, groups or meters count it before and after its length changes.
     #[error("its tables count it at several lengths")]
     Lengths,
-    /// Its queue or port delays frames.
-    #[error("its queue has a greatest rate, and a rung cannot hold a frame")]
-    Shaped,
+    /// Its queue has a guarantee.
+    #[error("its queue has a guarantee (min_rate), which only the worker keeps")]
+    Guaranteed,
     /// It leaves by an encrypted tunnel.
     #[error("it is encrypted on its way out")]
     Encrypted,

@@ -48,5 +48,5 @@ pub use engine::{
 };
 pub use patch::{PATCHED, Patch, Tag};
 pub use policy::{BadCondition, Condition, Policy, RESIDENCE, Rule};
-pub use program::{Edit, FlowProgram, LimitId, MAX_LIMITS, known, told_apart};
+pub use program::{Edit, FlowProgram, LimitId, MAX_LIMITS, MAX_SHAPES, known, told_apart};
 pub use provider::{Handle, NotSettled, Order, Orphan, Price, Provider, ProviderName, Side};

@@ -7,6 +7,9 @@ use wire::{Field, Key, WORDS, eth_type};
 /// Most limits on one flow's way: bands of its meter.
 pub const MAX_LIMITS: usize = 4;
 
+/// Most greatest rates on one flow's way: its queue's and its exit's.
+pub const MAX_SHAPES: usize = 2;
+
 /// Most edits of one program.
 pub const MAX_EDITS: usize = 16;
 
@@ -72,6 +75,8 @@ pub struct FlowProgram {
     pub limits: ArrayVec<LimitId, MAX_LIMITS>,
     /// The queue that they leave by; 0: none.
     pub queue: u32,
+    /// Greatest rates of that queue and of the exit. A frame for which one of them has nothing left waits, which it can only on the worker.
+    pub shapes: ArrayVec<LimitId, MAX_SHAPES>,
     /// What a frame adds to, beside the ports that it comes and leaves by.
     pub credits: Credits,
     /// Bytes that edits add.
@@ -87,6 +92,7 @@ impl FlowProgram {
         way(self) == way(other)
             && self.edits == other.edits
             && self.limits == other.limits
+            && self.shapes == other.shapes
             && self.credits.is_same(&other.credits)
     }
 }

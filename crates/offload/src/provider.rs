@@ -1,6 +1,6 @@
 //! Who takes flows: one rung, seen from the engine.
 
-use crate::{Counts, Declined, FlowProgram, LimitId, MAX_LIMITS, Patch};
+use crate::{Counts, Declined, FlowProgram, LimitId, MAX_LIMITS, MAX_SHAPES, Patch};
 use arrayvec::ArrayVec;
 use flow::PortAt;
 use std::fmt;
@@ -80,6 +80,8 @@ pub struct Orphan {
     pub patch: Patch,
     /// Limits that they pass.
     pub limits: ArrayVec<LimitId, MAX_LIMITS>,
+    /// Greatest rates that they keep.
+    pub shapes: ArrayVec<LimitId, MAX_SHAPES>,
     /// Where they go now.
     pub side: Side,
     /// What they came to so far.
@@ -119,7 +121,8 @@ pub trait Provider: Send {
     /// Why the flow cannot move.
     fn want(&mut self, handle: Handle, side: Side) -> Result<(), Declined>;
 
-    /// Where the flow's frames go now.
+    /// Where the flow's frames go now. A rung gives a frame to the worker that must wait for a greatest rate, and those behind it; they come back
+    /// when none waits any more, without being asked.
     fn side(&mut self, handle: Handle) -> Side;
 
     /// How order is kept at a move up.

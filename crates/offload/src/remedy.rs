@@ -38,7 +38,7 @@ impl Declined {
             FlowReason::MeterRemarks,
             FlowReason::Limits,
             FlowReason::Lengths,
-            FlowReason::Shaped,
+            FlowReason::Guaranteed,
             FlowReason::Encrypted,
             FlowReason::Captured,
         ];
@@ -133,8 +133,8 @@ fn of_flow(reason: &FlowReason) -> &'static str {
             "Let it pass one meter, of at most four bands, before its first output."
         }
         FlowReason::Lengths => "Push or pop the tag in the last table, without a group or meter.",
-        FlowReason::Shaped => {
-            "Take the queues from its exit, or leave it: a queue at its rate costs the worker little."
+        FlowReason::Guaranteed => {
+            "Give its queue no min_rate: the port's rate and a max_rate leave with it."
         }
         FlowReason::Encrypted => "Nothing: who encrypts is the worker.",
         FlowReason::Captured => "End the capture.",

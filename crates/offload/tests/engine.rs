@@ -107,7 +107,7 @@ struct Switch {
 }
 
 impl Facts for Switch {
-    fn mtu(&self, _: u32, _: u32) -> Result<u32, Declined> {
+    fn mtu(&self, _: u32) -> Result<u32, Declined> {
         Ok(1500)
     }
     fn limits(

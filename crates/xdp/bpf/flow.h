@@ -124,4 +124,15 @@ static __always_inline int flow_fits(const struct offload_flow *flow, const stru
 	return headers <= len && longest <= flow->max_len && head->seen >= flow->words * 4U;
 }
 
+/* Bytes that a frame, of `len` without its tag, puts on the wire at the exit: of a large one, each segment repeats the headers. */
+static __always_inline __u64 flow_wire_len(const struct offload_flow *flow, const struct flow_head *head, __u32 len, __u32 segment)
+{
+	__u32 is_tagged = flow->flags & OFFLOAD_PUSH_VLAN || (flow->key.dl_vlan && !(flow->flags & OFFLOAD_POP_VLAN));
+	__u64 headers = flow_headers(flow, head), tag = is_tagged ? 4 : 0, more = 0;
+
+	if (segment && len > headers + segment)
+		more = (len - headers - 1) / segment;
+	return len + tag + more * (headers + tag);
+}
+
 #endif

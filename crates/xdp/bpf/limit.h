@@ -25,14 +25,25 @@ struct {
 	__type(value, struct offload_limit);
 } limits SEC(".maps");
 
-static __always_inline int limit_take(struct offload_limit *limit, __u64 bytes)
+/* Time that the rate needs to give what the frame takes. */
+static __always_inline __u64 limit_cost(const struct offload_limit *limit, __u64 bytes)
 {
-	__u64 now = bpf_ktime_get_ns() * LIMIT_UNITS, rate = limit->rate, cost;
-	int try;
+	__u64 rate = limit->rate;
 
 	if (!rate)
+		return 0;
+	if (limit->unit == OFFLOAD_FRAMES)
+		return LIMIT_SECOND / rate;
+	return bytes * 8 * (limit->unit == OFFLOAD_BITS ? LIMIT_SECOND : LIMIT_SECOND / 1000) / rate;
+}
+
+static __always_inline int limit_take(struct offload_limit *limit, __u64 bytes)
+{
+	__u64 now = bpf_ktime_get_ns() * LIMIT_UNITS, cost = limit_cost(limit, bytes);
+	int try;
+
+	if (!limit->rate)
 		return 1;
-	cost = limit->is_frames ? LIMIT_SECOND / rate : bytes * 8 * (LIMIT_SECOND / 1000) / rate;
 	for (try = 0; try < LIMIT_TRIES; try++) {
 		__u64 full_at = *(volatile __u64 *)&limit->full_at, ahead = full_at - now, idle = 0;
 
@@ -74,6 +85,72 @@ static __always_inline int limits_take(const struct offload_flow *flow, __u64 by
 	__sync_fetch_and_add(&refuses->refused, 1);
 	__sync_fetch_and_add(&refuses->refused_bytes, bytes);
 	return 0;
+}
+
+static __always_inline struct offload_limit *shape(const struct offload_flow *flow, int i)
+{
+	__u32 at = flow->shapes[i] - 1;
+
+	return flow->shapes[i] ? bpf_map_lookup_elem(&limits, &at) : 0;
+}
+
+/* Whether a frame may leave now, as a worker asks (crates/datapath/src/shape/bucket.rs): each rate has something left, however little. */
+static __always_inline int shapes_are_open(const struct offload_flow *flow)
+{
+	__u64 now;
+	int i;
+
+	if (!flow->shapes[0])
+		return 1;
+	now = bpf_ktime_get_ns() * LIMIT_UNITS;
+#pragma unroll
+	for (i = 0; i < OFFLOAD_SHAPES_EACH; i++) {
+		struct offload_limit *limit = shape(flow, i);
+		__u64 ahead;
+
+		if (!limit)
+			break;
+		ahead = *(volatile __u64 *)&limit->full_at - now;
+		if (ahead >= limit->burst && ahead <= limit->burst + LIMIT_SLACK)
+			return 0;
+	}
+	return 1;
+}
+
+/* What a frame costs beyond what is left is taken from the time ahead, in which nobody sends. */
+static __always_inline void shape_spend(struct offload_limit *limit, __u64 bytes, __u64 now)
+{
+	__u64 cost = limit_cost(limit, bytes);
+	int try;
+
+	for (try = 0; try < LIMIT_TRIES; try++) {
+		__u64 full_at = *(volatile __u64 *)&limit->full_at, ahead = full_at - now;
+
+		if (ahead > limit->burst + LIMIT_SLACK)
+			ahead = 0;
+		if (__sync_val_compare_and_swap(&limit->full_at, full_at, now + ahead + cost) == full_at)
+			return;
+	}
+	/* Others take all the time: the bucket is not idle. */
+	__sync_fetch_and_add(&limit->full_at, cost);
+}
+
+static __always_inline void shapes_spend(const struct offload_flow *flow, __u64 bytes)
+{
+	__u64 now;
+	int i;
+
+	if (!flow->shapes[0])
+		return;
+	now = bpf_ktime_get_ns() * LIMIT_UNITS;
+#pragma unroll
+	for (i = 0; i < OFFLOAD_SHAPES_EACH; i++) {
+		struct offload_limit *limit = shape(flow, i);
+
+		if (!limit)
+			break;
+		shape_spend(limit, bytes, now);
+	}
 }
 
 #endif

@@ -18,6 +18,9 @@
 /* Limits that one frame passes. */
 #define OFFLOAD_LIMITS_EACH 4
 
+/* Greatest rates that a flow keeps: its queue's and its exit's. */
+#define OFFLOAD_SHAPES_EACH 2
+
 /* Bytes of a frame that a flow's program may change, in words of 32 bits. */
 #define OFFLOAD_HEAD 64
 #define OFFLOAD_WORDS 16
@@ -83,7 +86,13 @@ struct offload_flow {
 	__u32 limits[OFFLOAD_LIMITS_EACH]; /* the bands of its meter: places in map `limits`, plus 1; 0: none, and none after it */
 	struct offload_key key;
 	__u32 reserved_3;
+	__u32 shapes[OFFLOAD_SHAPES_EACH]; /* likewise: what a frame waits for at the worker, where one of them has nothing left */
 };
+
+/* offload_limit.unit */
+#define OFFLOAD_KILOBITS 0
+#define OFFLOAD_FRAMES 1
+#define OFFLOAD_BITS 2
 
 /* offload_port.rung: which hook its programs are at. */
 #define OFFLOAD_PORT_TC 1
@@ -106,8 +115,8 @@ struct offload_port {
 struct offload_limit {
 	__u64 full_at; /* when the bucket is full again */
 	__u64 burst; /* how far ahead that may be */
-	__u64 rate; /* kbit/s, or frames a second */
-	__u64 is_frames;
+	__u64 rate; /* so many a second, */
+	__u64 unit; /* of OFFLOAD_… */
 	__u64 idle; /* time for which it was full */
 	__u64 given_up; /* of the frames refused, those that others were faster than */
 	__u64 refused; /* frames that this one dropped: the first of a flow's that refuses does */

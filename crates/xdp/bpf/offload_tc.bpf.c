@@ -4,7 +4,7 @@
  *
  * `suiro_choose` is the filter of the port's socket. The kernel runs it for each frame, just before the tc hook; only it says which side a
  * frame goes to. `suiro_obey`, at the hook (tcx ingress), is told by a word of this CPU. Without an answer there is no socket: the node is dead, and
- * each flow stays where it was. Frames that are not sent on are left to whoever comes next at the hook, and end there: the port's own filter keeps
+ * each flow goes where it was or shall be. Frames that are not sent on are left to whoever comes next at the hook, and end there: the port's own filter keeps
  * them from the host's stack (crates/port/src/isolation.rs).
  */
 #include <linux/bpf.h>
@@ -79,7 +79,7 @@ static __always_inline int choose(struct __sk_buff *skb)
 		__sync_fetch_and_add(&port->seq, 1);
 		return KEEP;
 	}
-	if (!gate_pass(flow, &port->seq))
+	if (!gate_pass(flow, &port->seq, shapes_are_open(flow)))
 		return KEEP;
 	*answer = place + 1;
 	return REFUSE;
@@ -140,13 +140,29 @@ static __always_inline int edit(struct __sk_buff *skb, const struct offload_flow
 	return 1;
 }
 
+/* Takes from the greatest rates that the flow keeps. */
+static __always_inline void spend(struct __sk_buff *skb, const struct offload_flow *flow)
+{
+	struct flow_head head = {};
+	__u32 at = flow->l4_at;
+
+	/* The length of TCP's header is all that is looked at. */
+	if (flow->flags & OFFLOAD_IS_TCP && bpf_skb_load_bytes(skb, at + 12, &head.bytes[at == 34 ? 34 + 12 : 54 + 12], 1))
+		return;
+	shapes_spend(flow, flow_wire_len(flow, &head, skb->len, skb->gso_size));
+}
+
 /* By the rung: into the other end of the exit, in the guest. */
 static __always_inline int leave(struct __sk_buff *skb, struct offload_flow *flow)
 {
 	__u64 bytes = skb->len + (skb->vlan_present ? 4 : 0);
 	__u32 exit = flow->exit;
 
-	if (!flow_admit(flow, bytes) || !edit(skb, flow))
+	if (!flow_admit(flow, bytes))
+		return TC_ACT_SHOT;
+	if (flow->shapes[0])
+		spend(skb, flow);
+	if (!edit(skb, flow))
 		return TC_ACT_SHOT;
 	return bpf_redirect_peer(exit, 0);
 }
@@ -170,7 +186,7 @@ static __always_inline int obey(struct __sk_buff *skb)
 		return flow && flow->key.port == PORT ? leave(skb, flow) : NEXT;
 	}
 	flow = find(skb, &head, &place);
-	if (flow && flow->gate & OFFLOAD_RUNG && flow_fits(flow, &head, skb->len, skb->gso_size))
+	if (flow && flow_fits(flow, &head, skb->len, skb->gso_size) && gate_pass_alone(flow, shapes_are_open(flow)))
 		return leave(skb, flow);
 	port = this_port();
 	if (port)

@@ -3,7 +3,7 @@
  * The rung xdp, stage `offload` of an interface's hook: flows between AF_XDP ports leave before a socket has them.
  *
  * A frame of a flow goes by the rung, or straight to the port's socket: the worker showed the flow, so no other stage wants it. All other frames
- * go to the next stage. Without a socket the node is dead: each flow stays where it was, and frames for the worker end here, counted.
+ * go to the next stage. Without a socket the node is dead: each flow goes where it was or shall be, and frames for the worker end here, counted.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_endian.h>
@@ -95,6 +95,7 @@ static __always_inline int leave(struct xdp_md *ctx, struct offload_flow *flow, 
 {
 	if (!flow_admit(flow, len))
 		return XDP_DROP;
+	shapes_spend(flow, flow_wire_len(flow, head, len - tag, 0));
 	if (MAY_BE_UNFINISHED)
 		edit_finish(ctx, flow, head, tag);
 	return edit(ctx, flow) ? bpf_redirect(flow->exit, 0) : XDP_DROP;
@@ -108,16 +109,23 @@ int suiro_offload(struct xdp_md *ctx)
 	struct offload_port *port = this_port();
 	struct flow_head head __attribute__((aligned(8))) = {};
 	struct offload_flow *flow;
+	__u32 queue = ctx->rx_queue_index;
+	int may_leave;
 
 	flow = seq && port && port->flows ? find(ctx, &head, len, &tag) : 0;
 	if (!flow || !flow_fits(flow, &head, len - tag, 0)) {
 		run_stages(ctx, SUIRO_STAGE_STEER);
 		return XDP_PASS;
 	}
-	if (gate_pass(flow, seq))
+	may_leave = shapes_are_open(flow);
+	if (bpf_map_lookup_elem(&sockets, &queue)) {
+		if (gate_pass(flow, seq, may_leave))
+			return leave(ctx, flow, &head, len, tag);
+		if (bpf_redirect_map(&sockets, queue, XDP_DROP) == XDP_REDIRECT)
+			return XDP_REDIRECT;
+	} else if (gate_pass_alone(flow, may_leave)) {
 		return leave(ctx, flow, &head, len, tag);
-	if (bpf_redirect_map(&sockets, ctx->rx_queue_index, XDP_DROP) == XDP_REDIRECT)
-		return XDP_REDIRECT;
+	}
 	__sync_fetch_and_add(&port->orphans, 1);
 	return XDP_DROP;
 }

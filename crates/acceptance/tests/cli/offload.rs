@@ -5,6 +5,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 /// A kind of port, and the rung that its flows take.
 pub type Under = (&'static str, &'static str);
@@ -420,6 +421,70 @@ fn meter_holds(under: Under) {
     let before = limited(&place);
     until("the rung goes on limiting", || limited(&place) > before + 50);
     let _ = second.end(Signal::INT);
+    place.end(Signal::TERM);
+    leaves_nothing(&place);
+}
+
+#[test]
+fn a_queues_greatest_rate_holds_over_worker_and_rung_and_every_packet_is_counted_once() {
+    rate_holds(TC);
+}
+
+#[test]
+fn a_queues_greatest_rate_holds_over_worker_and_xdp_and_every_packet_is_counted_once() {
+    rate_holds(XDP);
+}
+
+/// A number of the only queue.
+fn of_queue(place: &Place, key: &str) -> u64 {
+    place.json(&["queue", "show", "sw0", "g2", "1"])[key].as_u64().unwrap()
+}
+
+/// Requests that the rung took.
+fn past(place: &Place) -> u64 {
+    let from_g1 = |flow: &Value| flow["in_port"] == "g1";
+    let packets = |flow: &Value| flow["offloaded_packets"].as_u64().unwrap();
+    flows(place).iter().filter(|flow| from_g1(flow)).map(packets).sum()
+}
+
+fn rate_holds(under: Under) {
+    if !privileged() {
+        return;
+    }
+    let mut place = place(under);
+    assert!(place.reaches("g1", "10.0.0.2"));
+    let limit = |place: &Place, rate: &str| {
+        place.suiro(&["queue", "add", "sw0", "g2", "1", "--max-rate", rate]);
+    };
+    limit(&place, "20M");
+    let through = "priority=50000,icmp,in_port=g1,actions=set_queue:1,output:g2";
+    place.suiro(&["flow", "add", "sw0", through]);
+    place.suiro(&["offload", "policy", "add", "all", "--match", "icmp", "--when", "first"]);
+    place.suiro(&["offload", "on"]);
+    let before = echoes(&place, "g2");
+    // 4.2 Mbit/s of frames, if nothing keeps them.
+    let mut command = Command::new("ip");
+    command.args(["netns", "exec", &place.guest("g1"), "ping", "-q", "-i", "0.002"]);
+    let pings = Background::start(command.args(["-s", "1000", "10.0.0.2"]));
+    until("below the rate they leave the worker", || past(&place) > 100);
+    assert!(are_up(&place, under), "{:?}", flows(&place));
+
+    limit(&place, "2M");
+    until("one waits", || of_queue(&place, "waiting") > 0);
+    let (began, from) = (Instant::now(), of_queue(&place, "tx_bytes"));
+    until("a second passes", || began.elapsed() > Duration::from_secs(1));
+    let bytes = of_queue(&place, "tx_bytes") - from;
+    let rate = bytes as f64 * 8.0 / began.elapsed().as_secs_f64();
+    // Ping waits for answers, so each frame goes by whichever side the flow is on just now. A rate that was not used saves up 10 ms.
+    assert!((1e6..2.04e6).contains(&rate), "{rate} bit/s, wherever they are");
+
+    limit(&place, "20M");
+    let so_far = past(&place);
+    until("when nothing waits they leave again", || past(&place) > so_far + 100);
+    let (sent, _) = sent_and_answered(pings);
+    until("nothing waits", || of_queue(&place, "waiting") == 0);
+    let [left, lost] = ["tx_frames", "tx_errors"].map(|key| of_queue(&place, key));
+    assert_eq!((left + lost, echoes(&place, "g2") - before), (sent, left), "{lost} lost");
     place.end(Signal::TERM);
     leaves_nothing(&place);
 }

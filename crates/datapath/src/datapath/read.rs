@@ -17,12 +17,15 @@ impl Datapath {
     pub fn credit(&self, at: PortAt, past: PastWorkers) {
         // One thread at a time writes to the block that is no worker's: whoever holds the registry.
         let registry = self.registry();
-        let Some(block) = registry.ports.get(&at).and_then(|entry| entry.shared.counters.last())
-        else {
-            return;
-        };
-        block.rx.add(past.rx);
-        block.tx.add(past.tx);
+        let Some(entry) = registry.ports.get(&at) else { return };
+        if let Some(block) = entry.shared.counters.last() {
+            block.rx.add(past.rx);
+            block.tx.add(past.tx);
+        }
+        let queue = entry.queues.as_ref().map(|queues| queues.queue(past.queue));
+        if let Some(block) = queue.and_then(|queue| queue.counters.last()) {
+            block.tx.add(past.tx);
+        }
         let switch = registry.switches.get(&at.switch);
         if let Some(block) = switch.and_then(|entry| entry.shared.counters.last()) {
             block.drops.add(DropReason::Meter, past.metered);

@@ -7,8 +7,8 @@
 //! A frame may leave while there is any credit; what it costs beyond that is taken from the time ahead, in which nobody sends. So no frame
 //! is too long for a bucket, and a worker may sleep until that time has passed. Bound: within any time T, W workers send at most R × (T + `DEPTH` + W × `LEASE`) and one frame each.
 
-use flow::Nanos;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use flow::{BucketShape, Nanos, RateUnit, SharedBucket, UNITS, Word, ahead, units};
+use std::sync::Arc;
 
 /// How long a rate that nobody uses can be saved up. Chosen: a worker that comes late by less (the kernel's timers, a long round) loses
 /// nothing of the rate, and at 10 Mbit/s the burst is still only eight full frames.
@@ -18,24 +18,27 @@ pub(crate) const DEPTH: u64 = 10_000_000;
 /// worker that falls silent keeps this much from the others, once.
 const LEASE: u64 = 50_000;
 
+/// [`DEPTH`] in units of words.
+const BURST: u64 = DEPTH * UNITS;
+
 /// 10⁻⁹ bit in a byte.
 const BYTE: i64 = 8_000_000_000;
 
-/// Up to when the time was handed out.
+/// When all of [`DEPTH`] is there again: up to [`DEPTH`] before that the time was handed out. Rungs past the worker take from the same word.
 #[derive(Default)]
-pub(crate) struct Timeline(AtomicU64);
+pub(crate) struct Timeline(Word);
 
 impl Timeline {
     /// Takes up to `wanted` nanoseconds that lie before `now` and were not handed out yet.
     fn lease(&self, now: Nanos, wanted: u64) -> u64 {
-        let mut taken = 0;
-        let take = |until: u64| {
-            let from = until.max(now.0.saturating_sub(DEPTH));
-            taken = now.0.saturating_sub(from).min(wanted);
-            (taken > 0).then_some(from + taken)
+        let (now, mut taken) = (units(now), 0);
+        let take = |full_at: u64| {
+            let ahead = ahead(full_at, now, BURST).unwrap_or(0);
+            taken = (BURST.saturating_sub(ahead) / UNITS).min(wanted);
+            (taken > 0).then_some(now.wrapping_add(ahead + taken * UNITS))
         };
         // The closure runs again after another worker's change, so `taken` belongs to the change that succeeded.
-        match self.0.fetch_update(Relaxed, Relaxed, take) {
+        match self.0.update(take) {
             Ok(_) => taken,
             Err(_) => 0,
         }
@@ -43,14 +46,31 @@ impl Timeline {
 
     /// Takes `wanted` nanoseconds though they may lie ahead: others wait until they have passed.
     fn overdraw(&self, now: Nanos, wanted: u64) {
-        let take = |until: u64| Some(until.max(now.0.saturating_sub(DEPTH)) + wanted);
+        let now = units(now);
+        let ahead = |full_at| ahead(full_at, now, BURST).unwrap_or(0);
         // The closure never refuses.
-        let _ = self.0.fetch_update(Relaxed, Relaxed, take);
+        let _ = self.0.update(|full_at| Some(now.wrapping_add(ahead(full_at) + wanted * UNITS)));
     }
 
     /// When the next nanosecond can be had, if nobody else takes it.
     fn ready(&self, now: Nanos) -> Nanos {
-        Nanos(self.0.load(Relaxed).max(now.0.saturating_sub(DEPTH)) + 1)
+        let ahead = ahead(self.0.load(), units(now), BURST).unwrap_or(0);
+        Nanos((now.0 + ahead.div_ceil(UNITS) + 1).saturating_sub(DEPTH))
+    }
+
+    /// Where rungs take from it at this rate; `find` finds a place if it has none.
+    pub(crate) fn shared(
+        &self,
+        rate: api::BitRate,
+        find: &mut dyn FnMut(&BucketShape) -> Option<Arc<dyn SharedBucket>>,
+    ) -> Option<u32> {
+        let shape = BucketShape { burst: BURST, rate: rate.get(), unit: RateUnit::Bits };
+        self.0.shared(&shape, find).map(SharedBucket::place)
+    }
+
+    /// From here on workers take from it where rungs do.
+    pub(crate) fn share(&self) {
+        self.0.share();
     }
 }
 

@@ -7,6 +7,7 @@ use api::{BitRate, PortQueues, QueueRates};
 use flow::Nanos;
 use port::Sent;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 /// A queue at one worker, counted. 128: see [`crate::counters::PortBlock`].
 #[derive(Default)]
@@ -24,6 +25,7 @@ pub(crate) struct QueueShared {
     pub(crate) rates: QueueRates,
     pub(crate) max: Timeline,
     pub(crate) min: Timeline,
+    /// By worker, and a last one for frames that no worker saw.
     pub(crate) counters: Arc<[QueueBlock]>,
     since: Nanos,
 }
@@ -32,7 +34,7 @@ impl QueueShared {
     /// `before` is the queue of that number until now: its counters and its age go on.
     fn new(rates: QueueRates, now: Nanos, workers: usize, before: Option<&Self>) -> Arc<Self> {
         let counters =
-            before.map_or_else(|| blocks(workers).into(), |queue| Arc::clone(&queue.counters));
+            before.map_or_else(|| blocks(workers + 1).into(), |queue| Arc::clone(&queue.counters));
         let since = before.map_or(now, |queue| queue.since);
         let (max, min) = (Timeline::default(), Timeline::default());
         Arc::new(Self { id: rates.id, rates, max, min, counters, since })
@@ -42,6 +44,8 @@ impl QueueShared {
 /// The queues of one port.
 pub(crate) struct PortQueuesShared {
     pub(crate) rate: Option<BitRate>,
+    /// Frames that wait in the port's queues, at all workers.
+    pub(crate) held: Arc<AtomicU64>,
     pub(crate) timeline: Timeline,
     /// By number; the first is queue 0, configured or not.
     pub(crate) queues: Vec<Arc<QueueShared>>,
@@ -54,7 +58,7 @@ impl PortQueuesShared {
         wanted: &PortQueues,
         now: Nanos,
         workers: usize,
-        before: Option<&Self>,
+        (before, held): (Option<&Self>, &Arc<AtomicU64>),
     ) -> Arc<Self> {
         let mut rates = wanted.queues.clone();
         let has_zero = rates.iter().any(|queue| queue.id == 0);
@@ -70,7 +74,22 @@ impl PortQueuesShared {
                 QueueShared::new(rates, now, workers, kept(rates.id).map(|queue| &**queue))
             })
             .collect();
-        Arc::new(Self { rate: wanted.rate, timeline: Timeline::default(), queues, has_zero })
+        let (rate, timeline, held) = (wanted.rate, Timeline::default(), held.clone());
+        Arc::new(Self { rate, held, timeline, queues, has_zero })
+    }
+
+    /// The queue of that number; queue 0 if there is none.
+    pub(crate) fn queue(&self, id: u32) -> &QueueShared {
+        let found = self.queues.binary_search_by_key(&id, |queue| queue.id);
+        &self.queues[found.unwrap_or(0)]
+    }
+
+    /// The rates that frames of a queue keep, if each is a greatest one.
+    pub(crate) fn greatest(&self, id: u32) -> Option<impl Iterator<Item = (BitRate, &Timeline)>> {
+        let queue = self.queue(id);
+        let own = queue.rates.max.map(|rate| (rate, &queue.max));
+        let port = self.rate.map(|rate| (rate, &self.timeline));
+        queue.rates.min.is_none().then(|| own.into_iter().chain(port))
     }
 
     /// Those that were asked for, by number.

@@ -24,7 +24,7 @@ fn queue(id: u32, min: u64, max: u64) -> QueueRates {
 fn shared(rate_of: u64, queues: &[QueueRates]) -> Arc<PortQueuesShared> {
     let wanted = PortQueues { rate: rate(rate_of), queues: queues.to_vec() };
     wanted.check().unwrap();
-    PortQueuesShared::new(&wanted, Nanos(START), 4, None)
+    PortQueuesShared::new(&wanted, Nanos(START), 4, (None, &Arc::default()))
 }
 
 /// One worker's shaper, and what left it.
@@ -268,7 +268,9 @@ fn what_waits_moves_to_the_queues_that_follow() {
     }
     let left = bench.left.len();
     let wanted = PortQueues { rate: None, queues: vec![queue(0, 0, MBIT), queue(2, 0, 2 * MBIT)] };
-    let after = PortQueuesShared::new(&wanted, Nanos(START), 4, Some(&before));
+    let held = |shared: &PortQueuesShared| shared.held.load(Relaxed);
+    assert_eq!(held(&before), 36, "whoever goes past the worker waits for them");
+    let after = PortQueuesShared::new(&wanted, Nanos(START), 4, (Some(&before), &before.held));
     let mut next = Shaper::new(&after, 0);
     let waiting = |shared: &PortQueuesShared| -> Vec<_> {
         shared.counters(Nanos(START)).iter().map(|queue| queue.waiting).collect()
@@ -277,9 +279,10 @@ fn what_waits_moves_to_the_queues_that_follow() {
     let mut drops = Drops::default();
     next.inherit(&mut bench.shaper, &mut drops);
     assert!(drops.is_empty());
-    assert_eq!(waiting(&after), [18, 18]);
+    assert_eq!((waiting(&after), held(&after)), (vec![18, 18], 36));
     bench.shaper = next;
     bench.pass(START + SECOND);
+    assert_eq!(held(&after), 0);
     let of = |id: u32| bench.left[left..].iter().filter(|left| left.0 == id).count();
     // 1 Mbit/s lets 10 ms leave at once: the credit opens for a second frame, and that is all.
     assert_eq!((left, of(0), of(2), bench.left.len()), (4, 18, 18, 40), "queue 0 has queue 1's");

@@ -241,7 +241,7 @@ fn a_word_that_moves_to_a_rung_while_workers_take_loses_and_gives_nothing() {
                 std::hint::spin_loop();
             }
             let mut find = |shape: &BucketShape| -> Option<Arc<dyn SharedBucket>> {
-                assert_eq!((shape.rate, shape.is_frames), (RATE.into(), true));
+                assert_eq!((shape.rate, shape.unit), (RATE.into(), RateUnit::Frames));
                 Some(Arc::new(rung.clone()))
             };
             assert_eq!(table.shared(1, &mut find), Some(vec![7]));

@@ -172,6 +172,7 @@ impl Desk {
 
     fn port_is(&mut self, at: PortAt, note: PortNote) {
         if let (Some(kernel), Some(Ok(port))) = (&mut self.kernel, &note.past) {
+            note.held.iter().for_each(|held| port.set_held(held));
             kernel.port_came(at, port);
         }
         if self.tables.port_is(at, note) {

@@ -24,12 +24,12 @@ pub use words::{check, matched, policy, shown, words};
 
 use crate::store::OffloadRecords;
 use api::Fault;
-use datapath::{Datapath, PortAt, Publisher, SwitchId};
+use datapath::{Datapath, PortAt, PortQueues, Publisher, SwitchId};
 use desk::Desk;
 use offload::{Explained, FlowLine, FlowName, Moved, PerFrame, Policy, PortReason, RungLine};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -63,6 +63,10 @@ pub struct PortNote {
     pub mtu: u32,
     /// Whether frames pass it.
     pub is_up: bool,
+    /// Its queues and rates.
+    pub queues: PortQueues,
+    /// Frames that wait in them, at workers.
+    pub held: Option<Arc<AtomicU64>>,
 }
 
 /// All of it at one moment.

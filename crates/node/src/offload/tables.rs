@@ -2,13 +2,14 @@
 
 use super::PortNote;
 use arrayvec::ArrayVec;
-use datapath::{Datapath, PastWorkers, PortAt, Publisher, Samples, SwitchId};
+use datapath::{Datapath, OnlyHere, PastWorkers, PortAt, Publisher, Samples, SwitchId};
 use flow::{BucketShape, Counted, Nanos, PortNo, SharedBucket, Snapshot};
 use offload::{
-    Counts, Declined, Facts, FlowName, FlowProgram, FlowReason, LimitId, MAX_LIMITS, PortReason,
-    Work, World, known,
+    Counts, Declined, Facts, FlowName, FlowProgram, FlowReason, LimitId, MAX_LIMITS, MAX_SHAPES,
+    PolicyReason, PortReason, Work, World, known,
 };
 use port::Sent;
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
 use xdp::offload::Flows;
@@ -64,7 +65,7 @@ impl Tables {
 
     /// Notes a port; whether flows meet it differently now.
     pub fn port_is(&mut self, at: PortAt, note: PortNote) -> bool {
-        let met = |note: &PortNote| (note.mtu, note.is_up, note.exit);
+        let met = |note: &PortNote| (note.mtu, note.is_up, note.exit, note.queues.clone());
         let now = met(&note);
         self.ports.insert(at, note).is_some_and(|before| met(&before) != now)
     }
@@ -116,32 +117,60 @@ struct Asked<'t> {
     tables: &'t Tables,
     switch: SwitchId,
     snapshot: &'t Snapshot,
-    /// The limits of the flow if an earlier node left it.
-    before: &'t [LimitId],
+    /// Those of the flow's limits, if an earlier node left it, that were not asked for yet.
+    before: Cell<&'t [LimitId]>,
+}
+
+impl Asked<'_> {
+    /// Finds places for limits.
+    fn find(&self) -> impl FnMut(&BucketShape) -> Option<Arc<dyn SharedBucket>> {
+        |shape| {
+            let before = self.before.get().split_first();
+            let before = before.map(|(first, rest)| {
+                self.before.set(rest);
+                *first
+            });
+            Some(Arc::new(self.tables.flows.as_ref()?.limit(shape, before)?))
+        }
+    }
+}
+
+fn push<const N: usize>(
+    places: Vec<u32>,
+    out: &mut ArrayVec<LimitId, N>,
+) -> Result<(), FlowReason> {
+    let pushed = places.into_iter().try_for_each(|place| out.try_push(LimitId(place)));
+    pushed.map_err(|_| FlowReason::Limits)
 }
 
 impl Facts for Asked<'_> {
-    fn mtu(&self, exit: PortNo, queue: u32) -> Result<u32, Declined> {
-        let &Self { tables, switch, .. } = self;
-        let at = PortAt { switch, port: exit };
-        let note = tables.check_port(at)?;
+    fn mtu(&self, exit: PortNo) -> Result<u32, Declined> {
+        let note = self.tables.check_port(PortAt { switch: self.switch, port: exit })?;
         note.exit?;
-        let has_queues = |datapath: &Arc<Datapath>| !datapath.queue_counters(at).is_empty();
-        if queue != 0 || tables.datapath.as_ref().is_some_and(has_queues) {
-            return Err(FlowReason::Shaped.into());
-        }
         Ok(note.mtu)
     }
 
     fn limits(&self, meter: u32, out: &mut ArrayVec<LimitId, MAX_LIMITS>) -> Result<(), Declined> {
-        let flows = self.tables.flows.as_ref().ok_or(FlowReason::Limits)?;
-        let mut before = self.before.iter().copied();
-        let mut find = |shape: &BucketShape| -> Option<Arc<dyn SharedBucket>> {
-            Some(Arc::new(flows.limit(shape, before.next())?))
-        };
-        let places = self.snapshot.shared_meter(meter, &mut find).ok_or(FlowReason::Limits)?;
-        let pushed = places.into_iter().try_for_each(|place| out.try_push(LimitId(place)));
-        pushed.map_err(|_| FlowReason::Limits.into())
+        self.tables.flows.as_ref().ok_or(PolicyReason::Off)?;
+        let places = self.snapshot.shared_meter(meter, &mut self.find());
+        Ok(push(places.ok_or(FlowReason::Limits)?, out)?)
+    }
+
+    fn shapes(
+        &self,
+        exit: PortNo,
+        queue: u32,
+        out: &mut ArrayVec<LimitId, MAX_SHAPES>,
+    ) -> Result<(), Declined> {
+        let at = PortAt { switch: self.switch, port: exit };
+        let Some(datapath) = &self.tables.datapath else { return Ok(()) };
+        let places = datapath.greatest_rates((at, queue), &mut self.find());
+        let places = places.map_err(|why| match why {
+            OnlyHere::Guarantee => FlowReason::Guaranteed.into(),
+            OnlyHere::NoPlace if self.tables.flows.is_none() => Declined::from(PolicyReason::Off),
+            OnlyHere::NoPlace => FlowReason::Limits.into(),
+        })?;
+        Ok(push(places, out)?)
     }
 }
 
@@ -154,6 +183,7 @@ impl Tables {
     ) -> Result<FlowProgram, Declined> {
         let snapshot = &*self.tables(from.switch).ok_or(PortReason::Gone)?;
         let resolved = snapshot.resolve(key, &known(key), now);
+        let before = Cell::new(before);
         let asked = Asked { tables: self, switch: from.switch, snapshot, before };
         let program = FlowProgram::of(from, key, &resolved, &asked)?;
         self.check_port(from)?;
@@ -161,6 +191,16 @@ impl Tables {
             return Err(FlowReason::LearnsMac.into());
         }
         Ok(program)
+    }
+}
+
+impl Tables {
+    /// Whether the greatest rates on a flow's way are still those that it takes from.
+    fn keeps_rates(&self, program: &FlowProgram) -> bool {
+        let Some(datapath) = &self.datapath else { return true };
+        let way = (program.exit, program.queue);
+        let now = datapath.greatest_rates(way, &mut |_| None);
+        now.is_ok_and(|now| now.into_iter().map(LimitId).eq(program.shapes.iter().copied()))
     }
 }
 
@@ -184,6 +224,9 @@ impl World for Tables {
         {
             tables.share_meter(meter);
         }
+        if let Some(datapath) = &self.datapath {
+            datapath.share_rates((program.exit, program.queue));
+        }
     }
 
     fn holds(&mut self, program: &FlowProgram, now: Nanos) -> bool {
@@ -195,6 +238,7 @@ impl World for Tables {
         }) && is_there(program.from)
             && is_there(program.exit)
             && self.ports[&program.exit].exit.is_ok()
+            && self.keeps_rates(program)
     }
 
     fn credit(&mut self, program: &FlowProgram, counts: Counts) {
@@ -211,7 +255,8 @@ impl World for Tables {
         let metered = limited;
         datapath.credit(program.from, PastWorkers { rx, metered, ..PastWorkers::default() });
         let tx = Sent { frames: left, bytes: tx_bytes };
-        datapath.credit(program.exit, PastWorkers { tx, ..PastWorkers::default() });
+        let queue = program.queue;
+        datapath.credit(program.exit, PastWorkers { tx, queue, ..PastWorkers::default() });
     }
 
     fn quiesce(&mut self) {

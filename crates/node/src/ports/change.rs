@@ -27,6 +27,7 @@ impl Keeper {
             (entry.wanted.door, entry.wanted.queues) = (door, queues);
         }
         self.refresh(at);
+        self.tell_offload(at);
         Ok(())
     }
 

@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Instant;
 use xdp::offload::{Flows, Past};
@@ -29,14 +30,15 @@ pub(super) struct Entry {
 }
 
 /// A port as flows meet it.
-fn note(entry: &Entry, facts: &PortFacts) -> PortNote {
+fn note(entry: &Entry, facts: &PortFacts, held: Option<Arc<AtomicU64>>) -> PortNote {
     let kind = match &entry.wanted.door {
         Door::Interface(spec) => spec.0.kind.kind().word(),
         Door::Vlink { .. } => "vlink",
     };
     let past = entry.control().and_then(PortControl::past);
     let exit = past.as_ref().map_or(Ok(()), |past| past.as_ref().map_or(Ok(()), Past::exit));
-    PortNote { kind, past, exit, mtu: facts.longest(), is_up: entry.admin_up && facts.up }
+    let (mtu, is_up) = (facts.longest(), entry.admin_up && facts.up);
+    PortNote { kind, past, exit, mtu, is_up, queues: entry.wanted.queues.clone(), held }
 }
 
 /// What an open port is held by.
@@ -267,8 +269,19 @@ impl Keeper {
         self.datapath.set_mtu(at, facts.longest());
         self.datapath.set_up(at, entry.admin_up && facts.up);
         tell_switch(entry, &facts);
-        self.offload.port_is(at, note(entry, &facts));
         self.board.lock().insert(at, PortStatus { facts, fault });
+        self.tell_offload(at);
+    }
+
+    /// How flows past the workers meet a port now.
+    pub(super) fn tell_offload(&self, at: PortAt) {
+        let Some(entry) = self.entries.get(&at).filter(|entry| entry.open.is_some()) else {
+            return;
+        };
+        let facts = self.board.lock().get(&at).map(|status| status.facts.clone());
+        if let Some(facts) = facts {
+            self.offload.port_is(at, note(entry, &facts, self.datapath.held(at)));
+        }
     }
 
     /// Opens ports anew whose flows can go past the workers, so that they can, or can no more.

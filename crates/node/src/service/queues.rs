@@ -67,6 +67,7 @@ impl Node {
     }
 
     pub(super) fn view_port_queues(&self, at: PortAt, spec: &PortSpec) -> Vec<PortQueueView> {
+        self.offload.refresh();
         let counters = self.datapath.queue_counters(at);
         let of = |id: u32| counters.iter().find(|counters| counters.id == id);
         let mut views: Vec<_> = spec.queue.iter().map(|queue| view(queue, of(queue.id))).collect();

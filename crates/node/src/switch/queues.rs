@@ -23,6 +23,7 @@ impl Switch {
     /// # Errors
     /// `OFPQOFC_BAD_PORT`.
     pub fn queues(&self, number: PortNo) -> Result<Vec<Queue>, Fault> {
+        self.plane.refresh();
         let control = self.control();
         let mut found = Vec::new();
         for port in asked(&control, number)? {
@@ -40,6 +41,7 @@ impl Switch {
     /// # Errors
     /// `OFPQOFC_BAD_PORT`, `OFPQOFC_BAD_QUEUE`: none such is there.
     pub fn queue_stats(&self, number: PortNo, queue: u32) -> Result<Vec<QueueStats>, Fault> {
+        self.plane.refresh();
         let control = self.control();
         let mut found = Vec::new();
         for port in asked(&control, number)? {

@@ -5,7 +5,7 @@ use super::turn::fall;
 use super::{Engine, Flow, State, World};
 use crate::declined::{Declined, MoveReason};
 use crate::policy::RESIDENCE;
-use crate::{FlowProgram, Orphan, Patch, Provider, Side};
+use crate::{FlowProgram, LimitId, Orphan, Patch, Provider, Side};
 use flow::Nanos;
 
 impl Engine {
@@ -43,7 +43,9 @@ impl Engine {
         let (mut stayed, mut ended) = (0, Vec::new());
         for orphan in provider.adopt() {
             let name = (orphan.from, orphan.key);
-            let asked = world.takes_up(&name, &orphan.limits, now).and_then(|program| {
+            let before: Vec<LimitId> =
+                orphan.limits.iter().chain(&orphan.shapes).copied().collect();
+            let asked = world.takes_up(&name, &before, now).and_then(|program| {
                 let same = is_same(&program, &orphan);
                 let price = provider.check(&program)?;
                 if same { Ok((program, price)) } else { Err(MoveReason::RulesChange.into()) }
@@ -84,4 +86,5 @@ fn is_same(program: &FlowProgram, orphan: &Orphan) -> bool {
     Some(program.exit) == orphan.exit
         && Patch::of(program) == orphan.patch
         && program.limits[..] == orphan.limits[..]
+        && program.shapes[..] == orphan.shapes[..]
 }

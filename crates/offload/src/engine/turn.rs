@@ -80,7 +80,11 @@ impl Engine {
                 State::Worker { why: Declined::Policy(_), .. } => {}
                 State::Worker { retry, refusals, .. } => (*retry, *refusals) = (now, 0),
                 State::Stay(stay) => {
-                    if world.holds(&stay.program, now) || renews(stay, world.program(name, now)) {
+                    if world.holds(&stay.program, now) {
+                        continue;
+                    }
+                    if renews(stay, world.program(name, now)) {
+                        world.share(&stay.program);
                         continue;
                     }
                     fell |= !matches!(stay.stage, Stage::Falling { .. });

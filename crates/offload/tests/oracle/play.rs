@@ -15,7 +15,7 @@ const MTU: u32 = 1500;
 pub struct World;
 
 impl Facts for World {
-    fn mtu(&self, _: PortNo, _: u32) -> Result<u32, Declined> {
+    fn mtu(&self, _: PortNo) -> Result<u32, Declined> {
         Ok(MTU)
     }
     fn limits(

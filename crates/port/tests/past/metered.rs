@@ -47,7 +47,7 @@ fn now() -> Nanos {
 struct Metered<'s>(&'s Snapshot, &'s Arc<Flows>, RefCell<Vec<Arc<Limit>>>);
 
 impl Facts for Metered<'_> {
-    fn mtu(&self, _: PortNo, _: u32) -> Result<u32, Declined> {
+    fn mtu(&self, _: PortNo) -> Result<u32, Declined> {
         Ok(1500)
     }
 

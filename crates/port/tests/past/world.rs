@@ -233,7 +233,7 @@ pub fn at(port: PortNo) -> PortAt {
 struct Plain;
 
 impl Facts for Plain {
-    fn mtu(&self, _: PortNo, _: u32) -> Result<u32, Declined> {
+    fn mtu(&self, _: PortNo) -> Result<u32, Declined> {
         Ok(1500)
     }
 

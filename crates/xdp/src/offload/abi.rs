@@ -7,6 +7,7 @@ pub(crate) const FLOWS: u32 = 16_384;
 pub(crate) const PORTS: u32 = 1024;
 pub(crate) const LIMITS: u32 = 4096;
 pub(crate) const LIMITS_EACH: usize = 4;
+pub(crate) const SHAPES_EACH: usize = 2;
 pub(crate) const HEAD: usize = 64;
 pub(crate) const WORDS: usize = 16;
 
@@ -20,6 +21,10 @@ pub(crate) const DEC_TTL: u32 = 2;
 pub(crate) const POP_VLAN: u32 = 4;
 pub(crate) const PUSH_VLAN: u32 = 8;
 pub(crate) const ZERO_SUM: u32 = 16;
+
+pub(crate) const KILOBITS: u64 = 0;
+pub(crate) const FRAMES: u64 = 1;
+pub(crate) const BITS: u64 = 2;
 
 pub(crate) const PORT_TC: u32 = 1;
 pub(crate) const PORT_XDP: u32 = 2;
@@ -106,6 +111,8 @@ mirrors! {
         key: OffloadKey,
         /// Zero.
         reserved_3: u32,
+        /// Places in map `limits`, plus 1.
+        shapes: [u32; SHAPES_EACH],
     }
     /// `struct offload_port`.
     OffloadPort = "offload_port" {
@@ -132,10 +139,10 @@ mirrors! {
         full_at: u64,
         /// How far ahead that may be.
         burst: u64,
-        /// Kbit/s, or frames a second.
+        /// So many a second.
         rate: u64,
-        /// 1: frames.
-        is_frames: u64,
+        /// Of these.
+        unit: u64,
         /// Time for which it was full.
         idle: u64,
         /// Of the frames refused, those that others were faster than.

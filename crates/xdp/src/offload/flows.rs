@@ -251,9 +251,23 @@ impl Flows {
         self.gate(place).load(Ordering::Acquire) & (WANTED | RUNG) == WANTED
     }
 
+    /// Whether a flow shall be up, and gives frames to its worker by itself: those that must wait for a greatest rate.
+    pub(super) fn may_wait(&self, place: u32) -> bool {
+        let is_shaped = self.flows.u32_at(place as usize, offset_of!(OffloadFlow, shapes));
+        self.gate(place).load(Ordering::Acquire) & WANTED != 0
+            && is_shaped.load(Ordering::Relaxed) != 0
+    }
+
     /// The next frame that finds all others done goes by the rung.
     pub(super) fn want_rung(&self, place: u32) {
         self.gate(place).fetch_or(WANTED, Ordering::AcqRel);
+    }
+
+    /// A flow that is not up does not go up.
+    pub(super) fn stay(&self, place: u32) {
+        let down = |gate| (gate & RUNG == 0).then_some(gate & !WANTED);
+        // Refused: it is up.
+        let _ = self.gate(place).fetch_update(Ordering::AcqRel, Ordering::Acquire, down);
     }
 
     /// The next frame goes to the worker.

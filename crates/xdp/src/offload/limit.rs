@@ -5,7 +5,7 @@
 
 use super::abi::{LIMITS, OffloadFlow, OffloadLimit};
 use super::flows::Flows;
-use flow::{BucketShape, Counted, SharedBucket};
+use flow::{BucketShape, Counted, RateUnit, SharedBucket};
 use offload::LimitId;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -24,7 +24,10 @@ pub(super) struct Places {
 impl Places {
     /// Those that these flows pass.
     pub(super) fn left_by(flows: impl Iterator<Item = OffloadFlow>) -> Self {
-        let left = flows.flat_map(|flow| places(&flow).map(|limit| limit.0).collect::<Vec<_>>());
+        let left = flows.flat_map(|flow| {
+            let both = places(&flow.limits).chain(places(&flow.shapes));
+            both.map(|limit| limit.0).collect::<Vec<_>>()
+        });
         Self { held: BTreeSet::new(), left: left.collect() }
     }
 
@@ -36,9 +39,9 @@ impl Places {
     }
 }
 
-/// The limits of a flow.
-pub(super) fn places(flow: &OffloadFlow) -> impl Iterator<Item = LimitId> {
-    flow.limits.into_iter().map_while(|place| place.checked_sub(1)).map(LimitId)
+/// The limits of a flow, or its greatest rates.
+pub(super) fn places(of_flow: &[u32]) -> impl Iterator<Item = LimitId> {
+    of_flow.iter().map_while(|place| place.checked_sub(1)).map(LimitId)
 }
 
 /// A place, held.
@@ -59,12 +62,12 @@ impl Flows {
             return Some(Limit { flows: self.clone(), place, is_live: true });
         }
         let place = places.take_free()?;
-        let BucketShape { burst, rate, is_frames } = *shape;
+        let BucketShape { burst, rate, unit } = *shape;
         let value = OffloadLimit {
             full_at: 0,
             burst,
             rate,
-            is_frames: is_frames.into(),
+            unit: number(unit),
             idle: 0,
             given_up: 0,
             refused: 0,
@@ -80,12 +83,22 @@ impl Flows {
     }
 
     fn shape(&self, place: u32) -> BucketShape {
-        let OffloadLimit { burst, rate, is_frames, .. } = self.limits.get(place as usize);
-        BucketShape { burst, rate, is_frames: is_frames != 0 }
+        let OffloadLimit { burst, rate, unit, .. } = self.limits.get(place as usize);
+        let all = [RateUnit::Kilobits, RateUnit::Frames];
+        let found = all.into_iter().find(|&of| number(of) == unit);
+        BucketShape { burst, rate, unit: found.unwrap_or(RateUnit::Bits) }
     }
 
     fn places(&self) -> MutexGuard<'_, Places> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn number(unit: RateUnit) -> u64 {
+    match unit {
+        RateUnit::Kilobits => super::abi::KILOBITS,
+        RateUnit::Frames => super::abi::FRAMES,
+        RateUnit::Bits => super::abi::BITS,
     }
 }
 

@@ -5,6 +5,7 @@ use super::tc::TcPort;
 use super::xdp::XdpPort;
 use offload::{PortReason, ProviderName};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 /// What takes flows past a port's worker.
 #[derive(Clone)]
@@ -29,6 +30,14 @@ impl Past {
         match self {
             Self::Tc(port) => port.seat().exit(),
             Self::Xdp(port) => port.seat().exit(),
+        }
+    }
+
+    /// Tells it by which number the worker says how many frames wait in the port's queues: until none does, no flow to it goes up.
+    pub fn set_held(&self, held: &Arc<AtomicU64>) {
+        match self {
+            Self::Tc(port) => port.seat().set_held(held),
+            Self::Xdp(port) => port.seat().set_held(held),
         }
     }
 

@@ -100,11 +100,10 @@ impl<P: RungPort> Provider for Rung<P> {
 
     fn install(&mut self, flow: &FlowProgram) -> Result<Handle, Declined> {
         let (from, exit) = self.way(flow)?;
-        let limits: Vec<u32> = flow.limits.iter().map(|limit| limit.0).collect();
         let key = key::to_kernel(from.seat().place, &flow.key);
-        let patch = &Patch::of(flow);
-        let way =
-            value::Way { patch, exit: exit.seat().index, max_len: flow.max_len, limits: &limits };
+        let (patch, index) = (&Patch::of(flow), exit.seat().index);
+        let FlowProgram { max_len, limits, shapes, .. } = flow;
+        let way = value::Way { patch, exit: index, max_len: *max_len, limits, shapes };
         let added = self.flows.add(&value::of(key, &way));
         let place = added.map_err(|error| refused(&error))?;
         let place = place.ok_or(CardReason::Full { slots: self.flows.capacity() })?;
@@ -118,7 +117,7 @@ impl<P: RungPort> Provider for Rung<P> {
         match side {
             Side::Rung => found.from.seat().raise(handle.0, &found.exit),
             Side::Worker => {
-                self.flows.want_worker(handle.0);
+                found.from.seat().lower(handle.0);
                 found.down = self.settled;
             }
         }
@@ -198,6 +197,9 @@ impl<P: RungPort> Rung<P> {
             self.flows.remove(&key, handle.0);
             return None;
         };
+        if flow.shapes[0] != 0 && value::side(flow.gate) == Side::Rung {
+            port.seat().raise(handle.0, &way);
+        }
         let installed = Installed { from: port, exit: way, key, down: self.settled };
         self.installed.insert(handle, installed);
         Some(Orphan {
@@ -206,7 +208,8 @@ impl<P: RungPort> Rung<P> {
             key: key::from_kernel(&key, from.port),
             exit: Some(exit),
             patch: value::patch(&flow),
-            limits: super::limit::places(&flow).collect(),
+            limits: super::limit::places(&flow.limits).collect(),
+            shapes: super::limit::places(&flow.shapes).collect(),
             side: value::side(flow.gate),
             counts: value::counts(&flow),
         })

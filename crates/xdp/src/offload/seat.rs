@@ -1,7 +1,7 @@
 //! A port's place on a rung, and when nothing of a flow is under way in its worker.
 //!
 //! Nothing is when all that was given to the worker was received or lost, all that was received was sent, and the stacks behind the exits have
-//! all that was sent. Frames that a socket lost are nobody's in particular: a moment without any settles them all.
+//! all that was sent, and no frame waits in an exit's queues. Frames that a socket lost are nobody's in particular: a moment without any settles them all.
 
 use super::abi::OffloadPort;
 use super::error::OffloadError;
@@ -9,8 +9,8 @@ use super::flows::Flows;
 use offload::{PortReason, ProviderName};
 use std::io;
 use std::mem::offset_of;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// An interface in the calling thread's network namespace.
 #[derive(Clone, Debug)]
@@ -89,6 +89,9 @@ pub struct Seat<P> {
     pub(super) index: u32,
     pub(super) netns: u64,
     exit: Mutex<Result<(), PortReason>>,
+    /// Frames that wait in the port's queues, at workers.
+    held: OnceLock<Arc<AtomicU64>>,
+    /// Flows that shall go up, and those that may come to wait by themselves.
     rising: Mutex<Vec<Rising<P>>>,
     /// Whether there are any: what the worker looks at.
     is_rising: AtomicBool,
@@ -102,7 +105,8 @@ struct Rising<P> {
 
 impl<P: RungPort> Seat<P> {
     /// The port that `load` puts programs on, at the place that its interface had on the rung before; or at a new one. Flows that an earlier
-    /// process left there stay where they are, and nothing of them is under way: what the programs before gave to its worker is gone.
+    /// process left there stay where they are, and nothing of them is under way: what the programs before gave to its worker is gone. Who is not up
+    /// stays down: by the new programs frames may come to the worker from here on.
     pub(super) fn take(
         flows: &Arc<Flows>,
         interface: &Interface<'_>,
@@ -111,16 +115,28 @@ impl<P: RungPort> Seat<P> {
         let &Interface { index, netns, exit, .. } = interface;
         let place = flows.port_of(index, netns, P::RUNG)?;
         let (rising, is_rising) = (Mutex::default(), AtomicBool::new(false));
-        let exit = Mutex::new(exit);
-        let seat = Self { flows: flows.clone(), place, index, netns, exit, rising, is_rising };
-        let port = load(seat).inspect_err(|_| flows.release_port(place))?;
-        flows.flows_of(place).iter().for_each(|&(_, flow)| flows.set_done(flow));
-        Ok(port)
+        let (exit, held) = (Mutex::new(exit), OnceLock::new());
+        let flows_too = flows.clone();
+        let seat = Self { flows: flows_too, place, index, netns, exit, held, rising, is_rising };
+        for (_, flow) in flows.flows_of(place) {
+            flows.stay(flow);
+            flows.set_done(flow);
+        }
+        load(seat).inspect_err(|_| flows.release_port(place))
     }
 
     /// Why flows cannot leave by it, if they cannot.
     pub(super) fn exit(&self) -> Result<(), PortReason> {
         *lock(&self.exit)
+    }
+
+    /// By which number the worker says how many frames wait in the port's queues.
+    pub(super) fn set_held(&self, held: &Arc<AtomicU64>) {
+        self.held.get_or_init(|| held.clone());
+    }
+
+    fn waiting(&self) -> u64 {
+        self.held.get().map_or(0, |held| held.load(Ordering::Relaxed))
     }
 
     pub(super) fn orphans(&self) -> u64 {
@@ -132,19 +148,29 @@ impl<P: RungPort> Seat<P> {
     /// given last.
     fn quiet(&self, is_settled: impl FnOnce() -> io::Result<bool>) -> io::Result<()> {
         let Ok(mut rising) = self.rising.try_lock() else { return Ok(()) };
-        rising.retain(|flow| self.flows.is_rising(flow.place));
+        let flows = &self.flows;
+        rising.retain(|flow| flows.is_rising(flow.place) || flows.may_wait(flow.place));
         self.is_rising.store(!rising.is_empty(), Ordering::Relaxed);
+        if !rising.iter().any(|flow| flows.is_rising(flow.place)) {
+            return Ok(());
+        }
         // In this order: what a flow was given by now is among what the port was given, whatever comes meanwhile.
         let given: Vec<u64> = rising.iter().map(|flow| self.flows.given(flow.place)).collect();
         if !is_settled()? {
             return Ok(());
         }
         for (flow, given) in rising.iter().zip(given) {
-            if flow.exit.is_sent() {
+            if flow.exit.is_sent() && flow.exit.seat().waiting() == 0 {
                 self.flows.done(flow.place).store(given, Ordering::Release);
             }
         }
         Ok(())
+    }
+
+    /// The flow is the worker's until it is raised again, maybe as another port's.
+    pub(super) fn lower(&self, place: u32) {
+        self.flows.want_worker(place);
+        lock(&self.rising).retain(|flow| flow.place != place);
     }
 
     /// The flow goes up to the rung as soon as nothing of it is under way.

@@ -71,9 +71,9 @@ impl Trial {
     /// # Panics
     /// All places are taken.
     pub fn install(&self, program: &FlowProgram) -> Handle {
-        let limits: Vec<u32> = program.limits.iter().map(|limit| limit.0).collect();
         let patch = &Patch::of(program);
-        let way = value::Way { patch, exit: 1, max_len: program.max_len, limits: &limits };
+        let FlowProgram { max_len, limits, shapes, .. } = program;
+        let way = value::Way { patch, exit: 1, max_len: *max_len, limits, shapes };
         let flow = value::of(key::to_kernel(PORT, &program.key), &way);
         let place = self.flows.add(&flow).ok().flatten().expect("there is room in the maps");
         self.flows.want_rung(place);

@@ -3,7 +3,7 @@
 use super::abi::{
     DEC_TTL, HEAD, IS_TCP, OffloadFlow, OffloadKey, POP_VLAN, PUSH_VLAN, WORDS, ZERO_SUM,
 };
-use offload::{Counts, Patch, Side, Tag};
+use offload::{Counts, LimitId, Patch, Side, Tag};
 use wire::{eth_type, ip_proto};
 
 /// Ethernet header, without a tag.
@@ -17,7 +17,9 @@ pub(super) struct Way<'p> {
     pub(super) exit: u32,
     pub(super) max_len: u32,
     /// Places in map `limits`.
-    pub(super) limits: &'p [u32],
+    pub(super) limits: &'p [LimitId],
+    /// Likewise: greatest rates.
+    pub(super) shapes: &'p [LimitId],
 }
 
 /// The value of a flow that no frame has taken, at the worker's side.
@@ -25,8 +27,6 @@ pub(super) fn of(key: OffloadKey, way: &Way<'_>) -> OffloadFlow {
     let Way { patch, .. } = way;
     let l4_at = L3 + if key.dl_type == eth_type::IPV6 { 40 } else { 20 };
     let changed = (0..HEAD).rev().find(|&at| patch.keep[at] != 0xff);
-    let mut limits = [0; super::abi::LIMITS_EACH];
-    limits.iter_mut().zip(way.limits).for_each(|(word, limit)| *word = limit + 1);
     let tag = patch.push.unwrap_or(Tag { tpid: 0, tci: 0 });
     OffloadFlow {
         gate: 0,
@@ -52,10 +52,16 @@ pub(super) fn of(key: OffloadKey, way: &Way<'_>) -> OffloadFlow {
         pseudo_sum: patch.pseudo_sum.to_be(),
         ports_sum: patch.ports_sum.to_be(),
         reserved_2: 0,
-        limits,
+        limits: places(way.limits),
         key,
         reserved_3: 0,
+        shapes: places(way.shapes),
     }
+}
+
+/// Places as a flow has them: each plus 1, 0 behind the last.
+fn places<const N: usize>(limits: &[LimitId]) -> [u32; N] {
+    std::array::from_fn(|at| limits.get(at).map_or(0, |limit| limit.0 + 1))
 }
 
 fn words(bytes: &[u8; HEAD]) -> [u32; WORDS] {

@@ -8,7 +8,7 @@ use flow::{
 };
 use offload::{
     Counts, Declined, Facts, FlowName, FlowProgram, FlowReason, Handle, LimitId, MAX_LIMITS,
-    Provider, Side, known,
+    MAX_SHAPES, Provider, Side, known,
 };
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use rustix::time::{ClockId, clock_gettime};
@@ -76,6 +76,8 @@ pub struct Tables {
     flows: Arc<Flows>,
     /// Buckets that rungs take from.
     pub limits: RefCell<Vec<Arc<Limit>>>,
+    /// The greatest rate of whatever leaves.
+    pub greatest: Option<BucketShape>,
     /// What rungs told of frames since they were asked first.
     pub credited: Counts,
 }
@@ -113,19 +115,35 @@ pub fn rule(flow: u16, meter: Option<u32>, goto: Option<u8>) -> FlowMod {
 }
 
 impl Facts for Tables {
-    fn mtu(&self, _: PortNo, _: u32) -> Result<u32, Declined> {
+    fn mtu(&self, _: PortNo) -> Result<u32, Declined> {
         Ok(1500)
     }
 
     fn limits(&self, meter: u32, out: &mut ArrayVec<LimitId, MAX_LIMITS>) -> Result<(), Declined> {
-        let mut find = |shape: &BucketShape| -> Option<Arc<dyn SharedBucket>> {
-            let limit = Arc::new(self.flows.limit(shape, None)?);
-            self.limits.borrow_mut().push(limit.clone());
-            Some(limit)
-        };
+        let mut find = |shape: &BucketShape| self.limit(shape);
         let places = self.snapshot.shared_meter(meter, &mut find).ok_or(FlowReason::Limits)?;
         out.extend(places.into_iter().map(LimitId));
         Ok(())
+    }
+
+    fn shapes(
+        &self,
+        _: PortNo,
+        _: u32,
+        out: &mut ArrayVec<LimitId, MAX_SHAPES>,
+    ) -> Result<(), Declined> {
+        let found = self.greatest.as_ref().and_then(|shape| self.limit(shape));
+        out.extend(found.map(|limit| LimitId(limit.place())));
+        Ok(())
+    }
+}
+
+impl Tables {
+    /// A bucket that rungs take from.
+    fn limit(&self, shape: &BucketShape) -> Option<Arc<dyn SharedBucket>> {
+        let limit = Arc::new(self.flows.limit(shape, None)?);
+        self.limits.borrow_mut().push(limit.clone());
+        Some(limit)
     }
 }
 
@@ -210,6 +228,8 @@ pub struct World {
     pub worker: Worker,
     /// Where frames come in.
     pub port: Arc<TcPort>,
+    /// Where they leave.
+    pub exit: Arc<TcPort>,
     /// Frames that the worker got.
     received: u64,
     _netns: Namespace,
@@ -250,9 +270,9 @@ impl World {
         pipeline.set_ports((1..=2).map(PortState::up).collect());
         let snapshot = pipeline.snapshot();
         let (limits, credited) = (RefCell::default(), Counts::default());
-        let tables = Tables { pipeline, snapshot, flows, limits, credited };
-        let ([port, _], worker) = (ports, Worker::default());
-        Some(Self { tc, tables, worker, port, received: 0, _netns: netns, _pins: pins })
+        let tables = Tables { pipeline, snapshot, flows, limits, greatest: None, credited };
+        let ([port, exit], worker) = (ports, Worker::default());
+        Some(Self { tc, tables, worker, port, exit, received: 0, _netns: netns, _pins: pins })
     }
 
     /// A frame comes in by port 1 and goes by the side that the gate says; whether it left, and whether by the rung.
