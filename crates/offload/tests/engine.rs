@@ -284,6 +284,21 @@ fn steady_traffic_does_not_flap() {
 }
 
 #[test]
+fn who_falls_silent_while_it_rises_is_not_said_to_be_never_quiet() {
+    let mut test = Test::new(8);
+    test.engine.set_policies(vec![Policy { rule: Rule::First, ..Policy::default_cost() }]);
+    test.send(1, 1);
+    (0..100).for_each(|_| test.turn());
+    assert_eq!(test.declined(1), Some(PolicyReason::NotSeen.into()));
+    for _ in 0..5 {
+        test.send(1, 1);
+        test.turn();
+    }
+    assert_eq!(test.rung_of(1), Some(ProviderName::Tc), "it waits for nothing but frames");
+    test.assert_conserved();
+}
+
+#[test]
 fn a_changed_rule_brings_its_flows_back_before_it_answers() {
     let mut test = Test::new(8);
     test.engine.set_policies(vec![Policy { rule: Rule::First, ..Policy::default_cost() }]);

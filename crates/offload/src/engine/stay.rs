@@ -1,6 +1,6 @@
 //! A flow's stay on a rung, from installation to removal.
 
-use crate::declined::{Declined, MoveReason};
+use crate::declined::{Declined, MoveReason, PolicyReason};
 use crate::{FlowProgram, Handle, Price, ProviderName};
 use flow::Nanos;
 use std::time::Duration;
@@ -35,11 +35,14 @@ pub(super) struct Stay {
 }
 
 impl Stay {
-    /// Whether it has tried in vain for long enough.
-    pub fn rises_in_vain(&self, since: Nanos, now: Nanos) -> Option<Declined> {
+    /// Why it gives up, if it has tried for long enough since it was wanted up. It takes a frame to rise: without one since then, none
+    /// was in its way.
+    pub fn rises_in_vain(&self, since: Nanos, last: Nanos, now: Nanos) -> Option<Declined> {
         let in_vain = matches!(self.stage, Stage::Rising)
             && now.since(since) > self.residence.as_nanos() as u64;
-        in_vain.then_some(MoveReason::NeverQuiet.into())
+        let why =
+            if last > since { MoveReason::NeverQuiet.into() } else { PolicyReason::NotSeen.into() };
+        in_vain.then_some(why)
     }
 }
 

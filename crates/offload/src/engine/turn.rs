@@ -154,7 +154,7 @@ impl Engine {
                     (flow.moves, risen) = (flow.moves + 1, risen + 1);
                 }
                 _ => {
-                    if let Some(why) = stay.rises_in_vain(flow.since, now) {
+                    if let Some(why) = stay.rises_in_vain(flow.since, flow.traffic.last, now) {
                         fall(stay, providers, why);
                     }
                 }
