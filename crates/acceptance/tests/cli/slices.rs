@@ -20,7 +20,7 @@ links:
 "#;
 
 /// Another guest, and slower links.
-const GUEST: &str = "  h2: {kind: process, site: osaka, ports: {eth0: {to: \"s2:1\", addresses: [10.0.0.2/24]}}}\nlinks:";
+const GUEST: &str = "  h2: {kind: process, site: osaka, command: [sh, -c, 'echo here is h2; exec sleep 600'], ports: {eth0: {to: \"s2:1\", addresses: [10.0.0.2/24]}}}\nlinks:";
 
 /// Three sites of one node each, in namespaces, and what a user types at them.
 struct Domain {
@@ -110,6 +110,13 @@ fn a_slices_file_becomes_guests_that_ping_over_three_sites_and_only_the_differen
     assert!(plan.contains("1 come, 2 change (generation 2)"), "{plan}");
     assert!(plan.contains("~ link a at t1–o1: rate 100M → 50M"), "{plan}");
     until("the new guest reaches the others", || domain.pings("h2", "10.0.0.1"));
+    until("its command's words are in its log", || {
+        domain.suiro(&["slice", "logs", "red/demo", "h2"]) == "here is h2\n"
+    });
+    let said = domain.says(&["slice", "logs", "red/demo", "h9"]);
+    assert_eq!(said.code, 1);
+    assert!(said.err.contains("guest h9 of slice red/demo"), "{}", said.err);
+    assert!(said.err.contains("it has: h1, h2, h3"), "{}", said.err);
 
     let file = domain.file(&SLICE.replace("site: osaka, dpid", "site: osaca, dpid"));
     let said = domain.says(&["apply", "-f", &file]);

@@ -51,6 +51,17 @@ Examples:
         #[arg(long, value_name = "NUMBER")]
         generation: Option<u64>,
     },
+    /// Print the end of what the command of a guest has written
+    #[command(after_help = "\
+Examples:
+  suiro slice logs red/demo ctl           what the tenant's controller says
+  suiro --json slice logs red/demo ctl")]
+    Logs {
+        /// Which: TENANT/SLICE
+        slice: String,
+        /// The guest
+        guest: String,
+    },
     /// Run a program in a guest of a slice
     #[command(after_help = "Example:\n  suiro slice exec red/demo h1 -- ping -c3 10.0.0.2")]
     Exec {

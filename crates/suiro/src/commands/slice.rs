@@ -9,8 +9,8 @@ use crate::args::{ApplyArgs, DiffArgs, DomainCommand, SliceCommand};
 use crate::failure::Failure;
 use crate::table::Table;
 use api::{
-    CircuitState, ClientError, Declaration, Declares, DomainNodeView, Fault, Method, PlanView,
-    SliceState, SliceView,
+    CircuitState, Client, ClientError, Declaration, Declares, DomainNodeView, Fault, GuestPlace,
+    LogView, Method, PlanView, SliceState, SliceView,
 };
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -114,6 +114,7 @@ pub fn run(context: &Context, command: SliceCommand) -> Result<(), Failure> {
         }
         SliceCommand::Rollback { slice, generation } => rollback(context, &slice, generation),
         SliceCommand::Why { slice, link } => why(context, &slice, link.as_deref()),
+        SliceCommand::Logs { slice, guest } => logs(context, &slice, &guest),
         SliceCommand::Exec { slice, guest, command } => exec(context, &slice, &guest, &command),
     }
 }
@@ -185,13 +186,35 @@ fn rollback(context: &Context, slice: &str, generation: Option<u64>) -> Result<(
     put(context, slice, &declared, None)
 }
 
-/// Becomes the program, in the guest's network.
-fn exec(context: &Context, slice: &str, guest: &str, command: &[OsString]) -> Result<(), Failure> {
+/// The end of what a guest's command has written. Its node has it, and answers only who is on the same host.
+fn logs(context: &Context, slice: &str, guest: &str) -> Result<(), Failure> {
     let view: SliceView = get(context, &path(slice))?;
+    let refused = refusal(slice, guest, "read its log");
+    let place = here(&view, guest, &refused)?;
+    let host = place.host.as_ref().ok_or_else(|| {
+        refused(
+            format!("its node {} has not called the controller yet", place.node),
+            "wait until it is here: suiro domain nodes".into(),
+        )
+    })?;
+    let node = Client::new(host.socket.clone(), context.controller.patience());
+    let name = api::quoted(&format!("{}:{guest}", place.part));
+    let log: LogView = node.get(&format!("/v1/guests/{name}/log"))?;
+    context.print(&log, |log| log.text.clone())
+}
+
+/// Says of a guest what could not be done: cause and remedy.
+fn refusal(slice: &str, guest: &str, step: &'static str) -> impl Fn(String, String) -> Failure {
     let thing = format!("guest {guest} of slice {slice}");
-    let refused = |cause: String, remedy: String| {
-        Failure::Refused(Fault::new(thing.as_str(), "run a program in it", cause, remedy))
-    };
+    move |cause, remedy| Failure::Refused(Fault::new(thing.as_str(), step, cause, remedy))
+}
+
+/// Where a guest is, if that is this host.
+fn here<'a>(
+    view: &'a SliceView,
+    guest: &str,
+    refused: &impl Fn(String, String) -> Failure,
+) -> Result<&'a GuestPlace, Failure> {
     let place = view.guests.get(guest).ok_or_else(|| {
         let all: Vec<_> = view.guests.keys().map(String::as_str).collect();
         refused("there is none of that name".into(), format!("it has: {}", all.join(", ")))
@@ -203,6 +226,14 @@ fn exec(context: &Context, slice: &str, guest: &str, command: &[OsString]) -> Re
             "run this command on that host".into(),
         ));
     }
+    Ok(place)
+}
+
+/// Becomes the program, in the guest's network.
+fn exec(context: &Context, slice: &str, guest: &str, command: &[OsString]) -> Result<(), Failure> {
+    let view: SliceView = get(context, &path(slice))?;
+    let refused = refusal(slice, guest, "run a program in it");
+    let place = here(&view, guest, &refused)?;
     let space = Path::new("/run/netns").join(&place.netns);
     if !space.exists() {
         return Err(refused(
