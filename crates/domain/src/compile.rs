@@ -81,14 +81,15 @@ impl Work<'_> {
             let controllers = settings.controllers.unwrap_or_default();
             let sessions = controllers.iter().any(|it| inside(self.spec, it).is_some());
             let called = controllers.iter().map(|it| self.controller(it)).collect();
-            let netns = sessions.then(|| self.names.control());
+            let node = &self.decision.nodes[name];
+            let netns = sessions.then(|| self.names.control(node));
             let named = self.names.switch(name);
             let dpid = it
                 .dpid
                 .clone()
                 .unwrap_or_else(|| Dpid::derived(&self.decision.uid.to_string(), &named));
             let packet_ins = self.spec.budget.packet_ins;
-            let switch = self.switch(&self.decision.nodes[name], named);
+            let switch = self.switch(node, named);
             switch.dpid = Some(dpid);
             switch.fail_mode = settings.fail_mode;
             switch.protocols = settings.protocols.unwrap_or_default();
@@ -293,7 +294,7 @@ impl Work<'_> {
         for (node, number) in &control.nodes {
             let hidden = self.names.switch(CONTROL_SWITCH);
             let dpid = Dpid::derived(&format!("{}/{node}", self.decision.uid), &hidden);
-            let netns = self.names.control();
+            let netns = self.names.control(node);
             let mut taps = vec![netns.clone()];
             let members =
                 control.guests.keys().filter(|guest| self.decision.nodes[*guest] == *node);

@@ -48,9 +48,9 @@ impl<'a> Names<'a> {
         parse(&format!("su-{}-{guest}", self.uid.short()), "a namespace's name")
     }
 
-    /// The namespace that sessions begin in. No guest's has a dot.
-    pub fn control(&self) -> Netns {
-        parse(&format!("su-{}.ctl", self.uid.short()), "a namespace's name")
+    /// The namespace that a node's sessions begin in. Nodes of one host have each their own; no guest's has a dot.
+    pub fn control(&self, node: &Name) -> Netns {
+        parse(&format!("su-{}.{node}", self.uid.short()), "a namespace's name")
     }
 
     /// The port of `K` that a wire's end is.

@@ -132,7 +132,7 @@ impl Layout {
     }
 
     /// All hosts: the controller's first.
-    pub fn hosts(&self) -> impl Iterator<Item = &Node> {
+    pub fn hosts(&self) -> impl Iterator<Item = &Node> + Clone {
         std::iter::once(&self.controller).chain(&self.nodes)
     }
 

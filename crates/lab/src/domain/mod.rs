@@ -7,7 +7,8 @@
 //! * [`running`]: the processes: a `suiro node` in each node's namespace, and `suiro control` in one of its own.
 //! * [`declared`]: the operator's file. [`user`]: what a user types. [`mod@demo`]: a slice from file to ping.
 //! * [`mod@prove`]: links that are broken on purpose, and what is told of them.
-//! * [`steps`]: what is being done, with its seconds.
+//! * [`osken`]: the packages that a tenant's controller in a guest needs.
+//! * [`steps`]: what is being done, with its seconds, and what is [`used`] for it.
 //!
 //! **Invariants**: whatever is made stands in the layout's file first, so `down` removes it also after a `kill -9` at any moment. Processes are found
 //! by the namespace that they are in, not by their names. `up` makes only what is missing. Unlike all else in this crate, a domain outlives the
@@ -16,9 +17,11 @@
 mod declared;
 mod demo;
 mod layout;
+mod osken;
 mod prove;
 mod running;
 mod steps;
+mod used;
 mod user;
 mod wide;
 
@@ -26,7 +29,9 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Subcommand};
 use layout::{Layout, Node, Size};
 use running::State;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
+use std::process::{self, ChildStdin, Stdio};
 use steps::Steps;
 
 /// `suiro lab domain`.
@@ -42,7 +47,7 @@ Examples:
     Up(Size),
     /// End all of it and remove what it made
     Down(Which),
-    /// A slice over three sites, from its file to pings between its guests, in a lab of its own
+    /// A ring over three sites under the tenant's own os-ken, from its file to pings between its guests, in a lab of its own
     Demo(Which),
     /// Break links on purpose, before and during their life: none may be called up, each must be named with way and cause; in a lab of its own
     Prove(ProveArgs),
@@ -80,10 +85,10 @@ pub fn run(command: Command) -> Result<()> {
     ensure!(rustix::process::geteuid().is_root(), "a lab makes network namespaces: run as root");
     match command {
         Command::Up(size) => up(&size).map(drop),
-        Command::Demo(which) => own(which, |layout| demo::run(layout, &mut Steps::default())),
         Command::Prove(ProveArgs { short, json, which }) => {
             own(which, |layout| prove::run(layout, short, json.as_deref()))
         }
+        Command::Demo(which) => own(which, |layout| demo::run(layout, &mut Steps::at(layout))),
         Command::Down(which) => down(&which.name),
         Command::Status(which) => status(&which.name),
     }
@@ -100,7 +105,7 @@ fn up(size: &Size) -> Result<Layout> {
         Some(kept) => kept,
         None => wanted.keep()?,
     };
-    let mut steps = Steps::default();
+    let mut steps = Steps::at(&layout);
     steps.done("wide-area network", || wide::make(&layout))?;
     steps.done("controller", || running::start_controller(&layout))?;
     steps.done("domain", || {
@@ -122,8 +127,19 @@ fn own(which: Which, work: impl FnOnce(&Layout) -> Result<()>) -> Result<()> {
         Layout::kept(&name)?.is_none(),
         "lab {name} is there: this makes one of its own; give it another --name"
     );
+    let _keeper = keeper(&name)?;
     let done = up(&Size { sites: 3, nodes: 1, which }).and_then(|layout| work(&layout));
     done.and(down(&name))
+}
+
+/// Removes the lab when this process has ended, however that was: its end of a pipe closes, and a shell of another process group sees that.
+fn keeper(name: &str) -> Result<ChildStdin> {
+    let mut shell = process::Command::new("sh");
+    shell.args(["-c", "trap '' PIPE; read -r _; exec \"$0\" lab domain down --name \"$1\""]);
+    shell.arg(std::env::current_exe()?).arg(name);
+    shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+    let shell = shell.spawn().context("what clears up after a run cannot be started")?;
+    shell.stdin.context("its pipe")
 }
 
 fn down(name: &str) -> Result<()> {
@@ -134,6 +150,7 @@ fn down(name: &str) -> Result<()> {
     let mut steps = Steps::default();
     steps.done("processes", || running::end(&layout))?;
     steps.done("wide-area network", || wide::remove(&layout))?;
+    osken::hide(&layout)?;
     layout.forget()?;
     println!("{layout} is gone in {}", steps.total());
     Ok(())

@@ -108,7 +108,7 @@ fn this(node: &Node, what: &str) -> Result<Command> {
 }
 
 /// The processes in a namespace.
-fn inside(namespace: &str) -> Result<Vec<u32>> {
+pub fn inside(namespace: &str) -> Result<Vec<u32>> {
     if !wide::exists(namespace) {
         return Ok(Vec::new());
     }

@@ -1,6 +1,6 @@
 //! What a user types, typed by the lab: the `suiro` command against the lab's controller.
 
-use super::layout::Layout;
+use super::layout::{Layout, Node};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::process::Command;
@@ -17,6 +17,26 @@ pub fn suiro(layout: &Layout, arguments: &[&str]) -> Result<String> {
     let mut command = Command::new(std::env::current_exe()?);
     command.arg("--control").arg(layout.controller.socket()).args(arguments);
     netns::run(&mut command)
+}
+
+/// `suiro ARGUMENTS` at a node, as its operator.
+pub fn at_node(node: &Node, arguments: &[&str]) -> Result<String> {
+    let mut command = Command::new(std::env::current_exe()?);
+    netns::run(command.arg("--api").arg(node.socket()).args(arguments))
+}
+
+/// Looks again and again, until what is waited for has come.
+pub fn until(
+    limit: Duration,
+    what: &str,
+    mut has_come: impl FnMut() -> Result<bool>,
+) -> Result<()> {
+    let deadline = Instant::now() + limit;
+    while !has_come()? {
+        ensure!(Instant::now() < deadline, "waited {} s in vain until {what}", limit.as_secs());
+        std::thread::sleep(PAUSE);
+    }
+    Ok(())
 }
 
 /// Waits until all nodes are members, and have the part that every node has.

@@ -12,7 +12,7 @@ mod faults;
 mod scene;
 
 use super::layout::Layout;
-use super::user::suiro;
+use super::user::{suiro, until};
 use anyhow::{Context, Result, ensure};
 use faults::{FAULTS, Fault};
 use scene::Scene;
@@ -175,13 +175,4 @@ fn said(link: &Value) -> String {
     });
     let bad: Vec<_> = bad.collect();
     format!("{}: {}", link["state"].as_str().unwrap_or("none"), bad.join("; "))
-}
-
-fn until(limit: Duration, what: &str, mut check: impl FnMut() -> Result<bool>) -> Result<()> {
-    let deadline = Instant::now() + limit;
-    while !check()? {
-        ensure!(Instant::now() < deadline, "waited {} s in vain until {what}", limit.as_secs());
-        std::thread::sleep(PAUSE);
-    }
-    Ok(())
 }

@@ -4,13 +4,11 @@
 //! of a cable: `cls_bpf` is in every kernel of the field, `netem` is not.
 
 use super::super::layout::{Layout, Node};
-use super::super::user::suiro;
+use super::super::user::{at_node, suiro};
 use super::super::wide;
 use super::NAME;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use std::process::Command;
-use testbed::netns;
 
 /// By it rules of faults are found again.
 const COOKIE: &str = "0xbad";
@@ -110,12 +108,6 @@ pub fn open(layout: &Layout, first: Option<&str>) -> Result<()> {
     let pass = |node| wide::filter(node, &layout.wide, None);
     layout.nodes.iter().skip(1).try_for_each(pass)?;
     wide::filter(&layout.nodes[0], &layout.wide, first)
-}
-
-fn at_node(node: &Node, words: &[&str]) -> Result<String> {
-    let mut command = Command::new(std::env::current_exe()?);
-    command.arg("--api").arg(node.socket()).args(words);
-    netns::run(&mut command)
 }
 
 fn part(node: &Node, name: &str) -> Result<String> {
