@@ -189,3 +189,12 @@ fn a_ring_under_the_tenants_own_controller_is_found_by_lldp_and_all_pairs_ping()
         assert!(told.contains("6 of 6 pairs answer"), "{told}");
     }
 }
+
+#[test]
+fn controller_and_nodes_are_killed_in_turn_and_all_is_as_declared_afterwards() {
+    if privileged() {
+        let told = show('q', &["kill", "--rounds", "2"]);
+        assert!(told.contains("1: kill -9 ctl") && told.contains("2: kill -9 t1"), "{told}");
+        assert!(told.contains("2 rounds; the longest gap between guests was"), "{told}");
+    }
+}

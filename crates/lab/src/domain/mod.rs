@@ -7,6 +7,7 @@
 //! * [`running`]: the processes: a `suiro node` in each node's namespace, and `suiro control` in one of its own.
 //! * [`declared`]: the operator's file. [`user`]: what a user types. [`mod@demo`]: a slice from file to ping.
 //! * [`mod@prove`]: links that are broken on purpose, and what is told of them.
+//! * [`kill`]: controller and nodes killed in turn, while guests [`talk`].
 //! * [`osken`]: the packages that a tenant's controller in a guest needs.
 //! * [`steps`]: what is being done, with its seconds, and what is [`used`] for it.
 //!
@@ -16,11 +17,13 @@
 
 mod declared;
 mod demo;
+mod kill;
 mod layout;
 mod osken;
 mod prove;
 mod running;
 mod steps;
+mod talk;
 mod used;
 mod user;
 mod wide;
@@ -51,6 +54,8 @@ Examples:
     Demo(Which),
     /// Break links on purpose, before and during their life: none may be called up, each must be named with way and cause; in a lab of its own
     Prove(ProveArgs),
+    /// Kill controller and nodes in turn while guests talk: afterwards all must be as declared; in a lab of its own
+    Kill(KillArgs),
     /// Say what runs
     Status(Which),
 }
@@ -77,6 +82,17 @@ pub struct ProveArgs {
     which: Which,
 }
 
+/// `suiro lab domain kill`.
+#[derive(Args, Clone, Debug)]
+pub struct KillArgs {
+    /// Kills: controller, each node, controller again
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// Which lab
+    #[command(flatten)]
+    which: Which,
+}
+
 /// Does what was typed.
 ///
 /// # Errors
@@ -89,6 +105,7 @@ pub fn run(command: Command) -> Result<()> {
             own(which, |layout| prove::run(layout, short, json.as_deref()))
         }
         Command::Demo(which) => own(which, |layout| demo::run(layout, &mut Steps::at(layout))),
+        Command::Kill(KillArgs { rounds, which }) => own(which, |layout| kill::run(layout, rounds)),
         Command::Down(which) => down(&which.name),
         Command::Status(which) => status(&which.name),
     }

@@ -61,6 +61,17 @@ pub fn start(layout: &Layout) -> Result<String> {
     Ok(format!("{} started, {} run", missing.len(), layout.nodes.len()))
 }
 
+/// Kills what runs on a host as `kill -9` does, and waits until it has gone.
+pub fn kill(node: &Node) -> Result<()> {
+    signal(&node.namespace, Signal::KILL)?;
+    gone(&node.namespace)?;
+    // Its first thread leaves the namespace before its last one closes the sockets.
+    while UnixStream::connect(node.socket()).is_ok() {
+        std::thread::sleep(PAUSE);
+    }
+    Ok(())
+}
+
 /// Ends all that runs, and lets each remove what it keeps on this host.
 pub fn end(layout: &Layout) -> Result<String> {
     let there: Vec<_> = layout.hosts().filter(|host| wide::exists(&host.namespace)).collect();

@@ -1,0 +1,130 @@
+//! A controller and nodes that are killed in turn, while guests talk: is all as declared afterwards?
+//!
+//! **Question answered**: what does a tenant notice of a `kill -9`, and what is left of it?
+//!
+//! What runs is read at the nodes: each switch's rules and ports, each guest with its process. The first ready state is what the file declares; after each round it must
+//! be the same again, with the same processes. While the controller is away guests must go on talking.
+
+use super::layout::{Layout, Node};
+use super::running;
+use super::steps::Steps;
+use super::talk::Talk;
+use super::user::{at_node, members, suiro, until};
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// The slice's file, and its name.
+const SLICE: &str = include_str!("kill.yaml");
+const NAME: &str = "red/kill";
+/// How long guests must talk without a controller, and after each round.
+const LISTEN: Duration = Duration::from_secs(1);
+/// Within which all must be as declared again. Chosen: many times what it takes.
+const HEALED: Duration = Duration::from_secs(60);
+/// The longest gap that a controller's death may make. Chosen: none is expected; a busy machine has pauses.
+const UNFELT: Duration = Duration::from_millis(900);
+
+/// As many rounds; each kills the next of controller and nodes.
+pub fn run(layout: &Layout, rounds: u32) -> Result<()> {
+    let file = layout.directory.join("kill.yaml");
+    std::fs::write(&file, SLICE)
+        .with_context(|| format!("{}: cannot be written", file.display()))?;
+    let file = file.to_str().context("the lab's directory is text")?;
+    suiro(layout, &["--timeout", "60", "apply", "-f", file, "--wait"])?;
+    let [from, to] = ["h1", "h3"].map(|guest| namespace(layout, guest));
+    let (from, to) = (from?, to?);
+    let declared = what_runs(layout)?;
+    let mut steps = Steps::at(layout);
+    let mut longest = Duration::ZERO;
+    for (round, victim) in (1..=rounds).zip(layout.hosts().cycle()) {
+        let is_controller = victim.name == layout.controller.name;
+        steps.done(&format!("{round}: kill -9 {}", victim.name), || {
+            let talk = Talk::begin(&from, &to, "10.0.0.3")?;
+            running::kill(victim)?;
+            if is_controller {
+                std::thread::sleep(LISTEN);
+            }
+            heal(layout, file, &declared)?;
+            std::thread::sleep(LISTEN);
+            let heard = talk.end();
+            ensure!(heard.answered > 0, "h1 and h3 do not talk any more");
+            let limit = if is_controller { UNFELT } else { HEALED };
+            ensure!(heard.gap < limit, "h1 and h3 could not talk for {} ms", heard.gap.as_millis());
+            longest = longest.max(heard.gap);
+            Ok(format!("as declared; guests' longest gap {} ms", heard.gap.as_millis()))
+        })?;
+    }
+    println!("{rounds} rounds; the longest gap between guests was {} ms", longest.as_millis());
+    Ok(())
+}
+
+/// Starts who is missing, and waits until what runs is what is declared.
+fn heal(layout: &Layout, file: &str, declared: &BTreeSet<String>) -> Result<()> {
+    running::start_controller(layout)?;
+    running::start(layout)?;
+    members(layout)?;
+    suiro(layout, &["--timeout", "60", "apply", "-f", file, "--wait"])?;
+    let plan: Value = serde_json::from_str(&suiro(layout, &["--json", "diff", "-f", file])?)?;
+    ensure!(
+        plan["changes"] == Value::Array(Vec::new()),
+        "the controller wants other things: {plan}"
+    );
+    let mut now = BTreeSet::new();
+    let healed = until(HEALED, "what runs is what is declared", || {
+        now = what_runs(layout)?;
+        Ok(now == *declared)
+    });
+    healed.with_context(|| {
+        let lacks: Vec<_> = declared.difference(&now).collect();
+        let has: Vec<_> = now.difference(declared).collect();
+        format!("missing: {lacks:?}; too much: {has:?}")
+    })
+}
+
+/// A guest's namespace.
+fn namespace(layout: &Layout, guest: &str) -> Result<String> {
+    let view: Value = serde_json::from_str(&suiro(layout, &["--json", "slice", "show", NAME])?)?;
+    let name = view["guests"][guest]["netns"].as_str();
+    Ok(name.with_context(|| format!("guest {guest} has no namespace"))?.to_owned())
+}
+
+/// One line for each rule, port and guest of all nodes.
+fn what_runs(layout: &Layout) -> Result<BTreeSet<String>> {
+    let mut all = BTreeSet::new();
+    for node in &layout.nodes {
+        let of = |view: &Value, kind: &str, keys: &[&str]| {
+            let told: Vec<_> = keys.iter().map(|key| format!("{key}={}", view[key])).collect();
+            format!("{} {kind} {}", node.name, told.join(" "))
+        };
+        for switch in list(node, &["switch", "list"])? {
+            all.insert(of(&switch, "switch", &["name", "dpid", "fail_mode"]));
+            let name = switch["name"].as_str().context("a switch's name")?.to_owned();
+            let flows = list(node, &["flow", "list", &name])?;
+            all.extend(flows.iter().map(|it| {
+                of(it, &format!("rule of {name}"), &["table", "priority", "match", "actions"])
+            }));
+            let ports = list(node, &["port", "list", &name])?;
+            all.extend(ports.iter().map(|it| {
+                of(
+                    it,
+                    &format!("port of {name}"),
+                    &["name", "number", "type", "netns", "peer", "up"],
+                )
+            }));
+        }
+        let guests = list(node, &["guest", "list"])?;
+        let told = |it: &Value| {
+            let name = &it["spec"]["name"];
+            format!("{} guest {name} {}", node.name, of(it, "", &["condition", "pid"]))
+        };
+        all.extend(guests.iter().map(told));
+    }
+    Ok(all)
+}
+
+fn list(node: &Node, words: &[&str]) -> Result<Vec<Value>> {
+    let text = at_node(node, &[&["--json"], words].concat())?;
+    serde_json::from_str(&text)
+        .with_context(|| format!("suiro {} at {}", words.join(" "), node.name))
+}
