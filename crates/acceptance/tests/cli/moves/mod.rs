@@ -137,7 +137,9 @@ fn rules_change(under: Under) {
         return;
     }
     let mut place = ready(under);
-    steer_receive(&place);
+    if under == TC {
+        steer_receive(&place);
+    }
     let mut controller = controller(&place);
     let talk = Talk::of(PAIRS);
     change(&mut controller, &talk, 0);
