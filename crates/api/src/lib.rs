@@ -7,7 +7,7 @@
 //!
 //! * Words: [`name`](BadText), [`PortNumber`], [`Rate`], [`Controller`], [`Protocol`].
 //! * Nouns: [`SwitchSpec`], [`PortSpec`], [`QueueSpec`], [`RuleChange`], [`PartText`], [`GuestSpec`], [`CircuitSpec`], [`NodeView`], [`WorkersView`], [`Event`]; steering in [`steer`].
-//! * Between a domain's controller, nodes and users: [`Declaration`], [`PlanView`], [`SliceView`], [`Report`], [`Wanted`].
+//! * Between a domain's controller, nodes and users: [`Declaration`], [`PlanView`], [`SliceView`], [`Report`], [`Wanted`]; who they are: [`Token`], [`JoinRequest`], [`UserView`], [`AuditLine`].
 //! * Errors: [`Fault`] is what people and programs meet, [`KeyFault`] is one wrong key.
 //! * With feature `client`: [`Client`] asks a running node.
 //!
@@ -30,6 +30,7 @@ pub mod exec;
 mod fault;
 mod guest;
 mod key;
+mod membership;
 #[cfg(feature = "client")]
 mod message;
 mod node;
@@ -49,7 +50,7 @@ mod worker;
 
 pub use circuit::{CircuitSpec, CircuitState, CircuitView, PROVE, StrayView, WayView};
 #[cfg(feature = "client")]
-pub use client::{Client, ClientError, quoted};
+pub use client::{As, Client, ClientError, ControllerAt, quoted};
 pub use difference::{KeyChange, in_words};
 pub use drops::DropView;
 pub use endpoint::{Controller, Host, Listen, OPENFLOW_PORT, Place, Target, Transport};
@@ -62,6 +63,10 @@ pub use guest::{
 #[cfg(feature = "client")]
 pub use hyper::Method;
 pub use key::{Change, Form, Key, KeyFault, KeyFaults, Keys, nearest};
+pub use membership::{
+    AuditLine, CONTROL_PORT, CONTROLLER_NAME, JoinRequest, JoinTokenSpec, JoinTokenView, Joined,
+    NewToken, RenewRequest, Role, Token, TokenKind, UserSpec, UserView,
+};
 #[cfg(feature = "client")]
 pub use message::Message;
 pub use name::{

@@ -8,12 +8,13 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
+use utoipa::ToSchema;
 
 /// Where a controller's sockets are if nothing else is said.
 pub const DEFAULT_CONTROL_DIR: &str = "/run/suiro-control";
 
 /// A file of a user's, and those that it names.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Declaration {
     /// What messages call it.
@@ -26,7 +27,7 @@ pub struct Declaration {
 }
 
 /// What a file declares.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase", tag = "declares")]
 pub enum Declares {
     /// The operator's domain.
@@ -41,7 +42,7 @@ pub enum Declares {
 }
 
 /// What becomes of one object.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Planned {
     /// What.
     pub action: Action,
@@ -72,7 +73,7 @@ impl fmt::Display for Planned {
 }
 
 /// What a declaration would change, or has changed.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct PlanView {
     /// The slice.
     pub slice: String,
@@ -85,7 +86,7 @@ pub struct PlanView {
 }
 
 /// How far a slice is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SliceState {
     /// Not every node has its part yet.
@@ -114,7 +115,7 @@ impl SliceState {
 }
 
 /// A slice.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct SliceView {
     /// `tenant/slice`.
     pub slice: String,
@@ -137,7 +138,7 @@ pub struct SliceView {
 }
 
 /// A link of a slice, as probes find it.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct LinkView {
     /// The nodes that it goes by, from its first end to its second.
     pub nodes: Vec<String>,
@@ -152,7 +153,7 @@ pub struct LinkView {
 }
 
 /// One way of a link.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct LinkWay {
     /// The node that it begins at.
     pub from: String,
@@ -168,7 +169,7 @@ pub struct LinkWay {
 }
 
 /// Where a guest is.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct GuestPlace {
     /// Its node.
     pub node: String,
@@ -182,17 +183,18 @@ pub struct GuestPlace {
 }
 
 /// A host, as its node says it.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HostView {
     /// The kernel's own id of this boot: who has the same is on the same host.
     pub boot: String,
     /// The socket of the node's API.
+    #[schema(value_type = String)]
     pub socket: PathBuf,
 }
 
 /// A node of the domain.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct DomainNodeView {
     /// Its name.
     pub name: String,
@@ -205,7 +207,7 @@ pub struct DomainNodeView {
 }
 
 /// What a node says of itself.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Report {
     /// Thousandths of cores that it has.
@@ -227,7 +229,7 @@ pub struct Report {
 }
 
 /// What a node says of a part.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PartReport {
     /// The version that is in force; none if it has none.
@@ -242,7 +244,7 @@ pub struct PartReport {
 }
 
 /// What a node shall have. Parts that are not named are left alone.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Wanted {
     /// How often the store was taken over. A node obeys no controller of an earlier time.

@@ -1,6 +1,7 @@
 //! What of the domain is kept under which key of the store, and how it is read again.
 
 use crate::fault;
+use crate::store::{Revision, Store};
 use axum::http::StatusCode;
 use domain::SliceKey;
 use serde_json::Value;
@@ -12,6 +13,10 @@ pub const DOMAIN: &str = "op/domain";
 pub const SECRET: &str = "op/secret";
 /// Tunnel ids that rest.
 pub const QUARANTINE: &str = "op/quarantine";
+/// Certificate and key of the domain's authority.
+pub const AUTHORITY: &str = "op/authority";
+/// Before the number of each line of the audit.
+pub const AUDIT: &str = "audit/";
 /// Before the name of each slice.
 pub const SLICES: &str = "slice/";
 
@@ -47,6 +52,27 @@ pub fn read<T: serde::de::DeserializeOwned>(key: &str, value: Value) -> Result<T
             "read it from the store",
             error.to_string(),
             "use the suiro that wrote it, or a later one",
+        )
+    })
+}
+
+/// Writes and removes all of `put`, if each key of `when` is as it was read.
+///
+/// # Errors
+/// Another controller has changed one of them, or the store refuses.
+pub fn commit(
+    store: &dyn Store,
+    when: &[(String, Option<Revision>)],
+    put: &[(String, Option<Value>)],
+) -> Result<Revision, ApiError> {
+    let done = store.commit(when, put).map_err(|error| fault::store(&error))?;
+    done.map_err(|conflict| {
+        fault::refused(
+            StatusCode::CONFLICT,
+            conflict.key,
+            "keep it",
+            "another controller has changed it",
+            "ask again",
         )
     })
 }

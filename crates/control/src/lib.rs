@@ -11,6 +11,7 @@
 //! * [`run`]: a controller from start to end. [`http`]: its API, of which the command line is a client.
 //! * [`controller`]: the one owner of what is wanted, and of what nodes have said, which is its [`state`]. [`record`]: what of a slice is kept; [`kept`]: under
 //!   which key. [`declared`]: files as users send them. [`show`]: what is told of it.
+//! * [`doors`]: how callers come in; [`caller`], [`people`]: who they are; [`access`]: what each may; [`authority`]: what signs certificates.
 //! * [`store`]: the trait of stores, and the embedded one.
 //!
 //! ## Invariants
@@ -20,20 +21,26 @@
 //! * Parts are computed from spec and decision, never stored. Equal versions are not sent.
 //! * A part goes only where a record says that it shall go, never because a controller does not know it.
 //! * Each take-over of the store has a greater epoch than the one before; nodes obey no earlier one.
-//! * One lock, a leaf: the controller's state. Nothing waits for a node under it.
+//! * Two locks: whom the controller knows, then its state. Nothing waits for a node under them.
 //!
 //! ## Source
 //!
 //! Reconciliation by level, not by event, as Kubernetes has made it usual. The decision: `docs/decisions/0030-nodes-call-out.md`.
 
+pub mod access;
+pub mod authority;
+pub mod caller;
 pub mod controller;
 mod declared;
+pub mod doors;
 mod fault;
 pub mod http;
 mod kept;
 mod links;
+pub mod people;
 pub mod record;
 pub mod run;
+mod shelf;
 mod show;
 pub mod state;
 pub mod store;

@@ -5,6 +5,8 @@
 
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, TableError};
 use serde_json::Value;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// A step of the one order of commits.
@@ -92,6 +94,9 @@ impl Embedded {
             source: Box::new(source),
         };
         let database = Database::create(path).map_err(|error| failed(error.into()))?;
+        // It holds the key of the domain's authority.
+        std::fs::set_permissions(path, Permissions::from_mode(0o600))
+            .map_err(|error| failed(error.into()))?;
         let epoch = take_over(&database).map_err(failed)?;
         Ok(Self { database, path: path.into(), epoch })
     }

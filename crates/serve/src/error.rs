@@ -42,7 +42,11 @@ impl ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        (self.status, Json(self.body)).into_response()
+        let told = self.body.error.clone();
+        let mut response = (self.status, Json(self.body)).into_response();
+        // Who notes what was refused finds why.
+        response.extensions_mut().insert(told);
+        response
     }
 }
 

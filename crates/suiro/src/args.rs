@@ -2,6 +2,7 @@
 
 #[cfg(feature = "control")]
 mod control;
+mod domain;
 mod guest;
 mod keys;
 #[cfg(feature = "node")]
@@ -16,6 +17,7 @@ mod steer;
 
 #[cfg(feature = "control")]
 pub use control::ControlArgs;
+pub use domain::{DomainCommand, LoginArgs, NodeCommand, TokenCommand, UserCommand};
 pub use guest::{CircuitCommand, GuestCommand};
 #[cfg(feature = "node")]
 pub use node::{LogFormat, NodeArgs};
@@ -24,12 +26,13 @@ pub use part::{ApplyArgs, DiffArgs, ExportArgs, PartCommand, PartFile};
 pub use port::{PortCommand, PortMod};
 pub use queue::QueueCommand;
 pub use rules::{FlowCommand, RuleTexts, RulesCommand};
-pub use slice::{DomainCommand, SliceCommand};
+pub use slice::SliceCommand;
 pub use steer::{
     Cores, OnOff, PolicyCommand, PolicyName, SteerCommand, SteerFlowCommand, SteerRuleTexts,
     Unmatched, VmCommand, WhyArgs,
 };
 
+use crate::place::ControllerPlace;
 use api::{BadText, Controller, Dpid, Listen, Netns, Pin, Protocol, SwitchName};
 use clap::builder::StyledStr;
 use clap::builder::styling::{AnsiColor, Styles};
@@ -84,17 +87,16 @@ pub struct Cli {
         display_order = LAST
     )]
     pub api: PathBuf,
-    /// Socket of a domain's controller, for slices
+    /// A domain's controller, for slices: its socket, or HOST:PORT; left out, that of suiro login, or else this host's
     #[arg(
         long = "control",
         global = true,
         env = "SUIRO_CONTROL",
-        value_name = "SOCKET",
-        default_value = "/run/suiro-control/api.sock",
+        value_name = "CONTROLLER",
         hide_env_values = true,
         display_order = LAST
     )]
-    pub controller: PathBuf,
+    pub controller: Option<ControllerPlace>,
     /// Seconds that the node may be silent before a command gives up
     #[arg(
         long,
@@ -261,9 +263,19 @@ It holds nothing that is not in its state directory: it may be killed at any tim
     /// List, show, change and remove slices: tenants' networks over sites
     #[command(subcommand)]
     Slice(SliceCommand),
-    /// Show the domain: its file, its nodes
+    /// Show the domain: its file, its nodes; let nodes and users in
     #[command(subcommand)]
     Domain(DomainCommand),
+    /// Be known to a domain's controller somewhere else, from now on
+    #[command(after_help = "\
+Examples:
+  suiro login ctl.example --token-file alice.token
+  suiro slice list
+
+An operator makes the token: suiro domain user add alice --tenant red")]
+    Login(LoginArgs),
+    /// Forget what suiro login has kept
+    Logout,
     /// Print what happened: switches, ports, controllers, rules, parts and faults, one line each
     #[command(after_help = "\
 Examples:

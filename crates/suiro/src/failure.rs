@@ -72,7 +72,8 @@ impl Failure {
         }
     }
 
-    fn fault(self) -> Fault {
+    /// What is told first.
+    pub fn fault(self) -> Fault {
         match self {
             Self::Several(body) => body.error,
             Self::Refused(fault)

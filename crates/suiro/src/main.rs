@@ -5,6 +5,7 @@
 //!
 //! * [`args`]: what may be typed, with examples.
 //! * [`commands`]: one module per noun.
+//! * [`place`], [`login`], [`secret`]: where a controller is, and as whom it is asked.
 //! * [`top`]: the live view.
 //!
 //! Exit codes: 0 done; 1 refused or failed; 2 not understood; 3 no node to talk to; 4 asked for: something would change.
@@ -14,6 +15,9 @@ mod commands;
 mod failure;
 #[cfg(feature = "node")]
 mod log;
+mod login;
+mod place;
+mod secret;
 mod table;
 mod top;
 
@@ -40,9 +44,15 @@ fn main() -> ExitCode {
 
 fn run(cli: Cli) -> Result<(), Failure> {
     let patience = Duration::from_secs(cli.timeout.into());
+    // Who logs in is not asked as who was logged in before.
+    match &cli.command {
+        Command::Login(args) => return commands::domain::login(args, patience, cli.json),
+        Command::Logout => return login::forget(),
+        _ => {}
+    }
     let context = commands::Context {
         client: Client::new(cli.api, patience),
-        controller: Client::new(cli.controller, patience),
+        controller: login::controller(cli.controller, patience),
         json: cli.json,
     };
     match cli.command {
@@ -67,7 +77,8 @@ fn run(cli: Cli) -> Result<(), Failure> {
         #[cfg(feature = "control")]
         Command::Control(args) => commands::control::run(args),
         Command::Slice(command) => commands::slice::run(&context, command),
-        Command::Domain(command) => commands::slice::domain(&context, &command),
+        Command::Domain(command) => commands::domain::run(&context, command),
+        Command::Login(_) | Command::Logout => unreachable!("done before"),
         Command::Diff(args) => commands::part::diff(&context, &args),
         Command::Apply(args) => commands::part::apply(&context, &args),
         Command::Export(args) => commands::part::export(&context, &args),

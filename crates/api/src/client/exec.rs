@@ -27,7 +27,7 @@ impl Client {
         let headers = request.headers_mut();
         headers.insert(CONNECTION, "upgrade".parse().expect("a plain word"));
         headers.insert(UPGRADE, PROTOCOL.parse().expect("a plain word"));
-        let call = Call { socket: &self.socket, patience: self.patience };
+        let call = Call { door: &self.door, patience: self.patience };
         let runtime = self.runtime()?;
         let status = runtime.block_on(async {
             let answer = call.heard(call.begin(request)).await??;
@@ -35,7 +35,7 @@ impl Client {
                 return Err(call.refusal(answer).await);
             }
             let upgraded = hyper::upgrade::on(answer).await;
-            let stream = upgraded.map_err(|error| broken(&self.socket, &error))?;
+            let stream = upgraded.map_err(|error| broken(&self.door, &error))?;
             let (mut from, mut to) = tokio::io::split(TokioIo::new(stream));
             let (pieces, mut typed) = tokio::sync::mpsc::channel::<Vec<u8>>(4);
             // Reading may never end; the thread goes with the process.
@@ -70,7 +70,7 @@ impl Client {
                 ended = receive => ended,
                 failed = send => failed,
             };
-            ended.map_err(|error| broken(&self.socket, &error))
+            ended.map_err(|error| broken(&self.door, &error))
         });
         runtime.shutdown_background();
         status

@@ -1,9 +1,12 @@
-//! A client of a node's API: one request, one answer, over its unix socket.
+//! A client of a node's API, or of a controller's: one request, one answer, over a unix socket or TLS.
 //!
 //! No request waits for ever: a node that is silent for longer than the client's patience is given up. A node that is just starting
 //! is waited for: it holds the lock of its run directory, and does not listen yet.
 
 mod exec;
+mod remote;
+
+pub use remote::{As, ControllerAt};
 
 use crate::message::{Message, Messages};
 use crate::{ErrorBody, Fault, LOCK, chain};
@@ -21,6 +24,7 @@ use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
 
 /// More patience for each MiB that is sent: a node carries out all of it before it answers. Chosen: many times what it takes.
 const PATIENCE_PER_MIB: Duration = Duration::from_secs(2);
@@ -32,11 +36,34 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// A node that has no events to send sends something else at least this often.
 const BEAT: Duration = Duration::from_secs(15);
 
-/// Asks the node at one socket.
+/// Asks the node at one socket, or a controller.
 pub struct Client {
-    socket: PathBuf,
+    door: Door,
     patience: Duration,
 }
+
+/// Where who is asked listens.
+enum Door {
+    Socket(PathBuf),
+    Remote(Box<ControllerAt>),
+    /// Nobody can be asked, for that reason.
+    Nowhere(Box<Fault>),
+}
+
+impl fmt::Display for Door {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Socket(socket) => socket.display().fmt(f),
+            Self::Remote(remote) => f.write_str(remote.address()),
+            Self::Nowhere(fault) => f.write_str(&fault.thing),
+        }
+    }
+}
+
+/// A connection, of either kind.
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 /// Why there is no answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -63,12 +90,25 @@ impl Error for ClientError {}
 impl Client {
     /// For the node at that socket, which may be silent for so long.
     pub fn new(socket: PathBuf, patience: Duration) -> Self {
-        Self { socket, patience }
+        Self { door: Door::Socket(socket), patience }
     }
 
-    /// The socket.
-    pub fn socket(&self) -> &Path {
-        &self.socket
+    /// For a controller somewhere else, which may be silent for so long.
+    pub fn remote(remote: ControllerAt, patience: Duration) -> Self {
+        Self { door: Door::Remote(Box::new(remote)), patience }
+    }
+
+    /// For nobody: whatever is asked fails by that reason.
+    pub fn nowhere(reason: Fault, patience: Duration) -> Self {
+        Self { door: Door::Nowhere(Box::new(reason)), patience }
+    }
+
+    /// The socket, if it is one.
+    pub fn socket(&self) -> Option<&Path> {
+        match &self.door {
+            Door::Socket(socket) => Some(socket),
+            Door::Remote(_) | Door::Nowhere(_) => None,
+        }
     }
 
     /// How long the node may be silent.
@@ -76,9 +116,9 @@ impl Client {
         self.patience
     }
 
-    /// Whether a node listens there.
+    /// Whether a node listens at its socket.
     pub fn is_served(&self) -> bool {
-        std::os::unix::net::UnixStream::connect(&self.socket).is_ok()
+        self.socket().is_some_and(|socket| std::os::unix::net::UnixStream::connect(socket).is_ok())
     }
 
     /// Asks for something.
@@ -130,7 +170,7 @@ impl Client {
         mut hear: impl FnMut(Message) -> Result<ControlFlow<()>, E>,
     ) -> Result<(), E> {
         let runtime = self.runtime()?;
-        let call = Call { socket: &self.socket, patience: self.patience + BEAT };
+        let call = Call { door: &self.door, patience: self.patience + BEAT };
         let request = self.request(Method::GET, path, Bytes::new())?;
         runtime.block_on(async {
             let mut body = call.accepted(request).await?;
@@ -164,13 +204,13 @@ impl Client {
         let patience = self.patience + PATIENCE_PER_MIB * (body.len() >> 20) as u32;
         let runtime = self.runtime()?;
         let request = self.request(method, path, body)?;
-        let call = Call { socket: &self.socket, patience };
+        let call = Call { door: &self.door, patience };
         runtime.block_on(call.exchange(request))
     }
 
     fn runtime(&self) -> Result<tokio::runtime::Runtime, ClientError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        runtime.map_err(|error| broken(&self.socket, &error))
+        runtime.map_err(|error| broken(&self.door, &error))
     }
 
     fn request(
@@ -179,15 +219,20 @@ impl Client {
         path: &str,
         body: Bytes,
     ) -> Result<Request<Full<Bytes>>, ClientError> {
-        let request =
+        let mut request =
             Request::builder().method(method).uri(path).header(hyper::header::HOST, "suiro");
-        request.body(Full::new(body)).map_err(|error| broken(&self.socket, &error))
+        if let Door::Remote(remote) = &self.door
+            && let Some(who) = remote.authorization()
+        {
+            request = request.header(hyper::header::AUTHORIZATION, who);
+        }
+        request.body(Full::new(body)).map_err(|error| broken(&self.door, &error))
     }
 }
 
 /// One exchange with a node.
 struct Call<'a> {
-    socket: &'a Path,
+    door: &'a Door,
     patience: Duration,
 }
 
@@ -217,8 +262,7 @@ impl Call<'_> {
         ClientError::Refused(Box::new(said.unwrap_or_else(|_| {
             let remedy = "check --api: is this the socket of a suiro node?";
             let cause = format!("HTTP status {status}");
-            let socket = self.socket.display().to_string();
-            Fault::new(socket, "read its answer", cause, remedy).into()
+            Fault::new(self.door.to_string(), "read its answer", cause, remedy).into()
         })))
     }
 
@@ -227,23 +271,31 @@ impl Call<'_> {
         &self,
         request: Request<Full<Bytes>>,
     ) -> Result<Response<Incoming>, ClientError> {
-        let stream = self.connect().await.map_err(|error| no_node(self.socket, &error))?;
+        if let Door::Nowhere(reason) = self.door {
+            return Err(ClientError::NoNode((**reason).clone()));
+        }
+        let stream = self.connect().await.map_err(|error| no_node(self.door, &error))?;
         let opened = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
-        let (mut sender, connection) = opened.map_err(|error| broken(self.socket, &error))?;
+        let (mut sender, connection) = opened.map_err(|error| broken(self.door, &error))?;
         // Ends with the answer; an error of it is the answer's error too.
         tokio::spawn(connection.with_upgrades());
-        sender.send_request(request).await.map_err(|error| broken(self.socket, &error))
+        sender.send_request(request).await.map_err(|error| broken(self.door, &error))
     }
 
     /// Connects, as soon as a node that is starting listens.
-    async fn connect(&self) -> io::Result<tokio::net::UnixStream> {
+    async fn connect(&self) -> io::Result<Box<dyn Stream>> {
+        let socket = match self.door {
+            Door::Socket(socket) => socket,
+            Door::Remote(remote) => return Ok(Box::new(remote.connect().await?)),
+            Door::Nowhere(_) => return Err(io::ErrorKind::NotConnected.into()),
+        };
         let deadline = tokio::time::Instant::now() + START.min(self.patience);
         loop {
-            match tokio::net::UnixStream::connect(self.socket).await {
-                Err(_) if is_starting(self.socket) && tokio::time::Instant::now() < deadline => {
+            match tokio::net::UnixStream::connect(socket).await {
+                Err(_) if is_starting(socket) && tokio::time::Instant::now() < deadline => {
                     tokio::time::sleep(PAUSE).await;
                 }
-                outcome => return outcome,
+                outcome => return Ok(Box::new(outcome?)),
             }
         }
     }
@@ -260,7 +312,7 @@ impl Call<'_> {
     /// Reads the next bytes of a body, if there are more.
     async fn next(&self, body: &mut Incoming) -> Result<Option<Bytes>, ClientError> {
         let Some(frame) = self.heard(body.frame()).await? else { return Ok(None) };
-        let frame = frame.map_err(|error| broken(self.socket, &error))?;
+        let frame = frame.map_err(|error| broken(self.door, &error))?;
         Ok(Some(frame.into_data().unwrap_or_default()))
     }
 
@@ -272,7 +324,7 @@ impl Call<'_> {
     fn silent(&self) -> ClientError {
         let cause = format!("it has not answered for {} s", self.patience.as_secs());
         let remedy = "see whether it is stopped or its disk hangs (systemctl status suiro), or give it longer with --timeout; a change may still come into force";
-        let step = format!("wait for its answer at {}", self.socket.display());
+        let step = format!("wait for its answer at {}", self.door);
         ClientError::Silent(Fault::new("node", step, cause, remedy))
     }
 }
@@ -285,21 +337,41 @@ fn is_starting(socket: &Path) -> bool {
     })
 }
 
-fn no_node(socket: &Path, error: &io::Error) -> ClientError {
-    let remedy = match error.kind() {
-        io::ErrorKind::PermissionDenied => "run as root, or as a member of the socket's group",
-        _ => {
-            "start one (suiro node --background, as root, or systemctl start suiro), or name its socket with --api or SUIRO_API"
+fn no_node(door: &Door, error: &io::Error) -> ClientError {
+    let (thing, remedy) = match (door, error.kind()) {
+        (Door::Socket(_), io::ErrorKind::PermissionDenied) => {
+            ("node", "run as root, or as a member of the socket's group")
         }
+        (Door::Socket(_), _) => (
+            "node",
+            "start one (suiro node --background, as root, or systemctl start suiro), or name its socket with --api or SUIRO_API",
+        ),
+        (Door::Remote(_) | Door::Nowhere(_), _) => (
+            "controller",
+            "see that suiro control --listen runs there, and that nothing between drops what passes",
+        ),
     };
-    let step = format!("connect to {}", socket.display());
-    ClientError::NoNode(Fault::new("node", step, error.to_string(), remedy))
+    let (cause, remedy) = remote::in_words(error).unwrap_or((error.to_string(), remedy));
+    ClientError::NoNode(Fault::new(thing, format!("connect to {door}"), cause, remedy))
 }
 
-fn broken(socket: &Path, error: &(dyn Error + 'static)) -> ClientError {
-    let remedy = "look at the node's log: it ended or was restarted meanwhile";
-    let step = format!("talk through {}", socket.display());
-    ClientError::NoNode(Fault::new("node", step, chain(error), remedy))
+fn broken(door: &Door, error: &(dyn Error + 'static)) -> ClientError {
+    let step = format!("talk through {door}");
+    // In TLS 1.3 who was called judges our certificate only now.
+    let mut source = Some(error);
+    while let Some(one) = source {
+        if let Some((cause, remedy)) = one.downcast_ref().and_then(remote::in_words) {
+            return ClientError::NoNode(Fault::new("controller", step, cause, remedy));
+        }
+        source = one.source();
+    }
+    let (thing, remedy) = match door {
+        Door::Socket(_) => ("node", "look at the node's log: it ended or was restarted meanwhile"),
+        Door::Remote(_) | Door::Nowhere(_) => {
+            ("controller", "look at its log: it ended or was restarted meanwhile")
+        }
+    };
+    ClientError::NoNode(Fault::new(thing, step, chain(error), remedy))
 }
 
 /// A text as part of a query (RFC 3986 §2.1).

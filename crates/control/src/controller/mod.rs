@@ -1,12 +1,17 @@
 //! The controller: the one owner of what is wanted, and of what nodes have said.
 
 mod admission;
+mod audit;
+mod members;
 mod reports;
+mod users;
 
 pub use admission::no_slice;
 
+use crate::authority::Authority;
 use crate::fault;
 use crate::kept::{self, SECRET};
+use crate::people::People;
 use crate::record::hex;
 use crate::state::State;
 use crate::store::{Revision, Store};
@@ -22,7 +27,13 @@ pub struct Controller {
     store: Arc<dyn Store>,
     /// What uids are made from.
     secret: String,
+    /// What signs certificates.
+    authority: Arc<Authority>,
     state: Mutex<State>,
+    /// Whom it knows. Taken before the state where both are.
+    people: Mutex<People>,
+    /// The number of the newest line of the audit.
+    last_line: Mutex<u64>,
     /// Moves with what is wanted.
     wanted: watch::Sender<u64>,
     /// Moves with what nodes say.
@@ -37,10 +48,16 @@ impl Controller {
     pub fn new(store: Arc<dyn Store>) -> Result<Self, ApiError> {
         let secret = secret(&*store)?;
         let state = State::read(&*store)?;
+        let authority = Arc::new(Authority::of(&*store, now_s())?);
+        let people = People::read(&*store)?;
+        let last_line = Mutex::new(audit::last(&*store)?);
         Ok(Self {
             store,
             secret,
+            authority,
             state: Mutex::new(state),
+            people: Mutex::new(people),
+            last_line,
             wanted: watch::Sender::new(0),
             heard: watch::Sender::new(0),
         })
@@ -49,6 +66,16 @@ impl Controller {
     /// What it knows. The lock is a leaf.
     pub fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whom it knows.
+    fn people(&self) -> MutexGuard<'_, People> {
+        self.people.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What signs certificates.
+    pub fn authority(&self) -> Arc<Authority> {
+        self.authority.clone()
     }
 
     /// Moves when something else is wanted.
@@ -66,16 +93,7 @@ impl Controller {
         when: &[(String, Option<Revision>)],
         put: &[(String, Option<Value>)],
     ) -> Result<Revision, ApiError> {
-        let done = self.store.commit(when, put).map_err(|error| fault::store(&error))?;
-        done.map_err(|conflict| {
-            fault::refused(
-                StatusCode::CONFLICT,
-                conflict.key,
-                "keep it",
-                "another controller has changed it",
-                "ask again",
-            )
-        })
+        kept::commit(&*self.store, when, put)
     }
 
     fn moved(&self) {
@@ -86,17 +104,7 @@ fn secret(store: &dyn Store) -> Result<String, ApiError> {
     if let Some((value, _)) = store.get(SECRET).map_err(|error| fault::store(&error))? {
         return kept::read(SECRET, value);
     }
-    let mut bytes = [0; 32];
-    let random = ring::rand::SystemRandom::new();
-    ring::rand::SecureRandom::fill(&random, &mut bytes).map_err(|_| {
-        fault::refused(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "controller",
-            "start",
-            "the kernel gives no random bytes",
-            "see that getrandom(2) is allowed",
-        )
-    })?;
+    let bytes: [u8; 32] = random()?;
     let secret = hex(&bytes);
     let kept = store.commit(&[(SECRET.into(), None)], &[(SECRET.into(), Some(json!(secret)))]);
     kept.map_err(|error| fault::store(&error))?.map(|_| secret).map_err(|conflict| {
@@ -110,6 +118,23 @@ fn secret(store: &dyn Store) -> Result<String, ApiError> {
     })
 }
 
-fn now_s() -> u64 {
+/// Bytes that nobody can guess.
+fn random<const N: usize>() -> Result<[u8; N], ApiError> {
+    let mut bytes = [0; N];
+    let random = ring::rand::SystemRandom::new();
+    ring::rand::SecureRandom::fill(&random, &mut bytes).map_err(|_| {
+        fault::refused(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "controller",
+            "make a secret",
+            "the kernel gives no random bytes",
+            "see that getrandom(2) is allowed",
+        )
+    })?;
+    Ok(bytes)
+}
+
+/// Seconds since 1970.
+pub fn now_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }

@@ -27,13 +27,7 @@ impl Controller {
     pub fn heard(&self, node: &Name, report: Report) -> Result<Duration, ApiError> {
         let mut state = self.state();
         if !state.world.domain().nodes.contains_key(node) {
-            return Err(fault::refused(
-                StatusCode::NOT_FOUND,
-                format!("node {node}"),
-                "hear it",
-                "the domain has no node of that name",
-                "declare it: suiro apply -f domain.yaml",
-            ));
+            return Err(no_node(&node.to_string()));
         }
         let facts = NodeFacts {
             cpu: domain::Cpu(report.cpu_milli),
@@ -94,7 +88,7 @@ impl Controller {
         })
     }
     /// Notes what a node has confirmed: parts that it has no more, ids that it sends no more.
-    fn confirm(
+    pub(super) fn confirm(
         &self,
         state: &mut State,
         node: &Name,
@@ -141,4 +135,15 @@ impl Controller {
         }
         Ok(())
     }
+}
+
+/// The domain has no node of that name.
+pub fn no_node(node: &str) -> ApiError {
+    fault::refused(
+        StatusCode::NOT_FOUND,
+        format!("node {node}"),
+        "hear it",
+        "the domain has no node of that name",
+        "declare it: suiro apply -f domain.yaml",
+    )
 }

@@ -13,6 +13,8 @@ const SITES: [&str; 8] =
     ["tokyo", "osaka", "sendai", "nagoya", "kyoto", "fukuoka", "hiroshima", "yokohama"];
 /// Nodes of all sites: numbers 10 to 249 of the last byte of an address.
 const NODES_MAX: usize = 240;
+/// The port of its controller; nobody else has its address.
+const PORT: u16 = 7443;
 /// Where labs are.
 const RUN: &str = "/run";
 
@@ -131,6 +133,16 @@ impl Layout {
             .with_context(|| format!("{}: cannot be removed", self.directory.display()))
     }
 
+    /// Where its controller listens, on the wide-area network.
+    pub fn control_address(&self) -> String {
+        format!("{}:{PORT}", self.controller.address4)
+    }
+
+    /// The file of the token by which its nodes join.
+    pub fn token_file(&self) -> PathBuf {
+        self.directory.join("join.token")
+    }
+
     /// All hosts: the controller's first.
     pub fn hosts(&self) -> impl Iterator<Item = &Node> + Clone {
         std::iter::once(&self.controller).chain(&self.nodes)
@@ -172,6 +184,12 @@ impl Node {
     /// Its state directory.
     pub fn state_dir(&self) -> PathBuf {
         self.directory.join("state")
+    }
+
+    /// Whether it has a certificate of its domain's.
+    pub fn has_joined(&self) -> bool {
+        let identity = std::fs::read_to_string(self.state_dir().join("domain.identity"));
+        identity.is_ok_and(|text| text.contains("\"joined\""))
     }
 
     /// The socket of its API.

@@ -1,7 +1,7 @@
 //! The processes of a lab. A namespace is a lab's own, so whoever runs in it belongs to the lab: that is how they are found and ended.
 
 use super::layout::{Layout, Node};
-use super::wide;
+use super::{user, wide};
 use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use std::os::unix::net::UnixStream;
@@ -40,15 +40,22 @@ pub fn state(node: &Node) -> State {
 pub fn start_controller(layout: &Layout) -> Result<String> {
     let host = &layout.controller;
     if !matches!(state(host), State::Serves(_)) {
-        netns::enter(&host.namespace, || netns::run(this(host, "control")?.arg("--background")))?;
+        let listen = layout.control_address();
+        let start =
+            || netns::run(this(host, "control")?.args(["--listen", &listen]).arg("--background"));
+        netns::enter(&host.namespace, start)?;
     }
-    Ok(host.socket().display().to_string())
+    Ok(format!("{}, {}", host.socket().display(), layout.control_address()))
 }
 
 /// Starts the nodes that do not run, and waits until all serve.
 pub fn start(layout: &Layout) -> Result<String> {
     let missing: Vec<_> =
         layout.nodes.iter().filter(|node| !matches!(state(node), State::Serves(_))).collect();
+    let strangers: Vec<_> = missing.iter().filter(|node| !node.has_joined()).copied().collect();
+    if !strangers.is_empty() {
+        user::token(layout, &strangers)?;
+    }
     for some in missing.chunks(AT_A_TIME) {
         std::thread::scope(|scope| {
             let started: Vec<_> =
@@ -92,10 +99,12 @@ pub fn end(layout: &Layout) -> Result<String> {
 }
 
 fn start_node(layout: &Layout, node: &Node) -> Result<()> {
-    let controller = layout.controller.socket();
     let start = || {
         let mut command = this(node, "node")?;
-        command.arg("--join").arg(&controller).args(["--node-name", &node.name]);
+        command.args(["--join", &layout.control_address(), "--node-name", &node.name]);
+        if !node.has_joined() {
+            command.arg("--token-file").arg(layout.token_file());
+        }
         netns::run(command.arg("--background"))
     };
     netns::enter(&node.namespace, start).with_context(|| format!("node {}", node.name)).map(drop)

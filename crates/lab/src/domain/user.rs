@@ -3,6 +3,9 @@
 use super::layout::{Layout, Node};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::process::Command;
 use std::time::{Duration, Instant};
 use testbed::netns;
@@ -37,6 +40,22 @@ pub fn until(
         std::thread::sleep(PAUSE);
     }
     Ok(())
+}
+
+/// Makes a token by which those nodes join, and writes it down for root alone.
+pub fn token(layout: &Layout, nodes: &[&Node]) -> Result<()> {
+    let mut arguments = vec!["domain", "token", "add"];
+    for node in nodes {
+        arguments.extend(["--node", &node.name]);
+    }
+    let token = suiro(layout, &arguments)?;
+    let path = layout.token_file();
+    let write = || {
+        let mut file =
+            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path)?;
+        file.write_all(token.as_bytes())
+    };
+    write().with_context(|| format!("{}: cannot be written", path.display()))
 }
 
 /// Waits until all nodes are members, and have the part that every node has.

@@ -2,6 +2,7 @@
 
 use super::LogFormat;
 use clap::Args;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// `suiro control`.
@@ -13,6 +14,9 @@ pub struct ControlArgs {
     /// Directory of what must survive
     #[arg(long, value_name = "DIRECTORY", default_value = "/var/lib/suiro-control")]
     pub state_dir: PathBuf,
+    /// Listen here, too, for nodes and users, by TLS; may be repeated
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub listen: Vec<SocketAddr>,
     /// Start it in the background, and return when it serves
     #[arg(long)]
     pub background: bool,

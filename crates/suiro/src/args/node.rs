@@ -1,5 +1,6 @@
 //! `suiro node`.
 
+use crate::place::ControllerPlace;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -39,12 +40,15 @@ pub struct NodeArgs {
     /// Directory of what must survive; the configuration's when left out
     #[arg(long, value_name = "DIRECTORY")]
     pub state_dir: Option<PathBuf>,
-    /// Be a member of a domain: the socket of its controller
-    #[arg(long, value_name = "SOCKET", requires = "node_name", conflicts_with_all = ["check", "purge"])]
-    pub join: Option<PathBuf>,
+    /// Be a member of a domain: its controller's HOST:PORT, or its socket on the same host
+    #[arg(long, value_name = "CONTROLLER", requires = "node_name", conflicts_with_all = ["check", "purge"])]
+    pub join: Option<ControllerPlace>,
     /// With --join: which node of the domain it is
     #[arg(long, value_name = "NAME", requires = "join")]
     pub node_name: Option<String>,
+    /// With --join HOST:PORT: the file of the token by which it joins, once. Also SUIRO_JOIN_TOKEN, the token itself
+    #[arg(long, value_name = "FILE", requires = "join")]
+    pub token_file: Option<PathBuf>,
     /// Start it in the background, and return when it serves
     #[arg(long, conflicts_with_all = ["check", "purge"])]
     pub background: bool,

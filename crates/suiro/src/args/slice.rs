@@ -1,4 +1,4 @@
-//! Slices and the domain: `suiro slice`, `suiro domain`.
+//! Slices: `suiro slice`.
 
 use clap::Subcommand;
 use std::ffi::OsString;
@@ -73,13 +73,4 @@ Examples:
         #[arg(last = true, required = true)]
         command: Vec<OsString>,
     },
-}
-
-/// `suiro domain`.
-#[derive(Subcommand)]
-pub enum DomainCommand {
-    /// Print the domain's file as it was applied
-    Show,
-    /// List the domain's nodes, and whether they have what they shall have
-    Nodes,
 }

@@ -58,7 +58,7 @@ pub fn ensure_node(context: &Context) -> Result<Option<Started>, Failure> {
     if context.client.is_served() {
         return Ok(None);
     }
-    let socket = context.client.socket();
+    let socket = context.client.socket().unwrap_or(Path::new(""));
     let directory =
         socket.parent().filter(|_| socket.file_name().is_some_and(|name| name == SOCKET));
     let Some(directory) = directory else {

@@ -15,7 +15,8 @@ pub fn run(args: ControlArgs) -> Result<(), Failure> {
         return start(&args);
     }
     log::start(args.log_format, args.log.as_deref(), None)?;
-    serve(&Options { run_dir: args.run_dir, state_dir: args.state_dir }).map_err(Failure::Refused)
+    let ControlArgs { run_dir, state_dir, listen, .. } = args;
+    serve(&Options { run_dir, state_dir, listen }).map_err(Failure::Refused)
 }
 
 fn start(args: &ControlArgs) -> Result<(), Failure> {
@@ -34,6 +35,9 @@ fn start(args: &ControlArgs) -> Result<(), Failure> {
     let mut arguments: Vec<OsString> = Vec::new();
     for (option, path) in [("--run-dir", &args.run_dir), ("--state-dir", &args.state_dir)] {
         arguments.extend([option.into(), std::path::absolute(path)?.into()]);
+    }
+    for address in &args.listen {
+        arguments.extend(["--listen".into(), address.to_string().into()]);
     }
     if args.log_format == LogFormat::Json {
         arguments.extend(["--log-format".into(), "json".into()]);

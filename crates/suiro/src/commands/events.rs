@@ -51,7 +51,7 @@ fn read<T: DeserializeOwned>(message: &Message) -> Result<T, Failure> {
 }
 
 /// Date and time of day, UTC, to the millisecond.
-fn moment(at: SystemTime) -> String {
+pub fn moment(at: SystemTime) -> String {
     let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
     let (days, second) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
     let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);

@@ -7,6 +7,7 @@ pub mod circuit;
 pub mod control;
 #[cfg(feature = "node")]
 pub mod doctor;
+pub mod domain;
 pub mod events;
 pub mod flow;
 mod front_end;
@@ -24,7 +25,7 @@ pub mod steer;
 pub mod switch;
 
 use crate::failure::Failure;
-use api::Client;
+use api::{Client, ClientError, Fault};
 use serde::Serialize;
 use std::io::Write;
 
@@ -64,6 +65,25 @@ impl Context {
         self.client.delete(&format!("{path}?if_exists={if_exists}"))?;
         let done = if if_exists { "is gone" } else { "removed" };
         if self.json { Ok(()) } else { out(&format!("{thing} {done}\n")) }
+    }
+}
+
+/// An error of asking the controller. At a socket the client speaks of nodes: here it is the controller that does not answer.
+pub fn of_controller(error: ClientError) -> Failure {
+    let named = |fault: Fault| {
+        match fault.thing.as_str() {
+        "node" => Fault {
+            thing: "controller".into(),
+            remedy: "start one (suiro control --background, or suiro lab domain up), or name its socket or address with --control or SUIRO_CONTROL".into(),
+            ..fault
+        },
+        _ => fault,
+    }
+    };
+    match error {
+        ClientError::NoNode(fault) => Failure::NoNode(named(fault)),
+        ClientError::Silent(fault) => Failure::Silent(named(fault)),
+        refused @ ClientError::Refused(_) => refused.into(),
     }
 }
 

@@ -4,9 +4,11 @@ use super::{background, out};
 use crate::args::{LogFormat, NodeArgs};
 use crate::failure::Failure;
 use crate::log;
+use crate::place::ControllerPlace;
+use crate::secret;
 use api::{Client, Fault};
 use node::config::{Config, ConfigFile, Found, Host};
-use node::member::Membership;
+use node::member::{Membership, Place};
 use node::run::{Checked, Options, RunError, State, check, identify, purge};
 use node::service::OnConflict;
 use std::ffi::OsString;
@@ -45,6 +47,10 @@ pub fn run(args: NodeArgs) -> Result<(), Failure> {
     for fault in &faults {
         tracing::error!(remedy = fault.remedy, "the last good configuration runs: {fault}");
     }
+    let membership = membership(&args)?;
+    if let Some(membership) = &membership {
+        membership.enrol(&config.node.state_dir).map_err(Failure::Refused)?;
+    }
     let on_conflict = if args.forget_conflicts { OnConflict::Forget } else { OnConflict::Refuse };
     Ok(node::run::run(
         &Options {
@@ -53,15 +59,23 @@ pub fn run(args: NodeArgs) -> Result<(), Failure> {
             config_faults: faults,
             on_conflict,
             background: args.until_idle,
-            membership: membership(&args),
+            membership,
         },
         &config,
     )?)
 }
 
-fn membership(args: &NodeArgs) -> Option<Membership> {
-    let (controller, name) = args.join.clone().zip(args.node_name.clone())?;
-    Some(Membership { name, controller })
+fn membership(args: &NodeArgs) -> Result<Option<Membership>, Failure> {
+    let Some((controller, name)) = args.join.clone().zip(args.node_name.clone()) else {
+        return Ok(None);
+    };
+    let (controller, token) = match controller {
+        ControllerPlace::Socket(path) => (Place::Socket(path), None),
+        ControllerPlace::Address(address) => {
+            (Place::Address(address), secret::token(args.token_file.as_deref(), secret::JOIN)?)
+        }
+    };
+    Ok(Some(Membership { name, controller, token }))
 }
 
 /// The configuration, with what the command line says otherwise.
@@ -124,7 +138,7 @@ fn start(args: &NodeArgs, config: &Config) -> Result<(), Failure> {
 fn arguments(args: &NodeArgs) -> Result<Vec<OsString>, Failure> {
     let mut all = Vec::new();
     let paths = [
-        ("--join", &args.join),
+        ("--token-file", &args.token_file),
         ("--config", &args.config),
         ("--last-good", &args.last_good),
         ("--run-dir", &args.run_dir),
@@ -134,6 +148,13 @@ fn arguments(args: &NodeArgs) -> Result<Vec<OsString>, Failure> {
         if let Some(path) = path {
             all.extend([option.into(), std::path::absolute(path)?.into()]);
         }
+    }
+    if let Some(controller) = &args.join {
+        let controller = match controller {
+            ControllerPlace::Socket(path) => std::path::absolute(path)?.into(),
+            ControllerPlace::Address(address) => address.into(),
+        };
+        all.extend(["--join".into(), controller]);
     }
     if let Some(name) = &args.node_name {
         all.extend(["--node-name".into(), name.into()]);

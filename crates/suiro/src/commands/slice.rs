@@ -1,16 +1,16 @@
-//! Slices and the domain: `suiro slice`, `suiro domain`, and `suiro diff` and `suiro apply` of their files.
+//! Slices: `suiro slice`, and `suiro diff` and `suiro apply` of slices' and domains' files.
 //!
 //! What a file is, its first key says: `suiro: slice/1`, `suiro: domain/1`. The controller reads it; this end knows no grammar, but sends the texts of the
 //! files that it names.
 
 use super::part::told;
-use super::{Context, out};
-use crate::args::{ApplyArgs, DiffArgs, DomainCommand, SliceCommand};
+use super::{Context, of_controller, out};
+use crate::args::{ApplyArgs, DiffArgs, SliceCommand};
 use crate::failure::Failure;
 use crate::table::Table;
 use api::{
-    CircuitState, Client, ClientError, Declaration, Declares, DomainNodeView, Fault, GuestPlace,
-    LogView, Method, PlanView, SliceState, SliceView,
+    CircuitState, Client, Declaration, Declares, Fault, GuestPlace, LogView, Method, PlanView,
+    SliceState, SliceView,
 };
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -58,33 +58,6 @@ pub fn apply(context: &Context, args: &ApplyArgs, text: String) -> Result<(), Fa
     };
     put(context, &slice, &declared, args.plan.as_deref())?;
     if args.wait { wait(context, &slice, "ready") } else { Ok(()) }
-}
-
-/// `suiro domain`.
-pub fn domain(context: &Context, command: &DomainCommand) -> Result<(), Failure> {
-    match command {
-        DomainCommand::Show => {
-            let declared: Declaration = get(context, "/v1/domain")?;
-            context.print(&declared, |declared| declared.text.clone())
-        }
-        DomainCommand::Nodes => {
-            let nodes: Vec<DomainNodeView> = get(context, "/v1/nodes")?;
-            context.print(&nodes, |nodes| {
-                let mut table = Table::new(&["NODE", "SITE", "STATE", ">PARTS", ">WANTED"]);
-                for DomainNodeView { name, site, alive, parts } in nodes {
-                    let state = if *alive { "here" } else { "away" };
-                    table.row(vec![
-                        name.clone(),
-                        site.clone(),
-                        state.into(),
-                        parts.0.to_string(),
-                        parts.1.to_string(),
-                    ]);
-                }
-                table.to_string()
-            })
-        }
-    }
 }
 
 /// `suiro slice`.
@@ -162,7 +135,7 @@ fn put(
 }
 
 fn remove(context: &Context, slice: &str) -> Result<(), Failure> {
-    let gone: PlanView = context.controller.take(&path(slice)).map_err(failure)?;
+    let gone: PlanView = context.controller.take(&path(slice)).map_err(of_controller)?;
     context.print(&gone, shown)
 }
 
@@ -282,7 +255,7 @@ fn wait(context: &Context, slice: &str, until: &str) -> Result<(), Failure> {
 }
 
 fn get<T: serde::de::DeserializeOwned>(context: &Context, path: &str) -> Result<T, Failure> {
-    context.controller.get(path).map_err(failure)
+    context.controller.get(path).map_err(of_controller)
 }
 
 fn send<T: serde::de::DeserializeOwned>(
@@ -291,23 +264,7 @@ fn send<T: serde::de::DeserializeOwned>(
     path: &str,
     body: &Declaration,
 ) -> Result<T, Failure> {
-    context.controller.send(method, path, body).map_err(failure)
-}
-
-/// The client speaks of nodes; here it is the controller that does not answer.
-fn failure(error: ClientError) -> Failure {
-    let of_controller = |fault: Fault| {
-        Fault {
-        thing: "controller".into(),
-        remedy: "start one (suiro control --background, or suiro lab domain up), or name its socket with --control or SUIRO_CONTROL".into(),
-        ..fault
-    }
-    };
-    match error {
-        ClientError::NoNode(fault) => Failure::NoNode(of_controller(fault)),
-        ClientError::Silent(fault) => Failure::Silent(of_controller(fault)),
-        refused @ ClientError::Refused(_) => refused.into(),
-    }
+    context.controller.send(method, path, body).map_err(of_controller)
 }
 
 fn shown(plan: &PlanView) -> String {

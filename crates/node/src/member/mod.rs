@@ -10,12 +10,15 @@
 //! * Parts that the answer does not name are left alone. Only an answer that says so removes one.
 //! * The greatest epoch that was heard is on disk: a controller of an earlier time is not obeyed, whenever it comes.
 
+mod identity;
+
 use crate::durable;
 use crate::host::memory;
 use api::{
     Client, ClientError, Difference, Fault, HostView, Method, PartName, PartReport, PartText,
-    PartView, Report, Wanted, quoted,
+    PartView, Report, Token, Wanted, quoted,
 };
+use identity::{Enrolment, Identity};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -38,8 +41,43 @@ const EPOCH: &str = "domain.epoch";
 pub struct Membership {
     /// Its name there.
     pub name: String,
-    /// The controller's socket.
-    pub controller: PathBuf,
+    /// Where the controller is.
+    pub controller: Place,
+    /// By what it joins, if it has not.
+    pub token: Option<Token>,
+}
+
+/// Where a controller is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// On the same host: its socket.
+    Socket(PathBuf),
+    /// Anywhere: `HOST:PORT`.
+    Address(String),
+}
+
+impl Membership {
+    /// Joins the domain by the token, if the node has no certificate yet. A controller that does not answer is asked again later, by the thread.
+    ///
+    /// # Errors
+    /// The controller refuses, or there is nothing to join by.
+    pub fn enrol(&self, state: &Path) -> Result<(), Fault> {
+        let Some(enrolment) = self.enrolment(state) else { return Ok(()) };
+        match enrolment.identity() {
+            Err(error @ ClientError::Refused(_)) => Err(first(error)),
+            Err(error) => {
+                tracing::warn!("not a member yet: {error}");
+                Ok(())
+            }
+            Ok(_) => Ok(()),
+        }
+    }
+
+    fn enrolment(&self, state: &Path) -> Option<Enrolment> {
+        let Place::Address(address) = &self.controller else { return None };
+        let who = (self.name.as_str(), address.as_str());
+        Some(Enrolment::new(who, self.token.clone(), state, PATIENCE))
+    }
 }
 
 /// Starts the thread. `socket` is the node's own API; `state` the directory of what must survive.
@@ -47,9 +85,15 @@ pub struct Membership {
 /// # Errors
 /// No thread can be had.
 pub fn start(membership: &Membership, socket: PathBuf, state: &Path) -> io::Result<()> {
+    let controller = match &membership.controller {
+        Place::Socket(socket) => Some(Client::new(socket.clone(), PATIENCE)),
+        Place::Address(_) => None,
+    };
     let member = Member {
         path: format!("/v1/nodes/{}", quoted(&membership.name)),
-        controller: Client::new(membership.controller.clone(), PATIENCE),
+        enrolment: membership.enrolment(state),
+        identity: None,
+        controller,
         own: Client::new(socket, PATIENCE),
         epoch: state.join(EPOCH),
         refused: BTreeMap::new(),
@@ -60,7 +104,11 @@ pub fn start(membership: &Membership, socket: PathBuf, state: &Path) -> io::Resu
 struct Member {
     /// The node's place in the controller's API.
     path: String,
-    controller: Client,
+    /// How it gets a certificate, if it needs one.
+    enrolment: Option<Enrolment>,
+    identity: Option<Identity>,
+    /// With the identity, if one is needed.
+    controller: Option<Client>,
     own: Client,
     /// The file of the greatest epoch.
     epoch: PathBuf,
@@ -103,7 +151,8 @@ impl Member {
         let has = self.parts()?;
         let report = self.report(&has)?;
         let path = format!("{}/report", self.path);
-        let wanted: Wanted = self.controller.send(Method::POST, &path, &report).map_err(first)?;
+        let wanted: Wanted =
+            self.controller()?.send(Method::POST, &path, &report).map_err(first)?;
         self.obey(wanted.epoch)?;
         let mut parts: Vec<_> = wanted.parts.into_iter().collect();
         parts.sort_by_key(|(part, _)| part.to_string() != FIRST);
@@ -116,6 +165,32 @@ impl Member {
             }
         }
         Ok(())
+    }
+
+    /// The controller, asked as who the node is; with another certificate at half of the time of the one before.
+    fn controller(&mut self) -> Result<&Client, Fault> {
+        if let Some(enrolment) = &self.enrolment {
+            let renewed = match self.identity.take() {
+                None => Some(enrolment.identity().map_err(first)?),
+                Some(identity) if identity.wants_renewal() => match enrolment.renew(&identity) {
+                    Ok(next) => Some(next),
+                    Err(error) => {
+                        tracing::warn!("the node's certificate is not renewed: {error}");
+                        self.identity = Some(identity);
+                        None
+                    }
+                },
+                identity => {
+                    self.identity = identity;
+                    None
+                }
+            };
+            if let Some(identity) = renewed {
+                self.controller = Some(enrolment.client(&identity)?);
+                self.identity = Some(identity);
+            }
+        }
+        Ok(self.controller.as_ref().expect("a socket, or an identity by now"))
     }
 
     /// The node's parts that a domain may have made: version, and what of each does not work yet.
@@ -144,7 +219,10 @@ impl Member {
             parts.entry(part.clone()).or_default().faults = refused.faults.clone();
         }
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let host = HostView { boot: boot.trim().into(), socket: self.own.socket().into() };
+        let host = HostView {
+            boot: boot.trim().into(),
+            socket: self.own.socket().unwrap_or(Path::new("")).into(),
+        };
         let kinds = KINDS.map(String::from).to_vec();
         let circuits = self.own.get("/v1/circuits").map_err(first)?;
         let strays = self.own.get("/v1/circuits/strays").map_err(first)?;
@@ -189,7 +267,9 @@ impl Member {
         let done: Result<Difference, ClientError> = match &version {
             None => self.own.take(&format!("{own}?if_exists=true")),
             Some(_) => {
-                let text = self.controller.get::<PartText>(&format!("{}/parts/{part}", self.path));
+                let path = format!("{}/parts/{part}", self.path);
+                let controller = self.controller.as_ref().expect("it has just answered");
+                let text = controller.get::<PartText>(&path);
                 text.and_then(|text| self.own.send(Method::PUT, &own, &text))
             }
         };
@@ -240,7 +320,9 @@ mod tests {
         let epoch = directory.path().join(EPOCH);
         let member = || Member {
             path: String::new(),
-            controller: Client::new("".into(), PATIENCE),
+            enrolment: None,
+            identity: None,
+            controller: None,
             own: Client::new("".into(), PATIENCE),
             epoch: epoch.clone(),
             refused: BTreeMap::new(),

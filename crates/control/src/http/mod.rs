@@ -1,0 +1,129 @@
+//! The controller's API: HTTP/1.1 with JSON. One function per route; each asks the [`Controller`] and nothing else.
+//!
+//! The document at `GET /v1/openapi.json` is generated from the handlers and kept in `docs/reference/control-openapi.json`; a test holds both together.
+//! Who may ask for what is in [`crate::access`]; [`gate`] asks it before any handler runs.
+
+mod gate;
+mod nodes;
+mod slices;
+mod users;
+
+use crate::caller::Peer;
+use crate::controller::Controller;
+use crate::doors::{Here, There};
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::StatusCode;
+use axum::middleware::from_fn_with_state;
+use axum::routing::get;
+use axum::{Json, Router};
+use domain::Name;
+use serve::error::{self, ApiError};
+use std::io;
+use std::sync::Arc;
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+/// Largest body: a slice's file of 4 MiB, its guests' files, and JSON around them.
+const BODY_MAX: usize = 16 << 20;
+/// Largest body of who may be anyone.
+const STRANGER_BODY_MAX: usize = 16 << 10;
+
+type Shared = Arc<Controller>;
+type App = State<Shared>;
+type Answer<T> = Result<Json<T>, ApiError>;
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "suiro control",
+        description = "The API of a domain's controller, on its unix socket and by TLS. The `suiro` command and nodes are clients of it.",
+        license(name = "Apache-2.0", identifier = "Apache-2.0"),
+        contact(name = "", email = "")
+    ),
+    tags(
+        (name = "domain", description = "What the operator declares"),
+        (name = "slices", description = "What tenants declare"),
+        (name = "nodes", description = "Nodes, and how they join"),
+        (name = "users", description = "Who may do what, and who did")
+    )
+)]
+struct Document;
+
+fn documented() -> OpenApiRouter<Shared> {
+    let stranger = OpenApiRouter::new()
+        .routes(routes!(nodes::join))
+        .layer(DefaultBodyLimit::max(STRANGER_BODY_MAX));
+    let others = OpenApiRouter::new()
+        .routes(routes!(slices::read))
+        .routes(routes!(slices::show_domain, slices::put_domain))
+        .routes(routes!(slices::list_slices))
+        .routes(routes!(slices::show_slice, slices::put_slice, slices::remove_slice))
+        .routes(routes!(slices::plan_slice))
+        .routes(routes!(slices::status))
+        .routes(routes!(slices::history))
+        .routes(routes!(nodes::list_nodes))
+        .routes(routes!(nodes::report))
+        .routes(routes!(nodes::part))
+        .routes(routes!(nodes::renew))
+        .routes(routes!(nodes::forget))
+        .routes(routes!(nodes::list_tokens, nodes::add_token))
+        .routes(routes!(nodes::remove_token))
+        .routes(routes!(users::show_self))
+        .routes(routes!(users::list_users))
+        .routes(routes!(users::put_user, users::remove_user))
+        .routes(routes!(users::list_audit))
+        .layer(DefaultBodyLimit::max(BODY_MAX));
+    OpenApiRouter::with_openapi(Document::openapi()).merge(stranger).merge(others)
+}
+
+/// The document, as it is served and kept in `docs/reference/control-openapi.json`.
+pub fn document() -> String {
+    let (_, document) = documented().split_for_parts();
+    document.to_pretty_json().expect("the document is plain data") + "\n"
+}
+
+/// The routes of a controller.
+pub fn router(controller: Shared) -> Router {
+    let (router, _) = documented().split_for_parts();
+    let served = document();
+    let json = [(axum::http::header::CONTENT_TYPE, "application/json")];
+    router
+        .route("/v1/openapi.json", get(move || async move { (json, served) }))
+        .route_layer(from_fn_with_state(controller.clone(), gate::gate))
+        .fallback(error::no_route)
+        .method_not_allowed_fallback(error::no_method)
+        .with_state(controller)
+}
+
+/// Serves who comes by the unix socket.
+///
+/// # Errors
+/// The socket is broken.
+pub async fn serve_here(listener: Here, controller: Shared) -> io::Result<()> {
+    let service = router(controller).into_make_service_with_connect_info::<Peer>();
+    axum::serve(listener, service).await
+}
+
+/// Serves who comes by TLS.
+///
+/// # Errors
+/// The socket is broken.
+pub async fn serve_there(listener: There, controller: Shared) -> io::Result<()> {
+    let service = router(controller).into_make_service_with_connect_info::<Peer>();
+    axum::serve(listener, service).await
+}
+
+/// Does what waits for the disk where that stops nobody else.
+fn whole<T>(work: impl FnOnce() -> T) -> T {
+    tokio::task::block_in_place(work)
+}
+
+fn name(text: &str) -> Result<Name, ApiError> {
+    text.parse().map_err(|error: api::BadText| {
+        ApiError::of_request(StatusCode::BAD_REQUEST, error.to_string())
+    })
+}
+
+#[cfg(test)]
+mod tests;
