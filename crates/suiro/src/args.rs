@@ -50,7 +50,7 @@ const STYLES: Styles = Styles::styled()
     .literal(AnsiColor::Cyan.on_default().bold());
 
 /// What was built: version, commit, and what is in it.
-const VERSION: &str = concat!(
+pub const VERSION: &str = concat!(
     env!("CARGO_PKG_VERSION"),
     " (commit ",
     env!("SUIRO_COMMIT"),
@@ -248,6 +248,18 @@ Examples:
 
 Flows that end by themselves are left out, and of switches with controllers all rules, unless --all. What steering was asked for is not in it.")]
     Export(ExportArgs),
+    /// Write what whoever helps would ask for into one text file: host, node, ports, log
+    #[command(after_help = "\
+Examples:
+  suiro bugreport                  suiro-bugreport-….txt in this directory
+  suiro bugreport --output - | less
+
+It names interfaces, addresses and rules of this host, and no keys.")]
+    Bugreport {
+        /// The file; - for standard output
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
     /// List, show and remove parts: what `suiro apply` declared
     #[command(subcommand)]
     Part(PartCommand),
@@ -311,7 +323,9 @@ what is there now.")]
         directory: PathBuf,
     },
     /// Print completions for a shell
-    #[command(after_help = "Example:\n  suiro completions bash > /etc/bash_completion.d/suiro")]
+    #[command(
+        after_help = "Example:\n  suiro completions bash > /etc/bash_completion.d/suiro\n\nThe package installs them. Tab then also offers the names of switches, ports, parts, guests and interfaces."
+    )]
     Completions {
         /// The shell
         shell: clap_complete::Shell,

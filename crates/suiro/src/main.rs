@@ -6,6 +6,7 @@
 //! * [`args`]: what may be typed, with examples.
 //! * [`commands`]: one module per noun.
 //! * [`place`], [`login`], [`secret`]: where a controller is, and as whom it is asked.
+//! * [`names`]: what the shell's Tab key offers.
 //! * [`top`]: the live view.
 //!
 //! Exit codes: 0 done; 1 refused or failed; 2 not understood; 3 no node to talk to; 4 asked for: something would change.
@@ -16,6 +17,7 @@ mod failure;
 #[cfg(feature = "node")]
 mod log;
 mod login;
+mod names;
 mod place;
 mod secret;
 mod table;
@@ -24,6 +26,7 @@ mod top;
 use api::Client;
 use args::{Cli, Command};
 use clap::{CommandFactory, Parser};
+use clap_complete::CompleteEnv;
 use failure::Failure;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -33,6 +36,8 @@ fn main() -> ExitCode {
     if let Some(status) = node::hold_a_guest() {
         return status.into();
     }
+    // The shell's Tab key: answered, and nothing else is done.
+    CompleteEnv::with_factory(|| names::with_names(Cli::command())).complete();
     // Output that goes to a closed pipe (`suiro flow list … | head`) ends the program quietly, as with every Unix tool.
     let cli = Cli::try_parse().unwrap_or_else(|error| args::with_form(error).exit());
     let json = cli.json;
@@ -82,6 +87,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Diff(args) => commands::part::diff(&context, &args),
         Command::Apply(args) => commands::part::apply(&context, &args),
         Command::Export(args) => commands::part::export(&context, &args),
+        Command::Bugreport { output } => commands::bugreport::run(&context, args::VERSION, output),
         Command::Part(command) => commands::part::run(&context, command),
         Command::Circuit(command) => commands::circuit::run(&context, &command),
         Command::Guest(command) => commands::guest::run(&context, command),
@@ -92,9 +98,6 @@ fn run(cli: Cli) -> Result<(), Failure> {
         #[cfg(feature = "lab")]
         Command::Lab { arguments } => lab::experiments::run(arguments).map_err(Failure::from),
         Command::Man { directory } => Ok(clap_mangen::generate_to(Cli::command(), directory)?),
-        Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "suiro", &mut std::io::stdout());
-            Ok(())
-        }
+        Command::Completions { shell } => names::register(shell),
     }
 }

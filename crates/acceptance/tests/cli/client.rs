@@ -54,3 +54,52 @@ fn a_node_that_is_silent_is_given_up_with_code_3_and_what_to_look_at() {
     }
     assert_eq!(place.says(&["switch", "list"]).code, 0);
 }
+
+#[test]
+fn tab_offers_the_names_of_the_moment() {
+    if !privileged() {
+        return;
+    }
+    let mut place = Place::new(&[]);
+    place.start();
+    for switch in ["sw0", "sw1"] {
+        place.suiro(&["switch", "add", switch]);
+    }
+    place.suiro(&["port", "add", "sw1", "uplink", "--type", "vlink", "--peer", "sw0:down"]);
+    let offered = |words: &[&str]| {
+        let mut command = Command::new(acceptance::suiro());
+        command.arg("--").args(words).env("SUIRO_API", place.socket());
+        command.env("COMPLETE", "bash").env("_CLAP_IFS", "\n");
+        command.env("_CLAP_COMPLETE_INDEX", (words.len() - 1).to_string());
+        let said = Said::of(command.output().unwrap()).out;
+        let names = said.lines().filter(|word| !word.starts_with('-')).map(str::to_owned);
+        names.collect::<Vec<_>>()
+    };
+    assert_eq!(offered(&["suiro", "switch", "show", ""]), ["sw0", "sw1"]);
+    assert_eq!(offered(&["suiro", "flow", "list", "sw1"]), ["sw1"]);
+    assert_eq!(offered(&["suiro", "port", "show", "sw1", "up"]), ["uplink"]);
+    assert!(offered(&["suiro", "doctor", ""]).contains(&"lo".to_owned()));
+}
+
+#[test]
+fn a_bug_report_says_what_is_there_also_without_a_node() {
+    if !privileged() {
+        return;
+    }
+    let mut place = Place::new(&[]);
+    let without = place.says(&["bugreport", "--output", "-"]);
+    assert_eq!(without.code, 0, "{}", without.err);
+    assert!(
+        without.out.contains("==== /v1/node\n") && without.out.contains("connect to"),
+        "{}",
+        without.out
+    );
+    place.start();
+    place.suiro(&["switch", "add", "sw0"]);
+    let file = place.path("report.txt").display().to_string();
+    place.suiro(&["bugreport", "--output", &file]);
+    let text = std::fs::read_to_string(&file).unwrap();
+    for part in ["==== suiro doctor", "\"name\": \"sw0\"", "[[switch]]", "==== log"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}

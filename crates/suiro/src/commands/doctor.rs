@@ -26,6 +26,11 @@ pub fn run(context: &Context, interfaces: &[IfName]) -> Result<(), Failure> {
     )))
 }
 
+/// The findings as a page, for a report.
+pub fn text() -> String {
+    page(&examine(&[]))
+}
+
 fn of(findings: &[Finding], state: State) -> impl Iterator<Item = &Finding> {
     findings.iter().filter(move |finding| finding.state == state)
 }

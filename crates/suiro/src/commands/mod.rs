@@ -2,6 +2,7 @@
 
 #[cfg(feature = "node")]
 mod background;
+pub mod bugreport;
 pub mod circuit;
 #[cfg(feature = "control")]
 pub mod control;

@@ -1,0 +1,98 @@
+//! Names for the shell's Tab key: switches, ports, parts and guests of the node, and this host's interfaces.
+//!
+//! The shell asks this program itself at each Tab, so the words are those of the moment. Where no node answers at once there are none.
+
+use crate::failure::Failure;
+use api::{Client, GuestView, PartView, PortView, SwitchView};
+use clap::Command;
+use clap_complete::Shell;
+use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
+use clap_complete::env::Shells;
+use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::time::Duration;
+
+/// Tab must not hang: how long a node may take to answer.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// The node's usual socket, as `--api` has it.
+const SOCKET: &str = "/run/suiro/api.sock";
+
+/// Prints what makes a shell ask at each Tab.
+pub fn register(shell: Shell) -> Result<(), Failure> {
+    let shell = shell.to_string();
+    let mut script = Vec::new();
+    if let Some(shell) = Shells::builtins().completer(&shell) {
+        shell.write_registration("COMPLETE", "suiro", "suiro", "suiro", &mut script)?;
+    }
+    crate::commands::out(&String::from_utf8_lossy(&script))
+}
+
+/// The commands, with names to choose where an argument is one.
+pub fn with_names(command: Command) -> Command {
+    let noun = command.get_name().to_owned();
+    named(command, &noun)
+}
+
+/// What is called just `name` is one of the noun's, but where it is to be made.
+fn named(command: Command, noun: &str) -> Command {
+    let is_new = command.get_name() == "add";
+    let command = command.mut_args(|arg| {
+        let names: fn() -> Vec<CompletionCandidate> = match (arg.get_id().as_str(), noun) {
+            ("switch" | "switches", _) | ("name" | "names", "switch") => switches,
+            ("port" | "ports", _) => ports,
+            ("interface" | "interfaces", _) => interfaces,
+            ("part", _) | ("name", "part") => parts,
+            ("guest", _) | ("name", "guest") => guests,
+            _ => return arg,
+        };
+        let makes = is_new && arg.get_id().as_str() == "name";
+        if makes { arg } else { arg.add(ArgValueCandidates::new(names)) }
+    });
+    command.mut_subcommands(|below| {
+        let inner = if noun == "suiro" { below.get_name().to_owned() } else { noun.to_owned() };
+        named(below, &inner)
+    })
+}
+
+fn answer<T: DeserializeOwned>(path: &str) -> Vec<T> {
+    let socket = std::env::var_os("SUIRO_API").unwrap_or_else(|| OsString::from(SOCKET));
+    let client = Client::new(socket.into(), PATIENCE);
+    if client.is_served() { client.get(path).unwrap_or_default() } else { Vec::new() }
+}
+
+/// A word, and what it is.
+fn candidates(words: impl IntoIterator<Item = (String, String)>) -> Vec<CompletionCandidate> {
+    let words: BTreeMap<String, String> = words.into_iter().collect();
+    let candidate =
+        |(word, help): (String, String)| CompletionCandidate::new(word).help(Some(help.into()));
+    words.into_iter().map(candidate).collect()
+}
+
+fn switches() -> Vec<CompletionCandidate> {
+    let view = |view: SwitchView| (view.name.to_string(), format!("switch, {} ports", view.ports));
+    candidates(answer("/v1/switches").into_iter().map(view))
+}
+
+fn ports() -> Vec<CompletionCandidate> {
+    let view = |view: PortView| {
+        (view.name.to_string(), format!("{} port of {}", view.kind.word(), view.switch))
+    };
+    candidates(answer("/v1/ports").into_iter().map(view))
+}
+
+fn parts() -> Vec<CompletionCandidate> {
+    let view = |view: PartView| (view.name.to_string(), format!("part, {} ports", view.ports));
+    candidates(answer("/v1/parts").into_iter().map(view))
+}
+
+fn guests() -> Vec<CompletionCandidate> {
+    let view = |view: GuestView| (view.spec.name, "guest".to_owned());
+    candidates(answer("/v1/guests").into_iter().map(view))
+}
+
+fn interfaces() -> Vec<CompletionCandidate> {
+    let found = std::fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
+    let words = found.filter_map(|entry| entry.file_name().into_string().ok());
+    candidates(words.map(|word| (word, "interface".to_owned())))
+}
