@@ -96,7 +96,10 @@ fn log(context: &Context) -> String {
     if let Some(said) = journal {
         return String::from_utf8_lossy(&said.stdout).into_owned();
     }
-    let file = context.client.socket().with_file_name("node.log");
+    let Some(socket) = context.client.socket() else {
+        return "no journal of the unit suiro, and the node is on another host".into();
+    };
+    let file = socket.with_file_name("node.log");
     match std::fs::read_to_string(&file) {
         Ok(text) => {
             let skip = text.lines().count().saturating_sub(LOG_LINES);
