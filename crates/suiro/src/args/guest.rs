@@ -35,6 +35,6 @@ Example:
 #[derive(Subcommand)]
 pub enum CircuitCommand {
     /// List the ends of circuits: state, round trip, and which way is not good and why
-    #[command(visible_alias = "ls")]
+    #[command(visible_aliases = ["ls", "dump"])]
     List,
 }
