@@ -12,8 +12,8 @@ use serde_json::Value;
 
 /// By it rules of faults are found again.
 const COOKIE: &str = "0xbad";
-/// `TC_ACT_SHOT` for every frame.
-const SHUT: &str = "1,6 0 0 2";
+/// `TC_ACT_SHOT` for UDP over IPv4 and IPv6, so for tunnels; what nodes and controller say is TCP, and goes on.
+const SHUT: &str = "9,40 0 0 12,21 0 2 2048,48 0 0 23,5 0 0 2,21 0 3 34525,48 0 0 20,21 0 1 17,6 0 0 2,6 0 0 4294967295";
 
 /// Links `a` and `b` between two nodes.
 pub struct Scene {
@@ -98,7 +98,7 @@ impl Scene {
     }
 }
 
-/// Shuts the wide-area network.
+/// Shuts the wide-area network to tunnels.
 pub fn shut(layout: &Layout) -> Result<()> {
     layout.nodes.iter().try_for_each(|node| wide::filter(node, &layout.wide, Some(SHUT)))
 }
