@@ -40,6 +40,7 @@ pub fn until_within(limit: Duration, what: &str, mut check: impl FnMut() -> bool
 }
 
 /// What a command said.
+#[derive(Debug)]
 pub struct Said {
     /// Its exit code.
     pub code: i32,

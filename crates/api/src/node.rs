@@ -8,6 +8,8 @@ use utoipa::ToSchema;
 pub const DEFAULT_RUN_DIR: &str = "/run/suiro";
 /// The file in a run directory that its node holds locked.
 pub const LOCK: &str = "lock";
+/// The socket in a run directory for those who may only read.
+pub const READ_SOCKET: &str = "read.sock";
 
 /// The node.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]

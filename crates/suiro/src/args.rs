@@ -3,6 +3,7 @@
 #[cfg(feature = "control")]
 mod control;
 mod domain;
+mod elsewhere;
 mod guest;
 mod keys;
 #[cfg(feature = "node")]
@@ -316,6 +317,8 @@ what is there now.")]
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
+    /// Print the version, its commit and the parts that are built in
+    Version,
     /// Write the manual's pages, one for each command
     #[command(hide = true)]
     Man {
@@ -502,8 +505,9 @@ pub struct TopArgs {
     pub once: bool,
 }
 
-/// Adds to an error of a word that stands for nothing how it is written.
-pub fn with_form(mut error: clap::Error) -> clap::Error {
+/// Adds to an error of a word that stands for nothing how it is written, or what it is called here.
+pub fn with_form(error: clap::Error) -> clap::Error {
+    let mut error = elsewhere::with_tip(error);
     let text = |source: &(dyn Error + 'static)| Some(source.downcast_ref::<BadText>()?.form);
     let number = |source: &(dyn Error + 'static)| {
         let number = source.downcast_ref::<ParseIntError>()?;

@@ -97,6 +97,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Bench { arguments } => lab::bench::run(arguments).map_err(Failure::from),
         #[cfg(feature = "lab")]
         Command::Lab { arguments } => lab::experiments::run(arguments).map_err(Failure::from),
+        Command::Version => context.print(&args::VERSION, |version| format!("suiro {version}\n")),
         Command::Man { directory } => Ok(clap_mangen::generate_to(Cli::command(), directory)?),
         Command::Completions { shell } => names::register(shell),
     }

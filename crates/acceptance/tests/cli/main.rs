@@ -19,6 +19,7 @@ mod pair;
 mod parts;
 mod paths;
 mod queues;
+mod readers;
 mod refusals;
 mod restarts;
 mod sealed;

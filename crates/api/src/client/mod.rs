@@ -9,7 +9,7 @@ mod remote;
 pub use remote::{As, ControllerAt};
 
 use crate::message::{Message, Messages};
-use crate::{ErrorBody, Fault, LOCK, chain};
+use crate::{ErrorBody, Fault, LOCK, READ_SOCKET, chain};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::{Method, Request, Response};
@@ -292,6 +292,9 @@ impl Call<'_> {
         let deadline = tokio::time::Instant::now() + START.min(self.patience);
         loop {
             match tokio::net::UnixStream::connect(socket).await {
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                    return read_door(socket).await.map_err(|_| error);
+                }
                 Err(_) if is_starting(socket) && tokio::time::Instant::now() < deadline => {
                     tokio::time::sleep(PAUSE).await;
                 }
@@ -329,6 +332,11 @@ impl Call<'_> {
     }
 }
 
+/// The socket beside it, for those who may only read.
+async fn read_door(socket: &Path) -> io::Result<Box<dyn Stream>> {
+    Ok(Box::new(tokio::net::UnixStream::connect(socket.with_file_name(READ_SOCKET)).await?))
+}
+
 /// Whether a node holds the run directory of that socket.
 fn is_starting(socket: &Path) -> bool {
     let lock = socket.parent().map(|directory| File::open(directory.join(LOCK)));
@@ -339,9 +347,10 @@ fn is_starting(socket: &Path) -> bool {
 
 fn no_node(door: &Door, error: &io::Error) -> ClientError {
     let (thing, remedy) = match (door, error.kind()) {
-        (Door::Socket(_), io::ErrorKind::PermissionDenied) => {
-            ("node", "run as root, or as a member of the socket's group")
-        }
+        (Door::Socket(_), io::ErrorKind::PermissionDenied) => (
+            "node",
+            "run as root, or as a member of the socket's group, or of [node] read_group to look only",
+        ),
         (Door::Socket(_), _) => (
             "node",
             "start one (suiro node --background, as root, or systemctl start suiro), or name its socket with --api or SUIRO_API",

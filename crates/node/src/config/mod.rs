@@ -15,9 +15,9 @@ mod write;
 
 use api::{
     AUXILIARY_MAX, CircuitSpec, DEFAULT_MISS_SEND_LEN, Dpid, ECHO_INTERVAL_MAX_S, FAIL_AFTER_MAX_S,
-    FailMode, Fault, GuestSpec, KeyFault, Keys, Listen, OffloadPolicy, PartName, PortName,
-    PortSpec, QueueSpec, Reading, Rules, SteeringAccess, SwitchName, SwitchPatch, SwitchSpec,
-    TlsSpec,
+    FailMode, Fault, GroupName, GuestSpec, KeyFault, Keys, Listen, OffloadPolicy, PartName,
+    PortName, PortSpec, QueueSpec, Reading, Rules, SteeringAccess, SwitchName, SwitchPatch,
+    SwitchSpec, TlsSpec,
 };
 use datapath::{Rung, Rungs};
 use flow::Limits;
@@ -52,6 +52,8 @@ pub struct NodeConfig {
     pub run_dir: PathBuf,
     /// What must survive: switches, ports, flows.
     pub state_dir: PathBuf,
+    /// Who may see everything and change nothing, by a socket of its own; nobody when left out.
+    pub read_group: Option<GroupName>,
     /// Cores of the workers; one core, the highest, when left out.
     pub cores: Vec<usize>,
     /// How long a worker polls without finding a frame before it sleeps.
@@ -253,6 +255,7 @@ impl NodeConfig {
         Self {
             run_dir: api::DEFAULT_RUN_DIR.into(),
             state_dir: DEFAULT_STATE_DIR.into(),
+            read_group: None,
             cores: default_cores(host),
             spin: DEFAULT_SPIN,
             rungs: Rungs::ALL,
@@ -319,6 +322,7 @@ fn read_node(
     let config = NodeConfig {
         run_dir: read_dir(&scope, "run_dir", RUN_DIR_MAX).unwrap_or(defaults.run_dir),
         state_dir: read_dir(&scope, "state_dir", usize::MAX).unwrap_or(defaults.state_dir),
+        read_group: scope.text_or_number("read_group"),
         cores: read_cores(&scope, host).unwrap_or(defaults.cores),
         spin: scope.number("spin_us", 0..=SPIN_MAX_US).map_or(defaults.spin, Duration::from_micros),
         rungs: scope

@@ -1,9 +1,11 @@
 //! One node per run directory: a lock that the kernel releases with the process, however that ends.
 
+use api::GroupName;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -49,6 +51,27 @@ pub enum LockError {
         /// Why.
         source: io::Error,
     },
+}
+
+/// Why a group gets no socket to read by.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadSocketError {
+    /// The host has no such group.
+    #[error(transparent)]
+    Group(#[from] vhost::UnknownAccount),
+    /// The system refuses.
+    #[error("{} cannot be bound and given to the group", api::READ_SOCKET)]
+    Io(#[from] io::Error),
+}
+
+impl ReadSocketError {
+    /// What the user can do.
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Self::Group(unknown) => unknown.remedy(),
+            Self::Io(_) => "start the node as root or with CAP_CHOWN, or leave read_group out",
+        }
+    }
 }
 
 impl LockError {
@@ -103,6 +126,11 @@ impl RunDir {
         self.path.join("api.sock")
     }
 
+    /// Where those listen to the local API who may only read.
+    pub fn read_socket(&self) -> PathBuf {
+        self.path.join(api::READ_SOCKET)
+    }
+
     /// Where `ovs-ofctl` finds a switch.
     pub fn management_socket(&self, switch: &str) -> PathBuf {
         self.path.join(format!("{switch}.mgmt"))
@@ -141,6 +169,21 @@ impl RunDir {
         let listener = tokio::net::UnixListener::bind(&path).map_err(failed("binding api.sock"))?;
         std::fs::set_permissions(&path, Permissions::from_mode(0o660))
             .map_err(failed("setting the mode of api.sock"))?;
+        Ok(listener)
+    }
+
+    /// Binds the socket of those who may only read, for that group alone. Whoever gives files away needs `CAP_CHOWN`: before it is dropped.
+    ///
+    /// # Errors
+    /// There is no such group, or the system refuses.
+    pub fn bind_read(&self, group: &GroupName) -> Result<UnixListener, ReadSocketError> {
+        let rights = vhost::Rights::of(None, Some(group), None)?;
+        let path = self.read_socket();
+        // Until it is the group's nobody else can connect: that takes the right to write (unix(7)).
+        let listener = UnixListener::bind(&path)?;
+        std::os::unix::fs::chown(&path, None, rights.group)?;
+        std::fs::set_permissions(&path, Permissions::from_mode(rights.mode))?;
+        listener.set_nonblocking(true)?;
         Ok(listener)
     }
 }

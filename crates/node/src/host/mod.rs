@@ -13,6 +13,6 @@ mod survey;
 
 pub use identity::{IDENTITY_FILE, Identity, Machine};
 pub use limits::raise_open_files;
-pub use lock::{LockError, RunDir};
+pub use lock::{LockError, ReadSocketError, RunDir};
 pub use look::{Roots, look_around};
 pub use survey::survey;

@@ -2,12 +2,14 @@
 //!
 //! **Question answered**: how does anybody on this host see and change what the node does?
 //!
-//! HTTP/1.1 with JSON on a unix socket; whoever may open the socket (mode 0660) may do everything. The document at
+//! HTTP/1.1 with JSON on a unix socket; whoever may open the socket (mode 0660) may do everything. A second socket, if the configuration
+//! names a group for it, has the same routes and refuses what is not a question ([`readers`]). The document at
 //! `GET /v1/openapi.json` is generated from the handlers and kept in `docs/reference/openapi.json`; a test holds both together.
 //!
 //! * Errors, bodies and streams are the crate [`mod@serve`]'s.
 //! * [`handlers`]: one function per route; each asks the [`Node`] and nothing else.
 //! * [`audit`]: who changed what, in the log.
+//! * [`readers`]: who may see everything and change nothing.
 //! * [`events`]: what happens, as it happens.
 //! * [`flows`]: the rules of a switch, streamed: a million of them never wait in memory as JSON.
 
@@ -18,6 +20,7 @@ mod guests;
 mod handlers;
 mod offload;
 mod parts;
+mod readers;
 mod steering;
 
 use crate::refusal::{Refusal, Why};
@@ -28,10 +31,10 @@ use axum::http::StatusCode;
 use axum::routing::{get, post};
 use serve::error::ApiError;
 use serve::{error, extract, stream};
-use std::future::Future;
 use std::io;
 use std::sync::Arc;
 use tokio::net::UnixListener;
+use tokio::sync::watch;
 use utoipa::OpenApi;
 use utoipa::openapi::path::Operation;
 use utoipa_axum::router::OpenApiRouter;
@@ -174,6 +177,10 @@ pub fn document() -> String {
 
 /// The routes of a node.
 pub fn router(node: Arc<Node>) -> Router {
+    routes().layer(axum::middleware::from_fn(audit::audit)).with_state(node)
+}
+
+fn routes() -> Router<Arc<Node>> {
     let (router, _) = documented().split_for_parts();
     let served = document();
     let json = [(axum::http::header::CONTENT_TYPE, "application/json")];
@@ -181,20 +188,40 @@ pub fn router(node: Arc<Node>) -> Router {
         .route("/v1/openapi.json", get(move || async move { (json, served) }))
         .fallback(error::no_route)
         .method_not_allowed_fallback(error::no_method)
+}
+
+/// The same routes for those who may only read.
+fn router_of_readers(node: Arc<Node>) -> Router {
+    routes()
+        .layer(axum::middleware::from_fn(readers::only_questions))
         .layer(axum::middleware::from_fn(audit::audit))
         .with_state(node)
 }
 
-/// Serves until `ended`.
+/// Serves both sockets until `ended` says so, or nobody is there to say it.
 ///
 /// # Errors
-/// The socket is broken.
+/// A socket is broken.
 pub async fn serve(
     listener: UnixListener,
+    readers: Option<UnixListener>,
     node: Arc<Node>,
-    ended: impl Future<Output = ()> + Send + 'static,
+    ended: watch::Receiver<()>,
 ) -> io::Result<()> {
-    let service = router(node).into_make_service_with_connect_info::<audit::Peer>();
+    let all = serve_one(listener, router(node.clone()), ended.clone());
+    let Some(readers) = readers else { return all.await };
+    tokio::try_join!(all, serve_one(readers, router_of_readers(node), ended)).map(|_| ())
+}
+
+async fn serve_one(
+    listener: UnixListener,
+    router: Router,
+    mut ended: watch::Receiver<()>,
+) -> io::Result<()> {
+    let ended = async move {
+        let _ = ended.changed().await;
+    };
+    let service = router.into_make_service_with_connect_info::<audit::Peer>();
     axum::serve(listener, service).with_graceful_shutdown(ended).await
 }
 

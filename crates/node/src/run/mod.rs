@@ -19,7 +19,7 @@ use crate::circuits::Circuits;
 use crate::config::{Config, ConfigError, ConfigFile, Host, NodeConfig};
 use crate::feed::Feed;
 use crate::guests::Guests;
-use crate::host::{self, LockError, RunDir, notify, privilege};
+use crate::host::{self, LockError, ReadSocketError, RunDir, notify, privilege};
 use crate::http;
 use crate::member::{self, Membership};
 use crate::offload::{self, Offload};
@@ -33,6 +33,7 @@ use guest::Places;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::fmt;
 use std::io;
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
@@ -98,6 +99,12 @@ impl From<LockError> for RunError {
     }
 }
 
+impl From<ReadSocketError> for RunError {
+    fn from(error: ReadSocketError) -> Self {
+        Fault::new("[node] read_group", "listen to readers", chain(&error), error.remedy()).into()
+    }
+}
+
 impl From<StoreError> for RunError {
     fn from(error: StoreError) -> Self {
         Fault::new("node", "open its state", chain(&error), error.remedy()).into()
@@ -128,6 +135,8 @@ pub fn run(options: &Options, config: &Config) -> Result<(), RunError> {
     store::log_panics_of_redb();
     let run_dir = Arc::new(RunDir::take(&config.node.run_dir)?);
     run_dir.remove_stale_sockets();
+    let readers = config.node.read_group.as_ref().map(|group| run_dir.bind_read(group));
+    let readers = readers.transpose()?;
     let files = host::raise_open_files();
     tracing::debug!("up to {files} open files");
     stay_off_worker_cores(&config.node);
@@ -138,7 +147,7 @@ pub fn run(options: &Options, config: &Config) -> Result<(), RunError> {
         .enable_all()
         .build()
         .map_err(system("start its control threads"))?;
-    runtime.block_on(serve(options, config, run_dir, privileged))
+    runtime.block_on(serve(options, config, run_dir, readers, privileged))
 }
 
 /// The threads that keep privileges.
@@ -207,6 +216,7 @@ async fn serve(
     options: &Options,
     config: &Config,
     run_dir: Arc<RunDir>,
+    readers: Option<UnixListener>,
     Privileged { guests, ports, steer, offload }: Privileged,
 ) -> Result<(), RunError> {
     let (store, kept) = Store::open(&config.node.state_dir, ports.ends())?;
@@ -244,7 +254,7 @@ async fn serve(
         node.keep_as_good(&config.text);
     }
     let timekeeper = tokio::spawn(node.clone().keep_time());
-    let served = serve_api(options, &node, &run_dir, &config.node.state_dir).await;
+    let served = serve_api(options, &node, &run_dir, readers, &config.node.state_dir).await;
     timekeeper.abort();
     notify::stopping();
     node.stop().await;
@@ -255,14 +265,14 @@ async fn serve_api(
     options: &Options,
     node: &Arc<Node>,
     run_dir: &RunDir,
+    readers: Option<UnixListener>,
     state_dir: &Path,
 ) -> Result<(), RunError> {
     let listener = run_dir.bind_api()?;
-    let (end, ended) = tokio::sync::oneshot::channel::<()>();
-    let until = async move {
-        let _ = ended.await;
-    };
-    let mut server = tokio::spawn(http::serve(listener, node.clone(), until));
+    let readers = readers.map(tokio::net::UnixListener::from_std).transpose();
+    let readers = readers.map_err(system("listen to readers"))?;
+    let (end, ended) = tokio::sync::watch::channel(());
+    let mut server = tokio::spawn(http::serve(listener, readers, node.clone(), ended));
     let status = format!("serving {}", run_dir.api_socket().display());
     tracing::info!("{status}");
     notify::ready(&status);
@@ -282,6 +292,7 @@ async fn serve_api(
     node.feed().close();
     // Gone already, or not ours to remove: either way nothing is left to do.
     let _ = std::fs::remove_file(run_dir.api_socket());
+    let _ = std::fs::remove_file(run_dir.read_socket());
     match outcome {
         Some(Ok(Err(error))) => Err(system("serve its API")(error)),
         Some(_) => {

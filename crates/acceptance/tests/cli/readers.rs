@@ -1,0 +1,67 @@
+//! Who may only look: the group of `[node] read_group`, by a socket of its own.
+
+use acceptance::{Place, Said, privileged, suiro};
+use std::fs::Permissions;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::process::Command;
+
+/// A place that other users can enter, and the command where they can run it.
+fn open_place() -> Place {
+    let place = Place::new(&[]);
+    place.configure("read_group = \"nogroup\"\n");
+    for directory in ["", "run"] {
+        let path = place.path(directory);
+        std::fs::create_dir_all(&path).unwrap();
+        std::fs::set_permissions(path, Permissions::from_mode(0o711)).unwrap();
+    }
+    std::fs::copy(suiro(), place.path("suiro")).unwrap();
+    place
+}
+
+/// What the command says to that user, who is in that group alone.
+fn says(place: &Place, user: &str, group: &str, words: &[&str]) -> Said {
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", user, "--regid", group, "--clear-groups"]).arg(place.path("suiro"));
+    Said::of(command.args(words).env("SUIRO_API", place.socket()).output().unwrap())
+}
+
+#[test]
+fn a_reader_sees_everything_and_changes_nothing_and_others_see_nothing() {
+    privileged();
+    let mut place = open_place();
+    place.start();
+    place.suiro(&["switch", "add", "sw0"]);
+
+    let seen = says(&place, "nobody", "nogroup", &["switch", "list"]);
+    assert!(seen.code == 0 && seen.out.contains("sw0"), "{seen:?}");
+    let exported = says(&place, "nobody", "nogroup", &["export"]);
+    assert!(exported.code == 0 && exported.out.contains("name = \"sw0\""), "{exported:?}");
+    for words in [&["switch", "add", "sw1"][..], &["switch", "del", "sw0"], &["reload"]] {
+        let refused = says(&place, "nobody", "nogroup", words);
+        assert_eq!(refused.code, 1, "{words:?}: {refused:?}");
+        assert!(refused.err.contains("you may see everything and change nothing"), "{refused:?}");
+    }
+    assert_eq!(place.json(&["switch", "list"]).as_array().unwrap().len(), 1);
+    assert!(place.log().contains("user 65534"), "who tried to change is in the log");
+
+    let stranger = says(&place, "daemon", "daemon", &["switch", "list"]);
+    assert_eq!(stranger.code, 3, "{stranger:?}");
+    assert!(stranger.err.contains("[node] read_group"), "{stranger:?}");
+
+    let socket = std::fs::metadata(place.path("run/read.sock")).unwrap();
+    assert_eq!((socket.uid(), socket.gid(), socket.mode() & 0o777), (0, 65534, 0o660));
+    place.end(rustix::process::Signal::TERM);
+    assert!(!place.path("run/read.sock").exists());
+}
+
+#[test]
+fn a_group_that_the_host_does_not_have_is_named_with_the_remedy() {
+    privileged();
+    let place = Place::new(&[]);
+    place.configure("read_group = \"no-such-group\"\n");
+    let said = place.node_says(&[]);
+    assert_eq!(said.code, 1, "{said:?}");
+    assert!(said.err.contains("[node] read_group: listen to readers"), "{said:?}");
+    assert!(said.err.contains("there is no group no-such-group"), "{said:?}");
+    assert!(said.err.contains("getent group"), "{said:?}");
+}
