@@ -21,7 +21,7 @@ import sources
 BANDS = [
     {"suiro-wire", "suiro-openflow", "suiro-place", "suiro-esp"},
     {"suiro-flow", "suiro-api"},
-    {"suiro-netlink", "suiro-offload", "suiro-steer", "suiro-domain", "suiro-serve"},
+    {"suiro-netlink", "suiro-offload", "suiro-steer", "suiro-domain", "suiro-serve", "suiro-metrics"},
     {"suiro-xdp", "suiro-vhost", "suiro-guest", "suiro-program"},
     {"suiro-port"},
     {"suiro-datapath"},
@@ -39,6 +39,7 @@ PURE = {
     "suiro-esp": {"thiserror", "ring", "zeroize"},
     "suiro-flow": {"thiserror", "arrayvec"},
     "suiro-offload": {"thiserror", "arrayvec"},
+    "suiro-metrics": set(),
     "suiro-api": {"thiserror", "serde", "serde_json", "utoipa"},
     "suiro-domain": {"thiserror", "serde", "serde_json", "utoipa", "saphyr-parser", "toml"},
     # What it says to the log goes nowhere unless somebody listens.

@@ -12,6 +12,7 @@ mod forwarding;
 mod golden;
 mod guest;
 mod life;
+mod metrics;
 mod moves;
 mod offload;
 mod ovs;

@@ -23,6 +23,7 @@ use datapath::{Rung, Rungs};
 use flow::Limits;
 use serde::de::DeserializeOwned;
 use std::io;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -54,6 +55,8 @@ pub struct NodeConfig {
     pub state_dir: PathBuf,
     /// Who may see everything and change nothing, by a socket of its own; nobody when left out.
     pub read_group: Option<GroupName>,
+    /// Where Prometheus may read the node's metrics by TCP; only by the local API's sockets when left out.
+    pub metrics: Option<SocketAddr>,
     /// Cores of the workers; one core, the highest, when left out.
     pub cores: Vec<usize>,
     /// How long a worker polls without finding a frame before it sleeps.
@@ -256,6 +259,7 @@ impl NodeConfig {
             run_dir: api::DEFAULT_RUN_DIR.into(),
             state_dir: DEFAULT_STATE_DIR.into(),
             read_group: None,
+            metrics: None,
             cores: default_cores(host),
             spin: DEFAULT_SPIN,
             rungs: Rungs::ALL,
@@ -323,6 +327,7 @@ fn read_node(
         run_dir: read_dir(&scope, "run_dir", RUN_DIR_MAX).unwrap_or(defaults.run_dir),
         state_dir: read_dir(&scope, "state_dir", usize::MAX).unwrap_or(defaults.state_dir),
         read_group: scope.text_or_number("read_group"),
+        metrics: read_address(&scope, "metrics"),
         cores: read_cores(&scope, host).unwrap_or(defaults.cores),
         spin: scope.number("spin_us", 0..=SPIN_MAX_US).map_or(defaults.spin, Duration::from_micros),
         rungs: scope
@@ -364,6 +369,16 @@ fn read_dir(scope: &Scope<'_>, key: &'static str, longest: usize) -> Option<Path
         scope.problem(key, cause, format!("choose a path of at most {longest} bytes"));
     }
     Some(path)
+}
+
+/// An address with a port.
+fn read_address(scope: &Scope<'_>, key: &'static str) -> Option<SocketAddr> {
+    let found = scope.string(key)?;
+    let read = found.value.parse().map_err(|_| {
+        let cause = format!("{key} = {:?} is not an address with a port", found.value);
+        scope.problem(key, cause, "write it like 127.0.0.1:9091 or [::1]:9091");
+    });
+    read.ok()
 }
 
 fn read_cores(scope: &Scope<'_>, host: &Host) -> Option<Vec<usize>> {

@@ -11,6 +11,7 @@
 //! * [`audit`]: who changed what, in the log.
 //! * [`readers`]: who may see everything and change nothing.
 //! * [`events`]: what happens, as it happens.
+//! * [`metrics`]: what Prometheus reads, here and, if the configuration says so, by TCP.
 //! * [`flows`]: the rules of a switch, streamed: a million of them never wait in memory as JSON.
 
 mod audit;
@@ -18,10 +19,13 @@ mod events;
 mod flows;
 mod guests;
 mod handlers;
+mod metrics;
 mod offload;
 mod parts;
 mod readers;
 mod steering;
+
+pub use metrics::serve as serve_metrics;
 
 use crate::refusal::{Refusal, Why};
 use crate::service::Node;
@@ -185,6 +189,7 @@ fn routes() -> Router<Arc<Node>> {
     let served = document();
     let json = [(axum::http::header::CONTENT_TYPE, "application/json")];
     router
+        .route("/metrics", metrics::route())
         .route("/v1/openapi.json", get(move || async move { (json, served) }))
         .fallback(error::no_route)
         .method_not_allowed_fallback(error::no_method)

@@ -33,8 +33,8 @@ use guest::Places;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::fmt;
 use std::io;
+use std::net::SocketAddr;
 use std::os::unix::net::UnixListener;
-use std::path::Path;
 use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -254,7 +254,7 @@ async fn serve(
         node.keep_as_good(&config.text);
     }
     let timekeeper = tokio::spawn(node.clone().keep_time());
-    let served = serve_api(options, &node, &run_dir, readers, &config.node.state_dir).await;
+    let served = serve_api(options, &node, &run_dir, readers, &config.node).await;
     timekeeper.abort();
     notify::stopping();
     node.stop().await;
@@ -266,18 +266,19 @@ async fn serve_api(
     node: &Arc<Node>,
     run_dir: &RunDir,
     readers: Option<UnixListener>,
-    state_dir: &Path,
+    config: &NodeConfig,
 ) -> Result<(), RunError> {
     let listener = run_dir.bind_api()?;
     let readers = readers.map(tokio::net::UnixListener::from_std).transpose();
     let readers = readers.map_err(system("listen to readers"))?;
     let (end, ended) = tokio::sync::watch::channel(());
+    serve_metrics(config.metrics, node, ended.clone()).await;
     let mut server = tokio::spawn(http::serve(listener, readers, node.clone(), ended));
     let status = format!("serving {}", run_dir.api_socket().display());
     tracing::info!("{status}");
     notify::ready(&status);
     if let Some(membership) = &options.membership {
-        member::start(membership, run_dir.api_socket(), state_dir)
+        member::start(membership, run_dir.api_socket(), &config.state_dir)
             .map_err(system("start its membership's thread"))?;
     }
     let outcome = tokio::select! {
@@ -303,6 +304,25 @@ async fn serve_api(
             // Answers under way are finished; a client that never reads is not waited for.
             let _ = tokio::time::timeout(std::time::Duration::from_secs(1), server).await;
             Ok(())
+        }
+    }
+}
+
+/// Serves metrics by TCP. Guests are not cut off because a port is taken: the log says so.
+async fn serve_metrics(
+    address: Option<SocketAddr>,
+    node: &Arc<Node>,
+    ended: tokio::sync::watch::Receiver<()>,
+) {
+    let Some(address) = address else { return };
+    match tokio::net::TcpListener::bind(address).await {
+        Ok(listener) => {
+            tracing::info!("metrics at http://{address}/metrics");
+            tokio::spawn(http::serve_metrics(listener, node.clone(), ended));
+        }
+        Err(error) => {
+            let remedy = "give [node] metrics an address of this host and a port that is free, and restart suiro";
+            tracing::error!(remedy, "metrics: listen at {address}: {error}");
         }
     }
 }
