@@ -59,7 +59,7 @@ struct offload_key {
 struct offload_flow {
 	/* Written by the hook; `wanted` of the gate and `done` by user space. */
 	__u64 gate;
-	__u64 done; /* of those given, how many the worker has sent or dropped */
+	__u64 done; /* of those given, how many the worker has sent or dropped; OFFLOAD_GIVEN: nobody has found out yet */
 	__u64 frames; /* that the rung took, limited ones included; a large segment is one, as for the worker */
 	__u64 bytes; /* of those as they came: Ethernet header and tag included, no FCS */
 	__u64 limited; /* of those, frames that a limit refused */

@@ -96,8 +96,9 @@ pub(crate) fn open<'t>(
         tx.extend(senders.into_iter().map(|queue| Box::new(queue) as Box<dyn TxQueue>));
     }
     let seen = Arc::new(Seen::default());
-    // Zero-copy sends cheaper still; of several queues each flow must stay with its own; longer frames fit no slot.
-    if !zero_copy && queues == 1 && chunk == CHUNKS[0] {
+    // Zero-copy sends cheaper still; of several queues each flow must stay with its own; longer frames fit no slot. Where flows leave the worker and
+    // come back, a veth's ring holds redirected frames back for one another, and lets what a socket sent pass: it keeps one kind for each side.
+    if !zero_copy && queues == 1 && chunk == CHUNKS[0] && past.is_none() {
         let transmitters = transmitters();
         let ways = netns.run(|| ways_out(transmitters, link.index, &seen));
         match ways.map_err(|source| cannot_enter(spec, source))? {

@@ -76,6 +76,7 @@ impl Trial {
         let way = value::Way { patch, exit: 1, max_len: *max_len, limits, shapes };
         let flow = value::of(key::to_kernel(PORT, &program.key), &way);
         let place = self.flows.add(&flow).ok().flatten().expect("there is room in the maps");
+        self.flows.set_done(place);
         self.flows.want_rung(place);
         Handle(place)
     }

@@ -1,7 +1,7 @@
 //! A flow program as the words that the programs of the kernel run.
 
 use super::abi::{
-    DEC_TTL, HEAD, IS_TCP, OffloadFlow, OffloadKey, POP_VLAN, PUSH_VLAN, WORDS, ZERO_SUM,
+    DEC_TTL, GIVEN, HEAD, IS_TCP, OffloadFlow, OffloadKey, POP_VLAN, PUSH_VLAN, WORDS, ZERO_SUM,
 };
 use offload::{Counts, LimitId, Patch, Side, Tag};
 use wire::{eth_type, ip_proto};
@@ -30,7 +30,8 @@ pub(super) fn of(key: OffloadKey, way: &Way<'_>) -> OffloadFlow {
     let tag = patch.push.unwrap_or(Tag { tpid: 0, tci: 0 });
     OffloadFlow {
         gate: 0,
-        done: 0,
+        // Nobody has found yet that nothing of it is under way: its first frames came before it was known here.
+        done: GIVEN,
         frames: 0,
         bytes: 0,
         limited: 0,

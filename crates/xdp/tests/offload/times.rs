@@ -17,6 +17,7 @@ fn offloaded(world: &mut World) -> Engine {
     for _ in 0..3 {
         engine.turn(&mut [&mut world.tc], &mut world.tables, now());
     }
+    world.quiet();
     assert!(world.send(&frame(FLOW, 60)).1, "it has risen");
     engine
 }

@@ -287,6 +287,17 @@ impl World {
         }
     }
 
+    /// A frame comes in by port 1 and stays in the socket's queue, until the worker [takes it](Self::take).
+    pub fn queue(&mut self, frame: &[u8]) {
+        assert_eq!(self.port.rehearse(frame).unwrap(), Way::Worker);
+    }
+
+    /// The worker takes one of those, and sends it.
+    pub fn take(&mut self, frame: &[u8]) {
+        self.received += 1;
+        assert!(self.worker.takes(&self.tables.snapshot, frame, now()));
+    }
+
     /// The worker has sent all that it got.
     pub fn quiet(&self) {
         if self.port.is_asked() {
