@@ -126,6 +126,11 @@ pub enum PortReason {
         "its driver sends redirected frames by queues of their own, in which they may pass the worker's"
     )]
     OwnQueues,
+    /// The worker's frames take another way through its driver.
+    #[error(
+        "the worker cannot send XDP frames out of it, and what its socket sends may pass the rung's"
+    )]
+    SocketPasses,
     /// Entry and exit are of different kinds.
     #[error("a rung takes flows between two ports of kind af_packet, or two of kind af_xdp")]
     OtherKind,

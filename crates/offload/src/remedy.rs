@@ -49,6 +49,7 @@ impl Declined {
             PortReason::SeveralQueues { queues: 4 },
             PortReason::SameNamespace,
             PortReason::OwnQueues,
+            PortReason::SocketPasses,
             PortReason::OtherKind,
             PortReason::CutsSegments,
             PortReason::Mtu { needs: 1550, has: 1500 },
@@ -153,6 +154,9 @@ fn of_port(reason: &PortReason) -> &'static str {
         PortReason::SeveralQueues { .. } => "Make the interface, or the port, with one queue.",
         PortReason::SameNamespace => "Move its other end into the guest's network namespace.",
         PortReason::OwnQueues => "Use a veth or a TAP.",
+        PortReason::SocketPasses => {
+            "Give the interface an MTU of 1770 at most; `suiro port show` says why bursts leave by the socket."
+        }
         PortReason::OtherKind => "Give both ports the same kind.",
         PortReason::CutsSegments => "Use the rung tc.",
         PortReason::Mtu { .. } => "Raise the exit's MTU.",

@@ -115,6 +115,29 @@ fn a_few_frames_and_a_burst_keep_their_order() {
 }
 
 #[test]
+fn a_few_frames_do_not_pass_the_burst_before_them_in_a_guests_stack() {
+    let Some(mut pair) = Pair::new("passing", PortKind::AfPacket) else { return };
+    pair.lab.exec("a", "ethtool -K eth0 gro on");
+    // Received by a thread of its own: burst and few wait for it together.
+    let line = "echo 1 > /sys/class/net/eth0/threaded";
+    let netns = pair.lab.netns("a").to_owned();
+    let command = ["netns", "exec", &netns, "sh", "-c", line];
+    assert!(std::process::Command::new("ip").args(command).status().unwrap().success());
+    let frames = numbered(BATCH);
+    for _ in 0..50 {
+        let mut rest = &frames[..];
+        for count in [1, 30, 2, 31] {
+            let (now, later) = rest.split_at(count);
+            assert_eq!(pair.send(now, Offload::default()).0, count as u64);
+            rest = later;
+        }
+        let numbers = |frames: &[Vec<u8>]| frames.iter().map(|frame| frame[11]).collect::<Vec<_>>();
+        assert_eq!(numbers(&pair.received(BATCH)), numbers(&frames));
+    }
+    assert!(pair.notes().contains("leave as XDP frames"), "{}", pair.notes());
+}
+
+#[test]
 fn a_checksum_is_finished_in_a_burst() {
     let Some(mut pair) = Pair::new("sums", PortKind::AfXdp) else { return };
     let frames = vec![numbered(2).remove(0); 32];

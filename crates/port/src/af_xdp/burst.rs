@@ -4,6 +4,10 @@
 //! The same frames as XDP frames ([`xdp::Transmitter`]) cost a third of that, but the call costs 14 us: it is for bursts.
 //! A driver takes XDP frames or does not (a veth takes them while its other end has an XDP program or GRO), and the kernel tells
 //! which only when it is tried. So it is tried; a burst that is refused leaves by the socket, in its place.
+//!
+//! **Order.** A veth receives XDP frames 16 at a time, and a socket's frame at once: it passes up to 15 XDP frames that came before it
+//! (`veth_xdp_rcv` in drivers/net/veth.c, since Linux 5.13). So for a while after a burst, and after a flow by the rung xdp, whatever is sent
+//! leaves as XDP frames, however few.
 
 use crate::drops::{Drops, Lost};
 use crate::frame::{Sent, TxFrame};
@@ -16,10 +20,13 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use wire::{DropReason, Gso, Offload, checksum};
+use xdp::offload::{RungPort as _, XdpPort};
 use xdp::{AttachError, BURST_MAX, Exit, MapError, Outcome, SLOT_BYTES, Transmitter};
 
 /// Fewest frames worth the call: 14 us and 0.2 us a frame against the socket's 1 us (docs/decisions/0007).
 const WORTH: usize = 20;
+/// XDP frames of a burst have been received so long after it. Chosen: thrice the longest wait for a core that was seen on a busy host.
+const DRAINED: Duration = Duration::from_millis(100);
 /// Refused bursts after which it is tried again: from here, doubled each time.
 const PAUSE_MIN: u32 = 64;
 /// … to here: some seconds under overload.
@@ -74,15 +81,18 @@ impl Drop for WayOut {
     }
 }
 
-/// Puts each worker's way out before its queue.
+/// Puts each worker's way out before its queue; `rung` takes flows of others to the port.
 pub(super) fn before(
     ways: Vec<WayOut>,
     queues: Vec<Box<dyn TxQueue>>,
     longest: usize,
+    rung: Option<&Arc<XdpPort>>,
 ) -> Vec<Box<dyn TxQueue>> {
     let bursts = ways.into_iter().zip(queues).map(|(way, queue)| BurstTx {
         way,
         queue,
+        rung: rung.cloned(),
+        last: None,
         pause: 0,
         next_pause: PAUSE_MIN,
         slow: 0,
@@ -122,7 +132,10 @@ impl Seen {
     pub(super) fn note(&self) -> Option<String> {
         match self.last.load(Relaxed) {
             0 => None,
-            1 => Some(format!("bursts of {WORTH} frames and more leave as XDP frames")),
+            1 => Some(format!(
+                "bursts of {WORTH} frames and more leave as XDP frames, and what follows within {} ms",
+                DRAINED.as_millis()
+            )),
             errno => Some(format!(
                 "bursts leave by the socket: the driver takes no XDP frames now ({}); a veth takes them while its other end has an \
                  XDP program or GRO (`ethtool -K <interface> gro on` there)",
@@ -136,6 +149,9 @@ impl Seen {
 struct BurstTx {
     way: WayOut,
     queue: Box<dyn TxQueue>,
+    rung: Option<Arc<XdpPort>>,
+    /// When the last XDP frames left.
+    last: Option<Instant>,
     /// Bursts until it is tried again.
     pause: u32,
     next_pause: u32,
@@ -159,7 +175,9 @@ impl TxQueue for BurstTx {
 impl BurstTx {
     /// `None` when nothing was done because it is not worth it, or was refused: the socket's turn.
     fn burst(&mut self, frames: &[TxFrame<'_>], drops: &mut Drops) -> Option<Sent> {
-        if frames.len() < WORTH || frames.iter().any(|frame| self.is_large(frame)) {
+        let follows = self.follows();
+        let is_worth = frames.len() >= WORTH || follows;
+        if !is_worth || frames.iter().any(|frame| self.is_large(frame)) {
             return None;
         }
         if self.pause > 0 {
@@ -167,7 +185,10 @@ impl BurstTx {
             return None;
         }
         // Another thread has it only while it opens or closes a port.
-        let mut transmitter = self.way.transmitter.try_lock().ok()?;
+        let mut transmitter = match follows {
+            true => lock(&self.way.transmitter),
+            false => self.way.transmitter.try_lock().ok()?,
+        };
         transmitter.clear();
         let mut burst = Burst { transmitter: &mut transmitter, exit: self.way.exit };
         let (mut put, mut unfit) = (Sent::default(), ArrayVec::<&TxFrame<'_>, BURST_MAX>::new());
@@ -188,6 +209,7 @@ impl BurstTx {
         match outcome {
             Outcome::Sent(taken) => {
                 self.next_pause = PAUSE_MIN;
+                self.last = Some(Instant::now());
                 let went = put.without(put.frames.saturating_sub(taken.into()));
                 unfit.iter().for_each(|&frame| drops.lose(DropReason::BadOffload, frame));
                 drops.lose(DropReason::TxError, Lost::Elsewhere(put.frames - went.frames));
@@ -199,6 +221,12 @@ impl BurstTx {
                 None
             }
         }
+    }
+
+    /// Whether XDP frames may lie at the other end, which the socket's would pass.
+    fn follows(&mut self) -> bool {
+        self.last = self.last.filter(|last| last.elapsed() < DRAINED);
+        self.last.is_some() || self.rung.as_ref().is_some_and(|rung| rung.may_lie())
     }
 
     /// Whether it takes more than one slot, or one too long: such frames are the socket's, where one copy serves many bytes.

@@ -81,8 +81,17 @@ pub(crate) fn open<'t>(
     raised.map_err(|source| OpenError::io(&link.name, "make room for a second tag", source))?;
     let (told, untold) = af_packet::told(spec, &netns, &link, workers)?;
     notes.extend(untold);
+    let seen = Arc::new(Seen::default());
+    // Zero-copy sends cheaper still; of several queues each flow must stay with its own; longer frames fit no slot.
+    let ways = if !zero_copy && queues == 1 && chunk == CHUNKS[0] {
+        let transmitters = transmitters();
+        let ways = netns.run(|| ways_out(transmitters, link.index, &seen));
+        ways.map_err(|source| cannot_enter(spec, source))?.map_err(|why| notes.push(why)).ok()
+    } else {
+        None
+    };
     let opening = flows.map(|flows| Opening { interface: &interface, link: &link, queues, flows });
-    let opened = opening.map(|opening| Passage::open(&opening, &netns, &worker));
+    let opened = opening.map(|opening| Passage::open(&opening, &netns, &worker, ways.is_some()));
     let (passage, note) = opened.unwrap_or_default();
     notes.extend(note);
     let past = passage.as_ref().and_then(Passage::port);
@@ -95,16 +104,8 @@ pub(crate) fn open<'t>(
         let senders = af_packet::senders(spec, &netns, &link, without)?.0;
         tx.extend(senders.into_iter().map(|queue| Box::new(queue) as Box<dyn TxQueue>));
     }
-    let seen = Arc::new(Seen::default());
-    // Zero-copy sends cheaper still; of several queues each flow must stay with its own; longer frames fit no slot. Where flows leave the worker and
-    // come back, a veth's ring holds redirected frames back for one another, and lets what a socket sent pass: it keeps one kind for each side.
-    if !zero_copy && queues == 1 && chunk == CHUNKS[0] && past.is_none() {
-        let transmitters = transmitters();
-        let ways = netns.run(|| ways_out(transmitters, link.index, &seen));
-        match ways.map_err(|source| cannot_enter(spec, source))? {
-            Ok(ways) => tx = burst::before(ways, tx, longest(&link)),
-            Err(why) => notes.push(why),
-        }
+    if let Some(ways) = ways {
+        tx = burst::before(ways, tx, longest(&link), past.as_ref());
     }
     let listener = listener::listen(spec, &netns, link.index)?;
     offloads.own(changes);

@@ -1,7 +1,8 @@
 //! Whether flows can go past a port's worker in the interface's XDP hook.
 //!
 //! Frames of worker and rung must meet in one queue, or they may pass each other: a veth has one ring for both, a TAP too. A card sends
-//! redirected frames by queues of their own.
+//! redirected frames by queues of their own. And a veth lets a socket's frames pass the rung's, so the worker must be able to send
+//! XDP frames, too ([`super::burst`]).
 
 use crate::interface::Interface;
 use crate::netns::Netns;
@@ -17,6 +18,8 @@ pub(super) struct Passage {
     taker: Taker<XdpPort>,
     /// Who knows whether the interface takes redirected frames; a kernel that is too old has no rung.
     netdev: Option<Netdev>,
+    /// The worker can send XDP frames.
+    sends_frames: bool,
 }
 
 impl Passage {
@@ -25,24 +28,25 @@ impl Passage {
         port: &Opening<'_>,
         netns: &Netns,
         worker: &Worker,
+        sends_frames: bool,
     ) -> (Option<Self>, Option<String>) {
-        let without = |taker| (Some(Self { taker, netdev: None }), None);
+        let without = |taker| (Some(Self { taker, netdev: None, sends_frames }), None);
         if worker.mode() == Mode::Generic {
             return without(Err(PortReason::GenericHook));
         }
         let netdev = netns.run(Netdev::open).and_then(|opened| opened).ok().flatten();
         let may_be_unfinished = port.link.is_virtual();
-        let exit = exit(netdev.as_ref(), port.interface, port.link);
+        let exit = exit(netdev.as_ref(), port.interface, (port.link, sends_frames));
         let (taker, note) = port.taker(netns, exit, |flows, interface| {
             Ok(XdpPort::open(flows, &XdpParts { interface, worker, may_be_unfinished })?)
         });
-        (taker.map(|taker| Self { taker, netdev }), note)
+        (taker.map(|taker| Self { taker, netdev, sends_frames }), note)
     }
 
     /// Looks anew whether flows can leave by the interface; true if that is other than before.
     pub(super) fn look(&self, interface: &Interface, index: u32) -> bool {
         let (Ok(port), Ok(link)) = (&self.taker, interface.link(index)) else { return false };
-        port.set_exit(exit(self.netdev.as_ref(), interface, &link))
+        port.set_exit(exit(self.netdev.as_ref(), interface, (&link, self.sends_frames)))
     }
 
     /// As the node sees it.
@@ -57,9 +61,16 @@ impl Passage {
 }
 
 /// Whether flows can leave by the interface now: a veth takes redirected frames while its other end has GRO or a program.
-fn exit(netdev: Option<&Netdev>, interface: &Interface, link: &Link) -> Result<(), PortReason> {
-    if !matches!(&*link.kind, "veth" | "tun") {
-        return Err(PortReason::OwnQueues);
+fn exit(
+    netdev: Option<&Netdev>,
+    interface: &Interface,
+    (link, sends_frames): (&Link, bool),
+) -> Result<(), PortReason> {
+    match &*link.kind {
+        "tun" => {}
+        "veth" if sends_frames => {}
+        "veth" => return Err(PortReason::SocketPasses),
+        _ => return Err(PortReason::OwnQueues),
     }
     one_queue(interface)?;
     let features = netdev.and_then(|netdev| netdev.xdp_features(link.index).ok().flatten());

@@ -31,6 +31,8 @@ struct Installed<P> {
     from: Arc<P>,
     exit: Arc<P>,
     key: super::abi::OffloadKey,
+    /// It keeps greatest rates.
+    is_shaped: bool,
     /// [`Rung::settled`] when it went down.
     down: u64,
 }
@@ -108,7 +110,10 @@ impl<P: RungPort> Provider for Rung<P> {
         let place = added.map_err(|error| refused(&error))?;
         let place = place.ok_or(CardReason::Full { slots: self.flows.capacity() })?;
         let (from, exit) = (from.clone(), exit.clone());
-        self.installed.insert(Handle(place), Installed { from, exit, key, down: self.settled });
+        let is_shaped = !shapes.is_empty();
+        let down = self.settled;
+        exit.seat().count_shaped(is_shaped.into());
+        self.installed.insert(Handle(place), Installed { from, exit, key, is_shaped, down });
         Ok(Handle(place))
     }
 
@@ -117,6 +122,7 @@ impl<P: RungPort> Provider for Rung<P> {
         match side {
             Side::Rung => found.from.seat().raise(handle.0, &found.exit),
             Side::Worker => {
+                found.exit.seat().falls();
                 found.from.seat().lower(handle.0);
                 found.down = self.settled;
             }
@@ -135,6 +141,8 @@ impl<P: RungPort> Provider for Rung<P> {
     fn remove(&mut self, handle: Handle) -> Counts {
         let Some(found) = self.installed.remove(&handle) else { return Counts::default() };
         self.flows.remove(&found.key, handle.0);
+        found.exit.seat().falls();
+        found.exit.seat().count_shaped(u32::from(found.is_shaped).wrapping_neg());
         if found.down == self.settled {
             // Else no frame has run by it since. Where the kernel cannot tell, a frame of this moment may miss in the count.
             let _ = self.settle(Duration::MAX);
@@ -197,10 +205,12 @@ impl<P: RungPort> Rung<P> {
             self.flows.remove(&key, handle.0);
             return None;
         };
-        if flow.shapes[0] != 0 && value::side(flow.gate) == Side::Rung {
+        let is_shaped = flow.shapes[0] != 0;
+        way.seat().count_shaped(is_shaped.into());
+        if is_shaped && value::side(flow.gate) == Side::Rung {
             port.seat().raise(handle.0, &way);
         }
-        let installed = Installed { from: port, exit: way, key, down: self.settled };
+        let installed = Installed { from: port, exit: way, key, is_shaped, down: self.settled };
         self.installed.insert(handle, installed);
         Some(Orphan {
             handle,

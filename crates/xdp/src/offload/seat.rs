@@ -9,8 +9,13 @@ use super::flows::Flows;
 use offload::{PortReason, ProviderName};
 use std::io;
 use std::mem::offset_of;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Frames that left by the rung have been received so long after the last one of a flow that fell. Chosen: thrice the longest wait for a core
+/// that was seen on a busy host.
+const DRAINED: Duration = Duration::from_millis(100);
 
 /// An interface in the calling thread's network namespace.
 #[derive(Clone, Debug)]
@@ -74,6 +79,13 @@ pub trait RungPort: Send + Sync + Sized + 'static {
         std::mem::replace(&mut *lock(&self.seat().exit), exit) != exit
     }
 
+    /// Whether frames by the rung may still lie at the port: a flow fell just now, or one that keeps a greatest rate may fall at any time. Meanwhile
+    /// the worker sends as the rung does, where a driver lets other frames pass the rung's.
+    #[inline]
+    fn may_lie(&self) -> bool {
+        self.seat().may_lie()
+    }
+
     /// Whether flows that come in at the port have a place on the rung.
     fn has_flows(&self) -> bool {
         let Seat { flows, place, .. } = self.seat();
@@ -95,6 +107,11 @@ pub struct Seat<P> {
     rising: Mutex<Vec<Rising<P>>>,
     /// Whether there are any: what the worker looks at.
     is_rising: AtomicBool,
+    since: Instant,
+    /// When a flow that leaves by the port fell last: nanoseconds since `since`; 0: none did.
+    fell: AtomicU64,
+    /// Flows that leave by the port and fall by themselves, when a greatest rate says so.
+    shaped: AtomicU32,
 }
 
 /// A flow that shall go up.
@@ -117,7 +134,20 @@ impl<P: RungPort> Seat<P> {
         let (rising, is_rising) = (Mutex::default(), AtomicBool::new(false));
         let (exit, held) = (Mutex::new(exit), OnceLock::new());
         let flows_too = flows.clone();
-        let seat = Self { flows: flows_too, place, index, netns, exit, held, rising, is_rising };
+        let (since, fell, shaped) = (Instant::now(), AtomicU64::new(0), AtomicU32::new(0));
+        let seat = Self {
+            flows: flows_too,
+            place,
+            index,
+            netns,
+            exit,
+            held,
+            rising,
+            is_rising,
+            since,
+            fell,
+            shaped,
+        };
         for (_, flow) in flows.flows_of(place) {
             flows.stay(flow);
             flows.set_done(flow);
@@ -128,6 +158,22 @@ impl<P: RungPort> Seat<P> {
     /// Why flows cannot leave by it, if they cannot.
     pub(super) fn exit(&self) -> Result<(), PortReason> {
         *lock(&self.exit)
+    }
+
+    /// A flow that leaves by the port is about to fall.
+    pub(super) fn falls(&self) {
+        self.fell.store((self.since.elapsed().as_nanos() as u64).max(1), Ordering::Release);
+    }
+
+    /// A flow that keeps greatest rates leaves by the port from now on, or no more.
+    pub(super) fn count_shaped(&self, more: u32) {
+        self.shaped.fetch_add(more, Ordering::Release);
+    }
+
+    fn may_lie(&self) -> bool {
+        let fell = self.fell.load(Ordering::Acquire);
+        self.shaped.load(Ordering::Acquire) > 0
+            || fell != 0 && self.since.elapsed() < Duration::from_nanos(fell) + DRAINED
     }
 
     /// By which number the worker says how many frames wait in the port's queues.

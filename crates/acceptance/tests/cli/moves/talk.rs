@@ -1,11 +1,14 @@
 //! A conversation of many flows whose frames are numbered, and say by which rule they may come.
 //!
 //! Guest g1 has a socket for each pair, and so has g2. In each round g1 sends a burst from every socket, and g2 answers every burst with one
-//! frame; two rounds are under way. So no queue overflows, and whatever is missing was lost on the way. A rule writes its generation into the
-//! source address. A frame carries the generation whose barrier was answered before it was sent: an older one in its address is a frame of an
-//! old rule.
+//! frame; two rounds are under way. So no queue overflows, and whatever is missing was lost on the way.
+//!
+//! A rule writes its generation into the DSCP. A frame carries the generation whose barrier was answered before it was sent: an older one in
+//! its DSCP is a frame of an old rule. Nothing that a guest hashes differs from rule to rule: a guest that steers what it receives takes a
+//! flow's frames to another core when their addresses change, and there later ones may come first.
 
 use acceptance::{Place, inside};
+use rustix::net::{AddressFamily, SocketType, ipproto, socket, sockopt};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::thread::ScopedJoinHandle;
@@ -15,10 +18,12 @@ use std::time::Duration;
 pub const BURST: u64 = 8;
 /// Bytes of each: Ethernet, IPv4, UDP, number, generation and last round.
 pub const LEN: u64 = 14 + 20 + 8 + 24;
-/// Rules before they use an address again.
-pub const GENERATIONS: u64 = 100;
-/// Source addresses that rules write: 10.0.0.100 and on.
-pub const FIRST_ADDRESS: u64 = 100;
+/// Rules before they use a DSCP again: all that there are.
+pub const GENERATIONS: u64 = 64;
+/// Each pair's port at both ends, from here on.
+const FIRST_PORT: u16 = 20_000;
+/// Room for all frames under way: 2 rounds, a page for each.
+const ROOM: usize = 8 << 20;
 /// Nothing is so long under way: what is not there by then is lost.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -65,18 +70,18 @@ impl Words {
 
 /// One end of a pair.
 struct End {
+    /// What it sends; what comes for it a [`Side`] hears.
     socket: UdpSocket,
     to: SocketAddr,
     sent: u64,
+    heard: u64,
     next: u64,
-    seen: Seen,
 }
 
 impl End {
     fn new((here, there): (Ipv4Addr, Ipv4Addr), port: u16) -> Self {
         let socket = UdpSocket::bind((here, port)).unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        Self { socket, to: (there, port).into(), sent: 0, next: 0, seen: Seen::default() }
+        Self { socket, to: (there, port).into(), sent: 0, heard: 0, next: 0 }
     }
 
     fn send(&mut self, talk: &Talk, is_last: bool) {
@@ -84,48 +89,66 @@ impl End {
         self.socket.send_to(&words.bytes(), self.to).unwrap();
         self.sent += 1;
     }
+}
 
-    /// Takes a frame; whether it is of the last round. `None`: none came.
-    fn take(&mut self) -> Option<bool> {
-        let mut bytes = [0; 24];
-        let Ok((_, from)) = self.socket.recv_from(&mut bytes) else {
-            self.seen.lost += 1;
-            return None;
-        };
-        let words = Words::read(&bytes);
-        if words.number < self.next {
-            self.seen.disordered += 1;
-        } else {
-            self.seen.lost += words.number - self.next;
-            self.next = words.number + 1;
-        }
-        self.seen.of_old_rules += u64::from(is_of_old_rule(from, words.generation));
-        Some(words.is_last)
+/// One guest's ends.
+struct Side {
+    ends: Vec<End>,
+    /// Gets IP packets whole: no other socket tells their DSCP.
+    ear: UdpSocket,
+    disordered: u64,
+    of_old_rules: u64,
+}
+
+/// A frame that came.
+struct Heard {
+    pair: usize,
+    /// How many of its pair have come.
+    of_pair: u64,
+    is_last: bool,
+}
+
+impl Side {
+    fn new(pairs: u64, addresses: (Ipv4Addr, Ipv4Addr)) -> Self {
+        let ear = socket(AddressFamily::INET, SocketType::RAW, Some(ipproto::UDP)).unwrap();
+        sockopt::set_socket_recv_buffer_size_force(&ear, ROOM).unwrap();
+        let ear = UdpSocket::from(ear);
+        ear.set_read_timeout(Some(PATIENCE)).unwrap();
+        let ends = (0..pairs).map(|pair| End::new(addresses, FIRST_PORT + pair as u16)).collect();
+        Self { ends, ear, disordered: 0, of_old_rules: 0 }
+    }
+
+    /// Takes a frame. `None`: none came.
+    fn hear(&mut self) -> Option<Heard> {
+        let mut packet = [0; IP + UDP + 24];
+        assert_eq!(self.ear.recv(&mut packet).ok()?, packet.len());
+        let port = u16::from_be_bytes([packet[IP + 2], packet[IP + 3]]);
+        let pair = usize::from(port - FIRST_PORT);
+        let words = Words::read(packet.last_chunk().unwrap());
+        let end = &mut self.ends[pair];
+        self.disordered += u64::from(words.number < end.next);
+        self.of_old_rules += u64::from(is_of_old_rule(packet[1] >> 2, words.generation));
+        end.next = end.next.max(words.number + 1);
+        end.heard += 1;
+        Some(Heard { pair, of_pair: end.heard, is_last: words.is_last })
+    }
+
+    fn sent(&self) -> u64 {
+        self.ends.iter().map(|end| end.sent).sum()
+    }
+
+    fn heard(&self) -> u64 {
+        self.ends.iter().map(|end| end.heard).sum()
     }
 }
 
-/// Whether a frame bears an address of a rule that is older than one that it knew of. Without rules of this kind it bears its sender's.
-fn is_of_old_rule(from: SocketAddr, generation: u64) -> bool {
-    let SocketAddr::V4(from) = from else { return false };
-    let Some(written) = u64::from(from.ip().octets()[3]).checked_sub(FIRST_ADDRESS) else {
-        return false;
-    };
-    let ahead = (written + GENERATIONS - generation % GENERATIONS) % GENERATIONS;
+const IP: usize = 20;
+const UDP: usize = 8;
+
+/// Whether a frame bears the DSCP of a rule that is older than one that it knew of. Without rules of this kind it bears generation 0's.
+fn is_of_old_rule(dscp: u8, generation: u64) -> bool {
+    let ahead = (u64::from(dscp) + GENERATIONS - generation % GENERATIONS) % GENERATIONS;
     ahead >= GENERATIONS / 2
-}
-
-fn ends(pairs: u64, addresses: (Ipv4Addr, Ipv4Addr)) -> Vec<End> {
-    (0..pairs).map(|pair| End::new(addresses, 20_000 + pair as u16)).collect()
-}
-
-fn sum(received: Vec<End>) -> (u64, Seen) {
-    let mut seen = Seen::default();
-    for end in &received {
-        seen.lost += end.seen.lost;
-        seen.disordered += end.seen.disordered;
-        seen.of_old_rules += end.seen.of_old_rules;
-    }
-    (received.iter().map(|end| end.sent).sum(), seen)
 }
 
 const G1: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
@@ -133,8 +156,8 @@ const G2: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 
 /// A talk under way: who sends bursts, and who answers. It ends with this value, also by a panic.
 pub struct UnderWay<'s> {
-    bursting: ScopedJoinHandle<'s, (u64, Seen)>,
-    answering: ScopedJoinHandle<'s, (u64, Seen)>,
+    bursting: ScopedJoinHandle<'s, Side>,
+    answering: ScopedJoinHandle<'s, Side>,
     ends: EndsIt<'s>,
 }
 
@@ -150,9 +173,13 @@ impl UnderWay<'_> {
     /// Ends it; what came of each direction: bursts, answers.
     pub fn end(self) -> [Seen; 2] {
         drop(self.ends);
-        let (sent, answers) = self.bursting.join().unwrap();
-        let (answered, bursts) = self.answering.join().unwrap();
-        [Seen { sent, ..bursts }, Seen { sent: answered, ..answers }]
+        let (bursting, answering) = (self.bursting.join().unwrap(), self.answering.join().unwrap());
+        [(&bursting, &answering), (&answering, &bursting)].map(|(from, to)| Seen {
+            sent: from.sent(),
+            lost: from.sent().saturating_sub(to.heard()),
+            disordered: to.disordered,
+            of_old_rules: to.of_old_rules,
+        })
     }
 }
 
@@ -169,46 +196,46 @@ impl Talk {
     ) -> UnderWay<'s> {
         let [g1, g2] = ["g1", "g2"].map(|guest| place.guest(guest));
         // Bound before the first burst is sent.
-        let answering = inside(&g2, || ends(self.pairs, (G2, G1)));
+        let answering = inside(&g2, || Side::new(self.pairs, (G2, G1)));
         let answering = scope.spawn(move || self.answer(answering));
-        let bursting = inside(&g1, || ends(self.pairs, (G1, G2)));
+        let bursting = inside(&g1, || Side::new(self.pairs, (G1, G2)));
         let bursting = scope.spawn(move || self.burst(bursting));
         UnderWay { bursting, answering, ends: EndsIt(&self.ends) }
     }
 
-    fn burst(&self, mut ends: Vec<End>) -> (u64, Seen) {
+    fn burst(&self, mut side: Side) -> Side {
         let mut is_last = false;
         while !is_last {
             is_last = self.ends.load(SeqCst);
-            for end in &mut ends {
+            for end in &mut side.ends {
                 (0..BURST).for_each(|_| end.send(self, is_last));
             }
-            if ends[0].sent > BURST {
-                self.take_answers(&mut ends);
+            if side.ends[0].sent > BURST {
+                self.hear_answers(&mut side);
             }
         }
-        self.take_answers(&mut ends);
-        sum(ends)
+        self.hear_answers(&mut side);
+        side
     }
 
-    fn take_answers(&self, ends: &mut [End]) {
-        for end in ends {
-            end.take();
-        }
+    /// A round's answers, or as many of later ones.
+    fn hear_answers(&self, side: &mut Side) {
+        let heard = (0..self.pairs).map_while(|_| side.hear()).count() as u64;
+        assert_eq!(heard, self.pairs, "answers that came within {PATIENCE:?}: {}", side.heard());
         self.rounds.fetch_add(1, SeqCst);
     }
 
-    fn answer(&self, mut ends: Vec<End>) -> (u64, Seen) {
-        let mut is_last = false;
-        while !is_last {
-            for end in &mut ends {
-                for _ in 0..BURST {
-                    // Who hears nothing for so long ends.
-                    is_last = end.take().unwrap_or(true);
-                }
-                end.send(self, is_last);
+    /// Answers until all pairs have said that it is the last burst, or nobody says anything.
+    fn answer(&self, mut side: Side) -> Side {
+        let mut talking = self.pairs;
+        while talking > 0
+            && let Some(heard) = side.hear()
+        {
+            if heard.of_pair % BURST == 0 {
+                side.ends[heard.pair].send(self, heard.is_last);
+                talking -= u64::from(heard.is_last);
             }
         }
-        sum(ends)
+        side
     }
 }
