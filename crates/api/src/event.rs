@@ -37,6 +37,8 @@ pub enum Noun {
     Guest,
     /// An end of a circuit.
     Circuit,
+    /// Somebody who looks at frames.
+    Capture,
 }
 
 /// What happened to an object.
@@ -149,6 +151,7 @@ impl Noun {
             Self::Rules => "rules",
             Self::Guest => "guest",
             Self::Circuit => "circuit",
+            Self::Capture => "capture",
         }
     }
 }

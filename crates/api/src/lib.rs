@@ -19,6 +19,7 @@
 #[macro_use]
 mod name;
 
+mod capture;
 mod circuit;
 #[cfg(feature = "client")]
 mod client;
@@ -48,9 +49,13 @@ mod switch;
 mod tls;
 mod worker;
 
+pub use capture::{
+    CAPTURE_HEADER, CAPTURE_RING, CAPTURE_TYPE, CapturePointView, CaptureSpec, CaptureView,
+    SNAP_MAX,
+};
 pub use circuit::{CircuitSpec, CircuitState, CircuitView, PROVE, StrayView, WayView};
 #[cfg(feature = "client")]
-pub use client::{As, Client, ClientError, ControllerAt, quoted};
+pub use client::{As, Client, ClientError, ControllerAt, Stop, quoted};
 pub use difference::{KeyChange, in_words};
 pub use drops::DropView;
 pub use endpoint::{Controller, Host, Listen, OPENFLOW_PORT, Place, Target, Transport};

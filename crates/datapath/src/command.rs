@@ -5,6 +5,7 @@ use crate::local::{LocalPort, LocalSwitch};
 use crate::shape::Shaper;
 use crate::steering::{Classifier, Handover, Settled, Steered};
 use crate::switch::SwitchShared;
+use crate::taps::{CaptureId, Tap};
 use flow::{Action, PortNo};
 use port::RxQueue;
 use std::io;
@@ -32,6 +33,10 @@ pub(crate) enum Command {
     Unsteer { ix: SwitchIx, reply: Sender<Settled> },
     /// Give up the worker's part in steering: nothing is steered any more.
     Disconnect { reply: Sender<Reply> },
+    /// See frames for a capture.
+    Tap { tap: Box<Tap>, reply: Sender<Reply> },
+    /// See frames for a capture no more.
+    Untap { id: CaptureId, reply: Sender<Reply> },
     /// Say that no round is under way that began before.
     Barrier { reply: Sender<Reply> },
     /// End.
@@ -52,6 +57,8 @@ pub(crate) enum Reply {
     Handover(
         #[expect(dead_code, reason = "only dropped, by the asking thread")] Option<Box<Handover>>,
     ),
+    /// Done; what the worker did for a capture.
+    Tap(#[expect(dead_code, reason = "only dropped, by the asking thread")] Option<Box<Tap>>),
     /// A receive queue cannot be watched; the worker holds nothing of the port.
     Failed(
         io::Error,

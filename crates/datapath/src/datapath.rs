@@ -1,6 +1,7 @@
 //! The control thread's handle: starts and stops workers, attaches and detaches, reads counters.
 
 mod attach;
+mod capture;
 mod control;
 mod queues;
 mod read;
@@ -22,6 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 pub use attach::{AttachError, PacketOut, PacketOutError, Queues};
+pub use capture::CaptureError;
 pub use control::{HandoverCounts, Steering};
 pub use queues::{OnlyHere, QueuesError};
 

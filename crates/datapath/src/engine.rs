@@ -8,9 +8,10 @@ use crate::local::World;
 use crate::pending::Chain;
 use crate::scratch::Scratch;
 use crate::shape::{Sending, Shaper, dissolve};
+use crate::taps::Taps;
 use crate::touch::{Touch, Touching};
 use flow::{Nanos, Workspace};
-use port::{LossTap, Lost};
+use port::Lost;
 use std::sync::Arc;
 use wire::DropReason;
 
@@ -36,6 +37,8 @@ pub(crate) struct Engine<C> {
     pub(crate) world: World,
     pub(crate) scratch: Scratch,
     pub(crate) touching: Touching,
+    /// Who sees its frames.
+    pub(crate) taps: Arc<Taps>,
     pub(crate) workspace: Workspace,
     /// Frames that a destination takes from their source's memory just now.
     pub(crate) in_hand: u64,
@@ -50,15 +53,16 @@ impl<C: Clock> Engine<C> {
         clock: Arc<C>,
         events: Arc<EventRing>,
         counters: Arc<WorkerBlock>,
-        tap: Option<Arc<dyn LossTap>>,
+        taps: Arc<Taps>,
     ) -> Self {
         Self {
             number: usize::from(cache_of.worker),
             clock,
             events,
             world: World::default(),
-            scratch: Scratch::new(tap),
+            scratch: Scratch::new(&taps),
             touching: Touching::default(),
+            taps,
             workspace: cache_of.make(),
             in_hand: 0,
             counters,
@@ -78,7 +82,8 @@ impl<C: Clock> Engine<C> {
     fn depart_now(&mut self, now: Nanos) {
         let (_, ports) = self.world.parts();
         let Scratch { backlog, drops, .. } = &mut self.scratch;
-        let mut cx = Sending { worker: self.number, now, drops, touching: &self.touching };
+        let (worker, touching, taps) = (self.number, &self.touching, &*self.taps);
+        let mut cx = Sending { worker, now, drops, touching, taps };
         backlog.depart(ports, &mut cx);
     }
 
@@ -95,7 +100,8 @@ impl<C: Clock> Engine<C> {
         let Some(mut next) = shaper else {
             if let Some((mut departure, before)) = port.departure(ix) {
                 let (worker, drops) = (self.number, &mut self.scratch.drops);
-                let mut cx = Sending { worker, now, drops, touching: &self.touching };
+                let (touching, taps) = (&self.touching, &*self.taps);
+                let mut cx = Sending { worker, now, drops, touching, taps };
                 dissolve(before, &mut departure, &mut cx);
             }
             return port.shaper.take();

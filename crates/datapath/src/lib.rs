@@ -12,6 +12,7 @@
 //! * [`PortQueues`]: queues and rates of a port; [`Datapath::set_queues`] puts them in force (module `shape` says how).
 //! * [`Steering`]: which worker processes which flows of a switch; [`Datapath::steer`] begins it (module `steering` says how).
 //! * [`Rung`], [`Rungs`]: ways to work a batch off, and which of them are on ([`Datapath::set_rungs`]).
+//! * [`Capture`]: frames seen at [`Point`]s ([`Datapath::capture`]; module `taps` says how).
 //! * [`PortCounters`], [`QueueCounters`], [`SwitchCounters`], [`WorkerStats`]: what was counted.
 //!
 //! ## A worker
@@ -92,6 +93,7 @@ mod stats;
 mod steering;
 mod switch;
 mod sys;
+mod taps;
 mod touch;
 mod transmit;
 mod waker;
@@ -101,8 +103,8 @@ pub use api::{BadQueues, BitRate, PortQueues, QUEUES_MAX, QueueRates};
 pub use clock::{Clock, MonotonicClock};
 pub use config::{Config, StartError};
 pub use datapath::{
-    AttachError, Datapath, HandoverCounts, OnlyHere, PacketOut, PacketOutError, Queues,
-    QueuesError, Steering,
+    AttachError, CaptureError, Datapath, HandoverCounts, OnlyHere, PacketOut, PacketOutError,
+    Queues, QueuesError, Steering,
 };
 pub use enforcer::Workers;
 pub use event::{Event, Events, Punt};
@@ -118,3 +120,4 @@ pub use stats::{
 };
 pub use steering::{Placed, SteeredUnit, SteeringEntry, SteeringError};
 pub use switch::Publisher;
+pub use taps::{Capture, CaptureId, Captured, Counted, Point, Sides, What};

@@ -5,7 +5,8 @@ use crate::crossing::Crossings;
 use crate::heads::Heads;
 use crate::onward::Onward;
 use crate::pending::Pending;
-use port::{Drops, LossTap};
+use crate::taps::Taps;
+use port::Drops;
 use std::sync::Arc;
 use wire::Head;
 
@@ -27,14 +28,14 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// Allocates it; `tap` sees what is lost.
-    pub(crate) fn new(tap: Option<Arc<dyn LossTap>>) -> Self {
+    /// Allocates it; `taps` see what is lost.
+    pub(crate) fn new(taps: &Arc<Taps>) -> Self {
         Self {
             pending: Pending::default(),
             heads: Heads::default(),
             crossings: Crossings::default(),
-            drops: Drops::tapped(tap.clone()),
-            verdicts: Drops::tapped(tap),
+            drops: Drops::tapped(Some(taps.clone())),
+            verdicts: Drops::tapped(Some(taps.clone())),
             first: Head::default(),
             backlog: Backlog::default(),
             onward: Onward::default(),

@@ -2,9 +2,10 @@
 
 use crate::counters::PortBlock;
 use crate::id::PortAt;
+use crate::taps::Side;
 use port::Sent;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// Name, settings and counters of one port.
 pub(crate) struct PortShared {
@@ -12,6 +13,8 @@ pub(crate) struct PortShared {
     /// Longest packet after the Ethernet header and VLAN tags.
     pub(crate) mtu: AtomicU32,
     pub(crate) up: AtomicBool,
+    /// Sides on which some capture sees its frames, as bits.
+    pub(crate) tapped: AtomicU8,
     /// By worker, and a last one for frames that no worker saw; those of an earlier life of the port go on.
     pub(crate) counters: Arc<[PortBlock]>,
     /// Frames that wait in its queues, at all workers.
@@ -34,6 +37,13 @@ pub struct PastWorkers {
 impl PortShared {
     pub(crate) fn new(at: PortAt, mtu: u32, counters: Arc<[PortBlock]>) -> Arc<Self> {
         let (mtu, up, held) = (AtomicU32::new(mtu), AtomicBool::new(true), Arc::default());
-        Arc::new(Self { at, mtu, up, counters, held })
+        let tapped = AtomicU8::new(0);
+        Arc::new(Self { at, mtu, up, tapped, counters, held })
+    }
+
+    /// Whether some capture sees what passes on this side.
+    #[inline]
+    pub(crate) fn is_tapped(&self, side: Side) -> bool {
+        self.tapped.load(Relaxed) & side as u8 != 0
     }
 }

@@ -7,6 +7,7 @@ use crate::id::PortIx;
 use crate::local::{LocalPort, Sink};
 use crate::pending::{Chain, HeadRef, Pending};
 use crate::shape::{Admission, Sending, depart, wire_len};
+use crate::taps::{Side, Taps};
 use crate::touch::{Touch, Touching};
 use arrayvec::ArrayVec;
 use flow::Nanos;
@@ -25,6 +26,7 @@ pub(crate) struct Transmit<'a> {
     pub(crate) bodies: &'a [Body<'a>],
     pub(crate) drops: &'a mut Drops,
     pub(crate) touching: &'a Touching,
+    pub(crate) taps: &'a Taps,
     /// Ports where frames wait beyond the pass.
     pub(crate) backlog: &'a mut Backlog,
 }
@@ -56,8 +58,11 @@ impl Transmit<'_> {
         let counters = &shared.counters[self.worker];
         let mut waiting = std::mem::take(chain);
         let mut frames = ArrayVec::<TxFrame<'_>, TX_MAX>::new();
-        let touching = self.touching;
+        let (touching, taps, now) = (self.touching, self.taps, self.now);
         let mut send = |frames: &mut ArrayVec<TxFrame<'_>, TX_MAX>, drops: &mut Drops| {
+            if shared.is_tapped(Side::Tx) {
+                taps.sent(shared.at, now, frames);
+            }
             touching.set(Touch::Tx(to));
             counters.tx.add(queue.tx(frames, drops.at(shared.at)));
             counters.tx_drops.take(drops);
@@ -101,7 +106,8 @@ impl Transmit<'_> {
         let mut left = Chain::default();
         let Some((mut departure, shaper)) = port.departure(to) else { return };
         let (worker, now) = (self.worker, self.now);
-        let mut cx = Sending { worker, now, drops: self.drops, touching: self.touching };
+        let (touching, taps) = (self.touching, self.taps);
+        let mut cx = Sending { worker, now, drops: self.drops, touching, taps };
         // Frames of one lane that leave at once, uncopied.
         let (mut run, mut run_lane) = (ArrayVec::<TxFrame<'_>, BATCH>::new(), 0);
         while let Some(places) = self.pending.pop(&mut waiting) {

@@ -18,6 +18,7 @@ use crate::poller::{Poller, Ready};
 use crate::queues::{Queue, Queues};
 use crate::samples::Sampler;
 use crate::steering::Handover;
+use crate::taps::Taps;
 use crate::touch::{QueueIx, Touch};
 use flow::Nanos;
 use port::{Bells, Drops, Lost, RxBatch, RxQueue};
@@ -79,18 +80,19 @@ impl<C: Clock> Worker<C> {
         mailbox: Arc<Mailbox>,
         (events, sampler): (Arc<EventRing>, Sampler),
     ) -> io::Result<Self> {
+        let taps = Taps::new(Arc::clone(&clock) as Arc<dyn Clock>, config.tap.clone());
         let cache_of = CacheOf { worker: number as u8, secret, entries: config.cache_entries };
         Ok(Self {
             poller: Poller::new(mailbox.waker.as_fd())?,
             queues: Queues::default(),
             batch: RxBatch::default(),
-            left_out: Drops::tapped(config.tap.clone()),
+            left_out: Drops::tapped(Some(taps.clone())),
             engine: Engine::new(
                 cache_of,
                 Arc::clone(&clock),
                 events,
                 Arc::clone(&mailbox.counters),
-                config.tap.clone(),
+                taps,
             ),
             sampler,
             handover: None,
@@ -283,6 +285,13 @@ impl<C: Clock> Worker<C> {
                 return ControlFlow::Continue(());
             }
             Command::Disconnect { reply } => (reply, Reply::Handover(self.handover.take())),
+            Command::Tap { tap, reply } => {
+                self.engine.taps.add(*tap);
+                (reply, Reply::Done)
+            }
+            Command::Untap { id, reply } => {
+                (reply, Reply::Tap(self.engine.taps.remove(id).map(Box::new)))
+            }
             Command::Barrier { reply } => {
                 self.inject(self.mailbox.packet_outs());
                 (reply, Reply::Done)

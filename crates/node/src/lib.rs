@@ -42,7 +42,8 @@
 //! a connection's outbox, the datapath's registry, the feed). Nothing waits for a thread under any but the first two.
 
 pub mod agent;
-pub mod circuits;
+pub mod captures;
+mod circuits;
 pub mod config;
 pub mod doctor;
 mod durable;

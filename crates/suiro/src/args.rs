@@ -1,5 +1,6 @@
 //! What may be typed.
 
+mod capture;
 #[cfg(feature = "control")]
 mod control;
 mod domain;
@@ -16,6 +17,7 @@ mod rules;
 mod slice;
 mod steer;
 
+pub use capture::CaptureArgs;
 #[cfg(feature = "control")]
 pub use control::ControlArgs;
 pub use domain::{DomainCommand, LoginArgs, NodeCommand, TokenCommand, UserCommand};
@@ -207,6 +209,20 @@ Examples:
 On a terminal: q ends, arrows scroll, Tab shows one table, o orders the ports, / filters, ? helps.
 The busiest ports come first. WAITING counts the frames in a queue, all else is per second.")]
     Top(TopArgs),
+    /// See frames at any port, vlink or tunnel, and those that are lost, in Wireshark or as a list
+    #[command(after_help = "\
+Examples:
+  suiro capture sw0:vm1                          a line for each frame that port vm1 of sw0 receives and sends, until Ctrl-C
+  suiro capture drops                            what is lost, and why
+  suiro capture sw0:vm1 drops -w way.pcapng      a file for Wireshark, with an interface for each point
+  suiro capture sw0 | tshark -r - -Y tcp         all ports of sw0, through a pipe
+  suiro capture sw0:vm1 | wireshark -k -i -      live
+  suiro capture sw0:vm1:rx --snap 128 --count 100
+
+A packet has the same id (frame.packet_id) at each point, whatever rules rewrite on its way. Comments (frame.comment) say switch, port, core
+and, of what is lost, the reason. While a port is seen, its frames are received and not handed from guest to guest unread, which takes longer.
+A reader that is too slow loses frames of the file, never of the traffic: the last line says how many.")]
+    Capture(CaptureArgs),
     /// Show what a file would change of the node, and what that interrupts; changes nothing
     #[command(
         visible_alias = "plan",

@@ -91,6 +91,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Part(command) => commands::part::run(&context, command),
         Command::Circuit(command) => commands::circuit::run(&context, &command),
         Command::Guest(command) => commands::guest::run(&context, command),
+        Command::Capture(args) => commands::capture::run(&context, &args),
         Command::Events(args) => commands::events::run(&context, &args),
         Command::Top(args) => top::run(&context, &args),
         #[cfg(feature = "lab")]

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 mod again;
+mod capture;
 mod cards;
 mod changes;
 mod circuit;

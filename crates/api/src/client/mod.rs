@@ -3,9 +3,11 @@
 //! No request waits for ever: a node that is silent for longer than the client's patience is given up. A node that is just starting
 //! is waited for: it holds the lock of its run directory, and does not listen yet.
 
+mod capture;
 mod exec;
 mod remote;
 
+pub use capture::Stop;
 pub use remote::{As, ControllerAt};
 
 use crate::message::{Message, Messages};

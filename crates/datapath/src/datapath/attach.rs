@@ -136,6 +136,7 @@ impl Datapath {
         let (workers, rx) = assign(&mut registry, rx);
         let entry =
             PortEntry { ix, shared: Arc::clone(&shared), peer: None, workers, queues: None };
+        registry.show_tap(at, &entry);
         registry.ports.insert(at, entry);
         let mut parts = tx.into_iter().zip(rx);
         let answers = self.ask_all(|_, reply| {
@@ -172,6 +173,7 @@ impl Datapath {
             });
             let entry =
                 PortEntry { ix, shared, peer: Some(peer), workers: Vec::new(), queues: None };
+            registry.show_tap(at, &entry);
             registry.ports.insert(at, entry);
         }
         Ok(())

@@ -1,5 +1,6 @@
 //! What the control thread knows of switches and ports, and the places it gives them in the workers' tables.
 
+use super::capture::Running;
 use crate::counters::{PortBlock, blocks};
 use crate::id::{PortAt, PortIx, SwitchId, SwitchIx};
 use crate::shape::PortQueuesShared;
@@ -37,6 +38,10 @@ pub(super) struct Registry {
     pub(super) counted: BTreeMap<PortAt, Arc<[PortBlock]>>,
     /// Receive queues of each worker.
     pub(super) queues: Vec<usize>,
+    /// Captures under way.
+    pub(super) captures: Vec<Running>,
+    /// Number of the last capture that began.
+    pub(super) last_capture: u32,
     switch_places: Places,
     port_places: Places,
 }
@@ -71,6 +76,8 @@ impl Registry {
             counted: BTreeMap::new(),
             ports: BTreeMap::new(),
             queues: vec![0; workers],
+            captures: Vec::new(),
+            last_capture: 0,
             switch_places: Places::default(),
             port_places: Places::default(),
         }

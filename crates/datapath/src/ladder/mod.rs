@@ -93,7 +93,7 @@ impl<C: Clock> Engine<C> {
         }
         match self.frame_by_frame(round, batch.may(Rung::Whole), received, source) {
             Decided::Sent(done) => done,
-            Decided::Whole(to) => self.send_whole(to, received, source),
+            Decided::Whole(to) => self.send_whole(round.now, to, (received, source)),
         }
     }
 

@@ -13,16 +13,17 @@ use crate::event::EventRing;
 use crate::frames::Frames;
 use crate::heads::{Carried, Heads, Parsed, SPARE, Waiting, spare_at, spare_index};
 use crate::id::{PortAt, PortIx, SwitchIx};
-use crate::local::{LocalPort, LocalSwitch};
+use crate::local::{LocalPort, LocalSwitch, Sink};
 use crate::onward::Past;
 use crate::pending::HeadRef;
 use crate::rung::Rung;
 use crate::scratch::Scratch;
+use crate::taps::{Side, Taps};
 use crate::touch::Touching;
 use crate::transmit::Transmit;
 use arrayvec::ArrayVec;
 use flow::{Action, Nanos, Packet, PortNo, Snapshot, Workspace};
-use port::{Body, Lost, Sent};
+use port::{Body, Lost, Sent, TxFrame};
 use std::ops::Range;
 use wire::{BATCH, Depth, DropReason, Field};
 
@@ -114,6 +115,7 @@ pub(crate) struct Pass<'a, 'f, C> {
     pub(crate) bodies: &'a [Body<'f>],
     pub(crate) events: &'a EventRing,
     pub(crate) touching: &'a Touching,
+    pub(crate) taps: &'a Taps,
     pub(crate) done: Done,
     /// Bytes of the longest frame.
     pub(crate) longest: u32,
@@ -178,6 +180,7 @@ impl<C: Clock> Engine<C> {
             bodies: &frames.bodies,
             events: &self.events,
             touching: &self.touching,
+            taps: &self.taps,
             done: Done::default(),
             longest: frames.longest,
             reshaped: false,
@@ -236,6 +239,9 @@ impl<C: Clock> Pass<'_, '_, C> {
             let Some(limit) = self.make_room(switch, floor) else { break };
             let next = self.scratch.crossings.run(at, to, limit);
             self.enter(switch, at..next);
+            if self.taps.is_on() {
+                self.tap_crossings(at..next);
+            }
             let depth = self.pipeline(switch, Input::Crossings(at..next), Work::Tables, progress);
             self.cross(to, Progress { hops: progress.hops + 1, depth });
             at = next;
@@ -293,6 +299,37 @@ impl<C: Clock> Pass<'_, '_, C> {
         received.settle(self.ports, self.worker);
     }
 
+    /// Shows what crossed vlinks: each frame leaves by the one end, and comes in by the other.
+    #[cold]
+    fn tap_crossings(&self, places: Range<usize>) {
+        for crossing in self.scratch.crossings.run_at(places) {
+            let (head, origin, offload) = match spare_index(crossing.head) {
+                _ if crossing.head == HeadRef::NONE => continue,
+                Some(spare) => {
+                    let carried = &self.scratch.heads.carried[spare];
+                    (&self.scratch.heads.spare[spare], carried.origin, carried.offload)
+                }
+                None => {
+                    let packet = &self.packets[usize::from(crossing.head.0)];
+                    (&*packet.head, crossing.head.0 as u8, packet.offload)
+                }
+            };
+            let (head, body) = (head.bytes(), self.bodies[usize::from(origin)]);
+            let frame = TxFrame { head, body, offload, tunnel_id: 0, tun_dst: 0 };
+            let port = |ix: PortIx| self.ports.get(ix.0 as usize)?.as_ref();
+            let Some(far) = port(crossing.into) else { continue };
+            let near = match far.sink {
+                Sink::Vlink(near) => port(near),
+                Sink::Queue(_) => None,
+            };
+            for (end, side) in [(near, Side::Tx), (Some(far), Side::Rx)] {
+                if let Some(end) = end.filter(|end| end.shared.is_tapped(side)) {
+                    self.taps.passed(end.shared.at, side, self.now, frame);
+                }
+            }
+        }
+    }
+
     /// Calls the pipeline of one switch. Returns how far its packets have been parsed now.
     fn pipeline(
         &mut self,
@@ -341,6 +378,7 @@ impl<C: Clock> Pass<'_, '_, C> {
             bodies: self.bodies,
             drops,
             touching: self.touching,
+            taps: self.taps,
             backlog,
         };
         let mut collector = Collector {
@@ -391,6 +429,7 @@ impl<C: Clock> Pass<'_, '_, C> {
             bodies: self.bodies,
             drops,
             touching: self.touching,
+            taps: self.taps,
             backlog,
         };
         let (spare, carried, packets) = (&*spare, &*carried, &*self.packets);

@@ -5,6 +5,7 @@ use crate::engine::Engine;
 use crate::exit::Exit;
 use crate::frames::ETHERNET_HEADER;
 use crate::local::{LocalPort, LocalSwitch, Sink};
+use crate::taps::Side;
 use crate::touch::{Touch, Touching};
 use flow::{PortDecision, Workspace};
 use port::{Sent, Unread, UnreadSent};
@@ -60,6 +61,9 @@ impl Direct<'_> {
         let port = self.ports.get_mut(to.0 as usize)?.as_mut()?;
         let longest = Exit::of_batches(port)?.surely_takes();
         let LocalPort { shared, sink: Sink::Queue(tx), .. } = port else { return None };
+        if shared.is_tapped(Side::Tx) {
+            return None;
+        }
         *self.in_hand = frames.len() as u64;
         let before = self.touching.replace(Touch::Tx(to));
         let straight = tx.tx_unread(frames, &(ETHERNET_HEADER..=longest as usize), pattern);

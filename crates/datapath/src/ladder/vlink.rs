@@ -11,6 +11,7 @@ use crate::exit::Exit;
 use crate::id::PortIx;
 use crate::local::{LocalPort, Sink};
 use crate::rung::Rung;
+use crate::taps::Side;
 use port::{RxBatch, RxQueue, Sent};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -40,7 +41,7 @@ impl<C: Clock> Engine<C> {
             Some(&Sink::Vlink(far)) => self.cross(round, (rung, to, far), sum, (received, source)),
             _ => {
                 self.took(rung.max(round.above), sum);
-                self.send_whole(to, received, source)
+                self.send_whole(round.now, to, (received, source))
             }
         }
     }
@@ -56,11 +57,18 @@ impl<C: Clock> Engine<C> {
     ) -> Done {
         if let Some(near) = self.world.port(near) {
             near.shared.counters[self.number].tx.add(sum);
+            if near.shared.is_tapped(Side::Tx) {
+                let frames = (received.frames(), source);
+                self.taps.sent_whole(near.shared.at, round.now, frames);
+            }
         }
         let Some(LocalPort { shared, switch, .. }) = self.world.port(far) else {
             return Done::default();
         };
         let (far, switch) = (Arc::clone(shared), *switch);
+        if far.is_tapped(Side::Rx) {
+            self.taps.received(far.at, round.now, (received.frames(), source));
+        }
         match round.behind(&self.world, (&far, switch), rung) {
             Some(behind) => self.climb(&behind, received, source),
             None => Done::default(),

@@ -10,7 +10,9 @@ use crate::id::PortIx;
 use crate::local::{LocalPort, Sink};
 use crate::onward::Past;
 use crate::rung::Rung;
+use crate::taps::Side;
 use crate::touch::Touch;
+use flow::Nanos;
 use port::{RxBatch, RxQueue};
 
 /// Outcome of a batch that was decided frame by frame.
@@ -49,11 +51,19 @@ impl<C: Clock> Engine<C> {
     }
 
     /// Sends a whole batch of `source` by one port, as it lies.
-    pub(super) fn send_whole(&mut self, to: PortIx, batch: &RxBatch, source: &dyn RxQueue) -> Done {
+    pub(super) fn send_whole(
+        &mut self,
+        now: Nanos,
+        to: PortIx,
+        (batch, source): (&RxBatch, &dyn RxQueue),
+    ) -> Done {
         let begin = self.clock.cycles();
         let drops = &mut self.scratch.drops;
         if let Some(LocalPort { shared, sink: Sink::Queue(tx), .. }) = self.world.port_mut(to) {
             let counters = &shared.counters[self.number];
+            if shared.is_tapped(Side::Tx) {
+                self.taps.sent_whole(shared.at, now, (batch.frames(), source));
+            }
             self.touching.set(Touch::Tx(to));
             counters.tx.add(tx.tx_received(batch.frames(), source, drops.at(shared.at)));
             counters.tx_drops.take(drops);

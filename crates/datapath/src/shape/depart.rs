@@ -4,6 +4,7 @@ use super::ring::Stored;
 use super::{QueueShared, Shaper};
 use crate::id::PortIx;
 use crate::shared::PortShared;
+use crate::taps::{Side, Taps};
 use crate::touch::{Touch, Touching};
 use arrayvec::ArrayVec;
 use flow::Nanos;
@@ -22,6 +23,7 @@ pub(crate) struct Sending<'a> {
     pub(crate) now: Nanos,
     pub(crate) drops: &'a mut Drops,
     pub(crate) touching: &'a Touching,
+    pub(crate) taps: &'a Taps,
 }
 
 /// A port with queues while frames leave by it.
@@ -43,6 +45,9 @@ impl Departure<'_> {
     ) {
         if frames.is_empty() {
             return;
+        }
+        if self.shared.is_tapped(Side::Tx) {
+            cx.taps.sent(self.shared.at, cx.now, frames);
         }
         let before = cx.touching.replace(Touch::Tx(self.ix));
         let sent = self.queue.tx(frames, cx.drops.at(self.shared.at));

@@ -12,6 +12,7 @@ use crate::ladder::{Done, Forwarded, Round, Work};
 use crate::queues::Queue;
 use crate::rung::Rungs;
 use crate::steering::{Arrival, Handover};
+use crate::taps::Side;
 use crate::touch::{QueueIx, Touch};
 use flow::Nanos;
 use port::{BODY_MAX, Lost, RxBatch, RxQueue, Unread};
@@ -75,7 +76,8 @@ impl<C: Clock> Worker<C> {
             }
             forwarded.frames
         };
-        let outcome = match steered {
+        let tapped = shared.is_tapped(Side::Rx);
+        let outcome = match steered || tapped {
             false => rx.rx_unread(&mut self.batch, &mut self.left_out, &mut forward),
             true => rx.rx(&mut self.batch, &mut self.left_out).map(drop),
         };
@@ -92,6 +94,9 @@ impl<C: Clock> Worker<C> {
             let mut marks = Marks { begin, received, decided, released, forwarding, tx_cycles: 0 };
             if batch > 0 {
                 self.sampler.look(shared.at, &self.batch, now);
+                if tapped {
+                    engine.taps.received(shared.at, now, (self.batch.frames(), &**rx));
+                }
                 engine.touching.set(Touch::Pipeline(ix));
                 let handover = self.handover.as_deref_mut().filter(|_| steered);
                 let round = round.or_else(|| Round::begin(&engine.world, from, now, rungs));

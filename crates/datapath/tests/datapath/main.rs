@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod captures;
 mod conservation;
 mod controller;
 mod faults;

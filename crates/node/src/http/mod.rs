@@ -11,10 +11,12 @@
 //! * [`audit`]: who changed what, in the log.
 //! * [`readers`]: who may see everything and change nothing.
 //! * [`events`]: what happens, as it happens.
+//! * [`captures`]: frames, as a file that comes about.
 //! * [`metrics`]: what Prometheus reads, here and, if the configuration says so, by TCP.
 //! * [`flows`]: the rules of a switch, streamed: a million of them never wait in memory as JSON.
 
 mod audit;
+mod captures;
 mod events;
 mod flows;
 mod guests;
@@ -60,6 +62,7 @@ const RULES_BODY_MAX: usize = 64 << 20;
     tags(
         (name = "node", description = "The node and its workers"),
         (name = "events", description = "What happens on the node"),
+        (name = "captures", description = "Frames as they pass, and those that are lost"),
         (name = "parts", description = "What one owner declares, applied whole or not at all"),
         (name = "guests", description = "Programs in network namespaces of their own, and links to those of other nodes"),
         (name = "switches", description = "Switches"),
@@ -79,6 +82,8 @@ fn documented() -> OpenApiRouter<Arc<Node>> {
         .routes(routes!(handlers::reload_node))
         .routes(routes!(handlers::show_workers))
         .routes(routes!(events::list_events))
+        .routes(routes!(captures::list_captures, captures::capture))
+        .routes(routes!(captures::end_capture))
         .routes(routes!(handlers::list_switches, handlers::add_switch))
         .routes(routes!(handlers::show_switch, handlers::change_switch, handlers::remove_switch))
         .routes(routes!(handlers::list_macs, handlers::forget_macs))
@@ -274,7 +279,7 @@ mod tests {
         let document: serde_json::Value = serde_json::from_str(&document()).unwrap();
         assert_eq!(document["openapi"], "3.1.0");
         let paths = document["paths"].as_object().unwrap();
-        assert_eq!(paths.len(), 36);
+        assert_eq!(paths.len(), 38);
         for (path, methods) in paths {
             for (method, operation) in methods.as_object().unwrap() {
                 let described = operation["responses"]

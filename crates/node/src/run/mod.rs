@@ -291,6 +291,7 @@ async fn serve_api(
     };
     let _ = end.send(());
     node.feed().close();
+    node.end_captures();
     // Gone already, or not ours to remove: either way nothing is left to do.
     let _ = std::fs::remove_file(run_dir.api_socket());
     let _ = std::fs::remove_file(run_dir.read_socket());

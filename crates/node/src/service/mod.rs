@@ -15,6 +15,7 @@
 //! * File and parts change what exists by one way: `parts`.
 
 mod arrival;
+mod captures;
 mod change;
 mod directory;
 mod ensure;
@@ -52,6 +53,7 @@ pub use rules::{FlowLines, RuleVerb};
 pub use start::{OnConflict, StartError, StartFault};
 
 use crate::agent::steering::Desk;
+use crate::captures::Captures;
 use crate::circuits::Circuits;
 use crate::config::{ConfigFile, Host, NodeConfig};
 use crate::feed::Feed;
@@ -138,6 +140,7 @@ pub struct Node {
     parts: parts::Shelf,
     guests: Arc<Guests>,
     circuits: Arc<Circuits>,
+    captures: Captures,
     /// Guests and circuits in force.
     things: things::Shelf,
     /// Held by whoever changes what exists.
@@ -186,6 +189,7 @@ impl Node {
             parts: parts::Shelf::default(),
             guests: parts.guests,
             circuits: parts.circuits,
+            captures: Captures::default(),
             things: things::Shelf::default(),
             change: tokio::sync::Mutex::new(()),
             tls,

@@ -3,6 +3,7 @@
 #[cfg(feature = "node")]
 mod background;
 pub mod bugreport;
+pub mod capture;
 pub mod circuit;
 #[cfg(feature = "control")]
 pub mod control;

@@ -1,0 +1,154 @@
+//! Captures as their users have them: a file that tshark reads, one id for a packet at each point, and exact counts.
+
+use acceptance::{Background, Kind, Lab, privileged, suiro, until};
+use rustix::process::Signal;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+/// What tshark says of some fields, packet by packet.
+fn tshark(file: &Path, filter: &str, fields: &[&str]) -> Vec<Vec<String>> {
+    let mut command = Command::new("tshark");
+    command.arg("-r").arg(file).args(["-Y", filter, "-T", "fields"]);
+    for field in fields {
+        command.args(["-e", field]);
+    }
+    let output = command.output().expect("tshark is missing: run `make setup` as root");
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().map(|line| line.split('\t').map(str::to_owned).collect()).collect()
+}
+
+/// A guest on a TAP of switch `sw0`, a vlink to `sw1`, which rewrites what passes, and a guest there on a packet socket.
+fn two_switches() -> Lab {
+    let lab = Lab::running(&["g1", "g2"]);
+    for (switch, port, peer) in [("sw0", "out", "sw1:in"), ("sw1", "in", "sw0:out")] {
+        lab.suiro(&["switch", "add", switch, "--fail-mode", "secure"]);
+        lab.suiro(&["port", "add", switch, port, "--type", "vlink", "--peer", peer]);
+    }
+    lab.connect("sw0", "g1", Kind::Tap);
+    lab.connect("sw1", "g2", Kind::AfPacket);
+    for (switch, one, other) in [("sw0", "out", "g1"), ("sw1", "in", "g2")] {
+        for (from, to) in [(one, other), (other, one)] {
+            let rewrite = "mod_nw_tos:32,dec_ttl,mod_dl_src:02:00:00:00:00:77";
+            let rule = format!("priority=9,ip,in_port={from},actions={rewrite},output:{to}");
+            let arp = format!("priority=9,arp,in_port={from},actions=output:{to}");
+            lab.suiro(&["flow", "add", switch, &rule, &arp]);
+        }
+    }
+    until("the guests talk", || lab.talk("g1", "g2"));
+    lab
+}
+
+/// A capture that runs beside the test and has begun.
+fn begin(lab: &Lab, words: &[&str]) -> Background {
+    let before = captures(lab).len();
+    let mut command = Command::new("ip");
+    command.args(["netns", "exec", &lab.netns]).arg(suiro());
+    command.arg("--api").arg(lab.socket()).arg("capture").args(words);
+    let capture = Background::start(&mut command);
+    until("the capture runs", || captures(lab).len() > before);
+    capture
+}
+
+fn captures(lab: &Lab) -> Vec<Value> {
+    let (status, body) = lab.http("GET", "/v1/captures", "");
+    assert_eq!(status, 200, "{body}");
+    serde_json::from_str(&body).unwrap()
+}
+
+#[test]
+fn a_packet_has_one_id_at_each_point_whatever_is_rewritten_on_its_way() {
+    if !privileged() {
+        return;
+    }
+    let lab = two_switches();
+    let file = lab.path("way.pcapng");
+    let name = file.display().to_string();
+    let points = ["sw0:g1:rx", "sw0:out:tx", "sw1:in:rx", "sw1:g2:tx"];
+    let capture = begin(&lab, &[&points[..], &["-w", &name]].concat());
+    assert_eq!(lab.exchange("g1", "g2", 100), 100);
+    capture.end(Signal::INT);
+    let requests = tshark(
+        &file,
+        "icmp.type == 8",
+        &["frame.packet_id", "frame.interface_name", "ip.ttl", "frame.packet_flags_direction"],
+    );
+    let mut ways = BTreeMap::<String, Vec<(String, String)>>::new();
+    for row in requests {
+        ways.entry(row[0].clone()).or_default().push((row[1].clone(), row[2].clone()));
+    }
+    assert_eq!(ways.len(), 100, "as many ids as pings");
+    let wanted: Vec<(String, String)> = points
+        .iter()
+        .zip([64, 63, 63, 62])
+        .map(|(point, ttl)| ((*point).to_owned(), ttl.to_string()))
+        .collect();
+    for (id, way) in ways {
+        assert_eq!(way, wanted, "packet {id}");
+    }
+    let all = Command::new("tshark").arg("-V").arg("-r").arg(&file).output().unwrap();
+    assert!(all.status.success(), "{}", String::from_utf8_lossy(&all.stderr));
+    assert!(!String::from_utf8_lossy(&all.stdout).contains("Malformed"));
+}
+
+#[test]
+fn what_is_dropped_is_seen_with_its_reason_and_what_was_counted_is_in_the_file() {
+    if !privileged() {
+        return;
+    }
+    let lab = two_switches();
+    lab.suiro(&["flow", "add", "sw1", "priority=99,icmp,actions=drop"]);
+    let file = lab.path("drops.pcapng");
+    let name = file.display().to_string();
+    let capture = begin(&lab, &["drops:sw1", "sw0:g1:rx", "-w", &name, "--snap", "60"]);
+    assert_eq!(lab.exchange("g1", "g2", 20), 0);
+    let said = capture.end(Signal::INT);
+    assert!(said.contains(" matched, ") && said.contains(" 0 lost for want of room"), "{said}");
+    let dropped = tshark(
+        &file,
+        "icmp && frame.comment contains \"drop=\"",
+        &["frame.comment", "frame.len", "frame.cap_len"],
+    );
+    assert_eq!(dropped.len(), 20);
+    for row in dropped {
+        assert!(row[0].starts_with("drop=by_rule switch=sw1 port=in core="), "{row:?}");
+        assert_eq!((&*row[1], &*row[2]), ("98", "60"));
+    }
+    let matched: u64 = said.split(' ').next().unwrap().parse().unwrap();
+    assert_eq!(tshark(&file, "frame", &["frame.number"]).len() as u64, matched);
+}
+
+#[test]
+fn a_capture_ends_when_it_has_enough_and_with_whoever_reads_it() {
+    if !privileged() {
+        return;
+    }
+    let lab = two_switches();
+    let pings = acceptance::Pings::start(&lab, "g1", "g2");
+    let name = lab.path("five.pcapng").display().to_string();
+    let said = lab.says(&["capture", "sw0", "-w", &name, "--count", "5"]);
+    assert!(said.err.contains(" matched, 5 written, 0 lost"), "{}", said.err);
+    assert_eq!(tshark(Path::new(&name), "frame", &["frame.number"]).len(), 5);
+    let killed = begin(&lab, &["sw0:g1", "drops"]);
+    killed.end(Signal::KILL);
+    until("the node ends it", || captures(&lab).is_empty());
+    let events = lab.suiro(&["events"]);
+    assert!(events.contains("added capture 1: sw0 by user 0"), "{events}");
+    assert!(events.contains("removed capture 2: "), "{events}");
+    pings.end_without_loss();
+}
+
+#[test]
+fn points_that_are_not_there_are_refused_with_those_that_are() {
+    if !privileged() {
+        return;
+    }
+    let lab = two_switches();
+    for point in ["sw0:nope", "nope", "drops:nope", "sw0:g1:up", "a:b:c:d"] {
+        let said = lab.says(&["capture", point, "-w", "-"]);
+        assert!(said.err.contains(&format!("capture point {point}: find it: ")), "{}", said.err);
+        assert!(said.err.contains("drops, sw0:g1, sw0:out, sw1:g2, sw1:in"), "{}", said.err);
+        assert_eq!((said.code, &*said.out), (1, ""), "{point}");
+    }
+}

@@ -1,0 +1,53 @@
+//! Captures: which frames to show, and what runs.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// Header of the answer that begins a capture: its number, by which it can be ended in order.
+pub const CAPTURE_HEADER: &str = "suiro-capture";
+/// What a capture's answer is: blocks of a pcapng file.
+pub const CAPTURE_TYPE: &str = "application/x-pcapng";
+/// Most bytes of a frame that are kept, when nothing is said: the longest frame there is.
+pub const SNAP_MAX: u32 = 65_536 + 320;
+/// Bytes of each worker's ring, when nothing is said.
+pub const CAPTURE_RING: u32 = 4 << 20;
+
+/// Which frames to show.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CaptureSpec {
+    /// Where: `SWITCH:PORT`, with `:rx` or `:tx` for one side only; `SWITCH` for all of its ports; `drops` or `drops:SWITCH` for what is lost.
+    #[schema(example = json!(["sw0:vm1", "drops"]))]
+    pub points: Vec<String>,
+    /// Most bytes of a frame to keep.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snap: Option<u32>,
+    /// Bytes of each worker's ring, rounded up to a power of two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ring: Option<u32>,
+    /// 32 hexadecimal digits that packet ids are made with; captures with the same ones give a packet the same id. Left out: others each time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id_key: Option<String>,
+}
+
+/// A capture under way.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct CaptureView {
+    /// Its number.
+    pub capture: u32,
+    /// What it shows.
+    pub spec: CaptureSpec,
+    /// What was counted, point by point.
+    pub points: Vec<CapturePointView>,
+}
+
+/// What a capture counted at a point.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct CapturePointView {
+    /// The point.
+    pub point: String,
+    /// Frames that it saw.
+    pub matched: u64,
+    /// Of those, how many found no room in a ring.
+    pub lost: u64,
+}

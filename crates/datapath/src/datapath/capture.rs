@@ -1,0 +1,70 @@
+//! Captures into service and out of it.
+
+use super::registry::{PortEntry, Registry};
+use super::{Command, Datapath};
+use crate::id::PortAt;
+use crate::taps::{CAPTURES_MAX, Capture, CaptureId, Point, begin};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Why a capture did not begin.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum CaptureError {
+    /// As many run as may.
+    #[error("{CAPTURES_MAX} captures run already")]
+    TooMany,
+}
+
+impl Datapath {
+    /// Sees frames at these points from now on, at most `snap` bytes of each; every worker has a ring of `ring` bytes for them, a power of two.
+    ///
+    /// # Errors
+    /// [`CaptureError`].
+    pub fn capture(
+        &self,
+        points: &[Point],
+        snap: usize,
+        ring: usize,
+    ) -> Result<Capture, CaptureError> {
+        let mut registry = self.registry();
+        if registry.captures.len() >= CAPTURES_MAX {
+            return Err(CaptureError::TooMany);
+        }
+        registry.last_capture += 1;
+        let id = CaptureId(registry.last_capture);
+        let (capture, taps) = begin(id, points, (self.workers.len(), snap, ring));
+        registry.captures.push((id, points.into()));
+        let mut taps = taps.into_iter();
+        self.ask_all(|_, reply| {
+            let tap = taps.next().expect("there is a tap for every worker");
+            Command::Tap { tap: Box::new(tap), reply }
+        });
+        registry.show_taps();
+        Ok(capture)
+    }
+
+    /// Sees frames for a capture no more. What was seen can be taken still.
+    pub fn end_capture(&self, capture: &Capture) {
+        let mut registry = self.registry();
+        registry.captures.retain(|&(id, _)| id != capture.id());
+        registry.show_taps();
+        self.ask_all(|_, reply| Command::Untap { id: capture.id(), reply });
+    }
+}
+
+/// A capture under way: its number and points.
+pub(super) type Running = (CaptureId, Arc<[Point]>);
+
+impl Registry {
+    /// Tells each port on which sides it is seen.
+    fn show_taps(&self) {
+        self.ports.iter().for_each(|(&at, entry)| self.show_tap(at, entry));
+    }
+
+    /// Tells a port on which sides it is seen.
+    pub(super) fn show_tap(&self, at: PortAt, entry: &PortEntry) {
+        let points = self.captures.iter().flat_map(|(_, points)| points.iter());
+        let sides = points.fold(0, |sides, point| sides | point.sides_of(at));
+        entry.shared.tapped.store(sides, Relaxed);
+    }
+}

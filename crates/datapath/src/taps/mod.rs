@@ -1,0 +1,208 @@
+//! # Taps: frames seen on their way through a worker
+//!
+//! **Question answered**: who looks at frames while they pass, and what does that cost those who do not?
+//!
+//! A *capture* wants the frames of some [`Point`]s. Each worker has a *tap* for it: the points, and the writing end of a ring of records.
+//! [`Capture`] holds the reading ends of all workers' rings and brings their records into the order of time.
+//!
+//! | point | where it is seen | bytes |
+//! |---|---|---|
+//! | port, rx | behind `rx`, before the ladder | as they came |
+//! | port, tx | at the call of the destination | as they leave: all edits done |
+//! | vlink | where a frame enters the switch at its other end: tx of the one, rx of the other | the same for both |
+//! | drops | [`port::Drops::lose`] | the frame at hand; a number where nobody has it |
+//!
+//! ## Invariants
+//!
+//! * Without a capture a batch costs one test of a byte at its ingress port, and one at each port that it leaves by.
+//! * A tapped port takes no unread frames and sends none: they are received, and then seen.
+//! * A full ring loses records, never frames. Each point counts: matched = taken + lost, exactly.
+//! * The list of taps is changed and used by its worker alone (by [`Command`](crate::command::Command)); its lock is never contended.
+//! * What a guest changes while it is copied may differ in the record from what is sent: the head is private, a longer body is not.
+
+mod capture;
+mod point;
+mod record;
+
+pub use capture::{Capture, CaptureId, Counted};
+pub use point::{Point, Sides};
+pub use record::{Captured, What};
+
+use crate::clock::Clock;
+use crate::id::PortAt;
+use crate::sys::ring::Writer;
+pub(crate) use capture::{Counts, begin};
+use flow::Nanos;
+pub(crate) use point::Side;
+use port::{LossTap, Lost, RxQueue, Slot, TxFrame};
+use record::Front;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use wire::DropReason;
+
+/// Most captures at a time: each frame of a tapped port is shown to all of them.
+pub(crate) const CAPTURES_MAX: usize = 8;
+
+/// What one worker does for one capture.
+pub(crate) struct Tap {
+    id: CaptureId,
+    points: Arc<[Point]>,
+    /// Most bytes of a frame that are kept.
+    snap: usize,
+    ring: Writer,
+    /// This worker's counts, by point.
+    counts: Arc<[Counts]>,
+    /// Records lost at each point since its last one.
+    lost: Vec<u32>,
+}
+
+/// All of a worker's.
+pub(crate) struct Taps {
+    /// Whether there is any.
+    is_on: AtomicBool,
+    list: Mutex<Vec<Tap>>,
+    clock: Arc<dyn Clock>,
+    /// Who sees losses whatever is captured.
+    always: Option<Arc<dyn LossTap>>,
+}
+
+impl fmt::Debug for Taps {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Taps({})", self.list().len())
+    }
+}
+
+impl Taps {
+    /// None; `always` sees what is lost.
+    pub(crate) fn new(clock: Arc<dyn Clock>, always: Option<Arc<dyn LossTap>>) -> Arc<Self> {
+        let list = Mutex::new(Vec::with_capacity(CAPTURES_MAX));
+        Arc::new(Self { is_on: AtomicBool::new(false), list, clock, always })
+    }
+
+    /// Sees frames by one more.
+    pub(crate) fn add(&self, tap: Tap) {
+        self.list().push(tap);
+        self.is_on.store(true, Relaxed);
+    }
+
+    /// Ends one, whose records are all published.
+    pub(crate) fn remove(&self, id: CaptureId) -> Option<Tap> {
+        let mut list = self.list();
+        let place = list.iter().position(|tap| tap.id == id)?;
+        let tap = list.swap_remove(place);
+        self.is_on.store(!list.is_empty(), Relaxed);
+        Some(tap)
+    }
+
+    /// Whether there is any.
+    #[inline]
+    pub(crate) fn is_on(&self) -> bool {
+        self.is_on.load(Relaxed)
+    }
+
+    /// Frames that came in at a port, as they came.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn received(
+        &self,
+        at: PortAt,
+        now: Nanos,
+        (slots, source): (&[Slot], &dyn RxQueue),
+    ) {
+        self.each(at, Side::Rx, now, slots.iter().map(|slot| slot.to_send(source)));
+    }
+
+    /// Received frames that leave by a port as they lie.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn sent_whole(
+        &self,
+        at: PortAt,
+        now: Nanos,
+        (slots, source): (&[Slot], &dyn RxQueue),
+    ) {
+        self.each(at, Side::Tx, now, slots.iter().map(|slot| slot.to_send(source)));
+    }
+
+    /// Frames that a port is about to send.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn sent(&self, at: PortAt, now: Nanos, frames: &[TxFrame<'_>]) {
+        self.each(at, Side::Tx, now, frames.iter().copied());
+    }
+
+    /// A frame that passes a port on this side.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn passed(&self, at: PortAt, side: Side, now: Nanos, frame: TxFrame<'_>) {
+        self.each(at, side, now, std::iter::once(frame));
+    }
+
+    fn each<'f>(
+        &self,
+        at: PortAt,
+        side: Side,
+        now: Nanos,
+        frames: impl Iterator<Item = TxFrame<'f>> + Clone,
+    ) {
+        for tap in self.list().iter_mut() {
+            let Some(point) = tap.points.iter().position(|point| point.sees(at, side)) else {
+                continue;
+            };
+            for frame in frames.clone() {
+                let front = Front::of_frame((point, at), side, now, &frame);
+                tap.put(point, front, &Lost::from(&frame));
+            }
+            tap.ring.publish();
+        }
+    }
+
+    fn list(&self) -> MutexGuard<'_, Vec<Tap>> {
+        // A panic in the midst of a record leaves it unfinished and unseen.
+        self.list.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl LossTap for Taps {
+    fn lost(&self, at: PortAt, reason: DropReason, lost: &Lost<'_>) {
+        if let Some(always) = &self.always {
+            always.lost(at, reason, lost);
+        }
+        if !self.is_on() {
+            return;
+        }
+        let now = self.clock.now();
+        for tap in self.list().iter_mut() {
+            let Some(point) = tap.points.iter().position(|point| point.sees_losses(at)) else {
+                continue;
+            };
+            tap.put(point, Front::of_loss((point, at), reason, now, lost), lost);
+            tap.ring.publish();
+        }
+    }
+}
+
+impl Tap {
+    /// Writes a record, or counts it as lost.
+    fn put(&mut self, point: usize, front: Front, frame: &Lost<'_>) {
+        let counts = &self.counts[point];
+        counts.matched.add(1);
+        let (head, body) = match frame {
+            Lost::Frame { head, body } => (*head, *body),
+            Lost::Elsewhere(_) => Default::default(),
+        };
+        let head = &head[..head.len().min(self.snap)];
+        let more = body.len().min(self.snap - head.len());
+        let lost = &mut self.lost[point];
+        let Some(bytes) = self.ring.reserve(front.words(*lost), head.len() + more) else {
+            *lost = lost.saturating_add(1);
+            return counts.lost.add(1);
+        };
+        let (first, rest) = bytes.split_at_mut(head.len());
+        first.copy_from_slice(head);
+        body.copy_to(0, rest);
+        self.ring.commit();
+        *lost = 0;
+    }
+}

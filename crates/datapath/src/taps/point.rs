@@ -1,0 +1,59 @@
+//! Where frames are seen.
+
+use crate::id::{PortAt, SwitchId};
+
+/// One side of a port.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum Side {
+    /// Into the switch.
+    Rx = 1,
+    /// Out of the switch.
+    Tx = 2,
+}
+
+/// Sides of a port.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Sides(u8);
+
+impl Sides {
+    /// What comes in.
+    pub const RX: Self = Self(Side::Rx as u8);
+    /// What leaves.
+    pub const TX: Self = Self(Side::Tx as u8);
+    /// Both.
+    pub const BOTH: Self = Self(Side::Rx as u8 | Side::Tx as u8);
+
+    pub(crate) fn bits(self) -> u8 {
+        self.0
+    }
+}
+
+/// Where frames are seen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Point {
+    /// At a port.
+    Port(PortAt, Sides),
+    /// Where they are lost: in a switch, or anywhere.
+    Drops(Option<SwitchId>),
+}
+
+impl Point {
+    /// Whether it sees frames that pass this port on this side.
+    pub(crate) fn sees(&self, at: PortAt, side: Side) -> bool {
+        matches!(*self, Self::Port(port, sides) if port == at && sides.0 & side as u8 != 0)
+    }
+
+    /// Whether it sees what is lost at a port.
+    pub(crate) fn sees_losses(&self, at: PortAt) -> bool {
+        matches!(*self, Self::Drops(switch) if switch.is_none_or(|switch| switch == at.switch))
+    }
+
+    /// The sides of this port that it wants to see.
+    pub(crate) fn sides_of(&self, at: PortAt) -> u8 {
+        match *self {
+            Self::Port(port, sides) if port == at => sides.bits(),
+            _ => 0,
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! What a capture sees, and that it changes nothing.
+
+use crate::rig::{Rig, at, from, output, set, udp};
+use datapath::{Capture, Captured, Point, PortAt, Rung, Sides, What};
+use flow::Nanos;
+use wire::{DropReason, Field};
+
+const SNAP: usize = 1 << 16;
+const RING: usize = 1 << 20;
+
+/// A frame that was seen: by which point, what became of it, and its bytes.
+type Row = (usize, What, Vec<u8>);
+
+fn rows(capture: &mut Capture) -> Vec<Row> {
+    let mut rows = Vec::new();
+    let row = |seen: Captured<'_>| rows.push((seen.point, seen.what, seen.bytes.to_vec()));
+    capture.take(Nanos(u64::MAX), usize::MAX, row);
+    rows
+}
+
+fn of_point(rows: &[Row], wanted: usize, what: What) -> Vec<Vec<u8>> {
+    let rows = rows.iter().filter(|row| (row.0, row.1) == (wanted, what));
+    rows.map(|row| row.2.clone()).collect()
+}
+
+fn both(port: PortAt) -> Point {
+    Point::Port(port, Sides::BOTH)
+}
+
+fn frames(count: u16, len: usize) -> Vec<Vec<u8>> {
+    (0..count).map(|n| udp(n, n as u8, len - 42)).collect()
+}
+
+#[test]
+fn a_port_shows_what_came_as_it_came_and_what_left_as_it_left_on_every_rung() {
+    let (vlan, output) = (set(Field::EthDst, 0x0a0b), output(2));
+    let by_flow =
+        |port: u128| (20, vec![(Field::EthType, 0x800), (Field::TpSrc, port)], vec![output]);
+    let cases = [
+        (vec![from(1, vec![output])], Rung::Port),
+        (vec![from(1, vec![vlan, output])], Rung::Uniform),
+        ((0..100).map(|flow| by_flow(1000 + flow)).collect(), Rung::Uniform),
+    ];
+    for (rules, rung) in cases {
+        for len in [100, 1400] {
+            let mut rig = Rig::new(1);
+            rig.switch(1, &[1, 2], &rules);
+            let points = [both(at(1, 1)), Point::Port(at(1, 2), Sides::TX)];
+            let mut capture = rig.datapath.capture(&points, SNAP, RING).unwrap();
+            let frames = frames(100, len);
+            rig.line(1, 1).pass(frames.clone());
+            let left = rig.line(1, 2).take_bytes();
+            let rows = rows(&mut capture);
+            assert!(of_point(&rows, 0, What::Received) == frames, "{rung}, {len}");
+            assert!(of_point(&rows, 1, What::Sent) == left, "{rung}, {len}");
+            assert_eq!(rows.len(), 200);
+            assert!(rig.datapath.worker_stats()[0].rungs[rung as usize].frames > 0, "{rung}");
+        }
+    }
+}
+
+#[test]
+fn both_ends_of_a_vlink_show_each_frame_once() {
+    let edited = [set(Field::EthDst, 0x0a0b), output(2)];
+    let to_each = [output(2), set(Field::EthSrc, 0x0c0d), output(3)];
+    for actions in [vec![output(2)], edited.to_vec(), to_each.to_vec()] {
+        let mut rig = Rig::new(1);
+        rig.switch(1, &[1, 3], &[from(1, actions)]);
+        rig.switch(2, &[1], &[from(2, vec![set(Field::EthSrc, 5), output(1)])]);
+        rig.vlink(at(1, 2), at(2, 2));
+        let points = [both(at(1, 2)), both(at(2, 2)), both(at(2, 1))];
+        let mut capture = rig.datapath.capture(&points, SNAP, RING).unwrap();
+        rig.line(1, 1).pass(frames(70, 600));
+        let left = rig.line(2, 1).take_bytes();
+        let rows = rows(&mut capture);
+        let crossing = of_point(&rows, 0, What::Sent);
+        assert!(crossing == of_point(&rows, 1, What::Received) && crossing.len() == 70);
+        assert!(of_point(&rows, 2, What::Sent) == left && left.len() == 70);
+        assert_eq!(rows.len(), 210);
+        let out_of_the_row = |bytes: &Vec<u8>| bytes[6..12] != [0, 0, 0, 0, 0, 5];
+        assert!(crossing.iter().all(out_of_the_row), "behind the vlink they are edited");
+    }
+}
+
+#[test]
+fn drops_show_each_lost_frame_with_its_reason_in_one_switch_or_all() {
+    let mut rig = Rig::new(1);
+    rig.switch(1, &[1], &[from(1, vec![])]);
+    rig.switch(2, &[1], &[]);
+    let points = [Point::Drops(None)];
+    let mut all = rig.datapath.capture(&points, SNAP, RING).unwrap();
+    let mut one = rig.datapath.capture(&[Point::Drops(Some(at(2, 1).switch))], SNAP, RING).unwrap();
+    let frames = frames(40, 500);
+    rig.line(1, 1).pass(frames.clone());
+    rig.line(2, 1).pass(frames.clone());
+    let rows_of_all = rows(&mut all);
+    assert!(of_point(&rows_of_all, 0, What::Lost(DropReason::ByRule)) == frames);
+    assert!(of_point(&rows_of_all, 0, What::Lost(DropReason::NoMatch)) == frames);
+    let rows_of_one = rows(&mut one);
+    assert!(of_point(&rows_of_one, 0, What::Lost(DropReason::NoMatch)) == frames);
+    assert_eq!((rows_of_all.len(), rows_of_one.len()), (80, 40));
+}
+
+#[test]
+fn what_finds_no_room_is_counted_and_the_frames_pass_all_the_same() {
+    let mut rig = Rig::new(1);
+    rig.switch(1, &[1, 2], &[from(1, vec![output(2)])]);
+    let points = [both(at(1, 1)), both(at(1, 2))];
+    let mut capture = rig.datapath.capture(&points, 100, 4096).unwrap();
+    let (mut taken, mut told) = ([0; 2], [0; 2]);
+    let mut passed = 0;
+    for round in 0..20 {
+        rig.line(1, 1).pass(frames(50, 600));
+        passed += rig.line(1, 2).take_bytes().len();
+        if round % 3 == 0 {
+            capture.take(Nanos(u64::MAX), usize::MAX, |seen| {
+                taken[seen.point] += 1;
+                told[seen.point] += u64::from(seen.lost_before);
+                assert_eq!((seen.bytes.len(), seen.len), (100, 600));
+            });
+        }
+    }
+    rig.datapath.end_capture(&capture);
+    capture.take(Nanos(u64::MAX), usize::MAX, |seen| {
+        taken[seen.point] += 1;
+        told[seen.point] += u64::from(seen.lost_before);
+    });
+    assert_eq!(passed, 1000);
+    for point in [0, 1] {
+        let counted = capture.counted(point);
+        assert_eq!(counted.matched, 1000);
+        assert_eq!(counted.matched, taken[point] + counted.lost, "point {point}");
+        assert!(counted.lost > 0 && told[point] <= counted.lost, "point {point}");
+    }
+}
+
+#[test]
+fn a_capture_that_ended_sees_no_more_and_makes_room_for_another() {
+    let mut rig = Rig::new(1);
+    rig.switch(1, &[1, 2], &[from(1, vec![output(2)])]);
+    let point = [both(at(1, 1))];
+    let captures: Vec<_> =
+        (0..8).map(|_| rig.datapath.capture(&point, SNAP, 4096).unwrap()).collect();
+    assert!(rig.datapath.capture(&point, SNAP, 4096).is_err());
+    captures.iter().for_each(|capture| rig.datapath.end_capture(capture));
+    rig.line(1, 1).pass(frames(10, 100));
+    assert!(captures.iter().all(|capture| capture.counted(0).matched == 0));
+    let mut again = rig.datapath.capture(&point, SNAP, 1 << 16).unwrap();
+    rig.line(1, 1).pass(frames(10, 100));
+    assert_eq!(rows(&mut again).len(), 10);
+}
+
+#[test]
+fn a_port_that_comes_back_is_seen_again() {
+    let mut rig = Rig::new(1);
+    rig.switch(1, &[1], &[from(1, vec![output(2)]), from(2, vec![output(1)])]);
+    let point = [Point::Port(at(1, 2), Sides::RX)];
+    let mut capture = rig.datapath.capture(&point, SNAP, RING).unwrap();
+    let line = crate::line::Line::new();
+    rig.datapath.attach(at(1, 2), line.queues(1)).unwrap();
+    rig.ports(1, &[2]);
+    line.pass(frames(3, 100));
+    assert_eq!(of_point(&rows(&mut capture), 0, What::Received).len(), 3);
+}

@@ -1,0 +1,129 @@
+//! A capture's file: its blocks, and what is said of each frame.
+
+use super::Shown;
+use capture::{Direction, IdKey, pcapng};
+use datapath::{Captured, Counted, PortAt, What};
+use flow::Nanos;
+use std::collections::HashMap;
+use std::fmt::Write;
+
+/// Tells the names of a switch and of its port.
+pub type Names = Box<dyn Fn(PortAt) -> Option<(String, String)> + Send>;
+
+/// How a point is shown.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PointName {
+    /// What it is called.
+    pub name: String,
+    /// For people.
+    pub description: String,
+    /// Kind of port.
+    pub hardware: &'static str,
+}
+
+/// A file under way.
+pub(super) struct File {
+    shown: Shown,
+    began_ns: u64,
+    /// From the workers' clock to time since 1970.
+    offset: u64,
+    /// Names that were asked for.
+    names: HashMap<PortAt, (String, String)>,
+    comment: String,
+}
+
+impl File {
+    pub(super) fn new(shown: Shown) -> Self {
+        let (names, comment) = (HashMap::new(), String::new());
+        Self { shown, began_ns: 0, offset: 0, names, comment }
+    }
+
+    /// The beginning, with a block for each point.
+    pub(super) fn begin(&mut self, at_ns: u64) -> Vec<u8> {
+        self.began_ns = at_ns;
+        let mut out = Vec::new();
+        let application = concat!("suiro ", env!("CARGO_PKG_VERSION"));
+        let comment = &format!("suiro capture {}", self.shown.spec.points.join(" "));
+        pcapng::section(&mut out, &pcapng::Section { application, os: "Linux", comment });
+        for PointName { name, description, hardware } in &self.shown.points {
+            let (link, snap, filter) = (pcapng::ETHERNET, self.shown.snap, "");
+            let interface = pcapng::Interface { link, snap, name, description, filter, hardware };
+            pcapng::interface(&mut out, &interface);
+        }
+        out
+    }
+
+    /// The clocks at one moment.
+    pub(super) fn set_clock(&mut self, real_ns: u64, workers: Nanos) {
+        self.offset = real_ns.saturating_sub(workers.0);
+    }
+
+    /// Appends a frame.
+    pub(super) fn put(&mut self, out: &mut Vec<u8>, seen: &Captured<'_>) {
+        self.say(seen);
+        let (key, snap) = (IdKey(self.shown.key), self.shown.snap as usize);
+        let elsewhere = match seen.what {
+            What::LostElsewhere(_, count) => count,
+            _ => 0,
+        };
+        let packet = pcapng::Packet {
+            interface: seen.point as u32,
+            at_ns: seen.at.0 + self.offset,
+            original: seen.len,
+            bytes: &seen.bytes[..seen.bytes.len().min(snap)],
+            comment: &self.comment,
+            direction: match seen.what {
+                What::Received => Some(Direction::In),
+                What::Sent => Some(Direction::Out),
+                What::Lost(_) | What::LostElsewhere(..) => None,
+            },
+            dropped: u64::from(seen.lost_before) + u64::from(elsewhere),
+            id: (!seen.bytes.is_empty()).then(|| key.id(seen.bytes)),
+            queue: None,
+        };
+        pcapng::packet(out, &packet);
+    }
+
+    /// Says what is known of a frame.
+    fn say(&mut self, seen: &Captured<'_>) {
+        self.comment.clear();
+        let text = &mut self.comment;
+        // A String takes every text.
+        if let What::Lost(reason) | What::LostElsewhere(reason, _) = seen.what {
+            let _ = write!(text, "drop={} ", reason.name());
+        }
+        if let What::LostElsewhere(_, count) = seen.what {
+            let _ = write!(text, "frames={count} ");
+        }
+        let names = &self.shown.names;
+        let named = self.names.entry(seen.port);
+        let (switch, port) =
+            named.or_insert_with(|| names(seen.port).unwrap_or_else(|| number(seen.port)));
+        let _ = write!(text, "switch={switch} port={port}");
+        if let Some(core) = self.shown.cores.get(seen.worker) {
+            let _ = write!(text, " core={core}");
+        }
+        if seen.piece > 0 {
+            let _ = write!(text, " gso={}", seen.piece);
+        }
+        if seen.is_partial {
+            text.push_str(" checksum=partial");
+        }
+    }
+
+    /// The end: what each point counted.
+    pub(super) fn end(&self, at_ns: u64, counted: &[Counted]) -> Vec<u8> {
+        let mut out = Vec::new();
+        for (interface, &Counted { matched, lost }) in counted.iter().enumerate() {
+            let (interface, start_ns) = (interface as u32, self.began_ns);
+            let counts = pcapng::Statistics { interface, at_ns, start_ns, matched, lost };
+            pcapng::statistics(&mut out, &counts);
+        }
+        out
+    }
+}
+
+/// What is said where there is no name any more.
+fn number(at: PortAt) -> (String, String) {
+    (at.switch.0.to_string(), at.port.to_string())
+}

@@ -1,0 +1,250 @@
+//! Captures, by names of switches and ports.
+
+use super::Node;
+use super::directory::{Directory, Member};
+use crate::captures::{PointName, Running, Shown};
+use crate::refusal::{Refusal, Why};
+use api::{
+    CAPTURE_RING, CapturePointView, CaptureSpec, CaptureView, Fault, Happening, News, Noun,
+    SNAP_MAX,
+};
+use axum::body::Bytes;
+use datapath::{CaptureId, Counted, Point, PortAt, Sides};
+use std::sync::Arc;
+use tokio::sync::mpsc;
+
+/// Most points of a capture. Chosen: each batch at a tapped port looks for its point among them.
+const POINTS_MAX: usize = 1024;
+/// Bytes of all rings of a capture.
+const RINGS_MAX: u64 = 256 << 20;
+/// From these on a packet's id is known.
+const ID_BYTES: u32 = 256;
+
+impl Node {
+    /// Begins a capture for somebody: its number, and its file as it comes about.
+    ///
+    /// # Errors
+    /// [`Refusal`]: nothing is captured.
+    pub fn begin_capture(
+        &self,
+        spec: CaptureSpec,
+        who: &str,
+    ) -> Result<(u32, mpsc::Receiver<Bytes>), Refusal> {
+        let (points, names) = self.points(&spec.points)?;
+        let key = id_key(spec.id_key.as_deref())?;
+        let snap = spec.snap.unwrap_or(SNAP_MAX).clamp(1, SNAP_MAX);
+        let ring = self.ring(spec.ring)?;
+        let capture = self.datapath.capture(&points, snap.max(ID_BYTES) as usize, ring);
+        let capture = capture.map_err(|error| {
+            let remedy = "end one of them (curl …/v1/captures lists them), or name several points in one capture";
+            let fault = Fault::new("capture", "begin it", error.to_string(), remedy);
+            Refusal::new(Why::Impossible, fault)
+        })?;
+        let CaptureId(id) = capture.id();
+        let text = format!("{} by {who}", spec.points.join(" "));
+        let directory = self.directory.clone();
+        let shown = Shown {
+            points: names,
+            spec,
+            snap,
+            key,
+            names: Box::new(move |at| named(&directory, at)),
+            cores: self.facts.config.cores.to_vec(),
+        };
+        let news = move |change, text| News::of_node(Noun::Capture, &id.to_string(), change, text);
+        let feed = self.feed.clone();
+        let ended = move |counted: Vec<Counted>| {
+            let matched: u64 = counted.iter().map(|point| point.matched).sum();
+            let lost: u64 = counted.iter().map(|point| point.lost).sum();
+            feed.tell(news(Happening::Removed, format!("{matched} frames matched, {lost} lost")));
+        };
+        let begun = self.captures.begin((self.datapath.clone(), capture), shown, ended);
+        let chunks = begun.map_err(|error| {
+            let remedy = "see how many threads the node has and may have";
+            let fault = Fault::new("capture", "start its thread", error.to_string(), remedy);
+            Refusal::new(Why::Impossible, fault)
+        })?;
+        self.feed.tell(news(Happening::Added, text));
+        Ok((id, chunks))
+    }
+
+    /// Has a capture end in order.
+    ///
+    /// # Errors
+    /// There is none of that number.
+    pub fn end_capture(&self, id: u32) -> Result<(), Refusal> {
+        match self.captures.stop(id) {
+            true => Ok(()),
+            false => {
+                let (cause, remedy) =
+                    ("no capture of that number runs", "it has ended by itself: do nothing");
+                let fault = Fault::new(format!("capture {id}"), "find it", cause, remedy);
+                Err(Refusal::new(Why::NotFound, fault))
+            }
+        }
+    }
+
+    /// Has all captures end in order: the node ends.
+    pub fn end_captures(&self) {
+        self.captures.stop_all();
+    }
+
+    /// The captures under way.
+    pub fn captures(&self) -> Vec<CaptureView> {
+        let view = |(capture, running): (u32, Arc<Running>)| {
+            let view =
+                |(point, Counted { matched, lost })| CapturePointView { point, matched, lost };
+            let points = running.points.iter().cloned().zip(running.counted());
+            CaptureView { capture, spec: running.spec.clone(), points: points.map(view).collect() }
+        };
+        self.captures.all().into_iter().map(view).collect()
+    }
+
+    /// Where the frames of these points are seen, and how they are shown.
+    fn points(&self, texts: &[String]) -> Result<(Vec<Point>, Vec<PointName>), Refusal> {
+        let mut found = Vec::new();
+        for text in texts {
+            found.extend(self.points_of(text)?);
+        }
+        match found.len() {
+            0 => Err(bad_point("", "no point is named", self.points_there())),
+            1..=POINTS_MAX => Ok(found.into_iter().unzip()),
+            many => {
+                let cause = format!("{many} points, and {POINTS_MAX} may be");
+                Err(bad_point("", &cause, "name fewer ports".into()))
+            }
+        }
+    }
+
+    /// The points of one text.
+    fn points_of(&self, text: &str) -> Result<Vec<(Point, PointName)>, Refusal> {
+        let parts: Vec<&str> = text.split(':').collect();
+        let member = |name: &str| -> Result<Arc<Member>, Refusal> {
+            self.directory
+                .by_name(name)
+                .ok_or_else(|| bad_point(text, "there is no such point", self.points_there()))
+        };
+        match parts[..] {
+            ["drops"] => Ok(vec![drops(None)]),
+            ["drops", switch] => Ok(vec![drops(Some(&member(switch)?))]),
+            [switch] => {
+                let member = member(switch)?;
+                let state = member.state();
+                let ports = state.ports.keys().map(|port| (port.to_string(), Sides::BOTH));
+                let points =
+                    ports.filter_map(|(port, sides)| port_point(&member, &state, &port, sides));
+                let points: Vec<_> = points.collect();
+                let empty = || bad_point(text, "the switch has no ports", self.points_there());
+                (!points.is_empty()).then_some(points).ok_or_else(empty)
+            }
+            [switch, port] => self.one(text, &member(switch)?, port, Sides::BOTH),
+            [switch, port, "rx"] => self.one(text, &member(switch)?, port, Sides::RX),
+            [switch, port, "tx"] => self.one(text, &member(switch)?, port, Sides::TX),
+            _ => Err(bad_point(text, "it is not understood", self.points_there())),
+        }
+    }
+
+    fn one(
+        &self,
+        text: &str,
+        member: &Arc<Member>,
+        port: &str,
+        sides: Sides,
+    ) -> Result<Vec<(Point, PointName)>, Refusal> {
+        let point = port_point(member, &member.state(), port, sides);
+        let missing = || bad_point(text, "there is no such port", self.points_there());
+        Ok(vec![point.ok_or_else(missing)?])
+    }
+
+    /// Says which points there are.
+    fn points_there(&self) -> String {
+        const SHOWN: usize = 12;
+        let mut names = vec!["drops".to_owned()];
+        for member in self.directory.all() {
+            let state = member.state();
+            names.extend(state.ports.keys().map(|port| format!("{}:{port}", state.spec.name)));
+        }
+        let more = names.len().saturating_sub(SHOWN);
+        names.truncate(SHOWN);
+        let rest =
+            if more > 0 { format!(" and {more} more (suiro port list)") } else { String::new() };
+        format!("name one of those there are: {}{rest}", names.join(", "))
+    }
+
+    /// Bytes of each worker's ring.
+    fn ring(&self, asked: Option<u32>) -> Result<usize, Refusal> {
+        let ring = u64::from(asked.unwrap_or(CAPTURE_RING)).max(1 << 17).next_power_of_two();
+        let all = ring * self.facts.config.cores.len() as u64;
+        if all > RINGS_MAX {
+            let cause = format!(
+                "{} workers would need {} MiB, and {} may be",
+                self.facts.config.cores.len(),
+                all >> 20,
+                RINGS_MAX >> 20
+            );
+            let fault = Fault::new("capture", "make its rings", cause, "ask for a smaller --ring");
+            return Err(Refusal::new(Why::Invalid, fault));
+        }
+        Ok(ring as usize)
+    }
+}
+
+fn drops(member: Option<&Arc<Member>>) -> (Point, PointName) {
+    let (name, description) = match member {
+        None => ("drops".to_owned(), "frames lost, of all switches".to_owned()),
+        Some(member) => {
+            (format!("drops:{}", member.name()), format!("frames lost, of {}", member.name()))
+        }
+    };
+    let point = Point::Drops(member.map(|member| member.id));
+    (point, PointName { name, description, hardware: "" })
+}
+
+/// A port by its name or number.
+fn port_point(
+    member: &Member,
+    state: &super::directory::MemberState,
+    text: &str,
+    sides: Sides,
+) -> Option<(Point, PointName)> {
+    let is_it = |(name, number): (&str, u32)| name == text || number.to_string() == text;
+    let (name, port) = state.ports.iter().find(|(name, port)| is_it((name, port.number)))?;
+    let kind = port.spec.kind.kind().word();
+    let side = match sides {
+        Sides::RX => ":rx",
+        Sides::TX => ":tx",
+        _ => "",
+    };
+    let shown = PointName {
+        name: format!("{}:{name}{side}", state.spec.name),
+        description: format!("port {} of switch {}, {kind}", port.number, state.spec.name),
+        hardware: kind,
+    };
+    Some((Point::Port(member.at(port.number), sides), shown))
+}
+
+/// Names of a switch and its port.
+fn named(directory: &Directory, at: PortAt) -> Option<(String, String)> {
+    let member = directory.by_id(at.switch)?;
+    let state = member.state();
+    let found = state.ports.iter().find(|(_, port)| port.number == at.port);
+    let port = found.map_or_else(|| at.port.to_string(), |(name, _)| name.to_string());
+    Some((state.spec.name.to_string(), port))
+}
+
+fn bad_point(text: &str, cause: &str, remedy: String) -> Refusal {
+    let fault = Fault::new(format!("capture point {text}"), "find it", cause, remedy);
+    Refusal::new(Why::NotFound, fault)
+}
+
+/// 32 hexadecimal digits, or two numbers that nobody knows.
+fn id_key(text: Option<&str>) -> Result<[u64; 2], Refusal> {
+    let Some(text) = text else { return Ok(super::start::random_secret()) };
+    let whole = u128::from_str_radix(text, 16).ok().filter(|_| text.len() == 32);
+    let whole = whole.ok_or_else(|| {
+        let cause = format!("{text} are not 32 hexadecimal digits");
+        let fault = Fault::new("capture", "read its id_key", cause, "leave it out");
+        Refusal::new(Why::Invalid, fault)
+    })?;
+    Ok([(whole >> 64) as u64, whole as u64])
+}

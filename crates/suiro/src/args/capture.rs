@@ -1,0 +1,68 @@
+//! `suiro capture`.
+
+use clap::Args;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Which frames to show, and how.
+#[derive(Args)]
+pub struct CaptureArgs {
+    /// Where: SWITCH:PORT (then :rx or :tx for one side), SWITCH for all its ports, drops, drops:SWITCH
+    #[arg(required = true, value_name = "POINT")]
+    pub points: Vec<String>,
+    /// Write a pcapng file; - for standard output
+    #[arg(long, short = 'w', value_name = "FILE")]
+    pub write: Option<PathBuf>,
+    /// Bytes of each frame to keep; all when left out
+    #[arg(long, short = 's', value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=65_856))]
+    pub snap: Option<u32>,
+    /// End after this many frames
+    #[arg(long, short = 'c', value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+    /// End after this time, such as 5s, 500ms, 2m
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub duration: Option<Duration>,
+    /// Memory for frames that wait, at each worker, such as 16M
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub ring: Option<u32>,
+}
+
+/// A time with its unit.
+fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let number: u64 = digits.parse().map_err(|_| "a number and a unit, such as 5s".to_owned())?;
+    match &text[digits.len()..] {
+        "ms" => Ok(Duration::from_millis(number)),
+        "s" | "" => Ok(Duration::from_secs(number)),
+        "m" => Ok(Duration::from_secs(number.saturating_mul(60))),
+        "h" => Ok(Duration::from_secs(number.saturating_mul(3600))),
+        unit => Err(format!("no unit {unit}: ms, s, m or h")),
+    }
+}
+
+/// Bytes, with K or M.
+fn size(text: &str) -> Result<u32, String> {
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let number: u32 = digits.parse().map_err(|_| "a number, such as 16M".to_owned())?;
+    let unit = match &text[digits.len()..] {
+        "" => 1,
+        "K" | "k" => 1 << 10,
+        "M" | "m" => 1 << 20,
+        unit => return Err(format!("no unit {unit}: K or M")),
+    };
+    number.checked_mul(unit).ok_or_else(|| "too much".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_sizes_have_units() {
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
+        assert!(duration("5 apples").is_err() && duration("").is_err());
+        assert_eq!((size("16M"), size("4096")), (Ok(16 << 20), Ok(4096)));
+        assert!(size("4G").is_err() && size("5000M").is_err());
+    }
+}

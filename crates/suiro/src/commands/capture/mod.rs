@@ -1,0 +1,155 @@
+//! `suiro capture`: the node's stream into a file, into a pipe, or as a list on a terminal.
+
+mod line;
+
+use super::Context;
+use super::events::moment;
+use crate::args::CaptureArgs;
+use crate::failure::Failure;
+use api::{CaptureSpec, Fault, Stop};
+use capture::{BadBlock, Blocks, Content};
+use line::line;
+use std::fs::File;
+use std::io::{BufWriter, IsTerminal, Write};
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
+
+/// Shows frames until there are enough.
+pub fn run(context: &Context, args: &CaptureArgs) -> Result<(), Failure> {
+    let spec =
+        CaptureSpec { points: args.points.clone(), snap: args.snap, ring: args.ring, id_key: None };
+    let mut reader = Reader::new(args)?;
+    let stop = Stop { after: args.duration };
+    let ended = context.client.capture(&spec, stop, |bytes| reader.hear(bytes));
+    match ended {
+        Ok(()) | Err(Failure::Closed) => reader.finish(),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Where it goes.
+enum Output {
+    /// Blocks as they come.
+    Blocks(Box<dyn Write>),
+    /// A line for each frame.
+    Lines(Box<dyn Write>),
+}
+
+impl Output {
+    fn of(file: Option<&Path>) -> Result<Self, Failure> {
+        let stdout = std::io::stdout();
+        match file {
+            Some(file) if file.as_os_str() != "-" => {
+                let made = File::create(file).map_err(|error| {
+                    let thing = format!("file {}", file.display());
+                    let remedy = "name a file in a directory that you may write to";
+                    Failure::Refused(Fault::new(thing, "make it", error.to_string(), remedy))
+                })?;
+                Ok(Self::Blocks(Box::new(BufWriter::new(made))))
+            }
+            None if stdout.is_terminal() => Ok(Self::Lines(Box::new(stdout))),
+            Some(_) if stdout.is_terminal() => {
+                let (cause, remedy) = (
+                    "a terminal does not read pcapng",
+                    "pipe it: suiro capture … | tshark -r -, or leave -w out for a list",
+                );
+                Err(Failure::Usage(Fault::new("capture", "write it", cause, remedy)))
+            }
+            _ => Ok(Self::Blocks(Box::new(BufWriter::new(stdout)))),
+        }
+    }
+}
+
+/// Reads blocks, counts frames, and hands on.
+struct Reader {
+    output: Output,
+    blocks: Blocks,
+    /// Names of the interfaces.
+    names: Vec<String>,
+    written: u64,
+    most: u64,
+    matched: u64,
+    lost: u64,
+    /// The node has said what was counted.
+    is_whole: bool,
+}
+
+impl Reader {
+    fn new(args: &CaptureArgs) -> Result<Self, Failure> {
+        Ok(Self {
+            output: Output::of(args.write.as_deref())?,
+            blocks: Blocks::default(),
+            names: Vec::new(),
+            written: 0,
+            most: args.count.unwrap_or(u64::MAX),
+            matched: 0,
+            lost: 0,
+            is_whole: false,
+        })
+    }
+
+    /// Takes what came.
+    fn hear(&mut self, bytes: &[u8]) -> Result<ControlFlow<()>, Failure> {
+        self.blocks.push(bytes);
+        while let Some(block) = self.blocks.next_block().map_err(bad_block)? {
+            let content = block.content().map_err(bad_block)?;
+            match &content {
+                Content::Packet(_) if self.written >= self.most => continue,
+                Content::Packet(_) => self.written += 1,
+                Content::Interface { name, .. } => self.names.push((*name).to_owned()),
+                Content::Statistics(counts) => {
+                    self.matched += counts.matched;
+                    self.lost += counts.lost;
+                    self.is_whole = true;
+                }
+                _ => {}
+            }
+            match &mut self.output {
+                Output::Blocks(to) => to.write_all(block.bytes())?,
+                Output::Lines(to) => {
+                    if let Content::Packet(packet) = content {
+                        let at = moment(UNIX_EPOCH + Duration::from_nanos(packet.at_ns));
+                        let name = self.names.get(packet.interface as usize);
+                        let name = name.map_or("?", String::as_str);
+                        writeln!(to, "{} {name} {}", &at[11..23], line(&packet))?;
+                    }
+                }
+            }
+        }
+        self.flush()?;
+        Ok(if self.written >= self.most {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        })
+    }
+
+    fn flush(&mut self) -> Result<(), Failure> {
+        match &mut self.output {
+            Output::Blocks(to) | Output::Lines(to) => Ok(to.flush()?),
+        }
+    }
+
+    /// Says what was counted; whoever reads our output may have gone before.
+    fn finish(self) -> Result<(), Failure> {
+        let Self { matched, lost, written, is_whole, .. } = self;
+        if !is_whole {
+            eprintln!(
+                "{written} frames written; the capture ended before the node said what it counted"
+            );
+            return Ok(());
+        }
+        let left = matched.saturating_sub(lost).saturating_sub(written);
+        let left = if left > 0 { format!(", {left} more after --count") } else { String::new() };
+        eprintln!(
+            "{matched} frames matched, {written} written, {lost} lost for want of room{left}"
+        );
+        Ok(())
+    }
+}
+
+fn bad_block(bad: BadBlock) -> Failure {
+    let remedy = "use the suiro command of the node's own version";
+    Failure::Refused(Fault::new("node", "read its capture", bad.to_string(), remedy))
+}
