@@ -6,21 +6,24 @@ mod talk;
 use super::offload::{TC, Under, XDP, leaves_nothing, place};
 use acceptance::{Place, Speaker, privileged, sh, until_within};
 use openflow::{
-    Action, FlowMod, FlowModCommand, FlowModFlags, FlowRemoved, FragmentMode, Instruction, Match,
-    Message, Oxm, OxmField, PortNo, SwitchConfig,
+    Action, FlowMod, FlowModCommand, FlowModFlags, FlowRemoved, FlowRemovedReason, FragmentMode,
+    Instruction, Match, Message, Oxm, OxmField, PortNo, SwitchConfig,
 };
 use rustix::process::Signal;
 use serde_json::Value;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
-use talk::{BURST, GENERATIONS, LEN, Seen, Talk};
+use talk::{BURST, GENERATIONS, Seen, Talk};
 
 /// Pairs of flows, there and back.
 const PAIRS: u64 = 32;
 const FLOWS: usize = 2 * PAIRS as usize;
 /// A loaded machine takes its time.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Chosen: longer than a loaded machine lets a talk wait.
+const IDLE_S: u16 = 5;
 
 /// Rule changes of one run; `SUIRO_RULE_CHANGES` asks for more.
 fn changes() -> u64 {
@@ -88,6 +91,8 @@ fn rule(from: u32, generation: u64, command: FlowModCommand) -> Message {
     Message::FlowMod(FlowMod {
         cookie: from.into(),
         priority: 50_000,
+        // In use while its frames go past the worker.
+        idle_timeout_s: if from == 2 { IDLE_S } else { 0 },
         command,
         flags: FlowModFlags::SEND_FLOW_REM,
         fields,
@@ -115,9 +120,11 @@ fn change(controller: &mut Speaker<UnixStream>, talk: &Talk, generation: u64) {
     talk.generation.store(generation, SeqCst);
 }
 
-/// What the controller hears when it removes the rule of one direction.
-fn removed(controller: &mut Speaker<UnixStream>, from: u32) -> FlowRemoved {
-    controller.send(&rule(from, 0, FlowModCommand::DeleteStrict));
+/// What the controller hears when it removes the rule of one direction, or waits until that of the other one is idle.
+fn removed(controller: &mut Speaker<UnixStream>, reason: FlowRemovedReason) -> FlowRemoved {
+    if reason == FlowRemovedReason::Delete {
+        controller.send(&rule(1, 0, FlowModCommand::DeleteStrict));
+    }
     match controller.next(|_, message| matches!(message, Message::FlowRemoved(_))) {
         Message::FlowRemoved(removed) => removed,
         other => panic!("{other:?}"),
@@ -137,7 +144,7 @@ fn rules_change_under_sixty_four_flows_on_xdp_and_none_of_their_frames_is_lost_l
 /// Every frame came once, in order, and by the rule in force.
 #[track_caller]
 fn is_whole(seen: &Seen) {
-    assert_eq!(*seen, Seen { sent: seen.sent, ..Seen::default() });
+    assert_eq!(*seen, Seen { sent: seen.sent, bytes: seen.bytes, ..Seen::default() });
 }
 
 fn rules_change(under: Under) {
@@ -173,9 +180,12 @@ fn rules_change(under: Under) {
     );
     seen.iter().for_each(is_whole);
     assert!(ups >= changes() * FLOWS as u64 / 2 && past > 0, "{ups} times up, {past} past");
-    for (from, sent) in [(1, seen[0].sent), (2, seen[1].sent)] {
-        let removed = removed(&mut controller, from);
-        assert_eq!((removed.packet_count, removed.byte_count), (sent, sent * LEN), "{removed:?}");
+    for (seen, reason) in
+        seen.iter().zip([FlowRemovedReason::Delete, FlowRemovedReason::IdleTimeout])
+    {
+        let removed = removed(&mut controller, reason);
+        let counted = (removed.reason, removed.packet_count, removed.byte_count);
+        assert_eq!(counted, (reason, seen.sent, seen.bytes), "{removed:?}");
     }
     assert_eq!(seen[0].sent, BURST * seen[1].sent);
     place.suiro(&["offload", "off"]);

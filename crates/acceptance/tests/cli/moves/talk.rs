@@ -16,8 +16,10 @@ use std::time::Duration;
 
 /// Frames of a burst.
 pub const BURST: u64 = 8;
-/// Bytes of each: Ethernet, IPv4, UDP, number, generation and last round.
-pub const LEN: u64 = 14 + 20 + 8 + 24;
+/// Bytes of each before what it is filled up with: Ethernet, IPv4, UDP, number, generation and last round.
+const LEN: usize = 14 + IP + UDP + 24;
+/// What frames are filled up with, by turns: each rung counts bytes, not frames of one length.
+const FILLED: [usize; 5] = [0, 1, 100, 529, 1500 - IP - UDP - 24];
 /// Rules before they use a DSCP again: all that there are.
 pub const GENERATIONS: u64 = 64;
 /// Each pair's port at both ends, from here on.
@@ -42,6 +44,8 @@ pub struct Talk {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     pub sent: u64,
+    /// Their bytes, Ethernet headers included.
+    pub bytes: u64,
     pub lost: u64,
     /// Frames that came after a later one, or twice.
     pub disordered: u64,
@@ -74,6 +78,7 @@ struct End {
     socket: UdpSocket,
     to: SocketAddr,
     sent: u64,
+    bytes: u64,
     heard: u64,
     next: u64,
 }
@@ -81,13 +86,16 @@ struct End {
 impl End {
     fn new((here, there): (Ipv4Addr, Ipv4Addr), port: u16) -> Self {
         let socket = UdpSocket::bind((here, port)).unwrap();
-        Self { socket, to: (there, port).into(), sent: 0, heard: 0, next: 0 }
+        Self { socket, to: (there, port).into(), sent: 0, bytes: 0, heard: 0, next: 0 }
     }
 
     fn send(&mut self, talk: &Talk, is_last: bool) {
         let words = Words { number: self.sent, generation: talk.generation.load(SeqCst), is_last };
-        self.socket.send_to(&words.bytes(), self.to).unwrap();
+        let filled = FILLED[self.sent as usize % FILLED.len()];
+        let frame = [&words.bytes()[..], &vec![0; filled]].concat();
+        self.socket.send_to(&frame, self.to).unwrap();
         self.sent += 1;
+        self.bytes += (LEN + filled) as u64;
     }
 }
 
@@ -120,11 +128,12 @@ impl Side {
 
     /// Takes a frame. `None`: none came.
     fn hear(&mut self) -> Option<Heard> {
-        let mut packet = [0; IP + UDP + 24];
-        assert_eq!(self.ear.recv(&mut packet).ok()?, packet.len());
+        let mut packet = [0; 1500];
+        let len = self.ear.recv(&mut packet).ok()?;
         let port = u16::from_be_bytes([packet[IP + 2], packet[IP + 3]]);
         let pair = usize::from(port - FIRST_PORT);
-        let words = Words::read(packet.last_chunk().unwrap());
+        let words = Words::read(packet[IP + UDP..].first_chunk().unwrap());
+        assert_eq!(len, LEN - 14 + FILLED[words.number as usize % FILLED.len()]);
         let end = &mut self.ends[pair];
         self.disordered += u64::from(words.number < end.next);
         self.of_old_rules += u64::from(is_of_old_rule(packet[1] >> 2, words.generation));
@@ -133,12 +142,8 @@ impl Side {
         Some(Heard { pair, of_pair: end.heard, is_last: words.is_last })
     }
 
-    fn sent(&self) -> u64 {
-        self.ends.iter().map(|end| end.sent).sum()
-    }
-
-    fn heard(&self) -> u64 {
-        self.ends.iter().map(|end| end.heard).sum()
+    fn sum(&self, of: impl Fn(&End) -> u64) -> u64 {
+        self.ends.iter().map(of).sum()
     }
 }
 
@@ -175,8 +180,9 @@ impl UnderWay<'_> {
         drop(self.ends);
         let (bursting, answering) = (self.bursting.join().unwrap(), self.answering.join().unwrap());
         [(&bursting, &answering), (&answering, &bursting)].map(|(from, to)| Seen {
-            sent: from.sent(),
-            lost: from.sent().saturating_sub(to.heard()),
+            sent: from.sum(|end| end.sent),
+            bytes: from.sum(|end| end.bytes),
+            lost: from.sum(|end| end.sent).saturating_sub(to.sum(|end| end.heard)),
             disordered: to.disordered,
             of_old_rules: to.of_old_rules,
         })
@@ -221,7 +227,7 @@ impl Talk {
     /// A round's answers, or as many of later ones.
     fn hear_answers(&self, side: &mut Side) {
         let heard = (0..self.pairs).map_while(|_| side.hear()).count() as u64;
-        assert_eq!(heard, self.pairs, "answers that came within {PATIENCE:?}: {}", side.heard());
+        assert_eq!(heard, self.pairs, "answers that came within {PATIENCE:?}");
         self.rounds.fetch_add(1, SeqCst);
     }
 
