@@ -190,8 +190,31 @@ fn outlive_kill_9(under: Under) {
     let past = flows(&place)[0]["offloaded_packets"].as_u64().unwrap();
     until("the rung goes on", || flows(&place)[0]["offloaded_packets"].as_u64().unwrap() > past);
     end(pings);
+    pins_of_another_layout_make_way(&mut place, under);
     place.end(Signal::TERM);
     leaves_nothing(&place);
+}
+
+/// Which layout what is pinned has.
+fn layout(place: &Place) -> PathBuf {
+    let mut pins = std::fs::read_dir(root(place)).unwrap().map(|pin| pin.unwrap().path());
+    let is_layout = |pin: &PathBuf| pin.to_string_lossy().contains("/layout-");
+    pins.find(is_layout).unwrap()
+}
+
+/// The next version of suiro cannot read what is pinned: it says so, and its workers have the flows, which leave again.
+fn pins_of_another_layout_make_way(place: &mut Place, under: Under) {
+    let ours = layout(place);
+    place.end(Signal::KILL);
+    std::fs::remove_dir(&ours).unwrap();
+    std::fs::create_dir(root(place).join("layout-of-old")).unwrap();
+    place.start();
+    let log = place.log();
+    assert!(log.contains("in maps of another layout: they are gone"), "{log}");
+    assert_eq!(layout(place), ours);
+    let pings = pings(place);
+    until("they leave again", || are_up(place, under));
+    end(pings);
 }
 
 /// Puts a rule of its own before the one that pings' requests match, or takes it away.

@@ -208,6 +208,11 @@ impl Desk {
             let remedy = "it takes Linux 6.6 or later, CAP_BPF, CAP_NET_ADMIN and /sys/fs/bpf; see: suiro doctor";
             Fault::new("offload", "make its maps", chain(&error), remedy)
         })?;
+        if opened.is_anew() {
+            tracing::warn!(
+                "offload: an earlier version of suiro left flows past the workers in maps of another layout: they are gone, and the flows come back"
+            );
+        }
         let flows = Arc::new(opened);
         self.kernel = Some(Kernel::new(flows.clone()));
         self.tables.prepared(flows.clone());

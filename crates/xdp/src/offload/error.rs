@@ -26,8 +26,8 @@ pub enum OffloadError {
         /// The reason.
         source: io::Error,
     },
-    /// Another version of suiro has left it.
-    #[error("{} is of another version of suiro: remove what that left (`suiro node --purge`)", path.display())]
+    /// It is not what its layout says.
+    #[error("{} is not what suiro pinned: remove all of it (`suiro node --purge`)", path.display())]
     Version {
         /// Its path.
         path: PathBuf,

@@ -24,6 +24,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Where everything is pinned unless the user says otherwise.
 pub const PIN_ROOT: &str = "/sys/fs/bpf/suiro/offload";
 
+/// What the maps' values look like: a directory of this name lies beside them. Whatever changes their definition changes it.
+const LAYOUT: u64 = fnv(include_bytes!("../../bpf/offload.h"));
+
 /// The array of stages of an interface's hook.
 pub(super) const STAGES: &str = "stages";
 
@@ -47,6 +50,7 @@ pub struct Flows {
     pub(super) limits: Mapped<OffloadLimit>,
     pub(super) places: Mutex<Places>,
     keys: Mutex<Keys>,
+    is_anew: bool,
 }
 
 /// What leads to which place.
@@ -59,13 +63,17 @@ struct Keys {
 }
 
 impl Flows {
-    /// Takes up what is pinned below `root` ([`PIN_ROOT`]), or makes it.
+    /// Takes up what is pinned below `root` ([`PIN_ROOT`]), or makes it. What is of another layout goes first: its flows are the workers' again.
     ///
     /// # Errors
-    /// No permission, no file system for pins, a kernel that is too old, or pins of another version.
+    /// No permission, no file system for pins, a kernel that is too old, or pins that are no longer whole.
     pub fn open(root: &Path) -> Result<Self, OffloadError> {
         bpffs::ready(root).map_err(OffloadError::pin(root, bpffs::STEP))?;
-        for directory in [maps_of(root), links_of(root)] {
+        let is_anew = maps_of(root).exists() && !layout_of(root).exists();
+        if is_anew {
+            Self::purge(root)?;
+        }
+        for directory in [layout_of(root), maps_of(root), links_of(root)] {
             fs::create_dir_all(&directory).map_err(OffloadError::pin(&directory, "make it"))?;
         }
         load(root, super::tc::OBJECT, &[("PORT", 0)], &[])?;
@@ -77,7 +85,12 @@ impl Flows {
         let (ports, limits) = (mapped(root, "ports")?, mapped(root, "limits")?);
         let places =
             Mutex::new(Places::left_by(taken.iter().map(|&place| flows.get(place as usize))));
-        Ok(Self { root: root.to_owned(), flows, ports, limits, places, keys })
+        Ok(Self { root: root.to_owned(), flows, ports, limits, places, keys, is_anew })
+    }
+
+    /// Whether pins of another layout were there, and are gone with their flows.
+    pub fn is_anew(&self) -> bool {
+        self.is_anew
     }
 
     /// Takes everything away: flows go to their workers, and nothing of it is left in the kernel.
@@ -92,7 +105,10 @@ impl Flows {
                 fs::remove_file(&path).map_err(OffloadError::pin(&path, "remove it"))?;
             }
         }
-        for directory in [links_of(root), maps_of(root), root.to_owned()] {
+        let others = fs::read_dir(root).into_iter().flatten().flatten().map(|entry| entry.path());
+        for directory in
+            [links_of(root), maps_of(root)].into_iter().chain(others).chain([root.to_owned()])
+        {
             match fs::remove_dir(&directory) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     return Err(OffloadError::pin(&directory, "remove it")(error));
@@ -286,6 +302,20 @@ impl Keys {
             self.free.append(&mut self.left);
         }
     }
+}
+
+fn layout_of(root: &Path) -> PathBuf {
+    root.join(format!("layout-{LAYOUT:016x}"))
+}
+
+/// Tells texts apart (FNV-1a, 64 bits).
+const fn fnv(mut text: &[u8]) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325;
+    while let [first, rest @ ..] = text {
+        hash = (hash ^ *first as u64).wrapping_mul(0x100_0000_01b3);
+        text = rest;
+    }
+    hash
 }
 
 fn maps_of(root: &Path) -> PathBuf {
