@@ -1,6 +1,6 @@
 //! The client alone: the command line without a node in it, and what it does when a node is silent.
 
-use acceptance::{Place, Said, privileged};
+use acceptance::{Place, Said, privileged, python};
 use rustix::process::Signal;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -102,4 +102,24 @@ fn a_bug_report_says_what_is_there_also_without_a_node() {
     for part in ["==== suiro doctor", "\"name\": \"sw0\"", "[[switch]]", "==== log"] {
         assert!(text.contains(part), "{part}: {text}");
     }
+}
+
+#[test]
+fn the_python_client_does_and_tells_what_the_node_describes() {
+    if !privileged() {
+        return;
+    }
+    let mut place = Place::new(&[]);
+    place.start();
+    let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../clients/api");
+    let mut pytest = Command::new(python());
+    pytest.args(["-m", "pytest", "-q", "-p", "no:cacheprovider"]).arg(&package);
+    pytest.env("PYTHONPATH", package.join("src")).env("PYTHONDONTWRITEBYTECODE", "1");
+    let run = pytest.env("SUIRO_API", place.socket()).output().unwrap();
+    let said = String::from_utf8_lossy(&run.stdout);
+    assert!(
+        run.status.success() && said.contains(" passed"),
+        "{said}{}",
+        String::from_utf8_lossy(&run.stderr)
+    );
 }

@@ -38,7 +38,7 @@ pub async fn list_circuits(State(node): App) -> Json<Vec<CircuitView>> {
 }
 
 /// Probes of circuits that have no end at this node: they pass by on their way, or it leads astray.
-#[utoipa::path(get, path = "/v1/circuits/strays", tag = "guests",
+#[utoipa::path(get, path = "/v1/circuits/strays", operation_id = "list_stray_circuits", tag = "guests",
     responses((status = 200, description = "Whose probes they are", body = Vec<StrayView>)))]
 pub async fn list_strays(State(node): App) -> Json<Vec<StrayView>> {
     Json(node.strays())
@@ -54,7 +54,7 @@ pub async fn show_guest(State(node): App, Path(guest): Path<String>) -> Answer<G
 }
 
 /// The end of what a guest's command has written.
-#[utoipa::path(get, path = "/v1/guests/{guest}/log", tag = "guests",
+#[utoipa::path(get, path = "/v1/guests/{guest}/log", operation_id = "show_guest_log", tag = "guests",
     params(("guest" = String, Path, description = "Name of the guest, or PART:NAME")),
     responses((status = 200, description = "The log's end", body = LogView),
               (status = "4XX", description = "Refused", body = ErrorBody)))]
@@ -79,7 +79,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Upgrade {
 
 /// Run a program in a guest. The connection becomes its input and output: pieces, each with a head of five bytes, kind (0 input, 1
 /// output, 2 errors, 3 end with its status) and length in network order.
-#[utoipa::path(post, path = "/v1/guests/{guest}/exec", tag = "guests", request_body = ExecRequest,
+#[utoipa::path(post, path = "/v1/guests/{guest}/exec", operation_id = "exec_guest", tag = "guests", request_body = ExecRequest,
     params(("guest" = String, Path, description = "Name of the guest, or PART:NAME")),
     responses((status = 101, description = "It runs: the connection is its input and output"),
               (status = "4XX", description = "Refused", body = ErrorBody)))]

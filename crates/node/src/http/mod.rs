@@ -42,7 +42,6 @@ use std::sync::Arc;
 use tokio::net::UnixListener;
 use tokio::sync::watch;
 use utoipa::OpenApi;
-use utoipa::openapi::path::Operation;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -131,8 +130,9 @@ fn documented() -> OpenApiRouter<Arc<Node>> {
         ))
         .routes(routes!(handlers::list_groups))
         .routes(routes!(handlers::list_meters));
-    let rules = with_changes_of(with_changes_of(rules, "groups"), "meters")
+    let mut rules = with_changes_of(with_changes_of(rules, "groups"), "meters")
         .layer(DefaultBodyLimit::max(RULES_BODY_MAX));
+    name_changes_of(&mut rules, FLOWS, "flows");
     OpenApiRouter::with_openapi(Document::openapi())
         .merge(things)
         .merge(parts)
@@ -149,17 +149,20 @@ fn with_changes_of(router: OpenApiRouter<Arc<Node>>, kind: &str) -> OpenApiRoute
     let mut router = router.route(&path, post(add_rules).patch(change_rules).delete(remove_rules));
     let paths = &mut router.get_openapi_mut().paths.paths;
     let flows = paths[FLOWS].clone();
-    let named = |operation: Option<Operation>| {
-        operation.map(|mut operation| {
-            operation.operation_id = operation.operation_id.map(|id| id.replace("rules", kind));
-            operation
-        })
-    };
     if let Some(item) = paths.get_mut(&path) {
-        (item.post, item.patch, item.delete) =
-            (named(flows.post), named(flows.patch), named(flows.delete));
+        (item.post, item.patch, item.delete) = (flows.post, flows.patch, flows.delete);
     }
+    name_changes_of(&mut router, &path, kind);
     router
+}
+
+/// Names the operations of a path after what they change: `add_rules` is `add_groups` there.
+fn name_changes_of(router: &mut OpenApiRouter<Arc<Node>>, path: &str, kind: &str) {
+    let Some(item) = router.get_openapi_mut().paths.paths.get_mut(path) else { return };
+    let operations = [&mut item.post, &mut item.patch, &mut item.delete];
+    for operation in operations.into_iter().flatten() {
+        operation.operation_id = operation.operation_id.take().map(|id| id.replace("rules", kind));
+    }
 }
 
 /// The one place where a refusal becomes a status.
@@ -238,6 +241,7 @@ async fn serve_one(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     #[test]
     fn the_document_in_the_repository_is_the_one_that_is_served() {
@@ -280,8 +284,24 @@ mod tests {
         assert_eq!(document["openapi"], "3.1.0");
         let paths = document["paths"].as_object().unwrap();
         assert_eq!(paths.len(), 38);
+        let operations =
+            || paths.values().flat_map(|methods| methods.as_object().unwrap().values());
+        let ids: BTreeSet<_> = operations()
+            .map(|operation| &operation["operationId"])
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(ids.len(), operations().count(), "each operation has a name of its own");
         for (path, methods) in paths {
             for (method, operation) in methods.as_object().unwrap() {
+                for parameter in operation["parameters"].as_array().into_iter().flatten() {
+                    let is_in_path =
+                        path.contains(&format!("{{{}}}", parameter["name"].as_str().unwrap()));
+                    assert_eq!(
+                        parameter["in"] == "path",
+                        is_in_path,
+                        "{method} {path}: {parameter}"
+                    );
+                }
                 let described = operation["responses"]
                     .as_object()
                     .unwrap()

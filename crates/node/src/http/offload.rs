@@ -51,7 +51,7 @@ pub async fn set_offload(
 }
 
 /// Add a policy, or replace the one of its name.
-#[utoipa::path(put, path = "/v1/offload/policies", tag = "offload", request_body = OffloadPolicy,
+#[utoipa::path(put, path = "/v1/offload/policies", operation_id = "put_offload_policy", tag = "offload", request_body = OffloadPolicy,
     responses((status = 200, description = "In force and saved", body = OffloadPolicy),
               (status = "4XX", description = "Refused", body = ErrorBody),
               (status = 507, description = "In force, but not saved yet", body = ErrorBody)))]
@@ -63,7 +63,7 @@ pub async fn put_policy(
 }
 
 /// Remove a policy.
-#[utoipa::path(delete, path = "/v1/offload/policies/{policy}", tag = "offload",
+#[utoipa::path(delete, path = "/v1/offload/policies/{policy}", operation_id = "remove_offload_policy", tag = "offload",
     params(("policy" = String, Path, description = "Name of the policy")),
     responses((status = 204, description = "Gone, and saved"),
               (status = "4XX", description = "Refused", body = ErrorBody),

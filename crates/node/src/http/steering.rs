@@ -16,6 +16,7 @@ use utoipa::IntoParams;
 /// Which rules to show.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub struct FlowsQuery {
     /// Only rules at least as specific as this match.
     #[serde(default)]
@@ -27,6 +28,7 @@ pub struct FlowsQuery {
 /// Which flow to explain.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub struct WhyQuery {
     /// The flow, as a rule's match with every field that its frames have.
     flow: String,
@@ -43,7 +45,7 @@ pub async fn show_steering(State(node): App) -> Answer<SteerView> {
 }
 
 /// Units: flow groups and rules that any frame came for, the busiest first.
-#[utoipa::path(get, path = "/v1/steer/units", tag = "steering",
+#[utoipa::path(get, path = "/v1/steer/units", operation_id = "list_steer_units", tag = "steering",
     responses((status = 200, description = "The units", body = Vec<UnitView>),
               (status = "4XX", description = "The kernel refuses to say", body = ErrorBody)))]
 pub async fn list_units(State(node): App) -> Answer<Vec<UnitView>> {
@@ -51,7 +53,7 @@ pub async fn list_units(State(node): App) -> Answer<Vec<UnitView>> {
 }
 
 /// Steer what an interface receives.
-#[utoipa::path(put, path = "/v1/steer/interfaces/{interface}", tag = "steering", request_body = InterfaceSpec,
+#[utoipa::path(put, path = "/v1/steer/interfaces/{interface}", operation_id = "attach_steering", tag = "steering", request_body = InterfaceSpec,
     params(("interface" = String, Path, description = "Name of the interface")),
     responses((status = 200, description = "Steered and saved", body = InterfaceView),
               (status = "4XX", description = "Refused", body = ErrorBody),
@@ -65,7 +67,7 @@ pub async fn attach(
 }
 
 /// Stop steering an interface; nothing of suiro is left on it.
-#[utoipa::path(delete, path = "/v1/steer/interfaces/{interface}", tag = "steering",
+#[utoipa::path(delete, path = "/v1/steer/interfaces/{interface}", operation_id = "detach_steering", tag = "steering",
     params(("interface" = String, Path, description = "Name of the interface")),
     responses((status = 200, description = "Gone", body = Detached),
               (status = "4XX", description = "Refused", body = ErrorBody),
@@ -75,7 +77,7 @@ pub async fn detach(State(node): App, Path(interface): Path<String>) -> Answer<D
 }
 
 /// Rules with live counters, and the core that each is on.
-#[utoipa::path(get, path = "/v1/steer/flows", tag = "steering", params(FlowsQuery),
+#[utoipa::path(get, path = "/v1/steer/flows", operation_id = "list_steer_flows", tag = "steering", params(FlowsQuery),
     responses((status = 200, description = "The rules", body = Vec<FlowView>),
               (status = "4XX", description = "Refused", body = ErrorBody)))]
 pub async fn list_flows(
@@ -86,7 +88,7 @@ pub async fn list_flows(
 }
 
 /// Add rules; one with the same match and priority is replaced.
-#[utoipa::path(post, path = "/v1/steer/flows", tag = "steering", request_body = SteerRules,
+#[utoipa::path(post, path = "/v1/steer/flows", operation_id = "add_steer_flows", tag = "steering", request_body = SteerRules,
     responses((status = 200, description = "In force and saved", body = Applied),
               (status = "4XX", description = "Refused; rules before the one named stand", body = ErrorBody),
               (status = 507, description = "In force, but not saved yet", body = ErrorBody)))]
@@ -96,7 +98,7 @@ pub async fn add_flows(State(node): App, Body(rules): Body<SteerRules>) -> Answe
 }
 
 /// Delete rules.
-#[utoipa::path(delete, path = "/v1/steer/flows", tag = "steering", request_body = SteerRules,
+#[utoipa::path(delete, path = "/v1/steer/flows", operation_id = "remove_steer_flows", tag = "steering", request_body = SteerRules,
     responses((status = 200, description = "Gone, and saved", body = Applied),
               (status = "4XX", description = "Refused", body = ErrorBody),
               (status = 507, description = "Gone, but not saved yet", body = ErrorBody)))]
@@ -106,7 +108,7 @@ pub async fn remove_flows(State(node): App, Body(rules): Body<SteerRules>) -> An
 }
 
 /// Why a flow is processed where it is: rule, core, reason, and what was thought of every core.
-#[utoipa::path(get, path = "/v1/steer/why", tag = "steering", params(WhyQuery),
+#[utoipa::path(get, path = "/v1/steer/why", operation_id = "why_steer", tag = "steering", params(WhyQuery),
     responses((status = 200, description = "The reason", body = WhyView),
               (status = "4XX", description = "Refused", body = ErrorBody)))]
 pub async fn why(State(node): App, Parameters(query): Parameters<WhyQuery>) -> Answer<WhyView> {
@@ -114,7 +116,7 @@ pub async fn why(State(node): App, Parameters(query): Parameters<WhyQuery>) -> A
 }
 
 /// Change how cores are chosen.
-#[utoipa::path(patch, path = "/v1/steer/policy", tag = "steering", request_body = PolicyPatch,
+#[utoipa::path(patch, path = "/v1/steer/policy", operation_id = "set_steer_policy", tag = "steering", request_body = PolicyPatch,
     responses((status = 200, description = "In force and saved", body = PolicySpec),
               (status = "4XX", description = "Refused", body = ErrorBody),
               (status = 507, description = "In force, but not saved yet", body = ErrorBody)))]
