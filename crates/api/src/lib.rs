@@ -19,6 +19,7 @@
 #[macro_use]
 mod name;
 
+mod audit;
 mod capture;
 mod circuit;
 #[cfg(feature = "client")]
@@ -49,6 +50,7 @@ mod switch;
 mod tls;
 mod worker;
 
+pub use audit::{AuditReport, Deviation};
 pub use capture::{
     CAPTURE_HEADER, CAPTURE_RING, CAPTURE_TYPE, CapturePointView, CaptureSpec, CaptureView,
     SNAP_MAX,

@@ -3,7 +3,7 @@
 //! A node calls its controller and says what it has ([`Report`]); the answer is what it shall have ([`Wanted`]). Nothing depends on having heard an
 //! earlier answer.
 
-use crate::{Action, CircuitState, CircuitView, Fault, PartName, StrayView};
+use crate::{Action, AuditReport, CircuitState, CircuitView, Fault, PartName, StrayView};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -226,6 +226,9 @@ pub struct Report {
     /// Probes that come to it and have no end there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub strays: Vec<StrayView>,
+    /// What it found when the answer to the report before asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audit: Option<AuditReport>,
 }
 
 /// What a node says of a part.
@@ -251,4 +254,7 @@ pub struct Wanted {
     pub epoch: u64,
     /// The version of each part; none: it shall go.
     pub parts: BTreeMap<PartName, Option<String>>,
+    /// Asks the node to compare what it really has with what its parts declare; the next report tells, by this number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audit: Option<u64>,
 }

@@ -7,7 +7,7 @@ use crate::kept::{self, DOMAIN, QUARANTINE, SLICES};
 use crate::record::{Record, Version};
 use crate::store::{Revision, Store, StoreError};
 use crate::{declared, fault};
-use api::{Declaration, PartName, Report};
+use api::{AuditReport, Declaration, PartName, Report};
 use domain::file::domain::DomainSpec;
 use domain::{Name, Quarantine, SliceKey, UNDERLAY, World};
 use serde_json::json;
@@ -30,6 +30,10 @@ pub struct State {
     pub underlay: BTreeMap<Name, Version>,
     /// What nodes have said, and when.
     pub nodes: BTreeMap<Name, (Report, Instant)>,
+    /// The newest question what differs.
+    pub asked: u64,
+    /// What nodes have answered to such questions.
+    pub audits: BTreeMap<Name, AuditReport>,
 }
 
 /// A slice, with what is computed from it.
@@ -67,6 +71,8 @@ impl State {
             slices: BTreeMap::new(),
             underlay: BTreeMap::new(),
             nodes: BTreeMap::new(),
+            asked: 0,
+            audits: BTreeMap::new(),
         };
         if let Some((value, revision)) = store.get(DOMAIN).map_err(broken)? {
             let declared: Declaration = kept::read(DOMAIN, value)?;

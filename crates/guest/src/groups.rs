@@ -1,9 +1,10 @@
 //! Control groups of guests: made, limited, counted, emptied and removed.
 
 use crate::GuestError;
-use crate::limits::{Controller, Version, settings, uses};
+use crate::limits::{Controller, Setting, Version, settings, uses};
 use api::{GuestSpec, GuestUse};
 use rustix::process::{Pid, Signal, kill_process};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -87,6 +88,27 @@ impl Groups {
         Ok(())
     }
 
+    /// Limits that it does not have as they are declared.
+    pub fn unlike(&self, spec: &GuestSpec) -> Vec<String> {
+        let wanted = settings(spec, self.version).into_iter().filter(|setting| setting.is_limit);
+        let differs = |setting: Setting| {
+            let (_, path) = self.directories.iter().find(|(of, _)| *of == setting.controller)?;
+            let file = path.join(setting.file);
+            let found = fs::read_to_string(&file).unwrap_or_else(|_| "not there".into());
+            let (found, shall) = (found.trim(), setting.text.as_str());
+            (!is_same(found, shall))
+                .then(|| format!("{} is {found}, and shall be {shall}", file.display()))
+        };
+        wanted.filter_map(differs).collect()
+    }
+
+    /// The names of groups in it.
+    pub fn inside(&self) -> BTreeSet<String> {
+        let entries = self.unique().into_iter().filter_map(|path| fs::read_dir(path).ok());
+        let groups = entries.flatten().flatten().filter(|entry| entry.path().is_dir());
+        groups.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+    }
+
     /// The files that a process writes itself into.
     pub fn doors(&self) -> Vec<PathBuf> {
         self.unique().into_iter().map(|path| path.join("cgroup.procs")).collect()
@@ -150,6 +172,13 @@ impl Groups {
         }
         gone
     }
+}
+
+/// Equal, or as many whole pages: the kernel keeps memory's limits in those.
+fn is_same(found: &str, shall: &str) -> bool {
+    const PAGE: u64 = 4096;
+    let pages = |text: &str| text.parse::<u64>().ok().map(|bytes| bytes / PAGE);
+    found == shall || matches!((pages(found), pages(shall)), (Some(a), Some(b)) if a == b && a > 0)
 }
 
 #[cfg(test)]

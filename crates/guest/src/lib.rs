@@ -16,6 +16,7 @@
 //! * A command never has the node's sockets, state, files that can be written, or privileges over the host.
 //! * Blocking, for one thread that has privileges. No thread and no clock here.
 
+mod compare;
 mod groups;
 pub mod holder;
 mod life;
@@ -27,6 +28,7 @@ mod root;
 #[expect(unsafe_code, reason = "leaving a namespace is a call that rustix cannot prove safe")]
 mod sys;
 
+pub use compare::{Differs, groups_there};
 pub use groups::Groups;
 pub use life::{Life, Next};
 pub use process::{Places, Process};

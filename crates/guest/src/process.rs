@@ -122,6 +122,10 @@ impl Process {
         self.held.map(|held| held.pid)
     }
 
+    pub(crate) fn groups(&self) -> &Groups {
+        &self.groups
+    }
+
     /// Tells its processes to end.
     pub fn warn(&self) {
         let holders: Vec<u32> = self.pid().into_iter().chain(self.first_process()).collect();
@@ -129,7 +133,7 @@ impl Process {
     }
 
     /// The first process of its process namespace: the holder's only child.
-    fn first_process(&self) -> Option<u32> {
+    pub(crate) fn first_process(&self) -> Option<u32> {
         let pid = self.pid()?;
         let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
         children.split_whitespace().next()?.parse().ok()

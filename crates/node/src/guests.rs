@@ -14,7 +14,8 @@
 use crate::feed::Feed;
 use crate::host::privilege;
 use api::{
-    Fault, GuestCondition, GuestInterface, GuestSpec, GuestView, Happening, News, Noun, chain,
+    Deviation, Fault, GuestCondition, GuestInterface, GuestSpec, GuestView, Happening, News, Noun,
+    Restart, chain,
 };
 use guest::{Guest, GuestError, Life, Next, Places, Process, Seen};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -42,6 +43,7 @@ enum Request {
     Want(String, Vec<GuestSpec>, Answer<()>),
     Exec(Key, Vec<String>, Answer<Child>),
     ReleaseOthers(oneshot::Sender<()>),
+    Compare(oneshot::Sender<Vec<Fault>>),
 }
 
 /// The handle of the thread.
@@ -108,6 +110,13 @@ impl Guests {
         self.send(Request::ReleaseOthers(done));
         // A thread that has ended has nothing to remove.
         let _ = told.await;
+    }
+
+    /// What of guests is not as it is declared, looked at anew.
+    pub async fn compare(&self) -> Vec<Fault> {
+        let (answer, told) = oneshot::channel();
+        self.send(Request::Compare(answer));
+        told.await.unwrap_or_default()
     }
 
     /// All guests, as they are now.
@@ -193,6 +202,9 @@ impl Keeper {
             }
             Request::Exec(key, command, answer) => {
                 let _ = answer.send(self.exec(&key, command));
+            }
+            Request::Compare(answer) => {
+                let _ = answer.send(self.compare());
             }
             Request::ReleaseOthers(done) => {
                 self.release_others();
@@ -293,6 +305,27 @@ impl Keeper {
         self.end(others, Process::remove);
     }
 
+    /// What of guests is not as it is declared; and what is there of guests that nobody declares.
+    fn compare(&self) -> Vec<Fault> {
+        let mut found: Vec<_> =
+            self.guests.iter().flat_map(|(key, entry)| compared(key, entry)).collect();
+        let is_wanted = |(part, name): (&str, &str)| {
+            self.guests.contains_key(&(part.to_owned(), name.to_owned()))
+        };
+        let remedy = "restart the node: it removes what nobody declares";
+        let left = Process::recorded(&self.places).into_iter().filter(|it| !is_wanted(it.name()));
+        found.extend(left.map(|guest| {
+            let (part, name) = guest.name();
+            Deviation::of(label(&(part.into(), name.into())), "nobody declares it", remedy)
+        }));
+        let groups = guest::groups_there(&self.places).into_iter();
+        let left = groups.filter(|name| !name.split_once(':').is_some_and(is_wanted));
+        found.extend(left.map(|name| {
+            Deviation::of(format!("control group {name}"), "nobody declares a guest of it", remedy)
+        }));
+        found
+    }
+
     fn exec(&mut self, key: &Key, command: Vec<String>) -> Result<Child, Fault> {
         let found = self.guests.get(key).map(|entry| entry.guest.exec(command));
         let gone =
@@ -334,6 +367,19 @@ impl Keeper {
         }
         next
     }
+}
+
+/// How one guest differs from what is declared.
+fn compared(key: &Key, entry: &Entry) -> Vec<Fault> {
+    let fault = |(cause, remedy)| Deviation::of(label(key), cause, remedy);
+    let mut found: Vec<_> = entry.guest.differences().into_iter().map(fault).collect();
+    let spec = entry.guest.spec();
+    let shall_run = !spec.command.is_empty() && spec.restart == Restart::Always;
+    if shall_run && entry.life.condition() != GuestCondition::Running {
+        let cause = format!("its command does not run: {}", entry.life.condition().word());
+        found.push(fault((cause, format!("see why with: suiro guest show {}", key.1))));
+    }
+    found
 }
 
 /// Looks at one guest and does what is to be done; returns when to look again at the latest.

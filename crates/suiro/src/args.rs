@@ -295,6 +295,19 @@ It holds nothing that is not in its state directory: it may be killed at any tim
     /// Show the domain: its file, its nodes; let nodes and users in
     #[command(subcommand)]
     Domain(DomainCommand),
+    /// Compare a domain's declared state with what its nodes have: nothing is printed where all is equal
+    #[command(after_help = "\
+Examples:
+  suiro audit           parts by their versions, links by their probes
+  suiro audit --deep    and each node's own world anew: switches, ports, rules, guests, namespaces, interfaces, control groups
+
+Each difference is printed with its node and remedy. The exit code is 0 where all is equal, 4 where something differs.
+Who changed what is another matter: suiro domain audit.")]
+    Audit {
+        /// Let each node look at what it really has, kernel included
+        #[arg(long)]
+        deep: bool,
+    },
     /// Be known to a domain's controller somewhere else, from now on
     #[command(after_help = "\
 Examples:

@@ -83,6 +83,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Control(args) => commands::control::run(args),
         Command::Slice(command) => commands::slice::run(&context, command),
         Command::Domain(command) => commands::domain::run(&context, command),
+        Command::Audit { deep } => commands::domain::deviations(&context, deep),
         Command::Login(_) | Command::Logout => unreachable!("done before"),
         Command::Diff(args) => commands::part::diff(&context, &args),
         Command::Apply(args) => commands::part::apply(&context, &args),

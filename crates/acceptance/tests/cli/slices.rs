@@ -158,6 +158,76 @@ fn guests_go_on_talking_while_controller_and_nodes_are_killed_and_come_back() {
     assert!(!namespaces.contains(&format!("{}-", domain.name)), "{namespaces}");
 }
 
+/// What is planted, with the words by which it must be found.
+fn planted(namespace: &str) -> Vec<(Vec<String>, &'static str)> {
+    let words = |text: &str| text.split_whitespace().map(String::from).collect::<Vec<_>>();
+    let at_node = |text: &str| {
+        let mut command = vec![suiro().display().to_string(), "--api".into(), "SOCKET".into()];
+        command.extend(words(text));
+        command
+    };
+    vec![
+        (
+            at_node("flow add K in_port=probe,priority=7,actions=drop"),
+            "no part declares flow table=0,priority=7,in_port=probe",
+        ),
+        (at_node("meter add K meter=99,kbps,band=type=drop,rate=1"), "no part declares meter 99"),
+        (
+            at_node("port add K odd --type tap --interface odd0"),
+            "port odd of switch K: no part declares it",
+        ),
+        (
+            words(&format!("ip -n {namespace} addr del 10.0.0.1/24 dev eth0")),
+            "interface eth0 lacks 10.0.0.1/24",
+        ),
+        (
+            words(&format!("ip -n {namespace} link add odd1 type veth peer name odd2")),
+            "nobody declares its interface odd1",
+        ),
+    ]
+}
+
+#[test]
+fn an_audit_finds_each_difference_that_was_planted_and_nothing_where_all_is_as_declared() {
+    if !privileged() {
+        return;
+    }
+    let domain = Domain::up('a');
+    let file = domain.file(SLICE);
+    domain.suiro(&["apply", "-f", &file, "--wait"]);
+    until("all is as declared", || domain.says(&["audit", "--deep"]).code == 0);
+    assert_eq!(domain.suiro(&["audit", "--deep"]), "");
+    let shown = domain.suiro(&["slice", "show", "red/demo"]);
+    let namespace = shown.split_whitespace().find(|word| word.ends_with("-h1")).unwrap();
+    let socket = format!("/run/suiro-{}/t1/run/api.sock", domain.name);
+    for (command, wanted) in planted(namespace) {
+        let words: Vec<_> =
+            command.iter().map(|word| if word == "SOCKET" { &socket } else { word }).collect();
+        let planted = Command::new(words[0]).args(&words[1..]).output().unwrap();
+        assert!(
+            planted.status.success(),
+            "{words:?}: {}",
+            String::from_utf8_lossy(&planted.stderr)
+        );
+        let said = domain.says(&["audit", "--deep"]);
+        assert_eq!(said.code, 4, "{words:?}: {}{}", said.out, said.err);
+        let line = said.out.lines().find(|line| line.contains(wanted));
+        assert!(line.is_some_and(|line| line.starts_with("t1: ")), "{words:?}: {}", said.out);
+    }
+    let rules = domain.says(&["--api", &socket, "flow", "list", "K"]).out;
+    let rule = rules
+        .lines()
+        .find_map(|line| line.split_whitespace().find(|it| it.starts_with("tun_id=0x")));
+    let declared = rule.expect("K has a rule of a circuit").trim_end_matches(',').to_owned();
+    let gone = domain.says(&["--api", &socket, "flow", "del", "K", &declared]);
+    assert_eq!(gone.code, 0, "{declared}: {}", gone.err);
+    let said = domain.says(&["audit", "--deep"]);
+    assert!(said.out.contains("of switch K of slice red/demo: it is not there"), "{}", said.out);
+    assert!(said.out.contains("    remedy: "), "{}", said.out);
+    domain.kill("o1");
+    until("o1 is away", || domain.says(&["audit"]).out.contains("o1: node: it is away"));
+}
+
 /// `suiro lab domain VERB`, which makes a lab of its own; nothing of it may stay.
 fn show(letter: char, verb: &[&str]) -> String {
     let name = format!("{letter}{:x}", std::process::id());

@@ -2,6 +2,7 @@
 
 mod admission;
 mod audit;
+mod deviations;
 mod members;
 mod reports;
 mod users;

@@ -24,7 +24,7 @@ impl Controller {
     ///
     /// # Errors
     /// The domain has no such node, or what it confirms cannot be kept.
-    pub fn heard(&self, node: &Name, report: Report) -> Result<Duration, ApiError> {
+    pub fn heard(&self, node: &Name, mut report: Report) -> Result<Duration, ApiError> {
         let mut state = self.state();
         if !state.world.domain().nodes.contains_key(node) {
             return Err(no_node(&node.to_string()));
@@ -55,6 +55,9 @@ impl Controller {
             () => HOLD,
         };
         self.confirm(&mut state, node, &has, is_as_wanted)?;
+        if let Some(audit) = report.audit.take() {
+            state.audits.insert(node.clone(), audit);
+        }
         state.nodes.insert(node.clone(), (report, Instant::now()));
         state.note_ready();
         drop(state);
@@ -64,7 +67,10 @@ impl Controller {
 
     /// What a node shall have.
     pub fn wanted(&self, node: &Name) -> Wanted {
-        Wanted { epoch: self.store.epoch(), parts: self.state().wanted(node) }
+        let state = self.state();
+        let has_told = state.audits.get(node).is_some_and(|audit| audit.number == state.asked);
+        let audit = (state.asked > 0 && !has_told).then_some(state.asked);
+        Wanted { epoch: self.store.epoch(), parts: state.wanted(node), audit }
     }
 
     /// A part as a node shall have it.

@@ -63,6 +63,7 @@ fn documented() -> OpenApiRouter<Shared> {
         .routes(routes!(slices::status))
         .routes(routes!(slices::history))
         .routes(routes!(nodes::list_nodes))
+        .routes(routes!(nodes::deviations))
         .routes(routes!(nodes::report))
         .routes(routes!(nodes::part))
         .routes(routes!(nodes::renew))

@@ -4,14 +4,20 @@ use super::{Answer, App, name, whole};
 use crate::caller::Peer;
 use crate::fault;
 use api::{
-    DomainNodeView, ErrorBody, JoinRequest, JoinTokenSpec, JoinTokenView, Joined, NewToken,
-    PartName, PartText, RenewRequest, Report, Wanted,
+    Deviation, DomainNodeView, ErrorBody, JoinRequest, JoinTokenSpec, JoinTokenView, Joined,
+    NewToken, PartName, PartText, RenewRequest, Report, Wanted,
 };
 use axum::Json;
 use axum::extract::{ConnectInfo, Path, State};
 use axum::http::StatusCode;
-use serve::extract::Body;
+use serde::Deserialize;
+use serve::extract::{Body, Parameters};
+use std::time::Duration;
 use tokio::time::timeout;
+use utoipa::IntoParams;
+
+/// How long nodes may take to compare what they have. Chosen: less than a command's own patience.
+const ANSWER: Duration = Duration::from_secs(8);
 
 /// All nodes of the domain.
 #[utoipa::path(get, path = "/v1/nodes", tag = "nodes",
@@ -19,6 +25,37 @@ use tokio::time::timeout;
               (status = "4XX", description = "Refused", body = ErrorBody)))]
 pub async fn list_nodes(State(controller): App) -> Json<Vec<DomainNodeView>> {
     Json(controller.state().all_nodes())
+}
+
+/// How far to look.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct Depth {
+    /// Let each node compare what it really has, kernel included; otherwise only what nodes report is compared.
+    #[serde(default)]
+    deep: bool,
+}
+
+/// What of the domain is not as it is declared: each difference, with its node and remedy.
+#[utoipa::path(get, path = "/v1/deviations", tag = "nodes", params(Depth),
+    responses((status = 200, description = "What differs", body = Vec<Deviation>),
+              (status = "4XX", description = "Refused", body = ErrorBody)))]
+pub async fn deviations(
+    State(controller): App,
+    Parameters(Depth { deep }): Parameters<Depth>,
+) -> Answer<Vec<Deviation>> {
+    let mut heard = controller.heard_moves();
+    let number = deep.then(|| controller.ask());
+    let answered = async {
+        while number.is_some_and(|number| !controller.is_answered(number)) {
+            // The controller goes on for as long as it is asked.
+            let _ = heard.changed().await;
+        }
+    };
+    // Who has not answered by then is told of.
+    let _ = timeout(ANSWER, answered).await;
+    Ok(Json(controller.deviations(number)))
 }
 
 /// A node says what it has; the answer says what it shall have, and waits a while if that is the same.

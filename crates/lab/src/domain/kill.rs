@@ -2,10 +2,10 @@
 //!
 //! **Question answered**: what does a tenant notice of a `kill -9`, and what is left of it?
 //!
-//! What runs is read at the nodes: each switch's rules and ports, each guest with its process. The first ready state is what the file declares; after each round it must
-//! be the same again, with the same processes. While the controller is away guests must go on talking.
+//! After each round `suiro audit --deep` must find nothing: what nodes and their kernels really have is what is declared. Guests' processes must be the
+//! same as before. While the controller is away guests must go on talking.
 
-use super::layout::{Layout, Node};
+use super::layout::Layout;
 use super::running;
 use super::steps::Steps;
 use super::talk::Talk;
@@ -34,7 +34,7 @@ pub fn run(layout: &Layout, rounds: u32) -> Result<()> {
     suiro(layout, &["--timeout", "60", "apply", "-f", file, "--wait"])?;
     let [from, to] = ["h1", "h3"].map(|guest| namespace(layout, guest));
     let (from, to) = (from?, to?);
-    let declared = what_runs(layout)?;
+    let before = processes(layout)?;
     let mut steps = Steps::at(layout);
     let mut longest = Duration::ZERO;
     for (round, victim) in (1..=rounds).zip(layout.hosts().cycle()) {
@@ -45,22 +45,25 @@ pub fn run(layout: &Layout, rounds: u32) -> Result<()> {
             if is_controller {
                 std::thread::sleep(LISTEN);
             }
-            heal(layout, file, &declared)?;
+            heal(layout, file, &before)?;
             std::thread::sleep(LISTEN);
             let heard = talk.end();
             ensure!(heard.answered > 0, "h1 and h3 do not talk any more");
             let limit = if is_controller { UNFELT } else { HEALED };
             ensure!(heard.gap < limit, "h1 and h3 could not talk for {} ms", heard.gap.as_millis());
             longest = longest.max(heard.gap);
-            Ok(format!("as declared; guests' longest gap {} ms", heard.gap.as_millis()))
+            Ok(format!(
+                "suiro audit --deep: nothing; guests' longest gap {} ms",
+                heard.gap.as_millis()
+            ))
         })?;
     }
     println!("{rounds} rounds; the longest gap between guests was {} ms", longest.as_millis());
     Ok(())
 }
 
-/// Starts who is missing, and waits until what runs is what is declared.
-fn heal(layout: &Layout, file: &str, declared: &BTreeSet<String>) -> Result<()> {
+/// Starts who is missing, and waits until what runs is what is declared, guests' processes as before.
+fn heal(layout: &Layout, file: &str, before: &BTreeSet<String>) -> Result<()> {
     running::start_controller(layout)?;
     running::start(layout)?;
     members(layout)?;
@@ -70,16 +73,16 @@ fn heal(layout: &Layout, file: &str, declared: &BTreeSet<String>) -> Result<()> 
         plan["changes"] == Value::Array(Vec::new()),
         "the controller wants other things: {plan}"
     );
-    let mut now = BTreeSet::new();
-    let healed = until(HEALED, "what runs is what is declared", || {
-        now = what_runs(layout)?;
-        Ok(now == *declared)
+    let mut differs = String::new();
+    let healed = until(HEALED, "suiro audit --deep finds nothing", || {
+        differs =
+            suiro(layout, &["audit", "--deep"]).err().map(|it| it.to_string()).unwrap_or_default();
+        Ok(differs.is_empty())
     });
-    healed.with_context(|| {
-        let lacks: Vec<_> = declared.difference(&now).collect();
-        let has: Vec<_> = now.difference(declared).collect();
-        format!("missing: {lacks:?}; too much: {has:?}")
-    })
+    healed.context(differs)?;
+    let now = processes(layout)?;
+    ensure!(now == *before, "guests' processes were {before:?} and are {now:?}");
+    Ok(())
 }
 
 /// A guest's namespace.
@@ -89,42 +92,15 @@ fn namespace(layout: &Layout, guest: &str) -> Result<String> {
     Ok(name.with_context(|| format!("guest {guest} has no namespace"))?.to_owned())
 }
 
-/// One line for each rule, port and guest of all nodes.
-fn what_runs(layout: &Layout) -> Result<BTreeSet<String>> {
+/// Each guest with its process: one that was started anew has another.
+fn processes(layout: &Layout) -> Result<BTreeSet<String>> {
     let mut all = BTreeSet::new();
     for node in &layout.nodes {
-        let of = |view: &Value, kind: &str, keys: &[&str]| {
-            let told: Vec<_> = keys.iter().map(|key| format!("{key}={}", view[key])).collect();
-            format!("{} {kind} {}", node.name, told.join(" "))
-        };
-        for switch in list(node, &["switch", "list"])? {
-            all.insert(of(&switch, "switch", &["name", "dpid", "fail_mode"]));
-            let name = switch["name"].as_str().context("a switch's name")?.to_owned();
-            let flows = list(node, &["flow", "list", &name])?;
-            all.extend(flows.iter().map(|it| {
-                of(it, &format!("rule of {name}"), &["table", "priority", "match", "actions"])
-            }));
-            let ports = list(node, &["port", "list", &name])?;
-            all.extend(ports.iter().map(|it| {
-                of(
-                    it,
-                    &format!("port of {name}"),
-                    &["name", "number", "type", "netns", "peer", "up"],
-                )
-            }));
-        }
-        let guests = list(node, &["guest", "list"])?;
-        let told = |it: &Value| {
-            let name = &it["spec"]["name"];
-            format!("{} guest {name} {}", node.name, of(it, "", &["condition", "pid"]))
-        };
+        let text = at_node(node, &["--json", "guest", "list"])?;
+        let guests: Vec<Value> = serde_json::from_str(&text)
+            .with_context(|| format!("suiro guest list at {}", node.name))?;
+        let told = |it: &Value| format!("{} guest {} {}", node.name, it["spec"]["name"], it["pid"]);
         all.extend(guests.iter().map(told));
     }
     Ok(all)
-}
-
-fn list(node: &Node, words: &[&str]) -> Result<Vec<Value>> {
-    let text = at_node(node, &[&["--json"], words].concat())?;
-    serde_json::from_str(&text)
-        .with_context(|| format!("suiro {} at {}", words.join(" "), node.name))
 }

@@ -95,6 +95,7 @@ fn documented() -> OpenApiRouter<Arc<Node>> {
     let parts = OpenApiRouter::new()
         .routes(routes!(parts::list_parts))
         .routes(routes!(parts::export))
+        .routes(routes!(parts::audit))
         .routes(routes!(parts::show_part, parts::put_part, parts::remove_part))
         .layer(DefaultBodyLimit::max(RULES_BODY_MAX));
     let guests = OpenApiRouter::new()

@@ -4,7 +4,7 @@ use super::error::ApiError;
 use super::extract::{Body, Parameters};
 use super::handlers::{Answer, App, whole};
 use crate::service::{Extent, HowToApply, unless_gone};
-use api::{Difference, ErrorBody, Export, PartName, PartText, PartView};
+use api::{Difference, ErrorBody, Export, Fault, PartName, PartText, PartView};
 use axum::Json;
 use axum::extract::{Path, State};
 use serde::Deserialize;
@@ -89,6 +89,13 @@ pub async fn remove_part(
         if if_exists { unless_gone(removed, nothing) } else { removed }
     };
     Ok(Json(whole(removed).await?))
+}
+
+/// Compare what the node really has with what parts declare: each difference, with its remedy.
+#[utoipa::path(get, path = "/v1/audit", tag = "parts",
+    responses((status = 200, description = "What differs", body = Vec<Fault>)))]
+pub async fn audit(State(node): App) -> Answer<Vec<Fault>> {
+    Ok(Json(whole(async move { Ok(node.audit().await) }).await?))
 }
 
 /// What of a node to write.

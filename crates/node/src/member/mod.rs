@@ -15,8 +15,8 @@ mod identity;
 use crate::durable;
 use crate::host::memory;
 use api::{
-    Client, ClientError, Difference, Fault, HostView, Method, PartName, PartReport, PartText,
-    PartView, Report, Token, Wanted, quoted,
+    AuditReport, Client, ClientError, Difference, Fault, HostView, Method, PartName, PartReport,
+    PartText, PartView, Report, Token, Wanted, quoted,
 };
 use identity::{Enrolment, Identity};
 use std::collections::BTreeMap;
@@ -97,6 +97,7 @@ pub fn start(membership: &Membership, socket: PathBuf, state: &Path) -> io::Resu
         own: Client::new(socket, PATIENCE),
         epoch: state.join(EPOCH),
         refused: BTreeMap::new(),
+        asked: None,
     };
     std::thread::Builder::new().name("suiro-member".into()).spawn(move || member.run()).map(drop)
 }
@@ -113,6 +114,8 @@ struct Member {
     /// The file of the greatest epoch.
     epoch: PathBuf,
     refused: BTreeMap<PartName, Refused>,
+    /// The controller's question what differs, until it is answered.
+    asked: Option<u64>,
 }
 
 /// A version of a part that was refused.
@@ -154,6 +157,7 @@ impl Member {
         let wanted: Wanted =
             self.controller()?.send(Method::POST, &path, &report).map_err(first)?;
         self.obey(wanted.epoch)?;
+        self.asked = wanted.audit;
         let mut parts: Vec<_> = wanted.parts.into_iter().collect();
         parts.sort_by_key(|(part, _)| part.to_string() != FIRST);
         self.refused.retain(|part, _| parts.iter().any(|(wanted, _)| wanted == part));
@@ -227,7 +231,14 @@ impl Member {
         let circuits = self.own.get("/v1/circuits").map_err(first)?;
         let strays = self.own.get("/v1/circuits/strays").map_err(first)?;
         let cpu_milli = cores as u32 * 1000;
-        Ok(Report { cpu_milli, memory: memory::limit(), kinds, host, parts, circuits, strays })
+        let memory = memory::limit();
+        let audit = self.asked.map(|number| self.audit(number)).transpose()?;
+        Ok(Report { cpu_milli, memory, kinds, host, parts, circuits, strays, audit })
+    }
+
+    /// What the node has that is not as its parts declare it, looked at anew.
+    fn audit(&self, number: u64) -> Result<AuditReport, Fault> {
+        Ok(AuditReport { number, found: self.own.get("/v1/audit").map_err(first)? })
     }
 
     /// Refuses a controller of an earlier time, and remembers one of a later.
@@ -326,6 +337,7 @@ mod tests {
             own: Client::new("".into(), PATIENCE),
             epoch: epoch.clone(),
             refused: BTreeMap::new(),
+            asked: None,
         };
         assert!(member().obey(7).is_ok());
         assert!(member().obey(7).is_ok());

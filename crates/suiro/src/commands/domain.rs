@@ -1,4 +1,4 @@
-//! The domain: `suiro domain`, `suiro login`.
+//! The domain: `suiro domain`, `suiro audit`, `suiro login`.
 
 use super::{Context, events, of_controller, out};
 use crate::args::{DomainCommand, LoginArgs, NodeCommand, TokenCommand, UserCommand};
@@ -8,8 +8,8 @@ use crate::place::ControllerPlace;
 use crate::secret;
 use crate::table::Table;
 use api::{
-    AuditLine, Declaration, DomainNodeView, Fault, JoinTokenSpec, JoinTokenView, Method, NewToken,
-    Role, UserSpec, UserView, quoted,
+    AuditLine, Declaration, Deviation, DomainNodeView, Fault, JoinTokenSpec, JoinTokenView, Method,
+    NewToken, Role, UserSpec, UserView, quoted,
 };
 use serde::de::DeserializeOwned;
 use std::time::{Duration, UNIX_EPOCH};
@@ -58,6 +58,18 @@ pub fn login(args: &LoginArgs, patience: Duration, json: bool) -> Result<(), Fai
         return out(&(serde_json::to_string_pretty(&user).expect("plain data") + "\n"));
     }
     out(&format!("logged in to {address} as {name}, {role}{of}; kept in {}\n", path.display()))
+}
+
+/// `suiro audit`.
+pub fn deviations(context: &Context, deep: bool) -> Result<(), Failure> {
+    let found: Vec<Deviation> = get(context, &format!("/v1/deviations?deep={deep}"))?;
+    context.print(&found, |found| found.iter().map(deviation).collect())?;
+    if found.is_empty() { Ok(()) } else { Err(Failure::Differs) }
+}
+
+fn deviation(Deviation { node, fault }: &Deviation) -> String {
+    let Fault { thing, cause, remedy, .. } = fault;
+    format!("{node}: {thing}: {cause}\n    remedy: {remedy}\n")
 }
 
 fn nodes(context: &Context) -> Result<(), Failure> {

@@ -14,6 +14,7 @@
 //! * The configuration file is the part `file`: its reload goes the same way. What it declares is kept nowhere else, and rules that it no
 //!   longer declares stay, for a controller may rely on them.
 
+mod audit;
 mod carry;
 mod rules;
 mod settle;

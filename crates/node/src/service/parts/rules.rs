@@ -2,12 +2,13 @@
 
 use super::super::Node;
 use super::super::directory::Member;
-use super::super::rules::{Parsed, RuleVerb};
+use super::super::rules::{Parsed, RuleVerb, port_names};
 use crate::config::{Located, SwitchConfig};
-use crate::journal::FlowId;
+use crate::journal::{Change, FlowId};
 use crate::refusal::{Refusal, Why};
 use crate::switch::translate;
 use api::{Action, Declared, Fault, ObjectChange, RuleChange, SwitchName};
+use openflow::text;
 use openflow::{
     FlowMod, FlowModCommand, GroupDesc, GroupMod, GroupModCommand, MeterConfig, MeterId, MeterMod,
     MeterModCommand, PortNo,
@@ -110,6 +111,55 @@ impl Node {
         declared: &SwitchConfig,
     ) -> Result<(), Refusal> {
         self.moves(Some(member), declared, None)?.put.apply(member).await
+    }
+
+    /// Rules of a switch that none of these declarations of it has: as they are printed, and what removes each.
+    ///
+    /// # Errors
+    /// A declared rule cannot be read.
+    pub(super) fn undeclared_rules(
+        &self,
+        member: &Arc<Member>,
+        declared: &[&SwitchConfig],
+    ) -> Result<Vec<(String, String)>, Refusal> {
+        let switch = member.name();
+        let wanted: Result<Vec<_>, _> =
+            declared.iter().map(|one| self.wanted_rules(Some(member), one)).collect();
+        let wanted = wanted?;
+        let mut flows = HashSet::new();
+        let mut found = Vec::new();
+        for change in member.switch.kept() {
+            match change {
+                Change::FlowSet(id, _) if !wanted.iter().any(|it| it.flows.contains_key(&id)) => {
+                    flows.insert(id);
+                }
+                Change::GroupSet(group, _)
+                    if !wanted.iter().any(|it| it.groups.contains_key(&group.id.0)) =>
+                {
+                    found.push(numbered(&switch, "group", "group_id", group.id.0));
+                }
+                Change::MeterSet(meter, _)
+                    if !wanted.iter().any(|it| it.meters.contains_key(&meter.id.0)) =>
+                {
+                    found.push(numbered(&switch, "meter", "meter", meter.id.0));
+                }
+                _ => {}
+            }
+        }
+        let names = port_names(member);
+        let name = |port: PortNo| names.get(&port.0).cloned();
+        let entries = member.switch.entries_among(&flows).into_values();
+        found.extend(entries.map(|entry| {
+            let flow = translate::flow_stats(&entry, self.ports.ends());
+            let (fields, actions) = (
+                text::print_match(&flow.fields, &name),
+                text::print_instructions(&flow.instructions, &name),
+            );
+            let rule = format!("table={},priority={},{fields}", flow.table.0, flow.priority);
+            (format!("flow {rule} {actions}"), format!("suiro flow del {switch} --strict '{rule}'"))
+        }));
+        found.sort();
+        Ok(found)
     }
 
     fn wanted_rules(
@@ -317,6 +367,11 @@ fn meter_moves(
             |texts| &mut texts.meters,
         );
     }
+}
+
+/// A group or meter as it is printed, and what removes it.
+fn numbered(switch: &SwitchName, kind: &str, key: &str, number: u32) -> (String, String) {
+    (format!("{kind} {number}"), format!("suiro {kind} del {switch} {key}={number}"))
 }
 
 fn action(is_there: bool) -> Action {
