@@ -19,6 +19,13 @@ pub struct CaptureSpec {
     /// Where: `SWITCH:PORT`, with `:rx` or `:tx` for one side only; `SWITCH` for all of its ports; `drops` or `drops:SWITCH` for what is lost.
     #[schema(example = json!(["sw0:vm1", "drops"]))]
     pub points: Vec<String>,
+    /// Which of them: a match, as flows have it. `in_port` is the port that sees the frame.
+    #[serde(default, rename = "match", skip_serializing_if = "String::is_empty")]
+    #[schema(example = "tcp,tp_dst=80")]
+    pub matching: String,
+    /// What happens on the node, between the frames.
+    #[serde(default)]
+    pub events: bool,
     /// Most bytes of a frame to keep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snap: Option<u32>,

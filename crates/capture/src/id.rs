@@ -17,7 +17,7 @@
 //! Packets of equal bytes have equal ids: in IPv6, which has no identification, repeated pure acknowledgements and empty datagrams.
 
 use std::fmt;
-use wire::{Field, Head, eth_type, ip_proto};
+use wire::{Field, HEAD_MAX, eth_type, ip_proto};
 
 /// A packet's number at every point.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -51,9 +51,8 @@ impl IdKey {
 }
 
 fn collect(frame: &[u8], hash: &mut Hash) {
-    let head = Head::copy_of(frame);
-    let bytes = head.bytes();
-    let (key, layers) = wire::parse(&head, 0);
+    let bytes = up_to(frame, HEAD_MAX);
+    let (key, layers) = wire::parse_bytes(bytes);
     let (ip, l3) = (usize::from(layers.ip), usize::from(layers.l3));
     let outer = eth_type_before(bytes, l3);
     // A parser of OpenFlow's fields does not look below labels.

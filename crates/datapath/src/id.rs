@@ -9,3 +9,13 @@ pub(crate) struct SwitchIx(pub(crate) u32);
 /// Index of a port in every worker's table, chosen by the control thread.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct PortIx(pub(crate) u32);
+
+/// One side of a port.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum Side {
+    /// Into the switch.
+    Rx = 1,
+    /// Out of the switch.
+    Tx = 2,
+}

@@ -120,4 +120,4 @@ pub use stats::{
 };
 pub use steering::{Placed, SteeredUnit, SteeringEntry, SteeringError};
 pub use switch::Publisher;
-pub use taps::{Capture, CaptureId, Captured, Counted, Point, Sides, What};
+pub use taps::{Capture, CaptureId, Captured, Counted, Filter, Point, Sides, Wanted, What};

@@ -67,6 +67,14 @@ impl LocalPort {
         }
     }
 
+    /// The other end of the vlink, if it is one.
+    pub(crate) fn far_end(&self) -> Option<PortIx> {
+        match self.sink {
+            Sink::Vlink(far) => Some(far),
+            Sink::Queue(_) => None,
+        }
+    }
+
     /// Whether what is sent to it only has to wait for the end of the pass.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {

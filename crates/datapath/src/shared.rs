@@ -1,8 +1,7 @@
 //! State of one port that the control thread and all workers share.
 
 use crate::counters::PortBlock;
-use crate::id::PortAt;
-use crate::taps::Side;
+use crate::id::{PortAt, Side};
 use port::Sent;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};

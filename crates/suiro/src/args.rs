@@ -217,7 +217,8 @@ Examples:
   suiro capture sw0:vm1 drops -w way.pcapng      a file for Wireshark, with an interface for each point
   suiro capture sw0 | tshark -r - -Y tcp         all ports of sw0, through a pipe
   suiro capture sw0:vm1 | wireshark -k -i -      live
-  suiro capture sw0:vm1:rx --snap 128 --count 100
+  suiro capture sw0:vm1:rx --match tcp,tp_dst=443 --snap 128 --count 100
+  suiro capture drops --events                   and what happens on the node meanwhile
 
 A packet has the same id (frame.packet_id) at each point, whatever rules rewrite on its way. Comments (frame.comment) say switch, port, core
 and, of what is lost, the reason. While a port is seen, its frames are received and not handed from guest to guest unread, which takes longer.

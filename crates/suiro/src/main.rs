@@ -6,6 +6,7 @@
 //! * [`args`]: what may be typed, with examples.
 //! * [`commands`]: one module per noun.
 //! * [`place`], [`login`], [`secret`]: where a controller is, and as whom it is asked.
+//! * [`extcap`]: the same program by the name `suirocap`, for Wireshark.
 //! * [`names`]: what the shell's Tab key offers.
 //! * [`top`]: the live view.
 //!
@@ -13,6 +14,7 @@
 
 mod args;
 mod commands;
+mod extcap;
 mod failure;
 #[cfg(feature = "node")]
 mod log;
@@ -35,6 +37,11 @@ fn main() -> ExitCode {
     #[cfg(feature = "node")]
     if let Some(status) = node::hold_a_guest() {
         return status.into();
+    }
+    let mut words = std::env::args();
+    if extcap::is_it(words.next().as_deref()) {
+        return extcap::run(words)
+            .map_or_else(|failure| failure.report(false), |()| ExitCode::SUCCESS);
     }
     // The shell's Tab key: answered, and nothing else is done.
     CompleteEnv::with_factory(|| names::with_names(Cli::command())).complete();

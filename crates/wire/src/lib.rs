@@ -63,6 +63,6 @@ pub use key::{Field, IN_PORT_WORD, Key, TunnelOut, VLAN_PRESENT, WORDS};
 pub use layers::Layers;
 pub use likeness::{Likeness, Pattern};
 pub use offload::{Gso, Offload, PartialChecksum};
-pub use parse::{parse, parse_into, parse_on};
+pub use parse::{parse, parse_bytes, parse_into, parse_on};
 pub use partial::is_partial;
 pub use proto::{eth_type, ip_proto};

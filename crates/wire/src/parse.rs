@@ -42,6 +42,13 @@ pub fn parse(head: &Head, in_port: u32) -> (Key, Layers) {
     (key, layers)
 }
 
+/// Parses a frame that begins with these bytes, wherever they lie. What is not in it is 0.
+pub fn parse_bytes(bytes: &[u8]) -> (Key, Layers) {
+    let (mut key, mut layers) = (Key::default(), Layers::default());
+    ethernet::parse(bytes, &mut key, &mut layers);
+    (key, layers)
+}
+
 /// Goes on with a parse that ended at a lesser depth: `key` and `layers` say nothing of what lies below it. Headers that were pushed
 /// or popped since are no matter.
 #[inline]

@@ -152,3 +152,71 @@ fn points_that_are_not_there_are_refused_with_those_that_are() {
         assert_eq!((said.code, &*said.out), (1, ""), "{point}");
     }
 }
+
+#[test]
+fn a_match_takes_its_frames_alone_and_events_stand_between_them() {
+    if !privileged() {
+        return;
+    }
+    let lab = two_switches();
+    let file = lab.path("match.pcapng");
+    let name = file.display().to_string();
+    let words = ["sw0:g1", "--match", "icmp,nw_dst=10.0.0.2", "--events", "-w", &name];
+    let capture = begin(&lab, &words);
+    assert_eq!(lab.exchange("g1", "g2", 10), 10);
+    let before = lab.suiro(&["events"]).matches("rules sw0").count();
+    lab.suiro(&["flow", "add", "sw0", "priority=3,udp,actions=drop"]);
+    let told = || lab.suiro(&["events"]).matches("rules sw0").count() > before;
+    until("the change is told", told);
+    assert_eq!(lab.exchange("g1", "g2", 10), 10);
+    let said = capture.end(Signal::INT);
+    assert!(said.starts_with("20 frames matched, 20 written, 0 lost"), "{said}");
+    assert_eq!(tshark(&file, "icmp.type == 8", &["frame.number"]).len(), 20);
+    let rows = tshark(&file, "frame", &["_ws.col.Protocol"]);
+    let is_event = |row: &Vec<String>| row[0] == "systemd Journal";
+    assert!(rows.iter().any(is_event) && !is_event(&rows[rows.len() - 1]), "{rows:?}");
+    let told = tshark(&file, "systemd_journal.message contains \"rules sw0\"", &["frame.number"]);
+    assert_eq!(told.len(), 1, "{rows:?}");
+    let said = lab.says(&["capture", "sw0:g1", "--match", "tcp,dport=80", "-w", "-"]);
+    assert!(
+        said.err.contains("capture: read its match") && said.err.contains("dport"),
+        "{}",
+        said.err
+    );
+}
+
+#[test]
+fn wireshark_lists_the_points_and_captures_there() {
+    if !privileged() {
+        return;
+    }
+    let lab = two_switches();
+    let home = lab.path("home");
+    let directory = home.join(".config/wireshark/extcap");
+    std::fs::create_dir_all(&directory).unwrap();
+    std::os::unix::fs::symlink(suiro(), directory.join("suirocap")).unwrap();
+    let tshark = |words: &[&str]| {
+        let mut command = Command::new("timeout");
+        command.args(["30", "tshark"]).args(words);
+        command.env("HOME", &home).env_remove("XDG_CONFIG_HOME").env("SUIRO_API", lab.socket());
+        let output = command.output().unwrap();
+        (output.status, String::from_utf8(output.stdout).unwrap())
+    };
+    let (_, listed) = tshark(&["-D"]);
+    for point in ["drops", "sw0", "sw0:g1", "sw0:out", "sw1", "sw1:g2", "sw1:in"] {
+        assert!(listed.contains(&format!("suiro-{point} (suiro: ")), "{point} in {listed}");
+    }
+    let pings = acceptance::Pings::start(&lab, "g1", "g2");
+    let fields = ["-T", "fields", "-e", "frame.interface_name", "-e", "icmp.type"];
+    let capture = ["-i", "suiro-sw0:g1", "-f", "icmp", "-c", "4"];
+    let (status, rows) = tshark(&[&capture[..], &fields].concat());
+    assert!(status.success(), "{rows}");
+    let rows: Vec<&str> = rows.lines().collect();
+    let (ping, answer) = ("sw0:g1\t8", "sw0:g1\t0");
+    assert!(
+        rows == [ping, answer, ping, answer] || rows == [answer, ping, answer, ping],
+        "{rows:?}"
+    );
+    until("the node ends it", || captures(&lab).is_empty());
+    pings.end_without_loss();
+}

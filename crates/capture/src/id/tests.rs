@@ -2,7 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
-use wire::{Edit, Key, Layers, Offload};
+use wire::{Edit, Head, Key, Layers, Offload};
 
 /// What a packet is made of.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 use super::registry::{PortEntry, Registry};
 use super::{Command, Datapath};
 use crate::id::PortAt;
-use crate::taps::{CAPTURES_MAX, Capture, CaptureId, Point, begin};
+use crate::taps::{CAPTURES_MAX, Capture, CaptureId, Point, Wanted, begin};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -16,24 +16,19 @@ pub enum CaptureError {
 }
 
 impl Datapath {
-    /// Sees frames at these points from now on, at most `snap` bytes of each; every worker has a ring of `ring` bytes for them, a power of two.
+    /// Sees frames from now on.
     ///
     /// # Errors
     /// [`CaptureError`].
-    pub fn capture(
-        &self,
-        points: &[Point],
-        snap: usize,
-        ring: usize,
-    ) -> Result<Capture, CaptureError> {
+    pub fn capture(&self, wanted: &Wanted<'_>) -> Result<Capture, CaptureError> {
         let mut registry = self.registry();
         if registry.captures.len() >= CAPTURES_MAX {
             return Err(CaptureError::TooMany);
         }
         registry.last_capture += 1;
         let id = CaptureId(registry.last_capture);
-        let (capture, taps) = begin(id, points, (self.workers.len(), snap, ring));
-        registry.captures.push((id, points.into()));
+        let (capture, taps) = begin(id, wanted, self.workers.len());
+        registry.captures.push((id, wanted.points.into()));
         let mut taps = taps.into_iter();
         self.ask_all(|_, reply| {
             let tap = taps.next().expect("there is a tap for every worker");

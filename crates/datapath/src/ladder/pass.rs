@@ -13,12 +13,12 @@ use crate::event::EventRing;
 use crate::frames::Frames;
 use crate::heads::{Carried, Heads, Parsed, SPARE, Waiting, spare_at, spare_index};
 use crate::id::{PortAt, PortIx, SwitchIx};
-use crate::local::{LocalPort, LocalSwitch, Sink};
+use crate::local::{LocalPort, LocalSwitch};
 use crate::onward::Past;
 use crate::pending::HeadRef;
 use crate::rung::Rung;
 use crate::scratch::Scratch;
-use crate::taps::{Side, Taps};
+use crate::taps::Taps;
 use crate::touch::Touching;
 use crate::transmit::Transmit;
 use arrayvec::ArrayVec;
@@ -318,15 +318,8 @@ impl<C: Clock> Pass<'_, '_, C> {
             let frame = TxFrame { head, body, offload, tunnel_id: 0, tun_dst: 0 };
             let port = |ix: PortIx| self.ports.get(ix.0 as usize)?.as_ref();
             let Some(far) = port(crossing.into) else { continue };
-            let near = match far.sink {
-                Sink::Vlink(near) => port(near),
-                Sink::Queue(_) => None,
-            };
-            for (end, side) in [(near, Side::Tx), (Some(far), Side::Rx)] {
-                if let Some(end) = end.filter(|end| end.shared.is_tapped(side)) {
-                    self.taps.passed(end.shared.at, side, self.now, frame);
-                }
-            }
+            let near = far.far_end().and_then(port).map(|near| &*near.shared);
+            self.taps.crossed((near, &far.shared), self.now, frame);
         }
     }
 

@@ -1,6 +1,6 @@
 //! The reading end of a capture: all workers' records, in the order of time.
 
-use super::{Captured, Point, Tap};
+use super::{Captured, Filter, Point, Tap};
 use crate::counters::Count;
 use crate::sys::ring::{Reader, ring};
 use flow::Nanos;
@@ -33,6 +33,19 @@ pub struct Counted {
     pub lost: u64,
 }
 
+/// What a capture is to see.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// Where.
+    pub points: &'a [Point],
+    /// Which frames.
+    pub filter: Filter,
+    /// Most bytes of each that are kept.
+    pub snap: usize,
+    /// Bytes of each worker's ring, a power of two.
+    pub ring: usize,
+}
+
 /// A capture under way. [`crate::Datapath::end_capture`] ends it; what was seen until then can be taken afterwards.
 pub struct Capture {
     id: CaptureId,
@@ -42,12 +55,9 @@ pub struct Capture {
     counts: Vec<Arc<[Counts]>>,
 }
 
-/// Makes a capture, and a tap for each of so many workers, with a ring of so many bytes.
-pub(crate) fn begin(
-    id: CaptureId,
-    points: &[Point],
-    (workers, snap, bytes): (usize, usize, usize),
-) -> (Capture, Vec<Tap>) {
+/// Makes a capture, and a tap for each of so many workers.
+pub(crate) fn begin(id: CaptureId, wanted: &Wanted<'_>, workers: usize) -> (Capture, Vec<Tap>) {
+    let &Wanted { points, filter, snap, ring: bytes } = wanted;
     let points: Arc<[Point]> = points.into();
     let mut capture = Capture { id, points, readers: Vec::new(), counts: Vec::new() };
     let taps = std::iter::repeat_with(|| {
@@ -57,7 +67,7 @@ pub(crate) fn begin(
         capture.readers.push(reader);
         capture.counts.push(Arc::clone(&counts));
         let lost = vec![0; points.len()];
-        Tap { id, points, snap, ring, counts, lost }
+        Tap { id, points, filter, snap, ring, counts, lost }
     });
     let taps = taps.take(workers).collect();
     (capture, taps)

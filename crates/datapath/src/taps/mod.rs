@@ -21,19 +21,22 @@
 //! * What a guest changes while it is copied may differ in the record from what is sent: the head is private, a longer body is not.
 
 mod capture;
+mod filter;
 mod point;
 mod record;
 
-pub use capture::{Capture, CaptureId, Counted};
+pub use capture::{Capture, CaptureId, Counted, Wanted};
+pub use filter::Filter;
 pub use point::{Point, Sides};
 pub use record::{Captured, What};
 
 use crate::clock::Clock;
 use crate::id::PortAt;
+pub(crate) use crate::id::Side;
+use crate::shared::PortShared;
 use crate::sys::ring::Writer;
 pub(crate) use capture::{Counts, begin};
 use flow::Nanos;
-pub(crate) use point::Side;
 use port::{LossTap, Lost, RxQueue, Slot, TxFrame};
 use record::Front;
 use std::fmt;
@@ -48,6 +51,7 @@ pub(crate) const CAPTURES_MAX: usize = 8;
 pub(crate) struct Tap {
     id: CaptureId,
     points: Arc<[Point]>,
+    filter: Filter,
     /// Most bytes of a frame that are kept.
     snap: usize,
     ring: Writer,
@@ -132,11 +136,20 @@ impl Taps {
         self.each(at, Side::Tx, now, frames.iter().copied());
     }
 
-    /// A frame that passes a port on this side.
+    /// A frame that crossed a vlink: it left by the one end and comes in by the other.
     #[cold]
     #[inline(never)]
-    pub(crate) fn passed(&self, at: PortAt, side: Side, now: Nanos, frame: TxFrame<'_>) {
-        self.each(at, side, now, std::iter::once(frame));
+    pub(crate) fn crossed(
+        &self,
+        (left, came): (Option<&PortShared>, &PortShared),
+        now: Nanos,
+        frame: TxFrame<'_>,
+    ) {
+        for (end, side) in [(left, Side::Tx), (Some(came), Side::Rx)] {
+            if let Some(end) = end.filter(|end| end.is_tapped(side)) {
+                self.each(end.at, side, now, std::iter::once(frame));
+            }
+        }
     }
 
     fn each<'f>(
@@ -150,7 +163,8 @@ impl Taps {
             let Some(point) = tap.points.iter().position(|point| point.sees(at, side)) else {
                 continue;
             };
-            for frame in frames.clone() {
+            let filter = tap.filter;
+            for frame in frames.clone().filter(|frame| filter.takes(at, frame.head)) {
                 let front = Front::of_frame((point, at), side, now, &frame);
                 tap.put(point, front, &Lost::from(&frame));
             }
@@ -177,8 +191,15 @@ impl LossTap for Taps {
             let Some(point) = tap.points.iter().position(|point| point.sees_losses(at)) else {
                 continue;
             };
-            tap.put(point, Front::of_loss((point, at), reason, now, lost), lost);
-            tap.ring.publish();
+            // A number has no bytes that a filter could want or not.
+            let is_wanted = match lost {
+                Lost::Frame { head, .. } => tap.filter.takes(at, head),
+                Lost::Elsewhere(_) => tap.filter == Filter::default(),
+            };
+            if is_wanted {
+                tap.put(point, Front::of_loss((point, at), reason, now, lost), lost);
+                tap.ring.publish();
+            }
         }
     }
 }

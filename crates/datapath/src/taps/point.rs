@@ -1,16 +1,6 @@
 //! Where frames are seen.
 
-use crate::id::{PortAt, SwitchId};
-
-/// One side of a port.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
-pub(crate) enum Side {
-    /// Into the switch.
-    Rx = 1,
-    /// Out of the switch.
-    Tx = 2,
-}
+use crate::id::{PortAt, Side, SwitchId};
 
 /// Sides of a port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

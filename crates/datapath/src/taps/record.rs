@@ -7,8 +7,7 @@
 //! 3  length of the frame, or how many frames are lost elsewhere u32 · records lost before u32
 //! ```
 
-use super::point::Side;
-use crate::id::{PortAt, SwitchId};
+use crate::id::{PortAt, Side, SwitchId};
 use crate::sys::ring::Words;
 use flow::Nanos;
 use port::{Lost, TxFrame};

@@ -6,10 +6,10 @@ use crate::clock::Clock;
 use crate::engine::Engine;
 use crate::frames::Frames;
 use crate::ladder::Done;
-use crate::onward::Waiting;
+use crate::onward::{Place, Waiting};
 use crate::touch::Touch;
 use flow::Nanos;
-use port::{Lost, RxBatch, Sent};
+use port::{Body, Lost, RxBatch, Sent, TxFrame};
 use std::sync::atomic::Ordering::Relaxed;
 use wire::{BATCH, DropReason};
 
@@ -67,9 +67,24 @@ fn go_on<C: Clock>(
     for (slot, one) in batch.free().iter_mut().zip(taken) {
         frames.push(&mut slot.head, &one.bytes, one.offload, place.at.port);
     }
+    if engine.taps.is_on() {
+        show(engine, place, taken, now);
+    }
     engine.touching.set(Touch::Handed);
     let past = taken.iter().map(|one| one.past);
     let done = engine.pass_on(now, &mut frames, (place.switch, &tables), past);
     engine.touching.set(Touch::Nothing);
     done
+}
+
+/// Shows frames that crossed the vlink to this place.
+#[cold]
+fn show<C>(engine: &Engine<C>, place: &Place, taken: &[Waiting], now: Nanos) {
+    let Some(far) = engine.world.port(place.into) else { return };
+    let near = far.far_end().and_then(|near| engine.world.port(near)).map(|near| &*near.shared);
+    for Waiting { bytes, offload, .. } in taken {
+        let (body, offload) = (Body::default(), *offload);
+        let frame = TxFrame { head: bytes, body, offload, tunnel_id: 0, tun_dst: 0 };
+        engine.taps.crossed((near, &far.shared), now, frame);
+    }
 }

@@ -1,15 +1,20 @@
 //! What a capture sees, and that it changes nothing.
 
 use crate::rig::{Rig, at, from, output, set, udp};
-use datapath::{Capture, Captured, Point, PortAt, Rung, Sides, What};
+use datapath::{Capture, CaptureError, Captured, Filter, Point, PortAt, Rung, Sides, Wanted, What};
 use flow::Nanos;
-use wire::{DropReason, Field};
+use wire::{DropReason, Field, Key};
 
 const SNAP: usize = 1 << 16;
 const RING: usize = 1 << 20;
 
 /// A frame that was seen: by which point, what became of it, and its bytes.
 type Row = (usize, What, Vec<u8>);
+
+fn capture(rig: &Rig, points: &[Point], snap: usize, ring: usize) -> Result<Capture, CaptureError> {
+    let filter = Filter::default();
+    rig.datapath.capture(&Wanted { points, filter, snap, ring })
+}
 
 fn rows(capture: &mut Capture) -> Vec<Row> {
     let mut rows = Vec::new();
@@ -46,7 +51,7 @@ fn a_port_shows_what_came_as_it_came_and_what_left_as_it_left_on_every_rung() {
             let mut rig = Rig::new(1);
             rig.switch(1, &[1, 2], &rules);
             let points = [both(at(1, 1)), Point::Port(at(1, 2), Sides::TX)];
-            let mut capture = rig.datapath.capture(&points, SNAP, RING).unwrap();
+            let mut capture = capture(&rig, &points, SNAP, RING).unwrap();
             let frames = frames(100, len);
             rig.line(1, 1).pass(frames.clone());
             let left = rig.line(1, 2).take_bytes();
@@ -69,7 +74,7 @@ fn both_ends_of_a_vlink_show_each_frame_once() {
         rig.switch(2, &[1], &[from(2, vec![set(Field::EthSrc, 5), output(1)])]);
         rig.vlink(at(1, 2), at(2, 2));
         let points = [both(at(1, 2)), both(at(2, 2)), both(at(2, 1))];
-        let mut capture = rig.datapath.capture(&points, SNAP, RING).unwrap();
+        let mut capture = capture(&rig, &points, SNAP, RING).unwrap();
         rig.line(1, 1).pass(frames(70, 600));
         let left = rig.line(2, 1).take_bytes();
         let rows = rows(&mut capture);
@@ -88,8 +93,8 @@ fn drops_show_each_lost_frame_with_its_reason_in_one_switch_or_all() {
     rig.switch(1, &[1], &[from(1, vec![])]);
     rig.switch(2, &[1], &[]);
     let points = [Point::Drops(None)];
-    let mut all = rig.datapath.capture(&points, SNAP, RING).unwrap();
-    let mut one = rig.datapath.capture(&[Point::Drops(Some(at(2, 1).switch))], SNAP, RING).unwrap();
+    let mut all = capture(&rig, &points, SNAP, RING).unwrap();
+    let mut one = capture(&rig, &[Point::Drops(Some(at(2, 1).switch))], SNAP, RING).unwrap();
     let frames = frames(40, 500);
     rig.line(1, 1).pass(frames.clone());
     rig.line(2, 1).pass(frames.clone());
@@ -106,7 +111,7 @@ fn what_finds_no_room_is_counted_and_the_frames_pass_all_the_same() {
     let mut rig = Rig::new(1);
     rig.switch(1, &[1, 2], &[from(1, vec![output(2)])]);
     let points = [both(at(1, 1)), both(at(1, 2))];
-    let mut capture = rig.datapath.capture(&points, 100, 4096).unwrap();
+    let mut capture = capture(&rig, &points, 100, 4096).unwrap();
     let (mut taken, mut told) = ([0; 2], [0; 2]);
     let mut passed = 0;
     for round in 0..20 {
@@ -139,13 +144,12 @@ fn a_capture_that_ended_sees_no_more_and_makes_room_for_another() {
     let mut rig = Rig::new(1);
     rig.switch(1, &[1, 2], &[from(1, vec![output(2)])]);
     let point = [both(at(1, 1))];
-    let captures: Vec<_> =
-        (0..8).map(|_| rig.datapath.capture(&point, SNAP, 4096).unwrap()).collect();
-    assert!(rig.datapath.capture(&point, SNAP, 4096).is_err());
+    let captures: Vec<_> = (0..8).map(|_| capture(&rig, &point, SNAP, 4096).unwrap()).collect();
+    assert!(capture(&rig, &point, SNAP, 4096).is_err());
     captures.iter().for_each(|capture| rig.datapath.end_capture(capture));
     rig.line(1, 1).pass(frames(10, 100));
     assert!(captures.iter().all(|capture| capture.counted(0).matched == 0));
-    let mut again = rig.datapath.capture(&point, SNAP, 1 << 16).unwrap();
+    let mut again = capture(&rig, &point, SNAP, 1 << 16).unwrap();
     rig.line(1, 1).pass(frames(10, 100));
     assert_eq!(rows(&mut again).len(), 10);
 }
@@ -155,10 +159,64 @@ fn a_port_that_comes_back_is_seen_again() {
     let mut rig = Rig::new(1);
     rig.switch(1, &[1], &[from(1, vec![output(2)]), from(2, vec![output(1)])]);
     let point = [Point::Port(at(1, 2), Sides::RX)];
-    let mut capture = rig.datapath.capture(&point, SNAP, RING).unwrap();
+    let mut capture = capture(&rig, &point, SNAP, RING).unwrap();
     let line = crate::line::Line::new();
     rig.datapath.attach(at(1, 2), line.queues(1)).unwrap();
     rig.ports(1, &[2]);
     line.pass(frames(3, 100));
     assert_eq!(of_point(&rows(&mut capture), 0, What::Received).len(), 3);
+}
+
+#[test]
+fn a_filter_takes_what_a_rule_of_its_match_would_and_counts_nothing_else() {
+    let mut rig = Rig::new(1);
+    rig.switch(
+        1,
+        &[1, 2],
+        &[
+            (20, vec![(Field::EthType, 0x800), (Field::TpSrc, 1003)], vec![]),
+            from(1, vec![output(2)]),
+        ],
+    );
+    let (mut key, mut mask) = (Key::default(), Key::default());
+    for (field, value) in [(Field::EthType, 0x800), (Field::IpProto, 17), (Field::TpSrc, 1003)] {
+        key.set(field, value);
+        mask.set(field, field.full());
+    }
+    let points = [both(at(1, 1)), Point::Drops(None), both(at(1, 2))];
+    let filter = Filter::of(&key, &mask);
+    let wanted = Wanted { points: &points, filter, snap: SNAP, ring: RING };
+    let mut capture = rig.datapath.capture(&wanted).unwrap();
+    let frames = frames(64, 400);
+    rig.line(1, 1).pass(frames.clone());
+    let rows = rows(&mut capture);
+    let wanted = vec![
+        (0, What::Received, frames[3].clone()),
+        (1, What::Lost(DropReason::ByRule), frames[3].clone()),
+    ];
+    assert_eq!(rows, wanted);
+    assert_eq!([0, 1, 2].map(|point| capture.counted(point).matched), [1, 1, 0]);
+}
+
+#[test]
+fn what_goes_on_in_a_later_pass_is_seen_at_both_ends_of_the_vlink() {
+    let mut rig = Rig::new(1);
+    for switch in 1..=18 {
+        let to = if switch == 18 { 10 } else { 2 };
+        rig.switch(switch, &[10], &[(1, vec![], vec![output(to)])]);
+    }
+    for switch in 1..18 {
+        rig.vlink(at(switch, 2), at(switch + 1, 1));
+    }
+    let points: Vec<_> =
+        (1..18).flat_map(|switch| [both(at(switch, 2)), both(at(switch + 1, 1))]).collect();
+    let mut capture = capture(&rig, &points, SNAP, RING).unwrap();
+    let frames = frames(20, 600);
+    rig.line(1, 10).pass(frames.clone());
+    rig.quiet();
+    let rows = rows(&mut capture);
+    for vlink in 0..17 {
+        assert!(of_point(&rows, 2 * vlink, What::Sent) == frames, "vlink {vlink}");
+        assert!(of_point(&rows, 2 * vlink + 1, What::Received) == frames, "vlink {vlink}");
+    }
 }

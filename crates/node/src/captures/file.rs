@@ -1,11 +1,14 @@
 //! A capture's file: its blocks, and what is said of each frame.
 
 use super::Shown;
+use crate::feed::{Feed, Portion};
+use api::{Event, Revision};
 use capture::{Direction, IdKey, pcapng};
 use datapath::{Captured, Counted, PortAt, What};
 use flow::Nanos;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fmt::Write;
+use std::sync::Arc;
 
 /// Tells the names of a switch and of its port.
 pub type Names = Box<dyn Fn(PortAt) -> Option<(String, String)> + Send>;
@@ -27,6 +30,9 @@ pub(super) struct File {
     began_ns: u64,
     /// From the workers' clock to time since 1970.
     offset: u64,
+    /// Events that are to come between frames: where the feed was read to, and those that wait.
+    read: Revision,
+    waiting: VecDeque<Arc<Event>>,
     /// Names that were asked for.
     names: HashMap<PortAt, (String, String)>,
     comment: String,
@@ -34,8 +40,9 @@ pub(super) struct File {
 
 impl File {
     pub(super) fn new(shown: Shown) -> Self {
-        let (names, comment) = (HashMap::new(), String::new());
-        Self { shown, began_ns: 0, offset: 0, names, comment }
+        let (names, comment, waiting) = (HashMap::new(), String::new(), VecDeque::new());
+        let read = shown.events.as_ref().map_or(Revision(0), Feed::newest);
+        Self { shown, began_ns: 0, offset: 0, read, waiting, names, comment }
     }
 
     /// The beginning, with a block for each point.
@@ -46,20 +53,44 @@ impl File {
         let comment = &format!("suiro capture {}", self.shown.spec.points.join(" "));
         pcapng::section(&mut out, &pcapng::Section { application, os: "Linux", comment });
         for PointName { name, description, hardware } in &self.shown.points {
-            let (link, snap, filter) = (pcapng::ETHERNET, self.shown.snap, "");
+            let (link, snap) = (pcapng::ETHERNET, self.shown.snap);
+            let filter = &self.shown.spec.matching;
             let interface = pcapng::Interface { link, snap, name, description, filter, hardware };
             pcapng::interface(&mut out, &interface);
         }
         out
     }
 
-    /// The clocks at one moment.
-    pub(super) fn set_clock(&mut self, real_ns: u64, workers: Nanos) {
+    /// Takes notice of the clocks at one moment, and of what has happened until then.
+    pub(super) fn look(&mut self, real_ns: u64, workers: Nanos) {
         self.offset = real_ns.saturating_sub(workers.0);
+        let Some(feed) = &self.shown.events else { return };
+        match feed.after(self.read) {
+            Portion::Events(events) => {
+                self.read = events.last().map_or(self.read, |last| last.revision);
+                self.waiting.extend(events);
+            }
+            Portion::Gone(gone) => self.read = gone.newest,
+        }
+    }
+
+    /// Appends what happened up to a moment of the workers' clock.
+    pub(super) fn tell_until(&mut self, out: &mut Vec<u8>, until: Nanos) {
+        let until_ns = until.0.saturating_add(self.offset);
+        while self.waiting.front().is_some_and(|event| event.at_ns <= until_ns)
+            && let Some(event) = self.waiting.pop_front()
+        {
+            let revision = event.revision.to_string();
+            let fields = [("SUIRO_REVISION", &*revision)];
+            pcapng::journal(out, event.at_ns, &event.news.to_string(), &fields);
+        }
     }
 
     /// Appends a frame.
     pub(super) fn put(&mut self, out: &mut Vec<u8>, seen: &Captured<'_>) {
+        if !self.waiting.is_empty() {
+            self.tell_until(out, seen.at);
+        }
         self.say(seen);
         let (key, snap) = (IdKey(self.shown.key), self.shown.snap as usize);
         let elsewhere = match seen.what {

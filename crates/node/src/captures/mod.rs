@@ -13,6 +13,7 @@
 
 mod file;
 
+use crate::feed::Feed;
 use api::CaptureSpec;
 use axum::body::Bytes;
 use datapath::{Capture, CaptureId, Clock, Datapath, MonotonicClock};
@@ -52,6 +53,8 @@ pub struct Shown {
     pub names: Names,
     /// Core of each worker.
     pub cores: Vec<usize>,
+    /// What happens on the node, if that is to be in the file.
+    pub events: Option<Feed>,
 }
 
 /// A capture under way, for those who do not read it.
@@ -165,7 +168,8 @@ impl Drain {
     /// Sends a chunk of what was seen before `until`; how many records it has, or `None` when there is no reader.
     fn carry(&mut self, until: Nanos) -> Option<usize> {
         let Self { capture, file, .. } = self;
-        file.set_clock(real_time(), MonotonicClock.now());
+        let (real_ns, now) = (real_time(), MonotonicClock.now());
+        file.look(real_ns, now);
         let (mut chunk, mut taken) = (Vec::new(), 0);
         while chunk.len() < CHUNK {
             let more = capture.take(until, PORTION, |seen| file.put(&mut chunk, &seen));
@@ -173,6 +177,10 @@ impl Drain {
             if more < PORTION {
                 break;
             }
+        }
+        let is_all = taken == 0 || chunk.len() < CHUNK;
+        if is_all {
+            file.tell_until(&mut chunk, until);
         }
         (chunk.is_empty() || self.send(chunk)).then_some(taken)
     }

@@ -3,13 +3,15 @@
 use super::Node;
 use super::directory::{Directory, Member};
 use crate::captures::{PointName, Running, Shown};
+use crate::offload;
 use crate::refusal::{Refusal, Why};
 use api::{
     CAPTURE_RING, CapturePointView, CaptureSpec, CaptureView, Fault, Happening, News, Noun,
     SNAP_MAX,
 };
 use axum::body::Bytes;
-use datapath::{CaptureId, Counted, Point, PortAt, Sides};
+use datapath::{CaptureId, Counted, Filter, Point, PortAt, Sides, Wanted};
+use openflow::text;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
@@ -31,10 +33,13 @@ impl Node {
         who: &str,
     ) -> Result<(u32, mpsc::Receiver<Bytes>), Refusal> {
         let (points, names) = self.points(&spec.points)?;
+        let filter = self.filter(&spec.matching)?;
         let key = id_key(spec.id_key.as_deref())?;
         let snap = spec.snap.unwrap_or(SNAP_MAX).clamp(1, SNAP_MAX);
         let ring = self.ring(spec.ring)?;
-        let capture = self.datapath.capture(&points, snap.max(ID_BYTES) as usize, ring);
+        let kept = snap.max(ID_BYTES) as usize;
+        let wanted = Wanted { points: &points, filter, snap: kept, ring };
+        let capture = self.datapath.capture(&wanted);
         let capture = capture.map_err(|error| {
             let remedy = "end one of them (curl …/v1/captures lists them), or name several points in one capture";
             let fault = Fault::new("capture", "begin it", error.to_string(), remedy);
@@ -43,13 +48,15 @@ impl Node {
         let CaptureId(id) = capture.id();
         let text = format!("{} by {who}", spec.points.join(" "));
         let directory = self.directory.clone();
+        let events = spec.events.then(|| self.feed.clone());
         let shown = Shown {
             points: names,
             spec,
             snap,
             key,
             names: Box::new(move |at| named(&directory, at)),
-            cores: self.facts.config.cores.to_vec(),
+            cores: self.facts.config.cores.clone(),
+            events,
         };
         let news = move |change, text| News::of_node(Noun::Capture, &id.to_string(), change, text);
         let feed = self.feed.clone();
@@ -98,6 +105,13 @@ impl Node {
             CaptureView { capture, spec: running.spec.clone(), points: points.map(view).collect() }
         };
         self.captures.all().into_iter().map(view).collect()
+    }
+
+    /// What a match takes.
+    fn filter(&self, words: &str) -> Result<Filter, Refusal> {
+        let read = offload::matched("capture", words, &text::no_ports, self.ports.ends());
+        let (key, mask) = read.map_err(|fault| Refusal::new(Why::Invalid, fault))?;
+        Ok(Filter::of(&key, &mask))
     }
 
     /// Where the frames of these points are seen, and how they are shown.

@@ -13,6 +13,18 @@ pub struct CaptureArgs {
     /// Write a pcapng file; - for standard output
     #[arg(long, short = 'w', value_name = "FILE")]
     pub write: Option<PathBuf>,
+    /// Which frames: a match, as flows have it, such as tcp,tp_dst=80
+    #[arg(
+        long = "match",
+        short = 'm',
+        value_name = "MATCH",
+        default_value = "",
+        hide_default_value = true
+    )]
+    pub matching: String,
+    /// Show between the frames what happens on the node: ports, controllers, rules, parts
+    #[arg(long)]
+    pub events: bool,
     /// Bytes of each frame to keep; all when left out
     #[arg(long, short = 's', value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=65_856))]
     pub snap: Option<u32>,

@@ -4,7 +4,7 @@ use capture::Direction;
 use capture::pcapng::Packet;
 use std::fmt::Write;
 use std::net::{Ipv4Addr, Ipv6Addr};
-use wire::{Field, Head, Key, eth_type, ip_proto};
+use wire::{Field, Key, eth_type, ip_proto};
 
 /// Its way, what it is, its length, and what the node says of it.
 pub fn line(packet: &Packet<'_>) -> String {
@@ -36,8 +36,7 @@ fn is_news(said: &str) -> bool {
 }
 
 fn headers(bytes: &[u8]) -> String {
-    let head = Head::copy_of(bytes);
-    let (key, _) = wire::parse(&head, 0);
+    let (key, _) = wire::parse_bytes(bytes);
     let eth = key.get(Field::EthType) as u16;
     let mut text = String::new();
     if key.get(Field::VlanVid) != 0 {

@@ -17,8 +17,14 @@ use std::time::{Duration, UNIX_EPOCH};
 
 /// Shows frames until there are enough.
 pub fn run(context: &Context, args: &CaptureArgs) -> Result<(), Failure> {
-    let spec =
-        CaptureSpec { points: args.points.clone(), snap: args.snap, ring: args.ring, id_key: None };
+    let spec = CaptureSpec {
+        points: args.points.clone(),
+        matching: args.matching.clone(),
+        events: args.events,
+        snap: args.snap,
+        ring: args.ring,
+        id_key: None,
+    };
     let mut reader = Reader::new(args)?;
     let stop = Stop { after: args.duration };
     let ended = context.client.capture(&spec, stop, |bytes| reader.hear(bytes));
@@ -107,14 +113,17 @@ impl Reader {
             }
             match &mut self.output {
                 Output::Blocks(to) => to.write_all(block.bytes())?,
-                Output::Lines(to) => {
-                    if let Content::Packet(packet) = content {
-                        let at = moment(UNIX_EPOCH + Duration::from_nanos(packet.at_ns));
+                Output::Lines(to) => match content {
+                    Content::Packet(packet) => {
                         let name = self.names.get(packet.interface as usize);
                         let name = name.map_or("?", String::as_str);
-                        writeln!(to, "{} {name} {}", &at[11..23], line(&packet))?;
+                        writeln!(to, "{} {name} {}", time(packet.at_ns), line(&packet))?;
                     }
-                }
+                    Content::Journal(seen) => {
+                        writeln!(to, "{} event {}", time(seen.at_ns), seen.message)?;
+                    }
+                    _ => {}
+                },
             }
         }
         self.flush()?;
@@ -147,6 +156,11 @@ impl Reader {
         );
         Ok(())
     }
+}
+
+/// The time of day, UTC.
+fn time(at_ns: u64) -> String {
+    moment(UNIX_EPOCH + Duration::from_nanos(at_ns))[11..23].to_owned()
 }
 
 fn bad_block(bad: BadBlock) -> Failure {

@@ -1,0 +1,208 @@
+//! `suirocap`: Wireshark's list of interfaces has the node's points (extcap, as Wireshark 4.0 calls it).
+//!
+//! | asked | answered |
+//! |---|---|
+//! | `--extcap-interfaces` | a line for each point, or none where no node answers |
+//! | `--extcap-config --extcap-interface V` | what can be chosen for it |
+//! | `--extcap-dlts --extcap-interface V` | Ethernet |
+//! | `--capture --extcap-interface V --fifo F` | a pcapng file into F, until SIGTERM or F is closed |
+//!
+//! The program is `suiro` by another name. Where the host is another one, it is `suiro` there, by ssh.
+
+use crate::args::CaptureArgs;
+use crate::commands::{Context, capture, out};
+use crate::failure::Failure;
+use crate::login;
+use api::{Client, Fault, PortView};
+use std::collections::HashMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// What the program is called to be this.
+pub const NAME: &str = "suirocap";
+/// In front of a point, so that no interface of the host is called like it.
+const PREFIX: &str = "suiro-";
+/// Wireshark waits for the list when it starts.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Ports beyond which switches are listed in place of them.
+const PORTS_MAX: usize = 64;
+const SOCKET: &str = "/run/suiro/api.sock";
+
+/// Whether the program was called so.
+pub fn is_it(program: Option<&str>) -> bool {
+    program.is_some_and(|program| Path::new(program).file_name().is_some_and(|name| name == NAME))
+}
+
+/// Answers Wireshark.
+pub fn run(words: impl Iterator<Item = String>) -> Result<(), Failure> {
+    let asked = Asked::of(words);
+    if asked.has("--extcap-interfaces") {
+        return out(&interfaces(&asked));
+    }
+    if asked.has("--extcap-config") {
+        return out(&CONFIG.replace("SOCKET", &asked.socket().display().to_string()));
+    }
+    if asked.has("--extcap-dlts") {
+        return out("dlt {number=1}{name=EN10MB}{display=Ethernet}\n");
+    }
+    if asked.has("--capture") {
+        return asked.capture();
+    }
+    out(
+        "suirocap is for Wireshark, which calls it from its extcap directory; people use: suiro capture --help\n",
+    )
+}
+
+const CONFIG: &str = "\
+arg {number=0}{call=--host}{display=Host}{tooltip=user@host of the node, by ssh; empty for this host}{type=string}{group=Node}
+arg {number=1}{call=--api}{display=Socket}{tooltip=Socket of the node's API}{type=string}{default=SOCKET}{group=Node}
+arg {number=2}{call=--match}{display=Match}{tooltip=Which frames, as flows have it: tcp,tp_dst=80}{type=string}{group=Frames}
+arg {number=3}{call=--snap}{display=Bytes of each frame}{type=unsigned}{range=1,65856}{default=65856}{group=Frames}
+arg {number=4}{call=--events}{display=Show what happens on the node}{type=boolflag}{default=false}{group=Frames}
+";
+
+/// What Wireshark said.
+struct Asked(HashMap<String, String>);
+
+impl Asked {
+    /// Words that begin with `--` are options; what follows one is its value.
+    fn of(words: impl Iterator<Item = String>) -> Self {
+        let (mut asked, mut last) = (HashMap::new(), String::new());
+        for word in words {
+            match word.strip_prefix("--") {
+                Some(_) => {
+                    let (option, value) = word.split_once('=').unwrap_or((&word, ""));
+                    asked.insert(option.to_owned(), value.to_owned());
+                    last = option.to_owned();
+                }
+                None => drop(asked.insert(std::mem::take(&mut last), word)),
+            }
+        }
+        Self(asked)
+    }
+
+    fn has(&self, option: &str) -> bool {
+        self.0.contains_key(option)
+    }
+
+    fn value(&self, option: &str) -> Option<&str> {
+        self.0.get(option).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// Where the node listens. Wireshark says the default of its own list again, so that is where the list came from.
+    fn socket(&self) -> PathBuf {
+        let socket = self.value("--api").map(PathBuf::from);
+        let socket = socket.or_else(|| std::env::var_os("SUIRO_API").map(PathBuf::from));
+        socket.unwrap_or_else(|| SOCKET.into())
+    }
+
+    /// Captures into the pipe that Wireshark reads.
+    fn capture(&self) -> Result<(), Failure> {
+        let missing = |what: &str| {
+            let remedy = "let Wireshark call it, or use suiro capture";
+            Failure::Usage(Fault::new(NAME, "capture", format!("{what} is missing"), remedy))
+        };
+        let point = self.value("--extcap-interface").and_then(|name| name.strip_prefix(PREFIX));
+        let point = point.ok_or_else(|| missing("--extcap-interface"))?.to_owned();
+        let fifo = self.value("--fifo").ok_or_else(|| missing("--fifo"))?;
+        // The field of Wireshark's own window is the match, too.
+        let matching = self.value("--match").or_else(|| self.value("--extcap-capture-filter"));
+        let args = CaptureArgs {
+            points: vec![point],
+            write: Some(fifo.into()),
+            matching: matching.unwrap_or_default().to_owned(),
+            events: self.has("--events"),
+            snap: self.value("--snap").and_then(|snap| snap.parse().ok()),
+            count: None,
+            duration: None,
+            ring: None,
+        };
+        if let Some(host) = self.value("--host") {
+            return elsewhere(host, &args);
+        }
+        let client = Client::new(self.socket(), Duration::from_secs(15));
+        let context =
+            Context { client, controller: login::controller(None, PATIENCE), json: false };
+        capture::run(&context, &args)
+    }
+}
+
+/// The points of a node, those of its switches where its ports are too many.
+fn interfaces(asked: &Asked) -> String {
+    let mut text = format!("extcap {{version={}}}{{display=suiro}}\n", env!("CARGO_PKG_VERSION"));
+    let client = Client::new(asked.socket(), PATIENCE);
+    let ports = match client.is_served() {
+        true => client.get::<Vec<PortView>>("/v1/ports").ok(),
+        false => None,
+    };
+    let Some(ports) = ports else { return text };
+    let mut points = vec![("drops".to_owned(), "frames lost".to_owned())];
+    let mut switches: Vec<String> = ports.iter().map(|port| port.switch.to_string()).collect();
+    switches.dedup();
+    points.extend(
+        switches.into_iter().map(|switch| (switch.clone(), format!("all ports of {switch}"))),
+    );
+    if ports.len() <= PORTS_MAX {
+        points.extend(ports.iter().map(|port| {
+            let (switch, name) = (&port.switch, &port.name);
+            (format!("{switch}:{name}"), format!("{switch} port {name} ({})", port.kind.word()))
+        }));
+    }
+    for (point, description) in points {
+        text += &format!("interface {{value={PREFIX}{point}}}{{display=suiro: {description}}}\n");
+    }
+    text
+}
+
+/// Captures on another host, by its own `suiro`.
+fn elsewhere(host: &str, args: &CaptureArgs) -> Result<(), Failure> {
+    let fifo = args.write.as_deref().unwrap_or(Path::new("-"));
+    let refused = |step: &str, error: std::io::Error| {
+        let thing = format!("host {host}");
+        let remedy = "see that ssh reaches it without a question, and that suiro is there";
+        Failure::Refused(Fault::new(thing, step, error.to_string(), remedy))
+    };
+    // What follows `--` is no option of ssh, whatever it is called; the shell there reads the words.
+    let mut command = Command::new("ssh");
+    command.args(["-o", "BatchMode=yes", "--", host, "suiro", "capture", "-w", "-"]);
+    command.args(args.points.iter().map(|point| quoted(point)));
+    command.args(["--match", &quoted(&args.matching)]);
+    command.args(args.snap.iter().flat_map(|snap| ["--snap".to_owned(), snap.to_string()]));
+    command.args(args.events.then_some("--events"));
+    let file = File::create(fifo).map_err(|error| refused("open Wireshark's pipe", error))?;
+    let status = command.stdin(Stdio::null()).stdout(file).status();
+    let status = status.map_err(|error| refused("run ssh", error))?;
+    if status.success() { Ok(()) } else { Err(Failure::Ended(1)) }
+}
+
+/// A word for a shell.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_wireshark_says_is_understood() {
+        let words = "--capture --extcap-interface suiro-sw0:vm1 --fifo /tmp/f --snap 128 --events --match=tcp";
+        let asked = Asked::of(words.split(' ').map(str::to_owned));
+        assert!(asked.has("--capture") && asked.has("--events") && !asked.has("--host"));
+        let values =
+            ["--extcap-interface", "--fifo", "--snap", "--match"].map(|option| asked.value(option));
+        assert_eq!(values, [Some("suiro-sw0:vm1"), Some("/tmp/f"), Some("128"), Some("tcp")]);
+    }
+
+    #[test]
+    fn no_word_means_anything_to_the_shell_of_another_host() {
+        assert_eq!(quoted("a'; rm -rf /"), r"'a'\''; rm -rf /'");
+    }
+
+    #[test]
+    fn it_is_known_by_its_name() {
+        assert!(is_it(Some("/usr/lib/wireshark/extcap/suirocap")) && !is_it(Some("suiro")));
+    }
+}
