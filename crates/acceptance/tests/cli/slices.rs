@@ -162,7 +162,7 @@ fn guests_go_on_talking_while_controller_and_nodes_are_killed_and_come_back() {
 fn planted(namespace: &str) -> Vec<(Vec<String>, &'static str)> {
     let words = |text: &str| text.split_whitespace().map(String::from).collect::<Vec<_>>();
     let at_node = |text: &str| {
-        let mut command = vec![suiro().display().to_string(), "--api".into(), "SOCKET".into()];
+        let mut command = vec![suiro().to_owned(), "--api".into(), "SOCKET".into()];
         command.extend(words(text));
         command
     };
