@@ -97,6 +97,9 @@ fn a_clean_end_leaves_taps_and_no_sockets_and_a_purge_leaves_nothing() {
     place.end(Signal::TERM);
     assert!(!sockets.iter().any(|socket| socket.exists()));
     sh(&["ip", "-n", &place.guest("g1"), "link", "show", "g1"]);
+    for of_member in ["domain.identity", "domain.epoch"] {
+        std::fs::write(place.path("state").join(of_member), "x").unwrap();
+    }
     let said = place.node_says(&["--purge"]);
     assert_eq!(said.code, 0, "{}", said.err);
     assert!(said.out.contains("removed TAP g1") && said.out.contains("state.redb"), "{}", said.out);

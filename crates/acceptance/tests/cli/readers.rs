@@ -1,4 +1,4 @@
-//! Who may only look: the group of `[node] read_group`, by a socket of its own.
+//! Who may only look: the group of `[node] read_group`, by a socket of its own. And who may not even run a node.
 
 use acceptance::{Place, Said, privileged, suiro};
 use std::fs::Permissions;
@@ -64,4 +64,17 @@ fn a_group_that_the_host_does_not_have_is_named_with_the_remedy() {
     assert!(said.err.contains("[node] read_group: listen to readers"), "{said:?}");
     assert!(said.err.contains("there is no group no-such-group"), "{said:?}");
     assert!(said.err.contains("getent group"), "{said:?}");
+}
+
+#[test]
+fn a_node_without_rights_does_not_start_and_says_how_it_does() {
+    privileged();
+    let place = open_place();
+    let node = ["node", "--run-dir", "/proc/nowhere", "--state-dir", "/proc/nowhere"];
+    let refused = says(&place, "nobody", "nogroup", &node);
+    assert_eq!(refused.code, 1, "{refused:?}");
+    assert!(refused.err.contains("CAP_NET_ADMIN is missing"), "{refused:?}");
+    assert!(refused.err.contains("systemctl start suiro"), "{refused:?}");
+    let told_to = says(&place, "nobody", "nogroup", &[&node[..], &["--unprivileged"]].concat());
+    assert!(told_to.err.contains("directory /proc/nowhere"), "{told_to:?}");
 }

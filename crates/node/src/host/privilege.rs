@@ -8,16 +8,16 @@ use caps::{CapSet, Capability, CapsHashSet};
 /// What the ports' thread keeps, and why.
 const NEEDED: &[(Capability, &str)] = &[
     (Capability::CAP_NET_ADMIN, "make TAPs, attach XDP programs, set links up"),
-    (Capability::CAP_NET_RAW, "packet sockets, AF_XDP sockets"),
+    (Capability::CAP_NET_RAW, "open packet and AF_XDP sockets"),
     (Capability::CAP_SYS_ADMIN, "enter network namespaces"),
     (Capability::CAP_SYS_PTRACE, "open /proc/PID/ns/net of a guest that runs as another user"),
     (Capability::CAP_DAC_OVERRIDE, "open vhost-user sockets that belong to a guest's user"),
     (Capability::CAP_CHOWN, "give a vhost-user socket to a guest's user"),
     (Capability::CAP_FOWNER, "set the mode of a vhost-user socket that a guest's user owns"),
     (Capability::CAP_BPF, "load XDP programs and maps"),
-    (Capability::CAP_PERFMON, "XDP programs with pointer arithmetic"),
-    (Capability::CAP_IPC_LOCK, "AF_XDP memory beyond the locked-memory limit"),
-    (Capability::CAP_SYS_NICE, "steering reacts in time when every core is busy"),
+    (Capability::CAP_PERFMON, "load XDP programs with pointer arithmetic"),
+    (Capability::CAP_IPC_LOCK, "lock AF_XDP memory beyond the limit"),
+    (Capability::CAP_SYS_NICE, "steer in time when every core is busy"),
 ];
 
 /// What the guests' thread keeps, and why. Its guests get three of them, over their own networks ([`guest::holder`]).
@@ -90,6 +90,11 @@ pub fn drop_all() -> Result<(), PrivilegeError> {
 pub fn missing() -> Vec<(Capability, &'static str)> {
     let held = caps::read(None, CapSet::Effective).unwrap_or_default();
     NEEDED.iter().copied().filter(|(cap, _)| !held.contains(cap)).collect()
+}
+
+/// Whether there can be no port but those between switches and to guests' sockets.
+pub fn has_no_interfaces() -> bool {
+    missing().iter().any(|(cap, _)| *cap == Capability::CAP_NET_ADMIN)
 }
 
 fn limit_bounding_set(held: &CapsHashSet, kept: &CapsHashSet) -> Result<(), PrivilegeError> {

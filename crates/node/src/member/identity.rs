@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The file in the state directory.
-const FILE: &str = "domain.identity";
+pub(super) const FILE: &str = "domain.identity";
 
 /// What the file has.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -35,6 +35,8 @@ const AWAY: Duration = Duration::from_secs(2);
 /// How long a controller, or the node itself, may be silent.
 const PATIENCE: Duration = Duration::from_secs(15);
 const EPOCH: &str = "domain.epoch";
+/// What membership leaves in the state directory: by the first a node is known to its domain, and to nobody else.
+pub(crate) const FILES: [&str; 2] = [identity::FILE, EPOCH];
 
 /// Of which domain a node is a member, and as which node.
 #[derive(Clone, PartialEq, Eq, Debug)]

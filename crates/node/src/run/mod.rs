@@ -127,6 +127,19 @@ fn system(step: &'static str) -> impl Fn(io::Error) -> RunError {
     }
 }
 
+/// Whether this process has the rights without which a node could make no interface and take none.
+///
+/// # Errors
+/// It has not.
+pub fn has_rights() -> Result<(), RunError> {
+    if !privilege::has_no_interfaces() {
+        return Ok(());
+    }
+    let cause = "CAP_NET_ADMIN is missing: it could make no interface and take none";
+    let remedy = "run as root, or systemctl start suiro; --unprivileged runs it all the same, for switches without interfaces";
+    Err(Fault::new("node", "start", cause, remedy).into())
+}
+
 /// Runs a node until SIGTERM or SIGINT.
 ///
 /// # Errors

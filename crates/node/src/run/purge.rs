@@ -3,6 +3,7 @@
 use super::RunError;
 use crate::config::Config;
 use crate::host::{IDENTITY_FILE, RunDir, privilege};
+use crate::member;
 use crate::offload;
 use crate::service::ports_of_parts;
 use crate::store::{FILE_NAME, Store};
@@ -80,7 +81,8 @@ pub fn purge(config: &Config, state: State) -> Result<Purged, RunError> {
         State::Removed => &[FILE_NAME, IDENTITY_FILE],
         State::Kept => &[],
     };
-    for name in files {
+    let of_member: &[&str] = if state == State::Removed { &member::FILES } else { &[] };
+    for name in files.iter().chain(of_member) {
         let path = config.node.state_dir.join(name);
         if path.exists() {
             std::fs::remove_file(&path).map_err(super::system("remove its state"))?;

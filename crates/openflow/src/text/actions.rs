@@ -271,11 +271,27 @@ impl<'a> Sequence<'a> {
         }
         match known_port(item.key.text, self.resolve) {
             Some(port) => item.bare().map(|()| Action::output(port)),
-            None => Err(item.whole.error(
-                "not an action of OpenFlow 1.3",
-                "see ovs-actions(7); ports are output:PORT",
-            )),
+            None => Err(item.whole.error("not an action of OpenFlow 1.3", instead(item.key.text))),
         }
+    }
+}
+
+/// What does here what an action of Open vSwitch's own does there.
+fn instead(name: &str) -> &'static str {
+    match name.split('(').next().unwrap_or(name) {
+        "resubmit" => "write goto_table:TABLE, a later one",
+        "enqueue" => "write set_queue:QUEUE,output:PORT",
+        "move" | "load" | "set_tunnel" => {
+            "write set_field:VALUE->FIELD, with a value; registers there are none"
+        }
+        "ct" | "learn" | "nat" => {
+            "suiro keeps no state of connections: have a controller write the rules"
+        }
+        "conjunction" | "multipath" | "bundle" | "sample" | "clone" | "note" | "fin_timeout"
+        | "check_pkt_larger" => {
+            "it is Open vSwitch's own; docs/how-to/coming-from-open-vswitch.md has what there is instead"
+        }
+        _ => "see ovs-actions(7); ports are output:PORT",
     }
 }
 

@@ -52,6 +52,9 @@ pub struct NodeArgs {
     /// Start it in the background, and return when it serves
     #[arg(long, conflicts_with_all = ["check", "purge"])]
     pub background: bool,
+    /// Run without the rights that interfaces need: switches, links between them and guests' sockets work
+    #[arg(long)]
+    pub unprivileged: bool,
     /// Ends when nothing is steered any more and there are no switches; `suiro steer attach` starts such a node
     #[arg(long, hide = true)]
     pub until_idle: bool,

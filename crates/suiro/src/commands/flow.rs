@@ -1,10 +1,10 @@
 //! `suiro flow`.
 
 use super::rules::{Deletion, FLOWS, delete, send};
-use super::{Context, offload};
+use super::{Context, offload, out};
 use crate::args::FlowCommand;
 use crate::failure::Failure;
-use api::{FlowsView, Method, quoted};
+use api::{FlowsView, Method, SwitchView, quoted};
 
 /// Does what the command says.
 pub fn run(context: &Context, command: FlowCommand) -> Result<(), Failure> {
@@ -22,9 +22,23 @@ pub fn run(context: &Context, command: FlowCommand) -> Result<(), Failure> {
                 format!("/v1/switches/{switch}/flows?filter={}&names={names}", quoted(&filter));
             let FlowsView { flows } = context.client.get(&path)?;
             // A leading space, as ovs-ofctl prints: scripts that cut it keep working.
+            if flows.is_empty() && filter.is_empty() && !context.json {
+                return say_that_it_learns(context, &switch.to_string());
+            }
             context.print(&flows, |flows| {
                 flows.iter().map(|flow| format!(" {}\n", flow.text)).collect()
             })
         }
+    }
+}
+
+/// A switch without rules that forwards all the same: by itself, where no controller is.
+fn say_that_it_learns(context: &Context, switch: &str) -> Result<(), Failure> {
+    let view: SwitchView = context.client.get(&format!("/v1/switches/{switch}"))?;
+    match view.alone {
+        true => out(&format!(
+            "no rules: {switch} learns addresses by itself (suiro switch macs {switch}); a controller, or --fail-mode secure, ends that\n"
+        )),
+        false => Ok(()),
     }
 }

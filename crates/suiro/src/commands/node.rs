@@ -9,7 +9,7 @@ use crate::secret;
 use api::{Client, Fault};
 use node::config::{Config, ConfigFile, Found, Host};
 use node::member::{Membership, Place};
-use node::run::{Checked, Options, RunError, State, check, identify, purge};
+use node::run::{Checked, Options, RunError, State, check, has_rights, identify, purge};
 use node::service::OnConflict;
 use std::ffi::OsString;
 use std::time::Duration;
@@ -20,6 +20,9 @@ pub fn run(args: NodeArgs) -> Result<(), Failure> {
     let config = configured(&args, &host)?.config;
     if args.check {
         return check_here(&config);
+    }
+    if !args.purge && !args.unprivileged {
+        has_rights()?;
     }
     if args.background {
         return start(&args, &config);
