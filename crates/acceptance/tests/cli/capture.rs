@@ -176,7 +176,8 @@ fn a_match_takes_its_frames_alone_and_events_stand_between_them() {
     let is_event = |row: &Vec<String>| row[0] == "systemd Journal";
     assert!(rows.iter().any(is_event) && !is_event(&rows[rows.len() - 1]), "{rows:?}");
     let told = tshark(&file, "systemd_journal.message contains \"rules sw0\"", &["frame.number"]);
-    assert_eq!(told.len(), 1, "{rows:?}");
+    // Rules are told a moment later: those that were there before may be, too.
+    assert!(!told.is_empty(), "{rows:?}");
     let said = lab.says(&["capture", "sw0:g1", "--match", "tcp,dport=80", "-w", "-"]);
     assert!(
         said.err.contains("capture: read its match") && said.err.contains("dport"),
