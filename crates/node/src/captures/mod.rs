@@ -2,7 +2,7 @@
 //!
 //! **Question answered**: how do the records of all workers become one file, and what does a slow reader cost?
 //!
-//! [`begin`] makes a capture and a thread that drains it: records in the order of time, as blocks of a pcapng file, into a channel of a few
+//! [`Captures::begin`] makes a capture and a thread that drains it: records in the order of time, as blocks of a pcapng file, into a channel of a few
 //! chunks, which is the body of an HTTP answer. The thread is none of the workers'; it looks every [`PAUSE`].
 //!
 //! ## Invariants

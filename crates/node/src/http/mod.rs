@@ -284,7 +284,7 @@ mod tests {
         let document: serde_json::Value = serde_json::from_str(&document()).unwrap();
         assert_eq!(document["openapi"], "3.1.0");
         let paths = document["paths"].as_object().unwrap();
-        assert_eq!(paths.len(), 38);
+        assert_eq!(paths.len(), 39);
         let operations =
             || paths.values().flat_map(|methods| methods.as_object().unwrap().values());
         let ids: BTreeSet<_> = operations()
