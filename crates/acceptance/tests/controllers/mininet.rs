@@ -49,7 +49,6 @@ fn under_os_ken_every_host_reaches_every_other() {
     }
 }
 
-/// `SUIRO_PINGALLS` asks for more than one round.
 #[test]
 fn under_faucet_every_host_reaches_every_other() {
     if !privileged() {
@@ -57,15 +56,12 @@ fn under_faucet_every_host_reaches_every_other() {
     }
     let lab = Lab::running(&[]);
     let mut configuration = String::from("vlans: {office: {vid: 100}}\ndps:\n");
-    for dpid in 1..=4 {
+    for dpid in 1..=3 {
         configuration += &format!(
             "  s{dpid}: {{dp_id: {dpid}, hardware: Open vSwitch, interfaces: {{1: {{native_vlan: office}}, 2: {{native_vlan: office}}, 3: {{native_vlan: office}}}}}}\n"
         );
     }
     std::fs::write(lab.path("faucet.yaml"), configuration).unwrap();
     let _faucet = Controller::start_faucet(&lab);
-    let times = std::env::var("SUIRO_PINGALLS").map_or(1, |times| times.parse().unwrap());
-    for _ in 0..times {
-        all_reach_all(&lab, &TOPOLOGIES, "suiro", "remote");
-    }
+    all_reach_all(&lab, &["single,3", "tree,2"], "suiro", "remote");
 }
