@@ -6,7 +6,7 @@ use std::time::Instant;
 use testbed::unbroken;
 
 /// One switch with a TAP for each of two guests, who have addresses.
-fn two_guests(place: &Place) {
+pub(super) fn two_guests(place: &Place) {
     place.suiro(&["switch", "add", "sw0"]);
     for (guest, address) in [("g1", "10.0.0.1/24"), ("g2", "10.0.0.2/24")] {
         place.suiro(&[

@@ -1,5 +1,6 @@
 //! What Prometheus reads of a node: held to promtool, scraped by a real Prometheus, asked for by the dashboard that ships.
 
+use super::life::two_guests;
 use acceptance::{Place, privileged, request, sh, until};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -104,22 +105,8 @@ fn busy_node() -> Place {
         sh(&["ip", "-n", &netns, "link", "set", interface, "up"]);
     }
     place.start();
-    place.suiro(&["switch", "add", "sw0"]);
-    for (guest, address) in [("g1", "10.0.0.1/24"), ("g2", "10.0.0.2/24")] {
-        place.suiro(&[
-            "port",
-            "add",
-            "sw0",
-            guest,
-            "--type",
-            "tap",
-            "--netns",
-            &place.guest(guest),
-            "--rate",
-            "1G",
-        ]);
-        place.address(guest, guest, address);
-    }
+    two_guests(&place);
+    place.suiro(&["port", "mod", "sw0", "g2", "--rate", "1G"]);
     place.suiro(&["queue", "add", "sw0", "g2", "1", "--min-rate", "1M"]);
     place.suiro(&["flow", "add", "sw0", "priority=9,udp,actions=drop"]);
     place.suiro(&["steer", "attach", "near"]);

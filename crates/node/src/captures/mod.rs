@@ -141,12 +141,19 @@ struct Drain {
     file: File,
 }
 
+/// However it ends, also where it never began: no worker sees frames for nobody. Ended before, it is so once more, which changes nothing.
+impl Drop for Drain {
+    fn drop(&mut self) {
+        self.datapath.end_capture(&self.capture);
+    }
+}
+
 impl Drain {
     /// Carries records until somebody ends it.
     fn run(&mut self) {
         let began = self.file.begin(real_time());
         if !self.send(began) {
-            return self.datapath.end_capture(&self.capture);
+            return;
         }
         while !self.running.stop.load(Relaxed) && !self.sender.is_closed() {
             let until = MonotonicClock.now().0.saturating_sub(WINDOW.as_nanos() as u64);

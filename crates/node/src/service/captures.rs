@@ -65,13 +65,15 @@ impl Node {
             let lost: u64 = counted.iter().map(|point| point.lost).sum();
             feed.tell(news(Happening::Removed, format!("{matched} frames matched, {lost} lost")));
         };
+        // Before it can end.
+        self.feed.tell(news(Happening::Added, text));
         let begun = self.captures.begin((self.datapath.clone(), capture), shown, ended);
         let chunks = begun.map_err(|error| {
+            self.feed.tell(news(Happening::Removed, "its thread did not start".into()));
             let remedy = "see how many threads the node has and may have";
             let fault = Fault::new("capture", "start its thread", error.to_string(), remedy);
             Refusal::new(Why::Impossible, fault)
         })?;
-        self.feed.tell(news(Happening::Added, text));
         Ok((id, chunks))
     }
 

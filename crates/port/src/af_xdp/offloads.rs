@@ -95,7 +95,11 @@ impl Offloads {
     /// in the ring then: a veth that segments hands the former on past it (`veth_skb_is_eligible_for_gro`).
     pub(super) fn take_frames(&mut self, hook: Mode, notes: &mut Vec<String>) {
         let (Mode::Native, Some(Ok(peer))) = (hook, &self.peer) else { return };
-        note("its own end", self.changed.switch(&self.own, &SEGMENT, Is::Off), notes);
+        match self.changed.switch(&self.own, &SEGMENT, Is::Off) {
+            Ok((off, _)) if off.is_empty() => {}
+            Ok(_) => notes.push("its own segmentation switched off while the port is open: flows go past the worker".into()),
+            Err(error) => notes.push(format!("its own segmentation cannot be switched off ({error}): frames may come late when flows move")),
+        }
         match self.changed.switch(peer, &MERGE, Is::On) {
             Ok((on, _)) if on.is_empty() => {}
             Ok(_) => notes.push(format!("GRO of {OTHER_END} switched on while the port is open: flows go past the worker to it")),
