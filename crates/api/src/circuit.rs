@@ -25,11 +25,13 @@ pub const PROVE: &str = "prove it";
 #[serde(deny_unknown_fields)]
 pub struct CircuitSpec {
     /// The link of the slice that it carries; `guest.port` for a guest that is on another node than its switch, `_ctl.node` for the control
-    /// network.
+    /// network, `_out.external` for an outside network.
     pub link: String,
-    /// The user switch's port that it ends at, or `K`'s where a guest is the end. It has a link while the circuit is proved.
-    #[schema(value_type = String)]
-    pub port: Peer,
+    /// The user switch's port that it ends at, or `K`'s where a guest is the end. It has a link while the circuit is proved. None where an
+    /// outside network is the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub port: Option<Peer>,
     /// Tunnel id of its path, even; the odd one above it is the probes'. Both ends have the same.
     pub id: u32,
     /// This node.
@@ -162,7 +164,7 @@ mod tests {
     fn probes_of_two_paths_differ_in_id_and_address() {
         let circuit = |id| CircuitSpec {
             link: "a".into(),
-            port: "s1:p2".parse().unwrap(),
+            port: "s1:p2".parse().ok(),
             id,
             near: "t1".into(),
             far: "o1".into(),

@@ -127,11 +127,14 @@ pub struct SliceView {
     pub revision: u64,
     /// How far it is.
     pub state: SliceState,
-    /// The node of each switch and guest.
+    /// The node of each switch, guest and external.
     pub nodes: BTreeMap<String, String>,
     /// Where each guest is.
     pub guests: BTreeMap<String, GuestPlace>,
-    /// Its links, and guests' ports whose switch is on another node.
+    /// Which of the domain's externals each of its own uses.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub externals: BTreeMap<String, String>,
+    /// Its links, guests' ports whose switch is on another node, and ways to externals: `_out.NAME`.
     pub links: BTreeMap<String, LinkView>,
     /// What is waited for.
     pub waits_for: Vec<Fault>,

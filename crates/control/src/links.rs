@@ -4,7 +4,7 @@
 
 use crate::state::{Kept, State};
 use api::{CircuitState, CircuitView, Fault, LinkView, LinkWay, PROVE, StrayView, WayView};
-use domain::{Circuit, Name, wires};
+use domain::{Circuit, Name, OUTSIDE, wires};
 use std::collections::BTreeMap;
 
 /// What is proved of a slice.
@@ -128,12 +128,16 @@ fn faults(name: &str, view: &LinkView) -> Vec<Fault> {
     if view.state.is_none_or(|state| state == CircuitState::Up) {
         return Vec::new();
     }
+    let named = match name.strip_prefix(OUTSIDE) {
+        Some(external) => format!("external {external}"),
+        None => format!("link {name}"),
+    };
     let by = match &view.nodes[..] {
         [_, middle @ .., _] if !middle.is_empty() => format!(" by {}", middle.join(", ")),
         _ => String::new(),
     };
     let bad = |way: &LinkWay| {
-        let thing = format!("link {name}, {} → {}{by}", way.from, way.to);
+        let thing = format!("{named}, {} → {}{by}", way.from, way.to);
         let remedy = format!(
             "compare K's rules at {} and {}, and the way between them: suiro flow list K; suiro port show K",
             way.from, way.to
@@ -145,6 +149,6 @@ fn faults(name: &str, view: &LinkView) -> Vec<Fault> {
         return found;
     }
     let probes: u32 = view.ways.iter().map(|way| way.probes).sum();
-    let thing = format!("link {name} between {} and {}", view.ways[0].from, view.ways[0].to);
+    let thing = format!("{named} between {} and {}", view.ways[0].from, view.ways[0].to);
     vec![Fault::new(thing, PROVE, format!("{probes} probes have come so far"), "wait a moment")]
 }

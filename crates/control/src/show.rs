@@ -2,7 +2,7 @@
 
 use crate::state::{Kept, State};
 use api::{DomainNodeView, Fault, GuestPlace, PROVE, SliceState, SliceView};
-use domain::{Name, Names, SliceKey};
+use domain::{Door, Name, Names, SliceKey, UNDERLAY};
 
 impl State {
     /// A slice.
@@ -74,6 +74,12 @@ impl State {
                 .map(|(thing, node)| (thing.to_string(), node.to_string()))
                 .collect(),
             guests: record.spec.guests.keys().map(guest).collect(),
+            externals: record
+                .decision
+                .doors
+                .iter()
+                .map(|(name, door)| (name.to_string(), door.name.to_string()))
+                .collect(),
             links,
             waits_for,
         }
@@ -109,6 +115,7 @@ impl State {
             waits_for.extend(said.waits_for.into_iter().filter(|fault| fault.step != PROVE));
         }
         waits_for.extend(self.links(kept).faults);
+        waits_for.extend(self.doors(kept));
         let state = match (faults.is_empty(), waits_for.is_empty()) {
             _ if kept.record.going => SliceState::Deleting,
             (true, true) => SliceState::Ready,
@@ -118,5 +125,24 @@ impl State {
         };
         faults.extend(waits_for);
         (state, faults)
+    }
+
+    /// What is wrong with interfaces that lead outside. They are the underlay's, not the slice's.
+    fn doors(&self, kept: &Kept) -> Vec<Fault> {
+        let decision = &kept.record.decision;
+        let wrong = |(name, door): (&Name, &Door)| {
+            let port = format!("port {} of switch ", domain::door_port(&door.interface));
+            let underlay = self.said(&decision.nodes[name])?.parts.get(UNDERLAY)?;
+            let mut faults = underlay.waits_for.iter().chain(&underlay.faults);
+            let fault = faults.find(|fault| fault.thing.starts_with(&port))?;
+            let thing = format!("external {name}");
+            Some(Fault::new(
+                thing,
+                &*fault.step,
+                &*fault.cause,
+                "ask the operator: the interface is theirs",
+            ))
+        };
+        decision.doors.iter().filter_map(wrong).collect()
     }
 }

@@ -11,9 +11,12 @@
 //!          at a transit node they go on, and a copy to `probe`
 //! strays   in_port=TUNNEL, any other odd tun_id → the port `probe`, with the address of no path
 //! ```
+//!
+//! An external is an end, too. In place of `in_port=c…` stands the node's interface with the VLAN, whose tag is taken off and put on. Frames
+//! of a link's own protocols (01:80:c2:00:00:00 to 0f, IEEE 802.1Q 8.6.3, LLDP and spanning tree among them) pass in neither direction.
 
 use crate::admit::{CONTROL_PREFIX, inside};
-use crate::decision::{Circuit, Control, Decision};
+use crate::decision::{Circuit, Control, Decision, Door};
 use crate::file::slice::{Guest, GuestKind, Named, PortType, SliceSpec};
 use crate::names::{self, CONTROL_INTERFACE, CONTROL_SWITCH, Names, PROBE, PROBE_INTERFACE};
 use crate::part::{Part, PartSwitch, UNDERLAY};
@@ -21,10 +24,11 @@ use crate::wire::{Wire, wires};
 use crate::words::{End, EndPort, Name, Uid};
 use crate::world::World;
 use api::{
-    Addresses, CircuitSpec, Controller, Dpid, FailMode, GuestInterface, GuestSpec, Kind, Peer,
-    PortName, PortNumber, PortSpec, Remote, SwitchName, Tap, TunnelKey, VhostUser, Vlink, Vxlan,
+    Addresses, AfPacket, CircuitSpec, Controller, Dpid, FailMode, GuestInterface, GuestSpec,
+    IfName, Kind, Peer, PortName, PortNumber, PortSpec, Remote, SwitchName, Tap, TunnelKey,
+    VhostUser, Vlink, Vxlan,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// What a slice is on each node that has something of it.
@@ -53,10 +57,56 @@ struct Work<'a> {
     parts: Named<Part>,
 }
 
-/// One end of a circuit as `K` has it, and what is joined there.
+/// One end of a circuit as `K` has it.
 struct KEnd {
-    port: PortName,
-    joined: Peer,
+    /// What frames from there match.
+    from: String,
+    /// What is done to them first.
+    enter: &'static str,
+    /// What sends frames there.
+    leave: String,
+    /// What frames to there that are dropped match, beside what says their circuit.
+    kept_out: Option<&'static str>,
+    /// The port that is joined there; none: an interface that leads outside, which others use as well.
+    joined: Option<Peer>,
+}
+
+/// Addresses of a link's own protocols (IEEE 802.1Q, table 8-1).
+const LINK_PROTOCOLS: &str = "dl_dst=01:80:c2:00:00:00/ff:ff:ff:ff:ff:f0";
+/// Of rules that drop: above those that forward.
+const DROPS_FIRST: &str = "priority=40000";
+
+impl KEnd {
+    /// A port that is this end alone.
+    fn port(port: &PortName, joined: Peer) -> Self {
+        let (from, leave) = (format!("in_port={port}"), format!("output:{port}"));
+        Self { from, enter: "", leave, kept_out: None, joined: Some(joined) }
+    }
+
+    /// An interface that leads outside, or a VLAN of it.
+    fn outside(door: &Door) -> Self {
+        let port = names::door(&door.interface);
+        let kept_out = Some(LINK_PROTOCOLS);
+        let Some(vlan) = door.vlan else {
+            let (from, leave) = (format!("in_port={port}"), format!("output:{port}"));
+            return Self { from, enter: "", leave, kept_out, joined: None };
+        };
+        // OpenFlow 1.3, 7.2.3.7: bit 12 says that there is a tag.
+        let tag = 0x1000 | vlan;
+        Self {
+            from: format!("in_port={port},dl_vlan={vlan}"),
+            enter: "pop_vlan,",
+            leave: format!("push_vlan:0x8100,set_field:{tag}->vlan_vid,output:{port}"),
+            kept_out,
+            joined: None,
+        }
+    }
+
+    /// Rules that drop what may not come in or go out here; `to`: what frames to here match.
+    fn drops(&self, to: &str) -> Vec<String> {
+        let drop = |of: &str| Some(format!("{DROPS_FIRST},{of},{},actions=drop", self.kept_out?));
+        [&*self.from, to].into_iter().filter_map(drop).collect()
+    }
 }
 
 impl Work<'_> {
@@ -227,6 +277,9 @@ impl Work<'_> {
 
     /// Makes the port of `K` that a wire's end is.
     fn k_end(&mut self, wire: &Wire, n: usize) -> KEnd {
+        if let Some(door) = self.decision.doors.get(&wire.ends[n].of) {
+            return KEnd::outside(door);
+        }
         let (end, port) = (&wire.ends[n], self.names.k_port(&wire.name, n));
         let node = self.decision.nodes[&end.of].clone();
         let in_k = Peer::new(names::k(), port.clone());
@@ -236,12 +289,12 @@ impl Work<'_> {
             self.k(&node)
                 .port
                 .push(PortSpec::new(port.clone(), Kind::Vlink(Vlink { peer: joined.clone() })));
-            return KEnd { port, joined };
+            return KEnd::port(&port, joined);
         }
         let mut own = PortSpec::new(port.clone(), self.port_of_guest(end));
         own.mtu = (wire.mtu != crate::file::slice::LINK_MTU).then_some(wire.mtu.into());
         self.k(&node).port.push(own);
-        KEnd { port, joined: in_k }
+        KEnd::port(&port, in_k)
     }
 
     /// Rules of a circuit on all its nodes, and what is to be proved at its ends.
@@ -250,9 +303,11 @@ impl Work<'_> {
         if circuit.hops.is_empty() {
             let k = self.k(&circuit.from);
             for (n, meter) in [(0, id), (1, id | 1)] {
-                let (own, other) = (&ends[n].port, &ends[1 - n].port);
+                let (own, other) = (&ends[n], &ends[1 - n]);
                 k.meters.push(meter_text(meter, circuit.rate));
-                k.flows.push(format!("in_port={own},actions=meter:{meter},output:{other}"));
+                let (from, enter, leave) = (&own.from, own.enter, &other.leave);
+                k.flows.push(format!("{from},actions={enter}meter:{meter},{leave}"));
+                k.flows.extend(own.drops(&other.from));
             }
             return;
         }
@@ -264,10 +319,11 @@ impl Work<'_> {
                 if n == 0 { (&circuit.from, circuit.to()) } else { (circuit.to(), &circuit.from) };
             let k = self.k(near);
             k.meters.push(meter_text(id, circuit.rate));
-            k.flows.extend(end_rules(id, &end.port, &way));
+            k.flows.extend(end_rules(id, &end, &way));
+            k.flows.extend(end.drops(&format!("in_port={way},tun_id={id}")));
             let spec = CircuitSpec {
                 link: wire.into(),
-                port: end.joined,
+                port: end.joined.clone(),
                 id,
                 near: near.to_string(),
                 far: far.to_string(),
@@ -334,7 +390,7 @@ impl Work<'_> {
                 self.k(at)
                     .port
                     .push(PortSpec::new(port.clone(), Kind::Vlink(Vlink { peer: joined.clone() })));
-                KEnd { port, joined }
+                KEnd::port(&port, joined)
             });
             self.circuit(&wire, circuit, ends);
         }
@@ -368,12 +424,12 @@ fn meter_text(meter: u32, rate: u64) -> String {
     format!("meter={meter},kbps,band=type=drop,rate={}", (rate / 1000).max(1))
 }
 
-fn end_rules(id: u32, port: &PortName, way: &PortName) -> [String; 4] {
-    let probe_id = id | 1;
-    let address = address(id);
+fn end_rules(id: u32, end: &KEnd, way: &PortName) -> [String; 4] {
+    let (probe_id, address) = (id | 1, address(id));
+    let KEnd { from, enter, leave, .. } = end;
     [
-        format!("in_port={port},actions=meter:{id},set_field:{id}->tun_id,output:{way}"),
-        format!("in_port={way},tun_id={id},actions=output:{port}"),
+        format!("{from},actions={enter}meter:{id},set_field:{id}->tun_id,output:{way}"),
+        format!("in_port={way},tun_id={id},actions={leave}"),
         format!(
             "in_port={PROBE},dl_dst={address},actions=set_field:{probe_id}->tun_id,output:{way}"
         ),
@@ -441,7 +497,8 @@ fn hosts(uid: Uid, control: &Control) -> BTreeMap<String, Vec<IpAddr>> {
     control.guests.iter().map(host).collect()
 }
 
-/// The part that each node has beside those of slices: `K`, a tunnel to each node that it reaches in one hop, and the prober's port.
+/// The part that each node has beside those of slices: `K`, a tunnel to each node that it reaches in one hop, the prober's port, and the
+/// interfaces that lead outside.
 pub fn underlay(world: &World) -> Named<Part> {
     let domain = world.domain();
     let one = |(name, node): (&Name, &crate::file::domain::Node)| {
@@ -468,6 +525,9 @@ pub fn underlay(world: &World) -> Named<Part> {
                 })
             })
         });
+        let doors = domain.externals.values().filter(|it| it.node == *name);
+        let interfaces: BTreeSet<&IfName> = doors.map(|it| &it.interface).collect();
+        k.port.extend(interfaces.into_iter().map(door_port));
         for tunnel in tunnels {
             k.flows.push(stray_rule(&tunnel.name));
             k.port.push(tunnel);
@@ -476,6 +536,12 @@ pub fn underlay(world: &World) -> Named<Part> {
         (name.clone(), Part { switch: vec![k], ..Part::default() })
     };
     domain.nodes.iter().map(one).collect()
+}
+
+/// An interface that leads outside. It is the host's no more: one that the host uses is refused, unless somebody takes it over by hand.
+fn door_port(interface: &IfName) -> PortSpec {
+    let kind = AfPacket { interface: Some(interface.clone()), ..AfPacket::default() };
+    PortSpec::new(names::door(interface), Kind::AfPacket(kind))
 }
 
 fn tunnel_port(name: PortName, own: &[IpAddr], theirs: &[IpAddr]) -> PortSpec {

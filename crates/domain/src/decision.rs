@@ -4,6 +4,7 @@
 
 use crate::file::slice::Named;
 use crate::words::{Name, Uid};
+use api::IfName;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -13,17 +14,34 @@ use std::collections::BTreeMap;
 pub struct Decision {
     /// The life of the slice's name that it belongs to.
     pub uid: Uid,
-    /// The node of each switch and guest.
+    /// The node of each switch, guest and external.
     pub nodes: Named<Name>,
     /// Numbers of switches' ports that the file knows by name, such as `s1:up`; kept as long as the name is there.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub ports: BTreeMap<String, u16>,
-    /// Wires that go by the switch `K`, by name: a link's, or `guest.port` of a guest that is on another node than its switch.
+    /// Wires that go by the switch `K`, by name: a link's, `guest.port` of a guest that is on another node than its switch, or
+    /// `_out.external`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub circuits: BTreeMap<String, Circuit>,
     /// The control network, if any guest is on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<Control>,
+    /// What each external is on its node.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub doors: Named<Door>,
+}
+
+/// A door to an outside network, as it was when the slice was admitted.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Door {
+    /// Its name in the domain. One slice at a time has it.
+    pub name: Name,
+    /// The interface of its node.
+    pub interface: IfName,
+    /// The VLAN of that, if it is not all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vlan: Option<u16>,
 }
 
 /// A wire that goes by the switch `K`.

@@ -3,8 +3,10 @@
 //! In place or anew (D3.6): rate, MTU, controllers, shares of cores and memory change while frames flow. Another node, site, kind, command
 //! or port number makes the object anew; so does another way or node of an end for a link.
 
+use crate::admit::rate_in_words;
 use crate::decision::Decision;
-use crate::file::slice::{Guest, Link, SliceSpec, Switch};
+use crate::file::slice::{Guest, Link, Outside, SliceSpec, Switch};
+use crate::wire::OUTSIDE;
 use crate::words::{Name, SliceKey};
 use crate::world::Admitted;
 use api::Action;
@@ -84,7 +86,11 @@ fn objects(admitted: &Admitted) -> BTreeMap<(usize, String), Object> {
         .map(|(name, it)| ((1, name.to_string()), guest(spec, decision, name, it)));
     let links =
         spec.links.iter().map(|(name, it)| ((2, name.to_string()), link(spec, decision, name, it)));
-    switches.chain(guests).chain(links).collect()
+    let externals = spec
+        .externals
+        .iter()
+        .map(|(name, it)| ((3, name.to_string()), external(decision, name, it)));
+    switches.chain(guests).chain(links).chain(externals).collect()
 }
 
 fn value<T: Serialize>(value: T) -> Value {
@@ -152,6 +158,26 @@ fn link(spec: &SliceSpec, decision: &Decision, name: &Name, it: &Link) -> Object
         at,
         keys: BTreeMap::from(keys),
         anew: &["between", "way"],
+        ends: "its frames",
+    }
+}
+
+fn external(decision: &Decision, name: &Name, it: &Outside) -> Object {
+    let circuit = decision.circuits.get(&format!("{OUTSIDE}{name}"));
+    let way =
+        circuit.map(|circuit| circuit.nodes().map(Name::to_string).collect::<Vec<_>>().join("–"));
+    let keys = [
+        ("use", value(&it.door)),
+        ("door", value(decision.doors.get(name))),
+        ("to", value(&it.to)),
+        ("way", value(&way)),
+        ("rate", value(circuit.map(|circuit| rate_in_words(circuit.rate)))),
+    ];
+    Object {
+        thing: format!("external {name}"),
+        at: way.unwrap_or_default(),
+        keys: BTreeMap::from(keys),
+        anew: &["use", "door", "to", "way"],
         ends: "its frames",
     }
 }

@@ -51,13 +51,13 @@ mod yaml;
 
 pub use admit::admit;
 pub use compile::compile;
-pub use decision::{Circuit, Control, Decision, Hop};
+pub use decision::{Circuit, Control, Decision, Door, Hop};
 pub use diff::{Change, Plan, diff};
 pub use fault::{Fault, Place};
 pub use ids::Quarantine;
-pub use names::Names;
+pub use names::{Names, door as door_port};
 pub use parse::{Domain, Slice};
 pub use part::{Part, PartSwitch, UNDERLAY};
-pub use wire::{Wire, wires};
+pub use wire::{OUTSIDE, Wire, wires};
 pub use words::{Address, Cpu, Delay, End, EndPort, Moment, Name, Size, SliceKey, Uid};
 pub use world::{Admitted, NodeFacts, World};

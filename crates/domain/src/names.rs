@@ -96,6 +96,12 @@ pub fn tunnel(underlay: &Name, node: &Name) -> PortName {
     parse(&text, "a port's name")
 }
 
+/// The port of `K` on an interface that leads outside.
+pub fn door(interface: &IfName) -> PortName {
+    let hash = Uid(0).hash(&format!("door/{interface}"));
+    parse(&format!("x{:012x}", hash >> 16), "a port's name")
+}
+
 /// The switch `K`.
 pub fn k() -> SwitchName {
     parse(K, "K")

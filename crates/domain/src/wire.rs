@@ -1,16 +1,20 @@
-//! Wires: everything of a slice that has two ends, whoever wrote it down: a link, or a guest's port that says to which switch it goes.
+//! Wires: everything of a slice that has two ends, whoever wrote it down: a link, a guest's port that says to which switch it
+//! goes, or an external.
 
 use crate::file::slice::{LINK_MTU, Named, SliceSpec};
 use crate::words::{Delay, End, EndPort, Name};
 
+/// What the wire of an external is called: `_out.NAME`. No name of a user's begins so.
+pub const OUTSIDE: &str = "_out.";
+
 /// Something with two ends.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Wire {
-    /// Its name among the slice's wires: a link's, or `guest.port`. Names of links have no dot.
+    /// Its name among the slice's wires: a link's, `guest.port`, or `_out.external`. Names of links have no dot.
     pub name: String,
     /// Its ends.
     pub ends: [End; 2],
-    /// Bit/s each way.
+    /// Bit/s each way; the greatest number where the operator says it.
     pub rate: u64,
     /// Whether somebody asked for that rate.
     pub rated: bool,
@@ -52,7 +56,17 @@ pub fn wires(spec: &SliceSpec) -> Vec<Wire> {
             })
         })
     });
-    links.chain(ports).collect()
+    let outside = spec.externals.iter().map(|(name, it)| Wire {
+        name: format!("{OUTSIDE}{name}"),
+        ends: [End { of: name.clone(), port: EndPort::Named(name.clone()) }, it.to.clone()],
+        rate: it.rate.map_or(u64::MAX, |rate| rate.bits().get()),
+        rated: true,
+        mtu: spec.defaults.link.mtu.unwrap_or(LINK_MTU),
+        max_delay: None,
+        pointer: format!("/externals/{name}"),
+        thing: format!("external {name}"),
+    });
+    links.chain(ports).chain(outside).collect()
 }
 
 impl Wire {
@@ -61,8 +75,8 @@ impl Wire {
         [&nodes[&self.ends[0].of], &nodes[&self.ends[1].of]]
     }
 
-    /// Whether it needs the switch `K`: its ends are on two nodes, are both guests' or of one switch, or a rate is to
-    /// be kept between two switches.
+    /// Whether it needs the switch `K`: its ends are on two nodes, are both guests' or of one switch, a rate is to
+    /// be kept between two switches, or it leads outside, where `K` has the interface.
     ///
     /// Otherwise it is a vlink, or the guest's port is the switch's own.
     pub fn is_circuit(&self, spec: &SliceSpec, nodes: &Named<Name>) -> bool {

@@ -34,3 +34,28 @@ fn a_plan_names_what_comes_changes_and_goes() {
     );
     assert!(diff(Some(&first), Some(&first)).changes.is_empty());
 }
+
+/// Rules of `K` on that node, with what they do.
+fn rules(text: &str, node: &str) -> Vec<String> {
+    let (world, slice) = (world(), slice(text));
+    let parts = compile(&slice.spec, &decide(&world, &slice));
+    let part = parts.iter().find(|(name, _)| &***name == node).map(|(_, part)| part);
+    let switches = part.into_iter().flat_map(|part| &part.switch);
+    switches.filter(|it| it.name.to_string() == "K").flat_map(|it| it.flows.clone()).collect()
+}
+
+#[test]
+fn an_external_takes_its_vlan_off_and_puts_it_on_wherever_its_switch_is() {
+    for switch in ["s1", "s3"] {
+        let external =
+            format!("rate: 20M}}\nexternals:\n  campus: {{use: campus-120, to: \"{switch}:9\"}}");
+        let text = DEMO.replace("rate: 20M}", &external);
+        let rules = rules(&text, "t1");
+        let has =
+            |words: &[&str]| rules.iter().any(|rule| words.iter().all(|word| rule.contains(word)));
+        assert!(has(&["dl_vlan=120,actions=pop_vlan,meter:"]), "{switch}: {rules:#?}");
+        assert!(has(&["push_vlan:0x8100,set_field:4216->vlan_vid,output:x"]), "{rules:#?}");
+        let kept_out = "dl_dst=01:80:c2:00:00:00/ff:ff:ff:ff:ff:f0,actions=drop";
+        assert_eq!(rules.iter().filter(|rule| rule.contains(kept_out)).count(), 2, "{rules:#?}");
+    }
+}

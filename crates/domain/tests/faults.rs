@@ -18,7 +18,7 @@ fn verdict(world: &World, text: &str) -> Result<(), Vec<Fault>> {
 /// Half of two nodes is another tenant's.
 fn busy() -> World {
     let mut world = world();
-    let text = "suiro: slice/1\nname: other\ntenant: blue\nguests:\n  big: {kind: process, site: tokyo, place: {node: t2}, cpu: 3.5, memory: 7G}\n  wide: {kind: process, site: osaka, place: {node: o2}, cpu: 1, memory: 6.5G}\n";
+    let text = "suiro: slice/1\nname: other\ntenant: blue\nguests:\n  big: {kind: process, site: tokyo, place: {node: t2}, cpu: 3.5, memory: 7G}\n  wide: {kind: process, site: osaka, place: {node: o2}, cpu: 1, memory: 6.5G}\nswitches: {s1: {site: osaka}}\nexternals: {out: {use: campus-122, to: \"s1:1\"}}\n";
     let other = slice(text);
     let decision =
         admit(&world, &other, domain::Uid(7)).unwrap_or_else(|faults| panic!("{}", all(&faults)));

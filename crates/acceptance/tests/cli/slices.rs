@@ -268,3 +268,39 @@ fn controller_and_nodes_are_killed_in_turn_and_all_is_as_declared_afterwards() {
         assert!(told.contains("2 rounds; the longest gap between guests was"), "{told}");
     }
 }
+
+#[test]
+fn a_slice_reaches_an_outside_network_by_a_door_that_it_alone_has() {
+    if !privileged() {
+        return;
+    }
+    let domain = Domain::up('x');
+    // The door is in Tokyo, the switch in Sendai.
+    let external = "externals:\n  campus: {use: campus, to: \"s3:9\"}\n";
+    let with_door = SLICE.replace("10.0.0.3/24", "10.0.0.3/24, 198.51.100.3/24") + external;
+    let file = domain.file(&with_door);
+    let plan = domain.suiro(&["apply", "-f", &file, "--wait"]);
+    assert!(plan.contains("+ external campus at t1–s1"), "{plan}");
+    until("h3 reaches the host outside", || domain.pings("h3", "198.51.100.1"));
+
+    for (other, what) in [
+        (with_door.replace("name: demo", "name: other"), "which slice red/demo has"),
+        (with_door.replace("tenant: red", "tenant: blue"), "is unknown"),
+    ] {
+        let said = domain.says(&["apply", "-f", &domain.file(&other)]);
+        assert_eq!(said.code, 1);
+        assert!(said.err.contains(what), "{}", said.err);
+    }
+
+    let outside = format!("{}-outside", domain.name);
+    let cut = |state: &str| {
+        let words = ["-n", &outside, "link", "set", "to0", state];
+        assert!(Command::new("ip").args(words).status().unwrap().success());
+    };
+    cut("down");
+    until("the slice says what is wrong", || {
+        domain.suiro(&["slice", "why", "red/demo"]).contains("external campus: ")
+    });
+    cut("up");
+    until("it is well again", || domain.pings("h3", "198.51.100.1"));
+}

@@ -1,9 +1,10 @@
 //! May a slice be? If so, what goes where; if not, what is short, and what would fit.
 //!
-//! Order (D4): references into the domain, quotas and budgets, controllers, nodes, ways, ids. All faults of a stage come at once; a stage
+//! Order (D4): references into the domain, quotas and budgets, controllers, externals, nodes, ways, ids. All faults of a stage come at once; a stage
 //! runs if those before it found none.
 
 mod controllers;
+mod externals;
 mod fits;
 mod network;
 mod nodes;
@@ -21,6 +22,7 @@ use fits::Quantity;
 
 pub use controllers::inside;
 pub use network::PREFIX as CONTROL_PREFIX;
+pub use ways::rate_in_words;
 
 /// Decides on a slice. `uid` is the life of its name: the one that the world has if it has the slice already.
 ///
@@ -55,13 +57,16 @@ fn decide(world: &World, spec: &SliceSpec, uid: Uid) -> Result<Decision, Vec<Fou
     stage(quota::check(world, spec))?;
     stage(controllers::check(world, spec))?;
     let ledger = world.ledger_without(&spec.key());
-    let nodes = nodes::choose(world, spec, uid, &ledger)?;
+    stage(externals::check(world, spec))?;
+    let doors = externals::doors(world, spec);
+    let mut nodes = nodes::choose(world, spec, uid, &ledger)?;
+    nodes.extend(externals::nodes(world, spec));
     let old = world.slice(&spec.key()).map(|old| &old.decision);
     let control = network::plan(spec, &nodes, old.and_then(|old| old.control.as_ref()));
     let circuits = ways::choose(world, spec, uid, ledger, (&nodes, control.as_ref()))?;
     stage(quota::check_rates(world, spec, &circuits))?;
     let ports = ports(spec, old);
-    Ok(Decision { uid, nodes, ports, circuits, control })
+    Ok(Decision { uid, nodes, ports, circuits, control, doors })
 }
 
 fn stage(found: Vec<Found>) -> Result<(), Vec<Found>> {

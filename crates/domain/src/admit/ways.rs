@@ -35,7 +35,7 @@ pub fn choose(
 ) -> Result<BTreeMap<String, Circuit>, Vec<Found>> {
     let map = Map::new(world, uid);
     let old = world.slice(&spec.key()).map(|old| &old.decision.circuits);
-    let wishes = wishes(spec, nodes, control);
+    let wishes = wishes(world, spec, nodes, control);
     let segments = &world.domain().segments;
     let (mut circuits, mut found) = (BTreeMap::new(), Vec::new());
     let mut ways: Vec<Option<(Vec<Hop>, Option<u32>)>> = vec![None; wishes.len()];
@@ -78,6 +78,7 @@ pub fn choose(
 }
 
 fn wishes<'a>(
+    world: &World,
     spec: &SliceSpec,
     nodes: &'a Named<Name>,
     control: Option<&'a Control>,
@@ -86,8 +87,8 @@ fn wishes<'a>(
         wires(spec).into_iter().filter(|wire| wire.is_circuit(spec, nodes)).map(|wire| Wish {
             ends: wire.nodes(nodes),
             link: wire.name.parse().ok().filter(|name| spec.links.contains_key::<Name>(name)),
+            rate: super::externals::rate(world, spec, wire.rate, &wire.ends[0].of),
             name: wire.name,
-            rate: wire.rate,
             mtu: wire.mtu,
             max_delay: wire.max_delay,
             pointer: wire.pointer,

@@ -53,12 +53,26 @@ impl<'a> Check<'a> {
         self.faults.push(fault.at(self.source.place(pointer)));
     }
 
-    /// Switches and guests share one set of names: both are ends of links and wishes of places.
+    /// Switches, guests and externals share one set of names: all are ends of wires, and the first two wishes of places.
     fn names(&mut self) {
         let spec = self.spec;
         for name in spec.guests.keys().filter(|name| spec.switches.contains_key(*name)) {
             let fault = Fault::new(format!("guest {name}"), "has the name of a switch");
             self.note(&format!("/guests/{name}"), fault.remedy("give one of them another name"));
+        }
+        for name in spec.externals.keys() {
+            let kinds = [
+                ("guest", spec.guests.contains_key(name)),
+                ("switch", spec.switches.contains_key(name)),
+            ];
+            for (kind, _) in kinds.into_iter().filter(|(_, has)| *has) {
+                let fault =
+                    Fault::new(format!("external {name}"), format!("has the name of a {kind}"));
+                self.note(
+                    &format!("/externals/{name}"),
+                    fault.remedy("give one of them another name"),
+                );
+            }
         }
     }
 
@@ -111,6 +125,17 @@ impl<'a> Check<'a> {
             {
                 let fault = Fault::new(format!("link {name}"), "joins a guest with itself");
                 self.note(&format!("/links/{name}"), fault.remedy("name a port of another one"));
+            }
+        }
+        for (name, it) in &spec.externals {
+            let (thing, pointer) = (format!("external {name}"), format!("/externals/{name}/to"));
+            match spec.switches.contains_key(&it.to.of) {
+                true => self.claim(&pointer, thing, &it.to),
+                false => {
+                    let what = format!("switch {:?} of {thing}", it.to.of.to_string());
+                    let names = spec.switches.keys().map(Name::to_string);
+                    self.note(&pointer, unknown(what, &it.to.of, names));
+                }
             }
         }
         for (guest, it) in &spec.guests {
@@ -361,6 +386,52 @@ pub fn domain(spec: &DomainSpec, source: &Source) -> Vec<Fault> {
             }
         }
     }
+    externals(spec, &mut note);
     faults.sort_by_key(|fault| fault.at.as_ref().map(|at| at.line));
     faults
+}
+
+/// Doors: their nodes and tenants are there, nobody else has their frames.
+fn externals(spec: &DomainSpec, note: &mut dyn FnMut(String, Fault)) {
+    for (name, it) in &spec.externals {
+        let (here, thing) = (format!("/externals/{name}"), format!("external {name}"));
+        let Some(node) = spec.nodes.get(&it.node) else {
+            let what = format!("node {:?} of {thing}", it.node.to_string());
+            note(
+                format!("{here}/node"),
+                unknown(what, &it.node, spec.nodes.keys().map(Name::to_string)),
+            );
+            continue;
+        };
+        let carries = |at: &super::domain::Attachment| at.interface.as_ref() == Some(&it.interface);
+        if let Some((underlay, _)) = node.underlay.iter().find(|(_, at)| carries(at)) {
+            let what = format!(
+                "has interface {} of node {}, which carries underlay {underlay}",
+                it.interface, it.node
+            );
+            note(
+                format!("{here}/interface"),
+                Fault::new(thing.clone(), what).remedy("give it an interface of its own"),
+            );
+        }
+        for (n, tenant) in
+            it.tenants.iter().enumerate().filter(|(_, it)| !spec.tenants.contains_key(*it))
+        {
+            let what = format!("tenant {:?} of {thing}", tenant.to_string());
+            note(
+                format!("{here}/tenants/{n}"),
+                unknown(what, tenant, spec.tenants.keys().map(Name::to_string)),
+            );
+        }
+        let same = |other: &super::domain::External| {
+            let place = (&other.node, &other.interface) == (&it.node, &it.interface);
+            place && (other.vlan.is_none() || it.vlan.is_none() || other.vlan == it.vlan)
+        };
+        let mut before = spec.externals.iter().take_while(|(other, _)| *other != name);
+        if let Some((other, _)) = before.find(|(_, other)| same(other)) {
+            let what =
+                format!("has frames of interface {} that external {other} has", it.interface);
+            note(format!("{here}/vlan"), Fault::new(thing, what).remedy("give each its own vlan"));
+        }
+    }
 }

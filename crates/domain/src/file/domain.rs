@@ -26,6 +26,9 @@ pub struct DomainSpec {
     /// Who may have slices.
     #[serde(default)]
     pub tenants: Named<Tenant>,
+    /// Doors to outside networks.
+    #[serde(default)]
+    pub externals: Named<External>,
 }
 
 /// A place where nodes are.
@@ -216,6 +219,32 @@ pub struct GuestQuota {
     /// Memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<Size>,
+}
+
+/// A door to an outside network: an interface of a node, or one VLAN of it. One slice at a time has it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct External {
+    /// The node that has the interface.
+    pub node: Name,
+    /// The interface. It carries nothing but doors.
+    pub interface: IfName,
+    /// The VLAN of it (IEEE 802.1Q); all its frames when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vlan: Option<u16>,
+    /// Tenants that may use it.
+    #[serde(default)]
+    pub tenants: Vec<Name>,
+    /// Bit/s each way.
+    pub rate: Rate,
+    /// Bytes behind the Ethernet header that the outside carries, beside the VLAN's tag.
+    #[serde(default = "external_mtu")]
+    pub mtu: u16,
+}
+
+/// Ethernet's own.
+fn external_mtu() -> u16 {
+    super::slice::LINK_MTU
 }
 
 impl DomainSpec {

@@ -31,7 +31,7 @@ pub const DOMAIN: &[Key] = &[
     ),
     Key::new("nodes", named(&Shape::Table(NODE)), "Hosts, by name"),
     Key::new("tenants", named(&Shape::Table(TENANT)), "Who may have slices, by name"),
-    Key::later("externals", "Doors to outside networks"),
+    Key::new("externals", named(&Shape::Table(EXTERNAL)), "Doors to outside networks, by name"),
 ];
 
 const fn named(of: &'static Shape) -> Shape {
@@ -114,6 +114,36 @@ const TENANT: &[Key] = &[
     )
     .default("none")
     .example("[ofc.example]"),
+];
+
+const EXTERNAL: &[Key] = &[
+    Key::new("node", NAME, "The node that has the interface").needed().example("t1"),
+    Key::new(
+        "interface",
+        Shape::Text(stands_for::<IfName>),
+        "An interface that nothing else uses: neither the host nor an underlay",
+    )
+    .needed()
+    .example("eth3"),
+    Key::new("vlan", Shape::Number(1..=4094), "The VLAN of it; tags are taken off and put on")
+        .default("all frames of the interface, as they are")
+        .example("120"),
+    Key::new(
+        "tenants",
+        Shape::List(&NAME, MANY),
+        "Tenants whose slices may use it, one slice at a time",
+    )
+    .default("none")
+    .example("[red]"),
+    Key::new("rate", Shape::Text(stands_for::<Rate>), "Bit/s each way").needed().example("100M"),
+    Key::new(
+        "mtu",
+        Shape::Number(68..=9_000),
+        "Bytes behind the Ethernet header that the outside carries",
+    )
+    .default("1500")
+    .example("9000"),
+    Key::later("macs", "Most addresses of the slice that are seen outside"),
 ];
 
 const QUOTA: &[Key] = &[

@@ -39,6 +39,9 @@ pub struct SliceSpec {
     /// Its links.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub links: Named<Link>,
+    /// Its doors to outside networks.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub externals: Named<Outside>,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -296,6 +299,20 @@ pub struct Link {
     /// What happens when its way fails.
     #[serde(default, skip_serializing_if = "is_default")]
     pub protection: Protection,
+}
+
+/// An outside network that a switch's port leads to.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Outside {
+    /// Which of the domain's externals.
+    #[serde(rename = "use")]
+    pub door: Name,
+    /// The switch's port that it is.
+    pub to: End,
+    /// Bit/s each way; what the operator allows when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
 }
 
 /// What happens when a link's way fails.

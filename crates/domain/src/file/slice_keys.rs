@@ -54,7 +54,11 @@ pub const SLICE: &[Key] = &[
         Shape::Named(stands_for::<Name>, &Shape::Table(LINK), MANY),
         "Links, by name",
     ),
-    Key::later("externals", "Doors to outside networks"),
+    Key::new(
+        "externals",
+        Shape::Named(stands_for::<Name>, &Shape::Table(OUTSIDE), FEW),
+        "Doors to outside networks, by name",
+    ),
     Key::later("programs", "Programs on the fast path"),
     Key::later("policy", "What happens when a node is lost or something is short"),
 ];
@@ -193,6 +197,19 @@ const GUEST: &[Key] = &[
     Key::later("vcpus", "Processors of a virtual machine"),
     Key::later("console", "Console of a virtual machine"),
     Key::later("cloud_init", "Configuration of a virtual machine"),
+];
+
+const OUTSIDE: &[Key] = &[
+    Key::new("use", NAME, "Which of the domain's externals; the operator says which are yours")
+        .needed()
+        .example("campus-120"),
+    Key::new("to", Shape::Text(stands_for::<End>), "Switch and OpenFlow number of its port")
+        .needed()
+        .example("\"s1:10\""),
+    Key::new("rate", RATE, "Bit/s each way, reserved up to the external's node and enforced")
+        .default("what the operator allows")
+        .example("20M"),
+    Key::later("tags", "What becomes of the slice's own VLAN tags; they pass"),
 ];
 
 const FILE: &[Key] = &[

@@ -1,6 +1,7 @@
-//! What the operator of a lab declares: its sites, underlays and nodes, and two tenants.
+//! What the operator of a lab declares: its sites, underlays and nodes, two tenants, and a door to a network outside.
 
 use super::layout::Layout;
+use super::outside;
 use super::wide::INTERFACE;
 use anyhow::{Context, Result};
 use std::fmt::Write;
@@ -42,5 +43,13 @@ fn text(layout: &Layout) -> String {
         let _ =
             writeln!(text, "  {}: {{site: {}, underlay: {{{four}, {six}}}}}", node.name, node.site);
     }
-    text + "tenants:\n  red: {}\n  blue: {}\n"
+    text += "tenants:\n  red: {}\n  blue: {}\n";
+    if let Some(node) = outside::node(layout) {
+        let (name, interface) = (&node.name, outside::INTERFACE);
+        let _ = writeln!(
+            text,
+            "externals:\n  campus: {{node: {name}, interface: {interface}, tenants: [red], rate: 100M}}"
+        );
+    }
+    text
 }

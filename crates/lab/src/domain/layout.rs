@@ -39,6 +39,8 @@ pub struct Layout {
     pub name: String,
     /// The namespace of the wide-area network.
     pub wide: String,
+    /// The namespace of a network outside of the domain.
+    pub outside: String,
     /// Where all its files are.
     pub directory: PathBuf,
     /// Where its controller is: a host of no site.
@@ -86,6 +88,7 @@ impl Layout {
         });
         Ok(Self {
             wide: format!("{name}-wide"),
+            outside: format!("{name}-outside"),
             controller: Node::new(name, &directory, ("ctl", "-"), 2),
             nodes: nodes.collect(),
             name: name.clone(),

@@ -4,6 +4,7 @@
 //!
 //! * [`layout`]: which sites and nodes there are, with their namespaces, addresses and directories. A value, written down before anything is made.
 //! * [`wide`]: the wide-area underlay: a namespace with a bridge, to which each node has a cable.
+//! * [`outside`]: a network that a slice may have a door to.
 //! * [`running`]: the processes: a `suiro node` in each node's namespace, and `suiro control` in one of its own.
 //! * [`declared`]: the operator's file. [`user`]: what a user types. [`mod@demo`]: a slice from file to ping.
 //! * [`mod@prove`]: links that are broken on purpose, and what is told of them.
@@ -20,6 +21,7 @@ mod demo;
 mod kill;
 mod layout;
 mod osken;
+mod outside;
 mod prove;
 mod running;
 mod steps;
@@ -124,6 +126,7 @@ fn up(size: &Size) -> Result<Layout> {
     };
     let mut steps = Steps::at(&layout);
     steps.done("wide-area network", || wide::make(&layout))?;
+    steps.done("outside network", || outside::make(&layout))?;
     steps.done("controller", || running::start_controller(&layout))?;
     steps.done("domain", || {
         let file = declared::write(&layout)?;

@@ -31,7 +31,7 @@ pub fn make(layout: &Layout) -> Result<String> {
 
 /// Removes it, and the hosts' namespaces.
 pub fn remove(layout: &Layout) -> Result<String> {
-    let all = layout.hosts().map(|node| &node.namespace).chain([&layout.wide]);
+    let all = layout.hosts().map(|node| &node.namespace).chain([&layout.wide, &layout.outside]);
     let there: Vec<_> = all.filter(|name| exists(name)).collect();
     there.iter().try_for_each(|name| ip(&["netns", "del", name]).map(drop))?;
     Ok(format!("{} namespaces", there.len()))
@@ -43,7 +43,7 @@ pub fn exists(name: &str) -> bool {
 }
 
 /// Makes a namespace unless it is there; says whether it did.
-fn space(name: &str) -> Result<bool> {
+pub fn space(name: &str) -> Result<bool> {
     let is_missing = !exists(name);
     if is_missing {
         ip(&["netns", "add", name])?;

@@ -49,8 +49,8 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn ends_at(&self, port: &Peer) -> bool {
-        self.parts.values().flatten().any(|circuit| circuit.port == *port)
+    fn ends_at(&self, port: Option<&Peer>) -> bool {
+        port.is_some() && self.parts.values().flatten().any(|circuit| circuit.port.as_ref() == port)
     }
 }
 
@@ -85,9 +85,10 @@ impl Circuits {
     /// Holds ports down from now on that these circuits of a part will end at, before they are there. [`Circuits::want`] follows.
     pub fn hold<'a>(&self, part: &str, circuits: impl Iterator<Item = &'a CircuitSpec>) {
         let mut wanted = lock(&self.wanted);
-        let new: Vec<_> = circuits.filter(|new| !wanted.ends_at(&new.port)).cloned().collect();
-        let why = |new| (label(new), Some(unproved(new, "not proved yet")));
-        self.ports.hold(new.iter().map(why).collect());
+        let new: Vec<_> =
+            circuits.filter(|new| !wanted.ends_at(new.port.as_ref())).cloned().collect();
+        let why = |new| Some((label(new)?, Some(unproved(new, "not proved yet"))));
+        self.ports.hold(new.iter().filter_map(why).collect());
         wanted.early.insert(part.to_owned(), new);
     }
 
@@ -99,8 +100,8 @@ impl Circuits {
             false => drop(wanted.parts.insert(part.to_owned(), circuits.clone())),
         }
         let mut left = wanted.early.remove(part).unwrap_or_default();
-        left.retain(|early| !wanted.ends_at(&early.port));
-        self.ports.hold(left.iter().map(|left| (label(left), None)).collect());
+        left.retain(|early| !wanted.ends_at(early.port.as_ref()));
+        self.ports.hold(left.iter().filter_map(label).map(|left| (left, None)).collect());
         if lock(&self.requests).send(Request::Want(part.to_owned(), circuits)).is_ok() {
             crate::ports::ring(&self.wake);
         }
@@ -121,9 +122,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The port as the ports' thread calls it.
-fn label(circuit: &CircuitSpec) -> String {
-    format!("port {} of switch {}", circuit.port.port(), circuit.port.switch())
+/// The port as the ports' thread calls it. An outside network's interface is no port of a circuit's alone.
+fn label(circuit: &CircuitSpec) -> Option<String> {
+    let port = circuit.port.as_ref()?;
+    Some(format!("port {} of switch {}", port.port(), port.switch()))
 }
 
 fn unproved(circuit: &CircuitSpec, why: &str) -> Fault {

@@ -130,12 +130,13 @@ impl Prover {
         let mut free = Holds::new();
         for (key, Entry { end, .. }) in gone {
             lock(&self.board.ends).remove(&key);
-            let label = label(end.spec());
-            self.held.remove(&label);
-            free.insert(label, None);
+            if let Some(label) = label(end.spec()) {
+                self.held.remove(&label);
+                free.insert(label, None);
+            }
         }
         let ends: Vec<String> =
-            self.ends.values().map(|entry| super::label(entry.end.spec())).collect();
+            self.ends.values().filter_map(|entry| label(entry.end.spec())).collect();
         free.retain(|label, _| !ends.contains(label));
         self.ports.hold(free);
         self.judged = None;
@@ -230,9 +231,10 @@ impl Prover {
                 tracing::info!("link {} of part {}: {text}", key.1, key.0);
                 self.feed.tell(News::of_node(Noun::Circuit, &key.1, Happening::State, text));
             }
-            let label = label(entry.end.spec());
             // Why it is down may change with each probe: that is shown here, and not told on.
-            if self.held.insert(label.clone(), state) != Some(state) {
+            if let Some(label) = label(entry.end.spec())
+                && self.held.insert(label.clone(), state) != Some(state)
+            {
                 let why = if view.why().is_empty() { state.word().into() } else { view.why() };
                 news.insert(label, (!state.has_link()).then(|| unproved(entry.end.spec(), &why)));
             }

@@ -62,7 +62,9 @@ fn check_things(things: &Things, notes: &Notes) {
     for circuit in &things.circuits {
         let thing = format!("circuit {}", circuit.value.link);
         let CircuitSpec { port, id, .. } = &circuit.value;
-        ports.claim(port, circuit.line, &thing, &format!("port {port}"));
+        if let Some(port) = port {
+            ports.claim(port, circuit.line, &thing, &format!("port {port}"));
+        }
         ids.claim(id, circuit.line, &thing, &format!("id {id}"));
         if let Some((cause, remedy)) = circuit.value.fault() {
             notes.add(circuit.line, &thing, cause, remedy);

@@ -53,12 +53,13 @@ impl Shelf {
             }
             for circuit in &wish.circuits {
                 let CircuitSpec { id, port, link, .. } = &circuit.value;
+                let same_port = |other: &CircuitSpec| port.is_some() && other.port == *port;
                 let is_it = |other: &&Located<CircuitSpec>| {
-                    other.value.id == *id || other.value.port == *port
+                    other.value.id == *id || same_port(&other.value)
                 };
                 if let Some(it) = things.circuits.iter().find(is_it) {
-                    let same_id = it.value.id == *id;
-                    let what = if same_id { format!("id {id}") } else { format!("port {port}") };
+                    let port = port.as_ref().filter(|_| it.value.id != *id);
+                    let what = port.map_or(format!("id {id}"), |port| format!("port {port}"));
                     let thing = format!("circuit {link} ({})", owner.place());
                     found.push(fault(thing, what, other, circuit.line));
                 }

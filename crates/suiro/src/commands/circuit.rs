@@ -24,7 +24,7 @@ fn listed(circuits: &[CircuitView]) -> String {
         table.row(vec![
             spec.link.clone(),
             part.clone(),
-            spec.port.to_string(),
+            dash(spec.port.as_ref()),
             spec.id.to_string(),
             spec.near.clone(),
             spec.far.clone(),

@@ -19,6 +19,9 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
+/// What the way to an external is called among links.
+const OUTSIDE: &str = "_out.";
+
 /// How long the controller waits at a time for what a command waits for.
 const WAIT_S: u64 = 5;
 
@@ -300,7 +303,11 @@ fn told_whole(view: &SliceView) -> String {
     let mut table = Table::new(&["OBJECT", "NAME", "NODE", "NAMESPACE"]);
     for (name, node) in &view.nodes {
         let guest = view.guests.get(name);
-        let kind = if guest.is_some() { "guest" } else { "switch" };
+        let kind = match view.externals.contains_key(name) {
+            true => "external",
+            false if guest.is_some() => "guest",
+            false => "switch",
+        };
         table.row(vec![
             kind.into(),
             name.clone(),
@@ -325,7 +332,7 @@ fn links(view: &SliceView) -> String {
             link.ways.get(at).map_or("-".into(), |way| format!("{} of {}", way.lost, way.probes))
         };
         table.row(vec![
-            name.clone(),
+            name.strip_prefix(OUTSIDE).unwrap_or(name).into(),
             link.nodes.join("–"),
             link.state.map_or("local", CircuitState::word).into(),
             link.round_trip_us.map_or("-".into(), |us| format!("{:.2}", us as f64 / 1000.0)),
@@ -339,16 +346,18 @@ fn links(view: &SliceView) -> String {
 /// Why links are not up: way, cause, remedy.
 fn why(context: &Context, slice: &str, link: Option<&str>) -> Result<(), Failure> {
     let view: SliceView = get(context, &path(slice))?;
-    if let Some(link) = link.filter(|link| !view.links.contains_key(*link)) {
-        let all: Vec<_> = view.links.keys().map(String::as_str).collect();
+    let plain = |name: &'_ String| name.strip_prefix(OUTSIDE).unwrap_or(name).to_owned();
+    let all: Vec<_> = view.links.keys().map(plain).collect();
+    if let Some(link) = link.filter(|link| !all.iter().any(|name| name == link)) {
         let remedy = format!("it has: {}", all.join(", "));
         let thing = format!("link {link} of slice {slice}");
         return Err(Failure::Refused(Fault::new(thing, "find it", "there is none", remedy)));
     }
     let is_asked = |fault: &&Fault| {
         link.is_none_or(|link| {
-            let rest = fault.thing.strip_prefix(&format!("link {link}"));
-            rest.is_some_and(|rest| rest.starts_with([',', ' ']))
+            let rest = |kind| fault.thing.strip_prefix(&format!("{kind} {link}"));
+            let rest = rest("link").or_else(|| rest("external"));
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([',', ' ']))
         })
     };
     let faults: Vec<&Fault> = view.waits_for.iter().filter(is_asked).collect();
