@@ -261,6 +261,15 @@ fn a_ring_under_the_tenants_own_controller_is_found_by_lldp_and_all_pairs_ping()
 }
 
 #[test]
+fn random_edits_touch_only_what_their_plans_name_and_links_beside_notice_nothing() {
+    if privileged() {
+        let told = show('e', &["edit", "--edits", "8"]);
+        assert!(told.contains("datagrams to and fro over links a and b: 0 lost, 0 late"), "{told}");
+        assert!(told.contains("suiro audit --deep: nothing"), "{told}");
+    }
+}
+
+#[test]
 fn controller_and_nodes_are_killed_in_turn_and_all_is_as_declared_afterwards() {
     if privileged() {
         let told = show('q', &["kill", "--rounds", "2"]);

@@ -9,7 +9,7 @@ use super::layout::Layout;
 use super::running;
 use super::steps::Steps;
 use super::talk::Talk;
-use super::user::{at_node, members, suiro, until};
+use super::user::{at_node, guest_namespace, members, suiro, until};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -18,6 +18,8 @@ use std::time::Duration;
 /// The slice's file, and its name.
 const SLICE: &str = include_str!("kill.yaml");
 const NAME: &str = "red/kill";
+/// Between two datagrams. Chosen: fine enough for gaps of tenths of a second.
+const PACE: Duration = Duration::from_millis(10);
 /// How long guests must talk without a controller, and after each round.
 const LISTEN: Duration = Duration::from_secs(1);
 /// Within which all must be as declared again. Chosen: many times what it takes.
@@ -32,7 +34,7 @@ pub fn run(layout: &Layout, rounds: u32) -> Result<()> {
         .with_context(|| format!("{}: cannot be written", file.display()))?;
     let file = file.to_str().context("the lab's directory is text")?;
     suiro(layout, &["--timeout", "60", "apply", "-f", file, "--wait"])?;
-    let [from, to] = ["h1", "h3"].map(|guest| namespace(layout, guest));
+    let [from, to] = ["h1", "h3"].map(|guest| guest_namespace(layout, NAME, guest));
     let (from, to) = (from?, to?);
     let before = processes(layout)?;
     let mut steps = Steps::at(layout);
@@ -40,7 +42,7 @@ pub fn run(layout: &Layout, rounds: u32) -> Result<()> {
     for (round, victim) in (1..=rounds).zip(layout.hosts().cycle()) {
         let is_controller = victim.name == layout.controller.name;
         steps.done(&format!("{round}: kill -9 {}", victim.name), || {
-            let talk = Talk::begin(&from, &to, "10.0.0.3")?;
+            let talk = Talk::begin(&from, &to, "10.0.0.3", PACE)?;
             running::kill(victim)?;
             if is_controller {
                 std::thread::sleep(LISTEN);
@@ -83,13 +85,6 @@ fn heal(layout: &Layout, file: &str, before: &BTreeSet<String>) -> Result<()> {
     let now = processes(layout)?;
     ensure!(now == *before, "guests' processes were {before:?} and are {now:?}");
     Ok(())
-}
-
-/// A guest's namespace.
-fn namespace(layout: &Layout, guest: &str) -> Result<String> {
-    let view: Value = serde_json::from_str(&suiro(layout, &["--json", "slice", "show", NAME])?)?;
-    let name = view["guests"][guest]["netns"].as_str();
-    Ok(name.with_context(|| format!("guest {guest} has no namespace"))?.to_owned())
 }
 
 /// Each guest with its process: one that was started anew has another.

@@ -8,6 +8,7 @@
 //! * [`running`]: the processes: a `suiro node` in each node's namespace, and `suiro control` in one of its own.
 //! * [`declared`]: the operator's file. [`user`]: what a user types. [`mod@demo`]: a slice from file to ping.
 //! * [`mod@prove`]: links that are broken on purpose, and what is told of them.
+//! * [`mod@edit`]: a slice that is edited at random while guests talk.
 //! * [`kill`]: controller and nodes killed in turn, while guests [`talk`].
 //! * [`osken`]: the packages that a tenant's controller in a guest needs.
 //! * [`steps`]: what is being done, with its seconds, and what is [`used`] for it.
@@ -18,6 +19,7 @@
 
 mod declared;
 mod demo;
+mod edit;
 mod kill;
 mod layout;
 mod osken;
@@ -56,6 +58,8 @@ Examples:
     Demo(Which),
     /// Break links on purpose, before and during their life: none may be called up, each must be named with way and cause; in a lab of its own
     Prove(ProveArgs),
+    /// Edit a slice at random while guests talk: other links must notice nothing, and only what the plan names may change; in a lab of its own
+    Edit(EditArgs),
     /// Kill controller and nodes in turn while guests talk: afterwards all must be as declared; in a lab of its own
     Kill(KillArgs),
     /// Say what runs
@@ -76,6 +80,23 @@ pub struct ProveArgs {
     /// Two of the faults alone
     #[arg(long)]
     short: bool,
+    /// Write the table as JSON, too
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Which lab
+    #[command(flatten)]
+    which: Which,
+}
+
+/// `suiro lab domain edit`.
+#[derive(Args, Clone, Debug)]
+pub struct EditArgs {
+    /// Edits: a link or guest comes or goes, or a rate changes
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
+    edits: u32,
+    /// Which edits: the same number, the same edits
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
     /// Write the table as JSON, too
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -107,6 +128,9 @@ pub fn run(command: Command) -> Result<()> {
             own(which, |layout| prove::run(layout, short, json.as_deref()))
         }
         Command::Demo(which) => own(which, |layout| demo::run(layout, &mut Steps::at(layout))),
+        Command::Edit(EditArgs { edits, seed, json, which }) => {
+            own(which, |layout| edit::run(layout, edits, seed, json.as_deref()))
+        }
         Command::Kill(KillArgs { rounds, which }) => own(which, |layout| kill::run(layout, rounds)),
         Command::Down(which) => down(&which.name),
         Command::Status(which) => status(&which.name),

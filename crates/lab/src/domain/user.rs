@@ -28,6 +28,13 @@ pub fn at_node(node: &Node, arguments: &[&str]) -> Result<String> {
     netns::run(command.arg("--api").arg(node.socket()).args(arguments))
 }
 
+/// The namespace of a slice's guest.
+pub fn guest_namespace(layout: &Layout, slice: &str, guest: &str) -> Result<String> {
+    let view: Value = serde_json::from_str(&suiro(layout, &["--json", "slice", "show", slice])?)?;
+    let name = view["guests"][guest]["netns"].as_str();
+    Ok(name.with_context(|| format!("guest {guest} has no namespace"))?.to_owned())
+}
+
 /// Looks again and again, until what is waited for has come.
 pub fn until(
     limit: Duration,
