@@ -1,5 +1,7 @@
-//! The system calls that no safe crate offers: `bpf(2)` for two-instruction XDP programs, a TAP, and pinning.
-#![expect(unsafe_code, reason = "bpf(2) and ioctl(2) take raw blocks")]
+//! The system calls that no safe crate offers: `bpf(2)` for two-instruction XDP programs, a TAP, packet sockets, and pinning.
+#![expect(unsafe_code, reason = "bpf(2), ioctl(2) and packet sockets take raw blocks")]
+
+mod packet;
 
 use anyhow::{Context, Result, bail};
 use rustix::fs::{Mode, OFlags};
@@ -8,6 +10,8 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+
+pub use packet::PacketSocket;
 
 const BPF_PROG_LOAD: libc::c_long = 5;
 const BPF_PROG_TEST_RUN: libc::c_long = 10;

@@ -270,6 +270,14 @@ fn random_edits_touch_only_what_their_plans_name_and_links_beside_notice_nothing
 }
 
 #[test]
+fn a_slice_is_a_real_network_to_its_ends_and_its_controller_and_nothing_of_it_is_seen_outside() {
+    if privileged() {
+        let told = show('n', &["real", "--short"]);
+        assert!(told.contains("all 23 as in a real network"), "{told}");
+    }
+}
+
+#[test]
 fn controller_and_nodes_are_killed_in_turn_and_all_is_as_declared_afterwards() {
     if privileged() {
         let told = show('q', &["kill", "--rounds", "2"]);

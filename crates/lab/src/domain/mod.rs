@@ -9,6 +9,7 @@
 //! * [`declared`]: the operator's file. [`user`]: what a user types. [`mod@demo`]: a slice from file to ping.
 //! * [`mod@prove`]: links that are broken on purpose, and what is told of them.
 //! * [`mod@edit`]: a slice that is edited at random while guests talk.
+//! * [`real`]: what ends, a controller and the underlay see of a slice.
 //! * [`kill`]: controller and nodes killed in turn, while guests [`talk`].
 //! * [`osken`]: the packages that a tenant's controller in a guest needs.
 //! * [`steps`]: what is being done, with its seconds, and what is [`used`] for it.
@@ -25,6 +26,7 @@ mod layout;
 mod osken;
 mod outside;
 mod prove;
+mod real;
 mod running;
 mod steps;
 mod talk;
@@ -62,6 +64,8 @@ Examples:
     Edit(EditArgs),
     /// Kill controller and nodes in turn while guests talk: afterwards all must be as declared; in a lab of its own
     Kill(KillArgs),
+    /// Look at a slice as its guests, its controller and the underlay do: is it a real network, and is nothing of it seen outside? In a lab of its own
+    Real(ProveArgs),
     /// Say what runs
     Status(Which),
 }
@@ -74,10 +78,10 @@ pub struct Which {
     name: String,
 }
 
-/// `suiro lab domain prove`.
+/// `suiro lab domain prove` and `real`.
 #[derive(Args, Clone, Debug)]
 pub struct ProveArgs {
-    /// Two of the faults alone
+    /// A part of it, in seconds
     #[arg(long)]
     short: bool,
     /// Write the table as JSON, too
@@ -126,6 +130,9 @@ pub fn run(command: Command) -> Result<()> {
         Command::Up(size) => up(&size).map(drop),
         Command::Prove(ProveArgs { short, json, which }) => {
             own(which, |layout| prove::run(layout, short, json.as_deref()))
+        }
+        Command::Real(ProveArgs { short, json, which }) => {
+            own(which, |layout| real::run(layout, short, json.as_deref()))
         }
         Command::Demo(which) => own(which, |layout| demo::run(layout, &mut Steps::at(layout))),
         Command::Edit(EditArgs { edits, seed, json, which }) => {

@@ -78,7 +78,8 @@ pub fn filter(node: &Node, wide: &str, program: Option<&str>) -> Result<()> {
     tc(&["filter", "add", "dev", &cable, "ingress", "bpf", "da", "bytecode", program]).map(drop)
 }
 
-fn cable(node: &Node) -> String {
+/// The wide-area network's end of a host's cable.
+pub fn cable(node: &Node) -> String {
     format!("n-{}", node.name)
 }
 

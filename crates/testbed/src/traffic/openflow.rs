@@ -164,15 +164,54 @@ impl Client {
 
     /// How many of its ports are up.
     pub fn live_ports(&mut self) -> Result<usize> {
-        let is_live = |port: &PortDesc| {
+        let is_live = |port: &&PortDesc| {
             port.number.is_ordinary() && !port.state.contains(PortState::LINK_DOWN)
         };
+        Ok(self.ports()?.iter().filter(is_live).count())
+    }
+
+    /// Its ports, the local one among them.
+    pub fn ports(&mut self) -> Result<Vec<PortDesc>> {
         self.ask(MultipartRequest::PortDesc, |reply| match reply {
-            MultipartReply::PortDesc(ports) => {
-                Some(ports.iter().filter(|port| is_live(port)).count())
-            }
+            MultipartReply::PortDesc(ports) => Some(ports),
             _ => None,
         })
+    }
+
+    /// Wishes to be told of packets and ports, as a controller does that calls in.
+    pub fn wish_events(&mut self) -> Result<()> {
+        self.send(&Message::SetConfig(SwitchConfig {
+            fragments: FragmentMode::Normal,
+            miss_send_len: 128,
+        }))?;
+        self.send(&Message::BarrierRequest)?;
+        self.wait_for(|message| matches!(message, Message::BarrierReply).then_some(()))
+    }
+
+    /// What the switch says unasked, for so long at most or until `enough` of it is. Echo requests are answered.
+    pub fn hear(
+        &mut self,
+        time: Duration,
+        enough: impl Fn(&[Message]) -> bool,
+    ) -> Result<Vec<Message>> {
+        let (mut heard, end) = (Vec::new(), Instant::now() + time);
+        loop {
+            while let Some(message) = self.next_message()? {
+                match message {
+                    Message::EchoRequest(data) => self.send(&Message::EchoReply(data))?,
+                    message => heard.push(message),
+                }
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() || enough(&heard) {
+                return Ok(heard);
+            }
+            self.stream.set_read_timeout(Some(left))?;
+            match self.fill() {
+                Err(error) if is_timeout(&error) => {}
+                filled => filled?,
+            }
+        }
     }
 
     fn next_message(&mut self) -> Result<Option<Message>> {

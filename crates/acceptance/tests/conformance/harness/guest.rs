@@ -1,9 +1,9 @@
 //! The guest's end of a port.
 
-use super::sys::PacketSocket;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::os::fd::AsFd;
 use std::time::Duration;
+use testbed::sys::PacketSocket;
 
 /// Longest wait for a frame that must come. Chosen: far above what a loaded machine needs.
 pub const PATIENCE: Duration = Duration::from_secs(20);

@@ -6,7 +6,6 @@ mod node;
 mod outcome;
 mod session;
 mod suite;
-mod sys;
 
 pub use acceptance::{Place, privileged, sh};
 pub use bench::{Bench, HOST, Ports};

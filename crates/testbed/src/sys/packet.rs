@@ -1,5 +1,4 @@
 //! A raw packet socket on one interface of the calling thread's namespace.
-#![expect(unsafe_code, reason = "no safe crate has packet sockets with auxiliary data")]
 
 use std::io;
 use std::mem::{size_of, zeroed};
@@ -91,7 +90,7 @@ impl PacketSocket {
 
     /// The next frame, with the outer VLAN tag that the kernel keeps beside it put back in.
     pub fn receive(&self) -> io::Result<Vec<u8>> {
-        let taken = || testbed::unbroken(|| self.take(0));
+        let taken = || crate::unbroken(|| self.take(0));
         match taken() {
             // Told once of an interface that was down meanwhile.
             Err(error) if error.raw_os_error() == Some(libc::ENETDOWN) => taken(),
