@@ -6,6 +6,7 @@ mod headers;
 mod node;
 mod offload;
 mod openflow;
+mod slices;
 mod steer;
 mod tunnel;
 mod vhost;
@@ -37,6 +38,9 @@ enum Bench {
     Offload(Common),
     /// Flow-mods, packet-ins and packet-outs, and a dump of a million entries, beside Open vSwitch (root; about 8 minutes).
     Openflow(Common),
+    /// A slice of 100 switches, and ten slices at once, from the file to links that are proved: time, processor time, memory
+    /// (root; about ten seconds a round).
+    Slices(Common),
     /// What steering costs a frame: hits, misses, placement, frames to another core, beside Linux RPS (root; about 4 minutes).
     Steer(Common),
     /// Guests on two hosts joined by VXLAN, beside the kernel's own with a Linux bridge and Open vSwitch's: TCP, frames, latency
@@ -85,6 +89,7 @@ pub fn run(arguments: Vec<OsString>) -> Result<()> {
         Bench::Openflow(common) => {
             common.report("openflow", |report| openflow::run(common, report))
         }
+        Bench::Slices(common) => common.report("slices", |report| slices::run(common, report)),
         Bench::Steer(common) => common.report("steer", |report| steer::run(common, report)),
         Bench::Tunnel(common) => common.report("tunnel", |report| tunnel::run(common, report)),
         Bench::Vhost(options) => {

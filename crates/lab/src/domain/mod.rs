@@ -10,6 +10,7 @@
 //! * [`mod@prove`]: links that are broken on purpose, and what is told of them.
 //! * [`mod@edit`]: a slice that is edited at random while guests talk.
 //! * [`real`]: what ends, a controller and the underlay see of a slice.
+//! * [`scale`]: how long large slices and many slices take; a benchmark.
 //! * [`kill`]: controller and nodes killed in turn, while guests [`talk`].
 //! * [`osken`]: the packages that a tenant's controller in a guest needs.
 //! * [`steps`]: what is being done, with its seconds, and what is [`used`] for it.
@@ -28,6 +29,7 @@ mod outside;
 mod prove;
 mod real;
 mod running;
+pub mod scale;
 mod steps;
 mod talk;
 mod used;
@@ -173,13 +175,18 @@ fn up(size: &Size) -> Result<Layout> {
 
 /// Does that in a lab of three sites of its own, which is gone afterwards.
 fn own(which: Which, work: impl FnOnce(&Layout) -> Result<()>) -> Result<()> {
-    let name = which.name.clone();
+    own_of(Size { sites: 3, nodes: 1, which }, work)
+}
+
+/// The same, of any size.
+fn own_of(size: Size, work: impl FnOnce(&Layout) -> Result<()>) -> Result<()> {
+    let name = size.which.name.clone();
     ensure!(
         Layout::kept(&name)?.is_none(),
         "lab {name} is there: this makes one of its own; give it another --name"
     );
     let _keeper = keeper(&name)?;
-    let done = up(&Size { sites: 3, nodes: 1, which }).and_then(|layout| work(&layout));
+    let done = up(&size).and_then(|layout| work(&layout));
     done.and(down(&name))
 }
 
