@@ -48,6 +48,7 @@ mod slice;
 pub mod steer;
 mod switch;
 mod tls;
+mod why;
 mod worker;
 
 pub use audit::{AuditReport, Deviation};
@@ -109,4 +110,7 @@ pub use switch::{
     SwitchView, TroubleView,
 };
 pub use tls::{Pin, TlsSpec};
+pub use why::{
+    WhyAnswer, WhyDifference, WhyDrop, WhyExit, WhyNear, WhyQuestion, WhyRule, WhyStep, WhyVerdict,
+};
 pub use worker::{CacheView, PortLoadView, RungView, WorkerView, WorkersView};

@@ -8,6 +8,7 @@ mod read;
 mod registry;
 mod start;
 mod steering;
+mod why;
 
 use crate::command::{Command, Reply};
 use crate::config::Config;

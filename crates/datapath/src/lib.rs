@@ -97,6 +97,7 @@ mod taps;
 mod touch;
 mod transmit;
 mod waker;
+mod why;
 mod worker;
 
 pub use api::{BadQueues, BitRate, PortQueues, QUEUES_MAX, QueueRates};
@@ -121,3 +122,4 @@ pub use stats::{
 pub use steering::{Placed, SteeredUnit, SteeringEntry, SteeringError};
 pub use switch::Publisher;
 pub use taps::{Capture, CaptureId, Captured, Counted, Filter, Point, Sides, Wanted, What};
+pub use why::{Rules, Step, Way, What as Happens};

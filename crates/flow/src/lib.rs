@@ -63,6 +63,7 @@ mod idmap;
 mod limits;
 mod mac;
 mod meter;
+mod near;
 mod packet;
 mod pipeline;
 mod ports;
@@ -94,14 +95,15 @@ pub use limits::{MAX_GROUP, MAX_PORT};
 pub use mac::{DEFAULT_MAC_AGEING_S, DEFAULT_MAC_ENTRIES, MacEntry, MacTable};
 pub use meter::{
     Band, BandKind, BucketShape, CONTROLLER_METER, MAX_METER, MeterConfig, MeterLimits, MeterMod,
-    MeterModError, MeterStats, MeterTable, MeterUnit, RateUnit, Refused, SharedBucket, Taken,
-    UNITS, Word, ahead, units,
+    MeterModError, MeterStats, MeterTable, MeterUnit, MeterVerdict, RateUnit, Refused,
+    SharedBucket, Taken, UNITS, Word, ahead, units,
 };
+pub use near::{Near, NearMiss, open_field};
 pub use packet::{Packet, PacketIn, PacketInReason, Sink, Then};
 pub use pipeline::{EntryId, Pipeline};
 pub use ports::{PortState, PortTable};
 pub use process::{PortDecision, UniformDecision, Workspace, execute, process};
-pub use resolve::{Exit, Hit, Leaving, Metered, Resolved, Stamp, Stop, To, Visitor};
+pub use resolve::{Asked, Exit, Hit, Leaving, Memory, Metered, Resolved, Stamp, Stop, To, Visitor};
 pub use serials::Serials;
 pub use snapshot::Snapshot;
 pub use stats::{Aggregate, FlowFilter, FlowStats, Removed, RemovedReason, TableStats};

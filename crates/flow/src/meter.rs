@@ -54,8 +54,10 @@ pub struct MeterStats {
 
 /// What becomes of a packet at a meter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum MeterVerdict {
+pub enum MeterVerdict {
+    /// It passes.
     Pass,
+    /// It is dropped.
     Drop,
     /// Its drop precedence is to rise by this much.
     Remark(u8),
@@ -150,6 +152,19 @@ impl MeterTable {
         self.meters.get(id).map_or(MeterVerdict::Pass, |meter| meter.pass(bytes, now))
     }
 
+    /// What would become of a packet at a meter to which packets of the lengths `before` were put just now. Nothing is taken or counted.
+    pub(crate) fn ask(
+        &self,
+        id: u32,
+        before: impl Iterator<Item = u32> + Clone,
+        bytes: u32,
+        now: Nanos,
+    ) -> MeterVerdict {
+        let Some(meter) = self.meters.get(id) else { return MeterVerdict::Pass };
+        let would_take = |state: &BandState| state.bucket.would_take(before.clone(), bytes, now);
+        meter.decides(would_take).map_or(MeterVerdict::Pass, |(_, band)| band.kind.verdict())
+    }
+
     /// Counts what another rung put to a meter and let pass.
     pub(crate) fn credit(&self, id: u32, frames: Counted) {
         if let Some(meter) = self.meters.get(id) {
@@ -223,19 +238,17 @@ impl Meter {
     fn pass(&self, bytes: u32, now: Nanos) -> MeterVerdict {
         self.history.tally.count(bytes);
         // Every bucket is charged, also when another band decides: each measures the rate for itself.
-        let exceeded = self
-            .bands
-            .iter()
-            .zip(&self.config.bands)
-            .filter(|(state, _)| !state.bucket.take(bytes, now));
-        let Some((state, band)) = exceeded.max_by_key(|(_, band)| band.rate) else {
+        let Some((state, band)) = self.decides(|state| state.bucket.take(bytes, now)) else {
             return MeterVerdict::Pass;
         };
         state.tally.count(bytes);
-        match band.kind {
-            BandKind::Drop => MeterVerdict::Drop,
-            BandKind::DscpRemark { level } => MeterVerdict::Remark(level),
-        }
+        band.kind.verdict()
+    }
+
+    /// Of the bands that do not conform, all of which are asked, the one that decides.
+    fn decides(&self, conforms: impl Fn(&BandState) -> bool) -> Option<(&BandState, &Band)> {
+        let bands = self.bands.iter().zip(&self.config.bands);
+        bands.filter(|(state, _)| !conforms(state)).max_by_key(|(_, band)| band.rate)
     }
 
     fn stats(&self, id: u32, now: Nanos) -> MeterStats {
@@ -244,6 +257,15 @@ impl Meter {
             counted: self.history.tally.read(),
             age_ns: now.since(self.history.created),
             bands: self.bands.iter().map(BandState::read).collect(),
+        }
+    }
+}
+
+impl BandKind {
+    fn verdict(self) -> MeterVerdict {
+        match self {
+            Self::Drop => MeterVerdict::Drop,
+            Self::DscpRemark { level } => MeterVerdict::Remark(level),
         }
     }
 }

@@ -12,11 +12,15 @@
 //! * meters ([`Resolved::limits`]) let it pass;
 //! * no TTL runs out that edits did not set ([`Resolved::decrements`]).
 //!
+//! A frame that is there whole ([`Asked`]) is followed without these exceptions ([`Snapshot::follow`]), for the moment.
+//!
 //! [`To::Depends`] names a field that the way asks for and of which a bit is not known: not given, or revealed by an
 //! edit. A table asks for the bits of the masks that it searches, so perhaps for more than tell its entries apart.
 
 mod answer;
+mod asked;
 mod course;
+mod memory;
 mod sketch;
 mod stamp;
 #[cfg(test)]
@@ -25,6 +29,9 @@ mod visit;
 mod walk;
 
 pub use answer::{Leaving, Metered, Resolved, To};
+pub use asked::Asked;
+pub use memory::Memory;
+pub(crate) use sketch::is_named;
 pub use stamp::Stamp;
 pub use visit::{Exit, Stop, Visitor};
 
@@ -34,8 +41,9 @@ use crate::store::RecordId;
 use crate::template::Scratch;
 use crate::time::Nanos;
 use answer::Answer;
+use sketch::Sketch;
 use walk::Walk;
-use wire::Key;
+use wire::{DropReason, Key};
 
 /// An entry that a frame finds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,8 +66,9 @@ impl Snapshot {
     pub fn resolve(&self, key: &Key, known: &Key, now: Nanos) -> Resolved {
         let (mut answer, mut scratch) = (Answer::default(), Box::default());
         let mut walk = Walk::new(self, now, &mut scratch, &mut answer);
-        let end = walk.run(key, known);
-        let Walk { looked_at, lost, uses, learned, .. } = walk;
+        let end = walk.run(Sketch::new(key, known));
+        let Walk { looked_at, lost, uses, memory, .. } = walk;
+        let learned = memory.learned.into_iter().map(|(vlan, mac, _)| (vlan, mac)).collect();
         answer.resolved(end, lost, learned, (looked_at, Stamp::new(self, uses)))
     }
 
@@ -74,7 +83,27 @@ impl Snapshot {
         visitor: &mut impl Visitor,
     ) -> Result<(), Stop> {
         let mut scratch = Box::default();
-        Walk::new(self, now, &mut scratch, visitor).run(key, known).map(drop)
+        Walk::new(self, now, &mut scratch, visitor).run(Sketch::new(key, known)).map(drop)
+    }
+
+    /// Tells `visitor` each step of a frame's way, as a worker would take it now: meters let it pass or not, and TTLs run out. `memory` is
+    /// what such frames would have changed before, and then what this one would have. Why it or a copy is lost, if so.
+    ///
+    /// # Errors
+    /// As [`Snapshot::trace_frame`].
+    pub fn follow(
+        &self,
+        frame: &Asked,
+        memory: &mut Memory,
+        now: Nanos,
+        visitor: &mut impl Visitor,
+    ) -> Result<Option<DropReason>, Stop> {
+        let mut scratch = Box::default();
+        let mut walk = Walk::new(self, now, &mut scratch, visitor);
+        walk.memory = std::mem::take(memory);
+        let ended = walk.run(Sketch::of(frame));
+        *memory = walk.memory;
+        ended.map(|nowhere| nowhere.or(walk.lost))
     }
 
     /// The entry of table 0 that all frames find which came in by `in_port` with the bits of `key` in `known`, and where they go if nothing
@@ -88,7 +117,7 @@ impl Snapshot {
         let mut only = OnlyPort::default();
         // Time matters to bridges only.
         let mut walk = Walk::new(self, Nanos::default(), scratch, &mut only);
-        let is_all = walk.run(key, known).is_ok() && walk.lost.is_none();
+        let is_all = walk.run(Sketch::new(key, known)).is_ok() && walk.lost.is_none();
         let port = only.port.filter(|&port| is_all && port != in_port);
         Some(Plain { entry: only.entry?, port })
     }

@@ -62,6 +62,7 @@ pub mod steer;
 pub mod store;
 pub mod switch;
 pub mod tls;
+mod why;
 
 /// What a program that runs nodes does first: if it was started as the holder of a guest, it is one; the status to end with then.
 pub fn hold_a_guest() -> Option<u8> {

@@ -16,6 +16,7 @@ mod queue;
 mod rules;
 mod slice;
 mod steer;
+mod why;
 
 pub use capture::CaptureArgs;
 #[cfg(feature = "control")]
@@ -34,6 +35,7 @@ pub use steer::{
     Cores, OnOff, PolicyCommand, PolicyName, SteerCommand, SteerFlowCommand, SteerRuleTexts,
     Unmatched, VmCommand, WhyArgs,
 };
+pub use why::PacketArgs;
 
 use crate::place::ControllerPlace;
 use api::{BadText, Controller, Dpid, Listen, Netns, Pin, Protocol, SwitchName};
@@ -224,6 +226,19 @@ A packet has the same id (frame.packet_id) at each point, whatever rules rewrite
 and, of what is lost, the reason. While a port is seen, its frames are received and not handed from guest to guest unread, which takes longer.
 A reader that is too slow loses frames of the file, never of the traffic: the last line says how many.")]
     Capture(CaptureArgs),
+    /// Say what becomes of a packet, and why: the rules that it finds and nearly finds, where it leaves, why it is dropped
+    #[command(after_help = "\
+Examples:
+  suiro why sw0 'in_port=vm1,tcp,nw_src=10.0.0.5,nw_dst=10.0.1.8,tp_src=40000,tp_dst=80'
+  suiro why sw0 'in_port=vm1,arp,dl_src=02:00:00:00:00:01,dl_dst=ff:ff:ff:ff:ff:ff'
+  suiro why sw0 'in_port=vm1,icmp,nw_src=10.0.0.5,nw_dst=10.9.0.2,nw_ttl=1' --len 1600
+  suiro why sw0 in_port=vm1 --packet 'ffffffffffff 020000000001 0806 …'
+  tcpdump -xx -c 1 -i eth0 | suiro why sw0 in_port=eth0 --packet -
+
+It asks the tables that workers use, as they are now. Nothing is sent, counted, learned or charged. A field that a rule looks at and that
+is not said is asked for; nothing is filled in but what the answer names. For each table it names the rules that nearly matched.
+Exit code 0: it leaves or goes to a controller; 4: it is dropped.")]
+    Why(PacketArgs),
     /// Show what a file would change of the node, and what that interrupts; changes nothing
     #[command(
         visible_alias = "plan",

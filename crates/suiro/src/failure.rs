@@ -13,7 +13,7 @@ const REFUSED: u8 = 1;
 const USAGE: u8 = 2;
 /// No node to talk to, or none that answers.
 const NO_NODE: u8 = 3;
-/// Asked for: something would change.
+/// Asked for: something would change, or a packet is dropped.
 const DIFFERS: u8 = 4;
 
 /// Why a command did not do what it was asked.
@@ -27,6 +27,8 @@ pub enum Failure {
     Ended(u8),
     /// Something would change, and the exit code is to say so.
     Differs,
+    /// A packet that was asked about is dropped, and the exit code is to say so.
+    Dropped,
     /// What was typed makes no sense.
     Usage(Fault),
     /// No node is at the socket.
@@ -48,7 +50,7 @@ impl Failure {
     pub fn report(self, json: bool) -> ExitCode {
         let code = match &self {
             Self::Closed => return ExitCode::SUCCESS,
-            Self::Differs => return ExitCode::from(DIFFERS),
+            Self::Differs | Self::Dropped => return ExitCode::from(DIFFERS),
             Self::Ended(status) => return ExitCode::from(*status),
             Self::Usage(_) => USAGE,
             Self::NoNode(_) | Self::Silent(_) => NO_NODE,
@@ -84,7 +86,7 @@ impl Failure {
             Self::Run(error) => Fault::new("node", "run", error.to_string(), "see its log"),
             #[cfg(feature = "lab")]
             Self::Lab(error) => Fault::new("lab", "run", format!("{error:#}"), "see above"),
-            Self::Closed | Self::Differs | Self::Ended(_) => {
+            Self::Closed | Self::Differs | Self::Dropped | Self::Ended(_) => {
                 Fault::new("output", "write it", "it is closed", "none is needed")
             }
         }
@@ -107,7 +109,7 @@ impl fmt::Display for Failure {
             Self::Several(body) => {
                 write!(f, "error: {body}\n{} errors", 1 + body.others.len())
             }
-            Self::Closed | Self::Differs | Self::Ended(_) => Ok(()),
+            Self::Closed | Self::Differs | Self::Dropped | Self::Ended(_) => Ok(()),
         }
     }
 }

@@ -100,6 +100,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Circuit(command) => commands::circuit::run(&context, &command),
         Command::Guest(command) => commands::guest::run(&context, command),
         Command::Capture(args) => commands::capture::run(&context, &args),
+        Command::Why(args) => commands::why::run(&context, args),
         Command::Events(args) => commands::events::run(&context, &args),
         Command::Top(args) => top::run(&context, &args),
         #[cfg(feature = "lab")]

@@ -10,6 +10,7 @@
 
 mod finish;
 mod layer;
+mod of_key;
 
 pub use layer::{Arp, Ipv4, Ipv6, Tcp};
 

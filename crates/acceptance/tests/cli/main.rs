@@ -31,3 +31,4 @@ mod storms;
 mod takeover;
 mod tenants;
 mod tunnels;
+mod why;

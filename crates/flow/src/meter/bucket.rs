@@ -55,6 +55,14 @@ impl TokenBucket {
         true
     }
 
+    /// Whether a packet would get its tokens after packets of these lengths had asked for theirs now. Takes nothing.
+    pub fn would_take(&self, before: impl Iterator<Item = u32>, bytes: u32, now: Nanos) -> bool {
+        let now = units(now);
+        let after = |word, bytes| self.after(word, self.cost(bytes), now);
+        let word = before.fold(self.word.load(), |word, bytes| after(word, bytes).unwrap_or(word));
+        after(word, bytes).is_some()
+    }
+
     /// The word when a packet of that cost has passed; `None` if it exceeds the rate.
     fn after(&self, full_at: u64, cost: u64, now: u64) -> Option<u64> {
         let ahead = ahead(full_at, now, self.burst).unwrap_or(0);

@@ -9,7 +9,7 @@ use crate::action::{Action, Output};
 use crate::config::Miss;
 use crate::exec::{HASHED, Leaves, Origin, WHOLE, flow_hash};
 use crate::limits::MAX_CHAIN;
-use crate::meter::CONTROLLER_METER;
+use crate::meter::{CONTROLLER_METER, MeterVerdict, remarked};
 use crate::packet::{PacketIn, PacketInReason};
 use wire::{DropReason, Field};
 
@@ -48,10 +48,35 @@ impl Course {
             return Ok(());
         }
         let remarks = meters.remarks(id);
-        if remarks {
+        if remarks && self.sketch.whole.is_none() {
             self.sketch.forget(Field::IpDscp);
         }
-        walk.visitor.limit(id, remarks)
+        walk.visitor.limit(id, remarks)?;
+        let Some(frame) = &self.sketch.whole else { return Ok(()) };
+        let verdict = walk.ask_meter(id, frame.frame_len);
+        walk.visitor.metered(id, verdict)?;
+        match verdict {
+            MeterVerdict::Pass => Ok(()),
+            MeterVerdict::Drop => Err(self.stop(walk, DropReason::Meter)),
+            MeterVerdict::Remark(level) => self.remark(walk, level),
+        }
+    }
+
+    fn remark<V: Visitor>(&mut self, walk: &mut Walk<'_, V>, level: u8) -> Result<(), Stop> {
+        let before = self.sketch.field(Field::IpDscp, &mut walk.looked_at);
+        let before = before.map_err(Stop::Depends)? as u8;
+        match remarked(before, level) {
+            after if after == before => Ok(()),
+            after => self.step(
+                walk,
+                &Action::SetField {
+                    field: Field::IpDscp,
+                    of: None,
+                    value: after.into(),
+                    mask: Field::IpDscp.full(),
+                },
+            ),
+        }
     }
 
     /// Writes metadata.
@@ -64,14 +89,14 @@ impl Course {
         let before = before.map_err(Stop::Depends)? as u64;
         if before & mask != value & mask {
             self.run_waiting_group(walk)?;
-            self.sketch.write(Field::Metadata, value.into(), mask.into());
+            self.sketch.write_metadata(value.into(), mask.into());
         }
         Ok(())
     }
 
     /// Ends the way here, for this reason unless the frame left somewhere.
-    pub fn stop<V>(&mut self, walk: &mut Walk<'_, V>, reason: DropReason) -> Stop {
-        walk.lost = Some(reason);
+    pub fn stop<V: Visitor>(&mut self, walk: &mut Walk<'_, V>, reason: DropReason) -> Stop {
+        walk.lose(reason);
         self.alive = false;
         Stop::Cut
     }
@@ -133,7 +158,7 @@ impl Course {
         match output {
             Output::Controller { max_len } => self.send_to_controller(walk, max_len),
             Output::Table => {
-                walk.lost = Some(DropReason::NoPort);
+                walk.lose(DropReason::NoPort);
                 Ok(())
             }
             _ => {
@@ -148,13 +173,21 @@ impl Course {
             Leaves::By(port) => &[port][..],
             Leaves::ByAll(ports) => ports,
             Leaves::Nowhere(reason) => {
-                walk.lost = Some(reason);
+                walk.lose(reason);
                 return Ok(());
             }
         };
         self.spend(walk, ports.len())?;
+        self.leave(walk, Exit::Ports(ports))
+    }
+
+    fn leave<V: Visitor>(&self, walk: &mut Walk<'_, V>, exit: Exit<'_>) -> Result<(), Stop> {
         walk.told = true;
-        walk.visitor.exit(&self.sketch.edits, self.sketch.queue, Exit::Ports(ports))
+        let Sketch { edits, queue, .. } = &self.sketch;
+        match self.sketch.frame() {
+            Some(frame) => walk.visitor.leave(&frame, *queue, exit),
+            None => walk.visitor.exit(edits, *queue, exit),
+        }
     }
 
     fn send_to_controller<V: Visitor>(
@@ -171,7 +204,7 @@ impl Course {
                 self.packet_in(walk, PacketInReason::SilentMiss, max_len)
             }
             Some(port) if port.no_packet_in => {
-                walk.lost = Some(DropReason::NoMatch);
+                walk.lose(DropReason::NoMatch);
                 Ok(())
             }
             _ => self.packet_in(walk, PacketInReason::NoMatch, max_len),
@@ -187,12 +220,19 @@ impl Course {
         walk.uses.meters = true;
         if walk.snapshot.meters.contains(CONTROLLER_METER) {
             walk.visitor.limit(CONTROLLER_METER, false)?;
+            if let Some(frame) = &self.sketch.whole {
+                let verdict = walk.ask_meter(CONTROLLER_METER, frame.frame_len);
+                walk.visitor.metered(CONTROLLER_METER, verdict)?;
+                if verdict == MeterVerdict::Drop {
+                    walk.lose(DropReason::Meter);
+                    return Ok(());
+                }
+            }
         }
         self.spend(walk, 1)?;
-        walk.told = true;
         let Origin { table, cookie, .. } = self.origin;
         let why = PacketIn { reason, table, cookie, max_len };
-        walk.visitor.exit(&self.sketch.edits, self.sketch.queue, Exit::Controller(why))
+        self.leave(walk, Exit::Controller(why))
     }
 
     fn run_waiting_group<V: Visitor>(&mut self, walk: &mut Walk<'_, V>) -> Result<(), Stop> {
@@ -272,13 +312,14 @@ impl Course {
             }
             Some(group) => group.chosen(|| 0),
         };
+        walk.visitor.group(id, &chosen);
         if chosen.is_empty() {
-            walk.lost = Some(DropReason::NoBucket);
+            walk.lose(DropReason::NoBucket);
         }
         Ok(chosen)
     }
 
-    fn spend<V>(&mut self, walk: &mut Walk<'_, V>, copies: usize) -> Result<(), Stop> {
+    fn spend<V: Visitor>(&mut self, walk: &mut Walk<'_, V>, copies: usize) -> Result<(), Stop> {
         match walk.budget.checked_sub(copies as u32) {
             Some(left) => {
                 walk.budget = left;

@@ -1,5 +1,6 @@
 //! What is known of a frame on its way: the bits of its key that edits have made, and those it came with.
 
+use super::asked::Asked;
 use crate::action::{Action, Transport};
 use arrayvec::ArrayVec;
 use wire::{Field, Key, VLAN_PRESENT, WORDS, eth_type, ip_proto};
@@ -31,6 +32,8 @@ pub(super) struct Sketch {
     pub queue: u32,
     /// Header changes so far, in order.
     pub edits: Vec<Action>,
+    /// The frame itself, if it is there whole: what it says of itself goes before what the key lets guess.
+    pub whole: Option<Box<Asked>>,
 }
 
 /// What is known of a TTL.
@@ -79,7 +82,19 @@ impl Sketch {
             revealed_transport: false,
             queue: 0,
             edits: Vec::new(),
+            whole: None,
         }
+    }
+
+    /// A frame that is there whole.
+    pub fn of(asked: &Asked) -> Self {
+        Self { whole: Some(Box::new(asked.clone())), ..Self::new(&asked.key, &asked.known) }
+    }
+
+    /// The frame as it is now, if it is there whole.
+    pub fn frame(&self) -> Option<Asked> {
+        let frame = self.whole.as_deref()?;
+        Some(Asked { known: self.known, ..frame.clone() })
     }
 
     /// Looks at these bits, and adds to `looked_at` what they rest on of the frame as it came.
@@ -113,8 +128,17 @@ impl Sketch {
         Ok(self.key.get(field))
     }
 
+    /// Writes metadata.
+    pub fn write_metadata(&mut self, value: u128, mask: u128) {
+        self.write(Field::Metadata, value, mask);
+        if let Some(frame) = &mut self.whole {
+            let before = frame.key.get(Field::Metadata);
+            frame.key.set(Field::Metadata, before & !mask | value & mask);
+        }
+    }
+
     /// Writes bits that do not come from the frame.
-    pub fn write(&mut self, field: Field, value: u128, mask: u128) {
+    fn write(&mut self, field: Field, value: u128, mask: u128) {
         let bits = under(field, mask);
         let mut new = Key::default();
         new.set(field, value & mask);
@@ -129,6 +153,18 @@ impl Sketch {
 
     /// Makes an edit, as far as it concerns the key and the TTLs; `looked_at` gets what decides whether it can be made.
     pub fn edit(&mut self, action: &Action, looked_at: &mut Key) -> Edited {
+        let guessed = self.guess(action, looked_at);
+        let Some(mut frame) = self.whole.take() else { return guessed };
+        let edited = frame.edit(action);
+        if frame.is_all_known() {
+            self.known = Asked::ALL;
+        }
+        self.key = frame.key.masked(&self.known);
+        self.whole = Some(frame);
+        edited
+    }
+
+    fn guess(&mut self, action: &Action, looked_at: &mut Key) -> Edited {
         self.edits.push(*action);
         match *action {
             Action::PushVlan(_) => self.push_vlan(),
@@ -498,26 +534,31 @@ impl Sketch {
     pub fn name(&self, bits: &Key) -> Field {
         let eth_type = self.known_value(Field::EthType).map(|known| known as u16);
         let proto = self.known_value(Field::IpProto).map(|known| known as u8);
-        let is_named = |field: &Field| match field {
-            Field::ArpOp | Field::ArpSpa | Field::ArpTpa | Field::ArpSha | Field::ArpTha => {
-                eth_type == Some(eth_type::ARP)
-            }
-            Field::IcmpType | Field::IcmpCode => {
-                matches!(proto, Some(ip_proto::ICMP | ip_proto::ICMPV6))
-            }
-            Field::Ipv4Src | Field::Ipv4Dst => {
-                !matches!(eth_type, Some(eth_type::ARP | eth_type::IPV6))
-            }
-            Field::TpSrc | Field::TpDst => {
-                eth_type != Some(eth_type::ARP)
-                    && !matches!(proto, Some(ip_proto::ICMP | ip_proto::ICMPV6))
-            }
-            _ => true,
-        };
+        let is_named = |field: &Field| is_named(*field, eth_type, proto);
         let touches = |field: &Field| bits.masked(&whole(*field)) != Key::default();
         let mut fields = Field::ALL.iter().filter(|field| touches(field));
         let named = fields.clone().find(|field| is_named(field));
         *named.or_else(|| fields.next()).unwrap_or(&Field::Metadata)
+    }
+}
+
+/// Whether a field is what its bits are, of those that share them, where the headers are of these types.
+pub(crate) fn is_named(field: Field, eth_type: Option<u16>, proto: Option<u8>) -> bool {
+    match field {
+        Field::ArpOp | Field::ArpSpa | Field::ArpTpa | Field::ArpSha | Field::ArpTha => {
+            eth_type == Some(eth_type::ARP)
+        }
+        Field::IcmpType | Field::IcmpCode => {
+            matches!(proto, Some(ip_proto::ICMP | ip_proto::ICMPV6))
+        }
+        Field::Ipv4Src | Field::Ipv4Dst => {
+            !matches!(eth_type, Some(eth_type::ARP | eth_type::IPV6))
+        }
+        Field::TpSrc | Field::TpDst => {
+            eth_type != Some(eth_type::ARP)
+                && !matches!(proto, Some(ip_proto::ICMP | ip_proto::ICMPV6))
+        }
+        _ => true,
     }
 }
 

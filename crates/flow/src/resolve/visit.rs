@@ -1,9 +1,11 @@
 //! Who is told of each step of a frame's way.
 
-use super::Hit;
+use super::{Asked, Hit};
 use crate::action::{Action, PortNo};
+use crate::meter::MeterVerdict;
 use crate::packet::PacketIn;
-use wire::Field;
+use std::ops::Range;
+use wire::{DropReason, Field, Key};
 
 /// Why a way was not followed to its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,6 +32,12 @@ pub enum Exit<'a> {
 /// Whoever has heard enough answers [`Stop::Enough`].
 #[expect(clippy::missing_errors_doc, reason = "the trait says what all of them mean")]
 pub trait Visitor {
+    /// A table was searched for a frame of this key, of which the bits of the mask are known; of a frame that is there whole, with those that
+    /// are not known too: whether they matter is the visitor's to say, who knows the table's entries.
+    fn search(&mut self, _table: u8, _of: (&Key, &Key), _found: Option<&Hit>) -> Result<(), Stop> {
+        Ok(())
+    }
+
     /// The frame finds an entry.
     fn hit(&mut self, _hit: Hit) -> Result<(), Stop> {
         Ok(())
@@ -45,6 +53,14 @@ pub trait Visitor {
         Ok(())
     }
 
+    /// What a meter does now, with a frame that is there whole.
+    fn metered(&mut self, _meter: u32, _verdict: MeterVerdict) -> Result<(), Stop> {
+        Ok(())
+    }
+
+    /// A group chose these of its buckets; none if it does not exist, or none of them is usable.
+    fn group(&mut self, _group: u32, _chosen: &Range<usize>) {}
+
     /// The frame or a copy takes a bucket of a group.
     fn bucket(&mut self, _group: u32, _bucket: usize) -> Result<(), Stop> {
         Ok(())
@@ -57,6 +73,14 @@ pub trait Visitor {
 
     /// A bridge decides (`NORMAL`), and learns where the source is.
     fn bridge(&mut self) -> Result<(), Stop> {
+        Ok(())
+    }
+
+    /// An output, or the rest of the way, leads nowhere. The frame is lost for the last of these reasons if nothing of it leaves.
+    fn nowhere(&mut self, _reason: DropReason) {}
+
+    /// A frame that is there whole, or a copy, leaves as it is now; instead of [`Visitor::exit`].
+    fn leave(&mut self, _frame: &Asked, _queue: u32, _exit: Exit<'_>) -> Result<(), Stop> {
         Ok(())
     }
 

@@ -1,16 +1,17 @@
 //! A frame's way through the tables.
 
-use super::Hit;
 use super::course::{Course, uncut};
 use super::sketch::{Sketch, whole};
 use super::stamp::{Station, Uses};
 use super::visit::{Stop, Visitor};
+use super::{Asked, Hit, Memory};
 use crate::action::{Action, Output, PortNo};
 use crate::action_set::ActionSet;
 use crate::config::{FragMode, Miss};
 use crate::exec::{
     Leaves, MAX_COPIES, NO_COOKIE, Origin, WHOLE, is_group_address, is_reserved_address,
 };
+use crate::meter::MeterVerdict;
 use crate::program::{Onward, Tells};
 use crate::snapshot::Snapshot;
 use crate::store::RecordId;
@@ -30,8 +31,8 @@ pub(super) struct Walk<'s, V> {
     /// Bits of the frame as it came that the answer rests on.
     pub looked_at: Key,
     pub uses: Uses,
-    /// Stations that a bridge would have learned on the way: VLAN id and address.
-    pub learned: Vec<(u16, u64)>,
+    /// What would have changed on the way.
+    pub memory: Memory,
     /// The frame or a copy left.
     pub told: bool,
     /// Why the last copy that was lost was lost.
@@ -54,7 +55,7 @@ impl<'s, V: Visitor> Walk<'s, V> {
             visitor,
             looked_at: Key::default(),
             uses: Uses::default(),
-            learned: Vec::new(),
+            memory: Memory::default(),
             told: false,
             lost: None,
             budget: MAX_COPIES + snapshot.ports.len() as u32,
@@ -65,8 +66,7 @@ impl<'s, V: Visitor> Walk<'s, V> {
     ///
     /// # Errors
     /// Never [`Stop::Cut`].
-    pub fn run(&mut self, key: &Key, known: &Key) -> Result<Option<DropReason>, Stop> {
-        let sketch = Sketch::new(key, known);
+    pub fn run(&mut self, sketch: Sketch) -> Result<Option<DropReason>, Stop> {
         if let Some(reason) = self.refuses(&sketch)? {
             return Ok(Some(reason));
         }
@@ -106,12 +106,22 @@ impl<'s, V: Visitor> Walk<'s, V> {
     /// The entry that the frame finds as it is now.
     fn search(&mut self, sketch: &Sketch, table: u8) -> Result<Option<RecordId>, Stop> {
         self.uses.tables.insert(table);
-        let Some(view) = self.snapshot.view.table(table) else { return Ok(None) };
-        let mut of = Inquiry::new(&sketch.key, &sketch.known);
+        let Some(view) = self.snapshot.view.table(table) else {
+            self.visitor.search(table, (&sketch.key, &sketch.known), None)?;
+            return Ok(None);
+        };
+        let (key, known) = match &sketch.whole {
+            Some(frame) => (&frame.key, &Asked::ALL),
+            None => (&sketch.key, &sketch.known),
+        };
+        let mut of = Inquiry::new(key, known);
         let found = view.search_known(self.snapshot.searched(), &mut of, self.scratch);
         sketch.note(&of.asked, &mut self.looked_at);
         let found = found.ok_or_else(|| Stop::Depends(sketch.name(&of.unknown)))?;
-        Ok(Some(found).filter(|found| found.is_some()))
+        let found = Some(found).filter(|found| found.is_some());
+        let hit = found.map(|id| Hit::new(self.snapshot, table, id));
+        self.visitor.search(table, (&sketch.key, &sketch.known), hit.as_ref())?;
+        Ok(found)
     }
 
     /// Runs one entry's program. The next table, or `table` if there is none.
@@ -180,18 +190,33 @@ impl<'s, V: Visitor> Walk<'s, V> {
         let source = self.field(sketch, Field::EthSrc)? as u64;
         let vlan = self.field(sketch, Field::VlanVid)? as u16 & VID;
         if !is_group_address(source) && env.ports.get(in_port).is_some() {
-            self.learned.push((vlan, source));
+            self.memory.learned.push((vlan, source, in_port));
         }
-        let port = match () {
-            () if is_group_address(target) => None,
-            () if self.learned.contains(&(vlan, target)) => Some(in_port),
-            () => {
+        let port = match self.memory.station(vlan, target) {
+            _ if is_group_address(target) => None,
+            Some(port) => Some(port),
+            None => {
                 let port = macs.lookup(vlan, target, self.now);
                 self.uses.stations.push(Station { vlan, mac: target, port });
                 port
             }
         };
         Ok(env.leaves_bridged(port, in_port))
+    }
+
+    /// An output leads nowhere, or the way ends.
+    pub fn lose(&mut self, reason: DropReason) {
+        self.visitor.nowhere(reason);
+        self.lost = Some(reason);
+    }
+
+    /// What a meter does with a frame of that length now.
+    pub fn ask_meter(&mut self, id: u32, bytes: u32) -> MeterVerdict {
+        let passed = &mut self.memory.passed;
+        let before = passed.iter().filter(|(meter, _)| *meter == id).map(|&(_, bytes)| bytes);
+        let verdict = self.snapshot.meters.ask(id, before, bytes, self.now);
+        passed.push((id, bytes));
+        verdict
     }
 
     /// The port that the frame came in by.

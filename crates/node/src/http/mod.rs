@@ -26,6 +26,7 @@ mod offload;
 mod parts;
 mod readers;
 mod steering;
+mod why;
 
 pub use metrics::serve as serve_metrics;
 
@@ -120,6 +121,7 @@ fn documented() -> OpenApiRouter<Arc<Node>> {
         .routes(routes!(offload::put_policy))
         .routes(routes!(offload::remove_policy))
         .routes(routes!(offload::list_offload_flows))
+        .routes(routes!(why::why))
         .routes(routes!(offload::why_offload))
         .layer(DefaultBodyLimit::max(BODY_MAX));
     let rules = OpenApiRouter::new()
@@ -284,7 +286,7 @@ mod tests {
         let document: serde_json::Value = serde_json::from_str(&document()).unwrap();
         assert_eq!(document["openapi"], "3.1.0");
         let paths = document["paths"].as_object().unwrap();
-        assert_eq!(paths.len(), 39);
+        assert_eq!(paths.len(), 40);
         let operations =
             || paths.values().flat_map(|methods| methods.as_object().unwrap().values());
         let ids: BTreeSet<_> = operations()

@@ -43,6 +43,7 @@ mod things;
 mod view;
 mod wanted;
 mod watch;
+mod why;
 
 pub use ensure::{Came, unless_gone};
 pub use export::Extent;

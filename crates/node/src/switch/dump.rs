@@ -15,7 +15,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 /// Entries read under one lock. Chosen: some 50 µs.
-const PORTION: usize = 256;
+pub(super) const PORTION: usize = 256;
 
 /// Searches for what changed while it was read. Chosen: whoever changes the same entries more often than that during one dump
 /// cannot expect to see them stand still.
@@ -116,7 +116,7 @@ impl Switch {
 }
 
 /// The entries' names in the order of their memory, in which they are read several times faster than in that of their hashes.
-fn names(switch: &Switch, filter: &FlowFilter) -> Vec<EntryId> {
+pub(super) fn names(switch: &Switch, filter: &FlowFilter) -> Vec<EntryId> {
     let mut names = switch.control().pipeline.entry_ids(filter);
     names.sort_unstable();
     names

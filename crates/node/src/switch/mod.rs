@@ -25,6 +25,7 @@ mod features;
 mod flows;
 mod groups;
 mod listener;
+mod near;
 mod packet_in;
 mod plane;
 mod port;

@@ -25,6 +25,7 @@ pub mod slice;
 pub mod status;
 pub mod steer;
 pub mod switch;
+pub mod why;
 
 use crate::failure::Failure;
 use api::{Client, ClientError, Fault};

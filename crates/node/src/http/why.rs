@@ -1,0 +1,23 @@
+//! Why a packet goes where it goes.
+
+use super::error::ApiError;
+use super::extract::Body;
+use super::handlers::{Answer, App};
+use api::{ErrorBody, WhyAnswer, WhyQuestion};
+use axum::Json;
+use axum::extract::{Path, State};
+
+/// What would become of a packet now: its way through tables, groups, meters and switches, the rules that it finds and nearly finds, where it leaves, and
+/// why it is lost. Nothing is sent, counted or learned.
+#[utoipa::path(post, path = "/v1/switches/{switch}/why", tag = "rules", request_body = WhyQuestion,
+    params(("switch" = String, Path, description = "Name of the switch")),
+    responses((status = 200, description = "Its way", body = WhyAnswer),
+              (status = "4XX", description = "Refused: no such switch, or the packet is not said whole", body = ErrorBody)))]
+pub async fn why(
+    State(node): App,
+    Path(switch): Path<String>,
+    Body(question): Body<WhyQuestion>,
+) -> Answer<WhyAnswer> {
+    let asked = tokio::task::spawn_blocking(move || node.why(&switch, &question)).await;
+    Ok(Json(asked.map_err(|failed| ApiError::of_ours(&failed))??))
+}

@@ -1,0 +1,10 @@
+//! Why a packet goes where it goes: from what a user asks to a frame, and from the datapath's answer to words.
+
+mod near;
+mod question;
+mod reasons;
+mod story;
+mod words;
+
+pub use question::read;
+pub use story::{Place, Places, tell};

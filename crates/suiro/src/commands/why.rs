@@ -1,0 +1,111 @@
+//! `suiro why`.
+
+use super::Context;
+use crate::args::PacketArgs;
+use crate::failure::Failure;
+use api::{
+    Fault, Method, WhyAnswer, WhyDifference, WhyNear, WhyQuestion, WhyRule, WhyStep, WhyVerdict,
+};
+use std::io::Read;
+
+/// Columns of a page. Chosen: what terminals have.
+const WIDTH: usize = 100;
+
+/// Asks and says; a packet that is dropped has an exit code of its own.
+pub fn run(context: &Context, args: PacketArgs) -> Result<(), Failure> {
+    let PacketArgs { switch, flow, packet, len } = args;
+    let packet =
+        packet.map(|packet| if packet == "-" { read() } else { Ok(packet) }).transpose()?;
+    let question = WhyQuestion { flow, packet, len };
+    let path = format!("/v1/switches/{switch}/why");
+    let answer: WhyAnswer = context.client.send(Method::POST, &path, &question)?;
+    context.print(&answer, page)?;
+    match answer.verdict {
+        WhyVerdict::Dropped => Err(Failure::Dropped),
+        WhyVerdict::Leaves | WhyVerdict::Controller | WhyVerdict::Storm => Ok(()),
+    }
+}
+
+fn read() -> Result<String, Failure> {
+    let mut text = String::new();
+    std::io::stdin().read_to_string(&mut text).map_err(|error| {
+        let remedy = "give the packet's bytes as hexadecimal digits";
+        Failure::Usage(Fault::new("standard input", "read a packet", error.to_string(), remedy))
+    })?;
+    Ok(text)
+}
+
+fn page(answer: &WhyAnswer) -> String {
+    let mut text = format!("{}, {} bytes\n", answer.packet, answer.bytes);
+    if !answer.assumed.is_empty() {
+        text += &format!("  not said, so taken as  {}\n", answer.assumed.join(", "));
+    }
+    let width = answer.steps.iter().map(|step| step.switch.len() + 1 + step.at.len()).max();
+    let number = answer.steps.len().to_string().len();
+    for (index, told) in answer.steps.iter().enumerate() {
+        let at = format!("{} {}", told.switch, told.at);
+        text += &format!("{:>number$} {at:<1$}  ", index + 1, width.unwrap_or_default());
+        text += &step(told, number + width.unwrap_or_default() + 3);
+    }
+    text + &verdict(answer)
+}
+
+fn step(told: &WhyStep, indent: usize) -> String {
+    let mut text = match &told.rule {
+        None => told.what.clone() + "\n",
+        Some(found) => {
+            rule(found, indent) + &format!("{:indent$}hit {} times\n", "", found.packets)
+        }
+    };
+    for near in &told.nearly {
+        text += &nearly(near, indent);
+    }
+    if let (None, Some(others), true) = (&told.rule, told.others, told.nearly.is_empty()) {
+        text += &match others {
+            0 => format!("{:indent$}the table has no rules\n", ""),
+            others => format!("{:indent$}none of its {others} rules comes near\n", ""),
+        };
+    }
+    text
+}
+
+/// A rule, in as many lines as it needs.
+fn rule(rule: &WhyRule, indent: usize) -> String {
+    let matching = if rule.matching.is_empty() { "everything" } else { &rule.matching };
+    let cookie =
+        if rule.cookie.get() == 0 { String::new() } else { format!(" cookie {}", rule.cookie) };
+    let head = format!("priority {}{cookie}  {matching}", rule.priority);
+    if indent + head.len() + rule.actions.len() + 4 > WIDTH {
+        return format!("{head}\n{:indent$}→ {}\n", "", rule.actions);
+    }
+    format!("{head} → {}\n", rule.actions)
+}
+
+fn nearly(near: &WhyNear, indent: usize) -> String {
+    let differs = |WhyDifference { field, packet, rule }: &WhyDifference| {
+        format!("{field} is {packet}, the rule wants {rule}")
+    };
+    let differs: Vec<String> = near.differs.iter().map(differs).collect();
+    let head = format!("{:indent$}nearly  ", "");
+    head + &rule(&near.rule, indent + 8)
+        + &format!("{:1$}but {2}\n", "", indent + 8, differs.join("; "))
+}
+
+fn verdict(answer: &WhyAnswer) -> String {
+    let mut text = String::new();
+    for exit in &answer.exits {
+        let queue = if exit.queue == 0 { String::new() } else { format!(" queue {}", exit.queue) };
+        text += &format!("LEAVES by {}:{}{queue} as {}\n", exit.switch, exit.port, exit.packet);
+    }
+    text += match answer.verdict {
+        WhyVerdict::Controller => "CONTROLLER\n",
+        WhyVerdict::Storm => "STORM: it goes round among switches; not followed further\n",
+        WhyVerdict::Leaves | WhyVerdict::Dropped => "",
+    };
+    for drop in &answer.drops {
+        let what = if answer.verdict == WhyVerdict::Dropped { "DROPPED" } else { "A COPY IS LOST" };
+        text += &format!("{what} {} at {}\n", drop.reason, drop.at);
+        text += &format!("  because  {}\n  remedy   {}\n", drop.cause, drop.remedy);
+    }
+    text
+}
