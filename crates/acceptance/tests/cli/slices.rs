@@ -277,6 +277,20 @@ fn a_slice_is_a_real_network_to_its_ends_and_its_controller_and_nothing_of_it_is
     }
 }
 
+/// Round trips are this machine's matter too, so the table is looked at and not the exit code.
+#[test]
+fn beside_a_storming_tenant_another_ones_datagrams_are_answered() {
+    if privileged() {
+        let name = format!("w{:x}", std::process::id());
+        let words = ["lab", "domain", "storm", "--seconds", "1", "--name", &name];
+        let said = Said::of(Command::new(suiro()).args(words).output().unwrap());
+        let rows: Vec<&str> = said.out.lines().filter(|line| line.contains(" % ")).collect();
+        assert_eq!(rows.len(), 6, "{}{}", said.out, said.err);
+        assert!(!said.out.contains("MISSED: answered"), "{}", said.out);
+        assert!(rows[1].contains("blue.storm.") && rows[3].contains("packet_in_full"), "{rows:?}");
+    }
+}
+
 #[test]
 fn controller_and_nodes_are_killed_in_turn_and_all_is_as_declared_afterwards() {
     if privileged() {

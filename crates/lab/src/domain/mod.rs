@@ -11,6 +11,7 @@
 //! * [`mod@edit`]: a slice that is edited at random while guests talk.
 //! * [`real`]: what ends, a controller and the underlay see of a slice.
 //! * [`scale`]: how long large slices and many slices take; a benchmark.
+//! * [`storm`]: what one tenant notices of another one's attacks.
 //! * [`kill`]: controller and nodes killed in turn, while guests [`talk`].
 //! * [`osken`]: the packages that a tenant's controller in a guest needs.
 //! * [`steps`]: what is being done, with its seconds, and what is [`used`] for it.
@@ -31,6 +32,7 @@ mod real;
 mod running;
 pub mod scale;
 mod steps;
+mod storm;
 mod talk;
 mod used;
 mod user;
@@ -68,6 +70,8 @@ Examples:
     Kill(KillArgs),
     /// Look at a slice as its guests, its controller and the underlay do: is it a real network, and is nothing of it seen outside? In a lab of its own
     Real(ProveArgs),
+    /// Let one tenant attack another on the same node: loops, addresses, packet-ins, flow-mods, applies; in a lab of its own
+    Storm(StormArgs),
     /// Say what runs
     Status(Which),
 }
@@ -86,6 +90,20 @@ pub struct ProveArgs {
     /// A part of it, in seconds
     #[arg(long)]
     short: bool,
+    /// Write the table as JSON, too
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Which lab
+    #[command(flatten)]
+    which: Which,
+}
+
+/// `suiro lab domain storm`.
+#[derive(Args, Clone, Debug)]
+pub struct StormArgs {
+    /// Seconds of each attack
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    seconds: u32,
     /// Write the table as JSON, too
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -135,6 +153,9 @@ pub fn run(command: Command) -> Result<()> {
         }
         Command::Real(ProveArgs { short, json, which }) => {
             own(which, |layout| real::run(layout, short, json.as_deref()))
+        }
+        Command::Storm(StormArgs { seconds, json, which }) => {
+            own(which, |layout| storm::run(layout, seconds, json.as_deref()))
         }
         Command::Demo(which) => own(which, |layout| demo::run(layout, &mut Steps::at(layout))),
         Command::Edit(EditArgs { edits, seed, json, which }) => {

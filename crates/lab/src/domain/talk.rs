@@ -26,6 +26,8 @@ pub struct Heard {
     pub late: u64,
     /// The longest time without one.
     pub gap: Duration,
+    /// What the 99th of 100 round trips took.
+    pub p99: Duration,
 }
 
 /// A conversation that goes on.
@@ -79,12 +81,16 @@ fn answer(socket: &UdpSocket, echoes: &AtomicBool) {
 }
 
 fn ask(socket: &UdpSocket, peer: &(String, u16), over: &AtomicBool, pace: Duration) -> Heard {
-    let mut heard = Heard { sent: 0, answered: 0, late: 0, gap: Duration::ZERO };
+    let mut heard =
+        Heard { sent: 0, answered: 0, late: 0, gap: Duration::ZERO, p99: Duration::ZERO };
+    let (mut left, mut took): (Vec<Instant>, Vec<Duration>) = (Vec::new(), Vec::new());
     let (mut last, mut next, mut newest) = (Instant::now(), Instant::now(), None);
-    let mut hear = |heard: &mut Heard, last: &mut Instant| {
+    let mut hear = |heard: &mut Heard, last: &mut Instant, left: &[Instant]| {
         let mut number = [0; 8];
         if unbroken(|| socket.recv_from(&mut number)).is_ok() {
             let number = Some(u64::from_be_bytes(number));
+            let sent = number.and_then(|number| left.get(usize::try_from(number).ok()?));
+            took.extend(sent.map(Instant::elapsed));
             heard.answered += 1;
             heard.late += u64::from(number < newest);
             newest = newest.max(number);
@@ -95,14 +101,18 @@ fn ask(socket: &UdpSocket, peer: &(String, u16), over: &AtomicBool, pace: Durati
     while !over.load(Ordering::Relaxed) {
         if Instant::now() >= next {
             next += pace;
+            left.truncate(heard.sent as usize);
+            left.push(Instant::now());
             heard.sent += u64::from(socket.send_to(&heard.sent.to_be_bytes(), peer).is_ok());
         }
-        hear(&mut heard, &mut last);
+        hear(&mut heard, &mut last, &left);
     }
     heard.gap = heard.gap.max(last.elapsed());
     let end = Instant::now() + REST;
     while heard.answered < heard.sent && Instant::now() < end {
-        hear(&mut heard, &mut last);
+        hear(&mut heard, &mut last, &left);
     }
+    took.sort();
+    heard.p99 = took.get(took.len() * 99 / 100).copied().unwrap_or_default();
     heard
 }

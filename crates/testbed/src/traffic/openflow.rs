@@ -297,7 +297,7 @@ impl Client {
     }
 
     /// Everything to the controller, up to `max_len` bytes of it, and all packet-ins to this connection.
-    fn ask_for_packet_ins(&mut self, max_len: u16) -> Result<()> {
+    pub fn ask_for_packet_ins(&mut self, max_len: u16) -> Result<()> {
         self.send(&Message::SetConfig(SwitchConfig {
             fragments: FragmentMode::Normal,
             miss_send_len: 128,
