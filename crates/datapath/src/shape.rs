@@ -32,6 +32,8 @@ mod ring;
 mod shared;
 
 #[cfg(test)]
+mod past_tests;
+#[cfg(test)]
 mod tests;
 
 pub use counters::QueueCounters;

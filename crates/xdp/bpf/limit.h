@@ -124,12 +124,17 @@ static __always_inline void shape_spend(struct offload_limit *limit, __u64 bytes
 	int try;
 
 	for (try = 0; try < LIMIT_TRIES; try++) {
-		__u64 full_at = *(volatile __u64 *)&limit->full_at, ahead = full_at - now;
+		__u64 full_at = *(volatile __u64 *)&limit->full_at, ahead = full_at - now, idle = 0;
 
-		if (ahead > limit->burst + LIMIT_SLACK)
+		if (ahead > limit->burst + LIMIT_SLACK) {
+			idle = -ahead;
 			ahead = 0;
-		if (__sync_val_compare_and_swap(&limit->full_at, full_at, now + ahead + cost) == full_at)
+		}
+		if (__sync_val_compare_and_swap(&limit->full_at, full_at, now + ahead + cost) == full_at) {
+			if (idle)
+				__sync_fetch_and_add(&limit->idle, idle);
 			return;
+		}
 	}
 	/* Others take all the time: the bucket is not idle. */
 	__sync_fetch_and_add(&limit->full_at, cost);

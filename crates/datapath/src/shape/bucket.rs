@@ -7,7 +7,7 @@
 //! A frame may leave while there is any credit; what it costs beyond that is taken from the time ahead, in which nobody sends. So no frame
 //! is too long for a bucket, and a worker may sleep until that time has passed. Bound: within any time T, W workers send at most R × (T + `DEPTH` + W × `LEASE`) and one frame each.
 
-use flow::{BucketShape, Nanos, RateUnit, SharedBucket, UNITS, Word, ahead, units};
+use flow::{BucketShape, Nanos, RateUnit, SharedBucket, Taken, UNITS, Word, ahead, units};
 use std::sync::Arc;
 
 /// How long a rate that nobody uses can be saved up. Chosen: a worker that comes late by less (the kernel's timers, a long round) loses
@@ -38,18 +38,20 @@ impl Timeline {
             (taken > 0).then_some(now.wrapping_add(ahead + taken * UNITS))
         };
         // The closure runs again after another worker's change, so `taken` belongs to the change that succeeded.
-        match self.0.update(take) {
-            Ok(_) => taken,
-            Err(_) => 0,
-        }
+        let Ok(took) = self.0.update(take) else { return 0 };
+        note_idle(&took, now);
+        taken
     }
 
     /// Takes `wanted` nanoseconds though they may lie ahead: others wait until they have passed.
     fn overdraw(&self, now: Nanos, wanted: u64) {
         let now = units(now);
         let ahead = |full_at| ahead(full_at, now, BURST).unwrap_or(0);
+        let after = |full_at| Some(now.wrapping_add(ahead(full_at) + wanted * UNITS));
         // The closure never refuses.
-        let _ = self.0.update(|full_at| Some(now.wrapping_add(ahead(full_at) + wanted * UNITS)));
+        if let Ok(took) = self.0.update(after) {
+            note_idle(&took, now);
+        }
     }
 
     /// When the next nanosecond can be had, if nobody else takes it.
@@ -71,6 +73,13 @@ impl Timeline {
     /// From here on workers take from it where rungs do.
     pub(crate) fn share(&self) {
         self.0.share();
+    }
+}
+
+/// Notes for how long the bucket had been full: what was handed out is what the word moved by beyond that.
+fn note_idle(took: &Taken<'_>, now: u64) {
+    if ahead(took.before, now, BURST).is_none() {
+        took.note_idle(now.wrapping_sub(took.before));
     }
 }
 
