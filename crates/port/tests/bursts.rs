@@ -1,4 +1,4 @@
-//! Bursts that leave an AF_XDP port as XDP frames: taken, refused and lost.
+//! Bursts that leave a port, of kind af_xdp as XDP frames: taken, refused and lost.
 
 mod lab;
 
@@ -190,4 +190,21 @@ fn a_port_that_goes_makes_way_for_another() {
     let frames = numbered(40);
     assert_eq!(pair.send(&frames, Offload::default()).0, 40);
     assert!(pair.received(40) == frames, "by the exit that the first port had");
+}
+
+#[test]
+fn a_thousand_full_frames_wait_for_a_guest_that_is_late() {
+    let Some(lab) = Lab::new("late") else { return };
+    lab.veth("a");
+    let mut port = Opener::new(1).open(&lab.spec(PortKind::AfPacket, "a")).expect("a veth");
+    let queue = "tc qdisc add dev porta root tbf rate 8kbit burst 2kb limit 100000000";
+    lab.exec("s", queue);
+    let bytes = [&[2; 12][..], &TYPE, &[0; 1500]].concat();
+    let (mut drops, mut sent) = (Drops::default(), 0);
+    for _ in 0..1000 {
+        let frame = tx_frame(&bytes, Offload::default());
+        sent += port.tx[0].tx(&[frame], &mut drops).frames;
+    }
+    let lost: Vec<_> = drops.iter().collect();
+    assert_eq!((sent, lost), (1000, Vec::new()));
 }
