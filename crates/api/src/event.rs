@@ -19,7 +19,7 @@ impl fmt::Display for Revision {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Noun {
-    /// The node itself: its store, its workers.
+    /// The node itself: its store, its workers. Of a domain: one of its nodes.
     Node,
     /// A part: what one owner declares.
     Part,
@@ -39,6 +39,10 @@ pub enum Noun {
     Circuit,
     /// Somebody who looks at frames.
     Capture,
+    /// A slice of a domain: `tenant/slice`.
+    Slice,
+    /// The operator's declaration of a domain.
+    Domain,
 }
 
 /// What happened to an object.
@@ -152,6 +156,8 @@ impl Noun {
             Self::Guest => "guest",
             Self::Circuit => "circuit",
             Self::Capture => "capture",
+            Self::Slice => "slice",
+            Self::Domain => "domain",
         }
     }
 }

@@ -48,6 +48,11 @@ pub enum Caller {
 }
 
 impl Caller {
+    /// Whether it may see all.
+    pub fn is_operator(&self) -> bool {
+        matches!(self, Self::Root | Self::User { role: Role::Operator, .. })
+    }
+
     /// Whether it may see what is of that tenant.
     pub fn sees(&self, tenant: &str) -> bool {
         match self {

@@ -15,6 +15,8 @@ pub const SECRET: &str = "op/secret";
 pub const QUARANTINE: &str = "op/quarantine";
 /// Certificate and key of the domain's authority.
 pub const AUTHORITY: &str = "op/authority";
+/// Below which number every event may have been given.
+pub const EVENTS: &str = "op/events";
 /// Before the number of each line of the audit.
 pub const AUDIT: &str = "audit/";
 /// Before the name of each slice.

@@ -12,14 +12,18 @@ use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
 
 /// The API's socket in the run directory.
 pub const SOCKET: &str = "api.sock";
 /// Threads for connections. Chosen: one can work while another waits for the disk.
 const THREADS: usize = 2;
+/// Between two looks at how slices and nodes are.
+const LOOK: Duration = Duration::from_millis(250);
 
 /// What to run.
 #[derive(Clone, Debug)]
@@ -86,13 +90,25 @@ async fn serve(
     }
     // Last: who waits for the socket finds all of it served.
     let here = bind(socket).map_err(|error| cannot_listen(&socket.display(), &error))?;
-    servers.spawn(http::serve_here(Here(here), controller));
+    servers.spawn(http::serve_here(Here(here), controller.clone()));
     tracing::info!("serving {}", socket.display());
     let ended = tokio::select! {
         served = servers.join_next() => served.map_or(Ok(()), |served| served?),
         ended = signals() => ended,
+        () = look(&controller) => Ok(()),
     };
+    controller.feed().close();
     ended.map_err(|error| cannot_listen(&socket.display(), &error))
+}
+
+/// Looks again and again whose state has changed.
+async fn look(controller: &Controller) {
+    let mut each = tokio::time::interval(LOOK);
+    each.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        each.tick().await;
+        controller.look();
+    }
 }
 
 /// Waits for SIGTERM or SIGINT.

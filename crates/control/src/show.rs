@@ -85,7 +85,8 @@ impl State {
         }
     }
 
-    fn state_of(&self, kept: &Kept) -> (SliceState, Vec<Fault>) {
+    /// How a slice is, and what it waits for.
+    pub fn state_of(&self, kept: &Kept) -> (SliceState, Vec<Fault>) {
         let part = kept.record.part();
         let (mut faults, mut waits_for) = (Vec::new(), Vec::new());
         for node in &kept.record.had {

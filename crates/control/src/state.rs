@@ -7,12 +7,12 @@ use crate::kept::{self, DOMAIN, QUARANTINE, SLICES};
 use crate::record::{Record, Version};
 use crate::store::{Revision, Store, StoreError};
 use crate::{declared, fault};
-use api::{AuditReport, Declaration, PartName, Report};
+use api::{AuditReport, Declaration, PartName, Report, SliceState};
 use domain::file::domain::DomainSpec;
 use domain::{Name, Quarantine, SliceKey, UNDERLAY, World};
 use serde_json::json;
 use serve::error::ApiError;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 /// A node that has been silent for so long is taken as away (domain's design, D9: shown within 7 s).
@@ -34,6 +34,17 @@ pub struct State {
     pub asked: u64,
     /// What nodes have answered to such questions.
     pub audits: BTreeMap<Name, AuditReport>,
+    /// What readers of events were told last.
+    pub told: Told,
+}
+
+/// What readers of events were told last.
+#[derive(Default)]
+pub struct Told {
+    /// How each slice is.
+    pub slices: BTreeMap<SliceKey, SliceState>,
+    /// Nodes that are here.
+    pub here: BTreeSet<Name>,
 }
 
 /// A slice, with what is computed from it.
@@ -73,6 +84,7 @@ impl State {
             nodes: BTreeMap::new(),
             asked: 0,
             audits: BTreeMap::new(),
+            told: Told::default(),
         };
         if let Some((value, revision)) = store.get(DOMAIN).map_err(broken)? {
             let declared: Declaration = kept::read(DOMAIN, value)?;

@@ -17,7 +17,7 @@
 //! * [`member`]: the node as a member of a domain: how it gets its parts of slices.
 //! * [`doctor`]: what the host has, and the fix for what it lacks.
 //! * [`config`]: the file, with all its errors at once.
-//! * [`feed`]: what happened, in one order, for whoever listens.
+//! * [`feed`]: what happened, in one order, for whoever listens; it is the crate [`mod@serve`]'s.
 //! * [`store`]: what survives a restart; `durable`: single files that do; [`journal`]: how switches tell it; [`refusal`]: why a request is not carried out.
 //!
 //! ## Threads
@@ -47,7 +47,6 @@ mod circuits;
 pub mod config;
 pub mod doctor;
 mod durable;
-pub mod feed;
 pub mod guests;
 pub mod host;
 pub mod http;
@@ -63,6 +62,8 @@ pub mod store;
 pub mod switch;
 pub mod tls;
 mod why;
+
+pub use serve::feed;
 
 /// What a program that runs nodes does first: if it was started as the holder of a guest, it is one; the status to end with then.
 pub fn hold_a_guest() -> Option<u8> {

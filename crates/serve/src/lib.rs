@@ -8,7 +8,10 @@
 //! * [`error`]: an error on its way out: a status, and the body of [`api::ErrorBody`].
 //! * [`extract`]: bodies and queries whose errors are answered like every other.
 //! * [`stream`]: bodies that are sent as they come about.
+//! * [`feed`]: what happened, in one order, for whoever listens; [`events`]: the same as server-sent events.
 
 pub mod error;
+pub mod events;
 pub mod extract;
+pub mod feed;
 pub mod stream;

@@ -335,3 +335,33 @@ fn a_slice_reaches_an_outside_network_by_a_door_that_it_alone_has() {
     cut("up");
     until("it is well again", || domain.pings("h3", "198.51.100.1"));
 }
+
+#[test]
+fn what_happens_in_a_domain_is_told_once_and_in_order_over_a_restart_of_its_controller() {
+    if !privileged() {
+        return;
+    }
+    let domain = Domain::up('t');
+    let events = |since: &str| domain.suiro(&["domain", "events", "--since", since]);
+    let has = |words: &'static str| until(words, || events("oldest").contains(words));
+    has("state node t1: here");
+    let file = domain.file(SLICE);
+    domain.suiro(&["apply", "-f", &file, "--wait"]);
+    has("added slice red/demo: generation 1");
+    has("state slice red/demo: ready");
+    let number = |line: &str| line.split_whitespace().next().unwrap().parse::<u64>().unwrap();
+    let before: Vec<u64> = events("oldest").lines().map(number).collect();
+    assert!(before.windows(2).all(|two| two[1] == two[0] + 1), "{before:?}");
+    let last = *before.last().unwrap();
+
+    domain.kill("o1");
+    until("the slice is not well", || events(&last.to_string()).contains("red/demo: degraded"));
+    has("state node o1: away");
+    domain.kill("ctl");
+    domain.lab("up");
+    until("it is well again", || events("oldest").contains("state slice red/demo: ready"));
+    let after: Vec<u64> = events("oldest").lines().map(number).collect();
+    assert!(after.iter().all(|number| *number > last), "{after:?}");
+    let said = domain.says(&["domain", "events", "--since", &last.to_string()]);
+    assert!(said.out.starts_with("events up to"), "{}", said.out);
+}

@@ -6,7 +6,7 @@ use crate::record::{Record, version};
 use crate::state::{Kept, State};
 use crate::store::Revision;
 use crate::{declared as file, fault};
-use api::{Declaration, Declares, PlanView, Planned};
+use api::{Declaration, Declares, Happening, PlanView, Planned};
 use axum::http::StatusCode;
 use domain::{Admitted, SliceKey, Uid, admit, diff};
 use serde_json::{Value, json};
@@ -44,7 +44,9 @@ impl Controller {
             self.commit(&[(DOMAIN.into(), when)], &[(DOMAIN.into(), Some(json!(declared)))])?;
         state.set_domain(spec);
         state.domain = Some((declared, revision));
+        let nodes = state.world.domain().nodes.len();
         drop(state);
+        self.tell_domain(nodes);
         self.moved();
         Ok(revision)
     }
@@ -105,6 +107,8 @@ impl Controller {
         self.keep(&mut state, record)?;
         state.world.insert(admitted);
         drop(state);
+        let change = if before.is_some() { Happening::Changed } else { Happening::Added };
+        self.tell_slice(change, &plan, generation);
         self.moved();
         Ok(PlanView { generation, ..plan })
     }

@@ -4,6 +4,7 @@ mod admission;
 mod audit;
 mod deviations;
 mod members;
+mod news;
 mod reports;
 mod users;
 
@@ -19,6 +20,7 @@ use crate::store::{Revision, Store};
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 use serve::error::ApiError;
+use serve::feed::Feed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::watch;
@@ -35,6 +37,8 @@ pub struct Controller {
     people: Mutex<People>,
     /// The number of the newest line of the audit.
     last_line: Mutex<u64>,
+    /// What happened, for whoever listens.
+    feed: Feed,
     /// Moves with what is wanted.
     wanted: watch::Sender<u64>,
     /// Moves with what nodes say.
@@ -52,7 +56,9 @@ impl Controller {
         let authority = Arc::new(Authority::of(&*store, now_s())?);
         let people = People::read(&*store)?;
         let last_line = Mutex::new(audit::last(&*store)?);
+        let feed = news::feed(&store)?;
         Ok(Self {
+            feed,
             store,
             secret,
             authority,

@@ -3,6 +3,7 @@
 //! The document at `GET /v1/openapi.json` is generated from the handlers and kept in `docs/reference/control-openapi.json`; a test holds both together.
 //! Who may ask for what is in [`crate::access`]; [`gate`] asks it before any handler runs.
 
+mod events;
 mod gate;
 mod nodes;
 mod slices;
@@ -45,6 +46,7 @@ type Answer<T> = Result<Json<T>, ApiError>;
         (name = "domain", description = "What the operator declares"),
         (name = "slices", description = "What tenants declare"),
         (name = "nodes", description = "Nodes, and how they join"),
+        (name = "events", description = "What happens in the domain"),
         (name = "users", description = "Who may do what, and who did")
     )
 )]
@@ -74,6 +76,7 @@ fn documented() -> OpenApiRouter<Shared> {
         .routes(routes!(users::list_users))
         .routes(routes!(users::put_user, users::remove_user))
         .routes(routes!(users::list_audit))
+        .routes(routes!(events::list_events))
         .layer(DefaultBodyLimit::max(BODY_MAX));
     OpenApiRouter::with_openapi(Document::openapi()).merge(stranger).merge(others)
 }

@@ -267,3 +267,31 @@ fn the_document_in_the_repository_is_the_one_that_is_served() {
         );
     }
 }
+
+#[test]
+fn a_tenants_user_hears_of_its_own_slices_and_an_operator_of_all() {
+    let served = Served::new();
+    let slice = |tenant: &str| {
+        let text = format!("suiro: slice/1\nname: s\ntenant: {tenant}\n");
+        let declared = Declaration { file: "s.yaml".into(), text, ..Declaration::default() };
+        let key = format!("{tenant}/s").parse().unwrap();
+        served.controller.put(&key, declared, None, None).map_err(ApiError::into_fault).unwrap();
+    };
+    slice("red");
+    slice("blue");
+    served.controller.look();
+    let heard = |client: &Client| {
+        let mut names = std::collections::BTreeSet::new();
+        client
+            .watch("/v1/events?since=oldest", |message| {
+                let event: api::Event = serde_json::from_str(&message.data).unwrap();
+                names.insert(event.news.name.unwrap());
+                Ok::<_, ClientError>(std::ops::ControlFlow::Continue(()))
+            })
+            .unwrap();
+        names.into_iter().collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(heard(&served.user("alice", Some("red"), Role::User)), "red/s");
+    assert_eq!(heard(&served.user("eve", Some("blue"), Role::Viewer)), "blue/s");
+    assert_eq!(heard(&served.user("ops", None, Role::Operator)), "blue/s domain red/s");
+}

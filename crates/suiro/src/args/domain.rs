@@ -1,5 +1,6 @@
 //! The domain: `suiro domain`, `suiro login`.
 
+use super::EventsArgs;
 use crate::place::ControllerPlace;
 use api::Role;
 use clap::builder::PossibleValuesParser;
@@ -35,6 +36,15 @@ The store keeps the last 10000.")]
         #[arg(long, value_name = "NUMBER", default_value = "100")]
         last: usize,
     },
+    /// Say what happened in the domain: slices that come, change and go, how they are, nodes that are away
+    #[command(after_help = "\
+Examples:
+  suiro domain events                 all that is kept
+  suiro domain events -f              what happens from now on
+  suiro domain events --since 1042    what came after that event
+
+A tenant's user hears of the tenant's slices, an operator of all.")]
+    Events(EventsArgs),
 }
 
 /// `suiro domain node`.

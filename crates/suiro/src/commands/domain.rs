@@ -35,6 +35,7 @@ pub fn run(context: &Context, command: DomainCommand) -> Result<(), Failure> {
             lines.drain(..lines.len().saturating_sub(last));
             context.print(&lines, |lines| lines.iter().map(line).collect())
         }
+        DomainCommand::Events(args) => events::of_domain(context, &args),
     }
 }
 

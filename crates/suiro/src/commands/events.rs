@@ -3,17 +3,26 @@
 use super::{Context, out};
 use crate::args::EventsArgs;
 use crate::failure::Failure;
-use api::{Event, Fault, Gone, Message, News, quoted};
+use api::{Client, Event, Fault, Gone, Message, News, quoted};
 use serde::de::DeserializeOwned;
 use std::ops::ControlFlow;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Prints what happened, and with `follow` what happens.
 pub fn run(context: &Context, args: &EventsArgs) -> Result<(), Failure> {
+    watch(context, &context.client, args)
+}
+
+/// The same of the domain's controller.
+pub fn of_domain(context: &Context, args: &EventsArgs) -> Result<(), Failure> {
+    watch(context, &context.controller, args)
+}
+
+fn watch(context: &Context, client: &Client, args: &EventsArgs) -> Result<(), Failure> {
     let EventsArgs { follow, since } = args;
     let since = since.as_deref().unwrap_or(if *follow { "now" } else { "oldest" });
     let path = format!("/v1/events?since={}&follow={follow}", quoted(since));
-    context.client.watch(&path, |message| {
+    client.watch(&path, |message| {
         out(&line(context.json, &message)?)?;
         Ok(ControlFlow::Continue(()))
     })

@@ -1,4 +1,4 @@
-//! # The feed: what happened on this node, in one order
+//! # The feed: what happened, in one order
 //!
 //! **Question answered**: how does a reader hear of each change once, also when it was away, and what does a slow one cost?
 //!
@@ -31,7 +31,7 @@ const BLOCK: u64 = 1_000_000;
 /// Notes in the store below which number everything may have been given.
 type Reserve = Box<dyn Fn(Revision) + Send + Sync>;
 
-/// The node's events. Clones are the same feed.
+/// What happened. Clones are the same feed.
 #[derive(Clone)]
 pub struct Feed(Arc<Shared>);
 
@@ -137,7 +137,7 @@ impl Feed {
         news.is_ok_and(|newest| newest.is_some())
     }
 
-    /// Lets readers go: the node ends.
+    /// Lets readers go: the process ends.
     pub fn close(&self) {
         self.0.newest.send_replace(None);
     }
