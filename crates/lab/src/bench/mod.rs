@@ -38,8 +38,8 @@ enum Bench {
     Offload(Common),
     /// Flow-mods, packet-ins and packet-outs, and a dump of a million entries, beside Open vSwitch (root; about 8 minutes).
     Openflow(Common),
-    /// A slice of 100 switches, and ten slices at once, from the file to links that are proved: time, processor time, memory
-    /// (root; about ten seconds a round).
+    /// A slice of 100 switches, and ten slices at once, from the file to links that are proved: time, processor time, memory,
+    /// beside Mininet (root; about a minute a round).
     Slices(Common),
     /// What steering costs a frame: hits, misses, placement, frames to another core, beside Linux RPS (root; about 4 minutes).
     Steer(Common),

@@ -1,7 +1,7 @@
 //! How long large slices and many slices take, from the file to links that are proved.
 
 use super::layout::{Layout, Size};
-use super::used::Used;
+use super::used::{Used, typed};
 use super::user::suiro;
 use super::{Which, own_of};
 use anyhow::{Context, Result};
@@ -9,9 +9,11 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Instant;
+use testbed::peer::mininet;
 
 /// Switches of the large slice, in a line; each has a guest with two ports.
 const SWITCHES: usize = 100;
+const PORTS: usize = 2;
 /// Slices that are applied at once, and switches of each, in a line over all sites.
 const SLICES: usize = 10;
 const EACH: usize = 10;
@@ -27,6 +29,27 @@ pub struct Large {
     pub memory_mib: f64,
     /// Seconds until it was gone.
     pub gone_s: f64,
+    /// Seconds of processor time of all that, its end included.
+    pub whole_processor_s: f64,
+}
+
+/// What the same topology took elsewhere, from its beginning to its end.
+#[derive(Clone, Copy, Debug)]
+pub struct Beside {
+    /// Seconds.
+    pub whole_s: f64,
+    /// Seconds of processor time, of all that ran.
+    pub processor_s: f64,
+}
+
+/// Mininet's line of as many switches and hosts' ports.
+///
+/// # Errors
+/// Mininet or Open vSwitch is not there, or failed.
+pub fn beside() -> Result<Beside> {
+    let before = typed();
+    let whole_s = mininet::line(SWITCHES, PORTS)?.as_secs_f64();
+    Ok(Beside { whole_s, processor_s: (typed() - before).as_secs_f64() })
 }
 
 /// One slice of 100 switches, 200 ports and 99 links on one node. Each round has a lab of its own name.
@@ -37,7 +60,7 @@ pub fn large(round: u32) -> Result<Large> {
     let size = Size { sites: 1, nodes: 1, which: Which { name: format!("large{round}") } };
     let mut large = None;
     own_of(size, |layout| {
-        let file = write(layout, "large", &line("large", SWITCHES, &["tokyo"], 2))?;
+        let file = write(layout, "large", &line("large", SWITCHES, &["tokyo"], PORTS))?;
         let (began, before) = (Instant::now(), Used::of(layout));
         apply(layout, &file)?;
         let (ready_s, after) = (began.elapsed().as_secs_f64(), Used::of(layout));
@@ -48,6 +71,10 @@ pub fn large(round: u32) -> Result<Large> {
             processor_s: after.processor.saturating_sub(before.processor).as_secs_f64(),
             memory_mib: (after.memory_kib as f64 - before.memory_kib as f64) / 1024.0,
             gone_s: began.elapsed().as_secs_f64(),
+            whole_processor_s: Used::of(layout)
+                .processor
+                .saturating_sub(before.processor)
+                .as_secs_f64(),
         });
         Ok(())
     })?;

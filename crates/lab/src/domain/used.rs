@@ -40,12 +40,20 @@ impl Used {
             ours.extend(more);
         }
         let ticks: u64 = ours.iter().filter_map(|pid| Some(all.get(pid)?.ticks)).sum();
-        let typed = all.get(&std::process::id()).map_or(0, |own| own.ticks);
         Self {
-            processor: Duration::from_millis((ticks + typed) * 1000 / TICKS),
+            processor: time(ticks) + typed(),
             memory_kib: ours.iter().filter_map(|&pid| memory_kib(pid)).sum(),
         }
     }
+}
+
+/// Processor time of this process, and of the commands that it ran and that have ended.
+pub fn typed() -> Duration {
+    time(read(std::process::id()).map_or(0, |own| own.ticks))
+}
+
+fn time(ticks: u64) -> Duration {
+    Duration::from_millis(ticks * 1000 / TICKS)
 }
 
 fn processes() -> BTreeMap<u32, Process> {

@@ -1,6 +1,7 @@
 //! The contenders: each joins two guests with one switch, in the same namespaces and on the same core.
 
 mod bridge;
+pub mod mininet;
 mod ovs;
 mod suiro;
 pub mod tunnel;

@@ -50,7 +50,7 @@ impl<'a> Ovs<'a> {
         Self { switch, directory, processes: Vec::new() }
     }
 
-    fn command(&self, program: &str) -> Command {
+    pub(super) fn command(&self, program: &str) -> Command {
         let mut command = self.switch.command(program);
         for name in ["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR"] {
             command.env(name, self.directory);
