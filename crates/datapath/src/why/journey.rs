@@ -1,6 +1,6 @@
 //! A frame's way, and those of its copies, in the order of [`crate::ladder`]: level by level over vlinks, in passes.
 
-use super::{Rules, Step, VISITS, Way, What, World};
+use super::{ROUNDS, Rules, Step, VISITS, Way, What, World};
 use crate::collect::copies_allowed;
 use crate::crossing::{COPIES_BEHIND, DELIVERIES, HOPS};
 use crate::id::{PortAt, SwitchId};
@@ -16,6 +16,8 @@ struct Arrival {
     frame: Asked,
     /// Its frame of the batch.
     origin: usize,
+    /// Its head among those of the pass: workers take frames that enter a switch together in this order.
+    head: usize,
 }
 
 /// What one frame of a batch has caused.
@@ -44,7 +46,13 @@ pub(crate) struct Journey<'w> {
     way: Way,
     memory: HashMap<SwitchId, Memory>,
     later: VecDeque<Later>,
+    /// Places that read each head.
+    users: HashMap<usize, usize>,
+    /// The head that was taken last.
+    last_head: usize,
     visits: usize,
+    /// Of each switch.
+    rounds: HashMap<SwitchId, usize>,
 }
 
 impl<'w> Journey<'w> {
@@ -62,7 +70,10 @@ impl<'w> Journey<'w> {
             way: Way::default(),
             memory: HashMap::new(),
             later: VecDeque::new(),
+            users: HashMap::new(),
+            last_head: BATCH,
             visits: 0,
+            rounds: HashMap::new(),
         };
         let _ended_or_not = journey.run(at, frame);
         journey.way
@@ -91,7 +102,9 @@ impl<'w> Journey<'w> {
     fn pass(&mut self, batch: Vec<Later>) -> Result<(), Ended> {
         let caused = |later: &Later| Caused { passes: later.passes, ..Caused::default() };
         let mut caused: Vec<_> = batch.iter().map(caused).collect();
-        let arrival = |(origin, Later { at, frame, .. })| Arrival { at, frame, origin };
+        let arrival =
+            |(origin, Later { at, frame, .. })| Arrival { at, frame, origin, head: origin };
+        self.users.clear();
         let batch = batch.into_iter().enumerate().map(arrival).collect();
         let crossings = self.switch(batch, 0, &mut caused)?;
         self.cross(crossings, 1, &mut caused)
@@ -107,7 +120,7 @@ impl<'w> Journey<'w> {
         if level.windows(2).any(|pair| pair[0].at.switch != pair[1].at.switch) {
             level.sort_by_key(|arrival| {
                 let switch = self.world.switches.get(&arrival.at.switch).map(|(ix, _)| *ix);
-                (switch, self.world.ports.get(&arrival.at).map(|door| door.ix))
+                (switch, self.world.ports.get(&arrival.at).map(|door| door.ix), arrival.head)
             });
         }
         let mut level = level.into_iter().peekable();
@@ -119,10 +132,25 @@ impl<'w> Journey<'w> {
             {
                 run.push(next);
             }
+            run.iter_mut().for_each(|arrival| self.enter(arrival));
             let crossings = self.switch(run, hops, caused)?;
             self.cross(crossings, hops + 1, caused)?;
         }
         Ok(())
+    }
+
+    fn take_head(&mut self) -> usize {
+        self.last_head += 1;
+        self.last_head
+    }
+
+    /// Gives a frame a head of its own, if others read its.
+    fn enter(&mut self, arrival: &mut Arrival) {
+        let users = self.users.entry(arrival.head).or_default();
+        *users = users.saturating_sub(1);
+        if *users > 0 {
+            arrival.head = self.take_head();
+        }
     }
 
     /// Takes frames through a switch; those that leave it over vlinks.
@@ -133,10 +161,12 @@ impl<'w> Journey<'w> {
         caused: &mut [Caused],
     ) -> Result<Vec<Arrival>, Ended> {
         let mut crossings = Vec::new();
-        for Arrival { at, frame, origin } in frames {
+        for Arrival { at, frame, origin, head } in frames {
             let Some((_, tables)) = self.world.switches.get(&at.switch) else { continue };
             self.visits += 1;
-            if self.visits > VISITS {
+            let rounds = self.rounds.entry(at.switch).or_default();
+            *rounds += 1;
+            if self.visits > VISITS || *rounds > ROUNDS {
                 self.way.is_cut = true;
                 return Err(Ended);
             }
@@ -150,10 +180,19 @@ impl<'w> Journey<'w> {
                 caused: &mut caused[origin],
                 crossings: &mut crossings,
                 copies: 0,
+                gathered: Gathered::default(),
             };
             let now = visit.journey.now;
             let lost = tables.follow(&frame, &mut memory, now, &mut visit);
+            let kept = visit.gathered.head;
             self.memory.insert(at.switch, memory);
+            if let Some(kept) = kept {
+                // What left last, as the frame was in the end, is the frame itself.
+                let users = self.users.remove(&kept).unwrap_or_default();
+                *self.users.entry(head).or_default() += users;
+                let same = crossings.iter_mut().filter(|arrival| arrival.head == kept);
+                same.for_each(|arrival| arrival.head = head);
+            }
             match lost {
                 Ok(None) => {}
                 Ok(Some(DropReason::PortNoReceive)) => {
@@ -184,15 +223,49 @@ struct Visit<'v, 'w> {
     caused: &'v mut Caused,
     crossings: &'v mut Vec<Arrival>,
     copies: usize,
+    gathered: Gathered,
 }
+
+/// Outputs of a frame as it is now, which share a head as far as they are told together.
+#[derive(Default)]
+struct Gathered {
+    head: Option<usize>,
+    ports: usize,
+    is_many: bool,
+}
+
+/// Single ports that are told together ([`flow`]'s `exec`).
+const FEW: usize = 8;
 
 impl Visit<'_, '_> {
     fn note(&mut self, what: What) {
         self.journey.note(self.at.switch, self.hops, what);
     }
 
+    /// Another output: with the ones before, or by a head of its own.
+    fn gather(&mut self, ports: usize) {
+        let Gathered { head, ports: gathered, is_many } = &mut self.gathered;
+        if ports > 1 || *is_many || *gathered == FEW {
+            *head = None;
+        }
+        if head.is_none() {
+            *head = Some(self.journey.take_head());
+            *gathered = 0;
+        }
+        *gathered += 1;
+        *is_many = ports > 1;
+    }
+
+    /// Another place reads the head of what leaves now.
+    fn use_head(&mut self) -> usize {
+        let head = self.gathered.head.unwrap_or_default();
+        *self.journey.users.entry(head).or_default() += 1;
+        head
+    }
+
     /// What [`crate::collect::Collector`] does with an output.
     fn output(&mut self, frame: &Asked, ports: &[PortNo], queue: u32) {
+        self.gather(ports.len());
         let paid = match self.hops {
             0 => ports.len(),
             _ => ports.len().min(usize::from(COPIES_BEHIND - self.caused.copies)),
@@ -218,10 +291,18 @@ impl Visit<'_, '_> {
     fn send(&mut self, frame: &Asked, at: PortAt, queue: u32) {
         let port = at.port;
         let over = match self.journey.world.out(at, frame) {
-            Err(reason) => return self.note(What::Refused(port, reason)),
+            Err(reason) => {
+                let is_vlink =
+                    self.journey.world.ports.get(&at).is_some_and(|door| door.far.is_some());
+                if !is_vlink {
+                    self.use_head();
+                }
+                return self.note(What::Refused(port, reason));
+            }
             Ok(door) => door.far,
         };
         let Some(far) = over else {
+            self.use_head();
             return self.note(What::Leaves(port, queue, Box::new(frame.clone())));
         };
         if self.caused.deliveries >= DELIVERIES {
@@ -232,12 +313,14 @@ impl Visit<'_, '_> {
         frame.cross(far.port);
         if self.hops < HOPS {
             self.note(What::Crosses(port, far));
-            self.crossings.push(Arrival { at: far, frame, origin: self.origin });
+            let head = self.use_head();
+            self.crossings.push(Arrival { at: far, frame, origin: self.origin, head });
         } else if self.caused.passes >= PASSES {
             self.note(What::Refused(port, DropReason::VlinkLoop));
         } else {
             self.note(What::Crosses(port, far));
             let passes = self.caused.passes + 1;
+            let frame = frame.received_again();
             self.journey.later.push_back(Later { at: far, frame, passes });
         }
     }
@@ -285,6 +368,10 @@ impl Visitor for Visit<'_, '_> {
     fn bridge(&mut self) -> Result<(), Stop> {
         self.note(What::Bridge);
         Ok(())
+    }
+
+    fn parted(&mut self) {
+        self.gathered = Gathered::default();
     }
 
     fn nowhere(&mut self, reason: DropReason) {

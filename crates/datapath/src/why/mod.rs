@@ -27,8 +27,12 @@ pub trait Rules {
     ) -> Option<Field>;
 }
 
-/// Visits of switches after which nothing more is told. Chosen: a storm is one long before that.
+/// Visits of switches after which nothing more is told. Chosen: twice the longest path.
 pub(crate) const VISITS: usize = 2048;
+
+/// Visits of one switch after which it is a storm, in which it depends on the workers' memory which copies live on. Chosen: more than a program has
+/// ways around.
+pub(crate) const ROUNDS: usize = 16;
 
 /// The way of a frame.
 #[derive(Clone, Default)]
@@ -37,7 +41,7 @@ pub struct Way {
     pub steps: Vec<Step>,
     /// A field that a step asks for and that is not known: the way was not followed further.
     pub depends: Option<Field>,
-    /// It was not followed to its end: it goes through too many switches.
+    /// It was not followed to its end: it goes round among switches.
     pub is_cut: bool,
 }
 

@@ -19,3 +19,4 @@ mod tap;
 mod time;
 mod tunnels;
 mod vlinks;
+mod why;

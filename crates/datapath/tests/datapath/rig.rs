@@ -137,6 +137,14 @@ impl Rig {
         switch.publisher.publish(switch.pipeline.snapshot());
     }
 
+    /// Does something with a switch's tables, and publishes what came of it.
+    pub fn pipeline<T>(&mut self, switch: u32, work: impl FnOnce(&mut Pipeline) -> T) -> T {
+        let switch = self.switches.get_mut(&switch).unwrap();
+        let done = work(&mut switch.pipeline);
+        switch.publisher.publish(switch.pipeline.snapshot());
+        done
+    }
+
     /// The tables as they are now.
     pub fn tables(&mut self, switch: u32) -> Arc<flow::Snapshot> {
         self.switches.get_mut(&switch).unwrap().pipeline.snapshot()

@@ -4,7 +4,8 @@ use super::sketch::Edited;
 use crate::action::{Action, PortNo};
 use crate::exec;
 use crate::packet::Packet;
-use wire::{EditError, Field, Head, Key, Layers, Offload, WORDS};
+use std::sync::Arc;
+use wire::{EditError, Field, HEAD_MAX, Head, Key, Layers, Offload, WORDS};
 
 /// A frame that is there whole, and which bits of its key whoever asks has said; all others may be different ones.
 ///
@@ -23,6 +24,8 @@ pub struct Asked {
     pub offload: Offload,
     /// Bytes of all of it.
     pub frame_len: u32,
+    /// What lies behind the head.
+    pub body: Arc<[u8]>,
 }
 
 impl Asked {
@@ -34,7 +37,20 @@ impl Asked {
         let head = Head::copy_of(frame);
         let (key, layers) = wire::parse(&head, in_port);
         let (offload, frame_len) = (Offload::default(), frame.len() as u32);
-        Self { head, key, known: Self::ALL, layers, offload, frame_len }
+        let body = frame.get(HEAD_MAX..).unwrap_or_default().into();
+        Self { head, key, known: Self::ALL, layers, offload, frame_len, body }
+    }
+
+    /// All of its bytes.
+    pub fn bytes(&self) -> Vec<u8> {
+        [self.head.bytes(), &self.body].concat()
+    }
+
+    /// It has waited as bytes, so its head begins anew, with all the room in front of it that a head has.
+    #[must_use]
+    pub fn received_again(self) -> Self {
+        let anew = Self::whole(&self.bytes(), self.key.get(Field::InPort) as PortNo);
+        Self { head: anew.head, layers: anew.layers, body: anew.body, ..self }
     }
 
     /// It comes in by `in_port` of another switch, over a vlink: metadata and tunnel stay behind.

@@ -128,11 +128,13 @@ impl Course {
             Action::SetQueue(queue) if queue == self.sketch.queue => Ok(()),
             Action::SetQueue(queue) => {
                 self.run_waiting_group(walk)?;
+                walk.visitor.parted();
                 self.sketch.queue = queue;
                 Ok(())
             }
             _ => {
                 self.run_waiting_group(walk)?;
+                walk.visitor.parted();
                 self.edit(walk, action)
             }
         }
@@ -278,6 +280,9 @@ impl Course {
         buckets: std::ops::Range<usize>,
         origin: Origin,
     ) -> Result<(), Stop> {
+        if !buckets.is_empty() {
+            walk.visitor.parted();
+        }
         for at in buckets {
             self.spend(walk, 1)?;
             walk.visitor.bucket(id, at)?;
@@ -290,6 +295,7 @@ impl Course {
             };
             uncut(copy.run_bucket(walk, id, at))?;
             copy.run_last_group(walk)?;
+            walk.visitor.parted();
         }
         Ok(())
     }

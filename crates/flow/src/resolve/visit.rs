@@ -79,6 +79,9 @@ pub trait Visitor {
     /// An output, or the rest of the way, leads nowhere. The frame is lost for the last of these reasons if nothing of it leaves.
     fn nowhere(&mut self, _reason: DropReason) {}
 
+    /// What left of the frame or a copy so far left as it was: now that changes, or the copy ends, or another begins.
+    fn parted(&mut self) {}
+
     /// A frame that is there whole, or a copy, leaves as it is now; instead of [`Visitor::exit`].
     fn leave(&mut self, _frame: &Asked, _queue: u32, _exit: Exit<'_>) -> Result<(), Stop> {
         Ok(())

@@ -9,7 +9,7 @@ use flow::{Asked, PortNo};
 use openflow::text;
 use port::Ends;
 use wire::build::Frame;
-use wire::{Field, Key, Offload, VLAN_PRESENT, eth_type, ip_proto};
+use wire::{Field, Key, VLAN_PRESENT, eth_type, ip_proto};
 
 /// TTL of a packet of which none is said. Chosen: what hosts send.
 const TTL: u8 = 64;
@@ -81,8 +81,9 @@ fn of_text((key, mask): (Key, Key), ttl: Option<u8>, len: Option<u32>) -> Questi
 }
 
 fn lengthen(frame: &mut Asked, len: Option<u32>) {
-    frame.frame_len = frame.frame_len.max(len.unwrap_or_default());
-    frame.offload = Offload::default();
+    let missing = len.unwrap_or_default().saturating_sub(frame.frame_len);
+    frame.frame_len += missing;
+    frame.body = frame.body.iter().copied().chain((0..missing).map(|_| 0)).collect();
 }
 
 /// The bits that were said, and those that are so where a packet is named.
