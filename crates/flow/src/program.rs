@@ -4,6 +4,7 @@
 //! through pages that snapshots share and the control thread copies on write, a page of [`PAGE`] at a time.
 
 use crate::action::{Action, Instructions, Output, PortNo};
+use crate::action_set::ActionSet;
 use crate::exec::LinearProgram;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -61,7 +62,12 @@ impl Program {
             Some(table) if edits => Onward::Edited(table),
             Some(table) => Onward::Goto(table),
         };
-        let tells = actions(&instructions).map(tells).max().unwrap_or(Tells::Never);
+        // An output to a controller that a later write replaces tells nothing, where no other table adds to the set.
+        let set = match instructions.goto {
+            None => ActionSet::of(&instructions.write).program().to_vec(),
+            Some(_) => instructions.write.clone(),
+        };
+        let tells = instructions.apply.iter().chain(&set).map(tells).max().unwrap_or(Tells::Never);
         let linear = LinearProgram::of(&instructions);
         let forwards_to = match linear.as_ref().and_then(LinearProgram::bare_output) {
             Some(Output::Port(port)) => Some(port),
