@@ -287,7 +287,8 @@ fn beside_a_storming_tenant_another_ones_datagrams_are_answered() {
         let rows: Vec<&str> = said.out.lines().filter(|line| line.contains(" % ")).collect();
         assert_eq!(rows.len(), 6, "{}{}", said.out, said.err);
         assert!(!said.out.contains("MISSED: answered"), "{}", said.out);
-        assert!(rows[1].contains("blue.storm.") && rows[3].contains("packet_in_full"), "{rows:?}");
+        assert!(rows[2].contains("blue.storm.deaf: packet_in_full"), "{rows:?}");
+        assert!(rows[5].contains("blue.storm.b"), "{rows:?}");
     }
 }
 
