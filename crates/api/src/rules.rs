@@ -2,6 +2,7 @@
 
 use crate::Cookie;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use utoipa::ToSchema;
 
 /// Rules to add, change or delete.
@@ -96,8 +97,11 @@ pub struct FlowsView {
 }
 
 /// How many parts of a change were applied.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Applied {
     /// Flows, groups and meters.
     pub applied: usize,
+    /// Ports that they name and that the switch does not have yet; left out where it has all.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub absent_ports: BTreeSet<u32>,
 }

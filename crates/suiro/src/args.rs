@@ -6,6 +6,7 @@ mod control;
 mod domain;
 mod elsewhere;
 mod guest;
+mod help;
 mod keys;
 #[cfg(feature = "node")]
 mod node;
@@ -42,7 +43,7 @@ use api::{BadText, Controller, Dpid, Listen, Netns, Pin, Protocol, SwitchName};
 use clap::builder::StyledStr;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::error::{ContextKind, ContextValue};
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Command as Words, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::error::Error;
 #[cfg(feature = "lab")]
 use std::ffi::OsString;
@@ -129,6 +130,7 @@ pub enum Command {
 Examples:
   suiro node                              an empty node; make switches with `suiro switch add`
   suiro node --background                 the same, returning when it serves; its log is node.log in its run directory
+  suiro node --cores 1,2                  workers on these cores, between which a switch can be steered
   suiro node --config node.toml           what the file declares, and what was made before
   suiro node --config node.toml --check   every error in the file, and nothing else
   suiro node --config node.toml --purge   remove its stored state, its TAP interfaces and all steering
@@ -390,8 +392,10 @@ Examples:
   suiro switch add sw0 --may-exist                 for scripts that run again
   suiro switch add sw1 --fail-mode secure --controller tcp:127.0.0.1:6653
   suiro switch add sw2 --dpid 2 --listen ptcp:6654
-  suiro switch add sw3 --controller ssl:ctl --tls-certificate sw.pem --tls-key sw.key --tls-ca ca.pem
-  suiro switch add sw4 --controller tcp:10.0.0.1 --fail-after-s 15 --on-reconnect flush")]
+  suiro switch add sw3 --controller ssl:ctl \\
+      --tls-certificate sw.pem --tls-key sw.key --tls-ca ca.pem
+  suiro switch add sw4 --controller tcp:10.0.0.1 --fail-after-s 15 \\
+      --on-reconnect flush")]
     Add {
         /// Its name
         name: SwitchName,
@@ -424,7 +428,8 @@ Examples:
   suiro switch mod sw0 --controller tcp:10.0.0.1 --controller tcp:10.0.0.2
   suiro switch mod sw0 --no-controllers --fail-mode standalone
   suiro switch mod sw0 --protocols 1.3
-  suiro switch mod sw0 --tls-certificate new.pem --tls-key new.key --tls-ca ca.pem
+  suiro switch mod sw0 \\
+      --tls-certificate new.pem --tls-key new.key --tls-ca ca.pem
 
 --controller, --listen, --protocols and the --tls options replace all that the switch had of their kind."
     )]
@@ -550,6 +555,21 @@ pub struct TopArgs {
     pub once: bool,
 }
 
+/// All commands, with their help arranged.
+pub fn commands() -> Words {
+    help::arranged(Cli::command())
+}
+
+/// What was typed.
+///
+/// # Errors
+/// It is not understood, or it asks for help.
+pub fn read() -> Result<Cli, clap::Error> {
+    let mut words = commands();
+    let matches = words.try_get_matches_from_mut(std::env::args_os())?;
+    Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut words))
+}
+
 /// Adds to an error of a word that stands for nothing how it is written, or what it is called here.
 pub fn with_form(error: clap::Error) -> clap::Error {
     let mut error = elsewhere::with_tip(error);
@@ -568,7 +588,6 @@ pub fn with_form(error: clap::Error) -> clap::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     /// Every command below this one that has commands of its own.
     fn nouns(command: &clap::Command, found: &mut Vec<clap::Command>) {

@@ -27,7 +27,6 @@ mod top;
 
 use api::Client;
 use args::{Cli, Command};
-use clap::{CommandFactory, Parser};
 use clap_complete::CompleteEnv;
 use failure::Failure;
 use std::process::ExitCode;
@@ -44,9 +43,9 @@ fn main() -> ExitCode {
             .map_or_else(|failure| failure.report(false), |()| ExitCode::SUCCESS);
     }
     // The shell's Tab key: answered, and nothing else is done.
-    CompleteEnv::with_factory(|| names::with_names(Cli::command())).complete();
+    CompleteEnv::with_factory(|| names::with_names(args::commands())).complete();
     // Output that goes to a closed pipe (`suiro flow list … | head`) ends the program quietly, as with every Unix tool.
-    let cli = Cli::try_parse().unwrap_or_else(|error| args::with_form(error).exit());
+    let cli = args::read().unwrap_or_else(|error| args::with_form(error).exit());
     let json = cli.json;
     match run(cli) {
         Ok(()) => ExitCode::SUCCESS,
@@ -108,7 +107,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         #[cfg(feature = "lab")]
         Command::Lab { arguments } => lab::experiments::run(arguments).map_err(Failure::from),
         Command::Version => context.print(&args::VERSION, |version| format!("suiro {version}\n")),
-        Command::Man { directory } => Ok(clap_mangen::generate_to(Cli::command(), directory)?),
+        Command::Man { directory } => Ok(clap_mangen::generate_to(args::commands(), directory)?),
         Command::Completions { shell } => names::register(shell),
     }
 }

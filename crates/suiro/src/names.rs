@@ -1,4 +1,4 @@
-//! Names for the shell's Tab key: switches, ports, parts and guests of the node, and this host's interfaces.
+//! Names for the shell's Tab key: switches, ports, parts and guests of the node, this host's interfaces, and the lab's experiments.
 //!
 //! The shell asks this program itself at each Tab, so the words are those of the moment. Where no node answers at once there are none.
 
@@ -31,6 +31,10 @@ pub fn register(shell: Shell) -> Result<(), Failure> {
 /// The commands, with names to choose where an argument is one.
 pub fn with_names(command: Command) -> Command {
     let noun = command.get_name().to_owned();
+    #[cfg(feature = "lab")]
+    let command = command
+        .mut_subcommand("lab", |_| lab::experiments::commands())
+        .mut_subcommand("bench", |_| lab::bench::commands());
     named(command, &noun)
 }
 
@@ -43,6 +47,8 @@ fn named(command: Command, noun: &str) -> Command {
             ("port" | "ports", _) => ports,
             ("interface" | "interfaces", _) => interfaces,
             ("part", _) | ("name", "part") => parts,
+            #[cfg(feature = "lab")]
+            ("experiments", "lab") => experiments,
             ("guest", _) | ("name", "guest") => guests,
             _ => return arg,
         };
@@ -89,6 +95,12 @@ fn parts() -> Vec<CompletionCandidate> {
 fn guests() -> Vec<CompletionCandidate> {
     let view = |view: GuestView| (view.spec.name, "guest".to_owned());
     candidates(answer("/v1/guests").into_iter().map(view))
+}
+
+#[cfg(feature = "lab")]
+fn experiments() -> Vec<CompletionCandidate> {
+    let all = lab::experiments::NAMES.into_iter().chain(["all"]);
+    candidates(all.map(|name| (name.to_owned(), "experiment".to_owned())))
 }
 
 fn interfaces() -> Vec<CompletionCandidate> {

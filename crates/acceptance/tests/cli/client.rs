@@ -79,6 +79,8 @@ fn tab_offers_the_names_of_the_moment() {
     assert_eq!(offered(&["suiro", "flow", "list", "sw1"]), ["sw1"]);
     assert_eq!(offered(&["suiro", "port", "show", "sw1", "up"]), ["uplink"]);
     assert!(offered(&["suiro", "doctor", ""]).contains(&"lo".to_owned()));
+    assert_eq!(offered(&["suiro", "lab", "run", "vse-c"]), ["vse-collision"]);
+    assert_eq!(offered(&["suiro", "bench", "wi"]), ["wire"]);
 }
 
 #[test]

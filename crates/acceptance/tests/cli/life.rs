@@ -405,6 +405,25 @@ fn a_word_that_a_deletion_does_not_obey_deletes_nothing() {
 }
 
 #[test]
+fn cores_of_the_command_line_stand_before_the_files_also_after_a_reload() {
+    if !privileged() {
+        return;
+    }
+    let mut place = Place::new(&[]);
+    let said = place.refused(&["--cores", "1023"]);
+    assert!(said.contains("core 1023") && said.contains("choose from: 0"), "{said}");
+    let last = std::thread::available_parallelism().unwrap().get() - 1;
+    place.start_as(&["--cores", &last.to_string()]);
+    let core = |place: &Place| place.json(&["top", "--once"])["workers"][0]["core"].as_u64();
+    assert_eq!(core(&place), Some(last as u64));
+    place.suiro(&["reload"]);
+    assert!(!place.log().contains("restart suiro"), "{}", place.log());
+    place.configure("spin_us = 7\n");
+    place.suiro(&["reload"]);
+    assert!(place.log().contains("restart suiro"), "{}", place.log());
+}
+
+#[test]
 fn no_guest_gets_the_number_that_rules_of_one_that_went_still_name() {
     if !privileged() {
         return;

@@ -252,6 +252,34 @@ fn of_many_flows_a_refusal_says_how_many_are_in_force() {
 }
 
 #[test]
+fn rules_are_listed_by_table_and_priority_and_a_port_that_is_not_there_is_said() {
+    if !privileged() {
+        return;
+    }
+    let place = small_node();
+    let rules = [
+        "table=2,priority=1,ip,actions=drop",
+        "table=1,priority=5,tcp,actions=drop",
+        "priority=3,udp,actions=output:1",
+        "priority=9,in_port=98,arp,actions=output:99,output:1",
+    ];
+    let said = place.suiro(&[&["flow", "add", "sw0"][..], &rules].concat());
+    assert_eq!(said, "4 flows added\nnote: there are no ports 98, 99 yet\n");
+    let listed = place.json(&["flow", "list", "sw0"]);
+    let order = |flow: &serde_json::Value| (flow["table"].as_u64(), flow["priority"].as_u64());
+    let order: Vec<_> = listed.as_array().unwrap().iter().map(order).collect();
+    let wanted = [(0, 9), (0, 3), (0, 1), (1, 5), (2, 1)];
+    assert_eq!(order, wanted.map(|(table, priority)| (Some(table), Some(priority))));
+    let bucket = "group_id=1,type=all,bucket=output:97,bucket=output:IN_PORT";
+    let said = place.suiro(&["group", "add", "sw0", bucket]);
+    assert_eq!(said, "1 group added\nnote: there is no port 97 yet\n");
+    let said = place.json(&["flow", "add", "sw0", "udp,actions=output:LOCAL,output:96"]);
+    assert_eq!(said, serde_json::json!({"applied": 1, "absent_ports": [96]}));
+    let said = place.json(&["flow", "add", "sw0", "tcp,actions=output:1"]);
+    assert_eq!(said, serde_json::json!({"applied": 1}));
+}
+
+#[test]
 fn a_client_that_hangs_up_leaves_its_change_whole() {
     if !privileged() {
         return;

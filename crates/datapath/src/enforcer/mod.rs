@@ -75,7 +75,7 @@ impl Workers {
 fn remedy(error: &SteeringError) -> &'static str {
     match error {
         SteeringError::OneWorker => {
-            "give the node several cores in its configuration: [node] cores = [1, 2]"
+            "give the node several cores: suiro node --cores 0,1, or [node] cores = [0, 1] in its configuration"
         }
         SteeringError::Steered(_) => "detach it first: suiro steer detach switch:NAME",
         _ => "see `suiro switch list`, and the node's log",

@@ -14,7 +14,7 @@ mod wire;
 
 use crate::report::Report;
 use anyhow::{Result, ensure};
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use testbed::keeper::Keeper;
@@ -68,6 +68,11 @@ struct Common {
     /// Only cases whose name contains this.
     #[arg(long, value_name = "TEXT", default_value = "")]
     only: String,
+}
+
+/// What may be typed after `suiro bench`.
+pub fn commands() -> clap::Command {
+    Cli::command().name("bench")
 }
 
 /// Runs the benchmark that the command line behind `suiro bench` names, and prints its table. Help and usage errors end the process, as

@@ -42,7 +42,7 @@ mod window;
 
 use anyhow::{Context, Result, bail};
 use cipher::Cipher;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use findings::Findings;
 use scale::Scale;
 use serde::Serialize;
@@ -273,6 +273,11 @@ struct Run {
     seconds: f64,
     capacity_mbps: f64,
     experiments: Vec<Findings>,
+}
+
+/// What may be typed after `suiro lab`.
+pub fn commands() -> clap::Command {
+    Cli::command().name("lab")
 }
 
 /// Does what the command line behind `suiro lab` says. Help and usage errors end the process, as they do for every command.

@@ -8,6 +8,7 @@ use crate::durable;
 use api::Fault;
 use std::fs;
 use std::io;
+use std::mem;
 use std::path::PathBuf;
 
 /// Where the configuration is.
@@ -17,6 +18,30 @@ pub struct ConfigFile {
     pub path: Option<PathBuf>,
     /// Where the last one that worked is kept, if it is.
     pub last_good: Option<PathBuf>,
+    /// What the command line says otherwise.
+    pub instead: Instead,
+}
+
+/// What stands in place of the file's words, at the start and at each reload.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Instead {
+    /// Directory of sockets and lock.
+    pub run_dir: Option<PathBuf>,
+    /// Directory of what must survive.
+    pub state_dir: Option<PathBuf>,
+    /// Cores of the workers.
+    pub cores: Option<Vec<usize>>,
+}
+
+impl Instead {
+    fn of(&self, mut config: Config) -> Config {
+        let Self { run_dir, state_dir, cores } = self.clone();
+        let node = &mut config.node;
+        node.run_dir = run_dir.unwrap_or(mem::take(&mut node.run_dir));
+        node.state_dir = state_dir.unwrap_or(mem::take(&mut node.state_dir));
+        node.cores = cores.unwrap_or(mem::take(&mut node.cores));
+        config
+    }
 }
 
 /// What a node starts with.
@@ -34,7 +59,11 @@ impl ConfigFile {
     /// # Errors
     /// It is unreadable, or wrong.
     pub fn read(&self, host: &Host) -> Result<Config, ConfigError> {
-        self.path.as_ref().map_or_else(|| Ok(Config::empty(host)), |path| Config::load(path, host))
+        let read = match &self.path {
+            Some(path) => Config::load(path, host)?,
+            None => Config::empty(host),
+        };
+        Ok(self.instead.of(read))
     }
 
     /// The file's configuration, or the last good one if the file is broken.
@@ -47,7 +76,10 @@ impl ConfigFile {
             Err(error) => error,
         };
         match self.last_good.as_ref().filter(|kept| kept.exists()) {
-            Some(kept) => Ok(Found { config: Config::load(kept, host)?, faults: error.faults() }),
+            Some(kept) => {
+                let config = self.instead.of(Config::load(kept, host)?);
+                Ok(Found { config, faults: error.faults() })
+            }
             None => Err(error),
         }
     }
@@ -80,6 +112,7 @@ mod tests {
         let file = ConfigFile {
             path: Some(path.clone()),
             last_good: Some(directory.path().join("node.toml.good")),
+            instead: Instead::default(),
         };
         fs::write(&path, "[[switch]]\nname = 'sw0'\ncolour = 'red'\n").unwrap();
         assert!(file.read_or_last_good(&host()).is_err(), "none worked before");
@@ -95,5 +128,25 @@ mod tests {
         fs::remove_file(&path).unwrap();
         let found = file.read_or_last_good(&host()).unwrap();
         assert!(found.faults[0].to_string().contains("No such file"), "{}", found.faults[0]);
+    }
+
+    #[test]
+    fn what_the_command_line_says_stands_whatever_the_file_says_and_the_rest_is_the_files() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("node.toml");
+        fs::write(&path, "[node]\ncores = [0]\nrun_dir = '/run/file'\nstate_dir = '/state'\n")
+            .unwrap();
+        let instead = Instead {
+            run_dir: Some("/run/line".into()),
+            cores: Some(vec![0, 1]),
+            ..Instead::default()
+        };
+        for path in [Some(path), None] {
+            let file = ConfigFile { path, last_good: None, instead: instead.clone() };
+            let without = ConfigFile { instead: Instead::default(), ..file.clone() };
+            let [node, before] = [file, without].map(|file| file.read(&host()).unwrap().node);
+            assert_eq!((&node.cores, &node.run_dir), (&vec![0, 1], &"/run/line".into()));
+            assert_eq!(node.state_dir, before.state_dir);
+        }
     }
 }

@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cross::Extent;
-pub use file::{ConfigFile, Found};
+pub use file::{ConfigFile, Found, Instead};
 pub use problem::{Problem, Problems};
 pub use read::Located;
 use read::{Notes, Scope};

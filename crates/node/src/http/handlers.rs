@@ -323,7 +323,7 @@ pub async fn add_rules(
 ) -> Answer<Applied> {
     let applied =
         whole(async move { node.change_rules(&switch, RuleVerb::Add, &rules).await }).await?;
-    Ok(Json(Applied { applied }))
+    Ok(Json(applied))
 }
 
 /// Change flows, groups and meters that are there.
@@ -339,7 +339,7 @@ pub async fn change_rules(
 ) -> Answer<Applied> {
     let applied =
         whole(async move { node.change_rules(&switch, RuleVerb::Modify, &rules).await }).await?;
-    Ok(Json(Applied { applied }))
+    Ok(Json(applied))
 }
 
 /// Delete flows, groups and meters.
@@ -355,5 +355,5 @@ pub async fn remove_rules(
 ) -> Answer<Applied> {
     let applied =
         whole(async move { node.change_rules(&switch, RuleVerb::Delete, &rules).await }).await?;
-    Ok(Json(Applied { applied }))
+    Ok(Json(applied))
 }

@@ -94,7 +94,7 @@ pub async fn list_flows(
               (status = 507, description = "In force, but not saved yet", body = ErrorBody)))]
 pub async fn add_flows(State(node): App, Body(rules): Body<SteerRules>) -> Answer<Applied> {
     let applied = whole(async move { node.add_steer_rules(rules).await }).await?;
-    Ok(Json(Applied { applied }))
+    Ok(Json(Applied { applied, ..Applied::default() }))
 }
 
 /// Delete rules.
@@ -104,7 +104,7 @@ pub async fn add_flows(State(node): App, Body(rules): Body<SteerRules>) -> Answe
               (status = 507, description = "Gone, but not saved yet", body = ErrorBody)))]
 pub async fn remove_flows(State(node): App, Body(rules): Body<SteerRules>) -> Answer<Applied> {
     let applied = whole(async move { node.del_steer_rules(rules).await }).await?;
-    Ok(Json(Applied { applied }))
+    Ok(Json(Applied { applied, ..Applied::default() }))
 }
 
 /// Why a flow is processed where it is: rule, core, reason, and what was thought of every core.

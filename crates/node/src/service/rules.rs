@@ -5,13 +5,13 @@ use super::directory::Member;
 use super::everything::{self, every_flow, every_group, every_meter};
 use crate::refusal::{Refusal, Why};
 use crate::switch::FlowDump;
-use api::{Cookie, Fault, FlowLine, GroupView, MeterView, PortName, RuleChange, RuleKind};
+use api::{Applied, Cookie, Fault, FlowLine, GroupView, MeterView, PortName, RuleChange, RuleKind};
 use openflow::text::{self, TextError};
 use openflow::{
-    ErrorCode, FlowMod, FlowModCommand, FlowStats, FlowStatsRequest, GroupId, GroupMod,
-    GroupModCommand, MeterId, MeterMod, MeterModCommand, PortNo,
+    Action, ErrorCode, FlowMod, FlowModCommand, FlowStats, FlowStatsRequest, GroupId, GroupMod,
+    GroupModCommand, Instruction, MeterId, MeterMod, MeterModCommand, OxmField, PortNo,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Rules applied before others may have a turn at the switch.
@@ -102,7 +102,7 @@ impl Node {
         Ok(FlowLines { dump, names })
     }
 
-    /// Applies a change; the API's whole request is read before any of it is applied. Returns how many parts were applied.
+    /// Applies a change; the API's whole request is read before any of it is applied. Returns how many parts were, and which ports they name in vain.
     ///
     /// # Errors
     /// There is no such switch, a text says nothing, the tables refuse one (of flows the refusal says how many stand), or it is in force
@@ -112,10 +112,12 @@ impl Node {
         switch: &str,
         verb: RuleVerb,
         change: &RuleChange,
-    ) -> Result<usize, Refusal> {
+    ) -> Result<Applied, Refusal> {
         let member = self.member(switch)?;
         let parsed = Parsed::read(&member, switch, verb, change)?;
-        let count = parsed.len();
+        let named = if verb == RuleVerb::Delete { BTreeSet::new() } else { parsed.ports() };
+        let there = port_names(&member);
+        let absent_ports = named.into_iter().filter(|port| !there.contains_key(port)).collect();
         let applied = parsed.apply(&member, switch, change).await;
         member.switch.publish();
         let (offload, id) = (self.offload.clone(), member.id);
@@ -123,7 +125,7 @@ impl Node {
         let _ = tokio::task::spawn_blocking(move || offload.settle(id)).await;
         applied?;
         self.saved(&format!("switch {switch}")).await?;
-        Ok(count)
+        Ok(Applied { applied: parsed.len(), absent_ports })
     }
 
     /// The groups of a switch.
@@ -209,6 +211,25 @@ impl Parsed {
 
     fn len(&self) -> usize {
         self.meters.len() + self.groups.len() + self.flows.len()
+    }
+
+    /// The ordinary ports that they receive from or send to.
+    fn ports(&self) -> BTreeSet<u32> {
+        let mut found = BTreeSet::new();
+        for flow in &self.flows {
+            let from = flow.fields.exact(OxmField::InPort);
+            found.extend(from.and_then(|port| u32::try_from(port).ok()).map(PortNo));
+            flow.instructions.iter().for_each(|step| match step {
+                Instruction::WriteActions(list) | Instruction::ApplyActions(list) => {
+                    found.extend(outputs(list));
+                }
+                _ => {}
+            });
+        }
+        found.extend(
+            self.groups.iter().flat_map(|g| &g.buckets).flat_map(|bucket| outputs(&bucket.actions)),
+        );
+        found.into_iter().filter(|port| port.is_ordinary()).map(|port| port.0).collect()
     }
 
     /// Applies them: meters, then groups, then rules, which may name both. A refusal says how many of several flows stand.
@@ -298,6 +319,14 @@ pub(super) fn resolver(member: &Member) -> impl Fn(&str) -> Option<PortNo> {
     let numbers: BTreeMap<PortName, u32> =
         member.state().ports.iter().map(|(name, port)| (name.clone(), port.number)).collect();
     move |name| numbers.get(name).copied().map(PortNo)
+}
+
+/// Where actions send.
+fn outputs(actions: &[Action]) -> impl Iterator<Item = PortNo> {
+    actions.iter().filter_map(|action| match action {
+        Action::Output { port, .. } => Some(*port),
+        _ => None,
+    })
 }
 
 fn misread(switch: &str, what: &str, text: &str, error: &TextError) -> Refusal {

@@ -228,7 +228,24 @@ fn unknown(item: &Item<'_>) -> TextError {
             "add tcp, udp, sctp, tcp6, udp6 or sctp6",
         );
     }
-    item.whole.error("not a match field of OpenFlow 1.3", "see ovs-fields(7) for the names")
+    item.whole.error("not a match field of OpenFlow 1.3", instead(item.key.text))
+}
+
+/// What does here what a field of Open vSwitch's own does there.
+fn instead(name: &str) -> &'static str {
+    let begins = |words: &[&str]| words.iter().any(|word| name.starts_with(word));
+    match name {
+        _ if begins(&["reg", "xreg", "xxreg"]) => {
+            "registers there are none: match metadata=VALUE/MASK, which write_metadata sets in an earlier table"
+        }
+        _ if begins(&["ct_"]) => {
+            "suiro keeps no state of connections: have a controller write the rules"
+        }
+        "conj_id" | "recirc_id" | "pkt_mark" | "actset_output" | "packet_type" | "tun_metadata0" => {
+            "it is Open vSwitch's own; docs/how-to/coming-from-open-vswitch.md has what there is instead"
+        }
+        _ => "see ovs-fields(7) for the names",
+    }
 }
 
 /// Judges each field with the word that named it.

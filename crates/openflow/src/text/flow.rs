@@ -29,6 +29,7 @@ pub fn parse_flow(
 ) -> Result<FlowMod, TextError> {
     let deletes = matches!(command, FlowModCommand::Delete | FlowModCommand::DeleteStrict);
     let parts = Parts::read(Span::whole(text), Use::Change(command), resolve)?;
+    parts.fields.iter().try_for_each(of_a_switch)?;
     let fields = parse_match(&parts.fields, resolve)?;
     let instructions = match (parts.actions, deletes) {
         (Some(actions), false) => parse_instructions(actions, &fields, resolve)?,
@@ -86,6 +87,17 @@ pub fn parse_filter(text: &str, resolve: Resolve<'_>) -> Result<FlowStatsRequest
         cookie_mask,
         fields: parse_match(&parts.fields, resolve)?,
     })
+}
+
+/// Refuses what steering's rules have and a switch's have not.
+fn of_a_switch(item: &Item<'_>) -> Result<(), TextError> {
+    match ["ip_frag", "nw_frag", "vm_id"].iter().any(|name| item.is(name)) {
+        true => Err(item.whole.error(
+            "a field of steering rules, not of a switch's",
+            "leave it out, or write a steering rule: suiro steer flow add",
+        )),
+        false => Ok(()),
+    }
 }
 
 fn check_table(

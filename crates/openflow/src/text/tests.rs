@@ -36,6 +36,13 @@ fn errors_name_place_word_problem_and_remedy() {
         refusal("reg0=1,actions=drop"),
         ("reg0=1".into(), "not a match field of OpenFlow 1.3")
     );
+    for (field, instead) in
+        [("reg0", "metadata"), ("ct_state", "controller"), ("nw_frag", "steer flow add")]
+    {
+        let error = add(&format!("ip,{field}=1,actions=drop")).unwrap_err();
+        assert_eq!(error.word, format!("{field}=1"));
+        assert!(error.remedy.contains(instead), "{field}: {}", error.remedy);
+    }
     assert_eq!(refusal("in_port=eth0,actions=drop").0, "eth0");
     assert_eq!(refusal("ip,tcp,nw_src=10.0.0,actions=drop").0, "10.0.0");
     assert_eq!(refusal("tcp,udp,actions=drop"), ("udp".into(), "a second value for one field"));

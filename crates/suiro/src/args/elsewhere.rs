@@ -4,7 +4,7 @@ use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// Words of Open vSwitch's tools, of iproute2 and of other switches, and the commands here that do the same.
-const HERE: [(&[&str], &str); 18] = [
+const HERE: [(&[&str], &str); 20] = [
     (&["show", "list-br", "info"], "suiro status, suiro switch list, suiro port list"),
     (&["add-br", "addbr"], "suiro switch add NAME"),
     (&["del-br", "delbr"], "suiro switch del NAME"),
@@ -22,6 +22,11 @@ const HERE: [(&[&str], &str); 18] = [
     (&["dump-groups", "add-group", "del-groups"], "suiro group list, add or del SWITCH"),
     (&["dump-meters", "add-meter", "del-meters"], "suiro meter list, add or del SWITCH"),
     (&["fdb", "macs", "fdb/show", "mac"], "suiro switch macs NAME"),
+    (
+        &["tcpdump", "ovs-tcpdump", "snoop", "trace", "ofproto/trace"],
+        "suiro capture SWITCH:PORT drops, suiro flow list SWITCH --rungs",
+    ),
+    (&["dpif/show", "dpctl/show", "ovs-dpctl"], "suiro status, suiro top"),
     (&["monitor", "watch", "log", "logs"], "suiro events -f, suiro top"),
     (&["import", "restore", "load"], "suiro apply -f FILE, with what suiro export has printed"),
     (&["save", "dump", "backup"], "suiro export > FILE"),

@@ -1,5 +1,6 @@
 //! `suiro node`.
 
+use super::steer::{Cores, cores_alone};
 use crate::place::ControllerPlace;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -40,6 +41,9 @@ pub struct NodeArgs {
     /// Directory of what must survive; the configuration's when left out
     #[arg(long, value_name = "DIRECTORY")]
     pub state_dir: Option<PathBuf>,
+    /// Cores to run workers on, such as 1,2 or 0-3; the configuration's when left out, or else the highest
+    #[arg(long, value_name = "CORES", value_parser = cores_alone)]
+    pub cores: Option<Cores>,
     /// Be a member of a domain: its controller's HOST:PORT, or its socket on the same host
     #[arg(long, value_name = "CONTROLLER", requires = "node_name", conflicts_with_all = ["check", "purge"])]
     pub join: Option<ControllerPlace>,

@@ -301,6 +301,15 @@ fn reserved(text: &str) -> Result<Cores, String> {
     list(text, "none")
 }
 
+/// Numbers and ranges with commas between them, one core at least.
+#[cfg(feature = "node")]
+pub(super) fn cores_alone(text: &str) -> Result<Cores, String> {
+    list(text, "").and_then(|Cores(cores)| match cores.is_empty() {
+        true => Err("name one core at least".into()),
+        false => Ok(Cores(cores)),
+    })
+}
+
 fn list(text: &str, empty: &str) -> Result<Cores, String> {
     if text == empty {
         return Ok(Cores(Vec::new()));
@@ -311,7 +320,10 @@ fn list(text: &str, empty: &str) -> Result<Cores, String> {
         (first <= last && last < 1024).then_some(first..=last)
     };
     let ranges: Option<Vec<_>> = text.split(',').map(range).collect();
-    let form = || format!("write numbers and ranges, such as 2,3 or 0-5, or {empty}");
+    let form = || {
+        let word = if empty.is_empty() { String::new() } else { format!(", or {empty}") };
+        format!("write numbers and ranges, such as 2,3 or 0-5{word}")
+    };
     let ranges = ranges.ok_or_else(form)?;
     Ok(Cores(ranges.into_iter().flatten().collect()))
 }

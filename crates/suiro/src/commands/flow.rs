@@ -5,6 +5,7 @@ use super::{Context, offload, out};
 use crate::args::FlowCommand;
 use crate::failure::Failure;
 use api::{FlowsView, Method, SwitchView, quoted};
+use std::cmp::Reverse;
 
 /// Does what the command says.
 pub fn run(context: &Context, command: FlowCommand) -> Result<(), Failure> {
@@ -20,7 +21,8 @@ pub fn run(context: &Context, command: FlowCommand) -> Result<(), Failure> {
         FlowCommand::List { switch, filter, names, .. } => {
             let path =
                 format!("/v1/switches/{switch}/flows?filter={}&names={names}", quoted(&filter));
-            let FlowsView { flows } = context.client.get(&path)?;
+            let FlowsView { mut flows } = context.client.get(&path)?;
+            flows.sort_by_key(|flow| (flow.table, Reverse(flow.priority)));
             // A leading space, as ovs-ofctl prints: scripts that cut it keep working.
             if flows.is_empty() && filter.is_empty() && !context.json {
                 return say_that_it_learns(context, &switch.to_string());

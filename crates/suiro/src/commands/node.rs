@@ -1,16 +1,17 @@
 //! `suiro node`.
 
 use super::{background, out};
-use crate::args::{LogFormat, NodeArgs};
+use crate::args::{Cores, LogFormat, NodeArgs};
 use crate::failure::Failure;
 use crate::log;
 use crate::place::ControllerPlace;
 use crate::secret;
 use api::{Client, Fault};
-use node::config::{Config, ConfigFile, Found, Host};
+use node::config::{Config, ConfigFile, Found, Host, Instead};
 use node::member::{Membership, Place};
 use node::run::{Checked, Options, RunError, State, check, has_rights, identify, purge};
 use node::service::OnConflict;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::time::Duration;
 
@@ -46,7 +47,8 @@ pub fn run(args: NodeArgs) -> Result<(), Failure> {
     }
     identify(&config.node.state_dir, &mut host)?;
     // Datapath ids are derived from who the node is, which its state directory says, which the configuration names.
-    let Found { config, faults } = configured(&args, &host)?;
+    let config_file = config_file(&args, &host)?;
+    let Found { config, faults } = config_file.read_or_last_good(&host).map_err(RunError::from)?;
     for fault in &faults {
         tracing::error!(remedy = fault.remedy, "the last good configuration runs: {fault}");
     }
@@ -58,7 +60,7 @@ pub fn run(args: NodeArgs) -> Result<(), Failure> {
     Ok(node::run::run(
         &Options {
             host,
-            config_file: config_file(&args),
+            config_file,
             config_faults: faults,
             on_conflict,
             background: args.until_idle,
@@ -83,19 +85,31 @@ fn membership(args: &NodeArgs) -> Result<Option<Membership>, Failure> {
 
 /// The configuration, with what the command line says otherwise.
 fn configured(args: &NodeArgs, host: &Host) -> Result<Found, Failure> {
-    let Found { mut config, faults } =
-        config_file(args).read_or_last_good(host).map_err(RunError::from)?;
-    if let Some(directory) = &args.run_dir {
-        config.node.run_dir = directory.clone();
-    }
-    if let Some(directory) = &args.state_dir {
-        config.node.state_dir = directory.clone();
-    }
-    Ok(Found { config, faults })
+    Ok(config_file(args, host)?.read_or_last_good(host).map_err(RunError::from)?)
 }
 
-fn config_file(args: &NodeArgs) -> ConfigFile {
-    ConfigFile { path: args.config.clone(), last_good: args.last_good.clone() }
+fn config_file(args: &NodeArgs, host: &Host) -> Result<ConfigFile, Failure> {
+    let instead = Instead {
+        run_dir: args.run_dir.clone(),
+        state_dir: args.state_dir.clone(),
+        cores: args.cores.as_ref().map(|cores| usable(cores, host)).transpose()?,
+    };
+    Ok(ConfigFile { path: args.config.clone(), last_good: args.last_good.clone(), instead })
+}
+
+/// Cores for workers, each once.
+fn usable(Cores(cores): &Cores, host: &Host) -> Result<Vec<usize>, Failure> {
+    let cores: BTreeSet<usize> = cores.iter().map(|&core| core.into()).collect();
+    if let Some(core) = cores.iter().find(|core| !host.cores.contains(core)) {
+        let ours: Vec<_> = host.cores.iter().map(ToString::to_string).collect();
+        return Err(Failure::Usage(Fault::new(
+            "--cores",
+            "read it",
+            format!("core {core} does not exist or is not ours to use"),
+            format!("choose from: {}", ours.join(", ")),
+        )));
+    }
+    Ok(cores.into_iter().collect())
 }
 
 /// Says what is wrong with the configuration on this host, or that nothing is.
@@ -151,6 +165,10 @@ fn arguments(args: &NodeArgs) -> Result<Vec<OsString>, Failure> {
         if let Some(path) = path {
             all.extend([option.into(), std::path::absolute(path)?.into()]);
         }
+    }
+    if let Some(Cores(cores)) = &args.cores {
+        let cores: Vec<_> = cores.iter().map(ToString::to_string).collect();
+        all.extend(["--cores".into(), cores.join(",").into()]);
     }
     if let Some(controller) = &args.join {
         let controller = match controller {

@@ -4,11 +4,15 @@ use super::{Context, out};
 use crate::args::{RuleTexts, RulesCommand};
 use crate::failure::Failure;
 use api::{Applied, Fault, GroupView, MeterView, Method, RuleChange, RuleKind, SwitchName};
+use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::Path;
 
 /// Rules sent in one request. Chosen: far below the node's limit of 64 MiB, and few enough that an error comes soon.
 const PORTION: usize = 50_000;
+
+/// Absent ports that are named one by one.
+const NAMED: usize = 5;
 
 /// What is particular about a kind of rules.
 pub struct Kind {
@@ -102,8 +106,8 @@ pub fn delete(
     }
     let path = format!("/v1/switches/{}/{}", texts.switch, kind.path);
     let change = RuleChange { all: vec![kind.all], ..RuleChange::default() };
-    let Applied { applied } = context.client.send(Method::DELETE, &path, &change)?;
-    said(context, kind, applied, "deleted")
+    let applied: Applied = context.client.send(Method::DELETE, &path, &change)?;
+    said(context, kind, &applied, "deleted")
 }
 
 /// Sends rules with a method.
@@ -121,23 +125,41 @@ pub fn send(
         _ => "deleted",
     };
     let all = collect(kind, texts)?;
-    let mut applied = 0;
+    let mut sum = Applied::default();
     for portion in all.chunks(PORTION) {
         let change = (kind.change)(portion.to_vec(), strict);
-        applied += context.client.send::<Applied>(method.clone(), &path, &change)?.applied;
+        let Applied { applied, absent_ports } =
+            context.client.send(method.clone(), &path, &change)?;
+        sum.applied += applied;
+        sum.absent_ports.extend(absent_ports);
     }
-    said(context, kind, applied, done)
+    said(context, kind, &sum, done)?;
+    if context.json { Ok(()) } else { say_absent(&sum.absent_ports) }
 }
 
-fn said(context: &Context, kind: &Kind, applied: usize, done: &str) -> Result<(), Failure> {
+fn said(context: &Context, kind: &Kind, sum: &Applied, done: &str) -> Result<(), Failure> {
     if context.json {
-        return context.print(&Applied { applied }, |_| String::new());
+        return context.print(sum, |_| String::new());
     }
+    let applied = sum.applied;
     let plural = if applied == 1 { "" } else { "s" };
     // How many rules a deletion found is not what it was asked.
     match done {
         "deleted" => out(&format!("{}s deleted\n", kind.word)),
         done => out(&format!("{applied} {}{plural} {done}\n", kind.word)),
+    }
+}
+
+/// A rule may be there before its ports, and it may be a slip.
+fn say_absent(ports: &BTreeSet<u32>) -> Result<(), Failure> {
+    let numbers: Vec<_> = ports.iter().take(NAMED).map(ToString::to_string).collect();
+    match ports.len() {
+        0 => Ok(()),
+        1 => out(&format!("note: there is no port {} yet\n", numbers[0])),
+        all => {
+            let more = if all > NAMED { format!(" and {} more", all - NAMED) } else { String::new() };
+            out(&format!("note: there are no ports {}{more} yet\n", numbers.join(", ")))
+        }
     }
 }
 

@@ -15,7 +15,7 @@ pub fn run(context: &Context, command: SteerFlowCommand) -> Result<(), Failure> 
         SteerFlowCommand::Add(texts) => {
             let rules = collect(texts, false)?;
             let applied: Applied = context.client.send(Method::POST, PATH, &rules)?;
-            said(context, applied, "added")
+            said(context, &applied, "added")
         }
         SteerFlowCommand::Del { texts, strict, all } => {
             let on = texts.on.as_ref().map(ToString::to_string);
@@ -24,7 +24,7 @@ pub fn run(context: &Context, command: SteerFlowCommand) -> Result<(), Failure> 
                 false => collect(texts, strict)?,
             };
             let applied: Applied = context.client.send(Method::DELETE, PATH, &rules)?;
-            said(context, applied, "deleted")
+            said(context, &applied, "deleted")
         }
         SteerFlowCommand::Dump { filter, on } => {
             let path = format!("{PATH}?filter={}{}", quoted(&filter), with_interface(on.as_ref()));
@@ -40,9 +40,9 @@ pub fn with_interface(on: Option<&SteerPoint>) -> String {
     on.map_or_else(String::new, |on| format!("&on={}", quoted(on)))
 }
 
-fn said(context: &Context, applied: Applied, done: &str) -> Result<(), Failure> {
+fn said(context: &Context, applied: &Applied, done: &str) -> Result<(), Failure> {
     let plural = if applied.applied == 1 { "" } else { "s" };
-    context.print(&applied, |applied| format!("{} rule{plural} {done}\n", applied.applied))
+    context.print(applied, |applied| format!("{} rule{plural} {done}\n", applied.applied))
 }
 
 fn collect(texts: SteerRuleTexts, strict: bool) -> Result<SteerRules, Failure> {
