@@ -410,8 +410,9 @@ fn cores_of_the_command_line_stand_before_the_files_also_after_a_reload() {
         return;
     }
     let mut place = Place::new(&[]);
-    let said = place.refused(&["--cores", "1023"]);
-    assert!(said.contains("core 1023") && said.contains("choose from: 0"), "{said}");
+    let said = place.node_says(&["--cores", "1023"]);
+    assert_eq!(said.code, 2, "{}", said.err);
+    assert!(said.err.contains("core 1023") && said.err.contains("choose from: 0"), "{}", said.err);
     let last = std::thread::available_parallelism().unwrap().get() - 1;
     place.start_as(&["--cores", &last.to_string()]);
     let core = |place: &Place| place.json(&["top", "--once"])["workers"][0]["core"].as_u64();

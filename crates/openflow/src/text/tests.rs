@@ -449,6 +449,10 @@ fn what_is_for_steering_alone_is_refused_in_flows_by_name() {
     let error = |text| parse_flow(text, FlowModCommand::Add, &no_ports).unwrap_err();
     let place = error("actions=place(core=auto)");
     assert_eq!((place.at, &*place.remedy), (8, "write suiro steer flow add"));
-    assert!(error("vm_id=1,actions=drop").problem.contains("these tables do not have"));
+    for field in ["vm_id=1", "ip,nw_frag=first", "ip,ip_frag=first"] {
+        let refused = error(&format!("{field},actions=drop"));
+        assert!(refused.problem.contains("steering rules"), "{field}: {refused}");
+        assert!(refused.remedy.contains("suiro steer flow add"), "{field}: {}", refused.remedy);
+    }
     assert!(error("ip,fcf=1,nw_tos=4,actions=drop").problem.contains("twice"));
 }
