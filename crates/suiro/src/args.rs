@@ -186,7 +186,8 @@ First steps, as root:
 First steps, as root, on a host that runs nothing else of suiro:
   suiro steer attach eth0                             from now on each flow's processing goes where the policy says
   suiro steer top                                     watch cores and flows
-  suiro steer flow add 'ip,nw_src=10.0.0.1,vm_id=1 actions=place(core=auto,priority)'
+  suiro steer flow add \\
+      'ip,nw_src=10.0.0.1,vm_id=1 actions=place(core=auto,priority)'
   suiro steer why 'ip,nw_src=10.0.0.1,vm_id=1'        rule, core, reason, and what was thought of every core
   suiro steer detach eth0                             leaves nothing behind"
     )]
@@ -303,7 +304,7 @@ It names interfaces, addresses and rules of this host, and no keys.")]
     #[command(after_help = "\
 Examples:
   suiro control                         until SIGTERM
-  suiro control --background            the same, returning when it serves; its log is control.log in its run directory
+  suiro control --background            the same, back when it serves; its log is control.log in its run directory
 
 It holds nothing that is not in its state directory: it may be killed at any time, and nodes go on without it.")]
     Control(ControlArgs),
@@ -317,7 +318,7 @@ It holds nothing that is not in its state directory: it may be killed at any tim
     #[command(after_help = "\
 Examples:
   suiro audit           parts by their versions, links by their probes
-  suiro audit --deep    and each node's own world anew: switches, ports, rules, guests, namespaces, interfaces, control groups
+  suiro audit --deep    and what each node finds anew: switches, ports, rules, guests, interfaces
 
 Each difference is printed with its node and remedy. The exit code is 0 where all is equal, 4 where something differs.
 Who changed what is another matter: suiro domain audit.")]
@@ -341,7 +342,7 @@ An operator makes the token: suiro domain user add alice --tenant red")]
 Examples:
   suiro events                    what the node has kept, the oldest first
   suiro events -f                 what happens from now on, until Ctrl-C
-  suiro events -f --since 1042    what came after event 1042, then what comes: nothing is missed and nothing repeated
+  suiro events -f --since 1042    what came after event 1042, then what comes: none missed, none twice
   suiro events --json             one JSON object a line
 
 Each line begins with the event's number, by which a reader goes on. Who is further behind than the node has kept is told so, and gets

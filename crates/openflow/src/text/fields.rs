@@ -241,7 +241,8 @@ fn instead(name: &str) -> &'static str {
         _ if begins(&["ct_"]) => {
             "suiro keeps no state of connections: have a controller write the rules"
         }
-        "conj_id" | "recirc_id" | "pkt_mark" | "actset_output" | "packet_type" | "tun_metadata0" => {
+        "conj_id" | "recirc_id" | "pkt_mark" | "actset_output" | "packet_type"
+        | "tun_metadata0" => {
             "it is Open vSwitch's own; docs/how-to/coming-from-open-vswitch.md has what there is instead"
         }
         _ => "see ovs-fields(7) for the names",

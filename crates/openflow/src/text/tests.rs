@@ -449,10 +449,12 @@ fn what_is_for_steering_alone_is_refused_in_flows_by_name() {
     let error = |text| parse_flow(text, FlowModCommand::Add, &no_ports).unwrap_err();
     let place = error("actions=place(core=auto)");
     assert_eq!((place.at, &*place.remedy), (8, "write suiro steer flow add"));
-    for field in ["vm_id=1", "ip,nw_frag=first", "ip,ip_frag=first"] {
-        let refused = error(&format!("{field},actions=drop"));
-        assert!(refused.problem.contains("steering rules"), "{field}: {refused}");
-        assert!(refused.remedy.contains("suiro steer flow add"), "{field}: {}", refused.remedy);
+    for text in
+        ["vm_id=1,actions=drop", "ip,nw_frag=first,actions=drop", "ip,ip_frag=1,actions=drop"]
+    {
+        let refused = error(text);
+        assert!(refused.problem.contains("steering rules"), "{text}: {refused}");
+        assert!(refused.remedy.contains("suiro steer flow add"), "{text}: {}", refused.remedy);
     }
     assert!(error("ip,fcf=1,nw_tos=4,actions=drop").problem.contains("twice"));
 }

@@ -88,18 +88,19 @@ mod tests {
         let mut found = Vec::new();
         every_help(&arranged(Cli::command()), &mut found);
         assert!(found.len() > 40, "{}", found.len());
-        for (command, help) in found {
-            for line in help.lines().filter(|line| line.starts_with(INDENT)) {
-                assert!(width(line) <= COLUMNS, "{command}: {line}");
-            }
-        }
+        let lines =
+            found.iter().flat_map(|(command, help)| help.lines().map(move |line| (command, line)));
+        let broken: Vec<_> =
+            lines.filter(|(_, line)| line.starts_with(INDENT) && width(line) > COLUMNS).collect();
+        assert!(broken.is_empty(), "{broken:#?}");
     }
 
     #[test]
     fn comments_go_above_their_commands_meanings_below_themselves_and_paragraphs_are_one_line() {
         let long = "x ".repeat(35);
         let long = long.trim_end();
-        let help = format!("One\ntwo.\n\n  suiro top    {long}\n  suiro top -i 5  less\n\n  a  {long}");
+        let help =
+            format!("One\ntwo.\n\n  suiro top    {long}\n  suiro top -i 5  less\n\n  a  {long}");
         let (first, rest) = long.split_at(long.len());
         assert_eq!(rest, "");
         let wanted = format!(

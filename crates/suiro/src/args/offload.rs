@@ -54,7 +54,8 @@ measured over 100 ms and smoothed. --until must lie at least a fifth below --whe
 
 Examples:
   suiro offload policy add web  --match 'tcp,tp_dst=443' --when first
-  suiro offload policy add bulk --when 'rate>=50M and packets>=100' --until 'rate<5M' --residence 1s
+  suiro offload policy add bulk --when 'rate>=50M and packets>=100' \\
+      --until 'rate<5M' --residence 1s
   suiro offload policy add dns  --match 'udp,tp_dst=53' --never --priority 200"
     )]
     Add(OffloadPolicyArgs),

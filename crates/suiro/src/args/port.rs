@@ -15,9 +15,9 @@ Examples:
   suiro port add sw0 eth1 --type af_packet                           an existing interface, any driver
   suiro port add sw0 eth2 --type af_xdp                              an existing interface, by XDP
   suiro port add sw0 vm1 --type vhost-user --socket /run/suiro/vm1.sock   a virtual machine, QEMU's socket with server=on
-  suiro port add sw0 vm2 --type vhost-user --socket /run/suiro/vm2.sock --server --queues 4   the same, called by the machine
-  suiro port add sw0 to-sw1 --type vlink --peer sw1:to-sw0           a link to another switch:
-  suiro port add sw1 to-sw0 --type vlink --peer sw0:to-sw1           both ends name each other
+  suiro port add sw0 vm2 --type vhost-user --socket /run/suiro/vm2.sock --server   the same, called by the machine
+  suiro port add sw0 to-sw1 --type vlink --peer sw1:to-sw0           a link to another switch; both ends name each other
+  suiro port add sw1 to-sw0 --type vlink --peer sw0:to-sw1
   suiro port add sw0 g1 --type tap --mtu 9000 --may-exist            for scripts that run again")]
     Add(PortAdd),
     /// List the ports of one switch, or of all

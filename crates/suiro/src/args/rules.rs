@@ -11,7 +11,8 @@ pub enum FlowCommand {
     #[command(after_help = "\
 Examples:
   suiro flow add sw0 'priority=10,ip,nw_dst=10.0.0.1,actions=output:2'
-  suiro flow add sw0 'in_port=g1,actions=push_vlan:0x8100,set_field:4101->vlan_vid,output:uplink'
+  suiro flow add sw0 \\
+      'in_port=g1,actions=push_vlan:0x8100,set_field:4101->vlan_vid,output:up'
   suiro flow add sw0 --file flows.txt      one flow a line; - reads standard input")]
     Add(RuleTexts),
     /// List flows as `ovs-ofctl dump-flows` prints them, with live counters

@@ -114,8 +114,10 @@ The action is place(core=WHICH[,priority][,own]):
   own           the core of its own machine, also while others are free (without it: when none is)
 
 Examples:
-  suiro steer flow add 'ip,nw_src=10.0.0.1,vm_id=1 actions=place(core=auto,priority)'
-  suiro steer flow add 'udp,nw_dst=10.0.0.2,tp_dst=4789 actions=place(core=2)' --on eth0
+  suiro steer flow add \\
+      'ip,nw_src=10.0.0.1,vm_id=1 actions=place(core=auto,priority)'
+  suiro steer flow add --on eth0 \\
+      'udp,nw_dst=10.0.0.2,tp_dst=4789 actions=place(core=2)'
   suiro steer flow add 'priority=1,tun_id=7,actions=place(core=hash)'
   suiro steer flow add --file rules.txt      one rule a line; - reads standard input")]
     Add(SteerRuleTexts),

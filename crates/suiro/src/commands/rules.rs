@@ -157,7 +157,8 @@ fn say_absent(ports: &BTreeSet<u32>) -> Result<(), Failure> {
         0 => Ok(()),
         1 => out(&format!("note: there is no port {} yet\n", numbers[0])),
         all => {
-            let more = if all > NAMED { format!(" and {} more", all - NAMED) } else { String::new() };
+            let more =
+                if all > NAMED { format!(" and {} more", all - NAMED) } else { String::new() };
             out(&format!("note: there are no ports {}{more} yet\n", numbers.join(", ")))
         }
     }
