@@ -232,9 +232,9 @@ A reader that is too slow loses frames of the file, never of the traffic: the la
     /// Say what becomes of a packet, and why: the rules that it finds and nearly finds, where it leaves, why it is dropped
     #[command(after_help = "\
 Examples:
-  suiro why sw0 'in_port=vm1,tcp,nw_src=10.0.0.5,nw_dst=10.0.1.8,tp_src=40000,tp_dst=80'
-  suiro why sw0 'in_port=vm1,arp,dl_src=02:00:00:00:00:01,dl_dst=ff:ff:ff:ff:ff:ff'
-  suiro why sw0 'in_port=vm1,icmp,nw_src=10.0.0.5,nw_dst=10.9.0.2,nw_ttl=1' --len 1600
+  suiro why sw0 'in_port=vm1,tcp,nw_src=10.0.0.5,nw_dst=10.0.1.8,tp_dst=80'
+  suiro why sw0 'in_port=vm1,arp,dl_dst=ff:ff:ff:ff:ff:ff'
+  suiro why sw0 'in_port=vm1,icmp,nw_dst=10.9.0.2,nw_ttl=1' --len 1600
   suiro why sw0 in_port=vm1 --packet 'ffffffffffff 020000000001 0806 …'
   tcpdump -xx -c 1 -i eth0 | suiro why sw0 in_port=eth0 --packet -
 
