@@ -95,7 +95,7 @@ fn what_cannot_be_steered_says_why_and_what_to_do() {
     assert!(
         said.code != 0
             && said.err.contains("one worker runs")
-            && said.err.contains("cores = [1, 2]"),
+            && said.err.contains("cores = [0, 1]"),
         "{}",
         said.err
     );
