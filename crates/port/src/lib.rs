@@ -107,4 +107,4 @@ pub use open::{Opener, open};
 pub use opened::OpenPort;
 pub use queue::{RxQueue, TX_MAX, TxQueue, UnreadSent};
 pub use settings::put_back;
-pub use vhost::{FirstTouches, Unread};
+pub use vhost::{GuestBounds, Unread};

@@ -17,7 +17,7 @@ use std::cell::OnceCell;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use vhost::FirstTouches;
+use vhost::GuestBounds;
 use xdp::offload::Flows;
 
 /// Opens ports for the same workers, and owns what a worker's ports share.
@@ -28,7 +28,7 @@ pub struct Opener {
     /// Where vhost-user ports note where their guests' rings stand.
     records: Option<PathBuf>,
     /// What guests may cost.
-    first_touches: Option<Arc<FirstTouches>>,
+    guest_bounds: Option<Arc<GuestBounds>>,
     /// Where AF_XDP ports note which offloads they switched off.
     offloads: Notes,
     /// Where flows go past the workers.
@@ -54,7 +54,7 @@ impl Opener {
             workers,
             owner: 0,
             records: None,
-            first_touches: None,
+            guest_bounds: None,
             offloads: Notes::default(),
             flows: None,
             transmitters: OnceCell::new(),
@@ -112,8 +112,8 @@ impl Opener {
 
     /// Bounds what guests cost by memory that nobody touched before.
     #[must_use]
-    pub fn with_first_touches(mut self, bound: Arc<FirstTouches>) -> Self {
-        self.first_touches = Some(bound);
+    pub fn with_guest_bounds(mut self, bound: Arc<GuestBounds>) -> Self {
+        self.guest_bounds = Some(bound);
         self
     }
 
@@ -159,7 +159,7 @@ impl Opener {
                 })
             }),
             Kind::VhostUser(guest) => {
-                let (records, touches) = (self.records.as_deref(), self.first_touches.as_ref());
+                let (records, touches) = (self.records.as_deref(), self.guest_bounds.as_ref());
                 crate::vhost_user::open((common, guest), chosen, self.workers, records, touches)
             }
             Kind::Vxlan(tunnel) => {

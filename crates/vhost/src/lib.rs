@@ -34,7 +34,7 @@
 //! * A walk over a chain ends after as many descriptors as the ring has, whatever `next` says.
 //! * No `&[u8]` to guest memory ever exists: [`GuestSlice`] only copies. Raw access is in `sys`, and only there.
 //! * Memory whose pages some program could withhold (FUSE) is refused.
-//! * A page of its file that nobody has touched before us is paid by its guest, up to a bound ([`FirstTouches`]); then its rings stop
+//! * A page of its file that nobody has touched before us is paid by its guest, up to a bound ([`GuestBounds`]); then its rings stop
 //!   ([`Fault::Untouched`]).
 //! * Memory that was withdrawn (`ftruncate`) becomes zero pages where we touch it, and its rings stop ([`Fault::Withdrawn`]).
 //! * What it gives us to signal is an eventfd, and signalling it waits for nobody ([`Call`]).
@@ -76,4 +76,4 @@ pub use session::{
     Settings, Trouble, UnknownAccount, converse,
 };
 pub use slot::{Contents, Slot, SlotKeeper, SlotState};
-pub use sys::FirstTouches;
+pub use sys::GuestBounds;

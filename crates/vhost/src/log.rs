@@ -8,6 +8,9 @@ use std::sync::Arc;
 /// Bytes of guest memory for each bit (vhost-user protocol, "Migration").
 const PAGE: u64 = 4096;
 
+/// Longest log: of guest addresses below 64 TiB (46 bits), which is more than any machine's memory.
+const MOST: u64 = (1 << 46) / PAGE / 8;
+
 /// The shared log.
 #[derive(Debug)]
 pub struct DirtyLog {
@@ -26,6 +29,9 @@ impl DirtyLog {
         size: u64,
         memory: &GuestMemory,
     ) -> Result<Arc<Self>, MemoryError> {
+        if size > MOST {
+            return Err(MemoryError::LongLog { size, most: MOST });
+        }
         let mapping = Mapping::of_stranger(file.as_fd(), offset, size, memory.purse());
         let mapping = mapping.map_err(|error| MemoryError::of(error, 0, size))?;
         let len = size as usize;

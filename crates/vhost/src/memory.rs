@@ -5,7 +5,7 @@
 
 use crate::fault::Fault;
 pub use crate::sys::GuestSlice;
-use crate::sys::{Area, FirstTouches, Loss, MapError, Mapping, Purse};
+use crate::sys::{Area, GuestBounds, Loss, MAPPED_MAX, MapError, Mapped, Mapping, Purse};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -71,6 +71,24 @@ pub enum MemoryError {
         /// Bytes there.
         available: u64,
     },
+    /// The guest would map more than it may.
+    #[error(
+        "region at guest address {guest:#x} of {size} bytes is more than this guest may share: 1 TiB at most, and a quarter of what other guests leave (in all 64 TiB, and page tables of a quarter of the node's memory limit)"
+    )]
+    TooLarge {
+        /// First guest physical address.
+        guest: u64,
+        /// Bytes.
+        size: u64,
+    },
+    /// The log of dirty pages would have bits for more memory than there is.
+    #[error("the dirty log has {size} bytes; {most} mark all guest addresses below 64 TiB")]
+    LongLog {
+        /// Bytes.
+        size: u64,
+        /// Most that are taken.
+        most: u64,
+    },
     /// There is no such region to remove.
     #[error("there is no region at guest address {guest:#x} to remove")]
     Missing {
@@ -104,6 +122,7 @@ struct Region {
     user: u64,
     size: u64,
     bytes: Area,
+    cost: Mapped,
 }
 
 impl Region {
@@ -112,11 +131,14 @@ impl Region {
         if guest.checked_add(size).is_none() || user.checked_add(size).is_none() {
             return Err(MemoryError::BadRange { guest, size });
         }
+        if purse.is_some() && size > MAPPED_MAX {
+            return Err(MemoryError::TooLarge { guest, size });
+        }
         let mapping = Mapping::of_stranger(file.as_fd(), offset, size, purse);
         let mapping = mapping.map_err(|error| MemoryError::of(error, guest, size))?;
         let bytes = Area::new(&mapping, 0, size as usize, 1);
         let bytes = bytes.ok_or(MemoryError::BadRange { guest, size })?;
-        Ok(Self { guest, user, size, bytes })
+        Ok(Self { guest, user, size, bytes, cost: mapping.cost() })
     }
 
     fn overlaps(&self, other: &Self) -> bool {
@@ -167,7 +189,7 @@ impl GuestMemory {
     }
 
     /// No regions yet, of a guest whose first touches are counted.
-    pub(crate) fn bounded(by: Arc<FirstTouches>) -> Self {
+    pub(crate) fn bounded(by: Arc<GuestBounds>) -> Self {
         Self { regions: Box::default(), purse: Some(Purse::new(by)) }
     }
 
@@ -192,7 +214,11 @@ impl GuestMemory {
         let mut regions = self.regions.to_vec();
         regions.push(region);
         regions.sort_by_key(|region| std::cmp::Reverse(region.size));
-        Ok(Arc::new(Self { regions: regions.into(), purse: self.purse.clone() }))
+        let memory = Self { regions: regions.into(), purse: self.purse.clone() };
+        let is_paid = memory.pay();
+        is_paid
+            .then(|| memory.into())
+            .ok_or(MemoryError::TooLarge { guest: spec.guest, size: spec.size })
     }
 
     /// The same without the region of exactly these addresses (`VHOST_USER_REM_MEM_REG`).
@@ -207,7 +233,15 @@ impl GuestMemory {
         if regions.len() == self.regions.len() {
             return Err(MemoryError::Missing { guest });
         }
-        Ok(Arc::new(Self { regions, purse: self.purse.clone() }))
+        let memory = Self { regions, purse: self.purse.clone() };
+        memory.pay();
+        Ok(memory.into())
+    }
+
+    /// Accounts for what is mapped, in the place of the table before; false when that is more than the guest may.
+    fn pay(&self) -> bool {
+        let cost = self.regions.iter().map(|region| region.cost).sum();
+        self.purse.as_ref().is_none_or(|purse| purse.map(cost))
     }
 
     /// The regions, the largest first.
@@ -260,5 +294,29 @@ impl GuestMemory {
             let offset = user.wrapping_sub(region.user);
             Some((region.bytes.part(offset, len, align)?, region.guest.wrapping_add(offset)))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+
+    fn empty(guest: u64, size: u64) -> RegionSpec {
+        let file = memfd_create("vast", MemfdFlags::CLOEXEC).unwrap();
+        ftruncate(&file, size).unwrap();
+        RegionSpec { guest, user: guest, size, offset: 0, file }
+    }
+
+    #[test]
+    fn a_guest_with_an_absurd_size_is_refused_and_one_of_a_tebibyte_is_not() {
+        const TIB: u64 = 1 << 40;
+        let guest = GuestMemory::bounded(GuestBounds::new(0, 0, u64::MAX));
+        let refused = guest.anew(&[empty(0, 64 * TIB)]).unwrap_err();
+        assert!(matches!(refused, MemoryError::TooLarge { guest: 0, .. }), "{refused}");
+        let whole = guest.anew(&[empty(0, TIB / 2), empty(TIB, TIB / 2)]).unwrap();
+        assert!(matches!(whole.with(&empty(4 * TIB, 4096)), Err(MemoryError::TooLarge { .. })));
+        let half = whole.without(TIB, TIB, TIB / 2).unwrap();
+        half.with(&empty(4 * TIB, 4096)).unwrap();
     }
 }

@@ -115,7 +115,7 @@ impl Keeper {
                 .with_offloads(offloads)
                 .with_ledger(ledger)
                 .with_owner(owner)
-                .with_first_touches(first_touches())
+                .with_guest_bounds(guest_bounds())
                 .with_ends(ends)
                 .with_bells(bells),
             next_retry: Instant::now() + RETRY,
@@ -532,12 +532,13 @@ fn netns_of(spec: &PortSpec) -> Option<NetnsRef> {
     spec.netns().map(NetnsRef::from)
 }
 
-/// What guests may cost the node by memory of theirs that it touches first: a sixteenth of its memory each, a quarter together. Chosen: a machine
-/// that boots costs some MiB, and what is left is the rules'.
-fn first_touches() -> Arc<port::FirstTouches> {
-    let pages = memory::limit() / 4096;
+/// What guests may cost the node: by memory of theirs that it touches first a sixteenth of its memory each, a quarter together, and by page tables a
+/// quarter. Chosen: a machine that boots costs some MiB, a GiB of small pages 2 MiB of tables, and what is left is the rules'.
+fn guest_bounds() -> Arc<port::GuestBounds> {
+    let limit = memory::limit();
+    let pages = limit / 4096;
     let share = |of: u64| u32::try_from(pages / of).unwrap_or(u32::MAX);
-    port::FirstTouches::new(share(16), share(4))
+    port::GuestBounds::new(share(16), share(4), limit / 4)
 }
 
 pub(super) const REPORT: &str = "this is a fault of suiro: please report it with the log";

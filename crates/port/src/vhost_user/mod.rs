@@ -27,7 +27,7 @@ use rx::VhostRx;
 use std::path::Path;
 use std::sync::Arc;
 use tx::VhostTx;
-use vhost::{FirstTouches, Rights, Role, Session, Settings};
+use vhost::{GuestBounds, Rights, Role, Session, Settings};
 
 /// A message names a ring by 8 bits, and a pair has two ("Vring descriptor").
 pub(crate) const PAIRS_MAX: u16 = 128;
@@ -38,7 +38,7 @@ pub(crate) fn open(
     chosen: &Chosen,
     workers: usize,
     records: Option<&Path>,
-    first_touches: Option<&Arc<FirstTouches>>,
+    guest_bounds: Option<&Arc<GuestBounds>>,
 ) -> Result<OpenPort, OpenError> {
     let name = &common.interface;
     let pairs = common.queues.max(1);
@@ -58,7 +58,7 @@ pub(crate) fn open(
         pairs,
         mtu: common.mtu.unwrap_or(0),
         records,
-        first_touches: first_touches.cloned(),
+        guest_bounds: guest_bounds.cloned(),
     };
     let session = Session::start(settings)
         .map_err(|source| OpenError::io(name, "start the vhost-user session", source))?;

@@ -3,7 +3,7 @@
 //! Shared by the session's thread, which writes, and everybody else. Lock order: the mutexes are leaves, and slots are asked for their state outside it.
 
 use super::trouble::Trouble;
-use crate::{Features, FirstTouches, Records, RegionFacts, Slot, SlotState};
+use crate::{Features, GuestBounds, Records, RegionFacts, Slot, SlotState};
 use rustix::event::{EventfdFlags, eventfd};
 use std::io;
 use std::net::Shutdown;
@@ -102,7 +102,7 @@ pub struct Attachment {
     /// Where they stand, for the process after us.
     records: Option<Records>,
     /// What its guest may cost.
-    pub(super) first_touches: Option<Arc<FirstTouches>>,
+    pub(super) guest_bounds: Option<Arc<GuestBounds>>,
     told: Mutex<Told>,
     /// Most that the port carries; 0 is no limit.
     pub(super) mtu: AtomicU32,
@@ -131,7 +131,7 @@ impl Attachment {
         pairs: u16,
         mtu: u32,
         records: Option<Records>,
-        first_touches: Option<Arc<FirstTouches>>,
+        guest_bounds: Option<Arc<GuestBounds>>,
     ) -> io::Result<Arc<Self>> {
         let event = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         let bell = Arc::new(event()?);
@@ -140,7 +140,7 @@ impl Attachment {
         Ok(Arc::new(Self {
             slots,
             records,
-            first_touches,
+            guest_bounds,
             told: Mutex::new(Told { connection, trouble: None, report: Report::default() }),
             mtu: mtu.into(),
             guest_mtu: 0.into(),

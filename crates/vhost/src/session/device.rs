@@ -97,7 +97,7 @@ impl Device {
     /// Of a front-end that has said nothing yet.
     pub(super) fn new(attachment: Arc<Attachment>) -> Self {
         let rings = attachment.slots().map(|_| RingSetup::default()).collect();
-        let bound = attachment.first_touches.clone();
+        let bound = attachment.guest_bounds.clone();
         let memory = bound.map_or_else(Arc::default, |bound| GuestMemory::bounded(bound).into());
         Self {
             attachment,

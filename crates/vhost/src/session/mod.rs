@@ -37,7 +37,7 @@ pub use door::Role;
 pub use rights::{Rights, UnknownAccount};
 pub use trouble::Trouble;
 
-use crate::{FirstTouches, Records};
+use crate::{GuestBounds, Records};
 use conversation::{Conversation, End};
 use door::Door;
 use rights::Access;
@@ -71,7 +71,7 @@ pub struct Settings {
     /// Where packed rings stand, if that shall outlive this process.
     pub records: Option<Records>,
     /// What its guest may cost this process by memory that nobody touched before; `None`: that is not counted.
-    pub first_touches: Option<Arc<FirstTouches>>,
+    pub guest_bounds: Option<Arc<GuestBounds>>,
 }
 
 /// A port's session; dropping it ends the connection and joins the thread.
@@ -88,8 +88,8 @@ impl Session {
     /// # Errors
     /// The system refuses a thread or a file descriptor.
     pub fn start(settings: Settings) -> io::Result<Self> {
-        let Settings { name, socket, role, pairs, mtu, records, first_touches } = settings;
-        let attachment = Attachment::new(pairs, mtu, records, first_touches)?;
+        let Settings { name, socket, role, pairs, mtu, records, guest_bounds } = settings;
+        let attachment = Attachment::new(pairs, mtu, records, guest_bounds)?;
         let theirs = attachment.clone();
         let door = Door::new(socket, role);
         let access = door.access();

@@ -2,7 +2,7 @@
 
 use super::guard::{self, Loss};
 use super::holes::Holes;
-use super::purse::Purse;
+use super::purse::{Mapped, Purse};
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -18,6 +18,8 @@ pub(crate) struct Mapping {
     /// What was mapped.
     base: NonNull<u8>,
     mapped: usize,
+    /// Bytes of a page of the file.
+    page: usize,
     guard: guard::Guarded,
     /// Behind the guard, which looks at it.
     _holes: Option<Holes>,
@@ -121,7 +123,8 @@ impl Mapping {
         // SAFETY: `before < mapped`.
         let start = unsafe { base.add(before) };
         let _purse = purse.cloned();
-        Ok(Arc::new(Self { start, len: size as usize, base, mapped, guard, _holes: holes, _purse }))
+        let len = size as usize;
+        Ok(Arc::new(Self { start, len, base, mapped, page, guard, _holes: holes, _purse }))
     }
 
     /// The address of `offset..offset + len`, if that lies inside.
@@ -138,6 +141,11 @@ impl Mapping {
     /// Bytes.
     pub(crate) fn len(&self) -> usize {
         self.len
+    }
+
+    /// What it costs: 8 bytes of page tables for each page, on the machines that we know.
+    pub(crate) fn cost(&self) -> Mapped {
+        Mapped { bytes: self.mapped as u64, tables: (self.mapped / self.page * 8) as u64 }
     }
 
     /// Why its pages were replaced, if they were.

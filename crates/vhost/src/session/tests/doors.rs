@@ -18,7 +18,7 @@ fn session(path: &Path, role: Role) -> Session {
         pairs: 1,
         mtu: 0,
         records: None,
-        first_touches: None,
+        guest_bounds: None,
     })
     .unwrap()
 }
@@ -148,7 +148,7 @@ fn who_reads_a_strangers_messages_has_no_privilege() {
         pairs: 1,
         mtu: 0,
         records: None,
-        first_touches: None,
+        guest_bounds: None,
     })
     .unwrap();
     until(session.attachment(), "it listens", |attachment| {
