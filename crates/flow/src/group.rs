@@ -12,9 +12,12 @@
 //! * A group is **live** if a bucket is usable.
 //! * Groups nest at most [`MAX_CHAIN`](crate::limits::MAX_CHAIN) deep, watched groups counted too, and never in a loop.
 
+#[cfg(test)]
+mod agree;
 mod change;
 mod entry;
 mod graph;
+mod liveness;
 mod select;
 mod stats;
 #[cfg(test)]
@@ -31,24 +34,29 @@ use crate::tally::History;
 use crate::time::Nanos;
 use crate::validate::validate_bucket;
 use entry::Body;
-use std::collections::BTreeSet;
+use graph::{Graph, Successors};
 use std::sync::Arc;
 
 /// The groups of one switch.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct GroupTable {
     limits: GroupLimits,
     groups: IdMap<Arc<Group>>,
     /// Buckets of all groups.
     buckets: u32,
-    /// Groups that forward to or watch another group: few, and the only ones that graph questions are about.
-    chained: Arc<BTreeSet<u32>>,
+    graph: Graph,
 }
 
 impl GroupTable {
     /// An empty table.
     pub fn new(limits: GroupLimits) -> Self {
         Self { limits, ..Self::default() }
+    }
+
+    /// The groups as they are, for workers: not to be changed.
+    pub(crate) fn view(&self) -> Self {
+        let Self { limits, groups, buckets, graph: _ } = self;
+        Self { limits: *limits, groups: groups.clone(), buckets: *buckets, graph: Graph::default() }
     }
 
     /// Makes one change. Returns the groups that went, whose flow entries must go with them.
@@ -82,8 +90,8 @@ impl GroupTable {
 
     /// Decides anew which buckets are usable: to be called with every new port table.
     pub fn set_ports(&mut self, ports: &PortTable) {
-        let ids: Vec<u32> = self.groups.sorted().into_iter().map(|(id, _)| id).collect();
-        self.refresh(&ids, ports);
+        let ids = self.groups.sorted().into_iter().map(|(id, _)| id).collect();
+        self.refresh(ids, ports);
     }
 
     /// Whether the group exists.
@@ -123,33 +131,24 @@ impl GroupTable {
         ports: &PortTable,
     ) -> Result<Vec<u32>, GroupModError> {
         let buckets = self.check(id, body.kind, &body.buckets)?;
-        let next = graph::successors(&body.buckets);
-        self.check_chain(id, &next)?;
-        if self.chained.contains(&id) == next.is_empty() {
-            let chained = Arc::make_mut(&mut self.chained);
-            if next.is_empty() {
-                chained.remove(&id)
-            } else {
-                chained.insert(id)
-            };
-        }
-        let group = Group::new(body, |bucket| self.is_usable(bucket, ports));
-        self.groups.insert(id, Arc::new(group));
+        let to = Successors::of(&body.buckets);
+        self.graph.check(id, &to)?;
+        self.graph.lead(id, to);
+        self.place(id, body, ports);
         self.buckets = buckets;
-        self.refresh_chained(ports);
         Ok(Vec::new())
     }
 
     fn delete(&mut self, id: u32, ports: &PortTable) -> Result<Vec<u32>, GroupModError> {
-        if let Some(by) = self.forwarder_to(id) {
+        if let Some(by) = self.graph.forwarder_to(id) {
             return Err(GroupModError::Chained { id, by });
         }
         let Some(gone) = self.groups.remove(id) else { return Ok(Vec::new()) };
         self.buckets -= gone.body.buckets.len() as u32;
-        if self.chained.contains(&id) {
-            Arc::make_mut(&mut self.chained).remove(&id);
+        self.graph.lead(id, Successors::default());
+        if gone.is_live() {
+            self.refresh(self.graph.predecessors(id).collect(), ports);
         }
-        self.refresh_chained(ports);
         Ok(vec![id])
     }
 

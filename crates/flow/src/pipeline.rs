@@ -226,7 +226,7 @@ impl Pipeline {
             view,
             config: self.config,
             ports: self.ports.clone(),
-            groups: self.groups.clone(),
+            groups: self.groups.view(),
             meters: self.meters.clone(),
             macs: self.macs.clone(),
             programs_depth: self.store.programs.depth(),

@@ -1,128 +1,199 @@
-//! Which group leads to which: loops, depth, and the order in which liveness spreads.
+//! Which group leads to which: loops and depth.
+//!
+//! A group *leads* to those that its buckets forward to or watch; what is watched may be gone. Each group knows who leads to it and how long the longest
+//! ways to it and from it are, so that a change costs what it moves: itself, and those above and below it whose ways get longer or shorter.
+//! Only the control thread has it; workers hold tables without.
 
-use super::entry::destination;
-use super::{Bucket, Group, GroupModError, GroupTable};
-use crate::action::{Action, Output};
+use super::{Bucket, GroupModError};
+use crate::action::Action;
 use crate::limits::MAX_CHAIN;
-use crate::ports::PortTable;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
-/// The groups that buckets forward to or watch.
-pub(super) fn successors(buckets: &[Bucket]) -> BTreeSet<u32> {
-    let forwards =
-        buckets.iter().flat_map(|bucket| &bucket.actions).filter_map(|action| match action {
-            Action::Group(id) => Some(*id),
-            _ => None,
-        });
-    forwards.chain(buckets.iter().filter_map(|bucket| bucket.watch_group)).collect()
+/// What a group's buckets lead to.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Successors {
+    /// Groups that they forward to.
+    forwards: BTreeSet<u32>,
+    /// Groups that they watch.
+    watches: BTreeSet<u32>,
 }
 
-impl GroupTable {
-    /// Refuses a loop and a chain that is too long when `id` leads to `next`.
-    pub(super) fn check_chain(&self, id: u32, next: &BTreeSet<u32>) -> Result<(), GroupModError> {
-        if next.is_empty() {
-            return Ok(());
+impl Successors {
+    pub fn of(buckets: &[Bucket]) -> Self {
+        let forward = |action: &Action| match action {
+            Action::Group(id) => Some(*id),
+            _ => None,
+        };
+        let actions = buckets.iter().flat_map(|bucket| &bucket.actions);
+        Self {
+            forwards: actions.filter_map(forward).collect(),
+            watches: buckets.iter().filter_map(|bucket| bucket.watch_group).collect(),
         }
-        let mut walk = Walk { table: self, id, next, heights: BTreeMap::new() };
-        walk.height(id, 0)?;
-        // An existing group may have got deeper, and with it those that lead to it.
-        self.chained.iter().try_for_each(|&other| walk.height(other, 0).map(|_| ()))
+    }
+
+    /// A group may come twice.
+    fn ids(&self) -> impl Iterator<Item = u32> {
+        self.forwards.iter().chain(&self.watches).copied()
+    }
+
+    fn contains(&self, id: u32) -> bool {
+        self.forwards.contains(&id) || self.watches.contains(&id)
+    }
+}
+
+/// A group that leads to another one, or another one to it.
+#[derive(Default, Debug)]
+struct Node {
+    to: Successors,
+    /// Who forwards to it.
+    forwarders: BTreeSet<u32>,
+    /// Who watches it.
+    watchers: BTreeSet<u32>,
+    /// Groups on the longest way to it, itself not included.
+    above: u8,
+    /// Groups on the longest way from it, itself not included.
+    below: u8,
+}
+
+impl Node {
+    /// A group may come twice.
+    fn predecessors(&self) -> impl Iterator<Item = u32> {
+        self.forwarders.iter().chain(&self.watchers).copied()
+    }
+}
+
+/// Ways have a direction.
+#[derive(Clone, Copy)]
+enum Side {
+    Above,
+    Below,
+}
+
+/// All groups of a switch that lead anywhere or are led to.
+#[derive(Default, Debug)]
+pub(super) struct Graph {
+    nodes: BTreeMap<u32, Node>,
+}
+
+impl Graph {
+    /// Refuses a loop and a chain that is too long when `id` leads to `to`.
+    pub fn check(&self, id: u32, to: &Successors) -> Result<(), GroupModError> {
+        if self.would_loop(id, to) {
+            return Err(GroupModError::Loop(id));
+        }
+        let below = to.ids().map(|next| self.way(next, Side::Below) + 1).max().unwrap_or(0);
+        if self.way(id, Side::Above) + 1 + below > MAX_CHAIN {
+            return Err(GroupModError::ChainTooLong(id));
+        }
+        Ok(())
+    }
+
+    /// Looks upwards from `id` for one of `to`. Who leads to `id` has a longer way down and a shorter way up, which ends most searches before they begin.
+    fn would_loop(&self, id: u32, to: &Successors) -> bool {
+        let deeper = |&next: &u32| self.way(next, Side::Below) > self.way(id, Side::Below);
+        let highest = to.ids().filter(deeper).map(|next| self.way(next, Side::Above)).min();
+        let Some(highest) = highest else { return to.contains(id) };
+        let (mut seen, mut open) = (BTreeSet::from([id]), vec![id]);
+        while let Some(at) = open.pop() {
+            if to.contains(at) {
+                return true;
+            }
+            if self.way(at, Side::Above) > highest {
+                let above = self.nodes.get(&at).into_iter().flat_map(Node::predecessors);
+                open.extend(above.filter(|&group| seen.insert(group)));
+            }
+        }
+        false
+    }
+
+    /// Makes `id` lead to `to` instead of what it led to.
+    pub fn lead(&mut self, id: u32, to: Successors) {
+        let before = match self.nodes.get_mut(&id) {
+            Some(node) => std::mem::take(&mut node.to),
+            None if to.forwards.is_empty() && to.watches.is_empty() => return,
+            None => Successors::default(),
+        };
+        for next in &before.forwards {
+            self.node(*next).forwarders.remove(&id);
+        }
+        for next in &before.watches {
+            self.node(*next).watchers.remove(&id);
+        }
+        for next in &to.forwards {
+            self.node(*next).forwarders.insert(id);
+        }
+        for next in &to.watches {
+            self.node(*next).watchers.insert(id);
+        }
+        let below: BTreeSet<u32> = before.ids().chain(to.ids()).collect();
+        self.node(id).to = to;
+        self.measure(BTreeSet::from([id]), Side::Below);
+        self.measure(below.clone(), Side::Above);
+        let is_alone = |node: &Node| node.to.ids().chain(node.predecessors()).next().is_none();
+        for group in below.into_iter().chain([id]) {
+            if self.nodes.get(&group).is_some_and(is_alone) {
+                self.nodes.remove(&group);
+            }
+        }
+    }
+
+    /// Measures the ways of these groups anew, and of those that follow from them. A round goes one link on, so there are at most as many as a chain has.
+    fn measure(&mut self, mut groups: BTreeSet<u32>, side: Side) {
+        while !groups.is_empty() {
+            let mut next = BTreeSet::new();
+            for group in groups {
+                let length = self.neighbours(group, side).map(|at| self.way(at, side) + 1).max();
+                let length = length.unwrap_or(0);
+                if length == self.way(group, side) {
+                    continue;
+                }
+                let other = match side {
+                    Side::Above => Side::Below,
+                    Side::Below => Side::Above,
+                };
+                next.extend(self.neighbours(group, other));
+                let node = self.node(group);
+                match side {
+                    Side::Above => node.above = length,
+                    Side::Below => node.below = length,
+                }
+            }
+            groups = next;
+        }
+    }
+
+    fn neighbours(&self, id: u32, side: Side) -> Box<dyn Iterator<Item = u32> + '_> {
+        let node = self.nodes.get(&id).into_iter();
+        match side {
+            Side::Above => Box::new(node.flat_map(Node::predecessors)),
+            Side::Below => Box::new(node.flat_map(|node| node.to.ids())),
+        }
+    }
+
+    fn way(&self, id: u32, side: Side) -> u8 {
+        let of = |node: &Node| match side {
+            Side::Above => node.above,
+            Side::Below => node.below,
+        };
+        self.nodes.get(&id).map_or(0, of)
+    }
+
+    fn node(&mut self, id: u32) -> &mut Node {
+        self.nodes.entry(id).or_default()
     }
 
     /// A group that forwards to `id`.
-    pub(super) fn forwarder_to(&self, id: u32) -> Option<u32> {
-        self.chained.iter().copied().find(|&by| by != id && self.forwards(by, id))
+    pub fn forwarder_to(&self, id: u32) -> Option<u32> {
+        self.nodes.get(&id)?.forwarders.first().copied()
     }
 
     /// Number of groups that forward to `id`.
-    pub(super) fn forwarders_to(&self, id: u32) -> u32 {
-        self.chained.iter().filter(|&&by| self.forwards(by, id)).count() as u32
+    pub fn forwarders_to(&self, id: u32) -> u32 {
+        self.nodes.get(&id).map_or(0, |node| node.forwarders.len() as u32)
     }
 
-    fn forwards(&self, by: u32, id: u32) -> bool {
-        let to = |bucket: &Bucket| bucket.actions.contains(&Action::Group(id));
-        self.get(by).is_some_and(|group| group.body.buckets.iter().any(to))
-    }
-
-    /// Decides anew for the groups that depend on others.
-    pub(super) fn refresh_chained(&mut self, ports: &PortTable) {
-        let chained: Vec<u32> = self.chained.iter().copied().collect();
-        self.refresh(&chained, ports);
-    }
-
-    /// Decides anew which buckets of these groups are usable. Liveness spreads one link a pass.
-    pub(super) fn refresh(&mut self, ids: &[u32], ports: &PortTable) {
-        for _pass in 0..=MAX_CHAIN {
-            let stale = |&&id: &&u32| {
-                self.get(id)
-                    .is_some_and(|group| !group.still_holds(|bucket| self.is_usable(bucket, ports)))
-            };
-            let stale: Vec<u32> = ids.iter().filter(stale).copied().collect();
-            if stale.is_empty() {
-                return;
-            }
-            for id in stale {
-                let Some(body) = self.get(id).map(|group| group.body.clone()) else { continue };
-                let group = Group::new(body, |bucket| self.is_usable(bucket, ports));
-                self.groups.insert(id, Arc::new(group));
-            }
-        }
-    }
-
-    pub(super) fn is_usable(&self, bucket: &Bucket, ports: &PortTable) -> bool {
-        let is_live = |id: u32| self.get(id).is_some_and(Group::is_live);
-        match (bucket.watch_port, bucket.watch_group) {
-            (None, None) => match destination(bucket) {
-                Some(Action::Output(Output::Port(port))) => ports.is_live(port),
-                Some(Action::Group(id)) => is_live(id),
-                _ => true,
-            },
-            (port, group) => {
-                port.is_some_and(|port| ports.is_live(port)) || group.is_some_and(is_live)
-            }
-        }
-    }
-}
-
-/// One question about depth, with `id` as it is to be.
-struct Walk<'a> {
-    table: &'a GroupTable,
-    id: u32,
-    next: &'a BTreeSet<u32>,
-    /// Groups on the longest way down from a group, itself included.
-    heights: BTreeMap<u32, u8>,
-}
-
-impl Walk<'_> {
-    fn height(&mut self, at: u32, above: u8) -> Result<u8, GroupModError> {
-        if let Some(&height) = self.heights.get(&at) {
-            return self.check(above, height);
-        }
-        if at == self.id && above > 0 {
-            return Err(GroupModError::Loop(self.id));
-        }
-        if above >= MAX_CHAIN {
-            return Err(GroupModError::ChainTooLong(self.id));
-        }
-        let next = match self.table.get(at) {
-            _ if at == self.id => self.next.clone(),
-            Some(group) if self.table.chained.contains(&at) => successors(&group.body.buckets),
-            _ => BTreeSet::new(),
-        };
-        let mut height = 1;
-        for below in next {
-            height = height.max(1 + self.height(below, above + 1)?);
-        }
-        self.heights.insert(at, height);
-        self.check(above, height)
-    }
-
-    fn check(&self, above: u8, height: u8) -> Result<u8, GroupModError> {
-        if above + height > MAX_CHAIN {
-            Err(GroupModError::ChainTooLong(self.id))
-        } else {
-            Ok(height)
-        }
+    /// The groups that depend on whether `id` is live. A group may come twice.
+    pub fn predecessors(&self, id: u32) -> impl Iterator<Item = u32> {
+        self.nodes.get(&id).into_iter().flat_map(Node::predecessors)
     }
 }

@@ -57,7 +57,7 @@ impl GroupTable {
         let body = &self.get(id)?.body;
         Some(GroupStats {
             id,
-            groups_to_it: self.forwarders_to(id),
+            groups_to_it: self.graph.forwarders_to(id),
             counted: body.history.tally.read(),
             age_ns: now.since(body.history.created),
             buckets: body.programs.iter().map(|program| program.tally.read()).collect(),

@@ -4,6 +4,7 @@ use crate::action::{Action, Output, PortNo};
 use crate::limits::MAX_CHAIN;
 use crate::ports::PortState;
 use crate::tally::Counted;
+use std::collections::BTreeSet;
 
 const NOW: Nanos = Nanos(5_000);
 
@@ -120,7 +121,7 @@ fn select_leaves_out_buckets_whose_port_is_down() {
 #[test]
 fn a_snapshot_keeps_its_buckets_and_shares_its_counters() {
     let mut table = table([add(1, GroupKind::Indirect, vec![to(1)])]);
-    let snapshot = table.clone();
+    let snapshot = table.view();
     snapshot.get(1).unwrap().tally().count(100);
     table
         .apply(modify(1, GroupKind::Indirect, vec![to(2)]), &ports(&[1, 2]), Nanos(9_000))
