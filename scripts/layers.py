@@ -21,7 +21,7 @@ import sources
 BANDS = [
     {"suiro-wire", "suiro-openflow", "suiro-place", "suiro-esp"},
     {"suiro-flow", "suiro-api", "suiro-capture"},
-    {"suiro-netlink", "suiro-offload", "suiro-steer", "suiro-domain", "suiro-serve", "suiro-metrics"},
+    {"suiro-netlink", "suiro-offload", "suiro-steer", "suiro-domain", "suiro-serve", "suiro-metrics", "suiro-files"},
     {"suiro-xdp", "suiro-vhost", "suiro-guest", "suiro-program"},
     {"suiro-port"},
     {"suiro-datapath"},

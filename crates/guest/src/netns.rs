@@ -74,7 +74,7 @@ pub fn remove(name: &str) {
 /// # Errors
 /// There is none of that name, it cannot be entered, or `work` fails.
 pub fn within<R: Send>(name: &str, work: impl FnOnce() -> io::Result<R> + Send) -> io::Result<R> {
-    let file = File::open(path(name))?;
+    let file = files::handle(&path(name))?;
     apart(move || {
         move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))?;
         work()

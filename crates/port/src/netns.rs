@@ -67,7 +67,7 @@ impl Netns {
     /// # Errors
     /// The file is not there.
     pub(crate) fn open(netns: Option<&NetnsRef>) -> io::Result<Self> {
-        Ok(Self { file: netns.map(|netns| File::open(netns.path())).transpose()? })
+        Ok(Self { file: netns.map(|netns| files::handle(&netns.path())).transpose()? })
     }
 
     /// Does `work` in the namespace and waits for it.

@@ -4,7 +4,6 @@ use crate::interface::Interface;
 use crate::netns::{NetnsRef, everywhere};
 use crate::settings::Place;
 use netlink::Peer;
-use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 
@@ -15,7 +14,7 @@ use std::path::PathBuf;
 pub(crate) fn place(interface: &Interface, peer: Peer) -> io::Result<Place> {
     let Some(wanted) = peer.netns_id else { return Place::new(interface.netns(), peer.index) };
     let is_it = |path: &PathBuf| {
-        let file = File::open(path);
+        let file = files::handle(path);
         file.is_ok_and(|file| {
             interface.netlink().netns_id(&file).is_ok_and(|id| id == Some(wanted))
         })

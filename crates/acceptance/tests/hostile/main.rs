@@ -5,6 +5,7 @@
 
 mod bystanders;
 mod controllers;
+mod files;
 mod garbage;
 mod interfaces;
 mod neighbours;

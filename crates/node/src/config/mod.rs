@@ -20,9 +20,9 @@ use api::{
     SwitchSpec, TlsSpec,
 };
 use datapath::{Rung, Rungs};
+use files::regular;
 use flow::Limits;
 use serde::de::DeserializeOwned;
-use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -144,7 +144,7 @@ pub enum ConfigError {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: io::Error,
+        source: regular::ReadError,
     },
     /// The file says something wrong.
     #[error("{0}")]
@@ -153,6 +153,8 @@ pub enum ConfigError {
 
 /// What a switch may be.
 const ON_OFF: &[&str] = &["on", "off"];
+/// No configuration file is longer. Chosen: a hundred thousand rules; reading it takes ten times that of memory.
+const LONGEST: u64 = 16 << 20;
 /// Where the state is unless told otherwise.
 pub const DEFAULT_STATE_DIR: &str = "/var/lib/suiro";
 /// Chosen: several times what waking a thread costs, short enough that an idle node stays below 1 % of a core.
@@ -170,7 +172,7 @@ impl ConfigError {
                 format!("configuration {}", path.display()),
                 "read it",
                 source.to_string(),
-                "check its path and mode",
+                source.remedy(|_| "check its path and mode".into()),
             )],
             Self::Problems(problems) => problems.faults(),
         }
@@ -194,7 +196,7 @@ impl Config {
     /// # Errors
     /// Unreadable, or wrong: then with every problem in it.
     pub fn load(path: &Path, host: &Host) -> Result<Self, ConfigError> {
-        let text = std::fs::read_to_string(path)
+        let text = regular::read_text(path, LONGEST)
             .map_err(|source| ConfigError::Read { path: path.into(), source })?;
         let config = Self::read(&text, &path.display().to_string(), host, tls::check_files)?;
         Ok(Self { text, ..config })

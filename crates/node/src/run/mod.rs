@@ -36,10 +36,14 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
-use tokio::signal::unix::{SignalKind, signal};
+use std::time::Duration;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Threads for connections, API and timers. Chosen: one can work while another prints a million rules.
 const CONTROL_THREADS: usize = 2;
+
+/// How long the end waits for work aside: look-ups of names, files. Chosen: nothing that must be finished is there.
+const LAST_WAIT: Duration = Duration::from_secs(1);
 
 /// What to run.
 #[derive(Clone, Debug)]
@@ -160,7 +164,10 @@ pub fn run(options: &Options, config: &Config) -> Result<(), RunError> {
         .enable_all()
         .build()
         .map_err(system("start its control threads"))?;
-    runtime.block_on(serve(options, config, run_dir, readers, privileged))
+    let served = runtime.block_on(serve(options, config, run_dir, readers, privileged));
+    // Who waits for a name server or a disk that hangs is not waited for.
+    runtime.shutdown_timeout(LAST_WAIT);
+    served
 }
 
 /// The threads that keep privileges.
@@ -316,7 +323,7 @@ async fn serve_api(
         }
         None => {
             // Answers under way are finished; a client that never reads is not waited for.
-            let _ = tokio::time::timeout(std::time::Duration::from_secs(1), server).await;
+            let _ = tokio::time::timeout(Duration::from_secs(1), server).await;
             Ok(())
         }
     }
@@ -341,29 +348,34 @@ async fn serve_metrics(
     }
 }
 
-/// Serves signals and the watchdog; returns when the node is to end.
+/// Serves signals and the watchdog; returns when the node is to end, whatever a reload does meanwhile.
 async fn wait_for_the_end(node: &Arc<Node>) -> io::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut hangup = signal(SignalKind::hangup())?;
+    let hangup = signal(SignalKind::hangup())?;
+    let reloads = tokio::spawn(reload_at_each(hangup, node.clone()));
     let every = notify::watchdog_interval();
     // Without a watchdog an hour is as good as never.
-    let mut watchdog = tokio::time::interval(every.unwrap_or(std::time::Duration::from_secs(3600)));
+    let mut watchdog = tokio::time::interval(every.unwrap_or(Duration::from_secs(3600)));
     loop {
         tokio::select! {
             _ = terminate.recv() => break tracing::info!("SIGTERM: ending"),
             _ = interrupt.recv() => break tracing::info!("SIGINT: ending"),
-            _ = hangup.recv() => reload(node).await,
             _ = watchdog.tick() => notify::watchdog(),
         }
     }
+    // What it has not put in force yet, the next start does.
+    reloads.abort();
     Ok(())
 }
 
-async fn reload(node: &Node) {
-    match node.reload_file().await {
-        Ok(()) => tracing::info!("SIGHUP: the configuration is read again"),
-        Err(refusal) => tracing::error!("SIGHUP: nothing is changed:\n{refusal}"),
+/// Reads the configuration again at each SIGHUP; those that come meanwhile are one more.
+async fn reload_at_each(mut hangup: Signal, node: Arc<Node>) {
+    while hangup.recv().await.is_some() {
+        match node.reload_file().await {
+            Ok(()) => tracing::info!("SIGHUP: the configuration is read again"),
+            Err(refusal) => tracing::error!("SIGHUP: nothing is changed:\n{refusal}"),
+        }
     }
 }
 

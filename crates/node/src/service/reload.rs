@@ -15,8 +15,10 @@ impl Node {
     /// Everything that is wrong with it, or why it cannot be in force.
     pub async fn reload_file(&self) -> Result<(), Refusal> {
         notify::reloading();
-        let file = &self.facts.config_file;
-        let done = match file.read(self.facts.host()) {
+        let (file, host) = (self.facts.config_file.clone(), self.facts.host().clone());
+        // Aside: a long file, or one on a slow disk, is nobody else's time.
+        let read = tokio::task::spawn_blocking(move || file.read(&host)).await;
+        let done = match read.expect("reading a file panics on no input") {
             Ok(config) => self.reload(&config).await.map(|()| config.text),
             Err(error) => Err(refused(&error)),
         };

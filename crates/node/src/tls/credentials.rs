@@ -2,6 +2,7 @@
 
 use super::verify::Trust;
 use api::TlsSpec;
+use files::regular;
 use rustls::client::Resumption;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
@@ -17,6 +18,9 @@ use thiserror::Error;
 /// Versions spoken. Older ones are broken (RFC 8996).
 const VERSIONS: &[&SupportedProtocolVersion] = &[&rustls::version::TLS13, &rustls::version::TLS12];
 
+/// No file of certificates is longer. Chosen: a host's whole bundle of authorities, four times.
+const LONGEST: u64 = 1 << 20;
+
 /// Why certificates cannot be used.
 #[derive(Debug, Error)]
 pub enum TlsFault {
@@ -28,7 +32,7 @@ pub enum TlsFault {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: io::Error,
+        source: regular::ReadError,
     },
     /// A file does not hold what it should.
     #[error("{key}: {} holds no {what} in PEM form", path.display())]
@@ -78,13 +82,7 @@ impl TlsFault {
     /// What to do.
     pub fn remedy(&self) -> String {
         match self {
-            Self::Unreadable { path, source, .. } if source.kind() == io::ErrorKind::NotFound => {
-                format!("make the file, or correct its path: {}", path.display())
-            }
-            Self::Unreadable { path, .. } => format!(
-                "let the user that suiro runs as own and read it (suiro keeps no capability to read others' files): ls -l {}",
-                path.display()
-            ),
+            Self::Unreadable { path, source, .. } => source.remedy(|error| unreadable(path, error)),
             Self::Missing { key: "key", path, .. } => format!(
                 "write the key unencrypted, with: openssl pkey -in {0} -out {0}.plain",
                 path.display()
@@ -105,6 +103,16 @@ impl TlsFault {
                 "give the switch or the node tls = { certificate, key, ca }, or suiro switch mod --tls-certificate, --tls-key and --tls-ca".into()
             }
         }
+    }
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> String {
+    let path = path.display();
+    match error.kind() {
+        io::ErrorKind::NotFound => format!("make the file, or correct its path: {path}"),
+        _ => format!(
+            "let the user that suiro runs as own and read it (suiro keeps no capability to read others' files): ls -l {path}"
+        ),
     }
 }
 
@@ -198,5 +206,9 @@ fn certificates(key: &'static str, path: &Path) -> Result<Vec<CertificateDer<'st
 }
 
 fn read(key: &'static str, path: &Path) -> Result<Vec<u8>, TlsFault> {
-    std::fs::read(path).map_err(|source| TlsFault::Unreadable { key, path: path.into(), source })
+    regular::read(path, LONGEST).map_err(|source| TlsFault::Unreadable {
+        key,
+        path: path.into(),
+        source,
+    })
 }

@@ -98,6 +98,12 @@ fn what_is_wrong_with_a_file_is_told_with_its_key() {
     );
     assert_fault(&TlsSpec { key: gone.clone(), ..good.clone() }, "key", "cannot be read");
     assert_fault(&TlsSpec { ca: gone.clone(), ..good.clone() }, "ca", "/nowhere/x.pem");
+    let directory = ours.file(".");
+    assert_fault(
+        &TlsSpec { ca: directory, ..good.clone() },
+        "ca",
+        "a directory, not a regular file",
+    );
     let other = theirs.sign("other", &[]);
     assert_fault(&TlsSpec { key: other.key, ..good.clone() }, "key", "does not belong to");
     assert_fault(&TlsSpec { key: good.ca.clone(), ..good.clone() }, "key", "holds no private key");

@@ -2,8 +2,7 @@
 
 use crate::error::OpenError;
 use esp::keys::{SaPair, parse};
-use std::fs::File;
-use std::io::{self, Read};
+use files::regular;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use zeroize::Zeroizing;
@@ -24,19 +23,16 @@ pub(super) fn read(name: &str, path: &Path) -> Result<Vec<SaPair>, OpenError> {
         remedy,
     };
     let shown = path.display();
-    let unreadable = |error: io::Error| {
-        wrong(
-            error.to_string(),
+    let unreadable = |error: regular::ReadError| {
+        let remedy = error.remedy(|_| {
             format!(
                 "write it as user {own} may read it, mode 600: see the guide, Encrypted tunnels"
-            ),
-        )
+            )
+        });
+        wrong(error.to_string(), remedy)
     };
-    let mut file = File::open(path).map_err(unreadable)?;
-    let meta = file.metadata().map_err(unreadable)?;
-    if !meta.is_file() || meta.len() > LONGEST {
-        return Err(wrong("it is no file of keys".into(), "give the file's own path".into()));
-    }
+    let file = regular::open(path, LONGEST).map_err(unreadable)?;
+    let meta = file.meta();
     if meta.uid() != own && meta.uid() != 0 {
         let cause = format!("it belongs to user {}, who could change it", meta.uid());
         return Err(wrong(cause, format!("chown {own} {shown}")));
@@ -48,10 +44,9 @@ pub(super) fn read(name: &str, path: &Path) -> Result<Vec<SaPair>, OpenError> {
             format!("chmod 600 {shown}, and make new keys if others have read these"),
         ));
     }
-    // Room from the beginning: a text that grows leaves copies behind.
-    let mut text = Zeroizing::new(String::with_capacity(meta.len() as usize + 1));
-    file.read_to_string(&mut text).map_err(unreadable)?;
-    parse(&text).map_err(|error| wrong(error.to_string(), error.remedy))
+    let bytes = Zeroizing::new(file.read().map_err(unreadable)?);
+    let text = std::str::from_utf8(&bytes).map_err(|_| unreadable(regular::ReadError::NotText))?;
+    parse(text).map_err(|error| wrong(error.to_string(), error.remedy))
 }
 
 #[cfg(test)]
@@ -83,6 +78,8 @@ mod tests {
         write(&path, "[[sa]]\ncolour = 1").unwrap();
         let error = read("tun0", &path).map(drop).unwrap_err();
         assert!(error.to_string().contains("line 2: `colour`"), "{error}");
-        assert!(read("tun0", dir.path()).is_err());
+        let error = read("tun0", dir.path()).map(drop).unwrap_err();
+        assert!(error.to_string().contains("a directory, not a regular file"), "{error}");
+        assert_eq!(error.remedy(), "give the path of a regular file");
     }
 }
